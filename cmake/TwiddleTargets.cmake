@@ -1,0 +1,50 @@
+# What every target shares, and the one way a folder becomes a library.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+add_library(twiddle_options INTERFACE)
+add_library(twiddle::options ALIAS twiddle_options)
+set(warnings -Wall -Wextra -Wshadow -Wno-unknown-pragmas $<$<BOOL:${TWIDDLE_WERROR}>:-Werror>)
+list(JOIN warnings "," cuda_host_warnings)
+target_compile_options(twiddle_options INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:${warnings}>
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wno-unknown-pragmas,-fopenmp$<$<BOOL:${TWIDDLE_WERROR}>:,-Werror>>
+  $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${TWIDDLE_WERROR}>>:-Werror=all-warnings>
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xfatbin=-compress-all>)
+
+# twiddle_library(NAME [FLOORS lower-folders...]): all sources of the current folder and its cpu/ or device subfolders.
+# A .cu file holds one body for both devices: nvcc compiles it in a CUDA build, the C++ compiler in a CPU build.
+# Device-only code lives in cuda/: taken in a CUDA build, where its no_cuda.cpp (the stubs) is left out.
+function(twiddle_library name)
+  cmake_parse_arguments(arg "" "" "FLOORS" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp ${CMAKE_CURRENT_SOURCE_DIR}/*.cu)
+  if(TWIDDLE_WITH_CUDA)
+    list(FILTER sources EXCLUDE REGEX "/no_cuda\\.cpp$")
+  else()
+    set(stubs ${sources})
+    list(FILTER stubs INCLUDE REGEX "/no_cuda\\.cpp$")
+    list(FILTER sources EXCLUDE REGEX "/cuda/")
+    list(APPEND sources ${stubs})
+    set(shared ${sources})
+    list(FILTER shared INCLUDE REGEX "\\.cu$")
+    set_source_files_properties(${shared} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-xc++")
+  endif()
+  add_library(twiddle_${name} STATIC ${sources})
+  add_library(twiddle::${name} ALIAS twiddle_${name})
+  set_target_properties(twiddle_${name} PROPERTIES EXPORT_NAME ${name})
+  target_include_directories(twiddle_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include/twiddle>)
+  target_compile_features(twiddle_${name} PUBLIC cxx_std_20)
+  target_link_libraries(twiddle_${name} PRIVATE $<BUILD_INTERFACE:twiddle_options>)
+  foreach(floor ${arg_FLOORS})
+    target_link_libraries(twiddle_${name} PUBLIC twiddle_${floor})
+  endforeach()
+endfunction()

@@ -1,0 +1,49 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/params.h"
+#include "framework/registry.h"
+
+namespace twiddle {
+
+// Bytes of one picture, planar: pixels[(c * height + y) * width + x].
+struct Image {
+  int channels = 0, height = 0, width = 0;
+  std::vector<std::uint8_t> pixels;
+};
+
+// A numbered set of labelled images. get() may be called by several threads at once.
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+  virtual std::int64_t size() const = 0;
+  virtual const std::vector<std::string>& classes() const = 0;  // names, by label
+  virtual std::int64_t get(std::int64_t index, Image& image)
+      const = 0;  // fills the image, returns its label; Error of kind data names the file
+  virtual std::string where(std::int64_t index) const = 0;  // "train.idx image 17", "cats/0042.jpg": for messages
+  virtual std::string describe() const = 0;                 // "idx, 1,500 images 1x8x8, 10 classes (data/digits/...)"
+};
+
+// What a dataset is made for: relative paths in a config are relative to the folder of the config file, then to the
+// current folder.
+struct DatasetSite {
+  std::string config_folder;
+  std::vector<std::int64_t>
+      image_shape;                 // channels, height, width that the model expects; `synthetic` makes such images
+  std::int64_t model_outputs = 0;  // classes the model tells apart; 0: unknown
+};
+std::string resolve_path(const DatasetSite& site, const std::string& path);
+
+// Reads its own options; throws an Error of kind data that names file and place where the files are missing or damaged.
+using DatasetRegistry = Registry<Dataset, const DatasetSite&, Params&>;
+DatasetRegistry builtin_datasets();  // idx, cifar10, image_folder, image_list, synthetic
+
+// Decodes a JPEG or PNG to `channels` (1 or 3) planes; throws an Error of kind data with file, size and reason.
+Image read_image(const std::string& path, int channels);
+// The same bytes as a PNG file's contents; for reports and predictions.
+std::vector<std::uint8_t> encode_png(const Image& image);
+
+}  // namespace twiddle

@@ -1,0 +1,49 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/augment.h"
+#include "data/dataset.h"
+#include "framework/tensor.h"
+
+namespace twiddle {
+
+// Images [batch, channels, height, width] f32 and labels [batch] i32 on the stream's device.
+struct Batch {
+  Tensor images, labels;
+  std::vector<std::int64_t> indices;  // into the dataset
+};
+
+struct LoaderOptions {
+  std::int64_t batch_size = 64;
+  int workers = 2;         // threads that decode and augment; 0: the caller's thread does it
+  int prefetch = 2;        // batches ready ahead of the step
+  bool shuffle = false;    // a new order each epoch, a function of (seed, epoch)
+  bool drop_last = false;  // an epoch ends with the last full batch
+  bool skip_bad = false;   // on_error: skip: a bad image is left out and counted; otherwise it is an error
+  std::uint64_t seed = 1;
+};
+
+// Feeds epochs of batches, made ahead of time by worker threads. What a batch holds depends on seed, epoch and index
+// alone.
+class Loader {
+ public:
+  Loader(const Dataset& dataset, const Augment& augment, LoaderOptions options);
+  ~Loader();
+
+  std::int64_t batches_per_epoch() const;
+  void start_epoch(std::int64_t epoch,
+                   std::int64_t first_batch = 0);     // first_batch > 0: a resumed run goes on in the middle
+  bool next(Stream& stream, Batch& batch);            // false: the epoch is over; throws what a worker met
+  double wait_seconds() const;                        // spent inside next() waiting for workers, since start_epoch
+  std::int64_t skipped() const;                       // bad images left out, in all
+  std::vector<std::string> skipped_messages() const;  // of the first few of them
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace twiddle

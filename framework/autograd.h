@@ -1,0 +1,54 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/tensor.h"
+
+namespace twiddle {
+
+struct Context;
+
+// A value that the tape may differentiate: a shared handle to a tensor and its gradient.
+class Variable {
+ public:
+  explicit Variable(Tensor value = {}, bool needs_grad = false);
+  Tensor& value() const;
+  Tensor& grad() const;  // undefined until backward reaches it
+  bool needs_grad() const;
+  void add_grad(Context& ctx,
+                Tensor grad) const;  // keeps the first, adds later ones out of place; ignored without needs_grad
+  void clear_grad() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+// The forward pass written down in order, played backwards by backward().
+class Tape {
+ public:
+  using Backward = std::function<void(Context&, const Tensor& grad_output)>;
+
+  // The result of an op, and how its gradient flows to the inputs. The name is that of the layer: profiles and errors
+  // show it. Nothing is kept where no input needs a gradient; then `backward` is dropped and what it captured is freed.
+  Variable record(std::string name, Tensor output, const std::vector<Variable>& inputs, Backward backward);
+
+  // Newest first, from d loss / d loss = 1 (loss has one element). A played record is dropped, and with it its
+  // activations.
+  void backward(Context& ctx, const Variable& loss);
+
+  void clear();  // forgets everything recorded
+  bool empty() const { return records_.empty(); }
+
+ private:
+  struct Record {
+    std::string name;
+    Variable output;
+    Backward backward;
+  };
+  std::vector<Record> records_;
+};
+
+}  // namespace twiddle

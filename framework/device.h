@@ -1,0 +1,54 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace twiddle {
+
+// Where work runs: the CPU, or one CUDA GPU.
+struct Device {
+  enum class Kind : std::uint8_t { cpu, cuda } kind = Kind::cpu;
+  int index = 0;
+  bool operator==(const Device&) const = default;
+};
+
+std::string to_string(const Device& device);  // "cpu", "cuda:0"
+Device parse_device(std::string_view text);   // "auto", "cpu", "cuda", "cuda:1"; auto takes a GPU where one can be used
+std::string describe(const Device& device);   // one line for a header: name, cores or memory, library versions
+int cuda_device_count();                      // GPUs this build and machine can use; 0 in a CPU-only build
+
+// A row-major matrix product C = alpha op(A) op(B) + beta C; op(A) is m x k, op(B) k x n, C m x n.
+// A leading dimension of 0 means that the rows of the stored matrix follow each other without a gap.
+struct Gemm {
+  bool transpose_a = false, transpose_b = false;
+  std::int64_t m = 0, n = 0, k = 0;
+  float alpha = 1, beta = 0;
+  std::int64_t lda = 0, ldb = 0, ldc = 0;
+};
+
+// Bytes a stream's pool holds: in use by tensors, kept for reuse, and the most ever in use.
+struct MemoryUse {
+  std::size_t in_use = 0, cached = 0, peak = 0;
+};
+
+// Work in order on one device. CpuStream and CudaStream are the only two kinds.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  virtual Device device() const = 0;
+  virtual void* native() const = 0;  // cudaStream_t; null on the CPU
+  virtual std::shared_ptr<void> allocate(
+      std::size_t bytes) = 0;  // 64-byte aligned; the last owner returns it to the pool
+  virtual MemoryUse memory() const = 0;
+  virtual void reset_peak() = 0;                                         // the peak starts again from what is in use
+  virtual void copy(void* to, const void* from, std::size_t bytes) = 0;  // host or device pointers
+  virtual void fill(float* x, std::int64_t count, float value) = 0;
+  virtual void gemm(const Gemm& shape, const float* a, const float* b, float* c) = 0;
+  virtual void synchronize() = 0;
+};
+
+std::unique_ptr<Stream> make_stream(Device device);  // throws ErrorKind::device where this build or machine has none
+
+}  // namespace twiddle

@@ -1,0 +1,36 @@
+#pragma once
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+namespace twiddle {
+
+// What went wrong, as the program's exit code tells it.
+enum class ErrorKind { failed = 1, config = 2, data = 3, device = 4, diverged = 5 };
+
+// The one exception of this library; the message says where, what, and what to do.
+class Error : public std::runtime_error {
+ public:
+  explicit Error(const std::string& message) : Error(ErrorKind::failed, message) {}
+  Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
+  ErrorKind kind() const { return kind_; }
+
+ private:
+  ErrorKind kind_;
+};
+
+// Strings the parts together: join("expects ", 3, " channels").
+template <class... Parts>
+std::string join(const Parts&... parts) {
+  std::ostringstream text;
+  (text << ... << parts);
+  return text.str();
+}
+
+// Throws an Error made of the parts unless the condition holds: for a caller's mistake.
+template <class... Parts>
+void require(bool condition, const Parts&... parts) {
+  if (!condition) throw Error(join(parts...));
+}
+
+}  // namespace twiddle

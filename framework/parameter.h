@@ -1,0 +1,26 @@
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "framework/autograd.h"
+#include "framework/init.h"
+
+namespace twiddle {
+
+// A tensor that a layer owns and a checkpoint keeps. Its memory is taken by initialize(), not when the layer is built,
+// so that `check` and `summary` cost nothing.
+struct Parameter {
+  std::string name;  // "conv1.weight"
+  Shape shape;
+  Initializer initializer;
+  std::int64_t fan_in = 1, fan_out = 1;
+  bool trainable = true;     // false: state such as batch norm's running mean, which no optimizer touches
+  bool weight_decay = true;  // false for biases and batch norm
+  float learning_rate = 1;   // multiplies the schedule's rate
+  Variable variable{Tensor{}, true};
+};
+
+// Allocates the value and fills it by its initializer; the numbers depend on the seed and the name alone.
+void initialize(Stream& stream, Parameter& parameter, std::uint64_t seed);
+
+}  // namespace twiddle

@@ -1,0 +1,107 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "framework/error.h"
+
+namespace twiddle {
+
+// A text that configuration came from: a file, or a command-line override.
+struct SourceText {
+  std::string name;
+  std::vector<std::string> lines;
+};
+
+// A place in a source; line and column count from 1, length in characters.
+struct Place {
+  std::shared_ptr<const SourceText> source;
+  int line = 0, column = 0, length = 1;
+};
+std::string to_string(const Place& place);  // "models/digits.yaml:14:5"
+
+// A YAML value, free of the parser that read it.
+struct ConfigNode {
+  enum class Kind : std::uint8_t { null, scalar, sequence, mapping } kind = Kind::null;
+  struct Entry;
+  Place place;
+  std::string text;               // scalar
+  bool quoted = false;            // scalar: "5" in quotes is text, not a number
+  std::vector<ConfigNode> items;  // sequence
+  std::vector<Entry> entries;     // mapping, in the order written; keys are unique
+
+  const ConfigNode* find(std::string_view key) const;
+};
+struct ConfigNode::Entry {
+  std::string key;
+  Place place;
+  ConfigNode value;
+};
+
+// Collects errors so that all of them can be told in one go.
+class Diagnostics {
+ public:
+  void add(const Place& place, std::string message, std::string hint = {});
+  bool empty() const { return messages_.empty(); }
+  std::size_t size() const { return messages_.size(); }
+  // One block an error, in order of place: "file:14:5: error: ...", the line, a caret, the hint.
+  std::string text() const;
+  void throw_if_any() const;  // Error of kind config with text() and the count
+
+ private:
+  struct Message {
+    Place place;
+    std::string message, hint;
+  };
+  std::vector<Message> messages_;
+};
+
+// Typed reading of a mapping. A wrong value is put down in the diagnostics and the fallback is returned, so that
+// reading goes on and every error of a file is found at once. finish() reports the keys that nobody read.
+class Params {
+ public:
+  // `owner` names the reader in messages: "conv2d", "train". A null node reads as an empty mapping.
+  Params(const ConfigNode& node, std::string owner, Diagnostics& diagnostics);
+
+  bool has(std::string_view key);
+  std::int64_t integer(std::string_view key, std::optional<std::int64_t> fallback, std::int64_t least,
+                       std::int64_t most);  // no fallback: needed
+  double number(std::string_view key, std::optional<double> fallback, double least, double most);
+  bool flag(std::string_view key, bool fallback);
+  std::string text(std::string_view key, std::optional<std::string> fallback);
+  std::string choice(std::string_view key, std::string_view fallback, const std::vector<std::string>& choices);
+  std::uint64_t bytes(std::string_view key, std::uint64_t fallback);  // 512MiB
+  std::array<int, 2> pair(std::string_view key, std::optional<std::array<int, 2>> fallback, int least,
+                          int most);                                                // 3 or [3, 5]: height, width
+  std::vector<double> numbers(std::string_view key, std::vector<double> fallback);  // a number or a list
+  std::vector<std::int64_t> integers(std::string_view key, std::int64_t least,
+                                     std::int64_t most);  // a list; empty where absent
+  std::vector<std::string> texts(std::string_view key);   // a text or a list; empty where absent
+  Params child(std::string_view key);                     // an empty mapping where absent
+  const ConfigNode* node(std::string_view key);           // null where absent
+  // `key: sgd` or `key: {sgd: {lr: 0.1}}`: the name and its options; the name is `fallback` where the key is absent.
+  std::pair<std::string, Params> named(std::string_view key, std::string_view fallback);
+
+  void error(std::string_view key, std::string message,
+             std::string hint = {});  // at the key's value, or at the mapping
+  void finish();                      // unknown keys become errors, with a suggestion
+  const Place& place() const { return node_->place; }
+  const std::string& owner() const { return owner_; }
+  Diagnostics& diagnostics() { return *diagnostics_; }
+
+ private:
+  const ConfigNode::Entry* lookup(std::string_view key);
+  std::shared_ptr<const ConfigNode> node_;  // owned: a Params may outlive the tree it reads
+  std::string owner_;
+  Diagnostics* diagnostics_;
+  std::set<std::string> known_;
+};
+
+}  // namespace twiddle

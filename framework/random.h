@@ -1,0 +1,59 @@
+#pragma once
+#include <cmath>
+#include <cstdint>
+
+#include "framework/for_each.h"
+
+namespace twiddle {
+
+// Random numbers by position: number i is a function of (seed, first + i) alone, so that the order in which threads or
+// devices ask for them does not matter. SplitMix64: Steele, Lea, Flood, Fast Splittable Pseudorandom Number Generators,
+// 2014.
+struct RandomSequence {
+  std::uint64_t seed = 0, first = 0;
+
+  TWIDDLE_HD static std::uint64_t mix(std::uint64_t z) {
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+  }
+  TWIDDLE_HD std::uint64_t bits(std::int64_t i) const {
+    return mix(mix(seed + 0x9e3779b97f4a7c15u) + (first + static_cast<std::uint64_t>(i) + 1) * 0x9e3779b97f4a7c15u);
+  }
+  TWIDDLE_HD float uniform(std::int64_t i) const {  // [0, 1), 24 bits
+    return static_cast<float>(bits(i) >> 40) * 0x1p-24f;
+  }
+  TWIDDLE_HD double uniform_double(std::int64_t i) const {  // (0, 1), 52 bits
+    return (static_cast<double>(bits(i) >> 12) + 0.5) * 0x1p-52;
+  }
+  TWIDDLE_HD float normal(std::int64_t i) const {  // Box and Muller, from two numbers of its own
+    const double radius = sqrt(-2 * log(uniform_double(2 * i)));
+    return static_cast<float>(radius * cos(6.283185307179586 * uniform_double(2 * i + 1)));
+  }
+  TWIDDLE_HD std::int64_t below(std::int64_t i, std::int64_t limit) const {  // 0 .. limit - 1; limit < 2^32
+    return static_cast<std::int64_t>(((bits(i) >> 32) * static_cast<std::uint64_t>(limit)) >> 32);
+  }
+  // A sequence of its own for a place in a tree: split(epoch).split(index).
+  RandomSequence split(std::uint64_t branch) const {
+    return {mix(bits(static_cast<std::int64_t>(branch)) ^ 0x5851f42d4c957f2du), 0};
+  }
+};
+
+// Hands out stretches of one sequence; its position is all the state there is.
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : seed_(seed) {}
+  RandomSequence take(std::int64_t count) {
+    const RandomSequence numbers{seed_, position_};
+    position_ += static_cast<std::uint64_t>(count);
+    return numbers;
+  }
+  std::uint64_t seed() const { return seed_; }
+  std::uint64_t position() const { return position_; }
+  void restore(std::uint64_t seed, std::uint64_t position) { seed_ = seed, position_ = position; }
+
+ private:
+  std::uint64_t seed_, position_ = 0;
+};
+
+}  // namespace twiddle

@@ -1,0 +1,17 @@
+#pragma once
+#include "framework/tensor.h"
+
+namespace twiddle {
+
+// Operations that several layers and optimizers share. All tensors are f32 on the stream's device.
+void add(Stream& stream, const Tensor& a, const Tensor& b, Tensor& sum);  // sum = a + b, elementwise; sum may be a or b
+void scale(Stream& stream, float factor, Tensor& x);                      // x = factor x
+void axpy(Stream& stream, float factor, const Tensor& x, Tensor& y);      // y = y + factor x
+void add_bias(Stream& stream, const Tensor& bias, std::int64_t inner,
+              Tensor& y);  // y [outer, channels, inner] += bias [channels]
+Tensor sum_over_channels(Stream& stream, const Tensor& y,
+                         std::int64_t inner);            // y [outer, channels, inner] to [channels]: a bias's gradient
+double sum_of_squares(Stream& stream, const Tensor& x);  // in double; waits for the stream
+bool all_finite(Stream& stream, const Tensor& x);        // waits for the stream
+
+}  // namespace twiddle

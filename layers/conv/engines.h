@@ -1,0 +1,21 @@
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "framework/convolution.h"
+
+namespace twiddle {
+
+// The engines of a device; their order is the selection rule.
+std::vector<std::unique_ptr<ConvEngine>> make_conv_engines(Device device);
+
+// One element of a pass's result (flat index into the written tensor), summed in double from host arrays: what every
+// engine is held to.
+double conv_reference(const ConvProblem& problem, ConvPass pass, const float* x, const float* w, const float* y,
+                      const float* bias, std::int64_t index);
+
+// Relative L2 error of `result` (the tensor that the pass wrote) against the reference on `samples` elements spread
+// over it.
+double conv_error(Context& ctx, const ConvProblem& problem, ConvPass pass, const ConvOperands& operands, int samples);
+
+}  // namespace twiddle

@@ -1,0 +1,52 @@
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/convolution.h"
+
+namespace twiddle {
+
+// How engines are chosen. `engine` is "rule" (the first in the list that supports the problem), "measured" (the fastest
+// of those that keep the precision class, remembered), or an engine's name, which fails loudly where it cannot.
+struct ConvPolicy {
+  std::string engine = "rule";
+  Precision precision = Precision::fp32;
+  std::size_t workspace_limit = std::size_t(1) << 30;
+  std::string cache_file;  // measured choices are kept here between runs; empty: in memory alone
+  bool retune = false;     // measure again what the file already knows
+};
+
+// Picks the engine for a problem and pass, once, and remembers why.
+class ConvSelector {
+ public:
+  struct Choice {
+    ConvEngine* engine = nullptr;
+    std::string reason;       // "rule", "named", "measured 1.42 ms, next gemm 3.10", "cached"
+    double milliseconds = 0;  // where measured
+  };
+
+  ConvSelector(std::vector<std::unique_ptr<ConvEngine>> engines, ConvPolicy policy);
+
+  // `engine` overrides the policy for one layer; empty: the policy's.
+  ConvEngine& choose(Context& ctx, const ConvProblem& problem, ConvPass pass, const std::string& engine = {});
+  const Choice* find(const ConvProblem& problem, ConvPass pass,
+                     const std::string& engine = {}) const;  // null: not chosen yet
+  std::size_t workspace_bytes(const ConvProblem& problem, ConvPass pass,
+                              const std::string& engine = {});  // by rule or name; no timing
+  void check_name(
+      const std::string& engine) const;    // throws, with a suggestion, where no engine, rule or measured is called so
+  std::vector<std::string> names() const;  // of the engines, in order
+  ConvEngine& engine(const std::string& name);
+  const ConvPolicy& policy() const { return policy_; }
+
+ private:
+  using Key = std::tuple<std::string, ConvProblem, ConvPass>;
+  std::vector<std::unique_ptr<ConvEngine>> engines_;
+  ConvPolicy policy_;
+  std::map<Key, Choice> choices_;
+};
+
+}  // namespace twiddle

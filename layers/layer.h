@@ -1,0 +1,57 @@
+#pragma once
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/context.h"
+#include "framework/parameter.h"
+#include "framework/params.h"
+#include "framework/registry.h"
+
+namespace twiddle {
+
+class ConvSelector;
+
+// Where a layer is being built: its name, the shape of one image that reaches it (no batch axis), and who picks
+// convolution engines.
+struct Site {
+  std::string name;
+  Shape input;
+  ConvSelector& convolutions;
+};
+
+// Turns a variable [batch, input...] into a variable [batch, output...]. A layer's constructor takes (const Site&,
+// Params&), reads its own options and throws an Error where the input shape is impossible; it allocates nothing.
+class Layer {
+ public:
+  Layer(std::string name, Shape output) : name_(std::move(name)), output_(std::move(output)) {}
+  virtual ~Layer() = default;
+  Layer(const Layer&) = delete;
+  Layer& operator=(const Layer&) = delete;
+
+  virtual Variable forward(Context& ctx, const Variable& x) = 0;
+  virtual double flops() const { return 0; }  // of one image's forward pass, where they count
+  virtual std::size_t kept_bytes() const {
+    return 0;
+  }  // per image, beyond the output, that the forward pass keeps for the backward one
+  virtual std::string describe() const { return {}; }  // "11x11, stride 4, pad 2"
+
+  const std::string& name() const { return name_; }
+  const Shape& output_shape() const { return output_; }  // of one image, without the batch axis
+  std::deque<Parameter>& parameters() { return parameters_; }
+
+ protected:
+  void set_output_shape(Shape shape) { output_ = std::move(shape); }
+  Parameter& add_parameter(Parameter parameter);  // its name becomes "<layer>.<name>"; the reference stays valid
+
+ private:
+  std::string name_;
+  Shape output_;
+  std::deque<Parameter> parameters_;
+};
+
+using LayerRegistry = Registry<Layer, const Site&, Params&>;
+LayerRegistry builtin_layers();  // builtin.cpp: one line a layer
+
+}  // namespace twiddle

@@ -1,0 +1,30 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "layers/sequential.h"
+#include "models/config.h"
+
+namespace twiddle {
+
+// A network and what it was built with. Nothing is allocated yet: initialize() or a checkpoint gives the parameters
+// their values.
+struct Model {
+  std::unique_ptr<ConvSelector> convolutions;
+  std::unique_ptr<Sequential> net;
+};
+
+// Builds every layer in order; unknown kinds, unknown options and impossible shapes are told in one Error of kind
+// config.
+Model build_model(const Config& config, Device device);
+
+// Bytes that training at a batch size takes, by kind.
+struct MemoryPlan {
+  std::size_t weights = 0, gradients = 0, optimizer = 0, activations = 0, workspace = 0, data = 0;
+  std::string workspace_layer;  // where the largest workspace is needed
+  std::size_t total() const { return weights + gradients + optimizer + activations + workspace + data; }
+};
+MemoryPlan plan_memory(const Model& model, std::int64_t batch, int optimizer_tensors);
+
+}  // namespace twiddle

@@ -1,0 +1,74 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "data/loader.h"
+#include "framework/device.h"
+#include "framework/params.h"
+#include "framework/schedule.h"
+#include "layers/conv/selector.h"
+
+namespace twiddle {
+
+// One line under `layers:`, with every `repeat:` written out: its kind, its name and its options.
+struct LayerConfig {
+  std::string kind, name;
+  ConfigNode options;  // without `name`
+  Place place;
+};
+
+// One experiment, as a YAML file and the command line describe it.
+struct Config {
+  std::string file, name;  // name: `name:` or the file's stem
+  std::string device = "auto";
+  int threads = 0;  // 0: as many as the machine has
+  std::uint64_t seed = 1;
+  bool deterministic = false;
+  Shape input;  // channels, height, width
+  std::vector<LayerConfig> layers;
+  ConvPolicy convolution;
+
+  struct Data {
+    bool present = false;
+    ConfigNode node;  // the section; datasets and augment read their own keys from it
+    int workers = 2;
+    bool skip_bad = false;
+  } data;
+
+  struct Train {
+    ConfigNode optimizer;  // {sgd: {...}} or a name
+    double learning_rate = 0.01;
+    Schedule schedule;
+    std::int64_t epochs = 10, batch_size = 64;
+    double clip_norm = 0;  // 0: off
+    double label_smoothing = 0;
+    std::int64_t keep = 3;              // newest checkpoints kept
+    std::int64_t checkpoint_every = 0;  // steps between checkpoints inside an epoch; 0: at the end of each epoch alone
+    std::string out = "runs";           // where run folders are made
+  } train;
+
+  ConfigNode tree;  // resolved: base merged, overrides applied; what the run folder keeps
+};
+
+// `--set train.epochs=3` and the flags that stand for such keys, in the order given; `from` is named in messages
+// ("--epochs").
+struct Override {
+  std::string key, value, from;
+};
+
+// Reads the file, merges its `base:`, applies the overrides, checks everything that can be checked without building the
+// model. All errors in one go: an Error of kind config whose text has a block for each.
+Config load_config(const std::string& file, const std::vector<Override>& overrides = {});
+Config load_config_text(const std::string& text, const std::string& name,
+                        const std::vector<Override>& overrides = {});  // for tests, for resolved configs
+
+// YAML that load_config reads back to the same tree.
+std::string to_yaml(const ConfigNode& node);
+
+// Lower floor of the above: the tree of a YAML text with places, duplicates refused; errors go to the diagnostics.
+ConfigNode parse_yaml(const std::string& text, const std::string& name, Diagnostics& diagnostics);
+
+}  // namespace twiddle

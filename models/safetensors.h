@@ -1,0 +1,37 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "framework/tensor.h"
+
+namespace twiddle {
+
+// Arrays by name in host memory, as a safetensors file holds them.
+struct HostArray {
+  DType type = DType::f32;
+  Shape shape;
+  std::vector<std::uint8_t> bytes;  // little endian
+};
+struct SafeTensors {
+  std::map<std::string, HostArray> arrays;
+  std::map<std::string, std::string> metadata;  // __metadata__
+};
+
+HostArray to_host(Stream& stream, const Tensor& tensor);  // waits for the stream
+Tensor to_tensor(Stream& stream, const HostArray& array);
+
+// Reads a whole file; an Error of kind data names the file and what is wrong with it (cut short, header too large,
+// overlapping or missing bytes, wrong checksum ...). Nothing is allocated on the word of a header before it was held
+// against the file's size.
+SafeTensors read_safetensors(const std::string& path);
+
+// Writes under a temporary name in the same folder, syncs, and renames; adds an XXH3 checksum of every array to the
+// metadata.
+void write_safetensors(const std::string& path, const SafeTensors& contents);
+
+// The same care for any small file (metrics are appended, but configs and reports are replaced).
+void write_file_atomically(const std::string& path, const std::string& contents);
+
+}  // namespace twiddle
