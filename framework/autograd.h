@@ -39,6 +39,10 @@ class Tape {
   // activations.
   void backward(Context& ctx, const Variable& loss);
 
+  // While off, nothing is recorded: evaluation.
+  void set_recording(bool on) { recording_ = on; }
+  bool recording() const { return recording_; }
+
   void clear();  // forgets everything recorded
   bool empty() const { return records_.empty(); }
 
@@ -49,6 +53,7 @@ class Tape {
     Backward backward;
   };
   std::vector<Record> records_;
+  bool recording_ = true;
 };
 
 }  // namespace twiddle

@@ -9,8 +9,8 @@ void scale(Stream& stream, float factor, Tensor& x);                      // x =
 void axpy(Stream& stream, float factor, const Tensor& x, Tensor& y);      // y = y + factor x
 void add_bias(Stream& stream, const Tensor& bias, std::int64_t inner,
               Tensor& y);  // y [outer, channels, inner] += bias [channels]
-Tensor sum_over_channels(Stream& stream, const Tensor& y,
-                         std::int64_t inner);            // y [outer, channels, inner] to [channels]: a bias's gradient
+// y [outer, channels, inner] to [channels]: the gradient of a bias.
+Tensor sum_over_channels(Stream& stream, const Tensor& y, std::int64_t channels, std::int64_t inner);
 double sum_of_squares(Stream& stream, const Tensor& x);  // in double; waits for the stream
 bool all_finite(Stream& stream, const Tensor& x);        // waits for the stream
 

@@ -26,4 +26,9 @@ void cpu_gemm(const Gemm& shape, const float* a, const float* b, float* c) {
           lda, ", ", ldb, ", ", ldc, " (status ", static_cast<int>(status), ")");
 }
 
+std::string cpu_gemm_library() {
+  const dnnl_version_t& version = *dnnl_version();
+  return join("oneDNN ", version.major, ".", version.minor, ".", version.patch);
+}
+
 }  // namespace twiddle

@@ -136,4 +136,6 @@ void cpu_gemm(const Gemm& shape, const float* a, const float* b, float* c) {
   }
 }
 
+std::string cpu_gemm_library() { return "no oneDNN"; }
+
 }  // namespace twiddle

@@ -1,0 +1,54 @@
+#include "framework/cpu/cpu_stream.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "framework/cpu/gemm.h"
+#include "framework/error.h"
+#include "framework/pool.h"
+
+namespace twiddle {
+
+namespace {
+
+// A device whose work is done when the call returns.
+class CpuStream final : public Stream {
+ public:
+  Device device() const override { return {}; }
+  void* native() const override { return nullptr; }
+  std::shared_ptr<void> allocate(std::size_t bytes) override { return pool_.take(bytes); }
+  MemoryUse memory() const override { return pool_.use(); }
+  void reset_peak() override { pool_.reset_peak(); }
+  void copy(void* to, const void* from, std::size_t bytes) override {
+    if (bytes > 0) std::memcpy(to, from, bytes);
+  }
+  void fill(float* x, std::int64_t count, float value) override { std::fill_n(x, count, value); }
+  void gemm(const Gemm& shape, const float* a, const float* b, float* c) override { cpu_gemm(shape, a, b, c); }
+  void synchronize() override {}
+
+ private:
+  // 64 bytes: a cache line, and the widest vector. Sizes from the pool are multiples of it.
+  Pool pool_{[](std::size_t bytes) { return std::aligned_alloc(64, bytes); }, [](void* block) { std::free(block); }};
+};
+
+}  // namespace
+
+std::unique_ptr<Stream> make_cpu_stream() {
+  return std::make_unique<CpuStream>();
+}
+
+std::string describe_cpu() {
+  std::string vectors = "SSE2";
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f"))
+    vectors = "AVX-512";
+  else if (__builtin_cpu_supports("avx2"))
+    vectors = "AVX2";
+#endif
+  return join("cpu: ", omp_get_max_threads(), " threads, ", vectors, " (", cpu_gemm_library(), ")");
+}
+
+}  // namespace twiddle

@@ -1,0 +1,21 @@
+#include "framework/cuda/cuda_stream.h"
+#include "framework/error.h"
+
+namespace twiddle {
+
+int cuda_device_count() {
+  return 0;
+}
+
+std::unique_ptr<Stream> make_cuda_stream(int /*index*/) {
+  throw Error(ErrorKind::device,
+              "device 'cuda' asked for, but this build has no CUDA side: build where the CUDA toolkit and a GPU are "
+              "found, or use "
+              "--device cpu");
+}
+
+std::string describe_cuda(int /*index*/) {
+  return "cuda: not in this build";
+}
+
+}  // namespace twiddle

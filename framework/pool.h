@@ -1,0 +1,31 @@
+#pragma once
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+#include "framework/device.h"
+
+namespace twiddle {
+
+// A caching free list over a raw allocator, used by both kinds of stream. A block goes back to the list when its last
+// owner lets go, and serves the next request of up to its size and at least half of it. Blocks may outlive the pool's
+// handle.
+class Pool {
+ public:
+  using Allocate = std::function<void*(std::size_t bytes)>;  // null where there is no memory
+  using Free = std::function<void(void*)>;
+
+  Pool(Allocate allocate, Free free);
+
+  std::shared_ptr<void> take(
+      std::size_t bytes);  // throws an Error of kind device, with what is held, where memory is short
+  void release_cached();   // gives unused blocks back to the system
+  MemoryUse use() const;
+  void reset_peak();
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace twiddle

@@ -1,0 +1,21 @@
+#pragma once
+#include "framework/optimizer.h"
+
+namespace twiddle {
+
+// Stochastic gradient descent: v = momentum v + (g + decay w); w -= rate v, or with Nesterov's look-ahead w -= rate (g
+// + momentum v). The same form as PyTorch's: the rate is outside the velocity.
+class Sgd final : public Optimizer {
+ public:
+  explicit Sgd(Params& params);
+  std::string kind() const override { return "sgd"; }
+  std::string describe() const override;
+  void step(Context& ctx, std::vector<Parameter*>& parameters, double rate) override;
+  int state_tensors() const override { return momentum_ > 0 ? 1 : 0; }
+
+ private:
+  double momentum_, weight_decay_;
+  bool nesterov_;
+};
+
+}  // namespace twiddle

@@ -1,0 +1,137 @@
+#include "framework/tensor.h"
+
+#include <atomic>
+#include <limits>
+
+#include "framework/error.h"
+
+namespace twiddle {
+
+namespace {
+
+std::uint64_t next_storage_id() {
+  static std::atomic<std::uint64_t> counter{0};  // names only; no behaviour hangs on its values
+  return ++counter;
+}
+
+template <class T>
+constexpr DType type_of = DType::f32;
+template <>
+constexpr DType type_of<std::int32_t> = DType::i32;
+
+const char* name_of(DType type) {
+  return type == DType::f32 ? "f32" : "i32";
+}
+
+}  // namespace
+
+struct Tensor::Storage {
+  std::shared_ptr<void> block;
+  Device device;
+  DType type;
+  Version version;
+};
+
+std::int64_t count_of(const Shape& shape) {
+  std::int64_t count = 1;
+  for (const std::int64_t axis : shape) {
+    require(axis >= 0, "shape ", to_string(shape), " has a negative axis");
+    require(axis == 0 || count <= std::numeric_limits<std::int64_t>::max() / 8 / axis, "shape ", to_string(shape),
+            " is too large");
+    count *= axis;
+  }
+  return count;
+}
+
+std::string to_string(const Shape& shape) {
+  std::string text;
+  for (const std::int64_t axis : shape) text += (text.empty() ? "" : "x") + std::to_string(axis);
+  return text.empty() ? "scalar" : text;
+}
+
+Tensor::Tensor(Stream& stream, Shape shape, DType type) : shape_(std::move(shape)) {
+  const auto bytes = static_cast<std::size_t>(count_of(shape_)) * 4;
+  storage_ = std::make_shared<Storage>(Storage{stream.allocate(bytes), stream.device(), type, {next_storage_id(), 0}});
+}
+
+Tensor Tensor::filled(Stream& stream, Shape shape, float value) {
+  Tensor tensor(stream, std::move(shape));
+  stream.fill(tensor.write(), tensor.size(), value);
+  return tensor;
+}
+
+template <class T>
+Tensor Tensor::from(Stream& stream, Shape shape, const std::vector<T>& values) {
+  require(count_of(shape) == static_cast<std::int64_t>(values.size()), "a tensor ", to_string(shape), " needs ",
+          count_of(shape), " values, got ", values.size());
+  Tensor tensor(stream, std::move(shape), type_of<T>);
+  stream.copy(tensor.write<T>(), values.data(), tensor.bytes());
+  if (tensor.device().kind != Device::Kind::cpu) stream.synchronize();  // the vector may go away
+  return tensor;
+}
+
+DType Tensor::type() const {
+  require(defined(), "an undefined tensor has no type");
+  return storage_->type;
+}
+
+Device Tensor::device() const {
+  require(defined(), "an undefined tensor has no device");
+  return storage_->device;
+}
+
+template <class T>
+const T* Tensor::read() const {
+  require(defined(), "reading an undefined tensor");
+  require(storage_->type == type_of<T>, "a ", name_of(storage_->type), " tensor ", to_string(shape_), " read as ",
+          name_of(type_of<T>));
+  return static_cast<const T*>(storage_->block.get());
+}
+
+template <class T>
+T* Tensor::write() {
+  require(defined(), "writing an undefined tensor");
+  require(storage_->type == type_of<T>, "a ", name_of(storage_->type), " tensor ", to_string(shape_), " written as ",
+          name_of(type_of<T>));
+  ++storage_->version.writes;
+  return static_cast<T*>(storage_->block.get());
+}
+
+Version Tensor::version() const {
+  require(defined(), "an undefined tensor has no version");
+  return storage_->version;
+}
+
+Tensor Tensor::reshaped(Shape shape) const {
+  require(count_of(shape) == size(), "a tensor ", to_string(shape_), " cannot be reshaped to ", to_string(shape));
+  Tensor view = *this;
+  view.shape_ = std::move(shape);
+  return view;
+}
+
+Tensor Tensor::to(Stream& stream) const {
+  require(defined(), "copying an undefined tensor");
+  Tensor copy(stream, shape_, storage_->type);
+  ++copy.storage_->version.writes;
+  stream.copy(copy.storage_->block.get(), storage_->block.get(), bytes());
+  return copy;
+}
+
+template <class T>
+std::vector<T> Tensor::to_vector(Stream& stream) const {
+  std::vector<T> values(static_cast<std::size_t>(size()));
+  stream.copy(values.data(), read<T>(), bytes());
+  stream.synchronize();
+  return values;
+}
+
+template Tensor Tensor::from<float>(Stream&, Shape, const std::vector<float>&);
+template Tensor Tensor::from<std::int32_t>(Stream&, Shape, const std::vector<std::int32_t>&);
+template const float* Tensor::read<float>() const;
+template const std::int32_t* Tensor::read<std::int32_t>() const;
+template float* Tensor::write<float>();
+template std::int32_t* Tensor::write<std::int32_t>();
+template std::vector<float> Tensor::to_vector<float>(Stream&) const;
+template std::vector<std::int32_t> Tensor::to_vector<std::int32_t>(Stream&) const;
+
+}  // namespace twiddle
