@@ -1,0 +1,39 @@
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "models/config.h"
+
+namespace CLI {
+class App;
+}
+
+namespace twiddle {
+
+// What the flags that several verbs share came to.
+struct Flags {
+  std::vector<Override> overrides;  // `--set key=value` and the flags that stand for a key, in the order given
+  std::string json;                 // --json FILE; empty: none
+  int verbosity = 0;                // -q: -1, -v: 1
+
+  std::string value(const std::string& key, const std::string& fallback = {}) const;  // the last override of `device`
+};
+
+// What a verb does once the command line is read. It returns the program's exit code; an Error's kind is one, too.
+using Action = std::function<int()>;
+
+// A verb is one file with one such function: it declares the verb's own options and arguments and returns what to run.
+// Shared flags need no declaration: main.cpp lists each verb with the groups of flags it takes.
+using AddVerb = Action (*)(CLI::App& verb, const Flags& flags);
+
+Action add_train(CLI::App& verb, const Flags& flags);
+Action add_eval(CLI::App& verb, const Flags& flags);
+Action add_predict(CLI::App& verb, const Flags& flags);
+Action add_time(CLI::App& verb, const Flags& flags);
+Action add_conv(CLI::App& verb, const Flags& flags);
+Action add_summary(CLI::App& verb, const Flags& flags);
+Action add_check(CLI::App& verb, const Flags& flags);
+Action add_devices(CLI::App& verb, const Flags& flags);
+
+}  // namespace twiddle
