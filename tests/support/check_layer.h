@@ -1,0 +1,53 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/context.h"
+#include "layers/conv/selector.h"
+#include "layers/layer.h"
+#include "tests/support/check_close.h"
+#include "tests/support/every_device.h"
+
+namespace twiddle {
+
+// A layer's options as its line in the YAML gives them: {{"kernel", "3"}, {"pad", "[1, 2]"}, {"rate", "0.5"}}.
+using LayerOptions = std::vector<std::pair<std::string, std::string>>;
+ConfigNode options_node(const LayerOptions& options);
+
+// One layer called "layer", built as a model builds it, with its parameters initialised. `image` has no batch axis.
+// Throws what the layer's constructor throws, and an Error of kind config for wrong or unknown options.
+struct LayerUnderTest {
+  LayerUnderTest(Device device, const std::string& kind, const LayerOptions& options, const Shape& image);
+
+  Context ctx;
+  ConvSelector convolutions;
+  std::unique_ptr<Layer> layer;
+
+  Parameter& parameter(const std::string& name);  // "weight"
+  void set(const std::string& name, const std::vector<float>& values);
+  std::vector<float> get(const std::string& name);
+  std::vector<float> forward(const Shape& shape, const std::vector<float>& values);  // shape with the batch axis
+};
+
+// The output of a new layer, in training mode; with its parameters as initialised.
+std::vector<float> run_layer(Device device, const std::string& kind, const LayerOptions& options, const Shape& shape,
+                             const std::vector<float>& values);
+
+// What a layer says of an input or options that it cannot take; empty where it takes them. `image` has no batch axis.
+std::string layer_error(const std::string& kind, const LayerOptions& options, const Shape& image);
+
+struct GradientCheck {
+  float keep_away_from_zero = 0;  // inputs nearer to zero than this are moved out: a kink there is not crossed
+  bool distinct = false;          // inputs differ by more than two steps: no maximum changes hands
+  double step = 1e-2, tolerance = 5e-3;
+  std::uint64_t seed = 1;
+};
+
+// Backward against central differences of forward, along random unit directions of the input and of each trainable
+// parameter; `shape` has the batch axis. On a GPU, output and gradients are held to the CPU's as well.
+void expect_gradients(Device device, const std::string& kind, const LayerOptions& options, const Shape& shape,
+                      const GradientCheck& check = {});
+
+}  // namespace twiddle
