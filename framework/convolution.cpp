@@ -1,0 +1,117 @@
+#include "framework/convolution.h"
+
+#include <utility>
+
+#include "framework/error.h"
+
+namespace twiddle {
+
+namespace {
+
+// No tensor of a convolution may hold more elements (4 TiB), no single size be larger: products then stay far from
+// overflow.
+constexpr std::int64_t largest_count = std::int64_t(1) << 40, largest_size = std::int64_t(1) << 24;
+
+template <class... Parts>
+void demand(bool condition, const Parts&... parts) {
+  if (!condition) throw Error(ErrorKind::config, join(parts...));
+}
+
+void demand_size(const char* name, int value, int least) {
+  demand(value >= least && value <= largest_size, "convolution: ", name, " is ", value, "; it must be from ", least,
+         " to ", largest_size);
+}
+
+void demand_count(const char* name, const Shape& shape) {
+  std::int64_t count = 1;
+  for (const std::int64_t size : shape) {
+    demand(size <= largest_count / count, "convolution: the ", name, " ", to_string(shape), " is too large");
+    count *= size;
+  }
+}
+
+std::string by(int height, int width) {
+  return join(height, "x", width);
+}
+
+// "4" where both agree, else "4x2".
+std::string pair(int height, int width) {
+  return height == width ? std::to_string(height) : by(height, width);
+}
+
+}  // namespace
+
+double promise(Precision precision) {
+  switch (precision) {
+    case Precision::tf32:
+      return 1e-3;
+    case Precision::bf16:
+      return 1e-2;
+    default:
+      return 2e-6;
+  }
+}
+
+std::string_view to_string(Precision precision) {
+  switch (precision) {
+    case Precision::tf32:
+      return "tf32";
+    case Precision::bf16:
+      return "bf16";
+    default:
+      return "fp32";
+  }
+}
+
+double ConvProblem::flops() const {
+  return 2.0 * batch * filters * out_height() * out_width() * (channels / groups) * kernel_h * kernel_w;
+}
+
+void validate(const ConvProblem& problem) {
+  const std::pair<const char*, int> sizes[] = {
+      {"batch", problem.batch},           {"channels", problem.channels}, {"height", problem.height},
+      {"width", problem.width},           {"filters", problem.filters},   {"kernel height", problem.kernel_h},
+      {"kernel width", problem.kernel_w}, {"stride", problem.stride_h},   {"stride", problem.stride_w},
+      {"dilation", problem.dilation},     {"groups", problem.groups}};
+  for (const auto& [name, value] : sizes) demand_size(name, value, 1);
+  demand_size("pad", problem.pad_h, 0);
+  demand_size("pad", problem.pad_w, 0);
+  demand(problem.channels % problem.groups == 0, "convolution: ", problem.channels, " channels cannot be split into ",
+         problem.groups, " equal groups");
+  demand(problem.filters % problem.groups == 0, "convolution: ", problem.filters, " filters cannot be split into ",
+         problem.groups, " equal groups");
+
+  const std::int64_t reach_h = std::int64_t(problem.dilation) * (problem.kernel_h - 1) + 1;
+  const std::int64_t reach_w = std::int64_t(problem.dilation) * (problem.kernel_w - 1) + 1;
+  const std::int64_t room_h = problem.height + 2 * std::int64_t(problem.pad_h);
+  const std::int64_t room_w = problem.width + 2 * std::int64_t(problem.pad_w);
+  demand(reach_h <= room_h && reach_w <= room_w, "convolution: kernel ", by(problem.kernel_h, problem.kernel_w),
+         problem.dilation > 1 ? join(" with dilation ", problem.dilation, " (", reach_h, "x", reach_w, ")") : "",
+         " does not fit the input ", by(problem.height, problem.width), " with pad ",
+         pair(problem.pad_h, problem.pad_w), ": the padded input is ", room_h, "x", room_w);
+  demand_count("input", problem.input_shape());
+  demand_count("weight", problem.weight_shape());
+  demand_count("output", problem.output_shape());
+}
+
+std::string to_string(const ConvProblem& problem) {
+  std::string text = to_string(problem.input_shape()) + " * " + to_string(problem.weight_shape());
+  if (problem.stride_h > 1 || problem.stride_w > 1) text += " stride " + pair(problem.stride_h, problem.stride_w);
+  if (problem.pad_h > 0 || problem.pad_w > 0) text += " pad " + pair(problem.pad_h, problem.pad_w);
+  if (problem.dilation > 1) text += " dilation " + std::to_string(problem.dilation);
+  if (problem.groups > 1) text += " groups " + std::to_string(problem.groups);
+  return text;
+}
+
+std::string_view to_string(ConvPass pass) {
+  switch (pass) {
+    case ConvPass::backward_input:
+      return "backward_input";
+    case ConvPass::backward_weight:
+      return "backward_weight";
+    default:
+      return "forward";
+  }
+}
+
+}  // namespace twiddle

@@ -1,0 +1,186 @@
+#include "layers/conv/gemm_engine.h"
+
+#include "framework/for_each.h"
+#include "framework/tensor_ops.h"
+
+namespace twiddle {
+
+namespace {
+
+// What im2col and its adjoint need to know of a problem, for one image.
+struct Unrolling {
+  int height, width, kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w, dilation, out_h, out_w;
+};
+
+// The outputs whose position `output * stride + offset` lies in [0, size), as a range within [0, count).
+struct Range {
+  int begin, end;
+};
+TWIDDLE_HD inline Range visible(int offset, int stride, int size, int count) {
+  const int begin = offset >= 0 ? 0 : (-offset + stride - 1) / stride;
+  const int end = offset >= size ? 0 : (size - 1 - offset) / stride + 1;
+  const int last = end < count ? end : count;
+  return {begin < last ? begin : last, last};
+}
+
+// Row (channel, ky, kx, output row) of columns [channels * kernel_h * kernel_w][out_h * out_w].
+struct Im2colRow {
+  Unrolling u;
+  const float* image;
+  float* columns;
+  TWIDDLE_HD void operator()(std::int64_t index) const {
+    const int row = static_cast<int>(index % u.out_h);
+    const int kx = static_cast<int>(index / u.out_h % u.kernel_w);
+    const int ky = static_cast<int>(index / u.out_h / u.kernel_w % u.kernel_h);
+    const std::int64_t channel = index / u.out_h / u.kernel_w / u.kernel_h;
+    float* const to = columns + index * u.out_w;
+    const int y = row * u.stride_h - u.pad_h + ky * u.dilation, offset = kx * u.dilation - u.pad_w;
+    const bool row_visible = y >= 0 && y < u.height;
+    const Range range = row_visible ? visible(offset, u.stride_w, u.width, u.out_w) : Range{u.out_w, u.out_w};
+    for (int i = 0; i < range.begin; ++i) to[i] = 0;
+    if (row_visible) {
+      const float* const from = image + (channel * u.height + y) * u.width + offset;
+      if (u.stride_w == 1)
+        for (int i = range.begin; i < range.end; ++i) to[i] = from[i];
+      else
+        for (int i = range.begin; i < range.end; ++i) to[i] = from[std::int64_t(i) * u.stride_w];
+    }
+    for (int i = range.end; i < u.out_w; ++i) to[i] = 0;
+  }
+};
+
+// Row (channel, y) of the image: the sum of all the columns' elements that were read from there.
+struct Col2imRow {
+  Unrolling u;
+  const float* columns;
+  float* image;
+  TWIDDLE_HD void operator()(std::int64_t index) const {
+    const std::int64_t channel = index / u.height;
+    const int y = static_cast<int>(index % u.height);
+    float* const to = image + index * u.width;
+    for (int i = 0; i < u.width; ++i) to[i] = 0;
+    for (int ky = 0; ky < u.kernel_h; ++ky) {
+      const int from_y = y + u.pad_h - ky * u.dilation;
+      if (from_y < 0 || from_y % u.stride_h != 0 || from_y / u.stride_h >= u.out_h) continue;
+      for (int kx = 0; kx < u.kernel_w; ++kx) {
+        const std::int64_t tap = (channel * u.kernel_h + ky) * u.kernel_w + kx;
+        const float* const from = columns + (tap * u.out_h + from_y / u.stride_h) * u.out_w;
+        const int offset = kx * u.dilation - u.pad_w;
+        const Range range = visible(offset, u.stride_w, u.width, u.out_w);
+        if (u.stride_w == 1)
+          for (int i = range.begin; i < range.end; ++i) to[i + offset] += from[i];
+        else
+          for (int i = range.begin; i < range.end; ++i) to[std::int64_t(i) * u.stride_w + offset] += from[i];
+      }
+    }
+  }
+};
+
+// A 1x1 kernel without stride or padding: the image is its own column matrix.
+bool is_product(const ConvProblem& p) {
+  return p.kernel_h == 1 && p.kernel_w == 1 && p.stride_h == 1 && p.stride_w == 1 && p.pad_h == 0 && p.pad_w == 0;
+}
+
+class GemmEngine : public ConvEngine {
+ public:
+  std::string_view name() const override { return "gemm"; }
+  bool supports(const ConvProblem&, ConvPass) const override { return true; }
+
+  std::size_t workspace_bytes(const ConvProblem& p, ConvPass) const override {
+    if (is_product(p)) return 0;
+    return sizeof(float) * static_cast<std::size_t>(p.channels) * p.kernel_h * p.kernel_w * p.out_height() *
+           p.out_width();
+  }
+
+  void run(Context& ctx, const ConvProblem& p, ConvPass pass, ConvOperands& operands) override {
+    Stream& stream = *ctx.stream;
+    const Matrices m(p);
+    const std::shared_ptr<void> workspace = m.unrolled ? stream.allocate(workspace_bytes(p, pass)) : nullptr;
+    float* const columns = static_cast<float*>(workspace.get());
+    switch (pass) {
+      case ConvPass::forward:
+        return forward(stream, p, m, operands, columns);
+      case ConvPass::backward_input:
+        return backward_input(stream, p, m, operands, columns);
+      case ConvPass::backward_weight:
+        return backward_weight(stream, p, m, operands, columns);
+    }
+  }
+
+ private:
+  // The matrices of one image and group: w [filters][depth], columns [depth][places], y [filters][places].
+  struct Matrices {
+    explicit Matrices(const ConvProblem& p)
+        : unrolling{p.height, p.width, p.kernel_h, p.kernel_w,     p.stride_h,   p.stride_w,
+                    p.pad_h,  p.pad_w, p.dilation, p.out_height(), p.out_width()},
+          unrolled(!is_product(p)),
+          filters(p.filters / p.groups),
+          depth(std::int64_t(p.channels) / p.groups * p.kernel_h * p.kernel_w),
+          places(std::int64_t(p.out_height()) * p.out_width()),
+          image_size(std::int64_t(p.channels) * p.height * p.width),
+          output_size(p.filters * places) {}
+    Unrolling unrolling;
+    bool unrolled;
+    std::int64_t filters, depth, places, image_size, output_size;
+  };
+
+  // y = w columns
+  static void forward(Stream& stream, const ConvProblem& p, const Matrices& m, ConvOperands& operands, float* columns) {
+    const float *x = operands.x.read(), *w = operands.w.read();
+    float* y = operands.y.write();
+    for (int image = 0; image < p.batch; ++image, x += m.image_size, y += m.output_size) {
+      const float* const patches = unroll(stream, p, m, x, columns);
+      for (std::int64_t group = 0; group < p.groups; ++group)
+        stream.gemm({.m = m.filters, .n = m.places, .k = m.depth}, w + group * m.filters * m.depth,
+                    patches + group * m.depth * m.places, y + group * m.filters * m.places);
+    }
+    if (operands.bias.defined()) add_bias(stream, operands.bias, m.places, operands.y);
+  }
+
+  // columns = w^T grad_y, and back to where they came from
+  static void backward_input(Stream& stream, const ConvProblem& p, const Matrices& m, ConvOperands& operands,
+                             float* columns) {
+    const float *w = operands.w.read(), *grad_y = operands.y.read();
+    float* grad_x = operands.x.write();
+    for (int image = 0; image < p.batch; ++image, grad_x += m.image_size, grad_y += m.output_size) {
+      float* const patches = m.unrolled ? columns : grad_x;
+      for (std::int64_t group = 0; group < p.groups; ++group)
+        stream.gemm({.transpose_a = true, .m = m.depth, .n = m.places, .k = m.filters}, w + group * m.filters * m.depth,
+                    grad_y + group * m.filters * m.places, patches + group * m.depth * m.places);
+      if (m.unrolled)
+        for_each_index(stream, std::int64_t(p.channels) * p.height, Col2imRow{m.unrolling, columns, grad_x},
+                       std::int64_t(p.width) * p.kernel_h * p.kernel_w);
+    }
+  }
+
+  // grad_w = sum over the images of grad_y columns^T
+  static void backward_weight(Stream& stream, const ConvProblem& p, const Matrices& m, ConvOperands& operands,
+                              float* columns) {
+    const float *x = operands.x.read(), *grad_y = operands.y.read();
+    float* const grad_w = operands.w.write();
+    for (int image = 0; image < p.batch; ++image, x += m.image_size, grad_y += m.output_size) {
+      const float* const patches = unroll(stream, p, m, x, columns);
+      for (std::int64_t group = 0; group < p.groups; ++group)
+        stream.gemm({.transpose_b = true, .m = m.filters, .n = m.depth, .k = m.places, .beta = image > 0 ? 1.0f : 0.0f},
+                    grad_y + group * m.filters * m.places, patches + group * m.depth * m.places,
+                    grad_w + group * m.filters * m.depth);
+    }
+  }
+
+  // The image's column matrix: written to `columns`, or the image itself.
+  static const float* unroll(Stream& stream, const ConvProblem& p, const Matrices& m, const float* image,
+                             float* columns) {
+    if (!m.unrolled) return image;
+    for_each_index(stream, std::int64_t(p.channels) * p.kernel_h * p.kernel_w * m.unrolling.out_h,
+                   Im2colRow{m.unrolling, image, columns}, m.unrolling.out_w);
+    return columns;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<ConvEngine> make_gemm_engine() {
+  return std::make_unique<GemmEngine>();
+}
+
+}  // namespace twiddle
