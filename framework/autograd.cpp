@@ -29,8 +29,9 @@ void Variable::clear_grad() const {
 
 void Variable::add_grad(Context& ctx, Tensor grad) const {
   if (!state_->needs_grad) return;
-  require(grad.shape() == state_->value.shape(), "a gradient ", to_string(grad.shape()), " for a value ",
-          to_string(state_->value.shape()));
+  const Tensor& value = state_->value;  // undefined where it was dropped
+  require(!value.defined() || grad.shape() == value.shape(), "a gradient ", to_string(grad.shape()), " for a value ",
+          to_string(value.shape()));
   if (!state_->grad.defined()) {
     state_->grad = std::move(grad);
     return;

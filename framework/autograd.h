@@ -20,6 +20,9 @@ class Variable {
   void add_grad(Context& ctx,
                 Tensor grad) const;  // keeps the first, adds later ones out of place; ignored without needs_grad
   void clear_grad() const;
+  // Lets go of the value while the gradient's place stays: backward closures that need the value hold a Tensor of their
+  // own, so an activation that nobody captured is freed as soon as the next layer has read it.
+  void drop_value() const;
 
  private:
   struct State;

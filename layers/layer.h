@@ -32,9 +32,11 @@ class Layer {
 
   virtual Variable forward(Context& ctx, const Variable& x) = 0;
   virtual double flops() const { return 0; }  // of one image's forward pass, where they count
-  virtual std::size_t kept_bytes() const {
-    return 0;
-  }  // per image, beyond the output, that the forward pass keeps for the backward one
+  // What the forward pass leaves for the backward one, as the memory plan counts it: tensors that the closure captured.
+  virtual bool keeps_input() const { return false; }
+  virtual bool keeps_output() const { return false; }
+  virtual std::size_t kept_bytes() const { return 0; }    // per image, beside input and output
+  virtual bool shares_input() const { return false; }     // the output is the input's storage: flatten
   virtual std::string describe() const { return {}; }  // "11x11, stride 4, pad 2"
 
   const std::string& name() const { return name_; }

@@ -10,29 +10,26 @@
 #include "framework/optimizer.h"
 #include "models/builder.h"
 #include "models/checkpoint.h"
+#include "models/evaluate.h"
 
 namespace twiddle {
 
-// Forward, loss, backward, update: one step. Returns what a log line may want; the loss stays on the device.
-struct StepResult {
-  Tensor loss;    // one element
-  Tensor logits;  // [batch, classes]
+struct StepOptions {
+  double rate = 0.01;  // learning rate of this step
+  double clip_norm = 0;
+  double label_smoothing = 0;
+  bool stop_before_bad_update = true;  // look at the loss, which waits for the device, before weights are touched
 };
-StepResult train_step(Context& ctx, const Sequential& net, const Batch& batch, Optimizer& optimizer,
-                      std::vector<Parameter*>& parameters, double rate, double clip_norm, float label_smoothing);
 
-struct EvalResult {
-  double loss = 0, top1 = 0, top5 = 0;  // mean nats; shares of 1
-  std::int64_t images = 0;
-  std::vector<std::int64_t> confusion;  // [actual * classes + predicted]
-  struct Wrong {
-    std::int64_t index = 0, actual = 0, predicted = 0;
-    float probability = 0;  // of the prediction
-  };
-  std::vector<Wrong> wrong;  // the most confident mistakes first, a few
+struct StepResult {
+  Tensor loss;         // one element
+  Tensor logits;       // [batch, classes]
+  bool finite = true;  // false: the loss is not, and nothing was updated
 };
-EvalResult evaluate(Context& ctx, const Sequential& net, Loader& loader, std::int64_t limit_batches = 0,
-                    const std::function<bool()>& cancelled = {});
+
+// Forward, loss, backward, update: one step. The loss stays on the device.
+StepResult train_step(Context& ctx, const Sequential& net, const Batch& batch, Optimizer& optimizer,
+                      std::vector<Parameter*>& parameters, const StepOptions& options);
 
 struct StepReport {
   std::int64_t epoch = 0, batch = 0, batches = 0, step = 0;  // counted from 1
@@ -40,7 +37,7 @@ struct StepReport {
 };
 struct EpochReport {
   std::int64_t epoch = 0, epochs = 0, step = 0;
-  double train_loss = 0, train_top1 = 0, images_per_second = 0, wait_share = 0, seconds = 0, rate = 0;
+  double train_loss = 0, images_per_second = 0, wait_share = 0, seconds = 0, rate = 0;
   bool has_validation = false, best = false;
   double val_loss = 0, val_top1 = 0, val_top5 = 0;
 };
@@ -77,6 +74,7 @@ class Trainer {
 
   Context& context();
   const Model& model() const;
+  const Optimizer& optimizer() const;
   const RunState& state() const;
   const Dataset& train_data() const;
   const Dataset* val_data() const;

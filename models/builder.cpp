@@ -1,0 +1,124 @@
+#include "models/builder.h"
+
+#include <algorithm>
+
+#include "framework/error.h"
+#include "layers/conv/conv2d.h"
+#include "layers/conv/engines.h"
+
+namespace twiddle {
+
+namespace {
+
+// Builds layers one after another. After the first that failed the shapes are no longer known: the rest are still made,
+// on a stand-in shape, for the sake of the errors in their options, while what they say of the shape is ignored.
+class ChainBuilder {
+ public:
+  ChainBuilder(Sequential& net, ConvSelector& convolutions, Diagnostics& diagnostics)
+      : net_(net), convolutions_(convolutions), diagnostics_(diagnostics), shape_(net.input_shape()) {}
+
+  void add(const LayerConfig& config) {
+    if (!registry_.has(config.kind)) {
+      diagnostics_.add(config.place, registry_.unknown(config.kind));
+      shape_known_ = false;
+      return;
+    }
+    const std::size_t errors_before = diagnostics_.size();
+    Params params(config.options, config.kind, diagnostics_);
+    const Site site{config.name, shape_, convolutions_};
+    std::unique_ptr<Layer> layer;
+    try {
+      layer = registry_.make(config.kind, site, params);
+    } catch (const Error& error) {
+      if (shape_known_ && diagnostics_.size() == errors_before) {
+        diagnostics_.add(config.place, join("layer '", config.name, "': ", error.what()),
+                         join("its input is ", to_string(shape_),
+                              previous_.empty() ? " (model.input)" : " from '" + previous_ + "'"));
+      }
+      shape_known_ = false;
+      return;
+    }
+    params.finish();
+    if (diagnostics_.size() > errors_before) shape_known_ = false;
+    shape_ = layer->output_shape();
+    previous_ = config.name;
+    net_.add(config.kind, std::move(layer));
+  }
+
+ private:
+  Sequential& net_;
+  ConvSelector& convolutions_;
+  Diagnostics& diagnostics_;
+  LayerRegistry registry_ = builtin_layers();
+  Shape shape_;
+  bool shape_known_ = true;
+  std::string previous_;
+};
+
+std::size_t image_bytes(const Shape& shape) {
+  return static_cast<std::size_t>(count_of(shape)) * sizeof(float);
+}
+
+// Per image, the most that is alive at once: what the tape keeps up to a layer, and the two gradients at work when that
+// layer's turn comes in the backward pass.
+std::size_t peak_activation_bytes(const Sequential& net) {
+  std::size_t peak = 0, kept = 0, before = image_bytes(net.input_shape());
+  bool before_is_kept = true;  // the net's input belongs to the batch and is counted there
+  for (const Sequential::Item& item : net.items()) {
+    const Layer& layer = *item.layer;
+    if (layer.keeps_input() && !before_is_kept) kept += before;
+    before_is_kept = before_is_kept || layer.keeps_input();
+    kept += layer.kept_bytes();
+    if (layer.shares_input()) continue;
+    const std::size_t after = image_bytes(layer.output_shape());
+    if (layer.keeps_output()) kept += after;
+    peak = std::max(peak, kept + before + after);
+    before = after;
+    before_is_kept = layer.keeps_output();
+  }
+  return peak;
+}
+
+}  // namespace
+
+Model build_model(const Config& config, Device device) {
+  Model model;
+  model.convolutions = std::make_unique<ConvSelector>(make_conv_engines(device), config.convolution);
+  model.convolutions->check_name(config.convolution.engine);
+  model.net = std::make_unique<Sequential>(config.input);
+  Diagnostics diagnostics;
+  ChainBuilder chain(*model.net, *model.convolutions, diagnostics);
+  for (const LayerConfig& layer : config.layers) chain.add(layer);
+  diagnostics.throw_if_any();
+  return model;
+}
+
+MemoryPlan plan_memory(const Model& model, std::int64_t batch, int optimizer_tensors) {
+  MemoryPlan plan;
+  for (const Parameter* parameter : model.net->parameters()) {
+    const auto bytes = static_cast<std::size_t>(count_of(parameter->shape)) * sizeof(float);
+    plan.weights += bytes;
+    if (!parameter->trainable) continue;
+    plan.gradients += bytes;
+    plan.optimizer += bytes * static_cast<std::size_t>(optimizer_tensors);
+  }
+
+  plan.data =
+      static_cast<std::size_t>(batch) * image_bytes(model.net->input_shape()) * 3;  // the batch at work and two ahead
+  plan.activations = static_cast<std::size_t>(batch) * peak_activation_bytes(*model.net);
+
+  for (const Sequential::Item& item : model.net->items()) {
+    const auto* convolution = dynamic_cast<const Conv2d*>(item.layer.get());
+    if (convolution == nullptr) continue;
+    for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight}) {
+      const ConvProblem problem = convolution->problem(batch);
+      const std::size_t bytes = model.convolutions->workspace_bytes(problem, pass, convolution->engine());
+      if (bytes <= plan.workspace) continue;
+      plan.workspace = bytes;
+      plan.workspace_layer = item.layer->name();
+    }
+  }
+  return plan;
+}
+
+}  // namespace twiddle

@@ -1,0 +1,25 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "data/loader.h"
+#include "layers/sequential.h"
+
+namespace twiddle {
+
+// How well a net does on a dataset, and where it errs.
+struct EvalResult {
+  double loss = 0, top1 = 0, top5 = 0;  // mean nats; shares of 1
+  std::int64_t images = 0;
+  std::vector<std::int64_t> confusion;  // [actual * classes + predicted]
+  struct Wrong {
+    std::int64_t index = 0, actual = 0, predicted = 0;
+    float probability = 0;  // of the prediction
+  };
+  std::vector<Wrong> wrong;  // the most confident mistakes first, a few
+};
+EvalResult evaluate(Context& ctx, const Sequential& net, Loader& loader, std::int64_t limit_batches = 0,
+                    const std::function<bool()>& cancelled = {});
+
+}  // namespace twiddle

@@ -1,0 +1,23 @@
+#pragma once
+#include <memory>
+
+#include "data/loader.h"
+#include "models/config.h"
+
+namespace twiddle {
+
+// The data section of a config, opened: datasets and the steps from an image to a network's input.
+struct OpenData {
+  std::unique_ptr<Dataset> train, val;  // null where the section has none
+  std::unique_ptr<Augment> train_augment, val_augment;
+};
+
+// Opens what the config names. `outputs` is the number of classes that the model tells apart; data with more is an
+// error. Errors in the section: one Error of kind config with a block each; missing or damaged files: an Error of kind
+// data.
+OpenData open_data(const Config& config, std::int64_t outputs);
+
+// Only the steps for validation and prediction: no file is opened.
+std::unique_ptr<Augment> open_val_augment(const Config& config);
+
+}  // namespace twiddle
