@@ -16,8 +16,26 @@ struct Context {
   Tape tape;
   Random random;
   Profiler profiler;
-  bool training =
-      true;  // false: dropout passes through, batch norm uses its running averages, the tape records nothing
+  bool training = true;  // false: dropout passes through, batch norm uses its running averages
+};
+
+// While it lives, the context evaluates: training is off and the tape records nothing.
+class EvaluationMode {
+ public:
+  explicit EvaluationMode(Context& ctx) : ctx_(ctx), training_(ctx.training), recording_(ctx.tape.recording()) {
+    ctx_.training = false;
+    ctx_.tape.set_recording(false);
+  }
+  ~EvaluationMode() {
+    ctx_.training = training_;
+    ctx_.tape.set_recording(recording_);
+  }
+  EvaluationMode(const EvaluationMode&) = delete;
+  EvaluationMode& operator=(const EvaluationMode&) = delete;
+
+ private:
+  Context& ctx_;
+  bool training_, recording_;
 };
 
 }  // namespace twiddle
