@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "framework/tensor.h"
+#include "models/atomic_file.h"
 
 namespace twiddle {
 
@@ -27,11 +28,8 @@ Tensor to_tensor(Stream& stream, const HostArray& array);
 // against the file's size.
 SafeTensors read_safetensors(const std::string& path);
 
-// Writes under a temporary name in the same folder, syncs, and renames; adds an XXH3 checksum of every array to the
-// metadata.
-void write_safetensors(const std::string& path, const SafeTensors& contents);
-
-// The same care for any small file (metrics are appended, but configs and reports are replaced).
-void write_file_atomically(const std::string& path, const std::string& contents);
+// Writes the file whole or not at all (atomic_file.h). An XXH3 checksum of every array ("xxh3:NAME") and one of all the
+// rest ("xxh3") go into the metadata; the latter stands for the whole contents and is returned.
+std::string write_safetensors(const std::string& path, const SafeTensors& contents);
 
 }  // namespace twiddle

@@ -1,0 +1,103 @@
+#include "models/atomic_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "framework/error.h"
+
+namespace twiddle {
+
+namespace {
+
+constexpr std::string_view temporary_mark = ".tmp-";
+
+[[noreturn]] void fail(const char* verb, const std::string& path, int reason) {
+  throw Error(join("cannot ", verb, " '", path, "': ", std::strerror(reason), " (errno ", reason, ")"));
+}
+
+std::string folder_of(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
+// A file being written: unless it was kept, it is removed again.
+class TemporaryFile {
+ public:
+  TemporaryFile(std::string path, std::string target) : path_(std::move(path)), target_(std::move(target)) {
+    file_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (file_ < 0) fail("write", target_, errno);
+  }
+  ~TemporaryFile() {
+    if (file_ >= 0) ::close(file_);
+    if (!kept_) ::unlink(path_.c_str());
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+  void write(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t written = ::write(file_, bytes.data(), std::min(bytes.size(), std::size_t(1) << 28));
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) fail("write", target_, written < 0 ? errno : ENOSPC);
+      bytes.remove_prefix(static_cast<std::size_t>(written));
+    }
+  }
+
+  void keep() {
+    if (::fsync(file_) != 0) fail("write", target_, errno);
+    const int file = std::exchange(file_, -1);
+    if (::close(file) != 0) fail("write", target_, errno);  // a network file system may report a full disk only here
+    rename_durably(path_, target_);
+    kept_ = true;
+  }
+
+ private:
+  std::string path_, target_;
+  int file_ = -1;
+  bool kept_ = false;
+};
+
+}  // namespace
+
+void write_file_atomically(const std::string& path, const std::vector<std::string_view>& parts) {
+  // A rename would put a plain file in the place of a folder's or device's name, such as /dev/null.
+  std::error_code ignored;
+  const std::filesystem::file_status target = std::filesystem::status(path, ignored);
+  if (std::filesystem::exists(target) && !std::filesystem::is_regular_file(target))
+    throw Error(join("cannot write '", path, "': it exists and is not a plain file"));
+
+  const std::string name = std::filesystem::path(path).filename().string();
+  if (name.empty()) throw Error(join("cannot write '", path, "': it names no file"));
+  TemporaryFile file(join(folder_of(path), "/.", name, temporary_mark, ::getpid()), path);
+  for (const std::string_view part : parts) file.write(part);
+  file.keep();
+}
+
+void write_file_atomically(const std::string& path, const std::string& contents) {
+  write_file_atomically(path, std::vector<std::string_view>{contents});
+}
+
+void rename_durably(const std::string& from, const std::string& to) {
+  if (std::rename(from.c_str(), to.c_str()) != 0) fail("rename to", to, errno);
+  const std::string folder = folder_of(to);
+  const int file = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (file < 0) return;  // a folder that may be written but not read: the rename holds, its durability is the system's
+  const int result = ::fsync(file);
+  const int reason = errno;
+  ::close(file);
+  // Some file systems cannot sync a folder and say so; then there is nothing more to be done.
+  if (result != 0 && reason != EINVAL && reason != ENOTSUP && reason != EROFS) fail("sync", folder, reason);
+}
+
+bool is_temporary_name(std::string_view name) {
+  return name.starts_with('.') && name.find(temporary_mark) != std::string_view::npos;
+}
+
+}  // namespace twiddle

@@ -1,0 +1,24 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace twiddle {
+
+// Files and folders that appear whole, by one rename of something already on the disk, or not at all.
+
+// Writes the parts one after the other under a temporary name in the same folder, syncs, renames, and syncs the folder.
+// On failure the temporary file goes and an Error tells the path and the reason; what was at `path` before is still
+// there.
+void write_file_atomically(const std::string& path, const std::vector<std::string_view>& parts);
+
+// The same care for any small file (metrics are appended, but configs and reports are replaced).
+void write_file_atomically(const std::string& path, const std::string& contents);
+
+// Renames a file or folder within one file system, and makes the new name last.
+void rename_durably(const std::string& from, const std::string& to);
+
+// Whether a file name is one that a killed write_file_atomically leaves behind.
+bool is_temporary_name(std::string_view name);
+
+}  // namespace twiddle

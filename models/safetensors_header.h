@@ -1,0 +1,35 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "framework/tensor.h"
+#include "models/safetensors.h"
+
+namespace twiddle {
+
+// What a safetensors file says about itself before its bytes: 8 bytes of header length, a JSON object, the bytes.
+struct SafeTensorsHeader {
+  struct Entry {
+    std::string name;
+    DType type = DType::f32;
+    Shape shape;
+    std::uint64_t begin = 0, end = 0;  // counted from the end of the header
+  };
+  std::vector<Entry> entries;  // by offset once laid out
+  std::map<std::string, std::string> metadata;
+};
+
+// Reads the JSON; `path` is named in errors. The text may come from anyone: it is read entry by entry, and the first
+// thing that does not belong into such a header stops it.
+SafeTensorsHeader parse_header(const std::string& text, const std::string& path);
+
+// Sorts the entries by offset and checks that they cover `available` bytes once each, without overlap or gap.
+void check_layout(SafeTensorsHeader& header, std::uint64_t available, const std::string& path);
+
+// The header of a file that holds these arrays in the order of their names, padded with spaces to whole 8 bytes.
+std::string format_header(const std::map<std::string, HostArray>& arrays,
+                          const std::map<std::string, std::string>& metadata);
+
+}  // namespace twiddle

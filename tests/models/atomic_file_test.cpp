@@ -1,0 +1,86 @@
+#include "models/atomic_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include "framework/error.h"
+
+namespace twiddle {
+
+namespace {
+
+// An empty folder of the test's own.
+std::filesystem::path fresh_folder(const std::string& name) {
+  const std::filesystem::path folder = testing::TempDir() + "atomic_file_" + name;
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  return folder;
+}
+
+std::string contents_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::ptrdiff_t files_in(const std::filesystem::path& folder) {
+  return std::distance(std::filesystem::directory_iterator(folder), {});
+}
+
+std::string failure_of(const std::string& path) {
+  try {
+    write_file_atomically(path, "text");
+    return {};
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+}  // namespace
+
+TEST(AtomicFile, ReplacesWhatWasThereAndLeavesNothingElse) {
+  const std::filesystem::path folder = fresh_folder("replace");
+  write_file_atomically(folder / "a.txt", "old");
+  write_file_atomically(folder / "a.txt", std::vector<std::string_view>{"new", " ", "text"});
+  EXPECT_EQ(contents_of(folder / "a.txt"), "new text");
+  EXPECT_EQ(files_in(folder), 1);
+}
+
+TEST(AtomicFile, TellsPathAndReason) {
+  const std::string path = fresh_folder("missing") / "no_such_folder" / "a.txt";
+  EXPECT_EQ(failure_of(path), "cannot write '" + path + "': No such file or directory (errno 2)");
+}
+
+TEST(AtomicFile, FailureLeavesNothingBehind) {
+  const std::filesystem::path folder = fresh_folder("occupied");
+  std::filesystem::create_directories(folder / "a.txt");
+  EXPECT_NE(failure_of(folder / "a.txt").find("not a plain file"), std::string::npos);
+  EXPECT_EQ(files_in(folder), 1);
+}
+
+// As root, a rename would put a plain file in the place of the device.
+TEST(AtomicFile, DoesNotReplaceADevice) {
+  EXPECT_NE(failure_of("/dev/null").find("not a plain file"), std::string::npos);
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+}
+
+// A limit on the size of files stands in for a full disk: the write stops half way with an error.
+TEST(AtomicFile, AnUnfinishedWriteLeavesTheOldFileAlone) {
+  const std::filesystem::path folder = fresh_folder("full");
+  write_file_atomically(folder / "a.txt", "old");
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit small{4096, before.rlim_max};
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &small);
+  EXPECT_THROW(write_file_atomically(folder / "a.txt", std::string(10000, 'x')), Error);
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(contents_of(folder / "a.txt"), "old");
+  EXPECT_EQ(files_in(folder), 1);
+}
+
+}  // namespace twiddle

@@ -1,0 +1,216 @@
+#include "models/safetensors.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+#include "framework/error.h"
+
+namespace twiddle {
+
+namespace {
+
+std::string temporary(const std::string& name) {
+  return testing::TempDir() + "safetensors_" + name;
+}
+
+template <class T>
+HostArray array_of(DType type, Shape shape, const std::vector<T>& values) {
+  HostArray array{type, std::move(shape), std::vector<std::uint8_t>(values.size() * sizeof(T))};
+  if (!values.empty()) std::memcpy(array.bytes.data(), values.data(), array.bytes.size());
+  return array;
+}
+
+SafeTensors small_contents() {
+  SafeTensors contents;
+  contents.arrays["conv1.weight"] = array_of<float>(DType::f32, {2, 3}, {1, 2, 3, 4, 5, 6});
+  contents.arrays["labels"] = array_of<std::int32_t>(DType::i32, {2}, {-7, 9});
+  contents.arrays["nothing"] = array_of<float>(DType::f32, {0, 4}, {});
+  contents.arrays["one"] = array_of<float>(DType::f32, {}, {0.5f});
+  contents.metadata = {{"classes", "[\"cat\",\"dög\"]"}};
+  return contents;
+}
+
+bool same_content(const SafeTensors& a, const SafeTensors& b) {
+  const auto equal = [](const auto& x, const auto& y) {
+    return x.first == y.first && x.second.type == y.second.type && x.second.shape == y.second.shape &&
+           x.second.bytes == y.second.bytes;
+  };
+  return a.arrays.size() == b.arrays.size() && a.metadata == b.metadata &&
+         std::equal(a.arrays.begin(), a.arrays.end(), b.arrays.begin(), equal);
+}
+
+std::string contents_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void put(const std::string& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+}
+
+// A file with this header and so many bytes of data.
+std::string file_of(const std::string& header, std::size_t data_bytes) {
+  const std::uint64_t length = header.size();
+  return std::string(reinterpret_cast<const char*>(&length), 8) + header + std::string(data_bytes, '\0');
+}
+
+// The message with which a file of these bytes is refused; nothing where it is read.
+std::optional<std::string> refusal(const std::string& bytes) {
+  const std::string path = temporary("hostile");
+  put(path, bytes);
+  try {
+    read_safetensors(path);
+    return std::nullopt;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::data);
+    EXPECT_NE(std::string(error.what()).find(path), std::string::npos) << error.what();
+    return error.what();
+  }
+}
+
+void expect_refused(const std::string& header, std::size_t data_bytes, const std::string& reason) {
+  const std::optional<std::string> message = refusal(file_of(header, data_bytes));
+  ASSERT_TRUE(message.has_value()) << header.substr(0, 200);
+  EXPECT_NE(message->find(reason), std::string::npos) << *message;
+}
+
+}  // namespace
+
+TEST(SafeTensors, RoundTrip) {
+  const std::string path = temporary("round_trip");
+  const std::string checksum = write_safetensors(path, small_contents());
+  SafeTensors read = read_safetensors(path);
+  EXPECT_EQ(read.metadata.at("xxh3"), checksum);
+  EXPECT_EQ(read.metadata.count("xxh3:conv1.weight"), 1u);
+  std::erase_if(read.metadata, [](const auto& entry) { return entry.first.starts_with("xxh3"); });
+  EXPECT_TRUE(same_content(read, small_contents()));
+}
+
+TEST(SafeTensors, TensorsComeBackFromTheDevice) {
+  const std::unique_ptr<Stream> stream = make_stream({});
+  const Tensor weights = Tensor::from(*stream, {2, 2}, {1, 2, 3, 4});
+  const Tensor labels = Tensor::from<std::int32_t>(*stream, {3}, {5, 6, 7});
+  EXPECT_EQ(to_tensor(*stream, to_host(*stream, weights)).to_vector(*stream), (std::vector<float>{1, 2, 3, 4}));
+  const Tensor copy = to_tensor(*stream, to_host(*stream, labels));
+  EXPECT_EQ(copy.type(), DType::i32);
+  EXPECT_EQ(copy.to_vector<std::int32_t>(*stream), (std::vector<std::int32_t>{5, 6, 7}));
+}
+
+TEST(SafeTensors, DataStartsAtAMultipleOfEight) {
+  const std::string path = temporary("aligned");
+  write_safetensors(path, small_contents());
+  std::uint64_t length = 0;
+  std::memcpy(&length, contents_of(path).data(), 8);
+  EXPECT_EQ(length % 8, 0u);
+}
+
+TEST(SafeTensors, FilesFromElsewhereNeedNoChecksum) {
+  EXPECT_FALSE(refusal(file_of(R"({"a":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]}})", 8)));
+  EXPECT_FALSE(refusal(file_of(R"({"b":{"shape":[1],"data_offsets":[4,8],"dtype":"I32"},)"
+                               R"("a":{"dtype":"F32","shape":[],"data_offsets":[0,4]}}   )",
+                               8)));
+  EXPECT_FALSE(refusal(file_of("{}", 0)));
+}
+
+TEST(SafeTensors, EveryTruncationIsAnError) {
+  const std::string path = temporary("whole");
+  write_safetensors(path, small_contents());
+  const std::string whole = contents_of(path);
+  for (std::size_t size = 0; size < whole.size(); ++size) EXPECT_TRUE(refusal(whole.substr(0, size))) << size;
+  EXPECT_TRUE(refusal(whole + '\0'));
+  const std::string message = refusal(whole.substr(0, whole.size() - 4)).value();
+  EXPECT_NE(message.find("damaged: header promises 36 bytes of tensors, file has 32 (cut short)"), std::string::npos)
+      << message;
+}
+
+TEST(SafeTensors, FlippedBytesAreAnErrorOrDoNotMatter) {
+  const std::string path = temporary("flipped");
+  write_safetensors(path, small_contents());
+  const std::string whole = contents_of(path);
+  const SafeTensors expected = read_safetensors(path);
+  for (std::size_t at = 0; at < whole.size(); ++at)
+    for (const int mask : {1, 2, 4, 8, 16, 32, 64, 128, 255}) {
+      std::string bytes = whole;
+      bytes[at] = static_cast<char>(bytes[at] ^ mask);
+      EXPECT_TRUE(refusal(bytes) || same_content(read_safetensors(temporary("hostile")), expected)) << at;
+    }
+}
+
+TEST(SafeTensors, RefusesHostileHeaders) {
+  const auto entry = [](const std::string& type, const std::string& shape, const std::string& offsets) {
+    return R"({"a":{"dtype":)" + type + R"(,"shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}";
+  };
+  const std::string f32 = "\"F32\"";
+  expect_refused(entry("\"F64\"", "[1]", "[0,8]"), 8, "'a' has dtype F64; only F32 and I32");
+  expect_refused(entry("\"BF16\"", "[1]", "[0,2]"), 2, "'a' has dtype BF16");
+  expect_refused(entry("7", "[1]", "[0,4]"), 4, "dtype");
+  expect_refused(entry(f32, "[-1]", "[0,4]"), 4, "shape of 'a' has -1");
+  expect_refused(entry(f32, "[1.0]", "[0,4]"), 4, "shape of 'a' has 1.0");
+  expect_refused(entry(f32, "1", "[0,4]"), 4, "is not a list");
+  expect_refused(entry(f32, "[[1]]", "[0,4]"), 4, "where none belongs");
+  expect_refused(entry(f32, "[{}]", "[0,4]"), 4, "nested too deeply");
+  expect_refused(entry(f32, "[4294967296,4294967296,1]", "[0,4]"), 4, "too many elements");
+  expect_refused(entry(f32, "[9223372036854775807,3]", "[0,4]"), 4, "too many elements");
+  expect_refused(entry(f32, "[9223372036854775807,9223372036854775807,0]", "[0,0]"), 0, "too many elements");
+  expect_refused(entry(f32, "[99999999999999999999]", "[0,4]"), 4, "shape of 'a' has");
+  expect_refused(entry(f32, "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]", "[0,4]"), 4, "more than 16");
+  expect_refused(entry(f32, "[2]", "[0,4]"), 4, "takes 8 bytes, its data_offsets span 4");
+  expect_refused(entry(f32, "[1]", "[4,0]"), 4, "not a range");
+  expect_refused(entry(f32, "[1]", "[0]"), 4, "not a range");
+  expect_refused(entry(f32, "[1]", "[0,-4]"), 4, "data_offsets of 'a' has -4");
+  expect_refused(entry(f32, "[1]", "[18446744073709551612,18446744073709551616]"), 4, "data_offsets of 'a' has");
+  expect_refused(entry(f32, "[1]", "[4,8]"), 8, "bytes 0 to 4 before 'a' belong to no tensor");
+  expect_refused(entry(f32, "[1]", "[0,4]"), 8, "4 bytes follow the last tensor");
+  expect_refused(entry(f32, "[1000000000]", "[0,4000000000]"), 8, "header promises 4,000,000,000 bytes");
+}
+
+TEST(SafeTensors, RefusesMalformedHeaders) {
+  const std::string a = R"("a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]})";
+  const std::string b = R"("b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]})";
+  expect_refused("{" + a + "," + b + "}", 4, "overlaps another tensor");
+  expect_refused("{" + a + "," + a + "}", 4, "'a' appears twice");
+  expect_refused(R"({"a":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 4, "twice");
+  expect_refused(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"x":1}})", 4, "unknown fields");
+  expect_refused(R"({"a":{"dtype":"F32","shape":[1]}})", 4, "has no data_offsets");
+  expect_refused(R"({"a":3})", 4, "where an entry belongs");
+  expect_refused("[]", 0, "list where none belongs");
+  expect_refused("3", 0, "");
+  expect_refused("", 0, "not valid JSON");
+  expect_refused("{" + a, 4, "not valid JSON");
+  expect_refused("{" + a + "}x", 4, "not valid JSON");
+  expect_refused("{\"\xff\xfe\":{}}", 0, "not valid JSON");
+  expect_refused(R"({"__metadata__":{"a":1}})", 0, "is not a string");
+  expect_refused(R"({"__metadata__":{"a":["b"]}})", 0, "list where none belongs");
+  expect_refused(std::string(1'000'000, '['), 0, "list where none belongs");
+  std::string nested;
+  for (int i = 0; i < 100'000; ++i) nested += "{\"a\":";
+  expect_refused(nested, 0, "nested too deeply");
+}
+
+TEST(SafeTensors, RefusesHugeHeaderLengths) {
+  for (const std::uint64_t length : {std::uint64_t(100'000'001), ~std::uint64_t(0), std::uint64_t(1) << 63}) {
+    const std::string message = refusal(std::string(reinterpret_cast<const char*>(&length), 8) + "{}").value();
+    EXPECT_NE(message.find("header would take"), std::string::npos) << message;
+  }
+  const std::uint64_t length = 90'000'000;
+  EXPECT_NE(refusal(std::string(reinterpret_cast<const char*>(&length), 8) + "{}")->find("cut short"),
+            std::string::npos);
+}
+
+TEST(SafeTensors, RefusesWhatIsNoFile) {
+  EXPECT_THROW(read_safetensors(temporary("not_there")), Error);
+  EXPECT_THROW(read_safetensors(testing::TempDir()), Error);
+  EXPECT_THROW(read_safetensors("/dev/zero"), Error);
+}
+
+TEST(SafeTensors, RefusesToWriteNamesThatAreNotUtf8) {
+  SafeTensors contents;
+  contents.arrays["\xff"] = array_of<float>(DType::f32, {1}, {1});
+  EXPECT_THROW(write_safetensors(temporary("latin"), contents), Error);
+}
+
+}  // namespace twiddle
