@@ -1,0 +1,103 @@
+#include "apps/command_line.h"
+
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <new>
+
+#include "apps/console.h"
+#include "apps/flags.h"
+#include "apps/version.h"
+#include "framework/error.h"
+#include "framework/text.h"
+
+namespace twiddle {
+namespace {
+
+constexpr auto all_flags = ~0u;
+
+std::vector<std::string> verb_names(const std::vector<Verb>& verbs) {
+  std::vector<std::string> names;
+  for (const Verb& verb : verbs) names.push_back(verb.name);
+  return names;
+}
+
+// What CLI11 could not place, told with what may have been meant.
+std::string unexpected_argument(const CLI::App& program, const std::vector<Verb>& verbs) {
+  const std::vector<CLI::App*> chosen = program.get_subcommands();
+  const std::string typed = program.remaining(true).empty() ? "" : program.remaining(true).front();
+  const bool is_flag = typed.size() > 1 && typed[0] == '-';
+  if (!is_flag && chosen.empty()) return unknown_name("verb", typed, verb_names(verbs));
+  const std::string owner = chosen.empty() ? "twiddle" : "twiddle " + chosen.front()->get_name();
+  if (!is_flag) return fmt::format("'{}' is one argument too many; see '{} --help'", typed, owner);
+  const std::string name = typed.substr(0, typed.find('='));
+  const auto near = nearest_name(name, flag_names(chosen.empty() ? program : *chosen.front()));
+  return fmt::format("unknown flag '{}'; {}", name,
+                     near ? "did you mean '" + *near + "'?" : "see '" + owner + " --help'");
+}
+
+void print_error(const std::string& message) {
+  const std::string first_line = message.substr(0, message.find('\n'));
+  const bool has_label = first_line.find("error: ") != std::string::npos;
+  const bool colour = use_colour(stderr);
+  fmt::print(stderr, "{}{}\n", has_label ? "" : colour ? "\033[1;31merror:\033[0m " : "error: ", message);
+}
+
+int run(const std::vector<Verb>& verbs, int argc, char** argv) {
+  Flags flags;
+  CLI::App program("Twiddle trains convolutional networks from a YAML file.", "twiddle");
+  program.set_version_flag("--version", "twiddle " + version());
+  program.require_subcommand(0, 1);
+  program.footer("'twiddle VERB --help' tells what a verb takes. Start with: twiddle train models/digits.yaml");
+  declare_flags(program, all_flags);
+  std::vector<Action> actions;
+  for (const Verb& verb : verbs) {
+    CLI::App* app = program.add_subcommand(verb.name, verb.help);
+    actions.push_back(verb.add(*app, flags));
+    declare_flags(*app, verb.flags);
+  }
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::ExtrasError&) {
+    throw Error(ErrorKind::config, unexpected_argument(program, verbs));
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return program.exit(error);  // --help and --version
+    const std::vector<CLI::App*> chosen = program.get_subcommands();
+    throw Error(ErrorKind::config, fmt::format("{}; see 'twiddle {}--help'", error.what(),
+                                               chosen.empty() ? "" : chosen.front()->get_name() + " "));
+  }
+  if (program.get_subcommands().empty()) {
+    fmt::print(stderr, "{}", program.help());
+    return static_cast<int>(ErrorKind::config);
+  }
+  const CLI::App& chosen = *program.get_subcommands().front();
+  const auto verb =
+      std::find_if(verbs.begin(), verbs.end(), [&](const Verb& v) { return v.name == chosen.get_name(); });
+  collect_flags(program, verb->flags, verb->name, flags);
+  collect_flags(chosen, verb->flags, verb->name, flags);
+  return actions[static_cast<std::size_t>(verb - verbs.begin())]();
+}
+
+}  // namespace
+
+int run_command_line(const std::vector<Verb>& verbs, int argc, char** argv) {
+  try {
+    const int code = run(verbs, argc, argv);
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+    print_error("standard output could not be written");
+    return static_cast<int>(ErrorKind::failed);
+  } catch (const Error& error) {
+    print_error(error.what());
+    return static_cast<int>(error.kind());
+  } catch (const std::bad_alloc&) {
+    print_error("out of memory; a smaller --batch-size needs less ('twiddle summary MODEL.yaml' tells how much)");
+    return static_cast<int>(ErrorKind::device);
+  } catch (const std::exception& error) {
+    print_error(error.what());
+    return static_cast<int>(ErrorKind::failed);
+  }
+}
+
+}  // namespace twiddle

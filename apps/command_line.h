@@ -1,0 +1,20 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "apps/verbs.h"
+
+namespace twiddle {
+
+// A row of the program's table of verbs.
+struct Verb {
+  std::string name, help;
+  AddVerb add;
+  unsigned flags;  // groups of shared flags it takes, see flags.h
+};
+
+// Reads the command line, runs the verb and turns whatever is thrown into a message on standard error and an exit code:
+// 0 ok, 1 failed, 2 usage or config, 3 data, 4 device or memory, 5 not a number, 130 interrupted.
+int run_command_line(const std::vector<Verb>& verbs, int argc, char** argv);
+
+}  // namespace twiddle

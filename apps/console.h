@@ -1,0 +1,36 @@
+#pragma once
+#include <cstdio>
+#include <memory>
+#include <string>
+
+namespace twiddle {
+
+bool is_terminal(std::FILE* file);
+bool use_colour(std::FILE* file);  // a terminal, and NO_COLOR is not set
+
+// Where a run talks to people: standard error and, once there is a run folder, its log file. On a terminal a last line
+// can be redrawn in place.
+class Console {
+ public:
+  explicit Console(int verbosity);  // -1: silent but for the log file, 1: more
+  ~Console();
+
+  void log_to(const std::string& path);     // from now on every line is appended there, too
+  void line(const std::string& text);       // one whole line, or several
+  void redraw(const std::string& text);     // replaces the last line that redraw() drew; terminals only
+  void detail(const std::string& text);     // a line for those who asked for more; the log file has it always
+  void highlight(const std::string& text);  // a line that matters, bold where there is colour
+  bool terminal() const { return terminal_; }
+  int width() const;  // columns of the terminal
+
+ private:
+  void erase_drawn();
+  bool quiet_, verbose_, terminal_, colour_;
+  bool drawn_ = false;
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  std::unique_ptr<std::FILE, Close> log_;
+};
+
+}  // namespace twiddle

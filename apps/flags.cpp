@@ -1,0 +1,103 @@
+#include "apps/flags.h"
+
+#include <CLI/CLI.hpp>
+#include <map>
+
+#include "framework/error.h"
+
+namespace twiddle {
+namespace {
+
+// A flag that several verbs share. With a key it is another way to write `--set key=value`.
+struct SharedFlag {
+  unsigned group;
+  const char* names;
+  const char* key;
+  const char* value;
+  const char* help;
+};
+
+constexpr SharedFlag shared_flags[] = {
+    {config_flags, "-c,--set", "", "KEY=VALUE", "Change any key of the YAML file: --set train.epochs=3"},
+    {device_flags, "--device", "device", "NAME", "auto, cpu, cuda or cuda:N"},
+    {device_flags, "--threads", "threads", "N", "Threads for computing on the CPU; 0: all cores"},
+    {config_flags, "--seed", "seed", "N", "Seed of weights, order and augmentation"},
+    {config_flags, "--engine", "convolution.engine", "NAME", "Convolutions: rule, measured, or an engine by name"},
+    {config_flags, "--precision", "convolution.precision", "CLASS", "fp32, tf32 or bf16"},
+    {config_flags, "--batch-size,--batch", "train.batch_size", "N", "Images in a batch"},
+    {data_flags, "--workers", "data.workers", "N", "Threads that read and augment images"},
+    {train_flags, "--epochs", "train.epochs", "N", "Passes over the training images"},
+    {train_flags, "--lr", "train.learning_rate", "RATE", "Base learning rate"},
+    {train_flags, "--out", "train.out", "DIR", "Folder in which run folders are made"},
+    {json_flag, "--json", "", "FILE", "Write the results as JSON, too"},
+};
+
+const SharedFlag* find_flag(const CLI::Option& option) {
+  for (const SharedFlag& flag : shared_flags)
+    if (option.check_name(std::string(flag.names).substr(std::string(flag.names).find("--")))) return &flag;
+  return nullptr;
+}
+
+// The long name that is typed first: "--set" of "-c,--set".
+std::string long_name(const CLI::Option& option) {
+  return "--" + option.get_lnames().front();
+}
+
+Override parse_set(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0)
+    throw Error(ErrorKind::config, "--set needs key=value, such as --set train.epochs=3; found '" + text + "'");
+  return {text.substr(0, equals), text.substr(equals + 1), "--set " + text};
+}
+
+}  // namespace
+
+std::string Flags::value(const std::string& key, const std::string& fallback) const {
+  for (auto given = overrides.rbegin(); given != overrides.rend(); ++given)
+    if (given->key == key) return given->value;
+  return fallback;
+}
+
+void declare_flags(CLI::App& app, unsigned groups) {
+  const auto keep_results = [](const CLI::results_t&) { return true; };
+  for (const SharedFlag& flag : shared_flags) {
+    if ((flag.group & groups) == 0) continue;
+    app.add_option(flag.names, CLI::callback_t(keep_results), flag.help)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+        ->type_name(flag.value)
+        ->group("Shared options");
+  }
+  const auto ignore_count = [](std::int64_t) {};
+  app.add_flag_function("-q,--quiet", ignore_count, "No header and no progress")->group("Shared options");
+  app.add_flag_function("-v,--verbose", ignore_count, "Tell more")->group("Shared options");
+}
+
+void collect_flags(const CLI::App& app, unsigned groups, const std::string& verb, Flags& flags) {
+  std::map<const CLI::Option*, std::size_t> seen;
+  for (const CLI::Option* option : app.parse_order()) {
+    if (option->check_name("--quiet")) flags.verbosity = -1;
+    if (option->check_name("--verbose")) flags.verbosity = 1;
+    const SharedFlag* flag = option->get_positional() ? nullptr : find_flag(*option);
+    if (flag == nullptr) continue;
+    const std::string name = long_name(*option);
+    if ((flag->group & groups) == 0)
+      throw Error(ErrorKind::config,
+                  "'" + verb + "' does not take " + name + "; 'twiddle " + verb + " --help' lists what it takes");
+    const std::string& value = option->results().at(seen[option]++);
+    if (flag->group == json_flag)
+      flags.json = value;
+    else if (std::string(flag->key).empty())
+      flags.overrides.push_back(parse_set(value));
+    else
+      flags.overrides.push_back({flag->key, value, name});
+  }
+}
+
+std::vector<std::string> flag_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
+}  // namespace twiddle

@@ -1,0 +1,21 @@
+#include "apps/command_line.h"
+#include "apps/flags.h"
+
+using namespace twiddle;
+
+int main(int argc, char** argv) {
+  const unsigned model = device_flags | config_flags | json_flag;
+  return run_command_line(
+      {
+          {"train", "Train a network and keep everything in a run folder", add_train, model | data_flags | train_flags},
+          {"eval", "Measure a trained network on its validation images", add_eval, model | data_flags},
+          {"predict", "Name what is on pictures", add_predict, model},
+          {"time", "Time a training iteration as a whole, then layer by layer", add_time, model},
+          {"conv", "Run one convolution on arrays from a safetensors file", add_conv, device_flags},
+          {"summary", "Print a network's layers, parameters, operations and memory", add_summary, model},
+          {"check", "Check configs, data, shapes and memory without training", add_check,
+           model | data_flags | train_flags},
+          {"devices", "List what computations can run on", add_devices, json_flag},
+      },
+      argc, argv);
+}
