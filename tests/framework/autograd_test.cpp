@@ -1,0 +1,97 @@
+#include "framework/autograd.h"
+
+#include <gtest/gtest.h>
+
+#include "framework/context.h"
+#include "framework/error.h"
+#include "framework/tensor_ops.h"
+
+namespace twiddle {
+namespace {
+
+Variable number(Context& ctx, float value, bool needs_grad = true) {
+  return Variable(Tensor::filled(*ctx.stream, {1}, value), needs_grad);
+}
+
+float read(Context& ctx, const Tensor& tensor) {
+  return tensor.to_vector(*ctx.stream).at(0);
+}
+
+// factor x x, written as a layer would write it.
+Variable times(Context& ctx, float factor, const Variable& x) {
+  Tensor y = x.value().to(*ctx.stream);
+  scale(*ctx.stream, factor, y);
+  return ctx.tape.record("times", y, {x}, [x, factor](Context& backward_ctx, const Tensor& grad_y) {
+    Tensor grad_x = grad_y.to(*backward_ctx.stream);
+    scale(*backward_ctx.stream, factor, grad_x);
+    x.add_grad(backward_ctx, grad_x);
+  });
+}
+
+TEST(Tape, ChainsGradients) {
+  Context ctx;
+  const Variable x = number(ctx, 5);
+  const Variable y = times(ctx, 3, times(ctx, 2, x));
+  ctx.tape.backward(ctx, y);
+  EXPECT_EQ(read(ctx, y.value()), 30);
+  EXPECT_EQ(read(ctx, x.grad()), 6);
+  EXPECT_TRUE(ctx.tape.empty());
+}
+
+TEST(Tape, AddsTheGradientsOfABranch) {
+  Context ctx;
+  const Variable x = number(ctx, 1);
+  const Variable a = times(ctx, 2, x), b = times(ctx, 5, x);
+  Tensor sum(*ctx.stream, {1});
+  add(*ctx.stream, a.value(), b.value(), sum);
+  const Variable y = ctx.tape.record("add", sum, {a, b}, [a, b](Context& backward_ctx, const Tensor& grad) {
+    a.add_grad(backward_ctx, grad);
+    b.add_grad(backward_ctx, grad);
+  });
+  ctx.tape.backward(ctx, y);
+  EXPECT_EQ(read(ctx, x.grad()), 7);
+}
+
+TEST(Tape, RecordsNothingThatNeedsNoGradient) {
+  Context ctx;
+  times(ctx, 2, number(ctx, 1, false));
+  EXPECT_TRUE(ctx.tape.empty());
+  const EvaluationMode evaluating(ctx);
+  EXPECT_FALSE(times(ctx, 2, number(ctx, 1)).needs_grad());
+  EXPECT_TRUE(ctx.tape.empty());
+}
+
+TEST(Tape, FreesActivationsAsItPlays) {
+  Context ctx;
+  Tensor kept = Tensor::filled(*ctx.stream, {1}, 1);
+  const Variable x = number(ctx, 1);
+  Variable y = ctx.tape.record("holder", kept, {x}, [kept](Context&, const Tensor&) {});
+  y = times(ctx, 1, y);
+  EXPECT_GT(kept.owners(), 1);
+  ctx.tape.backward(ctx, y);
+  EXPECT_EQ(kept.owners(), 1);
+}
+
+TEST(Tape, AnExceptionLeavesNoGradientBehindItsRecord) {
+  Context ctx;
+  const Variable x = number(ctx, 1);
+  const Variable bad = ctx.tape.record("bad", x.value(), {x}, [](Context&, const Tensor&) { throw Error("broken"); });
+  const Variable y = times(ctx, 1, bad);
+  EXPECT_THROW(ctx.tape.backward(ctx, y), Error);
+  EXPECT_TRUE(ctx.tape.empty());
+  EXPECT_FALSE(x.grad().defined());
+}
+
+TEST(Variable, RefusesAGradientOfAnotherShape) {
+  Context ctx;
+  const Variable x = number(ctx, 1);
+  EXPECT_THROW(x.add_grad(ctx, Tensor::filled(*ctx.stream, {2}, 1)), Error);
+}
+
+TEST(Tape, StartsFromOneNumber) {
+  Context ctx;
+  EXPECT_THROW(ctx.tape.backward(ctx, Variable(Tensor::filled(*ctx.stream, {2}, 1), true)), Error);
+}
+
+}  // namespace
+}  // namespace twiddle

@@ -1,0 +1,44 @@
+#include "framework/device.h"
+
+#include <gtest/gtest.h>
+
+#include "framework/error.h"
+
+namespace twiddle {
+namespace {
+
+TEST(Device, ReadsAndWritesItsName) {
+  EXPECT_EQ(parse_device("cpu"), Device{});
+  EXPECT_EQ(parse_device("cuda"), (Device{Device::Kind::cuda, 0}));
+  EXPECT_EQ(parse_device("cuda:3"), (Device{Device::Kind::cuda, 3}));
+  EXPECT_EQ(to_string(parse_device("cuda:3")), "cuda:3");
+}
+
+TEST(Device, RefusesOtherNames) {
+  for (const char* name : {"", "gpu", "cuda:", "cuda:x", "cuda:-1", "cuda:1x", "cuda:99999999999"}) {
+    EXPECT_THROW(parse_device(name), Error) << name;
+  }
+}
+
+TEST(Device, AutoTakesAGpuOnlyWhereThereIsOne) {
+  EXPECT_EQ(parse_device("auto").kind, cuda_device_count() > 0 ? Device::Kind::cuda : Device::Kind::cpu);
+}
+
+TEST(Device, AnExplicitGpuThatIsNotThereIsAnErrorOfTheDevice) {
+  try {
+    make_stream({Device::Kind::cuda, cuda_device_count()});
+    FAIL() << "a stream on a GPU that is not there";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::device);
+  }
+}
+
+TEST(CpuStream, GivesAlignedMemory) {
+  const auto stream = make_stream({});
+  for (const std::size_t bytes : {std::size_t(0), std::size_t(1), std::size_t(100000)}) {
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(stream->allocate(bytes).get()) % 64, 0u);
+  }
+}
+
+}  // namespace
+}  // namespace twiddle

@@ -1,0 +1,129 @@
+#include "framework/optimizer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/support/every_device.h"
+
+namespace twiddle {
+namespace {
+
+// An optimizer with options, over one parameter of two weights {1, -2} and the gradient {0.5, 0.25}.
+struct Bench {
+  Context ctx;
+  Parameter parameter;
+  std::vector<Parameter*> parameters{&parameter};
+  std::unique_ptr<Optimizer> optimizer;
+
+  Bench(const Device& device, const std::string& kind, const std::vector<std::pair<std::string, std::string>>& options)
+      : ctx(device) {
+    ConfigNode node;
+    node.kind = ConfigNode::Kind::mapping;
+    for (const auto& [key, value] : options) {
+      ConfigNode scalar;
+      scalar.kind = ConfigNode::Kind::scalar;
+      scalar.text = value;
+      node.entries.push_back({key, {}, scalar});
+    }
+    Diagnostics diagnostics;
+    Params params(node, kind, diagnostics);
+    optimizer = builtin_optimizers().make(kind, params);
+    params.finish();
+    diagnostics.throw_if_any();
+    parameter.name = "w";
+    parameter.shape = {2};
+    parameter.variable.value() = Tensor::from<float>(*ctx.stream, {2}, {1, -2});
+  }
+
+  std::vector<float> step(double rate) {
+    parameter.variable.grad() = Tensor::from<float>(*ctx.stream, {2}, {0.5f, 0.25f});
+    optimizer->step(ctx, parameters, rate);
+    return parameter.variable.value().to_vector(*ctx.stream);
+  }
+};
+
+void expect_near(const std::vector<float>& actual, const std::vector<double>& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (std::size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], 1e-6) << "element " << i;
+}
+
+TEST_P(EveryDevice, OptimizerSgdFollowsTheGradient) {
+  Bench bench(GetParam(), "sgd", {});
+  expect_near(bench.step(0.1), {1 - 0.1 * 0.5, -2 - 0.1 * 0.25});
+}
+
+TEST_P(EveryDevice, OptimizerSgdDecaysWeightsButNotBiases) {
+  Bench bench(GetParam(), "sgd", {{"weight_decay", "0.1"}});
+  expect_near(bench.step(0.1), {1 - 0.1 * (0.5 + 0.1 * 1), -2 - 0.1 * (0.25 - 0.1 * 2)});
+  Bench bias(GetParam(), "sgd", {{"weight_decay", "0.1"}});
+  bias.parameter.weight_decay = false;
+  expect_near(bias.step(0.1), {1 - 0.1 * 0.5, -2 - 0.1 * 0.25});
+}
+
+TEST_P(EveryDevice, OptimizerMomentumKeepsItsVelocity) {
+  Bench bench(GetParam(), "sgd", {{"momentum", "0.9"}});
+  expect_near(bench.step(0.1), {1 - 0.05, -2 - 0.025});
+  expect_near(bench.step(0.1), {0.95 - 0.1 * (0.45 + 0.5), -2.025 - 0.1 * (0.225 + 0.25)});
+}
+
+TEST_P(EveryDevice, OptimizerNesterovLooksAhead) {
+  Bench bench(GetParam(), "sgd", {{"momentum", "0.9"}, {"nesterov", "true"}});
+  expect_near(bench.step(0.1), {1 - 0.1 * (0.5 + 0.9 * 0.5), -2 - 0.1 * (0.25 + 0.9 * 0.25)});
+}
+
+TEST_P(EveryDevice, OptimizerAdamStepsByTheRateAtFirst) {
+  Bench bench(GetParam(), "adam", {});
+  // mean / sqrt(square) is the sign of the gradient after one corrected step.
+  expect_near(bench.step(0.01), {1 - 0.01, -2 - 0.01});
+  expect_near(bench.step(0.01), {1 - 0.02, -2 - 0.02});
+}
+
+TEST_P(EveryDevice, OptimizerAdamWTakesDecayOffTheWeight) {
+  Bench bench(GetParam(), "adamw", {{"weight_decay", "0.5"}});
+  expect_near(bench.step(0.01), {1 * (1 - 0.005) - 0.01, -2 * (1 - 0.005) - 0.01});
+}
+
+TEST_P(EveryDevice, OptimizerOwnRateMultipliesTheSchedule) {
+  Bench bench(GetParam(), "sgd", {});
+  bench.parameter.learning_rate = 2;
+  expect_near(bench.step(0.1), {1 - 0.2 * 0.5, -2 - 0.2 * 0.25});
+}
+
+TEST_P(EveryDevice, OptimizerRestoredStateGoesOnAlike) {
+  for (const char* kind : {"sgd", "adam"}) {
+    const std::vector<std::pair<std::string, std::string>> options =
+        kind == std::string("sgd") ? std::vector<std::pair<std::string, std::string>>{{"momentum", "0.9"}}
+                                   : std::vector<std::pair<std::string, std::string>>{};
+    Bench straight(GetParam(), kind, options), resumed(GetParam(), kind, options);
+    straight.step(0.1);
+    resumed.parameter.variable.value() = straight.parameter.variable.value().to(*resumed.ctx.stream);
+    std::vector<std::pair<std::string, Tensor>> state;
+    for (const auto& [name, tensor] : straight.optimizer->state())
+      state.emplace_back(name, tensor.to(*resumed.ctx.stream));
+    resumed.optimizer->restore(state);
+    EXPECT_EQ(straight.step(0.1), resumed.step(0.1)) << kind;
+  }
+}
+
+TEST_P(EveryDevice, OptimizerClippingScalesToTheLimit) {
+  Bench bench(GetParam(), "sgd", {});
+  bench.parameter.variable.grad() = Tensor::from<float>(*bench.ctx.stream, {2}, {3, 4});
+  EXPECT_NEAR(clip_gradients(bench.ctx, bench.parameters, 10), 5, 1e-6);
+  expect_near(bench.parameter.variable.grad().to_vector(*bench.ctx.stream), {3, 4});
+  EXPECT_NEAR(clip_gradients(bench.ctx, bench.parameters, 1), 5, 1e-6);
+  expect_near(bench.parameter.variable.grad().to_vector(*bench.ctx.stream), {0.6, 0.8});
+}
+
+TEST(Optimizer, SuggestsAKnownName) {
+  EXPECT_NE(builtin_optimizers().unknown("sdg").find("did you mean 'sgd'"), std::string::npos);
+}
+
+TEST(Optimizer, RefusesOptionsOutOfRange) {
+  EXPECT_THROW(Bench({}, "sgd", {{"momentum", "1.5"}}), Error);
+  EXPECT_THROW(Bench({}, "sgd", {{"nesterov", "true"}}), Error);
+  EXPECT_THROW(Bench({}, "adam", {{"momentum", "0.9"}}), Error);
+}
+
+}  // namespace
+}  // namespace twiddle

@@ -1,0 +1,87 @@
+#include "framework/pool.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "framework/error.h"
+
+namespace twiddle {
+namespace {
+
+// A pool over malloc that counts, and that has no more than `limit` bytes to give.
+struct CountingPool {
+  int allocated = 0, freed = 0;
+  std::size_t limit = SIZE_MAX;
+  Pool pool{[this](std::size_t bytes) -> void* {
+              if (bytes > limit) return nullptr;
+              ++allocated;
+              return std::malloc(bytes);
+            },
+            [this](void* block) {
+              ++freed;
+              std::free(block);
+            }};
+};
+
+TEST(Pool, GivesTheSameBlockAgain) {
+  CountingPool counting;
+  void* const first = counting.pool.take(5000).get();
+  EXPECT_EQ(counting.pool.take(4000).get(), first);
+  EXPECT_EQ(counting.allocated, 1);
+}
+
+TEST(Pool, DoesNotWasteALargeBlockOnASmallRequest) {
+  CountingPool counting;
+  counting.pool.take(1 << 20);
+  counting.pool.take(1000);
+  EXPECT_EQ(counting.allocated, 2);
+}
+
+TEST(Pool, CountsWhatIsInUse) {
+  CountingPool counting;
+  {
+    const auto block = counting.pool.take(1024);
+    EXPECT_EQ(counting.pool.use().in_use, 1024u);
+    EXPECT_EQ(counting.pool.use().cached, 0u);
+  }
+  EXPECT_EQ(counting.pool.use().in_use, 0u);
+  EXPECT_EQ(counting.pool.use().cached, 1024u);
+  EXPECT_EQ(counting.pool.use().peak, 1024u);
+  counting.pool.reset_peak();
+  EXPECT_EQ(counting.pool.use().peak, 0u);
+  counting.pool.release_cached();
+  EXPECT_EQ(counting.freed, 1);
+}
+
+TEST(Pool, SaysWhatIsHeldWhereMemoryIsShort) {
+  CountingPool counting;
+  counting.limit = 1 << 20;
+  const auto held = counting.pool.take(1 << 20);
+  try {
+    counting.pool.take(64 << 20);
+    FAIL() << "64 MiB came out of a pool that has 1 MiB";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::device);
+    EXPECT_NE(std::string(error.what()).find("1.00 MiB in use"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Pool, BlocksMayOutliveThePool) {
+  std::shared_ptr<void> block;
+  int freed = 0;
+  {
+    Pool pool([](std::size_t bytes) { return std::malloc(bytes); },
+              [&freed](void* returned) {
+                ++freed;
+                std::free(returned);
+              });
+    block = pool.take(100);
+  }
+  EXPECT_EQ(freed, 0);
+  block.reset();
+  EXPECT_EQ(freed, 1);
+}
+
+}  // namespace
+}  // namespace twiddle

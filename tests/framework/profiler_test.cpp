@@ -1,0 +1,30 @@
+#include "framework/profiler.h"
+
+#include <gtest/gtest.h>
+
+namespace twiddle {
+namespace {
+
+TEST(Profiler, KeepsOneEntryARange) {
+  const auto stream = make_stream({});
+  Profiler profiler;
+  profiler.enable(true);
+  for (int visit = 0; visit < 3; ++visit) {
+    const ProfilerRange outer(profiler, *stream, "conv1", "backward");
+    const ProfilerRange inner(profiler, *stream, "conv1", "backward_weight");
+  }
+  ASSERT_EQ(profiler.entries().size(), 2u);
+  EXPECT_EQ(profiler.entries()[0].part, "backward_weight");  // the inner range ends first
+  EXPECT_EQ(profiler.entries()[1].milliseconds.size(), 3u);
+  EXPECT_GE(profiler.entries()[1].milliseconds[0], profiler.entries()[0].milliseconds[0]);
+}
+
+TEST(Profiler, RecordsNothingWhileItIsOff) {
+  const auto stream = make_stream({});
+  Profiler profiler;
+  { const ProfilerRange range(profiler, *stream, "conv1", "forward"); }
+  EXPECT_TRUE(profiler.entries().empty());
+}
+
+}  // namespace
+}  // namespace twiddle

@@ -1,0 +1,56 @@
+#include "framework/tensor_ops.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "framework/error.h"
+#include "tests/support/every_device.h"
+
+namespace twiddle {
+namespace {
+
+TEST_P(EveryDevice, TensorOpsAddScaleAxpy) {
+  const auto stream = make_stream(GetParam());
+  const Tensor a = Tensor::from<float>(*stream, {3}, {1, 2, 3});
+  Tensor b = Tensor::from<float>(*stream, {3}, {10, 20, 30});
+  Tensor sum(*stream, {3});
+  add(*stream, a, b, sum);
+  EXPECT_EQ(sum.to_vector(*stream), (std::vector<float>{11, 22, 33}));
+  scale(*stream, 0.5f, b);
+  axpy(*stream, 2, a, b);
+  EXPECT_EQ(b.to_vector(*stream), (std::vector<float>{7, 14, 21}));
+}
+
+TEST_P(EveryDevice, TensorOpsBiasGoesToItsChannel) {
+  const auto stream = make_stream(GetParam());
+  Tensor y = Tensor::filled(*stream, {2, 2, 3}, 0);
+  add_bias(*stream, Tensor::from<float>(*stream, {2}, {1, 2}), 3, y);
+  EXPECT_EQ(y.to_vector(*stream), (std::vector<float>{1, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2, 2}));
+  EXPECT_EQ(sum_over_channels(*stream, y, 2, 3).to_vector(*stream), (std::vector<float>{6, 12}));
+  EXPECT_EQ(sum_over_channels(*stream, y, 6, 1).to_vector(*stream), (std::vector<float>{2, 2, 2, 4, 4, 4}));
+}
+
+TEST_P(EveryDevice, TensorOpsSumOfSquaresCoversATail) {
+  const auto stream = make_stream(GetParam());
+  EXPECT_DOUBLE_EQ(sum_of_squares(*stream, Tensor::filled(*stream, {4097}, 2)), 4 * 4097);
+}
+
+TEST_P(EveryDevice, TensorOpsFindsWhatIsNotFinite) {
+  const auto stream = make_stream(GetParam());
+  EXPECT_TRUE(all_finite(*stream, Tensor::from<float>(*stream, {2}, {1e38f, -1e38f})));
+  EXPECT_FALSE(all_finite(*stream, Tensor::from<float>(*stream, {2}, {1, NAN})));
+  EXPECT_FALSE(all_finite(*stream, Tensor::from<float>(*stream, {2}, {1, std::numeric_limits<float>::infinity()})));
+}
+
+TEST(TensorOps, RefusesShapesThatDiffer) {
+  const auto stream = make_stream({});
+  Tensor two = Tensor::filled(*stream, {2}, 0), three = Tensor::filled(*stream, {3}, 0);
+  EXPECT_THROW(add(*stream, two, three, three), Error);
+  EXPECT_THROW(axpy(*stream, 1, two, three), Error);
+  EXPECT_THROW(add_bias(*stream, two, 1, three), Error);
+}
+
+}  // namespace
+}  // namespace twiddle
