@@ -15,20 +15,26 @@ class Augment {
  public:
   using Step = std::function<void(Image&, RandomSequence)>;
 
-  // Reads the list at `key` (`augment:` for training, `eval_augment:` for validation) and `normalize`. Steps: resize: N
-  // or [h, w] (N: the shorter side), center_crop, random_crop, random_resized_crop, hflip, pad_crop: {pad: 4, size:
-  // 32}.
+  // Reads the list at `key` (`augment:` for training, `eval_augment:` for validation) and `normalize`. A step is a name
+  // or {name: options}; a size is N or [height, width] and the model's input where it is left out:
+  //   resize (N: the shorter side), center_crop, random_crop, random_resized_crop: {size, scale: [0.08, 1], ratio:
+  //   [0.75, 1.3333]}, pad_crop: {pad: 4, size} or pad_crop: 4, hflip: 0.5 (the probability).
+  // normalize: none, imagenet, cifar10 or {mean, std}, a number or one a channel.
   Augment(Params& data, const char* key, const std::vector<std::int64_t>& image_shape);
 
-  // Applies the steps and writes channels x height x width floats. Throws an Error of kind data where the result has
-  // another shape.
+  // Applies the steps and writes channels x height x width floats. Throws an Error of kind config where the result has
+  // another shape than the model's input: that is for the configuration to mend, not a bad image.
   void operator()(Image& image, RandomSequence random, float* out) const;
   std::string describe() const;
+  const std::vector<std::int64_t>& image_shape() const { return shape_; }
 
  private:
+  void expect_shape(const Image& image) const;
+
+  std::string key_;
   std::vector<Step> steps_;
   std::vector<std::string> names_;
-  std::vector<float> mean_, deviation_;  // one a channel, in units of 1/255
+  std::vector<float> mean_, scale_;  // one a channel, on bytes: (value - mean) * scale
   std::vector<std::int64_t> shape_;
 };
 

@@ -21,8 +21,8 @@ class Dataset {
   virtual ~Dataset() = default;
   virtual std::int64_t size() const = 0;
   virtual const std::vector<std::string>& classes() const = 0;  // names, by label
-  virtual std::int64_t get(std::int64_t index, Image& image)
-      const = 0;  // fills the image, returns its label; Error of kind data names the file
+  // Fills the image and returns its label; an Error of kind data names the file. The image's memory may be used again.
+  virtual std::int64_t get(std::int64_t index, Image& image) const = 0;
   virtual std::string where(std::int64_t index) const = 0;  // "train.idx image 17", "cats/0042.jpg": for messages
   virtual std::string describe() const = 0;                 // "idx, 1,500 images 1x8x8, 10 classes (data/digits/...)"
 };
@@ -31,13 +31,13 @@ class Dataset {
 // current folder.
 struct DatasetSite {
   std::string config_folder;
-  std::vector<std::int64_t>
-      image_shape;                 // channels, height, width that the model expects; `synthetic` makes such images
-  std::int64_t model_outputs = 0;  // classes the model tells apart; 0: unknown
+  std::vector<std::int64_t> image_shape;  // channels, height, width of the model's input; `synthetic` makes such images
+  std::int64_t model_outputs = 0;         // classes the model tells apart; 0: unknown
 };
-std::string resolve_path(const DatasetSite& site, const std::string& path);
+std::string resolve_path(const DatasetSite& site, const std::string& path);  // throws where neither exists
 
-// Reads its own options; throws an Error of kind data that names file and place where the files are missing or damaged.
+// A dataset reads its own options (the maker calls finish() on them) and throws an Error of kind config where they are
+// wrong, one of kind data that names file and place where the files are missing or damaged.
 using DatasetRegistry = Registry<Dataset, const DatasetSite&, Params&>;
 DatasetRegistry builtin_datasets();  // idx, cifar10, image_folder, image_list, synthetic
 

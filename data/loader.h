@@ -19,7 +19,7 @@ struct Batch {
 struct LoaderOptions {
   std::int64_t batch_size = 64;
   int workers = 2;         // threads that decode and augment; 0: the caller's thread does it
-  int prefetch = 2;        // batches ready ahead of the step
+  int prefetch = 2;        // batches ready ahead of the step, besides the one that each worker is making
   bool shuffle = false;    // a new order each epoch, a function of (seed, epoch)
   bool drop_last = false;  // an epoch ends with the last full batch
   bool skip_bad = false;   // on_error: skip: a bad image is left out and counted; otherwise it is an error
@@ -38,7 +38,7 @@ class Loader {
                    std::int64_t first_batch = 0);     // first_batch > 0: a resumed run goes on in the middle
   bool next(Stream& stream, Batch& batch);            // false: the epoch is over; throws what a worker met
   double wait_seconds() const;                        // spent inside next() waiting for workers, since start_epoch
-  std::int64_t skipped() const;                       // bad images left out, in all
+  std::int64_t skipped() const;                       // different bad images left out so far
   std::vector<std::string> skipped_messages() const;  // of the first few of them
 
  private:

@@ -1,0 +1,100 @@
+#include "data/augment.h"
+
+#include "data/augment_steps.h"
+#include "framework/text.h"
+
+namespace twiddle {
+
+namespace {
+
+// Mean and deviation a channel, of values from 0 to 1.
+struct Normalization {
+  std::vector<double> mean, deviation;
+  std::string name;
+};
+
+Normalization read_normalization(Params& data, std::size_t channels) {
+  const Normalization none{std::vector<double>(channels, 0), std::vector<double>(channels, 1), ""};
+  const ConfigNode* node = data.node("normalize");
+  if (!node || node->kind == ConfigNode::Kind::null) return none;
+  Normalization result;
+  if (node->kind == ConfigNode::Kind::mapping) {
+    Params options = data.child("normalize");
+    result = {options.numbers("mean", {0}), options.numbers("std", {1}), "mean/std"};
+    options.finish();
+  } else {
+    result.name = data.choice("normalize", "none", {"none", "imagenet", "cifar10"});
+    if (result.name == "none") return none;
+    if (result.name == "imagenet")
+      result.mean = {0.485, 0.456, 0.406}, result.deviation = {0.229, 0.224, 0.225};
+    else
+      result.mean = {0.4914, 0.4822, 0.4465}, result.deviation = {0.2470, 0.2435, 0.2616};
+  }
+  for (std::vector<double>* values : {&result.mean, &result.deviation}) {
+    if (values->size() == 1) values->resize(channels, values->front());
+    if (values->size() == channels) continue;
+    data.error("normalize", join("'normalize' has ", values->size(), " values a picture, but the model's input has ",
+                                 channels, " channel(s)"));
+    return none;
+  }
+  for (const double deviation : result.deviation)
+    if (!(deviation > 0)) return data.error("normalize", "'std' must be above 0"), none;
+  return result;
+}
+
+}  // namespace
+
+Augment::Augment(Params& data, const char* key, const std::vector<std::int64_t>& image_shape)
+    : key_(key), shape_(image_shape) {
+  require(shape_.size() == 3, "images need a model input of channels, height and width");
+  const std::array<int, 2> size{static_cast<int>(shape_[1]), static_cast<int>(shape_[2])};
+  const ConfigNode* list = data.node(key);
+  if (list && list->kind == ConfigNode::Kind::sequence) {
+    for (const ConfigNode& entry : list->items) {
+      AugmentStep step = read_augment_step(entry, size, data.diagnostics());
+      steps_.push_back(std::move(step.apply));
+      names_.push_back(std::move(step.name));
+    }
+  } else if (list && list->kind != ConfigNode::Kind::null) {
+    data.error(key, join("'", key, "' must be a list of steps"), "such as [random_crop, hflip]");
+  }
+  const Normalization normalization = read_normalization(data, static_cast<std::size_t>(shape_[0]));
+  if (!normalization.name.empty()) names_.push_back("normalize " + normalization.name);
+  for (std::size_t c = 0; c < normalization.mean.size(); ++c) {
+    mean_.push_back(static_cast<float>(255 * normalization.mean[c]));
+    scale_.push_back(static_cast<float>(1 / (255 * normalization.deviation[c])));
+  }
+}
+
+void Augment::operator()(Image& image, RandomSequence random, float* out) const {
+  for (std::size_t i = 0; i < steps_.size(); ++i) steps_[i](image, random.split(i));
+  expect_shape(image);
+  const std::uint8_t* pixels = image.pixels.data();
+  const std::int64_t plane = shape_[1] * shape_[2];
+  for (std::size_t c = 0; c < mean_.size(); ++c, pixels += plane, out += plane) {
+    const float mean = mean_[c], scale = scale_[c];
+    for (std::int64_t i = 0; i < plane; ++i) out[i] = (static_cast<float>(pixels[i]) - mean) * scale;
+  }
+}
+
+void Augment::expect_shape(const Image& image) const {
+  const auto text = [](auto channels, auto height, auto width) { return join(channels, "x", height, "x", width); };
+  if (image.channels != shape_[0])
+    throw Error(ErrorKind::config, join("the image has ", image.channels, " channel(s), the model's input has ",
+                                        shape_[0], "; set `channels: ", shape_[0],
+                                        "` for an image_folder or image_list, or change the model's `input: [",
+                                        image.channels, ", ...]`"));
+  if (image.height == shape_[1] && image.width == shape_[2]) return;
+  const std::string size =
+      shape_[1] == shape_[2] ? std::to_string(shape_[1]) : join("[", shape_[1], ", ", shape_[2], "]");
+  throw Error(ErrorKind::config, join("the image is ", text(image.channels, image.height, image.width),
+                                      steps_.empty() ? "" : " after its steps", ", the model's input is ",
+                                      text(shape_[0], shape_[1], shape_[2]), "; add `resize: [", shape_[1], ", ",
+                                      shape_[2], "]` or `center_crop: ", size, "` to data.", key_));
+}
+
+std::string Augment::describe() const {
+  return names_.empty() ? "none" : join_names(names_);
+}
+
+}  // namespace twiddle

@@ -1,0 +1,188 @@
+#include "data/augment_steps.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "framework/text.h"
+
+namespace twiddle {
+
+namespace {
+
+constexpr int largest_side = 1 << 15;
+
+using Size = std::array<int, 2>;  // height, width
+
+std::string to_text(const Size& size) {
+  return size[0] == size[1] ? std::to_string(size[0]) : join(size[0], "x", size[1]);
+}
+
+// One entry as its reader sees it: options are at `name: value`, where value may be a mapping.
+struct Entry {
+  std::string name;
+  Params params;  // knows the one key `name`
+  Size model_size;
+
+  bool has_options() {
+    const ConfigNode* value = params.node(name);
+    return value && value->kind == ConfigNode::Kind::mapping;
+  }
+  bool has_value() {
+    const ConfigNode* value = params.node(name);
+    return value && value->kind != ConfigNode::Kind::null;
+  }
+  Size size() { return has_value() ? params.pair(name, model_size, 1, largest_side) : model_size; }
+};
+
+AugmentStep resize(Entry& entry) {
+  const ConfigNode* value = entry.params.node(entry.name);
+  const Size size = entry.size();
+  if (!value || value->kind != ConfigNode::Kind::scalar)
+    return {[size](Image& image, RandomSequence) { image = resized(image, size[0], size[1]); },
+            join("resize ", size[0], "x", size[1])};
+  return {[side = size[0]](Image& image, RandomSequence) {
+            const int shorter = std::min(image.height, image.width);
+            const auto scaled = [&](int x) {
+              const std::int64_t length = (std::int64_t(x) * side + shorter / 2) / shorter;
+              return static_cast<int>(std::clamp<std::int64_t>(length, 1, largest_side));
+            };
+            image = resized(image, scaled(image.height), scaled(image.width));
+          },
+          join("resize ", size[0])};
+}
+
+AugmentStep center_crop(Entry& entry) {
+  const Size size = entry.size();
+  return {[size](Image& image, RandomSequence) {
+            image = cropped(image, (image.height - size[0]) / 2, (image.width - size[1]) / 2, size[0], size[1]);
+          },
+          "center_crop " + to_text(size)};
+}
+
+// A window of `size` anywhere in the image; centred along a side where the image is the smaller.
+void crop_anywhere(Image& image, const Size& size, RandomSequence random) {
+  const auto offset = [&](std::int64_t draw, int room) {
+    return room >= 0 ? static_cast<int>(random.below(draw, room + 1)) : room / 2;
+  };
+  image = cropped(image, offset(0, image.height - size[0]), offset(1, image.width - size[1]), size[0], size[1]);
+}
+
+AugmentStep random_crop(Entry& entry) {
+  const Size size = entry.size();
+  return {[size](Image& image, RandomSequence random) { crop_anywhere(image, size, random); },
+          "random_crop " + to_text(size)};
+}
+
+AugmentStep pad_crop(Entry& entry) {
+  int pad = 4;
+  Size size = entry.model_size;
+  if (entry.has_options()) {
+    Params options = entry.params.child(entry.name);
+    pad = static_cast<int>(options.integer("pad", 4, 0, largest_side));
+    size = options.pair("size", size, 1, largest_side);
+    options.finish();
+  } else if (entry.has_value()) {
+    pad = static_cast<int>(entry.params.integer(entry.name, 4, 0, largest_side));
+  }
+  return {[pad, size](Image& image, RandomSequence random) {
+            image = cropped(image, -pad, -pad, image.height + 2 * pad, image.width + 2 * pad);
+            crop_anywhere(image, size, random);
+          },
+          join("pad_crop ", pad, ", ", to_text(size))};
+}
+
+AugmentStep hflip(Entry& entry) {
+  const double probability = entry.has_value() ? entry.params.number(entry.name, 0.5, 0, 1) : 0.5;
+  return {[probability](Image& image, RandomSequence random) {
+            if (random.uniform(0) < probability) flip_horizontally(image);
+          },
+          probability == 0.5 ? "hflip" : "hflip " + format_number(probability)};
+}
+
+struct Range {
+  double least, most;
+};
+
+Range read_range(Params& options, const char* key, Range fallback, double most) {
+  const std::vector<double> values = options.numbers(key, {fallback.least, fallback.most});
+  if (values.size() == 2 && values[0] > 0 && values[0] <= values[1] && values[1] <= most) return {values[0], values[1]};
+  options.error(key, join("'", key, "' must be two numbers, the smaller first, above 0 and at most ", most));
+  return fallback;
+}
+
+// The window of torchvision's RandomResizedCrop: a share of the area and a ratio of the sides, drawn up to ten times;
+// then the largest centred window of an allowed ratio.
+Image random_window(const Image& image, Range scale, Range ratio, RandomSequence random) {
+  const double area = double(image.height) * image.width;
+  for (std::int64_t attempt = 0; attempt < 10; ++attempt) {
+    const double share = scale.least + (scale.most - scale.least) * random.uniform_double(4 * attempt);
+    const double low = std::log(ratio.least), high = std::log(ratio.most);
+    const double sides = std::exp(low + (high - low) * random.uniform_double(4 * attempt + 1));
+    const double width = std::round(std::sqrt(area * share * sides));
+    const double height = std::round(std::sqrt(area * share / sides));
+    if (width < 1 || height < 1 || width > image.width || height > image.height) continue;
+    const int h = static_cast<int>(height), w = static_cast<int>(width);
+    const auto top = static_cast<int>(random.below(4 * attempt + 2, image.height - h + 1));
+    const auto left = static_cast<int>(random.below(4 * attempt + 3, image.width - w + 1));
+    return cropped(image, top, left, h, w);
+  }
+  const double sides = std::clamp(double(image.width) / image.height, ratio.least, ratio.most);
+  const int w = std::clamp(static_cast<int>(std::round(image.height * sides)), 1, image.width);
+  const int h = std::clamp(static_cast<int>(std::round(image.width / sides)), 1, image.height);
+  return cropped(image, (image.height - h) / 2, (image.width - w) / 2, h, w);
+}
+
+AugmentStep random_resized_crop(Entry& entry) {
+  Range scale{0.08, 1}, ratio{3.0 / 4, 4.0 / 3};
+  Size size = entry.model_size;
+  if (entry.has_options()) {
+    Params options = entry.params.child(entry.name);
+    size = options.pair("size", size, 1, largest_side);
+    scale = read_range(options, "scale", scale, 1);
+    ratio = read_range(options, "ratio", ratio, 1000);
+    options.finish();
+  } else {
+    size = entry.size();
+  }
+  return {[size, scale, ratio](Image& image, RandomSequence random) {
+            image = resized(random_window(image, scale, ratio, random), size[0], size[1]);
+          },
+          "random_resized_crop " + to_text(size)};
+}
+
+using Reader = AugmentStep (*)(Entry&);
+const std::map<std::string, Reader>& step_readers() {
+  static const std::map<std::string, Reader> readers{
+      {"resize", resize},
+      {"center_crop", center_crop},
+      {"random_crop", random_crop},
+      {"pad_crop", pad_crop},
+      {"hflip", hflip},
+      {"random_resized_crop", random_resized_crop},
+  };
+  return readers;
+}
+
+}  // namespace
+
+AugmentStep read_augment_step(const ConfigNode& entry, std::array<int, 2> model_size, Diagnostics& diagnostics) {
+  const AugmentStep nothing{[](Image&, RandomSequence) {}, ""};
+  const bool plain = entry.kind == ConfigNode::Kind::scalar;
+  if (!plain && (entry.kind != ConfigNode::Kind::mapping || entry.entries.size() != 1)) {
+    diagnostics.add(entry.place, "an augment step is a name, or one name with its options", "such as '- resize: 256'");
+    return nothing;
+  }
+  const std::string name = plain ? entry.text : entry.entries.front().key;
+  const auto reader = step_readers().find(name);
+  if (reader == step_readers().end()) {
+    std::vector<std::string> known;
+    for (const auto& [step, read] : step_readers()) known.push_back(step);
+    diagnostics.add(plain ? entry.place : entry.entries.front().place, unknown_name("augment step", name, known));
+    return nothing;
+  }
+  Entry options{name, Params(plain ? ConfigNode{} : entry, name, diagnostics), model_size};
+  return reader->second(options);
+}
+
+}  // namespace twiddle

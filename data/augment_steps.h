@@ -1,0 +1,18 @@
+#pragma once
+#include <array>
+#include <string>
+#include <utility>
+
+#include "data/augment.h"
+
+namespace twiddle {
+
+// One entry of `augment:`: what it does and how it is called in a summary. Mistakes go to the diagnostics; then the
+// step does nothing.
+struct AugmentStep {
+  Augment::Step apply;
+  std::string name;
+};
+AugmentStep read_augment_step(const ConfigNode& entry, std::array<int, 2> model_size, Diagnostics& diagnostics);
+
+}  // namespace twiddle

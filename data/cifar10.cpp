@@ -1,0 +1,100 @@
+#include "data/cifar10.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "data/files.h"
+#include "framework/text.h"
+
+namespace twiddle {
+
+namespace {
+
+constexpr std::int64_t record_bytes = 3073, class_count = 10;
+
+// data_batch_*.bin in order, or test_batch.bin.
+std::vector<std::string> files_of_split(const std::string& folder, const std::string& split) {
+  std::vector<std::string> files;
+  std::error_code code;
+  for (std::filesystem::directory_iterator entry(folder, code), end; !code && entry != end; entry.increment(code)) {
+    const std::string name = entry->path().filename().string();
+    const bool fits = split == "test" ? name == "test_batch.bin" : name.rfind("data_batch_", 0) == 0;
+    if (fits && entry->path().extension() == ".bin") files.push_back(entry->path().string());
+  }
+  if (code) throw Error(ErrorKind::data, join("cannot read folder '", folder, "': ", code.message()));
+  if (files.empty())
+    throw Error(ErrorKind::data,
+                join("folder '", folder, "' holds no ", split == "test" ? "test_batch.bin" : "data_batch_*.bin",
+                     "; CIFAR-10's binary version has them"));
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+std::vector<std::string> read_class_names(const std::filesystem::path& file) {
+  std::vector<std::string> names;
+  std::ifstream lines(file);
+  for (std::string line; std::getline(lines, line);) {
+    while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back()))) line.pop_back();
+    if (!line.empty()) names.push_back(line);
+  }
+  if (names.size() == class_count) return names;
+  return {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"};
+}
+
+}  // namespace
+
+Cifar10::Cifar10(const DatasetSite& site, Params& params) {
+  const std::size_t errors_before = params.diagnostics().size();
+  std::vector<std::string> paths = params.texts("path");
+  if (!params.has("path")) params.error("path", "cifar10 needs `path`: the folder with the .bin files, or such files");
+  const bool has_split = params.has("split");
+  const std::string split = params.choice("split", "train", {"train", "test"});
+  if (params.diagnostics().size() > errors_before) params.diagnostics().throw_if_any();
+  if (paths.empty()) throw Error(ErrorKind::config, "cifar10: `path` is an empty list");
+
+  for (std::string& path : paths) path = resolve_path(site, path);
+  if (std::filesystem::is_directory(paths.front()) && paths.size() == 1)
+    paths = files_of_split(paths.front(), split);
+  else if (has_split)
+    throw Error(ErrorKind::config, "cifar10: `split` chooses among a folder's files, but `path` names files itself");
+  for (const std::string& path : paths) read(path);
+  classes_ = read_class_names(std::filesystem::path(paths.front()).parent_path() / "batches.meta.txt");
+}
+
+void Cifar10::read(const std::string& path) {
+  const std::uint64_t bytes = size_of_file(path);
+  if (bytes == 0 || bytes % record_bytes != 0)
+    throw Error(ErrorKind::data, join(path, ": ", bytes, " bytes are no whole number of CIFAR-10 records of ",
+                                      record_bytes, "; the file is cut short or is something else"));
+  const std::vector<std::uint8_t> records = read_bytes(path);
+  for (std::size_t i = 0; i < records.size(); i += record_bytes)
+    if (records[i] >= class_count)
+      throw Error(ErrorKind::data, join(path, ": record ", i / record_bytes, " has label ", int(records[i]),
+                                        "; CIFAR-10 has labels 0 to 9"));
+  records_.insert(records_.end(), records.begin(), records.end());
+  files_.push_back({path, static_cast<std::int64_t>(records_.size()) / record_bytes});
+}
+
+std::int64_t Cifar10::get(std::int64_t index, Image& image) const {
+  const auto record = records_.begin() + index * record_bytes;
+  image.channels = 3, image.height = image.width = 32;
+  image.pixels.assign(record + 1, record + record_bytes);
+  return *record;
+}
+
+std::string Cifar10::where(std::int64_t index) const {
+  std::int64_t begin = 0;
+  for (const File& file : files_) {
+    if (index < file.end) return join(file.path, " image ", index - begin);
+    begin = file.end;
+  }
+  return join("cifar10 image ", index);
+}
+
+std::string Cifar10::describe() const {
+  return join("cifar10, ", format_count(size()), " images 3x32x32, 10 classes (", files_.front().path,
+              files_.size() > 1 ? join(" and ", files_.size() - 1, " more") : "", ")");
+}
+
+}  // namespace twiddle

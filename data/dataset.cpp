@@ -1,0 +1,25 @@
+#include "data/dataset.h"
+
+#include <filesystem>
+
+#include "data/classes.h"
+
+namespace twiddle {
+
+std::string resolve_path(const DatasetSite& site, const std::string& path) {
+  const std::filesystem::path beside_config = std::filesystem::path(site.config_folder) / path;
+  std::error_code code;
+  if (std::filesystem::exists(beside_config, code)) return beside_config.string();
+  if (std::filesystem::exists(path, code)) return path;
+  if (beside_config == path) throw Error(ErrorKind::data, join("no such file or folder: '", path, "'"));
+  throw Error(ErrorKind::data, join("no such file or folder: '", path, "' (looked for ", beside_config.string(),
+                                    ", beside the config file, and for ", path, " from the current folder)"));
+}
+
+std::vector<std::string> numbered_classes(std::int64_t count) {
+  std::vector<std::string> names;
+  for (std::int64_t i = 0; i < count; ++i) names.push_back(std::to_string(i));
+  return names;
+}
+
+}  // namespace twiddle

@@ -1,0 +1,27 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+
+namespace twiddle {
+
+// Images and labels in MNIST's IDX format, plain or gzipped, kept in memory. Images of three dimensions are grey; of
+// four [count, channels, height, width].
+class Idx : public Dataset {
+ public:
+  Idx(const DatasetSite& site, Params& params);
+  std::int64_t size() const override { return static_cast<std::int64_t>(labels_.size()); }
+  const std::vector<std::string>& classes() const override { return classes_; }
+  std::int64_t get(std::int64_t index, Image& image) const override;
+  std::string where(std::int64_t index) const override;
+  std::string describe() const override;
+
+ private:
+  std::string images_file_;
+  int channels_ = 1, height_ = 0, width_ = 0;
+  std::vector<std::uint8_t> pixels_, labels_;
+  std::vector<std::string> classes_;
+};
+
+}  // namespace twiddle

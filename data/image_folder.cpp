@@ -1,0 +1,83 @@
+#include "data/image_folder.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+
+#include "framework/text.h"
+
+namespace twiddle {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_hidden(const fs::path& path) {
+  return path.filename().string().rfind('.', 0) == 0;
+}
+
+bool is_image(const fs::path& path) {
+  std::string ending = path.extension().string();
+  std::transform(ending.begin(), ending.end(), ending.begin(), [](unsigned char c) { return std::tolower(c); });
+  return (ending == ".jpg" || ending == ".jpeg" || ending == ".png") && !is_hidden(path);
+}
+
+// Visits the entries of a folder (Iterator decides how deep), with the system's reason where it cannot.
+template <class Iterator, class Visit>
+void for_each_entry(const fs::path& folder, const Visit& visit) {
+  std::error_code code;
+  for (Iterator entry(folder, code), end; !code && entry != end; entry.increment(code)) visit(*entry);
+  if (code) throw Error(ErrorKind::data, join("cannot read folder '", folder.string(), "': ", code.message()));
+}
+
+std::vector<std::string> sorted_sub_folders(const fs::path& folder) {
+  std::vector<std::string> names;
+  for_each_entry<fs::directory_iterator>(folder, [&](const fs::directory_entry& entry) {
+    std::error_code code;
+    if (entry.is_directory(code) && !is_hidden(entry.path())) names.push_back(entry.path().filename().string());
+  });
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace
+
+ImageFolder::ImageFolder(const DatasetSite& site, Params& params) {
+  const std::size_t errors_before = params.diagnostics().size();
+  const std::string path = params.text("path", std::nullopt);
+  channels_ = params.choice("channels", "3", {"1", "3"}) == "1" ? 1 : 3;
+  if (params.diagnostics().size() > errors_before) params.diagnostics().throw_if_any();
+
+  folder_ = resolve_path(site, path);
+  classes_ = sorted_sub_folders(folder_);
+  if (classes_.empty())
+    throw Error(ErrorKind::data, join("folder '", folder_, "' has no sub-folders; there must be one a class"));
+  for (std::size_t label = 0; label < classes_.size(); ++label) {
+    const std::size_t before = files_.size();
+    for_each_entry<fs::recursive_directory_iterator>(
+        fs::path(folder_) / classes_[label], [&](const fs::directory_entry& entry) {
+          if (is_image(entry.path()))
+            files_.push_back({entry.path().lexically_relative(folder_).string(), static_cast<std::int32_t>(label)});
+        });
+    if (files_.size() == before)
+      throw Error(ErrorKind::data, join("folder '", (fs::path(folder_) / classes_[label]).string(),
+                                        "' holds no .jpg, .jpeg or .png file; fill it or take it away"));
+    std::sort(files_.begin() + static_cast<std::ptrdiff_t>(before), files_.end(),
+              [](const File& a, const File& b) { return a.path < b.path; });
+  }
+}
+
+std::int64_t ImageFolder::get(std::int64_t index, Image& image) const {
+  image = read_image(where(index), channels_);
+  return files_[static_cast<std::size_t>(index)].label;
+}
+
+std::string ImageFolder::where(std::int64_t index) const {
+  return (fs::path(folder_) / files_[static_cast<std::size_t>(index)].path).string();
+}
+
+std::string ImageFolder::describe() const {
+  return join("image_folder, ", format_count(size()), " images, ", classes_.size(), " classes (", folder_, ")");
+}
+
+}  // namespace twiddle

@@ -1,0 +1,30 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+
+namespace twiddle {
+
+// JPEG and PNG files below one sub-folder a class; classes and files in the order of their names.
+class ImageFolder : public Dataset {
+ public:
+  ImageFolder(const DatasetSite& site, Params& params);
+  std::int64_t size() const override { return static_cast<std::int64_t>(files_.size()); }
+  const std::vector<std::string>& classes() const override { return classes_; }
+  std::int64_t get(std::int64_t index, Image& image) const override;
+  std::string where(std::int64_t index) const override;
+  std::string describe() const override;
+
+ private:
+  struct File {
+    std::string path;  // from the folder on
+    std::int32_t label;
+  };
+  std::string folder_;
+  int channels_;
+  std::vector<File> files_;
+  std::vector<std::string> classes_;
+};
+
+}  // namespace twiddle

@@ -1,0 +1,279 @@
+#include "data/loader.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "framework/text.h"
+
+namespace twiddle {
+
+namespace {
+
+constexpr std::size_t most_messages = 10;
+
+// Branches of the seed's tree.
+constexpr std::uint64_t shuffle_branch = 0, augment_branch = 1;
+
+// One pass over the dataset, fixed when it starts.
+struct Epoch {
+  std::uint64_t number = 0;
+  std::vector<std::int64_t> order;  // empty: 0, 1, 2 ...
+  std::atomic<bool> cancelled{false};
+};
+
+struct BadImage {
+  std::int64_t index;
+  std::string message;
+};
+
+// A batch on the host, as a worker made it.
+struct HostBatch {
+  std::vector<float> images;
+  std::vector<std::int32_t> labels;
+  std::vector<std::int64_t> indices;
+  std::vector<BadImage> bad;
+  std::exception_ptr error;
+};
+
+// Fisher and Yates, with draws by position: a function of (seed, epoch).
+std::vector<std::int64_t> permutation(std::int64_t count, RandomSequence random) {
+  std::vector<std::int64_t> order(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) order[static_cast<std::size_t>(i)] = i;
+  for (std::int64_t i = count - 1; i > 0; --i)
+    std::swap(order[static_cast<std::size_t>(i)], order[static_cast<std::size_t>(random.below(i, i + 1))]);
+  return order;
+}
+
+}  // namespace
+
+struct Loader::State {
+  const Dataset& dataset;
+  const Augment& augment;
+  const LoaderOptions options;
+  const std::int64_t batches, image_floats;
+
+  // Guarded by the mutex; `moved` tells of every change.
+  mutable std::mutex mutex;
+  std::condition_variable moved;
+  std::shared_ptr<Epoch> epoch;
+  std::int64_t claimed = 0, delivered = 0;  // batches of this epoch
+  std::map<std::int64_t, HostBatch> ready;  // by number
+  std::vector<HostBatch> spare;             // buffers to use again
+  bool stopping = false;
+
+  // The caller's own.
+  double wait_seconds = 0;
+  std::int64_t tried_batches = 0, good_images = 0;  // of this epoch
+  std::set<std::int64_t> skipped;
+  std::vector<std::string> messages;
+
+  std::vector<std::thread> workers;
+
+  State(const Dataset& data, const Augment& steps, const LoaderOptions& chosen)
+      : dataset(data),
+        augment(steps),
+        options(chosen),
+        batches(chosen.drop_last ? data.size() / chosen.batch_size
+                                 : (data.size() + chosen.batch_size - 1) / chosen.batch_size),
+        image_floats(count_of(steps.image_shape())) {}
+
+  void start(std::int64_t number, std::int64_t first_batch);
+  void cancel();
+  void work();
+  HostBatch take_next();
+  HostBatch spare_buffer();
+  void make(const Epoch& pass, std::int64_t number, HostBatch& batch) const;
+  void add_image(const Epoch& pass, std::int64_t index, Image& image, HostBatch& batch) const;
+  void remember_bad(const HostBatch& batch);
+};
+
+void Loader::State::start(std::int64_t number, std::int64_t first_batch) {
+  auto next = std::make_shared<Epoch>();
+  next->number = static_cast<std::uint64_t>(number);
+  if (options.shuffle)
+    next->order =
+        permutation(dataset.size(), RandomSequence{options.seed, 0}.split(shuffle_branch).split(next->number));
+  wait_seconds = 0, tried_batches = 0, good_images = 0;
+  const std::lock_guard lock(mutex);
+  cancel();
+  epoch = std::move(next);
+  claimed = delivered = std::min(first_batch, batches);
+  moved.notify_all();
+}
+
+// With the mutex held: what the workers are making is of no use any more.
+void Loader::State::cancel() {
+  if (epoch) epoch->cancelled = true;
+  epoch = nullptr;
+  for (auto& [number, batch] : ready) spare.push_back(std::move(batch));
+  ready.clear();
+}
+
+// A worker's life: claim a batch, make it without any lock, hand it in.
+void Loader::State::work() {
+  const std::int64_t window = options.prefetch + options.workers;
+  std::unique_lock lock(mutex);
+  while (true) {
+    moved.wait(lock, [&] { return stopping || (epoch && claimed < std::min(batches, delivered + window)); });
+    if (stopping) return;
+    const std::shared_ptr<Epoch> pass = epoch;
+    const std::int64_t number = claimed++;
+    HostBatch batch = spare_buffer();
+    lock.unlock();
+    make(*pass, number, batch);
+    lock.lock();
+    if (pass == epoch)
+      ready.emplace(number, std::move(batch));
+    else
+      spare.push_back(std::move(batch));
+    moved.notify_all();
+  }
+}
+
+HostBatch Loader::State::spare_buffer() {
+  if (spare.empty()) return {};
+  HostBatch batch = std::move(spare.back());
+  spare.pop_back();
+  return batch;
+}
+
+HostBatch Loader::State::take_next() {
+  const auto begin = std::chrono::steady_clock::now();
+  std::unique_lock lock(mutex);
+  HostBatch batch;
+  if (options.workers == 0) {
+    batch = spare_buffer();
+    make(*epoch, delivered, batch);
+  } else {
+    moved.wait(lock, [&] { return ready.count(delivered) > 0; });
+    batch = std::move(ready.extract(delivered).mapped());
+  }
+  ++delivered;
+  lock.unlock();
+  moved.notify_all();
+  ++tried_batches;
+  wait_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return batch;
+}
+
+// Whatever goes wrong is put into the batch: it is the caller of next() who must hear it.
+void Loader::State::make(const Epoch& pass, std::int64_t number, HostBatch& batch) const {
+  const std::int64_t begin = number * options.batch_size, end = std::min(begin + options.batch_size, dataset.size());
+  batch.labels.clear(), batch.indices.clear(), batch.bad.clear(), batch.error = nullptr;
+  try {
+    batch.images.resize(static_cast<std::size_t>((end - begin) * image_floats));
+    Image image;
+    for (std::int64_t i = begin; i < end && !pass.cancelled.load(std::memory_order_relaxed); ++i)
+      add_image(pass, pass.order.empty() ? i : pass.order[static_cast<std::size_t>(i)], image, batch);
+  } catch (...) {
+    batch.error = std::current_exception();
+  }
+}
+
+// Appends an image, or what is wrong with it.
+void Loader::State::add_image(const Epoch& pass, std::int64_t index, Image& image, HostBatch& batch) const {
+  std::int64_t label = 0;
+  try {
+    label = dataset.get(index, image);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::data) throw;
+    if (!options.skip_bad)
+      throw Error(ErrorKind::data, join(error.what(), "\n  image ", index + 1, " of ", format_count(dataset.size()),
+                                        "; set `on_error: skip` under `data:` to go on without such images"));
+    batch.bad.push_back({index, error.what()});
+    return;
+  } catch (const std::exception& error) {
+    throw Error(join(dataset.where(index), ": ", error.what()));
+  }
+  const RandomSequence random =
+      RandomSequence{options.seed, 0}.split(augment_branch).split(pass.number).split(static_cast<std::uint64_t>(index));
+  try {
+    augment(image, random, batch.images.data() + static_cast<std::int64_t>(batch.labels.size()) * image_floats);
+  } catch (const Error& error) {
+    throw Error(error.kind(), join(dataset.where(index), ": ", error.what()));
+  }
+  batch.labels.push_back(static_cast<std::int32_t>(label));
+  batch.indices.push_back(index);
+}
+
+void Loader::State::remember_bad(const HostBatch& batch) {
+  for (const BadImage& bad : batch.bad)
+    if (skipped.insert(bad.index).second && messages.size() < most_messages) messages.push_back(bad.message);
+}
+
+Loader::Loader(const Dataset& dataset, const Augment& augment, LoaderOptions options) {
+  require(options.batch_size >= 1 && options.workers >= 0 && options.prefetch >= 0,
+          "a loader needs a batch size of at least 1 and no negative counts of workers or batches ahead");
+  state_ = std::make_unique<State>(dataset, augment, options);
+  if (state_->batches == 0)
+    throw Error(ErrorKind::data, join("no batch of ", options.batch_size, " can be made of ", dataset.size(),
+                                      " image(s) (", dataset.describe(), "); use a smaller batch size"));
+  for (int i = 0; i < options.workers; ++i) state_->workers.emplace_back([this] { state_->work(); });
+}
+
+Loader::~Loader() {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->cancel();
+    state_->stopping = true;
+  }
+  state_->moved.notify_all();
+  for (std::thread& worker : state_->workers) worker.join();
+}
+
+std::int64_t Loader::batches_per_epoch() const {
+  return state_->batches;
+}
+
+void Loader::start_epoch(std::int64_t epoch, std::int64_t first_batch) {
+  require(epoch >= 0 && first_batch >= 0, "a loader cannot start at epoch ", epoch, ", batch ", first_batch);
+  state_->start(epoch, first_batch);
+}
+
+bool Loader::next(Stream& stream, Batch& batch) {
+  State& state = *state_;
+  require(state.epoch != nullptr, "a loader's next() needs start_epoch() first");
+  while (state.delivered < state.batches) {
+    HostBatch made = state.take_next();
+    if (made.error) std::rethrow_exception(made.error);
+    state.remember_bad(made);
+    const std::int64_t count = static_cast<std::int64_t>(made.labels.size());
+    if (count > 0) {
+      const Shape& image = state.augment.image_shape();
+      batch.images = Tensor(stream, {count, image[0], image[1], image[2]});
+      batch.labels = Tensor(stream, {count}, DType::i32);
+      stream.copy(batch.images.write(), made.images.data(), batch.images.bytes());
+      stream.copy(batch.labels.write<std::int32_t>(), made.labels.data(), batch.labels.bytes());
+      batch.indices = made.indices;
+      state.good_images += count;
+    }
+    {
+      const std::lock_guard lock(state.mutex);
+      state.spare.push_back(std::move(made));
+    }
+    if (count > 0) return true;
+  }
+  if (state.tried_batches > 0 && state.good_images == 0)
+    throw Error(ErrorKind::data, join("not one image could be read: all of ", state.dataset.describe(),
+                                      " were skipped; the first: ", state.messages.front()));
+  return false;
+}
+
+double Loader::wait_seconds() const {
+  return state_->wait_seconds;
+}
+std::int64_t Loader::skipped() const {
+  return static_cast<std::int64_t>(state_->skipped.size());
+}
+std::vector<std::string> Loader::skipped_messages() const {
+  return state_->messages;
+}
+
+}  // namespace twiddle

@@ -1,0 +1,125 @@
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+
+#include "data/dataset.h"
+#include "data/files.h"
+
+namespace twiddle {
+
+namespace {
+
+// stb's allocator, which has no user data: how much one decoding may ask for at a time. It zeroes, so that what a
+// damaged file leaves unset is the same in every run.
+thread_local std::size_t allocation_limit = 0;
+
+void* limited_allocate(std::size_t bytes) {
+  return bytes <= allocation_limit ? std::calloc(bytes, 1) : nullptr;
+}
+void* limited_reallocate(void* old, std::size_t bytes) {
+  return bytes <= allocation_limit ? std::realloc(old, bytes) : nullptr;
+}
+
+}  // namespace
+
+}  // namespace twiddle
+
+#define STBI_ONLY_JPEG
+#define STBI_ONLY_PNG
+#define STBI_NO_STDIO
+#define STBI_NO_LINEAR
+#define STBI_NO_HDR
+#define STBI_MAX_DIMENSIONS (1 << 15)
+#define STBI_MALLOC twiddle::limited_allocate
+#define STBI_REALLOC twiddle::limited_reallocate
+#define STBI_FREE std::free
+#define STB_IMAGE_STATIC
+#define STB_IMAGE_IMPLEMENTATION
+#include <stb/stb_image.h>
+
+#define STBI_WRITE_NO_STDIO
+#define STB_IMAGE_WRITE_STATIC
+#define STB_IMAGE_WRITE_IMPLEMENTATION
+#include <stb/stb_image_write.h>
+
+namespace twiddle {
+
+namespace {
+
+constexpr std::int64_t most_pixels = std::int64_t(1) << 28;
+// No JPEG or PNG packs more pixels into a byte: deflate reaches 1,032 to 1 on pixels of one bit.
+constexpr std::int64_t most_pixels_a_byte = 1032 * 8;
+
+template <class... Parts>
+[[noreturn]] void fail(const std::string& path, const Parts&... parts) {
+  throw Error(ErrorKind::data, join("'", path, "' is not a readable image: ", parts...));
+}
+
+[[noreturn]] void fail_by_stb(const std::string& path, std::size_t bytes) {
+  const std::string reason = stbi_failure_reason() ? stbi_failure_reason() : "unknown";
+  if (reason == "unknown image type") fail(path, "neither JPEG nor PNG (", bytes, " bytes)");
+  fail(path, reason, " (", bytes, " bytes; cut short or damaged?)");
+}
+
+Image planar(const stbi_uc* pixels, int channels, int height, int width) {
+  const std::size_t plane = static_cast<std::size_t>(height) * static_cast<std::size_t>(width);
+  Image image{channels, height, width, {}};
+  if (channels == 1) {
+    image.pixels.assign(pixels, pixels + plane);
+    return image;
+  }
+  image.pixels.resize(plane * static_cast<std::size_t>(channels));
+  for (int c = 0; c < channels; ++c) {
+    std::uint8_t* out = image.pixels.data() + plane * static_cast<std::size_t>(c);
+    for (std::size_t i = 0; i < plane; ++i) out[i] = pixels[i * static_cast<std::size_t>(channels) + c];
+  }
+  return image;
+}
+
+}  // namespace
+
+Image read_image(const std::string& path, int channels) {
+  require(channels == 1 || channels == 3, "read_image: images have 1 or 3 channels, not ", channels);
+  const std::vector<std::uint8_t> bytes = read_bytes(path);
+  if (bytes.empty()) fail(path, "the file is empty");
+  if (bytes.size() > (std::size_t(1) << 30)) fail(path, "over 1 GiB");
+  const int length = static_cast<int>(bytes.size());
+
+  int width = 0, height = 0, stored = 0;
+  allocation_limit = 1 << 20;
+  if (!stbi_info_from_memory(bytes.data(), length, &width, &height, &stored)) fail_by_stb(path, bytes.size());
+  const std::int64_t pixels = std::int64_t(width) * height;
+  if (pixels > most_pixels) fail(path, width, "x", height, " pixels; at most ", most_pixels, " can be read");
+  if (pixels / most_pixels_a_byte > length)
+    fail(path, "it claims ", width, "x", height, " pixels in ", length, " bytes; cut short or damaged");
+  // Four channels of 16 bits, sides padded to whole JPEG blocks; twice that for a buffer that grows by doubling.
+  allocation_limit =
+      std::max<std::size_t>(16 * (static_cast<std::size_t>(width) + 64) * (static_cast<std::size_t>(height) + 64),
+                            2 * bytes.size() + (1 << 16));
+  const std::unique_ptr<stbi_uc, void (*)(void*)> decoded(
+      stbi_load_from_memory(bytes.data(), length, &width, &height, &stored, channels), &stbi_image_free);
+  if (!decoded) fail_by_stb(path, bytes.size());
+  return planar(decoded.get(), channels, height, width);
+}
+
+std::vector<std::uint8_t> encode_png(const Image& image) {
+  const std::size_t plane = static_cast<std::size_t>(image.height) * static_cast<std::size_t>(image.width);
+  const std::size_t channels = static_cast<std::size_t>(image.channels);
+  require(plane > 0 && (channels == 1 || channels == 3) && image.pixels.size() == plane * channels,
+          "encode_png: an image has 1 or 3 channels and as many bytes as pixels, not ", image.channels, "x",
+          image.height, "x", image.width, " with ", image.pixels.size());
+  std::vector<std::uint8_t> interleaved(image.pixels.size()), png;
+  for (std::size_t i = 0; i < plane; ++i)
+    for (std::size_t c = 0; c < channels; ++c) interleaved[i * channels + c] = image.pixels[c * plane + i];
+  const auto append = [](void* to, void* data, int size) {
+    const auto* first = static_cast<const std::uint8_t*>(data);
+    auto& all = *static_cast<std::vector<std::uint8_t>*>(to);
+    all.insert(all.end(), first, first + size);
+  };
+  const int done = stbi_write_png_to_func(append, &png, image.width, image.height, image.channels, interleaved.data(),
+                                          image.width * image.channels);
+  require(done != 0, "encode_png: stb could not write the image");
+  return png;
+}
+
+}  // namespace twiddle

@@ -1,0 +1,45 @@
+#include "data/synthetic.h"
+
+#include <cstring>
+
+#include "data/classes.h"
+#include "framework/text.h"
+
+namespace twiddle {
+
+Synthetic::Synthetic(const DatasetSite& site, Params& params) {
+  const std::size_t errors_before = params.diagnostics().size();
+  images_ = params.integer("images", 1024, 1, std::int64_t(1) << 31);
+  const std::int64_t classes = params.integer("classes", site.model_outputs > 0 ? site.model_outputs : 10, 1, 1 << 20);
+  noise_.seed = static_cast<std::uint64_t>(params.integer("seed", 1, 0, std::numeric_limits<std::int64_t>::max()));
+  if (params.diagnostics().size() > errors_before) params.diagnostics().throw_if_any();
+
+  require(site.image_shape.size() == 3, "synthetic: images need a model input of channels, height and width");
+  channels_ = static_cast<int>(site.image_shape[0]);
+  height_ = static_cast<int>(site.image_shape[1]);
+  width_ = static_cast<int>(site.image_shape[2]);
+  classes_ = numbered_classes(classes);
+}
+
+std::int64_t Synthetic::get(std::int64_t index, Image& image) const {
+  const std::int64_t label = index % static_cast<std::int64_t>(classes_.size());
+  const RandomSequence noise = noise_.split(static_cast<std::uint64_t>(index));
+  const RandomSequence pattern = RandomSequence{}.split(static_cast<std::uint64_t>(label));
+  image.channels = channels_, image.height = height_, image.width = width_;
+  image.pixels.resize(static_cast<std::size_t>(channels_) * height_ * width_);
+  for (std::size_t i = 0; i < image.pixels.size(); i += 8) {
+    // Eight pixels at a time: 0..127 of noise, and 16 more where the class's pattern has a bit.
+    const std::int64_t word = static_cast<std::int64_t>(i / 8);
+    const std::uint64_t pixels =
+        (noise.bits(word) >> 1 & 0x7f7f7f7f7f7f7f7f) + (pattern.bits(word) & 0x1010101010101010);
+    std::memcpy(&image.pixels[i], &pixels, std::min<std::size_t>(8, image.pixels.size() - i));
+  }
+  return label;
+}
+
+std::string Synthetic::describe() const {
+  return join("synthetic, ", format_count(images_), " images ", channels_, "x", height_, "x", width_, ", ",
+              classes_.size(), " classes");
+}
+
+}  // namespace twiddle
