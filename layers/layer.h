@@ -35,9 +35,9 @@ class Layer {
   // What the forward pass leaves for the backward one, as the memory plan counts it: tensors that the closure captured.
   virtual bool keeps_input() const { return false; }
   virtual bool keeps_output() const { return false; }
-  virtual std::size_t kept_bytes() const { return 0; }    // per image, beside input and output
-  virtual bool shares_input() const { return false; }     // the output is the input's storage: flatten
-  virtual std::string describe() const { return {}; }  // "11x11, stride 4, pad 2"
+  virtual std::size_t kept_bytes() const { return 0; }  // per image, beside input and output
+  virtual bool shares_input() const { return false; }   // the output is the input's storage: flatten
+  virtual std::string describe() const { return {}; }   // "11x11, stride 4, pad 2"
 
   const std::string& name() const { return name_; }
   const Shape& output_shape() const { return output_; }  // of one image, without the batch axis

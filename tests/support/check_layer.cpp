@@ -89,6 +89,7 @@ Evaluation evaluate(LayerUnderTest& test, const Shape& shape, const Values& valu
   }
   const Variable x(Tensor::from(stream, shape, values.at("input")), input_needs_grad);
   const Variable y = test.layer->forward(ctx, x);
+  x.drop_value();  // as a network does: backward must hold the tensors that it reads
 
   Evaluation result;
   result.output = y.value().to_vector(stream);

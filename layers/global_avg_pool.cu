@@ -1,0 +1,53 @@
+#include "layers/global_avg_pool.h"
+
+#include "framework/for_each.h"
+
+namespace twiddle {
+
+namespace {
+
+struct PlaneMean {
+  std::int64_t plane_size;
+  const float* x;
+  float* y;
+  TWIDDLE_HD float term(std::int64_t row, std::int64_t column) const { return x[row * plane_size + column]; }
+  TWIDDLE_HD void store(std::int64_t row, double sum) const {
+    y[row] = static_cast<float>(sum / static_cast<double>(plane_size));
+  }
+};
+
+struct SpreadOverPlane {
+  std::int64_t plane_size;
+  const float* grad_y;
+  float* grad_x;
+  TWIDDLE_HD void operator()(std::int64_t plane) const {
+    const float share = grad_y[plane] / static_cast<float>(plane_size);
+    float* const to = grad_x + plane * plane_size;
+    for (std::int64_t i = 0; i < plane_size; ++i) to[i] = share;
+  }
+};
+
+}  // namespace
+
+GlobalAvgPool::GlobalAvgPool(const Site& site, Params& params) : Layer(site.name, {}) {
+  if (site.input.size() != 3)
+    throw Error(ErrorKind::config,
+                join(params.owner(), " pools planes: it needs an input channels x height x width, and gets ",
+                     to_string(site.input), "; put it before any flatten or linear"));
+  set_output_shape({site.input[0]});
+}
+
+Variable GlobalAvgPool::forward(Context& ctx, const Variable& x) {
+  const Shape shape = x.value().shape();
+  const std::int64_t plane_size = shape.at(2) * shape.at(3);
+  Tensor y(*ctx.stream, {shape[0], shape[1]});
+  reduce_rows(*ctx.stream, y.size(), plane_size, PlaneMean{plane_size, x.value().read(), y.write()});
+  return ctx.tape.record(name(), y, {x}, [x, shape, plane_size](Context& backward_ctx, const Tensor& grad_y) {
+    Stream& stream = *backward_ctx.stream;
+    Tensor grad_x(stream, shape);
+    for_each_index(stream, grad_y.size(), SpreadOverPlane{plane_size, grad_y.read(), grad_x.write()}, plane_size);
+    x.add_grad(backward_ctx, grad_x);
+  });
+}
+
+}  // namespace twiddle

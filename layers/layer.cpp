@@ -1,0 +1,11 @@
+#include "layers/layer.h"
+
+namespace twiddle {
+
+Parameter& Layer::add_parameter(Parameter parameter) {
+  parameter.name = name_ + "." + parameter.name;
+  if (!parameter.trainable) parameter.variable = Variable(Tensor{}, false);
+  return parameters_.emplace_back(std::move(parameter));
+}
+
+}  // namespace twiddle

@@ -1,0 +1,89 @@
+#include "layers/linear.h"
+
+#include "framework/for_each.h"
+#include "framework/tensor_ops.h"
+
+namespace twiddle {
+
+namespace {
+
+// Every row starts as the bias and the product is added to it, which saves a pass over y.
+struct FillRows {
+  std::int64_t outputs;
+  const float* bias;
+  float* y;
+  TWIDDLE_HD void operator()(std::int64_t row) const {
+    for (std::int64_t i = 0; i < outputs; ++i) y[row * outputs + i] = bias[i];
+  }
+};
+
+}  // namespace
+
+Linear::Linear(const Site& site, Params& params)
+    : Layer(site.name, {}),
+      inputs_(count_of(site.input)),
+      outputs_(params.integer("outputs", std::nullopt, 1, 1 << 24)) {
+  const std::int64_t expected = params.integer("inputs", inputs_, 1, std::int64_t(1) << 40);
+  if (expected != inputs_)
+    throw Error(ErrorKind::config,
+                join("linear expects ", expected, " inputs, gets ", inputs_, " (", to_string(site.input),
+                     "); change the shapes before it, or drop 'inputs' to let it be inferred"));
+  set_output_shape({outputs_});
+
+  Parameter weight;
+  weight.name = "weight";
+  weight.shape = {outputs_, inputs_};
+  weight.initializer = read_initializer(params, "init", {Initializer::Kind::he, 0});
+  weight.fan_in = inputs_;
+  weight.fan_out = outputs_;
+  weight.learning_rate = static_cast<float>(params.number("lr", 1, 0, 1e6));
+  weight_ = &add_parameter(std::move(weight));
+
+  const bool with_bias = params.flag("bias", true);
+  Parameter bias;
+  bias.name = "bias";
+  bias.shape = {outputs_};
+  bias.initializer = read_initializer(params, "bias_init", {Initializer::Kind::constant, 0});
+  bias.fan_in = inputs_;
+  bias.fan_out = outputs_;
+  bias.weight_decay = false;
+  bias.learning_rate = static_cast<float>(params.number("bias_lr", 1, 0, 1e6));
+  if (with_bias) bias_ = &add_parameter(std::move(bias));
+}
+
+std::string Linear::describe() const {
+  return join(inputs_, " to ", outputs_, bias_ != nullptr ? "" : ", no bias");
+}
+
+Variable Linear::forward(Context& ctx, const Variable& x) {
+  Stream& stream = *ctx.stream;
+  const std::int64_t batch = x.value().dim(0), inputs = inputs_, outputs = outputs_;
+  const Tensor value = x.value();
+  const Variable weight = weight_->variable, bias = bias_ != nullptr ? bias_->variable : Variable();
+
+  Tensor y(stream, {batch, outputs});
+  if (bias_ != nullptr) for_each_index(stream, batch, FillRows{outputs, bias.value().read(), y.write()}, outputs);
+  stream.gemm({.transpose_b = true, .m = batch, .n = outputs, .k = inputs, .beta = bias_ != nullptr ? 1.0f : 0.0f},
+              value.read(), weight.value().read(), y.write());
+
+  return ctx.tape.record(name(), y, {x, weight, bias},
+                         [x, value, weight, bias, batch, inputs, outputs](Context& backward_ctx, const Tensor& grad_y) {
+                           Stream& back = *backward_ctx.stream;
+                           if (bias.needs_grad())
+                             bias.add_grad(backward_ctx, sum_over_channels(back, grad_y, outputs, 1));
+                           if (weight.needs_grad()) {
+                             Tensor grad_weight(back, {outputs, inputs});
+                             back.gemm({.transpose_a = true, .m = outputs, .n = inputs, .k = batch}, grad_y.read(),
+                                       value.read(), grad_weight.write());
+                             weight.add_grad(backward_ctx, grad_weight);
+                           }
+                           if (x.needs_grad()) {
+                             Tensor grad_x(back, value.shape());
+                             back.gemm({.m = batch, .n = inputs, .k = outputs}, grad_y.read(), weight.value().read(),
+                                       grad_x.write());
+                             x.add_grad(backward_ctx, grad_x);
+                           }
+                         });
+}
+
+}  // namespace twiddle

@@ -1,0 +1,159 @@
+#include "layers/local_response_norm.h"
+
+#include <cmath>
+
+#include "framework/for_each.h"
+
+namespace twiddle {
+
+namespace {
+
+// The rows of `inner` pixels, one a channel, over which a window of channels slides.
+struct ChannelWindow {
+  std::int64_t channels, inner, reach;  // reach: neighbours on either side
+
+  TWIDDLE_HD void bounds(std::int64_t row, std::int64_t& first, std::int64_t& last) const {
+    const std::int64_t channel = row % channels;
+    first = row - (channel < reach ? channel : reach);
+    last = row + (channels - 1 - channel < reach ? channels - 1 - channel : reach);
+  }
+};
+
+// base = k + scale * sum of x^2 over the window; one call a row. Each window is summed anew: a running sum would keep
+// the rounding of large values that have left it.
+struct WindowSquares {
+  ChannelWindow window;
+  float k, scale;
+  const float* x;
+  float* base;
+  TWIDDLE_HD void operator()(std::int64_t row) const {
+    std::int64_t first, last;
+    window.bounds(row, first, last);
+    float* const to = base + row * window.inner;
+    for (std::int64_t i = 0; i < window.inner; ++i) to[i] = k;
+    for (std::int64_t other = first; other <= last; ++other) {
+      const float* const from = x + other * window.inner;
+      for (std::int64_t i = 0; i < window.inner; ++i) to[i] += scale * from[i] * from[i];
+    }
+  }
+};
+
+// AlexNet's power, by two square roots instead of a logarithm and an exponential.
+struct PowerThreeQuarters {
+  TWIDDLE_HD float operator()(float base) const {
+    const float root = sqrtf(base);
+    return 1 / (root * sqrtf(root));
+  }
+};
+
+struct AnyPower {
+  float beta;
+  TWIDDLE_HD float operator()(float base) const { return powf(base, -beta); }
+};
+
+template <class Power>
+struct Normalize {
+  Power power;  // base^-beta
+  const float *x, *base;
+  float* y;
+  TWIDDLE_HD void operator()(std::int64_t i) const { y[i] = x[i] * power(base[i]); }
+};
+
+// d y_j / d x_i = [i = j] base_j^-beta - 2 scale beta x_i x_j base_j^(-beta - 1): a part of its own, and one through
+// the windows that hold x_i.
+template <class Power>
+struct NormalizeBackward {
+  Power power;
+  const float *x, *base, *grad_y;
+  float *own, *through;
+  TWIDDLE_HD void operator()(std::int64_t i) const {
+    own[i] = grad_y[i] * power(base[i]);
+    through[i] = own[i] * x[i] / base[i];
+  }
+};
+
+struct SubtractWindows {  // one call a row
+  ChannelWindow window;
+  float factor;  // 2 scale beta
+  const float *x, *through;
+  float* grad_x;  // holds the own part
+  TWIDDLE_HD void operator()(std::int64_t row) const {
+    std::int64_t first, last;
+    window.bounds(row, first, last);
+    float* const to = grad_x + row * window.inner;
+    const float* const own_x = x + row * window.inner;
+    for (std::int64_t other = first; other <= last; ++other) {
+      const float* const from = through + other * window.inner;
+      for (std::int64_t i = 0; i < window.inner; ++i) to[i] -= factor * own_x[i] * from[i];
+    }
+  }
+};
+
+constexpr std::int64_t root_cost = 8, power_cost = 50;  // simple operations that they are worth
+
+void normalize(Stream& stream, float beta, const Tensor& x, const Tensor& base, Tensor& y) {
+  if (beta == 0.75f)
+    for_each_index(stream, y.size(), Normalize<PowerThreeQuarters>{{}, x.read(), base.read(), y.write()}, root_cost);
+  else
+    for_each_index(stream, y.size(), Normalize<AnyPower>{{beta}, x.read(), base.read(), y.write()}, power_cost);
+}
+
+void normalize_backward(Stream& stream, float beta, const Tensor& x, const Tensor& base, const Tensor& grad_y,
+                        Tensor& own, Tensor& through) {
+  if (beta == 0.75f)
+    for_each_index(
+        stream, x.size(),
+        NormalizeBackward<PowerThreeQuarters>{{}, x.read(), base.read(), grad_y.read(), own.write(), through.write()},
+        root_cost);
+  else
+    for_each_index(
+        stream, x.size(),
+        NormalizeBackward<AnyPower>{{beta}, x.read(), base.read(), grad_y.read(), own.write(), through.write()},
+        power_cost);
+}
+
+}  // namespace
+
+LocalResponseNorm::LocalResponseNorm(const Site& site, Params& params)
+    : Layer(site.name, site.input),
+      size_(params.integer("size", 5, 1, 4095)),
+      alpha_(static_cast<float>(params.number("alpha", 1e-4, 0, 1e6))),
+      beta_(static_cast<float>(params.number("beta", 0.75, 0, 100))),
+      k_(static_cast<float>(params.number("k", 2, 1e-6, 1e6))) {
+  if (size_ % 2 == 0)
+    params.error("size", join("'size' must be odd, so that the window has a middle; got ", size_),
+                 join("take ", size_ - 1, " or ", size_ + 1));
+  if (site.input.empty())
+    throw Error(ErrorKind::config, join(params.owner(), " needs an input with channels, and gets a scalar"));
+}
+
+std::size_t LocalResponseNorm::kept_bytes() const {
+  return static_cast<std::size_t>(count_of(output_shape())) * sizeof(float);
+}
+
+std::string LocalResponseNorm::describe() const {
+  return join("size ", size_, ", alpha ", alpha_, ", beta ", beta_, ", k ", k_);
+}
+
+Variable LocalResponseNorm::forward(Context& ctx, const Variable& x) {
+  const Tensor value = x.value();
+  const std::int64_t channels = value.dim(1), rows = value.dim(0) * channels;
+  const ChannelWindow window{channels, value.size() / rows, size_ / 2};
+  const std::int64_t cost = window.inner * size_;
+  const float scale = alpha_ / static_cast<float>(size_), beta = beta_;
+
+  Tensor base(*ctx.stream, value.shape()), y(*ctx.stream, value.shape());
+  for_each_index(*ctx.stream, rows, WindowSquares{window, k_, scale, value.read(), base.write()}, cost);
+  normalize(*ctx.stream, beta, value, base, y);
+  return ctx.tape.record(
+      name(), y, {x}, [x, value, base, window, rows, cost, scale, beta](Context& backward_ctx, const Tensor& grad_y) {
+        Stream& stream = *backward_ctx.stream;
+        Tensor grad_x(stream, value.shape()), through(stream, value.shape());
+        normalize_backward(stream, beta, value, base, grad_y, grad_x, through);
+        for_each_index(stream, rows,
+                       SubtractWindows{window, 2 * scale * beta, value.read(), through.read(), grad_x.write()}, cost);
+        x.add_grad(backward_ctx, grad_x);
+      });
+}
+
+}  // namespace twiddle

@@ -1,0 +1,21 @@
+#pragma once
+#include "layers/layer.h"
+
+namespace twiddle {
+
+// y = x / (k + alpha / size * sum of x^2 over `size` neighbouring channels)^beta, as in AlexNet. Options: size, alpha,
+// beta, k.
+class LocalResponseNorm : public Layer {
+ public:
+  LocalResponseNorm(const Site& site, Params& params);
+  Variable forward(Context& ctx, const Variable& x) override;
+  bool keeps_input() const override { return true; }
+  std::size_t kept_bytes() const override;  // the base of the power, for each value
+  std::string describe() const override;
+
+ private:
+  std::int64_t size_;
+  float alpha_, beta_, k_;
+};
+
+}  // namespace twiddle

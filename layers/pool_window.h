@@ -1,0 +1,24 @@
+#pragma once
+#include "layers/layer.h"
+
+namespace twiddle {
+
+// The windows of a pooling layer over one plane: what max_pool and avg_pool share.
+struct PoolWindow {
+  std::int64_t kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0;
+  std::int64_t height = 1, width = 1, out_height = 1, out_width = 1;
+
+  bool is_square(std::int64_t kernel, std::int64_t stride) const {
+    return kernel_h == kernel && kernel_w == kernel && stride_h == stride && stride_w == stride;
+  }
+  std::string describe() const;  // "3x3, stride 2, pad 1"
+};
+
+// Reads kernel, stride, pad and rounding (floor, as PyTorch by default; ceil, as Caffe). Throws where the input is not
+// planes or a window does not fit.
+PoolWindow read_pool_window(const Site& site, Params& params);
+
+// [channels, out_height, out_width]
+Shape pooled_shape(const Site& site, const PoolWindow& window);
+
+}  // namespace twiddle

@@ -1,0 +1,14 @@
+#pragma once
+#include "layers/layer.h"
+
+namespace twiddle {
+
+// The hyperbolic tangent.
+class Tanh : public Layer {
+ public:
+  Tanh(const Site& site, Params&) : Layer(site.name, site.input) {}
+  Variable forward(Context& ctx, const Variable& x) override;
+  bool keeps_output() const override { return true; }
+};
+
+}  // namespace twiddle
