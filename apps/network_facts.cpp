@@ -1,0 +1,87 @@
+#include "apps/network_facts.h"
+
+#include <fmt/core.h>
+#include <sys/resource.h>
+
+#include "apps/text_table.h"
+#include "framework/text.h"
+
+namespace twiddle {
+
+std::vector<LayerFacts> layer_facts(const Sequential& net) {
+  std::vector<LayerFacts> rows;
+  Shape input = net.input_shape();
+  for (const Sequential::Item& item : net.items()) {
+    LayerFacts row{item.layer->name(), item.kind, item.layer->describe(), input, item.layer->output_shape()};
+    for (const Parameter& parameter : item.layer->parameters())
+      if (parameter.trainable) row.parameters += count_of(parameter.shape);
+    row.flops = item.layer->flops();
+    row.activation_bytes = item.layer->shares_input() ? 0 : static_cast<std::size_t>(count_of(row.output)) * 4;
+    input = row.output;
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+std::int64_t parameter_count(const Sequential& net) {
+  std::int64_t count = 0;
+  for (const Parameter* parameter : net.parameters())
+    if (parameter->trainable) count += count_of(parameter->shape);
+  return count;
+}
+
+double flops_per_image(const Sequential& net) {
+  double flops = 0;
+  for (const Sequential::Item& item : net.items()) flops += item.layer->flops();
+  return flops;
+}
+
+std::string format_flops(double flops) {
+  return flops >= 1e9 ? fmt::format("{:.2f} GFLOP", flops / 1e9) : fmt::format("{:.1f} MFLOP", flops / 1e6);
+}
+
+std::string layer_table(const Sequential& net) {
+  TextTable table({"layer", "kind", "input", "output", "parameters", "MFLOP/image", "activation/image"});
+  for (const LayerFacts& row : layer_facts(net)) {
+    const std::string kind = row.options.empty() ? row.kind : row.kind + " " + row.options;
+    table.add({row.name, kind, to_string(row.input), to_string(row.output), format_count(row.parameters),
+               fmt::format("{:.1f}", row.flops / 1e6), format_bytes(row.activation_bytes)});
+  }
+  return table.text();
+}
+
+std::string memory_line(const MemoryPlan& plan, std::int64_t batch) {
+  const std::string workspace =
+      plan.workspace > 0 ? format_bytes(plan.workspace) + " (" + plan.workspace_layer + ")" : "0";
+  return fmt::format(
+      "memory at batch {}: weights {} + gradients {} + optimizer {} + activations {} + workspace {} + data {} = {}",
+      batch, format_bytes(plan.weights), format_bytes(plan.gradients), format_bytes(plan.optimizer),
+      format_bytes(plan.activations), workspace, format_bytes(plan.data), format_bytes(plan.total()));
+}
+
+std::vector<std::pair<std::string, std::string>> run_facts(const Config& config, Trainer& trainer) {
+  const Sequential& net = *trainer.model().net;
+  const MemoryPlan plan = plan_memory(trainer.model(), config.train.batch_size, trainer.optimizer().state_tensors());
+  const Dataset* val = trainer.val_data();
+  const std::string val_size = val ? "  val " + format_count(val->size()) : "  no val";
+  return {
+      {"device", fmt::format("{}   precision {}   engine {}   seed {}", describe(trainer.context().stream->device()),
+                             to_string(config.convolution.precision), config.convolution.engine, config.seed)},
+      {"data", fmt::format("train {}{}  {} classes  ({})", format_count(trainer.train_data().size()), val_size,
+                           trainer.train_data().classes().size(), trainer.train_data().describe())},
+      {"model",
+       fmt::format("{}: {} layers, {} parameters, {}/image   memory plan {}", config.name, net.items().size(),
+                   format_count(parameter_count(net)), format_flops(flops_per_image(net)), format_bytes(plan.total()))},
+      {"solver", fmt::format("{}, learning rate {}, {}, {} epochs x {} steps of {}", trainer.optimizer().describe(),
+                             format_number(config.train.learning_rate), config.train.schedule.describe(),
+                             config.train.epochs, trainer.steps_per_epoch(), config.train.batch_size)},
+  };
+}
+
+std::size_t peak_memory_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::size_t>(usage.ru_maxrss) * 1024;  // Linux counts in KiB
+}
+
+}  // namespace twiddle

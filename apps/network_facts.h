@@ -1,0 +1,33 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "models/trainer.h"
+
+namespace twiddle {
+
+// A layer as a row of a table.
+struct LayerFacts {
+  std::string name, kind, options;
+  Shape input, output;
+  std::int64_t parameters = 0;
+  double flops = 0;                  // of one image, forward
+  std::size_t activation_bytes = 0;  // of one image's output
+};
+std::vector<LayerFacts> layer_facts(const Sequential& net);
+std::int64_t parameter_count(const Sequential& net);
+double flops_per_image(const Sequential& net);
+std::string format_flops(double flops);  // "4.6 MFLOP"
+
+// name  kind  input  output  parameters  MFLOP/image  activation/image
+std::string layer_table(const Sequential& net);
+
+// "memory at batch 128: weights 233 MiB + gradients ... = 1.44 GiB"
+std::string memory_line(const MemoryPlan& plan, std::int64_t batch);
+
+// What stands above a run: device, data, model, solver, as (title, text).
+std::vector<std::pair<std::string, std::string>> run_facts(const Config& config, Trainer& trainer);
+
+std::size_t peak_memory_bytes();  // the most this process ever held, as the system counts it
+
+}  // namespace twiddle

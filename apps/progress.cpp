@@ -1,0 +1,98 @@
+#include "apps/progress.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "framework/text.h"
+
+namespace twiddle {
+namespace {
+
+using namespace std::chrono_literals;
+
+// 3,910 but 47.2: a rate with as many digits as tell something.
+std::string format_rate(double rate) {
+  return rate < 100 ? fmt::format("{:.1f}", rate) : format_count(static_cast<std::int64_t>(std::llround(rate)));
+}
+
+std::string facts(const StepReport& report) {
+  return fmt::format("loss {:.4f}  lr {:.3g}  {} images/s  data wait {:.0f}%  eta {}", report.loss, report.rate,
+                     format_rate(report.images_per_second), 100 * report.wait_share,
+                     format_duration(report.eta_seconds));
+}
+
+}  // namespace
+
+Progress::Progress(Console& console, std::int64_t epochs, bool has_validation)
+    : console_(console),
+      epochs_(epochs),
+      has_validation_(has_validation),
+      last_shown_(std::chrono::steady_clock::now()) {}
+
+bool Progress::wants_step(std::int64_t /*step*/) {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - last_shown_ < (console_.terminal() ? 100ms : 10s)) return false;
+  last_shown_ = now;
+  return true;
+}
+
+void Progress::on_step(const StepReport& report) {
+  if (console_.terminal())
+    console_.redraw(bar_line(report, epochs_, console_.width()));
+  else
+    console_.line(plain_line(report, epochs_));
+}
+
+void Progress::on_epoch(const EpochReport& report) {
+  if (!header_shown_) console_.line(table_header(has_validation_));
+  header_shown_ = true;
+  console_.line(table_row(report));
+  if (report.wait_share > 0.2 && !data_hint_given_ && report.seconds > 1) {
+    console_.line(
+        fmt::format("  {:.0f}% of this epoch was spent waiting for data: try more --workers, or smaller images",
+                    100 * report.wait_share));
+    data_hint_given_ = true;
+  }
+}
+
+std::string bar_line(const StepReport& report, std::int64_t epochs, int width) {
+  constexpr int cells = 20;
+  const double share = report.batches > 0 ? static_cast<double>(report.batch) / static_cast<double>(report.batches) : 1;
+  const int done = std::clamp(static_cast<int>(share * cells), 0, cells);
+  std::string bar(static_cast<std::size_t>(cells), '.');
+  for (int i = 0; i < done; ++i) bar[static_cast<std::size_t>(i)] = '=';
+  if (done < cells) bar[static_cast<std::size_t>(done)] = '>';
+  std::string text =
+      fmt::format("epoch {}/{} [{}] {}/{}  {}", report.epoch, epochs, bar, report.batch, report.batches, facts(report));
+  if (static_cast<int>(text.size()) >= width) text.resize(static_cast<std::size_t>(std::max(1, width - 1)));
+  return text;
+}
+
+std::string plain_line(const StepReport& report, std::int64_t epochs) {
+  return fmt::format("epoch {}/{}  step {}/{}  {}", report.epoch, epochs, report.batch, report.batches, facts(report));
+}
+
+std::string table_header(bool has_validation) {
+  return has_validation ? "epoch  train-loss  val-loss  val-top1  val-top5  images/s     time"
+                        : "epoch  train-loss  images/s     time";
+}
+
+std::string table_row(const EpochReport& report) {
+  std::string row = fmt::format("{:>5}  {:>10.4f}", report.epoch, report.train_loss);
+  if (report.has_validation)
+    row +=
+        fmt::format("  {:>8.4f}  {:>7.2f}%  {:>7.2f}%", report.val_loss, 100 * report.val_top1, 100 * report.val_top5);
+  row += fmt::format("  {:>8}  {:>7}", format_rate(report.images_per_second), format_duration(report.seconds));
+  return report.best ? row + "  *best, saved" : row;
+}
+
+std::string format_duration(double seconds) {
+  if (!(seconds >= 0) || seconds > 1e9) return "-";
+  const auto whole = static_cast<std::int64_t>(std::llround(seconds));
+  if (whole < 3600) return fmt::format("{}:{:02}", whole / 60, whole % 60);
+  return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
+}
+
+}  // namespace twiddle

@@ -1,0 +1,32 @@
+#pragma once
+#include <chrono>
+#include <string>
+
+#include "apps/console.h"
+#include "models/trainer.h"
+
+namespace twiddle {
+
+// Shows a run as it goes: on a terminal a bar redrawn in place, elsewhere a plain line now and then; a table row an
+// epoch.
+class Progress : public TrainObserver {
+ public:
+  Progress(Console& console, std::int64_t epochs, bool has_validation);
+  bool wants_step(std::int64_t step) override;
+  void on_step(const StepReport& report) override;
+  void on_epoch(const EpochReport& report) override;
+
+ private:
+  Console& console_;
+  std::int64_t epochs_;
+  bool has_validation_, header_shown_ = false, data_hint_given_ = false;
+  std::chrono::steady_clock::time_point last_shown_;
+};
+
+std::string bar_line(const StepReport& report, std::int64_t epochs, int width);
+std::string plain_line(const StepReport& report, std::int64_t epochs);
+std::string table_header(bool has_validation);
+std::string table_row(const EpochReport& report);
+std::string format_duration(double seconds);  // "0:06", "1:02:03"
+
+}  // namespace twiddle

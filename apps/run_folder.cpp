@@ -1,0 +1,140 @@
+#include "apps/run_folder.h"
+
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "apps/version.h"
+#include "framework/error.h"
+#include "models/atomic_file.h"
+#include "models/checkpoint.h"
+
+namespace fs = std::filesystem;
+
+namespace twiddle {
+namespace {
+
+// A name for a folder: whatever a file system or a shell might take amiss becomes '_'.
+std::string folder_name(const std::string& name) {
+  std::string safe;
+  for (const char c : name) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.';
+    safe += plain ? c : '_';
+  }
+  return safe.empty() || safe[0] == '.' ? "run" + safe : safe;
+}
+
+int highest_number(const std::string& out, const std::string& prefix) {
+  int highest = 0;
+  for (const auto& entry : fs::directory_iterator(out)) {
+    const std::string name = entry.path().filename().string();
+    if (name.rfind(prefix, 0) != 0 || name.size() > prefix.size() + 8) continue;
+    const std::string digits = name.substr(prefix.size());
+    if (digits.empty() || digits.find_first_not_of("0123456789") != std::string::npos) continue;
+    highest = std::max(highest, std::stoi(digits));
+  }
+  return highest;
+}
+
+void flatten(const ConfigNode& node, const std::string& path, std::map<std::string, std::string>& leaves) {
+  if (node.kind == ConfigNode::Kind::mapping) {
+    for (const auto& entry : node.entries)
+      flatten(entry.value, path.empty() ? entry.key : path + "." + entry.key, leaves);
+  } else if (node.kind == ConfigNode::Kind::sequence) {
+    for (std::size_t i = 0; i < node.items.size(); ++i)
+      flatten(node.items[i], path + "[" + std::to_string(i) + "]", leaves);
+  } else {
+    leaves[path] = node.text;
+  }
+}
+
+// The path of the file that a run's config came from; empty where environment.json is missing or says nothing.
+std::string original_config(const std::string& folder) {
+  std::ifstream file(fs::path(folder) / "environment.json");
+  const auto environment = nlohmann::json::parse(file, nullptr, false);
+  if (!environment.is_object()) return {};
+  const auto origin = environment.find("config_file");
+  return origin != environment.end() && origin->is_string() ? origin->get<std::string>() : std::string();
+}
+
+}  // namespace
+
+std::string make_run_folder(const std::string& out, const std::string& name) {
+  std::error_code failed;
+  fs::create_directories(out, failed);
+  if (!fs::is_directory(out)) throw Error("cannot make the folder '" + out + "' for runs: " + failed.message());
+  const std::string prefix = folder_name(name) + "-";
+  for (int number = highest_number(out, prefix) + 1;; ++number) {
+    const std::string folder = (fs::path(out) / fmt::format("{}{:03}", prefix, number)).string();
+    if (mkdir(folder.c_str(), 0777) == 0) return folder;
+    if (errno != EEXIST) throw Error("cannot make the run folder '" + folder + "': " + std::strerror(errno));
+  }
+}
+
+void write_run_facts(const std::string& folder, const Config& config, const std::string& device) {
+  const std::string origin = fs::absolute(config.file).lexically_normal().string();
+  std::string yaml = "# Every key as it was used; made from " + origin + "\n";
+  if (config.tree.find("name") == nullptr) yaml += "name: \"" + config.name + "\"\n";
+  write_file_atomically((fs::path(folder) / "config.yaml").string(), yaml + to_yaml(config.tree));
+  utsname system{};
+  uname(&system);
+  const nlohmann::json environment = {
+      {"twiddle", version()},
+      {"compiler", compiler()},
+      {"device", device},
+      {"system", fmt::format("{} {} {}", system.sysname, system.release, system.machine)},
+      {"config_file", origin}};
+  write_file_atomically((fs::path(folder) / "environment.json").string(), environment.dump(2) + "\n");
+}
+
+Config load_run_config(const std::string& folder, const std::vector<Override>& overrides) {
+  Config config = load_config((fs::path(folder) / "config.yaml").string(), overrides);
+  const std::string origin = original_config(folder);
+  if (!origin.empty()) config.file = origin;
+  return config;
+}
+
+bool is_run_folder(const std::string& path) {
+  return fs::exists(fs::path(path) / "config.yaml");
+}
+
+ResumePoint find_resume_point(const std::string& path) {
+  if (!fs::exists(path)) throw Error(ErrorKind::config, "--resume: there is no '" + path + "'");
+  fs::path given = fs::path(path).lexically_normal();
+  if (!given.has_filename()) given = given.parent_path();  // a slash at the end
+  if (is_run_folder(given.string())) {
+    const std::vector<std::string> checkpoints = CheckpointStore(given.string(), 1).list();
+    if (checkpoints.empty()) throw Error(ErrorKind::data, "--resume: '" + path + "' holds no checkpoint yet");
+    return {given.string(), checkpoints.back()};
+  }
+  const fs::path run = fs::absolute(given).parent_path().parent_path();
+  if (fs::is_directory(given) && is_run_folder(run.string())) return {run.string(), given.string()};
+  throw Error(ErrorKind::config, "--resume takes a run folder or one of its checkpoint folders; '" + path +
+                                     "' is neither. To start from weights alone use --weights");
+}
+
+std::vector<std::string> config_changes(const ConfigNode& before, const ConfigNode& after) {
+  std::map<std::string, std::string> old_leaves, new_leaves;
+  flatten(before, "", old_leaves);
+  flatten(after, "", new_leaves);
+  std::vector<std::string> changes;
+  for (const auto& [key, value] : old_leaves) {
+    const auto now = new_leaves.find(key);
+    if (now == new_leaves.end())
+      changes.push_back(key + ": " + value + " -> (gone)");
+    else if (now->second != value)
+      changes.push_back(key + ": " + value + " -> " + now->second);
+  }
+  for (const auto& [key, value] : new_leaves)
+    if (old_leaves.count(key) == 0) changes.push_back(key + ": (not set) -> " + value);
+  return changes;
+}
+
+}  // namespace twiddle

@@ -1,0 +1,18 @@
+#pragma once
+#include <string>
+#include <vector>
+
+namespace twiddle {
+
+// Rows of text in columns: numbers to the right, the rest to the left.
+class TextTable {
+ public:
+  explicit TextTable(std::vector<std::string> header) : rows_{std::move(header)} {}
+  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  std::string text() const;  // a line a row
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+};
+
+}  // namespace twiddle
