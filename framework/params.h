@@ -20,7 +20,7 @@ struct SourceText {
   std::vector<std::string> lines;
 };
 
-// A place in a source; line and column count from 1, length in characters.
+// A place in a source; line and column count from 1, length in characters. Line 0: the source as a whole.
 struct Place {
   std::shared_ptr<const SourceText> source;
   int line = 0, column = 0, length = 1;
@@ -60,6 +60,7 @@ class Diagnostics {
     Place place;
     std::string message, hint;
   };
+  std::vector<const Message*> ordered() const;
   std::vector<Message> messages_;
 };
 
@@ -97,11 +98,19 @@ class Params {
   Diagnostics& diagnostics() { return *diagnostics_; }
 
  private:
+  bool is_mapping();
   const ConfigNode::Entry* lookup(std::string_view key);
+  const ConfigNode* value(std::string_view key, bool needed);
+  void expected(const ConfigNode& node, std::string_view key, const std::string& what, const std::string& hint = {});
+  std::optional<std::int64_t> integer_in(const ConfigNode& node, std::string_view key, std::int64_t least,
+                                         std::int64_t most);
+  std::optional<double> number_in(const ConfigNode& node, std::string_view key, double least, double most);
+
   std::shared_ptr<const ConfigNode> node_;  // owned: a Params may outlive the tree it reads
   std::string owner_;
   Diagnostics* diagnostics_;
   std::set<std::string> known_;
+  bool wrong_kind_told_ = false;
 };
 
 }  // namespace twiddle

@@ -1,0 +1,100 @@
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "framework/params.h"
+
+namespace twiddle {
+
+namespace {
+
+constexpr std::size_t widest_line = 110;
+
+bool starts_character(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xc0u) != 0x80u;
+}
+
+// A line as characters of one column each: what a terminal would act upon is shown as a blank.
+std::vector<std::string> characters(const std::string& line) {
+  std::vector<std::string> result;
+  for (const char byte : line) {
+    if (starts_character(byte) || result.empty()) result.emplace_back();
+    const bool control = static_cast<unsigned char>(byte) < 0x20 || byte == 0x7f;
+    result.back() += control ? ' ' : byte;
+  }
+  return result;
+}
+
+std::string quote_line(const Place& place, const std::string& hint) {
+  const std::vector<std::string> line = characters(place.source->lines[static_cast<std::size_t>(place.line - 1)]);
+  const auto column = std::min(static_cast<std::size_t>(std::max(place.column, 1)) - 1, line.size());
+  // Of an endless line only the part around the column is shown.
+  const std::size_t begin = line.size() > widest_line && column > widest_line / 2 ? column - widest_line / 2 : 0;
+  const std::size_t end = std::min(line.size(), begin + widest_line);
+  std::string shown;
+  for (std::size_t i = begin; i < end; ++i) shown += line[i];
+
+  std::string number = std::to_string(place.line);
+  if (number.size() < 5) number.insert(0, 5 - number.size(), ' ');
+  const std::size_t length =
+      std::min(static_cast<std::size_t>(std::max(place.length, 1)), std::max(end, column + 1) - column);
+  std::string text = number + " | " + shown + "\n";
+  text +=
+      std::string(number.size(), ' ') + " | " + std::string(column - begin, ' ') + '^' + std::string(length - 1, '~');
+  return text + (hint.empty() ? "" : " " + hint) + "\n";
+}
+
+}  // namespace
+
+std::string to_string(const Place& place) {
+  if (place.source == nullptr) return {};
+  return place.line <= 0 ? place.source->name : join(place.source->name, ":", place.line, ":", place.column);
+}
+
+void Diagnostics::add(const Place& place, std::string message, std::string hint) {
+  messages_.push_back({place, std::move(message), std::move(hint)});
+}
+
+// In order of place; sources in the order in which they were first complained of. The same thing said twice of one
+// place (a layer inside a `repeat`) stands once.
+std::vector<const Diagnostics::Message*> Diagnostics::ordered() const {
+  std::map<const SourceText*, std::size_t> rank;
+  std::vector<const Message*> all;
+  std::set<std::tuple<const SourceText*, int, int, std::string>> seen;
+  for (const Message& message : messages_) {
+    const Place& place = message.place;
+    rank.emplace(place.source.get(), rank.size());
+    if (seen.emplace(place.source.get(), place.line, place.column, message.message).second) all.push_back(&message);
+  }
+  const auto order = [&rank](const Message* message) {
+    return std::tuple(rank[message->place.source.get()], message->place.line, message->place.column);
+  };
+  std::stable_sort(all.begin(), all.end(), [&](const Message* a, const Message* b) { return order(a) < order(b); });
+  return all;
+}
+
+std::string Diagnostics::text() const {
+  std::string text;
+  for (const Message* message : ordered()) {
+    const Place& place = message->place;
+    const std::string where = to_string(place);
+    text += (where.empty() ? "" : where + ": ") + "error: " + message->message + "\n";
+    const bool has_line =
+        place.source != nullptr && place.line > 0 && static_cast<std::size_t>(place.line) <= place.source->lines.size();
+    if (has_line) {
+      text += quote_line(place, message->hint);
+    } else if (!message->hint.empty()) {
+      text += "  " + message->hint + "\n";
+    }
+  }
+  return text;
+}
+
+void Diagnostics::throw_if_any() const {
+  if (messages_.empty()) return;
+  const std::size_t count = ordered().size();
+  throw Error(ErrorKind::config, join(text(), count, count == 1 ? " error" : " errors", "; nothing was run."));
+}
+
+}  // namespace twiddle

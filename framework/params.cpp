@@ -1,0 +1,304 @@
+#include "framework/params.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "framework/text.h"
+
+namespace twiddle {
+
+namespace {
+
+using Kind = ConfigNode::Kind;
+
+std::string excerpt(const std::string& text) {
+  constexpr std::size_t longest = 60;
+  return text.size() <= longest ? text : text.substr(0, longest) + "...";
+}
+
+// What stands where something else was expected.
+std::string found(const ConfigNode& node) {
+  switch (node.kind) {
+    case Kind::null:
+      return "nothing";
+    case Kind::scalar:
+      return '"' + excerpt(node.text) + '"';
+    case Kind::sequence:
+      return join("a list of ", node.items.size());
+    case Kind::mapping:
+      return "a mapping";
+  }
+  return "";
+}
+
+template <class Number>
+std::optional<Number> parse_number(const ConfigNode& node) {
+  if (node.kind != Kind::scalar || node.quoted) return std::nullopt;
+  std::string_view text = node.text;
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+  Number value{};
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (status != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<std::int64_t> parse_integer(const ConfigNode& node) {
+  const std::size_t first = node.text.find_first_of("0123456789");
+  // Some readers of YAML take 010 for eight: refused, so that nobody has to know.
+  if (first != std::string::npos && node.text[first] == '0' && first + 1 < node.text.size()) return std::nullopt;
+  return parse_number<std::int64_t>(node);
+}
+
+std::optional<double> parse_double(const ConfigNode& node) {
+  const std::optional<double> value = parse_number<double>(node);
+  return value && std::isfinite(*value) ? value : std::nullopt;
+}
+
+// Why a scalar that looks right is none.
+std::string number_hint(const ConfigNode& node) {
+  if (node.kind == Kind::scalar && node.quoted) return "in quotes it is text: take the quotes away";
+  if (node.kind == Kind::scalar && node.text.size() > 1 && node.text[0] == '0' &&
+      node.text.find_first_not_of("0123456789") == std::string::npos)
+    return "a leading zero could mean octal: write it without";
+  return {};
+}
+
+std::string range_text(std::int64_t least, std::int64_t most) {
+  if (most == std::numeric_limits<std::int64_t>::max()) return join(" of at least ", least);
+  return join(" from ", least, " to ", most);
+}
+
+std::string quoted_key(std::string_view key) {
+  return "'" + std::string(key) + "'";
+}
+
+}  // namespace
+
+const ConfigNode* ConfigNode::find(std::string_view key) const {
+  for (const Entry& entry : entries)
+    if (entry.key == key) return &entry.value;
+  return nullptr;
+}
+
+Params::Params(const ConfigNode& node, std::string owner, Diagnostics& diagnostics)
+    : node_(std::make_shared<const ConfigNode>(node)), owner_(std::move(owner)), diagnostics_(&diagnostics) {}
+
+// Told when something is first read, not before: a reader may look at the node itself and take a scalar.
+bool Params::is_mapping() {
+  if (node_->kind == Kind::mapping || node_->kind == Kind::null) return true;
+  if (!wrong_kind_told_)
+    diagnostics_->add(node_->place, join(owner_.empty() ? "the config" : quoted_key(owner_), " must be a mapping of ",
+                                         "keys to values, found ", found(*node_)));
+  wrong_kind_told_ = true;
+  return false;
+}
+
+const ConfigNode::Entry* Params::lookup(std::string_view key) {
+  known_.emplace(key);
+  if (!is_mapping()) return nullptr;
+  for (const ConfigNode::Entry& entry : node_->entries)
+    if (entry.key == key) return &entry;
+  return nullptr;
+}
+
+// The value at a key that a reader needs unless it has a fallback.
+const ConfigNode* Params::value(std::string_view key, bool needed) {
+  const ConfigNode::Entry* entry = lookup(key);
+  if (entry != nullptr) return &entry->value;
+  if (needed && !wrong_kind_told_)
+    diagnostics_->add(node_->place,
+                      join("missing key ", quoted_key(key), owner_.empty() ? "" : " in " + quoted_key(owner_)));
+  return nullptr;
+}
+
+void Params::expected(const ConfigNode& node, std::string_view key, const std::string& what, const std::string& hint) {
+  diagnostics_->add(node.place, join(quoted_key(key), " must be ", what, ", found ", found(node)), hint);
+}
+
+bool Params::has(std::string_view key) {
+  return lookup(key) != nullptr;
+}
+
+std::optional<std::int64_t> Params::integer_in(const ConfigNode& node, std::string_view key, std::int64_t least,
+                                               std::int64_t most) {
+  const std::optional<std::int64_t> value = parse_integer(node);
+  if (value && *value >= least && *value <= most) return value;
+  expected(node, key, "a whole number" + range_text(least, most), number_hint(node));
+  return std::nullopt;
+}
+
+std::int64_t Params::integer(std::string_view key, std::optional<std::int64_t> fallback, std::int64_t least,
+                             std::int64_t most) {
+  const std::int64_t otherwise = fallback.value_or(least);
+  const ConfigNode* node = value(key, !fallback);
+  return node == nullptr ? otherwise : integer_in(*node, key, least, most).value_or(otherwise);
+}
+
+std::optional<double> Params::number_in(const ConfigNode& node, std::string_view key, double least, double most) {
+  const std::optional<double> value = parse_double(node);
+  if (value && *value >= least && *value <= most) return value;
+  const bool bounded = std::abs(least) < 1e300 || std::abs(most) < 1e300;
+  expected(
+      node, key,
+      bounded ? join("a number from ", format_number(least), " to ", format_number(most)) : std::string("a number"),
+      number_hint(node));
+  return std::nullopt;
+}
+
+double Params::number(std::string_view key, std::optional<double> fallback, double least, double most) {
+  const double otherwise = fallback.value_or(least);
+  const ConfigNode* node = value(key, !fallback);
+  return node == nullptr ? otherwise : number_in(*node, key, least, most).value_or(otherwise);
+}
+
+bool Params::flag(std::string_view key, bool fallback) {
+  const ConfigNode* node = value(key, false);
+  if (node == nullptr) return fallback;
+  if (node->kind == Kind::scalar && !node->quoted && (node->text == "true" || node->text == "false"))
+    return node->text == "true";
+  expected(*node, key, "true or false", number_hint(*node));
+  return fallback;
+}
+
+std::string Params::text(std::string_view key, std::optional<std::string> fallback) {
+  const ConfigNode* node = value(key, !fallback);
+  if (node != nullptr && node->kind == Kind::scalar) return node->text;
+  if (node != nullptr) expected(*node, key, "a text");
+  return fallback.value_or("");
+}
+
+std::string Params::choice(std::string_view key, std::string_view fallback, const std::vector<std::string>& choices) {
+  const ConfigNode* node = value(key, false);
+  if (node == nullptr) return std::string(fallback);
+  if (node->kind == Kind::scalar && std::find(choices.begin(), choices.end(), node->text) != choices.end())
+    return node->text;
+  std::string hint;
+  if (const auto nearest = node->kind == Kind::scalar ? nearest_name(node->text, choices) : std::nullopt)
+    hint = "did you mean '" + *nearest + "'?";
+  expected(*node, key, "one of " + join_names(choices), hint);
+  return std::string(fallback);
+}
+
+std::uint64_t Params::bytes(std::string_view key, std::uint64_t fallback) {
+  const ConfigNode* node = value(key, false);
+  if (node == nullptr) return fallback;
+  if (const auto size = node->kind == Kind::scalar ? parse_bytes(node->text) : std::nullopt) return *size;
+  expected(*node, key, "a size such as 512MiB or 2GiB");
+  return fallback;
+}
+
+std::array<int, 2> Params::pair(std::string_view key, std::optional<std::array<int, 2>> fallback, int least, int most) {
+  const std::array<int, 2> otherwise = fallback.value_or(std::array<int, 2>{least, least});
+  const ConfigNode* node = value(key, !fallback);
+  if (node == nullptr) return otherwise;
+  const auto in_range = [&](const ConfigNode& item) -> std::optional<int> {
+    const auto number = parse_integer(item);
+    return number && *number >= least && *number <= most ? std::optional(static_cast<int>(*number)) : std::nullopt;
+  };
+  if (node->kind == Kind::scalar) {
+    if (const auto both = in_range(*node)) return {*both, *both};
+  } else if (node->kind == Kind::sequence && node->items.size() == 2) {
+    const auto height = in_range(node->items[0]), width = in_range(node->items[1]);
+    if (height && width) return {*height, *width};
+    expected(node->items[height ? 1 : 0], key, "two whole numbers" + range_text(least, most) + ", [height, width]",
+             number_hint(node->items[height ? 1 : 0]));
+    return otherwise;
+  }
+  expected(*node, key, "a whole number" + range_text(least, most) + ", or two of them as [height, width]",
+           number_hint(*node));
+  return otherwise;
+}
+
+std::vector<double> Params::numbers(std::string_view key, std::vector<double> fallback) {
+  constexpr double limit = std::numeric_limits<double>::max();
+  const ConfigNode* node = value(key, false);
+  if (node == nullptr) return fallback;
+  std::vector<double> values;
+  for (const ConfigNode& item : node->kind == Kind::sequence ? node->items : std::vector<ConfigNode>{*node}) {
+    const auto number = number_in(item, key, -limit, limit);
+    if (!number) return fallback;
+    values.push_back(*number);
+  }
+  return values;
+}
+
+std::vector<std::int64_t> Params::integers(std::string_view key, std::int64_t least, std::int64_t most) {
+  const ConfigNode* node = value(key, false);
+  if (node == nullptr) return {};
+  if (node->kind != Kind::sequence) {
+    expected(*node, key, "a list of whole numbers" + range_text(least, most));
+    return {};
+  }
+  std::vector<std::int64_t> values;
+  for (const ConfigNode& item : node->items) {
+    const auto number = integer_in(item, key, least, most);
+    if (!number) return {};
+    values.push_back(*number);
+  }
+  return values;
+}
+
+std::vector<std::string> Params::texts(std::string_view key) {
+  const ConfigNode* node = value(key, false);
+  if (node == nullptr) return {};
+  std::vector<std::string> values;
+  for (const ConfigNode& item : node->kind == Kind::sequence ? node->items : std::vector<ConfigNode>{*node}) {
+    if (item.kind != Kind::scalar) {
+      expected(item, key, "a text or a list of texts");
+      return {};
+    }
+    values.push_back(item.text);
+  }
+  return values;
+}
+
+Params Params::child(std::string_view key) {
+  const ConfigNode::Entry* entry = lookup(key);
+  const std::string name = owner_.empty() ? std::string(key) : owner_ + "." + std::string(key);
+  ConfigNode nothing;
+  nothing.place = node_->place;
+  return Params(entry == nullptr ? nothing : entry->value, name, *diagnostics_);
+}
+
+const ConfigNode* Params::node(std::string_view key) {
+  return value(key, false);
+}
+
+std::pair<std::string, Params> Params::named(std::string_view key, std::string_view fallback) {
+  ConfigNode nothing;
+  nothing.place = node_->place;
+  const ConfigNode* node = value(key, false);
+  if (node != nullptr) nothing.place = node->place;
+  if (node != nullptr && node->kind == Kind::scalar) return {node->text, Params(nothing, node->text, *diagnostics_)};
+  if (node != nullptr && node->kind == Kind::mapping && node->entries.size() == 1) {
+    const ConfigNode::Entry& entry = node->entries.front();
+    return {entry.key, Params(entry.value, entry.key, *diagnostics_)};
+  }
+  if (node != nullptr) expected(*node, key, "a name, or one name with its options as {name: {...}}");
+  return {std::string(fallback), Params(nothing, std::string(fallback), *diagnostics_)};
+}
+
+void Params::error(std::string_view key, std::string message, std::string hint) {
+  const ConfigNode::Entry* entry = lookup(key);
+  diagnostics_->add(entry == nullptr ? node_->place : entry->value.place, std::move(message), std::move(hint));
+}
+
+void Params::finish() {
+  if (!is_mapping()) return;
+  const std::vector<std::string> known(known_.begin(), known_.end());
+  for (const ConfigNode::Entry& entry : node_->entries) {
+    if (known_.count(entry.key) > 0) continue;
+    const auto nearest = nearest_name(entry.key, known);
+    const std::string hint = nearest         ? "did you mean '" + *nearest + "'?"
+                             : known.empty() ? "it has no options"
+                                             : "known are: " + join_names(known);
+    diagnostics_->add(
+        entry.place,
+        join("unknown key ", quoted_key(excerpt(entry.key)), owner_.empty() ? "" : " in " + quoted_key(owner_)), hint);
+  }
+}
+
+}  // namespace twiddle
