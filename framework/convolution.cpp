@@ -18,14 +18,14 @@ void demand(bool condition, const Parts&... parts) {
 }
 
 void demand_size(const char* name, int value, int least) {
-  demand(value >= least && value <= largest_size, "convolution: ", name, " is ", value, "; it must be from ", least,
-         " to ", largest_size);
+  demand(value >= least && value <= largest_size, name, " is ", value, "; it must be from ", least, " to ",
+         largest_size);
 }
 
 void demand_count(const char* name, const Shape& shape) {
   std::int64_t count = 1;
   for (const std::int64_t size : shape) {
-    demand(size <= largest_count / count, "convolution: the ", name, " ", to_string(shape), " is too large");
+    demand(size <= largest_count / count, "the ", name, " ", to_string(shape), " is too large");
     count *= size;
   }
 }
@@ -76,16 +76,16 @@ void validate(const ConvProblem& problem) {
   for (const auto& [name, value] : sizes) demand_size(name, value, 1);
   demand_size("pad", problem.pad_h, 0);
   demand_size("pad", problem.pad_w, 0);
-  demand(problem.channels % problem.groups == 0, "convolution: ", problem.channels, " channels cannot be split into ",
-         problem.groups, " equal groups");
-  demand(problem.filters % problem.groups == 0, "convolution: ", problem.filters, " filters cannot be split into ",
-         problem.groups, " equal groups");
+  demand(problem.channels % problem.groups == 0, problem.channels, " channels cannot be split into ", problem.groups,
+         " equal groups");
+  demand(problem.filters % problem.groups == 0, problem.filters, " filters cannot be split into ", problem.groups,
+         " equal groups");
 
   const std::int64_t reach_h = std::int64_t(problem.dilation) * (problem.kernel_h - 1) + 1;
   const std::int64_t reach_w = std::int64_t(problem.dilation) * (problem.kernel_w - 1) + 1;
   const std::int64_t room_h = problem.height + 2 * std::int64_t(problem.pad_h);
   const std::int64_t room_w = problem.width + 2 * std::int64_t(problem.pad_w);
-  demand(reach_h <= room_h && reach_w <= room_w, "convolution: kernel ", by(problem.kernel_h, problem.kernel_w),
+  demand(reach_h <= room_h && reach_w <= room_w, "kernel ", by(problem.kernel_h, problem.kernel_w),
          problem.dilation > 1 ? join(" with dilation ", problem.dilation, " (", reach_h, "x", reach_w, ")") : "",
          " does not fit the input ", by(problem.height, problem.width), " with pad ",
          pair(problem.pad_h, problem.pad_w), ": the padded input is ", room_h, "x", room_w);

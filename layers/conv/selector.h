@@ -2,10 +2,12 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "framework/convolution.h"
+#include "layers/conv/choice_cache.h"
 
 namespace twiddle {
 
@@ -44,8 +46,15 @@ class ConvSelector {
 
  private:
   using Key = std::tuple<std::string, ConvProblem, ConvPass>;
+  Key key_of(const ConvProblem& problem, ConvPass pass, const std::string& engine) const;
+  bool usable(const ConvEngine& engine, const ConvProblem& problem, ConvPass pass) const;
+  Choice by_rule(const ConvProblem& problem, ConvPass pass) const;
+  Choice by_name(const ConvProblem& problem, ConvPass pass, const std::string& engine);
+  Choice by_measurement(Context& ctx, const ConvProblem& problem, ConvPass pass);
+
   std::vector<std::unique_ptr<ConvEngine>> engines_;
   ConvPolicy policy_;
+  ChoiceCache cache_;
   std::map<Key, Choice> choices_;
 };
 

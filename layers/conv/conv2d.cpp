@@ -1,0 +1,143 @@
+#include "layers/conv/conv2d.h"
+
+#include <limits>
+
+#include "framework/error.h"
+#include "framework/tensor_ops.h"
+#include "layers/conv/selector.h"
+
+namespace twiddle {
+
+namespace {
+
+constexpr int largest_option = 1 << 20;
+
+// validate's words, under the layer's kind.
+void check(const ConvProblem& problem) {
+  try {
+    validate(problem);
+  } catch (const Error& error) {
+    throw Error(error.kind(), std::string("conv2d: ") + error.what());
+  }
+}
+
+std::string pair(int height, int width) {
+  return height == width ? std::to_string(height) : join(height, "x", width);
+}
+
+}  // namespace
+
+Conv2d::Conv2d(const Site& site, Params& params) : Layer(site.name, site.input), convolutions_(site.convolutions) {
+  const std::size_t errors = params.diagnostics().size();
+  problem_.filters = static_cast<int>(params.integer("filters", {}, 1, largest_option));
+  const auto kernel = params.pair("kernel", {}, 1, largest_option);
+  const auto stride = params.pair("stride", {{1, 1}}, 1, largest_option);
+  const auto pad = params.pair("pad", {{0, 0}}, 0, largest_option);
+  problem_.kernel_h = kernel[0], problem_.kernel_w = kernel[1];
+  problem_.stride_h = stride[0], problem_.stride_w = stride[1];
+  problem_.pad_h = pad[0], problem_.pad_w = pad[1];
+  problem_.dilation = static_cast<int>(params.integer("dilation", 1, 1, largest_option));
+  problem_.groups = static_cast<int>(params.integer("groups", 1, 1, largest_option));
+  problem_.precision = convolutions_.policy().precision;
+  const bool has_bias = params.flag("bias", true);
+  engine_ = params.text("engine", "");
+  const Initializer weight_start = read_initializer(params, "init", {Initializer::Kind::he, 0});
+  const Initializer bias_start = read_initializer(params, "bias_init", {Initializer::Kind::constant, 0});
+  const auto weight_rate = static_cast<float>(params.number("lr", 1, 0, 1e6));
+  const auto bias_rate = static_cast<float>(params.number("bias_lr", 1, 0, 1e6));
+  try {
+    if (!engine_.empty()) convolutions_.check_name(engine_);
+  } catch (const Error& error) {
+    params.error("engine", error.what());
+  }
+  if (params.diagnostics().size() > errors) return;  // sizes that were not understood fit nothing
+
+  if (site.input.size() != 3)
+    throw Error(ErrorKind::config,
+                "conv2d: needs an input of channels x height x width, gets " + to_string(site.input));
+  const auto size = [&](int axis) {
+    if (site.input[axis] > std::numeric_limits<int>::max())
+      throw Error(ErrorKind::config, "conv2d: the input " + to_string(site.input) + " is too large");
+    return static_cast<int>(site.input[axis]);
+  };
+  problem_.channels = size(0), problem_.height = size(1), problem_.width = size(2);
+  check(problem_);
+
+  set_output_shape({problem_.filters, problem_.out_height(), problem_.out_width()});
+  const std::int64_t taps = std::int64_t(problem_.kernel_h) * problem_.kernel_w;
+  const std::int64_t fan_in = problem_.channels / problem_.groups * taps;
+  const std::int64_t fan_out = problem_.filters / problem_.groups * taps;
+  weight_ = &add_parameter({.name = "weight",
+                            .shape = problem_.weight_shape(),
+                            .initializer = weight_start,
+                            .fan_in = fan_in,
+                            .fan_out = fan_out,
+                            .learning_rate = weight_rate});
+  if (!has_bias) return;
+  bias_ = &add_parameter({.name = "bias",
+                          .shape = {problem_.filters},
+                          .initializer = bias_start,
+                          .fan_in = fan_in,
+                          .fan_out = fan_out,
+                          .weight_decay = false,
+                          .learning_rate = bias_rate});
+}
+
+ConvProblem Conv2d::problem(std::int64_t batch) const {
+  if (batch < 1 || batch > std::numeric_limits<int>::max())
+    throw Error(ErrorKind::config, join("conv2d: a batch of ", batch, " images is impossible"));
+  ConvProblem problem = problem_;
+  problem.batch = static_cast<int>(batch);
+  check(problem);
+  return problem;
+}
+
+std::string Conv2d::describe() const {
+  const ConvProblem& p = problem_;
+  std::string text = join(p.kernel_h, "x", p.kernel_w);
+  if (p.stride_h > 1 || p.stride_w > 1) text += ", stride " + pair(p.stride_h, p.stride_w);
+  if (p.pad_h > 0 || p.pad_w > 0) text += ", pad " + pair(p.pad_h, p.pad_w);
+  if (p.dilation > 1) text += join(", dilation ", p.dilation);
+  if (p.groups > 1) text += join(", groups ", p.groups);
+  return text;
+}
+
+Variable Conv2d::forward(Context& ctx, const Variable& x) {
+  const Shape& shape = x.value().shape();
+  require(shape.size() == 4, name(), ": a batch of ",
+          to_string(Shape{problem_.channels, problem_.height, problem_.width}), " images is expected, got ",
+          to_string(shape));
+  const ConvProblem here = problem(shape[0]);
+  require(shape == here.input_shape(), name(), ": expects ", to_string(here.input_shape()), ", got ", to_string(shape));
+
+  ConvOperands operands{x.value(), weight_->variable.value(), Tensor(*ctx.stream, here.output_shape()),
+                        bias_ ? bias_->variable.value() : Tensor()};
+  convolutions_.choose(ctx, here, ConvPass::forward, engine_).run(ctx, here, ConvPass::forward, operands);
+  std::vector<Variable> inputs{x, weight_->variable};
+  if (bias_) inputs.push_back(bias_->variable);
+  return ctx.tape.record(name(), operands.y, inputs, [this, here, x](Context& context, const Tensor& grad_y) {
+    backward(context, here, x, grad_y);
+  });
+}
+
+void Conv2d::backward(Context& ctx, const ConvProblem& here, const Variable& x, const Tensor& grad_y) {
+  if (weight_->variable.needs_grad()) {
+    const ProfilerRange range(ctx.profiler, *ctx.stream, name(), "backward_weight");
+    if (bias_)
+      bias_->variable.add_grad(ctx, sum_over_channels(*ctx.stream, grad_y, here.filters,
+                                                      std::int64_t(here.out_height()) * here.out_width()));
+    ConvOperands operands{x.value(), Tensor(*ctx.stream, here.weight_shape()), grad_y, {}};
+    convolutions_.choose(ctx, here, ConvPass::backward_weight, engine_)
+        .run(ctx, here, ConvPass::backward_weight, operands);
+    weight_->variable.add_grad(ctx, operands.w);
+  }
+  if (x.needs_grad()) {
+    const ProfilerRange range(ctx.profiler, *ctx.stream, name(), "backward_input");
+    ConvOperands operands{Tensor(*ctx.stream, here.input_shape()), weight_->variable.value(), grad_y, {}};
+    convolutions_.choose(ctx, here, ConvPass::backward_input, engine_)
+        .run(ctx, here, ConvPass::backward_input, operands);
+    x.add_grad(ctx, operands.x);
+  }
+}
+
+}  // namespace twiddle

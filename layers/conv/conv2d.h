@@ -1,0 +1,29 @@
+#pragma once
+#include "framework/convolution.h"
+#include "layers/layer.h"
+
+namespace twiddle {
+
+// A convolution with bias: x [batch, channels, height, width] to [batch, filters, out_h, out_w].
+class Conv2d : public Layer {
+ public:
+  Conv2d(const Site& site, Params& params);
+  Variable forward(Context& ctx, const Variable& x) override;
+  double flops() const override { return problem_.flops(); }
+  bool keeps_input() const override { return true; }
+  std::string describe() const override;
+
+  ConvProblem problem(std::int64_t batch) const;         // checked
+  const std::string& engine() const { return engine_; }  // empty: as the policy says
+  ConvSelector& convolutions() const { return convolutions_; }
+
+ private:
+  void backward(Context& ctx, const ConvProblem& problem, const Variable& x, const Tensor& grad_y);
+  ConvProblem problem_;  // of one image
+  std::string engine_;
+  ConvSelector& convolutions_;
+  Parameter* weight_ = nullptr;
+  Parameter* bias_ = nullptr;  // null without bias
+};
+
+}  // namespace twiddle

@@ -1,0 +1,140 @@
+#include "layers/conv/selector.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "framework/error.h"
+#include "framework/text.h"
+#include "layers/conv/measure.h"
+
+namespace twiddle {
+
+namespace {
+
+const std::string rule = "rule", measured = "measured";
+
+// The oracle sums in double and is no contender: it is taken where nothing else can.
+bool is_last_resort(const ConvEngine& engine) {
+  return engine.name() == "direct";
+}
+
+}  // namespace
+
+ConvSelector::ConvSelector(std::vector<std::unique_ptr<ConvEngine>> engines, ConvPolicy policy)
+    : engines_(std::move(engines)), policy_(std::move(policy)), cache_(policy_.cache_file) {}
+
+ConvEngine& ConvSelector::choose(Context& ctx, const ConvProblem& problem, ConvPass pass, const std::string& engine) {
+  const Key key = key_of(problem, pass, engine);
+  const auto known = choices_.find(key);
+  if (known != choices_.end()) return *known->second.engine;
+  const std::string& how = std::get<0>(key);
+  Choice choice = how == rule       ? by_rule(problem, pass)
+                  : how == measured ? by_measurement(ctx, problem, pass)
+                                    : by_name(problem, pass, how);
+  return *choices_.emplace(key, std::move(choice)).first->second.engine;
+}
+
+const ConvSelector::Choice* ConvSelector::find(const ConvProblem& problem, ConvPass pass,
+                                               const std::string& engine) const {
+  const auto known = choices_.find(key_of(problem, pass, engine));
+  return known == choices_.end() ? nullptr : &known->second;
+}
+
+std::size_t ConvSelector::workspace_bytes(const ConvProblem& problem, ConvPass pass, const std::string& engine) {
+  if (const Choice* known = find(problem, pass, engine)) return known->engine->workspace_bytes(problem, pass);
+  const std::string& how = engine.empty() ? policy_.engine : engine;
+  const Choice choice = how == rule || how == measured ? by_rule(problem, pass) : by_name(problem, pass, how);
+  return choice.engine->workspace_bytes(problem, pass);
+}
+
+void ConvSelector::check_name(const std::string& engine) const {
+  std::vector<std::string> known = names();
+  known.insert(known.begin(), {rule, measured});
+  if (std::find(known.begin(), known.end(), engine) == known.end())
+    throw Error(ErrorKind::config, unknown_name("convolution engine", engine, known));
+}
+
+std::vector<std::string> ConvSelector::names() const {
+  std::vector<std::string> all;
+  for (const auto& engine : engines_) all.emplace_back(engine->name());
+  return all;
+}
+
+ConvEngine& ConvSelector::engine(const std::string& name) {
+  const auto found =
+      std::find_if(engines_.begin(), engines_.end(), [&](const auto& engine) { return engine->name() == name; });
+  if (found == engines_.end()) throw Error(ErrorKind::config, unknown_name("convolution engine", name, names()));
+  return **found;
+}
+
+ConvSelector::Key ConvSelector::key_of(const ConvProblem& problem, ConvPass pass, const std::string& engine) const {
+  return {engine.empty() ? policy_.engine : engine, problem, pass};
+}
+
+bool ConvSelector::usable(const ConvEngine& engine, const ConvProblem& problem, ConvPass pass) const {
+  return engine.supports(problem, pass) && engine.workspace_bytes(problem, pass) <= policy_.workspace_limit;
+}
+
+ConvSelector::Choice ConvSelector::by_rule(const ConvProblem& problem, ConvPass pass) const {
+  for (const auto& engine : engines_)
+    if (usable(*engine, problem, pass)) return {engine.get(), rule, 0};
+  throw Error(ErrorKind::config, join("no convolution engine can do ", to_string(pass), " of ", to_string(problem),
+                                      " within a workspace_limit of ", format_bytes(policy_.workspace_limit)));
+}
+
+ConvSelector::Choice ConvSelector::by_name(const ConvProblem& problem, ConvPass pass, const std::string& name) {
+  ConvEngine& named = engine(name);
+  const auto refuse = [&](const std::string& why) {
+    std::vector<std::string> others;
+    for (const auto& other : engines_)
+      if (usable(*other, problem, pass)) others.emplace_back(other->name());
+    throw Error(ErrorKind::config, join("convolution engine '", name, "' ", why,
+                                        "; engines that can: ", others.empty() ? "none" : join_names(others)));
+  };
+  if (!named.supports(problem, pass)) refuse(join("cannot do ", to_string(pass), " of ", to_string(problem)));
+  const std::size_t workspace = named.workspace_bytes(problem, pass);
+  if (workspace > policy_.workspace_limit)
+    refuse(join("needs ", format_bytes(workspace), " of workspace for ", to_string(pass), " of ", to_string(problem),
+                ", more than the workspace_limit of ", format_bytes(policy_.workspace_limit)));
+  return {&named, "named", 0};
+}
+
+ConvSelector::Choice ConvSelector::by_measurement(Context& ctx, const ConvProblem& problem, ConvPass pass) {
+  const std::string key = fmt::format("{}\t{}\t{}\t{}", to_string(pass), to_string(problem.precision),
+                                      to_string(problem), describe(ctx.stream->device()));
+  if (!policy_.retune)
+    if (const auto known = cache_.find(key))
+      for (const auto& engine : engines_)
+        if (engine->name() == known->engine && usable(*engine, problem, pass))
+          return {engine.get(), "cached", known->milliseconds};
+
+  std::vector<std::pair<double, ConvEngine*>> times;
+  std::string dropped;
+  for (const auto& engine : engines_) {
+    if (is_last_resort(*engine) || !usable(*engine, problem, pass)) continue;
+    const Measurement result = measure(ctx, *engine, problem, pass);
+    if (result.error <= promise(problem.precision))
+      times.emplace_back(result.milliseconds, engine.get());
+    else if (result.failure.empty())
+      dropped += fmt::format(", {} misses {} with an error of {:.1e}", engine->name(), to_string(problem.precision),
+                             result.error);
+    else
+      dropped += fmt::format(", {} failed: {}", engine->name(), result.failure);
+  }
+  if (times.empty()) {
+    Choice choice = by_rule(problem, pass);
+    for (const auto& engine : engines_)
+      if (is_last_resort(*engine) && usable(*engine, problem, pass)) choice.engine = engine.get();
+    choice.reason = "nothing else keeps the precision" + dropped;
+    return choice;
+  }
+  std::stable_sort(times.begin(), times.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  Choice choice{times[0].second, fmt::format("measured {:.2f} ms", times[0].first), times[0].first};
+  if (times.size() > 1) choice.reason += fmt::format(", next {} {:.2f}", times[1].second->name(), times[1].first);
+  choice.reason += dropped;
+  cache_.store(key, {std::string(choice.engine->name()), choice.milliseconds});
+  return choice;
+}
+
+}  // namespace twiddle
