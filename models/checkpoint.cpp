@@ -1,0 +1,141 @@
+#include "models/checkpoint.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "framework/error.h"
+
+namespace twiddle {
+
+namespace {
+
+constexpr std::string_view optimizer_prefix = "optimizer.", run_prefix = "run.";
+
+std::string model_file(const std::string& folder) {
+  return folder + "/model.safetensors";
+}
+std::string state_file(const std::string& folder) {
+  return folder + "/state.safetensors";
+}
+
+// visit(name, field) for every field of a RunState.
+template <class State, class Visit>
+void each_field(State& state, const Visit& visit) {
+  visit("step", state.step);
+  visit("epoch", state.epoch);
+  visit("batch", state.batch);
+  visit("random_seed", state.random_seed);
+  visit("random_position", state.random_position);
+  visit("best_top1", state.best_top1);
+  visit("best_epoch", state.best_epoch);
+  visit("loss_sum", state.loss_sum);
+  visit("images_seen", state.images_seen);
+  visit("correct_top1", state.correct_top1);
+  visit("correct_top5", state.correct_top5);
+}
+
+std::map<std::string, std::string> format_state(const RunState& state) {
+  std::map<std::string, std::string> metadata;
+  each_field(state, [&metadata](const char* name, const auto& field) {
+    char text[64];
+    const std::to_chars_result end = std::to_chars(text, text + sizeof text, field);  // reads back as the same number
+    metadata[join(run_prefix, name)] = std::string(text, end.ptr);
+  });
+  return metadata;
+}
+
+const std::string& metadata_of(const SafeTensors& contents, const std::string& key, const std::string& path) {
+  const auto found = contents.metadata.find(key);
+  if (found == contents.metadata.end())
+    throw Error(ErrorKind::data, join(path, ": has no '", key, "' in its metadata"));
+  return found->second;
+}
+
+RunState parse_state(const SafeTensors& contents, const std::string& path) {
+  RunState state;
+  each_field(state, [&](const char* name, auto& field) {
+    const std::string key = join(run_prefix, name), &text = metadata_of(contents, key, path);
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), field);
+    if (error != std::errc() || end != text.data() + text.size())
+      throw Error(ErrorKind::data, join(path, ": '", key, "' in its metadata is '", text, "', not a number that fits"));
+    if (std::string_view(name) != "best_top1" && field < 0)
+      throw Error(ErrorKind::data, join(path, ": '", key, "' in its metadata is '", text, "', below 0"));
+  });
+  return state;
+}
+
+// A checkpoint's two files, read and found to be whole and of one save.
+struct Checkpoint {
+  SafeTensors model, state;
+};
+
+Checkpoint read_checkpoint(const std::string& folder) {
+  Checkpoint checkpoint{read_safetensors(model_file(folder)), read_safetensors(state_file(folder))};
+  check_format_version(checkpoint.state, state_file(folder));
+  if (metadata_of(checkpoint.state, "model", state_file(folder)) !=
+      metadata_of(checkpoint.model, "xxh3", model_file(folder)))
+    throw Error(ErrorKind::data, join(folder, ": model.safetensors and state.safetensors are not of one save"));
+  return checkpoint;
+}
+
+// The optimizer's tensors are named after their parameter, "momentum.conv1.weight", and as large or one number.
+std::vector<std::pair<std::string, Tensor>> optimizer_state(Context& ctx, const Sequential& net,
+                                                            const SafeTensors& contents, const std::string& path) {
+  std::vector<std::pair<std::string, Tensor>> state;
+  const std::vector<Parameter*> parameters = net.parameters();
+  for (const auto& [key, array] : contents.arrays) {
+    const std::string name = key.starts_with(optimizer_prefix) ? key.substr(optimizer_prefix.size()) : "";
+    const std::string owner = name.substr(name.find('.') + 1);
+    const auto parameter = std::find_if(parameters.begin(), parameters.end(),
+                                        [&owner](const Parameter* each) { return each->name == owner; });
+    if (parameter == parameters.end() || array.type != DType::f32)
+      throw Error(ErrorKind::data,
+                  join(path, ": '", key, "' ", to_string(array.shape), " belongs to no parameter of this model"));
+    if (array.shape != (*parameter)->shape && array.shape != Shape{1})
+      throw Error(ErrorKind::data,
+                  join(path, ": '", key, "' is ", to_string(array.shape), " in the file, its parameter ",
+                       to_string((*parameter)->shape), " in the model"));
+    state.emplace_back(name, to_tensor(*ctx.stream, array));
+  }
+  return state;
+}
+
+}  // namespace
+
+void write_checkpoint(const std::string& folder, Context& ctx, const Sequential& net, const Optimizer& optimizer,
+                      RunState state, const std::vector<std::string>& classes) {
+  state.random_seed = ctx.random.seed();
+  state.random_position = ctx.random.position();
+  SafeTensors contents{{}, format_state(state)};
+  contents.metadata["format_version"] = format_version;
+  contents.metadata["optimizer"] = optimizer.kind();
+  contents.metadata["model"] = save_weights(model_file(folder), ctx, net, classes);
+  for (const auto& [name, tensor] : optimizer.state())
+    contents.arrays[join(optimizer_prefix, name)] = to_host(*ctx.stream, tensor);
+  write_safetensors(state_file(folder), contents);
+}
+
+void check_checkpoint(const std::string& folder) {
+  read_checkpoint(folder);
+}
+
+RunState restore_checkpoint(const std::string& folder, Context& ctx, const Sequential& net, Optimizer& optimizer) {
+  const Checkpoint checkpoint = read_checkpoint(folder);
+  const std::string path = state_file(folder);
+  const RunState state = parse_state(checkpoint.state, path);
+  const std::string& kind = metadata_of(checkpoint.state, "optimizer", path);
+  if (kind != optimizer.kind())
+    throw Error(ErrorKind::data,
+                join(path, ": holds the state of optimizer '", kind, "', this run uses '", optimizer.kind(),
+                     "'. To go on with the weights alone: --weights ", model_file(folder)));
+  std::vector<Tensor> values = fitting_values(ctx, net, checkpoint.model, model_file(folder));
+  const auto optimizer_tensors = optimizer_state(ctx, net, checkpoint.state, path);
+
+  optimizer.restore(optimizer_tensors);
+  put_values(net, std::move(values));
+  ctx.random.restore(state.random_seed, state.random_position);
+  return state;
+}
+
+}  // namespace twiddle

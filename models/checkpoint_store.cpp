@@ -1,0 +1,198 @@
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+
+#include "framework/error.h"
+#include "framework/text.h"
+#include "models/checkpoint.h"
+
+namespace twiddle {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view step_prefix = "step-", stale_prefix = ".tmp-";
+
+// The step that a folder's name tells; nothing where it is no checkpoint's.
+std::optional<std::int64_t> step_of(const std::string& name) {
+  if (!name.starts_with(step_prefix)) return std::nullopt;
+  const std::string digits = name.substr(step_prefix.size());
+  const bool all_digits = std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
+  if (!all_digits || digits.size() < 8 || digits.size() > 18) return std::nullopt;
+  return std::stoll(digits);
+}
+
+std::string name_of(std::int64_t step) {
+  std::string digits = std::to_string(step);
+  if (digits.size() < 8) digits.insert(0, 8 - digits.size(), '0');
+  return join(step_prefix, digits);
+}
+
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    names.push_back(entry->path().filename().string());
+  return names;
+}
+
+// Names of checkpoints in a folder, oldest first.
+std::vector<std::string> checkpoints_in(const std::string& folder) {
+  std::vector<std::string> names = names_in(folder);
+  std::erase_if(names, [](const std::string& name) { return !step_of(name); });
+  std::sort(names.begin(), names.end(),
+            [](const std::string& a, const std::string& b) { return *step_of(a) < *step_of(b); });
+  return names;
+}
+
+void remove_quietly(const fs::path& path) {
+  std::error_code ignored;
+  fs::remove_all(path, ignored);
+}
+
+// By way of a name that nobody takes for a checkpoint: a kill half way leaves nothing that looks whole.
+void remove_checkpoint(const std::string& folder, const std::string& name) {
+  const std::string doomed = join(folder, "/", stale_prefix, "remove-", name);
+  remove_quietly(doomed);
+  rename_durably(join(folder, "/", name), doomed);
+  remove_quietly(doomed);
+}
+
+bool is_whole(const std::string& folder) {
+  try {
+    check_checkpoint(folder);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+bool is_file(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+bool is_folder(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+void create_folder(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) throw Error(join("cannot create folder '", path, "': ", error.message()));
+}
+
+}  // namespace
+
+CheckpointStore::CheckpointStore(std::string run_folder, std::int64_t keep)
+    : run_folder_(std::move(run_folder)),
+      folder_(run_folder_ + "/checkpoints"),
+      keep_(std::max<std::int64_t>(keep, 1)) {}
+
+void CheckpointStore::prove_writable(std::size_t bytes) const {
+  create_folder(folder_);
+  const std::string probe = folder_ + "/probe";
+  write_file_atomically(probe, std::string(4096, '\0'));
+  remove_quietly(probe);
+  struct statvfs space {};
+  if (::statvfs(folder_.c_str(), &space) != 0) return;  // a file system that cannot tell
+  const std::uint64_t free_bytes = std::uint64_t(space.f_bavail) * space.f_frsize;
+  if (free_bytes < bytes)
+    throw Error(join("'", folder_, "': a checkpoint takes ", format_bytes(bytes), ", only ", format_bytes(free_bytes),
+                     " are free. Make room, keep fewer (train.keep), or choose another place with --out"));
+}
+
+std::string CheckpointStore::save(Context& ctx, const Sequential& net, const Optimizer& optimizer,
+                                  const RunState& state, const std::vector<std::string>& classes) {
+  create_folder(folder_);
+  for (const std::string& name : names_in(folder_))
+    if (name.starts_with(stale_prefix)) remove_quietly(fs::path(folder_) / name);
+
+  const std::string name = name_of(state.step), target = join(folder_, "/", name);
+  if (is_folder(target) && !is_whole(target)) remove_checkpoint(folder_, name);
+  if (!is_folder(target)) {
+    const std::string temporary = join(folder_, "/", stale_prefix, name);
+    create_folder(temporary);
+    try {
+      write_checkpoint(temporary, ctx, net, optimizer, state, classes);
+      rename_durably(temporary, target);
+    } catch (...) {
+      remove_quietly(temporary);
+      throw;
+    }
+  }
+
+  for (const std::string& other : checkpoints_in(folder_)) {
+    if (*step_of(other) <= state.step) continue;
+    const std::string abandoned = join(folder_, "/abandoned-", other);
+    remove_quietly(abandoned);
+    rename_durably(join(folder_, "/", other), abandoned);
+  }
+  const std::vector<std::string> kept = checkpoints_in(folder_);
+  for (std::size_t i = 0; i + static_cast<std::size_t>(keep_) < kept.size(); ++i) remove_checkpoint(folder_, kept[i]);
+  return target;
+}
+
+void CheckpointStore::save_best(Context& ctx, const Sequential& net, const std::vector<std::string>& classes,
+                                const RunState& state) const {
+  create_folder(run_folder_);
+  for (const std::string& name : names_in(run_folder_))
+    if (is_temporary_name(name)) remove_quietly(fs::path(run_folder_) / name);
+  save_weights(run_folder_ + "/best.safetensors", ctx, net, classes,
+               {{"epoch", std::to_string(state.best_epoch)},
+                {"step", std::to_string(state.step)},
+                {"top1", format_number(state.best_top1)}});
+}
+
+std::vector<std::string> CheckpointStore::list() const {
+  std::vector<std::string> folders = checkpoints_in(folder_);
+  for (std::string& name : folders) name = join(folder_, "/", name);
+  return folders;
+}
+
+std::string newest_checkpoint(const std::string& path) {
+  const fs::path given = fs::path(path).has_filename() ? fs::path(path) : fs::path(path).parent_path();
+  if (is_file(path) && given.filename() == "state.safetensors") return newest_checkpoint(given.parent_path().string());
+  if (is_file(path))
+    throw Error(ErrorKind::config, join("--resume takes a run folder or checkpoint folder; '", path,
+                                        "' holds weights only. For fine-tuning use --weights."));
+  if (!is_folder(path)) throw Error(ErrorKind::data, join("--resume: there is no folder '", path, "'"));
+
+  // Steps of the folder that holds checkpoints up to the one that is meant, which comes last.
+  const bool is_checkpoint = step_of(given.filename().string()).has_value();
+  const fs::path folder = is_checkpoint ? given.parent_path() : given / "checkpoints";
+  std::vector<std::string> names = checkpoints_in(folder.empty() ? "." : folder.string());
+  if (is_checkpoint)
+    std::erase_if(names, [&given](const auto& name) { return *step_of(name) > *step_of(given.filename()); });
+  if (names.empty()) throw Error(ErrorKind::data, join("--resume: '", path, "' has no checkpoint in it"));
+  const std::string meant = (folder / names.back()).string();
+  names.pop_back();
+  try {
+    check_checkpoint(meant);
+    return meant;
+  } catch (const Error& error) {
+    const auto whole = std::find_if(names.rbegin(), names.rend(),
+                                    [&folder](const auto& name) { return is_whole((folder / name).string()); });
+    if (whole == names.rend()) throw Error(ErrorKind::data, join(error.what(), "\n  no older checkpoint is whole"));
+    const std::string other = (folder / *whole).string();
+    throw Error(ErrorKind::data, join(error.what(), "\n  ", other, " is whole: twiddle train --resume ", other));
+  }
+}
+
+std::string find_weights(const std::string& path) {
+  if (is_file(path)) return path;
+  if (!is_folder(path)) throw Error(ErrorKind::data, join("there is no weights file or run folder '", path, "'"));
+  std::vector<std::string> candidates = {path + "/best.safetensors", path + "/model.safetensors"};
+  const std::vector<std::string> names = checkpoints_in(path + "/checkpoints");
+  if (!names.empty()) candidates.push_back(join(path, "/checkpoints/", names.back(), "/model.safetensors"));
+  const auto found = std::find_if(candidates.begin(), candidates.end(), is_file);
+  if (found == candidates.end())
+    throw Error(ErrorKind::data, join("'", path, "' holds no weights: neither best.safetensors nor a checkpoint"));
+  return *found;
+}
+
+}  // namespace twiddle

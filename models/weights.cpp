@@ -1,0 +1,112 @@
+#include "models/weights.h"
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "framework/error.h"
+
+namespace twiddle {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t most_listed = 10;
+
+// What does not fit, a line each.
+std::vector<std::string> misfits(const std::map<std::string, HostArray>& arrays,
+                                 const std::vector<Parameter*>& parameters) {
+  std::vector<std::string> lines;
+  std::set<std::string> names;
+  for (const Parameter* parameter : parameters) {
+    names.insert(parameter->name);
+    const auto found = arrays.find(parameter->name);
+    if (found == arrays.end())
+      lines.push_back(join("missing: '", parameter->name, "' ", to_string(parameter->shape)));
+    else if (found->second.shape != parameter->shape)
+      lines.push_back(join("'", parameter->name, "' is ", to_string(found->second.shape), " in the file, ",
+                           to_string(parameter->shape), " in the model"));
+    else if (found->second.type != DType::f32)
+      lines.push_back(join("'", parameter->name, "' has dtype I32 in the file; F32 is needed"));
+  }
+  for (const auto& [name, array] : arrays)
+    if (!names.contains(name)) lines.push_back(join("unexpected: '", name, "' ", to_string(array.shape)));
+  return lines;
+}
+
+std::vector<std::string> parse_classes(const SafeTensors& contents, const std::string& path) {
+  const auto text = contents.metadata.find("classes");
+  if (text == contents.metadata.end()) return {};
+  const auto fail = [&path] {
+    throw Error(ErrorKind::data, join(path, ": 'classes' in its metadata is not a JSON list of names"));
+  };
+  // A list of strings opens one bracket; whatever is nested deeper is not worth parsing.
+  std::vector<std::string> classes;
+  const auto flat = [&fail](int depth, json::parse_event_t event, json&) {
+    if (depth > 0 && (event == json::parse_event_t::array_start || event == json::parse_event_t::object_start)) fail();
+    return true;
+  };
+  const json list = json::parse(text->second, flat, false);
+  if (!list.is_array()) fail();
+  for (const json& name : list) {
+    if (!name.is_string()) fail();
+    classes.push_back(name.get<std::string>());
+  }
+  return classes;
+}
+
+}  // namespace
+
+std::string save_weights(const std::string& path, Context& ctx, const Sequential& net,
+                         const std::vector<std::string>& classes, const std::map<std::string, std::string>& more) {
+  SafeTensors contents;
+  for (const Parameter* parameter : net.parameters()) {
+    require(parameter->variable.value().defined(), "'", parameter->name, "' has no value to save yet");
+    contents.arrays[parameter->name] = to_host(*ctx.stream, parameter->variable.value());
+  }
+  contents.metadata = more;
+  contents.metadata["format_version"] = format_version;
+  contents.metadata["format"] = "pt";  // some Python loaders ask for it
+  // Folder names become class names, and a folder may be called anything: what is not UTF-8 is written as U+FFFD.
+  if (!classes.empty())
+    contents.metadata["classes"] = json(classes).dump(-1, ' ', false, json::error_handler_t::replace);
+  return write_safetensors(path, contents);
+}
+
+WeightsInfo load_weights(const std::string& path, Context& ctx, const Sequential& net) {
+  const SafeTensors contents = read_safetensors(path);
+  WeightsInfo info{parse_classes(contents, path)};
+  put_values(net, fitting_values(ctx, net, contents, path));
+  return info;
+}
+
+std::vector<Tensor> fitting_values(Context& ctx, const Sequential& net, const SafeTensors& contents,
+                                   const std::string& path) {
+  check_format_version(contents, path);
+  const std::vector<Parameter*> parameters = net.parameters();
+  const std::vector<std::string> lines = misfits(contents.arrays, parameters);
+  if (!lines.empty()) {
+    std::string text = join(path, ": does not fit this model");
+    for (std::size_t i = 0; i < lines.size() && i < most_listed; ++i) text += "\n  " + lines[i];
+    if (lines.size() > most_listed) text += join("\n  ... and ", lines.size() - most_listed, " more");
+    throw Error(ErrorKind::data, text);
+  }
+  std::vector<Tensor> values;
+  for (const Parameter* parameter : parameters)
+    values.push_back(to_tensor(*ctx.stream, contents.arrays.at(parameter->name)));
+  return values;
+}
+
+void put_values(const Sequential& net, std::vector<Tensor> values) {
+  const std::vector<Parameter*> parameters = net.parameters();
+  for (std::size_t i = 0; i < parameters.size(); ++i) parameters[i]->variable.value() = std::move(values[i]);
+}
+
+void check_format_version(const SafeTensors& contents, const std::string& path) {
+  const auto version = contents.metadata.find("format_version");
+  if (version != contents.metadata.end() && version->second != format_version)
+    throw Error(ErrorKind::data, join(path, ": has format version '", version->second, "', this program reads ",
+                                      format_version, "; a newer twiddle wrote it"));
+}
+
+}  // namespace twiddle

@@ -1,0 +1,83 @@
+#include "models/weights.h"
+
+#include <gtest/gtest.h>
+
+#include "framework/error.h"
+#include "tests/models/small_run.h"
+
+namespace twiddle {
+
+namespace {
+
+std::string load_error(const std::string& path, SmallRun& run) {
+  try {
+    load_weights(path, run.ctx, run.net);
+    return {};
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::data);
+    return error.what();
+  }
+}
+
+}  // namespace
+
+TEST(Weights, RoundTripWithClasses) {
+  const std::string path = fresh_path("weights_round.safetensors");
+  SmallRun run, other;
+  run.set(5);
+  save_weights(path, run.ctx, run.net, {"cat", "a \"dog\"", "latin \xe9"});
+  const WeightsInfo info = load_weights(path, other.ctx, other.net);
+  EXPECT_EQ(info.classes, (std::vector<std::string>{"cat", "a \"dog\"", "latin \uFFFD"}));
+  for (const Parameter* parameter : other.net.parameters())
+    EXPECT_EQ(parameter->variable.value().to_vector(*other.ctx.stream)[0], 5) << parameter->name;
+}
+
+TEST(Weights, TellsEveryTensorThatDoesNotFit) {
+  const std::string path = fresh_path("weights_misfit.safetensors");
+  SmallRun run;
+  run.set(5);
+  save_weights(path, run.ctx, run.net, {});
+  SafeTensors contents = read_safetensors(path);
+  contents.arrays.erase("conv1.bias");
+  contents.arrays["conv1.weight"].shape = {3, 2};
+  contents.arrays["norm1.mean"].type = DType::i32;
+  contents.arrays["zz"] = {DType::f32, {}, {0, 0, 0, 0}};
+  write_safetensors(path, contents);
+
+  run.set(1);
+  EXPECT_EQ(load_error(path, run), path +
+                                       ": does not fit this model\n"
+                                       "  'conv1.weight' is 3x2 in the file, 2x3 in the model\n"
+                                       "  missing: 'conv1.bias' 2\n"
+                                       "  'norm1.mean' has dtype I32 in the file; F32 is needed\n"
+                                       "  unexpected: 'zz' scalar");
+  EXPECT_TRUE(run.all_are(1));
+}
+
+TEST(Weights, ListsAtMostTen) {
+  const std::string path = fresh_path("weights_many.safetensors");
+  SmallRun run;
+  save_weights(path, run.ctx, run.net, {});
+  SafeTensors contents = read_safetensors(path);
+  for (int i = 0; i < 12; ++i) contents.arrays["x" + std::to_string(i)] = {DType::f32, {0}, {}};
+  write_safetensors(path, contents);
+  EXPECT_NE(load_error(path, run).find("\n  ... and 2 more"), std::string::npos);
+}
+
+TEST(Weights, RefusesClassesThatAreNoList) {
+  const std::string path = fresh_path("weights_classes.safetensors");
+  SmallRun run;
+  run.set(5);
+  save_weights(path, run.ctx, run.net, {"a"});
+  SafeTensors contents = read_safetensors(path);
+  run.set(1);
+  for (const std::string& text : {std::string("7"), std::string("[\"a\""), std::string("[1]"), std::string("{}"),
+                                  std::string(200'000, '['), std::string("[[\"a\"]]")}) {
+    contents.metadata["classes"] = text;
+    write_safetensors(path, contents);
+    EXPECT_NE(load_error(path, run).find("not a JSON list of names"), std::string::npos) << text.substr(0, 20);
+  }
+  EXPECT_TRUE(run.all_are(1));
+}
+
+}  // namespace twiddle
