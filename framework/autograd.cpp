@@ -27,6 +27,10 @@ void Variable::clear_grad() const {
   state_->grad = {};
 }
 
+void Variable::drop_value() const {
+  state_->value = {};
+}
+
 void Variable::add_grad(Context& ctx, Tensor grad) const {
   if (!state_->needs_grad) return;
   const Tensor& value = state_->value;  // undefined where it was dropped
