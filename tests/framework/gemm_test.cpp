@@ -1,0 +1,92 @@
+#include <gtest/gtest.h>
+#include <omp.h>
+
+#include <limits>
+#include <vector>
+
+#include "framework/cpu/gemm.h"
+#include "framework/random.h"
+#include "tests/support/check_close.h"
+
+namespace twiddle {
+
+namespace {
+
+std::vector<float> random_values(std::int64_t count, std::uint64_t seed) {
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) values[static_cast<std::size_t>(i)] = RandomSequence{seed}.uniform(i) - 0.5f;
+  return values;
+}
+
+std::vector<float> gemm_by_loops(const Gemm& g, const std::vector<float>& a, const std::vector<float>& b,
+                                 std::vector<float> c) {
+  const std::int64_t lda = g.lda ? g.lda : g.transpose_a ? g.m : g.k;
+  const std::int64_t ldb = g.ldb ? g.ldb : g.transpose_b ? g.k : g.n;
+  const std::int64_t ldc = g.ldc ? g.ldc : g.n;
+  for (std::int64_t i = 0; i < g.m; ++i)
+    for (std::int64_t j = 0; j < g.n; ++j) {
+      double sum = 0;
+      for (std::int64_t k = 0; k < g.k; ++k)
+        sum += double(a.at(static_cast<std::size_t>(g.transpose_a ? k * lda + i : i * lda + k))) *
+               b.at(static_cast<std::size_t>(g.transpose_b ? j * ldb + k : k * ldb + j));
+      float& element = c.at(static_cast<std::size_t>(i * ldc + j));
+      element = static_cast<float>(g.alpha * sum + (g.beta == 0 ? 0 : g.beta * element));
+    }
+  return c;
+}
+
+void expect_right(const Gemm& g) {
+  const auto a = random_values(
+      std::max<std::int64_t>(1, (g.transpose_a ? g.k : g.m) * std::max(g.lda, g.transpose_a ? g.m : g.k)), 1);
+  const auto b = random_values(
+      std::max<std::int64_t>(1, (g.transpose_b ? g.n : g.k) * std::max(g.ldb, g.transpose_b ? g.k : g.n)), 2);
+  auto c = random_values(g.m * std::max(g.ldc, g.n), 3);
+  if (g.beta == 0 && g.ldc == 0) c.assign(c.size(), std::numeric_limits<float>::quiet_NaN());
+  const std::vector<float> expected = gemm_by_loops(g, a, b, c);
+  cpu_gemm(g, a.data(), b.data(), c.data());
+  SCOPED_TRACE(testing::Message() << g.m << "x" << g.n << "x" << g.k << (g.transpose_a ? " A^T" : "")
+                                  << (g.transpose_b ? " B^T" : "") << " beta " << g.beta);
+  expect_close(c, expected, 2e-5f);
+}
+
+}  // namespace
+
+TEST(Gemm, AgreesWithLoopsInEveryForm) {
+  const std::int64_t sizes[][3] = {{1, 1, 1}, {5, 7, 3}, {12, 32, 256}, {13, 33, 257}, {100, 90, 300}, {2, 4100, 5}};
+  for (const auto& [m, n, k] : sizes)
+    for (const bool transpose_a : {false, true})
+      for (const bool transpose_b : {false, true})
+        for (const float beta : {0.0f, 1.0f, -0.5f})
+          expect_right({.transpose_a = transpose_a,
+                        .transpose_b = transpose_b,
+                        .m = m,
+                        .n = n,
+                        .k = k,
+                        .alpha = 1.5f,
+                        .beta = beta});
+}
+
+TEST(Gemm, LeavesWhatLiesBetweenRowsAlone) {
+  for (const bool transpose : {false, true})
+    expect_right({.transpose_a = transpose,
+                  .transpose_b = transpose,
+                  .m = 6,
+                  .n = 9,
+                  .k = 11,
+                  .beta = 0,
+                  .lda = 15,
+                  .ldb = 16,
+                  .ldc = 14});
+}
+
+TEST(Gemm, AnEmptySumScalesC) {
+  expect_right({.m = 3, .n = 4, .k = 0, .beta = 0});
+  expect_right({.m = 3, .n = 4, .k = 0, .beta = 2});
+}
+
+TEST(Gemm, NothingToDoTouchesNothing) {
+  cpu_gemm({.m = 0, .n = 5, .k = 5}, nullptr, nullptr, nullptr);
+  cpu_gemm({.m = 5, .n = 0, .k = 5}, nullptr, nullptr, nullptr);
+}
+
+}  // namespace twiddle
