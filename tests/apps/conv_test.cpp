@@ -1,0 +1,166 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "apps/conv_job.h"
+#include "framework/error.h"
+#include "framework/random.h"
+#include "layers/conv/engines.h"
+#include "models/safetensors.h"
+
+namespace twiddle {
+
+namespace {
+
+HostArray array_of(const Shape& shape, const std::vector<float>& values) {
+  HostArray array{DType::f32, shape, std::vector<std::uint8_t>(values.size() * 4)};
+  std::memcpy(array.bytes.data(), values.data(), array.bytes.size());
+  return array;
+}
+
+std::vector<float> values_of(const HostArray& array) {
+  std::vector<float> values(array.bytes.size() / 4);
+  std::memcpy(values.data(), array.bytes.data(), array.bytes.size());
+  return values;
+}
+
+HostArray random_array(const Shape& shape, std::uint64_t seed) {
+  std::vector<float> values(static_cast<std::size_t>(count_of(shape)));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = RandomSequence{seed, 0}.normal(static_cast<std::int64_t>(i));
+  return array_of(shape, values);
+}
+
+// A job on files of the test's own.
+ConvJob job_of(const SafeTensors& contents) {
+  ConvJob job;
+  job.in = testing::TempDir() + "conv_in.safetensors";
+  job.out = testing::TempDir() + "conv_out.safetensors";
+  job.repeat = 1;
+  write_safetensors(job.in, contents);
+  return job;
+}
+
+std::string error_of(const ConvJob& job) {
+  try {
+    run_conv(job);
+    return {};
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+void expect_within(const std::string& part, const std::string& text) {
+  EXPECT_NE(text.find(part), std::string::npos) << text << "\nhas not: " << part;
+}
+
+// Every element of a result against the sum in double.
+void expect_reference(const ConvProblem& problem, ConvPass pass, const HostArray& result, const float* x,
+                      const float* w, const float* y, const float* bias) {
+  const std::vector<float> values = values_of(result);
+  double difference = 0, norm = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double expected = conv_reference(problem, pass, x, w, y, bias, static_cast<std::int64_t>(i));
+    difference += std::pow(values[i] - expected, 2), norm += expected * expected;
+  }
+  EXPECT_LE(std::sqrt(difference / norm), promise(problem.precision)) << to_string(pass);
+}
+
+}  // namespace
+
+// 1 2 3     1 0              1+5 2+6       6  8
+// 4 5 6  *  0 1  + bias 10:  4+8 5+9  ->  12 14  + 10
+// 7 8 9
+TEST(Conv, ByHand) {
+  SafeTensors contents;
+  contents.arrays["input"] = array_of({1, 1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9});
+  contents.arrays["weight"] = array_of({1, 1, 2, 2}, {1, 0, 0, 1});
+  contents.arrays["bias"] = array_of({1}, {10});
+  contents.arrays["grad_output"] = array_of({1, 1, 2, 2}, {1, 2, 3, 4});
+  const ConvJob job = job_of(contents);
+  const ConvReport report = run_conv(job);
+  const SafeTensors results = read_safetensors(job.out);
+  EXPECT_EQ(report.written, (std::vector<std::string>{"grad_bias", "grad_input", "grad_weight", "output"}));
+  EXPECT_EQ(report.passes.size(), 3u);
+  EXPECT_EQ(values_of(results.arrays.at("output")), (std::vector<float>{16, 18, 22, 24}));
+  EXPECT_EQ(values_of(results.arrays.at("grad_input")), (std::vector<float>{1, 2, 0, 3, 5, 2, 0, 3, 4}));
+  EXPECT_EQ(values_of(results.arrays.at("grad_weight")), (std::vector<float>{37, 47, 67, 77}));
+  EXPECT_EQ(values_of(results.arrays.at("grad_bias")), std::vector<float>{10});
+}
+
+TEST(Conv, EveryEngineAgreesWithTheReference) {
+  ConvProblem problem{.batch = 2, .channels = 4, .height = 9, .width = 7, .filters = 6, .kernel_h = 3, .kernel_w = 2};
+  problem.stride_h = 2, problem.pad_h = 1, problem.pad_w = 2, problem.groups = 2;
+  SafeTensors contents;
+  contents.arrays["input"] = random_array(problem.input_shape(), 1);
+  contents.arrays["weight"] = random_array(problem.weight_shape(), 2);
+  contents.arrays["bias"] = random_array({problem.filters}, 3);
+  contents.arrays["grad_output"] = random_array(problem.output_shape(), 4);
+  const std::vector<float> x = values_of(contents.arrays["input"]), w = values_of(contents.arrays["weight"]);
+  const std::vector<float> bias = values_of(contents.arrays["bias"]),
+                           grad_y = values_of(contents.arrays["grad_output"]);
+
+  for (const auto& engine : make_conv_engines({})) {
+    SCOPED_TRACE(std::string(engine->name()));
+    if (!engine->supports(problem, ConvPass::forward)) continue;
+    ConvJob job = job_of(contents);
+    job.engine = engine->name();
+    job.stride = {2, 1}, job.pad = {1, 2}, job.groups = 2;
+    const ConvReport report = run_conv(job);
+    EXPECT_EQ(report.problem, problem);
+    EXPECT_EQ(report.passes.front().engine, engine->name());
+    const SafeTensors results = read_safetensors(job.out);
+    expect_reference(problem, ConvPass::forward, results.arrays.at("output"), x.data(), w.data(), nullptr, bias.data());
+    expect_reference(problem, ConvPass::backward_input, results.arrays.at("grad_input"), nullptr, w.data(),
+                     grad_y.data(), nullptr);
+    expect_reference(problem, ConvPass::backward_weight, results.arrays.at("grad_weight"), x.data(), nullptr,
+                     grad_y.data(), nullptr);
+  }
+}
+
+TEST(Conv, WithoutGradOutputOnlyTheOutputIsWritten) {
+  SafeTensors contents;
+  contents.arrays["input"] = random_array({1, 1, 3, 3}, 1);
+  contents.arrays["weight"] = random_array({1, 1, 3, 3}, 2);
+  const ConvReport report = run_conv(job_of(contents));
+  EXPECT_EQ(report.written, std::vector<std::string>{"output"});
+}
+
+TEST(Conv, TellsWhatDoesNotFit) {
+  SafeTensors fine;
+  fine.arrays["input"] = random_array({1, 4, 5, 5}, 1);
+  fine.arrays["weight"] = random_array({6, 4, 3, 3}, 2);
+  const auto error_with = [&fine](const std::string& name, const Shape& shape) {
+    SafeTensors contents = fine;
+    contents.arrays[name] = random_array(shape, 3);
+    return error_of(job_of(contents));
+  };
+  EXPECT_EQ(error_of(job_of(fine)), "");
+  expect_within("'input' is 4x5x5; it must have 4 axes, (batch, channels, height, width)",
+                error_with("input", {4, 5, 5}));
+  expect_within("'weight' 6x3x3x3 reads 3 channels a group; 'input' 1x4x5x5 in 1 group has 4",
+                error_with("weight", {6, 3, 3, 3}));
+  expect_within("'bias' is 5; for this convolution it must be 6", error_with("bias", {5}));
+  expect_within("'grad_output' is 1x6x5x5; for this convolution it must be 1x6x3x3",
+                error_with("grad_output", {1, 6, 5, 5}));
+  expect_within("does not fit the input", error_with("weight", {6, 4, 7, 7}));
+  expect_within("batch is 0", error_with("input", {0, 4, 5, 5}));
+  expect_within("unknown array 'grad_outputs'", error_with("grad_outputs", {1}));
+
+  SafeTensors contents = fine;
+  contents.arrays.erase("weight");
+  expect_within("has no 'weight'", error_of(job_of(contents)));
+  contents = fine;
+  contents.arrays["input"].type = DType::i32;
+  expect_within("'input' has dtype I32", error_of(job_of(contents)));
+
+  ConvJob job = job_of(fine);
+  job.groups = 3;
+  expect_within("cannot be split into 3 equal groups", error_of(job));
+  job = job_of(fine);
+  job.engine = "gemn";
+  expect_within("unknown convolution engine 'gemn'", error_of(job));
+}
+
+}  // namespace twiddle
