@@ -1,0 +1,47 @@
+#pragma once
+#include <cublas_v2.h>
+#include <cuda_runtime.h>
+
+#include <source_location>
+
+namespace twiddle {
+
+// Throws an Error of kind device that names the caller's line, where a CUDA or cuBLAS call failed.
+void check(cudaError_t status, const std::source_location& where = std::source_location::current());
+void check(cublasStatus_t status, const std::source_location& where = std::source_location::current());
+
+// Sole owner of a library's handle; destroyed by the function it is made with. A destructor stays silent: CUDA may
+// already be gone.
+template <class T, auto destroy>
+class Handle {
+ public:
+  Handle() = default;
+  explicit Handle(T handle) : handle_(handle) {}
+  ~Handle() { reset(); }
+  Handle(Handle&& other) noexcept : handle_(other.handle_) { other.handle_ = {}; }
+  Handle& operator=(Handle&& other) noexcept {
+    if (this != &other) {
+      reset();
+      handle_ = other.handle_;
+      other.handle_ = {};
+    }
+    return *this;
+  }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+
+  T get() const { return handle_; }
+  T* put() {  // for calls that create: cudaStreamCreate(handle.put())
+    reset();
+    return &handle_;
+  }
+
+ private:
+  void reset() {
+    if (handle_ != T{}) static_cast<void>(destroy(handle_));
+    handle_ = {};
+  }
+  T handle_{};
+};
+
+}  // namespace twiddle

@@ -1,0 +1,145 @@
+#include "framework/cuda/cuda_stream.h"
+
+#include <vector>
+
+#include "framework/cuda/check.h"
+#include "framework/error.h"
+#include "framework/for_each.h"
+#include "framework/pool.h"
+#include "framework/text.h"
+
+namespace twiddle {
+
+namespace {
+
+struct Fill {
+  float value;
+  float* x;
+  TWIDDLE_HD void operator()(std::int64_t i) const { x[i] = value; }
+};
+
+__global__ void probe_kernel() {}
+
+std::string version_text(int version) {  // 13000 is 13.0
+  return join(version / 1000, ".", version % 1000 / 10);
+}
+
+// Says why a GPU cannot be used before the first kernel fails with a riddle.
+void check_usable(int index) {
+  int driver = 0, runtime = 0, count = 0;
+  static_cast<void>(cudaDriverGetVersion(&driver));
+  check(cudaRuntimeGetVersion(&runtime));
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  static_cast<void>(cudaGetLastError());
+  if (driver == 0)
+    throw Error(ErrorKind::device, "device 'cuda' asked for, but this machine has no NVIDIA driver: use --device cpu");
+  // Within one major version a newer runtime works on an older driver; across major versions it does not.
+  if (driver / 1000 < runtime / 1000) {
+    throw Error(ErrorKind::device,
+                join("device 'cuda' asked for, but no usable GPU: the driver supports CUDA ", version_text(driver),
+                     ", this build needs ", version_text(runtime),
+                     "\n  Update the driver, build with an older CUDA toolkit, or use --device cpu."));
+  }
+  if (status != cudaSuccess || count == 0) {
+    throw Error(ErrorKind::device,
+                join("device 'cuda' asked for, but no usable GPU: ", cudaGetErrorString(status), ". Use --device cpu"));
+  }
+  if (index >= count) {
+    throw Error(ErrorKind::device, join("device 'cuda:", index, "' asked for, but this machine has ", count,
+                                        count == 1 ? " GPU: cuda:0" : " GPUs"));
+  }
+  check(cudaSetDevice(index));
+  cudaFuncAttributes attributes{};
+  if (cudaFuncGetAttributes(&attributes, probe_kernel) != cudaSuccess) {
+    static_cast<void>(cudaGetLastError());
+    cudaDeviceProp properties{};
+    check(cudaGetDeviceProperties(&properties, index));
+    throw Error(ErrorKind::device,
+                join("GPU ", index, " is a ", properties.name, " (sm_", properties.major, properties.minor,
+                     "); this build holds no code for it.\n  Build with -DCMAKE_CUDA_ARCHITECTURES=", properties.major,
+                     properties.minor, " and a CUDA toolkit that knows it."));
+  }
+}
+
+using StreamHandle = Handle<cudaStream_t, cudaStreamDestroy>;
+using BlasHandle = Handle<cublasHandle_t, cublasDestroy>;
+
+// Work in order on one CUDA stream.
+class CudaStream final : public Stream {
+ public:
+  explicit CudaStream(int index) : index_(index) {
+    check_usable(index);
+    check(cudaStreamCreateWithFlags(stream_.put(), cudaStreamNonBlocking));
+    check(cublasCreate(blas_.put()));
+    check(cublasSetStream(blas_.get(), stream_.get()));
+    // cuBLAS would take memory of its own while a graph is captured: it gets this instead.
+    constexpr std::size_t workspace = std::size_t(32) << 20;
+    workspace_ = pool_.take(workspace);
+    check(cublasSetWorkspace(blas_.get(), workspace_.get(), workspace));
+  }
+  ~CudaStream() override { static_cast<void>(cudaStreamSynchronize(stream_.get())); }
+
+  Device device() const override { return {Device::Kind::cuda, index_}; }
+  void* native() const override { return stream_.get(); }
+  std::shared_ptr<void> allocate(std::size_t bytes) override { return pool_.take(bytes); }
+  MemoryUse memory() const override { return pool_.use(); }
+  void reset_peak() override { pool_.reset_peak(); }
+  void copy(void* to, const void* from, std::size_t bytes) override {
+    if (bytes > 0) check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_.get()));
+  }
+  void fill(float* x, std::int64_t count, float value) override { for_each_index(*this, count, Fill{value, x}); }
+  void synchronize() override { check(cudaStreamSynchronize(stream_.get())); }
+
+  // cuBLAS is column-major: a row-major C = A B is its C' = B' A'.
+  void gemm(const Gemm& shape, const float* a, const float* b, float* c) override {
+    const std::int64_t lda = shape.lda ? shape.lda : (shape.transpose_a ? shape.m : shape.k);
+    const std::int64_t ldb = shape.ldb ? shape.ldb : (shape.transpose_b ? shape.k : shape.n);
+    const std::int64_t ldc = shape.ldc ? shape.ldc : shape.n;
+    if (shape.m == 0 || shape.n == 0) return;
+    check(cublasSgemm_64(blas_.get(), shape.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
+                         shape.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, shape.n, shape.m, shape.k, &shape.alpha, b, ldb,
+                         a, lda, &shape.beta, c, ldc));
+  }
+
+ private:
+  static void* allocate_on_device(std::size_t bytes) {
+    void* block = nullptr;
+    if (cudaMalloc(&block, bytes) == cudaSuccess) return block;
+    static_cast<void>(cudaGetLastError());
+    return nullptr;
+  }
+
+  int index_;
+  Pool pool_{allocate_on_device, [](void* block) { static_cast<void>(cudaFree(block)); }};
+  StreamHandle stream_;
+  BlasHandle blas_;
+  std::shared_ptr<void> workspace_;
+};
+
+}  // namespace
+
+int cuda_device_count() {
+  int count = 0, driver = 0, runtime = 0;
+  const bool ready = cudaDriverGetVersion(&driver) == cudaSuccess && cudaRuntimeGetVersion(&runtime) == cudaSuccess &&
+                     driver / 1000 >= runtime / 1000 && cudaGetDeviceCount(&count) == cudaSuccess;
+  static_cast<void>(cudaGetLastError());
+  return ready ? count : 0;
+}
+
+std::unique_ptr<Stream> make_cuda_stream(int index) {
+  return std::make_unique<CudaStream>(index);
+}
+
+std::string describe_cuda(int index) {
+  check_usable(index);
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, index));
+  int driver = 0, runtime = 0;
+  check(cudaDriverGetVersion(&driver));
+  check(cudaRuntimeGetVersion(&runtime));
+  return join("cuda:", index, ": ", properties.name, " (sm_", properties.major, properties.minor, ", ",
+              format_bytes(properties.totalGlobalMem), "), CUDA ", version_text(runtime), ", driver for ",
+              version_text(driver));
+}
+
+}  // namespace twiddle
