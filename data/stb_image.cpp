@@ -87,7 +87,11 @@ Image read_image(const std::string& path, int channels) {
 
   int width = 0, height = 0, stored = 0;
   allocation_limit = 1 << 20;
-  if (!stbi_info_from_memory(bytes.data(), length, &width, &height, &stored)) fail_by_stb(path, bytes.size());
+  if (!stbi_info_from_memory(bytes.data(), length, &width, &height, &stored)) {
+    // Only a try at decoding tells why.
+    stbi_image_free(stbi_load_from_memory(bytes.data(), length, &width, &height, &stored, channels));
+    fail_by_stb(path, bytes.size());
+  }
   const std::int64_t pixels = std::int64_t(width) * height;
   if (pixels > most_pixels) fail(path, width, "x", height, " pixels; at most ", most_pixels, " can be read");
   if (pixels / most_pixels_a_byte > length)

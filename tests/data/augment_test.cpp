@@ -1,0 +1,175 @@
+#include "data/augment.h"
+
+#include <set>
+
+#include "tests/data/fixtures.h"
+
+namespace twiddle {
+
+namespace {
+
+// One channel, height x width, 0, 1, 2 ...
+Image counting(int height, int width) {
+  Image image{1, height, width, {}};
+  for (int i = 0; i < height * width; ++i) image.pixels.push_back(static_cast<std::uint8_t>(i));
+  return image;
+}
+
+std::vector<float> run(const Augment& augment, Image image, std::uint64_t seed = 1) {
+  const auto& shape = augment.image_shape();
+  std::vector<float> out(static_cast<std::size_t>(shape[0] * shape[1] * shape[2]));
+  augment(image, RandomSequence{seed, 0}, out.data());
+  return out;
+}
+
+// The values 0..255 that the network would see.
+std::vector<int> bytes(const std::vector<float>& values) {
+  std::vector<int> result;
+  for (const float value : values) result.push_back(static_cast<int>(value * 255 + 0.5f));
+  return result;
+}
+
+std::vector<int> steps(const std::vector<Value>& list, std::vector<std::int64_t> shape, const Image& image,
+                       std::uint64_t seed = 1) {
+  return bytes(run(read_augment(mapping({{"augment", sequence(list)}}), std::move(shape)), image, seed));
+}
+
+std::string failure(const Value& data, std::vector<std::int64_t> shape = {3, 4, 4}) {
+  return message_of(ErrorKind::config, [&] { read_augment(data, std::move(shape)); });
+}
+
+}  // namespace
+
+TEST(Resized, ShrinkingByTwoWeighsNeighboursByATriangle) {
+  // Output 0 is centred on 1.0 with reach 2: inputs at 0.5, 1.5, 2.5 weigh 0.75, 0.75, 0.25.
+  const Image image{1, 1, 4, {0, 70, 140, 210}};
+  EXPECT_EQ(resized(image, 1, 2).pixels, (Bytes{50, 160}));  // (0.75 * 70 + 0.25 * 140) / 1.75, and its mirror
+}
+
+TEST(Resized, EnlargingIsBilinear) {
+  const Image image{1, 2, 1, {0, 100}};
+  EXPECT_EQ(resized(image, 4, 1).pixels, (Bytes{0, 25, 75, 100}));
+}
+
+TEST(Resized, KeepsFlatColoursAndEqualSizes) {
+  const Image flat{3, 7, 5, Bytes(105, 200)};
+  EXPECT_EQ(resized(flat, 3, 11).pixels, Bytes(99, 200));
+  EXPECT_EQ(resized(counting(3, 3), 3, 3).pixels, counting(3, 3).pixels);
+}
+
+TEST(Cropped, TakesAWindowAndFillsTheOutsideWithZeros) {
+  EXPECT_EQ(cropped(counting(3, 3), 1, 1, 2, 2).pixels, (Bytes{4, 5, 7, 8}));
+  EXPECT_EQ(cropped(counting(3, 3), -1, 2, 3, 2).pixels, (Bytes{0, 0, 2, 0, 5, 0}));
+  EXPECT_EQ(cropped(counting(2, 2), 5, -9, 1, 2).pixels, (Bytes{0, 0}));
+}
+
+TEST(FlipHorizontally, TurnsEachRow) {
+  Image image = counting(2, 3);
+  flip_horizontally(image);
+  EXPECT_EQ(image.pixels, (Bytes{2, 1, 0, 5, 4, 3}));
+}
+
+TEST(Augment, NormalizesByMeanAndDeviation) {
+  const Image image{3, 1, 1, {0, 51, 255}};
+  EXPECT_EQ(run(read_augment(mapping({}), {3, 1, 1}), image), (std::vector<float>{0, 51 * (1 / 255.0f), 1}));
+  const auto values =
+      run(read_augment(mapping({{"normalize", mapping({{"mean", sequence({"0.5", "0.2", "0"})}, {"std", "0.5"}})}}),
+                       {3, 1, 1}),
+          image);
+  EXPECT_NEAR(values[0], -1, 1e-6);
+  EXPECT_NEAR(values[1], 0, 1e-6);
+  EXPECT_NEAR(values[2], 2, 1e-6);
+  const auto imagenet = run(read_augment(mapping({{"normalize", "imagenet"}}), {3, 1, 1}), image);
+  EXPECT_NEAR(imagenet[0], -0.485 / 0.229, 1e-5);
+  const auto cifar = run(read_augment(mapping({{"normalize", "cifar10"}}), {3, 1, 1}), image);
+  EXPECT_NEAR(cifar[2], (1 - 0.4465) / 0.2616, 1e-5);
+}
+
+TEST(Augment, RunsStepsInOrder) {
+  const Image image = counting(4, 4);
+  EXPECT_EQ(steps({mapping({{"center_crop", "2"}})}, {1, 2, 2}, image), (std::vector<int>{5, 6, 9, 10}));
+  EXPECT_EQ(steps({mapping({{"center_crop", sequence({"2", "4"})}}), mapping({{"hflip", "1"}})}, {1, 2, 4}, image),
+            (std::vector<int>{7, 6, 5, 4, 11, 10, 9, 8}));
+  EXPECT_EQ(steps({"center_crop"}, {1, 2, 2}, image), (std::vector<int>{5, 6, 9, 10}));  // the model's size
+}
+
+TEST(Augment, ResizeByOneNumberKeepsTheRatio) {
+  const Image flat{1, 6, 9, Bytes(54, 30)};
+  EXPECT_EQ(steps({mapping({{"resize", "4"}})}, {1, 4, 6}, flat), std::vector<int>(24, 30));
+  EXPECT_EQ(steps({mapping({{"resize", sequence({"2", "3"})}})}, {1, 2, 3}, flat), std::vector<int>(6, 30));
+}
+
+TEST(Augment, RandomCropTakesEveryWindow) {
+  std::set<int> corners;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    const std::vector<int> window = steps({"random_crop"}, {1, 2, 2}, counting(3, 4), seed);
+    EXPECT_EQ(window, (std::vector<int>{window[0], window[0] + 1, window[0] + 4, window[0] + 5}));
+    corners.insert(window[0]);
+  }
+  EXPECT_EQ(corners, (std::set<int>{0, 1, 2, 4, 5, 6}));
+}
+
+TEST(Augment, PadCropMovesTheImageByUpToThePad) {
+  std::set<int> first;
+  for (std::uint64_t seed = 0; seed < 200; ++seed)
+    first.insert(steps({mapping({{"pad_crop", mapping({{"pad", "1"}})}})}, {1, 1, 1}, {1, 1, 1, {9}}, seed)[0]);
+  EXPECT_EQ(first, (std::set<int>{0, 9}));
+  EXPECT_EQ(steps({mapping({{"pad_crop", "0"}})}, {1, 3, 3}, counting(3, 3))[8], 8);
+}
+
+TEST(Augment, FlipsHalfOfTheImages) {
+  int flipped = 0;
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) flipped += steps({"hflip"}, {1, 1, 2}, counting(1, 2), seed)[0];
+  EXPECT_NEAR(flipped, 500, 60);
+}
+
+TEST(Augment, RandomResizedCropFillsTheSizeAndDependsOnTheSeed) {
+  const std::vector<Value> list{mapping({{"random_resized_crop", "8"}})};
+  const Image image = counting(12, 20);
+  EXPECT_EQ(steps(list, {1, 8, 8}, image, 3), steps(list, {1, 8, 8}, image, 3));
+  EXPECT_NE(steps(list, {1, 8, 8}, image, 3), steps(list, {1, 8, 8}, image, 4));
+  // The whole image at its own ratio: nothing left to chance.
+  const std::vector<Value> whole{
+      mapping({{"random_resized_crop", mapping({{"scale", sequence({"1", "1"})}, {"ratio", sequence({"1", "1"})}})}})};
+  EXPECT_EQ(steps(whole, {1, 4, 4}, counting(4, 4)), bytes(run(read_augment(mapping({}), {1, 4, 4}), counting(4, 4))));
+  // No window of this ratio has the whole area: the largest one in the middle.
+  EXPECT_EQ(steps(whole, {1, 2, 2}, counting(2, 4)), (std::vector<int>{1, 2, 5, 6}));
+}
+
+TEST(Augment, SaysWhatToAddForAnotherShape) {
+  const auto failed = [](const Image& image, std::vector<std::int64_t> shape) {
+    return message_of(ErrorKind::config, [&] { run(read_augment(mapping({}), shape), image); });
+  };
+  EXPECT_NE(failed(counting(5, 6), {1, 4, 4})
+                .find("the image is 1x5x6, the model's input is 1x4x4; add `resize: [4, 4]` "
+                      "or `center_crop: 4` to data.augment"),
+            std::string::npos);
+  EXPECT_NE(failed(counting(4, 4), {3, 4, 4}).find("set `channels: 3`"), std::string::npos);
+}
+
+TEST(Augment, CollectsEveryMistake) {
+  const std::string all =
+      failure(mapping({{"augment", sequence({"hflop", mapping({{"resize", "0"}}),
+                                             mapping({{"pad_crop", mapping({{"pud", "1"}})}}), sequence({"hflip"})})},
+                       {"normalize", mapping({{"mean", sequence({"1", "2"})}})}}));
+  for (const char* part :
+       {"hflop", "did you mean 'hflip'", "resize", "pud", "one name with its options", "has 2 values"})
+    EXPECT_NE(all.find(part), std::string::npos) << part << " in:\n" << all;
+  EXPECT_NE(failure(mapping({{"augment", "hflip"}})).find("must be a list"), std::string::npos);
+  EXPECT_NE(failure(mapping({{"normalize", mapping({{"std", "0"}})}})).find("above 0"), std::string::npos);
+  EXPECT_NE(failure(mapping({{"normalize", "imagenet"}}), {1, 4, 4}).find("1 channel"), std::string::npos);
+  EXPECT_NE(failure(mapping({{"normalize", "imagnet"}})).find("imagenet"), std::string::npos);
+  EXPECT_NE(
+      failure(mapping({{"augment",
+                        sequence({mapping({{"random_resized_crop", mapping({{"scale", sequence({"2", "1"})}})}})})}}))
+          .find("'scale' must be two numbers"),
+      std::string::npos);
+}
+
+TEST(Augment, DescribesItself) {
+  const Augment augment = read_augment(
+      mapping({{"augment", sequence({mapping({{"pad_crop", "2"}}), "hflip"})}, {"normalize", "cifar10"}}), {3, 32, 32});
+  EXPECT_EQ(augment.describe(), "pad_crop 2, 32, hflip, normalize cifar10");
+}
+
+}  // namespace twiddle

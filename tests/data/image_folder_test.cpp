@@ -1,0 +1,62 @@
+#include "data/image_folder.h"
+
+#include "tests/data/fixtures.h"
+
+namespace twiddle {
+
+namespace {
+
+std::unique_ptr<Dataset> open_folder(const std::filesystem::path& folder, const char* channels = "3") {
+  return open_dataset("image_folder", mapping({{"path", folder.string()}, {"channels", channels}}));
+}
+
+}  // namespace
+
+TEST(ImageFolder, TakesSubFoldersAsClassesInOrder) {
+  const std::filesystem::path folder = fresh_folder();
+  write_file(folder / "dog" / "b.PNG", png_of(3, 2, 3, 40));
+  write_file(folder / "dog" / "a.Jpeg", read_bytes("tests/data/small.jpg"));
+  write_file(folder / "cat" / "deeper" / "c.png", png_of(1, 4, 5, 7));
+  write_text(folder / "cat" / "notes.txt", "no image");
+  write_text(folder / "cat" / "._c.png", "what some systems leave behind");
+  write_text(folder / "readme.png", "beside the classes");
+  const auto data = open_folder(folder);
+  EXPECT_EQ(data->classes(), (std::vector<std::string>{"cat", "dog"}));
+  ASSERT_EQ(data->size(), 3);
+  Image image;
+  EXPECT_EQ(data->get(0, image), 0);
+  EXPECT_EQ(image.channels * 100 + image.height * 10 + image.width, 345);
+  EXPECT_EQ(image.pixels, Bytes(60, 7));
+  EXPECT_EQ(data->get(1, image), 1);
+  EXPECT_EQ(image.width, 12);
+  EXPECT_EQ(data->where(2), (folder / "dog" / "b.PNG").string());
+  EXPECT_NE(data->describe().find("image_folder, 3 images, 2 classes"), std::string::npos);
+  open_folder(folder, "1")->get(2, image);
+  EXPECT_EQ(image.channels, 1);
+}
+
+TEST(ImageFolder, SaysWhatIsWrong) {
+  const std::filesystem::path folder = fresh_folder();
+  const auto failure = [&](const std::filesystem::path& path) {
+    return message_of(ErrorKind::data, [&] { open_folder(path); });
+  };
+  EXPECT_NE(failure(folder).find("has no sub-folders"), std::string::npos);
+  EXPECT_NE(failure(folder / "gone").find("no such file or folder"), std::string::npos);
+  EXPECT_NE(failure(write_text(folder / "file", "x")).find("Not a directory"), std::string::npos);
+  std::filesystem::create_directories(folder / "empty");
+  EXPECT_NE(failure(folder).find("empty' holds no .jpg"), std::string::npos);
+  EXPECT_NE(message_of(ErrorKind::config, [&] { open_folder(folder, "2"); }).find("channels"), std::string::npos);
+}
+
+TEST(ImageFolder, ReadsPhotographs) {
+  const std::string folder = shared_data("caltech20");
+  if (folder.empty()) GTEST_SKIP() << "no caltech20 beside the project";
+  const auto data = open_folder(folder + "/val");
+  EXPECT_EQ(data->size(), 320);
+  EXPECT_EQ(data->classes().size(), 20u);
+  Image image;
+  EXPECT_EQ(data->get(319, image), 19);
+  EXPECT_GT(image.height, 50);
+}
+
+}  // namespace twiddle

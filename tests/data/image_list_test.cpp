@@ -1,0 +1,55 @@
+#include "data/image_list.h"
+
+#include "tests/data/fixtures.h"
+
+namespace twiddle {
+
+namespace {
+
+std::unique_ptr<Dataset> open_list(const std::string& text, std::vector<std::pair<std::string, Value>> more = {}) {
+  const std::filesystem::path folder = fresh_folder();
+  write_file(folder / "my cats" / "one 1.png", png_of(3, 2, 2, 9));
+  more.emplace_back("file", write_text(folder / "list.txt", text));
+  return open_dataset("image_list", mapping(more));
+}
+
+}  // namespace
+
+TEST(ImageList, ForgivesLineEndsBlanksAndSpacesInPaths) {
+  const auto data = open_list("\xef\xbb\xbfmy cats/one 1.png 2\r\n\r\n   \n  gone.png\t0  \r\nother.jpg 1");
+  ASSERT_EQ(data->size(), 3);
+  EXPECT_EQ(data->classes(), (std::vector<std::string>{"0", "1", "2"}));
+  Image image;
+  EXPECT_EQ(data->get(0, image), 2);
+  EXPECT_EQ(image.pixels, Bytes(12, 9));
+  const std::string message = message_of(ErrorKind::data, [&] { data->get(1, image); });
+  EXPECT_NE(message.find("list.txt:4: "), std::string::npos) << message;
+  EXPECT_NE(message.find("gone.png': No such file"), std::string::npos) << message;
+  EXPECT_NE(data->where(2).find("list.txt:5 (other.jpg)"), std::string::npos);
+}
+
+TEST(ImageList, TakesClassNames) {
+  Image image;
+  const auto found = open_list("x.png dog\nmy cats/one 1.png cat\n");
+  EXPECT_EQ(found->classes(), (std::vector<std::string>{"cat", "dog"}));
+  EXPECT_EQ(found->get(1, image), 0);
+  const auto given = open_list("x.png 0\nmy cats/one 1.png cat\n", {{"classes", sequence({"dog", "cat"})}});
+  EXPECT_EQ(given->classes()[0], "dog");
+  EXPECT_EQ(given->get(1, image), 1);
+}
+
+TEST(ImageList, NamesTheBadLine) {
+  const auto failure = [](const std::string& text, std::vector<std::pair<std::string, Value>> more = {}) {
+    return message_of(ErrorKind::data, [&] { open_list(text, more); });
+  };
+  EXPECT_NE(failure("a.png 1\nb.png\n").find("list.txt:2: expected 'path label'"), std::string::npos);
+  EXPECT_NE(failure("a.png 1\nb.png 1O\n").find("list.txt:2: label '1O'"), std::string::npos);
+  EXPECT_NE(failure("a.png -1\n").find("list.txt:1: label '-1'"), std::string::npos);
+  EXPECT_NE(failure("a.png 4000000000\n").find("list.txt:1: label"), std::string::npos);
+  EXPECT_NE(failure("a.png 2\n", {{"classes", sequence({"dog", "cat"})}}).find("none of the 2 classes"),
+            std::string::npos);
+  EXPECT_NE(failure(" \r\n\n").find("no line 'path label'"), std::string::npos);
+  EXPECT_NE(failure(std::string("a\0.png 1", 8)).find("list.txt:1"), std::string::npos);
+}
+
+}  // namespace twiddle

@@ -1,0 +1,200 @@
+#include "data/loader.h"
+
+#include <set>
+
+#include "tests/data/fixtures.h"
+
+namespace twiddle {
+
+namespace {
+
+// Grey pixels: image i is 2x3 of value i, label i % 10; some cannot be read.
+class Numbers : public Dataset {
+ public:
+  explicit Numbers(std::int64_t count, std::set<std::int64_t> bad = {}) : count_(count), bad_(std::move(bad)) {}
+  std::int64_t size() const override { return count_; }
+  const std::vector<std::string>& classes() const override { return classes_; }
+  std::int64_t get(std::int64_t index, Image& image) const override {
+    if (bad_.count(index)) throw Error(ErrorKind::data, where(index) + ": cut short");
+    if (index == broken) throw std::runtime_error("out of luck");
+    image = {1, 2, 3, Bytes(6, static_cast<std::uint8_t>(index))};
+    return index % 10;
+  }
+  std::string where(std::int64_t index) const override { return join("number ", index); }
+  std::string describe() const override { return "numbers"; }
+  std::int64_t broken = -1;
+
+ private:
+  std::int64_t count_;
+  std::set<std::int64_t> bad_;
+  std::vector<std::string> classes_{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
+};
+
+Augment plain() {
+  return read_augment(mapping({}), {1, 2, 3});
+}
+
+// Everything that an epoch delivers.
+struct Seen {
+  std::vector<std::int64_t> sizes, indices;
+  std::vector<float> values;
+  std::vector<std::int32_t> labels;
+  bool operator==(const Seen&) const = default;
+};
+
+Seen drain(Loader& loader, std::int64_t epoch, std::int64_t first_batch = 0) {
+  const auto stream = make_stream({});
+  Seen seen;
+  Batch batch;
+  loader.start_epoch(epoch, first_batch);
+  while (loader.next(*stream, batch)) {
+    const auto append = [](auto& all, const auto& more) { all.insert(all.end(), more.begin(), more.end()); };
+    seen.sizes.push_back(batch.images.dim(0));
+    append(seen.indices, batch.indices);
+    append(seen.values, batch.images.to_vector(*stream));
+    append(seen.labels, batch.labels.to_vector<std::int32_t>(*stream));
+  }
+  return seen;
+}
+
+}  // namespace
+
+TEST(Loader, DeliversImagesAndLabelsInOrder) {
+  const Numbers data(5);
+  const Augment augment = plain();
+  Loader loader(data, augment, {.batch_size = 2});
+  EXPECT_EQ(loader.batches_per_epoch(), 3);
+  const Seen seen = drain(loader, 0);
+  EXPECT_EQ(seen.sizes, (std::vector<std::int64_t>{2, 2, 1}));
+  EXPECT_EQ(seen.indices, (std::vector<std::int64_t>{0, 1, 2, 3, 4}));
+  EXPECT_EQ(seen.labels, (std::vector<std::int32_t>{0, 1, 2, 3, 4}));
+  ASSERT_EQ(seen.values.size(), 30u);
+  EXPECT_FLOAT_EQ(seen.values[29], 4 / 255.0f);
+  EXPECT_EQ(drain(loader, 1), seen);  // without shuffle, each epoch is the same
+}
+
+TEST(Loader, BatchesDoNotDependOnTheWorkers) {
+  const Numbers data(103);
+  const Augment augment =
+      read_augment(mapping({{"augment", sequence({mapping({{"pad_crop", "1"}}), "hflip"})}}), {1, 2, 3});
+  std::vector<Seen> all;
+  for (const int workers : {0, 1, 3}) {
+    Loader loader(data, augment, {.batch_size = 8, .workers = workers, .prefetch = 1, .shuffle = true, .seed = 7});
+    drain(loader, 3);
+    all.push_back(drain(loader, 4));
+  }
+  EXPECT_EQ(all[0], all[1]);
+  EXPECT_EQ(all[0], all[2]);
+}
+
+TEST(Loader, ShufflesEachEpochAnewAndVisitsEveryImageOnce) {
+  const Numbers data(50);
+  const Augment augment = plain();
+  Loader loader(data, augment, {.batch_size = 7, .shuffle = true});
+  const std::vector<std::int64_t> first = drain(loader, 0).indices, second = drain(loader, 1).indices;
+  EXPECT_NE(first, second);
+  EXPECT_EQ(drain(loader, 0).indices, first);
+  EXPECT_EQ(std::set<std::int64_t>(first.begin(), first.end()).size(), 50u);
+  Loader other(data, augment, {.batch_size = 7, .shuffle = true, .seed = 2});
+  EXPECT_NE(drain(other, 0).indices, first);
+}
+
+TEST(Loader, ResumesInTheMiddleOfAnEpoch) {
+  const Numbers data(40);
+  const Augment augment = read_augment(mapping({{"augment", sequence({"hflip"})}}), {1, 2, 3});
+  const LoaderOptions options{.batch_size = 8, .shuffle = true};
+  Loader loader(data, augment, options), resumed(data, augment, options);
+  const Seen whole = drain(loader, 2), rest = drain(resumed, 2, 3);
+  EXPECT_EQ(rest.indices, std::vector<std::int64_t>(whole.indices.begin() + 24, whole.indices.end()));
+  EXPECT_EQ(rest.values, std::vector<float>(whole.values.begin() + 24 * 6, whole.values.end()));
+  EXPECT_TRUE(drain(resumed, 2, 5).indices.empty());
+}
+
+TEST(Loader, DropsTheLastBatchWhereAsked) {
+  const Numbers data(10);
+  const Augment augment = plain();
+  Loader loader(data, augment, {.batch_size = 4, .drop_last = true});
+  EXPECT_EQ(drain(loader, 0).sizes, (std::vector<std::int64_t>{4, 4}));
+  const std::string message =
+      message_of(ErrorKind::data, [&] { Loader(data, augment, {.batch_size = 11, .drop_last = true}); });
+  EXPECT_NE(message.find("no batch of 11 can be made of 10 image(s)"), std::string::npos) << message;
+}
+
+TEST(Loader, ANewEpochCancelsAnUnfinishedOne) {
+  const Numbers data(1000);
+  const Augment augment = plain();
+  const auto stream = make_stream({});
+  for (const int workers : {0, 3}) {
+    Loader loader(data, augment, {.batch_size = 10, .workers = workers, .prefetch = 4, .shuffle = true});
+    const Seen reference = drain(loader, 9);
+    Batch batch;
+    for (int epoch = 0; epoch < 9; ++epoch) {
+      loader.start_epoch(epoch);
+      for (int i = 0; i < epoch % 3; ++i) loader.next(*stream, batch);
+    }
+    EXPECT_EQ(drain(loader, 9), reference);
+    loader.start_epoch(10);  // and the destructor in the middle of one
+  }
+}
+
+TEST(Loader, ABadImageReachesTheCallerInItsPlace) {
+  const Numbers data(20, {13});
+  const Augment augment = plain();
+  const auto stream = make_stream({});
+  for (const int workers : {0, 2}) {
+    Loader loader(data, augment, {.batch_size = 5, .workers = workers});
+    loader.start_epoch(0);
+    Batch batch;
+    EXPECT_TRUE(loader.next(*stream, batch));
+    EXPECT_TRUE(loader.next(*stream, batch));
+    const std::string message = message_of(ErrorKind::data, [&] { loader.next(*stream, batch); });
+    EXPECT_EQ(message.rfind("number 13: cut short\n", 0), 0u) << message;
+    EXPECT_NE(message.find("image 14 of 20; set `on_error: skip`"), std::string::npos) << message;
+  }
+}
+
+TEST(Loader, OtherExceptionsAndWrongShapesNameTheImage) {
+  Numbers data(3);
+  data.broken = 2;
+  const Augment augment = plain(), larger = read_augment(mapping({}), {1, 9, 9});
+  Loader loader(data, augment, {.batch_size = 3, .skip_bad = true}), misfit(data, larger, {.skip_bad = true});
+  EXPECT_EQ(message_of(ErrorKind::failed, [&] { drain(loader, 0); }), "number 2: out of luck");
+  // A shape is for the configuration to mend: never skipped.
+  const std::string message = message_of(ErrorKind::config, [&] { drain(misfit, 0); });
+  EXPECT_EQ(message.rfind("number 0: the image is 1x2x3", 0), 0u) << message;
+}
+
+TEST(Loader, SkipsCountsAndListsBadImages) {
+  const Numbers data(12, {1, 4, 5, 6, 7});
+  const Augment augment = plain();
+  Loader loader(data, augment, {.batch_size = 4, .skip_bad = true});
+  const Seen seen = drain(loader, 0);
+  EXPECT_EQ(seen.sizes, (std::vector<std::int64_t>{3, 4}));  // the second batch has nothing left
+  EXPECT_EQ(seen.indices, (std::vector<std::int64_t>{0, 2, 3, 8, 9, 10, 11}));
+  EXPECT_FLOAT_EQ(seen.values[6], 2 / 255.0f);
+  EXPECT_EQ(drain(loader, 1), seen);
+  EXPECT_EQ(loader.skipped(), 5);
+  EXPECT_EQ(loader.skipped_messages().size(), 5u);
+  EXPECT_EQ(loader.skipped_messages()[0], "number 1: cut short");
+}
+
+TEST(Loader, AnEpochWithoutAGoodImageIsAnError) {
+  const Numbers data(3, {0, 1, 2});
+  const Augment augment = plain();
+  Loader loader(data, augment, {.batch_size = 2, .skip_bad = true});
+  const std::string message = message_of(ErrorKind::data, [&] { drain(loader, 0); });
+  EXPECT_NE(message.find("not one image could be read: all of numbers"), std::string::npos) << message;
+  EXPECT_NE(message.find("number 0: cut short"), std::string::npos) << message;
+}
+
+TEST(Loader, RefusesUseWithoutAnEpoch) {
+  const Numbers data(3);
+  const Augment augment = plain();
+  Loader loader(data, augment, {});
+  Batch batch;
+  const auto stream = make_stream({});
+  EXPECT_THROW(loader.next(*stream, batch), Error);
+  EXPECT_EQ(loader.wait_seconds(), 0);
+}
+
+}  // namespace twiddle

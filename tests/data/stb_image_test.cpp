@@ -1,0 +1,99 @@
+#include "tests/data/fixtures.h"
+
+namespace twiddle {
+
+namespace {
+
+// Decodes the bytes; where that fails, checks that the error names the file and has kind data.
+bool decodes(const Bytes& bytes, Image& image) {
+  const std::string file = write_file(std::filesystem::path(testing::TempDir()) / "twiddle_try.img", bytes);
+  try {
+    image = read_image(file, 3);
+    return true;
+  } catch (const Error& error) {
+    EXPECT_EQ(int(error.kind()), int(ErrorKind::data));
+    EXPECT_NE(std::string(error.what()).find("twiddle_try.img' is not a readable image: "), std::string::npos)
+        << error.what();
+    return false;
+  }
+}
+
+std::string failure(const Bytes& bytes) {
+  const std::string file = write_file(fresh_folder() / "x.img", bytes);
+  return message_of(ErrorKind::data, [&] { read_image(file, 3); });
+}
+
+}  // namespace
+
+TEST(ReadImage, GivesBackWhatEncodePngWrote) {
+  const std::string file = (fresh_folder() / "x.png").string();
+  for (const int channels : {1, 3}) {
+    Image image{channels, 3, 5, {}};
+    for (int i = 0; i < channels * 15; ++i) image.pixels.push_back(static_cast<std::uint8_t>(i * 17));
+    write_file(file, encode_png(image));
+    EXPECT_EQ(read_image(file, channels).pixels, image.pixels) << channels;
+  }
+}
+
+TEST(ReadImage, DecodesAJpeg) {
+  const Image image = read_image("tests/data/small.jpg", 3);
+  EXPECT_EQ(image.channels * 10000 + image.height * 100 + image.width, 31012);
+  // Red rises by 20 a column, green by 25 a row, blue falls from 200 to 30 in the middle.
+  EXPECT_NEAR(image.pixels[11], 220, 20);
+  EXPECT_NEAR(image.pixels[120 + 9 * 12], 225, 20);
+  EXPECT_NEAR(image.pixels[240], 200, 20);
+  EXPECT_EQ(read_image("tests/data/small.jpg", 1).pixels.size(), 120u);
+}
+
+TEST(ReadImage, EveryTruncationOfAJpegIsAnError) {
+  const Bytes whole = read_bytes("tests/data/small.jpg");
+  Image image;
+  ASSERT_TRUE(decodes(whole, image));
+  for (std::size_t length = 0; length < whole.size(); ++length)
+    EXPECT_FALSE(decodes(Bytes(whole.begin(), whole.begin() + length), image)) << length << " of " << whole.size();
+}
+
+TEST(ReadImage, EveryTruncationOfAPngIsAnErrorUntilItsPixelsAreWhole) {
+  const Bytes whole = encode_png({3, 4, 6, Bytes(72, 99)});
+  Image image;
+  ASSERT_TRUE(decodes(whole, image));
+  for (std::size_t length = 0; length + 12 < whole.size(); ++length)  // 12: the closing chunk, which holds nothing
+    EXPECT_FALSE(decodes(Bytes(whole.begin(), whole.begin() + length), image)) << length << " of " << whole.size();
+}
+
+TEST(ReadImage, EveryFlippedByteIsAnErrorOrAnImage) {
+  for (const Bytes& whole : {read_bytes("tests/data/small.jpg"), encode_png({3, 4, 6, Bytes(72, 99)})}) {
+    int decoded = 0;
+    for (std::size_t i = 0; i < whole.size(); ++i) {
+      Bytes flipped = whole;
+      flipped[i] ^= 0xff;
+      Image image;
+      if (!decodes(flipped, image)) continue;
+      ++decoded;
+      EXPECT_EQ(image.pixels.size(), std::size_t(3) * image.height * image.width);
+    }
+    EXPECT_LT(decoded, static_cast<int>(whole.size()));
+  }
+}
+
+TEST(ReadImage, SaysWhatIsWrong) {
+  EXPECT_NE(failure({}).find("the file is empty"), std::string::npos);
+  EXPECT_NE(failure(Bytes(40, 'a')).find("neither JPEG nor PNG (40 bytes)"), std::string::npos);
+  EXPECT_NE(message_of(ErrorKind::data, [] { read_image("gone.png", 3); }).find("'gone.png': No such file"),
+            std::string::npos);
+  EXPECT_NE(message_of(ErrorKind::data, [] { read_image("tests", 3); }).find("Is a directory"), std::string::npos);
+}
+
+TEST(ReadImage, RefusesHugeClaims) {
+  Bytes png = png_of(3, 4, 4, 1);
+  png[16] = 0, png[17] = 0, png[18] = 0x70, png[19] = 0;  // width 28,672
+  png[20] = 0, png[21] = 0, png[22] = 0x20, png[23] = 0;  // height 8,192
+  EXPECT_NE(failure(png).find("it claims 28672x8192 pixels in"), std::string::npos);
+  png = png_of(1, 4, 4, 1);
+  png[18] = png[22] = 0x70;
+  EXPECT_NE(failure(png).find("28676x28676 pixels; at most 268435456"), std::string::npos) << failure(png);
+  png[16] = 0x7f;
+  EXPECT_NE(failure(png).find("too large"), std::string::npos) << failure(png);
+}
+
+}  // namespace twiddle
