@@ -1,0 +1,123 @@
+#include <algorithm>
+#include <sstream>
+
+#include "framework/text.h"
+#include "models/config_tree.h"
+#include "models/layer_list.h"
+#include "models/yaml.h"
+
+namespace twiddle {
+
+namespace {
+
+using Kind = ConfigNode::Kind;
+
+// One override on its way down the tree.
+class Descent {
+ public:
+  Descent(const Override& override, Diagnostics& diagnostics) : diagnostics_(diagnostics) {
+    auto source = std::make_shared<SourceText>();
+    source->name = override.from == "--set" || override.from.empty() ? "--set " + override.key + "=" + override.value
+                                                                     : override.from + " " + override.value;
+    place_ = {std::move(source), 0, 0, 1};
+    std::istringstream parts(override.key);
+    for (std::string part; std::getline(parts, part, '.');) path_.push_back(part);
+    if (override.key.empty() || override.key.back() == '.') path_.emplace_back();
+    value_ = parse_value(override.value);
+  }
+
+  void apply(ConfigNode& tree) {
+    if (failed_) return;
+    if (std::count(path_.begin(), path_.end(), "") > 0)
+      return fail("the key has an empty part", "such as --set train.epochs=3");
+    if (path_.front() == "base")
+      return fail("'base' cannot be set from the command line", "name the other file itself");
+    ConfigNode* node = &tree;
+    for (std::size_t i = 0; i < path_.size() && node != nullptr; ++i) node = step(*node, i);
+    if (node == nullptr) return;
+    *node = value_;
+  }
+
+ private:
+  void fail(const std::string& message, const std::string& hint = {}) {
+    diagnostics_.add(place_, message, hint);
+    failed_ = true;
+  }
+
+  ConfigNode parse_value(const std::string& text) {
+    Diagnostics own;
+    ConfigNode value = parse_yaml(text, place_.source, own);
+    if (own.empty()) {
+      value.place = place_;
+      return value;
+    }
+    fail("the value is no YAML", "put quotes around it: KEY='\"...\"'");
+    return {};
+  }
+
+  std::string path_until(std::size_t end) const {
+    return join_names({path_.begin(), path_.begin() + static_cast<std::ptrdiff_t>(end)}, ".");
+  }
+
+  ConfigNode* step(ConfigNode& node, std::size_t i) {
+    if (node.kind == Kind::sequence) return step_into_list(node, i);
+    const std::string& key = path_[i];
+    const bool choice = i > 0 && (path_[i - 1] == "optimizer" || path_[i - 1] == "schedule");
+    if (node.kind == Kind::null || (choice && (node.kind == Kind::scalar || node.find(key) == nullptr))) {
+      // `schedule: step` becomes a mapping so that its options can be set; another choice takes the place of the old.
+      node = ConfigNode{};
+      node.kind = Kind::mapping;
+      node.place = place_;
+    }
+    if (node.kind == Kind::scalar) {
+      fail(join("'", path_until(i), "' is a value, not a section: it has no '", key, "'"));
+      return nullptr;
+    }
+    for (ConfigNode::Entry& entry : node.entries) {
+      if (entry.key != key) continue;
+      if (i + 1 == path_.size()) entry.place = place_;
+      return &entry.value;
+    }
+    node.entries.push_back({key, place_, ConfigNode{}});
+    node.entries.back().value.place = place_;
+    return &node.entries.back().value;
+  }
+
+  // A number, from 0; for layers their names as well, and then the layer's options are meant.
+  ConfigNode* step_into_list(ConfigNode& list, std::size_t i) {
+    const bool layers = i == 2 && path_[0] == "model" && path_[1] == "layers";
+    const bool number = path_[i].size() < 6 && path_[i].find_first_not_of("0123456789") == std::string::npos;
+    const std::vector<std::string> names = layers ? layer_names(list) : std::vector<std::string>{};
+    std::size_t index = list.items.size();
+    if (number) index = std::stoul(path_[i]);
+    if (const auto name = std::find(names.begin(), names.end(), path_[i]); name != names.end())
+      index = static_cast<std::size_t>(name - names.begin());
+    if (index < list.items.size()) {
+      ConfigNode& item = list.items[index];
+      const bool options = layers && i + 1 < path_.size() && item.kind == Kind::mapping && item.entries.size() == 1 &&
+                           path_[i + 1] != item.entries.front().key;
+      return options ? &item.entries.front().value : &item;
+    }
+    if (layers && !number) {
+      fail(unknown_name("layer", path_[i], names));
+    } else {
+      fail(join("'", path_until(i), "' has ", list.items.size(), " items, counted from 0: there is no '", path_[i],
+                "'"));
+    }
+    return nullptr;
+  }
+
+  Diagnostics& diagnostics_;
+  Place place_;
+  std::vector<std::string> path_;
+  ConfigNode value_;
+  bool failed_ = false;
+};
+
+}  // namespace
+
+void apply_overrides(ConfigNode& tree, const std::vector<Override>& overrides, Diagnostics& diagnostics) {
+  for (const Override& override : overrides) Descent(override, diagnostics).apply(tree);
+}
+
+}  // namespace twiddle

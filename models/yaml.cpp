@@ -1,0 +1,298 @@
+#include "models/yaml.h"
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/mark.h>
+#include <yaml-cpp/parser.h>
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+
+#include "models/config.h"
+
+namespace twiddle {
+
+namespace {
+
+constexpr std::size_t deepest = 64, most_values = 100000;
+
+// Thrown through the parser when going on makes no sense; the reason is in the diagnostics.
+struct Stop {};
+
+// Line ends of every kind as '\n', and no byte order mark.
+std::string with_plain_ends(const std::string& text) {
+  std::string result;
+  result.reserve(text.size());
+  for (std::size_t i = text.rfind("\xEF\xBB\xBF", 0) == 0 ? 3 : 0; i < text.size(); ++i) {
+    if (text[i] == '\r' && i + 1 < text.size() && text[i + 1] == '\n') continue;
+    result += text[i] == '\r' ? '\n' : text[i];
+  }
+  return result;
+}
+
+// The first byte that belongs to no UTF-8 text; its size where there is none.
+std::size_t find_binary(const std::string& text) {
+  for (std::size_t i = 0; i < text.size();) {
+    const auto first = static_cast<unsigned char>(text[i]);
+    if (first < 0x20 && first != '\n' && first != '\t') return i;
+    const std::size_t more = first < 0x80   ? 0
+                             : first < 0xc2 ? 9
+                             : first < 0xe0 ? 1
+                             : first < 0xf0 ? 2
+                             : first < 0xf5 ? 3
+                                            : 9;
+    if (more > 3 || first == 0x7f || i + more >= text.size()) return i;
+    for (std::size_t k = 1; k <= more; ++k)
+      if ((static_cast<unsigned char>(text[i + k]) & 0xc0u) != 0x80u) return i;
+    i += more + 1;
+  }
+  return text.size();
+}
+
+// Turns the parser's events into a tree.
+class TreeBuilder : public YAML::EventHandler {
+ public:
+  TreeBuilder(std::shared_ptr<const SourceText> source, Diagnostics& diagnostics)
+      : source_(std::move(source)), diagnostics_(diagnostics) {}
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (++documents_ < 2) return;
+    diagnostics_.add(place(mark), "a second document in one file", "a config is one document: take the '---' away");
+    throw Stop{};
+  }
+  void OnDocumentEnd() override {}
+
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    refuse_anchor(mark, anchor);
+    ConfigNode node = make(mark, ConfigNode::Kind::null);
+    // An absent value has no place of its own.
+    if (!open_.empty() && open_.back().has_key) node.place = open_.back().key_place;
+    add(std::move(node));
+  }
+
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override { refuse_alias(mark); }
+
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    refuse_anchor(mark, anchor);
+    refuse_tag(mark, tag);
+    ConfigNode node = make(mark, ConfigNode::Kind::scalar);
+    node.text = value;
+    node.quoted = tag == "!";
+    const auto characters = std::count_if(value.begin(), value.end(), [](char byte) { return (byte & 0xc0) != 0x80; });
+    node.place.length = static_cast<int>(characters) + (node.quoted ? 2 : 0);
+    add(std::move(node));
+  }
+
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value style) override {
+    open(mark, tag, anchor, style, ConfigNode::Kind::sequence);
+  }
+  void OnSequenceEnd() override { close(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value style) override {
+    open(mark, tag, anchor, style, ConfigNode::Kind::mapping);
+  }
+  void OnMapEnd() override { close(); }
+
+  Place place(const YAML::Mark& mark) const {
+    if (source_->lines.empty()) return {source_, 0, 0, 1};
+    const auto line =
+        static_cast<std::size_t>(std::clamp<int>(mark.line, 0, static_cast<int>(source_->lines.size()) - 1));
+    const std::string& text = source_->lines[line];
+    const auto column =
+        std::min(static_cast<std::size_t>(std::max(mark.column, 0)), text.size());  // the parser's: bytes
+    const auto characters = std::count_if(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(column),
+                                          [](char byte) { return (byte & 0xc0) != 0x80; });
+    return {source_, static_cast<int>(line) + 1, static_cast<int>(characters) + 1, 1};
+  }
+
+  [[noreturn]] void refuse_alias(const YAML::Mark& mark) {
+    diagnostics_.add(place(mark), "aliases ('*name') are not supported",
+                     "write the value out, or put quotes around a text that begins with '*'");
+    throw Stop{};
+  }
+
+  // Where a [ or { was opened that is still open.
+  const ConfigNode* open_bracket() const {
+    const auto bracket = std::find_if(open_.rbegin(), open_.rend(), [](const Open& open) { return open.flow; });
+    return bracket == open_.rend() ? nullptr : &bracket->node;
+  }
+  bool empty() const { return documents_ == 0 || root_.kind == ConfigNode::Kind::null; }
+  ConfigNode take() { return std::move(root_); }
+
+ private:
+  // A mapping or list whose end has not been seen yet.
+  struct Open {
+    ConfigNode node;
+    bool flow = false, has_key = false;
+    std::string key;
+    Place key_place;
+    std::map<std::string, int> key_lines;
+  };
+
+  ConfigNode make(const YAML::Mark& mark, ConfigNode::Kind kind) {
+    ConfigNode node;
+    node.kind = kind;
+    node.place = place(mark);
+    if (++values_ > most_values) {
+      diagnostics_.add(node.place, join("more than ", most_values, " values: this is no config"));
+      throw Stop{};
+    }
+    return node;
+  }
+
+  void open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value style,
+            ConfigNode::Kind kind) {
+    refuse_anchor(mark, anchor);
+    refuse_tag(mark, tag);
+    if (open_.size() >= deepest) {
+      diagnostics_.add(place(mark), join("nested more than ", deepest, " levels deep"));
+      throw Stop{};
+    }
+    open_.emplace_back();
+    open_.back().node = make(mark, kind);
+    open_.back().flow = style == YAML::EmitterStyle::Flow;
+  }
+
+  void close() {
+    ConfigNode node = std::move(open_.back().node);
+    open_.pop_back();
+    add(std::move(node));
+  }
+
+  void add(ConfigNode node) {
+    if (open_.empty()) {
+      root_ = std::move(node);
+    } else if (Open& parent = open_.back(); parent.node.kind == ConfigNode::Kind::sequence) {
+      parent.node.items.push_back(std::move(node));
+    } else if (parent.has_key) {
+      parent.has_key = false;
+      const auto [first, is_new] = parent.key_lines.emplace(parent.key, parent.key_place.line);
+      if (is_new) {
+        parent.node.entries.push_back({parent.key, parent.key_place, std::move(node)});
+      } else {
+        diagnostics_.add(parent.key_place, join("duplicate key '", parent.key, "'",
+                                                first->second > 0 ? join(" (first at line ", first->second, ")") : ""));
+      }
+    } else {
+      take_key(parent, node);
+    }
+  }
+
+  void take_key(Open& parent, const ConfigNode& node) {
+    if (node.kind != ConfigNode::Kind::scalar) {
+      diagnostics_.add(node.place, "a key must be a text", "put quotes around ${...} inside { } and [ ]");
+      throw Stop{};
+    }
+    if (node.text == "<<" && !node.quoted) {
+      diagnostics_.add(node.place, "merge keys ('<<') are not supported", "a file takes over another by 'base: FILE'");
+      throw Stop{};
+    }
+    parent.has_key = true;
+    parent.key = node.text;
+    parent.key_place = node.place;
+  }
+
+  void refuse_anchor(const YAML::Mark& mark, YAML::anchor_t anchor) {
+    if (anchor == 0) return;
+    diagnostics_.add(place(mark), "anchors ('&name') are not supported",
+                     "write the value out where it is needed; 'repeat:' repeats layers");
+    throw Stop{};
+  }
+  void refuse_tag(const YAML::Mark& mark, const std::string& tag) {
+    if (tag.empty() || tag == "?" || tag == "!") return;
+    diagnostics_.add(place(mark), "tags ('!" + tag.substr(tag.find_last_of(":!") + 1) + "') are not supported",
+                     "put quotes around a text that begins with '!'");
+    throw Stop{};
+  }
+
+  std::shared_ptr<const SourceText> source_;
+  Diagnostics& diagnostics_;
+  std::vector<Open> open_;
+  ConfigNode root_;
+  std::size_t documents_ = 0, values_ = 0;
+};
+
+// The parser's complaint in words that help.
+void explain(const YAML::Exception& error, TreeBuilder& tree, const std::vector<std::string>& lines,
+             Diagnostics& diagnostics) {
+  using namespace YAML;
+  const std::string& message = error.msg;
+  if (message.rfind(ErrorMsg::UNKNOWN_ANCHOR, 0) == 0) tree.refuse_alias(error.mark);
+  Place place = tree.place(error.mark);
+  const std::string text = place.line > 0 ? lines[static_cast<std::size_t>(place.line - 1)] : std::string();
+
+  std::string what = message, hint;
+  const bool unclosed = message == ErrorMsg::END_OF_SEQ_FLOW || message == ErrorMsg::END_OF_MAP_FLOW;
+  if (unclosed && tree.open_bracket() != nullptr) {
+    // The parser blames the line where it noticed.
+    const ConfigNode& bracket = *tree.open_bracket();
+    place = bracket.place;
+    what = bracket.kind == ConfigNode::Kind::sequence ? "this '[' is never closed" : "this '{' is never closed";
+  } else if (message == ErrorMsg::MAP_VALUE) {
+    what = "a ':' that belongs to no key";
+    hint = "check the indentation, and put quotes around a text that holds ': '";
+  } else if (message == ErrorMsg::BLOCK_ENTRY) {
+    what = "a '-' where no list is";
+    hint = "check the indentation";
+  } else if (message == ErrorMsg::END_OF_MAP || message == ErrorMsg::END_OF_SEQ) {
+    what = "this line fits neither the lines above nor a level below them";
+    hint = "check the indentation";
+  } else if (message == ErrorMsg::EOF_IN_SCALAR || message == ErrorMsg::DOC_IN_SCALAR) {
+    what = "a quote above is never closed";
+  }
+  const std::size_t indented = text.find_first_not_of(" \t");
+  if (text.find('\t') < indented) hint = "a tab in the indentation: YAML is indented with blanks";
+  if (text.find("${") != std::string::npos && text.find('"') == std::string::npos)
+    hint = "put quotes around ${...} inside { } and [ ]";
+  diagnostics.add(place, "not valid YAML: " + what, hint);
+}
+
+}  // namespace
+
+std::shared_ptr<const SourceText> make_source(const std::string& name, const std::string& text) {
+  auto source = std::make_shared<SourceText>();
+  source->name = name;
+  std::istringstream plain(with_plain_ends(text));
+  for (std::string line; std::getline(plain, line);) source->lines.push_back(line);
+  if (source->lines.empty()) source->lines.emplace_back();
+  return source;
+}
+
+ConfigNode parse_yaml(const std::string& text, const std::shared_ptr<const SourceText>& source,
+                      Diagnostics& diagnostics) {
+  const std::string plain = with_plain_ends(text);
+  TreeBuilder tree(source, diagnostics);
+  if (const std::size_t binary = find_binary(plain); binary < plain.size()) {
+    const std::size_t begin = binary == 0 ? 0 : plain.rfind('\n', binary - 1) + 1;  // npos + 1 is 0
+    YAML::Mark mark;
+    mark.line = static_cast<int>(std::count(plain.begin(), plain.begin() + static_cast<std::ptrdiff_t>(binary), '\n'));
+    mark.column = static_cast<int>(binary - begin);
+    constexpr char digits[] = "0123456789abcdef";
+    const auto byte = static_cast<unsigned char>(plain[binary]);
+    diagnostics.add(tree.place(mark), join("not a UTF-8 text: byte 0x", digits[byte >> 4], digits[byte & 15]));
+    return {};
+  }
+  try {
+    std::istringstream in(plain);
+    YAML::Parser parser(in);
+    while (parser.HandleNextDocument(tree)) {
+    }
+    return tree.take();
+  } catch (const YAML::Exception& error) {
+    try {
+      explain(error, tree, source->lines, diagnostics);
+    } catch (const Stop&) {
+    }
+  } catch (const Stop&) {
+  }
+  return {};
+}
+
+ConfigNode parse_yaml(const std::string& text, const std::string& name, Diagnostics& diagnostics) {
+  return parse_yaml(text, make_source(name, text), diagnostics);
+}
+
+}  // namespace twiddle
