@@ -27,6 +27,16 @@ std::string folder_of(const std::string& path) {
   return folder.empty() ? "." : folder;
 }
 
+void sync_folder(const std::string& folder) {
+  const int file = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (file < 0) return;  // a folder that may be written but not read: the rename holds, its durability is the system's
+  const int result = ::fsync(file);
+  const int reason = errno;
+  ::close(file);
+  // Some file systems cannot sync a folder and say so; then there is nothing more to be done.
+  if (result != 0 && reason != EINVAL && reason != ENOTSUP && reason != EROFS) fail("sync", folder, reason);
+}
+
 // A file being written: unless it was kept, it is removed again.
 class TemporaryFile {
  public:
@@ -86,14 +96,21 @@ void write_file_atomically(const std::string& path, const std::string& contents)
 
 void rename_durably(const std::string& from, const std::string& to) {
   if (std::rename(from.c_str(), to.c_str()) != 0) fail("rename to", to, errno);
-  const std::string folder = folder_of(to);
-  const int file = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (file < 0) return;  // a folder that may be written but not read: the rename holds, its durability is the system's
-  const int result = ::fsync(file);
-  const int reason = errno;
-  ::close(file);
-  // Some file systems cannot sync a folder and say so; then there is nothing more to be done.
-  if (result != 0 && reason != EINVAL && reason != ENOTSUP && reason != EROFS) fail("sync", folder, reason);
+  sync_folder(folder_of(to));
+}
+
+void replace_folder(const std::string& from, const std::string& to) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(to, ignored)) return rename_durably(from, to);
+  const std::string old = from + ".old";
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) {
+    sync_folder(folder_of(to));
+    std::filesystem::remove_all(from, ignored);
+    return;
+  }
+  rename_durably(to, old);
+  rename_durably(from, to);
+  std::filesystem::remove_all(old, ignored);
 }
 
 bool is_temporary_name(std::string_view name) {

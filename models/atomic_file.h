@@ -18,6 +18,10 @@ void write_file_atomically(const std::string& path, const std::string& contents)
 // Renames a file or folder within one file system, and makes the new name last.
 void rename_durably(const std::string& from, const std::string& to);
 
+// The same for a folder, with another in its place already: the old one is gone afterwards. Both change places at once
+// where the file system can do that; elsewhere a kill between two renames may leave neither.
+void replace_folder(const std::string& from, const std::string& to);
+
 // Whether a file name is one that a killed write_file_atomically leaves behind.
 bool is_temporary_name(std::string_view name);
 

@@ -28,9 +28,9 @@ class CheckpointStore {
   CheckpointStore(std::string run_folder, std::int64_t keep);  // touches nothing yet
   void prove_writable(
       std::size_t bytes) const;  // throws before step 1 where the folder cannot be written or space is short
-  // The new folder; older ones than `keep` go, and so does what a killed save left. Checkpoints of later steps belong
-  // to a future that a resumed run has left: they are renamed to abandoned-step-N, so that the newest is the last
-  // saved.
+  // The new folder, in the place of one of the same step; older ones than `keep` go, and so does what a killed save
+  // left. Checkpoints of later steps belong to a future that a resumed run has left: they are renamed to
+  // abandoned-step-N, so that the newest is the last saved.
   std::string save(Context& ctx, const Sequential& net, const Optimizer& optimizer, const RunState& state,
                    const std::vector<std::string>& classes);
   void save_best(Context& ctx, const Sequential& net, const std::vector<std::string>& classes,

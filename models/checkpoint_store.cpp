@@ -113,17 +113,14 @@ std::string CheckpointStore::save(Context& ctx, const Sequential& net, const Opt
     if (name.starts_with(stale_prefix)) remove_quietly(fs::path(folder_) / name);
 
   const std::string name = name_of(state.step), target = join(folder_, "/", name);
-  if (is_folder(target) && !is_whole(target)) remove_checkpoint(folder_, name);
-  if (!is_folder(target)) {
-    const std::string temporary = join(folder_, "/", stale_prefix, name);
-    create_folder(temporary);
-    try {
-      write_checkpoint(temporary, ctx, net, optimizer, state, classes);
-      rename_durably(temporary, target);
-    } catch (...) {
-      remove_quietly(temporary);
-      throw;
-    }
+  const std::string temporary = join(folder_, "/", stale_prefix, name);
+  create_folder(temporary);
+  try {
+    write_checkpoint(temporary, ctx, net, optimizer, state, classes);
+    replace_folder(temporary, target);
+  } catch (...) {
+    remove_quietly(temporary);
+    throw;
   }
 
   for (const std::string& other : checkpoints_in(folder_)) {
@@ -160,7 +157,7 @@ std::string newest_checkpoint(const std::string& path) {
   if (is_file(path))
     throw Error(ErrorKind::config, join("--resume takes a run folder or checkpoint folder; '", path,
                                         "' holds weights only. For fine-tuning use --weights."));
-  if (!is_folder(path)) throw Error(ErrorKind::data, join("--resume: there is no folder '", path, "'"));
+  if (!is_folder(path)) throw Error(ErrorKind::config, join("--resume: there is no folder '", path, "'"));
 
   // Steps of the folder that holds checkpoints up to the one that is meant, which comes last.
   const bool is_checkpoint = step_of(given.filename().string()).has_value();

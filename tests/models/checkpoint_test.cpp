@@ -164,17 +164,18 @@ TEST(CheckpointStore, ARunResumedFromAnEarlierStepStaysTheNewest) {
   EXPECT_TRUE(fs::exists(path + "/checkpoints/abandoned-step-00000200/model.safetensors"));
 }
 
-TEST(CheckpointStore, TheSameStepTwiceIsLeftUnlessItIsDamaged) {
-  CheckpointStore store(fresh_path("store_twice"), 2);
+TEST(CheckpointStore, TheSameStepTwiceIsReplaced) {
+  const std::string path = fresh_path("store_twice");
+  CheckpointStore store(path, 2);
   SmallRun run;
-  const std::string folder = store.save(run.ctx, run.net, run.optimizer, at_step(1), {});
-  const auto written = fs::last_write_time(folder + "/model.safetensors");
-  EXPECT_EQ(store.save(run.ctx, run.net, run.optimizer, at_step(1), {}), folder);
-  EXPECT_EQ(fs::last_write_time(folder + "/model.safetensors"), written);
-
+  RunState state = at_step(1);
+  const std::string folder = store.save(run.ctx, run.net, run.optimizer, state, {});
   cut_short(folder + "/model.safetensors");
-  store.save(run.ctx, run.net, run.optimizer, at_step(1), {});
-  EXPECT_NO_THROW(check_checkpoint(folder));
+  run.set(5), state.epoch = 1;
+  EXPECT_EQ(store.save(run.ctx, run.net, run.optimizer, state, {}), folder);
+  EXPECT_EQ(restore_checkpoint(folder, run.ctx, run.net, run.optimizer).epoch, 1);
+  EXPECT_TRUE(run.all_are(5));
+  EXPECT_EQ(std::distance(fs::directory_iterator(path + "/checkpoints"), {}), 1);
 }
 
 TEST(CheckpointStore, RemovesWhatAKilledSaveLeft) {
