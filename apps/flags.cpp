@@ -17,6 +17,8 @@ struct SharedFlag {
   const char* help;
 };
 
+constexpr const char* shared_group = "Shared options";
+
 constexpr SharedFlag shared_flags[] = {
     {config_flags, "-c,--set", "", "KEY=VALUE", "Change any key of the YAML file: --set train.epochs=3"},
     {device_flags, "--device", "device", "NAME", "auto, cpu, cuda or cuda:N"},
@@ -65,16 +67,17 @@ void declare_flags(CLI::App& app, unsigned groups) {
     app.add_option(flag.names, CLI::callback_t(keep_results), flag.help)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
         ->type_name(flag.value)
-        ->group("Shared options");
+        ->group(shared_group);
   }
   const auto ignore_count = [](std::int64_t) {};
-  app.add_flag_function("-q,--quiet", ignore_count, "No header and no progress")->group("Shared options");
-  app.add_flag_function("-v,--verbose", ignore_count, "Tell more")->group("Shared options");
+  app.add_flag_function("-q,--quiet", ignore_count, "No header and no progress")->group(shared_group);
+  app.add_flag_function("-v,--verbose", ignore_count, "Tell more")->group(shared_group);
 }
 
 void collect_flags(const CLI::App& app, unsigned groups, const std::string& verb, Flags& flags) {
   std::map<const CLI::Option*, std::size_t> seen;
   for (const CLI::Option* option : app.parse_order()) {
+    if (option->get_group() != shared_group) continue;  // a verb's own flag may have the same name
     if (option->check_name("--quiet")) flags.verbosity = -1;
     if (option->check_name("--verbose")) flags.verbosity = 1;
     const SharedFlag* flag = option->get_positional() ? nullptr : find_flag(*option);

@@ -106,18 +106,13 @@ bool is_run_folder(const std::string& path) {
 }
 
 ResumePoint find_resume_point(const std::string& path) {
-  if (!fs::exists(path)) throw Error(ErrorKind::config, "--resume: there is no '" + path + "'");
-  fs::path given = fs::path(path).lexically_normal();
-  if (!given.has_filename()) given = given.parent_path();  // a slash at the end
-  if (is_run_folder(given.string())) {
-    const std::vector<std::string> checkpoints = CheckpointStore(given.string(), 1).list();
-    if (checkpoints.empty()) throw Error(ErrorKind::data, "--resume: '" + path + "' holds no checkpoint yet");
-    return {given.string(), checkpoints.back()};
-  }
-  const fs::path run = fs::absolute(given).parent_path().parent_path();
-  if (fs::is_directory(given) && is_run_folder(run.string())) return {run.string(), given.string()};
-  throw Error(ErrorKind::config, "--resume takes a run folder or one of its checkpoint folders; '" + path +
-                                     "' is neither. To start from weights alone use --weights");
+  const std::string checkpoint = newest_checkpoint(path);
+  fs::path run = fs::path(checkpoint).parent_path().parent_path();
+  if (run.empty()) run = fs::absolute(checkpoint).parent_path().parent_path();
+  if (!is_run_folder(run.string()))
+    throw Error(ErrorKind::config, "--resume takes a run folder or one of its checkpoint folders; '" + run.string() +
+                                       "' has no config.yaml. To start from weights alone use --weights");
+  return {run.string(), checkpoint};
 }
 
 std::vector<std::string> config_changes(const ConfigNode& before, const ConfigNode& after) {
