@@ -5,6 +5,8 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -23,6 +25,12 @@ Description describe(const Shape& shape, Tag tag) {
   return {shape, dnnl::memory::data_type::f32, tag};
 }
 
+// oneDNN gives the groups an axis of their own.
+Shape weight_shape(const ConvProblem& p) {
+  if (p.groups == 1) return p.weight_shape();
+  return {p.groups, p.filters / p.groups, p.channels / p.groups, p.kernel_h, p.kernel_w};
+}
+
 // The layout of x and y that a pass is asked to work in. Our tensors are plain; another layout costs reorders.
 enum class Layout { blocked, plain, channels_last };
 
@@ -30,10 +38,17 @@ Tag tag_of(Layout layout) {
   return layout == Layout::plain ? Tag::nchw : layout == Layout::channels_last ? Tag::nhwc : Tag::any;
 }
 
-// Which layout is fastest with its reorders: a rule found by measurement (tests/bench/conv_bench.cpp), not a
-// measurement at run time, so that the same run gives the same bits again.
-Layout layout_for(const ConvProblem&, ConvPass) {
-  return Layout::blocked;
+// The layouts to try, fastest first with the reorders they cost. A rule found by measurement
+// (tests/bench/conv_bench.cpp) and not a measurement at run time, so that the same run gives the same bits again.
+std::array<Layout, 3> layouts_for(const ConvProblem& p, ConvPass pass) {
+  using enum Layout;
+  const int channels = p.channels / p.groups, filters = p.filters / p.groups;
+  const bool few_channels = channels <= 4;
+  // With few channels a blocked gradient is mostly filling.
+  if (few_channels && pass == ConvPass::backward_input) return {plain, channels_last, blocked};
+  // A first layer reads plain images; otherwise blocks of 16 want multiples of 16.
+  if (few_channels || (channels % 16 == 0 && filters % 16 == 0)) return {blocked, channels_last, plain};
+  return {channels_last, blocked, plain};
 }
 
 // One of the pass's tensors: as we hold it, and as the primitive wants it. A reorder is empty where both agree.
@@ -73,7 +88,8 @@ class OnednnEngine : public ConvEngine {
  private:
   using Key = std::tuple<ConvProblem, ConvPass, bool, int>;
   const Plan* plan(const ConvProblem& problem, ConvPass pass, bool biased) const;  // null: oneDNN cannot
-  std::unique_ptr<Plan> make_plan(const ConvProblem& problem, ConvPass pass, bool biased, Layout layout) const;
+  std::unique_ptr<Plan> make_plan(const ConvProblem& problem, ConvPass pass, bool biased, Layout layout,
+                                  bool accept_reference) const;
   dnnl::memory wrap(const Description& description, const void* bytes) const {
     return {description, engine_, const_cast<void*>(bytes)};
   }
@@ -100,22 +116,26 @@ const Plan* OnednnEngine::plan(const ConvProblem& problem, ConvPass pass, bool b
   const auto known = plans_.find(key);
   if (known != plans_.end()) return known->second.get();
   std::unique_ptr<Plan> made;
-  for (const Layout layout : {layout_for(problem, pass), Layout::blocked})
-    if (!made) made = make_plan(problem, pass, biased, layout);
+  for (const bool accept_reference : {false, true})
+    for (const Layout layout : layouts_for(problem, pass))
+      if (!made) made = make_plan(problem, pass, biased, layout, accept_reference);
   return plans_.emplace(key, std::move(made)).first->second.get();
 }
 
-std::unique_ptr<Plan> OnednnEngine::make_plan(const ConvProblem& problem, ConvPass pass, bool biased,
-                                              Layout layout) const try {
+std::unique_ptr<Plan> OnednnEngine::make_plan(const ConvProblem& problem, ConvPass pass, bool biased, Layout layout,
+                                              bool accept_reference) const try {
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   attributes.set_fpmath_mode(problem.precision == Precision::bf16 ? dnnl::fpmath_mode::bf16
                                                                   : dnnl::fpmath_mode::strict);
   const onednn::Tensors tensors{
-      describe(problem.input_shape(), tag_of(layout)), describe(problem.weight_shape(), Tag::any),
+      describe(problem.input_shape(), tag_of(layout)), describe(weight_shape(problem), Tag::any),
       describe(problem.output_shape(), tag_of(layout)), biased ? describe({problem.filters}, Tag::x) : Description()};
   const dnnl::primitive_desc chosen = onednn::plan(engine_, problem, pass, algorithm_, tensors, attributes);
   if (!chosen) return nullptr;
+  // Plain loops, which oneDNN has for every layout that it has no better code for.
+  const bool is_reference = std::string_view(chosen.impl_info_str()).find("ref") != std::string_view::npos;
+  if (is_reference && !accept_reference) return nullptr;
 
   const auto operand = [&](const Shape& shape, Tag plain_tag, int argument, bool written) {
     Operand made{argument, describe(shape, plain_tag), chosen.query_md(dnnl::query::exec_arg_md, argument), {}};
@@ -129,7 +149,8 @@ std::unique_ptr<Plan> OnednnEngine::make_plan(const ConvProblem& problem, ConvPa
   return std::make_unique<Plan>(
       Plan{dnnl::primitive(chosen),
            operand(problem.input_shape(), Tag::nchw, writes_x ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, writes_x),
-           operand(problem.weight_shape(), Tag::oihw, writes_w ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS, writes_w),
+           operand(weight_shape(problem), problem.groups > 1 ? Tag::goihw : Tag::oihw,
+                   writes_w ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS, writes_w),
            operand(problem.output_shape(), Tag::nchw, writes_y ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, writes_y),
            chosen.query_md(dnnl::query::scratchpad_md).get_size()});
 } catch (const dnnl::error&) {

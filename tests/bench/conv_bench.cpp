@@ -1,0 +1,169 @@
+// Every convolution of lenet, cifar10 and AlexNet, every pass: oneDNN itself at its best among the layouts it can be
+// asked for, with the reorders that plain NCHW tensors cost, against our engines. Prints a Markdown table.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <limits>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "framework/convolution.h"
+#include "layers/conv/engines.h"
+#include "layers/conv/onednn_shim.h"
+
+using namespace twiddle;
+using dnnl::memory;
+
+namespace {
+
+struct Layer {
+  const char* name;
+  ConvProblem problem;
+};
+
+ConvProblem square(int batch, int channels, int size, int filters, int kernel, int stride, int pad) {
+  return {.batch = batch,
+          .channels = channels,
+          .height = size,
+          .width = size,
+          .filters = filters,
+          .kernel_h = kernel,
+          .kernel_w = kernel,
+          .stride_h = stride,
+          .stride_w = stride,
+          .pad_h = pad,
+          .pad_w = pad};
+}
+
+const std::vector<Layer> layers{
+    {"lenet conv1", square(64, 1, 28, 20, 5, 1, 0)},      {"lenet conv2", square(64, 20, 12, 50, 5, 1, 0)},
+    {"cifar10 conv1", square(64, 3, 32, 32, 3, 1, 1)},    {"alexnet conv1", square(16, 3, 224, 64, 11, 4, 2)},
+    {"alexnet conv2", square(16, 64, 27, 192, 5, 1, 2)},  {"alexnet conv3", square(16, 192, 13, 384, 3, 1, 1)},
+    {"alexnet conv4", square(16, 384, 13, 256, 3, 1, 1)}, {"alexnet conv5", square(16, 256, 13, 256, 3, 1, 1)},
+};
+
+// One pass by oneDNN alone: tensors in plain NCHW, reordered to the layout under test and back, nothing kept.
+class Bare {
+ public:
+  Bare(const ConvProblem& p, ConvPass pass, memory::format_tag tag, ConvOperands& operands)
+      : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {
+    using Tag = memory::format_tag;
+    const auto describe = [](const Shape& shape, Tag of) { return memory::desc(shape, memory::data_type::f32, of); };
+    const onednn::Tensors tensors{describe(p.input_shape(), tag), describe(p.weight_shape(), Tag::any),
+                                  describe(p.output_shape(), tag),
+                                  pass == ConvPass::forward ? describe({p.filters}, Tag::x) : memory::desc()};
+    const dnnl::primitive_desc chosen =
+        onednn::plan(engine_, p, pass, dnnl::algorithm::convolution_direct, tensors, dnnl::primitive_attr());
+    if (!chosen) return;
+    convolution_ = dnnl::primitive(chosen);
+    const auto side = [&](const Tensor& tensor, Tag plain_tag, int argument, bool written) {
+      const memory::desc wanted = chosen.query_md(dnnl::query::exec_arg_md, argument);
+      const memory plain(describe(tensor.shape(), plain_tag), engine_, const_cast<float*>(tensor.read()));
+      memory used = plain;
+      if (wanted != plain.get_desc()) {
+        used = memory(wanted, engine_);
+        if (written)
+          after_.push_back({dnnl::reorder(used, plain), used, plain});
+        else
+          before_.push_back({dnnl::reorder(plain, used), plain, used});
+      }
+      arguments_[argument] = used;
+    };
+    const bool x = pass == ConvPass::backward_input, w = pass == ConvPass::backward_weight,
+               y = pass == ConvPass::forward;
+    side(operands.x, Tag::nchw, x ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, x);
+    side(operands.w, Tag::oihw, w ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS, w);
+    side(operands.y, Tag::nchw, y ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, y);
+    if (y) arguments_[DNNL_ARG_BIAS] = memory(tensors.bias, engine_, const_cast<float*>(operands.bias.read()));
+  }
+  explicit operator bool() const { return bool(convolution_); }
+  void run() {
+    for (const Reorder& reorder : before_) reorder.run(stream_);
+    convolution_.execute(stream_, arguments_);
+    for (const Reorder& reorder : after_) reorder.run(stream_);
+    stream_.wait();
+  }
+
+ private:
+  struct Reorder {
+    dnnl::reorder primitive;
+    memory from, to;
+    void run(dnnl::stream& stream) const { primitive.execute(stream, {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}); }
+  };
+  dnnl::engine engine_;
+  dnnl::stream stream_;
+  dnnl::primitive convolution_;
+  std::vector<Reorder> before_, after_;
+  std::unordered_map<int, memory> arguments_;
+};
+
+struct Contender {
+  std::string name;
+  std::function<void()> run;
+  double best = std::numeric_limits<double>::infinity();  // ms
+};
+
+// Round by round, each contender once a round, so that a busy moment of the machine hits all of them alike.
+void race(std::vector<Contender>& contenders, double budget_ms) {
+  using Clock = std::chrono::steady_clock;
+  for (const Contender& contender : contenders) contender.run();
+  double total = 0;
+  for (int round = 0; round < 400 && (round < 10 || total < budget_ms); ++round)
+    for (Contender& contender : contenders) {
+      const Clock::time_point start = Clock::now();
+      contender.run();
+      const double taken = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+      contender.best = std::min(contender.best, taken);
+      total += taken;
+    }
+}
+
+Tensor ramp(Stream& stream, const Shape& shape) {
+  std::vector<float> values(static_cast<std::size_t>(count_of(shape)));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i * 7919 % 1000) * 1e-3f - 0.5f;
+  return Tensor::from(stream, shape, values);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const double budget_ms = argc > 1 ? std::atof(argv[1]) : 1000;
+  Context ctx;
+  const auto engines = make_conv_engines({});
+  std::printf("%s; best of at least 10 rounds; `oneDNN` is the fastest layout with its reorders\n\n",
+              describe(Device{}).c_str());
+  std::printf("| layer | pass | GFLOP | oneDNN layout | oneDNN ms | onednn ms | ratio | GFLOP/s | gemm ms |\n");
+  std::printf("| --- | --- | ---: | --- | ---: | ---: | ---: | ---: | ---: |\n");
+  for (const auto& [name, problem] : layers)
+    for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight}) {
+      ConvOperands operands{ramp(*ctx.stream, problem.input_shape()),
+                            ramp(*ctx.stream, problem.weight_shape()),
+                            ramp(*ctx.stream, problem.output_shape()),
+                            {}};
+      if (pass == ConvPass::forward) operands.bias = ramp(*ctx.stream, {problem.filters});
+      std::vector<Bare> bare;
+      std::vector<Contender> contenders;
+      bare.reserve(3);
+      for (const auto& [layout, tag] : {std::pair{"any", memory::format_tag::any},
+                                        {"nchw", memory::format_tag::nchw},
+                                        {"nhwc", memory::format_tag::nhwc}}) {
+        Bare& made = bare.emplace_back(problem, pass, tag, operands);
+        if (made) contenders.push_back({layout, [&made] { made.run(); }});
+      }
+      for (const auto& engine : engines)
+        if (engine->name() == "onednn" || engine->name() == "gemm")
+          contenders.push_back({std::string(engine->name()), [&, pass = pass, p = problem, use = engine.get()] {
+                                  use->run(ctx, p, pass, operands);
+                                }});
+      race(contenders, budget_ms);
+      const auto ours = contenders.end() - 2, gemm = contenders.end() - 1;
+      const auto best =
+          std::min_element(contenders.begin(), ours, [](const auto& a, const auto& b) { return a.best < b.best; });
+      std::printf("| %s | %s | %.2f | %s | %.3f | %.3f | %.2f | %.0f | %.3f |\n", name,
+                  std::string(to_string(pass)).c_str(), problem.flops() * 1e-9, best->name.c_str(), best->best,
+                  ours->best, ours->best / best->best, problem.flops() * 1e-6 / ours->best, gemm->best);
+      std::fflush(stdout);
+    }
+}
