@@ -1,0 +1,51 @@
+# The house's floors: a folder includes only what its row allows, and each outside package is seen by the files of its row alone.
+# usage: cmake -DSOURCE=<root> -P floors.cmake
+set(may_include_framework framework)
+set(may_include_fft framework fft)
+set(may_include_data framework data)
+set(may_include_layers framework fft layers)
+set(may_include_models framework fft data layers models)
+set(may_include_apps framework fft data layers models apps)
+
+# "HEADER-PREFIX REGEX": the files that may include it
+set(packages
+  "yaml-cpp/ ^models/yaml\\.cpp$"
+  "CLI/ ^apps/"
+  "spdlog/ ^apps/"
+  "nlohmann/ ^(models|apps)/"
+  "xxhash ^models/"
+  "oneapi/ ^(framework/cpu/gemm\\.cpp|layers/conv/onednn_[a-z]+\\.(h|cpp))$"
+  "dnnl ^(framework/cpu/gemm\\.cpp|layers/conv/onednn_[a-z]+\\.(h|cpp))$"
+  "stb/ ^data/stb_image\\.cpp$"
+  "zlib ^data/"
+  "cuda /cuda/"
+  "cublas /cuda/"
+  "cufft ^fft/cuda/"
+  "cudnn ^layers/conv/cudnn_[a-z]+\\.cpp$")
+
+set(breaches "")
+foreach(folder framework fft data layers models apps)
+  file(GLOB_RECURSE files RELATIVE ${SOURCE} ${SOURCE}/${folder}/*.h ${SOURCE}/${folder}/*.cpp ${SOURCE}/${folder}/*.cu ${SOURCE}/${folder}/*.cuh)
+  foreach(file ${files})
+    file(STRINGS ${SOURCE}/${file} includes REGEX "^[ \t]*#[ \t]*include")
+    foreach(line ${includes})
+      if(line MATCHES "\"([a-z]+)/")
+        set(target ${CMAKE_MATCH_1})
+        if(NOT target IN_LIST may_include_${folder})
+          list(APPEND breaches "${file}: a file of ${folder}/ must not include from ${target}/: ${line}")
+        endif()
+      endif()
+      foreach(package ${packages})
+        string(REGEX REPLACE " .*" "" header "${package}")
+        string(REGEX REPLACE "^[^ ]* " "" allowed "${package}")
+        if(line MATCHES "<${header}" AND NOT file MATCHES "${allowed}")
+          list(APPEND breaches "${file}: only ${allowed} may include <${header}...>")
+        endif()
+      endforeach()
+    endforeach()
+  endforeach()
+endforeach()
+if(breaches)
+  list(JOIN breaches "\n  " text)
+  message(FATAL_ERROR "includes that breach the floors:\n  ${text}")
+endif()
