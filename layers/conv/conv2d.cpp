@@ -115,18 +115,20 @@ Variable Conv2d::forward(Context& ctx, const Variable& x) {
   convolutions_.choose(ctx, here, ConvPass::forward, engine_).run(ctx, here, ConvPass::forward, operands);
   std::vector<Variable> inputs{x, weight_->variable};
   if (bias_) inputs.push_back(bias_->variable);
-  return ctx.tape.record(name(), operands.y, inputs, [this, here, x](Context& context, const Tensor& grad_y) {
-    backward(context, here, x, grad_y);
+  const Tensor input = x.value();
+  return ctx.tape.record(name(), operands.y, inputs, [this, here, x, input](Context& context, const Tensor& grad_y) {
+    backward(context, here, x, input, grad_y);
   });
 }
 
-void Conv2d::backward(Context& ctx, const ConvProblem& here, const Variable& x, const Tensor& grad_y) {
+void Conv2d::backward(Context& ctx, const ConvProblem& here, const Variable& x, const Tensor& input,
+                      const Tensor& grad_y) {
   if (weight_->variable.needs_grad()) {
     const ProfilerRange range(ctx.profiler, *ctx.stream, name(), "backward_weight");
     if (bias_)
       bias_->variable.add_grad(ctx, sum_over_channels(*ctx.stream, grad_y, here.filters,
                                                       std::int64_t(here.out_height()) * here.out_width()));
-    ConvOperands operands{x.value(), Tensor(*ctx.stream, here.weight_shape()), grad_y, {}};
+    ConvOperands operands{input, Tensor(*ctx.stream, here.weight_shape()), grad_y, {}};
     convolutions_.choose(ctx, here, ConvPass::backward_weight, engine_)
         .run(ctx, here, ConvPass::backward_weight, operands);
     weight_->variable.add_grad(ctx, operands.w);

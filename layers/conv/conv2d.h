@@ -18,7 +18,8 @@ class Conv2d : public Layer {
   ConvSelector& convolutions() const { return convolutions_; }
 
  private:
-  void backward(Context& ctx, const ConvProblem& problem, const Variable& x, const Tensor& grad_y);
+  // `input` is x's value, which x itself may have dropped by then.
+  void backward(Context& ctx, const ConvProblem& here, const Variable& x, const Tensor& input, const Tensor& grad_y);
   ConvProblem problem_;  // of one image
   std::string engine_;
   ConvSelector& convolutions_;

@@ -17,8 +17,8 @@ struct ConvPolicy {
   std::string engine = "rule";
   Precision precision = Precision::fp32;
   std::size_t workspace_limit = std::size_t(1) << 30;
-  std::string cache_file;  // measured choices are kept here between runs; empty: in memory alone
-  bool retune = false;     // measure again what the file already knows
+  std::string cache_file = {};  // measured choices are kept here between runs; empty: in memory alone
+  bool retune = false;          // measure again what the file already knows
 };
 
 // Picks the engine for a problem and pass, once, and remembers why.

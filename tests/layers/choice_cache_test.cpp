@@ -1,0 +1,77 @@
+#include "layers/conv/choice_cache.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+namespace twiddle {
+
+namespace {
+
+std::string fresh_path(const std::string& name) {
+  const std::string path = testing::TempDir() + "twiddle_" + name + "_" + std::to_string(getpid()) + ".txt";
+  std::filesystem::remove(path);
+  return path;
+}
+
+std::string contents(const std::string& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+}  // namespace
+
+TEST(ChoiceCache, KeepsWhatItWasTold) {
+  const std::string path = fresh_path("kept");
+  ChoiceCache first(path);
+  EXPECT_FALSE(first.find("a problem"));
+  first.store("a problem", {"gemm", 1.25});
+  ChoiceCache(path).store("another\tproblem", {"onednn", 0.5});
+  first.store("a third", {"direct", 3});  // without losing the one that someone else stored
+
+  const ChoiceCache again(path);
+  ASSERT_TRUE(again.find("a problem") && again.find("another\tproblem") && again.find("a third"));
+  EXPECT_EQ(again.find("a problem")->engine, "gemm");
+  EXPECT_EQ(again.find("a problem")->milliseconds, 1.25);
+  EXPECT_EQ(again.find("another\tproblem")->engine, "onednn");
+}
+
+TEST(ChoiceCache, DamageIsNeverFatal) {
+  const std::string path = fresh_path("damaged");
+  ChoiceCache cache(path);
+  cache.store("one", {"gemm", 1});
+  cache.store("two", {"onednn", 2});
+  const std::string whole = contents(path);
+  for (std::size_t at = 0; at < whole.size(); ++at)
+    for (const std::string& damaged : {whole.substr(0, at), whole.substr(0, at) + '\x01' + whole.substr(at + 1),
+                                       whole.substr(0, at) + '\n' + whole.substr(at)}) {
+      std::ofstream(path) << damaged;
+      const ChoiceCache read(path);
+      for (const char* key : {"one", "two"})
+        if (const auto entry = read.find(key)) EXPECT_TRUE(entry->milliseconds >= 0 && !entry->engine.empty());
+    }
+}
+
+TEST(ChoiceCache, ForeignFilesAndNumbersAreIgnored) {
+  const std::string path = fresh_path("foreign");
+  ChoiceCache(path).store("one", {"gemm", 1});
+  const std::string first_line = contents(path).substr(0, contents(path).find('\n') + 1);
+  std::ofstream(path) << "something else\ngemm\t1\tone\n";
+  EXPECT_FALSE(ChoiceCache(path).find("one"));
+  for (const char* number : {"", "-1", "nan", "inf", "1x", "0x"}) {
+    std::ofstream(path) << first_line << "gemm\t" << number << "\tone\n";
+    EXPECT_FALSE(ChoiceCache(path).find("one")) << number;
+  }
+  EXPECT_FALSE(ChoiceCache(testing::TempDir()).find("one"));  // a folder
+}
+
+TEST(ChoiceCache, WithoutAFileNothingIsKept) {
+  ChoiceCache cache("");
+  cache.store("one", {"gemm", 1});
+  EXPECT_FALSE(cache.find("one"));
+}
+
+}  // namespace twiddle

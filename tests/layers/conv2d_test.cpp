@@ -1,0 +1,94 @@
+#include "layers/conv/conv2d.h"
+
+#include "tests/support/check_layer.h"
+
+namespace twiddle {
+
+TEST_P(EveryDevice, Conv2dSumsWhatTheKernelSees) {
+  LayerUnderTest conv(GetParam(), "conv2d", {{"filters", "1"}, {"kernel", "2"}}, {1, 2, 3});
+  conv.set("weight", {1, 10, 100, 1000});
+  conv.set("bias", {0.5f});
+  EXPECT_EQ(conv.forward({1, 1, 2, 3}, {1, 2, 3, 4, 5, 6}), (std::vector<float>{5421.5f, 6532.5f}));
+}
+
+TEST_P(EveryDevice, Conv2dTakesRectanglesStridesAndPads) {
+  LayerUnderTest conv(
+      GetParam(), "conv2d",
+      {{"filters", "1"}, {"kernel", "[1, 3]"}, {"stride", "[2, 1]"}, {"pad", "[0, 1]"}, {"bias", "false"}}, {1, 3, 2});
+  EXPECT_EQ(conv.layer->output_shape(), (Shape{1, 2, 2}));
+  EXPECT_EQ(conv.layer->parameters().size(), 1u);
+  conv.set("weight", {1, 10, 100});
+  EXPECT_EQ(conv.forward({1, 1, 3, 2}, {1, 2, 3, 4, 5, 6}), (std::vector<float>{210, 21, 650, 65}));
+}
+
+TEST_P(EveryDevice, Conv2dGradients) {
+  expect_gradients(GetParam(), "conv2d", {{"filters", "4"}, {"kernel", "3"}, {"pad", "1"}}, {2, 3, 6, 5});
+  expect_gradients(GetParam(), "conv2d", {{"filters", "6"}, {"kernel", "3"}, {"stride", "2"}, {"groups", "2"}},
+                   {3, 4, 7, 7});
+  expect_gradients(GetParam(), "conv2d", {{"filters", "2"}, {"kernel", "[3, 2]"}, {"dilation", "2"}, {"pad", "[2, 1]"}},
+                   {2, 2, 6, 6});
+}
+
+TEST_P(EveryDevice, Conv2dEveryEngineHasTheGradients) {
+  for (const char* engine : {"direct", "gemm"})
+    expect_gradients(GetParam(), "conv2d", {{"filters", "3"}, {"kernel", "3"}, {"stride", "2"}, {"engine", engine}},
+                     {2, 2, 7, 7});
+}
+
+TEST(Conv2d, DescribesItself) {
+  const LayerUnderTest conv({}, "conv2d", {{"filters", "64"}, {"kernel", "11"}, {"stride", "4"}, {"pad", "2"}},
+                            {3, 224, 224});
+  EXPECT_EQ(conv.layer->output_shape(), (Shape{64, 55, 55}));
+  EXPECT_EQ(conv.layer->describe(), "11x11, stride 4, pad 2");
+  EXPECT_DOUBLE_EQ(conv.layer->flops(), 2.0 * 64 * 55 * 55 * 3 * 11 * 11);
+  const auto& parameters = conv.layer->parameters();
+  ASSERT_EQ(parameters.size(), 2u);
+  EXPECT_EQ(parameters[0].name, "layer.weight");
+  EXPECT_EQ(parameters[0].fan_in, 3 * 11 * 11);
+  EXPECT_TRUE(parameters[0].weight_decay);
+  EXPECT_FALSE(parameters[1].weight_decay);
+}
+
+TEST(Conv2d, ReadsItsOptions) {
+  const LayerUnderTest conv({}, "conv2d",
+                            {{"filters", "4"},
+                             {"kernel", "3"},
+                             {"dilation", "2"},
+                             {"groups", "2"},
+                             {"bias_init", "1"},
+                             {"lr", "0.5"},
+                             {"bias_lr", "2"},
+                             {"engine", "gemm"}},
+                            {2, 9, 9});
+  EXPECT_EQ(conv.layer->describe(), "3x3, dilation 2, groups 2");
+  EXPECT_EQ(conv.layer->parameters()[0].learning_rate, 0.5f);
+  EXPECT_EQ(conv.layer->parameters()[1].learning_rate, 2);
+  EXPECT_EQ(dynamic_cast<const Conv2d&>(*conv.layer).engine(), "gemm");
+}
+
+TEST(Conv2d, SaysWhyItCannotBeBuilt) {
+  EXPECT_NE(layer_error("conv2d", {{"filters", "4"}, {"kernel", "11"}}, {3, 8, 8})
+                .find("conv2d: kernel 11x11 does not fit the input 8x8 with pad 0: the padded input is 8x8"),
+            std::string::npos);
+  EXPECT_NE(layer_error("conv2d", {{"filters", "4"}, {"kernel", "3"}, {"groups", "2"}}, {3, 8, 8})
+                .find("conv2d: 3 channels cannot be split into 2 equal groups"),
+            std::string::npos);
+  EXPECT_NE(
+      layer_error("conv2d", {{"filters", "4"}, {"kernel", "3"}}, {500}).find("channels x height x width, gets 500"),
+      std::string::npos);
+  EXPECT_NE(layer_error("conv2d", {{"filters", "4"}, {"kernel", "3"}, {"engine", "gem"}}, {3, 8, 8})
+                .find("did you mean 'gemm'?"),
+            std::string::npos);
+  EXPECT_NE(layer_error("conv2d", {{"kernel", "3"}}, {3, 8, 8}).find("filters"), std::string::npos);
+  EXPECT_NE(layer_error("conv2d", {{"filters", "1048576"}, {"kernel", "1048576"}, {"pad", "1048576"}}, {1 << 20, 8, 8})
+                .find("too large"),
+            std::string::npos);
+}
+
+TEST(Conv2d, RefusesAnotherInputThanItWasBuiltFor) {
+  LayerUnderTest conv({}, "conv2d", {{"filters", "1"}, {"kernel", "1"}}, {1, 2, 2});
+  EXPECT_THROW(conv.forward({1, 1, 3, 2}, {1, 2, 3, 4, 5, 6}), Error);
+  EXPECT_THROW(conv.forward({1, 4}, {1, 2, 3, 4}), Error);
+}
+
+}  // namespace twiddle

@@ -1,0 +1,195 @@
+#include "layers/conv/selector.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "framework/error.h"
+#include "layers/conv/engines.h"
+
+namespace twiddle {
+
+namespace {
+
+const ConvProblem problem{
+    .batch = 2, .channels = 4, .height = 8, .width = 8, .filters = 4, .kernel_h = 3, .kernel_w = 3};
+
+// Counts its runs. It computes what `direct` does, slower by `delay`, and off by `error`.
+class FakeEngine : public ConvEngine {
+ public:
+  struct Traits {
+    int delay_ms = 0;
+    float error = 0;
+    std::size_t workspace = 0;
+    bool able = true;
+  };
+  FakeEngine(std::string name, Traits traits, int* runs) : name_(std::move(name)), traits_(traits), runs_(runs) {
+    for (auto& engine : make_conv_engines({}))
+      if (engine->name() == "direct") direct_ = std::move(engine);
+  }
+  std::string_view name() const override { return name_; }
+  bool supports(const ConvProblem&, ConvPass) const override { return traits_.able; }
+  std::size_t workspace_bytes(const ConvProblem&, ConvPass) const override { return traits_.workspace; }
+  void run(Context& ctx, const ConvProblem& p, ConvPass pass, ConvOperands& operands) override {
+    ++*runs_;
+    direct_->run(ctx, p, pass, operands);
+    Tensor& written = pass == ConvPass::forward          ? operands.y
+                      : pass == ConvPass::backward_input ? operands.x
+                                                         : operands.w;
+    float* values = written.write();
+    for (std::int64_t i = 0; i < written.size(); ++i) values[i] *= 1 + traits_.error;
+    std::this_thread::sleep_for(std::chrono::milliseconds(traits_.delay_ms));
+  }
+
+ private:
+  std::string name_;
+  Traits traits_;
+  int* runs_;
+  std::unique_ptr<ConvEngine> direct_;
+};
+
+class ConvSelectorTest : public testing::Test {
+ protected:
+  ConvSelector selector(const std::vector<std::pair<std::string, FakeEngine::Traits>>& engines, ConvPolicy policy) {
+    std::vector<std::unique_ptr<ConvEngine>> made;
+    for (const auto& [name, traits] : engines) made.push_back(std::make_unique<FakeEngine>(name, traits, &runs_[name]));
+    return ConvSelector(std::move(made), std::move(policy));
+  }
+  std::string chosen(ConvSelector& from, const std::string& engine = {}) {
+    return std::string(from.choose(ctx_, problem, ConvPass::forward, engine).name());
+  }
+  std::string complaint(ConvSelector& from, const std::string& engine) {
+    try {
+      chosen(from, engine);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::config);
+      return error.what();
+    }
+    return "";
+  }
+  std::string cache_path() {
+    const std::string path = testing::TempDir() + "twiddle_choices_" + std::to_string(getpid()) + "/conv.txt";
+    std::filesystem::remove_all(std::filesystem::path(path).parent_path());
+    return path;
+  }
+  Context ctx_;
+  std::map<std::string, int> runs_;
+};
+
+}  // namespace
+
+TEST_F(ConvSelectorTest, TheRuleTakesTheFirstThatCan) {
+  auto all = selector(
+      {{"unable", {.able = false}}, {"large", {.workspace = 1001}}, {"good", {.workspace = 1000}}, {"late", {}}},
+      {.workspace_limit = 1000});
+  EXPECT_EQ(all.find(problem, ConvPass::forward), nullptr);
+  EXPECT_EQ(all.workspace_bytes(problem, ConvPass::forward), 1000u);
+  EXPECT_EQ(chosen(all), "good");
+  EXPECT_EQ(all.find(problem, ConvPass::forward)->reason, "rule");
+  EXPECT_EQ(runs_["good"], 0);
+}
+
+TEST_F(ConvSelectorTest, TheRuleSaysWhereNothingFits) {
+  auto all = selector({{"large", {.workspace = 2048}}}, {.workspace_limit = 1024});
+  EXPECT_EQ(complaint(all, ""),
+            "no convolution engine can do forward of 2x4x8x8 * 4x4x3x3 within a workspace_limit of 1 KiB");
+}
+
+TEST_F(ConvSelectorTest, ANameIsTakenOrFailsLoudly) {
+  auto all =
+      selector({{"fine", {}}, {"unable", {.able = false}}, {"large", {.workspace = 2048}}}, {.workspace_limit = 1024});
+  EXPECT_EQ(chosen(all, "fine"), "fine");
+  EXPECT_EQ(all.find(problem, ConvPass::forward, "fine")->reason, "named");
+  EXPECT_EQ(complaint(all, "unable"),
+            "convolution engine 'unable' cannot do forward of 2x4x8x8 * 4x4x3x3; engines that can: fine");
+  EXPECT_EQ(complaint(all, "large"),
+            "convolution engine 'large' needs 2 KiB of workspace for forward of 2x4x8x8 * 4x4x3x3, more than the "
+            "workspace_limit of 1 KiB; engines that can: fine");
+  EXPECT_NE(complaint(all, "fune").find("did you mean 'fine'?"), std::string::npos) << complaint(all, "fune");
+}
+
+TEST_F(ConvSelectorTest, NamesAreChecked) {
+  const auto all = selector({{"onednn", {}}, {"gemm", {}}}, {});
+  for (const char* good : {"onednn", "gemm", "rule", "measured"}) EXPECT_NO_THROW(all.check_name(good));
+  EXPECT_THROW(all.check_name("gem"), Error);
+  EXPECT_THROW(all.check_name(""), Error);
+  EXPECT_EQ(all.names(), (std::vector<std::string>{"onednn", "gemm"}));
+}
+
+TEST_F(ConvSelectorTest, MeasuredTakesTheFastestOnceAndRemembers) {
+  auto all = selector({{"slow", {.delay_ms = 20}}, {"fast", {}}}, {.engine = "measured"});
+  EXPECT_EQ(chosen(all), "fast");
+  const int runs = runs_["slow"];
+  EXPECT_GT(runs, 1);
+  EXPECT_EQ(chosen(all), "fast");
+  EXPECT_EQ(runs_["slow"], runs);
+  const auto* choice = all.find(problem, ConvPass::forward);
+  EXPECT_TRUE(choice->reason.starts_with("measured ")) << choice->reason;
+  EXPECT_NE(choice->reason.find(", next slow "), std::string::npos) << choice->reason;
+  EXPECT_GT(choice->milliseconds, 0);
+}
+
+TEST_F(ConvSelectorTest, MeasuredDropsWhatMissesThePrecision) {
+  auto all = selector({{"slow", {.delay_ms = 5}}, {"wrong", {.error = 1e-4f}}}, {.engine = "measured"});
+  EXPECT_EQ(chosen(all), "slow");
+  EXPECT_NE(all.find(problem, ConvPass::forward)->reason.find("wrong misses fp32"), std::string::npos);
+  ConvProblem loose = problem;
+  loose.precision = Precision::tf32;
+  EXPECT_EQ(all.choose(ctx_, loose, ConvPass::forward).name(), "wrong");
+}
+
+TEST_F(ConvSelectorTest, MeasuredRespectsTheWorkspaceLimit) {
+  auto all = selector({{"slow", {.delay_ms = 5}}, {"large", {.workspace = 2000}}},
+                      {.engine = "measured", .workspace_limit = 1000});
+  EXPECT_EQ(chosen(all), "slow");
+  EXPECT_EQ(runs_["large"], 0);
+}
+
+TEST_F(ConvSelectorTest, TheCacheOutlivesTheSelector) {
+  const ConvPolicy policy{.engine = "measured", .cache_file = cache_path()};
+  auto first = selector({{"slow", {.delay_ms = 5}}, {"fast", {}}}, policy);
+  EXPECT_EQ(chosen(first), "fast");
+  const int runs = runs_["fast"];
+  auto second = selector({{"slow", {.delay_ms = 5}}, {"fast", {}}}, policy);
+  EXPECT_EQ(chosen(second), "fast");
+  EXPECT_EQ(second.find(problem, ConvPass::forward)->reason, "cached");
+  EXPECT_EQ(runs_["fast"], runs);
+
+  auto without = selector({{"slow", {}}, {"fast", {.able = false}}}, policy);  // what is cached cannot be used here
+  EXPECT_EQ(chosen(without), "slow");
+
+  ConvPolicy again = policy;
+  again.retune = true;
+  auto third = selector({{"slow", {.delay_ms = 5}}, {"fast", {}}}, again);
+  EXPECT_EQ(chosen(third), "fast");
+  EXPECT_GT(runs_["fast"], runs);
+}
+
+TEST_F(ConvSelectorTest, ADamagedCacheIsMeasuredAnew) {
+  const ConvPolicy policy{.engine = "measured", .cache_file = cache_path()};
+  auto first = selector({{"only", {}}}, policy);
+  EXPECT_EQ(chosen(first), "only");
+  std::ofstream(policy.cache_file) << "nonsense";
+  auto second = selector({{"only", {}}}, policy);
+  EXPECT_EQ(chosen(second), "only");
+  EXPECT_TRUE(second.find(problem, ConvPass::forward)->reason.starts_with("measured"));
+}
+
+TEST_F(ConvSelectorTest, ACacheThatCannotBeWrittenIsNoError) {
+  auto selected = selector({{"only", {}}}, {.engine = "measured", .cache_file = "/proc/none/conv.txt"});
+  EXPECT_EQ(chosen(selected), "only");
+}
+
+TEST_F(ConvSelectorTest, RealEnginesAreMeasuredToo) {
+  ConvSelector all(make_conv_engines({}), {.engine = "measured"});
+  for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight}) {
+    EXPECT_NE(all.choose(ctx_, problem, pass).name(), "direct");
+    EXPECT_TRUE(all.find(problem, pass)->reason.starts_with("measured")) << all.find(problem, pass)->reason;
+  }
+}
+
+}  // namespace twiddle
