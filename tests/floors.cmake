@@ -1,7 +1,7 @@
 # The house's floors: a folder includes only what its row allows, and each outside package is seen by the files of its row alone.
 # usage: cmake -DSOURCE=<root> -P floors.cmake
-set(may_include_framework framework)
 cmake_minimum_required(VERSION 3.24)
+set(may_include_framework framework)
 set(may_include_fft framework fft)
 set(may_include_data framework data)
 set(may_include_layers framework fft layers)
