@@ -1,0 +1,99 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "apps/report.h"
+#include "data/augment.h"
+#include "framework/error.h"
+#include "framework/text.h"
+
+namespace twiddle {
+namespace {
+
+constexpr std::int64_t most_filters = 96;
+constexpr int most_pixels = 160;  // the longer side of a picture in the report
+
+// The weights of one filter as a picture: three input channels in colour, otherwise the first channel in grey.
+Image filter_picture(const float* weights, int channels, int height, int width) {
+  Image image{channels == 3 ? 3 : 1, height, width, {}};
+  const std::size_t count = static_cast<std::size_t>(image.channels) * height * width;
+  const auto [low, high] = std::minmax_element(weights, weights + count);
+  const float range = *high > *low ? *high - *low : 1;
+  for (std::size_t i = 0; i < count; ++i)
+    image.pixels.push_back(static_cast<std::uint8_t>(255 * (weights[i] - *low) / range));
+  return image;
+}
+
+std::vector<Report::Picture> first_filters(Context& ctx, const Sequential& net) {
+  for (const Sequential::Item& item : net.items()) {
+    for (const Parameter& parameter : item.layer->parameters()) {
+      if (parameter.shape.size() != 4 || parameter.shape[2] * parameter.shape[3] < 4) continue;
+      const std::vector<float> weights = parameter.variable.value().to_vector(*ctx.stream);
+      const std::int64_t filter_size = count_of(parameter.shape) / parameter.shape[0];
+      std::vector<Report::Picture> pictures;
+      for (std::int64_t f = 0; f < std::min(parameter.shape[0], most_filters); ++f) {
+        Image image = filter_picture(weights.data() + f * filter_size, static_cast<int>(parameter.shape[1]),
+                                     static_cast<int>(parameter.shape[2]), static_cast<int>(parameter.shape[3]));
+        pictures.push_back({std::move(image), ""});
+      }
+      return pictures;
+    }
+  }
+  return {};
+}
+
+std::string class_name(const std::vector<std::string>& classes, std::int64_t label) {
+  const auto index = static_cast<std::size_t>(label);
+  return index < classes.size() ? classes[index] : std::to_string(label);
+}
+
+std::vector<Report::Picture> wrong_pictures(const Dataset& data, const EvalResult& validation) {
+  std::vector<Report::Picture> pictures;
+  for (const EvalResult::Wrong& wrong : validation.wrong) {
+    Report::Picture picture;
+    try {
+      data.get(wrong.index, picture.image);
+    } catch (const Error&) {
+      continue;  // told when it was met; a report is no reason to fail
+    }
+    const int longer = std::max(picture.image.height, picture.image.width);
+    if (longer > most_pixels)
+      picture.image = resized(picture.image, std::max(1, picture.image.height * most_pixels / longer),
+                              std::max(1, picture.image.width * most_pixels / longer));
+    picture.caption = fmt::format("{} taken for {}, {:.0f}%", class_name(data.classes(), wrong.actual),
+                                  class_name(data.classes(), wrong.predicted), 100 * wrong.probability);
+    pictures.push_back(std::move(picture));
+  }
+  return pictures;
+}
+
+}  // namespace
+
+Report make_report(const Config& config, Trainer& trainer, History history, const EvalResult* validation) {
+  Report report;
+  report.title = "Run of " + config.name;
+  report.facts = run_facts(config, trainer);
+  const RunState& state = trainer.state();
+  report.facts.emplace_back("run",
+                            fmt::format("{} of {} epochs, {} steps", state.epoch, config.train.epochs, state.step));
+  if (state.best_epoch > 0)
+    report.facts.emplace_back("best",
+                              fmt::format("top-1 {:.2f}% at epoch {}", 100 * state.best_top1, state.best_epoch));
+  report.history = std::move(history);
+  report.filters = first_filters(trainer.context(), *trainer.model().net);
+  report.layers = layer_facts(*trainer.model().net);
+  report.classes = trainer.train_data().classes();
+  // A network may have more outputs than the data has classes.
+  const auto outputs = static_cast<std::size_t>(trainer.model().net->output_shape().at(0));
+  while (report.classes.size() < outputs) report.classes.push_back("output " + std::to_string(report.classes.size()));
+  if (validation != nullptr && trainer.val_data() != nullptr) {
+    report.confusion = validation->confusion;
+    report.mistakes = wrong_pictures(*trainer.val_data(), *validation);
+    report.facts.emplace_back(
+        "validation", fmt::format("loss {:.4f}, top-1 {:.2f}%, top-5 {:.2f}% of {} images", validation->loss,
+                                  100 * validation->top1, 100 * validation->top5, format_count(validation->images)));
+  }
+  return report;
+}
+
+}  // namespace twiddle

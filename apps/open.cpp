@@ -1,0 +1,60 @@
+#include "apps/open.h"
+
+#include <fmt/core.h>
+#include <omp.h>
+
+#include <filesystem>
+
+#include "apps/run_folder.h"
+#include "framework/error.h"
+#include "models/atomic_file.h"
+
+namespace fs = std::filesystem;
+
+namespace twiddle {
+namespace {
+
+// The run folder that a weights file, a checkpoint folder or a run folder belongs to; empty where there is none.
+std::string run_folder_of(const std::string& path) {
+  fs::path folder = fs::absolute(path).lexically_normal();
+  for (int up = 0; up < 4 && !folder.empty(); ++up, folder = folder.parent_path())
+    if (fs::is_directory(folder) && is_run_folder(folder.string())) return folder.string();
+  return {};
+}
+
+}  // namespace
+
+Config open_config(const std::string& path, const Flags& flags) {
+  const bool run_folder = fs::is_directory(path) && is_run_folder(path);
+  if (fs::is_directory(path) && !run_folder)
+    throw Error(ErrorKind::config,
+                "'" + path + "' is a folder without a config.yaml; a YAML file or a run folder is needed");
+  Config config = run_folder ? load_run_config(path, flags.overrides) : load_config(path, flags.overrides);
+  if (config.threads > 0) omp_set_num_threads(config.threads);
+  return config;
+}
+
+Trained open_trained(const std::string& path, const std::string& model_file, const Flags& flags) {
+  if (!fs::exists(path))
+    throw Error(ErrorKind::data, "there is no '" + path + "': a run folder or a weights file is needed");
+  const std::string extension = fs::path(path).extension().string();
+  if (extension == ".yaml" || extension == ".yml")
+    throw Error(
+        ErrorKind::config,
+        "'" + path + "' is a config; the first argument is a run folder or a weights file, the config comes second");
+  const std::string run_folder = run_folder_of(path);
+  if (model_file.empty() && run_folder.empty())
+    throw Error(ErrorKind::config,
+                "'" + path + "' lies in no run folder, so its network is unknown: add MODEL.yaml after it");
+  return {open_config(model_file.empty() ? run_folder : model_file, flags), find_weights(path)};
+}
+
+void write_json(const Flags& flags, const std::string& text) {
+  if (flags.json.empty()) return;
+  if (flags.json == "-")
+    fmt::print("{}\n", text);
+  else
+    write_file_atomically(flags.json, text + "\n");
+}
+
+}  // namespace twiddle

@@ -1,0 +1,25 @@
+#pragma once
+#include <string>
+
+#include "apps/verbs.h"
+#include "models/builder.h"
+#include "models/checkpoint.h"
+
+namespace twiddle {
+
+// The config that a verb's first argument stands for, a YAML file or a run folder, with the flags laid over it.
+// `threads` takes effect here.
+Config open_config(const std::string& path, const Flags& flags);
+
+// What eval and predict are given: RUN, or WEIGHTS with or without MODEL.yaml. Weights inside a run folder know their
+// config.
+struct Trained {
+  Config config;
+  std::string weights;  // the file
+};
+Trained open_trained(const std::string& path, const std::string& model_file, const Flags& flags);
+
+// Writes text to FILE of --json; "-" is standard output. Does nothing where the flag was not given.
+void write_json(const Flags& flags, const std::string& text);
+
+}  // namespace twiddle

@@ -1,0 +1,156 @@
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "apps/console.h"
+#include "apps/interrupt.h"
+#include "apps/metrics.h"
+#include "apps/network_facts.h"
+#include "apps/open.h"
+#include "apps/progress.h"
+#include "apps/report.h"
+#include "apps/run_folder.h"
+#include "apps/verbs.h"
+#include "apps/version.h"
+#include "framework/error.h"
+#include "framework/text.h"
+#include "models/atomic_file.h"
+
+namespace fs = std::filesystem;
+
+namespace twiddle {
+namespace {
+
+struct TrainArguments {
+  std::string config, resume, weights;
+  std::int64_t limit_batches = 0;
+  bool overfit_batch = false, print_config = false;
+};
+
+// A folder that this run has just made goes again where the run could not start: no empty folders pile up.
+class NewFolder {
+ public:
+  explicit NewFolder(std::string path) : path_(std::move(path)) {}
+  ~NewFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) fs::remove_all(path_, ignored);
+  }
+  NewFolder(const NewFolder&) = delete;
+  NewFolder& operator=(const NewFolder&) = delete;
+  void keep() { path_.clear(); }
+
+ private:
+  std::string path_;
+};
+
+void show_header(Console& console, const Config& config, Trainer& trainer, const std::string& run_folder) {
+  console.highlight(fmt::format("twiddle {}  train {}   run: {}", version(), config.file, run_folder));
+  for (const auto& [title, text] : run_facts(config, trainer)) console.line(fmt::format("{:<9}{}", title, text));
+  const Model& model = trainer.model();
+  const MemoryPlan plan = plan_memory(model, config.train.batch_size, trainer.optimizer().state_tensors());
+  console.detail(memory_line(plan, config.train.batch_size));
+  console.line("");
+}
+
+void write_report(const Config& config, Trainer& trainer, const std::string& run_folder, bool validate) {
+  EvalResult validation;
+  validate = validate && trainer.has_validation();
+  if (validate) validation = trainer.validate();
+  const Report report = make_report(config, trainer, read_history(run_folder), validate ? &validation : nullptr);
+  write_file_atomically((fs::path(run_folder) / "report.html").string(), report_html(report));
+}
+
+void write_results(const Flags& flags, Trainer& trainer, const std::string& run_folder, double seconds,
+                   bool interrupted) {
+  const RunState& state = trainer.state();
+  nlohmann::json results = {{"run", run_folder},     {"interrupted", interrupted},
+                            {"epochs", state.epoch}, {"steps", state.step},
+                            {"seconds", seconds},    {"peak_memory_bytes", peak_memory_bytes()}};
+  if (state.best_epoch > 0) results.update({{"best_top1", state.best_top1}, {"best_epoch", state.best_epoch}});
+  write_json(flags, results.dump(2));
+}
+
+int train(const Flags& flags, const TrainArguments& arguments) {
+  ResumePoint resume;
+  if (!arguments.resume.empty()) resume = find_resume_point(arguments.resume);
+  const bool resumed = !resume.checkpoint.empty();
+  const Config config = open_config(resumed ? resume.run_folder : arguments.config, flags);
+  if (arguments.print_config) {
+    fmt::print("{}", to_yaml(config.tree));
+    return 0;
+  }
+
+  Console console(flags.verbosity);
+  const Interrupt interrupt;
+  const std::string run_folder = resumed ? resume.run_folder : make_run_folder(config.train.out, config.name);
+  NewFolder new_folder(resumed ? "" : run_folder);
+  Trainer trainer(config,
+                  {run_folder, resume.checkpoint, arguments.weights, arguments.limit_batches, arguments.overfit_batch});
+  console.log_to((fs::path(run_folder) / "train.log").string());
+  if (resumed) {
+    for (const std::string& change : config_changes(load_run_config(run_folder, {}).tree, config.tree))
+      console.line("changed since the run began: " + change);
+  }
+  write_run_facts(run_folder, config, describe(trainer.context().stream->device()));
+  new_folder.keep();
+  show_header(console, config, trainer, run_folder);
+  if (resumed) console.line(fmt::format("resumed from {} at step {}", resume.checkpoint, trainer.state().step));
+
+  Metrics metrics(run_folder, trainer.steps_per_epoch(), trainer.state().step);
+  Progress progress(console, config.train.epochs, trainer.has_validation());
+  const auto start = std::chrono::steady_clock::now();
+  const Trainer::End end = trainer.run({&progress, &metrics}, interrupt.stop());
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const bool interrupted = end == Trainer::End::interrupted;
+  write_report(config, trainer, run_folder, !interrupted);
+  write_results(flags, trainer, run_folder, seconds, interrupted);
+  const RunState& state = trainer.state();
+  console.detail(fmt::format("peak memory of the process {}", format_bytes(peak_memory_bytes())));
+  if (interrupted) {
+    console.line(fmt::format("saved step {}. Resume: twiddle train --resume {}", state.step, run_folder));
+    return Interrupt::exit_code;
+  }
+  console.line(fmt::format("done in {}", format_duration(seconds)));
+  if (state.best_epoch > 0) fmt::print("best val-top1  {:.2f}% at epoch {}\n", 100 * state.best_top1, state.best_epoch);
+  fmt::print("run            {}\n", run_folder);
+  const fs::path best = fs::path(run_folder) / "best.safetensors";
+  fmt::print("weights        {}\n",
+             fs::exists(best) ? best.string() : trainer.last_checkpoint() + "/model.safetensors");
+  fmt::print("report         {}\n", (fs::path(run_folder) / "report.html").string());
+  console.line(fmt::format("next           twiddle eval {0}   |   twiddle predict {0} PICTURE", run_folder));
+  return 0;
+}
+
+}  // namespace
+
+Action add_train(CLI::App& verb, const Flags& flags) {
+  const auto arguments = std::make_shared<TrainArguments>();
+  CLI::Option* config = verb.add_option("CONFIG", arguments->config, "The YAML file of the experiment");
+  CLI::Option* resume =
+      verb.add_option("--resume", arguments->resume, "Go on with a run: its folder, or one of its checkpoints");
+  resume->type_name("RUN")->excludes(config);
+  verb.add_option("--weights", arguments->weights, "Start from these weights: a file or a run folder")
+      ->type_name("FILE")
+      ->excludes(resume);
+  verb.add_option("--limit-batches", arguments->limit_batches, "Batches of an epoch; 0: all")
+      ->type_name("N")
+      ->check([](const std::string& text) {
+        const bool whole =
+            !text.empty() && text.size() < 10 && text.find_first_not_of("0123456789") == std::string::npos;
+        return whole ? std::string() : "a whole number from 0 up is needed, found '" + text + "'";
+      });
+  verb.add_flag("--overfit-batch", arguments->overfit_batch,
+                "Train on the first batch alone, again and again: its loss must fall");
+  verb.add_flag("--print-config", arguments->print_config, "Print every key as it would be used, and stop");
+  return [&flags, arguments] {
+    if (arguments->config.empty() && arguments->resume.empty())
+      throw Error(ErrorKind::config, "train needs a YAML file, such as models/digits.yaml, or --resume RUN");
+    if (!arguments->weights.empty()) arguments->weights = find_weights(arguments->weights);
+    return train(flags, *arguments);
+  };
+}
+
+}  // namespace twiddle
