@@ -4,6 +4,7 @@
 
 #include "data/dataset.h"
 #include "data/files.h"
+#include "data/jpeg_tables.h"
 
 namespace twiddle {
 
@@ -85,6 +86,7 @@ Image read_image(const std::string& path, int channels) {
   if (bytes.size() > (std::size_t(1) << 30)) fail(path, "over 1 GiB");
   const int length = static_cast<int>(bytes.size());
 
+  if (!huffman_tables_fit(bytes)) fail(path, "damaged JPEG: a Huffman table of over 256 codes");
   int width = 0, height = 0, stored = 0;
   allocation_limit = 1 << 20;
   if (!stbi_info_from_memory(bytes.data(), length, &width, &height, &stored)) {

@@ -68,6 +68,7 @@ inline std::filesystem::path fresh_folder() {
 
 inline std::string write_file(const std::filesystem::path& path, const Bytes& bytes) {
   std::filesystem::create_directories(path.parent_path());
+  std::filesystem::remove(path);  // some file systems flush a file that is written over: slow
   std::ofstream(path, std::ios::binary)
       .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   return path.string();
