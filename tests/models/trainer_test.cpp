@@ -1,0 +1,214 @@
+#include "models/trainer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "framework/error.h"
+#include "models/config.h"
+
+namespace twiddle {
+namespace {
+
+// A net with everything that has a state of its own: dropout's random numbers, batch norm's averages, momentum,
+// augmentation.
+Config small_config(const std::vector<Override>& overrides = {}) {
+  return load_config_text(R"(
+version: 1
+seed: 3
+model:
+  input: [1, 8, 8]
+  layers:
+    - conv2d: {filters: 4, kernel: 3}
+    - batch_norm
+    - relu
+    - max_pool: {kernel: 2}
+    - dropout: {rate: 0.3}
+    - linear: {outputs: 4}
+data:
+  train: {format: synthetic, images: 90, classes: 4}
+  val: {format: synthetic, images: 40, classes: 4, seed: 2}
+  augment: [hflip]
+  workers: 2
+train:
+  optimizer: {sgd: {momentum: 0.9, weight_decay: 1e-3}}
+  learning_rate: 0.02
+  schedule: {cosine: {warmup: 1}}
+  epochs: 4
+  batch_size: 20
+)",
+                          "small.yaml", overrides);
+}
+
+struct Losses : TrainObserver {
+  std::vector<double> steps, epochs;
+  bool wants_step(std::int64_t) override { return true; }
+  void on_step(const StepReport& report) override { steps.push_back(report.loss); }
+  void on_epoch(const EpochReport& report) override { epochs.push_back(report.train_loss); }
+};
+
+// Asks for the end after a number of steps.
+struct StopAfter : TrainObserver {
+  std::int64_t steps;
+  std::atomic<bool>& stop;
+  StopAfter(std::int64_t count, std::atomic<bool>& flag) : steps(count), stop(flag) {}
+  bool wants_step(std::int64_t step) override {
+    stop = step >= steps;
+    return false;
+  }
+};
+
+std::string new_folder(const std::string& name) {
+  const std::string folder = testing::TempDir() + "/twiddle_trainer_" + name;
+  std::filesystem::remove_all(folder);
+  return folder;
+}
+
+std::vector<std::vector<float>> weights(Trainer& trainer) {
+  std::vector<std::vector<float>> all;
+  for (const Parameter* parameter : trainer.model().net->parameters()) {
+    all.push_back(parameter->variable.value().to_vector(*trainer.context().stream));
+  }
+  return all;
+}
+
+Trainer::Options in_folder(const std::string& folder, const std::string& resume = "") {
+  Trainer::Options options;
+  options.run_folder = folder;
+  options.resume = resume;
+  return options;
+}
+
+TEST(Trainer, LearnsSyntheticData) {
+  Trainer trainer(small_config({{"train.epochs", "12", "--epochs"}}), {});
+  Losses losses;
+  std::atomic<bool> stop = false;
+  EXPECT_EQ(trainer.run({&losses}, stop), Trainer::End::finished);
+  EXPECT_EQ(losses.steps.size(), 12u * 5);  // 90 images in batches of 20: the last has 10
+  EXPECT_LT(losses.epochs.back(), 0.7 * losses.epochs.front());
+  EXPECT_EQ(trainer.validate().images, 40);
+}
+
+// Stopped after a number of steps, anywhere in an epoch, and resumed by another Trainer: the same weights to the last
+// bit.
+TEST(Trainer, ResumesExactly) {
+  std::atomic<bool> stop = false;
+  Trainer straight(small_config(), {});
+  Losses straight_losses;
+  straight.run({&straight_losses}, stop);
+  for (const std::int64_t steps : {1, 7, 10, 14}) {
+    const std::string folder = new_folder("resume_" + std::to_string(steps));
+    Losses losses;
+    {
+      StopAfter stopper(steps, stop);
+      Trainer first(small_config(), in_folder(folder));
+      EXPECT_EQ(first.run({&stopper, &losses}, stop), Trainer::End::interrupted);
+      EXPECT_EQ(first.state().step, steps);
+    }
+    stop = false;
+    Trainer second(small_config(), in_folder(folder, newest_checkpoint(folder)));
+    EXPECT_EQ(second.run({&losses}, stop), Trainer::End::finished);
+    EXPECT_EQ(weights(second), weights(straight)) << "stopped after step " << steps;
+    EXPECT_EQ(losses.steps, straight_losses.steps) << "stopped after step " << steps;
+    EXPECT_EQ(losses.epochs, straight_losses.epochs) << "stopped after step " << steps;
+  }
+}
+
+TEST(Trainer, ResumesExactlyWithAdam) {
+  const std::vector<Override> adam = {{"train.optimizer", "adam", "--set"}};
+  std::atomic<bool> stop = false;
+  Trainer straight(small_config(adam), {});
+  straight.run({}, stop);
+  const std::string folder = new_folder("adam");
+  {
+    StopAfter stopper(7, stop);
+    Trainer(small_config(adam), in_folder(folder)).run({&stopper}, stop);
+  }
+  stop = false;
+  Trainer second(small_config(adam), in_folder(folder, newest_checkpoint(folder)));
+  second.run({}, stop);
+  EXPECT_EQ(weights(second), weights(straight));
+}
+
+TEST(Trainer, DoesNotDependOnTheNumberOfWorkers) {
+  std::atomic<bool> stop = false;
+  Trainer none(small_config({{"data.workers", "0", "--workers"}}), {}),
+      three(small_config({{"data.workers", "3", "--workers"}}), {});
+  none.run({}, stop);
+  three.run({}, stop);
+  EXPECT_EQ(weights(none), weights(three));
+}
+
+TEST(Trainer, StopsAtALossThatIsNotFiniteAndNamesTheLayer) {
+  Trainer trainer(small_config({{"data.normalize", "{mean: 0, std: 1e-38}", "--set"}}), {});
+  const auto start = weights(trainer);
+  std::atomic<bool> stop = false;
+  try {
+    trainer.run({}, stop);
+    FAIL() << "inputs of 1e38 went well";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::diverged);
+    EXPECT_NE(std::string(error.what()).find("epoch 1, step 1 "), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("first bad value: output of 'conv1'"), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(weights(trainer)[0], start[0]);  // nothing was updated with it
+}
+
+TEST(Trainer, OverfitsOneBatch) {
+  Trainer::Options options;
+  options.overfit_batch = true;
+  Trainer trainer(small_config({{"train.epochs", "20", "--epochs"}, {"model.layers.4.dropout.rate", "0", "--set"}}),
+                  options);
+  Losses losses;
+  std::atomic<bool> stop = false;
+  trainer.run({&losses}, stop);
+  EXPECT_LT(losses.steps.back(), 0.2 * losses.steps.front());
+}
+
+TEST(Trainer, LimitsBatches) {
+  Trainer::Options options;
+  options.limit_batches = 2;
+  Trainer trainer(small_config(), options);
+  Losses losses;
+  std::atomic<bool> stop = false;
+  trainer.run({&losses}, stop);
+  EXPECT_EQ(losses.steps.size(), 4u * 2);
+}
+
+TEST(Trainer, KeepsAsManyCheckpointsAsAsked) {
+  const std::string folder = new_folder("keep");
+  Trainer trainer(small_config({{"train.keep", "2", "--set"}}), in_folder(folder));
+  std::atomic<bool> stop = false;
+  trainer.run({}, stop);
+  EXPECT_EQ(CheckpointStore(folder, 2).list().size(), 2u);
+  EXPECT_TRUE(std::filesystem::exists(folder + "/best.safetensors"));
+}
+
+TEST(Trainer, RefusesDataWithMoreClassesThanOutputs) {
+  try {
+    Trainer trainer(small_config({{"data.train.classes", "7", "--set"}}), {});
+    FAIL() << "7 classes went into 4 outputs";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::config);
+    EXPECT_NE(std::string(error.what()).find("7 classes"), std::string::npos) << error.what();
+  }
+}
+
+TEST(TrainStep, ClipsTheGradient) {
+  // With a limit next to nothing the weights hardly move.
+  Trainer free(small_config({{"train.epochs", "1", "--epochs"}}), {});
+  Trainer clipped(small_config({{"train.epochs", "1", "--epochs"},
+                                {"train.clip_norm", "1e-9", "--set"},
+                                {"train.optimizer", "{sgd: {momentum: 0}}", "--set"}}),
+                  {});
+  const auto start = weights(clipped);
+  std::atomic<bool> stop = false;
+  free.run({}, stop);
+  clipped.run({}, stop);
+  EXPECT_NEAR(weights(clipped)[0][0], start[0][0], 1e-7);
+  EXPECT_GT(std::abs(weights(free)[0][0] - start[0][0]), 1e-5);
+}
+
+}  // namespace
+}  // namespace twiddle
