@@ -58,9 +58,10 @@ RunState parse_state(const SafeTensors& contents, const std::string& path) {
     const std::string key = join(run_prefix, name), &text = metadata_of(contents, key, path);
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), field);
     if (error != std::errc() || end != text.data() + text.size())
-      throw Error(ErrorKind::data, join(path, ": '", key, "' in its metadata is '", text, "', not a number that fits"));
+      throw Error(ErrorKind::data,
+                  join(path, ": '", key, "' in its metadata is '", shown(text), "', not a number that fits"));
     if (std::string_view(name) != "best_top1" && field < 0)
-      throw Error(ErrorKind::data, join(path, ": '", key, "' in its metadata is '", text, "', below 0"));
+      throw Error(ErrorKind::data, join(path, ": '", key, "' in its metadata is '", shown(text), "', below 0"));
   });
   return state;
 }
@@ -127,7 +128,7 @@ RunState restore_checkpoint(const std::string& folder, Context& ctx, const Seque
   const std::string& kind = metadata_of(checkpoint.state, "optimizer", path);
   if (kind != optimizer.kind())
     throw Error(ErrorKind::data,
-                join(path, ": holds the state of optimizer '", kind, "', this run uses '", optimizer.kind(),
+                join(path, ": holds the state of optimizer '", shown(kind), "', this run uses '", optimizer.kind(),
                      "'. To go on with the weights alone: --weights ", model_file(folder)));
   std::vector<Tensor> values = fitting_values(ctx, net, checkpoint.model, model_file(folder));
   const auto optimizer_tensors = optimizer_state(ctx, net, checkpoint.state, path);

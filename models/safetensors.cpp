@@ -2,6 +2,7 @@
 
 #include <xxhash.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstring>
@@ -73,7 +74,7 @@ void verify_checksums(const SafeTensors& contents, const std::string& path) {
       throw Error(ErrorKind::data, join(path, ": damaged: ", what, " has lost its checksum"));
     if (kept->second != actual)
       throw Error(ErrorKind::data,
-                  join(path, ": damaged: ", what, " has checksum ", actual, ", the file says ", kept->second));
+                  join(path, ": damaged: ", what, " has checksum ", actual, ", the file says ", shown(kept->second)));
   };
   for (const auto& [name, array] : contents.arrays)
     verify(array_key(name), hash(array.bytes.data(), array.bytes.size()), join("'", name, "'"));
@@ -156,6 +157,14 @@ SafeTensors read_safetensors(const std::string& path) {
   }
   verify_checksums(contents, path);
   return contents;
+}
+
+std::string shown(const std::string& text) {
+  constexpr std::size_t most = 60;
+  std::string line = text.size() > most ? text.substr(0, most) + "..." : text;
+  const auto is_control = [](unsigned char c) { return c < 32 || c == 127; };
+  std::replace_if(line.begin(), line.end(), is_control, '?');
+  return line;
 }
 
 std::string write_safetensors(const std::string& path, const SafeTensors& contents) {

@@ -1,6 +1,7 @@
 #include "models/safetensors_header.h"
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -16,7 +17,9 @@ namespace {
 using nlohmann::json;
 
 constexpr std::uint64_t most_elements = std::uint64_t(1) << 60;  // so that no count or byte size can overflow
-constexpr std::size_t most_axes = 16;
+constexpr std::size_t most_axes = 16, most_name_bytes = 1000;
+constexpr std::array entry_fields = {"dtype", "shape", "data_offsets"};
+constexpr const char* metadata_name = "__metadata__";
 
 // Turns the parser's events into entries. An entry is taken over and dropped from the JSON tree as soon as it closes,
 // so that a hostile header of 100 MB costs little more than itself.
@@ -46,31 +49,42 @@ class HeaderReader {
   // Depth 0 is the header, 1 an entry, 2 a field's list.
   bool take(int depth, json::parse_event_t event, json& value) {
     using Event = json::parse_event_t;
-    if (event == Event::array_start && (depth != 2 || name_ == "__metadata__"))
+    if (event == Event::array_start && (depth != 2 || name_ == metadata_name))
       fail("its header holds a list where none belongs");
     if (event == Event::object_start && depth > 1) fail("its header is nested too deeply");
     if (event == Event::value && depth < 2) fail("its header holds ", value.type_name(), " where an entry belongs");
     if (event == Event::value && depth == 3 && ++list_length_ > most_axes)
       fail("'", name_, "': a list in its header has more than ", most_axes, " numbers");
     if (event == Event::array_start) list_length_ = 0;
-    if (event == Event::key && depth == 1) {
-      name_ = value.get<std::string>();
-      fields_.clear();
-      if (!names_.insert(name_).second) fail("'", name_, "' appears twice in its header");
-    }
-    if (event == Event::key && depth == 2 && !fields_.insert(value.get<std::string>()).second)
-      fail("'", name_, "' has ", value.dump(), " twice in its header");
+    if (event == Event::key && depth == 1) begin_entry(value.get<std::string>());
+    if (event == Event::key && depth == 2) begin_field(value.get<std::string>());
     if (event != Event::object_end || depth != 1) return true;
-    if (name_ == "__metadata__")
+    if (name_ == metadata_name)
       take_metadata(value);
     else
       take_entry(value);
     return false;
   }
 
+  // A name is printed in messages, so it may be neither endless nor hold what a terminal would obey.
+  void begin_entry(const std::string& name) {
+    const auto is_control = [](unsigned char c) { return c < 32 || c == 127; };
+    if (name.size() > most_name_bytes || std::any_of(name.begin(), name.end(), is_control))
+      fail("a name in its header is longer than ", most_name_bytes, " bytes or has control characters");
+    if (!names_.insert(name).second) fail("'", name, "' appears twice in its header");
+    name_ = name;
+    fields_.clear();
+  }
+
+  void begin_field(const std::string& field) {
+    if (name_ != metadata_name && std::find(entry_fields.begin(), entry_fields.end(), field) == entry_fields.end())
+      fail("'", name_, "' has unknown fields in its header");
+    if (!fields_.insert(field).second) fail("'", name_, "' has a field twice in its header");
+  }
+
   void take_metadata(const json& object) {
     for (const auto& [key, value] : object.items()) {
-      if (!value.is_string()) fail("__metadata__ '", key, "' is not a string");
+      if (!value.is_string()) fail("its __metadata__ holds what is not a string");
       header_.metadata[key] = value.get<std::string>();
     }
   }
@@ -78,9 +92,8 @@ class HeaderReader {
   void take_entry(const json& object) {
     SafeTensorsHeader::Entry entry;
     entry.name = name_;
-    for (const char* field : {"dtype", "shape", "data_offsets"})
+    for (const char* field : entry_fields)
       if (!object.contains(field)) fail("'", name_, "' has no ", field, " in its header");
-    if (object.size() != 3) fail("'", name_, "' has unknown fields in its header");
 
     const json& type = object["dtype"];
     if (!type.is_string()) fail("the dtype of '", name_, "' is not a string");
@@ -89,7 +102,7 @@ class HeaderReader {
     else if (type == "I32")
       entry.type = DType::i32;
     else
-      throw Error(ErrorKind::data, join(path_, ": '", name_, "' has dtype ", type.get<std::string>(),
+      throw Error(ErrorKind::data, join(path_, ": '", name_, "' has dtype ", shown(type.get<std::string>()),
                                         "; only F32 and I32 can be read (in NumPy: array.astype(numpy.float32))"));
 
     std::uint64_t elements = 1;
@@ -115,7 +128,8 @@ class HeaderReader {
     if (!list.is_array()) fail("the ", what, " of '", name_, "' is not a list");
     std::vector<std::uint64_t> values;
     for (const json& value : list) {
-      if (!value.is_number_unsigned()) fail("the ", what, " of '", name_, "' has ", value.dump(), " in it");
+      if (!value.is_number_unsigned())
+        fail("the ", what, " of '", name_, "' has ", value.is_number() ? value.dump() : value.type_name(), " in it");
       values.push_back(value.get<std::uint64_t>());
     }
     return values;
@@ -160,10 +174,10 @@ void check_layout(SafeTensorsHeader& header, std::uint64_t available, const std:
 std::string format_header(const std::map<std::string, HostArray>& arrays,
                           const std::map<std::string, std::string>& metadata) {
   json header = json::object();
-  if (!metadata.empty()) header["__metadata__"] = metadata;
+  if (!metadata.empty()) header[metadata_name] = metadata;
   std::uint64_t position = 0;
   for (const auto& [name, array] : arrays) {
-    require(name != "__metadata__", "a tensor cannot be called '__metadata__' in a safetensors file");
+    require(name != metadata_name, "a tensor cannot be called '__metadata__' in a safetensors file");
     require(array.bytes.size() == 4 * static_cast<std::size_t>(count_of(array.shape)), "'", name, "' has ",
             array.bytes.size(), " bytes, its shape ", to_string(array.shape), " takes another number");
     const std::uint64_t end = position + array.bytes.size();

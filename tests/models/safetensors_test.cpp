@@ -177,6 +177,8 @@ TEST(SafeTensors, RefusesMalformedHeaders) {
   expect_refused("{" + a + "," + a + "}", 4, "'a' appears twice");
   expect_refused(R"({"a":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 4, "twice");
   expect_refused(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"x":1}})", 4, "unknown fields");
+  expect_refused("{\"" + std::string(1001, 'a') + "\":{}}", 0, "longer than 1000 bytes or has control characters");
+  expect_refused(R"({"\u001b[2J":{}})", 0, "longer than 1000 bytes or has control characters");
   expect_refused(R"({"a":{"dtype":"F32","shape":[1]}})", 4, "has no data_offsets");
   expect_refused(R"({"a":3})", 4, "where an entry belongs");
   expect_refused("[]", 0, "list where none belongs");
@@ -185,12 +187,18 @@ TEST(SafeTensors, RefusesMalformedHeaders) {
   expect_refused("{" + a, 4, "not valid JSON");
   expect_refused("{" + a + "}x", 4, "not valid JSON");
   expect_refused("{\"\xff\xfe\":{}}", 0, "not valid JSON");
-  expect_refused(R"({"__metadata__":{"a":1}})", 0, "is not a string");
+  expect_refused(R"({"__metadata__":{"a":1}})", 0, "what is not a string");
   expect_refused(R"({"__metadata__":{"a":["b"]}})", 0, "list where none belongs");
   expect_refused(std::string(1'000'000, '['), 0, "list where none belongs");
-  std::string nested;
+  std::string nested = "{\"__metadata__\":";
   for (int i = 0; i < 100'000; ++i) nested += "{\"a\":";
   expect_refused(nested, 0, "nested too deeply");
+}
+
+TEST(SafeTensors, MessagesShowTextFromAFileWithCare) {
+  EXPECT_EQ(shown("F64"), "F64");
+  EXPECT_EQ(shown("\x1b[2J"), "?[2J");
+  EXPECT_EQ(shown(std::string(1000, 'a')).size(), 63u);
 }
 
 TEST(SafeTensors, RefusesHugeHeaderLengths) {
