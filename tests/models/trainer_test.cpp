@@ -150,7 +150,7 @@ TEST(Trainer, StopsAtALossThatIsNotFiniteAndNamesTheLayer) {
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::diverged);
     EXPECT_NE(std::string(error.what()).find("epoch 1, step 1 "), std::string::npos) << error.what();
-    EXPECT_NE(std::string(error.what()).find("first bad value: output of 'conv1'"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("first bad value: output of 'bn1'"), std::string::npos) << error.what();
   }
   EXPECT_EQ(weights(trainer)[0], start[0]);  // nothing was updated with it
 }
