@@ -14,9 +14,16 @@ namespace {
 
 using Kind = ConfigNode::Kind;
 
+// As much of a text as a message can hold, without what would move a terminal's cursor.
 std::string excerpt(const std::string& text) {
   constexpr std::size_t longest = 60;
-  return text.size() <= longest ? text : text.substr(0, longest) + "...";
+  std::string shown;
+  for (const char byte : text) {
+    const bool whole = (static_cast<unsigned char>(byte) & 0xc0u) != 0x80u;  // a character begins here
+    if (whole && shown.size() >= longest) return shown + "...";
+    shown += static_cast<unsigned char>(byte) < 0x20 || byte == 0x7f ? '?' : byte;
+  }
+  return shown;
 }
 
 // What stands where something else was expected.

@@ -50,11 +50,21 @@ std::size_t find_binary(const std::string& text) {
   return text.size();
 }
 
+// Whether the quote at `begin` has its partner; the parser takes the end of the file for one.
+bool is_closed(const std::string& text, std::size_t begin) {
+  const char quote = text[begin];
+  for (std::size_t i = begin + 1; i < text.size(); ++i) {
+    if (text[i] == quote) return true;
+    if (quote == '"' && text[i] == '\\') ++i;
+  }
+  return false;
+}
+
 // Turns the parser's events into a tree.
 class TreeBuilder : public YAML::EventHandler {
  public:
-  TreeBuilder(std::shared_ptr<const SourceText> source, Diagnostics& diagnostics)
-      : source_(std::move(source)), diagnostics_(diagnostics) {}
+  TreeBuilder(const std::string& text, std::shared_ptr<const SourceText> source, Diagnostics& diagnostics)
+      : text_(text), source_(std::move(source)), diagnostics_(diagnostics) {}
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (++documents_ < 2) return;
@@ -80,6 +90,12 @@ class TreeBuilder : public YAML::EventHandler {
     ConfigNode node = make(mark, ConfigNode::Kind::scalar);
     node.text = value;
     node.quoted = tag == "!";
+    const auto begin = static_cast<std::size_t>(std::max(mark.pos, 0));
+    if (node.quoted && begin < text_.size() && (text_[begin] == '"' || text_[begin] == '\'') &&
+        !is_closed(text_, begin)) {
+      diagnostics_.add(node.place, "not valid YAML: this quote is never closed");
+      throw Stop{};
+    }
     const auto characters = std::count_if(value.begin(), value.end(), [](char byte) { return (byte & 0xc0) != 0x80; });
     node.place.length = static_cast<int>(characters) + (node.quoted ? 2 : 0);
     add(std::move(node));
@@ -208,6 +224,7 @@ class TreeBuilder : public YAML::EventHandler {
     throw Stop{};
   }
 
+  const std::string& text_;
   std::shared_ptr<const SourceText> source_;
   Diagnostics& diagnostics_;
   std::vector<Open> open_;
@@ -264,7 +281,7 @@ std::shared_ptr<const SourceText> make_source(const std::string& name, const std
 ConfigNode parse_yaml(const std::string& text, const std::shared_ptr<const SourceText>& source,
                       Diagnostics& diagnostics) {
   const std::string plain = with_plain_ends(text);
-  TreeBuilder tree(source, diagnostics);
+  TreeBuilder tree(plain, source, diagnostics);
   if (const std::size_t binary = find_binary(plain); binary < plain.size()) {
     const std::size_t begin = binary == 0 ? 0 : plain.rfind('\n', binary - 1) + 1;  // npos + 1 is 0
     YAML::Mark mark;
