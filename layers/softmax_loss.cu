@@ -12,27 +12,35 @@ namespace {
 
 constexpr std::int64_t exp_cost = 20;  // simple operations that one exponential is worth
 
-// log(sum of exp(logits)) of a row, taken relative to its largest so that nothing overflows.
-struct LogSumExp {
+// What turns a row's logits into logarithms of probabilities: log p = logit - largest - log_sum. The two are kept
+// apart, since their sum would round away the small one.
+struct RowScale {
+  float largest, log_sum;
+};
+
+struct FindRowScale {
   std::int64_t classes;
   const float* logits;
-  float* log_sum;
+  RowScale* scale;
   TWIDDLE_HD void operator()(std::int64_t row) const {
     const float* const from = logits + row * classes;
     float largest = from[0];
     for (std::int64_t i = 1; i < classes; ++i) largest = from[i] > largest ? from[i] : largest;
     float sum = 0;
     for (std::int64_t i = 0; i < classes; ++i) sum += expf(from[i] - largest);
-    log_sum[row] = largest + logf(sum);
+    scale[row] = {largest, logf(sum)};
   }
 };
 
 struct Probability {
   std::int64_t classes;
-  const float *logits, *log_sum;
+  const float* logits;
+  const RowScale* scale;
   float* probability;
   TWIDDLE_HD void operator()(std::int64_t row) const {
-    for (std::int64_t i = row * classes; i < (row + 1) * classes; ++i) probability[i] = expf(logits[i] - log_sum[row]);
+    const RowScale own = scale[row];
+    for (std::int64_t i = row * classes; i < (row + 1) * classes; ++i)
+      probability[i] = expf(logits[i] - own.largest - own.log_sum);
   }
 };
 
@@ -41,17 +49,19 @@ struct Probability {
 struct RowLoss {
   std::int64_t classes;
   float smoothing;
-  const float *logits, *log_sum;
+  const float* logits;
+  const RowScale* scale;
   const std::int32_t* labels;
   float* loss;
   TWIDDLE_HD void operator()(std::int64_t row) const {
     const float* const from = logits + row * classes;
+    const float largest = scale[row].largest;
     const std::int32_t label = labels[row];
     float mean = 0;
     if (smoothing > 0)
-      for (std::int64_t i = 0; i < classes; ++i) mean += from[i] / static_cast<float>(classes);
+      for (std::int64_t i = 0; i < classes; ++i) mean += (from[i] - largest) / static_cast<float>(classes);
     const bool known = label >= 0 && label < classes;
-    loss[row] = known ? log_sum[row] - (1 - smoothing) * from[label] - smoothing * mean : NAN;
+    loss[row] = known ? scale[row].log_sum - (1 - smoothing) * (from[label] - largest) - smoothing * mean : NAN;
   }
 };
 
@@ -68,14 +78,16 @@ struct MeanOfRow {
 struct LossBackward {  // (probability - target) / batch, one call a row
   std::int64_t batch, classes;
   float smoothing;
-  const float *logits, *log_sum, *grad_loss;
+  const float *logits, *grad_loss;
+  const RowScale* scale;
   const std::int32_t* labels;
   float* grad_logits;
   TWIDDLE_HD void operator()(std::int64_t row) const {
     const float factor = *grad_loss / static_cast<float>(batch), floor = smoothing / static_cast<float>(classes);
+    const RowScale own = scale[row];
     for (std::int64_t i = 0; i < classes; ++i) {
       const float target = floor + (i == labels[row] ? 1 - smoothing : 0);
-      grad_logits[row * classes + i] = factor * (expf(logits[row * classes + i] - log_sum[row]) - target);
+      grad_logits[row * classes + i] = factor * (expf(logits[row * classes + i] - own.largest - own.log_sum) - target);
     }
   }
 };
@@ -119,11 +131,14 @@ void check_labels(const Tensor& logits, const Tensor& labels) {
                                         "; give its last layer as many outputs as the data has classes"));
 }
 
-Tensor log_sums(Stream& stream, const Tensor& logits) {
-  Tensor sums(stream, {logits.dim(0)});
-  for_each_index(stream, sums.size(), LogSumExp{logits.dim(1), logits.read(), sums.write()}, logits.dim(1) * exp_cost);
-  return sums;
-}
+struct RowScales {  // one a row, in a tensor [batch, 2]
+  Tensor tensor;
+  RowScales(Stream& stream, const Tensor& logits) : tensor(stream, {logits.dim(0), 2}) {
+    auto* const to = reinterpret_cast<RowScale*>(tensor.write());
+    for_each_index(stream, logits.dim(0), FindRowScale{logits.dim(1), logits.read(), to}, logits.dim(1) * exp_cost);
+  }
+  const RowScale* read() const { return reinterpret_cast<const RowScale*>(tensor.read()); }
+};
 
 }  // namespace
 
@@ -133,30 +148,29 @@ Variable softmax_loss(Context& ctx, const Variable& logits, const Tensor& labels
   const std::int64_t batch = rows_of(value, "softmax_loss"), classes = value.dim(1);
   check_labels(value, labels);
 
-  const Tensor log_sum = log_sums(stream, value);
+  const RowScales scales(stream, value);
   Tensor row_loss(stream, {batch}), loss(stream, {1});
   for_each_index(
       stream, batch,
-      RowLoss{classes, label_smoothing, value.read(), log_sum.read(), labels.read<std::int32_t>(), row_loss.write()});
+      RowLoss{classes, label_smoothing, value.read(), scales.read(), labels.read<std::int32_t>(), row_loss.write()});
   reduce_rows(stream, 1, batch, MeanOfRow{batch, row_loss.read(), loss.write()});
-  return ctx.tape.record("loss", loss, {logits},
-                         [logits, value, labels, log_sum, batch, classes, label_smoothing](Context& backward_ctx,
-                                                                                           const Tensor& grad_loss) {
-                           Tensor grad_logits(*backward_ctx.stream, value.shape());
-                           for_each_index(
-                               *backward_ctx.stream, batch,
-                               LossBackward{batch, classes, label_smoothing, value.read(), log_sum.read(),
-                                            grad_loss.read(), labels.read<std::int32_t>(), grad_logits.write()},
-                               classes * exp_cost);
-                           logits.add_grad(backward_ctx, grad_logits);
-                         });
+  return ctx.tape.record(
+      "loss", loss, {logits},
+      [logits, value, labels, scales, batch, classes, label_smoothing](Context& backward_ctx, const Tensor& grad_loss) {
+        Tensor grad_logits(*backward_ctx.stream, value.shape());
+        for_each_index(*backward_ctx.stream, batch,
+                       LossBackward{batch, classes, label_smoothing, value.read(), scales.read(), grad_loss.read(),
+                                    labels.read<std::int32_t>(), grad_logits.write()},
+                       classes * exp_cost);
+        logits.add_grad(backward_ctx, grad_logits);
+      });
 }
 
 Tensor softmax(Stream& stream, const Tensor& logits) {
   const std::int64_t batch = rows_of(logits, "softmax"), classes = logits.dim(1);
-  const Tensor log_sum = log_sums(stream, logits);
+  const RowScales scales(stream, logits);
   Tensor probability(stream, logits.shape());
-  for_each_index(stream, batch, Probability{classes, logits.read(), log_sum.read(), probability.write()},
+  for_each_index(stream, batch, Probability{classes, logits.read(), scales.read(), probability.write()},
                  classes * exp_cost);
   return probability;
 }

@@ -10,7 +10,8 @@ Variable softmax_loss(Context& ctx, const Variable& logits, const Tensor& labels
 // Probabilities, row by row: exp(logits) / sum.
 Tensor softmax(Stream& stream, const Tensor& logits);
 
-// For each row whether the label is first (rank 0) or how many classes score higher; i32 [batch].
+// For each row how many classes come before the label, i32 [batch]: 0 where it is first. Of equal scores the lower
+// class comes first, and a NaN before all, so that a dead or broken network is not counted as right.
 Tensor label_ranks(Stream& stream, const Tensor& logits, const Tensor& labels);
 
 }  // namespace twiddle

@@ -1,0 +1,48 @@
+#include "tests/support/check_layer.h"
+
+namespace twiddle {
+
+TEST_P(EveryDevice, LinearIsWeightTimesInputPlusBias) {
+  LayerUnderTest test(GetParam(), "linear", {{"outputs", "2"}}, {3});
+  test.set("weight", {1, 2, 3, 0, -1, 1});
+  test.set("bias", {10, 20});
+  // 1 + 4 + 9 + 10, -2 + 3 + 20; 0 + 0 + 3 + 10, 0 + 1 + 20
+  EXPECT_EQ(test.forward({2, 3}, {1, 2, 3, 0, 0, 1}), (std::vector<float>{24, 21, 13, 21}));
+}
+
+TEST_P(EveryDevice, LinearTakesPlanesAsARow) {
+  LayerUnderTest test(GetParam(), "linear", {{"outputs", "1"}, {"bias", "false"}}, {2, 1, 2});
+  test.set("weight", {1, 10, 100, 1000});
+  EXPECT_EQ(test.forward({1, 2, 1, 2}, {1, 2, 3, 4}), (std::vector<float>{4321}));
+  EXPECT_EQ(test.layer->parameters().size(), 1u);
+}
+
+TEST_P(EveryDevice, LinearGradients) {
+  expect_gradients(GetParam(), "linear", {{"outputs", "7"}}, {3, 5});
+  expect_gradients(GetParam(), "linear", {{"outputs", "4"}, {"bias", "false"}}, {2, 3, 2, 2});
+  expect_gradients(GetParam(), "linear", {{"outputs", "1"}}, {1, 1});
+}
+
+TEST(Linear, TellsItsParametersToTheOptimizer) {
+  LayerUnderTest test({}, "linear", {{"outputs", "2"}, {"lr", "0.5"}, {"bias_lr", "2"}, {"bias_init", "0.25"}}, {3});
+  EXPECT_EQ(test.parameter("weight").learning_rate, 0.5f);
+  EXPECT_TRUE(test.parameter("weight").weight_decay);
+  EXPECT_EQ(test.parameter("bias").learning_rate, 2);
+  EXPECT_FALSE(test.parameter("bias").weight_decay);
+  EXPECT_EQ(test.get("bias"), (std::vector<float>{0.25f, 0.25f}));
+  EXPECT_EQ(test.layer->flops(), 12);
+}
+
+TEST(Linear, HoldsItsInputToTheGivenCount) {
+  EXPECT_EQ(layer_error("linear", {{"outputs", "2"}, {"inputs", "12"}}, {3, 2, 2}), "");
+  EXPECT_NE(layer_error("linear", {{"outputs", "2"}, {"inputs", "9216"}}, {256, 5, 5})
+                .find("expects 9216 inputs, gets 6400 (256x5x5)"),
+            std::string::npos);
+}
+
+TEST(Linear, NeedsOutputs) {
+  EXPECT_NE(layer_error("linear", {}, {3}).find("outputs"), std::string::npos);
+  EXPECT_NE(layer_error("linear", {{"outputs", "0"}}, {3}).find("outputs"), std::string::npos);
+}
+
+}  // namespace twiddle
