@@ -13,6 +13,7 @@
 #include "apps/progress.h"
 #include "apps/report.h"
 #include "apps/run_folder.h"
+#include "apps/validators.h"
 #include "apps/verbs.h"
 #include "apps/version.h"
 #include "framework/error.h"
@@ -137,11 +138,7 @@ Action add_train(CLI::App& verb, const Flags& flags) {
       ->excludes(resume);
   verb.add_option("--limit-batches", arguments->limit_batches, "Batches of an epoch; 0: all")
       ->type_name("N")
-      ->check([](const std::string& text) {
-        const bool whole =
-            !text.empty() && text.size() < 10 && text.find_first_not_of("0123456789") == std::string::npos;
-        return whole ? std::string() : "a whole number from 0 up is needed, found '" + text + "'";
-      });
+      ->check(whole_number_between(0, 1000000000));
   verb.add_flag("--overfit-batch", arguments->overfit_batch,
                 "Train on the first batch alone, again and again: its loss must fall");
   verb.add_flag("--print-config", arguments->print_config, "Print every key as it would be used, and stop");

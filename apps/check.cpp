@@ -1,0 +1,121 @@
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "apps/network_facts.h"
+#include "apps/open.h"
+#include "apps/verbs.h"
+#include "framework/error.h"
+#include "framework/text.h"
+#include "models/open_data.h"
+
+namespace twiddle {
+namespace {
+
+// The learning rate over the epochs as a row of characters, the highest at '#'.
+std::string plot_schedule(const Config& config) {
+  constexpr std::string_view heights = "_.-=+*#";
+  constexpr int columns = 48;
+  const auto epochs = static_cast<double>(config.train.epochs);
+  std::vector<double> factors;
+  for (int i = 0; i < columns; ++i)
+    factors.push_back(config.train.schedule.factor((i + 0.5) / columns * epochs, epochs));
+  const double highest = std::max(1e-30, *std::max_element(factors.begin(), factors.end()));
+  std::string plot;
+  for (const double factor : factors) {
+    const double share = std::clamp(factor / highest, 0.0, 1.0);
+    plot += heights[static_cast<std::size_t>(share * static_cast<double>(heights.size() - 1) + 0.5)];
+  }
+  return plot;
+}
+
+// Every image that the config names is decoded once and sent through its augmentation.
+void read_all(const Dataset& data, const Augment& augment, const Config& config) {
+  std::vector<float> pixels(static_cast<std::size_t>(count_of(config.input)));
+  Image image;
+  std::int64_t bad = 0;
+  std::string first;
+  for (std::int64_t i = 0; i < data.size(); ++i) {
+    try {
+      data.get(i, image);
+      augment(image, RandomSequence{config.seed}.split(static_cast<std::uint64_t>(i)), pixels.data());
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::data) throw;
+      if (bad++ == 0) first = error.what();
+    }
+  }
+  if (bad == 0) return;
+  const std::string count = fmt::format("{} of {} images cannot be used", format_count(bad), format_count(data.size()));
+  if (!config.data.skip_bad)
+    throw Error(ErrorKind::data, first + "\n  " + count + "; 'data.on_error: skip' goes on without such");
+  fmt::print("  {}; they will be skipped. The first: {}\n", count, first);
+}
+
+nlohmann::json check_one(const std::string& file, const Flags& flags, bool all_images) {
+  const Config config = open_config(file, flags);
+  const Model model = build_model(config, parse_device(config.device));
+  const auto optimizer = make_optimizer(config);
+  const MemoryPlan plan = plan_memory(model, config.train.batch_size, optimizer->state_tensors());
+  std::string data = "no data section";
+  if (config.data.present) {
+    const OpenData opened = open_data(config, model.net->output_shape().at(0));
+    if (opened.train) data = opened.train->describe();
+    for (const auto& [set, augment] : {std::pair{opened.train.get(), opened.train_augment.get()},
+                                       std::pair{opened.val.get(), opened.val_augment.get()}}) {
+      if (set == nullptr || set->size() == 0) continue;
+      std::vector<float> pixels(static_cast<std::size_t>(count_of(config.input)));
+      Image image;
+      if (all_images) {
+        read_all(*set, *augment, config);
+      } else if (!config.data.skip_bad) {  // one image shows whether data and network fit
+        set->get(0, image);
+        (*augment)(image, RandomSequence{config.seed}, pixels.data());
+      }
+    }
+  }
+  if (flags.json != "-") {
+    fmt::print("ok  {}: {} layers, {} parameters, {}/image, memory {} at batch {}\n", file, model.net->items().size(),
+               format_count(parameter_count(*model.net)), format_flops(flops_per_image(*model.net)),
+               format_bytes(plan.total()), config.train.batch_size);
+    if (flags.verbosity >= 0) {
+      fmt::print("    data      {}\n    solver    {}, learning rate {}, {}\n", data, optimizer->describe(),
+                 format_number(config.train.learning_rate), config.train.schedule.describe());
+      fmt::print("    schedule  {} {} epochs\n", plot_schedule(config), config.train.epochs);
+    }
+  }
+  return {{"file", file}, {"parameters", parameter_count(*model.net)}, {"memory_bytes", plan.total()}, {"data", data}};
+}
+
+// All files are checked, whatever the ones before had; the exit code is that of the first that failed.
+int check(const Flags& flags, const std::vector<std::string>& files, bool all_images) {
+  int code = 0;
+  nlohmann::json results = nlohmann::json::array();
+  for (const std::string& file : files) {
+    try {
+      results.push_back(check_one(file, flags, all_images));
+    } catch (const Error& error) {
+      if (files.size() == 1) throw;
+      fmt::print(stderr, "{}\n", error.what());
+      fmt::print("bad {}\n", file);
+      results.push_back({{"file", file}, {"error", error.what()}});
+      if (code == 0) code = static_cast<int>(error.kind());
+    }
+  }
+  write_json(flags, results.dump(2));
+  return code;
+}
+
+}  // namespace
+
+Action add_check(CLI::App& verb, const Flags& flags) {
+  const auto files = std::make_shared<std::vector<std::string>>();
+  const auto all_images = std::make_shared<bool>(false);
+  verb.add_option("CONFIG", *files, "YAML files")->required();
+  verb.add_flag("--images", *all_images, "Read every image, not only the first");
+  return [&flags, files, all_images] { return check(flags, *files, *all_images); };
+}
+
+}  // namespace twiddle

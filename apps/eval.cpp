@@ -1,0 +1,95 @@
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "apps/open.h"
+#include "apps/text_table.h"
+#include "apps/verbs.h"
+#include "framework/error.h"
+#include "framework/text.h"
+#include "models/open_data.h"
+#include "models/trainer.h"
+
+namespace twiddle {
+namespace {
+
+struct ClassScore {
+  std::string name;
+  std::int64_t images = 0, right = 0, predicted = 0;
+};
+
+std::vector<ClassScore> class_scores(const EvalResult& result, const std::vector<std::string>& names) {
+  std::vector<ClassScore> scores;
+  std::size_t classes = 0;
+  while (classes * classes < result.confusion.size()) ++classes;
+  for (std::size_t actual = 0; actual < classes; ++actual) {
+    ClassScore score{actual < names.size() ? names[actual] : "output " + std::to_string(actual)};
+    for (std::size_t other = 0; other < classes; ++other) {
+      score.images += result.confusion[actual * classes + other];
+      score.predicted += result.confusion[other * classes + actual];
+    }
+    score.right = result.confusion[actual * classes + actual];
+    if (score.images + score.predicted > 0) scores.push_back(score);
+  }
+  return scores;
+}
+
+std::string share(std::int64_t part, std::int64_t whole) {
+  return whole == 0 ? "-" : fmt::format("{:.2f}%", 100 * static_cast<double>(part) / static_cast<double>(whole));
+}
+
+void print_scores(const EvalResult& result, const std::vector<ClassScore>& scores) {
+  fmt::print("loss   {:.4f}\ntop-1  {:.2f}%\ntop-5  {:.2f}%\nimages {}\n\n", result.loss, 100 * result.top1,
+             100 * result.top5, format_count(result.images));
+  TextTable table({"class", "images", "right", "recall", "precision"});
+  for (const ClassScore& score : scores)
+    table.add({score.name, format_count(score.images), format_count(score.right), share(score.right, score.images),
+               share(score.right, score.predicted)});
+  fmt::print("{}", table.text());
+}
+
+nlohmann::json to_json(const Trained& trained, const EvalResult& result, const std::vector<ClassScore>& scores) {
+  nlohmann::json classes = nlohmann::json::array();
+  for (const ClassScore& score : scores)
+    classes.push_back(
+        {{"name", score.name}, {"images", score.images}, {"right", score.right}, {"predicted", score.predicted}});
+  return {{"weights", trained.weights},   {"images", result.images}, {"loss", result.loss},
+          {"top1", result.top1},          {"top5", result.top5},     {"classes", classes},
+          {"confusion", result.confusion}};
+}
+
+int eval(const Flags& flags, const std::string& path, const std::string& model_file) {
+  const Trained trained = open_trained(path, model_file, flags);
+  const Config& config = trained.config;
+  Context ctx(parse_device(config.device), config.seed);
+  const Model model = build_model(config, ctx.stream->device());
+  load_weights(trained.weights, ctx, *model.net);
+  const OpenData data = open_data(config, model.net->output_shape().at(0));
+  if (!data.val) throw Error(ErrorKind::config, config.file + ": there is no data.val to measure on");
+  LoaderOptions options;
+  options.batch_size = config.train.batch_size;
+  options.workers = config.data.workers;
+  options.skip_bad = config.data.skip_bad;
+  options.seed = config.seed;
+  Loader loader(*data.val, *data.val_augment, options);
+  if (flags.verbosity >= 0) fmt::print(stderr, "{} on {}\n", trained.weights, data.val->describe());
+  const EvalResult result = evaluate(ctx, *model.net, loader);
+  if (loader.skipped() > 0) fmt::print(stderr, "{} images could not be read and were left out\n", loader.skipped());
+  const std::vector<ClassScore> scores = class_scores(result, data.val->classes());
+  write_json(flags, to_json(trained, result, scores).dump(2));
+  if (flags.json != "-") print_scores(result, scores);
+  return 0;
+}
+
+}  // namespace
+
+Action add_eval(CLI::App& verb, const Flags& flags) {
+  const auto path = std::make_shared<std::string>(), model_file = std::make_shared<std::string>();
+  verb.add_option("RUN", *path, "A run folder, a checkpoint folder or a weights file")->required();
+  verb.add_option("CONFIG", *model_file, "The YAML file, where the weights lie in no run folder");
+  return [&flags, path, model_file] { return eval(flags, *path, *model_file); };
+}
+
+}  // namespace twiddle

@@ -1,0 +1,139 @@
+#include "apps/iteration_timer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <numeric>
+
+#include "framework/error.h"
+#include "layers/conv/conv2d.h"
+#include "layers/conv/measure.h"
+#include "layers/conv/selector.h"
+#include "layers/softmax_loss.h"
+
+namespace twiddle {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int warm_up_steps = 3, least_steps = 10, most_steps = 10000;
+constexpr double steady_variation = 0.01;
+constexpr double small_rate = 1e-6;  // an update costs the same at any rate; this one cannot diverge
+
+double milliseconds(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double, std::milli>(to - from).count();
+}
+
+double median(std::vector<double> values) {
+  return Timing{std::move(values)}.quantile(0.5);
+}
+
+ConvPass pass_named(const std::string& part) {
+  for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight})
+    if (part == to_string(pass)) return pass;
+  throw Error("a convolution has no pass '" + part + "'");
+}
+
+}  // namespace
+
+double Timing::quantile(double share) const {
+  if (samples.empty()) return 0;
+  std::vector<double> sorted = samples;
+  std::sort(sorted.begin(), sorted.end());
+  return sorted[static_cast<std::size_t>(std::lround(share * static_cast<double>(sorted.size() - 1)))];
+}
+
+double Timing::variation() const {
+  if (samples.size() < 2) return 0;
+  const auto count = static_cast<double>(samples.size());
+  const double mean = std::accumulate(samples.begin(), samples.end(), 0.0) / count;
+  double squares = 0;
+  for (const double sample : samples) squares += (sample - mean) * (sample - mean);
+  return std::sqrt(squares / (count - 1)) / mean;
+}
+
+IterationTimer::IterationTimer(Context& ctx, const Model& model, Optimizer& optimizer, std::int64_t batch)
+    : ctx_(ctx), model_(model), optimizer_(optimizer), batch_(batch), parameters_(model.net->parameters()) {
+  Shape shape = model.net->input_shape();
+  shape.insert(shape.begin(), batch);
+  const RandomSequence random{1};
+  std::vector<float> pixels(static_cast<std::size_t>(count_of(shape)));
+  const auto count = static_cast<std::int64_t>(pixels.size());
+#pragma omp parallel for schedule(static)
+  for (std::int64_t i = 0; i < count; ++i) pixels[static_cast<std::size_t>(i)] = random.normal(i);
+  images_ = Tensor::from(*ctx.stream, shape, pixels);
+  std::vector<std::int32_t> labels;
+  for (std::int64_t i = 0; i < batch; ++i)
+    labels.push_back(static_cast<std::int32_t>(random.below(i, model.net->output_shape().at(0))));
+  labels_ = Tensor::from(*ctx.stream, {batch}, labels);
+  model.net->initialize(ctx);
+}
+
+IterationTimer::Phases IterationTimer::iterate() {
+  Stream& stream = *ctx_.stream;
+  stream.synchronize();
+  const Clock::time_point start = Clock::now();
+  // The network's output is dropped where training drops it, too: before the backward pass.
+  const Variable loss = softmax_loss(ctx_, model_.net->forward(ctx_, Variable(images_)), labels_);
+  stream.synchronize();
+  const Clock::time_point forward_done = Clock::now();
+  ctx_.tape.backward(ctx_, loss);
+  stream.synchronize();
+  const Clock::time_point backward_done = Clock::now();
+  optimizer_.step(ctx_, parameters_, small_rate);
+  for (Parameter* parameter : parameters_) parameter->variable.clear_grad();
+  stream.synchronize();
+  return {milliseconds(start, forward_done), milliseconds(forward_done, backward_done),
+          milliseconds(backward_done, Clock::now())};
+}
+
+IterationTimes IterationTimer::whole_iterations(double seconds, int steps) {
+  IterationTimes times;
+  for (; times.warm_up < warm_up_steps; ++times.warm_up) iterate();  // chooses engines, fills the pool
+  const Clock::time_point start = Clock::now();
+  const int most = steps > 0 ? steps : most_steps;
+  for (int done = 0; done < most; ++done) {
+    const Phases phases = iterate();
+    times.forward.samples.push_back(phases.forward);
+    times.backward.samples.push_back(phases.backward);
+    times.update.samples.push_back(phases.update);
+    times.whole.samples.push_back(phases.forward + phases.backward + phases.update);
+    if (steps > 0 || done + 1 < least_steps) continue;
+    times.steady = times.whole.variation() < steady_variation;
+    if (times.steady || milliseconds(start, Clock::now()) > 1000 * seconds) break;
+  }
+  return times;
+}
+
+std::vector<LayerTime> IterationTimer::layer_by_layer(int steps) {
+  ctx_.profiler.clear();
+  ctx_.profiler.enable(true);
+  for (int i = 0; i < steps; ++i) iterate();
+  ctx_.profiler.enable(false);
+  std::vector<LayerTime> rows;
+  for (const Sequential::Item& item : model_.net->items()) {
+    const auto* convolution = dynamic_cast<const Conv2d*>(item.layer.get());
+    for (const char* part : {"forward", "backward", "backward_input", "backward_weight"}) {
+      if (convolution != nullptr && std::string(part) == "backward") continue;  // it contains the two that follow
+      for (const Profiler::Entry& entry : ctx_.profiler.entries()) {
+        if (entry.name != item.layer->name() || entry.part != part) continue;
+        LayerTime row{entry.name, part, "", median(entry.milliseconds)};
+        // A linear layer's backward pass is two products of the forward one's size.
+        const double products = convolution == nullptr && std::string(part) == "backward" ? 2 : 1;
+        row.flops = item.layer->flops() * products * static_cast<double>(batch_);
+        if (convolution != nullptr) {
+          const ConvPass pass = pass_named(part);
+          const ConvProblem problem = convolution->problem(batch_);
+          ConvEngine& engine = model_.convolutions->choose(ctx_, problem, pass, convolution->engine());
+          row.engine = engine.name();
+          row.workspace = engine.workspace_bytes(problem, pass);
+          row.error = measure(ctx_, engine, problem, pass).error;
+        }
+        rows.push_back(row);
+      }
+    }
+  }
+  return rows;
+}
+
+}  // namespace twiddle

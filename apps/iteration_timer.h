@@ -1,0 +1,56 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "framework/optimizer.h"
+#include "models/builder.h"
+
+namespace twiddle {
+
+// Milliseconds of one part of an iteration, over many.
+struct Timing {
+  std::vector<double> samples;
+  double quantile(double share) const;  // 0.5: the median
+  double variation() const;             // standard deviation over mean
+};
+
+struct IterationTimes {
+  Timing forward, backward, update, whole;
+  int warm_up = 0;
+  bool steady = false;  // the variation fell below 1 % before time was up
+};
+
+// A row of the second table: a layer and one of its passes.
+struct LayerTime {
+  std::string layer, pass, engine;  // engine: of a convolution; empty otherwise
+  double milliseconds = 0, flops = 0;
+  std::size_t workspace = 0;
+  double error = -1;  // against the direct sum; below 0: not measured
+};
+
+// Trains a network on random numbers, for the clock alone.
+class IterationTimer {
+ public:
+  IterationTimer(Context& ctx, const Model& model, Optimizer& optimizer, std::int64_t batch);
+
+  // Whole iterations without any timer inside a phase, until the median is steady, or for `seconds`, or `steps` of
+  // them.
+  IterationTimes whole_iterations(double seconds, int steps);
+  // A few more iterations with a timer around each layer and pass.
+  std::vector<LayerTime> layer_by_layer(int steps);
+
+ private:
+  struct Phases {
+    double forward = 0, backward = 0, update = 0;
+  };
+  Phases iterate();
+
+  Context& ctx_;
+  const Model& model_;
+  Optimizer& optimizer_;
+  std::int64_t batch_;
+  std::vector<Parameter*> parameters_;
+  Tensor images_, labels_;
+};
+
+}  // namespace twiddle

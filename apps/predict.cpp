@@ -1,0 +1,120 @@
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "apps/open.h"
+#include "apps/verbs.h"
+#include "framework/error.h"
+#include "layers/softmax_loss.h"
+#include "models/open_data.h"
+
+namespace fs = std::filesystem;
+
+namespace twiddle {
+namespace {
+
+bool looks_like_image(const fs::path& path) {
+  std::string extension = path.extension().string();
+  for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return extension == ".png" || extension == ".jpg" || extension == ".jpeg";
+}
+
+// Folders stand for the pictures in them, in the order of their names.
+std::vector<std::string> expand(const std::vector<std::string>& given) {
+  std::vector<std::string> files;
+  for (const std::string& path : given) {
+    if (!fs::exists(path)) throw Error(ErrorKind::data, "there is no '" + path + "'");
+    if (!fs::is_directory(path)) {
+      files.push_back(path);
+      continue;
+    }
+    std::vector<std::string> inside;
+    for (const auto& entry : fs::recursive_directory_iterator(path))
+      if (entry.is_regular_file() && looks_like_image(entry.path())) inside.push_back(entry.path().string());
+    if (inside.empty()) throw Error(ErrorKind::data, "'" + path + "' holds no .png or .jpg");
+    std::sort(inside.begin(), inside.end());
+    files.insert(files.end(), inside.begin(), inside.end());
+  }
+  return files;
+}
+
+// A trained network, ready to name pictures.
+class Predictor {
+ public:
+  explicit Predictor(const Trained& trained)
+      : input_(trained.config.input),
+        ctx_(parse_device(trained.config.device), trained.config.seed),
+        model_(build_model(trained.config, ctx_.stream->device())),
+        augment_(open_val_augment(trained.config)) {
+    classes_ = load_weights(trained.weights, ctx_, *model_.net).classes;
+    ctx_.training = false;
+    ctx_.tape.set_recording(false);
+  }
+
+  std::vector<float> probabilities(const std::string& file) {
+    Image image = read_image(file, static_cast<int>(input_.at(0)));
+    // Where the config's steps leave a picture's size alone, it is brought to the size that the network reads.
+    const auto height = static_cast<int>(input_.at(1)), width = static_cast<int>(input_.at(2));
+    if (augment_->describe().empty() && (image.height != height || image.width != width))
+      image = resized(image, height, width);
+    std::vector<float> pixels(static_cast<std::size_t>(count_of(input_)));
+    (*augment_)(image, RandomSequence{}, pixels.data());
+    Shape shape = input_;
+    shape.insert(shape.begin(), 1);
+    const Variable logits = model_.net->forward(ctx_, Variable(Tensor::from(*ctx_.stream, shape, pixels)));
+    return softmax(*ctx_.stream, logits.value()).to_vector(*ctx_.stream);
+  }
+
+  std::string class_name(std::size_t label) const {
+    return label < classes_.size() ? classes_[label] : "output " + std::to_string(label);
+  }
+
+ private:
+  Shape input_;
+  Context ctx_;
+  Model model_;
+  std::unique_ptr<Augment> augment_;
+  std::vector<std::string> classes_;
+};
+
+int predict(const Flags& flags, const std::string& path, const std::string& model_file,
+            const std::vector<std::string>& given) {
+  const std::vector<std::string> files = expand(given);
+  Predictor predictor(open_trained(path, model_file, flags));
+  nlohmann::json results = nlohmann::json::array();
+  for (const std::string& file : files) {
+    const std::vector<float> probabilities = predictor.probabilities(file);
+    std::vector<std::size_t> order(probabilities.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return probabilities[a] > probabilities[b]; });
+    order.resize(std::min<std::size_t>(order.size(), 5));
+    nlohmann::json top = nlohmann::json::array();
+    std::string line;
+    for (const std::size_t label : order) {
+      top.push_back({{"class", predictor.class_name(label)}, {"probability", probabilities[label]}});
+      line += fmt::format("  {} {:.1f}%", predictor.class_name(label), 100 * probabilities[label]);
+    }
+    if (flags.json != "-") fmt::print("{}: {}\n", file, line);
+    results.push_back({{"file", file}, {"top", top}});
+  }
+  write_json(flags, results.dump(2));
+  return 0;
+}
+
+}  // namespace
+
+Action add_predict(CLI::App& verb, const Flags& flags) {
+  const auto path = std::make_shared<std::string>(), model_file = std::make_shared<std::string>();
+  const auto images = std::make_shared<std::vector<std::string>>();
+  verb.add_option("RUN", *path, "A run folder, a checkpoint folder or a weights file")->required();
+  verb.add_option("PICTURE", *images, "PNG or JPEG files, or folders of them")->required();
+  verb.add_option("--model", *model_file, "The YAML file, where the weights lie in no run folder")->type_name("CONFIG");
+  return [&flags, path, model_file, images] { return predict(flags, *path, *model_file, *images); };
+}
+
+}  // namespace twiddle

@@ -1,0 +1,62 @@
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "apps/network_facts.h"
+#include "apps/open.h"
+#include "apps/verbs.h"
+#include "framework/error.h"
+#include "framework/text.h"
+
+namespace twiddle {
+namespace {
+
+nlohmann::json to_json(const Config& config, const Sequential& net, const MemoryPlan& plan) {
+  nlohmann::json layers = nlohmann::json::array();
+  for (const LayerFacts& layer : layer_facts(net))
+    layers.push_back({{"name", layer.name},
+                      {"kind", layer.kind},
+                      {"input", layer.input},
+                      {"output", layer.output},
+                      {"parameters", layer.parameters},
+                      {"flops_per_image", layer.flops},
+                      {"activation_bytes_per_image", layer.activation_bytes}});
+  const nlohmann::json memory = {{"weights", plan.weights},     {"gradients", plan.gradients},
+                                 {"optimizer", plan.optimizer}, {"activations", plan.activations},
+                                 {"workspace", plan.workspace}, {"workspace_layer", plan.workspace_layer},
+                                 {"data", plan.data},           {"total", plan.total()}};
+  return {{"name", config.name},
+          {"batch_size", config.train.batch_size},
+          {"parameters", parameter_count(net)},
+          {"flops_per_image", flops_per_image(net)},
+          {"memory_bytes", memory},
+          {"layers", layers}};
+}
+
+int summary(const Flags& flags, const std::string& file) {
+  const Config config = open_config(file, flags);
+  const Model model = build_model(config, parse_device(config.device));
+  const MemoryPlan plan = plan_memory(model, config.train.batch_size, make_optimizer(config)->state_tensors());
+  write_json(flags, to_json(config, *model.net, plan).dump(2));
+  if (flags.json == "-") return 0;
+  std::size_t weighted = 0;
+  for (const LayerFacts& layer : layer_facts(*model.net)) weighted += layer.parameters > 0 ? 1 : 0;
+  fmt::print("{}\n", layer_table(*model.net));
+  fmt::print("{}: {} layers, {} with parameters; {} parameters; {}/image forward\n", config.name,
+             model.net->items().size(), weighted, format_count(parameter_count(*model.net)),
+             format_flops(flops_per_image(*model.net)));
+  fmt::print("{}\n", memory_line(plan, config.train.batch_size));
+  return 0;
+}
+
+}  // namespace
+
+Action add_summary(CLI::App& verb, const Flags& flags) {
+  const auto file = std::make_shared<std::string>();
+  verb.add_option("CONFIG", *file, "A YAML file or a run folder")->required();
+  return [&flags, file] { return summary(flags, *file); };
+}
+
+}  // namespace twiddle

@@ -1,0 +1,140 @@
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "apps/iteration_timer.h"
+#include "apps/network_facts.h"
+#include "apps/open.h"
+#include "apps/text_table.h"
+#include "apps/validators.h"
+#include "apps/verbs.h"
+#include "apps/version.h"
+#include "framework/text.h"
+
+namespace twiddle {
+namespace {
+
+struct TimeArguments {
+  std::string config;
+  double seconds = 10;
+  int steps = 0;
+};
+
+constexpr int profiled_steps = 5;
+
+void print_whole(const IterationTimes& times, std::int64_t batch) {
+  const std::size_t count = times.whole.samples.size();
+  fmt::print("whole iteration, no per-layer timers: {} warm-up + {} timed, {} CV {:.1f} %\n", times.warm_up, count,
+             times.steady ? "stopped at" : "time or steps used up at", 100 * times.whole.variation());
+  TextTable table({"", "median ms", "p10", "p90", "images/s"});
+  const std::pair<const char*, const Timing*> rows[] = {{"forward and loss", &times.forward},
+                                                        {"backward", &times.backward},
+                                                        {"update", &times.update},
+                                                        {"whole iteration", &times.whole}};
+  for (const auto& [name, timing] : rows)
+    table.add({name, fmt::format("{:.3f}", timing->quantile(0.5)), fmt::format("{:.3f}", timing->quantile(0.1)),
+               fmt::format("{:.3f}", timing->quantile(0.9)),
+               timing == &times.whole ? fmt::format("{:.1f}", 1000 * static_cast<double>(batch) / timing->quantile(0.5))
+                                      : ""});
+  fmt::print("{}\n", table.text());
+}
+
+void print_layers(const std::vector<LayerTime>& rows, std::int64_t batch) {
+  double sum = 0;
+  TextTable table({"layer", "pass", "engine", "ms", "GFLOP", "GFLOP/s", "workspace", "error"});
+  for (const LayerTime& row : rows) {
+    sum += row.milliseconds;
+    const bool counts = row.flops > 0;
+    table.add({row.layer, row.pass, row.engine.empty() ? "-" : row.engine, fmt::format("{:.3f}", row.milliseconds),
+               counts ? fmt::format("{:.3f}", row.flops / 1e9) : "-",
+               counts && row.milliseconds > 0 ? fmt::format("{:.1f}", row.flops / row.milliseconds / 1e6) : "-",
+               row.workspace > 0 ? format_bytes(row.workspace) : "-",
+               row.error < 0 ? "-" : fmt::format("{:.1e}", row.error)});
+  }
+  fmt::print(
+      "per layer, a separate pass of {} iterations at batch {}; its timers wait for the device around each layer,\n"
+      "so the rows ({:.3f} ms in all) do not sum to the above. error: relative, against a sum in double.\n{}",
+      profiled_steps, batch, sum, table.text());
+}
+
+nlohmann::json to_json(const Timing& timing) {
+  return {{"median_ms", timing.quantile(0.5)}, {"p10_ms", timing.quantile(0.1)}, {"p90_ms", timing.quantile(0.9)}};
+}
+
+nlohmann::json to_json(const Config& config, const std::string& device, const IterationTimes& times,
+                       const std::vector<LayerTime>& layers, const MemoryUse& memory) {
+  nlohmann::json rows = nlohmann::json::array();
+  for (const LayerTime& row : layers) {
+    rows.push_back({{"layer", row.layer}, {"pass", row.pass}, {"ms", row.milliseconds}, {"flops", row.flops}});
+    if (row.engine.empty()) continue;
+    rows.back().update({{"engine", row.engine}, {"workspace_bytes", row.workspace}, {"error", row.error}});
+  }
+  const auto batch = static_cast<double>(config.train.batch_size);
+  return {{"model", config.name},
+          {"input", config.input},
+          {"batch_size", config.train.batch_size},
+          {"precision", to_string(config.convolution.precision)},
+          {"engine", config.convolution.engine},
+          {"workspace_limit_bytes", config.convolution.workspace_limit},
+          {"device", device},
+          {"twiddle", version()},
+          {"compiler", compiler()},
+          {"warm_up", times.warm_up},
+          {"timed", times.whole.samples.size()},
+          {"variation", times.whole.variation()},
+          {"forward", to_json(times.forward)},
+          {"backward", to_json(times.backward)},
+          {"update", to_json(times.update)},
+          {"iteration", to_json(times.whole)},
+          {"images_per_second", 1000 * batch / times.whole.quantile(0.5)},
+          {"peak_pool_bytes", memory.peak},
+          {"layers", rows}};
+}
+
+int time(const Flags& flags, const TimeArguments& arguments) {
+  const Config config = open_config(arguments.config, flags);
+  const std::int64_t batch = config.train.batch_size;
+  Context ctx(parse_device(config.device), config.seed);
+  const Model model = build_model(config, ctx.stream->device());
+  const auto optimizer = make_optimizer(config);
+  const std::string device = describe(ctx.stream->device());
+  const bool print = flags.json != "-";
+  if (print)
+    fmt::print("{}  batch {}x{}  {}  engine {}, workspace limit {}  {}\n", config.name, batch, to_string(config.input),
+               to_string(config.convolution.precision), config.convolution.engine,
+               format_bytes(config.convolution.workspace_limit), device);
+  IterationTimer timer(ctx, model, *optimizer, batch);
+  const IterationTimes times = timer.whole_iterations(arguments.seconds, arguments.steps);
+  const MemoryUse memory = ctx.stream->memory();
+  if (print) {
+    print_whole(times, batch);
+    std::fflush(stdout);
+  }
+  const std::vector<LayerTime> layers = timer.layer_by_layer(profiled_steps);
+  if (print) {
+    print_layers(layers, batch);
+    const MemoryPlan plan = plan_memory(model, batch, optimizer->state_tensors());
+    fmt::print("memory: {} at the peak of an iteration; planned {} (less the data ahead)\n", format_bytes(memory.peak),
+               format_bytes(plan.total() - plan.data * 2 / 3));
+  }
+  write_json(flags, to_json(config, device, times, layers, memory).dump(2));
+  return 0;
+}
+
+}  // namespace
+
+Action add_time(CLI::App& verb, const Flags& flags) {
+  const auto arguments = std::make_shared<TimeArguments>();
+  verb.add_option("CONFIG", arguments->config, "A YAML file or a run folder")->required();
+  verb.add_option("--seconds", arguments->seconds, "Longest time for whole iterations (10)")
+      ->type_name("S")
+      ->check(number_between(0.01, 1e6));
+  verb.add_option("--steps", arguments->steps, "Exactly so many iterations instead")
+      ->type_name("N")
+      ->check(whole_number_between(1, 1000000));
+  return [&flags, arguments] { return time(flags, *arguments); };
+}
+
+}  // namespace twiddle
