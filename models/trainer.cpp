@@ -20,21 +20,6 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-LoaderOptions loader_options(const Config& config) {
-  LoaderOptions options;
-  options.batch_size = config.train.batch_size;
-  options.workers = config.data.workers;
-  options.skip_bad = config.data.skip_bad;
-  options.seed = config.seed;
-  return options;
-}
-
-double read_loss(Context& ctx, const Tensor& loss) {
-  return loss.to_vector(*ctx.stream).at(0);
-}
-
-}  // namespace
-
 std::unique_ptr<Optimizer> make_optimizer(const Config& config) {
   Diagnostics diagnostics;
   ConfigNode holder;  // `named` reads a key of a mapping
@@ -54,6 +39,21 @@ std::unique_ptr<Optimizer> make_optimizer(const Config& config) {
   diagnostics.throw_if_any();
   return optimizer;
 }
+
+LoaderOptions loader_options(const Config& config) {
+  LoaderOptions options;
+  options.batch_size = config.train.batch_size;
+  options.workers = config.data.workers;
+  options.skip_bad = config.data.skip_bad;
+  options.seed = config.seed;
+  return options;
+}
+
+double read_loss(Context& ctx, const Tensor& loss) {
+  return loss.to_vector(*ctx.stream).at(0);
+}
+
+}  // namespace
 
 StepResult train_step(Context& ctx, const Sequential& net, const Batch& batch, Optimizer& optimizer,
                       std::vector<Parameter*>& parameters, const StepOptions& options) {
@@ -142,12 +142,13 @@ struct Trainer::Impl {
     const std::string layer = model.net->first_bad_layer(ctx, Variable(batch.images));
     const std::string where = layer.empty() ? "every layer's output is finite: the labels or the loss itself"
                                             : "first bad value: output of '" + layer + "'";
-    throw Error(
-        ErrorKind::diverged,
-        join("loss became ", format_number(loss), " at epoch ", state.epoch + 1, ", step ", state.step + 1,
-             " (learning rate ", format_number(step_rate), "); ", where,
-             ".\n  Usual causes: a learning rate too high (try ", format_number(step_rate / 10),
-             "), data not normalised.", last_checkpoint.empty() ? "" : "\n  last good checkpoint: " + last_checkpoint));
+    const std::string what = std::isnan(loss) ? "nan" : "infinite";
+    const std::string lower = step_rate > 0 ? " (try " + format_number(step_rate / 10) + ")" : "";
+    const std::string saved = last_checkpoint.empty() ? "" : "\n  last good checkpoint: " + last_checkpoint;
+    throw Error(ErrorKind::diverged,
+                join("loss became ", what, " at epoch ", state.epoch + 1, ", step ", state.step + 1, " (learning rate ",
+                     format_number(step_rate), "); ", where, ".\n  Usual causes: a learning rate too high", lower,
+                     ", data not normalised.", saved));
   }
 
   // One batch: the step, the counters, and the line for whoever wants it.
@@ -220,135 +221,78 @@ struct Trainer::Impl {
     report.wait_share = train_loader->wait_seconds() / seconds;
     if (!std::isfinite(report.train_loss)) {
       throw Error(ErrorKind::diverged,
-                  join("loss became ", std::isnan(loss) ? "nan" : "infinite", " at epoch ", state.epoch + 1, ", step ",
-                       state.step + 1, " (learning rate ", format_number(step_rate), "); ", where,
-                       ".\n  Usual causes: a learning rate too high",
-                       step_rate > 0 ? " (try " + format_number(step_rate / 10) + ")" : "", ", data not normalised.",
-                       last_checkpoint.empty() ? "" : "\n  last good checkpoint: " + last_checkpoint));
+                  join("the mean loss of epoch ", report.epoch, " is ", format_number(report.train_loss)));
     }
-
-    // One batch: the step, the counters, and the line for whoever wants it.
-    void step(const Batch& batch, Clock::time_point epoch_start, std::int64_t first_batch,
-              const std::vector<TrainObserver*>& observers) {
-      const double step_rate = rate();
-      const bool on_cpu = ctx.stream->device().kind == Device::Kind::cpu;
-      const StepOptions step_options{step_rate, config.train.clip_norm, config.train.label_smoothing, on_cpu};
-      const StepResult result = train_step(ctx, *model.net, batch, *optimizer, parameters, step_options);
-      if (!result.finite) report_divergence(batch, read_loss(ctx, result.loss), step_rate);
-      axpy(*ctx.stream, 1.0f, result.loss, loss_sum);
-      ++state.step;
-      ++state.batch;
-
-      std::vector<TrainObserver*> listeners;
-      std::copy_if(observers.begin(), observers.end(), std::back_inserter(listeners),
-                   [&](TrainObserver* observer) { return observer->wants_step(state.step); });
-      if (listeners.empty()) return;
-      StepReport report;
-      report.epoch = state.epoch + 1;
-      report.batch = state.batch;
-      report.batches = steps_per_epoch();
-      report.step = state.step;
-      report.rate = step_rate;
-      report.loss = read_loss(ctx, result.loss);
-      if (!std::isfinite(report.loss)) report_divergence(batch, report.loss, step_rate);
-      const double seconds = seconds_since(epoch_start);
-      const auto done = static_cast<double>(state.batch - first_batch);
-      report.images_per_second = done * static_cast<double>(config.train.batch_size) / seconds;
-      report.wait_share = train_loader->wait_seconds() / seconds;
-      const double left = static_cast<double>((config.train.epochs - state.epoch) * report.batches - state.batch);
-      report.eta_seconds = seconds / done * left;
-      for (TrainObserver* listener : listeners) listener->on_step(report);
+    if (val_loader) {
+      const EvalResult result = evaluate(ctx, *model.net, *val_loader);
+      report.has_validation = true;
+      report.val_loss = result.loss;
+      report.val_top1 = result.top1;
+      report.val_top5 = result.top5;
+      report.best = result.top1 > state.best_top1;
     }
-
-    // Returns false where it was stopped in the middle.
-    bool run_epoch(const std::vector<TrainObserver*>& observers, const std::atomic<bool>& stop) {
-      const Clock::time_point start = Clock::now();
-      const std::int64_t batches = steps_per_epoch(), first_batch = state.batch;
-      std::int64_t images = 0;
-      Batch batch;
-      train_loader->start_epoch(options.overfit_batch ? 0 : state.epoch, options.overfit_batch ? 0 : first_batch);
-      if (options.overfit_batch) require(train_loader->next(*ctx.stream, batch), "the training data is empty");
-      while (state.batch < batches) {
-        if (!options.overfit_batch && !train_loader->next(*ctx.stream, batch)) break;
-        step(batch, start, first_batch, observers);
-        images += batch.images.dim(0);
-        const std::int64_t every = config.train.checkpoint_every;
-        const bool last = state.batch == batches;
-        if (stop && !last) return false;
-        if (every > 0 && state.step % every == 0 && !last) {
-          save();
-          for (TrainObserver* observer : observers) observer->on_checkpoint(last_checkpoint);
-        }
-      }
-      ctx.stream->synchronize();
-      finish_epoch(seconds_since(start), images, observers);
-      return true;
+    ++state.epoch;
+    state.batch = 0;
+    loss_sum = Tensor::filled(*ctx.stream, {1}, 0);
+    if (report.best) {
+      state.best_top1 = report.val_top1;
+      state.best_epoch = report.epoch;
+      if (store) store->save_best(ctx, *model.net, data.train->classes(), state);
     }
-
-    void finish_epoch(double seconds, std::int64_t images, const std::vector<TrainObserver*>& observers) {
-      EpochReport report;
-      report.epoch = state.epoch + 1;
-      report.epochs = config.train.epochs;
-      report.step = state.step;
-      report.rate = rate();
-      report.train_loss = read_loss(ctx, loss_sum) / static_cast<double>(std::max<std::int64_t>(state.batch, 1));
-      report.seconds = seconds;
-      report.images_per_second = static_cast<double>(images) / seconds;
-      report.wait_share = train_loader->wait_seconds() / seconds;
-      if (!std::isfinite(report.train_loss)) {
-        throw Error(ErrorKind::diverged,
-                    join("the mean loss of epoch ", report.epoch, " is ", format_number(report.train_loss)));
-      }
-      if (val_loader) {
-        const EvalResult result = evaluate(ctx, *model.net, *val_loader);
-        report.has_validation = true;
-        report.val_loss = result.loss;
-        report.val_top1 = result.top1;
-        report.val_top5 = result.top5;
-        report.best = result.top1 > state.best_top1;
-      }
-      ++state.epoch;
-      state.batch = 0;
-      loss_sum = Tensor::filled(*ctx.stream, {1}, 0);
-      if (report.best) {
-        state.best_top1 = report.val_top1;
-        state.best_epoch = report.epoch;
-        if (store) store->save_best(ctx, *model.net, data.train->classes(), state);
-      }
-      save();
-      for (TrainObserver* observer : observers) observer->on_epoch(report);
-      if (store) {
-        for (TrainObserver* observer : observers) observer->on_checkpoint(last_checkpoint);
-      }
+    save();
+    for (TrainObserver* observer : observers) observer->on_epoch(report);
+    if (store) {
+      for (TrainObserver* observer : observers) observer->on_checkpoint(last_checkpoint);
     }
-  };
-
-  Trainer::Trainer(const Config& config, Options options) : impl_(std::make_unique<Impl>(config, std::move(options))) {}
-  Trainer::~Trainer() = default;
-
-  Trainer::End Trainer::run(const std::vector<TrainObserver*>& observers, const std::atomic<bool>& stop) {
-    while (impl_->state.epoch < impl_->config.train.epochs) {
-      const bool whole = impl_->run_epoch(observers, stop);
-      if (!whole) impl_->save();
-      if (stop && impl_->state.epoch < impl_->config.train.epochs) return End::interrupted;
-    }
-    return End::finished;
   }
+};
 
-  EvalResult Trainer::validate() {
-    require(has_validation(), impl_->config.file, ": there is no data.val to validate on");
-    return evaluate(impl_->ctx, *impl_->model.net, *impl_->val_loader);
+Trainer::Trainer(const Config& config, Options options) : impl_(std::make_unique<Impl>(config, std::move(options))) {}
+Trainer::~Trainer() = default;
+
+Trainer::End Trainer::run(const std::vector<TrainObserver*>& observers, const std::atomic<bool>& stop) {
+  while (impl_->state.epoch < impl_->config.train.epochs) {
+    const bool whole = impl_->run_epoch(observers, stop);
+    if (!whole) impl_->save();
+    if (stop && impl_->state.epoch < impl_->config.train.epochs) return End::interrupted;
   }
+  return End::finished;
+}
 
-  bool Trainer::has_validation() const { return impl_->val_loader != nullptr; }
-  Context& Trainer::context() { return impl_->ctx; }
-  const Model& Trainer::model() const { return impl_->model; }
-  const Optimizer& Trainer::optimizer() const { return *impl_->optimizer; }
-  const RunState& Trainer::state() const { return impl_->state; }
-  const Dataset& Trainer::train_data() const { return *impl_->data.train; }
-  const Dataset* Trainer::val_data() const { return impl_->data.val.get(); }
-  const Augment& Trainer::val_augment() const { return *impl_->data.val_augment; }
-  std::int64_t Trainer::steps_per_epoch() const { return impl_->steps_per_epoch(); }
-  std::string Trainer::last_checkpoint() const { return impl_->last_checkpoint; }
+EvalResult Trainer::validate() {
+  require(has_validation(), impl_->config.file, ": there is no data.val to validate on");
+  return evaluate(impl_->ctx, *impl_->model.net, *impl_->val_loader);
+}
+
+bool Trainer::has_validation() const {
+  return impl_->val_loader != nullptr;
+}
+Context& Trainer::context() {
+  return impl_->ctx;
+}
+const Model& Trainer::model() const {
+  return impl_->model;
+}
+const Optimizer& Trainer::optimizer() const {
+  return *impl_->optimizer;
+}
+const RunState& Trainer::state() const {
+  return impl_->state;
+}
+const Dataset& Trainer::train_data() const {
+  return *impl_->data.train;
+}
+const Dataset* Trainer::val_data() const {
+  return impl_->data.val.get();
+}
+const Augment& Trainer::val_augment() const {
+  return *impl_->data.val_augment;
+}
+std::int64_t Trainer::steps_per_epoch() const {
+  return impl_->steps_per_epoch();
+}
+std::string Trainer::last_checkpoint() const {
+  return impl_->last_checkpoint;
+}
 
 }  // namespace twiddle
