@@ -159,7 +159,7 @@ Variable softmax_loss(Context& ctx, const Variable& logits, const Tensor& labels
       [logits, value, labels, scales, batch, classes, label_smoothing](Context& backward_ctx, const Tensor& grad_loss) {
         Tensor grad_logits(*backward_ctx.stream, value.shape());
         for_each_index(*backward_ctx.stream, batch,
-                       LossBackward{batch, classes, label_smoothing, value.read(), scales.read(), grad_loss.read(),
+                       LossBackward{batch, classes, label_smoothing, value.read(), grad_loss.read(), scales.read(),
                                     labels.read<std::int32_t>(), grad_logits.write()},
                        classes * exp_cost);
         logits.add_grad(backward_ctx, grad_logits);
