@@ -20,6 +20,36 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+LoaderOptions loader_options(const Config& config) {
+  LoaderOptions options;
+  options.batch_size = config.train.batch_size;
+  options.workers = config.data.workers;
+  options.skip_bad = config.data.skip_bad;
+  options.seed = config.seed;
+  return options;
+}
+
+double read_loss(Context& ctx, const Tensor& loss) {
+  return loss.to_vector(*ctx.stream).at(0);
+}
+
+}  // namespace
+
+LoaderOptions loader_options(const Config& config) {
+  LoaderOptions options;
+  options.batch_size = config.train.batch_size;
+  options.workers = config.data.workers;
+  options.skip_bad = config.data.skip_bad;
+  options.seed = config.seed;
+  return options;
+}
+
+double read_loss(Context& ctx, const Tensor& loss) {
+  return loss.to_vector(*ctx.stream).at(0);
+}
+
+}  // namespace
+
 std::unique_ptr<Optimizer> make_optimizer(const Config& config) {
   Diagnostics diagnostics;
   ConfigNode holder;  // `named` reads a key of a mapping
@@ -39,21 +69,6 @@ std::unique_ptr<Optimizer> make_optimizer(const Config& config) {
   diagnostics.throw_if_any();
   return optimizer;
 }
-
-LoaderOptions loader_options(const Config& config) {
-  LoaderOptions options;
-  options.batch_size = config.train.batch_size;
-  options.workers = config.data.workers;
-  options.skip_bad = config.data.skip_bad;
-  options.seed = config.seed;
-  return options;
-}
-
-double read_loss(Context& ctx, const Tensor& loss) {
-  return loss.to_vector(*ctx.stream).at(0);
-}
-
-}  // namespace
 
 StepResult train_step(Context& ctx, const Sequential& net, const Batch& batch, Optimizer& optimizer,
                       std::vector<Parameter*>& parameters, const StepOptions& options) {

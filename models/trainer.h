@@ -14,6 +14,9 @@
 
 namespace twiddle {
 
+// The optimizer that the config names, with nothing in its memory yet.
+std::unique_ptr<Optimizer> make_optimizer(const Config& config);
+
 struct StepOptions {
   double rate = 0.01;  // learning rate of this step
   double clip_norm = 0;
