@@ -73,7 +73,9 @@ void read_model(Params& root, Config& config) {
   if (layers == nullptr) {
     model.error("layers", "missing key 'layers' in 'model'");
   } else if (layers->kind != Kind::sequence || layers->items.empty()) {
-    model.error("layers", "'layers' must be a list of layers", "one a line, such as '- relu'");
+    // A list whose items were all wrong has been told of.
+    const bool told = layers->kind == Kind::sequence && !root.diagnostics().empty();
+    if (!told) model.error("layers", "'layers' must be a list of layers", "one a line, such as '- relu'");
   } else {
     config.layers = read_layers(*layers);
   }
@@ -155,7 +157,8 @@ void read_name(Params& root, Config& config, ConfigNode& tree) {
   name.kind = Kind::scalar;
   name.text = config.name;
   name.place = tree.place;
-  tree.entries.insert(tree.entries.begin(), {"name", tree.place, std::move(name)});
+  const bool first = tree.entries.empty() || tree.entries.front().key != "version";
+  tree.entries.insert(tree.entries.begin() + (first ? 0 : 1), {"name", tree.place, std::move(name)});
 }
 
 Config read_config(ConfigNode tree, const std::string& file, const std::vector<Override>& overrides,

@@ -119,9 +119,13 @@ class TreeBuilder : public YAML::EventHandler {
     const std::string& text = source_->lines[line];
     const auto column =
         std::min(static_cast<std::size_t>(std::max(mark.column, 0)), text.size());  // the parser's: bytes
-    const auto characters = std::count_if(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(column),
-                                          [](char byte) { return (byte & 0xc0) != 0x80; });
-    return {source_, static_cast<int>(line) + 1, static_cast<int>(characters) + 1, 1};
+    // Counted on from the last place, or a long line would be counted again for each of its values.
+    if (line != last_line_ || column < last_column_) last_line_ = line, last_column_ = 0, last_characters_ = 0;
+    const auto from = text.begin() + static_cast<std::ptrdiff_t>(last_column_);
+    const auto to = text.begin() + static_cast<std::ptrdiff_t>(column);
+    last_characters_ += std::count_if(from, to, [](char byte) { return (byte & 0xc0) != 0x80; });
+    last_column_ = column;
+    return {source_, static_cast<int>(line) + 1, static_cast<int>(last_characters_) + 1, 1};
   }
 
   [[noreturn]] void refuse_alias(const YAML::Mark& mark) {
@@ -230,6 +234,8 @@ class TreeBuilder : public YAML::EventHandler {
   std::vector<Open> open_;
   ConfigNode root_;
   std::size_t documents_ = 0, values_ = 0;
+  mutable std::size_t last_line_ = 0, last_column_ = 0;
+  mutable std::ptrdiff_t last_characters_ = 0;
 };
 
 // The parser's complaint in words that help.
