@@ -35,21 +35,6 @@ double read_loss(Context& ctx, const Tensor& loss) {
 
 }  // namespace
 
-LoaderOptions loader_options(const Config& config) {
-  LoaderOptions options;
-  options.batch_size = config.train.batch_size;
-  options.workers = config.data.workers;
-  options.skip_bad = config.data.skip_bad;
-  options.seed = config.seed;
-  return options;
-}
-
-double read_loss(Context& ctx, const Tensor& loss) {
-  return loss.to_vector(*ctx.stream).at(0);
-}
-
-}  // namespace
-
 std::unique_ptr<Optimizer> make_optimizer(const Config& config) {
   Diagnostics diagnostics;
   ConfigNode holder;  // `named` reads a key of a mapping
