@@ -15,7 +15,7 @@ namespace {
 
 HostArray array_of(const Shape& shape, const std::vector<float>& values) {
   HostArray array{DType::f32, shape, std::vector<std::uint8_t>(values.size() * 4)};
-  std::memcpy(array.bytes.data(), values.data(), array.bytes.size());
+  if (!values.empty()) std::memcpy(array.bytes.data(), values.data(), array.bytes.size());
   return array;
 }
 
