@@ -1,8 +1,11 @@
 #include "models/open_data.h"
 
+#include <algorithm>
 #include <filesystem>
 
+#include "data/subset.h"
 #include "framework/error.h"
+#include "framework/text.h"
 
 namespace twiddle {
 
@@ -26,8 +29,17 @@ std::unique_ptr<Dataset> open_dataset(Params& data, const char* key, const Datas
     // Options that could not be read are the better story than what followed from their fallbacks.
     if (data.diagnostics().size() == errors_before) throw;
   }
+  // Any format: a stretch of it.
+  const std::int64_t first = params.integer("first", 0, 0, std::int64_t(1) << 40);
+  const std::int64_t count = params.integer("count", 0, 0, std::int64_t(1) << 40);
   params.finish();
-  return dataset;
+  if (dataset == nullptr || (first == 0 && count == 0)) return dataset;
+  try {
+    return std::make_unique<Subset>(std::move(dataset), first, count);
+  } catch (const Error& error) {
+    params.error("first", error.what());
+    return nullptr;
+  }
 }
 
 void check_classes(const Config& config, const char* key, const Dataset& dataset, std::int64_t outputs) {
@@ -37,6 +49,14 @@ void check_classes(const Config& config, const char* key, const Dataset& dataset
                 join(config.file, ": data.", key, " has ", classes, " classes, the last layer gives ", outputs,
                      " outputs: set its outputs to ", classes));
   }
+}
+
+// The first few names, so that two lists can be told apart in a message.
+std::string shortened(const std::vector<std::string>& classes) {
+  constexpr std::size_t shown = 6;
+  const std::vector<std::string> first(classes.begin(),
+                                       classes.begin() + static_cast<std::ptrdiff_t>(std::min(shown, classes.size())));
+  return join(classes.size(), " (", join_names(first), classes.size() > shown ? ", ..." : "", ")");
 }
 
 }  // namespace
@@ -53,6 +73,10 @@ OpenData open_data(const Config& config, std::int64_t outputs) {
   diagnostics.throw_if_any();
   if (opened.train) check_classes(config, "train", *opened.train, outputs);
   if (opened.val) check_classes(config, "val", *opened.val, outputs);
+  if (opened.train && opened.val && opened.train->classes() != opened.val->classes()) {
+    throw Error(ErrorKind::config, join(config.file, ": data.train and data.val do not have the same classes: ",
+                                        shortened(opened.train->classes()), " and ", shortened(opened.val->classes())));
+  }
   return opened;
 }
 

@@ -1,0 +1,26 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+
+namespace twiddle {
+
+// A stretch of another dataset, so that one file can serve for training and validation.
+class Subset : public Dataset {
+ public:
+  // Images first .. first + count - 1; a count of 0 takes all that follow. Throws where the dataset has fewer.
+  Subset(std::unique_ptr<Dataset> whole, std::int64_t first, std::int64_t count);
+  std::int64_t size() const override { return count_; }
+  const std::vector<std::string>& classes() const override { return whole_->classes(); }
+  std::int64_t get(std::int64_t index, Image& image) const override { return whole_->get(first_ + index, image); }
+  std::string where(std::int64_t index) const override { return whole_->where(first_ + index); }
+  std::string describe() const override;
+
+ private:
+  std::unique_ptr<Dataset> whole_;
+  std::int64_t first_, count_;
+};
+
+}  // namespace twiddle

@@ -1,0 +1,56 @@
+#include "models/open_data.h"
+
+#include <gtest/gtest.h>
+
+#include "framework/error.h"
+
+namespace twiddle {
+namespace {
+
+Config config_with(const std::string& data) {
+  return load_config_text("version: 1\nmodel: {input: [1, 4, 4], layers: [{linear: {outputs: 3}}]}\ndata:\n" + data,
+                          "data.yaml");
+}
+
+std::string error_of(const std::string& data) {
+  try {
+    open_data(config_with(data), 3);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::config);
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(OpenData, OpensWhatTheSectionNames) {
+  const OpenData data = open_data(config_with("  train: {format: synthetic, images: 12, classes: 3}\n"), 3);
+  EXPECT_EQ(data.train->size(), 12);
+  EXPECT_EQ(data.val, nullptr);
+}
+
+TEST(OpenData, TakesAStretch) {
+  const OpenData data = open_data(config_with("  train: {format: synthetic, images: 12, classes: 3, count: 8}\n"
+                                              "  val: {format: synthetic, images: 12, classes: 3, first: 8}\n"),
+                                  3);
+  EXPECT_EQ(data.train->size(), 8);
+  EXPECT_EQ(data.val->size(), 4);
+}
+
+TEST(OpenData, SaysWhatIsWrongAndWhere) {
+  EXPECT_NE(error_of("  train: {format: sinthetic}\n").find("did you mean 'synthetic'"), std::string::npos);
+  EXPECT_NE(error_of("  train: {format: synthetic, images: 12, classes: 3, imgs: 2}\n").find("unknown key 'imgs'"),
+            std::string::npos);
+  EXPECT_NE(error_of("  train: {images: 12}\n").find("'format'"), std::string::npos);
+  EXPECT_NE(error_of("  train: {format: synthetic, images: 12, classes: 3, first: 12}\n").find("beyond the 12 images"),
+            std::string::npos);
+  EXPECT_NE(error_of("  train: {format: synthetic, images: 12, classes: 4}\n").find("4 classes"), std::string::npos);
+}
+
+TEST(OpenData, RefusesSetsOfDifferentClasses) {
+  const std::string text = error_of(
+      "  train: {format: synthetic, images: 12, classes: 3}\n  val: {format: synthetic, images: 12, classes: 2}\n");
+  EXPECT_NE(text.find("do not have the same classes"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace twiddle
