@@ -2,6 +2,7 @@
 
 #include <omp.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <optional>
@@ -44,12 +45,17 @@ std::array<Layout, 3> layouts_for(const ConvProblem& p, ConvPass pass) {
   using enum Layout;
   const int channels = p.channels / p.groups, filters = p.filters / p.groups;
   const bool few_channels = channels <= 4;
+  if (p.groups > 1) return {blocked, channels_last, plain};
   // With few channels a blocked gradient is mostly filling.
   if (few_channels && pass == ConvPass::backward_input) return {plain, channels_last, blocked};
   // A first layer reads plain images; otherwise blocks of 16 want multiples of 16.
   if (few_channels || (channels % 16 == 0 && filters % 16 == 0)) return {blocked, channels_last, plain};
   return {channels_last, blocked, plain};
 }
+
+// oneDNN sums a weight's gradient one by one in float, which loses 1.9e-8 times the root of their number (measured):
+// more than this many, and fp32's promise is broken. Longer sums are taken in slices of the batch.
+constexpr std::int64_t longest_sum = 8192;
 
 // One of the pass's tensors: as we hold it, and as the primitive wants it. A reorder is empty where both agree.
 struct Operand {
@@ -62,7 +68,9 @@ struct Operand {
 struct Plan {
   dnnl::primitive convolution;
   Operand x, w, y;
+  Description bias;
   std::size_t scratchpad;
+  dnnl::primitive add;  // backward_weight: a slice's result onto the plain one
 
   std::size_t workspace() const {
     std::size_t bytes = scratchpad;
@@ -72,29 +80,43 @@ struct Plan {
   }
 };
 
+// Where the plain tensors of a run lie.
+struct Places {
+  const float *x, *w, *y, *bias;
+  bool add = false;                 // the result is added to what is there
+  std::optional<Version> gradient;  // of y, where it may be kept or was kept
+};
+
 class OnednnEngine : public ConvEngine {
  public:
   OnednnEngine(std::string name, dnnl::algorithm algorithm) : name_(std::move(name)), algorithm_(algorithm) {}
   std::string_view name() const override { return name_; }
   bool supports(const ConvProblem& problem, ConvPass pass) const override {
-    return plan(problem, pass, false) != nullptr;
+    const ConvProblem slice = slice_of(problem, pass);
+    const bool exact = !sums_long(slice, pass);
+    return exact && plan(slice, pass, false) != nullptr;
   }
   std::size_t workspace_bytes(const ConvProblem& problem, ConvPass pass) const override {
-    const Plan* const found = plan(problem, pass, false);
-    return found ? found->workspace() : 0;
+    const ConvProblem slice = slice_of(problem, pass);
+    const Plan* const found = plan(slice, pass, false);
+    if (!found) return 0;
+    const bool adds = slice.batch < problem.batch && !found->w.reorder;
+    return found->workspace() + (adds ? found->w.wanted.get_size() : 0);
   }
   void run(Context& ctx, const ConvProblem& problem, ConvPass pass, ConvOperands& operands) override;
 
  private:
   using Key = std::tuple<ConvProblem, ConvPass, bool, int>;
+  bool sums_long(const ConvProblem& problem, ConvPass pass) const;
+  ConvProblem slice_of(const ConvProblem& problem, ConvPass pass) const;           // of as many images as one run takes
   const Plan* plan(const ConvProblem& problem, ConvPass pass, bool biased) const;  // null: oneDNN cannot
   std::unique_ptr<Plan> make_plan(const ConvProblem& problem, ConvPass pass, bool biased, Layout layout,
                                   bool accept_reference) const;
   dnnl::memory wrap(const Description& description, const void* bytes) const {
     return {description, engine_, const_cast<void*>(bytes)};
   }
-  void execute(const Plan& plan, Context& ctx, ConvPass pass, ConvOperands& operands);
-  dnnl::memory wanted(Stream& stream, const Operand& operand, const Tensor& tensor, std::shared_ptr<void>& holder);
+  void execute(const Plan& plan, Stream& stream, ConvPass pass, const Places& places);
+  dnnl::memory input(Stream& stream, const Operand& operand, const float* values, std::shared_ptr<void>& holder);
 
   std::string name_;
   dnnl::algorithm algorithm_;
@@ -110,6 +132,21 @@ class OnednnEngine : public ConvEngine {
   };
   std::optional<Reordered> gradient_;
 };
+
+bool OnednnEngine::sums_long(const ConvProblem& p, ConvPass pass) const {
+  return pass == ConvPass::backward_weight && p.precision == Precision::fp32 &&
+         algorithm_ == dnnl::algorithm::convolution_direct &&
+         std::int64_t(p.batch) * p.out_height() * p.out_width() > longest_sum;
+}
+
+ConvProblem OnednnEngine::slice_of(const ConvProblem& problem, ConvPass pass) const {
+  ConvProblem slice = problem;
+  if (!sums_long(problem, pass)) return slice;
+  const std::int64_t most = std::max<std::int64_t>(1, longest_sum / (problem.out_height() * problem.out_width()));
+  const std::int64_t slices = (problem.batch + most - 1) / most;
+  slice.batch = static_cast<int>((problem.batch + slices - 1) / slices);  // about equal, so that few plans serve all
+  return slice;
+}
 
 const Plan* OnednnEngine::plan(const ConvProblem& problem, ConvPass pass, bool biased) const {
   const Key key{problem, pass, biased, omp_get_max_threads()};  // oneDNN plans for a number of threads
@@ -146,80 +183,105 @@ std::unique_ptr<Plan> OnednnEngine::make_plan(const ConvProblem& problem, ConvPa
   };
   const bool writes_x = pass == ConvPass::backward_input, writes_w = pass == ConvPass::backward_weight;
   const bool writes_y = pass == ConvPass::forward;
-  return std::make_unique<Plan>(
+  auto made = std::make_unique<Plan>(
       Plan{dnnl::primitive(chosen),
            operand(problem.input_shape(), Tag::nchw, writes_x ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, writes_x),
            operand(weight_shape(problem), problem.groups > 1 ? Tag::goihw : Tag::oihw,
                    writes_w ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS, writes_w),
            operand(problem.output_shape(), Tag::nchw, writes_y ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, writes_y),
-           chosen.query_md(dnnl::query::scratchpad_md).get_size()});
+           tensors.bias,
+           chosen.query_md(dnnl::query::scratchpad_md).get_size(),
+           {}});
+  if (writes_w) {
+    dnnl::post_ops sum;
+    sum.append_sum();
+    dnnl::primitive_attr adding;
+    adding.set_post_ops(sum);
+    made->add = dnnl::reorder(dnnl::reorder::primitive_desc(engine_, made->w.wanted, engine_, made->w.plain, adding));
+  }
+  return made;
 } catch (const dnnl::error&) {
   return nullptr;
 }
 
-void OnednnEngine::run(Context& ctx, const ConvProblem& problem, ConvPass pass, ConvOperands& operands) {
-  const Plan* const ready = plan(problem, pass, pass == ConvPass::forward && operands.bias.defined());
-  require(ready != nullptr, "oneDNN has no ", name_, " for ", to_string(pass), " of ", to_string(problem));
-  try {
-    execute(*ready, ctx, pass, operands);
-  } catch (const dnnl::error& error) {
-    throw Error(join("oneDNN failed in ", to_string(pass), " of ", to_string(problem), ": ", error.what()));
+void OnednnEngine::run(Context& ctx, const ConvProblem& problem, ConvPass pass, ConvOperands& operands) try {
+  auto& [x, w, y, bias] = operands;
+  const bool forward = pass == ConvPass::forward, input_gradient = pass == ConvPass::backward_input;
+  const bool biased = forward && bias.defined();
+  Places places{input_gradient ? x.write() : x.read(),
+                pass == ConvPass::backward_weight ? w.write() : w.read(),
+                forward ? y.write() : y.read(),
+                biased ? bias.read() : nullptr,
+                false,
+                {}};
+  ConvProblem slice = slice_of(problem, pass);
+  if (!forward && slice.batch == problem.batch) places.gradient = y.version();
+  for (int done = 0; done < problem.batch; done += slice.batch) {
+    slice.batch = std::min(slice.batch, problem.batch - done);
+    const Plan* const ready = plan(slice, pass, biased);
+    require(ready != nullptr, "oneDNN has no ", name_, " for ", to_string(pass), " of ", to_string(problem));
+    places.add = done > 0;
+    execute(*ready, *ctx.stream, pass, places);
+    places.x += count_of(slice.input_shape());
+    places.y += count_of(slice.output_shape());
   }
+} catch (const dnnl::error& error) {
+  throw Error(join("oneDNN failed in ", to_string(pass), " of ", to_string(problem), ": ", error.what()));
 }
 
-void OnednnEngine::execute(const Plan& plan, Context& ctx, ConvPass pass, ConvOperands& operands) {
+void OnednnEngine::execute(const Plan& plan, Stream& stream, ConvPass pass, const Places& places) {
   // Only the very next pass may take it; backward_weight does not, so that timing it again and again times all of it.
-  if (pass != ConvPass::backward_input) gradient_.reset();
+  if (pass != ConvPass::backward_input || !places.gradient || !gradient_ || gradient_->version != *places.gradient)
+    gradient_.reset();
   std::array<std::shared_ptr<void>, 3> holders;
-  const std::array<std::pair<const Operand*, Tensor*>, 3> sides{
-      {{&plan.x, &operands.x}, {&plan.w, &operands.w}, {&plan.y, &operands.y}}};
+  const std::array<std::pair<const Operand*, const float*>, 3> sides{
+      {{&plan.x, places.x}, {&plan.w, places.w}, {&plan.y, places.y}}};
   const std::size_t written = pass == ConvPass::forward ? 2 : pass == ConvPass::backward_input ? 0 : 1;
 
   std::unordered_map<int, dnnl::memory> arguments;
   dnnl::memory plain_result, result;
   for (std::size_t i = 0; i < sides.size(); ++i) {
-    const auto& [operand, tensor] = sides[i];
+    const auto& [operand, values] = sides[i];
     if (i != written) {
-      arguments[operand->argument] = wanted(*ctx.stream, *operand, *tensor, holders[i]);
+      arguments[operand->argument] = input(stream, *operand, values, holders[i]);
       continue;
     }
-    plain_result = result = wrap(operand->plain, tensor->write());
-    if (operand->reorder) {
-      holders[i] = ctx.stream->allocate(operand->wanted.get_size());
+    plain_result = result = wrap(operand->plain, values);
+    if (operand->reorder || places.add) {
+      holders[i] = stream.allocate(operand->wanted.get_size());
       result = wrap(operand->wanted, holders[i].get());
     }
     arguments[operand->argument] = result;
   }
-  if (pass == ConvPass::forward && operands.bias.defined())
-    arguments[DNNL_ARG_BIAS] = wrap(describe(operands.bias.shape(), Tag::x), operands.bias.read());
+  if (places.bias) arguments[DNNL_ARG_BIAS] = wrap(plan.bias, places.bias);
   std::shared_ptr<void> scratchpad;
   if (plan.scratchpad > 0) {
-    scratchpad = ctx.stream->allocate(plan.scratchpad);
+    scratchpad = stream.allocate(plan.scratchpad);
     arguments[DNNL_ARG_SCRATCHPAD] =
         wrap(Description({static_cast<std::int64_t>(plan.scratchpad)}, dnnl::memory::data_type::u8, Tag::x),
              scratchpad.get());
   }
 
   plan.convolution.execute(stream_, arguments);
-  const dnnl::primitive& back = sides[written].first->reorder;
+  const dnnl::primitive& back = places.add ? plan.add : sides[written].first->reorder;
   if (back) back.execute(stream_, {{DNNL_ARG_FROM, result}, {DNNL_ARG_TO, plain_result}});
   stream_.wait();
 
   gradient_.reset();
-  if (pass == ConvPass::backward_weight && plan.y.reorder)
-    gradient_ = Reordered{operands.y.version(), plan.y.wanted, holders[2]};
+  if (pass == ConvPass::backward_weight && places.gradient && plan.y.reorder)
+    gradient_ = Reordered{*places.gradient, plan.y.wanted, holders[2]};
 }
 
-dnnl::memory OnednnEngine::wanted(Stream& stream, const Operand& operand, const Tensor& tensor,
-                                  std::shared_ptr<void>& holder) {
-  if (!operand.reorder) return wrap(operand.plain, tensor.read());
-  if (gradient_ && gradient_->version == tensor.version() && gradient_->layout == operand.wanted) {
+dnnl::memory OnednnEngine::input(Stream& stream, const Operand& operand, const float* values,
+                                 std::shared_ptr<void>& holder) {
+  if (!operand.reorder) return wrap(operand.plain, values);
+  if (gradient_ && operand.argument == DNNL_ARG_DIFF_DST && gradient_->layout == operand.wanted) {
     holder = gradient_->bytes;
     return wrap(operand.wanted, holder.get());
   }
   holder = stream.allocate(operand.wanted.get_size());
   const dnnl::memory memory = wrap(operand.wanted, holder.get());
-  operand.reorder.execute(stream_, {{DNNL_ARG_FROM, wrap(operand.plain, tensor.read())}, {DNNL_ARG_TO, memory}});
+  operand.reorder.execute(stream_, {{DNNL_ARG_FROM, wrap(operand.plain, values)}, {DNNL_ARG_TO, memory}});
   return memory;
 }
 

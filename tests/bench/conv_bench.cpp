@@ -39,7 +39,8 @@ ConvProblem square(int batch, int channels, int size, int filters, int kernel, i
 
 const std::vector<Layer> layers{
     {"lenet conv1", square(64, 1, 28, 20, 5, 1, 0)},      {"lenet conv2", square(64, 20, 12, 50, 5, 1, 0)},
-    {"cifar10 conv1", square(64, 3, 32, 32, 3, 1, 1)},    {"alexnet conv1", square(16, 3, 224, 64, 11, 4, 2)},
+    {"cifar10 conv1", square(64, 3, 32, 32, 3, 1, 1)},    {"cifar10 conv2", square(64, 32, 16, 64, 3, 1, 1)},
+    {"cifar10 conv3", square(64, 64, 8, 128, 3, 1, 1)},   {"alexnet conv1", square(16, 3, 224, 64, 11, 4, 2)},
     {"alexnet conv2", square(16, 64, 27, 192, 5, 1, 2)},  {"alexnet conv3", square(16, 192, 13, 384, 3, 1, 1)},
     {"alexnet conv4", square(16, 384, 13, 256, 3, 1, 1)}, {"alexnet conv5", square(16, 256, 13, 256, 3, 1, 1)},
 };

@@ -261,6 +261,22 @@ TEST_P(FastConvEngine, AgreesWithTheReferenceOnRealLayers) {
   for (const ConvProblem& problem : layers) expect_right(problem, 100);
 }
 
+TEST_P(FastConvEngine, LongSumsOverTheBatchKeepThePrecision) {
+  // 40,000 terms an element; an odd batch, so that slices of it differ in size.
+  expect_right({.batch = 41,
+                .channels = 3,
+                .height = 32,
+                .width = 32,
+                .filters = 16,
+                .kernel_h = 3,
+                .kernel_w = 3,
+                .pad_h = 1,
+                .pad_w = 1},
+               200);
+  expect_right({.batch = 165, .channels = 32, .height = 8, .width = 8, .filters = 32, .kernel_h = 1, .kernel_w = 1},
+               200);
+}
+
 TEST_P(EveryConvEngine, TakesNoMoreWorkspaceThanItSays) {
   const ConvPass pass = GetParam().pass;
   const ConvProblem problem{
@@ -286,6 +302,17 @@ TEST(ConvEngines, DirectSupportsEverythingAndIsNotFirst) {
     for (const ConvProblem& problem : awkward_problems())
       for (const ConvPass pass : passes) EXPECT_TRUE(engine->supports(problem, pass));
   }
+}
+
+TEST(ConvEngines, OneDnnLeavesSumsThatLoseThePrecision) {
+  ConvProblem vgg{
+      .channels = 3, .height = 224, .width = 224, .filters = 64, .kernel_h = 3, .kernel_w = 3, .pad_h = 1, .pad_w = 1};
+  const auto engines = make_conv_engines({});
+  if (engines.front()->name() != "onednn") return;
+  EXPECT_TRUE(engines.front()->supports(vgg, ConvPass::forward));
+  EXPECT_FALSE(engines.front()->supports(vgg, ConvPass::backward_weight));
+  vgg.precision = Precision::tf32;
+  EXPECT_TRUE(engines.front()->supports(vgg, ConvPass::backward_weight));
 }
 
 TEST(ConvEngines, TheReferenceIsACrossCorrelation) {
