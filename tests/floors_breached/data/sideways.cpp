@@ -1,0 +1,1 @@
+#include "fft/grid.h"
