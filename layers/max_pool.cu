@@ -50,7 +50,7 @@ struct MaxPoolForward {
         for (std::int32_t dx = 0; dx < Kernel; ++dx) {
           const std::int32_t at = out * Stride + dy * width + dx;
           const float value = from[at];
-          const bool larger = !(value <= best) & !(best != best);
+          const bool larger = (value > best) | (value != value);  // without a branch
           best = larger ? value : best;
           best_at = larger ? at : best_at;
         }

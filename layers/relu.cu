@@ -15,7 +15,10 @@ struct ReluForward {
 struct ReluBackward {
   const float *y, *grad_y;
   float* grad_x;
-  TWIDDLE_HD void operator()(std::int64_t i) const { grad_x[i] = y[i] > 0 ? grad_y[i] : 0; }
+  TWIDDLE_HD void operator()(std::int64_t i) const {
+    const float grad = grad_y[i];  // read in any case, which leaves no branch
+    grad_x[i] = y[i] > 0 ? grad : 0;
+  }
 };
 
 }  // namespace
