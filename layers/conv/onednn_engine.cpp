@@ -144,7 +144,8 @@ ConvProblem OnednnEngine::slice_of(const ConvProblem& problem, ConvPass pass) co
   if (!sums_long(problem, pass)) return slice;
   const std::int64_t most = std::max<std::int64_t>(1, longest_sum / (problem.out_height() * problem.out_width()));
   const std::int64_t slices = (problem.batch + most - 1) / most;
-  slice.batch = static_cast<int>((problem.batch + slices - 1) / slices);  // about equal, so that few plans serve all
+  const std::int64_t equal = (problem.batch + slices - 1) / slices;
+  slice.batch = static_cast<int>(std::min(most, equal + equal % 2));  // even, as the images are dealt to threads
   return slice;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <limits>
 #include <string>
@@ -130,7 +131,8 @@ Tensor ramp(Stream& stream, const Shape& shape) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const double budget_ms = argc > 1 ? std::atof(argv[1]) : 1000;
+  const double budget_ms = argc > 1 ? std::atof(argv[1]) : 1000;  // a row
+  const std::string only = argc > 2 ? argv[2] : "";               // layers whose name holds this
   Context ctx;
   const auto engines = make_conv_engines({});
   std::printf("%s; best of at least 10 rounds; `oneDNN` is the fastest layout with its reorders\n\n",
@@ -139,6 +141,7 @@ int main(int argc, char** argv) {
   std::printf("| --- | --- | ---: | --- | ---: | ---: | ---: | ---: | ---: |\n");
   for (const auto& [name, problem] : layers)
     for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight}) {
+      if (std::string(name).find(only) == std::string::npos) continue;
       ConvOperands operands{ramp(*ctx.stream, problem.input_shape()),
                             ramp(*ctx.stream, problem.weight_shape()),
                             ramp(*ctx.stream, problem.output_shape()),
