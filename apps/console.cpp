@@ -33,11 +33,14 @@ void Console::log_to(const std::string& path) {
   if (!log_) throw Error("cannot write " + path + ": " + std::strerror(errno));
 }
 
+void Console::log(const std::string& text) {
+  if (!log_) return;
+  fmt::print(log_.get(), "{}\n", text);
+  std::fflush(log_.get());
+}
+
 void Console::line(const std::string& text) {
-  if (log_) {
-    fmt::print(log_.get(), "{}\n", text);
-    std::fflush(log_.get());
-  }
+  log(text);
   if (quiet_) return;
   erase_drawn();
   fmt::print(stderr, "{}\n", text);
@@ -52,12 +55,12 @@ void Console::redraw(const std::string& text) {
 
 void Console::detail(const std::string& text) {
   if (verbose_) return line(text);
-  if (log_) fmt::print(log_.get(), "{}\n", text);
+  log(text);
 }
 
 void Console::highlight(const std::string& text) {
   if (!colour_ || quiet_) return line(text);
-  if (log_) fmt::print(log_.get(), "{}\n", text);
+  log(text);
   erase_drawn();
   fmt::print(stderr, "\033[1m{}\033[0m\n", text);
 }

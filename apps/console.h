@@ -18,6 +18,7 @@ class Console {
   void log_to(const std::string& path);     // from now on every line is appended there, too
   void line(const std::string& text);       // one whole line, or several
   void redraw(const std::string& text);     // replaces the last line that redraw() drew; terminals only
+  void log(const std::string& text);        // for the log file alone
   void detail(const std::string& text);     // a line for those who asked for more; the log file has it always
   void highlight(const std::string& text);  // a line that matters, bold where there is colour
   bool terminal() const { return terminal_; }

@@ -35,8 +35,9 @@ constexpr SharedFlag shared_flags[] = {
 };
 
 const SharedFlag* find_flag(const CLI::Option& option) {
+  const std::string names = option.get_name(false, true);  // "-c,--set", as it was declared
   for (const SharedFlag& flag : shared_flags)
-    if (option.check_name(std::string(flag.names).substr(std::string(flag.names).find("--")))) return &flag;
+    if (names == flag.names) return &flag;
   return nullptr;
 }
 

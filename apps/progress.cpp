@@ -18,9 +18,9 @@ std::string format_rate(double rate) {
 }
 
 std::string facts(const StepReport& report) {
-  return fmt::format("loss {:.4f}  lr {:.3g}  {} images/s  data wait {:.0f}%  eta {}", report.loss, report.rate,
-                     format_rate(report.images_per_second), 100 * report.wait_share,
-                     format_duration(report.eta_seconds));
+  return fmt::format("loss {:.4f}  lr {:.3g}  {} images/s  eta {}  data wait {:.0f}%", report.loss, report.rate,
+                     format_rate(report.images_per_second), format_duration(report.eta_seconds),
+                     100 * report.wait_share);
 }
 
 }  // namespace
@@ -58,16 +58,16 @@ void Progress::on_epoch(const EpochReport& report) {
 }
 
 std::string bar_line(const StepReport& report, std::int64_t epochs, int width) {
-  constexpr int cells = 20;
+  const std::string before = fmt::format("epoch {}/{} [", report.epoch, epochs);
+  const std::string after = fmt::format("] {}/{}  {}", report.batch, report.batches, facts(report));
+  // The bar gives way first, then the end of the line.
+  const int cells = std::clamp(width - 1 - static_cast<int>(before.size() + after.size()), 6, 20);
   const double share = report.batches > 0 ? static_cast<double>(report.batch) / static_cast<double>(report.batches) : 1;
   const int done = std::clamp(static_cast<int>(share * cells), 0, cells);
   std::string bar(static_cast<std::size_t>(cells), '.');
-  for (int i = 0; i < done; ++i) bar[static_cast<std::size_t>(i)] = '=';
+  std::fill_n(bar.begin(), done, '=');
   if (done < cells) bar[static_cast<std::size_t>(done)] = '>';
-  std::string text =
-      fmt::format("epoch {}/{} [{}] {}/{}  {}", report.epoch, epochs, bar, report.batch, report.batches, facts(report));
-  if (static_cast<int>(text.size()) >= width) text.resize(static_cast<std::size_t>(std::max(1, width - 1)));
-  return text;
+  return (before + bar + after).substr(0, static_cast<std::size_t>(std::max(1, width - 1)));
 }
 
 std::string plain_line(const StepReport& report, std::int64_t epochs) {

@@ -38,7 +38,10 @@ void print_whole(const IterationTimes& times, std::int64_t batch) {
                fmt::format("{:.3f}", timing->quantile(0.9)),
                timing == &times.whole ? fmt::format("{:.1f}", 1000 * static_cast<double>(batch) / timing->quantile(0.5))
                                       : ""});
-  fmt::print("{}\n", table.text());
+  fmt::print("{}", table.text());
+  const double spread = times.whole.quantile(0.9) / times.whole.quantile(0.5);
+  if (spread > 1.1) fmt::print("p90 is {:.1f} times the median: the machine is busy, repeat on an idle one\n", spread);
+  fmt::print("\n");
 }
 
 void print_layers(const std::vector<LayerTime>& rows, std::int64_t batch) {

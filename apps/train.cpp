@@ -103,7 +103,13 @@ int train(const Flags& flags, const TrainArguments& arguments) {
   Metrics metrics(run_folder, trainer.steps_per_epoch(), trainer.state().step);
   Progress progress(console, config.train.epochs, trainer.has_validation());
   const auto start = std::chrono::steady_clock::now();
-  const Trainer::End end = trainer.run({&progress, &metrics}, interrupt.stop());
+  Trainer::End end;
+  try {
+    end = trainer.run({&progress, &metrics}, interrupt.stop());
+  } catch (const Error& error) {
+    console.log(join("error: ", error.what()));
+    throw;
+  }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const bool interrupted = end == Trainer::End::interrupted;
   write_report(config, trainer, run_folder, !interrupted);

@@ -1,0 +1,89 @@
+#include <gtest/gtest.h>
+
+#include "tests/apps/run_program.h"
+
+namespace twiddle {
+namespace {
+
+TEST(CommandLine, SuggestsTheVerbThatWasMeant) {
+  const Finished run = run_program({"trian", "models/digits.yaml"});
+  EXPECT_EQ(run.code, 2);
+  EXPECT_EQ(run.err, "error: unknown verb 'trian'; did you mean 'train'?\n");
+  EXPECT_EQ(run.out, "");
+}
+
+TEST(CommandLine, SuggestsTheFlagThatWasMeant) {
+  const Finished run = run_program({"train", "models/digits.yaml", "--epoch=3"});
+  EXPECT_EQ(run.code, 2);
+  EXPECT_EQ(run.err, "error: unknown flag '--epoch'; did you mean '--epochs'?\n");
+}
+
+TEST(CommandLine, WithoutAVerbTellsWhatThereIs) {
+  const Finished run = run_program({});
+  EXPECT_EQ(run.code, 2);
+  for (const char* verb : {"train", "eval", "predict", "time", "conv", "summary", "check", "devices"})
+    EXPECT_NE(run.err.find(std::string("\n  ") + verb + " "), std::string::npos) << verb;
+}
+
+TEST(CommandLine, HelpAndVersionAreResults) {
+  EXPECT_EQ(run_program({"--version"}).out.rfind("twiddle ", 0), 0u);
+  const Finished help = run_program({"train", "--help"});
+  EXPECT_EQ(help.code, 0);
+  EXPECT_NE(help.out.find("--resume"), std::string::npos);
+  EXPECT_NE(help.out.find("--epochs"), std::string::npos);
+}
+
+TEST(CommandLine, TakesSharedFlagsBeforeAndAfterTheVerb) {
+  const Finished before = run_program({"--batch-size", "7", "summary", "models/digits.yaml"});
+  const Finished after = run_program({"summary", "models/digits.yaml", "--set", "train.batch_size=7"});
+  EXPECT_EQ(before.code, 0) << before.err;
+  EXPECT_NE(before.out.find("memory at batch 7:"), std::string::npos) << before.out;
+  EXPECT_EQ(before.out, after.out);
+}
+
+TEST(CommandLine, TheLastOfTwoOverridesWins) {
+  const Finished run =
+      run_program({"summary", "models/digits.yaml", "--batch-size", "7", "--set", "train.batch_size=9"});
+  EXPECT_NE(run.out.find("memory at batch 9:"), std::string::npos) << run.out;
+}
+
+TEST(CommandLine, RefusesASharedFlagThatMeansNothingToTheVerb) {
+  const Finished run = run_program({"--epochs", "3", "devices"});
+  EXPECT_EQ(run.code, 2);
+  EXPECT_EQ(run.err, "error: 'devices' does not take --epochs; 'twiddle devices --help' lists what it takes\n");
+}
+
+TEST(CommandLine, NamesTheFlagWhoseValueIsWrong) {
+  const Finished run = run_program({"train", "models/digits.yaml", "--epochs", "many", "--batch-size", "0"});
+  EXPECT_EQ(run.code, 2);
+  EXPECT_NE(run.err.find("--epochs many"), std::string::npos) << run.err;
+  EXPECT_NE(run.err.find("--batch-size 0"), std::string::npos) << run.err;
+}
+
+TEST(CommandLine, SetNeedsAKeyAndAValue) {
+  const Finished run = run_program({"summary", "models/digits.yaml", "--set", "epochs"});
+  EXPECT_EQ(run.code, 2);
+  EXPECT_NE(run.err.find("--set needs key=value"), std::string::npos) << run.err;
+}
+
+TEST(CommandLine, MissingFilesAndFoldersHaveACode) {
+  EXPECT_EQ(run_program({"train", "no/such.yaml"}).code, 2);
+  EXPECT_EQ(run_program({"train"}).code, 2);
+  EXPECT_EQ(run_program({"eval", "no/such/run"}).code, 3);
+  EXPECT_EQ(run_program({"train", "--resume", "models"}).code, 3);
+  EXPECT_EQ(run_program({"train", "--resume", "no/such/run"}).code, 2);
+  EXPECT_EQ(run_program({"train", "models/digits.yaml", "--resume", "models"}).code, 2);
+}
+
+TEST(CommandLine, AnUnusableDeviceIsCodeFour) {
+  const Finished run = run_program({"time", "models/digits.yaml", "--device", "cuda:99"});
+  EXPECT_EQ(run.code, 4) << run.err;
+}
+
+TEST(CommandLine, AFullDiskIsNoSuccess) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
+  EXPECT_EQ(run_program({"summary", "models/digits.yaml", "--json", "/dev/full"}).code, 1);
+}
+
+}  // namespace
+}  // namespace twiddle

@@ -1,0 +1,62 @@
+#include "apps/progress.h"
+
+#include <gtest/gtest.h>
+
+#include "apps/text_table.h"
+#include "apps/validators.h"
+
+namespace twiddle {
+namespace {
+
+StepReport some_step() {
+  StepReport report;
+  report.epoch = 3, report.batch = 91, report.batches = 125, report.step = 341;
+  report.loss = 0.412, report.rate = 0.025, report.images_per_second = 3910, report.wait_share = 0.02;
+  report.eta_seconds = 6;
+  return report;
+}
+
+TEST(Progress, TheBarFitsTheTerminal) {
+  EXPECT_EQ(bar_line(some_step(), 5, 120),
+            "epoch 3/5 [==============>.....] 91/125  loss 0.4120  lr 0.025  3,910 images/s  eta 0:06  data wait 2%");
+  for (const int width : {1, 20, 60, 80, 95}) EXPECT_LT(bar_line(some_step(), 5, width).size(), std::max(2, width));
+  EXPECT_NE(bar_line(some_step(), 5, 80).find("eta 0:06"), std::string::npos);
+}
+
+TEST(Progress, APlainLineTellsTheSame) {
+  EXPECT_EQ(plain_line(some_step(), 5),
+            "epoch 3/5  step 91/125  loss 0.4120  lr 0.025  3,910 images/s  eta 0:06  data wait 2%");
+}
+
+TEST(Progress, RowsStandUnderTheirHeader) {
+  EpochReport report;
+  report.epoch = 2, report.train_loss = 0.5, report.seconds = 2;
+  for (const bool has_validation : {false, true}) {
+    report.has_validation = has_validation;
+    EXPECT_EQ(table_row(report).size(), table_header(has_validation).size());
+  }
+}
+
+TEST(Progress, DurationsReadLikeAClock) {
+  EXPECT_EQ(format_duration(6.4), "0:06");
+  EXPECT_EQ(format_duration(3723), "1:02:03");
+  EXPECT_EQ(format_duration(-1), "-");
+}
+
+TEST(TextTable, AlignsNumbersRightAndWordsLeft) {
+  TextTable table({"class", "images"});
+  table.add({"é", "5"});
+  table.add({"dog", "1,500"});
+  EXPECT_EQ(table.text(), "class  images\né           5\ndog     1,500\n");
+}
+
+TEST(Validators, RefuseWhatIsReadHalfway) {
+  EXPECT_EQ(whole_number_between(1, 10)("10"), "");
+  for (const char* text : {"", "0", "11", "5x", "1e1", "99999999999999999999"})
+    EXPECT_NE(whole_number_between(1, 10)(text), "") << text;
+  EXPECT_EQ(number_between(0, 1)("5e-1"), "");
+  for (const char* text : {"", "nan", "2", "0.5s"}) EXPECT_NE(number_between(0, 1)(text), "") << text;
+}
+
+}  // namespace
+}  // namespace twiddle

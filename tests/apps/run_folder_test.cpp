@@ -1,0 +1,59 @@
+#include "apps/run_folder.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <thread>
+
+#include "framework/error.h"
+#include "tests/apps/run_program.h"
+
+namespace fs = std::filesystem;
+
+namespace twiddle {
+namespace {
+
+TEST(RunFolder, CountsUpFromTheHighest) {
+  const fs::path out = fresh_folder("runs");
+  EXPECT_EQ(make_run_folder(out, "net"), (out / "net-001").string());
+  fs::create_directory(out / "net-041");
+  fs::create_directory(out / "net-wide-090");
+  EXPECT_EQ(make_run_folder(out, "net"), (out / "net-042").string());
+  EXPECT_EQ(make_run_folder(out, "a/b c"), (out / "a_b_c-001").string());
+}
+
+TEST(RunFolder, RunsThatStartAtOnceGetFoldersOfTheirOwn) {
+  const fs::path out = fresh_folder("race");
+  std::vector<std::string> folders(16);
+  std::vector<std::thread> threads;
+  for (std::string& folder : folders) threads.emplace_back([&] { folder = make_run_folder(out, "net"); });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(std::set<std::string>(folders.begin(), folders.end()).size(), folders.size());
+}
+
+TEST(RunFolder, AFileInTheWayIsAnError) {
+  const fs::path out = fresh_folder("file");
+  std::ofstream(out / "runs") << "a file";
+  EXPECT_THROW(make_run_folder(out / "runs", "net"), Error);
+}
+
+TEST(RunFolder, TheConfigComesBackAndRemembersItsOrigin) {
+  const fs::path folder = fresh_folder("facts");
+  const Config config = load_config("models/digits.yaml", {{"train.epochs", "3", "--epochs"}});
+  write_run_facts(folder, config, "cpu");
+  const Config back = load_run_config(folder, {{"train.epochs", "4", "--epochs"}});
+  EXPECT_EQ(back.name, "digits");
+  EXPECT_EQ(back.file, fs::absolute("models/digits.yaml").string());
+  EXPECT_EQ(config_changes(config.tree, back.tree), std::vector<std::string>{"train.epochs: 3 -> 4"});
+  EXPECT_TRUE(is_run_folder(folder));
+}
+
+TEST(RunFolder, ResumeTellsARunFromOtherFolders) {
+  const fs::path folder = fresh_folder("resume");
+  EXPECT_THROW(find_resume_point(folder), Error);
+  write_run_facts(folder, load_config("models/digits.yaml"), "cpu");
+  EXPECT_THROW(find_resume_point(folder), Error);  // no checkpoint yet
+}
+
+}  // namespace
+}  // namespace twiddle

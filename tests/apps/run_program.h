@@ -1,0 +1,78 @@
+#pragma once
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace twiddle {
+
+inline std::string read_text(const std::filesystem::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+// A new, empty folder of the calling test's own.
+inline std::filesystem::path fresh_folder(const std::string& name) {
+  const auto folder = std::filesystem::path(testing::TempDir()) / ("twiddle_" + name + "_" + std::to_string(getpid()));
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  return folder;
+}
+
+// The program `twiddle` as a process of its own, its output in files.
+class Program {
+ public:
+  explicit Program(const std::vector<std::string>& arguments) : folder_(fresh_folder("program")) {
+    const std::string out = (folder_ / "out").string(), err = (folder_ / "err").string();
+    std::vector<char*> argv{const_cast<char*>(TWIDDLE_PROGRAM)};
+    for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+    argv.push_back(nullptr);
+    process_ = fork();
+    if (process_ != 0) return;
+    dup2(open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDOUT_FILENO);
+    dup2(open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
+    setenv("OMP_NUM_THREADS", "1", 1);  // so that tests side by side do not wait for each other's threads
+    execv(TWIDDLE_PROGRAM, argv.data());
+    _exit(127);
+  }
+  ~Program() {
+    if (process_ > 0) kill(process_, SIGKILL), wait();
+    std::filesystem::remove_all(folder_);
+  }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  void signal(int number) { kill(process_, number); }
+  int wait() {  // the exit code; 128 + N where signal N ended it
+    int status = 0;
+    waitpid(process_, &status, 0);
+    process_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+  std::string out() const { return read_text(folder_ / "out"); }
+  std::string err() const { return read_text(folder_ / "err"); }
+
+ private:
+  std::filesystem::path folder_;
+  pid_t process_ = -1;
+};
+
+struct Finished {
+  int code = 0;
+  std::string out, err;
+};
+inline Finished run_program(const std::vector<std::string>& arguments) {
+  Program program(arguments);
+  const int code = program.wait();
+  return {code, program.out(), program.err()};
+}
+
+}  // namespace twiddle

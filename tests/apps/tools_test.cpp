@@ -1,0 +1,66 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/apps/run_program.h"
+
+namespace twiddle {
+namespace {
+
+TEST(Summary, CountsADigitsNetByHand) {
+  const Finished run = run_program({"summary", "models/digits.yaml", "--json", "-"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto facts = nlohmann::json::parse(run.out);
+  EXPECT_EQ(facts.at("parameters"), (32 * 9 + 32) + (32 * 32 * 9 + 32) + (64 * 32 * 9 + 64) + (1024 * 10 + 10));
+  EXPECT_EQ(facts.at("layers").at(0).at("flops_per_image"), 2.0 * 32 * 8 * 8 * 9);
+  EXPECT_EQ(facts.at("memory_bytes").at("weights"), facts.at("parameters").get<int>() * 4);
+}
+
+TEST(Check, LooksAtEveryFileAndReportsTheFirstFailure) {
+  const auto folder = fresh_folder("check");
+  std::ofstream(folder / "bad.yaml") << "version: 1\nmodle: {}\n";
+  const Finished run = run_program({"check", (folder / "bad.yaml").string(), "models/digits.yaml"});
+  EXPECT_EQ(run.code, 2);
+  EXPECT_NE(run.err.find("unknown key 'modle'"), std::string::npos) << run.err;
+  EXPECT_NE(run.out.find("bad " + (folder / "bad.yaml").string()), std::string::npos) << run.out;
+  EXPECT_NE(run.out.find("ok  models/digits.yaml"), std::string::npos) << run.out;
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Check, ReadsEveryImageWhereAsked) {
+  EXPECT_EQ(run_program({"check", "models/digits.yaml", "--images"}).code, 0);
+}
+
+TEST(Devices, ListsTheCpu) {
+  const Finished run = run_program({"devices", "--json", "-"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(nlohmann::json::parse(run.out).at(0).at("name"), "cpu");
+}
+
+TEST(Time, GivesTheIterationAndEveryLayer) {
+  const Finished run = run_program({"time", "models/digits.yaml", "--batch", "4", "--steps", "3", "--json", "-"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto times = nlohmann::json::parse(run.out);
+  EXPECT_EQ(times.at("timed"), 3);
+  EXPECT_EQ(times.at("batch_size"), 4);
+  EXPECT_GT(times.at("iteration").at("median_ms").get<double>(), 0);
+  bool first_input_gradient = false;
+  int convolution_rows = 0;
+  for (const auto& row : times.at("layers")) {
+    first_input_gradient |= row.at("layer") == "conv1" && row.at("pass") == "backward_input";
+    if (!row.contains("engine")) continue;
+    ++convolution_rows;
+    EXPECT_LT(row.at("error").get<double>(), 2e-6) << row;
+  }
+  EXPECT_FALSE(first_input_gradient);  // nobody needs it
+  EXPECT_EQ(convolution_rows, 3 * 3 - 1);
+}
+
+TEST(Time, AnEngineThatCannotIsAnErrorOfTheConfig) {
+  const Finished run = run_program({"time", "models/digits.yaml", "--engine", "gem"});
+  EXPECT_EQ(run.code, 2);
+  EXPECT_NE(run.err.find("gemm"), std::string::npos) << run.err;
+}
+
+}  // namespace
+}  // namespace twiddle
