@@ -30,9 +30,6 @@ void each_field(State& state, const Visit& visit) {
   visit("best_top1", state.best_top1);
   visit("best_epoch", state.best_epoch);
   visit("loss_sum", state.loss_sum);
-  visit("images_seen", state.images_seen);
-  visit("correct_top1", state.correct_top1);
-  visit("correct_top5", state.correct_top5);
 }
 
 std::map<std::string, std::string> format_state(const RunState& state) {

@@ -19,7 +19,6 @@ struct RunState {
   double best_top1 = -1;
   std::int64_t best_epoch = 0;
   double loss_sum = 0;  // of the epoch under way, so that a resumed epoch reports the same mean
-  std::int64_t images_seen = 0, correct_top1 = 0, correct_top5 = 0;
 };
 
 // <run>/checkpoints/step-00000341/{model,state}.safetensors: a folder that appears whole, by one rename, or not at all.

@@ -110,10 +110,8 @@ struct Trainer::Impl {
   void start() {
     model.net->initialize(ctx);
     if (!options.weights.empty()) load_weights(options.weights, ctx, *model.net);
-    state.random_seed = config.seed;
     if (!options.resume.empty()) {
       state = restore_checkpoint(options.resume, ctx, *model.net, *optimizer);
-      ctx.random.restore(state.random_seed, state.random_position);
       last_checkpoint = options.resume;
     }
     loss_sum = Tensor::filled(*ctx.stream, {1}, static_cast<float>(state.loss_sum));
@@ -132,8 +130,6 @@ struct Trainer::Impl {
 
   void save() {
     if (!store) return;
-    state.random_seed = ctx.random.seed();
-    state.random_position = ctx.random.position();
     state.loss_sum = read_loss(ctx, loss_sum);
     last_checkpoint = store->save(ctx, *model.net, *optimizer, state, data.train->classes());
   }

@@ -53,7 +53,7 @@ TEST(Checkpoint, PutsEverythingBack) {
   SmallRun run;
   run.set(7);
   run.ctx.random.restore(0xffffffffffffffffu, 12345);
-  RunState saved{17, 2, 5, 0, 0, 0.1 + 0.2, 1, 1e300 / 3, 640, 600, 639};
+  RunState saved{17, 2, 5, 0, 0, 0.1 + 0.2, 1, 1e300 / 3};
   const std::string folder = store.save(run.ctx, run.net, run.optimizer, saved, {"cat", "dog"});
 
   SmallRun other;
@@ -68,9 +68,6 @@ TEST(Checkpoint, PutsEverythingBack) {
   EXPECT_EQ(state.best_top1, 0.1 + 0.2);
   EXPECT_EQ(state.best_epoch, 1);
   EXPECT_EQ(state.loss_sum, 1e300 / 3);
-  EXPECT_EQ(state.images_seen, 640);
-  EXPECT_EQ(state.correct_top1, 600);
-  EXPECT_EQ(state.correct_top5, 639);
 }
 
 TEST(Checkpoint, DamageLeavesTheNetAsItWas) {
