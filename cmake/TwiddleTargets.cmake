@@ -20,7 +20,6 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_G
   list(APPEND false_alarms -Wno-dangling-reference)
 endif()
 set(warnings -Wall -Wextra -Wshadow -Wno-unknown-pragmas ${false_alarms} $<$<BOOL:${TWIDDLE_WERROR}>:-Werror>)
-list(JOIN warnings "," cuda_host_warnings)
 target_compile_options(twiddle_options INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:${warnings}>
   $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wno-unknown-pragmas,-fopenmp$<$<BOOL:${TWIDDLE_WERROR}>:,-Werror>>
