@@ -111,8 +111,9 @@ ConvReport run_conv(const ConvJob& job) {
 
   Context ctx(job.device);
   Stream& stream = *ctx.stream;
-  ConvSelector selector(make_conv_engines(job.device),
-                        {job.engine, job.precision, std::numeric_limits<std::size_t>::max(), "", false});
+  constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
+  ConvSelector selector(make_conv_engines(job.device, {.workspace_limit = unlimited}),
+                        {job.engine, job.precision, unlimited, "", false});
   selector.check_name(job.engine);
 
   const Tensor x = inputs.tensor(stream, "input"), w = inputs.tensor(stream, "weight");

@@ -83,7 +83,8 @@ std::size_t peak_activation_bytes(const Sequential& net) {
 
 Model build_model(const Config& config, Device device) {
   Model model;
-  model.convolutions = std::make_unique<ConvSelector>(make_conv_engines(device), config.convolution);
+  model.convolutions = std::make_unique<ConvSelector>(
+      make_conv_engines(device, {config.convolution.workspace_limit, config.deterministic}), config.convolution);
   model.convolutions->check_name(config.convolution.engine);
   model.net = std::make_unique<Sequential>(config.input);
   Diagnostics diagnostics;

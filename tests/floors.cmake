@@ -22,7 +22,7 @@ set(packages
   "cuda /cuda/"
   "cublas /cuda/"
   "cufft ^fft/cuda/"
-  "cudnn ^layers/conv/cudnn_[a-z]+\\.cpp$")
+  "cudnn ^layers/conv/cudnn_[a-z]+\\.(h|cpp)$")
 
 set(breaches "")
 foreach(folder framework fft data layers models apps)

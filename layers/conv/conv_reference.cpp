@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "framework/random.h"
+#include "layers/conv/conv_check.h"
 #include "layers/conv/engines.h"
 
 namespace twiddle {
@@ -87,25 +88,6 @@ double backward_weight_element(const ConvProblem& p, const float* x, const float
   return sum;
 }
 
-// A tensor's elements where the host can read them.
-class HostView {
- public:
-  HostView(Stream& stream, const Tensor& tensor) {
-    if (!tensor.defined()) return;
-    if (tensor.device().kind == Device::Kind::cpu) {
-      values_ = tensor.read();
-    } else {
-      copy_ = tensor.to_vector(stream);
-      values_ = copy_.data();
-    }
-  }
-  const float* values() const { return values_; }
-
- private:
-  std::vector<float> copy_;
-  const float* values_ = nullptr;
-};
-
 }  // namespace
 
 double conv_reference(const ConvProblem& problem, ConvPass pass, const float* x, const float* w, const float* y,
@@ -121,11 +103,13 @@ double conv_reference(const ConvProblem& problem, ConvPass pass, const float* x,
 }
 
 double conv_error(Context& ctx, const ConvProblem& problem, ConvPass pass, const ConvOperands& operands, int samples) {
-  const HostView x(*ctx.stream, operands.x), w(*ctx.stream, operands.w), y(*ctx.stream, operands.y);
-  const HostView bias(*ctx.stream, operands.bias);
   const bool forward = pass == ConvPass::forward, input = pass == ConvPass::backward_input;
   const Tensor& written = forward ? operands.y : input ? operands.x : operands.w;
-  const float* const result = (forward ? y : input ? x : w).values();
+  const float* const result = written.read();
+  if (ctx.stream->device().kind != Device::Kind::cpu)
+    return ConvCheck(*ctx.stream, problem, pass, operands, samples).error(*ctx.stream, result);
+  const float *const x = operands.x.read(), *const w = operands.w.read(), *const y = operands.y.read();
+  const float* const bias = operands.bias.defined() ? operands.bias.read() : nullptr;
   const std::int64_t count = written.size(), taken = std::min<std::int64_t>(samples, count);
 
   double wrong = 0, norm = 0;
@@ -134,7 +118,7 @@ double conv_error(Context& ctx, const ConvProblem& problem, ConvPass pass, const
     // One element of each of `taken` equal stretches, at a place of its own, so that no stride of the result hides.
     const std::int64_t begin = i * count / taken, end = (i + 1) * count / taken;
     const std::int64_t index = begin + RandomSequence{1}.below(i, end - begin);
-    const double expected = conv_reference(problem, pass, x.values(), w.values(), y.values(), bias.values(), index);
+    const double expected = conv_reference(problem, pass, x, w, y, bias, index);
     wrong += (result[index] - expected) * (result[index] - expected);
     norm += expected * expected;
   }

@@ -6,8 +6,14 @@
 
 namespace twiddle {
 
+// What engines that choose among several ways of their own are held to.
+struct ConvEngineOptions {
+  std::size_t workspace_limit = std::size_t(1) << 30;
+  bool deterministic = false;  // equal inputs give equal bits, from run to run: nothing is chosen by its time
+};
+
 // The engines of a device; their order is the selection rule.
-std::vector<std::unique_ptr<ConvEngine>> make_conv_engines(Device device);
+std::vector<std::unique_ptr<ConvEngine>> make_conv_engines(Device device, const ConvEngineOptions& options = {});
 
 // One element of a pass's result (flat index into the written tensor), summed in double from host arrays: what every
 // engine is held to.

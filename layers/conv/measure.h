@@ -1,9 +1,17 @@
 #pragma once
+#include <functional>
 #include <string>
 
 #include "framework/convolution.h"
 
 namespace twiddle {
+
+// Milliseconds a call of `work`, of so many in a row between two waits for the stream.
+double time_stretch(Stream& stream, int calls, const std::function<void()>& work);
+
+// Milliseconds of one call of `work`, warmed up by its caller: the best of a few stretches. On a GPU a stretch holds as
+// many calls as take about two milliseconds, so that their launches hide behind each other's work.
+double time_calls(Stream& stream, double budget_ms, const std::function<void()>& work);
 
 // How fast and how exact an engine does one pass, on random data.
 struct Measurement {

@@ -78,7 +78,7 @@ bool ConvSelector::usable(const ConvEngine& engine, const ConvProblem& problem, 
 
 ConvSelector::Choice ConvSelector::by_rule(const ConvProblem& problem, ConvPass pass) const {
   for (const auto& engine : engines_)
-    if (usable(*engine, problem, pass)) return {engine.get(), rule, 0};
+    if (!engine->by_name_only() && usable(*engine, problem, pass)) return {engine.get(), rule, 0};
   throw Error(ErrorKind::config, join("no convolution engine can do ", to_string(pass), " of ", to_string(problem),
                                       " within a workspace_limit of ", format_bytes(policy_.workspace_limit)));
 }
@@ -112,7 +112,7 @@ ConvSelector::Choice ConvSelector::by_measurement(Context& ctx, const ConvProble
   std::vector<std::pair<double, ConvEngine*>> times;
   std::string dropped;
   for (const auto& engine : engines_) {
-    if (is_last_resort(*engine) || !usable(*engine, problem, pass)) continue;
+    if (engine->by_name_only() || is_last_resort(*engine) || !usable(*engine, problem, pass)) continue;
     const Measurement result = measure(ctx, *engine, problem, pass);
     if (result.error <= promise(problem.precision))
       times.emplace_back(result.milliseconds, engine.get());

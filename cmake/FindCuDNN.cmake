@@ -1,0 +1,20 @@
+# cuDNN 9's headers and where its library lies: beside the CUDA toolkit, in CuDNN_ROOT, or in Python's nvidia-cudnn package
+# where CuDNN_ROOT names its folder. Sets CuDNN_FOUND, CuDNN_INCLUDE_DIR, CuDNN_LIBRARY, CuDNN_VERSION. Nothing is linked:
+# the program loads the library when it first needs it.
+find_path(CuDNN_INCLUDE_DIR cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ENV CUDNN_PATH PATH_SUFFIXES include)
+find_library(CuDNN_LIBRARY NAMES cudnn libcudnn.so.9 HINTS ${CUDAToolkit_LIBRARY_DIR} ENV CUDNN_PATH PATH_SUFFIXES lib lib64)
+mark_as_advanced(CuDNN_INCLUDE_DIR CuDNN_LIBRARY)
+if(CuDNN_INCLUDE_DIR)
+  set(headers "")
+  foreach(header cudnn_version.h cudnn_version_v9.h)
+    if(EXISTS ${CuDNN_INCLUDE_DIR}/${header})
+      file(STRINGS ${CuDNN_INCLUDE_DIR}/${header} lines REGEX "#define CUDNN_(MAJOR|MINOR|PATCHLEVEL) [0-9]+")
+      string(APPEND headers "${lines}")
+    endif()
+  endforeach()
+  if(headers MATCHES "CUDNN_MAJOR ([0-9]+).*CUDNN_MINOR ([0-9]+).*CUDNN_PATCHLEVEL ([0-9]+)")
+    set(CuDNN_VERSION ${CMAKE_MATCH_1}.${CMAKE_MATCH_2}.${CMAKE_MATCH_3})
+  endif()
+endif()
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(CuDNN REQUIRED_VARS CuDNN_INCLUDE_DIR VERSION_VAR CuDNN_VERSION)

@@ -1,0 +1,165 @@
+#include "layers/conv/conv_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "framework/for_each.h"
+#include "framework/random.h"
+
+namespace twiddle {
+
+namespace {
+
+struct FillUniform {
+  RandomSequence random;
+  float* x;
+  // As telling as normal numbers, and ten times cheaper.
+  TWIDDLE_HD void operator()(std::int64_t i) const { x[i] = (random.uniform(i) - 0.5f) * 3.4641016f; }
+};
+
+// The elements looked at: one of each of `taken` equal stretches of `count`, at a place of its own, so that no stride
+// of the result hides.
+struct Sample {
+  std::int64_t count, taken;
+  TWIDDLE_HD std::int64_t operator[](std::int64_t i) const {
+    const std::int64_t begin = i * count / taken, end = (i + 1) * count / taken;
+    return begin + RandomSequence{1}.below(i, end - begin);
+  }
+};
+
+// Sums of a pass: each sampled element's terms are the columns of a row.
+struct Sums {
+  Sample sample;
+  ConvProblem p;
+  int out_h, out_w;
+  const float *x, *w, *y, *bias;
+  double* expected;
+
+  TWIDDLE_HD double input(std::int64_t image, std::int64_t channel, int row, int column) const {
+    if (row < 0 || row >= p.height || column < 0 || column >= p.width) return 0;
+    return x[((image * p.channels + channel) * p.height + row) * p.width + column];
+  }
+  TWIDDLE_HD double output(std::int64_t image, std::int64_t filter, int row, int column) const {
+    return y[((image * p.filters + filter) * out_h + row) * out_w + column];
+  }
+};
+
+struct ForwardSums : Sums {
+  TWIDDLE_HD double term(std::int64_t sample_number, std::int64_t tap) const {
+    const std::int64_t index = sample[sample_number];
+    const int column = static_cast<int>(index % out_w), row = static_cast<int>(index / out_w % out_h);
+    const std::int64_t filter = index / out_w / out_h % p.filters, image = index / out_w / out_h / p.filters;
+    const int kx = static_cast<int>(tap % p.kernel_w), ky = static_cast<int>(tap / p.kernel_w % p.kernel_h);
+    const std::int64_t channels = p.channels / p.groups, group = filter / (p.filters / p.groups);
+    return input(image, group * channels + tap / p.kernel_w / p.kernel_h, row * p.stride_h - p.pad_h + ky * p.dilation,
+                 column * p.stride_w - p.pad_w + kx * p.dilation) *
+           w[filter * channels * p.kernel_h * p.kernel_w + tap];
+  }
+  TWIDDLE_HD void store(std::int64_t sample_number, double sum) const {
+    const std::int64_t filter = sample[sample_number] / out_w / out_h % p.filters;
+    expected[sample_number] = sum + (bias ? bias[filter] : 0);
+  }
+};
+
+struct BackwardInputSums : Sums {
+  TWIDDLE_HD double term(std::int64_t sample_number, std::int64_t tap) const {
+    const std::int64_t index = sample[sample_number];
+    const int column = static_cast<int>(index % p.width), row = static_cast<int>(index / p.width % p.height);
+    const std::int64_t plane = index / p.width / p.height, channel = plane % p.channels, image = plane / p.channels;
+    const int kx = static_cast<int>(tap % p.kernel_w), ky = static_cast<int>(tap / p.kernel_w % p.kernel_h);
+    const std::int64_t channels = p.channels / p.groups, group = channel / channels;
+    const std::int64_t filter = group * (p.filters / p.groups) + tap / p.kernel_w / p.kernel_h;
+    // Strides times the output that saw this input through (ky, kx).
+    const int above = row + p.pad_h - ky * p.dilation, left = column + p.pad_w - kx * p.dilation;
+    if (above < 0 || left < 0 || above % p.stride_h != 0 || left % p.stride_w != 0) return 0;
+    if (above / p.stride_h >= out_h || left / p.stride_w >= out_w) return 0;
+    return output(image, filter, above / p.stride_h, left / p.stride_w) *
+           w[((filter * channels + channel % channels) * p.kernel_h + ky) * p.kernel_w + kx];
+  }
+  TWIDDLE_HD void store(std::int64_t sample_number, double sum) const { expected[sample_number] = sum; }
+};
+
+struct BackwardWeightSums : Sums {
+  TWIDDLE_HD double term(std::int64_t sample_number, std::int64_t place) const {
+    const std::int64_t index = sample[sample_number];
+    const int kx = static_cast<int>(index % p.kernel_w), ky = static_cast<int>(index / p.kernel_w % p.kernel_h);
+    const std::int64_t channels = p.channels / p.groups, kernel = index / p.kernel_w / p.kernel_h;
+    const std::int64_t filter = kernel / channels, group = filter / (p.filters / p.groups);
+    const int column = static_cast<int>(place % out_w), row = static_cast<int>(place / out_w % out_h);
+    const std::int64_t image = place / out_w / out_h;
+    return input(image, group * channels + kernel % channels, row * p.stride_h - p.pad_h + ky * p.dilation,
+                 column * p.stride_w - p.pad_w + kx * p.dilation) *
+           output(image, filter, row, column);
+  }
+  TWIDDLE_HD void store(std::int64_t sample_number, double sum) const { expected[sample_number] = sum; }
+};
+
+struct Gather {
+  Sample sample;
+  const float* from;
+  float* to;
+  TWIDDLE_HD void operator()(std::int64_t i) const { to[i] = from[sample[i]]; }
+};
+
+Sample sample_of(std::int64_t count, std::int64_t samples) {
+  return {count, std::min(samples, count)};
+}
+
+}  // namespace
+
+ConvOperands random_operands(Stream& stream, const ConvProblem& problem, ConvPass pass) {
+  const auto tensor = [&](const Shape& shape, ConvPass written_by, std::uint64_t seed) {
+    if (pass == written_by) return Tensor::filled(stream, shape, std::numeric_limits<float>::quiet_NaN());
+    Tensor made(stream, shape);
+    for_each_index(stream, made.size(), FillUniform{{seed}, made.write()});
+    return made;
+  };
+  return {tensor(problem.input_shape(), ConvPass::backward_input, 1),
+          tensor(problem.weight_shape(), ConvPass::backward_weight, 2),
+          tensor(problem.output_shape(), ConvPass::forward, 3),
+          {}};
+}
+
+ConvCheck::ConvCheck(Stream& stream, const ConvProblem& p, ConvPass pass, const ConvOperands& operands, int samples) {
+  const bool forward = pass == ConvPass::forward, input_gradient = pass == ConvPass::backward_input;
+  count_ = (forward ? operands.y : input_gradient ? operands.x : operands.w).size();
+  const Sample sample = sample_of(count_, samples);
+  expected_.resize(static_cast<std::size_t>(sample.taken));
+  const std::size_t bytes = expected_.size() * sizeof(double);
+  const std::shared_ptr<void> sums = stream.allocate(bytes);
+  const Sums common{sample,
+                    p,
+                    p.out_height(),
+                    p.out_width(),
+                    operands.x.read(),
+                    operands.w.read(),
+                    operands.y.read(),
+                    forward && operands.bias.defined() ? operands.bias.read() : nullptr,
+                    static_cast<double*>(sums.get())};
+  const std::int64_t taps = std::int64_t(p.kernel_h) * p.kernel_w;
+  if (forward)
+    reduce_rows(stream, sample.taken, p.channels / p.groups * taps, ForwardSums{common});
+  else if (input_gradient)
+    reduce_rows(stream, sample.taken, p.filters / p.groups * taps, BackwardInputSums{common});
+  else
+    reduce_rows(stream, sample.taken, std::int64_t(p.batch) * common.out_h * common.out_w, BackwardWeightSums{common});
+  stream.copy(expected_.data(), sums.get(), bytes);
+  stream.synchronize();
+}
+
+double ConvCheck::error(Stream& stream, const float* result) const {
+  const auto taken = static_cast<std::int64_t>(expected_.size());
+  Tensor gathered(stream, {taken});
+  for_each_index(stream, taken, Gather{sample_of(count_, taken), result, gathered.write()});
+  const std::vector<float> found = gathered.to_vector(stream);
+  double wrong = 0, norm = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    wrong += (found[i] - expected_[i]) * (found[i] - expected_[i]);
+    norm += expected_[i] * expected_[i];
+  }
+  if (wrong == 0) return 0;
+  return norm > 0 ? std::sqrt(wrong / norm) : std::numeric_limits<double>::infinity();
+}
+
+}  // namespace twiddle

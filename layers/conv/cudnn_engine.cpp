@@ -1,0 +1,239 @@
+#include "layers/conv/cudnn_engine.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "framework/error.h"
+#include "framework/tensor_ops.h"
+#include "layers/conv/conv_check.h"
+#include "layers/conv/cudnn_plan.h"
+#include "layers/conv/measure.h"
+
+namespace twiddle {
+
+namespace {
+
+// How many engines of the graph API are tried for each layout and heuristic.
+constexpr int graphs_tried = 8;
+constexpr int samples = 200;
+
+// cuDNN itself, shared by the engines of one list; made when it is first needed.
+class Session {
+ public:
+  cudnnHandle_t handle() {
+    if (!handle_.get()) check(cudnn().create(handle_.put()));
+    return handle_.get();
+  }
+  // What follows goes to this stream.
+  cudnnHandle_t handle(Stream& stream) {
+    check(cudnn().set_stream(handle(), static_cast<cudaStream_t>(stream.native())));
+    return handle();
+  }
+
+ private:
+  CudnnHandle handle_;
+};
+
+bool is_capturing(Stream& stream) {
+  cudaStreamCaptureStatus status{};
+  check(cudaStreamIsCapturing(static_cast<cudaStream_t>(stream.native()), &status));
+  return status != cudaStreamCaptureStatusNone;
+}
+
+std::shared_ptr<void> allocate(Stream& stream, std::size_t bytes) {
+  return bytes > 0 ? stream.allocate(bytes) : nullptr;
+}
+
+// A block of so many bytes, or of as many as the device has left.
+struct Scratch {
+  Scratch(Stream& stream, std::size_t wanted) : bytes(wanted) {
+    for (; bytes > 0; bytes /= 2) try {
+        block = stream.allocate(bytes);
+        return;
+      } catch (const Error&) {
+      }
+  }
+  std::size_t bytes;
+  std::shared_ptr<void> block;
+};
+
+// The ways of one family, or of all: the first run of a problem and pass tries them on its own operands, holds each to
+// a sample of the exact result, times those that keep the precision, and from then on takes the fastest.
+class CudnnEngine : public ConvEngine {
+ public:
+  CudnnEngine(std::shared_ptr<Session> session, std::string family, const ConvEngineOptions& options)
+      : session_(std::move(session)),
+        family_(std::move(family)),
+        name_(family_.empty() ? "cudnn" : "cudnn:" + family_),
+        options_(options) {}
+
+  std::string_view name() const override { return name_; }
+  bool by_name_only() const override { return !family_.empty(); }
+  bool supports(const ConvProblem& problem, ConvPass pass) const override {
+    return !entry(problem, pass).plans.empty();
+  }
+  // Before the first run: of the way that takes most of those known so far, since any may be chosen.
+  std::size_t workspace_bytes(const ConvProblem& problem, ConvPass pass) const override {
+    return most_workspace(entry(problem, pass).plans);
+  }
+  std::string details(const ConvProblem& problem, ConvPass pass) const override;
+  void run(Context& ctx, const ConvProblem& problem, ConvPass pass, ConvOperands& operands) override;
+
+ private:
+  struct Entry {
+    CudnnPlans plans;  // once chosen, that one alone
+    bool complete = false, chosen = false;
+  };
+  Entry& entry(const ConvProblem& problem, ConvPass pass) const;
+  void add(Entry& to, CudnnPlans plans) const;
+  void add_graphs(Entry& to, const ConvProblem& problem, ConvPass pass) const;
+  const CudnnPlan& choose(Stream& stream, const ConvProblem& problem, ConvPass pass, const ConvOperands& operands,
+                          const ConvPointers& at);
+  std::size_t search(Stream& stream, const ConvProblem& problem, ConvPass pass, const ConvOperands& operands,
+                     const ConvPointers& at, const CudnnPlans& plans);
+  static std::size_t most_workspace(const CudnnPlans& plans) {
+    std::size_t most = 0;
+    for (const auto& plan : plans) most = std::max(most, plan->workspace);
+    return most;
+  }
+
+  std::shared_ptr<Session> session_;
+  std::string family_, name_;
+  ConvEngineOptions options_;
+  mutable std::map<std::pair<ConvProblem, ConvPass>, Entry> entries_;
+};
+
+// The algorithms are cheap to ask for; the graphs, which may be compiled, wait for the first run where they can.
+CudnnEngine::Entry& CudnnEngine::entry(const ConvProblem& problem, ConvPass pass) const {
+  const auto [found, is_new] = entries_.try_emplace({problem, pass});
+  Entry& here = found->second;
+  if (!is_new) return here;
+  try {
+    add(here, cudnn_algorithms(session_->handle(), problem, pass));
+    if (here.plans.empty()) add_graphs(here, problem, pass);
+  } catch (...) {
+    entries_.erase(found);
+    throw;
+  }
+  return here;
+}
+
+void CudnnEngine::add(Entry& to, CudnnPlans plans) const {
+  for (auto& plan : plans) {
+    const bool wanted = family_.empty() || plan->family == family_;
+    if (wanted && plan->workspace <= options_.workspace_limit && (plan->deterministic || !options_.deterministic))
+      to.plans.push_back(std::move(plan));
+  }
+}
+
+void CudnnEngine::add_graphs(Entry& to, const ConvProblem& problem, ConvPass pass) const {
+  if (std::exchange(to.complete, true)) return;
+  for (const auto& [layout, family] : {std::pair{CudnnLayout::nchw, "nchw"}, {CudnnLayout::nhwc, "nhwc"}})
+    if (family_.empty() || family_ == family)
+      add(to, cudnn_graphs(session_->handle(), problem, pass, layout, graphs_tried));
+}
+
+std::string CudnnEngine::details(const ConvProblem& problem, ConvPass pass) const {
+  const auto found = entries_.find({problem, pass});
+  if (found == entries_.end() || !found->second.chosen) return {};
+  const CudnnPlan& plan = *found->second.plans.front();
+  return plan.details.empty() ? plan.family : plan.family + " (" + plan.details + ")";
+}
+
+void CudnnEngine::run(Context& ctx, const ConvProblem& problem, ConvPass pass, ConvOperands& operands) {
+  Stream& stream = *ctx.stream;
+  auto& [x, w, y, bias] = operands;
+  const bool forward = pass == ConvPass::forward;
+  const ConvPointers at{pass == ConvPass::backward_input ? x.write() : x.read(),
+                        pass == ConvPass::backward_weight ? w.write() : w.read(), forward ? y.write() : y.read()};
+  const CudnnPlan& plan = choose(stream, problem, pass, operands, at);
+  const std::shared_ptr<void> workspace = allocate(stream, plan.workspace);
+  plan.run(session_->handle(stream), stream, at, workspace.get());
+  if (forward && bias.defined()) add_bias(stream, bias, std::int64_t(problem.out_height()) * problem.out_width(), y);
+}
+
+const CudnnPlan& CudnnEngine::choose(Stream& stream, const ConvProblem& problem, ConvPass pass,
+                                     const ConvOperands& operands, const ConvPointers& at) {
+  Entry& here = entry(problem, pass);
+  if (here.chosen) return *here.plans.front();
+  require(!is_capturing(stream), name_, " has not chosen its algorithm for ", to_string(pass), " of ",
+          to_string(problem), " yet: run it once before a graph is captured");
+  const auto algorithms = static_cast<std::ptrdiff_t>(here.complete ? 0 : here.plans.size());
+  add_graphs(here, problem, pass);
+  // Without timing, the heuristics' first guess is the best there is.
+  if (options_.deterministic) std::rotate(here.plans.begin(), here.plans.begin() + algorithms, here.plans.end());
+  const std::size_t best = search(stream, problem, pass, operands, at, here.plans);
+  std::swap(here.plans.front(), here.plans[best]);
+  here.plans.resize(1);
+  here.chosen = true;
+  return *here.plans.front();
+}
+
+// The index of the plan to take. Where none keeps the precision, the most exact one: whoever measures engines drops it.
+std::size_t CudnnEngine::search(Stream& stream, const ConvProblem& problem, ConvPass pass, const ConvOperands& operands,
+                                const ConvPointers& at, const CudnnPlans& plans) {
+  constexpr double first_look_ms = 3, second_look_ms = 30;
+  cudnnHandle_t const handle = session_->handle(stream);
+  ConvOperands plain = operands;
+  plain.bias = {};
+  const ConvCheck sample(stream, problem, pass, plain, samples);
+  const bool input_gradient = pass == ConvPass::backward_input, weight_gradient = pass == ConvPass::backward_weight;
+  const Tensor& written = input_gradient ? operands.x : weight_gradient ? operands.w : operands.y;
+  auto* const result = const_cast<float*>(written.read());
+  const Scratch scratch(stream, most_workspace(plans));
+
+  double fastest = std::numeric_limits<double>::infinity();
+  std::vector<std::pair<double, std::size_t>> times;  // a first look at each that is not far behind
+  std::pair<double, std::size_t> most_exact{std::numeric_limits<double>::quiet_NaN(), plans.size()};
+  std::string failure = "none fits the memory that is left";
+  const auto work = [&](std::size_t index) {
+    return [&, index] { plans[index]->run(handle, stream, at, scratch.block.get()); };
+  };
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    if (plans[i]->workspace > scratch.bytes) continue;
+    try {
+      stream.fill(result, written.size(), std::numeric_limits<float>::quiet_NaN());
+      work(i)();
+      const double error = sample.error(stream, result);
+      // Where the operands hold NaN, every error is NaN: then the first that runs.
+      if (most_exact.second == plans.size() || std::isnan(most_exact.first) || error < most_exact.first)
+        most_exact = {error, i};
+      if (!(error <= promise(problem.precision))) continue;
+      if (options_.deterministic) return i;  // the first in an order that is the same in each run
+      if (time_stretch(stream, 1, work(i)) > 1.5 * fastest + 0.05) continue;
+      times.emplace_back(time_calls(stream, first_look_ms, work(i)), i);
+      fastest = std::min(fastest, times.back().first);
+    } catch (const Error& error) {
+      failure = error.what();
+    }
+  }
+  if (times.empty()) {
+    if (most_exact.second == plans.size())
+      throw Error(ErrorKind::device, join(name_, " cannot do ", to_string(pass), " of ", to_string(problem),
+                                          " though it said so: ", failure));
+    return most_exact.second;
+  }
+  std::sort(times.begin(), times.end());
+  std::pair<double, std::size_t> best{std::numeric_limits<double>::infinity(), 0};
+  for (const auto& [first_look, index] : times)
+    if (first_look <= 1.1 * times.front().first)
+      best = std::min(best, {time_calls(stream, second_look_ms, work(index)), index});
+  return best.second;
+}
+
+}  // namespace
+
+std::vector<std::unique_ptr<ConvEngine>> make_cudnn_engines(const ConvEngineOptions& options) {
+  const auto session = std::make_shared<Session>();
+  std::vector<std::unique_ptr<ConvEngine>> engines;
+  for (const char* family : {"", "implicit_gemm", "implicit_precomp_gemm", "gemm", "fft", "fft_tiling", "winograd",
+                             "winograd_nonfused", "nchw", "nhwc"})
+    engines.push_back(std::make_unique<CudnnEngine>(session, family, options));
+  return engines;
+}
+
+}  // namespace twiddle

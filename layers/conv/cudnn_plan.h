@@ -1,0 +1,35 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/convolution.h"
+#include "layers/conv/cudnn_library.h"
+
+namespace twiddle {
+
+// Where a pass's tensors lie on the device; the pass says which one is written.
+struct ConvPointers {
+  const float *x, *w, *y;
+};
+
+// One way of cuDNN to do one pass of one problem, ready to run.
+struct CudnnPlan {
+  std::string family;         // what the engine is called behind "cudnn:"
+  std::string details;        // what tells it from others of its family
+  bool deterministic = true;  // equal inputs give equal bits
+  std::size_t workspace = 0;  // bytes of scratch that run() is handed
+
+  virtual ~CudnnPlan() = default;
+  virtual void run(cudnnHandle_t handle, Stream& stream, const ConvPointers& at, void* workspace) const = 0;
+};
+using CudnnPlans = std::vector<std::unique_ptr<CudnnPlan>>;
+
+// The older calls' algorithms, on plain tensors: implicit_gemm, fft_tiling, winograd_nonfused ...
+CudnnPlans cudnn_algorithms(cudnnHandle_t handle, const ConvProblem& problem, ConvPass pass);
+
+// The graph API's engines that its heuristics name, best guess first: at most `most` of each heuristic.
+enum class CudnnLayout { nchw, nhwc };
+CudnnPlans cudnn_graphs(cudnnHandle_t handle, const ConvProblem& problem, ConvPass pass, CudnnLayout layout, int most);
+
+}  // namespace twiddle
