@@ -18,7 +18,8 @@ class Registry {
 
   template <class T>
   void add(const std::string& name) {
-    makers_[name] = [](Args... args) -> std::unique_ptr<Base> { return std::make_unique<T>(args...); };
+    const auto make = [](Args... args) -> std::unique_ptr<Base> { return std::make_unique<T>(args...); };
+    require(makers_.emplace(name, make).second, what_, " '", name, "' is registered twice");
   }
   bool has(const std::string& name) const { return makers_.count(name) > 0; }
   std::unique_ptr<Base> make(const std::string& name, Args... args) const {

@@ -1,7 +1,6 @@
 #include "layers/avg_pool.h"
 #include "layers/batch_norm.h"
 #include "layers/conv/conv2d.h"
-#include "layers/conv/conv2d.h"
 #include "layers/dropout.h"
 #include "layers/flatten.h"
 #include "layers/global_avg_pool.h"
@@ -19,7 +18,6 @@ LayerRegistry builtin_layers() {
   LayerRegistry layers("layer");
   layers.add<AvgPool>("avg_pool");
   layers.add<BatchNorm>("batch_norm");
-  layers.add<Conv2d>("conv2d");
   layers.add<Conv2d>("conv2d");
   layers.add<Dropout>("dropout");
   layers.add<Flatten>("flatten");
