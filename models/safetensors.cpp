@@ -153,6 +153,7 @@ SafeTensors read_safetensors(const std::string& path) {
   for (SafeTensorsHeader::Entry& entry : header.entries) {
     HostArray array{entry.type, std::move(entry.shape), std::vector<std::uint8_t>(entry.end - entry.begin)};
     reader.read(array.bytes.data(), array.bytes.size());
+    if (entry.passed_over) continue;
     contents.arrays.emplace(std::move(entry.name), std::move(array));
   }
   verify_checksums(contents, path);

@@ -101,6 +101,8 @@ class HeaderReader {
       entry.type = DType::f32;
     else if (type == "I32")
       entry.type = DType::i32;
+    else if (type == "I64" && name_.ends_with(".num_batches_tracked"))
+      entry.passed_over = true;
     else
       throw Error(ErrorKind::data, join(path_, ": '", name_, "' has dtype ", shown(type.get<std::string>()),
                                         "; only F32 and I32 can be read (in NumPy: array.astype(numpy.float32))"));
@@ -113,7 +115,8 @@ class HeaderReader {
       elements *= factor;
       entry.shape.push_back(static_cast<std::int64_t>(size));
     }
-    const std::uint64_t bytes = 4 * static_cast<std::uint64_t>(count_of(entry.shape));
+    const std::uint64_t element_bytes = entry.passed_over ? 8 : 4;
+    const std::uint64_t bytes = element_bytes * static_cast<std::uint64_t>(count_of(entry.shape));
 
     const std::vector<std::uint64_t> offsets = numbers(object["data_offsets"], "data_offsets");
     if (offsets.size() != 2 || offsets[0] > offsets[1]) fail("the data_offsets of '", name_, "' are not a range");

@@ -16,6 +16,7 @@ struct SafeTensorsHeader {
     DType type = DType::f32;
     Shape shape;
     std::uint64_t begin = 0, end = 0;  // counted from the end of the header
+    bool passed_over = false;          // a count of batches in PyTorch's batch norm, which is I64 and of no use here
   };
   std::vector<Entry> entries;  // by offset once laid out
   std::map<std::string, std::string> metadata;

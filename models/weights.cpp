@@ -4,6 +4,7 @@
 #include <set>
 
 #include "framework/error.h"
+#include "models/torch_names.h"
 
 namespace twiddle {
 
@@ -13,22 +14,36 @@ using nlohmann::json;
 
 constexpr std::size_t most_listed = 10;
 
+// What the file calls each parameter, in the order of the parameters.
+std::vector<std::string> names_in_file(const Sequential& net, const std::map<std::string, HostArray>& arrays) {
+  const std::map<std::string, std::string> foreign = torch_names(net, arrays);
+  std::vector<std::string> names;
+  for (const Parameter* parameter : net.parameters()) {
+    const auto found = foreign.find(parameter->name);
+    names.push_back(found == foreign.end() ? parameter->name : found->second);
+  }
+  return names;
+}
+
 // What does not fit, a line each.
 std::vector<std::string> misfits(const std::map<std::string, HostArray>& arrays,
-                                 const std::vector<Parameter*>& parameters) {
+                                 const std::vector<Parameter*>& parameters,
+                                 const std::vector<std::string>& file_names) {
   std::vector<std::string> lines;
-  std::set<std::string> names;
-  for (const Parameter* parameter : parameters) {
-    names.insert(parameter->name);
-    const auto found = arrays.find(parameter->name);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const Parameter& parameter = *parameters[i];
+    const bool same = parameter.name == file_names[i];
+    const std::string shown_name = join("'", parameter.name, "'", same ? "" : " ('" + file_names[i] + "')");
+    const auto found = arrays.find(file_names[i]);
     if (found == arrays.end())
-      lines.push_back(join("missing: '", parameter->name, "' ", to_string(parameter->shape)));
-    else if (found->second.shape != parameter->shape)
-      lines.push_back(join("'", parameter->name, "' is ", to_string(found->second.shape), " in the file, ",
-                           to_string(parameter->shape), " in the model"));
+      lines.push_back(join("missing: ", shown_name, " ", to_string(parameter.shape)));
+    else if (found->second.shape != parameter.shape)
+      lines.push_back(join(shown_name, " is ", to_string(found->second.shape), " in the file, ",
+                           to_string(parameter.shape), " in the model"));
     else if (found->second.type != DType::f32)
-      lines.push_back(join("'", parameter->name, "' has dtype I32 in the file; F32 is needed"));
+      lines.push_back(join(shown_name, " has dtype I32 in the file; F32 is needed"));
   }
+  const std::set<std::string> names(file_names.begin(), file_names.end());
   for (const auto& [name, array] : arrays)
     if (!names.contains(name)) lines.push_back(join("unexpected: '", name, "' ", to_string(array.shape)));
   return lines;
@@ -84,7 +99,8 @@ std::vector<Tensor> fitting_values(Context& ctx, const Sequential& net, const Sa
                                    const std::string& path) {
   check_format_version(contents, path);
   const std::vector<Parameter*> parameters = net.parameters();
-  const std::vector<std::string> lines = misfits(contents.arrays, parameters);
+  const std::vector<std::string> file_names = names_in_file(net, contents.arrays);
+  const std::vector<std::string> lines = misfits(contents.arrays, parameters, file_names);
   if (!lines.empty()) {
     std::string text = join(path, ": does not fit this model");
     for (std::size_t i = 0; i < lines.size() && i < most_listed; ++i) text += "\n  " + lines[i];
@@ -92,8 +108,7 @@ std::vector<Tensor> fitting_values(Context& ctx, const Sequential& net, const Sa
     throw Error(ErrorKind::data, text);
   }
   std::vector<Tensor> values;
-  for (const Parameter* parameter : parameters)
-    values.push_back(to_tensor(*ctx.stream, contents.arrays.at(parameter->name)));
+  for (const std::string& name : file_names) values.push_back(to_tensor(*ctx.stream, contents.arrays.at(name)));
   return values;
 }
 

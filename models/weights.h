@@ -21,7 +21,8 @@ struct WeightsInfo {
 std::string save_weights(const std::string& path, Context& ctx, const Sequential& net,
                          const std::vector<std::string>& classes, const std::map<std::string, std::string>& more = {});
 
-// Names and shapes must fit, or nothing is changed and the message tells which do not.
+// Names and shapes must fit, or nothing is changed and the message tells which do not. Names may be ours or PyTorch's
+// (torch_names.h).
 WeightsInfo load_weights(const std::string& path, Context& ctx, const Sequential& net);
 
 // The two halves of loading. First everything that can fail: new tensors in the order of net.parameters(), or one Error

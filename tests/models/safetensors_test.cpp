@@ -118,6 +118,20 @@ TEST(SafeTensors, FilesFromElsewhereNeedNoChecksum) {
   EXPECT_FALSE(refusal(file_of("{}", 0)));
 }
 
+TEST(SafeTensors, PassesOverThePyTorchCountsOfBatches) {
+  const std::string name = "features.1.num_batches_tracked", path = temporary("counts");
+  const auto header = [](const std::string& counted, const std::string& end) {
+    return "{\"" + counted + R"(":{"dtype":"I64","shape":[],"data_offsets":[0,)" + end +
+           R"(]},"b":{"dtype":"F32","shape":[1],"data_offsets":[)" + end + ",12]}}";
+  };
+  put(path, file_of(header(name, "8"), 12));
+  const SafeTensors contents = read_safetensors(path);
+  EXPECT_EQ(contents.arrays.size(), 1u);
+  EXPECT_EQ(contents.arrays.at("b").shape, Shape{1});
+  expect_refused(header(name, "4"), 12, "takes 8 bytes, its data_offsets span 4");
+  expect_refused(header("a", "8"), 12, "'a' has dtype I64; only F32 and I32");
+}
+
 TEST(SafeTensors, EveryTruncationIsAnError) {
   const std::string path = temporary("whole");
   write_safetensors(path, small_contents());
