@@ -1,0 +1,154 @@
+// Every layer of a table of cuDNN's best times, every pass: what our engine takes, and by which of cuDNN's ways. Prints
+// a Markdown table as it goes. usage: twiddle_cudnn_bench [--layers TEXT] [--precision fp32|tf32] [--engine cudnn]
+// [--workspace GiB] [--table FILE]
+//   --layers: those whose name holds TEXT; --table: JSON of {layer: {precision: {ms: [forward, input, weight], by:
+//   [...]}}}
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "framework/error.h"
+#include "layers/conv/conv_check.h"
+#include "layers/conv/engines.h"
+#include "layers/conv/measure.h"
+
+using namespace twiddle;
+using nlohmann::json;
+
+namespace {
+
+struct Layer {
+  const char* name;
+  int batch, channels, filters, plane, kernel, stride, pad;
+
+  ConvProblem problem(Precision precision) const {
+    return {.batch = batch,
+            .channels = channels,
+            .height = plane,
+            .width = plane,
+            .filters = filters,
+            .kernel_h = kernel,
+            .kernel_w = kernel,
+            .stride_h = stride,
+            .stride_w = stride,
+            .pad_h = pad,
+            .pad_w = pad,
+            .precision = precision};
+  }
+};
+
+const Layer layers[] = {
+    {"fb.L1", 128, 3, 96, 128, 11, 1, 0},    {"fb.L2", 128, 64, 64, 64, 9, 1, 0},
+    {"fb.L2b", 128, 64, 128, 64, 9, 1, 0},   {"fb.L3", 128, 128, 128, 32, 9, 1, 0},
+    {"fb.L4", 128, 128, 128, 16, 7, 1, 0},   {"fb.L5", 128, 384, 384, 13, 3, 1, 0},
+    {"th.1", 64, 3, 128, 96, 16, 1, 0},      {"th.2", 64, 128, 64, 32, 8, 1, 0},
+    {"th.3", 128, 32, 64, 54, 6, 1, 0},      {"th.4", 128, 128, 128, 16, 8, 1, 0},
+    {"th.5", 128, 1024, 128, 32, 4, 1, 0},   {"ma.1", 128, 3, 96, 32, 11, 1, 0},
+    {"ma.2", 128, 96, 256, 32, 7, 1, 0},     {"ma.3", 128, 256, 384, 16, 5, 1, 0},
+    {"ma.4", 128, 384, 384, 16, 5, 1, 0},    {"ma.5", 128, 384, 384, 16, 3, 1, 0},
+    {"vgg1.1", 64, 3, 64, 224, 3, 1, 1},     {"vgg1.2", 64, 64, 64, 224, 3, 1, 1},
+    {"vgg2.1", 64, 64, 128, 112, 3, 1, 1},   {"vgg2.2", 64, 128, 128, 112, 3, 1, 1},
+    {"vgg3.1", 64, 128, 256, 56, 3, 1, 1},   {"vgg3.2", 64, 256, 256, 56, 3, 1, 1},
+    {"vgg4.1", 64, 256, 512, 28, 3, 1, 1},   {"vgg4.2", 64, 512, 512, 28, 3, 1, 1},
+    {"vgg5", 64, 512, 512, 14, 3, 1, 1},     {"alex1", 128, 3, 64, 224, 11, 4, 2},
+    {"alex2", 128, 64, 192, 27, 5, 1, 2},    {"alex3", 128, 192, 384, 13, 3, 1, 1},
+    {"alex4", 128, 384, 256, 13, 3, 1, 1},   {"alex5", 128, 256, 256, 13, 3, 1, 1},
+    {"over1", 128, 3, 96, 231, 11, 4, 0},    {"over2", 128, 96, 256, 28, 5, 1, 0},
+    {"over3", 128, 256, 512, 12, 3, 1, 1},   {"over4", 128, 512, 1024, 12, 3, 1, 1},
+    {"over5", 128, 1024, 1024, 12, 3, 1, 1}, {"big.7", 128, 128, 128, 56, 7, 1, 3},
+    {"big.15", 32, 64, 64, 56, 15, 1, 7},    {"big.31", 32, 64, 64, 56, 31, 1, 15},
+};
+constexpr ConvPass passes[] = {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight};
+
+// The table's way to measure: the median of five stretches, each of enough calls to take some 20 ms, 40 at most.
+double median_ms(Stream& stream, const std::function<void()>& work) {
+  for (int warm = 0; warm < 3; ++warm) work();
+  const int calls = std::clamp(static_cast<int>(20 / std::max(time_stretch(stream, 1, work), 1e-3)), 1, 40);
+  std::vector<double> times;
+  for (int stretch = 0; stretch < 5; ++stretch) times.push_back(time_stretch(stream, calls, work));
+  std::sort(times.begin(), times.end());
+  return times[2];
+}
+
+json read_table(const std::string& file) {
+  if (file.empty()) return json::object();
+  std::ifstream stream(file);
+  require(stream.good(), "cannot read ", file);
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return json::parse(std::regex_replace(text.str(), std::regex("NaN"), "null"));  // Python's way, which JSON has not
+}
+
+// The table's best time and by what; 0 where it has none.
+std::pair<double, std::string> best_of(const json& table, const std::string& layer, Precision precision,
+                                       ConvPass pass) {
+  const json::json_pointer entry("/" + layer + "/" + std::string(to_string(precision)));
+  if (!table.contains(entry)) return {0, "-"};
+  const json& of = table[entry];
+  const auto index = static_cast<std::size_t>(pass);
+  if (!of["ms"][index].is_number()) return {0, "-"};
+  return {of["ms"][index], of["by"][index]};
+}
+
+std::map<std::string, std::string> read_options(int argc, char** argv) {
+  std::map<std::string, std::string> options{
+      {"--layers", ""}, {"--precision", ""}, {"--engine", "cudnn"}, {"--workspace", "24"}, {"--table", ""}};
+  for (int i = 1; i < argc; i += 2) {
+    require(options.count(argv[i]) && i + 1 < argc, "unknown option or no value: ", argv[i]);
+    options[argv[i]] = argv[i + 1];
+  }
+  return options;
+}
+
+void run(const std::map<std::string, std::string>& options) {
+  const json table = read_table(options.at("--table"));
+  const auto workspace = static_cast<std::size_t>(std::atof(options.at("--workspace").c_str()) * (1 << 30));
+  const Device device{Device::Kind::cuda, 0};
+  std::printf("%s; engine %s, workspace_limit %s GiB\n\n", describe(device).c_str(), options.at("--engine").c_str(),
+              options.at("--workspace").c_str());
+  std::printf("| layer | precision | pass | ms | way | error | choosing, s | table, ms | by | ratio |\n");
+  std::printf("| --- | --- | --- | ---: | --- | ---: | ---: | ---: | --- | ---: |\n");
+  for (const Layer& layer : layers) {
+    if (std::string(layer.name).find(options.at("--layers")) == std::string::npos) continue;
+    // A new context a layer, so that the pool gives its memory back.
+    Context ctx(device);
+    for (const auto& engine : make_conv_engines(device, {.workspace_limit = workspace})) {
+      if (engine->name() != options.at("--engine")) continue;
+      for (const Precision precision : {Precision::fp32, Precision::tf32})
+        for (const ConvPass pass : passes) {
+          if (!options.at("--precision").empty() && options.at("--precision") != to_string(precision)) continue;
+          const ConvProblem problem = layer.problem(precision);
+          const auto [best, by] = best_of(table, layer.name, precision, pass);
+          std::printf("| %s | %s | %s | ", layer.name, std::string(to_string(precision)).c_str(),
+                      std::string(to_string(pass)).c_str());
+          try {
+            ConvOperands operands = random_operands(*ctx.stream, problem, pass);
+            const double choosing =
+                time_stretch(*ctx.stream, 1, [&] { engine->run(ctx, problem, pass, operands); }) / 1e3;
+            const double error = conv_error(ctx, problem, pass, operands, 200);
+            const double ms = median_ms(*ctx.stream, [&] { engine->run(ctx, problem, pass, operands); });
+            std::printf("%.4f | %s | %.1e | %.2f | %.4f | %s | %.2f |\n", ms, engine->details(problem, pass).c_str(),
+                        error, choosing, best, by.c_str(), best > 0 ? ms / best : 0.0);
+          } catch (const Error& error) {
+            std::printf("- | %s | | | %.4f | %s | |\n", error.what(), best, by.c_str());
+          }
+          std::fflush(stdout);
+        }
+    }
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try { run(read_options(argc, argv)); } catch (const Error& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return static_cast<int>(error.kind());
+}
