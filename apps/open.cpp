@@ -44,8 +44,9 @@ Trained open_trained(const std::string& path, const std::string& model_file, con
         "'" + path + "' is a config; the first argument is a run folder or a weights file, the config comes second");
   const std::string run_folder = run_folder_of(path);
   if (model_file.empty() && run_folder.empty())
-    throw Error(ErrorKind::config,
-                "'" + path + "' lies in no run folder, so its network is unknown: add MODEL.yaml after it");
+    throw Error(ErrorKind::config, "'" + path +
+                                       "' lies in no run folder, so its network is unknown: name the YAML file, too "
+                                       "('eval WEIGHTS CONFIG', 'predict --model CONFIG')");
   return {open_config(model_file.empty() ? run_folder : model_file, flags), find_weights(path)};
 }
 

@@ -50,7 +50,8 @@ class Predictor {
       : input_(trained.config.input),
         ctx_(parse_device(trained.config.device), trained.config.seed),
         model_(build_model(trained.config, ctx_.stream->device())),
-        augment_(open_val_augment(trained.config)) {
+        augment_(open_val_augment(trained.config)),
+        has_steps_(trained.config.data.node.find("eval_augment") != nullptr) {
     classes_ = load_weights(trained.weights, ctx_, *model_.net).classes;
     ctx_.training = false;
     ctx_.tape.set_recording(false);
@@ -58,10 +59,9 @@ class Predictor {
 
   std::vector<float> probabilities(const std::string& file) {
     Image image = read_image(file, static_cast<int>(input_.at(0)));
-    // Where the config's steps leave a picture's size alone, it is brought to the size that the network reads.
+    // Where the config has no steps for it, a picture is brought to the size that the network reads.
     const auto height = static_cast<int>(input_.at(1)), width = static_cast<int>(input_.at(2));
-    if (augment_->describe().empty() && (image.height != height || image.width != width))
-      image = resized(image, height, width);
+    if (!has_steps_ && (image.height != height || image.width != width)) image = resized(image, height, width);
     std::vector<float> pixels(static_cast<std::size_t>(count_of(input_)));
     (*augment_)(image, RandomSequence{}, pixels.data());
     Shape shape = input_;
@@ -79,6 +79,7 @@ class Predictor {
   Context ctx_;
   Model model_;
   std::unique_ptr<Augment> augment_;
+  bool has_steps_;
   std::vector<std::string> classes_;
 };
 

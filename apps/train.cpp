@@ -67,9 +67,13 @@ void write_report(const Config& config, Trainer& trainer, const std::string& run
 void write_results(const Flags& flags, Trainer& trainer, const std::string& run_folder, double seconds,
                    bool interrupted) {
   const RunState& state = trainer.state();
-  nlohmann::json results = {{"run", run_folder},     {"interrupted", interrupted},
-                            {"epochs", state.epoch}, {"steps", state.step},
-                            {"seconds", seconds},    {"peak_memory_bytes", peak_memory_bytes()}};
+  nlohmann::json results = {{"run", run_folder},
+                            {"interrupted", interrupted},
+                            {"epochs", state.epoch},
+                            {"steps", state.step},
+                            {"seconds", seconds},
+                            {"peak_pool_bytes", trainer.context().stream->memory().peak},
+                            {"peak_memory_bytes", peak_memory_bytes()}};
   if (state.best_epoch > 0) results.update({{"best_top1", state.best_top1}, {"best_epoch", state.best_epoch}});
   write_json(flags, results.dump(2));
 }
@@ -115,7 +119,8 @@ int train(const Flags& flags, const TrainArguments& arguments) {
   write_report(config, trainer, run_folder, !interrupted);
   write_results(flags, trainer, run_folder, seconds, interrupted);
   const RunState& state = trainer.state();
-  console.detail(fmt::format("peak memory of the process {}", format_bytes(peak_memory_bytes())));
+  console.detail(fmt::format("peak memory: {} of tensors and scratch, {} of the whole process",
+                             format_bytes(trainer.context().stream->memory().peak), format_bytes(peak_memory_bytes())));
   if (interrupted) {
     console.line(fmt::format("saved step {}. Resume: twiddle train --resume {}", state.step, run_folder));
     return Interrupt::exit_code;
