@@ -1,11 +1,13 @@
 # `cmake --install`: the program, the libraries with their headers and find_package(twiddle), the models and the digits.
 include(CMakePackageConfigHelpers)
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/twiddle)
-foreach(folder framework data layers models)
-  install(TARGETS twiddle_${folder} EXPORT twiddle_targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/twiddle FILES_MATCHING PATTERN "*.h")
+foreach(folder framework fft data layers models)
+  if(TARGET twiddle_${folder})
+    install(TARGETS twiddle_${folder} EXPORT twiddle_targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/twiddle
+            FILES_MATCHING PATTERN "*.h" PATTERN digits EXCLUDE)
+  endif()
 endforeach()
-install(TARGETS twiddle RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/models DESTINATION ${CMAKE_INSTALL_DATADIR}/twiddle FILES_MATCHING PATTERN "*.yaml")
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/data/digits DESTINATION ${CMAKE_INSTALL_DATADIR}/twiddle/data)
 install(EXPORT twiddle_targets FILE twiddle-targets.cmake NAMESPACE twiddle:: DESTINATION ${package_folder})
