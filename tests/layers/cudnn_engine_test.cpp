@@ -6,6 +6,7 @@
 
 #include "framework/error.h"
 #include "layers/conv/conv_check.h"
+#include "layers/conv/selector.h"
 
 namespace twiddle {
 
@@ -154,6 +155,18 @@ TEST_F(CudnnEngines, TakesNoMoreWorkspaceThanItSaysOnceChosen) {
     engines.front()->run(*ctx_, problem, pass, operands);
     const std::size_t rounding = 1 << 16;  // the pool's
     EXPECT_LE(ctx_->stream->memory().peak - before, engines.front()->workspace_bytes(problem, pass) + rounding);
+  }
+}
+
+TEST_F(CudnnEngines, MeasuringAndTheRuleLeaveTheWaysByNameAlone) {
+  const ConvProblem problem = problems[0];
+  for (const std::string how : {"measured", "rule"}) {
+    ConvSelector selector(make_conv_engines(ctx_->stream->device()), {.engine = how});
+    for (const ConvPass pass : passes) {
+      ConvEngine& chosen = selector.choose(*ctx_, problem, pass);
+      EXPECT_FALSE(chosen.by_name_only()) << chosen.name();
+      EXPECT_NE(selector.find(problem, pass)->reason, "");
+    }
   }
 }
 
