@@ -1,0 +1,121 @@
+// One forward and backward pass, and a few steps, of a model on given weights and one given batch; all numbers go to a
+// file, for torch_numerics.py to hold against PyTorch's.
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "framework/error.h"
+#include "layers/softmax_loss.h"
+#include "models/builder.h"
+#include "models/trainer.h"
+#include "models/weights.h"
+
+namespace twiddle {
+
+namespace {
+
+struct Arguments {
+  std::string model, weights, batch, output;
+  std::string device = "cpu", engine = "rule";
+  int steps = 0;
+  double rate = 0.001;
+};
+
+constexpr const char* usage =
+    "twiddle_numerics MODEL.yaml WEIGHTS BATCH OUTPUT [--device D] [--engine E] [--steps N] [--rate R]\n"
+    "WEIGHTS, BATCH (images, labels) and OUTPUT are safetensors files.";
+
+Arguments parse(const std::vector<std::string>& words) {
+  Arguments arguments;
+  if (words.size() < 4 || words.size() % 2 != 0) throw Error(ErrorKind::config, usage);
+  arguments.model = words[0];
+  arguments.weights = words[1];
+  arguments.batch = words[2];
+  arguments.output = words[3];
+  for (std::size_t i = 4; i < words.size(); i += 2) {
+    const std::string &option = words[i], &value = words[i + 1];
+    if (option == "--device")
+      arguments.device = value;
+    else if (option == "--engine")
+      arguments.engine = value;
+    else if (option == "--steps")
+      arguments.steps = std::atoi(value.c_str());
+    else if (option == "--rate")
+      arguments.rate = std::atof(value.c_str());
+    else
+      throw Error(ErrorKind::config, usage);
+  }
+  return arguments;
+}
+
+// Dropout is off: its random numbers are no other program's.
+Config config_of(const Arguments& arguments) {
+  std::vector<Override> overrides = {{"device", arguments.device, "--device"},
+                                     {"convolution.engine", arguments.engine, "--engine"}};
+  for (const LayerConfig& layer : load_config(arguments.model).layers)
+    if (layer.kind == "dropout") overrides.push_back({"model.layers." + layer.name + ".rate", "0", "no dropout"});
+  return load_config(arguments.model, overrides);
+}
+
+Batch batch_of(Context& ctx, const std::string& path) {
+  const SafeTensors contents = read_safetensors(path);
+  const auto images = contents.arrays.find("images"), labels = contents.arrays.find("labels");
+  if (images == contents.arrays.end() || labels == contents.arrays.end())
+    throw Error(ErrorKind::data, path + ": a batch is made of 'images' and 'labels'");
+  return {to_tensor(*ctx.stream, images->second), to_tensor(*ctx.stream, labels->second), {}};
+}
+
+// Logits, loss and gradients; the gradients are gone again afterwards.
+void run_once(Context& ctx, const Sequential& net, const Batch& batch, SafeTensors& results) {
+  const Variable logits = net.forward(ctx, Variable(batch.images));
+  const Variable loss = softmax_loss(ctx, logits, batch.labels);
+  results.arrays["logits"] = to_host(*ctx.stream, logits.value());
+  results.arrays["loss"] = to_host(*ctx.stream, loss.value());
+  ctx.tape.backward(ctx, loss);
+  for (const Parameter* parameter : net.parameters()) {
+    if (!parameter->trainable) continue;
+    results.arrays["grad." + parameter->name] = to_host(*ctx.stream, parameter->variable.grad());
+    parameter->variable.clear_grad();
+  }
+}
+
+// The loss before each step, by the config's optimizer at one rate.
+Tensor train(Context& ctx, const Config& config, const Sequential& net, const Batch& batch,
+             const Arguments& arguments) {
+  const std::unique_ptr<Optimizer> optimizer = make_optimizer(config);
+  std::vector<Parameter*> parameters = net.parameters();
+  std::vector<float> losses;
+  for (int step = 0; step < arguments.steps; ++step) {
+    const StepResult result = train_step(ctx, net, batch, *optimizer, parameters, {.rate = arguments.rate});
+    losses.push_back(result.loss.to_vector(*ctx.stream).at(0));
+  }
+  return Tensor::from(*ctx.stream, {arguments.steps}, losses);
+}
+
+void run(const Arguments& arguments) {
+  const Config config = config_of(arguments);
+  Context ctx(parse_device(config.device), config.seed);
+  const Model model = build_model(config, ctx.stream->device());
+  model.net->initialize(ctx);
+  load_weights(arguments.weights, ctx, *model.net);
+  const Batch batch = batch_of(ctx, arguments.batch);
+  SafeTensors results;
+  run_once(ctx, *model.net, batch, results);
+  if (arguments.steps > 0)
+    results.arrays["losses"] = to_host(*ctx.stream, train(ctx, config, *model.net, batch, arguments));
+  write_safetensors(arguments.output, results);
+}
+
+}  // namespace
+
+}  // namespace twiddle
+
+int main(int argc, char** argv) {
+  try {
+    twiddle::run(twiddle::parse({argv + 1, argv + argc}));
+    return 0;
+  } catch (const twiddle::Error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return static_cast<int>(error.kind());
+  }
+}
