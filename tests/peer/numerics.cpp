@@ -79,6 +79,17 @@ void run_once(Context& ctx, const Sequential& net, const Batch& batch, SafeTenso
   }
 }
 
+// What each ReLU lets through: where a sum of thousands of terms is nearly zero, rounding decides on which side it
+// falls.
+void write_switches(Context& ctx, const Sequential& net, const Batch& batch, SafeTensors& results) {
+  const EvaluationMode evaluating(ctx);
+  Variable x(batch.images);
+  for (const Sequential::Item& item : net.items()) {
+    x = item.layer->forward(ctx, x);
+    if (item.kind == "relu") results.arrays["switch." + item.layer->name()] = to_host(*ctx.stream, x.value());
+  }
+}
+
 // The loss before each step, by the config's optimizer at one rate.
 Tensor train(Context& ctx, const Config& config, const Sequential& net, const Batch& batch,
              const Arguments& arguments) {
@@ -101,6 +112,7 @@ void run(const Arguments& arguments) {
   const Batch batch = batch_of(ctx, arguments.batch);
   SafeTensors results;
   run_once(ctx, *model.net, batch, results);
+  write_switches(ctx, *model.net, batch, results);
   if (arguments.steps > 0)
     results.arrays["losses"] = to_host(*ctx.stream, train(ctx, config, *model.net, batch, arguments));
   write_safetensors(arguments.output, results);

@@ -1,11 +1,16 @@
 """Holds logits, loss, every gradient and the loss of some steps against PyTorch's, on the same weights and batch.
 
 usage: python3 tests/peer/torch_numerics.py [--nets alexnet overfeat_fast vgg_a] [--program build/tests/twiddle_numerics]
-                                            [--device cpu|cuda] [--steps 20] [--rate 2e-5]
+                                            [--device cpu|cuda] [--steps 20] [--rate 5e-6]
 
-The weights are written under PyTorch's own names (features.0.weight ...), so that the name map is tried as well. Every number
-is also computed in float64: where two float32 results differ, that tells whose error it is. Exit code 1 where a
-difference is above its bound.
+The weights are written under PyTorch's own names (features.0.weight ...), so that the name map is tried as well. Exit code 1
+where a difference is above its bound.
+
+Every number is also computed in float64: where two float32 results differ, that tells whose error it is. A net of ReLUs and
+max pooling has kinks, though: among millions of sums some are so near to zero that rounding decides which way a ReLU
+switches, and one switch moves a gradient by far more than rounding errors do (1e-3 and above). So float64 is computed with
+our switches, too. Where ours and PyTorch's float32 differ by more than the bound, but ours is the float64 result for the
+same switches and some of them differ from float64's own, the cause is a kink and no error.
 """
 import argparse
 import os
@@ -97,10 +102,32 @@ def initialize(net, seed):
     nn.init.normal_(net.classifier[-1].weight, std=0.01)
 
 
-def pass_of(net, names, images, labels):
+class Switched:
+    """The forward pass of a net where given outputs of its ReLUs tell what passes them, and what the max pooling after them."""
+
+    def __init__(self, net, outputs):
+        self.net, self.outputs, self.differing, self.total = net, outputs, 0, 0
+
+    def __call__(self, x):
+        outputs = iter(self.outputs)
+        for module in [*self.net.features, nn.Flatten(), *self.net.classifier]:
+            if isinstance(module, nn.ReLU):
+                given = next(outputs).to(x.device)
+                self.differing += int(((x > 0) != (given > 0)).sum())
+                self.total += x.numel()
+                x = x * (given > 0)
+            elif isinstance(module, nn.MaxPool2d):
+                chosen = nn.functional.max_pool2d(given, module.kernel_size, module.stride, return_indices=True)[1]
+                x = x.flatten(2).gather(2, chosen.flatten(2)).view(chosen.shape)
+            else:
+                x = module(x)
+        return x
+
+
+def pass_of(net, names, images, labels, forward=None):
     """Logits, loss and gradients by our names, on the host in float64."""
     net.zero_grad(set_to_none=True)
-    logits = net(images)
+    logits = (forward or net)(images)
     loss = nn.functional.cross_entropy(logits, labels)
     loss.backward()
     results = {"logits": logits, "loss": loss.reshape(1)}
@@ -130,17 +157,22 @@ def distance(a, b):
     return float((a - b).norm() / b.norm())
 
 
-def compare(ours, torch32, torch64):
-    print(f"| {'tensor':20} | ours : torch fp32 | ours : float64 | torch fp32 : float64 |\n| --- | ---: | ---: | ---: |")
-    worst = 0
+def compare(ours, torch32, torch64, switched64, differing_switches):
+    print("| tensor | ours : torch fp32 | ours : float64 | ours : float64 with our switches | torch fp32 : float64 |")
+    print("| --- | ---: | ---: | ---: | ---: |")
+    worst_to_torch = worst_switched = 0
     for name in torch32:
         mine = ours[name].double()
-        to_torch = distance(mine, torch32[name])
-        worst = max(worst, to_torch)
-        print(f"| {name:20} | {to_torch:.2e} | {distance(mine, torch64[name]):.2e} | {distance(torch32[name], torch64[name]):.2e} |")
-    ok = worst <= TENSOR_BOUND  # false for NaN, too
-    print(f"worst relative L2 {worst:.2e}, bound {TENSOR_BOUND:.0e}: {'ok' if ok else 'MISSED'}\n")
-    return ok
+        to_torch, switched = distance(mine, torch32[name]), distance(mine, switched64[name])
+        worst_to_torch, worst_switched = max(worst_to_torch, to_torch), max(worst_switched, switched)
+        print(f"| {name} | {to_torch:.2e} | {distance(mine, torch64[name]):.2e} | {switched:.2e} |"
+              f" {distance(torch32[name], torch64[name]):.2e} |")
+    # Written so that a NaN is no success.
+    same, kink = worst_to_torch <= TENSOR_BOUND, worst_switched <= TENSOR_BOUND and differing_switches > 0
+    verdict = "ok" if same else "ok but for kinks" if kink else "MISSED"
+    print(f"worst relative L2 against PyTorch {worst_to_torch:.2e}, against float64 with our switches {worst_switched:.2e}, "
+          f"bound {TENSOR_BOUND:.0e}: {verdict}\n")
+    return same or kink
 
 
 def compare_losses(ours, torch32):
@@ -175,15 +207,19 @@ def check(arguments, name, folder):
 
     names = our_names(net, fully_connected)
     expected = {"logits", "loss", *(["losses"] if arguments.steps else []), *(f"grad.{n}" for n in names)}
-    assert expected == set(ours), f"{name}: other tensors than expected: {sorted(ours)}"
+    switches = {f"switch.relu{i + 1}" for i, _ in enumerate(m for m in net.modules() if isinstance(m, nn.ReLU))}
+    assert expected | switches == set(ours), f"{name}: other tensors than expected: {sorted(ours)}"
     net, images, labels = net.to(arguments.device), images.to(arguments.device), labels.to(arguments.device)
     torch64 = pass_of(net.double(), names, images.double(), labels)
+    switched = Switched(net, [ours[f"switch.relu{i + 1}"] for i in range(len(switches))])
+    switched64 = pass_of(net, names, images.double(), labels, switched)
     net.float()  # the float32 values went through float64 unchanged
     torch32 = pass_of(net, names, images, labels)
     print(f"## {name}, batch {arguments.batch}, {arguments.device}\n")
-    ok = compare(ours, torch32, torch64)
+    print(f"{switched.differing} of {switched.total} ReLUs switch otherwise than in float64.\n")
+    ok = compare(ours, torch32, torch64, switched64, switched.differing)
     if arguments.steps:
-        del torch64, torch32
+        del torch64, torch32, switched64
         ok = compare_losses(ours["losses"].tolist(), losses_of(net, images, labels, arguments.steps, arguments.rate)) and ok
     return ok
 
@@ -196,7 +232,7 @@ def main():
     parser.add_argument("--engine", default="rule", help="our convolutions'")
     parser.add_argument("--batch", type=int, default=2)
     parser.add_argument("--steps", type=int, default=0)
-    parser.add_argument("--rate", type=float, default=2e-5)
+    parser.add_argument("--rate", type=float, default=5e-6)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
