@@ -136,6 +136,8 @@ void cpu_gemm(const Gemm& shape, const float* a, const float* b, float* c) {
   }
 }
 
-std::string cpu_gemm_library() { return "no oneDNN"; }
+std::string cpu_gemm_library() {
+  return "no oneDNN";
+}
 
 }  // namespace twiddle

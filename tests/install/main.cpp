@@ -5,7 +5,9 @@
 
 int main() {
   const twiddle::Config config = twiddle::load_config_text(
-      "version: 1\nmodel: {input: [1, 8, 8], layers: [{conv2d: {filters: 4, kernel: 3}}, relu, {linear: {outputs: 10}}]}\n", "inline");
+      "version: 1\nmodel: {input: [1, 8, 8], layers: [{conv2d: {filters: 4, kernel: 3}}, relu, {linear: {outputs: "
+      "10}}]}\n",
+      "inline");
   const twiddle::Model model = twiddle::build_model(config, {});
   twiddle::Context ctx;
   model.net->initialize(ctx);
