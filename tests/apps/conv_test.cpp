@@ -8,6 +8,7 @@
 #include "framework/random.h"
 #include "layers/conv/engines.h"
 #include "models/safetensors.h"
+#include "tests/support/temp_path.h"
 
 namespace twiddle {
 
@@ -35,8 +36,8 @@ HostArray random_array(const Shape& shape, std::uint64_t seed) {
 // A job on files of the test's own.
 ConvJob job_of(const SafeTensors& contents) {
   ConvJob job;
-  job.in = testing::TempDir() + "conv_in.safetensors";
-  job.out = testing::TempDir() + "conv_out.safetensors";
+  job.in = temp_path("conv_in.safetensors");
+  job.out = temp_path("conv_out.safetensors");
   job.repeat = 1;
   write_safetensors(job.in, contents);
   return job;

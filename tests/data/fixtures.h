@@ -14,6 +14,7 @@
 #include "data/augment.h"
 #include "data/dataset.h"
 #include "data/files.h"
+#include "tests/support/temp_path.h"
 
 namespace twiddle {
 
@@ -60,7 +61,7 @@ inline Augment read_augment(const Value& data, std::vector<std::int64_t> shape) 
 inline std::filesystem::path fresh_folder() {
   const testing::TestInfo* test = testing::UnitTest::GetInstance()->current_test_info();
   const std::filesystem::path folder =
-      std::filesystem::path(testing::TempDir()) / "twiddle_data" / test->test_suite_name() / test->name();
+      std::filesystem::path(temp_path("data")) / test->test_suite_name() / test->name();
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
   return folder;

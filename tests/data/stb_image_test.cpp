@@ -1,4 +1,5 @@
 #include "tests/data/fixtures.h"
+#include "tests/support/temp_path.h"
 
 namespace twiddle {
 
@@ -6,7 +7,7 @@ namespace {
 
 // Decodes the bytes; where that fails, checks that the error names the file and has kind data.
 bool decodes(const Bytes& bytes, Image& image) {
-  const std::string file = write_file(std::filesystem::path(testing::TempDir()) / "twiddle_try.img", bytes);
+  const std::string file = write_file(temp_path("try.img"), bytes);
   try {
     image = read_image(file, 3);
     return true;

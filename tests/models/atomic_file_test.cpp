@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "framework/error.h"
+#include "tests/support/temp_path.h"
 
 namespace twiddle {
 
@@ -15,7 +16,7 @@ namespace {
 
 // An empty folder of the test's own.
 std::filesystem::path fresh_folder(const std::string& name) {
-  const std::filesystem::path folder = testing::TempDir() + "atomic_file_" + name;
+  const std::filesystem::path folder = temp_path("atomic_file_" + name);
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
   return folder;

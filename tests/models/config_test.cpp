@@ -1,4 +1,5 @@
 #include "models/config.h"
+#include "tests/support/temp_path.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -53,7 +54,7 @@ class ConfigFiles : public testing::Test {
     std::ofstream(folder_ / name, std::ios::binary) << text;
     return (folder_ / name).string();
   }
-  const std::filesystem::path folder_ = std::filesystem::path(testing::TempDir()) / "twiddle_config_test";
+  const std::filesystem::path folder_ = temp_path("config");
 };
 
 std::vector<std::string> names(const Config& config) {

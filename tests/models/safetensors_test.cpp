@@ -8,13 +8,14 @@
 #include <optional>
 
 #include "framework/error.h"
+#include "tests/support/temp_path.h"
 
 namespace twiddle {
 
 namespace {
 
 std::string temporary(const std::string& name) {
-  return testing::TempDir() + "safetensors_" + name;
+  return temp_path("safetensors_" + name);
 }
 
 template <class T>

@@ -10,6 +10,7 @@
 
 #include "framework/optimizer.h"
 #include "layers/sequential.h"
+#include "tests/support/temp_path.h"
 
 namespace twiddle {
 
@@ -83,7 +84,7 @@ struct SmallRun {
 
 // A folder's path of the test's own, where nothing is yet.
 inline std::string fresh_path(const std::string& name) {
-  const std::string path = testing::TempDir() + name;
+  const std::string path = temp_path(name);
   std::filesystem::remove_all(path);
   return path;
 }

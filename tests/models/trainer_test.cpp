@@ -7,6 +7,7 @@
 
 #include "framework/error.h"
 #include "models/config.h"
+#include "tests/support/temp_path.h"
 
 namespace twiddle {
 namespace {
@@ -60,7 +61,7 @@ struct StopAfter : TrainObserver {
 };
 
 std::string new_folder(const std::string& name) {
-  const std::string folder = testing::TempDir() + "/twiddle_trainer_" + name;
+  const std::string folder = temp_path("trainer_" + name);
   std::filesystem::remove_all(folder);
   return folder;
 }
