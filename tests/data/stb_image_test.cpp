@@ -13,7 +13,7 @@ bool decodes(const Bytes& bytes, Image& image) {
     return true;
   } catch (const Error& error) {
     EXPECT_EQ(int(error.kind()), int(ErrorKind::data));
-    EXPECT_NE(std::string(error.what()).find("twiddle_try.img' is not a readable image: "), std::string::npos)
+    EXPECT_NE(std::string(error.what()).find("try.img' is not a readable image: "), std::string::npos)
         << error.what();
     return false;
   }
