@@ -1,6 +1,7 @@
 #include "data/image_folder.h"
 
 #include "tests/data/fixtures.h"
+#include "tests/data/small_jpeg.h"
 
 namespace twiddle {
 
@@ -15,7 +16,7 @@ std::unique_ptr<Dataset> open_folder(const std::filesystem::path& folder, const 
 TEST(ImageFolder, TakesSubFoldersAsClassesInOrder) {
   const std::filesystem::path folder = fresh_folder();
   write_file(folder / "dog" / "b.PNG", png_of(3, 2, 3, 40));
-  write_file(folder / "dog" / "a.Jpeg", read_bytes("tests/data/small.jpg"));
+  write_file(folder / "dog" / "a.Jpeg", small_jpeg());
   write_file(folder / "cat" / "deeper" / "c.png", png_of(1, 4, 5, 7));
   write_text(folder / "cat" / "notes.txt", "no image");
   write_text(folder / "cat" / "._c.png", "what some systems leave behind");

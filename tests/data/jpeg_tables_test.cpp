@@ -1,11 +1,12 @@
 #include "data/jpeg_tables.h"
 
 #include "tests/data/fixtures.h"
+#include "tests/data/small_jpeg.h"
 
 namespace twiddle {
 
 TEST(JpegTables, AcceptsWholeFilesAndWhatIsNoJpeg) {
-  EXPECT_TRUE(huffman_tables_fit(read_bytes("tests/data/small.jpg")));
+  EXPECT_TRUE(huffman_tables_fit(small_jpeg()));
   EXPECT_TRUE(huffman_tables_fit(png_of(1, 2, 2, 3)));
   EXPECT_TRUE(huffman_tables_fit(Bytes{}));
 }

@@ -1,4 +1,5 @@
 #include "tests/data/fixtures.h"
+#include "tests/data/small_jpeg.h"
 #include "tests/support/temp_path.h"
 
 namespace twiddle {
@@ -13,8 +14,7 @@ bool decodes(const Bytes& bytes, Image& image) {
     return true;
   } catch (const Error& error) {
     EXPECT_EQ(int(error.kind()), int(ErrorKind::data));
-    EXPECT_NE(std::string(error.what()).find("try.img' is not a readable image: "), std::string::npos)
-        << error.what();
+    EXPECT_NE(std::string(error.what()).find("try.img' is not a readable image: "), std::string::npos) << error.what();
     return false;
   }
 }
@@ -37,17 +37,17 @@ TEST(ReadImage, GivesBackWhatEncodePngWrote) {
 }
 
 TEST(ReadImage, DecodesAJpeg) {
-  const Image image = read_image("tests/data/small.jpg", 3);
+  const Image image = read_image(write_file(fresh_folder() / "small.jpg", small_jpeg()), 3);
   EXPECT_EQ(image.channels * 10000 + image.height * 100 + image.width, 31012);
   // Red rises by 20 a column, green by 25 a row, blue falls from 200 to 30 in the middle.
   EXPECT_NEAR(image.pixels[11], 220, 20);
   EXPECT_NEAR(image.pixels[120 + 9 * 12], 225, 20);
   EXPECT_NEAR(image.pixels[240], 200, 20);
-  EXPECT_EQ(read_image("tests/data/small.jpg", 1).pixels.size(), 120u);
+  EXPECT_EQ(read_image(write_file(fresh_folder() / "small.jpg", small_jpeg()), 1).pixels.size(), 120u);
 }
 
 TEST(ReadImage, EveryTruncationOfAJpegIsAnError) {
-  const Bytes whole = read_bytes("tests/data/small.jpg");
+  const Bytes whole = small_jpeg();
   Image image;
   ASSERT_TRUE(decodes(whole, image));
   for (std::size_t length = 0; length < whole.size(); ++length)
@@ -63,7 +63,7 @@ TEST(ReadImage, EveryTruncationOfAPngIsAnErrorUntilItsPixelsAreWhole) {
 }
 
 TEST(ReadImage, EveryFlippedByteIsAnErrorOrAnImage) {
-  for (const Bytes& whole : {read_bytes("tests/data/small.jpg"), encode_png({3, 4, 6, Bytes(72, 99)})}) {
+  for (const Bytes& whole : {small_jpeg(), encode_png({3, 4, 6, Bytes(72, 99)})}) {
     int decoded = 0;
     for (std::size_t i = 0; i < whole.size(); ++i) {
       Bytes flipped = whole;
