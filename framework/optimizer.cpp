@@ -35,17 +35,12 @@ void OptimizerState::restore(const std::vector<std::pair<std::string, Tensor>>& 
 }
 
 double clip_gradients(Context& ctx, std::vector<Parameter*>& parameters, double limit) {
-  double squares = 0;
-  for (const Parameter* parameter : parameters) {
-    const Tensor& grad = parameter->variable.grad();
-    if (grad.defined()) squares += sum_of_squares(*ctx.stream, grad);
-  }
-  const double norm = std::sqrt(squares);
+  std::vector<Tensor> grads;
+  for (const Parameter* parameter : parameters)
+    if (parameter->variable.grad().defined()) grads.push_back(parameter->variable.grad());
+  const double norm = std::sqrt(sum_of_squares(*ctx.stream, grads));
   if (norm <= limit || !std::isfinite(norm)) return norm;
-  for (Parameter* parameter : parameters) {
-    Tensor& grad = parameter->variable.grad();
-    if (grad.defined()) scale(*ctx.stream, static_cast<float>(limit / norm), grad);
-  }
+  for (Tensor& grad : grads) scale(*ctx.stream, static_cast<float>(limit / norm), grad);
   return norm;
 }
 

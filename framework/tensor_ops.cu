@@ -10,33 +10,27 @@ namespace twiddle {
 namespace {
 
 struct Add {
-  const float *a, *b;
-  float* sum;
-  TWIDDLE_HD void operator()(std::int64_t i) const { sum[i] = a[i] + b[i]; }
+  TWIDDLE_HD float operator()(float a, float b) const { return a + b; }
 };
 
 struct Scale {
   float factor;
-  float* x;
-  TWIDDLE_HD void operator()(std::int64_t i) const { x[i] *= factor; }
+  TWIDDLE_HD float operator()(float x) const { return x * factor; }
 };
 
 struct Axpy {
   float factor;
-  const float* x;
-  float* y;
-  TWIDDLE_HD void operator()(std::int64_t i) const { y[i] += factor * x[i]; }
+  TWIDDLE_HD float operator()(float x, float y) const { return y + factor * x; }
 };
 
-struct AddBias {  // y [outer, channels, inner], one call a row
-  std::int64_t channels, inner;
+struct AddBias {  // y [outer, channels, inner] as rows of `inner`
+  Divisor channels;
   const float* bias;
-  float* y;
-  TWIDDLE_HD void operator()(std::int64_t row) const {
-    const float value = bias[row % channels];
-    float* const out = y + row * inner;
-    for (std::int64_t i = 0; i < inner; ++i) out[i] += value;
-  }
+  struct Row {
+    float bias;
+    TWIDDLE_HD float operator()(std::int64_t, float y) const { return y + bias; }
+  };
+  TWIDDLE_HD Row row(std::int64_t row) const { return {bias[channels.remainder(row)]}; }
 };
 
 struct RowSum {
@@ -47,15 +41,12 @@ struct RowSum {
   TWIDDLE_HD void store(std::int64_t row, double sum) const { sums[row] = static_cast<float>(sum); }
 };
 
-struct SumOuter {  // x [outer, channels] to [channels]
-  std::int64_t outer, channels;
+struct ColumnSum {  // x [rows, columns] to [columns]
+  std::int64_t columns;
   const float* x;
   float* sums;
-  TWIDDLE_HD void operator()(std::int64_t channel) const {
-    double sum = 0;
-    for (std::int64_t o = 0; o < outer; ++o) sum += x[o * channels + channel];
-    sums[channel] = static_cast<float>(sum);
-  }
+  TWIDDLE_HD float term(std::int64_t row, std::int64_t column) const { return x[row * columns + column]; }
+  TWIDDLE_HD void store(std::int64_t column, double sum) const { sums[column] = static_cast<float>(sum); }
 };
 
 struct RowSquares {  // x cut into rows of `columns`; the last may be shorter
@@ -74,49 +65,59 @@ struct RowSquares {  // x cut into rows of `columns`; the last may be shorter
 void add(Stream& stream, const Tensor& a, const Tensor& b, Tensor& sum) {
   require(a.shape() == b.shape() && a.shape() == sum.shape(), "add: shapes ", to_string(a.shape()), ", ",
           to_string(b.shape()), ", ", to_string(sum.shape()), " differ");
-  for_each_index(stream, sum.size(), Add{a.read(), b.read(), sum.write()});
+  map_elements(stream, sum.size(), Add{}, 1, sum.write(), a.read(), b.read());
 }
 
 void scale(Stream& stream, float factor, Tensor& x) {
-  for_each_index(stream, x.size(), Scale{factor, x.write()});
+  map_elements(stream, x.size(), Scale{factor}, 1, x.write(), x.read());
 }
 
 void axpy(Stream& stream, float factor, const Tensor& x, Tensor& y) {
   require(x.size() == y.size(), "axpy: sizes ", x.size(), " and ", y.size(), " differ");
-  for_each_index(stream, y.size(), Axpy{factor, x.read(), y.write()});
+  map_elements(stream, y.size(), Axpy{factor}, 1, y.write(), x.read(), y.read());
 }
 
 void add_bias(Stream& stream, const Tensor& bias, std::int64_t inner, Tensor& y) {
   const std::int64_t channels = bias.size();
   require(inner > 0 && channels > 0 && y.size() % (channels * inner) == 0, "add_bias: ", channels,
           " biases do not fit ", to_string(y.shape()));
-  for_each_index(stream, y.size() / inner, AddBias{channels, inner, bias.read(), y.write()}, inner);
+  map_rows(stream, y.size() / inner, inner, AddBias{Divisor(channels), bias.read()}, 1, y.write(), y.read());
 }
 
 Tensor sum_over_channels(Stream& stream, const Tensor& y, std::int64_t channels, std::int64_t inner) {
   require(inner > 0 && channels > 0 && y.size() % (channels * inner) == 0, "sum_over_channels: ", channels,
           " channels do not fit ", to_string(y.shape()));
-  const std::int64_t rows = y.size() / inner;
+  const std::int64_t outer = y.size() / inner / channels;
   Tensor sums(stream, {channels});
   if (inner == 1) {
-    for_each_index(stream, channels, SumOuter{rows / channels, channels, y.read(), sums.write()}, rows / channels);
+    reduce_columns(stream, outer, channels, ColumnSum{channels, y.read(), sums.write()});
     return sums;
   }
-  Tensor row_sums(stream, {rows});
-  reduce_rows(stream, rows, inner, RowSum{inner, y.read(), row_sums.write()});
-  for_each_index(stream, channels, SumOuter{rows / channels, channels, row_sums.read(), sums.write()}, rows / channels);
+  Tensor row_sums(stream, {outer * channels});
+  reduce_rows(stream, outer * channels, inner, RowSum{inner, y.read(), row_sums.write()});
+  reduce_columns(stream, outer, channels, ColumnSum{channels, row_sums.read(), sums.write()});
   return sums;
 }
 
-double sum_of_squares(Stream& stream, const Tensor& x) {
+double sum_of_squares(Stream& stream, const std::vector<Tensor>& tensors) {
   constexpr std::int64_t columns = 4096;
-  const std::int64_t rows = (x.size() + columns - 1) / columns;
+  std::int64_t rows = 0;
+  for (const Tensor& x : tensors) rows += (x.size() + columns - 1) / columns;
   if (rows == 0) return 0;
   Tensor partial(stream, {rows});
-  reduce_rows(stream, rows, columns, RowSquares{columns, x.size(), x.read(), partial.write()});
+  float* sums = partial.write();
+  for (const Tensor& x : tensors) {
+    const std::int64_t own_rows = (x.size() + columns - 1) / columns;
+    if (own_rows > 0) reduce_rows(stream, own_rows, columns, RowSquares{columns, x.size(), x.read(), sums});
+    sums += own_rows;
+  }
   double total = 0;
   for (const float sum : partial.to_vector(stream)) total += sum;
   return total;
+}
+
+double sum_of_squares(Stream& stream, const Tensor& x) {
+  return sum_of_squares(stream, std::vector<Tensor>{x});
 }
 
 bool all_finite(Stream& stream, const Tensor& x) {

@@ -13,11 +13,9 @@ constexpr std::int64_t random_cost = 8;  // simple operations that one random nu
 struct DropoutMask {
   float rate, scale;
   RandomSequence random;
-  const float* x;
-  float* y;
-  TWIDDLE_HD void operator()(std::int64_t i) const {
-    const float kept = x[i] * scale;  // made in any case, which leaves no branch
-    y[i] = random.uniform(i) < rate ? 0 : kept;
+  TWIDDLE_HD float operator()(std::int64_t i, float x) const {
+    const float kept = x * scale;  // made in any case, which leaves no branch
+    return random.uniform(i) < rate ? 0 : kept;
   }
 };
 
@@ -35,11 +33,11 @@ Variable Dropout::forward(Context& ctx, const Variable& x) {
   const float scale = 1 / (1 - rate_);
   const RandomSequence random = ctx.random.take(x.value().size());
   Tensor y(*ctx.stream, x.value().shape());
-  for_each_index(*ctx.stream, y.size(), DropoutMask{rate_, scale, random, x.value().read(), y.write()}, random_cost);
+  map_indexed(*ctx.stream, y.size(), DropoutMask{rate_, scale, random}, random_cost, y.write(), x.value().read());
   return ctx.tape.record(name(), y, {x}, [x, random, rate = rate_, scale](Context& backward_ctx, const Tensor& grad_y) {
     Stream& stream = *backward_ctx.stream;
     Tensor grad_x(stream, grad_y.shape());
-    for_each_index(stream, grad_x.size(), DropoutMask{rate, scale, random, grad_y.read(), grad_x.write()}, random_cost);
+    map_indexed(stream, grad_x.size(), DropoutMask{rate, scale, random}, random_cost, grad_x.write(), grad_y.read());
     x.add_grad(backward_ctx, grad_x);
   });
 }

@@ -17,14 +17,13 @@ struct PlaneMean {
 };
 
 struct SpreadOverPlane {
-  std::int64_t plane_size;
+  float plane_size;
   const float* grad_y;
-  float* grad_x;
-  TWIDDLE_HD void operator()(std::int64_t plane) const {
-    const float share = grad_y[plane] / static_cast<float>(plane_size);
-    float* const to = grad_x + plane * plane_size;
-    for (std::int64_t i = 0; i < plane_size; ++i) to[i] = share;
-  }
+  struct Plane {
+    float share;
+    TWIDDLE_HD float operator()(std::int64_t) const { return share; }
+  };
+  TWIDDLE_HD Plane row(std::int64_t plane) const { return {grad_y[plane] / plane_size}; }
 };
 
 }  // namespace
@@ -45,7 +44,8 @@ Variable GlobalAvgPool::forward(Context& ctx, const Variable& x) {
   return ctx.tape.record(name(), y, {x}, [x, shape, plane_size](Context& backward_ctx, const Tensor& grad_y) {
     Stream& stream = *backward_ctx.stream;
     Tensor grad_x(stream, shape);
-    for_each_index(stream, grad_y.size(), SpreadOverPlane{plane_size, grad_y.read(), grad_x.write()}, plane_size);
+    map_rows(stream, grad_y.size(), plane_size, SpreadOverPlane{static_cast<float>(plane_size), grad_y.read()}, 1,
+             grad_x.write());
     x.add_grad(backward_ctx, grad_x);
   });
 }

@@ -8,17 +8,13 @@ namespace {
 
 struct LeakyReluForward {
   float slope;
-  const float* x;
-  float* y;
-  TWIDDLE_HD void operator()(std::int64_t i) const { y[i] = (x[i] > 0 ? 1 : slope) * x[i]; }
+  TWIDDLE_HD float operator()(float x) const { return (x > 0 ? 1 : slope) * x; }
 };
 
 // The sign of y is that of x, since the slope is not negative; with a slope of 0 both branches agree at y = 0.
 struct LeakyReluBackward {
   float slope;
-  const float *y, *grad_y;
-  float* grad_x;
-  TWIDDLE_HD void operator()(std::int64_t i) const { grad_x[i] = (y[i] > 0 ? 1 : slope) * grad_y[i]; }
+  TWIDDLE_HD float operator()(float y, float grad_y) const { return (y > 0 ? 1 : slope) * grad_y; }
 };
 
 }  // namespace
@@ -32,11 +28,11 @@ std::string LeakyRelu::describe() const {
 
 Variable LeakyRelu::forward(Context& ctx, const Variable& x) {
   Tensor y(*ctx.stream, x.value().shape());
-  for_each_index(*ctx.stream, y.size(), LeakyReluForward{slope_, x.value().read(), y.write()});
+  map_elements(*ctx.stream, y.size(), LeakyReluForward{slope_}, 1, y.write(), x.value().read());
   return ctx.tape.record(name(), y, {x}, [x, y, slope = slope_](Context& backward_ctx, const Tensor& grad_y) {
     Stream& stream = *backward_ctx.stream;
     Tensor grad_x(stream, y.shape());
-    for_each_index(stream, y.size(), LeakyReluBackward{slope, y.read(), grad_y.read(), grad_x.write()});
+    map_elements(stream, y.size(), LeakyReluBackward{slope}, 1, grad_x.write(), y.read(), grad_y.read());
     x.add_grad(backward_ctx, grad_x);
   });
 }

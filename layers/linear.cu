@@ -7,7 +7,8 @@ namespace twiddle {
 
 namespace {
 
-// Every row starts as the bias and the product is added to it, which saves a pass over y.
+// On the CPU every row starts as the bias and the product is added to it, which saves a pass over y; on a GPU cuBLAS is
+// twice as fast where it need not read y, and adding the bias costs little.
 struct FillRows {
   std::int64_t outputs;
   const float* bias;
@@ -62,9 +63,11 @@ Variable Linear::forward(Context& ctx, const Variable& x) {
   const Variable weight = weight_->variable, bias = bias_ != nullptr ? bias_->variable : Variable();
 
   Tensor y(stream, {batch, outputs});
-  if (bias_ != nullptr) for_each_index(stream, batch, FillRows{outputs, bias.value().read(), y.write()}, outputs);
-  stream.gemm({.transpose_b = true, .m = batch, .n = outputs, .k = inputs, .beta = bias_ != nullptr ? 1.0f : 0.0f},
+  const bool start_from_bias = bias_ != nullptr && !on_gpu(stream);
+  if (start_from_bias) for_each_index(stream, batch, FillRows{outputs, bias.value().read(), y.write()}, outputs);
+  stream.gemm({.transpose_b = true, .m = batch, .n = outputs, .k = inputs, .beta = start_from_bias ? 1.0f : 0.0f},
               value.read(), weight.value().read(), y.write());
+  if (bias_ != nullptr && !start_from_bias) add_bias(stream, bias.value(), 1, y);
 
   return ctx.tape.record(name(), y, {x, weight, bias},
                          [x, value, weight, bias, batch, inputs, outputs](Context& backward_ctx, const Tensor& grad_y) {

@@ -11,26 +11,22 @@ namespace {
 constexpr std::int64_t exp_cost = 20;  // simple operations that one exponential is worth
 
 struct SigmoidForward {
-  const float* x;
-  float* y;
-  TWIDDLE_HD void operator()(std::int64_t i) const { y[i] = 1 / (1 + expf(-x[i])); }
+  TWIDDLE_HD float operator()(float x) const { return 1 / (1 + expf(-x)); }
 };
 
 struct SigmoidBackward {
-  const float *y, *grad_y;
-  float* grad_x;
-  TWIDDLE_HD void operator()(std::int64_t i) const { grad_x[i] = grad_y[i] * y[i] * (1 - y[i]); }
+  TWIDDLE_HD float operator()(float y, float grad_y) const { return grad_y * y * (1 - y); }
 };
 
 }  // namespace
 
 Variable Sigmoid::forward(Context& ctx, const Variable& x) {
   Tensor y(*ctx.stream, x.value().shape());
-  for_each_index(*ctx.stream, y.size(), SigmoidForward{x.value().read(), y.write()}, exp_cost);
+  map_elements(*ctx.stream, y.size(), SigmoidForward{}, exp_cost, y.write(), x.value().read());
   return ctx.tape.record(name(), y, {x}, [x, y](Context& backward_ctx, const Tensor& grad_y) {
     Stream& stream = *backward_ctx.stream;
     Tensor grad_x(stream, y.shape());
-    for_each_index(stream, y.size(), SigmoidBackward{y.read(), grad_y.read(), grad_x.write()});
+    map_elements(stream, y.size(), SigmoidBackward{}, 1, grad_x.write(), y.read(), grad_y.read());
     x.add_grad(backward_ctx, grad_x);
   });
 }

@@ -22,6 +22,79 @@ struct Fractions {
   void store(std::int64_t row, double sum) const { sums[row] = sum; }
 };
 
+struct RowTimesTen {
+  struct Row {
+    float ten_rows;
+    float operator()(std::int64_t column, float x) const { return ten_rows + static_cast<float>(column) + x; }
+  };
+  Row row(std::int64_t row) const { return {10 * static_cast<float>(row)}; }
+};
+
+struct Negate {
+  float operator()(float x) const { return -x; }
+};
+
+struct Largest {
+  std::int64_t columns;
+  const float* x;
+  float* largest;
+  float start() const { return -1; }
+  float term(std::int64_t row, std::int64_t column) const { return x[row * columns + column]; }
+  float join(float a, float b) const { return a > b ? a : b; }
+  void store(std::int64_t row, float value) const { largest[row] = value; }
+};
+
+TEST(Divisor, DividesAsTheProcessorDoes) {
+  const std::int64_t limit = std::int64_t(1) << 31;
+  for (const std::int64_t divisor :
+       {std::int64_t(1), std::int64_t(2), std::int64_t(3), std::int64_t(7), std::int64_t(55), std::int64_t(3025),
+        std::int64_t(65537), limit / 2 + 1, limit - 1, limit, limit * 5}) {
+    const Divisor by(divisor);
+    for (const std::int64_t index : {std::int64_t(0), std::int64_t(1), divisor - 1, divisor, divisor + 1,
+                                     7 * divisor - 1, 7 * divisor, limit - 2, limit - 1, limit, limit * limit / 2}) {
+      EXPECT_EQ(by.quotient(index), index / divisor) << index << " / " << divisor;
+      EXPECT_EQ(by.remainder(index), index % divisor) << index << " % " << divisor;
+    }
+  }
+}
+
+TEST(MapElements, MapsInPlaceAcrossBlocks) {
+  const auto stream = make_stream({});
+  for (const std::int64_t count : {0, 1, 5, 4096, 10001}) {
+    std::vector<float> x(static_cast<std::size_t>(count), 2);
+    map_elements(*stream, count, Negate{}, 1, x.data(), x.data());
+    EXPECT_EQ(x, std::vector<float>(static_cast<std::size_t>(count), -2));
+  }
+}
+
+TEST(MapRows, GivesEachRowItsOwn) {
+  const auto stream = make_stream({});
+  const std::vector<float> x{0, 0.5f, 0, 0, 0, 0.25f};
+  std::vector<float> y(6);
+  map_rows(*stream, 2, 3, RowTimesTen{}, 1, y.data(), x.data());
+  EXPECT_EQ(y, (std::vector<float>{0, 1.5f, 2, 10, 11, 12.25f}));
+}
+
+TEST(ReduceColumns, SumsDown) {
+  const auto stream = make_stream({});
+  std::vector<double> sums(5);
+  const Fractions fractions{5, sums.data()};
+  reduce_columns(*stream, 100, 5, fractions);
+  for (std::int64_t column = 0; column < 5; ++column) {
+    double expected = 0;
+    for (std::int64_t row = 0; row < 100; ++row) expected += fractions.term(row, column);
+    EXPECT_NEAR(sums[static_cast<std::size_t>(column)], expected, 1e-9);
+  }
+}
+
+TEST(FoldRows, JoinsAsAsked) {
+  const auto stream = make_stream({});
+  const std::vector<float> x{1, 5, 2, 7, 3, 0};
+  std::vector<float> largest(2);
+  fold_rows(*stream, 2, 3, Largest{3, x.data(), largest.data()});
+  EXPECT_EQ(largest, (std::vector<float>{5, 7}));
+}
+
 TEST(ForEachIndex, VisitsEveryIndexOnce) {
   const auto stream = make_stream({});
   for (const std::int64_t count : {0, 1, 17, 100000}) {
