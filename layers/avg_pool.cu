@@ -1,6 +1,7 @@
 #include "layers/avg_pool.h"
 
 #include "framework/for_each.h"
+#include "layers/covering_windows.h"
 
 namespace twiddle {
 
@@ -23,7 +24,7 @@ TWIDDLE_HD float share_of(const Span& h, const Span& w, bool count_padding) {
   return 1.0f / static_cast<float>(count);
 }
 
-// One call a row of outputs.
+// On the CPU one call a row of outputs.
 struct AvgPoolForward {
   PoolWindow window;
   bool count_padding;
@@ -42,7 +43,7 @@ struct AvgPoolForward {
   }
 };
 
-// One call a plane: windows may overlap, and within a plane the sum keeps its order.
+// On the CPU one call a plane: windows may overlap, and within a plane the sum keeps its order.
 struct AvgPoolBackward {
   PoolWindow window;
   bool count_padding;
@@ -64,6 +65,75 @@ struct AvgPoolBackward {
   }
 };
 
+// On a GPU one call an output, and backwards one an input, which gathers what the windows that hold it share out.
+struct AvgPoolOutput {
+  PoolWindow window;
+  bool count_padding;
+  Divisor out_width, out_height;
+  const float* x;
+  float* y;
+  TWIDDLE_HD void operator()(std::int64_t i) const {
+    const std::int64_t row = out_width.quotient(i), plane = out_height.quotient(row);
+    const std::int64_t out_h = row - plane * window.out_height, out_w = i - row * window.out_width;
+    const Span h = span_of(out_h, window.kernel_h, window.stride_h, window.pad_h, window.height);
+    const Span w = span_of(out_w, window.kernel_w, window.stride_w, window.pad_w, window.width);
+    const float* const in = x + plane * window.height * window.width;
+    float sum = 0;
+    for (std::int64_t at_h = h.begin; at_h < h.end; ++at_h)
+      for (std::int64_t at_w = w.begin; at_w < w.end; ++at_w) sum += in[at_h * window.width + at_w];
+    y[i] = sum * share_of(h, w, count_padding);
+  }
+};
+
+struct AvgPoolInput {
+  PoolWindow window;
+  bool count_padding;
+  CoveringWindows down, across;
+  Divisor width, height;
+  const float* grad_y;
+  float* grad_x;
+  TWIDDLE_HD void operator()(std::int64_t i) const {
+    const std::int64_t row = width.quotient(i), plane = height.quotient(row);
+    const CoveringWindows::Range rows = down.at(row - plane * window.height);
+    const CoveringWindows::Range columns = across.at(i - row * window.width);
+    float sum = 0;
+    for (std::int64_t out_h = rows.begin; out_h < rows.end; ++out_h) {
+      const Span h = span_of(out_h, window.kernel_h, window.stride_h, window.pad_h, window.height);
+      for (std::int64_t out_w = columns.begin; out_w < columns.end; ++out_w) {
+        const Span w = span_of(out_w, window.kernel_w, window.stride_w, window.pad_w, window.width);
+        sum += grad_y[(plane * window.out_height + out_h) * window.out_width + out_w] * share_of(h, w, count_padding);
+      }
+    }
+    grad_x[i] = sum;
+  }
+};
+
+void avg_pool(Stream& stream, const PoolWindow& window, bool count_padding, const Tensor& x, Tensor& y) {
+  if (on_gpu(stream))
+    return for_each_index(stream, y.size(),
+                          AvgPoolOutput{window, count_padding, Divisor(window.out_width), Divisor(window.out_height),
+                                        x.read(), y.write()});
+  for_each_index(stream, y.size() / window.out_width, AvgPoolForward{window, count_padding, x.read(), y.write()},
+                 window.out_width * window.kernel_h * window.kernel_w);
+}
+
+void avg_pool_backward(Stream& stream, const PoolWindow& window, bool count_padding, const Tensor& grad_y,
+                       Tensor& grad_x) {
+  const std::int64_t plane_size = window.height * window.width;
+  if (on_gpu(stream))
+    return for_each_index(stream, grad_x.size(),
+                          AvgPoolInput{window,
+                                       count_padding,
+                                       {window.kernel_h, window.pad_h, window.out_height, Divisor(window.stride_h)},
+                                       {window.kernel_w, window.pad_w, window.out_width, Divisor(window.stride_w)},
+                                       Divisor(window.width),
+                                       Divisor(window.height),
+                                       grad_y.read(),
+                                       grad_x.write()});
+  for_each_index(stream, grad_x.size() / plane_size,
+                 AvgPoolBackward{window, count_padding, grad_y.read(), grad_x.write()}, plane_size);
+}
+
 }  // namespace
 
 AvgPool::AvgPool(const Site& site, Params& params)
@@ -76,15 +146,12 @@ AvgPool::AvgPool(const Site& site, Params& params)
 Variable AvgPool::forward(Context& ctx, const Variable& x) {
   const Shape shape = x.value().shape();
   Tensor y(*ctx.stream, {shape.at(0), shape.at(1), window_.out_height, window_.out_width});
-  for_each_index(*ctx.stream, y.size() / window_.out_width,
-                 AvgPoolForward{window_, count_padding_, x.value().read(), y.write()},
-                 window_.out_width * window_.kernel_h * window_.kernel_w);
+  avg_pool(*ctx.stream, window_, count_padding_, x.value(), y);
   return ctx.tape.record(
       name(), y, {x},
       [x, shape, window = window_, padding = count_padding_](Context& backward_ctx, const Tensor& grad_y) {
         Tensor grad_x(*backward_ctx.stream, shape);
-        for_each_index(*backward_ctx.stream, shape[0] * shape[1],
-                       AvgPoolBackward{window, padding, grad_y.read(), grad_x.write()}, shape[2] * shape[3]);
+        avg_pool_backward(*backward_ctx.stream, window, padding, grad_y, grad_x);
         x.add_grad(backward_ctx, grad_x);
       });
 }

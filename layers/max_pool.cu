@@ -1,13 +1,14 @@
 #include "layers/max_pool.h"
 
 #include "framework/for_each.h"
+#include "layers/covering_windows.h"
 
 namespace twiddle {
 
 namespace {
 
-// One call a row of outputs. Kernel and Stride above 0 are the window's own, told to the compiler: the row's interior
-// then becomes straight vector code; 0 stands for any.
+// On the CPU one call a row of outputs. Kernel and Stride above 0 are the window's own, told to the compiler: the row's
+// interior then becomes straight vector code; 0 stands for any.
 template <int Kernel, int Stride>
 struct MaxPoolForward {
   PoolWindow window;
@@ -76,7 +77,7 @@ struct MaxPoolForward {
   }
 };
 
-// One call a plane: windows may overlap, and within a plane the sum keeps its order.
+// On the CPU one call a plane: windows may overlap, and within a plane the sum keeps its order.
 struct MaxPoolBackward {
   std::int64_t plane_size, out_size;
   const float* grad_y;
@@ -89,8 +90,132 @@ struct MaxPoolBackward {
   }
 };
 
+// On a GPU one call an output, neighbours side by side.
+template <int Kernel, int Stride>
+struct MaxPoolOutput {
+  PoolWindow window;
+  Divisor out_width, out_height;
+  const float* x;
+  float* y;
+  std::int32_t* index;
+
+  TWIDDLE_HD void operator()(std::int64_t i) const {
+    const std::int64_t row = out_width.quotient(i), plane = out_height.quotient(row);
+    const int width = static_cast<int>(window.width), height = static_cast<int>(window.height);
+    const int kernel_h = Kernel > 0 ? Kernel : static_cast<int>(window.kernel_h);
+    const int kernel_w = Kernel > 0 ? Kernel : static_cast<int>(window.kernel_w);
+    const int stride_h = Stride > 0 ? Stride : static_cast<int>(window.stride_h);
+    const int stride_w = Stride > 0 ? Stride : static_cast<int>(window.stride_w);
+    const int top = static_cast<int>(row - plane * window.out_height) * stride_h - static_cast<int>(window.pad_h);
+    const int left = static_cast<int>(i - row * window.out_width) * stride_w - static_cast<int>(window.pad_w);
+    const float* const in = x + plane * window.height * window.width;
+    float best = 0;
+    std::int32_t best_at = -1;
+    for (int dy = 0; dy < kernel_h; ++dy)
+      for (int dx = 0; dx < kernel_w; ++dx) {
+        const int h = top + dy, w = left + dx;
+        if (h < 0 || h >= height || w < 0 || w >= width) continue;
+        const float value = in[h * width + w];
+        if (best_at >= 0 && (best != best || value <= best)) continue;  // the first NaN stays
+        best = value;
+        best_at = h * width + w;
+      }
+    y[i] = best;
+    if (index != nullptr) index[i] = best_at;
+  }
+};
+
+// On a GPU the inputs gather, which needs no atomics and keeps the order of the sum. One call a square of Stride x
+// Stride inputs of the padded plane: they share the ceil(Kernel / Stride) windows either way that reach them.
+template <int Kernel, int Stride>
+struct MaxPoolSquare {
+  PoolWindow window;
+  Divisor across, down;  // squares
+  const float* grad_y;
+  const std::int32_t* index;
+  float* grad_x;
+
+  TWIDDLE_HD void operator()(std::int64_t i) const {
+    constexpr int reach = (Kernel + Stride - 1) / Stride;
+    const std::int64_t square_row = across.quotient(i), plane = down.quotient(square_row);
+    const int square_h = static_cast<int>(square_row - plane * down.value());
+    const int square_w = static_cast<int>(i - square_row * across.value());
+    const int width = static_cast<int>(window.width), height = static_cast<int>(window.height);
+    const int top = square_h * Stride - static_cast<int>(window.pad_h);
+    const int left = square_w * Stride - static_cast<int>(window.pad_w);
+    const int out_height = static_cast<int>(window.out_height), out_width = static_cast<int>(window.out_width);
+    const std::int32_t* const plane_index = index + plane * window.out_height * window.out_width;
+    const float* const plane_grad = grad_y + plane * window.out_height * window.out_width;
+
+    float sums[Stride][Stride] = {};
+    for (int back_h = reach - 1; back_h >= 0; --back_h)
+      for (int back_w = reach - 1; back_w >= 0; --back_w) {
+        const int out_h = square_h - back_h, out_w = square_w - back_w;
+        if (out_h < 0 || out_h >= out_height || out_w < 0 || out_w >= out_width) continue;
+        const std::int32_t found = plane_index[out_h * out_width + out_w];
+        const float grad = plane_grad[out_h * out_width + out_w];
+        for (int h = 0; h < Stride; ++h)
+          for (int w = 0; w < Stride; ++w) sums[h][w] += found == (top + h) * width + left + w ? grad : 0;
+      }
+    float* const to = grad_x + plane * window.height * window.width;
+    for (int h = 0; h < Stride; ++h)
+      for (int w = 0; w < Stride; ++w)
+        if (top + h >= 0 && top + h < height && left + w >= 0 && left + w < width)
+          to[(top + h) * width + left + w] = sums[h][w];
+  }
+};
+
+struct MaxPoolInput {  // the same for any window, one call an input
+  CoveringWindows down, across;
+  Divisor width, height;
+  const float* grad_y;
+  const std::int32_t* index;
+  float* grad_x;
+  TWIDDLE_HD void operator()(std::int64_t i) const {
+    const std::int64_t row = width.quotient(i), plane = height.quotient(row);
+    const CoveringWindows::Range h = down.at(row - plane * height.value()), w = across.at(i - row * width.value());
+    const auto place = static_cast<std::int32_t>(i - plane * height.value() * width.value());
+    float sum = 0;
+    for (std::int64_t out_h = h.begin; out_h < h.end; ++out_h)
+      for (std::int64_t out_w = w.begin; out_w < w.end; ++out_w) {
+        const std::int64_t out = (plane * down.windows + out_h) * across.windows + out_w;
+        if (index[out] == place) sum += grad_y[out];
+      }
+    grad_x[i] = sum;
+  }
+};
+
+template <int Kernel, int Stride>
+void gather_squares(Stream& stream, const PoolWindow& window, std::int64_t planes, const Tensor& grad_y,
+                    const Tensor& index, Tensor& grad_x) {
+  const std::int64_t down = (window.height + window.pad_h + Stride - 1) / Stride;
+  const std::int64_t across = (window.width + window.pad_w + Stride - 1) / Stride;
+  for_each_index(stream, planes * down * across,
+                 MaxPoolSquare<Kernel, Stride>{window, Divisor(across), Divisor(down), grad_y.read(),
+                                               index.read<std::int32_t>(), grad_x.write()});
+}
+
+void gather(Stream& stream, const PoolWindow& window, std::int64_t planes, const Tensor& grad_y, const Tensor& index,
+            Tensor& grad_x) {
+  if (window.is_square(2, 2)) return gather_squares<2, 2>(stream, window, planes, grad_y, index, grad_x);
+  if (window.is_square(3, 2)) return gather_squares<3, 2>(stream, window, planes, grad_y, index, grad_x);
+  for_each_index(stream, grad_x.size(),
+                 MaxPoolInput{{window.kernel_h, window.pad_h, window.out_height, Divisor(window.stride_h)},
+                              {window.kernel_w, window.pad_w, window.out_width, Divisor(window.stride_w)},
+                              Divisor(window.width),
+                              Divisor(window.height),
+                              grad_y.read(),
+                              index.read<std::int32_t>(),
+                              grad_x.write()});
+}
+
 template <int Kernel, int Stride>
 void max_pool(Stream& stream, const PoolWindow& window, const Tensor& x, Tensor& y, Tensor& index) {
+  if (on_gpu(stream))
+    return for_each_index(
+        stream, y.size(),
+        MaxPoolOutput<Kernel, Stride>{window, Divisor(window.out_width), Divisor(window.out_height), x.read(),
+                                      y.write(), index.defined() ? index.write<std::int32_t>() : nullptr});
   for_each_index(stream, y.size() / window.out_width,
                  MaxPoolForward<Kernel, Stride>{window, x.read(), y.write(),
                                                 index.defined() ? index.write<std::int32_t>() : nullptr},
@@ -119,16 +244,20 @@ Variable MaxPool::forward(Context& ctx, const Variable& x) {
   else
     max_pool<0, 0>(*ctx.stream, window_, x.value(), y, index);
 
-  return ctx.tape.record(name(), y, {x}, [x, shape, index](Context& backward_ctx, const Tensor& grad_y) {
-    Stream& stream = *backward_ctx.stream;
-    Tensor grad_x(stream, shape);
-    const std::int64_t planes = shape[0] * shape[1], plane_size = shape[2] * shape[3];
-    for_each_index(
-        stream, planes,
-        MaxPoolBackward{plane_size, grad_y.size() / planes, grad_y.read(), index.read<std::int32_t>(), grad_x.write()},
-        plane_size);
-    x.add_grad(backward_ctx, grad_x);
-  });
+  return ctx.tape.record(name(), y, {x},
+                         [x, shape, index, window = window_](Context& backward_ctx, const Tensor& grad_y) {
+                           Stream& stream = *backward_ctx.stream;
+                           Tensor grad_x(stream, shape);
+                           const std::int64_t planes = shape[0] * shape[1], plane_size = shape[2] * shape[3];
+                           if (on_gpu(stream))
+                             gather(stream, window, planes, grad_y, index, grad_x);
+                           else
+                             for_each_index(stream, planes,
+                                            MaxPoolBackward{plane_size, grad_y.size() / planes, grad_y.read(),
+                                                            index.read<std::int32_t>(), grad_x.write()},
+                                            plane_size);
+                           x.add_grad(backward_ctx, grad_x);
+                         });
 }
 
 }  // namespace twiddle
