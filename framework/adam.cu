@@ -1,26 +1,25 @@
+#include "framework/adam.h"
+
 #include <cmath>
 
-#include "framework/adam.h"
-#include "framework/for_each.h"
 #include "framework/text.h"
+#include "framework/update_parameters.h"
 
 namespace twiddle {
 
 namespace {
 
-struct AdamUpdate {
+struct AdamRule {
+  static constexpr int states = 2;
   float rate, beta1, beta2, epsilon, joined_decay,
       kept_weight;         // kept_weight: 1 - rate x decay where decay is decoupled
   float root_correction2;  // sqrt(1 - beta2^t)
-  const float* grad;
-  float *mean, *square, *weight;
-  TWIDDLE_HD void operator()(std::int64_t i) const {
-    const float g = grad[i] + joined_decay * weight[i];
-    const float m = beta1 * mean[i] + (1 - beta1) * g;
-    const float v = beta2 * square[i] + (1 - beta2) * g * g;
-    mean[i] = m;
-    square[i] = v;
-    weight[i] = kept_weight * weight[i] - rate * m / (sqrtf(v) / root_correction2 + epsilon);
+  TWIDDLE_HD void operator()(float grad, float& weight, float* state) const {
+    const float g = grad + joined_decay * weight;
+    float &mean = state[0], &square = state[1];
+    mean = beta1 * mean + (1 - beta1) * g;
+    square = beta2 * square + (1 - beta2) * g * g;
+    weight = kept_weight * weight - rate * mean / (sqrtf(square) / root_correction2 + epsilon);
   }
 };
 
@@ -40,28 +39,36 @@ std::string Adam::describe() const {
 
 void Adam::step(Context& ctx, std::vector<Parameter*>& parameters, double rate) {
   Stream& stream = *ctx.stream;
+  std::vector<Update<AdamRule>> updates;
   for (Parameter* parameter : parameters) {
     const Tensor& grad = parameter->variable.grad();
     if (!parameter->trainable || !grad.defined()) continue;
     Tensor& weight = parameter->variable.value();
     Tensor& mean = state_.at(stream, "mean." + parameter->name, weight.shape());
     Tensor& square = state_.at(stream, "square." + parameter->name, weight.shape());
-    // Steps are counted per parameter, so that one without a gradient for a while is corrected rightly. Exact up to
-    // 2^24 steps.
-    Tensor& steps = state_.at(stream, "steps." + parameter->name, {1});
-    const double t = steps.to_vector(stream)[0] + 1;
-    stream.fill(steps.write(), 1, static_cast<float>(t));
+    const double t = count_step(stream, parameter->name);
 
     const double own_rate = rate * parameter->learning_rate;
     const double decay = parameter->weight_decay ? weight_decay_ : 0;
-    for_each_index(
-        stream, weight.size(),
-        AdamUpdate{static_cast<float>(own_rate / (1 - std::pow(beta1_, t))), static_cast<float>(beta1_),
-                   static_cast<float>(beta2_), static_cast<float>(epsilon_), static_cast<float>(decoupled_ ? 0 : decay),
-                   static_cast<float>(decoupled_ ? 1 - own_rate * decay : 1),
-                   static_cast<float>(std::sqrt(1 - std::pow(beta2_, t))), grad.read(), mean.write(), square.write(),
-                   weight.write()});
+    const AdamRule rule{static_cast<float>(own_rate / (1 - std::pow(beta1_, t))),
+                        static_cast<float>(beta1_),
+                        static_cast<float>(beta2_),
+                        static_cast<float>(epsilon_),
+                        static_cast<float>(decoupled_ ? 0 : decay),
+                        static_cast<float>(decoupled_ ? 1 - own_rate * decay : 1),
+                        static_cast<float>(std::sqrt(1 - std::pow(beta2_, t)))};
+    updates.push_back({rule, weight.size(), grad.read(), weight.write(), {mean.write(), square.write()}});
   }
+  update_parameters(stream, updates);
+}
+
+// Steps are counted per parameter, so that one without a gradient for a while is corrected rightly. Exact up to 2^24
+// steps. The counts stay on the host, where reading one waits for no device; a checkpoint gives them back on the
+// device.
+double Adam::count_step(Stream& stream, const std::string& parameter_name) {
+  Tensor& steps = state_.at(*host_, "steps." + parameter_name, {1});
+  if (steps.device() != host_->device()) steps = Tensor::from(*host_, {1}, steps.to_vector(stream));
+  return *steps.write() += 1;
 }
 
 }  // namespace twiddle

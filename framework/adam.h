@@ -17,6 +17,9 @@ class Adam : public Optimizer {
   Adam(Params& params, bool decoupled, double default_decay);
 
  private:
+  double count_step(Stream& stream, const std::string& parameter_name);
+
+  std::unique_ptr<Stream> host_ = make_stream({});  // where the counts of steps live
   double beta1_, beta2_, epsilon_, weight_decay_;
   bool decoupled_;
 };

@@ -1,38 +1,34 @@
-#include "framework/for_each.h"
 #include "framework/sgd.h"
+
 #include "framework/text.h"
+#include "framework/update_parameters.h"
 
 namespace twiddle {
 
 namespace {
 
-struct PlainUpdate {
-  float rate, decay;
-  const float* grad;
-  float* weight;
-  TWIDDLE_HD void operator()(std::int64_t i) const { weight[i] -= rate * (grad[i] + decay * weight[i]); }
+struct PlainRule {
+  static constexpr int states = 0;
+  float rate, decay, momentum;
+  TWIDDLE_HD void operator()(float grad, float& weight, float*) const { weight -= rate * (grad + decay * weight); }
 };
 
-struct MomentumUpdate {
+struct MomentumRule {
+  static constexpr int states = 1;
   float rate, decay, momentum;
-  const float* grad;
-  float *velocity, *weight;
-  TWIDDLE_HD void operator()(std::int64_t i) const {
-    const float v = momentum * velocity[i] + grad[i] + decay * weight[i];
-    velocity[i] = v;
-    weight[i] -= rate * v;
+  TWIDDLE_HD void operator()(float grad, float& weight, float* velocity) const {
+    *velocity = momentum * *velocity + grad + decay * weight;
+    weight -= rate * *velocity;
   }
 };
 
-struct NesterovUpdate {
+struct NesterovRule {
+  static constexpr int states = 1;
   float rate, decay, momentum;
-  const float* grad;
-  float *velocity, *weight;
-  TWIDDLE_HD void operator()(std::int64_t i) const {
-    const float g = grad[i] + decay * weight[i];
-    const float v = momentum * velocity[i] + g;
-    velocity[i] = v;
-    weight[i] -= rate * (g + momentum * v);
+  TWIDDLE_HD void operator()(float grad, float& weight, float* velocity) const {
+    const float g = grad + decay * weight;
+    *velocity = momentum * *velocity + g;
+    weight -= rate * (g + momentum * *velocity);
   }
 };
 
@@ -51,26 +47,25 @@ std::string Sgd::describe() const {
 }
 
 void Sgd::step(Context& ctx, std::vector<Parameter*>& parameters, double rate) {
-  Stream& stream = *ctx.stream;
+  if (momentum_ == 0) return step_by<PlainRule>(ctx, parameters, rate);
+  return nesterov_ ? step_by<NesterovRule>(ctx, parameters, rate) : step_by<MomentumRule>(ctx, parameters, rate);
+}
+
+template <class Rule>
+void Sgd::step_by(Context& ctx, std::vector<Parameter*>& parameters, double rate) {
+  std::vector<Update<Rule>> updates;
   for (Parameter* parameter : parameters) {
     const Tensor& grad = parameter->variable.grad();
     if (!parameter->trainable || !grad.defined()) continue;
     Tensor& weight = parameter->variable.value();
-    const auto own_rate = static_cast<float>(rate * parameter->learning_rate);
-    const auto decay = static_cast<float>(parameter->weight_decay ? weight_decay_ : 0);
-    const auto momentum = static_cast<float>(momentum_);
-    if (momentum_ == 0) {
-      for_each_index(stream, weight.size(), PlainUpdate{own_rate, decay, grad.read(), weight.write()});
-      continue;
-    }
-    Tensor& velocity = state_.at(stream, "momentum." + parameter->name, weight.shape());
-    if (nesterov_)
-      for_each_index(stream, weight.size(),
-                     NesterovUpdate{own_rate, decay, momentum, grad.read(), velocity.write(), weight.write()});
-    else
-      for_each_index(stream, weight.size(),
-                     MomentumUpdate{own_rate, decay, momentum, grad.read(), velocity.write(), weight.write()});
+    const Rule rule{static_cast<float>(rate * parameter->learning_rate),
+                    static_cast<float>(parameter->weight_decay ? weight_decay_ : 0), static_cast<float>(momentum_)};
+    Update<Rule> update{rule, weight.size(), grad.read(), weight.write(), {}};
+    if (Rule::states > 0)
+      update.state[0] = state_.at(*ctx.stream, "momentum." + parameter->name, weight.shape()).write();
+    updates.push_back(update);
   }
+  update_parameters(*ctx.stream, updates);
 }
 
 }  // namespace twiddle

@@ -14,6 +14,9 @@ class Sgd final : public Optimizer {
   int state_tensors() const override { return momentum_ > 0 ? 1 : 0; }
 
  private:
+  template <class Rule>
+  void step_by(Context& ctx, std::vector<Parameter*>& parameters, double rate);
+
   double momentum_, weight_decay_;
   bool nesterov_;
 };

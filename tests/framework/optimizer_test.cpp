@@ -106,6 +106,27 @@ TEST_P(EveryDevice, OptimizerRestoredStateGoesOnAlike) {
   }
 }
 
+// More parameters than one table of a GPU's update takes, of sizes that no vector width divides.
+TEST_P(EveryDevice, OptimizerUpdatesManyParametersAlike) {
+  for (const char* kind : {"sgd", "adam"}) {
+    Bench bench(GetParam(), kind, {});
+    std::vector<Parameter> many(90);
+    bench.parameters.clear();
+    for (std::size_t i = 0; i < many.size(); ++i) {
+      const auto size = static_cast<std::int64_t>(i * i % 23 + 1);
+      many[i].name = "p" + std::to_string(i);
+      many[i].shape = {size};
+      many[i].variable.value() = Tensor::filled(*bench.ctx.stream, {size}, static_cast<float>(i));
+      many[i].variable.grad() = Tensor::filled(*bench.ctx.stream, {size}, 1);
+      bench.parameters.push_back(&many[i]);
+    }
+    bench.optimizer->step(bench.ctx, bench.parameters, 0.5);
+    for (std::size_t i = 0; i < many.size(); ++i)
+      for (const float value : many[i].variable.value().to_vector(*bench.ctx.stream))
+        EXPECT_NEAR(value, static_cast<float>(i) - 0.5f, 1e-5) << kind << " " << i;
+  }
+}
+
 TEST_P(EveryDevice, OptimizerClippingScalesToTheLimit) {
   Bench bench(GetParam(), "sgd", {});
   bench.parameter.variable.grad() = Tensor::from<float>(*bench.ctx.stream, {2}, {3, 4});
