@@ -76,6 +76,56 @@ struct Col2imRow {
   }
 };
 
+// The same two on a GPU: one call an element, neighbours side by side.
+struct Im2colElement {
+  Unrolling u;
+  Divisor out_w, out_h, kernel_w, kernel_h;
+  const float* image;
+  float* columns;
+  TWIDDLE_HD void operator()(std::int64_t i) const {
+    const std::int64_t row = out_w.quotient(i), tap = out_h.quotient(row);
+    const std::int64_t tap_row = kernel_w.quotient(tap), channel = kernel_h.quotient(tap_row);
+    const int out_x = static_cast<int>(i - row * u.out_w), out_y = static_cast<int>(row - tap * u.out_h);
+    const int kx = static_cast<int>(tap - tap_row * u.kernel_w), ky = static_cast<int>(tap_row - channel * u.kernel_h);
+    const int x = out_x * u.stride_w + kx * u.dilation - u.pad_w, y = out_y * u.stride_h + ky * u.dilation - u.pad_h;
+    const bool inside = x >= 0 && x < u.width && y >= 0 && y < u.height;
+    columns[i] = inside ? image[(channel * u.height + y) * u.width + x] : 0;
+  }
+};
+
+// Of the taps of an undilated kernel, only each stride-th can have read a given place.
+struct Col2imElement {
+  Unrolling u;
+  Divisor width, height, stride_w, stride_h;
+  const float* columns;
+  float* image;
+  TWIDDLE_HD void operator()(std::int64_t i) const {
+    const std::int64_t row = width.quotient(i), channel = height.quotient(row);
+    const int x = static_cast<int>(i - row * u.width) + u.pad_w,
+              y = static_cast<int>(row - channel * u.height) + u.pad_h;
+    const bool sparse = u.dilation == 1;
+    const int step_y = sparse ? u.stride_h : 1, step_x = sparse ? u.stride_w : 1;
+    const int first_y = sparse ? static_cast<int>(stride_h.remainder(y)) : 0;
+    const int first_x = sparse ? static_cast<int>(stride_w.remainder(x)) : 0;
+    float sum = 0;
+    for (int ky = first_y; ky < u.kernel_h; ky += step_y) {
+      const int from_y = y - ky * u.dilation;
+      if (from_y < 0) break;
+      const int out_y = static_cast<int>(stride_h.quotient(from_y));
+      if (out_y >= u.out_h || out_y * u.stride_h != from_y) continue;
+      for (int kx = first_x; kx < u.kernel_w; kx += step_x) {
+        const int from_x = x - kx * u.dilation;
+        if (from_x < 0) break;
+        const int out_x = static_cast<int>(stride_w.quotient(from_x));
+        if (out_x >= u.out_w || out_x * u.stride_w != from_x) continue;
+        const std::int64_t tap = (channel * u.kernel_h + ky) * u.kernel_w + kx;
+        sum += columns[(tap * u.out_h + out_y) * u.out_w + out_x];
+      }
+    }
+    image[i] = sum;
+  }
+};
+
 // A 1x1 kernel without stride or padding: the image is its own column matrix.
 bool is_product(const ConvProblem& p) {
   return p.kernel_h == 1 && p.kernel_w == 1 && p.stride_h == 1 && p.stride_w == 1 && p.pad_h == 0 && p.pad_w == 0;
@@ -147,9 +197,7 @@ class GemmEngine : public ConvEngine {
       for (std::int64_t group = 0; group < p.groups; ++group)
         stream.gemm({.transpose_a = true, .m = m.depth, .n = m.places, .k = m.filters}, w + group * m.filters * m.depth,
                     grad_y + group * m.filters * m.places, patches + group * m.depth * m.places);
-      if (m.unrolled)
-        for_each_index(stream, std::int64_t(p.channels) * p.height, Col2imRow{m.unrolling, columns, grad_x},
-                       std::int64_t(p.width) * p.kernel_h * p.kernel_w);
+      if (m.unrolled) roll_up(stream, p, m, columns, grad_x);
     }
   }
 
@@ -171,9 +219,26 @@ class GemmEngine : public ConvEngine {
   static const float* unroll(Stream& stream, const ConvProblem& p, const Matrices& m, const float* image,
                              float* columns) {
     if (!m.unrolled) return image;
-    for_each_index(stream, std::int64_t(p.channels) * p.kernel_h * p.kernel_w * m.unrolling.out_h,
-                   Im2colRow{m.unrolling, image, columns}, m.unrolling.out_w);
+    const Unrolling& u = m.unrolling;
+    if (on_gpu(stream))
+      for_each_index(stream, p.channels * m.places * u.kernel_h * u.kernel_w,
+                     Im2colElement{u, Divisor(u.out_w), Divisor(u.out_h), Divisor(u.kernel_w), Divisor(u.kernel_h),
+                                   image, columns});
+    else
+      for_each_index(stream, std::int64_t(p.channels) * p.kernel_h * p.kernel_w * u.out_h, Im2colRow{u, image, columns},
+                     u.out_w);
     return columns;
+  }
+
+  static void roll_up(Stream& stream, const ConvProblem& p, const Matrices& m, const float* columns, float* image) {
+    const Unrolling& u = m.unrolling;
+    if (on_gpu(stream))
+      for_each_index(stream, m.image_size,
+                     Col2imElement{u, Divisor(u.width), Divisor(u.height), Divisor(u.stride_w), Divisor(u.stride_h),
+                                   columns, image});
+    else
+      for_each_index(stream, std::int64_t(p.channels) * p.height, Col2imRow{u, columns, image},
+                     std::int64_t(p.width) * p.kernel_h * p.kernel_w);
   }
 };
 
