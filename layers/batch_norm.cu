@@ -65,14 +65,16 @@ struct InverseDeviation {
   TWIDDLE_HD void operator()(std::int64_t channel) const { inverse[channel] = 1 / sqrtf(variance[channel] + epsilon); }
 };
 
-struct NormalizeRow {
-  Plane plane;
-  const float *x, *mean, *inverse, *scale, *bias;
-  float* y;
-  TWIDDLE_HD void operator()(std::int64_t row) const {
-    const std::int64_t channel = row % plane.channels;
-    const float middle = mean[channel], factor = inverse[channel] * scale[channel], shift = bias[channel];
-    for (std::int64_t i = row * plane.inner; i < (row + 1) * plane.inner; ++i) y[i] = (x[i] - middle) * factor + shift;
+struct Normalize {
+  Divisor channels;
+  const float *mean, *inverse, *scale, *bias;
+  struct Row {
+    float middle, factor, shift;
+    TWIDDLE_HD float operator()(std::int64_t, float x) const { return (x - middle) * factor + shift; }
+  };
+  TWIDDLE_HD Row row(std::int64_t row) const {
+    const std::int64_t channel = channels.remainder(row);
+    return {mean[channel], inverse[channel] * scale[channel], bias[channel]};
   }
 };
 
@@ -83,17 +85,20 @@ struct ScaleGradient {  // the sum of grad_y times the normalised x
 };
 
 // grad_x = scale / deviation * (grad_y - mean(grad_y) - x' mean(grad_y x')), x' the normalised x.
-struct BackwardRow {
-  Plane plane;
-  const float *x, *mean, *inverse, *scale, *grad_bias, *grad_scale, *grad_y;
-  float* grad_x;
-  TWIDDLE_HD void operator()(std::int64_t row) const {
-    const std::int64_t channel = row % plane.channels;
-    const float values = static_cast<float>(plane.values());
-    const float middle = mean[channel], factor = inverse[channel] * scale[channel];
-    const float share = grad_bias[channel] / values, slope = grad_scale[channel] * inverse[channel] / values;
-    for (std::int64_t i = row * plane.inner; i < (row + 1) * plane.inner; ++i)
-      grad_x[i] = factor * (grad_y[i] - share - (x[i] - middle) * slope);
+struct Backward {
+  Divisor channels;
+  float values;  // per channel
+  const float *mean, *inverse, *scale, *grad_bias, *grad_scale;
+  struct Row {
+    float middle, factor, share, slope;
+    TWIDDLE_HD float operator()(std::int64_t, float x, float grad_y) const {
+      return factor * (grad_y - share - (x - middle) * slope);
+    }
+  };
+  TWIDDLE_HD Row row(std::int64_t row) const {
+    const std::int64_t channel = channels.remainder(row);
+    return {mean[channel], inverse[channel] * scale[channel], grad_bias[channel] / values,
+            grad_scale[channel] * inverse[channel] / values};
   }
 };
 
@@ -113,9 +118,9 @@ Tensor normalized(Stream& stream, const Tensor& x, const Tensor& mean, const Ten
                   const Tensor& bias) {
   const Plane plane = plane_of(x);
   Tensor y(stream, x.shape());
-  for_each_index(stream, plane.rows(),
-                 NormalizeRow{plane, x.read(), mean.read(), inverse.read(), scale.read(), bias.read(), y.write()},
-                 plane.inner);
+  map_rows(stream, plane.rows(), plane.inner,
+           Normalize{Divisor(plane.channels), mean.read(), inverse.read(), scale.read(), bias.read()}, 1, y.write(),
+           x.read());
   return y;
 }
 
@@ -170,10 +175,14 @@ Variable BatchNorm::forward(Context& ctx, const Variable& x) {
         for_each_index(back, plane.channels, ScaleGradient{inverse.read(), grad_scale.write()});
         if (x.needs_grad()) {
           Tensor grad_x(back, value.shape());
-          for_each_index(back, plane.rows(),
-                         BackwardRow{plane, value.read(), mean.read(), inverse.read(), scale.value().read(),
-                                     grad_bias.read(), grad_scale.read(), grad_y.read(), grad_x.write()},
-                         plane.inner);
+          const Backward backward{Divisor(plane.channels),
+                                  static_cast<float>(plane.values()),
+                                  mean.read(),
+                                  inverse.read(),
+                                  scale.value().read(),
+                                  grad_bias.read(),
+                                  grad_scale.read()};
+          map_rows(back, plane.rows(), plane.inner, backward, 1, grad_x.write(), value.read(), grad_y.read());
           x.add_grad(backward_ctx, grad_x);
         }
         scale.add_grad(backward_ctx, grad_scale);

@@ -32,16 +32,30 @@ struct FindRowScale {
   }
 };
 
-struct Probability {
+// On a GPU many threads share a row: each joins what it has seen, with the sum taken relative to its own largest.
+struct JoinRowScale {
   std::int64_t classes;
   const float* logits;
-  const RowScale* scale;
-  float* probability;
-  TWIDDLE_HD void operator()(std::int64_t row) const {
-    const RowScale own = scale[row];
-    for (std::int64_t i = row * classes; i < (row + 1) * classes; ++i)
-      probability[i] = expf(logits[i] - own.largest - own.log_sum);
+  RowScale* scale;
+  struct Seen {
+    float largest, sum;
+  };
+  TWIDDLE_HD Seen start() const { return {-3.4028235e38f, 0}; }
+  TWIDDLE_HD Seen term(std::int64_t row, std::int64_t column) const { return {logits[row * classes + column], 1}; }
+  TWIDDLE_HD Seen join(Seen a, Seen b) const {
+    const float largest = b.largest > a.largest ? b.largest : a.largest;  // a NaN goes into the sum instead
+    return {largest, a.sum * expf(a.largest - largest) + b.sum * expf(b.largest - largest)};
   }
+  TWIDDLE_HD void store(std::int64_t row, Seen seen) const { scale[row] = {seen.largest, logf(seen.sum)}; }
+};
+
+struct Probability {
+  const RowScale* scale;
+  struct Row {
+    RowScale scale;
+    TWIDDLE_HD float operator()(std::int64_t, float logit) const { return expf(logit - scale.largest - scale.log_sum); }
+  };
+  TWIDDLE_HD Row row(std::int64_t row) const { return {scale[row]}; }
 };
 
 // The loss of a row against (1 - smoothing) at its label plus smoothing spread over all classes. A label that is no
@@ -53,15 +67,14 @@ struct RowLoss {
   const RowScale* scale;
   const std::int32_t* labels;
   float* loss;
-  TWIDDLE_HD void operator()(std::int64_t row) const {
-    const float* const from = logits + row * classes;
-    const float largest = scale[row].largest;
+  TWIDDLE_HD float term(std::int64_t row, std::int64_t column) const {  // of the mean, which smoothing asks for
+    return (logits[row * classes + column] - scale[row].largest) / static_cast<float>(classes);
+  }
+  TWIDDLE_HD void store(std::int64_t row, double mean) const {
     const std::int32_t label = labels[row];
-    float mean = 0;
-    if (smoothing > 0)
-      for (std::int64_t i = 0; i < classes; ++i) mean += (from[i] - largest) / static_cast<float>(classes);
     const bool known = label >= 0 && label < classes;
-    loss[row] = known ? scale[row].log_sum - (1 - smoothing) * (from[label] - largest) - smoothing * mean : NAN;
+    const float own = known ? logits[row * classes + label] - scale[row].largest : NAN;
+    loss[row] = scale[row].log_sum - (1 - smoothing) * own - smoothing * static_cast<float>(mean);
   }
 };
 
@@ -75,20 +88,22 @@ struct MeanOfRow {
   }
 };
 
-struct LossBackward {  // (probability - target) / batch, one call a row
-  std::int64_t batch, classes;
-  float smoothing;
-  const float *logits, *grad_loss;
+struct LossBackward {  // (probability - target) / batch
+  float batch, floor, smoothing;
+  const float* grad_loss;
   const RowScale* scale;
   const std::int32_t* labels;
-  float* grad_logits;
-  TWIDDLE_HD void operator()(std::int64_t row) const {
-    const float factor = *grad_loss / static_cast<float>(batch), floor = smoothing / static_cast<float>(classes);
-    const RowScale own = scale[row];
-    for (std::int64_t i = 0; i < classes; ++i) {
-      const float target = floor + (i == labels[row] ? 1 - smoothing : 0);
-      grad_logits[row * classes + i] = factor * (expf(logits[row * classes + i] - own.largest - own.log_sum) - target);
+  struct Row {
+    float factor, floor, own;
+    RowScale scale;
+    std::int32_t label;
+    TWIDDLE_HD float operator()(std::int64_t column, float logit) const {
+      const float target = floor + (column == label ? own : 0);
+      return factor * (expf(logit - scale.largest - scale.log_sum) - target);
     }
+  };
+  TWIDDLE_HD Row row(std::int64_t row) const {
+    return {*grad_loss / batch, floor, 1 - smoothing, scale[row], labels[row]};
   }
 };
 
@@ -99,17 +114,13 @@ struct LabelRank {
   const float* logits;
   const std::int32_t* labels;
   std::int32_t* rank;
-  TWIDDLE_HD void operator()(std::int64_t row) const {
-    const float* const from = logits + row * classes;
+  TWIDDLE_HD float term(std::int64_t row, std::int64_t column) const {
     const std::int32_t label = labels[row];
-    std::int32_t before = 0;
-    if (label < 0 || label >= classes)
-      before = static_cast<std::int32_t>(classes);
-    else
-      for (std::int64_t i = 0; i < classes; ++i)
-        before += i < label ? !(from[i] < from[label]) : i > label && !(from[i] <= from[label]);
-    rank[row] = before;
+    if (label < 0 || label >= classes) return 1;
+    const float own = logits[row * classes + label], other = logits[row * classes + column];
+    return column < label ? !(other < own) : column > label && !(other <= own);
   }
+  TWIDDLE_HD void store(std::int64_t row, double before) const { rank[row] = static_cast<std::int32_t>(before); }
 };
 
 std::int64_t rows_of(const Tensor& logits, const char* what) {
@@ -135,7 +146,11 @@ struct RowScales {  // one a row, in a tensor [batch, 2]
   Tensor tensor;
   RowScales(Stream& stream, const Tensor& logits) : tensor(stream, {logits.dim(0), 2}) {
     auto* const to = reinterpret_cast<RowScale*>(tensor.write());
-    for_each_index(stream, logits.dim(0), FindRowScale{logits.dim(1), logits.read(), to}, logits.dim(1) * exp_cost);
+    const std::int64_t rows = logits.dim(0), classes = logits.dim(1);
+    if (on_gpu(stream))
+      fold_rows(stream, rows, classes, JoinRowScale{classes, logits.read(), to});
+    else
+      for_each_index(stream, rows, FindRowScale{classes, logits.read(), to}, classes * exp_cost);
   }
   const RowScale* read() const { return reinterpret_cast<const RowScale*>(tensor.read()); }
 };
@@ -150,18 +165,21 @@ Variable softmax_loss(Context& ctx, const Variable& logits, const Tensor& labels
 
   const RowScales scales(stream, value);
   Tensor row_loss(stream, {batch}), loss(stream, {1});
-  for_each_index(
-      stream, batch,
+  reduce_rows(
+      stream, batch, label_smoothing > 0 ? classes : 0,
       RowLoss{classes, label_smoothing, value.read(), scales.read(), labels.read<std::int32_t>(), row_loss.write()});
   reduce_rows(stream, 1, batch, MeanOfRow{batch, row_loss.read(), loss.write()});
   return ctx.tape.record(
       "loss", loss, {logits},
       [logits, value, labels, scales, batch, classes, label_smoothing](Context& backward_ctx, const Tensor& grad_loss) {
         Tensor grad_logits(*backward_ctx.stream, value.shape());
-        for_each_index(*backward_ctx.stream, batch,
-                       LossBackward{batch, classes, label_smoothing, value.read(), grad_loss.read(), scales.read(),
-                                    labels.read<std::int32_t>(), grad_logits.write()},
-                       classes * exp_cost);
+        const LossBackward backward{static_cast<float>(batch),
+                                    label_smoothing / static_cast<float>(classes),
+                                    label_smoothing,
+                                    grad_loss.read(),
+                                    scales.read(),
+                                    labels.read<std::int32_t>()};
+        map_rows(*backward_ctx.stream, batch, classes, backward, exp_cost, grad_logits.write(), value.read());
         logits.add_grad(backward_ctx, grad_logits);
       });
 }
@@ -170,8 +188,7 @@ Tensor softmax(Stream& stream, const Tensor& logits) {
   const std::int64_t batch = rows_of(logits, "softmax"), classes = logits.dim(1);
   const RowScales scales(stream, logits);
   Tensor probability(stream, logits.shape());
-  for_each_index(stream, batch, Probability{classes, logits.read(), scales.read(), probability.write()},
-                 classes * exp_cost);
+  map_rows(stream, batch, classes, Probability{scales.read()}, exp_cost, probability.write(), logits.read());
   return probability;
 }
 
@@ -179,8 +196,8 @@ Tensor label_ranks(Stream& stream, const Tensor& logits, const Tensor& labels) {
   const std::int64_t batch = rows_of(logits, "label_ranks"), classes = logits.dim(1);
   require(labels.size() == batch, "label_ranks: ", labels.size(), " labels for a batch of ", batch);
   Tensor ranks(stream, {batch}, DType::i32);
-  for_each_index(stream, batch,
-                 LabelRank{classes, logits.read(), labels.read<std::int32_t>(), ranks.write<std::int32_t>()}, classes);
+  reduce_rows(stream, batch, classes,
+              LabelRank{classes, logits.read(), labels.read<std::int32_t>(), ranks.write<std::int32_t>()});
   return ranks;
 }
 
