@@ -50,7 +50,7 @@ Override parse_set(const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0)
     throw Error(ErrorKind::config, "--set needs key=value, such as --set train.epochs=3; found '" + text + "'");
-  return {text.substr(0, equals), text.substr(equals + 1), "--set " + text};
+  return {text.substr(0, equals), text.substr(equals + 1), "--set"};
 }
 
 }  // namespace

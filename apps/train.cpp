@@ -126,6 +126,7 @@ int train(const Flags& flags, const TrainArguments& arguments) {
     return Interrupt::exit_code;
   }
   console.line(fmt::format("done in {}", format_duration(seconds)));
+  if (flags.json == "-") return 0;  // the JSON is all that goes to stdout
   if (state.best_epoch > 0) fmt::print("best val-top1  {:.2f}% at epoch {}\n", 100 * state.best_top1, state.best_epoch);
   fmt::print("run            {}\n", run_folder);
   const fs::path best = fs::path(run_folder) / "best.safetensors";

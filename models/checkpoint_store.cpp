@@ -154,6 +154,8 @@ std::vector<std::string> CheckpointStore::list() const {
 std::string newest_checkpoint(const std::string& path) {
   const fs::path given = fs::path(path).has_filename() ? fs::path(path) : fs::path(path).parent_path();
   if (is_file(path) && given.filename() == "state.safetensors") return newest_checkpoint(given.parent_path().string());
+  if (is_file(path) && given.extension() != ".safetensors")
+    throw Error(ErrorKind::config, join("--resume takes a run folder or checkpoint folder; '", path, "' is neither"));
   if (is_file(path))
     throw Error(ErrorKind::config, join("--resume takes a run folder or checkpoint folder; '", path,
                                         "' holds weights only. For fine-tuning use --weights."));

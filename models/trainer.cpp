@@ -94,7 +94,7 @@ struct Trainer::Impl {
         parameters(model.net->parameters()),
         optimizer(make_optimizer(config)),
         data(open_data(config, model.net->output_shape().at(0))) {
-    require(data.train != nullptr, config.file, ": training needs data.train");
+    if (data.train == nullptr) throw Error(ErrorKind::config, config.file + ": training needs data.train");
     LoaderOptions loading = loader_options(config);
     if (data.val) val_loader = std::make_unique<Loader>(*data.val, *data.val_augment, loading);
     loading.shuffle = true;
