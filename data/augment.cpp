@@ -30,6 +30,9 @@ Normalization read_normalization(Params& data, std::size_t channels) {
     else
       result.mean = {0.4914, 0.4822, 0.4465}, result.deviation = {0.2470, 0.2435, 0.2616};
   }
+  for (const double deviation : result.deviation)
+    if (!(deviation > 0)) return data.error("normalize", "'std' must be above 0"), none;
+  if (channels == 0) return none;  // how many there should be is not known
   for (std::vector<double>* values : {&result.mean, &result.deviation}) {
     if (values->size() == 1) values->resize(channels, values->front());
     if (values->size() == channels) continue;
@@ -37,8 +40,6 @@ Normalization read_normalization(Params& data, std::size_t channels) {
                                  channels, " channel(s)"));
     return none;
   }
-  for (const double deviation : result.deviation)
-    if (!(deviation > 0)) return data.error("normalize", "'std' must be above 0"), none;
   return result;
 }
 

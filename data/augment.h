@@ -20,6 +20,7 @@ class Augment {
   //   resize (N: the shorter side), center_crop, random_crop, random_resized_crop: {size, scale: [0.08, 1], ratio:
   //   [0.75, 1.3333]}, pad_crop: {pad: 4, size} or pad_crop: 4, hflip: 0.5 (the probability).
   // normalize: none, imagenet, cifar10 or {mean, std}, a number or one a channel.
+  // A shape of zeros is one that is not known: good for reading the options, of which nothing is held against it.
   Augment(Params& data, const char* key, const std::vector<std::int64_t>& image_shape);
 
   // Applies the steps and writes channels x height x width floats. Throws an Error of kind config where the result has

@@ -8,11 +8,11 @@ namespace twiddle {
 
 DatasetRegistry builtin_datasets() {
   DatasetRegistry datasets("dataset");
-  datasets.add<Idx>("idx");
-  datasets.add<Cifar10>("cifar10");
-  datasets.add<ImageFolder>("image_folder");
-  datasets.add<ImageList>("image_list");
-  datasets.add<Synthetic>("synthetic");
+  datasets.add<SourceOf<Idx>>("idx");
+  datasets.add<SourceOf<Cifar10>>("cifar10");
+  datasets.add<SourceOf<ImageFolder>>("image_folder");
+  datasets.add<SourceOf<ImageList>>("image_list");
+  datasets.add<SourceOf<Synthetic>>("synthetic");
   return datasets;
 }
 

@@ -44,19 +44,20 @@ std::vector<std::string> read_class_names(const std::filesystem::path& file) {
 
 }  // namespace
 
-Cifar10::Cifar10(const DatasetSite& site, Params& params) {
-  const std::size_t errors_before = params.diagnostics().size();
-  std::vector<std::string> paths = params.texts("path");
-  if (!params.has("path")) params.error("path", "cifar10 needs `path`: the folder with the .bin files, or such files");
-  const bool has_split = params.has("split");
-  const std::string split = params.choice("split", "train", {"train", "test"});
-  if (params.diagnostics().size() > errors_before) params.diagnostics().throw_if_any();
-  if (paths.empty()) throw Error(ErrorKind::config, "cifar10: `path` is an empty list");
+Cifar10::Options::Options(Params& params)
+    : paths(params.texts("path")), split(params.choice("split", "", {"train", "test"})) {
+  const ConfigNode* path = params.node("path");
+  if (path == nullptr) params.error("path", "cifar10 needs `path`: the folder with the .bin files, or such files");
+  if (path != nullptr && path->kind == ConfigNode::Kind::sequence && path->items.empty())
+    params.error("path", "cifar10: `path` is an empty list");
+}
 
+Cifar10::Cifar10(const DatasetSite& site, const Options& options) {
+  std::vector<std::string> paths = options.paths;
   for (std::string& path : paths) path = resolve_path(site, path);
   if (std::filesystem::is_directory(paths.front()) && paths.size() == 1)
-    paths = files_of_split(paths.front(), split);
-  else if (has_split)
+    paths = files_of_split(paths.front(), options.split);
+  else if (!options.split.empty())
     throw Error(ErrorKind::config, "cifar10: `split` chooses among a folder's files, but `path` names files itself");
   for (const std::string& path : paths) read(path);
   classes_ = read_class_names(std::filesystem::path(paths.front()).parent_path() / "batches.meta.txt");

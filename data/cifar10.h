@@ -9,7 +9,12 @@ namespace twiddle {
 // CIFAR-10's binary version, kept in memory: records of a label byte and 3 x 32 x 32 bytes.
 class Cifar10 : public Dataset {
  public:
-  Cifar10(const DatasetSite& site, Params& params);
+  struct Options {
+    explicit Options(Params& params);
+    std::vector<std::string> paths;
+    std::string split;  // of a folder; empty: not given
+  };
+  Cifar10(const DatasetSite& site, const Options& options);
   std::int64_t size() const override { return files_.back().end; }
   const std::vector<std::string>& classes() const override { return classes_; }
   std::int64_t get(std::int64_t index, Image& image) const override;

@@ -36,9 +36,29 @@ struct DatasetSite {
 };
 std::string resolve_path(const DatasetSite& site, const std::string& path);  // throws where neither exists
 
-// A dataset reads its own options (the maker calls finish() on them) and throws an Error of kind config where they are
-// wrong, one of kind data that names file and place where the files are missing or damaged.
-using DatasetRegistry = Registry<Dataset, const DatasetSite&, Params&>;
+// What a config says of a dataset. Reading it puts what is wrong down in the diagnostics and touches no file; open()
+// comes after, where nothing was wrong, and throws an Error of kind data that names file and place where a file is
+// missing or damaged.
+class DatasetSource {
+ public:
+  virtual ~DatasetSource() = default;
+  virtual std::unique_ptr<Dataset> open() const = 0;
+};
+
+// The source of a kind of dataset that has Options, which a Params makes, and is made of (const DatasetSite&, const
+// Options&).
+template <class Kind>
+class SourceOf : public DatasetSource {
+ public:
+  SourceOf(const DatasetSite& site, Params& params) : site_(site), options_(params) {}
+  std::unique_ptr<Dataset> open() const override { return std::make_unique<Kind>(site_, options_); }
+
+ private:
+  DatasetSite site_;
+  typename Kind::Options options_;
+};
+
+using DatasetRegistry = Registry<DatasetSource, const DatasetSite&, Params&>;
 DatasetRegistry builtin_datasets();  // idx, cifar10, image_folder, image_list, synthetic
 
 // Decodes a JPEG or PNG to `channels` (1 or 3) planes; throws an Error of kind data with file, size and reason.

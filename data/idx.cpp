@@ -106,14 +106,14 @@ class IdxReader {
 
 }  // namespace
 
-Idx::Idx(const DatasetSite& site, Params& params) {
-  const std::size_t errors_before = params.diagnostics().size();
-  const std::string images = params.text("images", std::nullopt), labels = params.text("labels", std::nullopt);
-  classes_ = params.texts("classes");
-  if (params.diagnostics().size() > errors_before) params.diagnostics().throw_if_any();
+Idx::Options::Options(Params& params)
+    : images(params.text("images", std::nullopt)),
+      labels(params.text("labels", std::nullopt)),
+      classes(params.texts("classes")) {}
 
-  images_file_ = resolve_path(site, images);
-  const std::string labels_file = resolve_path(site, labels);
+Idx::Idx(const DatasetSite& site, const Options& options)
+    : images_file_(resolve_path(site, options.images)), classes_(options.classes) {
+  const std::string labels_file = resolve_path(site, options.labels);
   IdxFile pictures = IdxReader(images_file_).read(3, 4, "images");
   IdxFile numbers = IdxReader(labels_file).read(1, 1, "labels");
   if (pictures.sizes[0] != numbers.sizes[0])

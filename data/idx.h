@@ -10,7 +10,12 @@ namespace twiddle {
 // four [count, channels, height, width].
 class Idx : public Dataset {
  public:
-  Idx(const DatasetSite& site, Params& params);
+  struct Options {
+    explicit Options(Params& params);
+    std::string images, labels;
+    std::vector<std::string> classes;  // empty: numbered
+  };
+  Idx(const DatasetSite& site, const Options& options);
   std::int64_t size() const override { return static_cast<std::int64_t>(labels_.size()); }
   const std::vector<std::string>& classes() const override { return classes_; }
   std::int64_t get(std::int64_t index, Image& image) const override;

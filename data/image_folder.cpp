@@ -42,14 +42,11 @@ std::vector<std::string> sorted_sub_folders(const fs::path& folder) {
 
 }  // namespace
 
-ImageFolder::ImageFolder(const DatasetSite& site, Params& params) {
-  const std::size_t errors_before = params.diagnostics().size();
-  const std::string path = params.text("path", std::nullopt);
-  channels_ = params.choice("channels", "3", {"1", "3"}) == "1" ? 1 : 3;
-  if (params.diagnostics().size() > errors_before) params.diagnostics().throw_if_any();
+ImageFolder::Options::Options(Params& params)
+    : path(params.text("path", std::nullopt)), channels(params.choice("channels", "3", {"1", "3"}) == "1" ? 1 : 3) {}
 
-  folder_ = resolve_path(site, path);
-  classes_ = sorted_sub_folders(folder_);
+ImageFolder::ImageFolder(const DatasetSite& site, const Options& options)
+    : folder_(resolve_path(site, options.path)), channels_(options.channels), classes_(sorted_sub_folders(folder_)) {
   if (classes_.empty())
     throw Error(ErrorKind::data, join("folder '", folder_, "' has no sub-folders; there must be one a class"));
   for (std::size_t label = 0; label < classes_.size(); ++label) {

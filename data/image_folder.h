@@ -9,7 +9,12 @@ namespace twiddle {
 // JPEG and PNG files below one sub-folder a class; classes and files in the order of their names.
 class ImageFolder : public Dataset {
  public:
-  ImageFolder(const DatasetSite& site, Params& params);
+  struct Options {
+    explicit Options(Params& params);
+    std::string path;
+    int channels;
+  };
+  ImageFolder(const DatasetSite& site, const Options& options);
   std::int64_t size() const override { return static_cast<std::int64_t>(files_.size()); }
   const std::vector<std::string>& classes() const override { return classes_; }
   std::int64_t get(std::int64_t index, Image& image) const override;

@@ -30,15 +30,16 @@ std::optional<std::int64_t> whole_number(std::string_view text) {
 
 }  // namespace
 
-ImageList::ImageList(const DatasetSite& site, Params& params) {
-  const std::size_t errors_before = params.diagnostics().size();
-  const std::string file = params.text("file", std::nullopt);
-  channels_ = params.choice("channels", "3", {"1", "3"}) == "1" ? 1 : 3;
-  classes_ = params.texts("classes");
-  if (params.diagnostics().size() > errors_before) params.diagnostics().throw_if_any();
+ImageList::Options::Options(Params& params)
+    : file(params.text("file", std::nullopt)),
+      channels(params.choice("channels", "3", {"1", "3"}) == "1" ? 1 : 3),
+      classes(params.texts("classes")) {}
 
-  file_ = resolve_path(site, file);
-  folder_ = std::filesystem::path(file_).parent_path().string();
+ImageList::ImageList(const DatasetSite& site, const Options& options)
+    : file_(resolve_path(site, options.file)),
+      folder_(std::filesystem::path(file_).parent_path().string()),
+      channels_(options.channels),
+      classes_(options.classes) {
   number_labels(read_lines());
 }
 

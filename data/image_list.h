@@ -10,7 +10,13 @@ namespace twiddle {
 // to the list's folder and may hold blanks.
 class ImageList : public Dataset {
  public:
-  ImageList(const DatasetSite& site, Params& params);
+  struct Options {
+    explicit Options(Params& params);
+    std::string file;
+    int channels;
+    std::vector<std::string> classes;  // empty: as the file's labels have them
+  };
+  ImageList(const DatasetSite& site, const Options& options);
   std::int64_t size() const override { return static_cast<std::int64_t>(lines_.size()); }
   const std::vector<std::string>& classes() const override { return classes_; }
   std::int64_t get(std::int64_t index, Image& image) const override;

@@ -7,18 +7,19 @@
 
 namespace twiddle {
 
-Synthetic::Synthetic(const DatasetSite& site, Params& params) {
-  const std::size_t errors_before = params.diagnostics().size();
-  images_ = params.integer("images", 1024, 1, std::int64_t(1) << 31);
-  const std::int64_t classes = params.integer("classes", site.model_outputs > 0 ? site.model_outputs : 10, 1, 1 << 20);
-  noise_.seed = static_cast<std::uint64_t>(params.integer("seed", 1, 0, std::numeric_limits<std::int64_t>::max()));
-  if (params.diagnostics().size() > errors_before) params.diagnostics().throw_if_any();
+Synthetic::Options::Options(Params& params)
+    : images(params.integer("images", 1024, 1, std::int64_t(1) << 31)),
+      classes(params.integer("classes", 0, 1, 1 << 20)),
+      seed(static_cast<std::uint64_t>(params.integer("seed", 1, 0, std::numeric_limits<std::int64_t>::max()))) {}
 
+Synthetic::Synthetic(const DatasetSite& site, const Options& options) : images_(options.images) {
   require(site.image_shape.size() == 3, "synthetic: images need a model input of channels, height and width");
   channels_ = static_cast<int>(site.image_shape[0]);
   height_ = static_cast<int>(site.image_shape[1]);
   width_ = static_cast<int>(site.image_shape[2]);
-  classes_ = numbered_classes(classes);
+  const std::int64_t outputs = site.model_outputs > 0 ? site.model_outputs : 10;
+  classes_ = numbered_classes(options.classes > 0 ? options.classes : outputs);
+  noise_.seed = options.seed;
 }
 
 std::int64_t Synthetic::get(std::int64_t index, Image& image) const {

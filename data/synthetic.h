@@ -11,7 +11,12 @@ namespace twiddle {
 // pattern of its own, the same whatever the seed, so that a network can learn it.
 class Synthetic : public Dataset {
  public:
-  Synthetic(const DatasetSite& site, Params& params);
+  struct Options {
+    explicit Options(Params& params);
+    std::int64_t images, classes;  // classes 0: as many as the model has outputs
+    std::uint64_t seed;
+  };
+  Synthetic(const DatasetSite& site, const Options& options);
   std::int64_t size() const override { return images_; }
   const std::vector<std::string>& classes() const override { return classes_; }
   std::int64_t get(std::int64_t index, Image& image) const override;

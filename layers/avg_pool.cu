@@ -138,8 +138,8 @@ void avg_pool_backward(Stream& stream, const PoolWindow& window, bool count_padd
 
 AvgPool::AvgPool(const Site& site, Params& params)
     : Layer(site.name, {}),
-      window_(read_pool_window(site, params)),
-      count_padding_(params.flag("count_padding", true)) {
+      count_padding_(params.flag("count_padding", true)),
+      window_(read_pool_window(site, params)) {
   set_output_shape(pooled_shape(site, window_));
 }
 

@@ -12,8 +12,8 @@ class AvgPool : public Layer {
   std::string describe() const override { return window_.describe(); }
 
  private:
-  PoolWindow window_;
   bool count_padding_;
+  PoolWindow window_;
 };
 
 }  // namespace twiddle

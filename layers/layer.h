@@ -22,7 +22,8 @@ struct Site {
 };
 
 // Turns a variable [batch, input...] into a variable [batch, output...]. A layer's constructor takes (const Site&,
-// Params&), reads its own options and throws an Error where the input shape is impossible; it allocates nothing.
+// Params&), reads all of its options and only then throws an Error where the input shape is impossible; it allocates
+// nothing.
 class Layer {
  public:
   Layer(std::string name, Shape output) : name_(std::move(name)), output_(std::move(output)) {}

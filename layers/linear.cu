@@ -24,13 +24,6 @@ Linear::Linear(const Site& site, Params& params)
     : Layer(site.name, {}),
       inputs_(count_of(site.input)),
       outputs_(params.integer("outputs", std::nullopt, 1, 1 << 24)) {
-  const std::int64_t expected = params.integer("inputs", inputs_, 1, std::int64_t(1) << 40);
-  if (expected != inputs_)
-    throw Error(ErrorKind::config,
-                join("linear expects ", expected, " inputs, gets ", inputs_, " (", to_string(site.input),
-                     "); change the shapes before it, or drop 'inputs' to let it be inferred"));
-  set_output_shape({outputs_});
-
   Parameter weight;
   weight.name = "weight";
   weight.shape = {outputs_, inputs_};
@@ -38,7 +31,6 @@ Linear::Linear(const Site& site, Params& params)
   weight.fan_in = inputs_;
   weight.fan_out = outputs_;
   weight.learning_rate = static_cast<float>(params.number("lr", 1, 0, 1e6));
-  weight_ = &add_parameter(std::move(weight));
 
   const bool with_bias = params.flag("bias", true);
   Parameter bias;
@@ -49,6 +41,14 @@ Linear::Linear(const Site& site, Params& params)
   bias.fan_out = outputs_;
   bias.weight_decay = false;
   bias.learning_rate = static_cast<float>(params.number("bias_lr", 1, 0, 1e6));
+
+  const std::int64_t expected = params.integer("inputs", inputs_, 1, std::int64_t(1) << 40);
+  if (expected != inputs_)
+    throw Error(ErrorKind::config,
+                join("linear expects ", expected, " inputs, gets ", inputs_, " (", to_string(site.input),
+                     "); change the shapes before it, or drop 'inputs' to let it be inferred"));
+  set_output_shape({outputs_});
+  weight_ = &add_parameter(std::move(weight));
   if (with_bias) bias_ = &add_parameter(std::move(bias));
 }
 

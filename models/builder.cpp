@@ -10,12 +10,19 @@ namespace twiddle {
 
 namespace {
 
-// Builds layers one after another. After the first that failed the shapes are no longer known: the rest are still made,
-// on a stand-in shape, for the sake of the errors in their options, while what they say of the shape is ignored.
+// Builds layers one after another. After the first that failed, or without an input, the shapes are not known: layers
+// are still made, on a stand-in shape, for the sake of the errors in their options, while what they say of the shape is
+// ignored.
 class ChainBuilder {
  public:
   ChainBuilder(Sequential& net, ConvSelector& convolutions, Diagnostics& diagnostics)
-      : net_(net), convolutions_(convolutions), diagnostics_(diagnostics), shape_(net.input_shape()) {}
+      : net_(net),
+        convolutions_(convolutions),
+        diagnostics_(diagnostics),
+        shape_(net.input_shape()),
+        shape_known_(!shape_.empty()) {
+    if (!shape_known_) shape_ = {1, 1, 1};
+  }
 
   void add(const LayerConfig& config) {
     if (!registry_.has(config.kind)) {
@@ -36,9 +43,9 @@ class ChainBuilder {
                               previous_.empty() ? " (model.input)" : " from '" + previous_ + "'"));
       }
       shape_known_ = false;
-      return;
     }
     params.finish();
+    if (layer == nullptr) return;
     if (diagnostics_.size() > errors_before) shape_known_ = false;
     shape_ = layer->output_shape();
     previous_ = config.name;
@@ -51,9 +58,18 @@ class ChainBuilder {
   Diagnostics& diagnostics_;
   LayerRegistry registry_ = builtin_layers();
   Shape shape_;
-  bool shape_known_ = true;
+  bool shape_known_;
   std::string previous_;
 };
+
+// Of the config's device; none where it is not there to tell.
+std::vector<std::unique_ptr<ConvEngine>> engines_to_check(const Config& config) {
+  if (config.device.empty()) return {};
+  const Device device = parse_device(config.device);
+  const bool there = device.kind == Device::Kind::cpu || device.index < cuda_device_count();
+  if (!there) return {};
+  return make_conv_engines(device, {config.convolution.workspace_limit, config.deterministic});
+}
 
 std::size_t image_bytes(const Shape& shape) {
   return static_cast<std::size_t>(count_of(shape)) * sizeof(float);
@@ -92,6 +108,18 @@ Model build_model(const Config& config, Device device) {
   for (const LayerConfig& layer : config.layers) chain.add(layer);
   diagnostics.throw_if_any();
   return model;
+}
+
+void check_model(const Config& config, Diagnostics& diagnostics) {
+  ConvSelector convolutions(engines_to_check(config), config.convolution);
+  try {
+    convolutions.check_name(config.convolution.engine);
+  } catch (const Error& error) {
+    Params(config.tree, "", diagnostics).child("convolution").error("engine", error.what());
+  }
+  Sequential net(config.input);
+  ChainBuilder chain(net, convolutions, diagnostics);
+  for (const LayerConfig& layer : config.layers) chain.add(layer);
 }
 
 MemoryPlan plan_memory(const Model& model, std::int64_t batch, int optimizer_tensors) {

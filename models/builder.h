@@ -15,9 +15,13 @@ struct Model {
   std::unique_ptr<Sequential> net;
 };
 
-// Builds every layer in order; unknown kinds, unknown options and impossible shapes are told in one Error of kind
-// config.
+// Builds every layer in order. What is wrong with kinds, options and shapes is one Error of kind config; after
+// load_config, which looks for all of it, only another device's engines can be wrong.
 Model build_model(const Config& config, Device device);
+
+// Puts down what is wrong with engine names and layers without touching a device. Shapes are followed from the config's
+// input, and not at all where it has none.
+void check_model(const Config& config, Diagnostics& diagnostics);
 
 // Bytes that training at a batch size takes, by kind.
 struct MemoryPlan {

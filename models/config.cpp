@@ -5,8 +5,10 @@
 
 #include "framework/optimizer.h"
 #include "framework/text.h"
+#include "models/builder.h"
 #include "models/config_tree.h"
 #include "models/layer_list.h"
+#include "models/open_data.h"
 
 namespace twiddle {
 
@@ -39,26 +41,30 @@ void read_version(Params& root) {
     root.error("version", join("this program reads version ", format_version, " of the format, found ", version));
 }
 
+// Empty where it cannot be understood.
 std::string read_device(Params& root) {
   const std::string device = root.text("device", "auto");
   const bool numbered = device.rfind("cuda:", 0) == 0 && device.size() > 5 && device.size() < 9 &&
                         device.find_first_not_of("0123456789", 5) == std::string::npos;
-  if (!numbered && device != "auto" && device != "cpu" && device != "cuda")
-    root.error("device", "'device' must be auto, cpu, cuda or cuda:N, found \"" + device + "\"");
-  return device;
+  if (numbered || device == "auto" || device == "cpu" || device == "cuda") return device;
+  root.error("device", "'device' must be auto, cpu, cuda or cuda:N, found \"" + device + "\"");
+  return {};
 }
 
+// Empty where it cannot be understood.
 Shape read_input(Params& model) {
   const Shape input = model.integers("input", 1, 65536);
   if (!model.has("input")) model.error("input", "missing key 'input' in 'model'", "such as 'input: [3, 32, 32]'");
-  if (input.empty()) return {1, 1, 1};  // already told
+  if (input.empty()) return {};  // already told
   if (input.size() != 3) {
     model.error("input", join("'input' must be [channels, height, width], found ", input.size(), " numbers"));
-    return {1, 1, 1};
+    return {};
   }
-  if (input[0] * input[1] * input[2] > most_values_an_image)
+  if (input[0] * input[1] * input[2] > most_values_an_image) {
     model.error("input", join("'input' of ", join(input[0], "x", input[1], "x", input[2]), " has more than ",
                               format_count(most_values_an_image), " values"));
+    return {};
+  }
   return input;
 }
 
@@ -164,10 +170,12 @@ void read_name(Params& root, Config& config, ConfigNode& tree) {
 Config read_config(ConfigNode tree, const std::string& file, const std::vector<Override>& overrides,
                    Diagnostics& diagnostics) {
   if (tree.kind != Kind::mapping) diagnostics.throw_if_any();
+  const std::size_t errors_before_layers = diagnostics.size();
   // Before the overrides, so that they reach each layer by its name; and after, for those that brought new layers.
   if (ConfigNode* layers = find_layers(tree)) *layers = expand_layers(*layers, diagnostics);
   apply_overrides(tree, overrides, diagnostics);
   if (ConfigNode* layers = find_layers(tree)) *layers = expand_layers(*layers, diagnostics);
+  const bool layers_are_whole = diagnostics.size() == errors_before_layers;
   if (ConfigNode* data = find_value(tree, "data")) substitute_environment(*data, diagnostics);
 
   Config config;
@@ -185,8 +193,11 @@ Config read_config(ConfigNode tree, const std::string& file, const std::vector<O
   config.train = read_train(root);
   refuse_measured(root, config);
   root.finish();
-  diagnostics.throw_if_any();
   config.tree = std::move(tree);
+  if (!layers_are_whole) config.input.clear();  // shapes cannot be followed through a list with holes
+  check_model(config, diagnostics);
+  check_data(config, diagnostics);
+  diagnostics.throw_if_any();
   return config;
 }
 

@@ -59,8 +59,9 @@ struct Override {
   std::string key, value, from;
 };
 
-// Reads the file, merges its `base:`, applies the overrides, checks everything that can be checked without building the
-// model. All errors in one go: an Error of kind config whose text has a block for each.
+// Reads the file, merges its `base:`, applies the overrides and checks everything that can be checked without opening
+// another file: the sections, each layer's options and shapes, the options of datasets and augmentation. All errors in
+// one go: an Error of kind config whose text has a block for each.
 Config load_config(const std::string& file, const std::vector<Override>& overrides = {});
 Config load_config_text(const std::string& text, const std::string& name,
                         const std::vector<Override>& overrides = {});  // for tests, for resolved configs

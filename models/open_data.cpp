@@ -11,35 +11,58 @@ namespace twiddle {
 
 namespace {
 
-std::unique_ptr<Dataset> open_dataset(Params& data, const char* key, const DatasetSite& site) {
-  if (!data.has(key)) return nullptr;
+// A dataset, or a stretch of one, as the section names it.
+struct Chosen {
+  std::unique_ptr<DatasetSource> source;  // null: none
+  std::int64_t first = 0, count = 0;      // count 0: all that follow
+  Place place = {};
+
+  std::unique_ptr<Dataset> open() const {
+    if (source == nullptr) return nullptr;
+    std::unique_ptr<Dataset> dataset = source->open();
+    if (first == 0 && count == 0) return dataset;
+    try {
+      return std::make_unique<Subset>(std::move(dataset), first, count);
+    } catch (const Error& error) {
+      throw Error(error.kind(), join(to_string(place), ": ", error.what()));
+    }
+  }
+};
+
+Chosen read_dataset(Params& data, const char* key, const DatasetSite& site) {
+  if (!data.has(key)) return {};
   Params params = data.child(key);
   const DatasetRegistry registry = builtin_datasets();
   const std::string format = params.text("format", std::nullopt);
-  if (format.empty()) return nullptr;  // already in the diagnostics
+  if (format.empty()) return {};  // already in the diagnostics
   if (!registry.has(format)) {
     params.error("format", registry.unknown(format));
-    return nullptr;
+    return {};
   }
-  const std::size_t errors_before = data.diagnostics().size();
-  std::unique_ptr<Dataset> dataset;
-  try {
-    dataset = registry.make(format, site, params);
-  } catch (const Error&) {
-    // Options that could not be read are the better story than what followed from their fallbacks.
-    if (data.diagnostics().size() == errors_before) throw;
-  }
-  // Any format: a stretch of it.
-  const std::int64_t first = params.integer("first", 0, 0, std::int64_t(1) << 40);
-  const std::int64_t count = params.integer("count", 0, 0, std::int64_t(1) << 40);
+  Chosen chosen{registry.make(format, site, params)};
+  chosen.first = params.integer("first", 0, 0, std::int64_t(1) << 40);
+  chosen.count = params.integer("count", 0, 0, std::int64_t(1) << 40);
+  chosen.place = params.place();
   params.finish();
-  if (dataset == nullptr || (first == 0 && count == 0)) return dataset;
-  try {
-    return std::make_unique<Subset>(std::move(dataset), first, count);
-  } catch (const Error& error) {
-    params.error("first", error.what());
-    return nullptr;
-  }
+  return chosen;
+}
+
+// The whole section, read but not opened.
+struct DataPlan {
+  Chosen train, val;
+  std::unique_ptr<Augment> train_augment, val_augment;
+};
+
+DataPlan read_plan(const Config& config, std::int64_t outputs, Diagnostics& diagnostics) {
+  Params data(config.data.node, "data", diagnostics);
+  const DatasetSite site{std::filesystem::path(config.file).parent_path().string(), config.input, outputs};
+  const Shape input = config.input.empty() ? Shape{0, 0, 0} : config.input;
+  DataPlan plan;
+  plan.train = read_dataset(data, "train", site);
+  plan.val = read_dataset(data, "val", site);
+  plan.train_augment = std::make_unique<Augment>(data, "augment", input);
+  plan.val_augment = std::make_unique<Augment>(data, "eval_augment", input);
+  return plan;
 }
 
 void check_classes(const Config& config, const char* key, const Dataset& dataset, std::int64_t outputs) {
@@ -63,14 +86,9 @@ std::string shortened(const std::vector<std::string>& classes) {
 
 OpenData open_data(const Config& config, std::int64_t outputs) {
   Diagnostics diagnostics;
-  Params data(config.data.node, "data", diagnostics);
-  const DatasetSite site{std::filesystem::path(config.file).parent_path().string(), config.input, outputs};
-  OpenData opened;
-  opened.train = open_dataset(data, "train", site);
-  opened.val = open_dataset(data, "val", site);
-  opened.train_augment = std::make_unique<Augment>(data, "augment", config.input);
-  opened.val_augment = std::make_unique<Augment>(data, "eval_augment", config.input);
+  DataPlan plan = read_plan(config, outputs, diagnostics);
   diagnostics.throw_if_any();
+  OpenData opened{plan.train.open(), plan.val.open(), std::move(plan.train_augment), std::move(plan.val_augment)};
   if (opened.train) check_classes(config, "train", *opened.train, outputs);
   if (opened.val) check_classes(config, "val", *opened.val, outputs);
   if (opened.train && opened.val && opened.train->classes() != opened.val->classes()) {
@@ -82,10 +100,13 @@ OpenData open_data(const Config& config, std::int64_t outputs) {
 
 std::unique_ptr<Augment> open_val_augment(const Config& config) {
   Diagnostics diagnostics;
-  Params data(config.data.node, "data", diagnostics);
-  auto augment = std::make_unique<Augment>(data, "eval_augment", config.input);
+  DataPlan plan = read_plan(config, 0, diagnostics);
   diagnostics.throw_if_any();
-  return augment;
+  return std::move(plan.val_augment);
+}
+
+void check_data(const Config& config, Diagnostics& diagnostics) {
+  read_plan(config, 0, diagnostics);
 }
 
 }  // namespace twiddle

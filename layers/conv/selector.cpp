@@ -49,6 +49,7 @@ std::size_t ConvSelector::workspace_bytes(const ConvProblem& problem, ConvPass p
 }
 
 void ConvSelector::check_name(const std::string& engine) const {
+  if (engines_.empty()) return;
   std::vector<std::string> known = names();
   known.insert(known.begin(), {rule, measured});
   if (std::find(known.begin(), known.end(), engine) == known.end())

@@ -38,8 +38,9 @@ class ConvSelector {
                      const std::string& engine = {}) const;  // null: not chosen yet
   std::size_t workspace_bytes(const ConvProblem& problem, ConvPass pass,
                               const std::string& engine = {});  // by rule or name; no timing
-  void check_name(
-      const std::string& engine) const;    // throws, with a suggestion, where no engine, rule or measured is called so
+  // Throws, with a suggestion, where no engine, rule or measured is called so; a selector without engines knows no
+  // better and is content with any.
+  void check_name(const std::string& engine) const;
   std::vector<std::string> names() const;  // of the engines, in order
   ConvEngine& engine(const std::string& name);
   const ConvPolicy& policy() const { return policy_; }

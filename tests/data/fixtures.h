@@ -42,10 +42,10 @@ inline std::unique_ptr<Dataset> open_dataset(const std::string& format, const Va
                                              const DatasetSite& site = {"", {3, 8, 8}, 0}) {
   Diagnostics diagnostics;
   Params params(options, format, diagnostics);
-  std::unique_ptr<Dataset> dataset = builtin_datasets().make(format, site, params);
+  const std::unique_ptr<DatasetSource> source = builtin_datasets().make(format, site, params);
   params.finish();
   diagnostics.throw_if_any();
-  return dataset;
+  return source->open();
 }
 
 inline Augment read_augment(const Value& data, std::vector<std::int64_t> shape) {

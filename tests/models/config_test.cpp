@@ -257,7 +257,7 @@ TEST(Config, OverridesReachEverything) {
                                         {"model.layers.0", "{dropout: {rate: 0.1}}", "--set"},
                                         {"model.layers.1.bias", "false", "--set"},
                                         {"model.input", "[3, 4, 5]", "--set"},
-                                        {"data.train", "{format: idx, images: a.gz}", "--set"}});
+                                        {"data.train", "{format: idx, images: a.gz, labels: b.gz}", "--set"}});
   EXPECT_EQ(config.train.epochs, 3);
   EXPECT_EQ(config.train.optimizer.find("sgd")->find("momentum")->text, "0.5");
   EXPECT_EQ(config.train.schedule.kind, Schedule::Kind::step);
@@ -298,7 +298,7 @@ TEST_F(ConfigFiles, BaseIsMergedBelow) {
         "train: {optimizer: {sgd: {momentum: 0.9}}, epochs: 3, batch_size: 7}\n");
   const Config config = load_config(
       write("top.yaml",
-            "version: 1\nbase: nets/base.yaml\nmodel: {layers: [sigmoid]}\ndata: {train: {format: idx, labels: x}}\n"
+            "version: 1\nbase: nets/base.yaml\nmodel: {layers: [sigmoid]}\ndata: {train: {format: cifar10, path: x}}\n"
             "train: {optimizer: {adam: {beta1: 0.8}}, epochs: 4}\n"));
   EXPECT_EQ(config.seed, 5u);
   EXPECT_EQ(config.input, (Shape{1, 8, 8}));
@@ -332,7 +332,8 @@ TEST_F(ConfigFiles, BadBases) {
 TEST(Config, EnvironmentInDataPaths) {
   ::setenv("TWIDDLE_TEST_FOLDER", "/mnt/${X}", 1);
   ::unsetenv("TWIDDLE_TEST_UNSET");
-  const Config config = load(smallest + "data: {train: {format: idx, images: \"${TWIDDLE_TEST_FOLDER}/a.gz\"}}\n");
+  const Config config =
+      load(smallest + "data: {train: {format: idx, images: \"${TWIDDLE_TEST_FOLDER}/a.gz\", labels: b.gz}}\n");
   EXPECT_EQ(config.data.node.find("train")->find("images")->text, "/mnt/${X}/a.gz");
   EXPECT_TRUE(holds(complaint(smallest + "data: {train: {images: \"${TWIDDLE_TEST_UNSET}/a.gz\"}}\n"),
                     "a.yaml:7:24: error: environment variable 'TWIDDLE_TEST_UNSET' is not set"));

@@ -1,0 +1,129 @@
+#include <gtest/gtest.h>
+
+#include "layers/layer.h"
+#include "models/config.h"
+
+namespace twiddle {
+
+namespace {
+
+// What is said of a config that is refused; empty where it is not.
+std::string complaint(const std::string& text, const std::vector<Override>& overrides = {}) {
+  try {
+    load_config_text(text, "a.yaml", overrides);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::config);
+    return error.what();
+  }
+  return {};
+}
+
+}  // namespace
+
+// Sections, optimizer, layers and their shapes, datasets, augmentation: nothing hides anything else.
+TEST(ConfigErrors, OfEverySectionComeInOneGo) {
+  const std::string config = R"(version: 1
+model:
+  input: [1, 8, 8]
+  layers:
+    - conv2d: {filters: 4, kernel: 9}
+    - max_pool: {kernel: 2, strid: 2}
+    - dropout: {rate: half}
+    - rellu
+convolution: {engine: gem}
+data:
+  train: {format: idx, images: no/such.gz, labels: no/such.gz, cuont: 7}
+  val: {format: synthetik}
+  augment: [{random_crop: big}, vflip]
+train: {optimizer: {sgd: {momentum: 2}}, epochs: two}
+)";
+  EXPECT_EQ(complaint(config, {{"seed", "none", "--seed"}}),
+            R"(--seed none: error: 'seed' must be a whole number of at least 0, found "none"
+a.yaml:5:7: error: layer 'conv1': conv2d: kernel 9x9 does not fit the input 8x8 with pad 0: the padded input is 8x8
+    5 |     - conv2d: {filters: 4, kernel: 9}
+      |       ^~~~~~ its input is 1x8x8 (model.input)
+a.yaml:6:29: error: unknown key 'strid' in 'max_pool'
+    6 |     - max_pool: {kernel: 2, strid: 2}
+      |                             ^~~~~ did you mean 'stride'?
+a.yaml:7:23: error: 'rate' must be a number from 0 to 0.999, found "half"
+    7 |     - dropout: {rate: half}
+      |                       ^~~~
+a.yaml:8:7: error: unknown layer 'rellu'; did you mean 'relu'?
+    8 |     - rellu
+      |       ^~~~~
+a.yaml:9:23: error: unknown convolution engine 'gem'; did you mean 'gemm'?
+    9 | convolution: {engine: gem}
+      |                       ^~~
+a.yaml:11:64: error: unknown key 'cuont' in 'data.train'
+   11 |   train: {format: idx, images: no/such.gz, labels: no/such.gz, cuont: 7}
+      |                                                                ^~~~~ did you mean 'count'?
+a.yaml:12:17: error: unknown dataset 'synthetik'; did you mean 'synthetic'?
+   12 |   val: {format: synthetik}
+      |                 ^~~~~~~~~
+a.yaml:13:27: error: 'random_crop' must be a whole number from 1 to 32768, or two of them as [height, width], found "big"
+   13 |   augment: [{random_crop: big}, vflip]
+      |                           ^~~
+a.yaml:13:33: error: unknown augment step 'vflip'; did you mean 'hflip'?
+   13 |   augment: [{random_crop: big}, vflip]
+      |                                 ^~~~~
+a.yaml:14:37: error: 'momentum' must be a number from 0 to 1, found "2"
+   14 | train: {optimizer: {sgd: {momentum: 2}}, epochs: two}
+      |                                     ^
+a.yaml:14:50: error: 'epochs' must be a whole number from 1 to 1000000, found "two"
+   14 | train: {optimizer: {sgd: {momentum: 2}}, epochs: two}
+      |                                                  ^~~
+12 errors; nothing was run.)");
+}
+
+TEST(ConfigErrors, ABadInputHidesNoOption) {
+  const std::string config = R"(version: 1
+model:
+  input: [1, 8]
+  layers: [conv2d: {filters: 4, kernel: 9, pads: 1}, avg_pool: {kernel: 2, count_pading: true},
+           linear: {inputs: 7, outputs: 10, bais: false}]
+data: {augment: [hflop], normalize: imagenet}
+)";
+  EXPECT_EQ(complaint(config), R"(a.yaml:3:10: error: 'input' must be [channels, height, width], found 2 numbers
+    3 |   input: [1, 8]
+      |          ^
+a.yaml:4:44: error: unknown key 'pads' in 'conv2d'
+    4 |   layers: [conv2d: {filters: 4, kernel: 9, pads: 1}, avg_pool: {kernel: 2, count_pading: true},
+      |                                            ^~~~ did you mean 'pad'?
+a.yaml:4:76: error: unknown key 'count_pading' in 'avg_pool'
+    4 |   layers: [conv2d: {filters: 4, kernel: 9, pads: 1}, avg_pool: {kernel: 2, count_pading: true},
+      |                                                                            ^~~~~~~~~~~~ did you mean 'count_padding'?
+a.yaml:5:45: error: unknown key 'bais' in 'linear'
+    5 |            linear: {inputs: 7, outputs: 10, bais: false}]
+      |                                             ^~~~ did you mean 'bias'?
+a.yaml:6:18: error: unknown augment step 'hflop'; did you mean 'hflip'?
+    6 | data: {augment: [hflop], normalize: imagenet}
+      |                  ^~~~~
+5 errors; nothing was run.)");
+}
+
+// A layer that threw at a shape before it had read all its options would have them called unknown.
+TEST(ConfigErrors, NoLayerLooksAtItsShapeFirst) {
+  for (const std::string& kind : builtin_layers().names()) {
+    const std::string text =
+        complaint("version: 1\nmodel:\n  layers:\n    - linear: {outputs: 1}\n    - " + kind + ": {frob: 1}\n");
+    EXPECT_NE(text.find("a.yaml:5:" + std::to_string(9 + kind.size()) + ": error: unknown key 'frob'"),
+              std::string::npos)
+        << kind << "\n"
+        << text;
+  }
+}
+
+TEST(ConfigErrors, AWrongListOfLayersHasNoShapes) {
+  const std::string text =
+      complaint("version: 1\nmodel:\n  input: [1, 8, 8]\n  layers: [[relu], conv2d: {filters: 1, kernel: 9}]\n");
+  EXPECT_NE(text.find("1 error; nothing was run."), std::string::npos) << text;
+}
+
+TEST(ConfigErrors, EnginesOfADeviceThatIsNotThereAreNotJudged) {
+  const std::string config =
+      "version: 1\nmodel: {input: [1, 8, 8], layers: [conv2d: {filters: 1, kernel: 3}]}\n"
+      "device: cuda:999\nconvolution: {engine: cudnn}\n";
+  EXPECT_EQ(complaint(config), "");
+}
+
+}  // namespace twiddle
