@@ -101,12 +101,12 @@ a.yaml:6:18: error: unknown augment step 'hflop'; did you mean 'hflip'?
 5 errors; nothing was run.)");
 }
 
-// A layer that threw at a shape before it had read all its options would have them called unknown.
-TEST(ConfigErrors, NoLayerLooksAtItsShapeFirst) {
+// Also where a layer cannot take the shape that reaches it, as those that want planes after a linear layer.
+TEST(ConfigErrors, EveryLayerTellsOfAnUnknownKey) {
   for (const std::string& kind : builtin_layers().names()) {
     const std::string text =
         complaint("version: 1\nmodel:\n  layers:\n    - linear: {outputs: 1}\n    - " + kind + ": {frob: 1}\n");
-    EXPECT_NE(text.find("a.yaml:5:" + std::to_string(9 + kind.size()) + ": error: unknown key 'frob'"),
+    EXPECT_NE(text.find("a.yaml:5:" + std::to_string(10 + kind.size()) + ": error: unknown key 'frob'"),
               std::string::npos)
         << kind << "\n"
         << text;
