@@ -40,12 +40,17 @@ std::string format_flops(double flops) {
   return flops >= 1e9 ? fmt::format("{:.2f} GFLOP", flops / 1e9) : fmt::format("{:.1f} MFLOP", flops / 1e6);
 }
 
+std::string format_megaflops(double flops) {
+  if (flops <= 0) return "-";
+  return flops < 1e5 ? fmt::format("{:.2f}", flops / 1e6) : fmt::format("{:.1f}", flops / 1e6);
+}
+
 std::string layer_table(const Sequential& net) {
   TextTable table({"layer", "kind", "input", "output", "parameters", "MFLOP/image", "activation/image"});
   for (const LayerFacts& row : layer_facts(net)) {
     const std::string kind = row.options.empty() ? row.kind : row.kind + " " + row.options;
     table.add({row.name, kind, to_string(row.input), to_string(row.output), format_count(row.parameters),
-               fmt::format("{:.1f}", row.flops / 1e6), format_bytes(row.activation_bytes)});
+               format_megaflops(row.flops), format_bytes(row.activation_bytes)});
   }
   return table.text();
 }
@@ -62,13 +67,12 @@ std::string memory_line(const MemoryPlan& plan, std::int64_t batch) {
 std::vector<std::pair<std::string, std::string>> run_facts(const Config& config, Trainer& trainer) {
   const Sequential& net = *trainer.model().net;
   const MemoryPlan plan = plan_memory(trainer.model(), config.train.batch_size, trainer.optimizer().state_tensors());
-  const Dataset* val = trainer.val_data();
-  const std::string val_size = val ? "  val " + format_count(val->size()) : "  no val";
+  const std::string val = trainer.val_data() ? trainer.val_data()->describe() : "none";
   return {
       {"device", fmt::format("{}   precision {}   engine {}   seed {}", describe(trainer.context().stream->device()),
                              to_string(config.convolution.precision), config.convolution.engine, config.seed)},
-      {"data", fmt::format("train {}{}  {} classes  ({})", format_count(trainer.train_data().size()), val_size,
-                           trainer.train_data().classes().size(), trainer.train_data().describe())},
+      {"train", trainer.train_data().describe()},
+      {"val", val},
       {"model",
        fmt::format("{}: {} layers, {} parameters, {}/image   memory plan {}", config.name, net.items().size(),
                    format_count(parameter_count(net)), format_flops(flops_per_image(net)), format_bytes(plan.total()))},

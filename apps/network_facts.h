@@ -17,7 +17,8 @@ struct LayerFacts {
 std::vector<LayerFacts> layer_facts(const Sequential& net);
 std::int64_t parameter_count(const Sequential& net);
 double flops_per_image(const Sequential& net);
-std::string format_flops(double flops);  // "4.6 MFLOP"
+std::string format_flops(double flops);      // "4.6 MFLOP"
+std::string format_megaflops(double flops);  // "4.6"; "-" where none are counted
 
 // name  kind  input  output  parameters  MFLOP/image  activation/image
 std::string layer_table(const Sequential& net);

@@ -124,7 +124,7 @@ std::string layers_table(const std::vector<LayerFacts>& layers) {
   for (const LayerFacts& layer : layers)
     html += row("td", {layer.name, layer.options.empty() ? layer.kind : layer.kind + " " + layer.options,
                        to_string(layer.input), to_string(layer.output), format_count(layer.parameters),
-                       fmt::format("{:.1f}", layer.flops / 1e6)});
+                       format_megaflops(layer.flops)});
   return html + "</table>\n";
 }
 

@@ -85,12 +85,12 @@ void write_run_facts(const std::string& folder, const Config& config, const std:
   write_file_atomically((fs::path(folder) / "config.yaml").string(), yaml + to_yaml(config.tree));
   utsname system{};
   uname(&system);
-  const nlohmann::json environment = {
-      {"twiddle", version()},
-      {"compiler", compiler()},
-      {"device", device},
-      {"system", fmt::format("{} {} {}", system.sysname, system.release, system.machine)},
-      {"config_file", origin}};
+  nlohmann::json environment = {{"twiddle", version()},
+                                {"compiler", compiler()},
+                                {"device", device},
+                                {"system", fmt::format("{} {} {}", system.sysname, system.release, system.machine)},
+                                {"config_file", origin}};
+  if (!commit().empty()) environment["commit"] = commit();
   write_file_atomically((fs::path(folder) / "environment.json").string(), environment.dump(2) + "\n");
 }
 

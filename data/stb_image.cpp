@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <memory>
 
@@ -56,10 +57,21 @@ template <class... Parts>
   throw Error(ErrorKind::data, join("'", path, "' is not a readable image: ", parts...));
 }
 
-[[noreturn]] void fail_by_stb(const std::string& path, std::size_t bytes) {
-  const std::string reason = stbi_failure_reason() ? stbi_failure_reason() : "unknown";
-  if (reason == "unknown image type") fail(path, "neither JPEG nor PNG (", bytes, " bytes)");
-  fail(path, reason, " (", bytes, " bytes; cut short or damaged?)");
+// As the first bytes have it; null where they are neither's.
+const char* format_of(const std::vector<std::uint8_t>& bytes) {
+  constexpr std::array<std::uint8_t, 8> png{137, 'P', 'N', 'G', 13, 10, 26, 10};
+  constexpr std::array<std::uint8_t, 2> jpeg{0xff, 0xd8};
+  const auto begins = [&](const auto& magic) {
+    return bytes.size() >= magic.size() && std::equal(magic.begin(), magic.end(), bytes.begin());
+  };
+  return begins(png) ? "PNG" : begins(jpeg) ? "JPEG" : nullptr;
+}
+
+// stb tries its readers in turn and does not always say more than that the last one did not know the format.
+[[noreturn]] void fail_by_stb(const std::string& path, const char* format, std::size_t bytes) {
+  const std::string reason = stbi_failure_reason() ? stbi_failure_reason() : "";
+  const bool said = !reason.empty() && reason != "unknown image type" && reason != "bad png sig";
+  fail(path, format, " of ", bytes, " bytes, cut short or damaged", said ? " (" + reason + ")" : "");
 }
 
 Image planar(const stbi_uc* pixels, int channels, int height, int width) {
@@ -85,6 +97,8 @@ Image read_image(const std::string& path, int channels) {
   if (bytes.empty()) fail(path, "the file is empty");
   if (bytes.size() > (std::size_t(1) << 30)) fail(path, "over 1 GiB");
   const int length = static_cast<int>(bytes.size());
+  const char* const format = format_of(bytes);
+  if (format == nullptr) fail(path, "neither JPEG nor PNG (", bytes.size(), " bytes)");
 
   if (!huffman_tables_fit(bytes)) fail(path, "damaged JPEG: a Huffman table of over 256 codes");
   int width = 0, height = 0, stored = 0;
@@ -92,7 +106,7 @@ Image read_image(const std::string& path, int channels) {
   if (!stbi_info_from_memory(bytes.data(), length, &width, &height, &stored)) {
     // Only a try at decoding tells why.
     stbi_image_free(stbi_load_from_memory(bytes.data(), length, &width, &height, &stored, channels));
-    fail_by_stb(path, bytes.size());
+    fail_by_stb(path, format, bytes.size());
   }
   const std::int64_t pixels = std::int64_t(width) * height;
   if (pixels > most_pixels) fail(path, width, "x", height, " pixels; at most ", most_pixels, " can be read");
@@ -104,7 +118,7 @@ Image read_image(const std::string& path, int channels) {
                             2 * bytes.size() + (1 << 16));
   const std::unique_ptr<stbi_uc, void (*)(void*)> decoded(
       stbi_load_from_memory(bytes.data(), length, &width, &height, &stored, channels), &stbi_image_free);
-  if (!decoded) fail_by_stb(path, bytes.size());
+  if (!decoded) fail_by_stb(path, format, bytes.size());
   return planar(decoded.get(), channels, height, width);
 }
 

@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+#include <regex>
 #include <set>
 #include <thread>
 
+#include "apps/version.h"
 #include "framework/error.h"
 #include "tests/apps/run_program.h"
 
@@ -46,6 +49,14 @@ TEST(RunFolder, TheConfigComesBackAndRemembersItsOrigin) {
   EXPECT_EQ(back.file, fs::absolute("models/digits.yaml").string());
   EXPECT_EQ(config_changes(config.tree, back.tree), std::vector<std::string>{"train.epochs: 3 -> 4"});
   EXPECT_TRUE(is_run_folder(folder));
+}
+
+TEST(RunFolder, TheEnvironmentNamesTheCommitThatWasBuilt) {
+  const fs::path folder = fresh_folder("environment");
+  write_run_facts(folder, load_config("models/digits.yaml"), "cpu");
+  const auto environment = nlohmann::json::parse(read_text(folder / "environment.json"));
+  EXPECT_EQ(environment.value("commit", ""), commit());
+  EXPECT_TRUE(std::regex_match(commit(), std::regex("([0-9a-f]{7,}(-dirty)?)?"))) << commit();
 }
 
 TEST(RunFolder, ResumeTellsARunFromOtherFolders) {

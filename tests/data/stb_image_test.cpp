@@ -85,6 +85,17 @@ TEST(ReadImage, SaysWhatIsWrong) {
   EXPECT_NE(message_of(ErrorKind::data, [] { read_image("tests", 3); }).find("Is a directory"), std::string::npos);
 }
 
+TEST(ReadImage, NamesTheFormatThatWasCutShort) {
+  const auto half = [](Bytes bytes) {
+    bytes.resize(bytes.size() / 2);
+    return bytes;
+  };
+  const Bytes jpeg = half(small_jpeg()), png = half(encode_png({3, 4, 6, Bytes(72, 99)}));
+  EXPECT_NE(failure(jpeg).find(join("JPEG of ", jpeg.size(), " bytes, cut short or damaged")), std::string::npos);
+  EXPECT_EQ(failure(jpeg).find("png"), std::string::npos) << failure(jpeg);
+  EXPECT_NE(failure(png).find(join("PNG of ", png.size(), " bytes, cut short or damaged")), std::string::npos);
+}
+
 TEST(ReadImage, RefusesHugeClaims) {
   Bytes png = png_of(3, 4, 4, 1);
   png[16] = 0, png[17] = 0, png[18] = 0x70, png[19] = 0;  // width 28,672
