@@ -1,7 +1,7 @@
 """Holds logits, loss, every gradient and the loss of some steps against PyTorch's, on the same weights and batch.
 
-usage: python3 tests/peer/torch_numerics.py [--nets alexnet overfeat_fast vgg_a] [--program build/tests/twiddle_numerics]
-                                            [--device cpu|cuda] [--steps 20] [--rate 5e-6]
+usage: python3 tests/peer/torch_numerics.py [--nets alexnet overfeat_fast vgg_a] [--device cpu|cuda] [--steps 20] [--rate 5e-6]
+                                            [--program build/release/tests/twiddle_numerics]
 
 The weights are written under PyTorch's own names (features.0.weight ...), so that the name map is tried as well. Exit code 1
 where a difference is above its bound.
@@ -9,8 +9,9 @@ where a difference is above its bound.
 Every number is also computed in float64: where two float32 results differ, that tells whose error it is. A net of ReLUs and
 max pooling has kinks, though: among millions of sums some are so near to zero that rounding decides which way a ReLU
 switches, or which of two values is the larger, and one such choice moves a gradient by far more than rounding errors do
-(1e-3 and above). So float64 is computed with our choices, too. Where ours and PyTorch's float32 differ by more than the bound, but ours is the float64 result for the
-same choices and some of them differ from float64's own, the cause is a kink and no error.
+(1e-3 and above). So float64 is computed with our choices, too. Where ours and PyTorch's float32 differ by more than the
+bound, but ours is the float64 result for the same choices and some of them differ from float64's own, the cause is a kink
+and no error.
 """
 import argparse
 import os
@@ -230,7 +231,7 @@ def check(arguments, name, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nets", nargs="+", choices=NETS, default=["alexnet", "overfeat_fast", "vgg_a"])
-    parser.add_argument("--program", default="build/tests/twiddle_numerics")
+    parser.add_argument("--program", default="build/release/tests/twiddle_numerics")
     parser.add_argument("--device", default="cpu", help="of both programs")
     parser.add_argument("--engine", default="rule", help="our convolutions'")
     parser.add_argument("--batch", type=int, default=2)
