@@ -9,14 +9,15 @@
 #include "layers/conv/conv2d.h"
 #include "layers/conv/measure.h"
 #include "layers/conv/selector.h"
-#include "layers/softmax_loss.h"
 
 namespace twiddle {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int warm_up_steps = 3, least_steps = 10, most_steps = 10000;
+constexpr int warm_up_steps = 3, most_steps = 10000;
+constexpr std::size_t least_samples = 10;
+constexpr double stretch_ms = 30;
 constexpr double steady_variation = 0.01;
 constexpr double small_rate = 1e-6;  // an update costs the same at any rate; this one cannot diverge
 
@@ -31,7 +32,7 @@ double median(std::vector<double> values) {
 ConvPass pass_named(const std::string& part) {
   for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight})
     if (part == to_string(pass)) return pass;
-  throw Error("a convolution has no pass '" + part + "'");
+  throw Error(join("a convolution has no pass '", part, "'"));
 }
 
 }  // namespace
@@ -53,7 +54,7 @@ double Timing::variation() const {
 }
 
 IterationTimer::IterationTimer(Context& ctx, const Model& model, Optimizer& optimizer, std::int64_t batch)
-    : ctx_(ctx), model_(model), optimizer_(optimizer), batch_(batch), parameters_(model.net->parameters()) {
+    : ctx_(ctx), model_(model), optimizer_(optimizer) {
   Shape shape = model.net->input_shape();
   shape.insert(shape.begin(), batch);
   const RandomSequence random{1};
@@ -61,54 +62,51 @@ IterationTimer::IterationTimer(Context& ctx, const Model& model, Optimizer& opti
   const auto count = static_cast<std::int64_t>(pixels.size());
 #pragma omp parallel for schedule(static)
   for (std::int64_t i = 0; i < count; ++i) pixels[static_cast<std::size_t>(i)] = random.normal(i);
-  images_ = Tensor::from(*ctx.stream, shape, pixels);
+  batch_.images = Tensor::from(*ctx.stream, shape, pixels);
   std::vector<std::int32_t> labels;
   for (std::int64_t i = 0; i < batch; ++i)
     labels.push_back(static_cast<std::int32_t>(random.below(i, model.net->output_shape().at(0))));
-  labels_ = Tensor::from(*ctx.stream, {batch}, labels);
+  batch_.labels = Tensor::from(*ctx.stream, {batch}, labels);
   model.net->initialize(ctx);
 }
 
-IterationTimer::Phases IterationTimer::iterate() {
+IterationTimes IterationTimer::whole_iterations(double seconds, int steps, bool record) {
   Stream& stream = *ctx_.stream;
-  stream.synchronize();
-  const Clock::time_point start = Clock::now();
-  // The network's output is dropped where training drops it, too: before the backward pass.
-  const Variable loss = softmax_loss(ctx_, model_.net->forward(ctx_, Variable(images_)), labels_);
-  stream.synchronize();
-  const Clock::time_point forward_done = Clock::now();
-  ctx_.tape.backward(ctx_, loss);
-  stream.synchronize();
-  const Clock::time_point backward_done = Clock::now();
-  optimizer_.step(ctx_, parameters_, small_rate);
-  for (Parameter* parameter : parameters_) parameter->variable.clear_grad();
-  stream.synchronize();
-  return {milliseconds(start, forward_done), milliseconds(forward_done, backward_done),
-          milliseconds(backward_done, Clock::now())};
-}
-
-IterationTimes IterationTimer::whole_iterations(double seconds, int steps) {
+  TrainStep step(ctx_, *model_.net, optimizer_, {.record = record, .marks = true});
   IterationTimes times;
-  for (; times.warm_up < warm_up_steps; ++times.warm_up) iterate();  // chooses engines, fills the pool
+  for (; times.warm_up < warm_up_steps; ++times.warm_up) step.run(batch_, small_rate);
+  times.recorded = step.recorded();
+  if (record) times.unrecorded = step.unrecorded();
+  stream.reset_peak();
+
+  const auto run_step = [&] { step.run(batch_, small_rate); };
+  // On a GPU many steps follow each other without a wait, as they do in training.
+  if (stream.device().kind != Device::Kind::cpu)
+    times.stretch =
+        std::clamp(static_cast<int>(stretch_ms / std::max(time_stretch(stream, 1, run_step), 1e-3)), 1, 100);
+  const std::int64_t allocations = stream.memory().system_allocations, waits = stream.synchronizations();
   const Clock::time_point start = Clock::now();
   const int most = steps > 0 ? steps : most_steps;
-  for (int done = 0; done < most; ++done) {
-    const Phases phases = iterate();
-    times.forward.samples.push_back(phases.forward);
-    times.backward.samples.push_back(phases.backward);
-    times.update.samples.push_back(phases.update);
-    times.whole.samples.push_back(phases.forward + phases.backward + phases.update);
-    if (steps > 0 || done + 1 < least_steps) continue;
+  for (int done = 0; done < most; done += times.stretch) {
+    times.whole.samples.push_back(time_stretch(stream, times.stretch, run_step));
+    const StepMarks& marks = step.marks();
+    times.forward.samples.push_back(marks.forward->milliseconds_since(*marks.start));
+    times.backward.samples.push_back(marks.backward->milliseconds_since(*marks.forward));
+    times.update.samples.push_back(marks.update->milliseconds_since(*marks.backward));
+    if (steps > 0 || times.whole.samples.size() < least_samples) continue;
     times.steady = times.whole.variation() < steady_variation;
     if (times.steady || milliseconds(start, Clock::now()) > 1000 * seconds) break;
   }
+  times.allocations = stream.memory().system_allocations - allocations;
+  times.waits = stream.synchronizations() - waits;
   return times;
 }
 
 std::vector<LayerTime> IterationTimer::layer_by_layer(int steps) {
   ctx_.profiler.clear();
   ctx_.profiler.enable(true);
-  for (int i = 0; i < steps; ++i) iterate();
+  TrainStep step(ctx_, *model_.net, optimizer_, {.record = false});
+  for (int i = 0; i < steps; ++i) step.run(batch_, small_rate);
   ctx_.profiler.enable(false);
   std::vector<LayerTime> rows;
   for (const Sequential::Item& item : model_.net->items()) {
@@ -120,10 +118,10 @@ std::vector<LayerTime> IterationTimer::layer_by_layer(int steps) {
         LayerTime row{entry.name, part, "", median(entry.milliseconds)};
         // A linear layer's backward pass is two products of the forward one's size.
         const double products = convolution == nullptr && std::string(part) == "backward" ? 2 : 1;
-        row.flops = item.layer->flops() * products * static_cast<double>(batch_);
+        row.flops = item.layer->flops() * products * static_cast<double>(batch_.images.dim(0));
         if (convolution != nullptr) {
           const ConvPass pass = pass_named(part);
-          const ConvProblem problem = convolution->problem(batch_);
+          const ConvProblem problem = convolution->problem(batch_.images.dim(0));
           ConvEngine& engine = model_.convolutions->choose(ctx_, problem, pass, convolution->engine());
           row.engine = engine.name();
           row.workspace = engine.workspace_bytes(problem, pass);

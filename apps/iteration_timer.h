@@ -4,6 +4,7 @@
 
 #include "framework/optimizer.h"
 #include "models/builder.h"
+#include "models/train_step.h"
 
 namespace twiddle {
 
@@ -16,8 +17,11 @@ struct Timing {
 
 struct IterationTimes {
   Timing forward, backward, update, whole;
-  int warm_up = 0;
-  bool steady = false;  // the variation fell below 1 % before time was up
+  int warm_up = 0, stretch = 1;             // steps timed at once
+  bool steady = false;                      // the variation fell below 1 % before time was up
+  bool recorded = false;                    // the steps were played from a recording, a CUDA graph
+  std::string unrecorded;                   // why not, where that was asked for
+  std::int64_t allocations = 0, waits = 0;  // of the timed steps: memory asked of the system, waits for the device
 };
 
 // A row of the second table: a layer and one of its passes.
@@ -34,23 +38,16 @@ class IterationTimer {
   IterationTimer(Context& ctx, const Model& model, Optimizer& optimizer, std::int64_t batch);
 
   // Whole iterations without any timer inside a phase, until the median is steady, or for `seconds`, or `steps` of
-  // them.
-  IterationTimes whole_iterations(double seconds, int steps);
+  // them; eager, or played from a recording where the device can.
+  IterationTimes whole_iterations(double seconds, int steps, bool record);
   // A few more iterations with a timer around each layer and pass.
   std::vector<LayerTime> layer_by_layer(int steps);
 
  private:
-  struct Phases {
-    double forward = 0, backward = 0, update = 0;
-  };
-  Phases iterate();
-
   Context& ctx_;
   const Model& model_;
   Optimizer& optimizer_;
-  std::int64_t batch_;
-  std::vector<Parameter*> parameters_;
-  Tensor images_, labels_;
+  Batch batch_;
 };
 
 }  // namespace twiddle

@@ -11,6 +11,7 @@
 #include "apps/validators.h"
 #include "apps/verbs.h"
 #include "apps/version.h"
+#include "framework/error.h"
 #include "framework/text.h"
 
 namespace twiddle {
@@ -20,13 +21,16 @@ struct TimeArguments {
   std::string config;
   double seconds = 10;
   int steps = 0;
+  bool no_graph = false;
 };
 
 constexpr int profiled_steps = 5;
 
 void print_whole(const IterationTimes& times, std::int64_t batch) {
   const std::size_t count = times.whole.samples.size();
-  fmt::print("whole iteration, no per-layer timers: {} warm-up + {} timed, {} CV {:.1f} %\n", times.warm_up, count,
+  const std::string stretch = times.stretch > 1 ? fmt::format(" stretches of {}", times.stretch) : "";
+  fmt::print("whole iteration{}, no per-layer timers: {} warm-up + {}{} timed, {} CV {:.1f} %\n",
+             times.recorded ? " played from a CUDA graph" : "", times.warm_up, count, stretch,
              times.steady ? "stopped at" : "time or steps used up at", 100 * times.whole.variation());
   TextTable table({"", "median ms", "p10", "p90", "images/s"});
   const std::pair<const char*, const Timing*> rows[] = {{"forward and loss", &times.forward},
@@ -96,6 +100,14 @@ nlohmann::json to_json(const Config& config, const std::string& device, const It
           {"layers", rows}};
 }
 
+// What a step on a GPU is meant to do without, once it has run a few times.
+void check_free_running(const IterationTimes& times) {
+  if (times.allocations > 0 || times.waits > 0)
+    throw Error(join("the timed steps asked the driver for memory ", times.allocations,
+                     " times and waited for the device ", times.waits,
+                     " times: both should be 0, so a layer or an engine holds the device up"));
+}
+
 int time(const Flags& flags, const TimeArguments& arguments) {
   const Config config = open_config(arguments.config, flags);
   const std::int64_t batch = config.train.batch_size;
@@ -109,12 +121,18 @@ int time(const Flags& flags, const TimeArguments& arguments) {
                to_string(config.convolution.precision), config.convolution.engine,
                format_bytes(config.convolution.workspace_limit), device);
   IterationTimer timer(ctx, model, *optimizer, batch);
-  const IterationTimes times = timer.whole_iterations(arguments.seconds, arguments.steps);
+  const IterationTimes times = timer.whole_iterations(arguments.seconds, arguments.steps, false);
   const MemoryUse memory = ctx.stream->memory();
-  if (print) {
-    print_whole(times, batch);
-    std::fflush(stdout);
+  const bool on_gpu = ctx.stream->device().kind != Device::Kind::cpu;
+  if (on_gpu) check_free_running(times);
+  if (print) print_whole(times, batch);
+  IterationTimes played;
+  if (on_gpu && !arguments.no_graph) {
+    played = timer.whole_iterations(arguments.seconds, arguments.steps, true);
+    if (print && played.recorded) print_whole(played, batch);
+    if (print && !played.recorded) fmt::print("no CUDA graph: {}\n", played.unrecorded);
   }
+  std::fflush(stdout);
   const std::vector<LayerTime> layers = timer.layer_by_layer(profiled_steps);
   if (print) {
     print_layers(layers, batch);
@@ -122,7 +140,9 @@ int time(const Flags& flags, const TimeArguments& arguments) {
     fmt::print("memory: {} at the peak of an iteration; planned {} (less the data ahead)\n", format_bytes(memory.peak),
                format_bytes(plan.total() - plan.data * 2 / 3));
   }
-  write_json(flags, to_json(config, device, times, layers, memory).dump(2));
+  nlohmann::json json = to_json(config, device, times, layers, memory);
+  if (played.recorded) json["recorded_iteration"] = to_json(played.whole);
+  write_json(flags, json.dump(2));
   return 0;
 }
 
@@ -137,6 +157,7 @@ Action add_time(CLI::App& verb, const Flags& flags) {
   verb.add_option("--steps", arguments->steps, "Exactly so many iterations instead")
       ->type_name("N")
       ->check(whole_number_between(1, 1000000));
+  verb.add_flag("--no-graph", arguments->no_graph, "Eager iterations alone, none played from a CUDA graph");
   return [&flags, arguments] { return time(flags, *arguments); };
 }
 

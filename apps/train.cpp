@@ -28,7 +28,7 @@ namespace {
 struct TrainArguments {
   std::string config, resume, weights;
   std::int64_t limit_batches = 0;
-  bool overfit_batch = false, print_config = false;
+  bool overfit_batch = false, print_config = false, no_graph = false, profile = false;
 };
 
 // A folder that this run has just made goes again where the run could not start: no empty folders pile up.
@@ -92,8 +92,8 @@ int train(const Flags& flags, const TrainArguments& arguments) {
   const Interrupt interrupt;
   const std::string run_folder = resumed ? resume.run_folder : make_run_folder(config.train.out, config.name);
   NewFolder new_folder(resumed ? "" : run_folder);
-  Trainer trainer(config,
-                  {run_folder, resume.checkpoint, arguments.weights, arguments.limit_batches, arguments.overfit_batch});
+  Trainer trainer(config, {run_folder, resume.checkpoint, arguments.weights, arguments.limit_batches,
+                           arguments.overfit_batch, !arguments.no_graph && !arguments.profile});
   console.log_to((fs::path(run_folder) / "train.log").string());
   if (resumed) {
     for (const std::string& change : config_changes(load_run_config(run_folder, {}).tree, config.tree))
@@ -153,6 +153,9 @@ Action add_train(CLI::App& verb, const Flags& flags) {
       ->check(whole_number_between(0, 1000000000));
   verb.add_flag("--overfit-batch", arguments->overfit_batch,
                 "Train on the first batch alone, again and again: its loss must fall");
+  verb.add_flag("--no-graph", arguments->no_graph, "On a GPU, do not play steps from a CUDA graph");
+  verb.add_flag("--profile", arguments->profile,
+                "Name layers to NVTX tools and print their times at the end; implies --no-graph");
   verb.add_flag("--print-config", arguments->print_config, "Print every key as it would be used, and stop");
   return [&flags, arguments] {
     if (arguments->config.empty() && arguments->resume.empty())

@@ -1,5 +1,6 @@
 #include "framework/adam.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "framework/text.h"
@@ -11,15 +12,39 @@ namespace {
 
 struct AdamRule {
   static constexpr int states = 2;
-  float rate, beta1, beta2, epsilon, joined_decay,
-      kept_weight;         // kept_weight: 1 - rate x decay where decay is decoupled
-  float root_correction2;  // sqrt(1 - beta2^t)
+  float rate, beta1, beta2, epsilon, joined_decay, own_decay;  // own_decay: where it is decoupled from the gradient
+  const float* corrections;                                    // 1 - beta1^t, sqrt(1 - beta2^t)
+  float kept_weight, root_correction2;                         // of the step
+
+  TWIDDLE_HD AdamRule at(float step_rate) const {
+    AdamRule now = *this;
+    now.rate = step_rate * rate / corrections[0];
+    now.kept_weight = 1 - step_rate * rate * own_decay;
+    now.root_correction2 = corrections[1];
+    return now;
+  }
   TWIDDLE_HD void operator()(float grad, float& weight, float* state) const {
     const float g = grad + joined_decay * weight;
     float &mean = state[0], &square = state[1];
     mean = beta1 * mean + (1 - beta1) * g;
     square = beta2 * square + (1 - beta2) * g * g;
     weight = kept_weight * weight - rate * mean / (sqrtf(square) / root_correction2 + epsilon);
+  }
+};
+
+// Counts a step of each parameter, so that one without a gradient for a while is corrected rightly. On the device,
+// where a recorded step counts on. Exact up to 2^24 steps.
+struct CountSteps {
+  static constexpr int most = 128;
+  StepPointers numbers;
+  double beta1, beta2;
+  float* corrections;
+  float* steps[most];
+  TWIDDLE_HD void operator()(std::int64_t i) const {
+    if (!numbers.passes()) return;
+    const double t = *steps[i] += 1;
+    corrections[2 * i] = static_cast<float>(1 - pow(beta1, t));
+    corrections[2 * i + 1] = static_cast<float>(sqrt(1 - pow(beta2, t)));
   }
 };
 
@@ -37,38 +62,49 @@ std::string Adam::describe() const {
               weight_decay_ > 0 ? ", weight decay " + format_number(weight_decay_) : "");
 }
 
-void Adam::step(Context& ctx, std::vector<Parameter*>& parameters, double rate) {
+void Adam::step(Context& ctx, std::vector<Parameter*>& parameters, const StepNumbers& numbers) {
   Stream& stream = *ctx.stream;
+  std::vector<Parameter*> moving;
+  for (Parameter* parameter : parameters)
+    if (parameter->trainable && parameter->variable.grad().defined()) moving.push_back(parameter);
+
+  const Tensor corrections = count_steps(stream, moving, numbers);
   std::vector<Update<AdamRule>> updates;
-  for (Parameter* parameter : parameters) {
-    const Tensor& grad = parameter->variable.grad();
-    if (!parameter->trainable || !grad.defined()) continue;
+  for (Parameter* parameter : moving) {
     Tensor& weight = parameter->variable.value();
     Tensor& mean = state_.at(stream, "mean." + parameter->name, weight.shape());
     Tensor& square = state_.at(stream, "square." + parameter->name, weight.shape());
-    const double t = count_step(stream, parameter->name);
-
-    const double own_rate = rate * parameter->learning_rate;
-    const double decay = parameter->weight_decay ? weight_decay_ : 0;
-    const AdamRule rule{static_cast<float>(own_rate / (1 - std::pow(beta1_, t))),
-                        static_cast<float>(beta1_),
-                        static_cast<float>(beta2_),
-                        static_cast<float>(epsilon_),
-                        static_cast<float>(decoupled_ ? 0 : decay),
-                        static_cast<float>(decoupled_ ? 1 - own_rate * decay : 1),
-                        static_cast<float>(std::sqrt(1 - std::pow(beta2_, t)))};
-    updates.push_back({rule, weight.size(), grad.read(), weight.write(), {mean.write(), square.write()}});
+    const auto decay = static_cast<float>(parameter->weight_decay ? weight_decay_ : 0);
+    AdamRule rule{};
+    rule.rate = parameter->learning_rate;
+    rule.beta1 = static_cast<float>(beta1_), rule.beta2 = static_cast<float>(beta2_);
+    rule.epsilon = static_cast<float>(epsilon_);
+    (decoupled_ ? rule.own_decay : rule.joined_decay) = decay;
+    rule.corrections = corrections.read() + 2 * updates.size();
+    updates.push_back(
+        {rule, weight.size(), parameter->variable.grad().read(), weight.write(), {mean.write(), square.write()}});
   }
-  update_parameters(stream, updates);
+  update_parameters(stream, updates, numbers);
 }
 
-// Steps are counted per parameter, so that one without a gradient for a while is corrected rightly. Exact up to 2^24
-// steps. The counts stay on the host, where reading one waits for no device; a checkpoint gives them back on the
-// device.
-double Adam::count_step(Stream& stream, const std::string& parameter_name) {
-  Tensor& steps = state_.at(*host_, "steps." + parameter_name, {1});
-  if (steps.device() != host_->device()) steps = Tensor::from(*host_, {1}, steps.to_vector(stream));
-  return *steps.write() += 1;
+// The corrections of each parameter, [parameters, 2].
+Tensor Adam::count_steps(Stream& stream, const std::vector<Parameter*>& parameters, const StepNumbers& numbers) {
+  const auto count = static_cast<std::int64_t>(parameters.size());
+  Tensor corrections(stream, {count, 2});
+  for (std::int64_t begin = 0; begin < count; begin += CountSteps::most) {
+    // The betas as the update has them, rounded to float.
+    CountSteps counting{StepPointers(numbers),
+                        static_cast<float>(beta1_),
+                        static_cast<float>(beta2_),
+                        corrections.write() + 2 * begin,
+                        {}};
+    const std::int64_t here = std::min<std::int64_t>(CountSteps::most, count - begin);
+    for (std::int64_t i = 0; i < here; ++i)
+      counting.steps[i] =
+          state_.at(stream, "steps." + parameters[static_cast<std::size_t>(begin + i)]->name, {1}).write();
+    for_each_index(stream, here, counting);
+  }
+  return corrections;
 }
 
 }  // namespace twiddle

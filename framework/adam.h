@@ -10,16 +10,15 @@ class Adam : public Optimizer {
   explicit Adam(Params& params) : Adam(params, false, 0.0) {}
   std::string kind() const override { return decoupled_ ? "adamw" : "adam"; }
   std::string describe() const override;
-  void step(Context& ctx, std::vector<Parameter*>& parameters, double rate) override;
+  void step(Context& ctx, std::vector<Parameter*>& parameters, const StepNumbers& numbers) override;
   int state_tensors() const override { return 2; }
 
  protected:
   Adam(Params& params, bool decoupled, double default_decay);
 
  private:
-  double count_step(Stream& stream, const std::string& parameter_name);
+  Tensor count_steps(Stream& stream, const std::vector<Parameter*>& parameters, const StepNumbers& numbers);
 
-  std::unique_ptr<Stream> host_ = make_stream({});  // where the counts of steps live
   double beta1_, beta2_, epsilon_, weight_decay_;
   bool decoupled_;
 };

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -28,9 +29,25 @@ struct Gemm {
   std::int64_t lda = 0, ldb = 0, ldc = 0;
 };
 
-// Bytes a stream's pool holds: in use by tensors, kept for reuse, and the most ever in use.
+// Bytes a stream's pool holds: in use by tensors, kept for reuse, and the most ever in use; and how often it had to ask
+// the system for more.
 struct MemoryUse {
   std::size_t in_use = 0, cached = 0, peak = 0;
+  std::int64_t system_allocations = 0;
+};
+
+// A moment in a stream's work.
+class Mark {
+ public:
+  virtual ~Mark() = default;
+  virtual double milliseconds_since(const Mark& earlier) const = 0;  // waits until the stream has come to this mark
+};
+
+// Work written down once, which play() puts onto its stream again as one launch.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  virtual void play() = 0;
 };
 
 // Work in order on one device. CpuStream and CudaStream are the only two kinds.
@@ -47,6 +64,14 @@ class Stream {
   virtual void fill(float* x, std::int64_t count, float value) = 0;
   virtual void gemm(const Gemm& shape, const float* a, const float* b, float* c) = 0;
   virtual void synchronize() = 0;
+  virtual std::int64_t synchronizations() const = 0;  // how often the host has waited for this stream
+  virtual std::shared_ptr<Mark> mark() = 0;
+  virtual void begin_range(const char* name) = 0;  // names what follows to a profiler that watches from outside (NVTX)
+  virtual void end_range() = 0;
+  // Writes down what `work` would do on this stream instead of doing it; null where the device cannot. The work must
+  // have run before (nothing is measured or waited for while it is written down), and finds the same addresses at each
+  // play: the recording keeps the blocks that the work took and gave back, and the caller keeps what it leaves alive.
+  virtual std::unique_ptr<Recording> record(const std::function<void()>& work) = 0;
 };
 
 std::unique_ptr<Stream> make_stream(Device device);  // throws ErrorKind::device where this build or machine has none

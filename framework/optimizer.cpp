@@ -1,7 +1,5 @@
 #include "framework/optimizer.h"
 
-#include <cmath>
-
 #include "framework/adam.h"
 #include "framework/error.h"
 #include "framework/sgd.h"
@@ -34,13 +32,12 @@ void OptimizerState::restore(const std::vector<std::pair<std::string, Tensor>>& 
   tensors_.insert(state.begin(), state.end());
 }
 
-double clip_gradients(Context& ctx, std::vector<Parameter*>& parameters, double limit) {
+Tensor clip_gradients(Context& ctx, std::vector<Parameter*>& parameters, double limit) {
   std::vector<Tensor> grads;
   for (const Parameter* parameter : parameters)
     if (parameter->variable.grad().defined()) grads.push_back(parameter->variable.grad());
-  const double norm = std::sqrt(sum_of_squares(*ctx.stream, grads));
-  if (norm <= limit || !std::isfinite(norm)) return norm;
-  for (Tensor& grad : grads) scale(*ctx.stream, static_cast<float>(limit / norm), grad);
+  const Tensor norm = l2_norm(*ctx.stream, grads);
+  for (Tensor& grad : grads) limit_norm(*ctx.stream, norm, static_cast<float>(limit), grad);
   return norm;
 }
 

@@ -23,14 +23,21 @@ class OptimizerState {
   std::map<std::string, Tensor> tensors_;
 };
 
+// What a step tells its optimizer, one number each, on the stream's device: a recorded step reads them anew at each
+// play.
+struct StepNumbers {
+  Tensor rate;   // the schedule's learning rate for this step
+  Tensor guard;  // where defined and not finite (the loss), the step changes nothing
+};
+
 // Turns gradients into new values. Keeps its state (momentum, moments) by parameter name.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
   virtual std::string kind() const = 0;      // "sgd": the name in the registry
   virtual std::string describe() const = 0;  // "sgd momentum 0.9, weight decay 5e-4"
-  // One update of every trainable parameter that has a gradient; `rate` is the schedule's learning rate for this step.
-  virtual void step(Context& ctx, std::vector<Parameter*>& parameters, double rate) = 0;
+  // One update of every trainable parameter that has a gradient.
+  virtual void step(Context& ctx, std::vector<Parameter*>& parameters, const StepNumbers& numbers) = 0;
   virtual int state_tensors() const = 0;  // as large as a parameter, for each: 1 for momentum, 2 for Adam
 
   std::vector<std::pair<std::string, Tensor>> state() const { return state_.list(); }  // for a checkpoint
@@ -43,7 +50,7 @@ class Optimizer {
 using OptimizerRegistry = Registry<Optimizer, Params&>;
 OptimizerRegistry builtin_optimizers();  // sgd, adam, adamw
 
-// Scales all gradients so that their common L2 norm is at most `limit`; returns the norm before. Waits for the stream.
-double clip_gradients(Context& ctx, std::vector<Parameter*>& parameters, double limit);
+// Scales all gradients so that their common L2 norm is at most `limit`; returns the norm before, one element.
+Tensor clip_gradients(Context& ctx, std::vector<Parameter*>& parameters, double limit);
 
 }  // namespace twiddle

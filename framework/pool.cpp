@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <set>
+#include <utility>
 
 #include "framework/error.h"
 #include "framework/text.h"
@@ -25,6 +27,8 @@ struct Pool::State {
   std::mutex mutex;
   std::multimap<std::size_t, void*> unused;
   MemoryUse use;
+  bool holding = false;
+  std::set<void*> noted;  // taken since holding began
 
   ~State() { drop_unused(); }
 
@@ -39,6 +43,13 @@ struct Pool::State {
     unused.emplace(size, block);
     use.in_use -= size;
     use.cached += size;
+  }
+
+  std::shared_ptr<void> hand_out(void* block, std::size_t size, const std::shared_ptr<State>& self) {
+    use.in_use += size;
+    use.peak = std::max(use.peak, use.in_use);
+    // The block keeps the state alive, so a tensor may outlive its stream.
+    return {block, [state = self, size](void* returned) { state->give_back(returned, size); }};
   }
 };
 
@@ -59,6 +70,7 @@ std::shared_ptr<void> Pool::take(std::size_t bytes) {
     state_->use.cached -= size;
   } else {
     block = state_->allocate(size);
+    ++state_->use.system_allocations;
     if (block == nullptr) {  // what lies unused may be enough
       state_->drop_unused();
       block = state_->allocate(size);
@@ -69,10 +81,31 @@ std::shared_ptr<void> Pool::take(std::size_t bytes) {
                        " in use. A smaller batch size or convolution.workspace_limit needs less"));
     }
   }
-  state_->use.in_use += size;
-  state_->use.peak = std::max(state_->use.peak, state_->use.in_use);
-  // The block keeps the state alive, so a tensor may outlive its stream.
-  return {block, [state = state_, size](void* returned) { state->give_back(returned, size); }};
+  if (state_->holding) state_->noted.insert(block);
+  return state_->hand_out(block, size, state_);
+}
+
+void Pool::start_holding() {
+  const std::lock_guard lock(state_->mutex);
+  state_->holding = true;
+}
+
+std::vector<std::shared_ptr<void>> Pool::stop_holding() {
+  const std::lock_guard lock(state_->mutex);
+  const std::set<void*> noted = std::exchange(state_->noted, {});
+  state_->holding = false;
+  std::vector<std::shared_ptr<void>> held;
+  for (auto entry = state_->unused.begin(); entry != state_->unused.end();) {
+    const auto [size, block] = *entry;
+    if (noted.count(block) == 0) {
+      ++entry;
+      continue;
+    }
+    entry = state_->unused.erase(entry);
+    state_->use.cached -= size;
+    held.push_back(state_->hand_out(block, size, state_));
+  }
+  return held;
 }
 
 void Pool::release_cached() {

@@ -4,29 +4,41 @@
 
 namespace twiddle {
 
-void Profiler::add(const std::string& name, const std::string& part, double milliseconds) {
+void Profiler::clear() {
+  entries_.clear();
+  visits_.clear();
+}
+
+void Profiler::add(const std::string& name, const std::string& part, std::shared_ptr<Mark> start,
+                   std::shared_ptr<Mark> end) {
   auto entry =
       std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.name == name && e.part == part; });
   if (entry == entries_.end()) entry = entries_.insert(entries_.end(), Entry{name, part, {}});
-  entry->milliseconds.push_back(milliseconds);
+  visits_.push_back({static_cast<std::size_t>(entry - entries_.begin()), std::move(start), std::move(end)});
+}
+
+const std::vector<Profiler::Entry>& Profiler::entries() {
+  for (const Visit& visit : visits_)
+    entries_[visit.entry].milliseconds.push_back(visit.end->milliseconds_since(*visit.start));
+  visits_.clear();
+  return entries_;
 }
 
 ProfilerRange::ProfilerRange(Profiler& profiler, Stream& stream, const std::string& name, const char* part)
     : profiler_(profiler.enabled() ? &profiler : nullptr), stream_(stream), part_(part) {
   if (profiler_ == nullptr) return;
   name_ = name;
-  stream_.synchronize();
-  start_ = std::chrono::steady_clock::now();
+  stream_.begin_range((name + " " + part).c_str());
+  start_ = stream_.mark();
 }
 
 ProfilerRange::~ProfilerRange() {
   if (profiler_ == nullptr) return;
   try {
-    stream_.synchronize();
-    const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start_;
-    profiler_->add(name_, part_, time.count());
+    profiler_->add(name_, part_, std::move(start_), stream_.mark());
   } catch (...) {  // a destructor stays silent: the device's fault is reported by the next call that meets it
   }
+  stream_.end_range();
 }
 
 }  // namespace twiddle

@@ -1,5 +1,5 @@
 #pragma once
-#include <chrono>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -8,7 +8,7 @@
 namespace twiddle {
 
 // Time per named range: a layer and a part of its work ("forward", "backward_input" ...). Off unless someone enables
-// it: each range then waits for the stream at both ends, so whole iterations are timed without it.
+// it, so whole iterations are timed without it. The stream is waited for only when the times are asked for.
 class Profiler {
  public:
   struct Entry {
@@ -18,16 +18,21 @@ class Profiler {
 
   void enable(bool on) { enabled_ = on; }
   bool enabled() const { return enabled_; }
-  void clear() { entries_.clear(); }
-  const std::vector<Entry>& entries() const { return entries_; }  // in the order of first visit
-  void add(const std::string& name, const std::string& part, double milliseconds);
+  void clear();
+  const std::vector<Entry>& entries();  // in the order of first visit; waits for the stream
+  void add(const std::string& name, const std::string& part, std::shared_ptr<Mark> start, std::shared_ptr<Mark> end);
 
  private:
+  struct Visit {
+    std::size_t entry;
+    std::shared_ptr<Mark> start, end;
+  };
   bool enabled_ = false;
   std::vector<Entry> entries_;
+  std::vector<Visit> visits_;  // not yet read
 };
 
-// Times its own scope where the profiler is enabled.
+// Times its own scope where the profiler is enabled; and names it to a tool that watches the device from outside.
 class ProfilerRange {
  public:
   ProfilerRange(Profiler& profiler, Stream& stream, const std::string& name, const char* part);
@@ -40,7 +45,7 @@ class ProfilerRange {
   Stream& stream_;
   std::string name_;
   const char* part_;
-  std::chrono::steady_clock::time_point start_;
+  std::shared_ptr<Mark> start_;
 };
 
 }  // namespace twiddle

@@ -11,6 +11,7 @@ namespace twiddle {
 // 2014.
 struct RandomSequence {
   std::uint64_t seed = 0, first = 0;
+  const std::uint64_t* start = nullptr;  // where it is set, `first` counts from this number, which may lie on a device
 
   TWIDDLE_HD static std::uint64_t mix(std::uint64_t z) {
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -18,7 +19,8 @@ struct RandomSequence {
     return z ^ (z >> 31);
   }
   TWIDDLE_HD std::uint64_t bits(std::int64_t i) const {
-    return mix(mix(seed + 0x9e3779b97f4a7c15u) + (first + static_cast<std::uint64_t>(i) + 1) * 0x9e3779b97f4a7c15u);
+    const std::uint64_t position = first + (start ? *start : 0) + static_cast<std::uint64_t>(i);
+    return mix(mix(seed + 0x9e3779b97f4a7c15u) + (position + 1) * 0x9e3779b97f4a7c15u);
   }
   TWIDDLE_HD float uniform(std::int64_t i) const {  // [0, 1), 24 bits
     return static_cast<float>(bits(i) >> 40) * 0x1p-24f;
@@ -35,7 +37,7 @@ struct RandomSequence {
   }
   // A sequence of its own for a place in a tree: split(epoch).split(index).
   RandomSequence split(std::uint64_t branch) const {
-    return {mix(bits(static_cast<std::int64_t>(branch)) ^ 0x5851f42d4c957f2du), 0};
+    return {mix(bits(static_cast<std::int64_t>(branch)) ^ 0x5851f42d4c957f2du), 0, nullptr};
   }
 };
 
@@ -44,16 +46,22 @@ class Random {
  public:
   explicit Random(std::uint64_t seed) : seed_(seed) {}
   RandomSequence take(std::int64_t count) {
-    const RandomSequence numbers{seed_, position_};
+    const RandomSequence numbers{seed_, start_ ? position_ - position_at_start_ : position_, start_};
     position_ += static_cast<std::uint64_t>(count);
     return numbers;
   }
   std::uint64_t seed() const { return seed_; }
   std::uint64_t position() const { return position_; }
   void restore(std::uint64_t seed, std::uint64_t position) { seed_ = seed, position_ = position; }
+  void skip(std::uint64_t count) { position_ += count; }  // as if they had been taken
+
+  // From now on stretches count from *start, read where they are used: a recorded step that is played again finds new
+  // numbers there. Null: from the position itself.
+  void count_from(const std::uint64_t* start) { start_ = start, position_at_start_ = position_; }
 
  private:
-  std::uint64_t seed_, position_ = 0;
+  std::uint64_t seed_, position_ = 0, position_at_start_ = 0;
+  const std::uint64_t* start_ = nullptr;
 };
 
 }  // namespace twiddle

@@ -10,12 +10,14 @@ namespace {
 struct PlainRule {
   static constexpr int states = 0;
   float rate, decay, momentum;
+  TWIDDLE_HD PlainRule at(float step_rate) const { return {step_rate * rate, decay, momentum}; }
   TWIDDLE_HD void operator()(float grad, float& weight, float*) const { weight -= rate * (grad + decay * weight); }
 };
 
 struct MomentumRule {
   static constexpr int states = 1;
   float rate, decay, momentum;
+  TWIDDLE_HD MomentumRule at(float step_rate) const { return {step_rate * rate, decay, momentum}; }
   TWIDDLE_HD void operator()(float grad, float& weight, float* velocity) const {
     *velocity = momentum * *velocity + grad + decay * weight;
     weight -= rate * *velocity;
@@ -25,6 +27,7 @@ struct MomentumRule {
 struct NesterovRule {
   static constexpr int states = 1;
   float rate, decay, momentum;
+  TWIDDLE_HD NesterovRule at(float step_rate) const { return {step_rate * rate, decay, momentum}; }
   TWIDDLE_HD void operator()(float grad, float& weight, float* velocity) const {
     const float g = grad + decay * weight;
     *velocity = momentum * *velocity + g;
@@ -46,26 +49,26 @@ std::string Sgd::describe() const {
               weight_decay_ > 0 ? ", weight decay " + format_number(weight_decay_) : "");
 }
 
-void Sgd::step(Context& ctx, std::vector<Parameter*>& parameters, double rate) {
-  if (momentum_ == 0) return step_by<PlainRule>(ctx, parameters, rate);
-  return nesterov_ ? step_by<NesterovRule>(ctx, parameters, rate) : step_by<MomentumRule>(ctx, parameters, rate);
+void Sgd::step(Context& ctx, std::vector<Parameter*>& parameters, const StepNumbers& numbers) {
+  if (momentum_ == 0) return step_by<PlainRule>(ctx, parameters, numbers);
+  return nesterov_ ? step_by<NesterovRule>(ctx, parameters, numbers) : step_by<MomentumRule>(ctx, parameters, numbers);
 }
 
 template <class Rule>
-void Sgd::step_by(Context& ctx, std::vector<Parameter*>& parameters, double rate) {
+void Sgd::step_by(Context& ctx, std::vector<Parameter*>& parameters, const StepNumbers& numbers) {
   std::vector<Update<Rule>> updates;
   for (Parameter* parameter : parameters) {
     const Tensor& grad = parameter->variable.grad();
     if (!parameter->trainable || !grad.defined()) continue;
     Tensor& weight = parameter->variable.value();
-    const Rule rule{static_cast<float>(rate * parameter->learning_rate),
-                    static_cast<float>(parameter->weight_decay ? weight_decay_ : 0), static_cast<float>(momentum_)};
+    const Rule rule{parameter->learning_rate, static_cast<float>(parameter->weight_decay ? weight_decay_ : 0),
+                    static_cast<float>(momentum_)};
     Update<Rule> update{rule, weight.size(), grad.read(), weight.write(), {}};
     if (Rule::states > 0)
       update.state[0] = state_.at(*ctx.stream, "momentum." + parameter->name, weight.shape()).write();
     updates.push_back(update);
   }
-  update_parameters(*ctx.stream, updates);
+  update_parameters(*ctx.stream, updates, numbers);
 }
 
 }  // namespace twiddle

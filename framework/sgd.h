@@ -10,12 +10,12 @@ class Sgd final : public Optimizer {
   explicit Sgd(Params& params);
   std::string kind() const override { return "sgd"; }
   std::string describe() const override;
-  void step(Context& ctx, std::vector<Parameter*>& parameters, double rate) override;
+  void step(Context& ctx, std::vector<Parameter*>& parameters, const StepNumbers& numbers) override;
   int state_tensors() const override { return momentum_ > 0 ? 1 : 0; }
 
  private:
   template <class Rule>
-  void step_by(Context& ctx, std::vector<Parameter*>& parameters, double rate);
+  void step_by(Context& ctx, std::vector<Parameter*>& parameters, const StepNumbers& numbers);
 
   double momentum_, weight_decay_;
   bool nesterov_;

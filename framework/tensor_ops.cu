@@ -60,6 +60,23 @@ struct RowSquares {  // x cut into rows of `columns`; the last may be shorter
   TWIDDLE_HD void store(std::int64_t row, double sum) const { sums[row] = static_cast<float>(sum); }
 };
 
+struct RootOfSum {
+  const float* x;
+  float* root;
+  TWIDDLE_HD float term(std::int64_t, std::int64_t column) const { return x[column]; }
+  TWIDDLE_HD void store(std::int64_t, double sum) const { *root = static_cast<float>(sqrt(sum)); }
+};
+
+struct LimitNorm {  // one row
+  const float* norm;
+  float limit;
+  struct Row {
+    float factor;
+    TWIDDLE_HD float operator()(std::int64_t, float x) const { return x * factor; }
+  };
+  TWIDDLE_HD Row row(std::int64_t) const { return {*norm > limit && *norm <= 3.4028235e38f ? limit / *norm : 1.0f}; }
+};
+
 }  // namespace
 
 void add(Stream& stream, const Tensor& a, const Tensor& b, Tensor& sum) {
@@ -99,25 +116,23 @@ Tensor sum_over_channels(Stream& stream, const Tensor& y, std::int64_t channels,
   return sums;
 }
 
-double sum_of_squares(Stream& stream, const std::vector<Tensor>& tensors) {
+Tensor l2_norm(Stream& stream, const std::vector<Tensor>& tensors) {
   constexpr std::int64_t columns = 4096;
   std::int64_t rows = 0;
   for (const Tensor& x : tensors) rows += (x.size() + columns - 1) / columns;
-  if (rows == 0) return 0;
-  Tensor partial(stream, {rows});
+  Tensor partial(stream, {rows}), norm(stream, {1});
   float* sums = partial.write();
   for (const Tensor& x : tensors) {
     const std::int64_t own_rows = (x.size() + columns - 1) / columns;
     if (own_rows > 0) reduce_rows(stream, own_rows, columns, RowSquares{columns, x.size(), x.read(), sums});
     sums += own_rows;
   }
-  double total = 0;
-  for (const float sum : partial.to_vector(stream)) total += sum;
-  return total;
+  reduce_rows(stream, 1, rows, RootOfSum{partial.read(), norm.write()});
+  return norm;
 }
 
-double sum_of_squares(Stream& stream, const Tensor& x) {
-  return sum_of_squares(stream, std::vector<Tensor>{x});
+void limit_norm(Stream& stream, const Tensor& norm, float limit, Tensor& x) {
+  map_rows(stream, 1, x.size(), LimitNorm{norm.read(), limit}, 1, x.write(), x.read());
 }
 
 bool all_finite(Stream& stream, const Tensor& x) {

@@ -11,8 +11,9 @@ void add_bias(Stream& stream, const Tensor& bias, std::int64_t inner,
               Tensor& y);  // y [outer, channels, inner] += bias [channels]
 // y [outer, channels, inner] to [channels]: the gradient of a bias.
 Tensor sum_over_channels(Stream& stream, const Tensor& y, std::int64_t channels, std::int64_t inner);
-double sum_of_squares(Stream& stream, const Tensor& x);                     // in double; waits for the stream
-double sum_of_squares(Stream& stream, const std::vector<Tensor>& tensors);  // of all together; waits once
-bool all_finite(Stream& stream, const Tensor& x);                           // waits for the stream
+Tensor l2_norm(Stream& stream, const std::vector<Tensor>& tensors);  // of all together, one element
+// x = x limit / norm where that shortens it; norm has one element. Not finite: x stays.
+void limit_norm(Stream& stream, const Tensor& norm, float limit, Tensor& x);
+bool all_finite(Stream& stream, const Tensor& x);  // waits for the stream
 
 }  // namespace twiddle

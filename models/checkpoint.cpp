@@ -29,6 +29,7 @@ void each_field(State& state, const Visit& visit) {
   visit("random_position", state.random_position);
   visit("best_top1", state.best_top1);
   visit("best_epoch", state.best_epoch);
+  visit("images", state.images);
   visit("loss_sum", state.loss_sum);
 }
 

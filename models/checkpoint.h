@@ -18,7 +18,8 @@ struct RunState {
   std::uint64_t random_seed = 1, random_position = 0;  // save takes them from the context, restore puts them there
   double best_top1 = -1;
   std::int64_t best_epoch = 0;
-  double loss_sum = 0;  // of the epoch under way, so that a resumed epoch reports the same mean
+  std::int64_t images = 0;  // trained on in the epoch under way
+  double loss_sum = 0;      // over those images, so that a resumed epoch reports the same mean
 };
 
 // <run>/checkpoints/step-00000341/{model,state}.safetensors: a folder that appears whole, by one rename, or not at all.

@@ -29,6 +29,14 @@ LoaderOptions loader_options(const Config& config) {
   return options;
 }
 
+StepOptions step_options(const Config& config, bool record) {
+  StepOptions options;
+  options.clip_norm = config.train.clip_norm;
+  options.label_smoothing = config.train.label_smoothing;
+  options.record = record;
+  return options;
+}
+
 double read_loss(Context& ctx, const Tensor& loss) {
   return loss.to_vector(*ctx.stream).at(0);
 }
@@ -55,35 +63,17 @@ std::unique_ptr<Optimizer> make_optimizer(const Config& config) {
   return optimizer;
 }
 
-StepResult train_step(Context& ctx, const Sequential& net, const Batch& batch, Optimizer& optimizer,
-                      std::vector<Parameter*>& parameters, const StepOptions& options) {
-  const Variable x(batch.images);
-  const Variable logits = net.forward(ctx, x);
-  const Variable loss = softmax_loss(ctx, logits, batch.labels, static_cast<float>(options.label_smoothing));
-  const StepResult result{loss.value(), logits.value()};
-  if (options.stop_before_bad_update && !all_finite(*ctx.stream, result.loss)) {
-    ctx.tape.clear();
-    return {result.loss, result.logits, false};
-  }
-  ctx.tape.backward(ctx, loss);
-  if (options.clip_norm > 0) clip_gradients(ctx, parameters, options.clip_norm);
-  optimizer.step(ctx, parameters, options.rate);
-  for (Parameter* parameter : parameters) parameter->variable.clear_grad();
-  return result;
-}
-
 struct Trainer::Impl {
   Config config;
   Options options;
   Context ctx;
   Model model;
-  std::vector<Parameter*> parameters;
   std::unique_ptr<Optimizer> optimizer;
+  TrainStep train_step;
   OpenData data;
   std::unique_ptr<Loader> train_loader, val_loader;
   std::unique_ptr<CheckpointStore> store;
   RunState state;
-  Tensor loss_sum;  // over the epoch's steps, on the device, so that no step waits for it
   std::string last_checkpoint;
 
   Impl(const Config& run_config, Options run_options)
@@ -91,8 +81,8 @@ struct Trainer::Impl {
         options(std::move(run_options)),
         ctx(parse_device(config.device), config.seed),
         model(build_model(config, ctx.stream->device())),
-        parameters(model.net->parameters()),
         optimizer(make_optimizer(config)),
+        train_step(ctx, *model.net, *optimizer, step_options(config, options.record)),
         data(open_data(config, model.net->output_shape().at(0))) {
     if (data.train == nullptr) throw Error(ErrorKind::config, config.file + ": training needs data.train");
     LoaderOptions loading = loader_options(config);
@@ -114,8 +104,12 @@ struct Trainer::Impl {
       state = restore_checkpoint(options.resume, ctx, *model.net, *optimizer);
       last_checkpoint = options.resume;
     }
-    loss_sum = Tensor::filled(*ctx.stream, {1}, static_cast<float>(state.loss_sum));
+    set_loss_sum(state.loss_sum);
   }
+
+  void set_loss_sum(double value) { ctx.stream->fill(train_step.loss_sum().write(), 1, static_cast<float>(value)); }
+
+  bool on_cpu() const { return ctx.stream->device().kind == Device::Kind::cpu; }
 
   std::int64_t steps_per_epoch() const {
     const std::int64_t all = train_loader->batches_per_epoch();
@@ -130,8 +124,14 @@ struct Trainer::Impl {
 
   void save() {
     if (!store) return;
-    state.loss_sum = read_loss(ctx, loss_sum);
+    state.loss_sum = read_loss(ctx, train_step.loss_sum());
     last_checkpoint = store->save(ctx, *model.net, *optimizer, state, data.train->classes());
+  }
+
+  // On a GPU the loss is looked at only now and then; from the bad step on, weights are as they were before it.
+  void stop_where_not_finite(const Batch& batch, double step_rate) {
+    const double sum = read_loss(ctx, train_step.loss_sum());
+    if (!std::isfinite(sum)) report_divergence(batch, sum, step_rate);
   }
 
   [[noreturn]] void report_divergence(const Batch& batch, double loss, double step_rate) {
@@ -142,22 +142,20 @@ struct Trainer::Impl {
     const std::string lower = step_rate > 0 ? " (try " + format_number(step_rate / 10) + ")" : "";
     const std::string saved = last_checkpoint.empty() ? "" : "\n  last good checkpoint: " + last_checkpoint;
     throw Error(ErrorKind::diverged,
-                join("loss became ", what, " at epoch ", state.epoch + 1, ", step ", state.step + 1, " (learning rate ",
-                     format_number(step_rate), "); ", where, ".\n  Usual causes: a learning rate too high", lower,
-                     ", data not normalised.", saved));
+                join("loss became ", what, " at epoch ", state.epoch + 1, on_cpu() ? ", step " : ", at or before step ",
+                     state.step, " (learning rate ", format_number(step_rate), "); ", where,
+                     ".\n  Usual causes: a learning rate too high", lower, ", data not normalised.", saved));
   }
 
   // One batch: the step, the counters, and the line for whoever wants it.
   void step(const Batch& batch, Clock::time_point epoch_start, std::int64_t first_batch,
             const std::vector<TrainObserver*>& observers) {
     const double step_rate = rate();
-    const bool on_cpu = ctx.stream->device().kind == Device::Kind::cpu;
-    const StepOptions step_options{step_rate, config.train.clip_norm, config.train.label_smoothing, on_cpu};
-    const StepResult result = train_step(ctx, *model.net, batch, *optimizer, parameters, step_options);
-    if (!result.finite) report_divergence(batch, read_loss(ctx, result.loss), step_rate);
-    axpy(*ctx.stream, 1.0f, result.loss, loss_sum);
+    const Tensor loss = train_step.run(batch, step_rate);
     ++state.step;
     ++state.batch;
+    state.images += batch.images.dim(0);
+    if (on_cpu()) stop_where_not_finite(batch, step_rate);
 
     std::vector<TrainObserver*> listeners;
     std::copy_if(observers.begin(), observers.end(), std::back_inserter(listeners),
@@ -169,8 +167,8 @@ struct Trainer::Impl {
     report.batches = steps_per_epoch();
     report.step = state.step;
     report.rate = step_rate;
-    report.loss = read_loss(ctx, result.loss);
-    if (!std::isfinite(report.loss)) report_divergence(batch, report.loss, step_rate);
+    report.loss = read_loss(ctx, loss);
+    stop_where_not_finite(batch, step_rate);
     const double seconds = seconds_since(epoch_start);
     const auto done = static_cast<double>(state.batch - first_batch);
     report.images_per_second = done * static_cast<double>(config.train.batch_size) / seconds;
@@ -194,6 +192,7 @@ struct Trainer::Impl {
       images += batch.images.dim(0);
       const std::int64_t every = config.train.checkpoint_every;
       const bool last = state.batch == batches;
+      if (last || stop || (every > 0 && state.step % every == 0)) stop_where_not_finite(batch, rate());
       if (stop && !last) return false;
       if (every > 0 && state.step % every == 0 && !last) {
         save();
@@ -211,14 +210,11 @@ struct Trainer::Impl {
     report.epochs = config.train.epochs;
     report.step = state.step;
     report.rate = rate();
-    report.train_loss = read_loss(ctx, loss_sum) / static_cast<double>(std::max<std::int64_t>(state.batch, 1));
+    report.train_loss =
+        read_loss(ctx, train_step.loss_sum()) / static_cast<double>(std::max<std::int64_t>(state.images, 1));
     report.seconds = seconds;
     report.images_per_second = static_cast<double>(images) / seconds;
     report.wait_share = train_loader->wait_seconds() / seconds;
-    if (!std::isfinite(report.train_loss)) {
-      throw Error(ErrorKind::diverged,
-                  join("the mean loss of epoch ", report.epoch, " is ", format_number(report.train_loss)));
-    }
     if (val_loader) {
       const EvalResult result = evaluate(ctx, *model.net, *val_loader);
       report.has_validation = true;
@@ -228,8 +224,8 @@ struct Trainer::Impl {
       report.best = result.top1 > state.best_top1;
     }
     ++state.epoch;
-    state.batch = 0;
-    loss_sum = Tensor::filled(*ctx.stream, {1}, 0);
+    state.batch = state.images = 0;
+    set_loss_sum(0);
     if (report.best) {
       state.best_top1 = report.val_top1;
       state.best_epoch = report.epoch;
@@ -271,6 +267,9 @@ const Model& Trainer::model() const {
 }
 const Optimizer& Trainer::optimizer() const {
   return *impl_->optimizer;
+}
+const TrainStep& Trainer::step() const {
+  return impl_->train_step;
 }
 const RunState& Trainer::state() const {
   return impl_->state;

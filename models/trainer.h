@@ -11,28 +11,12 @@
 #include "models/builder.h"
 #include "models/checkpoint.h"
 #include "models/evaluate.h"
+#include "models/train_step.h"
 
 namespace twiddle {
 
 // The optimizer that the config names, with nothing in its memory yet.
 std::unique_ptr<Optimizer> make_optimizer(const Config& config);
-
-struct StepOptions {
-  double rate = 0.01;  // learning rate of this step
-  double clip_norm = 0;
-  double label_smoothing = 0;
-  bool stop_before_bad_update = true;  // look at the loss, which waits for the device, before weights are touched
-};
-
-struct StepResult {
-  Tensor loss;         // one element
-  Tensor logits;       // [batch, classes]
-  bool finite = true;  // false: the loss is not, and nothing was updated
-};
-
-// Forward, loss, backward, update: one step. The loss stays on the device.
-StepResult train_step(Context& ctx, const Sequential& net, const Batch& batch, Optimizer& optimizer,
-                      std::vector<Parameter*>& parameters, const StepOptions& options);
 
 struct StepReport {
   std::int64_t epoch = 0, batch = 0, batches = 0, step = 0;  // counted from 1
@@ -64,6 +48,7 @@ class Trainer {
     std::string weights;             // weights to start from; empty: by the initialisers
     std::int64_t limit_batches = 0;  // per epoch; 0: all
     bool overfit_batch = false;      // the first batch again and again
+    bool record = true;              // steps are recorded where the device can: a CUDA graph
   };
   enum class End { finished, interrupted };
 
@@ -78,6 +63,7 @@ class Trainer {
   Context& context();
   const Model& model() const;
   const Optimizer& optimizer() const;
+  const TrainStep& step() const;
   const RunState& state() const;
   const Dataset& train_data() const;
   const Dataset* val_data() const;

@@ -3,6 +3,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 
@@ -13,6 +14,16 @@
 namespace twiddle {
 
 namespace {
+
+class CpuMark final : public Mark {
+ public:
+  double milliseconds_since(const Mark& earlier) const override {
+    return std::chrono::duration<double, std::milli>(time_ - static_cast<const CpuMark&>(earlier).time_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point time_ = std::chrono::steady_clock::now();
+};
 
 // A device whose work is done when the call returns.
 class CpuStream final : public Stream {
@@ -28,6 +39,11 @@ class CpuStream final : public Stream {
   void fill(float* x, std::int64_t count, float value) override { std::fill_n(x, count, value); }
   void gemm(const Gemm& shape, const float* a, const float* b, float* c) override { cpu_gemm(shape, a, b, c); }
   void synchronize() override {}
+  std::int64_t synchronizations() const override { return 0; }
+  std::shared_ptr<Mark> mark() override { return std::make_shared<CpuMark>(); }
+  void begin_range(const char*) override {}
+  void end_range() override {}
+  std::unique_ptr<Recording> record(const std::function<void()>&) override { return nullptr; }
 
  private:
   // 64 bytes: a cache line, and the widest vector. Sizes from the pool are multiples of it.

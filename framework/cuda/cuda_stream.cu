@@ -1,5 +1,7 @@
 #include "framework/cuda/cuda_stream.h"
 
+#include <nvtx3/nvToolsExt.h>
+
 #include <vector>
 
 #include "framework/cuda/check.h"
@@ -62,7 +64,46 @@ void check_usable(int index) {
 }
 
 using StreamHandle = Handle<cudaStream_t, cudaStreamDestroy>;
+using EventHandle = Handle<cudaEvent_t, cudaEventDestroy>;
+using GraphHandle = Handle<cudaGraph_t, cudaGraphDestroy>;
+using GraphExecHandle = Handle<cudaGraphExec_t, cudaGraphExecDestroy>;
 using BlasHandle = Handle<cublasHandle_t, cublasDestroy>;
+
+class CudaMark final : public Mark {
+ public:
+  explicit CudaMark(cudaStream_t stream) {
+    check(cudaEventCreate(event_.put()));
+    cudaStreamCaptureStatus capture{};
+    check(cudaStreamIsCapturing(stream, &capture));
+    // Inside a recording the mark is made anew at each play, and can be read in between.
+    const bool recorded = capture != cudaStreamCaptureStatusNone;
+    check(cudaEventRecordWithFlags(event_.get(), stream, recorded ? cudaEventRecordExternal : cudaEventRecordDefault));
+  }
+  double milliseconds_since(const Mark& earlier) const override {
+    check(cudaEventSynchronize(event_.get()));
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, static_cast<const CudaMark&>(earlier).event_.get(), event_.get()));
+    return milliseconds;
+  }
+
+ private:
+  EventHandle event_;
+};
+
+class CudaRecording final : public Recording {
+ public:
+  CudaRecording(cudaStream_t stream, cudaGraph_t graph, std::vector<std::shared_ptr<void>> blocks)
+      : stream_(stream), blocks_(std::move(blocks)) {
+    check(cudaGraphInstantiate(executable_.put(), graph, 0));
+  }
+  ~CudaRecording() override { static_cast<void>(cudaStreamSynchronize(stream_)); }  // it may still be at work
+  void play() override { check(cudaGraphLaunch(executable_.get(), stream_)); }
+
+ private:
+  cudaStream_t stream_;
+  std::vector<std::shared_ptr<void>> blocks_;
+  GraphExecHandle executable_;
+};
 
 // Work in order on one CUDA stream.
 class CudaStream final : public Stream {
@@ -88,7 +129,32 @@ class CudaStream final : public Stream {
     if (bytes > 0) check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_.get()));
   }
   void fill(float* x, std::int64_t count, float value) override { for_each_index(*this, count, Fill{value, x}); }
-  void synchronize() override { check(cudaStreamSynchronize(stream_.get())); }
+  void synchronize() override {
+    ++synchronizations_;
+    check(cudaStreamSynchronize(stream_.get()));
+  }
+  std::int64_t synchronizations() const override { return synchronizations_; }
+  std::shared_ptr<Mark> mark() override { return std::make_shared<CudaMark>(stream_.get()); }
+  void begin_range(const char* name) override { nvtxRangePushA(name); }
+  void end_range() override { nvtxRangePop(); }
+
+  std::unique_ptr<Recording> record(const std::function<void()>& work) override {
+    // Relaxed: the pool may still ask the driver for memory.
+    check(cudaStreamBeginCapture(stream_.get(), cudaStreamCaptureModeRelaxed));
+    pool_.start_holding();
+    GraphHandle graph;
+    try {
+      work();
+    } catch (...) {
+      pool_.stop_holding();
+      static_cast<void>(cudaStreamEndCapture(stream_.get(), graph.put()));
+      static_cast<void>(cudaGetLastError());
+      throw;
+    }
+    std::vector<std::shared_ptr<void>> blocks = pool_.stop_holding();
+    check(cudaStreamEndCapture(stream_.get(), graph.put()));
+    return std::make_unique<CudaRecording>(stream_.get(), graph.get(), std::move(blocks));
+  }
 
   // cuBLAS is column-major: a row-major C = A B is its C' = B' A'.
   void gemm(const Gemm& shape, const float* a, const float* b, float* c) override {
@@ -110,6 +176,7 @@ class CudaStream final : public Stream {
   }
 
   int index_;
+  std::int64_t synchronizations_ = 0;
   Pool pool_{allocate_on_device, [](void* block) { static_cast<void>(cudaFree(block)); }};
   StreamHandle stream_;
   BlasHandle blas_;

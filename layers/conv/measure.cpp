@@ -1,7 +1,6 @@
 #include "layers/conv/measure.h"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 
 #include "framework/error.h"
@@ -18,12 +17,9 @@ constexpr int least_runs = 3, most_runs = 20, samples = 200;
 }  // namespace
 
 double time_stretch(Stream& stream, int calls, const std::function<void()>& work) {
-  using Clock = std::chrono::steady_clock;
-  stream.synchronize();
-  const Clock::time_point start = Clock::now();
+  const std::shared_ptr<Mark> start = stream.mark();
   for (int call = 0; call < calls; ++call) work();
-  stream.synchronize();
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count() / calls;
+  return stream.mark()->milliseconds_since(*start) / calls;
 }
 
 double time_calls(Stream& stream, double budget_ms, const std::function<void()>& work) {

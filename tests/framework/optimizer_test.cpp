@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "tests/support/every_device.h"
 
@@ -38,7 +39,7 @@ struct Bench {
 
   std::vector<float> step(double rate) {
     parameter.variable.grad() = Tensor::from<float>(*ctx.stream, {2}, {0.5f, 0.25f});
-    optimizer->step(ctx, parameters, rate);
+    optimizer->step(ctx, parameters, {Tensor::filled(*ctx.stream, {1}, static_cast<float>(rate)), {}});
     return parameter.variable.value().to_vector(*ctx.stream);
   }
 };
@@ -120,7 +121,7 @@ TEST_P(EveryDevice, OptimizerUpdatesManyParametersAlike) {
       many[i].variable.grad() = Tensor::filled(*bench.ctx.stream, {size}, 1);
       bench.parameters.push_back(&many[i]);
     }
-    bench.optimizer->step(bench.ctx, bench.parameters, 0.5);
+    bench.optimizer->step(bench.ctx, bench.parameters, {Tensor::filled(*bench.ctx.stream, {1}, 0.5f), {}});
     for (std::size_t i = 0; i < many.size(); ++i)
       for (const float value : many[i].variable.value().to_vector(*bench.ctx.stream))
         EXPECT_NEAR(value, static_cast<float>(i) - 0.5f, 1e-5) << kind << " " << i;
@@ -130,10 +131,26 @@ TEST_P(EveryDevice, OptimizerUpdatesManyParametersAlike) {
 TEST_P(EveryDevice, OptimizerClippingScalesToTheLimit) {
   Bench bench(GetParam(), "sgd", {});
   bench.parameter.variable.grad() = Tensor::from<float>(*bench.ctx.stream, {2}, {3, 4});
-  EXPECT_NEAR(clip_gradients(bench.ctx, bench.parameters, 10), 5, 1e-6);
+  EXPECT_NEAR(clip_gradients(bench.ctx, bench.parameters, 10).to_vector(*bench.ctx.stream).at(0), 5, 1e-6);
   expect_near(bench.parameter.variable.grad().to_vector(*bench.ctx.stream), {3, 4});
-  EXPECT_NEAR(clip_gradients(bench.ctx, bench.parameters, 1), 5, 1e-6);
+  EXPECT_NEAR(clip_gradients(bench.ctx, bench.parameters, 1).to_vector(*bench.ctx.stream).at(0), 5, 1e-6);
   expect_near(bench.parameter.variable.grad().to_vector(*bench.ctx.stream), {0.6, 0.8});
+}
+
+TEST_P(EveryDevice, OptimizerChangesNothingWhereItsGuardIsNotFinite) {
+  for (const char* kind : {"sgd", "adam"}) {
+    Bench bench(GetParam(), kind, {});
+    Stream& stream = *bench.ctx.stream;
+    const auto step_with = [&](float guard) {
+      bench.parameter.variable.grad() = Tensor::filled(stream, {2}, 1);
+      bench.optimizer->step(bench.ctx, bench.parameters,
+                            {Tensor::filled(stream, {1}, 0.5f), Tensor::filled(stream, {1}, guard)});
+      return bench.parameter.variable.value().to_vector(stream);
+    };
+    for (const float guard : {NAN, std::numeric_limits<float>::infinity()})
+      EXPECT_EQ(step_with(guard), (std::vector<float>{1, -2})) << kind;
+    expect_near(step_with(3), {0.5, -2.5});  // Adam's first step, whatever came before
+  }
 }
 
 TEST(Optimizer, SuggestsAKnownName) {

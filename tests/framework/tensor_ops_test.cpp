@@ -32,9 +32,22 @@ TEST_P(EveryDevice, TensorOpsBiasGoesToItsChannel) {
   EXPECT_EQ(sum_over_channels(*stream, y, 6, 1).to_vector(*stream), (std::vector<float>{2, 2, 2, 4, 4, 4}));
 }
 
-TEST_P(EveryDevice, TensorOpsSumOfSquaresCoversATail) {
+TEST_P(EveryDevice, TensorOpsNormCoversATail) {
   const auto stream = make_stream(GetParam());
-  EXPECT_DOUBLE_EQ(sum_of_squares(*stream, Tensor::filled(*stream, {4097}, 2)), 4 * 4097);
+  const std::vector<Tensor> both = {Tensor::filled(*stream, {4097}, 2), Tensor::filled(*stream, {3}, 1)};
+  EXPECT_FLOAT_EQ(l2_norm(*stream, both).to_vector(*stream).at(0), std::sqrt(4.0f * 4097 + 3));
+}
+
+TEST_P(EveryDevice, TensorOpsLimitsANormOnlyWhereItIsLongerAndFinite) {
+  const auto stream = make_stream(GetParam());
+  const auto limited = [&](float norm) {
+    Tensor x = Tensor::from<float>(*stream, {2}, {3, 4});
+    limit_norm(*stream, Tensor::filled(*stream, {1}, norm), 2.5f, x);
+    return x.to_vector(*stream);
+  };
+  EXPECT_EQ(limited(5), (std::vector<float>{1.5f, 2}));
+  for (const float norm : {2.0f, std::numeric_limits<float>::infinity(), NAN})
+    EXPECT_EQ(limited(norm), (std::vector<float>{3, 4})) << norm;
 }
 
 TEST_P(EveryDevice, TensorOpsFindsWhatIsNotFinite) {

@@ -53,7 +53,7 @@ TEST(Checkpoint, PutsEverythingBack) {
   SmallRun run;
   run.set(7);
   run.ctx.random.restore(0xffffffffffffffffu, 12345);
-  RunState saved{17, 2, 5, 0, 0, 0.1 + 0.2, 1, 1e300 / 3};
+  RunState saved{17, 2, 5, 0, 0, 0.1 + 0.2, 1, 90, 1e300 / 3};
   const std::string folder = store.save(run.ctx, run.net, run.optimizer, saved, {"cat", "dog"});
 
   SmallRun other;
@@ -67,6 +67,7 @@ TEST(Checkpoint, PutsEverythingBack) {
   EXPECT_EQ(state.batch, 5);
   EXPECT_EQ(state.best_top1, 0.1 + 0.2);
   EXPECT_EQ(state.best_epoch, 1);
+  EXPECT_EQ(state.images, 90);
   EXPECT_EQ(state.loss_sum, 1e300 / 3);
 }
 

@@ -110,7 +110,20 @@ TEST(Config, SmallestHasDefaults) {
   EXPECT_EQ(config.device, "auto");
   EXPECT_FALSE(config.data.present);
   EXPECT_EQ(config.train.optimizer.kind, ConfigNode::Kind::null);
-  EXPECT_EQ(config.convolution.cache_file, "");
+}
+
+TEST(Config, ChoicesAreCachedWhereTheUserKeepsCaches) {
+  const auto cache_file = [](const char* xdg, const std::string& more = "") {
+    ::setenv("XDG_CACHE_HOME", xdg, 1);
+    return load(smallest + more).convolution.cache_file;
+  };
+  const char* home = std::getenv("HOME");
+  const std::string in_home = home != nullptr && *home == '/' ? std::string(home) + "/.cache" : "";
+  EXPECT_EQ(cache_file("/somewhere"), "/somewhere/twiddle/convolutions.txt");
+  EXPECT_EQ(cache_file("relative"), in_home.empty() ? "" : in_home + "/twiddle/convolutions.txt");
+  EXPECT_EQ(cache_file("/somewhere", "convolution: {cache: off}\n"), "");
+  EXPECT_EQ(cache_file("/somewhere", "convolution: {cache: here.txt}\n"), "here.txt");
+  ::unsetenv("XDG_CACHE_HOME");
 }
 
 TEST(Config, AllErrorsInOneGo) {

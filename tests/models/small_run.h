@@ -35,12 +35,13 @@ class Recorder final : public Optimizer {
   std::string kind() const override { return kind_; }
   std::string describe() const override { return kind_; }
   int state_tensors() const override { return 1; }
-  void step(Context& ctx, std::vector<Parameter*>& parameters, double rate) override {
+  void step(Context& ctx, std::vector<Parameter*>& parameters, const StepNumbers& numbers) override {
+    const float rate = numbers.rate.to_vector(*ctx.stream).at(0);
     for (const Parameter* parameter : parameters) {
       Tensor& mean = state_.at(*ctx.stream, "mean." + parameter->name, parameter->shape);
-      ctx.stream->fill(mean.write(), mean.size(), static_cast<float>(rate));
+      ctx.stream->fill(mean.write(), mean.size(), rate);
       Tensor& steps = state_.at(*ctx.stream, "steps." + parameter->name, {1});
-      ctx.stream->fill(steps.write(), 1, static_cast<float>(rate));
+      ctx.stream->fill(steps.write(), 1, rate);
     }
   }
 
@@ -61,7 +62,7 @@ struct SmallRun {
     for (Parameter* parameter : net.parameters())
       parameter->variable.value() = Tensor::filled(*ctx.stream, parameter->shape, value);
     std::vector<Parameter*> parameters = net.parameters();
-    optimizer.step(ctx, parameters, value);
+    optimizer.step(ctx, parameters, {Tensor::filled(*ctx.stream, {1}, value), {}});
   }
 
   bool all_are(float value) const {

@@ -94,12 +94,10 @@ void write_switches(Context& ctx, const Sequential& net, const Batch& batch, Saf
 Tensor train(Context& ctx, const Config& config, const Sequential& net, const Batch& batch,
              const Arguments& arguments) {
   const std::unique_ptr<Optimizer> optimizer = make_optimizer(config);
-  std::vector<Parameter*> parameters = net.parameters();
+  TrainStep step(ctx, net, *optimizer, {});
   std::vector<float> losses;
-  for (int step = 0; step < arguments.steps; ++step) {
-    const StepResult result = train_step(ctx, net, batch, *optimizer, parameters, {.rate = arguments.rate});
-    losses.push_back(result.loss.to_vector(*ctx.stream).at(0));
-  }
+  for (int i = 0; i < arguments.steps; ++i)
+    losses.push_back(step.run(batch, arguments.rate).to_vector(*ctx.stream).at(0));
   return Tensor::from(*ctx.stream, {arguments.steps}, losses);
 }
 

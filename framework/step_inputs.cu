@@ -1,0 +1,34 @@
+#include "framework/step_inputs.h"
+
+#include "framework/for_each.h"
+
+namespace twiddle {
+
+namespace {
+
+struct SetInputs {
+  float rate_value;
+  std::uint64_t position_value;
+  float* rate;
+  std::uint64_t* position;
+  TWIDDLE_HD void operator()(std::int64_t) const {
+    *rate = rate_value;
+    *position = position_value;
+  }
+};
+
+}  // namespace
+
+StepInputs::StepInputs(Stream& stream) : rate_(stream, {1}), random_position_(stream, {2}, DType::i32) {}
+
+void StepInputs::set(Stream& stream, double rate, std::uint64_t random_position) {
+  for_each_index(stream, 1,
+                 SetInputs{static_cast<float>(rate), random_position, rate_.write(),
+                           reinterpret_cast<std::uint64_t*>(random_position_.write<std::int32_t>())});
+}
+
+const std::uint64_t* StepInputs::random_position() const {
+  return reinterpret_cast<const std::uint64_t*>(random_position_.read<std::int32_t>());
+}
+
+}  // namespace twiddle

@@ -1,0 +1,114 @@
+#include "models/train_step.h"
+
+#include <cmath>
+#include <limits>
+
+#include "models/builder.h"
+#include "models/config.h"
+#include "models/trainer.h"
+#include "tests/support/every_device.h"
+
+namespace twiddle {
+namespace {
+
+// A net with all that changes from step to step: dropout's random numbers, batch norm's averages, the optimizer's
+// state.
+struct Bench {
+  Config config;
+  Context ctx;
+  Model model;
+  std::unique_ptr<Optimizer> optimizer;
+  TrainStep step;
+
+  Bench(const Device& device, const std::string& optimizer_name, bool record)
+      : config(load_config_text("version: 1\n"
+                                "model:\n"
+                                "  input: [2, 8, 8]\n"
+                                "  layers:\n"
+                                "    - conv2d: {filters: 4, kernel: 3}\n"
+                                "    - batch_norm\n"
+                                "    - relu\n"
+                                "    - dropout: {rate: 0.3}\n"
+                                "    - linear: {outputs: 3}\n"
+                                "data: {train: {format: synthetic, images: 9, classes: 3}}\n"
+                                "train: {optimizer: " +
+                                    optimizer_name + ", learning_rate: 0.1}\n",
+                                "bench.yaml")),
+        ctx(device, 7),
+        model(build_model(config, device)),
+        optimizer(make_optimizer(config)),
+        step(ctx, *model.net, *optimizer, {.clip_norm = 2, .label_smoothing = 0.1, .record = record}) {
+    model.net->initialize(ctx);
+  }
+
+  Batch batch(int number, std::int64_t images = 6) {
+    std::vector<float> pixels(static_cast<std::size_t>(images * 2 * 8 * 8));
+    std::vector<std::int32_t> labels;
+    const RandomSequence random = RandomSequence{5}.split(static_cast<std::uint64_t>(number));
+    for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = random.normal(static_cast<std::int64_t>(i));
+    for (std::int64_t i = 0; i < images; ++i) labels.push_back(static_cast<std::int32_t>(random.below(i, 3)));
+    return {Tensor::from(*ctx.stream, {images, 2, 8, 8}, pixels), Tensor::from(*ctx.stream, {images}, labels), {}};
+  }
+  float run(const Batch& batch, double rate) { return step.run(batch, rate).to_vector(*ctx.stream).at(0); }
+  std::vector<float> weights() {
+    std::vector<float> all;
+    for (const Parameter* parameter : model.net->parameters())
+      for (const float value : parameter->variable.value().to_vector(*ctx.stream)) all.push_back(value);
+    return all;
+  }
+};
+
+TEST_P(EveryDevice, TrainStepPlayedFromARecordingGivesTheSameBits) {
+  for (const char* optimizer : {"{sgd: {momentum: 0.9}}", "adam"}) {
+    Bench eager(GetParam(), optimizer, false), recorded(GetParam(), optimizer, true);
+    for (int i = 0; i < 8; ++i) {
+      const std::int64_t images = i == 5 ? 3 : 6;  // the short last batch of an epoch
+      const double rate = 0.1 / (i + 1);
+      EXPECT_EQ(eager.run(eager.batch(i, images), rate), recorded.run(recorded.batch(i, images), rate)) << "step " << i;
+      EXPECT_EQ(eager.ctx.random.position(), recorded.ctx.random.position()) << "step " << i;
+    }
+    EXPECT_EQ(eager.weights(), recorded.weights()) << optimizer;
+    EXPECT_FALSE(eager.step.recorded());
+    EXPECT_EQ(recorded.step.recorded(), GetParam().kind == Device::Kind::cuda) << recorded.step.unrecorded();
+  }
+}
+
+TEST_P(EveryDevice, TrainStepSumsTheLossOverImages) {
+  Bench bench(GetParam(), "sgd", true);
+  double expected = 0;
+  for (int i = 0; i < 4; ++i) expected += 6.0 * bench.run(bench.batch(i), 0.1);
+  EXPECT_NEAR(bench.step.loss_sum().to_vector(*bench.ctx.stream).at(0), expected, 1e-4);
+}
+
+TEST_P(EveryDevice, TrainStepAskedTwiceForNothingNewTakesNoMemoryAndDoesNotWait) {
+  Bench bench(GetParam(), "{sgd: {momentum: 0.9}}", true);
+  const Batch batch = bench.batch(0);
+  for (int i = 0; i < 3; ++i) bench.step.run(batch, 0.1);
+  const std::int64_t allocations = bench.ctx.stream->memory().system_allocations;
+  const std::int64_t waits = bench.ctx.stream->synchronizations();
+  for (int i = 0; i < 3; ++i) bench.step.run(batch, 0.1);
+  EXPECT_EQ(bench.ctx.stream->memory().system_allocations, allocations);
+  EXPECT_EQ(bench.ctx.stream->synchronizations(), waits);
+}
+
+TEST_P(EveryDevice, TrainStepAfterABadLossLeavesTheWeightsAlone) {
+  Bench bench(GetParam(), "{sgd: {momentum: 0.9}}", true);
+  for (int i = 0; i < 4; ++i) bench.step.run(bench.batch(i), 0.1);
+  const auto trainable = [&] {
+    std::vector<float> all;
+    for (const Parameter* parameter : bench.model.net->parameters())
+      if (parameter->trainable)
+        for (const float value : parameter->variable.value().to_vector(*bench.ctx.stream)) all.push_back(value);
+    return all;
+  };
+  const std::vector<float> before = trainable();
+  Batch bad = bench.batch(4);
+  bench.ctx.stream->fill(bad.images.write(), 1, std::numeric_limits<float>::quiet_NaN());
+  bench.step.run(bad, 0.1);
+  bench.step.run(bench.batch(5), 0.1);
+  EXPECT_TRUE(std::isnan(bench.step.loss_sum().to_vector(*bench.ctx.stream).at(0)));
+  EXPECT_EQ(trainable(), before);
+}
+
+}  // namespace
+}  // namespace twiddle
