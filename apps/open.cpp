@@ -30,6 +30,8 @@ Config open_config(const std::string& path, const Flags& flags) {
     throw Error(ErrorKind::config,
                 "'" + path + "' is a folder without a config.yaml; a YAML file or a run folder is needed");
   Config config = run_folder ? load_run_config(path, flags.overrides) : load_config(path, flags.overrides);
+  if (flags.verbosity >= 0)
+    config.convolution.warn = [](const std::string& text) { fmt::print(stderr, "warning: {}\n", text); };
   if (config.threads > 0) omp_set_num_threads(config.threads);
   return config;
 }

@@ -1,6 +1,7 @@
 #include "models/config.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 
 #include "framework/optimizer.h"
@@ -88,13 +89,24 @@ void read_model(Params& root, Config& config) {
   model.finish();
 }
 
+// In the user's folder for caches; empty where the system names none.
+std::string usual_cache_file() {
+  const auto folder = [](const char* variable) {
+    const char* value = std::getenv(variable);
+    return std::filesystem::path(value != nullptr && *value == '/' ? value : "");
+  };
+  if (!folder("XDG_CACHE_HOME").empty()) return folder("XDG_CACHE_HOME") / "twiddle" / "convolutions.txt";
+  if (!folder("HOME").empty()) return folder("HOME") / ".cache" / "twiddle" / "convolutions.txt";
+  return {};
+}
+
 ConvPolicy read_convolution(Params& root) {
   Params params = root.child("convolution");
   ConvPolicy policy;
   policy.engine = params.text("engine", policy.engine);
   if (params.choice("precision", "fp32", {"fp32", "tf32"}) == "tf32") policy.precision = Precision::tf32;
   policy.workspace_limit = params.bytes("workspace_limit", policy.workspace_limit);
-  const std::string cache = params.text("cache", "off");
+  const std::string cache = params.text("cache", usual_cache_file());
   policy.cache_file = cache == "off" ? "" : cache;
   policy.retune = params.flag("retune", policy.retune);
   params.finish();

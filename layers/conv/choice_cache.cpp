@@ -8,6 +8,7 @@
 #include <fstream>
 #include <utility>
 
+#include "framework/error.h"
 #include "framework/text.h"
 
 namespace twiddle {
@@ -30,11 +31,10 @@ std::optional<std::pair<std::string, ChoiceCache::Entry>> parse_line(const std::
 
 }  // namespace
 
-ChoiceCache::ChoiceCache(std::string file) : file_(std::move(file)) {
-  load();
-}
+ChoiceCache::ChoiceCache(std::string file, Warn warn) : file_(std::move(file)), warn_(std::move(warn)) {}
 
-std::optional<ChoiceCache::Entry> ChoiceCache::find(const std::string& key) const {
+std::optional<ChoiceCache::Entry> ChoiceCache::find(const std::string& key) {
+  if (!loaded_) load();
   const auto found = entries_.find(key);
   if (found == entries_.end()) return {};
   return found->second;
@@ -58,14 +58,29 @@ void ChoiceCache::store(const std::string& key, const Entry& entry) {
 }
 
 void ChoiceCache::load() {
-  if (file_.empty()) return;
+  loaded_ = true;
   std::error_code ignored;
-  if (!std::filesystem::is_regular_file(file_, ignored)) return;
+  if (file_.empty() || !std::filesystem::is_regular_file(file_, ignored)) return;
   std::ifstream in(file_);
   std::string line;
-  if (!std::getline(in, line) || line != first_line) return;
-  for (std::size_t lines = 0; lines < most_lines && std::getline(in, line); ++lines)
-    if (auto entry = parse_line(line)) entries_.insert_or_assign(std::move(entry->first), std::move(entry->second));
+  if (!std::getline(in, line)) return;
+  if (line != first_line) {
+    std::filesystem::rename(file_, file_ + ".old", ignored);
+    return warn("is damaged or of another version; it is kept as " + file_ + ".old and choices are measured anew");
+  }
+  std::size_t wrong = 0;
+  for (std::size_t lines = 0; lines < most_lines && std::getline(in, line); ++lines) {
+    auto entry = parse_line(line);
+    if (entry) entries_.insert_or_assign(std::move(entry->first), std::move(entry->second));
+    wrong += !entry;
+  }
+  if (wrong > 0) warn(join("is damaged: ", wrong, " of its lines make no sense and are measured anew"));
+}
+
+// Once: store() reads the file again.
+void ChoiceCache::warn(const std::string& problem) {
+  if (warn_) warn_("the convolution cache " + file_ + " " + problem);
+  warn_ = {};
 }
 
 }  // namespace twiddle

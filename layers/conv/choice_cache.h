@@ -1,12 +1,14 @@
 #pragma once
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 
 namespace twiddle {
 
-// Measured engine choices kept in a text file between runs, one a line: engine, milliseconds, key. Lines that make no
-// sense are ignored and a file that cannot be read or written is no error: the cache saves time and nothing else.
+// Measured engine choices kept in a text file between runs, one a line: engine, milliseconds, key. It saves time and
+// nothing else, so nothing about the file is an error: lines that make no sense are left out, a file that is another
+// thing is kept as FILE.old, either with one warning, and what cannot be written is not.
 class ChoiceCache {
  public:
   struct Entry {
@@ -14,13 +16,18 @@ class ChoiceCache {
     double milliseconds = 0;
   };
 
-  explicit ChoiceCache(std::string file);  // empty: keeps nothing
-  std::optional<Entry> find(const std::string& key) const;
+  using Warn = std::function<void(const std::string&)>;
+
+  explicit ChoiceCache(std::string file, Warn warn = {});  // empty: keeps nothing
+  std::optional<Entry> find(const std::string& key);       // reads the file when it is first asked
   void store(const std::string& key, const Entry& entry);  // also what other programs wrote meanwhile stays
 
  private:
   void load();
+  void warn(const std::string& problem);
   std::string file_;
+  Warn warn_;
+  bool loaded_ = false;
   std::map<std::string, Entry> entries_;
 };
 

@@ -73,6 +73,7 @@ class CudnnEngine : public ConvEngine {
 
   std::string_view name() const override { return name_; }
   bool by_name_only() const override { return !family_.empty(); }
+  std::string library() const override { return join("cuDNN ", cudnn().version()); }
   bool supports(const ConvProblem& problem, ConvPass pass) const override {
     return !entry(problem, pass).plans.empty();
   }

@@ -22,7 +22,7 @@ bool is_last_resort(const ConvEngine& engine) {
 }  // namespace
 
 ConvSelector::ConvSelector(std::vector<std::unique_ptr<ConvEngine>> engines, ConvPolicy policy)
-    : engines_(std::move(engines)), policy_(std::move(policy)), cache_(policy_.cache_file) {}
+    : engines_(std::move(engines)), policy_(std::move(policy)), cache_(policy_.cache_file, policy_.warn) {}
 
 ConvEngine& ConvSelector::choose(Context& ctx, const ConvProblem& problem, ConvPass pass, const std::string& engine) {
   const Key key = key_of(problem, pass, engine);
@@ -101,9 +101,18 @@ ConvSelector::Choice ConvSelector::by_name(const ConvProblem& problem, ConvPass 
   return {&named, "named", 0};
 }
 
+// All that the fastest engine depends on: where one of these is another, what was measured does not count.
+std::string ConvSelector::cache_key(Context& ctx, const ConvProblem& problem, ConvPass pass) const {
+  std::string contenders;
+  for (const auto& engine : engines_)
+    if (!engine->by_name_only()) contenders += fmt::format("{} {}, ", engine->name(), engine->library());
+  return fmt::format("{}\t{}\t{}\t{}\tworkspace_limit {}\t{}twiddle {}", to_string(pass), to_string(problem.precision),
+                     to_string(problem), describe(ctx.stream->device()), policy_.workspace_limit, contenders,
+                     TWIDDLE_VERSION);
+}
+
 ConvSelector::Choice ConvSelector::by_measurement(Context& ctx, const ConvProblem& problem, ConvPass pass) {
-  const std::string key = fmt::format("{}\t{}\t{}\t{}", to_string(pass), to_string(problem.precision),
-                                      to_string(problem), describe(ctx.stream->device()));
+  const std::string key = cache_key(ctx, problem, pass);
   if (!policy_.retune)
     if (const auto known = cache_.find(key))
       for (const auto& engine : engines_)

@@ -19,6 +19,7 @@ struct ConvPolicy {
   std::size_t workspace_limit = std::size_t(1) << 30;
   std::string cache_file = {};  // measured choices are kept here between runs; empty: in memory alone
   bool retune = false;          // measure again what the file already knows
+  ChoiceCache::Warn warn = {};  // hears of a damaged file
 };
 
 // Picks the engine for a problem and pass, once, and remembers why.
@@ -51,6 +52,7 @@ class ConvSelector {
   bool usable(const ConvEngine& engine, const ConvProblem& problem, ConvPass pass) const;
   Choice by_rule(const ConvProblem& problem, ConvPass pass) const;
   Choice by_name(const ConvProblem& problem, ConvPass pass, const std::string& engine);
+  std::string cache_key(Context& ctx, const ConvProblem& problem, ConvPass pass) const;
   Choice by_measurement(Context& ctx, const ConvProblem& problem, ConvPass pass);
 
   std::vector<std::unique_ptr<ConvEngine>> engines_;

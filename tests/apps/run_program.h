@@ -39,7 +39,8 @@ class Program {
     if (process_ != 0) return;
     dup2(open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDOUT_FILENO);
     dup2(open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
-    setenv("OMP_NUM_THREADS", "1", 1);  // so that tests side by side do not wait for each other's threads
+    setenv("XDG_CACHE_HOME", folder_.c_str(), 1);  // the user's own cache is none of a test's business
+    setenv("OMP_NUM_THREADS", "1", 1);             // so that tests side by side do not wait for each other's threads
     execv(TWIDDLE_PROGRAM, argv.data());
     _exit(127);
   }

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <vector>
 
 namespace twiddle {
 
@@ -32,7 +33,7 @@ TEST(ChoiceCache, KeepsWhatItWasTold) {
   ChoiceCache(path).store("another\tproblem", {"onednn", 0.5});
   first.store("a third", {"direct", 3});  // without losing the one that someone else stored
 
-  const ChoiceCache again(path);
+  ChoiceCache again(path);
   ASSERT_TRUE(again.find("a problem") && again.find("another\tproblem") && again.find("a third"));
   EXPECT_EQ(again.find("a problem")->engine, "gemm");
   EXPECT_EQ(again.find("a problem")->milliseconds, 1.25);
@@ -49,7 +50,7 @@ TEST(ChoiceCache, DamageIsNeverFatal) {
     for (const std::string& damaged : {whole.substr(0, at), whole.substr(0, at) + '\x01' + whole.substr(at + 1),
                                        whole.substr(0, at) + '\n' + whole.substr(at)}) {
       std::ofstream(path) << damaged;
-      const ChoiceCache read(path);
+      ChoiceCache read(path);
       for (const char* key : {"one", "two"})
         EXPECT_FALSE(read.find(key) && (read.find(key)->engine.empty() || !(read.find(key)->milliseconds >= 0)));
     }
@@ -66,6 +67,29 @@ TEST(ChoiceCache, ForeignFilesAndNumbersAreIgnored) {
     EXPECT_FALSE(ChoiceCache(path).find("one")) << number;
   }
   EXPECT_FALSE(ChoiceCache(testing::TempDir()).find("one"));  // a folder
+}
+
+TEST(ChoiceCache, WarnsOnceAndWritesAnew) {
+  std::vector<std::string> warnings;
+  const auto warn = [&](const std::string& text) { warnings.push_back(text); };
+  const std::string path = fresh_path("warned");
+  ChoiceCache(path, warn).store("one", {"gemm", 1});
+  EXPECT_TRUE(warnings.empty());
+  std::ofstream(path, std::ios::app) << "half a li";
+  ChoiceCache damaged(path, warn);
+  EXPECT_TRUE(damaged.find("one"));
+  damaged.store("two", {"gemm", 2});
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_NE(warnings[0].find("1 of its lines make no sense"), std::string::npos) << warnings[0];
+  ChoiceCache(path, warn).find("one");
+  EXPECT_EQ(warnings.size(), 1u);
+
+  std::ofstream(path) << "somebody's letter\n";
+  ChoiceCache(path, warn).store("three", {"gemm", 3});
+  EXPECT_EQ(contents(path + ".old"), "somebody's letter\n");
+  EXPECT_TRUE(ChoiceCache(path, warn).find("three"));
+  EXPECT_EQ(warnings.size(), 2u);
+  std::filesystem::remove(path + ".old");
 }
 
 TEST(ChoiceCache, WithoutAFileNothingIsKept) {

@@ -164,6 +164,19 @@ TEST_F(ConvSelectorTest, TheCacheOutlivesTheSelector) {
   EXPECT_GT(runs_["fast"], runs);
 }
 
+TEST_F(ConvSelectorTest, WhatWasMeasuredAmongOthersIsMeasuredAnew) {
+  const ConvPolicy policy{.engine = "measured", .cache_file = cache_path()};
+  auto first = selector({{"slow", {.delay_ms = 20}}}, policy);
+  EXPECT_EQ(chosen(first), "slow");
+  auto second = selector({{"slow", {.delay_ms = 20}}, {"new", {}}}, policy);
+  EXPECT_EQ(chosen(second), "new");
+  ConvPolicy other_limit = policy;
+  other_limit.workspace_limit = 5000;
+  auto third = selector({{"slow", {.delay_ms = 20}}, {"new", {}}}, other_limit);
+  chosen(third);
+  EXPECT_TRUE(third.find(problem, ConvPass::forward)->reason.starts_with("measured"));
+}
+
 TEST_F(ConvSelectorTest, ADamagedCacheIsMeasuredAnew) {
   const ConvPolicy policy{.engine = "measured", .cache_file = cache_path()};
   auto first = selector({{"only", {}}}, policy);
