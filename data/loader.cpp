@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <exception>
 #include <map>
 #include <mutex>
@@ -17,12 +18,14 @@ namespace twiddle {
 namespace {
 
 constexpr std::size_t most_messages = 10;
+constexpr std::size_t uploads_ahead = 2;  // batches on their way to a GPU, besides the one in use
 
 // Branches of the seed's tree.
 constexpr std::uint64_t shuffle_branch = 0, augment_branch = 1;
 
 // One pass over the dataset, fixed when it starts.
 struct Epoch {
+  Stream* stream = nullptr;
   std::uint64_t number = 0;
   std::vector<std::int64_t> order;  // empty: 0, 1, 2 ...
   std::atomic<bool> cancelled{false};
@@ -33,13 +36,31 @@ struct BadImage {
   std::string message;
 };
 
-// A batch on the host, as a worker made it.
+// A batch on the host, as a worker made it: its images, and after them the labels, lie in memory that copies to the
+// device run from.
 struct HostBatch {
-  std::vector<float> images;
-  std::vector<std::int32_t> labels;
+  std::shared_ptr<void> block;
+  std::size_t bytes = 0;
+  float* images = nullptr;
+  std::int32_t* labels = nullptr;
+  std::int64_t count = 0;
   std::vector<std::int64_t> indices;
   std::vector<BadImage> bad;
   std::exception_ptr error;
+
+  void make_room(Stream& stream, std::int64_t most_images, std::int64_t image_floats) {
+    const auto needed = static_cast<std::size_t>(most_images * (image_floats + 1)) * 4;
+    if (needed > bytes) block = stream.allocate_host(needed), bytes = needed;
+    images = static_cast<float*>(block.get());
+    labels = reinterpret_cast<std::int32_t*>(images + most_images * image_floats);
+  }
+};
+
+// A batch and its way to the device.
+struct Upload {
+  HostBatch host;
+  Batch batch;
+  std::shared_ptr<Mark> done;  // null where there was nothing to copy
 };
 
 // Fisher and Yates, with draws by position: a function of (seed, epoch).
@@ -71,6 +92,7 @@ struct Loader::State {
   // The caller's own.
   double wait_seconds = 0;
   std::int64_t tried_batches = 0, good_images = 0;  // of this epoch
+  std::deque<Upload> uploads, uploaded;  // not yet handed out; handed out, and their host memory not yet free
   std::set<std::int64_t> skipped;
   std::vector<std::string> messages;
 
@@ -84,18 +106,24 @@ struct Loader::State {
                                  : (data.size() + chosen.batch_size - 1) / chosen.batch_size),
         image_floats(count_of(steps.image_shape())) {}
 
-  void start(std::int64_t number, std::int64_t first_batch);
+  void start(Stream& stream, std::int64_t number, std::int64_t first_batch);
   void cancel();
   void work();
+  bool next_is_ready() const;
   HostBatch take_next();
+  void upload_ahead();
+  void drop_uploads();
+  void use_again(Upload upload);
   HostBatch spare_buffer();
   void make(const Epoch& pass, std::int64_t number, HostBatch& batch) const;
   void add_image(const Epoch& pass, std::int64_t index, Image& image, HostBatch& batch) const;
   void remember_bad(const HostBatch& batch);
 };
 
-void Loader::State::start(std::int64_t number, std::int64_t first_batch) {
+void Loader::State::start(Stream& stream, std::int64_t number, std::int64_t first_batch) {
+  drop_uploads();
   auto next = std::make_shared<Epoch>();
+  next->stream = &stream;
   next->number = static_cast<std::uint64_t>(number);
   if (options.shuffle)
     next->order =
@@ -144,6 +172,11 @@ HostBatch Loader::State::spare_buffer() {
   return batch;
 }
 
+bool Loader::State::next_is_ready() const {
+  const std::lock_guard lock(mutex);
+  return ready.count(delivered) > 0;
+}
+
 HostBatch Loader::State::take_next() {
   const auto begin = std::chrono::steady_clock::now();
   std::unique_lock lock(mutex);
@@ -166,9 +199,9 @@ HostBatch Loader::State::take_next() {
 // Whatever goes wrong is put into the batch: it is the caller of next() who must hear it.
 void Loader::State::make(const Epoch& pass, std::int64_t number, HostBatch& batch) const {
   const std::int64_t begin = number * options.batch_size, end = std::min(begin + options.batch_size, dataset.size());
-  batch.labels.clear(), batch.indices.clear(), batch.bad.clear(), batch.error = nullptr;
+  batch.count = 0, batch.indices.clear(), batch.bad.clear(), batch.error = nullptr;
   try {
-    batch.images.resize(static_cast<std::size_t>((end - begin) * image_floats));
+    batch.make_room(*pass.stream, options.batch_size, image_floats);
     Image image;
     for (std::int64_t i = begin; i < end && !pass.cancelled.load(std::memory_order_relaxed); ++i)
       add_image(pass, pass.order.empty() ? i : pass.order[static_cast<std::size_t>(i)], image, batch);
@@ -195,12 +228,43 @@ void Loader::State::add_image(const Epoch& pass, std::int64_t index, Image& imag
   const RandomSequence random =
       RandomSequence{options.seed, 0}.split(augment_branch).split(pass.number).split(static_cast<std::uint64_t>(index));
   try {
-    augment(image, random, batch.images.data() + static_cast<std::int64_t>(batch.labels.size()) * image_floats);
+    augment(image, random, batch.images + batch.count * image_floats);
   } catch (const Error& error) {
     throw Error(error.kind(), join(dataset.where(index), ": ", error.what()));
   }
-  batch.labels.push_back(static_cast<std::int32_t>(label));
+  batch.labels[batch.count++] = static_cast<std::int32_t>(label);
   batch.indices.push_back(index);
+}
+
+// The next batches begin their way: one at least, though it must be waited for; others where they are made already.
+void Loader::State::upload_ahead() {
+  Stream& stream = *epoch->stream;
+  const std::size_t most = stream.device().kind == Device::Kind::cpu ? 1 : 1 + uploads_ahead;
+  while (uploads.size() < most && delivered < batches && (uploads.empty() || next_is_ready())) {
+    Upload upload{take_next(), {}, nullptr};
+    const std::int64_t count = upload.host.count;
+    if (count > 0 && !upload.host.error) {
+      const Shape& image = augment.image_shape();
+      upload.batch = {Tensor(stream, {count, image[0], image[1], image[2]}), Tensor(stream, {count}, DType::i32),
+                      upload.host.indices};
+      stream.copy_beside(upload.batch.images.write(), upload.host.images, upload.batch.images.bytes());
+      upload.done = stream.copy_beside(upload.batch.labels.write<std::int32_t>(), upload.host.labels,
+                                       upload.batch.labels.bytes());
+    }
+    uploads.push_back(std::move(upload));
+  }
+}
+
+// Their memory on the device must not be given to others before the copies have ended.
+void Loader::State::drop_uploads() {
+  for (std::deque<Upload>* all : {&uploads, &uploaded})
+    for (; !all->empty(); all->pop_front()) use_again(std::move(all->front()));
+}
+
+void Loader::State::use_again(Upload upload) {
+  if (upload.done) upload.done->wait();
+  const std::lock_guard lock(mutex);
+  spare.push_back(std::move(upload.host));
 }
 
 void Loader::State::remember_bad(const HostBatch& batch) {
@@ -226,38 +290,43 @@ Loader::~Loader() {
   }
   state_->moved.notify_all();
   for (std::thread& worker : state_->workers) worker.join();
+  try {
+    state_->drop_uploads();
+  } catch (...) {  // the device is lost: whoever uses it next says so
+  }
 }
 
 std::int64_t Loader::batches_per_epoch() const {
   return state_->batches;
 }
 
-void Loader::start_epoch(std::int64_t epoch, std::int64_t first_batch) {
+void Loader::start_epoch(Stream& stream, std::int64_t epoch, std::int64_t first_batch) {
   require(epoch >= 0 && first_batch >= 0, "a loader cannot start at epoch ", epoch, ", batch ", first_batch);
-  state_->start(epoch, first_batch);
+  state_->start(stream, epoch, first_batch);
 }
 
-bool Loader::next(Stream& stream, Batch& batch) {
+bool Loader::next(Batch& batch) {
   State& state = *state_;
   require(state.epoch != nullptr, "a loader's next() needs start_epoch() first");
-  while (state.delivered < state.batches) {
-    HostBatch made = state.take_next();
-    if (made.error) std::rethrow_exception(made.error);
-    state.remember_bad(made);
-    const std::int64_t count = static_cast<std::int64_t>(made.labels.size());
+  while (true) {
+    // The memory of a batch handed out before: its copy has ended long ago, unless the host is many steps ahead.
+    while (state.uploaded.size() > 1) {
+      state.use_again(std::move(state.uploaded.front()));
+      state.uploaded.pop_front();
+    }
+    state.upload_ahead();
+    if (state.uploads.empty()) break;
+    Upload upload = std::move(state.uploads.front());
+    state.uploads.pop_front();
+    if (upload.host.error) std::rethrow_exception(upload.host.error);
+    state.remember_bad(upload.host);
+    const std::int64_t count = upload.host.count;
+    state.good_images += count;
     if (count > 0) {
-      const Shape& image = state.augment.image_shape();
-      batch.images = Tensor(stream, {count, image[0], image[1], image[2]});
-      batch.labels = Tensor(stream, {count}, DType::i32);
-      stream.copy(batch.images.write(), made.images.data(), batch.images.bytes());
-      stream.copy(batch.labels.write<std::int32_t>(), made.labels.data(), batch.labels.bytes());
-      batch.indices = made.indices;
-      state.good_images += count;
+      state.epoch->stream->wait_for(*upload.done);
+      batch = std::move(upload.batch);
     }
-    {
-      const std::lock_guard lock(state.mutex);
-      state.spare.push_back(std::move(made));
-    }
+    state.uploaded.push_back(std::move(upload));
     if (count > 0) return true;
   }
   if (state.tried_batches > 0 && state.good_images == 0)

@@ -26,7 +26,8 @@ struct LoaderOptions {
   std::uint64_t seed = 1;
 };
 
-// Feeds epochs of batches, made ahead of time by worker threads. What a batch holds depends on seed, epoch and index
+// Feeds epochs of batches, made ahead of time by worker threads; on a GPU the next two are already on their way to the
+// device, beside the step's work. What a batch holds depends on seed, epoch and index
 // alone.
 class Loader {
  public:
@@ -34,9 +35,10 @@ class Loader {
   ~Loader();
 
   std::int64_t batches_per_epoch() const;
-  void start_epoch(std::int64_t epoch,
-                   std::int64_t first_batch = 0);     // first_batch > 0: a resumed run goes on in the middle
-  bool next(Stream& stream, Batch& batch);            // false: the epoch is over; throws what a worker met
+  // Batches go to this stream, which must live as long as the epoch; first_batch > 0: a resumed run goes on in the
+  // middle.
+  void start_epoch(Stream& stream, std::int64_t epoch, std::int64_t first_batch = 0);
+  bool next(Batch& batch);                            // false: the epoch is over; throws what a worker met
   double wait_seconds() const;                        // spent inside next() waiting for workers, since start_epoch
   std::int64_t skipped() const;                       // different bad images left out so far
   std::vector<std::string> skipped_messages() const;  // of the first few of them

@@ -40,7 +40,8 @@ struct MemoryUse {
 class Mark {
  public:
   virtual ~Mark() = default;
-  virtual double milliseconds_since(const Mark& earlier) const = 0;  // waits until the stream has come to this mark
+  virtual void wait() const = 0;                                     // until the stream has come to this mark
+  virtual double milliseconds_since(const Mark& earlier) const = 0;  // waits, too
 };
 
 // Work written down once, which play() puts onto its stream again as one launch.
@@ -61,6 +62,11 @@ class Stream {
   virtual MemoryUse memory() const = 0;
   virtual void reset_peak() = 0;                                         // the peak starts again from what is in use
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;  // host or device pointers
+  // The same beside the stream's work: begins after what the stream has been given so far, and ends at the mark. Fast
+  // from a block of allocate_host alone.
+  virtual std::shared_ptr<Mark> copy_beside(void* to, const void* from, std::size_t bytes) = 0;
+  virtual void wait_for(const Mark& mark) = 0;  // what the stream is given from now on begins after the mark
+  virtual std::shared_ptr<void> allocate_host(std::size_t bytes) = 0;  // on the host; any thread may ask
   virtual void fill(float* x, std::int64_t count, float value) = 0;
   virtual void gemm(const Gemm& shape, const float* a, const float* b, float* c) = 0;
   virtual void synchronize() = 0;

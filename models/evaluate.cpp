@@ -40,9 +40,9 @@ EvalResult evaluate(Context& ctx, const Sequential& net, Loader& loader, std::in
   EvalResult result;
   result.confusion.assign(static_cast<std::size_t>(classes * classes), 0);
   std::int64_t top1 = 0, top5 = 0;
-  loader.start_epoch(0);
+  loader.start_epoch(stream, 0);
   Batch batch;
-  for (std::int64_t done = 0; (limit_batches == 0 || done < limit_batches) && loader.next(stream, batch); ++done) {
+  for (std::int64_t done = 0; (limit_batches == 0 || done < limit_batches) && loader.next(batch); ++done) {
     if (cancelled && cancelled()) break;
     const Tensor logits = net.forward(ctx, Variable(batch.images)).value();
     const auto images = static_cast<std::int64_t>(batch.indices.size());

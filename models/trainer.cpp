@@ -184,10 +184,11 @@ struct Trainer::Impl {
     const std::int64_t batches = steps_per_epoch(), first_batch = state.batch;
     std::int64_t images = 0;
     Batch batch;
-    train_loader->start_epoch(options.overfit_batch ? 0 : state.epoch, options.overfit_batch ? 0 : first_batch);
-    if (options.overfit_batch) require(train_loader->next(*ctx.stream, batch), "the training data is empty");
+    train_loader->start_epoch(*ctx.stream, options.overfit_batch ? 0 : state.epoch,
+                              options.overfit_batch ? 0 : first_batch);
+    if (options.overfit_batch) require(train_loader->next(batch), "the training data is empty");
     while (state.batch < batches) {
-      if (!options.overfit_batch && !train_loader->next(*ctx.stream, batch)) break;
+      if (!options.overfit_batch && !train_loader->next(batch)) break;
       step(batch, start, first_batch, observers);
       images += batch.images.dim(0);
       const std::int64_t every = config.train.checkpoint_every;

@@ -17,6 +17,7 @@ namespace {
 
 class CpuMark final : public Mark {
  public:
+  void wait() const override {}
   double milliseconds_since(const Mark& earlier) const override {
     return std::chrono::duration<double, std::milli>(time_ - static_cast<const CpuMark&>(earlier).time_).count();
   }
@@ -35,6 +36,16 @@ class CpuStream final : public Stream {
   void reset_peak() override { pool_.reset_peak(); }
   void copy(void* to, const void* from, std::size_t bytes) override {
     if (bytes > 0) std::memcpy(to, from, bytes);
+  }
+  std::shared_ptr<Mark> copy_beside(void* to, const void* from, std::size_t bytes) override {
+    copy(to, from, bytes);
+    return mark();
+  }
+  void wait_for(const Mark&) override {}
+  std::shared_ptr<void> allocate_host(std::size_t bytes) override {
+    void* const block = std::malloc(std::max<std::size_t>(bytes, 1));
+    if (block == nullptr) throw Error(ErrorKind::device, join("out of memory: ", bytes, " bytes for a batch"));
+    return {block, [](void* returned) { std::free(returned); }};
   }
   void fill(float* x, std::int64_t count, float value) override { std::fill_n(x, count, value); }
   void gemm(const Gemm& shape, const float* a, const float* b, float* c) override { cpu_gemm(shape, a, b, c); }

@@ -2,6 +2,7 @@
 
 #include <nvtx3/nvToolsExt.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "framework/cuda/check.h"
@@ -79,10 +80,12 @@ class CudaMark final : public Mark {
     const bool recorded = capture != cudaStreamCaptureStatusNone;
     check(cudaEventRecordWithFlags(event_.get(), stream, recorded ? cudaEventRecordExternal : cudaEventRecordDefault));
   }
+  cudaEvent_t event() const { return event_.get(); }
+  void wait() const override { check(cudaEventSynchronize(event_.get())); }
   double milliseconds_since(const Mark& earlier) const override {
     check(cudaEventSynchronize(event_.get()));
     float milliseconds = 0;
-    check(cudaEventElapsedTime(&milliseconds, static_cast<const CudaMark&>(earlier).event_.get(), event_.get()));
+    check(cudaEventElapsedTime(&milliseconds, static_cast<const CudaMark&>(earlier).event(), event()));
     return milliseconds;
   }
 
@@ -118,7 +121,10 @@ class CudaStream final : public Stream {
     workspace_ = pool_.take(workspace);
     check(cublasSetWorkspace(blas_.get(), workspace_.get(), workspace));
   }
-  ~CudaStream() override { static_cast<void>(cudaStreamSynchronize(stream_.get())); }
+  ~CudaStream() override {
+    static_cast<void>(cudaStreamSynchronize(stream_.get()));
+    if (copy_stream_.get()) static_cast<void>(cudaStreamSynchronize(copy_stream_.get()));
+  }
 
   Device device() const override { return {Device::Kind::cuda, index_}; }
   void* native() const override { return stream_.get(); }
@@ -127,6 +133,22 @@ class CudaStream final : public Stream {
   void reset_peak() override { pool_.reset_peak(); }
   void copy(void* to, const void* from, std::size_t bytes) override {
     if (bytes > 0) check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_.get()));
+  }
+  std::shared_ptr<Mark> copy_beside(void* to, const void* from, std::size_t bytes) override {
+    if (!copy_stream_.get()) check(cudaStreamCreateWithFlags(copy_stream_.put(), cudaStreamNonBlocking));
+    const CudaMark given(stream_.get());
+    check(cudaStreamWaitEvent(copy_stream_.get(), given.event()));
+    if (bytes > 0) check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, copy_stream_.get()));
+    return std::make_shared<CudaMark>(copy_stream_.get());
+  }
+  void wait_for(const Mark& mark) override {
+    check(cudaStreamWaitEvent(stream_.get(), static_cast<const CudaMark&>(mark).event()));
+  }
+  std::shared_ptr<void> allocate_host(std::size_t bytes) override {
+    check(cudaSetDevice(index_));  // of this thread
+    void* block = nullptr;
+    check(cudaMallocHost(&block, std::max<std::size_t>(bytes, 1)));
+    return {block, [](void* returned) { static_cast<void>(cudaFreeHost(returned)); }};
   }
   void fill(float* x, std::int64_t count, float value) override { for_each_index(*this, count, Fill{value, x}); }
   void synchronize() override {
@@ -178,7 +200,7 @@ class CudaStream final : public Stream {
   int index_;
   std::int64_t synchronizations_ = 0;
   Pool pool_{allocate_on_device, [](void* block) { static_cast<void>(cudaFree(block)); }};
-  StreamHandle stream_;
+  StreamHandle stream_, copy_stream_;  // the second for copies beside the work
   BlasHandle blas_;
   std::shared_ptr<void> workspace_;
 };

@@ -46,8 +46,8 @@ Seen drain(Loader& loader, std::int64_t epoch, std::int64_t first_batch = 0) {
   const auto stream = make_stream({});
   Seen seen;
   Batch batch;
-  loader.start_epoch(epoch, first_batch);
-  while (loader.next(*stream, batch)) {
+  loader.start_epoch(*stream, epoch, first_batch);
+  while (loader.next(batch)) {
     const auto append = [](auto& all, const auto& more) { all.insert(all.end(), more.begin(), more.end()); };
     seen.sizes.push_back(batch.images.dim(0));
     append(seen.indices, batch.indices);
@@ -129,11 +129,11 @@ TEST(Loader, ANewEpochCancelsAnUnfinishedOne) {
     const Seen reference = drain(loader, 9);
     Batch batch;
     for (int epoch = 0; epoch < 9; ++epoch) {
-      loader.start_epoch(epoch);
-      for (int i = 0; i < epoch % 3; ++i) loader.next(*stream, batch);
+      loader.start_epoch(*stream, epoch);
+      for (int i = 0; i < epoch % 3; ++i) loader.next(batch);
     }
     EXPECT_EQ(drain(loader, 9), reference);
-    loader.start_epoch(10);  // and the destructor in the middle of one
+    loader.start_epoch(*stream, 10);  // and the destructor in the middle of one
   }
 }
 
@@ -143,11 +143,11 @@ TEST(Loader, ABadImageReachesTheCallerInItsPlace) {
   const auto stream = make_stream({});
   for (const int workers : {0, 2}) {
     Loader loader(data, augment, {.batch_size = 5, .workers = workers});
-    loader.start_epoch(0);
+    loader.start_epoch(*stream, 0);
     Batch batch;
-    EXPECT_TRUE(loader.next(*stream, batch));
-    EXPECT_TRUE(loader.next(*stream, batch));
-    const std::string message = message_of(ErrorKind::data, [&] { loader.next(*stream, batch); });
+    EXPECT_TRUE(loader.next(batch));
+    EXPECT_TRUE(loader.next(batch));
+    const std::string message = message_of(ErrorKind::data, [&] { loader.next(batch); });
     EXPECT_EQ(message.rfind("number 13: cut short\n", 0), 0u) << message;
     EXPECT_NE(message.find("image 14 of 20; set `on_error: skip`"), std::string::npos) << message;
   }
@@ -193,7 +193,7 @@ TEST(Loader, RefusesUseWithoutAnEpoch) {
   Loader loader(data, augment, {});
   Batch batch;
   const auto stream = make_stream({});
-  EXPECT_THROW(loader.next(*stream, batch), Error);
+  EXPECT_THROW(loader.next(batch), Error);
   EXPECT_EQ(loader.wait_seconds(), 0);
 }
 
