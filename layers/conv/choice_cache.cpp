@@ -44,6 +44,10 @@ void ChoiceCache::store(const std::string& key, const Entry& entry) {
   if (file_.empty()) return;
   load();
   entries_[key] = entry;
+  write();
+}
+
+void ChoiceCache::write() const {
   std::error_code ignored;
   const std::filesystem::path path(file_);
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), ignored);
@@ -74,7 +78,9 @@ void ChoiceCache::load() {
     if (entry) entries_.insert_or_assign(std::move(entry->first), std::move(entry->second));
     wrong += !entry;
   }
-  if (wrong > 0) warn(join("is damaged: ", wrong, " of its lines make no sense and are measured anew"));
+  if (wrong == 0) return;
+  warn(join("is damaged: ", wrong, " of its lines make no sense and are measured anew"));
+  write();
 }
 
 // Once: store() reads the file again.

@@ -7,7 +7,7 @@
 namespace twiddle {
 
 // Measured engine choices kept in a text file between runs, one a line: engine, milliseconds, key. It saves time and
-// nothing else, so nothing about the file is an error: lines that make no sense are left out, a file that is another
+// nothing else, so nothing about the file is an error: lines that make no sense are taken out, a file that is another
 // thing is kept as FILE.old, either with one warning, and what cannot be written is not.
 class ChoiceCache {
  public:
@@ -24,6 +24,7 @@ class ChoiceCache {
 
  private:
   void load();
+  void write() const;
   void warn(const std::string& problem);
   std::string file_;
   Warn warn_;

@@ -105,7 +105,7 @@ ConvSelector::Choice ConvSelector::by_name(const ConvProblem& problem, ConvPass 
 std::string ConvSelector::cache_key(Context& ctx, const ConvProblem& problem, ConvPass pass) const {
   std::string contenders;
   for (const auto& engine : engines_)
-    if (!engine->by_name_only()) contenders += fmt::format("{} {}, ", engine->name(), engine->library());
+    if (!engine->by_name_only()) contenders += fmt::format("{}({}) ", engine->name(), engine->library());
   return fmt::format("{}\t{}\t{}\t{}\tworkspace_limit {}\t{}twiddle {}", to_string(pass), to_string(problem.precision),
                      to_string(problem), describe(ctx.stream->device()), policy_.workspace_limit, contenders,
                      TWIDDLE_VERSION);
