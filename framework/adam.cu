@@ -37,14 +37,14 @@ struct AdamRule {
 struct CountSteps {
   static constexpr int most = 128;
   StepPointers numbers;
-  double beta1, beta2;
+  float beta1, beta2;  // rounded as the update's
   float* corrections;
   float* steps[most];
   TWIDDLE_HD void operator()(std::int64_t i) const {
     if (!numbers.passes()) return;
     const double t = *steps[i] += 1;
-    corrections[2 * i] = static_cast<float>(1 - pow(beta1, t));
-    corrections[2 * i + 1] = static_cast<float>(sqrt(1 - pow(beta2, t)));
+    corrections[2 * i] = static_cast<float>(1 - pow(double(beta1), t));
+    corrections[2 * i + 1] = static_cast<float>(sqrt(1 - pow(double(beta2), t)));
   }
 };
 
@@ -92,7 +92,6 @@ Tensor Adam::count_steps(Stream& stream, const std::vector<Parameter*>& paramete
   const auto count = static_cast<std::int64_t>(parameters.size());
   Tensor corrections(stream, {count, 2});
   for (std::int64_t begin = 0; begin < count; begin += CountSteps::most) {
-    // The betas as the update has them, rounded to float.
     CountSteps counting{StepPointers(numbers),
                         static_cast<float>(beta1_),
                         static_cast<float>(beta2_),
