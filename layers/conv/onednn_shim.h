@@ -2,6 +2,7 @@
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "framework/convolution.h"
+#include "layers/conv/pieces.h"
 
 namespace twiddle::onednn {
 
@@ -13,16 +14,17 @@ struct Tensors {
 
 // The plan of one pass, empty where oneDNN has no such implementation. The only place that knows how oneDNN 2 and 3
 // differ.
-inline dnnl::primitive_desc plan(const dnnl::engine& engine, const ConvProblem& p, ConvPass pass,
+inline dnnl::primitive_desc plan(const dnnl::engine& engine, const Piece& piece, ConvPass pass,
                                  dnnl::algorithm algorithm, const Tensors& t, const dnnl::primitive_attr& attributes) {
+  const ConvProblem& p = piece.problem;
   const dnnl::memory::dims strides{p.stride_h, p.stride_w}, dilation{p.dilation - 1, p.dilation - 1};
   const dnnl::memory::dims before{p.pad_h, p.pad_w};
   // What is left over behind the last output counts as negative padding.
   const auto behind = [&](int out, int stride, int kernel, int size, int pad) {
     return (out - 1) * stride + p.dilation * (kernel - 1) + 1 - size - pad;
   };
-  const dnnl::memory::dims after{behind(p.out_height(), p.stride_h, p.kernel_h, p.height, p.pad_h),
-                                 behind(p.out_width(), p.stride_w, p.kernel_w, p.width, p.pad_w)};
+  const dnnl::memory::dims after{behind(piece.out_height, p.stride_h, p.kernel_h, p.height, p.pad_h),
+                                 behind(piece.out_width, p.stride_w, p.kernel_w, p.width, p.pad_w)};
   using dnnl::convolution_backward_data, dnnl::convolution_backward_weights, dnnl::convolution_forward;
   const auto training = pass == ConvPass::forward ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward;
 #if DNNL_VERSION_MAJOR >= 3

@@ -309,17 +309,6 @@ TEST(ConvEngines, DirectSupportsEverythingAndIsNotFirst) {
   }
 }
 
-TEST(ConvEngines, OneDnnLeavesSumsThatLoseThePrecision) {
-  ConvProblem vgg{
-      .channels = 3, .height = 224, .width = 224, .filters = 64, .kernel_h = 3, .kernel_w = 3, .pad_h = 1, .pad_w = 1};
-  const auto engines = make_conv_engines({});
-  if (engines.front()->name() != "onednn") return;
-  EXPECT_TRUE(engines.front()->supports(vgg, ConvPass::forward));
-  EXPECT_FALSE(engines.front()->supports(vgg, ConvPass::backward_weight));
-  vgg.precision = Precision::tf32;
-  EXPECT_TRUE(engines.front()->supports(vgg, ConvPass::backward_weight));
-}
-
 TEST(ConvEngines, TheReferenceIsACrossCorrelation) {
   // x is 1x1x3x3 = 1..9, w is 1x1x2x2, bias 100.
   const ConvProblem problem{.height = 3, .width = 3, .kernel_h = 2, .kernel_w = 2};
