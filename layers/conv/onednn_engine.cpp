@@ -123,14 +123,15 @@ void OnednnEngine::run(Context& ctx, const ConvProblem& problem, ConvPass pass, 
   const bool biased = forward && bias.defined();
   const std::vector<PlacedPiece> pieces = pieces_for(problem, pass);
   if (pieces.size() != 1) return sum_pieces(*ctx.stream, problem, pieces, operands, w.write());
-  Places places{input_gradient ? x.write() : x.read(),
+  const PlacedPiece& only = pieces[0];
+  Places places{(input_gradient ? x.write() : x.read()) + only.x,
                 pass == ConvPass::backward_weight ? w.write() : w.read(),
-                forward ? y.write() : y.read(),
+                (forward ? y.write() : y.read()) + only.y,
                 biased ? bias.read() : nullptr,
                 nullptr,
                 {}};
   if (!forward) places.gradient = y.version();
-  execute(require_plan(problem, pieces[0].piece, pass, biased), *ctx.stream, pass, places);
+  execute(require_plan(problem, only.piece, pass, biased), *ctx.stream, pass, places);
 } catch (const dnnl::error& error) {
   throw Error(join("oneDNN failed in ", to_string(pass), " of ", to_string(problem), ": ", error.what()));
 }

@@ -78,6 +78,10 @@ TEST_F(OnednnEngine, LongSumsOfAwkwardShapesKeepThePrecision) {
   expect_weight_gradient(tall);
 }
 
+TEST_F(OnednnEngine, OneRectangleMayBeAllThatSeesTheInput) {
+  expect_weight_gradient(square(1, 2, 1, 3, 1, 1, 100));  // 201x201 outputs, one of them inside
+}
+
 TEST_F(OnednnEngine, AGradientThatSeesPaddingAloneIsZero) {
   // Windows of one element, 200 apart, all beside the one input.
   ConvProblem unseen{.channels = 2, .height = 1, .width = 1, .filters = 3, .stride_h = 200, .stride_w = 200};
