@@ -32,23 +32,21 @@ std::string plot_schedule(const Config& config) {
   return plot;
 }
 
-// Every image that the config names is decoded once and sent through its augmentation.
+// Every image goes through the loader once, so that what is bad here is what is bad in training.
 void read_all(const Dataset& data, const Augment& augment, const Config& config) {
-  std::vector<float> pixels(static_cast<std::size_t>(count_of(config.input)));
-  Image image;
-  std::int64_t bad = 0;
-  std::string first;
-  for (std::int64_t i = 0; i < data.size(); ++i) {
-    try {
-      data.get(i, image);
-      augment(image, RandomSequence{config.seed}.split(static_cast<std::uint64_t>(i)), pixels.data());
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::data) throw;
-      if (bad++ == 0) first = error.what();
-    }
+  LoaderOptions options;
+  options.workers = config.data.workers;
+  options.seed = config.seed;
+  options.skip_bad = true;  // to count them all
+  Loader loader(data, augment, options);
+  const std::unique_ptr<Stream> stream = make_stream({});
+  loader.start_epoch(*stream, 0);
+  for (Batch batch; loader.next(batch);) {
   }
-  if (bad == 0) return;
-  const std::string count = fmt::format("{} of {} images cannot be used", format_count(bad), format_count(data.size()));
+  if (loader.skipped() == 0) return;
+  const std::string first = loader.skipped_messages().front();
+  const std::string count =
+      fmt::format("{} of {} images cannot be used", format_count(loader.skipped()), format_count(data.size()));
   if (!config.data.skip_bad)
     throw Error(ErrorKind::data, first + "\n  " + count + "; 'data.on_error: skip' goes on without such");
   fmt::print("  {}; they will be skipped. The first: {}\n", count, first);

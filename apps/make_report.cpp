@@ -79,6 +79,10 @@ Report make_report(const Config& config, Trainer& trainer, History history, cons
   if (state.best_epoch > 0)
     report.facts.emplace_back("best",
                               fmt::format("top-1 {:.2f}% at epoch {}", 100 * state.best_top1, state.best_epoch));
+  const std::vector<std::string> skipped = trainer.skipped_messages();
+  if (!skipped.empty())
+    report.facts.emplace_back("left out", fmt::format("{} images that could not be read; the first: {}",
+                                                      format_count(trainer.skipped()), skipped.front()));
   report.history = std::move(history);
   report.filters = first_filters(trainer.context(), *trainer.model().net);
   report.layers = layer_facts(*trainer.model().net);
@@ -90,8 +94,9 @@ Report make_report(const Config& config, Trainer& trainer, History history, cons
     report.confusion = validation->confusion;
     report.mistakes = wrong_pictures(*trainer.val_data(), *validation);
     report.facts.emplace_back(
-        "validation", fmt::format("loss {:.4f}, top-1 {:.2f}%, top-5 {:.2f}% of {} images", validation->loss,
-                                  100 * validation->top1, 100 * validation->top5, format_count(validation->images)));
+        "validation",
+        fmt::format("loss {:.4f}, top-1 {:.2f}%, top-5 {:.2f}% of {} images, after epoch {}", validation->loss,
+                    100 * validation->top1, 100 * validation->top5, format_count(validation->images), state.epoch));
   }
   return report;
 }

@@ -15,7 +15,7 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* csv_header =
-    "epoch,step,train_loss,val_loss,val_top1,val_top5,learning_rate,images_per_second,data_wait,seconds";
+    "epoch,step,train_loss,val_loss,val_top1,val_top5,learning_rate,images_per_second,data_wait,seconds,skipped";
 
 std::string path_in(const std::string& folder, const char* name) {
   return (std::filesystem::path(folder) / name).string();
@@ -25,8 +25,8 @@ std::string csv_line(const EpochReport& report) {
   const std::string val = report.has_validation
                               ? fmt::format("{:.6g},{:.6g},{:.6g}", report.val_loss, report.val_top1, report.val_top5)
                               : ",,";
-  return fmt::format("{},{},{:.6g},{},{:.6g},{:.6g},{:.4f},{:.3f}", report.epoch, report.step, report.train_loss, val,
-                     report.rate, report.images_per_second, report.wait_share, report.seconds);
+  return fmt::format("{},{},{:.6g},{},{:.6g},{:.6g},{:.4f},{:.3f},{}", report.epoch, report.step, report.train_loss,
+                     val, report.rate, report.images_per_second, report.wait_share, report.seconds, report.skipped);
 }
 
 json to_json(const EpochReport& report) {
@@ -39,6 +39,7 @@ json to_json(const EpochReport& report) {
                {"images_per_second", report.images_per_second},
                {"data_wait", report.wait_share},
                {"seconds", report.seconds},
+               {"skipped", report.skipped},
                {"best", report.best}};
   if (report.has_validation)
     line.update({{"val_loss", report.val_loss}, {"val_top1", report.val_top1}, {"val_top5", report.val_top5}});
@@ -59,6 +60,7 @@ void read_line(const std::string& text, History& history) {
     report.epoch = whole("epoch"), report.step = whole("step"), report.batch = whole("batch");
     report.loss = number("loss"), report.rate = number("learning_rate");
     report.images_per_second = number("images_per_second"), report.wait_share = number("data_wait");
+    report.skipped = whole("skipped");
     history.steps.push_back(report);
   } else if (line.value("kind", json()) == "epoch") {
     EpochReport report;
@@ -66,6 +68,7 @@ void read_line(const std::string& text, History& history) {
     report.train_loss = number("train_loss");
     report.rate = number("learning_rate"), report.images_per_second = number("images_per_second");
     report.wait_share = number("data_wait"), report.seconds = number("seconds");
+    report.skipped = whole("skipped");
     report.best = line.value("best", json()) == true;
     report.has_validation = line.contains("val_loss");
     report.val_loss = number("val_loss"), report.val_top1 = number("val_top1"), report.val_top5 = number("val_top5");
@@ -73,15 +76,16 @@ void read_line(const std::string& text, History& history) {
   }
 }
 
-// Leaves in metrics.jsonl and metrics.csv what belongs to steps up to `last_step`.
-void drop_later_lines(const std::string& folder, std::int64_t last_step) {
+// Leaves in metrics.jsonl and metrics.csv what lies behind a run that goes on from `start`. An epoch's line is written
+// before its checkpoint, so that its last step may be behind and the epoch not yet done.
+void drop_later_lines(const std::string& folder, const RunState& start) {
   std::ifstream old_lines(path_in(folder, "metrics.jsonl"));
   std::string kept, table = std::string(csv_header) + "\n";
   for (std::string line; std::getline(old_lines, line);) {
     History one;
     read_line(line, one);
-    if (!one.steps.empty() && one.steps[0].step <= last_step) kept += line + "\n";
-    if (one.epochs.empty() || one.epochs[0].step > last_step) continue;
+    if (!one.steps.empty() && one.steps[0].step <= start.step) kept += line + "\n";
+    if (one.epochs.empty() || one.epochs[0].epoch > start.epoch) continue;
     kept += line + "\n";
     table += csv_line(one.epochs[0]) + "\n";
   }
@@ -91,9 +95,9 @@ void drop_later_lines(const std::string& folder, std::int64_t last_step) {
 
 }  // namespace
 
-Metrics::Metrics(const std::string& run_folder, std::int64_t steps_per_epoch, std::int64_t first_step)
+Metrics::Metrics(const std::string& run_folder, std::int64_t steps_per_epoch, const RunState& start)
     : every_(std::max<std::int64_t>(1, steps_per_epoch / 50)) {
-  drop_later_lines(run_folder, first_step);
+  drop_later_lines(run_folder, start);
   lines_.open(path_in(run_folder, "metrics.jsonl"), std::ios::app);
   table_.open(path_in(run_folder, "metrics.csv"), std::ios::app);
   if (!lines_ || !table_) throw Error("cannot write the metrics in " + run_folder);
@@ -107,7 +111,8 @@ void Metrics::on_step(const StepReport& report) {
                      {"loss", report.loss},
                      {"learning_rate", report.rate},
                      {"images_per_second", report.images_per_second},
-                     {"data_wait", report.wait_share}};
+                     {"data_wait", report.wait_share},
+                     {"skipped", report.skipped}};
   lines_ << line.dump() << '\n' << std::flush;
 }
 

@@ -8,10 +8,10 @@
 namespace twiddle {
 
 // Writes metrics.jsonl (a line for some 50 steps of each epoch, and one for every epoch) and metrics.csv (a line an
-// epoch) as the run goes. A resumed run first drops the lines beyond the step it goes on from.
+// epoch) as the run goes. A resumed run first drops the lines of steps and epochs that it will go through again.
 class Metrics : public TrainObserver {
  public:
-  Metrics(const std::string& run_folder, std::int64_t steps_per_epoch, std::int64_t first_step);
+  Metrics(const std::string& run_folder, std::int64_t steps_per_epoch, const RunState& start);
   bool wants_step(std::int64_t step) override { return step % every_ == 0; }
   void on_step(const StepReport& report) override;
   void on_epoch(const EpochReport& report) override;

@@ -20,7 +20,8 @@ std::string format_rate(double rate) {
 std::string facts(const StepReport& report) {
   return fmt::format("loss {:.4f}  lr {:.3g}  {} images/s  eta {}  data wait {:.0f}%", report.loss, report.rate,
                      format_rate(report.images_per_second), format_duration(report.eta_seconds),
-                     100 * report.wait_share);
+                     100 * report.wait_share) +
+         (report.skipped > 0 ? fmt::format("  skipped {}", format_count(report.skipped)) : "");
 }
 
 }  // namespace
@@ -49,6 +50,10 @@ void Progress::on_epoch(const EpochReport& report) {
   if (!header_shown_) console_.line(table_header(has_validation_));
   header_shown_ = true;
   console_.line(table_row(report));
+  if (report.skipped > skipped_shown_) {
+    console_.line(skipped_line(report.skipped));
+    skipped_shown_ = report.skipped;
+  }
   if (report.wait_share > 0.2 && !data_hint_given_ && report.seconds > 1) {
     console_.line(
         fmt::format("  {:.0f}% of this epoch was spent waiting for data: try more --workers, or smaller images",
@@ -86,6 +91,11 @@ std::string table_row(const EpochReport& report) {
         fmt::format("  {:>8.4f}  {:>7.2f}%  {:>7.2f}%", report.val_loss, 100 * report.val_top1, 100 * report.val_top5);
   row += fmt::format("  {:>8}  {:>7}", format_rate(report.images_per_second), format_duration(report.seconds));
   return report.best ? row + "  *best, saved" : row;
+}
+
+std::string skipped_line(std::int64_t count) {
+  return fmt::format("  {} {} could not be read and {} left out", format_count(count), count == 1 ? "image" : "images",
+                     count == 1 ? "was" : "were");
 }
 
 std::string format_duration(double seconds) {

@@ -20,6 +20,7 @@ class Progress : public TrainObserver {
   Console& console_;
   std::int64_t epochs_;
   bool has_validation_, header_shown_ = false, data_hint_given_ = false;
+  std::int64_t skipped_shown_ = 0;
   std::chrono::steady_clock::time_point last_shown_;
 };
 
@@ -27,6 +28,7 @@ std::string bar_line(const StepReport& report, std::int64_t epochs, int width);
 std::string plain_line(const StepReport& report, std::int64_t epochs);
 std::string table_header(bool has_validation);
 std::string table_row(const EpochReport& report);
-std::string format_duration(double seconds);  // "0:06", "1:02:03"
+std::string skipped_line(std::int64_t count);  // "  3 images could not be read and were left out"
+std::string format_duration(double seconds);   // "0:06", "1:02:03"
 
 }  // namespace twiddle

@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -56,12 +57,34 @@ void show_header(Console& console, const Config& config, Trainer& trainer, const
   console.line("");
 }
 
-void write_report(const Config& config, Trainer& trainer, const std::string& run_folder, bool validate) {
-  EvalResult validation;
-  validate = validate && trainer.has_validation();
-  if (validate) validation = trainer.validate();
-  const Report report = make_report(config, trainer, read_history(run_folder), validate ? &validation : nullptr);
-  write_file_atomically((fs::path(run_folder) / "report.html").string(), report_html(report));
+// Keeps report.html up to date: once an epoch, and where the run ends.
+class ReportWriter : public TrainObserver {
+ public:
+  ReportWriter(const Config& config, Trainer& trainer, std::string run_folder)
+      : config_(config), trainer_(trainer), run_folder_(std::move(run_folder)) {}
+  bool wants_step(std::int64_t /*step*/) override { return false; }
+  void on_epoch(const EpochReport& /*report*/) override { write(); }
+
+  void write() {
+    const Report report = make_report(config_, trainer_, read_history(run_folder_), trainer_.last_validation());
+    write_file_atomically((fs::path(run_folder_) / "report.html").string(), report_html(report));
+  }
+
+ private:
+  const Config& config_;
+  Trainer& trainer_;
+  std::string run_folder_;
+};
+
+// What `on_error: skip` left out: how many, and the first few by name.
+void show_skipped(Console& console, const Trainer& trainer) {
+  if (trainer.skipped() == 0) return;
+  constexpr std::size_t shown = 3;
+  const std::vector<std::string> messages = trainer.skipped_messages();
+  std::string text = skipped_line(trainer.skipped()).substr(2) + ":";
+  for (std::size_t i = 0; i < std::min(shown, messages.size()); ++i) text += "\n  " + messages[i];
+  if (messages.size() > shown) text += "\n  ...";
+  console.line(text);
 }
 
 void write_results(const Flags& flags, Trainer& trainer, const std::string& run_folder, double seconds,
@@ -72,6 +95,7 @@ void write_results(const Flags& flags, Trainer& trainer, const std::string& run_
                             {"epochs", state.epoch},
                             {"steps", state.step},
                             {"seconds", seconds},
+                            {"skipped_images", trainer.skipped()},
                             {"peak_pool_bytes", trainer.context().stream->memory().peak},
                             {"peak_memory_bytes", peak_memory_bytes()}};
   if (state.best_epoch > 0) results.update({{"best_top1", state.best_top1}, {"best_epoch", state.best_epoch}});
@@ -99,28 +123,38 @@ int train(const Flags& flags, const TrainArguments& arguments) {
     for (const std::string& change : config_changes(load_run_config(run_folder, {}).tree, config.tree))
       console.line("changed since the run began: " + change);
   }
+  if (trainer.state().epoch >= config.train.epochs) {
+    console.line(
+        fmt::format("{} epochs are trained already, {} are asked for: nothing to do. To train on: twiddle "
+                    "train --resume {} --epochs {}",
+                    trainer.state().epoch, config.train.epochs, run_folder, trainer.state().epoch + 10));
+    write_results(flags, trainer, run_folder, 0, false);
+    return 0;
+  }
   write_run_facts(run_folder, config, describe(trainer.context().stream->device()));
   new_folder.keep();
   show_header(console, config, trainer, run_folder);
   if (resumed) console.line(fmt::format("resumed from {} at step {}", resume.checkpoint, trainer.state().step));
 
-  Metrics metrics(run_folder, trainer.steps_per_epoch(), trainer.state().step);
+  Metrics metrics(run_folder, trainer.steps_per_epoch(), trainer.state());
   Progress progress(console, config.train.epochs, trainer.has_validation());
+  ReportWriter report(config, trainer, run_folder);
   const auto start = std::chrono::steady_clock::now();
   Trainer::End end;
   try {
-    end = trainer.run({&progress, &metrics}, interrupt.stop());
+    end = trainer.run({&progress, &metrics, &report}, interrupt.stop());
   } catch (const Error& error) {
     console.log(join("error: ", error.what()));
     throw;
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const bool interrupted = end == Trainer::End::interrupted;
-  write_report(config, trainer, run_folder, !interrupted);
+  if (interrupted) report.write();
   write_results(flags, trainer, run_folder, seconds, interrupted);
   const RunState& state = trainer.state();
   console.detail(fmt::format("peak memory: {} of tensors and scratch, {} of the whole process",
                              format_bytes(trainer.context().stream->memory().peak), format_bytes(peak_memory_bytes())));
+  show_skipped(console, trainer);
   if (interrupted) {
     console.line(fmt::format("saved step {}. Resume: twiddle train --resume {}", state.step, run_folder));
     return Interrupt::exit_code;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <optional>
 
 #include "framework/error.h"
 #include "framework/tensor_ops.h"
@@ -75,6 +76,7 @@ struct Trainer::Impl {
   std::unique_ptr<CheckpointStore> store;
   RunState state;
   std::string last_checkpoint;
+  std::optional<EvalResult> last_validation;
 
   Impl(const Config& run_config, Options run_options)
       : config(run_config),
@@ -175,8 +177,11 @@ struct Trainer::Impl {
     report.wait_share = train_loader->wait_seconds() / seconds;
     const double left = static_cast<double>((config.train.epochs - state.epoch) * report.batches - state.batch);
     report.eta_seconds = seconds / done * left;
+    report.skipped = skipped();
     for (TrainObserver* listener : listeners) listener->on_step(report);
   }
+
+  std::int64_t skipped() const { return train_loader->skipped() + (val_loader ? val_loader->skipped() : 0); }
 
   // Returns false where it was stopped in the middle.
   bool run_epoch(const std::vector<TrainObserver*>& observers, const std::atomic<bool>& stop) {
@@ -201,11 +206,12 @@ struct Trainer::Impl {
       }
     }
     ctx.stream->synchronize();
-    finish_epoch(seconds_since(start), images, observers);
-    return true;
+    return finish_epoch(seconds_since(start), images, observers, stop);
   }
 
-  void finish_epoch(double seconds, std::int64_t images, const std::vector<TrainObserver*>& observers) {
+  // Returns false where the validation was stopped: a resumed run begins with it.
+  bool finish_epoch(double seconds, std::int64_t images, const std::vector<TrainObserver*>& observers,
+                    const std::atomic<bool>& stop) {
     EpochReport report;
     report.epoch = state.epoch + 1;
     report.epochs = config.train.epochs;
@@ -217,13 +223,16 @@ struct Trainer::Impl {
     report.images_per_second = static_cast<double>(images) / seconds;
     report.wait_share = train_loader->wait_seconds() / seconds;
     if (val_loader) {
-      const EvalResult result = evaluate(ctx, *model.net, *val_loader);
+      const EvalResult result = evaluate(ctx, *model.net, *val_loader, 0, [&stop] { return stop.load(); });
+      if (stop) return false;
+      last_validation = result;
       report.has_validation = true;
       report.val_loss = result.loss;
       report.val_top1 = result.top1;
       report.val_top5 = result.top5;
       report.best = result.top1 > state.best_top1;
     }
+    report.skipped = skipped();
     ++state.epoch;
     state.batch = state.images = 0;
     set_loss_sum(0);
@@ -232,11 +241,12 @@ struct Trainer::Impl {
       state.best_epoch = report.epoch;
       if (store) store->save_best(ctx, *model.net, data.train->classes(), state);
     }
-    save();
     for (TrainObserver* observer : observers) observer->on_epoch(report);
+    save();
     if (store) {
       for (TrainObserver* observer : observers) observer->on_checkpoint(last_checkpoint);
     }
+    return true;
   }
 };
 
@@ -247,18 +257,16 @@ Trainer::End Trainer::run(const std::vector<TrainObserver*>& observers, const st
   while (impl_->state.epoch < impl_->config.train.epochs) {
     const bool whole = impl_->run_epoch(observers, stop);
     if (!whole) impl_->save();
-    if (stop && impl_->state.epoch < impl_->config.train.epochs) return End::interrupted;
+    if (!whole || (stop && impl_->state.epoch < impl_->config.train.epochs)) return End::interrupted;
   }
   return End::finished;
 }
 
-EvalResult Trainer::validate() {
-  require(has_validation(), impl_->config.file, ": there is no data.val to validate on");
-  return evaluate(impl_->ctx, *impl_->model.net, *impl_->val_loader);
-}
-
 bool Trainer::has_validation() const {
   return impl_->val_loader != nullptr;
+}
+const EvalResult* Trainer::last_validation() const {
+  return impl_->last_validation ? &*impl_->last_validation : nullptr;
 }
 Context& Trainer::context() {
   return impl_->ctx;
@@ -289,6 +297,15 @@ std::int64_t Trainer::steps_per_epoch() const {
 }
 std::string Trainer::last_checkpoint() const {
   return impl_->last_checkpoint;
+}
+std::int64_t Trainer::skipped() const {
+  return impl_->skipped();
+}
+std::vector<std::string> Trainer::skipped_messages() const {
+  std::vector<std::string> messages = impl_->train_loader->skipped_messages();
+  if (impl_->val_loader)
+    for (std::string& message : impl_->val_loader->skipped_messages()) messages.push_back(std::move(message));
+  return messages;
 }
 
 }  // namespace twiddle

@@ -21,12 +21,14 @@ std::unique_ptr<Optimizer> make_optimizer(const Config& config);
 struct StepReport {
   std::int64_t epoch = 0, batch = 0, batches = 0, step = 0;  // counted from 1
   double loss = 0, rate = 0, images_per_second = 0, wait_share = 0, eta_seconds = 0;
+  std::int64_t skipped = 0;  // different images that could not be read so far
 };
 struct EpochReport {
   std::int64_t epoch = 0, epochs = 0, step = 0;
   double train_loss = 0, images_per_second = 0, wait_share = 0, seconds = 0, rate = 0;
   bool has_validation = false, best = false;
   double val_loss = 0, val_top1 = 0, val_top5 = 0;
+  std::int64_t skipped = 0;
 };
 
 // Who watches a run: the terminal, the metrics files, a test.
@@ -35,7 +37,7 @@ class TrainObserver {
   virtual ~TrainObserver() = default;
   virtual bool wants_step(std::int64_t step) = 0;  // true: the loss is read from the device and on_step called
   virtual void on_step(const StepReport&) {}
-  virtual void on_epoch(const EpochReport&) {}
+  virtual void on_epoch(const EpochReport&) {}  // before the epoch's checkpoint: what it writes down, a resume can drop
   virtual void on_checkpoint(const std::string& /*folder*/) {}
 };
 
@@ -56,9 +58,9 @@ class Trainer {
   ~Trainer();
 
   End run(const std::vector<TrainObserver*>& observers,
-          const std::atomic<bool>& stop);  // stop: finish the batch, save, return
-  EvalResult validate();
+          const std::atomic<bool>& stop);  // stop: finish the batch, or leave a validation, save, return
   bool has_validation() const;
+  const EvalResult* last_validation() const;  // at the end of the last epoch of this process; null: none yet
 
   Context& context();
   const Model& model() const;
@@ -70,6 +72,8 @@ class Trainer {
   const Augment& val_augment() const;
   std::int64_t steps_per_epoch() const;
   std::string last_checkpoint() const;
+  std::int64_t skipped() const;                       // different images left out, of both sets
+  std::vector<std::string> skipped_messages() const;  // of the first few of them
 
  private:
   struct Impl;

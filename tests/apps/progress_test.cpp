@@ -28,6 +28,13 @@ TEST(Progress, APlainLineTellsTheSame) {
             "epoch 3/5  step 91/125  loss 0.4120  lr 0.025  3,910 images/s  eta 0:06  data wait 2%");
 }
 
+TEST(Progress, TellsOfImagesLeftOut) {
+  StepReport report = some_step();
+  report.skipped = 1234;
+  EXPECT_TRUE(plain_line(report, 5).ends_with("data wait 2%  skipped 1,234")) << plain_line(report, 5);
+  EXPECT_EQ(skipped_line(1), "  1 image could not be read and was left out");
+}
+
 TEST(Progress, RowsStandUnderTheirHeader) {
   EpochReport report;
   report.epoch = 2, report.train_loss = 0.5, report.seconds = 2;

@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "apps/metrics.h"
+#include "data/dataset.h"
 #include "tests/apps/run_program.h"
 
 namespace fs = std::filesystem;
@@ -97,6 +99,46 @@ TEST_F(Train, CtrlCFinishesTheBatchSavesAndTellsHowToResume) {
       << program.err();
   EXPECT_FALSE(fs::is_empty(run(1) / "checkpoints"));
   EXPECT_EQ(run_program({"eval", run(1).string()}).code, 0);
+}
+
+TEST_F(Train, ImagesLeftOutAreCountedAndNamed) {
+  for (const char* name : {"pets/cats/1.png", "pets/cats/2.png", "pets/dogs/1.png", "pets/dogs/2.png"}) {
+    fs::create_directories((out_ / name).parent_path());
+    const std::vector<std::uint8_t> png = encode_png({1, 4, 4, std::vector<std::uint8_t>(16, 99)});
+    std::ofstream(out_ / name).write(reinterpret_cast<const char*>(png.data()), std::streamsize(png.size()));
+  }
+  std::ofstream(out_ / "pets/dogs/2.png") << "no picture";
+  const std::string config = (out_ / "pets.yaml").string();
+  std::ofstream(config) << "version: 1\nmodel: {input: [1, 4, 4], layers: [linear: {outputs: 2}]}\n"
+                           "data: {train: {format: image_folder, path: pets, channels: 1}, on_error: skip}\n"
+                           "train: {epochs: 2, batch_size: 2}\n";
+  const Finished check = run_program({"check", config, "--images"});
+  EXPECT_EQ(check.code, 0) << check.err;
+  EXPECT_NE(check.out.find("1 of 4 images cannot be used; they will be skipped"), std::string::npos) << check.out;
+  EXPECT_EQ(run_program({"check", config, "--images", "--set", "data.on_error=fail"}).code, 3);
+
+  const Finished train = run_program({"train", config, "--out", (out_ / "runs").string(), "--json", "-"});
+  ASSERT_EQ(train.code, 0) << train.err;
+  EXPECT_NE(train.err.find("1 image could not be read and was left out:\n  '" + (out_ / "pets/dogs/2.png").string()),
+            std::string::npos)
+      << train.err;
+  EXPECT_EQ(nlohmann::json::parse(train.out).at("skipped_images"), 1);
+  const fs::path folder = out_ / "runs" / "pets-001";
+  const History history = read_history(folder);
+  ASSERT_EQ(history.epochs.size(), 2u);
+  EXPECT_EQ(history.epochs.back().skipped, 1);
+  EXPECT_NE(read_text(folder / "metrics.csv").find(",skipped\n"), std::string::npos);
+  EXPECT_NE(read_text(folder / "report.html").find("1 images that could not be read"), std::string::npos);
+}
+
+TEST_F(Train, AsManyEpochsAsAskedForAreSaidToBeDone) {
+  ASSERT_EQ(run_program(digits({"--epochs", "2", "--limit-batches", "2"})).code, 0);
+  const std::string before = read_text(run(1) / "config.yaml");
+  const Finished again = run_program({"train", "--resume", run(1).string(), "--epochs", "1"});
+  EXPECT_EQ(again.code, 0);
+  EXPECT_NE(again.err.find("2 epochs are trained already, 1 are asked for: nothing to do"), std::string::npos)
+      << again.err;
+  EXPECT_EQ(read_text(run(1) / "config.yaml"), before);
 }
 
 TEST_F(Train, DivergenceIsCodeFiveAndNamesTheLayer) {

@@ -88,7 +88,7 @@ TEST(Trainer, LearnsSyntheticData) {
   EXPECT_EQ(trainer.run({&losses}, stop), Trainer::End::finished);
   EXPECT_EQ(losses.steps.size(), 12u * 5);  // 90 images in batches of 20: the last has 10
   EXPECT_LT(losses.epochs.back(), 0.7 * losses.epochs.front());
-  EXPECT_EQ(trainer.validate().images, 40);
+  EXPECT_EQ(trainer.last_validation()->images, 40);
 }
 
 // Stopped after a number of steps, anywhere in an epoch, and resumed by another Trainer: the same weights to the last
@@ -130,6 +130,47 @@ TEST(Trainer, ResumesExactlyWithAdam) {
   Trainer second(small_config(adam), in_folder(folder, newest_checkpoint(folder)));
   second.run({}, stop);
   EXPECT_EQ(weights(second), weights(straight));
+}
+
+// Asks for the end when an epoch's last step is done: what follows is the validation.
+struct StopBeforeValidation : TrainObserver {
+  std::atomic<bool>& stop;
+  std::int64_t last_step;
+  StopBeforeValidation(std::atomic<bool>& flag, std::int64_t step) : stop(flag), last_step(step) {}
+  bool wants_step(std::int64_t step) override { return step == last_step; }
+  void on_step(const StepReport&) override { stop = true; }
+};
+
+TEST(Trainer, LeavesAValidationAndTakesItUpAgain) {
+  std::atomic<bool> stop = false;
+  const std::string folder = new_folder("validation");
+  Losses losses;
+  {
+    StopBeforeValidation stopper(stop, 4 * 5);
+    Trainer first(small_config(), in_folder(folder));
+    EXPECT_EQ(first.run({&losses, &stopper}, stop), Trainer::End::interrupted);
+    EXPECT_EQ(first.state().epoch, 3);
+    EXPECT_EQ(losses.epochs.size(), 3u);
+  }
+  stop = false;
+  Trainer second(small_config(), in_folder(folder, newest_checkpoint(folder)));
+  EXPECT_EQ(second.run({&losses}, stop), Trainer::End::finished);
+  EXPECT_EQ(losses.epochs.size(), 4u);
+  EXPECT_EQ(losses.steps.size(), 20u);
+  EXPECT_EQ(second.last_validation()->images, 40);
+}
+
+// So that a kill between the two leaves a line too many, which a resumed run drops, and not one too few.
+TEST(Trainer, TellsOfAnEpochBeforeItSavesIt) {
+  struct Order : TrainObserver {
+    std::string told;
+    bool wants_step(std::int64_t) override { return false; }
+    void on_epoch(const EpochReport&) override { told += "epoch "; }
+    void on_checkpoint(const std::string&) override { told += "checkpoint "; }
+  } order;
+  std::atomic<bool> stop = false;
+  Trainer(small_config({{"train.epochs", "2", "--epochs"}}), in_folder(new_folder("order"))).run({&order}, stop);
+  EXPECT_EQ(order.told, "epoch checkpoint epoch checkpoint ");
 }
 
 TEST(Trainer, DoesNotDependOnTheNumberOfWorkers) {

@@ -23,7 +23,7 @@ double trained_top1(const std::string& model, const std::vector<Override>& overr
   Trainer trainer(load_config(model, overrides), {});
   const std::atomic<bool> stop = false;
   trainer.run({}, stop);
-  return trainer.validate().top1;
+  return trainer.last_validation()->top1;
 }
 
 TEST(RealData, LenetReadsMnist) {

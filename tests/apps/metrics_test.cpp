@@ -1,0 +1,62 @@
+#include "apps/metrics.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/apps/run_program.h"
+
+namespace twiddle {
+namespace {
+
+void write_epochs(Metrics& metrics, std::int64_t first, std::int64_t last) {
+  for (std::int64_t epoch = first; epoch <= last; ++epoch) {
+    StepReport step;
+    step.epoch = epoch, step.step = 10 * epoch, step.skipped = 2;
+    metrics.on_step(step);
+    EpochReport report;
+    report.epoch = epoch, report.step = 10 * epoch, report.train_loss = 1.0 / static_cast<double>(epoch);
+    metrics.on_epoch(report);
+  }
+}
+
+RunState at(std::int64_t epoch, std::int64_t step) {
+  RunState state;
+  state.epoch = epoch, state.step = step;
+  return state;
+}
+
+std::vector<std::int64_t> epochs_of(const History& history) {
+  std::vector<std::int64_t> epochs;
+  for (const EpochReport& report : history.epochs) epochs.push_back(report.epoch);
+  return epochs;
+}
+
+// Killed after the second epoch's line was written and before its checkpoint was: the newest checkpoint is that of the
+// first epoch, or one of the second that was left in its validation.
+TEST(Metrics, AnEpochThatWasToldButNotSavedIsToldOnce) {
+  for (const std::int64_t step : {10, 20}) {
+    const auto folder = fresh_folder("metrics");
+    {
+      Metrics killed(folder, 100, at(0, 0));
+      write_epochs(killed, 1, 2);
+    }
+    Metrics resumed(folder, 100, at(1, step));
+    write_epochs(resumed, 2, 3);
+    EXPECT_EQ(epochs_of(read_history(folder)), (std::vector<std::int64_t>{1, 2, 3}));
+    const std::string table = read_text(folder / "metrics.csv");
+    EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 4) << table;
+  }
+}
+
+TEST(Metrics, ComeBackAsTheyWere) {
+  const auto folder = fresh_folder("metrics");
+  Metrics metrics(folder, 100, at(0, 0));
+  write_epochs(metrics, 1, 2);
+  const History history = read_history(folder);
+  ASSERT_EQ(history.steps.size(), 2u);
+  EXPECT_EQ(history.steps[1].step, 20);
+  EXPECT_EQ(history.steps[1].skipped, 2);
+  EXPECT_EQ(history.epochs.at(1).train_loss, 0.5);
+}
+
+}  // namespace
+}  // namespace twiddle
