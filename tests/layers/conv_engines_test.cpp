@@ -3,145 +3,38 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "framework/error.h"
-#include "framework/random.h"
-#include "tests/support/check_close.h"
+#include "layers/conv/conv_check.h"
+#include "tests/support/conv_problem.h"
 
 namespace twiddle {
 
 namespace {
 
-constexpr ConvPass passes[] = {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight};
-
 const std::vector<ConvProblem>& awkward_problems() {
-  static const std::vector<ConvProblem> problems{
-      {},                                                                                                // all ones
-      {.batch = 3, .channels = 5, .filters = 7, .kernel_h = 3, .kernel_w = 3, .pad_h = 1, .pad_w = 1},   // a 1x1 plane
-      {.batch = 2, .channels = 4, .height = 6, .width = 6, .filters = 3, .kernel_h = 6, .kernel_w = 6},  // kernel =
-                                                                                                         // plane
-      {.batch = 2, .channels = 13, .height = 9, .width = 11, .filters = 17, .kernel_h = 3, .kernel_w = 3},
-      {.channels = 3,
-       .height = 15,
-       .width = 15,
-       .filters = 8,
-       .kernel_h = 5,
-       .kernel_w = 5,
-       .stride_h = 2,
-       .stride_w = 2,
-       .pad_h = 2,
-       .pad_w = 2},
-      {.batch = 2,
-       .channels = 3,
-       .height = 23,
-       .width = 22,
-       .filters = 16,
-       .kernel_h = 5,
-       .kernel_w = 4,
-       .stride_h = 3,
-       .stride_w = 4,
-       .pad_h = 1},
-      {.batch = 2,
-       .channels = 16,
-       .height = 8,
-       .width = 8,
-       .filters = 32,
-       .kernel_h = 3,
-       .kernel_w = 3,
-       .pad_h = 1,
-       .pad_w = 1},
-      {.batch = 2,
-       .channels = 4,
-       .height = 7,
-       .width = 7,
-       .filters = 4,
-       .kernel_h = 2,
-       .kernel_w = 2,
-       .stride_h = 4,
-       .stride_w = 4},  // gaps
-      {.batch = 2,
-       .channels = 6,
-       .height = 5,
-       .width = 12,
-       .filters = 4,
-       .kernel_h = 1,
-       .kernel_w = 7,
-       .stride_w = 2,
-       .pad_w = 3},
-      {.batch = 2, .channels = 8, .height = 5, .width = 5, .filters = 12},  // 1x1 kernel: a plain product
-      {.batch = 2, .channels = 8, .height = 6, .width = 6, .filters = 12, .stride_h = 2, .stride_w = 2},
-      {.batch = 2,
-       .channels = 6,
-       .height = 9,
-       .width = 9,
-       .filters = 10,
-       .kernel_h = 3,
-       .kernel_w = 3,
-       .pad_h = 1,
-       .pad_w = 1,
-       .groups = 2},
-      {.batch = 2,
-       .channels = 32,
-       .height = 6,
-       .width = 6,
-       .filters = 32,
-       .kernel_h = 3,
-       .kernel_w = 3,
-       .pad_h = 1,
-       .pad_w = 1,
-       .groups = 2},
-      {.batch = 2,
-       .channels = 7,
-       .height = 8,
-       .width = 8,
-       .filters = 7,
-       .kernel_h = 3,
-       .kernel_w = 3,
-       .pad_h = 1,
-       .pad_w = 1,
-       .groups = 7},
-      {.channels = 4,
-       .height = 11,
-       .width = 12,
-       .filters = 5,
-       .kernel_h = 3,
-       .kernel_w = 3,
-       .pad_h = 2,
-       .pad_w = 2,
-       .dilation = 2},
-      {.batch = 2,
-       .channels = 4,
-       .height = 14,
-       .width = 14,
-       .filters = 6,
-       .kernel_h = 3,
-       .kernel_w = 2,
-       .stride_h = 2,
-       .stride_w = 3,
-       .pad_h = 3,
-       .pad_w = 1,
-       .dilation = 3,
-       .groups = 2},
-      {.batch = 2,
-       .channels = 3,
-       .height = 4,
-       .width = 4,
-       .filters = 5,
-       .kernel_h = 3,
-       .kernel_w = 3,
-       .pad_h = 4,
-       .pad_w = 4},  // sees padding alone
-      {.batch = 5, .channels = 1, .height = 12, .width = 12, .filters = 20, .kernel_h = 5, .kernel_w = 5},
-  };
+  static const std::vector<ConvProblem> problems = conv_problems({
+      "1x1x1x1 * 1x1x1x1",
+      "3x5x1x1 * 7x5x3x3 pad 1",  // a 1x1 plane
+      "2x4x6x6 * 3x4x6x6",        // kernel = plane
+      "2x13x9x11 * 17x13x3x3",
+      "1x3x15x15 * 8x3x5x5 stride 2 pad 2",
+      "2x3x23x22 * 16x3x5x4 stride 3x4 pad 1x0",
+      "2x16x8x8 * 32x16x3x3 pad 1",
+      "2x4x7x7 * 4x4x2x2 stride 4",  // gaps
+      "2x6x5x12 * 4x6x1x7 stride 1x2 pad 0x3",
+      "2x8x5x5 * 12x8x1x1",  // 1x1 kernel: a plain product
+      "2x8x6x6 * 12x8x1x1 stride 2",
+      "2x6x9x9 * 10x3x3x3 pad 1 groups 2",
+      "2x32x6x6 * 32x16x3x3 pad 1 groups 2",
+      "2x7x8x8 * 7x1x3x3 pad 1 groups 7",
+      "1x4x11x12 * 5x4x3x3 pad 2 dilation 2",
+      "2x4x14x14 * 6x2x3x2 stride 2x3 pad 3x1 dilation 3 groups 2",
+      "2x3x4x4 * 5x3x3x3 pad 4",  // sees padding alone
+      "5x1x12x12 * 20x1x5x5",
+  });
   return problems;
-}
-
-Tensor random_tensor(Stream& stream, const Shape& shape, std::uint64_t seed) {
-  std::vector<float> values(static_cast<std::size_t>(count_of(shape)));
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = RandomSequence{seed}.normal(static_cast<std::int64_t>(i));
-  return Tensor::from(stream, shape, values);
 }
 
 // The pool's free blocks hold NaN afterwards, so that scratch which is read before it is written shows.
@@ -155,14 +48,11 @@ void dirty_pool(Stream& stream) {
 }
 
 ConvOperands operands_for(Stream& stream, const ConvProblem& problem, ConvPass pass, bool biased) {
-  const float unwritten = std::numeric_limits<float>::quiet_NaN();
-  const auto tensor = [&](const Shape& shape, ConvPass writer, std::uint64_t seed) {
-    return pass == writer ? Tensor::filled(stream, shape, unwritten) : random_tensor(stream, shape, seed);
-  };
-  return {tensor(problem.input_shape(), ConvPass::backward_input, 1),
-          tensor(problem.weight_shape(), ConvPass::backward_weight, 2),
-          tensor(problem.output_shape(), ConvPass::forward, 3),
-          pass == ConvPass::forward && biased ? random_tensor(stream, {problem.filters}, 4) : Tensor()};
+  ConvOperands operands = random_operands(stream, problem, pass);
+  std::vector<float> bias(static_cast<std::size_t>(problem.filters));
+  for (std::size_t i = 0; i < bias.size(); ++i) bias[i] = 0.5f * static_cast<float>(i % 7) - 1;
+  if (pass == ConvPass::forward && biased) operands.bias = Tensor::from(stream, {problem.filters}, bias);
+  return operands;
 }
 
 struct EngineCase {
@@ -173,7 +63,7 @@ struct EngineCase {
 std::vector<EngineCase> engines_and_passes(bool with_direct) {
   std::vector<EngineCase> cases;
   for (const auto& engine : make_conv_engines({}))
-    for (const ConvPass pass : passes)
+    for (const ConvPass pass : every_pass)
       if (with_direct || engine->name() != "direct") cases.push_back({std::string(engine->name()), pass});
   return cases;
 }
@@ -223,69 +113,21 @@ TEST_P(EveryConvEngine, AgreesWithTheReferenceOnAwkwardProblems) {
 }
 
 TEST_P(FastConvEngine, AgreesWithTheReferenceOnRealLayers) {
-  const ConvProblem layers[] = {
-      {.batch = 2,
-       .channels = 3,
-       .height = 224,
-       .width = 224,
-       .filters = 64,
-       .kernel_h = 11,
-       .kernel_w = 11,
-       .stride_h = 4,
-       .stride_w = 4,
-       .pad_h = 2,
-       .pad_w = 2},
-      {.batch = 1,
-       .channels = 64,
-       .height = 27,
-       .width = 27,
-       .filters = 192,
-       .kernel_h = 5,
-       .kernel_w = 5,
-       .pad_h = 2,
-       .pad_w = 2},
-      {.batch = 1,
-       .channels = 192,
-       .height = 13,
-       .width = 13,
-       .filters = 384,
-       .kernel_h = 3,
-       .kernel_w = 3,
-       .pad_h = 1,
-       .pad_w = 1},
-      {.batch = 1, .channels = 96, .height = 28, .width = 28, .filters = 256, .kernel_h = 5, .kernel_w = 5},
-      {.batch = 1,
-       .channels = 256,
-       .height = 12,
-       .width = 12,
-       .filters = 512,
-       .kernel_h = 3,
-       .kernel_w = 3,
-       .pad_h = 1,
-       .pad_w = 1}};
+  const std::vector<ConvProblem> layers =
+      conv_problems({"2x3x224x224 * 64x3x11x11 stride 4 pad 2", "1x64x27x27 * 192x64x5x5 pad 2",
+                     "1x192x13x13 * 384x192x3x3 pad 1", "1x96x28x28 * 256x96x5x5", "1x256x12x12 * 512x256x3x3 pad 1"});
   for (const ConvProblem& problem : layers) expect_right(problem, 100);
 }
 
 TEST_P(FastConvEngine, LongSumsOverTheBatchKeepThePrecision) {
   // 40,000 terms an element; an odd batch, so that slices of it differ in size.
-  expect_right({.batch = 41,
-                .channels = 3,
-                .height = 32,
-                .width = 32,
-                .filters = 16,
-                .kernel_h = 3,
-                .kernel_w = 3,
-                .pad_h = 1,
-                .pad_w = 1},
-               200);
-  expect_right({.batch = 165, .channels = 32, .height = 8, .width = 8, .filters = 32, .kernel_h = 1, .kernel_w = 1},
-               200);
+  expect_right(conv_problem("41x3x32x32 * 16x3x3x3 pad 1"), 200);
+  expect_right(conv_problem("165x32x8x8 * 32x32x1x1"), 200);
 }
 
 TEST_P(EveryConvEngine, TakesNoMoreWorkspaceThanItSays) {
   const ConvPass pass = GetParam().pass;
-  const ConvProblem problem{
-      .batch = 4, .channels = 32, .height = 14, .width = 14, .filters = 48, .kernel_h = 3, .kernel_w = 3};
+  const ConvProblem problem = conv_problem("4x32x14x14 * 48x32x3x3");
   EXPECT_TRUE(engine_->supports(problem, pass) || !takes_everything(*engine_));
   if (!engine_->supports(problem, pass)) return;
   ConvOperands operands = operands_for(*ctx_.stream, problem, pass, true);
@@ -305,13 +147,13 @@ TEST(ConvEngines, DirectSupportsEverythingAndIsNotFirst) {
   for (const auto& engine : engines) {
     if (engine->name() != "direct" && engine->name() != "gemm") continue;
     for (const ConvProblem& problem : awkward_problems())
-      for (const ConvPass pass : passes) EXPECT_TRUE(engine->supports(problem, pass));
+      for (const ConvPass pass : every_pass) EXPECT_TRUE(engine->supports(problem, pass));
   }
 }
 
 TEST(ConvEngines, TheReferenceIsACrossCorrelation) {
   // x is 1x1x3x3 = 1..9, w is 1x1x2x2, bias 100.
-  const ConvProblem problem{.height = 3, .width = 3, .kernel_h = 2, .kernel_w = 2};
+  const ConvProblem problem = conv_problem("1x1x3x3 * 1x1x2x2");
   const float x[] = {1, 2, 3, 4, 5, 6, 7, 8, 9}, w[] = {1, 10, 100, 1000}, bias[] = {0.5f}, grad_y[] = {1, 0, 0, 2};
   EXPECT_EQ(conv_reference(problem, ConvPass::forward, x, w, nullptr, bias, 0), 1 + 20 + 400 + 5000 + 0.5);
   EXPECT_EQ(conv_reference(problem, ConvPass::forward, x, w, nullptr, nullptr, 3), 5 + 60 + 800 + 9000);
@@ -322,15 +164,14 @@ TEST(ConvEngines, TheReferenceIsACrossCorrelation) {
 
 TEST(ConvEngines, AnUnwrittenElementIsAnError) {
   Context ctx;
-  const ConvProblem problem{.batch = 2, .channels = 2, .height = 4, .width = 4};
+  const ConvProblem problem = conv_problem("2x2x4x4 * 1x2x1x1");
   const ConvOperands operands = operands_for(*ctx.stream, problem, ConvPass::forward, false);
   EXPECT_FALSE(conv_error(ctx, problem, ConvPass::forward, operands, 10) <= 1);
 }
 
 TEST(ConvEngines, BackwardInputUsesTheGradientThatBackwardWeightSaw) {
   Context ctx;
-  const ConvProblem problem{
-      .batch = 2, .channels = 16, .height = 10, .width = 10, .filters = 16, .kernel_h = 3, .kernel_w = 3};
+  const ConvProblem problem = conv_problem("2x16x10x10 * 16x16x3x3");
   for (const auto& engine : make_conv_engines({})) {
     if (!engine->supports(problem, ConvPass::backward_weight)) continue;
     ConvOperands weight = operands_for(*ctx.stream, problem, ConvPass::backward_weight, false);

@@ -7,64 +7,19 @@
 #include "framework/error.h"
 #include "layers/conv/conv_check.h"
 #include "layers/conv/selector.h"
+#include "tests/support/conv_problem.h"
 
 namespace twiddle {
 
 namespace {
 
-constexpr ConvPass passes[] = {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight};
-
-const ConvProblem problems[] = {
-    {.batch = 2, .channels = 13, .height = 9, .width = 11, .filters = 17, .kernel_h = 3, .kernel_w = 3},
-    {.batch = 2,
-     .channels = 3,
-     .height = 23,
-     .width = 22,
-     .filters = 16,
-     .kernel_h = 5,
-     .kernel_w = 4,
-     .stride_h = 3,
-     .stride_w = 4,
-     .pad_h = 1},
-    {.batch = 4,
-     .channels = 64,
-     .height = 14,
-     .width = 14,
-     .filters = 96,
-     .kernel_h = 5,
-     .kernel_w = 5,
-     .pad_h = 2,
-     .pad_w = 2},
-    {.batch = 2, .channels = 8, .height = 6, .width = 6, .filters = 12},
-    {.batch = 2,
-     .channels = 32,
-     .height = 6,
-     .width = 6,
-     .filters = 32,
-     .kernel_h = 3,
-     .kernel_w = 3,
-     .pad_h = 1,
-     .pad_w = 1,
-     .groups = 2},
-    {.batch = 2,
-     .channels = 16,
-     .height = 12,
-     .width = 12,
-     .filters = 16,
-     .kernel_h = 3,
-     .kernel_w = 3,
-     .pad_h = 2,
-     .pad_w = 2,
-     .dilation = 2},
-    {.batch = 41,
-     .channels = 3,
-     .height = 32,
-     .width = 32,
-     .filters = 16,
-     .kernel_h = 3,
-     .kernel_w = 3,
-     .pad_h = 1,
-     .pad_w = 1}};
+const std::vector<ConvProblem>& problems() {
+  static const std::vector<ConvProblem> all =
+      conv_problems({"2x13x9x11 * 17x13x3x3", "2x3x23x22 * 16x3x5x4 stride 3x4 pad 1x0", "4x64x14x14 * 96x64x5x5 pad 2",
+                     "2x8x6x6 * 12x8x1x1", "2x32x6x6 * 32x16x3x3 pad 1 groups 2",
+                     "2x16x12x12 * 16x16x3x3 pad 2 dilation 2", "41x3x32x32 * 16x3x3x3 pad 1"});
+  return all;
+}
 
 class CudnnEngines : public testing::Test {
  protected:
@@ -87,8 +42,8 @@ class CudnnEngines : public testing::Test {
 TEST_F(CudnnEngines, TheFirstKeepsEveryPrecision) {
   const auto engines = make_cudnn_engines({});
   EXPECT_EQ(engines.front()->name(), "cudnn");
-  for (ConvProblem problem : problems)
-    for (const ConvPass pass : passes)
+  for (ConvProblem problem : problems())
+    for (const ConvPass pass : every_pass)
       for (const Precision precision : {Precision::fp32, Precision::tf32}) {
         problem.precision = precision;
         SCOPED_TRACE(to_string(problem) + " " + std::string(to_string(pass)) + " " + std::string(to_string(precision)));
@@ -103,8 +58,8 @@ TEST_F(CudnnEngines, EachWayByNameIsRightWhereItSupports) {
   const auto engines = make_cudnn_engines({});
   for (const auto& engine : engines) {
     int supported = 0;
-    for (const ConvProblem& problem : problems)
-      for (const ConvPass pass : passes) {
+    for (const ConvProblem& problem : problems())
+      for (const ConvPass pass : every_pass) {
         if (!engine->supports(problem, pass)) continue;
         SCOPED_TRACE(std::string(engine->name()) + " " + to_string(problem) + " " + std::string(to_string(pass)));
         ++supported;
@@ -124,8 +79,8 @@ TEST_F(CudnnEngines, EachWayByNameIsRightWhereItSupports) {
 TEST_F(CudnnEngines, NoWayTakesMoreThanTheWorkspaceLimit) {
   constexpr std::size_t limit = 64 << 10;
   const auto engines = make_cudnn_engines({.workspace_limit = limit});
-  for (const ConvProblem& problem : problems)
-    for (const ConvPass pass : passes) {
+  for (const ConvProblem& problem : problems())
+    for (const ConvPass pass : every_pass) {
       if (!engines.front()->supports(problem, pass)) continue;
       EXPECT_LE(error_of(*engines.front(), problem, pass), promise(Precision::fp32)) << to_string(problem);
       EXPECT_LE(engines.front()->workspace_bytes(problem, pass), limit);
@@ -133,17 +88,14 @@ TEST_F(CudnnEngines, NoWayTakesMoreThanTheWorkspaceLimit) {
 }
 
 TEST_F(CudnnEngines, DeterministicRunsGiveEqualBits) {
-  const ConvProblem problem = problems[2];
-  for (const ConvPass pass : passes) {
+  const ConvProblem problem = problems()[2];
+  for (const ConvPass pass : every_pass) {
     std::vector<float> first;
     for (int run = 0; run < 3; ++run) {
       const auto engines = make_cudnn_engines({.deterministic = true});
       ConvOperands operands = random_operands(*ctx_->stream, problem, pass);
       engines.front()->run(*ctx_, problem, pass, operands);
-      const Tensor& written = pass == ConvPass::forward          ? operands.y
-                              : pass == ConvPass::backward_input ? operands.x
-                                                                 : operands.w;
-      const std::vector<float> result = written.to_vector(*ctx_->stream);
+      const std::vector<float> result = written(pass, operands).to_vector(*ctx_->stream);
       if (first.empty()) first = result;
       EXPECT_EQ(result, first) << to_string(pass);
     }
@@ -152,8 +104,8 @@ TEST_F(CudnnEngines, DeterministicRunsGiveEqualBits) {
 
 TEST_F(CudnnEngines, TakesNoMoreWorkspaceThanItSaysOnceChosen) {
   const auto engines = make_cudnn_engines({});
-  const ConvProblem problem = problems[2];
-  for (const ConvPass pass : passes) {
+  const ConvProblem problem = problems()[2];
+  for (const ConvPass pass : every_pass) {
     ConvOperands operands = random_operands(*ctx_->stream, problem, pass);
     engines.front()->run(*ctx_, problem, pass, operands);
     const std::size_t before = ctx_->stream->memory().in_use;
@@ -165,10 +117,10 @@ TEST_F(CudnnEngines, TakesNoMoreWorkspaceThanItSaysOnceChosen) {
 }
 
 TEST_F(CudnnEngines, MeasuringAndTheRuleLeaveTheWaysByNameAlone) {
-  const ConvProblem problem = problems[0];
+  const ConvProblem problem = problems()[0];
   for (const std::string how : {"measured", "rule"}) {
     ConvSelector selector(make_conv_engines(ctx_->stream->device()), {.engine = how});
-    for (const ConvPass pass : passes) {
+    for (const ConvPass pass : every_pass) {
       ConvEngine& chosen = selector.choose(*ctx_, problem, pass);
       EXPECT_FALSE(chosen.by_name_only()) << chosen.name();
       EXPECT_NE(selector.find(problem, pass)->reason, "");

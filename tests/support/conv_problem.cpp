@@ -1,0 +1,48 @@
+#include "tests/support/conv_problem.h"
+
+#include <sstream>
+
+#include "framework/error.h"
+
+namespace twiddle {
+
+namespace {
+
+// "3", or "3x4": height and width.
+void read_pair(std::istringstream& in, int& height, int& width) {
+  char x = 0;
+  in >> height;
+  width = height;
+  if (in.peek() == 'x') in >> x >> width;
+}
+
+}  // namespace
+
+ConvProblem conv_problem(const std::string& text) {
+  ConvProblem problem;
+  std::istringstream in(text);
+  int channels_a_group = 0;
+  char sign = 0;
+  in >> problem.batch >> sign >> problem.channels >> sign >> problem.height >> sign >> problem.width >> sign;
+  in >> problem.filters >> sign >> channels_a_group >> sign >> problem.kernel_h >> sign >> problem.kernel_w;
+  for (std::string key; in >> key;) {
+    if (key == "stride") read_pair(in, problem.stride_h, problem.stride_w);
+    if (key == "pad") read_pair(in, problem.pad_h, problem.pad_w);
+    if (key == "dilation") in >> problem.dilation;
+    if (key == "groups") in >> problem.groups;
+  }
+  require(to_string(problem) == text, "'", text, "' was read as '", to_string(problem), "'");
+  return problem;
+}
+
+std::vector<ConvProblem> conv_problems(const std::vector<std::string>& texts) {
+  std::vector<ConvProblem> problems;
+  for (const std::string& text : texts) problems.push_back(conv_problem(text));
+  return problems;
+}
+
+const Tensor& written(ConvPass pass, const ConvOperands& operands) {
+  return pass == ConvPass::forward ? operands.y : pass == ConvPass::backward_input ? operands.x : operands.w;
+}
+
+}  // namespace twiddle

@@ -1,0 +1,17 @@
+#pragma once
+#include <vector>
+
+#include "framework/convolution.h"
+
+namespace twiddle {
+
+constexpr ConvPass every_pass[] = {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight};
+
+// A problem from its text, as to_string writes it: "16x3x224x224 * 64x3x11x11 stride 4 pad 2".
+ConvProblem conv_problem(const std::string& text);
+std::vector<ConvProblem> conv_problems(const std::vector<std::string>& texts);
+
+// The tensor that a pass writes.
+const Tensor& written(ConvPass pass, const ConvOperands& operands);
+
+}  // namespace twiddle
