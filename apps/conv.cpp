@@ -4,9 +4,11 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "apps/conv_job.h"
+#include "apps/open.h"
 #include "apps/text_table.h"
 #include "apps/verbs.h"
 #include "framework/error.h"
@@ -54,6 +56,40 @@ Precision parse_precision(const std::string& text) {
   throw Error(ErrorKind::config, unknown_name("precision", text, {"fp32", "tf32", "bf16"}));
 }
 
+void print(const ConvJob& job, const ConvReport& report) {
+  fmt::print("{}, {}, {}\n", to_string(report.problem), to_string(job.precision), to_string(job.device));
+  TextTable table({"pass", "engine", "ms", "GFLOP/s", "workspace"});
+  for (const ConvReport::Pass& pass : report.passes)
+    table.add({std::string(to_string(pass.pass)), pass.engine, fmt::format("{:.3f}", pass.milliseconds),
+               fmt::format("{:.1f}", report.problem.flops() / pass.milliseconds / 1e6), format_bytes(pass.workspace)});
+  fmt::print("{}median of {}; wrote {} to {}\n", table.text(), job.repeat, join_names(report.written), job.out);
+}
+
+nlohmann::json to_json(const ConvJob& job, const ConvReport& report) {
+  const ConvProblem& problem = report.problem;
+  nlohmann::json passes = nlohmann::json::array();
+  for (const ConvReport::Pass& pass : report.passes)
+    passes.push_back({{"pass", to_string(pass.pass)},
+                      {"engine", pass.engine},
+                      {"ms", pass.milliseconds},
+                      {"workspace_bytes", pass.workspace}});
+  return {{"input", problem.input_shape()},
+          {"weight", problem.weight_shape()},
+          {"output", problem.output_shape()},
+          {"stride", {problem.stride_h, problem.stride_w}},
+          {"pad", {problem.pad_h, problem.pad_w}},
+          {"dilation", problem.dilation},
+          {"groups", problem.groups},
+          {"precision", to_string(job.precision)},
+          {"engine", job.engine},
+          {"device", to_string(job.device)},
+          {"flops", problem.flops()},
+          {"repeat", job.repeat},
+          {"passes", passes},
+          {"file", job.out},
+          {"written", report.written}};
+}
+
 int run(const ConvArguments& arguments, const Flags& flags) {
   constexpr int most = 65536;
   ConvJob job;
@@ -68,12 +104,8 @@ int run(const ConvArguments& arguments, const Flags& flags) {
   if (const int threads = integer("--threads", flags.value("threads", "0"), 0, 1024)) omp_set_num_threads(threads);
 
   const ConvReport report = run_conv(job);
-  fmt::print("{}, {}, {}\n", to_string(report.problem), to_string(job.precision), to_string(job.device));
-  TextTable table({"pass", "engine", "ms", "GFLOP/s", "workspace"});
-  for (const ConvReport::Pass& pass : report.passes)
-    table.add({std::string(to_string(pass.pass)), pass.engine, fmt::format("{:.3f}", pass.milliseconds),
-               fmt::format("{:.1f}", report.problem.flops() / pass.milliseconds / 1e6), format_bytes(pass.workspace)});
-  fmt::print("{}median of {}; wrote {} to {}\n", table.text(), job.repeat, join_names(report.written), job.out);
+  write_json(flags, to_json(job, report).dump(2));
+  if (flags.json != "-") print(job, report);
   return 0;
 }
 

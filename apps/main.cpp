@@ -11,7 +11,7 @@ int main(int argc, char** argv) {
           {"eval", "Measure a trained network on its validation images", add_eval, model | data_flags},
           {"predict", "Name what is on pictures", add_predict, model},
           {"time", "Time a training iteration as a whole, then layer by layer", add_time, model},
-          {"conv", "Run one convolution on arrays from a safetensors file", add_conv, device_flags},
+          {"conv", "Run one convolution on arrays from a safetensors file", add_conv, device_flags | json_flag},
           {"summary", "Print a network's layers, parameters, operations and memory", add_summary, model},
           {"check", "Check configs, data, shapes and memory without training", add_check,
            model | data_flags | train_flags},

@@ -2,12 +2,14 @@
 
 #include <cmath>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "apps/conv_job.h"
 #include "framework/error.h"
 #include "framework/random.h"
 #include "layers/conv/engines.h"
 #include "models/safetensors.h"
+#include "tests/apps/run_program.h"
 #include "tests/support/temp_path.h"
 
 namespace twiddle {
@@ -126,6 +128,43 @@ TEST(Conv, WithoutGradOutputOnlyTheOutputIsWritten) {
   contents.arrays["weight"] = random_array({1, 1, 3, 3}, 2);
   const ConvReport report = run_conv(job_of(contents));
   EXPECT_EQ(report.written, std::vector<std::string>{"output"});
+}
+
+TEST(Conv, TellsJsonAloneWhatItTellsInWords) {
+  SafeTensors contents;
+  contents.arrays["input"] = random_array({2, 4, 5, 6}, 1);
+  contents.arrays["weight"] = random_array({6, 2, 3, 3}, 2);
+  contents.arrays["grad_output"] = random_array({2, 6, 3, 2}, 3);
+  const ConvJob job = job_of(contents);
+  const std::vector<std::string> arguments{"conv",  job.in, job.out,    "--engine", "gemm",     "--stride", "2,3",
+                                           "--pad", "1",    "--groups", "2",        "--repeat", "3"};
+  std::vector<std::string> with_json = arguments;
+  with_json.insert(with_json.end(), {"--json", "-"});
+  const Finished words = run_program(arguments), run = run_program(with_json);
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(run.err, "");
+  expect_within("2x4x5x6 * 6x2x3x3 stride 2x3 pad 1 groups 2, fp32", words.out);
+  const auto facts = nlohmann::json::parse(run.out);
+  EXPECT_EQ(facts.at("input"), (Shape{2, 4, 5, 6}));
+  EXPECT_EQ(facts.at("output"), (Shape{2, 6, 3, 2}));
+  EXPECT_EQ(facts.at("stride"), (std::vector<int>{2, 3}));
+  EXPECT_EQ(facts.at("groups"), 2);
+  EXPECT_EQ(facts.at("precision"), "fp32");
+  EXPECT_EQ(facts.at("repeat"), 3);
+  EXPECT_EQ(facts.at("written").size(), 4u);
+  ASSERT_EQ(facts.at("passes").size(), 3u);
+  for (const auto& pass : facts.at("passes")) {
+    EXPECT_EQ(pass.at("engine"), "gemm");
+    EXPECT_GT(pass.at("ms").get<double>(), 0);
+    EXPECT_TRUE(pass.at("workspace_bytes").is_number_unsigned());
+    expect_within(pass.at("pass").get<std::string>() + " ", words.out);
+  }
+
+  with_json[1] = "none.safetensors";
+  const Finished failed = run_program(with_json);
+  EXPECT_EQ(failed.code, 3);
+  EXPECT_EQ(failed.out, "");
+  expect_within("none.safetensors", failed.err);
 }
 
 TEST(Conv, TellsWhatDoesNotFit) {
