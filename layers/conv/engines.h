@@ -8,7 +8,7 @@ namespace twiddle {
 
 // What engines that choose among several ways of their own are held to.
 struct ConvEngineOptions {
-  std::size_t workspace_limit = std::size_t(1) << 30;
+  std::size_t workspace_limit = std::size_t(4) << 30;
   bool deterministic = false;  // equal inputs give equal bits, from run to run: nothing is chosen by its time
 };
 

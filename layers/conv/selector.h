@@ -16,7 +16,7 @@ namespace twiddle {
 struct ConvPolicy {
   std::string engine = "rule";
   Precision precision = Precision::fp32;
-  std::size_t workspace_limit = std::size_t(1) << 30;
+  std::size_t workspace_limit = std::size_t(4) << 30;
   std::string cache_file = {};  // measured choices are kept here between runs; empty: in memory alone
   bool retune = false;          // measure again what the file already knows
   ChoiceCache::Warn warn = {};  // hears of a damaged file
