@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "apps/progress.h"
 #include "apps/report.h"
 #include "data/augment.h"
 #include "framework/error.h"
@@ -81,8 +82,7 @@ Report make_report(const Config& config, Trainer& trainer, History history, cons
                               fmt::format("top-1 {:.2f}% at epoch {}", 100 * state.best_top1, state.best_epoch));
   const std::vector<std::string> skipped = trainer.skipped_messages();
   if (!skipped.empty())
-    report.facts.emplace_back("left out", fmt::format("{} images that could not be read; the first: {}",
-                                                      format_count(trainer.skipped()), skipped.front()));
+    report.facts.emplace_back("skipped", skipped_line(trainer.skipped()) + "; the first: " + skipped.front());
   report.history = std::move(history);
   report.filters = first_filters(trainer.context(), *trainer.model().net);
   report.layers = layer_facts(*trainer.model().net);

@@ -51,7 +51,7 @@ void Progress::on_epoch(const EpochReport& report) {
   header_shown_ = true;
   console_.line(table_row(report));
   if (report.skipped > skipped_shown_) {
-    console_.line(skipped_line(report.skipped));
+    console_.line("  " + skipped_line(report.skipped));
     skipped_shown_ = report.skipped;
   }
   if (report.wait_share > 0.2 && !data_hint_given_ && report.seconds > 1) {
@@ -94,7 +94,7 @@ std::string table_row(const EpochReport& report) {
 }
 
 std::string skipped_line(std::int64_t count) {
-  return fmt::format("  {} {} could not be read and {} left out", format_count(count), count == 1 ? "image" : "images",
+  return fmt::format("{} {} could not be read and {} left out", format_count(count), count == 1 ? "image" : "images",
                      count == 1 ? "was" : "were");
 }
 

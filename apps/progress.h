@@ -28,7 +28,7 @@ std::string bar_line(const StepReport& report, std::int64_t epochs, int width);
 std::string plain_line(const StepReport& report, std::int64_t epochs);
 std::string table_header(bool has_validation);
 std::string table_row(const EpochReport& report);
-std::string skipped_line(std::int64_t count);  // "  3 images could not be read and were left out"
+std::string skipped_line(std::int64_t count);  // "3 images could not be read and were left out"
 std::string format_duration(double seconds);   // "0:06", "1:02:03"
 
 }  // namespace twiddle

@@ -81,7 +81,7 @@ void show_skipped(Console& console, const Trainer& trainer) {
   if (trainer.skipped() == 0) return;
   constexpr std::size_t shown = 3;
   const std::vector<std::string> messages = trainer.skipped_messages();
-  std::string text = skipped_line(trainer.skipped()).substr(2) + ":";
+  std::string text = skipped_line(trainer.skipped()) + ":";
   for (std::size_t i = 0; i < std::min(shown, messages.size()); ++i) text += "\n  " + messages[i];
   if (messages.size() > shown) text += "\n  ...";
   console.line(text);

@@ -32,7 +32,7 @@ TEST(Progress, TellsOfImagesLeftOut) {
   StepReport report = some_step();
   report.skipped = 1234;
   EXPECT_TRUE(plain_line(report, 5).ends_with("data wait 2%  skipped 1,234")) << plain_line(report, 5);
-  EXPECT_EQ(skipped_line(1), "  1 image could not be read and was left out");
+  EXPECT_EQ(skipped_line(1), "1 image could not be read and was left out");
 }
 
 TEST(Progress, RowsStandUnderTheirHeader) {

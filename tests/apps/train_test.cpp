@@ -128,7 +128,8 @@ TEST_F(Train, ImagesLeftOutAreCountedAndNamed) {
   ASSERT_EQ(history.epochs.size(), 2u);
   EXPECT_EQ(history.epochs.back().skipped, 1);
   EXPECT_NE(read_text(folder / "metrics.csv").find(",skipped\n"), std::string::npos);
-  EXPECT_NE(read_text(folder / "report.html").find("1 images that could not be read"), std::string::npos);
+  EXPECT_NE(read_text(folder / "report.html").find("1 image could not be read and was left out; the first: "),
+            std::string::npos);
 }
 
 TEST_F(Train, AsManyEpochsAsAskedForAreSaidToBeDone) {
