@@ -111,15 +111,16 @@ std::vector<LayerTime> IterationTimer::layer_by_layer(int steps) {
   std::vector<LayerTime> rows;
   for (const Sequential::Item& item : model_.net->items()) {
     const auto* convolution = dynamic_cast<const Conv2d*>(item.layer.get());
-    for (const char* part : {"forward", "backward", "backward_input", "backward_weight"}) {
+    for (const char* part : {"forward", "backward", "backward_bias", "backward_input", "backward_weight"}) {
       if (convolution != nullptr && std::string(part) == "backward") continue;  // it contains the two that follow
       for (const Profiler::Entry& entry : ctx_.profiler.entries()) {
         if (entry.name != item.layer->name() || entry.part != part) continue;
         LayerTime row{entry.name, part, "", median(entry.milliseconds)};
-        // A linear layer's backward pass is two products of the forward one's size.
-        const double products = convolution == nullptr && std::string(part) == "backward" ? 2 : 1;
+        // A linear layer's backward pass is two products of the forward one's size; the one of bias and ReLU is none.
+        const bool product = row.pass != "backward_bias";
+        const double products = convolution == nullptr && row.pass == "backward" ? 2 : product ? 1 : 0;
         row.flops = item.layer->flops() * products * static_cast<double>(batch_.images.dim(0));
-        if (convolution != nullptr) {
+        if (convolution != nullptr && product) {
           const ConvPass pass = pass_named(part);
           const ConvProblem problem = convolution->problem(batch_.images.dim(0));
           ConvEngine& engine = model_.convolutions->choose(ctx_, problem, pass, convolution->engine());

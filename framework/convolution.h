@@ -37,10 +37,12 @@ enum class ConvPass : std::uint8_t { forward, backward_input, backward_weight };
 std::string_view to_string(ConvPass pass);
 
 // What a pass reads and writes; a gradient takes its owner's place: backward_input reads w, y and writes x;
-// backward_weight reads x, y and writes w; forward reads x, w and writes y, adding bias [filters] where it is defined.
+// backward_weight reads x, y and writes w; forward reads x, w and writes y, adding bias [filters] where it is defined,
+// and leaving nothing below zero with relu.
 struct ConvOperands {
   Tensor x, w, y;
-  Tensor bias;
+  Tensor bias = {};
+  bool relu = false;
 };
 
 // One way to compute a convolution.

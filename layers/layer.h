@@ -38,7 +38,9 @@ class Layer {
   virtual bool keeps_output() const { return false; }
   virtual std::size_t kept_bytes() const { return 0; }  // per image, beside input and output
   virtual bool shares_input() const { return false; }   // the output is the input's storage: flatten
-  virtual std::string describe() const { return {}; }   // "11x11, stride 4, pad 2"
+  // Asked of a layer that a ReLU follows: true where it does max(y, 0) itself from now on, which saves a pass.
+  virtual bool take_over_relu() { return false; }
+  virtual std::string describe() const { return {}; }  // "11x11, stride 4, pad 2"
 
   const std::string& name() const { return name_; }
   const Shape& output_shape() const { return output_; }  // of one image, without the batch axis

@@ -8,7 +8,13 @@ class Relu : public Layer {
  public:
   Relu(const Site& site, Params&) : Layer(site.name, site.input) {}
   Variable forward(Context& ctx, const Variable& x) override;
-  bool keeps_output() const override { return true; }
+  bool keeps_output() const override { return !taken_over_; }
+  bool shares_input() const override { return taken_over_; }
+  std::string describe() const override { return taken_over_ ? "done by the layer before" : ""; }
+  void set_taken_over() { taken_over_ = true; }
+
+ private:
+  bool taken_over_ = false;
 };
 
 }  // namespace twiddle

@@ -5,6 +5,7 @@
 #include "framework/error.h"
 #include "layers/conv/conv2d.h"
 #include "layers/conv/engines.h"
+#include "layers/relu.h"
 
 namespace twiddle {
 
@@ -49,6 +50,8 @@ class ChainBuilder {
     if (diagnostics_.size() > errors_before) shape_known_ = false;
     shape_ = layer->output_shape();
     previous_ = config.name;
+    auto* const relu = dynamic_cast<Relu*>(layer.get());
+    if (relu != nullptr && !net_.items().empty() && net_.items().back().layer->take_over_relu()) relu->set_taken_over();
     net_.add(config.kind, std::move(layer));
   }
 

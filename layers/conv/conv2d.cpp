@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "framework/error.h"
-#include "framework/tensor_ops.h"
+#include "layers/conv/epilogue.h"
 #include "layers/conv/selector.h"
 
 namespace twiddle {
@@ -111,23 +111,27 @@ Variable Conv2d::forward(Context& ctx, const Variable& x) {
   require(shape == here.input_shape(), name(), ": expects ", to_string(here.input_shape()), ", got ", to_string(shape));
 
   ConvOperands operands{x.value(), weight_->variable.value(), Tensor(*ctx.stream, here.output_shape()),
-                        bias_ ? bias_->variable.value() : Tensor()};
+                        bias_ ? bias_->variable.value() : Tensor(), relu_};
   convolutions_.choose(ctx, here, ConvPass::forward, engine_).run(ctx, here, ConvPass::forward, operands);
   std::vector<Variable> inputs{x, weight_->variable};
   if (bias_) inputs.push_back(bias_->variable);
-  const Tensor input = x.value();
-  return ctx.tape.record(name(), operands.y, inputs, [this, here, x, input](Context& context, const Tensor& grad_y) {
-    backward(context, here, x, input, grad_y);
-  });
+  const Tensor input = x.value(), output = relu_ ? operands.y : Tensor();
+  return ctx.tape.record(name(), operands.y, inputs,
+                         [this, here, x, input, output](Context& context, const Tensor& grad_y) {
+                           backward(context, here, x, input, output, grad_y);
+                         });
 }
 
 void Conv2d::backward(Context& ctx, const ConvProblem& here, const Variable& x, const Tensor& input,
-                      const Tensor& grad_y) {
+                      const Tensor& output, Tensor grad_y) {
+  {
+    const ProfilerRange range(ctx.profiler, *ctx.stream, name(), "backward_bias");
+    const bool wants_bias = bias_ && bias_->variable.needs_grad();
+    const Tensor bias = relu_and_bias_backward(*ctx.stream, output, relu_, wants_bias, grad_y);
+    if (wants_bias) bias_->variable.add_grad(ctx, bias);
+  }
   if (weight_->variable.needs_grad()) {
     const ProfilerRange range(ctx.profiler, *ctx.stream, name(), "backward_weight");
-    if (bias_)
-      bias_->variable.add_grad(ctx, sum_over_channels(*ctx.stream, grad_y, here.filters,
-                                                      std::int64_t(here.out_height()) * here.out_width()));
     ConvOperands operands{input, Tensor(*ctx.stream, here.weight_shape()), grad_y, {}};
     convolutions_.choose(ctx, here, ConvPass::backward_weight, engine_)
         .run(ctx, here, ConvPass::backward_weight, operands);

@@ -11,6 +11,8 @@ class Conv2d : public Layer {
   Variable forward(Context& ctx, const Variable& x) override;
   double flops() const override { return problem_.flops(); }
   bool keeps_input() const override { return true; }
+  bool keeps_output() const override { return relu_; }
+  bool take_over_relu() override { return relu_ = true; }
   std::string describe() const override;
 
   ConvProblem problem(std::int64_t batch) const;         // checked
@@ -18,13 +20,15 @@ class Conv2d : public Layer {
   ConvSelector& convolutions() const { return convolutions_; }
 
  private:
-  // `input` is x's value, which x itself may have dropped by then.
-  void backward(Context& ctx, const ConvProblem& here, const Variable& x, const Tensor& input, const Tensor& grad_y);
+  // `input` is x's value, which x itself may have dropped by then; `output` is defined where the ReLU is done here.
+  void backward(Context& ctx, const ConvProblem& here, const Variable& x, const Tensor& input, const Tensor& output,
+                Tensor grad_y);
   ConvProblem problem_;  // of one image
   std::string engine_;
   ConvSelector& convolutions_;
   Parameter* weight_ = nullptr;
   Parameter* bias_ = nullptr;  // null without bias
+  bool relu_ = false;          // what follows is a ReLU, and is done here
 };
 
 }  // namespace twiddle

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "framework/error.h"
-#include "framework/tensor_ops.h"
 #include "layers/conv/conv_check.h"
 #include "layers/conv/cudnn_plan.h"
+#include "layers/conv/epilogue.h"
 #include "layers/conv/measure.h"
 
 namespace twiddle {
@@ -49,7 +49,7 @@ std::shared_ptr<void> allocate(Stream& stream, std::size_t bytes) {
 }
 
 ConvPointers pointers(ConvOperands& operands, ConvPass pass) {
-  auto& [x, w, y, bias] = operands;
+  auto& [x, w, y, bias, relu] = operands;
   return {pass == ConvPass::backward_input ? x.write() : x.read(),
           pass == ConvPass::backward_weight ? w.write() : w.read(), pass == ConvPass::forward ? y.write() : y.read()};
 }
@@ -69,8 +69,8 @@ struct Scratch {
 
 // The ways of one family, or of all: the first run of a problem and pass tries them on random operands, holds each to a
 // sample of the exact result, times those that keep the precision, and from then on takes the fastest. (Random, because
-// what a layer happens to hold can be kind to a way: on activations that are all positive, cuDNN's Winograd errs by 2e-6
-// where it errs by 1e-5 on numbers around zero.)
+// what a layer happens to hold can be kind to a way: on activations that are all positive, cuDNN's Winograd errs by
+// 2e-6 where it errs by 1e-5 on numbers around zero.)
 class CudnnEngine : public ConvEngine {
  public:
   CudnnEngine(std::shared_ptr<Session> session, std::string family, const ConvEngineOptions& options)
@@ -156,8 +156,7 @@ void CudnnEngine::run(Context& ctx, const ConvProblem& problem, ConvPass pass, C
   const CudnnPlan& plan = choose(stream, problem, pass);
   const std::shared_ptr<void> workspace = allocate(stream, plan.workspace);
   plan.run(session_->handle(stream), stream, pointers(operands, pass), workspace.get());
-  if (pass == ConvPass::forward && operands.bias.defined())
-    add_bias(stream, operands.bias, std::int64_t(problem.out_height()) * problem.out_width(), operands.y);
+  if (pass == ConvPass::forward) add_bias_and_relu(stream, operands);
 }
 
 const CudnnPlan& CudnnEngine::choose(Stream& stream, const ConvProblem& problem, ConvPass pass) {

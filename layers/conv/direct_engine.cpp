@@ -2,6 +2,7 @@
 
 #include "framework/error.h"
 #include "layers/conv/engines.h"
+#include "layers/conv/epilogue.h"
 
 namespace twiddle {
 
@@ -15,7 +16,7 @@ class DirectEngine : public ConvEngine {
 
   void run(Context& ctx, const ConvProblem& problem, ConvPass pass, ConvOperands& operands) override {
     require(ctx.stream->device().kind == Device::Kind::cpu, "the engine 'direct' works on the CPU alone");
-    auto& [x, w, y, bias] = operands;
+    auto& [x, w, y, bias, relu] = operands;
     Tensor& written = pass == ConvPass::forward ? y : pass == ConvPass::backward_input ? x : w;
     float* result = written.write();
     const float* const x_values = pass == ConvPass::backward_input ? nullptr : x.read();
@@ -27,6 +28,7 @@ class DirectEngine : public ConvEngine {
     for (std::int64_t index = 0; index < count; ++index)
       result[index] =
           static_cast<float>(conv_reference(problem, pass, x_values, w_values, y_values, bias_values, index));
+    if (pass == ConvPass::forward && relu) relu_in_place(*ctx.stream, y);
   }
 };
 

@@ -1,7 +1,7 @@
 #include "layers/conv/gemm_engine.h"
 
 #include "framework/for_each.h"
-#include "framework/tensor_ops.h"
+#include "layers/conv/epilogue.h"
 
 namespace twiddle {
 
@@ -184,7 +184,7 @@ class GemmEngine : public ConvEngine {
         stream.gemm({.m = m.filters, .n = m.places, .k = m.depth}, w + group * m.filters * m.depth,
                     patches + group * m.depth * m.places, y + group * m.filters * m.places);
     }
-    if (operands.bias.defined()) add_bias(stream, operands.bias, m.places, operands.y);
+    add_bias_and_relu(stream, operands);
   }
 
   // columns = w^T grad_y, and back to where they came from

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "framework/error.h"
+#include "layers/conv/epilogue.h"
 #include "layers/conv/onednn_plan.h"
 #include "layers/conv/pieces.h"
 
@@ -118,7 +119,7 @@ const Plan& OnednnEngine::require_plan(const ConvProblem& problem, const Piece& 
 }
 
 void OnednnEngine::run(Context& ctx, const ConvProblem& problem, ConvPass pass, ConvOperands& operands) try {
-  auto& [x, w, y, bias] = operands;
+  auto& [x, w, y, bias, relu] = operands;
   const bool forward = pass == ConvPass::forward, input_gradient = pass == ConvPass::backward_input;
   const bool biased = forward && bias.defined();
   const std::vector<PlacedPiece> pieces = pieces_for(problem, pass);
@@ -132,6 +133,7 @@ void OnednnEngine::run(Context& ctx, const ConvProblem& problem, ConvPass pass, 
                 {}};
   if (!forward) places.gradient = y.version();
   execute(require_plan(problem, only.piece, pass, biased), *ctx.stream, pass, places);
+  if (forward && relu) relu_in_place(*ctx.stream, y);
 } catch (const dnnl::error& error) {
   throw Error(join("oneDNN failed in ", to_string(pass), " of ", to_string(problem), ": ", error.what()));
 }

@@ -32,7 +32,10 @@ class Program {
  public:
   explicit Program(const std::vector<std::string>& arguments) : folder_(fresh_folder("program")) {
     const std::string out = (folder_ / "out").string(), err = (folder_ / "err").string();
-    std::vector<char*> argv{const_cast<char*>(TWIDDLE_PROGRAM)};
+    // A machine that runs what another has built names the program's place.
+    const char* const elsewhere = std::getenv("TWIDDLE_PROGRAM");
+    const char* const program = elsewhere ? elsewhere : TWIDDLE_PROGRAM;
+    std::vector<char*> argv{const_cast<char*>(program)};
     for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
     argv.push_back(nullptr);
     process_ = fork();
@@ -41,7 +44,7 @@ class Program {
     dup2(open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
     setenv("XDG_CACHE_HOME", folder_.c_str(), 1);  // the user's own cache is none of a test's business
     setenv("OMP_NUM_THREADS", "1", 1);             // so that tests side by side do not wait for each other's threads
-    execv(TWIDDLE_PROGRAM, argv.data());
+    execv(program, argv.data());
     _exit(127);
   }
   ~Program() {

@@ -25,6 +25,18 @@ TEST_P(EveryDevice, Conv2dTakesRectanglesStridesAndPads) {
   EXPECT_EQ(conv.forward({1, 1, 3, 2}, {1, 2, 3, 4, 5, 6}), (std::vector<float>{210, 21, 650, 65}));
 }
 
+TEST_P(EveryDevice, Conv2dDoesTheReluThatFollows) {
+  for (const bool biased : {true, false}) {
+    LayerUnderTest conv(GetParam(), "conv2d", {{"filters", "1"}, {"kernel", "1"}, {"bias", biased ? "true" : "false"}},
+                        {1, 1, 3});
+    conv.set("weight", {2});
+    if (biased) conv.set("bias", {3});
+    ASSERT_TRUE(conv.layer->take_over_relu());
+    EXPECT_EQ(conv.forward({1, 1, 1, 3}, {-2, 0, 1}),
+              biased ? (std::vector<float>{0, 3, 5}) : (std::vector<float>{0, 0, 2}));
+  }
+}
+
 TEST_P(EveryDevice, Conv2dGradients) {
   expect_gradients(GetParam(), "conv2d", {{"filters", "4"}, {"kernel", "3"}, {"pad", "1"}}, {2, 3, 6, 5});
   expect_gradients(GetParam(), "conv2d", {{"filters", "6"}, {"kernel", "3"}, {"stride", "2"}, {"groups", "2"}},

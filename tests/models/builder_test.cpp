@@ -5,7 +5,9 @@
 #include <map>
 
 #include "framework/error.h"
+#include "layers/softmax_loss.h"
 #include "models/config.h"
+#include "tests/support/every_device.h"
 
 namespace twiddle {
 namespace {
@@ -39,6 +41,39 @@ TEST(Builder, PassesShapesOn) {
   EXPECT_EQ(model.net->items()[0].layer->output_shape(), (Shape{5, 6, 6}));
   EXPECT_EQ(model.net->output_shape(), (Shape{7}));
   EXPECT_EQ(parameters_of(model), 3 * 5 * 9 + 5 + 5 * 36 * 7 + 7);
+}
+
+// A ReLU after a convolution is done by the convolution; leaky_relu, which never is, says what must come out.
+TEST_P(EveryDevice, BuilderFusesAReluWithoutChangingAGradient) {
+  const auto gradients = [](const std::string& activation, bool biased, bool& fused) {
+    const std::string bias = biased ? "true" : "false";
+    const std::string layers = "    - conv2d: {filters: 5, kernel: 3, bias: " + bias + "}\n    - " + activation +
+                               "\n    - linear: {outputs: 3}\n";
+    const Model model = build_model(config_of("[2, 6, 5]", layers), GetParam());
+    Context ctx(GetParam());
+    model.net->initialize(ctx);
+    std::vector<float> pixels(3 * 2 * 6 * 5);
+    for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = RandomSequence{3}.normal(static_cast<std::int64_t>(i));
+    const Variable x(Tensor::from(*ctx.stream, {3, 2, 6, 5}, pixels), true);
+    const Tensor labels = Tensor::from<std::int32_t>(*ctx.stream, {3}, {0, 2, 1});
+    ctx.tape.backward(ctx, softmax_loss(ctx, model.net->forward(ctx, x), labels));
+    fused = model.net->items()[1].layer->shares_input();
+    std::vector<std::vector<float>> all{x.grad().to_vector(*ctx.stream)};
+    for (const Parameter* parameter : model.net->parameters())
+      all.push_back(parameter->variable.grad().to_vector(*ctx.stream));
+    return all;
+  };
+  for (const bool biased : {true, false}) {
+    bool fused = false, never = false;
+    const auto actual = gradients("relu", biased, fused);
+    const auto expected = gradients("leaky_relu: {slope: 0}", biased, never);
+    EXPECT_TRUE(fused);
+    EXPECT_FALSE(never);
+    ASSERT_EQ(actual.size(), expected.size());
+    for (std::size_t i = 0; i < actual.size(); ++i)
+      for (std::size_t k = 0; k < actual[i].size(); ++k)
+        EXPECT_NEAR(actual[i][k], expected[i][k], 1e-6) << "tensor " << i << ", element " << k;
+  }
 }
 
 // The parameter counts of the published networks (biases included).

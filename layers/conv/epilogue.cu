@@ -1,0 +1,84 @@
+#include "layers/conv/epilogue.h"
+
+#include "framework/for_each.h"
+#include "framework/tensor_ops.h"
+
+namespace twiddle {
+
+namespace {
+
+struct BiasAndRelu {  // y as rows of places, one a filter and image
+  Divisor filters;
+  const float* bias;
+  struct Row {
+    float bias;
+    TWIDDLE_HD float operator()(std::int64_t, float y) const { return y + bias < 0 ? 0 : y + bias; }
+  };
+  TWIDDLE_HD Row row(std::int64_t row) const { return {bias[filters.remainder(row)]}; }
+};
+
+struct ReluForward {
+  TWIDDLE_HD float operator()(float y) const { return y < 0 ? 0 : y; }
+};
+
+struct ReluBackward {
+  TWIDDLE_HD float operator()(float y, float grad_y) const { return y > 0 ? grad_y : 0; }
+};
+
+// Sums of the rows of what passes the ReLU, which is written on the way: the sum and the product are read once.
+struct PassAndSum {
+  std::int64_t columns;
+  const float *y, *grad_y;
+  float *passed, *sums;
+  TWIDDLE_HD float term(std::int64_t row, std::int64_t column) const {
+    const std::int64_t i = row * columns + column;
+    return passed[i] = y[i] > 0 ? grad_y[i] : 0;
+  }
+  TWIDDLE_HD void store(std::int64_t row, double sum) const { sums[row] = static_cast<float>(sum); }
+};
+
+struct ColumnSum {
+  std::int64_t columns;
+  const float* x;
+  float* sums;
+  TWIDDLE_HD float term(std::int64_t row, std::int64_t column) const { return x[row * columns + column]; }
+  TWIDDLE_HD void store(std::int64_t column, double sum) const { sums[column] = static_cast<float>(sum); }
+};
+
+}  // namespace
+
+void add_bias_and_relu(Stream& stream, ConvOperands& operands) {
+  Tensor& y = operands.y;
+  const std::int64_t filters = y.dim(1), places = y.dim(2) * y.dim(3);
+  if (!operands.bias.defined()) {
+    if (operands.relu) relu_in_place(stream, y);
+  } else if (operands.relu) {
+    map_rows(stream, y.dim(0) * filters, places, BiasAndRelu{Divisor(filters), operands.bias.read()}, 1, y.write(),
+             y.read());
+  } else {
+    add_bias(stream, operands.bias, places, y);
+  }
+}
+
+void relu_in_place(Stream& stream, Tensor& y) {
+  map_elements(stream, y.size(), ReluForward{}, 1, y.write(), y.read());
+}
+
+Tensor relu_and_bias_backward(Stream& stream, const Tensor& y, bool relu, bool wants_bias, Tensor& grad_y) {
+  const std::int64_t batch = grad_y.dim(0), filters = grad_y.dim(1), places = grad_y.dim(2) * grad_y.dim(3);
+  if (!relu) return wants_bias ? sum_over_channels(stream, grad_y, filters, places) : Tensor();
+  Tensor passed(stream, grad_y.shape()), bias;
+  if (wants_bias) {
+    Tensor sums(stream, {batch, filters});
+    bias = Tensor(stream, {filters});
+    reduce_rows(stream, batch * filters, places,
+                PassAndSum{places, y.read(), grad_y.read(), passed.write(), sums.write()});
+    reduce_columns(stream, batch, filters, ColumnSum{filters, sums.read(), bias.write()});
+  } else {
+    map_elements(stream, y.size(), ReluBackward{}, 1, passed.write(), y.read(), grad_y.read());
+  }
+  grad_y = passed;
+  return bias;
+}
+
+}  // namespace twiddle

@@ -1,0 +1,17 @@
+#pragma once
+#include "framework/convolution.h"
+
+namespace twiddle {
+
+// What follows a convolution in the forward pass, in one pass over y [batch, filters, places]: y = y + bias where it is
+// defined, and max(y, 0) where operands.relu says so. For engines that do neither themselves.
+void add_bias_and_relu(Stream& stream, ConvOperands& operands);
+
+// max(y, 0) in place, for engines that add the bias themselves.
+void relu_in_place(Stream& stream, Tensor& y);
+
+// The way back through both: where relu, grad_y becomes its part where y is above zero (a new tensor, others may hold
+// the old one); returned is the gradient of the bias [filters], undefined where none is wanted.
+Tensor relu_and_bias_backward(Stream& stream, const Tensor& y, bool relu, bool wants_bias, Tensor& grad_y);
+
+}  // namespace twiddle
