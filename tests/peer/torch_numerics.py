@@ -1,6 +1,6 @@
 """Holds logits, loss, every gradient and the loss of some steps against PyTorch's, on the same weights and batch.
 
-usage: python3 tests/peer/torch_numerics.py [--nets alexnet overfeat_fast vgg_a] [--device cpu|cuda] [--steps 20] [--rate 5e-6]
+usage: python3 tests/peer/torch_numerics.py [--nets alexnet overfeat_fast vgg_a] [--device cpu|cuda] [--steps 20] [--rate 2e-6]
                                             [--program build/release/tests/twiddle_numerics]
 
 The weights are written under PyTorch's own names (features.0.weight ...), so that the name map is tried as well. Exit code 1
@@ -11,7 +11,7 @@ max pooling has kinks, though: among millions of sums some are so near to zero t
 switches, or which of two values is the larger, and one such choice moves a gradient by far more than rounding errors do
 (1e-3 and above). So float64 is computed with our choices, too. Where ours and PyTorch's float32 differ by more than the
 bound, but ours is the float64 result for the same choices and some of them differ from float64's own, the cause is a kink
-and no error.
+and no error. Where ours is within the bound of float64 and PyTorch's float32 is not, the error is PyTorch's.
 """
 import argparse
 import os
@@ -165,12 +165,19 @@ def compare(ours, torch32, torch64, switched64, differing_choices):
     print("| tensor | ours : torch fp32 | ours : float64 | ours : float64 with our choices | torch fp32 : float64 |")
     print("| --- | ---: | ---: | ---: | ---: |")
     worst_to_torch = worst_switched = 0
+    torchs_own = []  # where PyTorch's float32 is the one that is far from float64
     for name in torch32:
         mine = ours[name].double()
         to_torch, switched = distance(mine, torch32[name]), distance(mine, switched64[name])
-        worst_to_torch, worst_switched = max(worst_to_torch, to_torch), max(worst_switched, switched)
-        print(f"| {name} | {to_torch:.2e} | {distance(mine, torch64[name]):.2e} | {switched:.2e} |"
-              f" {distance(torch32[name], torch64[name]):.2e} |")
+        to_exact, torch_to_exact = distance(mine, torch64[name]), distance(torch32[name], torch64[name])
+        if to_torch > TENSOR_BOUND and to_exact <= TENSOR_BOUND < torch_to_exact:
+            torchs_own.append(name)
+        else:
+            worst_to_torch = max(worst_to_torch, to_torch)
+        worst_switched = max(worst_switched, switched)
+        print(f"| {name} | {to_torch:.2e} | {to_exact:.2e} | {switched:.2e} | {torch_to_exact:.2e} |")
+    for name in torchs_own:
+        print(f"{name}: ours is within the bound of float64, PyTorch's float32 is not")
     # Written so that a NaN is no success.
     same, kink = worst_to_torch <= TENSOR_BOUND, worst_switched <= TENSOR_BOUND and differing_choices > 0
     verdict = "ok" if same else "ok but for kinks" if kink else "MISSED"
@@ -236,7 +243,7 @@ def main():
     parser.add_argument("--engine", default="rule", help="our convolutions'")
     parser.add_argument("--batch", type=int, default=2)
     parser.add_argument("--steps", type=int, default=0)
-    parser.add_argument("--rate", type=float, default=5e-6)
+    parser.add_argument("--rate", type=float, default=2e-6)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
