@@ -1,0 +1,176 @@
+#pragma once
+#include <cstdint>
+
+// How framework/for_each.h does its work on a GPU: a part of it, which nothing else includes.
+namespace twiddle::detail {
+
+void check_launch();  // throws what the last launch left in the CUDA runtime
+
+inline cudaStream_t native(const Stream& stream) {
+  return static_cast<cudaStream_t>(stream.native());
+}
+
+inline unsigned blocks_for(std::int64_t work, std::int64_t per_block) {
+  constexpr std::int64_t most = 0x7fffffff;
+  const std::int64_t blocks = (work + per_block - 1) / per_block;
+  return static_cast<unsigned>(blocks < most ? blocks : most);
+}
+
+template <class Functor>
+__global__ void for_each_index_kernel(std::int64_t count, Functor functor) {
+  const std::int64_t step = std::int64_t(gridDim.x) * blockDim.x;
+  for (std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step) functor(i);
+}
+
+template <class Functor>
+void for_each_index_cuda(Stream& stream, std::int64_t count, const Functor& functor) {
+  constexpr int block = 256;
+  for_each_index_kernel<<<blocks_for(count, block), block, 0, native(stream)>>>(count, functor);
+  check_launch();
+}
+
+// How a map takes four neighbours, the first at index i.
+template <class Functor>
+struct MapIndexed {
+  Functor functor;
+  template <class... Fours>
+  __device__ Four operator()(std::int64_t i, const Fours&... in) const {
+    return {functor(i, in.at[0]...), functor(i + 1, in.at[1]...), functor(i + 2, in.at[2]...),
+            functor(i + 3, in.at[3]...)};
+  }
+  template <class... Floats>
+  __device__ float one(std::int64_t i, Floats... in) const {
+    return functor(i, in...);
+  }
+};
+
+template <class Rows>
+struct MapRows {
+  Rows functor;
+  Divisor columns;
+  template <class... Fours>
+  __device__ Four operator()(std::int64_t i, const Fours&... in) const {
+    std::int64_t row = columns.quotient(i), column = i - row * columns.value();
+    auto f = functor.row(row);
+    Four out;
+#pragma unroll
+    for (int k = 0; k < 4; ++k, ++column) {
+      if (column == columns.value()) {
+        column = 0;
+        f = functor.row(++row);
+      }
+      out.at[k] = f(column, in.at[k]...);
+    }
+    return out;
+  }
+  template <class... Floats>
+  __device__ float one(std::int64_t i, Floats... in) const {
+    const std::int64_t row = columns.quotient(i);
+    return functor.row(row)(i - row * columns.value(), in...);
+  }
+};
+
+constexpr int map_threads = 256;
+
+// Two loads of 16 bytes from every input are under way in each thread before it stores; what does not fill four goes
+// one by one.
+template <class Map, class... Floats>
+__global__ void map_kernel(std::int64_t count, std::int64_t fours, Map map, float* out, const Floats*... in) {
+  const std::int64_t first = std::int64_t(blockIdx.x) * (2 * map_threads) + threadIdx.x, second = first + map_threads;
+  Four* const to = reinterpret_cast<Four*>(out);
+  if (second < fours) {
+    const Four a = map(4 * first, reinterpret_cast<const Four*>(in)[first]...);
+    const Four b = map(4 * second, reinterpret_cast<const Four*>(in)[second]...);
+    to[first] = a;
+    to[second] = b;
+  } else if (first < fours) {
+    to[first] = map(4 * first, reinterpret_cast<const Four*>(in)[first]...);
+  }
+  const std::int64_t step = std::int64_t(gridDim.x) * map_threads;
+  for (std::int64_t i = 4 * fours + std::int64_t(blockIdx.x) * map_threads + threadIdx.x; i < count; i += step)
+    out[i] = map.one(i, in[i]...);
+}
+
+template <class... Pointers>
+bool aligned_for_four(Pointers... pointers) {
+  return ((reinterpret_cast<std::uintptr_t>(pointers) % sizeof(Four) == 0) && ...);
+}
+
+template <class Map, class... Floats>
+void map_cuda(Stream& stream, std::int64_t count, const Map& map, float* out, const Floats*... in) {
+  const std::int64_t fours = aligned_for_four(out, in...) ? count / 4 : 0;
+  map_kernel<<<blocks_for((count + 3) / 4, 2 * map_threads), map_threads, 0, native(stream)>>>(count, fours, map, out,
+                                                                                               in...);
+  check_launch();
+}
+
+template <class Op>
+struct SumOf {
+  Op op;
+  __device__ double start() const { return 0; }
+  __device__ double term(std::int64_t row, std::int64_t column) const { return op.term(row, column); }
+  __device__ double join(double a, double b) const { return a + b; }
+  __device__ void store(std::int64_t row, double sum) const { op.store(row, sum); }
+};
+
+// `lanes` threads a row; the order of the fold depends on the row's length alone, so equal inputs give equal bits.
+constexpr int fold_threads = 256;
+
+template <int lanes, class Op>
+__global__ void fold_rows_kernel(std::int64_t rows, std::int64_t columns, Op op) {
+  using Value = decltype(op.start());
+  __shared__ Value partial[fold_threads];
+  const int lane = static_cast<int>(threadIdx.x) % lanes;
+  const std::int64_t row = std::int64_t(blockIdx.x) * (fold_threads / lanes) + threadIdx.x / lanes;
+  Value value = op.start();
+  if (row < rows) {
+#pragma unroll 4
+    for (std::int64_t column = lane; column < columns; column += lanes) value = op.join(value, op.term(row, column));
+  }
+  partial[threadIdx.x] = value;
+  __syncthreads();
+  for (int half = lanes / 2; half > 0; half /= 2) {
+    if (lane < half) partial[threadIdx.x] = op.join(partial[threadIdx.x], partial[threadIdx.x + half]);
+    __syncthreads();
+  }
+  if (lane == 0 && row < rows) op.store(row, partial[threadIdx.x]);
+}
+
+template <class Op>
+void fold_rows_cuda(Stream& stream, std::int64_t rows, std::int64_t columns, const Op& op) {
+  constexpr int warp = 32;
+  if (columns <= 16 * warp)
+    fold_rows_kernel<warp>
+        <<<blocks_for(rows, fold_threads / warp), fold_threads, 0, native(stream)>>>(rows, columns, op);
+  else
+    fold_rows_kernel<fold_threads><<<blocks_for(rows, 1), fold_threads, 0, native(stream)>>>(rows, columns, op);
+  check_launch();
+}
+
+// A block sums 32 neighbouring columns, every thread each sixteenth row of one.
+constexpr int column_lanes = 32, row_lanes = 16;
+
+template <class Op>
+__global__ void reduce_columns_kernel(std::int64_t rows, std::int64_t columns, Op op) {
+  __shared__ double partial[row_lanes][column_lanes];
+  const std::int64_t column = std::int64_t(blockIdx.x) * column_lanes + threadIdx.x;
+  double sum = 0;
+  if (column < columns) {
+#pragma unroll 4
+    for (std::int64_t row = threadIdx.y; row < rows; row += row_lanes) sum += op.term(row, column);
+  }
+  partial[threadIdx.y][threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.y != 0 || column >= columns) return;
+  for (int other = 1; other < row_lanes; ++other) sum += partial[other][threadIdx.x];
+  op.store(column, sum);
+}
+
+template <class Op>
+void reduce_columns_cuda(Stream& stream, std::int64_t rows, std::int64_t columns, const Op& op) {
+  reduce_columns_kernel<<<blocks_for(columns, column_lanes), dim3(column_lanes, row_lanes), 0, native(stream)>>>(
+      rows, columns, op);
+  check_launch();
+}
+
+}  // namespace twiddle::detail
