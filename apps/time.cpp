@@ -108,19 +108,16 @@ void check_free_running(const IterationTimes& times) {
                      " times: both should be 0, so a layer or an engine holds the device up"));
 }
 
-int time(const Flags& flags, const TimeArguments& arguments) {
-  const Config config = open_config(arguments.config, flags);
+int time_model(const Flags& flags, const TimeArguments& arguments, const Config& config, Context& ctx,
+               const Model& model, Optimizer& optimizer) {
   const std::int64_t batch = config.train.batch_size;
-  Context ctx(parse_device(config.device), config.seed);
-  const Model model = build_model(config, ctx.stream->device());
-  const auto optimizer = make_optimizer(config);
   const std::string device = describe(ctx.stream->device());
   const bool print = flags.json != "-";
   if (print)
     fmt::print("{}  batch {}x{}  {}  engine {}, workspace limit {}  {}\n", config.name, batch, to_string(config.input),
                to_string(config.convolution.precision), config.convolution.engine,
                format_bytes(config.convolution.workspace_limit), device);
-  IterationTimer timer(ctx, model, *optimizer, batch);
+  IterationTimer timer(ctx, model, optimizer, batch);
   const IterationTimes times = timer.whole_iterations(arguments.seconds, arguments.steps, false);
   const MemoryUse memory = ctx.stream->memory();
   const bool on_gpu = ctx.stream->device().kind != Device::Kind::cpu;
@@ -136,14 +133,29 @@ int time(const Flags& flags, const TimeArguments& arguments) {
   const std::vector<LayerTime> layers = timer.layer_by_layer(profiled_steps);
   if (print) {
     print_layers(layers, batch);
-    const MemoryPlan plan = plan_memory(model, batch, optimizer->state_tensors());
-    fmt::print("memory: {} at the peak of an iteration; planned {} (less the data ahead)\n", format_bytes(memory.peak),
+    const MemoryPlan plan = plan_memory(model, batch, optimizer.state_tensors());
+    fmt::print("memory: {} in use at the peak of an iteration, {} held; planned {} (less the data ahead)\n",
+               format_bytes(memory.peak), format_bytes(memory.in_use + memory.cached),
                format_bytes(plan.total() - plan.data * 2 / 3));
   }
   nlohmann::json json = to_json(config, device, times, layers, memory);
   if (played.recorded) json["recorded_iteration"] = to_json(played.whole);
   write_json(flags, json.dump(2));
   return 0;
+}
+
+int time(const Flags& flags, const TimeArguments& arguments) {
+  const Config config = open_config(arguments.config, flags);
+  Context ctx(parse_device(config.device), config.seed);
+  const Model model = build_model(config, ctx.stream->device());
+  const auto optimizer = make_optimizer(config);
+  try {
+    return time_model(flags, arguments, config, ctx, model, *optimizer);
+  } catch (const OutOfMemory& error) {
+    throw OutOfMemory(
+        join(error.what(), "\n  ",
+             memory_advice(model, config.train.batch_size, optimizer->state_tensors(), ctx.stream->memory())));
+  }
 }
 
 }  // namespace

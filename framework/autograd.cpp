@@ -66,7 +66,11 @@ void Tape::backward(Context& ctx, const Variable& loss) {
     const Tensor grad = std::move(record.output.grad());
     if (!grad.defined()) continue;  // the loss does not depend on it
     const ProfilerRange range(ctx.profiler, *ctx.stream, record.name, "backward");
-    record.backward(ctx, grad);
+    try {
+      record.backward(ctx, grad);
+    } catch (const OutOfMemory& error) {
+      throw OutOfMemory(join("layer '", record.name, "', backward: ", error.what()));
+    }
   }
 }
 

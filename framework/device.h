@@ -27,6 +27,7 @@ struct Gemm {
   std::int64_t m = 0, n = 0, k = 0;
   float alpha = 1, beta = 0;
   std::int64_t lda = 0, ldb = 0, ldc = 0;
+  bool tf32 = false;  // the device may round the factors to ten bits after the point (tensor cores)
 };
 
 // Bytes a stream's pool holds: in use by tensors, kept for reuse, and the most ever in use; and how often it had to ask
@@ -34,6 +35,7 @@ struct Gemm {
 struct MemoryUse {
   std::size_t in_use = 0, cached = 0, peak = 0;
   std::int64_t system_allocations = 0;
+  std::size_t free = 0;  // what the system has left, on the device, for everybody; 0: not known
 };
 
 // A moment in a stream's work.

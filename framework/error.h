@@ -19,6 +19,12 @@ class Error : public std::runtime_error {
   ErrorKind kind_;
 };
 
+// A device has no more memory: told apart, because whoever knows the model can say what would fit.
+class OutOfMemory : public Error {
+ public:
+  explicit OutOfMemory(const std::string& message) : Error(ErrorKind::device, message) {}
+};
+
 // Strings the parts together: join("expects ", 3, " channels").
 template <class... Parts>
 std::string join(const Parts&... parts) {

@@ -19,6 +19,11 @@ std::size_t rounded(std::size_t bytes) {
   return std::max<std::size_t>(step, (bytes + step - 1) / step * step);
 }
 
+// The largest block that may serve a request: half of a small one may lie idle, an eighth of a large one.
+std::size_t largest_for(std::size_t size) {
+  return size < (std::size_t(1) << 20) ? 2 * size : size + size / 8;
+}
+
 }  // namespace
 
 struct Pool::State {
@@ -63,7 +68,7 @@ std::shared_ptr<void> Pool::take(std::size_t bytes) {
   std::size_t size = rounded(bytes);
   void* block = nullptr;
   const auto found = state_->unused.lower_bound(size);
-  if (found != state_->unused.end() && found->first <= 2 * size) {
+  if (found != state_->unused.end() && found->first <= largest_for(size)) {
     size = found->first;
     block = found->second;
     state_->unused.erase(found);
@@ -76,9 +81,8 @@ std::shared_ptr<void> Pool::take(std::size_t bytes) {
       block = state_->allocate(size);
     }
     if (block == nullptr) {
-      throw Error(ErrorKind::device,
-                  join("out of memory: ", format_bytes(bytes), " asked for, ", format_bytes(state_->use.in_use),
-                       " in use. A smaller batch size or convolution.workspace_limit needs less"));
+      throw OutOfMemory(join("out of memory: ", format_bytes(bytes), " asked for, ", format_bytes(state_->use.in_use),
+                             " in use. A smaller batch size or convolution.workspace_limit needs less"));
     }
   }
   if (state_->holding) state_->noted.insert(block);

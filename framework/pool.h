@@ -9,7 +9,7 @@
 namespace twiddle {
 
 // A caching free list over a raw allocator, used by both kinds of stream. A block goes back to the list when its last
-// owner lets go, and serves the next request of up to its size and at least half of it. Blocks may outlive the pool's
+// owner lets go, and serves the next request that it does not waste on. Blocks may outlive the pool's
 // handle.
 class Pool {
  public:

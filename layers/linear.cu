@@ -2,6 +2,7 @@
 
 #include "framework/for_each.h"
 #include "framework/tensor_ops.h"
+#include "layers/conv/selector.h"
 
 namespace twiddle {
 
@@ -23,7 +24,8 @@ struct FillRows {
 Linear::Linear(const Site& site, Params& params)
     : Layer(site.name, {}),
       inputs_(count_of(site.input)),
-      outputs_(params.integer("outputs", std::nullopt, 1, 1 << 24)) {
+      outputs_(params.integer("outputs", std::nullopt, 1, 1 << 24)),
+      tf32_(site.convolutions.policy().precision == Precision::tf32) {
   Parameter weight;
   weight.name = "weight";
   weight.shape = {outputs_, inputs_};
@@ -59,34 +61,36 @@ std::string Linear::describe() const {
 Variable Linear::forward(Context& ctx, const Variable& x) {
   Stream& stream = *ctx.stream;
   const std::int64_t batch = x.value().dim(0), inputs = inputs_, outputs = outputs_;
+  const bool tf32 = tf32_;
   const Tensor value = x.value();
   const Variable weight = weight_->variable, bias = bias_ != nullptr ? bias_->variable : Variable();
 
   Tensor y(stream, {batch, outputs});
   const bool start_from_bias = bias_ != nullptr && !on_gpu(stream);
   if (start_from_bias) for_each_index(stream, batch, FillRows{outputs, bias.value().read(), y.write()}, outputs);
-  stream.gemm({.transpose_b = true, .m = batch, .n = outputs, .k = inputs, .beta = start_from_bias ? 1.0f : 0.0f},
-              value.read(), weight.value().read(), y.write());
+  stream.gemm(
+      {.transpose_b = true, .m = batch, .n = outputs, .k = inputs, .beta = start_from_bias ? 1.0f : 0.0f, .tf32 = tf32},
+      value.read(), weight.value().read(), y.write());
   if (bias_ != nullptr && !start_from_bias) add_bias(stream, bias.value(), 1, y);
 
-  return ctx.tape.record(name(), y, {x, weight, bias},
-                         [x, value, weight, bias, batch, inputs, outputs](Context& backward_ctx, const Tensor& grad_y) {
-                           Stream& back = *backward_ctx.stream;
-                           if (bias.needs_grad())
-                             bias.add_grad(backward_ctx, sum_over_channels(back, grad_y, outputs, 1));
-                           if (weight.needs_grad()) {
-                             Tensor grad_weight(back, {outputs, inputs});
-                             back.gemm({.transpose_a = true, .m = outputs, .n = inputs, .k = batch}, grad_y.read(),
-                                       value.read(), grad_weight.write());
-                             weight.add_grad(backward_ctx, grad_weight);
-                           }
-                           if (x.needs_grad()) {
-                             Tensor grad_x(back, value.shape());
-                             back.gemm({.m = batch, .n = inputs, .k = outputs}, grad_y.read(), weight.value().read(),
-                                       grad_x.write());
-                             x.add_grad(backward_ctx, grad_x);
-                           }
-                         });
+  return ctx.tape.record(
+      name(), y, {x, weight, bias},
+      [x, value, weight, bias, batch, inputs, outputs, tf32](Context& backward_ctx, const Tensor& grad_y) {
+        Stream& back = *backward_ctx.stream;
+        if (bias.needs_grad()) bias.add_grad(backward_ctx, sum_over_channels(back, grad_y, outputs, 1));
+        if (weight.needs_grad()) {
+          Tensor grad_weight(back, {outputs, inputs});
+          back.gemm({.transpose_a = true, .m = outputs, .n = inputs, .k = batch, .tf32 = tf32}, grad_y.read(),
+                    value.read(), grad_weight.write());
+          weight.add_grad(backward_ctx, grad_weight);
+        }
+        if (x.needs_grad()) {
+          Tensor grad_x(back, value.shape());
+          back.gemm({.m = batch, .n = inputs, .k = outputs, .tf32 = tf32}, grad_y.read(), weight.value().read(),
+                    grad_x.write());
+          x.add_grad(backward_ctx, grad_x);
+        }
+      });
 }
 
 }  // namespace twiddle

@@ -15,6 +15,7 @@ class Linear : public Layer {
 
  private:
   std::int64_t inputs_, outputs_;
+  bool tf32_;                    // products of the class tf32
   Parameter* weight_ = nullptr;  // [outputs, inputs]
   Parameter* bias_ = nullptr;    // null: none
 };

@@ -1,8 +1,19 @@
 #include "layers/sequential.h"
 
+#include "framework/error.h"
 #include "framework/tensor_ops.h"
 
 namespace twiddle {
+
+namespace {
+
+Variable forward_through(Layer& layer, Context& ctx, const Variable& x) try {
+  return layer.forward(ctx, x);
+} catch (const OutOfMemory& error) {
+  throw OutOfMemory(join("layer '", layer.name(), "', forward: ", error.what()));
+}
+
+}  // namespace
 
 void Sequential::add(std::string kind, std::unique_ptr<Layer> layer) {
   items_.push_back({std::move(kind), std::move(layer)});
@@ -31,7 +42,7 @@ Variable Sequential::forward(Context& ctx, const Variable& x) const {
   Variable current = x;
   for (const Item& item : items_) {
     const ProfilerRange range(ctx.profiler, *ctx.stream, item.layer->name(), "forward");
-    Variable next = item.layer->forward(ctx, current);
+    Variable next = forward_through(*item.layer, ctx, current);
     const bool passed_on = &current.value() == &next.value();  // dropout in evaluation hands its input through
     if (&current.value() != &x.value() && !passed_on) current.drop_value();
     current = std::move(next);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "framework/error.h"
+#include "framework/text.h"
 #include "layers/conv/conv2d.h"
 #include "layers/conv/engines.h"
 #include "layers/relu.h"
@@ -151,6 +152,24 @@ MemoryPlan plan_memory(const Model& model, std::int64_t batch, int optimizer_ten
     }
   }
   return plan;
+}
+
+std::string memory_advice(const Model& model, std::int64_t batch, int optimizer_tensors, const MemoryUse& memory) {
+  const std::size_t room = memory.in_use + memory.cached + memory.free;
+  for (std::int64_t smaller = batch / 2; smaller > 0; smaller /= 2) {
+    const MemoryPlan plan = plan_memory(model, smaller, optimizer_tensors);
+    if (plan.total() < room)
+      return join("training needs ", format_bytes(plan_memory(model, batch, optimizer_tensors).total()),
+                  " at a batch of ", batch, " by plan, the device has ", format_bytes(room), "; a batch of ", smaller,
+                  " needs ", format_bytes(plan.total()), ": --batch-size ", smaller);
+  }
+  const MemoryPlan least = plan_memory(model, 1, optimizer_tensors);
+  return join("even a batch of 1 needs ", format_bytes(least.total()), " by plan, and the device has ",
+              format_bytes(room),
+              least.workspace > 0
+                  ? ", of which scratch for '" + least.workspace_layer + "' takes " + format_bytes(least.workspace) +
+                        ": a smaller convolution.workspace_limit, or another device"
+                  : ": take another device");
 }
 
 }  // namespace twiddle

@@ -23,6 +23,9 @@ Model build_model(const Config& config, Device device);
 // input, and not at all where it has none.
 void check_model(const Config& config, Diagnostics& diagnostics);
 
+// What to do where training ran out of memory: the largest batch whose plan fits what the device has, if any does.
+std::string memory_advice(const Model& model, std::int64_t batch, int optimizer_tensors, const MemoryUse& memory);
+
 // Bytes that training at a batch size takes, by kind.
 struct MemoryPlan {
   std::size_t weights = 0, gradients = 0, optimizer = 0, activations = 0, workspace = 0, data = 0;

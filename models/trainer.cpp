@@ -248,18 +248,27 @@ struct Trainer::Impl {
     }
     return true;
   }
+
+  End run(const std::vector<TrainObserver*>& observers, const std::atomic<bool>& stop) {
+    while (state.epoch < config.train.epochs) {
+      const bool whole = run_epoch(observers, stop);
+      if (!whole) save();
+      if (!whole || (stop && state.epoch < config.train.epochs)) return End::interrupted;
+    }
+    return End::finished;
+  }
 };
 
 Trainer::Trainer(const Config& config, Options options) : impl_(std::make_unique<Impl>(config, std::move(options))) {}
 Trainer::~Trainer() = default;
 
-Trainer::End Trainer::run(const std::vector<TrainObserver*>& observers, const std::atomic<bool>& stop) {
-  while (impl_->state.epoch < impl_->config.train.epochs) {
-    const bool whole = impl_->run_epoch(observers, stop);
-    if (!whole) impl_->save();
-    if (!whole || (stop && impl_->state.epoch < impl_->config.train.epochs)) return End::interrupted;
-  }
-  return End::finished;
+Trainer::End Trainer::run(const std::vector<TrainObserver*>& observers, const std::atomic<bool>& stop) try {
+  return impl_->run(observers, stop);
+} catch (const OutOfMemory& error) {
+  throw OutOfMemory(join(error.what(), "\n  ",
+                         memory_advice(impl_->model, impl_->config.train.batch_size, impl_->optimizer->state_tensors(),
+                                       impl_->ctx.stream->memory()),
+                         impl_->last_checkpoint.empty() ? "" : "\n  last checkpoint: " + impl_->last_checkpoint));
 }
 
 bool Trainer::has_validation() const {

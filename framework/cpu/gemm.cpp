@@ -8,7 +8,7 @@
 namespace twiddle {
 
 void cpu_gemm(const Gemm& shape, const float* a, const float* b, float* c) {
-  const auto& [transpose_a, transpose_b, m, n, k, alpha, beta, stored_lda, stored_ldb, stored_ldc] = shape;
+  const auto& [transpose_a, transpose_b, m, n, k, alpha, beta, stored_lda, stored_ldb, stored_ldc, tf32] = shape;
   if (m == 0 || n == 0) return;
   // oneDNN refuses leading dimensions of 0, which an empty sum brings.
   const std::int64_t lda = stored_lda ? stored_lda : std::max<std::int64_t>(1, transpose_a ? m : k);

@@ -97,7 +97,7 @@ void store(const float* tile, const Kernel& kernel, float alpha, float beta, std
 }  // namespace
 
 void cpu_gemm(const Gemm& shape, const float* a, const float* b, float* c) {
-  const auto& [transpose_a, transpose_b, m, n, k, alpha, beta, stored_lda, stored_ldb, stored_ldc] = shape;
+  const auto& [transpose_a, transpose_b, m, n, k, alpha, beta, stored_lda, stored_ldb, stored_ldc, tf32] = shape;
   if (m == 0 || n == 0) return;
   const std::int64_t lda = stored_lda ? stored_lda : (transpose_a ? m : k);
   const std::int64_t ldb = stored_ldb ? stored_ldb : (transpose_b ? k : n);

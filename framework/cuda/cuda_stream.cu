@@ -129,7 +129,12 @@ class CudaStream final : public Stream {
   Device device() const override { return {Device::Kind::cuda, index_}; }
   void* native() const override { return stream_.get(); }
   std::shared_ptr<void> allocate(std::size_t bytes) override { return pool_.take(bytes); }
-  MemoryUse memory() const override { return pool_.use(); }
+  MemoryUse memory() const override {
+    MemoryUse use = pool_.use();
+    std::size_t total = 0;
+    check(cudaMemGetInfo(&use.free, &total));
+    return use;
+  }
   void reset_peak() override { pool_.reset_peak(); }
   void copy(void* to, const void* from, std::size_t bytes) override {
     if (bytes > 0) check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_.get()));
@@ -184,9 +189,10 @@ class CudaStream final : public Stream {
     const std::int64_t ldb = shape.ldb ? shape.ldb : (shape.transpose_b ? shape.k : shape.n);
     const std::int64_t ldc = shape.ldc ? shape.ldc : shape.n;
     if (shape.m == 0 || shape.n == 0) return;
-    check(cublasSgemm_64(blas_.get(), shape.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
-                         shape.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, shape.n, shape.m, shape.k, &shape.alpha, b, ldb,
-                         a, lda, &shape.beta, c, ldc));
+    check(cublasGemmEx_64(blas_.get(), shape.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
+                          shape.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, shape.n, shape.m, shape.k, &shape.alpha, b,
+                          CUDA_R_32F, ldb, a, CUDA_R_32F, lda, &shape.beta, c, CUDA_R_32F, ldc,
+                          shape.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
   }
 
  private:

@@ -168,10 +168,12 @@ class GemmEngine : public ConvEngine {
           depth(std::int64_t(p.channels) / p.groups * p.kernel_h * p.kernel_w),
           places(std::int64_t(p.out_height()) * p.out_width()),
           image_size(std::int64_t(p.channels) * p.height * p.width),
-          output_size(p.filters * places) {}
+          output_size(p.filters * places),
+          tf32(p.precision != Precision::fp32) {}
     Unrolling unrolling;
     bool unrolled;
     std::int64_t filters, depth, places, image_size, output_size;
+    bool tf32;
   };
 
   // y = w columns
@@ -181,7 +183,7 @@ class GemmEngine : public ConvEngine {
     for (int image = 0; image < p.batch; ++image, x += m.image_size, y += m.output_size) {
       const float* const patches = unroll(stream, p, m, x, columns);
       for (std::int64_t group = 0; group < p.groups; ++group)
-        stream.gemm({.m = m.filters, .n = m.places, .k = m.depth}, w + group * m.filters * m.depth,
+        stream.gemm({.m = m.filters, .n = m.places, .k = m.depth, .tf32 = m.tf32}, w + group * m.filters * m.depth,
                     patches + group * m.depth * m.places, y + group * m.filters * m.places);
     }
     add_bias_and_relu(stream, operands);
@@ -195,8 +197,9 @@ class GemmEngine : public ConvEngine {
     for (int image = 0; image < p.batch; ++image, grad_x += m.image_size, grad_y += m.output_size) {
       float* const patches = m.unrolled ? columns : grad_x;
       for (std::int64_t group = 0; group < p.groups; ++group)
-        stream.gemm({.transpose_a = true, .m = m.depth, .n = m.places, .k = m.filters}, w + group * m.filters * m.depth,
-                    grad_y + group * m.filters * m.places, patches + group * m.depth * m.places);
+        stream.gemm({.transpose_a = true, .m = m.depth, .n = m.places, .k = m.filters, .tf32 = m.tf32},
+                    w + group * m.filters * m.depth, grad_y + group * m.filters * m.places,
+                    patches + group * m.depth * m.places);
       if (m.unrolled) roll_up(stream, p, m, columns, grad_x);
     }
   }
@@ -209,7 +212,12 @@ class GemmEngine : public ConvEngine {
     for (int image = 0; image < p.batch; ++image, x += m.image_size, grad_y += m.output_size) {
       const float* const patches = unroll(stream, p, m, x, columns);
       for (std::int64_t group = 0; group < p.groups; ++group)
-        stream.gemm({.transpose_b = true, .m = m.filters, .n = m.depth, .k = m.places, .beta = image > 0 ? 1.0f : 0.0f},
+        stream.gemm({.transpose_b = true,
+                     .m = m.filters,
+                     .n = m.depth,
+                     .k = m.places,
+                     .beta = image > 0 ? 1.0f : 0.0f,
+                     .tf32 = m.tf32},
                     grad_y + group * m.filters * m.places, patches + group * m.depth * m.places,
                     grad_w + group * m.filters * m.depth);
     }
