@@ -39,9 +39,15 @@ class Augment {
   std::vector<std::int64_t> shape_;
 };
 
+// A part of an image.
+struct Window {
+  int top = 0, left = 0, height = 0, width = 0;
+};
+
 // The steps themselves, on bytes. Bilinear; shrinking averages over the area that a pixel covers.
 Image resized(const Image& image, int height, int width);
-Image cropped(const Image& image, int top, int left, int height, int width);  // outside the image: zeros
+Image resized(const Image& image, const Window& window, int height, int width);  // of what the window shows alone
+Image cropped(const Image& image, int top, int left, int height, int width);     // outside the image: zeros
 void flip_horizontally(Image& image);
 
 }  // namespace twiddle

@@ -113,7 +113,7 @@ Range read_range(Params& options, const char* key, Range fallback, double most) 
 
 // The window of torchvision's RandomResizedCrop: a share of the area and a ratio of the sides, drawn up to ten times;
 // then the largest centred window of an allowed ratio.
-Image random_window(const Image& image, Range scale, Range ratio, RandomSequence random) {
+Window random_window(const Image& image, Range scale, Range ratio, RandomSequence random) {
   const double area = double(image.height) * image.width;
   for (std::int64_t attempt = 0; attempt < 10; ++attempt) {
     const double share = scale.least + (scale.most - scale.least) * random.uniform_double(4 * attempt);
@@ -125,12 +125,12 @@ Image random_window(const Image& image, Range scale, Range ratio, RandomSequence
     const int h = static_cast<int>(height), w = static_cast<int>(width);
     const auto top = static_cast<int>(random.below(4 * attempt + 2, image.height - h + 1));
     const auto left = static_cast<int>(random.below(4 * attempt + 3, image.width - w + 1));
-    return cropped(image, top, left, h, w);
+    return {top, left, h, w};
   }
   const double sides = std::clamp(double(image.width) / image.height, ratio.least, ratio.most);
   const int w = std::clamp(static_cast<int>(std::round(image.height * sides)), 1, image.width);
   const int h = std::clamp(static_cast<int>(std::round(image.width / sides)), 1, image.height);
-  return cropped(image, (image.height - h) / 2, (image.width - w) / 2, h, w);
+  return {(image.height - h) / 2, (image.width - w) / 2, h, w};
 }
 
 AugmentStep random_resized_crop(Entry& entry) {
@@ -146,7 +146,7 @@ AugmentStep random_resized_crop(Entry& entry) {
     size = entry.size();
   }
   return {[size, scale, ratio](Image& image, RandomSequence random) {
-            image = resized(random_window(image, scale, ratio, random), size[0], size[1]);
+            image = resized(image, random_window(image, scale, ratio, random), size[0], size[1]);
           },
           "random_resized_crop " + to_text(size)};
 }

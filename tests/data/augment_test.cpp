@@ -57,6 +57,24 @@ TEST(Resized, KeepsFlatColoursAndEqualSizes) {
   EXPECT_EQ(resized(counting(3, 3), 3, 3).pixels, counting(3, 3).pixels);
 }
 
+TEST(Resized, OfAWindowIsAsIfItHadBeenCutOut) {
+  const Image image = counting(40, 37);
+  for (const int side : {1, 7, 8, 9, 17, 24}) {
+    const Window window{40 - side, 3, side, 33};
+    const Image cut = cropped(image, window.top, window.left, window.height, window.width);
+    for (const int width : {5, 16, 35, 70})
+      EXPECT_EQ(resized(image, window, 13, width).pixels, resized(cut, 13, width).pixels) << side << " to " << width;
+  }
+}
+
+TEST(Resized, ShrinkingFarAveragesAllPixels) {
+  Image image{1, 600, 300, {}};
+  for (int i = 0; i < 600 * 300; ++i) image.pixels.push_back(i % 2 ? 254 : 0);
+  EXPECT_NEAR(resized(image, 1, 1).pixels[0], 127, 1);
+  EXPECT_EQ(resized({1, 255, 1, Bytes(255, 255)}, 1, 1).pixels, Bytes{255});
+  EXPECT_NEAR(resized({1, 1000, 1, Bytes(1000, 255)}, 1, 1).pixels[0], 255, 2);
+}
+
 TEST(Cropped, TakesAWindowAndFillsTheOutsideWithZeros) {
   EXPECT_EQ(cropped(counting(3, 3), 1, 1, 2, 2).pixels, (Bytes{4, 5, 7, 8}));
   EXPECT_EQ(cropped(counting(3, 3), -1, 2, 3, 2).pixels, (Bytes{0, 0, 2, 0, 5, 0}));
@@ -67,6 +85,12 @@ TEST(FlipHorizontally, TurnsEachRow) {
   Image image = counting(2, 3);
   flip_horizontally(image);
   EXPECT_EQ(image.pixels, (Bytes{2, 1, 0, 5, 4, 3}));
+  for (const int width : {8, 13, 16, 20}) {
+    image = counting(3, width);
+    flip_horizontally(image);
+    for (int i = 0; i < 3 * width; ++i)
+      EXPECT_EQ(image.pixels[static_cast<std::size_t>(i)], i / width * width + width - 1 - i % width) << width;
+  }
 }
 
 TEST(Augment, NormalizesByMeanAndDeviation) {
