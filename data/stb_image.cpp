@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "data/dataset.h"
+#include "data/decoders.h"
 #include "data/files.h"
 #include "data/jpeg_tables.h"
 
@@ -48,17 +49,13 @@ namespace twiddle {
 
 namespace {
 
-constexpr std::int64_t most_pixels = std::int64_t(1) << 28;
-// No JPEG or PNG packs more pixels into a byte: deflate reaches 1,032 to 1 on pixels of one bit.
-constexpr std::int64_t most_pixels_a_byte = 1032 * 8;
-
 template <class... Parts>
 [[noreturn]] void fail(const std::string& path, const Parts&... parts) {
   throw Error(ErrorKind::data, join("'", path, "' is not a readable image: ", parts...));
 }
 
 // As the first bytes have it; null where they are neither's.
-const char* format_of(const std::vector<std::uint8_t>& bytes) {
+const char* format_of(std::span<const std::uint8_t> bytes) {
   constexpr std::array<std::uint8_t, 8> png{137, 'P', 'N', 'G', 13, 10, 26, 10};
   constexpr std::array<std::uint8_t, 2> jpeg{0xff, 0xd8};
   const auto begins = [&](const auto& magic) {
@@ -93,20 +90,25 @@ Image planar(const stbi_uc* pixels, int channels, int height, int width) {
 
 Image read_image(const std::string& path, int channels) {
   require(channels == 1 || channels == 3, "read_image: images have 1 or 3 channels, not ", channels);
-  const std::vector<std::uint8_t> bytes = read_bytes(path);
-  if (bytes.empty()) fail(path, "the file is empty");
-  if (bytes.size() > (std::size_t(1) << 30)) fail(path, "over 1 GiB");
-  const int length = static_cast<int>(bytes.size());
-  const char* const format = format_of(bytes);
-  if (format == nullptr) fail(path, "neither JPEG nor PNG (", bytes.size(), " bytes)");
+  const std::vector<std::uint8_t> file = read_bytes(path);
+  std::optional<Image> image = read_by_turbojpeg(file, channels);
+  return image ? *std::move(image) : read_by_stb(file, channels, path);
+}
 
-  if (!huffman_tables_fit(bytes)) fail(path, "damaged JPEG: a Huffman table of over 256 codes");
+Image read_by_stb(std::span<const std::uint8_t> file, int channels, const std::string& path) {
+  if (file.empty()) fail(path, "the file is empty");
+  if (file.size() > (std::size_t(1) << 30)) fail(path, "over 1 GiB");
+  const int length = static_cast<int>(file.size());
+  const char* const format = format_of(file);
+  if (format == nullptr) fail(path, "neither JPEG nor PNG (", file.size(), " bytes)");
+
+  if (!huffman_tables_fit(file)) fail(path, "damaged JPEG: a Huffman table of over 256 codes");
   int width = 0, height = 0, stored = 0;
   allocation_limit = 1 << 20;
-  if (!stbi_info_from_memory(bytes.data(), length, &width, &height, &stored)) {
+  if (!stbi_info_from_memory(file.data(), length, &width, &height, &stored)) {
     // Only a try at decoding tells why.
-    stbi_image_free(stbi_load_from_memory(bytes.data(), length, &width, &height, &stored, channels));
-    fail_by_stb(path, format, bytes.size());
+    stbi_image_free(stbi_load_from_memory(file.data(), length, &width, &height, &stored, channels));
+    fail_by_stb(path, format, file.size());
   }
   const std::int64_t pixels = std::int64_t(width) * height;
   if (pixels > most_pixels) fail(path, width, "x", height, " pixels; at most ", most_pixels, " can be read");
@@ -115,10 +117,10 @@ Image read_image(const std::string& path, int channels) {
   // Four channels of 16 bits, sides padded to whole JPEG blocks; twice that for a buffer that grows by doubling.
   allocation_limit =
       std::max<std::size_t>(16 * (static_cast<std::size_t>(width) + 64) * (static_cast<std::size_t>(height) + 64),
-                            2 * bytes.size() + (1 << 16));
+                            2 * file.size() + (1 << 16));
   const std::unique_ptr<stbi_uc, void (*)(void*)> decoded(
-      stbi_load_from_memory(bytes.data(), length, &width, &height, &stored, channels), &stbi_image_free);
-  if (!decoded) fail_by_stb(path, format, bytes.size());
+      stbi_load_from_memory(file.data(), length, &width, &height, &stored, channels), &stbi_image_free);
+  if (!decoded) fail_by_stb(path, format, file.size());
   return planar(decoded.get(), channels, height, width);
 }
 

@@ -18,6 +18,7 @@ set(packages
   "oneapi/ ^(framework/cpu/gemm\\.cpp|layers/conv/onednn_[a-z]+\\.(h|cpp))$"
   "dnnl ^(framework/cpu/gemm\\.cpp|layers/conv/onednn_[a-z]+\\.(h|cpp))$"
   "stb/ ^data/stb_image\\.cpp$"
+  "turbojpeg ^data/turbojpeg\\.cpp$"
   "zlib ^data/"
   "cuda /cuda/"
   "cublas /cuda/"

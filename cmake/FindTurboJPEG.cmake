@@ -1,0 +1,10 @@
+# The TurboJPEG library of libjpeg-turbo 2.1 or later. Sets TurboJPEG_FOUND, TurboJPEG_INCLUDE_DIR, TurboJPEG_LIBRARY.
+find_path(TurboJPEG_INCLUDE_DIR turbojpeg.h)
+find_library(TurboJPEG_LIBRARY turbojpeg)
+mark_as_advanced(TurboJPEG_INCLUDE_DIR TurboJPEG_LIBRARY)
+set(new_enough "")
+if(TurboJPEG_INCLUDE_DIR)
+  file(STRINGS ${TurboJPEG_INCLUDE_DIR}/turbojpeg.h new_enough REGEX "define TJFLAG_LIMITSCANS")
+endif()
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(TurboJPEG REQUIRED_VARS TurboJPEG_LIBRARY TurboJPEG_INCLUDE_DIR new_enough)

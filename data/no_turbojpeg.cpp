@@ -1,0 +1,13 @@
+#include "data/decoders.h"
+
+namespace twiddle {
+
+std::optional<Image> read_by_turbojpeg(std::span<const std::uint8_t> /*file*/, int /*channels*/) {
+  return std::nullopt;
+}
+
+std::string jpeg_reader() {
+  return "stb_image";
+}
+
+}  // namespace twiddle
