@@ -62,6 +62,7 @@ class Stream {
   virtual std::shared_ptr<void> allocate(
       std::size_t bytes) = 0;  // 64-byte aligned; the last owner returns it to the pool
   virtual MemoryUse memory() const = 0;
+  virtual void release_unused() = 0;                                     // gives what lies idle back to the system
   virtual void reset_peak() = 0;                                         // the peak starts again from what is in use
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;  // host or device pointers
   // The same beside the stream's work: begins after what the stream has been given so far, and ends at the mark. Fast

@@ -118,6 +118,19 @@ void reduce_rows(Stream& stream, std::int64_t rows, std::int64_t columns, const 
   detail::reduce_rows_cpu(rows, columns, op);
 }
 
+// out[i] = functor(in[i]...) over a row-major matrix, and sums[row] of what was written: one pass for both. `out` is
+// none of the inputs. The order of a sum is fixed, as above.
+template <class Functor, class... Floats>
+void map_and_sum_rows(Stream& stream, std::int64_t rows, std::int64_t columns, const Functor& functor, float* out,
+                      float* sums, const Floats*... in) {
+  if (rows <= 0) return;
+#ifdef __CUDACC__
+  if (on_gpu(stream)) return detail::map_and_sum_rows_cuda(stream, rows, columns, functor, out, sums, in...);
+#endif
+  static_cast<void>(stream);
+  detail::map_and_sum_rows_cpu(rows, columns, functor, out, sums, in...);
+}
+
 // As reduce_rows, down the columns: op.store(column, sum over rows of op.term(row, column)).
 template <class Op>
 void reduce_columns(Stream& stream, std::int64_t rows, std::int64_t columns, const Op& op) {

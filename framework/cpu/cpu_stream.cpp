@@ -33,6 +33,7 @@ class CpuStream final : public Stream {
   void* native() const override { return nullptr; }
   std::shared_ptr<void> allocate(std::size_t bytes) override { return pool_.take(bytes); }
   MemoryUse memory() const override { return pool_.use(); }
+  void release_unused() override { pool_.release_cached(); }
   void reset_peak() override { pool_.reset_peak(); }
   void copy(void* to, const void* from, std::size_t bytes) override {
     if (bytes > 0) std::memcpy(to, from, bytes);

@@ -54,6 +54,12 @@ struct WithoutIndex {
 // stretches in double.
 inline constexpr std::int64_t reduce_lanes = 16, reduce_stretch = 512;
 
+struct RowTerms {
+  std::int64_t columns;
+  const float* x;
+  float term(std::int64_t row, std::int64_t column) const { return x[row * columns + column]; }
+};
+
 template <class Op>
 double reduce_row_cpu(std::int64_t row, std::int64_t columns, const Op& op) {
   double total = 0;
@@ -73,6 +79,18 @@ template <class Op>
 void reduce_rows_cpu(std::int64_t rows, std::int64_t columns, const Op& op) {
 #pragma omp parallel for schedule(static) if (rows > 1 && rows * columns > parallel_threshold)
   for (std::int64_t row = 0; row < rows; ++row) op.store(row, reduce_row_cpu(row, columns, op));
+}
+
+template <class Functor, class... Floats>
+void map_and_sum_rows_cpu(std::int64_t rows, std::int64_t columns, const Functor& functor, float* out, float* sums,
+                          const Floats*... in) {
+#pragma omp parallel for schedule(static) if (rows > 1 && rows * columns > parallel_threshold)
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const std::int64_t begin = row * columns;
+#pragma omp simd
+    for (std::int64_t i = begin; i < begin + columns; ++i) out[i] = functor(in[i]...);
+    sums[row] = static_cast<float>(reduce_row_cpu(row, columns, RowTerms{columns, out}));
+  }
 }
 
 template <class Op>

@@ -135,6 +135,10 @@ class CudaStream final : public Stream {
     check(cudaMemGetInfo(&use.free, &total));
     return use;
   }
+  void release_unused() override {
+    synchronize();
+    pool_.release_cached();
+  }
   void reset_peak() override { pool_.reset_peak(); }
   void copy(void* to, const void* from, std::size_t bytes) override {
     if (bytes > 0) check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_.get()));

@@ -147,6 +147,61 @@ void fold_rows_cuda(Stream& stream, std::int64_t rows, std::int64_t columns, con
   check_launch();
 }
 
+// Rows of a map and their sums: `warps` warps a row. Each thread loads all that it takes at once before it stores the
+// first, since a store might change what is still to be loaded for all the compiler knows.
+constexpr int sum_threads = 256, sum_batch = 8;
+
+template <int warps, class Functor, class... Floats>
+__global__ void map_and_sum_rows_kernel(std::int64_t rows, std::int64_t columns, Functor functor,
+                                        float* __restrict__ out, float* __restrict__ sums,
+                                        const Floats* __restrict__... in) {
+  constexpr int lanes = 32 * warps, rows_at_once = sum_threads / lanes;
+  __shared__ double partial[sum_threads / 32];
+  const int lane = static_cast<int>(threadIdx.x) % lanes, warp = static_cast<int>(threadIdx.x) / 32;
+  const std::int64_t row = std::int64_t(blockIdx.x) * rows_at_once + threadIdx.x / lanes;
+  const std::int64_t begin = row * columns;
+  float sum = 0;
+  for (std::int64_t first = lane; row < rows && first < columns; first += sum_batch * lanes) {
+    float values[sum_batch];
+#pragma unroll
+    for (int k = 0; k < sum_batch; ++k) {
+      const std::int64_t column = first + k * lanes;
+      if (column < columns) values[k] = functor(in[begin + column]...);
+    }
+#pragma unroll
+    for (int k = 0; k < sum_batch; ++k) {
+      const std::int64_t column = first + k * lanes;
+      if (column >= columns) continue;
+      out[begin + column] = values[k];
+      sum += values[k];
+    }
+  }
+  double total = sum;
+  for (int half = 16; half > 0; half /= 2) total += __shfl_down_sync(0xffffffffu, total, half);
+  if (warps == 1) {
+    if (lane == 0 && row < rows) sums[row] = static_cast<float>(total);
+    return;
+  }
+  if (threadIdx.x % 32 == 0) partial[warp] = total;
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  for (int other = 1; other < warps; ++other) total += partial[other];
+  sums[row] = static_cast<float>(total);
+}
+
+template <class Functor, class... Floats>
+void map_and_sum_rows_cuda(Stream& stream, std::int64_t rows, std::int64_t columns, const Functor& functor, float* out,
+                           float* sums, const Floats*... in) {
+  constexpr int whole_block = sum_threads / 32;
+  if (columns <= 1024)
+    map_and_sum_rows_kernel<1><<<blocks_for(rows, sum_threads / 32), sum_threads, 0, native(stream)>>>(
+        rows, columns, functor, out, sums, in...);
+  else
+    map_and_sum_rows_kernel<whole_block>
+        <<<blocks_for(rows, 1), sum_threads, 0, native(stream)>>>(rows, columns, functor, out, sums, in...);
+  check_launch();
+}
+
 // A block sums 32 neighbouring columns, every thread each sixteenth row of one.
 constexpr int column_lanes = 32, row_lanes = 16;
 

@@ -169,6 +169,7 @@ const CudnnPlan& CudnnEngine::choose(Stream& stream, const ConvProblem& problem,
   // Without timing, the heuristics' first guess is the best there is.
   if (options_.deterministic) std::rotate(here.plans.begin(), here.plans.begin() + algorithms, here.plans.end());
   const std::size_t best = search(stream, problem, pass, here.plans);
+  stream.release_unused();  // a search takes far more than a run
   std::swap(here.plans.front(), here.plans[best]);
   here.plans.resize(1);
   here.chosen = true;

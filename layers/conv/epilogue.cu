@@ -25,18 +25,6 @@ struct ReluBackward {
   TWIDDLE_HD float operator()(float y, float grad_y) const { return y > 0 ? grad_y : 0; }
 };
 
-// Sums of the rows of what passes the ReLU, which is written on the way: the sum and the product are read once.
-struct PassAndSum {
-  std::int64_t columns;
-  const float *y, *grad_y;
-  float *passed, *sums;
-  TWIDDLE_HD float term(std::int64_t row, std::int64_t column) const {
-    const std::int64_t i = row * columns + column;
-    return passed[i] = y[i] > 0 ? grad_y[i] : 0;
-  }
-  TWIDDLE_HD void store(std::int64_t row, double sum) const { sums[row] = static_cast<float>(sum); }
-};
-
 struct ColumnSum {
   std::int64_t columns;
   const float* x;
@@ -71,8 +59,8 @@ Tensor relu_and_bias_backward(Stream& stream, const Tensor& y, bool relu, bool w
   if (wants_bias) {
     Tensor sums(stream, {batch, filters});
     bias = Tensor(stream, {filters});
-    reduce_rows(stream, batch * filters, places,
-                PassAndSum{places, y.read(), grad_y.read(), passed.write(), sums.write()});
+    map_and_sum_rows(stream, batch * filters, places, ReluBackward{}, passed.write(), sums.write(), y.read(),
+                     grad_y.read());
     reduce_columns(stream, batch, filters, ColumnSum{filters, sums.read(), bias.write()});
   } else {
     map_elements(stream, y.size(), ReluBackward{}, 1, passed.write(), y.read(), grad_y.read());
