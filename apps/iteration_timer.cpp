@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "apps/layer_profile.h"
 #include "framework/error.h"
 #include "layers/conv/conv2d.h"
 #include "layers/conv/measure.h"
@@ -80,8 +81,8 @@ IterationTimes IterationTimer::whole_iterations(double seconds, int steps, bool 
   stream.reset_peak();
 
   const auto run_step = [&] { step.run(batch_, small_rate); };
-  // On a GPU many steps follow each other without a wait, as they do in training.
-  if (stream.device().kind != Device::Kind::cpu)
+  // On a GPU many steps follow each other without a wait, as they do in training; exactly so many go one by one.
+  if (steps == 0 && stream.device().kind != Device::Kind::cpu)
     times.stretch =
         std::clamp(static_cast<int>(stretch_ms / std::max(time_stretch(stream, 1, run_step), 1e-3)), 1, 100);
   const std::int64_t allocations = stream.memory().system_allocations, waits = stream.synchronizations();
@@ -109,27 +110,25 @@ std::vector<LayerTime> IterationTimer::layer_by_layer(int steps) {
   for (int i = 0; i < steps; ++i) step.run(batch_, small_rate);
   ctx_.profiler.enable(false);
   std::vector<LayerTime> rows;
-  for (const Sequential::Item& item : model_.net->items()) {
-    const auto* convolution = dynamic_cast<const Conv2d*>(item.layer.get());
-    for (const char* part : {"forward", "backward", "backward_bias", "backward_input", "backward_weight"}) {
-      if (convolution != nullptr && std::string(part) == "backward") continue;  // it contains the two that follow
-      for (const Profiler::Entry& entry : ctx_.profiler.entries()) {
-        if (entry.name != item.layer->name() || entry.part != part) continue;
-        LayerTime row{entry.name, part, "", median(entry.milliseconds)};
-        // A linear layer's backward pass is two products of the forward one's size; the one of bias and ReLU is none.
-        const bool product = row.pass != "backward_bias";
-        const double products = convolution == nullptr && row.pass == "backward" ? 2 : product ? 1 : 0;
-        row.flops = item.layer->flops() * products * static_cast<double>(batch_.images.dim(0));
-        if (convolution != nullptr && product) {
-          const ConvPass pass = pass_named(part);
-          const ConvProblem problem = convolution->problem(batch_.images.dim(0));
-          ConvEngine& engine = model_.convolutions->choose(ctx_, problem, pass, convolution->engine());
-          row.engine = engine.name();
-          row.workspace = engine.workspace_bytes(problem, pass);
-          row.error = measure(ctx_, engine, problem, pass).error;
-        }
-        rows.push_back(row);
+  for (const auto& [layer, part] : layer_passes(*model_.net)) {
+    const auto* convolution = dynamic_cast<const Conv2d*>(layer);
+    for (const Profiler::Entry& entry : ctx_.profiler.entries()) {
+      if (entry.name != layer->name() || entry.part != part) continue;
+      LayerTime row{entry.name, part, "", "", median(entry.milliseconds)};
+      // A linear layer's backward pass is two products of the forward one's size; the one of bias and ReLU is none.
+      const bool product = row.pass != "backward_bias";
+      const double products = convolution == nullptr && row.pass == "backward" ? 2 : product ? 1 : 0;
+      row.flops = layer->flops() * products * static_cast<double>(batch_.images.dim(0));
+      if (convolution != nullptr && product) {
+        const ConvPass pass = pass_named(part);
+        const ConvProblem problem = convolution->problem(batch_.images.dim(0));
+        ConvEngine& engine = model_.convolutions->choose(ctx_, problem, pass, convolution->engine());
+        row.engine = engine.name();
+        row.details = engine.details(problem, pass);
+        row.workspace = engine.workspace_bytes(problem, pass);
+        row.error = measure(ctx_, engine, problem, pass).error;
       }
+      rows.push_back(row);
     }
   }
   return rows;

@@ -17,16 +17,17 @@ struct Timing {
 
 struct IterationTimes {
   Timing forward, backward, update, whole;
-  int warm_up = 0, stretch = 1;             // steps timed at once
-  bool steady = false;                      // the variation fell below 1 % before time was up
-  bool recorded = false;                    // the steps were played from a recording, a CUDA graph
-  std::string unrecorded;                   // why not, where that was asked for
+  int warm_up = 0, stretch = 1;  // steps timed at once: a sample is their mean
+  bool steady = false;           // the variation fell below 1 % before time was up
+  bool recorded = false;         // the steps were played from a recording, a CUDA graph
+  std::string unrecorded;        // why not, where that was asked for
+  std::size_t steps() const { return whole.samples.size() * static_cast<std::size_t>(stretch); }  // timed in all
   std::int64_t allocations = 0, waits = 0;  // of the timed steps: memory asked of the system, waits for the device
 };
 
 // A row of the second table: a layer and one of its passes.
 struct LayerTime {
-  std::string layer, pass, engine;  // engine: of a convolution; empty otherwise
+  std::string layer, pass, engine, details;  // engine: of a convolution, and its own ways; empty otherwise
   double milliseconds = 0, flops = 0;
   std::size_t workspace = 0;
   double error = -1;  // against the direct sum; below 0: not measured

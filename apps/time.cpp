@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -48,13 +49,22 @@ void print_whole(const IterationTimes& times, std::int64_t batch) {
   fmt::print("\n");
 }
 
+// "cudnn: fft_tiling"; what would make the table too wide is told in the JSON alone.
+std::string engine_text(const LayerTime& row) {
+  if (row.engine.empty()) return "-";
+  constexpr std::size_t widest = 24;
+  const std::string way =
+      row.details.size() <= widest ? row.details : row.details.substr(0, std::min(row.details.find(" ("), widest));
+  return way.empty() || row.engine.ends_with(way) ? row.engine : row.engine + ": " + way;
+}
+
 void print_layers(const std::vector<LayerTime>& rows, std::int64_t batch) {
   double sum = 0;
   TextTable table({"layer", "pass", "engine", "ms", "GFLOP", "GFLOP/s", "workspace", "error"});
   for (const LayerTime& row : rows) {
     sum += row.milliseconds;
     const bool counts = row.flops > 0;
-    table.add({row.layer, row.pass, row.engine.empty() ? "-" : row.engine, fmt::format("{:.3f}", row.milliseconds),
+    table.add({row.layer, row.pass, engine_text(row), fmt::format("{:.3f}", row.milliseconds),
                counts ? fmt::format("{:.3f}", row.flops / 1e9) : "-",
                counts && row.milliseconds > 0 ? fmt::format("{:.1f}", row.flops / row.milliseconds / 1e6) : "-",
                row.workspace > 0 ? format_bytes(row.workspace) : "-",
@@ -77,6 +87,7 @@ nlohmann::json to_json(const Config& config, const std::string& device, const It
     rows.push_back({{"layer", row.layer}, {"pass", row.pass}, {"ms", row.milliseconds}, {"flops", row.flops}});
     if (row.engine.empty()) continue;
     rows.back().update({{"engine", row.engine}, {"workspace_bytes", row.workspace}, {"error", row.error}});
+    if (!row.details.empty()) rows.back()["details"] = row.details;
   }
   const auto batch = static_cast<double>(config.train.batch_size);
   return {{"model", config.name},
@@ -87,9 +98,10 @@ nlohmann::json to_json(const Config& config, const std::string& device, const It
           {"workspace_limit_bytes", config.convolution.workspace_limit},
           {"device", device},
           {"twiddle", version()},
+          {"commit", commit()},
           {"compiler", compiler()},
           {"warm_up", times.warm_up},
-          {"timed", times.whole.samples.size()},
+          {"timed", times.steps()},
           {"variation", times.whole.variation()},
           {"forward", to_json(times.forward)},
           {"backward", to_json(times.backward)},
@@ -166,7 +178,7 @@ Action add_time(CLI::App& verb, const Flags& flags) {
   verb.add_option("--seconds", arguments->seconds, "Longest time for whole iterations (10)")
       ->type_name("S")
       ->check(number_between(0.01, 1e6));
-  verb.add_option("--steps", arguments->steps, "Exactly so many iterations instead")
+  verb.add_option("--steps", arguments->steps, "Exactly so many iterations instead, timed one by one")
       ->type_name("N")
       ->check(whole_number_between(1, 1000000));
   verb.add_flag("--no-graph", arguments->no_graph, "Eager iterations alone, none played from a CUDA graph");

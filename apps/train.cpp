@@ -5,9 +5,11 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "apps/console.h"
 #include "apps/interrupt.h"
+#include "apps/layer_profile.h"
 #include "apps/metrics.h"
 #include "apps/network_facts.h"
 #include "apps/open.h"
@@ -139,10 +141,13 @@ int train(const Flags& flags, const TrainArguments& arguments) {
   Metrics metrics(run_folder, trainer.steps_per_epoch(), trainer.state());
   Progress progress(console, config.train.epochs, trainer.has_validation());
   ReportWriter report(config, trainer, run_folder);
+  std::vector<TrainObserver*> observers{&progress, &metrics, &report};
+  std::optional<LayerProfile> profile;
+  if (arguments.profile) observers.push_back(&profile.emplace(trainer));
   const auto start = std::chrono::steady_clock::now();
   Trainer::End end;
   try {
-    end = trainer.run({&progress, &metrics, &report}, interrupt.stop());
+    end = trainer.run(observers, interrupt.stop());
   } catch (const Error& error) {
     console.log(join("error: ", error.what()));
     throw;
@@ -155,6 +160,7 @@ int train(const Flags& flags, const TrainArguments& arguments) {
   console.detail(fmt::format("peak memory: {} of tensors and scratch, {} of the whole process",
                              format_bytes(trainer.context().stream->memory().peak), format_bytes(peak_memory_bytes())));
   show_skipped(console, trainer);
+  if (profile) console.line(profile->table());
   if (interrupted) {
     console.line(fmt::format("saved step {}. Resume: twiddle train --resume {}", state.step, run_folder));
     return Interrupt::exit_code;

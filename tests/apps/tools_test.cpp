@@ -43,6 +43,7 @@ TEST(Time, GivesTheIterationAndEveryLayer) {
   const auto times = nlohmann::json::parse(run.out);
   EXPECT_EQ(times.at("timed"), 3);
   EXPECT_EQ(times.at("batch_size"), 4);
+  EXPECT_TRUE(times.at("commit").is_string());
   EXPECT_GT(times.at("iteration").at("median_ms").get<double>(), 0);
   bool first_input_gradient = false;
   int convolution_rows = 0;
