@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/version.h"
+#include "data/decoders.h"
 #include "framework/error.h"
 #include "models/atomic_file.h"
 #include "models/checkpoint.h"
@@ -88,6 +89,7 @@ void write_run_facts(const std::string& folder, const Config& config, const std:
   nlohmann::json environment = {{"twiddle", version()},
                                 {"compiler", compiler()},
                                 {"device", device},
+                                {"jpeg_reader", jpeg_reader()},
                                 {"system", fmt::format("{} {} {}", system.sysname, system.release, system.machine)},
                                 {"config_file", origin}};
   if (!commit().empty()) environment["commit"] = commit();

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "apps/version.h"
+#include "data/decoders.h"
 #include "framework/error.h"
 #include "tests/apps/run_program.h"
 
@@ -51,12 +52,13 @@ TEST(RunFolder, TheConfigComesBackAndRemembersItsOrigin) {
   EXPECT_TRUE(is_run_folder(folder));
 }
 
-TEST(RunFolder, TheEnvironmentNamesTheCommitThatWasBuilt) {
+TEST(RunFolder, TheEnvironmentNamesTheCommitAndTheJpegReaderThatWereBuilt) {
   const fs::path folder = fresh_folder("environment");
   write_run_facts(folder, load_config("models/digits.yaml"), "cpu");
   const auto environment = nlohmann::json::parse(read_text(folder / "environment.json"));
   EXPECT_EQ(environment.value("commit", ""), commit());
   EXPECT_TRUE(std::regex_match(commit(), std::regex("([0-9a-f]{7,}(-dirty)?)?"))) << commit();
+  EXPECT_EQ(environment.value("jpeg_reader", ""), jpeg_reader());
 }
 
 TEST(RunFolder, ResumeTellsARunFromOtherFolders) {
