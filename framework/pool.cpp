@@ -13,48 +13,109 @@ namespace twiddle {
 
 namespace {
 
+constexpr std::size_t large = std::size_t(1) << 20;
+
 // Sizes are rounded up so that batches of nearly equal size share blocks.
 std::size_t rounded(std::size_t bytes) {
-  const std::size_t step = bytes < (std::size_t(1) << 20) ? 512 : std::size_t(1) << 16;
+  const std::size_t step = bytes < large ? 512 : std::size_t(1) << 16;
   return std::max<std::size_t>(step, (bytes + step - 1) / step * step);
-}
-
-// The largest block that may serve a request: half of a small one may lie idle, an eighth of a large one.
-std::size_t largest_for(std::size_t size) {
-  return size < (std::size_t(1) << 20) ? 2 * size : size + size / 8;
 }
 
 }  // namespace
 
+// Memory comes from the system in segments. A large one is cut into blocks as they are asked for, and what comes back
+// is joined with its neighbours; a small one, of a small request, is one block for ever, so that small blocks which
+// stay do not cut large ones to pieces.
 struct Pool::State {
+  struct Block {
+    std::size_t size;
+    bool used, first;  // first: of its segment
+  };
+  using Blocks = std::map<char*, Block>;
+
   Allocate allocate;
   Free free;
   std::mutex mutex;
-  std::multimap<std::size_t, void*> unused;
+  Blocks blocks;
+  std::set<std::pair<std::size_t, char*>> unused;  // sizes and places of the blocks that are
   MemoryUse use;
   bool holding = false;
-  std::set<void*> noted;  // taken since holding began
+  std::vector<std::pair<char*, char*>> noted;  // begin and end of what was taken since holding began
 
   ~State() { drop_unused(); }
 
+  // The smallest block that serves without waste, cut to size; null where there is none.
+  Blocks::iterator find_unused(std::size_t size) {
+    const auto found = unused.lower_bound({size, nullptr});
+    // Half of a small block may lie idle.
+    if (found == unused.end() || (size < large && found->first > 2 * size)) return blocks.end();
+    const auto block = blocks.find(found->second);
+    unused.erase(found);
+    use.cached -= block->second.size;
+    if (const std::size_t rest = block->second.size - size; size >= large && rest >= large) {
+      block->second.size = size;
+      add_unused(blocks.emplace(block->first + size, Block{rest, false, false}).first);
+    }
+    return block;
+  }
+
+  Blocks::iterator ask_system(std::size_t size) {
+    void* const segment = allocate(size);
+    if (segment == nullptr) return blocks.end();
+    ++use.system_allocations;
+    return blocks.emplace(static_cast<char*>(segment), Block{size, false, true}).first;
+  }
+
+  void add_unused(Blocks::iterator block) {
+    block->second.used = false;
+    unused.emplace(block->second.size, block->first);
+    use.cached += block->second.size;
+  }
+
+  void take_from_unused(Blocks::iterator block) {
+    unused.erase({block->second.size, block->first});
+    use.cached -= block->second.size;
+  }
+
+  // Only segments that are unused as a whole can go.
   void drop_unused() {
-    for (const auto& [size, block] : unused) free(block);
-    unused.clear();
-    use.cached = 0;
+    for (auto block = blocks.begin(); block != blocks.end();) {
+      const auto next = std::next(block);
+      const bool whole = block->second.first && (next == blocks.end() || next->second.first);
+      if (whole && !block->second.used) {
+        take_from_unused(block);
+        free(block->first);
+        blocks.erase(block);
+      }
+      block = next;
+    }
   }
 
-  void give_back(void* block, std::size_t size) {
+  void give_back(char* place) {
     const std::lock_guard lock(mutex);
-    unused.emplace(size, block);
-    use.in_use -= size;
-    use.cached += size;
+    auto block = blocks.find(place);
+    use.in_use -= block->second.size;
+    if (const auto next = std::next(block); next != blocks.end() && !next->second.used && !next->second.first) {
+      take_from_unused(next);
+      block->second.size += next->second.size;
+      blocks.erase(next);
+    }
+    if (!block->second.first && !std::prev(block)->second.used) {
+      const auto before = std::prev(block);
+      take_from_unused(before);
+      before->second.size += block->second.size;
+      blocks.erase(block);
+      block = before;
+    }
+    add_unused(block);
   }
 
-  std::shared_ptr<void> hand_out(void* block, std::size_t size, const std::shared_ptr<State>& self) {
-    use.in_use += size;
+  std::shared_ptr<void> hand_out(Blocks::iterator block, const std::shared_ptr<State>& self) {
+    block->second.used = true;
+    use.in_use += block->second.size;
     use.peak = std::max(use.peak, use.in_use);
     // The block keeps the state alive, so a tensor may outlive its stream.
-    return {block, [state = self, size](void* returned) { state->give_back(returned, size); }};
+    return {block->first, [state = self](void* returned) { state->give_back(static_cast<char*>(returned)); }};
   }
 };
 
@@ -65,28 +126,19 @@ Pool::Pool(Allocate allocate, Free free) : state_(std::make_shared<State>()) {
 
 std::shared_ptr<void> Pool::take(std::size_t bytes) {
   const std::lock_guard lock(state_->mutex);
-  std::size_t size = rounded(bytes);
-  void* block = nullptr;
-  const auto found = state_->unused.lower_bound(size);
-  if (found != state_->unused.end() && found->first <= largest_for(size)) {
-    size = found->first;
-    block = found->second;
-    state_->unused.erase(found);
-    state_->use.cached -= size;
-  } else {
-    block = state_->allocate(size);
-    ++state_->use.system_allocations;
-    if (block == nullptr) {  // what lies unused may be enough
-      state_->drop_unused();
-      block = state_->allocate(size);
-    }
-    if (block == nullptr) {
-      throw OutOfMemory(join("out of memory: ", format_bytes(bytes), " asked for, ", format_bytes(state_->use.in_use),
-                             " in use. A smaller batch size or convolution.workspace_limit needs less"));
-    }
+  const std::size_t size = rounded(bytes);
+  auto block = state_->find_unused(size);
+  if (block == state_->blocks.end()) block = state_->ask_system(size);
+  if (block == state_->blocks.end()) {  // what lies unused may be enough
+    state_->drop_unused();
+    block = state_->ask_system(size);
   }
-  if (state_->holding) state_->noted.insert(block);
-  return state_->hand_out(block, size, state_);
+  if (block == state_->blocks.end()) {
+    throw OutOfMemory(join("out of memory: ", format_bytes(bytes), " asked for, ", format_bytes(state_->use.in_use),
+                           " in use. A smaller batch size or convolution.workspace_limit needs less"));
+  }
+  if (state_->holding) state_->noted.emplace_back(block->first, block->first + block->second.size);
+  return state_->hand_out(block, state_);
 }
 
 void Pool::start_holding() {
@@ -96,18 +148,16 @@ void Pool::start_holding() {
 
 std::vector<std::shared_ptr<void>> Pool::stop_holding() {
   const std::lock_guard lock(state_->mutex);
-  const std::set<void*> noted = std::exchange(state_->noted, {});
+  const auto noted = std::exchange(state_->noted, {});
   state_->holding = false;
   std::vector<std::shared_ptr<void>> held;
-  for (auto entry = state_->unused.begin(); entry != state_->unused.end();) {
-    const auto [size, block] = *entry;
-    if (noted.count(block) == 0) {
-      ++entry;
-      continue;
-    }
-    entry = state_->unused.erase(entry);
-    state_->use.cached -= size;
-    held.push_back(state_->hand_out(block, size, state_));
+  for (auto block = state_->blocks.begin(); block != state_->blocks.end(); ++block) {
+    char* const begin = block->first;
+    char* const end = begin + block->second.size;
+    const auto overlaps = [&](const auto& taken) { return taken.first < end && begin < taken.second; };
+    if (block->second.used || std::none_of(noted.begin(), noted.end(), overlaps)) continue;
+    state_->take_from_unused(block);
+    held.push_back(state_->hand_out(block, state_));
   }
   return held;
 }

@@ -9,8 +9,7 @@
 namespace twiddle {
 
 // A caching free list over a raw allocator, used by both kinds of stream. A block goes back to the list when its last
-// owner lets go, and serves the next request that it does not waste on. Blocks may outlive the pool's
-// handle.
+// owner lets go, and serves later requests, whole or in pieces. Blocks may outlive the pool's handle.
 class Pool {
  public:
   using Allocate = std::function<void*(std::size_t bytes)>;  // null where there is no memory

@@ -118,7 +118,7 @@ class CudaStream final : public Stream {
     check(cublasSetStream(blas_.get(), stream_.get()));
     // cuBLAS would take memory of its own while a graph is captured: it gets this instead.
     constexpr std::size_t workspace = std::size_t(32) << 20;
-    workspace_ = pool_.take(workspace);
+    workspace_ = allocate(workspace);
     check(cublasSetWorkspace(blas_.get(), workspace_.get(), workspace));
   }
   ~CudaStream() override {
@@ -128,7 +128,14 @@ class CudaStream final : public Stream {
 
   Device device() const override { return {Device::Kind::cuda, index_}; }
   void* native() const override { return stream_.get(); }
-  std::shared_ptr<void> allocate(std::size_t bytes) override { return pool_.take(bytes); }
+  std::shared_ptr<void> allocate(std::size_t bytes) override try {
+    return pool_.take(bytes);
+  } catch (const OutOfMemory& error) {
+    std::size_t free = 0, total = 0;
+    check(cudaMemGetInfo(&free, &total));
+    throw OutOfMemory(join(error.what(), ". Of the device's ", format_bytes(total), ", ", format_bytes(free),
+                           " are free: what is neither is held by other programs"));
+  }
   MemoryUse memory() const override {
     MemoryUse use = pool_.use();
     std::size_t total = 0;

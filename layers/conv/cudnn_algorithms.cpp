@@ -1,3 +1,4 @@
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -122,6 +123,9 @@ std::optional<std::size_t> workspace_of(cudnnHandle_t handle, const Descriptors&
 }  // namespace
 
 CudnnPlans cudnn_algorithms(cudnnHandle_t handle, const ConvProblem& problem, ConvPass pass) {
+  // These calls count elements in 32 bits.
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  if (count_of(problem.input_shape()) > most || count_of(problem.output_shape()) > most) return {};
   // FMA alone keeps TF32 off: the default math of cuDNN allows it.
   std::vector<std::pair<cudnnMathType_t, const char*>> maths{{CUDNN_FMA_MATH, ""}};
   if (problem.precision != Precision::fp32) maths.emplace_back(CUDNN_TENSOR_OP_MATH, "tensor cores");

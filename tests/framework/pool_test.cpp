@@ -38,6 +38,49 @@ TEST(Pool, DoesNotWasteALargeBlockOnASmallRequest) {
   EXPECT_EQ(counting.allocated, 2);
 }
 
+TEST(Pool, CutsLargeBlocksAndJoinsThemAgain) {
+  CountingPool counting;
+  constexpr std::size_t mib = 1 << 20;
+  void* const whole = counting.pool.take(10 * mib).get();
+  {
+    const auto first = counting.pool.take(4 * mib), second = counting.pool.take(3 * mib),
+               third = counting.pool.take(3 * mib);
+    EXPECT_EQ(first.get(), whole);
+    EXPECT_EQ(second.get(), static_cast<char*>(whole) + 4 * mib);
+    EXPECT_EQ(counting.pool.use().in_use, 10 * mib);
+    EXPECT_EQ(counting.pool.use().cached, 0u);
+  }
+  EXPECT_EQ(counting.pool.take(10 * mib).get(), whole);
+  EXPECT_EQ(counting.allocated, 1);
+  counting.pool.release_cached();
+  EXPECT_EQ(counting.freed, 1);
+}
+
+TEST(Pool, KeepsASegmentOfWhichAPartIsInUse) {
+  CountingPool counting;
+  constexpr std::size_t mib = 1 << 20;
+  counting.pool.take(10 * mib);
+  const auto part = counting.pool.take(4 * mib);
+  counting.pool.release_cached();
+  EXPECT_EQ(counting.freed, 0);
+  EXPECT_EQ(counting.pool.use().cached, 6 * mib);
+}
+
+TEST(Pool, NobodyElseGetsWhatIsHeld) {
+  CountingPool counting;
+  constexpr std::size_t mib = 1 << 20;
+  counting.pool.take(2 * mib);
+  counting.pool.start_holding();
+  void* const first = counting.pool.take(2 * mib).get();
+  void* const small = counting.pool.take(100).get();
+  auto held = counting.pool.stop_holding();
+  EXPECT_EQ(held.size(), 2u);
+  EXPECT_NE(counting.pool.take(2 * mib).get(), first);
+  EXPECT_NE(counting.pool.take(100).get(), small);
+  held.clear();
+  EXPECT_EQ(counting.pool.use().in_use, 0u);
+}
+
 TEST(Pool, CountsWhatIsInUse) {
   CountingPool counting;
   {
