@@ -22,6 +22,7 @@ struct Bench {
 
   Bench(const Device& device, const std::string& optimizer_name, bool record)
       : config(load_config_text("version: 1\n"
+                                "deterministic: true\n"
                                 "model:\n"
                                 "  input: [2, 8, 8]\n"
                                 "  layers:\n"
