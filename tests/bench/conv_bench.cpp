@@ -56,8 +56,8 @@ class Bare {
     const onednn::Tensors tensors{describe(p.input_shape(), tag), describe(p.weight_shape(), Tag::any),
                                   describe(p.output_shape(), tag),
                                   pass == ConvPass::forward ? describe({p.filters}, Tag::x) : memory::desc()};
-    const dnnl::primitive_desc chosen = onednn::plan(
-        engine_, whole(p), pass, dnnl::algorithm::convolution_direct, tensors, dnnl::primitive_attr());
+    const dnnl::primitive_desc chosen =
+        onednn::plan(engine_, whole(p), pass, dnnl::algorithm::convolution_direct, tensors, dnnl::primitive_attr());
     if (!chosen) return;
     convolution_ = dnnl::primitive(chosen);
     const auto side = [&](const Tensor& tensor, Tag plain_tag, int argument, bool written) {
