@@ -2,6 +2,7 @@
 #include <array>
 #include <cstdlib>
 #include <memory>
+#include <string_view>
 
 #include "data/dataset.h"
 #include "data/decoders.h"
@@ -64,6 +65,17 @@ const char* format_of(std::span<const std::uint8_t> bytes) {
   return begins(png) ? "PNG" : begins(jpeg) ? "JPEG" : nullptr;
 }
 
+// Whether the end of the image (FF D9) comes after the last scan has begun (FF DA): stb 2.30 fills what is missing
+// with grey and says nothing. Inside a scan neither pair occurs; a thumbnail, which may hold both, comes before.
+bool has_jpeg_end(std::span<const std::uint8_t> bytes) {
+  for (std::size_t i = bytes.size(); i >= 2; --i) {
+    if (bytes[i - 2] != 0xff) continue;
+    if (bytes[i - 1] == 0xd9) return true;
+    if (bytes[i - 1] == 0xda) return false;
+  }
+  return false;
+}
+
 // stb tries its readers in turn and does not always say more than that the last one did not know the format.
 [[noreturn]] void fail_by_stb(const std::string& path, const char* format, std::size_t bytes) {
   const std::string reason = stbi_failure_reason() ? stbi_failure_reason() : "";
@@ -121,6 +133,8 @@ Image read_by_stb(std::span<const std::uint8_t> file, int channels, const std::s
   const std::unique_ptr<stbi_uc, void (*)(void*)> decoded(
       stbi_load_from_memory(file.data(), length, &width, &height, &stored, channels), &stbi_image_free);
   if (!decoded) fail_by_stb(path, format, file.size());
+  if (format == std::string_view("JPEG") && !has_jpeg_end(file))
+    fail(path, format, " of ", file.size(), " bytes, cut short or damaged (no end marker)");
   return planar(decoded.get(), channels, height, width);
 }
 

@@ -75,6 +75,7 @@ struct Trainer::Impl {
   std::unique_ptr<Loader> train_loader, val_loader;
   std::unique_ptr<CheckpointStore> store;
   RunState state;
+  std::int64_t loading_epoch = -1;  // whose batches the workers make
   std::string last_checkpoint;
   std::optional<EvalResult> last_validation;
 
@@ -183,14 +184,28 @@ struct Trainer::Impl {
 
   std::int64_t skipped() const { return train_loader->skipped() + (val_loader ? val_loader->skipped() : 0); }
 
+  // Unless its batches are being made already, since the end of the epoch before.
+  void load_epoch(std::int64_t first_batch) {
+    const std::int64_t epoch = options.overfit_batch ? 0 : state.epoch;
+    if (loading_epoch != epoch || first_batch > 0 || options.overfit_batch)
+      train_loader->start_epoch(*ctx.stream, epoch, options.overfit_batch ? 0 : first_batch);
+    loading_epoch = epoch;
+  }
+
+  // While the validation runs, the workers make the first batches of the next epoch.
+  void load_ahead() {
+    if (options.overfit_batch || state.epoch + 1 >= config.train.epochs) return;
+    loading_epoch = state.epoch + 1;
+    train_loader->start_epoch(*ctx.stream, loading_epoch);
+  }
+
   // Returns false where it was stopped in the middle.
   bool run_epoch(const std::vector<TrainObserver*>& observers, const std::atomic<bool>& stop) {
     const Clock::time_point start = Clock::now();
     const std::int64_t batches = steps_per_epoch(), first_batch = state.batch;
     std::int64_t images = 0;
     Batch batch;
-    train_loader->start_epoch(*ctx.stream, options.overfit_batch ? 0 : state.epoch,
-                              options.overfit_batch ? 0 : first_batch);
+    load_epoch(first_batch);
     if (options.overfit_batch) require(train_loader->next(batch), "the training data is empty");
     while (state.batch < batches) {
       if (!options.overfit_batch && !train_loader->next(batch)) break;
@@ -222,6 +237,7 @@ struct Trainer::Impl {
     report.seconds = seconds;
     report.images_per_second = static_cast<double>(images) / seconds;
     report.wait_share = train_loader->wait_seconds() / seconds;
+    load_ahead();
     if (val_loader) {
       const EvalResult result = evaluate(ctx, *model.net, *val_loader, 0, [&stop] { return stop.load(); });
       if (stop) return false;
