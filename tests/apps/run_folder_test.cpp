@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
-#include <regex>
 #include <set>
 #include <thread>
 
@@ -57,7 +56,9 @@ TEST(RunFolder, TheEnvironmentNamesTheCommitAndTheJpegReaderThatWereBuilt) {
   write_run_facts(folder, load_config("models/digits.yaml"), "cpu");
   const auto environment = nlohmann::json::parse(read_text(folder / "environment.json"));
   EXPECT_EQ(environment.value("commit", ""), commit());
-  EXPECT_TRUE(std::regex_match(commit(), std::regex("([0-9a-f]{7,}(-dirty)?)?"))) << commit();
+  const std::string hash = commit().substr(0, commit().find("-dirty"));
+  EXPECT_TRUE(hash.empty() || hash.size() >= 7) << commit();
+  EXPECT_EQ(hash.find_first_not_of("0123456789abcdef"), std::string::npos) << commit();
   EXPECT_EQ(environment.value("jpeg_reader", ""), jpeg_reader());
 }
 
