@@ -79,24 +79,40 @@ std::size_t image_bytes(const Shape& shape) {
   return static_cast<std::size_t>(count_of(shape)) * sizeof(float);
 }
 
-// Per image, the most that is alive at once: what the tape keeps up to a layer, and the two gradients at work when that
-// layer's turn comes in the backward pass.
-std::size_t peak_activation_bytes(const Sequential& net) {
-  std::size_t peak = 0, kept = 0, before = image_bytes(net.input_shape());
+// Per image and layer, what is alive when the layer's turn comes in the backward pass: what the tape keeps up to there,
+// and the two gradients at work.
+std::vector<std::size_t> activation_bytes(const Sequential& net) {
+  std::vector<std::size_t> alive;
+  std::size_t kept = 0, before = image_bytes(net.input_shape());
   bool before_is_kept = true;  // the net's input belongs to the batch and is counted there
   for (const Sequential::Item& item : net.items()) {
     const Layer& layer = *item.layer;
     if (layer.keeps_input() && !before_is_kept) kept += before;
     before_is_kept = before_is_kept || layer.keeps_input();
     kept += layer.kept_bytes();
+    alive.push_back(kept + before);
     if (layer.shares_input()) continue;
     const std::size_t after = image_bytes(layer.output_shape());
     if (layer.keeps_output()) kept += after;
-    peak = std::max(peak, kept + before + after);
+    alive.back() = kept + before + after;
     before = after;
     before_is_kept = layer.keeps_output();
   }
-  return peak;
+  return alive;
+}
+
+// The most scratch that the passes of a layer take, one after the other.
+std::size_t scratch_bytes(const Model& model, const Sequential::Item& item, std::int64_t batch) {
+  const auto* convolution = dynamic_cast<const Conv2d*>(item.layer.get());
+  if (convolution == nullptr) return 0;
+  std::size_t most = 0;
+  for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight}) {
+    // Training wants no gradient of the images.
+    if (pass == ConvPass::backward_input && &item == &model.net->items().front()) continue;
+    most =
+        std::max(most, model.convolutions->workspace_bytes(convolution->problem(batch), pass, convolution->engine()));
+  }
+  return most;
 }
 
 }  // namespace
@@ -138,18 +154,16 @@ MemoryPlan plan_memory(const Model& model, std::int64_t batch, int optimizer_ten
 
   plan.data =
       static_cast<std::size_t>(batch) * image_bytes(model.net->input_shape()) * 3;  // the batch at work and two ahead
-  plan.activations = static_cast<std::size_t>(batch) * peak_activation_bytes(*model.net);
-
-  for (const Sequential::Item& item : model.net->items()) {
-    const auto* convolution = dynamic_cast<const Conv2d*>(item.layer.get());
-    if (convolution == nullptr) continue;
-    for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight}) {
-      const ConvProblem problem = convolution->problem(batch);
-      const std::size_t bytes = model.convolutions->workspace_bytes(problem, pass, convolution->engine());
-      if (bytes <= plan.workspace) continue;
-      plan.workspace = bytes;
-      plan.workspace_layer = item.layer->name();
-    }
+  // Scratch and activations of the layer where both together are most.
+  const std::vector<std::size_t> alive = activation_bytes(*model.net);
+  for (std::size_t i = 0; i < alive.size(); ++i) {
+    const Sequential::Item& item = model.net->items()[i];
+    const std::size_t activations = static_cast<std::size_t>(batch) * alive[i];
+    const std::size_t workspace = scratch_bytes(model, item, batch);
+    if (activations + workspace <= plan.activations + plan.workspace) continue;
+    plan.activations = activations;
+    plan.workspace = workspace;
+    plan.workspace_layer = workspace > 0 ? item.layer->name() : "";
   }
   return plan;
 }
