@@ -44,7 +44,7 @@ struct Pool::State {
 
   ~State() { drop_unused(); }
 
-  // The smallest block that serves without waste, cut to size; null where there is none.
+  // The smallest block that serves without waste, cut to size; the end where there is none.
   Blocks::iterator find_unused(std::size_t size) {
     const auto found = unused.lower_bound({size, nullptr});
     // Half of a small block may lie idle.

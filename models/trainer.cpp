@@ -10,6 +10,7 @@
 #include "framework/text.h"
 #include "layers/softmax_loss.h"
 #include "models/open_data.h"
+#include "models/train_step.h"
 
 namespace twiddle {
 
@@ -213,7 +214,7 @@ struct Trainer::Impl {
       images += batch.images.dim(0);
       const std::int64_t every = config.train.checkpoint_every;
       const bool last = state.batch == batches;
-      if (last || stop || (every > 0 && state.step % every == 0)) stop_where_not_finite(batch, rate());
+      if (stop || (every > 0 && state.step % every == 0)) stop_where_not_finite(batch, rate());
       if (stop && !last) return false;
       if (every > 0 && state.step % every == 0 && !last) {
         save();
@@ -221,6 +222,7 @@ struct Trainer::Impl {
       }
     }
     ctx.stream->synchronize();
+    stop_where_not_finite(batch, rate());  // before anything of the epoch is saved
     return finish_epoch(seconds_since(start), images, observers, stop);
   }
 
@@ -301,9 +303,6 @@ const Model& Trainer::model() const {
 }
 const Optimizer& Trainer::optimizer() const {
   return *impl_->optimizer;
-}
-const TrainStep& Trainer::step() const {
-  return impl_->train_step;
 }
 const RunState& Trainer::state() const {
   return impl_->state;

@@ -11,7 +11,6 @@
 #include "models/builder.h"
 #include "models/checkpoint.h"
 #include "models/evaluate.h"
-#include "models/train_step.h"
 
 namespace twiddle {
 
@@ -65,7 +64,6 @@ class Trainer {
   Context& context();
   const Model& model() const;
   const Optimizer& optimizer() const;
-  const TrainStep& step() const;
   const RunState& state() const;
   const Dataset& train_data() const;
   const Dataset* val_data() const;

@@ -7,6 +7,7 @@
 #include "framework/error.h"
 #include "layers/softmax_loss.h"
 #include "models/builder.h"
+#include "models/train_step.h"
 #include "models/trainer.h"
 #include "models/weights.h"
 
