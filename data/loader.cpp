@@ -91,7 +91,8 @@ struct Loader::State {
 
   // The caller's own.
   double wait_seconds = 0;
-  std::int64_t tried_batches = 0, good_images = 0;  // of this epoch
+  std::int64_t position = 0;                        // the next batch of this epoch to hand out
+  std::int64_t tried_batches = 0, good_images = 0;  // of this epoch, since it was started
   std::deque<Upload> uploads, uploaded;  // not yet handed out; handed out, and their host memory not yet free
   std::set<std::int64_t> skipped;
   std::vector<std::string> messages;
@@ -132,7 +133,7 @@ void Loader::State::start(Stream& stream, std::int64_t number, std::int64_t firs
   const std::lock_guard lock(mutex);
   cancel();
   epoch = std::move(next);
-  claimed = delivered = std::min(first_batch, batches);
+  claimed = delivered = position = std::min(first_batch, batches);
   moved.notify_all();
 }
 
@@ -191,7 +192,6 @@ HostBatch Loader::State::take_next() {
   ++delivered;
   lock.unlock();
   moved.notify_all();
-  ++tried_batches;
   wait_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return batch;
 }
@@ -321,7 +321,7 @@ bool Loader::next(Batch& batch) {
     if (upload.host.error) std::rethrow_exception(upload.host.error);
     state.remember_bad(upload.host);
     const std::int64_t count = upload.host.count;
-    state.good_images += count;
+    ++state.position, ++state.tried_batches, state.good_images += count;
     if (count > 0) {
       state.epoch->stream->wait_for(*upload.done);
       batch = std::move(upload.batch);
@@ -329,12 +329,15 @@ bool Loader::next(Batch& batch) {
     state.uploaded.push_back(std::move(upload));
     if (count > 0) return true;
   }
-  if (state.tried_batches > 0 && state.good_images == 0)
+  if (state.tried_batches == state.batches && state.good_images == 0)
     throw Error(ErrorKind::data, join("not one image could be read: all of ", state.dataset.describe(),
                                       " were skipped; the first: ", state.messages.front()));
   return false;
 }
 
+std::int64_t Loader::position() const {
+  return state_->position;
+}
 double Loader::wait_seconds() const {
   return state_->wait_seconds;
 }

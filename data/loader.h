@@ -38,7 +38,10 @@ class Loader {
   // Batches go to this stream, which must live as long as the epoch; first_batch > 0: a resumed run goes on in the
   // middle.
   void start_epoch(Stream& stream, std::int64_t epoch, std::int64_t first_batch = 0);
-  bool next(Batch& batch);                            // false: the epoch is over; throws what a worker met
+  bool next(Batch& batch);  // false: the epoch is over; throws what a worker met
+  // Batches of the epoch that next() has come past, those without a good image included: the first_batch of a resumed
+  // run.
+  std::int64_t position() const;
   double wait_seconds() const;                        // spent inside next() waiting for workers, since start_epoch
   std::int64_t skipped() const;                       // different bad images left out so far
   std::vector<std::string> skipped_messages() const;  // of the first few of them

@@ -120,6 +120,11 @@ struct Trainer::Impl {
     return options.limit_batches > 0 ? std::min(all, options.limit_batches) : all;
   }
 
+  // Where the epoch stands: batches without a good image count, though they make no step.
+  std::int64_t position() const {
+    return options.overfit_batch ? state.batch + 1 : std::min(train_loader->position(), steps_per_epoch());
+  }
+
   double rate() const {
     const double epoch =
         static_cast<double>(state.epoch) + static_cast<double>(state.batch) / static_cast<double>(steps_per_epoch());
@@ -157,7 +162,7 @@ struct Trainer::Impl {
     const double step_rate = rate();
     const Tensor loss = train_step.run(batch, step_rate);
     ++state.step;
-    ++state.batch;
+    state.batch = position();
     state.images += batch.images.dim(0);
     if (on_cpu()) stop_where_not_finite(batch, step_rate);
 
@@ -209,7 +214,10 @@ struct Trainer::Impl {
     load_epoch(first_batch);
     if (options.overfit_batch) require(train_loader->next(batch), "the training data is empty");
     while (state.batch < batches) {
-      if (!options.overfit_batch && !train_loader->next(batch)) break;
+      if (!options.overfit_batch && !train_loader->next(batch)) {
+        state.batch = batches;
+        break;
+      }
       step(batch, start, first_batch, observers);
       images += batch.images.dim(0);
       const std::int64_t every = config.train.checkpoint_every;

@@ -178,6 +178,26 @@ TEST(Loader, SkipsCountsAndListsBadImages) {
   EXPECT_EQ(loader.skipped_messages()[0], "number 1: cut short");
 }
 
+TEST(Loader, PositionCountsBatchesWithoutAGoodImage) {
+  const Numbers data(12, {3, 4, 5, 9, 10, 11});
+  const Augment augment = plain();
+  const auto stream = make_stream({});
+  for (const int workers : {0, 2}) {
+    Loader loader(data, augment, {.batch_size = 3, .workers = workers, .skip_bad = true});
+    Batch batch;
+    loader.start_epoch(*stream, 0);
+    EXPECT_EQ(loader.position(), 0);
+    EXPECT_TRUE(loader.next(batch));
+    EXPECT_EQ(loader.position(), 1);
+    EXPECT_TRUE(loader.next(batch));
+    EXPECT_EQ(loader.position(), 3);
+    EXPECT_FALSE(loader.next(batch));
+    EXPECT_EQ(loader.position(), 4);
+    EXPECT_TRUE(drain(loader, 0, 3).indices.empty());  // what is left has no good image: no error, as others had
+    EXPECT_EQ(drain(loader, 0, 1).indices, (std::vector<std::int64_t>{6, 7, 8}));
+  }
+}
+
 TEST(Loader, AnEpochWithoutAGoodImageIsAnError) {
   const Numbers data(3, {0, 1, 2});
   const Augment augment = plain();

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 
 #include "framework/error.h"
 #include "models/config.h"
@@ -115,6 +116,44 @@ TEST(Trainer, ResumesExactly) {
     EXPECT_EQ(weights(second), weights(straight)) << "stopped after step " << steps;
     EXPECT_EQ(losses.steps, straight_losses.steps) << "stopped after step " << steps;
     EXPECT_EQ(losses.epochs, straight_losses.epochs) << "stopped after step " << steps;
+  }
+}
+
+// A batch of bad images makes no step; a resumed run must not do a batch twice for it.
+TEST(Trainer, ResumesExactlyAfterABatchThatWasSkipped) {
+  const std::string pictures = new_folder("pictures");
+  std::filesystem::create_directories(pictures);
+  std::ofstream list(pictures + "/list.txt");
+  for (int i = 0; i < 8; ++i) {
+    const std::string name = std::to_string(i) + ".png";
+    const std::vector<std::uint8_t> png = encode_png({1, 8, 8, std::vector<std::uint8_t>(64, std::uint8_t(30 * i))});
+    const std::size_t bytes = i < 3 ? png.size() / 2 : png.size();
+    std::ofstream(pictures + "/" + name, std::ios::binary).write(reinterpret_cast<const char*>(png.data()), bytes);
+    list << name << ' ' << i % 4 << '\n';
+  }
+  list.close();
+  const Config config =
+      small_config({{"data.train", "{format: image_list, channels: 1, file: " + pictures + "/list.txt}", "--set"},
+                    {"data.on_error", "skip", "--set"},
+                    {"train.batch_size", "1", "--batch-size"},
+                    {"train.epochs", "2", "--epochs"}});
+  std::atomic<bool> stop = false;
+  Trainer straight(config, {});
+  Losses straight_losses;
+  straight.run({&straight_losses}, stop);
+  ASSERT_EQ(straight_losses.steps.size(), 2u * 5);
+  for (std::int64_t steps = 1; steps < 10; ++steps) {
+    const std::string folder = new_folder("skipped_" + std::to_string(steps));
+    Losses losses;
+    {
+      StopAfter stopper(steps, stop);
+      Trainer(config, in_folder(folder)).run({&stopper, &losses}, stop);
+    }
+    stop = false;
+    Trainer second(config, in_folder(folder, newest_checkpoint(folder)));
+    second.run({&losses}, stop);
+    EXPECT_EQ(losses.steps, straight_losses.steps) << "stopped after step " << steps;
+    EXPECT_EQ(weights(second), weights(straight)) << "stopped after step " << steps;
   }
 }
 
