@@ -81,6 +81,9 @@ class Stream {
   // have run before (nothing is measured or waited for while it is written down), and finds the same addresses at each
   // play: the recording keeps the blocks that the work took and gave back, and the caller keeps what it leaves alive.
   virtual std::unique_ptr<Recording> record(const std::function<void()>& work) = 0;
+  // How often a recording has begun or ended: where this has changed, what was computed before was computed at another
+  // time than what is computed now.
+  virtual std::int64_t recording_changes() const = 0;
 };
 
 std::unique_ptr<Stream> make_stream(Device device);  // throws ErrorKind::device where this build or machine has none

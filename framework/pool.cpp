@@ -40,7 +40,11 @@ struct Pool::State {
   std::set<std::pair<std::size_t, char*>> unused;  // sizes and places of the blocks that are
   MemoryUse use;
   bool holding = false;
-  std::vector<std::pair<char*, char*>> noted;  // begin and end of what was taken since holding began
+  struct Noted {
+    char *begin, *end;
+    std::weak_ptr<void> owned;
+  };
+  std::vector<Noted> noted;  // what was taken since holding began
 
   ~State() { drop_unused(); }
 
@@ -137,8 +141,9 @@ std::shared_ptr<void> Pool::take(std::size_t bytes) {
     throw OutOfMemory(join("out of memory: ", format_bytes(bytes), " asked for, ", format_bytes(state_->use.in_use),
                            " in use. A smaller batch size or convolution.workspace_limit needs less"));
   }
-  if (state_->holding) state_->noted.emplace_back(block->first, block->first + block->second.size);
-  return state_->hand_out(block, state_);
+  std::shared_ptr<void> owner = state_->hand_out(block, state_);
+  if (state_->holding) state_->noted.push_back({block->first, block->first + block->second.size, owner});
+  return owner;
 }
 
 void Pool::start_holding() {
@@ -147,14 +152,16 @@ void Pool::start_holding() {
 }
 
 std::vector<std::shared_ptr<void>> Pool::stop_holding() {
+  std::vector<std::shared_ptr<void>> held;  // outlives the lock: what it gives back takes the lock itself
   const std::lock_guard lock(state_->mutex);
   const auto noted = std::exchange(state_->noted, {});
   state_->holding = false;
-  std::vector<std::shared_ptr<void>> held;
+  for (const State::Noted& block : noted)
+    if (auto owner = block.owned.lock()) held.push_back(std::move(owner));
   for (auto block = state_->blocks.begin(); block != state_->blocks.end(); ++block) {
     char* const begin = block->first;
     char* const end = begin + block->second.size;
-    const auto overlaps = [&](const auto& taken) { return taken.first < end && begin < taken.second; };
+    const auto overlaps = [&](const State::Noted& taken) { return taken.begin < end && begin < taken.end; };
     if (block->second.used || std::none_of(noted.begin(), noted.end(), overlaps)) continue;
     state_->take_from_unused(block);
     held.push_back(state_->hand_out(block, state_));

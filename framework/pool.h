@@ -20,8 +20,8 @@ class Pool {
   std::shared_ptr<void> take(
       std::size_t bytes);  // throws an Error of kind device, with what is held, where memory is short
   void release_cached();   // gives unused blocks back to the system
-  // From start_holding() on, blocks are noted as they are taken; stop_holding() returns those of them that are unused
-  // by then, so that nobody else gets them as long as the caller keeps them.
+  // From start_holding() on, blocks are noted as they are taken; stop_holding() returns them, those that are unused by
+  // then and those that still have owners, so that nobody else gets them as long as the caller keeps them.
   void start_holding();
   std::vector<std::shared_ptr<void>> stop_holding();
   MemoryUse use() const;

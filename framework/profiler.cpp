@@ -29,16 +29,32 @@ ProfilerRange::ProfilerRange(Profiler& profiler, Stream& stream, const std::stri
   if (profiler_ == nullptr) return;
   name_ = name;
   stream_.begin_range((name + " " + part).c_str());
+  profiler_->open_.push_back(this);
   start_ = stream_.mark();
 }
 
 ProfilerRange::~ProfilerRange() {
   if (profiler_ == nullptr) return;
+  profiler_->open_.pop_back();
   try {
     profiler_->add(name_, part_, std::move(start_), stream_.mark());
   } catch (...) {  // a destructor stays silent: the device's fault is reported by the next call that meets it
   }
   stream_.end_range();
+}
+
+StageRange::StageRange(Profiler& profiler, Stream& stream, const char* stage)
+    : profiler_(profiler.stages_ && !profiler.open_.empty() ? &profiler : nullptr), stream_(stream), stage_(stage) {
+  if (profiler_ != nullptr) start_ = stream_.mark();
+}
+
+StageRange::~StageRange() {
+  if (profiler_ == nullptr) return;
+  const ProfilerRange& whole = *profiler_->open_.back();
+  try {
+    profiler_->add(whole.name_, std::string(whole.part_) + ": " + stage_, std::move(start_), stream_.mark());
+  } catch (...) {  // silent, as above
+  }
 }
 
 }  // namespace twiddle

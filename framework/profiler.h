@@ -7,6 +7,8 @@
 
 namespace twiddle {
 
+class ProfilerRange;
+
 // Time per named range: a layer and a part of its work ("forward", "backward_input" ...). Off unless someone enables
 // it, so whole iterations are timed without it. The stream is waited for only when the times are asked for.
 class Profiler {
@@ -16,18 +18,23 @@ class Profiler {
     std::vector<double> milliseconds;  // one a visit
   };
 
-  void enable(bool on) { enabled_ = on; }
+  // With `stages`, what a part's own work is made of is timed too: entries "forward: fft of x" beside "forward".
+  void enable(bool on, bool stages = false) { enabled_ = on, stages_ = on && stages; }
   bool enabled() const { return enabled_; }
+  bool stages_enabled() const { return stages_; }
   void clear();
   const std::vector<Entry>& entries();  // in the order of first visit; waits for the stream
   void add(const std::string& name, const std::string& part, std::shared_ptr<Mark> start, std::shared_ptr<Mark> end);
 
  private:
+  friend class ProfilerRange;
+  friend class StageRange;
   struct Visit {
     std::size_t entry;
     std::shared_ptr<Mark> start, end;
   };
-  bool enabled_ = false;
+  bool enabled_ = false, stages_ = false;
+  std::vector<const ProfilerRange*> open_;  // the innermost last
   std::vector<Entry> entries_;
   std::vector<Visit> visits_;  // not yet read
 };
@@ -41,10 +48,26 @@ class ProfilerRange {
   ProfilerRange& operator=(const ProfilerRange&) = delete;
 
  private:
+  friend class StageRange;
   Profiler* profiler_;  // null while the profiler is off
   Stream& stream_;
   std::string name_;
   const char* part_;
+  std::shared_ptr<Mark> start_;
+};
+
+// Times one stage of the innermost open range, for code that does not know whose work it does.
+class StageRange {
+ public:
+  StageRange(Profiler& profiler, Stream& stream, const char* stage);
+  ~StageRange();
+  StageRange(const StageRange&) = delete;
+  StageRange& operator=(const StageRange&) = delete;
+
+ private:
+  Profiler* profiler_;  // null while nobody asks for stages
+  Stream& stream_;
+  const char* stage_;
   std::shared_ptr<Mark> start_;
 };
 

@@ -56,6 +56,7 @@ class CpuStream final : public Stream {
   void begin_range(const char*) override {}
   void end_range() override {}
   std::unique_ptr<Recording> record(const std::function<void()>&) override { return nullptr; }
+  std::int64_t recording_changes() const override { return 0; }
 
  private:
   // 64 bytes: a cache line, and the widest vector. Sizes from the pool are multiples of it.

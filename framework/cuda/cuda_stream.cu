@@ -180,19 +180,24 @@ class CudaStream final : public Stream {
     // Relaxed: the pool may still ask the driver for memory.
     check(cudaStreamBeginCapture(stream_.get(), cudaStreamCaptureModeRelaxed));
     pool_.start_holding();
+    ++recording_changes_;
     GraphHandle graph;
     try {
       work();
     } catch (...) {
+      ++recording_changes_;
       pool_.stop_holding();
       static_cast<void>(cudaStreamEndCapture(stream_.get(), graph.put()));
       static_cast<void>(cudaGetLastError());
       throw;
     }
+    ++recording_changes_;
     std::vector<std::shared_ptr<void>> blocks = pool_.stop_holding();
     check(cudaStreamEndCapture(stream_.get(), graph.put()));
     return std::make_unique<CudaRecording>(stream_.get(), graph.get(), std::move(blocks));
   }
+
+  std::int64_t recording_changes() const override { return recording_changes_; }
 
   // cuBLAS is column-major: a row-major C = A B is its C' = B' A'.
   void gemm(const Gemm& shape, const float* a, const float* b, float* c) override {
@@ -215,7 +220,7 @@ class CudaStream final : public Stream {
   }
 
   int index_;
-  std::int64_t synchronizations_ = 0;
+  std::int64_t synchronizations_ = 0, recording_changes_ = 0;
   Pool pool_{allocate_on_device, [](void* block) { static_cast<void>(cudaFree(block)); }};
   StreamHandle stream_, copy_stream_;  // the second for copies beside the work
   BlasHandle blas_;

@@ -81,6 +81,16 @@ TEST(Pool, NobodyElseGetsWhatIsHeld) {
   EXPECT_EQ(counting.pool.use().in_use, 0u);
 }
 
+TEST(Pool, HoldsWhatStillHasAnOwnerBeyondThatOwner) {
+  CountingPool counting;
+  counting.pool.start_holding();
+  auto kept = counting.pool.take(100);
+  void* const place = kept.get();
+  const auto held = counting.pool.stop_holding();
+  kept.reset();
+  EXPECT_NE(counting.pool.take(100).get(), place);
+}
+
 TEST(Pool, CountsWhatIsInUse) {
   CountingPool counting;
   {

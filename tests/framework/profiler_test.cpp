@@ -19,6 +19,22 @@ TEST(Profiler, KeepsOneEntryARange) {
   EXPECT_GE(profiler.entries()[1].milliseconds[0], profiler.entries()[0].milliseconds[0]);
 }
 
+TEST(Profiler, TimesStagesOfTheInnermostRangeWhereAsked) {
+  const auto stream = make_stream({});
+  for (const bool stages : {false, true}) {
+    Profiler profiler;
+    profiler.enable(true, stages);
+    {
+      const ProfilerRange outer(profiler, *stream, "conv1", "backward");
+      const ProfilerRange inner(profiler, *stream, "conv1", "backward_weight");
+      const StageRange stage(profiler, *stream, "fft of x");
+    }
+    const StageRange of_nothing(profiler, *stream, "product");
+    ASSERT_EQ(profiler.entries().size(), stages ? 3u : 2u);
+    EXPECT_EQ(profiler.entries()[0].part, stages ? "backward_weight: fft of x" : "backward_weight");
+  }
+}
+
 TEST(Profiler, RecordsNothingWhileItIsOff) {
   const auto stream = make_stream({});
   Profiler profiler;
