@@ -1,0 +1,29 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "framework/context.h"
+
+namespace twiddle {
+
+// One complex product C = op(A) op(B) a bin, or C + it: op(A) is m x k, op(B) k x n, C m x n. The stored matrices are
+// spectra, without gaps: A is k x m where transposed, B n x k.
+struct FrequencyGemm {
+  std::int64_t bins = 0, m = 0, n = 0, k = 0;
+  bool transpose_a = false, conjugate_a = false;
+  bool transpose_b = false, conjugate_b = false;
+  bool accumulate = false;
+};
+
+// One way to compute these, on spectra as the transforms of its engine store them.
+class FrequencyProduct {
+ public:
+  virtual ~FrequencyProduct() = default;
+  virtual std::string_view name() const = 0;        // of the way: "strided_batched"
+  virtual bool keeps_fp32() const { return true; }  // false: its factors are rounded to ten bits after the point
+  virtual std::size_t scratch_bytes(const FrequencyGemm& gemm) const = 0;
+  virtual void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, void* c, void* scratch) = 0;
+};
+
+}  // namespace twiddle
