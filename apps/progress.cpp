@@ -62,6 +62,10 @@ void Progress::on_epoch(const EpochReport& report) {
   }
 }
 
+void Progress::on_unrecorded(const std::string& why) {
+  console_.line("no CUDA graph, steps are launched kernel by kernel: " + why);
+}
+
 std::string bar_line(const StepReport& report, std::int64_t epochs, int width) {
   const std::string before = fmt::format("epoch {}/{} [", report.epoch, epochs);
   const std::string after = fmt::format("] {}/{}  {}", report.batch, report.batches, facts(report));

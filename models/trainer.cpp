@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "framework/error.h"
 #include "framework/tensor_ops.h"
@@ -77,6 +78,7 @@ struct Trainer::Impl {
   std::unique_ptr<CheckpointStore> store;
   RunState state;
   std::int64_t loading_epoch = -1;  // whose batches the workers make
+  bool told_unrecorded = false;
   std::string last_checkpoint;
   std::optional<EvalResult> last_validation;
 
@@ -156,11 +158,18 @@ struct Trainer::Impl {
                      ".\n  Usual causes: a learning rate too high", lower, ", data not normalised.", saved));
   }
 
+  // The CPU records nothing, and nobody expects it to.
+  void tell_unrecorded(const std::vector<TrainObserver*>& observers) {
+    if (on_cpu() || train_step.unrecorded().empty() || std::exchange(told_unrecorded, true)) return;
+    for (TrainObserver* observer : observers) observer->on_unrecorded(train_step.unrecorded());
+  }
+
   // One batch: the step, the counters, and the line for whoever wants it.
   void step(const Batch& batch, Clock::time_point epoch_start, std::int64_t first_batch,
             const std::vector<TrainObserver*>& observers) {
     const double step_rate = rate();
     const Tensor loss = train_step.run(batch, step_rate);
+    tell_unrecorded(observers);
     ++state.step;
     state.batch = position();
     state.images += batch.images.dim(0);

@@ -38,6 +38,7 @@ class TrainObserver {
   virtual void on_step(const StepReport&) {}
   virtual void on_epoch(const EpochReport&) {}  // before the epoch's checkpoint: what it writes down, a resume can drop
   virtual void on_checkpoint(const std::string& /*folder*/) {}
+  virtual void on_unrecorded(const std::string& /*why*/) {}  // once: on this GPU, steps cannot be recorded
 };
 
 // A run from YAML to a trained file: owns context, model, data, optimizer; saves and resumes exactly.

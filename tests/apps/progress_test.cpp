@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "apps/text_table.h"
 #include "apps/validators.h"
+#include "tests/support/temp_path.h"
 
 namespace twiddle {
 namespace {
@@ -42,6 +46,17 @@ TEST(Progress, RowsStandUnderTheirHeader) {
     report.has_validation = has_validation;
     EXPECT_EQ(table_row(report).size(), table_header(has_validation).size());
   }
+}
+
+TEST(Progress, SaysWhyStepsAreNotRecorded) {
+  const std::string log = temp_path("progress.log");
+  std::filesystem::remove(log);
+  Console console(-1);
+  console.log_to(log);
+  Progress(console, 5, true).on_unrecorded("a layer waits");
+  std::string line;
+  std::getline(std::ifstream(log) >> std::ws, line);
+  EXPECT_TRUE(line.ends_with("no CUDA graph, steps are launched kernel by kernel: a layer waits")) << line;
 }
 
 TEST(Progress, DurationsReadLikeAClock) {

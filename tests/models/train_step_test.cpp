@@ -74,6 +74,26 @@ TEST_P(EveryDevice, TrainStepPlayedFromARecordingGivesTheSameBits) {
   }
 }
 
+// A layer as none must be: while a step is written down, waiting fails on a GPU.
+class Waits final : public Layer {
+ public:
+  using Layer::Layer;
+  Variable forward(Context& ctx, const Variable& x) override {
+    ctx.stream->synchronize();
+    return x;
+  }
+};
+
+TEST_P(EveryDevice, TrainStepThatCannotBeRecordedSaysWhyAndGoesOn) {
+  Bench eager(GetParam(), "adam", false), tried(GetParam(), "adam", true);
+  for (Bench* bench : {&eager, &tried}) bench->model.net->add("waits", std::make_unique<Waits>("waits", Shape{3}));
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(eager.run(eager.batch(i), 0.1), tried.run(tried.batch(i), 0.1)) << "step " << i;
+  EXPECT_EQ(eager.weights(), tried.weights());
+  EXPECT_FALSE(tried.step.recorded());
+  EXPECT_NE(tried.step.unrecorded(), "");
+  EXPECT_EQ(eager.step.unrecorded(), "");  // nobody asked
+}
+
 TEST_P(EveryDevice, TrainStepSumsTheLossOverImages) {
   Bench bench(GetParam(), "sgd", true);
   double expected = 0;

@@ -214,6 +214,17 @@ TEST(Trainer, TellsOfAnEpochBeforeItSavesIt) {
   EXPECT_EQ(order.told, "epoch checkpoint epoch checkpoint ");
 }
 
+TEST_P(EveryDevice, TrainerHasNothingToTellOfRecordingSteps) {
+  struct Listener : TrainObserver {
+    std::string told;
+    bool wants_step(std::int64_t) override { return false; }
+    void on_unrecorded(const std::string& why) override { told += why; }
+  } listener;
+  std::atomic<bool> stop = false;
+  Trainer(small_config({{"device", to_string(GetParam()), "--device"}}), {}).run({&listener}, stop);
+  EXPECT_EQ(listener.told, "");  // a GPU records them, and of the CPU nobody expects it
+}
+
 TEST(Trainer, DoesNotDependOnTheNumberOfWorkers) {
   std::atomic<bool> stop = false;
   Trainer none(small_config({{"data.workers", "0", "--workers"}}), {}),
