@@ -2,6 +2,7 @@
 
 #include "framework/for_each.h"
 #include "layers/covering_windows.h"
+#include "layers/cuda/pool_pieces.h"
 
 namespace twiddle {
 
@@ -90,82 +91,20 @@ struct MaxPoolBackward {
   }
 };
 
-// On a GPU one call an output, neighbours side by side.
-template <int Kernel, int Stride>
+// On a GPU, for windows that pieces of planes cannot hold: one call an output.
 struct MaxPoolOutput {
-  PoolWindow window;
+  MaxPoolForward<0, 0> windows;
   Divisor out_width, out_height;
-  const float* x;
-  float* y;
-  std::int32_t* index;
-
   TWIDDLE_HD void operator()(std::int64_t i) const {
+    const PoolWindow& window = windows.window;
     const std::int64_t row = out_width.quotient(i), plane = out_height.quotient(row);
-    const int width = static_cast<int>(window.width), height = static_cast<int>(window.height);
-    const int kernel_h = Kernel > 0 ? Kernel : static_cast<int>(window.kernel_h);
-    const int kernel_w = Kernel > 0 ? Kernel : static_cast<int>(window.kernel_w);
-    const int stride_h = Stride > 0 ? Stride : static_cast<int>(window.stride_h);
-    const int stride_w = Stride > 0 ? Stride : static_cast<int>(window.stride_w);
-    const int top = static_cast<int>(row - plane * window.out_height) * stride_h - static_cast<int>(window.pad_h);
-    const int left = static_cast<int>(i - row * window.out_width) * stride_w - static_cast<int>(window.pad_w);
-    const float* const in = x + plane * window.height * window.width;
-    float best = 0;
-    std::int32_t best_at = -1;
-    for (int dy = 0; dy < kernel_h; ++dy)
-      for (int dx = 0; dx < kernel_w; ++dx) {
-        const int h = top + dy, w = left + dx;
-        if (h < 0 || h >= height || w < 0 || w >= width) continue;
-        const float value = in[h * width + w];
-        if (best_at >= 0 && (best != best || value <= best)) continue;  // the first NaN stays
-        best = value;
-        best_at = h * width + w;
-      }
-    y[i] = best;
-    if (index != nullptr) index[i] = best_at;
+    const std::int64_t top = (row - plane * window.out_height) * window.stride_h - window.pad_h;
+    windows.clipped(windows.x + plane * window.height * window.width, row, top, i - row * window.out_width);
   }
 };
 
-// On a GPU the inputs gather, which needs no atomics and keeps the order of the sum. One call a square of Stride x
-// Stride inputs of the padded plane: they share the ceil(Kernel / Stride) windows either way that reach them.
-template <int Kernel, int Stride>
-struct MaxPoolSquare {
-  PoolWindow window;
-  Divisor across, down;  // squares
-  const float* grad_y;
-  const std::int32_t* index;
-  float* grad_x;
-
-  TWIDDLE_HD void operator()(std::int64_t i) const {
-    constexpr int reach = (Kernel + Stride - 1) / Stride;
-    const std::int64_t square_row = across.quotient(i), plane = down.quotient(square_row);
-    const int square_h = static_cast<int>(square_row - plane * down.value());
-    const int square_w = static_cast<int>(i - square_row * across.value());
-    const int width = static_cast<int>(window.width), height = static_cast<int>(window.height);
-    const int top = square_h * Stride - static_cast<int>(window.pad_h);
-    const int left = square_w * Stride - static_cast<int>(window.pad_w);
-    const int out_height = static_cast<int>(window.out_height), out_width = static_cast<int>(window.out_width);
-    const std::int32_t* const plane_index = index + plane * window.out_height * window.out_width;
-    const float* const plane_grad = grad_y + plane * window.out_height * window.out_width;
-
-    float sums[Stride][Stride] = {};
-    for (int back_h = reach - 1; back_h >= 0; --back_h)
-      for (int back_w = reach - 1; back_w >= 0; --back_w) {
-        const int out_h = square_h - back_h, out_w = square_w - back_w;
-        if (out_h < 0 || out_h >= out_height || out_w < 0 || out_w >= out_width) continue;
-        const std::int32_t found = plane_index[out_h * out_width + out_w];
-        const float grad = plane_grad[out_h * out_width + out_w];
-        for (int h = 0; h < Stride; ++h)
-          for (int w = 0; w < Stride; ++w) sums[h][w] += found == (top + h) * width + left + w ? grad : 0;
-      }
-    float* const to = grad_x + plane * window.height * window.width;
-    for (int h = 0; h < Stride; ++h)
-      for (int w = 0; w < Stride; ++w)
-        if (top + h >= 0 && top + h < height && left + w >= 0 && left + w < width)
-          to[(top + h) * width + left + w] = sums[h][w];
-  }
-};
-
-struct MaxPoolInput {  // the same for any window, one call an input
+// The same on the way back, one call an input: it gathers, which needs no atomics and keeps the order of the sum.
+struct MaxPoolInput {
   CoveringWindows down, across;
   Divisor width, height;
   const float* grad_y;
@@ -185,20 +124,21 @@ struct MaxPoolInput {  // the same for any window, one call an input
   }
 };
 
-template <int Kernel, int Stride>
-void gather_squares(Stream& stream, const PoolWindow& window, std::int64_t planes, const Tensor& grad_y,
-                    const Tensor& index, Tensor& grad_x) {
-  const std::int64_t down = (window.height + window.pad_h + Stride - 1) / Stride;
-  const std::int64_t across = (window.width + window.pad_w + Stride - 1) / Stride;
-  for_each_index(stream, planes * down * across,
-                 MaxPoolSquare<Kernel, Stride>{window, Divisor(across), Divisor(down), grad_y.read(),
-                                               index.read<std::int32_t>(), grad_x.write()});
+std::int32_t* pointer_to(Tensor& index) {
+  return index.defined() ? index.write<std::int32_t>() : nullptr;
 }
 
-void gather(Stream& stream, const PoolWindow& window, std::int64_t planes, const Tensor& grad_y, const Tensor& index,
-            Tensor& grad_x) {
-  if (window.is_square(2, 2)) return gather_squares<2, 2>(stream, window, planes, grad_y, index, grad_x);
-  if (window.is_square(3, 2)) return gather_squares<3, 2>(stream, window, planes, grad_y, index, grad_x);
+void pool_on_gpu(Stream& stream, const PoolWindow& window, const Tensor& x, Tensor& y, Tensor& index) {
+  if (max_pool_in_pieces(stream, window, x, y, index)) return;
+  for_each_index(
+      stream, y.size(),
+      MaxPoolOutput{
+          {window, x.read(), y.write(), pointer_to(index)}, Divisor(window.out_width), Divisor(window.out_height)});
+}
+
+void gather_on_gpu(Stream& stream, const PoolWindow& window, const Tensor& grad_y, const Tensor& index,
+                   Tensor& grad_x) {
+  if (max_pool_backward_in_pieces(stream, window, grad_y, index, grad_x)) return;
   for_each_index(stream, grad_x.size(),
                  MaxPoolInput{{window.kernel_h, window.pad_h, window.out_height, Divisor(window.stride_h)},
                               {window.kernel_w, window.pad_w, window.out_width, Divisor(window.stride_w)},
@@ -210,16 +150,27 @@ void gather(Stream& stream, const PoolWindow& window, std::int64_t planes, const
 }
 
 template <int Kernel, int Stride>
-void max_pool(Stream& stream, const PoolWindow& window, const Tensor& x, Tensor& y, Tensor& index) {
-  if (on_gpu(stream))
-    return for_each_index(
-        stream, y.size(),
-        MaxPoolOutput<Kernel, Stride>{window, Divisor(window.out_width), Divisor(window.out_height), x.read(),
-                                      y.write(), index.defined() ? index.write<std::int32_t>() : nullptr});
+void pool_rows(Stream& stream, const PoolWindow& window, const Tensor& x, Tensor& y, Tensor& index) {
   for_each_index(stream, y.size() / window.out_width,
-                 MaxPoolForward<Kernel, Stride>{window, x.read(), y.write(),
-                                                index.defined() ? index.write<std::int32_t>() : nullptr},
+                 MaxPoolForward<Kernel, Stride>{window, x.read(), y.write(), pointer_to(index)},
                  window.out_width * window.kernel_h * window.kernel_w);
+}
+
+void max_pool(Stream& stream, const PoolWindow& window, const Tensor& x, Tensor& y, Tensor& index) {
+  if (on_gpu(stream)) return pool_on_gpu(stream, window, x, y, index);
+  if (window.is_square(2, 2)) return pool_rows<2, 2>(stream, window, x, y, index);
+  if (window.is_square(3, 2)) return pool_rows<3, 2>(stream, window, x, y, index);
+  pool_rows<0, 0>(stream, window, x, y, index);
+}
+
+void max_pool_backward(Stream& stream, const PoolWindow& window, const Tensor& grad_y, const Tensor& index,
+                       Tensor& grad_x) {
+  if (on_gpu(stream)) return gather_on_gpu(stream, window, grad_y, index, grad_x);
+  const std::int64_t plane_size = window.height * window.width, planes = grad_x.size() / plane_size;
+  for_each_index(
+      stream, planes,
+      MaxPoolBackward{plane_size, grad_y.size() / planes, grad_y.read(), index.read<std::int32_t>(), grad_x.write()},
+      plane_size);
 }
 
 }  // namespace
@@ -237,25 +188,11 @@ Variable MaxPool::forward(Context& ctx, const Variable& x) {
   Tensor y(*ctx.stream, {shape.at(0), shape.at(1), window_.out_height, window_.out_width});
   Tensor index;
   if (ctx.tape.recording() && x.needs_grad()) index = Tensor(*ctx.stream, y.shape(), DType::i32);
-  if (window_.is_square(2, 2))
-    max_pool<2, 2>(*ctx.stream, window_, x.value(), y, index);
-  else if (window_.is_square(3, 2))
-    max_pool<3, 2>(*ctx.stream, window_, x.value(), y, index);
-  else
-    max_pool<0, 0>(*ctx.stream, window_, x.value(), y, index);
-
+  max_pool(*ctx.stream, window_, x.value(), y, index);
   return ctx.tape.record(name(), y, {x},
                          [x, shape, index, window = window_](Context& backward_ctx, const Tensor& grad_y) {
-                           Stream& stream = *backward_ctx.stream;
-                           Tensor grad_x(stream, shape);
-                           const std::int64_t planes = shape[0] * shape[1], plane_size = shape[2] * shape[3];
-                           if (on_gpu(stream))
-                             gather(stream, window, planes, grad_y, index, grad_x);
-                           else
-                             for_each_index(stream, planes,
-                                            MaxPoolBackward{plane_size, grad_y.size() / planes, grad_y.read(),
-                                                            index.read<std::int32_t>(), grad_x.write()},
-                                            plane_size);
+                           Tensor grad_x(*backward_ctx.stream, shape);
+                           max_pool_backward(*backward_ctx.stream, window, grad_y, index, grad_x);
                            x.add_grad(backward_ctx, grad_x);
                          });
 }
