@@ -24,7 +24,7 @@ class FrequencyBuffers {
   // while its owner holds it, and after that until the room is needed.
   Slot spectrum(Stream& stream, const Tensor& source, const Planes& planes, const std::string& way, std::size_t bytes);
   std::shared_ptr<void> scratch(Stream& stream, std::size_t bytes);  // what nobody asks for again
-  void forget();                                                     // gives all back that nobody holds
+  void forget();                                                     // forgets all spectra
 
   struct Use {
     std::size_t held = 0, peak = 0;         // bytes now and at most
@@ -41,12 +41,14 @@ class FrequencyBuffers {
     std::size_t size;
     std::shared_ptr<void> bytes;
   };
+  using Entries = std::list<Entry>;
   void make_room(std::size_t bytes);
+  Entries::iterator drop(Entries::iterator entry);
+  void count(std::size_t bytes);
 
   std::size_t budget_;
-  std::list<Entry> entries_;  // the latest first
-  std::shared_ptr<std::size_t> scratch_held_ = std::make_shared<std::size_t>(0);
-  std::size_t kept_ = 0;
+  Entries entries_;                                                       // the latest first
+  std::shared_ptr<std::size_t> held_ = std::make_shared<std::size_t>(0);  // bytes; scratch may outlive this object
   std::int64_t recording_changes_ = 0;
   Use use_;
 };

@@ -1,7 +1,9 @@
 #pragma once
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fft/frequency_buffers.h"
@@ -15,10 +17,60 @@ namespace twiddle {
 struct SpectralBackend {
   std::string engine;   // its name: "fft", "cufft"
   std::string library;  // "cuFFT 12.0": whose speed is not this program's own; empty: its own
-  std::vector<std::unique_ptr<SpectralTransform>> transforms;  // the usual one first
+  std::vector<std::unique_ptr<SpectralTransform>> transforms;  // the usual one first; none: cannot be had here
   std::vector<std::unique_ptr<FrequencyProduct>> products;     // the usual one first
 };
 SpectralBackend cpu_fft();
 SpectralBackend cufft();  // no transforms in a build without CUDA
+
+// One way through a backend: a grid, a transform and a product of its lists.
+struct SpectralStrategy {
+  FrequencyGrid grid;
+  std::size_t transform = 0, product = 0;
+  bool operator==(const SpectralStrategy&) const = default;
+};
+
+// Convolution as a product of spectra, for stride 1: x and w are transformed, multiplied a bin at a time and
+// transformed back, and the other two passes likewise with the roles permuted (Mathieu, Henaff, LeCun, Fast Training of
+// Convolutional Networks through FFTs, 2014; Vasilache et al., Fast Convolutional Nets With fbfft, 2015). Spectra live
+// in buffers that all layers and spectral engines share. A batch whose spectra exceed the limit goes in slices.
+class SpectralEngine final : public ConvEngine {
+ public:
+  // Asked once for a problem, before it first runs, to set its strategies by measurement.
+  using Tuner = std::function<void(Context&, SpectralEngine&, const ConvProblem&)>;
+
+  // `limit`: the most bytes of spectra and scratch that a pass may take.
+  SpectralEngine(SpectralBackend backend, std::shared_ptr<FrequencyBuffers> buffers, std::size_t limit,
+                 Tuner tuner = {});
+
+  std::string_view name() const override { return backend_.engine; }
+  bool supports(const ConvProblem& problem, ConvPass pass) const override;
+  std::size_t workspace_bytes(const ConvProblem& problem, ConvPass pass) const override;
+  bool shares_work_between_passes() const override { return true; }
+  std::string library() const override { return backend_.library; }
+  std::string details(const ConvProblem& problem, ConvPass pass) const override;
+  void run(Context& ctx, const ConvProblem& problem, ConvPass pass, ConvOperands& operands) override;
+
+  // All strategies that keep the problem's precision and fit the limit for all passes, the likely best first.
+  std::vector<SpectralStrategy> strategies(const ConvProblem& problem) const;
+  void set_strategy(const ConvProblem& problem, ConvPass pass, const SpectralStrategy& strategy);
+  const SpectralStrategy& strategy(const ConvProblem& problem, ConvPass pass) const;  // that was set, or the first
+  std::string describe(const SpectralStrategy& strategy) const;                       // "32x32, geam, strided_batched"
+  FrequencyBuffers& buffers() { return *buffers_; }
+
+ private:
+  struct Plan;
+  using Key = std::pair<ConvProblem, ConvPass>;
+  Plan plan(const ConvProblem& problem, ConvPass pass, const SpectralStrategy& strategy, int images) const;
+  int images_at_once(const ConvProblem& problem, ConvPass pass, const SpectralStrategy& strategy) const;
+  const std::vector<SpectralStrategy>& known_strategies(const ConvProblem& problem) const;
+
+  SpectralBackend backend_;
+  std::shared_ptr<FrequencyBuffers> buffers_;
+  std::size_t limit_;
+  Tuner tuner_;
+  std::map<Key, SpectralStrategy> chosen_;
+  mutable std::map<ConvProblem, std::vector<SpectralStrategy>> strategies_;  // found once, asked often
+};
 
 }  // namespace twiddle

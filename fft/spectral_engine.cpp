@@ -1,0 +1,207 @@
+#include "fft/spectral_engine.h"
+
+#include <algorithm>
+
+#include "framework/error.h"
+
+namespace twiddle {
+
+namespace {
+
+struct Roles {
+  ConvOperand a, b, c;
+};
+
+// C = op(A) op(B): which operand is which.
+Roles roles_of(ConvPass pass) {
+  using enum ConvOperand;
+  switch (pass) {
+    case ConvPass::forward:
+      return {x, w, y};  // Y = X conj(W)', summed over channels
+    case ConvPass::backward_input:
+      return {y, w, x};  // X = Y W, over filters
+    default:
+      return {y, x, w};  // W = conj(Y)' X, over batch and tiles
+  }
+}
+
+Tensor& tensor_of(ConvOperands& operands, ConvOperand operand) {
+  return operand == ConvOperand::x ? operands.x : operand == ConvOperand::w ? operands.w : operands.y;
+}
+
+const char* stage_name(ConvOperand operand) {
+  return operand == ConvOperand::x ? "fft of x" : operand == ConvOperand::w ? "fft of w" : "fft of y";
+}
+
+}  // namespace
+
+// What one pass does to one slice of one group.
+struct SpectralEngine::Plan {
+  Roles roles;
+  Planes a, b, c;
+  FrequencyGemm gemm;
+  std::size_t a_bytes, b_bytes, c_bytes, scratch_bytes;
+  std::size_t bytes() const { return a_bytes + b_bytes + c_bytes + scratch_bytes; }
+};
+
+SpectralEngine::SpectralEngine(SpectralBackend backend, std::shared_ptr<FrequencyBuffers> buffers, std::size_t limit,
+                               Tuner tuner)
+    : backend_(std::move(backend)),
+      buffers_(std::move(buffers)),
+      limit_(std::min(limit, buffers_->budget())),
+      tuner_(std::move(tuner)) {}
+
+SpectralEngine::Plan SpectralEngine::plan(const ConvProblem& problem, ConvPass pass, const SpectralStrategy& strategy,
+                                          int images) const {
+  const SpectralTransform& transform = *backend_.transforms[strategy.transform];
+  const auto planes = [&](ConvOperand operand) { return planes_of(problem, operand, strategy.grid, 0, 0, images); };
+  Plan plan{roles_of(pass), {}, {}, {}, {}, 0, 0, 0, 0};
+  plan.a = planes(plan.roles.a), plan.b = planes(plan.roles.b), plan.c = planes(plan.roles.c);
+  FrequencyGemm& gemm = plan.gemm;
+  gemm.bins = strategy.grid.bins();
+  gemm.m = plan.c.matrix_rows(), gemm.n = plan.c.columns;
+  if (pass == ConvPass::backward_weight) {
+    gemm.k = plan.a.matrix_rows();
+    gemm.transpose_a = gemm.conjugate_a = true;
+  } else {
+    gemm.k = plan.a.columns;
+  }
+  if (pass == ConvPass::forward) {
+    gemm.conjugate_b = true;
+    if (transform.reduces_along_rows())
+      plan.b = transposed(plan.b);
+    else
+      gemm.transpose_b = true;
+  }
+  plan.a_bytes = transform.spectrum_bytes(plan.a);
+  plan.b_bytes = transform.spectrum_bytes(plan.b);
+  plan.c_bytes = transform.spectrum_bytes(plan.c);
+  plan.scratch_bytes =
+      std::max({transform.scratch_bytes(plan.a), transform.scratch_bytes(plan.b), transform.scratch_bytes(plan.c),
+                backend_.products[strategy.product]->scratch_bytes(gemm)});
+  return plan;
+}
+
+// As many as fit the limit; 0: not even one does.
+int SpectralEngine::images_at_once(const ConvProblem& problem, ConvPass pass, const SpectralStrategy& strategy) const {
+  for (int images = problem.batch;; images = (images + 1) / 2) {
+    if (plan(problem, pass, strategy, images).bytes() <= limit_) return images;
+    if (images == 1) return 0;
+  }
+}
+
+std::vector<SpectralStrategy> SpectralEngine::strategies(const ConvProblem& problem) const {
+  return known_strategies(problem);
+}
+
+const std::vector<SpectralStrategy>& SpectralEngine::known_strategies(const ConvProblem& problem) const {
+  const auto known = strategies_.find(problem);
+  if (known != strategies_.end()) return known->second;
+  std::vector<SpectralStrategy> found;
+  const bool served =
+      problem.stride_h == 1 && problem.stride_w == 1 && problem.dilation == 1 && problem.precision != Precision::bf16;
+  for (std::size_t transform = 0; served && transform < backend_.transforms.size(); ++transform)
+    for (const FrequencyGrid& grid : backend_.transforms[transform]->grids(problem))
+      for (std::size_t product = 0; product < backend_.products.size(); ++product) {
+        const SpectralStrategy strategy{grid, transform, product};
+        const bool keeps = backend_.products[product]->keeps_fp32() || problem.precision != Precision::fp32;
+        const auto fits = [&](ConvPass pass) { return images_at_once(problem, pass, strategy) > 0; };
+        if (keeps && fits(ConvPass::forward) && fits(ConvPass::backward_input) && fits(ConvPass::backward_weight))
+          found.push_back(strategy);
+      }
+  return strategies_.emplace(problem, std::move(found)).first->second;
+}
+
+bool SpectralEngine::supports(const ConvProblem& problem, ConvPass) const {
+  return !known_strategies(problem).empty();
+}
+
+void SpectralEngine::set_strategy(const ConvProblem& problem, ConvPass pass, const SpectralStrategy& strategy) {
+  chosen_[{problem, pass}] = strategy;
+}
+
+const SpectralStrategy& SpectralEngine::strategy(const ConvProblem& problem, ConvPass pass) const {
+  const auto chosen = chosen_.find({problem, pass});
+  if (chosen != chosen_.end()) return chosen->second;
+  const std::vector<SpectralStrategy>& all = known_strategies(problem);
+  require(!all.empty(), name(), " cannot do ", to_string(problem));
+  return all.front();
+}
+
+std::string SpectralEngine::describe(const SpectralStrategy& strategy) const {
+  std::string text = to_string(strategy.grid);
+  if (backend_.transforms.size() > 1) text += join(", ", backend_.transforms[strategy.transform]->name());
+  if (backend_.products.size() > 1) text += join(", ", backend_.products[strategy.product]->name());
+  return text;
+}
+
+std::string SpectralEngine::details(const ConvProblem& problem, ConvPass pass) const {
+  const SpectralStrategy& taken = strategy(problem, pass);
+  const int images = images_at_once(problem, pass, taken);
+  return describe(taken) + (images < problem.batch ? join(", ", images, " images at once") : "");
+}
+
+std::size_t SpectralEngine::workspace_bytes(const ConvProblem& problem, ConvPass pass) const {
+  const SpectralStrategy& taken = strategy(problem, pass);
+  return plan(problem, pass, taken, images_at_once(problem, pass, taken)).bytes();
+}
+
+void SpectralEngine::run(Context& ctx, const ConvProblem& problem, ConvPass pass, ConvOperands& operands) {
+  if (tuner_ && !chosen_.contains({problem, pass})) {
+    for (const ConvPass each : {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight})
+      chosen_.emplace(std::pair{problem, each}, strategy(problem, each));  // what the tuner runs must not ask it again
+    tuner_(ctx, *this, problem);
+  }
+  const SpectralStrategy& taken = strategy(problem, pass);
+  SpectralTransform& transform = *backend_.transforms[taken.transform];
+  FrequencyProduct& product = *backend_.products[taken.product];
+  const std::string way(transform.name());
+  const int at_once = images_at_once(problem, pass, taken);
+  Stream& stream = *ctx.stream;
+
+  const Roles roles = roles_of(pass);
+  Tensor& result = tensor_of(operands, roles.c);
+  float* const target = result.write();
+  const std::shared_ptr<void> scratch = buffers_->scratch(stream, plan(problem, pass, taken, at_once).scratch_bytes);
+
+  const auto spectrum_of = [&](ConvOperand operand, const Planes& planes) {
+    const Tensor& source = tensor_of(operands, operand);
+    const FrequencyBuffers::Slot slot =
+        buffers_->spectrum(stream, source, planes, way, transform.spectrum_bytes(planes));
+    if (!slot.current) {
+      const StageRange stage(ctx.profiler, stream, stage_name(operand));
+      transform.forward(ctx, planes, source.read(), slot.bytes.get(), scratch.get());
+    }
+    return slot.bytes;
+  };
+
+  for (int group = 0; group < problem.groups; ++group) {
+    std::shared_ptr<void> c;
+    for (int first = 0; first < problem.batch; first += at_once) {
+      const int images = std::min(at_once, problem.batch - first);
+      Plan slice = plan(problem, pass, taken, images);
+      const auto placed = [&](ConvOperand operand, Planes& planes) {
+        planes.offset = planes_of(problem, operand, taken.grid, group, first, images).offset;
+      };
+      placed(roles.a, slice.a), placed(roles.b, slice.b), placed(roles.c, slice.c);
+
+      const std::shared_ptr<void> a = spectrum_of(roles.a, slice.a), b = spectrum_of(roles.b, slice.b);
+      const bool sums_up = pass == ConvPass::backward_weight;
+      slice.gemm.accumulate = sums_up && first > 0;
+      if (!slice.gemm.accumulate) c = nullptr, c = buffers_->scratch(stream, slice.c_bytes);
+      {
+        const StageRange stage(ctx.profiler, stream, "product");
+        product.run(ctx, slice.gemm, a.get(), b.get(), c.get(), scratch.get());
+      }
+      if (sums_up && first + images < problem.batch) continue;
+      const StageRange stage(ctx.profiler, stream, "inverse");
+      const bool forward = pass == ConvPass::forward;
+      const PlaneEpilogue epilogue{
+          forward && operands.bias.defined() ? operands.bias.read() + group * slice.c.columns : nullptr,
+          forward && operands.relu};
+      transform.inverse(ctx, slice.c, c.get(), target, epilogue, scratch.get());
+    }
+  }
+}
+
+}  // namespace twiddle
