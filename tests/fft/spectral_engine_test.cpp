@@ -1,0 +1,115 @@
+#include "fft/spectral_engine.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "framework/error.h"
+#include "layers/conv/conv_check.h"
+#include "layers/conv/engines.h"
+#include "tests/support/conv_problem.h"
+#include "tests/support/plain_backend.h"
+
+namespace twiddle {
+namespace {
+
+constexpr std::size_t plenty = std::size_t(1) << 30;
+constexpr int all = std::numeric_limits<int>::max();
+
+SpectralEngine plain_engine(std::vector<FrequencyGrid> grids, bool along_rows = false, std::size_t limit = plenty) {
+  return {plain_backend(std::move(grids), along_rows), std::make_shared<FrequencyBuffers>(limit), plenty};
+}
+
+double error_of(Context& ctx, SpectralEngine& engine, const ConvProblem& problem, ConvPass pass) {
+  ConvOperands operands = random_operands(*ctx.stream, problem, pass);
+  if (pass == ConvPass::forward) operands.bias = Tensor::filled(*ctx.stream, {problem.filters}, 0.5f);
+  engine.run(ctx, problem, pass, operands);
+  return conv_error(ctx, problem, pass, operands, all);
+}
+
+TEST(SpectralEngine, AgreesWithTheReferenceOnWholePlanesAndTiles) {
+  Context ctx;
+  for (const ConvProblem& problem :
+       conv_problems({"2x3x6x7 * 4x3x3x3 pad 1", "1x1x1x1 * 1x1x1x1", "3x2x5x4 * 3x2x5x4", "2x2x4x4 * 3x2x3x3 pad 4",
+                      "2x4x6x5 * 6x2x2x3 pad 1x2 groups 2", "5x2x7x6 * 3x2x1x4 pad 0x3"})) {
+    const int h = least_height(problem), w = least_width(problem);
+    for (const FrequencyGrid& grid :
+         {whole_plane(problem, h, w), whole_plane(problem, h + 3, w + 2),
+          tiled(problem, problem.kernel_h + 1, problem.kernel_w + 2), tiled(problem, problem.kernel_h, w)})
+      for (const bool along_rows : {false, true})
+        for (const ConvPass pass : every_pass) {
+          SpectralEngine engine = plain_engine({grid}, along_rows);
+          EXPECT_LE(error_of(ctx, engine, problem, pass), promise(Precision::fp32))
+              << to_string(problem) << ", " << to_string(grid) << ", " << to_string(pass);
+        }
+  }
+}
+
+TEST(SpectralEngine, TakesTheBatchInSlicesThatFitTheLimit) {
+  Context ctx;
+  const ConvProblem problem = conv_problem("7x4x6x6 * 4x2x3x3 pad 1 groups 2");
+  const FrequencyGrid grid = whole_plane(problem, 7, 8);
+  for (const ConvPass pass : every_pass) {
+    SpectralEngine whole = plain_engine({grid});
+    const std::size_t limit = whole.workspace_bytes(problem, pass) * 6 / 10;
+    SpectralEngine engine = plain_engine({grid}, false, limit);
+    if (!engine.supports(problem, pass)) continue;  // another pass needs more
+    EXPECT_NE(engine.details(problem, pass).find("images at once"), std::string::npos);
+    EXPECT_LE(engine.workspace_bytes(problem, pass), limit);
+    EXPECT_LE(error_of(ctx, engine, problem, pass), promise(Precision::fp32));
+    EXPECT_LE(engine.buffers().use().peak, limit);
+  }
+}
+
+TEST(SpectralEngine, RefusesWhatItCannotDo) {
+  const SpectralEngine engine = plain_engine({FrequencyGrid{8, 8, 1, 1, 6, 6}});
+  for (const ConvProblem& problem :
+       conv_problems({"1x1x7x7 * 1x1x3x3 stride 2 pad 1", "1x1x6x6 * 1x1x3x3 pad 1 dilation 2"}))
+    EXPECT_FALSE(engine.supports(problem, ConvPass::forward));
+  const SpectralEngine narrow = plain_engine({FrequencyGrid{8, 8, 1, 1, 6, 6}}, false, 100);
+  EXPECT_FALSE(narrow.supports(conv_problem("1x1x6x6 * 1x1x3x3 pad 1"), ConvPass::forward));
+  SpectralEngine none = plain_engine({});
+  EXPECT_FALSE(none.supports(conv_problem("1x1x6x6 * 1x1x3x3 pad 1"), ConvPass::forward));
+}
+
+// A layer's step: six transforms instead of nine, for each operand is needed by two passes.
+TEST(SpectralEngine, SharesSpectraBetweenThePassesOfALayer) {
+  Context ctx;
+  const ConvProblem problem = conv_problem("2x3x6x6 * 4x3x3x3 pad 1");
+  SpectralEngine engine = plain_engine({whole_plane(problem, 7, 8)});
+  const Tensor x = random_operands(*ctx.stream, problem, ConvPass::forward).x;
+  Tensor w = random_operands(*ctx.stream, problem, ConvPass::forward).w;
+  const Tensor grad_y = random_operands(*ctx.stream, problem, ConvPass::backward_input).y;
+  for (int step = 0; step < 2; ++step) {
+    ConvOperands forward{x, w, Tensor(*ctx.stream, problem.output_shape())};
+    engine.run(ctx, problem, ConvPass::forward, forward);
+    ConvOperands weight{x, Tensor(*ctx.stream, problem.weight_shape()), grad_y};
+    engine.run(ctx, problem, ConvPass::backward_weight, weight);
+    ConvOperands input{Tensor(*ctx.stream, problem.input_shape()), w, grad_y};
+    engine.run(ctx, problem, ConvPass::backward_input, input);
+    EXPECT_LE(conv_error(ctx, problem, ConvPass::backward_input, input, all), promise(Precision::fp32));
+    EXPECT_EQ(engine.buffers().use().computed, step == 0 ? 3 : 4);  // the second time only w is new
+    w.write();
+  }
+}
+
+TEST(SpectralEngine, AsksItsTunerOnce) {
+  Context ctx;
+  const ConvProblem problem = conv_problem("2x3x6x6 * 4x3x3x3 pad 1");
+  const FrequencyGrid other = tiled(problem, 4, 4);
+  int asked = 0;
+  SpectralEngine engine(plain_backend({whole_plane(problem, 7, 8), other}, false),
+                        std::make_shared<FrequencyBuffers>(plenty), plenty,
+                        [&](Context&, SpectralEngine& tuned, const ConvProblem& about) {
+                          ++asked;
+                          const std::vector<SpectralStrategy> all_of_them = tuned.strategies(about);
+                          ASSERT_EQ(all_of_them.size(), 2u);
+                          for (const ConvPass pass : every_pass) tuned.set_strategy(about, pass, all_of_them[1]);
+                        });
+  for (const ConvPass pass : every_pass) EXPECT_LE(error_of(ctx, engine, problem, pass), promise(Precision::fp32));
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(engine.details(problem, ConvPass::forward), "4x4 in 3x3 tiles");
+}
+
+}  // namespace
+}  // namespace twiddle

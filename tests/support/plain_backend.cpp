@@ -1,0 +1,126 @@
+#include "tests/support/plain_backend.h"
+
+#include <complex>
+#include <numbers>
+
+namespace twiddle {
+
+namespace {
+
+using Complex = std::complex<double>;
+
+Complex turn(std::int64_t part, std::int64_t whole) {
+  return std::polar(1.0, -2 * std::numbers::pi * static_cast<double>(part % whole) / static_cast<double>(whole));
+}
+
+class PlainTransform final : public SpectralTransform {
+ public:
+  PlainTransform(std::vector<FrequencyGrid> grids, bool along_rows)
+      : grids_(std::move(grids)), along_rows_(along_rows) {}
+  std::string_view name() const override { return "plain"; }
+  std::vector<FrequencyGrid> grids(const ConvProblem&) const override { return grids_; }
+  bool reduces_along_rows() const override { return along_rows_; }
+  std::size_t spectrum_bytes(const Planes& planes) const override {
+    return static_cast<std::size_t>(planes.grid.bins() * planes.matrix_rows() * planes.columns) * sizeof(Complex);
+  }
+  std::size_t scratch_bytes(const Planes&) const override { return 64; }
+
+  void forward(Context&, const Planes& p, const float* source, void* spectrum, void*) override {
+    each_tile(p, [&](std::int64_t plane, std::int64_t place, int top, int left) {
+      for (int v = 0; v < p.grid.height; ++v)
+        for (int u = 0; u <= p.grid.width / 2; ++u) {
+          Complex sum = 0;
+          for (int i = 0; i < p.window_h; ++i)
+            for (int j = 0; j < p.window_w; ++j)
+              if (inside(p, top + i, left + j))
+                sum += double(source[plane + (top + i) * p.width + left + j]) * turn(v * i, p.grid.height) *
+                       turn(u * j, p.grid.width);
+          at(p, spectrum, v, u, place) = sum;
+        }
+    });
+  }
+
+  void inverse(Context&, const Planes& p, const void* spectrum, float* target, const PlaneEpilogue& epilogue,
+               void*) override {
+    for (std::int64_t row = 0; row < p.rows; ++row)
+      for (std::int64_t column = 0; column < p.columns; ++column)
+        for (int i = 0; i < p.height * p.width; ++i)
+          target[p.offset + row * p.row_stride + column * p.column_stride + i] = 0;
+    each_tile(p, [&](std::int64_t plane, std::int64_t place, int top, int left) {
+      for (int i = 0; i < p.window_h; ++i)
+        for (int j = 0; j < p.window_w; ++j) {
+          if (!inside(p, top + i, left + j)) continue;
+          double sum = 0;
+          for (int v = 0; v < p.grid.height; ++v)
+            for (int u = 0; u <= p.grid.width / 2; ++u) {
+              const bool twice = u > 0 && 2 * u < p.grid.width;  // the conjugate bin that is not stored
+              sum += (twice ? 2 : 1) * (at(p, const_cast<void*>(spectrum), v, u, place) *
+                                        std::conj(turn(v * i, p.grid.height) * turn(u * j, p.grid.width)))
+                                           .real();
+            }
+          target[plane + (top + i) * p.width + left + j] += static_cast<float>(sum / (p.grid.height * p.grid.width));
+        }
+    });
+    for (std::int64_t row = 0; row < p.rows; ++row)
+      for (std::int64_t column = 0; column < p.columns; ++column)
+        for (int i = 0; i < p.height * p.width; ++i) {
+          float& y = target[p.offset + row * p.row_stride + column * p.column_stride + i];
+          if (epilogue.bias) y += epilogue.bias[column];
+          if (epilogue.relu && y < 0) y = 0;
+        }
+  }
+
+ private:
+  static bool inside(const Planes& p, int i, int j) { return i >= 0 && i < p.height && j >= 0 && j < p.width; }
+  static Complex& at(const Planes& p, void* spectrum, int v, int u, std::int64_t place) {
+    return static_cast<Complex*>(
+        spectrum)[(std::int64_t(v) * (p.grid.width / 2 + 1) + u) * p.matrix_rows() * p.columns + place];
+  }
+  // work(floats before the plane, place in a bin's matrix, top and left of the window in the plane)
+  template <class Work>
+  static void each_tile(const Planes& p, const Work& work) {
+    for (std::int64_t row = 0; row < p.rows; ++row)
+      for (std::int64_t column = 0; column < p.columns; ++column)
+        for (int s = 0; s < p.grid.tiles_h; ++s)
+          for (int t = 0; t < p.grid.tiles_w; ++t)
+            work(p.offset + row * p.row_stride + column * p.column_stride,
+                 (row * p.grid.tiles() + s * p.grid.tiles_w + t) * p.columns + column, p.first_h + s * p.grid.step_h,
+                 p.first_w + t * p.grid.step_w);
+  }
+  std::vector<FrequencyGrid> grids_;
+  bool along_rows_;
+};
+
+class PlainProduct final : public FrequencyProduct {
+ public:
+  std::string_view name() const override { return "plain"; }
+  std::size_t scratch_bytes(const FrequencyGemm&) const override { return 0; }
+  void run(Context&, const FrequencyGemm& g, const void* a, const void* b, void* c, void*) override {
+    const auto* const left = static_cast<const Complex*>(a);
+    const auto* const right = static_cast<const Complex*>(b);
+    auto* const out = static_cast<Complex*>(c);
+    for (std::int64_t bin = 0; bin < g.bins; ++bin)
+      for (std::int64_t i = 0; i < g.m; ++i)
+        for (std::int64_t j = 0; j < g.n; ++j) {
+          Complex sum = 0;
+          for (std::int64_t k = 0; k < g.k; ++k) {
+            const Complex x = left[bin * g.m * g.k + (g.transpose_a ? k * g.m + i : i * g.k + k)];
+            const Complex y = right[bin * g.k * g.n + (g.transpose_b ? j * g.k + k : k * g.n + j)];
+            sum += (g.conjugate_a ? std::conj(x) : x) * (g.conjugate_b ? std::conj(y) : y);
+          }
+          Complex& result = out[(bin * g.m + i) * g.n + j];
+          result = g.accumulate ? result + sum : sum;
+        }
+  }
+};
+
+}  // namespace
+
+SpectralBackend plain_backend(std::vector<FrequencyGrid> grids, bool reduces_along_rows) {
+  SpectralBackend backend{"plain", "", {}, {}};
+  backend.transforms.push_back(std::make_unique<PlainTransform>(std::move(grids), reduces_along_rows));
+  backend.products.push_back(std::make_unique<PlainProduct>());
+  return backend;
+}
+
+}  // namespace twiddle
