@@ -57,6 +57,9 @@ Tensor TrainStep::step(const Batch& batch) {
 }
 
 void TrainStep::record() {
+  // The first steps left blocks of many sizes behind, of trying out convolutions too: a recording keeps what it takes
+  // for as long as it lives, so it starts with a pool that has nothing to spare.
+  ctx_.stream->release_unused();
   Random& random = ctx_.random;
   const std::uint64_t position = random.position();
   random.count_from(inputs_.random_position());

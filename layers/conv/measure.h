@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <functional>
 #include <string>
 
@@ -13,9 +14,13 @@ double time_stretch(Stream& stream, int calls, const std::function<void()>& work
 // many calls as take about two milliseconds, so that their launches hide behind each other's work.
 double time_calls(Stream& stream, double budget_ms, const std::function<void()>& work);
 
+// Milliseconds of forward, backward_input and backward_weight, run as a training step runs them: on the same x, w and
+// gradient, which are new in each step. What one pass leaves behind helps the next, where the engine can use it.
+std::array<double, 3> measure_step(Context& ctx, ConvEngine& engine, const ConvProblem& problem, double budget_ms);
+
 // How fast and how exact an engine does one pass, on random data.
 struct Measurement {
-  double milliseconds = 0;  // the best of a few runs
+  double milliseconds = 0;  // the best of a few runs, each on new operands
   double error = 0;         // conv_error of a sample; NaN where elements were left unwritten
   std::string failure;      // what it threw; then the error is infinite
 };
