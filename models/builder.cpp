@@ -119,8 +119,10 @@ std::size_t scratch_bytes(const Model& model, const Sequential::Item& item, std:
 
 Model build_model(const Config& config, Device device) {
   Model model;
+  const std::shared_ptr<ChoiceCache> cache = open_cache(config.convolution);
   model.convolutions = std::make_unique<ConvSelector>(
-      make_conv_engines(device, {config.convolution.workspace_limit, config.deterministic}), config.convolution);
+      make_conv_engines(device, {config.convolution.workspace_limit, config.deterministic, cache}), config.convolution,
+      cache);
   model.convolutions->check_name(config.convolution.engine);
   model.net = std::make_unique<Sequential>(config.input);
   Diagnostics diagnostics;

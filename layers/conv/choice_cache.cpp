@@ -31,9 +31,11 @@ std::optional<std::pair<std::string, ChoiceCache::Entry>> parse_line(const std::
 
 }  // namespace
 
-ChoiceCache::ChoiceCache(std::string file, Warn warn) : file_(std::move(file)), warn_(std::move(warn)) {}
+ChoiceCache::ChoiceCache(std::string file, Warn warn, bool retune)
+    : file_(std::move(file)), warn_(std::move(warn)), retune_(retune) {}
 
 std::optional<ChoiceCache::Entry> ChoiceCache::find(const std::string& key) {
+  if (retune_) return {};
   if (!loaded_) load();
   const auto found = entries_.find(key);
   if (found == entries_.end()) return {};
@@ -55,7 +57,7 @@ void ChoiceCache::write() const {
   std::ofstream out(temporary, std::ios::trunc);
   out << first_line << '\n';
   for (const auto& [stored_key, stored] : entries_)
-    out << stored.engine << '\t' << format_number(stored.milliseconds) << '\t' << stored_key << '\n';
+    out << stored.choice << '\t' << format_number(stored.milliseconds) << '\t' << stored_key << '\n';
   out.close();
   if (out) std::filesystem::rename(temporary, file_, ignored);
   if (!out || ignored) std::filesystem::remove(temporary, ignored);
@@ -87,6 +89,12 @@ void ChoiceCache::load() {
 void ChoiceCache::warn(const std::string& problem) {
   if (warn_) warn_("the convolution cache " + file_ + " " + problem);
   warn_ = {};
+}
+
+std::string choice_key(const Device& device, const ConvProblem& problem, ConvPass pass, std::size_t workspace_limit,
+                       const std::string& among) {
+  return join(to_string(pass), "\t", to_string(problem.precision), "\t", to_string(problem), "\t", describe(device),
+              "\tworkspace_limit ", workspace_limit, "\t", among, "twiddle ", TWIDDLE_VERSION);
 }
 
 }  // namespace twiddle

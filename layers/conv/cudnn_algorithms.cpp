@@ -127,17 +127,16 @@ CudnnPlans cudnn_algorithms(cudnnHandle_t handle, const ConvProblem& problem, Co
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
   if (count_of(problem.input_shape()) > most || count_of(problem.output_shape()) > most) return {};
   // FMA alone keeps TF32 off: the default math of cuDNN allows it.
-  std::vector<std::pair<cudnnMathType_t, const char*>> maths{{CUDNN_FMA_MATH, ""}};
-  if (problem.precision != Precision::fp32) maths.emplace_back(CUDNN_TENSOR_OP_MATH, "tensor cores");
+  std::vector<cudnnMathType_t> maths{CUDNN_FMA_MATH};
+  if (problem.precision != Precision::fp32) maths.push_back(CUDNN_TENSOR_OP_MATH);
   CudnnPlans plans;
-  for (const auto& [math, details] : maths) {
+  for (const cudnnMathType_t math : maths) {
     const auto descriptors = std::make_shared<const Descriptors>(problem, math);
     for (const Algorithm& algorithm : algorithms_of(pass)) {
       const std::optional<std::size_t> workspace = workspace_of(handle, *descriptors, pass, algorithm.number);
       if (!workspace) continue;
       auto plan = std::make_unique<AlgorithmPlan>();
-      plan->family = algorithm.family;
-      plan->details = details;
+      plan->way = {algorithm.family, math == CUDNN_TENSOR_OP_MATH};
       plan->deterministic = algorithm.deterministic;
       plan->workspace = *workspace;
       plan->descriptors = descriptors;
@@ -147,6 +146,13 @@ CudnnPlans cudnn_algorithms(cudnnHandle_t handle, const ConvProblem& problem, Co
     }
   }
   return plans;
+}
+
+std::unique_ptr<CudnnPlan> cudnn_algorithm(cudnnHandle_t handle, const ConvProblem& problem, ConvPass pass,
+                                           const CudnnWay& way) {
+  for (auto& plan : cudnn_algorithms(handle, problem, pass))
+    if (plan->way == way) return std::move(plan);
+  return nullptr;
 }
 
 }  // namespace twiddle

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "framework/error.h"
+#include "layers/conv/choice_cache.h"
 #include "layers/conv/conv_check.h"
 #include "layers/conv/cudnn_plan.h"
 #include "layers/conv/epilogue.h"
@@ -67,10 +68,43 @@ struct Scratch {
   std::shared_ptr<void> block;
 };
 
+// What ways are tried on: random operands, a sample of the exact result, scratch. (Random, because what a layer happens
+// to hold can be kind to a way: on activations that are all positive, cuDNN's Winograd errs by 2e-6 where it errs by
+// 1e-5 on numbers around zero.)
+class Trial {
+ public:
+  Trial(Stream& stream, cudnnHandle_t handle, const ConvProblem& problem, ConvPass pass, std::size_t scratch)
+      : stream_(stream),
+        handle_(handle),
+        operands_(random_operands(stream, problem, pass)),
+        sample_(stream, problem, pass, operands_, samples),
+        result_(pass == ConvPass::backward_input    ? operands_.x
+                : pass == ConvPass::backward_weight ? operands_.w
+                                                    : operands_.y),
+        at_(pointers(operands_, pass)),
+        scratch_(stream, scratch) {}
+
+  bool has_room(const CudnnPlan& plan) const { return plan.workspace <= scratch_.bytes; }
+  void run(const CudnnPlan& plan) { plan.run(handle_, stream_, at_, scratch_.block.get()); }
+  double error(const CudnnPlan& plan) {  // NaN where it leaves elements unwritten
+    stream_.fill(result_.write(), result_.size(), std::numeric_limits<float>::quiet_NaN());
+    run(plan);
+    return sample_.error(stream_, result_.read());
+  }
+
+ private:
+  Stream& stream_;
+  cudnnHandle_t handle_;
+  ConvOperands operands_;
+  ConvCheck sample_;
+  Tensor result_;
+  ConvPointers at_;
+  Scratch scratch_;
+};
+
 // The ways of one family, or of all: the first run of a problem and pass tries them on random operands, holds each to a
-// sample of the exact result, times those that keep the precision, and from then on takes the fastest. (Random, because
-// what a layer happens to hold can be kind to a way: on activations that are all positive, cuDNN's Winograd errs by
-// 2e-6 where it errs by 1e-5 on numbers around zero.)
+// sample of the exact result, times those that keep the precision, and from then on takes the fastest. The cache keeps
+// its name, so that later runs need try no other.
 class CudnnEngine : public ConvEngine {
  public:
   CudnnEngine(std::shared_ptr<Session> session, std::string family, const ConvEngineOptions& options)
@@ -98,10 +132,13 @@ class CudnnEngine : public ConvEngine {
     bool complete = false, chosen = false;
   };
   Entry& entry(const ConvProblem& problem, ConvPass pass) const;
+  bool allows(const CudnnPlan& plan) const;
   void add(Entry& to, CudnnPlans plans) const;
   void add_graphs(Entry& to, const ConvProblem& problem, ConvPass pass) const;
   const CudnnPlan& choose(Stream& stream, const ConvProblem& problem, ConvPass pass);
-  std::size_t search(Stream& stream, const ConvProblem& problem, ConvPass pass, const CudnnPlans& plans);
+  std::string cache_key(Stream& stream, const ConvProblem& problem, ConvPass pass) const;
+  std::unique_ptr<CudnnPlan> recall(Stream& stream, const ConvProblem& problem, ConvPass pass) const;
+  std::unique_ptr<CudnnPlan> search(Stream& stream, const ConvProblem& problem, ConvPass pass, CudnnPlans& plans) const;
   static std::size_t most_workspace(const CudnnPlans& plans) {
     std::size_t most = 0;
     for (const auto& plan : plans) most = std::max(most, plan->workspace);
@@ -129,12 +166,14 @@ CudnnEngine::Entry& CudnnEngine::entry(const ConvProblem& problem, ConvPass pass
   return here;
 }
 
+bool CudnnEngine::allows(const CudnnPlan& plan) const {
+  return (family_.empty() || plan.way.family == family_) && plan.workspace <= options_.workspace_limit &&
+         (plan.deterministic || !options_.deterministic);
+}
+
 void CudnnEngine::add(Entry& to, CudnnPlans plans) const {
-  for (auto& plan : plans) {
-    const bool wanted = family_.empty() || plan->family == family_;
-    if (wanted && plan->workspace <= options_.workspace_limit && (plan->deterministic || !options_.deterministic))
-      to.plans.push_back(std::move(plan));
-  }
+  for (auto& plan : plans)
+    if (allows(*plan)) to.plans.push_back(std::move(plan));
 }
 
 void CudnnEngine::add_graphs(Entry& to, const ConvProblem& problem, ConvPass pass) const {
@@ -147,8 +186,7 @@ void CudnnEngine::add_graphs(Entry& to, const ConvProblem& problem, ConvPass pas
 std::string CudnnEngine::details(const ConvProblem& problem, ConvPass pass) const {
   const auto found = entries_.find({problem, pass});
   if (found == entries_.end() || !found->second.chosen) return {};
-  const CudnnPlan& plan = *found->second.plans.front();
-  return plan.details.empty() ? plan.family : plan.family + " (" + plan.details + ")";
+  return to_string(found->second.plans.front()->way);
 }
 
 void CudnnEngine::run(Context& ctx, const ConvProblem& problem, ConvPass pass, ConvOperands& operands) {
@@ -164,48 +202,62 @@ const CudnnPlan& CudnnEngine::choose(Stream& stream, const ConvProblem& problem,
   if (here.chosen) return *here.plans.front();
   require(!is_capturing(stream), name_, " has not chosen its algorithm for ", to_string(pass), " of ",
           to_string(problem), " yet: run it once before a graph is captured");
-  const auto algorithms = static_cast<std::ptrdiff_t>(here.complete ? 0 : here.plans.size());
-  add_graphs(here, problem, pass);
-  // Without timing, the heuristics' first guess is the best there is.
-  if (options_.deterministic) std::rotate(here.plans.begin(), here.plans.begin() + algorithms, here.plans.end());
-  const std::size_t best = search(stream, problem, pass, here.plans);
-  stream.release_unused();  // a search takes far more than a run
-  std::swap(here.plans.front(), here.plans[best]);
-  here.plans.resize(1);
+  std::unique_ptr<CudnnPlan> chosen = recall(stream, problem, pass);
+  if (chosen == nullptr) {
+    const auto algorithms = static_cast<std::ptrdiff_t>(here.complete ? 0 : here.plans.size());
+    add_graphs(here, problem, pass);
+    // Without timing, the heuristics' first guess is the best there is.
+    if (options_.deterministic) std::rotate(here.plans.begin(), here.plans.begin() + algorithms, here.plans.end());
+    chosen = search(stream, problem, pass, here.plans);
+  }
+  stream.release_unused();  // trying ways takes far more than a run
+  here.plans.clear();
+  here.plans.push_back(std::move(chosen));
   here.chosen = true;
   return *here.plans.front();
 }
 
-// The index of the plan to take. Where none keeps the precision, the most exact one: whoever measures engines drops it.
-std::size_t CudnnEngine::search(Stream& stream, const ConvProblem& problem, ConvPass pass, const CudnnPlans& plans) {
-  constexpr double first_look_ms = 3, second_look_ms = 30;
-  cudnnHandle_t const handle = session_->handle(stream);
-  ConvOperands operands = random_operands(stream, problem, pass);
-  const ConvPointers at = pointers(operands, pass);
-  const ConvCheck sample(stream, problem, pass, operands, samples);
-  Tensor& written = pass == ConvPass::backward_input    ? operands.x
-                    : pass == ConvPass::backward_weight ? operands.w
-                                                        : operands.y;
-  float* const result = written.write();
-  const Scratch scratch(stream, most_workspace(plans));
+std::string CudnnEngine::cache_key(Stream& stream, const ConvProblem& problem, ConvPass pass) const {
+  return choice_key(stream.device(), problem, pass, options_.workspace_limit,
+                    join("ways of ", name_, "(", library(), ") ", options_.deterministic ? "deterministic " : ""));
+}
 
+// The way that an earlier run chose, if it can be made again and does what it should; null otherwise.
+std::unique_ptr<CudnnPlan> CudnnEngine::recall(Stream& stream, const ConvProblem& problem, ConvPass pass) const try {
+  const auto known = options_.cache ? options_.cache->find(cache_key(stream, problem, pass)) : std::nullopt;
+  const auto way = known ? parse_cudnn_way(known->choice) : std::nullopt;
+  if (!way) return nullptr;
+  cudnnHandle_t const handle = session_->handle(stream);
+  auto plan = (way->engine < 0 ? cudnn_algorithm : cudnn_graph)(handle, problem, pass, *way);
+  if (plan == nullptr || !allows(*plan)) return nullptr;
+  Trial trial(stream, handle, problem, pass, plan->workspace);
+  if (!trial.has_room(*plan) || !(trial.error(*plan) <= promise(problem.precision))) return nullptr;
+  return plan;
+} catch (const Error&) {
+  return nullptr;
+}
+
+// The plan to take. Where none keeps the precision, the most exact one: whoever measures engines drops it.
+std::unique_ptr<CudnnPlan> CudnnEngine::search(Stream& stream, const ConvProblem& problem, ConvPass pass,
+                                               CudnnPlans& plans) const {
+  constexpr double first_look_ms = 3, second_look_ms = 30;
+  Trial trial(stream, session_->handle(stream), problem, pass, most_workspace(plans));
   double fastest = std::numeric_limits<double>::infinity();
   std::vector<std::pair<double, std::size_t>> times;  // a first look at each that is not far behind
   std::pair<double, std::size_t> most_exact{std::numeric_limits<double>::quiet_NaN(), plans.size()};
   std::string failure = "none fits the memory that is left";
-  const auto work = [&](std::size_t index) {
-    return [&, index] { plans[index]->run(handle, stream, at, scratch.block.get()); };
-  };
+  const auto work = [&](std::size_t index) { return [&, index] { trial.run(*plans[index]); }; };
   for (std::size_t i = 0; i < plans.size(); ++i) {
-    if (plans[i]->workspace > scratch.bytes) continue;
+    if (!trial.has_room(*plans[i])) continue;
     try {
-      stream.fill(result, written.size(), std::numeric_limits<float>::quiet_NaN());
-      work(i)();
-      const double error = sample.error(stream, result);
+      const double error = trial.error(*plans[i]);
       if (most_exact.second == plans.size() || std::isnan(most_exact.first) || error < most_exact.first)
         most_exact = {error, i};
       if (!(error <= promise(problem.precision))) continue;
-      if (options_.deterministic) return i;  // the first in an order that is the same in each run
+      if (options_.deterministic) {  // the first in an order that is the same in each run
+        times.emplace_back(0, i);
+        break;
+      }
       if (time_stretch(stream, 1, work(i)) > 1.5 * fastest + 0.05) continue;
       times.emplace_back(time_calls(stream, first_look_ms, work(i)), i);
       fastest = std::min(fastest, times.back().first);
@@ -217,14 +269,16 @@ std::size_t CudnnEngine::search(Stream& stream, const ConvProblem& problem, Conv
     if (most_exact.second == plans.size())
       throw Error(ErrorKind::device, join(name_, " cannot do ", to_string(pass), " of ", to_string(problem),
                                           " though it said so: ", failure));
-    return most_exact.second;
+    return std::move(plans[most_exact.second]);
   }
   std::sort(times.begin(), times.end());
   std::pair<double, std::size_t> best{std::numeric_limits<double>::infinity(), 0};
   for (const auto& [first_look, index] : times)
     if (first_look <= 1.1 * times.front().first)
       best = std::min(best, {time_calls(stream, second_look_ms, work(index)), index});
-  return best.second;
+  std::unique_ptr<CudnnPlan>& plan = plans[best.second];
+  if (options_.cache) options_.cache->store(cache_key(stream, problem, pass), {to_string(plan->way), best.first});
+  return std::move(plan);
 }
 
 }  // namespace

@@ -164,18 +164,45 @@ std::vector<Descriptor> propose(const Descriptor& graph, cudnnBackendHeurMode_t 
   return {};
 }
 
-// What tells one engine and its settings from another's, and how it computes.
+// The configuration of an engine with its settings, behind the parts that it is made of.
+std::vector<Descriptor> configure(const Descriptor& graph, const CudnnWay& way) {
+  std::vector<Descriptor> made;
+  Descriptor& engine = made.emplace_back(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  engine.set(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph);
+  engine.set(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, way.engine);
+  engine.finalize();
+  std::vector<void*> choices;
+  for (const auto& [type, value] : way.knobs) {
+    require(type >= 0 && type < CUDNN_KNOB_TYPE_COUNTS, "cuDNN has no knob ", type);
+    const auto knob = static_cast<cudnnBackendKnobType_t>(type);
+    Descriptor& choice = made.emplace_back(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
+    choice.set(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &knob);
+    choice.set(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, value);
+    choice.finalize();
+    choices.push_back(choice.get());
+  }
+  Descriptor& config = made.emplace_back(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+  config.set(CUDNN_ATTR_ENGINECFG_ENGINE, made.front());
+  if (!choices.empty())
+    config.set(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+               static_cast<std::int64_t>(choices.size()), choices.data());
+  config.finalize();
+  return made;
+}
+
+// What an engine and its settings are called, and how it computes.
 struct Traits {
-  explicit Traits(const Descriptor& config) {
+  Traits(const Descriptor& config, CudnnLayout layout) {
     Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
     void* raw = engine.get();
     config.read(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &raw);
-    text = join("engine ", engine.read(CUDNN_ATTR_ENGINE_GLOBAL_INDEX));
+    way.family = layout == CudnnLayout::nhwc ? "nhwc" : "nchw";
+    way.engine = engine.read(CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
     for (const Descriptor& knob : config.read_all(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
                                                   CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, CUDNN_KNOB_TYPE_COUNTS)) {
       cudnnBackendKnobType_t type{};
       knob.read(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &type);
-      text += join(" k", int(type), "=", knob.read(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE));
+      way.knobs.emplace_back(int(type), knob.read(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE));
     }
     std::array<cudnnBackendNumericalNote_t, CUDNN_NUMERICAL_NOTE_TYPE_COUNT> found{};
     const std::int64_t count = engine.read(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
@@ -186,7 +213,7 @@ struct Traits {
     if (notes.count(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)) return precision == Precision::bf16;
     return precision != Precision::fp32 || !notes.count(CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
   }
-  std::string text;
+  CudnnWay way;
   std::set<cudnnBackendNumericalNote_t> notes;
 };
 
@@ -206,7 +233,7 @@ struct Relayout {
 };
 
 struct GraphPlan : CudnnPlan {
-  GraphPlan(std::shared_ptr<const Graph> of, Descriptor chosen)
+  GraphPlan(std::shared_ptr<const Graph> of, std::vector<Descriptor> chosen)
       : graph(std::move(of)), config(std::move(chosen)), plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {}
 
   void run(cudnnHandle_t handle, Stream& stream, const ConvPointers& at, void* scratch) const override {
@@ -242,21 +269,21 @@ struct GraphPlan : CudnnPlan {
   }
 
   std::shared_ptr<const Graph> graph;
-  Descriptor config, plan;
+  std::vector<Descriptor> config;  // the last one; before it what it is made of, where cuDNN did not make it
+  Descriptor plan;
   std::size_t own_workspace = 0, written = 0;  // which of x, w, y
   std::vector<Relayout> relayouts;             // of x, w, y; none for plain tensors
 };
 
-std::unique_ptr<CudnnPlan> make_plan(cudnnHandle_t handle, const std::shared_ptr<const Graph>& graph, Descriptor config,
-                                     const Traits& traits, const ConvProblem& problem, ConvPass pass,
-                                     CudnnLayout layout) {
+std::unique_ptr<CudnnPlan> make_plan(cudnnHandle_t handle, const std::shared_ptr<const Graph>& graph,
+                                     std::vector<Descriptor> config, const Traits& traits, const ConvProblem& problem,
+                                     ConvPass pass, CudnnLayout layout) {
   auto made = std::make_unique<GraphPlan>(graph, std::move(config));
   made->plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, handle);
-  made->plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, made->config);
+  made->plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, made->config.back());
   made->plan.finalize();
   made->own_workspace = aligned(static_cast<std::size_t>(made->plan.read(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)));
-  made->family = layout == CudnnLayout::nhwc ? "nhwc" : "nchw";
-  made->details = traits.text;
+  made->way = traits.way;
   made->deterministic = !traits.notes.count(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
   made->workspace = made->own_workspace;
   made->written = pass == ConvPass::backward_input ? 0 : pass == ConvPass::backward_weight ? 1 : 2;
@@ -278,15 +305,28 @@ CudnnPlans cudnn_graphs(cudnnHandle_t handle, const ConvProblem& problem, ConvPa
     for (Descriptor& config : propose(graph->graph, mode)) {
       if (made == most) break;
       try {
-        const Traits traits(config);
-        if (!traits.keeps(problem.precision) || !seen.insert(traits.text).second) continue;
-        plans.push_back(make_plan(handle, graph, std::move(config), traits, problem, pass, layout));
+        const Traits traits(config, layout);
+        if (!traits.keeps(problem.precision) || !seen.insert(to_string(traits.way)).second) continue;
+        std::vector<Descriptor> chosen;
+        chosen.push_back(std::move(config));
+        plans.push_back(make_plan(handle, graph, std::move(chosen), traits, problem, pass, layout));
         ++made;
       } catch (const Error&) {  // an engine that the heuristic names may still refuse
       }
     }
   }
   return plans;
+}
+
+std::unique_ptr<CudnnPlan> cudnn_graph(cudnnHandle_t handle, const ConvProblem& problem, ConvPass pass,
+                                       const CudnnWay& way) {
+  const CudnnLayout layout = way.family == "nhwc" ? CudnnLayout::nhwc : CudnnLayout::nchw;
+  const auto graph = std::make_shared<const Graph>(handle, problem, pass, layout);
+  std::vector<Descriptor> config = configure(graph->graph, way);
+  Traits traits(config.back(), layout);
+  if (!traits.keeps(problem.precision)) return nullptr;
+  traits.way = way;  // cuDNN may put the settings into another order
+  return make_plan(handle, graph, std::move(config), traits, problem, pass, layout);
 }
 
 }  // namespace twiddle

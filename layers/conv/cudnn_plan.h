@@ -1,10 +1,10 @@
 #pragma once
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "framework/convolution.h"
 #include "layers/conv/cudnn_library.h"
+#include "layers/conv/way_of_cudnn.h"
 
 namespace twiddle {
 
@@ -15,8 +15,7 @@ struct ConvPointers {
 
 // One way of cuDNN to do one pass of one problem, ready to run.
 struct CudnnPlan {
-  std::string family;         // what the engine is called behind "cudnn:"
-  std::string details;        // what tells it from others of its family
+  CudnnWay way;
   bool deterministic = true;  // equal inputs give equal bits
   std::size_t workspace = 0;  // bytes of scratch that run() is handed
 
@@ -31,5 +30,11 @@ CudnnPlans cudnn_algorithms(cudnnHandle_t handle, const ConvProblem& problem, Co
 // The graph API's engines that its heuristics name, best guess first: at most `most` of each heuristic.
 enum class CudnnLayout { nchw, nhwc };
 CudnnPlans cudnn_graphs(cudnnHandle_t handle, const ConvProblem& problem, ConvPass pass, CudnnLayout layout, int most);
+
+// One way made again from its name; null, or an Error, where there is no such way here.
+std::unique_ptr<CudnnPlan> cudnn_algorithm(cudnnHandle_t handle, const ConvProblem& problem, ConvPass pass,
+                                           const CudnnWay& way);
+std::unique_ptr<CudnnPlan> cudnn_graph(cudnnHandle_t handle, const ConvProblem& problem, ConvPass pass,
+                                       const CudnnWay& way);
 
 }  // namespace twiddle

@@ -6,10 +6,13 @@
 
 namespace twiddle {
 
+class ChoiceCache;
+
 // What engines that choose among several ways of their own are held to.
 struct ConvEngineOptions {
   std::size_t workspace_limit = std::size_t(4) << 30;
   bool deterministic = false;  // equal inputs give equal bits, from run to run: nothing is chosen by its time
+  std::shared_ptr<ChoiceCache> cache = {};  // keeps the ways chosen between runs; null: each run chooses anew
 };
 
 // The engines of a device; their order is the selection rule.

@@ -21,8 +21,15 @@ bool is_last_resort(const ConvEngine& engine) {
 
 }  // namespace
 
-ConvSelector::ConvSelector(std::vector<std::unique_ptr<ConvEngine>> engines, ConvPolicy policy)
-    : engines_(std::move(engines)), policy_(std::move(policy)), cache_(policy_.cache_file, policy_.warn) {}
+std::shared_ptr<ChoiceCache> open_cache(const ConvPolicy& policy) {
+  return std::make_shared<ChoiceCache>(policy.cache_file, policy.warn, policy.retune);
+}
+
+ConvSelector::ConvSelector(std::vector<std::unique_ptr<ConvEngine>> engines, ConvPolicy policy,
+                           std::shared_ptr<ChoiceCache> cache)
+    : engines_(std::move(engines)),
+      policy_(std::move(policy)),
+      cache_(cache ? std::move(cache) : open_cache(policy_)) {}
 
 ConvEngine& ConvSelector::choose(Context& ctx, const ConvProblem& problem, ConvPass pass, const std::string& engine) {
   const Key key = key_of(problem, pass, engine);
@@ -101,23 +108,19 @@ ConvSelector::Choice ConvSelector::by_name(const ConvProblem& problem, ConvPass 
   return {&named, "named", 0};
 }
 
-// All that the fastest engine depends on: where one of these is another, what was measured does not count.
 std::string ConvSelector::cache_key(Context& ctx, const ConvProblem& problem, ConvPass pass) const {
   std::string contenders;
   for (const auto& engine : engines_)
     if (!engine->by_name_only()) contenders += fmt::format("{}({}) ", engine->name(), engine->library());
-  return fmt::format("{}\t{}\t{}\t{}\tworkspace_limit {}\t{}twiddle {}", to_string(pass), to_string(problem.precision),
-                     to_string(problem), describe(ctx.stream->device()), policy_.workspace_limit, contenders,
-                     TWIDDLE_VERSION);
+  return choice_key(ctx.stream->device(), problem, pass, policy_.workspace_limit, contenders);
 }
 
 ConvSelector::Choice ConvSelector::by_measurement(Context& ctx, const ConvProblem& problem, ConvPass pass) {
   const std::string key = cache_key(ctx, problem, pass);
-  if (!policy_.retune)
-    if (const auto known = cache_.find(key))
-      for (const auto& engine : engines_)
-        if (engine->name() == known->engine && usable(*engine, problem, pass))
-          return {engine.get(), "cached", known->milliseconds};
+  if (const auto known = cache_->find(key))
+    for (const auto& engine : engines_)
+      if (engine->name() == known->choice && usable(*engine, problem, pass))
+        return {engine.get(), "cached", known->milliseconds};
 
   std::vector<std::pair<double, ConvEngine*>> times;
   std::string dropped;
@@ -143,7 +146,7 @@ ConvSelector::Choice ConvSelector::by_measurement(Context& ctx, const ConvProble
   Choice choice{times[0].second, fmt::format("measured {:.2f} ms", times[0].first), times[0].first};
   if (times.size() > 1) choice.reason += fmt::format(", next {} {:.2f}", times[1].second->name(), times[1].first);
   choice.reason += dropped;
-  cache_.store(key, {std::string(choice.engine->name()), choice.milliseconds});
+  cache_->store(key, {std::string(choice.engine->name()), choice.milliseconds});
   return choice;
 }
 

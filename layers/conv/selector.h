@@ -22,6 +22,8 @@ struct ConvPolicy {
   ChoiceCache::Warn warn = {};  // hears of a damaged file
 };
 
+std::shared_ptr<ChoiceCache> open_cache(const ConvPolicy& policy);
+
 // Picks the engine for a problem and pass, once, and remembers why.
 class ConvSelector {
  public:
@@ -31,7 +33,9 @@ class ConvSelector {
     double milliseconds = 0;  // where measured
   };
 
-  ConvSelector(std::vector<std::unique_ptr<ConvEngine>> engines, ConvPolicy policy);
+  // `cache` is open_cache(policy), shared with engines that keep choices of their own; null: the selector opens it.
+  ConvSelector(std::vector<std::unique_ptr<ConvEngine>> engines, ConvPolicy policy,
+               std::shared_ptr<ChoiceCache> cache = nullptr);
 
   // `engine` overrides the policy for one layer; empty: the policy's.
   ConvEngine& choose(Context& ctx, const ConvProblem& problem, ConvPass pass, const std::string& engine = {});
@@ -57,7 +61,7 @@ class ConvSelector {
 
   std::vector<std::unique_ptr<ConvEngine>> engines_;
   ConvPolicy policy_;
-  ChoiceCache cache_;
+  std::shared_ptr<ChoiceCache> cache_;
   std::map<Key, Choice> choices_;
 };
 

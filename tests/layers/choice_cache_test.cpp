@@ -35,9 +35,22 @@ TEST(ChoiceCache, KeepsWhatItWasTold) {
 
   ChoiceCache again(path);
   ASSERT_TRUE(again.find("a problem") && again.find("another\tproblem") && again.find("a third"));
-  EXPECT_EQ(again.find("a problem")->engine, "gemm");
+  EXPECT_EQ(again.find("a problem")->choice, "gemm");
   EXPECT_EQ(again.find("a problem")->milliseconds, 1.25);
-  EXPECT_EQ(again.find("another\tproblem")->engine, "onednn");
+  EXPECT_EQ(again.find("another\tproblem")->choice, "onednn");
+}
+
+TEST(ChoiceCache, RetuningForgetsAndStores) {
+  const std::string path = fresh_path("retuned");
+  ChoiceCache(path).store("one", {"gemm", 1});
+  ChoiceCache(path).store("two", {"gemm", 2});
+  ChoiceCache retuned(path, {}, true);
+  retuned.store("two", {"onednn", 1});
+  EXPECT_FALSE(retuned.find("one") || retuned.find("two"));
+  ChoiceCache read(path);
+  ASSERT_TRUE(read.find("one") && read.find("two"));
+  EXPECT_EQ(read.find("one")->choice, "gemm");
+  EXPECT_EQ(read.find("two")->choice, "onednn");
 }
 
 TEST(ChoiceCache, DamageIsNeverFatal) {
@@ -52,7 +65,7 @@ TEST(ChoiceCache, DamageIsNeverFatal) {
       std::ofstream(path) << damaged;
       ChoiceCache read(path);
       for (const char* key : {"one", "two"})
-        EXPECT_FALSE(read.find(key) && (read.find(key)->engine.empty() || !(read.find(key)->milliseconds >= 0)));
+        EXPECT_FALSE(read.find(key) && (read.find(key)->choice.empty() || !(read.find(key)->milliseconds >= 0)));
     }
 }
 

@@ -3,11 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 
 #include "framework/error.h"
+#include "layers/conv/choice_cache.h"
 #include "layers/conv/conv_check.h"
 #include "layers/conv/selector.h"
 #include "tests/support/conv_problem.h"
+#include "tests/support/temp_path.h"
 
 namespace twiddle {
 
@@ -113,6 +117,65 @@ TEST_F(CudnnEngines, TakesNoMoreWorkspaceThanItSaysOnceChosen) {
     engines.front()->run(*ctx_, problem, pass, operands);
     const std::size_t rounding = 1 << 16;  // the pool's
     EXPECT_LE(ctx_->stream->memory().peak - before, engines.front()->workspace_bytes(problem, pass) + rounding);
+  }
+}
+
+// Puts another choice into each line of the file: a way taken from there is told from one that a search found.
+void write_choices(const std::string& path, const std::string& choice) {
+  std::ifstream in(path);
+  std::string line, text;
+  std::getline(in, text);
+  while (std::getline(in, line)) text += "\n" + choice + line.substr(line.find('\t'));
+  in.close();
+  std::ofstream(path) << text << '\n';
+}
+
+TEST_F(CudnnEngines, TheWaysChosenAreTakenAgainWithoutASearch) {
+  for (const std::string name : {"cudnn", "cudnn:nchw", "cudnn:nhwc", "cudnn:implicit_precomp_gemm"})
+    for (const ConvPass pass : every_pass)
+      for (const bool deterministic : {false, true}) {
+        SCOPED_TRACE(name + " " + std::string(to_string(pass)) + (deterministic ? " deterministic" : ""));
+        const std::string path = temp_path("ways.txt");
+        std::filesystem::remove(path);
+        const ConvProblem problem = problems()[2];
+        std::string way;
+        for (int run = 0; run < 2; ++run) {
+          const auto cache = std::make_shared<ChoiceCache>(path);
+          const auto engines = make_cudnn_engines({.deterministic = deterministic, .cache = cache});
+          const auto engine =
+              std::find_if(engines.begin(), engines.end(), [&](const auto& e) { return e->name() == name; });
+          if (name != "cudnn" && !(*engine)->supports(problem, pass)) continue;
+          cache->find("");  // reads the file, which only a search writes again
+          std::filesystem::remove(path);
+          EXPECT_LE(error_of(**engine, problem, pass), promise(Precision::fp32));
+          const std::string details = (*engine)->details(problem, pass);
+          EXPECT_EQ(std::filesystem::exists(path), run == 0) << details;
+          if (run == 0) way = details;
+          EXPECT_EQ(details, way);
+        }
+      }
+}
+
+TEST_F(CudnnEngines, WhatTheCacheSaysIsNotTakenOnTrust) {
+  const std::string path = temp_path("untrusted_ways.txt");
+  std::filesystem::remove(path);
+  const ConvProblem problem = problems()[2];
+  const auto choose = [&](bool retune = false) {
+    const auto cache = std::make_shared<ChoiceCache>(path, ChoiceCache::Warn{}, retune);
+    const auto engines = make_cudnn_engines({.cache = cache});
+    EXPECT_LE(error_of(*engines.front(), problem, ConvPass::forward), promise(Precision::fp32));
+    return engines.front()->details(problem, ConvPass::forward);
+  };
+  choose();
+  const std::string slow = "implicit_gemm";
+  write_choices(path, slow);
+  EXPECT_EQ(choose(), slow);  // it does what it should
+  EXPECT_NE(choose(true), slow);
+  for (const char* nonsense : {"somehow", "nhwc (engine 999999)", "nhwc (engine 0 k9999=1)", "fft (tensor cores)"}) {
+    write_choices(path, nonsense);
+    const std::string details = choose();
+    EXPECT_NE(details, nonsense);
+    EXPECT_EQ(choose(), details);
   }
 }
 
