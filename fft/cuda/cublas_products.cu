@@ -1,0 +1,193 @@
+#include "fft/cuda/cublas_products.h"
+
+#include <algorithm>
+#include <array>
+
+#include "framework/error.h"
+#include "framework/for_each.h"
+
+namespace twiddle {
+
+namespace {
+
+// A product as cuBLAS wants it. Its matrices are column-major: a row-major C = A B is its C' = B' A', so that B comes
+// first.
+struct Call {
+  cublasOperation_t of_b, of_a;
+  std::int64_t m, n, k, b_pitch, a_pitch, c_pitch;
+  std::int64_t b_size, a_size, c_size;  // of a bin's matrix
+  cuComplex one{1, 0}, beta;
+  const cuComplex *b, *a;
+  cuComplex* c;
+
+  Call(const FrequencyGemm& gemm, const void* a_spectrum, const void* b_spectrum, void* c_spectrum)
+      : of_b(operation(gemm.transpose_b, gemm.conjugate_b)),
+        of_a(operation(gemm.transpose_a, gemm.conjugate_a)),
+        m(gemm.n),
+        n(gemm.m),
+        k(gemm.k),
+        b_pitch(gemm.transpose_b ? gemm.k : gemm.n),
+        a_pitch(gemm.transpose_a ? gemm.m : gemm.k),
+        c_pitch(gemm.n),
+        b_size(gemm.k * gemm.n),
+        a_size(gemm.m * gemm.k),
+        c_size(gemm.m * gemm.n),
+        beta{gemm.accumulate ? 1.0f : 0.0f, 0},
+        b(static_cast<const cuComplex*>(b_spectrum)),
+        a(static_cast<const cuComplex*>(a_spectrum)),
+        c(static_cast<cuComplex*>(c_spectrum)) {}
+
+  static cublasOperation_t operation(bool transpose, bool conjugate) {
+    require(transpose || !conjugate, "cuBLAS conjugates a factor only where it transposes it");
+    return conjugate ? CUBLAS_OP_C : transpose ? CUBLAS_OP_T : CUBLAS_OP_N;
+  }
+};
+
+// A grid of blocks has no room for more bins in one of its dimensions.
+constexpr std::int64_t most_bins = 65535;
+
+// The matrices of a stretch of bins by one call.
+class StridedProduct : public FrequencyProduct {
+ public:
+  explicit StridedProduct(std::shared_ptr<Blas> blas) : blas_(std::move(blas)) {}
+  std::size_t scratch_bytes(const FrequencyGemm&) const override { return 0; }
+  void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, void* c, void*) override {
+    Call call(gemm, a, b, c);
+    const cublasHandle_t handle = blas_->on(*ctx.stream);
+    for (std::int64_t first = 0; first < gemm.bins; first += most_bins) {
+      const std::int64_t bins = std::min(most_bins, gemm.bins - first);
+      check(multiply(handle, call, bins));
+      call.b += bins * call.b_size, call.a += bins * call.a_size, call.c += bins * call.c_size;
+    }
+  }
+
+ private:
+  virtual cublasStatus_t multiply(cublasHandle_t handle, const Call& call, std::int64_t bins) = 0;
+  std::shared_ptr<Blas> blas_;
+};
+
+class Fp32Product final : public StridedProduct {
+ public:
+  using StridedProduct::StridedProduct;
+  std::string_view name() const override { return "strided_batched"; }
+
+ private:
+  cublasStatus_t multiply(cublasHandle_t handle, const Call& call, std::int64_t bins) override {
+    return cublasCgemmStridedBatched_64(handle, call.of_b, call.of_a, call.m, call.n, call.k, &call.one, call.b,
+                                        call.b_pitch, call.b_size, call.a, call.a_pitch, call.a_size, &call.beta,
+                                        call.c, call.c_pitch, call.c_size, bins);
+  }
+};
+
+// Three real products for a complex one.
+class ThreeProducts final : public StridedProduct {
+ public:
+  using StridedProduct::StridedProduct;
+  std::string_view name() const override { return "3m"; }
+
+ private:
+  cublasStatus_t multiply(cublasHandle_t handle, const Call& call, std::int64_t bins) override {
+    return cublasCgemm3mStridedBatched_64(handle, call.of_b, call.of_a, call.m, call.n, call.k, &call.one, call.b,
+                                          call.b_pitch, call.b_size, call.a, call.a_pitch, call.a_size, &call.beta,
+                                          call.c, call.c_pitch, call.c_size, bins);
+  }
+};
+
+class Tf32Product final : public StridedProduct {
+ public:
+  using StridedProduct::StridedProduct;
+  std::string_view name() const override { return "tf32"; }
+  bool keeps_fp32() const override { return false; }
+
+ private:
+  cublasStatus_t multiply(cublasHandle_t handle, const Call& call, std::int64_t bins) override {
+    return cublasGemmStridedBatchedEx_64(handle, call.of_b, call.of_a, call.m, call.n, call.k, &call.one, call.b,
+                                         CUDA_C_32F, call.b_pitch, call.b_size, call.a, CUDA_C_32F, call.a_pitch,
+                                         call.a_size, &call.beta, call.c, CUDA_C_32F, call.c_pitch, call.c_size, bins,
+                                         CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_GEMM_DEFAULT);
+  }
+};
+
+struct ListMatrices {
+  Call call;
+  std::int64_t bins;
+  cuComplex** list;  // of B, A and C
+  TWIDDLE_HD void operator()(std::int64_t i) const {
+    list[i] = const_cast<cuComplex*>(call.b) + i * call.b_size;
+    list[bins + i] = const_cast<cuComplex*>(call.a) + i * call.a_size;
+    list[2 * bins + i] = call.c + i * call.c_size;
+  }
+};
+
+// The matrices of all bins by a list of their places.
+class ListedProduct final : public FrequencyProduct {
+ public:
+  explicit ListedProduct(std::shared_ptr<Blas> blas) : blas_(std::move(blas)) {}
+  std::string_view name() const override { return "batched"; }
+  std::size_t scratch_bytes(const FrequencyGemm& gemm) const override {
+    return 3 * static_cast<std::size_t>(gemm.bins) * sizeof(void*);
+  }
+  void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, void* c, void* scratch) override {
+    const Call call(gemm, a, b, c);
+    auto** const list = static_cast<cuComplex**>(scratch);
+    for_each_index(*ctx.stream, gemm.bins, ListMatrices{call, gemm.bins, list});
+    const cublasHandle_t handle = blas_->on(*ctx.stream);
+    for (std::int64_t first = 0; first < gemm.bins; first += most_bins)
+      check(cublasCgemmBatched_64(handle, call.of_b, call.of_a, call.m, call.n, call.k, &call.one, list + first,
+                                  call.b_pitch, list + gemm.bins + first, call.a_pitch, &call.beta,
+                                  list + 2 * gemm.bins + first, call.c_pitch, std::min(most_bins, gemm.bins - first)));
+  }
+
+ private:
+  std::shared_ptr<Blas> blas_;
+};
+
+// One call a bin, on several streams beside each other.
+class StreamsProduct final : public FrequencyProduct {
+ public:
+  std::string_view name() const override { return "streams"; }
+  std::size_t scratch_bytes(const FrequencyGemm&) const override { return 0; }
+  void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, void* c, void*) override {
+    const Call call(gemm, a, b, c);
+    const cudaStream_t main = detail::native(*ctx.stream);
+    if (!fork_.get()) check(cudaEventCreateWithFlags(fork_.put(), cudaEventDisableTiming));
+    check(cudaEventRecord(fork_.get(), main));
+    for (std::size_t i = 0; i < lanes_.size(); ++i) {
+      Lane& lane = lanes_[i];
+      if (!lane.stream.get()) check(cudaStreamCreateWithFlags(lane.stream.put(), cudaStreamNonBlocking));
+      if (!lane.done.get()) check(cudaEventCreateWithFlags(lane.done.put(), cudaEventDisableTiming));
+      check(cudaStreamWaitEvent(lane.stream.get(), fork_.get()));
+      const cublasHandle_t handle = lane.blas.on(*ctx.stream, lane.stream.get());
+      for (auto bin = static_cast<std::int64_t>(i); bin < gemm.bins; bin += static_cast<std::int64_t>(lanes_.size()))
+        check(cublasCgemm_64(handle, call.of_b, call.of_a, call.m, call.n, call.k, &call.one,
+                             call.b + bin * call.b_size, call.b_pitch, call.a + bin * call.a_size, call.a_pitch,
+                             &call.beta, call.c + bin * call.c_size, call.c_pitch));
+      check(cudaEventRecord(lane.done.get(), lane.stream.get()));
+      check(cudaStreamWaitEvent(main, lane.done.get()));
+    }
+  }
+
+ private:
+  using Event = Handle<cudaEvent_t, cudaEventDestroy>;
+  struct Lane {
+    Handle<cudaStream_t, cudaStreamDestroy> stream;
+    Event done;
+    Blas blas{std::size_t(4) << 20};
+  };
+  Event fork_;
+  std::array<Lane, 4> lanes_;
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<FrequencyProduct>> make_cublas_products(const std::shared_ptr<Blas>& blas) {
+  std::vector<std::unique_ptr<FrequencyProduct>> products;
+  products.push_back(std::make_unique<Fp32Product>(blas));
+  products.push_back(std::make_unique<ListedProduct>(blas));
+  products.push_back(std::make_unique<ThreeProducts>(blas));
+  products.push_back(std::make_unique<StreamsProduct>());
+  products.push_back(std::make_unique<Tf32Product>(blas));
+  return products;
+}
+
+}  // namespace twiddle

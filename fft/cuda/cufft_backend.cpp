@@ -1,0 +1,45 @@
+#include "fft/cuda/blas.h"
+#include "fft/cuda/cublas_products.h"
+#include "fft/cuda/cufft_transform.h"
+#include "fft/cuda/transpose.h"
+#include "fft/spectral_engine.h"
+#include "framework/error.h"
+
+namespace twiddle {
+
+namespace {
+
+// The paper's transposition, by cuBLAS; see cublas_products.cu for the order of things.
+struct Geam {
+  std::shared_ptr<Blas> blas;
+  void operator()(Stream& stream, std::int64_t rows, std::int64_t columns, const float2* from, std::int64_t from_pitch,
+                  float2* to, std::int64_t to_pitch) const {
+    const float2 one{1, 0}, zero{0, 0};
+    check(cublasCgeam_64(blas->on(stream), CUBLAS_OP_T, CUBLAS_OP_T, rows, columns, &one, from, from_pitch, &zero, from,
+                         from_pitch, to, to_pitch));
+  }
+};
+
+std::string library_version() {
+  int version = 0;
+  check(cufftGetVersion(&version));  // 12004 is 12.0.4
+  return join("cuFFT ", version / 1000, ".", version % 1000 / 100, ".", version % 100);
+}
+
+}  // namespace
+
+SpectralBackend cufft() {
+  // So few planes at a time that they stay in the device's cache from padding to transposition.
+  constexpr std::size_t piece_bytes = std::size_t(16) << 20;
+  const auto plans = std::make_shared<CufftPlans>();
+  const auto blas = std::make_shared<Blas>();
+  SpectralBackend backend{"cufft", library_version(), {}, make_cublas_products(blas)};
+  auto& transforms = backend.transforms;
+  transforms.push_back(std::make_unique<TurningCufftTransform>("pieces", plans, transpose_complex, piece_bytes));
+  transforms.push_back(std::make_unique<TurningCufftTransform>("transpose", plans, transpose_complex, 0));
+  transforms.push_back(std::make_unique<TurningCufftTransform>("geam", plans, Geam{blas}, 0));
+  transforms.push_back(std::make_unique<StridedCufftTransform>(plans));
+  return backend;
+}
+
+}  // namespace twiddle
