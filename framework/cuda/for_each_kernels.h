@@ -147,58 +147,100 @@ void fold_rows_cuda(Stream& stream, std::int64_t rows, std::int64_t columns, con
   check_launch();
 }
 
-// Rows of a map and their sums: `warps` warps a row. Each thread loads all that it takes at once before it stores the
-// first, since a store might change what is still to be loaded for all the compiler knows.
-constexpr int sum_threads = 256, sum_batch = 8;
+constexpr int sum_threads = 256, sum_warps = sum_threads / 32;
 
-template <int warps, class Functor, class... Floats>
-__global__ void map_and_sum_rows_kernel(std::int64_t rows, std::int64_t columns, Functor functor,
-                                        float* __restrict__ out, float* __restrict__ sums,
-                                        const Floats* __restrict__... in) {
-  constexpr int lanes = 32 * warps, rows_at_once = sum_threads / lanes;
-  __shared__ double partial[sum_threads / 32];
-  const int lane = static_cast<int>(threadIdx.x) % lanes, warp = static_cast<int>(threadIdx.x) / 32;
-  const std::int64_t row = std::int64_t(blockIdx.x) * rows_at_once + threadIdx.x / lanes;
-  const std::int64_t begin = row * columns;
+__device__ inline double warp_sum(double sum) {  // whole in the first lane
+  for (int half = 16; half > 0; half /= 2) sum += __shfl_down_sync(0xffffffffu, sum, half);
+  return sum;
+}
+
+// Rows of a map and their sums, where a block takes `rows_each` short rows: it maps them as the stretch of memory that
+// they are, which begins where 16 divides, and leaves the results in shared memory for its warps to sum, one a row.
+// Each thread loads all that it takes at once before it stores the first, since a store might change what is still to
+// be loaded for all the compiler knows.
+constexpr int sum_fours = 4, sum_piece = 4 * sum_fours * sum_threads;
+
+template <class Functor, class... Floats>
+__global__ void map_and_sum_short_rows_kernel(std::int64_t rows, int columns, int rows_each, Functor functor,
+                                              float* __restrict__ out, float* __restrict__ sums,
+                                              const Floats* __restrict__... in) {
+  __shared__ Four staged[sum_fours * sum_threads];
+  float* const results = reinterpret_cast<float*>(staged);
+  const MapIndexed<WithoutIndex<Functor>> map{{functor}};
+  const std::int64_t first_row = std::int64_t(blockIdx.x) * rows_each, begin = first_row * columns;
+  const int rows_here = rows - first_row < rows_each ? static_cast<int>(rows - first_row) : rows_each;
+  const int count = rows_here * columns, fours = count / 4, thread = static_cast<int>(threadIdx.x);
+  if (fours > 0) {
+    // Threads past the end load the last four once more: loads without a condition go all at once, ahead of what
+    // is done with them.
+    Four values[sum_fours];
+#pragma unroll
+    for (int k = 0; k < sum_fours; ++k) {
+      const int i = min(thread + k * sum_threads, fours - 1);
+      values[k] = map(0, reinterpret_cast<const Four*>(in + begin)[i]...);
+    }
+#pragma unroll
+    for (int k = 0; k < sum_fours; ++k) {
+      const int i = thread + k * sum_threads;
+      if (i >= fours) continue;
+      reinterpret_cast<Four*>(out + begin)[i] = values[k];
+      staged[i] = values[k];
+    }
+  }
+  if (const int i = 4 * fours + thread; i < count) out[begin + i] = results[i] = map.one(0, in[begin + i]...);
+  __syncthreads();
+  for (int row = thread / 32; row < rows_here; row += sum_warps) {
+    float sum = 0;
+    for (int column = thread % 32; column < columns; column += 32) sum += results[row * columns + column];
+    const double total = warp_sum(sum);
+    if (thread % 32 == 0) sums[first_row + row] = static_cast<float>(total);
+  }
+}
+
+// The same for rows of any length and place, a block a row.
+constexpr int sum_batch = 8;
+
+template <class Functor, class... Floats>
+__global__ void map_and_sum_long_rows_kernel(std::int64_t columns, Functor functor, float* __restrict__ out,
+                                             float* __restrict__ sums, const Floats* __restrict__... in) {
+  __shared__ double partial[sum_warps];
+  const std::int64_t begin = std::int64_t(blockIdx.x) * columns;
   float sum = 0;
-  for (std::int64_t first = lane; row < rows && first < columns; first += sum_batch * lanes) {
+  for (std::int64_t first = threadIdx.x; first < columns; first += sum_batch * sum_threads) {
     float values[sum_batch];
 #pragma unroll
     for (int k = 0; k < sum_batch; ++k) {
-      const std::int64_t column = first + k * lanes;
+      const std::int64_t column = first + k * sum_threads;
       if (column < columns) values[k] = functor(in[begin + column]...);
     }
 #pragma unroll
     for (int k = 0; k < sum_batch; ++k) {
-      const std::int64_t column = first + k * lanes;
+      const std::int64_t column = first + k * sum_threads;
       if (column >= columns) continue;
       out[begin + column] = values[k];
       sum += values[k];
     }
   }
-  double total = sum;
-  for (int half = 16; half > 0; half /= 2) total += __shfl_down_sync(0xffffffffu, total, half);
-  if (warps == 1) {
-    if (lane == 0 && row < rows) sums[row] = static_cast<float>(total);
-    return;
-  }
-  if (threadIdx.x % 32 == 0) partial[warp] = total;
+  double total = warp_sum(sum);
+  if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = total;
   __syncthreads();
   if (threadIdx.x != 0) return;
-  for (int other = 1; other < warps; ++other) total += partial[other];
-  sums[row] = static_cast<float>(total);
+  for (int other = 1; other < sum_warps; ++other) total += partial[other];
+  sums[blockIdx.x] = static_cast<float>(total);
 }
 
 template <class Functor, class... Floats>
 void map_and_sum_rows_cuda(Stream& stream, std::int64_t rows, std::int64_t columns, const Functor& functor, float* out,
                            float* sums, const Floats*... in) {
-  constexpr int whole_block = sum_threads / 32;
-  if (columns <= 1024)
-    map_and_sum_rows_kernel<1><<<blocks_for(rows, sum_threads / 32), sum_threads, 0, native(stream)>>>(
-        rows, columns, functor, out, sums, in...);
-  else
-    map_and_sum_rows_kernel<whole_block>
-        <<<blocks_for(rows, 1), sum_threads, 0, native(stream)>>>(rows, columns, functor, out, sums, in...);
+  constexpr int longest = sum_piece / 4;  // four of them, so that each piece begins where 16 divides
+  if (columns > 0 && columns <= longest && aligned_for_four(out, in...)) {
+    const int rows_each = 4 * (longest / static_cast<int>(columns));
+    map_and_sum_short_rows_kernel<<<blocks_for(rows, rows_each), sum_threads, 0, native(stream)>>>(
+        rows, static_cast<int>(columns), rows_each, functor, out, sums, in...);
+  } else {
+    map_and_sum_long_rows_kernel<<<blocks_for(rows, 1), sum_threads, 0, native(stream)>>>(columns, functor, out, sums,
+                                                                                          in...);
+  }
   check_launch();
 }
 
