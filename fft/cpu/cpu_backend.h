@@ -1,0 +1,52 @@
+#pragma once
+#include <map>
+
+#include "fft/cpu/fft_plan.h"
+#include "fft/cpu/kernels.h"
+#include "fft/spectral_engine.h"
+
+namespace twiddle {
+
+SpectralBackend cpu_fft(InstructionSet set);  // for a processor that has it
+
+// Where a matrix of a spectrum lies: bins follow each other at an odd number of blocks, away from each other in caches.
+struct SpectrumLayout {
+  std::int64_t blocks;      // of `lanes` columns, a row
+  std::int64_t bin_stride;  // floats
+};
+SpectrumLayout layout_of(std::int64_t rows, std::int64_t columns, int lanes);
+
+// Real transforms, vectorised over neighbouring planes.
+class CpuTransform : public SpectralTransform {
+ public:
+  explicit CpuTransform(InstructionSet set) : kernels_(kernels_for(set)) {}
+  std::string_view name() const override { return "planes"; }
+  std::vector<FrequencyGrid> grids(const ConvProblem& problem) const override;
+  bool reduces_along_rows() const override { return true; }
+  std::size_t spectrum_bytes(const Planes& planes) const override;
+  std::size_t scratch_bytes(const Planes& planes) const override;
+  void forward(Context& ctx, const Planes& planes, const float* source, void* spectrum, void* scratch) override;
+  void inverse(Context& ctx, const Planes& planes, const void* spectrum, float* target, const PlaneEpilogue& epilogue,
+               void* scratch) override;
+
+ private:
+  const FftPlan& plan(int points);
+  PairTransform common(const Planes& planes, void* scratch);  // what all pairs of blocks share
+
+  CpuKernels kernels_;
+  std::map<int, FftPlan> plans_;
+};
+
+// The products of bins, each by one thread.
+class CpuProduct : public FrequencyProduct {
+ public:
+  explicit CpuProduct(InstructionSet set) : kernels_(kernels_for(set)) {}
+  std::string_view name() const override { return "bins"; }
+  std::size_t scratch_bytes(const FrequencyGemm&) const override { return 0; }
+  void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, void* c, void* scratch) override;
+
+ private:
+  CpuKernels kernels_;
+};
+
+}  // namespace twiddle

@@ -1,0 +1,72 @@
+#include "fft/cpu/fft_plan.h"
+
+#include <cmath>
+#include <map>
+#include <numbers>
+
+#include "framework/error.h"
+
+namespace twiddle {
+
+namespace {
+
+// Additions and multiplications of one small transform, as dft.h does it, a fused multiply-add taken for one.
+const std::map<int, int> costs{{2, 4}, {3, 16}, {4, 16}, {5, 36}, {6, 44}, {7, 66}, {8, 56}, {9, 120}, {10, 92}};
+
+struct Factors {
+  std::vector<int> radices;
+  double cost = 0;  // operations a point
+};
+
+// The cheapest way to write `points` as a product of small transforms; each costs its loads and stores as well.
+Factors factors_of(int points) {
+  if (points == 1) return {};
+  Factors best{{}, std::numeric_limits<double>::infinity()};
+  for (const auto& [radix, operations] : costs) {
+    if (points % radix != 0) continue;
+    const Factors rest = factors_of(points / radix);
+    const double cost = rest.cost + 8 + (operations + 4.0 * (radix - 1)) / radix;
+    if (cost >= best.cost) continue;
+    best = {{radix}, cost};
+    best.radices.insert(best.radices.end(), rest.radices.begin(), rest.radices.end());
+  }
+  return best;
+}
+
+}  // namespace
+
+bool FftPlan::can(int points) {
+  if (points < 1) return false;
+  for (const int factor : {2, 3, 5, 7})
+    while (points % factor == 0) points /= factor;
+  return points == 1;
+}
+
+FftPlan::FftPlan(int points) : points_(points) {
+  require(can(points), "a Fourier transform of ", points, " points: only products of 2, 3, 5 and 7 can be done");
+  Factors factors = factors_of(points);
+  if (factors.radices.empty()) factors.radices = {1};
+  require(factors.radices.size() <= FftSteps::most, "a Fourier transform of ", points, " points is too long");
+  flops_ = factors.cost * points;
+  int spacing = 1;
+  for (const int radix : factors.radices) {
+    const int length = points / spacing, groups = length / radix;
+    Step& step = steps_.emplace_back(Step{radix, groups, spacing, {}});
+    for (int group = 0; group < groups; ++group)
+      for (int output = 1; output < radix; ++output) {
+        const double angle = -2 * std::numbers::pi * group * output / length;
+        step.roots.push_back(static_cast<float>(std::cos(angle)));
+        step.roots.push_back(static_cast<float>(std::sin(angle)));
+      }
+    spacing *= radix;
+  }
+}
+
+FftSteps FftPlan::steps() const {
+  FftSteps steps{points_, static_cast<int>(steps_.size()), {}};
+  for (std::size_t i = 0; i < steps_.size(); ++i)
+    steps.step[i] = {steps_[i].radix, steps_[i].groups, steps_[i].spacing, steps_[i].roots.data()};
+  return steps;
+}
+
+}  // namespace twiddle

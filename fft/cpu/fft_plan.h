@@ -1,0 +1,27 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "fft/cpu/kernels.h"
+
+namespace twiddle {
+
+// How a complex transform of some number of points is done: its factors, and the roots of one between them.
+class FftPlan {
+ public:
+  static bool can(int points);  // whether it is a product of 2, 3, 5 and 7
+  explicit FftPlan(int points);
+  FftSteps steps() const;  // valid as long as the plan lives
+  double flops() const { return flops_; }
+
+ private:
+  struct Step {
+    int radix, groups, spacing;
+    std::vector<float> roots;
+  };
+  int points_;
+  std::vector<Step> steps_;
+  double flops_ = 0;
+};
+
+}  // namespace twiddle

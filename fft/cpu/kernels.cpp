@@ -1,0 +1,18 @@
+#include "fft/cpu/kernels.h"
+
+namespace twiddle {
+
+InstructionSet best_instruction_set() {
+#ifdef __x86_64__
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) return InstructionSet::avx512;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return InstructionSet::avx2;
+#endif
+  return InstructionSet::baseline;
+}
+
+CpuKernels kernels_for(InstructionSet set) {
+  if (set == InstructionSet::avx512) return avx512_kernels();
+  return set == InstructionSet::avx2 ? avx2_kernels() : baseline_kernels();
+}
+
+}  // namespace twiddle

@@ -1,0 +1,71 @@
+#pragma once
+#include <cstdint>
+
+namespace twiddle {
+
+// What the vectorised code of each instruction set offers, as plain values: it is compiled for processors that may not
+// be the one at hand, so nothing that other code shares (templates of the library, inline functions) may come from it.
+
+// One complex transform: steps of small transforms, each over elements `groups` * `spacing` apart.
+struct FftStep {
+  int radix, groups, spacing;
+  const float* roots;  // [group][output 1..radix - 1][re, im]
+};
+struct FftSteps {
+  static constexpr int most = 12;
+  int points, count;
+  FftStep step[most];
+};
+
+// The window of a tile in a block of neighbouring planes: element (i, j) of the transform is (top + i, left + j) of a
+// plane. Only what lies in the plane and in the window is touched: [row_begin, row_end) x [column_begin, column_end).
+struct BlockWindow {
+  const float* source;  // the first plane, to be read ...
+  float* target;        // ... or written
+  std::int64_t plane_stride;
+  int planes, pitch;  // planes of the block that there are; floats from row to row
+  int top, left;
+  int row_begin, row_end, column_begin, column_end;
+  int rows_added, columns_added;  // elements before these hold another tile's part already: added to, not overwritten
+  const float* bias;              // one a plane; null: none
+};
+
+// Two blocks of planes are transformed as the real and the imaginary part of one: the second may have no planes.
+struct PairTransform {
+  FftSteps rows, columns;  // width and height points
+  BlockWindow window[2];
+  float* spectrum[2];       // the block's place in the first bin
+  std::int64_t bin_stride;  // floats
+  float scale;
+  bool relu;
+  float* scratch;
+};
+
+// C = op(A) op(B), or C + it, for bins [0, bins).
+struct BinProducts {
+  std::int64_t bins, m, n, k;
+  bool transpose_a, conjugate_a, conjugate_b, accumulate;
+  const float *a, *b;
+  float* c;
+  std::int64_t a_bin, b_bin, c_bin;  // floats from bin to bin
+};
+
+// Spectra hold a matrix a bin, bins of one column of the plane after each other; a row of the matrix holds blocks of
+// `lanes` columns, filled up with zeros: [re of each][im of each].
+struct CpuKernels {
+  int lanes;
+  std::int64_t (*scratch_floats)(int height, int width);  // of forward and inverse
+  void (*forward)(const PairTransform& pair);
+  void (*inverse)(const PairTransform& pair);
+  void (*multiply)(const BinProducts& products);
+};
+
+enum class InstructionSet : std::uint8_t { baseline, avx2, avx512 };
+InstructionSet best_instruction_set();  // of this processor
+CpuKernels kernels_for(InstructionSet set);
+
+CpuKernels baseline_kernels();
+CpuKernels avx2_kernels();
+CpuKernels avx512_kernels();
+
+}  // namespace twiddle

@@ -1,0 +1,75 @@
+#pragma once
+#include <cstdint>
+
+// Everything here and in its neighbours is compiled once for each instruction set: unnamed, so that none of it is ever
+// taken for another's.
+namespace twiddle {
+namespace {
+
+template <int lanes>
+struct VectorOf {
+  typedef float Floats __attribute__((vector_size(lanes * 4), aligned(4), may_alias));
+  typedef std::int32_t Indices __attribute__((vector_size(lanes * 4)));
+};
+
+template <int lanes>
+using Floats = typename VectorOf<lanes>::Floats;
+
+template <int lanes>
+[[gnu::always_inline]] inline Floats<lanes> load(const float* from) {
+  return *reinterpret_cast<const Floats<lanes>*>(from);
+}
+
+template <int lanes>
+[[gnu::always_inline]] inline void store(float* to, Floats<lanes> value) {
+  *reinterpret_cast<Floats<lanes>*>(to) = value;
+}
+
+// lanes complex numbers, stored as [re of each][im of each].
+template <int lanes>
+struct Complex {
+  Floats<lanes> re, im;
+};
+
+template <int lanes>
+[[gnu::always_inline]] inline Complex<lanes> load_complex(const float* from) {
+  return {load<lanes>(from), load<lanes>(from + lanes)};
+}
+
+template <int lanes>
+[[gnu::always_inline]] inline void store_complex(float* to, const Complex<lanes>& value) {
+  store<lanes>(to, value.re);
+  store<lanes>(to + lanes, value.im);
+}
+
+template <int lanes>
+[[gnu::always_inline]] inline Complex<lanes> operator+(const Complex<lanes>& a, const Complex<lanes>& b) {
+  return {a.re + b.re, a.im + b.im};
+}
+
+template <int lanes>
+[[gnu::always_inline]] inline Complex<lanes> operator-(const Complex<lanes>& a, const Complex<lanes>& b) {
+  return {a.re - b.re, a.im - b.im};
+}
+
+// Rows for columns of a square of vectors: halves, then quarters ... change places.
+template <int lanes, int distance = lanes / 2>
+[[gnu::always_inline]] inline void transpose(Floats<lanes> (&rows)[lanes]) {
+  typename VectorOf<lanes>::Indices low, high;
+#pragma GCC unroll 16
+  for (int lane = 0; lane < lanes; ++lane) {
+    low[lane] = (lane & distance) ? lanes + lane - distance : lane;
+    high[lane] = (lane & distance) ? lanes + lane : lane + distance;
+  }
+#pragma GCC unroll 16
+  for (int row = 0; row < lanes; ++row)
+    if (!(row & distance)) {
+      const Floats<lanes> above = rows[row], below = rows[row + distance];
+      rows[row] = __builtin_shuffle(above, below, low);
+      rows[row + distance] = __builtin_shuffle(above, below, high);
+    }
+  if constexpr (distance > 1) transpose<lanes, distance / 2>(rows);
+}
+
+}  // namespace
+}  // namespace twiddle

@@ -1,0 +1,11 @@
+#include "fft/cpu/kernels.h"
+#include "fft/cpu/kernels/planes.h"
+#include "fft/cpu/kernels/product.h"
+
+namespace twiddle {
+
+CpuKernels avx512_kernels() {
+  return {16, pair_scratch<16>, forward_pair<16>, inverse_pair<16>, multiply<16, 6>};
+}
+
+}  // namespace twiddle
