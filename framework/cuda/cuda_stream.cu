@@ -8,6 +8,7 @@
 #include "framework/cuda/check.h"
 #include "framework/error.h"
 #include "framework/for_each.h"
+#include "framework/gpu_check.h"
 #include "framework/pool.h"
 #include "framework/text.h"
 
@@ -23,45 +24,42 @@ struct Fill {
 
 __global__ void probe_kernel() {}
 
-std::string version_text(int version) {  // 13000 is 13.0
-  return join(version / 1000, ".", version % 1000 / 10);
+// What CUDA says of itself and of a GPU, which this makes the thread's.
+GpuFacts look_at(int index) {
+  constexpr int built_for[] = {__CUDA_ARCH_LIST__};  // 750, 900: nvcc's own list
+  GpuFacts facts;
+  facts.index = index;
+  for (const int architecture : built_for) facts.built_for.push_back(architecture / 10);
+  check(cudaRuntimeGetVersion(&facts.runtime));
+  const auto ask = [&](cudaError_t status) {
+    if (status == cudaSuccess) return true;
+    static_cast<void>(cudaGetLastError());
+    facts.failure = cudaGetErrorString(status);
+    return false;
+  };
+  if (!ask(cudaDriverGetVersion(&facts.driver)) || !is_new_enough(facts.driver, facts.runtime)) return facts;
+  if (!ask(cudaGetDeviceCount(&facts.count)) || index >= facts.count) return facts;
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, index));
+  facts.name = properties.name;
+  facts.architecture = properties.major * 10 + properties.minor;
+  if (!ask(cudaSetDevice(index))) return facts;
+  cudaFuncAttributes attributes{};
+  const cudaError_t found = cudaFuncGetAttributes(&attributes, probe_kernel);
+  facts.has_code = found == cudaSuccess;
+  const bool foreign = found == cudaErrorNoKernelImageForDevice || found == cudaErrorInvalidDeviceFunction ||
+                       found == cudaErrorUnsupportedPtxVersion;
+  if (foreign)
+    static_cast<void>(cudaGetLastError());
+  else
+    ask(found);
+  return facts;
 }
 
 // Says why a GPU cannot be used before the first kernel fails with a riddle.
 void check_usable(int index) {
-  int driver = 0, runtime = 0, count = 0;
-  static_cast<void>(cudaDriverGetVersion(&driver));
-  check(cudaRuntimeGetVersion(&runtime));
-  const cudaError_t status = cudaGetDeviceCount(&count);
-  static_cast<void>(cudaGetLastError());
-  if (driver == 0)
-    throw Error(ErrorKind::device, "device 'cuda' asked for, but this machine has no NVIDIA driver: use --device cpu");
-  // Within one major version a newer runtime works on an older driver; across major versions it does not.
-  if (driver / 1000 < runtime / 1000) {
-    throw Error(ErrorKind::device,
-                join("device 'cuda' asked for, but no usable GPU: the driver supports CUDA ", version_text(driver),
-                     ", this build needs ", version_text(runtime),
-                     "\n  Update the driver, build with an older CUDA toolkit, or use --device cpu."));
-  }
-  if (status != cudaSuccess || count == 0) {
-    throw Error(ErrorKind::device,
-                join("device 'cuda' asked for, but no usable GPU: ", cudaGetErrorString(status), ". Use --device cpu"));
-  }
-  if (index >= count) {
-    throw Error(ErrorKind::device, join("device 'cuda:", index, "' asked for, but this machine has ", count,
-                                        count == 1 ? " GPU: cuda:0" : " GPUs"));
-  }
-  check(cudaSetDevice(index));
-  cudaFuncAttributes attributes{};
-  if (cudaFuncGetAttributes(&attributes, probe_kernel) != cudaSuccess) {
-    static_cast<void>(cudaGetLastError());
-    cudaDeviceProp properties{};
-    check(cudaGetDeviceProperties(&properties, index));
-    throw Error(ErrorKind::device,
-                join("GPU ", index, " is a ", properties.name, " (sm_", properties.major, properties.minor,
-                     "); this build holds no code for it.\n  Build with -DCMAKE_CUDA_ARCHITECTURES=", properties.major,
-                     properties.minor, " and a CUDA toolkit that knows it."));
-  }
+  const std::string why = why_unusable(look_at(index));
+  if (!why.empty()) throw Error(ErrorKind::device, why);
 }
 
 using StreamHandle = Handle<cudaStream_t, cudaStreamDestroy>;
@@ -232,7 +230,7 @@ class CudaStream final : public Stream {
 int cuda_device_count() {
   int count = 0, driver = 0, runtime = 0;
   const bool ready = cudaDriverGetVersion(&driver) == cudaSuccess && cudaRuntimeGetVersion(&runtime) == cudaSuccess &&
-                     driver / 1000 >= runtime / 1000 && cudaGetDeviceCount(&count) == cudaSuccess;
+                     is_new_enough(driver, runtime) && cudaGetDeviceCount(&count) == cudaSuccess;
   static_cast<void>(cudaGetLastError());
   return ready ? count : 0;
 }
@@ -249,8 +247,8 @@ std::string describe_cuda(int index) {
   check(cudaDriverGetVersion(&driver));
   check(cudaRuntimeGetVersion(&runtime));
   return join("cuda:", index, ": ", properties.name, " (sm_", properties.major, properties.minor, ", ",
-              format_bytes(properties.totalGlobalMem), "), CUDA ", version_text(runtime), ", driver for ",
-              version_text(driver));
+              format_bytes(properties.totalGlobalMem), "), CUDA ", cuda_version_text(runtime), ", driver for ",
+              cuda_version_text(driver));
 }
 
 }  // namespace twiddle

@@ -1,0 +1,72 @@
+#include "framework/gpu_check.h"
+
+#include "framework/error.h"
+
+namespace twiddle {
+
+namespace {
+
+// The first drivers, and the least architectures, of CUDA's major versions from 12 on.
+struct Major {
+  int number, driver, architecture;
+};
+constexpr Major majors[] = {{12, 525, 50}, {13, 580, 75}};
+
+const Major* major_of(int runtime) {
+  for (const Major& major : majors)
+    if (major.number == runtime / 1000) return &major;
+  return nullptr;
+}
+
+std::string old_driver(const GpuFacts& facts) {
+  const int major = facts.runtime / 1000;
+  const Major* known = major_of(facts.runtime);
+  return join("device 'cuda' asked for, but no usable GPU: the driver supports CUDA ", cuda_version_text(facts.driver),
+              ", this build needs ", cuda_version_text(major * 1000), "\n  Update the driver",
+              known ? join(" to ", known->driver, " or later") : "", ", build with CUDA ", major - 1,
+              " (./demo --clean), or use --device cpu.");
+}
+
+std::string no_code(const GpuFacts& facts) {
+  const Major* known = major_of(facts.runtime);
+  std::string built_for;
+  if (!facts.built_for.empty() && facts.architecture < facts.built_for.front())
+    built_for = join("sm_", facts.built_for.front(), " and up");
+  else
+    for (const int architecture : facts.built_for) built_for += join(built_for.empty() ? "sm_" : ", sm_", architecture);
+  const bool dropped = known && facts.architecture < known->architecture;
+  return join(
+      "GPU ", facts.index, " is a ", facts.name, " (sm_", facts.architecture, "); this build holds code for ",
+      built_for, ".\n  ",
+      dropped ? join("CUDA ", known->number, " dropped it: build with CUDA ", known->number - 1)
+              : join("Build with -DCMAKE_CUDA_ARCHITECTURES=", facts.architecture, " and a CUDA toolkit that knows it"),
+      ", or use --device cpu.");
+}
+
+}  // namespace
+
+std::string why_unusable(const GpuFacts& facts) {
+  if (facts.driver == 0) return "device 'cuda' asked for, but this machine has no NVIDIA driver: use --device cpu";
+  if (!is_new_enough(facts.driver, facts.runtime)) return old_driver(facts);
+  if (facts.count == 0)
+    return join("device 'cuda' asked for, but no usable GPU: ",
+                facts.failure.empty() ? "this machine has none" : facts.failure, ". Use --device cpu");
+  if (facts.index >= facts.count)
+    return join("device 'cuda:", facts.index, "' asked for, but this machine has ", facts.count,
+                facts.count == 1 ? " GPU: cuda:0" : " GPUs");
+  if (!facts.failure.empty())
+    return join("GPU ", facts.index, ", a ", facts.name, ", cannot be used: ", facts.failure,
+                "\n  Another program may hold it; see nvidia-smi, or use --device cpu.");
+  if (!facts.has_code) return no_code(facts);
+  return {};
+}
+
+bool is_new_enough(int driver, int runtime) {
+  return driver / 1000 >= runtime / 1000;
+}
+
+std::string cuda_version_text(int version) {
+  return join(version / 1000, ".", version % 1000 / 10);
+}
+
+}  // namespace twiddle

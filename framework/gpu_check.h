@@ -1,0 +1,29 @@
+#pragma once
+#include <string>
+#include <vector>
+
+namespace twiddle {
+
+// What decides whether a GPU can be used. Versions as CUDA counts them, 13000 for 13.0; an architecture is 75 for
+// sm_75.
+struct GpuFacts {
+  int driver = 0;   // the newest CUDA that the driver knows; 0: there is no driver
+  int runtime = 0;  // the CUDA that this build was made with
+  int count = 0;    // of the GPUs that CUDA sees
+  int index = 0;    // of the one asked for; what follows is told of it where it is there
+  std::string name;
+  int architecture = 0;
+  bool has_code = false;       // the build holds code that runs on it ...
+  std::vector<int> built_for;  // ... as it was made for these, from the least on
+  std::string failure;         // CUDA's own words where it could not count the GPUs or open this one
+};
+
+// Says what is missing and what to do; empty: nothing.
+std::string why_unusable(const GpuFacts& facts);
+
+// A driver serves the runtimes of its own major version, newer ones too, and older ones.
+bool is_new_enough(int driver, int runtime);
+
+std::string cuda_version_text(int version);  // "13.0"
+
+}  // namespace twiddle
