@@ -149,9 +149,9 @@ class StreamsProduct final : public FrequencyProduct {
   std::size_t scratch_bytes(const FrequencyGemm&) const override { return 0; }
   void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, void* c, void*) override {
     const Call call(gemm, a, b, c);
-    const cudaStream_t main = detail::native(*ctx.stream);
+    const cudaStream_t stream = detail::native(*ctx.stream);
     if (!fork_.get()) check(cudaEventCreateWithFlags(fork_.put(), cudaEventDisableTiming));
-    check(cudaEventRecord(fork_.get(), main));
+    check(cudaEventRecord(fork_.get(), stream));
     for (std::size_t i = 0; i < lanes_.size(); ++i) {
       Lane& lane = lanes_[i];
       if (!lane.stream.get()) check(cudaStreamCreateWithFlags(lane.stream.put(), cudaStreamNonBlocking));
@@ -163,7 +163,7 @@ class StreamsProduct final : public FrequencyProduct {
                              call.b + bin * call.b_size, call.b_pitch, call.a + bin * call.a_size, call.a_pitch,
                              &call.beta, call.c + bin * call.c_size, call.c_pitch));
       check(cudaEventRecord(lane.done.get(), lane.stream.get()));
-      check(cudaStreamWaitEvent(main, lane.done.get()));
+      check(cudaStreamWaitEvent(stream, lane.done.get()));
     }
   }
 

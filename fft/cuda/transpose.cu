@@ -20,14 +20,14 @@ __global__ void __launch_bounds__(tile* rows_at_once)
   const int lane = static_cast<int>(threadIdx.x), first = static_cast<int>(threadIdx.y);
   if (across + lane < columns) {
 #pragma unroll
-    for (int i = first; i < tile; i += rows_at_once)
-      if (down + i < rows) staged[i][lane] = from[(down + i) * from_pitch + across + lane];
+    for (int step = 0; step < tile; step += rows_at_once)
+      if (const int i = first + step; down + i < rows) staged[i][lane] = from[(down + i) * from_pitch + across + lane];
   }
   __syncthreads();
   if (down + lane >= rows) return;
 #pragma unroll
-  for (int i = first; i < tile; i += rows_at_once)
-    if (across + i < columns) to[(across + i) * to_pitch + down + lane] = staged[lane][i];
+  for (int step = 0; step < tile; step += rows_at_once)
+    if (const int i = first + step; across + i < columns) to[(across + i) * to_pitch + down + lane] = staged[lane][i];
 }
 
 }  // namespace
