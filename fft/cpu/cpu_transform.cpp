@@ -33,8 +33,8 @@ struct Place {
   std::int64_t plane, column, spectrum;
 };
 
-// All tiles of all blocks of planes, two at a time. Two blocks belong to one thread, which takes their tiles in order:
-// so tiles that overlap are added up one after another. `aim` sets the pointers of one side of a pair.
+// All tiles of all blocks of planes, two blocks at a time. These belong to one thread, which takes their tiles in
+// order: so tiles that overlap are added up one after another. `aim` sets the pointers of one side of a pair.
 template <class Aim>
 void for_each_pair(const Planes& planes, int lanes, const PairTransform& common, std::int64_t scratch_floats,
                    const Aim& aim, void (*run)(const PairTransform&)) {
@@ -44,13 +44,9 @@ void for_each_pair(const Planes& planes, int lanes, const PairTransform& common,
   for (std::int64_t first = 0; first < blocks; first += 2) {
     PairTransform pair = common;
     pair.scratch += omp_get_thread_num() * scratch_floats;
-    const std::int64_t units = std::min<std::int64_t>(2, blocks - first) * tiles;
-    for (std::int64_t unit = 0; unit < units; unit += 2) {
-      for (int side = 0; side < 2; ++side) {
-        pair.window[side] = {};
-        if (unit + side >= units) continue;
-        const std::int64_t block = first + (unit + side) / tiles, tile = (unit + side) % tiles;
-        const std::int64_t row = block / row_blocks, column = block % row_blocks * lanes;
+    for (std::int64_t tile = 0; tile < tiles; ++tile) {
+      for (int side = 0; side < 2 && first + side < blocks; ++side) {
+        const std::int64_t block = first + side, row = block / row_blocks, column = block % row_blocks * lanes;
         pair.window[side] = window_of(planes, column, lanes, tile);
         aim(pair, side,
             Place{planes.offset + row * planes.row_stride + column * planes.column_stride, column,

@@ -1,0 +1,49 @@
+// Convolutions by the CPU's spectra, for every instruction set that this processor has.
+#include <gtest/gtest.h>
+
+#include "fft/cpu/cpu_backend.h"
+#include "layers/conv/conv_check.h"
+#include "tests/support/conv_problem.h"
+
+namespace twiddle {
+namespace {
+
+struct CpuConvolution : testing::TestWithParam<InstructionSet> {
+  void SetUp() override {
+    if (GetParam() > best_instruction_set()) GTEST_SKIP() << "this processor has fewer instructions";
+  }
+};
+
+TEST_P(CpuConvolution, AgreesWithTheReferenceInEveryGrid) {
+  Context ctx;
+  for (const ConvProblem& problem : conv_problems(
+           {"1x1x1x1 * 1x1x1x1", "2x3x6x7 * 4x3x3x3 pad 1", "3x2x5x4 * 3x2x5x4", "2x2x4x4 * 3x2x3x3 pad 4",
+            "2x4x6x5 * 6x2x2x3 pad 1x2 groups 2", "5x2x7x6 * 3x2x1x4 pad 0x3", "3x37x9x20 * 19x37x5x3 pad 2x1",
+            "2x17x40x23 * 33x17x7x5 pad 3x2", "9x16x28x28 * 32x16x3x3 pad 1", "2x3x33x70 * 5x3x9x9 pad 4"})) {
+    SpectralEngine engine(cpu_fft(GetParam()), std::make_shared<FrequencyBuffers>(std::size_t(1) << 30),
+                          std::size_t(1) << 30);
+    ASSERT_TRUE(engine.supports(problem, ConvPass::forward)) << to_string(problem);
+    for (const ConvPass pass : every_pass) {
+      ConvOperands operands = random_operands(*ctx.stream, problem, pass);
+      if (pass == ConvPass::forward) operands.bias = Tensor::filled(*ctx.stream, {problem.filters}, 0.5f);
+      const ConvCheck check(*ctx.stream, problem, pass, operands, 500);
+      for (const SpectralStrategy& strategy : engine.strategies(problem)) {
+        engine.set_strategy(problem, pass, strategy);
+        engine.run(ctx, problem, pass, operands);
+        EXPECT_LE(check.error(*ctx.stream, written(pass, operands).read()), 5e-7)
+            << to_string(problem) << ", " << engine.describe(strategy) << ", " << to_string(pass);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Sets, CpuConvolution,
+                         testing::Values(InstructionSet::baseline, InstructionSet::avx2, InstructionSet::avx512),
+                         [](const auto& set) {
+                           return std::string(set.param == InstructionSet::baseline ? "Baseline"
+                                              : set.param == InstructionSet::avx2   ? "Avx2"
+                                                                                    : "Avx512");
+                         });
+
+}  // namespace
+}  // namespace twiddle
