@@ -18,11 +18,15 @@ __global__ void __launch_bounds__(tile* rows_at_once)
   const std::int64_t down = std::int64_t(blockIdx.x % tiles_down) * tile;
   const std::int64_t across = std::int64_t(blockIdx.x / tiles_down) * tile;
   const int lane = static_cast<int>(threadIdx.x), first = static_cast<int>(threadIdx.y);
-  if (across + lane < columns) {
+  // What is past the edges is loaded from the last row and column, and not stored: loads without a condition are under
+  // way all at once.
+  const float2* const source = from + min(across + lane, columns - 1);
+  float2 values[tile / rows_at_once];
 #pragma unroll
-    for (int step = 0; step < tile; step += rows_at_once)
-      if (const int i = first + step; down + i < rows) staged[i][lane] = from[(down + i) * from_pitch + across + lane];
-  }
+  for (int k = 0; k < tile / rows_at_once; ++k)
+    values[k] = source[min(down + first + k * rows_at_once, rows - 1) * from_pitch];
+#pragma unroll
+  for (int k = 0; k < tile / rows_at_once; ++k) staged[first + k * rows_at_once][lane] = values[k];
   __syncthreads();
   if (down + lane >= rows) return;
 #pragma unroll
