@@ -13,55 +13,54 @@ constexpr int piece_threads = 256;
 // others compute. Rows too long for that get all that a block may have without asking.
 constexpr std::int64_t piece_floats = 3200, most_piece_floats = 12280;
 
-// How planes are cut into pieces, one a block: some whole planes, or where one is too large a strip of its rows.
+// How planes are cut into pieces, one a block: some whole planes, or where one is too large a strip of its rows. All
+// that a block computes with is an int, which costs it half of what a 64-bit number does.
 struct PlanePieces {
-  std::int64_t planes, rows;         // of them all, and of each
-  std::int64_t planes_each, strips;  // planes of one piece, and pieces of one plane: one of them is 1
-  std::int64_t rows_each;            // of a plane that belong to one piece
-  std::int64_t floats;               // that the largest piece stages
+  int planes, rows;             // of them all, and of each
+  int planes_each = 1;          // planes of one piece
+  int strips = 1, rows_each;    // pieces of one plane, and its rows that belong to one
+  std::int64_t floats, blocks;  // what the largest piece stages, and how many there are
 
   // A strip of n rows stages n * row_floats + more.
   PlanePieces(std::int64_t all_planes, std::int64_t plane_rows, std::int64_t plane_floats, std::int64_t row_floats,
               std::int64_t more)
-      : planes(all_planes), rows(plane_rows), planes_each(1), strips(1), rows_each(plane_rows), floats(plane_floats) {
+      : planes(static_cast<int>(all_planes)), rows(static_cast<int>(plane_rows)), rows_each(rows) {
     if (plane_floats <= piece_floats) {
-      planes_each = piece_floats / plane_floats;
+      planes_each = static_cast<int>(piece_floats / plane_floats);
       floats = planes_each * plane_floats;
-      return;
+    } else {
+      const int fitting = static_cast<int>(std::max<std::int64_t>((piece_floats - more) / row_floats, 1));
+      rows_each = (rows + (rows + fitting - 1) / fitting - 1) / ((rows + fitting - 1) / fitting);
+      strips = (rows + rows_each - 1) / rows_each;
+      floats = rows_each * row_floats + more;
     }
-    const std::int64_t fitting = std::max<std::int64_t>((piece_floats - more) / row_floats, 1);
-    strips = (plane_rows + fitting - 1) / fitting;
-    rows_each = (plane_rows + strips - 1) / strips;
-    strips = (plane_rows + rows_each - 1) / rows_each;
-    floats = rows_each * row_floats + more;
+    blocks = (all_planes + planes_each - 1) / planes_each * strips;
   }
 
-  bool fit() const { return floats <= most_piece_floats && blocks() > 0 && blocks() < (std::int64_t(1) << 31); }
-  std::int64_t blocks() const { return (planes + planes_each - 1) / planes_each * strips; }
+  bool fit() const { return floats <= most_piece_floats && blocks > 0 && blocks < (std::int64_t(1) << 31); }
   // A piece begins at a float that 16 bytes need not divide: up to three before it and after it are staged with it.
   std::size_t shared_bytes() const { return static_cast<std::size_t>(floats / 4 + 2) * sizeof(Four); }
 
   struct Piece {
-    std::int64_t plane;      // the first
-    int planes, begin, end;  // rows begin to end of each
+    int plane, planes, begin, end;  // the first plane, and rows begin to end of each
   };
-  __device__ Piece at(unsigned block) const {
-    const auto cuts = static_cast<unsigned>(strips), group = block / cuts;
-    const std::int64_t plane = group * planes_each, left = planes - plane;
-    const auto first = static_cast<int>((block - group * cuts) * rows_each);
-    return {plane, static_cast<int>(left < planes_each ? left : planes_each), first,
-            min(first + static_cast<int>(rows_each), static_cast<int>(rows))};
+  __device__ Piece at(int block) const {
+    if (strips == 1) return {block * planes_each, min(planes_each, planes - block * planes_each), 0, rows};
+    const int plane = block / strips, begin = (block - plane * strips) * rows_each;
+    return {plane, 1, begin, min(begin + rows_each, rows)};
   }
 };
 
 // The piece of x that begins at float `begin`, to shared memory, where it begins at the float that is returned. All of
 // the block's loads are under way at once.
 __device__ inline int load_piece(const float* x, std::int64_t total, std::int64_t begin, int count, Four* staged) {
-  const int lead = static_cast<int>(begin % 4), end = lead + count;
+  const int lead = static_cast<int>(begin & 3), end = lead + count;
   const float* const from = x + begin - lead;
   const int fours = begin - lead + (end + 3) / 4 * 4 <= total ? (end + 3) / 4 : end / 4;
+#pragma unroll 1
   for (int i = threadIdx.x; i < fours; i += piece_threads)
     __pipeline_memcpy_async(staged + i, from + 4 * i, sizeof(Four));
+#pragma unroll 1
   for (int i = 4 * fours + threadIdx.x; i < end; i += piece_threads)  // of the last piece
     reinterpret_cast<float*>(staged)[i] = from[i];
   __pipeline_commit();
@@ -70,18 +69,18 @@ __device__ inline int load_piece(const float* x, std::int64_t total, std::int64_
   return lead;
 }
 
-// The way back. Fours that neighbouring pieces share go float by float.
+// The way back. The fours at its ends, which it may share with its neighbours, go float by float.
 __device__ inline void store_piece(float* x, std::int64_t begin, int count, const Four* staged) {
-  const int lead = static_cast<int>(begin % 4), end = lead + count;
+  const int lead = static_cast<int>(begin & 3), end = lead + count, thread = static_cast<int>(threadIdx.x);
+  const int first = lead > 0 ? 1 : 0, past = max(end / 4, first);  // fours that are its own
   float* const to = x + begin - lead;
-  for (int i = threadIdx.x; i < (end + 3) / 4; i += piece_threads) {
-    const Four four = staged[i];
-    if (4 * i >= lead && 4 * i + 4 <= end)
-      reinterpret_cast<Four*>(to)[i] = four;
-    else
-      for (int k = 0; k < 4; ++k)
-        if (4 * i + k >= lead && 4 * i + k < end) to[4 * i + k] = four.at[k];
-  }
+#pragma unroll 1
+  for (int i = first + thread; i < past; i += piece_threads) reinterpret_cast<Four*>(to)[i] = staged[i];
+  if (thread >= 4) return;
+  const float* const from = reinterpret_cast<const float*>(staged);
+  const int before = lead + thread, after = 4 * past + thread;
+  if (before < min(4 * first, end)) to[before] = from[before];
+  if (after < end) to[after] = from[after];
 }
 
 }  // namespace twiddle
