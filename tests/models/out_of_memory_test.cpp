@@ -1,0 +1,114 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "framework/error.h"
+#include "models/config.h"
+#include "models/trainer.h"
+#include "tests/support/temp_path.h"
+
+namespace twiddle {
+namespace {
+
+// A device whose memory another program has filled meanwhile: it does its work, but has nothing left to give.
+class FullStream final : public Stream {
+ public:
+  explicit FullStream(std::unique_ptr<Stream> stream) : stream_(std::move(stream)) {}
+  std::shared_ptr<void> allocate(std::size_t bytes) override {
+    throw OutOfMemory(join("out of memory: ", bytes, " bytes asked for"));
+  }
+  Device device() const override { return stream_->device(); }
+  void* native() const override { return stream_->native(); }
+  MemoryUse memory() const override { return stream_->memory(); }
+  void release_unused() override { stream_->release_unused(); }
+  void reset_peak() override { stream_->reset_peak(); }
+  void copy(void* to, const void* from, std::size_t bytes) override { stream_->copy(to, from, bytes); }
+  std::shared_ptr<Mark> copy_beside(void* to, const void* from, std::size_t bytes) override {
+    return stream_->copy_beside(to, from, bytes);
+  }
+  void wait_for(const Mark& mark) override { stream_->wait_for(mark); }
+  std::shared_ptr<void> allocate_host(std::size_t bytes) override { return stream_->allocate_host(bytes); }
+  void fill(float* x, std::int64_t count, float value) override { stream_->fill(x, count, value); }
+  void gemm(const Gemm& shape, const float* a, const float* b, float* c) override { stream_->gemm(shape, a, b, c); }
+  void synchronize() override { stream_->synchronize(); }
+  std::int64_t synchronizations() const override { return stream_->synchronizations(); }
+  std::shared_ptr<Mark> mark() override { return stream_->mark(); }
+  void begin_range(const char* name) override { stream_->begin_range(name); }
+  void end_range() override { stream_->end_range(); }
+  std::unique_ptr<Recording> record(const std::function<void()>& work) override { return stream_->record(work); }
+  std::int64_t recording_changes() const override { return stream_->recording_changes(); }
+
+ private:
+  std::unique_ptr<Stream> stream_;
+};
+
+// Lets the memory end after a number of steps.
+struct FillMemory : TrainObserver {
+  Trainer& trainer;
+  std::int64_t steps;
+  FillMemory(Trainer& of, std::int64_t count) : trainer(of), steps(count) {}
+  bool wants_step(std::int64_t step) override {
+    std::unique_ptr<Stream>& stream = trainer.context().stream;
+    if (step == steps) stream = std::make_unique<FullStream>(std::move(stream));
+    return false;
+  }
+};
+
+Config config_of_five_steps() {
+  return load_config_text(R"(
+version: 1
+model:
+  input: [1, 8, 8]
+  layers:
+    - conv2d: {filters: 4, kernel: 3}
+    - dropout: {rate: 0.3}
+    - linear: {outputs: 4}
+data:
+  train: {format: synthetic, images: 100, classes: 4}
+  workers: 0
+train: {epochs: 3, batch_size: 20, optimizer: {sgd: {momentum: 0.9}}}
+)",
+                          "five.yaml");
+}
+
+std::vector<std::vector<float>> weights(Trainer& trainer) {
+  std::vector<std::vector<float>> all;
+  for (const Parameter* parameter : trainer.model().net->parameters())
+    all.push_back(parameter->variable.value().to_vector(*trainer.context().stream));
+  return all;
+}
+
+}  // namespace
+
+TEST(OutOfMemory, InALaterEpochItLeavesTheLastCheckpointWhole) {
+  std::atomic<bool> stop = false;
+  Trainer straight(config_of_five_steps(), {});
+  straight.run({}, stop);
+
+  const std::string folder = temp_path("out_of_memory");
+  std::filesystem::remove_all(folder);
+  Trainer::Options options;
+  options.run_folder = folder;
+  {
+    Trainer trainer(config_of_five_steps(), options);
+    FillMemory fill(trainer, 7);  // in the second epoch
+    try {
+      trainer.run({&fill}, stop);
+      FAIL() << "trained without memory";
+    } catch (const OutOfMemory& error) {
+      const std::string message = error.what();
+      EXPECT_EQ(error.kind(), ErrorKind::device);
+      for (const char* part : {"layer 'conv1', forward: out of memory", " at a batch of 20 by plan", "--batch-size ",
+                               "\n  last checkpoint: ", "step-00000005"})
+        EXPECT_NE(message.find(part), std::string::npos) << part << " is not in\n" << message;
+    }
+  }
+
+  options.resume = newest_checkpoint(folder);
+  EXPECT_TRUE(options.resume.ends_with("step-00000005")) << options.resume;
+  Trainer resumed(config_of_five_steps(), options);
+  EXPECT_EQ(resumed.run({}, stop), Trainer::End::finished);
+  EXPECT_EQ(weights(resumed), weights(straight));
+}
+
+}  // namespace twiddle
