@@ -1,6 +1,8 @@
 #include "fft/cpu/cpu_backend.h"
 
-#include "framework/error.h"
+#include <omp.h>
+
+#include <algorithm>
 
 namespace twiddle {
 
@@ -16,24 +18,52 @@ SpectralBackend cpu_fft() {
   return cpu_fft(best_instruction_set());
 }
 
+bool past_caches(std::size_t bytes) {
+  return bytes > std::size_t(2) << 20;
+}
+
 SpectrumLayout layout_of(std::int64_t rows, std::int64_t columns, int lanes) {
   const std::int64_t blocks = (columns + lanes - 1) / lanes;
   return {blocks, ((rows * blocks) | 1) * 2 * lanes};
 }
 
+std::size_t CpuProduct::scratch_bytes(const FrequencyGemm& /*gemm*/) const {
+  return static_cast<std::size_t>(omp_get_max_threads() * kernels_.product_scratch()) * sizeof(float);
+}
+
 void CpuProduct::run(Context& /*ctx*/, const FrequencyGemm& gemm, const void* a, const void* b, void* c,
-                     void* /*scratch*/) {
-  require(!gemm.transpose_b, "the CPU's frequency product reduces along the rows of its second factor");
-  const auto layout = [&](std::int64_t rows, std::int64_t columns) {
-    return layout_of(rows, columns, kernels_.lanes).bin_stride;
+                     void* scratch) {
+  const auto bin_stride = [&](std::int64_t rows, std::int64_t columns, bool turned) {
+    return turned ? layout_of(columns, rows, kernels_.lanes).bin_stride
+                  : layout_of(rows, columns, kernels_.lanes).bin_stride;
   };
-  const std::int64_t a_bin = gemm.transpose_a ? layout(gemm.k, gemm.m) : layout(gemm.m, gemm.k);
-  const std::int64_t b_bin = layout(gemm.k, gemm.n), c_bin = layout(gemm.m, gemm.n);
-#pragma omp parallel for schedule(dynamic, 4)
-  for (std::int64_t bin = 0; bin < gemm.bins; ++bin)
-    kernels_.multiply({1, gemm.m, gemm.n, gemm.k, gemm.transpose_a, gemm.conjugate_a, gemm.conjugate_b, gemm.accumulate,
-                       static_cast<const float*>(a) + bin * a_bin, static_cast<const float*>(b) + bin * b_bin,
-                       static_cast<float*>(c) + bin * c_bin, a_bin, b_bin, c_bin});
+  BinProducts all{.bins = gemm.bins,
+                  .m = gemm.m,
+                  .n = gemm.n,
+                  .k = gemm.k,
+                  .transpose_a = gemm.transpose_a,
+                  .conjugate_a = gemm.conjugate_a,
+                  .transpose_b = gemm.transpose_b,
+                  .conjugate_b = gemm.conjugate_b,
+                  .accumulate = gemm.accumulate,
+                  .past_caches = false,
+                  .a = static_cast<const float*>(a),
+                  .b = static_cast<const float*>(b),
+                  .c = static_cast<float*>(c),
+                  .a_bin = bin_stride(gemm.m, gemm.k, gemm.transpose_a),
+                  .b_bin = bin_stride(gemm.k, gemm.n, gemm.transpose_b),
+                  .c_bin = bin_stride(gemm.m, gemm.n, false),
+                  .scratch = static_cast<float*>(scratch)};
+  all.past_caches = past_caches(static_cast<std::size_t>(gemm.bins * all.c_bin) * sizeof(float));
+  constexpr std::int64_t together = 8;  // bins, each bringing the next one's factors near
+#pragma omp parallel for schedule(dynamic)
+  for (std::int64_t bin = 0; bin < gemm.bins; bin += together) {
+    BinProducts some = all;
+    some.bins = std::min(together, gemm.bins - bin);
+    some.a += bin * all.a_bin, some.b += bin * all.b_bin, some.c += bin * all.c_bin;
+    some.scratch += omp_get_thread_num() * kernels_.product_scratch();
+    kernels_.multiply(some);
+  }
 }
 
 }  // namespace twiddle

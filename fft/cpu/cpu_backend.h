@@ -15,6 +15,8 @@ struct SpectrumLayout {
   std::int64_t bin_stride;  // floats
 };
 SpectrumLayout layout_of(std::int64_t rows, std::int64_t columns, int lanes);
+// Whether a spectrum of so many bytes is written around the caches, which would not hold it until it is read.
+bool past_caches(std::size_t bytes);
 
 // Real transforms, vectorised over neighbouring planes.
 class CpuTransform : public SpectralTransform {
@@ -22,7 +24,7 @@ class CpuTransform : public SpectralTransform {
   explicit CpuTransform(InstructionSet set) : kernels_(kernels_for(set)) {}
   std::string_view name() const override { return "planes"; }
   std::vector<FrequencyGrid> grids(const ConvProblem& problem) const override;
-  bool reduces_along_rows() const override { return true; }
+  bool reduces_along_rows() const override { return false; }
   std::size_t spectrum_bytes(const Planes& planes) const override;
   std::size_t scratch_bytes(const Planes& planes) const override;
   void forward(Context& ctx, const Planes& planes, const float* source, void* spectrum, void* scratch) override;
@@ -42,7 +44,7 @@ class CpuProduct : public FrequencyProduct {
  public:
   explicit CpuProduct(InstructionSet set) : kernels_(kernels_for(set)) {}
   std::string_view name() const override { return "bins"; }
-  std::size_t scratch_bytes(const FrequencyGemm&) const override { return 0; }
+  std::size_t scratch_bytes(const FrequencyGemm& gemm) const override;
   void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, void* c, void* scratch) override;
 
  private:

@@ -89,7 +89,8 @@ void CpuTransform::forward(Context& /*ctx*/, const Planes& planes, const float* 
     pair.spectrum[side] = static_cast<float*>(spectrum) + place.spectrum;
   };
   for_each_pair(planes, kernels_.lanes, common(planes, scratch),
-                kernels_.scratch_floats(planes.grid.height, planes.grid.width), aim, kernels_.forward);
+                kernels_.scratch_floats(planes.grid.height, planes.grid.width), aim,
+                past_caches(spectrum_bytes(planes)) ? kernels_.forward_past_caches : kernels_.forward);
 }
 
 void CpuTransform::inverse(Context& /*ctx*/, const Planes& planes, const void* spectrum, float* target,

@@ -44,10 +44,12 @@ struct PairTransform {
 // C = op(A) op(B), or C + it, for bins [0, bins).
 struct BinProducts {
   std::int64_t bins, m, n, k;
-  bool transpose_a, conjugate_a, conjugate_b, accumulate;
+  bool transpose_a, conjugate_a, transpose_b, conjugate_b, accumulate;
+  bool past_caches;  // C is more than caches hold
   const float *a, *b;
   float* c;
   std::int64_t a_bin, b_bin, c_bin;  // floats from bin to bin
+  float* scratch;
 };
 
 // Spectra hold a matrix a bin, bins of one column of the plane after each other; a row of the matrix holds blocks of
@@ -56,7 +58,9 @@ struct CpuKernels {
   int lanes;
   std::int64_t (*scratch_floats)(int height, int width);  // of forward and inverse
   void (*forward)(const PairTransform& pair);
+  void (*forward_past_caches)(const PairTransform& pair);
   void (*inverse)(const PairTransform& pair);
+  std::int64_t (*product_scratch)();  // floats, of multiply
   void (*multiply)(const BinProducts& products);
 };
 

@@ -5,7 +5,13 @@
 namespace twiddle {
 
 CpuKernels avx512_kernels() {
-  return {16, pair_scratch<16>, forward_pair<16>, inverse_pair<16>, multiply<16, 6>};
+  return {16,
+          pair_scratch<16>,
+          forward_pair<16, false>,
+          forward_pair<16, true>,
+          inverse_pair<16>,
+          product_scratch<16>,
+          multiply<16, 6>};
 }
 
 }  // namespace twiddle

@@ -78,7 +78,15 @@ void scatter_row(const BlockWindow& window, int row, float scale, bool relu, con
   }
 }
 
-template <int lanes>
+template <int lanes, bool past_caches>
+[[gnu::always_inline]] inline void put(float* to, const Complex<lanes>& value) {
+  if constexpr (past_caches)
+    stream_complex<lanes>(to, value);
+  else
+    store_complex<lanes>(to, value);
+}
+
+template <int lanes, bool past_caches>
 void forward_pair(const PairTransform& pair) {
   constexpr std::int64_t dense = 2 * lanes;
   const int height = pair.columns.points, width = pair.rows.points, longest = height > width ? height : width;
@@ -108,10 +116,11 @@ void forward_pair(const PairTransform& pair) {
       const Complex<lanes> a = load_complex<lanes>(one + i * dense);
       const Complex<lanes> b = load_complex<lanes>(conjugate + (i == 0 ? 0 : height - i) * dense);
       const std::int64_t bin = (std::int64_t(j) * height + i) * pair.bin_stride;
-      store_complex<lanes>(pair.spectrum[0] + bin, Complex<lanes>{a.re + b.re, a.im - b.im});
-      if (second) store_complex<lanes>(pair.spectrum[1] + bin, Complex<lanes>{a.im + b.im, b.re - a.re});
+      put<lanes, past_caches>(pair.spectrum[0] + bin, Complex<lanes>{a.re + b.re, a.im - b.im});
+      if (second) put<lanes, past_caches>(pair.spectrum[1] + bin, Complex<lanes>{a.im + b.im, b.re - a.re});
     }
   }
+  if constexpr (past_caches) finish_streams();
 }
 
 // Real and imaginary parts change places on the way in and on the way out, which turns the transform around.

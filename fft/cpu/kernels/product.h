@@ -12,7 +12,7 @@ struct TileFactors {
   std::int64_t a_step, a_block;
   const float* b;
   std::int64_t b_row, k;
-  bool add;
+  bool add, past_caches;
 };
 
 template <bool negative, class Vector>
@@ -56,7 +56,11 @@ void multiply_tile(const TileFactors& factors, float* c, std::int64_t c_row) {
 #pragma GCC unroll 16
     for (int block = 0; block < blocks; ++block) {
       float* to = c + i * c_row + block * 2 * lanes;
-      store_complex<lanes>(to, factors.add ? load_complex<lanes>(to) + sums[i][block] : sums[i][block]);
+      const Complex<lanes> sum = factors.add ? load_complex<lanes>(to) + sums[i][block] : sums[i][block];
+      if (factors.past_caches)
+        stream_complex<lanes>(to, sum);
+      else
+        store_complex<lanes>(to, sum);
     }
 }
 
@@ -78,38 +82,116 @@ void multiply_rows(int rows, const TileFactors& factors, float* c, std::int64_t 
   }
 }
 
-// k is cut, so that B's share of a round stays in the nearest cache, and sums stay short.
+// Brings a piece of memory nearer, a little at each call.
+class Ahead {
+ public:
+  Ahead(const float* begin, std::int64_t floats, std::int64_t calls)
+      : at_(begin), end_(begin + floats), step_((floats / line + calls - 1) / calls * line) {}
+  void fetch() {
+    const float* to = end_ - at_ < step_ ? end_ : at_ + step_;
+    for (; at_ < to; at_ += line) __builtin_prefetch(at_, 0, 2);
+  }
+
+ private:
+  static constexpr std::int64_t line = 16;  // floats
+  const float *at_, *end_;
+  std::int64_t step_;
+};
+
+constexpr std::int64_t block_k = 128;
+
+// A round's share of op(B), two blocks of columns wide, row after row: of `k` rows from b on, `step` floats apart.
+template <int lanes>
+void pack_rows(const float* b, std::int64_t step, std::int64_t k, std::int64_t blocks, float* packed) {
+  for (std::int64_t row = 0; row < k; ++row, b += step)
+    for (std::int64_t block = 0; block < blocks; ++block, packed += 2 * lanes)
+      store_complex<lanes>(packed, load_complex<lanes>(b + block * 2 * lanes));
+}
+
+// The same from the transposed matrix: `columns` rows of it from b on.
+template <int lanes>
+void pack_columns(const float* b, std::int64_t step, std::int64_t k, std::int64_t columns, float* packed) {
+  constexpr std::int64_t dense = 2 * lanes;
+  const std::int64_t blocks = (columns + lanes - 1) / lanes;
+  for (std::int64_t block = 0; block < blocks; ++block)
+    for (std::int64_t row = 0; row < k; row += lanes)
+      for (int part = 0; part < 2; ++part) {
+        const float* from = b + block * lanes * step + row / lanes * dense + part * lanes;
+        float* to = packed + (row * blocks + block) * dense + part * lanes;
+        Floats<lanes> square[lanes];
+#pragma GCC unroll 16
+        for (int i = 0; i < lanes; ++i)
+          square[i] = block * lanes + i < columns ? load<lanes>(from + i * step) : Floats<lanes>{};
+        transpose<lanes>(square);
+#pragma GCC unroll 16
+        for (int i = 0; i < lanes; ++i)
+          if (row + i < k) store<lanes>(to + i * blocks * dense, square[i]);
+      }
+}
+
+template <int lanes, bool conjugate_a, bool conjugate_b>
+void multiply_rows(int blocks, int rows, const TileFactors& factors, float* c, std::int64_t c_row) {
+  if (blocks == 2)
+    multiply_rows<lanes, 2, conjugate_a, conjugate_b>(rows, factors, c, c_row);
+  else
+    multiply_rows<lanes, 1, conjugate_a, conjugate_b>(rows, factors, c, c_row);
+}
+
+// One bin. k is cut, so that B's share of a round stays in the nearest cache, and sums stay short.
+template <int lanes, int most_rows, bool conjugate_a, bool conjugate_b>
+void multiply_bin(const BinProducts& p, const float* a, const float* b, float* c, Ahead& next_a, Ahead& next_b) {
+  constexpr std::int64_t dense = 2 * lanes;
+  const auto width = [](std::int64_t columns) { return (columns + lanes - 1) / lanes * dense; };
+  const std::int64_t a_row = width(p.transpose_a ? p.m : p.k), b_row = width(p.transpose_b ? p.k : p.n);
+  const std::int64_t c_row = width(p.n), tiles = (p.m + most_rows - 1) / most_rows;
+  TileFactors factors;
+  factors.a_step = p.transpose_a ? a_row : 1;
+  factors.a_block = p.transpose_a ? lanes * a_row : dense;
+  factors.b = p.scratch;
+  for (std::int64_t k = 0; k == 0 || k < p.k; k += block_k) {
+    factors.k = p.k - k < block_k ? p.k - k : block_k;
+    factors.add = p.accumulate || k > 0;
+    factors.past_caches = p.past_caches && k + block_k >= p.k;
+    for (std::int64_t column = 0; column < p.n; column += 2 * lanes) {
+      const std::int64_t columns = p.n - column < 2 * lanes ? p.n - column : 2 * lanes;
+      const int blocks = columns > lanes ? 2 : 1;
+      factors.b_row = blocks * dense;
+      if (p.transpose_b)
+        pack_columns<lanes>(b + column * b_row + k / lanes * dense, b_row, factors.k, columns, p.scratch);
+      else
+        pack_rows<lanes>(b + k * b_row + column * 2, b_row, factors.k, blocks, p.scratch);
+      for (std::int64_t tile = 0; tile < tiles; ++tile) {
+        const std::int64_t first = tile * p.m / tiles, rows = (tile + 1) * p.m / tiles - first;
+        for (std::int64_t i = 0; i < rows; ++i) {
+          const std::int64_t row = first + i;
+          factors.a[i] =
+              p.transpose_a ? a + k * a_row + row / lanes * dense + row % lanes : a + row * a_row + k / lanes * dense;
+        }
+        multiply_rows<lanes, conjugate_a, conjugate_b>(blocks, static_cast<int>(rows), factors,
+                                                       c + first * c_row + column * 2, c_row);
+        next_a.fetch();
+        next_b.fetch();
+      }
+    }
+  }
+}
+
 template <int lanes, int most_rows, bool conjugate_a, bool conjugate_b>
 void multiply_bins(const BinProducts& p) {
-  constexpr std::int64_t dense = 2 * lanes, block_k = 128;
-  const auto width = [](std::int64_t columns) { return (columns + lanes - 1) / lanes * dense; };
-  const std::int64_t a_row = width(p.transpose_a ? p.m : p.k), b_row = width(p.n), blocks = b_row / dense;
-  const std::int64_t tiles = (p.m + most_rows - 1) / most_rows;
+  const auto rounds = [](std::int64_t whole, std::int64_t part) { return (whole + part - 1) / part; };
+  const std::int64_t calls = rounds(p.k, block_k) * rounds(p.n, 2 * lanes) * rounds(p.m, most_rows);
   for (std::int64_t bin = 0; bin < p.bins; ++bin) {
-    const float* a = p.a + bin * p.a_bin;
-    for (std::int64_t k = 0; k == 0 || k < p.k; k += block_k)
-      for (std::int64_t block = 0; block < blocks; block += 2)
-        for (std::int64_t tile = 0; tile < tiles; ++tile) {
-          const std::int64_t first = tile * p.m / tiles, rows = (tile + 1) * p.m / tiles - first;
-          TileFactors factors;
-          factors.k = p.k - k < block_k ? p.k - k : block_k;
-          factors.add = p.accumulate || k > 0;
-          factors.b = p.b + bin * p.b_bin + k * b_row + block * dense;
-          factors.b_row = b_row;
-          factors.a_step = p.transpose_a ? a_row : 1;
-          factors.a_block = p.transpose_a ? lanes * a_row : dense;
-          for (std::int64_t i = 0; i < rows; ++i) {
-            const std::int64_t row = first + i;
-            factors.a[i] =
-                p.transpose_a ? a + k * a_row + row / lanes * dense + row % lanes : a + row * a_row + k / lanes * dense;
-          }
-          float* c = p.c + bin * p.c_bin + first * b_row + block * dense;
-          if (block + 1 < blocks)
-            multiply_rows<lanes, 2, conjugate_a, conjugate_b>(static_cast<int>(rows), factors, c, b_row);
-          else
-            multiply_rows<lanes, 1, conjugate_a, conjugate_b>(static_cast<int>(rows), factors, c, b_row);
-        }
+    const float *a = p.a + bin * p.a_bin, *b = p.b + bin * p.b_bin;
+    const bool last = bin + 1 == p.bins;
+    Ahead next_a(a + p.a_bin, last ? 0 : p.a_bin, calls), next_b(b + p.b_bin, last ? 0 : p.b_bin, calls);
+    multiply_bin<lanes, most_rows, conjugate_a, conjugate_b>(p, a, b, p.c + bin * p.c_bin, next_a, next_b);
   }
+  if (p.past_caches) finish_streams();
+}
+
+template <int lanes>
+std::int64_t product_scratch() {
+  return block_k * 4 * lanes;
 }
 
 template <int lanes, int most_rows>

@@ -1,5 +1,8 @@
 #pragma once
 #include <cstdint>
+#ifdef __SSE2__
+#include <immintrin.h>
+#endif
 
 // Everything here and in its neighbours is compiled once for each instruction set: unnamed, so that none of it is ever
 // taken for another's.
@@ -40,6 +43,38 @@ template <int lanes>
 [[gnu::always_inline]] inline void store_complex(float* to, const Complex<lanes>& value) {
   store<lanes>(to, value.re);
   store<lanes>(to + lanes, value.im);
+}
+
+// Past the caches, for what does not fit them: memory is written without being read first.
+template <int lanes>
+[[gnu::always_inline]] inline void stream_complex(float* to, const Complex<lanes>& value) {
+#ifdef __SSE2__
+  if constexpr (lanes == 4) {
+    _mm_stream_ps(to, value.re);
+    _mm_stream_ps(to + lanes, value.im);
+  }
+#else
+  store_complex<lanes>(to, value);
+#endif
+#ifdef __AVX2__
+  if constexpr (lanes == 8) {
+    _mm256_stream_ps(to, value.re);
+    _mm256_stream_ps(to + lanes, value.im);
+  }
+#endif
+#ifdef __AVX512F__
+  if constexpr (lanes == 16) {
+    _mm512_stream_ps(to, value.re);
+    _mm512_stream_ps(to + lanes, value.im);
+  }
+#endif
+}
+
+// Afterwards other threads see what went past the caches.
+inline void finish_streams() {
+#ifdef __SSE2__
+  _mm_sfence();
+#endif
 }
 
 template <int lanes>
