@@ -33,11 +33,10 @@ void gather_row(const BlockWindow& window, int row, float scale, int points, flo
 #pragma GCC unroll 16
       for (int plane = 0; plane < lanes; ++plane) square[plane] = load<lanes>(first + j + plane * window.plane_stride);
     } else {
-      float part[lanes][lanes] = {};
-      for (int plane = 0; plane < window.planes; ++plane)
-        for (int i = 0; i < valid; ++i) part[plane][i] = first[j + i + plane * window.plane_stride];
 #pragma GCC unroll 16
-      for (int plane = 0; plane < lanes; ++plane) square[plane] = load<lanes>(part[plane]);
+      for (int plane = 0; plane < lanes; ++plane)
+        square[plane] =
+            plane < window.planes ? load_first<lanes>(first + j + plane * window.plane_stride, valid) : Floats<lanes>{};
     }
     transpose<lanes>(square);
     if (valid == lanes) {
@@ -64,16 +63,19 @@ void scatter_row(const BlockWindow& window, int row, float scale, bool relu, con
     for (int i = 0; i < lanes; ++i)
       square[i] = i < valid ? load<lanes>(line + (j + i) * 2 * lanes) * scale : Floats<lanes>{};
     transpose<lanes>(square);
-    for (int plane = 0; plane < window.planes; ++plane) {
+    const int old = added - j < 0 ? 0 : added - j < valid ? added - j : valid;  // what is added to comes first
+#pragma GCC unroll 16
+    for (int plane = 0; plane < lanes; ++plane) {
+      if (plane == window.planes) break;
       float* to = first + j + plane * window.plane_stride;
       Floats<lanes> value = square[plane];
       if (window.bias) value += window.bias[plane];
       if (relu) value = value > 0 ? value : Floats<lanes>{};
-      if (valid == lanes && j >= added) {
+      if (old > 0) value += load_first<lanes>(to, old);
+      if (valid == lanes)
         store<lanes>(to, value);
-      } else {
-        for (int i = 0; i < valid; ++i) to[i] = j + i < added ? to[i] + value[i] : value[i];
-      }
+      else
+        store_first<lanes>(to, value, valid);
     }
   }
 }

@@ -28,6 +28,25 @@ template <int lanes>
   *reinterpret_cast<Floats<lanes>*>(to) = value;
 }
 
+// The first `count` lanes alone, which may be all that there is; the others are zero.
+template <int lanes>
+[[gnu::always_inline]] inline Floats<lanes> load_first(const float* from, int count) {
+#ifdef __AVX512F__
+  if constexpr (lanes == 16) return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1), from);
+#endif
+  Floats<lanes> value = {};
+  for (int lane = 0; lane < count; ++lane) value[lane] = from[lane];
+  return value;
+}
+
+template <int lanes>
+[[gnu::always_inline]] inline void store_first(float* to, Floats<lanes> value, int count) {
+#ifdef __AVX512F__
+  if constexpr (lanes == 16) return _mm512_mask_storeu_ps(to, static_cast<__mmask16>((1u << count) - 1), value);
+#endif
+  for (int lane = 0; lane < count; ++lane) to[lane] = value[lane];
+}
+
 // lanes complex numbers, stored as [re of each][im of each].
 template <int lanes>
 struct Complex {
