@@ -113,7 +113,7 @@ ConvReport run_conv(const ConvJob& job) {
   Stream& stream = *ctx.stream;
   constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
   ConvSelector selector(make_conv_engines(job.device, {.workspace_limit = unlimited}),
-                        {job.engine, job.precision, unlimited, "", false});
+                        {.engine = job.engine, .precision = job.precision, .workspace_limit = unlimited});
   selector.check_name(job.engine);
 
   const Tensor x = inputs.tensor(stream, "input"), w = inputs.tensor(stream, "weight");

@@ -70,7 +70,8 @@ std::vector<std::pair<std::string, std::string>> run_facts(const Config& config,
   const std::string val = trainer.val_data() ? trainer.val_data()->describe() : "none";
   return {
       {"device", fmt::format("{}   precision {}   engine {}   seed {}", describe(trainer.context().stream->device()),
-                             to_string(config.convolution.precision), config.convolution.engine, config.seed)},
+                             to_string(config.convolution.precision), trainer.model().convolutions->policy().engine,
+                             config.seed)},
       {"train", trainer.train_data().describe()},
       {"val", val},
       {"model",

@@ -80,8 +80,8 @@ nlohmann::json to_json(const Timing& timing) {
   return {{"median_ms", timing.quantile(0.5)}, {"p10_ms", timing.quantile(0.1)}, {"p90_ms", timing.quantile(0.9)}};
 }
 
-nlohmann::json to_json(const Config& config, const std::string& device, const IterationTimes& times,
-                       const std::vector<LayerTime>& layers, const MemoryUse& memory) {
+nlohmann::json to_json(const Config& config, const ConvPolicy& policy, const std::string& device,
+                       const IterationTimes& times, const std::vector<LayerTime>& layers, const MemoryUse& memory) {
   nlohmann::json rows = nlohmann::json::array();
   for (const LayerTime& row : layers) {
     rows.push_back({{"layer", row.layer}, {"pass", row.pass}, {"ms", row.milliseconds}, {"flops", row.flops}});
@@ -94,8 +94,8 @@ nlohmann::json to_json(const Config& config, const std::string& device, const It
           {"input", config.input},
           {"batch_size", config.train.batch_size},
           {"precision", to_string(config.convolution.precision)},
-          {"engine", config.convolution.engine},
-          {"workspace_limit_bytes", config.convolution.workspace_limit},
+          {"engine", policy.engine},
+          {"workspace_limit_bytes", policy.workspace_limit},
           {"device", device},
           {"twiddle", version()},
           {"commit", commit()},
@@ -127,7 +127,7 @@ int time_model(const Flags& flags, const TimeArguments& arguments, const Config&
   const bool print = flags.json != "-";
   if (print)
     fmt::print("{}  batch {}x{}  {}  engine {}, workspace limit {}  {}\n", config.name, batch, to_string(config.input),
-               to_string(config.convolution.precision), config.convolution.engine,
+               to_string(config.convolution.precision), model.convolutions->policy().engine,
                format_bytes(config.convolution.workspace_limit), device);
   IterationTimer timer(ctx, model, optimizer, batch);
   const IterationTimes times = timer.whole_iterations(arguments.seconds, arguments.steps, false);
@@ -150,7 +150,7 @@ int time_model(const Flags& flags, const TimeArguments& arguments, const Config&
                format_bytes(memory.peak), format_bytes(memory.in_use + memory.cached),
                format_bytes(plan.total() - plan.data * 2 / 3));
   }
-  nlohmann::json json = to_json(config, device, times, layers, memory);
+  nlohmann::json json = to_json(config, model.convolutions->policy(), device, times, layers, memory);
   if (played.recorded) json["recorded_iteration"] = to_json(played.whole);
   write_json(flags, json.dump(2));
   return 0;

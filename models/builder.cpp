@@ -66,13 +66,23 @@ class ChainBuilder {
   std::string previous_;
 };
 
+ConvEngineOptions engine_options(const Config& config, std::shared_ptr<ChoiceCache> cache) {
+  const ConvPolicy& policy = config.convolution;
+  return {policy.workspace_limit, policy.frequency_budget, config.deterministic, std::move(cache)};
+}
+
+// What the config leaves open. A GPU measures in seconds what a CPU takes minutes for.
+std::string usual_engine(const Config& config, Device device) {
+  return device.kind == Device::Kind::cuda && !config.deterministic ? "measured" : "rule";
+}
+
 // Of the config's device; none where it is not there to tell.
 std::vector<std::unique_ptr<ConvEngine>> engines_to_check(const Config& config) {
   if (config.device.empty()) return {};
   const Device device = parse_device(config.device);
   const bool there = device.kind == Device::Kind::cpu || device.index < cuda_device_count();
   if (!there) return {};
-  return make_conv_engines(device, {config.convolution.workspace_limit, config.deterministic});
+  return make_conv_engines(device, engine_options(config, nullptr));
 }
 
 std::size_t image_bytes(const Shape& shape) {
@@ -120,10 +130,11 @@ std::size_t scratch_bytes(const Model& model, const Sequential::Item& item, std:
 Model build_model(const Config& config, Device device) {
   Model model;
   const std::shared_ptr<ChoiceCache> cache = open_cache(config.convolution);
-  model.convolutions = std::make_unique<ConvSelector>(
-      make_conv_engines(device, {config.convolution.workspace_limit, config.deterministic, cache}), config.convolution,
-      cache);
-  model.convolutions->check_name(config.convolution.engine);
+  ConvPolicy policy = config.convolution;
+  if (policy.engine.empty()) policy.engine = usual_engine(config, device);
+  model.convolutions =
+      std::make_unique<ConvSelector>(make_conv_engines(device, engine_options(config, cache)), policy, cache);
+  model.convolutions->check_name(policy.engine);
   model.net = std::make_unique<Sequential>(config.input);
   Diagnostics diagnostics;
   ChainBuilder chain(*model.net, *model.convolutions, diagnostics);
@@ -135,7 +146,7 @@ Model build_model(const Config& config, Device device) {
 void check_model(const Config& config, Diagnostics& diagnostics) {
   ConvSelector convolutions(engines_to_check(config), config.convolution);
   try {
-    convolutions.check_name(config.convolution.engine);
+    if (!config.convolution.engine.empty()) convolutions.check_name(config.convolution.engine);
   } catch (const Error& error) {
     Params(config.tree, "", diagnostics).child("convolution").error("engine", error.what());
   }

@@ -103,9 +103,10 @@ std::string usual_cache_file() {
 ConvPolicy read_convolution(Params& root) {
   Params params = root.child("convolution");
   ConvPolicy policy;
-  policy.engine = params.text("engine", policy.engine);
+  policy.engine = params.text("engine", "");
   if (params.choice("precision", "fp32", {"fp32", "tf32"}) == "tf32") policy.precision = Precision::tf32;
   policy.workspace_limit = params.bytes("workspace_limit", policy.workspace_limit);
+  policy.frequency_budget = params.bytes("frequency_budget", policy.frequency_budget);
   const std::string cache = params.text("cache", usual_cache_file());
   policy.cache_file = cache == "off" ? "" : cache;
   policy.retune = params.flag("retune", policy.retune);

@@ -29,7 +29,7 @@ struct Config {
   bool deterministic = false;
   Shape input;  // channels, height, width
   std::vector<LayerConfig> layers;
-  ConvPolicy convolution;
+  ConvPolicy convolution;  // engine: empty where the config leaves it open
 
   struct Data {
     bool present = false;

@@ -12,7 +12,7 @@ namespace twiddle {
 
 namespace {
 
-constexpr double measured_ms = 50, stretch_ms = 2;
+constexpr double stretch_ms = 2;
 constexpr int least_runs = 3, most_runs = 20, samples = 200;
 
 // Nothing kept from the call before holds for the next: in training each pass meets new numbers.
@@ -75,7 +75,7 @@ std::array<double, 3> measure_step(Context& ctx, ConvEngine& engine, const ConvP
   return milliseconds;
 }
 
-Measurement measure(Context& ctx, ConvEngine& engine, const ConvProblem& problem, ConvPass pass) {
+Measurement measure(Context& ctx, ConvEngine& engine, const ConvProblem& problem, ConvPass pass, double budget_ms) {
   try {
     ConvOperands operands = random_operands(*ctx.stream, problem, pass);
     engine.run(ctx, problem, pass, operands);  // plans, allocates, warms up
@@ -84,7 +84,7 @@ Measurement measure(Context& ctx, ConvEngine& engine, const ConvProblem& problem
       renew(operands);
       engine.run(ctx, problem, pass, operands);
     };
-    return {time_calls(*ctx.stream, measured_ms, work), error, {}};
+    return {time_calls(*ctx.stream, budget_ms, work), error, {}};
   } catch (const Error& error) {
     return {0, std::numeric_limits<double>::infinity(), error.what()};
   }

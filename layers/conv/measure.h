@@ -24,6 +24,6 @@ struct Measurement {
   double error = 0;         // conv_error of a sample; NaN where elements were left unwritten
   std::string failure;      // what it threw; then the error is infinite
 };
-Measurement measure(Context& ctx, ConvEngine& engine, const ConvProblem& problem, ConvPass pass);
+Measurement measure(Context& ctx, ConvEngine& engine, const ConvProblem& problem, ConvPass pass, double budget_ms = 50);
 
 }  // namespace twiddle

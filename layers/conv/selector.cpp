@@ -13,6 +13,8 @@ namespace twiddle {
 namespace {
 
 const std::string rule = "rule", measured = "measured";
+constexpr ConvPass every_pass[] = {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight};
+constexpr double step_budget_ms = 50;
 
 // The oracle sums in double and is no contender: it is taken where nothing else can.
 bool is_last_resort(const ConvEngine& engine) {
@@ -116,38 +118,100 @@ std::string ConvSelector::cache_key(Context& ctx, const ConvProblem& problem, Co
 }
 
 ConvSelector::Choice ConvSelector::by_measurement(Context& ctx, const ConvProblem& problem, ConvPass pass) {
-  const std::string key = cache_key(ctx, problem, pass);
-  if (const auto known = cache_->find(key))
+  if (const auto known = cache_->find(cache_key(ctx, problem, pass)))
     for (const auto& engine : engines_)
       if (engine->name() == known->choice && usable(*engine, problem, pass))
         return {engine.get(), "cached", known->milliseconds};
 
-  std::vector<std::pair<double, ConvEngine*>> times;
-  std::string dropped;
+  const Contest own = hold_contest(ctx, problem, pass);
+  const bool coupled = std::any_of(own.times.begin(), own.times.end(),
+                                   [](const auto& entry) { return entry.second->shares_work_between_passes(); });
+  if (!coupled) {
+    const Choice choice = winner(problem, pass, own);
+    keep(ctx, problem, pass, own, choice);
+    return choice;
+  }
+  std::array<Contest, 3> contests;
+  std::array<Choice, 3> choices;
+  double apart = 0;
+  for (const ConvPass each : every_pass) {
+    const auto index = static_cast<std::size_t>(each);
+    contests[index] = each == pass ? own : hold_contest(ctx, problem, each);
+    choices[index] = winner(problem, each, contests[index]);
+    apart += choices[index].milliseconds;
+  }
+  take_one_for_all(ctx, problem, contests, apart, choices);
+  for (const ConvPass each : every_pass) {
+    const auto index = static_cast<std::size_t>(each);
+    keep(ctx, problem, each, contests[index], choices[index]);
+    if (each != pass) choices_.emplace(key_of(problem, each, measured), choices[index]);
+  }
+  return choices[static_cast<std::size_t>(pass)];
+}
+
+ConvSelector::Contest ConvSelector::hold_contest(Context& ctx, const ConvProblem& problem, ConvPass pass) const {
+  Contest contest;
   for (const auto& engine : engines_) {
     if (engine->by_name_only() || is_last_resort(*engine) || !usable(*engine, problem, pass)) continue;
     const Measurement result = measure(ctx, *engine, problem, pass);
     if (result.error <= promise(problem.precision))
-      times.emplace_back(result.milliseconds, engine.get());
+      contest.times.emplace_back(result.milliseconds, engine.get());
     else if (result.failure.empty())
-      dropped += fmt::format(", {} misses {} with an error of {:.1e}", engine->name(), to_string(problem.precision),
-                             result.error);
+      contest.dropped += fmt::format(", {} misses {} with an error of {:.1e}", engine->name(),
+                                     to_string(problem.precision), result.error);
     else
-      dropped += fmt::format(", {} failed: {}", engine->name(), result.failure);
+      contest.dropped += fmt::format(", {} failed: {}", engine->name(), result.failure);
   }
+  std::stable_sort(contest.times.begin(), contest.times.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  return contest;
+}
+
+ConvSelector::Choice ConvSelector::winner(const ConvProblem& problem, ConvPass pass, const Contest& contest) const {
+  const auto& times = contest.times;
   if (times.empty()) {
     Choice choice = by_rule(problem, pass);
     for (const auto& engine : engines_)
       if (is_last_resort(*engine) && usable(*engine, problem, pass)) choice.engine = engine.get();
-    choice.reason = "nothing else keeps the precision" + dropped;
+    choice.reason = "nothing else keeps the precision" + contest.dropped;
     return choice;
   }
-  std::stable_sort(times.begin(), times.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   Choice choice{times[0].second, fmt::format("measured {:.2f} ms", times[0].first), times[0].first};
   if (times.size() > 1) choice.reason += fmt::format(", next {} {:.2f}", times[1].second->name(), times[1].first);
-  choice.reason += dropped;
-  cache_->store(key, {std::string(choice.engine->name()), choice.milliseconds});
+  choice.reason += contest.dropped;
   return choice;
+}
+
+// An engine whose passes help each other may win all three together without winning each.
+void ConvSelector::take_one_for_all(Context& ctx, const ConvProblem& problem, const std::array<Contest, 3>& contests,
+                                    double apart, std::array<Choice, 3>& choices) const {
+  double least = apart;
+  for (const auto& engine : engines_) {
+    const auto took_part = [&](const Contest& contest) {
+      return std::any_of(contest.times.begin(), contest.times.end(),
+                         [&](const auto& entry) { return entry.second == engine.get(); });
+    };
+    if (!engine->shares_work_between_passes() || !std::all_of(contests.begin(), contests.end(), took_part)) continue;
+    const std::array<double, 3> times = measure_step(ctx, *engine, problem, step_budget_ms);
+    if (times[0] + times[1] + times[2] >= least) continue;
+    least = times[0] + times[1] + times[2];
+    for (const ConvPass pass : every_pass) {
+      const auto index = static_cast<std::size_t>(pass);
+      choices[index] = {
+          engine.get(),
+          fmt::format("measured {:.2f} ms beside its other passes, all three {:.2f}, the best apart {:.2f}",
+                      times[index], least, apart) +
+              contests[index].dropped,
+          times[index]};
+    }
+  }
+}
+
+// What nobody won is not kept.
+void ConvSelector::keep(Context& ctx, const ConvProblem& problem, ConvPass pass, const Contest& contest,
+                        const Choice& choice) {
+  if (!contest.times.empty())
+    cache_->store(cache_key(ctx, problem, pass), {std::string(choice.engine->name()), choice.milliseconds});
 }
 
 }  // namespace twiddle

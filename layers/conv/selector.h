@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <map>
 #include <memory>
 #include <string>
@@ -17,6 +18,7 @@ struct ConvPolicy {
   std::string engine = "rule";
   Precision precision = Precision::fp32;
   std::size_t workspace_limit = std::size_t(4) << 30;
+  std::size_t frequency_budget = std::size_t(4) << 30;  // for the spectra that all layers share
   std::string cache_file = {};  // measured choices are kept here between runs; empty: in memory alone
   bool retune = false;          // measure again what the file already knows
   ChoiceCache::Warn warn = {};  // hears of a damaged file
@@ -58,6 +60,15 @@ class ConvSelector {
   Choice by_name(const ConvProblem& problem, ConvPass pass, const std::string& engine);
   std::string cache_key(Context& ctx, const ConvProblem& problem, ConvPass pass) const;
   Choice by_measurement(Context& ctx, const ConvProblem& problem, ConvPass pass);
+  struct Contest {
+    std::vector<std::pair<double, ConvEngine*>> times;  // ms of those that keep the precision, the fastest first
+    std::string dropped;                                // the others, and why
+  };
+  Contest hold_contest(Context& ctx, const ConvProblem& problem, ConvPass pass) const;
+  Choice winner(const ConvProblem& problem, ConvPass pass, const Contest& contest) const;
+  void take_one_for_all(Context& ctx, const ConvProblem& problem, const std::array<Contest, 3>& contests, double apart,
+                        std::array<Choice, 3>& choices) const;
+  void keep(Context& ctx, const ConvProblem& problem, ConvPass pass, const Contest& contest, const Choice& choice);
 
   std::vector<std::unique_ptr<ConvEngine>> engines_;
   ConvPolicy policy_;

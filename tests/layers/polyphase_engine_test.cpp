@@ -1,0 +1,43 @@
+#include "layers/conv/polyphase_engine.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "layers/conv/conv_check.h"
+#include "layers/conv/engines.h"
+#include "layers/conv/gemm_engine.h"
+#include "tests/support/conv_problem.h"
+#include "tests/support/every_device.h"
+
+namespace twiddle {
+namespace {
+
+TEST_P(EveryDevice, PolyphaseAgreesWithTheReference) {
+  Context ctx(GetParam());
+  const auto inner = make_gemm_engine();
+  const auto engine = make_polyphase_engine(*inner);
+  for (const ConvProblem& problem : conv_problems(
+           {"2x3x23x23 * 8x3x11x11 stride 4 pad 2", "2x4x9x11 * 6x4x3x5 stride 2x3 pad 1x2",
+            "1x2x7x7 * 3x2x2x2 stride 4", "3x6x12x9 * 4x3x5x4 stride 3x2 pad 2x0 groups 2",
+            "2x3x8x8 * 4x3x1x1 stride 2", "2x3x6x10 * 4x3x3x3 stride 1x2 pad 1", "1x1x5x5 * 2x1x5x5 stride 2"}))
+    for (const ConvPass pass : every_pass) {
+      ASSERT_TRUE(engine->supports(problem, pass)) << to_string(problem);
+      ConvOperands operands = random_operands(*ctx.stream, problem, pass);
+      if (pass == ConvPass::forward) operands.bias = Tensor::filled(*ctx.stream, {problem.filters}, 0.25f);
+      engine->run(ctx, problem, pass, operands);
+      EXPECT_LE(conv_error(ctx, problem, pass, operands, std::numeric_limits<int>::max()), promise(Precision::fp32))
+          << to_string(problem) << ", " << to_string(pass);
+    }
+}
+
+TEST(PolyphaseEngine, LeavesStrideOneAndDilationToOthers) {
+  const auto inner = make_gemm_engine();
+  const auto engine = make_polyphase_engine(*inner);
+  EXPECT_EQ(engine->name(), "polyphase(gemm)");
+  EXPECT_FALSE(engine->supports(conv_problem("1x1x6x6 * 1x1x3x3"), ConvPass::forward));
+  EXPECT_FALSE(engine->supports(conv_problem("1x1x9x9 * 1x1x3x3 stride 2 dilation 2"), ConvPass::forward));
+}
+
+}  // namespace
+}  // namespace twiddle
