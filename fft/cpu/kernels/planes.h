@@ -31,7 +31,11 @@ void gather_row(const BlockWindow& window, int row, float scale, int points, flo
     const int valid = end - j < lanes ? end - j : lanes;
     if (valid == lanes && window.planes == lanes) {
 #pragma GCC unroll 16
-      for (int plane = 0; plane < lanes; ++plane) square[plane] = load<lanes>(first + j + plane * window.plane_stride);
+      for (int plane = 0; plane < lanes; ++plane) {
+        const float* from = first + j + plane * window.plane_stride;
+        __builtin_prefetch(from + 2 * window.pitch);
+        square[plane] = load<lanes>(from);
+      }
     } else {
 #pragma GCC unroll 16
       for (int plane = 0; plane < lanes; ++plane)
@@ -68,6 +72,7 @@ void scatter_row(const BlockWindow& window, int row, float scale, bool relu, con
     for (int plane = 0; plane < lanes; ++plane) {
       if (plane == window.planes) break;
       float* to = first + j + plane * window.plane_stride;
+      __builtin_prefetch(to + 2 * window.pitch, 1);
       Floats<lanes> value = square[plane];
       if (window.bias) value += window.bias[plane];
       if (relu) value = value > 0 ? value : Floats<lanes>{};
@@ -142,6 +147,10 @@ void inverse_pair(const PairTransform& pair) {
     const int mirror = (width - j) % width;
     for (int i = 0; i < height; ++i) {
       const std::int64_t bin = (std::int64_t(j) * height + i) * pair.bin_stride;
+      if (j < width / 2) {  // the next column
+        bring_near<lanes>(pair.spectrum[0] + bin + height * pair.bin_stride);
+        if (second) bring_near<lanes>(pair.spectrum[1] + bin + height * pair.bin_stride);
+      }
       const Complex<lanes> a = load_complex<lanes>(pair.spectrum[0] + bin);
       const Complex<lanes> b = second ? load_complex<lanes>(pair.spectrum[1] + bin) : Complex<lanes>{};
       store_complex<lanes>(one + i * dense, Complex<lanes>{a.im + b.re, a.re - b.im});

@@ -64,6 +64,12 @@ template <int lanes>
   store<lanes>(to + lanes, value.im);
 }
 
+template <int lanes>
+[[gnu::always_inline]] inline void bring_near(const float* complex) {
+  constexpr int line = 16;  // floats
+  for (int i = 0; i < 2 * lanes; i += line) __builtin_prefetch(complex + i);
+}
+
 // Past the caches, for what does not fit them: memory is written without being read first.
 template <int lanes>
 [[gnu::always_inline]] inline void stream_complex(float* to, const Complex<lanes>& value) {
