@@ -54,7 +54,7 @@ void read_all(const Dataset& data, const Augment& augment, const Config& config)
 
 nlohmann::json check_one(const std::string& file, const Flags& flags, bool all_images) {
   const Config config = open_config(file, flags);
-  const Model model = build_model(config, parse_device(config.device));
+  const Model model = build_model(config, planned_device(config));
   const auto optimizer = make_optimizer(config);
   const MemoryPlan plan = plan_memory(model, config.train.batch_size, optimizer->state_tensors());
   std::string data = "no data section";

@@ -36,6 +36,12 @@ Config open_config(const std::string& path, const Flags& flags) {
   return config;
 }
 
+Device planned_device(const Config& config) {
+  const Device device = parse_device(config.device);
+  static_cast<void>(describe(device));
+  return device;
+}
+
 Trained open_trained(const std::string& path, const std::string& model_file, const Flags& flags) {
   if (!fs::exists(path))
     throw Error(ErrorKind::data, "there is no '" + path + "': a run folder or a weights file is needed");

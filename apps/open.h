@@ -11,6 +11,9 @@ namespace twiddle {
 // `threads` takes effect here.
 Config open_config(const std::string& path, const Flags& flags);
 
+// The config's device, for a verb that plans for it without running: throws where it is not there.
+Device planned_device(const Config& config);
+
 // What eval and predict are given: RUN, or WEIGHTS with or without MODEL.yaml. Weights inside a run folder know their
 // config.
 struct Trained {

@@ -37,7 +37,7 @@ nlohmann::json to_json(const Config& config, const Sequential& net, const Memory
 
 int summary(const Flags& flags, const std::string& file) {
   const Config config = open_config(file, flags);
-  const Model model = build_model(config, parse_device(config.device));
+  const Model model = build_model(config, planned_device(config));
   const MemoryPlan plan = plan_memory(model, config.train.batch_size, make_optimizer(config)->state_tensors());
   write_json(flags, to_json(config, *model.net, plan).dump(2));
   if (flags.json == "-") return 0;

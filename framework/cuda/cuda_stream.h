@@ -7,6 +7,6 @@
 namespace twiddle {
 
 std::unique_ptr<Stream> make_cuda_stream(int index);  // throws where this build or machine has no such GPU
-std::string describe_cuda(int index);
+std::string describe_cuda(int index);                 // the same
 
 }  // namespace twiddle

@@ -3,19 +3,26 @@
 
 namespace twiddle {
 
+namespace {
+
+[[noreturn]] void refuse() {
+  throw Error(ErrorKind::device,
+              "device 'cuda' asked for, but this build has no CUDA side: build where the CUDA toolkit and a GPU are "
+              "found, or use --device cpu");
+}
+
+}  // namespace
+
 int cuda_device_count() {
   return 0;
 }
 
 std::unique_ptr<Stream> make_cuda_stream(int /*index*/) {
-  throw Error(ErrorKind::device,
-              "device 'cuda' asked for, but this build has no CUDA side: build where the CUDA toolkit and a GPU are "
-              "found, or use "
-              "--device cpu");
+  refuse();
 }
 
 std::string describe_cuda(int /*index*/) {
-  return "cuda: not in this build";
+  refuse();
 }
 
 }  // namespace twiddle

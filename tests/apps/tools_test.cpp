@@ -16,6 +16,16 @@ TEST(Summary, CountsADigitsNetByHand) {
   EXPECT_EQ(facts.at("memory_bytes").at("weights"), facts.at("parameters").get<int>() * 4);
 }
 
+TEST(Summary, AGpuThatIsNotThereIsAnErrorOfTheDeviceWhateverTheEngine) {
+  for (const std::string verb : {"summary", "check"})
+    for (const std::string engine : {"rule", "cudnn"}) {
+      const Finished run = run_program({verb, "models/digits.yaml", "--device", "cuda:99", "--engine", engine});
+      EXPECT_EQ(run.code, 4) << verb << ' ' << engine;
+      EXPECT_NE(run.err.find("asked for, but "), std::string::npos) << run.err;
+      EXPECT_EQ(run.out, "");
+    }
+}
+
 TEST(Check, LooksAtEveryFileAndReportsTheFirstFailure) {
   const auto folder = fresh_folder("check");
   std::ofstream(folder / "bad.yaml") << "version: 1\nmodle: {}\n";
