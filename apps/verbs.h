@@ -31,6 +31,8 @@ Action add_train(CLI::App& verb, const Flags& flags);
 Action add_eval(CLI::App& verb, const Flags& flags);
 Action add_predict(CLI::App& verb, const Flags& flags);
 Action add_time(CLI::App& verb, const Flags& flags);
+Action add_tune(CLI::App& verb, const Flags& flags);
+Action add_bench(CLI::App& verb, const Flags& flags);
 Action add_conv(CLI::App& verb, const Flags& flags);
 Action add_summary(CLI::App& verb, const Flags& flags);
 Action add_check(CLI::App& verb, const Flags& flags);

@@ -1,0 +1,143 @@
+#include "apps/bench.h"
+
+#include <fmt/core.h>
+#include <omp.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+
+#include "apps/open.h"
+#include "apps/validators.h"
+#include "apps/verbs.h"
+#include "apps/version.h"
+#include "framework/error.h"
+#include "framework/text.h"
+#include "models/atomic_file.h"
+
+namespace twiddle {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Bench {
+  const char *name, *title;
+  BenchResult (*run)(const BenchRequest& request);
+  bool draws = false;
+};
+constexpr Bench benches[] = {
+    {"table4", "five representative layers (Vasilache et al. 2014, table 4)", bench_table4},
+    {"table5", "stages of convolutions by spectra (Vasilache et al. 2014, table 5)", bench_table5},
+    {"dieleman", "five shapes (Dieleman 2014)", bench_dieleman},
+};
+
+struct BenchArguments {
+  std::string what, csv, svg, precision = "fp32", workspace = "4GiB";
+  std::vector<std::string> passes;
+  BenchRequest request;
+};
+
+const Bench& find_bench(const std::string& name) {
+  std::vector<std::string> known;
+  for (const Bench& bench : benches) {
+    if (bench.name == name) return bench;
+    known.emplace_back(bench.name);
+  }
+  throw Error(ErrorKind::config, unknown_name("benchmark", name, known));
+}
+
+// The value called `name` among those that to_string names.
+template <class Value>
+Value named(const char* what, const std::string& name, std::initializer_list<Value> values) {
+  std::vector<std::string> known;
+  for (const Value value : values) {
+    if (name == to_string(value)) return value;
+    known.emplace_back(to_string(value));
+  }
+  throw Error(ErrorKind::config, unknown_name(what, name, known));
+}
+
+BenchRequest read_request(const BenchArguments& arguments, const Flags& flags) {
+  BenchRequest request = arguments.request;
+  BenchOptions& options = request.options;
+  options.device = parse_device(flags.value("device", "auto"));
+  options.precision = named("precision", arguments.precision, {Precision::fp32, Precision::tf32, Precision::bf16});
+  const auto limit = parse_bytes(arguments.workspace);
+  if (!limit)
+    throw Error(ErrorKind::config,
+                "--workspace-limit must be a size such as 512MiB or 4GiB, found '" + arguments.workspace + "'");
+  options.workspace_limit = *limit;
+  if (!arguments.passes.empty()) options.passes.clear();
+  for (const std::string& pass : arguments.passes)
+    options.passes.push_back(
+        named("pass", pass, {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight}));
+  const std::string threads = flags.value("threads", "0");
+  if (const std::string wrong = whole_number_between(0, 1024)(threads); !wrong.empty())
+    throw Error(ErrorKind::config, "--threads: " + wrong);
+  if (const int count = std::stoi(threads)) omp_set_num_threads(count);
+  request.print = flags.json != "-";
+  request.verbosity = flags.verbosity;
+  return request;
+}
+
+int run(const BenchArguments& arguments, const Flags& flags) {
+  const Bench& bench = find_bench(arguments.what);
+  if (!arguments.svg.empty() && !bench.draws)
+    throw Error(ErrorKind::config, fmt::format("bench {} draws no picture; leave --svg out", bench.name));
+  const BenchRequest request = read_request(arguments, flags);
+  const BenchOptions& options = request.options;
+  const bool cpu = options.device.kind == Device::Kind::cpu;
+  if (request.print)
+    fmt::print("{}: {}\n{}; {}, workspace limit {}; twiddle {} {}, {}\n{}\n", bench.name, bench.title,
+               describe(options.device), to_string(options.precision), format_bytes(options.workspace_limit), version(),
+               commit(), compiler(), cpu ? "On a CPU, by its engines; the papers' times are of GPUs.\n" : "");
+  const BenchResult result = bench.run(request);
+  const Json json = {{"bench", bench.name},
+                     {"device", describe(options.device)},
+                     {"precision", to_string(options.precision)},
+                     {"workspace_limit_bytes", options.workspace_limit},
+                     {"twiddle", version()},
+                     {"commit", commit()},
+                     {"compiler", compiler()},
+                     {"rows", result.rows}};
+  write_json(flags, json.dump(2));
+  if (!arguments.csv.empty()) write_file_atomically(arguments.csv, to_csv(result.rows));
+  if (!arguments.svg.empty()) write_file_atomically(arguments.svg, result.svg);
+  return 0;
+}
+
+std::string known_benches() {
+  std::vector<std::string> names;
+  for (const Bench& bench : benches) names.emplace_back(bench.name);
+  return join_names(names);
+}
+
+}  // namespace
+
+Action add_bench(CLI::App& verb, const Flags& flags) {
+  const auto arguments = std::make_shared<BenchArguments>();
+  BenchRequest& request = arguments->request;
+  verb.add_option("WHAT", arguments->what, known_benches())->required();
+  verb.add_option("--engines", request.options.engines, "By name; all that the selection chooses from")
+      ->delimiter(',')
+      ->type_name("A,B");
+  verb.add_option("--layers", request.layers, "Of the table, by name; all")->delimiter(',')->type_name("A,B");
+  verb.add_option("--passes", arguments->passes, "forward, backward_input, backward_weight")
+      ->delimiter(',')
+      ->type_name("A,B");
+  verb.add_option("--precision", arguments->precision, "fp32, tf32 or bf16: the error that results may have")
+      ->type_name("CLASS");
+  verb.add_option("--batch-size,--batch", request.options.batch, "Images in a batch; the papers' own")
+      ->type_name("N")
+      ->check(whole_number_between(1, 65536));
+  verb.add_option("--workspace-limit", arguments->workspace, "Most scratch that an engine may take (4GiB)")
+      ->type_name("SIZE");
+  verb.add_option("--milliseconds", request.options.budget_ms, "Time for one engine and pass, at least three runs (50)")
+      ->type_name("MS")
+      ->check(number_between(0, 1e6));
+  verb.add_option("--csv", arguments->csv, "Write the rows as comma-separated values, too")->type_name("FILE");
+  verb.add_option("--svg", arguments->svg, "Draw them, where there is a picture")->type_name("FILE");
+  return [&flags, arguments] { return run(*arguments, flags); };
+}
+
+}  // namespace twiddle

@@ -1,0 +1,84 @@
+#include <fmt/core.h>
+
+#include "apps/bench.h"
+#include "apps/pass_stages.h"
+#include "apps/text_table.h"
+#include "framework/error.h"
+
+namespace twiddle {
+namespace {
+
+struct Column {
+  const char *title, *key;
+  double PassStages::*time;
+};
+// The paper's seven, then ours.
+constexpr Column columns[] = {
+    {"FFT A", "fft_a", &PassStages::fft_a},     {"Trans A", "transpose_a", &PassStages::transpose_a},
+    {"FFT B", "fft_b", &PassStages::fft_b},     {"Trans B", "transpose_b", &PassStages::transpose_b},
+    {"Cgemm", "product", &PassStages::product}, {"Trans C", "transpose_c", &PassStages::transpose_c},
+    {"IFFT C", "ifft_c", &PassStages::ifft_c},  {"padding", "padding", &PassStages::padding},
+    {"rest", "rest", &PassStages::rest},        {"whole", "whole", &PassStages::whole}};
+
+std::vector<ConvEngine*> spectral_engines(const LayerBench& bench) {
+  std::vector<ConvEngine*> engines;
+  for (ConvEngine* engine : bench.engines())
+    if (engine->shares_work_between_passes() && engine->name().find('(') == std::string_view::npos)
+      engines.push_back(engine);
+  if (engines.empty())
+    throw Error(ErrorKind::config, "no engine among these works by spectra, whose stages table5 shows");
+  return engines;
+}
+
+void print(TextTable& table, const PassStages& stages, ConvPass pass, const ConvEngine& engine,
+           const std::string& details, const std::vector<double>* paper) {
+  std::vector<std::string> cells{std::string(to_string(pass)), std::string(engine.name()), details};
+  for (const Column& column : columns) {
+    const double time = stages.*column.time;
+    cells.push_back(time == 0 ? "-" : fmt::format("{:.3f}", time));
+  }
+  table.add(cells);
+  if (paper == nullptr) return;
+  cells = {"", "K40m cuFFT", ""};
+  for (const double time : *paper) cells.push_back(fmt::format("{:.2f}", time));
+  cells.resize(3 + std::size(columns));
+  table.add(cells);
+}
+
+}  // namespace
+
+BenchResult bench_table5(const BenchRequest& request) {
+  LayerBench bench(request.options);
+  const PaperTimes paper = fbfft_table5();
+  BenchResult result;
+  for (const BenchLayer& layer : chosen_layers(request, fbfft_layers())) {
+    const ConvProblem problem = bench.problem_of(layer);
+    std::vector<std::string> header{"pass", "engine", "way"};
+    for (const Column& column : columns) header.emplace_back(column.title);
+    TextTable table(header);
+    for (const ConvPass pass : bench.passes_of(layer))
+      for (ConvEngine* engine : spectral_engines(bench)) {
+        if (!engine->supports(problem, pass)) continue;
+        const PassStages stages = measure_stages(bench.context(), *engine, problem, pass);
+        const std::string details = engine->details(problem, pass);
+        const std::vector<double>* const printed = paper.find(layer.name, pass);
+        print(table, stages, pass, *engine, details, printed);
+        nlohmann::ordered_json row = {{"layer", layer.name},
+                                      {"problem", to_string(problem)},
+                                      {"pass", to_string(pass)},
+                                      {"engine", engine->name()},
+                                      {"details", details}};
+        for (const Column& column : columns) row["ms"][column.key] = stages.*column.time;
+        for (std::size_t i = 0; printed != nullptr && i < printed->size(); ++i)
+          row["paper_ms"][columns[i].key] = (*printed)[i];
+        result.rows.push_back(row);
+      }
+    bench.renew();
+    if (request.print) fmt::print("{}  {}, ms\n{}\n", layer.name, to_string(problem), table.text());
+    std::fflush(stdout);
+  }
+  if (request.print) fmt::print("medians of runs on new operands. K40m: {}.\n{}\n", paper.source, paper.note);
+  return result;
+}
+
+}  // namespace twiddle

@@ -1,0 +1,136 @@
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "apps/open.h"
+#include "apps/text_table.h"
+#include "apps/verbs.h"
+#include "apps/version.h"
+#include "framework/error.h"
+#include "layers/conv/conv2d.h"
+#include "layers/conv/measure.h"
+#include "models/builder.h"
+
+namespace twiddle {
+namespace {
+
+struct TuneArguments {
+  std::string config;
+  bool retune = false;
+};
+
+// What was chosen for one pass of one layer.
+struct Tuned {
+  std::string layer;
+  ConvProblem problem;
+  ConvPass pass;
+  std::string engine, details, reason;
+  Measurement measured;
+  std::size_t workspace;
+};
+
+Tuned tune_pass(Context& ctx, const Conv2d& layer, const ConvProblem& problem, ConvPass pass) {
+  ConvSelector& selector = layer.convolutions();
+  ConvEngine& engine = selector.choose(ctx, problem, pass, layer.engine());
+  const Measurement measured = measure(ctx, engine, problem, pass);
+  ctx.stream->release_unused();
+  return {layer.name(),
+          problem,
+          pass,
+          std::string(engine.name()),
+          engine.details(problem, pass),
+          selector.find(problem, pass, layer.engine())->reason,
+          measured,
+          engine.workspace_bytes(problem, pass)};
+}
+
+std::vector<Tuned> tune_model(Context& ctx, const Model& model, std::int64_t batch, bool progress) {
+  std::vector<Tuned> rows;
+  const auto& items = model.net->items();
+  for (const Sequential::Item& item : items) {
+    const auto* layer = dynamic_cast<const Conv2d*>(item.layer.get());
+    if (layer == nullptr) continue;
+    const ConvProblem problem = layer->problem(batch);
+    for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight}) {
+      // Training wants no gradient of the images.
+      if (pass == ConvPass::backward_input && &item == &items.front()) continue;
+      if (progress) fmt::print(stderr, "{} {}: {}\n", layer->name(), to_string(pass), to_string(problem));
+      rows.push_back(tune_pass(ctx, *layer, problem, pass));
+    }
+  }
+  return rows;
+}
+
+void print(const std::vector<Tuned>& rows) {
+  TextTable table({"layer", "pass", "engine", "way", "ms", "error", "workspace", "chosen because"});
+  double sum = 0;
+  for (const Tuned& row : rows) {
+    const bool worked = row.measured.failure.empty();
+    sum += row.measured.milliseconds;
+    table.add({row.layer, std::string(to_string(row.pass)), row.engine, row.details.empty() ? "-" : row.details,
+               worked ? fmt::format("{:.3f}", row.measured.milliseconds) : "-",
+               worked ? fmt::format("{:.1e}", row.measured.error) : "-", format_bytes(row.workspace),
+               worked ? row.reason : row.reason + "; failed: " + row.measured.failure});
+  }
+  fmt::print("{}{:.3f} ms in all\n", table.text(), sum);
+}
+
+nlohmann::json to_json(const Tuned& row) {
+  nlohmann::json json = {{"layer", row.layer},           {"problem", to_string(row.problem)},
+                         {"pass", to_string(row.pass)},  {"engine", row.engine},
+                         {"details", row.details},       {"reason", row.reason},
+                         {"flops", row.problem.flops()}, {"workspace_bytes", row.workspace}};
+  if (row.measured.failure.empty())
+    json["ms"] = row.measured.milliseconds, json["error"] = row.measured.error;
+  else
+    json["failure"] = row.measured.failure;
+  return json;
+}
+
+int tune(Flags flags, const TuneArguments& arguments) {
+  flags.overrides.push_back({"convolution.engine", "measured", "tune"});
+  if (arguments.retune) flags.overrides.push_back({"convolution.retune", "true", "--retune"});
+  const Config config = open_config(arguments.config, flags);
+  Context ctx(parse_device(config.device), config.seed);
+  const Model model = build_model(config, ctx.stream->device());
+  const std::int64_t batch = config.train.batch_size;
+  const std::string device = describe(ctx.stream->device());
+  const std::string& file = config.convolution.cache_file;
+  const bool text = flags.json != "-";
+  if (text)
+    fmt::print("{}  batch {}x{}  {}  workspace limit {}  {}\n", config.name, batch, to_string(config.input),
+               to_string(config.convolution.precision), format_bytes(config.convolution.workspace_limit), device);
+  std::fflush(stdout);
+  const std::vector<Tuned> rows = tune_model(ctx, model, batch, flags.verbosity >= 0);
+  if (text) {
+    print(rows);
+    fmt::print("{}\n", file.empty() ? "not kept: convolution.cache is off"
+                                    : "kept in " + file + "; training with `engine: measured` reads it");
+  }
+  nlohmann::json layers = nlohmann::json::array();
+  for (const Tuned& row : rows) layers.push_back(to_json(row));
+  const nlohmann::json json = {{"model", config.name},
+                               {"batch_size", batch},
+                               {"precision", to_string(config.convolution.precision)},
+                               {"workspace_limit_bytes", config.convolution.workspace_limit},
+                               {"device", device},
+                               {"twiddle", version()},
+                               {"commit", commit()},
+                               {"cache", file},
+                               {"layers", layers}};
+  write_json(flags, json.dump(2));
+  return 0;
+}
+
+}  // namespace
+
+Action add_tune(CLI::App& verb, const Flags& flags) {
+  const auto arguments = std::make_shared<TuneArguments>();
+  verb.add_option("CONFIG", arguments->config, "A YAML file or a run folder")->required();
+  verb.add_flag("--retune", arguments->retune, "Measure again what is known already");
+  return [&flags, arguments] { return tune(flags, *arguments); };
+}
+
+}  // namespace twiddle
