@@ -33,10 +33,14 @@ class CpuTransform : public SpectralTransform {
 
  private:
   const FftPlan& plan(int points);
-  PairTransform common(const Planes& planes, void* scratch);  // what all pairs of blocks share
+  const std::vector<float>& few_roots(int points, int few);
+  // What all blocks share.
+  PairTransform pair(const Planes& planes, float* spectrum, void* scratch);
+  FewPoints few(const Planes& planes, float* spectrum, void* scratch);
 
   CpuKernels kernels_;
   std::map<int, FftPlan> plans_;
+  std::map<std::pair<int, int>, std::vector<float>> few_roots_;
 };
 
 // The products of bins, each by one thread.

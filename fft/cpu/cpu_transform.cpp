@@ -28,33 +28,74 @@ BlockWindow window_of(const Planes& planes, std::int64_t column, int lanes, std:
   return window;
 }
 
-// Where one block's tile begins: in the tensor, in the bias, and in a bin of the spectrum.
-struct Place {
-  std::int64_t plane, column, spectrum;
+// A block of neighbouring planes.
+struct Block {
+  std::int64_t row, column;  // of the first plane
+  std::int64_t plane;        // floats before it in the tensor
+  std::int64_t spectrum;     // floats before the block's first tile in a bin; tiles follow each other at `tile_stride`
+  std::int64_t tile_stride;
 };
 
+Block block_at(const Planes& planes, int lanes, std::int64_t index) {
+  const std::int64_t row_blocks = layout_of(1, planes.columns, lanes).blocks, tile_stride = row_blocks * 2 * lanes;
+  const std::int64_t row = index / row_blocks, column = index % row_blocks * lanes;
+  return {row, column, planes.offset + row * planes.row_stride + column * planes.column_stride,
+          row * planes.grid.tiles() * tile_stride + column * 2, tile_stride};
+}
+
+std::int64_t block_count(const Planes& planes, int lanes) {
+  return planes.rows * layout_of(1, planes.columns, lanes).blocks;
+}
+
 // All tiles of all blocks of planes, two blocks at a time. These belong to one thread, which takes their tiles in
-// order: so tiles that overlap are added up one after another. `aim` sets the pointers of one side of a pair.
+// order: so tiles that overlap are added up one after another. `aim` sets the window's pointers.
 template <class Aim>
-void for_each_pair(const Planes& planes, int lanes, const PairTransform& common, std::int64_t scratch_floats,
-                   const Aim& aim, void (*run)(const PairTransform&)) {
-  const std::int64_t row_blocks = layout_of(planes.matrix_rows(), planes.columns, lanes).blocks;
-  const std::int64_t blocks = planes.rows * row_blocks, tiles = planes.grid.tiles();
+void for_each_pair(const Planes& planes, const CpuKernels& kernels, const PairTransform& common, const Aim& aim,
+                   void (*run)(const PairTransform&)) {
+  const std::int64_t blocks = block_count(planes, kernels.lanes);
+  const std::int64_t scratch_floats = kernels.pair_scratch(planes.grid.height, planes.grid.width);
 #pragma omp parallel for schedule(dynamic)
   for (std::int64_t first = 0; first < blocks; first += 2) {
     PairTransform pair = common;
     pair.scratch += omp_get_thread_num() * scratch_floats;
-    for (std::int64_t tile = 0; tile < tiles; ++tile) {
+    for (std::int64_t tile = 0; tile < planes.grid.tiles(); ++tile) {
       for (int side = 0; side < 2 && first + side < blocks; ++side) {
-        const std::int64_t block = first + side, row = block / row_blocks, column = block % row_blocks * lanes;
-        pair.window[side] = window_of(planes, column, lanes, tile);
-        aim(pair, side,
-            Place{planes.offset + row * planes.row_stride + column * planes.column_stride, column,
-                  ((row * tiles + tile) * row_blocks + block % row_blocks) * 2 * lanes});
+        const Block block = block_at(planes, kernels.lanes, first + side);
+        pair.window[side] = window_of(planes, block.column, kernels.lanes, tile);
+        pair.spectrum[side] = common.spectrum[0] + block.spectrum + tile * block.tile_stride;
+        aim(pair.window[side], block);
       }
       run(pair);
     }
   }
+}
+
+// Blocks of planes of few points, one after another.
+template <class Aim>
+void for_each_few(const Planes& planes, const CpuKernels& kernels, const FewPoints& common, const Aim& aim,
+                  void (*run)(const FewPoints&)) {
+  const std::int64_t blocks = block_count(planes, kernels.lanes), scratch_floats = kernels.few_scratch(common);
+#pragma omp parallel for schedule(dynamic)
+  for (std::int64_t index = 0; index < blocks; ++index) {
+    const Block block = block_at(planes, kernels.lanes, index);
+    FewPoints few = common;
+    few.scratch += omp_get_thread_num() * scratch_floats;
+    few.spectrum += block.spectrum;
+    few.window.plane_stride = planes.column_stride;
+    few.window.planes = static_cast<int>(std::min<std::int64_t>(kernels.lanes, planes.columns - block.column));
+    few.window.row_end = 1;
+    few.window.column_end = planes.height * planes.width;
+    aim(few.window, block);
+    run(few);
+  }
+}
+
+// Whether sums by the definition take fewer operations than a fast transform: for weights.
+bool of_few_points(const Planes& planes) {
+  const bool whole = planes.grid.tiles() == 1 && planes.first_h == 0 && planes.first_w == 0 &&
+                     planes.window_h >= planes.height && planes.window_w >= planes.width &&
+                     planes.grid.height >= planes.height && planes.grid.width >= planes.width;
+  return whole && planes.height + planes.height * planes.width / planes.grid.height <= 15;
 }
 
 }  // namespace
@@ -69,28 +110,48 @@ std::size_t CpuTransform::spectrum_bytes(const Planes& planes) const {
 }
 
 std::size_t CpuTransform::scratch_bytes(const Planes& planes) const {
-  const std::int64_t floats = kernels_.scratch_floats(planes.grid.height, planes.grid.width);
+  const FewPoints few{.rows = planes.height, .columns = planes.width, .width = planes.grid.width};
+  const std::int64_t floats =
+      of_few_points(planes) ? kernels_.few_scratch(few) : kernels_.pair_scratch(planes.grid.height, planes.grid.width);
   return static_cast<std::size_t>(omp_get_max_threads() * floats) * sizeof(float);
 }
 
-PairTransform CpuTransform::common(const Planes& planes, void* scratch) {
+const std::vector<float>& CpuTransform::few_roots(int points, int few) {
+  const auto [place, added] = few_roots_.try_emplace({points, few});
+  if (added) place->second = roots_of_few(points, few);
+  return place->second;
+}
+
+PairTransform CpuTransform::pair(const Planes& planes, float* spectrum, void* scratch) {
   const FftPlan &rows = plan(planes.grid.width), &columns = plan(planes.grid.height);
-  PairTransform pair{};
-  pair.rows = rows.steps(), pair.columns = columns.steps();
-  pair.bin_stride = layout_of(planes.matrix_rows(), planes.columns, kernels_.lanes).bin_stride;
-  pair.scale = 1;
-  pair.scratch = static_cast<float*>(scratch);
-  return pair;
+  return {.rows = rows.steps(),
+          .columns = columns.steps(),
+          .spectrum = {spectrum, nullptr},
+          .bin_stride = layout_of(planes.matrix_rows(), planes.columns, kernels_.lanes).bin_stride,
+          .scratch = static_cast<float*>(scratch)};
+}
+
+FewPoints CpuTransform::few(const Planes& planes, float* spectrum, void* scratch) {
+  return {.rows = planes.height,
+          .columns = planes.width,
+          .height = planes.grid.height,
+          .width = planes.grid.width,
+          .row_roots = few_roots(planes.grid.width, planes.width).data(),
+          .column_roots = few_roots(planes.grid.height, planes.height).data(),
+          .spectrum = spectrum,
+          .bin_stride = layout_of(planes.matrix_rows(), planes.columns, kernels_.lanes).bin_stride,
+          .scratch = static_cast<float*>(scratch)};
 }
 
 void CpuTransform::forward(Context& /*ctx*/, const Planes& planes, const float* source, void* spectrum, void* scratch) {
-  const auto aim = [&](PairTransform& pair, int side, const Place& place) {
-    pair.window[side].source = source + place.plane;
-    pair.spectrum[side] = static_cast<float*>(spectrum) + place.spectrum;
-  };
-  for_each_pair(planes, kernels_.lanes, common(planes, scratch),
-                kernels_.scratch_floats(planes.grid.height, planes.grid.width), aim,
-                past_caches(spectrum_bytes(planes)) ? kernels_.forward_past_caches : kernels_.forward);
+  const auto aim = [&](BlockWindow& window, const Block& block) { window.source = source + block.plane; };
+  const bool past = past_caches(spectrum_bytes(planes));
+  if (of_few_points(planes))
+    for_each_few(planes, kernels_, few(planes, static_cast<float*>(spectrum), scratch), aim,
+                 past ? kernels_.forward_few_past_caches : kernels_.forward_few);
+  else
+    for_each_pair(planes, kernels_, pair(planes, static_cast<float*>(spectrum), scratch), aim,
+                  past ? kernels_.forward_past_caches : kernels_.forward);
 }
 
 void CpuTransform::inverse(Context& /*ctx*/, const Planes& planes, const void* spectrum, float* target,
@@ -98,17 +159,20 @@ void CpuTransform::inverse(Context& /*ctx*/, const Planes& planes, const void* s
   const bool overlap = (planes.grid.tiles_h > 1 && planes.window_h > planes.grid.step_h) ||
                        (planes.grid.tiles_w > 1 && planes.window_w > planes.grid.step_w);
   require(!overlap || (!epilogue.bias && !epilogue.relu), "bias and relu are for tiles that do not overlap");
-  PairTransform whole = common(planes, scratch);
-  whole.scale = 1 / (static_cast<float>(planes.grid.height) * static_cast<float>(planes.grid.width));
-  whole.relu = epilogue.relu;
-  const auto aim = [&](PairTransform& pair, int side, const Place& place) {
-    pair.window[side].target = target + place.plane;
-    pair.window[side].bias = epilogue.bias ? epilogue.bias + place.column : nullptr;
-    // Only read here: forward and inverse share the structure.
-    pair.spectrum[side] = const_cast<float*>(static_cast<const float*>(spectrum)) + place.spectrum;
+  const auto aim = [&](BlockWindow& window, const Block& block) {
+    window.target = target + block.plane;
+    window.bias = epilogue.bias ? epilogue.bias + block.column : nullptr;
   };
-  for_each_pair(planes, kernels_.lanes, whole, kernels_.scratch_floats(planes.grid.height, planes.grid.width), aim,
-                kernels_.inverse);
+  const auto finish = [&](auto transform) {
+    transform.scale = 1 / (static_cast<float>(planes.grid.height) * static_cast<float>(planes.grid.width));
+    transform.relu = epilogue.relu;
+    return transform;
+  };
+  float* const bins = const_cast<float*>(static_cast<const float*>(spectrum));  // an inverse only reads it
+  if (of_few_points(planes))
+    for_each_few(planes, kernels_, finish(few(planes, bins, scratch)), aim, kernels_.inverse_few);
+  else
+    for_each_pair(planes, kernels_, finish(pair(planes, bins, scratch)), aim, kernels_.inverse);
 }
 
 }  // namespace twiddle

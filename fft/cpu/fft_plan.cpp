@@ -1,6 +1,7 @@
 #include "fft/cpu/fft_plan.h"
 
 #include <cmath>
+#include <limits>
 #include <map>
 #include <numbers>
 
@@ -67,6 +68,17 @@ FftSteps FftPlan::steps() const {
   for (std::size_t i = 0; i < steps_.size(); ++i)
     steps.step[i] = {steps_[i].radix, steps_[i].groups, steps_[i].spacing, steps_[i].roots.data()};
   return steps;
+}
+
+std::vector<float> roots_of_few(int points, int few) {
+  std::vector<float> roots;
+  for (int bin = 0; bin <= points / 2; ++bin)
+    for (int i = 0; i < few; ++i) {
+      const double angle = 2 * std::numbers::pi * (bin * i % points) / points;
+      roots.push_back(static_cast<float>(std::cos(angle)));
+      roots.push_back(static_cast<float>(std::sin(angle)));
+    }
+  return roots;
 }
 
 }  // namespace twiddle

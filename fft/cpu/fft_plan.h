@@ -24,4 +24,7 @@ class FftPlan {
   double flops_ = 0;
 };
 
+// cos and sin of 2 pi bin i / points, for bins up to half of `points` and elements i < `few`: [bin][i][cosine, sine].
+std::vector<float> roots_of_few(int points, int few);
+
 }  // namespace twiddle

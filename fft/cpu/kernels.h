@@ -33,12 +33,25 @@ struct BlockWindow {
 // Two blocks of planes are transformed as the real and the imaginary part of one: the second may have no planes.
 struct PairTransform {
   FftSteps rows, columns;  // width and height points
-  BlockWindow window[2];
-  float* spectrum[2];       // the block's place in the first bin
-  std::int64_t bin_stride;  // floats
-  float scale;
-  bool relu;
-  float* scratch;
+  BlockWindow window[2] = {};
+  float* spectrum[2] = {};      // the block's place in the first bin
+  std::int64_t bin_stride = 0;  // floats
+  float scale = 1;
+  bool relu = false;
+  float* scratch = nullptr;
+};
+
+// A block of planes of so few points that they are summed as the definition says. The window is that of one row which
+// holds all of a plane's elements.
+struct FewPoints {
+  int rows = 0, columns = 0, height = 0, width = 0;           // of a plane, and of the transform
+  const float *row_roots = nullptr, *column_roots = nullptr;  // [bin 0 ... half of them][element][cosine, sine]
+  BlockWindow window = {};
+  float* spectrum = nullptr;  // the block's place in the first bin
+  std::int64_t bin_stride = 0;
+  float scale = 1;
+  bool relu = false;
+  float* scratch = nullptr;
 };
 
 // C = op(A) op(B), or C + it, for bins [0, bins).
@@ -56,10 +69,14 @@ struct BinProducts {
 // `lanes` columns, filled up with zeros: [re of each][im of each].
 struct CpuKernels {
   int lanes;
-  std::int64_t (*scratch_floats)(int height, int width);  // of forward and inverse
+  std::int64_t (*pair_scratch)(int height, int width);  // floats, of forward and inverse
   void (*forward)(const PairTransform& pair);
   void (*forward_past_caches)(const PairTransform& pair);
   void (*inverse)(const PairTransform& pair);
+  std::int64_t (*few_scratch)(const FewPoints& few);
+  void (*forward_few)(const FewPoints& few);
+  void (*forward_few_past_caches)(const FewPoints& few);
+  void (*inverse_few)(const FewPoints& few);
   std::int64_t (*product_scratch)();  // floats, of multiply
   void (*multiply)(const BinProducts& products);
 };

@@ -1,17 +1,22 @@
 #include "fft/cpu/kernels.h"
+#include "fft/cpu/kernels/few_points.h"
 #include "fft/cpu/kernels/planes.h"
 #include "fft/cpu/kernels/product.h"
 
 namespace twiddle {
 
 CpuKernels avx2_kernels() {
-  return {8,
-          pair_scratch<8>,
-          forward_pair<8, false>,
-          forward_pair<8, true>,
-          inverse_pair<8>,
-          product_scratch<8>,
-          multiply<8, 2>};
+  return {.lanes = 8,
+          .pair_scratch = pair_scratch<8>,
+          .forward = forward_pair<8, false>,
+          .forward_past_caches = forward_pair<8, true>,
+          .inverse = inverse_pair<8>,
+          .few_scratch = few_scratch<8>,
+          .forward_few = forward_few<8, false>,
+          .forward_few_past_caches = forward_few<8, true>,
+          .inverse_few = inverse_few<8>,
+          .product_scratch = product_scratch<8>,
+          .multiply = multiply<8, 2>};
 }
 
 }  // namespace twiddle

@@ -1,17 +1,22 @@
 #include "fft/cpu/kernels.h"
+#include "fft/cpu/kernels/few_points.h"
 #include "fft/cpu/kernels/planes.h"
 #include "fft/cpu/kernels/product.h"
 
 namespace twiddle {
 
 CpuKernels avx512_kernels() {
-  return {16,
-          pair_scratch<16>,
-          forward_pair<16, false>,
-          forward_pair<16, true>,
-          inverse_pair<16>,
-          product_scratch<16>,
-          multiply<16, 6>};
+  return {.lanes = 16,
+          .pair_scratch = pair_scratch<16>,
+          .forward = forward_pair<16, false>,
+          .forward_past_caches = forward_pair<16, true>,
+          .inverse = inverse_pair<16>,
+          .few_scratch = few_scratch<16>,
+          .forward_few = forward_few<16, false>,
+          .forward_few_past_caches = forward_few<16, true>,
+          .inverse_few = inverse_few<16>,
+          .product_scratch = product_scratch<16>,
+          .multiply = multiply<16, 6>};
 }
 
 }  // namespace twiddle

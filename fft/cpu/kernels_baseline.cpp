@@ -1,17 +1,22 @@
 #include "fft/cpu/kernels.h"
+#include "fft/cpu/kernels/few_points.h"
 #include "fft/cpu/kernels/planes.h"
 #include "fft/cpu/kernels/product.h"
 
 namespace twiddle {
 
 CpuKernels baseline_kernels() {
-  return {4,
-          pair_scratch<4>,
-          forward_pair<4, false>,
-          forward_pair<4, true>,
-          inverse_pair<4>,
-          product_scratch<4>,
-          multiply<4, 2>};
+  return {.lanes = 4,
+          .pair_scratch = pair_scratch<4>,
+          .forward = forward_pair<4, false>,
+          .forward_past_caches = forward_pair<4, true>,
+          .inverse = inverse_pair<4>,
+          .few_scratch = few_scratch<4>,
+          .forward_few = forward_few<4, false>,
+          .forward_few_past_caches = forward_few<4, true>,
+          .inverse_few = inverse_few<4>,
+          .product_scratch = product_scratch<4>,
+          .multiply = multiply<4, 2>};
 }
 
 }  // namespace twiddle

@@ -1,0 +1,191 @@
+#pragma once
+#include "fft/cpu/kernels.h"
+#include "fft/cpu/kernels/planes.h"
+#include "fft/cpu/kernels/vector.h"
+
+// The transforms of planes of a few points, weights, to many bins and back: sums with a cosine and a sine each, as in
+// the definition. Only half of them are needed, since bins up and down from 0 share theirs.
+namespace twiddle {
+namespace {
+
+template <int lanes>
+std::int64_t few_scratch(const FewPoints& few) {
+  return (2 * few.rows * few.columns + few.rows * (few.width / 2 + 1)) * 2 * lanes;
+}
+
+// `run` with the number of rows of each piece as a constant: pieces of at most six cover `count` rows.
+template <class Run>
+[[gnu::always_inline]] inline void in_pieces(int count, const Run& run) {
+  const int pieces = (count + 5) / 6;
+  for (int piece = 0; piece < pieces; ++piece) {
+    const int first = piece * count / pieces;
+    switch ((piece + 1) * count / pieces - first) {
+      case 1:
+        run.template operator()<1>(first);
+        break;
+      case 2:
+        run.template operator()<2>(first);
+        break;
+      case 3:
+        run.template operator()<3>(first);
+        break;
+      case 4:
+        run.template operator()<4>(first);
+        break;
+      case 5:
+        run.template operator()<5>(first);
+        break;
+      default:
+        run.template operator()<6>(first);
+    }
+  }
+}
+
+// Rows [first, first + count) of the plane to their bin of which `roots` are the cosines and sines.
+template <int lanes, int count>
+void row_bins(const float* plane, int columns, const float* roots, float* out) {
+  Complex<lanes> sums[count] = {};
+  for (int j = 0; j < columns; ++j)
+#pragma GCC unroll 16
+    for (int i = 0; i < count; ++i) {
+      const Floats<lanes> value = load<lanes>(plane + (i * columns + j) * 2 * lanes);
+      sums[i].re += value * roots[2 * j];
+      sums[i].im -= value * roots[2 * j + 1];
+    }
+#pragma GCC unroll 16
+  for (int i = 0; i < count; ++i) store_complex<lanes>(out + i * 2 * lanes, sums[i]);
+}
+
+// Bins [first, first + count) of a column, and those as far down from 0.
+template <int lanes, int count, bool past_caches>
+void column_bins(const float* in, const FewPoints& few, int first, float* spectrum, std::int64_t bin_stride) {
+  Complex<lanes> even[count] = {}, odd[count] = {};
+  const float* roots = few.column_roots + 2 * first * few.rows;
+  for (int i = 0; i < few.rows; ++i) {
+    const Complex<lanes> value = load_complex<lanes>(in + i * 2 * lanes);
+#pragma GCC unroll 16
+    for (int k = 0; k < count; ++k) {
+      const float cosine = roots[2 * (k * few.rows + i)], sine = roots[2 * (k * few.rows + i) + 1];
+      even[k].re += value.re * cosine;
+      even[k].im += value.im * cosine;
+      odd[k].re += value.re * sine;
+      odd[k].im += value.im * sine;
+    }
+  }
+#pragma GCC unroll 16
+  for (int k = 0; k < count; ++k) {
+    const int bin = first + k, mirror = few.height - bin;
+    put<lanes, past_caches>(spectrum + bin * bin_stride,
+                            Complex<lanes>{even[k].re + odd[k].im, even[k].im - odd[k].re});
+    if (bin > 0 && mirror > bin)
+      put<lanes, past_caches>(spectrum + mirror * bin_stride,
+                              Complex<lanes>{even[k].re - odd[k].im, even[k].im + odd[k].re});
+  }
+}
+
+template <int lanes, bool past_caches>
+void forward_few(const FewPoints& few) {
+  constexpr std::int64_t dense = 2 * lanes;
+  float* plane = few.scratch;
+  float* column = plane + few.rows * few.columns * dense;
+  gather_row<lanes>(few.window, 0, 1, few.rows * few.columns, plane);
+  for (int j = 0; j <= few.width / 2; ++j) {
+    in_pieces(few.rows, [&]<int count>(int first) {
+      row_bins<lanes, count>(plane + first * few.columns * dense, few.columns, few.row_roots + 2 * j * few.columns,
+                             column + first * dense);
+    });
+    float* bins = few.spectrum + std::int64_t(j) * few.height * few.bin_stride;
+    const int half = few.height / 2 + 1;
+    int bin = 0;
+    for (; bin + 4 <= half; bin += 4) column_bins<lanes, 4, past_caches>(column, few, bin, bins, few.bin_stride);
+    for (; bin < half; ++bin) column_bins<lanes, 1, past_caches>(column, few, bin, bins, few.bin_stride);
+  }
+  if constexpr (past_caches) finish_streams();
+}
+
+// Rows [first, first + count) from a column of bins.
+template <int lanes, int count>
+void rows_of_column(const float* spectrum, const FewPoints& few, int first, float* out) {
+  const Complex<lanes> zeroth = load_complex<lanes>(spectrum);
+  Complex<lanes> sums[count];
+#pragma GCC unroll 16
+  for (int i = 0; i < count; ++i) sums[i] = zeroth;
+  const float* roots = few.column_roots + 2 * first;
+  const int half = (few.height - 1) / 2;
+  for (int bin = 1; bin <= half; ++bin) {
+    roots += 2 * few.rows;
+    const Complex<lanes> up = load_complex<lanes>(spectrum + bin * few.bin_stride);
+    const Complex<lanes> down = load_complex<lanes>(spectrum + (few.height - bin) * few.bin_stride);
+    const Complex<lanes> sum = up + down, difference = up - down;
+#pragma GCC unroll 16
+    for (int i = 0; i < count; ++i) {
+      const float cosine = roots[2 * i], sine = roots[2 * i + 1];
+      sums[i].re += sum.re * cosine;
+      sums[i].im += sum.im * cosine;
+      sums[i].re -= difference.im * sine;
+      sums[i].im += difference.re * sine;
+    }
+  }
+  if (few.height % 2 == 0) {
+    roots += 2 * few.rows;
+    const Complex<lanes> middle = load_complex<lanes>(spectrum + few.height / 2 * few.bin_stride);
+#pragma GCC unroll 16
+    for (int i = 0; i < count; ++i) {
+      sums[i].re += middle.re * roots[2 * i];
+      sums[i].im += middle.im * roots[2 * i];
+    }
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < count; ++i) store_complex<lanes>(out + i * 2 * lanes, sums[i]);
+}
+
+// Element `j` of rows [first, first + count), from the bins of the rows: `in` is [bin][row].
+template <int lanes, int count>
+void elements_of_rows(const float* in, const FewPoints& few, int first, int j, float* out) {
+  Floats<lanes> sums[count] = {};
+  const int half = (few.width - 1) / 2;
+  const float* roots = few.row_roots + 2 * j;
+  in += first * 2 * lanes;
+  const std::int64_t step = few.rows * 2 * lanes;
+  for (int bin = 1; bin <= half; ++bin) {
+    const float cosine = roots[2 * bin * few.columns], sine = roots[2 * bin * few.columns + 1];
+#pragma GCC unroll 16
+    for (int i = 0; i < count; ++i) {
+      const Complex<lanes> value = load_complex<lanes>(in + bin * step + i * 2 * lanes);
+      sums[i] += value.re * cosine;
+      sums[i] -= value.im * sine;
+    }
+  }
+  // Each stood for its conjugate, too; the first and the middle one do not.
+  const bool middle = few.width % 2 == 0;
+  const float sign = middle ? roots[few.width * few.columns] : 0;
+#pragma GCC unroll 16
+  for (int i = 0; i < count; ++i) {
+    Floats<lanes> sum = load<lanes>(in + i * 2 * lanes) + 2 * sums[i];
+    if (middle) sum += sign * load<lanes>(in + few.width / 2 * step + i * 2 * lanes);
+    store<lanes>(out + (i * few.columns + j) * 2 * lanes, sum);
+  }
+}
+
+template <int lanes>
+void inverse_few(const FewPoints& few) {
+  constexpr std::int64_t dense = 2 * lanes;
+  float* plane = few.scratch;
+  float* half = plane + few.rows * few.columns * dense;
+  for (int j = 0; j <= few.width / 2; ++j) {
+    const float* bins = few.spectrum + std::int64_t(j) * few.height * few.bin_stride;
+    if (j < few.width / 2)
+      for (int i = 0; i < few.height; ++i) bring_near<lanes>(bins + (few.height + i) * few.bin_stride);
+    in_pieces(few.rows, [&]<int count>(int first) {
+      rows_of_column<lanes, count>(bins, few, first, half + (j * few.rows + first) * dense);
+    });
+  }
+  for (int j = 0; j < few.columns; ++j)
+    in_pieces(few.rows, [&]<int count>(int first) {
+      elements_of_rows<lanes, count>(half, few, first, j, plane + first * few.columns * dense);
+    });
+  scatter_row<lanes>(few.window, 0, few.scale, few.relu, plane);
+}
+
+}  // namespace
+}  // namespace twiddle
