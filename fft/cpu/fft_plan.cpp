@@ -48,7 +48,7 @@ FftPlan::FftPlan(int points) : points_(points) {
   Factors factors = factors_of(points);
   if (factors.radices.empty()) factors.radices = {1};
   require(factors.radices.size() <= FftSteps::most, "a Fourier transform of ", points, " points is too long");
-  flops_ = factors.cost * points;
+  operations_ = factors.cost * points;
   int spacing = 1;
   for (const int radix : factors.radices) {
     const int length = points / spacing, groups = length / radix;

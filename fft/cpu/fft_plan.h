@@ -12,7 +12,7 @@ class FftPlan {
   static bool can(int points);  // whether it is a product of 2, 3, 5 and 7
   explicit FftPlan(int points);
   FftSteps steps() const;  // valid as long as the plan lives
-  double flops() const { return flops_; }
+  double operations() const { return operations_; }
 
  private:
   struct Step {
@@ -21,7 +21,7 @@ class FftPlan {
   };
   int points_;
   std::vector<Step> steps_;
-  double flops_ = 0;
+  double operations_ = 0;
 };
 
 // cos and sin of 2 pi bin i / points, for bins up to half of `points` and elements i < `few`: [bin][i][cosine, sine].
