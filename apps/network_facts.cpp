@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include "apps/text_table.h"
+#include "fft/spectral_engine.h"
 #include "framework/text.h"
 
 namespace twiddle {
@@ -59,9 +60,24 @@ std::string memory_line(const MemoryPlan& plan, std::int64_t batch) {
   const std::string workspace =
       plan.workspace > 0 ? format_bytes(plan.workspace) + " (" + plan.workspace_layer + ")" : "0";
   return fmt::format(
-      "memory at batch {}: weights {} + gradients {} + optimizer {} + activations {} + workspace {} + data {} = {}",
+      "memory at batch {}: weights {} + gradients {} + optimizer {} + activations {} + workspace {} + spectra {} + "
+      "data {} "
+      "= {}",
       batch, format_bytes(plan.weights), format_bytes(plan.gradients), format_bytes(plan.optimizer),
-      format_bytes(plan.activations), workspace, format_bytes(plan.data), format_bytes(plan.total()));
+      format_bytes(plan.activations), workspace, format_bytes(plan.spectra), format_bytes(plan.data),
+      format_bytes(plan.total()));
+}
+
+std::string spectra_lines(ConvSelector& convolutions) {
+  std::string lines;
+  for (const std::string& name : convolutions.names())
+    if (auto* const engine = dynamic_cast<SpectralEngine*>(&convolutions.engine(name))) {
+      const FrequencyBuffers::Use use = engine->buffers().use();
+      if (use.computed == 0) continue;
+      lines += fmt::format("spectra of {}: {} at most of a budget of {}; {} computed, {} used again\n", name,
+                           format_bytes(use.peak), format_bytes(engine->buffers().budget()), use.computed, use.reused);
+    }
+  return lines;
 }
 
 std::vector<std::pair<std::string, std::string>> run_facts(const Config& config, Trainer& trainer) {

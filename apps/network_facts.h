@@ -26,6 +26,9 @@ std::string layer_table(const Sequential& net);
 // "memory at batch 128: weights 233 MiB + gradients ... = 1.44 GiB"
 std::string memory_line(const MemoryPlan& plan, std::int64_t batch);
 
+// What the spectral engines' buffers have held and spared, a line each that was used.
+std::string spectra_lines(ConvSelector& convolutions);
+
 // What stands above a run: device, data, model, solver, as (title, text).
 std::vector<std::pair<std::string, std::string>> run_facts(const Config& config, Trainer& trainer);
 

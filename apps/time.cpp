@@ -141,14 +141,16 @@ int time_model(const Flags& flags, const TimeArguments& arguments, const Config&
     if (print && played.recorded) print_whole(played, batch);
     if (print && !played.recorded) fmt::print("no CUDA graph: {}\n", played.unrecorded);
   }
+  const MemoryUse at_last = ctx.stream->memory();
   std::fflush(stdout);
   const std::vector<LayerTime> layers = timer.layer_by_layer(profiled_steps);
   if (print) {
     print_layers(layers, batch);
     const MemoryPlan plan = plan_memory(model, batch, optimizer.state_tensors());
     fmt::print("memory: {} in use at the peak of an iteration, {} held; planned {} (less the data ahead)\n",
-               format_bytes(memory.peak), format_bytes(memory.in_use + memory.cached),
+               format_bytes(memory.peak), format_bytes(at_last.in_use + at_last.cached),
                format_bytes(plan.total() - plan.data * 2 / 3));
+    fmt::print("{}", spectra_lines(*model.convolutions));
   }
   nlohmann::json json = to_json(config, model.convolutions->policy(), device, times, layers, memory);
   if (played.recorded) json["recorded_iteration"] = to_json(played.whole);

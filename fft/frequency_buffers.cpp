@@ -20,14 +20,9 @@ FrequencyBuffers::Slot FrequencyBuffers::spectrum(Stream& stream, const Tensor& 
     ++use_.reused;
     return {known->bytes, true};
   }
-  // An older version of the same planes can match nothing any more.
-  const auto outdated = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
-    return entry.version.storage == version.storage && entry.planes == planes && entry.way == way &&
-           entry.bytes.use_count() == 1;
-  });
-  if (outdated != entries_.end()) drop(outdated);
+  drop_outdated(source, planes, way);
   make_room(bytes);
-  entries_.push_front({version, planes, way, bytes, stream.allocate(bytes)});
+  entries_.push_front({version, source.life(), planes, way, bytes, stream.allocate(bytes)});
   ++use_.computed;
   count(bytes);
   return {entries_.front().bytes, false};
@@ -49,6 +44,16 @@ FrequencyBuffers::Use FrequencyBuffers::use() const {
   Use use = use_;
   use.held = *held_;
   return use;
+}
+
+// What nobody can ask for again: spectra of tensors that are gone, and an older version of the same planes.
+void FrequencyBuffers::drop_outdated(const Tensor& source, const Planes& planes, const std::string& way) {
+  for (auto entry = entries_.begin(); entry != entries_.end();) {
+    const bool older =
+        entry->version.storage == source.version().storage && entry->planes == planes && entry->way == way;
+    const bool useless = (older || entry->source.expired()) && entry->bytes.use_count() == 1;
+    entry = useless ? drop(entry) : std::next(entry);
+  }
 }
 
 // Those that a pass still works with stay.

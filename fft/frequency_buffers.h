@@ -36,12 +36,14 @@ class FrequencyBuffers {
  private:
   struct Entry {
     Version version;
+    std::weak_ptr<const void> source;
     Planes planes;
     std::string way;
     std::size_t size;
     std::shared_ptr<void> bytes;
   };
   using Entries = std::list<Entry>;
+  void drop_outdated(const Tensor& source, const Planes& planes, const std::string& way);
   void make_room(std::size_t bytes);
   Entries::iterator drop(Entries::iterator entry);
   void count(std::size_t bytes);

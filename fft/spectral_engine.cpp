@@ -146,6 +146,11 @@ std::size_t SpectralEngine::workspace_bytes(const ConvProblem& problem, ConvPass
   return plan(problem, pass, taken, images_at_once(problem, pass, taken)).bytes();
 }
 
+std::size_t SpectralEngine::kept_bytes(const ConvProblem& problem, ConvPass pass) const {
+  const Plan whole = plan(problem, pass, strategy(problem, pass), problem.batch);
+  return std::min(buffers_->budget(), (whole.a_bytes + whole.b_bytes) * static_cast<std::size_t>(problem.groups));
+}
+
 void SpectralEngine::run(Context& ctx, const ConvProblem& problem, ConvPass pass, ConvOperands& operands) {
   if (tuner_ && !chosen_.contains({problem, pass})) {
     for (const ConvPass each : {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight})

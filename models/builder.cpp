@@ -178,6 +178,12 @@ MemoryPlan plan_memory(const Model& model, std::int64_t batch, int optimizer_ten
     plan.workspace = workspace;
     plan.workspace_layer = workspace > 0 ? item.layer->name() : "";
   }
+  // Spectra of the forward pass wait for the way back.
+  for (const Sequential::Item& item : model.net->items())
+    if (const auto* convolution = dynamic_cast<const Conv2d*>(item.layer.get()))
+      plan.spectra +=
+          model.convolutions->kept_bytes(convolution->problem(batch), ConvPass::forward, convolution->engine());
+  plan.spectra = std::min(plan.spectra, model.convolutions->policy().frequency_budget);
   return plan;
 }
 

@@ -28,9 +28,9 @@ std::string memory_advice(const Model& model, std::int64_t batch, int optimizer_
 
 // Bytes that training at a batch size takes, by kind.
 struct MemoryPlan {
-  std::size_t weights = 0, gradients = 0, optimizer = 0, activations = 0, workspace = 0, data = 0;
+  std::size_t weights = 0, gradients = 0, optimizer = 0, activations = 0, workspace = 0, spectra = 0, data = 0;
   std::string workspace_layer;  // where it and the activations together are most
-  std::size_t total() const { return weights + gradients + optimizer + activations + workspace + data; }
+  std::size_t total() const { return weights + gradients + optimizer + activations + workspace + spectra + data; }
 };
 MemoryPlan plan_memory(const Model& model, std::int64_t batch, int optimizer_tensors);
 

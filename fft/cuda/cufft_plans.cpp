@@ -116,6 +116,9 @@ void CufftPlans::run(Stream& stream, const Key& key, const WorkArea& work, const
   taken.last_use = ++uses_;
   std::shared_ptr<void> more;  // where the estimate was too low
   if (taken.work_bytes > work.bytes) more = stream.allocate(taken.work_bytes);
+  // cuFFT takes an error that another library left behind for its own, and our launches are checked where they are
+  // made.
+  static_cast<void>(cudaGetLastError());
   check(cufftSetStream(taken.handle.get(), native));
   check(cufftSetWorkArea(taken.handle.get(), more ? more.get() : work.memory));
   execute(taken.handle.get());

@@ -1,7 +1,7 @@
 #include "layers/conv/engines.h"
 
 #include <algorithm>
-#include <string>
+#include <iterator>
 
 #include "fft/spectral_engine.h"
 #include "layers/conv/cudnn_engine.h"
@@ -17,44 +17,48 @@ namespace {
 
 using Engines = std::vector<std::unique_ptr<ConvEngine>>;
 
-// The spectral engine of a backend; none where it cannot be had.
-void add_spectral(Engines& engines, SpectralBackend backend, const std::shared_ptr<FrequencyBuffers>& buffers,
-                  const ConvEngineOptions& options) {
-  if (backend.transforms.empty()) return;
-  engines.push_back(std::make_unique<SpectralEngine>(
+using Buffers = std::shared_ptr<FrequencyBuffers>;
+
+// Null where the backend cannot be had.
+std::unique_ptr<ConvEngine> spectral(SpectralBackend backend, const Buffers& buffers,
+                                     const ConvEngineOptions& options) {
+  if (backend.transforms.empty()) return nullptr;
+  return std::make_unique<SpectralEngine>(
       std::move(backend), buffers, options.workspace_limit,
-      options.deterministic ? SpectralEngine::Tuner() : spectral_tuner(options.cache, options.workspace_limit)));
+      options.deterministic ? SpectralEngine::Tuner() : spectral_tuner(options.cache, options.workspace_limit));
 }
 
-// Strides for the engines that know stride 1 alone; the rule comes to none of them.
-void add_polyphase(Engines& engines, const std::vector<std::string>& inner) {
-  Engines added;
-  for (const auto& engine : engines)
-    if (std::find(inner.begin(), inner.end(), engine->name()) != inner.end())
-      added.push_back(make_polyphase_engine(*engine));
-  for (auto& engine : added) engines.push_back(std::move(engine));
+// Strides for an engine that is good at stride 1. It has an inner engine of its own, with problems of its own.
+void add_polyphase(Engines& engines, std::unique_ptr<ConvEngine> inner) {
+  if (inner != nullptr) engines.push_back(make_polyphase_engine(std::move(inner)));
 }
 
 // Spectra for stride 1, cuDNN for all else.
 Engines cuda_engines(const ConvEngineOptions& options) {
+  const auto buffers = std::make_shared<FrequencyBuffers>(options.frequency_budget);
   Engines engines;
-  add_spectral(engines, cufft(), std::make_shared<FrequencyBuffers>(options.frequency_budget), options);
-  Engines cudnn = make_cudnn_engines(options);  // none in a build without cuDNN
-  cudnn.insert(cudnn.begin() + (cudnn.empty() ? 0 : 1), make_gemm_engine());
-  for (auto& engine : cudnn) engines.push_back(std::move(engine));
-  add_polyphase(engines, {"cufft", "cudnn"});
+  if (auto engine = spectral(cufft(), buffers, options)) engines.push_back(std::move(engine));
+  Engines cudnn = make_cudnn_engines(options);  // none in a build without cuDNN; the first takes the best of the others
+  if (!cudnn.empty()) engines.push_back(std::move(cudnn.front()));
+  engines.push_back(make_gemm_engine());
+  add_polyphase(engines, spectral(cufft(), buffers, options));
+  if (!cudnn.empty()) {
+    add_polyphase(engines, std::move(make_cudnn_engines(options).front()));
+    std::move(cudnn.begin() + 1, cudnn.end(), std::back_inserter(engines));
+  }
   return engines;
 }
 
 Engines cpu_engines(const ConvEngineOptions& options) {
+  const auto buffers = std::make_shared<FrequencyBuffers>(options.frequency_budget);
   Engines engines;
   if (auto onednn = make_onednn_engine()) engines.push_back(std::move(onednn));
-  add_spectral(engines, cpu_fft(), std::make_shared<FrequencyBuffers>(options.frequency_budget), options);
+  if (auto engine = spectral(cpu_fft(), buffers, options)) engines.push_back(std::move(engine));
   engines.push_back(make_gemm_engine());
   engines.push_back(make_direct_engine());
+  add_polyphase(engines, spectral(cpu_fft(), buffers, options));
   // Last, so that the rule never takes it: it gives up some of the precision.
   if (auto winograd = make_onednn_winograd_engine()) engines.push_back(std::move(winograd));
-  add_polyphase(engines, {"fft"});
   return engines;
 }
 

@@ -84,20 +84,21 @@ ConvProblem stride_one(const ConvProblem& problem) {
 
 class PolyphaseEngine final : public ConvEngine {
  public:
-  explicit PolyphaseEngine(ConvEngine& inner) : inner_(inner), name_(join("polyphase(", inner.name(), ")")) {}
+  explicit PolyphaseEngine(std::unique_ptr<ConvEngine> inner)
+      : inner_(std::move(inner)), name_(join("polyphase(", inner_->name(), ")")) {}
   std::string_view name() const override { return name_; }
   bool supports(const ConvProblem& problem, ConvPass pass) const override {
     return (problem.stride_h > 1 || problem.stride_w > 1) && problem.dilation == 1 &&
-           inner_.supports(stride_one(problem), pass);
+           inner_->supports(stride_one(problem), pass);
   }
   std::size_t workspace_bytes(const ConvProblem& problem, ConvPass pass) const override {
     const ConvProblem inner = stride_one(problem);
-    return inner_.workspace_bytes(inner, pass) + bytes_of(inner.weight_shape()) + bytes_of(inner.input_shape());
+    return inner_->workspace_bytes(inner, pass) + bytes_of(inner.weight_shape()) + bytes_of(inner.input_shape());
   }
-  bool by_name_only() const override { return inner_.by_name_only(); }
-  std::string library() const override { return inner_.library(); }
+  bool by_name_only() const override { return inner_->by_name_only(); }
+  std::string library() const override { return inner_->library(); }
   std::string details(const ConvProblem& problem, ConvPass pass) const override {
-    return inner_.details(stride_one(problem), pass);
+    return inner_->details(stride_one(problem), pass);
   }
   void run(Context& ctx, const ConvProblem& problem, ConvPass pass, ConvOperands& operands) override {
     const ConvProblem inner = stride_one(problem);
@@ -108,21 +109,21 @@ class PolyphaseEngine final : public ConvEngine {
                                                 : split(stream, input, operands.x, inner.input_shape());
     phased.w = pass == ConvPass::backward_weight ? Tensor(stream, inner.weight_shape())
                                                  : split(stream, kernel, operands.w, inner.weight_shape());
-    inner_.run(ctx, inner, pass, phased);
+    inner_->run(ctx, inner, pass, phased);
     if (pass == ConvPass::backward_input) join_phases(stream, input, phased.x, operands.x);
     if (pass == ConvPass::backward_weight) join_phases(stream, kernel, phased.w, operands.w);
   }
 
  private:
   static std::size_t bytes_of(const Shape& shape) { return static_cast<std::size_t>(count_of(shape)) * sizeof(float); }
-  ConvEngine& inner_;
+  std::unique_ptr<ConvEngine> inner_;
   std::string name_;
 };
 
 }  // namespace
 
-std::unique_ptr<ConvEngine> make_polyphase_engine(ConvEngine& inner) {
-  return std::make_unique<PolyphaseEngine>(inner);
+std::unique_ptr<ConvEngine> make_polyphase_engine(std::unique_ptr<ConvEngine> inner) {
+  return std::make_unique<PolyphaseEngine>(std::move(inner));
 }
 
 }  // namespace twiddle

@@ -51,10 +51,17 @@ const ConvSelector::Choice* ConvSelector::find(const ConvProblem& problem, ConvP
 }
 
 std::size_t ConvSelector::workspace_bytes(const ConvProblem& problem, ConvPass pass, const std::string& engine) {
-  if (const Choice* known = find(problem, pass, engine)) return known->engine->workspace_bytes(problem, pass);
+  return expected(problem, pass, engine).workspace_bytes(problem, pass);
+}
+
+std::size_t ConvSelector::kept_bytes(const ConvProblem& problem, ConvPass pass, const std::string& engine) {
+  return expected(problem, pass, engine).kept_bytes(problem, pass);
+}
+
+const ConvEngine& ConvSelector::expected(const ConvProblem& problem, ConvPass pass, const std::string& engine) {
+  if (const Choice* known = find(problem, pass, engine)) return *known->engine;
   const std::string& how = engine.empty() ? policy_.engine : engine;
-  const Choice choice = how == rule || how == measured ? by_rule(problem, pass) : by_name(problem, pass, how);
-  return choice.engine->workspace_bytes(problem, pass);
+  return *(how == rule || how == measured ? by_rule(problem, pass) : by_name(problem, pass, how)).engine;
 }
 
 void ConvSelector::check_name(const std::string& engine) const {
@@ -192,7 +199,12 @@ void ConvSelector::take_one_for_all(Context& ctx, const ConvProblem& problem, co
                          [&](const auto& entry) { return entry.second == engine.get(); });
     };
     if (!engine->shares_work_between_passes() || !std::all_of(contests.begin(), contests.end(), took_part)) continue;
-    const std::array<double, 3> times = measure_step(ctx, *engine, problem, step_budget_ms);
+    std::array<double, 3> times;
+    try {
+      times = measure_step(ctx, *engine, problem, step_budget_ms);
+    } catch (const Error&) {  // one pass had room, all three together have not
+      continue;
+    }
     if (times[0] + times[1] + times[2] >= least) continue;
     least = times[0] + times[1] + times[2];
     for (const ConvPass pass : every_pass) {

@@ -45,6 +45,7 @@ class ConvSelector {
                      const std::string& engine = {}) const;  // null: not chosen yet
   std::size_t workspace_bytes(const ConvProblem& problem, ConvPass pass,
                               const std::string& engine = {});  // by rule or name; no timing
+  std::size_t kept_bytes(const ConvProblem& problem, ConvPass pass, const std::string& engine = {});  // likewise
   // Throws, with a suggestion, where no engine, rule or measured is called so; a selector without engines knows no
   // better and is content with any.
   void check_name(const std::string& engine) const;
@@ -55,6 +56,7 @@ class ConvSelector {
  private:
   using Key = std::tuple<std::string, ConvProblem, ConvPass>;
   Key key_of(const ConvProblem& problem, ConvPass pass, const std::string& engine) const;
+  const ConvEngine& expected(const ConvProblem& problem, ConvPass pass, const std::string& engine);
   bool usable(const ConvEngine& engine, const ConvProblem& problem, ConvPass pass) const;
   Choice by_rule(const ConvProblem& problem, ConvPass pass) const;
   Choice by_name(const ConvProblem& problem, ConvPass pass, const std::string& engine);

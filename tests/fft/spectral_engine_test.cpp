@@ -2,12 +2,17 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <limits>
 
 #include "framework/error.h"
+#include "framework/random.h"
 #include "layers/conv/conv_check.h"
 #include "layers/conv/engines.h"
 #include "tests/support/conv_problem.h"
+#include "tests/support/every_device.h"
 #include "tests/support/plain_backend.h"
 
 namespace twiddle {
@@ -109,6 +114,63 @@ TEST(SpectralEngine, AsksItsTunerOnce) {
   for (const ConvPass pass : every_pass) EXPECT_LE(error_of(ctx, engine, problem, pass), promise(Precision::fp32));
   EXPECT_EQ(asked, 1);
   EXPECT_EQ(engine.details(problem, ConvPass::forward), "4x4 in 3x3 tiles");
+}
+
+// As awkward as they come: rectangles, primes, batch 1, kernels as large as the plane, wide pads, groups.
+ConvProblem random_problem(const RandomSequence& random, std::int64_t number) {
+  std::int64_t draws = number * 32;
+  const auto between = [&](int least, int most) {
+    return least + static_cast<int>(random.below(draws++, most - least + 1));
+  };
+  ConvProblem p;
+  p.batch = between(0, 3) == 0 ? 1 : between(1, 9);
+  p.groups = between(0, 5) == 0 ? between(2, 3) : 1;
+  p.channels = p.groups * between(1, between(0, 3) == 0 ? 40 : 9);
+  p.filters = p.groups * between(1, between(0, 3) == 0 ? 40 : 9);
+  const bool large = between(0, 5) == 0;
+  p.kernel_h = between(1, large ? 15 : 7), p.kernel_w = between(1, large ? 15 : 7);
+  p.pad_h = between(0, p.kernel_h), p.pad_w = between(0, p.kernel_w);
+  const int longest = large ? 45 : 20;
+  p.height = between(std::max(1, p.kernel_h - 2 * p.pad_h), longest);
+  p.width = between(std::max(1, p.kernel_w - 2 * p.pad_w), longest);
+  return p;
+}
+
+// TWIDDLE_RANDOM_PROBLEMS asks for more than what is quick.
+int problems_asked_for() {
+  const char* const text = std::getenv("TWIDDLE_RANDOM_PROBLEMS");
+  return text != nullptr ? std::atoi(text) : 40;
+}
+
+TEST_P(EveryDevice, SpectralEnginesAgreeWithTheReferenceOnRandomProblems) {
+  Context ctx(GetParam());
+  const RandomSequence random{20};
+  for (const auto& engine : make_conv_engines(GetParam(), {.deterministic = true})) {
+    auto* const spectral = dynamic_cast<SpectralEngine*>(engine.get());
+    if (spectral == nullptr) continue;
+    double worst = 0;
+    std::int64_t strategies = 0;
+    for (int number = 0; number < problems_asked_for(); ++number) {
+      const ConvProblem problem = random_problem(random, number);
+      const std::vector<SpectralStrategy> ways = spectral->strategies(problem);
+      ASSERT_FALSE(ways.empty()) << to_string(problem);
+      for (const ConvPass pass : every_pass) {
+        // Each pass by the likely best way and by another: over the problems, all ways have their turn.
+        for (const std::size_t way : {std::size_t(0), static_cast<std::size_t>(number) % ways.size()}) {
+          spectral->set_strategy(problem, pass, ways[way]);
+          const double error = error_of(ctx, *spectral, problem, pass);
+          worst = std::isnan(error) ? error : std::max(worst, error);
+          ++strategies;
+          ASSERT_LE(error, promise(Precision::fp32))
+              << to_string(problem) << ", " << to_string(pass) << ", " << spectral->describe(ways[way]);
+        }
+      }
+      spectral->buffers().forget();
+    }
+    RecordProperty("worst_error", std::to_string(worst));
+    std::printf("%s: %d problems, %lld runs, the worst error %.2e\n", std::string(spectral->name()).c_str(),
+                problems_asked_for(), static_cast<long long>(strategies), worst);
+  }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <limits>
 
 #include "framework/error.h"
@@ -70,7 +71,8 @@ std::vector<EngineCase> engines_and_passes(bool with_direct) {
 
 std::string name_of(const testing::TestParamInfo<EngineCase>& tested) {
   std::string name = tested.param.engine + "_" + std::string(to_string(tested.param.pass));
-  std::replace(name.begin(), name.end(), ':', '_');
+  std::replace_if(
+      name.begin(), name.end(), [](char letter) { return std::isalnum(letter) == 0; }, '_');
   return name;
 }
 

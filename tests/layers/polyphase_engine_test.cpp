@@ -15,8 +15,7 @@ namespace {
 
 TEST_P(EveryDevice, PolyphaseAgreesWithTheReference) {
   Context ctx(GetParam());
-  const auto inner = make_gemm_engine();
-  const auto engine = make_polyphase_engine(*inner);
+  const auto engine = make_polyphase_engine(make_gemm_engine());
   for (const ConvProblem& problem : conv_problems(
            {"2x3x23x23 * 8x3x11x11 stride 4 pad 2", "2x4x9x11 * 6x4x3x5 stride 2x3 pad 1x2",
             "1x2x7x7 * 3x2x2x2 stride 4", "3x6x12x9 * 4x3x5x4 stride 3x2 pad 2x0 groups 2",
@@ -32,8 +31,7 @@ TEST_P(EveryDevice, PolyphaseAgreesWithTheReference) {
 }
 
 TEST(PolyphaseEngine, LeavesStrideOneAndDilationToOthers) {
-  const auto inner = make_gemm_engine();
-  const auto engine = make_polyphase_engine(*inner);
+  const auto engine = make_polyphase_engine(make_gemm_engine());
   EXPECT_EQ(engine->name(), "polyphase(gemm)");
   EXPECT_FALSE(engine->supports(conv_problem("1x1x6x6 * 1x1x3x3"), ConvPass::forward));
   EXPECT_FALSE(engine->supports(conv_problem("1x1x9x9 * 1x1x3x3 stride 2 dilation 2"), ConvPass::forward));
