@@ -5,12 +5,34 @@
 namespace twiddle {
 namespace {
 
+// What the next bin's factors are brought near from, while this one's are multiplied: `fetched` floats at each k.
+class Ahead {
+ public:
+  static constexpr int line = 16;  // floats
+  static constexpr int fetched = 2 * line;
+
+  Ahead(const float* a, std::int64_t a_floats, const float* b, std::int64_t b_floats)
+      : at_(a), end_(a + a_floats), next_(b), next_end_(b + b_floats) {}
+  // Where the next `k` steps take from; what is near already where nothing is left to do.
+  const float* take(std::int64_t k, const float* near) {
+    if (at_ >= end_) at_ = next_, end_ = next_end_, next_ = next_end_;
+    if (at_ >= end_) return near;
+    const float* from = at_;
+    at_ += k * fetched;
+    return from;
+  }
+
+ private:
+  const float *at_, *end_, *next_, *next_end_;
+};
+
 // Where a tile of C finds its factors: element (i, k) of op(A) is a[i][k / lanes * a_block + k % lanes * a_step], its
 // imaginary part `lanes` behind.
 struct TileFactors {
   const float* a[12];
   std::int64_t a_step, a_block;
   const float* b;
+  const float* ahead;
   std::int64_t b_row, k;
   bool add, past_caches;
 };
@@ -27,11 +49,13 @@ void multiply_tile(const TileFactors& factors, float* c, std::int64_t c_row) {
   const float* a[rows];
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i) a[i] = factors.a[i];
-  const float* b = factors.b;
+  const float *b = factors.b, *ahead = factors.ahead;
   for (std::int64_t begin = 0; begin < factors.k; begin += lanes) {
     const std::int64_t count = factors.k - begin < lanes ? factors.k - begin : lanes;
     std::int64_t at = 0;
-    for (std::int64_t k = 0; k < count; ++k, at += factors.a_step, b += factors.b_row) {
+    for (std::int64_t k = 0; k < count; ++k, at += factors.a_step, b += factors.b_row, ahead += Ahead::fetched) {
+      __builtin_prefetch(ahead);
+      __builtin_prefetch(ahead + Ahead::line);
       Complex<lanes> right[blocks];
 #pragma GCC unroll 16
       for (int block = 0; block < blocks; ++block) right[block] = load_complex<lanes>(b + block * 2 * lanes);
@@ -82,22 +106,6 @@ void multiply_rows(int rows, const TileFactors& factors, float* c, std::int64_t 
   }
 }
 
-// Brings a piece of memory nearer, a little at each call.
-class Ahead {
- public:
-  Ahead(const float* begin, std::int64_t floats, std::int64_t calls)
-      : at_(begin), end_(begin + floats), step_((floats / line + calls - 1) / calls * line) {}
-  void fetch() {
-    const float* to = end_ - at_ < step_ ? end_ : at_ + step_;
-    for (; at_ < to; at_ += line) __builtin_prefetch(at_, 0, 2);
-  }
-
- private:
-  static constexpr std::int64_t line = 16;  // floats
-  const float *at_, *end_;
-  std::int64_t step_;
-};
-
 constexpr std::int64_t block_k = 128;
 
 // A round's share of op(B), two blocks of columns wide, row after row: of `k` rows from b on, `step` floats apart.
@@ -139,7 +147,7 @@ void multiply_rows(int blocks, int rows, const TileFactors& factors, float* c, s
 
 // One bin. k is cut, so that B's share of a round stays in the nearest cache, and sums stay short.
 template <int lanes, int most_rows, bool conjugate_a, bool conjugate_b>
-void multiply_bin(const BinProducts& p, const float* a, const float* b, float* c, Ahead& next_a, Ahead& next_b) {
+void multiply_bin(const BinProducts& p, const float* a, const float* b, float* c, Ahead& ahead) {
   constexpr std::int64_t dense = 2 * lanes;
   const auto width = [](std::int64_t columns) { return (columns + lanes - 1) / lanes * dense; };
   const std::int64_t a_row = width(p.transpose_a ? p.m : p.k), b_row = width(p.transpose_b ? p.k : p.n);
@@ -162,6 +170,7 @@ void multiply_bin(const BinProducts& p, const float* a, const float* b, float* c
         pack_rows<lanes>(b + k * b_row + column * 2, b_row, factors.k, blocks, p.scratch);
       for (std::int64_t tile = 0; tile < tiles; ++tile) {
         const std::int64_t first = tile * p.m / tiles, rows = (tile + 1) * p.m / tiles - first;
+        factors.ahead = ahead.take(factors.k, p.scratch);
         for (std::int64_t i = 0; i < rows; ++i) {
           const std::int64_t row = first + i;
           factors.a[i] =
@@ -169,8 +178,6 @@ void multiply_bin(const BinProducts& p, const float* a, const float* b, float* c
         }
         multiply_rows<lanes, conjugate_a, conjugate_b>(blocks, static_cast<int>(rows), factors,
                                                        c + first * c_row + column * 2, c_row);
-        next_a.fetch();
-        next_b.fetch();
       }
     }
   }
@@ -178,13 +185,11 @@ void multiply_bin(const BinProducts& p, const float* a, const float* b, float* c
 
 template <int lanes, int most_rows, bool conjugate_a, bool conjugate_b>
 void multiply_bins(const BinProducts& p) {
-  const auto rounds = [](std::int64_t whole, std::int64_t part) { return (whole + part - 1) / part; };
-  const std::int64_t calls = rounds(p.k, block_k) * rounds(p.n, 2 * lanes) * rounds(p.m, most_rows);
   for (std::int64_t bin = 0; bin < p.bins; ++bin) {
     const float *a = p.a + bin * p.a_bin, *b = p.b + bin * p.b_bin;
     const bool last = bin + 1 == p.bins;
-    Ahead next_a(a + p.a_bin, last ? 0 : p.a_bin, calls), next_b(b + p.b_bin, last ? 0 : p.b_bin, calls);
-    multiply_bin<lanes, most_rows, conjugate_a, conjugate_b>(p, a, b, p.c + bin * p.c_bin, next_a, next_b);
+    Ahead ahead(a + p.a_bin, last ? 0 : p.a_bin, b + p.b_bin, last ? 0 : p.b_bin);
+    multiply_bin<lanes, most_rows, conjugate_a, conjugate_b>(p, a, b, p.c + bin * p.c_bin, ahead);
   }
   if (p.past_caches) finish_streams();
 }

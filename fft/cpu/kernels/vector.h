@@ -28,11 +28,20 @@ template <int lanes>
   *reinterpret_cast<Floats<lanes>*>(to) = value;
 }
 
+#ifdef __AVX2__
+[[gnu::always_inline]] inline __m256i first_of_eight(int count) {
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+#endif
+
 // The first `count` lanes alone, which may be all that there is; the others are zero.
 template <int lanes>
 [[gnu::always_inline]] inline Floats<lanes> load_first(const float* from, int count) {
 #ifdef __AVX512F__
   if constexpr (lanes == 16) return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1), from);
+#endif
+#ifdef __AVX2__
+  if constexpr (lanes == 8) return _mm256_maskload_ps(from, first_of_eight(count));
 #endif
   Floats<lanes> value = {};
   for (int lane = 0; lane < count; ++lane) value[lane] = from[lane];
@@ -43,6 +52,9 @@ template <int lanes>
 [[gnu::always_inline]] inline void store_first(float* to, Floats<lanes> value, int count) {
 #ifdef __AVX512F__
   if constexpr (lanes == 16) return _mm512_mask_storeu_ps(to, static_cast<__mmask16>((1u << count) - 1), value);
+#endif
+#ifdef __AVX2__
+  if constexpr (lanes == 8) return _mm256_maskstore_ps(to, first_of_eight(count), value);
 #endif
   for (int lane = 0; lane < count; ++lane) to[lane] = value[lane];
 }
