@@ -11,8 +11,11 @@ InstructionSet best_instruction_set() {
 }
 
 CpuKernels kernels_for(InstructionSet set) {
+#ifdef __x86_64__
   if (set == InstructionSet::avx512) return avx512_kernels();
-  return set == InstructionSet::avx2 ? avx2_kernels() : baseline_kernels();
+  if (set == InstructionSet::avx2) return avx2_kernels();
+#endif
+  return baseline_kernels();
 }
 
 }  // namespace twiddle

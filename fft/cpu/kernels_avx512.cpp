@@ -2,6 +2,7 @@
 #include "fft/cpu/kernels/few_points.h"
 #include "fft/cpu/kernels/planes.h"
 #include "fft/cpu/kernels/product.h"
+#include "fft/cpu/kernels/vector_avx512.h"
 
 namespace twiddle {
 

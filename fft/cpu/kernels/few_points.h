@@ -100,7 +100,7 @@ void forward_few(const FewPoints& few) {
     for (; bin + 4 <= half; bin += 4) column_bins<lanes, 4, past_caches>(column, few, bin, bins, few.bin_stride);
     for (; bin < half; ++bin) column_bins<lanes, 1, past_caches>(column, few, bin, bins, few.bin_stride);
   }
-  if constexpr (past_caches) finish_streams();
+  if constexpr (past_caches) Special<lanes>::finish_streams();
 }
 
 // Rows [first, first + count) from a column of bins.

@@ -39,8 +39,9 @@ void gather_row(const BlockWindow& window, int row, float scale, int points, flo
     } else {
 #pragma GCC unroll 16
       for (int plane = 0; plane < lanes; ++plane)
-        square[plane] =
-            plane < window.planes ? load_first<lanes>(first + j + plane * window.plane_stride, valid) : Floats<lanes>{};
+        square[plane] = plane < window.planes
+                            ? Special<lanes>::load_first(first + j + plane * window.plane_stride, valid)
+                            : Floats<lanes>{};
     }
     transpose<lanes>(square);
     if (valid == lanes) {
@@ -76,11 +77,11 @@ void scatter_row(const BlockWindow& window, int row, float scale, bool relu, con
       Floats<lanes> value = square[plane];
       if (window.bias) value += window.bias[plane];
       if (relu) value = value > 0 ? value : Floats<lanes>{};
-      if (old > 0) value += load_first<lanes>(to, old);
+      if (old > 0) value += Special<lanes>::load_first(to, old);
       if (valid == lanes)
         store<lanes>(to, value);
       else
-        store_first<lanes>(to, value, valid);
+        Special<lanes>::store_first(to, value, valid);
     }
   }
 }
@@ -127,7 +128,7 @@ void forward_pair(const PairTransform& pair) {
       if (second) put<lanes, past_caches>(pair.spectrum[1] + bin, Complex<lanes>{a.im + b.im, b.re - a.re});
     }
   }
-  if constexpr (past_caches) finish_streams();
+  if constexpr (past_caches) Special<lanes>::finish_streams();
 }
 
 // Real and imaginary parts change places on the way in and on the way out, which turns the transform around.

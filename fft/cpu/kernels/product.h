@@ -191,7 +191,7 @@ void multiply_bins(const BinProducts& p) {
     Ahead ahead(a + p.a_bin, last ? 0 : p.a_bin, b + p.b_bin, last ? 0 : p.b_bin);
     multiply_bin<lanes, most_rows, conjugate_a, conjugate_b>(p, a, b, p.c + bin * p.c_bin, ahead);
   }
-  if (p.past_caches) finish_streams();
+  if (p.past_caches) Special<lanes>::finish_streams();
 }
 
 template <int lanes>

@@ -1,8 +1,5 @@
 #pragma once
 #include <cstdint>
-#ifdef __SSE2__
-#include <immintrin.h>
-#endif
 
 // Everything here and in its neighbours is compiled once for each instruction set: unnamed, so that none of it is ever
 // taken for another's.
@@ -28,36 +25,22 @@ template <int lanes>
   *reinterpret_cast<Floats<lanes>*>(to) = value;
 }
 
-#ifdef __AVX2__
-[[gnu::always_inline]] inline __m256i first_of_eight(int count) {
-  return _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-}
-#endif
-
-// The first `count` lanes alone, which may be all that there is; the others are zero.
+// What is not the same in all instruction sets; here for one that has nothing of the kind.
 template <int lanes>
-[[gnu::always_inline]] inline Floats<lanes> load_first(const float* from, int count) {
-#ifdef __AVX512F__
-  if constexpr (lanes == 16) return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1), from);
-#endif
-#ifdef __AVX2__
-  if constexpr (lanes == 8) return _mm256_maskload_ps(from, first_of_eight(count));
-#endif
-  Floats<lanes> value = {};
-  for (int lane = 0; lane < count; ++lane) value[lane] = from[lane];
-  return value;
-}
-
-template <int lanes>
-[[gnu::always_inline]] inline void store_first(float* to, Floats<lanes> value, int count) {
-#ifdef __AVX512F__
-  if constexpr (lanes == 16) return _mm512_mask_storeu_ps(to, static_cast<__mmask16>((1u << count) - 1), value);
-#endif
-#ifdef __AVX2__
-  if constexpr (lanes == 8) return _mm256_maskstore_ps(to, first_of_eight(count), value);
-#endif
-  for (int lane = 0; lane < count; ++lane) to[lane] = value[lane];
-}
+struct Special {
+  // The first `count` lanes alone, which may be all that there is in memory; the others are zero.
+  static Floats<lanes> load_first(const float* from, int count) {
+    Floats<lanes> value = {};
+    for (int lane = 0; lane < count; ++lane) value[lane] = from[lane];
+    return value;
+  }
+  static void store_first(float* to, Floats<lanes> value, int count) {
+    for (int lane = 0; lane < count; ++lane) to[lane] = value[lane];
+  }
+  // Past the caches, for what does not fit them: memory is written without being read first.
+  static void stream(float* to, Floats<lanes> value) { store<lanes>(to, value); }
+  static void finish_streams() {}  // afterwards other threads see what was streamed
+};
 
 // lanes complex numbers, stored as [re of each][im of each].
 template <int lanes>
@@ -82,36 +65,10 @@ template <int lanes>
   for (int i = 0; i < 2 * lanes; i += line) __builtin_prefetch(complex + i);
 }
 
-// Past the caches, for what does not fit them: memory is written without being read first.
 template <int lanes>
 [[gnu::always_inline]] inline void stream_complex(float* to, const Complex<lanes>& value) {
-#ifdef __SSE2__
-  if constexpr (lanes == 4) {
-    _mm_stream_ps(to, value.re);
-    _mm_stream_ps(to + lanes, value.im);
-  }
-#else
-  store_complex<lanes>(to, value);
-#endif
-#ifdef __AVX2__
-  if constexpr (lanes == 8) {
-    _mm256_stream_ps(to, value.re);
-    _mm256_stream_ps(to + lanes, value.im);
-  }
-#endif
-#ifdef __AVX512F__
-  if constexpr (lanes == 16) {
-    _mm512_stream_ps(to, value.re);
-    _mm512_stream_ps(to + lanes, value.im);
-  }
-#endif
-}
-
-// Afterwards other threads see what went past the caches.
-inline void finish_streams() {
-#ifdef __SSE2__
-  _mm_sfence();
-#endif
+  Special<lanes>::stream(to, value.re);
+  Special<lanes>::stream(to + lanes, value.im);
 }
 
 template <int lanes>
