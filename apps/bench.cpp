@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <limits>
 #include <memory>
 
 #include "apps/open.h"
@@ -26,9 +27,12 @@ struct Bench {
   bool draws = false;
 };
 constexpr Bench benches[] = {
+    {"table3", "convolutions of whole networks (Vasilache et al. 2014, table 3)", bench_table3},
     {"table4", "five representative layers (Vasilache et al. 2014, table 4)", bench_table4},
     {"table5", "stages of convolutions by spectra (Vasilache et al. 2014, table 5)", bench_table5},
     {"dieleman", "five shapes (Dieleman 2014)", bench_dieleman},
+    {"mathieu", "layers, a network, memory and curves (Mathieu, Henaff, LeCun 2013)", bench_mathieu, true},
+    {"sweep", "8,232 shapes (Vasilache et al. 2014, table 2, figures 1-6)", bench_sweep, true},
 };
 
 struct BenchArguments {
@@ -135,6 +139,21 @@ Action add_bench(CLI::App& verb, const Flags& flags) {
   verb.add_option("--milliseconds", request.options.budget_ms, "Time for one engine and pass, at least three runs (50)")
       ->type_name("MS")
       ->check(number_between(0, 1e6));
+  verb.add_option("--networks", request.networks, "Of table3, by the names of their files")
+      ->delimiter(',')
+      ->type_name("A,B");
+  verb.add_option("--models", request.models, "Folder of the networks (models)")->type_name("DIR");
+  verb.add_option("--parts", request.parts, "Of mathieu: layers, network, memory, curves")
+      ->delimiter(',')
+      ->type_name("A,B");
+  verb.add_option("--sample", request.sample, "Of the sweep: so many shapes by chance; all")
+      ->type_name("N")
+      ->check(whole_number_between(1, 8232));
+  verb.add_option("--seed", request.seed, "Of the sample (1)")
+      ->type_name("N")
+      ->check(whole_number_between(0, std::numeric_limits<long long>::max()));
+  verb.add_option("--results", request.results, "Where the sweep keeps what it measured and goes on from; nowhere")
+      ->type_name("FILE");
   verb.add_option("--csv", arguments->csv, "Write the rows as comma-separated values, too")->type_name("FILE");
   verb.add_option("--svg", arguments->svg, "Draw them, where there is a picture")->type_name("FILE");
   return [&flags, arguments] { return run(*arguments, flags); };

@@ -12,13 +12,15 @@ namespace twiddle {
 // One call of `twiddle bench`.
 struct BenchRequest {
   BenchOptions options;
-  std::vector<std::string> layers;  // by name; empty: all
-  std::string models = "models";    // the folder of the networks
-  int sample = 0;                   // shapes of the sweep; 0: all
-  std::uint64_t seed = 1;           // of the sample
-  std::string results;              // the file in which the sweep keeps what it measured
-  bool print = true;                // text on standard output
-  int verbosity = 0;                // -q: -1
+  std::vector<std::string> layers;    // by name; empty: all
+  std::vector<std::string> networks;  // of table3; empty: the paper's
+  std::vector<std::string> parts;     // of mathieu; empty: all
+  std::string models = "models";      // the folder of the networks
+  int sample = 0;                     // shapes of the sweep; 0: all
+  std::uint64_t seed = 1;             // of the sample
+  std::string results;                // the file in which the sweep keeps what it measured
+  bool print = true;                  // text on standard output
+  int verbosity = 0;                  // -q: -1
 };
 
 // What it found, beside the text that it printed as it went.
@@ -31,12 +33,25 @@ BenchResult bench_table3(const BenchRequest& request);
 BenchResult bench_table4(const BenchRequest& request);
 BenchResult bench_table5(const BenchRequest& request);
 BenchResult bench_dieleman(const BenchRequest& request);
+BenchResult bench_mathieu(const BenchRequest& request);
+BenchResult bench_sweep(const BenchRequest& request);
 
 // Those of `all` that the request names; throws where it names another.
 std::vector<BenchLayer> chosen_layers(const BenchRequest& request, const std::vector<BenchLayer>& all);
 
 // Measures and prints layer by layer: each engine's time at each pass beside what the paper printed.
 BenchResult bench_layers(const BenchRequest& request, const std::vector<BenchLayer>& layers, const PaperTimes& paper);
+
+// Trains the networks of models/ by each engine: sums of each pass over all convolution layers.
+BenchResult bench_networks(const BenchRequest& request, const std::vector<std::string>& networks,
+                           const std::vector<PaperNetwork>& paper);
+
+// The memory table of Mathieu et al.: by their formula, and as our engine takes it.
+BenchResult bench_spectra_memory(const BenchRequest& request);
+double mathieu_formula_bytes(const ConvProblem& problem);
+// The most bytes of spectra and scratch that a new engine holds, by its usual way, during a forward pass or all three;
+// 0: no engine by spectra serves the problem.
+std::size_t peak_of_spectra(LayerBench& bench, const ConvProblem& problem, bool all_passes);
 
 // Rows as comma-separated values under the names of their fields; a field of an inner object as "outer.inner".
 std::string to_csv(const nlohmann::ordered_json& rows);

@@ -87,8 +87,8 @@ std::vector<BenchRow> LayerBench::run(const BenchLayer& layer) {
       }
       rows.push_back(row);
     }
-    const bool whole_step = passes.size() == 3 && engine->shares_work_between_passes() && !rows.empty() &&
-                            rows.back().engine == engine->name() && rows.back().measured();
+    const bool whole_step = options_.whole_steps && passes.size() == 3 && engine->shares_work_between_passes() &&
+                            !rows.empty() && rows.back().engine == engine->name() && rows.back().measured();
     if (!whole_step) continue;
     try {
       in_step = measure_step(ctx_, *engine, problem, 3 * options_.budget_ms);

@@ -12,13 +12,14 @@ namespace twiddle {
 
 // What a benchmark of convolutions goes over, and how.
 struct BenchOptions {
-  Device device;
+  Device device = {};
   Precision precision = Precision::fp32;
   std::size_t workspace_limit = std::size_t(4) << 30;
-  int batch = 0;                     // 0: each layer's own
-  std::vector<std::string> engines;  // empty: all that rule and measurement choose from
+  int batch = 0;                          // 0: each layer's own
+  std::vector<std::string> engines = {};  // empty: all that rule and measurement choose from
   std::vector<ConvPass> passes = {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight};
-  double budget_ms = 50;  // for one engine and pass, after its warm-up
+  double budget_ms = 50;    // for one engine and pass, after its warm-up
+  bool whole_steps = true;  // time the passes in a row, too, where an engine's share their spectra
 };
 
 // One engine at one pass of one layer.

@@ -93,6 +93,25 @@ std::string line_chart(const std::string& title, const std::string& x_title, con
   return svg + "</svg>";
 }
 
+std::string svg_page(const std::vector<std::string>& charts, int columns, double width, double height) {
+  const int rows = (static_cast<int>(charts.size()) + columns - 1) / columns;
+  std::string page = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\">\n"
+      "<style>text{{font:11px sans-serif;fill:#333}}.title{{font-weight:bold}}.grid{{stroke:#ddd}}\n"
+      "polyline{{fill:none;stroke-width:2}}",
+      width * columns, height * rows);
+  const char* const colours[] = {"#1f77b4", "#d62728", "#2ca02c", "#ff7f0e", "#9467bd", "#8c564b", "#17becf"};
+  for (std::size_t i = 0; i < std::size(colours); ++i)
+    page += fmt::format(".curve{0}{{stroke:{1}}}.dot{0},.label{0}{{fill:{1}}}", i, colours[i]);
+  page += "</style>\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n";
+  for (std::size_t i = 0; i < charts.size(); ++i) {
+    const auto place = static_cast<int>(i);
+    page += fmt::format("<svg x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\">{}</svg>\n", place % columns * width,
+                        place / columns * height, width, height, charts[i]);
+  }
+  return page + "</svg>\n";
+}
+
 std::string escape_html(const std::string& text) {
   std::string escaped;
   for (const char c : text) {

@@ -15,6 +15,9 @@ struct Curve {
 // Points that are not finite are left out.
 std::string line_chart(const std::string& title, const std::string& x_title, const std::vector<Curve>& curves);
 
+// Charts of one size, so many beside each other, as a file of its own.
+std::string svg_page(const std::vector<std::string>& charts, int columns, double width, double height);
+
 std::string escape_html(const std::string& text);
 
 }  // namespace twiddle

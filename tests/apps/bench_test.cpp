@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/apps/run_program.h"
 
 namespace twiddle {
@@ -19,27 +21,63 @@ TEST(Bench, WritesTableRowsAsCsv) {
   EXPECT_EQ(to_csv(rows), "a,b,in.c,in.d\n1,\"x, \"\"y\"\"\",,\n2,,0.5,z\n");
 }
 
+TEST(LayerBench, MeasuresEveryEngineAndPass) {
+  LayerBench bench({.engines = {"gemm", "fft"}, .budget_ms = 0});
+  const std::vector<BenchRow> rows = bench.run({"small", square_problem(2, 3, 4, 8, 3)});
+  ASSERT_EQ(rows.size(), 6u);
+  for (const BenchRow& row : rows) {
+    EXPECT_TRUE(row.measured()) << row.failure;
+    EXPECT_GT(row.milliseconds, 0);
+    EXPECT_LT(row.error, promise(Precision::fp32));
+    EXPECT_EQ(row.in_step_ms > 0, row.engine == "fft");
+  }
+  EXPECT_EQ(bench.run({"first", square_problem(2, 3, 4, 8, 3), true}).size(), 4u);  // no gradient of its input
+  EXPECT_EQ(bench.run({"strided", square_problem(2, 3, 4, 8, 3, 2)}).size(), 3u);   // gemm alone
+  EXPECT_EQ(bench.vendor(), nullptr);
+  ASSERT_NE(bench.spectral(), nullptr);
+  EXPECT_EQ(bench.spectral()->name(), "fft");
+}
+
+TEST(LayerBench, TellsHowManyTimesAsFast) {
+  LayerBench bench({.engines = {"gemm"}});
+  BenchRow slow, fast, failed;
+  slow.engine = "gemm", slow.milliseconds = 6;
+  fast.engine = "fft", fast.milliseconds = 2;
+  failed.engine = "fft", failed.failure = "out of memory";
+  EXPECT_DOUBLE_EQ(speed_up(fast, {fast, slow}, bench.engines().front()), 3);
+  EXPECT_DOUBLE_EQ(speed_up(failed, {failed, slow}, bench.engines().front()), 0);
+  EXPECT_DOUBLE_EQ(speed_up(fast, {fast}, bench.engines().front()), 0);
+  EXPECT_DOUBLE_EQ(speed_up(fast, {fast, slow}, nullptr), 0);
+}
+
 TEST(Bench, MeasuresLayersBesideThePaper) {
   const auto folder = fresh_folder("bench");
   const std::string csv = (folder / "table.csv").string();
   const Finished run =
-      run_program(small({"bench", "table4", "--layers", "L5", "--engines", "gemm,fft", "--csv", csv, "--json", "-"}));
+      run_program(small({"bench", "table4", "--layers", "L4", "--engines", "gemm", "--csv", csv, "--json", "-"}));
   ASSERT_EQ(run.code, 0) << run.err;
   const json table = json::parse(run.out);
   EXPECT_EQ(table.at("bench"), "table4");
-  ASSERT_EQ(table.at("rows").size(), 6u);  // two engines, three passes
+  ASSERT_EQ(table.at("rows").size(), 3u);
   for (const json& row : table.at("rows")) {
-    EXPECT_EQ(row.at("layer"), "L5");
-    EXPECT_EQ(row.at("multiply_adds"), 1.0 * 384 * 384 * 9 * 11 * 11);
+    EXPECT_EQ(row.at("layer"), "L4");
+    EXPECT_EQ(row.at("multiply_adds"), 128.0 * 128 * 49 * 10 * 10);
     EXPECT_GT(row.at("ms").get<double>(), 0);
     EXPECT_LT(row.at("error").get<double>(), 2e-6);
-    EXPECT_EQ(row.contains("in_step_ms"), row.at("engine") == "fft") << row;
     EXPECT_EQ(row.at("paper_ms").size(), 2u);
   }
-  EXPECT_EQ(table.at("rows")[0].at("paper_ms").at("K40m cuFFT"), 21.35);
+  EXPECT_EQ(table.at("rows")[0].at("paper_ms").at("K40m cuFFT"), 4.88);
   const std::string text = read_text(csv);
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 7);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4);
   std::filesystem::remove_all(folder);
+}
+
+TEST(Bench, PrintsATableALayer) {
+  const Finished run = run_program(small({"bench", "mathieu", "--parts", "layers", "--layers", "ma.1"}));
+  ASSERT_EQ(run.code, 0) << run.err;
+  for (const char* part : {"On a CPU", "ma.1  1x3x32x32 * 96x3x11x11", "their FFT", "together", "gemm"})
+    EXPECT_NE(run.out.find(part), std::string::npos) << part << " is not in\n" << run.out;
+  EXPECT_EQ(run.out.find("backward_input "), std::string::npos) << run.out;
 }
 
 TEST(Bench, TellsTheStagesOfAPass) {
@@ -54,6 +92,44 @@ TEST(Bench, TellsTheStagesOfAPass) {
   EXPECT_EQ(rows[0].at("paper_ms").at("ifft_c"), 0.95);
 }
 
+TEST(Bench, SumsUpTheConvolutionsOfANetwork) {
+  const auto folder = fresh_folder("networks");
+  std::ofstream(folder / "tiny.yaml") << "version: 1\nmodel:\n  input: [3, 9, 9]\n  layers:\n"
+                                         "    - conv2d: {filters: 4, kernel: 3, stride: 2}\n    - relu\n"
+                                         "    - conv2d: {filters: 4, kernel: 3}\n    - linear: {outputs: 10}\n"
+                                         "data: {train: {format: synthetic, images: 4, classes: 10}}\n";
+  const Finished run = run_program(small({"bench", "table3", "--models", folder.string(), "--networks", "tiny",
+                                          "--engines", "gemm,fft,fft+gemm", "-q", "--json", "-"}));
+  ASSERT_EQ(run.code, 0) << run.err;
+  const json rows = json::parse(run.out).at("rows");
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_GT(rows[0].at("total_ms").get<double>(), 0);
+  EXPECT_TRUE(rows[1].contains("failure"));  // the first layer has strides
+  EXPECT_EQ(rows[2].at("engine"), "fft+gemm");
+  EXPECT_GT(rows[2].at("backward_weight_ms").get<double>(), 0);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Bench, TellsTheMemoryOfSpectra) {
+  const Finished run =
+      run_program(small({"bench", "mathieu", "--parts", "memory", "--engines", "gemm", "--json", "-"}));
+  ASSERT_EQ(run.code, 0) << run.err;
+  const json rows = json::parse(run.out).at("rows");
+  ASSERT_EQ(rows.size(), 8u);
+  EXPECT_EQ(rows[0].at("formula_bytes"), 4.0 * 16 * 17 * (96 + 256 + 96 * 256));
+  EXPECT_EQ(rows[0].at("forward_bytes"), 0);  // no spectra
+
+  const Finished whole = run_program({"bench", "mathieu", "--parts", "memory", "--engines", "gemm", "--json", "-"});
+  for (const json& row : json::parse(whole.out).at("rows"))  // the paper's table is its formula
+    EXPECT_NEAR(row.at("formula_bytes").get<double>(), row.at("paper_bytes").get<double>(), 1e6) << row;
+
+  LayerBench bench({.engines = {"fft"}});
+  const ConvProblem problem = square_problem(4, 8, 16, 8, 3);
+  const std::size_t forward = peak_of_spectra(bench, problem, false), step = peak_of_spectra(bench, problem, true);
+  EXPECT_GT(static_cast<double>(forward), mathieu_formula_bytes(problem) / 2);
+  EXPECT_GT(step, forward);  // the first pass's spectra stay for the others
+}
+
 TEST(Bench, RefusesWhatItDoesNotKnow) {
   const std::pair<std::vector<std::string>, const char*> mistakes[] = {
       {{"bench", "tabel4"}, "did you mean 'table4'?"},
@@ -62,7 +138,9 @@ TEST(Bench, RefusesWhatItDoesNotKnow) {
       {{"bench", "table4", "--passes", "forwards"}, "did you mean 'forward'?"},
       {{"bench", "table4", "--svg", "none.svg"}, "draws no picture"},
       {{"bench", "table4", "--workspace-limit", "much"}, "found 'much'"},
-      {{"bench", "table5", "--engines", "gemm"}, "works by spectra"}};
+      {{"bench", "table5", "--engines", "gemm"}, "works by spectra"},
+      {{"bench", "table3", "--models", "nowhere"}, "no folder 'nowhere'"},
+      {{"bench", "mathieu", "--parts", "layer"}, "did you mean 'layers'?"}};
   for (const auto& [arguments, message] : mistakes) {
     const Finished run = run_program(small(arguments));
     EXPECT_EQ(run.code, 2);

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "apps/bench_layers.h"
 #include "framework/convolution.h"
 #include "layers/conv/engines.h"
 #include "layers/conv/onednn_shim.h"
@@ -19,32 +20,18 @@ using dnnl::memory;
 
 namespace {
 
-struct Layer {
-  const char* name;
-  ConvProblem problem;
-};
-
-ConvProblem square(int batch, int channels, int size, int filters, int kernel, int stride, int pad) {
-  return {.batch = batch,
-          .channels = channels,
-          .height = size,
-          .width = size,
-          .filters = filters,
-          .kernel_h = kernel,
-          .kernel_w = kernel,
-          .stride_h = stride,
-          .stride_w = stride,
-          .pad_h = pad,
-          .pad_w = pad};
+std::vector<BenchLayer> all_layers() {
+  std::vector<BenchLayer> all{{"lenet conv1", square_problem(64, 1, 20, 28, 5)},
+                              {"lenet conv2", square_problem(64, 20, 50, 12, 5)},
+                              {"cifar10 conv1", square_problem(64, 3, 32, 32, 3, 1, 1)},
+                              {"cifar10 conv2", square_problem(64, 32, 64, 16, 3, 1, 1)},
+                              {"cifar10 conv3", square_problem(64, 64, 128, 8, 3, 1, 1)}};
+  for (BenchLayer layer : alexnet_layers()) {
+    layer.problem.batch = 16;
+    all.push_back({"alexnet conv" + layer.name.substr(4), layer.problem});
+  }
+  return all;
 }
-
-const std::vector<Layer> layers{
-    {"lenet conv1", square(64, 1, 28, 20, 5, 1, 0)},      {"lenet conv2", square(64, 20, 12, 50, 5, 1, 0)},
-    {"cifar10 conv1", square(64, 3, 32, 32, 3, 1, 1)},    {"cifar10 conv2", square(64, 32, 16, 64, 3, 1, 1)},
-    {"cifar10 conv3", square(64, 64, 8, 128, 3, 1, 1)},   {"alexnet conv1", square(16, 3, 224, 64, 11, 4, 2)},
-    {"alexnet conv2", square(16, 64, 27, 192, 5, 1, 2)},  {"alexnet conv3", square(16, 192, 13, 384, 3, 1, 1)},
-    {"alexnet conv4", square(16, 384, 13, 256, 3, 1, 1)}, {"alexnet conv5", square(16, 256, 13, 256, 3, 1, 1)},
-};
 
 // One pass by oneDNN alone: tensors in plain NCHW, reordered to the layout under test and back, nothing kept.
 class Bare {
@@ -139,9 +126,9 @@ int main(int argc, char** argv) {
               describe(Device{}).c_str());
   std::printf("| layer | pass | GFLOP | oneDNN layout | oneDNN ms | onednn ms | ratio | GFLOP/s | gemm ms |\n");
   std::printf("| --- | --- | ---: | --- | ---: | ---: | ---: | ---: | ---: |\n");
-  for (const auto& [name, problem] : layers)
+  for (const auto& [name, problem, first] : all_layers())
     for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight}) {
-      if (std::string(name).find(only) == std::string::npos) continue;
+      if (name.find(only) == std::string::npos) continue;
       ConvOperands operands{ramp(*ctx.stream, problem.input_shape()),
                             ramp(*ctx.stream, problem.weight_shape()),
                             ramp(*ctx.stream, problem.output_shape()),
@@ -165,7 +152,7 @@ int main(int argc, char** argv) {
       const auto ours = contenders.end() - 2, gemm = contenders.end() - 1;
       const auto best =
           std::min_element(contenders.begin(), ours, [](const auto& a, const auto& b) { return a.best < b.best; });
-      std::printf("| %s | %s | %.2f | %s | %.3f | %.3f | %.2f | %.0f | %.3f |\n", name,
+      std::printf("| %s | %s | %.2f | %s | %.3f | %.3f | %.2f | %.0f | %.3f |\n", name.c_str(),
                   std::string(to_string(pass)).c_str(), problem.flops() * 1e-9, best->name.c_str(), best->best,
                   ours->best, ours->best / best->best, problem.flops() * 1e-6 / ours->best, gemm->best);
       std::fflush(stdout);

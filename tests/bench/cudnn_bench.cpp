@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/bench_layers.h"
 #include "framework/error.h"
 #include "layers/conv/conv_check.h"
 #include "layers/conv/engines.h"
@@ -25,47 +26,14 @@ using nlohmann::json;
 
 namespace {
 
-struct Layer {
-  const char* name;
-  int batch, channels, filters, plane, kernel, stride, pad;
-
-  ConvProblem problem(Precision precision) const {
-    return {.batch = batch,
-            .channels = channels,
-            .height = plane,
-            .width = plane,
-            .filters = filters,
-            .kernel_h = kernel,
-            .kernel_w = kernel,
-            .stride_h = stride,
-            .stride_w = stride,
-            .pad_h = pad,
-            .pad_w = pad,
-            .precision = precision};
-  }
-};
-
-const Layer layers[] = {
-    {"fb.L1", 128, 3, 96, 128, 11, 1, 0},    {"fb.L2", 128, 64, 64, 64, 9, 1, 0},
-    {"fb.L2b", 128, 64, 128, 64, 9, 1, 0},   {"fb.L3", 128, 128, 128, 32, 9, 1, 0},
-    {"fb.L4", 128, 128, 128, 16, 7, 1, 0},   {"fb.L5", 128, 384, 384, 13, 3, 1, 0},
-    {"th.1", 64, 3, 128, 96, 16, 1, 0},      {"th.2", 64, 128, 64, 32, 8, 1, 0},
-    {"th.3", 128, 32, 64, 54, 6, 1, 0},      {"th.4", 128, 128, 128, 16, 8, 1, 0},
-    {"th.5", 128, 1024, 128, 32, 4, 1, 0},   {"ma.1", 128, 3, 96, 32, 11, 1, 0},
-    {"ma.2", 128, 96, 256, 32, 7, 1, 0},     {"ma.3", 128, 256, 384, 16, 5, 1, 0},
-    {"ma.4", 128, 384, 384, 16, 5, 1, 0},    {"ma.5", 128, 384, 384, 16, 3, 1, 0},
-    {"vgg1.1", 64, 3, 64, 224, 3, 1, 1},     {"vgg1.2", 64, 64, 64, 224, 3, 1, 1},
-    {"vgg2.1", 64, 64, 128, 112, 3, 1, 1},   {"vgg2.2", 64, 128, 128, 112, 3, 1, 1},
-    {"vgg3.1", 64, 128, 256, 56, 3, 1, 1},   {"vgg3.2", 64, 256, 256, 56, 3, 1, 1},
-    {"vgg4.1", 64, 256, 512, 28, 3, 1, 1},   {"vgg4.2", 64, 512, 512, 28, 3, 1, 1},
-    {"vgg5", 64, 512, 512, 14, 3, 1, 1},     {"alex1", 128, 3, 64, 224, 11, 4, 2},
-    {"alex2", 128, 64, 192, 27, 5, 1, 2},    {"alex3", 128, 192, 384, 13, 3, 1, 1},
-    {"alex4", 128, 384, 256, 13, 3, 1, 1},   {"alex5", 128, 256, 256, 13, 3, 1, 1},
-    {"over1", 128, 3, 96, 231, 11, 4, 0},    {"over2", 128, 96, 256, 28, 5, 1, 0},
-    {"over3", 128, 256, 512, 12, 3, 1, 1},   {"over4", 128, 512, 1024, 12, 3, 1, 1},
-    {"over5", 128, 1024, 1024, 12, 3, 1, 1}, {"big.7", 128, 128, 128, 56, 7, 1, 3},
-    {"big.15", 32, 64, 64, 56, 15, 1, 7},    {"big.31", 32, 64, 64, 56, 31, 1, 15},
-};
+std::vector<BenchLayer> all_layers() {
+  std::vector<BenchLayer> all;
+  for (const BenchLayer& layer : fbfft_layers()) all.push_back({"fb." + layer.name, layer.problem});
+  for (const auto& layers :
+       {dieleman_layers(), mathieu_layers(), vgg_layers(), alexnet_layers(), overfeat_layers(), large_kernel_layers()})
+    all.insert(all.end(), layers.begin(), layers.end());
+  return all;
+}
 constexpr ConvPass passes[] = {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight};
 
 // The table's way to measure: the median of five stretches, each of enough calls to take some 20 ms, 40 at most.
@@ -116,8 +84,8 @@ void run(const std::map<std::string, std::string>& options) {
               options.at("--workspace").c_str());
   std::printf("| layer | precision | pass | ms | way | error | choosing, s | table, ms | by | ratio |\n");
   std::printf("| --- | --- | --- | ---: | --- | ---: | ---: | ---: | --- | ---: |\n");
-  for (const Layer& layer : layers) {
-    if (std::string(layer.name).find(options.at("--layers")) == std::string::npos) continue;
+  for (const BenchLayer& layer : all_layers()) {
+    if (layer.name.find(options.at("--layers")) == std::string::npos) continue;
     // A new context a layer, so that the pool gives its memory back.
     Context ctx(device);
     for (const auto& engine : make_conv_engines(device, {.workspace_limit = workspace})) {
@@ -125,9 +93,10 @@ void run(const std::map<std::string, std::string>& options) {
       for (const Precision precision : {Precision::fp32, Precision::tf32})
         for (const ConvPass pass : passes) {
           if (!options.at("--precision").empty() && options.at("--precision") != to_string(precision)) continue;
-          const ConvProblem problem = layer.problem(precision);
+          ConvProblem problem = layer.problem;
+          problem.precision = precision;
           const auto [best, by] = best_of(table, layer.name, precision, pass);
-          std::printf("| %s | %s | %s | ", layer.name, std::string(to_string(precision)).c_str(),
+          std::printf("| %s | %s | %s | ", layer.name.c_str(), std::string(to_string(precision)).c_str(),
                       std::string(to_string(pass)).c_str());
           try {
             ConvOperands operands = random_operands(*ctx.stream, problem, pass);

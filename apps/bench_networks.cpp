@@ -1,0 +1,125 @@
+#include <fmt/core.h>
+
+#include <filesystem>
+
+#include "apps/bench.h"
+#include "apps/iteration_timer.h"
+#include "apps/text_table.h"
+#include "framework/error.h"
+#include "models/trainer.h"
+
+namespace twiddle {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int warm_up_steps = 3, profiled_steps = 5, usual_batch = 128;
+
+// Milliseconds of each pass over all convolution layers, and of a whole iteration.
+struct NetworkTimes {
+  double passes[3] = {};
+  double iteration = 0;
+  double total() const { return passes[0] + passes[1] + passes[2]; }
+};
+
+// `engine` is ENGINE or ENGINE+FIRST, where FIRST does the first layer, which is strided in these networks.
+NetworkTimes time_network(const BenchRequest& request, const std::string& network, const std::string& engine) {
+  const BenchOptions& options = request.options;
+  const std::size_t plus = engine.find('+');
+  std::vector<Override> overrides{
+      {"device", to_string(options.device), "bench"},
+      {"train.batch_size", std::to_string(options.batch > 0 ? options.batch : usual_batch), "--batch-size"},
+      {"convolution.precision", std::string(to_string(options.precision)), "--precision"},
+      {"convolution.workspace_limit", std::to_string(options.workspace_limit), "--workspace-limit"},
+      {"convolution.engine", engine.substr(0, plus), "--engines"}};
+  if (plus != std::string::npos)
+    overrides.push_back({"model.layers.conv1.engine", engine.substr(plus + 1), "--engines"});
+  const Config config = load_config(request.models + "/" + network + ".yaml", overrides);
+  Context ctx(options.device, config.seed);
+  const Model model = build_model(config, ctx.stream->device());
+  const auto optimizer = make_optimizer(config);
+  IterationTimer timer(ctx, model, *optimizer, config.train.batch_size);
+  NetworkTimes times;
+  times.iteration = timer.whole_iterations(0, warm_up_steps, false).whole.quantile(0.5);
+  for (const LayerTime& row : timer.layer_by_layer(profiled_steps))
+    for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight})
+      if (!row.engine.empty() && row.pass == to_string(pass))
+        times.passes[static_cast<std::size_t>(pass)] += row.milliseconds;
+  return times;
+}
+
+// All engines that can do whole networks; what works by spectra leaves a strided first layer to the vendor's.
+std::vector<std::string> usual_engines(const BenchOptions& options) {
+  BenchOptions all = options;
+  all.engines.clear();
+  const LayerBench bench(all);
+  std::vector<std::string> names;
+  for (const ConvEngine* engine : bench.engines()) {
+    const std::string name(engine->name());
+    if (name.find('(') != std::string::npos) continue;  // a wrapper for strides
+    const bool helped = engine->shares_work_between_passes() && bench.vendor() != nullptr;
+    names.push_back(helped ? name + "+" + std::string(bench.vendor()->name()) : name);
+  }
+  return names;
+}
+
+void add(TextTable& table, Json& rows, const std::string& network, const std::string& engine, const double* passes,
+         double total, const char* kind) {
+  std::vector<std::string> cells{network, engine};
+  for (int pass = 0; pass < 3; ++pass) cells.push_back(fmt::format("{:.2f}", passes[pass]));
+  cells.push_back(fmt::format("{:.2f}", total));
+  table.add(cells);
+  rows.push_back({{"network", network},
+                  {"engine", engine},
+                  {"of", kind},
+                  {"forward_ms", passes[0]},
+                  {"backward_input_ms", passes[1]},
+                  {"backward_weight_ms", passes[2]},
+                  {"total_ms", total}});
+}
+
+}  // namespace
+
+BenchResult bench_networks(const BenchRequest& request, const std::vector<std::string>& networks,
+                           const std::vector<PaperNetwork>& paper) {
+  if (!std::filesystem::is_directory(request.models))
+    throw Error(ErrorKind::config, "there is no folder '" + request.models +
+                                       "' with the networks; --models names it (models/ of Twiddle's source)");
+  const std::vector<std::string> engines =
+      request.options.engines.empty() ? usual_engines(request.options) : request.options.engines;
+  TextTable table({"network", "engine", "forward", "backward_input", "backward_weight", "total, ms"});
+  BenchResult result;
+  for (const std::string& network : networks) {
+    for (const std::string& engine : engines) {
+      if (request.verbosity >= 0) fmt::print(stderr, "{} by {}\n", network, engine);
+      try {
+        const NetworkTimes times = time_network(request, network, engine);
+        add(table, result.rows, network, engine, times.passes, times.total(), "this machine");
+        result.rows.back()["iteration_ms"] = times.iteration;
+      } catch (const Error& error) {
+        // A name that nobody knows is a mistake; an engine that cannot do a layer or fit it is a result.
+        if (request.options.engines.size() == 1) throw;
+        result.rows.push_back({{"network", network}, {"engine", engine}, {"failure", error.what()}});
+        const std::string why(error.what());
+        table.add({network, engine, "failed: " + why.substr(0, why.find('\n')), "", "", ""});
+      }
+    }
+    for (const PaperNetwork& printed : paper)
+      if (printed.network == network)
+        add(table, result.rows, network, printed.implementation, printed.milliseconds, printed.milliseconds[3],
+            "the paper");
+  }
+  if (request.print)
+    fmt::print(
+        "{}All convolution layers at batch {}, each a median of {} training steps with timers around every pass; bias\n"
+        "and ReLU count in forward, backward_input leaves the first layer out. A+B: B does the first layer.\n",
+        table.text(), request.options.batch > 0 ? request.options.batch : usual_batch, profiled_steps);
+  return result;
+}
+
+BenchResult bench_table3(const BenchRequest& request) {
+  const std::vector<std::string> usual{"alexnet", "overfeat_fast"};
+  return bench_networks(request, request.networks.empty() ? usual : request.networks, fbfft_table3());
+}
+
+}  // namespace twiddle

@@ -1,0 +1,215 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "apps/bench.h"
+#include "apps/console.h"
+#include "apps/heat_map.h"
+#include "apps/progress.h"
+#include "apps/svg.h"
+#include "apps/sweep_results.h"
+#include "apps/text_table.h"
+#include "framework/error.h"
+#include "framework/text.h"
+
+namespace twiddle {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+constexpr int shapes_between_renewals = 16;  // engines keep plans of every shape that they ever met
+
+// Shows how far a sweep has come: on a terminal in one line, elsewhere a line now and then.
+class SweepProgress {
+ public:
+  SweepProgress(int verbosity, std::size_t shapes) : console_(verbosity), shapes_(shapes) {}
+
+  void show(std::size_t done, std::size_t measured, const SweepShape& next) {
+    const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+    std::string text = fmt::format("shape {} of {}: {}", done + 1, shapes_, to_string(next.problem()));
+    if (measured > 0)
+      text += "  eta " + format_duration(seconds / static_cast<double>(measured) * static_cast<double>(shapes_ - done));
+    if (console_.terminal()) {
+      console_.redraw(text);
+    } else if (Clock::now() - shown_ > std::chrono::seconds(10)) {
+      shown_ = Clock::now();
+      console_.line(text);
+    }
+  }
+
+ private:
+  Console console_;
+  std::size_t shapes_;
+  Clock::time_point start_ = Clock::now(), shown_{};
+};
+
+// All passes of one engine as one row.
+SweepRow gather(const SweepShape& shape, const std::string& engine, const std::vector<BenchRow>& rows) {
+  SweepRow all{shape, engine, {}, 0, {}};
+  int passes = 0;
+  for (const BenchRow& row : rows) {
+    if (row.engine != engine) continue;
+    ++passes;
+    all.milliseconds[static_cast<std::size_t>(row.pass)] = row.milliseconds;
+    all.error = std::max(all.error, row.error);
+    if (!row.measured()) all.failure = row.failure;
+  }
+  if (passes < 3 && all.failure.empty()) all.failure = "not supported";
+  return all;
+}
+
+void measure_all(const BenchRequest& request, const std::vector<SweepShape>& shapes, LayerBench& bench,
+                 const std::vector<std::string>& engines, SweepResults& results) {
+  SweepProgress progress(request.verbosity, shapes.size());
+  std::size_t measured = 0;
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    const SweepShape& shape = shapes[i];
+    const auto known = [&](const std::string& engine) { return results.knows(shape, engine); };
+    if (std::all_of(engines.begin(), engines.end(), known)) continue;
+    progress.show(i, measured, shape);
+    if (++measured % shapes_between_renewals == 0) bench.renew();
+    const std::vector<BenchRow> rows = bench.run({"", shape.problem()});
+    for (const std::string& engine : engines)
+      if (!known(engine)) results.add(gather(shape, engine, rows));
+  }
+}
+
+// How many times as fast one engine is as another over the three passes together, shape by shape.
+struct Comparison {
+  SweepShape shape;
+  double factor = 0;  // 0: one of them failed
+};
+
+std::vector<Comparison> compare(const std::vector<SweepRow>& rows, const std::string& engine,
+                                const std::string& against) {
+  std::map<SweepShape, std::pair<const SweepRow*, const SweepRow*>> pairs;
+  for (const SweepRow& row : rows) {
+    if (row.engine == engine) pairs[row.shape].first = &row;
+    if (row.engine == against) pairs[row.shape].second = &row;
+  }
+  std::vector<Comparison> all;
+  for (const auto& [shape, pair] : pairs) {
+    if (pair.first == nullptr || pair.second == nullptr || !pair.second->failure.empty()) continue;
+    all.push_back({shape, pair.first->failure.empty() ? pair.second->total() / pair.first->total() : 0});
+  }
+  return all;
+}
+
+double geometric_mean(const std::vector<double>& factors) {
+  double sum = 0;
+  for (const double factor : factors) sum += std::log(factor);
+  return factors.empty() ? 0 : std::exp(sum / static_cast<double>(factors.size()));
+}
+
+void print(const std::vector<Comparison>& all, const std::string& engine, const std::string& against) {
+  TextTable table({"kernel", "shapes", "failed", "faster", "mean", "best", "best at", "paper's best"});
+  const std::map<int, const char*> paper{{3, "1.84"}, {5, "5.33"}, {13, "23.54"}};
+  for (const int kernel : sweep_kernels()) {
+    std::vector<double> factors;
+    int failed = 0, faster = 0;
+    Comparison best;
+    for (const Comparison& each : all) {
+      if (each.shape.kernel != kernel) continue;
+      if (each.factor <= 0) {
+        ++failed;
+        continue;
+      }
+      factors.push_back(each.factor);
+      faster += each.factor > 1;
+      if (each.factor > best.factor) best = each;
+    }
+    const auto printed = paper.find(kernel);
+    table.add({std::to_string(kernel), std::to_string(factors.size()), std::to_string(failed), std::to_string(faster),
+               fmt::format("{:.2f}", geometric_mean(factors)), fmt::format("{:.2f}", best.factor),
+               best.factor > 0 ? to_string(best.shape.problem()) : "-", printed == paper.end() ? "" : printed->second});
+  }
+  fmt::print("speed-up of {} over {}, the three passes together; mean: geometric\n{}", engine, against, table.text());
+}
+
+HeatMap heat_map(const std::vector<Comparison>& all, int kernel, const std::string& engine,
+                 const std::string& against) {
+  HeatMap map;
+  map.title = fmt::format("{0} x {0}: {1} over {2}", kernel, engine, against);
+  map.x_title = "output side", map.y_title = "problem size S f f'";
+  for (const int output : sweep_outputs()) map.columns.push_back(std::to_string(output));
+  const int powers = 24;  // 128 x 256 x 256 lies below 2^24
+  map.cells.assign(powers, std::vector<HeatMap::Cell>(map.columns.size()));
+  for (int power = 0; power < powers; ++power) map.rows.push_back(fmt::format("2^{}", power));
+  std::map<std::pair<std::size_t, std::size_t>, std::vector<double>> factors;
+  for (const Comparison& each : all) {
+    if (each.shape.kernel != kernel) continue;
+    const auto row = static_cast<std::size_t>(std::log2(each.shape.problem_size()));
+    const auto found = std::find(sweep_outputs().begin(), sweep_outputs().end(), each.shape.output);
+    const auto column = static_cast<std::size_t>(found - sweep_outputs().begin());
+    if (each.factor > 0)
+      factors[{row, column}].push_back(each.factor);
+    else
+      map.cells[row][column].failed = true;
+  }
+  for (const auto& [place, values] : factors) map.cells[place.first][place.second].factor = geometric_mean(values);
+  return map;
+}
+
+Json to_json(const SweepRow& row) {
+  Json json = {{"batch", row.shape.batch},   {"channels", row.shape.channels}, {"filters", row.shape.filters},
+               {"kernel", row.shape.kernel}, {"output", row.shape.output},     {"engine", row.engine}};
+  if (!row.failure.empty()) {
+    json["failure"] = row.failure;
+    return json;
+  }
+  json.update(Json{{"forward_ms", row.milliseconds[0]},
+                   {"backward_input_ms", row.milliseconds[1]},
+                   {"backward_weight_ms", row.milliseconds[2]},
+                   {"error", row.error}});
+  return json;
+}
+
+}  // namespace
+
+BenchResult bench_sweep(const BenchRequest& request) {
+  BenchRequest of_all = request;
+  of_all.options.whole_steps = false;
+  LayerBench bench(of_all.options);
+  const BenchOptions& options = bench.options();
+  std::vector<std::string> engines;
+  for (const ConvEngine* engine : bench.engines())
+    if (engine->name().find('(') == std::string_view::npos) engines.emplace_back(engine->name());  // none for strides
+  std::vector<SweepShape> shapes = request.sample > 0 ? sweep_sample(request.sample, request.seed) : sweep_shapes();
+  if (options.batch > 0) {
+    for (SweepShape& shape : shapes) shape.batch = std::min(shape.batch, options.batch);
+    std::sort(shapes.begin(), shapes.end());
+    shapes.erase(std::unique(shapes.begin(), shapes.end()), shapes.end());
+  }
+  SweepResults results(request.results, join(describe(options.device), ", ", to_string(options.precision), ", ",
+                                             format_bytes(options.workspace_limit)));
+  measure_all(request, shapes, bench, engines, results);
+
+  BenchResult result;
+  const std::set<SweepShape> wanted(shapes.begin(), shapes.end());
+  std::vector<SweepRow> rows;
+  for (const SweepRow& row : results.rows())
+    if (wanted.count(row.shape) > 0) rows.push_back(row);
+  for (const SweepRow& row : rows) result.rows.push_back(to_json(row));
+  const ConvEngine *const spectral = bench.spectral(), *const vendor = bench.vendor();
+  if (request.print)
+    fmt::print("{} of the paper's 8,232 shapes by {}{}\n", format_count(static_cast<std::int64_t>(shapes.size())),
+               join_names(engines), request.results.empty() ? "" : "; kept in " + request.results);
+  if (spectral == nullptr || vendor == nullptr) {
+    if (request.print) fmt::print("nothing to compare: that takes an engine by spectra and the vendor's\n");
+    return result;
+  }
+  const std::string engine(spectral->name()), against(vendor->name());
+  const std::vector<Comparison> all = compare(rows, engine, against);
+  if (request.print) print(all, engine, against);
+  std::vector<std::string> maps;
+  for (const int kernel : sweep_kernels()) maps.push_back(heat_map(all, kernel, engine, against).svg());
+  result.svg = svg_page(maps, 3, HeatMap::width, HeatMap::height);
+  return result;
+}
+
+}  // namespace twiddle

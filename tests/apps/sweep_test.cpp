@@ -1,0 +1,108 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "apps/heat_map.h"
+#include "apps/svg.h"
+#include "apps/sweep_results.h"
+#include "tests/apps/run_program.h"
+
+namespace twiddle {
+namespace {
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+TEST(SweepShapes, AreThePapersTable2) {
+  const std::vector<SweepShape> all = sweep_shapes();
+  EXPECT_EQ(all.size(), 8232u);
+  EXPECT_EQ(std::set<SweepShape>(all.begin(), all.end()).size(), 8232u);
+  for (const SweepShape& shape : all) {
+    const ConvProblem problem = shape.problem();
+    ASSERT_EQ(problem.out_height(), shape.output);
+    ASSERT_EQ(problem.kernel_w, shape.kernel);
+  }
+}
+
+TEST(SweepShapes, ALargerSampleBeginsWithTheSmaller) {
+  const std::vector<SweepShape> few = sweep_sample(10, 3), more = sweep_sample(300, 3);
+  EXPECT_TRUE(std::equal(few.begin(), few.end(), more.begin()));
+  EXPECT_EQ(std::set<SweepShape>(more.begin(), more.end()).size(), 300u);
+  EXPECT_NE(sweep_sample(10, 4), few);
+  EXPECT_EQ(sweep_sample(100000, 1).size(), 8232u);
+}
+
+TEST(SweepResults, GoOnFromWhatAFileHolds) {
+  const auto folder = fresh_folder("sweep_results");
+  const std::string file = (folder / "sweep.jsonl").string();
+  const SweepShape shape{1, 4, 16, 3, 8}, other{1, 4, 16, 5, 8};
+  {
+    SweepResults results(file, "here");
+    results.add({shape, "gemm", {1, 2, 3}, 1e-7, {}});
+    results.add({shape, "fft", {}, 0, "out of memory"});
+  }
+  SweepResults again(file, "here");
+  ASSERT_EQ(again.rows().size(), 2u);
+  EXPECT_TRUE(again.knows(shape, "gemm"));
+  EXPECT_TRUE(again.knows(shape, "fft"));
+  EXPECT_FALSE(again.knows(other, "gemm"));
+  EXPECT_DOUBLE_EQ(again.rows()[0].total(), 6);
+  EXPECT_EQ(again.rows()[1].failure, "out of memory");
+  EXPECT_TRUE(SweepResults(file, "there").rows().empty());
+  std::filesystem::remove_all(folder);
+}
+
+TEST(SweepResults, ALineCutShortIsMeasuredAgain) {
+  const auto folder = fresh_folder("sweep_cut");
+  const std::string file = (folder / "sweep.jsonl").string();
+  const SweepShape shape{1, 4, 16, 3, 8};
+  SweepResults(file, "here").add({shape, "gemm", {1, 2, 3}, 1e-7, {}});
+  const std::string line = read_text(file);
+  std::ofstream(file) << "not json\n[1]\n{\"on\": \"here\"}\n" << line.substr(0, line.size() / 2);
+  SweepResults(file, "here").add({shape, "gemm", {4, 5, 6}, 1e-7, {}});
+  const SweepResults again(file, "here");
+  ASSERT_EQ(again.rows().size(), 1u);
+  EXPECT_DOUBLE_EQ(again.rows()[0].milliseconds[0], 4);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(HeatMap, BlackIsFailedAndWhiteIsEqual) {
+  HeatMap map{"a <b>", "x", "y", {"1", "2"}, {"low", "high"}, {}};
+  map.cells = {{{1, false}, {16, false}}, {{0, true}, {0, false}}};
+  const std::string svg = map.svg();
+  EXPECT_EQ(count(svg, "<rect"), 3u);
+  EXPECT_EQ(count(svg, "fill=\"#ffffff\""), 1u);
+  EXPECT_EQ(count(svg, "fill=\"#000000\""), 1u);
+  EXPECT_NE(svg.find("a &lt;b&gt;"), std::string::npos);
+  const std::string page = svg_page({svg, svg, svg}, 2, HeatMap::width, HeatMap::height);
+  EXPECT_EQ(count(page, "<svg"), count(page, "</svg>"));
+  EXPECT_NE(page.find("height=\"840\""), std::string::npos);  // two rows
+}
+
+TEST(Bench, SweepsAndGoesOn) {
+  const auto folder = fresh_folder("sweep");
+  const std::string results = (folder / "sweep.jsonl").string(), picture = (folder / "sweep.svg").string();
+  std::vector<std::string> arguments{"bench",   "sweep",     "--device", "cpu",      "--engines", "gemm,onednn",
+                                     "--batch", "1",         "-q",       "--sample", "4",         "--seed",
+                                     "9",       "--results", results,    "--svg",    picture,     "--milliseconds",
+                                     "0",       "--json",    "-"};
+  const Finished first = run_program(arguments);
+  ASSERT_EQ(first.code, 0) << first.err;
+  const auto rows = nlohmann::json::parse(first.out).at("rows");
+  EXPECT_GE(rows.size(), 4u);
+  const std::string kept = read_text(results);
+  EXPECT_EQ(count(kept, "\n"), rows.size());
+
+  const Finished second = run_program(arguments);  // measures nothing
+  ASSERT_EQ(second.code, 0) << second.err;
+  EXPECT_EQ(nlohmann::json::parse(second.out).at("rows"), rows);
+  EXPECT_EQ(read_text(results), kept);
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace twiddle
