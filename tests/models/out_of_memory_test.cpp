@@ -63,6 +63,7 @@ model:
     - conv2d: {filters: 4, kernel: 3}
     - dropout: {rate: 0.3}
     - linear: {outputs: 4}
+convolution: {engine: gemm}
 data:
   train: {format: synthetic, images: 100, classes: 4}
   workers: 0

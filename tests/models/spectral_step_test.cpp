@@ -1,0 +1,77 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "models/builder.h"
+#include "models/config.h"
+#include "models/train_step.h"
+#include "models/trainer.h"
+#include "tests/support/every_device.h"
+
+namespace twiddle {
+namespace {
+
+std::string net_with(const std::string& engine) {
+  return "version: 1\n"
+         "model:\n"
+         "  input: [3, 14, 12]\n"
+         "  layers:\n"
+         "    - conv2d: {filters: 20, kernel: 5, pad: 2}\n"
+         "    - relu\n"
+         "    - conv2d: {filters: 18, kernel: 3, pad: 1, groups: 2}\n"
+         "    - relu\n"
+         "    - max_pool: {kernel: 2}\n"
+         "    - conv2d: {filters: 33, kernel: [7, 6]}\n"
+         "    - linear: {outputs: 5}\n"
+         "convolution: {cache: off, engine: " +
+         engine +
+         "}\n"
+         "data: {train: {format: synthetic, images: 8, classes: 5}}\n"
+         "train: {learning_rate: 1, optimizer: sgd}\n";
+}
+
+// What one step at rate 1 takes from each parameter: its gradient.
+std::vector<std::vector<float>> gradients(Device device, const std::string& engine) {
+  const Config config = load_config_text(net_with(engine), "net.yaml");
+  Context ctx(device, 3);
+  Model model = build_model(config, device);
+  model.net->initialize(ctx);
+  const auto optimizer = make_optimizer(config);
+  TrainStep step(ctx, *model.net, *optimizer, {});
+  std::vector<float> pixels(std::size_t(8) * 3 * 14 * 12);
+  const RandomSequence random{9};
+  for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = random.normal(static_cast<std::int64_t>(i));
+  const Batch batch{Tensor::from(*ctx.stream, {8, 3, 14, 12}, pixels),
+                    Tensor::from<std::int32_t>(*ctx.stream, {8}, {0, 1, 2, 3, 4, 0, 1, 2}),
+                    {}};
+  const auto values = [&] {
+    std::vector<std::vector<float>> all;
+    for (const Parameter* parameter : model.net->parameters())
+      all.push_back(parameter->variable.value().to_vector(*ctx.stream));
+    return all;
+  };
+  auto before = values();
+  step.run(batch, 1);
+  const auto after = values();
+  for (std::size_t i = 0; i < before.size(); ++i)
+    for (std::size_t j = 0; j < before[i].size(); ++j) before[i][j] -= after[i][j];
+  return before;
+}
+
+TEST_P(EveryDevice, AStepBySpectraIsTheOneOfTheTimeDomain) {
+  const bool cpu = GetParam().kind == Device::Kind::cpu;
+  const auto expected = gradients(GetParam(), "gemm"), got = gradients(GetParam(), cpu ? "fft" : "cufft");
+  ASSERT_EQ(got.size(), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    double difference = 0, norm = 0;
+    for (std::size_t j = 0; j < expected[i].size(); ++j) {
+      difference += std::pow(got[i][j] - expected[i][j], 2);
+      norm += std::pow(expected[i][j], 2);
+    }
+    // Each of three layers adds an error of the class, and subtracting weights rounds once more.
+    EXPECT_LE(std::sqrt(difference / norm), 1e-5) << "parameter " << i;
+  }
+}
+
+}  // namespace
+}  // namespace twiddle
