@@ -2,62 +2,47 @@
 
 #include "framework/for_each.h"
 #include "layers/covering_windows.h"
+#include "layers/cuda/pool_pieces.h"
+#include "layers/mean_windows.h"
 
 namespace twiddle {
 
 namespace {
 
-// The stretch of one axis that a window covers, and how much of the padded axis it spans.
-struct Span {
-  std::int64_t begin, end, padded;
-};
-
-TWIDDLE_HD Span span_of(std::int64_t out, std::int64_t kernel, std::int64_t stride, std::int64_t pad,
-                        std::int64_t size) {
-  const std::int64_t begin = out * stride - pad;
-  const std::int64_t end = begin + kernel < size + pad ? begin + kernel : size + pad;
-  return {begin > 0 ? begin : 0, end < size ? end : size, end - begin};
-}
-
-TWIDDLE_HD float share_of(const Span& h, const Span& w, bool count_padding) {
-  const std::int64_t count = count_padding ? h.padded * w.padded : (h.end - h.begin) * (w.end - w.begin);
-  return 1.0f / static_cast<float>(count);
-}
-
 // On the CPU one call a row of outputs.
 struct AvgPoolForward {
-  PoolWindow window;
-  bool count_padding;
+  MeanWindows mean;
   const float* x;
   float* y;
   TWIDDLE_HD void operator()(std::int64_t row) const {
+    const PoolWindow& window = mean.window;
     const float* const in = x + row / window.out_height * window.height * window.width;
-    const Span h = span_of(row % window.out_height, window.kernel_h, window.stride_h, window.pad_h, window.height);
+    const auto h = mean.down(row % window.out_height);
     for (std::int64_t out = 0; out < window.out_width; ++out) {
-      const Span w = span_of(out, window.kernel_w, window.stride_w, window.pad_w, window.width);
+      const auto w = mean.across(out);
       float sum = 0;
       for (std::int64_t i = h.begin; i < h.end; ++i)
         for (std::int64_t j = w.begin; j < w.end; ++j) sum += in[i * window.width + j];
-      y[row * window.out_width + out] = sum * share_of(h, w, count_padding);
+      y[row * window.out_width + out] = sum * mean.share(h, w);
     }
   }
 };
 
 // On the CPU one call a plane: windows may overlap, and within a plane the sum keeps its order.
 struct AvgPoolBackward {
-  PoolWindow window;
-  bool count_padding;
+  MeanWindows mean;
   const float* grad_y;
   float* grad_x;
   TWIDDLE_HD void operator()(std::int64_t plane) const {
+    const PoolWindow& window = mean.window;
     float* const to = grad_x + plane * window.height * window.width;
     const float* from = grad_y + plane * window.out_height * window.out_width;
     for (std::int64_t i = 0; i < window.height * window.width; ++i) to[i] = 0;
     for (std::int64_t out_h = 0; out_h < window.out_height; ++out_h) {
-      const Span h = span_of(out_h, window.kernel_h, window.stride_h, window.pad_h, window.height);
+      const auto h = mean.down(out_h);
       for (std::int64_t out_w = 0; out_w < window.out_width; ++out_w) {
-        const Span w = span_of(out_w, window.kernel_w, window.stride_w, window.pad_w, window.width);
-        const float share = *from++ * share_of(h, w, count_padding);
+        const auto w = mean.across(out_w);
+        const float share = *from++ * mean.share(h, w);
         for (std::int64_t i = h.begin; i < h.end; ++i)
           for (std::int64_t j = w.begin; j < w.end; ++j) to[i * window.width + j] += share;
       }
@@ -65,73 +50,74 @@ struct AvgPoolBackward {
   }
 };
 
-// On a GPU one call an output, and backwards one an input, which gathers what the windows that hold it share out.
+// On a GPU, for windows that pieces of planes cannot hold: one call an output.
 struct AvgPoolOutput {
-  PoolWindow window;
-  bool count_padding;
+  MeanWindows mean;
   Divisor out_width, out_height;
   const float* x;
   float* y;
   TWIDDLE_HD void operator()(std::int64_t i) const {
+    const PoolWindow& window = mean.window;
     const std::int64_t row = out_width.quotient(i), plane = out_height.quotient(row);
-    const std::int64_t out_h = row - plane * window.out_height, out_w = i - row * window.out_width;
-    const Span h = span_of(out_h, window.kernel_h, window.stride_h, window.pad_h, window.height);
-    const Span w = span_of(out_w, window.kernel_w, window.stride_w, window.pad_w, window.width);
+    const auto h = mean.down(row - plane * window.out_height), w = mean.across(i - row * window.out_width);
     const float* const in = x + plane * window.height * window.width;
     float sum = 0;
     for (std::int64_t at_h = h.begin; at_h < h.end; ++at_h)
       for (std::int64_t at_w = w.begin; at_w < w.end; ++at_w) sum += in[at_h * window.width + at_w];
-    y[i] = sum * share_of(h, w, count_padding);
+    y[i] = sum * mean.share(h, w);
   }
 };
 
+// The same on the way back, one call an input, which gathers what the windows that hold it share out.
 struct AvgPoolInput {
-  PoolWindow window;
-  bool count_padding;
+  MeanWindows mean;
   CoveringWindows down, across;
   Divisor width, height;
   const float* grad_y;
   float* grad_x;
   TWIDDLE_HD void operator()(std::int64_t i) const {
     const std::int64_t row = width.quotient(i), plane = height.quotient(row);
-    const CoveringWindows::Range rows = down.at(row - plane * window.height);
-    const CoveringWindows::Range columns = across.at(i - row * window.width);
+    const CoveringWindows::Range rows = down.at(row - plane * height.value());
+    const CoveringWindows::Range columns = across.at(i - row * width.value());
     float sum = 0;
-    for (std::int64_t out_h = rows.begin; out_h < rows.end; ++out_h) {
-      const Span h = span_of(out_h, window.kernel_h, window.stride_h, window.pad_h, window.height);
-      for (std::int64_t out_w = columns.begin; out_w < columns.end; ++out_w) {
-        const Span w = span_of(out_w, window.kernel_w, window.stride_w, window.pad_w, window.width);
-        sum += grad_y[(plane * window.out_height + out_h) * window.out_width + out_w] * share_of(h, w, count_padding);
-      }
-    }
+    for (std::int64_t out_h = rows.begin; out_h < rows.end; ++out_h)
+      for (std::int64_t out_w = columns.begin; out_w < columns.end; ++out_w)
+        sum += grad_y[(plane * down.windows + out_h) * across.windows + out_w] * mean.share(out_h, out_w);
     grad_x[i] = sum;
   }
 };
 
-void avg_pool(Stream& stream, const PoolWindow& window, bool count_padding, const Tensor& x, Tensor& y) {
-  if (on_gpu(stream))
-    return for_each_index(stream, y.size(),
-                          AvgPoolOutput{window, count_padding, Divisor(window.out_width), Divisor(window.out_height),
-                                        x.read(), y.write()});
-  for_each_index(stream, y.size() / window.out_width, AvgPoolForward{window, count_padding, x.read(), y.write()},
+void pool_on_gpu(Stream& stream, const MeanWindows& mean, const Tensor& x, Tensor& y) {
+  if (avg_pool_in_pieces(stream, mean, x, y)) return;
+  for_each_index(
+      stream, y.size(),
+      AvgPoolOutput{mean, Divisor(mean.window.out_width), Divisor(mean.window.out_height), x.read(), y.write()});
+}
+
+void gather_on_gpu(Stream& stream, const MeanWindows& mean, const Tensor& grad_y, Tensor& grad_x) {
+  if (avg_pool_backward_in_pieces(stream, mean, grad_y, grad_x)) return;
+  const PoolWindow& window = mean.window;
+  for_each_index(stream, grad_x.size(),
+                 AvgPoolInput{mean,
+                              {window.kernel_h, window.pad_h, window.out_height, Divisor(window.stride_h)},
+                              {window.kernel_w, window.pad_w, window.out_width, Divisor(window.stride_w)},
+                              Divisor(window.width),
+                              Divisor(window.height),
+                              grad_y.read(),
+                              grad_x.write()});
+}
+
+void avg_pool(Stream& stream, const MeanWindows& mean, const Tensor& x, Tensor& y) {
+  if (on_gpu(stream)) return pool_on_gpu(stream, mean, x, y);
+  const PoolWindow& window = mean.window;
+  for_each_index(stream, y.size() / window.out_width, AvgPoolForward{mean, x.read(), y.write()},
                  window.out_width * window.kernel_h * window.kernel_w);
 }
 
-void avg_pool_backward(Stream& stream, const PoolWindow& window, bool count_padding, const Tensor& grad_y,
-                       Tensor& grad_x) {
-  const std::int64_t plane_size = window.height * window.width;
-  if (on_gpu(stream))
-    return for_each_index(stream, grad_x.size(),
-                          AvgPoolInput{window,
-                                       count_padding,
-                                       {window.kernel_h, window.pad_h, window.out_height, Divisor(window.stride_h)},
-                                       {window.kernel_w, window.pad_w, window.out_width, Divisor(window.stride_w)},
-                                       Divisor(window.width),
-                                       Divisor(window.height),
-                                       grad_y.read(),
-                                       grad_x.write()});
-  for_each_index(stream, grad_x.size() / plane_size,
-                 AvgPoolBackward{window, count_padding, grad_y.read(), grad_x.write()}, plane_size);
+void avg_pool_backward(Stream& stream, const MeanWindows& mean, const Tensor& grad_y, Tensor& grad_x) {
+  if (on_gpu(stream)) return gather_on_gpu(stream, mean, grad_y, grad_x);
+  const std::int64_t plane_size = mean.window.height * mean.window.width;
+  for_each_index(stream, grad_x.size() / plane_size, AvgPoolBackward{mean, grad_y.read(), grad_x.write()}, plane_size);
 }
 
 }  // namespace
@@ -146,14 +132,13 @@ AvgPool::AvgPool(const Site& site, Params& params)
 Variable AvgPool::forward(Context& ctx, const Variable& x) {
   const Shape shape = x.value().shape();
   Tensor y(*ctx.stream, {shape.at(0), shape.at(1), window_.out_height, window_.out_width});
-  avg_pool(*ctx.stream, window_, count_padding_, x.value(), y);
-  return ctx.tape.record(
-      name(), y, {x},
-      [x, shape, window = window_, padding = count_padding_](Context& backward_ctx, const Tensor& grad_y) {
-        Tensor grad_x(*backward_ctx.stream, shape);
-        avg_pool_backward(*backward_ctx.stream, window, padding, grad_y, grad_x);
-        x.add_grad(backward_ctx, grad_x);
-      });
+  const MeanWindows mean(window_, count_padding_);
+  avg_pool(*ctx.stream, mean, x.value(), y);
+  return ctx.tape.record(name(), y, {x}, [x, shape, mean](Context& backward_ctx, const Tensor& grad_y) {
+    Tensor grad_x(*backward_ctx.stream, shape);
+    avg_pool_backward(*backward_ctx.stream, mean, grad_y, grad_x);
+    x.add_grad(backward_ctx, grad_x);
+  });
 }
 
 }  // namespace twiddle

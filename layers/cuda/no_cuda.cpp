@@ -10,4 +10,12 @@ bool max_pool_backward_in_pieces(Stream&, const PoolWindow&, const Tensor&, cons
   return false;
 }
 
+bool avg_pool_in_pieces(Stream&, const MeanWindows&, const Tensor&, Tensor&) {
+  return false;
+}
+
+bool avg_pool_backward_in_pieces(Stream&, const MeanWindows&, const Tensor&, Tensor&) {
+  return false;
+}
+
 }  // namespace twiddle

@@ -39,7 +39,7 @@ struct PlanePieces {
 
   bool fit() const { return floats <= most_piece_floats && blocks > 0 && blocks < (std::int64_t(1) << 31); }
   // A piece begins at a float that 16 bytes need not divide: up to three before it and after it are staged with it.
-  std::size_t shared_bytes() const { return static_cast<std::size_t>(floats / 4 + 2) * sizeof(Four); }
+  TWIDDLE_HD std::size_t shared_bytes() const { return static_cast<std::size_t>(floats / 4 + 2) * sizeof(Four); }
 
   struct Piece {
     int plane, planes, begin, end;  // the first plane, and rows begin to end of each
@@ -53,15 +53,15 @@ struct PlanePieces {
 
 // The piece of x that begins at float `begin`, to shared memory, where it begins at the float that is returned. All of
 // the block's loads are under way at once.
-__device__ inline int load_piece(const float* x, std::int64_t total, std::int64_t begin, int count, Four* staged) {
+template <int Threads = piece_threads>
+__device__ int load_piece(const float* x, std::int64_t total, std::int64_t begin, int count, Four* staged) {
   const int lead = static_cast<int>(begin & 3), end = lead + count;
   const float* const from = x + begin - lead;
   const int fours = begin - lead + (end + 3) / 4 * 4 <= total ? (end + 3) / 4 : end / 4;
 #pragma unroll 1
-  for (int i = threadIdx.x; i < fours; i += piece_threads)
-    __pipeline_memcpy_async(staged + i, from + 4 * i, sizeof(Four));
+  for (int i = threadIdx.x; i < fours; i += Threads) __pipeline_memcpy_async(staged + i, from + 4 * i, sizeof(Four));
 #pragma unroll 1
-  for (int i = 4 * fours + threadIdx.x; i < end; i += piece_threads)  // of the last piece
+  for (int i = 4 * fours + threadIdx.x; i < end; i += Threads)  // of the last piece
     reinterpret_cast<float*>(staged)[i] = from[i];
   __pipeline_commit();
   __pipeline_wait_prior(0);
@@ -70,12 +70,13 @@ __device__ inline int load_piece(const float* x, std::int64_t total, std::int64_
 }
 
 // The way back. The fours at its ends, which it may share with its neighbours, go float by float.
-__device__ inline void store_piece(float* x, std::int64_t begin, int count, const Four* staged) {
+template <int Threads = piece_threads>
+__device__ void store_piece(float* x, std::int64_t begin, int count, const Four* staged) {
   const int lead = static_cast<int>(begin & 3), end = lead + count, thread = static_cast<int>(threadIdx.x);
   const int first = lead > 0 ? 1 : 0, past = max(end / 4, first);  // fours that are its own
   float* const to = x + begin - lead;
 #pragma unroll 1
-  for (int i = first + thread; i < past; i += piece_threads) reinterpret_cast<Four*>(to)[i] = staged[i];
+  for (int i = first + thread; i < past; i += Threads) reinterpret_cast<Four*>(to)[i] = staged[i];
   if (thread >= 4) return;
   const float* const from = reinterpret_cast<const float*>(staged);
   const int before = lead + thread, after = 4 * past + thread;

@@ -2,6 +2,44 @@
 
 namespace twiddle {
 
+namespace {
+
+std::vector<float> numbers(const Shape& shape, std::uint64_t seed) {
+  std::vector<float> values(static_cast<std::size_t>(count_of(shape)));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(RandomSequence{seed, 0}.below(static_cast<std::int64_t>(i), 9)) - 4;
+  return values;
+}
+
+// Square windows one by one: the outputs of x, and what gradients of the outputs share out to x.
+struct Means {
+  std::int64_t kernel, stride, pad;
+  bool count_padding;
+
+  void add(const std::vector<float>& x, const Shape& in, const std::vector<float>& grad_y, const Shape& out,
+           std::vector<float>& y, std::vector<float>& grad_x) const {
+    std::size_t at = 0;
+    for (std::int64_t plane = 0; plane < in[0] * in[1]; ++plane)
+      for (std::int64_t top = -pad; top < out[2] * stride - pad; top += stride)
+        for (std::int64_t left = -pad; left < out[3] * stride - pad; left += stride, ++at) {
+          std::vector<std::size_t> places;
+          for (std::int64_t h = std::max<std::int64_t>(top, 0); h < std::min(top + kernel, in[2]); ++h)
+            for (std::int64_t w = std::max<std::int64_t>(left, 0); w < std::min(left + kernel, in[3]); ++w)
+              places.push_back(static_cast<std::size_t>((plane * in[2] + h) * in[3] + w));
+          const std::int64_t padded =
+              (std::min(top + kernel, in[2] + pad) - top) * (std::min(left + kernel, in[3] + pad) - left);
+          const float share =
+              1.0f / static_cast<float>(count_padding ? padded : static_cast<std::int64_t>(places.size()));
+          for (const std::size_t place : places) {
+            y[at] += x[place] * share;
+            grad_x[place] += grad_y[at] * share;
+          }
+        }
+  }
+};
+
+}  // namespace
+
 TEST_P(EveryDevice, AvgPoolTakesTheMean) {
   EXPECT_EQ(run_layer(GetParam(), "avg_pool", {{"kernel", "2"}}, {1, 1, 2, 4}, {1, 5, -3, -1, 4, 2, -2, -4}),
             (std::vector<float>{3, -2.5f}));
@@ -32,6 +70,55 @@ TEST_P(EveryDevice, AvgPoolGradients) {
   check({{"kernel", "3"}, {"stride", "2"}, {"pad", "1"}, {"count_padding", "false"}}, {2, 2, 8, 9});
   check({{"kernel", "[3, 2]"}, {"stride", "[1, 3]"}, {"pad", "[1, 0]"}}, {2, 2, 5, 8});
   check({{"kernel", "1"}}, {1, 2, 1, 1});
+}
+
+// A GPU takes planes in pieces: many small planes, a large one's strips, rows that no piece holds, and windows that
+// pieces do not know.
+TEST_P(EveryDevice, AvgPoolGoesWindowByWindowWhateverThePlane) {
+  const auto check = [&](const Means& window, const Shape& shape, const std::string& rounding = "floor") {
+    SCOPED_TRACE(join(to_string(shape), ", kernel ", window.kernel, ", stride ", window.stride, ", pad ", window.pad));
+    LayerUnderTest test(GetParam(), "avg_pool",
+                        {{"kernel", join(window.kernel)},
+                         {"stride", join(window.stride)},
+                         {"pad", join(window.pad)},
+                         {"count_padding", window.count_padding ? "true" : "false"},
+                         {"rounding", rounding}},
+                        {shape[1], shape[2], shape[3]});
+    Stream& stream = *test.ctx.stream;
+    const std::vector<float> values = numbers(shape, 1);
+    const Variable x(Tensor::from(stream, shape, values), true);
+    const Variable y = test.layer->forward(test.ctx, x);
+    const Shape out = y.value().shape();
+    const std::vector<float> grad = numbers(out, 2);
+    const Variable objective = test.ctx.tape.record(
+        "objective", Tensor::filled(stream, {1}, 0), {y},
+        [&](Context& ctx, const Tensor&) { y.add_grad(ctx, Tensor::from(*ctx.stream, out, grad)); });
+    test.ctx.tape.backward(test.ctx, objective);
+
+    std::vector<float> expected_y(grad.size(), 0.0f), expected_grad(values.size(), 0.0f);
+    window.add(values, shape, grad, out, expected_y, expected_grad);
+    expect_close(y.value().to_vector(stream), expected_y);
+    expect_close(x.grad().to_vector(stream), expected_grad);
+  };
+  for (const bool count_padding : {true, false}) {
+    check({3, 2, 1, count_padding}, {3, 1, 1, 1});
+    check({3, 2, 1, count_padding}, {1, 2, 57, 59});
+    check({3, 2, 1, count_padding}, {1, 2, 112, 111}, "ceil");
+    check({2, 2, 1, count_padding}, {1, 700, 2, 3}, "ceil");
+    check({3, 1, 1, count_padding}, {1, 1, 130, 101});
+    check({3, 1, 1, count_padding}, {1, 3, 28, 28});
+    check({7, 2, 3, count_padding}, {1, 2, 97, 300});
+    check({5, 1, 2, count_padding}, {1, 3, 9, 8});
+  }
+  check({3, 2, 0, true}, {1, 5, 55, 55});
+  check({3, 2, 0, true}, {2, 41, 13, 13});
+  check({2, 2, 0, true}, {1, 3, 112, 112});
+  check({2, 2, 0, true}, {1, 3, 113, 57}, "ceil");
+  check({2, 5, 0, true}, {1, 3, 90, 61});
+  check({7, 7, 0, true}, {1, 70, 7, 7});
+  check({2, 2, 0, true}, {1, 2, 5, 8100});
+  check({2, 2, 0, true}, {1, 2, 5, 12300});
+  check({3, 2, 0, true}, {1, 2, 5, 4101});
 }
 
 TEST(AvgPool, SaysWhatFits) {
