@@ -3,28 +3,11 @@
 #include <cmath>
 
 #include "framework/for_each.h"
+#include "layers/cuda/norm_stretches.h"
 
 namespace twiddle {
 
 namespace {
-
-// The rows of `inner` pixels, one a channel, over which a window of channels slides.
-struct ChannelWindow {
-  std::int64_t channels, inner, reach;  // reach: neighbours on either side
-
-  TWIDDLE_HD void bounds(std::int64_t row, std::int64_t& first, std::int64_t& last) const {
-    const std::int64_t channel = row % channels;
-    first = row - (channel < reach ? channel : reach);
-    last = row + (channels - 1 - channel < reach ? channels - 1 - channel : reach);
-  }
-};
-
-struct Lrn {
-  ChannelWindow window;
-  std::int64_t rows;
-  float k, scale, beta;
-  std::int64_t cost() const { return window.inner * (2 * window.reach + 1); }
-};
 
 // base = k + scale * sum of x^2 over the window; one call a row. Each window is summed anew: a running sum would keep
 // the rounding of large values that have left it.
@@ -96,82 +79,6 @@ struct SubtractWindows {  // one call a row
   }
 };
 
-// A stretch of the channels of one pixel, and the neighbours that its windows reach, all loaded at once: what one
-// thread of a GPU holds in registers while it marches through the channels. Threads side by side take pixels side by
-// side.
-template <int Reach>
-struct Stretch {
-  static constexpr int length = 8, loaded = length + 2 * Reach;
-  Divisor inner, stretches;
-  std::int64_t channels;
-
-  struct Place {
-    std::int64_t at;  // of the stretch's first channel
-    int begin, end;   // what of [0, loaded) are channels that exist
-  };
-  TWIDDLE_HD Place place(std::int64_t i) const {
-    const std::int64_t row = inner.quotient(i), image = stretches.quotient(row);
-    const std::int64_t first = (row - image * stretches.value()) * length;
-    const std::int64_t left = channels - first + Reach;
-    return {(image * channels + first) * inner.value() + i - row * inner.value(),
-            first >= Reach ? 0 : static_cast<int>(Reach - first), left < loaded ? static_cast<int>(left) : loaded};
-  }
-  // Element k of the loaded ones, the stretch's first at k = Reach.
-  TWIDDLE_HD std::int64_t element(const Place& place, int k) const { return place.at + (k - Reach) * inner.value(); }
-};
-
-template <int Reach, class Power>
-struct NormalizeStretch {
-  Stretch<Reach> stretch;
-  Power power;
-  float k, scale;
-  const float* x;
-  float *base, *y;
-  TWIDDLE_HD void operator()(std::int64_t i) const {
-    constexpr int loaded = Stretch<Reach>::loaded;
-    const auto place = stretch.place(i);
-    float values[loaded];
-    for (int c = 0; c < loaded; ++c) values[c] = c >= place.begin && c < place.end ? x[stretch.element(place, c)] : 0;
-    for (int c = Reach; c < loaded - Reach; ++c) {
-      if (c >= place.end) return;
-      float sum = k;
-      for (int other = c - Reach; other <= c + Reach; ++other) sum += scale * values[other] * values[other];
-      base[stretch.element(place, c)] = sum;
-      y[stretch.element(place, c)] = values[c] * power(sum);
-    }
-  }
-};
-
-template <int Reach, class Power>
-struct BackwardStretch {
-  Stretch<Reach> stretch;
-  Power power;
-  float factor;  // 2 scale beta
-  const float *x, *base, *grad_y;
-  float* grad_x;
-  TWIDDLE_HD void operator()(std::int64_t i) const {
-    constexpr int loaded = Stretch<Reach>::loaded;
-    const auto place = stretch.place(i);
-    float values[loaded], bases[loaded], own[loaded], through[loaded];
-    for (int c = 0; c < loaded; ++c) {
-      const bool there = c >= place.begin && c < place.end;
-      values[c] = there ? x[stretch.element(place, c)] : 0;
-      bases[c] = there ? base[stretch.element(place, c)] : 1;
-      own[c] = there ? grad_y[stretch.element(place, c)] : 0;
-    }
-    for (int c = 0; c < loaded; ++c) {
-      own[c] *= power(bases[c]);
-      through[c] = own[c] * values[c] / bases[c];
-    }
-    for (int c = Reach; c < loaded - Reach; ++c) {
-      if (c >= place.end) return;
-      float result = own[c];
-      for (int other = c - Reach; other <= c + Reach; ++other) result -= factor * values[c] * through[other];
-      grad_x[stretch.element(place, c)] = result;
-    }
-  }
-};
-
 constexpr std::int64_t root_cost = 8, power_cost = 50;  // simple operations that they are worth
 
 void normalize(Stream& stream, float beta, const Tensor& x, const Tensor& base, Tensor& y) {
@@ -209,45 +116,14 @@ void backward_rows(Stream& stream, const Lrn& lrn, const Tensor& x, const Tensor
                  lrn.cost());
 }
 
-constexpr int alexnet_reach = 2;  // windows of five channels, the only ones that a GPU does in stretches
-
-bool in_stretches(const Stream& stream, const Lrn& lrn) {
-  return on_gpu(stream) && lrn.window.reach == alexnet_reach;
-}
-
-Stretch<alexnet_reach> stretch_of(const ChannelWindow& window) {
-  constexpr int length = Stretch<alexnet_reach>::length;
-  return {Divisor(window.inner), Divisor((window.channels + length - 1) / length), window.channels};
-}
-
-template <class Power>
-void forward_stretches(Stream& stream, const Lrn& lrn, Power power, const Tensor& x, Tensor& base, Tensor& y) {
-  const auto stretch = stretch_of(lrn.window);
-  for_each_index(
-      stream, lrn.rows / lrn.window.channels * stretch.stretches.value() * lrn.window.inner,
-      NormalizeStretch<alexnet_reach, Power>{stretch, power, lrn.k, lrn.scale, x.read(), base.write(), y.write()});
-}
-
-template <class Power>
-void backward_stretches(Stream& stream, const Lrn& lrn, Power power, const Tensor& x, const Tensor& base,
-                        const Tensor& grad_y, Tensor& grad_x) {
-  const auto stretch = stretch_of(lrn.window);
-  for_each_index(stream, lrn.rows / lrn.window.channels * stretch.stretches.value() * lrn.window.inner,
-                 BackwardStretch<alexnet_reach, Power>{stretch, power, 2 * lrn.scale * lrn.beta, x.read(), base.read(),
-                                                       grad_y.read(), grad_x.write()});
-}
-
 void forward_all(Stream& stream, const Lrn& lrn, const Tensor& x, Tensor& base, Tensor& y) {
-  if (!in_stretches(stream, lrn)) return forward_rows(stream, lrn, x, base, y);
-  if (lrn.beta == 0.75f) return forward_stretches(stream, lrn, PowerThreeQuarters{}, x, base, y);
-  forward_stretches(stream, lrn, AnyPower{lrn.beta}, x, base, y);
+  if (!on_gpu(stream) || !normalize_in_stretches(stream, lrn, x, base, y)) forward_rows(stream, lrn, x, base, y);
 }
 
 void backward_all(Stream& stream, const Lrn& lrn, const Tensor& x, const Tensor& base, const Tensor& grad_y,
                   Tensor& grad_x) {
-  if (!in_stretches(stream, lrn)) return backward_rows(stream, lrn, x, base, grad_y, grad_x);
-  if (lrn.beta == 0.75f) return backward_stretches(stream, lrn, PowerThreeQuarters{}, x, base, grad_y, grad_x);
-  backward_stretches(stream, lrn, AnyPower{lrn.beta}, x, base, grad_y, grad_x);
+  if (!on_gpu(stream) || !normalize_backward_in_stretches(stream, lrn, x, base, grad_y, grad_x))
+    backward_rows(stream, lrn, x, base, grad_y, grad_x);
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include "layers/cuda/norm_stretches.h"
 #include "layers/cuda/pool_pieces.h"
 
 namespace twiddle {
@@ -15,6 +16,14 @@ bool avg_pool_in_pieces(Stream&, const MeanWindows&, const Tensor&, Tensor&) {
 }
 
 bool avg_pool_backward_in_pieces(Stream&, const MeanWindows&, const Tensor&, Tensor&) {
+  return false;
+}
+
+bool normalize_in_stretches(Stream&, const Lrn&, const Tensor&, Tensor&, Tensor&) {
+  return false;
+}
+
+bool normalize_backward_in_stretches(Stream&, const Lrn&, const Tensor&, const Tensor&, const Tensor&, Tensor&) {
   return false;
 }
 

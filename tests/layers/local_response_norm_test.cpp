@@ -22,6 +22,7 @@ TEST_P(EveryDevice, LocalResponseNormForgetsLargeValuesThatLeftItsWindow) {
 
 TEST_P(EveryDevice, LocalResponseNormGradients) {
   expect_gradients(GetParam(), "local_response_norm", {{"alpha", "1"}}, {2, 7, 3, 5});
+  expect_gradients(GetParam(), "local_response_norm", {{"alpha", "1"}}, {2, 21, 3, 5});
   expect_gradients(GetParam(), "local_response_norm", {{"alpha", "2"}, {"beta", "0.6"}, {"k", "1"}}, {1, 4, 2, 3});
   expect_gradients(GetParam(), "local_response_norm", {{"alpha", "1"}, {"size", "9"}}, {2, 3, 1, 1});
   expect_gradients(GetParam(), "local_response_norm", {{"alpha", "1"}, {"size", "1"}}, {2, 5});
