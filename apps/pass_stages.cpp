@@ -1,7 +1,8 @@
 #include "apps/pass_stages.h"
 
 #include <algorithm>
-#include <array>
+#include <cmath>
+#include <numeric>
 
 #include "framework/error.h"
 #include "layers/conv/conv_check.h"
@@ -50,6 +51,43 @@ class Visits {
   std::size_t runs_;
 };
 
+double sum(const std::vector<double>& values, std::size_t first = 0) {
+  return std::accumulate(values.begin() + static_cast<std::ptrdiff_t>(std::min(first, values.size())), values.end(),
+                         0.0);
+}
+
+// What the transforms of a pass are made of, piece by piece: those of B, then those of A, then the way back.
+class Parts {
+ public:
+  explicit Parts(const Visits& visits)
+      : ffts_(visits.of("fft")),
+        pads_(visits.of("pad")),
+        transposes_(visits.of("transpose")),
+        crops_(visits.of("crop")) {}
+
+  std::size_t forward() const { return ffts_.size(); }
+  double pad(std::size_t piece) const { return piece < pads_.size() ? pads_[piece] : 0; }
+  double transpose(std::size_t piece) const { return piece < transposes_.size() ? transposes_[piece] : 0; }
+  double inverse_transposes() const { return sum(transposes_, forward()); }
+  double crops() const { return sum(crops_); }
+
+  // How many of the first pieces take that time together.
+  std::size_t lasting(double milliseconds) const {
+    std::size_t best = 0;
+    double so_far = 0, nearest = milliseconds;
+    for (std::size_t piece = 0; piece < forward(); ++piece) {
+      so_far += pad(piece) + ffts_[piece] + transpose(piece);
+      if (std::abs(so_far - milliseconds) >= nearest) continue;
+      nearest = std::abs(so_far - milliseconds);
+      best = piece + 1;
+    }
+    return best;
+  }
+
+ private:
+  std::vector<double> ffts_, pads_, transposes_, crops_;
+};
+
 }  // namespace
 
 PassStages stages_of(ConvPass pass, const std::vector<Profiler::Entry>& entries, int runs) {
@@ -61,17 +99,19 @@ PassStages stages_of(ConvPass pass, const std::vector<Profiler::Entry>& entries,
   stages.whole = visits.once("");
   stages.fft_a = visits.once(a), stages.fft_b = visits.once(b);
   stages.product = visits.once("product"), stages.ifft_c = visits.once("inverse");
+  stages.rest = stages.whole - stages.fft_a - stages.fft_b - stages.product - stages.ifft_c;
 
-  // What is a part of these is taken out of them: by place, as the engine comes to B, A and C.
+  // Transposes and padding are parts of these, and are taken out of them.
   const auto take = [](double part, double& from, double& to) { from -= part, to += part; };
-  const std::vector<double> transposes = visits.of("transpose"), pads = visits.of("pad");
-  if (transposes.size() > 1)
-    take(transposes[0], stages.fft_b, stages.transpose_b), take(transposes[1], stages.fft_a, stages.transpose_a);
-  if (transposes.size() == 1 || transposes.size() == 3) take(transposes.back(), stages.ifft_c, stages.transpose_c);
-  if (pads.size() > 1) take(pads[0], stages.fft_b, stages.padding), take(pads[1], stages.fft_a, stages.padding);
-  take(visits.once("crop"), stages.ifft_c, stages.padding);
-  stages.rest = stages.whole - stages.fft_a - stages.transpose_a - stages.fft_b - stages.transpose_b - stages.product -
-                stages.transpose_c - stages.ifft_c - stages.padding;
+  const Parts parts(visits);
+  const std::size_t of_b = parts.lasting(stages.fft_b);
+  for (std::size_t piece = 0; piece < parts.forward(); ++piece) {
+    const bool is_b = piece < of_b;
+    take(parts.pad(piece), is_b ? stages.fft_b : stages.fft_a, stages.padding);
+    take(parts.transpose(piece), is_b ? stages.fft_b : stages.fft_a, is_b ? stages.transpose_b : stages.transpose_a);
+  }
+  take(parts.inverse_transposes(), stages.ifft_c, stages.transpose_c);
+  take(parts.crops(), stages.ifft_c, stages.padding);
   return stages;
 }
 
