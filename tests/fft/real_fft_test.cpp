@@ -1,6 +1,8 @@
 // The CPU's real transforms of planes, for every instruction set that this processor has, against the definition.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <complex>
 #include <functional>
@@ -10,6 +12,7 @@
 #include <string>
 
 #include "fft/cpu/cpu_backend.h"
+#include "tests/support/check_close.h"
 
 namespace twiddle {
 namespace {
@@ -114,10 +117,69 @@ TEST_P(RealFft, ComesBack) {
     const std::vector<float> source = noise(p.rows * p.row_stride);
     const auto spectrum = forward(transform, p, source);
     const std::vector<float> target = inverse(transform, p, spectrum.get(), source.size());
-    double difference = 0, size = 0;
-    for (std::size_t i = 0; i < source.size(); ++i)
-      difference += std::pow(source[i] - target[i], 2), size += std::pow(source[i], 2);
-    EXPECT_LT(std::sqrt(difference / size), 4e-7) << points;
+    EXPECT_LT(relative_error(target, source), 4e-7) << points;
+  }
+}
+
+// Weights are summed by the definition where their points are few, by a fast transform where not.
+TEST_P(RealFft, WeightsOfAnySizeAreTransformedAndComeBack) {
+  CpuTransform transform(GetParam());
+  for (const auto& [height, width, grid_height, grid_width] : {std::array{1, 1, 1, 2},
+                                                               {1, 3, 4, 5},
+                                                               {3, 3, 3, 3},
+                                                               {5, 5, 18, 20},
+                                                               {7, 4, 15, 14},
+                                                               {11, 11, 36, 36},
+                                                               {13, 2, 21, 16},
+                                                               {16, 16, 16, 18}}) {
+    SCOPED_TRACE(std::to_string(height) + "x" + std::to_string(width));
+    const Planes p = planes(2, 21, height, width, {grid_height, grid_width, 1, 1, grid_height, grid_width});
+    const std::vector<float> source = noise(p.rows * p.row_stride);
+    const auto spectrum = forward(transform, p, source);
+    const auto at = [&](int i, int j, int row, int column) { return bin(p, spectrum.get(), i, j, row, column); };
+    EXPECT_LT(spectrum_error(p, source, at), 4e-7);
+    EXPECT_LT(relative_error(inverse(transform, p, spectrum.get(), source.size()), source), 4e-7);
+  }
+}
+
+// Tiles of outputs of one group among others: nothing is read or written around them.
+TEST_P(RealFft, TouchesNothingAroundItsPlanes) {
+  CpuTransform transform(GetParam());
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  Planes p = planes(2, 18, 9, 21, {8, 16, 2, 3, 5, 9});
+  p.column_stride = 9 * 21 + 3, p.row_stride = 20 * p.column_stride, p.offset = 7;
+  p.window_h = 5, p.window_w = 9;
+  std::vector<float> source(static_cast<std::size_t>(2 * p.row_stride + 7), nan);
+  const auto each = [&](const auto& change) {
+    for (std::int64_t row = 0; row < p.rows; ++row)
+      for (std::int64_t column = 0; column < p.columns; ++column)
+        for (std::int64_t i = 0; i < p.height * p.width; ++i)
+          change(static_cast<std::size_t>(p.offset + row * p.row_stride + column * p.column_stride + i), column);
+  };
+  each([&](std::size_t i, std::int64_t) { source[i] = static_cast<float>(i % 97) - 48; });
+  const auto spectrum = forward(transform, p, source);
+  std::vector<float> target = inverse(transform, p, spectrum.get(), source.size());
+  expect_close(target, source, 1e-6f);
+
+  std::vector<float> bias(18);
+  for (std::size_t i = 0; i < bias.size(); ++i) bias[i] = static_cast<float>(i);
+  target = inverse(transform, p, spectrum.get(), source.size(), {bias.data(), true});
+  each([&](std::size_t i, std::int64_t column) { source[i] = std::max(0.0f, source[i] + bias[std::size_t(column)]); });
+  expect_close(target, source, 1e-6f);
+}
+
+// Windows that overlap are added, in whatever order their elements were there before.
+TEST_P(RealFft, OverlappingTilesAreAdded) {
+  CpuTransform transform(GetParam());
+  Planes p = planes(3, 5, 10, 10, {8, 8, 2, 2, 5, 5});
+  p.first_h = p.first_w = -1;
+  p.window_h = p.window_w = 8;
+  const std::vector<float> source(static_cast<std::size_t>(p.rows * p.row_stride), 1);
+  const auto spectrum = forward(transform, p, source);
+  const std::vector<float> target = inverse(transform, p, spectrum.get(), source.size());
+  for (std::size_t i = 0; i < target.size(); ++i) {
+    const auto tiles = [](std::size_t place) { return place >= 4 && place < 7 ? 2 : 1; };  // windows -1..6 and 4..11
+    EXPECT_NEAR(target[i], tiles(i / 10 % 10) * tiles(i % 10), 1e-5) << i;
   }
 }
 
