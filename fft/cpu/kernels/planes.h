@@ -6,11 +6,8 @@
 namespace twiddle {
 namespace {
 
-// A column of the half-transformed plane lies in one piece; an odd distance between columns keeps them apart in caches.
-[[gnu::always_inline]] inline std::int64_t column_points(int height) {
-  return height | 1;
-}
-
+// Columns of a half-transformed plane, rows in the inverse, are an odd number of vectors apart, away from each other in
+// caches.
 template <int lanes>
 std::int64_t pair_scratch(int height, int width) {
   const std::int64_t longest = height > width ? height : width;
@@ -76,7 +73,7 @@ void scatter_row(const BlockWindow& window, int row, float scale, bool relu, con
       __builtin_prefetch(to + 2 * window.pitch, 1);
       Floats<lanes> value = square[plane];
       if (window.bias) value += window.bias[plane];
-      if (relu) value = value > 0 ? value : Floats<lanes>{};
+      if (relu) value = value < 0 ? Floats<lanes>{} : value;  // NaN stays
       if (old > 0) value += Special<lanes>::load_first(to, old);
       if (valid == lanes)
         store<lanes>(to, value);
@@ -98,7 +95,7 @@ template <int lanes, bool past_caches>
 void forward_pair(const PairTransform& pair) {
   constexpr std::int64_t dense = 2 * lanes;
   const int height = pair.columns.points, width = pair.rows.points, longest = height > width ? height : width;
-  const std::int64_t column = column_points(height) * dense;
+  const std::int64_t column = (height | 1) * dense;
   float* half = pair.scratch;
   float* one = half + column * width;
   float* other = one + longest * dense;
