@@ -120,8 +120,17 @@ void CufftPlans::run(Stream& stream, const Key& key, const WorkArea& work, const
   // made.
   static_cast<void>(cudaGetLastError());
   check(cufftSetStream(taken.handle.get(), native));
-  check(cufftSetWorkArea(taken.handle.get(), more ? more.get() : work.memory));
-  execute(taken.handle.get());
+  // Room of no size may begin where memory ends, and there cuFFT fails, now and then.
+  if (taken.work_bytes > 0) check(cufftSetWorkArea(taken.handle.get(), more ? more.get() : work.memory));
+  try {
+    execute(taken.handle.get());
+  } catch (const Error& error) {
+    const FourierBatch& batch = key.batch;
+    throw Error(ErrorKind::device,
+                join(error.what(), " (", cudaGetErrorString(cudaGetLastError()), "): ", key.inverse ? "C2R" : "R2C",
+                     " of ", batch.count, " planes of ", batch.height, "x", batch.width,
+                     batch.frequency_major ? ", frequency-major" : "", ", work area ", taken.work_bytes, " bytes"));
+  }
 }
 
 CufftPlans::Plan& CufftPlans::plan(const Key& key) {

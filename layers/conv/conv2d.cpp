@@ -130,19 +130,21 @@ void Conv2d::backward(Context& ctx, const ConvProblem& here, const Variable& x, 
     const Tensor bias = relu_and_bias_backward(*ctx.stream, output, relu_, wants_bias, grad_y);
     if (wants_bias) bias_->variable.add_grad(ctx, bias);
   }
-  if (weight_->variable.needs_grad()) {
-    const ProfilerRange range(ctx.profiler, *ctx.stream, name(), "backward_weight");
-    ConvOperands operands{input, Tensor(*ctx.stream, here.weight_shape()), grad_y, {}};
-    convolutions_.choose(ctx, here, ConvPass::backward_weight, engine_)
-        .run(ctx, here, ConvPass::backward_weight, operands);
-    weight_->variable.add_grad(ctx, operands.w);
-  }
+  // First the pass that needs w's spectrum, which may be there from the forward pass: the other's result takes its
+  // room.
   if (x.needs_grad()) {
     const ProfilerRange range(ctx.profiler, *ctx.stream, name(), "backward_input");
     ConvOperands operands{Tensor(*ctx.stream, here.input_shape()), weight_->variable.value(), grad_y, {}};
     convolutions_.choose(ctx, here, ConvPass::backward_input, engine_)
         .run(ctx, here, ConvPass::backward_input, operands);
     x.add_grad(ctx, operands.x);
+  }
+  if (weight_->variable.needs_grad()) {
+    const ProfilerRange range(ctx.profiler, *ctx.stream, name(), "backward_weight");
+    ConvOperands operands{input, Tensor(*ctx.stream, here.weight_shape()), grad_y, {}};
+    convolutions_.choose(ctx, here, ConvPass::backward_weight, engine_)
+        .run(ctx, here, ConvPass::backward_weight, operands);
+    weight_->variable.add_grad(ctx, operands.w);
   }
 }
 

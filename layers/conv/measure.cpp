@@ -43,12 +43,12 @@ double time_calls(Stream& stream, double budget_ms, const std::function<void()>&
 
 std::array<double, 3> measure_step(Context& ctx, ConvEngine& engine, const ConvProblem& problem, double budget_ms) {
   Stream& stream = *ctx.stream;
-  constexpr ConvPass order[] = {ConvPass::forward, ConvPass::backward_weight, ConvPass::backward_input};
+  constexpr ConvPass order[] = {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight};
   ConvOperands forward = random_operands(stream, problem, ConvPass::forward);
   ConvOperands input = random_operands(stream, problem, ConvPass::backward_input);
   input.w = forward.w;
   ConvOperands weight{forward.x, Tensor(stream, problem.weight_shape()), input.y};
-  ConvOperands* const operands[] = {&forward, &weight, &input};
+  ConvOperands* const operands[] = {&forward, &input, &weight};
 
   std::vector<std::array<std::shared_ptr<Mark>, 4>> marks;
   const auto step = [&] {

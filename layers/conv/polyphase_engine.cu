@@ -95,6 +95,9 @@ class PolyphaseEngine final : public ConvEngine {
     const ConvProblem inner = stride_one(problem);
     return inner_->workspace_bytes(inner, pass) + bytes_of(inner.weight_shape()) + bytes_of(inner.input_shape());
   }
+  std::size_t kept_bytes(const ConvProblem& problem, ConvPass pass) const override {
+    return inner_->kept_bytes(stride_one(problem), pass);
+  }
   bool by_name_only() const override { return inner_->by_name_only(); }
   std::string library() const override { return inner_->library(); }
   std::string details(const ConvProblem& problem, ConvPass pass) const override {

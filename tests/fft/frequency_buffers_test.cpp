@@ -106,7 +106,7 @@ std::int64_t computed_in_a_step(const std::vector<ConvProblem>& layers, double b
     before = buffers.use().computed;
     for (Layer& layer : net) layer.x.write(), layer.w.write(), layer.grad_y.write();
     for (std::size_t i = 0; i < net.size(); ++i) pass(i, x, w, y);
-    for (std::size_t i = net.size(); i-- > 0;) pass(i, y, x, w), pass(i, y, w, x);
+    for (std::size_t i = net.size(); i-- > 0;) pass(i, y, w, x), pass(i, y, x, w);
   }
   EXPECT_LE(buffers.use().peak, buffers.budget());
   return buffers.use().computed - before;

@@ -375,7 +375,7 @@ TEST(Config, EveryShippedModelLoads) {
     EXPECT_TRUE(config.data.present) << entry.path();
     EXPECT_EQ(to_yaml(load_config_text(to_yaml(config.tree), "config.yaml").tree), to_yaml(config.tree));
   }
-  EXPECT_EQ(models, 10);
+  EXPECT_EQ(models, 11);
 }
 
 }  // namespace twiddle

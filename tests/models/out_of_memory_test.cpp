@@ -57,6 +57,7 @@ struct FillMemory : TrainObserver {
 Config config_of_five_steps() {
   return load_config_text(R"(
 version: 1
+device: cpu
 model:
   input: [1, 8, 8]
   layers:

@@ -11,8 +11,11 @@
 namespace twiddle {
 namespace {
 
-std::string net_with(const std::string& engine) {
+std::string net_with(Device device, const std::string& engine) {
   return "version: 1\n"
+         "device: " +
+         to_string(device) +
+         "\n"
          "model:\n"
          "  input: [3, 14, 12]\n"
          "  layers:\n"
@@ -32,7 +35,7 @@ std::string net_with(const std::string& engine) {
 
 // What one step at rate 1 takes from each parameter: its gradient.
 std::vector<std::vector<float>> gradients(Device device, const std::string& engine) {
-  const Config config = load_config_text(net_with(engine), "net.yaml");
+  const Config config = load_config_text(net_with(device, engine), "net.yaml");
   Context ctx(device, 3);
   Model model = build_model(config, device);
   model.net->initialize(ctx);
