@@ -47,6 +47,7 @@ class SpectralEngine final : public ConvEngine {
   bool supports(const ConvProblem& problem, ConvPass pass) const override;
   std::size_t workspace_bytes(const ConvProblem& problem, ConvPass pass) const override;
   std::size_t kept_bytes(const ConvProblem& problem, ConvPass pass) const override;  // the factors' spectra
+  void forget() override { buffers_->forget(); }
   bool shares_work_between_passes() const override { return true; }
   std::string library() const override { return backend_.library; }
   std::string details(const ConvProblem& problem, ConvPass pass) const override;

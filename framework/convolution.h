@@ -56,6 +56,7 @@ class ConvEngine {
   virtual bool by_name_only() const { return false; }  // neither rule nor measurement takes it: another includes it
   // What stays in memory after a pass, in hope of use by a later one; gone where others need the room.
   virtual std::size_t kept_bytes(const ConvProblem& /*problem*/, ConvPass /*pass*/) const { return 0; }
+  virtual void forget() {}  // gives it back
   // What one pass leaves behind helps the next of the same layer: such an engine is measured for the passes together.
   virtual bool shares_work_between_passes() const { return false; }
   virtual std::string library() const { return {}; }  // "cuDNN 91900": whose speed is not this program's own

@@ -98,6 +98,7 @@ class PolyphaseEngine final : public ConvEngine {
   std::size_t kept_bytes(const ConvProblem& problem, ConvPass pass) const override {
     return inner_->kept_bytes(stride_one(problem), pass);
   }
+  void forget() override { inner_->forget(); }
   bool by_name_only() const override { return inner_->by_name_only(); }
   std::string library() const override { return inner_->library(); }
   std::string details(const ConvProblem& problem, ConvPass pass) const override {

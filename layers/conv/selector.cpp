@@ -41,6 +41,10 @@ ConvEngine& ConvSelector::choose(Context& ctx, const ConvProblem& problem, ConvP
   Choice choice = how == rule       ? by_rule(problem, pass)
                   : how == measured ? by_measurement(ctx, problem, pass)
                                     : by_name(problem, pass, how);
+  if (how == measured && choice.reason != "cached") {  // what was tried leaves the memory as it was
+    for (const auto& tried : engines_) tried->forget();
+    ctx.stream->release_unused();
+  }
   return *choices_.emplace(key, std::move(choice)).first->second.engine;
 }
 
