@@ -63,7 +63,7 @@ struct EngineCase {
 
 std::vector<EngineCase> engines_and_passes(bool with_direct) {
   std::vector<EngineCase> cases;
-  for (const auto& engine : make_conv_engines({}))
+  for (const auto& engine : make_conv_engines({}, {.deterministic = true}))
     for (const ConvPass pass : every_pass)
       if (with_direct || engine->name() != "direct") cases.push_back({std::string(engine->name()), pass});
   return cases;
@@ -84,7 +84,7 @@ bool takes_everything(const ConvEngine& engine) {
 class EveryConvEngine : public testing::TestWithParam<EngineCase> {
  protected:
   void SetUp() override {
-    for (auto& engine : make_conv_engines({}))
+    for (auto& engine : make_conv_engines({}, {.deterministic = true}))
       if (engine->name() == GetParam().engine) engine_ = std::move(engine);
   }
   // What lossy engines may add to the promise: F(4x4, 3x3) of oneDNN.
@@ -176,7 +176,7 @@ TEST(ConvEngines, AnUnwrittenElementIsAnError) {
 TEST(ConvEngines, BackwardInputUsesTheGradientThatBackwardWeightSaw) {
   Context ctx;
   const ConvProblem problem = conv_problem("2x16x10x10 * 16x16x3x3");
-  for (const auto& engine : make_conv_engines({})) {
+  for (const auto& engine : make_conv_engines({}, {.deterministic = true})) {
     if (!engine->supports(problem, ConvPass::backward_weight)) continue;
     ConvOperands weight = operands_for(*ctx.stream, problem, ConvPass::backward_weight, false);
     ConvOperands input = operands_for(*ctx.stream, problem, ConvPass::backward_input, false);
