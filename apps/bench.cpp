@@ -21,18 +21,22 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// What not every benchmark takes.
+enum : unsigned { layers = 1, networks = 2, models = 4, parts = 8, sample = 16, passes = 32, picture = 64 };
+
 struct Bench {
   const char *name, *title;
   BenchResult (*run)(const BenchRequest& request);
-  bool draws = false;
+  unsigned takes;
 };
 constexpr Bench benches[] = {
-    {"table3", "convolutions of whole networks (Vasilache et al. 2014, table 3)", bench_table3},
-    {"table4", "five representative layers (Vasilache et al. 2014, table 4)", bench_table4},
-    {"table5", "stages of convolutions by spectra (Vasilache et al. 2014, table 5)", bench_table5},
-    {"dieleman", "five shapes (Dieleman 2014)", bench_dieleman},
-    {"mathieu", "layers, a network, memory and curves (Mathieu, Henaff, LeCun 2013)", bench_mathieu, true},
-    {"sweep", "8,232 shapes (Vasilache et al. 2014, table 2, figures 1-6)", bench_sweep, true},
+    {"table3", "convolutions of whole networks (Vasilache et al. 2014, table 3)", bench_table3, networks | models},
+    {"table4", "five representative layers (Vasilache et al. 2014, table 4)", bench_table4, layers | passes},
+    {"table5", "stages of convolutions by spectra (Vasilache et al. 2014, table 5)", bench_table5, layers | passes},
+    {"dieleman", "five shapes (Dieleman 2014)", bench_dieleman, layers | passes},
+    {"mathieu", "layers, a network, memory and curves (Mathieu, Henaff, LeCun 2013)", bench_mathieu,
+     layers | models | parts | passes | picture},
+    {"sweep", "8,232 shapes (Vasilache et al. 2014, table 2, figures 1-6)", bench_sweep, sample | picture},
 };
 
 struct BenchArguments {
@@ -48,6 +52,26 @@ const Bench& find_bench(const std::string& name) {
     known.emplace_back(bench.name);
   }
   throw Error(ErrorKind::config, unknown_name("benchmark", name, known));
+}
+
+void refuse_what_it_does_not_take(const Bench& bench, const BenchArguments& arguments) {
+  const BenchRequest& request = arguments.request;
+  const struct {
+    const char* flag;
+    bool given;
+    unsigned part;
+  } all[] = {{"--layers", !request.layers.empty(), layers},
+             {"--networks", !request.networks.empty(), networks},
+             {"--models", request.models != BenchRequest().models, models},
+             {"--parts", !request.parts.empty(), parts},
+             {"--passes", !arguments.passes.empty(), passes},
+             {"--sample", request.sample > 0, sample},
+             {"--seed", request.seed != BenchRequest().seed, sample},
+             {"--results", !request.results.empty(), sample},
+             {"--svg", !arguments.svg.empty(), picture}};
+  for (const auto& [flag, given, part] : all)
+    if (given && (bench.takes & part) == 0)
+      throw Error(ErrorKind::config, fmt::format("bench {} does not take {}", bench.name, flag));
 }
 
 // The value called `name` among those that to_string names.
@@ -86,8 +110,7 @@ BenchRequest read_request(const BenchArguments& arguments, const Flags& flags) {
 
 int run(const BenchArguments& arguments, const Flags& flags) {
   const Bench& bench = find_bench(arguments.what);
-  if (!arguments.svg.empty() && !bench.draws)
-    throw Error(ErrorKind::config, fmt::format("bench {} draws no picture; leave --svg out", bench.name));
+  refuse_what_it_does_not_take(bench, arguments);
   const BenchRequest request = read_request(arguments, flags);
   const BenchOptions& options = request.options;
   const bool cpu = options.device.kind == Device::Kind::cpu;

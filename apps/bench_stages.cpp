@@ -8,6 +8,8 @@
 namespace twiddle {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 struct Column {
   const char *title, *key;
   double PassStages::*time;
@@ -30,17 +32,23 @@ std::vector<ConvEngine*> spectral_engines(const LayerBench& bench) {
   return engines;
 }
 
-void print(TextTable& table, const PassStages& stages, ConvPass pass, const ConvEngine& engine,
-           const std::string& details, const std::vector<double>* paper) {
-  std::vector<std::string> cells{std::string(to_string(pass)), std::string(engine.name()), details};
-  for (const Column& column : columns) {
-    const double time = stages.*column.time;
-    cells.push_back(time == 0 ? "-" : fmt::format("{:.3f}", time));
+// One line for what was measured, one for what the paper has.
+void add(TextTable& table, const Json& row) {
+  std::vector<std::string> cells{row["pass"], row["engine"], row.value("details", "")};
+  if (row.contains("failure")) {
+    const std::string why = row["failure"];
+    cells[2] = "failed: " + why.substr(0, why.find('\n'));
+  } else {
+    for (const Column& column : columns) {
+      const double time = row["ms"][column.key];
+      cells.push_back(time == 0 ? "-" : fmt::format("{:.3f}", time));
+    }
   }
+  cells.resize(3 + std::size(columns));
   table.add(cells);
-  if (paper == nullptr) return;
+  if (!row.contains("paper_ms")) return;
   cells = {"", "K40m cuFFT", ""};
-  for (const double time : *paper) cells.push_back(fmt::format("{:.2f}", time));
+  for (const Json& time : row["paper_ms"]) cells.push_back(fmt::format("{:.2f}", time.get<double>()));
   cells.resize(3 + std::size(columns));
   table.add(cells);
 }
@@ -59,18 +67,21 @@ BenchResult bench_table5(const BenchRequest& request) {
     for (const ConvPass pass : bench.passes_of(layer))
       for (ConvEngine* engine : spectral_engines(bench)) {
         if (!engine->supports(problem, pass)) continue;
-        const PassStages stages = measure_stages(bench.context(), *engine, problem, pass);
-        const std::string details = engine->details(problem, pass);
+        Json row = {{"layer", layer.name},
+                    {"problem", to_string(problem)},
+                    {"pass", to_string(pass)},
+                    {"engine", engine->name()}};
+        try {
+          const PassStages stages = measure_stages(bench.context(), *engine, problem, pass);
+          row["details"] = engine->details(problem, pass);
+          for (const Column& column : columns) row["ms"][column.key] = stages.*column.time;
+        } catch (const Error& error) {
+          row["failure"] = error.what();
+        }
         const std::vector<double>* const printed = paper.find(layer.name, pass);
-        print(table, stages, pass, *engine, details, printed);
-        nlohmann::ordered_json row = {{"layer", layer.name},
-                                      {"problem", to_string(problem)},
-                                      {"pass", to_string(pass)},
-                                      {"engine", engine->name()},
-                                      {"details", details}};
-        for (const Column& column : columns) row["ms"][column.key] = stages.*column.time;
         for (std::size_t i = 0; printed != nullptr && i < printed->size(); ++i)
           row["paper_ms"][columns[i].key] = (*printed)[i];
+        add(table, row);
         result.rows.push_back(row);
       }
     bench.renew();

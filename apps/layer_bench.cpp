@@ -71,6 +71,7 @@ std::vector<BenchRow> LayerBench::run(const BenchLayer& layer) {
   const ConvProblem problem = problem_of(layer);
   const std::vector<ConvPass> passes = passes_of(layer);
   std::vector<BenchRow> rows;
+  bool failed = false;
   for (ConvEngine* engine : engines()) {
     std::array<double, 3> in_step{};
     for (const ConvPass pass : passes) {
@@ -85,6 +86,7 @@ std::vector<BenchRow> LayerBench::run(const BenchLayer& layer) {
         row.details = engine->details(problem, pass);
         row.workspace = engine->workspace_bytes(problem, pass);
       }
+      failed = failed || !row.measured();
       rows.push_back(row);
     }
     const bool whole_step = options_.whole_steps && passes.size() == 3 && engine->shares_work_between_passes() &&
@@ -92,13 +94,14 @@ std::vector<BenchRow> LayerBench::run(const BenchLayer& layer) {
     if (!whole_step) continue;
     try {
       in_step = measure_step(ctx_, *engine, problem, 3 * options_.budget_ms);
-    } catch (const OutOfMemory&) {  // the passes alone have been measured
+    } catch (const Error&) {  // the passes alone have been measured
+      failed = true;
     }
     for (BenchRow& row : rows)
       if (row.engine == engine->name()) row.in_step_ms = in_step[static_cast<std::size_t>(row.pass)];
   }
   std::stable_sort(rows.begin(), rows.end(), [](const BenchRow& a, const BenchRow& b) { return a.pass < b.pass; });
-  if (std::any_of(rows.begin(), rows.end(), [](const BenchRow& row) { return !row.measured(); })) renew();
+  if (failed) renew();
   ctx_.stream->release_unused();
   return rows;
 }
