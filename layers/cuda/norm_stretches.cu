@@ -27,9 +27,9 @@ struct AnyPower {
 // A stretch of the channels of one pixel, and the neighbours that its windows reach, all loaded at once: what one
 // thread of a GPU holds in registers while it marches through the channels. Threads side by side take pixels side by
 // side.
-template <int Reach>
+template <int Reach, int Length>
 struct Stretch {
-  static constexpr int length = 8, loaded = length + 2 * Reach;
+  static constexpr int loaded = Length + 2 * Reach;
   Divisor inner, stretches;
   std::int64_t channels;
 
@@ -39,7 +39,7 @@ struct Stretch {
   };
   TWIDDLE_HD Place place(std::int64_t i) const {
     const std::int64_t row = inner.quotient(i), image = stretches.quotient(row);
-    const std::int64_t first = (row - image * stretches.value()) * length;
+    const std::int64_t first = (row - image * stretches.value()) * Length;
     const std::int64_t left = channels - first + Reach;
     return {(image * channels + first) * inner.value() + i - row * inner.value(),
             first >= Reach ? 0 : static_cast<int>(Reach - first), left < loaded ? static_cast<int>(left) : loaded};
@@ -48,15 +48,15 @@ struct Stretch {
   TWIDDLE_HD std::int64_t element(const Place& place, int k) const { return place.at + (k - Reach) * inner.value(); }
 };
 
-template <int Reach, class Power>
+template <int Reach, int Length, class Power>
 struct NormalizeStretch {
-  Stretch<Reach> stretch;
+  Stretch<Reach, Length> stretch;
   Power power;
   float k, scale;
   const float* x;
   float *base, *y;
   TWIDDLE_HD void operator()(std::int64_t i) const {
-    constexpr int loaded = Stretch<Reach>::loaded;
+    constexpr int loaded = Stretch<Reach, Length>::loaded;
     const auto place = stretch.place(i);
     float values[loaded];
     for (int c = 0; c < loaded; ++c) values[c] = c >= place.begin && c < place.end ? x[stretch.element(place, c)] : 0;
@@ -70,15 +70,15 @@ struct NormalizeStretch {
   }
 };
 
-template <int Reach, class Power>
+template <int Reach, int Length, class Power>
 struct BackwardStretch {
-  Stretch<Reach> stretch;
+  Stretch<Reach, Length> stretch;
   Power power;
   float factor;  // 2 scale beta
   const float *x, *base, *grad_y;
   float* grad_x;
   TWIDDLE_HD void operator()(std::int64_t i) const {
-    constexpr int loaded = Stretch<Reach>::loaded;
+    constexpr int loaded = Stretch<Reach, Length>::loaded;
     const auto place = stretch.place(i);
     float values[loaded], bases[loaded], own[loaded], through[loaded];
     for (int c = 0; c < loaded; ++c) {
@@ -102,27 +102,29 @@ struct BackwardStretch {
 };
 
 constexpr int alexnet_reach = 2;
+// The longer, the fewer neighbours are loaded twice; backward holds three numbers a channel.
+constexpr int forward_length = 16, backward_length = 8;
 
-Stretch<alexnet_reach> stretch_of(const ChannelWindow& window) {
-  constexpr int length = Stretch<alexnet_reach>::length;
-  return {Divisor(window.inner), Divisor((window.channels + length - 1) / length), window.channels};
+template <int Length>
+Stretch<alexnet_reach, Length> stretch_of(const ChannelWindow& window) {
+  return {Divisor(window.inner), Divisor((window.channels + Length - 1) / Length), window.channels};
 }
 
 template <class Power>
 void forward(Stream& stream, const Lrn& lrn, Power power, const Tensor& x, Tensor& base, Tensor& y) {
-  const auto stretch = stretch_of(lrn.window);
-  for_each_index(
-      stream, lrn.rows / lrn.window.channels * stretch.stretches.value() * lrn.window.inner,
-      NormalizeStretch<alexnet_reach, Power>{stretch, power, lrn.k, lrn.scale, x.read(), base.write(), y.write()});
+  const auto stretch = stretch_of<forward_length>(lrn.window);
+  for_each_index(stream, lrn.rows / lrn.window.channels * stretch.stretches.value() * lrn.window.inner,
+                 NormalizeStretch<alexnet_reach, forward_length, Power>{stretch, power, lrn.k, lrn.scale, x.read(),
+                                                                        base.write(), y.write()});
 }
 
 template <class Power>
 void backward(Stream& stream, const Lrn& lrn, Power power, const Tensor& x, const Tensor& base, const Tensor& grad_y,
               Tensor& grad_x) {
-  const auto stretch = stretch_of(lrn.window);
+  const auto stretch = stretch_of<backward_length>(lrn.window);
   for_each_index(stream, lrn.rows / lrn.window.channels * stretch.stretches.value() * lrn.window.inner,
-                 BackwardStretch<alexnet_reach, Power>{stretch, power, 2 * lrn.scale * lrn.beta, x.read(), base.read(),
-                                                       grad_y.read(), grad_x.write()});
+                 BackwardStretch<alexnet_reach, backward_length, Power>{
+                     stretch, power, 2 * lrn.scale * lrn.beta, x.read(), base.read(), grad_y.read(), grad_x.write()});
 }
 
 }  // namespace

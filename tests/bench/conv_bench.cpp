@@ -1,5 +1,6 @@
-// Every convolution of lenet, cifar10 and AlexNet, every pass: oneDNN itself at its best among the layouts it can be
-// asked for, with the reorders that plain NCHW tensors cost, against our engines. Prints a Markdown table.
+// Convolutions of lenet, cifar10 and AlexNet, and of large kernels, every pass: oneDNN itself at its best among the
+// layouts it can be asked for, with the reorders that plain NCHW tensors cost, against our engines. Prints a Markdown
+// table. usage: twiddle_conv_bench [MILLISECONDS A ROW [LAYERS WHOSE NAME HOLDS THIS]]
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -30,6 +31,11 @@ std::vector<BenchLayer> all_layers() {
     layer.problem.batch = 16;
     all.push_back({"alexnet conv" + layer.name.substr(4), layer.problem});
   }
+  for (const int channels : {32, 64, 128})
+    for (const int plane : {16, 28, 56})
+      for (const int kernel : {3, 5, 7, 9})
+        all.push_back({join("large ", channels, " channels ", plane, "x", plane, " k=", kernel),
+                       square_problem(32, channels, channels, plane, kernel, 1, kernel / 2)});
   return all;
 }
 
@@ -99,7 +105,7 @@ void race(std::vector<Contender>& contenders, double budget_ms) {
   using Clock = std::chrono::steady_clock;
   for (const Contender& contender : contenders) contender.run();
   double total = 0;
-  for (int round = 0; round < 400 && (round < 10 || total < budget_ms); ++round)
+  for (int round = 0; round < 400 && (round < 3 || total < budget_ms); ++round)
     for (Contender& contender : contenders) {
       const Clock::time_point start = Clock::now();
       contender.run();
@@ -115,46 +121,70 @@ Tensor ramp(Stream& stream, const Shape& shape) {
   return Tensor::from(stream, shape, values);
 }
 
+struct Row {
+  double onednn_itself = 0, onednn = 0, fft = 0, gflop = 0;
+};
+
+Row race_row(Context& ctx, const std::vector<std::unique_ptr<ConvEngine>>& engines, const std::string& name,
+             const ConvProblem& problem, ConvPass pass, double budget_ms) {
+  ConvOperands operands{ramp(*ctx.stream, problem.input_shape()),
+                        ramp(*ctx.stream, problem.weight_shape()),
+                        ramp(*ctx.stream, problem.output_shape()),
+                        {}};
+  if (pass == ConvPass::forward) operands.bias = ramp(*ctx.stream, {problem.filters});
+  std::vector<Bare> bare;
+  std::vector<Contender> contenders;
+  bare.reserve(3);
+  for (const auto& [layout, tag] : {std::pair{"any", memory::format_tag::any},
+                                    {"nchw", memory::format_tag::nchw},
+                                    {"nhwc", memory::format_tag::nhwc}}) {
+    Bare& made = bare.emplace_back(problem, pass, tag, operands);
+    if (made) contenders.push_back({layout, [&made] { made.run(); }});
+  }
+  const auto ways = static_cast<std::ptrdiff_t>(contenders.size());
+  for (const std::string wanted : {"onednn", "fft"})
+    for (const auto& engine : engines)
+      if (engine->name() == wanted && engine->supports(problem, pass))
+        contenders.push_back({wanted, [&, use = engine.get()] {
+                                for (Tensor* tensor : {&operands.x, &operands.w, &operands.y}) tensor->write();
+                                use->run(ctx, problem, pass, operands);
+                              }});
+  race(contenders, budget_ms);
+  const auto best = std::min_element(contenders.begin(), contenders.begin() + ways,
+                                     [](const auto& a, const auto& b) { return a.best < b.best; });
+  Row row{best->best, contenders[static_cast<std::size_t>(ways)].best, 0, problem.flops() * 1e-9};
+  if (contenders.back().name == "fft") row.fft = contenders.back().best;
+  std::printf("| %s | %s | %.2f | %s | %.3f | %.3f | %.2f | ", name.c_str(), std::string(to_string(pass)).c_str(),
+              row.gflop, best->name.c_str(), row.onednn_itself, row.onednn, row.onednn / row.onednn_itself);
+  if (row.fft > 0)
+    std::printf("%.3f | %.2f |\n", row.fft, row.onednn_itself / row.fft);
+  else
+    std::printf("- | |\n");
+  std::fflush(stdout);
+  return row;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const double budget_ms = argc > 1 ? std::atof(argv[1]) : 1000;  // a row
-  const std::string only = argc > 2 ? argv[2] : "";               // layers whose name holds this
+  const std::string only = argc > 2 ? argv[2] : "";
   Context ctx;
   const auto engines = make_conv_engines({});
-  std::printf("%s; best of at least 10 rounds; `oneDNN` is the fastest layout with its reorders\n\n",
+  std::printf("%s; best of at least 3 rounds; `oneDNN` is the fastest layout with its reorders\n\n",
               describe(Device{}).c_str());
-  std::printf("| layer | pass | GFLOP | oneDNN layout | oneDNN ms | onednn ms | ratio | GFLOP/s | gemm ms |\n");
+  std::printf("| layer | pass | GFLOP | oneDNN layout | oneDNN ms | onednn ms | ratio | fft ms | oneDNN / fft |\n");
   std::printf("| --- | --- | ---: | --- | ---: | ---: | ---: | ---: | ---: |\n");
-  for (const auto& [name, problem, first] : all_layers())
+  for (const BenchLayer& layer : all_layers()) {
+    if (layer.name.find(only) == std::string::npos) continue;
+    Row sum;
     for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight}) {
-      if (name.find(only) == std::string::npos) continue;
-      ConvOperands operands{ramp(*ctx.stream, problem.input_shape()),
-                            ramp(*ctx.stream, problem.weight_shape()),
-                            ramp(*ctx.stream, problem.output_shape()),
-                            {}};
-      if (pass == ConvPass::forward) operands.bias = ramp(*ctx.stream, {problem.filters});
-      std::vector<Bare> bare;
-      std::vector<Contender> contenders;
-      bare.reserve(3);
-      for (const auto& [layout, tag] : {std::pair{"any", memory::format_tag::any},
-                                        {"nchw", memory::format_tag::nchw},
-                                        {"nhwc", memory::format_tag::nhwc}}) {
-        Bare& made = bare.emplace_back(problem, pass, tag, operands);
-        if (made) contenders.push_back({layout, [&made] { made.run(); }});
-      }
-      for (const auto& engine : engines)
-        if (engine->name() == "onednn" || engine->name() == "gemm")
-          contenders.push_back({std::string(engine->name()), [&, pass = pass, p = problem, use = engine.get()] {
-                                  use->run(ctx, p, pass, operands);
-                                }});
-      race(contenders, budget_ms);
-      const auto ours = contenders.end() - 2, gemm = contenders.end() - 1;
-      const auto best =
-          std::min_element(contenders.begin(), ours, [](const auto& a, const auto& b) { return a.best < b.best; });
-      std::printf("| %s | %s | %.2f | %s | %.3f | %.3f | %.2f | %.0f | %.3f |\n", name.c_str(),
-                  std::string(to_string(pass)).c_str(), problem.flops() * 1e-9, best->name.c_str(), best->best,
-                  ours->best, ours->best / best->best, problem.flops() * 1e-6 / ours->best, gemm->best);
-      std::fflush(stdout);
+      const Row row = race_row(ctx, engines, layer.name, layer.problem, pass, budget_ms);
+      sum.onednn_itself += row.onednn_itself, sum.onednn += row.onednn, sum.fft += row.fft, sum.gflop += row.gflop;
     }
+    if (sum.fft > 0)
+      std::printf("| **%s** | together | %.2f | | %.3f | %.3f | %.2f | %.3f | **%.2f** |\n", layer.name.c_str(),
+                  sum.gflop, sum.onednn_itself, sum.onednn, sum.onednn / sum.onednn_itself, sum.fft,
+                  sum.onednn_itself / sum.fft);
+  }
 }
