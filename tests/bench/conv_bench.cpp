@@ -13,6 +13,7 @@
 
 #include "apps/bench_layers.h"
 #include "framework/convolution.h"
+#include "framework/error.h"
 #include "layers/conv/engines.h"
 #include "layers/conv/onednn_shim.h"
 
