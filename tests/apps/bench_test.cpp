@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "apps/pass_stages.h"
 #include "tests/apps/run_program.h"
 
 namespace twiddle {
@@ -73,23 +74,27 @@ TEST(Bench, MeasuresLayersBesideThePaper) {
 }
 
 TEST(Bench, PrintsATableALayer) {
-  const Finished run = run_program(small({"bench", "mathieu", "--parts", "layers", "--layers", "ma.1"}));
+  const Finished run =
+      run_program(small({"bench", "mathieu", "--parts", "layers", "--layers", "ma.1", "--engines", "onednn,gemm"}));
   ASSERT_EQ(run.code, 0) << run.err;
   for (const char* part : {"On a CPU", "ma.1  1x3x32x32 * 96x3x11x11", "their FFT", "together", "gemm"})
     EXPECT_NE(run.out.find(part), std::string::npos) << part << " is not in\n" << run.out;
   EXPECT_EQ(run.out.find("backward_input "), std::string::npos) << run.out;
 }
 
-TEST(Bench, TellsTheStagesOfAPass) {
-  const Finished run = run_program(small({"bench", "table5", "--layers", "L4", "--passes", "forward", "--json", "-"}));
-  ASSERT_EQ(run.code, 0) << run.err;
-  const json rows = json::parse(run.out).at("rows");
-  ASSERT_EQ(rows.size(), 1u);
-  const json& times = rows[0].at("ms");
-  EXPECT_GT(times.at("product").get<double>(), 0);
-  EXPECT_GT(times.at("fft_a").get<double>(), 0);
-  EXPECT_LE(times.at("product").get<double>(), times.at("whole").get<double>());
-  EXPECT_EQ(rows[0].at("paper_ms").at("ifft_c"), 0.95);
+TEST(PassStages, OfAnEngineAddUp) {
+  LayerBench bench({.engines = {"fft"}});
+  const ConvProblem problem = square_problem(2, 3, 4, 8, 3);
+  for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight}) {
+    const PassStages stages = measure_stages(bench.context(), *bench.spectral(), problem, pass);
+    EXPECT_GT(stages.fft_a, 0);
+    EXPECT_GT(stages.fft_b, 0);
+    EXPECT_GT(stages.product, 0);
+    EXPECT_GT(stages.ifft_c, 0);
+    EXPECT_NEAR(stages.fft_a + stages.transpose_a + stages.fft_b + stages.transpose_b + stages.product +
+                    stages.transpose_c + stages.ifft_c + stages.padding + stages.rest,
+                stages.whole, 1e-9);
+  }
 }
 
 TEST(Bench, SumsUpTheConvolutionsOfANetwork) {
