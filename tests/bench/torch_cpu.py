@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Whole training iterations of models/lenet.yaml and models/cifar10.yaml in PyTorch on the CPU, to hold `twiddle time` against.
 
-usage: torch_cpu.py [--threads N] [--batch N]
+usage: torch_cpu.py [--threads N] [--batch N] [--convolutions]
 Prints the median, p10 and p90 of forward + loss + backward + SGD (momentum 0.9, weight decay 5e-4) in ms. Random input.
+--convolutions: forward and both gradients of convolutions with large kernels instead, batch 32, as in twiddle_conv_bench.
 """
 import argparse
 import statistics
@@ -50,14 +51,33 @@ def time_network(name, network, batch, seconds=8.0):
     print(f"{name:8s} batch {batch}: median {statistics.median(times):7.3f} ms  p10 {p10:7.3f}  p90 {p90:7.3f}  ({len(times)} steps)", flush=True)
 
 
+def time_convolutions(seconds=1.0):
+    for channels in (32, 64, 128):
+        for plane in (16, 28, 56):
+            for kernel in (3, 5, 7, 9):
+                x = torch.randn(32, channels, plane, plane, requires_grad=True)
+                w = torch.randn(channels, channels, kernel, kernel, requires_grad=True)
+                grad_y = torch.randn(32, channels, plane, plane)
+                best, end, runs = float("inf"), time.perf_counter() + seconds, 0
+                while runs < 4 or time.perf_counter() < end:
+                    start = time.perf_counter()
+                    y = functional.conv2d(x, w, padding=kernel // 2)
+                    torch.autograd.grad(y, (x, w), grad_y)
+                    best, runs = min(best, (time.perf_counter() - start) * 1e3), runs + 1
+                print(f"{channels} channels {plane}x{plane} k={kernel}: {best:.3f} ms", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--convolutions", action="store_true")
     options = parser.parse_args()
     torch.manual_seed(1)
     torch.set_num_threads(options.threads)
     print(f"PyTorch {torch.__version__}, {options.threads} threads")
+    if options.convolutions:
+        return time_convolutions()
     time_network("lenet", LENET, options.batch)
     time_network("cifar10", CIFAR10, options.batch)
 
