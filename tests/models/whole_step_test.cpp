@@ -33,28 +33,41 @@ std::string net_with(Device device, const std::string& engine) {
          "train: {learning_rate: 1, optimizer: sgd}\n";
 }
 
+struct Bench {
+  Config config;
+  Context ctx;
+  Model model;
+  std::unique_ptr<Optimizer> optimizer;
+  TrainStep step;
+  Batch batch;
+
+  Bench(Device device, const std::string& engine)
+      : config(load_config_text(net_with(device, engine), "net.yaml")),
+        ctx(device, 3),
+        model(build_model(config, device)),
+        optimizer(make_optimizer(config)),
+        step(ctx, *model.net, *optimizer, {.record = true}) {
+    model.net->initialize(ctx);
+    std::vector<float> pixels(std::size_t(8) * 3 * 14 * 12);
+    const RandomSequence random{9};
+    for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = random.normal(static_cast<std::int64_t>(i));
+    batch = {Tensor::from(*ctx.stream, {8, 3, 14, 12}, pixels),
+             Tensor::from<std::int32_t>(*ctx.stream, {8}, {0, 1, 2, 3, 4, 0, 1, 2}),
+             {}};
+  }
+};
+
 // What one step at rate 1 takes from each parameter: its gradient.
 std::vector<std::vector<float>> gradients(Device device, const std::string& engine) {
-  const Config config = load_config_text(net_with(device, engine), "net.yaml");
-  Context ctx(device, 3);
-  Model model = build_model(config, device);
-  model.net->initialize(ctx);
-  const auto optimizer = make_optimizer(config);
-  TrainStep step(ctx, *model.net, *optimizer, {});
-  std::vector<float> pixels(std::size_t(8) * 3 * 14 * 12);
-  const RandomSequence random{9};
-  for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = random.normal(static_cast<std::int64_t>(i));
-  const Batch batch{Tensor::from(*ctx.stream, {8, 3, 14, 12}, pixels),
-                    Tensor::from<std::int32_t>(*ctx.stream, {8}, {0, 1, 2, 3, 4, 0, 1, 2}),
-                    {}};
+  Bench bench(device, engine);
   const auto values = [&] {
     std::vector<std::vector<float>> all;
-    for (const Parameter* parameter : model.net->parameters())
-      all.push_back(parameter->variable.value().to_vector(*ctx.stream));
+    for (const Parameter* parameter : bench.model.net->parameters())
+      all.push_back(parameter->variable.value().to_vector(*bench.ctx.stream));
     return all;
   };
   auto before = values();
-  step.run(batch, 1);
+  bench.step.run(bench.batch, 1);
   const auto after = values();
   for (std::size_t i = 0; i < before.size(); ++i)
     for (std::size_t j = 0; j < before[i].size(); ++j) before[i][j] -= after[i][j];
@@ -81,6 +94,19 @@ TEST_P(EveryDevice, AStepBySpectraIsTheOneOfTheTimeDomain) {
 
 TEST_P(EveryDevice, AStepIsTheOneOfTheCpu) {
   expect_same(gradients(GetParam(), "rule"), gradients({}, "gemm"));
+}
+
+TEST_P(EveryDevice, AThousandStepsBySpectraTakeNoMoreMemoryThanFive) {
+  const bool cpu = GetParam().kind == Device::Kind::cpu;
+  Bench bench(GetParam(), cpu ? "fft" : "cufft");
+  for (int i = 0; i < 5; ++i) bench.step.run(bench.batch, 1e-3);
+  const MemoryUse before = bench.ctx.stream->memory();
+  bench.ctx.stream->reset_peak();
+  for (int i = 5; i < 1000; ++i) bench.step.run(bench.batch, 1e-3);
+  const MemoryUse after = bench.ctx.stream->memory();
+  EXPECT_EQ(after.system_allocations, before.system_allocations);
+  EXPECT_EQ(after.in_use, before.in_use);
+  EXPECT_LE(after.peak, before.peak);
 }
 
 }  // namespace
