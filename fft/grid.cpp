@@ -81,11 +81,4 @@ Planes planes_of(const ConvProblem& problem, ConvOperand operand, const Frequenc
   return planes;
 }
 
-Planes transposed(const Planes& planes) {
-  Planes turned = planes;
-  std::swap(turned.rows, turned.columns);
-  std::swap(turned.row_stride, turned.column_stride);
-  return turned;
-}
-
 }  // namespace twiddle

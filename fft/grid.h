@@ -54,6 +54,5 @@ struct Planes {
 // Images [first_image, first_image + images) of x or y; w whole.
 Planes planes_of(const ConvProblem& problem, ConvOperand operand, const FrequencyGrid& grid, int group = 0,
                  int first_image = 0, int images = 0 /* all */);
-Planes transposed(const Planes& planes);  // rows for columns
 
 }  // namespace twiddle

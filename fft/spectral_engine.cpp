@@ -66,13 +66,7 @@ SpectralEngine::Plan SpectralEngine::plan(const ConvProblem& problem, ConvPass p
   } else {
     gemm.k = plan.a.columns;
   }
-  if (pass == ConvPass::forward) {
-    gemm.conjugate_b = true;
-    if (transform.reduces_along_rows())
-      plan.b = transposed(plan.b);
-    else
-      gemm.transpose_b = true;
-  }
+  gemm.transpose_b = gemm.conjugate_b = pass == ConvPass::forward;
   plan.a_bytes = transform.spectrum_bytes(plan.a);
   plan.b_bytes = transform.spectrum_bytes(plan.b);
   plan.c_bytes = transform.spectrum_bytes(plan.c);

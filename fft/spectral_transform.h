@@ -22,9 +22,6 @@ class SpectralTransform {
   virtual std::string_view name() const = 0;  // of the way, among those of an engine: "geam"
   // The grids it can do for a problem, the likely best first; empty: none.
   virtual std::vector<FrequencyGrid> grids(const ConvProblem& problem) const = 0;
-  // Whether products want a matrix's reduction along its rows: weights are then transformed as [channel][filter] for
-  // the forward pass.
-  virtual bool reduces_along_rows() const = 0;
   virtual std::size_t spectrum_bytes(const Planes& planes) const = 0;
   virtual std::size_t scratch_bytes(const Planes& planes) const = 0;  // beside the spectrum, forward or inverse
   // `source` and `target` are the operand's tensors; `scratch` has scratch_bytes. Where tiles overlap, inverse() adds

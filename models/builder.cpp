@@ -187,7 +187,7 @@ MemoryPlan plan_memory(const Model& model, std::int64_t batch, int optimizer_ten
   return plan;
 }
 
-std::string memory_advice(const Model& model, std::int64_t batch, int optimizer_tensors, const MemoryUse& memory) {
+std::string memory_advice(const Model& model, std::int64_t batch, int optimizer_tensors, const MemoryUse& memory) try {
   const std::size_t room = memory.in_use + memory.cached + memory.free;
   for (std::int64_t smaller = batch / 2; smaller > 0; smaller /= 2) {
     const MemoryPlan plan = plan_memory(model, smaller, optimizer_tensors);
@@ -203,6 +203,8 @@ std::string memory_advice(const Model& model, std::int64_t batch, int optimizer_
                   ? ", of which scratch for '" + least.workspace_layer + "' takes " + format_bytes(least.workspace) +
                         ": a smaller convolution.workspace_limit, or another device"
                   : ": take another device");
+} catch (const Error& error) {  // the memory that ran out is the news, not a plan that cannot be made
+  return join("what a smaller batch needs cannot be told: ", error.what());
 }
 
 }  // namespace twiddle

@@ -24,7 +24,6 @@ class CpuTransform : public SpectralTransform {
   explicit CpuTransform(InstructionSet set) : kernels_(kernels_for(set)) {}
   std::string_view name() const override { return "planes"; }
   std::vector<FrequencyGrid> grids(const ConvProblem& problem) const override;
-  bool reduces_along_rows() const override { return false; }
   std::size_t spectrum_bytes(const Planes& planes) const override;
   std::size_t scratch_bytes(const Planes& planes) const override;
   void forward(Context& ctx, const Planes& planes, const float* source, void* spectrum, void* scratch) override;

@@ -14,7 +14,6 @@ namespace twiddle {
 class CufftTransform : public SpectralTransform {
  public:
   std::vector<FrequencyGrid> grids(const ConvProblem& problem) const override;
-  bool reduces_along_rows() const override { return false; }
   std::size_t spectrum_bytes(const Planes& planes) const override;
 };
 

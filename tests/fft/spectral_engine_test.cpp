@@ -21,8 +21,8 @@ namespace {
 constexpr std::size_t plenty = std::size_t(1) << 30;
 constexpr int all = std::numeric_limits<int>::max();
 
-SpectralEngine plain_engine(std::vector<FrequencyGrid> grids, bool along_rows = false, std::size_t limit = plenty) {
-  return {plain_backend(std::move(grids), along_rows), std::make_shared<FrequencyBuffers>(limit), plenty};
+SpectralEngine plain_engine(std::vector<FrequencyGrid> grids, std::size_t limit = plenty) {
+  return {plain_backend(std::move(grids)), std::make_shared<FrequencyBuffers>(limit), plenty};
 }
 
 double error_of(Context& ctx, SpectralEngine& engine, const ConvProblem& problem, ConvPass pass) {
@@ -41,12 +41,11 @@ TEST(SpectralEngine, AgreesWithTheReferenceOnWholePlanesAndTiles) {
     for (const FrequencyGrid& grid :
          {whole_plane(problem, h, w), whole_plane(problem, h + 3, w + 2),
           tiled(problem, problem.kernel_h + 1, problem.kernel_w + 2), tiled(problem, problem.kernel_h, w)})
-      for (const bool along_rows : {false, true})
-        for (const ConvPass pass : every_pass) {
-          SpectralEngine engine = plain_engine({grid}, along_rows);
-          EXPECT_LE(error_of(ctx, engine, problem, pass), promise(Precision::fp32))
-              << to_string(problem) << ", " << to_string(grid) << ", " << to_string(pass);
-        }
+      for (const ConvPass pass : every_pass) {
+        SpectralEngine engine = plain_engine({grid});
+        EXPECT_LE(error_of(ctx, engine, problem, pass), promise(Precision::fp32))
+            << to_string(problem) << ", " << to_string(grid) << ", " << to_string(pass);
+      }
   }
 }
 
@@ -57,7 +56,7 @@ TEST(SpectralEngine, TakesTheBatchInSlicesThatFitTheLimit) {
   for (const ConvPass pass : every_pass) {
     SpectralEngine whole = plain_engine({grid});
     const std::size_t limit = whole.workspace_bytes(problem, pass) * 6 / 10;
-    SpectralEngine engine = plain_engine({grid}, false, limit);
+    SpectralEngine engine = plain_engine({grid}, limit);
     if (!engine.supports(problem, pass)) continue;  // another pass needs more
     EXPECT_NE(engine.details(problem, pass).find("images at once"), std::string::npos);
     EXPECT_LE(engine.workspace_bytes(problem, pass), limit);
@@ -71,7 +70,7 @@ TEST(SpectralEngine, RefusesWhatItCannotDo) {
   for (const ConvProblem& problem :
        conv_problems({"1x1x7x7 * 1x1x3x3 stride 2 pad 1", "1x1x6x6 * 1x1x3x3 pad 1 dilation 2"}))
     EXPECT_FALSE(engine.supports(problem, ConvPass::forward));
-  const SpectralEngine narrow = plain_engine({FrequencyGrid{8, 8, 1, 1, 6, 6}}, false, 100);
+  const SpectralEngine narrow = plain_engine({FrequencyGrid{8, 8, 1, 1, 6, 6}}, 100);
   EXPECT_FALSE(narrow.supports(conv_problem("1x1x6x6 * 1x1x3x3 pad 1"), ConvPass::forward));
   SpectralEngine none = plain_engine({});
   EXPECT_FALSE(none.supports(conv_problem("1x1x6x6 * 1x1x3x3 pad 1"), ConvPass::forward));
@@ -103,9 +102,8 @@ TEST(SpectralEngine, AsksItsTunerOnce) {
   const ConvProblem problem = conv_problem("2x3x6x6 * 4x3x3x3 pad 1");
   const FrequencyGrid other = tiled(problem, 4, 4);
   int asked = 0;
-  SpectralEngine engine(plain_backend({whole_plane(problem, 7, 8), other}, false),
-                        std::make_shared<FrequencyBuffers>(plenty), plenty,
-                        [&](Context&, SpectralEngine& tuned, const ConvProblem& about) {
+  SpectralEngine engine(plain_backend({whole_plane(problem, 7, 8), other}), std::make_shared<FrequencyBuffers>(plenty),
+                        plenty, [&](Context&, SpectralEngine& tuned, const ConvProblem& about) {
                           ++asked;
                           const std::vector<SpectralStrategy> all_of_them = tuned.strategies(about);
                           ASSERT_EQ(all_of_them.size(), 2u);

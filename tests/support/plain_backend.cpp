@@ -15,11 +15,9 @@ Complex turn(std::int64_t part, std::int64_t whole) {
 
 class PlainTransform final : public SpectralTransform {
  public:
-  PlainTransform(std::vector<FrequencyGrid> grids, bool along_rows)
-      : grids_(std::move(grids)), along_rows_(along_rows) {}
+  explicit PlainTransform(std::vector<FrequencyGrid> grids) : grids_(std::move(grids)) {}
   std::string_view name() const override { return "plain"; }
   std::vector<FrequencyGrid> grids(const ConvProblem&) const override { return grids_; }
-  bool reduces_along_rows() const override { return along_rows_; }
   std::size_t spectrum_bytes(const Planes& planes) const override {
     return static_cast<std::size_t>(planes.grid.bins() * planes.matrix_rows() * planes.columns) * sizeof(Complex);
   }
@@ -88,7 +86,6 @@ class PlainTransform final : public SpectralTransform {
                  p.first_w + t * p.grid.step_w);
   }
   std::vector<FrequencyGrid> grids_;
-  bool along_rows_;
 };
 
 class PlainProduct final : public FrequencyProduct {
@@ -116,9 +113,9 @@ class PlainProduct final : public FrequencyProduct {
 
 }  // namespace
 
-SpectralBackend plain_backend(std::vector<FrequencyGrid> grids, bool reduces_along_rows) {
+SpectralBackend plain_backend(std::vector<FrequencyGrid> grids) {
   SpectralBackend backend{"plain", "", {}, {}};
-  backend.transforms.push_back(std::make_unique<PlainTransform>(std::move(grids), reduces_along_rows));
+  backend.transforms.push_back(std::make_unique<PlainTransform>(std::move(grids)));
   backend.products.push_back(std::make_unique<PlainProduct>());
   return backend;
 }
