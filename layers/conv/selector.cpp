@@ -135,8 +135,10 @@ ConvSelector::Choice ConvSelector::by_measurement(Context& ctx, const ConvProble
         return {engine.get(), "cached", known->milliseconds};
 
   const Contest own = hold_contest(ctx, problem, pass);
-  const bool coupled = std::any_of(own.times.begin(), own.times.end(),
-                                   [](const auto& entry) { return entry.second->shares_work_between_passes(); });
+  // Who only evaluates has no other passes.
+  const bool coupled = ctx.training && std::any_of(own.times.begin(), own.times.end(), [](const auto& entry) {
+                         return entry.second->shares_work_between_passes();
+                       });
   if (!coupled) {
     const Choice choice = winner(problem, pass, own);
     keep(ctx, problem, pass, own, choice);

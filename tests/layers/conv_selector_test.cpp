@@ -6,6 +6,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <thread>
 
 #include "framework/error.h"
@@ -26,25 +27,34 @@ class FakeEngine : public ConvEngine {
     float error = 0;
     std::size_t workspace = 0;
     bool able = true;
+    bool shares = false;  // no delay where it has met one of the operands before
   };
   FakeEngine(std::string name, Traits traits, int* runs) : name_(std::move(name)), traits_(traits), runs_(runs) {}
   std::string_view name() const override { return name_; }
   bool supports(const ConvProblem&, ConvPass) const override { return traits_.able; }
   std::size_t workspace_bytes(const ConvProblem&, ConvPass) const override { return traits_.workspace; }
+  bool shares_work_between_passes() const override { return traits_.shares; }
   void run(Context&, const ConvProblem& p, ConvPass pass, ConvOperands& operands) override {
     ++*runs_;
-    float* values = operands.y.write();
-    for (std::int64_t i = 0; i < operands.y.size(); ++i)
-      values[i] =
-          static_cast<float>(conv_reference(p, pass, operands.x.read(), operands.w.read(), nullptr, nullptr, i)) *
-          (1 + traits_.error);
-    std::this_thread::sleep_for(std::chrono::milliseconds(traits_.delay_ms));
+    Tensor& result = pass == ConvPass::forward          ? operands.y
+                     : pass == ConvPass::backward_input ? operands.x
+                                                        : operands.w;
+    bool known = false;
+    for (const Tensor* operand : {&operands.x, &operands.w, &operands.y})
+      if (operand != &result) known = !met_.insert(operand->version()).second || known;
+    float* values = result.write();
+    for (std::int64_t i = 0; i < result.size(); ++i)
+      values[i] = static_cast<float>(
+                      conv_reference(p, pass, operands.x.read(), operands.w.read(), operands.y.read(), nullptr, i)) *
+                  (1 + traits_.error);
+    if (!traits_.shares || !known) std::this_thread::sleep_for(std::chrono::milliseconds(traits_.delay_ms));
   }
 
  private:
   std::string name_;
   Traits traits_;
   int* runs_;
+  std::set<Version> met_;
 };
 
 class ConvSelectorTest : public testing::Test {
@@ -190,6 +200,19 @@ TEST_F(ConvSelectorTest, ADamagedCacheIsMeasuredAnew) {
 TEST_F(ConvSelectorTest, ACacheThatCannotBeWrittenIsNoError) {
   auto selected = selector({{"only", {}}}, {.engine = "measured", .cache_file = "/proc/none/conv.txt"});
   EXPECT_EQ(chosen(selected), "only");
+}
+
+TEST_F(ConvSelectorTest, AnEngineThatSharesWorkMayWinTheThreePassesTogether) {
+  const std::vector<std::pair<std::string, FakeEngine::Traits>> engines = {
+      {"steady", {.delay_ms = 8}}, {"sharing", {.delay_ms = 12, .shares = true}}};
+  auto training = selector(engines, {.engine = "measured"});
+  for (const ConvPass pass : {ConvPass::backward_input, ConvPass::forward, ConvPass::backward_weight}) {
+    EXPECT_EQ(training.choose(ctx_, problem, pass).name(), "sharing");
+    EXPECT_NE(training.find(problem, pass)->reason.find("all three"), std::string::npos);
+  }
+  const EvaluationMode evaluation(ctx_);  // where forward is all there is
+  auto evaluating = selector(engines, {.engine = "measured"});
+  EXPECT_EQ(chosen(evaluating), "steady");
 }
 
 TEST_F(ConvSelectorTest, RealEnginesAreMeasuredToo) {
