@@ -86,7 +86,7 @@ TEST(HeatMap, BlackIsFailedAndWhiteIsEqual) {
 TEST(Bench, SweepsAndGoesOn) {
   const auto folder = fresh_folder("sweep");
   const std::string results = (folder / "sweep.jsonl").string(), picture = (folder / "sweep.svg").string();
-  std::vector<std::string> arguments{"bench",   "sweep",     "--device", "cpu",      "--engines", "gemm,onednn",
+  std::vector<std::string> arguments{"bench",   "sweep",     "--device", "cpu",      "--engines", "gemm,fft",
                                      "--batch", "1",         "-q",       "--sample", "4",         "--seed",
                                      "9",       "--results", results,    "--svg",    picture,     "--milliseconds",
                                      "0",       "--json",    "-"};
