@@ -125,6 +125,7 @@ std::string ConvSelector::cache_key(Context& ctx, const ConvProblem& problem, Co
   std::string contenders;
   for (const auto& engine : engines_)
     if (!engine->by_name_only()) contenders += fmt::format("{}({}) ", engine->name(), engine->library());
+  contenders += fmt::format("frequency_budget {} ", policy_.frequency_budget);
   return choice_key(ctx.stream->device(), problem, pass, policy_.workspace_limit, contenders);
 }
 

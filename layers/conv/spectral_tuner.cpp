@@ -8,7 +8,6 @@
 
 #include "framework/error.h"
 #include "layers/conv/choice_cache.h"
-#include "layers/conv/conv_check.h"
 #include "layers/conv/measure.h"
 
 namespace twiddle {
@@ -17,7 +16,6 @@ namespace {
 
 constexpr ConvPass passes[] = {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight};
 constexpr double budget_ms = 10;
-constexpr int samples = 200;
 
 class SpectralTuning {
  public:
@@ -40,7 +38,8 @@ class SpectralTuning {
     return true;
   }
 
-  void measure() {
+  // False where nothing keeps the precision; then the first strategy stands, for whoever asks to refuse it.
+  bool measure() {
     std::vector<SpectralStrategy> grids;  // with the usual product
     for (const SpectralStrategy& strategy : strategies_)
       if (strategy.product == strategies_.front().product) grids.push_back(strategy);
@@ -49,11 +48,10 @@ class SpectralTuning {
     std::vector<std::size_t> order(grids.size());
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return times[a] < times[b]; });
-    for (const std::size_t best : order) {
-      if (times[best] == std::numeric_limits<double>::infinity() && best != order.front()) continue;
-      if (choose_products(grids[best])) return;
-    }
+    for (const std::size_t best : order)
+      if (times[best] < std::numeric_limits<double>::infinity() && choose_products(grids[best])) return true;
     for (const ConvPass pass : passes) engine_.set_strategy(problem_, pass, strategies_.front());
+    return false;
   }
 
   void store(ChoiceCache& cache, std::size_t workspace_limit) const {
@@ -117,8 +115,8 @@ SpectralEngine::Tuner spectral_tuner(std::shared_ptr<ChoiceCache> cache, std::si
   return [cache = std::move(cache), workspace_limit](Context& ctx, SpectralEngine& engine, const ConvProblem& problem) {
     SpectralTuning tuning(ctx, engine, problem);
     if (cache && tuning.recall(*cache, workspace_limit)) return;
-    tuning.measure();
-    if (cache) tuning.store(*cache, workspace_limit);
+    const bool chosen = tuning.measure();
+    if (cache && chosen) tuning.store(*cache, workspace_limit);
     engine.buffers().forget();  // spectra of the rehearsal
     ctx.stream->release_unused();
   };
