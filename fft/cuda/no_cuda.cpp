@@ -1,9 +1,19 @@
+#include "fft/cuda/pad_and_crop.h"
 #include "fft/spectral_engine.h"
+#include "framework/error.h"
 
 namespace twiddle {
 
 SpectralBackend cufft() {
   return {"cufft", "", {}, {}};
+}
+
+void pad_planes(Stream&, const Planes&, std::int64_t, std::int64_t, const float*, float*) {
+  throw Error(ErrorKind::device, "a build without CUDA pads no planes");
+}
+
+void crop_planes(Stream&, const Planes&, std::int64_t, std::int64_t, const float*, float*, const PlaneEpilogue&) {
+  throw Error(ErrorKind::device, "a build without CUDA crops no planes");
 }
 
 }  // namespace twiddle

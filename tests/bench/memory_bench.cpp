@@ -1,6 +1,7 @@
-// Layers that memory bounds, on the largest tensors of AlexNet: their time beside that of a copy that moves as many
-// bytes. Every call of a stretch has tensors of its own, so that no cache holds them. Prints a Markdown table.
-// usage: twiddle_memory_bench [DEVICE [BATCH [CALLS]]]   cuda, 128, 16; on the CPU 2 images and 2 calls
+// Layers that memory bounds, on the largest tensors of AlexNet, and padding and cropping for cuFFT: their time beside
+// that of a copy that moves as many bytes. Every call of a stretch has tensors of its own, so that no cache holds them.
+// Prints a Markdown table. usage: twiddle_memory_bench [DEVICE [BATCH [CALLS]]]   cuda, 128, 16; on the CPU 2 images
+// and 2 calls
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -10,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "fft/cuda/pad_and_crop.h"
 #include "framework/error.h"
 #include "framework/sgd.h"
 #include "layers/conv/engines.h"
@@ -63,6 +65,8 @@ class MemoryBench {
              const Traffic& backward);
   void bias_and_relu(const Shape& image);
   void update();
+  // Images of planes with `pad` zeros around them, in a grid of side x side points.
+  void pad_and_crop(const Shape& image, int pad, int side);
 
  private:
   static constexpr int repeats = 9;
@@ -222,6 +226,44 @@ void MemoryBench::update() {
   print("sgd with momentum", join(count / 1e6, " million parameters"), 5 * sizeof(float) * count, milliseconds, 1);
 }
 
+void MemoryBench::pad_and_crop(const Shape& image, int pad, int side) {
+  const std::int64_t channels = image[0], size = image[1] * image[2], count = batch_ * channels;
+  Planes planes;
+  planes.rows = batch_, planes.columns = channels;
+  planes.row_stride = channels * size, planes.column_stride = size;
+  planes.height = static_cast<int>(image[1]), planes.width = static_cast<int>(image[2]);
+  planes.first_h = planes.first_w = -pad;
+  planes.window_h = planes.window_w = side;
+  planes.grid = {side, side, 1, 1, side, side};
+  const std::int64_t padded_size = std::int64_t(side) * padded_width(planes.grid);
+  Stream& stream = *ctx_.stream;
+  double padding = 0, cropping = 0, finishing = 0;
+  {
+    const std::vector<Tensor> sources = tensors(batch_of(batch_, image));
+    std::vector<Tensor> padded, targets;
+    for (int call = 0; call < calls_; ++call) {
+      padded.emplace_back(stream, Shape{count, padded_size});
+      targets.emplace_back(stream, sources.front().shape());
+    }
+    const Tensor bias = Tensor::filled(stream, {channels}, 0.01f);
+    padding = median_ms(calls_, [&] {
+      for (std::size_t i = 0; i < sources.size(); ++i)
+        pad_planes(stream, planes, 0, count, sources[i].read(), padded[i].write());
+    });
+    const auto crop = [&](const PlaneEpilogue& epilogue) {
+      for (std::size_t i = 0; i < sources.size(); ++i)
+        crop_planes(stream, planes, 0, count, padded[i].read(), targets[i].write(), epilogue);
+    };
+    cropping = median_ms(calls_, [&] { crop({}); });
+    finishing = median_ms(calls_, [&] { crop({bias.read(), true}); });
+  }
+  const std::string of = join(to_string(batch_of(batch_, image)), ", ", side, "x", side);
+  const double bytes = sizeof(float) * static_cast<double>(count * size);
+  print("pad", of, bytes + sizeof(float) * static_cast<double>(count * padded_size), padding, calls_);
+  print("crop", of, 2 * bytes, cropping, calls_);
+  print("crop, bias and relu", of, 2 * bytes, finishing, calls_);
+}
+
 void run(const Device& device, int batch, int calls) {
   MemoryBench bench(device, batch, calls);
   const Shape conv1{64, 55, 55}, conv2{192, 27, 27};
@@ -235,6 +277,12 @@ void run(const Device& device, int batch, int calls) {
     bench.layer("local_response_norm", {}, image, {1, 2}, {3, 1});  // what its power is of is as large as the input
   }
   bench.update();
+  if (device.kind == Device::Kind::cpu) return;
+  bench.pad_and_crop({64, 64, 64}, 0, 72);  // layers of the fbfft paper's table 4: L2b and L3
+  bench.pad_and_crop({128, 32, 32}, 0, 32);
+  bench.pad_and_crop({128, 32, 32}, 4, 40);
+  bench.pad_and_crop({96, 27, 27}, 2, 30);  // AlexNet's conv2, and conv3
+  bench.pad_and_crop({256, 13, 13}, 1, 14);
 }
 
 }  // namespace
