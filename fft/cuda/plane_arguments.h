@@ -1,0 +1,41 @@
+#pragma once
+#include "fft/cuda/plane_fft.h"
+#include "fft/spectral_transform.h"
+
+namespace twiddle::fbfft {
+
+inline ForwardArguments forward_arguments(const Planes& planes, const float* source, void* spectrum) {
+  return {TileMap(planes), planes.matrix_rows() * planes.columns, source, static_cast<Complex*>(spectrum)};
+}
+
+// launch(arguments) for each colour of the planes' tiles, in order.
+template <class Launch>
+void for_each_colour(const Planes& planes, const void* spectrum, float* target, const PlaneEpilogue& epilogue,
+                     const Launch& launch) {
+  const Colours colours(planes);
+  // A GPU writes sectors of 32 bytes whole: rows that share them with others are better gathered first.
+  constexpr int sector = 8;
+  const bool whole = planes.grid.tiles() == 1;
+  const std::int64_t size = std::int64_t(planes.height) * planes.width;
+  const bool aligned = reinterpret_cast<std::uintptr_t>(target + planes.offset) % (sector * sizeof(float)) == 0 &&
+                       planes.row_stride % sector == 0 && planes.column_stride % sector == 0;
+  for (int h = 0; h < colours.height; ++h)
+    for (int w = 0; w < colours.width; ++w) {
+      const TileMap tiles(planes, h, w, colours);
+      if (tiles.count() == 0) continue;
+      launch(InverseArguments{
+          .tiles = tiles,
+          .pitch = planes.matrix_rows() * planes.columns,
+          .spectrum = static_cast<const Complex*>(spectrum),
+          .target = target,
+          .bias = epilogue.bias,
+          .relu = epilogue.relu,
+          .even_rows = whole && aligned && planes.width % sector == 0 && planes.first_w % 2 == 0,
+          .side_by_side = whole && planes.column_stride == size && planes.row_stride == planes.columns * size,
+          .add = colours.height * colours.width > 1,
+          .stage_size = Divisor(std::int64_t(tiles.most_rows()) * tiles.most_columns()),
+          .stage_width = Divisor(tiles.most_columns())});
+    }
+}
+
+}  // namespace twiddle::fbfft

@@ -1,0 +1,283 @@
+#pragma once
+#include "fft/cuda/register_fft.h"
+#include "fft/cuda/tile_map.h"
+
+// Real transforms of small planes, wholly on chip: a block takes planes that are neighbours in their spectra, so that
+// it writes and reads each bin as one stretch. A thread has all of a column or of a row in its registers; the two meet
+// once, in shared memory. (Vasilache et al., Fast Convolutional Nets With fbfft, 2015, section 5, gave the idea; theirs
+// keeps a plane in one warp and writes it as it lies.) What a block does between its barriers are functions of a
+// thread's number, so that a CPU can follow it.
+namespace twiddle::fbfft {
+
+// Planes of H x W points, both even, and what of their spectra is stored: rows 0 and H/2 of real planes' spectra are
+// conjugates of themselves backwards, so that half of each will do; of the others, one of each two.
+// Bins: row 0, columns 0 .. W/2; row H/2 likewise; rows 1 .. H/2 - 1 whole.
+template <int H, int W>
+struct PlaneSize {
+  static_assert(H % 2 == 0 && W % 2 == 0);
+  static constexpr int half_row = W / 2 + 1;
+  static constexpr int bins = 2 * half_row + (H / 2 - 1) * W;
+  static constexpr int pairs = W / 2, rows = H / 2;  // threads of a plane: one for two columns, then one for a row
+  // Complex numbers of a plane in shared memory: an odd number of pairs, so that the same pair of neighbouring planes
+  // lies in other banks.
+  static constexpr int pitch = 2 * ((H * W / 4) | 1);
+};
+
+// The first step of a plane: two real columns are one complex column, whose transform is taken apart by its symmetry.
+// Row 0 of what is left at `plane` holds rows 0 and H/2: both are real there.
+template <int H, int W>
+TWIDDLE_HD void columns_to_rows(Complex (&v)[H], Complex* plane, int pair) {
+  transform<forwards>(v);
+  auto* const at = reinterpret_cast<ComplexPair*>(plane) + pair;
+  at[0] = {{v[0].re, v[H / 2].re}, {v[0].im, v[H / 2].im}};
+  unrolled<H / 2 - 1>([&](auto before) {
+    constexpr int row = decltype(before)::value + 1;
+    const Complex a = v[row], b = v[H - row];
+    at[row * (W / 2)] = {{0.5f * (a.re + b.re), 0.5f * (a.im - b.im)}, {0.5f * (a.im + b.im), 0.5f * (b.re - a.re)}};
+  });
+}
+
+// The way back of it.
+template <int H, int W>
+TWIDDLE_HD void columns_from_rows(Complex (&v)[H], const Complex* plane, int pair) {
+  const auto* const at = reinterpret_cast<const ComplexPair*>(plane) + pair;
+  const ComplexPair both = at[0];
+  v[0] = {both.first.re, both.second.re}, v[H / 2] = {both.first.im, both.second.im};
+  unrolled<H / 2 - 1>([&](auto before) {
+    constexpr int row = decltype(before)::value + 1;
+    const auto [a, b] = at[row * (W / 2)];
+    v[row] = {a.re - b.im, a.im + b.re};
+    v[H - row] = {a.re + b.im, b.re - a.im};
+  });
+  transform<backwards>(v);
+}
+
+template <int W>
+TWIDDLE_HD void load_row(Complex (&v)[W], const Complex* row) {
+  unrolled<W / 2>([&](auto i) {
+    const ComplexPair pair = reinterpret_cast<const ComplexPair*>(row)[i];
+    v[2 * i] = pair.first, v[2 * i + 1] = pair.second;
+  });
+}
+
+template <int W>
+TWIDDLE_HD void store_row(const Complex (&v)[W], Complex* row) {
+  unrolled<W / 2>([&](auto i) { reinterpret_cast<ComplexPair*>(row)[i] = {v[2 * i], v[2 * i + 1]}; });
+}
+
+// A thread's row of the spectrum to its bins, which lie `pitch` numbers apart. Row 0 is rows 0 and H/2, as the real and
+// the imaginary part of what was transformed.
+template <int H, int W>
+TWIDDLE_HD void store_bins(const Complex (&v)[W], Complex* spectrum, std::int64_t pitch, int row) {
+  if (row > 0) {
+    Complex* at = spectrum + (2 * PlaneSize<H, W>::half_row + (row - 1) * W) * pitch;
+    unrolled<W>([&](auto column) { at[column * pitch] = v[column]; });
+    return;
+  }
+  Complex* const middle = spectrum + PlaneSize<H, W>::half_row * pitch;
+  spectrum[0] = {v[0].re, 0}, middle[0] = {v[0].im, 0};
+  spectrum[W / 2 * pitch] = {v[W / 2].re, 0}, middle[W / 2 * pitch] = {v[W / 2].im, 0};
+  unrolled<W / 2 - 1>([&](auto before) {
+    constexpr int column = decltype(before)::value + 1;
+    const Complex a = v[column], b = v[W - column];
+    spectrum[column * pitch] = {0.5f * (a.re + b.re), 0.5f * (a.im - b.im)};
+    middle[column * pitch] = {0.5f * (a.im + b.im), 0.5f * (b.re - a.re)};
+  });
+}
+
+template <int H, int W>
+TWIDDLE_HD void load_bins(Complex (&v)[W], const Complex* spectrum, std::int64_t pitch, int row) {
+  if (row > 0) {
+    const Complex* at = spectrum + (2 * PlaneSize<H, W>::half_row + (row - 1) * W) * pitch;
+    unrolled<W>([&](auto column) { v[column] = at[column * pitch]; });
+    return;
+  }
+  const Complex* const middle = spectrum + PlaneSize<H, W>::half_row * pitch;
+  v[0] = {spectrum[0].re, middle[0].re};
+  v[W / 2] = {spectrum[W / 2 * pitch].re, middle[W / 2 * pitch].re};
+  unrolled<W / 2 - 1>([&](auto before) {
+    constexpr int column = decltype(before)::value + 1;
+    const Complex a = spectrum[column * pitch], b = middle[column * pitch];
+    v[column] = {a.re - b.im, a.im + b.re};
+    v[W - column] = {a.re + b.im, b.re - a.im};
+  });
+}
+
+// Blocks of P planes: threads [0, P * pairs) have columns, threads [0, P * rows) rows.
+template <int H, int W, int P>
+struct PlaneBlock : PlaneSize<H, W> {
+  using Size = PlaneSize<H, W>;
+  static constexpr int threads = P * (H > W ? H : W) / 2;
+  static constexpr int shared_numbers = P * Size::pitch;
+};
+
+struct ForwardArguments {
+  TileMap tiles;
+  std::int64_t pitch;  // numbers of a bin
+  const float* source;
+  Complex* spectrum;
+};
+
+template <int H, int W, int P>
+struct ForwardBlock : PlaneBlock<H, W, P> {
+  using Size = PlaneSize<H, W>;
+
+  TWIDDLE_HD static void columns(const ForwardArguments& arguments, std::int64_t block, int thread, Complex* shared) {
+    if (thread >= P * Size::pairs) return;
+    const int plane = thread / Size::pairs, pair = thread % Size::pairs;
+    const std::int64_t index = block * P + plane;
+    if (index >= arguments.tiles.count()) return;
+    Complex v[H];
+    load_columns(v, arguments.source, arguments.tiles(index), arguments.tiles.plane_width(), 2 * pair);
+    columns_to_rows<H, W>(v, shared + plane * Size::pitch, pair);
+  }
+
+  TWIDDLE_HD static void rows(const ForwardArguments& arguments, std::int64_t block, int thread,
+                              const Complex* shared) {
+    if (thread >= P * Size::rows) return;
+    const int plane = thread % P, row = thread / P;
+    const std::int64_t index = block * P + plane;
+    if (index >= arguments.tiles.count()) return;
+    Complex v[W];
+    load_row(v, shared + plane * Size::pitch + row * W);
+    transform<forwards>(v);
+    store_bins<H, W>(v, arguments.spectrum + arguments.tiles(index).spectrum, arguments.pitch, row);
+  }
+
+ private:
+  // Zeros outside of the plane are not read. Two columns go at once where they lie at even places.
+  TWIDDLE_HD static void load_columns(Complex (&v)[H], const float* source, const TilePlace& place, int width,
+                                      int column) {
+    const float* const at =
+        source + place.plane + std::int64_t(place.rows.first) * width + place.columns.first + column;
+    const bool even = (place.columns.begin | place.columns.end | width) % 2 == 0 &&
+                      reinterpret_cast<std::uintptr_t>(at) % sizeof(Complex) == 0;
+    const bool first = place.columns.has(column), second = place.columns.has(column + 1);
+    if (even) {
+      unrolled<H>([&](auto row) {
+        v[row] = Complex{0, 0};
+        if (first && place.rows.has(row)) v[row] = *reinterpret_cast<const Complex*>(at + row * width);
+      });
+    } else {
+      unrolled<H>([&](auto row) {
+        v[row] = Complex{0, 0};
+        if (first && place.rows.has(row)) v[row].re = at[row * width];
+        if (second && place.rows.has(row)) v[row].im = at[row * width + 1];
+      });
+    }
+  }
+};
+
+struct InverseArguments {
+  TileMap tiles;
+  std::int64_t pitch;
+  const Complex* spectrum;
+  float* target;
+  const float* bias;  // one a column; null: none
+  bool relu;
+  // Whether all rows of columns go from the registers, as pairs; else they are gathered in shared memory first.
+  bool even_rows;
+  bool side_by_side;  // planes lie behind each other and each is one tile: what is gathered is one stretch
+  bool add;           // to what launches of earlier colours wrote
+  Divisor stage_size, stage_width;  // of a plane that is gathered: most_rows() * most_columns(), most_columns()
+};
+
+template <int H, int W, int P>
+struct InverseBlock : PlaneBlock<H, W, P> {
+  using Size = PlaneSize<H, W>;
+
+  TWIDDLE_HD static void rows(const InverseArguments& arguments, std::int64_t block, int thread, Complex* shared) {
+    if (thread >= P * Size::rows) return;
+    const int plane = thread % P, row = thread / P;
+    const std::int64_t index = block * P + plane;
+    if (index >= arguments.tiles.count()) return;
+    Complex v[W];
+    load_bins<H, W>(v, arguments.spectrum + arguments.tiles(index).spectrum, arguments.pitch, row);
+    transform<backwards>(v);
+    store_row(v, shared + plane * Size::pitch + row * W);
+  }
+
+  // Two columns to `v`, finished.
+  TWIDDLE_HD static void columns(const InverseArguments& arguments, std::int64_t block, int thread,
+                                 const Complex* shared, Complex (&v)[H]) {
+    if (!has_columns(arguments, block, thread)) return;
+    const int plane = thread / Size::pairs, pair = thread % Size::pairs;
+    columns_from_rows<H, W>(v, shared + plane * Size::pitch, pair);
+    constexpr float scale = 1.f / (H * W);
+    float bias = 0;
+    if (arguments.bias != nullptr) bias = arguments.bias[arguments.tiles(block * P + plane).column];
+    unrolled<H>([&](auto row) {
+      v[row] = {v[row].re * scale + bias, v[row].im * scale + bias};
+      if (!arguments.relu) return;
+      v[row] = {v[row].re < 0 ? 0 : v[row].re, v[row].im < 0 ? 0 : v[row].im};  // NaN stays
+    });
+  }
+
+  TWIDDLE_HD static void store_even(const InverseArguments& arguments, std::int64_t block, int thread,
+                                    const Complex (&v)[H]) {
+    if (!has_columns(arguments, block, thread)) return;
+    const int column = 2 * (thread % Size::pairs), width = arguments.tiles.plane_width();
+    const TilePlace place = arguments.tiles(block * P + thread / Size::pairs);
+    if (!place.columns.has(column)) return;
+    float* const at =
+        arguments.target + place.plane + std::int64_t(place.rows.first) * width + place.columns.first + column;
+    unrolled<H>([&](auto row) {
+      if (place.rows.has(row)) *reinterpret_cast<Complex*>(at + row * width) = v[row];
+    });
+  }
+
+  // What of the columns lies in the plane, as one matrix a plane at `stage`: after a barrier it may be where the rows
+  // were.
+  TWIDDLE_HD static void gather(const InverseArguments& arguments, std::int64_t block, int thread,
+                                const Complex (&v)[H], float* stage) {
+    if (!has_columns(arguments, block, thread)) return;
+    const int plane = thread / Size::pairs, column = 2 * (thread % Size::pairs);
+    const TilePlace place = arguments.tiles(block * P + plane);
+    const auto width = static_cast<int>(arguments.stage_width.value());
+    const int at = plane * static_cast<int>(arguments.stage_size.value()) - place.rows.begin * width -
+                   place.columns.begin + column;
+    const bool first = place.columns.has(column), second = place.columns.has(column + 1);
+    unrolled<H>([&](auto row) {
+      if (!place.rows.has(row)) return;
+      if (first) stage[at + row * width] = v[row].re;
+      if (second) stage[at + row * width + 1] = v[row].im;
+    });
+  }
+
+  TWIDDLE_HD static void store_gathered(const InverseArguments& arguments, std::int64_t block, int thread,
+                                        const float* stage) {
+    const std::int64_t left = arguments.tiles.count() - block * P;
+    const int planes = left < P ? static_cast<int>(left) : P;
+    const int size = static_cast<int>(arguments.stage_size.value()), count = planes * size;
+    if (arguments.side_by_side) {
+      float* const target = arguments.target + arguments.tiles(block * P).plane;
+      int done = 0;
+      if (reinterpret_cast<std::uintptr_t>(target) % sizeof(Four) == 0) {
+        for (int four = thread; four < count / 4; four += InverseBlock::threads)
+          reinterpret_cast<Four*>(target)[four] = reinterpret_cast<const Four*>(stage)[four];
+        done = count / 4 * 4;
+      }
+      for (int i = done + thread; i < count; i += InverseBlock::threads) target[i] = stage[i];
+      return;
+    }
+    const auto width = static_cast<int>(arguments.stage_width.value());
+    for (int i = thread; i < count; i += InverseBlock::threads) {
+      const auto plane = static_cast<int>(arguments.stage_size.quotient(i));
+      const TilePlace place = arguments.tiles(block * P + plane);
+      const int rest = i - plane * size, down = static_cast<int>(arguments.stage_width.quotient(rest));
+      const int row = place.rows.begin + down, column = place.columns.begin + rest - down * width;
+      if (row >= place.rows.end || column >= place.columns.end) continue;
+      float* const at = arguments.target + place.plane +
+                        std::int64_t(place.rows.first + row) * arguments.tiles.plane_width() + place.columns.first +
+                        column;
+      *at = arguments.add && arguments.tiles.written_before(place, row, column) ? *at + stage[i] : stage[i];
+    }
+  }
+
+ private:
+  TWIDDLE_HD static bool has_columns(const InverseArguments& arguments, std::int64_t block, int thread) {
+    return thread < P * Size::pairs && block * P + thread / Size::pairs < arguments.tiles.count();
+  }
+};
+
+}  // namespace twiddle::fbfft

@@ -1,0 +1,153 @@
+// What a block of the plane transforms does between its barriers, followed on the CPU: spectra and planes against their
+// definition.
+#include "fft/cuda/plane_fft.h"
+
+#include <gtest/gtest.h>
+
+#include <complex>
+#include <limits>
+#include <random>
+
+#include "fft/cuda/plane_arguments.h"
+#include "fft/spectral_engine.h"
+#include "framework/error.h"
+#include "tests/support/check_close.h"
+#include "tests/support/conv_problem.h"
+#include "tests/support/plain_backend.h"
+
+namespace twiddle::fbfft {
+namespace {
+
+constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+
+std::int64_t blocks_of(const TileMap& tiles, int planes_a_block) {
+  return (tiles.count() + planes_a_block - 1) / planes_a_block;
+}
+
+template <int H, int W, int P>
+void follow_forward(const ForwardArguments& arguments) {
+  using Block = ForwardBlock<H, W, P>;
+  for (std::int64_t block = 0; block < blocks_of(arguments.tiles, P); ++block) {
+    std::vector<ComplexPair> shared(Block::shared_numbers / 2, ComplexPair{{nan, nan}, {nan, nan}});
+    auto* const numbers = reinterpret_cast<Complex*>(shared.data());
+    for (int thread = 0; thread < Block::threads; ++thread) Block::columns(arguments, block, thread, numbers);
+    for (int thread = 0; thread < Block::threads; ++thread) Block::rows(arguments, block, thread, numbers);
+  }
+}
+
+template <int H, int W, int P>
+void follow_inverse(const InverseArguments& arguments) {
+  using Block = InverseBlock<H, W, P>;
+  struct Registers {
+    Complex v[H];
+  };
+  for (std::int64_t block = 0; block < blocks_of(arguments.tiles, P); ++block) {
+    std::vector<ComplexPair> shared(Block::shared_numbers / 2, ComplexPair{{nan, nan}, {nan, nan}});
+    auto* const numbers = reinterpret_cast<Complex*>(shared.data());
+    std::vector<Registers> registers(Block::threads);
+    const auto each = [&](const auto& step) {
+      for (int thread = 0; thread < Block::threads; ++thread) step(thread, registers[thread].v);
+    };
+    each([&](int thread, auto&) { Block::rows(arguments, block, thread, numbers); });
+    each([&](int thread, auto& v) { Block::columns(arguments, block, thread, numbers, v); });
+    if (arguments.even_rows) {
+      each([&](int thread, auto& v) { Block::store_even(arguments, block, thread, v); });
+      continue;
+    }
+    auto* const stage = reinterpret_cast<float*>(shared.data());
+    each([&](int thread, auto& v) { Block::gather(arguments, block, thread, v, stage); });
+    each([&](int thread, auto&) { Block::store_gathered(arguments, block, thread, stage); });
+  }
+}
+
+// The bins that are stored, of those of a half spectrum.
+template <int H, int W>
+std::vector<float> stored_bins(const std::vector<std::complex<double>>& half, std::int64_t pitch) {
+  std::vector<float> floats;
+  const auto add = [&](int row, int column) {
+    const bool mirrored = column > W / 2;
+    const int i = mirrored ? (H - row) % H : row, j = mirrored ? W - column : column;
+    for (std::int64_t plane = 0; plane < pitch; ++plane) {
+      const auto value = half[static_cast<std::size_t>((i * (W / 2 + 1) + j) * pitch + plane)];
+      floats.push_back(static_cast<float>(value.real()));
+      floats.push_back(static_cast<float>(mirrored ? -value.imag() : value.imag()));
+    }
+  };
+  for (const int row : {0, H / 2})
+    for (int column = 0; column <= W / 2; ++column) add(row, column);
+  for (int row = 1; row < H / 2; ++row)
+    for (int column = 0; column < W; ++column) add(row, column);
+  return floats;
+}
+
+template <int H, int W, int P>
+void expect_transforms(const ConvProblem& problem, const FrequencyGrid& grid) {
+  SCOPED_TRACE(join(to_string(problem), ", ", to_string(grid)));
+  Context host;
+  const SpectralBackend by_definition = plain_backend({});
+  SpectralTransform& plain = *by_definition.transforms.front();
+  for (const ConvOperand operand : {ConvOperand::x, ConvOperand::w, ConvOperand::y}) {
+    SCOPED_TRACE(to_string(operand));
+    const bool weights = operand == ConvOperand::w;
+    const Planes planes =
+        planes_of(problem, operand, grid, problem.groups - 1, weights ? 0 : 1, weights ? 0 : problem.batch - 1);
+    const Shape shape = operand == ConvOperand::x   ? problem.input_shape()
+                        : operand == ConvOperand::w ? problem.weight_shape()
+                                                    : problem.output_shape();
+    std::mt19937 random(5);
+    std::normal_distribution<float> normal;
+    std::vector<float> source(static_cast<std::size_t>(count_of(shape)));
+    for (float& value : source) value = normal(random);
+
+    const std::int64_t pitch = planes.matrix_rows() * planes.columns;
+    std::vector<std::complex<double>> half(static_cast<std::size_t>(planes.grid.bins() * pitch));
+    plain.forward(host, planes, source.data(), half.data(), nullptr);
+    const std::vector<float> expected = stored_bins<H, W>(half, pitch);
+    std::vector<Complex> spectrum(static_cast<std::size_t>(PlaneSize<H, W>::bins * pitch), Complex{nan, nan});
+    follow_forward<H, W, P>(forward_arguments(planes, source.data(), spectrum.data()));
+    const auto* const numbers = reinterpret_cast<const float*>(spectrum.data());
+    const std::vector<float> bins(numbers, numbers + 2 * spectrum.size());
+    ASSERT_EQ(bins.size(), expected.size());
+    EXPECT_LE(relative_error(bins, expected), 5e-7);
+
+    std::vector<float> bias(static_cast<std::size_t>(planes.columns));
+    for (std::size_t i = 0; i < bias.size(); ++i) bias[i] = 0.25f * static_cast<float>(i % 3);
+    const PlaneEpilogue epilogue = operand == ConvOperand::y ? PlaneEpilogue{bias.data(), true} : PlaneEpilogue{};
+    std::vector<float> planes_back(source.size(), nan), result = planes_back;
+    plain.inverse(host, planes, half.data(), planes_back.data(), epilogue, nullptr);
+    for_each_colour(planes, spectrum.data(), result.data(), epilogue, follow_inverse<H, W, P>);
+    expect_close(result, planes_back, 2e-6f);  // NaN where another slice or group lies
+  }
+}
+
+TEST(PlaneFft, TransformsWholePlanes) {
+  const auto whole = [](const char* text, auto height, auto width) {
+    const ConvProblem problem = conv_problem(text);
+    expect_transforms<height, width, 4>(problem, whole_plane(problem, height, width));
+  };
+  whole("2x2x1x1 * 3x2x1x1", Index<2>{}, Index<2>{});
+  whole("3x4x3x4 * 2x4x2x2", Index<4>{}, Index<4>{});
+  whole("3x4x7x6 * 6x2x3x2 pad 1 groups 2", Index<8>{}, Index<8>{});
+  whole("2x3x8x8 * 4x3x3x3", Index<8>{}, Index<8>{});  // rows that lie at even places
+  whole("2x5x13x13 * 3x5x3x3 pad 1", Index<14>{}, Index<14>{});
+  whole("2x3x16x24 * 8x3x5x1 pad 2x0", Index<18>{}, Index<24>{});
+  whole("4x3x11x20 * 5x3x5x7 pad 2x0", Index<20>{}, Index<28>{});
+  whole("2x1x30x28 * 2x1x4x4 pad 0x2", Index<30>{}, Index<30>{});
+  whole("2x2x27x9 * 2x2x5x5 pad 2", Index<32>{}, Index<12>{});
+  whole("2x2x33x61 * 1x2x3x3 pad 1", Index<36>{}, Index<64>{});
+}
+
+TEST(PlaneFft, TransformsTilesAndAddsThoseThatOverlap) {
+  const auto in_tiles = [](const char* text, auto height, auto width) {
+    const ConvProblem problem = conv_problem(text);
+    expect_transforms<height, width, 8>(problem, tiled(problem, height, width));
+  };
+  in_tiles("2x3x20x31 * 4x3x3x3 pad 1", Index<8>{}, Index<8>{});
+  in_tiles("2x3x30x30 * 4x3x5x3 pad 2x1", Index<8>{}, Index<16>{});
+  in_tiles("2x4x17x19 * 6x2x7x7 pad 3 groups 2", Index<8>{}, Index<10>{});  // seven colours by four
+  in_tiles("3x2x24x24 * 8x2x3x3 pad 1", Index<14>{}, Index<14>{});
+  in_tiles("2x2x9x60 * 1x2x3x3", Index<12>{}, Index<16>{});
+}
+
+}  // namespace
+}  // namespace twiddle::fbfft
