@@ -29,15 +29,12 @@ std::string library_version() {
 }  // namespace
 
 SpectralBackend cufft() {
-  // So few planes at a time that they stay in the device's cache from padding to transposition.
-  constexpr std::size_t piece_bytes = std::size_t(16) << 20;
   const auto plans = std::make_shared<CufftPlans>();
   const auto blas = std::make_shared<Blas>();
   SpectralBackend backend{"cufft", library_version(), {}, make_cublas_products(blas)};
   auto& transforms = backend.transforms;
-  transforms.push_back(std::make_unique<TurningCufftTransform>("pieces", plans, transpose_complex, piece_bytes));
-  transforms.push_back(std::make_unique<TurningCufftTransform>("transpose", plans, transpose_complex, 0));
-  transforms.push_back(std::make_unique<TurningCufftTransform>("geam", plans, Geam{blas}, 0));
+  transforms.push_back(std::make_unique<TurningCufftTransform>("transpose", plans, transpose_complex));
+  transforms.push_back(std::make_unique<TurningCufftTransform>("geam", plans, Geam{blas}));
   transforms.push_back(std::make_unique<StridedCufftTransform>(plans));
   return backend;
 }

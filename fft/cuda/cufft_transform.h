@@ -23,10 +23,8 @@ class TurningCufftTransform final : public CufftTransform {
   // A complex matrix [rows][columns] to [columns][rows], with the pitches of both.
   using Transpose = std::function<void(Stream& stream, std::int64_t rows, std::int64_t columns, const float2* from,
                                        std::int64_t from_pitch, float2* to, std::int64_t to_pitch)>;
-  // Planes go through all steps in pieces of about `piece_bytes`; 0: at once.
-  TurningCufftTransform(std::string name, std::shared_ptr<CufftPlans> plans, Transpose transpose,
-                        std::size_t piece_bytes)
-      : name_(std::move(name)), plans_(std::move(plans)), transpose_(std::move(transpose)), piece_(piece_bytes) {}
+  TurningCufftTransform(std::string name, std::shared_ptr<CufftPlans> plans, Transpose transpose)
+      : name_(std::move(name)), plans_(std::move(plans)), transpose_(std::move(transpose)) {}
 
   std::string_view name() const override { return name_; }
   std::size_t scratch_bytes(const Planes& planes) const override;
@@ -35,13 +33,11 @@ class TurningCufftTransform final : public CufftTransform {
                void* scratch) override;
 
  private:
-  std::int64_t planes_at_once(const Planes& planes) const;
   WorkArea work_area(const Planes& planes, void* scratch) const;
 
   std::string name_;
   std::shared_ptr<CufftPlans> plans_;
   Transpose transpose_;
-  std::size_t piece_;
 };
 
 // cuFFT itself writes and reads [bin][plane].
@@ -50,6 +46,7 @@ class StridedCufftTransform final : public CufftTransform {
   explicit StridedCufftTransform(std::shared_ptr<CufftPlans> plans) : plans_(std::move(plans)) {}
 
   std::string_view name() const override { return "strided"; }
+  std::vector<FrequencyGrid> grids(const ConvProblem& problem) const override;
   std::size_t scratch_bytes(const Planes& planes) const override;
   void forward(Context& ctx, const Planes& planes, const float* source, void* spectrum, void* scratch) override;
   void inverse(Context& ctx, const Planes& planes, const void* spectrum, float* target, const PlaneEpilogue& epilogue,

@@ -240,7 +240,7 @@ std::unique_ptr<CudnnPlan> CudnnEngine::recall(Stream& stream, const ConvProblem
 // The plan to take. Where none keeps the precision, the most exact one: whoever measures engines drops it.
 std::unique_ptr<CudnnPlan> CudnnEngine::search(Stream& stream, const ConvProblem& problem, ConvPass pass,
                                                CudnnPlans& plans) const {
-  constexpr double first_look_ms = 3, second_look_ms = 30;
+  constexpr double first_look_ms = 3, second_look_ms = 10;
   Trial trial(stream, session_->handle(stream), problem, pass, most_workspace(plans));
   double fastest = std::numeric_limits<double>::infinity();
   std::vector<std::pair<double, std::size_t>> times;  // a first look at each that is not far behind

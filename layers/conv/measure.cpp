@@ -31,7 +31,9 @@ double time_stretch(Stream& stream, int calls, const std::function<void()>& work
 double time_calls(Stream& stream, double budget_ms, const std::function<void()>& work) {
   int calls = 1;
   if (stream.device().kind != Device::Kind::cpu)
-    calls = std::clamp(static_cast<int>(stretch_ms / std::max(time_stretch(stream, 1, work), 1e-3)), 1, 100);
+    calls = std::clamp(
+        static_cast<int>(std::min(stretch_ms, budget_ms / least_runs) / std::max(time_stretch(stream, 1, work), 1e-3)),
+        1, 100);
   double best = std::numeric_limits<double>::infinity(), total = 0;
   for (int run = 0; run < most_runs && (run < least_runs || total < budget_ms); ++run) {
     const double milliseconds = time_stretch(stream, calls, work);

@@ -11,7 +11,8 @@ namespace twiddle {
 double time_stretch(Stream& stream, int calls, const std::function<void()>& work);
 
 // Milliseconds of one call of `work`, warmed up by its caller: the best of a few stretches. On a GPU a stretch holds as
-// many calls as take about two milliseconds, so that their launches hide behind each other's work.
+// many calls as take about two milliseconds, or a third of a smaller budget, so that their launches hide behind each
+// other's work.
 double time_calls(Stream& stream, double budget_ms, const std::function<void()>& work);
 
 // Milliseconds of forward, backward_input and backward_weight, run as a training step runs them: on the same x, w and

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <numeric>
-#include <optional>
 
 #include "framework/error.h"
 #include "layers/conv/choice_cache.h"
@@ -15,7 +13,21 @@ namespace twiddle {
 namespace {
 
 constexpr ConvPass passes[] = {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight};
-constexpr double budget_ms = 10;
+// Every grid gets a first look; only those that come near the fastest are measured in earnest.
+constexpr double first_look_ms = 1, second_look_ms = 10, near = 1.3;
+constexpr std::size_t most_second_looks = 4;
+
+// Milliseconds of the passes where they follow each other as in a training step.
+struct Timed {
+  SpectralStrategy strategy;
+  std::array<double, 3> passes;
+  double step() const { return passes[0] + passes[1] + passes[2]; }
+  bool possible() const { return step() < std::numeric_limits<double>::infinity(); }
+};
+
+bool faster(const Timed& a, const Timed& b) {
+  return a.step() < b.step();
+}
 
 class SpectralTuning {
  public:
@@ -40,16 +52,8 @@ class SpectralTuning {
 
   // False where nothing keeps the precision; then the first strategy stands, for whoever asks to refuse it.
   bool measure() {
-    std::vector<SpectralStrategy> grids;  // with the usual product
-    for (const SpectralStrategy& strategy : strategies_)
-      if (strategy.product == strategies_.front().product) grids.push_back(strategy);
-    std::vector<double> times;
-    for (const SpectralStrategy& strategy : grids) times.push_back(milliseconds_of(strategy));
-    std::vector<std::size_t> order(grids.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return times[a] < times[b]; });
-    for (const std::size_t best : order)
-      if (times[best] < std::numeric_limits<double>::infinity() && choose_products(grids[best])) return true;
+    for (const Timed& grid : fastest_grids())
+      if (grid.possible() && choose_with(grid)) return true;
     for (const ConvPass pass : passes) engine_.set_strategy(problem_, pass, strategies_.front());
     return false;
   }
@@ -68,38 +72,72 @@ class SpectralTuning {
                       join("strategies of ", engine_.name(), "(", engine_.library(), ") "));
   }
 
-  double milliseconds_of(const SpectralStrategy& strategy) {
-    for (const ConvPass pass : passes) engine_.set_strategy(problem_, pass, strategy);
-    try {
-      const std::array<double, 3> times = measure_step(ctx_, engine_, problem_, budget_ms);
-      return times[0] + times[1] + times[2];
-    } catch (const Error&) {  // no room for it, or its library refuses
-      engine_.buffers().forget();
-      return std::numeric_limits<double>::infinity();
+  // With the usual product, and the usual transform where it serves the grid.
+  std::vector<Timed> fastest_grids() {
+    std::vector<Timed> grids;
+    for (const SpectralStrategy& strategy : strategies_) {
+      const auto same_grid = [&](const Timed& other) { return other.strategy.grid == strategy.grid; };
+      if (std::none_of(grids.begin(), grids.end(), same_grid)) grids.push_back(look(strategy, first_look_ms));
     }
+    std::stable_sort(grids.begin(), grids.end(), faster);
+    const double limit = near * grids.front().step();
+    for (std::size_t i = 0; i < std::min(grids.size(), most_second_looks) && grids[i].step() <= limit; ++i)
+      look_again(grids[i]);
+    std::stable_sort(grids.begin(), grids.end(), faster);
+    return grids;
   }
 
-  // False where none of them keeps the precision in one of the passes.
-  bool choose_products(const SpectralStrategy& with_grid) {
-    std::array<std::optional<SpectralStrategy>, 3> best;
-    std::array<double, 3> least;
-    least.fill(std::numeric_limits<double>::infinity());
-    for (const SpectralStrategy& strategy : strategies_) {
-      if (strategy.grid != with_grid.grid || strategy.transform != with_grid.transform) continue;
-      for (const ConvPass pass : passes) {
-        engine_.set_strategy(problem_, pass, strategy);
-        const Measurement result = twiddle::measure(ctx_, engine_, problem_, pass);
-        const auto index = static_cast<std::size_t>(pass);
-        if (!(result.error <= promise(problem_.precision)) || result.milliseconds >= least[index]) continue;
-        least[index] = result.milliseconds;
-        best[index] = strategy;
-      }
+  // Another transform where it is faster, and then each pass's product. False where no product keeps the precision.
+  bool choose_with(Timed best) {
+    const SpectralStrategy usual = best.strategy;
+    for (const SpectralStrategy& other : strategies_) {
+      if (other.grid != usual.grid || other.product != usual.product || other.transform == usual.transform) continue;
+      best = std::min(best, both_looks(other, best), faster);
     }
-    for (const ConvPass pass : passes)
-      if (!best[static_cast<std::size_t>(pass)]) return false;
-    for (const ConvPass pass : passes) engine_.set_strategy(problem_, pass, *best[static_cast<std::size_t>(pass)]);
-    milliseconds_ = least;
-    return true;
+    std::vector<Timed> products{best};
+    for (const SpectralStrategy& other : strategies_)
+      if (other.grid == usual.grid && other.transform == best.strategy.transform && other.product != usual.product)
+        products.push_back(both_looks(other, best));
+    return std::all_of(std::begin(passes), std::end(passes), [&](ConvPass pass) { return choose(pass, products); });
+  }
+
+  // The fastest of them that keeps the precision.
+  bool choose(ConvPass pass, std::vector<Timed> products) {
+    const auto index = static_cast<std::size_t>(pass);
+    std::stable_sort(products.begin(), products.end(),
+                     [&](const Timed& a, const Timed& b) { return a.passes[index] < b.passes[index]; });
+    for (const Timed& product : products) {
+      if (!product.possible()) break;
+      engine_.set_strategy(problem_, pass, product.strategy);
+      if (!(twiddle::measure(ctx_, engine_, problem_, pass, 0).error <= promise(problem_.precision))) continue;
+      milliseconds_[index] = product.passes[index];
+      return true;
+    }
+    return false;
+  }
+
+  // In earnest only where it comes near the best so far.
+  Timed both_looks(const SpectralStrategy& strategy, const Timed& best) {
+    Timed timed = look(strategy, first_look_ms);
+    if (timed.step() <= near * best.step()) look_again(timed);
+    return timed;
+  }
+
+  // What takes long was looked at for long the first time.
+  void look_again(Timed& timed) {
+    if (timed.possible() && timed.step() < second_look_ms) timed = look(timed.strategy, second_look_ms);
+  }
+
+  Timed look(const SpectralStrategy& strategy, double budget_ms) {
+    for (const ConvPass pass : passes) engine_.set_strategy(problem_, pass, strategy);
+    try {
+      return {strategy, measure_step(ctx_, engine_, problem_, budget_ms)};
+    } catch (const Error&) {  // no room for it, or its library refuses
+      engine_.buffers().forget();
+      Timed impossible{strategy, {}};
+      impossible.passes.fill(std::numeric_limits<double>::infinity());
+      return impossible;
+    }
   }
 
   Context& ctx_;

@@ -151,7 +151,7 @@ TEST_F(Cufft, TransformsAreWhatTheDefinitionSays) {
     }
 }
 
-// More than goes through the steps at once: all ways agree.
+// Of many planes, too, all ways agree.
 TEST_F(Cufft, LargeBatchesAreTransformedAsSmallOnes) {
   const ConvProblem problem = conv_problem("67x37x60x61 * 3x37x3x3 pad 1");
   const Planes planes = planes_of(problem, ConvOperand::x, whole_plane(problem, 64, 63));
