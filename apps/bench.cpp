@@ -40,7 +40,7 @@ constexpr Bench benches[] = {
 };
 
 struct BenchArguments {
-  std::string what, csv, svg, precision = "fp32", workspace = "4GiB";
+  std::string what, csv, svg, shard, precision = "fp32", workspace = "4GiB";
   std::vector<std::string> passes;
   BenchRequest request;
 };
@@ -67,7 +67,9 @@ void refuse_what_it_does_not_take(const Bench& bench, const BenchArguments& argu
              {"--passes", !arguments.passes.empty(), passes},
              {"--sample", request.sample > 0, sample},
              {"--seed", request.seed != BenchRequest().seed, sample},
+             {"--shard", !arguments.shard.empty(), sample},
              {"--results", !request.results.empty(), sample},
+             {"--recorded", request.recorded, sample},
              {"--svg", !arguments.svg.empty(), picture}};
   for (const auto& [flag, given, part] : all)
     if (given && (bench.takes & part) == 0)
@@ -83,6 +85,17 @@ Value named(const char* what, const std::string& name, std::initializer_list<Val
     known.emplace_back(to_string(value));
   }
   throw Error(ErrorKind::config, unknown_name(what, name, known));
+}
+
+Shard read_shard(const std::string& text) {
+  const std::size_t slash = text.find('/');
+  const auto is_number = whole_number_between(1, 8232);
+  if (slash != std::string::npos && is_number(text.substr(0, slash)).empty() &&
+      is_number(text.substr(slash + 1)).empty()) {
+    const Shard shard{std::stoi(text.substr(0, slash)), std::stoi(text.substr(slash + 1))};
+    if (shard.index <= shard.count) return shard;
+  }
+  throw Error(ErrorKind::config, "--shard must be I/N, such as 2/4 for the second of four, found '" + text + "'");
 }
 
 BenchRequest read_request(const BenchArguments& arguments, const Flags& flags) {
@@ -103,6 +116,7 @@ BenchRequest read_request(const BenchArguments& arguments, const Flags& flags) {
   if (const std::string wrong = whole_number_between(0, 1024)(threads); !wrong.empty())
     throw Error(ErrorKind::config, "--threads: " + wrong);
   if (const int count = std::stoi(threads)) omp_set_num_threads(count);
+  if (!arguments.shard.empty()) request.shard = read_shard(arguments.shard);
   request.print = flags.json != "-";
   request.verbosity = flags.verbosity;
   return request;
@@ -114,19 +128,22 @@ int run(const BenchArguments& arguments, const Flags& flags) {
   const BenchRequest request = read_request(arguments, flags);
   const BenchOptions& options = request.options;
   const bool cpu = options.device.kind == Device::Kind::cpu;
-  if (request.print)
+  if (request.recorded && request.results.empty())
+    throw Error(ErrorKind::config, "--recorded shows what files hold: --results names them");
+  if (request.recorded && request.print) fmt::print("{}: {}\n", bench.name, bench.title);
+  if (!request.recorded && request.print)
     fmt::print("{}: {}\n{}; {}, workspace limit {}; twiddle {} {}, {}\n{}\n", bench.name, bench.title,
                describe(options.device), to_string(options.precision), format_bytes(options.workspace_limit), version(),
                commit(), compiler(), cpu ? "On a CPU, by its engines; the papers' times are of GPUs.\n" : "");
   const BenchResult result = bench.run(request);
-  const Json json = {{"bench", bench.name},
-                     {"device", describe(options.device)},
+  Json json = {{"bench", bench.name}};
+  if (result.measured_on.empty())
+    json.update(Json{{"device", describe(options.device)},
                      {"precision", to_string(options.precision)},
-                     {"workspace_limit_bytes", options.workspace_limit},
-                     {"twiddle", version()},
-                     {"commit", commit()},
-                     {"compiler", compiler()},
-                     {"rows", result.rows}};
+                     {"workspace_limit_bytes", options.workspace_limit}});
+  else
+    json["measured_on"] = result.measured_on;
+  json.update(Json{{"twiddle", version()}, {"commit", commit()}, {"compiler", compiler()}, {"rows", result.rows}});
   write_json(flags, json.dump(2));
   if (!arguments.csv.empty()) write_file_atomically(arguments.csv, to_csv(result.rows));
   if (!arguments.svg.empty()) write_file_atomically(arguments.svg, result.svg);
@@ -175,8 +192,12 @@ Action add_bench(CLI::App& verb, const Flags& flags) {
   verb.add_option("--seed", request.seed, "Of the sample (1)")
       ->type_name("N")
       ->check(whole_number_between(0, std::numeric_limits<long long>::max()));
-  verb.add_option("--results", request.results, "Where the sweep keeps what it measured and goes on from; nowhere")
-      ->type_name("FILE");
+  verb.add_option("--shard", arguments->shard, "Of the sweep: every Nth shape from the Ith on; all")->type_name("I/N");
+  verb.add_option("--results", request.results,
+                  "Where the sweep keeps what it measured and goes on from; others are read, too")
+      ->delimiter(',')
+      ->type_name("FILE,FILE");
+  verb.add_flag("--recorded", request.recorded, "Of the sweep: show what --results hold and measure nothing");
   verb.add_option("--csv", arguments->csv, "Write the rows as comma-separated values, too")->type_name("FILE");
   verb.add_option("--svg", arguments->svg, "Draw them, where there is a picture")->type_name("FILE");
   return [&flags, arguments] { return run(*arguments, flags); };

@@ -6,6 +6,7 @@
 
 #include "apps/layer_bench.h"
 #include "apps/paper_times.h"
+#include "apps/sweep_shapes.h"
 
 namespace twiddle {
 
@@ -18,7 +19,9 @@ struct BenchRequest {
   std::string models = "models";      // the folder of the networks
   int sample = 0;                     // shapes of the sweep; 0: all
   std::uint64_t seed = 1;             // of the sample
-  std::string results;                // the file in which the sweep keeps what it measured
+  Shard shard;                        // of the sweep's shapes
+  std::vector<std::string> results;   // files in which the sweep keeps what it measured: the first is written
+  bool recorded = false;              // show what they hold, and measure nothing
   bool print = true;                  // text on standard output
   int verbosity = 0;                  // -q: -1
 };
@@ -27,6 +30,7 @@ struct BenchRequest {
 struct BenchResult {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();  // flat objects, or one level deep
   std::string svg;                                                // empty: no picture
+  std::string measured_on;                                        // empty: the device and options of the request
 };
 
 BenchResult bench_table3(const BenchRequest& request);

@@ -169,47 +169,87 @@ Json to_json(const SweepRow& row) {
   return json;
 }
 
-}  // namespace
-
-BenchResult bench_sweep(const BenchRequest& request) {
-  BenchRequest of_all = request;
-  of_all.options.whole_steps = false;
-  LayerBench bench(of_all.options);
-  const BenchOptions& options = bench.options();
-  std::vector<std::string> engines;
-  for (const ConvEngine* engine : bench.engines())
-    if (engine->name().find('(') == std::string_view::npos) engines.emplace_back(engine->name());  // none for strides
+std::vector<SweepShape> shapes_of(const BenchRequest& request) {
   std::vector<SweepShape> shapes = request.sample > 0 ? sweep_sample(request.sample, request.seed) : sweep_shapes();
-  if (options.batch > 0) {
-    for (SweepShape& shape : shapes) shape.batch = std::min(shape.batch, options.batch);
+  if (request.options.batch > 0) {
+    for (SweepShape& shape : shapes) shape.batch = std::min(shape.batch, request.options.batch);
     std::sort(shapes.begin(), shapes.end());
     shapes.erase(std::unique(shapes.begin(), shapes.end()), shapes.end());
   }
-  SweepResults results(request.results, join(describe(options.device), ", ", to_string(options.precision), ", ",
-                                             format_bytes(options.workspace_limit)));
-  measure_all(request, shapes, bench, engines, results);
+  return shard_of(shapes, request.shard);
+}
 
+// What is known of the shapes, and the first engine beside the second.
+BenchResult show(const BenchRequest& request, const std::vector<SweepShape>& shapes, const SweepResults& results,
+                 const std::vector<std::string>& engines, const std::pair<std::string, std::string>& compared) {
   BenchResult result;
   const std::set<SweepShape> wanted(shapes.begin(), shapes.end());
+  std::set<SweepShape> known;
   std::vector<SweepRow> rows;
   for (const SweepRow& row : results.rows())
-    if (wanted.count(row.shape) > 0) rows.push_back(row);
+    if (wanted.count(row.shape) > 0) rows.push_back(row), known.insert(row.shape);
   for (const SweepRow& row : rows) result.rows.push_back(to_json(row));
-  const ConvEngine *const spectral = bench.spectral(), *const vendor = bench.vendor();
+  const auto print_size = [](std::size_t size) { return format_count(static_cast<std::int64_t>(size)); };
   if (request.print)
-    fmt::print("{} of the paper's 8,232 shapes by {}{}\n", format_count(static_cast<std::int64_t>(shapes.size())),
-               join_names(engines), request.results.empty() ? "" : "; kept in " + request.results);
-  if (spectral == nullptr || vendor == nullptr) {
+    fmt::print("{} of the paper's 8,232 shapes{} by {}{}\n", print_size(shapes.size()),
+               known.size() < shapes.size() ? ", " + print_size(known.size()) + " of them measured," : "",
+               join_names(engines), request.results.empty() ? "" : "; kept in " + join_names(request.results));
+  const auto& [engine, against] = compared;
+  if (engine.empty() || against.empty()) {
     if (request.print) fmt::print("nothing to compare: that takes an engine by spectra and the vendor's\n");
     return result;
   }
-  const std::string engine(spectral->name()), against(vendor->name());
   const std::vector<Comparison> all = compare(rows, engine, against);
   if (request.print) print(all, engine, against);
   std::vector<std::string> maps;
   for (const int kernel : sweep_kernels()) maps.push_back(heat_map(all, kernel, engine, against).svg());
   result.svg = svg_page(maps, 3, HeatMap::width, HeatMap::height);
   return result;
+}
+
+// Takes no device.
+BenchResult show_recorded(const BenchRequest& request) {
+  const SweepResults results = SweepResults::recorded(request.results);
+  std::vector<std::string> known;
+  for (const SweepRow& row : results.rows())
+    if (std::find(known.begin(), known.end(), row.engine) == known.end()) known.push_back(row.engine);
+  const std::vector<std::string>& engines = request.options.engines;
+  if (engines.size() != 2)
+    throw Error(ErrorKind::config, "--recorded takes --engines A,B: the speed-up of A over B, of " + join_names(known));
+  for (const std::string& engine : engines)
+    if (std::find(known.begin(), known.end(), engine) == known.end())
+      throw Error(ErrorKind::config, unknown_name("engine in these results", engine, known));
+  if (request.print) fmt::print("measured on {}\n\n", results.conditions());
+  BenchResult result = show(request, shapes_of(request), results, engines, {engines[0], engines[1]});
+  result.measured_on = results.conditions();
+  return result;
+}
+
+// Without the device's number: two of a kind are as good as one.
+std::string conditions_of(const BenchOptions& options) {
+  std::string device = describe(options.device);
+  if (options.device.kind == Device::Kind::cuda) device = "cuda" + device.substr(device.find(": "));
+  return join(device, ", ", to_string(options.precision), ", ", format_bytes(options.workspace_limit));
+}
+
+std::string name_of(const ConvEngine* engine) {
+  return engine == nullptr ? "" : std::string(engine->name());
+}
+
+}  // namespace
+
+BenchResult bench_sweep(const BenchRequest& request) {
+  if (request.recorded) return show_recorded(request);
+  BenchRequest of_all = request;
+  of_all.options.whole_steps = false;
+  LayerBench bench(of_all.options);
+  std::vector<std::string> engines;
+  for (const ConvEngine* engine : bench.engines())
+    if (engine->name().find('(') == std::string_view::npos) engines.emplace_back(engine->name());  // none for strides
+  const std::vector<SweepShape> shapes = shapes_of(request);
+  SweepResults results(request.results, conditions_of(bench.options()));
+  measure_all(request, shapes, bench, engines, results);
+  return show(request, shapes, results, engines, {name_of(bench.spectral()), name_of(bench.vendor())});
 }
 
 }  // namespace twiddle

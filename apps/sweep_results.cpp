@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/error.h"
+#include "framework/text.h"
 
 namespace twiddle {
 namespace {
@@ -38,30 +39,46 @@ SweepRow row_of(const Json& json) {
 
 }  // namespace
 
-SweepResults::SweepResults(const std::string& file, std::string conditions) : conditions_(std::move(conditions)) {
-  if (file.empty()) return;
-  read(file);
-  out_.open(file, std::ios::app);
-  if (!out_) throw Error(ErrorKind::data, "'" + file + "' cannot be written; --results names another place");
+SweepResults::SweepResults(const std::vector<std::string>& files, std::string conditions)
+    : conditions_(std::move(conditions)) {
+  if (files.empty()) return;
+  const std::string& first = files.front();
+  const bool whole = read(first);
+  for (std::size_t i = 1; i < files.size(); ++i) read(files[i]);
+  out_.open(first, std::ios::app);
+  if (!whole) out_ << '\n';
+  if (!out_) throw Error(ErrorKind::data, "'" + first + "' cannot be written; --results names another place");
+}
+
+SweepResults SweepResults::recorded(const std::vector<std::string>& files) {
+  SweepResults results;
+  for (const std::string& file : files) {
+    if (!std::ifstream(file)) throw Error(ErrorKind::data, "'" + file + "' cannot be read");
+    results.read(file);
+  }
+  if (results.rows().empty()) throw Error(ErrorKind::data, "no rows of a sweep in " + join_names(files));
+  return results;
 }
 
 // A line that was cut short is measured again.
-void SweepResults::read(const std::string& file) {
+bool SweepResults::read(const std::string& file) {
   std::ifstream in(file);
   std::string line;
   bool whole = true;
   while (std::getline(in, line)) {
     whole = !in.eof();
     const Json json = Json::parse(line, nullptr, false);
-    if (!json.is_object() || json.value("on", "") != conditions_) continue;
     try {
+      if (!json.is_object()) continue;
+      const std::string conditions = json.at("on");
+      if (!conditions_.empty() && conditions != conditions_) continue;
       const SweepRow row = row_of(json);
+      conditions_ = conditions;
       if (known_.insert({row.shape, row.engine}).second) rows_.push_back(row);
     } catch (const Json::exception&) {  // of another version
     }
   }
-  in.close();
-  if (!whole) std::ofstream(file, std::ios::app) << '\n';
+  return whole;
 }
 
 bool SweepResults::knows(const SweepShape& shape, const std::string& engine) const {

@@ -25,15 +25,20 @@ struct SweepRow {
 // and go on later. Rows of other machines, precisions or limits may stand in the same file and are left alone.
 class SweepResults {
  public:
-  // `conditions`: device, precision and what else the times depend on. An empty file name: nothing is kept.
-  SweepResults(const std::string& file, std::string conditions);
+  // All files are read, and what is new goes to the first. `conditions`: device, precision and what else the times
+  // depend on. No files: nothing is kept.
+  SweepResults(const std::vector<std::string>& files, std::string conditions);
+  // Under the conditions of the first row, to be looked at.
+  static SweepResults recorded(const std::vector<std::string>& files);
 
+  const std::string& conditions() const { return conditions_; }
   bool knows(const SweepShape& shape, const std::string& engine) const;
   void add(const SweepRow& row);  // on the disk when it returns
   const std::vector<SweepRow>& rows() const { return rows_; }
 
  private:
-  void read(const std::string& file);
+  SweepResults() = default;
+  bool read(const std::string& file);  // false where its last line is cut short
   std::string conditions_;
   std::vector<SweepRow> rows_;
   std::set<std::pair<SweepShape, std::string>> known_;

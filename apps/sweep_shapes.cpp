@@ -42,4 +42,12 @@ std::vector<SweepShape> sweep_sample(int count, std::uint64_t seed) {
   return shapes;
 }
 
+std::vector<SweepShape> shard_of(const std::vector<SweepShape>& shapes, const Shard& shard) {
+  std::vector<SweepShape> taken;
+  for (auto i = static_cast<std::size_t>(shard.index - 1); i < shapes.size();
+       i += static_cast<std::size_t>(shard.count))
+    taken.push_back(shapes[i]);
+  return taken;
+}
+
 }  // namespace twiddle

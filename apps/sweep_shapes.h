@@ -23,4 +23,10 @@ std::vector<SweepShape> sweep_shapes();  // all 8,232
 // So many of them by chance; a larger sample of the same seed begins with the smaller one.
 std::vector<SweepShape> sweep_sample(int count, std::uint64_t seed);
 
+// Every `count`th of them, from the `index`th on, counted from 1: several devices take a shard each.
+struct Shard {
+  int index = 1, count = 1;
+};
+std::vector<SweepShape> shard_of(const std::vector<SweepShape>& shapes, const Shard& shard);
+
 }  // namespace twiddle

@@ -6,6 +6,7 @@
 #include "apps/heat_map.h"
 #include "apps/svg.h"
 #include "apps/sweep_results.h"
+#include "framework/error.h"
 #include "tests/apps/run_program.h"
 
 namespace twiddle {
@@ -36,23 +37,54 @@ TEST(SweepShapes, ALargerSampleBeginsWithTheSmaller) {
   EXPECT_EQ(sweep_sample(100000, 1).size(), 8232u);
 }
 
+TEST(SweepShapes, ShardsTakeAllAndNoneTwice) {
+  const std::vector<SweepShape> all = sweep_sample(11, 3);
+  std::vector<SweepShape> together;
+  for (int index = 1; index <= 3; ++index)
+    for (const SweepShape& shape : shard_of(all, {index, 3})) together.push_back(shape);
+  EXPECT_EQ(together.size(), 11u);
+  EXPECT_EQ(std::set<SweepShape>(together.begin(), together.end()), std::set<SweepShape>(all.begin(), all.end()));
+  EXPECT_EQ(shard_of(all, {2, 3}).front(), all[1]);
+}
+
 TEST(SweepResults, GoOnFromWhatAFileHolds) {
   const auto folder = fresh_folder("sweep_results");
   const std::string file = (folder / "sweep.jsonl").string();
   const SweepShape shape{1, 4, 16, 3, 8}, other{1, 4, 16, 5, 8};
   {
-    SweepResults results(file, "here");
+    SweepResults results({file}, "here");
     results.add({shape, "gemm", {1, 2, 3}, 1e-7, {}});
     results.add({shape, "fft", {}, 0, "out of memory"});
   }
-  SweepResults again(file, "here");
+  SweepResults again({file}, "here");
   ASSERT_EQ(again.rows().size(), 2u);
   EXPECT_TRUE(again.knows(shape, "gemm"));
   EXPECT_TRUE(again.knows(shape, "fft"));
   EXPECT_FALSE(again.knows(other, "gemm"));
   EXPECT_DOUBLE_EQ(again.rows()[0].total(), 6);
   EXPECT_EQ(again.rows()[1].failure, "out of memory");
-  EXPECT_TRUE(SweepResults(file, "there").rows().empty());
+  EXPECT_TRUE(SweepResults({file}, "there").rows().empty());
+  std::filesystem::remove_all(folder);
+}
+
+TEST(SweepResults, ReadAllFilesAndWriteTheFirst) {
+  const auto folder = fresh_folder("sweep_files");
+  const std::string first = (folder / "1.jsonl").string(), second = (folder / "2.jsonl").string();
+  const SweepShape shape{1, 4, 16, 3, 8}, other{1, 4, 16, 5, 8};
+  SweepResults({first}, "here").add({shape, "gemm", {1, 2, 3}, 1e-7, {}});
+  SweepResults({second}, "here").add({other, "gemm", {1, 2, 3}, 1e-7, {}});
+  SweepResults({second}, "there").add({other, "fft", {1, 2, 3}, 1e-7, {}});
+  const std::string kept = read_text(second);
+  SweepResults both({first, second}, "here");
+  EXPECT_TRUE(both.knows(shape, "gemm") && both.knows(other, "gemm"));
+  both.add({shape, "fft", {1, 2, 3}, 1e-7, {}});
+  EXPECT_EQ(read_text(second), kept);
+  EXPECT_EQ(SweepResults({first}, "here").rows().size(), 2u);
+
+  const SweepResults recorded = SweepResults::recorded({first, second});
+  EXPECT_EQ(recorded.conditions(), "here");
+  EXPECT_EQ(recorded.rows().size(), 3u);
+  EXPECT_THROW(SweepResults::recorded({first, (folder / "none").string()}), Error);
   std::filesystem::remove_all(folder);
 }
 
@@ -60,11 +92,11 @@ TEST(SweepResults, ALineCutShortIsMeasuredAgain) {
   const auto folder = fresh_folder("sweep_cut");
   const std::string file = (folder / "sweep.jsonl").string();
   const SweepShape shape{1, 4, 16, 3, 8};
-  SweepResults(file, "here").add({shape, "gemm", {1, 2, 3}, 1e-7, {}});
+  SweepResults({file}, "here").add({shape, "gemm", {1, 2, 3}, 1e-7, {}});
   const std::string line = read_text(file);
   std::ofstream(file) << "not json\n[1]\n{\"on\": \"here\"}\n" << line.substr(0, line.size() / 2);
-  SweepResults(file, "here").add({shape, "gemm", {4, 5, 6}, 1e-7, {}});
-  const SweepResults again(file, "here");
+  SweepResults({file}, "here").add({shape, "gemm", {4, 5, 6}, 1e-7, {}});
+  const SweepResults again({file}, "here");
   ASSERT_EQ(again.rows().size(), 1u);
   EXPECT_DOUBLE_EQ(again.rows()[0].milliseconds[0], 4);
   std::filesystem::remove_all(folder);
@@ -101,6 +133,38 @@ TEST(Bench, SweepsAndGoesOn) {
   ASSERT_EQ(second.code, 0) << second.err;
   EXPECT_EQ(nlohmann::json::parse(second.out).at("rows"), rows);
   EXPECT_EQ(read_text(results), kept);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Bench, SweepsInShardsAndDrawsThemTogether) {
+  const auto folder = fresh_folder("shards");
+  const std::string first = (folder / "1.jsonl").string(), second = (folder / "2.jsonl").string();
+  const std::string picture = (folder / "sweep.svg").string();
+  for (const char* shard : {"1/2", "2/2"}) {
+    const Finished measured =
+        run_program({"bench", "sweep", "--device", "cpu", "--engines", "gemm,fft", "--batch", "1", "-q", "--sample",
+                     "5", "--shard", shard, "--results", shard[0] == '1' ? first : second, "--milliseconds", "0"});
+    ASSERT_EQ(measured.code, 0) << measured.err;
+  }
+  const std::string kept = read_text(first) + read_text(second);
+  const auto show = [&](const std::string& engines) {
+    return run_program({"bench", "sweep", "--recorded", "--engines", engines, "--batch", "1", "--sample", "5",
+                        "--results", first + "," + second, "--svg", picture, "--json", "-"});
+  };
+  const Finished shown = show("fft,gemm");
+  ASSERT_EQ(shown.code, 0) << shown.err;
+  const auto json = nlohmann::json::parse(shown.out);
+  EXPECT_EQ(json.at("rows").size(), count(kept, "\n"));
+  EXPECT_EQ(json.at("measured_on").get<std::string>().rfind("cpu: ", 0), 0u);
+  EXPECT_NE(read_text(picture).find("fft over gemm"), std::string::npos);
+  EXPECT_EQ(read_text(first) + read_text(second), kept);
+
+  EXPECT_EQ(show("fft").code, 2);
+  EXPECT_NE(show("fft,cudnn").err.find("cudnn"), std::string::npos);
+  EXPECT_EQ(run_program({"bench", "sweep", "--recorded"}).code, 2);
+  for (const char* shard : {"3/2", "0/2", "1", "1/2/3", "a/b"})
+    EXPECT_EQ(run_program({"bench", "sweep", "--shard", shard}).code, 2) << shard;
+  EXPECT_EQ(run_program({"bench", "table4", "--shard", "1/2"}).code, 2);
   std::filesystem::remove_all(folder);
 }
 
