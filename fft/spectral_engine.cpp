@@ -58,7 +58,7 @@ SpectralEngine::Plan SpectralEngine::plan(const ConvProblem& problem, ConvPass p
   Plan plan{roles_of(pass), {}, {}, {}, {}, 0, 0, 0, 0};
   plan.a = planes(plan.roles.a), plan.b = planes(plan.roles.b), plan.c = planes(plan.roles.c);
   FrequencyGemm& gemm = plan.gemm;
-  gemm.bins = strategy.grid.bins();
+  gemm.bins = transform.bins(strategy.grid);
   gemm.m = plan.c.matrix_rows(), gemm.n = plan.c.columns;
   if (pass == ConvPass::backward_weight) {
     gemm.k = plan.a.matrix_rows();

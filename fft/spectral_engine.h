@@ -22,6 +22,7 @@ struct SpectralBackend {
 };
 SpectralBackend cpu_fft();
 SpectralBackend cufft();  // no transforms in a build without CUDA
+SpectralBackend fbfft();  // likewise
 
 // One way through a backend: a grid, a transform and a product of its lists.
 struct SpectralStrategy {

@@ -22,6 +22,7 @@ class SpectralTransform {
   virtual std::string_view name() const = 0;  // of the way, among those of an engine: "geam"
   // The grids it can do for a problem, the likely best first; empty: none.
   virtual std::vector<FrequencyGrid> grids(const ConvProblem& problem) const = 0;
+  virtual std::int64_t bins(const FrequencyGrid& grid) const { return grid.bins(); }  // it stores: those or fewer
   virtual std::size_t spectrum_bytes(const Planes& planes) const = 0;
   virtual std::size_t scratch_bytes(const Planes& planes) const = 0;  // beside the spectrum, forward or inverse
   // `source` and `target` are the operand's tensors; `scratch` has scratch_bytes. Where tiles overlap, inverse() adds

@@ -8,6 +8,10 @@ SpectralBackend cufft() {
   return {"cufft", "", {}, {}};
 }
 
+SpectralBackend fbfft() {
+  return {"fbfft", "", {}, {}};
+}
+
 void pad_planes(Stream&, const Planes&, std::int64_t, std::int64_t, const float*, float*) {
   throw Error(ErrorKind::device, "a build without CUDA pads no planes");
 }

@@ -2,7 +2,7 @@
 #include "fft/cuda/plane_fft.h"
 #include "fft/spectral_transform.h"
 
-namespace twiddle::fbfft {
+namespace twiddle::small_fft {
 
 inline ForwardArguments forward_arguments(const Planes& planes, const float* source, void* spectrum) {
   return {TileMap(planes), planes.matrix_rows() * planes.columns, source, static_cast<Complex*>(spectrum)};
@@ -38,4 +38,4 @@ void for_each_colour(const Planes& planes, const void* spectrum, float* target, 
     }
 }
 
-}  // namespace twiddle::fbfft
+}  // namespace twiddle::small_fft

@@ -7,7 +7,7 @@
 // once, in shared memory. (Vasilache et al., Fast Convolutional Nets With fbfft, 2015, section 5, gave the idea; theirs
 // keeps a plane in one warp and writes it as it lies.) What a block does between its barriers are functions of a
 // thread's number, so that a CPU can follow it.
-namespace twiddle::fbfft {
+namespace twiddle::small_fft {
 
 // Planes of H x W points, both even, and what of their spectra is stored: rows 0 and H/2 of real planes' spectra are
 // conjugates of themselves backwards, so that half of each will do; of the others, one of each two.
@@ -41,11 +41,10 @@ TWIDDLE_HD void columns_to_rows(Complex (&v)[H], Complex* plane, int pair) {
 template <int H, int W>
 TWIDDLE_HD void columns_from_rows(Complex (&v)[H], const Complex* plane, int pair) {
   const auto* const at = reinterpret_cast<const ComplexPair*>(plane) + pair;
-  const ComplexPair both = at[0];
-  v[0] = {both.first.re, both.second.re}, v[H / 2] = {both.first.im, both.second.im};
+  v[0] = {at[0].first.re, at[0].second.re}, v[H / 2] = {at[0].first.im, at[0].second.im};
   unrolled<H / 2 - 1>([&](auto before) {
     constexpr int row = decltype(before)::value + 1;
-    const auto [a, b] = at[row * (W / 2)];
+    const Complex a = at[row * (W / 2)].first, b = at[row * (W / 2)].second;
     v[row] = {a.re - b.im, a.im + b.re};
     v[H - row] = {a.re + b.im, b.re - a.im};
   });
@@ -71,7 +70,7 @@ template <int H, int W>
 TWIDDLE_HD void store_bins(const Complex (&v)[W], Complex* spectrum, std::int64_t pitch, int row) {
   if (row > 0) {
     Complex* at = spectrum + (2 * PlaneSize<H, W>::half_row + (row - 1) * W) * pitch;
-    unrolled<W>([&](auto column) { at[column * pitch] = v[column]; });
+    unrolled<W>([&](auto column) { *at = v[column], at += pitch; });
     return;
   }
   Complex* const middle = spectrum + PlaneSize<H, W>::half_row * pitch;
@@ -89,7 +88,7 @@ template <int H, int W>
 TWIDDLE_HD void load_bins(Complex (&v)[W], const Complex* spectrum, std::int64_t pitch, int row) {
   if (row > 0) {
     const Complex* at = spectrum + (2 * PlaneSize<H, W>::half_row + (row - 1) * W) * pitch;
-    unrolled<W>([&](auto column) { v[column] = at[column * pitch]; });
+    unrolled<W>([&](auto column) { v[column] = *at, at += pitch; });
     return;
   }
   const Complex* const middle = spectrum + PlaneSize<H, W>::half_row * pitch;
@@ -226,58 +225,66 @@ struct InverseBlock : PlaneBlock<H, W, P> {
     });
   }
 
-  // What of the columns lies in the plane, as one matrix a plane at `stage`: after a barrier it may be where the rows
-  // were.
+  // What of the columns lies in their planes, as one matrix a plane. After a barrier it may be where the rows were.
+  struct Stage {
+    float values[2 * InverseBlock::shared_numbers];
+    TilePlace places[P];
+  };
+
   TWIDDLE_HD static void gather(const InverseArguments& arguments, std::int64_t block, int thread,
-                                const Complex (&v)[H], float* stage) {
+                                const Complex (&v)[H], Stage& stage) {
     if (!has_columns(arguments, block, thread)) return;
     const int plane = thread / Size::pairs, column = 2 * (thread % Size::pairs);
     const TilePlace place = arguments.tiles(block * P + plane);
+    if (column == 0) stage.places[plane] = place;
     const auto width = static_cast<int>(arguments.stage_width.value());
     const int at = plane * static_cast<int>(arguments.stage_size.value()) - place.rows.begin * width -
                    place.columns.begin + column;
     const bool first = place.columns.has(column), second = place.columns.has(column + 1);
     unrolled<H>([&](auto row) {
       if (!place.rows.has(row)) return;
-      if (first) stage[at + row * width] = v[row].re;
-      if (second) stage[at + row * width + 1] = v[row].im;
+      if (first) stage.values[at + row * width] = v[row].re;
+      if (second) stage.values[at + row * width + 1] = v[row].im;
     });
   }
 
   TWIDDLE_HD static void store_gathered(const InverseArguments& arguments, std::int64_t block, int thread,
-                                        const float* stage) {
+                                        const Stage& stage) {
     const std::int64_t left = arguments.tiles.count() - block * P;
     const int planes = left < P ? static_cast<int>(left) : P;
     const int size = static_cast<int>(arguments.stage_size.value()), count = planes * size;
-    if (arguments.side_by_side) {
-      float* const target = arguments.target + arguments.tiles(block * P).plane;
-      int done = 0;
-      if (reinterpret_cast<std::uintptr_t>(target) % sizeof(Four) == 0) {
-        for (int four = thread; four < count / 4; four += InverseBlock::threads)
-          reinterpret_cast<Four*>(target)[four] = reinterpret_cast<const Four*>(stage)[four];
-        done = count / 4 * 4;
-      }
-      for (int i = done + thread; i < count; i += InverseBlock::threads) target[i] = stage[i];
-      return;
-    }
-    const auto width = static_cast<int>(arguments.stage_width.value());
-    for (int i = thread; i < count; i += InverseBlock::threads) {
-      const auto plane = static_cast<int>(arguments.stage_size.quotient(i));
-      const TilePlace place = arguments.tiles(block * P + plane);
-      const int rest = i - plane * size, down = static_cast<int>(arguments.stage_width.quotient(rest));
-      const int row = place.rows.begin + down, column = place.columns.begin + rest - down * width;
-      if (row >= place.rows.end || column >= place.columns.end) continue;
-      float* const at = arguments.target + place.plane +
-                        std::int64_t(place.rows.first + row) * arguments.tiles.plane_width() + place.columns.first +
-                        column;
-      *at = arguments.add && arguments.tiles.written_before(place, row, column) ? *at + stage[i] : stage[i];
-    }
+    if (arguments.side_by_side)
+      store_stretch(arguments.target + stage.places[0].plane, stage.values, count, thread);
+    else
+      for (int i = thread; i < count; i += InverseBlock::threads) store_one(arguments, stage, i);
   }
 
  private:
+  TWIDDLE_HD static void store_stretch(float* target, const float* values, int count, int thread) {
+    const int fours = reinterpret_cast<std::uintptr_t>(target) % sizeof(Four) == 0 ? count / 4 : 0;
+    for (int i = thread; i < fours; i += InverseBlock::threads)
+      reinterpret_cast<Four*>(target)[i] = reinterpret_cast<const Four*>(values)[i];
+    for (int i = 4 * fours + thread; i < count; i += InverseBlock::threads) target[i] = values[i];
+  }
+
+  TWIDDLE_HD static void store_one(const InverseArguments& arguments, const Stage& stage, int i) {
+    const auto plane = static_cast<int>(arguments.stage_size.quotient(i));
+    const int rest = i - plane * static_cast<int>(arguments.stage_size.value());
+    const auto down = static_cast<int>(arguments.stage_width.quotient(rest));
+    const TilePlace& place = stage.places[plane];
+    const int row = place.rows.begin + down;
+    const int column = place.columns.begin + rest - down * static_cast<int>(arguments.stage_width.value());
+    if (row >= place.rows.end || column >= place.columns.end) return;
+    float* const at = arguments.target + place.plane +
+                      std::int64_t(place.rows.first + row) * arguments.tiles.plane_width() + place.columns.first +
+                      column;
+    const bool adds = arguments.add && arguments.tiles.written_before(place, row, column);
+    *at = adds ? *at + stage.values[i] : stage.values[i];
+  }
+
   TWIDDLE_HD static bool has_columns(const InverseArguments& arguments, std::int64_t block, int thread) {
     return thread < P * Size::pairs && block * P + thread / Size::pairs < arguments.tiles.count();
   }
 };
 
-}  // namespace twiddle::fbfft
+}  // namespace twiddle::small_fft

@@ -1,12 +1,11 @@
 #pragma once
-#include <type_traits>
 #include <utility>
 
 #include "framework/for_each.h"
 
 // Fourier transforms of one thread's own numbers: all indices and twiddle factors are known when it is compiled, so
 // that the numbers stay in registers and a change of order costs nothing.
-namespace twiddle::fbfft {
+namespace twiddle::small_fft {
 
 struct alignas(8) Complex {
   float re, im;
@@ -23,8 +22,12 @@ struct alignas(16) ComplexPair {
   Complex first, second;
 };
 
+// A number that is part of its type; std::integral_constant is for the host alone.
 template <int I>
-using Index = std::integral_constant<int, I>;
+struct Index {
+  static constexpr int value = I;
+  TWIDDLE_HD constexpr operator int() const { return I; }
+};
 
 template <class Function, int... I>
 TWIDDLE_HD constexpr void unroll(const Function& function, std::integer_sequence<int, I...>) {
@@ -44,19 +47,19 @@ namespace detail {
 constexpr double pi = 3.141592653589793238462643383279502884;
 
 // Both by their series, for at most an eighth of a turn.
-constexpr double series_cos(double angle) {
+TWIDDLE_HD constexpr double series_cos(double angle) {
   double term = 1, sum = 1;
   for (int i = 2; i < 24; i += 2) sum += term *= -angle * angle / (i * (i - 1));
   return sum;
 }
-constexpr double series_sin(double angle) {
+TWIDDLE_HD constexpr double series_sin(double angle) {
   double term = angle, sum = angle;
   for (int i = 3; i < 25; i += 2) sum += term *= -angle * angle / (i * (i - 1));
   return sum;
 }
 
 // The cosine of k / n of a turn, 0 <= k < n; exact at quarters.
-constexpr double turn_cos(int k, int n) {
+TWIDDLE_HD constexpr double turn_cos(int k, int n) {
   if (2 * k > n) k = n - k;
   const bool left = 4 * k > n;
   if (left) k = n - 2 * k, n *= 2;  // of half a turn less that angle, with the other sign
@@ -65,7 +68,7 @@ constexpr double turn_cos(int k, int n) {
   const double value = 8 * k > n ? series_sin(pi / 2 - angle) : series_cos(angle);
   return 4 * k == n ? 0 : left ? -value : value;
 }
-constexpr double turn_sin(int k, int n) {  // a quarter behind
+TWIDDLE_HD constexpr double turn_sin(int k, int n) {  // a quarter behind
   return turn_cos((4 * k + 3 * n) % (4 * n), 4 * n);
 }
 
@@ -126,7 +129,7 @@ TWIDDLE_HD constexpr void transform_points(Complex (&v)[Radix]) {
   v[0] = all;
 }
 
-constexpr int radix_of(int points) {
+TWIDDLE_HD constexpr int radix_of(int points) {
   for (const int radix : {4, 2, 3, 5})
     if (points % radix == 0) return radix;
   return 7;
@@ -157,4 +160,4 @@ TWIDDLE_HD constexpr void transform(Complex (&v)[Points]) {
   }
 }
 
-}  // namespace twiddle::fbfft
+}  // namespace twiddle::small_fft

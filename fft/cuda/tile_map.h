@@ -5,7 +5,7 @@
 #include "fft/grid.h"
 #include "framework/for_each.h"
 
-namespace twiddle::fbfft {
+namespace twiddle::small_fft {
 
 // Where tiles overlap, those that a launch adds to their planes must not: it takes the tiles of one colour, each
 // `height`th and `width`th of them.
@@ -116,4 +116,4 @@ class TileMap {
   Extent rows_, elements_;
 };
 
-}  // namespace twiddle::fbfft
+}  // namespace twiddle::small_fft

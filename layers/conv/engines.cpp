@@ -37,10 +37,12 @@ void add_polyphase(Engines& engines, std::unique_ptr<ConvEngine> inner) {
 Engines cuda_engines(const ConvEngineOptions& options) {
   const auto buffers = std::make_shared<FrequencyBuffers>(options.frequency_budget);
   Engines engines;
+  if (auto engine = spectral(fbfft(), buffers, options)) engines.push_back(std::move(engine));
   if (auto engine = spectral(cufft(), buffers, options)) engines.push_back(std::move(engine));
   Engines cudnn = make_cudnn_engines(options);  // none in a build without cuDNN; the first takes the best of the others
   if (!cudnn.empty()) engines.push_back(std::move(cudnn.front()));
   engines.push_back(make_gemm_engine());
+  add_polyphase(engines, spectral(fbfft(), buffers, options));
   add_polyphase(engines, spectral(cufft(), buffers, options));
   if (!cudnn.empty()) {
     add_polyphase(engines, std::move(make_cudnn_engines(options).front()));

@@ -13,9 +13,10 @@
 #include "framework/error.h"
 #include "tests/support/check_close.h"
 #include "tests/support/conv_problem.h"
+#include "tests/support/packed_bins.h"
 #include "tests/support/plain_backend.h"
 
-namespace twiddle::fbfft {
+namespace twiddle::small_fft {
 namespace {
 
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
@@ -42,7 +43,8 @@ void follow_inverse(const InverseArguments& arguments) {
     Complex v[H];
   };
   for (std::int64_t block = 0; block < blocks_of(arguments.tiles, P); ++block) {
-    std::vector<ComplexPair> shared(Block::shared_numbers / 2, ComplexPair{{nan, nan}, {nan, nan}});
+    std::vector<ComplexPair> shared(sizeof(typename Block::Stage) / sizeof(ComplexPair) + 1,
+                                    ComplexPair{{nan, nan}, {nan, nan}});
     auto* const numbers = reinterpret_cast<Complex*>(shared.data());
     std::vector<Registers> registers(Block::threads);
     const auto each = [&](const auto& step) {
@@ -54,30 +56,10 @@ void follow_inverse(const InverseArguments& arguments) {
       each([&](int thread, auto& v) { Block::store_even(arguments, block, thread, v); });
       continue;
     }
-    auto* const stage = reinterpret_cast<float*>(shared.data());
+    auto& stage = *reinterpret_cast<typename Block::Stage*>(shared.data());
     each([&](int thread, auto& v) { Block::gather(arguments, block, thread, v, stage); });
     each([&](int thread, auto&) { Block::store_gathered(arguments, block, thread, stage); });
   }
-}
-
-// The bins that are stored, of those of a half spectrum.
-template <int H, int W>
-std::vector<float> stored_bins(const std::vector<std::complex<double>>& half, std::int64_t pitch) {
-  std::vector<float> floats;
-  const auto add = [&](int row, int column) {
-    const bool mirrored = column > W / 2;
-    const int i = mirrored ? (H - row) % H : row, j = mirrored ? W - column : column;
-    for (std::int64_t plane = 0; plane < pitch; ++plane) {
-      const auto value = half[static_cast<std::size_t>((i * (W / 2 + 1) + j) * pitch + plane)];
-      floats.push_back(static_cast<float>(value.real()));
-      floats.push_back(static_cast<float>(mirrored ? -value.imag() : value.imag()));
-    }
-  };
-  for (const int row : {0, H / 2})
-    for (int column = 0; column <= W / 2; ++column) add(row, column);
-  for (int row = 1; row < H / 2; ++row)
-    for (int column = 0; column < W; ++column) add(row, column);
-  return floats;
 }
 
 template <int H, int W, int P>
@@ -102,7 +84,7 @@ void expect_transforms(const ConvProblem& problem, const FrequencyGrid& grid) {
     const std::int64_t pitch = planes.matrix_rows() * planes.columns;
     std::vector<std::complex<double>> half(static_cast<std::size_t>(planes.grid.bins() * pitch));
     plain.forward(host, planes, source.data(), half.data(), nullptr);
-    const std::vector<float> expected = stored_bins<H, W>(half, pitch);
+    const std::vector<float> expected = packed_bins(half, H, W, pitch);
     std::vector<Complex> spectrum(static_cast<std::size_t>(PlaneSize<H, W>::bins * pitch), Complex{nan, nan});
     follow_forward<H, W, P>(forward_arguments(planes, source.data(), spectrum.data()));
     const auto* const numbers = reinterpret_cast<const float*>(spectrum.data());
@@ -150,4 +132,4 @@ TEST(PlaneFft, TransformsTilesAndAddsThoseThatOverlap) {
 }
 
 }  // namespace
-}  // namespace twiddle::fbfft
+}  // namespace twiddle::small_fft

@@ -8,7 +8,7 @@
 
 #include "framework/error.h"
 
-namespace twiddle::fbfft {
+namespace twiddle::small_fft {
 namespace {
 
 // The relative error of a transform of random numbers against its definition.
@@ -56,4 +56,4 @@ TEST(RegisterFft, TwiddleFactorsAreExactToDouble) {
 }
 
 }  // namespace
-}  // namespace twiddle::fbfft
+}  // namespace twiddle::small_fft

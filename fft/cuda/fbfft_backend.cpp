@@ -1,0 +1,16 @@
+#include "fft/cuda/blas.h"
+#include "fft/cuda/cublas_products.h"
+#include "fft/cuda/fbfft_transform.h"
+#include "fft/spectral_engine.h"
+#include "framework/error.h"
+
+namespace twiddle {
+
+SpectralBackend fbfft() {
+  const auto blas = std::make_shared<Blas>();
+  SpectralBackend backend{"fbfft", join("cuBLAS ", CUBLAS_VERSION), {}, make_cublas_products(blas)};
+  backend.transforms.push_back(std::make_unique<FbfftTransform>());
+  return backend;
+}
+
+}  // namespace twiddle

@@ -1,0 +1,28 @@
+#pragma once
+#include "fft/cuda/plane_kernels.h"
+#include "fft/spectral_transform.h"
+
+namespace twiddle {
+
+// Spectra by our own kernels, stored as [bin][matrix row][column]: interleaved complex numbers without gaps, and no
+// more bins than a real plane's spectrum needs (see small_fft::PlaneSize). Each transform is one launch, or one a
+// colour where tiles are added, and needs no memory beside its operands.
+class FbfftTransform final : public SpectralTransform {
+ public:
+  FbfftTransform();
+
+  std::string_view name() const override { return "fbfft"; }
+  std::vector<FrequencyGrid> grids(const ConvProblem& problem) const override;
+  std::int64_t bins(const FrequencyGrid& grid) const override;
+  std::size_t spectrum_bytes(const Planes& planes) const override;
+  std::size_t scratch_bytes(const Planes&) const override { return 0; }
+  void forward(Context& ctx, const Planes& planes, const float* source, void* spectrum, void* scratch) override;
+  void inverse(Context& ctx, const Planes& planes, const void* spectrum, float* target, const PlaneEpilogue& epilogue,
+               void* scratch) override;
+
+ private:
+  const small_fft::PlaneKernels& kernels(const FrequencyGrid& grid) const;
+  std::vector<small_fft::PlaneKernels> all_;
+};
+
+}  // namespace twiddle

@@ -1,0 +1,24 @@
+#pragma once
+#include <cstddef>
+#include <vector>
+
+#include "fft/cuda/plane_arguments.h"
+#include "framework/device.h"
+
+namespace twiddle::small_fft {
+
+// The kernels of one size of planes, and how its spectra are stored: see PlaneSize.
+struct PlaneKernels {
+  int height = 0, width = 0;
+  std::int64_t bins = 0;
+  void (*forward)(Stream& stream, const ForwardArguments& arguments) = nullptr;
+  void (*inverse)(Stream& stream, const InverseArguments& arguments) = nullptr;
+};
+
+// All sizes, in groups that are compiled side by side.
+void add_small_planes(std::vector<PlaneKernels>& all);
+void add_middle_planes(std::vector<PlaneKernels>& all);
+void add_large_planes(std::vector<PlaneKernels>& all);
+void add_oblong_planes(std::vector<PlaneKernels>& all);
+
+}  // namespace twiddle::small_fft

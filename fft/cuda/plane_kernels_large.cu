@@ -1,0 +1,12 @@
+#include "fft/cuda/plane_kernel_templates.h"
+
+namespace twiddle::small_fft {
+
+void add_large_planes(std::vector<PlaneKernels>& all) {
+  all.push_back(plane_kernels<36, 36, 16, 2>());
+  all.push_back(plane_kernels<40, 40, 16, 2>());
+  all.push_back(plane_kernels<48, 48, 8, 2>());
+  all.push_back(plane_kernels<64, 64, 4, 3>());
+}
+
+}  // namespace twiddle::small_fft

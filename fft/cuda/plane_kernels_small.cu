@@ -1,0 +1,15 @@
+#include "fft/cuda/plane_kernel_templates.h"
+
+namespace twiddle::small_fft {
+
+void add_small_planes(std::vector<PlaneKernels>& all) {
+  all.push_back(plane_kernels<2, 2, 128, 1>());
+  all.push_back(plane_kernels<4, 4, 64, 1>());
+  all.push_back(plane_kernels<8, 8, 64, 5>());
+  all.push_back(plane_kernels<10, 10, 32, 8>());
+  all.push_back(plane_kernels<12, 12, 32, 6>());
+  all.push_back(plane_kernels<14, 14, 32, 5>());
+  all.push_back(plane_kernels<16, 16, 32, 5>());
+}
+
+}  // namespace twiddle::small_fft

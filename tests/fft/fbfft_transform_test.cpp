@@ -1,0 +1,205 @@
+// The transforms of the engine fbfft as they run on a GPU: plane_fft_test.cpp follows their blocks on the CPU.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <complex>
+#include <limits>
+#include <random>
+
+#include "fft/spectral_engine.h"
+#include "framework/error.h"
+#include "tests/support/check_close.h"
+#include "tests/support/conv_problem.h"
+#include "tests/support/packed_bins.h"
+#include "tests/support/plain_backend.h"
+
+namespace twiddle {
+namespace {
+
+constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+constexpr double promised = 5e-7;
+
+std::vector<float> noise(std::int64_t count) {
+  std::mt19937 random(11);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (float& value : values) value = normal(random);
+  return values;
+}
+
+Shape shape_of(const ConvProblem& problem, ConvOperand operand) {
+  return operand == ConvOperand::x   ? problem.input_shape()
+         : operand == ConvOperand::w ? problem.weight_shape()
+                                     : problem.output_shape();
+}
+
+const std::vector<std::pair<int, int>>& sizes() {
+  static const std::vector<std::pair<int, int>> all{
+      {2, 2},   {4, 4},   {8, 8},   {10, 10}, {12, 12}, {14, 14}, {16, 16}, {18, 18}, {20, 20},
+      {24, 24}, {28, 28}, {30, 30}, {32, 32}, {36, 36}, {40, 40}, {48, 48}, {64, 64}, {8, 16},
+      {16, 8},  {8, 32},  {32, 8},  {16, 32}, {32, 16}, {32, 64}, {64, 32}};
+  return all;
+}
+
+class Fbfft : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (cuda_device_count() == 0) GTEST_SKIP() << "no usable GPU";
+    ctx = std::make_unique<Context>(Device{Device::Kind::cuda, 0});
+    backend = fbfft();
+  }
+  SpectralTransform& transform() { return *backend.transforms.front(); }
+  std::shared_ptr<void> poisoned(std::size_t bytes) {
+    auto memory = ctx->stream->allocate(bytes);
+    ctx->stream->fill(static_cast<float*>(memory.get()), static_cast<std::int64_t>(bytes / sizeof(float)), nan);
+    return memory;
+  }
+  std::vector<float> on_host(const void* memory, std::size_t bytes) {
+    std::vector<float> values(bytes / sizeof(float));
+    ctx->stream->copy(values.data(), memory, bytes);
+    ctx->stream->synchronize();
+    return values;
+  }
+  void expect_transforms(const ConvProblem& problem, const FrequencyGrid& grid);
+
+  std::unique_ptr<Context> ctx;
+  SpectralBackend backend;
+};
+
+void Fbfft::expect_transforms(const ConvProblem& problem, const FrequencyGrid& grid) {
+  Context host;
+  const SpectralBackend by_definition = plain_backend({});
+  SpectralTransform& plain = *by_definition.transforms.front();
+  for (const ConvOperand operand : {ConvOperand::x, ConvOperand::w, ConvOperand::y}) {
+    SCOPED_TRACE(join(to_string(operand), " of ", to_string(problem), ", ", to_string(grid)));
+    const bool weights = operand == ConvOperand::w;
+    const Planes planes =
+        planes_of(problem, operand, grid, problem.groups - 1, weights ? 0 : 1, weights ? 0 : problem.batch - 1);
+    const Shape shape = shape_of(problem, operand);
+    const std::vector<float> values = noise(count_of(shape));
+    const Tensor source = Tensor::from(*ctx->stream, shape, values);
+
+    const std::int64_t pitch = planes.matrix_rows() * planes.columns;
+    std::vector<std::complex<double>> half(static_cast<std::size_t>(planes.grid.bins() * pitch));
+    plain.forward(host, planes, values.data(), half.data(), nullptr);
+    const std::size_t bytes = transform().spectrum_bytes(planes);
+    const auto spectrum = poisoned(bytes);
+    transform().forward(*ctx, planes, source.read(), spectrum.get(), nullptr);
+    const std::vector<float> bins = on_host(spectrum.get(), bytes);
+    const std::vector<float> expected = packed_bins(half, grid.height, grid.width, pitch);
+    ASSERT_EQ(bins.size(), expected.size());
+    EXPECT_LE(relative_error(bins, expected), promised);
+
+    const bool outputs = operand == ConvOperand::y;
+    const std::vector<float> bias_values(static_cast<std::size_t>(planes.columns), 0.25f);
+    const Tensor bias = Tensor::from(*ctx->stream, {planes.columns}, bias_values);
+    std::vector<float> planes_back(values.size(), nan);
+    plain.inverse(host, planes, half.data(), planes_back.data(),
+                  outputs ? PlaneEpilogue{bias_values.data(), true} : PlaneEpilogue{}, nullptr);
+    Tensor target = Tensor::filled(*ctx->stream, shape, nan);
+    transform().inverse(*ctx, planes, spectrum.get(), target.write(),
+                        outputs ? PlaneEpilogue{bias.read(), true} : PlaneEpilogue{}, nullptr);
+    expect_close(target.to_vector(*ctx->stream), planes_back, 2e-6f);  // NaN where another slice or group lies
+    EXPECT_EQ(on_host(spectrum.get(), bytes), bins) << "another pass may want the spectrum";
+  }
+}
+
+TEST_F(Fbfft, TransformsWholePlanesOfAllSizes) {
+  for (const auto& [height, width] : sizes()) {
+    const int least = std::min(height, width);
+    ConvProblem problem = conv_problem(least < 8 ? "3x5x1x1 * 4x5x1x1" : "3x5x1x1 * 4x5x3x3 pad 1");
+    for (const int smaller : {1, 2, 3}) {  // odd planes and even ones
+      problem.height = std::max(1, height - smaller), problem.width = std::max(1, width - smaller);
+      expect_transforms(problem, whole_plane(problem, height, width));
+    }
+  }
+  const ConvProblem exact = conv_problem("3x8x32x32 * 16x8x9x9");  // rows that lie at even places
+  expect_transforms(exact, whole_plane(exact, 32, 32));
+  const ConvProblem grouped = conv_problem("3x6x13x13 * 8x3x3x3 pad 1 groups 2");
+  expect_transforms(grouped, whole_plane(grouped, 14, 14));
+}
+
+TEST_F(Fbfft, TransformsTilesOfAllSizes) {
+  for (const auto& [height, width] : sizes()) {
+    const int least = std::min(height, width), kernel = least < 8 ? 2 : 5;
+    ConvProblem problem = conv_problem("2x3x1x1 * 4x3x1x1 pad 1");
+    problem.height = 2 * height + 3, problem.width = std::max(width, 12) + 7;
+    problem.kernel_h = problem.kernel_w = kernel;
+    if (height > 40) problem.height = height + 9;
+    expect_transforms(problem, tiled(problem, height, width));
+  }
+}
+
+// Linearity and Parseval's theorem, and the way back, on so many planes that their bytes need more than 32 bits.
+TEST_F(Fbfft, TransformsMoreThanTwoGigabytes) {
+  const ConvProblem problem = conv_problem("2200x1024x16x16 * 1x1024x1x1");
+  const Planes planes = planes_of(problem, ConvOperand::x, whole_plane(problem, 16, 16));
+  const std::size_t bytes = transform().spectrum_bytes(planes);
+  ASSERT_GT(bytes, std::size_t(1) << 31);
+  const std::int64_t of_image = 1024 * 256;
+  const std::vector<float> image = noise(of_image);
+  Tensor x(*ctx->stream, problem.input_shape());
+  for (int i = 0; i < problem.batch; ++i) ctx->stream->copy(x.write() + i * of_image, image.data(), of_image * 4);
+  const auto spectrum = poisoned(bytes);
+  transform().forward(*ctx, planes, x.read(), spectrum.get(), nullptr);
+  Tensor back = Tensor::filled(*ctx->stream, problem.input_shape(), nan);
+  transform().inverse(*ctx, planes, spectrum.get(), back.write(), {}, nullptr);
+  for (const int i : {0, 1, 1100, 2198, 2199}) {
+    SCOPED_TRACE(i);
+    EXPECT_LE(relative_error(on_host(back.read() + i * of_image, of_image * 4), image), promised);
+  }
+  const ConvProblem one = conv_problem("1x1024x16x16 * 1x1024x1x1");
+  const Planes few = planes_of(one, ConvOperand::x, whole_plane(one, 16, 16));
+  const auto alone = poisoned(transform().spectrum_bytes(few));
+  transform().forward(*ctx, few, x.read(), alone.get(), nullptr);
+  const std::int64_t bins = transform().bins(planes.grid);
+  double in_planes = 0, in_bins = 0;
+  for (const float value : image) in_planes += double(value) * value;
+  for (std::int64_t bin = 0; bin < bins; ++bin) {
+    const auto* const all = static_cast<const float*>(spectrum.get()) + 2 * (bin * 2200 + 2199) * 1024;
+    const auto* const lone = static_cast<const float*>(alone.get()) + 2 * bin * 1024;
+    const std::vector<float> values = on_host(lone, 1024 * 8);
+    EXPECT_EQ(on_host(all, 1024 * 8), values) << "bin " << bin;
+    const bool half_row = bin < 18;  // rows 0 and 8, of which columns 0 and 8 stand for themselves alone
+    const double times = half_row && bin % 9 % 8 == 0 ? 1 : 2;
+    for (const float value : values) in_bins += times * double(value) * value;
+  }
+  EXPECT_NEAR(in_bins / 256 / in_planes, 1, 1e-6);
+}
+
+TEST_F(Fbfft, CanBeRecorded) {
+  const ConvProblem problem = conv_problem("2x3x24x24 * 4x3x3x3 pad 1");
+  const Planes planes = planes_of(problem, ConvOperand::x, tiled(problem, 8, 8));
+  const std::vector<float> values = noise(count_of(problem.input_shape()));
+  const Tensor x = Tensor::from(*ctx->stream, problem.input_shape(), values);
+  const auto spectrum = poisoned(transform().spectrum_bytes(planes));
+  Tensor plain = Tensor::filled(*ctx->stream, problem.input_shape(), nan);
+  Tensor replayed = Tensor::filled(*ctx->stream, problem.input_shape(), nan);
+  const auto there_and_back = [&](Tensor& target) {
+    transform().forward(*ctx, planes, x.read(), spectrum.get(), nullptr);
+    transform().inverse(*ctx, planes, spectrum.get(), target.write(), {}, nullptr);
+  };
+  there_and_back(plain);
+  const auto recording = ctx->stream->record([&] { there_and_back(replayed); });
+  ASSERT_NE(recording, nullptr);
+  recording->play();
+  EXPECT_EQ(replayed.to_vector(*ctx->stream), plain.to_vector(*ctx->stream));
+}
+
+// Needs no GPU.
+TEST(FbfftGrids, AreWholePlanesAndTiles) {
+  const SpectralBackend backend = fbfft();
+  if (backend.transforms.empty()) GTEST_SKIP() << "a build without CUDA";
+  const auto grids = [&](const char* text) { return backend.transforms.front()->grids(conv_problem(text)); };
+  const auto has = [](const std::vector<FrequencyGrid>& all, const std::string& grid) {
+    return std::any_of(all.begin(), all.end(), [&](const FrequencyGrid& each) { return to_string(each) == grid; });
+  };
+  EXPECT_TRUE(has(grids("128x384x13x13 * 384x384x3x3 pad 1"), "14x14"));
+  EXPECT_TRUE(has(grids("128x64x224x224 * 64x64x3x3 pad 1"), "32x32 in 8x8 tiles"));
+  EXPECT_FALSE(grids("1x1x1x1 * 1x1x1x1").empty());
+  EXPECT_TRUE(grids("1x1x99x99 * 1x1x65x65").empty());
+  EXPECT_LE(grids("128x64x224x224 * 64x64x3x3 pad 1").size(), 8u);
+}
+
+}  // namespace
+}  // namespace twiddle
