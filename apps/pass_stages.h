@@ -16,8 +16,7 @@ struct PassStages {
   double whole = 0;
 };
 
-// From a profiler's entries of one pass that ran `runs` times. Throws where a pass went in several slices, whose stages
-// cannot be told apart.
+// From a profiler's entries of one pass that ran `runs` times.
 PassStages stages_of(ConvPass pass, const std::vector<Profiler::Entry>& entries, int runs);
 
 // Runs the pass a few times, each on new operands, so that none of its spectra is there already.

@@ -1,6 +1,7 @@
 #include "framework/profiler.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace twiddle {
 
@@ -30,12 +31,14 @@ ProfilerRange::ProfilerRange(Profiler& profiler, Stream& stream, const std::stri
   name_ = name;
   stream_.begin_range((name + " " + part).c_str());
   profiler_->open_.push_back(this);
+  stage_around_ = std::exchange(profiler_->open_stage_, nullptr);
   start_ = stream_.mark();
 }
 
 ProfilerRange::~ProfilerRange() {
   if (profiler_ == nullptr) return;
   profiler_->open_.pop_back();
+  profiler_->open_stage_ = stage_around_;
   try {
     profiler_->add(name_, part_, std::move(start_), stream_.mark());
   } catch (...) {  // a destructor stays silent: the device's fault is reported by the next call that meets it
@@ -44,15 +47,18 @@ ProfilerRange::~ProfilerRange() {
 }
 
 StageRange::StageRange(Profiler& profiler, Stream& stream, const char* stage)
-    : profiler_(profiler.stages_ && !profiler.open_.empty() ? &profiler : nullptr), stream_(stream), stage_(stage) {
-  if (profiler_ != nullptr) start_ = stream_.mark();
+    : profiler_(profiler.stages_ && !profiler.open_.empty() ? &profiler : nullptr), stream_(stream) {
+  if (profiler_ == nullptr) return;
+  outer_ = std::exchange(profiler_->open_stage_, this);
+  part_ = (outer_ != nullptr ? outer_->part_ : profiler_->open_.back()->part_) + std::string(": ") + stage;
+  start_ = stream_.mark();
 }
 
 StageRange::~StageRange() {
   if (profiler_ == nullptr) return;
-  const ProfilerRange& whole = *profiler_->open_.back();
+  profiler_->open_stage_ = outer_;
   try {
-    profiler_->add(whole.name_, std::string(whole.part_) + ": " + stage_, std::move(start_), stream_.mark());
+    profiler_->add(profiler_->open_.back()->name_, part_, std::move(start_), stream_.mark());
   } catch (...) {  // silent, as above
   }
 }

@@ -8,6 +8,7 @@
 namespace twiddle {
 
 class ProfilerRange;
+class StageRange;
 
 // Time per named range: a layer and a part of its work ("forward", "backward_input" ...). Off unless someone enables
 // it, so whole iterations are timed without it. The stream is waited for only when the times are asked for.
@@ -18,7 +19,8 @@ class Profiler {
     std::vector<double> milliseconds;  // one a visit
   };
 
-  // With `stages`, what a part's own work is made of is timed too: entries "forward: fft of x" beside "forward".
+  // With `stages`, what a part's own work is made of is timed too: entries "forward: fft of x" beside "forward", and
+  // "forward: fft of x: pad" for a stage inside that one.
   void enable(bool on, bool stages = false) { enabled_ = on, stages_ = on && stages; }
   bool enabled() const { return enabled_; }
   bool stages_enabled() const { return stages_; }
@@ -35,6 +37,7 @@ class Profiler {
   };
   bool enabled_ = false, stages_ = false;
   std::vector<const ProfilerRange*> open_;  // the innermost last
+  const StageRange* open_stage_ = nullptr;  // the innermost of that range
   std::vector<Entry> entries_;
   std::vector<Visit> visits_;  // not yet read
 };
@@ -53,10 +56,11 @@ class ProfilerRange {
   Stream& stream_;
   std::string name_;
   const char* part_;
+  const StageRange* stage_around_ = nullptr;
   std::shared_ptr<Mark> start_;
 };
 
-// Times one stage of the innermost open range, for code that does not know whose work it does.
+// Times one stage of the innermost open range or stage, for code that does not know whose work it does.
 class StageRange {
  public:
   StageRange(Profiler& profiler, Stream& stream, const char* stage);
@@ -67,7 +71,8 @@ class StageRange {
  private:
   Profiler* profiler_;  // null while nobody asks for stages
   Stream& stream_;
-  const char* stage_;
+  const StageRange* outer_ = nullptr;
+  std::string part_;  // of the range, and all stages down to this one
   std::shared_ptr<Mark> start_;
 };
 

@@ -35,6 +35,26 @@ TEST(Profiler, TimesStagesOfTheInnermostRangeWhereAsked) {
   }
 }
 
+TEST(Profiler, NamesAStageByThoseAroundIt) {
+  const auto stream = make_stream({});
+  Profiler profiler;
+  profiler.enable(true, true);
+  {
+    const ProfilerRange range(profiler, *stream, "conv1", "forward");
+    {
+      const StageRange outer(profiler, *stream, "fft of x");
+      { const StageRange inner(profiler, *stream, "pad"); }
+      const ProfilerRange other(profiler, *stream, "pool", "forward");
+      const StageRange of_other(profiler, *stream, "copy");
+    }
+    const StageRange next(profiler, *stream, "product");
+  }
+  std::vector<std::string> names;
+  for (const Profiler::Entry& entry : profiler.entries()) names.push_back(entry.name + " " + entry.part);
+  EXPECT_EQ(names, (std::vector<std::string>{"conv1 forward: fft of x: pad", "pool forward: copy", "pool forward",
+                                             "conv1 forward: fft of x", "conv1 forward: product", "conv1 forward"}));
+}
+
 TEST(Profiler, RecordsNothingWhileItIsOff) {
   const auto stream = make_stream({});
   Profiler profiler;
