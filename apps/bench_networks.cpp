@@ -42,7 +42,7 @@ NetworkTimes time_network(const BenchRequest& request, const std::string& networ
   NetworkTimes times;
   times.iteration = timer.whole_iterations(0, warm_up_steps, false).whole.quantile(0.5);
   for (const LayerTime& row : timer.layer_by_layer(profiled_steps))
-    for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight})
+    for (const ConvPass pass : every_pass)
       if (!row.engine.empty() && row.pass == to_string(pass))
         times.passes[static_cast<std::size_t>(pass)] += row.milliseconds;
   return times;

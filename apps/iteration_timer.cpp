@@ -31,7 +31,7 @@ double median(std::vector<double> values) {
 }
 
 ConvPass pass_named(const std::string& part) {
-  for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight})
+  for (const ConvPass pass : every_pass)
     if (part == to_string(pass)) return pass;
   throw Error(join("a convolution has no pass '", part, "'"));
 }

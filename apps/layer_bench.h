@@ -17,7 +17,7 @@ struct BenchOptions {
   std::size_t workspace_limit = std::size_t(4) << 30;
   int batch = 0;                          // 0: each layer's own
   std::vector<std::string> engines = {};  // empty: all that rule and measurement choose from
-  std::vector<ConvPass> passes = {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight};
+  std::vector<ConvPass> passes{std::begin(every_pass), std::end(every_pass)};
   double budget_ms = 50;    // for one engine and pass, after its warm-up
   bool whole_steps = true;  // time the passes in a row, too, where an engine's share their spectra
 };

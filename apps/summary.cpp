@@ -13,7 +13,8 @@
 namespace twiddle {
 namespace {
 
-nlohmann::json to_json(const Config& config, const Sequential& net, const MemoryPlan& plan) {
+nlohmann::json to_json(const Config& config, const Sequential& net, const MemoryPlan& plan,
+                       const std::vector<std::string>& planned_by_rule) {
   nlohmann::json layers = nlohmann::json::array();
   for (const LayerFacts& layer : layer_facts(net))
     layers.push_back({{"name", layer.name},
@@ -32,14 +33,17 @@ nlohmann::json to_json(const Config& config, const Sequential& net, const Memory
           {"parameters", parameter_count(net)},
           {"flops_per_image", flops_per_image(net)},
           {"memory_bytes", memory},
+          {"planned_by_rule", planned_by_rule},
           {"layers", layers}};
 }
 
 int summary(const Flags& flags, const std::string& file) {
   const Config config = open_config(file, flags);
-  const Model model = build_model(config, planned_device(config));
+  const Device device = planned_device(config);
+  const Model model = build_model(config, device);
+  const std::vector<std::string> unknown = recall_choices(model, device, config.train.batch_size);
   const MemoryPlan plan = plan_memory(model, config.train.batch_size, make_optimizer(config)->state_tensors());
-  write_json(flags, to_json(config, *model.net, plan).dump(2));
+  write_json(flags, to_json(config, *model.net, plan, unknown).dump(2));
   if (flags.json == "-") return 0;
   std::size_t weighted = 0;
   for (const LayerFacts& layer : layer_facts(*model.net)) weighted += layer.parameters > 0 ? 1 : 0;
@@ -48,6 +52,9 @@ int summary(const Flags& flags, const std::string& file) {
              model.net->items().size(), weighted, format_count(parameter_count(*model.net)),
              format_flops(flops_per_image(*model.net)));
   fmt::print("{}\n", memory_line(plan, config.train.batch_size));
+  if (!unknown.empty())
+    fmt::print("planned by the rule, for nothing is measured yet: {}; 'twiddle tune' chooses their engines\n",
+               join_names(unknown));
   return 0;
 }
 

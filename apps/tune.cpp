@@ -53,7 +53,7 @@ std::vector<Tuned> tune_model(Context& ctx, const Model& model, std::int64_t bat
     const auto* layer = dynamic_cast<const Conv2d*>(item.layer.get());
     if (layer == nullptr) continue;
     const ConvProblem problem = layer->problem(batch);
-    for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight}) {
+    for (const ConvPass pass : every_pass) {
       // Training wants no gradient of the images.
       if (pass == ConvPass::backward_input && &item == &items.front()) continue;
       if (progress) fmt::print(stderr, "{} {}: {}\n", layer->name(), to_string(pass), to_string(problem));

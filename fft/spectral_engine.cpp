@@ -147,7 +147,7 @@ std::size_t SpectralEngine::kept_bytes(const ConvProblem& problem, ConvPass pass
 
 void SpectralEngine::run(Context& ctx, const ConvProblem& problem, ConvPass pass, ConvOperands& operands) {
   if (tuner_ && !chosen_.contains({problem, pass})) {
-    for (const ConvPass each : {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight})
+    for (const ConvPass each : every_pass)
       chosen_.emplace(std::pair{problem, each}, strategy(problem, each));  // what the tuner runs must not ask it again
     tuner_(ctx, *this, problem);
   }

@@ -34,6 +34,7 @@ void validate(const ConvProblem& problem);          // throws what is wrong with
 std::string to_string(const ConvProblem& problem);  // "16x3x224x224 * 64x3x11x11 stride 4 pad 2"
 
 enum class ConvPass : std::uint8_t { forward, backward_input, backward_weight };
+constexpr ConvPass every_pass[] = {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight};
 std::string_view to_string(ConvPass pass);
 
 // What a pass reads and writes; a gradient takes its owner's place: backward_input reads w, y and writes x;

@@ -111,14 +111,18 @@ std::vector<std::size_t> activation_bytes(const Sequential& net) {
   return alive;
 }
 
+// Training wants no gradient of the images.
+bool wanted(const Model& model, const Sequential::Item& item, ConvPass pass) {
+  return pass != ConvPass::backward_input || &item != &model.net->items().front();
+}
+
 // The most scratch that the passes of a layer take, one after the other.
 std::size_t scratch_bytes(const Model& model, const Sequential::Item& item, std::int64_t batch) {
   const auto* convolution = dynamic_cast<const Conv2d*>(item.layer.get());
   if (convolution == nullptr) return 0;
   std::size_t most = 0;
-  for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight}) {
-    // Training wants no gradient of the images.
-    if (pass == ConvPass::backward_input && &item == &model.net->items().front()) continue;
+  for (const ConvPass pass : every_pass) {
+    if (!wanted(model, item, pass)) continue;
     most =
         std::max(most, model.convolutions->workspace_bytes(convolution->problem(batch), pass, convolution->engine()));
   }
@@ -141,6 +145,20 @@ Model build_model(const Config& config, Device device) {
   for (const LayerConfig& layer : config.layers) chain.add(layer);
   diagnostics.throw_if_any();
   return model;
+}
+
+std::vector<std::string> recall_choices(const Model& model, const Device& device, std::int64_t batch) {
+  std::vector<std::string> unknown;
+  for (const Sequential::Item& item : model.net->items()) {
+    const auto* convolution = dynamic_cast<const Conv2d*>(item.layer.get());
+    if (convolution == nullptr) continue;
+    bool known = true;
+    for (const ConvPass pass : every_pass)
+      if (wanted(model, item, pass))
+        known = model.convolutions->recall(device, convolution->problem(batch), pass, convolution->engine()) && known;
+    if (!known) unknown.push_back(convolution->name());
+  }
+  return unknown;
 }
 
 void check_model(const Config& config, Diagnostics& diagnostics) {

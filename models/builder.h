@@ -19,6 +19,10 @@ struct Model {
 // load_config, which looks for all of it, only another device's engines can be wrong.
 Model build_model(const Config& config, Device device);
 
+// Takes over the engines that an earlier run measured, for a plan of what will run. Returns the layers that have passes
+// nobody measured yet: for these the rule counts.
+std::vector<std::string> recall_choices(const Model& model, const Device& device, std::int64_t batch);
+
 // Puts down what is wrong with engine names and layers without touching a device. Shapes are followed from the config's
 // input, and not at all where it has none.
 void check_model(const Config& config, Diagnostics& diagnostics);

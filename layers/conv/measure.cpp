@@ -45,7 +45,6 @@ double time_calls(Stream& stream, double budget_ms, const std::function<void()>&
 
 std::array<double, 3> measure_step(Context& ctx, ConvEngine& engine, const ConvProblem& problem, double budget_ms) {
   Stream& stream = *ctx.stream;
-  constexpr ConvPass order[] = {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight};
   ConvOperands forward = random_operands(stream, problem, ConvPass::forward);
   ConvOperands input = random_operands(stream, problem, ConvPass::backward_input);
   input.w = forward.w;
@@ -58,7 +57,7 @@ std::array<double, 3> measure_step(Context& ctx, ConvEngine& engine, const ConvP
     auto& times = marks.emplace_back();
     times[0] = stream.mark();
     for (int pass = 0; pass < 3; ++pass) {
-      engine.run(ctx, problem, order[pass], *operands[pass]);
+      engine.run(ctx, problem, every_pass[pass], *operands[pass]);
       times[static_cast<std::size_t>(pass) + 1] = stream.mark();
     }
   };
@@ -72,7 +71,7 @@ std::array<double, 3> measure_step(Context& ctx, ConvEngine& engine, const ConvP
     std::vector<double> times;
     for (const auto& each : marks) times.push_back(each[pass + 1]->milliseconds_since(*each[pass]));
     std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
-    milliseconds[static_cast<std::size_t>(order[pass])] = times[times.size() / 2];
+    milliseconds[static_cast<std::size_t>(every_pass[pass])] = times[times.size() / 2];
   }
   return milliseconds;
 }

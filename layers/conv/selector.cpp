@@ -13,7 +13,6 @@ namespace twiddle {
 namespace {
 
 const std::string rule = "rule", measured = "measured";
-constexpr ConvPass every_pass[] = {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight};
 constexpr double step_budget_ms = 50;
 
 // The oracle sums in double and is no contender: it is taken where nothing else can.
@@ -46,6 +45,14 @@ ConvEngine& ConvSelector::choose(Context& ctx, const ConvProblem& problem, ConvP
     ctx.stream->release_unused();
   }
   return *choices_.emplace(key, std::move(choice)).first->second.engine;
+}
+
+bool ConvSelector::recall(const Device& device, const ConvProblem& problem, ConvPass pass, const std::string& engine) {
+  const Key key = key_of(problem, pass, engine);
+  if (std::get<0>(key) != measured || choices_.contains(key)) return true;
+  const auto known = cached(device, problem, pass);
+  if (known) choices_.emplace(key, *known);
+  return known.has_value();
 }
 
 const ConvSelector::Choice* ConvSelector::find(const ConvProblem& problem, ConvPass pass,
@@ -121,19 +128,25 @@ ConvSelector::Choice ConvSelector::by_name(const ConvProblem& problem, ConvPass 
   return {&named, "named", 0};
 }
 
-std::string ConvSelector::cache_key(Context& ctx, const ConvProblem& problem, ConvPass pass) const {
+std::string ConvSelector::cache_key(const Device& device, const ConvProblem& problem, ConvPass pass) const {
   std::string contenders;
   for (const auto& engine : engines_)
     if (!engine->by_name_only()) contenders += fmt::format("{}({}) ", engine->name(), engine->library());
   contenders += fmt::format("frequency_budget {} ", policy_.frequency_budget);
-  return choice_key(ctx.stream->device(), problem, pass, policy_.workspace_limit, contenders);
+  return choice_key(device, problem, pass, policy_.workspace_limit, contenders);
+}
+
+std::optional<ConvSelector::Choice> ConvSelector::cached(const Device& device, const ConvProblem& problem,
+                                                         ConvPass pass) const {
+  if (const auto known = cache_->find(cache_key(device, problem, pass)))
+    for (const auto& engine : engines_)
+      if (engine->name() == known->choice && usable(*engine, problem, pass))
+        return Choice{engine.get(), "cached", known->milliseconds};
+  return {};
 }
 
 ConvSelector::Choice ConvSelector::by_measurement(Context& ctx, const ConvProblem& problem, ConvPass pass) {
-  if (const auto known = cache_->find(cache_key(ctx, problem, pass)))
-    for (const auto& engine : engines_)
-      if (engine->name() == known->choice && usable(*engine, problem, pass))
-        return {engine.get(), "cached", known->milliseconds};
+  if (const auto known = cached(ctx.stream->device(), problem, pass)) return *known;
 
   const Contest own = hold_contest(ctx, problem, pass);
   // Who only evaluates has no other passes.
@@ -230,7 +243,8 @@ void ConvSelector::take_one_for_all(Context& ctx, const ConvProblem& problem, co
 void ConvSelector::keep(Context& ctx, const ConvProblem& problem, ConvPass pass, const Contest& contest,
                         const Choice& choice) {
   if (!contest.times.empty())
-    cache_->store(cache_key(ctx, problem, pass), {std::string(choice.engine->name()), choice.milliseconds});
+    cache_->store(cache_key(ctx.stream->device(), problem, pass),
+                  {std::string(choice.engine->name()), choice.milliseconds});
 }
 
 }  // namespace twiddle

@@ -2,6 +2,7 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -41,6 +42,8 @@ class ConvSelector {
 
   // `engine` overrides the policy for one layer; empty: the policy's.
   ConvEngine& choose(Context& ctx, const ConvProblem& problem, ConvPass pass, const std::string& engine = {});
+  // Takes over, without measuring, what the cache knows. False: choose() would measure.
+  bool recall(const Device& device, const ConvProblem& problem, ConvPass pass, const std::string& engine = {});
   const Choice* find(const ConvProblem& problem, ConvPass pass,
                      const std::string& engine = {}) const;  // null: not chosen yet
   std::size_t workspace_bytes(const ConvProblem& problem, ConvPass pass,
@@ -60,7 +63,8 @@ class ConvSelector {
   bool usable(const ConvEngine& engine, const ConvProblem& problem, ConvPass pass) const;
   Choice by_rule(const ConvProblem& problem, ConvPass pass) const;
   Choice by_name(const ConvProblem& problem, ConvPass pass, const std::string& engine);
-  std::string cache_key(Context& ctx, const ConvProblem& problem, ConvPass pass) const;
+  std::string cache_key(const Device& device, const ConvProblem& problem, ConvPass pass) const;
+  std::optional<Choice> cached(const Device& device, const ConvProblem& problem, ConvPass pass) const;
   Choice by_measurement(Context& ctx, const ConvProblem& problem, ConvPass pass);
   struct Contest {
     std::vector<std::pair<double, ConvEngine*>> times;  // ms of those that keep the precision, the fastest first

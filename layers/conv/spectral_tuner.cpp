@@ -12,7 +12,6 @@ namespace twiddle {
 
 namespace {
 
-constexpr ConvPass passes[] = {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight};
 // Every grid gets a first look; only those that come near the fastest are measured in earnest.
 constexpr double first_look_ms = 1, second_look_ms = 10, near = 1.3;
 constexpr std::size_t most_second_looks = 4;
@@ -37,7 +36,7 @@ class SpectralTuning {
   // False where the cache does not know all passes.
   bool recall(ChoiceCache& cache, std::size_t workspace_limit) {
     std::array<const SpectralStrategy*, 3> known{};
-    for (const ConvPass pass : passes) {
+    for (const ConvPass pass : every_pass) {
       const auto entry = cache.find(key(pass, workspace_limit));
       if (!entry) return false;
       const auto same = std::find_if(strategies_.begin(), strategies_.end(), [&](const SpectralStrategy& strategy) {
@@ -46,7 +45,7 @@ class SpectralTuning {
       if (same == strategies_.end()) return false;
       known[static_cast<std::size_t>(pass)] = &*same;
     }
-    for (const ConvPass pass : passes) engine_.set_strategy(problem_, pass, *known[static_cast<std::size_t>(pass)]);
+    for (const ConvPass pass : every_pass) engine_.set_strategy(problem_, pass, *known[static_cast<std::size_t>(pass)]);
     return true;
   }
 
@@ -54,12 +53,12 @@ class SpectralTuning {
   bool measure() {
     for (const Timed& grid : fastest_grids())
       if (grid.possible() && choose_with(grid)) return true;
-    for (const ConvPass pass : passes) engine_.set_strategy(problem_, pass, strategies_.front());
+    for (const ConvPass pass : every_pass) engine_.set_strategy(problem_, pass, strategies_.front());
     return false;
   }
 
   void store(ChoiceCache& cache, std::size_t workspace_limit) const {
-    for (const ConvPass pass : passes) {
+    for (const ConvPass pass : every_pass) {
       const auto index = static_cast<std::size_t>(pass);
       cache.store(key(pass, workspace_limit),
                   {engine_.describe(engine_.strategy(problem_, pass)), milliseconds_[index]});
@@ -98,7 +97,8 @@ class SpectralTuning {
     for (const SpectralStrategy& other : strategies_)
       if (other.grid == usual.grid && other.transform == best.strategy.transform && other.product != usual.product)
         products.push_back(both_looks(other, best));
-    return std::all_of(std::begin(passes), std::end(passes), [&](ConvPass pass) { return choose(pass, products); });
+    return std::all_of(std::begin(every_pass), std::end(every_pass),
+                       [&](ConvPass pass) { return choose(pass, products); });
   }
 
   // The fastest of them that keeps the precision.
@@ -129,7 +129,7 @@ class SpectralTuning {
   }
 
   Timed look(const SpectralStrategy& strategy, double budget_ms) {
-    for (const ConvPass pass : passes) engine_.set_strategy(problem_, pass, strategy);
+    for (const ConvPass pass : every_pass) engine_.set_strategy(problem_, pass, strategy);
     try {
       return {strategy, measure_step(ctx_, engine_, problem_, budget_ms)};
     } catch (const Error&) {  // no room for it, or its library refuses

@@ -85,7 +85,7 @@ TEST(Bench, PrintsATableALayer) {
 TEST(PassStages, OfAnEngineAddUp) {
   LayerBench bench({.engines = {"fft"}});
   const ConvProblem problem = square_problem(2, 3, 4, 8, 3);
-  for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight}) {
+  for (const ConvPass pass : every_pass) {
     const PassStages stages = measure_stages(bench.context(), *bench.spectral(), problem, pass);
     EXPECT_GT(stages.fft_a, 0);
     EXPECT_GT(stages.fft_b, 0);

@@ -16,6 +16,24 @@ TEST(Summary, CountsADigitsNetByHand) {
   EXPECT_EQ(facts.at("memory_bytes").at("weights"), facts.at("parameters").get<int>() * 4);
 }
 
+TEST(Summary, PlansWithWhatWasTuned) {
+  const auto folder = fresh_folder("summary");
+  const std::string cache = "convolution.cache=" + (folder / "choices.txt").string();
+  const auto run = [&](const std::string& verb, const std::string& json) {
+    std::vector<std::string> arguments{verb,       "models/digits.yaml", "--device", "cpu",   "--batch", "2",
+                                       "--engine", "measured",           "-q",       "--set", cache};
+    if (!json.empty()) arguments.insert(arguments.end(), {"--json", json});
+    return run_program(arguments);
+  };
+  EXPECT_NE(run("summary", "").out.find("planned by the rule"), std::string::npos);
+  EXPECT_EQ(nlohmann::json::parse(run("summary", "-").out).at("planned_by_rule").size(), 3u);
+  ASSERT_EQ(run("tune", "").code, 0);
+  const Finished after = run("summary", "");
+  EXPECT_EQ(after.code, 0) << after.err;
+  EXPECT_EQ(after.out.find("planned by the rule"), std::string::npos) << after.out;
+  std::filesystem::remove_all(folder);
+}
+
 TEST(Summary, AGpuThatIsNotThereIsAnErrorOfTheDeviceWhateverTheEngine) {
   for (const std::string verb : {"summary", "check"})
     for (const std::string engine : {"rule", "cudnn"}) {

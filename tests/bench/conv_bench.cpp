@@ -181,7 +181,7 @@ int main(int argc, char** argv) {
   for (const BenchLayer& layer : all_layers()) {
     if (layer.name.find(only) == std::string::npos) continue;
     Row sum;
-    for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight}) {
+    for (const ConvPass pass : every_pass) {
       const Row row = race_row(ctx, engines, layer.name, layer.problem, pass, budget_ms);
       sum.onednn_itself += row.onednn_itself, sum.onednn += row.onednn, sum.fft += row.fft, sum.gflop += row.gflop;
     }

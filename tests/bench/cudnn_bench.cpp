@@ -34,7 +34,6 @@ std::vector<BenchLayer> all_layers() {
     all.insert(all.end(), layers.begin(), layers.end());
   return all;
 }
-constexpr ConvPass passes[] = {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight};
 
 // The table's way to measure: the median of five stretches, each of enough calls to take some 20 ms, 40 at most.
 double median_ms(Stream& stream, const std::function<void()>& work) {
@@ -91,7 +90,7 @@ void run(const std::map<std::string, std::string>& options) {
     for (const auto& engine : make_conv_engines(device, {.workspace_limit = workspace})) {
       if (engine->name() != options.at("--engine")) continue;
       for (const Precision precision : {Precision::fp32, Precision::tf32})
-        for (const ConvPass pass : passes) {
+        for (const ConvPass pass : every_pass) {
           if (!options.at("--precision").empty() && options.at("--precision") != to_string(precision)) continue;
           ConvProblem problem = layer.problem;
           problem.precision = precision;

@@ -174,6 +174,21 @@ TEST_F(ConvSelectorTest, TheCacheOutlivesTheSelector) {
   EXPECT_GT(runs_["fast"], runs);
 }
 
+TEST_F(ConvSelectorTest, RecallsWithoutMeasuring) {
+  const ConvPolicy policy{.engine = "measured", .cache_file = cache_path()};
+  const std::vector<std::pair<std::string, FakeEngine::Traits>> engines = {{"slow", {.delay_ms = 20}}, {"fast", {}}};
+  auto first = selector(engines, policy);
+  EXPECT_FALSE(first.recall({}, problem, ConvPass::forward));
+  EXPECT_EQ(first.find(problem, ConvPass::forward), nullptr);
+  EXPECT_TRUE(first.recall({}, problem, ConvPass::forward, "rule"));  // nothing to be measured
+  EXPECT_EQ(chosen(first), "fast");
+  const int runs = runs_["fast"];
+  auto second = selector(engines, policy);
+  EXPECT_TRUE(second.recall({}, problem, ConvPass::forward));
+  EXPECT_EQ(second.find(problem, ConvPass::forward)->engine->name(), "fast");
+  EXPECT_EQ(runs_["fast"], runs);
+}
+
 TEST_F(ConvSelectorTest, WhatWasMeasuredAmongOthersIsMeasuredAnew) {
   const ConvPolicy policy{.engine = "measured", .cache_file = cache_path()};
   auto first = selector({{"slow", {.delay_ms = 20}}}, policy);
@@ -217,7 +232,7 @@ TEST_F(ConvSelectorTest, AnEngineThatSharesWorkMayWinTheThreePassesTogether) {
 
 TEST_F(ConvSelectorTest, RealEnginesAreMeasuredToo) {
   ConvSelector all(make_conv_engines({}), {.engine = "measured"});
-  for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight}) {
+  for (const ConvPass pass : every_pass) {
     EXPECT_NE(all.choose(ctx_, problem, pass).name(), "direct");
     EXPECT_TRUE(all.find(problem, pass)->reason.starts_with("measured")) << all.find(problem, pass)->reason;
   }

@@ -17,7 +17,6 @@ namespace twiddle {
 namespace {
 
 constexpr std::size_t plenty = std::size_t(1) << 30;
-constexpr ConvPass every_pass[] = {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight};
 
 // Fast, and wrong or without memory.
 class PoorProduct final : public FrequencyProduct {

@@ -5,8 +5,6 @@
 
 namespace twiddle {
 
-constexpr ConvPass every_pass[] = {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight};
-
 // A problem from its text, as to_string writes it: "16x3x224x224 * 64x3x11x11 stride 4 pad 2".
 ConvProblem conv_problem(const std::string& text);
 std::vector<ConvProblem> conv_problems(const std::vector<std::string>& texts);
