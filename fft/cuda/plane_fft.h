@@ -102,12 +102,27 @@ TWIDDLE_HD void load_bins(Complex (&v)[W], const Complex* spectrum, std::int64_t
   });
 }
 
-// Blocks of P planes: threads [0, P * pairs) have columns, threads [0, P * rows) rows.
+// A block takes P planes: threads [0, P * pairs) have columns, threads [0, P * rows) rows. First of all it locates its
+// planes, once for all threads: what a thread keeps in registers beside its numbers is dear.
 template <int H, int W, int P>
 struct PlaneBlock : PlaneSize<H, W> {
   using Size = PlaneSize<H, W>;
   static constexpr int threads = P * (H > W ? H : W) / 2;
-  static constexpr int shared_numbers = P * Size::pitch;
+
+  struct alignas(16) Shared {
+    union {
+      Complex numbers[P * Size::pitch];
+      float stage[2 * P * Size::pitch];  // planes on their way out, when all columns are read
+    };
+    TilePlace places[P];
+  };
+
+  TWIDDLE_HD static void locate(const TileMap& tiles, std::int64_t block, int thread, Shared& shared) {
+    if (thread < P && has(tiles, block, thread)) shared.places[thread] = tiles(block * P + thread);
+  }
+  TWIDDLE_HD static bool has(const TileMap& tiles, std::int64_t block, int plane) {
+    return plane < P && block * P + plane < tiles.count();
+  }
 };
 
 struct ForwardArguments {
@@ -119,28 +134,25 @@ struct ForwardArguments {
 
 template <int H, int W, int P>
 struct ForwardBlock : PlaneBlock<H, W, P> {
-  using Size = PlaneSize<H, W>;
+  using Base = PlaneBlock<H, W, P>;
+  using typename Base::Shared;
+  using typename Base::Size;
 
-  TWIDDLE_HD static void columns(const ForwardArguments& arguments, std::int64_t block, int thread, Complex* shared) {
-    if (thread >= P * Size::pairs) return;
+  TWIDDLE_HD static void columns(const ForwardArguments& arguments, std::int64_t block, int thread, Shared& shared) {
     const int plane = thread / Size::pairs, pair = thread % Size::pairs;
-    const std::int64_t index = block * P + plane;
-    if (index >= arguments.tiles.count()) return;
+    if (!Base::has(arguments.tiles, block, plane)) return;
     Complex v[H];
-    load_columns(v, arguments.source, arguments.tiles(index), arguments.tiles.plane_width(), 2 * pair);
-    columns_to_rows<H, W>(v, shared + plane * Size::pitch, pair);
+    load_columns(v, arguments.source, shared.places[plane], arguments.tiles.plane_width(), 2 * pair);
+    columns_to_rows<H, W>(v, shared.numbers + plane * Size::pitch, pair);
   }
 
-  TWIDDLE_HD static void rows(const ForwardArguments& arguments, std::int64_t block, int thread,
-                              const Complex* shared) {
-    if (thread >= P * Size::rows) return;
+  TWIDDLE_HD static void rows(const ForwardArguments& arguments, std::int64_t block, int thread, const Shared& shared) {
     const int plane = thread % P, row = thread / P;
-    const std::int64_t index = block * P + plane;
-    if (index >= arguments.tiles.count()) return;
+    if (row >= Size::rows || !Base::has(arguments.tiles, block, plane)) return;
     Complex v[W];
-    load_row(v, shared + plane * Size::pitch + row * W);
+    load_row(v, shared.numbers + plane * Size::pitch + row * W);
     transform<forwards>(v);
-    store_bins<H, W>(v, arguments.spectrum + arguments.tiles(index).spectrum, arguments.pitch, row);
+    store_bins<H, W>(v, arguments.spectrum + shared.places[plane].spectrum, arguments.pitch, row);
   }
 
  private:
@@ -152,16 +164,17 @@ struct ForwardBlock : PlaneBlock<H, W, P> {
     const bool even = (place.columns.begin | place.columns.end | width) % 2 == 0 &&
                       reinterpret_cast<std::uintptr_t>(at) % sizeof(Complex) == 0;
     const bool first = place.columns.has(column), second = place.columns.has(column + 1);
+    const TileSpan rows = place.rows;
     if (even) {
       unrolled<H>([&](auto row) {
         v[row] = Complex{0, 0};
-        if (first && place.rows.has(row)) v[row] = *reinterpret_cast<const Complex*>(at + row * width);
+        if (first && rows.has(row)) v[row] = *reinterpret_cast<const Complex*>(at + row * width);
       });
     } else {
       unrolled<H>([&](auto row) {
         v[row] = Complex{0, 0};
-        if (first && place.rows.has(row)) v[row].re = at[row * width];
-        if (second && place.rows.has(row)) v[row].im = at[row * width + 1];
+        if (first && rows.has(row)) v[row].re = at[row * width];
+        if (second && rows.has(row)) v[row].im = at[row * width + 1];
       });
     }
   }
@@ -183,28 +196,27 @@ struct InverseArguments {
 
 template <int H, int W, int P>
 struct InverseBlock : PlaneBlock<H, W, P> {
-  using Size = PlaneSize<H, W>;
+  using Base = PlaneBlock<H, W, P>;
+  using typename Base::Shared;
+  using typename Base::Size;
 
-  TWIDDLE_HD static void rows(const InverseArguments& arguments, std::int64_t block, int thread, Complex* shared) {
-    if (thread >= P * Size::rows) return;
+  TWIDDLE_HD static void rows(const InverseArguments& arguments, std::int64_t block, int thread, Shared& shared) {
     const int plane = thread % P, row = thread / P;
-    const std::int64_t index = block * P + plane;
-    if (index >= arguments.tiles.count()) return;
+    if (row >= Size::rows || !Base::has(arguments.tiles, block, plane)) return;
     Complex v[W];
-    load_bins<H, W>(v, arguments.spectrum + arguments.tiles(index).spectrum, arguments.pitch, row);
+    load_bins<H, W>(v, arguments.spectrum + shared.places[plane].spectrum, arguments.pitch, row);
     transform<backwards>(v);
-    store_row(v, shared + plane * Size::pitch + row * W);
+    store_row(v, shared.numbers + plane * Size::pitch + row * W);
   }
 
   // Two columns to `v`, finished.
   TWIDDLE_HD static void columns(const InverseArguments& arguments, std::int64_t block, int thread,
-                                 const Complex* shared, Complex (&v)[H]) {
-    if (!has_columns(arguments, block, thread)) return;
+                                 const Shared& shared, Complex (&v)[H]) {
     const int plane = thread / Size::pairs, pair = thread % Size::pairs;
-    columns_from_rows<H, W>(v, shared + plane * Size::pitch, pair);
+    if (!Base::has(arguments.tiles, block, plane)) return;
+    columns_from_rows<H, W>(v, shared.numbers + plane * Size::pitch, pair);
     constexpr float scale = 1.f / (H * W);
-    float bias = 0;
-    if (arguments.bias != nullptr) bias = arguments.bias[arguments.tiles(block * P + plane).column];
+    const float bias = arguments.bias == nullptr ? 0 : arguments.bias[shared.places[plane].column];
     unrolled<H>([&](auto row) {
       v[row] = {v[row].re * scale + bias, v[row].im * scale + bias};
       if (!arguments.relu) return;
@@ -213,65 +225,62 @@ struct InverseBlock : PlaneBlock<H, W, P> {
   }
 
   TWIDDLE_HD static void store_even(const InverseArguments& arguments, std::int64_t block, int thread,
-                                    const Complex (&v)[H]) {
-    if (!has_columns(arguments, block, thread)) return;
-    const int column = 2 * (thread % Size::pairs), width = arguments.tiles.plane_width();
-    const TilePlace place = arguments.tiles(block * P + thread / Size::pairs);
+                                    const Shared& shared, const Complex (&v)[H]) {
+    const int plane = thread / Size::pairs, column = 2 * (thread % Size::pairs);
+    if (!Base::has(arguments.tiles, block, plane)) return;
+    const TilePlace& place = shared.places[plane];
     if (!place.columns.has(column)) return;
+    const int width = arguments.tiles.plane_width();
     float* const at =
         arguments.target + place.plane + std::int64_t(place.rows.first) * width + place.columns.first + column;
+    const TileSpan rows = place.rows;
     unrolled<H>([&](auto row) {
-      if (place.rows.has(row)) *reinterpret_cast<Complex*>(at + row * width) = v[row];
+      if (rows.has(row)) *reinterpret_cast<Complex*>(at + row * width) = v[row];
     });
   }
 
-  // What of the columns lies in their planes, as one matrix a plane. After a barrier it may be where the rows were.
-  struct Stage {
-    float values[2 * InverseBlock::shared_numbers];
-    TilePlace places[P];
-  };
-
-  TWIDDLE_HD static void gather(const InverseArguments& arguments, std::int64_t block, int thread,
-                                const Complex (&v)[H], Stage& stage) {
-    if (!has_columns(arguments, block, thread)) return;
+  // What of the columns lies in their planes, as one matrix a plane.
+  TWIDDLE_HD static void gather(const InverseArguments& arguments, std::int64_t block, int thread, Shared& shared,
+                                const Complex (&v)[H]) {
     const int plane = thread / Size::pairs, column = 2 * (thread % Size::pairs);
-    const TilePlace place = arguments.tiles(block * P + plane);
-    if (column == 0) stage.places[plane] = place;
+    if (!Base::has(arguments.tiles, block, plane)) return;
+    const TilePlace& place = shared.places[plane];
     const auto width = static_cast<int>(arguments.stage_width.value());
     const int at = plane * static_cast<int>(arguments.stage_size.value()) - place.rows.begin * width -
                    place.columns.begin + column;
     const bool first = place.columns.has(column), second = place.columns.has(column + 1);
+    const TileSpan rows = place.rows;
     unrolled<H>([&](auto row) {
-      if (!place.rows.has(row)) return;
-      if (first) stage.values[at + row * width] = v[row].re;
-      if (second) stage.values[at + row * width + 1] = v[row].im;
+      if (!rows.has(row)) return;
+      if (first) shared.stage[at + row * width] = v[row].re;
+      if (second) shared.stage[at + row * width + 1] = v[row].im;
     });
   }
 
   TWIDDLE_HD static void store_gathered(const InverseArguments& arguments, std::int64_t block, int thread,
-                                        const Stage& stage) {
+                                        const Shared& shared) {
     const std::int64_t left = arguments.tiles.count() - block * P;
     const int planes = left < P ? static_cast<int>(left) : P;
     const int size = static_cast<int>(arguments.stage_size.value()), count = planes * size;
     if (arguments.side_by_side)
-      store_stretch(arguments.target + stage.places[0].plane, stage.values, count, thread);
+      store_stretch(arguments.target + shared.places[0].plane, shared.stage, count, thread);
     else
-      for (int i = thread; i < count; i += InverseBlock::threads) store_one(arguments, stage, i);
+      for (int i = thread; i < count; i += Base::threads) store_one(arguments, shared, i);
   }
 
  private:
   TWIDDLE_HD static void store_stretch(float* target, const float* values, int count, int thread) {
     const int fours = reinterpret_cast<std::uintptr_t>(target) % sizeof(Four) == 0 ? count / 4 : 0;
-    for (int i = thread; i < fours; i += InverseBlock::threads)
+    for (int i = thread; i < fours; i += Base::threads)
       reinterpret_cast<Four*>(target)[i] = reinterpret_cast<const Four*>(values)[i];
-    for (int i = 4 * fours + thread; i < count; i += InverseBlock::threads) target[i] = values[i];
+    for (int i = 4 * fours + thread; i < count; i += Base::threads) target[i] = values[i];
   }
 
-  TWIDDLE_HD static void store_one(const InverseArguments& arguments, const Stage& stage, int i) {
+  TWIDDLE_HD static void store_one(const InverseArguments& arguments, const Shared& shared, int i) {
     const auto plane = static_cast<int>(arguments.stage_size.quotient(i));
     const int rest = i - plane * static_cast<int>(arguments.stage_size.value());
     const auto down = static_cast<int>(arguments.stage_width.quotient(rest));
-    const TilePlace& place = stage.places[plane];
+    const TilePlace& place = shared.places[plane];
     const int row = place.rows.begin + down;
     const int column = place.columns.begin + rest - down * static_cast<int>(arguments.stage_width.value());
     if (row >= place.rows.end || column >= place.columns.end) return;
@@ -279,11 +288,7 @@ struct InverseBlock : PlaneBlock<H, W, P> {
                       std::int64_t(place.rows.first + row) * arguments.tiles.plane_width() + place.columns.first +
                       column;
     const bool adds = arguments.add && arguments.tiles.written_before(place, row, column);
-    *at = adds ? *at + stage.values[i] : stage.values[i];
-  }
-
-  TWIDDLE_HD static bool has_columns(const InverseArguments& arguments, std::int64_t block, int thread) {
-    return thread < P * Size::pairs && block * P + thread / Size::pairs < arguments.tiles.count();
+    *at = adds ? *at + shared.stage[i] : shared.stage[i];
   }
 };
 

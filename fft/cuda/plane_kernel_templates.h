@@ -9,34 +9,37 @@ template <int H, int W, int P, int BlocksAtOnce>
 __global__ void __launch_bounds__((PlaneBlock<H, W, P>::threads), BlocksAtOnce)
     forward_kernel(const ForwardArguments arguments) {
   using Block = ForwardBlock<H, W, P>;
-  extern __shared__ ComplexPair shared[];
-  auto* const numbers = reinterpret_cast<Complex*>(shared);
+  extern __shared__ ComplexPair memory[];
+  auto& shared = *reinterpret_cast<typename Block::Shared*>(memory);
   const auto thread = static_cast<int>(threadIdx.x);
-  Block::columns(arguments, blockIdx.x, thread, numbers);
+  Block::locate(arguments.tiles, blockIdx.x, thread, shared);
   __syncthreads();
-  Block::rows(arguments, blockIdx.x, thread, numbers);
+  Block::columns(arguments, blockIdx.x, thread, shared);
+  __syncthreads();
+  Block::rows(arguments, blockIdx.x, thread, shared);
 }
 
 template <int H, int W, int P, int BlocksAtOnce>
 __global__ void __launch_bounds__((PlaneBlock<H, W, P>::threads), BlocksAtOnce)
     inverse_kernel(const InverseArguments arguments) {
   using Block = InverseBlock<H, W, P>;
-  extern __shared__ ComplexPair shared[];
-  auto* const numbers = reinterpret_cast<Complex*>(shared);
+  extern __shared__ ComplexPair memory[];
+  auto& shared = *reinterpret_cast<typename Block::Shared*>(memory);
   const auto thread = static_cast<int>(threadIdx.x);
-  Block::rows(arguments, blockIdx.x, thread, numbers);
+  Block::locate(arguments.tiles, blockIdx.x, thread, shared);
+  __syncthreads();
+  Block::rows(arguments, blockIdx.x, thread, shared);
   __syncthreads();
   Complex v[H];
-  Block::columns(arguments, blockIdx.x, thread, numbers, v);
+  Block::columns(arguments, blockIdx.x, thread, shared, v);
   if (arguments.even_rows) {
-    Block::store_even(arguments, blockIdx.x, thread, v);
+    Block::store_even(arguments, blockIdx.x, thread, shared, v);
     return;
   }
-  __syncthreads();  // all have read their columns, and what is gathered goes to where these were
-  auto& stage = *reinterpret_cast<typename Block::Stage*>(shared);
-  Block::gather(arguments, blockIdx.x, thread, v, stage);
+  __syncthreads();  // what is gathered goes to where the rows were
+  Block::gather(arguments, blockIdx.x, thread, shared, v);
   __syncthreads();
-  Block::store_gathered(arguments, blockIdx.x, thread, stage);
+  Block::store_gathered(arguments, blockIdx.x, thread, shared);
 }
 
 template <int Planes, int Threads, int SharedBytes, class Arguments>
@@ -56,11 +59,11 @@ template <int H, int W, int P, int BlocksAtOnce>
 PlaneKernels plane_kernels() {
   return {H, W, PlaneSize<H, W>::bins,
           [](Stream& stream, const ForwardArguments& arguments) {
-            constexpr int bytes = ForwardBlock<H, W, P>::shared_numbers * sizeof(Complex);
+            constexpr int bytes = sizeof(typename PlaneBlock<H, W, P>::Shared);
             launch<P, ForwardBlock<H, W, P>::threads, bytes>(stream, forward_kernel<H, W, P, BlocksAtOnce>, arguments);
           },
           [](Stream& stream, const InverseArguments& arguments) {
-            constexpr int bytes = sizeof(typename InverseBlock<H, W, P>::Stage);
+            constexpr int bytes = sizeof(typename PlaneBlock<H, W, P>::Shared);
             launch<P, InverseBlock<H, W, P>::threads, bytes>(stream, inverse_kernel<H, W, P, BlocksAtOnce>, arguments);
           }};
 }

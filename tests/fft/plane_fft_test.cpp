@@ -25,14 +25,22 @@ std::int64_t blocks_of(const TileMap& tiles, int planes_a_block) {
   return (tiles.count() + planes_a_block - 1) / planes_a_block;
 }
 
+// Memory that a block finds full of what others left there.
+template <class Block>
+std::unique_ptr<typename Block::Shared> dirty() {
+  auto shared = std::make_unique<typename Block::Shared>();
+  std::fill(std::begin(shared->stage), std::end(shared->stage), nan);
+  return shared;
+}
+
 template <int H, int W, int P>
 void follow_forward(const ForwardArguments& arguments) {
   using Block = ForwardBlock<H, W, P>;
   for (std::int64_t block = 0; block < blocks_of(arguments.tiles, P); ++block) {
-    std::vector<ComplexPair> shared(Block::shared_numbers / 2, ComplexPair{{nan, nan}, {nan, nan}});
-    auto* const numbers = reinterpret_cast<Complex*>(shared.data());
-    for (int thread = 0; thread < Block::threads; ++thread) Block::columns(arguments, block, thread, numbers);
-    for (int thread = 0; thread < Block::threads; ++thread) Block::rows(arguments, block, thread, numbers);
+    const auto shared = dirty<Block>();
+    for (int thread = 0; thread < Block::threads; ++thread) Block::locate(arguments.tiles, block, thread, *shared);
+    for (int thread = 0; thread < Block::threads; ++thread) Block::columns(arguments, block, thread, *shared);
+    for (int thread = 0; thread < Block::threads; ++thread) Block::rows(arguments, block, thread, *shared);
   }
 }
 
@@ -43,22 +51,21 @@ void follow_inverse(const InverseArguments& arguments) {
     Complex v[H];
   };
   for (std::int64_t block = 0; block < blocks_of(arguments.tiles, P); ++block) {
-    std::vector<ComplexPair> shared(sizeof(typename Block::Stage) / sizeof(ComplexPair) + 1,
-                                    ComplexPair{{nan, nan}, {nan, nan}});
-    auto* const numbers = reinterpret_cast<Complex*>(shared.data());
+    const auto shared = dirty<Block>();
     std::vector<Registers> registers(Block::threads);
     const auto each = [&](const auto& step) {
-      for (int thread = 0; thread < Block::threads; ++thread) step(thread, registers[thread].v);
+      for (int thread = 0; thread < Block::threads; ++thread)
+        step(thread, registers[static_cast<std::size_t>(thread)].v);
     };
-    each([&](int thread, auto&) { Block::rows(arguments, block, thread, numbers); });
-    each([&](int thread, auto& v) { Block::columns(arguments, block, thread, numbers, v); });
+    each([&](int thread, auto&) { Block::locate(arguments.tiles, block, thread, *shared); });
+    each([&](int thread, auto&) { Block::rows(arguments, block, thread, *shared); });
+    each([&](int thread, auto& v) { Block::columns(arguments, block, thread, *shared, v); });
     if (arguments.even_rows) {
-      each([&](int thread, auto& v) { Block::store_even(arguments, block, thread, v); });
+      each([&](int thread, auto& v) { Block::store_even(arguments, block, thread, *shared, v); });
       continue;
     }
-    auto& stage = *reinterpret_cast<typename Block::Stage*>(shared.data());
-    each([&](int thread, auto& v) { Block::gather(arguments, block, thread, v, stage); });
-    each([&](int thread, auto&) { Block::store_gathered(arguments, block, thread, stage); });
+    each([&](int thread, auto& v) { Block::gather(arguments, block, thread, *shared, v); });
+    each([&](int thread, auto&) { Block::store_gathered(arguments, block, thread, *shared); });
   }
 }
 

@@ -9,8 +9,11 @@ namespace {
 
 using Complex = std::complex<double>;
 
-Complex turn(std::int64_t part, std::int64_t whole) {
-  return std::polar(1.0, -2 * std::numbers::pi * static_cast<double>(part % whole) / static_cast<double>(whole));
+// e^(-2 pi i k / n) for all k < n.
+std::vector<Complex> turns_of(int n) {
+  std::vector<Complex> turns;
+  for (int k = 0; k < n; ++k) turns.push_back(std::polar(1.0, -2 * std::numbers::pi * k / n));
+  return turns;
 }
 
 class PlainTransform final : public SpectralTransform {
@@ -23,16 +26,22 @@ class PlainTransform final : public SpectralTransform {
   }
   std::size_t scratch_bytes(const Planes&) const override { return 64; }
 
+  // The sum over a row's elements, then that over rows.
   void forward(Context&, const Planes& p, const float* source, void* spectrum, void*) override {
+    const int height = p.grid.height, half = p.grid.width / 2 + 1;
+    const std::vector<Complex> down = turns_of(height), across = turns_of(p.grid.width);
     each_tile(p, [&](std::int64_t plane, std::int64_t place, int top, int left) {
-      for (int v = 0; v < p.grid.height; ++v)
-        for (int u = 0; u <= p.grid.width / 2; ++u) {
+      std::vector<Complex> rows(static_cast<std::size_t>(p.window_h * half));
+      for (int i = 0; i < p.window_h; ++i)
+        for (int u = 0; u < half; ++u)
+          for (int j = 0; j < p.window_w; ++j)
+            if (inside(p, top + i, left + j))
+              rows[static_cast<std::size_t>(i * half + u)] +=
+                  double(source[plane + (top + i) * p.width + left + j]) * turn(across, u * j);
+      for (int v = 0; v < height; ++v)
+        for (int u = 0; u < half; ++u) {
           Complex sum = 0;
-          for (int i = 0; i < p.window_h; ++i)
-            for (int j = 0; j < p.window_w; ++j)
-              if (inside(p, top + i, left + j))
-                sum += double(source[plane + (top + i) * p.width + left + j]) * turn(v * i, p.grid.height) *
-                       turn(u * j, p.grid.width);
+          for (int i = 0; i < p.window_h; ++i) sum += rows[static_cast<std::size_t>(i * half + u)] * turn(down, v * i);
           at(p, spectrum, v, u, place) = sum;
         }
     });
@@ -44,19 +53,25 @@ class PlainTransform final : public SpectralTransform {
       for (std::int64_t column = 0; column < p.columns; ++column)
         for (int i = 0; i < p.height * p.width; ++i)
           target[p.offset + row * p.row_stride + column * p.column_stride + i] = 0;
+    const int height = p.grid.height, half = p.grid.width / 2 + 1;
+    const std::vector<Complex> down = turns_of(height), across = turns_of(p.grid.width);
     each_tile(p, [&](std::int64_t plane, std::int64_t place, int top, int left) {
+      std::vector<Complex> rows(static_cast<std::size_t>(p.window_h * half));
+      for (int i = 0; i < p.window_h; ++i)
+        for (int u = 0; u < half; ++u)
+          for (int v = 0; v < height; ++v)
+            rows[static_cast<std::size_t>(i * half + u)] +=
+                at(p, const_cast<void*>(spectrum), v, u, place) * std::conj(turn(down, v * i));
       for (int i = 0; i < p.window_h; ++i)
         for (int j = 0; j < p.window_w; ++j) {
           if (!inside(p, top + i, left + j)) continue;
           double sum = 0;
-          for (int v = 0; v < p.grid.height; ++v)
-            for (int u = 0; u <= p.grid.width / 2; ++u) {
-              const bool twice = u > 0 && 2 * u < p.grid.width;  // the conjugate bin that is not stored
-              sum += (twice ? 2 : 1) * (at(p, const_cast<void*>(spectrum), v, u, place) *
-                                        std::conj(turn(v * i, p.grid.height) * turn(u * j, p.grid.width)))
-                                           .real();
-            }
-          target[plane + (top + i) * p.width + left + j] += static_cast<float>(sum / (p.grid.height * p.grid.width));
+          for (int u = 0; u < half; ++u) {
+            const bool twice = u > 0 && 2 * u < p.grid.width;  // the conjugate bin that is not stored
+            sum += (twice ? 2 : 1) *
+                   (rows[static_cast<std::size_t>(i * half + u)] * std::conj(turn(across, u * j))).real();
+          }
+          target[plane + (top + i) * p.width + left + j] += static_cast<float>(sum / (height * p.grid.width));
         }
     });
     for (std::int64_t row = 0; row < p.rows; ++row)
@@ -69,6 +84,9 @@ class PlainTransform final : public SpectralTransform {
   }
 
  private:
+  static Complex turn(const std::vector<Complex>& turns, int k) {
+    return turns[static_cast<std::size_t>(k) % turns.size()];
+  }
   static bool inside(const Planes& p, int i, int j) { return i >= 0 && i < p.height && j >= 0 && j < p.width; }
   static Complex& at(const Planes& p, void* spectrum, int v, int u, std::int64_t place) {
     return static_cast<Complex*>(
