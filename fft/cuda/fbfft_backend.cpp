@@ -1,4 +1,5 @@
 #include "fft/cuda/blas.h"
+#include "fft/cuda/complex_products.h"
 #include "fft/cuda/cublas_products.h"
 #include "fft/cuda/fbfft_transform.h"
 #include "fft/spectral_engine.h"
@@ -9,6 +10,7 @@ namespace twiddle {
 SpectralBackend fbfft() {
   const auto blas = std::make_shared<Blas>();
   SpectralBackend backend{"fbfft", join("cuBLAS ", CUBLAS_VERSION), {}, make_cublas_products(blas)};
+  for (auto& product : make_complex_products()) backend.products.push_back(std::move(product));
   backend.transforms.push_back(std::make_unique<FbfftTransform>());
   return backend;
 }

@@ -1,0 +1,132 @@
+// What a block of the complex products does between its barriers, followed on the CPU: against sums in double.
+#include "fft/cuda/complex_gemm.h"
+
+#include <gtest/gtest.h>
+
+#include <complex>
+#include <limits>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "framework/error.h"
+
+namespace twiddle::small_fft {
+namespace {
+
+using Number = std::complex<double>;
+constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+
+std::vector<Complex> noise(std::int64_t count) {
+  static std::mt19937 random(7);
+  std::normal_distribution<float> normal;
+  std::vector<Complex> numbers(static_cast<std::size_t>(count));
+  for (Complex& number : numbers) number = {normal(random), normal(random)};
+  return numbers;
+}
+
+template <class Tile, class Products>
+void follow(const GemmArguments& arguments) {
+  using Block = GemmBlock<Tile, Products>;
+  constexpr int ahead = Tile::stages - 1;
+  for (std::int64_t block = 0; block < arguments.blocks(); ++block) {
+    const auto shared = std::make_unique<typename Block::Shared>();
+    for (auto& stage : shared->stages)
+      std::fill(std::begin(stage.a), std::end(stage.a), Complex{nan, nan}),
+          std::fill(std::begin(stage.b), std::end(stage.b), Complex{nan, nan});
+    std::vector<typename Block::Thread> threads;
+    for (int thread = 0; thread < Tile::threads; ++thread)
+      threads.push_back(Block::begin(arguments, block, thread, *shared));
+    for (int step = 0; step < ahead; ++step)
+      for (auto& thread : threads) Block::copy(arguments, thread, *shared, 0, step);
+    for (int step = 0; threads.front().left > 0; ++step) {
+      for (auto& thread : threads) Block::copy(arguments, thread, *shared, step, ahead);
+      for (auto& thread : threads) Block::multiply(thread, *shared, step);
+      for (auto& thread : threads)
+        if (Block::stores(thread, step)) Block::store(arguments, thread, *shared, step);
+    }
+  }
+}
+
+struct Operands {
+  std::vector<Complex> a, b, c;
+};
+
+Number number(Complex value, bool conjugate) {
+  return {value.re, conjugate ? -value.im : value.im};
+}
+
+// The relative error of what is in `results`, one for each part.
+double error(const FrequencyGemm& gemm, const Operands& before, const std::vector<Complex>& results) {
+  double wrong = 0, all = 0;
+  for (std::int64_t i = 0; i < gemm.bins * gemm.m * gemm.n; ++i) {
+    const std::int64_t bin = i / (gemm.m * gemm.n), row = i / gemm.n % gemm.m, column = i % gemm.n;
+    const auto at = [](const std::vector<Complex>& numbers, std::int64_t place) {
+      return numbers[static_cast<std::size_t>(place)];
+    };
+    Number expected = gemm.accumulate ? number(at(before.c, i), false) : 0, actual = 0;
+    for (std::int64_t k = 0; k < gemm.k; ++k)
+      expected +=
+          number(at(before.a, bin * gemm.m * gemm.k + (gemm.transpose_a ? k * gemm.m + row : row * gemm.k + k)),
+                 gemm.conjugate_a) *
+          number(at(before.b, bin * gemm.k * gemm.n + (gemm.transpose_b ? column * gemm.k + k : k * gemm.n + column)),
+                 gemm.conjugate_b);
+    for (std::size_t part = 0; part * before.c.size() < results.size(); ++part)
+      actual += number(results[part * before.c.size() + static_cast<std::size_t>(i)], false);
+    wrong += std::norm(actual - expected), all += std::norm(expected);
+  }
+  return std::sqrt(wrong / all);
+}
+
+template <class Tile, template <bool> class Products>
+void expect_product(const FrequencyGemm& gemm, std::int64_t part) {
+  SCOPED_TRACE(join(gemm.bins, " bins of ", gemm.m, "x", gemm.n, "x", gemm.k, " in tiles of ", Tile::rows, "x",
+                    Tile::columns, " and parts of ", part, gemm.conjugate_a ? ", A conjugated" : "",
+                    gemm.conjugate_b ? ", B conjugated" : ""));
+  const Operands before{noise(gemm.bins * gemm.m * gemm.k), noise(gemm.bins * gemm.k * gemm.n),
+                        noise(gemm.bins * gemm.m * gemm.n)};
+  const auto parts = static_cast<std::size_t>((gemm.k + part - 1) / part);
+  std::vector<Complex> results(parts * before.c.size(), Complex{nan, nan});
+  if (gemm.accumulate) results = before.c;
+  const GemmArguments arguments =
+      gemm_arguments(gemm, Tile::rows, Tile::columns, part, before.a.data(), before.b.data(), results.data());
+  ASSERT_EQ(static_cast<std::size_t>(arguments.parts.value()), parts);
+  if (gemm.conjugate_a != gemm.conjugate_b)
+    follow<Tile, Products<true>>(arguments);
+  else
+    follow<Tile, Products<false>>(arguments);
+  EXPECT_LE(error(gemm, before, results), 1e-6);
+}
+
+template <class Tile>
+void expect_products(std::int64_t m, std::int64_t n) {
+  const auto each = [](const FrequencyGemm& gemm, std::int64_t part) {
+    expect_product<Tile, FourMultiplications>(gemm, part);
+    expect_product<Tile, ThreeMultiplications>(gemm, part);
+  };
+  for (const bool transpose_a : {false, true})
+    for (const bool transpose_b : {false, true})
+      for (const bool conjugate_a : {false, true})
+        for (const bool conjugate_b : {false, true})
+          each({2, m, n, 3, transpose_a, conjugate_a, transpose_b, conjugate_b, false}, 256);
+  each({2, m, n, 40, false, false, true, true, true}, 256);
+  each({1, m, n, 301, true, true, false, false, true}, 512);    // what is summed goes to C twice
+  each({2, m, n, 301, true, true, false, false, false}, 256);   // two results
+  each({3, 1, 1, 17, false, false, false, false, false}, 256);  // the tile is hardly used
+}
+
+TEST(ComplexGemm, IsTheSumOfProductsOfEveryForm) {
+  expect_products<GemmTile<64, 64, 8, 4>>(66, 65);  // odd rows go one by one
+  expect_products<GemmTile<32, 32, 4, 4>>(31, 34);
+  expect_products<GemmTile<64, 16, 4, 4>>(65, 10);
+  expect_products<GemmTile<128, 4, 2, 2>>(130, 3);
+}
+
+TEST(ComplexGemm, KeepsItsDigitsOverLongSums) {
+  const FrequencyGemm gemm{1, 96, 3, 20000, true, true, false, false, false};
+  expect_product<GemmTile<128, 4, 2, 2>, FourMultiplications>(gemm, 20224);
+  expect_product<GemmTile<128, 4, 2, 2>, ThreeMultiplications>(gemm, 20224);
+}
+
+}  // namespace
+}  // namespace twiddle::small_fft
