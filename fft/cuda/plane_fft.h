@@ -102,24 +102,11 @@ TWIDDLE_HD void load_bins(Complex (&v)[W], const Complex* spectrum, std::int64_t
   });
 }
 
-// A block takes P planes: threads [0, P * pairs) have columns, threads [0, P * rows) rows. First of all it locates its
-// planes, once for all threads: what a thread keeps in registers beside its numbers is dear.
+// A block takes P planes: threads [0, P * pairs) have columns, threads [0, P * rows) rows.
 template <int H, int W, int P>
 struct PlaneBlock : PlaneSize<H, W> {
   using Size = PlaneSize<H, W>;
   static constexpr int threads = P * (H > W ? H : W) / 2;
-
-  struct alignas(16) Shared {
-    union {
-      Complex numbers[P * Size::pitch];
-      float stage[2 * P * Size::pitch];  // planes on their way out, when all columns are read
-    };
-    TilePlace places[P];
-  };
-
-  TWIDDLE_HD static void locate(const TileMap& tiles, std::int64_t block, int thread, Shared& shared) {
-    if (thread < P && has(tiles, block, thread)) shared.places[thread] = tiles(block * P + thread);
-  }
   TWIDDLE_HD static bool has(const TileMap& tiles, std::int64_t block, int plane) {
     return plane < P && block * P + plane < tiles.count();
   }
@@ -135,14 +122,16 @@ struct ForwardArguments {
 template <int H, int W, int P>
 struct ForwardBlock : PlaneBlock<H, W, P> {
   using Base = PlaneBlock<H, W, P>;
-  using typename Base::Shared;
   using typename Base::Size;
+  struct alignas(16) Shared {
+    Complex numbers[P * Size::pitch];
+  };
 
   TWIDDLE_HD static void columns(const ForwardArguments& arguments, std::int64_t block, int thread, Shared& shared) {
     const int plane = thread / Size::pairs, pair = thread % Size::pairs;
     if (!Base::has(arguments.tiles, block, plane)) return;
     Complex v[H];
-    load_columns(v, arguments.source, shared.places[plane], arguments.tiles.plane_width(), 2 * pair);
+    load_columns(v, arguments.source, arguments.tiles(block * P + plane), arguments.tiles.plane_width(), 2 * pair);
     columns_to_rows<H, W>(v, shared.numbers + plane * Size::pitch, pair);
   }
 
@@ -152,7 +141,7 @@ struct ForwardBlock : PlaneBlock<H, W, P> {
     Complex v[W];
     load_row(v, shared.numbers + plane * Size::pitch + row * W);
     transform<forwards>(v);
-    store_bins<H, W>(v, arguments.spectrum + shared.places[plane].spectrum, arguments.pitch, row);
+    store_bins<H, W>(v, arguments.spectrum + (block * P + plane), arguments.pitch, row);
   }
 
  private:
@@ -187,6 +176,7 @@ struct InverseArguments {
   float* target;
   const float* bias;  // one a column; null: none
   bool relu;
+  bool in_order;  // all tiles are of one colour, so that they are counted as their spectra lie
   // Whether all rows of columns go from the registers, as pairs; else they are gathered in shared memory first.
   bool even_rows;
   bool side_by_side;  // planes lie behind each other and each is one tile: what is gathered is one stretch
@@ -197,16 +187,25 @@ struct InverseArguments {
 template <int H, int W, int P>
 struct InverseBlock : PlaneBlock<H, W, P> {
   using Base = PlaneBlock<H, W, P>;
-  using typename Base::Shared;
   using typename Base::Size;
+  struct alignas(16) Shared {
+    union {
+      Complex numbers[P * Size::pitch];
+      float stage[2 * P * Size::pitch];  // planes on their way out, when all columns are read
+    };
+    TilePlace places[P];  // found once for all threads: what one keeps in registers beside its numbers is dear
+  };
 
   TWIDDLE_HD static void rows(const InverseArguments& arguments, std::int64_t block, int thread, Shared& shared) {
     const int plane = thread % P, row = thread / P;
     if (row >= Size::rows || !Base::has(arguments.tiles, block, plane)) return;
+    const std::int64_t index = block * P + plane;
+    const std::int64_t place = arguments.in_order ? index : arguments.tiles(index).spectrum;
     Complex v[W];
-    load_bins<H, W>(v, arguments.spectrum + shared.places[plane].spectrum, arguments.pitch, row);
+    load_bins<H, W>(v, arguments.spectrum + place, arguments.pitch, row);
     transform<backwards>(v);
     store_row(v, shared.numbers + plane * Size::pitch + row * W);
+    if (row == 0) shared.places[plane] = arguments.tiles(index);
   }
 
   // Two columns to `v`, finished.
@@ -257,11 +256,15 @@ struct InverseBlock : PlaneBlock<H, W, P> {
     });
   }
 
+  // How many floats the stage holds.
+  TWIDDLE_HD static int gathered(const InverseArguments& arguments, std::int64_t block) {
+    const std::int64_t left = arguments.tiles.count() - block * P;
+    return static_cast<int>(arguments.stage_size.value()) * (left < P ? static_cast<int>(left) : P);
+  }
+
   TWIDDLE_HD static void store_gathered(const InverseArguments& arguments, std::int64_t block, int thread,
                                         const Shared& shared) {
-    const std::int64_t left = arguments.tiles.count() - block * P;
-    const int planes = left < P ? static_cast<int>(left) : P;
-    const int size = static_cast<int>(arguments.stage_size.value()), count = planes * size;
+    const int count = gathered(arguments, block);
     if (arguments.side_by_side)
       store_stretch(arguments.target + shared.places[0].plane, shared.stage, count, thread);
     else

@@ -1,4 +1,5 @@
 #pragma once
+#include "fft/cuda/bulk_store.h"
 #include "fft/cuda/plane_kernels.h"
 #include "framework/cuda/check.h"
 #include "framework/error.h"
@@ -12,8 +13,6 @@ __global__ void __launch_bounds__((PlaneBlock<H, W, P>::threads), BlocksAtOnce)
   extern __shared__ ComplexPair memory[];
   auto& shared = *reinterpret_cast<typename Block::Shared*>(memory);
   const auto thread = static_cast<int>(threadIdx.x);
-  Block::locate(arguments.tiles, blockIdx.x, thread, shared);
-  __syncthreads();
   Block::columns(arguments, blockIdx.x, thread, shared);
   __syncthreads();
   Block::rows(arguments, blockIdx.x, thread, shared);
@@ -26,8 +25,6 @@ __global__ void __launch_bounds__((PlaneBlock<H, W, P>::threads), BlocksAtOnce)
   extern __shared__ ComplexPair memory[];
   auto& shared = *reinterpret_cast<typename Block::Shared*>(memory);
   const auto thread = static_cast<int>(threadIdx.x);
-  Block::locate(arguments.tiles, blockIdx.x, thread, shared);
-  __syncthreads();
   Block::rows(arguments, blockIdx.x, thread, shared);
   __syncthreads();
   Complex v[H];
@@ -38,7 +35,12 @@ __global__ void __launch_bounds__((PlaneBlock<H, W, P>::threads), BlocksAtOnce)
   }
   __syncthreads();  // what is gathered goes to where the rows were
   Block::gather(arguments, blockIdx.x, thread, shared, v);
-  __syncthreads();
+  if (arguments.side_by_side) {
+    float* const target = arguments.target + shared.places[0].plane;
+    if (store_in_bulk(target, shared.stage, Block::gathered(arguments, blockIdx.x))) return;
+  } else {
+    __syncthreads();
+  }
   Block::store_gathered(arguments, blockIdx.x, thread, shared);
 }
 
@@ -59,11 +61,11 @@ template <int H, int W, int P, int BlocksAtOnce>
 PlaneKernels plane_kernels() {
   return {H, W, PlaneSize<H, W>::bins,
           [](Stream& stream, const ForwardArguments& arguments) {
-            constexpr int bytes = sizeof(typename PlaneBlock<H, W, P>::Shared);
+            constexpr int bytes = sizeof(typename ForwardBlock<H, W, P>::Shared);
             launch<P, ForwardBlock<H, W, P>::threads, bytes>(stream, forward_kernel<H, W, P, BlocksAtOnce>, arguments);
           },
           [](Stream& stream, const InverseArguments& arguments) {
-            constexpr int bytes = sizeof(typename PlaneBlock<H, W, P>::Shared);
+            constexpr int bytes = sizeof(typename InverseBlock<H, W, P>::Shared);
             launch<P, InverseBlock<H, W, P>::threads, bytes>(stream, inverse_kernel<H, W, P, BlocksAtOnce>, arguments);
           }};
 }

@@ -3,9 +3,9 @@
 namespace twiddle::small_fft {
 
 void add_small_planes(std::vector<PlaneKernels>& all) {
-  all.push_back(plane_kernels<2, 2, 128, 1>());
-  all.push_back(plane_kernels<4, 4, 64, 1>());
-  all.push_back(plane_kernels<8, 8, 64, 5>());
+  all.push_back(plane_kernels<2, 2, 128, 8>());
+  all.push_back(plane_kernels<4, 4, 64, 8>());
+  all.push_back(plane_kernels<8, 8, 32, 8>());
   all.push_back(plane_kernels<10, 10, 32, 8>());
   all.push_back(plane_kernels<12, 12, 32, 6>());
   all.push_back(plane_kernels<14, 14, 32, 5>());

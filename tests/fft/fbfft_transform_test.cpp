@@ -195,7 +195,7 @@ TEST(FbfftGrids, AreWholePlanesAndTiles) {
     return std::any_of(all.begin(), all.end(), [&](const FrequencyGrid& each) { return to_string(each) == grid; });
   };
   EXPECT_TRUE(has(grids("128x384x13x13 * 384x384x3x3 pad 1"), "14x14"));
-  EXPECT_TRUE(has(grids("128x64x224x224 * 64x64x3x3 pad 1"), "32x32 in 8x8 tiles"));
+  EXPECT_GT(grids("128x64x224x224 * 64x64x3x3 pad 1").front().tiles(), 1);
   EXPECT_FALSE(grids("1x1x1x1 * 1x1x1x1").empty());
   EXPECT_TRUE(grids("1x1x99x99 * 1x1x65x65").empty());
   EXPECT_LE(grids("128x64x224x224 * 64x64x3x3 pad 1").size(), 8u);

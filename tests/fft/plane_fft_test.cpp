@@ -29,7 +29,7 @@ std::int64_t blocks_of(const TileMap& tiles, int planes_a_block) {
 template <class Block>
 std::unique_ptr<typename Block::Shared> dirty() {
   auto shared = std::make_unique<typename Block::Shared>();
-  std::fill(std::begin(shared->stage), std::end(shared->stage), nan);
+  std::fill(std::begin(shared->numbers), std::end(shared->numbers), Complex{nan, nan});
   return shared;
 }
 
@@ -38,7 +38,6 @@ void follow_forward(const ForwardArguments& arguments) {
   using Block = ForwardBlock<H, W, P>;
   for (std::int64_t block = 0; block < blocks_of(arguments.tiles, P); ++block) {
     const auto shared = dirty<Block>();
-    for (int thread = 0; thread < Block::threads; ++thread) Block::locate(arguments.tiles, block, thread, *shared);
     for (int thread = 0; thread < Block::threads; ++thread) Block::columns(arguments, block, thread, *shared);
     for (int thread = 0; thread < Block::threads; ++thread) Block::rows(arguments, block, thread, *shared);
   }
@@ -57,7 +56,6 @@ void follow_inverse(const InverseArguments& arguments) {
       for (int thread = 0; thread < Block::threads; ++thread)
         step(thread, registers[static_cast<std::size_t>(thread)].v);
     };
-    each([&](int thread, auto&) { Block::locate(arguments.tiles, block, thread, *shared); });
     each([&](int thread, auto&) { Block::rows(arguments, block, thread, *shared); });
     each([&](int thread, auto& v) { Block::columns(arguments, block, thread, *shared, v); });
     if (arguments.even_rows) {

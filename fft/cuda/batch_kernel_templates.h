@@ -1,0 +1,46 @@
+#pragma once
+#include "fft/cuda/batch_kernels.h"
+#include "framework/cuda/check.h"
+#include "framework/error.h"
+
+namespace twiddle::small_fft {
+
+template <class Block, int Step = 0>
+__device__ void take_steps(const typename Block::Arguments& arguments, typename Block::Shared& shared,
+                           typename Block::Registers& registers) {
+  if constexpr (Step < Block::steps) {
+    if constexpr (Step > 0) __syncthreads();
+    Block::step(Index<Step>{}, arguments, blockIdx.x, static_cast<int>(threadIdx.x), shared, registers);
+    take_steps<Block, Step + 1>(arguments, shared, registers);
+  }
+}
+
+template <class Block, int BlocksAtOnce>
+__global__ void __launch_bounds__(Block::threads, BlocksAtOnce)
+    block_kernel(const typename Block::Arguments arguments) {
+  extern __shared__ ComplexPair memory[];
+  typename Block::Registers registers;
+  take_steps<Block>(arguments, *reinterpret_cast<typename Block::Shared*>(memory), registers);
+}
+
+// `InBlock` of the arguments' count a block.
+template <class Block, int InBlock, int BlocksAtOnce>
+void launch_blocks(Stream& stream, const typename Block::Arguments& arguments) {
+  constexpr int bytes = sizeof(typename Block::Shared), granted = 48 << 10;  // without asking
+  const auto kernel = block_kernel<Block, BlocksAtOnce>;
+  if constexpr (bytes > granted)
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+  const std::int64_t blocks = (arguments.count + InBlock - 1) / InBlock;
+  require(blocks < std::int64_t(1) << 31, arguments.count, " transforms are more than one launch can take");
+  if (blocks == 0) return;
+  kernel<<<static_cast<unsigned>(blocks), Block::threads, bytes, twiddle::detail::native(stream)>>>(arguments);
+  twiddle::detail::check_launch();
+}
+
+template <class Forward, class Inverse, int BlocksAtOnce>
+BatchKernels batch_kernels(int height, int width) {
+  return {height, width, launch_blocks<Forward, Forward::count, BlocksAtOnce>,
+          launch_blocks<Inverse, Inverse::count, BlocksAtOnce>};
+}
+
+}  // namespace twiddle::small_fft

@@ -1,0 +1,21 @@
+#include "fft/cuda/batch_kernel_templates.h"
+
+namespace twiddle::small_fft {
+
+namespace {
+
+template <int N, int A, int BlocksAtOnce>
+ColumnKernels columns() {
+  using Forward = ColumnsForward<N, A>;
+  using Inverse = ColumnsInverse<N, A>;
+  return {N, launch_blocks<Forward, Forward::columns, BlocksAtOnce>,
+          launch_blocks<Inverse, Inverse::columns, BlocksAtOnce>};
+}
+
+}  // namespace
+
+std::vector<ColumnKernels> column_kernels() {
+  return {columns<128, 16, 7>(), columns<256, 16, 4>()};
+}
+
+}  // namespace twiddle::small_fft
