@@ -13,6 +13,10 @@ struct GemmFactor {
   const Complex* numbers;
   std::int64_t bin_size, line_stride, k_stride;
   int lines;
+  bool along_k;  // k_stride is 1
+  // From one of the numbers that a thread copies in a step to the next one, in shared memory and here.
+  int copy_shared;
+  std::int64_t copy_numbers;
 };
 
 struct GemmArguments {
@@ -21,34 +25,9 @@ struct GemmArguments {
   std::int64_t bins;
   int m, n, k, part;  // the k of a part: a multiple of the tile's depth
   Divisor parts, tiles_down, tiles_across;
-  std::int64_t blocks() const { return bins * parts.value() * tiles_down.value() * tiles_across.value(); }
   bool accumulate, negate_im, pairs;  // pairs: C's rows begin where a pair of numbers may be stored at once
+  std::int64_t blocks() const { return bins * parts.value() * tiles_down.value() * tiles_across.value(); }
 };
-
-inline GemmArguments gemm_arguments(const FrequencyGemm& gemm, int tile_rows, int tile_columns, std::int64_t part,
-                                    const void* a, const void* b, void* c) {
-  const auto m = static_cast<int>(gemm.m), n = static_cast<int>(gemm.n), k = static_cast<int>(gemm.k);
-  const auto in_steps = [](std::int64_t count, std::int64_t step) { return Divisor((count + step - 1) / step); };
-  GemmFactor rows{static_cast<const Complex*>(a), gemm.m * gemm.k, gemm.k, 1, m};
-  if (gemm.transpose_a) rows.line_stride = 1, rows.k_stride = gemm.m;
-  GemmFactor columns{static_cast<const Complex*>(b), gemm.k * gemm.n, 1, gemm.n, n};
-  if (gemm.transpose_b) columns.line_stride = gemm.k, columns.k_stride = 1;
-  const Divisor parts = in_steps(k, part);
-  return {.a = rows,
-          .b = columns,
-          .c = static_cast<Complex*>(c),
-          .bins = gemm.bins,
-          .m = m,
-          .n = n,
-          .k = k,
-          .part = static_cast<int>(part),
-          .parts = parts,
-          .tiles_down = in_steps(m, tile_rows),
-          .tiles_across = in_steps(n, tile_columns),
-          .accumulate = gemm.accumulate && parts.value() == 1,
-          .negate_im = gemm.conjugate_a,
-          .pairs = n % 2 == 0 && reinterpret_cast<std::uintptr_t>(c) % sizeof(ComplexPair) == 0};
-}
 
 // How products are summed: the usual way. Opposite: one of the two factors is conjugated. (If it is A, or if both are,
 // the result's imaginary part changes its sign.)
@@ -108,30 +87,48 @@ struct FactorCopy {
   static constexpr int shares = (Lines * Depth + Threads - 1) / Threads;
   static_assert(Threads % Depth == 0 && Threads % Lines == 0 && (shares == 1 || Lines * Depth % Threads == 0));
 
-  const Complex* from;
-  int to, k, lines;  // lines: that the factor has from the thread's first one on; to: -1 where the thread has no share
+  // Neighbouring threads copy neighbouring numbers: those of a line, or those of lines that lie side by side.
+  static constexpr int lines_apart = Threads / Depth, k_apart = Threads / Lines;
+  static GemmFactor factor(const void* numbers, std::int64_t lines, std::int64_t k, bool along_k) {
+    const std::int64_t line_stride = along_k ? k : 1, k_stride = along_k ? 1 : lines;
+    return {static_cast<const Complex*>(numbers),
+            lines * k,
+            line_stride,
+            k_stride,
+            static_cast<int>(lines),
+            along_k,
+            along_k ? lines_apart : k_apart * pitch,
+            along_k ? lines_apart * line_stride : k_apart * k_stride};
+  }
 
-  // Neighbouring threads copy neighbouring numbers.
+  const Complex* from;
+  int to, k, wanted;  // wanted: how many of its shares lie in the factor; to: -1 where the thread has no share
+
   TWIDDLE_HD FactorCopy(const GemmFactor& factor, std::int64_t bin, int first_line, int first_k, int thread) {
-    const bool along_k = factor.k_stride == 1;
-    const int line = along_k ? thread / Depth : thread % Lines;
-    k = along_k ? thread % Depth : thread / Lines;
+    const int line = factor.along_k ? thread / Depth : thread % Lines;
+    k = factor.along_k ? thread % Depth : thread / Lines;
     from = factor.numbers + bin * factor.bin_size + (first_line + line) * factor.line_stride +
-           std::int64_t(first_k + k) * factor.k_stride;
+           (first_k + k) * factor.k_stride;
     to = line < Lines && k < Depth ? k * pitch + line : -1;
-    lines = factor.lines - first_line - line;
+    const int lines = factor.lines - first_line - line;
+    wanted = lines <= 0 ? 0 : factor.along_k ? (lines + lines_apart - 1) / lines_apart : shares;
   }
 
   // `left`: how many k there are still.
   TWIDDLE_HD void operator()(const GemmFactor& factor, Complex* shared, int left) {
-    const bool along_k = factor.k_stride == 1;
-    const int line_step = along_k ? Threads / Depth : 0, k_step = along_k ? 0 : Threads / Lines;
-    const std::int64_t from_step = line_step * factor.line_stride + k_step * factor.k_stride;
-    if (to >= 0 || Lines * Depth >= Threads)
+    if (left < Depth && wanted > 0) {
+      const int wanted_k = k < left ? (left - k + k_apart - 1) / k_apart : 0;
+      if (!factor.along_k || wanted_k == 0) wanted = wanted_k;
+    }
+    if (to >= 0 || Lines * Depth >= Threads) {
+      const Complex* each = from;
+      shared += to;
 #pragma unroll
-      for (int i = 0; i < shares; ++i)
-        copy_beside(shared + to + i * (k_step * pitch + line_step), from + i * from_step,
-                    i * line_step < lines && k + i * k_step < left);
+      for (int i = 0; i < shares; ++i) {
+        copy_beside(shared, each, i < wanted);
+        shared += factor.copy_shared, each += factor.copy_numbers;
+      }
+    }
     from += Depth * factor.k_stride;
   }
 };
@@ -140,6 +137,25 @@ template <class Tile, class Products>
 struct GemmBlock {
   using CopyA = FactorCopy<Tile::rows, Tile::depth, Tile::threads>;
   using CopyB = FactorCopy<Tile::columns, Tile::depth, Tile::threads>;
+
+  static GemmArguments arguments(const FrequencyGemm& gemm, std::int64_t part, const void* a, const void* b, void* c) {
+    const auto steps = [](std::int64_t count, std::int64_t step) { return Divisor((count + step - 1) / step); };
+    const Divisor parts = steps(gemm.k, part);
+    return {.a = CopyA::factor(a, gemm.m, gemm.k, !gemm.transpose_a),
+            .b = CopyB::factor(b, gemm.n, gemm.k, gemm.transpose_b),
+            .c = static_cast<Complex*>(c),
+            .bins = gemm.bins,
+            .m = static_cast<int>(gemm.m),
+            .n = static_cast<int>(gemm.n),
+            .k = static_cast<int>(gemm.k),
+            .part = static_cast<int>(part),
+            .parts = parts,
+            .tiles_down = steps(gemm.m, Tile::rows),
+            .tiles_across = steps(gemm.n, Tile::columns),
+            .accumulate = gemm.accumulate && parts.value() == 1,
+            .negate_im = gemm.conjugate_a,
+            .pairs = gemm.n % 2 == 0 && reinterpret_cast<std::uintptr_t>(c) % sizeof(ComplexPair) == 0};
+  }
 
   // Which tile the block has. In shared memory, for what a thread keeps in registers beside its sums is dear.
   struct Place {
@@ -209,35 +225,52 @@ struct GemmBlock {
 
   TWIDDLE_HD static void store(const GemmArguments& arguments, Thread& self, const Shared& shared, int step) {
     const bool add = arguments.accumulate || step >= most_steps;
-    const Place& place = shared.place;
+    const Place place = shared.place;
+    Complex* const c = arguments.c + place.matrix + place.column + 2 * self.across;
+    const int columns = arguments.n - place.column - 2 * self.across;  // those of C from the thread's first one on
+    const bool whole = arguments.pairs && arguments.n - place.column >= Tile::columns;
 #pragma unroll
     for (int i = 0; i < Tile::thread_rows; ++i) {
-      const int row = place.row + place_of_pair<Tile::threads_down>(self.down, i);
+      const int row = place.row + 2 * (self.down + i / 2 * Tile::threads_down) + i % 2;
       if (row >= arguments.m) continue;
-      Complex* const at = arguments.c + place.matrix + std::int64_t(row) * arguments.n;
-#pragma unroll
-      for (int j = 0; j < Tile::thread_columns; j += 2) {
-        const int column = place.column + place_of_pair<Tile::threads_across>(self.across, j);
-        const Complex first = result(arguments, self.sums[i][j]), second = result(arguments, self.sums[i][j + 1]);
-        if (arguments.pairs && column < arguments.n) {
-          auto* const pair = reinterpret_cast<ComplexPair*>(at + column);
-          const ComplexPair before = add ? *pair : ComplexPair{};
-          *pair = {before.first + first, before.second + second};
-        } else {
-          if (column < arguments.n) at[column] = add ? at[column] + first : first;
-          if (column + 1 < arguments.n) at[column + 1] = add ? at[column + 1] + second : second;
-        }
-        self.sums[i][j] = self.sums[i][j + 1] = {};
-      }
+      Complex* const at = c + std::int64_t(row) * arguments.n;
+      if (whole)
+        store_row(arguments, self.sums[i], at, add);
+      else
+        store_row(arguments, self.sums[i], at, add, columns);
     }
+#pragma unroll
+    for (auto& row : self.sums)
+#pragma unroll
+      for (auto& sum : row) sum = {};
   }
 
  private:
-  // A thread has pairs of the tile's rows and columns, as far apart as all threads' pairs take: the tile's place of
-  // its i-th one.
-  template <int Threads>
-  TWIDDLE_HD static int place_of_pair(int thread, int i) {
-    return 2 * (thread + i / 2 * Threads) + i % 2;
+  using Sums = typename Products::Sum[Tile::thread_columns];
+
+  // A thread has pairs of the tile's rows and columns, as far apart as all threads' pairs take.
+  static constexpr int columns_apart = 2 * Tile::threads_across;
+
+  TWIDDLE_HD static void store_row(const GemmArguments& arguments, const Sums& sums, Complex* at, bool add) {
+    ComplexPair before[Tile::thread_columns / 2] = {};
+    if (add)
+#pragma unroll
+      for (int j = 0; j < Tile::thread_columns / 2; ++j)
+        before[j] = *reinterpret_cast<const ComplexPair*>(at + j * columns_apart);
+#pragma unroll
+    for (int j = 0; j < Tile::thread_columns / 2; ++j)
+      *reinterpret_cast<ComplexPair*>(at + j * columns_apart) = {before[j].first + result(arguments, sums[2 * j]),
+                                                                 before[j].second + result(arguments, sums[2 * j + 1])};
+  }
+
+  // At the matrix's right edge, or where its rows begin anywhere.
+  TWIDDLE_HD static void store_row(const GemmArguments& arguments, const Sums& sums, Complex* at, bool add,
+                                   int columns) {
+#pragma unroll
+    for (int j = 0; j < Tile::thread_columns; ++j) {
+      const int column = j / 2 * columns_apart + j % 2;
+      if (column < columns) at[column] = (add ? at[column] : Complex{0, 0}) + result(arguments, sums[j]);
+    }
   }
 
   TWIDDLE_HD static void multiply_one(Thread& self, const Stage& stage, int k) {

@@ -39,4 +39,16 @@ void launch_gemm(Stream& stream, const GemmArguments& arguments) {
   twiddle::detail::check_launch();
 }
 
+// C of each part of k, as [part][bin][m][n].
+template <class Tile, template <bool> class Products, int BlocksAtOnce>
+void multiply(Stream& stream, const FrequencyGemm& gemm, std::int64_t part, const void* a, const void* b, void* c) {
+  if (gemm.conjugate_a != gemm.conjugate_b) {
+    using Block = GemmBlock<Tile, Products<true>>;
+    launch_gemm<Tile, Products<true>, BlocksAtOnce>(stream, Block::arguments(gemm, part, a, b, c));
+  } else {
+    using Block = GemmBlock<Tile, Products<false>>;
+    launch_gemm<Tile, Products<false>, BlocksAtOnce>(stream, Block::arguments(gemm, part, a, b, c));
+  }
+}
+
 }  // namespace twiddle::small_fft

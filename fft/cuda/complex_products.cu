@@ -18,21 +18,13 @@ struct TileKernels {
   int rows, columns;
   double speed;
   std::int64_t at_once;
-  void (*launch)(Stream& stream, const GemmArguments& arguments, bool opposite);
+  void (*multiply)(Stream& stream, const FrequencyGemm& gemm, std::int64_t part, const void* a, const void* b, void* c);
 };
-
-template <class Tile, template <bool> class Products, int BlocksAtOnce>
-void launch(Stream& stream, const GemmArguments& arguments, bool opposite) {
-  if (opposite)
-    launch_gemm<Tile, Products<true>, BlocksAtOnce>(stream, arguments);
-  else
-    launch_gemm<Tile, Products<false>, BlocksAtOnce>(stream, arguments);
-}
 
 template <class Tile, template <bool> class Products, int BlocksAtOnce>
 TileKernels tile_kernels(double speed) {
   constexpr std::int64_t multiprocessors = 132;
-  return {Tile::rows, Tile::columns, speed, multiprocessors * BlocksAtOnce, launch<Tile, Products, BlocksAtOnce>};
+  return {Tile::rows, Tile::columns, speed, multiprocessors * BlocksAtOnce, multiply<Tile, Products, BlocksAtOnce>};
 }
 
 std::int64_t quotient_up(std::int64_t count, std::int64_t each) {
@@ -111,9 +103,7 @@ class TilesProduct final : public FrequencyProduct {
   void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, void* c, void* scratch) override {
     const small_fft::Cut cut = small_fft::best_cut(gemm, kernels_);
     void* const results = cut.parts == 1 ? c : scratch;
-    cut.kernels->launch(
-        *ctx.stream, small_fft::gemm_arguments(gemm, cut.kernels->rows, cut.kernels->columns, cut.part, a, b, results),
-        gemm.conjugate_a != gemm.conjugate_b);
+    cut.kernels->multiply(*ctx.stream, gemm, cut.part, a, b, results);
     if (cut.parts == 1) return;
     const std::int64_t count = gemm.bins * gemm.m * gemm.n;
     for_each_index(*ctx.stream, count,

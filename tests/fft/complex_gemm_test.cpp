@@ -26,8 +26,9 @@ std::vector<Complex> noise(std::int64_t count) {
 }
 
 template <class Tile, class Products>
-void follow(const GemmArguments& arguments) {
+void follow(const FrequencyGemm& gemm, std::int64_t part, const Complex* a, const Complex* b, Complex* c) {
   using Block = GemmBlock<Tile, Products>;
+  const GemmArguments arguments = Block::arguments(gemm, part, a, b, c);
   constexpr int ahead = Tile::stages - 1;
   for (std::int64_t block = 0; block < arguments.blocks(); ++block) {
     const auto shared = std::make_unique<typename Block::Shared>();
@@ -88,13 +89,9 @@ void expect_product(const FrequencyGemm& gemm, std::int64_t part) {
   const auto parts = static_cast<std::size_t>((gemm.k + part - 1) / part);
   std::vector<Complex> results(parts * before.c.size(), Complex{nan, nan});
   if (gemm.accumulate) results = before.c;
-  const GemmArguments arguments =
-      gemm_arguments(gemm, Tile::rows, Tile::columns, part, before.a.data(), before.b.data(), results.data());
-  ASSERT_EQ(static_cast<std::size_t>(arguments.parts.value()), parts);
-  if (gemm.conjugate_a != gemm.conjugate_b)
-    follow<Tile, Products<true>>(arguments);
-  else
-    follow<Tile, Products<false>>(arguments);
+  const auto multiply =
+      gemm.conjugate_a != gemm.conjugate_b ? follow<Tile, Products<true>> : follow<Tile, Products<false>>;
+  multiply(gemm, part, before.a.data(), before.b.data(), results.data());
   EXPECT_LE(error(gemm, before, results), 1e-6);
 }
 
