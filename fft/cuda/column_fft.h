@@ -1,4 +1,5 @@
 #pragma once
+#include "fft/batched_fft.h"
 #include "fft/cuda/block_steps.h"
 #include "framework/for_each.h"
 
@@ -16,6 +17,29 @@ struct ColumnArguments {
   std::int64_t outer_bins, pitch, outer_column, inner_column;
   Complex *rows, *spectrum;
 };
+
+// Of planes [first, first + count) of a batch.
+inline ColumnArguments column_arguments(const FftBatch& batch, std::int64_t first, std::int64_t count, Complex* rows,
+                                        Complex* spectra) {
+  const std::int64_t half_row = batch.width / 2 + 1;
+  if (batch.layout == BinLayout::plane_major)
+    return {.count = count * half_row,
+            .inner = Divisor(half_row),
+            .outer_bins = batch.height * half_row,
+            .pitch = half_row,
+            .outer_column = 1,
+            .inner_column = count,
+            .rows = rows,
+            .spectrum = spectra + first * batch.height * half_row};
+  return {.count = count * half_row,
+          .inner = Divisor(count),
+          .outer_bins = batch.count,
+          .pitch = half_row * batch.count,
+          .outer_column = count,
+          .inner_column = 1,
+          .rows = rows,
+          .spectrum = spectra + first};
+}
 
 template <int N, int A>
 struct ColumnBlock {

@@ -1,3 +1,4 @@
+#include "fft/batched_fft.h"
 #include "fft/cuda/pad_and_crop.h"
 #include "fft/spectral_engine.h"
 #include "framework/error.h"
@@ -18,6 +19,14 @@ void pad_planes(Stream&, const Planes&, std::int64_t, std::int64_t, const float*
 
 void crop_planes(Stream&, const Planes&, std::int64_t, std::int64_t, const float*, float*, const PlaneEpilogue&) {
   throw Error(ErrorKind::device, "a build without CUDA crops no planes");
+}
+
+std::unique_ptr<BatchedFft> make_batched_fft(Stream&, const FftBatch&, std::size_t) {
+  throw Error(ErrorKind::device, "batched transforms run on a GPU, and this build has no CUDA side");
+}
+
+std::unique_ptr<BatchedFft> make_cufft_batch(Stream&, const FftBatch&) {
+  throw Error(ErrorKind::device, "cuFFT runs on a GPU, and this build has no CUDA side");
 }
 
 }  // namespace twiddle

@@ -1,0 +1,73 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "framework/device.h"
+
+// Real Fourier transforms for their own sake: many rows or planes of one size at once, on a GPU.
+//
+//   Stream& stream = ...;                                       // make_stream(parse_device("cuda"))
+//   const auto fft = make_batched_fft(stream, {.height = 32, .width = 32, .count = 4096});
+//   const auto spectra = stream.allocate(spectrum_bytes(fft->batch()));
+//   fft->forward(planes, spectra.get());                        // [4096][32][32] floats to [4096][32][17] complex
+//   fft->inverse(spectra.get(), planes);                        // the same planes, but for rounding
+namespace twiddle {
+
+// Where the bins of a batch lie: interleaved complex numbers without gaps.
+enum class BinLayout : std::uint8_t {
+  plane_major,      // [plane][row][bins 0 .. width / 2 of the row]: as cuFFT's R2C and NumPy's rfft and rfft2 give them
+  frequency_major,  // [row][bins 0 .. width / 2 of the row][plane]
+  packed,           // [bin][plane], and of bins that are each other's conjugates but one: see bin_place()
+};
+std::string_view to_string(BinLayout layout);  // "plane-major"
+
+// Real rows or planes [plane][row][column] of floats without gaps.
+struct FftBatch {
+  int height = 1, width = 0;  // height 1: rows
+  std::int64_t count = 0;
+  BinLayout layout = BinLayout::plane_major;
+  bool operator==(const FftBatch&) const = default;
+};
+std::string to_string(const FftBatch& batch);       // "4,096 planes of 32x32, packed", "512 rows of 64, plane-major"
+std::int64_t bins_of(const FftBatch& batch);        // of one plane
+std::size_t plane_bytes(const FftBatch& batch);     // of all planes
+std::size_t spectrum_bytes(const FftBatch& batch);  // of all bins
+
+// Which of a batch's complex numbers is the bin at (row, column <= width / 2) of a plane.
+struct BinPlace {
+  std::int64_t index = 0;
+  bool conjugate = false;  // the bin is the number's conjugate
+};
+BinPlace bin_place(const FftBatch& batch, std::int64_t plane, int row, int column);
+
+// Transforms of one batch, in order on one stream, which they may be recorded on once they have run. All memory begins
+// at places that 16 divides.
+class BatchedFft {
+ public:
+  explicit BatchedFft(const FftBatch& batch) : batch_(batch) {}
+  virtual ~BatchedFft() = default;
+  const FftBatch& batch() const { return batch_; }
+  // sum of x e^(-2 pi i ...), not divided by anything.
+  virtual void forward(const float* planes, void* spectra) = 0;
+  // Of bins that are those of real planes. Divided by the points of a plane, so that it undoes forward().
+  virtual void inverse(const void* spectra, float* planes) = 0;
+
+ private:
+  FftBatch batch_;
+};
+
+// Rows of 2 .. 256 points, plane- or frequency-major: powers of two, 10, 12, 14, 18, 20, 24, 28, 30, 36, 40 and 48.
+// Planes of those up to 64 x 64, plane-major or packed, and some oblong ones; of 128 x 128 and 256 x 256, plane- or
+// frequency-major: these take two steps by way of memory, so many planes at a time that it stays in the GPU's cache.
+// Throws for any other, and where the stream's device is no GPU.
+std::unique_ptr<BatchedFft> make_batched_fft(Stream& stream, const FftBatch& batch,
+                                             std::size_t bytes_at_a_time = std::size_t(16) << 20);
+
+// The same by cuFFT, for comparison: of any size, but for the packed layout. Its inverse is not divided by the points,
+// and overwrites the spectra.
+std::unique_ptr<BatchedFft> make_cufft_batch(Stream& stream, const FftBatch& batch);
+
+}  // namespace twiddle

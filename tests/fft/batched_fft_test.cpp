@@ -1,0 +1,253 @@
+// Batched transforms as they run on a GPU: batch_steps_test.cpp follows their blocks on the CPU.
+#include "fft/batched_fft.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <random>
+
+#include "framework/context.h"
+#include "framework/error.h"
+#include "framework/tensor.h"
+#include "tests/support/check_close.h"
+#include "tests/support/plain_fft.h"
+
+namespace twiddle {
+namespace {
+
+constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+constexpr double rows_promise = 3e-7, planes_promise = 5e-7;
+
+double promise(const FftBatch& batch) {
+  return batch.height == 1 ? rows_promise : planes_promise;
+}
+
+std::vector<float> noise(std::int64_t count, unsigned seed = 3) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (float& value : values) value = normal(random);
+  return values;
+}
+
+std::vector<FftBatch> all_sizes() {
+  std::vector<FftBatch> all;
+  for (const int points : {2, 4, 8, 10, 12, 14, 16, 18, 20, 24, 28, 30, 32, 36, 40, 48, 64, 128, 256})
+    for (const BinLayout layout : {BinLayout::plane_major, BinLayout::frequency_major})
+      all.push_back({.width = points, .layout = layout});
+  const std::pair<int, int> sizes[] = {{2, 2},   {4, 4},   {8, 8},   {10, 10}, {12, 12}, {14, 14}, {16, 16},
+                                       {18, 18}, {20, 20}, {24, 24}, {28, 28}, {30, 30}, {32, 32}, {36, 36},
+                                       {40, 40}, {48, 48}, {64, 64}, {8, 16},  {16, 8},  {8, 32},  {32, 8},
+                                       {16, 32}, {32, 16}, {32, 64}, {64, 32}};
+  for (const auto& [height, width] : sizes)
+    for (const BinLayout layout : {BinLayout::plane_major, BinLayout::packed})
+      all.push_back({.height = height, .width = width, .layout = layout});
+  for (const int points : {128, 256})
+    for (const BinLayout layout : {BinLayout::plane_major, BinLayout::frequency_major})
+      all.push_back({.height = points, .width = points, .layout = layout});
+  return all;
+}
+
+class BatchedFftOnGpu : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (cuda_device_count() == 0) GTEST_SKIP() << "no usable GPU";
+    stream = make_stream(Device{Device::Kind::cuda, 0});
+  }
+  Tensor poisoned(std::size_t bytes) {
+    return Tensor::filled(*stream, {static_cast<std::int64_t>(bytes / sizeof(float))}, nan);
+  }
+  Tensor on_device(const std::vector<float>& values) {
+    return Tensor::from(*stream, {static_cast<std::int64_t>(values.size())}, values);
+  }
+  std::vector<float> spectra_of(BatchedFft& fft, const std::vector<float>& values) {
+    const Tensor planes = on_device(values);
+    Tensor spectra = poisoned(spectrum_bytes(fft.batch()));
+    fft.forward(planes.read(), spectra.write());
+    return spectra.to_vector(*stream);
+  }
+  void expect_there_and_back(BatchedFft& fft, float larger = 1);
+
+  std::unique_ptr<Stream> stream;
+};
+
+void BatchedFftOnGpu::expect_there_and_back(BatchedFft& fft, float larger) {
+  const FftBatch batch = fft.batch();
+  SCOPED_TRACE(to_string(batch));
+  const std::vector<float> values = noise(batch.count * batch.height * batch.width);
+  const std::vector<float> numbers = spectra_of(fft, values);
+  EXPECT_LE(error_of_spectra(batch, numbers, plain_spectra(values, batch.height, batch.width)), promise(batch));
+  Tensor spectra = on_device(numbers), back = poisoned(plane_bytes(batch));
+  fft.inverse(spectra.read(), back.write());
+  std::vector<float> result = back.to_vector(*stream);
+  for (float& value : result) value /= larger;
+  EXPECT_LE(relative_error(result, values), promise(batch));
+}
+
+TEST_F(BatchedFftOnGpu, AreWhatTheDefinitionSaysInAllSizes) {
+  for (FftBatch batch : all_sizes())
+    for (const int count : {1, 37, 300}) {
+      if (batch.height * batch.width * count > 1 << 21) continue;
+      batch.count = count;
+      const auto fft = make_batched_fft(*stream, batch);
+      expect_there_and_back(*fft);
+    }
+}
+
+TEST_F(BatchedFftOnGpu, TakeLargePlanesInSlices) {
+  for (const BinLayout layout : {BinLayout::plane_major, BinLayout::frequency_major}) {
+    const auto fft = make_batched_fft(*stream, {.height = 128, .width = 128, .count = 39, .layout = layout}, 1 << 20);
+    expect_there_and_back(*fft);
+  }
+}
+
+TEST_F(BatchedFftOnGpu, AgreeWithCufft) {
+  for (FftBatch batch : all_sizes()) {
+    batch.count = 5;
+    if (batch.layout == BinLayout::packed) batch.layout = BinLayout::frequency_major;
+    const auto cufft = make_cufft_batch(*stream, batch);
+    expect_there_and_back(*cufft, static_cast<float>(batch.height * batch.width));
+  }
+}
+
+TEST_F(BatchedFftOnGpu, AreLinearAndKeepTheEnergy) {
+  for (FftBatch batch : all_sizes()) {
+    SCOPED_TRACE(to_string(batch));
+    batch.count = 3;
+    const auto fft = make_batched_fft(*stream, batch);
+    const std::int64_t size = batch.count * batch.height * batch.width;
+    const std::vector<float> a = noise(size, 1), b = noise(size, 2);
+    std::vector<float> sum = a;
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += 2 * b[i];
+    const std::vector<float> of_a = spectra_of(*fft, a), of_b = spectra_of(*fft, b), of_sum = spectra_of(*fft, sum);
+    std::vector<float> expected = of_a;
+    for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += 2 * of_b[i];
+    EXPECT_LE(relative_error(of_sum, expected), promise(batch));
+
+    double in_planes = 0, in_bins = 0;
+    for (const float value : a) in_planes += double(value) * value;
+    for (std::int64_t plane = 0; plane < batch.count; ++plane)
+      for (int row = 0; row < batch.height; ++row)
+        for (int column = 0; column <= batch.width / 2; ++column) {
+          const auto at = static_cast<std::size_t>(2 * bin_place(batch, plane, row, column).index);
+          const double times = column % (batch.width / 2) == 0 ? 1 : 2;  // the others stand for two
+          in_bins += times * (double(of_a[at]) * of_a[at] + double(of_a[at + 1]) * of_a[at + 1]);
+        }
+    EXPECT_NEAR(in_bins / (batch.height * batch.width) / in_planes, 1, 1e-6);
+  }
+}
+
+// The same planes again and again, so many that their bytes need more than 32 bits.
+TEST_F(BatchedFftOnGpu, TransformMoreThanTwoGigabytes) {
+  const FftBatch batches[] = {{.width = 64, .count = 9'000'000},
+                              {.width = 256, .count = 2'200'000, .layout = BinLayout::frequency_major},
+                              {.height = 16, .width = 16, .count = 2'200'000},
+                              {.height = 128, .width = 128, .count = 34'000},
+                              {.height = 128, .width = 128, .count = 34'000, .layout = BinLayout::frequency_major}};
+  for (const FftBatch& batch : batches) {
+    SCOPED_TRACE(to_string(batch));
+    ASSERT_GT(plane_bytes(batch), std::size_t(1) << 31);
+    const std::int64_t size = std::int64_t(batch.height) * batch.width, together = 1000;
+    const std::vector<float> some = noise(together * size);
+    const Tensor sample = on_device(some);
+    Tensor planes = poisoned(plane_bytes(batch));
+    for (std::int64_t first = 0; first < batch.count; first += together)
+      stream->copy(planes.write() + first * size, sample.read(), sample.bytes());
+    const auto fft = make_batched_fft(*stream, batch);
+    Tensor spectra = poisoned(spectrum_bytes(batch));
+    fft->forward(planes.read(), spectra.write());
+    stream->fill(planes.write(), planes.size(), nan);
+    fft->inverse(spectra.read(), planes.write());
+    for (const std::int64_t first : {std::int64_t(0), batch.count / 2000 * 1000, batch.count - together}) {
+      std::vector<float> back(some.size());
+      stream->copy(back.data(), planes.read() + first * size, back.size() * sizeof(float));
+      stream->synchronize();
+      EXPECT_LE(relative_error(back, some), promise(batch)) << "planes from " << first << " on";
+    }
+  }
+}
+
+TEST_F(BatchedFftOnGpu, CanBeRecorded) {
+  const FftBatch batches[] = {{.width = 256, .count = 70},
+                              {.height = 32, .width = 32, .count = 70},
+                              {.height = 32, .width = 32, .count = 70, .layout = BinLayout::packed},
+                              {.height = 128, .width = 128, .count = 70, .layout = BinLayout::frequency_major}};
+  for (const FftBatch& batch : batches) {
+    SCOPED_TRACE(to_string(batch));
+    const auto fft = make_batched_fft(*stream, batch);
+    const std::vector<float> values = noise(batch.count * batch.height * batch.width);
+    const Tensor planes = on_device(values);
+    Tensor spectra = poisoned(spectrum_bytes(batch)), back = poisoned(plane_bytes(batch));
+    float* const written = back.write();
+    void* const bins = spectra.write();
+    const auto there_and_back = [&] {
+      fft->forward(planes.read(), bins);
+      fft->inverse(bins, written);
+    };
+    there_and_back();
+    const auto recording = stream->record(there_and_back);
+    ASSERT_NE(recording, nullptr);
+    stream->fill(written, back.size(), nan);
+    recording->play();
+    EXPECT_LE(relative_error(back.to_vector(*stream), values), promise(batch));
+  }
+}
+
+TEST_F(BatchedFftOnGpu, RefuseWhatTheyCannotTake) {
+  const auto message = [&](const FftBatch& batch) -> std::string {
+    try {
+      make_batched_fft(*stream, batch);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return {};
+  };
+  EXPECT_NE(message({.width = 22, .count = 7}).find("no batched transform of 7 rows of 22, plane-major"),
+            std::string::npos);
+  EXPECT_NE(message({.height = 9, .width = 8, .count = 7}).find("7 planes of 9x8"), std::string::npos);
+  EXPECT_NE(message({.height = 8, .width = 8, .count = 7, .layout = BinLayout::frequency_major}), "");
+  EXPECT_NE(message({.height = 128, .width = 128, .count = 7, .layout = BinLayout::packed}), "");
+  EXPECT_NE(message({.width = 8, .count = 0}), "");
+  EXPECT_THROW(make_cufft_batch(*stream, {.height = 8, .width = 8, .count = 1, .layout = BinLayout::packed}), Error);
+  const auto fft = make_batched_fft(*stream, {.width = 8, .count = 4});
+  const Tensor planes = poisoned(1024);
+  Tensor spectra = poisoned(1024);
+  EXPECT_THROW(fft->forward(planes.read() + 1, spectra.write()), Error);
+}
+
+TEST(BatchedFft, TellsWhereBinsLie) {
+  const FftBatch natural{.height = 8, .width = 6, .count = 10};
+  EXPECT_EQ(bins_of(natural), 32);
+  EXPECT_EQ(bin_place(natural, 2, 3, 1).index, 2 * 32 + 3 * 4 + 1);
+  FftBatch apart = natural;
+  apart.layout = BinLayout::frequency_major;
+  EXPECT_EQ(bin_place(apart, 2, 3, 1).index, (3 * 4 + 1) * 10 + 2);
+  FftBatch packed = natural;
+  packed.layout = BinLayout::packed;
+  EXPECT_EQ(bins_of(packed), 2 * 4 + 3 * 6);
+  EXPECT_EQ(bin_place(packed, 2, 0, 3).index, 3 * 10 + 2);
+  EXPECT_EQ(bin_place(packed, 2, 4, 3).index, (4 + 3) * 10 + 2);
+  EXPECT_EQ(bin_place(packed, 2, 3, 1).index, (8 + 2 * 6 + 1) * 10 + 2);
+  EXPECT_FALSE(bin_place(packed, 2, 3, 1).conjugate);
+  const BinPlace mirrored = bin_place(packed, 2, 5, 1);  // that of row 3, column 5
+  EXPECT_EQ(mirrored.index, (8 + 2 * 6 + 5) * 10 + 2);
+  EXPECT_TRUE(mirrored.conjugate);
+  EXPECT_EQ(to_string(FftBatch{.height = 32, .width = 32, .count = 4096, .layout = BinLayout::packed}),
+            "4,096 planes of 32x32, packed");
+  EXPECT_EQ(to_string(FftBatch{.width = 64, .count = 12}), "12 rows of 64, plane-major");
+}
+
+TEST(BatchedFft, WantsAGpu) {
+  const auto host = make_stream({});
+  for (const auto make : {+[](Stream& stream) { return make_batched_fft(stream, {.width = 8, .count = 1}); },
+                          +[](Stream& stream) { return make_cufft_batch(stream, {.width = 8, .count = 1}); }})
+    try {
+      make(*host);
+      ADD_FAILURE() << "a CPU was taken";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::device);
+    }
+}
+
+}  // namespace
+}  // namespace twiddle
