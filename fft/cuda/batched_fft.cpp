@@ -47,13 +47,7 @@ class OneLaunch final : public BatchedFft {
 class PackedPlanes final : public BatchedFft {
  public:
   PackedPlanes(Stream& stream, const FftBatch& batch, const PlaneKernels& kernels)
-      : BatchedFft(batch), stream_(stream), kernels_(kernels) {
-    const std::int64_t size = std::int64_t(batch.height) * batch.width;
-    planes_.rows = 1, planes_.columns = batch.count;
-    planes_.row_stride = size * batch.count, planes_.column_stride = size;
-    planes_.height = planes_.window_h = planes_.grid.height = planes_.grid.step_h = batch.height;
-    planes_.width = planes_.window_w = planes_.grid.width = planes_.grid.step_w = batch.width;
-  }
+      : BatchedFft(batch), stream_(stream), kernels_(kernels), planes_(planes_of(batch)) {}
 
   void forward(const float* planes, void* spectra) override {
     require_aligned(planes, spectra);
