@@ -68,16 +68,16 @@ std::string memory_line(const MemoryPlan& plan, std::int64_t batch) {
       format_bytes(plan.total()));
 }
 
-std::string spectra_lines(ConvSelector& convolutions) {
-  std::string lines;
+std::string spectra_line(ConvSelector& convolutions) {
   for (const std::string& name : convolutions.names())
     if (auto* const engine = dynamic_cast<SpectralEngine*>(&convolutions.engine(name))) {
-      const FrequencyBuffers::Use use = engine->buffers().use();
-      if (use.computed == 0) continue;
-      lines += fmt::format("spectra of {}: {} at most of a budget of {}; {} computed, {} used again\n", name,
-                           format_bytes(use.peak), format_bytes(engine->buffers().budget()), use.computed, use.reused);
+      const FrequencyBuffers& all = engine->buffers();  // the same for every engine
+      const FrequencyBuffers::Use use = all.use();
+      if (use.computed == 0) return {};
+      return fmt::format("spectra: {} at most of a budget of {}; {} computed, {} used again\n", format_bytes(use.peak),
+                         format_bytes(all.budget()), use.computed, use.reused);
     }
-  return lines;
+  return {};
 }
 
 std::vector<std::pair<std::string, std::string>> run_facts(const Config& config, Trainer& trainer) {

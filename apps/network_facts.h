@@ -27,7 +27,7 @@ std::string layer_table(const Sequential& net);
 std::string memory_line(const MemoryPlan& plan, std::int64_t batch);
 
 // What the spectral engines' buffers have held and spared, a line each that was used.
-std::string spectra_lines(ConvSelector& convolutions);
+std::string spectra_line(ConvSelector& convolutions);
 
 // What stands above a run: device, data, model, solver, as (title, text).
 std::vector<std::pair<std::string, std::string>> run_facts(const Config& config, Trainer& trainer);

@@ -150,7 +150,7 @@ int time_model(const Flags& flags, const TimeArguments& arguments, const Config&
     fmt::print("memory: {} in use at the peak of an iteration, {} held; planned {} (less the data ahead)\n",
                format_bytes(memory.peak), format_bytes(at_last.in_use + at_last.cached),
                format_bytes(plan.total() - plan.data * 2 / 3));
-    fmt::print("{}", spectra_lines(*model.convolutions));
+    fmt::print("{}", spectra_line(*model.convolutions));
   }
   nlohmann::json json = to_json(config, model.convolutions->policy(), device, times, layers, memory);
   if (played.recorded) json["recorded_iteration"] = to_json(played.whole);
