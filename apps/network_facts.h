@@ -26,7 +26,7 @@ std::string layer_table(const Sequential& net);
 // "memory at batch 128: weights 233 MiB + gradients ... = 1.44 GiB"
 std::string memory_line(const MemoryPlan& plan, std::int64_t batch);
 
-// What the spectral engines' buffers have held and spared, a line each that was used.
+// What the buffers of all spectral engines have held and spared; empty: nothing was ever in them.
 std::string spectra_line(ConvSelector& convolutions);
 
 // What stands above a run: device, data, model, solver, as (title, text).
