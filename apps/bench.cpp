@@ -37,6 +37,8 @@ constexpr Bench benches[] = {
     {"mathieu", "layers, a network, memory and curves (Mathieu, Henaff, LeCun 2013)", bench_mathieu,
      layers | models | parts | passes | picture},
     {"sweep", "8,232 shapes (Vasilache et al. 2014, table 2, figures 1-6)", bench_sweep, sample | picture},
+    {"fft", "batched transforms alone (Vasilache et al. 2014, figures 7 and 8)", bench_fft, parts | picture},
+    {"fbfft-conv", "fbfft over cufft at 3x3 kernels (Vasilache et al. 2014, section 5.4)", bench_fbfft_conv, 0},
 };
 
 struct BenchArguments {
@@ -173,7 +175,7 @@ Action add_bench(CLI::App& verb, const Flags& flags) {
       ->type_name("CLASS");
   verb.add_option("--batch-size,--batch", request.options.batch, "Images in a batch; the papers' own")
       ->type_name("N")
-      ->check(whole_number_between(1, 65536));
+      ->check(whole_number_between(1, 1 << 22));
   verb.add_option("--workspace-limit", arguments->workspace, "Most scratch that an engine may take (4GiB)")
       ->type_name("SIZE");
   verb.add_option("--milliseconds", request.options.budget_ms, "Time for one engine and pass, at least three runs (50)")
@@ -183,7 +185,7 @@ Action add_bench(CLI::App& verb, const Flags& flags) {
       ->delimiter(',')
       ->type_name("A,B");
   verb.add_option("--models", request.models, "Folder of the networks (models)")->type_name("DIR");
-  verb.add_option("--parts", request.parts, "Of mathieu: layers, network, memory, curves")
+  verb.add_option("--parts", request.parts, "Of mathieu: layers, network, memory, curves; of fft: 1d, 2d, even")
       ->delimiter(',')
       ->type_name("A,B");
   verb.add_option("--sample", request.sample, "Of the sweep: so many shapes by chance; all")

@@ -15,7 +15,7 @@ struct BenchRequest {
   BenchOptions options;
   std::vector<std::string> layers;    // by name; empty: all
   std::vector<std::string> networks;  // of table3; empty: the paper's
-  std::vector<std::string> parts;     // of mathieu; empty: all
+  std::vector<std::string> parts;     // of mathieu or fft; empty: the usual
   std::string models = "models";      // the folder of the networks
   int sample = 0;                     // shapes of the sweep; 0: all
   std::uint64_t seed = 1;             // of the sample
@@ -39,6 +39,8 @@ BenchResult bench_table5(const BenchRequest& request);
 BenchResult bench_dieleman(const BenchRequest& request);
 BenchResult bench_mathieu(const BenchRequest& request);
 BenchResult bench_sweep(const BenchRequest& request);
+BenchResult bench_fft(const BenchRequest& request);
+BenchResult bench_fbfft_conv(const BenchRequest& request);
 
 // Those of `all` that the request names; throws where it names another.
 std::vector<BenchLayer> chosen_layers(const BenchRequest& request, const std::vector<BenchLayer>& all);

@@ -37,6 +37,16 @@ std::size_t spectrum_bytes(const FftBatch& batch) {
   return static_cast<std::size_t>(batch.count * bins_of(batch)) * 2 * sizeof(float);
 }
 
+Planes planes_of(const FftBatch& batch) {
+  Planes planes;
+  planes.rows = 1, planes.columns = batch.count;
+  planes.column_stride = std::int64_t(batch.height) * batch.width;
+  planes.row_stride = planes.column_stride * batch.count;
+  planes.height = planes.window_h = planes.grid.height = planes.grid.step_h = batch.height;
+  planes.width = planes.window_w = planes.grid.width = planes.grid.step_w = batch.width;
+  return planes;
+}
+
 // Packed: rows 0 and height / 2, of which a half tells all; then rows 1 .. height / 2 - 1, whole.
 BinPlace bin_place(const FftBatch& batch, std::int64_t plane, int row, int column) {
   const int half_row = batch.width / 2 + 1;

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "fft/grid.h"
 #include "framework/device.h"
 
 // Real Fourier transforms for their own sake: many rows or planes of one size at once, on a GPU.
@@ -35,6 +36,7 @@ std::string to_string(const FftBatch& batch);       // "4,096 planes of 32x32, p
 std::int64_t bins_of(const FftBatch& batch);        // of one plane
 std::size_t plane_bytes(const FftBatch& batch);     // of all planes
 std::size_t spectrum_bytes(const FftBatch& batch);  // of all bins
+Planes planes_of(const FftBatch& batch);            // as a SpectralTransform takes them, each one tile
 
 // Which of a batch's complex numbers is the bin at (row, column <= width / 2) of a plane.
 struct BinPlace {

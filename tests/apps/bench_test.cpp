@@ -135,6 +135,27 @@ TEST(Bench, TellsTheMemoryOfSpectra) {
   EXPECT_GT(step, forward);  // the first pass's spectra stay for the others
 }
 
+TEST(Bench, TimesTransformsAlone) {
+  const Finished run = run_program(small({"bench", "fft", "--json", "-"}));
+  ASSERT_EQ(run.code, 0) << run.err;
+  const json rows = json::parse(run.out).at("rows");
+  ASSERT_EQ(rows.size(), 7u * 2);  // sizes of planes, there and back
+  for (const json& row : rows) {
+    EXPECT_EQ(row.at("batch"), 1);
+    EXPECT_EQ(row.at("dimensions"), 2);
+    const double n = row.at("points");
+    EXPECT_EQ(row.at("bytes"), 4 * n * n + 8 * n * (n / 2 + 1)) << row;
+    EXPECT_NEAR(row.at("bytes_per_second").get<double>() * row.at("ms").get<double>() / 1e3, row.at("bytes"), 1);
+    EXPECT_FALSE(row.contains("speed_up"));
+  }
+}
+
+TEST(Bench, RacesFbfftOnAGpuAlone) {
+  const Finished run = run_program(small({"bench", "fbfft-conv"}));
+  EXPECT_EQ(run.code, 4);
+  EXPECT_NE(run.err.find("need a GPU"), std::string::npos) << run.err;
+}
+
 TEST(Bench, RefusesWhatItDoesNotKnow) {
   const std::pair<std::vector<std::string>, const char*> mistakes[] = {
       {{"bench", "tabel4"}, "did you mean 'table4'?"},
@@ -146,6 +167,9 @@ TEST(Bench, RefusesWhatItDoesNotKnow) {
       {{"bench", "table4", "--workspace-limit", "much"}, "found 'much'"},
       {{"bench", "table5", "--engines", "gemm"}, "works by spectra"},
       {{"bench", "table3", "--models", "nowhere"}, "no folder 'nowhere'"},
+      {{"bench", "fft", "--parts", "3d"}, "unknown part '3d'"},
+      {{"bench", "fft", "--layers", "L1"}, "does not take --layers"},
+      {{"bench", "fbfft-conv", "--parts", "1d"}, "does not take --parts"},
       {{"bench", "mathieu", "--parts", "layer"}, "did you mean 'layers'?"}};
   for (const auto& [arguments, message] : mistakes) {
     const Finished run = run_program(small(arguments));

@@ -1,0 +1,165 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "apps/bench.h"
+#include "apps/fft_bench.h"
+#include "apps/svg.h"
+#include "apps/text_table.h"
+#include "framework/error.h"
+#include "framework/text.h"
+
+namespace twiddle {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Sizes of one kind, of which one table is shown each way.
+struct Series {
+  const char* part;
+  bool planes;
+  BinLayout layout;
+  std::vector<int> points;
+  bool drawn;
+
+  FftBatch batch(int n, std::int64_t count) const {
+    const bool two_steps = planes && n > 64;
+    return {.height = planes ? n : 1,
+            .width = n,
+            .count = count,
+            .layout = two_steps && layout == BinLayout::packed ? BinLayout::frequency_major : layout};
+  }
+  std::string name() const {
+    return fmt::format("{}, {}", planes ? "planes n x n" : "rows of n",
+                       layout == BinLayout::plane_major ? "plane-major" : "frequency-major");
+  }
+};
+
+std::vector<Series> series_of(bool gpu) {
+  const std::vector<int> powers{8, 16, 32, 64, 128, 256}, rows{2, 4, 8, 16, 32, 64, 128, 256},
+      even{10, 12, 14, 18, 20, 24, 28, 30, 36, 40, 48};
+  if (!gpu) return {{"2d", true, BinLayout::frequency_major, {8, 14, 16, 28, 32, 64, 128}, false}};
+  return {{"1d", false, BinLayout::plane_major, rows, true},     {"2d", true, BinLayout::plane_major, powers, true},
+          {"1d", false, BinLayout::frequency_major, rows, true}, {"2d", true, BinLayout::packed, powers, true},
+          {"even", false, BinLayout::plane_major, even, false},  {"even", true, BinLayout::plane_major, even, false},
+          {"even", true, BinLayout::packed, even, false}};
+}
+
+std::vector<std::int64_t> batches_of(const BenchRequest& request, bool gpu) {
+  if (request.options.batch > 0) return {request.options.batch};
+  std::vector<std::int64_t> batches;
+  for (std::int64_t batch = 1; batch <= (gpu ? 1 << 22 : 1 << 14); batch *= gpu ? 4 : 16) batches.push_back(batch);
+  return batches;
+}
+
+const FftRow* find(const std::vector<FftRow>& rows, const FftBatch& batch, bool inverse) {
+  const auto found = std::find_if(rows.begin(), rows.end(),
+                                  [&](const FftRow& row) { return row.batch == batch && row.inverse == inverse; });
+  return found == rows.end() ? nullptr : &*found;
+}
+
+const char* name_of(bool inverse) {
+  return inverse ? "C2R" : "R2C";
+}
+
+// GB/s, their share of a copy's, and how many times as fast as cuFFT, where there is such a thing.
+std::string cell_of(const FftRow* row, double copy) {
+  if (row == nullptr) return "";
+  if (row->milliseconds <= 0) return "failed";
+  std::string cell = fmt::format("{:.0f}", row->bytes_per_second() / 1e9);
+  if (copy > 0) cell += fmt::format(" {:.0f}%", 100 * row->bytes_per_second() / copy);
+  if (row->vendor_ms > 0) cell += fmt::format(" {:.2f}x", row->speed_up());
+  return cell;
+}
+
+void print(const Series& series, const std::vector<std::int64_t>& batches, const std::vector<FftRow>& rows,
+           double copy) {
+  for (const bool inverse : {false, true}) {
+    std::vector<std::string> header{"batch"};
+    for (const int n : series.points) header.push_back(fmt::format("n = {}", n));
+    TextTable table(header);
+    for (const std::int64_t count : batches) {
+      std::vector<std::string> cells{format_count(count)};
+      for (const int n : series.points) cells.push_back(cell_of(find(rows, series.batch(n, count), inverse), copy));
+      table.add(cells);
+    }
+    fmt::print("{}, {}\n{}\n", name_of(inverse), series.name(), table.text());
+  }
+  std::fflush(stdout);
+}
+
+Json to_json(const FftRow& row, double copy) {
+  Json json = {
+      {"dimensions", row.batch.height == 1 ? 1 : 2}, {"points", row.batch.width},         {"batch", row.batch.count},
+      {"layout", to_string(row.batch.layout)},       {"direction", name_of(row.inverse)}, {"bytes", row.bytes()}};
+  if (row.milliseconds > 0)
+    json.update(Json{{"ms", row.milliseconds}, {"bytes_per_second", row.bytes_per_second()}});
+  else
+    json["failure"] = row.failure;
+  if (row.milliseconds > 0 && copy > 0) json["share_of_copy"] = row.bytes_per_second() / copy;
+  if (row.vendor_ms > 0)
+    json.update(Json{{"cufft_ms", row.vendor_ms},
+                     {"cufft_bytes_per_second", row.vendor_bytes_per_second()},
+                     {"speed_up", row.speed_up()}});
+  else if (!row.vendor_failure.empty())
+    json["cufft_failure"] = row.vendor_failure;
+  return json;
+}
+
+// The paper's figures 7 (rows) and 8 (planes): how many times as fast as cuFFT, over the batch.
+std::string chart(const Series& series, bool inverse, const std::vector<std::int64_t>& batches,
+                  const std::vector<FftRow>& rows) {
+  std::vector<Curve> curves;
+  for (const int n : series.points) {
+    if (n < 8) continue;  // the paper begins there
+    Curve curve{std::to_string(n), {}};
+    for (const std::int64_t count : batches)
+      if (const FftRow* row = find(rows, series.batch(n, count), inverse); row != nullptr && row->speed_up() > 0)
+        curve.points.emplace_back(std::log2(static_cast<double>(count)), row->speed_up());
+    curves.push_back(curve);
+  }
+  return line_chart(fmt::format("{}, {}", name_of(inverse), series.name()), "log2 of the batch; over cuFFT", curves);
+}
+
+}  // namespace
+
+BenchResult bench_fft(const BenchRequest& request) {
+  constexpr double share_of_budget = 0.2;  // there are many
+  FftBench bench(request.options.device, share_of_budget * request.options.budget_ms);
+  const bool gpu = bench.on_gpu();
+  const std::vector<std::string> known{"1d", "2d", "even"}, usual{"1d", "2d"};
+  const std::vector<std::string>& parts = request.parts.empty() ? usual : request.parts;
+  for (const std::string& part : parts)
+    if (std::find(known.begin(), known.end(), part) == known.end())
+      throw Error(ErrorKind::config, unknown_name("part", part, known));
+  const double copy = gpu ? bench.copy_bytes_per_second() : 0;
+  if (request.print && gpu)
+    fmt::print(
+        "A copy on the device reads and writes {:.0f} GB/s. In each cell: GB/s that must be read and written, their\n"
+        "share of the copy's, and how many times as fast as cuFFT; by replays of recorded calls.\n\n",
+        copy / 1e9);
+  if (request.print && !gpu)
+    fmt::print("GB/s that must be read and written, by the transform of the engine fft; it has none of rows.\n\n");
+  BenchResult result;
+  std::vector<std::string> charts;
+  const std::vector<std::int64_t> batches = batches_of(request, gpu);
+  for (const Series& series : series_of(gpu)) {
+    if (std::find(parts.begin(), parts.end(), series.part) == parts.end()) continue;
+    std::vector<FftRow> rows;
+    for (const int n : series.points)
+      for (const std::int64_t count : batches) {
+        const FftBatch batch = series.batch(n, count);
+        if (!bench.fits(batch)) continue;
+        for (const FftRow& row : bench.run(batch)) rows.push_back(row);
+      }
+    if (request.print) print(series, batches, rows, copy);
+    for (const FftRow& row : rows) result.rows.push_back(to_json(row, copy));
+    if (!series.drawn) continue;
+    for (const bool inverse : {false, true}) charts.push_back(chart(series, inverse, batches, rows));
+  }
+  if (!charts.empty()) result.svg = svg_page(charts, std::min<int>(4, static_cast<int>(charts.size())), 460, 260);
+  return result;
+}
+
+}  // namespace twiddle

@@ -1,0 +1,121 @@
+#include "apps/fft_bench.h"
+
+#include <algorithm>
+
+#include "fft/spectral_engine.h"
+#include "framework/error.h"
+#include "framework/tensor.h"
+#include "layers/conv/measure.h"
+
+namespace twiddle {
+
+namespace {
+
+constexpr std::size_t gpu_limit = std::size_t(8) << 30, cpu_limit = std::size_t(256) << 20;
+
+// Some noise, again and again.
+void fill_with_noise(Stream& stream, void* memory, std::size_t bytes) {
+  constexpr std::int64_t some = 1 << 18;
+  const RandomSequence sequence{1};
+  std::vector<float> noise;
+  for (std::int64_t i = 0; i < some; ++i) noise.push_back(sequence.normal(i));
+  const Tensor sample = Tensor::from(stream, {some}, noise);
+  for (std::size_t at = 0; at < bytes; at += sample.bytes())
+    stream.copy(static_cast<char*>(memory) + at, sample.read(), std::min(sample.bytes(), bytes - at));
+}
+
+}  // namespace
+
+FftBench::FftBench(Device device, double budget_ms) : ctx_(device), budget_ms_(budget_ms) {
+  limit_ = on_gpu() ? gpu_limit : cpu_limit;
+  if (const std::size_t free = ctx_.stream->memory().free) limit_ = std::min(limit_, free / 3);  // cuFFT takes as much
+}
+
+bool FftBench::fits(const FftBatch& batch) const {
+  return plane_bytes(batch) + spectrum_bytes(batch) <= limit_;
+}
+
+double FftBench::time(const std::function<void()>& work) {
+  constexpr double recorded_ms = 0.5;
+  constexpr int most_calls = 64;
+  Stream& stream = *ctx_.stream;
+  work();
+  if (!on_gpu()) return time_calls(stream, budget_ms_, work);
+  const double once = time_stretch(stream, 1, work);
+  const int calls = std::clamp(static_cast<int>(recorded_ms / std::max(once, 1e-3)), 1, most_calls);
+  const auto recording = stream.record([&] {
+    for (int call = 0; call < calls; ++call) work();
+  });
+  if (recording == nullptr) return time_calls(stream, budget_ms_, work);
+  recording->play();
+  return time_calls(stream, budget_ms_, [&] { recording->play(); }) / calls;
+}
+
+double FftBench::copy_bytes_per_second() {
+  const std::size_t bytes = limit_ / 8;
+  reserve(bytes, bytes);
+  const double ms = time([&] { ctx_.stream->copy(spectra_.get(), planes_.get(), bytes); });
+  return 2 * static_cast<double>(bytes) / (ms * 1e-3);
+}
+
+void FftBench::reserve(std::size_t planes, std::size_t spectra) {
+  if (planes > plane_room_ || spectra > spectrum_room_) {
+    planes_.reset(), spectra_.reset();
+    plane_room_ = spectrum_room_ = 0;
+    planes_ = ctx_.stream->allocate(planes), spectra_ = ctx_.stream->allocate(spectra);
+    plane_room_ = planes, spectrum_room_ = spectra;
+  }
+  fill_with_noise(*ctx_.stream, planes_.get(), planes);
+}
+
+std::vector<FftRow> FftBench::run(const FftBatch& batch) {
+  std::vector<FftRow> rows(2);
+  rows[0].batch = rows[1].batch = batch, rows[1].inverse = true;
+  on_gpu() ? run_on_gpu(rows) : run_on_cpu(rows);
+  return rows;
+}
+
+void FftBench::run_on_gpu(std::vector<FftRow>& rows) {
+  const FftBatch batch = rows.front().batch;
+  FftBatch unpacked = batch;
+  if (batch.layout == BinLayout::packed) unpacked.layout = BinLayout::frequency_major;
+  const auto each_direction = [&](BatchedFft& fft, double FftRow::*milliseconds) {
+    auto* const planes = static_cast<float*>(planes_.get());
+    for (FftRow& row : rows)
+      row.*milliseconds =
+          time([&] { row.inverse ? fft.inverse(spectra_.get(), planes) : fft.forward(planes, spectra_.get()); });
+  };
+  const auto try_all = [&](std::string FftRow::*failure, const auto& work) {
+    try {
+      work();
+    } catch (const Error& error) {
+      for (FftRow& row : rows) row.*failure = error.what();
+    }
+  };
+  try_all(&FftRow::failure, [&] {
+    reserve(plane_bytes(batch), std::max(spectrum_bytes(batch), spectrum_bytes(unpacked)));
+    each_direction(*make_batched_fft(*ctx_.stream, batch), &FftRow::milliseconds);
+  });
+  try_all(&FftRow::vendor_failure,  // its inverse overwrites the spectra, and nobody needs them any more
+          [&] { each_direction(*make_cufft_batch(*ctx_.stream, unpacked), &FftRow::vendor_ms); });
+  for (FftRow& row : rows)
+    row.vendor_bytes = static_cast<std::int64_t>(plane_bytes(unpacked) + spectrum_bytes(unpacked));
+}
+
+void FftBench::run_on_cpu(std::vector<FftRow>& rows) {
+  const SpectralBackend backend = cpu_fft();
+  SpectralTransform& transform = *backend.transforms.front();
+  const Planes planes = planes_of(rows.front().batch);
+  reserve(plane_bytes(rows.front().batch), transform.spectrum_bytes(planes));
+  const auto scratch = ctx_.stream->allocate(transform.scratch_bytes(planes));
+  auto* const values = static_cast<float*>(planes_.get());
+  for (FftRow& row : rows)
+    row.milliseconds = time([&] {
+      if (row.inverse)
+        transform.inverse(ctx_, planes, spectra_.get(), values, {}, scratch.get());
+      else
+        transform.forward(ctx_, planes, values, spectra_.get(), scratch.get());
+    });
+}
+
+}  // namespace twiddle
