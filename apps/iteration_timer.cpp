@@ -16,7 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int warm_up_steps = 3, most_steps = 10000;
+constexpr int warm_up_steps = 3, most_warm_up_steps = 12, most_steps = 10000;
 constexpr std::size_t least_samples = 10;
 constexpr double stretch_ms = 30;
 constexpr double steady_variation = 0.01;
@@ -75,7 +75,15 @@ IterationTimes IterationTimer::whole_iterations(double seconds, int steps, bool 
   Stream& stream = *ctx_.stream;
   TrainStep step(ctx_, *model_.net, optimizer_, {.record = record, .marks = true});
   IterationTimes times;
-  for (; times.warm_up < warm_up_steps; ++times.warm_up) step.run(batch_, small_rate);
+  // The pool is full when a step took nothing more from the driver: where spectra fill their budget, those that a step
+  // finds differ from those that it leaves, and that takes some steps.
+  std::int64_t before = 0;
+  const auto allocated = [&] { return stream.memory().system_allocations; };
+  while (times.warm_up < warm_up_steps || (times.warm_up < most_warm_up_steps && allocated() != before)) {
+    before = allocated();
+    step.run(batch_, small_rate);
+    ++times.warm_up;
+  }
   times.recorded = step.recorded();
   if (record) times.unrecorded = step.unrecorded();
   stream.reset_peak();
@@ -85,7 +93,7 @@ IterationTimes IterationTimer::whole_iterations(double seconds, int steps, bool 
   if (steps == 0 && stream.device().kind != Device::Kind::cpu)
     times.stretch =
         std::clamp(static_cast<int>(stretch_ms / std::max(time_stretch(stream, 1, run_step), 1e-3)), 1, 100);
-  const std::int64_t allocations = stream.memory().system_allocations, waits = stream.synchronizations();
+  const std::int64_t allocations = allocated(), waits = stream.synchronizations();
   const Clock::time_point start = Clock::now();
   const int most = steps > 0 ? steps : most_steps;
   for (int done = 0; done < most; done += times.stretch) {
@@ -98,7 +106,7 @@ IterationTimes IterationTimer::whole_iterations(double seconds, int steps, bool 
     times.steady = times.whole.variation() < steady_variation;
     if (times.steady || milliseconds(start, Clock::now()) > 1000 * seconds) break;
   }
-  times.allocations = stream.memory().system_allocations - allocations;
+  times.allocations = allocated() - allocations;
   times.waits = stream.synchronizations() - waits;
   return times;
 }

@@ -34,7 +34,7 @@ void for_each_colour(const Planes& planes, const void* spectrum, float* target, 
           .even_rows = whole && aligned && planes.width % sector == 0 && planes.first_w % 2 == 0,
           .side_by_side = whole && planes.column_stride == size && planes.row_stride == planes.columns * size,
           .add = colours.height * colours.width > 1,
-          .stage_size = Divisor(std::int64_t(tiles.most_rows()) * tiles.most_columns()),
+          .stage_height = Divisor(tiles.most_rows()),
           .stage_width = Divisor(tiles.most_columns())});
     }
 }

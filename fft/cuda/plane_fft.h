@@ -181,7 +181,7 @@ struct InverseArguments {
   bool even_rows;
   bool side_by_side;  // planes lie behind each other and each is one tile: what is gathered is one stretch
   bool add;           // to what launches of earlier colours wrote
-  Divisor stage_size, stage_width;  // of a plane that is gathered: most_rows() * most_columns(), most_columns()
+  Divisor stage_height, stage_width;  // of a plane that is gathered: most_rows(), most_columns()
 };
 
 template <int H, int W, int P>
@@ -245,8 +245,7 @@ struct InverseBlock : PlaneBlock<H, W, P> {
     if (!Base::has(arguments.tiles, block, plane)) return;
     const TilePlace& place = shared.places[plane];
     const auto width = static_cast<int>(arguments.stage_width.value());
-    const int at = plane * static_cast<int>(arguments.stage_size.value()) - place.rows.begin * width -
-                   place.columns.begin + column;
+    const int at = plane * stage_size(arguments) - place.rows.begin * width - place.columns.begin + column;
     const bool first = place.columns.has(column), second = place.columns.has(column + 1);
     const TileSpan rows = place.rows;
     unrolled<H>([&](auto row) {
@@ -259,7 +258,7 @@ struct InverseBlock : PlaneBlock<H, W, P> {
   // How many floats the stage holds.
   TWIDDLE_HD static int gathered(const InverseArguments& arguments, std::int64_t block) {
     const std::int64_t left = arguments.tiles.count() - block * P;
-    return static_cast<int>(arguments.stage_size.value()) * (left < P ? static_cast<int>(left) : P);
+    return stage_size(arguments) * (left < P ? static_cast<int>(left) : P);
   }
 
   TWIDDLE_HD static void store_gathered(const InverseArguments& arguments, std::int64_t block, int thread,
@@ -268,10 +267,14 @@ struct InverseBlock : PlaneBlock<H, W, P> {
     if (arguments.side_by_side)
       store_stretch(arguments.target + shared.places[0].plane, shared.stage, count, thread);
     else
-      for (int i = thread; i < count; i += Base::threads) store_one(arguments, shared, i);
+      store_rows(arguments, count / static_cast<int>(arguments.stage_width.value()), thread, shared);
   }
 
  private:
+  TWIDDLE_HD static int stage_size(const InverseArguments& arguments) {
+    return static_cast<int>(arguments.stage_height.value() * arguments.stage_width.value());
+  }
+
   TWIDDLE_HD static void store_stretch(float* target, const float* values, int count, int thread) {
     const int fours = reinterpret_cast<std::uintptr_t>(target) % sizeof(Four) == 0 ? count / 4 : 0;
     for (int i = thread; i < fours; i += Base::threads)
@@ -279,19 +282,27 @@ struct InverseBlock : PlaneBlock<H, W, P> {
     for (int i = 4 * fours + thread; i < count; i += Base::threads) target[i] = values[i];
   }
 
-  TWIDDLE_HD static void store_one(const InverseArguments& arguments, const Shared& shared, int i) {
-    const auto plane = static_cast<int>(arguments.stage_size.quotient(i));
-    const int rest = i - plane * static_cast<int>(arguments.stage_size.value());
-    const auto down = static_cast<int>(arguments.stage_width.quotient(rest));
-    const TilePlace& place = shared.places[plane];
-    const int row = place.rows.begin + down;
-    const int column = place.columns.begin + rest - down * static_cast<int>(arguments.stage_width.value());
-    if (row >= place.rows.end || column >= place.columns.end) return;
-    float* const at = arguments.target + place.plane +
-                      std::int64_t(place.rows.first + row) * arguments.tiles.plane_width() + place.columns.first +
-                      column;
-    const bool adds = arguments.add && arguments.tiles.written_before(place, row, column);
-    *at = adds ? *at + shared.stage[i] : shared.stage[i];
+  // So many threads beside each other take a row.
+  static constexpr int lanes = W <= 8 ? 8 : W <= 16 ? 16 : 32;
+
+  TWIDDLE_HD static void store_rows(const InverseArguments& arguments, int rows, int thread, const Shared& shared) {
+    const int rows_at_once = Base::threads / lanes, width = static_cast<int>(arguments.stage_width.value());
+    if (thread >= rows_at_once * lanes) return;
+    for (int i = thread / lanes; i < rows; i += rows_at_once) {
+      const auto plane = static_cast<int>(arguments.stage_height.quotient(i));
+      const TilePlace& place = shared.places[plane];
+      const int row = place.rows.begin + i - plane * static_cast<int>(arguments.stage_height.value());
+      if (row >= place.rows.end) continue;
+      float* const at = arguments.target + place.plane +
+                        std::int64_t(place.rows.first + row) * arguments.tiles.plane_width() + place.columns.first;
+      for (int down_the_row = thread % lanes; down_the_row < width; down_the_row += lanes) {
+        const int column = place.columns.begin + down_the_row;
+        if (column >= place.columns.end) break;
+        const float value = shared.stage[i * width + down_the_row];
+        const bool adds = arguments.add && arguments.tiles.written_before(place, row, column);
+        at[column] = adds ? at[column] + value : value;
+      }
+    }
   }
 };
 
