@@ -110,6 +110,11 @@ bool SpectralEngine::supports(const ConvProblem& problem, ConvPass) const {
   return !known_strategies(problem).empty();
 }
 
+bool SpectralEngine::does_epilogue_backward() const {
+  return std::all_of(backend_.transforms.begin(), backend_.transforms.end(),
+                     [](const auto& transform) { return transform->masks_and_sums(); });
+}
+
 void SpectralEngine::set_strategy(const ConvProblem& problem, ConvPass pass, const SpectralStrategy& strategy) {
   chosen_[{problem, pass}] = strategy;
 }
@@ -165,15 +170,19 @@ void SpectralEngine::run(Context& ctx, const ConvProblem& problem, ConvPass pass
 
   const auto spectrum_of = [&](ConvOperand operand, const Planes& planes) {
     const Tensor& source = tensor_of(operands, operand);
+    const bool masked = operand == ConvOperand::y && operands.mask.defined();
     const FrequencyBuffers::Slot slot =
-        buffers_->spectrum(stream, source, planes, way, transform.spectrum_bytes(planes));
+        buffers_->spectrum(stream, source, planes, masked ? way + ", masked" : way, transform.spectrum_bytes(planes));
     if (!slot.current) {
       const StageRange stage(ctx.profiler, stream, stage_name(operand));
-      transform.forward(ctx, planes, source.read(), slot.bytes.get(), scratch.get());
+      transform.forward(ctx, planes, {source.read(), masked ? operands.mask.read() : nullptr}, slot.bytes.get(),
+                        scratch.get());
     }
     return slot.bytes;
   };
 
+  float* const bias_sums =
+      pass == ConvPass::backward_weight && operands.bias.defined() ? operands.bias.write() : nullptr;
   for (int group = 0; group < problem.groups; ++group) {
     std::shared_ptr<void> c;
     for (int first = 0; first < problem.batch; first += at_once) {
@@ -187,6 +196,8 @@ void SpectralEngine::run(Context& ctx, const ConvProblem& problem, ConvPass pass
       const std::shared_ptr<void> a = spectrum_of(roles.a, slice.a), b = spectrum_of(roles.b, slice.b);
       const bool sums_up = pass == ConvPass::backward_weight;
       slice.gemm.accumulate = sums_up && first > 0;
+      if (bias_sums != nullptr)
+        transform.sum_columns(ctx, slice.a, a.get(), first > 0, bias_sums + group * slice.a.columns);
       if (!slice.gemm.accumulate) c = nullptr, c = buffers_->scratch(stream, slice.c_bytes);
       {
         const StageRange stage(ctx.profiler, stream, "product");

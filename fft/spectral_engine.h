@@ -50,6 +50,7 @@ class SpectralEngine final : public ConvEngine {
   std::size_t kept_bytes(const ConvProblem& problem, ConvPass pass) const override;  // the factors' spectra
   void forget() override { buffers_->forget(); }
   bool shares_work_between_passes() const override { return true; }
+  bool does_epilogue_backward() const override;
   std::string library() const override { return backend_.library; }
   std::string details(const ConvProblem& problem, ConvPass pass) const override;
   void run(Context& ctx, const ConvProblem& problem, ConvPass pass, ConvOperands& operands) override;

@@ -9,6 +9,13 @@
 
 namespace twiddle {
 
+// What a transform reads: elements of `values`, those where `mask` (null: none) is not above zero as zeros.
+struct PlaneSource {
+  const float* values;
+  const float* mask;
+  PlaneSource(const float* all_values, const float* all_masks = nullptr) : values(all_values), mask(all_masks) {}
+};
+
 // What an inverse transform does with each element on its way out.
 struct PlaneEpilogue {
   const float* bias = nullptr;  // one a column; null: none
@@ -25,11 +32,17 @@ class SpectralTransform {
   virtual std::int64_t bins(const FrequencyGrid& grid) const { return grid.bins(); }  // it stores: those or fewer
   virtual std::size_t spectrum_bytes(const Planes& planes) const = 0;
   virtual std::size_t scratch_bytes(const Planes& planes) const = 0;  // beside the spectrum, forward or inverse
+  // Whether forward() knows masks, and sum_columns() sums.
+  virtual bool masks_and_sums() const { return false; }
   // `source` and `target` are the operand's tensors; `scratch` has scratch_bytes. Where tiles overlap, inverse() adds
   // them; else it writes each element of the planes once, whatever they held before.
-  virtual void forward(Context& ctx, const Planes& planes, const float* source, void* spectrum, void* scratch) = 0;
+  virtual void forward(Context& ctx, const Planes& planes, const PlaneSource& source, void* spectrum,
+                       void* scratch) = 0;
   virtual void inverse(Context& ctx, const Planes& planes, const void* spectrum, float* target,
                        const PlaneEpilogue& epilogue, void* scratch) = 0;
+  // sums[column], or what it holds and, where `add`: the sum over all elements of the column's planes, which each
+  // spectrum's constant part is.
+  virtual void sum_columns(Context& ctx, const Planes& planes, const void* spectrum, bool add, float* sums);
 };
 
 }  // namespace twiddle

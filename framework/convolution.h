@@ -39,11 +39,14 @@ std::string_view to_string(ConvPass pass);
 
 // What a pass reads and writes; a gradient takes its owner's place: backward_input reads w, y and writes x;
 // backward_weight reads x, y and writes w; forward reads x, w and writes y, adding bias [filters] where it is defined,
-// and leaving nothing below zero with relu.
+// and leaving nothing below zero with relu. An engine that does the epilogue's way back, too, heeds `mask` in both
+// backward passes where it is defined: y of the forward pass, whose gradient counts only where y is above zero; and
+// backward_weight writes the gradient of bias where that is defined.
 struct ConvOperands {
   Tensor x, w, y;
   Tensor bias = {};
   bool relu = false;
+  Tensor mask = {};
 };
 
 // One way to compute a convolution.
@@ -60,6 +63,7 @@ class ConvEngine {
   virtual void forget() {}  // gives it back
   // What one pass leaves behind helps the next of the same layer: such an engine is measured for the passes together.
   virtual bool shares_work_between_passes() const { return false; }
+  virtual bool does_epilogue_backward() const { return false; }  // see ConvOperands
   virtual std::string library() const { return {}; }  // "cuDNN 91900": whose speed is not this program's own
   // What it settled on where it has several ways of its own, for tables and logs; empty: nothing to tell.
   virtual std::string details(const ConvProblem& /*problem*/, ConvPass /*pass*/) const { return {}; }

@@ -26,7 +26,7 @@ class CpuTransform : public SpectralTransform {
   std::vector<FrequencyGrid> grids(const ConvProblem& problem) const override;
   std::size_t spectrum_bytes(const Planes& planes) const override;
   std::size_t scratch_bytes(const Planes& planes) const override;
-  void forward(Context& ctx, const Planes& planes, const float* source, void* spectrum, void* scratch) override;
+  void forward(Context& ctx, const Planes& planes, const PlaneSource& source, void* spectrum, void* scratch) override;
   void inverse(Context& ctx, const Planes& planes, const void* spectrum, float* target, const PlaneEpilogue& epilogue,
                void* scratch) override;
 

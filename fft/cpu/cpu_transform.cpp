@@ -143,8 +143,9 @@ FewPoints CpuTransform::few(const Planes& planes, float* spectrum, void* scratch
           .scratch = static_cast<float*>(scratch)};
 }
 
-void CpuTransform::forward(Context& /*ctx*/, const Planes& planes, const float* source, void* spectrum, void* scratch) {
-  const auto aim = [&](BlockWindow& window, const Block& block) { window.source = source + block.plane; };
+void CpuTransform::forward(Context& /*ctx*/, const Planes& planes, const PlaneSource& source, void* spectrum,
+                           void* scratch) {
+  const auto aim = [&](BlockWindow& window, const Block& block) { window.source = source.values + block.plane; };
   const bool past = past_caches(spectrum_bytes(planes));
   if (of_few_points(planes))
     for_each_few(planes, kernels_, few(planes, static_cast<float*>(spectrum), scratch), aim,

@@ -48,7 +48,7 @@ std::size_t TurningCufftTransform::scratch_bytes(const Planes& planes) const {
   return aligned(spectrum_bytes(planes)) + plans_->work_bytes(batch_of(planes, false));
 }
 
-void TurningCufftTransform::forward(Context& ctx, const Planes& planes, const float* source, void* spectrum,
+void TurningCufftTransform::forward(Context& ctx, const Planes& planes, const PlaneSource& source, void* spectrum,
                                     void* scratch) {
   const std::int64_t count = count_of(planes), bins = planes.grid.bins();
   auto* const planar = static_cast<cufftComplex*>(scratch);
@@ -56,7 +56,7 @@ void TurningCufftTransform::forward(Context& ctx, const Planes& planes, const fl
   Stream& stream = *ctx.stream;
   {
     const StageRange stage(ctx.profiler, stream, "pad");
-    pad_planes(stream, planes, 0, count, source, real);
+    pad_planes(stream, planes, 0, count, source.values, real);
   }
   {
     const StageRange stage(ctx.profiler, stream, "fft");
@@ -96,14 +96,14 @@ std::size_t StridedCufftTransform::scratch_bytes(const Planes& planes) const {
   return 2 * aligned(spectrum_bytes(planes)) + plans_->work_bytes(batch_of(planes, true));
 }
 
-void StridedCufftTransform::forward(Context& ctx, const Planes& planes, const float* source, void* spectrum,
+void StridedCufftTransform::forward(Context& ctx, const Planes& planes, const PlaneSource& source, void* spectrum,
                                     void* scratch) {
   const FourierBatch batch = batch_of(planes, true);
   auto* const real = static_cast<float*>(scratch);
   Stream& stream = *ctx.stream;
   {
     const StageRange stage(ctx.profiler, stream, "pad");
-    pad_planes(stream, planes, 0, batch.count, source, real);
+    pad_planes(stream, planes, 0, batch.count, source.values, real);
   }
   const StageRange stage(ctx.profiler, stream, "fft");
   plans_->forward(stream, batch, real, static_cast<cufftComplex*>(spectrum),

@@ -28,7 +28,7 @@ class TurningCufftTransform final : public CufftTransform {
 
   std::string_view name() const override { return name_; }
   std::size_t scratch_bytes(const Planes& planes) const override;
-  void forward(Context& ctx, const Planes& planes, const float* source, void* spectrum, void* scratch) override;
+  void forward(Context& ctx, const Planes& planes, const PlaneSource& source, void* spectrum, void* scratch) override;
   void inverse(Context& ctx, const Planes& planes, const void* spectrum, float* target, const PlaneEpilogue& epilogue,
                void* scratch) override;
 
@@ -48,7 +48,7 @@ class StridedCufftTransform final : public CufftTransform {
   std::string_view name() const override { return "strided"; }
   std::vector<FrequencyGrid> grids(const ConvProblem& problem) const override;
   std::size_t scratch_bytes(const Planes& planes) const override;
-  void forward(Context& ctx, const Planes& planes, const float* source, void* spectrum, void* scratch) override;
+  void forward(Context& ctx, const Planes& planes, const PlaneSource& source, void* spectrum, void* scratch) override;
   void inverse(Context& ctx, const Planes& planes, const void* spectrum, float* target, const PlaneEpilogue& epilogue,
                void* scratch) override;
 

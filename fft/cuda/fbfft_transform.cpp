@@ -37,8 +37,13 @@ std::size_t FbfftTransform::spectrum_bytes(const Planes& planes) const {
          sizeof(small_fft::Complex);
 }
 
-void FbfftTransform::forward(Context& ctx, const Planes& planes, const float* source, void* spectrum, void*) {
+void FbfftTransform::forward(Context& ctx, const Planes& planes, const PlaneSource& source, void* spectrum, void*) {
   kernels(planes.grid).forward(*ctx.stream, small_fft::forward_arguments(planes, source, spectrum));
+}
+
+void FbfftTransform::sum_columns(Context& ctx, const Planes& planes, const void* spectrum, bool add, float* sums) {
+  small_fft::sum_first_bin(*ctx.stream, planes.matrix_rows(), planes.columns,
+                           static_cast<const small_fft::Complex*>(spectrum), add, sums);
 }
 
 void FbfftTransform::inverse(Context& ctx, const Planes& planes, const void* spectrum, float* target,

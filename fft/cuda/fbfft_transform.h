@@ -16,7 +16,9 @@ class FbfftTransform final : public SpectralTransform {
   std::int64_t bins(const FrequencyGrid& grid) const override;
   std::size_t spectrum_bytes(const Planes& planes) const override;
   std::size_t scratch_bytes(const Planes&) const override { return 0; }
-  void forward(Context& ctx, const Planes& planes, const float* source, void* spectrum, void* scratch) override;
+  void forward(Context& ctx, const Planes& planes, const PlaneSource& source, void* spectrum, void* scratch) override;
+  bool masks_and_sums() const override { return true; }
+  void sum_columns(Context& ctx, const Planes& planes, const void* spectrum, bool add, float* sums) override;
   void inverse(Context& ctx, const Planes& planes, const void* spectrum, float* target, const PlaneEpilogue& epilogue,
                void* scratch) override;
 

@@ -4,8 +4,9 @@
 
 namespace twiddle::small_fft {
 
-inline ForwardArguments forward_arguments(const Planes& planes, const float* source, void* spectrum) {
-  return {TileMap(planes), planes.matrix_rows() * planes.columns, source, static_cast<Complex*>(spectrum)};
+inline ForwardArguments forward_arguments(const Planes& planes, const PlaneSource& source, void* spectrum) {
+  return {TileMap(planes), planes.matrix_rows() * planes.columns, source.values, static_cast<Complex*>(spectrum),
+          source.mask};
 }
 
 // launch(arguments) for each colour of the planes' tiles, in order.

@@ -84,24 +84,6 @@ TWIDDLE_HD void store_bins(const Complex (&v)[W], Complex* spectrum, std::int64_
   });
 }
 
-template <int H, int W>
-TWIDDLE_HD void load_bins(Complex (&v)[W], const Complex* spectrum, std::int64_t pitch, int row) {
-  if (row > 0) {
-    const Complex* at = spectrum + (2 * PlaneSize<H, W>::half_row + (row - 1) * W) * pitch;
-    unrolled<W>([&](auto column) { v[column] = *at, at += pitch; });
-    return;
-  }
-  const Complex* const middle = spectrum + PlaneSize<H, W>::half_row * pitch;
-  v[0] = {spectrum[0].re, middle[0].re};
-  v[W / 2] = {spectrum[W / 2 * pitch].re, middle[W / 2 * pitch].re};
-  unrolled<W / 2 - 1>([&](auto before) {
-    constexpr int column = decltype(before)::value + 1;
-    const Complex a = spectrum[column * pitch], b = middle[column * pitch];
-    v[column] = {a.re - b.im, a.im + b.re};
-    v[W - column] = {a.re + b.im, b.re - a.im};
-  });
-}
-
 // A block takes P planes: threads [0, P * pairs) have columns, threads [0, P * rows) rows.
 template <int H, int W, int P>
 struct PlaneBlock : PlaneSize<H, W> {
@@ -117,6 +99,7 @@ struct ForwardArguments {
   std::int64_t pitch;  // numbers of a bin
   const float* source;
   Complex* spectrum;
+  const float* mask = nullptr;  // null: none; elements of the source count where it is above zero
 };
 
 template <int H, int W, int P>
@@ -131,7 +114,7 @@ struct ForwardBlock : PlaneBlock<H, W, P> {
     const int plane = thread / Size::pairs, pair = thread % Size::pairs;
     if (!Base::has(arguments.tiles, block, plane)) return;
     Complex v[H];
-    load_columns(v, arguments.source, arguments.tiles(block * P + plane), arguments.tiles.plane_width(), 2 * pair);
+    load_columns(v, arguments, arguments.tiles(block * P + plane), 2 * pair);
     columns_to_rows<H, W>(v, shared.numbers + plane * Size::pitch, pair);
   }
 
@@ -146,163 +129,33 @@ struct ForwardBlock : PlaneBlock<H, W, P> {
 
  private:
   // Zeros outside of the plane are not read. Two columns go at once where they lie at even places.
-  TWIDDLE_HD static void load_columns(Complex (&v)[H], const float* source, const TilePlace& place, int width,
+  TWIDDLE_HD static void load_columns(Complex (&v)[H], const ForwardArguments& arguments, const TilePlace& place,
                                       int column) {
-    const float* const at =
-        source + place.plane + std::int64_t(place.rows.first) * width + place.columns.first + column;
-    const bool even = (place.columns.begin | place.columns.end | width) % 2 == 0 &&
-                      reinterpret_cast<std::uintptr_t>(at) % sizeof(Complex) == 0;
-    const bool first = place.columns.has(column), second = place.columns.has(column + 1);
-    const TileSpan rows = place.rows;
-    if (even) {
-      unrolled<H>([&](auto row) {
-        v[row] = Complex{0, 0};
-        if (first && rows.has(row)) v[row] = *reinterpret_cast<const Complex*>(at + row * width);
-      });
-    } else {
-      unrolled<H>([&](auto row) {
-        v[row] = Complex{0, 0};
-        if (first && rows.has(row)) v[row].re = at[row * width];
-        if (second && rows.has(row)) v[row].im = at[row * width + 1];
-      });
-    }
-  }
-};
-
-struct InverseArguments {
-  TileMap tiles;
-  std::int64_t pitch;
-  const Complex* spectrum;
-  float* target;
-  const float* bias;  // one a column; null: none
-  bool relu;
-  bool in_order;  // all tiles are of one colour, so that they are counted as their spectra lie
-  // Whether all rows of columns go from the registers, as pairs; else they are gathered in shared memory first.
-  bool even_rows;
-  bool side_by_side;  // planes lie behind each other and each is one tile: what is gathered is one stretch
-  bool add;           // to what launches of earlier colours wrote
-  Divisor stage_height, stage_width;  // of a plane that is gathered: most_rows(), most_columns()
-};
-
-template <int H, int W, int P>
-struct InverseBlock : PlaneBlock<H, W, P> {
-  using Base = PlaneBlock<H, W, P>;
-  using typename Base::Size;
-  struct alignas(16) Shared {
-    union {
-      Complex numbers[P * Size::pitch];
-      float stage[2 * P * Size::pitch];  // planes on their way out, when all columns are read
-    };
-    TilePlace places[P];  // found once for all threads: what one keeps in registers beside its numbers is dear
-  };
-
-  TWIDDLE_HD static void rows(const InverseArguments& arguments, std::int64_t block, int thread, Shared& shared) {
-    const int plane = thread % P, row = thread / P;
-    if (row >= Size::rows || !Base::has(arguments.tiles, block, plane)) return;
-    const std::int64_t index = block * P + plane;
-    const std::int64_t place = arguments.in_order ? index : arguments.tiles(index).spectrum;
-    Complex v[W];
-    load_bins<H, W>(v, arguments.spectrum + place, arguments.pitch, row);
-    transform<backwards>(v);
-    store_row(v, shared.numbers + plane * Size::pitch + row * W);
-    if (row == 0) shared.places[plane] = arguments.tiles(index);
-  }
-
-  // Two columns to `v`, finished.
-  TWIDDLE_HD static void columns(const InverseArguments& arguments, std::int64_t block, int thread,
-                                 const Shared& shared, Complex (&v)[H]) {
-    const int plane = thread / Size::pairs, pair = thread % Size::pairs;
-    if (!Base::has(arguments.tiles, block, plane)) return;
-    columns_from_rows<H, W>(v, shared.numbers + plane * Size::pitch, pair);
-    constexpr float scale = 1.f / (H * W);
-    const float bias = arguments.bias == nullptr ? 0 : arguments.bias[shared.places[plane].column];
-    unrolled<H>([&](auto row) {
-      v[row] = {v[row].re * scale + bias, v[row].im * scale + bias};
-      if (!arguments.relu) return;
-      v[row] = {v[row].re < 0 ? 0 : v[row].re, v[row].im < 0 ? 0 : v[row].im};  // NaN stays
-    });
-  }
-
-  TWIDDLE_HD static void store_even(const InverseArguments& arguments, std::int64_t block, int thread,
-                                    const Shared& shared, const Complex (&v)[H]) {
-    const int plane = thread / Size::pairs, column = 2 * (thread % Size::pairs);
-    if (!Base::has(arguments.tiles, block, plane)) return;
-    const TilePlace& place = shared.places[plane];
-    if (!place.columns.has(column)) return;
     const int width = arguments.tiles.plane_width();
-    float* const at =
-        arguments.target + place.plane + std::int64_t(place.rows.first) * width + place.columns.first + column;
-    const TileSpan rows = place.rows;
-    unrolled<H>([&](auto row) {
-      if (rows.has(row)) *reinterpret_cast<Complex*>(at + row * width) = v[row];
-    });
-  }
-
-  // What of the columns lies in their planes, as one matrix a plane.
-  TWIDDLE_HD static void gather(const InverseArguments& arguments, std::int64_t block, int thread, Shared& shared,
-                                const Complex (&v)[H]) {
-    const int plane = thread / Size::pairs, column = 2 * (thread % Size::pairs);
-    if (!Base::has(arguments.tiles, block, plane)) return;
-    const TilePlace& place = shared.places[plane];
-    const auto width = static_cast<int>(arguments.stage_width.value());
-    const int at = plane * stage_size(arguments) - place.rows.begin * width - place.columns.begin + column;
+    const std::int64_t at = place.plane + std::int64_t(place.rows.first) * width + place.columns.first + column;
+    const auto aligned = [&](const float* from) {
+      return from == nullptr || reinterpret_cast<std::uintptr_t>(from + at) % sizeof(Complex) == 0;
+    };
+    const bool even = (place.columns.begin | place.columns.end | width) % 2 == 0 && aligned(arguments.source) &&
+                      aligned(arguments.mask);
     const bool first = place.columns.has(column), second = place.columns.has(column + 1);
-    const TileSpan rows = place.rows;
-    unrolled<H>([&](auto row) {
-      if (!rows.has(row)) return;
-      if (first) shared.stage[at + row * width] = v[row].re;
-      if (second) shared.stage[at + row * width + 1] = v[row].im;
+    const auto load = [&](const float* from, auto&& take) {
+      if (even)
+        unrolled<H>([&](auto row) {
+          if (first && place.rows.has(row)) take(row, *reinterpret_cast<const Complex*>(from + row * width));
+        });
+      else
+        unrolled<H>([&](auto row) {
+          if (!place.rows.has(row)) return;
+          take(row, Complex{first ? from[row * width] : 0, second ? from[row * width + 1] : 0});
+        });
+    };
+    unrolled<H>([&](auto row) { v[row] = Complex{0, 0}; });
+    load(arguments.source + at, [&](auto row, Complex value) { v[row] = value; });
+    if (arguments.mask == nullptr) return;
+    load(arguments.mask + at, [&](auto row, Complex mask) {
+      v[row] = {mask.re > 0 ? v[row].re : 0, mask.im > 0 ? v[row].im : 0};
     });
-  }
-
-  // How many floats the stage holds.
-  TWIDDLE_HD static int gathered(const InverseArguments& arguments, std::int64_t block) {
-    const std::int64_t left = arguments.tiles.count() - block * P;
-    return stage_size(arguments) * (left < P ? static_cast<int>(left) : P);
-  }
-
-  TWIDDLE_HD static void store_gathered(const InverseArguments& arguments, std::int64_t block, int thread,
-                                        const Shared& shared) {
-    const int count = gathered(arguments, block);
-    if (arguments.side_by_side)
-      store_stretch(arguments.target + shared.places[0].plane, shared.stage, count, thread);
-    else
-      store_rows(arguments, count / static_cast<int>(arguments.stage_width.value()), thread, shared);
-  }
-
- private:
-  TWIDDLE_HD static int stage_size(const InverseArguments& arguments) {
-    return static_cast<int>(arguments.stage_height.value() * arguments.stage_width.value());
-  }
-
-  TWIDDLE_HD static void store_stretch(float* target, const float* values, int count, int thread) {
-    const int fours = reinterpret_cast<std::uintptr_t>(target) % sizeof(Four) == 0 ? count / 4 : 0;
-    for (int i = thread; i < fours; i += Base::threads)
-      reinterpret_cast<Four*>(target)[i] = reinterpret_cast<const Four*>(values)[i];
-    for (int i = 4 * fours + thread; i < count; i += Base::threads) target[i] = values[i];
-  }
-
-  // So many threads beside each other take a row.
-  static constexpr int lanes = W <= 8 ? 8 : W <= 16 ? 16 : 32;
-
-  TWIDDLE_HD static void store_rows(const InverseArguments& arguments, int rows, int thread, const Shared& shared) {
-    const int rows_at_once = Base::threads / lanes, width = static_cast<int>(arguments.stage_width.value());
-    if (thread >= rows_at_once * lanes) return;
-    for (int i = thread / lanes; i < rows; i += rows_at_once) {
-      const auto plane = static_cast<int>(arguments.stage_height.quotient(i));
-      const TilePlace& place = shared.places[plane];
-      const int row = place.rows.begin + i - plane * static_cast<int>(arguments.stage_height.value());
-      if (row >= place.rows.end) continue;
-      float* const at = arguments.target + place.plane +
-                        std::int64_t(place.rows.first + row) * arguments.tiles.plane_width() + place.columns.first;
-      for (int down_the_row = thread % lanes; down_the_row < width; down_the_row += lanes) {
-        const int column = place.columns.begin + down_the_row;
-        if (column >= place.columns.end) break;
-        const float value = shared.stage[i * width + down_the_row];
-        const bool adds = arguments.add && arguments.tiles.written_before(place, row, column);
-        at[column] = adds ? at[column] + value : value;
-      }
-    }
   }
 };
 

@@ -15,6 +15,9 @@ struct PlaneKernels {
   void (*inverse)(Stream& stream, const InverseArguments& arguments) = nullptr;
 };
 
+// sums[column], or what it holds and, where `add`: the real parts of the first bin, [rows][columns], summed over rows.
+void sum_first_bin(Stream& stream, std::int64_t rows, std::int64_t columns, const Complex* bin, bool add, float* sums);
+
 // All sizes, in groups that are compiled side by side.
 void add_small_planes(std::vector<PlaneKernels>& all);
 void add_middle_planes(std::vector<PlaneKernels>& all);

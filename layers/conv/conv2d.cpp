@@ -124,28 +124,42 @@ Variable Conv2d::forward(Context& ctx, const Variable& x) {
 
 void Conv2d::backward(Context& ctx, const ConvProblem& here, const Variable& x, const Tensor& input,
                       const Tensor& output, Tensor grad_y) {
-  {
+  const auto engine_of = [&](const Variable& wanted, ConvPass pass) {
+    return wanted.needs_grad() ? &convolutions_.choose(ctx, here, pass, engine_) : nullptr;
+  };
+  ConvEngine* const of_input = engine_of(x, ConvPass::backward_input);
+  ConvEngine* const of_weight = engine_of(weight_->variable, ConvPass::backward_weight);
+  const bool wants_bias = bias_ && bias_->variable.needs_grad();
+  // Engines that do the way back through bias and ReLU themselves spare a pass over y's gradient.
+  const bool by_engines = of_weight != nullptr && of_weight->does_epilogue_backward() &&
+                          (of_input == nullptr || !relu_ || of_input->does_epilogue_backward());
+  const Tensor mask = by_engines ? output : Tensor();
+  Tensor bias_grad;
+  if (by_engines && wants_bias) bias_grad = Tensor(*ctx.stream, {here.filters});
+  if (!by_engines) {
     const ProfilerRange range(ctx.profiler, *ctx.stream, name(), "backward_bias");
-    const bool wants_bias = bias_ && bias_->variable.needs_grad();
-    const Tensor bias = relu_and_bias_backward(*ctx.stream, output, relu_, wants_bias, grad_y);
-    if (wants_bias) bias_->variable.add_grad(ctx, bias);
+    bias_grad = relu_and_bias_backward(*ctx.stream, output, relu_, wants_bias, grad_y);
   }
   // First the pass that needs w's spectrum, which may be there from the forward pass: the other's result takes its
   // room.
-  if (x.needs_grad()) {
+  if (of_input != nullptr) {
     const ProfilerRange range(ctx.profiler, *ctx.stream, name(), "backward_input");
-    ConvOperands operands{Tensor(*ctx.stream, here.input_shape()), weight_->variable.value(), grad_y, {}};
-    convolutions_.choose(ctx, here, ConvPass::backward_input, engine_)
-        .run(ctx, here, ConvPass::backward_input, operands);
+    ConvOperands operands{
+        .x = Tensor(*ctx.stream, here.input_shape()), .w = weight_->variable.value(), .y = grad_y, .mask = mask};
+    of_input->run(ctx, here, ConvPass::backward_input, operands);
     x.add_grad(ctx, operands.x);
   }
-  if (weight_->variable.needs_grad()) {
+  if (of_weight != nullptr) {
     const ProfilerRange range(ctx.profiler, *ctx.stream, name(), "backward_weight");
-    ConvOperands operands{input, Tensor(*ctx.stream, here.weight_shape()), grad_y, {}};
-    convolutions_.choose(ctx, here, ConvPass::backward_weight, engine_)
-        .run(ctx, here, ConvPass::backward_weight, operands);
+    ConvOperands operands{.x = input,
+                          .w = Tensor(*ctx.stream, here.weight_shape()),
+                          .y = grad_y,
+                          .bias = by_engines ? bias_grad : Tensor(),
+                          .mask = mask};
+    of_weight->run(ctx, here, ConvPass::backward_weight, operands);
     weight_->variable.add_grad(ctx, operands.w);
   }
+  if (wants_bias) bias_->variable.add_grad(ctx, bias_grad);
 }
 
 }  // namespace twiddle

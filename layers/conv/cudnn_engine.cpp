@@ -50,7 +50,7 @@ std::shared_ptr<void> allocate(Stream& stream, std::size_t bytes) {
 }
 
 ConvPointers pointers(ConvOperands& operands, ConvPass pass) {
-  auto& [x, w, y, bias, relu] = operands;
+  auto& [x, w, y, bias, relu, mask] = operands;
   return {pass == ConvPass::backward_input ? x.write() : x.read(),
           pass == ConvPass::backward_weight ? w.write() : w.read(), pass == ConvPass::forward ? y.write() : y.read()};
 }

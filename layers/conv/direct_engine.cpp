@@ -16,7 +16,7 @@ class DirectEngine : public ConvEngine {
 
   void run(Context& ctx, const ConvProblem& problem, ConvPass pass, ConvOperands& operands) override {
     require(ctx.stream->device().kind == Device::Kind::cpu, "the engine 'direct' works on the CPU alone");
-    auto& [x, w, y, bias, relu] = operands;
+    auto& [x, w, y, bias, relu, mask] = operands;
     Tensor& written = pass == ConvPass::forward ? y : pass == ConvPass::backward_input ? x : w;
     float* result = written.write();
     const float* const x_values = pass == ConvPass::backward_input ? nullptr : x.read();

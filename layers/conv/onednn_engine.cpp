@@ -119,7 +119,7 @@ const Plan& OnednnEngine::require_plan(const ConvProblem& problem, const Piece& 
 }
 
 void OnednnEngine::run(Context& ctx, const ConvProblem& problem, ConvPass pass, ConvOperands& operands) try {
-  auto& [x, w, y, bias, relu] = operands;
+  auto& [x, w, y, bias, relu, mask] = operands;
   const bool forward = pass == ConvPass::forward, input_gradient = pass == ConvPass::backward_input;
   const bool biased = forward && bias.defined();
   const std::vector<PlacedPiece> pieces = pieces_for(problem, pass);

@@ -100,6 +100,7 @@ class PolyphaseEngine final : public ConvEngine {
   }
   void forget() override { inner_->forget(); }
   bool by_name_only() const override { return inner_->by_name_only(); }
+  bool does_epilogue_backward() const override { return inner_->does_epilogue_backward(); }
   std::string library() const override { return inner_->library(); }
   std::string details(const ConvProblem& problem, ConvPass pass) const override {
     return inner_->details(stride_one(problem), pass);
@@ -108,7 +109,7 @@ class PolyphaseEngine final : public ConvEngine {
     const ConvProblem inner = stride_one(problem);
     const Phases input = input_phases(problem, inner), kernel = kernel_phases(problem, inner);
     Stream& stream = *ctx.stream;
-    ConvOperands phased{{}, {}, operands.y, operands.bias, operands.relu};
+    ConvOperands phased{{}, {}, operands.y, operands.bias, operands.relu, operands.mask};
     phased.x = pass == ConvPass::backward_input ? Tensor(stream, inner.input_shape())
                                                 : split(stream, input, operands.x, inner.input_shape());
     phased.w = pass == ConvPass::backward_weight ? Tensor(stream, inner.weight_shape())

@@ -5,6 +5,7 @@
 #include "layers/conv/engines.h"
 
 #include "tests/support/check_layer.h"
+#include "tests/support/conv_problem.h"
 
 namespace twiddle {
 
@@ -72,6 +73,35 @@ TEST_P(EveryDevice, Conv2dEveryEngineHasTheGradients) {
     ++checked;
   }
   EXPECT_GE(checked, 1);
+}
+
+// The ReLU's way back and the bias' gradient come out of the engines where these know how, and of a pass before them
+// where they do not.
+TEST_P(EveryDevice, Conv2dGradientsThroughItsReluAreThoseOfEveryEngine) {
+  const std::vector<float> x = [] {
+    std::vector<float> values;
+    for (int i = 0; i < 2 * 3 * 12 * 11; ++i) values.push_back(0.01f * static_cast<float>(i * 37 % 101 - 50));
+    return values;
+  }();
+  const auto gradients = [&](const std::string& engine) {
+    LayerUnderTest conv(GetParam(), "conv2d", {{"filters", "4"}, {"kernel", "3"}, {"pad", "1"}, {"engine", engine}},
+                        {3, 12, 11});
+    EXPECT_TRUE(conv.layer->take_over_relu());
+    std::vector<float> weights;
+    for (int i = 0; i < 4 * 3 * 9; ++i) weights.push_back(0.1f * static_cast<float>(i * 17 % 19 - 9));
+    conv.set("weight", weights);
+    conv.set("bias", {0.1f, -0.2f, 0.3f, 0});
+    return gradients_of(conv, {2, 3, 12, 11}, x);
+  };
+  const std::vector<float> expected = gradients("gemm");
+  for (const auto& engine : make_conv_engines(GetParam(), {.deterministic = true})) {
+    const ConvProblem problem = conv_problem("2x3x12x11 * 4x3x3x3 pad 1");
+    bool all = true;
+    for (const ConvPass pass : every_pass) all = all && engine->supports(problem, pass);
+    if (!all) continue;
+    SCOPED_TRACE(engine->name());
+    expect_close(gradients(std::string(engine->name())), expected, 2e-5f);
+  }
 }
 
 TEST(Conv2d, DescribesItself) {

@@ -169,6 +169,16 @@ std::vector<float> LayerUnderTest::forward(const Shape& shape, const std::vector
   return y.value().to_vector(*ctx.stream);
 }
 
+std::vector<float> gradients_of(LayerUnderTest& test, const Shape& shape, const std::vector<float>& values) {
+  Values all{{"input", values}};
+  for (Parameter& parameter : test.layer->parameters())
+    if (parameter.trainable) all[parameter.name] = parameter.variable.value().to_vector(*test.ctx.stream);
+  std::vector<float> gradients;
+  for (const auto& [name, gradient] : evaluate(test, shape, all, 1).gradients)
+    gradients.insert(gradients.end(), gradient.begin(), gradient.end());
+  return gradients;
+}
+
 std::vector<float> run_layer(Device device, const std::string& kind, const LayerOptions& options, const Shape& shape,
                              const std::vector<float>& values) {
   return LayerUnderTest(device, kind, options, without_batch(shape)).forward(shape, values);

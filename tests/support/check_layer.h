@@ -31,6 +31,9 @@ struct LayerUnderTest {
   std::vector<float> forward(const Shape& shape, const std::vector<float>& values);  // shape with the batch axis
 };
 
+// The gradients of a random sum of the layer's output: the input's and the parameters', in order of their names.
+std::vector<float> gradients_of(LayerUnderTest& test, const Shape& shape, const std::vector<float>& values);
+
 // The output of a new layer, in training mode; with its parameters as initialised.
 std::vector<float> run_layer(Device device, const std::string& kind, const LayerOptions& options, const Shape& shape,
                              const std::vector<float>& values);

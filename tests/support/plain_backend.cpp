@@ -25,9 +25,18 @@ class PlainTransform final : public SpectralTransform {
     return static_cast<std::size_t>(planes.grid.bins() * planes.matrix_rows() * planes.columns) * sizeof(Complex);
   }
   std::size_t scratch_bytes(const Planes&) const override { return 64; }
+  bool masks_and_sums() const override { return true; }
+  void sum_columns(Context&, const Planes& p, const void* spectrum, bool add, float* sums) override {
+    for (std::int64_t column = 0; column < p.columns; ++column) {
+      double sum = add ? sums[column] : 0;
+      for (std::int64_t row = 0; row < p.matrix_rows(); ++row)
+        sum += at(p, const_cast<void*>(spectrum), 0, 0, row * p.columns + column).real();
+      sums[column] = static_cast<float>(sum);
+    }
+  }
 
   // The sum over a row's elements, then that over rows.
-  void forward(Context&, const Planes& p, const float* source, void* spectrum, void*) override {
+  void forward(Context&, const Planes& p, const PlaneSource& source, void* spectrum, void*) override {
     const int height = p.grid.height, half = p.grid.width / 2 + 1;
     const std::vector<Complex> down = turns_of(height), across = turns_of(p.grid.width);
     each_tile(p, [&](std::int64_t plane, std::int64_t place, int top, int left) {
@@ -35,9 +44,9 @@ class PlainTransform final : public SpectralTransform {
       for (int i = 0; i < p.window_h; ++i)
         for (int u = 0; u < half; ++u)
           for (int j = 0; j < p.window_w; ++j)
-            if (inside(p, top + i, left + j))
+            if (inside(p, top + i, left + j) && passes(source, plane + (top + i) * p.width + left + j))
               rows[static_cast<std::size_t>(i * half + u)] +=
-                  double(source[plane + (top + i) * p.width + left + j]) * turn(across, u * j);
+                  double(source.values[plane + (top + i) * p.width + left + j]) * turn(across, u * j);
       for (int v = 0; v < height; ++v)
         for (int u = 0; u < half; ++u) {
           Complex sum = 0;
@@ -87,6 +96,7 @@ class PlainTransform final : public SpectralTransform {
   static Complex turn(const std::vector<Complex>& turns, int k) {
     return turns[static_cast<std::size_t>(k) % turns.size()];
   }
+  static bool passes(const PlaneSource& source, std::int64_t place) { return !source.mask || source.mask[place] > 0; }
   static bool inside(const Planes& p, int i, int j) { return i >= 0 && i < p.height && j >= 0 && j < p.width; }
   static Complex& at(const Planes& p, void* spectrum, int v, int u, std::int64_t place) {
     return static_cast<Complex*>(

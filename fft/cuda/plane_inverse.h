@@ -1,0 +1,202 @@
+#pragma once
+#include "fft/cuda/plane_fft.h"
+
+// The way back of plane_fft.h. Where a block's bins come from is a type of its own, so that they need not be stored.
+namespace twiddle::small_fft {
+
+// Where the planes of an inverse go, and how.
+struct PlaneTarget {
+  TileMap tiles;
+  float* target;
+  const float* bias;  // one a column; null: none
+  bool relu;
+  // Whether all rows of columns go from the registers, as pairs; else they are gathered in shared memory first.
+  bool even_rows;
+  bool side_by_side;  // planes lie behind each other and each is one tile: what is gathered is one stretch
+  bool add;           // to what launches of earlier colours wrote
+  Divisor stage_height, stage_width;  // of a plane that is gathered: most_rows(), most_columns()
+};
+
+struct InverseArguments : PlaneTarget {
+  std::int64_t pitch;  // numbers of a bin
+  const Complex* spectrum;
+  bool in_order;  // all tiles are of one colour, so that they are counted as their spectra lie
+};
+
+// Bins of P planes that follow each other in their spectrum. Such a type says which planes a block has and where their
+// bins begin; bins are read one after the other.
+template <int P>
+class StoredBins {
+ public:
+  static constexpr int planes = P;
+  using Arguments = InverseArguments;
+  static std::int64_t blocks(const Arguments& arguments) { return (arguments.tiles.count() + P - 1) / P; }
+
+  TWIDDLE_HD StoredBins(const Arguments& arguments, std::int64_t block, int plane)
+      : index_(block * P + plane), there_(plane < P && index_ < arguments.tiles.count()) {}
+  TWIDDLE_HD bool there() const { return there_; }
+  TWIDDLE_HD std::int64_t index() const { return index_; }  // among the tiles
+
+  struct Cursor {
+    const Complex* at;
+    std::int64_t pitch;
+    TWIDDLE_HD Complex next() {
+      const Complex value = *at;
+      at += pitch;
+      return value;
+    }
+  };
+  TWIDDLE_HD Cursor from(const Arguments& arguments, int bin) const {
+    const std::int64_t place = arguments.in_order ? index_ : arguments.tiles(index_).spectrum;
+    return {arguments.spectrum + place + bin * arguments.pitch, arguments.pitch};
+  }
+
+ private:
+  std::int64_t index_;
+  bool there_;
+};
+
+// A thread's row of a plane's bins: what store_bins() stored.
+template <int H, int W, class Bins>
+TWIDDLE_HD void load_bins(Complex (&v)[W], const Bins& bins, const typename Bins::Arguments& arguments, int row) {
+  if (row > 0) {
+    auto at = bins.from(arguments, 2 * PlaneSize<H, W>::half_row + (row - 1) * W);
+    unrolled<W>([&](auto column) { v[column] = at.next(); });
+    return;
+  }
+  auto first = bins.from(arguments, 0), middle = bins.from(arguments, PlaneSize<H, W>::half_row);
+  v[0] = {first.next().re, middle.next().re};
+  unrolled<W / 2 - 1>([&](auto before) {
+    constexpr int column = decltype(before)::value + 1;
+    const Complex a = first.next(), b = middle.next();
+    v[column] = {a.re - b.im, a.im + b.re};
+    v[W - column] = {a.re + b.im, b.re - a.im};
+  });
+  v[W / 2] = {first.next().re, middle.next().re};
+}
+
+template <int H, int W, class Bins>
+struct InverseBlock : PlaneBlock<H, W, Bins::planes> {
+  using Base = PlaneBlock<H, W, Bins::planes>;
+  using typename Base::Size;
+  using Arguments = typename Bins::Arguments;
+  static constexpr int P = Bins::planes;
+  struct alignas(16) Shared {
+    union {
+      Complex numbers[P * Size::pitch];
+      float stage[2 * P * Size::pitch];  // planes on their way out, when all columns are read
+    };
+    TilePlace places[P];  // found once for all threads: what one keeps in registers beside its numbers is dear
+  };
+
+  TWIDDLE_HD static void rows(const Arguments& arguments, std::int64_t block, int thread, Shared& shared) {
+    const int plane = thread % P, row = thread / P;
+    const Bins bins(arguments, block, plane);
+    if (row >= Size::rows || !bins.there()) return;
+    Complex v[W];
+    load_bins<H, W>(v, bins, arguments, row);
+    transform<backwards>(v);
+    store_row(v, shared.numbers + plane * Size::pitch + row * W);
+    if (row == 0) shared.places[plane] = arguments.tiles(bins.index());
+  }
+
+  // Two columns to `v`, finished.
+  TWIDDLE_HD static void columns(const Arguments& arguments, std::int64_t block, int thread, const Shared& shared,
+                                 Complex (&v)[H]) {
+    const int plane = thread / Size::pairs, pair = thread % Size::pairs;
+    if (!Bins(arguments, block, plane).there()) return;
+    columns_from_rows<H, W>(v, shared.numbers + plane * Size::pitch, pair);
+    constexpr float scale = 1.f / (H * W);
+    const float bias = arguments.bias == nullptr ? 0 : arguments.bias[shared.places[plane].column];
+    unrolled<H>([&](auto row) {
+      v[row] = {v[row].re * scale + bias, v[row].im * scale + bias};
+      if (!arguments.relu) return;
+      v[row] = {v[row].re < 0 ? 0 : v[row].re, v[row].im < 0 ? 0 : v[row].im};  // NaN stays
+    });
+  }
+
+  TWIDDLE_HD static void store_even(const Arguments& arguments, std::int64_t block, int thread, const Shared& shared,
+                                    const Complex (&v)[H]) {
+    const int plane = thread / Size::pairs, column = 2 * (thread % Size::pairs);
+    if (!Bins(arguments, block, plane).there()) return;
+    const TilePlace& place = shared.places[plane];
+    if (!place.columns.has(column)) return;
+    const int width = arguments.tiles.plane_width();
+    float* const at =
+        arguments.target + place.plane + std::int64_t(place.rows.first) * width + place.columns.first + column;
+    const TileSpan rows = place.rows;
+    unrolled<H>([&](auto row) {
+      if (rows.has(row)) *reinterpret_cast<Complex*>(at + row * width) = v[row];
+    });
+  }
+
+  // What of the columns lies in their planes, as one matrix a plane.
+  TWIDDLE_HD static void gather(const Arguments& arguments, std::int64_t block, int thread, Shared& shared,
+                                const Complex (&v)[H]) {
+    const int plane = thread / Size::pairs, column = 2 * (thread % Size::pairs);
+    if (!Bins(arguments, block, plane).there()) return;
+    const TilePlace& place = shared.places[plane];
+    const auto width = static_cast<int>(arguments.stage_width.value());
+    const int at = plane * stage_size(arguments) - place.rows.begin * width - place.columns.begin + column;
+    const bool first = place.columns.has(column), second = place.columns.has(column + 1);
+    const TileSpan rows = place.rows;
+    unrolled<H>([&](auto row) {
+      if (!rows.has(row)) return;
+      if (first) shared.stage[at + row * width] = v[row].re;
+      if (second) shared.stage[at + row * width + 1] = v[row].im;
+    });
+  }
+
+  // How many floats planes that lie side by side have in the stage.
+  TWIDDLE_HD static int gathered(const Arguments& arguments, std::int64_t block) {
+    const std::int64_t left = arguments.tiles.count() - block * P;
+    return stage_size(arguments) * (left < P ? static_cast<int>(left) : P);
+  }
+
+  TWIDDLE_HD static void store_gathered(const Arguments& arguments, std::int64_t block, int thread,
+                                        const Shared& shared) {
+    if (arguments.side_by_side)
+      store_stretch(arguments.target + shared.places[0].plane, shared.stage, gathered(arguments, block), thread);
+    else
+      store_rows(arguments, block, thread, shared);
+  }
+
+ private:
+  TWIDDLE_HD static int stage_size(const Arguments& arguments) {
+    return static_cast<int>(arguments.stage_height.value() * arguments.stage_width.value());
+  }
+
+  TWIDDLE_HD static void store_stretch(float* target, const float* values, int count, int thread) {
+    const int fours = reinterpret_cast<std::uintptr_t>(target) % sizeof(Four) == 0 ? count / 4 : 0;
+    for (int i = thread; i < fours; i += Base::threads)
+      reinterpret_cast<Four*>(target)[i] = reinterpret_cast<const Four*>(values)[i];
+    for (int i = 4 * fours + thread; i < count; i += Base::threads) target[i] = values[i];
+  }
+
+  // So many threads beside each other take a row.
+  static constexpr int lanes = W <= 8 ? 8 : W <= 16 ? 16 : 32;
+
+  TWIDDLE_HD static void store_rows(const Arguments& arguments, std::int64_t block, int thread, const Shared& shared) {
+    const int rows_at_once = Base::threads / lanes, width = static_cast<int>(arguments.stage_width.value());
+    const int rows = P * static_cast<int>(arguments.stage_height.value());
+    if (thread >= rows_at_once * lanes) return;
+    for (int i = thread / lanes; i < rows; i += rows_at_once) {
+      const auto plane = static_cast<int>(arguments.stage_height.quotient(i));
+      if (!Bins(arguments, block, plane).there()) continue;
+      const TilePlace& place = shared.places[plane];
+      const int row = place.rows.begin + i - plane * static_cast<int>(arguments.stage_height.value());
+      if (row >= place.rows.end) continue;
+      float* const at = arguments.target + place.plane +
+                        std::int64_t(place.rows.first + row) * arguments.tiles.plane_width() + place.columns.first;
+      for (int down_the_row = thread % lanes; down_the_row < width; down_the_row += lanes) {
+        const int column = place.columns.begin + down_the_row;
+        if (column >= place.columns.end) break;
+        const float value = shared.stage[i * width + down_the_row];
+        const bool adds = arguments.add && arguments.tiles.written_before(place, row, column);
+        at[column] = adds ? at[column] + value : value;
+      }
+    }
+  }
+};
+
+}  // namespace twiddle::small_fft
