@@ -18,10 +18,10 @@ __global__ void __launch_bounds__((PlaneBlock<H, W, P>::threads), BlocksAtOnce)
   Block::rows(arguments, blockIdx.x, thread, shared);
 }
 
-template <int H, int W, int P, int BlocksAtOnce>
-__global__ void __launch_bounds__((PlaneBlock<H, W, P>::threads), BlocksAtOnce)
-    inverse_kernel(const InverseArguments arguments) {
-  using Block = InverseBlock<H, W, P>;
+template <int H, int W, class Bins, int BlocksAtOnce>
+__global__ void __launch_bounds__((InverseBlock<H, W, Bins>::threads), BlocksAtOnce)
+    inverse_kernel(const typename Bins::Arguments arguments) {
+  using Block = InverseBlock<H, W, Bins>;
   extern __shared__ ComplexPair memory[];
   auto& shared = *reinterpret_cast<typename Block::Shared*>(memory);
   const auto thread = static_cast<int>(threadIdx.x);
@@ -44,16 +44,22 @@ __global__ void __launch_bounds__((PlaneBlock<H, W, P>::threads), BlocksAtOnce)
   Block::store_gathered(arguments, blockIdx.x, thread, shared);
 }
 
-template <int Planes, int Threads, int SharedBytes, class Arguments>
-void launch(Stream& stream, void (*kernel)(Arguments), const Arguments& arguments) {
+template <int Threads, int SharedBytes, class Arguments>
+void launch(Stream& stream, void (*kernel)(Arguments), std::int64_t blocks, const Arguments& arguments) {
   constexpr int granted = 48 << 10;  // without asking
   if constexpr (SharedBytes > granted)
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, SharedBytes));
-  const std::int64_t blocks = (arguments.tiles.count() + Planes - 1) / Planes;
   require(blocks < std::int64_t(1) << 31, arguments.tiles.count(), " planes are more than one launch can take");
   if (blocks == 0) return;
   kernel<<<static_cast<unsigned>(blocks), Threads, SharedBytes, twiddle::detail::native(stream)>>>(arguments);
   twiddle::detail::check_launch();
+}
+
+template <int H, int W, class Bins, int BlocksAtOnce>
+void launch_inverse(Stream& stream, const typename Bins::Arguments& arguments) {
+  using Block = InverseBlock<H, W, Bins>;
+  launch<Block::threads, sizeof(typename Block::Shared)>(stream, inverse_kernel<H, W, Bins, BlocksAtOnce>,
+                                                         Bins::blocks(arguments), arguments);
 }
 
 // How many planes a block takes, and how many blocks a multiprocessor's registers should have room for.
@@ -67,14 +73,11 @@ PlaneKernels plane_kernels() {
   return {H, W, PlaneSize<H, W>::bins,
           [](Stream& stream, const ForwardArguments& arguments) {
             using Block = ForwardBlock<H, W, Forward.planes>;
-            launch<Forward.planes, Block::threads, sizeof(typename Block::Shared)>(
-                stream, forward_kernel<H, W, Forward.planes, Forward.at_once>, arguments);
+            const std::int64_t blocks = (arguments.tiles.count() + Forward.planes - 1) / Forward.planes;
+            launch<Block::threads, sizeof(typename Block::Shared)>(
+                stream, forward_kernel<H, W, Forward.planes, Forward.at_once>, blocks, arguments);
           },
-          [](Stream& stream, const InverseArguments& arguments) {
-            using Block = InverseBlock<H, W, Inverse.planes>;
-            launch<Inverse.planes, Block::threads, sizeof(typename Block::Shared)>(
-                stream, inverse_kernel<H, W, Inverse.planes, Inverse.at_once>, arguments);
-          }};
+          launch_inverse<H, W, StoredBins<Inverse.planes>, Inverse.at_once>};
 }
 
 }  // namespace twiddle::small_fft

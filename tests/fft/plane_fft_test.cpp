@@ -43,13 +43,13 @@ void follow_forward(const ForwardArguments& arguments) {
   }
 }
 
-template <int H, int W, int P>
-void follow_inverse(const InverseArguments& arguments) {
-  using Block = InverseBlock<H, W, P>;
+template <int H, int W, class Bins>
+void follow_inverse(const typename Bins::Arguments& arguments) {
+  using Block = InverseBlock<H, W, Bins>;
   struct Registers {
     Complex v[H];
   };
-  for (std::int64_t block = 0; block < blocks_of(arguments.tiles, P); ++block) {
+  for (std::int64_t block = 0; block < Bins::blocks(arguments); ++block) {
     const auto shared = dirty<Block>();
     std::vector<Registers> registers(Block::threads);
     const auto each = [&](const auto& step) {
@@ -102,7 +102,7 @@ void expect_transforms(const ConvProblem& problem, const FrequencyGrid& grid) {
     const PlaneEpilogue epilogue = operand == ConvOperand::y ? PlaneEpilogue{bias.data(), true} : PlaneEpilogue{};
     std::vector<float> planes_back(source.size(), nan), result = planes_back;
     plain.inverse(host, planes, half.data(), planes_back.data(), epilogue, nullptr);
-    for_each_colour(planes, spectrum.data(), result.data(), epilogue, follow_inverse<H, W, P>);
+    for_each_colour(planes, spectrum.data(), result.data(), epilogue, follow_inverse<H, W, StoredBins<P>>);
     expect_close(result, planes_back, 2e-6f);  // NaN where another slice or group lies
   }
 }
