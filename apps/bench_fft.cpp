@@ -63,7 +63,7 @@ const char* name_of(bool inverse) {
   return inverse ? "C2R" : "R2C";
 }
 
-// GB/s, their share of a copy's, and how many times as fast as cuFFT, where there is such a thing.
+// GB/s, their share of a copy's, and how many times as fast as the vendor's, where there is such a thing.
 std::string cell_of(const FftRow* row, double copy) {
   if (row == nullptr) return "";
   if (row->milliseconds <= 0) return "failed";
@@ -89,7 +89,7 @@ void print(const Series& series, const std::vector<std::int64_t>& batches, const
   std::fflush(stdout);
 }
 
-Json to_json(const FftRow& row, double copy) {
+Json to_json(const FftRow& row, double copy, const std::string& vendor) {
   Json json = {
       {"dimensions", row.batch.height == 1 ? 1 : 2}, {"points", row.batch.width},         {"batch", row.batch.count},
       {"layout", to_string(row.batch.layout)},       {"direction", name_of(row.inverse)}, {"bytes", row.bytes()}};
@@ -99,11 +99,12 @@ Json to_json(const FftRow& row, double copy) {
     json["failure"] = row.failure;
   if (row.milliseconds > 0 && copy > 0) json["share_of_copy"] = row.bytes_per_second() / copy;
   if (row.vendor_ms > 0)
-    json.update(Json{{"cufft_ms", row.vendor_ms},
-                     {"cufft_bytes_per_second", row.vendor_bytes_per_second()},
+    json.update(Json{{"vendor", vendor},
+                     {"vendor_ms", row.vendor_ms},
+                     {"vendor_bytes_per_second", row.vendor_bytes_per_second()},
                      {"speed_up", row.speed_up()}});
   else if (!row.vendor_failure.empty())
-    json["cufft_failure"] = row.vendor_failure;
+    json["vendor_failure"] = row.vendor_failure;
   return json;
 }
 
@@ -140,7 +141,10 @@ BenchResult bench_fft(const BenchRequest& request) {
         "share of the copy's, and how many times as fast as cuFFT; by replays of recorded calls.\n\n",
         copy / 1e9);
   if (request.print && !gpu)
-    fmt::print("GB/s that must be read and written, by the transform of the engine fft; it has none of rows.\n\n");
+    fmt::print("GB/s that must be read and written, by the transform of the engine fft; it has none of rows.\n{}\n\n",
+               bench.vendor().empty()
+                   ? "Beside them FFTW where it is installed (libfftw3f.so.3); here it is not."
+                   : "And how many times as fast as " + bench.vendor() + ", plane-major, as it plans by measurement.");
   BenchResult result;
   std::vector<std::string> charts;
   const std::vector<std::int64_t> batches = batches_of(request, gpu);
@@ -154,7 +158,7 @@ BenchResult bench_fft(const BenchRequest& request) {
         for (const FftRow& row : bench.run(batch)) rows.push_back(row);
       }
     if (request.print) print(series, batches, rows, copy);
-    for (const FftRow& row : rows) result.rows.push_back(to_json(row, copy));
+    for (const FftRow& row : rows) result.rows.push_back(to_json(row, copy, bench.vendor()));
     if (!series.drawn) continue;
     for (const bool inverse : {false, true}) charts.push_back(chart(series, inverse, batches, rows));
   }

@@ -28,7 +28,13 @@ void fill_with_noise(Stream& stream, void* memory, std::size_t bytes) {
 
 FftBench::FftBench(Device device, double budget_ms) : ctx_(device), budget_ms_(budget_ms) {
   limit_ = on_gpu() ? gpu_limit : cpu_limit;
+  if (!on_gpu()) fftw_ = Fftw::find();
   if (const std::size_t free = ctx_.stream->memory().free) limit_ = std::min(limit_, free / 3);  // cuFFT takes as much
+}
+
+std::string FftBench::vendor() const {
+  if (on_gpu()) return "cuFFT";
+  return fftw_ == nullptr ? "" : fftw_->version();
 }
 
 bool FftBench::fits(const FftBatch& batch) const {
@@ -105,8 +111,10 @@ void FftBench::run_on_gpu(std::vector<FftRow>& rows) {
 void FftBench::run_on_cpu(std::vector<FftRow>& rows) {
   const SpectralBackend backend = cpu_fft();
   SpectralTransform& transform = *backend.transforms.front();
-  const Planes planes = planes_of(rows.front().batch);
-  reserve(plane_bytes(rows.front().batch), transform.spectrum_bytes(planes));
+  FftBatch batch = rows.front().batch;
+  const Planes planes = planes_of(batch);
+  batch.layout = BinLayout::plane_major;
+  reserve(plane_bytes(batch), std::max(transform.spectrum_bytes(planes), spectrum_bytes(batch)));
   const auto scratch = ctx_.stream->allocate(transform.scratch_bytes(planes));
   auto* const values = static_cast<float*>(planes_.get());
   for (FftRow& row : rows)
@@ -116,6 +124,12 @@ void FftBench::run_on_cpu(std::vector<FftRow>& rows) {
       else
         transform.forward(ctx_, planes, values, spectra_.get(), scratch.get());
     });
+  for (FftRow& row : rows) {
+    if (fftw_ == nullptr) continue;
+    const auto plan = fftw_->plan(batch, row.inverse, values, spectra_.get());
+    row.vendor_ms = time([&] { plan->run(); });
+    row.vendor_bytes = static_cast<std::int64_t>(plane_bytes(batch) + spectrum_bytes(batch));
+  }
 }
 
 }  // namespace twiddle

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/fftw.h"
 #include "fft/batched_fft.h"
 #include "framework/context.h"
 
@@ -14,7 +15,7 @@ struct FftRow {
   FftBatch batch;
   bool inverse = false;
   double milliseconds = 0, vendor_ms = 0;  // 0: not measured
-  std::int64_t vendor_bytes = 0;           // cuFFT packs no bins
+  std::int64_t vendor_bytes = 0;           // it packs no bins
   std::string failure, vendor_failure;
 
   std::int64_t bytes() const { return static_cast<std::int64_t>(plane_bytes(batch) + spectrum_bytes(batch)); }
@@ -27,11 +28,13 @@ struct FftRow {
 };
 
 // Measures transforms of batches: on a GPU ours beside cuFFT, by replays of a recording, so that launches do not
-// decide; on a CPU those of the engine fft, whose bins lie [bin][plane] in groups of planes.
+// decide; on a CPU those of the engine fft, whose bins lie [bin][plane] in groups of planes, beside FFTW's,
+// [plane][bin], where that is installed.
 class FftBench {
  public:
   FftBench(Device device, double budget_ms);  // for one batch, direction and library
   bool on_gpu() const { return ctx_.stream->device().kind == Device::Kind::cuda; }
+  std::string vendor() const;                      // empty: there is none here
   bool fits(const FftBatch& batch) const;          // in the memory that is taken for planes and spectra
   double copy_bytes_per_second();                  // read and written, on the device
   std::vector<FftRow> run(const FftBatch& batch);  // forwards and backwards; what fails says why
@@ -47,6 +50,7 @@ class FftBench {
   std::size_t limit_;
   std::size_t plane_room_ = 0, spectrum_room_ = 0;
   std::shared_ptr<void> planes_, spectra_;
+  std::unique_ptr<Fftw> fftw_;
 };
 
 }  // namespace twiddle
