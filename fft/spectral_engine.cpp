@@ -35,7 +35,7 @@ const char* stage_name(ConvOperand operand) {
 
 }  // namespace
 
-// What one pass does to one slice of one group.
+// What one pass does to one slice of one group. Where the inverse is fused, the product's spectrum takes no bytes.
 struct SpectralEngine::Plan {
   Roles roles;
   Planes a, b, c;
@@ -69,11 +69,22 @@ SpectralEngine::Plan SpectralEngine::plan(const ConvProblem& problem, ConvPass p
   gemm.transpose_b = gemm.conjugate_b = pass == ConvPass::forward;
   plan.a_bytes = transform.spectrum_bytes(plan.a);
   plan.b_bytes = transform.spectrum_bytes(plan.b);
-  plan.c_bytes = transform.spectrum_bytes(plan.c);
-  plan.scratch_bytes =
-      std::max({transform.scratch_bytes(plan.a), transform.scratch_bytes(plan.b), transform.scratch_bytes(plan.c),
-                backend_.products[strategy.product]->scratch_bytes(gemm)});
+  plan.scratch_bytes = std::max(transform.scratch_bytes(plan.a), transform.scratch_bytes(plan.b));
+  if (!fuses(strategy)) {
+    plan.c_bytes = transform.spectrum_bytes(plan.c);
+    plan.scratch_bytes = std::max({plan.scratch_bytes, transform.scratch_bytes(plan.c),
+                                   backend_.products[strategy.product]->scratch_bytes(gemm)});
+  }
   return plan;
+}
+
+bool SpectralEngine::fuses(const SpectralStrategy& strategy) const {
+  return strategy.product == backend_.products.size();
+}
+
+SpectralStrategy SpectralEngine::in_pass(SpectralStrategy strategy, ConvPass pass) const {
+  if (fuses(strategy) && pass != ConvPass::forward) strategy.product = 0;
+  return strategy;
 }
 
 // As many as fit the limit; 0: not even one does.
@@ -92,17 +103,21 @@ const std::vector<SpectralStrategy>& SpectralEngine::known_strategies(const Conv
   const auto known = strategies_.find(problem);
   if (known != strategies_.end()) return known->second;
   std::vector<SpectralStrategy> found;
+  const auto add = [&](const SpectralStrategy& strategy) {
+    const auto fits = [&](ConvPass pass) { return images_at_once(problem, pass, in_pass(strategy, pass)) > 0; };
+    if (std::all_of(std::begin(every_pass), std::end(every_pass), fits)) found.push_back(strategy);
+  };
   const bool served =
       problem.stride_h == 1 && problem.stride_w == 1 && problem.dilation == 1 && problem.precision != Precision::bf16;
   for (std::size_t transform = 0; served && transform < backend_.transforms.size(); ++transform)
-    for (const FrequencyGrid& grid : backend_.transforms[transform]->grids(problem))
-      for (std::size_t product = 0; product < backend_.products.size(); ++product) {
-        const SpectralStrategy strategy{grid, transform, product};
-        const bool keeps = backend_.products[product]->keeps_fp32() || problem.precision != Precision::fp32;
-        const auto fits = [&](ConvPass pass) { return images_at_once(problem, pass, strategy) > 0; };
-        if (keeps && fits(ConvPass::forward) && fits(ConvPass::backward_input) && fits(ConvPass::backward_weight))
-          found.push_back(strategy);
-      }
+    for (const FrequencyGrid& grid : backend_.transforms[transform]->grids(problem)) {
+      const SpectralStrategy fused{grid, transform, backend_.products.size()};
+      const Plan forward = plan(problem, ConvPass::forward, fused, problem.batch);
+      if (backend_.fused && backend_.fused->supports(forward.gemm, forward.c)) add(fused);
+      for (std::size_t product = 0; product < backend_.products.size(); ++product)
+        if (backend_.products[product]->keeps_fp32() || problem.precision != Precision::fp32)
+          add({grid, transform, product});
+    }
   return strategies_.emplace(problem, std::move(found)).first->second;
 }
 
@@ -119,29 +134,35 @@ void SpectralEngine::set_strategy(const ConvProblem& problem, ConvPass pass, con
   chosen_[{problem, pass}] = strategy;
 }
 
-const SpectralStrategy& SpectralEngine::strategy(const ConvProblem& problem, ConvPass pass) const {
-  const auto chosen = chosen_.find({problem, pass});
-  if (chosen != chosen_.end()) return chosen->second;
-  const std::vector<SpectralStrategy>& all = known_strategies(problem);
-  require(!all.empty(), name(), " cannot do ", to_string(problem));
-  return all.front();
+SpectralStrategy SpectralEngine::strategy(const ConvProblem& problem, ConvPass pass) const {
+  const auto taken = [&]() -> const SpectralStrategy& {
+    const auto chosen = chosen_.find({problem, pass});
+    if (chosen != chosen_.end()) return chosen->second;
+    const std::vector<SpectralStrategy>& all = known_strategies(problem);
+    require(!all.empty(), name(), " cannot do ", to_string(problem));
+    return all.front();
+  };
+  return in_pass(taken(), pass);
 }
 
 std::string SpectralEngine::describe(const SpectralStrategy& strategy) const {
   std::string text = to_string(strategy.grid);
   if (backend_.transforms.size() > 1) text += join(", ", backend_.transforms[strategy.transform]->name());
-  if (backend_.products.size() > 1) text += join(", ", backend_.products[strategy.product]->name());
+  if (fuses(strategy))
+    text += join(", ", backend_.fused->name());
+  else if (backend_.products.size() > 1)
+    text += join(", ", backend_.products[strategy.product]->name());
   return text;
 }
 
 std::string SpectralEngine::details(const ConvProblem& problem, ConvPass pass) const {
-  const SpectralStrategy& taken = strategy(problem, pass);
+  const SpectralStrategy taken = strategy(problem, pass);
   const int images = images_at_once(problem, pass, taken);
   return describe(taken) + (images < problem.batch ? join(", ", images, " images at once") : "");
 }
 
 std::size_t SpectralEngine::workspace_bytes(const ConvProblem& problem, ConvPass pass) const {
-  const SpectralStrategy& taken = strategy(problem, pass);
+  const SpectralStrategy taken = strategy(problem, pass);
   return plan(problem, pass, taken, images_at_once(problem, pass, taken)).bytes();
 }
 
@@ -156,9 +177,8 @@ void SpectralEngine::run(Context& ctx, const ConvProblem& problem, ConvPass pass
       chosen_.emplace(std::pair{problem, each}, strategy(problem, each));  // what the tuner runs must not ask it again
     tuner_(ctx, *this, problem);
   }
-  const SpectralStrategy& taken = strategy(problem, pass);
+  const SpectralStrategy taken = strategy(problem, pass);
   SpectralTransform& transform = *backend_.transforms[taken.transform];
-  FrequencyProduct& product = *backend_.products[taken.product];
   const std::string way(transform.name());
   const int at_once = images_at_once(problem, pass, taken);
   Stream& stream = *ctx.stream;
@@ -198,17 +218,22 @@ void SpectralEngine::run(Context& ctx, const ConvProblem& problem, ConvPass pass
       slice.gemm.accumulate = sums_up && first > 0;
       if (bias_sums != nullptr)
         transform.sum_columns(ctx, slice.a, a.get(), first > 0, bias_sums + group * slice.a.columns);
-      if (!slice.gemm.accumulate) c = nullptr, c = buffers_->scratch(stream, slice.c_bytes);
-      {
-        const StageRange stage(ctx.profiler, stream, "product");
-        product.run(ctx, slice.gemm, a.get(), b.get(), c.get(), scratch.get());
-      }
-      if (sums_up && first + images < problem.batch) continue;
-      const StageRange stage(ctx.profiler, stream, "inverse");
       const bool forward = pass == ConvPass::forward;
       const PlaneEpilogue epilogue{
           forward && operands.bias.defined() ? operands.bias.read() + group * slice.c.columns : nullptr,
           forward && operands.relu};
+      if (fuses(taken)) {
+        const StageRange stage(ctx.profiler, stream, "inverse");
+        backend_.fused->run(ctx, slice.gemm, a.get(), b.get(), slice.c, target, epilogue);
+        continue;
+      }
+      if (!slice.gemm.accumulate) c = nullptr, c = buffers_->scratch(stream, slice.c_bytes);
+      {
+        const StageRange stage(ctx.profiler, stream, "product");
+        backend_.products[taken.product]->run(ctx, slice.gemm, a.get(), b.get(), c.get(), scratch.get());
+      }
+      if (sums_up && first + images < problem.batch) continue;
+      const StageRange stage(ctx.profiler, stream, "inverse");
       transform.inverse(ctx, slice.c, c.get(), target, epilogue, scratch.get());
     }
   }

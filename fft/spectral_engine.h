@@ -8,6 +8,7 @@
 
 #include "fft/frequency_buffers.h"
 #include "fft/frequency_product.h"
+#include "fft/fused_inverse.h"
 #include "fft/spectral_transform.h"
 #include "framework/convolution.h"
 
@@ -19,12 +20,14 @@ struct SpectralBackend {
   std::string library;  // "cuFFT 12.0": whose speed is not this program's own; empty: its own
   std::vector<std::unique_ptr<SpectralTransform>> transforms;  // the usual one first; none: cannot be had here
   std::vector<std::unique_ptr<FrequencyProduct>> products;     // the usual one first
+  std::unique_ptr<FusedInverse> fused = nullptr;               // for forward passes; null: none
 };
 SpectralBackend cpu_fft();
 SpectralBackend cufft();  // no transforms in a build without CUDA
 SpectralBackend fbfft();  // likewise
 
-// One way through a backend: a grid, a transform and a product of its lists.
+// One way through a backend: a grid, a transform and a product of its lists. The number behind the last product means
+// the fused inverse; a pass that it does not serve takes the usual product then.
 struct SpectralStrategy {
   FrequencyGrid grid;
   std::size_t transform = 0, product = 0;
@@ -58,14 +61,16 @@ class SpectralEngine final : public ConvEngine {
   // All strategies that keep the problem's precision and fit the limit for all passes, the likely best first.
   std::vector<SpectralStrategy> strategies(const ConvProblem& problem) const;
   void set_strategy(const ConvProblem& problem, ConvPass pass, const SpectralStrategy& strategy);
-  const SpectralStrategy& strategy(const ConvProblem& problem, ConvPass pass) const;  // that was set, or the first
-  std::string describe(const SpectralStrategy& strategy) const;                       // "32x32, geam, strided_batched"
+  SpectralStrategy strategy(const ConvProblem& problem, ConvPass pass) const;  // that was set, or the first
+  std::string describe(const SpectralStrategy& strategy) const;                // "32x32, geam, strided_batched"
   FrequencyBuffers& buffers() { return *buffers_; }
 
  private:
   struct Plan;
   using Key = std::pair<ConvProblem, ConvPass>;
   Plan plan(const ConvProblem& problem, ConvPass pass, const SpectralStrategy& strategy, int images) const;
+  bool fuses(const SpectralStrategy& strategy) const;
+  SpectralStrategy in_pass(SpectralStrategy strategy, ConvPass pass) const;  // as the pass can do it
   int images_at_once(const ConvProblem& problem, ConvPass pass, const SpectralStrategy& strategy) const;
   const std::vector<SpectralStrategy>& known_strategies(const ConvProblem& problem) const;
 

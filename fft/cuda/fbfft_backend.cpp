@@ -1,6 +1,7 @@
 #include "fft/cuda/blas.h"
 #include "fft/cuda/complex_products.h"
 #include "fft/cuda/cublas_products.h"
+#include "fft/cuda/fbfft_fused_inverse.h"
 #include "fft/cuda/fbfft_transform.h"
 #include "fft/spectral_engine.h"
 #include "framework/error.h"
@@ -12,6 +13,7 @@ SpectralBackend fbfft() {
   SpectralBackend backend{"fbfft", join("cuBLAS ", CUBLAS_VERSION), {}, make_cublas_products(blas)};
   for (auto& product : make_complex_products()) backend.products.push_back(std::move(product));
   backend.transforms.push_back(std::make_unique<FbfftTransform>());
+  backend.fused = std::make_unique<FbfftFusedInverse>();
   return backend;
 }
 

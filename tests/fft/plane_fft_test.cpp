@@ -1,6 +1,6 @@
 // What a block of the plane transforms does between its barriers, followed on the CPU: spectra and planes against their
 // definition.
-#include "fft/cuda/plane_fft.h"
+#include "fft/cuda/plane_arguments.h"
 
 #include <gtest/gtest.h>
 
@@ -8,11 +8,11 @@
 #include <limits>
 #include <random>
 
-#include "fft/cuda/plane_arguments.h"
 #include "fft/spectral_engine.h"
 #include "framework/error.h"
 #include "tests/support/check_close.h"
 #include "tests/support/conv_problem.h"
+#include "tests/support/follow_planes.h"
 #include "tests/support/packed_bins.h"
 #include "tests/support/plain_backend.h"
 
@@ -20,52 +20,6 @@ namespace twiddle::small_fft {
 namespace {
 
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
-
-std::int64_t blocks_of(const TileMap& tiles, int planes_a_block) {
-  return (tiles.count() + planes_a_block - 1) / planes_a_block;
-}
-
-// Memory that a block finds full of what others left there.
-template <class Block>
-std::unique_ptr<typename Block::Shared> dirty() {
-  auto shared = std::make_unique<typename Block::Shared>();
-  std::fill(std::begin(shared->numbers), std::end(shared->numbers), Complex{nan, nan});
-  return shared;
-}
-
-template <int H, int W, int P>
-void follow_forward(const ForwardArguments& arguments) {
-  using Block = ForwardBlock<H, W, P>;
-  for (std::int64_t block = 0; block < blocks_of(arguments.tiles, P); ++block) {
-    const auto shared = dirty<Block>();
-    for (int thread = 0; thread < Block::threads; ++thread) Block::columns(arguments, block, thread, *shared);
-    for (int thread = 0; thread < Block::threads; ++thread) Block::rows(arguments, block, thread, *shared);
-  }
-}
-
-template <int H, int W, class Bins>
-void follow_inverse(const typename Bins::Arguments& arguments) {
-  using Block = InverseBlock<H, W, Bins>;
-  struct Registers {
-    Complex v[H];
-  };
-  for (std::int64_t block = 0; block < Bins::blocks(arguments); ++block) {
-    const auto shared = dirty<Block>();
-    std::vector<Registers> registers(Block::threads);
-    const auto each = [&](const auto& step) {
-      for (int thread = 0; thread < Block::threads; ++thread)
-        step(thread, registers[static_cast<std::size_t>(thread)].v);
-    };
-    each([&](int thread, auto&) { Block::rows(arguments, block, thread, *shared); });
-    each([&](int thread, auto& v) { Block::columns(arguments, block, thread, *shared, v); });
-    if (arguments.even_rows) {
-      each([&](int thread, auto& v) { Block::store_even(arguments, block, thread, *shared, v); });
-      continue;
-    }
-    each([&](int thread, auto& v) { Block::gather(arguments, block, thread, *shared, v); });
-    each([&](int thread, auto&) { Block::store_gathered(arguments, block, thread, *shared); });
-  }
-}
 
 template <int H, int W, int P>
 void expect_transforms(const ConvProblem& problem, const FrequencyGrid& grid) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <complex>
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
@@ -166,6 +167,45 @@ TEST(SpectralEngine, AsksItsTunerOnce) {
   for (const ConvPass pass : every_pass) EXPECT_LE(error_of(ctx, engine, problem, pass), promise(Precision::fp32));
   EXPECT_EQ(asked, 1);
   EXPECT_EQ(engine.details(problem, ConvPass::forward), "4x4 in 3x3 tiles");
+}
+
+// A fused inverse of the plain backend's parts.
+class PlainFusedInverse final : public FusedInverse {
+ public:
+  std::string_view name() const override { return "at once"; }
+  bool supports(const FrequencyGemm& gemm, const Planes&) const override { return gemm.k <= 2; }
+  void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, const Planes& planes, float* target,
+           const PlaneEpilogue& epilogue) override {
+    ++runs;
+    std::vector<std::complex<double>> c(static_cast<std::size_t>(gemm.bins * gemm.m * gemm.n));
+    parts_.products.front()->run(ctx, gemm, a, b, c.data(), nullptr);
+    parts_.transforms.front()->inverse(ctx, planes, c.data(), target, epilogue, nullptr);
+  }
+  int runs = 0;
+
+ private:
+  SpectralBackend parts_ = plain_backend({});
+};
+
+TEST(SpectralEngine, FusesProductAndInverseOfForwardPassesAlone) {
+  Context ctx;
+  const ConvProblem few = conv_problem("5x4x6x6 * 6x2x3x3 pad 1 groups 2"), many = conv_problem("2x3x6x6 * 4x3x3x3");
+  SpectralBackend backend = plain_backend({whole_plane(few, 7, 8)});
+  auto owned = std::make_unique<PlainFusedInverse>();
+  const PlainFusedInverse& fused = *owned;
+  backend.fused = std::move(owned);
+  SpectralEngine engine(std::move(backend), std::make_shared<FrequencyBuffers>(plenty), plenty);
+  for (const ConvPass pass : every_pass) {
+    EXPECT_LE(error_of(ctx, engine, few, pass), promise(Precision::fp32));
+    EXPECT_EQ(engine.details(few, pass), pass == ConvPass::forward ? "7x8, at once" : "7x8");
+    EXPECT_EQ(fused.runs, 2);  // a group each
+  }
+  const std::size_t without_product = engine.workspace_bytes(few, ConvPass::forward);
+  engine.set_strategy(few, ConvPass::forward, engine.strategies(few)[1]);
+  EXPECT_LT(without_product, engine.workspace_bytes(few, ConvPass::forward));
+  EXPECT_LE(error_of(ctx, engine, few, ConvPass::forward), promise(Precision::fp32));
+  EXPECT_LE(error_of(ctx, engine, many, ConvPass::forward), promise(Precision::fp32));
+  EXPECT_EQ(fused.runs, 2);
 }
 
 // As awkward as they come: rectangles, primes, batch 1, kernels as large as the plane, wide pads, groups.
