@@ -24,11 +24,14 @@ class CpuTransform : public SpectralTransform {
   explicit CpuTransform(InstructionSet set) : kernels_(kernels_for(set)) {}
   std::string_view name() const override { return "planes"; }
   std::vector<FrequencyGrid> grids(const ConvProblem& problem) const override;
+  std::int64_t bins(const FrequencyGrid& grid) const override;
   std::size_t spectrum_bytes(const Planes& planes) const override;
   std::size_t scratch_bytes(const Planes& planes) const override;
   void forward(Context& ctx, const Planes& planes, const PlaneSource& source, void* spectrum, void* scratch) override;
   void inverse(Context& ctx, const Planes& planes, const void* spectrum, float* target, const PlaneEpilogue& epilogue,
                void* scratch) override;
+  bool masks_and_sums() const override { return true; }
+  void sum_columns(Context& ctx, const Planes& planes, const void* spectrum, bool add, float* sums) override;
 
  private:
   const FftPlan& plan(int points);

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "fft/cpu/cpu_backend.h"
+#include "fft/cpu/kernels/columns.h"
 
 namespace twiddle {
 
@@ -44,7 +45,7 @@ double cost_of(const ConvProblem& problem, const Side& h, const Side& w, int lan
   const auto filled = [&](int planes) { return std::ceil(double(planes) / problem.groups / lanes) * lanes; };
   const double images = double(problem.batch) * h.tiles * w.tiles;
   const double channels = filled(problem.channels), filters = filled(problem.filters);
-  const double bins = double(h.points) * (w.points / 2 + 1);
+  const double bins = double(stored_bins(h.points, w.points));
   const double transform = 0.5 * (w.operations * h.points + h.operations * w.points) / operations;
   const double transfer = 8 * bins / bytes;
   const double images_cost = 2 * images * (channels + filters) * (transform + transfer);

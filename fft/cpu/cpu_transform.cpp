@@ -1,8 +1,10 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <array>
 
 #include "fft/cpu/cpu_backend.h"
+#include "fft/cpu/kernels/columns.h"
 #include "framework/error.h"
 
 namespace twiddle {
@@ -104,9 +106,13 @@ const FftPlan& CpuTransform::plan(int points) {
   return plans_.try_emplace(points, points).first->second;
 }
 
+std::int64_t CpuTransform::bins(const FrequencyGrid& grid) const {
+  return stored_bins(grid.height, grid.width);
+}
+
 std::size_t CpuTransform::spectrum_bytes(const Planes& planes) const {
   const SpectrumLayout layout = layout_of(planes.matrix_rows(), planes.columns, kernels_.lanes);
-  return static_cast<std::size_t>(planes.grid.bins() * layout.bin_stride) * sizeof(float);
+  return static_cast<std::size_t>(bins(planes.grid) * layout.bin_stride) * sizeof(float);
 }
 
 std::size_t CpuTransform::scratch_bytes(const Planes& planes) const {
@@ -145,7 +151,10 @@ FewPoints CpuTransform::few(const Planes& planes, float* spectrum, void* scratch
 
 void CpuTransform::forward(Context& /*ctx*/, const Planes& planes, const PlaneSource& source, void* spectrum,
                            void* scratch) {
-  const auto aim = [&](BlockWindow& window, const Block& block) { window.source = source.values + block.plane; };
+  const auto aim = [&](BlockWindow& window, const Block& block) {
+    window.source = source.values + block.plane;
+    window.mask = source.mask ? source.mask + block.plane : nullptr;
+  };
   const bool past = past_caches(spectrum_bytes(planes));
   if (of_few_points(planes))
     for_each_few(planes, kernels_, few(planes, static_cast<float*>(spectrum), scratch), aim,
@@ -153,6 +162,22 @@ void CpuTransform::forward(Context& /*ctx*/, const Planes& planes, const PlaneSo
   else
     for_each_pair(planes, kernels_, pair(planes, static_cast<float*>(spectrum), scratch), aim,
                   past ? kernels_.forward_past_caches : kernels_.forward);
+}
+
+void CpuTransform::sum_columns(Context& /*ctx*/, const Planes& planes, const void* spectrum, bool add, float* sums) {
+  const int lanes = kernels_.lanes;
+  const SpectrumLayout layout = layout_of(planes.matrix_rows(), planes.columns, lanes);
+#pragma omp parallel for
+  for (std::int64_t block = 0; block < layout.blocks; ++block) {
+    std::array<double, 16> totals{};
+    const float* at = static_cast<const float*>(spectrum) + block * 2 * lanes;
+    for (std::int64_t row = 0; row < planes.matrix_rows(); ++row, at += layout.blocks * 2 * lanes)
+      for (int lane = 0; lane < lanes; ++lane) totals[static_cast<std::size_t>(lane)] += double(at[lane]);
+    float* const to = sums + block * lanes;
+    const std::int64_t count = std::min<std::int64_t>(lanes, planes.columns - block * lanes);
+    for (std::int64_t lane = 0; lane < count; ++lane)
+      to[lane] = static_cast<float>(totals[static_cast<std::size_t>(lane)] + (add ? double(to[lane]) : 0));
+  }
 }
 
 void CpuTransform::inverse(Context& /*ctx*/, const Planes& planes, const void* spectrum, float* target,

@@ -22,6 +22,7 @@ struct FftSteps {
 struct BlockWindow {
   const float* source;  // the first plane, to be read ...
   float* target;        // ... or written
+  const float* mask;    // in the same places: what is read counts where this is above zero; null: everywhere
   std::int64_t plane_stride;
   int planes, pitch;  // planes of the block that there are; floats from row to row
   int top, left;
@@ -65,8 +66,8 @@ struct BinProducts {
   float* scratch;
 };
 
-// Spectra hold a matrix a bin, bins of one column of the plane after each other; a row of the matrix holds blocks of
-// `lanes` columns, filled up with zeros: [re of each][im of each].
+// Spectra hold a matrix a bin, bins of one column of the plane after each other (see kernels/columns.h); a row of the
+// matrix holds blocks of `lanes` columns, filled up with zeros: [re of each][im of each].
 struct CpuKernels {
   int lanes;
   std::int64_t (*pair_scratch)(int height, int width);  // floats, of forward and inverse

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "fft/cpu/cpu_backend.h"
+#include "fft/cpu/kernels/columns.h"
 #include "tests/support/check_close.h"
 
 namespace twiddle {
@@ -44,10 +45,11 @@ struct RealFft : testing::TestWithParam<InstructionSet> {
     for (float& value : values) value = normal(random);
     return values;
   }
-  std::shared_ptr<void> forward(CpuTransform& transform, const Planes& planes, const std::vector<float>& source) {
+  std::shared_ptr<void> forward(CpuTransform& transform, const Planes& planes, const std::vector<float>& source,
+                                const float* mask = nullptr) {
     auto spectrum = ctx.stream->allocate(transform.spectrum_bytes(planes));
     const auto scratch = ctx.stream->allocate(transform.scratch_bytes(planes));
-    transform.forward(ctx, planes, source.data(), spectrum.get(), scratch.get());
+    transform.forward(ctx, planes, {source.data(), mask}, spectrum.get(), scratch.get());
     return spectrum;
   }
   std::vector<float> inverse(CpuTransform& transform, const Planes& planes, const void* spectrum, std::size_t count,
@@ -59,10 +61,11 @@ struct RealFft : testing::TestWithParam<InstructionSet> {
   }
   // Bin (i, j) of plane (row, column).
   static Number bin(const Planes& planes, const void* spectrum, int i, int j, int row, int column) {
+    const StoredColumn stored = stored_column(planes.grid.height, planes.grid.width, j);
+    if (i >= stored.bins) return std::conj(bin(planes, spectrum, planes.grid.height - i, j, row, column));
     const int lanes = kernels_for(GetParam()).lanes;
     const SpectrumLayout layout = layout_of(planes.matrix_rows(), planes.columns, lanes);
-    const float* at = static_cast<const float*>(spectrum) +
-                      (std::int64_t(j) * planes.grid.height + i) * layout.bin_stride +
+    const float* at = static_cast<const float*>(spectrum) + (stored.first + i) * layout.bin_stride +
                       (row * layout.blocks + column / lanes) * 2 * lanes + column % lanes;
     return {at[0], at[lanes]};
   }
@@ -108,6 +111,17 @@ TEST_P(RealFft, IsWhatTheDefinitionSays) {
           4e-7);
     }
   }
+}
+
+// A plane of n real numbers has no more than n of them in its bins, but for zeros: real bins' imaginary parts.
+TEST_P(RealFft, StoresNoBinTwice) {
+  CpuTransform transform(GetParam());
+  const auto bins = [&](int height, int width) { return transform.bins({height, width, 1, 1, height, width}); };
+  EXPECT_EQ(bins(36, 36), 36 * 18 + 2);
+  EXPECT_EQ(bins(8, 16), 8 * 8 + 2);
+  EXPECT_EQ(bins(15, 14), 15 * 7 + 1);
+  EXPECT_EQ(bins(15, 5), (15 * 5 + 1) / 2);
+  EXPECT_EQ(bins(1, 1), 1);
 }
 
 TEST_P(RealFft, ComesBack) {
@@ -166,6 +180,41 @@ TEST_P(RealFft, TouchesNothingAroundItsPlanes) {
   target = inverse(transform, p, spectrum.get(), source.size(), {bias.data(), true});
   each([&](std::size_t i, std::int64_t column) { source[i] = std::max(0.0f, source[i] + bias[std::size_t(column)]); });
   expect_close(target, source, 1e-6f);
+}
+
+// What a mask leaves out counts as zero, and columns' sums are those of what it leaves in: in one tile or several, of
+// planes that are transformed fast or, the last ones, by the definition.
+TEST_P(RealFft, MasksAndSums) {
+  CpuTransform transform(GetParam());
+  Planes tiles = planes(3, 21, 17, 35, {16, 24, 2, 2, 9, 18});
+  tiles.window_h = 9, tiles.window_w = 18;
+  for (const Planes& p : {planes(2, 19, 20, 36), tiles, planes(3, 5, 3, 4, {15, 14, 1, 1, 15, 14})}) {
+    SCOPED_TRACE(to_string(p.grid));
+    const std::vector<float> source = noise(p.rows * p.row_stride);
+    std::vector<float> mask = source, passed = source;
+    for (std::size_t i = 0; i < mask.size(); ++i) {
+      mask[i] = i % 5 == 0 ? 0 : i % 5 == 1 ? std::numeric_limits<float>::quiet_NaN() : mask[i] * (i % 2 ? 1.f : -1.f);
+      if (!(mask[i] > 0)) passed[i] = 0;
+    }
+    const auto spectrum = forward(transform, p, source, mask.data()), expected = forward(transform, p, passed);
+    const auto* const floats = static_cast<const float*>(spectrum.get());
+    const auto* const others = static_cast<const float*>(expected.get());
+    const int lanes = kernels_for(GetParam()).lanes;
+    const SpectrumLayout layout = layout_of(p.matrix_rows(), p.columns, lanes);
+    for (std::int64_t bin = 0; bin < transform.bins(p.grid); ++bin)
+      ASSERT_TRUE(std::equal(floats + bin * layout.bin_stride,
+                             floats + bin * layout.bin_stride + p.matrix_rows() * layout.blocks * 2 * lanes,
+                             others + bin * layout.bin_stride))
+          << bin;
+
+    std::vector<float> sums(static_cast<std::size_t>(p.columns), 1.f), exact = sums;
+    for (std::size_t i = 0; i < passed.size(); ++i) exact[i / std::size_t(p.column_stride) % exact.size()] += passed[i];
+    transform.sum_columns(ctx, p, spectrum.get(), true, sums.data());
+    expect_close(sums, exact, 2e-6f);
+    transform.sum_columns(ctx, p, spectrum.get(), false, sums.data());
+    for (float& sum : sums) sum += 1;
+    expect_close(sums, exact, 2e-6f);
+  }
 }
 
 // Windows that overlap are added, in whatever order their elements were there before.

@@ -1,5 +1,6 @@
 #pragma once
 #include "fft/cpu/kernels.h"
+#include "fft/cpu/kernels/columns.h"
 #include "fft/cpu/kernels/planes.h"
 #include "fft/cpu/kernels/vector.h"
 
@@ -56,9 +57,10 @@ void row_bins(const float* plane, int columns, const float* roots, float* out) {
   for (int i = 0; i < count; ++i) store_complex<lanes>(out + i * 2 * lanes, sums[i]);
 }
 
-// Bins [first, first + count) of a column, and those as far down from 0.
+// Bins [first, first + count) of a column, and those as far down from 0 where they are stored.
 template <int lanes, int count, bool past_caches>
-void column_bins(const float* in, const FewPoints& few, int first, float* spectrum, std::int64_t bin_stride) {
+void column_bins(const float* in, const FewPoints& few, int first, int stored, float* spectrum) {
+  const std::int64_t bin_stride = few.bin_stride;
   Complex<lanes> even[count] = {}, odd[count] = {};
   const float* roots = few.column_roots + 2 * first * few.rows;
   for (int i = 0; i < few.rows; ++i) {
@@ -77,7 +79,7 @@ void column_bins(const float* in, const FewPoints& few, int first, float* spectr
     const int bin = first + k, mirror = few.height - bin;
     put<lanes, past_caches>(spectrum + bin * bin_stride,
                             Complex<lanes>{even[k].re + odd[k].im, even[k].im - odd[k].re});
-    if (bin > 0 && mirror > bin)
+    if (bin > 0 && mirror > bin && mirror < stored)
       put<lanes, past_caches>(spectrum + mirror * bin_stride,
                               Complex<lanes>{even[k].re - odd[k].im, even[k].im + odd[k].re});
   }
@@ -94,18 +96,19 @@ void forward_few(const FewPoints& few) {
       row_bins<lanes, count>(plane + first * few.columns * dense, few.columns, few.row_roots + 2 * j * few.columns,
                              column + first * dense);
     });
-    float* bins = few.spectrum + std::int64_t(j) * few.height * few.bin_stride;
+    const StoredColumn stored = stored_column(few.height, few.width, j);
+    float* bins = few.spectrum + stored.first * few.bin_stride;
     const int half = few.height / 2 + 1;
     int bin = 0;
-    for (; bin + 4 <= half; bin += 4) column_bins<lanes, 4, past_caches>(column, few, bin, bins, few.bin_stride);
-    for (; bin < half; ++bin) column_bins<lanes, 1, past_caches>(column, few, bin, bins, few.bin_stride);
+    for (; bin + 4 <= half; bin += 4) column_bins<lanes, 4, past_caches>(column, few, bin, stored.bins, bins);
+    for (; bin < half; ++bin) column_bins<lanes, 1, past_caches>(column, few, bin, stored.bins, bins);
   }
   if constexpr (past_caches) Special<lanes>::finish_streams();
 }
 
-// Rows [first, first + count) from a column of bins.
+// Rows [first, first + count) from a column of bins, of which `stored` are there.
 template <int lanes, int count>
-void rows_of_column(const float* spectrum, const FewPoints& few, int first, float* out) {
+void rows_of_column(const float* spectrum, const FewPoints& few, int first, int stored, float* out) {
   const Complex<lanes> zeroth = load_complex<lanes>(spectrum);
   Complex<lanes> sums[count];
 #pragma GCC unroll 16
@@ -115,7 +118,9 @@ void rows_of_column(const float* spectrum, const FewPoints& few, int first, floa
   for (int bin = 1; bin <= half; ++bin) {
     roots += 2 * few.rows;
     const Complex<lanes> up = load_complex<lanes>(spectrum + bin * few.bin_stride);
-    const Complex<lanes> down = load_complex<lanes>(spectrum + (few.height - bin) * few.bin_stride);
+    const int mirror = few.height - bin;
+    const Complex<lanes> down =
+        mirror < stored ? load_complex<lanes>(spectrum + mirror * few.bin_stride) : Complex<lanes>{up.re, -up.im};
     const Complex<lanes> sum = up + down, difference = up - down;
 #pragma GCC unroll 16
     for (int i = 0; i < count; ++i) {
@@ -173,11 +178,14 @@ void inverse_few(const FewPoints& few) {
   float* plane = few.scratch;
   float* half = plane + few.rows * few.columns * dense;
   for (int j = 0; j <= few.width / 2; ++j) {
-    const float* bins = few.spectrum + std::int64_t(j) * few.height * few.bin_stride;
-    if (j < few.width / 2)
-      for (int i = 0; i < few.height; ++i) bring_near<lanes>(bins + (few.height + i) * few.bin_stride);
+    const StoredColumn stored = stored_column(few.height, few.width, j);
+    const float* bins = few.spectrum + stored.first * few.bin_stride;
+    if (j < few.width / 2) {
+      const StoredColumn next = stored_column(few.height, few.width, j + 1);
+      for (int i = 0; i < next.bins; ++i) bring_near<lanes>(few.spectrum + (next.first + i) * few.bin_stride);
+    }
     in_pieces(few.rows, [&]<int count>(int first) {
-      rows_of_column<lanes, count>(bins, few, first, half + (j * few.rows + first) * dense);
+      rows_of_column<lanes, count>(bins, few, first, stored.bins, half + (j * few.rows + first) * dense);
     });
   }
   for (int j = 0; j < few.columns; ++j)

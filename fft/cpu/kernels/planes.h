@@ -1,5 +1,6 @@
 #pragma once
 #include "fft/cpu/kernels.h"
+#include "fft/cpu/kernels/columns.h"
 #include "fft/cpu/kernels/dft.h"
 #include "fft/cpu/kernels/vector.h"
 
@@ -14,6 +15,13 @@ std::int64_t pair_scratch(int height, int width) {
   return ((height | 1) * (width | 1) + 5 * longest) * 2 * lanes;
 }
 
+// `value` where the mask is above zero, else zeros; the mask has only the first `valid` lanes.
+template <int lanes>
+[[gnu::always_inline]] inline Floats<lanes> masked(const Floats<lanes>& value, const float* mask, int valid) {
+  const Floats<lanes> passes = valid == lanes ? load<lanes>(mask) : Special<lanes>::load_first(mask, valid);
+  return passes > 0 ? value : Floats<lanes>{};
+}
+
 // Row `row` of each plane of the window becomes the real (offset 0) or imaginary (offset lanes) parts of a line.
 template <int lanes>
 void gather_row(const BlockWindow& window, int row, float scale, int points, float* line) {
@@ -22,7 +30,8 @@ void gather_row(const BlockWindow& window, int row, float scale, int points, flo
   for (int j = 0; j < begin; ++j) store<lanes>(line + j * 2 * lanes, Floats<lanes>{});
   for (int j = end; j < points; ++j) store<lanes>(line + j * 2 * lanes, Floats<lanes>{});
   if (!inside) return;
-  const float* first = window.source + std::int64_t(window.top + row) * window.pitch + window.left;
+  const std::int64_t before = std::int64_t(window.top + row) * window.pitch + window.left;
+  const float* first = window.source + before;
   for (int j = begin; j < end; j += lanes) {
     Floats<lanes> square[lanes];
     const int valid = end - j < lanes ? end - j : lanes;
@@ -39,6 +48,15 @@ void gather_row(const BlockWindow& window, int row, float scale, int points, flo
         square[plane] = plane < window.planes
                             ? Special<lanes>::load_first(first + j + plane * window.plane_stride, valid)
                             : Floats<lanes>{};
+    }
+    if (window.mask) {
+      const float* mask = window.mask + before + j;
+#pragma GCC unroll 16
+      for (int plane = 0; plane < lanes; ++plane) {
+        if (plane == window.planes) break;
+        __builtin_prefetch(mask + plane * window.plane_stride + 2 * window.pitch);
+        square[plane] = masked<lanes>(square[plane], mask + plane * window.plane_stride, valid);
+      }
     }
     transpose<lanes>(square);
     if (valid == lanes) {
@@ -117,10 +135,11 @@ void forward_pair(const PairTransform& pair) {
     fft<lanes>(pair.columns, half + j * column, dense, one, dense, spare);
     if (mirror != j) fft<lanes>(pair.columns, half + mirror * column, dense, other, dense, spare);
     const float* conjugate = mirror != j ? other : one;
-    for (int i = 0; i < height; ++i) {
+    const StoredColumn stored = stored_column(height, width, j);
+    for (int i = 0; i < stored.bins; ++i) {
       const Complex<lanes> a = load_complex<lanes>(one + i * dense);
       const Complex<lanes> b = load_complex<lanes>(conjugate + (i == 0 ? 0 : height - i) * dense);
-      const std::int64_t bin = (std::int64_t(j) * height + i) * pair.bin_stride;
+      const std::int64_t bin = (stored.first + i) * pair.bin_stride;
       put<lanes, past_caches>(pair.spectrum[0] + bin, Complex<lanes>{a.re + b.re, a.im - b.im});
       if (second) put<lanes, past_caches>(pair.spectrum[1] + bin, Complex<lanes>{a.im + b.im, b.re - a.re});
     }
@@ -141,18 +160,21 @@ void inverse_pair(const PairTransform& pair) {
   float* line = spare + 2 * longest * dense;
   const BlockWindow &p = pair.window[0], &q = pair.window[1];
   const bool second = q.planes > 0;
+  const std::int64_t bins = stored_bins(height, width);
   for (int j = 0; j <= width / 2; ++j) {
     const int mirror = (width - j) % width;
-    for (int i = 0; i < height; ++i) {
-      const std::int64_t bin = (std::int64_t(j) * height + i) * pair.bin_stride;
-      if (j < width / 2) {  // the next column
+    float* conjugate = mirror != j ? other : one;
+    const StoredColumn stored = stored_column(height, width, j);
+    for (int i = 0; i < stored.bins; ++i) {
+      const std::int64_t bin = (stored.first + i) * pair.bin_stride;
+      if (stored.first + i + height < bins) {  // the next column
         bring_near<lanes>(pair.spectrum[0] + bin + height * pair.bin_stride);
         if (second) bring_near<lanes>(pair.spectrum[1] + bin + height * pair.bin_stride);
       }
       const Complex<lanes> a = load_complex<lanes>(pair.spectrum[0] + bin);
       const Complex<lanes> b = second ? load_complex<lanes>(pair.spectrum[1] + bin) : Complex<lanes>{};
       store_complex<lanes>(one + i * dense, Complex<lanes>{a.im + b.re, a.re - b.im});
-      store_complex<lanes>(other + (i == 0 ? 0 : height - i) * dense, Complex<lanes>{b.re - a.im, a.re + b.im});
+      store_complex<lanes>(conjugate + (i == 0 ? 0 : height - i) * dense, Complex<lanes>{b.re - a.im, a.re + b.im});
     }
     fft<lanes>(pair.columns, one, dense, half + j * dense, row, spare);
     if (mirror != j) fft<lanes>(pair.columns, other, dense, half + mirror * dense, row, spare);
