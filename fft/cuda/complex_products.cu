@@ -12,8 +12,8 @@ namespace twiddle {
 namespace small_fft {
 namespace {
 
-// One shape of tiles: how fast it multiplies where all of a tile is needed, relative to the best, and how many blocks
-// of it an H200 runs at once.
+// One shape of tiles: how fast it multiplies on an H200 where all of a tile is needed, relative to the first, and how
+// many blocks of it run there at once.
 struct TileKernels {
   int rows, columns;
   double speed;
@@ -47,14 +47,21 @@ Cut cut_into(const TileKernels& kernels, const FrequencyGemm& gemm) {
   return cut;
 }
 
-// Multiplications, with those that are idle, until the last block is done. Many rounds of blocks flow into each other;
-// of few, the last one is as long as the others.
+// As many rounds of blocks as the time they take: many flow into each other; of few, the last one is as long as the
+// others; a block that has its multiprocessor to itself still takes a while.
+double rounds_worth(double rounds) {
+  constexpr double flowing = 4, alone = 0.4;
+  if (rounds < 1) return std::max(rounds, alone);
+  return rounds > flowing ? rounds : std::ceil(rounds);
+}
+
+// In multiplications, with those that are idle; to begin and end a tile counts as some.
 double estimated_time(const Cut& cut, const FrequencyGemm& gemm) {
+  constexpr double begin_and_end = 1000;
   const auto at_once = static_cast<double>(cut.kernels->at_once);
-  const double rounds = static_cast<double>(cut.tiles * cut.parts) / at_once, flowing = 4;
   const auto k = static_cast<double>(std::min(gemm.k, cut.part));
-  return (rounds > flowing ? rounds : std::ceil(rounds)) * at_once * cut.kernels->rows * cut.kernels->columns * k /
-         cut.kernels->speed;
+  const double tile = cut.kernels->rows * cut.kernels->columns * k / cut.kernels->speed + begin_and_end;
+  return rounds_worth(static_cast<double>(cut.tiles * cut.parts) / at_once) * at_once * tile;
 }
 
 Cut best_cut(const FrequencyGemm& gemm, const std::vector<TileKernels>& all) {
@@ -123,12 +130,13 @@ std::vector<std::unique_ptr<FrequencyProduct>> make_complex_products() {
   std::vector<std::unique_ptr<FrequencyProduct>> products;
   products.push_back(std::make_unique<TilesProduct>(
       "tiles", std::vector{tile_kernels<GemmTile<64, 64, 8, 4>, FourMultiplications, 4>(1),
-                           tile_kernels<GemmTile<32, 32, 4, 4>, FourMultiplications, 8>(0.85),
-                           tile_kernels<GemmTile<64, 16, 4, 4>, FourMultiplications, 8>(0.8),
-                           tile_kernels<GemmTile<128, 4, 2, 2>, FourMultiplications, 8>(0.5)}));
+                           tile_kernels<GemmTile<32, 32, 4, 4>, FourMultiplications, 8>(1.01),
+                           tile_kernels<GemmTile<64, 16, 4, 4>, FourMultiplications, 8>(0.75),
+                           tile_kernels<GemmTile<128, 4, 2, 2, 16, 3>, FourMultiplications, 4>(0.45)}));
   products.push_back(std::make_unique<TilesProduct>(
       "tiles_3m", std::vector{tile_kernels<GemmTile<64, 64, 8, 4>, ThreeMultiplications, 3>(1),
-                              tile_kernels<GemmTile<32, 32, 4, 4>, ThreeMultiplications, 8>(0.85)}));
+                              tile_kernels<GemmTile<64, 32, 8, 4>, ThreeMultiplications, 6>(0.85),
+                              tile_kernels<GemmTile<32, 32, 4, 4>, ThreeMultiplications, 8>(0.7)}));
   return products;
 }
 

@@ -115,14 +115,15 @@ void expect_products(std::int64_t m, std::int64_t n) {
 TEST(ComplexGemm, IsTheSumOfProductsOfEveryForm) {
   expect_products<GemmTile<64, 64, 8, 4>>(66, 65);  // odd rows go one by one
   expect_products<GemmTile<32, 32, 4, 4>>(31, 34);
+  expect_products<GemmTile<64, 32, 8, 4>>(65, 33);
   expect_products<GemmTile<64, 16, 4, 4>>(65, 10);
-  expect_products<GemmTile<128, 4, 2, 2>>(130, 3);
+  expect_products<GemmTile<128, 4, 2, 2, 16, 3>>(130, 3);
 }
 
 TEST(ComplexGemm, KeepsItsDigitsOverLongSums) {
   const FrequencyGemm gemm{1, 96, 3, 20000, true, true, false, false, false};
-  expect_product<GemmTile<128, 4, 2, 2>, FourMultiplications>(gemm, 20224);
-  expect_product<GemmTile<128, 4, 2, 2>, ThreeMultiplications>(gemm, 20224);
+  expect_product<GemmTile<128, 4, 2, 2, 16, 3>, FourMultiplications>(gemm, 20224);
+  expect_product<GemmTile<128, 4, 2, 2, 16, 3>, ThreeMultiplications>(gemm, 20224);
 }
 
 }  // namespace
