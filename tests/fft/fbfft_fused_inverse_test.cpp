@@ -1,0 +1,65 @@
+// The engine fbfft's products in the inverse as they run on a GPU: product_inverse_test.cpp follows their blocks on the
+// CPU.
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "fft/spectral_engine.h"
+#include "framework/error.h"
+#include "layers/conv/conv_check.h"
+#include "layers/conv/engines.h"
+#include "tests/support/conv_problem.h"
+
+namespace twiddle {
+namespace {
+
+constexpr std::size_t plenty = std::size_t(1) << 30;
+
+class FbfftFused : public testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    if (cuda_device_count() == 0) GTEST_SKIP() << "no usable GPU";
+    ctx = std::make_unique<Context>(Device{Device::Kind::cuda, 0});
+    SpectralBackend backend = fbfft();
+    fused = backend.products.size();
+    engine = std::make_unique<SpectralEngine>(std::move(backend), std::make_shared<FrequencyBuffers>(plenty), plenty);
+  }
+
+  void expect_convolution(const ConvProblem& problem, const FrequencyGrid& grid) {
+    const SpectralStrategy strategy{grid, 0, fused};
+    SCOPED_TRACE(join(to_string(problem), ", ", engine->describe(strategy)));
+    engine->set_strategy(problem, ConvPass::forward, strategy);
+    ConvOperands operands = random_operands(*ctx->stream, problem, ConvPass::forward);
+    operands.bias = Tensor::filled(*ctx->stream, {problem.filters}, 0.5f);
+    operands.relu = true;
+    operands.y = Tensor::filled(*ctx->stream, problem.output_shape(), std::numeric_limits<float>::quiet_NaN());
+    engine->run(*ctx, problem, ConvPass::forward, operands);
+    EXPECT_LE(conv_error(*ctx, problem, ConvPass::forward, operands, all), promise(Precision::fp32));
+  }
+
+  static constexpr int all = std::numeric_limits<int>::max();
+  std::unique_ptr<Context> ctx;
+  std::unique_ptr<SpectralEngine> engine;
+  std::size_t fused = 0;
+};
+
+TEST_P(FbfftFused, ConvolvesPlanesOfAllSizes) {
+  const int points = GetParam();
+  for (int channels = 1; channels <= 4; ++channels) {
+    ConvProblem problem = conv_problem("5x2x1x1 * 42x1x3x3 pad 1 groups 2");
+    problem.channels = 2 * channels;
+    problem.height = points - 1, problem.width = points - 2;
+    expect_convolution(problem, whole_plane(problem, points, points));
+    problem.groups = 1, problem.channels = channels, problem.filters = 9;
+    problem.height = points, problem.width = 2 * points + 5;
+    expect_convolution(problem, tiled(problem, points, points));
+    problem.pad_h = problem.pad_w = 0, problem.height = problem.width = points / 8 * 8 + 2;  // stored from registers
+    if (points >= problem.height) expect_convolution(problem, whole_plane(problem, points, points));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(OfPoints, FbfftFused, testing::Values(8, 10, 12, 14, 16, 18, 20, 24, 28, 30, 32, 36, 40, 48),
+                         testing::PrintToStringParamName());
+
+}  // namespace
+}  // namespace twiddle
