@@ -31,7 +31,6 @@ class FbfftFused : public testing::TestWithParam<int> {
     engine->set_strategy(problem, ConvPass::forward, strategy);
     ConvOperands operands = random_operands(*ctx->stream, problem, ConvPass::forward);
     operands.bias = Tensor::filled(*ctx->stream, {problem.filters}, 0.5f);
-    operands.relu = true;
     operands.y = Tensor::filled(*ctx->stream, problem.output_shape(), std::numeric_limits<float>::quiet_NaN());
     engine->run(*ctx, problem, ConvPass::forward, operands);
     EXPECT_LE(conv_error(*ctx, problem, ConvPass::forward, operands, all), promise(Precision::fp32));
