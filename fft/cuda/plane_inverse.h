@@ -173,28 +173,48 @@ struct InverseBlock : PlaneBlock<H, W, Bins::planes> {
     for (int i = 4 * fours + thread; i < count; i += Base::threads) target[i] = values[i];
   }
 
-  // So many threads beside each other take a row.
-  static constexpr int lanes = W <= 8 ? 8 : W <= 16 ? 16 : 32;
+  // So many threads beside each other take a piece of a row, and several pieces one after the other: each may have to
+  // wait for what it adds to.
+  static constexpr int lanes = W <= 8 ? 8 : W <= 16 ? 16 : 32, pieces_of_row = (W + lanes - 1) / lanes, at_once = 4;
+
+  struct Element {
+    float* place = nullptr;  // null: none
+    int staged = 0;
+    float before = 0;  // what is added to
+  };
+
+  TWIDDLE_HD static Element element(const Arguments& arguments, std::int64_t block, int piece, int lane,
+                                    const Shared& shared) {
+    const int staged_row = piece / pieces_of_row, down_the_row = piece % pieces_of_row * lanes + lane;
+    const auto plane = static_cast<int>(arguments.stage_height.quotient(staged_row));
+    const int width = static_cast<int>(arguments.stage_width.value());
+    if (down_the_row >= width || !Bins(arguments, block, plane).there()) return {};
+    const TilePlace& place = shared.places[plane];
+    const int row = place.rows.begin + staged_row - plane * static_cast<int>(arguments.stage_height.value());
+    const int column = place.columns.begin + down_the_row;
+    if (row >= place.rows.end || column >= place.columns.end) return {};
+    Element element;
+    element.place = arguments.target + place.plane +
+                    std::int64_t(place.rows.first + row) * arguments.tiles.plane_width() + place.columns.first + column;
+    element.staged = staged_row * width + down_the_row;
+    if (arguments.add && arguments.tiles.written_before(place, row, column)) element.before = *element.place;
+    return element;
+  }
 
   TWIDDLE_HD static void store_rows(const Arguments& arguments, std::int64_t block, int thread, const Shared& shared) {
-    const int rows_at_once = Base::threads / lanes, width = static_cast<int>(arguments.stage_width.value());
-    const int rows = P * static_cast<int>(arguments.stage_height.value());
-    if (thread >= rows_at_once * lanes) return;
-    for (int i = thread / lanes; i < rows; i += rows_at_once) {
-      const auto plane = static_cast<int>(arguments.stage_height.quotient(i));
-      if (!Bins(arguments, block, plane).there()) continue;
-      const TilePlace& place = shared.places[plane];
-      const int row = place.rows.begin + i - plane * static_cast<int>(arguments.stage_height.value());
-      if (row >= place.rows.end) continue;
-      float* const at = arguments.target + place.plane +
-                        std::int64_t(place.rows.first + row) * arguments.tiles.plane_width() + place.columns.first;
-      for (int down_the_row = thread % lanes; down_the_row < width; down_the_row += lanes) {
-        const int column = place.columns.begin + down_the_row;
-        if (column >= place.columns.end) break;
-        const float value = shared.stage[i * width + down_the_row];
-        const bool adds = arguments.add && arguments.tiles.written_before(place, row, column);
-        at[column] = adds ? at[column] + value : value;
-      }
+    constexpr int groups = Base::threads / lanes;
+    const int group = thread / lanes, lane = thread % lanes;
+    const int pieces = P * static_cast<int>(arguments.stage_height.value()) * pieces_of_row;
+    if (group >= groups) return;
+    for (int first = group; first < pieces; first += at_once * groups) {
+      Element elements[at_once];
+      unrolled<at_once>([&](auto i) {
+        const int piece = first + i * groups;
+        if (piece < pieces) elements[i] = element(arguments, block, piece, lane, shared);
+      });
+      unrolled<at_once>([&](auto i) {
+        if (elements[i].place != nullptr) *elements[i].place = elements[i].before + shared.stage[elements[i].staged];
+      });
     }
   }
 };

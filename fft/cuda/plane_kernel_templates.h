@@ -67,8 +67,9 @@ struct BlockShape {
   int planes, at_once;
 };
 
-// Forward and inverse each have the shape that measured fastest on an H200.
-template <int H, int W, BlockShape Forward, BlockShape Inverse = Forward>
+// Forward and inverse each have the shape that measured fastest on an H200; the inverse of so many planes that every
+// multiprocessor gets dozens of blocks may have another.
+template <int H, int W, BlockShape Forward, BlockShape Inverse = Forward, BlockShape OfMany = Inverse>
 PlaneKernels plane_kernels() {
   return {H, W, PlaneSize<H, W>::bins,
           [](Stream& stream, const ForwardArguments& arguments) {
@@ -77,7 +78,13 @@ PlaneKernels plane_kernels() {
             launch<Block::threads, sizeof(typename Block::Shared)>(
                 stream, forward_kernel<H, W, Forward.planes, Forward.at_once>, blocks, arguments);
           },
-          launch_inverse<H, W, StoredBins<Inverse.planes>, Inverse.at_once>};
+          [](Stream& stream, const InverseArguments& arguments) {
+            constexpr std::int64_t many = 1 << 16;
+            if (arguments.tiles.count() < many)
+              launch_inverse<H, W, StoredBins<Inverse.planes>, Inverse.at_once>(stream, arguments);
+            else
+              launch_inverse<H, W, StoredBins<OfMany.planes>, OfMany.at_once>(stream, arguments);
+          }};
 }
 
 }  // namespace twiddle::small_fft

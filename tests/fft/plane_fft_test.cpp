@@ -90,5 +90,26 @@ TEST(PlaneFft, TransformsTilesAndAddsThoseThatOverlap) {
   in_tiles("2x2x9x60 * 1x2x3x3", Index<12>{}, Index<16>{});
 }
 
+TEST(PlaneFft, LeavesOutWhatTheMaskDoes) {
+  for (const char* const text : {"2x3x36x12 * 2x3x1x1", "2x3x35x11 * 2x3x1x1"}) {  // in pairs, and one by one
+    const ConvProblem problem = conv_problem(text);
+    const Planes planes = planes_of(problem, ConvOperand::x, whole_plane(problem, 36, 12));
+    std::mt19937 random(5);
+    std::normal_distribution<float> normal;
+    std::vector<float> source(static_cast<std::size_t>(count_of(problem.input_shape()))), mask = source,
+                                                                                          passed = source;
+    for (std::size_t i = 0; i < source.size(); ++i) {
+      source[i] = normal(random), mask[i] = i % 4 == 0 ? 0 : i % 5 == 0 ? nan : normal(random);
+      passed[i] = mask[i] > 0 ? source[i] : 0;
+    }
+    const auto spectrum_of = [&](const PlaneSource& from) {
+      std::vector<float> bins(static_cast<std::size_t>(2 * PlaneSize<36, 12>::bins * 6), nan);
+      follow_forward<36, 12, 4>(forward_arguments(planes, from, bins.data()));
+      return bins;
+    };
+    EXPECT_EQ(spectrum_of({source.data(), mask.data()}), spectrum_of(passed.data()));
+  }
+}
+
 }  // namespace
 }  // namespace twiddle::small_fft
