@@ -45,8 +45,8 @@ class ProductBins {
       Complex sum{0, 0};
       unrolled<K>([&](auto k) {
         const Complex left = a[k], right = b[k];
-        sum.re += left.re * right.re + left.im * right.im;
-        sum.im += left.im * right.re - left.re * right.im;
+        sum.re += left.re * right.re, sum.im += left.im * right.re;
+        sum.re += left.im * right.im, sum.im -= left.re * right.im;
       });
       a += a_pitch, b += b_pitch;
       return sum;
