@@ -1,4 +1,6 @@
 #pragma once
+#include <limits>
+
 #include "fft/cuda/batch_kernels.h"
 #include "framework/cuda/check.h"
 #include "framework/error.h"
@@ -37,10 +39,19 @@ void launch_blocks(Stream& stream, const typename Block::Arguments& arguments) {
   twiddle::detail::check_launch();
 }
 
+constexpr std::int64_t any_number = std::numeric_limits<std::int64_t>::max();
+
 template <class Forward, class Inverse, int BlocksAtOnce>
-BatchKernels batch_kernels(int height, int width) {
-  return {height, width, launch_blocks<Forward, Forward::count, BlocksAtOnce>,
+BatchKernels batch_kernels(int height, int width, std::int64_t most = any_number) {
+  return {height, width, most, launch_blocks<Forward, Forward::count, BlocksAtOnce>,
           launch_blocks<Inverse, Inverse::count, BlocksAtOnce>};
+}
+
+// For so few that a GPU is not busy with them.
+template <class Forward, class Inverse>
+BatchKernels few_kernels(int height, int width) {
+  constexpr std::int64_t few_points = 1 << 19;
+  return batch_kernels<Forward, Inverse, 1>(height, width, few_points / (height * width));
 }
 
 }  // namespace twiddle::small_fft

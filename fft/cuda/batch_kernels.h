@@ -9,6 +9,7 @@ namespace twiddle::small_fft {
 // The kernels of batches of one size, to and from [row or plane][bins as they are]; rows also [bin][row].
 struct BatchKernels {
   int height = 1, width = 0;  // height 1: rows
+  std::int64_t most = 0;      // rows or planes that they are for
   void (*forward)(Stream& stream, const BatchForward& batch) = nullptr;
   void (*inverse)(Stream& stream, const BatchInverse& batch) = nullptr;
 };
@@ -18,13 +19,14 @@ struct ColumnKernels {
   void (*inverse)(Stream& stream, const ColumnArguments& columns) = nullptr;
 };
 
-// All sizes, in groups that are compiled side by side.
+// All sizes, those for few before those for more; in groups that are compiled side by side.
 void add_short_rows(std::vector<BatchKernels>& all);
 void add_long_rows(std::vector<BatchKernels>& all);
 void add_small_natural_planes(std::vector<BatchKernels>& all);
 void add_middle_natural_planes(std::vector<BatchKernels>& all);
 void add_large_natural_planes(std::vector<BatchKernels>& all);
 void add_oblong_natural_planes(std::vector<BatchKernels>& all);
+void add_block_planes(std::vector<BatchKernels>& all);
 std::vector<ColumnKernels> column_kernels();
 
 }  // namespace twiddle::small_fft

@@ -66,57 +66,36 @@ class PackedPlanes final : public BatchedFft {
   Planes planes_;
 };
 
-// Rows to bins [row's bin][plane][row] in memory of its own, then columns from there; a slice of the planes at a time.
+// Rows to bins [row's bin][plane][row] in memory of its own, then columns from there.
 class TwoSteps final : public BatchedFft {
  public:
-  TwoSteps(Stream& stream, const FftBatch& batch, const BatchKernels& rows, const ColumnKernels& columns,
-           std::size_t bytes_at_a_time)
-      : BatchedFft(batch), stream_(stream), rows_(rows), columns_(columns) {
-    const std::size_t plane = sizeof(Complex) * static_cast<std::size_t>(batch.height * half_row());
-    constexpr std::int64_t neighbours = 16;  // whole stretches of a bin
-    const auto fit = static_cast<std::int64_t>(bytes_at_a_time / plane) / neighbours * neighbours;
-    slice_ = std::min(batch.count, std::max(neighbours, fit));
-    bins_ = stream.allocate(plane * static_cast<std::size_t>(slice_));
-  }
+  TwoSteps(Stream& stream, const FftBatch& batch, const BatchKernels& rows, const ColumnKernels& columns)
+      : BatchedFft(batch),
+        stream_(stream),
+        rows_(rows),
+        columns_(columns),
+        row_bins_(stream.allocate(spectrum_bytes(batch))) {}
 
   void forward(const float* planes, void* spectra) override {
     require_aligned(planes, spectra);
-    for_each_slice([&](std::int64_t first, std::int64_t count) {
-      const std::int64_t rows = count * batch().height;
-      rows_.forward(stream_, {rows, rows, planes + first * plane_size(), bins()});
-      columns_.forward(stream_, columns(static_cast<Complex*>(spectra), first, count));
-    });
+    rows_.forward(stream_, {rows(), rows(), planes, row_bins()});
+    columns_.forward(stream_, small_fft::column_arguments(batch(), row_bins(), static_cast<Complex*>(spectra)));
   }
   void inverse(const void* spectra, float* planes) override {
     require_aligned(planes, spectra);
     auto* const numbers = static_cast<Complex*>(const_cast<void*>(spectra));  // an inverse only reads them
-    for_each_slice([&](std::int64_t first, std::int64_t count) {
-      const std::int64_t rows = count * batch().height;
-      columns_.inverse(stream_, columns(numbers, first, count));
-      rows_.inverse(stream_, {rows, rows, bins(), planes + first * plane_size()});
-    });
+    columns_.inverse(stream_, small_fft::column_arguments(batch(), row_bins(), numbers));
+    rows_.inverse(stream_, {rows(), rows(), row_bins(), planes});
   }
 
  private:
-  std::int64_t half_row() const { return batch().width / 2 + 1; }
-  std::int64_t plane_size() const { return std::int64_t(batch().height) * batch().width; }
-  Complex* bins() const { return static_cast<Complex*>(bins_.get()); }
-
-  template <class Take>
-  void for_each_slice(const Take& take) {
-    for (std::int64_t first = 0; first < batch().count; first += slice_)
-      take(first, std::min(slice_, batch().count - first));
-  }
-
-  small_fft::ColumnArguments columns(Complex* spectra, std::int64_t first, std::int64_t count) const {
-    return small_fft::column_arguments(batch(), first, count, bins(), spectra);
-  }
+  std::int64_t rows() const { return batch().count * batch().height; }
+  Complex* row_bins() const { return static_cast<Complex*>(row_bins_.get()); }
 
   Stream& stream_;
   BatchKernels rows_;
   ColumnKernels columns_;
-  std::int64_t slice_;
-  std::shared_ptr<void> bins_;
+  std::shared_ptr<void> row_bins_;
 };
 
 std::vector<BatchKernels> all_kernels() {
@@ -127,6 +106,7 @@ std::vector<BatchKernels> all_kernels() {
   small_fft::add_middle_natural_planes(all);
   small_fft::add_large_natural_planes(all);
   small_fft::add_oblong_natural_planes(all);
+  small_fft::add_block_planes(all);
   return all;
 }
 
@@ -139,33 +119,34 @@ std::vector<PlaneKernels> packed_kernels() {
   return all;
 }
 
-// The one of that size; null: none has it.
-template <class Kernels>
-const Kernels* find(const std::vector<Kernels>& all, int height, int width) {
-  const auto found = std::find_if(all.begin(), all.end(),
-                                  [&](const Kernels& each) { return each.height == height && each.width == width; });
+// The first of that size that takes so many; null: none does.
+const BatchKernels* find(const std::vector<BatchKernels>& all, int height, int width, std::int64_t count) {
+  const auto found = std::find_if(all.begin(), all.end(), [&](const BatchKernels& each) {
+    return each.height == height && each.width == width && count <= each.most;
+  });
   return found == all.end() ? nullptr : &*found;
 }
 
 }  // namespace
 
-std::unique_ptr<BatchedFft> make_batched_fft(Stream& stream, const FftBatch& batch, std::size_t bytes_at_a_time) {
+std::unique_ptr<BatchedFft> make_batched_fft(Stream& stream, const FftBatch& batch) {
   if (stream.device().kind != Device::Kind::cuda)
     throw Error(ErrorKind::device, "batched transforms run on a GPU, not on " + to_string(stream.device()));
   require(batch.count > 0, "a batched transform takes one plane or more, not ", batch.count);
+  const int height = batch.height, width = batch.width;
   const std::vector<BatchKernels> all = all_kernels();
-  const std::vector<PlaneKernels> packed = packed_kernels();
   if (batch.layout == BinLayout::packed) {
-    if (const PlaneKernels* kernels = find(packed, batch.height, batch.width))
-      return std::make_unique<PackedPlanes>(stream, batch, *kernels);
-  } else if (const BatchKernels* kernels = find(all, batch.height, batch.width)) {
-    if (batch.layout == BinLayout::plane_major || batch.height == 1)
+    for (const PlaneKernels& kernels : packed_kernels())
+      if (kernels.height == height && kernels.width == width)
+        return std::make_unique<PackedPlanes>(stream, batch, kernels);
+  } else if (batch.layout == BinLayout::plane_major || height == 1) {
+    if (const BatchKernels* kernels = find(all, height, width, batch.count))
       return std::make_unique<OneLaunch>(stream, batch, *kernels);
-  } else if (const BatchKernels* rows = find(all, 1, batch.width); rows != nullptr && batch.width == batch.height) {
-    for (const ColumnKernels& columns : small_fft::column_kernels())
-      if (columns.points == batch.height)
-        return std::make_unique<TwoSteps>(stream, batch, *rows, columns, bytes_at_a_time);
   }
+  if (batch.layout != BinLayout::packed && height == width)
+    for (const ColumnKernels& columns : small_fft::column_kernels())
+      if (columns.points == height)
+        return std::make_unique<TwoSteps>(stream, batch, *find(all, 1, width, batch.count * height), columns);
   throw Error(ErrorKind::config, join("there is no batched transform of ", to_string(batch),
                                       ": fft/batched_fft.h says which sizes have which layouts"));
 }

@@ -8,7 +8,7 @@
 // and reads stretches of 128 bytes there.
 namespace twiddle::small_fft {
 
-// The columns of some planes, counted in `outer` and `inner`, of which neighbours lie together in the spectrum: bin k
+// The columns of all planes, counted in `outer` and `inner`, of which neighbours lie together in the spectrum: bin k
 // of a column is there at spectrum + outer * outer_bins + inner + k * pitch, and its elements follow each other in
 // `rows`, as column outer * outer_column + inner * inner_column.
 struct ColumnArguments {
@@ -18,35 +18,33 @@ struct ColumnArguments {
   Complex *rows, *spectrum;
 };
 
-// Of planes [first, first + count) of a batch.
-inline ColumnArguments column_arguments(const FftBatch& batch, std::int64_t first, std::int64_t count, Complex* rows,
-                                        Complex* spectra) {
+inline ColumnArguments column_arguments(const FftBatch& batch, Complex* rows, Complex* spectra) {
   const std::int64_t half_row = batch.width / 2 + 1;
   if (batch.layout == BinLayout::plane_major)
-    return {.count = count * half_row,
+    return {.count = batch.count * half_row,
             .inner = Divisor(half_row),
             .outer_bins = batch.height * half_row,
             .pitch = half_row,
             .outer_column = 1,
-            .inner_column = count,
+            .inner_column = batch.count,
             .rows = rows,
-            .spectrum = spectra + first * batch.height * half_row};
-  return {.count = count * half_row,
-          .inner = Divisor(count),
+            .spectrum = spectra};
+  return {.count = batch.count * half_row,
+          .inner = Divisor(batch.count),
           .outer_bins = batch.count,
           .pitch = half_row * batch.count,
-          .outer_column = count,
+          .outer_column = batch.count,
           .inner_column = 1,
           .rows = rows,
-          .spectrum = spectra + first};
+          .spectrum = spectra};
 }
 
-template <int N, int A>
+template <int N, int A, int Columns>
 struct ColumnBlock {
-  static constexpr int B = N / A, columns = 16;
+  static constexpr int B = N / A, columns = Columns;
   static constexpr int lanes = B, threads = columns * lanes,
                        times = A / lanes;  // a thread has columns k1 = q + lanes i
-  static_assert(A * B == N && 16 % lanes == 0 && A % lanes == 0);
+  static_assert(A * B == N && 16 % lanes == 0 && A % lanes == 0 && Columns % 16 == 0);
   static constexpr int pitch = N + B + 1;
   static_assert(pitch % 2 == 1);  // the threads of half a warp meet sixteen different pairs of banks
   static constexpr int steps = 2;
@@ -66,7 +64,7 @@ struct ColumnBlock {
   TWIDDLE_HD static Place by_elements(const Arguments& a, std::int64_t block, int thread) {
     constexpr int together = 16 / lanes;
     const int group = thread / lanes;
-    return place(a, block, group % together * lanes + group / together, thread % lanes);
+    return place(a, block, group / 16 * 16 + group % together * lanes + group / together % lanes, thread % lanes);
   }
   // ... and in the spectrum.
   TWIDDLE_HD static Place by_bins(const Arguments& a, std::int64_t block, int thread) {
@@ -87,9 +85,9 @@ struct ColumnBlock {
   }
 };
 
-template <int N, int A>
-struct ColumnsForward : ColumnBlock<N, A> {
-  using Base = ColumnBlock<N, A>;
+template <int N, int A, int Columns = 16>
+struct ColumnsForward : ColumnBlock<N, A, Columns> {
+  using Base = ColumnBlock<N, A, Columns>;
   using typename Base::Arguments, typename Base::Shared, typename Base::Registers;
   static constexpr int B = Base::B;
 
@@ -124,9 +122,9 @@ struct ColumnsForward : ColumnBlock<N, A> {
   }
 };
 
-template <int N, int A>
-struct ColumnsInverse : ColumnBlock<N, A> {
-  using Base = ColumnBlock<N, A>;
+template <int N, int A, int Columns = 16>
+struct ColumnsInverse : ColumnBlock<N, A, Columns> {
+  using Base = ColumnBlock<N, A, Columns>;
   using typename Base::Arguments, typename Base::Shared, typename Base::Registers;
   static constexpr int B = Base::B;
 

@@ -4,10 +4,12 @@
 
 namespace twiddle::small_fft {
 
-// P planes a block; as many blocks on a multiprocessor as its registers and shared memory have room for.
-template <int H, int W, int P, int BlocksAtOnce>
-BatchKernels planes() {
-  return batch_kernels<NaturalForward<H, W, P>, NaturalInverse<H, W, P>, BlocksAtOnce>(H, W);
+// P planes a block, and Few of them where there are not many; as many blocks on a multiprocessor as its registers and
+// shared memory have room for.
+template <int H, int W, int Few, int P, int BlocksAtOnce>
+void add_planes(std::vector<BatchKernels>& all) {
+  all.push_back(few_kernels<DirectNaturalForward<H, W, Few>, DirectNaturalInverse<H, W, Few>>(H, W));
+  all.push_back(batch_kernels<NaturalForward<H, W, P>, NaturalInverse<H, W, P>, BlocksAtOnce>(H, W));
 }
 
 }  // namespace twiddle::small_fft

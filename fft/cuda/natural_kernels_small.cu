@@ -3,13 +3,13 @@
 namespace twiddle::small_fft {
 
 void add_small_natural_planes(std::vector<BatchKernels>& all) {
-  all.push_back(planes<2, 2, 128, 8>());
-  all.push_back(planes<4, 4, 64, 8>());
-  all.push_back(planes<8, 8, 32, 10>());
-  all.push_back(planes<10, 10, 32, 8>());
-  all.push_back(planes<12, 12, 16, 10>());
-  all.push_back(planes<14, 14, 16, 10>());
-  all.push_back(planes<16, 16, 16, 10>());
+  add_planes<2, 2, 32, 128, 8>(all);
+  add_planes<4, 4, 16, 64, 8>(all);
+  add_planes<8, 8, 8, 8, 16>(all);
+  add_planes<10, 10, 8, 32, 8>(all);
+  add_planes<12, 12, 4, 16, 10>(all);
+  add_planes<14, 14, 4, 16, 8>(all);
+  add_planes<16, 16, 4, 4, 16>(all);
 }
 
 }  // namespace twiddle::small_fft

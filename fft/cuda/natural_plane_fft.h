@@ -60,28 +60,31 @@ struct NaturalForward : NaturalPlanes<H, W, P> {
                               Registers& r) {
     const auto at = Base::row_of(a.count, block, thread);
     if (!at.there) return;
-    load_row(r.row, shared.numbers + at.plane * Base::pitch + at.index * W);
+    load_numbers(r.row, shared.numbers + at.plane * Base::pitch + at.index * W);
     transform<forwards>(r.row);
   }
 
   TWIDDLE_HD static void step(Index<2>, const Arguments& a, std::int64_t block, int thread, Shared& shared,
                               Registers& r) {
     const auto at = Base::row_of(a.count, block, thread);
-    if (!at.there) return;
-    Complex* const spectrum = shared.spectra + at.plane * Base::bin_pitch;
-    if (at.index == 0) return place_real_rows(r.row, spectrum, spectrum + H / 2 * Base::half_row);
-    Complex *const row = spectrum + at.index * Base::half_row, *const other =
-                                                                   spectrum + (H - at.index) * Base::half_row;
-    unrolled<Base::half_row>([&](auto i) {
-      constexpr int bin = decltype(i)::value;
-      row[bin] = r.row[bin], other[bin] = conj(r.row[(W - bin) % W]);
-    });
+    if (at.there) place_row(r.row, shared.spectra + at.plane * Base::bin_pitch, at.index);
   }
 
   TWIDDLE_HD static void step(Index<3>, const Arguments& a, std::int64_t block, int thread, Shared& shared,
                               Registers&) {
     store_stretch<Base::bins, Base::bin_pitch, Base::threads>(shared.spectra, a.spectrum + block * P * Base::bins,
                                                               count_in_block<P>(a.count, block) * Base::bins, thread);
+  }
+
+ protected:
+  // A row to where the plane's spectrum is to be, with the one that is its conjugate backwards.
+  TWIDDLE_HD static void place_row(const Complex (&v)[W], Complex* spectrum, int index) {
+    if (index == 0) return place_real_rows(v, spectrum, spectrum + H / 2 * Base::half_row);
+    Complex *const row = spectrum + index * Base::half_row, *const other = spectrum + (H - index) * Base::half_row;
+    unrolled<Base::half_row>([&](auto i) {
+      constexpr int bin = decltype(i)::value;
+      row[bin] = v[bin], other[bin] = conj(v[(W - bin) % W]);
+    });
   }
 
  private:
@@ -116,33 +119,21 @@ struct NaturalInverse : NaturalPlanes<H, W, P> {
                               Registers& r) {
     const auto at = Base::row_of(a.count, block, thread);
     if (!at.there) return;
-    const Complex* const spectrum = shared.spectra + at.plane * Base::bin_pitch;
-    if (at.index == 0) {
-      take_real_rows(r.row, spectrum, spectrum + H / 2 * Base::half_row);
-    } else {
-      const Complex *const row = spectrum + at.index * Base::half_row, *const other =
-                                                                           spectrum + (H - at.index) * Base::half_row;
-      unrolled<Base::half_row>([&](auto bin) { r.row[bin] = row[bin]; });
-      unrolled<W / 2 - 1>([&](auto before) {
-        constexpr int bin = decltype(before)::value + 1;
-        r.row[W - bin] = conj(other[bin]);
-      });
-    }
+    take_row(r.row, shared.spectra + at.plane * Base::bin_pitch, at.index);
     transform<backwards>(r.row);
   }
 
   TWIDDLE_HD static void step(Index<2>, const Arguments& a, std::int64_t block, int thread, Shared& shared,
                               Registers& r) {
     const auto at = Base::row_of(a.count, block, thread);
-    if (at.there) store_row(r.row, shared.numbers + at.plane * Base::pitch + at.index * W);
+    if (at.there) store_numbers(r.row, shared.numbers + at.plane * Base::pitch + at.index * W);
   }
 
   TWIDDLE_HD static void step(Index<3>, const Arguments& a, std::int64_t block, int thread, Shared& shared,
                               Registers& r) {
     const auto at = Base::columns_of(a.count, block, thread);
     if (!at.there) return;
-    columns_from_rows<H, W>(r.column, shared.numbers + at.plane * Base::pitch, at.index);
-    unrolled<H>([&](auto row) { r.column[row] = scaled(r.column[row], 1.f / (H * W)); });
+    take_columns(r.column, shared.numbers + at.plane * Base::pitch, at.index);
     if constexpr (whole_sectors) store_columns(r.column, target(a, block) + at.plane * (H * W / 2) + at.index);
   }
 
@@ -158,13 +149,29 @@ struct NaturalInverse : NaturalPlanes<H, W, P> {
                                        count_in_block<P>(a.count, block) * (H * W / 2), thread);
   }
 
- private:
+ protected:
+  TWIDDLE_HD static void take_row(Complex (&v)[W], const Complex* spectrum, int index) {
+    if (index == 0) return take_real_rows(v, spectrum, spectrum + H / 2 * Base::half_row);
+    const Complex *const row = spectrum + index * Base::half_row, *const other =
+                                                                      spectrum + (H - index) * Base::half_row;
+    unrolled<Base::half_row>([&](auto bin) { v[bin] = row[bin]; });
+    unrolled<W / 2 - 1>([&](auto before) {
+      constexpr int bin = decltype(before)::value + 1;
+      v[W - bin] = conj(other[bin]);
+    });
+  }
+  TWIDDLE_HD static void take_columns(Complex (&v)[H], const Complex* plane, int pair) {
+    columns_from_rows<H, W>(v, plane, pair);
+    unrolled<H>([&](auto row) { v[row] = scaled(v[row], 1.f / (H * W)); });
+  }
   TWIDDLE_HD static Complex* target(const Arguments& a, std::int64_t block) {
     return reinterpret_cast<Complex*>(a.target) + block * P * (H * W / 2);
   }
   TWIDDLE_HD static void store_columns(const Complex (&v)[H], Complex* to) {
     unrolled<H>([&](auto row) { to[row * (W / 2)] = v[row]; });
   }
+
+ private:
   TWIDDLE_HD static void take_real_rows(Complex (&v)[W], const Complex* first, const Complex* second) {
     v[0] = {first[0].re, second[0].re}, v[W / 2] = {first[W / 2].re, second[W / 2].re};
     unrolled<W / 2 - 1>([&](auto before) {
@@ -172,6 +179,49 @@ struct NaturalInverse : NaturalPlanes<H, W, P> {
       const Complex a = first[bin], b = second[bin];
       v[bin] = {a.re - b.im, a.im + b.re}, v[W - bin] = {a.re + b.im, b.re - a.im};
     });
+  }
+};
+
+// Few planes, where it is the time from the first load to the last store that counts: bins go straight to and from
+// memory, and there is one barrier.
+template <int H, int W, int P>
+struct DirectNaturalForward : NaturalForward<H, W, P> {
+  using Base = NaturalForward<H, W, P>;
+  using typename Base::Arguments, typename Base::Shared, typename Base::Registers;
+  static constexpr int steps = 2;
+
+  TWIDDLE_HD static void step(Index<0> first, const Arguments& a, std::int64_t block, int thread, Shared& shared,
+                              Registers& r) {
+    Base::step(first, a, block, thread, shared, r);
+  }
+  TWIDDLE_HD static void step(Index<1> second, const Arguments& a, std::int64_t block, int thread, Shared& shared,
+                              Registers& r) {
+    Base::step(second, a, block, thread, shared, r);
+    const auto at = Base::row_of(a.count, block, thread);
+    if (at.there) Base::place_row(r.row, a.spectrum + (block * P + at.plane) * Base::bins, at.index);
+  }
+};
+
+template <int H, int W, int P>
+struct DirectNaturalInverse : NaturalInverse<H, W, P> {
+  using Base = NaturalInverse<H, W, P>;
+  using typename Base::Arguments, typename Base::Shared, typename Base::Registers;
+  static constexpr int steps = 2;
+
+  TWIDDLE_HD static void step(Index<0>, const Arguments& a, std::int64_t block, int thread, Shared& shared,
+                              Registers& r) {
+    const auto at = Base::row_of(a.count, block, thread);
+    if (!at.there) return;
+    Base::take_row(r.row, a.spectrum + (block * P + at.plane) * Base::bins, at.index);
+    transform<backwards>(r.row);
+    store_numbers(r.row, shared.numbers + at.plane * Base::pitch + at.index * W);
+  }
+  TWIDDLE_HD static void step(Index<1>, const Arguments& a, std::int64_t block, int thread, Shared& shared,
+                              Registers& r) {
+    const auto at = Base::columns_of(a.count, block, thread);
+    if (!at.there) return;
+    Base::take_columns(r.column, shared.numbers + at.plane * Base::pitch, at.index);
+    Base::store_columns(r.column, Base::target(a, block) + at.plane * (H * W / 2) + at.index);
   }
 };
 

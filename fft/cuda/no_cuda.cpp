@@ -21,7 +21,7 @@ void crop_planes(Stream&, const Planes&, std::int64_t, std::int64_t, const float
   throw Error(ErrorKind::device, "a build without CUDA crops no planes");
 }
 
-std::unique_ptr<BatchedFft> make_batched_fft(Stream&, const FftBatch&, std::size_t) {
+std::unique_ptr<BatchedFft> make_batched_fft(Stream&, const FftBatch&) {
   throw Error(ErrorKind::device, "batched transforms run on a GPU, and this build has no CUDA side");
 }
 

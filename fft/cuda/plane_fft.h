@@ -51,19 +51,6 @@ TWIDDLE_HD void columns_from_rows(Complex (&v)[H], const Complex* plane, int pai
   transform<backwards>(v);
 }
 
-template <int W>
-TWIDDLE_HD void load_row(Complex (&v)[W], const Complex* row) {
-  unrolled<W / 2>([&](auto i) {
-    const ComplexPair pair = reinterpret_cast<const ComplexPair*>(row)[i];
-    v[2 * i] = pair.first, v[2 * i + 1] = pair.second;
-  });
-}
-
-template <int W>
-TWIDDLE_HD void store_row(const Complex (&v)[W], Complex* row) {
-  unrolled<W / 2>([&](auto i) { reinterpret_cast<ComplexPair*>(row)[i] = {v[2 * i], v[2 * i + 1]}; });
-}
-
 // A thread's row of the spectrum to its bins, which lie `pitch` numbers apart. Row 0 is rows 0 and H/2, as the real and
 // the imaginary part of what was transformed.
 template <int H, int W>
@@ -122,7 +109,7 @@ struct ForwardBlock : PlaneBlock<H, W, P> {
     const int plane = thread % P, row = thread / P;
     if (row >= Size::rows || !Base::has(arguments.tiles, block, plane)) return;
     Complex v[W];
-    load_row(v, shared.numbers + plane * Size::pitch + row * W);
+    load_numbers(v, shared.numbers + plane * Size::pitch + row * W);
     transform<forwards>(v);
     store_bins<H, W>(v, arguments.spectrum + (block * P + plane), arguments.pitch, row);
   }

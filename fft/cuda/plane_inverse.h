@@ -96,7 +96,7 @@ struct InverseBlock : PlaneBlock<H, W, Bins::planes> {
     Complex v[W];
     load_bins<H, W>(v, bins, arguments, row);
     transform<backwards>(v);
-    store_row(v, shared.numbers + plane * Size::pitch + row * W);
+    store_numbers(v, shared.numbers + plane * Size::pitch + row * W);
     if (row == 0) shared.places[plane] = arguments.tiles(bins.index());
   }
 

@@ -39,6 +39,25 @@ TWIDDLE_HD constexpr void unrolled(const Function& function) {
   unroll(function, std::make_integer_sequence<int, Count>{});
 }
 
+// A thread's own numbers, two at once where that many lie between places that 16 divides.
+template <int Count>
+TWIDDLE_HD void load_numbers(Complex (&v)[Count], const Complex* from) {
+  if constexpr (Count % 2 == 0)
+    unrolled<Count / 2>([&](auto i) {
+      const ComplexPair pair = reinterpret_cast<const ComplexPair*>(from)[i];
+      v[2 * i] = pair.first, v[2 * i + 1] = pair.second;
+    });
+  else
+    unrolled<Count>([&](auto i) { v[i] = from[i]; });
+}
+template <int Count>
+TWIDDLE_HD void store_numbers(const Complex (&v)[Count], Complex* to) {
+  if constexpr (Count % 2 == 0)
+    unrolled<Count / 2>([&](auto i) { reinterpret_cast<ComplexPair*>(to)[i] = {v[2 * i], v[2 * i + 1]}; });
+  else
+    unrolled<Count>([&](auto i) { to[i] = v[i]; });
+}
+
 // A direction is the sign of the exponent.
 constexpr int forwards = -1, backwards = 1;
 

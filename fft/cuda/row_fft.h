@@ -155,4 +155,65 @@ struct ThreadRowsInverse : ThreadRows<N, Threads, PerThread> {
   }
 };
 
+// Few rows, where it is the time from the first load to the last store that counts: straight from memory and to it.
+template <int N, int Threads>
+struct DirectRows : RowSize<N> {
+  using Registers = NoRegisters;
+  static constexpr int threads = Threads, count = Threads, steps = 1;
+  struct Shared {};
+  template <class Arguments>
+  TWIDDLE_HD static bool has(const Arguments& a, std::int64_t block, int thread) {
+    return thread < count_in_block<count>(a.count, block);
+  }
+  // The bins of a thread's row, and how far they are apart.
+  template <class Arguments>
+  TWIDDLE_HD static auto bins(const Arguments& a, std::int64_t block, int thread) {
+    return a.spectrum + (block * count + thread) * (a.pitch == 0 ? RowSize<N>::half_row : 1);
+  }
+  template <class Arguments>
+  TWIDDLE_HD static std::int64_t pitch(const Arguments& a) {
+    return a.pitch == 0 ? 1 : a.pitch;
+  }
+};
+
+template <int N, int Threads>
+struct DirectRowsForward : DirectRows<N, Threads> {
+  using Base = DirectRows<N, Threads>;
+  using typename Base::Shared, typename Base::Registers;
+  using Arguments = BatchForward;
+  static constexpr int points = Base::points;
+
+  TWIDDLE_HD static void step(Index<0>, const Arguments& a, std::int64_t block, int thread, Shared&, Registers&) {
+    if (!Base::has(a, block, thread)) return;
+    Complex v[points];
+    load_numbers(v, reinterpret_cast<const Complex*>(a.source) + (block * Base::count + thread) * points);
+    transform<forwards>(v);
+    const Complex last = to_row_bins<N>(v);
+    Complex* const to = Base::bins(a, block, thread);
+    const std::int64_t pitch = Base::pitch(a);
+    unrolled<points>([&](auto bin) { to[bin * pitch] = v[bin]; });
+    to[points * pitch] = last;
+  }
+};
+
+template <int N, int Threads>
+struct DirectRowsInverse : DirectRows<N, Threads> {
+  using Base = DirectRows<N, Threads>;
+  using typename Base::Shared, typename Base::Registers;
+  using Arguments = BatchInverse;
+  static constexpr int points = Base::points;
+
+  TWIDDLE_HD static void step(Index<0>, const Arguments& a, std::int64_t block, int thread, Shared&, Registers&) {
+    if (!Base::has(a, block, thread)) return;
+    const Complex* const from = Base::bins(a, block, thread);
+    const std::int64_t pitch = Base::pitch(a);
+    Complex v[points];
+    unrolled<points>([&](auto bin) { v[bin] = from[bin * pitch]; });
+    from_row_bins<N>(v, from[points * pitch]);
+    transform<backwards>(v);
+    unrolled<points>([&](auto i) { v[i] = scaled(v[i], 1.f / N); });
+    store_numbers(v, reinterpret_cast<Complex*>(a.target) + (block * Base::count + thread) * points);
+  }
+};
+
 }  // namespace twiddle::small_fft

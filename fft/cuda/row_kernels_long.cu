@@ -6,16 +6,18 @@ namespace twiddle::small_fft {
 namespace {
 
 template <int N, int A, int Threads, int BlocksAtOnce>
-BatchKernels rows() {
-  return batch_kernels<SplitRowsForward<N, A, Threads>, SplitRowsInverse<N, A, Threads>, BlocksAtOnce>(1, N);
+void add_rows(std::vector<BatchKernels>& all) {
+  all.push_back(few_kernels<DirectSplitRowsForward<N, A, 32>, DirectSplitRowsInverse<N, A, 32>>(1, N));
+  all.push_back(batch_kernels<SplitRowsForward<N, A, Threads>, SplitRowsInverse<N, A, Threads>, BlocksAtOnce>(1, N));
 }
 
 }  // namespace
 
 void add_long_rows(std::vector<BatchKernels>& all) {
-  all.push_back(rows<64, 8, 128, 10>());
-  all.push_back(rows<128, 8, 128, 6>());
-  all.push_back(rows<256, 16, 256, 3>());
+  all.push_back(few_kernels<DirectSplitRowsForward<64, 8, 32>, DirectSplitRowsInverse<64, 8, 32>>(1, 64));
+  all.push_back(batch_kernels<ThreadRowsForward<64, 64, 1>, ThreadRowsInverse<64, 64, 1>, 8>(1, 64));
+  add_rows<128, 8, 128, 6>(all);
+  add_rows<256, 16, 256, 2>(all);
 }
 
 }  // namespace twiddle::small_fft

@@ -6,30 +6,32 @@ namespace twiddle::small_fft {
 namespace {
 
 template <int N, int Threads, int PerThread, int BlocksAtOnce>
-BatchKernels rows() {
-  return batch_kernels<ThreadRowsForward<N, Threads, PerThread>, ThreadRowsInverse<N, Threads, PerThread>,
-                       BlocksAtOnce>(1, N);
+void add_rows(std::vector<BatchKernels>& all) {
+  all.push_back(few_kernels<DirectRowsForward<N, 32>, DirectRowsInverse<N, 32>>(1, N));
+  all.push_back(
+      batch_kernels<ThreadRowsForward<N, Threads, PerThread>, ThreadRowsInverse<N, Threads, PerThread>, BlocksAtOnce>(
+          1, N));
 }
 
 }  // namespace
 
 void add_short_rows(std::vector<BatchKernels>& all) {
-  all.push_back(rows<2, 256, 8, 4>());
-  all.push_back(rows<4, 256, 4, 4>());
-  all.push_back(rows<8, 256, 2, 4>());
-  all.push_back(rows<10, 256, 2, 4>());
-  all.push_back(rows<12, 256, 2, 4>());
-  all.push_back(rows<14, 256, 1, 5>());
-  all.push_back(rows<16, 256, 1, 5>());
-  all.push_back(rows<18, 256, 1, 5>());
-  all.push_back(rows<20, 256, 1, 4>());
-  all.push_back(rows<24, 256, 1, 4>());
-  all.push_back(rows<28, 128, 1, 8>());
-  all.push_back(rows<30, 128, 1, 8>());
-  all.push_back(rows<32, 128, 1, 8>());
-  all.push_back(rows<36, 128, 1, 6>());
-  all.push_back(rows<40, 128, 1, 6>());
-  all.push_back(rows<48, 128, 1, 5>());
+  add_rows<2, 256, 8, 4>(all);
+  add_rows<4, 256, 4, 4>(all);
+  add_rows<8, 256, 2, 4>(all);
+  add_rows<10, 256, 2, 4>(all);
+  add_rows<12, 256, 2, 4>(all);
+  add_rows<14, 256, 1, 5>(all);
+  add_rows<16, 256, 1, 5>(all);
+  add_rows<18, 256, 1, 5>(all);
+  add_rows<20, 256, 1, 4>(all);
+  add_rows<24, 256, 1, 4>(all);
+  add_rows<28, 128, 1, 8>(all);
+  add_rows<30, 128, 1, 8>(all);
+  add_rows<32, 128, 1, 8>(all);
+  add_rows<36, 128, 1, 6>(all);
+  add_rows<40, 128, 1, 6>(all);
+  add_rows<48, 128, 1, 5>(all);
 }
 
 }  // namespace twiddle::small_fft

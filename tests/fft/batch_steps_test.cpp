@@ -5,6 +5,7 @@
 #include <limits>
 #include <random>
 
+#include "fft/cuda/block_plane_fft.h"
 #include "fft/cuda/column_fft.h"
 #include "fft/cuda/natural_plane_fft.h"
 #include "fft/cuda/split_row_fft.h"
@@ -95,44 +96,47 @@ void expect_rows(int points) {
 template <int... N>
 void expect_rows_of_threads() {
   (expect_rows<ThreadRowsForward<N, 32, N % 4 == 0 ? 1 : 2>, ThreadRowsInverse<N, 32, N % 4 == 0 ? 1 : 2>>(N), ...);
+  (expect_rows<DirectRowsForward<N, 32>, DirectRowsInverse<N, 32>>(N), ...);
 }
 
 template <int N, int A, int Threads>
 void expect_split_rows() {
   expect_rows<SplitRowsForward<N, A, Threads>, SplitRowsInverse<N, A, Threads>>(N);
+  expect_rows<DirectSplitRowsForward<N, A, 32>, DirectSplitRowsInverse<N, A, 32>>(N);
 }
 
 template <int H, int W, int P>
 void expect_planes() {
-  for (const int count : {1, P + 1})
-    expect_batch<NaturalForward<H, W, P>, NaturalInverse<H, W, P>>({.height = H, .width = W, .count = count}, 5e-7);
+  for (const int count : {1, P + 1}) {
+    const FftBatch batch{.height = H, .width = W, .count = count};
+    expect_batch<NaturalForward<H, W, P>, NaturalInverse<H, W, P>>(batch, 5e-7);
+    expect_batch<DirectNaturalForward<H, W, P>, DirectNaturalInverse<H, W, P>>(batch, 5e-7);
+  }
 }
 
-// Planes in two steps, in slices of two.
-template <int N, int A, class RowsForward, class RowsInverse>
+template <int H, int W, int RowA, int ColumnA, int Threads>
+void expect_block_planes() {
+  expect_batch<BlockPlaneForward<H, W, RowA, ColumnA, Threads>, BlockPlaneInverse<H, W, RowA, ColumnA, Threads>>(
+      {.height = H, .width = W, .count = 2}, 5e-7);
+}
+
+// Planes in two steps.
+template <int N, int A, int Columns, class RowsForward, class RowsInverse>
 void expect_two_steps(BinLayout layout) {
-  constexpr int slice = 2, half_row = N / 2 + 1, plane = N * N;
   const FftBatch batch{.height = N, .width = N, .count = 3, .layout = layout};
   SCOPED_TRACE(to_string(batch));
-  const std::vector<float> values = noise(batch.count * plane);
-  Watched planes(values), back(values.size()), spectra(static_cast<std::size_t>(2 * batch.count * bins_of(batch)));
-  const auto each_slice = [&](const auto& take) {
-    for (std::int64_t first = 0; first < batch.count; first += slice) {
-      const std::int64_t count = std::min<std::int64_t>(slice, batch.count - first);
-      Watched rows(static_cast<std::size_t>(2 * count * N * half_row));
-      take(first, count * N, rows, column_arguments(batch, first, count, rows.numbers(), spectra.numbers()));
-      rows.values();
-    }
-  };
-  each_slice([&](std::int64_t first, std::int64_t rows, Watched& bins, const ColumnArguments& columns) {
-    follow<RowsForward>({rows, rows, planes.data() + first * plane, bins.numbers()}, RowsForward::count);
-    follow<ColumnsForward<N, A>>(columns, ColumnsForward<N, A>::columns);
-  });
+  const std::int64_t rows = batch.count * N;
+  const std::vector<float> values = noise(rows * N);
+  const auto numbers = static_cast<std::size_t>(2 * batch.count * bins_of(batch));
+  Watched planes(values), back(values.size()), row_bins(numbers), spectra(numbers);
+  const ColumnArguments columns = column_arguments(batch, row_bins.numbers(), spectra.numbers());
+  follow<RowsForward>({rows, rows, planes.data(), row_bins.numbers()}, RowsForward::count);
+  row_bins.values();
+  follow<ColumnsForward<N, A, Columns>>(columns, Columns);
   EXPECT_LE(error_of_spectra(batch, spectra.values(), plain_spectra(values, N, N)), 5e-7);
-  each_slice([&](std::int64_t first, std::int64_t rows, Watched& bins, const ColumnArguments& columns) {
-    follow<ColumnsInverse<N, A>>(columns, ColumnsInverse<N, A>::columns);
-    follow<RowsInverse>({rows, rows, bins.numbers(), back.data() + first * plane}, RowsInverse::count);
-  });
+  follow<ColumnsInverse<N, A, Columns>>(columns, Columns);
+  row_bins.values();
+  follow<RowsInverse>({rows, rows, row_bins.numbers(), back.data()}, RowsInverse::count);
   EXPECT_LE(relative_error(back.values(), values), 5e-7);
 }
 
@@ -161,9 +165,16 @@ TEST(BatchSteps, TransformPlanes) {
 
 TEST(BatchSteps, TransformLargePlanesInTwo) {
   for (const BinLayout layout : {BinLayout::plane_major, BinLayout::frequency_major}) {
-    expect_two_steps<128, 16, SplitRowsForward<128, 8, 128>, SplitRowsInverse<128, 8, 128>>(layout);
-    expect_two_steps<256, 16, SplitRowsForward<256, 16, 256>, SplitRowsInverse<256, 16, 256>>(layout);
+    expect_two_steps<128, 16, 16, SplitRowsForward<128, 8, 128>, SplitRowsInverse<128, 8, 128>>(layout);
+    expect_two_steps<256, 16, 32, SplitRowsForward<256, 16, 256>, SplitRowsInverse<256, 16, 256>>(layout);
   }
+}
+
+TEST(BatchSteps, TransformPlanesThatBlocksShare) {
+  expect_block_planes<32, 32, 4, 8, 96>();
+  expect_block_planes<64, 64, 8, 8, 288>();
+  expect_block_planes<128, 128, 8, 16, 256>();
+  expect_block_planes<32, 64, 8, 4, 64>();
 }
 
 }  // namespace

@@ -94,10 +94,38 @@ TEST_F(BatchedFftOnGpu, AreWhatTheDefinitionSaysInAllSizes) {
     }
 }
 
-TEST_F(BatchedFftOnGpu, TakeLargePlanesInSlices) {
-  for (const BinLayout layout : {BinLayout::plane_major, BinLayout::frequency_major}) {
-    const auto fft = make_batched_fft(*stream, {.height = 128, .width = 128, .count = 39, .layout = layout}, 1 << 20);
-    expect_there_and_back(*fft);
+// Kernels for many are others than those for few: the same planes again and again are to have the same bins.
+TEST_F(BatchedFftOnGpu, TakeManyAsTheyTakeFew) {
+  constexpr int few = 37, many_points = 1 << 22;
+  for (FftBatch batch : all_sizes()) {
+    if (batch.layout == BinLayout::packed) continue;  // of these there is one
+    SCOPED_TRACE(to_string(batch));
+    FftBatch one = batch;
+    one.count = few;
+    const std::int64_t size = batch.height * batch.width, times = many_points / size / few + 1;
+    batch.count = few * times + 1;
+    const std::vector<float> sample = noise(few * size);
+    std::vector<float> values;
+    for (std::int64_t i = 0; i < times; ++i) values.insert(values.end(), sample.begin(), sample.end());
+    values.insert(values.end(), sample.begin(), sample.begin() + size);
+    const std::vector<float> expected = spectra_of(*make_batched_fft(*stream, one), sample);
+    const auto fft = make_batched_fft(*stream, batch);
+    const std::vector<float> numbers = spectra_of(*fft, values);
+    std::vector<float> found, wanted;
+    for (const std::int64_t plane : {std::int64_t(0), batch.count / 2, batch.count - 3, batch.count - 1})
+      for (int row = 0; row < batch.height; ++row)
+        for (int column = 0; column <= batch.width / 2; ++column)
+          for (const int part : {0, 1}) {
+            const std::int64_t at = bin_place(batch, plane, row, column).index;
+            found.push_back(numbers[static_cast<std::size_t>(2 * at + part)]);
+            const std::int64_t same = bin_place(one, plane % few, row, column).index;
+            wanted.push_back(expected[static_cast<std::size_t>(2 * same + part)]);
+          }
+    EXPECT_LE(relative_error(found, wanted), promise(batch));
+    const Tensor spectra = on_device(numbers);
+    Tensor back = poisoned(plane_bytes(batch));
+    fft->inverse(spectra.read(), back.write());
+    EXPECT_LE(relative_error(back.to_vector(*stream), values), promise(batch));
   }
 }
 

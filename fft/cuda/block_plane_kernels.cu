@@ -1,0 +1,25 @@
+#include "fft/cuda/batch_kernel_templates.h"
+#include "fft/cuda/block_plane_fft.h"
+#include "fft/cuda/natural_plane_fft.h"
+
+namespace twiddle::small_fft {
+
+namespace {
+
+template <int N, int RowA, int ColumnA, int Threads, int BlocksAtOnce>
+BatchKernels block_planes(std::int64_t most = any_number) {
+  return batch_kernels<BlockPlaneForward<N, N, RowA, ColumnA, Threads>, BlockPlaneInverse<N, N, RowA, ColumnA, Threads>,
+                       BlocksAtOnce>(N, N, most);
+}
+
+}  // namespace
+
+void add_block_planes(std::vector<BatchKernels>& all) {
+  all.push_back(block_planes<32, 4, 8, 96, 8>(512));
+  all.push_back(batch_kernels<NaturalForward<32, 32, 4>, NaturalInverse<32, 32, 4>, 8>(32, 32));
+  all.push_back(block_planes<64, 8, 8, 288, 4>(1024));
+  all.push_back(batch_kernels<NaturalForward<64, 64, 4>, NaturalInverse<64, 64, 4>, 2>(64, 64));
+  all.push_back(block_planes<128, 8, 16, 288, 3>());
+}
+
+}  // namespace twiddle::small_fft
