@@ -12,21 +12,29 @@ inline ForwardArguments forward_arguments(const Planes& planes, const PlaneSourc
 // Where the tiles of one colour go.
 inline PlaneTarget plane_target(const Planes& planes, const TileMap& tiles, bool add, float* target,
                                 const PlaneEpilogue& epilogue) {
-  // A GPU writes sectors of 32 bytes whole: rows that share them with others are better gathered first.
-  constexpr int sector = 8;
   const bool whole = planes.grid.tiles() == 1;
   const std::int64_t size = std::int64_t(planes.height) * planes.width;
-  const bool aligned = reinterpret_cast<std::uintptr_t>(target + planes.offset) % (sector * sizeof(float)) == 0 &&
-                       planes.row_stride % sector == 0 && planes.column_stride % sector == 0;
+  // Whether rows of planes and of tiles begin at places that so many floats divide.
+  const auto begin_at = [&](int floats) {
+    return reinterpret_cast<std::uintptr_t>(target + planes.offset) % (floats * sizeof(float)) == 0 &&
+           planes.row_stride % floats == 0 && planes.column_stride % floats == 0 && planes.width % floats == 0;
+  };
+  const bool even_tiles =
+      planes.first_w % 2 == 0 && (whole || (planes.grid.step_w % 2 == 0 && planes.window_w % 2 == 0));
+  // A GPU writes sectors of 32 bytes whole: where rows share them with others, planes that lie behind each other are
+  // better written as one stretch.
+  constexpr int sector = 8;
+  const bool side_by_side = whole && planes.column_stride == size && planes.row_stride == planes.columns * size;
+  const bool pairs = even_tiles && begin_at(2);
   return {.tiles = tiles,
           .target = target,
           .bias = epilogue.bias,
           .relu = epilogue.relu,
-          .even_rows = whole && aligned && planes.width % sector == 0 && planes.first_w % 2 == 0,
-          .side_by_side = whole && planes.column_stride == size && planes.row_stride == planes.columns * size,
+          .gather = side_by_side && !(pairs && begin_at(sector)),
+          .pairs = pairs,
           .add = add,
-          .stage_height = Divisor(tiles.most_rows()),
-          .stage_width = Divisor(tiles.most_columns())};
+          .stage_height = tiles.most_rows(),
+          .stage_width = tiles.most_columns()};
 }
 
 // launch(arguments) for each colour of the planes' tiles, in order.

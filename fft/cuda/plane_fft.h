@@ -137,17 +137,22 @@ struct ForwardBlock : PlaneBlock<H, W, P> {
           take(row, Complex{first ? from[row * width] : 0, second ? from[row * width + 1] : 0});
         });
     };
-    // The mask goes first, a bit an element: so all loads of one kind are under way at once and need few registers.
+    const auto load_all = [&](const float* from) {
+      unrolled<H>([&](auto row) { v[row] = Complex{0, 0}; });
+      load(from + at, [&](auto row, Complex value) { v[row] = value; });
+    };
+    // The mask goes first and is kept as a bit an element: so all loads of either are under way at once.
     constexpr int words = (H + 31) / 32;
     std::uint32_t passes_first[words] = {}, passes_second[words] = {};
     const bool masked = arguments.mask != nullptr;
-    if (masked)
-      load(arguments.mask + at, [&](auto row, Complex mask) {
-        passes_first[row / 32] |= std::uint32_t(mask.re > 0) << row % 32;
-        passes_second[row / 32] |= std::uint32_t(mask.im > 0) << row % 32;
+    if (masked) {
+      load_all(arguments.mask);
+      unrolled<H>([&](auto row) {
+        passes_first[row / 32] |= std::uint32_t(v[row].re > 0) << row % 32;
+        passes_second[row / 32] |= std::uint32_t(v[row].im > 0) << row % 32;
       });
-    unrolled<H>([&](auto row) { v[row] = Complex{0, 0}; });
-    load(arguments.source + at, [&](auto row, Complex value) { v[row] = value; });
+    }
+    load_all(arguments.source);
     if (!masked) return;
     unrolled<H>([&](auto row) {
       if ((passes_first[row / 32] >> row % 32 & 1) == 0) v[row].re = 0;

@@ -10,11 +10,11 @@ struct PlaneTarget {
   float* target;
   const float* bias;  // one a column; null: none
   bool relu;
-  // Whether all rows of columns go from the registers, as pairs; else they are gathered in shared memory first.
-  bool even_rows;
-  bool side_by_side;  // planes lie behind each other and each is one tile: what is gathered is one stretch
-  bool add;           // to what launches of earlier colours wrote
-  Divisor stage_height, stage_width;  // of a plane that is gathered: most_rows(), most_columns()
+  // Whether a block's planes are gathered in shared memory, to be written as the one stretch that they are; else each
+  // thread writes its columns from its registers: in pairs, where these lie at even places.
+  bool gather, pairs;
+  bool add;                       // to what launches of earlier colours wrote
+  int stage_height, stage_width;  // of a plane that is gathered: most_rows(), most_columns()
 };
 
 struct InverseArguments : PlaneTarget {
@@ -115,19 +115,36 @@ struct InverseBlock : PlaneBlock<H, W, Bins::planes> {
     });
   }
 
-  TWIDDLE_HD static void store_even(const Arguments& arguments, std::int64_t block, int thread, const Shared& shared,
-                                    const Complex (&v)[H]) {
+  // From the registers. First all is read that is added to, then all is written.
+  TWIDDLE_HD static void store_columns(const Arguments& arguments, std::int64_t block, int thread, const Shared& shared,
+                                       Complex (&v)[H]) {
     const int plane = thread / Size::pairs, column = 2 * (thread % Size::pairs);
     if (!Bins(arguments, block, plane).there()) return;
     const TilePlace& place = shared.places[plane];
-    if (!place.columns.has(column)) return;
+    const bool first = place.columns.has(column), second = place.columns.has(column + 1);
     const int width = arguments.tiles.plane_width();
     float* const at =
         arguments.target + place.plane + std::int64_t(place.rows.first) * width + place.columns.first + column;
     const TileSpan rows = place.rows;
-    unrolled<H>([&](auto row) {
-      if (rows.has(row)) *reinterpret_cast<Complex*>(at + row * width) = v[row];
-    });
+    if (arguments.add) {
+      const TileSpan fresh_rows = arguments.tiles.fresh_rows(place), fresh = arguments.tiles.fresh_columns(place);
+      const bool first_is_fresh = fresh.has(column), second_is_fresh = fresh.has(column + 1);
+      unrolled<H>([&](auto row) {
+        const bool row_is_fresh = fresh_rows.has(row);
+        if (first && rows.has(row) && !(row_is_fresh && first_is_fresh)) v[row].re += at[row * width];
+        if (second && rows.has(row) && !(row_is_fresh && second_is_fresh)) v[row].im += at[row * width + 1];
+      });
+    }
+    if (arguments.pairs) {
+      unrolled<H>([&](auto row) {
+        if (first && rows.has(row)) *reinterpret_cast<Complex*>(at + row * width) = v[row];
+      });
+    } else {
+      unrolled<H>([&](auto row) {
+        if (first && rows.has(row)) at[row * width] = v[row].re;
+        if (second && rows.has(row)) at[row * width + 1] = v[row].im;
+      });
+    }
   }
 
   // What of the columns lies in their planes, as one matrix a plane.
@@ -136,7 +153,7 @@ struct InverseBlock : PlaneBlock<H, W, Bins::planes> {
     const int plane = thread / Size::pairs, column = 2 * (thread % Size::pairs);
     if (!Bins(arguments, block, plane).there()) return;
     const TilePlace& place = shared.places[plane];
-    const auto width = static_cast<int>(arguments.stage_width.value());
+    const int width = arguments.stage_width;
     const int at = plane * stage_size(arguments) - place.rows.begin * width - place.columns.begin + column;
     const bool first = place.columns.has(column), second = place.columns.has(column + 1);
     const TileSpan rows = place.rows;
@@ -147,7 +164,7 @@ struct InverseBlock : PlaneBlock<H, W, Bins::planes> {
     });
   }
 
-  // How many floats planes that lie side by side have in the stage.
+  // How many floats the stage holds.
   TWIDDLE_HD static int gathered(const Arguments& arguments, std::int64_t block) {
     const std::int64_t left = arguments.tiles.count() - block * P;
     return stage_size(arguments) * (left < P ? static_cast<int>(left) : P);
@@ -155,67 +172,17 @@ struct InverseBlock : PlaneBlock<H, W, Bins::planes> {
 
   TWIDDLE_HD static void store_gathered(const Arguments& arguments, std::int64_t block, int thread,
                                         const Shared& shared) {
-    if (arguments.side_by_side)
-      store_stretch(arguments.target + shared.places[0].plane, shared.stage, gathered(arguments, block), thread);
-    else
-      store_rows(arguments, block, thread, shared);
+    float* const target = arguments.target + shared.places[0].plane;
+    const int count = gathered(arguments, block);
+    const int fours = reinterpret_cast<std::uintptr_t>(target) % sizeof(Four) == 0 ? count / 4 : 0;
+    for (int i = thread; i < fours; i += Base::threads)
+      reinterpret_cast<Four*>(target)[i] = reinterpret_cast<const Four*>(shared.stage)[i];
+    for (int i = 4 * fours + thread; i < count; i += Base::threads) target[i] = shared.stage[i];
   }
 
  private:
   TWIDDLE_HD static int stage_size(const Arguments& arguments) {
-    return static_cast<int>(arguments.stage_height.value() * arguments.stage_width.value());
-  }
-
-  TWIDDLE_HD static void store_stretch(float* target, const float* values, int count, int thread) {
-    const int fours = reinterpret_cast<std::uintptr_t>(target) % sizeof(Four) == 0 ? count / 4 : 0;
-    for (int i = thread; i < fours; i += Base::threads)
-      reinterpret_cast<Four*>(target)[i] = reinterpret_cast<const Four*>(values)[i];
-    for (int i = 4 * fours + thread; i < count; i += Base::threads) target[i] = values[i];
-  }
-
-  // So many threads beside each other take a piece of a row, and several pieces one after the other: each may have to
-  // wait for what it adds to.
-  static constexpr int lanes = W <= 8 ? 8 : W <= 16 ? 16 : 32, pieces_of_row = (W + lanes - 1) / lanes, at_once = 4;
-
-  struct Element {
-    float* place = nullptr;  // null: none
-    int staged = 0;
-    float before = 0;  // what is added to
-  };
-
-  TWIDDLE_HD static Element element(const Arguments& arguments, std::int64_t block, int piece, int lane,
-                                    const Shared& shared) {
-    const int staged_row = piece / pieces_of_row, down_the_row = piece % pieces_of_row * lanes + lane;
-    const auto plane = static_cast<int>(arguments.stage_height.quotient(staged_row));
-    const int width = static_cast<int>(arguments.stage_width.value());
-    if (down_the_row >= width || !Bins(arguments, block, plane).there()) return {};
-    const TilePlace& place = shared.places[plane];
-    const int row = place.rows.begin + staged_row - plane * static_cast<int>(arguments.stage_height.value());
-    const int column = place.columns.begin + down_the_row;
-    if (row >= place.rows.end || column >= place.columns.end) return {};
-    Element element;
-    element.place = arguments.target + place.plane +
-                    std::int64_t(place.rows.first + row) * arguments.tiles.plane_width() + place.columns.first + column;
-    element.staged = staged_row * width + down_the_row;
-    if (arguments.add && arguments.tiles.written_before(place, row, column)) element.before = *element.place;
-    return element;
-  }
-
-  TWIDDLE_HD static void store_rows(const Arguments& arguments, std::int64_t block, int thread, const Shared& shared) {
-    constexpr int groups = Base::threads / lanes;
-    const int group = thread / lanes, lane = thread % lanes;
-    const int pieces = P * static_cast<int>(arguments.stage_height.value()) * pieces_of_row;
-    if (group >= groups) return;
-    for (int first = group; first < pieces; first += at_once * groups) {
-      Element elements[at_once];
-      unrolled<at_once>([&](auto i) {
-        const int piece = first + i * groups;
-        if (piece < pieces) elements[i] = element(arguments, block, piece, lane, shared);
-      });
-      unrolled<at_once>([&](auto i) {
-        if (elements[i].place != nullptr) *elements[i].place = elements[i].before + shared.stage[elements[i].staged];
-      });
-    }
+    return arguments.stage_height * arguments.stage_width;
   }
 };
 

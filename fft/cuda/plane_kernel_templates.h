@@ -29,19 +29,15 @@ __global__ void __launch_bounds__((InverseBlock<H, W, Bins>::threads), BlocksAtO
   __syncthreads();
   Complex v[H];
   Block::columns(arguments, blockIdx.x, thread, shared, v);
-  if (arguments.even_rows) {
-    Block::store_even(arguments, blockIdx.x, thread, shared, v);
+  if (!arguments.gather) {
+    Block::store_columns(arguments, blockIdx.x, thread, shared, v);
     return;
   }
   __syncthreads();  // what is gathered goes to where the rows were
   Block::gather(arguments, blockIdx.x, thread, shared, v);
-  if (arguments.side_by_side) {
-    float* const target = arguments.target + shared.places[0].plane;
-    if (store_in_bulk(target, shared.stage, Block::gathered(arguments, blockIdx.x))) return;
-  } else {
-    __syncthreads();
-  }
-  Block::store_gathered(arguments, blockIdx.x, thread, shared);
+  float* const target = arguments.target + shared.places[0].plane;
+  if (!store_in_bulk(target, shared.stage, Block::gathered(arguments, blockIdx.x)))
+    Block::store_gathered(arguments, blockIdx.x, thread, shared);
 }
 
 template <int Threads, int SharedBytes, class Arguments>

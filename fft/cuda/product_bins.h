@@ -23,7 +23,7 @@ class ProductBins {
     Arguments arguments{
         target,     static_cast<const Complex*>(a), static_cast<const Complex*>(b),         gemm.m, gemm.m * K,
         gemm.n * K, static_cast<int>(gemm.n),       Divisor((gemm.n + Across - 1) / Across)};
-    arguments.side_by_side = false;  // rows of planes are apart
+    arguments.gather = false;  // a block's planes do not lie behind each other
     return arguments;
   }
   static std::int64_t blocks(const Arguments& arguments) {

@@ -81,11 +81,13 @@ class TileMap {
     return place;
   }
 
-  // Whether a launch of an earlier colour wrote an element of the tile already: colours are taken in the order of their
-  // rows, then of their columns.
-  TWIDDLE_HD bool written_before(const TilePlace& place, int row, int column) const {
-    return rows_.covered_before(row, place.tile_h, all_tiles_h_, colour_h_, colours_h_) ||
-           elements_.covered_before(column, place.tile_w, all_tiles_w_, colour_w_, colours_w_);
+  // The rows and columns of a tile that no launch of an earlier colour wrote to: colours are taken in the order of
+  // their rows, then of their columns.
+  TWIDDLE_HD TileSpan fresh_rows(const TilePlace& place) const {
+    return rows_.fresh(place.tile_h, all_tiles_h_, colour_h_, colours_h_);
+  }
+  TWIDDLE_HD TileSpan fresh_columns(const TilePlace& place) const {
+    return elements_.fresh(place.tile_w, all_tiles_w_, colour_w_, colours_w_);
   }
 
  private:
@@ -101,12 +103,14 @@ class TileMap {
     }
     // The tile `apart` places before has a lower colour unless it is in the round before, and that behind only if it is
     // in the next.
-    TWIDDLE_HD bool covered_before(int element, int tile, int tiles, int colour, int colours) const {
-      for (int apart = 1; apart < colours; ++apart)
-        if ((apart <= colour && tile >= apart && element + apart * step < window) ||
-            (apart >= colours - colour && tile + apart < tiles && element >= apart * step))
-          return true;
-      return false;
+    TWIDDLE_HD TileSpan fresh(int tile, int tiles, int colour, int colours) const {
+      TileSpan span{0, 0, window};
+      for (int apart = 1; apart < colours; ++apart) {
+        const int before = window - apart * step, behind = apart * step;
+        if (apart <= colour && tile >= apart && before > span.begin) span.begin = before;
+        if (apart >= colours - colour && tile + apart < tiles && behind < span.end) span.end = behind;
+      }
+      return span;
     }
   };
 

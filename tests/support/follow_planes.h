@@ -48,8 +48,8 @@ void follow_inverse(const typename Bins::Arguments& arguments) {
     };
     each([&](int thread, auto&) { Block::rows(arguments, block, thread, *shared); });
     each([&](int thread, auto& v) { Block::columns(arguments, block, thread, *shared, v); });
-    if (arguments.even_rows) {
-      each([&](int thread, auto& v) { Block::store_even(arguments, block, thread, *shared, v); });
+    if (!arguments.gather) {
+      each([&](int thread, auto& v) { Block::store_columns(arguments, block, thread, *shared, v); });
       continue;
     }
     each([&](int thread, auto& v) { Block::gather(arguments, block, thread, *shared, v); });
