@@ -47,11 +47,4 @@ BatchKernels batch_kernels(int height, int width, std::int64_t most = any_number
           launch_blocks<Inverse, Inverse::count, BlocksAtOnce>};
 }
 
-// For so few that a GPU is not busy with them.
-template <class Forward, class Inverse>
-BatchKernels few_kernels(int height, int width) {
-  constexpr std::int64_t few_points = 1 << 19;
-  return batch_kernels<Forward, Inverse, 1>(height, width, few_points / (height * width));
-}
-
 }  // namespace twiddle::small_fft

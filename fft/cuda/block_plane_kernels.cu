@@ -15,11 +15,11 @@ BatchKernels block_planes(std::int64_t most = any_number) {
 }  // namespace
 
 void add_block_planes(std::vector<BatchKernels>& all) {
-  all.push_back(block_planes<32, 4, 8, 96, 8>(512));
+  all.push_back(block_planes<32, 4, 8, 96, 8>(256));
   all.push_back(batch_kernels<NaturalForward<32, 32, 4>, NaturalInverse<32, 32, 4>, 8>(32, 32));
-  all.push_back(block_planes<64, 8, 8, 288, 4>(1024));
+  all.push_back(block_planes<64, 8, 8, 288, 4>(512));
   all.push_back(batch_kernels<NaturalForward<64, 64, 4>, NaturalInverse<64, 64, 4>, 2>(64, 64));
-  all.push_back(block_planes<128, 8, 16, 288, 3>());
+  all.push_back(block_planes<128, 8, 16, 544, 2>());
 }
 
 }  // namespace twiddle::small_fft
