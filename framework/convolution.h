@@ -64,7 +64,7 @@ class ConvEngine {
   // What one pass leaves behind helps the next of the same layer: such an engine is measured for the passes together.
   virtual bool shares_work_between_passes() const { return false; }
   virtual bool does_epilogue_backward() const { return false; }  // see ConvOperands
-  virtual std::string library() const { return {}; }  // "cuDNN 91900": whose speed is not this program's own
+  virtual std::string library() const { return {}; }             // "cuDNN 91900": whose speed is not this program's own
   // What it settled on where it has several ways of its own, for tables and logs; empty: nothing to tell.
   virtual std::string details(const ConvProblem& /*problem*/, ConvPass /*pass*/) const { return {}; }
   virtual void run(Context& ctx, const ConvProblem& problem, ConvPass pass, ConvOperands& operands) = 0;

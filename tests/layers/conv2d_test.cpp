@@ -13,7 +13,7 @@ TEST_P(EveryDevice, Conv2dSumsWhatTheKernelSees) {
   LayerUnderTest conv(GetParam(), "conv2d", {{"filters", "1"}, {"kernel", "2"}}, {1, 2, 3});
   conv.set("weight", {1, 10, 100, 1000});
   conv.set("bias", {0.5f});
-  EXPECT_EQ(conv.forward({1, 1, 2, 3}, {1, 2, 3, 4, 5, 6}), (std::vector<float>{5421.5f, 6532.5f}));
+  expect_close(conv.forward({1, 1, 2, 3}, {1, 2, 3, 4, 5, 6}), {5421.5f, 6532.5f}, 1e-6f);
 }
 
 TEST_P(EveryDevice, Conv2dTakesRectanglesStridesAndPads) {
@@ -23,7 +23,7 @@ TEST_P(EveryDevice, Conv2dTakesRectanglesStridesAndPads) {
   EXPECT_EQ(conv.layer->output_shape(), (Shape{1, 2, 2}));
   EXPECT_EQ(conv.layer->parameters().size(), 1u);
   conv.set("weight", {1, 10, 100});
-  EXPECT_EQ(conv.forward({1, 1, 3, 2}, {1, 2, 3, 4, 5, 6}), (std::vector<float>{210, 21, 650, 65}));
+  expect_close(conv.forward({1, 1, 3, 2}, {1, 2, 3, 4, 5, 6}), {210, 21, 650, 65}, 1e-6f);
 }
 
 TEST_P(EveryDevice, Conv2dDoesTheReluThatFollows) {
@@ -33,8 +33,8 @@ TEST_P(EveryDevice, Conv2dDoesTheReluThatFollows) {
     conv.set("weight", {2});
     if (biased) conv.set("bias", {3});
     ASSERT_TRUE(conv.layer->take_over_relu());
-    EXPECT_EQ(conv.forward({1, 1, 1, 3}, {-2, 0, 1}),
-              biased ? (std::vector<float>{0, 3, 5}) : (std::vector<float>{0, 0, 2}));
+    expect_close(conv.forward({1, 1, 1, 3}, {-2, 0, 1}),
+                 biased ? std::vector<float>{0, 3, 5} : std::vector<float>{0, 0, 2}, 1e-6f);
   }
 }
 
