@@ -110,15 +110,6 @@ std::vector<BatchKernels> all_kernels() {
   return all;
 }
 
-std::vector<PlaneKernels> packed_kernels() {
-  std::vector<PlaneKernels> all;
-  small_fft::add_small_planes(all);
-  small_fft::add_middle_planes(all);
-  small_fft::add_large_planes(all);
-  small_fft::add_oblong_planes(all);
-  return all;
-}
-
 // The first of that size that takes so many; null: none does.
 const BatchKernels* find(const std::vector<BatchKernels>& all, int height, int width, std::int64_t count) {
   const auto found = std::find_if(all.begin(), all.end(), [&](const BatchKernels& each) {
@@ -136,7 +127,7 @@ std::unique_ptr<BatchedFft> make_batched_fft(Stream& stream, const FftBatch& bat
   const int height = batch.height, width = batch.width;
   const std::vector<BatchKernels> all = all_kernels();
   if (batch.layout == BinLayout::packed) {
-    for (const PlaneKernels& kernels : packed_kernels())
+    for (const PlaneKernels& kernels : small_fft::all_planes())
       if (kernels.height == height && kernels.width == width)
         return std::make_unique<PackedPlanes>(stream, batch, kernels);
   } else if (batch.layout == BinLayout::plane_major || height == 1) {

@@ -7,12 +7,16 @@
 
 namespace twiddle {
 
-FbfftTransform::FbfftTransform() {
-  small_fft::add_small_planes(all_);
-  small_fft::add_middle_planes(all_);
-  small_fft::add_large_planes(all_);
-  small_fft::add_oblong_planes(all_);
+std::vector<small_fft::PlaneKernels> small_fft::all_planes() {
+  std::vector<PlaneKernels> all;
+  add_small_planes(all);
+  add_middle_planes(all);
+  add_large_planes(all);
+  add_oblong_planes(all);
+  return all;
 }
+
+FbfftTransform::FbfftTransform() : all_(small_fft::all_planes()) {}
 
 const small_fft::PlaneKernels& FbfftTransform::kernels(const FrequencyGrid& grid) const {
   const auto found = std::find_if(all_.begin(), all_.end(), [&](const small_fft::PlaneKernels& each) {

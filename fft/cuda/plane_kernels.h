@@ -18,7 +18,9 @@ struct PlaneKernels {
 // sums[column], or what it holds and, where `add`: the real parts of the first bin, [rows][columns], summed over rows.
 void sum_first_bin(Stream& stream, std::int64_t rows, std::int64_t columns, const Complex* bin, bool add, float* sums);
 
-// All sizes, in groups that are compiled side by side.
+std::vector<PlaneKernels> all_planes();
+
+// What these are made of: groups that are compiled side by side.
 void add_small_planes(std::vector<PlaneKernels>& all);
 void add_middle_planes(std::vector<PlaneKernels>& all);
 void add_large_planes(std::vector<PlaneKernels>& all);
