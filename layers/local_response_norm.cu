@@ -44,22 +44,13 @@ struct AnyPower {
 template <class Power>
 struct Normalize {
   Power power;  // base^-beta
-  const float *x, *base;
-  float* y;
-  TWIDDLE_HD void operator()(std::int64_t i) const { y[i] = x[i] * power(base[i]); }
+  TWIDDLE_HD float operator()(float value, float base) const { return value * power(base); }
 };
 
-// d y_j / d x_i = [i = j] base_j^-beta - 2 scale beta x_i x_j base_j^(-beta - 1): a part of its own, and one through
-// the windows that hold x_i.
-template <class Power>
-struct NormalizeBackward {
-  Power power;
-  const float *x, *base, *grad_y;
-  float *own, *through;
-  TWIDDLE_HD void operator()(std::int64_t i) const {
-    own[i] = grad_y[i] * power(base[i]);
-    through[i] = own[i] * x[i] / base[i];
-  }
+// d y_j / d x_i = [i = j] base_j^-beta - 2 scale beta x_i x_j base_j^(-beta - 1): a part of its own, which is dy
+// normalised as x was, and one through the windows that hold x_i.
+struct ThroughWindows {
+  TWIDDLE_HD float operator()(float own, float x, float base) const { return own * x / base; }
 };
 
 struct SubtractWindows {  // one call a row
@@ -79,51 +70,45 @@ struct SubtractWindows {  // one call a row
   }
 };
 
-constexpr std::int64_t root_cost = 8, power_cost = 50;  // simple operations that they are worth
+constexpr std::int64_t root_cost = 8, power_cost = 50, division_cost = 4;  // simple operations that they are worth
 
-void normalize(Stream& stream, float beta, const Tensor& x, const Tensor& base, Tensor& y) {
-  if (beta == 0.75f)
-    for_each_index(stream, y.size(), Normalize<PowerThreeQuarters>{{}, x.read(), base.read(), y.write()}, root_cost);
-  else
-    for_each_index(stream, y.size(), Normalize<AnyPower>{{beta}, x.read(), base.read(), y.write()}, power_cost);
-}
-
-void normalize_backward(Stream& stream, float beta, const Tensor& x, const Tensor& base, const Tensor& grad_y,
-                        Tensor& own, Tensor& through) {
-  if (beta == 0.75f)
-    for_each_index(
-        stream, x.size(),
-        NormalizeBackward<PowerThreeQuarters>{{}, x.read(), base.read(), grad_y.read(), own.write(), through.write()},
-        root_cost);
-  else
-    for_each_index(
-        stream, x.size(),
-        NormalizeBackward<AnyPower>{{beta}, x.read(), base.read(), grad_y.read(), own.write(), through.write()},
-        power_cost);
-}
-
-void forward_rows(Stream& stream, const Lrn& lrn, const Tensor& x, Tensor& base, Tensor& y) {
+void find_bases(Stream& stream, const Lrn& lrn, const Tensor& x, Tensor& base) {
   for_each_index(stream, lrn.rows, WindowSquares{lrn.window, lrn.k, lrn.scale, x.read(), base.write()}, lrn.cost());
-  normalize(stream, lrn.beta, x, base, y);
 }
 
-void backward_rows(Stream& stream, const Lrn& lrn, const Tensor& x, const Tensor& base, const Tensor& grad_y,
-                   Tensor& grad_x) {
+// out = values base^-beta; `out` may be one of both.
+void normalize(Stream& stream, float beta, const Tensor& values, const Tensor& base, Tensor& out) {
+  if (beta == 0.75f)
+    map_elements(stream, values.size(), Normalize<PowerThreeQuarters>{}, root_cost, out.write(), values.read(),
+                 base.read());
+  else
+    map_elements(stream, values.size(), Normalize<AnyPower>{{beta}}, power_cost, out.write(), values.read(),
+                 base.read());
+}
+
+void forward_rows(Stream& stream, const Lrn& lrn, const Tensor& x, Tensor& y) {
+  find_bases(stream, lrn, x, y);
+  normalize(stream, lrn.beta, x, y, y);
+}
+
+void backward_rows(Stream& stream, const Lrn& lrn, const Tensor& x, const Tensor& grad_y, Tensor& grad_x) {
   Tensor through(stream, x.shape());
-  normalize_backward(stream, lrn.beta, x, base, grad_y, grad_x, through);
+  find_bases(stream, lrn, x, through);
+  normalize(stream, lrn.beta, grad_y, through, grad_x);
+  map_elements(stream, x.size(), ThroughWindows{}, division_cost, through.write(), grad_x.read(), x.read(),
+               through.read());
   for_each_index(stream, lrn.rows,
                  SubtractWindows{lrn.window, 2 * lrn.scale * lrn.beta, x.read(), through.read(), grad_x.write()},
                  lrn.cost());
 }
 
-void forward_all(Stream& stream, const Lrn& lrn, const Tensor& x, Tensor& base, Tensor& y) {
-  if (!on_gpu(stream) || !normalize_in_stretches(stream, lrn, x, base, y)) forward_rows(stream, lrn, x, base, y);
+void forward_all(Stream& stream, const Lrn& lrn, const Tensor& x, Tensor& y) {
+  if (!on_gpu(stream) || !normalize_in_stretches(stream, lrn, x, y)) forward_rows(stream, lrn, x, y);
 }
 
-void backward_all(Stream& stream, const Lrn& lrn, const Tensor& x, const Tensor& base, const Tensor& grad_y,
-                  Tensor& grad_x) {
-  if (!on_gpu(stream) || !normalize_backward_in_stretches(stream, lrn, x, base, grad_y, grad_x))
-    backward_rows(stream, lrn, x, base, grad_y, grad_x);
+void backward_all(Stream& stream, const Lrn& lrn, const Tensor& x, const Tensor& grad_y, Tensor& grad_x) {
+  if (!on_gpu(stream) || !normalize_backward_in_stretches(stream, lrn, x, grad_y, grad_x))
+    backward_rows(stream, lrn, x, grad_y, grad_x);
 }
 
 }  // namespace
@@ -141,10 +126,6 @@ LocalResponseNorm::LocalResponseNorm(const Site& site, Params& params)
     throw Error(ErrorKind::config, join(params.owner(), " needs an input with channels, and gets a scalar"));
 }
 
-std::size_t LocalResponseNorm::kept_bytes() const {
-  return static_cast<std::size_t>(count_of(output_shape())) * sizeof(float);
-}
-
 std::string LocalResponseNorm::describe() const {
   return join("size ", size_, ", alpha ", alpha_, ", beta ", beta_, ", k ", k_);
 }
@@ -154,11 +135,11 @@ Variable LocalResponseNorm::forward(Context& ctx, const Variable& x) {
   const std::int64_t channels = value.dim(1), rows = value.dim(0) * channels;
   const Lrn lrn{{channels, value.size() / rows, size_ / 2}, rows, k_, alpha_ / static_cast<float>(size_), beta_};
 
-  Tensor base(*ctx.stream, value.shape()), y(*ctx.stream, value.shape());
-  forward_all(*ctx.stream, lrn, value, base, y);
-  return ctx.tape.record(name(), y, {x}, [x, value, base, lrn](Context& backward_ctx, const Tensor& grad_y) {
+  Tensor y(*ctx.stream, value.shape());
+  forward_all(*ctx.stream, lrn, value, y);
+  return ctx.tape.record(name(), y, {x}, [x, value, lrn](Context& backward_ctx, const Tensor& grad_y) {
     Tensor grad_x(*backward_ctx.stream, value.shape());
-    backward_all(*backward_ctx.stream, lrn, value, base, grad_y, grad_x);
+    backward_all(*backward_ctx.stream, lrn, value, grad_y, grad_x);
     x.add_grad(backward_ctx, grad_x);
   });
 }

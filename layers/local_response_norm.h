@@ -10,7 +10,6 @@ class LocalResponseNorm : public Layer {
   LocalResponseNorm(const Site& site, Params& params);
   Variable forward(Context& ctx, const Variable& x) override;
   bool keeps_input() const override { return true; }
-  std::size_t kept_bytes() const override;  // the base of the power, for each value
   std::string describe() const override;
 
  private:

@@ -19,11 +19,11 @@ bool avg_pool_backward_in_pieces(Stream&, const MeanWindows&, const Tensor&, Ten
   return false;
 }
 
-bool normalize_in_stretches(Stream&, const Lrn&, const Tensor&, Tensor&, Tensor&) {
+bool normalize_in_stretches(Stream&, const Lrn&, const Tensor&, Tensor&) {
   return false;
 }
 
-bool normalize_backward_in_stretches(Stream&, const Lrn&, const Tensor&, const Tensor&, const Tensor&, Tensor&) {
+bool normalize_backward_in_stretches(Stream&, const Lrn&, const Tensor&, const Tensor&, Tensor&) {
   return false;
 }
 

@@ -1,29 +1,24 @@
 #include "layers/cuda/norm_stretches.h"
 
 #include <cmath>
+#include <type_traits>
+
+#include "layers/cuda/channel_stretch.h"
 
 namespace twiddle {
 
 namespace {
 
-struct Powers {
-  float wanted, inverse;  // base^-beta, 1 / base
-};
+constexpr int alexnet_reach = 2, forward_length = 16, backward_length = 16;
 
-// AlexNet's power. The GPU has an instruction for the inverse of a root; a root and a division as IEEE 754 wants them
-// take some ten each.
+// AlexNet's power, by inverse roots alone, for which a GPU has an instruction: a root and a division as IEEE 754 wants
+// them take some ten each, and there are few to spare beside two or three loads and stores. Of an infinite base the
+// inverse root is zero, and so must the power be.
 struct PowerThreeQuarters {
   TWIDDLE_HD Powers operator()(float base) const {
+    constexpr float below_all_others = 1e-30f;
     const float inverse_root = rsqrtf(base);
-    return {inverse_root * sqrtf(inverse_root), inverse_root * inverse_root};
-  }
-};
-
-// For the forward pass, which loads and stores more than it computes: with inverse roots it took 6 % longer on an H200.
-struct OnlyThreeQuarters {
-  TWIDDLE_HD Powers operator()(float base) const {
-    const float root = sqrtf(base);
-    return {1 / (root * sqrtf(root)), 0};
+    return {inverse_root * (inverse_root * rsqrtf(fmaxf(inverse_root, below_all_others))), inverse_root * inverse_root};
   }
 };
 
@@ -32,125 +27,57 @@ struct AnyPower {
   TWIDDLE_HD Powers operator()(float base) const { return {powf(base, -beta), 1 / base}; }
 };
 
-// A stretch of the channels of one pixel, and the neighbours that its windows reach, all loaded at once: what one
-// thread of a GPU holds in registers while it marches through the channels. Threads side by side take pixels side by
-// side.
-template <int Reach>
-struct Stretch {
-  static constexpr int length = 8, loaded = length + 2 * Reach;
-  Divisor inner, stretches;
-  std::int64_t channels;
-
-  struct Place {
-    std::int64_t at;  // of the stretch's first channel
-    int begin, end;   // what of [0, loaded) are channels that exist
-  };
-  TWIDDLE_HD Place place(std::int64_t i) const {
-    const std::int64_t row = inner.quotient(i), image = stretches.quotient(row);
-    const std::int64_t first = (row - image * stretches.value()) * length;
-    const std::int64_t left = channels - first + Reach;
-    return {(image * channels + first) * inner.value() + i - row * inner.value(),
-            first >= Reach ? 0 : static_cast<int>(Reach - first), left < loaded ? static_cast<int>(left) : loaded};
-  }
-  // Element k of the loaded ones, the stretch's first at k = Reach.
-  TWIDDLE_HD std::int64_t element(const Place& place, int k) const { return place.at + (k - Reach) * inner.value(); }
-};
-
-template <int Reach, class Power>
-struct NormalizeStretch {
-  Stretch<Reach> stretch;
-  Power power;
-  float k, scale;
-  const float* x;
-  float *base, *y;
-  TWIDDLE_HD void operator()(std::int64_t i) const {
-    constexpr int loaded = Stretch<Reach>::loaded;
-    const auto place = stretch.place(i);
-    float values[loaded];
-    for (int c = 0; c < loaded; ++c) values[c] = c >= place.begin && c < place.end ? x[stretch.element(place, c)] : 0;
-    for (int c = Reach; c < loaded - Reach; ++c) {
-      if (c >= place.end) return;
-      float sum = k;
-      for (int other = c - Reach; other <= c + Reach; ++other) sum += scale * values[other] * values[other];
-      base[stretch.element(place, c)] = sum;
-      y[stretch.element(place, c)] = values[c] * power(sum).wanted;
-    }
-  }
-};
-
-template <int Reach, class Power>
-struct BackwardStretch {
-  Stretch<Reach> stretch;
-  Power power;
-  float factor;  // 2 scale beta
-  const float *x, *base, *grad_y;
-  float* grad_x;
-  TWIDDLE_HD void operator()(std::int64_t i) const {
-    constexpr int loaded = Stretch<Reach>::loaded;
-    const auto place = stretch.place(i);
-    float values[loaded], bases[loaded], own[loaded], through[loaded];
-    for (int c = 0; c < loaded; ++c) {
-      const bool there = c >= place.begin && c < place.end;
-      values[c] = there ? x[stretch.element(place, c)] : 0;
-      bases[c] = there ? base[stretch.element(place, c)] : 1;
-      own[c] = there ? grad_y[stretch.element(place, c)] : 0;
-    }
-    for (int c = 0; c < loaded; ++c) {
-      const Powers powers = power(bases[c]);
-      own[c] *= powers.wanted;
-      through[c] = own[c] * values[c] * powers.inverse;
-    }
-    for (int c = Reach; c < loaded - Reach; ++c) {
-      if (c >= place.end) return;
-      float result = own[c];
-      for (int other = c - Reach; other <= c + Reach; ++other) result -= factor * values[c] * through[other];
-      grad_x[stretch.element(place, c)] = result;
-    }
-  }
-};
-
-constexpr int alexnet_reach = 2;
-
-Stretch<alexnet_reach> stretch_of(const ChannelWindow& window) {
-  constexpr int length = Stretch<alexnet_reach>::length;
-  return {Divisor(window.inner), Divisor((window.channels + length - 1) / length), window.channels};
-}
-
-template <class Power>
-void forward(Stream& stream, const Lrn& lrn, Power power, const Tensor& x, Tensor& base, Tensor& y) {
-  const auto stretch = stretch_of(lrn.window);
+template <int Length, class Power>
+void forward(Stream& stream, const Lrn& lrn, const Power& power, const Tensor& x, Tensor& y) {
+  const Stretch<Length> stretch(lrn.window);
   for_each_index(
-      stream, lrn.rows / lrn.window.channels * stretch.stretches.value() * lrn.window.inner,
-      NormalizeStretch<alexnet_reach, Power>{stretch, power, lrn.k, lrn.scale, x.read(), base.write(), y.write()});
+      stream, stretch.count(lrn.rows),
+      NormalizeStretch<alexnet_reach, Length, Power>{stretch, power, {lrn.k, lrn.scale}, x.read(), y.write()});
 }
 
-template <class Power>
-void backward(Stream& stream, const Lrn& lrn, Power power, const Tensor& x, const Tensor& base, const Tensor& grad_y,
+template <int Length, class Power>
+void backward(Stream& stream, const Lrn& lrn, const Power& power, const Tensor& x, const Tensor& grad_y,
               Tensor& grad_x) {
-  const auto stretch = stretch_of(lrn.window);
-  for_each_index(stream, lrn.rows / lrn.window.channels * stretch.stretches.value() * lrn.window.inner,
-                 BackwardStretch<alexnet_reach, Power>{stretch, power, 2 * lrn.scale * lrn.beta, x.read(), base.read(),
-                                                       grad_y.read(), grad_x.write()});
+  const Stretch<Length> stretch(lrn.window);
+  for_each_index(
+      stream, stretch.count(lrn.rows),
+      BackwardStretch<alexnet_reach, Length, Power>{
+          stretch, power, {lrn.k, lrn.scale}, 2 * lrn.scale * lrn.beta, x.read(), grad_y.read(), grad_x.write()});
+}
+
+bool served(const Lrn& lrn) {
+  return lrn.window.reach == alexnet_reach && lrn.window.inner < (std::int64_t(1) << 31);
+}
+
+// work(length, power): both as the layer asks for them; a few channels go one by one.
+template <int Length, class Work>
+void with_length_and_power(const Lrn& lrn, const Work& work) {
+  const auto with_power = [&](auto length) {
+    if (lrn.beta == 0.75f)
+      work(length, PowerThreeQuarters{});
+    else
+      work(length, AnyPower{lrn.beta});
+  };
+  if (lrn.window.channels >= Length)
+    with_power(std::integral_constant<int, Length>{});
+  else
+    with_power(std::integral_constant<int, 1>{});
 }
 
 }  // namespace
 
-bool normalize_in_stretches(Stream& stream, const Lrn& lrn, const Tensor& x, Tensor& base, Tensor& y) {
-  if (lrn.window.reach != alexnet_reach) return false;
-  if (lrn.beta == 0.75f)
-    forward(stream, lrn, OnlyThreeQuarters{}, x, base, y);
-  else
-    forward(stream, lrn, AnyPower{lrn.beta}, x, base, y);
+bool normalize_in_stretches(Stream& stream, const Lrn& lrn, const Tensor& x, Tensor& y) {
+  if (!served(lrn)) return false;
+  with_length_and_power<forward_length>(
+      lrn, [&](auto length, const auto& power) { forward<length>(stream, lrn, power, x, y); });
   return true;
 }
 
-bool normalize_backward_in_stretches(Stream& stream, const Lrn& lrn, const Tensor& x, const Tensor& base,
-                                     const Tensor& grad_y, Tensor& grad_x) {
-  if (lrn.window.reach != alexnet_reach) return false;
-  if (lrn.beta == 0.75f)
-    backward(stream, lrn, PowerThreeQuarters{}, x, base, grad_y, grad_x);
-  else
-    backward(stream, lrn, AnyPower{lrn.beta}, x, base, grad_y, grad_x);
+bool normalize_backward_in_stretches(Stream& stream, const Lrn& lrn, const Tensor& x, const Tensor& grad_y,
+                                     Tensor& grad_x) {
+  if (!served(lrn)) return false;
+  with_length_and_power<backward_length>(
+      lrn, [&](auto length, const auto& power) { backward<length>(stream, lrn, power, x, grad_y, grad_x); });
   return true;
 }
 

@@ -25,8 +25,8 @@ struct Lrn {
 
 // Local response normalisation on a GPU, a stretch of one pixel's channels a thread, for AlexNet's windows of five
 // channels. Both return false, having done nothing, for others.
-bool normalize_in_stretches(Stream& stream, const Lrn& lrn, const Tensor& x, Tensor& base, Tensor& y);
-bool normalize_backward_in_stretches(Stream& stream, const Lrn& lrn, const Tensor& x, const Tensor& base,
-                                     const Tensor& grad_y, Tensor& grad_x);
+bool normalize_in_stretches(Stream& stream, const Lrn& lrn, const Tensor& x, Tensor& y);
+bool normalize_backward_in_stretches(Stream& stream, const Lrn& lrn, const Tensor& x, const Tensor& grad_y,
+                                     Tensor& grad_x);
 
 }  // namespace twiddle

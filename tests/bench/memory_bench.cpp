@@ -274,7 +274,7 @@ void run(const Device& device, int batch, int calls) {
     bench.bias_and_relu(image);
     bench.layer("relu", {}, image, {1, 1}, {1, 2});
     bench.layer("dropout", {{"rate", "0.5"}}, image, {1, 1}, {1, 1});
-    bench.layer("local_response_norm", {}, image, {1, 2}, {3, 1});  // what its power is of is as large as the input
+    bench.layer("local_response_norm", {}, image, {1, 1}, {2, 1});
   }
   bench.update();
   if (device.kind == Device::Kind::cpu) return;

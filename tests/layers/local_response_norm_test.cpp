@@ -20,9 +20,14 @@ TEST_P(EveryDevice, LocalResponseNormForgetsLargeValuesThatLeftItsWindow) {
   EXPECT_NEAR(y[3], 1e-3f, 1e-8f);
 }
 
+TEST_P(EveryDevice, LocalResponseNormOfWhatIsTooLargeToSquareIsZero) {
+  expect_close(run_layer(GetParam(), "local_response_norm", {}, {1, 2, 1, 1}, {1e30f, 1}), {0, 0});
+}
+
 TEST_P(EveryDevice, LocalResponseNormGradients) {
   expect_gradients(GetParam(), "local_response_norm", {{"alpha", "1"}}, {2, 7, 3, 5});
   expect_gradients(GetParam(), "local_response_norm", {{"alpha", "1"}}, {2, 21, 3, 5});
+  expect_gradients(GetParam(), "local_response_norm", {{"alpha", "1"}}, {2, 48, 3, 3});
   expect_gradients(GetParam(), "local_response_norm", {{"alpha", "2"}, {"beta", "0.6"}, {"k", "1"}}, {1, 4, 2, 3});
   expect_gradients(GetParam(), "local_response_norm", {{"alpha", "1"}, {"size", "9"}}, {2, 3, 1, 1});
   expect_gradients(GetParam(), "local_response_norm", {{"alpha", "1"}, {"size", "1"}}, {2, 5});
