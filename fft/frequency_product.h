@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "fft/spectrum_storage.h"
 #include "framework/context.h"
 
 namespace twiddle {
@@ -16,11 +17,12 @@ struct FrequencyGemm {
   bool accumulate = false;
 };
 
-// One way to compute these, on spectra as the transforms of its engine store them.
+// One way to compute these.
 class FrequencyProduct {
  public:
   virtual ~FrequencyProduct() = default;
   virtual std::string_view name() const = 0;        // of the way: "strided_batched"
+  virtual SpectrumStorage storage() const = 0;      // of all three spectra
   virtual bool keeps_fp32() const { return true; }  // false: its factors are rounded to ten bits after the point
   virtual std::size_t scratch_bytes(const FrequencyGemm& gemm) const = 0;
   virtual void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, void* c, void* scratch) = 0;

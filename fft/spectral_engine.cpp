@@ -82,8 +82,15 @@ bool SpectralEngine::fuses(const SpectralStrategy& strategy) const {
   return strategy.product == backend_.products.size();
 }
 
+std::size_t SpectralEngine::usual_product(std::size_t transform) const {
+  const auto found = std::find_if(backend_.products.begin(), backend_.products.end(), [&](const auto& product) {
+    return product->storage() == backend_.transforms[transform]->storage();
+  });
+  return static_cast<std::size_t>(found - backend_.products.begin());
+}
+
 SpectralStrategy SpectralEngine::in_pass(SpectralStrategy strategy, ConvPass pass) const {
-  if (fuses(strategy) && pass != ConvPass::forward) strategy.product = 0;
+  if (fuses(strategy) && pass != ConvPass::forward) strategy.product = usual_product(strategy.transform);
   return strategy;
 }
 
@@ -109,15 +116,20 @@ const std::vector<SpectralStrategy>& SpectralEngine::known_strategies(const Conv
   };
   const bool served =
       problem.stride_h == 1 && problem.stride_w == 1 && problem.dilation == 1 && problem.precision != Precision::bf16;
-  for (std::size_t transform = 0; served && transform < backend_.transforms.size(); ++transform)
+  for (std::size_t transform = 0; served && transform < backend_.transforms.size(); ++transform) {
+    const SpectrumStorage storage = backend_.transforms[transform]->storage();
+    const bool can_fuse = backend_.fused && backend_.fused->storage() == storage &&
+                          usual_product(transform) < backend_.products.size();  // for the passes that do not
     for (const FrequencyGrid& grid : backend_.transforms[transform]->grids(problem)) {
       const SpectralStrategy fused{grid, transform, backend_.products.size()};
       const Plan forward = plan(problem, ConvPass::forward, fused, problem.batch);
-      if (backend_.fused && backend_.fused->supports(forward.gemm, forward.c)) add(fused);
+      if (can_fuse && backend_.fused->supports(forward.gemm, forward.c)) add(fused);
       for (std::size_t product = 0; product < backend_.products.size(); ++product)
-        if (backend_.products[product]->keeps_fp32() || problem.precision != Precision::fp32)
+        if (backend_.products[product]->storage() == storage &&
+            (backend_.products[product]->keeps_fp32() || problem.precision != Precision::fp32))
           add({grid, transform, product});
     }
+  }
   return strategies_.emplace(problem, std::move(found)).first->second;
 }
 
@@ -179,7 +191,7 @@ void SpectralEngine::run(Context& ctx, const ConvProblem& problem, ConvPass pass
   }
   const SpectralStrategy taken = strategy(problem, pass);
   SpectralTransform& transform = *backend_.transforms[taken.transform];
-  const std::string way(transform.name());
+  const std::string way = join(transform.name(), ", ", to_string(transform.storage()));
   const int at_once = images_at_once(problem, pass, taken);
   Stream& stream = *ctx.stream;
 

@@ -14,12 +14,13 @@
 
 namespace twiddle {
 
-// A kind of spectra with all ways to make and multiply them.
+// All ways of one kind to make spectra and to multiply them. Products, and the fused inverse, serve the transforms of
+// their storage.
 struct SpectralBackend {
   std::string engine;   // its name: "fft", "cufft"
   std::string library;  // "cuFFT 12.0": whose speed is not this program's own; empty: its own
   std::vector<std::unique_ptr<SpectralTransform>> transforms;  // the usual one first; none: cannot be had here
-  std::vector<std::unique_ptr<FrequencyProduct>> products;     // the usual one first
+  std::vector<std::unique_ptr<FrequencyProduct>> products;     // the usual one of each storage first
   std::unique_ptr<FusedInverse> fused = nullptr;               // for forward passes; null: none
 };
 SpectralBackend cpu_fft();
@@ -70,6 +71,7 @@ class SpectralEngine final : public ConvEngine {
   using Key = std::pair<ConvProblem, ConvPass>;
   Plan plan(const ConvProblem& problem, ConvPass pass, const SpectralStrategy& strategy, int images) const;
   bool fuses(const SpectralStrategy& strategy) const;
+  std::size_t usual_product(std::size_t transform) const;                    // behind the last: none
   SpectralStrategy in_pass(SpectralStrategy strategy, ConvPass pass) const;  // as the pass can do it
   int images_at_once(const ConvProblem& problem, ConvPass pass, const SpectralStrategy& strategy) const;
   const std::vector<SpectralStrategy>& known_strategies(const ConvProblem& problem) const;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "fft/grid.h"
+#include "fft/spectrum_storage.h"
 #include "framework/context.h"
 
 namespace twiddle {
@@ -22,11 +23,12 @@ struct PlaneEpilogue {
   bool relu = false;
 };
 
-// Real Fourier transforms of planes, in one way of storing spectra that its products know.
+// Real Fourier transforms of planes.
 class SpectralTransform {
  public:
   virtual ~SpectralTransform() = default;
-  virtual std::string_view name() const = 0;  // of the way, among those of an engine: "geam"
+  virtual std::string_view name() const = 0;    // of the way, among those of an engine: "geam"
+  virtual SpectrumStorage storage() const = 0;  // in which it writes and reads spectra
   // The grids it can do for a problem, the likely best first; empty: none.
   virtual std::vector<FrequencyGrid> grids(const ConvProblem& problem) const = 0;
   virtual std::int64_t bins(const FrequencyGrid& grid) const { return grid.bins(); }  // it stores: those or fewer

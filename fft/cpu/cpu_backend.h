@@ -23,6 +23,7 @@ class CpuTransform : public SpectralTransform {
  public:
   explicit CpuTransform(InstructionSet set) : kernels_(kernels_for(set)) {}
   std::string_view name() const override { return "planes"; }
+  SpectrumStorage storage() const override { return SpectrumStorage::split_blocks; }
   std::vector<FrequencyGrid> grids(const ConvProblem& problem) const override;
   std::int64_t bins(const FrequencyGrid& grid) const override;
   std::size_t spectrum_bytes(const Planes& planes) const override;
@@ -50,6 +51,7 @@ class CpuProduct : public FrequencyProduct {
  public:
   explicit CpuProduct(InstructionSet set) : kernels_(kernels_for(set)) {}
   std::string_view name() const override { return "bins"; }
+  SpectrumStorage storage() const override { return SpectrumStorage::split_blocks; }
   std::size_t scratch_bytes(const FrequencyGemm& gemm) const override;
   void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, void* c, void* scratch) override;
 

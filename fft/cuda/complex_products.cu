@@ -100,6 +100,7 @@ class TilesProduct final : public FrequencyProduct {
   TilesProduct(std::string name, std::vector<small_fft::TileKernels> kernels)
       : name_(std::move(name)), kernels_(std::move(kernels)) {}
   std::string_view name() const override { return name_; }
+  SpectrumStorage storage() const override { return SpectrumStorage::interleaved; }
 
   std::size_t scratch_bytes(const FrequencyGemm& gemm) const override {
     const small_fft::Cut cut = small_fft::best_cut(gemm, kernels_);

@@ -6,8 +6,8 @@
 
 namespace twiddle {
 
-// Products of spectra that are interleaved complex matrices, one a bin, by our own kernels: they win over cuBLAS where
-// matrices are small, have few columns, or have no size that it is tuned for.
+// Products of interleaved spectra, by our own kernels: they win over cuBLAS where matrices are small, have few
+// columns, or have no size that it is tuned for.
 std::vector<std::unique_ptr<FrequencyProduct>> make_complex_products();
 
 }  // namespace twiddle

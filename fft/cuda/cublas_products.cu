@@ -50,6 +50,7 @@ constexpr std::int64_t most_bins = 65535;
 class StridedProduct : public FrequencyProduct {
  public:
   explicit StridedProduct(std::shared_ptr<Blas> blas) : blas_(std::move(blas)) {}
+  SpectrumStorage storage() const override { return SpectrumStorage::interleaved; }
   std::size_t scratch_bytes(const FrequencyGemm&) const override { return 0; }
   void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, void* c, void*) override {
     Call call(gemm, a, b, c);
@@ -124,6 +125,7 @@ class ListedProduct final : public FrequencyProduct {
  public:
   explicit ListedProduct(std::shared_ptr<Blas> blas) : blas_(std::move(blas)) {}
   std::string_view name() const override { return "batched"; }
+  SpectrumStorage storage() const override { return SpectrumStorage::interleaved; }
   std::size_t scratch_bytes(const FrequencyGemm& gemm) const override {
     return 3 * static_cast<std::size_t>(gemm.bins) * sizeof(void*);
   }
@@ -146,6 +148,7 @@ class ListedProduct final : public FrequencyProduct {
 class StreamsProduct final : public FrequencyProduct {
  public:
   std::string_view name() const override { return "streams"; }
+  SpectrumStorage storage() const override { return SpectrumStorage::interleaved; }
   std::size_t scratch_bytes(const FrequencyGemm&) const override { return 0; }
   void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, void* c, void*) override {
     const Call call(gemm, a, b, c);

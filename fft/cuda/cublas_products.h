@@ -7,7 +7,7 @@
 
 namespace twiddle {
 
-// Products of spectra that are interleaved complex matrices, one a bin, by cuBLAS.
+// Products of interleaved spectra, by cuBLAS.
 std::vector<std::unique_ptr<FrequencyProduct>> make_cublas_products(const std::shared_ptr<Blas>& blas);
 
 }  // namespace twiddle

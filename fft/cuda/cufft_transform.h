@@ -8,11 +8,11 @@
 
 namespace twiddle {
 
-// Spectra by cuFFT, stored as [bin][matrix row][column]: interleaved complex numbers without gaps. The steps of Table 1
-// in Vasilache et al., Fast Convolutional Nets With fbfft, 2015: planes are padded with zeros, transformed, and turned
-// from [plane][bin] to [bin][plane].
+// Spectra by cuFFT. The steps of Table 1 in Vasilache et al., Fast Convolutional Nets With fbfft, 2015: planes are
+// padded with zeros, transformed, and turned from [plane][bin] to [bin][plane].
 class CufftTransform : public SpectralTransform {
  public:
+  SpectrumStorage storage() const override { return SpectrumStorage::interleaved; }
   std::vector<FrequencyGrid> grids(const ConvProblem& problem) const override;
   std::size_t spectrum_bytes(const Planes& planes) const override;
 };

@@ -12,6 +12,7 @@ class FbfftFusedInverse final : public FusedInverse {
   FbfftFusedInverse();
 
   std::string_view name() const override { return "in the inverse"; }
+  SpectrumStorage storage() const override { return SpectrumStorage::interleaved; }
   bool supports(const FrequencyGemm& gemm, const Planes& planes) const override;
   void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, const Planes& planes, float* target,
            const PlaneEpilogue& epilogue) override;

@@ -4,14 +4,14 @@
 
 namespace twiddle {
 
-// Spectra by our own kernels, stored as [bin][matrix row][column]: interleaved complex numbers without gaps, and no
-// more bins than a real plane's spectrum needs (see small_fft::PlaneSize). Each transform is one launch, or one a
-// colour where tiles are added, and needs no memory beside its operands.
+// Spectra by our own kernels, of no more bins than a real plane's spectrum needs (see small_fft::PlaneSize). Each
+// transform is one launch, or one a colour where tiles are added, and needs no memory beside its operands.
 class FbfftTransform final : public SpectralTransform {
  public:
   FbfftTransform();
 
   std::string_view name() const override { return "fbfft"; }
+  SpectrumStorage storage() const override { return SpectrumStorage::interleaved; }
   std::vector<FrequencyGrid> grids(const ConvProblem& problem) const override;
   std::int64_t bins(const FrequencyGrid& grid) const override;
   std::size_t spectrum_bytes(const Planes& planes) const override;

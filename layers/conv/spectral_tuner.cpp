@@ -89,13 +89,16 @@ class SpectralTuning {
   // Another transform where it is faster, and then each pass's product. False where no product keeps the precision.
   bool choose_with(Timed best) {
     const SpectralStrategy usual = best.strategy;
+    std::size_t looked_at = usual.transform;  // a transform's strategies follow each other, the usual product first
     for (const SpectralStrategy& other : strategies_) {
-      if (other.grid != usual.grid || other.product != usual.product || other.transform == usual.transform) continue;
+      if (other.grid != usual.grid || other.transform == looked_at) continue;
+      looked_at = other.transform;
       best = std::min(best, both_looks(other, best), faster);
     }
     std::vector<Timed> products{best};
     for (const SpectralStrategy& other : strategies_)
-      if (other.grid == usual.grid && other.transform == best.strategy.transform && other.product != usual.product)
+      if (other.grid == usual.grid && other.transform == best.strategy.transform &&
+          other.product != best.strategy.product)
         products.push_back(both_looks(other, best));
     return std::all_of(std::begin(every_pass), std::end(every_pass),
                        [&](ConvPass pass) { return choose(pass, products); });

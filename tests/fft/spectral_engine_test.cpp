@@ -23,8 +23,10 @@ namespace {
 constexpr std::size_t plenty = std::size_t(1) << 30;
 constexpr int all = std::numeric_limits<int>::max();
 
-SpectralEngine plain_engine(std::vector<FrequencyGrid> grids, std::size_t limit = plenty) {
-  return {plain_backend(std::move(grids)), std::make_shared<FrequencyBuffers>(limit), plenty};
+const std::vector<SpectrumStorage> two_storages{SpectrumStorage::interleaved_doubles, SpectrumStorage::interleaved};
+
+SpectralEngine plain_engine(const std::vector<FrequencyGrid>& grids, std::size_t limit = plenty) {
+  return {plain_backend(grids), std::make_shared<FrequencyBuffers>(limit), plenty};
 }
 
 double error_of(Context& ctx, SpectralEngine& engine, const ConvProblem& problem, ConvPass pass) {
@@ -173,6 +175,7 @@ TEST(SpectralEngine, AsksItsTunerOnce) {
 class PlainFusedInverse final : public FusedInverse {
  public:
   std::string_view name() const override { return "at once"; }
+  SpectrumStorage storage() const override { return SpectrumStorage::interleaved_doubles; }
   bool supports(const FrequencyGemm& gemm, const Planes&) const override { return gemm.k <= 2; }
   void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, const Planes& planes, float* target,
            const PlaneEpilogue& epilogue) override {
@@ -206,6 +209,53 @@ TEST(SpectralEngine, FusesProductAndInverseOfForwardPassesAlone) {
   EXPECT_LE(error_of(ctx, engine, few, ConvPass::forward), promise(Precision::fp32));
   EXPECT_LE(error_of(ctx, engine, many, ConvPass::forward), promise(Precision::fp32));
   EXPECT_EQ(fused.runs, 2);
+}
+
+TEST(SpectralEngine, PairsTransformsWithWhatHasTheirStorage) {
+  Context ctx;
+  const ConvProblem problem = conv_problem("2x2x6x6 * 4x2x3x3 pad 1");
+  const FrequencyGrid grid = whole_plane(problem, 7, 8);
+  SpectralBackend backend = plain_backend({grid}, two_storages);
+  auto owned = std::make_unique<PlainFusedInverse>();
+  const PlainFusedInverse& fused = *owned;
+  backend.fused = std::move(owned);
+  std::swap(backend.products.front(), backend.products.back());  // the floats' first, the doubles' second
+  SpectralEngine engine(std::move(backend), std::make_shared<FrequencyBuffers>(plenty), plenty);
+  const SpectralStrategy doubles_fused{grid, 0, 2}, doubles{grid, 0, 1}, floats{grid, 1, 0};
+  EXPECT_EQ(engine.strategies(problem), (std::vector{doubles_fused, doubles, floats}));
+  for (const SpectralStrategy& strategy : engine.strategies(problem))
+    for (const ConvPass pass : every_pass) {
+      engine.set_strategy(problem, pass, strategy);
+      EXPECT_LE(error_of(ctx, engine, problem, pass), promise(Precision::fp32));
+      const SpectralStrategy& expected = strategy == doubles_fused && pass != ConvPass::forward ? doubles : strategy;
+      EXPECT_EQ(engine.strategy(problem, pass), expected);
+    }
+  EXPECT_EQ(fused.runs, 1);
+}
+
+TEST(SpectralEngine, OffersNothingWithoutAProductOfTheStorage) {
+  const ConvProblem problem = conv_problem("2x2x6x6 * 4x2x3x3 pad 1");
+  SpectralBackend backend = plain_backend({whole_plane(problem, 7, 8)}, two_storages);
+  backend.fused = std::make_unique<PlainFusedInverse>();
+  backend.transforms.pop_back();                     // that of the floats
+  backend.products.erase(backend.products.begin());  // that of the doubles
+  const SpectralEngine engine(std::move(backend), std::make_shared<FrequencyBuffers>(plenty), plenty);
+  EXPECT_FALSE(engine.supports(problem, ConvPass::forward));
+}
+
+TEST(SpectralEngine, SharesNoSpectrumOfAnotherStorage) {
+  Context ctx;
+  const ConvProblem problem = conv_problem("2x3x6x6 * 4x3x3x3 pad 1");
+  SpectralEngine engine(plain_backend({whole_plane(problem, 7, 8)}, two_storages),
+                        std::make_shared<FrequencyBuffers>(plenty), plenty);
+  ConvOperands operands = random_operands(*ctx.stream, problem, ConvPass::forward);
+  for (const SpectralStrategy& strategy : engine.strategies(problem)) {
+    engine.set_strategy(problem, ConvPass::forward, strategy);
+    engine.run(ctx, problem, ConvPass::forward, operands);
+    EXPECT_LE(conv_error(ctx, problem, ConvPass::forward, operands, all), promise(Precision::fp32));
+  }
+  EXPECT_EQ(engine.buffers().use().computed, 4);
+  EXPECT_EQ(engine.buffers().use().reused, 0);
 }
 
 // As awkward as they come: rectangles, primes, batch 1, kernels as large as the plane, wide pads, groups.

@@ -23,6 +23,7 @@ class PoorProduct final : public FrequencyProduct {
  public:
   explicit PoorProduct(bool throws) : throws_(throws) {}
   std::string_view name() const override { return "poor"; }
+  SpectrumStorage storage() const override { return SpectrumStorage::interleaved_doubles; }
   std::size_t scratch_bytes(const FrequencyGemm&) const override { return 0; }
   void run(Context&, const FrequencyGemm& gemm, const void*, const void*, void* c, void*) override {
     if (throws_) throw Error(ErrorKind::device, "out of memory");
@@ -31,6 +32,21 @@ class PoorProduct final : public FrequencyProduct {
 
  private:
   bool throws_;
+};
+
+// Another one, over and over.
+class SlowProduct final : public FrequencyProduct {
+ public:
+  explicit SlowProduct(std::unique_ptr<FrequencyProduct> product) : product_(std::move(product)) {}
+  std::string_view name() const override { return "slow"; }
+  SpectrumStorage storage() const override { return product_->storage(); }
+  std::size_t scratch_bytes(const FrequencyGemm& gemm) const override { return product_->scratch_bytes(gemm); }
+  void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, void* c, void* scratch) override {
+    for (int i = 0; i < 20; ++i) product_->run(ctx, gemm, a, b, c, scratch);
+  }
+
+ private:
+  std::unique_ptr<FrequencyProduct> product_;
 };
 
 SpectralEngine engine_of(SpectralBackend backend, const std::shared_ptr<ChoiceCache>& cache) {
@@ -73,6 +89,16 @@ TEST_F(SpectralTuner, ReplacesAUsualProductThatIsWrong) {
   with_poor.products.insert(with_poor.products.begin(), std::make_unique<PoorProduct>(false));
   SpectralEngine engine = engine_of(std::move(with_poor), nullptr);
   for (const ConvPass pass : every_pass) EXPECT_LE(error(engine, pass), promise(Precision::fp32));
+}
+
+TEST_F(SpectralTuner, TakesAFasterTransformOfAnotherStorage) {
+  SpectralBackend two = plain_backend({small}, {SpectrumStorage::interleaved_doubles, SpectrumStorage::interleaved});
+  two.products.front() = std::make_unique<SlowProduct>(std::move(two.products.front()));
+  SpectralEngine engine = engine_of(std::move(two), nullptr);
+  for (const ConvPass pass : every_pass) {
+    EXPECT_LE(error(engine, pass), promise(Precision::fp32));
+    EXPECT_EQ(engine.strategy(problem, pass), (SpectralStrategy{small, 1, 1}));
+  }
 }
 
 TEST_F(SpectralTuner, LeavesTheFirstStrategyWhereNothingKeepsThePrecision) {

@@ -2,12 +2,17 @@
 
 #include <complex>
 #include <numbers>
+#include <type_traits>
 
 namespace twiddle {
 
 namespace {
 
 using Complex = std::complex<double>;
+
+template <class Real>
+constexpr SpectrumStorage storage_of =
+    std::is_same_v<Real, double> ? SpectrumStorage::interleaved_doubles : SpectrumStorage::interleaved;
 
 // e^(-2 pi i k / n) for all k < n.
 std::vector<Complex> turns_of(int n) {
@@ -16,13 +21,15 @@ std::vector<Complex> turns_of(int n) {
   return turns;
 }
 
+template <class Real>
 class PlainTransform final : public SpectralTransform {
  public:
   explicit PlainTransform(std::vector<FrequencyGrid> grids) : grids_(std::move(grids)) {}
   std::string_view name() const override { return "plain"; }
+  SpectrumStorage storage() const override { return storage_of<Real>; }
   std::vector<FrequencyGrid> grids(const ConvProblem&) const override { return grids_; }
   std::size_t spectrum_bytes(const Planes& planes) const override {
-    return static_cast<std::size_t>(planes.grid.bins() * planes.matrix_rows() * planes.columns) * sizeof(Complex);
+    return static_cast<std::size_t>(planes.grid.bins() * planes.matrix_rows() * planes.columns) * sizeof(Number);
   }
   std::size_t scratch_bytes(const Planes&) const override { return 64; }
   bool masks_and_sums() const override { return true; }
@@ -30,7 +37,7 @@ class PlainTransform final : public SpectralTransform {
     for (std::int64_t column = 0; column < p.columns; ++column) {
       double sum = add ? sums[column] : 0;
       for (std::int64_t row = 0; row < p.matrix_rows(); ++row)
-        sum += at(p, const_cast<void*>(spectrum), 0, 0, row * p.columns + column).real();
+        sum += double(at(p, const_cast<void*>(spectrum), 0, 0, row * p.columns + column).real());
       sums[column] = static_cast<float>(sum);
     }
   }
@@ -51,7 +58,7 @@ class PlainTransform final : public SpectralTransform {
         for (int u = 0; u < half; ++u) {
           Complex sum = 0;
           for (int i = 0; i < p.window_h; ++i) sum += rows[static_cast<std::size_t>(i * half + u)] * turn(down, v * i);
-          at(p, spectrum, v, u, place) = sum;
+          at(p, spectrum, v, u, place) = Number(sum);
         }
     });
   }
@@ -70,7 +77,7 @@ class PlainTransform final : public SpectralTransform {
         for (int u = 0; u < half; ++u)
           for (int v = 0; v < height; ++v)
             rows[static_cast<std::size_t>(i * half + u)] +=
-                at(p, const_cast<void*>(spectrum), v, u, place) * std::conj(turn(down, v * i));
+                Complex(at(p, const_cast<void*>(spectrum), v, u, place)) * std::conj(turn(down, v * i));
       for (int i = 0; i < p.window_h; ++i)
         for (int j = 0; j < p.window_w; ++j) {
           if (!inside(p, top + i, left + j)) continue;
@@ -93,13 +100,14 @@ class PlainTransform final : public SpectralTransform {
   }
 
  private:
+  using Number = std::complex<Real>;
   static Complex turn(const std::vector<Complex>& turns, int k) {
     return turns[static_cast<std::size_t>(k) % turns.size()];
   }
   static bool passes(const PlaneSource& source, std::int64_t place) { return !source.mask || source.mask[place] > 0; }
   static bool inside(const Planes& p, int i, int j) { return i >= 0 && i < p.height && j >= 0 && j < p.width; }
-  static Complex& at(const Planes& p, void* spectrum, int v, int u, std::int64_t place) {
-    return static_cast<Complex*>(
+  static Number& at(const Planes& p, void* spectrum, int v, int u, std::int64_t place) {
+    return static_cast<Number*>(
         spectrum)[(std::int64_t(v) * (p.grid.width / 2 + 1) + u) * p.matrix_rows() * p.columns + place];
   }
   // work(floats before the plane, place in a bin's matrix, top and left of the window in the plane)
@@ -116,14 +124,17 @@ class PlainTransform final : public SpectralTransform {
   std::vector<FrequencyGrid> grids_;
 };
 
+template <class Real>
 class PlainProduct final : public FrequencyProduct {
  public:
   std::string_view name() const override { return "plain"; }
+  SpectrumStorage storage() const override { return storage_of<Real>; }
   std::size_t scratch_bytes(const FrequencyGemm&) const override { return 0; }
   void run(Context&, const FrequencyGemm& g, const void* a, const void* b, void* c, void*) override {
-    const auto* const left = static_cast<const Complex*>(a);
-    const auto* const right = static_cast<const Complex*>(b);
-    auto* const out = static_cast<Complex*>(c);
+    using Number = std::complex<Real>;
+    const auto* const left = static_cast<const Number*>(a);
+    const auto* const right = static_cast<const Number*>(b);
+    auto* const out = static_cast<Number*>(c);
     for (std::int64_t bin = 0; bin < g.bins; ++bin)
       for (std::int64_t i = 0; i < g.m; ++i)
         for (std::int64_t j = 0; j < g.n; ++j) {
@@ -133,18 +144,24 @@ class PlainProduct final : public FrequencyProduct {
             const Complex y = right[bin * g.k * g.n + (g.transpose_b ? j * g.k + k : k * g.n + j)];
             sum += (g.conjugate_a ? std::conj(x) : x) * (g.conjugate_b ? std::conj(y) : y);
           }
-          Complex& result = out[(bin * g.m + i) * g.n + j];
-          result = g.accumulate ? result + sum : sum;
+          Number& result = out[(bin * g.m + i) * g.n + j];
+          result = Number(g.accumulate ? Complex(result) + sum : sum);
         }
   }
 };
 
+template <class Real>
+void add_plain(SpectralBackend& backend, const std::vector<FrequencyGrid>& grids) {
+  backend.transforms.push_back(std::make_unique<PlainTransform<Real>>(grids));
+  backend.products.push_back(std::make_unique<PlainProduct<Real>>());
+}
+
 }  // namespace
 
-SpectralBackend plain_backend(std::vector<FrequencyGrid> grids) {
+SpectralBackend plain_backend(const std::vector<FrequencyGrid>& grids, const std::vector<SpectrumStorage>& storages) {
   SpectralBackend backend{"plain", "", {}, {}};
-  backend.transforms.push_back(std::make_unique<PlainTransform>(std::move(grids)));
-  backend.products.push_back(std::make_unique<PlainProduct>());
+  for (const SpectrumStorage storage : storages)
+    storage == SpectrumStorage::interleaved ? add_plain<float>(backend, grids) : add_plain<double>(backend, grids);
   return backend;
 }
 

@@ -4,7 +4,8 @@
 namespace twiddle {
 
 // Spectra by the sum that defines them, for any grid, and products by three loops: what tells the engine's faults from
-// a transform's. Spectra are stored as [bin][row][column], in complex doubles.
-SpectralBackend plain_backend(std::vector<FrequencyGrid> grids);
+// a transform's. One transform and one product for each storage, of which it knows interleaved floats and doubles.
+SpectralBackend plain_backend(const std::vector<FrequencyGrid>& grids,
+                              const std::vector<SpectrumStorage>& storages = {SpectrumStorage::interleaved_doubles});
 
 }  // namespace twiddle

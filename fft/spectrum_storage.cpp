@@ -1,0 +1,17 @@
+#include "fft/spectrum_storage.h"
+
+namespace twiddle {
+
+std::string_view to_string(SpectrumStorage storage) {
+  switch (storage) {
+    case SpectrumStorage::interleaved:
+      return "interleaved";
+    case SpectrumStorage::interleaved_doubles:
+      return "interleaved doubles";
+    case SpectrumStorage::split_blocks:
+      return "split blocks";
+  }
+  return "?";
+}
+
+}  // namespace twiddle

@@ -1,0 +1,16 @@
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+namespace twiddle {
+
+// How the numbers of a spectrum lie: a transform and a product go together where they name the same.
+enum class SpectrumStorage : std::uint8_t {
+  interleaved,          // [bin][matrix row][column][re, im]: complex floats without gaps
+  interleaved_doubles,  // the same in doubles: that of references
+  split_blocks,         // [bin][matrix row][block of columns][re of each, im of each]: blocks as wide as the vectors of
+                        // the processor, the last one filled up; between bins gaps that keep them apart in caches
+};
+std::string_view to_string(SpectrumStorage storage);  // "split blocks"
+
+}  // namespace twiddle
