@@ -9,25 +9,6 @@ namespace twiddle {
 
 namespace {
 
-// base = k + scale * sum of x^2 over the window; one call a row. Each window is summed anew: a running sum would keep
-// the rounding of large values that have left it.
-struct WindowSquares {
-  ChannelWindow window;
-  float k, scale;
-  const float* x;
-  float* base;
-  TWIDDLE_HD void operator()(std::int64_t row) const {
-    std::int64_t first, last;
-    window.bounds(row, first, last);
-    float* const to = base + row * window.inner;
-    for (std::int64_t i = 0; i < window.inner; ++i) to[i] = k;
-    for (std::int64_t other = first; other <= last; ++other) {
-      const float* const from = x + other * window.inner;
-      for (std::int64_t i = 0; i < window.inner; ++i) to[i] += scale * from[i] * from[i];
-    }
-  }
-};
-
 // AlexNet's power, by two square roots instead of a logarithm and an exponential.
 struct PowerThreeQuarters {
   TWIDDLE_HD float operator()(float base) const {
@@ -41,16 +22,59 @@ struct AnyPower {
   TWIDDLE_HD float operator()(float base) const { return powf(base, -beta); }
 };
 
-template <class Power>
-struct Normalize {
-  Power power;  // base^-beta
-  TWIDDLE_HD float operator()(float value, float base) const { return value * power(base); }
+// base = k + scale * sum of x^2 over the window. Each window is summed anew: a running sum would keep the rounding of
+// large values that have left it.
+struct WindowSquares {
+  ChannelWindow window;
+  float k, scale;
+  const float* x;
+  TWIDDLE_HD void row(std::int64_t row, float* base) const {
+    std::int64_t first, last;
+    window.bounds(row, first, last);
+    for (std::int64_t i = 0; i < window.inner; ++i) base[i] = k;
+    for (std::int64_t other = first; other <= last; ++other) {
+      const float* const from = x + other * window.inner;
+      for (std::int64_t i = 0; i < window.inner; ++i) base[i] += scale * from[i] * from[i];
+    }
+  }
 };
 
-// d y_j / d x_i = [i = j] base_j^-beta - 2 scale beta x_i x_j base_j^(-beta - 1): a part of its own, which is dy
-// normalised as x was, and one through the windows that hold x_i.
-struct ThroughWindows {
-  TWIDDLE_HD float operator()(float own, float x, float base) const { return own * x / base; }
+// All of these take a row at a call, while a CPU's first cache holds its bases.
+template <class Power>
+struct NormalizeRow {
+  WindowSquares squares;
+  Power power;  // base^-beta
+  float* y;
+  TWIDDLE_HD void operator()(std::int64_t row) const {
+    const std::int64_t inner = squares.window.inner;
+    const float* const from = squares.x + row * inner;
+    float* const to = y + row * inner;
+    squares.row(row, to);
+    for (std::int64_t i = 0; i < inner; ++i) to[i] = from[i] * power(to[i]);
+  }
+};
+
+// d y_j / d x_i = [i = j] base_j^-beta - 2 scale beta x_i x_j base_j^(-beta - 1): a part of its own, and one through
+// the windows that hold x_i.
+template <class Power>
+struct BackwardRow {
+  WindowSquares squares;
+  Power power;
+  const float* grad_y;
+  float *own, *through;
+  TWIDDLE_HD void operator()(std::int64_t row) const {
+    const std::int64_t inner = squares.window.inner;
+    const float* const from = squares.x + row * inner;
+    const float* const grad = grad_y + row * inner;
+    float* const to_own = own + row * inner;
+    float* const to_through = through + row * inner;
+    squares.row(row, to_through);
+    for (std::int64_t i = 0; i < inner; ++i) {
+      const float base = to_through[i], value = grad[i] * power(base);
+      to_own[i] = value;
+      to_through[i] = value * from[i] / base;
+    }
+  }
 };
 
 struct SubtractWindows {  // one call a row
@@ -70,33 +94,31 @@ struct SubtractWindows {  // one call a row
   }
 };
 
-constexpr std::int64_t root_cost = 8, power_cost = 50, division_cost = 4;  // simple operations that they are worth
+constexpr std::int64_t root_cost = 8, power_cost = 50;  // simple operations that they are worth
 
-void find_bases(Stream& stream, const Lrn& lrn, const Tensor& x, Tensor& base) {
-  for_each_index(stream, lrn.rows, WindowSquares{lrn.window, lrn.k, lrn.scale, x.read(), base.write()}, lrn.cost());
-}
-
-// out = values base^-beta; `out` may be one of both.
-void normalize(Stream& stream, float beta, const Tensor& values, const Tensor& base, Tensor& out) {
+// work(power, cost of it)
+template <class Work>
+void with_power(float beta, const Work& work) {
   if (beta == 0.75f)
-    map_elements(stream, values.size(), Normalize<PowerThreeQuarters>{}, root_cost, out.write(), values.read(),
-                 base.read());
+    work(PowerThreeQuarters{}, root_cost);
   else
-    map_elements(stream, values.size(), Normalize<AnyPower>{{beta}}, power_cost, out.write(), values.read(),
-                 base.read());
+    work(AnyPower{beta}, power_cost);
 }
 
 void forward_rows(Stream& stream, const Lrn& lrn, const Tensor& x, Tensor& y) {
-  find_bases(stream, lrn, x, y);
-  normalize(stream, lrn.beta, x, y, y);
+  with_power(lrn.beta, [&]<class Power>(const Power& power, std::int64_t cost) {
+    const NormalizeRow<Power> normalize{{lrn.window, lrn.k, lrn.scale, x.read()}, power, y.write()};
+    for_each_index(stream, lrn.rows, normalize, lrn.cost() + cost * lrn.window.inner);
+  });
 }
 
 void backward_rows(Stream& stream, const Lrn& lrn, const Tensor& x, const Tensor& grad_y, Tensor& grad_x) {
   Tensor through(stream, x.shape());
-  find_bases(stream, lrn, x, through);
-  normalize(stream, lrn.beta, grad_y, through, grad_x);
-  map_elements(stream, x.size(), ThroughWindows{}, division_cost, through.write(), grad_x.read(), x.read(),
-               through.read());
+  with_power(lrn.beta, [&]<class Power>(const Power& power, std::int64_t cost) {
+    const BackwardRow<Power> backward{
+        {lrn.window, lrn.k, lrn.scale, x.read()}, power, grad_y.read(), grad_x.write(), through.write()};
+    for_each_index(stream, lrn.rows, backward, lrn.cost() + cost * lrn.window.inner);
+  });
   for_each_index(stream, lrn.rows,
                  SubtractWindows{lrn.window, 2 * lrn.scale * lrn.beta, x.read(), through.read(), grad_x.write()},
                  lrn.cost());
