@@ -3,7 +3,6 @@
 
 #include <cstring>
 #include <limits>
-#include <random>
 
 #include "fft/cuda/block_plane_fft.h"
 #include "fft/cuda/column_fft.h"
@@ -11,6 +10,7 @@
 #include "fft/cuda/split_row_fft.h"
 #include "framework/error.h"
 #include "tests/support/check_close.h"
+#include "tests/support/noise.h"
 #include "tests/support/plain_fft.h"
 
 namespace twiddle::small_fft {
@@ -19,14 +19,6 @@ namespace {
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 constexpr float untouched = 12345;  // behind what a block may write
 constexpr int behind = 64;
-
-std::vector<float> noise(std::int64_t count) {
-  std::mt19937 random(7);
-  std::normal_distribution<float> normal;
-  std::vector<float> values(static_cast<std::size_t>(count));
-  for (float& value : values) value = normal(random);
-  return values;
-}
 
 // Memory as a GPU's kernels get it: at a place that 16 divides, full of what is no number, and watched behind its end.
 class Watched {

@@ -4,12 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <limits>
-#include <random>
 
-#include "framework/context.h"
 #include "framework/error.h"
-#include "framework/tensor.h"
 #include "tests/support/check_close.h"
+#include "tests/support/noise.h"
+#include "tests/support/on_gpu.h"
 #include "tests/support/plain_fft.h"
 
 namespace twiddle {
@@ -20,14 +19,6 @@ constexpr double rows_promise = 3e-7, planes_promise = 5e-7;
 
 double promise(const FftBatch& batch) {
   return batch.height == 1 ? rows_promise : planes_promise;
-}
-
-std::vector<float> noise(std::int64_t count, unsigned seed = 3) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> values(static_cast<std::size_t>(count));
-  for (float& value : values) value = normal(random);
-  return values;
 }
 
 std::vector<FftBatch> all_sizes() {
@@ -48,27 +39,15 @@ std::vector<FftBatch> all_sizes() {
   return all;
 }
 
-class BatchedFftOnGpu : public testing::Test {
+class BatchedFftOnGpu : public OnGpu {
  protected:
-  void SetUp() override {
-    if (cuda_device_count() == 0) GTEST_SKIP() << "no usable GPU";
-    stream = make_stream(Device{Device::Kind::cuda, 0});
-  }
-  Tensor poisoned(std::size_t bytes) {
-    return Tensor::filled(*stream, {static_cast<std::int64_t>(bytes / sizeof(float))}, nan);
-  }
-  Tensor on_device(const std::vector<float>& values) {
-    return Tensor::from(*stream, {static_cast<std::int64_t>(values.size())}, values);
-  }
   std::vector<float> spectra_of(BatchedFft& fft, const std::vector<float>& values) {
     const Tensor planes = on_device(values);
     Tensor spectra = poisoned(spectrum_bytes(fft.batch()));
     fft.forward(planes.read(), spectra.write());
-    return spectra.to_vector(*stream);
+    return on_host(spectra);
   }
   void expect_there_and_back(BatchedFft& fft, float larger = 1);
-
-  std::unique_ptr<Stream> stream;
 };
 
 void BatchedFftOnGpu::expect_there_and_back(BatchedFft& fft, float larger) {
@@ -79,7 +58,7 @@ void BatchedFftOnGpu::expect_there_and_back(BatchedFft& fft, float larger) {
   EXPECT_LE(error_of_spectra(batch, numbers, plain_spectra(values, batch.height, batch.width)), promise(batch));
   Tensor spectra = on_device(numbers), back = poisoned(plane_bytes(batch));
   fft.inverse(spectra.read(), back.write());
-  std::vector<float> result = back.to_vector(*stream);
+  std::vector<float> result = on_host(back);
   for (float& value : result) value /= larger;
   EXPECT_LE(relative_error(result, values), promise(batch));
 }
@@ -89,7 +68,7 @@ TEST_F(BatchedFftOnGpu, AreWhatTheDefinitionSaysInAllSizes) {
     for (const int count : {1, 37, 300}) {
       if (batch.height * batch.width * count > 1 << 21) continue;
       batch.count = count;
-      const auto fft = make_batched_fft(*stream, batch);
+      const auto fft = make_batched_fft(stream(), batch);
       expect_there_and_back(*fft);
     }
 }
@@ -108,8 +87,8 @@ TEST_F(BatchedFftOnGpu, TakeManyAsTheyTakeFew) {
     std::vector<float> values;
     for (std::int64_t i = 0; i < times; ++i) values.insert(values.end(), sample.begin(), sample.end());
     values.insert(values.end(), sample.begin(), sample.begin() + size);
-    const std::vector<float> expected = spectra_of(*make_batched_fft(*stream, one), sample);
-    const auto fft = make_batched_fft(*stream, batch);
+    const std::vector<float> expected = spectra_of(*make_batched_fft(stream(), one), sample);
+    const auto fft = make_batched_fft(stream(), batch);
     const std::vector<float> numbers = spectra_of(*fft, values);
     std::vector<float> found, wanted;
     for (const std::int64_t plane : {std::int64_t(0), batch.count / 2, batch.count - 3, batch.count - 1})
@@ -125,7 +104,7 @@ TEST_F(BatchedFftOnGpu, TakeManyAsTheyTakeFew) {
     const Tensor spectra = on_device(numbers);
     Tensor back = poisoned(plane_bytes(batch));
     fft->inverse(spectra.read(), back.write());
-    EXPECT_LE(relative_error(back.to_vector(*stream), values), promise(batch));
+    EXPECT_LE(relative_error(on_host(back), values), promise(batch));
   }
 }
 
@@ -133,7 +112,7 @@ TEST_F(BatchedFftOnGpu, AgreeWithCufft) {
   for (FftBatch batch : all_sizes()) {
     batch.count = 5;
     if (batch.layout == BinLayout::packed) batch.layout = BinLayout::frequency_major;
-    const auto cufft = make_cufft_batch(*stream, batch);
+    const auto cufft = make_cufft_batch(stream(), batch);
     expect_there_and_back(*cufft, static_cast<float>(batch.height * batch.width));
   }
 }
@@ -142,7 +121,7 @@ TEST_F(BatchedFftOnGpu, AreLinearAndKeepTheEnergy) {
   for (FftBatch batch : all_sizes()) {
     SCOPED_TRACE(to_string(batch));
     batch.count = 3;
-    const auto fft = make_batched_fft(*stream, batch);
+    const auto fft = make_batched_fft(stream(), batch);
     const std::int64_t size = batch.count * batch.height * batch.width;
     const std::vector<float> a = noise(size, 1), b = noise(size, 2);
     std::vector<float> sum = a;
@@ -180,16 +159,14 @@ TEST_F(BatchedFftOnGpu, TransformMoreThanTwoGigabytes) {
     const Tensor sample = on_device(some);
     Tensor planes = poisoned(plane_bytes(batch));
     for (std::int64_t first = 0; first < batch.count; first += together)
-      stream->copy(planes.write() + first * size, sample.read(), sample.bytes());
-    const auto fft = make_batched_fft(*stream, batch);
+      stream().copy(planes.write() + first * size, sample.read(), sample.bytes());
+    const auto fft = make_batched_fft(stream(), batch);
     Tensor spectra = poisoned(spectrum_bytes(batch));
     fft->forward(planes.read(), spectra.write());
-    stream->fill(planes.write(), planes.size(), nan);
+    stream().fill(planes.write(), planes.size(), nan);
     fft->inverse(spectra.read(), planes.write());
     for (const std::int64_t first : {std::int64_t(0), batch.count / 2000 * 1000, batch.count - together}) {
-      std::vector<float> back(some.size());
-      stream->copy(back.data(), planes.read() + first * size, back.size() * sizeof(float));
-      stream->synchronize();
+      const std::vector<float> back = on_host(planes.read() + first * size, some.size());
       EXPECT_LE(relative_error(back, some), promise(batch)) << "planes from " << first << " on";
     }
   }
@@ -202,7 +179,7 @@ TEST_F(BatchedFftOnGpu, CanBeRecorded) {
                               {.height = 128, .width = 128, .count = 70, .layout = BinLayout::frequency_major}};
   for (const FftBatch& batch : batches) {
     SCOPED_TRACE(to_string(batch));
-    const auto fft = make_batched_fft(*stream, batch);
+    const auto fft = make_batched_fft(stream(), batch);
     const std::vector<float> values = noise(batch.count * batch.height * batch.width);
     const Tensor planes = on_device(values);
     Tensor spectra = poisoned(spectrum_bytes(batch)), back = poisoned(plane_bytes(batch));
@@ -213,18 +190,18 @@ TEST_F(BatchedFftOnGpu, CanBeRecorded) {
       fft->inverse(bins, written);
     };
     there_and_back();
-    const auto recording = stream->record(there_and_back);
+    const auto recording = stream().record(there_and_back);
     ASSERT_NE(recording, nullptr);
-    stream->fill(written, back.size(), nan);
+    stream().fill(written, back.size(), nan);
     recording->play();
-    EXPECT_LE(relative_error(back.to_vector(*stream), values), promise(batch));
+    EXPECT_LE(relative_error(on_host(back), values), promise(batch));
   }
 }
 
 TEST_F(BatchedFftOnGpu, RefuseWhatTheyCannotTake) {
   const auto message = [&](const FftBatch& batch) -> std::string {
     try {
-      make_batched_fft(*stream, batch);
+      make_batched_fft(stream(), batch);
     } catch (const Error& error) {
       return error.what();
     }
@@ -236,8 +213,8 @@ TEST_F(BatchedFftOnGpu, RefuseWhatTheyCannotTake) {
   EXPECT_NE(message({.height = 8, .width = 8, .count = 7, .layout = BinLayout::frequency_major}), "");
   EXPECT_NE(message({.height = 128, .width = 128, .count = 7, .layout = BinLayout::packed}), "");
   EXPECT_NE(message({.width = 8, .count = 0}), "");
-  EXPECT_THROW(make_cufft_batch(*stream, {.height = 8, .width = 8, .count = 1, .layout = BinLayout::packed}), Error);
-  const auto fft = make_batched_fft(*stream, {.width = 8, .count = 4});
+  EXPECT_THROW(make_cufft_batch(stream(), {.height = 8, .width = 8, .count = 1, .layout = BinLayout::packed}), Error);
+  const auto fft = make_batched_fft(stream(), {.width = 8, .count = 4});
   const Tensor planes = poisoned(1024);
   Tensor spectra = poisoned(1024);
   EXPECT_THROW(fft->forward(planes.read() + 1, spectra.write()), Error);

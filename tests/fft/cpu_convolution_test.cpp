@@ -4,15 +4,12 @@
 #include "fft/cpu/cpu_backend.h"
 #include "layers/conv/conv_check.h"
 #include "tests/support/conv_problem.h"
+#include "tests/support/every_instruction_set.h"
 
 namespace twiddle {
 namespace {
 
-struct CpuConvolution : testing::TestWithParam<InstructionSet> {
-  void SetUp() override {
-    if (GetParam() > best_instruction_set()) GTEST_SKIP() << "this processor has fewer instructions";
-  }
-};
+struct CpuConvolution : EveryInstructionSet {};
 
 TEST_P(CpuConvolution, AgreesWithTheReferenceInEveryGrid) {
   Context ctx;
@@ -38,13 +35,7 @@ TEST_P(CpuConvolution, AgreesWithTheReferenceInEveryGrid) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Sets, CpuConvolution,
-                         testing::Values(InstructionSet::baseline, InstructionSet::avx2, InstructionSet::avx512),
-                         [](const auto& set) {
-                           return std::string(set.param == InstructionSet::baseline ? "Baseline"
-                                              : set.param == InstructionSet::avx2   ? "Avx2"
-                                                                                    : "Avx512");
-                         });
+INSTANTIATE_TEST_SUITE_P(Sets, CpuConvolution, every_instruction_set(), name_of_set);
 
 }  // namespace
 }  // namespace twiddle

@@ -7,10 +7,10 @@
 #include <cstdint>
 #include <limits>
 #include <random>
-#include <string>
 #include <vector>
 
 #include "fft/cpu/cpu_backend.h"
+#include "tests/support/every_instruction_set.h"
 
 namespace twiddle {
 namespace {
@@ -37,11 +37,7 @@ struct Bins {
   std::vector<float> floats;
 };
 
-struct CpuProductTest : testing::TestWithParam<InstructionSet> {
-  void SetUp() override {
-    if (GetParam() > best_instruction_set()) GTEST_SKIP() << "this processor has fewer instructions";
-  }
-};
+struct CpuProductTest : EveryInstructionSet {};
 
 Bins noise(std::int64_t bins, std::int64_t rows, std::int64_t columns, int lanes) {
   static std::mt19937 random(3);
@@ -92,13 +88,7 @@ TEST_P(CpuProductTest, IsTheSumOfProductsOfEveryForm) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Sets, CpuProductTest,
-                         testing::Values(InstructionSet::baseline, InstructionSet::avx2, InstructionSet::avx512),
-                         [](const auto& set) {
-                           return std::string(set.param == InstructionSet::baseline ? "Baseline"
-                                              : set.param == InstructionSet::avx2   ? "Avx2"
-                                                                                    : "Avx512");
-                         });
+INSTANTIATE_TEST_SUITE_P(Sets, CpuProductTest, every_instruction_set(), name_of_set);
 
 }  // namespace
 }  // namespace twiddle

@@ -9,17 +9,16 @@
 #include "layers/conv/conv_check.h"
 #include "layers/conv/engines.h"
 #include "tests/support/conv_problem.h"
+#include "tests/support/on_gpu.h"
 
 namespace twiddle {
 namespace {
 
 constexpr std::size_t plenty = std::size_t(1) << 30;
 
-class FbfftFused : public testing::TestWithParam<int> {
+class FbfftFused : public OnGpu, public testing::WithParamInterface<int> {
  protected:
-  void SetUp() override {
-    if (cuda_device_count() == 0) GTEST_SKIP() << "no usable GPU";
-    ctx = std::make_unique<Context>(Device{Device::Kind::cuda, 0});
+  FbfftFused() {
     SpectralBackend backend = fbfft();
     fused = backend.products.size();
     engine = std::make_unique<SpectralEngine>(std::move(backend), std::make_shared<FrequencyBuffers>(plenty), plenty);
@@ -29,15 +28,14 @@ class FbfftFused : public testing::TestWithParam<int> {
     const SpectralStrategy strategy{grid, 0, fused};
     SCOPED_TRACE(join(to_string(problem), ", ", engine->describe(strategy)));
     engine->set_strategy(problem, ConvPass::forward, strategy);
-    ConvOperands operands = random_operands(*ctx->stream, problem, ConvPass::forward);
-    operands.bias = Tensor::filled(*ctx->stream, {problem.filters}, 0.5f);
-    operands.y = Tensor::filled(*ctx->stream, problem.output_shape(), std::numeric_limits<float>::quiet_NaN());
+    ConvOperands operands = random_operands(stream(), problem, ConvPass::forward);
+    operands.bias = Tensor::filled(stream(), {problem.filters}, 0.5f);
+    operands.y = poisoned(problem.output_shape());
     engine->run(*ctx, problem, ConvPass::forward, operands);
     EXPECT_LE(conv_error(*ctx, problem, ConvPass::forward, operands, all), promise(Precision::fp32));
   }
 
   static constexpr int all = std::numeric_limits<int>::max();
-  std::unique_ptr<Context> ctx;
   std::unique_ptr<SpectralEngine> engine;
   std::size_t fused = 0;
 };

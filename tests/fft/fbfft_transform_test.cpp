@@ -4,12 +4,13 @@
 #include <algorithm>
 #include <complex>
 #include <limits>
-#include <random>
 
 #include "fft/spectral_engine.h"
 #include "framework/error.h"
 #include "tests/support/check_close.h"
 #include "tests/support/conv_problem.h"
+#include "tests/support/noise.h"
+#include "tests/support/on_gpu.h"
 #include "tests/support/packed_bins.h"
 #include "tests/support/plain_backend.h"
 
@@ -19,20 +20,6 @@ namespace {
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 constexpr double promised = 5e-7;
 
-std::vector<float> noise(std::int64_t count) {
-  std::mt19937 random(11);
-  std::normal_distribution<float> normal;
-  std::vector<float> values(static_cast<std::size_t>(count));
-  for (float& value : values) value = normal(random);
-  return values;
-}
-
-Shape shape_of(const ConvProblem& problem, ConvOperand operand) {
-  return operand == ConvOperand::x   ? problem.input_shape()
-         : operand == ConvOperand::w ? problem.weight_shape()
-                                     : problem.output_shape();
-}
-
 const std::vector<std::pair<int, int>>& sizes() {
   static const std::vector<std::pair<int, int>> all{
       {2, 2},   {4, 4},   {8, 8},   {10, 10}, {12, 12}, {14, 14}, {16, 16}, {18, 18}, {20, 20},
@@ -41,29 +28,13 @@ const std::vector<std::pair<int, int>>& sizes() {
   return all;
 }
 
-class Fbfft : public testing::Test {
+class Fbfft : public OnGpu {
  protected:
-  void SetUp() override {
-    if (cuda_device_count() == 0) GTEST_SKIP() << "no usable GPU";
-    ctx = std::make_unique<Context>(Device{Device::Kind::cuda, 0});
-    backend = fbfft();
-  }
-  SpectralTransform& transform() { return *backend.transforms.front(); }
-  std::shared_ptr<void> poisoned(std::size_t bytes) {
-    auto memory = ctx->stream->allocate(bytes);
-    ctx->stream->fill(static_cast<float*>(memory.get()), static_cast<std::int64_t>(bytes / sizeof(float)), nan);
-    return memory;
-  }
-  std::vector<float> on_host(const void* memory, std::size_t bytes) {
-    std::vector<float> values(bytes / sizeof(float));
-    ctx->stream->copy(values.data(), memory, bytes);
-    ctx->stream->synchronize();
-    return values;
-  }
+  SpectralTransform& transform() { return *backend_.transforms.front(); }
   void expect_transforms(const ConvProblem& problem, const FrequencyGrid& grid);
 
-  std::unique_ptr<Context> ctx;
-  SpectralBackend backend;
+ private:
+  SpectralBackend backend_ = fbfft();
 };
 
 void Fbfft::expect_transforms(const ConvProblem& problem, const FrequencyGrid& grid) {
@@ -75,32 +46,30 @@ void Fbfft::expect_transforms(const ConvProblem& problem, const FrequencyGrid& g
     const bool weights = operand == ConvOperand::w;
     const Planes planes =
         planes_of(problem, operand, grid, problem.groups - 1, weights ? 0 : 1, weights ? 0 : problem.batch - 1);
-    const Shape shape = shape_of(problem, operand);
-    const std::vector<float> values = noise(count_of(shape));
-    const Tensor source = Tensor::from(*ctx->stream, shape, values);
+    const std::vector<float> values = noise(count_of(shape_of(problem, operand)));
+    const Tensor source = on_device(values);
 
     const std::int64_t pitch = planes.matrix_rows() * planes.columns;
     std::vector<std::complex<double>> half(static_cast<std::size_t>(planes.grid.bins() * pitch));
     plain.forward(host, planes, values.data(), half.data(), nullptr);
-    const std::size_t bytes = transform().spectrum_bytes(planes);
-    const auto spectrum = poisoned(bytes);
-    transform().forward(*ctx, planes, source.read(), spectrum.get(), nullptr);
-    const std::vector<float> bins = on_host(spectrum.get(), bytes);
+    Tensor spectrum = poisoned(transform().spectrum_bytes(planes));
+    transform().forward(*ctx, planes, source.read(), spectrum.write(), nullptr);
+    const std::vector<float> bins = on_host(spectrum);
     const std::vector<float> expected = packed_bins(half, grid.height, grid.width, pitch);
     ASSERT_EQ(bins.size(), expected.size());
     EXPECT_LE(relative_error(bins, expected), promised);
 
     const bool outputs = operand == ConvOperand::y;
     const std::vector<float> bias_values(static_cast<std::size_t>(planes.columns), 0.25f);
-    const Tensor bias = Tensor::from(*ctx->stream, {planes.columns}, bias_values);
+    const Tensor bias = on_device(bias_values);
     std::vector<float> planes_back(values.size(), nan);
     plain.inverse(host, planes, half.data(), planes_back.data(),
                   outputs ? PlaneEpilogue{bias_values.data(), true} : PlaneEpilogue{}, nullptr);
-    Tensor target = Tensor::filled(*ctx->stream, shape, nan);
-    transform().inverse(*ctx, planes, spectrum.get(), target.write(),
+    Tensor target = poisoned(source.bytes());
+    transform().inverse(*ctx, planes, spectrum.read(), target.write(),
                         outputs ? PlaneEpilogue{bias.read(), true} : PlaneEpilogue{}, nullptr);
-    expect_close(target.to_vector(*ctx->stream), planes_back, 2e-6f);  // NaN where another slice or group lies
-    EXPECT_EQ(on_host(spectrum.get(), bytes), bins) << "another pass may want the spectrum";
+    expect_close(on_host(target), planes_back, 2e-6f);  // NaN where another slice or group lies
+    EXPECT_EQ(on_host(spectrum), bins) << "another pass may want the spectrum";
   }
 }
 
@@ -134,32 +103,29 @@ TEST_F(Fbfft, TransformsTilesOfAllSizes) {
 TEST_F(Fbfft, TransformsMoreThanTwoGigabytes) {
   const ConvProblem problem = conv_problem("2200x1024x16x16 * 1x1024x1x1");
   const Planes planes = planes_of(problem, ConvOperand::x, whole_plane(problem, 16, 16));
-  const std::size_t bytes = transform().spectrum_bytes(planes);
-  ASSERT_GT(bytes, std::size_t(1) << 31);
+  Tensor spectrum = poisoned(transform().spectrum_bytes(planes));
+  ASSERT_GT(spectrum.bytes(), std::size_t(1) << 31);
   const std::int64_t of_image = 1024 * 256;
   const std::vector<float> image = noise(of_image);
-  Tensor x(*ctx->stream, problem.input_shape());
-  for (int i = 0; i < problem.batch; ++i) ctx->stream->copy(x.write() + i * of_image, image.data(), of_image * 4);
-  const auto spectrum = poisoned(bytes);
-  transform().forward(*ctx, planes, x.read(), spectrum.get(), nullptr);
-  Tensor back = Tensor::filled(*ctx->stream, problem.input_shape(), nan);
-  transform().inverse(*ctx, planes, spectrum.get(), back.write(), {}, nullptr);
+  Tensor x(stream(), problem.input_shape());
+  for (int i = 0; i < problem.batch; ++i) stream().copy(x.write() + i * of_image, image.data(), of_image * 4);
+  transform().forward(*ctx, planes, x.read(), spectrum.write(), nullptr);
+  Tensor back = poisoned(x.bytes());
+  transform().inverse(*ctx, planes, spectrum.read(), back.write(), {}, nullptr);
   for (const int i : {0, 1, 1100, 2198, 2199}) {
     SCOPED_TRACE(i);
-    EXPECT_LE(relative_error(on_host(back.read() + i * of_image, of_image * 4), image), promised);
+    EXPECT_LE(relative_error(on_host(back.read() + i * of_image, of_image), image), promised);
   }
   const ConvProblem one = conv_problem("1x1024x16x16 * 1x1024x1x1");
   const Planes few = planes_of(one, ConvOperand::x, whole_plane(one, 16, 16));
-  const auto alone = poisoned(transform().spectrum_bytes(few));
-  transform().forward(*ctx, few, x.read(), alone.get(), nullptr);
+  Tensor alone = poisoned(transform().spectrum_bytes(few));
+  transform().forward(*ctx, few, x.read(), alone.write(), nullptr);
   const std::int64_t bins = transform().bins(planes.grid);
   double in_planes = 0, in_bins = 0;
   for (const float value : image) in_planes += double(value) * value;
   for (std::int64_t bin = 0; bin < bins; ++bin) {
-    const auto* const all = static_cast<const float*>(spectrum.get()) + 2 * (bin * 2200 + 2199) * 1024;
-    const auto* const lone = static_cast<const float*>(alone.get()) + 2 * bin * 1024;
-    const std::vector<float> values = on_host(lone, 1024 * 8);
-    EXPECT_EQ(on_host(all, 1024 * 8), values) << "bin " << bin;
+    const std::vector<float> values = on_host(alone.read() + 2 * bin * 1024, 2 * 1024);
+    EXPECT_EQ(on_host(spectrum.read() + 2 * (bin * 2200 + 2199) * 1024, 2 * 1024), values) << "bin " << bin;
     const bool half_row = bin < 18;  // rows 0 and 8, of which columns 0 and 8 stand for themselves alone
     const double times = half_row && bin % 9 % 8 == 0 ? 1 : 2;
     for (const float value : values) in_bins += times * double(value) * value;
@@ -170,20 +136,18 @@ TEST_F(Fbfft, TransformsMoreThanTwoGigabytes) {
 TEST_F(Fbfft, CanBeRecorded) {
   const ConvProblem problem = conv_problem("2x3x24x24 * 4x3x3x3 pad 1");
   const Planes planes = planes_of(problem, ConvOperand::x, tiled(problem, 8, 8));
-  const std::vector<float> values = noise(count_of(problem.input_shape()));
-  const Tensor x = Tensor::from(*ctx->stream, problem.input_shape(), values);
-  const auto spectrum = poisoned(transform().spectrum_bytes(planes));
-  Tensor plain = Tensor::filled(*ctx->stream, problem.input_shape(), nan);
-  Tensor replayed = Tensor::filled(*ctx->stream, problem.input_shape(), nan);
+  const Tensor x = on_device(noise(count_of(problem.input_shape())));
+  Tensor spectrum = poisoned(transform().spectrum_bytes(planes));
+  Tensor plain = poisoned(x.bytes()), replayed = poisoned(x.bytes());
   const auto there_and_back = [&](Tensor& target) {
-    transform().forward(*ctx, planes, x.read(), spectrum.get(), nullptr);
-    transform().inverse(*ctx, planes, spectrum.get(), target.write(), {}, nullptr);
+    transform().forward(*ctx, planes, x.read(), spectrum.write(), nullptr);
+    transform().inverse(*ctx, planes, spectrum.read(), target.write(), {}, nullptr);
   };
   there_and_back(plain);
-  const auto recording = ctx->stream->record([&] { there_and_back(replayed); });
+  const auto recording = stream().record([&] { there_and_back(replayed); });
   ASSERT_NE(recording, nullptr);
   recording->play();
-  EXPECT_EQ(replayed.to_vector(*ctx->stream), plain.to_vector(*ctx->stream));
+  EXPECT_EQ(on_host(replayed), on_host(plain));
 }
 
 // Needs no GPU.

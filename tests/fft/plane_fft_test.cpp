@@ -6,13 +6,13 @@
 
 #include <complex>
 #include <limits>
-#include <random>
 
 #include "fft/spectral_engine.h"
 #include "framework/error.h"
 #include "tests/support/check_close.h"
 #include "tests/support/conv_problem.h"
 #include "tests/support/follow_planes.h"
+#include "tests/support/noise.h"
 #include "tests/support/packed_bins.h"
 #include "tests/support/plain_backend.h"
 
@@ -32,13 +32,7 @@ void expect_transforms(const ConvProblem& problem, const FrequencyGrid& grid) {
     const bool weights = operand == ConvOperand::w;
     const Planes planes =
         planes_of(problem, operand, grid, problem.groups - 1, weights ? 0 : 1, weights ? 0 : problem.batch - 1);
-    const Shape shape = operand == ConvOperand::x   ? problem.input_shape()
-                        : operand == ConvOperand::w ? problem.weight_shape()
-                                                    : problem.output_shape();
-    std::mt19937 random(5);
-    std::normal_distribution<float> normal;
-    std::vector<float> source(static_cast<std::size_t>(count_of(shape)));
-    for (float& value : source) value = normal(random);
+    const std::vector<float> source = noise(count_of(shape_of(problem, operand)));
 
     const std::int64_t pitch = planes.matrix_rows() * planes.columns;
     std::vector<std::complex<double>> half(static_cast<std::size_t>(planes.grid.bins() * pitch));
@@ -94,13 +88,12 @@ TEST(PlaneFft, LeavesOutWhatTheMaskDoes) {
   for (const char* const text : {"2x3x36x12 * 2x3x1x1", "2x3x35x11 * 2x3x1x1"}) {  // in pairs, and one by one
     const ConvProblem problem = conv_problem(text);
     const Planes planes = planes_of(problem, ConvOperand::x, whole_plane(problem, 36, 12));
-    std::mt19937 random(5);
-    std::normal_distribution<float> normal;
-    std::vector<float> source(static_cast<std::size_t>(count_of(problem.input_shape()))), mask = source,
-                                                                                          passed = source;
+    const std::int64_t count = count_of(problem.input_shape());
+    const std::vector<float> source = noise(count, 1);
+    std::vector<float> mask = noise(count, 2), passed = source;
     for (std::size_t i = 0; i < source.size(); ++i) {
-      source[i] = normal(random), mask[i] = i % 4 == 0 ? 0 : i % 5 == 0 ? nan : normal(random);
-      passed[i] = mask[i] > 0 ? source[i] : 0;
+      if (i % 4 == 0 || i % 5 == 0) mask[i] = i % 4 == 0 ? 0 : nan;
+      if (!(mask[i] > 0)) passed[i] = 0;
     }
     const auto spectrum_of = [&](const PlaneSource& from) {
       std::vector<float> bins(static_cast<std::size_t>(2 * PlaneSize<36, 12>::bins * 6), nan);

@@ -6,7 +6,6 @@
 
 #include <complex>
 #include <limits>
-#include <random>
 
 #include "fft/cuda/plane_arguments.h"
 #include "fft/spectral_engine.h"
@@ -14,6 +13,7 @@
 #include "tests/support/check_close.h"
 #include "tests/support/conv_problem.h"
 #include "tests/support/follow_planes.h"
+#include "tests/support/noise.h"
 #include "tests/support/packed_bins.h"
 #include "tests/support/plain_backend.h"
 
@@ -21,14 +21,6 @@ namespace twiddle::small_fft {
 namespace {
 
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
-
-std::vector<float> noise(std::int64_t count) {
-  static std::mt19937 random(9);
-  std::normal_distribution<float> normal;
-  std::vector<float> values(static_cast<std::size_t>(count));
-  for (float& value : values) value = normal(random);
-  return values;
-}
 
 using Spectrum = std::vector<std::complex<double>>;
 
@@ -42,12 +34,13 @@ void expect_convolution(const ConvProblem& problem, const FrequencyGrid& grid) {
   const Planes x = planes_of(problem, ConvOperand::x, grid, group, 1, images),
                w = planes_of(problem, ConvOperand::w, grid, group),
                y = planes_of(problem, ConvOperand::y, grid, group, 1, images);
-  const auto spectrum_of = [&](const Planes& planes, const Shape& shape) {
+  const auto spectrum_of = [&](const Planes& planes, const std::vector<float>& values) {
     Spectrum half(static_cast<std::size_t>(grid.bins() * planes.matrix_rows() * planes.columns));
-    transform.forward(host, planes, {noise(count_of(shape)).data()}, half.data(), nullptr);
+    transform.forward(host, planes, values.data(), half.data(), nullptr);
     return half;
   };
-  const Spectrum a = spectrum_of(x, problem.input_shape()), b = spectrum_of(w, problem.weight_shape());
+  const Spectrum a = spectrum_of(x, noise(count_of(problem.input_shape()), 1)),
+                 b = spectrum_of(w, noise(count_of(problem.weight_shape()), 2));
 
   FrequencyGemm gemm{grid.bins(), y.matrix_rows(), y.columns, x.columns, false, false, true, true, false};
   Spectrum c(static_cast<std::size_t>(gemm.bins * gemm.m * gemm.n));

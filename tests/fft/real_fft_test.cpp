@@ -8,22 +8,20 @@
 #include <functional>
 #include <limits>
 #include <numbers>
-#include <random>
 #include <string>
 
 #include "fft/cpu/cpu_backend.h"
 #include "fft/cpu/kernels/columns.h"
 #include "tests/support/check_close.h"
+#include "tests/support/every_instruction_set.h"
+#include "tests/support/noise.h"
 
 namespace twiddle {
 namespace {
 
 using Number = std::complex<double>;
 
-struct RealFft : testing::TestWithParam<InstructionSet> {
-  void SetUp() override {
-    if (GetParam() > best_instruction_set()) GTEST_SKIP() << "this processor has fewer instructions";
-  }
+struct RealFft : EveryInstructionSet {
   Context ctx;
 
   // rows x columns planes of height x width in a grid of its own size or larger, the usual strides.
@@ -37,13 +35,6 @@ struct RealFft : testing::TestWithParam<InstructionSet> {
   }
   static Planes planes(int rows, int columns, int height, int width) {
     return planes(rows, columns, height, width, {height, width, 1, 1, height, width});
-  }
-  static std::vector<float> noise(std::int64_t count) {
-    std::mt19937 random(7);
-    std::normal_distribution<float> normal;
-    std::vector<float> values(static_cast<std::size_t>(count));
-    for (float& value : values) value = normal(random);
-    return values;
   }
   std::shared_ptr<void> forward(CpuTransform& transform, const Planes& planes, const std::vector<float>& source,
                                 const float* mask = nullptr) {
@@ -232,13 +223,7 @@ TEST_P(RealFft, OverlappingTilesAreAdded) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Sets, RealFft,
-                         testing::Values(InstructionSet::baseline, InstructionSet::avx2, InstructionSet::avx512),
-                         [](const auto& set) {
-                           return std::string(set.param == InstructionSet::baseline ? "Baseline"
-                                              : set.param == InstructionSet::avx2   ? "Avx2"
-                                                                                    : "Avx512");
-                         });
+INSTANTIATE_TEST_SUITE_P(Sets, RealFft, every_instruction_set(), name_of_set);
 
 }  // namespace
 }  // namespace twiddle

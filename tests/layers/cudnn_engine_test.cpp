@@ -11,6 +11,7 @@
 #include "layers/conv/conv_check.h"
 #include "layers/conv/selector.h"
 #include "tests/support/conv_problem.h"
+#include "tests/support/on_gpu.h"
 #include "tests/support/temp_path.h"
 
 namespace twiddle {
@@ -25,20 +26,18 @@ const std::vector<ConvProblem>& problems() {
   return all;
 }
 
-class CudnnEngines : public testing::Test {
+class CudnnEngines : public OnGpu {
  protected:
   void SetUp() override {
-    if (cuda_device_count() == 0) GTEST_SKIP() << "no usable GPU";
-    if (make_cudnn_engines({}).empty()) GTEST_SKIP() << "a build without cuDNN";
-    ctx_ = std::make_unique<Context>(Device{Device::Kind::cuda, 0});
+    OnGpu::SetUp();
+    if (!IsSkipped() && make_cudnn_engines({}).empty()) GTEST_SKIP() << "a build without cuDNN";
   }
   double error_of(ConvEngine& engine, const ConvProblem& problem, ConvPass pass) {
-    ConvOperands operands = random_operands(*ctx_->stream, problem, pass);
-    if (pass == ConvPass::forward) operands.bias = Tensor::filled(*ctx_->stream, {problem.filters}, 0.5f);
-    engine.run(*ctx_, problem, pass, operands);
-    return conv_error(*ctx_, problem, pass, operands, 1000);
+    ConvOperands operands = random_operands(stream(), problem, pass);
+    if (pass == ConvPass::forward) operands.bias = Tensor::filled(stream(), {problem.filters}, 0.5f);
+    engine.run(*ctx, problem, pass, operands);
+    return conv_error(*ctx, problem, pass, operands, 1000);
   }
-  std::unique_ptr<Context> ctx_;
 };
 
 }  // namespace
@@ -97,9 +96,9 @@ TEST_F(CudnnEngines, DeterministicRunsGiveEqualBits) {
     std::vector<float> first;
     for (int run = 0; run < 3; ++run) {
       const auto engines = make_cudnn_engines({.deterministic = true});
-      ConvOperands operands = random_operands(*ctx_->stream, problem, pass);
-      engines.front()->run(*ctx_, problem, pass, operands);
-      const std::vector<float> result = written(pass, operands).to_vector(*ctx_->stream);
+      ConvOperands operands = random_operands(stream(), problem, pass);
+      engines.front()->run(*ctx, problem, pass, operands);
+      const std::vector<float> result = written(pass, operands).to_vector(stream());
       if (first.empty()) first = result;
       EXPECT_EQ(result, first) << to_string(pass);
     }
@@ -110,13 +109,13 @@ TEST_F(CudnnEngines, TakesNoMoreWorkspaceThanItSaysOnceChosen) {
   const auto engines = make_cudnn_engines({});
   const ConvProblem problem = problems()[2];
   for (const ConvPass pass : every_pass) {
-    ConvOperands operands = random_operands(*ctx_->stream, problem, pass);
-    engines.front()->run(*ctx_, problem, pass, operands);
-    const std::size_t before = ctx_->stream->memory().in_use;
-    ctx_->stream->reset_peak();
-    engines.front()->run(*ctx_, problem, pass, operands);
+    ConvOperands operands = random_operands(stream(), problem, pass);
+    engines.front()->run(*ctx, problem, pass, operands);
+    const std::size_t before = stream().memory().in_use;
+    stream().reset_peak();
+    engines.front()->run(*ctx, problem, pass, operands);
     const std::size_t rounding = 1 << 16;  // the pool's
-    EXPECT_LE(ctx_->stream->memory().peak - before, engines.front()->workspace_bytes(problem, pass) + rounding);
+    EXPECT_LE(stream().memory().peak - before, engines.front()->workspace_bytes(problem, pass) + rounding);
   }
 }
 
@@ -182,9 +181,9 @@ TEST_F(CudnnEngines, WhatTheCacheSaysIsNotTakenOnTrust) {
 TEST_F(CudnnEngines, MeasuringAndTheRuleLeaveTheWaysByNameAlone) {
   const ConvProblem problem = problems()[0];
   for (const std::string how : {"measured", "rule"}) {
-    ConvSelector selector(make_conv_engines(ctx_->stream->device()), {.engine = how});
+    ConvSelector selector(make_conv_engines(stream().device()), {.engine = how});
     for (const ConvPass pass : every_pass) {
-      ConvEngine& chosen = selector.choose(*ctx_, problem, pass);
+      ConvEngine& chosen = selector.choose(*ctx, problem, pass);
       EXPECT_FALSE(chosen.by_name_only()) << chosen.name();
       EXPECT_NE(selector.find(problem, pass)->reason, "");
     }

@@ -41,6 +41,12 @@ std::vector<ConvProblem> conv_problems(const std::vector<std::string>& texts) {
   return problems;
 }
 
+Shape shape_of(const ConvProblem& problem, ConvOperand operand) {
+  return operand == ConvOperand::x   ? problem.input_shape()
+         : operand == ConvOperand::w ? problem.weight_shape()
+                                     : problem.output_shape();
+}
+
 const Tensor& written(ConvPass pass, const ConvOperands& operands) {
   return pass == ConvPass::forward ? operands.y : pass == ConvPass::backward_input ? operands.x : operands.w;
 }

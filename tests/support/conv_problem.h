@@ -1,6 +1,7 @@
 #pragma once
 #include <vector>
 
+#include "fft/grid.h"
 #include "framework/convolution.h"
 
 namespace twiddle {
@@ -8,6 +9,8 @@ namespace twiddle {
 // A problem from its text, as to_string writes it: "16x3x224x224 * 64x3x11x11 stride 4 pad 2".
 ConvProblem conv_problem(const std::string& text);
 std::vector<ConvProblem> conv_problems(const std::vector<std::string>& texts);
+
+Shape shape_of(const ConvProblem& problem, ConvOperand operand);
 
 // The tensor that a pass writes.
 const Tensor& written(ConvPass pass, const ConvOperands& operands);
