@@ -67,31 +67,21 @@ class StridedProduct : public FrequencyProduct {
   std::shared_ptr<Blas> blas_;
 };
 
+// In four real products for a complex one, or in three.
 class Fp32Product final : public StridedProduct {
  public:
-  using StridedProduct::StridedProduct;
-  std::string_view name() const override { return "strided_batched"; }
+  using Function = decltype(&cublasCgemmStridedBatched_64);
+  Fp32Product(std::string_view name, Function function, std::shared_ptr<Blas> blas)
+      : StridedProduct(std::move(blas)), name_(name), function_(function) {}
+  std::string_view name() const override { return name_; }
 
  private:
   cublasStatus_t multiply(cublasHandle_t handle, const Call& call, std::int64_t bins) override {
-    return cublasCgemmStridedBatched_64(handle, call.of_b, call.of_a, call.m, call.n, call.k, &call.one, call.b,
-                                        call.b_pitch, call.b_size, call.a, call.a_pitch, call.a_size, &call.beta,
-                                        call.c, call.c_pitch, call.c_size, bins);
+    return function_(handle, call.of_b, call.of_a, call.m, call.n, call.k, &call.one, call.b, call.b_pitch, call.b_size,
+                     call.a, call.a_pitch, call.a_size, &call.beta, call.c, call.c_pitch, call.c_size, bins);
   }
-};
-
-// Three real products for a complex one.
-class ThreeProducts final : public StridedProduct {
- public:
-  using StridedProduct::StridedProduct;
-  std::string_view name() const override { return "3m"; }
-
- private:
-  cublasStatus_t multiply(cublasHandle_t handle, const Call& call, std::int64_t bins) override {
-    return cublasCgemm3mStridedBatched_64(handle, call.of_b, call.of_a, call.m, call.n, call.k, &call.one, call.b,
-                                          call.b_pitch, call.b_size, call.a, call.a_pitch, call.a_size, &call.beta,
-                                          call.c, call.c_pitch, call.c_size, bins);
-  }
+  std::string_view name_;
+  Function function_;
 };
 
 class Tf32Product final : public StridedProduct {
@@ -185,9 +175,9 @@ class StreamsProduct final : public FrequencyProduct {
 
 std::vector<std::unique_ptr<FrequencyProduct>> make_cublas_products(const std::shared_ptr<Blas>& blas) {
   std::vector<std::unique_ptr<FrequencyProduct>> products;
-  products.push_back(std::make_unique<Fp32Product>(blas));
+  products.push_back(std::make_unique<Fp32Product>("strided_batched", cublasCgemmStridedBatched_64, blas));
   products.push_back(std::make_unique<ListedProduct>(blas));
-  products.push_back(std::make_unique<ThreeProducts>(blas));
+  products.push_back(std::make_unique<Fp32Product>("3m", cublasCgemm3mStridedBatched_64, blas));
   products.push_back(std::make_unique<StreamsProduct>());
   products.push_back(std::make_unique<Tf32Product>(blas));
   return products;

@@ -25,14 +25,6 @@ struct ReluBackward {
   TWIDDLE_HD float operator()(float y, float grad_y) const { return y > 0 ? grad_y : 0; }
 };
 
-struct ColumnSum {
-  std::int64_t columns;
-  const float* x;
-  float* sums;
-  TWIDDLE_HD float term(std::int64_t row, std::int64_t column) const { return x[row * columns + column]; }
-  TWIDDLE_HD void store(std::int64_t column, double sum) const { sums[column] = static_cast<float>(sum); }
-};
-
 }  // namespace
 
 void add_bias_and_relu(Stream& stream, ConvOperands& operands) {
@@ -58,10 +50,9 @@ Tensor relu_and_bias_backward(Stream& stream, const Tensor& y, bool relu, bool w
   Tensor passed(stream, grad_y.shape()), bias;
   if (wants_bias) {
     Tensor sums(stream, {batch, filters});
-    bias = Tensor(stream, {filters});
     map_and_sum_rows(stream, batch * filters, places, ReluBackward{}, passed.write(), sums.write(), y.read(),
                      grad_y.read());
-    reduce_columns(stream, batch, filters, ColumnSum{filters, sums.read(), bias.write()});
+    bias = sum_over_channels(stream, sums, filters, 1);
   } else {
     map_elements(stream, y.size(), ReluBackward{}, 1, passed.write(), y.read(), grad_y.read());
   }

@@ -10,6 +10,7 @@
 #include "tests/support/noise.h"
 #include "tests/support/on_gpu.h"
 #include "tests/support/plain_fft.h"
+#include "tests/support/plane_sizes.h"
 
 namespace twiddle {
 namespace {
@@ -26,11 +27,7 @@ std::vector<FftBatch> all_sizes() {
   for (const int points : {2, 4, 8, 10, 12, 14, 16, 18, 20, 24, 28, 30, 32, 36, 40, 48, 64, 128, 256})
     for (const BinLayout layout : {BinLayout::plane_major, BinLayout::frequency_major})
       all.push_back({.width = points, .layout = layout});
-  const std::pair<int, int> sizes[] = {{2, 2},   {4, 4},   {8, 8},   {10, 10}, {12, 12}, {14, 14}, {16, 16},
-                                       {18, 18}, {20, 20}, {24, 24}, {28, 28}, {30, 30}, {32, 32}, {36, 36},
-                                       {40, 40}, {48, 48}, {64, 64}, {8, 16},  {16, 8},  {8, 32},  {32, 8},
-                                       {16, 32}, {32, 16}, {32, 64}, {64, 32}};
-  for (const auto& [height, width] : sizes)
+  for (const auto& [height, width] : plane_sizes())
     for (const BinLayout layout : {BinLayout::plane_major, BinLayout::packed})
       all.push_back({.height = height, .width = width, .layout = layout});
   for (const int points : {128, 256})

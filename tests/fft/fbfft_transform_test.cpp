@@ -13,20 +13,13 @@
 #include "tests/support/on_gpu.h"
 #include "tests/support/packed_bins.h"
 #include "tests/support/plain_backend.h"
+#include "tests/support/plane_sizes.h"
 
 namespace twiddle {
 namespace {
 
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 constexpr double promised = 5e-7;
-
-const std::vector<std::pair<int, int>>& sizes() {
-  static const std::vector<std::pair<int, int>> all{
-      {2, 2},   {4, 4},   {8, 8},   {10, 10}, {12, 12}, {14, 14}, {16, 16}, {18, 18}, {20, 20},
-      {24, 24}, {28, 28}, {30, 30}, {32, 32}, {36, 36}, {40, 40}, {48, 48}, {64, 64}, {8, 16},
-      {16, 8},  {8, 32},  {32, 8},  {16, 32}, {32, 16}, {32, 64}, {64, 32}};
-  return all;
-}
 
 class Fbfft : public OnGpu {
  protected:
@@ -74,7 +67,7 @@ void Fbfft::expect_transforms(const ConvProblem& problem, const FrequencyGrid& g
 }
 
 TEST_F(Fbfft, TransformsWholePlanesOfAllSizes) {
-  for (const auto& [height, width] : sizes()) {
+  for (const auto& [height, width] : plane_sizes()) {
     const int least = std::min(height, width);
     ConvProblem problem = conv_problem(least < 8 ? "3x5x1x1 * 4x5x1x1" : "3x5x1x1 * 4x5x3x3 pad 1");
     for (const int smaller : {1, 2, 3}) {  // odd planes and even ones
@@ -89,7 +82,7 @@ TEST_F(Fbfft, TransformsWholePlanesOfAllSizes) {
 }
 
 TEST_F(Fbfft, TransformsTilesOfAllSizes) {
-  for (const auto& [height, width] : sizes()) {
+  for (const auto& [height, width] : plane_sizes()) {
     const int least = std::min(height, width), kernel = least < 8 ? 2 : 5;
     ConvProblem problem = conv_problem("2x3x1x1 * 4x3x1x1 pad 1");
     problem.height = 2 * height + 3, problem.width = std::max(width, 12) + 7;

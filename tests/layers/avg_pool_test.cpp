@@ -1,40 +1,27 @@
 #include "tests/support/check_layer.h"
+#include "tests/support/square_windows.h"
 
 namespace twiddle {
 
 namespace {
 
-std::vector<float> numbers(const Shape& shape, std::uint64_t seed) {
-  std::vector<float> values(static_cast<std::size_t>(count_of(shape)));
-  for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] = static_cast<float>(RandomSequence{seed, 0}.below(static_cast<std::int64_t>(i), 9)) - 4;
-  return values;
-}
-
-// Square windows one by one: the outputs of x, and what gradients of the outputs share out to x.
-struct Means {
-  std::int64_t kernel, stride, pad;
+struct Means : SquareWindows {
   bool count_padding;
 
+  // The outputs of x, and what gradients of the outputs share out to x.
   void add(const std::vector<float>& x, const Shape& in, const std::vector<float>& grad_y, const Shape& out,
            std::vector<float>& y, std::vector<float>& grad_x) const {
     std::size_t at = 0;
-    for (std::int64_t plane = 0; plane < in[0] * in[1]; ++plane)
-      for (std::int64_t top = -pad; top < out[2] * stride - pad; top += stride)
-        for (std::int64_t left = -pad; left < out[3] * stride - pad; left += stride, ++at) {
-          std::vector<std::size_t> places;
-          for (std::int64_t h = std::max<std::int64_t>(top, 0); h < std::min(top + kernel, in[2]); ++h)
-            for (std::int64_t w = std::max<std::int64_t>(left, 0); w < std::min(left + kernel, in[3]); ++w)
-              places.push_back(static_cast<std::size_t>((plane * in[2] + h) * in[3] + w));
-          const std::int64_t padded =
-              (std::min(top + kernel, in[2] + pad) - top) * (std::min(left + kernel, in[3] + pad) - left);
-          const float share =
-              1.0f / static_cast<float>(count_padding ? padded : static_cast<std::int64_t>(places.size()));
-          for (const std::size_t place : places) {
-            y[at] += x[place] * share;
-            grad_x[place] += grad_y[at] * share;
-          }
-        }
+    for_each(in, out, [&](std::int64_t top, std::int64_t left, const std::vector<std::size_t>& places) {
+      const std::int64_t padded =
+          (std::min(top + kernel, in[2] + pad) - top) * (std::min(left + kernel, in[3] + pad) - left);
+      const float share = 1.0f / static_cast<float>(count_padding ? padded : static_cast<std::int64_t>(places.size()));
+      for (const std::size_t place : places) {
+        y[at] += x[place] * share;
+        grad_x[place] += grad_y[at] * share;
+      }
+      ++at;
+    });
   }
 };
 
@@ -84,21 +71,12 @@ TEST_P(EveryDevice, AvgPoolGoesWindowByWindowWhateverThePlane) {
                          {"count_padding", window.count_padding ? "true" : "false"},
                          {"rounding", rounding}},
                         {shape[1], shape[2], shape[3]});
-    Stream& stream = *test.ctx.stream;
-    const std::vector<float> values = numbers(shape, 1);
-    const Variable x(Tensor::from(stream, shape, values), true);
-    const Variable y = test.layer->forward(test.ctx, x);
-    const Shape out = y.value().shape();
-    const std::vector<float> grad = numbers(out, 2);
-    const Variable objective = test.ctx.tape.record(
-        "objective", Tensor::filled(stream, {1}, 0), {y},
-        [&](Context& ctx, const Tensor&) { y.add_grad(ctx, Tensor::from(*ctx.stream, out, grad)); });
-    test.ctx.tape.backward(test.ctx, objective);
-
-    std::vector<float> expected_y(grad.size(), 0.0f), expected_grad(values.size(), 0.0f);
-    window.add(values, shape, grad, out, expected_y, expected_grad);
-    expect_close(y.value().to_vector(stream), expected_y);
-    expect_close(x.grad().to_vector(stream), expected_grad);
+    const Shape out = test.output_shape(shape[0]);
+    const std::vector<float> x = whole_numbers(shape, 1), grad_y = whole_numbers(out, 2);
+    std::vector<float> y(grad_y.size(), 0.0f), grad_x(x.size(), 0.0f);
+    window.add(x, shape, grad_y, out, y, grad_x);
+    expect_close(test.forward(shape, x), y);
+    expect_close(test.backward(shape, x, grad_y), grad_x);
   };
   for (const bool count_padding : {true, false}) {
     check({3, 2, 1, count_padding}, {3, 1, 1, 1});

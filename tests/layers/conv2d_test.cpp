@@ -47,15 +47,7 @@ TEST_P(EveryDevice, Conv2dGradients) {
 }
 
 TEST_P(EveryDevice, Conv2dEveryEngineHasTheGradients) {
-  const ConvProblem problem{.batch = 2,
-                            .channels = 2,
-                            .height = 7,
-                            .width = 7,
-                            .filters = 3,
-                            .kernel_h = 3,
-                            .kernel_w = 3,
-                            .stride_h = 2,
-                            .stride_w = 2};
+  const ConvProblem problem = conv_problem("2x2x7x7 * 3x2x3x3 stride 2");
   // The check compares devices, so an engine has to be known to the CPU as well.
   std::set<std::string_view> on_cpu;
   const auto cpu_engines = make_conv_engines({});

@@ -1,4 +1,5 @@
 #include "tests/support/check_layer.h"
+#include "tests/support/square_windows.h"
 
 namespace twiddle {
 
@@ -11,34 +12,6 @@ std::string error_for(const LayerOptions& options, const Shape& image) {
 Shape shape_for(const LayerOptions& options, const Shape& image) {
   return LayerUnderTest({}, "max_pool", options, image).layer->output_shape();
 }
-
-// Small whole numbers, so that many are equal and sums of them are exact.
-std::vector<float> numbers(const Shape& shape, std::uint64_t seed) {
-  std::vector<float> values(static_cast<std::size_t>(count_of(shape)));
-  for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] = static_cast<float>(RandomSequence{seed, 0}.below(static_cast<std::int64_t>(i), 9)) - 4;
-  return values;
-}
-
-// Windows one by one: where in x the maximum of each is found first.
-struct Square {
-  std::int64_t kernel, stride, pad;
-
-  std::vector<std::size_t> maxima(const std::vector<float>& x, const Shape& in, const Shape& out) const {
-    std::vector<std::size_t> found;
-    for (std::int64_t plane = 0; plane < in[0] * in[1]; ++plane)
-      for (std::int64_t top = -pad; top < out[2] * stride - pad; top += stride)
-        for (std::int64_t left = -pad; left < out[3] * stride - pad; left += stride) {
-          std::vector<std::size_t> places;
-          for (std::int64_t h = std::max<std::int64_t>(top, 0); h < std::min(top + kernel, in[2]); ++h)
-            for (std::int64_t w = std::max<std::int64_t>(left, 0); w < std::min(left + kernel, in[3]); ++w)
-              places.push_back(static_cast<std::size_t>((plane * in[2] + h) * in[3] + w));
-          found.push_back(*std::max_element(places.begin(), places.end(),
-                                            [&](std::size_t a, std::size_t b) { return x[a] < x[b]; }));
-        }
-    return found;
-  }
-};
 
 }  // namespace
 
@@ -89,7 +62,7 @@ TEST_P(EveryDevice, MaxPoolGradients) {
 // A GPU takes planes in pieces: many small planes, a large one's strips, rows that no piece holds, and windows that
 // overlap more often than pieces allow.
 TEST_P(EveryDevice, MaxPoolGoesWindowByWindowWhateverThePlane) {
-  const auto check = [&](const Square& window, const Shape& shape, const std::string& rounding = "floor") {
+  const auto check = [&](const SquareWindows& window, const Shape& shape, const std::string& rounding = "floor") {
     SCOPED_TRACE(join(to_string(shape), ", kernel ", window.kernel, ", stride ", window.stride));
     LayerUnderTest test(GetParam(), "max_pool",
                         {{"kernel", join(window.kernel)},
@@ -97,24 +70,17 @@ TEST_P(EveryDevice, MaxPoolGoesWindowByWindowWhateverThePlane) {
                          {"pad", join(window.pad)},
                          {"rounding", rounding}},
                         {shape[1], shape[2], shape[3]});
-    Stream& stream = *test.ctx.stream;
-    const std::vector<float> values = numbers(shape, 1);
-    const Variable x(Tensor::from(stream, shape, values), true);
-    const Variable y = test.layer->forward(test.ctx, x);
-    const Shape out = y.value().shape();
-    const std::vector<float> grad = numbers(out, 2);
-    const Variable objective = test.ctx.tape.record(
-        "objective", Tensor::filled(stream, {1}, 0), {y},
-        [&](Context& ctx, const Tensor&) { y.add_grad(ctx, Tensor::from(*ctx.stream, out, grad)); });
-    test.ctx.tape.backward(test.ctx, objective);
-
-    std::vector<float> expected_y, expected_grad(values.size(), 0.0f);
-    for (const std::size_t place : window.maxima(values, shape, out)) {
-      expected_grad[place] += grad[expected_y.size()];
-      expected_y.push_back(values[place]);
-    }
-    EXPECT_EQ(y.value().to_vector(stream), expected_y);
-    EXPECT_EQ(x.grad().to_vector(stream), expected_grad);
+    const Shape out = test.output_shape(shape[0]);
+    const std::vector<float> x = whole_numbers(shape, 1), grad_y = whole_numbers(out, 2);
+    std::vector<float> y, grad_x(x.size(), 0.0f);
+    window.for_each(shape, out, [&](std::int64_t, std::int64_t, const std::vector<std::size_t>& places) {
+      const std::size_t largest = *std::max_element(
+          places.begin(), places.end(), [&](std::size_t a, std::size_t b) { return x[a] < x[b]; });  // the first
+      grad_x[largest] += grad_y[y.size()];
+      y.push_back(x[largest]);
+    });
+    EXPECT_EQ(test.forward(shape, x), y);
+    EXPECT_EQ(test.backward(shape, x, grad_y), grad_x);
   };
   check({3, 2, 1}, {3, 1, 1, 1});
   check({3, 2, 0}, {1, 5, 55, 55});

@@ -6,6 +6,7 @@
 #include "framework/context.h"
 #include "layers/conv/conv_check.h"
 #include "layers/conv/engines.h"
+#include "tests/support/conv_problem.h"
 
 namespace twiddle {
 
@@ -19,8 +20,9 @@ class OnednnEngine : public testing::Test {
     omp_set_num_threads(1);
   }
   void TearDown() override { omp_set_num_threads(threads_); }
-  void expect_weight_gradient(const ConvProblem& problem, int samples = 300) {
-    SCOPED_TRACE(to_string(problem));
+  void expect_weight_gradient(const char* text) {
+    SCOPED_TRACE(text);
+    const ConvProblem problem = conv_problem(text);
     ASSERT_TRUE(engine_->supports(problem, ConvPass::backward_weight));
     Context ctx;  // whose pool holds no larger blocks
     ConvOperands operands = random_operands(*ctx.stream, problem, ConvPass::backward_weight);
@@ -30,7 +32,7 @@ class OnednnEngine : public testing::Test {
     const std::size_t rounding = std::size_t(5) << 16;  // the pool's, of at most five blocks
     EXPECT_LE(ctx.stream->memory().peak - before,
               engine_->workspace_bytes(problem, ConvPass::backward_weight) + rounding);
-    EXPECT_LE(conv_error(ctx, problem, ConvPass::backward_weight, operands, samples), promise(problem.precision));
+    EXPECT_LE(conv_error(ctx, problem, ConvPass::backward_weight, operands, 300), promise(problem.precision));
   }
   std::unique_ptr<ConvEngine> engine_ = make_onednn_engine();
 
@@ -38,54 +40,34 @@ class OnednnEngine : public testing::Test {
   int threads_ = omp_get_max_threads();
 };
 
-ConvProblem square(int batch, int channels, int size, int filters, int kernel, int stride, int pad) {
-  return {.batch = batch,
-          .channels = channels,
-          .height = size,
-          .width = size,
-          .filters = filters,
-          .kernel_h = kernel,
-          .kernel_w = kernel,
-          .stride_h = stride,
-          .stride_w = stride,
-          .pad_h = pad,
-          .pad_w = pad};
-}
-
 }  // namespace
 
 TEST_F(OnednnEngine, LongSumsOverTheBatchKeepThePrecision) {
-  expect_weight_gradient(square(64, 1, 28, 20, 5, 1, 0));  // lenet's first: 36,864 terms
-  expect_weight_gradient(square(41, 3, 32, 16, 3, 1, 1));  // an odd batch
-  expect_weight_gradient(square(64, 32, 16, 32, 3, 1, 1));
+  expect_weight_gradient("64x1x28x28 * 20x1x5x5");        // lenet's first: 36,864 terms
+  expect_weight_gradient("41x3x32x32 * 16x3x3x3 pad 1");  // an odd batch
+  expect_weight_gradient("64x32x16x16 * 32x32x3x3 pad 1");
 }
 
 TEST_F(OnednnEngine, LongSumsWithinAnImageKeepThePrecision) {
-  expect_weight_gradient(square(1, 3, 224, 16, 3, 1, 1));  // VGG's first: 50,176 terms
-  expect_weight_gradient(square(2, 3, 221, 16, 7, 2, 0));  // OverFeat accurate's
-  expect_weight_gradient(square(1, 16, 112, 16, 3, 1, 1));
-  expect_weight_gradient(square(1, 5, 120, 7, 3, 1, 2));
+  expect_weight_gradient("1x3x224x224 * 16x3x3x3 pad 1");     // VGG's first: 50,176 terms
+  expect_weight_gradient("2x3x221x221 * 16x3x7x7 stride 2");  // OverFeat accurate's
+  expect_weight_gradient("1x16x112x112 * 16x16x3x3 pad 1");
+  expect_weight_gradient("1x5x120x120 * 7x5x3x3 pad 2");
 }
 
 TEST_F(OnednnEngine, LongSumsOfAwkwardShapesKeepThePrecision) {
-  ConvProblem dilated = square(2, 4, 200, 6, 3, 1, 5);
-  dilated.dilation = 3, dilated.groups = 2;
-  expect_weight_gradient(dilated);
-  ConvProblem wide{.batch = 2, .channels = 2, .height = 3, .width = 30000, .filters = 3, .kernel_h = 2, .kernel_w = 9};
-  wide.stride_w = 2, wide.pad_w = 4;
-  expect_weight_gradient(wide);
-  ConvProblem tall{.channels = 2, .height = 40001, .width = 1, .filters = 3, .kernel_h = 5, .pad_h = 7};
-  expect_weight_gradient(tall);
+  expect_weight_gradient("2x4x200x200 * 6x2x3x3 pad 5 dilation 3 groups 2");
+  expect_weight_gradient("2x2x3x30000 * 3x2x2x9 stride 1x2 pad 0x4");
+  expect_weight_gradient("1x2x40001x1 * 3x2x5x1 pad 7x0");
 }
 
 TEST_F(OnednnEngine, OneRectangleMayBeAllThatSeesTheInput) {
-  expect_weight_gradient(square(1, 2, 1, 3, 1, 1, 100));  // 201x201 outputs, one of them inside
+  expect_weight_gradient("1x2x1x1 * 3x2x1x1 pad 100");  // 201x201 outputs, one of them inside
 }
 
 TEST_F(OnednnEngine, AGradientThatSeesPaddingAloneIsZero) {
   // Windows of one element, 200 apart, all beside the one input.
-  ConvProblem unseen{.channels = 2, .height = 1, .width = 1, .filters = 3, .stride_h = 200, .stride_w = 200};
-  unseen.pad_h = unseen.pad_w = 10100;
+  const ConvProblem unseen = conv_problem("1x2x1x1 * 3x2x1x1 stride 200 pad 10100");
   ASSERT_TRUE(engine_->supports(unseen, ConvPass::backward_weight));
   Context ctx;
   ConvOperands operands = random_operands(*ctx.stream, unseen, ConvPass::backward_weight);

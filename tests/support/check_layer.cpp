@@ -68,6 +68,15 @@ std::vector<float> input_values(std::int64_t count, RandomSequence random, const
   return values;
 }
 
+// The way back from y, whose gradient is given.
+void play_back(Context& ctx, const Variable& y, const std::vector<float>& gradient) {
+  const Tensor grad_y = Tensor::from(*ctx.stream, y.value().shape(), gradient);
+  const Variable objective =
+      ctx.tape.record("objective", Tensor::filled(*ctx.stream, {1}, 0), {y},
+                      [y, grad_y](Context& backward_ctx, const Tensor&) { y.add_grad(backward_ctx, grad_y); });
+  ctx.tape.backward(ctx, objective);
+}
+
 // Everything that a layer computes from given values: its output, and the gradients of sum(weighting x output).
 struct Evaluation {
   double objective = 0;
@@ -96,11 +105,7 @@ Evaluation evaluate(LayerUnderTest& test, const Shape& shape, const Values& valu
   const std::vector<float> weighting = normal_values(y.value().size(), RandomSequence{seed, 0}.split(99));
   result.objective = std::inner_product(weighting.begin(), weighting.end(), result.output.begin(), 0.0,
                                         std::plus<double>(), [](float a, float b) { return double(a) * b; });
-  const Tensor grad_y = Tensor::from(stream, y.value().shape(), weighting);
-  const Variable objective =
-      ctx.tape.record("objective", Tensor::filled(stream, {1}, static_cast<float>(result.objective)), {y},
-                      [y, grad_y](Context& backward_ctx, const Tensor&) { y.add_grad(backward_ctx, grad_y); });
-  ctx.tape.backward(ctx, objective);
+  play_back(ctx, y, weighting);
 
   if (x.grad().defined()) result.gradients["input"] = x.grad().to_vector(stream);
   for (Parameter& parameter : test.layer->parameters())
@@ -163,10 +168,29 @@ std::vector<float> LayerUnderTest::forward(const Shape& shape, const std::vector
   const Variable x(Tensor::from(*ctx.stream, shape, values));
   const Variable y = layer->forward(ctx, x);
   ctx.tape.clear();
-  Shape expected = layer->output_shape();
-  expected.insert(expected.begin(), shape.front());
-  EXPECT_EQ(y.value().shape(), expected);
+  EXPECT_EQ(y.value().shape(), output_shape(shape.front()));
   return y.value().to_vector(*ctx.stream);
+}
+
+Shape LayerUnderTest::output_shape(std::int64_t batch) const {
+  Shape shape = layer->output_shape();
+  shape.insert(shape.begin(), batch);
+  return shape;
+}
+
+std::vector<float> LayerUnderTest::backward(const Shape& shape, const std::vector<float>& values,
+                                            const std::vector<float>& grad_y) {
+  const Variable x(Tensor::from(*ctx.stream, shape, values), true);
+  play_back(ctx, layer->forward(ctx, x), grad_y);
+  return x.grad().to_vector(*ctx.stream);
+}
+
+std::vector<float> whole_numbers(const Shape& shape, std::uint64_t seed) {
+  const RandomSequence random{seed, 0};
+  std::vector<float> values(static_cast<std::size_t>(count_of(shape)));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(random.below(static_cast<std::int64_t>(i), 9)) - 4;
+  return values;
 }
 
 std::vector<float> gradients_of(LayerUnderTest& test, const Shape& shape, const std::vector<float>& values) {

@@ -29,7 +29,13 @@ struct LayerUnderTest {
   void set(const std::string& name, const std::vector<float>& values);
   std::vector<float> get(const std::string& name);
   std::vector<float> forward(const Shape& shape, const std::vector<float>& values);  // shape with the batch axis
+  Shape output_shape(std::int64_t batch) const;
+  // The input's gradient, where the output's is `grad_y`.
+  std::vector<float> backward(const Shape& shape, const std::vector<float>& values, const std::vector<float>& grad_y);
 };
+
+// Small ones, so that many are equal and sums of them are exact.
+std::vector<float> whole_numbers(const Shape& shape, std::uint64_t seed);
 
 // The gradients of a random sum of the layer's output: the input's and the parameters', in order of their names.
 std::vector<float> gradients_of(LayerUnderTest& test, const Shape& shape, const std::vector<float>& values);
