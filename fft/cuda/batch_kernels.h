@@ -15,6 +15,7 @@ struct BatchKernels {
 };
 struct ColumnKernels {
   int points = 0;
+  std::int64_t few = 0;  // planes that two steps are faster with than one launch
   void (*forward)(Stream& stream, const ColumnArguments& columns) = nullptr;
   void (*inverse)(Stream& stream, const ColumnArguments& columns) = nullptr;
 };

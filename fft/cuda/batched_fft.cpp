@@ -130,14 +130,14 @@ std::unique_ptr<BatchedFft> make_batched_fft(Stream& stream, const FftBatch& bat
     for (const PlaneKernels& kernels : small_fft::all_planes())
       if (kernels.height == height && kernels.width == width)
         return std::make_unique<PackedPlanes>(stream, batch, kernels);
-  } else if (batch.layout == BinLayout::plane_major || height == 1) {
-    if (const BatchKernels* kernels = find(all, height, width, batch.count))
-      return std::make_unique<OneLaunch>(stream, batch, *kernels);
-  }
-  if (batch.layout != BinLayout::packed && height == width)
+  } else {
+    const bool in_one = batch.layout == BinLayout::plane_major || height == 1;
+    const BatchKernels* const one = in_one ? find(all, height, width, batch.count) : nullptr;
     for (const ColumnKernels& columns : small_fft::column_kernels())
-      if (columns.points == height)
+      if (columns.points == height && height == width && (one == nullptr || batch.count <= columns.few))
         return std::make_unique<TwoSteps>(stream, batch, *find(all, 1, width, batch.count * height), columns);
+    if (one != nullptr) return std::make_unique<OneLaunch>(stream, batch, *one);
+  }
   throw Error(ErrorKind::config, join("there is no batched transform of ", to_string(batch),
                                       ": fft/batched_fft.h says which sizes have which layouts"));
 }
