@@ -22,20 +22,38 @@ struct AnyPower {
   TWIDDLE_HD float operator()(float base) const { return powf(base, -beta); }
 };
 
-// base = k + scale * sum of x^2 over the window. Each window is summed anew: a running sum would keep the rounding of
-// large values that have left it.
+// The sums over a row's windows of what `term` makes of each element, some neighbours at a time, so that they stay in
+// registers. Each window is summed anew: a running sum would keep the rounding of large values that have left it.
+template <class Term, class Store>
+TWIDDLE_HD void sum_windows(const ChannelWindow& window, std::int64_t row, const float* values, const Term& term,
+                            const Store& store) {
+  constexpr int lanes = 16;
+  std::int64_t first, last;
+  window.bounds(row, first, last);
+  const std::int64_t inner = window.inner, whole = inner / lanes * lanes;
+  for (std::int64_t begin = 0; begin < whole; begin += lanes) {
+    float sums[lanes] = {};
+    for (std::int64_t other = first; other <= last; ++other)
+      for (int lane = 0; lane < lanes; ++lane) sums[lane] += term(values[other * inner + begin + lane]);
+    for (int lane = 0; lane < lanes; ++lane) store(begin + lane, sums[lane]);
+  }
+  for (std::int64_t i = whole; i < inner; ++i) {
+    float sum = 0;
+    for (std::int64_t other = first; other <= last; ++other) sum += term(values[other * inner + i]);
+    store(i, sum);
+  }
+}
+
+// base = k + scale * sum of x^2 over the window.
 struct WindowSquares {
   ChannelWindow window;
   float k, scale;
   const float* x;
   TWIDDLE_HD void row(std::int64_t row, float* base) const {
-    std::int64_t first, last;
-    window.bounds(row, first, last);
-    for (std::int64_t i = 0; i < window.inner; ++i) base[i] = k;
-    for (std::int64_t other = first; other <= last; ++other) {
-      const float* const from = x + other * window.inner;
-      for (std::int64_t i = 0; i < window.inner; ++i) base[i] += scale * from[i] * from[i];
-    }
+    const float add = k, factor = scale;
+    sum_windows(
+        window, row, x, [](float value) { return value * value; },
+        [=](std::int64_t i, float sum) { base[i] = add + factor * sum; });
   }
 };
 
@@ -83,14 +101,12 @@ struct SubtractWindows {  // one call a row
   const float *x, *through;
   float* grad_x;  // holds the own part
   TWIDDLE_HD void operator()(std::int64_t row) const {
-    std::int64_t first, last;
-    window.bounds(row, first, last);
     float* const to = grad_x + row * window.inner;
     const float* const own_x = x + row * window.inner;
-    for (std::int64_t other = first; other <= last; ++other) {
-      const float* const from = through + other * window.inner;
-      for (std::int64_t i = 0; i < window.inner; ++i) to[i] -= factor * own_x[i] * from[i];
-    }
+    const float times = factor;
+    sum_windows(
+        window, row, through, [](float value) { return value; },
+        [=](std::int64_t i, float sum) { to[i] -= times * own_x[i] * sum; });
   }
 };
 
