@@ -178,11 +178,12 @@ Shape LayerUnderTest::output_shape(std::int64_t batch) const {
   return shape;
 }
 
-std::vector<float> LayerUnderTest::backward(const Shape& shape, const std::vector<float>& values,
-                                            const std::vector<float>& grad_y) {
+LayerUnderTest::Passes LayerUnderTest::forward_and_backward(const Shape& shape, const std::vector<float>& values,
+                                                            const std::vector<float>& grad_y) {
   const Variable x(Tensor::from(*ctx.stream, shape, values), true);
-  play_back(ctx, layer->forward(ctx, x), grad_y);
-  return x.grad().to_vector(*ctx.stream);
+  const Variable y = layer->forward(ctx, x);
+  play_back(ctx, y, grad_y);
+  return {y.value().to_vector(*ctx.stream), x.grad().to_vector(*ctx.stream)};
 }
 
 std::vector<float> whole_numbers(const Shape& shape, std::uint64_t seed) {

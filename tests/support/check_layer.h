@@ -30,8 +30,10 @@ struct LayerUnderTest {
   std::vector<float> get(const std::string& name);
   std::vector<float> forward(const Shape& shape, const std::vector<float>& values);  // shape with the batch axis
   Shape output_shape(std::int64_t batch) const;
-  // The input's gradient, where the output's is `grad_y`.
-  std::vector<float> backward(const Shape& shape, const std::vector<float>& values, const std::vector<float>& grad_y);
+  struct Passes {
+    std::vector<float> y, grad_x;
+  };
+  Passes forward_and_backward(const Shape& shape, const std::vector<float>& values, const std::vector<float>& grad_y);
 };
 
 // Small ones, so that many are equal and sums of them are exact.
