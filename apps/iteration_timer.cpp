@@ -108,6 +108,7 @@ IterationTimes IterationTimer::whole_iterations(double seconds, int steps, bool 
   }
   times.allocations = allocated() - allocations;
   times.waits = stream.synchronizations() - waits;
+  times.memory = stream.memory();
   return times;
 }
 

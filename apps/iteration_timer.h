@@ -23,6 +23,7 @@ struct IterationTimes {
   std::string unrecorded;        // why not, where that was asked for
   std::size_t steps() const { return whole.samples.size() * static_cast<std::size_t>(stretch); }  // timed in all
   std::int64_t allocations = 0, waits = 0;  // of the timed steps: memory asked of the system, waits for the device
+  MemoryUse memory;                         // at their end
 };
 
 // A row of the second table: a layer and one of its passes.

@@ -81,7 +81,7 @@ nlohmann::json to_json(const Timing& timing) {
 }
 
 nlohmann::json to_json(const Config& config, const ConvPolicy& policy, const std::string& device,
-                       const IterationTimes& times, const std::vector<LayerTime>& layers, const MemoryUse& memory) {
+                       const IterationTimes& times, const std::vector<LayerTime>& layers) {
   nlohmann::json rows = nlohmann::json::array();
   for (const LayerTime& row : layers) {
     rows.push_back({{"layer", row.layer}, {"pass", row.pass}, {"ms", row.milliseconds}, {"flops", row.flops}});
@@ -108,7 +108,7 @@ nlohmann::json to_json(const Config& config, const ConvPolicy& policy, const std
           {"update", to_json(times.update)},
           {"iteration", to_json(times.whole)},
           {"images_per_second", 1000 * batch / times.whole.quantile(0.5)},
-          {"peak_pool_bytes", memory.peak},
+          {"peak_pool_bytes", times.memory.peak},
           {"layers", rows}};
 }
 
@@ -131,7 +131,6 @@ int time_model(const Flags& flags, const TimeArguments& arguments, const Config&
                format_bytes(config.convolution.workspace_limit), device);
   IterationTimer timer(ctx, model, optimizer, batch);
   const IterationTimes times = timer.whole_iterations(arguments.seconds, arguments.steps, false);
-  const MemoryUse memory = ctx.stream->memory();
   const bool on_gpu = ctx.stream->device().kind != Device::Kind::cpu;
   if (on_gpu) check_free_running(times);
   if (print) print_whole(times, batch);
@@ -141,18 +140,19 @@ int time_model(const Flags& flags, const TimeArguments& arguments, const Config&
     if (print && played.recorded) print_whole(played, batch);
     if (print && !played.recorded) fmt::print("no CUDA graph: {}\n", played.unrecorded);
   }
-  const MemoryUse at_last = ctx.stream->memory();
   std::fflush(stdout);
   const std::vector<LayerTime> layers = timer.layer_by_layer(profiled_steps);
   if (print) {
     print_layers(layers, batch);
     const MemoryPlan plan = plan_memory(model, batch, optimizer.state_tensors());
-    fmt::print("memory: {} in use at the peak of an iteration, {} held; planned {} (less the data ahead)\n",
-               format_bytes(memory.peak), format_bytes(at_last.in_use + at_last.cached),
+    const auto held = [](const MemoryUse& use) { return format_bytes(use.in_use + use.cached); };
+    fmt::print("memory: {} in use at the peak of an iteration, {} held{}; planned {} (less the data ahead)\n",
+               format_bytes(times.memory.peak), held(times.memory),
+               played.recorded ? join(", ", held(played.memory), " where a CUDA graph plays") : "",
                format_bytes(plan.total() - plan.data * 2 / 3));
     fmt::print("{}", spectra_line(*model.convolutions));
   }
-  nlohmann::json json = to_json(config, model.convolutions->policy(), device, times, layers, memory);
+  nlohmann::json json = to_json(config, model.convolutions->policy(), device, times, layers);
   if (played.recorded) json["recorded_iteration"] = to_json(played.whole);
   write_json(flags, json.dump(2));
   return 0;

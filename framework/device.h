@@ -78,8 +78,10 @@ class Stream {
   virtual void begin_range(const char* name) = 0;  // names what follows to a profiler that watches from outside (NVTX)
   virtual void end_range() = 0;
   // Writes down what `work` would do on this stream instead of doing it; null where the device cannot. The work must
-  // have run before (nothing is measured or waited for while it is written down), and finds the same addresses at each
-  // play: the recording keeps the blocks that the work took and gave back, and the caller keeps what it leaves alive.
+  // have run before (nothing is measured or waited for while it is written down), and is called twice, to do the same:
+  // the first time tells what memory it takes and when, so that the second finds it in one piece. It finds the same
+  // addresses at each play: the recording keeps the blocks that the work took and gave back, and the caller keeps what
+  // it leaves alive.
   virtual std::unique_ptr<Recording> record(const std::function<void()>& work) = 0;
   // How often a recording has begun or ended: where this has changed, what was computed before was computed at another
   // time than what is computed now.

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <utility>
 
+#include "framework/block_layout.h"
 #include "framework/error.h"
 #include "framework/text.h"
 
@@ -20,6 +22,38 @@ std::size_t rounded(std::size_t bytes) {
   const std::size_t step = bytes < large ? 512 : std::size_t(1) << 16;
   return std::max<std::size_t>(step, (bytes + step - 1) / step * step);
 }
+
+// Blocks that are taken as they were before, in one piece of memory.
+class Piece {
+ public:
+  Piece(std::vector<BlockUse> uses, BlockLayout layout, std::shared_ptr<void> memory)
+      : uses_(std::move(uses)), layout_(std::move(layout)), in_use_(uses_.size()), memory_(std::move(memory)) {}
+
+  // Which block is next; none from where another was expected on, or its place is not free yet.
+  std::optional<std::size_t> take(std::size_t bytes) {
+    as_before_ = as_before_ && next_ < uses_.size() && uses_[next_].bytes == bytes;
+    for (std::size_t other = 0; as_before_ && other < next_; ++other)
+      as_before_ = !(in_use_[other] && overlap(next_, other));
+    if (!as_before_) return {};
+    in_use_[next_] = true;
+    return next_++;
+  }
+  void give_back(std::size_t block) { in_use_[block] = false; }
+  void* place(std::size_t block) const { return static_cast<char*>(memory_.get()) + layout_.offsets[block]; }
+  const std::shared_ptr<void>& memory() const { return memory_; }
+
+ private:
+  bool overlap(std::size_t a, std::size_t b) const {
+    return layout_.offsets[a] < layout_.offsets[b] + uses_[b].bytes &&
+           layout_.offsets[b] < layout_.offsets[a] + uses_[a].bytes;
+  }
+  std::vector<BlockUse> uses_;
+  BlockLayout layout_;
+  std::vector<bool> in_use_;
+  std::size_t next_ = 0;
+  bool as_before_ = true;
+  std::shared_ptr<void> memory_;
+};
 
 }  // namespace
 
@@ -44,7 +78,11 @@ struct Pool::State {
     char *begin, *end;
     std::weak_ptr<void> owned;
   };
-  std::vector<Noted> noted;  // what was taken since holding began
+  std::vector<Noted> noted;                  // what was taken since holding began, ...
+  std::vector<BlockUse> uses;                // ... when, ...
+  std::map<char*, std::size_t> in_use_here;  // ... and which of it has not come back
+  int moment = 0;
+  std::shared_ptr<Piece> piece;  // null: what is taken need not be what was taken before
 
   ~State() { drop_unused(); }
 
@@ -97,6 +135,10 @@ struct Pool::State {
 
   void give_back(char* place) {
     const std::lock_guard lock(mutex);
+    if (const auto known = in_use_here.find(place); known != in_use_here.end()) {
+      uses[known->second].returned = moment++;
+      in_use_here.erase(known);
+    }
     auto block = blocks.find(place);
     use.in_use -= block->second.size;
     if (const auto next = std::next(block); next != blocks.end() && !next->second.used && !next->second.first) {
@@ -114,6 +156,13 @@ struct Pool::State {
     add_unused(block);
   }
 
+  void note(char* place, std::size_t size, const std::shared_ptr<void>& owner) {
+    noted.push_back({place, place + size, owner});
+    in_use_here[place] = uses.size();
+    uses.push_back({size, moment, moment + 1});
+    ++moment;
+  }
+
   std::shared_ptr<void> hand_out(Blocks::iterator block, const std::shared_ptr<State>& self) {
     block->second.used = true;
     use.in_use += block->second.size;
@@ -129,8 +178,14 @@ Pool::Pool(Allocate allocate, Free free) : state_(std::make_shared<State>()) {
 }
 
 std::shared_ptr<void> Pool::take(std::size_t bytes) {
-  const std::lock_guard lock(state_->mutex);
   const std::size_t size = rounded(bytes);
+  const std::lock_guard lock(state_->mutex);
+  if (const std::shared_ptr<Piece> piece = state_->piece)
+    if (const auto index = piece->take(size))
+      return {piece->place(*index), [state = state_, piece, index = *index](void*) {
+                const std::lock_guard returning(state->mutex);
+                piece->give_back(index);
+              }};
   auto block = state_->find_unused(size);
   if (block == state_->blocks.end()) block = state_->ask_system(size);
   if (block == state_->blocks.end()) {  // what lies unused may be enough
@@ -142,12 +197,24 @@ std::shared_ptr<void> Pool::take(std::size_t bytes) {
                            " in use. A smaller batch size or convolution.workspace_limit needs less"));
   }
   std::shared_ptr<void> owner = state_->hand_out(block, state_);
-  if (state_->holding) state_->noted.push_back({block->first, block->first + block->second.size, owner});
+  if (state_->holding) state_->note(block->first, block->second.size, owner);
   return owner;
 }
 
-void Pool::start_holding() {
+void Pool::start_holding(Holding as) {
+  const auto laid_out = [&]() -> std::shared_ptr<Piece> {
+    try {
+      BlockLayout layout = lay_out(state_->uses);
+      std::shared_ptr<void> memory = take(layout.bytes);
+      return std::make_shared<Piece>(state_->uses, std::move(layout), std::move(memory));
+    } catch (const OutOfMemory&) {  // blocks here and there may still do
+      return nullptr;
+    }
+  };
+  std::shared_ptr<Piece> piece = as == Holding::before ? laid_out() : nullptr;
   const std::lock_guard lock(state_->mutex);
+  state_->uses.clear();
+  state_->piece = std::move(piece);
   state_->holding = true;
 }
 
@@ -156,6 +223,9 @@ std::vector<std::shared_ptr<void>> Pool::stop_holding() {
   const std::lock_guard lock(state_->mutex);
   const auto noted = std::exchange(state_->noted, {});
   state_->holding = false;
+  for (const auto& [place, block] : std::exchange(state_->in_use_here, {}))
+    state_->uses[block].returned = state_->moment;
+  if (const auto piece = std::exchange(state_->piece, nullptr)) held.push_back(piece->memory());
   for (const State::Noted& block : noted)
     if (auto owner = block.owned.lock()) held.push_back(std::move(owner));
   for (auto block = state_->blocks.begin(); block != state_->blocks.end(); ++block) {

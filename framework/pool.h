@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -22,7 +23,11 @@ class Pool {
   void release_cached();   // gives unused blocks back to the system
   // From start_holding() on, blocks are noted as they are taken; stop_holding() returns them, those that are unused by
   // then and those that still have owners, so that nobody else gets them as long as the caller keeps them.
-  void start_holding();
+  // As `before`: what follows is expected to take blocks as it did when they were noted last, and finds them in one
+  // piece of memory, laid out beforehand. From where it does otherwise on, or where there is no such piece, it gets
+  // blocks as ever.
+  enum class Holding : std::uint8_t { anew, before };
+  void start_holding(Holding as = Holding::anew);
   std::vector<std::shared_ptr<void>> stop_holding();
   MemoryUse use() const;
   void reset_peak();

@@ -64,7 +64,10 @@ void TrainStep::record() {
   const std::uint64_t position = random.position();
   random.count_from(inputs_.random_position());
   try {
-    recording_ = ctx_.stream->record([this] { recorded_loss_ = step(recorded_batch_); });
+    recording_ = ctx_.stream->record([&] {
+      random.restore(random.seed(), position);
+      recorded_loss_ = step(recorded_batch_);
+    });
     if (!recording_) unrecorded_ = "the device records nothing";
   } catch (const Error& error) {  // a layer that waits for the device, say: the run goes on without
     unrecorded_ = error.what();

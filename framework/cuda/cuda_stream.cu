@@ -175,24 +175,11 @@ class CudaStream final : public Stream {
   void end_range() override { nvtxRangePop(); }
 
   std::unique_ptr<Recording> record(const std::function<void()>& work) override {
-    // Relaxed: the pool may still ask the driver for memory.
-    check(cudaStreamBeginCapture(stream_.get(), cudaStreamCaptureModeRelaxed));
-    pool_.start_holding();
-    ++recording_changes_;
-    GraphHandle graph;
-    try {
-      work();
-    } catch (...) {
-      ++recording_changes_;
-      pool_.stop_holding();
-      static_cast<void>(cudaStreamEndCapture(stream_.get(), graph.put()));
-      static_cast<void>(cudaGetLastError());
-      throw;
-    }
-    ++recording_changes_;
-    std::vector<std::shared_ptr<void>> blocks = pool_.stop_holding();
-    check(cudaStreamEndCapture(stream_.get(), graph.put()));
-    return std::make_unique<CudaRecording>(stream_.get(), graph.get(), std::move(blocks));
+    capture(work, Pool::Holding::anew);  // tells what memory the work takes, and when
+    release_unused();
+    Captured captured = capture(work, Pool::Holding::before);
+    pool_.release_cached();  // what the first left in use until the second
+    return std::make_unique<CudaRecording>(stream_.get(), captured.graph.get(), std::move(captured.blocks));
   }
 
   std::int64_t recording_changes() const override { return recording_changes_; }
@@ -210,6 +197,31 @@ class CudaStream final : public Stream {
   }
 
  private:
+  struct Captured {
+    GraphHandle graph;
+    std::vector<std::shared_ptr<void>> blocks;
+  };
+  Captured capture(const std::function<void()>& work, Pool::Holding holding) {
+    pool_.start_holding(holding);
+    // Relaxed: the pool may still ask the driver for memory.
+    check(cudaStreamBeginCapture(stream_.get(), cudaStreamCaptureModeRelaxed));
+    ++recording_changes_;
+    Captured captured;
+    try {
+      work();
+    } catch (...) {
+      ++recording_changes_;
+      pool_.stop_holding();
+      static_cast<void>(cudaStreamEndCapture(stream_.get(), captured.graph.put()));
+      static_cast<void>(cudaGetLastError());
+      throw;
+    }
+    ++recording_changes_;
+    captured.blocks = pool_.stop_holding();
+    check(cudaStreamEndCapture(stream_.get(), captured.graph.put()));
+    return captured;
+  }
+
   static void* allocate_on_device(std::size_t bytes) {
     void* block = nullptr;
     if (cudaMalloc(&block, bytes) == cudaSuccess) return block;

@@ -9,6 +9,8 @@
 namespace twiddle {
 namespace {
 
+constexpr std::size_t mib = 1 << 20;
+
 // A pool over malloc that counts, and that has no more than `limit` bytes to give.
 struct CountingPool {
   int allocated = 0, freed = 0;
@@ -40,7 +42,6 @@ TEST(Pool, DoesNotWasteALargeBlockOnASmallRequest) {
 
 TEST(Pool, CutsLargeBlocksAndJoinsThemAgain) {
   CountingPool counting;
-  constexpr std::size_t mib = 1 << 20;
   void* const whole = counting.pool.take(10 * mib).get();
   {
     const auto first = counting.pool.take(4 * mib), second = counting.pool.take(3 * mib),
@@ -58,7 +59,6 @@ TEST(Pool, CutsLargeBlocksAndJoinsThemAgain) {
 
 TEST(Pool, KeepsASegmentOfWhichAPartIsInUse) {
   CountingPool counting;
-  constexpr std::size_t mib = 1 << 20;
   counting.pool.take(10 * mib);
   const auto part = counting.pool.take(4 * mib);
   counting.pool.release_cached();
@@ -68,7 +68,6 @@ TEST(Pool, KeepsASegmentOfWhichAPartIsInUse) {
 
 TEST(Pool, NobodyElseGetsWhatIsHeld) {
   CountingPool counting;
-  constexpr std::size_t mib = 1 << 20;
   counting.pool.take(2 * mib);
   counting.pool.start_holding();
   void* const first = counting.pool.take(2 * mib).get();
@@ -89,6 +88,67 @@ TEST(Pool, HoldsWhatStillHasAnOwnerBeyondThatOwner) {
   const auto held = counting.pool.stop_holding();
   kept.reset();
   EXPECT_NE(counting.pool.take(100).get(), place);
+}
+
+// Two blocks after one another, then one for which there is room in neither's place.
+void small_then_large(Pool& pool) {
+  pool.take(2 * mib), pool.take(3 * mib);
+  const auto first = pool.take(1 * mib), second = pool.take(4 * mib);
+}
+
+TEST(Pool, FindsBlocksThatAreTakenAsBeforeInOnePiece) {
+  CountingPool counting;
+  counting.pool.start_holding();
+  small_then_large(counting.pool);
+  counting.pool.stop_holding();
+  counting.pool.release_cached();
+
+  counting.allocated = 0;
+  counting.pool.start_holding(Pool::Holding::before);
+  EXPECT_EQ(counting.pool.use().in_use, 5 * mib);
+  small_then_large(counting.pool);
+  EXPECT_EQ(counting.allocated, 1);
+  const auto held = counting.pool.stop_holding();
+  EXPECT_EQ(held.size(), 1u);
+  EXPECT_EQ(counting.pool.use().in_use, 5 * mib);
+}
+
+TEST(Pool, GivesOtherBlocksWhereTheyAreNotTakenAsBefore) {
+  CountingPool counting;
+  counting.pool.start_holding();
+  small_then_large(counting.pool);
+  counting.pool.stop_holding();
+
+  counting.pool.start_holding(Pool::Holding::before);
+  const auto as_before = counting.pool.take(2 * mib), other = counting.pool.take(8 * mib);
+  EXPECT_GE(std::abs(static_cast<char*>(other.get()) - static_cast<char*>(as_before.get())), 2 * mib);
+  const auto held = counting.pool.stop_holding();
+  EXPECT_EQ(held.size(), 2u) << "the piece and the other";
+}
+
+TEST(Pool, GivesNoPlaceThatIsLongerInUseThanBefore) {
+  CountingPool counting;
+  counting.pool.start_holding();
+  small_then_large(counting.pool);
+  counting.pool.stop_holding();
+
+  counting.pool.start_holding(Pool::Holding::before);
+  const auto kept = counting.pool.take(2 * mib), next = counting.pool.take(3 * mib);
+  EXPECT_GE(std::abs(static_cast<char*>(next.get()) - static_cast<char*>(kept.get())), 2 * mib);
+  counting.pool.stop_holding();
+}
+
+TEST(Pool, TakesBlocksAsEverWhereThereIsNoSuchPiece) {
+  CountingPool counting;
+  counting.pool.start_holding();
+  small_then_large(counting.pool);
+  counting.pool.stop_holding();
+  counting.pool.release_cached();
+
+  counting.limit = 4 * mib;
+  counting.pool.start_holding(Pool::Holding::before);
+  EXPECT_NO_THROW(small_then_large(counting.pool));
+  counting.pool.stop_holding();
 }
 
 TEST(Pool, CountsWhatIsInUse) {

@@ -1,0 +1,25 @@
+#pragma once
+#include <cstddef>
+#include <vector>
+
+namespace twiddle {
+
+// A block of memory that some work takes at one moment and gives back at a later one. Moments are counted.
+struct BlockUse {
+  std::size_t bytes = 0;
+  int taken = 0, returned = 0;
+  bool meets(const BlockUse& other) const { return taken < other.returned && other.taken < returned; }
+};
+
+// Where the blocks can lie in one piece of memory, so that none meets another that is in use at the same time.
+struct BlockLayout {
+  std::vector<std::size_t> offsets;
+  std::size_t bytes = 0;  // of the piece
+};
+
+// Blocks of many bytes over a long time come first, each at the lowest place that is free while it is in use: on the
+// blocks of a training step of VGG-E 2.5 % above the most that are in use at once, where first come, first served takes
+// 21 %.
+BlockLayout lay_out(const std::vector<BlockUse>& uses);
+
+}  // namespace twiddle
