@@ -156,10 +156,10 @@ struct Pool::State {
     add_unused(block);
   }
 
-  void note(char* place, std::size_t size, const std::shared_ptr<void>& owner) {
-    noted.push_back({place, place + size, owner});
-    in_use_here[place] = uses.size();
-    uses.push_back({size, moment, moment + 1});
+  void note(Blocks::iterator block, std::size_t asked, const std::shared_ptr<void>& owner) {
+    noted.push_back({block->first, block->first + block->second.size, owner});
+    in_use_here[block->first] = uses.size();
+    uses.push_back({asked, moment, moment + 1});
     ++moment;
   }
 
@@ -197,7 +197,7 @@ std::shared_ptr<void> Pool::take(std::size_t bytes) {
                            " in use. A smaller batch size or convolution.workspace_limit needs less"));
   }
   std::shared_ptr<void> owner = state_->hand_out(block, state_);
-  if (state_->holding) state_->note(block->first, block->second.size, owner);
+  if (state_->holding) state_->note(block, size, owner);
   return owner;
 }
 
@@ -211,7 +211,7 @@ void Pool::start_holding(Holding as) {
       return nullptr;
     }
   };
-  std::shared_ptr<Piece> piece = as == Holding::before ? laid_out() : nullptr;
+  std::shared_ptr<Piece> piece = as == Holding::before && !state_->uses.empty() ? laid_out() : nullptr;
   const std::lock_guard lock(state_->mutex);
   state_->uses.clear();
   state_->piece = std::move(piece);

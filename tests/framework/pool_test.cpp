@@ -113,6 +113,29 @@ TEST(Pool, FindsBlocksThatAreTakenAsBeforeInOnePiece) {
   EXPECT_EQ(counting.pool.use().in_use, 5 * mib);
 }
 
+// A block may be larger than what was asked for.
+TEST(Pool, FindsAsBeforeWhatCameInLargerBlocks) {
+  CountingPool counting;
+  counting.pool.take(1000), counting.pool.take(2 * mib);
+  const auto twice = [&] { counting.pool.take(600), counting.pool.take(mib + mib / 2); };
+  counting.pool.start_holding();
+  twice();
+  counting.pool.stop_holding();
+
+  counting.pool.start_holding(Pool::Holding::before);
+  twice();
+  EXPECT_EQ(counting.pool.stop_holding().size(), 1u) << "the piece and no other";
+}
+
+TEST(Pool, TakesNoPieceWhereNothingWasTaken) {
+  CountingPool counting;
+  counting.pool.start_holding();
+  counting.pool.stop_holding();
+  counting.pool.start_holding(Pool::Holding::before);
+  EXPECT_TRUE(counting.pool.stop_holding().empty());
+  EXPECT_EQ(counting.allocated, 0);
+}
+
 TEST(Pool, GivesOtherBlocksWhereTheyAreNotTakenAsBefore) {
   CountingPool counting;
   counting.pool.start_holding();
