@@ -22,6 +22,7 @@ struct SpectralBackend {
   std::vector<std::unique_ptr<SpectralTransform>> transforms;  // the usual one first; none: cannot be had here
   std::vector<std::unique_ptr<FrequencyProduct>> products;     // the usual one of each storage first
   std::unique_ptr<FusedInverse> fused = nullptr;               // for forward passes; null: none
+  bool (*pays)(const ConvProblem&) = nullptr;                  // where the rule takes it; null: wherever it can
 };
 SpectralBackend cpu_fft();
 SpectralBackend cufft();  // no transforms in a build without CUDA
@@ -52,6 +53,7 @@ class SpectralEngine final : public ConvEngine {
   bool supports(const ConvProblem& problem, ConvPass pass) const override;
   std::size_t workspace_bytes(const ConvProblem& problem, ConvPass pass) const override;
   std::size_t kept_bytes(const ConvProblem& problem, ConvPass pass) const override;  // the factors' spectra
+  bool pays(const ConvProblem& problem) const override { return backend_.pays == nullptr || backend_.pays(problem); }
   void forget() override { buffers_->forget(); }
   bool shares_work_between_passes() const override { return true; }
   bool does_epilogue_backward() const override;

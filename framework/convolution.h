@@ -58,6 +58,7 @@ class ConvEngine {
   virtual std::size_t workspace_bytes(const ConvProblem& problem,
                                       ConvPass pass) const = 0;  // scratch taken from the pool while it runs
   virtual bool by_name_only() const { return false; }  // neither rule nor measurement takes it: another includes it
+  virtual bool pays(const ConvProblem& /*problem*/) const { return true; }  // false: the rule leaves it to others
   // What stays in memory after a pass, in hope of use by a later one; gone where others need the room.
   virtual std::size_t kept_bytes(const ConvProblem& /*problem*/, ConvPass /*pass*/) const { return 0; }
   virtual void forget() {}  // gives it back

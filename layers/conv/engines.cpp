@@ -54,9 +54,9 @@ Engines cuda_engines(const ConvEngineOptions& options) {
 Engines cpu_engines(const ConvEngineOptions& options) {
   const auto buffers = std::make_shared<FrequencyBuffers>(options.frequency_budget);
   Engines engines;
+  if (auto engine = spectral(cpu_fft(), buffers, options)) engines.push_back(std::move(engine));
   if (auto onednn = make_onednn_engine()) engines.push_back(std::move(onednn));
   engines.push_back(make_gemm_engine());
-  if (auto engine = spectral(cpu_fft(), buffers, options)) engines.push_back(std::move(engine));
   engines.push_back(make_direct_engine());
   add_polyphase(engines, spectral(cpu_fft(), buffers, options));
   // Last, so that the rule never takes it: it gives up some of the precision.

@@ -106,7 +106,8 @@ bool ConvSelector::usable(const ConvEngine& engine, const ConvProblem& problem, 
 
 ConvSelector::Choice ConvSelector::by_rule(const ConvProblem& problem, ConvPass pass) const {
   for (const auto& engine : engines_)
-    if (!engine->by_name_only() && usable(*engine, problem, pass)) return {engine.get(), rule, 0};
+    if (!engine->by_name_only() && engine->pays(problem) && usable(*engine, problem, pass))
+      return {engine.get(), rule, 0};
   throw Error(ErrorKind::config, join("no convolution engine can do ", to_string(pass), " of ", to_string(problem),
                                       " within a workspace_limit of ", format_bytes(policy_.workspace_limit)));
 }

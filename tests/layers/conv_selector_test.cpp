@@ -26,13 +26,14 @@ class FakeEngine : public ConvEngine {
     int delay_ms = 0;
     float error = 0;
     std::size_t workspace = 0;
-    bool able = true;
+    bool able = true, pays = true;
     bool shares = false;  // no delay where it has met one of the operands before
   };
   FakeEngine(std::string name, Traits traits, int* runs) : name_(std::move(name)), traits_(traits), runs_(runs) {}
   std::string_view name() const override { return name_; }
   bool supports(const ConvProblem&, ConvPass) const override { return traits_.able; }
   std::size_t workspace_bytes(const ConvProblem&, ConvPass) const override { return traits_.workspace; }
+  bool pays(const ConvProblem&) const override { return traits_.pays; }
   bool shares_work_between_passes() const override { return traits_.shares; }
   void run(Context&, const ConvProblem& p, ConvPass pass, ConvOperands& operands) override {
     ++*runs_;
@@ -96,6 +97,23 @@ TEST_F(ConvSelectorTest, TheRuleTakesTheFirstThatCan) {
   EXPECT_EQ(chosen(all), "good");
   EXPECT_EQ(all.find(problem, ConvPass::forward)->reason, "rule");
   EXPECT_EQ(runs_["good"], 0);
+}
+
+TEST_F(ConvSelectorTest, TheRuleLeavesWhatDoesNotPay) {
+  auto all = selector({{"dear", {.pays = false}}, {"good", {}}}, {.engine = "rule"});
+  EXPECT_EQ(chosen(all), "good");
+  EXPECT_EQ(chosen(all, "dear"), "dear");
+}
+
+TEST_F(ConvSelectorTest, OnACpuTheRuleTakesSpectraForLargeKernelsAlone) {
+  ConvSelector all(make_conv_engines({}), {.engine = "rule"});
+  const auto taken = [&](int kernel) {
+    const ConvProblem square{
+        .batch = 2, .channels = 16, .height = 12, .width = 12, .filters = 16, .kernel_h = kernel, .kernel_w = kernel};
+    return all.choose(ctx_, square, ConvPass::forward).name();
+  };
+  EXPECT_EQ(taken(5), "fft");
+  EXPECT_NE(taken(3), "fft");
 }
 
 TEST_F(ConvSelectorTest, TheRuleSaysWhereNothingFits) {
