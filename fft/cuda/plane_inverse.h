@@ -20,7 +20,8 @@ struct PlaneTarget {
 struct InverseArguments : PlaneTarget {
   std::int64_t pitch;  // numbers of a bin
   const Complex* spectrum;
-  bool in_order;  // all tiles are of one colour, so that they are counted as their spectra lie
+  bool in_order;           // all tiles are of one colour, so that they are counted as their spectra lie
+  std::int64_t ahead = 0;  // a block asks the cache for the bins of the one that comes so many behind it; 0: of none
 };
 
 // Bins of P planes that follow each other in their spectrum. Such a type says which planes a block has and where their
@@ -36,6 +37,18 @@ class StoredBins {
       : index_(block * P + plane), there_(plane < P && index_ < arguments.tiles.count()) {}
   TWIDDLE_HD bool there() const { return there_; }
   TWIDDLE_HD std::int64_t index() const { return index_; }  // among the tiles
+
+  // visit(place) for what of a block's `bins` is a thread's, each place a cache line of 128 bytes or less from the
+  // next.
+  template <class Visit>
+  TWIDDLE_HD static void for_each_line(const Arguments& arguments, std::int64_t block, int bins, int thread,
+                                       int threads, const Visit& visit) {
+    if (!arguments.in_order || (block + 1) * P > arguments.tiles.count()) return;
+    constexpr int line = 16;
+    for (int bin = thread; bin < bins; bin += threads)
+      for (int plane = 0; plane < P; plane += line)
+        visit(arguments.spectrum + block * P + plane + bin * arguments.pitch);
+  }
 
   struct Cursor {
     const Complex* at;

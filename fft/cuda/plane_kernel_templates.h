@@ -18,7 +18,11 @@ __global__ void __launch_bounds__((PlaneBlock<H, W, P>::threads), BlocksAtOnce)
   Block::rows(arguments, blockIdx.x, thread, shared);
 }
 
-template <int H, int W, class Bins, int BlocksAtOnce>
+__device__ inline void bring_near(const void* line) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(line));
+}
+
+template <int H, int W, class Bins, int BlocksAtOnce, bool Ahead>
 __global__ void __launch_bounds__((InverseBlock<H, W, Bins>::threads), BlocksAtOnce)
     inverse_kernel(const typename Bins::Arguments arguments) {
   using Block = InverseBlock<H, W, Bins>;
@@ -26,6 +30,9 @@ __global__ void __launch_bounds__((InverseBlock<H, W, Bins>::threads), BlocksAtO
   auto& shared = *reinterpret_cast<typename Block::Shared*>(memory);
   const auto thread = static_cast<int>(threadIdx.x);
   Block::rows(arguments, blockIdx.x, thread, shared);
+  if constexpr (Ahead)
+    Bins::for_each_line(arguments, blockIdx.x + arguments.ahead, Block::bins, thread, Block::threads,
+                        [](const Complex* line) { bring_near(line); });
   __syncthreads();
   Complex v[H];
   Block::columns(arguments, blockIdx.x, thread, shared, v);
@@ -51,17 +58,26 @@ void launch(Stream& stream, void (*kernel)(Arguments), std::int64_t blocks, cons
   twiddle::detail::check_launch();
 }
 
-template <int H, int W, class Bins, int BlocksAtOnce>
+template <int H, int W, class Bins, int BlocksAtOnce, bool Ahead = false>
 void launch_inverse(Stream& stream, const typename Bins::Arguments& arguments) {
   using Block = InverseBlock<H, W, Bins>;
-  launch<Block::threads, sizeof(typename Block::Shared)>(stream, inverse_kernel<H, W, Bins, BlocksAtOnce>,
+  launch<Block::threads, sizeof(typename Block::Shared)>(stream, inverse_kernel<H, W, Bins, BlocksAtOnce, Ahead>,
                                                          Bins::blocks(arguments), arguments);
 }
 
-// How many planes a block takes, and how many blocks a multiprocessor's registers should have room for.
+// How many planes a block takes, and how many blocks a multiprocessor's registers should have room for; whether a block
+// asks the cache for the bins of the one that will follow it, which pays where so few run at once that there is little
+// to load meanwhile.
 struct BlockShape {
   int planes, at_once;
+  bool ahead = false;
 };
+
+template <int H, int W, BlockShape Shape>
+void launch_stored_inverse(Stream& stream, InverseArguments arguments) {
+  if constexpr (Shape.ahead) arguments.ahead = std::int64_t(Shape.at_once) * multiprocessors(stream.device());
+  launch_inverse<H, W, StoredBins<Shape.planes>, Shape.at_once, Shape.ahead>(stream, arguments);
+}
 
 // Forward and inverse each have the shape that measured fastest on an H200; the inverse of so many planes that every
 // multiprocessor gets dozens of blocks may have another.
@@ -77,9 +93,9 @@ PlaneKernels plane_kernels() {
           [](Stream& stream, const InverseArguments& arguments) {
             constexpr std::int64_t many = 1 << 16;
             if (arguments.tiles.count() < many)
-              launch_inverse<H, W, StoredBins<Inverse.planes>, Inverse.at_once>(stream, arguments);
+              launch_stored_inverse<H, W, Inverse>(stream, arguments);
             else
-              launch_inverse<H, W, StoredBins<OfMany.planes>, OfMany.at_once>(stream, arguments);
+              launch_stored_inverse<H, W, OfMany>(stream, arguments);
           }};
 }
 

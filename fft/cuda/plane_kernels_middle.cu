@@ -8,7 +8,7 @@ void add_middle_planes(std::vector<PlaneKernels>& all) {
   all.push_back(plane_kernels<24, 24, BlockShape{32, 2}>());
   all.push_back(plane_kernels<28, 28, BlockShape{16, 3}>());
   all.push_back(plane_kernels<30, 30, BlockShape{16, 2}, BlockShape{16, 3}>());
-  all.push_back(plane_kernels<32, 32, BlockShape{16, 2}, BlockShape{16, 2}, BlockShape{32, 1}>());
+  all.push_back(plane_kernels<32, 32, BlockShape{16, 2}, BlockShape{16, 2, true}, BlockShape{32, 1}>());
 }
 
 }  // namespace twiddle::small_fft

@@ -26,6 +26,12 @@ void check(cublasStatus_t status, const std::source_location& where) {
     throw Error(ErrorKind::device, join(at(where), "cuBLAS: ", cublasGetStatusString(status)));
 }
 
+int multiprocessors(const Device& device) {
+  int count = 0;
+  check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device.index));
+  return count;
+}
+
 namespace detail {
 
 void check_launch() {

@@ -4,11 +4,15 @@
 
 #include <source_location>
 
+#include "framework/device.h"
+
 namespace twiddle {
 
 // Throws an Error of kind device that names the caller's line, where a CUDA or cuBLAS call failed.
 void check(cudaError_t status, const std::source_location& where = std::source_location::current());
 void check(cublasStatus_t status, const std::source_location& where = std::source_location::current());
+
+int multiprocessors(const Device& device);  // of a GPU
 
 // Sole owner of a library's handle; destroyed by the function it is made with. A destructor stays silent: CUDA may
 // already be gone.

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <complex>
 #include <limits>
 
@@ -82,6 +83,31 @@ TEST(PlaneFft, TransformsTilesAndAddsThoseThatOverlap) {
   in_tiles("2x4x17x19 * 6x2x7x7 pad 3 groups 2", Index<8>{}, Index<10>{});  // seven colours by four
   in_tiles("3x2x24x24 * 8x2x3x3 pad 1", Index<14>{}, Index<14>{});
   in_tiles("2x2x9x60 * 1x2x3x3", Index<12>{}, Index<16>{});
+}
+
+// All that the block reads, and nothing behind the last bin.
+TEST(PlaneFft, ABlocksLinesAreItsBins) {
+  constexpr int side = 8, together = 32;
+  const ConvProblem problem = conv_problem("40x3x8x8 * 2x3x3x3");
+  const Planes planes = planes_of(problem, ConvOperand::x, whole_plane(problem, side, side));
+  const std::int64_t pitch = planes.matrix_rows() * planes.columns, bins = PlaneSize<side, side>::bins;
+  std::vector<Complex> spectrum(static_cast<std::size_t>(bins * pitch));
+  const InverseArguments arguments{plane_target(planes, TileMap(planes), false, nullptr, {}), pitch, spectrum.data(),
+                                   true};
+  constexpr int line = 16, threads = 7;
+  const auto lines_of = [&](std::int64_t block) {
+    std::vector<std::int64_t> lines;
+    for (int thread = 0; thread < threads; ++thread)
+      StoredBins<together>::for_each_line(arguments, block, static_cast<int>(bins), thread, threads,
+                                          [&](const Complex* at) { lines.push_back(at - spectrum.data()); });
+    std::sort(lines.begin(), lines.end());
+    return lines;
+  };
+  std::vector<std::int64_t> expected;
+  for (std::int64_t bin = 0; bin < bins; ++bin)
+    for (int plane = 0; plane < together; plane += line) expected.push_back(bin * pitch + 2 * together + plane);
+  EXPECT_EQ(lines_of(2), expected);
+  EXPECT_EQ(lines_of(3).size(), 0u) << "of 120 planes 24 are left for it";
 }
 
 TEST(PlaneFft, LeavesOutWhatTheMaskDoes) {
