@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "fft/cuda/batch_kernels.h"
+#include "fft/cuda/early_launch.h"
 #include "framework/cuda/check.h"
 #include "framework/error.h"
 
@@ -19,9 +20,11 @@ __device__ void take_steps(const typename Block::Arguments& arguments, typename 
 
 template <class Block, int BlocksAtOnce>
 __global__ void __launch_bounds__(Block::threads, BlocksAtOnce)
-    block_kernel(const typename Block::Arguments arguments) {
+    block_kernel(const typename Block::Arguments arguments, bool next_may_begin) {
   extern __shared__ ComplexPair memory[];
+  if (next_may_begin) let_next_kernel_begin();
   typename Block::Registers registers;
+  await_earlier_kernels();
   take_steps<Block>(arguments, *reinterpret_cast<typename Block::Shared*>(memory), registers);
 }
 
@@ -35,8 +38,16 @@ void launch_blocks(Stream& stream, const typename Block::Arguments& arguments) {
   const std::int64_t blocks = (arguments.count + InBlock - 1) / InBlock;
   require(blocks < std::int64_t(1) << 31, arguments.count, " transforms are more than one launch can take");
   if (blocks == 0) return;
-  kernel<<<static_cast<unsigned>(blocks), Block::threads, bytes, twiddle::detail::native(stream)>>>(arguments);
-  twiddle::detail::check_launch();
+  static const EarlyLaunch first(kernel, stream.device());  // asked once, for a process with one GPU
+  const EarlyLaunch early = first.device == stream.device() ? first : EarlyLaunch(kernel, stream.device());
+  cudaLaunchAttribute begin_early{};
+  begin_early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  begin_early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t launch{};
+  launch.gridDim = static_cast<unsigned>(blocks), launch.blockDim = Block::threads;
+  launch.dynamicSmemBytes = bytes, launch.stream = twiddle::detail::native(stream);
+  launch.attrs = &begin_early, launch.numAttrs = early.waits ? 1 : 0;
+  check(cudaLaunchKernelEx(&launch, kernel, arguments, blocks * Block::threads <= early.small_grid));
 }
 
 constexpr std::int64_t any_number = std::numeric_limits<std::int64_t>::max();
