@@ -12,7 +12,8 @@ template <class Block, int Step = 0>
 __device__ void take_steps(const typename Block::Arguments& arguments, typename Block::Shared& shared,
                            typename Block::Registers& registers) {
   if constexpr (Step < Block::steps) {
-    if constexpr (Step > 0) __syncthreads();
+    if constexpr (Step > 0 && Block::threads == 32) __syncwarp();
+    if constexpr (Step > 0 && Block::threads != 32) __syncthreads();
     Block::step(Index<Step>{}, arguments, blockIdx.x, static_cast<int>(threadIdx.x), shared, registers);
     take_steps<Block, Step + 1>(arguments, shared, registers);
   }
@@ -24,6 +25,8 @@ __global__ void __launch_bounds__(Block::threads, BlocksAtOnce)
   extern __shared__ ComplexPair memory[];
   if (next_may_begin) let_next_kernel_begin();
   typename Block::Registers registers;
+  if constexpr (requires { Block::prepare(arguments, 0, registers); })
+    Block::prepare(arguments, static_cast<int>(threadIdx.x), registers);
   await_earlier_kernels();
   take_steps<Block>(arguments, *reinterpret_cast<typename Block::Shared*>(memory), registers);
 }

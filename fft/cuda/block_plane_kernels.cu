@@ -8,7 +8,7 @@ namespace {
 
 template <int N, int RowA, int ColumnA, int Threads, int BlocksAtOnce>
 BatchKernels block_planes(std::int64_t most = any_number) {
-  return batch_kernels<BlockPlaneForward<N, N, RowA, ColumnA, Threads>, BlockPlaneInverse<N, N, RowA, ColumnA, Threads>,
+  return batch_kernels<BlockPlaneForward<N, RowA, ColumnA, Threads>, BlockPlaneInverse<N, RowA, ColumnA, Threads>,
                        BlocksAtOnce>(N, N, most);
 }
 

@@ -24,16 +24,20 @@ struct Roots {
 };
 template <int N>
 TWIDDLE_HD constexpr Roots<N> roots_of_one() {
-  Roots<N> roots{};
+  Roots<N> all{};
   for (int k = 0; k < N; ++k)
-    roots.at[k] = {static_cast<float>(detail::turn_cos(k, N)), static_cast<float>(-detail::turn_sin(k, N))};
-  return roots;
+    all.at[k] = {static_cast<float>(detail::turn_cos(k, N)), static_cast<float>(-detail::turn_sin(k, N))};
+  return all;
 }
-// e^(-2 pi i k / N), 0 <= k < N, where k is a thread's own: from a table in the device's memory.
+// e^(-2 pi i k / N), 0 <= k < N, where k is a thread's own: a table in the device's memory.
+template <int N>
+TWIDDLE_HD const Complex* roots() {
+  static constexpr Roots<N> all = roots_of_one<N>();
+  return all.at;
+}
 template <int N>
 TWIDDLE_HD Complex root(int k) {
-  static constexpr Roots<N> roots = roots_of_one<N>();
-  return roots.at[k];
+  return roots<N>()[k];
 }
 
 TWIDDLE_HD constexpr Complex operator*(Complex a, Complex b) {

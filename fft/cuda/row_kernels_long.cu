@@ -1,29 +1,29 @@
 #include "fft/cuda/batch_kernel_templates.h"
 #include "fft/cuda/split_row_fft.h"
+#include "fft/cuda/staged_row_fft.h"
 
 namespace twiddle::small_fft {
 
 namespace {
 
-// `most`: from there on the other is faster on an H200.
-template <int N, int A>
-BatchKernels few_rows(std::int64_t most) {
-  return batch_kernels<DirectSplitRowsForward<N, A, 32>, DirectSplitRowsInverse<N, A, 32>, 1>(1, N, most);
+template <int N, int A1, int A2>
+void add_few_rows(std::vector<BatchKernels>& all) {
+  all.push_back(batch_kernels<StagedRowsForward<N, A1, A2, 32>, StagedRowsInverse<N, A1, A2, 32>, 1>(1, N, 8192));
 }
-
 template <int N, int A, int Threads, int BlocksAtOnce>
-void add_rows(std::vector<BatchKernels>& all, std::int64_t few) {
-  all.push_back(few_rows<N, A>(few));
+void add_rows(std::vector<BatchKernels>& all) {
   all.push_back(batch_kernels<SplitRowsForward<N, A, Threads>, SplitRowsInverse<N, A, Threads>, BlocksAtOnce>(1, N));
 }
 
 }  // namespace
 
 void add_long_rows(std::vector<BatchKernels>& all) {
-  all.push_back(few_rows<64, 8>(8192));
+  add_few_rows<64, 4, 4>(all);
   all.push_back(batch_kernels<ThreadRowsForward<64, 64, 1>, ThreadRowsInverse<64, 64, 1>, 8>(1, 64));
-  add_rows<128, 8, 128, 6>(all, 2048);
-  add_rows<256, 16, 256, 2>(all, 4096);
+  add_few_rows<128, 4, 4>(all);
+  add_rows<128, 8, 128, 7>(all);
+  add_few_rows<256, 8, 4>(all);
+  add_rows<256, 16, 256, 3>(all);
 }
 
 }  // namespace twiddle::small_fft

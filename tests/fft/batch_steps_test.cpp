@@ -8,6 +8,7 @@
 #include "fft/cuda/column_fft.h"
 #include "fft/cuda/natural_plane_fft.h"
 #include "fft/cuda/split_row_fft.h"
+#include "fft/cuda/staged_row_fft.h"
 #include "framework/error.h"
 #include "tests/support/check_close.h"
 #include "tests/support/noise.h"
@@ -61,6 +62,9 @@ void follow(const typename Block::Arguments& arguments, int in_block) {
     const auto shared = std::make_unique<typename Block::Shared>();
     std::memset(static_cast<void*>(shared.get()), 0xff, sizeof(typename Block::Shared));  // what others left there
     std::vector<typename Block::Registers> registers(Block::threads);
+    if constexpr (requires { Block::prepare(arguments, 0, registers[0]); })
+      for (int thread = 0; thread < Block::threads; ++thread)
+        Block::prepare(arguments, thread, registers[static_cast<std::size_t>(thread)]);
     follow_steps<Block>(arguments, block, *shared, registers);
   }
 }
@@ -94,7 +98,11 @@ void expect_rows_of_threads() {
 template <int N, int A, int Threads>
 void expect_split_rows() {
   expect_rows<SplitRowsForward<N, A, Threads>, SplitRowsInverse<N, A, Threads>>(N);
-  expect_rows<DirectSplitRowsForward<N, A, 32>, DirectSplitRowsInverse<N, A, 32>>(N);
+}
+
+template <int N, int A1, int A2>
+void expect_staged_rows() {
+  expect_rows<StagedRowsForward<N, A1, A2, 32>, StagedRowsInverse<N, A1, A2, 32>>(N);
 }
 
 template <int H, int W, int P>
@@ -106,10 +114,10 @@ void expect_planes() {
   }
 }
 
-template <int H, int W, int RowA, int ColumnA, int Threads>
+template <int N, int RowA, int ColumnA, int Threads>
 void expect_block_planes() {
-  expect_batch<BlockPlaneForward<H, W, RowA, ColumnA, Threads>, BlockPlaneInverse<H, W, RowA, ColumnA, Threads>>(
-      {.height = H, .width = W, .count = 2}, 5e-7);
+  expect_batch<BlockPlaneForward<N, RowA, ColumnA, Threads>, BlockPlaneInverse<N, RowA, ColumnA, Threads>>(
+      {.height = N, .width = N, .count = 2}, 5e-7);
 }
 
 // Planes in two steps.
@@ -140,6 +148,9 @@ TEST(BatchSteps, TransformRowsThatThreadsShare) {
   expect_split_rows<64, 8, 128>();
   expect_split_rows<128, 8, 128>();
   expect_split_rows<256, 16, 256>();
+  expect_staged_rows<64, 4, 4>();
+  expect_staged_rows<128, 4, 4>();
+  expect_staged_rows<256, 8, 4>();
 }
 
 TEST(BatchSteps, TransformPlanes) {
@@ -158,15 +169,16 @@ TEST(BatchSteps, TransformPlanes) {
 TEST(BatchSteps, TransformLargePlanesInTwo) {
   for (const BinLayout layout : {BinLayout::plane_major, BinLayout::frequency_major}) {
     expect_two_steps<128, 16, 16, SplitRowsForward<128, 8, 128>, SplitRowsInverse<128, 8, 128>>(layout);
+    expect_two_steps<128, 16, 16, StagedRowsForward<128, 4, 4, 32>, StagedRowsInverse<128, 4, 4, 32>>(layout);
     expect_two_steps<256, 16, 32, SplitRowsForward<256, 16, 256>, SplitRowsInverse<256, 16, 256>>(layout);
   }
 }
 
 TEST(BatchSteps, TransformPlanesThatBlocksShare) {
-  expect_block_planes<32, 32, 4, 8, 96>();
-  expect_block_planes<64, 64, 8, 8, 288>();
-  expect_block_planes<128, 128, 8, 16, 256>();
-  expect_block_planes<32, 64, 8, 4, 64>();
+  expect_block_planes<32, 4, 8, 96>();
+  expect_block_planes<64, 8, 8, 288>();
+  expect_block_planes<64, 8, 4, 72>();
+  expect_block_planes<128, 8, 16, 544>();
 }
 
 }  // namespace
