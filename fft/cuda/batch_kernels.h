@@ -20,7 +20,8 @@ struct ColumnKernels {
   void (*inverse)(Stream& stream, const ColumnArguments& columns) = nullptr;
 };
 
-// All sizes, those for few before those for more; in groups that are compiled side by side.
+// All sizes, those for few before those for more; in groups that are compiled side by side. `most` and `few` are what
+// measurements on an H200 showed: above them the next is faster.
 void add_short_rows(std::vector<BatchKernels>& all);
 void add_long_rows(std::vector<BatchKernels>& all);
 void add_small_natural_planes(std::vector<BatchKernels>& all);

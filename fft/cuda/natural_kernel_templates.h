@@ -10,7 +10,7 @@ void add_planes(std::vector<BatchKernels>& all) {
   all.push_back(batch_kernels<NaturalForward<H, W, P>, NaturalInverse<H, W, P>, BlocksAtOnce>(H, W));
 }
 
-// At most so many planes, Few a block: from there on the other is faster on an H200.
+// At most so many planes, Few a block.
 template <int H, int W, int Few>
 void add_few_planes(std::vector<BatchKernels>& all, std::int64_t most) {
   all.push_back(batch_kernels<DirectNaturalForward<H, W, Few>, DirectNaturalInverse<H, W, Few>, 1>(H, W, most));

@@ -7,7 +7,7 @@ namespace {
 
 template <int N, int Threads, int PerThread, int BlocksAtOnce>
 void add_rows(std::vector<BatchKernels>& all) {
-  constexpr int most = N <= 16 ? 16384 : N <= 20 ? 8192 : 1024;  // from there on the other is faster on an H200
+  constexpr int most = N == 2 ? 65536 : N <= 16 ? 16384 : N <= 20 ? 8192 : 1024;
   all.push_back(batch_kernels<DirectRowsForward<N, 32>, DirectRowsInverse<N, 32>, 1>(1, N, most));
   all.push_back(
       batch_kernels<ThreadRowsForward<N, Threads, PerThread>, ThreadRowsInverse<N, Threads, PerThread>, BlocksAtOnce>(

@@ -156,9 +156,11 @@ TEST(BatchSteps, TransformRowsThatThreadsShare) {
 TEST(BatchSteps, TransformPlanes) {
   expect_planes<2, 2, 128>();
   expect_planes<4, 4, 64>();
+  expect_planes<8, 8, 4>();
   expect_planes<8, 8, 32>();
   expect_planes<10, 10, 32>();
   expect_planes<14, 14, 16>();
+  expect_planes<16, 16, 1>();
   expect_planes<20, 20, 16>();
   expect_planes<30, 30, 8>();
   expect_planes<48, 48, 4>();
