@@ -27,8 +27,10 @@ struct EarlyLaunch {
       : device(on), waits(has_wait(kernel)), small_grid(std::int64_t(96) * multiprocessors(on)) {}
 
   Device device;
-  bool waits;               // by itself: another kernel must not begin early
-  std::int64_t small_grid;  // threads: the next kernel's blocks, waiting beside more, take their room (measured)
+  bool waits;  // by itself: another kernel must not begin early
+  // Threads of a grid that lets the next kernel begin at once: in larger ones its blocks would wait in places that this
+  // one's own still need, as measurements on an H200 show.
+  std::int64_t small_grid;
 
  private:
   // It is the PTX's architecture that decided on the #if above, not that of the code made of it.

@@ -195,6 +195,37 @@ TEST_F(BatchedFftOnGpu, CanBeRecorded) {
   }
 }
 
+// Each begins before the one in front of it has ended.
+TEST_F(BatchedFftOnGpu, WaitForEachOther) {
+  const FftBatch batches[] = {{.width = 2, .count = 1},
+                              {.width = 64, .count = 37},
+                              {.width = 256, .count = 8000, .layout = BinLayout::frequency_major},
+                              {.height = 16, .width = 16, .count = 37},
+                              {.height = 64, .width = 64, .count = 300},
+                              {.height = 128, .width = 128, .count = 3},
+                              {.height = 128, .width = 128, .count = 40, .layout = BinLayout::frequency_major}};
+  constexpr int times = 10, plays = 3;
+  for (const FftBatch& batch : batches) {
+    SCOPED_TRACE(to_string(batch));
+    const auto fft = make_batched_fft(stream(), batch);
+    const std::vector<float> values = noise(batch.count * batch.height * batch.width);
+    Tensor planes = on_device(values), spectra = poisoned(spectrum_bytes(batch));
+    float* const written = planes.write();
+    void* const bins = spectra.write();
+    const auto there_and_back = [&] {
+      for (int i = 0; i < times; ++i) {
+        fft->forward(written, bins);
+        fft->inverse(bins, written);
+      }
+    };
+    there_and_back();
+    const auto recording = stream().record(there_and_back);
+    ASSERT_NE(recording, nullptr);
+    for (int i = 0; i < plays; ++i) recording->play();
+    EXPECT_LE(relative_error(on_host(planes), values), times * (1 + plays) * promise(batch));
+  }
+}
+
 TEST_F(BatchedFftOnGpu, RefuseWhatTheyCannotTake) {
   const auto message = [&](const FftBatch& batch) -> std::string {
     try {
