@@ -72,8 +72,8 @@ void Adam::step(Context& ctx, std::vector<Parameter*>& parameters, const StepNum
   std::vector<Update<AdamRule>> updates;
   for (Parameter* parameter : moving) {
     Tensor& weight = parameter->variable.value();
-    Tensor& mean = state_.at(stream, "mean." + parameter->name, weight.shape());
-    Tensor& square = state_.at(stream, "square." + parameter->name, weight.shape());
+    Tensor& mean = state_of(stream, "mean", *parameter);
+    Tensor& square = state_of(stream, "square", *parameter);
     const auto decay = static_cast<float>(parameter->weight_decay ? weight_decay_ : 0);
     AdamRule rule{};
     rule.rate = parameter->learning_rate;

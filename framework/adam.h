@@ -11,7 +11,7 @@ class Adam : public Optimizer {
   std::string kind() const override { return decoupled_ ? "adamw" : "adam"; }
   std::string describe() const override;
   void step(Context& ctx, std::vector<Parameter*>& parameters, const StepNumbers& numbers) override;
-  int state_tensors() const override { return 2; }
+  std::vector<std::string> state_names() const override { return {"mean", "square"}; }
 
  protected:
   Adam(Params& params, bool decoupled, double default_decay);

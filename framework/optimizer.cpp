@@ -32,6 +32,16 @@ void OptimizerState::restore(const std::vector<std::pair<std::string, Tensor>>& 
   tensors_.insert(state.begin(), state.end());
 }
 
+void Optimizer::prepare(Stream& stream, const std::vector<Parameter*>& parameters) {
+  for (const Parameter* parameter : parameters)
+    if (parameter->trainable)
+      for (const std::string& name : state_names()) state_of(stream, name, *parameter);
+}
+
+Tensor& Optimizer::state_of(Stream& stream, const std::string& name, const Parameter& parameter) {
+  return state_.at(stream, name + "." + parameter.name, parameter.shape);
+}
+
 Tensor clip_gradients(Context& ctx, std::vector<Parameter*>& parameters, double limit) {
   std::vector<Tensor> grads;
   for (const Parameter* parameter : parameters)

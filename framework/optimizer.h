@@ -38,12 +38,18 @@ class Optimizer {
   virtual std::string describe() const = 0;  // "sgd momentum 0.9, weight decay 5e-4"
   // One update of every trainable parameter that has a gradient.
   virtual void step(Context& ctx, std::vector<Parameter*>& parameters, const StepNumbers& numbers) = 0;
-  virtual int state_tensors() const = 0;  // as large as a parameter, for each: 1 for momentum, 2 for Adam
+  // What it keeps of each parameter, as large as that: "momentum", or "mean" and "square".
+  virtual std::vector<std::string> state_names() const = 0;
+  int state_tensors() const { return static_cast<int>(state_names().size()); }
+  // Takes the memory for that before the first step: taken in one, it would be cut from what the step has left, and
+  // keep that from ever being given back.
+  void prepare(Stream& stream, const std::vector<Parameter*>& parameters);
 
   std::vector<std::pair<std::string, Tensor>> state() const { return state_.list(); }  // for a checkpoint
   void restore(const std::vector<std::pair<std::string, Tensor>>& state) { state_.restore(state); }
 
  protected:
+  Tensor& state_of(Stream& stream, const std::string& name, const Parameter& parameter);
   OptimizerState state_;
 };
 

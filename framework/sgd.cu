@@ -64,8 +64,7 @@ void Sgd::step_by(Context& ctx, std::vector<Parameter*>& parameters, const StepN
     const Rule rule{parameter->learning_rate, static_cast<float>(parameter->weight_decay ? weight_decay_ : 0),
                     static_cast<float>(momentum_)};
     Update<Rule> update{rule, weight.size(), grad.read(), weight.write(), {}};
-    if (Rule::states > 0)
-      update.state[0] = state_.at(*ctx.stream, "momentum." + parameter->name, weight.shape()).write();
+    if (Rule::states > 0) update.state[0] = state_of(*ctx.stream, "momentum", *parameter).write();
     updates.push_back(update);
   }
   update_parameters(*ctx.stream, updates, numbers);

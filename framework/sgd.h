@@ -11,7 +11,9 @@ class Sgd final : public Optimizer {
   std::string kind() const override { return "sgd"; }
   std::string describe() const override;
   void step(Context& ctx, std::vector<Parameter*>& parameters, const StepNumbers& numbers) override;
-  int state_tensors() const override { return momentum_ > 0 ? 1 : 0; }
+  std::vector<std::string> state_names() const override {
+    return momentum_ > 0 ? std::vector<std::string>{"momentum"} : std::vector<std::string>{};
+  }
 
  private:
   template <class Rule>

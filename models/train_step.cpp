@@ -20,7 +20,9 @@ TrainStep::TrainStep(Context& ctx, const Sequential& net, Optimizer& optimizer, 
       options_(options),
       parameters_(net.parameters()),
       inputs_(*ctx.stream),
-      loss_sum_(Tensor::filled(*ctx.stream, {1}, 0)) {}
+      loss_sum_(Tensor::filled(*ctx.stream, {1}, 0)) {
+  optimizer_.prepare(*ctx.stream, parameters_);
+}
 
 Tensor TrainStep::run(const Batch& batch, double rate) {
   inputs_.set(*ctx_.stream, rate, ctx_.random.position());
@@ -32,6 +34,9 @@ Tensor TrainStep::run(const Batch& batch, double rate) {
   const bool record_now =
       options_.record && !recording_ && unrecorded_.empty() && steps_of_shape_ > steps_before_recording;
   if (record_now) {
+    // The first steps left blocks of many sizes behind, of trying out convolutions too: what a recording takes for as
+    // long as it lives is to be cut from none of them.
+    ctx_.stream->release_unused();
     recorded_batch_ = {Tensor(*ctx_.stream, shape), Tensor(*ctx_.stream, batch.labels.shape(), DType::i32), {}};
     record();
     if (recording_) return play(batch);
@@ -57,9 +62,6 @@ Tensor TrainStep::step(const Batch& batch) {
 }
 
 void TrainStep::record() {
-  // The first steps left blocks of many sizes behind, of trying out convolutions too: a recording keeps what it takes
-  // for as long as it lives, so it starts with a pool that has nothing to spare.
-  ctx_.stream->release_unused();
   Random& random = ctx_.random;
   const std::uint64_t position = random.position();
   random.count_from(inputs_.random_position());

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -104,6 +105,25 @@ TEST_P(EveryDevice, OptimizerRestoredStateGoesOnAlike) {
       state.emplace_back(name, tensor.to(*resumed.ctx.stream));
     resumed.optimizer->restore(state);
     EXPECT_EQ(straight.step(0.1), resumed.step(0.1)) << kind;
+  }
+}
+
+TEST_P(EveryDevice, OptimizerPreparedHasAllThatIsAsLargeAsItsParameter) {
+  for (const char* kind : {"sgd", "adam", "adamw"}) {
+    const std::vector<std::pair<std::string, std::string>> momentum{{"momentum", "0.9"}}, none;
+    const auto& options = kind == std::string("sgd") ? momentum : none;
+    Bench prepared(GetParam(), kind, options), straight(GetParam(), kind, options);
+    prepared.optimizer->prepare(*prepared.ctx.stream, prepared.parameters);
+    const auto taken = prepared.optimizer->state();
+    EXPECT_EQ(static_cast<int>(taken.size()), prepared.optimizer->state_tensors()) << kind;
+    EXPECT_EQ(prepared.step(0.1), straight.step(0.1)) << kind;
+    for (const auto& [name, tensor] : prepared.optimizer->state()) {
+      if (tensor.shape() != prepared.parameter.shape) continue;
+      const auto before =
+          std::find_if(taken.begin(), taken.end(), [&](const auto& each) { return each.first == name; });
+      ASSERT_NE(before, taken.end()) << kind << ": " << name;
+      EXPECT_EQ(before->second.version().storage, tensor.version().storage) << kind << ": " << name;
+    }
   }
 }
 

@@ -34,7 +34,7 @@ class Recorder final : public Optimizer {
   explicit Recorder(std::string kind = "recorder") : kind_(std::move(kind)) {}
   std::string kind() const override { return kind_; }
   std::string describe() const override { return kind_; }
-  int state_tensors() const override { return 1; }
+  std::vector<std::string> state_names() const override { return {"mean"}; }
   void step(Context& ctx, std::vector<Parameter*>& parameters, const StepNumbers& numbers) override {
     const float rate = numbers.rate.to_vector(*ctx.stream).at(0);
     for (const Parameter* parameter : parameters) {
