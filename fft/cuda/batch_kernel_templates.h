@@ -56,9 +56,18 @@ void launch_blocks(Stream& stream, const typename Block::Arguments& arguments) {
 constexpr std::int64_t any_number = std::numeric_limits<std::int64_t>::max();
 
 template <class Forward, class Inverse, int BlocksAtOnce>
-BatchKernels batch_kernels(int height, int width, std::int64_t most = any_number) {
-  return {height, width, most, launch_blocks<Forward, Forward::count, BlocksAtOnce>,
+BatchKernels batch_kernels(int height, int width, std::int64_t most, std::int64_t most_by_bin) {
+  return {height,
+          width,
+          most,
+          most_by_bin,
+          launch_blocks<Forward, Forward::count, BlocksAtOnce>,
           launch_blocks<Inverse, Inverse::count, BlocksAtOnce>};
+}
+
+template <class Forward, class Inverse, int BlocksAtOnce>
+BatchKernels batch_kernels(int height, int width, std::int64_t most = any_number) {
+  return batch_kernels<Forward, Inverse, BlocksAtOnce>(height, width, most, most);
 }
 
 }  // namespace twiddle::small_fft

@@ -8,8 +8,9 @@ namespace twiddle::small_fft {
 
 // The kernels of batches of one size, to and from [row or plane][bins as they are]; rows also [bin][row].
 struct BatchKernels {
-  int height = 1, width = 0;  // height 1: rows
-  std::int64_t most = 0;      // rows or planes that they are for
+  int height = 1, width = 0;     // height 1: rows
+  std::int64_t most = 0;         // rows or planes that they are for ...
+  std::int64_t most_by_bin = 0;  // ... and rows where they are stored [bin][row]
   void (*forward)(Stream& stream, const BatchForward& batch) = nullptr;
   void (*inverse)(Stream& stream, const BatchInverse& batch) = nullptr;
 };

@@ -111,9 +111,9 @@ std::vector<BatchKernels> all_kernels() {
 }
 
 // The first of that size that takes so many; null: none does.
-const BatchKernels* find(const std::vector<BatchKernels>& all, int height, int width, std::int64_t count) {
+const BatchKernels* find(const std::vector<BatchKernels>& all, int height, int width, std::int64_t count, bool by_bin) {
   const auto found = std::find_if(all.begin(), all.end(), [&](const BatchKernels& each) {
-    return each.height == height && each.width == width && count <= each.most;
+    return each.height == height && each.width == width && count <= (by_bin ? each.most_by_bin : each.most);
   });
   return found == all.end() ? nullptr : &*found;
 }
@@ -132,10 +132,11 @@ std::unique_ptr<BatchedFft> make_batched_fft(Stream& stream, const FftBatch& bat
         return std::make_unique<PackedPlanes>(stream, batch, kernels);
   } else {
     const bool in_one = batch.layout == BinLayout::plane_major || height == 1;
-    const BatchKernels* const one = in_one ? find(all, height, width, batch.count) : nullptr;
+    const bool by_bin = batch.layout == BinLayout::frequency_major;
+    const BatchKernels* const one = in_one ? find(all, height, width, batch.count, by_bin) : nullptr;
     for (const ColumnKernels& columns : small_fft::column_kernels())
       if (columns.points == height && height == width && (one == nullptr || batch.count <= columns.few))
-        return std::make_unique<TwoSteps>(stream, batch, *find(all, 1, width, batch.count * height), columns);
+        return std::make_unique<TwoSteps>(stream, batch, *find(all, 1, width, batch.count * height, true), columns);
     if (one != nullptr) return std::make_unique<OneLaunch>(stream, batch, *one);
   }
   throw Error(ErrorKind::config, join("there is no batched transform of ", to_string(batch),
