@@ -202,9 +202,9 @@ class CudaStream final : public Stream {
     std::vector<std::shared_ptr<void>> blocks;
   };
   Captured capture(const std::function<void()>& work, Pool::Holding holding) {
-    pool_.start_holding(holding);
     // Relaxed: the pool may still ask the driver for memory.
     check(cudaStreamBeginCapture(stream_.get(), cudaStreamCaptureModeRelaxed));
+    pool_.start_holding(holding);
     ++recording_changes_;
     Captured captured;
     try {
