@@ -73,7 +73,7 @@ struct Pool::State {
   Blocks blocks;
   std::set<std::pair<std::size_t, char*>> unused;  // sizes and places of the blocks that are
   MemoryUse use;
-  bool holding = false;
+  std::optional<Holding> holding;
   struct Noted {
     char *begin, *end;
     std::weak_ptr<void> owned;
@@ -119,12 +119,19 @@ struct Pool::State {
     use.cached -= block->second.size;
   }
 
-  // Only segments that are unused as a whole can go.
+  static bool overlaps(const Blocks::value_type& block, const std::vector<Noted>& taken) {
+    char* const begin = block.first;
+    char* const end = begin + block.second.size;
+    return std::any_of(taken.begin(), taken.end(),
+                       [&](const Noted& other) { return other.begin < end && begin < other.end; });
+  }
+
+  // Only segments that are unused as a whole can go, and none that is about to be held.
   void drop_unused() {
     for (auto block = blocks.begin(); block != blocks.end();) {
       const auto next = std::next(block);
       const bool whole = block->second.first && (next == blocks.end() || next->second.first);
-      if (whole && !block->second.used) {
+      if (whole && !block->second.used && !(holding == Holding::before && overlaps(*block, noted))) {
         take_from_unused(block);
         free(block->first);
         blocks.erase(block);
@@ -215,24 +222,21 @@ void Pool::start_holding(Holding as) {
   const std::lock_guard lock(state_->mutex);
   state_->uses.clear();
   state_->piece = std::move(piece);
-  state_->holding = true;
+  state_->holding = as;
 }
 
 std::vector<std::shared_ptr<void>> Pool::stop_holding() {
   std::vector<std::shared_ptr<void>> held;  // outlives the lock: what it gives back takes the lock itself
   const std::lock_guard lock(state_->mutex);
   const auto noted = std::exchange(state_->noted, {});
-  state_->holding = false;
+  state_->holding.reset();
   for (const auto& [place, block] : std::exchange(state_->in_use_here, {}))
     state_->uses[block].returned = state_->moment;
   if (const auto piece = std::exchange(state_->piece, nullptr)) held.push_back(piece->memory());
   for (const State::Noted& block : noted)
     if (auto owner = block.owned.lock()) held.push_back(std::move(owner));
   for (auto block = state_->blocks.begin(); block != state_->blocks.end(); ++block) {
-    char* const begin = block->first;
-    char* const end = begin + block->second.size;
-    const auto overlaps = [&](const State::Noted& taken) { return taken.begin < end && begin < taken.end; };
-    if (block->second.used || std::none_of(noted.begin(), noted.end(), overlaps)) continue;
+    if (block->second.used || !State::overlaps(*block, noted)) continue;
     state_->take_from_unused(block);
     held.push_back(state_->hand_out(block, state_));
   }

@@ -25,7 +25,8 @@ class Pool {
   // then and those that still have owners, so that nobody else gets them as long as the caller keeps them.
   // As `before`: what follows is expected to take blocks as it did when they were noted last, and finds them in one
   // piece of memory, laid out beforehand. From where it does otherwise on, or where there is no such piece, it gets
-  // blocks as ever.
+  // blocks as ever. Where memory is short, what has come back since start_holding(before) stays, while what has come
+  // back since start_holding(anew) may go to the system.
   enum class Holding : std::uint8_t { anew, before };
   void start_holding(Holding as = Holding::anew);
   std::vector<std::shared_ptr<void>> stop_holding();

@@ -174,6 +174,23 @@ TEST(Pool, TakesBlocksAsEverWhereThereIsNoSuchPiece) {
   counting.pool.stop_holding();
 }
 
+// A recording plays in what it took, and that must not go to the system before stop_holding() has told what it was.
+TEST(Pool, KeepsWhatIsHeldWhereMemoryIsShort) {
+  CountingPool counting;
+  counting.pool.start_holding();
+  counting.pool.take(3 * mib), counting.pool.take(8 * mib);
+  counting.pool.stop_holding();
+  counting.pool.release_cached();
+
+  counting.limit = 4 * mib;
+  counting.freed = 0;
+  counting.pool.start_holding(Pool::Holding::before);
+  counting.pool.take(3 * mib);
+  EXPECT_THROW(counting.pool.take(8 * mib), OutOfMemory);
+  EXPECT_EQ(counting.freed, 0);
+  EXPECT_EQ(counting.pool.stop_holding().size(), 1u);
+}
+
 TEST(Pool, CountsWhatIsInUse) {
   CountingPool counting;
   {
