@@ -79,7 +79,7 @@ void TrainStep::record() {
   recorded_draws_ = random.position() - position;
   random.count_from(nullptr);
   random.restore(random.seed(), position);
-  if (!recording_) recorded_batch_ = {};
+  if (!recording_) recorded_batch_ = {}, recorded_loss_ = {};
 }
 
 Tensor TrainStep::play(const Batch& batch) {
