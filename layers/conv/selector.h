@@ -13,8 +13,9 @@
 
 namespace twiddle {
 
-// How engines are chosen. `engine` is "rule" (the first in the list that supports the problem), "measured" (the fastest
-// of those that keep the precision class, remembered), or an engine's name, which fails loudly where it cannot.
+// How engines are chosen. `engine` is "rule" (the first in the list that supports the problem and pays), "measured"
+// (the fastest of those that keep the precision class, remembered), or an engine's name, which fails loudly where it
+// cannot.
 struct ConvPolicy {
   std::string engine = "rule";
   Precision precision = Precision::fp32;

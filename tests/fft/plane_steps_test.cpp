@@ -5,22 +5,14 @@
 
 #include <cmath>
 #include <limits>
-#include <random>
 
 #include "framework/error.h"
+#include "tests/support/noise.h"
 
 namespace twiddle {
 namespace {
 
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
-
-std::vector<float> noise(std::int64_t count) {
-  std::mt19937 random(3);
-  std::normal_distribution<float> normal;
-  std::vector<float> values(static_cast<std::size_t>(count));
-  for (float& value : values) value = normal(random);
-  return values;
-}
 
 template <class Work>
 void follow(const Work& work) {
@@ -125,7 +117,6 @@ void expect_in_all_ways(const Planes& planes) {
   const std::int64_t all = planes.rows * planes.columns;
   for (const Case& c : {Case{planes, 0, all}, Case{planes, all / 3, all - all / 3}, Case{planes, all / 2, 1}}) {
     expect_as_by_loops<1>(c);
-    const std::vector<float> any = noise(1);
     if (in_pairs(planes, nullptr)) expect_as_by_loops<2>(c);
   }
 }

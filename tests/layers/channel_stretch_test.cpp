@@ -5,10 +5,10 @@
 
 #include <cmath>
 #include <limits>
-#include <random>
 
 #include "framework/error.h"
 #include "tests/support/check_close.h"
+#include "tests/support/noise.h"
 
 namespace twiddle {
 namespace {
@@ -58,14 +58,6 @@ struct Problem {
     });
   }
 };
-
-std::vector<float> noise(std::int64_t count, unsigned seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> values(static_cast<std::size_t>(count));
-  for (float& value : values) value = normal(random);
-  return values;
-}
 
 template <int Length>
 void expect_as_defined(const Problem& problem) {

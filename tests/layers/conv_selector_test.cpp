@@ -107,13 +107,22 @@ TEST_F(ConvSelectorTest, TheRuleLeavesWhatDoesNotPay) {
 
 TEST_F(ConvSelectorTest, OnACpuTheRuleTakesSpectraForLargeKernelsAlone) {
   ConvSelector all(make_conv_engines({}), {.engine = "rule"});
-  const auto taken = [&](int kernel) {
-    const ConvProblem square{
-        .batch = 2, .channels = 16, .height = 12, .width = 12, .filters = 16, .kernel_h = kernel, .kernel_w = kernel};
+  const auto taken = [&](int kernel, int plane, int channels, int groups) {
+    const ConvProblem square{.batch = 2,
+                             .channels = channels,
+                             .height = plane,
+                             .width = plane,
+                             .filters = 16,
+                             .kernel_h = kernel,
+                             .kernel_w = kernel,
+                             .groups = groups};
     return all.choose(ctx_, square, ConvPass::forward).name();
   };
-  EXPECT_EQ(taken(5), "fft");
-  EXPECT_NE(taken(3), "fft");
+  EXPECT_EQ(taken(5, 12, 16, 1), "fft");
+  EXPECT_NE(taken(3, 12, 16, 1), "fft");
+  EXPECT_NE(taken(5, 11, 16, 1), "fft") << "outputs of 7x7";
+  EXPECT_NE(taken(5, 12, 15, 1), "fft");
+  EXPECT_NE(taken(5, 12, 16, 2), "fft") << "eight channels a group";
 }
 
 TEST_F(ConvSelectorTest, TheRuleSaysWhereNothingFits) {
