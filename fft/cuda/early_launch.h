@@ -33,12 +33,15 @@ struct EarlyLaunch {
   std::int64_t small_grid;
 
  private:
-  // It is the PTX's architecture that decided on the #if above, not that of the code made of it.
+  // It is the PTX's architecture that decided on the #if above, not that of the code made of it. Runtimes before 12.3
+  // cannot write such launches down as a graph.
   template <class Kernel>
   static bool has_wait(Kernel* kernel) {
     cudaFuncAttributes code{};
     check(cudaFuncGetAttributes(&code, kernel));
-    return code.ptxVersion >= 90;
+    int runtime = 0;
+    check(cudaRuntimeGetVersion(&runtime));
+    return code.ptxVersion >= 90 && runtime >= 12030;
   }
 };
 
