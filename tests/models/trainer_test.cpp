@@ -157,20 +157,33 @@ TEST(Trainer, ResumesExactlyAfterABatchThatWasSkipped) {
   }
 }
 
-TEST(Trainer, ResumesExactlyWithAdam) {
-  const std::vector<Override> adam = {{"train.optimizer", "adam", "--set"}};
+void expect_to_resume_exactly(const std::vector<Override>& overrides) {
   std::atomic<bool> stop = false;
-  Trainer straight(small_config(adam), {});
+  Trainer straight(small_config(overrides), {});
   straight.run({}, stop);
-  const std::string folder = new_folder("adam");
+  const std::string folder = new_folder("exactly");
   {
     StopAfter stopper(7, stop);
-    Trainer(small_config(adam), in_folder(folder)).run({&stopper}, stop);
+    Trainer(small_config(overrides), in_folder(folder)).run({&stopper}, stop);
   }
   stop = false;
-  Trainer second(small_config(adam), in_folder(folder, newest_checkpoint(folder)));
+  Trainer second(small_config(overrides), in_folder(folder, newest_checkpoint(folder)));
   second.run({}, stop);
   EXPECT_EQ(weights(second), weights(straight));
+}
+
+TEST(Trainer, ResumesExactlyWithAdam) {
+  expect_to_resume_exactly({{"train.optimizer", "adam", "--set"}});
+}
+
+// Engines that have ways of their own to choose from are no exception.
+TEST(Trainer, ResumesExactlyByTheSpectraThatACpusRuleTakes) {
+  expect_to_resume_exactly({{"device", "cpu", "--set"},
+                            {"deterministic", "false", "--set"},
+                            {"convolution.cache", "off", "--set"},
+                            {"model.input", "[16, 16, 16]", "--set"},
+                            {"model.layers.conv1.filters", "16", "--set"},
+                            {"model.layers.conv1.kernel", "5", "--set"}});
 }
 
 // Asks for the end when an epoch's last step is done: what follows is the validation.
