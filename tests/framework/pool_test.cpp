@@ -24,6 +24,14 @@ struct CountingPool {
               ++freed;
               std::free(block);
             }};
+
+  // What `work` takes is noted.
+  template <class Work>
+  void rehearse(const Work& work) {
+    pool.start_holding();
+    work();
+    pool.stop_holding();
+  }
 };
 
 TEST(Pool, GivesTheSameBlockAgain) {
@@ -98,9 +106,7 @@ void small_then_large(Pool& pool) {
 
 TEST(Pool, FindsBlocksThatAreTakenAsBeforeInOnePiece) {
   CountingPool counting;
-  counting.pool.start_holding();
-  small_then_large(counting.pool);
-  counting.pool.stop_holding();
+  counting.rehearse([&] { small_then_large(counting.pool); });
   counting.pool.release_cached();
 
   counting.allocated = 0;
@@ -118,10 +124,7 @@ TEST(Pool, FindsAsBeforeWhatCameInLargerBlocks) {
   CountingPool counting;
   counting.pool.take(1000), counting.pool.take(2 * mib);
   const auto twice = [&] { counting.pool.take(600), counting.pool.take(mib + mib / 2); };
-  counting.pool.start_holding();
-  twice();
-  counting.pool.stop_holding();
-
+  counting.rehearse(twice);
   counting.pool.start_holding(Pool::Holding::before);
   twice();
   EXPECT_EQ(counting.pool.stop_holding().size(), 1u) << "the piece and no other";
@@ -129,8 +132,7 @@ TEST(Pool, FindsAsBeforeWhatCameInLargerBlocks) {
 
 TEST(Pool, TakesNoPieceWhereNothingWasTaken) {
   CountingPool counting;
-  counting.pool.start_holding();
-  counting.pool.stop_holding();
+  counting.rehearse([] {});
   counting.pool.start_holding(Pool::Holding::before);
   EXPECT_TRUE(counting.pool.stop_holding().empty());
   EXPECT_EQ(counting.allocated, 0);
@@ -138,9 +140,7 @@ TEST(Pool, TakesNoPieceWhereNothingWasTaken) {
 
 TEST(Pool, GivesOtherBlocksWhereTheyAreNotTakenAsBefore) {
   CountingPool counting;
-  counting.pool.start_holding();
-  small_then_large(counting.pool);
-  counting.pool.stop_holding();
+  counting.rehearse([&] { small_then_large(counting.pool); });
 
   counting.pool.start_holding(Pool::Holding::before);
   const auto as_before = counting.pool.take(2 * mib), other = counting.pool.take(8 * mib);
@@ -151,9 +151,7 @@ TEST(Pool, GivesOtherBlocksWhereTheyAreNotTakenAsBefore) {
 
 TEST(Pool, GivesNoPlaceThatIsLongerInUseThanBefore) {
   CountingPool counting;
-  counting.pool.start_holding();
-  small_then_large(counting.pool);
-  counting.pool.stop_holding();
+  counting.rehearse([&] { small_then_large(counting.pool); });
 
   counting.pool.start_holding(Pool::Holding::before);
   const auto kept = counting.pool.take(2 * mib), next = counting.pool.take(3 * mib);
@@ -163,9 +161,7 @@ TEST(Pool, GivesNoPlaceThatIsLongerInUseThanBefore) {
 
 TEST(Pool, TakesBlocksAsEverWhereThereIsNoSuchPiece) {
   CountingPool counting;
-  counting.pool.start_holding();
-  small_then_large(counting.pool);
-  counting.pool.stop_holding();
+  counting.rehearse([&] { small_then_large(counting.pool); });
   counting.pool.release_cached();
 
   counting.limit = 4 * mib;
@@ -177,9 +173,7 @@ TEST(Pool, TakesBlocksAsEverWhereThereIsNoSuchPiece) {
 // A recording plays in what it took, and that must not go to the system before stop_holding() has told what it was.
 TEST(Pool, KeepsWhatIsHeldWhereMemoryIsShort) {
   CountingPool counting;
-  counting.pool.start_holding();
-  counting.pool.take(3 * mib), counting.pool.take(8 * mib);
-  counting.pool.stop_holding();
+  counting.rehearse([&] { counting.pool.take(3 * mib), counting.pool.take(8 * mib); });
   counting.pool.release_cached();
 
   counting.limit = 4 * mib;
