@@ -258,6 +258,10 @@ struct GraphPlan : CudnnPlan {
     transpose_planes(stream, change.count, change.columns, change.rows, changed, const_cast<float*>(plain));
   }
 
+  void run_in_own_layout(cudnnHandle_t handle, Stream&, const ConvPointers& at, void* scratch) const override {
+    execute(handle, {at.x, at.w, at.y}, scratch);
+  }
+
   void execute(cudnnHandle_t handle, const std::array<const float*, 3>& places, void* scratch) const {
     const std::array<std::int64_t, 3> operands{operand_x, operand_w, operand_y};
     Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);

@@ -20,7 +20,11 @@ struct CudnnPlan {
   std::size_t workspace = 0;  // bytes of scratch that run() is handed
 
   virtual ~CudnnPlan() = default;
-  virtual void run(cudnnHandle_t handle, Stream& stream, const ConvPointers& at, void* workspace) const = 0;
+  virtual void run(cudnnHandle_t handle, Stream& stream, const ConvPointers& at, void* scratch) const = 0;
+  // The same on operands that lie in the plan's own layout: nothing is changed before and after.
+  virtual void run_in_own_layout(cudnnHandle_t handle, Stream& stream, const ConvPointers& at, void* scratch) const {
+    run(handle, stream, at, scratch);
+  }
 };
 using CudnnPlans = std::vector<std::unique_ptr<CudnnPlan>>;
 
