@@ -39,10 +39,10 @@ parse_options() {
   done
 }
 
-# Debian's and Ubuntu's names.
+# Debian's and Ubuntu's names. ocl-icd-opencl-dev: the CMake files of libdnnl-dev ask for OpenCL.
 packages() {
   echo g++ cmake ninja-build libyaml-cpp-dev libcli11-dev libspdlog-dev libfmt-dev nlohmann-json3-dev \
-    libxxhash-dev zlib1g-dev libdnnl-dev libstb-dev "$@"
+    libxxhash-dev zlib1g-dev libdnnl-dev ocl-icd-opencl-dev libstb-dev "$@"
 }
 
 # Faster where they are there; never asked for alone.
