@@ -67,6 +67,13 @@ std::unique_ptr<Optimizer> make_optimizer(const Config& config) {
 }
 
 struct Trainer::Impl {
+  // A step that somebody wants to hear of.
+  struct SeenStep {
+    StepReport report;
+    std::vector<TrainObserver*> listeners;
+    std::shared_ptr<Mark> arrived;  // its numbers, on the host
+  };
+
   Config config;
   Options options;
   Context ctx;
@@ -78,6 +85,10 @@ struct Trainer::Impl {
   std::unique_ptr<CheckpointStore> store;
   RunState state;
   std::int64_t loading_epoch = -1;  // whose batches the workers make
+  Clock::time_point epoch_start;
+  std::int64_t first_batch = 0;   // of the epoch, in this process
+  std::optional<SeenStep> seen;   // not told yet
+  std::shared_ptr<void> numbers;  // of that step, on the host: its loss, and the sum
   bool told_unrecorded = false;
   std::string last_checkpoint;
   std::optional<EvalResult> last_validation;
@@ -89,7 +100,8 @@ struct Trainer::Impl {
         model(build_model(config, ctx.stream->device())),
         optimizer(make_optimizer(config)),
         train_step(ctx, *model.net, *optimizer, step_options(config, options.record)),
-        data(open_data(config, model.net->output_shape().at(0))) {
+        data(open_data(config, model.net->output_shape().at(0))),
+        numbers(ctx.stream->allocate_host(2 * sizeof(float))) {
     if (data.train == nullptr) throw Error(ErrorKind::config, config.file + ": training needs data.train");
     LoaderOptions loading = loader_options(config);
     if (data.val) val_loader = std::make_unique<Loader>(*data.val, *data.val_augment, loading);
@@ -140,21 +152,28 @@ struct Trainer::Impl {
   }
 
   // On a GPU the loss is looked at only now and then; from the bad step on, weights are as they were before it.
-  void stop_where_not_finite(const Batch& batch, double step_rate) {
-    const double sum = read_loss(ctx, train_step.loss_sum());
+  void stop_where_not_finite(const Batch& batch, double sum, double step_rate) {
     if (!std::isfinite(sum)) report_divergence(batch, sum, step_rate);
   }
 
-  [[noreturn]] void report_divergence(const Batch& batch, double loss, double step_rate) {
+  // The batch at hand, and the weights of before the bad step, which on a GPU may have been an earlier one.
+  std::string first_bad_value(const Batch& batch) try {
     const std::string layer = model.net->first_bad_layer(ctx, Variable(batch.images));
-    const std::string where = layer.empty() ? "every layer's output is finite: the labels or the loss itself"
-                                            : "first bad value: output of '" + layer + "'";
+    if (!layer.empty()) return "first bad value: output of '" + layer + "'";
+    if (on_cpu()) return "every layer's output is finite: the labels or the loss itself";
+    return join("the images of step ", state.step,
+                " leave every layer's output finite: those of an earlier step, the labels or the loss itself");
+  } catch (const Error& error) {  // that the loss was lost is the news, not that memory was too short to find out where
+    return join("where it began cannot be told: ", error.what());
+  }
+
+  [[noreturn]] void report_divergence(const Batch& batch, double loss, double step_rate) {
     const std::string what = std::isnan(loss) ? "nan" : "infinite";
     const std::string lower = step_rate > 0 ? " (try " + format_number(step_rate / 10) + ")" : "";
     const std::string saved = last_checkpoint.empty() ? "" : "\n  last good checkpoint: " + last_checkpoint;
     throw Error(ErrorKind::diverged,
                 join("loss became ", what, " at epoch ", state.epoch + 1, on_cpu() ? ", step " : ", at or before step ",
-                     state.step, " (learning rate ", format_number(step_rate), "); ", where,
+                     state.step, " (learning rate ", format_number(step_rate), "); ", first_bad_value(batch),
                      ".\n  Usual causes: a learning rate too high", lower, ", data not normalised.", saved));
   }
 
@@ -164,43 +183,66 @@ struct Trainer::Impl {
     for (TrainObserver* observer : observers) observer->on_unrecorded(train_step.unrecorded());
   }
 
-  // One batch: the step, the counters, and the line for whoever wants it.
-  void step(const Batch& batch, Clock::time_point epoch_start, std::int64_t first_batch,
-            const std::vector<TrainObserver*>& observers) {
+  // One batch: the step, the counters, and the line for whoever wants it. A GPU does not stand still for that: a step
+  // is told when the one after it is under way. The CPU has done a step when it returns, and is asked after each.
+  void step(const Batch& batch, const std::vector<TrainObserver*>& observers) {
     const double step_rate = rate();
     const Tensor loss = train_step.run(batch, step_rate);
     tell_unrecorded(observers);
     ++state.step;
     state.batch = position();
     state.images += batch.images.dim(0);
-    if (on_cpu()) stop_where_not_finite(batch, step_rate);
+    tell(batch);
 
     std::vector<TrainObserver*> listeners;
     std::copy_if(observers.begin(), observers.end(), std::back_inserter(listeners),
                  [&](TrainObserver* observer) { return observer->wants_step(state.step); });
-    if (listeners.empty()) return;
+    if (!listeners.empty() || on_cpu()) see(loss, step_rate, std::move(listeners));
+    if (on_cpu()) tell(batch);
+  }
+
+  // The latest step's numbers go to the host behind it; nobody waits for them.
+  void see(const Tensor& loss, double step_rate, std::vector<TrainObserver*> listeners) {
     StepReport report;
     report.epoch = state.epoch + 1;
     report.batch = state.batch;
     report.batches = steps_per_epoch();
     report.step = state.step;
     report.rate = step_rate;
-    report.loss = read_loss(ctx, loss);
-    stop_where_not_finite(batch, step_rate);
+    auto* const to = static_cast<float*>(numbers.get());
+    ctx.stream->copy(to, loss.read(), sizeof(float));
+    ctx.stream->copy(to + 1, train_step.loss_sum().read(), sizeof(float));
+    seen = {report, std::move(listeners), ctx.stream->mark()};
+  }
+
+  // Tells the step that was seen, if one was.
+  void tell(const Batch& batch) {
+    if (!seen) return;
+    auto [report, listeners, arrived] = *std::exchange(seen, std::nullopt);
+    arrived->wait();
+    const auto* const arrived_numbers = static_cast<const float*>(numbers.get());
+    report.loss = arrived_numbers[0];
+    stop_where_not_finite(batch, arrived_numbers[1], report.rate);
     const double seconds = seconds_since(epoch_start);
-    const auto done = static_cast<double>(state.batch - first_batch);
+    const auto done = static_cast<double>(report.batch - first_batch);
     report.images_per_second = done * static_cast<double>(config.train.batch_size) / seconds;
     report.wait_share = train_loader->wait_seconds() / seconds;
-    const double left = static_cast<double>((config.train.epochs - state.epoch) * report.batches - state.batch);
+    const double left = static_cast<double>((config.train.epochs - state.epoch) * report.batches - report.batch);
     report.eta_seconds = seconds / done * left;
     report.skipped = skipped();
     for (TrainObserver* listener : listeners) listener->on_step(report);
   }
 
+  // Tells what is to be told before anything is saved, and that the loss was a number all along.
+  void catch_up(const Batch& batch) {
+    tell(batch);
+    stop_where_not_finite(batch, read_loss(ctx, train_step.loss_sum()), rate());
+  }
+
   std::int64_t skipped() const { return train_loader->skipped() + (val_loader ? val_loader->skipped() : 0); }
 
   // Unless its batches are being made already, since the end of the epoch before.
-  void load_epoch(std::int64_t first_batch) {
+  void load_epoch() {
     const std::int64_t epoch = options.overfit_batch ? 0 : state.epoch;
     if (loading_epoch != epoch || first_batch > 0 || options.overfit_batch)
       train_loader->start_epoch(*ctx.stream, epoch, options.overfit_batch ? 0 : first_batch);
@@ -216,22 +258,23 @@ struct Trainer::Impl {
 
   // Returns false where it was stopped in the middle.
   bool run_epoch(const std::vector<TrainObserver*>& observers, const std::atomic<bool>& stop) {
-    const Clock::time_point start = Clock::now();
-    const std::int64_t batches = steps_per_epoch(), first_batch = state.batch;
+    epoch_start = Clock::now();
+    first_batch = state.batch;
+    const std::int64_t batches = steps_per_epoch();
     std::int64_t images = 0;
     Batch batch;
-    load_epoch(first_batch);
+    load_epoch();
     if (options.overfit_batch) require(train_loader->next(batch), "the training data is empty");
     while (state.batch < batches) {
       if (!options.overfit_batch && !train_loader->next(batch)) {
         state.batch = batches;
         break;
       }
-      step(batch, start, first_batch, observers);
+      step(batch, observers);
       images += batch.images.dim(0);
       const std::int64_t every = config.train.checkpoint_every;
       const bool last = state.batch == batches;
-      if (stop || (every > 0 && state.step % every == 0)) stop_where_not_finite(batch, rate());
+      if (stop || (every > 0 && state.step % every == 0)) catch_up(batch);
       if (stop && !last) return false;
       if (every > 0 && state.step % every == 0 && !last) {
         save();
@@ -239,8 +282,8 @@ struct Trainer::Impl {
       }
     }
     ctx.stream->synchronize();
-    stop_where_not_finite(batch, rate());  // before anything of the epoch is saved
-    return finish_epoch(seconds_since(start), images, observers, stop);
+    catch_up(batch);
+    return finish_epoch(seconds_since(epoch_start), images, observers, stop);
   }
 
   // Returns false where the validation was stopped: a resumed run begins with it.
@@ -285,6 +328,7 @@ struct Trainer::Impl {
   }
 
   End run(const std::vector<TrainObserver*>& observers, const std::atomic<bool>& stop) {
+    seen.reset();  // a run that failed may have left one, and its listeners may be gone
     while (state.epoch < config.train.epochs) {
       const bool whole = run_epoch(observers, stop);
       if (!whole) save();

@@ -32,7 +32,7 @@ struct FillMemory : TrainObserver {
   }
 };
 
-Config config_of_five_steps() {
+Config config_of_five_steps(const std::vector<Override>& overrides = {}) {
   return load_config_text(R"(
 version: 1
 device: cpu
@@ -48,7 +48,7 @@ data:
   workers: 0
 train: {epochs: 3, batch_size: 20, optimizer: {sgd: {momentum: 0.9}}}
 )",
-                          "five.yaml");
+                          "five.yaml", overrides);
 }
 
 std::vector<std::vector<float>> weights(Trainer& trainer) {
@@ -89,6 +89,19 @@ TEST(OutOfMemory, InALaterEpochItLeavesTheLastCheckpointWhole) {
   Trainer resumed(config_of_five_steps(), options);
   EXPECT_EQ(resumed.run({}, stop), Trainer::End::finished);
   EXPECT_EQ(weights(resumed), weights(straight));
+}
+
+TEST(OutOfMemory, WhileTheBadLayerIsSoughtTheLostLossStaysTheNews) {
+  std::atomic<bool> stop = false;
+  Trainer trainer(config_of_five_steps({{"data.normalize", "{mean: 0, std: 1e-38}", "--set"}}), {});
+  FillMemory fill(trainer, 1);
+  try {
+    trainer.run({&fill}, stop);
+    FAIL() << "inputs of 1e38 went well";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::diverged) << error.what();
+    EXPECT_NE(std::string(error.what()).find("where it began cannot be told: "), std::string::npos) << error.what();
+  }
 }
 
 }  // namespace twiddle

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include "framework/error.h"
 #include "models/config.h"
@@ -266,6 +267,65 @@ TEST_P(EveryDevice, TrainerStopsAtALossThatIsNotFiniteAndNamesTheLayer) {
     EXPECT_NE(std::string(error.what()).find("first bad value: output of 'bn1'"), std::string::npos) << error.what();
   }
   EXPECT_EQ(weights(trainer)[0], start[0]);  // nothing was updated with it
+}
+
+// Weights that are bad for one step, and whole again before anybody looks at the loss on a GPU.
+struct SpoilOneStep : TrainObserver {
+  Trainer& trainer;
+  Tensor weights, whole;
+  explicit SpoilOneStep(Trainer& of) : trainer(of), weights(of.model().net->parameters()[0]->variable.value()) {}
+  bool wants_step(std::int64_t step) override {
+    Stream& stream = *trainer.context().stream;
+    if (step == 1) {
+      whole = weights.to(stream);
+      stream.fill(weights.write(), weights.size(), std::numeric_limits<float>::quiet_NaN());
+    } else if (step == 2) {
+      stream.copy(weights.write(), whole.read(), whole.bytes());
+    }
+    return false;
+  }
+};
+
+TEST_P(EveryDevice, TrainerBlamesALayerForWhatItSawAlone) {
+  Trainer trainer(
+      small_config({{"convolution.engine", "gemm", "--engine"}, {"device", to_string(GetParam()), "--device"}}), {});
+  SpoilOneStep spoil(trainer);
+  std::atomic<bool> stop = false;
+  try {
+    trainer.run({&spoil}, stop);
+    FAIL() << "a step with weights that are no numbers went well";
+  } catch (const Error& error) {
+    const std::string what = GetParam().kind == Device::Kind::cpu
+                                 ? "step 2 (learning rate 0.004); every layer's output is finite: the labels or the"
+                                 : "the images of step 5 leave every layer's output finite: those of an earlier step, ";
+    EXPECT_EQ(error.kind(), ErrorKind::diverged);
+    EXPECT_NE(std::string(error.what()).find(what), std::string::npos) << error.what();
+  }
+}
+
+// Notes in which order it was told of steps and epochs, and how often the host had waited for the device by then.
+struct Waits : TrainObserver {
+  Trainer& trainer;
+  std::vector<std::int64_t> steps, waits;
+  explicit Waits(Trainer& of) : trainer(of) {}
+  bool wants_step(std::int64_t) override { return true; }
+  void on_step(const StepReport& report) override {
+    steps.push_back(report.step);
+    waits.push_back(trainer.context().stream->synchronizations());
+  }
+  void on_epoch(const EpochReport& report) override { EXPECT_EQ(static_cast<std::size_t>(report.step), steps.size()); }
+};
+
+TEST_P(EveryDevice, TrainerTellsTheLossOfEveryStepWithoutHoldingTheDeviceUp) {
+  Trainer trainer(small_config({{"device", to_string(GetParam()), "--device"}, {"data.train.images", "100", "--set"}}),
+                  {});
+  Waits observer(trainer);
+  std::atomic<bool> stop = false;
+  trainer.run({&observer}, stop);
+  ASSERT_EQ(observer.steps.size(), 4u * 5);
+  for (std::size_t i = 0; i < observer.steps.size(); ++i)
+    EXPECT_EQ(observer.steps[i], static_cast<std::int64_t>(i + 1));
+  EXPECT_EQ(observer.waits[15], observer.waits[19]);  // from the first to the last step of the last epoch
 }
 
 TEST(Trainer, OverfitsOneBatch) {
