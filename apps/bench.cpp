@@ -103,7 +103,7 @@ Shard read_shard(const std::string& text) {
 BenchRequest read_request(const BenchArguments& arguments, const Flags& flags) {
   BenchRequest request = arguments.request;
   BenchOptions& options = request.options;
-  options.device = parse_device(flags.value("device", "auto"));
+  options.device = open_device(flags);
   options.precision = named("precision", arguments.precision, {Precision::fp32, Precision::tf32, Precision::bf16});
   const auto limit = parse_bytes(arguments.workspace);
   if (!limit)

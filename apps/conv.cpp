@@ -100,7 +100,7 @@ int run(const ConvArguments& arguments, const Flags& flags) {
   job.groups = integer("--groups", arguments.groups, 1, most);
   job.repeat = integer("--repeat", arguments.repeat, 1, 1'000'000);
   job.precision = parse_precision(arguments.precision);
-  job.device = parse_device(flags.value("device", "auto"));
+  job.device = open_device(flags);
   if (const int threads = integer("--threads", flags.value("threads", "0"), 0, 1024)) omp_set_num_threads(threads);
 
   const ConvReport report = run_conv(job);

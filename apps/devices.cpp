@@ -5,6 +5,7 @@
 #include "apps/open.h"
 #include "apps/verbs.h"
 #include "framework/device.h"
+#include "framework/gpu_check.h"
 
 namespace twiddle {
 namespace {
@@ -15,11 +16,18 @@ int devices(const Flags& flags) {
   const Device chosen = parse_device("auto");
   nlohmann::json list = nlohmann::json::array();
   for (const Device& device : all) {
+    const std::string unusable = device.kind == Device::Kind::cpu ? "" : why_unusable(look_at_gpu(device.index));
+    const std::string description = unusable.empty() ? describe(device) : unusable;
     if (flags.json != "-")
-      fmt::print("{:<8}{}{}\n", to_string(device), describe(device), device == chosen ? "   (auto)" : "");
-    list.push_back({{"name", to_string(device)}, {"description", describe(device)}, {"auto", device == chosen}});
+      fmt::print("{:<8}{}{}\n", to_string(device), description, device == chosen ? "   (auto)" : "");
+    list.push_back({{"name", to_string(device)},
+                    {"description", description},
+                    {"usable", unusable.empty()},
+                    {"auto", device == chosen}});
   }
-  if (all.size() == 1 && flags.json != "-") fmt::print("no CUDA GPU that this build can use\n");
+  const std::string why = why_passed_over(look_at_gpu(0));
+  if (all.size() == 1 && flags.json != "-")
+    fmt::print("no CUDA GPU that this build can use{}\n", why.empty() ? "" : ": " + why);
   write_json(flags, list.dump(2));
   return 0;
 }

@@ -7,6 +7,7 @@
 
 #include "apps/run_folder.h"
 #include "framework/error.h"
+#include "framework/gpu_check.h"
 #include "models/atomic_file.h"
 
 namespace fs = std::filesystem;
@@ -22,6 +23,13 @@ std::string run_folder_of(const std::string& path) {
   return {};
 }
 
+// That a GPU lies idle is to be seen, and not to stop the run.
+void warn_where_passed_over(const std::string& device, const Flags& flags) {
+  if (flags.verbosity < 0 || device != "auto" || parse_device(device).kind != Device::Kind::cpu) return;
+  const std::string why = why_passed_over(look_at_gpu(0));
+  if (!why.empty()) fmt::print(stderr, "warning: device auto takes the CPU: {}\n", why);
+}
+
 }  // namespace
 
 Config open_config(const std::string& path, const Flags& flags) {
@@ -33,7 +41,14 @@ Config open_config(const std::string& path, const Flags& flags) {
   if (flags.verbosity >= 0)
     config.convolution.warn = [](const std::string& text) { fmt::print(stderr, "warning: {}\n", text); };
   if (config.threads > 0) omp_set_num_threads(config.threads);
+  warn_where_passed_over(config.device, flags);
   return config;
+}
+
+Device open_device(const Flags& flags) {
+  const std::string device = flags.value("device", "auto");
+  warn_where_passed_over(device, flags);
+  return parse_device(device);
 }
 
 Device planned_device(const Config& config) {

@@ -11,6 +11,9 @@ namespace twiddle {
 // `threads` takes effect here.
 Config open_config(const std::string& path, const Flags& flags);
 
+// The device of a verb without a config: that of --device, by default auto.
+Device open_device(const Flags& flags);
+
 // The config's device, for a verb that plans for it without running: throws where it is not there.
 Device planned_device(const Config& config);
 

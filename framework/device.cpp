@@ -5,8 +5,19 @@
 #include "framework/cpu/cpu_stream.h"
 #include "framework/cuda/cuda_stream.h"
 #include "framework/error.h"
+#include "framework/gpu_check.h"
 
 namespace twiddle {
+
+namespace {
+
+Device first_usable_gpu_or_cpu() {
+  for (int index = 0; index < cuda_device_count(); ++index)
+    if (why_unusable(look_at_gpu(index)).empty()) return {Device::Kind::cuda, index};
+  return {};
+}
+
+}  // namespace
 
 std::string to_string(const Device& device) {
   return device.kind == Device::Kind::cpu ? "cpu" : join("cuda:", device.index);
@@ -14,7 +25,7 @@ std::string to_string(const Device& device) {
 
 Device parse_device(std::string_view text) {
   if (text == "cpu") return {};
-  if (text == "auto") return cuda_device_count() > 0 ? Device{Device::Kind::cuda, 0} : Device{};
+  if (text == "auto") return first_usable_gpu_or_cpu();
   if (text == "cuda") return {Device::Kind::cuda, 0};
   if (text.starts_with("cuda:")) {
     const std::string_view number = text.substr(5);

@@ -18,11 +18,19 @@ const Major* major_of(int runtime) {
   return nullptr;
 }
 
+bool has_old_driver(const GpuFacts& facts) {
+  return facts.driver > 0 && !is_new_enough(facts.driver, facts.runtime);
+}
+
+std::string versions(const GpuFacts& facts) {
+  return join("the driver supports CUDA ", cuda_version_text(facts.driver), ", this build needs ",
+              cuda_version_text(facts.runtime / 1000 * 1000));
+}
+
 std::string old_driver(const GpuFacts& facts) {
   const int major = facts.runtime / 1000;
   const Major* known = major_of(facts.runtime);
-  return join("device 'cuda' asked for, but no usable GPU: the driver supports CUDA ", cuda_version_text(facts.driver),
-              ", this build needs ", cuda_version_text(major * 1000), "\n  Update the driver",
+  return join("device 'cuda' asked for, but no usable GPU: ", versions(facts), "\n  Update the driver",
               known ? join(" to ", known->driver, " or later") : "", ", build with CUDA ", major - 1,
               " (./demo --clean), or use --device cpu.");
 }
@@ -47,7 +55,7 @@ std::string no_code(const GpuFacts& facts) {
 
 std::string why_unusable(const GpuFacts& facts) {
   if (facts.driver == 0) return "device 'cuda' asked for, but this machine has no NVIDIA driver: use --device cpu";
-  if (!is_new_enough(facts.driver, facts.runtime)) return old_driver(facts);
+  if (has_old_driver(facts)) return old_driver(facts);
   if (facts.count == 0)
     return join("device 'cuda' asked for, but no usable GPU: ",
                 facts.failure.empty() ? "this machine has none" : facts.failure, ". Use --device cpu");
@@ -55,10 +63,18 @@ std::string why_unusable(const GpuFacts& facts) {
     return join("device 'cuda:", facts.index, "' asked for, but this machine has ", facts.count,
                 facts.count == 1 ? " GPU: cuda:0" : " GPUs");
   if (!facts.failure.empty())
-    return join("GPU ", facts.index, ", a ", facts.name, ", cannot be used: ", facts.failure,
+    return join("GPU ", facts.index, facts.name.empty() ? "" : ", a " + facts.name + ",",
+                " cannot be used: ", facts.failure,
                 "\n  Another program may hold it; see nvidia-smi, or use --device cpu.");
   if (!facts.has_code) return no_code(facts);
   return {};
+}
+
+std::string why_passed_over(const GpuFacts& facts) {
+  if (has_old_driver(facts)) return versions(facts);
+  if (facts.count == 0) return {};
+  const std::string why = why_unusable(facts);
+  return why.substr(0, why.find('\n'));
 }
 
 bool is_new_enough(int driver, int runtime) {

@@ -18,8 +18,14 @@ struct GpuFacts {
   std::string failure;         // CUDA's own words where it could not count the GPUs or open this one
 };
 
+// What CUDA says of itself and of a GPU, which this makes the thread's. A build without CUDA knows of no driver.
+GpuFacts look_at_gpu(int index);
+
 // Says what is missing and what to do; empty: nothing.
 std::string why_unusable(const GpuFacts& facts);
+
+// Where there is a GPU but `auto` takes the CPU, the reason in one line; empty: the GPU is taken, or there is none.
+std::string why_passed_over(const GpuFacts& facts);
 
 // A driver serves the runtimes of its own major version, newer ones too, and older ones.
 bool is_new_enough(int driver, int runtime);

@@ -24,41 +24,9 @@ struct Fill {
 
 __global__ void probe_kernel() {}
 
-// What CUDA says of itself and of a GPU, which this makes the thread's.
-GpuFacts look_at(int index) {
-  constexpr int built_for[] = {__CUDA_ARCH_LIST__};  // 750, 900: nvcc's own list
-  GpuFacts facts;
-  facts.index = index;
-  for (const int architecture : built_for) facts.built_for.push_back(architecture / 10);
-  check(cudaRuntimeGetVersion(&facts.runtime));
-  const auto ask = [&](cudaError_t status) {
-    if (status == cudaSuccess) return true;
-    static_cast<void>(cudaGetLastError());
-    facts.failure = cudaGetErrorString(status);
-    return false;
-  };
-  if (!ask(cudaDriverGetVersion(&facts.driver)) || !is_new_enough(facts.driver, facts.runtime)) return facts;
-  if (!ask(cudaGetDeviceCount(&facts.count)) || index >= facts.count) return facts;
-  cudaDeviceProp properties{};
-  check(cudaGetDeviceProperties(&properties, index));
-  facts.name = properties.name;
-  facts.architecture = properties.major * 10 + properties.minor;
-  if (!ask(cudaSetDevice(index))) return facts;
-  cudaFuncAttributes attributes{};
-  const cudaError_t found = cudaFuncGetAttributes(&attributes, probe_kernel);
-  facts.has_code = found == cudaSuccess;
-  const bool foreign = found == cudaErrorNoKernelImageForDevice || found == cudaErrorInvalidDeviceFunction ||
-                       found == cudaErrorUnsupportedPtxVersion;
-  if (foreign)
-    static_cast<void>(cudaGetLastError());
-  else
-    ask(found);
-  return facts;
-}
-
 // Says why a GPU cannot be used before the first kernel fails with a riddle.
 void check_usable(int index) {
-  const std::string why = why_unusable(look_at(index));
+  const std::string why = why_unusable(look_at_gpu(index));
   if (!why.empty()) throw Error(ErrorKind::device, why);
 }
 
@@ -238,6 +206,37 @@ class CudaStream final : public Stream {
 };
 
 }  // namespace
+
+GpuFacts look_at_gpu(int index) {
+  constexpr int built_for[] = {__CUDA_ARCH_LIST__};  // 750, 900: nvcc's own list
+  GpuFacts facts;
+  facts.index = index;
+  for (const int architecture : built_for) facts.built_for.push_back(architecture / 10);
+  check(cudaRuntimeGetVersion(&facts.runtime));
+  const auto ask = [&](cudaError_t status) {
+    if (status == cudaSuccess) return true;
+    static_cast<void>(cudaGetLastError());
+    facts.failure = cudaGetErrorString(status);
+    return false;
+  };
+  if (!ask(cudaDriverGetVersion(&facts.driver)) || !is_new_enough(facts.driver, facts.runtime)) return facts;
+  if (!ask(cudaGetDeviceCount(&facts.count)) || index >= facts.count) return facts;
+  cudaDeviceProp properties{};
+  if (!ask(cudaGetDeviceProperties(&properties, index))) return facts;
+  facts.name = properties.name;
+  facts.architecture = properties.major * 10 + properties.minor;
+  if (!ask(cudaSetDevice(index))) return facts;
+  cudaFuncAttributes attributes{};
+  const cudaError_t found = cudaFuncGetAttributes(&attributes, probe_kernel);
+  facts.has_code = found == cudaSuccess;
+  const bool foreign = found == cudaErrorNoKernelImageForDevice || found == cudaErrorInvalidDeviceFunction ||
+                       found == cudaErrorUnsupportedPtxVersion;
+  if (foreign)
+    static_cast<void>(cudaGetLastError());
+  else
+    ask(found);
+  return facts;
+}
 
 int cuda_device_count() {
   int count = 0, driver = 0, runtime = 0;

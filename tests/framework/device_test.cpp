@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/error.h"
+#include "framework/gpu_check.h"
 
 namespace twiddle {
 namespace {
@@ -20,8 +21,11 @@ TEST(Device, RefusesOtherNames) {
   }
 }
 
-TEST(Device, AutoTakesAGpuOnlyWhereThereIsOne) {
-  EXPECT_EQ(parse_device("auto").kind, cuda_device_count() > 0 ? Device::Kind::cuda : Device::Kind::cpu);
+TEST(Device, AutoTakesTheFirstGpuThatCanBeUsedAndTheCpuWhereThereIsNone) {
+  const Device device = parse_device("auto");
+  const int passed_over = device.kind == Device::Kind::cuda ? device.index : cuda_device_count();
+  for (int index = 0; index < passed_over; ++index) EXPECT_NE(why_unusable(look_at_gpu(index)), "");
+  EXPECT_NO_THROW(make_stream(device));
 }
 
 TEST(Device, AnExplicitGpuThatIsNotThereIsAnErrorOfTheDevice) {

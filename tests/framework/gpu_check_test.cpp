@@ -74,5 +74,21 @@ TEST(GpuCheck, AGpuThatDoesNotAnswerIsTold) {
             "  Another program may hold it; see nvidia-smi, or use --device cpu.");
 }
 
+TEST(GpuCheck, AutoSaysInOneLineWhichGpuItPassesOver) {
+  GpuFacts facts = good_gpu();
+  EXPECT_EQ(why_passed_over(facts), "");
+  facts.index = 0, facts.name = "GTX 1080", facts.architecture = 61, facts.has_code = false;
+  EXPECT_EQ(why_passed_over(facts), "GPU 0 is a GTX 1080 (sm_61); this build holds code for sm_75 and up.");
+  facts.driver = 12080, facts.count = 0;  // a driver that is too old counts none
+  EXPECT_EQ(why_passed_over(facts), "the driver supports CUDA 12.8, this build needs 13.0");
+}
+
+TEST(GpuCheck, AutoIsQuietWhereThereIsNoGpu) {
+  GpuFacts facts = good_gpu();
+  facts.count = 0, facts.failure = "no CUDA-capable device is detected";
+  EXPECT_EQ(why_passed_over(facts), "");
+  EXPECT_EQ(why_passed_over({}), "");  // nor a driver
+}
+
 }  // namespace
 }  // namespace twiddle
