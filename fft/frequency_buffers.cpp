@@ -4,40 +4,42 @@
 
 namespace twiddle {
 
-FrequencyBuffers::Slot FrequencyBuffers::spectrum(Stream& stream, const Tensor& source, const Planes& planes,
-                                                  const std::string& way, std::size_t bytes) {
+std::shared_ptr<void> FrequencyBuffers::spectrum(Stream& stream, const Subject& subject, std::size_t bytes,
+                                                 const std::function<void(void*)>& compute) {
   // What was computed outside of a recording is not there when it is played, and the other way round.
   if (const std::int64_t changes = stream.recording_changes(); changes != recording_changes_) {
     forget();
     recording_changes_ = changes;
   }
-  const Version version = source.version();
+  const Version source = subject.source.version();
+  const Version mask = subject.mask.defined() ? subject.mask.version() : Version{};
   const auto known = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
-    return entry.version == version && entry.planes == planes && entry.way == way;
+    return entry.source == source && entry.mask == mask && entry.planes == subject.planes && entry.way == subject.way;
   });
   if (known != entries_.end()) {
     entries_.splice(entries_.begin(), entries_, known);
     ++use_.reused;
-    return {known->bytes, true};
+    return known->bytes;
   }
-  drop_outdated(source, planes, way);
-  make_room(bytes);
-  entries_.push_front({version, source.life(), planes, way, bytes, stream.allocate(bytes)});
+  drop_outdated(subject);
+  const std::shared_ptr<void> block = scratch(stream, bytes);
+  compute(block.get());  // known from here on: where this throws, nobody must find what it left
+  entries_.push_front({source, mask, subject.source.life(), subject.planes, subject.way, block});
   ++use_.computed;
-  count(bytes);
-  return {entries_.front().bytes, false};
+  return block;
 }
 
 std::shared_ptr<void> FrequencyBuffers::scratch(Stream& stream, std::size_t bytes) {
   if (bytes == 0) return nullptr;
   make_room(bytes);
   const std::shared_ptr<void> block = stream.allocate(bytes);
-  count(bytes);
+  *held_ += bytes;
+  use_.peak = std::max(use_.peak, *held_);
   return {block.get(), [block, bytes, held = held_](void*) { *held -= bytes; }};
 }
 
 void FrequencyBuffers::forget() {
-  for (auto entry = entries_.begin(); entry != entries_.end();) entry = drop(entry);
+  entries_.clear();
 }
 
 FrequencyBuffers::Use FrequencyBuffers::use() const {
@@ -46,32 +48,26 @@ FrequencyBuffers::Use FrequencyBuffers::use() const {
   return use;
 }
 
-// What nobody can ask for again: spectra of tensors that are gone, and an older version of the same planes.
-void FrequencyBuffers::drop_outdated(const Tensor& source, const Planes& planes, const std::string& way) {
-  for (auto entry = entries_.begin(); entry != entries_.end();) {
-    const bool older =
-        entry->version.storage == source.version().storage && entry->planes == planes && entry->way == way;
-    const bool useless = (older || entry->source.expired()) && entry->bytes.use_count() == 1;
-    entry = useless ? drop(entry) : std::next(entry);
-  }
+void FrequencyBuffers::reset_use() {
+  use_ = {.peak = *held_};
+}
+
+// What nobody can ask for again: spectra of tensors that are gone, and those of the same planes in an older version, or
+// seen through an older mask.
+void FrequencyBuffers::drop_outdated(const Subject& subject) {
+  std::erase_if(entries_, [&](const Entry& entry) {
+    const bool older = entry.source.storage == subject.source.version().storage && entry.planes == subject.planes &&
+                       entry.way == subject.way;
+    return (older || entry.life.expired()) && entry.bytes.use_count() == 1;
+  });
 }
 
 // Those that a pass still works with stay.
 void FrequencyBuffers::make_room(std::size_t bytes) {
   for (auto entry = entries_.end(); entry != entries_.begin() && *held_ + bytes > budget_;) {
     --entry;
-    if (entry->bytes.use_count() == 1) entry = drop(entry);
+    if (entry->bytes.use_count() == 1) entry = entries_.erase(entry);
   }
-}
-
-FrequencyBuffers::Entries::iterator FrequencyBuffers::drop(Entries::iterator entry) {
-  *held_ -= entry->size;
-  return entries_.erase(entry);
-}
-
-void FrequencyBuffers::count(std::size_t bytes) {
-  *held_ += bytes;
-  use_.peak = std::max(use_.peak, *held_);
 }
 
 }  // namespace twiddle

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <string>
@@ -16,13 +17,18 @@ class FrequencyBuffers {
  public:
   explicit FrequencyBuffers(std::size_t budget_bytes) : budget_(budget_bytes) {}
 
-  struct Slot {
-    std::shared_ptr<void> bytes;
-    bool current = false;  // it holds this spectrum; else the caller computes it now
+  // What a spectrum is of: a tensor in its present version, seen through a mask in its present version where there is
+  // one, cut into `planes` and stored by the transform `way`.
+  struct Subject {
+    Tensor source;
+    Planes planes;
+    std::string way;
+    Tensor mask = {};
   };
-  // The spectrum of `source` in its present version, cut into `planes` and stored by the transform `way`. It stays
-  // while its owner holds it, and after that until the room is needed.
-  Slot spectrum(Stream& stream, const Tensor& source, const Planes& planes, const std::string& way, std::size_t bytes);
+  // The subject's spectrum, which `compute` writes where it is not known. It stays while its owner holds it, and after
+  // that until the room is needed.
+  std::shared_ptr<void> spectrum(Stream& stream, const Subject& subject, std::size_t bytes,
+                                 const std::function<void(void*)>& compute);
   std::shared_ptr<void> scratch(Stream& stream, std::size_t bytes);  // what nobody asks for again
   void forget();                                                     // forgets all spectra
 
@@ -31,26 +37,24 @@ class FrequencyBuffers {
     std::int64_t computed = 0, reused = 0;  // spectra
   };
   Use use() const;
+  void reset_use();  // counts begin again, and the peak from what is held
   std::size_t budget() const { return budget_; }
 
  private:
   struct Entry {
-    Version version;
-    std::weak_ptr<const void> source;
+    Version source, mask;
+    std::weak_ptr<const void> life;  // of the source
     Planes planes;
     std::string way;
-    std::size_t size;
     std::shared_ptr<void> bytes;
   };
   using Entries = std::list<Entry>;
-  void drop_outdated(const Tensor& source, const Planes& planes, const std::string& way);
+  void drop_outdated(const Subject& subject);
   void make_room(std::size_t bytes);
-  Entries::iterator drop(Entries::iterator entry);
-  void count(std::size_t bytes);
 
   std::size_t budget_;
   Entries entries_;                                                       // the latest first
-  std::shared_ptr<std::size_t> held_ = std::make_shared<std::size_t>(0);  // bytes; scratch may outlive this object
+  std::shared_ptr<std::size_t> held_ = std::make_shared<std::size_t>(0);  // bytes; a block may outlive this object
   std::int64_t recording_changes_ = 0;
   Use use_;
 };

@@ -78,6 +78,16 @@ SpectralEngine::Plan SpectralEngine::plan(const ConvProblem& problem, ConvPass p
   return plan;
 }
 
+// The largest slice of such a pass, with scratch for the last one, too, which is smaller and may want more of it: a
+// product of fewer rows may be cut into more parts.
+SpectralEngine::Plan SpectralEngine::plan_in_slices(const ConvProblem& problem, ConvPass pass,
+                                                    const SpectralStrategy& strategy, int images) const {
+  Plan largest = plan(problem, pass, strategy, images);
+  if (const int last = problem.batch % images; last > 0)
+    largest.scratch_bytes = std::max(largest.scratch_bytes, plan(problem, pass, strategy, last).scratch_bytes);
+  return largest;
+}
+
 bool SpectralEngine::fuses(const SpectralStrategy& strategy) const {
   return strategy.product == backend_.products.size();
 }
@@ -97,7 +107,7 @@ SpectralStrategy SpectralEngine::in_pass(SpectralStrategy strategy, ConvPass pas
 // As many as fit the limit; 0: not even one does.
 int SpectralEngine::images_at_once(const ConvProblem& problem, ConvPass pass, const SpectralStrategy& strategy) const {
   for (int images = problem.batch;; images = (images + 1) / 2) {
-    if (plan(problem, pass, strategy, images).bytes() <= limit_) return images;
+    if (plan_in_slices(problem, pass, strategy, images).bytes() <= limit_) return images;
     if (images == 1) return 0;
   }
 }
@@ -175,7 +185,7 @@ std::string SpectralEngine::details(const ConvProblem& problem, ConvPass pass) c
 
 std::size_t SpectralEngine::workspace_bytes(const ConvProblem& problem, ConvPass pass) const {
   const SpectralStrategy taken = strategy(problem, pass);
-  return plan(problem, pass, taken, images_at_once(problem, pass, taken)).bytes();
+  return plan_in_slices(problem, pass, taken, images_at_once(problem, pass, taken)).bytes();
 }
 
 std::size_t SpectralEngine::kept_bytes(const ConvProblem& problem, ConvPass pass) const {
@@ -198,19 +208,16 @@ void SpectralEngine::run(Context& ctx, const ConvProblem& problem, ConvPass pass
   const Roles roles = roles_of(pass);
   Tensor& result = tensor_of(operands, roles.c);
   float* const target = result.write();
-  const std::shared_ptr<void> scratch = buffers_->scratch(stream, plan(problem, pass, taken, at_once).scratch_bytes);
+  const std::shared_ptr<void> scratch =
+      buffers_->scratch(stream, plan_in_slices(problem, pass, taken, at_once).scratch_bytes);
 
   const auto spectrum_of = [&](ConvOperand operand, const Planes& planes) {
     const Tensor& source = tensor_of(operands, operand);
-    const bool masked = operand == ConvOperand::y && operands.mask.defined();
-    const FrequencyBuffers::Slot slot =
-        buffers_->spectrum(stream, source, planes, masked ? way + ", masked" : way, transform.spectrum_bytes(planes));
-    if (!slot.current) {
+    const Tensor mask = operand == ConvOperand::y ? operands.mask : Tensor();
+    return buffers_->spectrum(stream, {source, planes, way, mask}, transform.spectrum_bytes(planes), [&](void* bytes) {
       const StageRange stage(ctx.profiler, stream, stage_name(operand));
-      transform.forward(ctx, planes, {source.read(), masked ? operands.mask.read() : nullptr}, slot.bytes.get(),
-                        scratch.get());
-    }
-    return slot.bytes;
+      transform.forward(ctx, planes, {source.read(), mask.defined() ? mask.read() : nullptr}, bytes, scratch.get());
+    });
   };
 
   float* const bias_sums =

@@ -72,6 +72,7 @@ class SpectralEngine final : public ConvEngine {
   struct Plan;
   using Key = std::pair<ConvProblem, ConvPass>;
   Plan plan(const ConvProblem& problem, ConvPass pass, const SpectralStrategy& strategy, int images) const;
+  Plan plan_in_slices(const ConvProblem& problem, ConvPass pass, const SpectralStrategy& strategy, int images) const;
   bool fuses(const SpectralStrategy& strategy) const;
   std::size_t usual_product(std::size_t transform) const;                    // behind the last: none
   SpectralStrategy in_pass(SpectralStrategy strategy, ConvPass pass) const;  // as the pass can do it

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <stdexcept>
+
 #include "tests/support/conv_problem.h"
 
 namespace twiddle {
@@ -10,8 +12,11 @@ namespace {
 class Buffers : public testing::Test {
  protected:
   Buffers() { planes_ = planes_of(problem_, ConvOperand::x, whole_plane(problem_, 8, 8)); }
-  bool current(const Tensor& source, std::size_t bytes = 1000) {
-    return buffers_.spectrum(*ctx_.stream, source, planes_, "way", bytes).current;
+  bool current(const Tensor& source, std::size_t bytes = 1000, const std::string& way = "way",
+               const Tensor& mask = {}) {
+    bool computed = false;
+    buffers_.spectrum(*ctx_.stream, {source, planes_, way, mask}, bytes, [&](void*) { computed = true; });
+    return !computed;
   }
   Context ctx_;
   ConvProblem problem_ = conv_problem("1x1x6x6 * 1x1x3x3 pad 1");
@@ -35,8 +40,24 @@ TEST_F(Buffers, KeepWhatIsStillTrue) {
 
 TEST_F(Buffers, TellOtherCutsAndWaysApart) {
   EXPECT_FALSE(current(x_));
-  EXPECT_FALSE(buffers_.spectrum(*ctx_.stream, x_, planes_, "another", 1000).current);
+  EXPECT_FALSE(current(x_, 1000, "another"));
   planes_ = planes_of(problem_, ConvOperand::x, whole_plane(problem_, 8, 10));
+  EXPECT_FALSE(current(x_));
+}
+
+TEST_F(Buffers, TellMasksApartAndKeepTheLatest) {
+  EXPECT_FALSE(current(x_, 1000, "way", y_));
+  EXPECT_TRUE(current(x_, 1000, "way", y_));
+  EXPECT_FALSE(current(x_));
+  y_.write();
+  EXPECT_FALSE(current(x_, 1000, "way", y_));
+  EXPECT_EQ(buffers_.use().held, 1000u);
+}
+
+TEST_F(Buffers, KeepNothingThatFailedToBeComputed) {
+  const auto fails = [](void*) { throw std::runtime_error("no memory"); };
+  EXPECT_THROW(buffers_.spectrum(*ctx_.stream, {x_, planes_, "way"}, 1000, fails), std::runtime_error);
+  EXPECT_EQ(buffers_.use().held, 0u);
   EXPECT_FALSE(current(x_));
 }
 
@@ -56,7 +77,7 @@ TEST_F(Buffers, ForgetTensorsThatAreGone) {
 }
 
 TEST_F(Buffers, LeaveWhatAPassWorksWith) {
-  const auto held = buffers_.spectrum(*ctx_.stream, x_, planes_, "way", 1000);
+  const auto held = buffers_.spectrum(*ctx_.stream, {x_, planes_, "way"}, 1000, [](void*) {});
   current(y_);
   { const auto scratch = buffers_.scratch(*ctx_.stream, 2000); }
   EXPECT_TRUE(current(x_));
@@ -94,8 +115,8 @@ std::int64_t computed_in_a_step(const std::vector<ConvProblem>& layers, double b
       const Tensor& source = operand == ConvOperand::x   ? net[layer].x
                              : operand == ConvOperand::w ? net[layer].w
                                                          : net[layer].grad_y;
-      return buffers.spectrum(*ctx.stream, source, planes_of(layers[layer], operand, net[layer].grid), "way",
-                              bytes_of(layer, operand));
+      return buffers.spectrum(*ctx.stream, {source, planes_of(layers[layer], operand, net[layer].grid), "way"},
+                              bytes_of(layer, operand), [](void*) {});
     };
     const auto factor_a = slot_of(a), factor_b = slot_of(b);
     const auto product = buffers.scratch(*ctx.stream, bytes_of(layer, c));

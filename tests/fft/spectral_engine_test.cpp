@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
+#include <utility>
 
 #include "framework/error.h"
 #include "framework/random.h"
@@ -69,6 +70,47 @@ TEST(SpectralEngine, TakesTheBatchInSlicesThatFitTheLimit) {
   }
 }
 
+// Wants no scratch for slices of four images, much for smaller ones, and too much for larger ones. Counts how often it
+// was handed less than it wants.
+class ScratchyProduct final : public FrequencyProduct {
+ public:
+  static constexpr std::size_t much = std::size_t(1) << 22;
+  ScratchyProduct(std::shared_ptr<FrequencyBuffers> buffers, int& handed_less)
+      : buffers_(std::move(buffers)), handed_less_(handed_less) {}
+  std::string_view name() const override { return "scratchy"; }
+  SpectrumStorage storage() const override { return plain_->storage(); }
+  std::size_t scratch_bytes(const FrequencyGemm& gemm) const override {
+    const std::int64_t images = gemm.transpose_a ? gemm.k : gemm.m;
+    return images > 4 ? 2 * much : images < 4 ? much : 0;
+  }
+  void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, void* c, void* scratch) override {
+    handed_less_ += buffers_->use().held < scratch_bytes(gemm);
+    plain_->run(ctx, gemm, a, b, c, scratch);
+  }
+
+ private:
+  std::shared_ptr<FrequencyBuffers> buffers_;
+  int& handed_less_;
+  std::unique_ptr<FrequencyProduct> plain_ = std::move(plain_backend({}).products.front());
+};
+
+TEST(SpectralEngine, HasScratchForALastSliceThatWantsMoreThanTheOthers) {
+  Context ctx;
+  const ConvProblem problem = conv_problem("7x4x6x6 * 4x4x3x3 pad 1");
+  for (const ConvPass pass : every_pass) {
+    const auto buffers = std::make_shared<FrequencyBuffers>(ScratchyProduct::much * 3 / 2);
+    int handed_less = 0;
+    SpectralBackend backend = plain_backend({whole_plane(problem, 7, 8)});
+    backend.products.front() = std::make_unique<ScratchyProduct>(buffers, handed_less);
+    SpectralEngine engine(std::move(backend), buffers, plenty);
+    EXPECT_NE(engine.details(problem, pass).find("4 images at once"), std::string::npos);
+    EXPECT_GE(engine.workspace_bytes(problem, pass), ScratchyProduct::much);
+    EXPECT_LE(error_of(ctx, engine, problem, pass), promise(Precision::fp32));
+    EXPECT_EQ(handed_less, 0) << to_string(pass);
+    EXPECT_LE(buffers->use().peak, buffers->budget());
+  }
+}
+
 TEST(SpectralEngine, RefusesWhatItCannotDo) {
   const SpectralEngine engine = plain_engine({FrequencyGrid{8, 8, 1, 1, 6, 6}});
   for (const ConvProblem& problem :
@@ -99,6 +141,42 @@ TEST(SpectralEngine, SharesSpectraBetweenThePassesOfALayer) {
     EXPECT_EQ(engine.buffers().use().computed, step == 0 ? 3 : 4);  // the second time only w is new
     w.write();
   }
+}
+
+// The plain backend's, without memory when it is first asked for a spectrum.
+class FailingOnceTransform final : public SpectralTransform {
+ public:
+  explicit FailingOnceTransform(std::unique_ptr<SpectralTransform> plain) : plain_(std::move(plain)) {}
+  std::string_view name() const override { return plain_->name(); }
+  SpectrumStorage storage() const override { return plain_->storage(); }
+  std::vector<FrequencyGrid> grids(const ConvProblem& problem) const override { return plain_->grids(problem); }
+  std::size_t spectrum_bytes(const Planes& planes) const override { return plain_->spectrum_bytes(planes); }
+  std::size_t scratch_bytes(const Planes& planes) const override { return plain_->scratch_bytes(planes); }
+  void forward(Context& ctx, const Planes& planes, const PlaneSource& source, void* spectrum, void* scratch) override {
+    if (!std::exchange(failed_, true)) throw OutOfMemory("out of memory");
+    plain_->forward(ctx, planes, source, spectrum, scratch);
+  }
+  void inverse(Context& ctx, const Planes& planes, const void* spectrum, float* target, const PlaneEpilogue& epilogue,
+               void* scratch) override {
+    plain_->inverse(ctx, planes, spectrum, target, epilogue, scratch);
+  }
+
+ private:
+  std::unique_ptr<SpectralTransform> plain_;
+  bool failed_ = false;
+};
+
+TEST(SpectralEngine, TakesNoSpectrumThatFailedToBeComputed) {
+  Context ctx;
+  const ConvProblem problem = conv_problem("2x3x6x6 * 4x3x3x3 pad 1");
+  SpectralBackend backend = plain_backend({whole_plane(problem, 7, 8)});
+  backend.transforms.front() = std::make_unique<FailingOnceTransform>(std::move(backend.transforms.front()));
+  SpectralEngine engine(std::move(backend), std::make_shared<FrequencyBuffers>(plenty), plenty);
+  ConvOperands operands = random_operands(*ctx.stream, problem, ConvPass::forward);
+  EXPECT_THROW(engine.run(ctx, problem, ConvPass::forward, operands), OutOfMemory);
+  EXPECT_EQ(engine.buffers().use().held, 0u);
+  engine.run(ctx, problem, ConvPass::forward, operands);
+  EXPECT_LE(conv_error(ctx, problem, ConvPass::forward, operands, all), promise(Precision::fp32));
 }
 
 // With a mask the gradients are those of y's gradient where the mask is above zero, and that is the bias' gradient,
@@ -142,6 +220,29 @@ TEST(SpectralEngine, DoesTheWayBackThroughBiasAndRelu) {
     SpectralEngine in_slices = plain_engine({grid}, limit);
     expect_epilogue_backward(ctx, in_slices, problem);
   }
+}
+
+TEST(SpectralEngine, SharesNoSpectrumOfAnotherMask) {
+  Context ctx;
+  const ConvProblem problem = conv_problem("2x3x6x6 * 4x3x3x3 pad 1");
+  SpectralEngine engine = plain_engine({whole_plane(problem, 7, 8)});
+  const Tensor grad_y = random_operands(*ctx.stream, problem, ConvPass::backward_input).y;
+  ConvOperands operands = random_operands(*ctx.stream, problem, ConvPass::backward_input);
+  operands.y = grad_y;
+  for (const float mask : {0.0f, 1.0f}) {  // at first nothing passes, then all
+    operands.mask = Tensor::filled(*ctx.stream, problem.output_shape(), mask);
+    engine.run(ctx, problem, ConvPass::backward_input, operands);
+    ConvOperands plain = operands;
+    plain.y = mask == 0 ? operands.mask : grad_y;
+    EXPECT_LE(conv_error(ctx, problem, ConvPass::backward_input, plain, all), promise(Precision::fp32));
+  }
+  EXPECT_EQ(engine.buffers().use().computed, 3);
+  EXPECT_EQ(engine.buffers().use().reused, 1);  // w's
+  const std::size_t held = engine.buffers().use().held;
+  operands.mask.write();
+  engine.run(ctx, problem, ConvPass::backward_input, operands);
+  EXPECT_EQ(engine.buffers().use().computed, 4);
+  EXPECT_EQ(engine.buffers().use().held, held) << "that of the older mask is of no use";
 }
 
 TEST_P(EveryDevice, EnginesThatDoTheWayBackThroughBiasAndReluDoItRight) {
