@@ -43,6 +43,13 @@ struct Call {
   }
 };
 
+// What is handed to cuBLAS: room for parts of C that it sums, in whole pages.
+std::size_t workspace_bytes(const FrequencyGemm& gemm) {
+  constexpr std::size_t parts = 8, page = 4096;
+  const std::size_t wanted = parts * static_cast<std::size_t>(gemm.bins * gemm.m * gemm.n) * sizeof(cuComplex);
+  return std::min(most_blas_workspace, (wanted + page - 1) / page * page);
+}
+
 // A grid of blocks has no room for more bins in one of its dimensions.
 constexpr std::int64_t most_bins = 65535;
 
@@ -51,10 +58,10 @@ class StridedProduct : public FrequencyProduct {
  public:
   explicit StridedProduct(std::shared_ptr<Blas> blas) : blas_(std::move(blas)) {}
   SpectrumStorage storage() const override { return SpectrumStorage::interleaved; }
-  std::size_t scratch_bytes(const FrequencyGemm&) const override { return 0; }
-  void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, void* c, void*) override {
+  std::size_t scratch_bytes(const FrequencyGemm& gemm) const override { return workspace_bytes(gemm); }
+  void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, void* c, void* scratch) override {
     Call call(gemm, a, b, c);
-    const cublasHandle_t handle = blas_->on(*ctx.stream);
+    const cublasHandle_t handle = blas_->on(*ctx.stream, scratch, workspace_bytes(gemm));
     for (std::int64_t first = 0; first < gemm.bins; first += most_bins) {
       const std::int64_t bins = std::min(most_bins, gemm.bins - first);
       check(multiply(handle, call, bins));
@@ -117,13 +124,13 @@ class ListedProduct final : public FrequencyProduct {
   std::string_view name() const override { return "batched"; }
   SpectrumStorage storage() const override { return SpectrumStorage::interleaved; }
   std::size_t scratch_bytes(const FrequencyGemm& gemm) const override {
-    return 3 * static_cast<std::size_t>(gemm.bins) * sizeof(void*);
+    return workspace_bytes(gemm) + 3 * static_cast<std::size_t>(gemm.bins) * sizeof(void*);
   }
   void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, void* c, void* scratch) override {
     const Call call(gemm, a, b, c);
-    auto** const list = static_cast<cuComplex**>(scratch);
+    auto** const list = reinterpret_cast<cuComplex**>(static_cast<char*>(scratch) + workspace_bytes(gemm));
     for_each_index(*ctx.stream, gemm.bins, ListMatrices{call, gemm.bins, list});
-    const cublasHandle_t handle = blas_->on(*ctx.stream);
+    const cublasHandle_t handle = blas_->on(*ctx.stream, scratch, workspace_bytes(gemm));
     for (std::int64_t first = 0; first < gemm.bins; first += most_bins)
       check(cublasCgemmBatched_64(handle, call.of_b, call.of_a, call.m, call.n, call.k, &call.one, list + first,
                                   call.b_pitch, list + gemm.bins + first, call.a_pitch, &call.beta,
@@ -139,8 +146,8 @@ class StreamsProduct final : public FrequencyProduct {
  public:
   std::string_view name() const override { return "streams"; }
   SpectrumStorage storage() const override { return SpectrumStorage::interleaved; }
-  std::size_t scratch_bytes(const FrequencyGemm&) const override { return 0; }
-  void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, void* c, void*) override {
+  std::size_t scratch_bytes(const FrequencyGemm&) const override { return lanes_.size() * lane_workspace; }
+  void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, void* c, void* scratch) override {
     const Call call(gemm, a, b, c);
     const cudaStream_t stream = detail::native(*ctx.stream);
     if (!fork_.get()) check(cudaEventCreateWithFlags(fork_.put(), cudaEventDisableTiming));
@@ -150,7 +157,8 @@ class StreamsProduct final : public FrequencyProduct {
       if (!lane.stream.get()) check(cudaStreamCreateWithFlags(lane.stream.put(), cudaStreamNonBlocking));
       if (!lane.done.get()) check(cudaEventCreateWithFlags(lane.done.put(), cudaEventDisableTiming));
       check(cudaStreamWaitEvent(lane.stream.get(), fork_.get()));
-      const cublasHandle_t handle = lane.blas.on(*ctx.stream, lane.stream.get());
+      const cublasHandle_t handle =
+          lane.blas.on(lane.stream.get(), static_cast<char*>(scratch) + i * lane_workspace, lane_workspace);
       for (auto bin = static_cast<std::int64_t>(i); bin < gemm.bins; bin += static_cast<std::int64_t>(lanes_.size()))
         check(cublasCgemm_64(handle, call.of_b, call.of_a, call.m, call.n, call.k, &call.one,
                              call.b + bin * call.b_size, call.b_pitch, call.a + bin * call.a_size, call.a_pitch,
@@ -165,8 +173,9 @@ class StreamsProduct final : public FrequencyProduct {
   struct Lane {
     Handle<cudaStream_t, cudaStreamDestroy> stream;
     Event done;
-    Blas blas{std::size_t(4) << 20};
+    Blas blas;
   };
+  static constexpr std::size_t lane_workspace = std::size_t(4) << 20;
   Event fork_;
   std::array<Lane, 4> lanes_;
 };

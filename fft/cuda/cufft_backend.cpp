@@ -20,10 +20,10 @@ struct Geam {
   }
 };
 
-std::string library_version() {
+std::string library_versions() {
   int version = 0;
   check(cufftGetVersion(&version));  // 12004 is 12.0.4
-  return join("cuFFT ", version / 1000, ".", version % 1000 / 100, ".", version % 100);
+  return join("cuFFT ", version / 1000, ".", version % 1000 / 100, ".", version % 100, ", ", blas_version());
 }
 
 }  // namespace
@@ -31,7 +31,7 @@ std::string library_version() {
 SpectralBackend cufft() {
   const auto plans = std::make_shared<CufftPlans>();
   const auto blas = std::make_shared<Blas>();
-  SpectralBackend backend{"cufft", library_version(), {}, make_cublas_products(blas)};
+  SpectralBackend backend{"cufft", library_versions(), {}, make_cublas_products(blas)};
   auto& transforms = backend.transforms;
   transforms.push_back(std::make_unique<TurningCufftTransform>("transpose", plans, transpose_complex));
   transforms.push_back(std::make_unique<TurningCufftTransform>("geam", plans, Geam{blas}));

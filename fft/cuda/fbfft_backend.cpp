@@ -4,13 +4,12 @@
 #include "fft/cuda/fbfft_fused_inverse.h"
 #include "fft/cuda/fbfft_transform.h"
 #include "fft/spectral_engine.h"
-#include "framework/error.h"
 
 namespace twiddle {
 
 SpectralBackend fbfft() {
   const auto blas = std::make_shared<Blas>();
-  SpectralBackend backend{"fbfft", join("cuBLAS ", CUBLAS_VERSION), {}, make_cublas_products(blas)};
+  SpectralBackend backend{"fbfft", blas_version(), {}, make_cublas_products(blas)};
   for (auto& product : make_complex_products()) backend.products.push_back(std::move(product));
   backend.transforms.push_back(std::make_unique<FbfftTransform>());
   backend.fused = std::make_unique<FbfftFusedInverse>();

@@ -13,7 +13,7 @@ void add_small_natural_planes(std::vector<BatchKernels>& all) {
   add_planes<10, 10, 32, 8>(all);
   add_planes<12, 12, 16, 10>(all);
   add_planes<14, 14, 16, 8>(all);
-  add_few_planes<16, 16, 1>(all, 512);
+  add_few_planes<16, 16, 1>(all, 256);
   add_planes<16, 16, 4, 16>(all);
 }
 

@@ -5,34 +5,50 @@ namespace twiddle::small_fft {
 
 namespace {
 
+// Straight from memory and to it: `most` rows to and from [row][bins], more of them to and from [bin][row], where what
+// a warp reads and writes lies together by itself.
+template <int N, int Threads>
+void add_direct_rows(std::vector<BatchKernels>& all, std::int64_t most, std::int64_t most_by_bin) {
+  all.push_back(
+      batch_kernels<DirectRowsForward<N, Threads>, DirectRowsInverse<N, Threads>, 1>(1, N, most, most_by_bin));
+}
+
 template <int N, int Threads, int PerThread, int BlocksAtOnce>
 void add_rows(std::vector<BatchKernels>& all) {
-  constexpr int most = N == 2 ? 65536 : N <= 16 ? 16384 : N <= 20 ? 8192 : 1024;
-  all.push_back(batch_kernels<DirectRowsForward<N, 32>, DirectRowsInverse<N, 32>, 1>(1, N, most));
   all.push_back(
       batch_kernels<ThreadRowsForward<N, Threads, PerThread>, ThreadRowsInverse<N, Threads, PerThread>, BlocksAtOnce>(
           1, N));
 }
 
+// Few directly, more by way of shared memory.
+template <int N, int Threads, int BlocksAtOnce, int PerThread = 1>
+void add_few_and_many(std::vector<BatchKernels>& all) {
+  constexpr std::int64_t few = N <= 16 ? 16384 : N <= 20 ? 8192 : 1024;
+  add_direct_rows<N, 32>(all, few, few);
+  add_rows<N, Threads, PerThread, BlocksAtOnce>(all);
+}
+
 }  // namespace
 
 void add_short_rows(std::vector<BatchKernels>& all) {
-  add_rows<2, 256, 8, 4>(all);
+  add_direct_rows<2, 256>(all, any_number, any_number);
+  add_direct_rows<4, 128>(all, 65536, any_number);
   add_rows<4, 256, 4, 4>(all);
+  add_direct_rows<8, 64>(all, 16384, 65536);
   add_rows<8, 256, 2, 4>(all);
-  add_rows<10, 256, 2, 4>(all);
-  add_rows<12, 256, 2, 4>(all);
-  add_rows<14, 256, 1, 5>(all);
-  add_rows<16, 256, 1, 5>(all);
-  add_rows<18, 256, 1, 5>(all);
-  add_rows<20, 256, 1, 4>(all);
-  add_rows<24, 256, 1, 4>(all);
-  add_rows<28, 128, 1, 8>(all);
-  add_rows<30, 128, 1, 8>(all);
-  add_rows<32, 128, 1, 8>(all);
-  add_rows<36, 128, 1, 6>(all);
-  add_rows<40, 128, 1, 6>(all);
-  add_rows<48, 128, 1, 5>(all);
+  add_few_and_many<10, 256, 4, 2>(all);
+  add_few_and_many<12, 256, 4, 2>(all);
+  add_few_and_many<14, 256, 5>(all);
+  add_few_and_many<16, 256, 5>(all);
+  add_few_and_many<18, 256, 5>(all);
+  add_few_and_many<20, 256, 4>(all);
+  add_few_and_many<24, 256, 4>(all);
+  add_few_and_many<28, 128, 8>(all);
+  add_few_and_many<30, 128, 8>(all);
+  add_few_and_many<32, 128, 8>(all);
+  add_few_and_many<36, 128, 6>(all);
+  add_few_and_many<40, 128, 6>(all);
+  add_few_and_many<48, 128, 5>(all);
 }
 
 }  // namespace twiddle::small_fft

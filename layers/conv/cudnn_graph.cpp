@@ -304,7 +304,6 @@ CudnnPlans cudnn_graphs(cudnnHandle_t handle, const ConvProblem& problem, ConvPa
   CudnnPlans plans;
   std::set<std::string> seen;
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK}) {
-    if (mode == CUDNN_HEUR_MODE_FALLBACK && !plans.empty()) break;
     int made = 0;
     for (Descriptor& config : propose(graph->graph, mode)) {
       if (made == most) break;
