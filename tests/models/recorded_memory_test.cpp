@@ -53,7 +53,7 @@ struct Bench {
   Batch batch;
 
   explicit Bench(const std::string& engine)
-      : config(load_config_text("version: 1\ndeterministic: true\n"
+      : config(load_config_text("version: 1\ndevice: cpu\ndeterministic: true\n"
                                 "model:\n"
                                 "  input: [3, 12, 12]\n"
                                 "  layers:\n"
