@@ -42,8 +42,9 @@ BenchResult bench_sweep(const BenchRequest& request);
 BenchResult bench_fft(const BenchRequest& request);
 BenchResult bench_fbfft_conv(const BenchRequest& request);
 
-// Those of `all` that the request names; throws where it names another.
-std::vector<BenchLayer> chosen_layers(const BenchRequest& request, const std::vector<BenchLayer>& all);
+// The layers that the request names, of every_layer(); `usual` where it names none. Throws where it names an unknown
+// one.
+std::vector<BenchLayer> chosen_layers(const BenchRequest& request, const std::vector<BenchLayer>& usual);
 
 // Measures and prints layer by layer: each engine's time at each pass beside what the paper printed.
 BenchResult bench_layers(const BenchRequest& request, const std::vector<BenchLayer>& layers, const PaperTimes& paper);

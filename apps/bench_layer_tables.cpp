@@ -113,8 +113,9 @@ Json to_json(const BenchRow& row, double times_as_fast, const PaperTimes& paper)
 
 }  // namespace
 
-std::vector<BenchLayer> chosen_layers(const BenchRequest& request, const std::vector<BenchLayer>& all) {
-  if (request.layers.empty()) return all;
+std::vector<BenchLayer> chosen_layers(const BenchRequest& request, const std::vector<BenchLayer>& usual) {
+  if (request.layers.empty()) return usual;
+  const std::vector<BenchLayer> all = every_layer();
   std::vector<BenchLayer> chosen;
   std::vector<std::string> known;
   for (const BenchLayer& layer : all) known.push_back(layer.name);

@@ -70,4 +70,12 @@ std::vector<BenchLayer> large_kernel_layers() {
           {"big.31", square_problem(32, 64, 64, 56, 31, 1, 15)}};
 }
 
+std::vector<BenchLayer> every_layer() {
+  std::vector<BenchLayer> all;
+  for (const auto& layers : {fbfft_layers(), dieleman_layers(), mathieu_layers(), alexnet_layers(), overfeat_layers(),
+                             vgg_layers(), large_kernel_layers()})
+    all.insert(all.end(), layers.begin(), layers.end());
+  return all;
+}
+
 }  // namespace twiddle

@@ -22,5 +22,6 @@ std::vector<BenchLayer> alexnet_layers();   // one tower, batch 128
 std::vector<BenchLayer> overfeat_layers();  // the fast one, batch 128
 std::vector<BenchLayer> vgg_layers();       // one of each shape of VGG-E, batch 64
 std::vector<BenchLayer> large_kernel_layers();
+std::vector<BenchLayer> every_layer();  // all of these
 
 }  // namespace twiddle
