@@ -48,14 +48,12 @@ Tuned tune_pass(Context& ctx, const Conv2d& layer, const ConvProblem& problem, C
 
 std::vector<Tuned> tune_model(Context& ctx, const Model& model, std::int64_t batch, bool progress) {
   std::vector<Tuned> rows;
-  const auto& items = model.net->items();
-  for (const Sequential::Item& item : items) {
+  for (const Sequential::Item& item : model.net->items()) {
     const auto* layer = dynamic_cast<const Conv2d*>(item.layer.get());
     if (layer == nullptr) continue;
     const ConvProblem problem = layer->problem(batch);
     for (const ConvPass pass : every_pass) {
-      // Training wants no gradient of the images.
-      if (pass == ConvPass::backward_input && &item == &items.front()) continue;
+      if (!problem.in_training(pass)) continue;
       if (progress) fmt::print(stderr, "{} {}: {}\n", layer->name(), to_string(pass), to_string(problem));
       rows.push_back(tune_pass(ctx, *layer, problem, pass));
     }

@@ -13,12 +13,13 @@ namespace twiddle {
 
 class ConvSelector;
 
-// Where a layer is being built: its name, the shape of one image that reaches it (no batch axis), and who picks
-// convolution engines.
+// Where a layer is being built: its name, the shape of one image that reaches it (no batch axis), who picks
+// convolution engines, and whether training wants its input's gradient (nothing before the first layer is trained).
 struct Site {
   std::string name;
   Shape input;
   ConvSelector& convolutions;
+  bool input_gradient = true;
 };
 
 // Turns a variable [batch, input...] into a variable [batch, output...]. A layer's constructor takes (const Site&,

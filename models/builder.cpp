@@ -34,7 +34,7 @@ class ChainBuilder {
     }
     const std::size_t errors_before = diagnostics_.size();
     Params params(config.options, config.kind, diagnostics_);
-    const Site site{config.name, shape_, convolutions_};
+    const Site site{config.name, shape_, convolutions_, anything_trained()};
     std::unique_ptr<Layer> layer;
     try {
       layer = registry_.make(config.kind, site, params);
@@ -57,6 +57,11 @@ class ChainBuilder {
   }
 
  private:
+  bool anything_trained() const {
+    const std::vector<Parameter*> parameters = net_.parameters();
+    return std::any_of(parameters.begin(), parameters.end(), [](const Parameter* each) { return each->trainable; });
+  }
+
   Sequential& net_;
   ConvSelector& convolutions_;
   Diagnostics& diagnostics_;
@@ -115,21 +120,15 @@ std::vector<std::size_t> activation_bytes(const Sequential& net) {
   return alive;
 }
 
-// Training wants no gradient of the images.
-bool wanted(const Model& model, const Sequential::Item& item, ConvPass pass) {
-  return pass != ConvPass::backward_input || &item != &model.net->items().front();
-}
-
 // The most scratch that the passes of a layer take, one after the other.
 std::size_t scratch_bytes(const Model& model, const Sequential::Item& item, std::int64_t batch) {
   const auto* convolution = dynamic_cast<const Conv2d*>(item.layer.get());
   if (convolution == nullptr) return 0;
+  const ConvProblem problem = convolution->problem(batch);
   std::size_t most = 0;
-  for (const ConvPass pass : every_pass) {
-    if (!wanted(model, item, pass)) continue;
-    most =
-        std::max(most, model.convolutions->workspace_bytes(convolution->problem(batch), pass, convolution->engine()));
-  }
+  for (const ConvPass pass : every_pass)
+    if (problem.in_training(pass))
+      most = std::max(most, model.convolutions->workspace_bytes(problem, pass, convolution->engine()));
   return most;
 }
 
@@ -156,10 +155,11 @@ std::vector<std::string> recall_choices(const Model& model, const Device& device
   for (const Sequential::Item& item : model.net->items()) {
     const auto* convolution = dynamic_cast<const Conv2d*>(item.layer.get());
     if (convolution == nullptr) continue;
+    const ConvProblem problem = convolution->problem(batch);
     bool known = true;
     for (const ConvPass pass : every_pass)
-      if (wanted(model, item, pass))
-        known = model.convolutions->recall(device, convolution->problem(batch), pass, convolution->engine()) && known;
+      if (problem.in_training(pass))
+        known = model.convolutions->recall(device, problem, pass, convolution->engine()) && known;
     if (!known) unknown.push_back(convolution->name());
   }
   return unknown;

@@ -93,7 +93,8 @@ void ChoiceCache::warn(const std::string& problem) {
 
 std::string choice_key(const Device& device, const ConvProblem& problem, ConvPass pass, std::size_t workspace_limit,
                        const std::string& among) {
-  return join(to_string(pass), "\t", to_string(problem.precision), "\t", to_string(problem), "\t", describe(device),
+  return join(to_string(pass), "\t", to_string(problem.precision), "\t", to_string(problem),
+              problem.input_gradient ? "" : " without the input's gradient", "\t", describe(device),
               "\tworkspace_limit ", workspace_limit, "\t", among, "twiddle ", TWIDDLE_VERSION);
 }
 

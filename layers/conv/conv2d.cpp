@@ -39,6 +39,7 @@ Conv2d::Conv2d(const Site& site, Params& params) : Layer(site.name, site.input),
   problem_.dilation = static_cast<int>(params.integer("dilation", 1, 1, largest_option));
   problem_.groups = static_cast<int>(params.integer("groups", 1, 1, largest_option));
   problem_.precision = convolutions_.policy().precision;
+  problem_.input_gradient = site.input_gradient;
   const bool has_bias = params.flag("bias", true);
   engine_ = params.text("engine", "");
   const Initializer weight_start = read_initializer(params, "init", {Initializer::Kind::he, 0});

@@ -57,7 +57,7 @@ std::array<double, 3> measure_step(Context& ctx, ConvEngine& engine, const ConvP
     auto& times = marks.emplace_back();
     times[0] = stream.mark();
     for (int pass = 0; pass < 3; ++pass) {
-      engine.run(ctx, problem, every_pass[pass], *operands[pass]);
+      if (problem.in_training(every_pass[pass])) engine.run(ctx, problem, every_pass[pass], *operands[pass]);
       times[static_cast<std::size_t>(pass) + 1] = stream.mark();
     }
   };
@@ -71,7 +71,8 @@ std::array<double, 3> measure_step(Context& ctx, ConvEngine& engine, const ConvP
     std::vector<double> times;
     for (const auto& each : marks) times.push_back(each[pass + 1]->milliseconds_since(*each[pass]));
     std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
-    milliseconds[static_cast<std::size_t>(every_pass[pass])] = times[times.size() / 2];
+    if (problem.in_training(every_pass[pass]))
+      milliseconds[static_cast<std::size_t>(every_pass[pass])] = times[times.size() / 2];
   }
   return milliseconds;
 }

@@ -16,7 +16,8 @@ double time_stretch(Stream& stream, int calls, const std::function<void()>& work
 double time_calls(Stream& stream, double budget_ms, const std::function<void()>& work);
 
 // Milliseconds of forward, backward_input and backward_weight, run as a training step runs them: on the same x, w and
-// gradient, which are new in each step. What one pass leaves behind helps the next, where the engine can use it.
+// gradient, which are new in each step. What one pass leaves behind helps the next, where the engine can use it. A pass
+// that training has no use for is left out, and takes none.
 std::array<double, 3> measure_step(Context& ctx, ConvEngine& engine, const ConvProblem& problem, double budget_ms);
 
 // How fast and how exact an engine does one pass, on random data.

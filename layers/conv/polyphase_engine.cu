@@ -91,6 +91,9 @@ class PolyphaseEngine final : public ConvEngine {
     return (problem.stride_h > 1 || problem.stride_w > 1) && problem.dilation == 1 &&
            inner_->supports(stride_one(problem), pass);
   }
+  std::string refusal(const ConvProblem& problem, ConvPass pass) const override {
+    return inner_->refusal(stride_one(problem), pass);
+  }
   std::size_t workspace_bytes(const ConvProblem& problem, ConvPass pass) const override {
     const ConvProblem inner = stride_one(problem);
     return inner_->workspace_bytes(inner, pass) + bytes_of(inner.weight_shape()) + bytes_of(inner.input_shape());

@@ -20,6 +20,15 @@ bool is_last_resort(const ConvEngine& engine) {
   return engine.name() == "direct";
 }
 
+// Where it cannot be loaded, it has no version.
+std::string library_of(const ConvEngine& engine) try { return engine.library(); } catch (const Error&) {
+  return "missing";
+}
+
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
 }  // namespace
 
 std::shared_ptr<ChoiceCache> open_cache(const ConvPolicy& policy) {
@@ -35,7 +44,7 @@ ConvSelector::ConvSelector(std::vector<std::unique_ptr<ConvEngine>> engines, Con
 ConvEngine& ConvSelector::choose(Context& ctx, const ConvProblem& problem, ConvPass pass, const std::string& engine) {
   const Key key = key_of(problem, pass, engine);
   const auto known = choices_.find(key);
-  if (known != choices_.end()) return *known->second.engine;
+  if (known != choices_.end() && !(ctx.training && known->second.forward_alone)) return *known->second.engine;
   const std::string& how = std::get<0>(key);
   Choice choice = how == rule       ? by_rule(problem, pass)
                   : how == measured ? by_measurement(ctx, problem, pass)
@@ -44,14 +53,15 @@ ConvEngine& ConvSelector::choose(Context& ctx, const ConvProblem& problem, ConvP
     for (const auto& tried : engines_) tried->forget();
     ctx.stream->release_unused();
   }
-  return *choices_.emplace(key, std::move(choice)).first->second.engine;
+  return *choices_.insert_or_assign(key, std::move(choice)).first->second.engine;
 }
 
 bool ConvSelector::recall(const Device& device, const ConvProblem& problem, ConvPass pass, const std::string& engine) {
   const Key key = key_of(problem, pass, engine);
-  if (std::get<0>(key) != measured || choices_.contains(key)) return true;
+  if (std::get<0>(key) != measured) return true;
+  if (const Choice* chosen = find(problem, pass, engine); chosen != nullptr && !chosen->forward_alone) return true;
   const auto known = cached(device, problem, pass);
-  if (known) choices_.emplace(key, *known);
+  if (known) choices_.insert_or_assign(key, *known);
   return known.has_value();
 }
 
@@ -100,16 +110,30 @@ ConvSelector::Key ConvSelector::key_of(const ConvProblem& problem, ConvPass pass
   return {engine.empty() ? policy_.engine : engine, problem, pass};
 }
 
-bool ConvSelector::usable(const ConvEngine& engine, const ConvProblem& problem, ConvPass pass) const {
+// One engine whose library is missing, say, is no reason to do without the others. Each reason is told once.
+bool ConvSelector::usable(const ConvEngine& engine, const ConvProblem& problem, ConvPass pass,
+                          std::string& failures) try {
   return engine.supports(problem, pass) && engine.workspace_bytes(problem, pass) <= policy_.workspace_limit;
+} catch (const Error& error) {
+  failures += fmt::format(", {} failed: {}", engine.name(), first_line(error.what()));
+  if (policy_.warn && warned_.insert(error.what()).second)
+    policy_.warn(fmt::format("convolution engine '{}' is left out, others are used: {}", engine.name(), error.what()));
+  return false;
 }
 
-ConvSelector::Choice ConvSelector::by_rule(const ConvProblem& problem, ConvPass pass) const {
+bool ConvSelector::usable(const ConvEngine& engine, const ConvProblem& problem, ConvPass pass) {
+  std::string failures;
+  return usable(engine, problem, pass, failures);
+}
+
+ConvSelector::Choice ConvSelector::by_rule(const ConvProblem& problem, ConvPass pass) {
+  std::string failures;
   for (const auto& engine : engines_)
-    if (!engine->by_name_only() && engine->pays(problem) && usable(*engine, problem, pass))
-      return {engine.get(), rule, 0};
-  throw Error(ErrorKind::config, join("no convolution engine can do ", to_string(pass), " of ", to_string(problem),
-                                      " within a workspace_limit of ", format_bytes(policy_.workspace_limit)));
+    if (!engine->by_name_only() && engine->pays(problem) && usable(*engine, problem, pass, failures))
+      return {engine.get(), rule + failures};
+  throw Error(failures.empty() ? ErrorKind::config : ErrorKind::device,
+              join("no convolution engine can do ", to_string(pass), " of ", to_string(problem),
+                   " within a workspace_limit of ", format_bytes(policy_.workspace_limit), failures));
 }
 
 ConvSelector::Choice ConvSelector::by_name(const ConvProblem& problem, ConvPass pass, const std::string& name) {
@@ -121,41 +145,48 @@ ConvSelector::Choice ConvSelector::by_name(const ConvProblem& problem, ConvPass 
     throw Error(ErrorKind::config, join("convolution engine '", name, "' ", why,
                                         "; engines that can: ", others.empty() ? "none" : join_names(others)));
   };
-  if (!named.supports(problem, pass)) refuse(join("cannot do ", to_string(pass), " of ", to_string(problem)));
+  if (!named.supports(problem, pass)) {
+    const std::string reason = named.refusal(problem, pass);
+    refuse(join("cannot do ", to_string(pass), " of ", to_string(problem), reason.empty() ? "" : ": ", reason));
+  }
   const std::size_t workspace = named.workspace_bytes(problem, pass);
   if (workspace > policy_.workspace_limit)
     refuse(join("needs ", format_bytes(workspace), " of workspace for ", to_string(pass), " of ", to_string(problem),
                 ", more than the workspace_limit of ", format_bytes(policy_.workspace_limit)));
-  return {&named, "named", 0};
+  return {&named, "named"};
 }
 
-std::string ConvSelector::cache_key(const Device& device, const ConvProblem& problem, ConvPass pass) const {
+std::string ConvSelector::cache_key(const Device& device, const ConvProblem& problem, ConvPass pass,
+                                    bool forward_alone) const {
   std::string contenders;
   for (const auto& engine : engines_)
-    if (!engine->by_name_only()) contenders += fmt::format("{}({}) ", engine->name(), engine->library());
-  contenders += fmt::format("frequency_budget {} ", policy_.frequency_budget);
+    if (!engine->by_name_only()) contenders += fmt::format("{}({}) ", engine->name(), library_of(*engine));
+  contenders += fmt::format("frequency_budget {} {}", policy_.frequency_budget, forward_alone ? "forward alone " : "");
   return choice_key(device, problem, pass, policy_.workspace_limit, contenders);
 }
 
 std::optional<ConvSelector::Choice> ConvSelector::cached(const Device& device, const ConvProblem& problem,
-                                                         ConvPass pass) const {
-  if (const auto known = cache_->find(cache_key(device, problem, pass)))
+                                                         ConvPass pass, bool forward_alone) {
+  if (const auto known = cache_->find(cache_key(device, problem, pass, forward_alone)))
     for (const auto& engine : engines_)
       if (engine->name() == known->choice && usable(*engine, problem, pass))
-        return Choice{engine.get(), "cached", known->milliseconds};
+        return Choice{engine.get(), "cached", known->milliseconds, forward_alone};
   return {};
 }
 
 ConvSelector::Choice ConvSelector::by_measurement(Context& ctx, const ConvProblem& problem, ConvPass pass) {
-  if (const auto known = cached(ctx.stream->device(), problem, pass)) return *known;
+  const Device device = ctx.stream->device();
+  if (const auto known = cached(device, problem, pass)) return *known;
+  const bool evaluates = !ctx.training;  // and has no other passes
+  if (evaluates)
+    if (const auto known = cached(device, problem, pass, true)) return *known;
 
   const Contest own = hold_contest(ctx, problem, pass);
-  // Who only evaluates has no other passes.
-  const bool coupled = ctx.training && std::any_of(own.times.begin(), own.times.end(), [](const auto& entry) {
-                         return entry.second->shares_work_between_passes();
-                       });
-  if (!coupled) {
-    const Choice choice = winner(problem, pass, own);
+  const bool coupled = std::any_of(own.times.begin(), own.times.end(),
+                                   [](const auto& entry) { return entry.second->shares_work_between_passes(); });
+  if (!coupled || evaluates || !problem.in_training(pass)) {
+    Choice choice = winner(problem, pass, own);
+    choice.forward_alone = coupled && evaluates;
     keep(ctx, problem, pass, own, choice);
     return choice;
   }
@@ -163,6 +194,7 @@ ConvSelector::Choice ConvSelector::by_measurement(Context& ctx, const ConvProble
   std::array<Choice, 3> choices;
   double apart = 0;
   for (const ConvPass each : every_pass) {
+    if (!problem.in_training(each)) continue;
     const auto index = static_cast<std::size_t>(each);
     contests[index] = each == pass ? own : hold_contest(ctx, problem, each);
     choices[index] = winner(problem, each, contests[index]);
@@ -170,6 +202,7 @@ ConvSelector::Choice ConvSelector::by_measurement(Context& ctx, const ConvProble
   }
   take_one_for_all(ctx, problem, contests, apart, choices);
   for (const ConvPass each : every_pass) {
+    if (!problem.in_training(each)) continue;
     const auto index = static_cast<std::size_t>(each);
     keep(ctx, problem, each, contests[index], choices[index]);
     if (each != pass) choices_.emplace(key_of(problem, each, measured), choices[index]);
@@ -177,10 +210,10 @@ ConvSelector::Choice ConvSelector::by_measurement(Context& ctx, const ConvProble
   return choices[static_cast<std::size_t>(pass)];
 }
 
-ConvSelector::Contest ConvSelector::hold_contest(Context& ctx, const ConvProblem& problem, ConvPass pass) const {
+ConvSelector::Contest ConvSelector::hold_contest(Context& ctx, const ConvProblem& problem, ConvPass pass) {
   Contest contest;
   for (const auto& engine : engines_) {
-    if (engine->by_name_only() || is_last_resort(*engine) || !usable(*engine, problem, pass)) continue;
+    if (engine->by_name_only() || is_last_resort(*engine) || !usable(*engine, problem, pass, contest.dropped)) continue;
     const Measurement result = measure(ctx, *engine, problem, pass);
     if (result.error <= promise(problem.precision))
       contest.times.emplace_back(result.milliseconds, engine.get());
@@ -195,7 +228,7 @@ ConvSelector::Contest ConvSelector::hold_contest(Context& ctx, const ConvProblem
   return contest;
 }
 
-ConvSelector::Choice ConvSelector::winner(const ConvProblem& problem, ConvPass pass, const Contest& contest) const {
+ConvSelector::Choice ConvSelector::winner(const ConvProblem& problem, ConvPass pass, const Contest& contest) {
   const auto& times = contest.times;
   if (times.empty()) {
     Choice choice = by_rule(problem, pass);
@@ -210,16 +243,18 @@ ConvSelector::Choice ConvSelector::winner(const ConvProblem& problem, ConvPass p
   return choice;
 }
 
-// An engine whose passes help each other may win all three together without winning each.
+// An engine whose passes help each other may win all of training's together without winning each.
 void ConvSelector::take_one_for_all(Context& ctx, const ConvProblem& problem, const std::array<Contest, 3>& contests,
                                     double apart, std::array<Choice, 3>& choices) const {
   double least = apart;
   for (const auto& engine : engines_) {
-    const auto took_part = [&](const Contest& contest) {
-      return std::any_of(contest.times.begin(), contest.times.end(),
-                         [&](const auto& entry) { return entry.second == engine.get(); });
+    const auto took_part = [&](ConvPass pass) {
+      const auto& times = contests[static_cast<std::size_t>(pass)].times;
+      return !problem.in_training(pass) ||
+             std::any_of(times.begin(), times.end(), [&](const auto& entry) { return entry.second == engine.get(); });
     };
-    if (!engine->shares_work_between_passes() || !std::all_of(contests.begin(), contests.end(), took_part)) continue;
+    if (!engine->shares_work_between_passes() || !std::all_of(std::begin(every_pass), std::end(every_pass), took_part))
+      continue;
     std::array<double, 3> times;
     try {
       times = measure_step(ctx, *engine, problem, step_budget_ms);
@@ -229,13 +264,13 @@ void ConvSelector::take_one_for_all(Context& ctx, const ConvProblem& problem, co
     if (times[0] + times[1] + times[2] >= least) continue;
     least = times[0] + times[1] + times[2];
     for (const ConvPass pass : every_pass) {
+      if (!problem.in_training(pass)) continue;
       const auto index = static_cast<std::size_t>(pass);
-      choices[index] = {
-          engine.get(),
-          fmt::format("measured {:.2f} ms beside its other passes, all three {:.2f}, the best apart {:.2f}",
-                      times[index], least, apart) +
-              contests[index].dropped,
-          times[index]};
+      choices[index] = {engine.get(),
+                        fmt::format("measured {:.2f} ms beside its other passes, {} {:.2f}, the best apart {:.2f}",
+                                    times[index], problem.input_gradient ? "all three" : "both", least, apart) +
+                            contests[index].dropped,
+                        times[index]};
     }
   }
 }
@@ -244,7 +279,7 @@ void ConvSelector::take_one_for_all(Context& ctx, const ConvProblem& problem, co
 void ConvSelector::keep(Context& ctx, const ConvProblem& problem, ConvPass pass, const Contest& contest,
                         const Choice& choice) {
   if (!contest.times.empty())
-    cache_->store(cache_key(ctx.stream->device(), problem, pass),
+    cache_->store(cache_key(ctx.stream->device(), problem, pass, choice.forward_alone),
                   {std::string(choice.engine->name()), choice.milliseconds});
 }
 

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -23,7 +24,7 @@ struct ConvPolicy {
   std::size_t frequency_budget = std::size_t(4) << 30;  // for the spectra that all layers share
   std::string cache_file = {};  // measured choices are kept here between runs; empty: in memory alone
   bool retune = false;          // measure again what the file already knows
-  ChoiceCache::Warn warn = {};  // hears of a damaged file
+  ChoiceCache::Warn warn = {};  // hears of a damaged file, and of engines whose library is of no use
 };
 
 std::shared_ptr<ChoiceCache> open_cache(const ConvPolicy& policy);
@@ -35,6 +36,8 @@ class ConvSelector {
     ConvEngine* engine = nullptr;
     std::string reason;       // "rule", "named", "measured 1.42 ms, next gemm 3.10", "cached"
     double milliseconds = 0;  // where measured
+    // Made where no other pass followed, of engines whose passes help each other: in training another may be better.
+    bool forward_alone = false;
   };
 
   // `cache` is open_cache(policy), shared with engines that keep choices of their own; null: the selector opens it.
@@ -61,18 +64,21 @@ class ConvSelector {
   using Key = std::tuple<std::string, ConvProblem, ConvPass>;
   Key key_of(const ConvProblem& problem, ConvPass pass, const std::string& engine) const;
   const ConvEngine& expected(const ConvProblem& problem, ConvPass pass, const std::string& engine);
-  bool usable(const ConvEngine& engine, const ConvProblem& problem, ConvPass pass) const;
-  Choice by_rule(const ConvProblem& problem, ConvPass pass) const;
+  // Where the engine fails while it is asked, `failures` gets to know why.
+  bool usable(const ConvEngine& engine, const ConvProblem& problem, ConvPass pass, std::string& failures);
+  bool usable(const ConvEngine& engine, const ConvProblem& problem, ConvPass pass);
+  Choice by_rule(const ConvProblem& problem, ConvPass pass);
   Choice by_name(const ConvProblem& problem, ConvPass pass, const std::string& engine);
-  std::string cache_key(const Device& device, const ConvProblem& problem, ConvPass pass) const;
-  std::optional<Choice> cached(const Device& device, const ConvProblem& problem, ConvPass pass) const;
+  std::string cache_key(const Device& device, const ConvProblem& problem, ConvPass pass, bool forward_alone) const;
+  std::optional<Choice> cached(const Device& device, const ConvProblem& problem, ConvPass pass,
+                               bool forward_alone = false);
   Choice by_measurement(Context& ctx, const ConvProblem& problem, ConvPass pass);
   struct Contest {
     std::vector<std::pair<double, ConvEngine*>> times;  // ms of those that keep the precision, the fastest first
     std::string dropped;                                // the others, and why
   };
-  Contest hold_contest(Context& ctx, const ConvProblem& problem, ConvPass pass) const;
-  Choice winner(const ConvProblem& problem, ConvPass pass, const Contest& contest) const;
+  Contest hold_contest(Context& ctx, const ConvProblem& problem, ConvPass pass);
+  Choice winner(const ConvProblem& problem, ConvPass pass, const Contest& contest);
   void take_one_for_all(Context& ctx, const ConvProblem& problem, const std::array<Contest, 3>& contests, double apart,
                         std::array<Choice, 3>& choices) const;
   void keep(Context& ctx, const ConvProblem& problem, ConvPass pass, const Contest& contest, const Choice& choice);
@@ -81,6 +87,7 @@ class ConvSelector {
   ConvPolicy policy_;
   std::shared_ptr<ChoiceCache> cache_;
   std::map<Key, Choice> choices_;
+  std::set<std::string> warned_;
 };
 
 }  // namespace twiddle

@@ -104,8 +104,12 @@ class SpectralTuning {
                        [&](ConvPass pass) { return choose(pass, products); });
   }
 
-  // The fastest of them that keeps the precision.
+  // The fastest of them that keeps the precision; in a pass that nobody timed, the first.
   bool choose(ConvPass pass, std::vector<Timed> products) {
+    if (!problem_.in_training(pass)) {
+      engine_.set_strategy(problem_, pass, products.front().strategy);
+      return true;
+    }
     const auto index = static_cast<std::size_t>(pass);
     std::stable_sort(products.begin(), products.end(),
                      [&](const Timed& a, const Timed& b) { return a.passes[index] < b.passes[index]; });

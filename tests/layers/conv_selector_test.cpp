@@ -28,10 +28,21 @@ class FakeEngine : public ConvEngine {
     std::size_t workspace = 0;
     bool able = true, pays = true;
     bool shares = false;  // no delay where it has met one of the operands before
+    int backward_input_ms = 0;
+    bool missing = false;  // its library: whoever asks it for anything hears of it
+    std::string refusal = {};
   };
   FakeEngine(std::string name, Traits traits, int* runs) : name_(std::move(name)), traits_(traits), runs_(runs) {}
   std::string_view name() const override { return name_; }
-  bool supports(const ConvProblem&, ConvPass) const override { return traits_.able; }
+  bool supports(const ConvProblem&, ConvPass) const override {
+    library();
+    return traits_.able;
+  }
+  std::string library() const override {
+    if (traits_.missing) throw Error(ErrorKind::device, "libmissing cannot be loaded\n  Install it");
+    return {};
+  }
+  std::string refusal(const ConvProblem&, ConvPass) const override { return traits_.refusal; }
   std::size_t workspace_bytes(const ConvProblem&, ConvPass) const override { return traits_.workspace; }
   bool pays(const ConvProblem&) const override { return traits_.pays; }
   bool shares_work_between_passes() const override { return traits_.shares; }
@@ -48,7 +59,9 @@ class FakeEngine : public ConvEngine {
       values[i] = static_cast<float>(
                       conv_reference(p, pass, operands.x.read(), operands.w.read(), operands.y.read(), nullptr, i)) *
                   (1 + traits_.error);
-    if (!traits_.shares || !known) std::this_thread::sleep_for(std::chrono::milliseconds(traits_.delay_ms));
+    int delay_ms = !traits_.shares || !known ? traits_.delay_ms : 0;
+    if (pass == ConvPass::backward_input) delay_ms += traits_.backward_input_ms;
+    std::this_thread::sleep_for(std::chrono::milliseconds(delay_ms));
   }
 
  private:
@@ -142,6 +155,50 @@ TEST_F(ConvSelectorTest, ANameIsTakenOrFailsLoudly) {
             "convolution engine 'large' needs 2 KiB of workspace for forward of 2x4x8x8 * 4x4x3x3, more than the "
             "workspace_limit of 1 KiB; engines that can: fine");
   EXPECT_NE(complaint(all, "fune").find("did you mean 'fine'?"), std::string::npos) << complaint(all, "fune");
+}
+
+TEST_F(ConvSelectorTest, ARefusalTellsTheEnginesReason) {
+  auto all = selector({{"fine", {}}, {"unable", {.able = false, .refusal = "it is not deterministic"}}}, {});
+  EXPECT_EQ(complaint(all, "unable"),
+            "convolution engine 'unable' cannot do forward of 2x4x8x8 * 4x4x3x3: it is not deterministic; engines that "
+            "can: fine");
+}
+
+TEST_F(ConvSelectorTest, AnEngineWhoseLibraryIsMissingIsLeftOutWithOneWarning) {
+  for (const std::string how : {"rule", "measured"}) {
+    std::vector<std::string> warnings;
+    auto all = selector({{"missing", {.missing = true}},
+                         {"polyphase(missing)", {.missing = true}},
+                         {"fine", {}},
+                         {"unable", {.able = false}}},
+                        {.engine = how, .warn = [&](const std::string& text) { warnings.push_back(text); }});
+    for (const ConvPass pass : every_pass) {
+      EXPECT_EQ(all.choose(ctx_, problem, pass).name(), "fine");
+      EXPECT_NE(all.find(problem, pass)->reason.find(", missing failed: libmissing cannot be loaded"),
+                std::string::npos);
+    }
+    EXPECT_EQ(warnings, (std::vector<std::string>{"convolution engine 'missing' is left out, others are used: "
+                                                  "libmissing cannot be loaded\n  Install it"}));
+    EXPECT_NE(complaint(all, "unable").find("engines that can: fine"), std::string::npos);
+    try {
+      chosen(all, "missing");
+      ADD_FAILURE() << "a name is taken or fails";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::device);
+      EXPECT_STREQ(error.what(), "libmissing cannot be loaded\n  Install it");
+    }
+  }
+}
+
+TEST_F(ConvSelectorTest, WhereNothingIsLeftTheDeviceIsToBlame) {
+  auto none = selector({{"missing", {.missing = true}}}, {.engine = "rule"});
+  try {
+    chosen(none);
+    ADD_FAILURE() << "nothing can be chosen";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::device);
+    EXPECT_NE(std::string(error.what()).find("missing failed: libmissing cannot be loaded"), std::string::npos);
+  }
 }
 
 TEST_F(ConvSelectorTest, NamesAreChecked) {
@@ -255,6 +312,44 @@ TEST_F(ConvSelectorTest, AnEngineThatSharesWorkMayWinTheThreePassesTogether) {
   const EvaluationMode evaluation(ctx_);  // where forward is all there is
   auto evaluating = selector(engines, {.engine = "measured"});
   EXPECT_EQ(chosen(evaluating), "steady");
+}
+
+TEST_F(ConvSelectorTest, AFirstLayersEngineWinsByThePassesThatItsTrainingHas) {
+  auto all =
+      selector({{"steady", {.delay_ms = 8}}, {"sharing", {.delay_ms = 12, .shares = true, .backward_input_ms = 30}}},
+               {.engine = "measured"});
+  EXPECT_EQ(chosen(all), "steady");
+  ConvProblem first = problem;
+  first.input_gradient = false;
+  for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_weight}) {
+    EXPECT_EQ(all.choose(ctx_, first, pass).name(), "sharing");
+    EXPECT_NE(all.find(first, pass)->reason.find("both"), std::string::npos);
+  }
+  EXPECT_EQ(all.find(first, ConvPass::backward_input), nullptr);
+}
+
+TEST_F(ConvSelectorTest, TrainingTakesNoChoiceThatWasMadeForForwardAlone) {
+  const std::vector<std::pair<std::string, FakeEngine::Traits>> engines = {
+      {"steady", {.delay_ms = 8}}, {"sharing", {.delay_ms = 12, .shares = true}}};
+  const ConvPolicy policy{.engine = "measured", .cache_file = cache_path()};
+  const auto evaluated = [&](ConvSelector& by) {
+    const EvaluationMode evaluation(ctx_);
+    return chosen(by);
+  };
+  auto first = selector(engines, policy), second = selector(engines, policy), third = selector(engines, policy);
+  EXPECT_EQ(evaluated(first), "steady");
+  EXPECT_EQ(chosen(first), "sharing");
+  EXPECT_EQ(evaluated(first), "sharing");  // there already
+  std::filesystem::remove(policy.cache_file);
+
+  auto evaluation_alone = selector(engines, policy);
+  EXPECT_EQ(evaluated(evaluation_alone), "steady");
+  EXPECT_EQ(evaluated(second), "steady");
+  EXPECT_EQ(second.find(problem, ConvPass::forward)->reason, "cached");
+  EXPECT_FALSE(second.recall({}, problem, ConvPass::forward));
+  EXPECT_EQ(chosen(second), "sharing");
+  EXPECT_EQ(evaluated(third), "sharing");  // nor is it measured again
+  EXPECT_EQ(third.find(problem, ConvPass::forward)->reason, "cached");
 }
 
 TEST_F(ConvSelectorTest, RealEnginesAreMeasuredToo) {

@@ -34,6 +34,21 @@ class PoorProduct final : public FrequencyProduct {
   bool throws_;
 };
 
+// Has no memory for the gradient of x.
+class NoInputGradientProduct final : public FrequencyProduct {
+ public:
+  std::string_view name() const override { return "no input gradient"; }
+  SpectrumStorage storage() const override { return plain_->storage(); }
+  std::size_t scratch_bytes(const FrequencyGemm& gemm) const override { return plain_->scratch_bytes(gemm); }
+  void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, void* c, void* scratch) override {
+    if (!gemm.transpose_a && !gemm.transpose_b) throw Error(ErrorKind::device, "out of memory");
+    plain_->run(ctx, gemm, a, b, c, scratch);
+  }
+
+ private:
+  std::unique_ptr<FrequencyProduct> plain_ = std::move(plain_backend({}).products.front());
+};
+
 // Another one, over and over.
 class SlowProduct final : public FrequencyProduct {
  public:
@@ -110,6 +125,20 @@ TEST_F(SpectralTuner, LeavesTheFirstStrategyWhereNothingKeepsThePrecision) {
   EXPECT_GT(error(engine, ConvPass::forward), promise(Precision::fp32));
   EXPECT_EQ(engine.strategy(problem, ConvPass::forward).grid, large);
   EXPECT_FALSE(std::filesystem::exists(file));
+}
+
+TEST_F(SpectralTuner, RehearsesWhatTrainingHasUseForAlone) {
+  for (const bool input_gradient : {true, false}) {
+    ConvProblem layer = problem;
+    layer.input_gradient = input_gradient;
+    SpectralBackend poor = backend();
+    poor.products.front() = std::make_unique<NoInputGradientProduct>();
+    SpectralEngine engine = engine_of(std::move(poor), nullptr);
+    for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_weight}) {
+      EXPECT_LE(measure(ctx, engine, layer, pass, 0).error, promise(Precision::fp32));
+      EXPECT_EQ(engine.strategy(layer, pass).grid, input_gradient ? large : small);  // large: the first, untuned
+    }
+  }
 }
 
 TEST_F(SpectralTuner, RemembersWhatItChose) {

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "framework/error.h"
+#include "layers/conv/conv2d.h"
 #include "layers/softmax_loss.h"
 #include "models/config.h"
 #include "tests/support/every_device.h"
@@ -41,6 +42,19 @@ TEST(Builder, PassesShapesOn) {
   EXPECT_EQ(model.net->items()[0].layer->output_shape(), (Shape{5, 6, 6}));
   EXPECT_EQ(model.net->output_shape(), (Shape{7}));
   EXPECT_EQ(parameters_of(model), 3 * 5 * 9 + 5 + 5 * 36 * 7 + 7);
+}
+
+TEST(Builder, OnlyWhatIsBehindAParameterGetsItsInputsGradient) {
+  const Model model =
+      build_model(config_of("[3, 8, 8]",
+                            "    - max_pool: {kernel: 2}\n    - conv2d: {filters: 5, kernel: 1}\n    - relu\n"
+                            "    - conv2d: {filters: 2, kernel: 3}\n"),
+                  {});
+  const auto wants_it = [&](std::size_t item) {
+    return dynamic_cast<const Conv2d&>(*model.net->items()[item].layer).problem(1).input_gradient;
+  };
+  EXPECT_FALSE(wants_it(1));
+  EXPECT_TRUE(wants_it(3));
 }
 
 // A ReLU after a convolution is done by the convolution; leaky_relu, which never is, says what must come out.
