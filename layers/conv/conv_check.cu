@@ -6,6 +6,7 @@
 
 #include "framework/for_each.h"
 #include "framework/random.h"
+#include "framework/tensor_ops.h"
 
 namespace twiddle {
 
@@ -148,10 +149,16 @@ ConvCheck::ConvCheck(Stream& stream, const ConvProblem& p, ConvPass pass, const 
   stream.synchronize();
 }
 
-double ConvCheck::error(Stream& stream, const float* result) const {
+// Squares add up to NaN where one of them is NaN, and to infinity at worst elsewhere.
+bool holds_nan(Stream& stream, const Tensor& result) {
+  return std::isnan(l2_norm(stream, {result}).to_vector(stream).front());
+}
+
+double ConvCheck::error(Stream& stream, const Tensor& result) const {
+  if (holds_nan(stream, result)) return std::numeric_limits<double>::quiet_NaN();
   const auto taken = static_cast<std::int64_t>(expected_.size());
   Tensor gathered(stream, {taken});
-  for_each_index(stream, taken, Gather{sample_of(count_, taken), result, gathered.write()});
+  for_each_index(stream, taken, Gather{sample_of(count_, taken), result.read(), gathered.write()});
   const std::vector<float> found = gathered.to_vector(stream);
   double wrong = 0, norm = 0;
   for (std::size_t i = 0; i < found.size(); ++i) {

@@ -105,9 +105,10 @@ double conv_reference(const ConvProblem& problem, ConvPass pass, const float* x,
 double conv_error(Context& ctx, const ConvProblem& problem, ConvPass pass, const ConvOperands& operands, int samples) {
   const bool forward = pass == ConvPass::forward, input = pass == ConvPass::backward_input;
   const Tensor& written = forward ? operands.y : input ? operands.x : operands.w;
-  const float* const result = written.read();
   if (ctx.stream->device().kind != Device::Kind::cpu)
-    return ConvCheck(*ctx.stream, problem, pass, operands, samples).error(*ctx.stream, result);
+    return ConvCheck(*ctx.stream, problem, pass, operands, samples).error(*ctx.stream, written);
+  if (holds_nan(*ctx.stream, written)) return std::numeric_limits<double>::quiet_NaN();
+  const float* const result = written.read();
   const float *const x = operands.x.read(), *const w = operands.w.read(), *const y = operands.y.read();
   const float* const bias = operands.bias.defined() ? operands.bias.read() : nullptr;
   const std::int64_t count = written.size(), taken = std::min<std::int64_t>(samples, count);

@@ -55,25 +55,12 @@ ConvPointers pointers(ConvOperands& operands, ConvPass pass) {
           pass == ConvPass::backward_weight ? w.write() : w.read(), pass == ConvPass::forward ? y.write() : y.read()};
 }
 
-// A block of so many bytes, or of as many as the device has left.
-struct Scratch {
-  Scratch(Stream& stream, std::size_t wanted) : bytes(wanted) {
-    for (; bytes > 0; bytes /= 2) try {
-        block = stream.allocate(bytes);
-        return;
-      } catch (const Error&) {
-      }
-  }
-  std::size_t bytes;
-  std::shared_ptr<void> block;
-};
-
-// What ways are tried on: random operands, a sample of the exact result, scratch. (Random, because what a layer happens
-// to hold can be kind to a way: on activations that are all positive, cuDNN's Winograd errs by 2e-6 where it errs by
-// 1e-5 on numbers around zero.)
+// What ways are tried on: random operands, and a sample of the exact result. (Random, because what a layer happens to
+// hold can be kind to a way: on activations that are all positive, cuDNN's Winograd errs by 2e-6 where it errs by 1e-5
+// on numbers around zero.)
 class Trial {
  public:
-  Trial(Stream& stream, cudnnHandle_t handle, const ConvProblem& problem, ConvPass pass, std::size_t scratch)
+  Trial(Stream& stream, cudnnHandle_t handle, const ConvProblem& problem, ConvPass pass)
       : stream_(stream),
         handle_(handle),
         operands_(random_operands(stream, problem, pass)),
@@ -81,15 +68,18 @@ class Trial {
         result_(pass == ConvPass::backward_input    ? operands_.x
                 : pass == ConvPass::backward_weight ? operands_.w
                                                     : operands_.y),
-        at_(pointers(operands_, pass)),
-        scratch_(stream, scratch) {}
+        at_(pointers(operands_, pass)) {}
 
-  bool has_room(const CudnnPlan& plan) const { return plan.workspace <= scratch_.bytes; }
-  void run(const CudnnPlan& plan) { plan.run(handle_, stream_, at_, scratch_.block.get()); }
-  double error(const CudnnPlan& plan) {  // NaN where it leaves elements unwritten
+  void take(const CudnnPlan& plan) {  // for what follows; throws OutOfMemory where its scratch finds no room
+    scratch_ = nullptr;
+    scratch_ = allocate(stream_, plan.workspace);
+    plan_ = &plan;
+  }
+  void run() { plan_->run(handle_, stream_, at_, scratch_.get()); }
+  double error() {  // NaN where it leaves elements unwritten
     stream_.fill(result_.write(), result_.size(), std::numeric_limits<float>::quiet_NaN());
-    run(plan);
-    return sample_.error(stream_, result_.read());
+    run();
+    return sample_.error(stream_, result_);
   }
 
  private:
@@ -99,7 +89,8 @@ class Trial {
   ConvCheck sample_;
   Tensor result_;
   ConvPointers at_;
-  Scratch scratch_;
+  std::shared_ptr<void> scratch_;
+  const CudnnPlan* plan_ = nullptr;
 };
 
 // The ways of one family, or of all: the first run of a problem and pass tries them on random operands, holds each to a
@@ -119,6 +110,11 @@ class CudnnEngine : public ConvEngine {
   bool supports(const ConvProblem& problem, ConvPass pass) const override {
     return !entry(problem, pass).plans.empty();
   }
+  std::string refusal(const ConvProblem& problem, ConvPass pass) const override {
+    const Entry& here = entry(problem, pass);
+    if (!here.plans.empty() || !here.left_out) return {};
+    return "it gives other bits in each run, which `deterministic: true` rules out";
+  }
   // Before the first run: of the way that takes most of those known so far, since any may be chosen.
   std::size_t workspace_bytes(const ConvProblem& problem, ConvPass pass) const override {
     return most_workspace(entry(problem, pass).plans);
@@ -130,15 +126,17 @@ class CudnnEngine : public ConvEngine {
   struct Entry {
     CudnnPlans plans;  // once chosen, that one alone
     bool complete = false, chosen = false;
+    bool left_out = false;  // some, since they are not deterministic
   };
   Entry& entry(const ConvProblem& problem, ConvPass pass) const;
-  bool allows(const CudnnPlan& plan) const;
+  bool fits(const CudnnPlan& plan) const;  // family and limit
   void add(Entry& to, CudnnPlans plans) const;
   void add_graphs(Entry& to, const ConvProblem& problem, ConvPass pass) const;
   const CudnnPlan& choose(Stream& stream, const ConvProblem& problem, ConvPass pass);
   std::string cache_key(Stream& stream, const ConvProblem& problem, ConvPass pass) const;
   std::unique_ptr<CudnnPlan> recall(Stream& stream, const ConvProblem& problem, ConvPass pass) const;
   std::unique_ptr<CudnnPlan> search(Stream& stream, const ConvProblem& problem, ConvPass pass, CudnnPlans& plans) const;
+  static std::unique_ptr<CudnnPlan> untried(Stream& stream, CudnnPlans& plans);
   static std::size_t most_workspace(const CudnnPlans& plans) {
     std::size_t most = 0;
     for (const auto& plan : plans) most = std::max(most, plan->workspace);
@@ -166,14 +164,18 @@ CudnnEngine::Entry& CudnnEngine::entry(const ConvProblem& problem, ConvPass pass
   return here;
 }
 
-bool CudnnEngine::allows(const CudnnPlan& plan) const {
-  return (family_.empty() || plan.way.family == family_) && plan.workspace <= options_.workspace_limit &&
-         (plan.deterministic || !options_.deterministic);
+bool CudnnEngine::fits(const CudnnPlan& plan) const {
+  return (family_.empty() || plan.way.family == family_) && plan.workspace <= options_.workspace_limit;
 }
 
 void CudnnEngine::add(Entry& to, CudnnPlans plans) const {
-  for (auto& plan : plans)
-    if (allows(*plan)) to.plans.push_back(std::move(plan));
+  for (auto& plan : plans) {
+    if (!fits(*plan)) continue;
+    if (plan->deterministic || !options_.deterministic)
+      to.plans.push_back(std::move(plan));
+    else
+      to.left_out = true;
+  }
 }
 
 void CudnnEngine::add_graphs(Entry& to, const ConvProblem& problem, ConvPass pass) const {
@@ -208,7 +210,16 @@ const CudnnPlan& CudnnEngine::choose(Stream& stream, const ConvProblem& problem,
     add_graphs(here, problem, pass);
     // Without timing, the heuristics' first guess is the best there is.
     if (options_.deterministic) std::rotate(here.plans.begin(), here.plans.begin() + algorithms, here.plans.end());
-    chosen = search(stream, problem, pass, here.plans);
+    try {
+      chosen = search(stream, problem, pass, here.plans);
+    } catch (const OutOfMemory& error) {
+      if (options_.deterministic)
+        throw OutOfMemory(join("no room for ", name_, " to choose its way for ", to_string(pass), " of ",
+                               to_string(problem), ", and with `deterministic: true` it is not to depend on what room ",
+                               "there is: ", error.what()));
+      chosen = untried(stream, here.plans);
+      if (chosen == nullptr) throw;
+    }
   }
   stream.release_unused();  // trying ways takes far more than a run
   here.plans.clear();
@@ -229,11 +240,22 @@ std::unique_ptr<CudnnPlan> CudnnEngine::recall(Stream& stream, const ConvProblem
   if (!way) return nullptr;
   cudnnHandle_t const handle = session_->handle(stream);
   auto plan = (way->engine < 0 ? cudnn_algorithm : cudnn_graph)(handle, problem, pass, *way);
-  if (plan == nullptr || !allows(*plan)) return nullptr;
-  Trial trial(stream, handle, problem, pass, plan->workspace);
-  if (!trial.has_room(*plan) || !(trial.error(*plan) <= promise(problem.precision))) return nullptr;
-  return plan;
+  if (plan == nullptr || !fits(*plan) || (options_.deterministic && !plan->deterministic)) return nullptr;
+  Trial trial(stream, handle, problem, pass);
+  trial.take(*plan);
+  return trial.error() <= promise(problem.precision) ? std::move(plan) : nullptr;
 } catch (const Error&) {
+  return nullptr;
+}
+
+// Where there is no room to try ways, the first whose scratch finds some: the algorithms that keep the precision and
+// take little come before the others. Null where none does.
+std::unique_ptr<CudnnPlan> CudnnEngine::untried(Stream& stream, CudnnPlans& plans) {
+  for (auto& plan : plans) try {
+      static_cast<void>(allocate(stream, plan->workspace));
+      return std::move(plan);
+    } catch (const OutOfMemory&) {
+    }
   return nullptr;
 }
 
@@ -241,16 +263,16 @@ std::unique_ptr<CudnnPlan> CudnnEngine::recall(Stream& stream, const ConvProblem
 std::unique_ptr<CudnnPlan> CudnnEngine::search(Stream& stream, const ConvProblem& problem, ConvPass pass,
                                                CudnnPlans& plans) const {
   constexpr double first_look_ms = 3, second_look_ms = 10;
-  Trial trial(stream, session_->handle(stream), problem, pass, most_workspace(plans));
+  Trial trial(stream, session_->handle(stream), problem, pass);
   double fastest = std::numeric_limits<double>::infinity();
   std::vector<std::pair<double, std::size_t>> times;  // a first look at each that is not far behind
   std::pair<double, std::size_t> most_exact{std::numeric_limits<double>::quiet_NaN(), plans.size()};
-  std::string failure = "none fits the memory that is left";
-  const auto work = [&](std::size_t index) { return [&, index] { trial.run(*plans[index]); }; };
+  std::string failure;
+  const auto work = [&] { trial.run(); };
   for (std::size_t i = 0; i < plans.size(); ++i) {
-    if (!trial.has_room(*plans[i])) continue;
     try {
-      const double error = trial.error(*plans[i]);
+      trial.take(*plans[i]);
+      const double error = trial.error();
       if (most_exact.second == plans.size() || std::isnan(most_exact.first) || error < most_exact.first)
         most_exact = {error, i};
       if (!(error <= promise(problem.precision))) continue;
@@ -258,9 +280,12 @@ std::unique_ptr<CudnnPlan> CudnnEngine::search(Stream& stream, const ConvProblem
         times.emplace_back(0, i);
         break;
       }
-      if (time_stretch(stream, 1, work(i)) > 1.5 * fastest + 0.05) continue;
-      times.emplace_back(time_calls(stream, first_look_ms, work(i)), i);
+      if (time_stretch(stream, 1, work) > 1.5 * fastest + 0.05) continue;
+      times.emplace_back(time_calls(stream, first_look_ms, work), i);
       fastest = std::min(fastest, times.back().first);
+    } catch (const OutOfMemory& error) {
+      if (options_.deterministic) throw;
+      failure = error.what();
     } catch (const Error& error) {
       failure = error.what();
     }
@@ -273,9 +298,11 @@ std::unique_ptr<CudnnPlan> CudnnEngine::search(Stream& stream, const ConvProblem
   }
   std::sort(times.begin(), times.end());
   std::pair<double, std::size_t> best{std::numeric_limits<double>::infinity(), 0};
-  for (const auto& [first_look, index] : times)
-    if (first_look <= 1.1 * times.front().first)
-      best = std::min(best, {time_calls(stream, second_look_ms, work(index)), index});
+  for (const auto& [first_look, index] : times) {
+    if (first_look > 1.1 * times.front().first) continue;
+    trial.take(*plans[index]);
+    best = std::min(best, {time_calls(stream, second_look_ms, work), index});
+  }
   std::unique_ptr<CudnnPlan>& plan = plans[best.second];
   if (options_.cache) options_.cache->store(cache_key(stream, problem, pass), {to_string(plan->way), best.first});
   return std::move(plan);
