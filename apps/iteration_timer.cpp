@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "apps/layer_profile.h"
+#include "apps/network_facts.h"
 #include "framework/error.h"
 #include "layers/conv/conv2d.h"
 #include "layers/conv/measure.h"
@@ -71,6 +72,11 @@ IterationTimer::IterationTimer(Context& ctx, const Model& model, Optimizer& opti
   model.net->initialize(ctx);
 }
 
+void IterationTimer::run(TrainStep& step) {
+  batch_.images.write();  // the same images over and over, but a step is not to find their spectra from the one before
+  step.run(batch_, small_rate);
+}
+
 IterationTimes IterationTimer::whole_iterations(double seconds, int steps, bool record) {
   Stream& stream = *ctx_.stream;
   TrainStep step(ctx_, *model_.net, optimizer_, {.record = record, .marks = true});
@@ -81,18 +87,20 @@ IterationTimes IterationTimer::whole_iterations(double seconds, int steps, bool 
   const auto allocated = [&] { return stream.memory().system_allocations; };
   while (times.warm_up < warm_up_steps || (times.warm_up < most_warm_up_steps && allocated() != before)) {
     before = allocated();
-    step.run(batch_, small_rate);
+    run(step);
     ++times.warm_up;
   }
   times.recorded = step.recorded();
   if (record) times.unrecorded = step.unrecorded();
   stream.reset_peak();
 
-  const auto run_step = [&] { step.run(batch_, small_rate); };
+  const auto run_step = [&] { run(step); };
   // On a GPU many steps follow each other without a wait, as they do in training; exactly so many go one by one.
   if (steps == 0 && stream.device().kind != Device::Kind::cpu)
     times.stretch =
         std::clamp(static_cast<int>(stretch_ms / std::max(time_stretch(stream, 1, run_step), 1e-3)), 1, 100);
+  FrequencyBuffers* const spectra = spectra_of(*model_.convolutions);
+  if (spectra) spectra->reset_use();  // what was rehearsed until here is no part of a step
   const std::int64_t allocations = allocated(), waits = stream.synchronizations();
   const Clock::time_point start = Clock::now();
   const int most = steps > 0 ? steps : most_steps;
@@ -109,6 +117,7 @@ IterationTimes IterationTimer::whole_iterations(double seconds, int steps, bool 
   times.allocations = allocated() - allocations;
   times.waits = stream.synchronizations() - waits;
   times.memory = stream.memory();
+  if (spectra) times.spectra = spectra->use();
   return times;
 }
 
@@ -116,7 +125,7 @@ std::vector<LayerTime> IterationTimer::layer_by_layer(int steps) {
   ctx_.profiler.clear();
   ctx_.profiler.enable(true);
   TrainStep step(ctx_, *model_.net, optimizer_, {.record = false});
-  for (int i = 0; i < steps; ++i) step.run(batch_, small_rate);
+  for (int i = 0; i < steps; ++i) run(step);
   ctx_.profiler.enable(false);
   std::vector<LayerTime> rows;
   for (const auto& [layer, part] : layer_passes(*model_.net)) {

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "fft/frequency_buffers.h"
 #include "framework/optimizer.h"
 #include "models/builder.h"
 #include "models/train_step.h"
@@ -24,6 +25,7 @@ struct IterationTimes {
   std::size_t steps() const { return whole.samples.size() * static_cast<std::size_t>(stretch); }  // timed in all
   std::int64_t allocations = 0, waits = 0;  // of the timed steps: memory asked of the system, waits for the device
   MemoryUse memory;                         // at their end
+  FrequencyBuffers::Use spectra;            // of the timed steps; a played step asks for none
 };
 
 // A row of the second table: a layer and one of its passes.
@@ -46,6 +48,8 @@ class IterationTimer {
   std::vector<LayerTime> layer_by_layer(int steps);
 
  private:
+  void run(TrainStep& step);
+
   Context& ctx_;
   const Model& model_;
   Optimizer& optimizer_;

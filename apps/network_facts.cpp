@@ -68,16 +68,10 @@ std::string memory_line(const MemoryPlan& plan, std::int64_t batch) {
       format_bytes(plan.total()));
 }
 
-std::string spectra_line(ConvSelector& convolutions) {
+FrequencyBuffers* spectra_of(ConvSelector& convolutions) {
   for (const std::string& name : convolutions.names())
-    if (auto* const engine = dynamic_cast<SpectralEngine*>(&convolutions.engine(name))) {
-      const FrequencyBuffers& all = engine->buffers();  // the same for every engine
-      const FrequencyBuffers::Use use = all.use();
-      if (use.computed == 0) return {};
-      return fmt::format("spectra: {} at most of a budget of {}; {} computed, {} used again\n", format_bytes(use.peak),
-                         format_bytes(all.budget()), use.computed, use.reused);
-    }
-  return {};
+    if (auto* const engine = dynamic_cast<SpectralEngine*>(&convolutions.engine(name))) return &engine->buffers();
+  return nullptr;
 }
 
 std::vector<std::pair<std::string, std::string>> run_facts(const Config& config, Trainer& trainer) {

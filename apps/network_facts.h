@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "fft/frequency_buffers.h"
 #include "models/trainer.h"
 
 namespace twiddle {
@@ -26,8 +27,8 @@ std::string layer_table(const Sequential& net);
 // "memory at batch 128: weights 233 MiB + gradients ... = 1.44 GiB"
 std::string memory_line(const MemoryPlan& plan, std::int64_t batch);
 
-// What the buffers of all spectral engines have held and spared; empty: nothing was ever in them.
-std::string spectra_line(ConvSelector& convolutions);
+// The memory that all engines by spectra share; null: there is no such engine.
+FrequencyBuffers* spectra_of(ConvSelector& convolutions);
 
 // What stands above a run: device, data, model, solver, as (title, text).
 std::vector<std::pair<std::string, std::string>> run_facts(const Config& config, Trainer& trainer);

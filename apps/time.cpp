@@ -80,6 +80,17 @@ nlohmann::json to_json(const Timing& timing) {
   return {{"median_ms", timing.quantile(0.5)}, {"p10_ms", timing.quantile(0.1)}, {"p90_ms", timing.quantile(0.9)}};
 }
 
+double per_step(std::int64_t count, const IterationTimes& times) {
+  return static_cast<double>(count) / static_cast<double>(times.steps());
+}
+
+void print_spectra(const IterationTimes& times, std::size_t budget) {
+  if (times.spectra.computed == 0) return;
+  fmt::print("spectra: {} at most of a budget of {}; a step computes {:.4g} and uses {:.4g} again\n",
+             format_bytes(times.spectra.peak), format_bytes(budget), per_step(times.spectra.computed, times),
+             per_step(times.spectra.reused, times));
+}
+
 nlohmann::json to_json(const Config& config, const ConvPolicy& policy, const std::string& device,
                        const IterationTimes& times, const std::vector<LayerTime>& layers) {
   nlohmann::json rows = nlohmann::json::array();
@@ -109,6 +120,11 @@ nlohmann::json to_json(const Config& config, const ConvPolicy& policy, const std
           {"iteration", to_json(times.whole)},
           {"images_per_second", 1000 * batch / times.whole.quantile(0.5)},
           {"peak_pool_bytes", times.memory.peak},
+          {"spectra",
+           {{"peak_bytes", times.spectra.peak},
+            {"budget_bytes", policy.frequency_budget},
+            {"computed_per_step", per_step(times.spectra.computed, times)},
+            {"reused_per_step", per_step(times.spectra.reused, times)}}},
           {"layers", rows}};
 }
 
@@ -137,6 +153,7 @@ int time_model(const Flags& flags, const TimeArguments& arguments, const Config&
   IterationTimes played;
   if (on_gpu && !arguments.no_graph) {
     played = timer.whole_iterations(arguments.seconds, arguments.steps, true);
+    check_free_running(played);
     if (print && played.recorded) print_whole(played, batch);
     if (print && !played.recorded) fmt::print("no CUDA graph: {}\n", played.unrecorded);
   }
@@ -150,7 +167,7 @@ int time_model(const Flags& flags, const TimeArguments& arguments, const Config&
                format_bytes(times.memory.peak), held(times.memory),
                played.recorded ? join(", ", held(played.memory), " where a CUDA graph plays") : "",
                format_bytes(plan.total() - plan.data * 2 / 3));
-    fmt::print("{}", spectra_line(*model.convolutions));
+    print_spectra(times, model.convolutions->policy().frequency_budget);
   }
   nlohmann::json json = to_json(config, model.convolutions->policy(), device, times, layers);
   if (played.recorded) json["recorded_iteration"] = to_json(played.whole);

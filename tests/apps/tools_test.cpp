@@ -14,6 +14,10 @@ TEST(Summary, CountsADigitsNetByHand) {
   EXPECT_EQ(facts.at("parameters"), (32 * 9 + 32) + (32 * 32 * 9 + 32) + (64 * 32 * 9 + 64) + (1024 * 10 + 10));
   EXPECT_EQ(facts.at("layers").at(0).at("flops_per_image"), 2.0 * 32 * 8 * 8 * 9);
   EXPECT_EQ(facts.at("memory_bytes").at("weights"), facts.at("parameters").get<int>() * 4);
+  std::size_t sum = 0;
+  for (const char* part : {"weights", "gradients", "optimizer", "activations", "workspace", "spectra", "data"})
+    sum += facts.at("memory_bytes").at(part).get<std::size_t>();
+  EXPECT_EQ(facts.at("memory_bytes").at("total"), sum);
 }
 
 TEST(Summary, PlansWithWhatWasTuned) {
@@ -83,6 +87,18 @@ TEST(Time, GivesTheIterationAndEveryLayer) {
   }
   EXPECT_FALSE(first_input_gradient);  // nobody needs it
   EXPECT_EQ(convolution_rows, 3 * 3 - 1);
+}
+
+// Each pass takes two spectra, and the first layer has two passes. Those of a layer's input, weights and gradient are
+// computed once.
+TEST(Time, CountsTheSpectraOfAStepAlone) {
+  const Finished run = run_program({"time", "models/digits.yaml", "--device", "cpu", "--engine", "fft", "--batch", "4",
+                                    "--steps", "3", "--json", "-"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto spectra = nlohmann::json::parse(run.out).at("spectra");
+  EXPECT_EQ(spectra.at("computed_per_step"), 3 * 3);
+  EXPECT_EQ(spectra.at("reused_per_step"), 3 * 3 - 2);
+  EXPECT_GT(spectra.at("peak_bytes"), 0);
 }
 
 TEST(Time, AnEngineThatCannotIsAnErrorOfTheConfig) {

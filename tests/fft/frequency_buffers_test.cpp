@@ -93,6 +93,16 @@ TEST_F(Buffers, CountScratchUntilItIsGivenBack) {
   EXPECT_EQ(buffers_.scratch(*ctx_.stream, 0), nullptr);
 }
 
+TEST_F(Buffers, CountFromWhereTheyAreToldTo) {
+  { const auto scratch = buffers_.scratch(*ctx_.stream, 2000); }
+  current(x_);
+  buffers_.reset_use();
+  EXPECT_TRUE(current(x_));
+  EXPECT_EQ(buffers_.use().computed, 0);
+  EXPECT_EQ(buffers_.use().reused, 1);
+  EXPECT_EQ(buffers_.use().peak, 1000u);  // it is still there
+}
+
 // A training step over the stride-1 layers of a network asks for each factor's spectrum as the engine does: 24 times in
 // four layers. What of them is computed hangs on the budget alone.
 std::int64_t computed_in_a_step(const std::vector<ConvProblem>& layers, double budget_gib) {
