@@ -46,6 +46,16 @@ std::vector<Series> series_of(bool gpu) {
           {"even", true, BinLayout::packed, even, false}};
 }
 
+// Throws where a part is not known, or a GPU's alone.
+void check_parts(const std::vector<std::string>& parts, bool gpu) {
+  const std::vector<std::string> known{"1d", "2d", "even"};
+  for (const std::string& part : parts) {
+    if (std::find(known.begin(), known.end(), part) == known.end())
+      throw Error(ErrorKind::config, unknown_name("part", part, known));
+    if (!gpu && part != "2d") throw Error(ErrorKind::config, "part '" + part + "' of fft takes a GPU; a CPU has 2d");
+  }
+}
+
 std::vector<std::int64_t> batches_of(const BenchRequest& request, bool gpu) {
   if (request.options.batch > 0) return {request.options.batch};
   std::vector<std::int64_t> batches;
@@ -126,14 +136,12 @@ std::string chart(const Series& series, bool inverse, const std::vector<std::int
 }  // namespace
 
 BenchResult bench_fft(const BenchRequest& request) {
+  check_parts(request.parts, request.options.device.kind == Device::Kind::cuda);
   constexpr double share_of_budget = 0.2;  // there are many
   FftBench bench(request.options.device, share_of_budget * request.options.budget_ms);
   const bool gpu = bench.on_gpu();
-  const std::vector<std::string> known{"1d", "2d", "even"}, usual{"1d", "2d"};
+  const std::vector<std::string> usual{"1d", "2d"};
   const std::vector<std::string>& parts = request.parts.empty() ? usual : request.parts;
-  for (const std::string& part : parts)
-    if (std::find(known.begin(), known.end(), part) == known.end())
-      throw Error(ErrorKind::config, unknown_name("part", part, known));
   const double copy = gpu ? bench.copy_bytes_per_second() : 0;
   if (request.print && gpu)
     fmt::print(

@@ -85,8 +85,10 @@ struct Comparison {
   double factor = 0;  // 0: one of them failed
 };
 
-std::vector<Comparison> compare(const std::vector<SweepRow>& rows, const std::string& engine,
+// What misses the precision has failed, however fast it is.
+std::vector<Comparison> compare(const std::vector<SweepRow>& rows, Precision precision, const std::string& engine,
                                 const std::string& against) {
+  const auto counts = [&](const SweepRow& row) { return row.failure.empty() && row.error <= promise(precision); };
   std::map<SweepShape, std::pair<const SweepRow*, const SweepRow*>> pairs;
   for (const SweepRow& row : rows) {
     if (row.engine == engine) pairs[row.shape].first = &row;
@@ -94,8 +96,8 @@ std::vector<Comparison> compare(const std::vector<SweepRow>& rows, const std::st
   }
   std::vector<Comparison> all;
   for (const auto& [shape, pair] : pairs) {
-    if (pair.first == nullptr || pair.second == nullptr || !pair.second->failure.empty()) continue;
-    all.push_back({shape, pair.first->failure.empty() ? pair.second->total() / pair.first->total() : 0});
+    if (pair.first == nullptr || pair.second == nullptr || !counts(*pair.second)) continue;
+    all.push_back({shape, counts(*pair.first) ? pair.second->total() / pair.first->total() : 0});
   }
   return all;
 }
@@ -179,6 +181,20 @@ std::vector<SweepShape> shapes_of(const BenchRequest& request) {
   return shard_of(shapes, request.shard);
 }
 
+// Without the device's number: two of a kind are as good as one.
+std::string conditions_of(const BenchOptions& options) {
+  std::string device = describe(options.device);
+  if (options.device.kind == Device::Kind::cuda) device = "cuda" + device.substr(device.find(": "));
+  return join(device, ", ", to_string(options.precision), ", ", format_bytes(options.workspace_limit));
+}
+
+// The class that results were asked to keep.
+Precision precision_in(const std::string& conditions) {
+  for (const Precision precision : {Precision::tf32, Precision::bf16})
+    if (conditions.find(join(", ", to_string(precision), ", ")) != std::string::npos) return precision;
+  return Precision::fp32;
+}
+
 // What is known of the shapes, and the first engine beside the second.
 BenchResult show(const BenchRequest& request, const std::vector<SweepShape>& shapes, const SweepResults& results,
                  const std::vector<std::string>& engines, const std::pair<std::string, std::string>& compared) {
@@ -199,7 +215,7 @@ BenchResult show(const BenchRequest& request, const std::vector<SweepShape>& sha
     if (request.print) fmt::print("nothing to compare: that takes an engine by spectra and the vendor's\n");
     return result;
   }
-  const std::vector<Comparison> all = compare(rows, engine, against);
+  const std::vector<Comparison> all = compare(rows, precision_in(results.conditions()), engine, against);
   if (request.print) print(all, engine, against);
   std::vector<std::string> maps;
   for (const int kernel : sweep_kernels()) maps.push_back(heat_map(all, kernel, engine, against).svg());
@@ -223,13 +239,6 @@ BenchResult show_recorded(const BenchRequest& request) {
   BenchResult result = show(request, shapes_of(request), results, engines, {engines[0], engines[1]});
   result.measured_on = results.conditions();
   return result;
-}
-
-// Without the device's number: two of a kind are as good as one.
-std::string conditions_of(const BenchOptions& options) {
-  std::string device = describe(options.device);
-  if (options.device.kind == Device::Kind::cuda) device = "cuda" + device.substr(device.find(": "));
-  return join(device, ", ", to_string(options.precision), ", ", format_bytes(options.workspace_limit));
 }
 
 std::string name_of(const ConvEngine* engine) {

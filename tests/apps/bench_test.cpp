@@ -180,6 +180,7 @@ TEST(Bench, RefusesWhatItDoesNotKnow) {
 TEST(Tune, ChoosesForEveryPassAndKeepsTheChoices) {
   const auto folder = fresh_folder("tune");
   const std::string cache = "convolution.cache=" + (folder / "choices.txt").string();
+      {{"bench", "fft", "--device", "cpu", "--parts", "2d,even"}, "part 'even' of fft takes a GPU; a CPU has 2d"},
   const std::vector<std::string> arguments{
       "tune", "models/digits.yaml", "--device", "cpu", "--batch", "2", "--set", cache, "-q", "--json", "-"};
   const Finished first = run_program(arguments);

@@ -136,6 +136,25 @@ TEST(Bench, SweepsAndGoesOn) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(Bench, WhatMissesThePrecisionIsNoWinOfASweep) {
+  const auto folder = fresh_folder("sweep_precision");
+  const SweepShape shape{1, 4, 16, 3, 8};
+  for (const std::string precision : {"fp32", "tf32"}) {
+    const std::string file = (folder / precision).string(), picture = (folder / "sweep.svg").string();
+    {
+      SweepResults results({file}, "cpu: 2 threads, " + precision + ", 4 GiB");
+      results.add({shape, "fft", {1, 1, 1}, 1e-4, {}});
+      results.add({shape, "gemm", {2, 2, 2}, 1e-7, {}});
+    }
+    ASSERT_EQ(
+        run_program({"bench", "sweep", "--recorded", "--engines", "fft,gemm", "--results", file, "--svg", picture})
+            .code,
+        0);
+    EXPECT_EQ(count(read_text(picture), "fill=\"#000000\""), precision == "fp32" ? 1u : 0u) << precision;
+  }
+  std::filesystem::remove_all(folder);
+}
+
 TEST(Bench, SweepsInShardsAndDrawsThemTogether) {
   const auto folder = fresh_folder("shards");
   const std::string first = (folder / "1.jsonl").string(), second = (folder / "2.jsonl").string();
