@@ -34,8 +34,8 @@ int multiprocessors(const Device& device) {
 
 namespace detail {
 
-void check_launch() {
-  check(cudaGetLastError());
+void check_launch(const std::source_location& where) {
+  check(cudaGetLastError(), where);
 }
 
 }  // namespace detail

@@ -1,10 +1,12 @@
 #pragma once
 #include <cstdint>
+#include <source_location>
 
 // How framework/for_each.h does its work on a GPU: a part of it, which nothing else includes.
 namespace twiddle::detail {
 
-void check_launch();  // throws what the last launch left in the CUDA runtime
+// Throws what the last launch left in the CUDA runtime, with the line of who launched.
+void check_launch(const std::source_location& where = std::source_location::current());
 
 inline cudaStream_t native(const Stream& stream) {
   return static_cast<cudaStream_t>(stream.native());
