@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <cstdio>
@@ -414,6 +415,35 @@ TEST_P(EveryDevice, SpectralEnginesAgreeWithTheReferenceOnRandomProblems) {
     std::printf("%s: %d problems, %lld runs, the worst error %.2e\n", std::string(spectral->name()).c_str(),
                 problems_asked_for(), static_cast<long long>(strategies), worst);
   }
+}
+
+// Ways that the class of TF32 alone allows: those with products of rounded factors.
+TEST_P(EveryDevice, SpectralEnginesKeepTf32OnRandomProblems) {
+  Context ctx(GetParam());
+  const RandomSequence random{21};
+  int checked = 0;
+  for (const auto& engine : make_conv_engines(GetParam(), {.deterministic = true})) {
+    auto* const spectral = dynamic_cast<SpectralEngine*>(engine.get());
+    if (spectral == nullptr) continue;
+    for (int number = 0; number < problems_asked_for(); ++number) {
+      ConvProblem problem = random_problem(random, number);
+      const std::vector<SpectralStrategy> exact = spectral->strategies(problem);
+      problem.precision = Precision::tf32;
+      std::vector<SpectralStrategy> ways = spectral->strategies(problem);
+      std::erase_if(
+          ways, [&](const SpectralStrategy& way) { return std::find(exact.begin(), exact.end(), way) != exact.end(); });
+      if (ways.empty()) continue;
+      const SpectralStrategy& way = ways[static_cast<std::size_t>(number) % ways.size()];
+      for (const ConvPass pass : every_pass) {
+        spectral->set_strategy(problem, pass, way);
+        ASSERT_LE(error_of(ctx, *spectral, problem, pass), promise(Precision::tf32))
+            << to_string(problem) << ", " << to_string(pass) << ", " << spectral->describe(way);
+        ++checked;
+      }
+      spectral->buffers().forget();
+    }
+  }
+  if (checked == 0) GTEST_SKIP() << "no engine of this device has such a product";
 }
 
 }  // namespace

@@ -105,6 +105,39 @@ TEST_F(CudnnEngines, DeterministicRunsGiveEqualBits) {
   }
 }
 
+TEST_F(CudnnEngines, SayWhereDeterminismRulesThemOut) {
+  const auto engines = make_cudnn_engines({.deterministic = true});
+  ConvEngine& implicit = *engines[1];
+  ASSERT_EQ(implicit.name(), "cudnn:implicit_gemm");
+  EXPECT_TRUE(implicit.supports(problems()[2], ConvPass::forward));
+  EXPECT_EQ(implicit.refusal(problems()[2], ConvPass::forward), "");
+  EXPECT_FALSE(implicit.supports(problems()[2], ConvPass::backward_input));
+  EXPECT_NE(implicit.refusal(problems()[2], ConvPass::backward_input).find("deterministic"), std::string::npos);
+}
+
+// To try ways takes x, w and y once more. Where that is too much, any way will do, unless equal bits are asked for.
+TEST_F(CudnnEngines, DoWithoutTryingWhereThereIsNoRoomForIt) {
+  const ConvProblem problem = conv_problem("128x256x56x56 * 256x256x3x3 pad 1");  // x and y have 392 MiB each
+  constexpr std::size_t left = std::size_t(600) << 20;
+  for (const bool deterministic : {false, true}) {
+    const auto engines = make_cudnn_engines({.deterministic = deterministic});
+    ConvEngine& cudnn = *engines.front();
+    ConvOperands operands = random_operands(stream(), problem, ConvPass::forward);
+    stream().release_unused();
+    std::shared_ptr<void> others = stream().allocate(stream().memory().free - left);
+    if (deterministic) {
+      EXPECT_THROW(cudnn.run(*ctx, problem, ConvPass::forward, operands), OutOfMemory);
+      others.reset();
+      stream().release_unused();
+    }
+    cudnn.run(*ctx, problem, ConvPass::forward, operands);
+    EXPECT_NE(cudnn.details(problem, ConvPass::forward), "");
+    others.reset();
+    stream().release_unused();
+    EXPECT_LE(conv_error(*ctx, problem, ConvPass::forward, operands, 1000), promise(Precision::fp32));
+  }
+}
+
 TEST_F(CudnnEngines, TakesNoMoreWorkspaceThanItSaysOnceChosen) {
   const auto engines = make_cudnn_engines({});
   const ConvProblem problem = problems()[2];

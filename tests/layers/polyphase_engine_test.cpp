@@ -30,6 +30,23 @@ TEST_P(EveryDevice, PolyphaseAgreesWithTheReference) {
     }
 }
 
+TEST_P(EveryDevice, PolyphaseOfEachEngineAgreesWithTheReference) {
+  Context ctx(GetParam());
+  for (auto& inner : make_conv_engines(GetParam(), {.deterministic = true})) {
+    if (inner->by_name_only()) continue;
+    const auto engine = make_polyphase_engine(std::move(inner));
+    for (const ConvProblem& problem :
+         conv_problems({"3x5x13x11 * 7x5x5x3 stride 3x2 pad 1x2", "2x3x23x21 * 8x3x11x11 stride 4 pad 2"}))
+      for (const ConvPass pass : every_pass) {
+        if (!engine->supports(problem, pass)) continue;
+        ConvOperands operands = random_operands(*ctx.stream, problem, pass);
+        engine->run(ctx, problem, pass, operands);
+        EXPECT_LE(conv_error(ctx, problem, pass, operands, std::numeric_limits<int>::max()), promise(Precision::fp32))
+            << engine->name() << ", " << to_string(problem) << ", " << to_string(pass);
+      }
+  }
+}
+
 TEST(PolyphaseEngine, LeavesStrideOneAndDilationToOthers) {
   const auto engine = make_polyphase_engine(make_gemm_engine());
   EXPECT_EQ(engine->name(), "polyphase(gemm)");

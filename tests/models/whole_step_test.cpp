@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "layers/conv/engines.h"
 #include "models/builder.h"
 #include "models/config.h"
 #include "models/train_step.h"
@@ -41,12 +43,12 @@ struct Bench {
   TrainStep step;
   Batch batch;
 
-  Bench(Device device, const std::string& engine)
+  Bench(Device device, const std::string& engine, bool record = true)
       : config(load_config_text(net_with(device, engine), "net.yaml")),
         ctx(device, 3),
         model(build_model(config, device)),
         optimizer(make_optimizer(config)),
-        step(ctx, *model.net, *optimizer, {.record = true}) {
+        step(ctx, *model.net, *optimizer, {.record = record}) {
     model.net->initialize(ctx);
     std::vector<float> pixels(std::size_t(8) * 3 * 14 * 12);
     const RandomSequence random{9};
@@ -92,21 +94,33 @@ TEST_P(EveryDevice, AStepBySpectraIsTheOneOfTheTimeDomain) {
   expect_same(gradients(GetParam(), cpu ? "fft" : "cufft"), gradients(GetParam(), "gemm"));
 }
 
+TEST_P(EveryDevice, AStepBySpectraIsTheOneOfTheVendor) {
+  const bool cpu = GetParam().kind == Device::Kind::cpu;
+  const std::string vendor = cpu ? "onednn" : "cudnn";
+  const auto engines = make_conv_engines(GetParam());
+  if (std::none_of(engines.begin(), engines.end(), [&](const auto& engine) { return engine->name() == vendor; }))
+    GTEST_SKIP() << "a build without " << vendor;
+  expect_same(gradients(GetParam(), cpu ? "fft" : "fbfft"), gradients(GetParam(), vendor));
+}
+
 TEST_P(EveryDevice, AStepIsTheOneOfTheCpu) {
   expect_same(gradients(GetParam(), "rule"), gradients({}, "gemm"));
 }
 
 TEST_P(EveryDevice, AThousandStepsBySpectraTakeNoMoreMemoryThanFive) {
-  const bool cpu = GetParam().kind == Device::Kind::cpu;
-  Bench bench(GetParam(), cpu ? "fft" : "cufft");
-  for (int i = 0; i < 5; ++i) bench.step.run(bench.batch, 1e-3);
-  const MemoryUse before = bench.ctx.stream->memory();
-  bench.ctx.stream->reset_peak();
-  for (int i = 5; i < 1000; ++i) bench.step.run(bench.batch, 1e-3);
-  const MemoryUse after = bench.ctx.stream->memory();
-  EXPECT_EQ(after.system_allocations, before.system_allocations);
-  EXPECT_EQ(after.in_use, before.in_use);
-  EXPECT_LE(after.peak, before.peak);
+  const bool cpu = GetParam().kind == Device::Kind::cpu;  // which records nothing
+  for (const bool record : cpu ? std::vector{false} : std::vector{true, false}) {
+    Bench bench(GetParam(), cpu ? "fft" : "cufft", record);
+    for (int i = 0; i < 5; ++i) bench.step.run(bench.batch, 1e-3);
+    EXPECT_EQ(bench.step.recorded(), record);
+    const MemoryUse before = bench.ctx.stream->memory();
+    bench.ctx.stream->reset_peak();
+    for (int i = 5; i < 1000; ++i) bench.step.run(bench.batch, 1e-3);
+    const MemoryUse after = bench.ctx.stream->memory();
+    EXPECT_EQ(after.system_allocations, before.system_allocations);
+    EXPECT_EQ(after.in_use, before.in_use);
+    EXPECT_LE(after.peak, before.peak);
+  }
 }
 
 }  // namespace
