@@ -58,6 +58,7 @@ SweepRow gather(const SweepShape& shape, const std::string& engine, const std::v
     all.milliseconds[static_cast<std::size_t>(row.pass)] = row.milliseconds;
     all.error = std::max(all.error, row.error);
     if (!row.measured()) all.failure = row.failure;
+    if (std::isnan(row.error)) all.failure = "left elements unwritten";
   }
   if (passes < 3 && all.failure.empty()) all.failure = "not supported";
   return all;

@@ -132,7 +132,7 @@ std::vector<LayerTime> IterationTimer::layer_by_layer(int steps) {
     const auto* convolution = dynamic_cast<const Conv2d*>(layer);
     for (const Profiler::Entry& entry : ctx_.profiler.entries()) {
       if (entry.name != layer->name() || entry.part != part) continue;
-      LayerTime row{entry.name, part, "", "", median(entry.milliseconds)};
+      LayerTime row{entry.name, part, "", "", "", median(entry.milliseconds)};
       // A linear layer's backward pass is two products of the forward one's size; the one of bias and ReLU is none.
       const bool product = row.pass != "backward_bias";
       const double products = convolution == nullptr && row.pass == "backward" ? 2 : product ? 1 : 0;
@@ -143,6 +143,7 @@ std::vector<LayerTime> IterationTimer::layer_by_layer(int steps) {
         ConvEngine& engine = model_.convolutions->choose(ctx_, problem, pass, convolution->engine());
         row.engine = engine.name();
         row.details = engine.details(problem, pass);
+        row.reason = model_.convolutions->find(problem, pass, convolution->engine())->reason;
         row.workspace = engine.workspace_bytes(problem, pass);
         row.error = measure(ctx_, engine, problem, pass).error;
       }

@@ -6,6 +6,7 @@
 #include "apps/text_table.h"
 #include "fft/spectral_engine.h"
 #include "framework/text.h"
+#include "layers/conv/conv2d.h"
 
 namespace twiddle {
 
@@ -66,6 +67,27 @@ std::string memory_line(const MemoryPlan& plan, std::int64_t batch) {
       batch, format_bytes(plan.weights), format_bytes(plan.gradients), format_bytes(plan.optimizer),
       format_bytes(plan.activations), workspace, format_bytes(plan.spectra), format_bytes(plan.data),
       format_bytes(plan.total()));
+}
+
+std::vector<EngineChoice> engine_choices(const Model& model, std::int64_t batch) {
+  std::vector<EngineChoice> choices;
+  for (const Sequential::Item& item : model.net->items()) {
+    const auto* const layer = dynamic_cast<const Conv2d*>(item.layer.get());
+    if (layer == nullptr) continue;
+    const ConvProblem problem = layer->problem(batch);
+    for (const ConvPass pass : every_pass)
+      if (const auto* const choice = model.convolutions->find(problem, pass, layer->engine()))
+        choices.push_back({layer->name(), std::string(to_string(pass)), std::string(choice->engine->name()),
+                           choice->engine->details(problem, pass), choice->reason});
+  }
+  return choices;
+}
+
+std::string engine_table(const std::vector<EngineChoice>& choices) {
+  TextTable table({"layer", "pass", "engine", "way", "chosen because"});
+  for (const EngineChoice& choice : choices)
+    table.add({choice.layer, choice.pass, choice.engine, choice.details.empty() ? "-" : choice.details, choice.reason});
+  return table.text();
 }
 
 FrequencyBuffers* spectra_of(ConvSelector& convolutions) {

@@ -60,7 +60,7 @@ std::string engine_text(const LayerTime& row) {
 
 void print_layers(const std::vector<LayerTime>& rows, std::int64_t batch) {
   double sum = 0;
-  TextTable table({"layer", "pass", "engine", "ms", "GFLOP", "GFLOP/s", "workspace", "error"});
+  TextTable table({"layer", "pass", "engine", "ms", "GFLOP", "GFLOP/s", "workspace", "error", "chosen because"});
   for (const LayerTime& row : rows) {
     sum += row.milliseconds;
     const bool counts = row.flops > 0;
@@ -68,7 +68,7 @@ void print_layers(const std::vector<LayerTime>& rows, std::int64_t batch) {
                counts ? fmt::format("{:.3f}", row.flops / 1e9) : "-",
                counts && row.milliseconds > 0 ? fmt::format("{:.1f}", row.flops / row.milliseconds / 1e6) : "-",
                row.workspace > 0 ? format_bytes(row.workspace) : "-",
-               row.error < 0 ? "-" : fmt::format("{:.1e}", row.error)});
+               row.error < 0 ? "-" : fmt::format("{:.1e}", row.error), row.engine.empty() ? "-" : row.reason});
   }
   fmt::print(
       "per layer, a separate pass of {} iterations at batch {}; its timers wait for the device around each layer,\n"
@@ -97,7 +97,8 @@ nlohmann::json to_json(const Config& config, const ConvPolicy& policy, const std
   for (const LayerTime& row : layers) {
     rows.push_back({{"layer", row.layer}, {"pass", row.pass}, {"ms", row.milliseconds}, {"flops", row.flops}});
     if (row.engine.empty()) continue;
-    rows.back().update({{"engine", row.engine}, {"workspace_bytes", row.workspace}, {"error", row.error}});
+    rows.back().update(
+        {{"engine", row.engine}, {"reason", row.reason}, {"workspace_bytes", row.workspace}, {"error", row.error}});
     if (!row.details.empty()) rows.back()["details"] = row.details;
   }
   const auto batch = static_cast<double>(config.train.batch_size);

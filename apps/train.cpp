@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "apps/console.h"
 #include "apps/interrupt.h"
@@ -78,6 +79,35 @@ class ReportWriter : public TrainObserver {
   std::string run_folder_;
 };
 
+// Tells once, when the first step has chosen them, which engines the convolutions got, and why: on the terminal where
+// something was measured for it, else in the log file.
+class EngineTeller : public TrainObserver {
+ public:
+  EngineTeller(Console& console, const Model& model, std::int64_t batch)
+      : console_(console), model_(model), batch_(batch) {}
+  bool wants_step(std::int64_t /*step*/) override {
+    if (!std::exchange(told_, true)) tell();
+    return false;
+  }
+
+ private:
+  void tell() {
+    const std::vector<EngineChoice> choices = engine_choices(model_, batch_);
+    if (choices.empty()) return;
+    const bool measured = std::any_of(choices.begin(), choices.end(),
+                                      [](const EngineChoice& choice) { return choice.reason.starts_with("measured"); });
+    if (measured)
+      console_.line(engine_table(choices));
+    else
+      console_.detail(engine_table(choices));
+  }
+
+  Console& console_;
+  const Model& model_;
+  std::int64_t batch_;
+  bool told_ = false;
+};
+
 // What `on_error: skip` left out: how many, and the first few by name.
 void show_skipped(Console& console, const Trainer& trainer) {
   if (trainer.skipped() == 0) return;
@@ -141,7 +171,8 @@ int train(const Flags& flags, const TrainArguments& arguments) {
   Metrics metrics(run_folder, trainer.steps_per_epoch(), trainer.state());
   Progress progress(console, config.train.epochs, trainer.has_validation());
   ReportWriter report(config, trainer, run_folder);
-  std::vector<TrainObserver*> observers{&progress, &metrics, &report};
+  EngineTeller engines(console, trainer.model(), config.train.batch_size);
+  std::vector<TrainObserver*> observers{&engines, &progress, &metrics, &report};
   std::optional<LayerProfile> profile;
   if (arguments.profile) observers.push_back(&profile.emplace(trainer));
   const auto start = std::chrono::steady_clock::now();

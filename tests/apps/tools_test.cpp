@@ -70,7 +70,8 @@ TEST(Devices, ListsTheCpu) {
 }
 
 TEST(Time, GivesTheIterationAndEveryLayer) {
-  const Finished run = run_program({"time", "models/digits.yaml", "--batch", "4", "--steps", "3", "--json", "-"});
+  const Finished run =
+      run_program({"time", "models/digits.yaml", "--device", "cpu", "--batch", "4", "--steps", "3", "--json", "-"});
   ASSERT_EQ(run.code, 0) << run.err;
   const auto times = nlohmann::json::parse(run.out);
   EXPECT_EQ(times.at("timed"), 3);
@@ -84,6 +85,7 @@ TEST(Time, GivesTheIterationAndEveryLayer) {
     if (!row.contains("engine")) continue;
     ++convolution_rows;
     EXPECT_LT(row.at("error").get<double>(), 2e-6) << row;
+    EXPECT_EQ(row.at("reason"), "rule");
   }
   EXPECT_FALSE(first_input_gradient);  // nobody needs it
   EXPECT_EQ(convolution_rows, 3 * 3 - 1);

@@ -68,6 +68,19 @@ TEST_F(Train, APipeGetsPlainLinesAndQuietGetsNone) {
   EXPECT_EQ(quiet.err, "");
 }
 
+TEST_F(Train, SaysWhichEnginesItMeasuredAndWhyItTookThem) {
+  const std::vector<std::string> measured =
+      digits({"--device", "cpu", "--engine", "measured", "--set",
+              "convolution.cache=" + (out_ / "choices.txt").string(), "--epochs", "1", "--limit-batches", "1"});
+  const Finished first = run_program(measured);
+  ASSERT_EQ(first.code, 0) << first.err;
+  EXPECT_NE(first.err.find("chosen because"), std::string::npos) << first.err;
+  EXPECT_NE(first.err.find(" ms, next "), std::string::npos) << first.err;
+  const Finished second = run_program(measured);  // what is known is no news
+  EXPECT_EQ(second.err.find("chosen because"), std::string::npos) << second.err;
+  EXPECT_NE(read_text(run(2) / "train.log").find("cached"), std::string::npos);
+}
+
 TEST_F(Train, ResumingEqualsGoingStraightThrough) {
   // On a GPU engines may otherwise settle on another of their ways in each process.
   const std::vector<std::string> same = {"--set", "train.schedule=constant", "--set", "deterministic=true", "--epochs"};
