@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <complex>
 #include <limits>
 
@@ -20,6 +21,11 @@ namespace {
 
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 constexpr double promised = 5e-7;
+
+std::vector<float> without_nan(std::vector<float> values) {
+  std::erase_if(values, [](float value) { return std::isnan(value); });
+  return values;
+}
 
 class Fbfft : public OnGpu {
  protected:
@@ -61,7 +67,9 @@ void Fbfft::expect_transforms(const ConvProblem& problem, const FrequencyGrid& g
     Tensor target = poisoned(source.bytes());
     transform().inverse(*ctx, planes, spectrum.read(), target.write(),
                         outputs ? PlaneEpilogue{bias.read(), true} : PlaneEpilogue{}, nullptr);
-    expect_close(on_host(target), planes_back, 2e-6f);  // NaN where another slice or group lies
+    const std::vector<float> back = on_host(target);
+    expect_close(back, planes_back, 2e-6f);  // NaN where another slice or group lies
+    EXPECT_LE(relative_error(without_nan(back), without_nan(planes_back)), promised);
     EXPECT_EQ(on_host(spectrum), bins) << "another pass may want the spectrum";
   }
 }
