@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "apps/pass_stages.h"
 #include "tests/apps/run_program.h"
@@ -49,6 +50,18 @@ TEST(LayerBench, TellsHowManyTimesAsFast) {
   EXPECT_DOUBLE_EQ(speed_up(failed, {failed, slow}, bench.engines().front()), 0);
   EXPECT_DOUBLE_EQ(speed_up(fast, {fast}, bench.engines().front()), 0);
   EXPECT_DOUBLE_EQ(speed_up(fast, {fast, slow}, nullptr), 0);
+}
+
+TEST(Bench, KnowsEveryLayerByItsName) {
+  std::set<std::string> names;
+  for (const BenchLayer& layer : every_layer()) EXPECT_TRUE(names.insert(layer.name).second) << layer.name;
+  BenchRequest request;
+  EXPECT_EQ(chosen_layers(request, fbfft_layers()).size(), 6u);
+  request.layers = {"over2", "L3"};
+  const std::vector<BenchLayer> chosen = chosen_layers(request, fbfft_layers());
+  ASSERT_EQ(chosen.size(), 2u);
+  EXPECT_EQ(chosen[0].problem, overfeat_layers()[1].problem);
+  EXPECT_EQ(chosen[1].name, "L3");
 }
 
 TEST(Bench, MeasuresLayersBesideThePaper) {
@@ -167,6 +180,7 @@ TEST(Bench, RefusesWhatItDoesNotKnow) {
       {{"bench", "table5", "--engines", "gemm"}, "works by spectra"},
       {{"bench", "table3", "--models", "nowhere"}, "no folder 'nowhere'"},
       {{"bench", "fft", "--parts", "3d"}, "unknown part '3d'"},
+      {{"bench", "fft", "--device", "cpu", "--parts", "2d,even"}, "part 'even' of fft takes a GPU; a CPU has 2d"},
       {{"bench", "fft", "--layers", "L1"}, "does not take --layers"},
       {{"bench", "fbfft-conv", "--parts", "1d"}, "does not take --parts"},
       {{"bench", "mathieu", "--parts", "layer"}, "did you mean 'layers'?"}};
@@ -180,7 +194,6 @@ TEST(Bench, RefusesWhatItDoesNotKnow) {
 TEST(Tune, ChoosesForEveryPassAndKeepsTheChoices) {
   const auto folder = fresh_folder("tune");
   const std::string cache = "convolution.cache=" + (folder / "choices.txt").string();
-      {{"bench", "fft", "--device", "cpu", "--parts", "2d,even"}, "part 'even' of fft takes a GPU; a CPU has 2d"},
   const std::vector<std::string> arguments{
       "tune", "models/digits.yaml", "--device", "cpu", "--batch", "2", "--set", cache, "-q", "--json", "-"};
   const Finished first = run_program(arguments);
