@@ -132,6 +132,20 @@ std::size_t scratch_bytes(const Model& model, const Sequential::Item& item, std:
   return most;
 }
 
+// The limits that bring a plan down to the room there is; empty: one alone cannot.
+std::string limits_within(const MemoryPlan& plan, std::size_t room) {
+  if (plan.total() <= room) return {};
+  const std::size_t missing = plan.total() - room;
+  std::vector<std::string> limits;
+  const auto lower = [&](const char* key, std::size_t part) {
+    const std::size_t mebibytes = part > missing ? (part - missing) >> 20 : 0;
+    if (mebibytes > 0) limits.push_back(join("--set convolution.", key, "=", mebibytes, "MiB"));
+  };
+  lower("frequency_budget", plan.spectra);
+  lower("workspace_limit", plan.workspace);
+  return join_names(limits, " or ");
+}
+
 }  // namespace
 
 Model build_model(const Config& config, Device device) {
@@ -211,20 +225,18 @@ MemoryPlan plan_memory(const Model& model, std::int64_t batch, int optimizer_ten
 
 std::string memory_advice(const Model& model, std::int64_t batch, int optimizer_tensors, const MemoryUse& memory) try {
   const std::size_t room = memory.in_use + memory.cached + memory.free;
+  const auto plan_of = [&](std::int64_t images) { return plan_memory(model, images, optimizer_tensors); };
   for (std::int64_t smaller = batch / 2; smaller > 0; smaller /= 2) {
-    const MemoryPlan plan = plan_memory(model, smaller, optimizer_tensors);
-    if (plan.total() < room)
-      return join("training needs ", format_bytes(plan_memory(model, batch, optimizer_tensors).total()),
-                  " at a batch of ", batch, " by plan, the device has ", format_bytes(room), "; a batch of ", smaller,
-                  " needs ", format_bytes(plan.total()), ": --batch-size ", smaller);
+    const MemoryPlan plan = plan_of(smaller), whole = plan_of(batch);
+    if (plan.total() >= room) continue;
+    const std::string limits = limits_within(whole, room);
+    return join("training needs ", format_bytes(whole.total()), " at a batch of ", batch, " by plan, the device has ",
+                format_bytes(room), "; a batch of ", smaller, " needs ", format_bytes(plan.total()), ": --batch-size ",
+                smaller, limits.empty() ? "" : join("; or, at a batch of ", batch, ", ", limits));
   }
-  const MemoryPlan least = plan_memory(model, 1, optimizer_tensors);
-  return join("even a batch of 1 needs ", format_bytes(least.total()), " by plan, and the device has ",
-              format_bytes(room),
-              least.workspace > 0
-                  ? ", of which scratch for '" + least.workspace_layer + "' takes " + format_bytes(least.workspace) +
-                        ": a smaller convolution.workspace_limit, or another device"
-                  : ": take another device");
+  const std::string limits = limits_within(plan_of(1), room);
+  return join("even a batch of 1 needs ", format_bytes(plan_of(1).total()), " by plan, and the device has ",
+              format_bytes(room), ": take ", limits.empty() ? "" : limits + " or ", "another device");
 } catch (const Error& error) {  // the memory that ran out is the news, not a plan that cannot be made
   return join("what a smaller batch needs cannot be told: ", error.what());
 }

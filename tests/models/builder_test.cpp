@@ -147,5 +147,30 @@ TEST(MemoryPlan, AnActivationThatNobodyKeepsIsNotCountedTwice) {
   EXPECT_LE(plan_memory(with_relu, 1, 0).activations, plan_memory(plain, 1, 0).activations + 64 * 32 * 32 * 4);
 }
 
+std::string advice_of(const std::string& engine, std::size_t missing) {
+  Config config =
+      config_of("[16, 64, 64]", "    - conv2d: {filters: 16, kernel: 5, pad: 2}\n    - linear: {outputs: 2}\n");
+  config.convolution.engine = engine;
+  const Model model = build_model(config, {});
+  MemoryUse memory;
+  memory.in_use = plan_memory(model, 8, 1).total() - missing;
+  return memory_advice(model, 8, 1, memory);
+}
+
+TEST(MemoryAdvice, NamesTheBatchThatFitsAndTheLimitsThatWouldDo) {
+  constexpr std::size_t mib = 1 << 20;
+  const std::string unrolled = advice_of("gemm", mib), spectral = advice_of("fft", mib);
+  for (const std::string& advice : {unrolled, spectral})
+    EXPECT_NE(advice.find(": --batch-size 4; or, at a batch of 8, --set convolution."), std::string::npos) << advice;
+  EXPECT_NE(unrolled.find("workspace_limit=5MiB"), std::string::npos) << unrolled;  // of 16 x 5 x 5 planes, 6.25 MiB
+  EXPECT_NE(spectral.find("frequency_budget="), std::string::npos) << spectral;
+}
+
+TEST(MemoryAdvice, NamesNoLimitThatWouldNotDo) {
+  const std::string advice = advice_of("gemm", std::size_t(7) << 20);  // more than there is scratch
+  EXPECT_NE(advice.find(": --batch-size "), std::string::npos) << advice;
+  EXPECT_EQ(advice.find("--set"), std::string::npos) << advice;
+}
+
 }  // namespace
 }  // namespace twiddle
