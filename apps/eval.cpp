@@ -60,6 +60,13 @@ nlohmann::json to_json(const Trained& trained, const EvalResult& result, const s
           {"confusion", result.confusion}};
 }
 
+EvalResult evaluate_advising(Context& ctx, const Sequential& net, Loader& loader, std::int64_t batch) try {
+  return evaluate(ctx, net, loader);
+} catch (const OutOfMemory& error) {
+  const std::string smaller = batch > 1 ? join(", a smaller one needs less: --batch-size ", batch / 2) : "";
+  throw OutOfMemory(join(error.what(), "\n  at a batch of ", batch, smaller));
+}
+
 int eval(const Flags& flags, const std::string& path, const std::string& model_file) {
   const Trained trained = open_trained(path, model_file, flags);
   const Config& config = trained.config;
@@ -75,7 +82,7 @@ int eval(const Flags& flags, const std::string& path, const std::string& model_f
   options.seed = config.seed;
   Loader loader(*data.val, *data.val_augment, options);
   if (flags.verbosity >= 0) fmt::print(stderr, "{} on {}\n", trained.weights, data.val->describe());
-  const EvalResult result = evaluate(ctx, *model.net, loader);
+  const EvalResult result = evaluate_advising(ctx, *model.net, loader, config.train.batch_size);
   if (loader.skipped() > 0) fmt::print(stderr, "{} images could not be read and were left out\n", loader.skipped());
   const std::vector<ClassScore> scores = class_scores(result, data.val->classes());
   write_json(flags, to_json(trained, result, scores).dump(2));

@@ -79,7 +79,7 @@ struct Trainer::Impl {
   Context ctx;
   Model model;
   std::unique_ptr<Optimizer> optimizer;
-  TrainStep train_step;
+  std::optional<TrainStep> train_step;  // from start() on
   OpenData data;
   std::unique_ptr<Loader> train_loader, val_loader;
   std::unique_ptr<CheckpointStore> store;
@@ -99,7 +99,6 @@ struct Trainer::Impl {
         ctx(parse_device(config.device), config.seed),
         model(build_model(config, ctx.stream->device())),
         optimizer(make_optimizer(config)),
-        train_step(ctx, *model.net, *optimizer, step_options(config, options.record)),
         data(open_data(config, model.net->output_shape().at(0))),
         numbers(ctx.stream->allocate_host(2 * sizeof(float))) {
     if (data.train == nullptr) throw Error(ErrorKind::config, config.file + ": training needs data.train");
@@ -112,10 +111,10 @@ struct Trainer::Impl {
       const MemoryPlan plan = plan_memory(model, config.train.batch_size, optimizer->state_tensors());
       store->prove_writable(2 * plan.weights + plan.optimizer);
     }
-    start();
   }
 
   void start() {
+    train_step.emplace(ctx, *model.net, *optimizer, step_options(config, options.record));
     model.net->initialize(ctx);
     if (!options.weights.empty()) load_weights(options.weights, ctx, *model.net);
     if (!options.resume.empty()) {
@@ -125,7 +124,18 @@ struct Trainer::Impl {
     set_loss_sum(state.loss_sum);
   }
 
-  void set_loss_sum(double value) { ctx.stream->fill(train_step.loss_sum().write(), 1, static_cast<float>(value)); }
+  // Where the memory runs out in `work`, says what would fit.
+  template <class Work>
+  auto advising(const Work& work) try {
+    return work();
+  } catch (const OutOfMemory& error) {
+    throw OutOfMemory(
+        join(error.what(), "\n  ",
+             memory_advice(model, config.train.batch_size, optimizer->state_tensors(), ctx.stream->memory()),
+             last_checkpoint.empty() ? "" : "\n  last checkpoint: " + last_checkpoint));
+  }
+
+  void set_loss_sum(double value) { ctx.stream->fill(train_step->loss_sum().write(), 1, static_cast<float>(value)); }
 
   bool on_cpu() const { return ctx.stream->device().kind == Device::Kind::cpu; }
 
@@ -147,7 +157,7 @@ struct Trainer::Impl {
 
   void save() {
     if (!store) return;
-    state.loss_sum = read_loss(ctx, train_step.loss_sum());
+    state.loss_sum = read_loss(ctx, train_step->loss_sum());
     last_checkpoint = store->save(ctx, *model.net, *optimizer, state, data.train->classes());
   }
 
@@ -179,15 +189,15 @@ struct Trainer::Impl {
 
   // The CPU records nothing, and nobody expects it to.
   void tell_unrecorded(const std::vector<TrainObserver*>& observers) {
-    if (on_cpu() || train_step.unrecorded().empty() || std::exchange(told_unrecorded, true)) return;
-    for (TrainObserver* observer : observers) observer->on_unrecorded(train_step.unrecorded());
+    if (on_cpu() || train_step->unrecorded().empty() || std::exchange(told_unrecorded, true)) return;
+    for (TrainObserver* observer : observers) observer->on_unrecorded(train_step->unrecorded());
   }
 
   // One batch: the step, the counters, and the line for whoever wants it. A GPU does not stand still for that: a step
   // is told when the one after it is under way. The CPU has done a step when it returns, and is asked after each.
   void step(const Batch& batch, const std::vector<TrainObserver*>& observers) {
     const double step_rate = rate();
-    const Tensor loss = train_step.run(batch, step_rate);
+    const Tensor loss = train_step->run(batch, step_rate);
     tell_unrecorded(observers);
     ++state.step;
     state.batch = position();
@@ -211,7 +221,7 @@ struct Trainer::Impl {
     report.rate = step_rate;
     auto* const to = static_cast<float*>(numbers.get());
     ctx.stream->copy(to, loss.read(), sizeof(float));
-    ctx.stream->copy(to + 1, train_step.loss_sum().read(), sizeof(float));
+    ctx.stream->copy(to + 1, train_step->loss_sum().read(), sizeof(float));
     seen = {report, std::move(listeners), ctx.stream->mark()};
   }
 
@@ -236,7 +246,7 @@ struct Trainer::Impl {
   // Tells what is to be told before anything is saved, and that the loss was a number all along.
   void catch_up(const Batch& batch) {
     tell(batch);
-    stop_where_not_finite(batch, read_loss(ctx, train_step.loss_sum()), rate());
+    stop_where_not_finite(batch, read_loss(ctx, train_step->loss_sum()), rate());
   }
 
   std::int64_t skipped() const { return train_loader->skipped() + (val_loader ? val_loader->skipped() : 0); }
@@ -295,7 +305,7 @@ struct Trainer::Impl {
     report.step = state.step;
     report.rate = rate();
     report.train_loss =
-        read_loss(ctx, train_step.loss_sum()) / static_cast<double>(std::max<std::int64_t>(state.images, 1));
+        read_loss(ctx, train_step->loss_sum()) / static_cast<double>(std::max<std::int64_t>(state.images, 1));
     report.seconds = seconds;
     report.images_per_second = static_cast<double>(images) / seconds;
     report.wait_share = train_loader->wait_seconds() / seconds;
@@ -338,16 +348,13 @@ struct Trainer::Impl {
   }
 };
 
-Trainer::Trainer(const Config& config, Options options) : impl_(std::make_unique<Impl>(config, std::move(options))) {}
+Trainer::Trainer(const Config& config, Options options) : impl_(std::make_unique<Impl>(config, std::move(options))) {
+  impl_->advising([&] { impl_->start(); });
+}
 Trainer::~Trainer() = default;
 
-Trainer::End Trainer::run(const std::vector<TrainObserver*>& observers, const std::atomic<bool>& stop) try {
-  return impl_->run(observers, stop);
-} catch (const OutOfMemory& error) {
-  throw OutOfMemory(join(error.what(), "\n  ",
-                         memory_advice(impl_->model, impl_->config.train.batch_size, impl_->optimizer->state_tensors(),
-                                       impl_->ctx.stream->memory()),
-                         impl_->last_checkpoint.empty() ? "" : "\n  last checkpoint: " + impl_->last_checkpoint));
+Trainer::End Trainer::run(const std::vector<TrainObserver*>& observers, const std::atomic<bool>& stop) {
+  return impl_->advising([&] { return impl_->run(observers, stop); });
 }
 
 bool Trainer::has_validation() const {

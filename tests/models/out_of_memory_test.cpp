@@ -91,6 +91,18 @@ TEST(OutOfMemory, InALaterEpochItLeavesTheLastCheckpointWhole) {
   EXPECT_EQ(weights(resumed), weights(straight));
 }
 
+TEST(OutOfMemory, BeforeTheFirstStepSaysWhatWouldFit) {
+  // More weights than a process has addresses for: no machine has room for them.
+  const Config config = config_of_five_steps(
+      {{"model.input", "[1, 8192, 8192]", "--set"}, {"model.layers.fc1.outputs", "16777216", "--set"}});
+  try {
+    Trainer trainer(config, {});
+    FAIL() << "weights of 16 PiB";
+  } catch (const OutOfMemory& error) {
+    EXPECT_NE(std::string(error.what()).find("even a batch of 1 needs "), std::string::npos) << error.what();
+  }
+}
+
 TEST(OutOfMemory, WhileTheBadLayerIsSoughtTheLostLossStaysTheNews) {
   std::atomic<bool> stop = false;
   Trainer trainer(config_of_five_steps({{"data.normalize", "{mean: 0, std: 1e-38}", "--set"}}), {});
