@@ -39,7 +39,9 @@ struct Series {
 std::vector<Series> series_of(bool gpu) {
   const std::vector<int> powers{8, 16, 32, 64, 128, 256}, rows{2, 4, 8, 16, 32, 64, 128, 256},
       even{10, 12, 14, 18, 20, 24, 28, 30, 36, 40, 48};
-  if (!gpu) return {{"2d", true, BinLayout::frequency_major, {8, 14, 16, 28, 32, 64, 128}, false}};
+  if (!gpu)
+    return {{"1d", false, BinLayout::frequency_major, rows, false},
+            {"2d", true, BinLayout::frequency_major, {8, 14, 16, 28, 32, 64, 128}, false}};
   return {{"1d", false, BinLayout::plane_major, rows, true},     {"2d", true, BinLayout::plane_major, powers, true},
           {"1d", false, BinLayout::frequency_major, rows, true}, {"2d", true, BinLayout::packed, powers, true},
           {"even", false, BinLayout::plane_major, even, false},  {"even", true, BinLayout::plane_major, even, false},
@@ -52,7 +54,7 @@ void check_parts(const std::vector<std::string>& parts, bool gpu) {
   for (const std::string& part : parts) {
     if (std::find(known.begin(), known.end(), part) == known.end())
       throw Error(ErrorKind::config, unknown_name("part", part, known));
-    if (!gpu && part != "2d") throw Error(ErrorKind::config, "part '" + part + "' of fft takes a GPU; a CPU has 2d");
+    if (!gpu && part == "even") throw Error(ErrorKind::config, "part 'even' of fft takes a GPU; a CPU has 1d and 2d");
   }
 }
 
@@ -149,10 +151,12 @@ BenchResult bench_fft(const BenchRequest& request) {
         "share of the copy's, and how many times as fast as cuFFT; by replays of recorded calls.\n\n",
         copy / 1e9);
   if (request.print && !gpu)
-    fmt::print("GB/s that must be read and written, by the transform of the engine fft; it has none of rows.\n{}\n\n",
-               bench.vendor().empty()
-                   ? "Beside them FFTW where it is installed (libfftw3f.so.3); here it is not."
-                   : "And how many times as fast as " + bench.vendor() + ", plane-major, as it plans by measurement.");
+    fmt::print(
+        "GB/s that must be read and written, by the transform of the engine fft, for which a row is a plane of "
+        "one.\n{}\n\n",
+        bench.vendor().empty()
+            ? "Beside them FFTW where it is installed (libfftw3f.so.3); here it is not."
+            : "And how many times as fast as " + bench.vendor() + ", plane-major, as it plans by measurement.");
   BenchResult result;
   std::vector<std::string> charts;
   const std::vector<std::int64_t> batches = batches_of(request, gpu);
