@@ -316,7 +316,7 @@ TEST_F(ConvSelectorTest, AnEngineThatSharesWorkMayWinTheThreePassesTogether) {
 
 TEST_F(ConvSelectorTest, AFirstLayersEngineWinsByThePassesThatItsTrainingHas) {
   auto all =
-      selector({{"steady", {.delay_ms = 8}}, {"sharing", {.delay_ms = 12, .shares = true, .backward_input_ms = 30}}},
+      selector({{"steady", {.delay_ms = 20}}, {"sharing", {.delay_ms = 25, .shares = true, .backward_input_ms = 60}}},
                {.engine = "measured"});
   EXPECT_EQ(chosen(all), "steady");
   ConvProblem first = problem;
