@@ -3,8 +3,6 @@
 
 #include "fft/cuda/batch_kernels.h"
 #include "fft/cuda/early_launch.h"
-#include "framework/cuda/check.h"
-#include "framework/error.h"
 
 namespace twiddle::small_fft {
 
@@ -34,23 +32,8 @@ __global__ void __launch_bounds__(Block::threads, BlocksAtOnce)
 // `InBlock` of the arguments' count a block.
 template <class Block, int InBlock, int BlocksAtOnce>
 void launch_blocks(Stream& stream, const typename Block::Arguments& arguments) {
-  constexpr int bytes = sizeof(typename Block::Shared), granted = 48 << 10;  // without asking
-  const auto kernel = block_kernel<Block, BlocksAtOnce>;
-  if constexpr (bytes > granted)
-    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-  const std::int64_t blocks = (arguments.count + InBlock - 1) / InBlock;
-  require(blocks < std::int64_t(1) << 31, arguments.count, " transforms are more than one launch can take");
-  if (blocks == 0) return;
-  static const EarlyLaunch first(kernel, stream.device());  // asked once, for a process with one GPU
-  const EarlyLaunch early = first.device == stream.device() ? first : EarlyLaunch(kernel, stream.device());
-  cudaLaunchAttribute begin_early{};
-  begin_early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  begin_early.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t launch{};
-  launch.gridDim = static_cast<unsigned>(blocks), launch.blockDim = Block::threads;
-  launch.dynamicSmemBytes = bytes, launch.stream = twiddle::detail::native(stream);
-  launch.attrs = &begin_early, launch.numAttrs = early.waits ? 1 : 0;
-  check(cudaLaunchKernelEx(&launch, kernel, arguments, blocks * Block::threads <= early.small_grid));
+  launch_early<block_kernel<Block, BlocksAtOnce>>(stream, (arguments.count + InBlock - 1) / InBlock, Block::threads,
+                                                  sizeof(typename Block::Shared), arguments);
 }
 
 constexpr std::int64_t any_number = std::numeric_limits<std::int64_t>::max();

@@ -1,5 +1,6 @@
 #pragma once
 #include "framework/cuda/check.h"
+#include "framework/error.h"
 
 // Programmatic dependent launch, from sm_90 on: a kernel's blocks are sent out while the kernel before it in the stream
 // still runs, and wait for its end themselves. On an H200 that takes 0.4 to 0.6 microseconds off a launch.
@@ -44,5 +45,26 @@ struct EarlyLaunch {
     return code.ptxVersion >= 90 && runtime >= 12030;
   }
 };
+
+// Launches a kernel that awaits the earlier ones itself, as Kernel(arguments, whether it lets the next one begin).
+template <auto Kernel, class Arguments>
+void launch_early(Stream& stream, std::int64_t blocks, int threads, int shared_bytes, const Arguments& arguments) {
+  constexpr int granted = 48 << 10;  // without asking
+  if (shared_bytes > granted)
+    check(cudaFuncSetAttribute(Kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));
+  require(blocks < std::int64_t(1) << 31, "transforms of ", blocks, " blocks are more than one launch can take");
+  if (blocks == 0) return;
+  static const EarlyLaunch first(Kernel, stream.device());  // asked once, for a process with one GPU
+  const EarlyLaunch early = first.device == stream.device() ? first : EarlyLaunch(Kernel, stream.device());
+  cudaLaunchAttribute begin_early{};
+  begin_early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  begin_early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t launch{};
+  launch.gridDim = static_cast<unsigned>(blocks), launch.blockDim = static_cast<unsigned>(threads);
+  launch.dynamicSmemBytes = static_cast<std::size_t>(shared_bytes),
+  launch.stream = static_cast<cudaStream_t>(stream.native());
+  launch.attrs = &begin_early, launch.numAttrs = early.waits ? 1 : 0;
+  check(cudaLaunchKernelEx(&launch, Kernel, arguments, blocks * threads <= early.small_grid));
+}
 
 }  // namespace twiddle::small_fft

@@ -1,18 +1,19 @@
 #pragma once
 #include "fft/cuda/bulk_store.h"
+#include "fft/cuda/early_launch.h"
 #include "fft/cuda/plane_kernels.h"
-#include "framework/cuda/check.h"
-#include "framework/error.h"
 
 namespace twiddle::small_fft {
 
 template <int H, int W, int P, int BlocksAtOnce>
 __global__ void __launch_bounds__((PlaneBlock<H, W, P>::threads), BlocksAtOnce)
-    forward_kernel(const ForwardArguments arguments) {
+    forward_kernel(const ForwardArguments arguments, bool next_may_begin) {
   using Block = ForwardBlock<H, W, P>;
   extern __shared__ ComplexPair memory[];
   auto& shared = *reinterpret_cast<typename Block::Shared*>(memory);
   const auto thread = static_cast<int>(threadIdx.x);
+  if (next_may_begin) let_next_kernel_begin();
+  await_earlier_kernels();
   Block::columns(arguments, blockIdx.x, thread, shared);
   __syncthreads();
   Block::rows(arguments, blockIdx.x, thread, shared);
@@ -24,11 +25,13 @@ __device__ inline void bring_near(const void* line) {
 
 template <int H, int W, class Bins, int BlocksAtOnce, bool Ahead>
 __global__ void __launch_bounds__((InverseBlock<H, W, Bins>::threads), BlocksAtOnce)
-    inverse_kernel(const typename Bins::Arguments arguments) {
+    inverse_kernel(const typename Bins::Arguments arguments, bool next_may_begin) {
   using Block = InverseBlock<H, W, Bins>;
   extern __shared__ ComplexPair memory[];
   auto& shared = *reinterpret_cast<typename Block::Shared*>(memory);
   const auto thread = static_cast<int>(threadIdx.x);
+  if (next_may_begin) let_next_kernel_begin();
+  await_earlier_kernels();
   Block::rows(arguments, blockIdx.x, thread, shared);
   if constexpr (Ahead)
     Bins::for_each_line(arguments, blockIdx.x + arguments.ahead, Block::bins, thread, Block::threads,
@@ -47,22 +50,11 @@ __global__ void __launch_bounds__((InverseBlock<H, W, Bins>::threads), BlocksAtO
     Block::store_gathered(arguments, blockIdx.x, thread, shared);
 }
 
-template <int Threads, int SharedBytes, class Arguments>
-void launch(Stream& stream, void (*kernel)(Arguments), std::int64_t blocks, const Arguments& arguments) {
-  constexpr int granted = 48 << 10;  // without asking
-  if constexpr (SharedBytes > granted)
-    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, SharedBytes));
-  require(blocks < std::int64_t(1) << 31, arguments.tiles.count(), " planes are more than one launch can take");
-  if (blocks == 0) return;
-  kernel<<<static_cast<unsigned>(blocks), Threads, SharedBytes, twiddle::detail::native(stream)>>>(arguments);
-  twiddle::detail::check_launch();
-}
-
 template <int H, int W, class Bins, int BlocksAtOnce, bool Ahead = false>
 void launch_inverse(Stream& stream, const typename Bins::Arguments& arguments) {
   using Block = InverseBlock<H, W, Bins>;
-  launch<Block::threads, sizeof(typename Block::Shared)>(stream, inverse_kernel<H, W, Bins, BlocksAtOnce, Ahead>,
-                                                         Bins::blocks(arguments), arguments);
+  launch_early<inverse_kernel<H, W, Bins, BlocksAtOnce, Ahead>>(stream, Bins::blocks(arguments), Block::threads,
+                                                                sizeof(typename Block::Shared), arguments);
 }
 
 // How many planes a block takes, and how many blocks a multiprocessor's registers should have room for; whether a block
@@ -87,8 +79,8 @@ PlaneKernels plane_kernels() {
           [](Stream& stream, const ForwardArguments& arguments) {
             using Block = ForwardBlock<H, W, Forward.planes>;
             const std::int64_t blocks = (arguments.tiles.count() + Forward.planes - 1) / Forward.planes;
-            launch<Block::threads, sizeof(typename Block::Shared)>(
-                stream, forward_kernel<H, W, Forward.planes, Forward.at_once>, blocks, arguments);
+            launch_early<forward_kernel<H, W, Forward.planes, Forward.at_once>>(
+                stream, blocks, Block::threads, sizeof(typename Block::Shared), arguments);
           },
           [](Stream& stream, const InverseArguments& arguments) {
             constexpr std::int64_t many = 1 << 16;
