@@ -7,6 +7,7 @@
 
 #include "fft/grid.h"
 #include "framework/device.h"
+#include "framework/for_each.h"
 
 // Real Fourier transforms for their own sake: many rows or planes of one size at once, on a GPU.
 //
@@ -32,18 +33,18 @@ struct FftBatch {
   BinLayout layout = BinLayout::plane_major;
   bool operator==(const FftBatch&) const = default;
 };
-std::string to_string(const FftBatch& batch);       // "4,096 planes of 32x32, packed", "512 rows of 64, plane-major"
-std::int64_t bins_of(const FftBatch& batch);        // of one plane
-std::size_t plane_bytes(const FftBatch& batch);     // of all planes
-std::size_t spectrum_bytes(const FftBatch& batch);  // of all bins
-Planes planes_of(const FftBatch& batch);            // as a SpectralTransform takes them, each one tile
+std::string to_string(const FftBatch& batch);  // "4,096 planes of 32x32, packed", "512 rows of 64, plane-major"
+TWIDDLE_HD std::int64_t bins_of(const FftBatch& batch);  // of one plane
+std::size_t plane_bytes(const FftBatch& batch);          // of all planes
+std::size_t spectrum_bytes(const FftBatch& batch);       // of all bins
+Planes planes_of(const FftBatch& batch);                 // as a SpectralTransform takes them, each one tile
 
 // Which of a batch's complex numbers is the bin at (row, column <= width / 2) of a plane.
 struct BinPlace {
   std::int64_t index = 0;
   bool conjugate = false;  // the bin is the number's conjugate
 };
-BinPlace bin_place(const FftBatch& batch, std::int64_t plane, int row, int column);
+TWIDDLE_HD BinPlace bin_place(const FftBatch& batch, std::int64_t plane, int row, int column);
 
 // Transforms of one batch, in order on one stream, which they may be recorded on once they have run. All memory begins
 // at places that 16 divides.
@@ -70,5 +71,31 @@ std::unique_ptr<BatchedFft> make_batched_fft(Stream& stream, const FftBatch& bat
 // The same by cuFFT, for comparison: of any size, but for the packed layout. Its inverse is not divided by the points,
 // and overwrites the spectra.
 std::unique_ptr<BatchedFft> make_cufft_batch(Stream& stream, const FftBatch& batch);
+
+// The same by the sums that define it, in double, one thread a sum: what the others are held to. Of rows and planes of
+// up to 65,536 points a side, packed ones of even height; on a CPU, too.
+std::unique_ptr<BatchedFft> make_plain_fft(Stream& stream, const FftBatch& batch);
+
+TWIDDLE_HD inline std::int64_t bins_of(const FftBatch& batch) {
+  const std::int64_t half_row = batch.width / 2 + 1;
+  if (batch.layout != BinLayout::packed) return batch.height * half_row;
+  return 2 * half_row + std::int64_t(batch.height / 2 - 1) * batch.width;
+}
+
+// Packed: rows 0 and height / 2, of which a half tells all; then rows 1 .. height / 2 - 1, whole.
+TWIDDLE_HD inline BinPlace bin_place(const FftBatch& batch, std::int64_t plane, int row, int column) {
+  const int half_row = batch.width / 2 + 1;
+  std::int64_t bin = std::int64_t(row) * half_row + column;
+  bool conjugate = false;
+  if (batch.layout == BinLayout::packed) {
+    conjugate = row > batch.height / 2;
+    if (conjugate) row = batch.height - row, column = (batch.width - column) % batch.width;
+    if (row % (batch.height / 2) == 0)
+      bin = (row == 0 ? 0 : half_row) + column;
+    else
+      bin = 2 * half_row + std::int64_t(row - 1) * batch.width + column;
+  }
+  return {batch.layout == BinLayout::plane_major ? plane * bins_of(batch) + bin : bin * batch.count + plane, conjugate};
+}
 
 }  // namespace twiddle
