@@ -64,12 +64,15 @@ class CudaRecording final : public Recording {
   CudaRecording(cudaStream_t stream, cudaGraph_t graph, std::vector<std::shared_ptr<void>> blocks)
       : stream_(stream), blocks_(std::move(blocks)) {
     check(cudaGraphInstantiate(executable_.put(), graph, 0));
+    check(cudaGraphGetNodes(graph, nullptr, &launches_));
   }
   ~CudaRecording() override { static_cast<void>(cudaStreamSynchronize(stream_)); }  // it may still be at work
   void play() override { check(cudaGraphLaunch(executable_.get(), stream_)); }
+  std::size_t launches() const { return launches_; }
 
  private:
   cudaStream_t stream_;
+  std::size_t launches_ = 0;
   std::vector<std::shared_ptr<void>> blocks_;
   GraphExecHandle executable_;
 };
@@ -248,6 +251,10 @@ int cuda_device_count() {
 
 std::unique_ptr<Stream> make_cuda_stream(int index) {
   return std::make_unique<CudaStream>(index);
+}
+
+std::size_t launches_of(const Recording& recording) {
+  return dynamic_cast<const CudaRecording&>(recording).launches();
 }
 
 std::string describe_cuda(int index) {

@@ -30,4 +30,8 @@ std::string describe_cuda(int /*index*/) {
   refuse();
 }
 
+std::size_t launches_of(const Recording& /*recording*/) {
+  refuse();
+}
+
 }  // namespace twiddle

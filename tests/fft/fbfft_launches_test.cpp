@@ -1,0 +1,155 @@
+// How few launches the engine fbfft needs: a recording of its passes tells how many it holds.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+
+#include "fft/spectral_engine.h"
+#include "framework/cuda/cuda_stream.h"
+#include "framework/error.h"
+#include "layers/conv/conv_check.h"
+#include "tests/support/conv_problem.h"
+#include "tests/support/on_gpu.h"
+
+namespace twiddle {
+namespace {
+
+using Passes = std::vector<ConvPass>;
+
+const Passes training_step{ConvPass::forward, ConvPass::backward_weight, ConvPass::backward_input};
+const std::string in_the_inverse;  // no product of its own
+
+// By the name of the product.
+SpectralStrategy strategy(const SpectralBackend& backend, const FrequencyGrid& grid, const std::string& product) {
+  const auto found = std::find_if(backend.products.begin(), backend.products.end(),
+                                  [&](const auto& each) { return each->name() == product; });
+  require(found != backend.products.end() || product == in_the_inverse, "fbfft has no product ", product);
+  return {grid, 0, static_cast<std::size_t>(found - backend.products.begin())};
+}
+
+// A convolution with bias and ReLU, which all of its passes go through.
+class Layer {
+ public:
+  Layer(Context& ctx, const ConvProblem& problem, const FrequencyGrid& grid, const std::string& product)
+      : Layer(ctx, problem, grid, product, fbfft()) {}
+
+  void run(ConvPass pass, bool bias_gradient) {
+    ConvOperands operands{x_, w_, grad_y_};
+    if (pass == ConvPass::forward)
+      operands.y = y_, operands.bias = bias_, operands.relu = true;
+    else
+      operands.mask = y_;
+    if (pass == ConvPass::backward_input) operands.x = grad_x_;
+    if (pass == ConvPass::backward_weight) operands.w = grad_w_;
+    if (pass == ConvPass::backward_weight && bias_gradient) operands.bias = grad_bias_;
+    engine_.run(ctx_, problem_, pass, operands);
+  }
+
+ private:
+  Layer(Context& ctx, const ConvProblem& problem, const FrequencyGrid& grid, const std::string& product,
+        SpectralBackend backend)
+      : ctx_(ctx),
+        problem_(problem),
+        x_(operands(ConvPass::forward).x),
+        w_(operands(ConvPass::forward).w),
+        y_(operands(ConvPass::forward).y),
+        bias_(Tensor::filled(*ctx.stream, {problem.filters}, 0.5f)),
+        grad_x_(operands(ConvPass::backward_input).x),
+        grad_w_(operands(ConvPass::backward_weight).w),
+        grad_y_(operands(ConvPass::backward_weight).y),
+        grad_bias_(Tensor(*ctx.stream, {problem.filters})),
+        strategy_(strategy(backend, grid, product)),
+        engine_(std::move(backend), std::make_shared<FrequencyBuffers>(plenty), plenty) {
+    for (const ConvPass pass : every_pass) engine_.set_strategy(problem, pass, strategy_);
+  }
+  ConvOperands operands(ConvPass pass) { return random_operands(*ctx_.stream, problem_, pass); }
+
+  static constexpr std::size_t plenty = std::size_t(1) << 30;
+  Context& ctx_;
+  ConvProblem problem_;
+  Tensor x_, w_, y_, bias_, grad_x_, grad_w_, grad_y_, grad_bias_;
+  SpectralStrategy strategy_;
+  SpectralEngine engine_;
+};
+
+class FbfftLaunches : public OnGpu {
+ protected:
+  // Of these passes in a row, of which the first finds no spectra: a recording takes none from before.
+  int launches(Layer& layer, const Passes& passes, bool bias_gradient = false) {
+    const auto work = [&] {
+      for (const ConvPass pass : passes) layer.run(pass, bias_gradient);
+    };
+    work();
+    const auto recording = stream().record(work);
+    return static_cast<int>(launches_of(*recording));
+  }
+};
+
+// The transforms of both factors, the product and the inverse; where another pass has left the spectra, the last two.
+// Sums are short here: cuBLAS and our own products cut long ones into parts.
+TEST_F(FbfftLaunches, AreFourAPassAtMost) {
+  struct Case {
+    const char* problem;
+    int points;
+  };
+  for (const Case& each : {Case{"16x8x13x13 * 12x8x3x3 pad 1", 14}, Case{"5x6x28x28 * 7x6x5x5 pad 2", 30},
+                           Case{"3x5x56x60 * 4x5x9x9", 64}})
+    for (const char* const product : {"tiles", "tiles_3m", "strided_batched"}) {
+      const ConvProblem problem = conv_problem(each.problem);
+      Layer layer(*ctx, problem, whole_plane(problem, each.points, each.points), product);
+      for (const ConvPass pass : every_pass) {
+        const int first = launches(layer, {pass}), second = launches(layer, {pass, pass}) - first;
+        const std::string what = join(each.problem, ", ", product, ", ", to_string(pass));
+        std::printf("%s: %d launches, then %d\n", what.c_str(), first, second);
+        EXPECT_LE(first, 4) << what;
+        EXPECT_LE(second, 2) << what;
+      }
+    }
+}
+
+// x, w and the gradient of y are transformed once for the three passes: bias and ReLU, both ways, go along.
+TEST_F(FbfftLaunches, AreNineATrainingStep) {
+  const ConvProblem problem = conv_problem("16x8x13x13 * 12x8x3x3 pad 1");
+  Layer layer(*ctx, problem, whole_plane(problem, 14, 14), "tiles");
+  const int without = launches(layer, training_step), with_bias = launches(layer, training_step, true);
+  std::printf("a training step: %d launches, %d with the bias' gradient\n", without, with_bias);
+  EXPECT_LE(without, 9);
+  EXPECT_LE(with_bias, 9 + 1) << "the sum over the spectra's constant parts";
+}
+
+TEST_F(FbfftLaunches, AreThreeWhereTheProductIsInTheInverse) {
+  const ConvProblem problem = conv_problem("4x3x30x30 * 8x3x3x3 pad 1");
+  Layer layer(*ctx, problem, whole_plane(problem, 32, 32), in_the_inverse);
+  EXPECT_LE(launches(layer, {ConvPass::forward}), 3);
+}
+
+// The windows of x overlap, by more of them the larger a kernel is beside the tile: each colour of tiles, of which no
+// two do, is added to x's gradient by a launch of its own. The other passes have nothing to add up.
+TEST_F(FbfftLaunches, AreOneMoreForEachFurtherColourOfTilesInTheInputsGradient) {
+  struct Case {
+    const char* problem;
+    int height, width, colours;
+  };
+  for (const Case& each : {Case{"2x4x24x24 * 6x4x3x3 pad 1", 16, 16, 4}, Case{"2x4x16x60 * 6x4x5x5 pad 2", 32, 32, 2},
+                           Case{"2x4x20x20 * 6x4x5x5 pad 2", 8, 8, 4}, Case{"1x4x20x20 * 6x4x7x7 pad 3", 8, 8, 16}}) {
+    const ConvProblem problem = conv_problem(each.problem);
+    Layer layer(*ctx, problem, tiled(problem, each.height, each.width), "tiles");
+    for (const ConvPass pass : every_pass) {
+      const int found = launches(layer, {pass});
+      std::printf("%s, tiles: %s: %d launches\n", each.problem, std::string(to_string(pass)).c_str(), found);
+      EXPECT_LE(found, pass == ConvPass::backward_input ? 3 + each.colours : 4) << each.problem;
+    }
+  }
+}
+
+// A sum over more than 256 terms, where there are too few tiles of products to keep a GPU busy.
+TEST_F(FbfftLaunches, AreOneMoreWherePartsOfALongSumAreAddedUp) {
+  const ConvProblem problem = conv_problem("600x4x13x13 * 4x4x3x3 pad 1");
+  Layer layer(*ctx, problem, whole_plane(problem, 14, 14), "tiles");
+  EXPECT_LE(launches(layer, {ConvPass::forward}), 4);
+  EXPECT_LE(launches(layer, {ConvPass::backward_weight}), 4 + 1);
+}
+
+}  // namespace
+}  // namespace twiddle
