@@ -63,9 +63,9 @@ class BatchedFft {
 };
 
 // Rows of 2 .. 256 points, plane- or frequency-major: powers of two, 10, 12, 14, 18, 20, 24, 28, 30, 36, 40 and 48.
-// Planes of those up to 64 x 64, plane-major or packed, and some oblong ones; of 128 x 128 and 256 x 256, plane- or
-// frequency-major: these take two steps, by way of memory as large as the spectra, but for many of 128 x 128
-// plane-major. Throws for any other, and where the stream's device is no GPU.
+// Planes of those up to 64 x 64, plane-major or packed, square or with one side twice the other (8 x 32 and 16 x 64,
+// too); of 128 x 128 and 256 x 256, plane- or frequency-major: these take two steps, by way of memory as large as the
+// spectra, but for many of 128 x 128 plane-major. Throws for any other, and where the stream's device is no GPU.
 std::unique_ptr<BatchedFft> make_batched_fft(Stream& stream, const FftBatch& batch);
 
 // The same by cuFFT, for comparison: of any size, but for the packed layout. Its inverse is not divided by the points,

@@ -12,7 +12,8 @@ std::vector<small_fft::PlaneKernels> small_fft::all_planes() {
   add_small_planes(all);
   add_middle_planes(all);
   add_large_planes(all);
-  add_oblong_planes(all);
+  add_wide_planes(all);
+  add_tall_planes(all);
   return all;
 }
 

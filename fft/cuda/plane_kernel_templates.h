@@ -58,12 +58,20 @@ void launch_inverse(Stream& stream, const typename Bins::Arguments& arguments) {
 }
 
 // How many planes a block takes, and how many blocks a multiprocessor's registers should have room for; whether a block
-// asks the cache for the bins of the one that will follow it, which pays where so few run at once that there is little
-// to load meanwhile.
+// of an inverse asks the cache for the bins of the one that will follow it, which pays where so few run at once that
+// there is little to load meanwhile.
 struct BlockShape {
   int planes, at_once;
   bool ahead = false;
 };
+// Which is fastest depends on how many rounds of blocks there are: of few, narrow ones leave less of the last round
+// empty; in many, wide ones move longer stretches of each bin.
+struct BlockShapes {
+  BlockShape few, many;  // planes
+  constexpr BlockShapes(BlockShape all) : BlockShapes(all, all) {}
+  constexpr BlockShapes(BlockShape of_few, BlockShape of_many) : few(of_few), many(of_many) {}
+};
+constexpr std::int64_t many_planes = 1 << 16;
 
 template <int H, int W, BlockShape Shape>
 void launch_stored_inverse(Stream& stream, InverseArguments arguments) {
@@ -71,23 +79,25 @@ void launch_stored_inverse(Stream& stream, InverseArguments arguments) {
   launch_inverse<H, W, StoredBins<Shape.planes>, Shape.at_once, Shape.ahead>(stream, arguments);
 }
 
-// Forward and inverse each have the shape that measured fastest on an H200; the inverse of so many planes that every
-// multiprocessor gets dozens of blocks may have another.
-template <int H, int W, BlockShape Forward, BlockShape Inverse = Forward, BlockShape OfMany = Inverse>
+template <int H, int W, BlockShape Shape>
+void launch_forward(Stream& stream, const ForwardArguments& arguments) {
+  using Block = ForwardBlock<H, W, Shape.planes>;
+  launch_early<forward_kernel<H, W, Shape.planes, Shape.at_once>>(
+      stream, (arguments.tiles.count() + Shape.planes - 1) / Shape.planes, Block::threads,
+      sizeof(typename Block::Shared), arguments);
+}
+
+// The shapes are those that measured fastest on an H200.
+template <int H, int W, BlockShapes Forward, BlockShapes Inverse = Forward>
 PlaneKernels plane_kernels() {
   return {H, W, PlaneSize<H, W>::bins,
           [](Stream& stream, const ForwardArguments& arguments) {
-            using Block = ForwardBlock<H, W, Forward.planes>;
-            const std::int64_t blocks = (arguments.tiles.count() + Forward.planes - 1) / Forward.planes;
-            launch_early<forward_kernel<H, W, Forward.planes, Forward.at_once>>(
-                stream, blocks, Block::threads, sizeof(typename Block::Shared), arguments);
+            arguments.tiles.count() < many_planes ? launch_forward<H, W, Forward.few>(stream, arguments)
+                                                  : launch_forward<H, W, Forward.many>(stream, arguments);
           },
           [](Stream& stream, const InverseArguments& arguments) {
-            constexpr std::int64_t many = 1 << 16;
-            if (arguments.tiles.count() < many)
-              launch_stored_inverse<H, W, Inverse>(stream, arguments);
-            else
-              launch_stored_inverse<H, W, OfMany>(stream, arguments);
+            arguments.tiles.count() < many_planes ? launch_stored_inverse<H, W, Inverse.few>(stream, arguments)
+                                                  : launch_stored_inverse<H, W, Inverse.many>(stream, arguments);
           }};
 }
 

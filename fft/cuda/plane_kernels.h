@@ -24,6 +24,7 @@ std::vector<PlaneKernels> all_planes();
 void add_small_planes(std::vector<PlaneKernels>& all);
 void add_middle_planes(std::vector<PlaneKernels>& all);
 void add_large_planes(std::vector<PlaneKernels>& all);
-void add_oblong_planes(std::vector<PlaneKernels>& all);
+void add_wide_planes(std::vector<PlaneKernels>& all);
+void add_tall_planes(std::vector<PlaneKernels>& all);
 
 }  // namespace twiddle::small_fft
