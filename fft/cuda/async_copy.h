@@ -3,15 +3,18 @@
 
 namespace twiddle::small_fft {
 
-// A number from global to shared memory beside the thread's work, a zero where it is not `wanted`: it is there after a
-// wait. GPUs before sm_80, and a CPU, copy it at once.
-TWIDDLE_HD inline void copy_beside(Complex* to, const Complex* from, bool wanted) {
+// A number of 4 or 8 bytes from global to shared memory beside the thread's work, a zero where it is not `wanted`, and
+// then `from` may be anything: it is there after a wait. GPUs before sm_80, and a CPU, copy it at once.
+template <class Number>
+TWIDDLE_HD void copy_beside(Number* to, const Number* from, bool wanted) {
+  static_assert(sizeof(Number) == 4 || sizeof(Number) == 8);
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   const auto shared = static_cast<unsigned>(__cvta_generic_to_shared(to));
-  const int bytes = wanted ? 8 : 0;
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(shared), "l"(from), "r"(bytes) : "memory");
+  const int bytes = wanted ? sizeof(Number) : 0;
+  asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(shared), "l"(from), "n"(sizeof(Number)), "r"(bytes)
+               : "memory");
 #else
-  *to = wanted ? *from : Complex{0, 0};
+  *to = wanted ? *from : Number{};
 #endif
 }
 

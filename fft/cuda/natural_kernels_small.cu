@@ -14,7 +14,6 @@ void add_small_natural_planes(std::vector<BatchKernels>& all) {
   add_planes<12, 12, 16, 10>(all);
   add_planes<14, 14, 16, 8>(all);
   add_few_planes<16, 16, 1>(all, 256);
-  all.push_back(batch_kernels<NaturalForward<16, 16, 4>, DirectNaturalInverse<16, 16, 2>, 16>(16, 16, 2048));
   add_planes<16, 16, 4, 16>(all);
 }
 

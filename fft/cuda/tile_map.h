@@ -65,6 +65,9 @@ class TileMap {
   TWIDDLE_HD int most_rows() const { return rows_.most(); }
   TWIDDLE_HD int most_columns() const { return elements_.most(); }
 
+  TWIDDLE_HD std::int64_t column(std::int64_t index) const {
+    return index - columns_.quotient(index) * columns_.value();
+  }
   TWIDDLE_HD TilePlace operator()(std::int64_t index) const {
     const std::int64_t matrix_row = columns_.quotient(index), column = index - matrix_row * columns_.value();
     const std::int64_t row = tiles_.quotient(matrix_row);
