@@ -185,7 +185,7 @@ Action add_bench(CLI::App& verb, const Flags& flags) {
       ->delimiter(',')
       ->type_name("A,B");
   verb.add_option("--models", request.models, "Folder of the networks (models)")->type_name("DIR");
-  verb.add_option("--parts", request.parts, "Of mathieu: layers, network, memory, curves; of fft: 1d, 2d, even")
+  verb.add_option("--parts", request.parts, "Of mathieu: layers, network, memory, curves; of fft: 1d, 2d, even, conv")
       ->delimiter(',')
       ->type_name("A,B");
   verb.add_option("--sample", request.sample, "Of the sweep: so many shapes by chance; all")

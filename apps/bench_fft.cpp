@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "apps/bench.h"
 #include "apps/fft_bench.h"
@@ -22,6 +23,7 @@ struct Series {
   BinLayout layout;
   std::vector<int> points;
   bool drawn;
+  std::optional<int> missing = {};  // of planes as a convolution has them; else they are whole, and nothing is added
 
   FftBatch batch(int n, std::int64_t count) const {
     const bool two_steps = planes && n > 64;
@@ -31,6 +33,9 @@ struct Series {
             .layout = two_steps && layout == BinLayout::packed ? BinLayout::frequency_major : layout};
   }
   std::string name() const {
+    if (missing)
+      return fmt::format("planes {0} x {0} of a convolution, frequency-major; back with bias and ReLU",
+                         *missing == 0 ? std::string("n") : fmt::format("(n-{})", *missing));
     return fmt::format("{}, {}", planes ? "planes n x n" : "rows of n",
                        layout == BinLayout::plane_major ? "plane-major" : "frequency-major");
   }
@@ -38,23 +43,26 @@ struct Series {
 
 std::vector<Series> series_of(bool gpu) {
   const std::vector<int> powers{8, 16, 32, 64, 128, 256}, rows{2, 4, 8, 16, 32, 64, 128, 256},
-      even{10, 12, 14, 18, 20, 24, 28, 30, 36, 40, 48};
+      even{10, 12, 14, 18, 20, 24, 28, 30, 36, 40, 48},
+      whole{8, 10, 12, 14, 16, 18, 20, 24, 28, 30, 32, 36, 40, 48, 64};
   if (!gpu)
     return {{"1d", false, BinLayout::frequency_major, rows, false},
             {"2d", true, BinLayout::frequency_major, {8, 14, 16, 28, 32, 64, 128}, false}};
   return {{"1d", false, BinLayout::plane_major, rows, true},     {"2d", true, BinLayout::plane_major, powers, true},
           {"1d", false, BinLayout::frequency_major, rows, true}, {"2d", true, BinLayout::packed, powers, true},
           {"even", false, BinLayout::plane_major, even, false},  {"even", true, BinLayout::plane_major, even, false},
-          {"even", true, BinLayout::packed, even, false}};
+          {"even", true, BinLayout::packed, even, false},        {"conv", true, BinLayout::packed, whole, false, 0},
+          {"conv", true, BinLayout::packed, whole, false, 1}};
 }
 
 // Throws where a part is not known, or a GPU's alone.
 void check_parts(const std::vector<std::string>& parts, bool gpu) {
-  const std::vector<std::string> known{"1d", "2d", "even"};
+  const std::vector<std::string> known{"1d", "2d", "even", "conv"};
   for (const std::string& part : parts) {
     if (std::find(known.begin(), known.end(), part) == known.end())
       throw Error(ErrorKind::config, unknown_name("part", part, known));
-    if (!gpu && part == "even") throw Error(ErrorKind::config, "part 'even' of fft takes a GPU; a CPU has 1d and 2d");
+    if (!gpu && (part == "even" || part == "conv"))
+      throw Error(ErrorKind::config, "part '" + part + "' of fft takes a GPU; a CPU has 1d and 2d");
   }
 }
 
@@ -104,7 +112,8 @@ void print(const Series& series, const std::vector<std::int64_t>& batches, const
 Json to_json(const FftRow& row, double copy, const std::string& vendor) {
   Json json = {
       {"dimensions", row.batch.height == 1 ? 1 : 2}, {"points", row.batch.width},         {"batch", row.batch.count},
-      {"layout", to_string(row.batch.layout)},       {"direction", name_of(row.inverse)}, {"bytes", row.bytes()}};
+      {"layout", to_string(row.batch.layout)},       {"direction", name_of(row.inverse)}, {"bytes", row.bytes()},
+      {"plane", row.batch.width - row.missing}};
   if (row.milliseconds > 0)
     json.update(Json{{"ms", row.milliseconds}, {"bytes_per_second", row.bytes_per_second()}});
   else
@@ -148,7 +157,8 @@ BenchResult bench_fft(const BenchRequest& request) {
   if (request.print && gpu)
     fmt::print(
         "A copy on the device reads and writes {:.0f} GB/s. In each cell: GB/s that must be read and written, their\n"
-        "share of the copy's, and how many times as fast as cuFFT; by replays of recorded calls.\n\n",
+        "share of the copy's, and, but in convolutions, how many times as fast as cuFFT; by replays of recorded "
+        "calls.\n\n",
         copy / 1e9);
   if (request.print && !gpu)
     fmt::print(
@@ -167,7 +177,8 @@ BenchResult bench_fft(const BenchRequest& request) {
       for (const std::int64_t count : batches) {
         const FftBatch batch = series.batch(n, count);
         if (!bench.fits(batch)) continue;
-        for (const FftRow& row : bench.run(batch)) rows.push_back(row);
+        for (const FftRow& row : series.missing ? bench.run_in_convolution(batch, *series.missing) : bench.run(batch))
+          rows.push_back(row);
       }
     if (request.print) print(series, batches, rows, copy);
     for (const FftRow& row : rows) result.rows.push_back(to_json(row, copy, bench.vendor()));

@@ -1,6 +1,7 @@
 #include "apps/fft_bench.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "fft/spectral_engine.h"
 #include "framework/error.h"
@@ -25,6 +26,11 @@ void fill_with_noise(Stream& stream, void* memory, std::size_t bytes) {
 }
 
 }  // namespace
+
+std::int64_t FftRow::bytes() const {
+  const std::int64_t elements = std::int64_t(batch.height - missing) * (batch.width - missing);
+  return batch.count * elements * std::int64_t(sizeof(float)) + static_cast<std::int64_t>(spectrum_bytes(batch));
+}
 
 FftBench::FftBench(Device device, double budget_ms) : ctx_(device), budget_ms_(budget_ms) {
   limit_ = on_gpu() ? gpu_limit : cpu_limit;
@@ -117,21 +123,44 @@ void FftBench::run_on_cpu(std::vector<FftRow>& rows) {
   const Planes planes = planes_of(batch);
   batch.layout = BinLayout::plane_major;
   reserve(plane_bytes(batch), std::max(transform.spectrum_bytes(planes), spectrum_bytes(batch)));
-  const auto scratch = ctx_.stream->allocate(transform.scratch_bytes(planes));
+  run_engine(transform, planes, {}, rows);
   auto* const values = static_cast<float*>(planes_.get());
-  for (FftRow& row : rows)
-    row.milliseconds = time([&] {
-      if (row.inverse)
-        transform.inverse(ctx_, planes, spectra_.get(), values, {}, scratch.get());
-      else
-        transform.forward(ctx_, planes, values, spectra_.get(), scratch.get());
-    });
   for (FftRow& row : rows) {
     if (fftw_ == nullptr) continue;
     const auto plan = fftw_->plan(batch, row.inverse, values, spectra_.get());
     row.vendor_ms = time([&] { plan->run(); });
     row.vendor_bytes = static_cast<std::int64_t>(plane_bytes(batch) + spectrum_bytes(batch));
   }
+}
+
+std::vector<FftRow> FftBench::run_in_convolution(const FftBatch& batch, int missing) {
+  const SpectralBackend backend = fbfft();
+  if (backend.transforms.empty()) throw Error(ErrorKind::device, "a build without CUDA has no engine fbfft");
+  std::vector<FftRow> rows(2);
+  for (FftRow& row : rows) row.batch = batch, row.missing = missing;
+  rows[1].inverse = true;
+  Planes planes = planes_of(batch);
+  planes.columns = std::gcd(batch.count, std::int64_t(64)), planes.rows = batch.count / planes.columns;
+  planes.height -= missing, planes.width -= missing;
+  planes.column_stride = std::int64_t(planes.height) * planes.width;
+  planes.row_stride = planes.columns * planes.column_stride;
+  reserve(plane_bytes(batch), spectrum_bytes(batch));
+  const Tensor bias = Tensor::filled(*ctx_.stream, {planes.columns}, 0.5f);
+  run_engine(*backend.transforms.front(), planes, {bias.read(), true}, rows);
+  return rows;
+}
+
+void FftBench::run_engine(SpectralTransform& transform, const Planes& planes, const PlaneEpilogue& epilogue,
+                          std::vector<FftRow>& rows) {
+  const auto scratch = ctx_.stream->allocate(transform.scratch_bytes(planes));
+  auto* const values = static_cast<float*>(planes_.get());
+  for (FftRow& row : rows)
+    row.milliseconds = time([&] {
+      if (row.inverse)
+        transform.inverse(ctx_, planes, spectra_.get(), values, epilogue, scratch.get());
+      else
+        transform.forward(ctx_, planes, values, spectra_.get(), scratch.get());
+    });
 }
 
 }  // namespace twiddle

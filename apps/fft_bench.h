@@ -6,6 +6,7 @@
 
 #include "apps/fftw.h"
 #include "fft/batched_fft.h"
+#include "fft/spectral_transform.h"
 #include "framework/context.h"
 
 namespace twiddle {
@@ -13,12 +14,13 @@ namespace twiddle {
 // One batch of real transforms in one direction.
 struct FftRow {
   FftBatch batch;
+  int missing = 0;  // rows and columns that planes have fewer than the transform has
   bool inverse = false;
   double milliseconds = 0, vendor_ms = 0;  // 0: not measured
   std::int64_t vendor_bytes = 0;           // it packs no bins
   std::string failure, vendor_failure;
 
-  std::int64_t bytes() const { return static_cast<std::int64_t>(plane_bytes(batch) + spectrum_bytes(batch)); }
+  std::int64_t bytes() const;
   double bytes_per_second() const { return rate(bytes(), milliseconds); }
   double vendor_bytes_per_second() const { return rate(vendor_bytes, vendor_ms); }
   double speed_up() const { return milliseconds > 0 ? vendor_ms / milliseconds : 0; }
@@ -38,12 +40,17 @@ class FftBench {
   bool fits(const FftBatch& batch) const;          // in the memory that is taken for planes and spectra
   double copy_bytes_per_second();                  // read and written, on the device
   std::vector<FftRow> run(const FftBatch& batch);  // forwards and backwards; what fails says why
+  // The transforms of a convolution by the engine fbfft, on a GPU: zeros are added to square planes that `missing` rows
+  // and columns lack; back these are left out, and each 64th plane's bias is one, and ReLU, are applied.
+  std::vector<FftRow> run_in_convolution(const FftBatch& batch, int missing);
 
  private:
   double time(const std::function<void()>& work);
   void reserve(std::size_t planes, std::size_t spectra);  // bytes; the planes get new numbers
   void run_on_gpu(std::vector<FftRow>& rows);
   void run_on_cpu(std::vector<FftRow>& rows);
+  void run_engine(SpectralTransform& transform, const Planes& planes, const PlaneEpilogue& epilogue,
+                  std::vector<FftRow>& rows);
 
   Context ctx_;
   double budget_ms_;

@@ -161,6 +161,21 @@ TEST(Bench, TimesTransformsAlone) {
   }
 }
 
+TEST(Bench, TimesTheTransformsOfAConvolution) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << "no usable GPU";
+  const Finished run = run_program({"bench", "fft", "--device", "cuda", "--parts", "conv", "--batch-size", "3",
+                                    "--milliseconds", "0", "--json", "-"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const json rows = json::parse(run.out).at("rows");
+  ASSERT_EQ(rows.size(), 15u * 2 * 2);  // sizes, whole planes and smaller ones, there and back
+  for (const json& row : rows) {
+    const int n = row.at("points"), plane = row.at("plane");
+    EXPECT_TRUE(plane == n || plane == n - 1) << row;
+    EXPECT_EQ(row.at("bytes"), 3 * (4 * plane * plane + 8 * (n * n / 2 + 2))) << row;
+    EXPECT_GT(row.at("ms"), 0) << row;
+  }
+}
+
 TEST(Bench, RacesFbfftOnAGpuAlone) {
   const Finished run = run_program(small({"bench", "fbfft-conv"}));
   EXPECT_EQ(run.code, 4);
@@ -181,6 +196,7 @@ TEST(Bench, RefusesWhatItDoesNotKnow) {
       {{"bench", "fft", "--parts", "3d"}, "unknown part '3d'"},
       {{"bench", "fft", "--device", "cpu", "--parts", "2d,even"},
        "part 'even' of fft takes a GPU; a CPU has 1d and 2d"},
+      {{"bench", "fft", "--device", "cpu", "--parts", "conv"}, "part 'conv' of fft takes a GPU"},
       {{"bench", "fft", "--layers", "L1"}, "does not take --layers"},
       {{"bench", "fbfft-conv", "--parts", "1d"}, "does not take --parts"},
       {{"bench", "mathieu", "--parts", "layer"}, "did you mean 'layers'?"}};
