@@ -112,8 +112,8 @@ void print(const Series& series, const std::vector<std::int64_t>& batches, const
 Json to_json(const FftRow& row, double copy, const std::string& vendor) {
   Json json = {
       {"dimensions", row.batch.height == 1 ? 1 : 2}, {"points", row.batch.width},         {"batch", row.batch.count},
-      {"layout", to_string(row.batch.layout)},       {"direction", name_of(row.inverse)}, {"bytes", row.bytes()},
-      {"plane", row.batch.width - row.missing}};
+      {"layout", to_string(row.batch.layout)},       {"direction", name_of(row.inverse)}, {"bytes", row.bytes()}};
+  if (row.batch.height > 1) json["plane"] = row.batch.width - row.missing;
   if (row.milliseconds > 0)
     json.update(Json{{"ms", row.milliseconds}, {"bytes_per_second", row.bytes_per_second()}});
   else

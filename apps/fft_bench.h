@@ -40,8 +40,8 @@ class FftBench {
   bool fits(const FftBatch& batch) const;          // in the memory that is taken for planes and spectra
   double copy_bytes_per_second();                  // read and written, on the device
   std::vector<FftRow> run(const FftBatch& batch);  // forwards and backwards; what fails says why
-  // The transforms of a convolution by the engine fbfft, on a GPU: zeros are added to square planes that `missing` rows
-  // and columns lack; back these are left out, and each 64th plane's bias is one, and ReLU, are applied.
+  // The transforms of a convolution by the engine fbfft, on a GPU: square planes that lack `missing` rows and columns
+  // get zeros there; back these are cropped, and a bias, of which planes 64 apart share one, and ReLU are applied.
   std::vector<FftRow> run_in_convolution(const FftBatch& batch, int missing);
 
  private:

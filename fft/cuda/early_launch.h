@@ -12,7 +12,10 @@ namespace twiddle::small_fft {
 __device__ inline void await_earlier_kernels() {
   asm volatile("griddepcontrol.wait;" ::: "memory");
 }
-// The next kernel's blocks may come as soon as all blocks of this one have begun; else they come when these have ended.
+// The next kernel's blocks may come as soon as all blocks of this one have called it; else they come when these have
+// ended. Called before await_earlier_kernels(), it lets them come while even earlier kernels run: then the next kernel
+// must touch nothing before its own wait, which ours do not. Where kernels of libraries may follow, it is called
+// behind.
 __device__ inline void let_next_kernel_begin() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 }
@@ -34,15 +37,16 @@ struct EarlyLaunch {
   std::int64_t small_grid;
 
  private:
-  // It is the PTX's architecture that decided on the #if above, not that of the code made of it. Runtimes before 12.3
-  // cannot write such launches down as a graph.
+  // It is the PTX's architecture that decided on the #if above, not that of the code made of it. Runtimes and
+  // drivers before 12.3 cannot write such launches down as a graph.
   template <class Kernel>
   static bool has_wait(Kernel* kernel) {
     cudaFuncAttributes code{};
     check(cudaFuncGetAttributes(&code, kernel));
-    int runtime = 0;
+    int runtime = 0, driver = 0;
     check(cudaRuntimeGetVersion(&runtime));
-    return code.ptxVersion >= 90 && runtime >= 12030;
+    check(cudaDriverGetVersion(&driver));
+    return code.ptxVersion >= 90 && runtime >= 12030 && driver >= 12030;
   }
 };
 
@@ -61,7 +65,7 @@ void launch_early(Stream& stream, std::int64_t blocks, int threads, int shared_b
   begin_early.val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t launch{};
   launch.gridDim = static_cast<unsigned>(blocks), launch.blockDim = static_cast<unsigned>(threads);
-  launch.dynamicSmemBytes = static_cast<std::size_t>(shared_bytes),
+  launch.dynamicSmemBytes = static_cast<std::size_t>(shared_bytes);
   launch.stream = static_cast<cudaStream_t>(stream.native());
   launch.attrs = &begin_early, launch.numAttrs = early.waits ? 1 : 0;
   check(cudaLaunchKernelEx(&launch, Kernel, arguments, blocks * threads <= early.small_grid));

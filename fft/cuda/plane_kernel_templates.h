@@ -12,8 +12,8 @@ __global__ void __launch_bounds__((PlaneBlock<H, W, P>::threads), BlocksAtOnce)
   extern __shared__ ComplexPair memory[];
   auto& shared = *reinterpret_cast<typename Block::Shared*>(memory);
   const auto thread = static_cast<int>(threadIdx.x);
-  if (next_may_begin) let_next_kernel_begin();
   await_earlier_kernels();
+  if (next_may_begin) let_next_kernel_begin();
   Block::columns(arguments, blockIdx.x, thread, shared);
   __syncthreads();
   Block::rows(arguments, blockIdx.x, thread, shared);
@@ -30,8 +30,8 @@ __global__ void __launch_bounds__((InverseBlock<H, W, Bins>::threads), BlocksAtO
   extern __shared__ ComplexPair memory[];
   auto& shared = *reinterpret_cast<typename Block::Shared*>(memory);
   const auto thread = static_cast<int>(threadIdx.x);
-  if (next_may_begin) let_next_kernel_begin();
   await_earlier_kernels();
+  if (next_may_begin) let_next_kernel_begin();
   Block::rows(arguments, blockIdx.x, thread, shared);
   if constexpr (Ahead)
     Bins::for_each_line(arguments, blockIdx.x + arguments.ahead, Block::bins, thread, Block::threads,
@@ -64,10 +64,11 @@ struct BlockShape {
   int planes, at_once;
   bool ahead = false;
 };
-// Which is fastest depends on how many rounds of blocks there are: of few, narrow ones leave less of the last round
-// empty; in many, wide ones move longer stretches of each bin.
+// The shapes of one direction's blocks for fewer than many_planes, and for as many and more. Which is fastest depends
+// on how many rounds of blocks there are: of few, narrow ones leave less of the last round empty; in many, wide ones
+// move longer stretches of each bin.
 struct BlockShapes {
-  BlockShape few, many;  // planes
+  BlockShape few, many;
   constexpr BlockShapes(BlockShape all) : BlockShapes(all, all) {}
   constexpr BlockShapes(BlockShape of_few, BlockShape of_many) : few(of_few), many(of_many) {}
 };
@@ -92,12 +93,16 @@ template <int H, int W, BlockShapes Forward, BlockShapes Inverse = Forward>
 PlaneKernels plane_kernels() {
   return {H, W, PlaneSize<H, W>::bins,
           [](Stream& stream, const ForwardArguments& arguments) {
-            arguments.tiles.count() < many_planes ? launch_forward<H, W, Forward.few>(stream, arguments)
-                                                  : launch_forward<H, W, Forward.many>(stream, arguments);
+            if (arguments.tiles.count() < many_planes)
+              launch_forward<H, W, Forward.few>(stream, arguments);
+            else
+              launch_forward<H, W, Forward.many>(stream, arguments);
           },
           [](Stream& stream, const InverseArguments& arguments) {
-            arguments.tiles.count() < many_planes ? launch_stored_inverse<H, W, Inverse.few>(stream, arguments)
-                                                  : launch_stored_inverse<H, W, Inverse.many>(stream, arguments);
+            if (arguments.tiles.count() < many_planes)
+              launch_stored_inverse<H, W, Inverse.few>(stream, arguments);
+            else
+              launch_stored_inverse<H, W, Inverse.many>(stream, arguments);
           }};
 }
 

@@ -65,6 +65,7 @@ class TileMap {
   TWIDDLE_HD int most_rows() const { return rows_.most(); }
   TWIDDLE_HD int most_columns() const { return elements_.most(); }
 
+  // Of the matrix of planes: all of a tile's place that an epilogue's bias asks for.
   TWIDDLE_HD std::int64_t column(std::int64_t index) const {
     return index - columns_.quotient(index) * columns_.value();
   }

@@ -64,13 +64,26 @@ class CudaRecording final : public Recording {
   CudaRecording(cudaStream_t stream, cudaGraph_t graph, std::vector<std::shared_ptr<void>> blocks)
       : stream_(stream), blocks_(std::move(blocks)) {
     check(cudaGraphInstantiate(executable_.put(), graph, 0));
-    check(cudaGraphGetNodes(graph, nullptr, &launches_));
+    count_launches(graph);
   }
   ~CudaRecording() override { static_cast<void>(cudaStreamSynchronize(stream_)); }  // it may still be at work
   void play() override { check(cudaGraphLaunch(executable_.get(), stream_)); }
   std::size_t launches() const { return launches_; }
 
  private:
+  void count_launches(cudaGraph_t graph) {
+    std::size_t count = 0;
+    check(cudaGraphGetNodes(graph, nullptr, &count));
+    std::vector<cudaGraphNode_t> nodes(count);
+    check(cudaGraphGetNodes(graph, nodes.data(), &count));
+    for (const cudaGraphNode_t node : nodes) {
+      cudaGraphNodeType type{};
+      check(cudaGraphNodeGetType(node, &type));
+      launches_ +=
+          type == cudaGraphNodeTypeKernel || type == cudaGraphNodeTypeMemcpy || type == cudaGraphNodeTypeMemset;
+    }
+  }
+
   cudaStream_t stream_;
   std::size_t launches_ = 0;
   std::vector<std::shared_ptr<void>> blocks_;

@@ -102,8 +102,9 @@ TEST_F(FbfftLaunches, AreFourAPassAtMost) {
         const int first = launches(layer, {pass}), second = launches(layer, {pass, pass}) - first;
         const std::string what = join(each.problem, ", ", product, ", ", to_string(pass));
         std::printf("%s: %d launches, then %d\n", what.c_str(), first, second);
-        EXPECT_LE(first, 4) << what;
-        EXPECT_LE(second, 2) << what;
+        const bool own = std::string_view(product) != "strided_batched";  // cuBLAS may do with more, or fewer
+        EXPECT_TRUE(own ? first == 4 : first <= 4) << what;
+        EXPECT_TRUE(own ? second == 2 : second <= 2) << what;
       }
     }
 }
@@ -114,8 +115,8 @@ TEST_F(FbfftLaunches, AreNineATrainingStep) {
   Layer layer(*ctx, problem, whole_plane(problem, 14, 14), "tiles");
   const int without = launches(layer, training_step), with_bias = launches(layer, training_step, true);
   std::printf("a training step: %d launches, %d with the bias' gradient\n", without, with_bias);
-  EXPECT_LE(without, 9);
-  EXPECT_LE(with_bias, 9 + 1) << "the sum over the spectra's constant parts";
+  EXPECT_EQ(without, 9);
+  EXPECT_EQ(with_bias, 9 + 1) << "the sum over the spectra's constant parts";
 }
 
 TEST_F(FbfftLaunches, AreThreeWhereTheProductIsInTheInverse) {
@@ -138,7 +139,7 @@ TEST_F(FbfftLaunches, AreOneMoreForEachFurtherColourOfTilesInTheInputsGradient) 
     for (const ConvPass pass : every_pass) {
       const int found = launches(layer, {pass});
       std::printf("%s, tiles: %s: %d launches\n", each.problem, std::string(to_string(pass)).c_str(), found);
-      EXPECT_LE(found, pass == ConvPass::backward_input ? 3 + each.colours : 4) << each.problem;
+      EXPECT_EQ(found, pass == ConvPass::backward_input ? 3 + each.colours : 4) << each.problem;
     }
   }
 }

@@ -20,6 +20,7 @@ std::unique_ptr<typename Block::Shared> dirty() {
   auto shared = std::make_unique<typename Block::Shared>();
   constexpr float nan = std::numeric_limits<float>::quiet_NaN();
   std::fill(std::begin(shared->numbers), std::end(shared->numbers), Complex{nan, nan});
+  if constexpr (requires { shared->biases; }) std::fill(std::begin(shared->biases), std::end(shared->biases), nan);
   return shared;
 }
 
