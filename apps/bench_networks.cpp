@@ -6,7 +6,7 @@
 #include "apps/iteration_timer.h"
 #include "apps/text_table.h"
 #include "framework/error.h"
-#include "models/trainer.h"
+#include "models/make_optimizer.h"
 
 namespace twiddle {
 namespace {

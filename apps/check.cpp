@@ -10,6 +10,7 @@
 #include "apps/verbs.h"
 #include "framework/error.h"
 #include "framework/text.h"
+#include "models/make_optimizer.h"
 #include "models/open_data.h"
 
 namespace twiddle {

@@ -14,6 +14,7 @@
 #include "apps/version.h"
 #include "framework/error.h"
 #include "framework/text.h"
+#include "models/make_optimizer.h"
 
 namespace twiddle {
 namespace {

@@ -14,9 +14,6 @@
 
 namespace twiddle {
 
-// The optimizer that the config names, with nothing in its memory yet.
-std::unique_ptr<Optimizer> make_optimizer(const Config& config);
-
 struct StepReport {
   std::int64_t epoch = 0, batch = 0, batches = 0, step = 0;  // counted from 1
   double loss = 0, rate = 0, images_per_second = 0, wait_share = 0, eta_seconds = 0;

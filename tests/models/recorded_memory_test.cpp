@@ -7,8 +7,8 @@
 #include "framework/pool.h"
 #include "models/builder.h"
 #include "models/config.h"
+#include "models/make_optimizer.h"
 #include "models/train_step.h"
-#include "models/trainer.h"
 #include "tests/support/forwarding_stream.h"
 
 namespace twiddle {

@@ -5,7 +5,7 @@
 
 #include "models/builder.h"
 #include "models/config.h"
-#include "models/trainer.h"
+#include "models/make_optimizer.h"
 #include "tests/support/every_device.h"
 
 namespace twiddle {

@@ -6,8 +6,8 @@
 #include "layers/conv/engines.h"
 #include "models/builder.h"
 #include "models/config.h"
+#include "models/make_optimizer.h"
 #include "models/train_step.h"
-#include "models/trainer.h"
 #include "tests/support/every_device.h"
 
 namespace twiddle {

@@ -7,8 +7,8 @@
 #include "framework/error.h"
 #include "layers/softmax_loss.h"
 #include "models/builder.h"
+#include "models/make_optimizer.h"
 #include "models/train_step.h"
-#include "models/trainer.h"
 #include "models/weights.h"
 
 namespace twiddle {
