@@ -22,15 +22,15 @@ inline PlaneTarget plane_target(const Planes& planes, const TileMap& tiles, bool
   const bool even_tiles =
       planes.first_w % 2 == 0 && (whole || (planes.grid.step_w % 2 == 0 && planes.window_w % 2 == 0));
   // A GPU writes sectors of 32 bytes whole: where rows share them with others, planes that lie behind each other are
-  // better written as one stretch.
+  // better written as one stretch, unless the rows are long. (From where on was measured on an H200.)
   constexpr int sector = 8;
   const bool side_by_side = whole && planes.column_stride == size && planes.row_stride == planes.columns * size;
-  const bool pairs = even_tiles && begin_at(2);
+  const bool pairs = even_tiles && begin_at(2), long_rows = planes.width >= (pairs ? 20 : 44);
   return {.tiles = tiles,
           .target = target,
           .bias = epilogue.bias,
           .relu = epilogue.relu,
-          .gather = side_by_side && !(pairs && begin_at(sector)),
+          .gather = side_by_side && !(pairs && begin_at(sector)) && !long_rows,
           .pairs = pairs,
           .add = add,
           .stage_height = tiles.most_rows(),

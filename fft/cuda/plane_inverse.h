@@ -118,7 +118,11 @@ struct InverseBlock : PlaneBlock<H, W, Bins::planes> {
       copy_beside(shared.biases + plane, bias, biased);
     }
     transform<backwards>(v);
-    store_numbers(v, shared.numbers + plane * Size::pitch + row * W);
+    Complex* const numbers = shared.numbers + plane * Size::pitch + row * W;
+    if (neighbours(arguments))
+      store_numbers(v, numbers);
+    else
+      unrolled<W / 2>([&](auto i) { reinterpret_cast<ComplexPair*>(numbers)[i] = {v[i], v[i + W / 2]}; });
     if (row > 0) return;
     shared.places[plane] = arguments.tiles(bins.index());
     end_batch();
@@ -143,21 +147,22 @@ struct InverseBlock : PlaneBlock<H, W, Bins::planes> {
   // From the registers. First all is read that is added to, then all is written.
   TWIDDLE_HD static void store_columns(const Arguments& arguments, std::int64_t block, int thread, const Shared& shared,
                                        Complex (&v)[H]) {
-    const int plane = thread / Size::pairs, column = 2 * (thread % Size::pairs);
+    const int plane = thread / Size::pairs, pair = thread % Size::pairs;
     if (!Bins(arguments, block, plane).there()) return;
     const TilePlace& place = shared.places[plane];
-    const bool first = place.columns.has(column), second = place.columns.has(column + 1);
+    const int column = neighbours(arguments) ? 2 * pair : pair, apart = neighbours(arguments) ? 1 : W / 2;
+    const bool first = place.columns.has(column), second = place.columns.has(column + apart);
     const int width = arguments.tiles.plane_width();
     float* const at =
         arguments.target + place.plane + std::int64_t(place.rows.first) * width + place.columns.first + column;
     const TileSpan rows = place.rows;
     if (arguments.add) {
       const TileSpan fresh_rows = arguments.tiles.fresh_rows(place), fresh = arguments.tiles.fresh_columns(place);
-      const bool first_is_fresh = fresh.has(column), second_is_fresh = fresh.has(column + 1);
+      const bool first_is_fresh = fresh.has(column), second_is_fresh = fresh.has(column + apart);
       unrolled<H>([&](auto row) {
         const bool row_is_fresh = fresh_rows.has(row);
         if (first && rows.has(row) && !(row_is_fresh && first_is_fresh)) v[row].re += at[row * width];
-        if (second && rows.has(row) && !(row_is_fresh && second_is_fresh)) v[row].im += at[row * width + 1];
+        if (second && rows.has(row) && !(row_is_fresh && second_is_fresh)) v[row].im += at[row * width + apart];
       });
     }
     if (arguments.pairs) {
@@ -167,7 +172,7 @@ struct InverseBlock : PlaneBlock<H, W, Bins::planes> {
     } else {
       unrolled<H>([&](auto row) {
         if (first && rows.has(row)) at[row * width] = v[row].re;
-        if (second && rows.has(row)) at[row * width + 1] = v[row].im;
+        if (second && rows.has(row)) at[row * width + apart] = v[row].im;
       });
     }
   }
@@ -206,6 +211,9 @@ struct InverseBlock : PlaneBlock<H, W, Bins::planes> {
   }
 
  private:
+  // Whether a thread's two columns are neighbours. Those that are written one element at a time are half a plane apart:
+  // so threads beside each other write elements beside each other.
+  TWIDDLE_HD static bool neighbours(const Arguments& arguments) { return arguments.pairs || arguments.gather; }
   TWIDDLE_HD static int stage_size(const Arguments& arguments) {
     return arguments.stage_height * arguments.stage_width;
   }
