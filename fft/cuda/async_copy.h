@@ -33,4 +33,13 @@ TWIDDLE_HD inline void wait_for_all_but() {
 #endif
 }
 
+// Adds to a number in global memory beside the thread's work: nothing is waited for.
+TWIDDLE_HD inline void add_beside(float* to, float value) {
+#ifdef __CUDA_ARCH__
+  atomicAdd(to, value);
+#else
+  *to += value;
+#endif
+}
+
 }  // namespace twiddle::small_fft

@@ -47,7 +47,7 @@ void for_each_colour(const Planes& planes, const void* spectrum, float* target, 
     for (int w = 0; w < colours.width; ++w) {
       const TileMap tiles(planes, h, w, colours);
       if (tiles.count() == 0) continue;
-      launch(InverseArguments{plane_target(planes, tiles, several, target, epilogue),
+      launch(InverseArguments{plane_target(planes, tiles, h + w > 0, target, epilogue),
                               planes.matrix_rows() * planes.columns, static_cast<const Complex*>(spectrum), !several});
     }
 }

@@ -1,22 +1,10 @@
 #pragma once
 #include "fft/cuda/async_copy.h"
 #include "fft/cuda/plane_fft.h"
+#include "fft/cuda/two_columns.h"
 
 // The way back of plane_fft.h. Where a block's bins come from is a type of its own, so that they need not be stored.
 namespace twiddle::small_fft {
-
-// Where the planes of an inverse go, and how.
-struct PlaneTarget {
-  TileMap tiles;
-  float* target;
-  const float* bias;  // one a column; null: none
-  bool relu;
-  // Whether a block's planes are gathered in shared memory, to be written as the one stretch that they are; else each
-  // thread writes its columns from its registers: in pairs, where these lie at even places.
-  bool gather, pairs;
-  bool add;                       // to what launches of earlier colours wrote
-  int stage_height, stage_width;  // of a plane that is gathered: most_rows(), most_columns()
-};
 
 struct InverseArguments : PlaneTarget {
   std::int64_t pitch;  // numbers of a bin
@@ -119,7 +107,7 @@ struct InverseBlock : PlaneBlock<H, W, Bins::planes> {
     }
     transform<backwards>(v);
     Complex* const numbers = shared.numbers + plane * Size::pitch + row * W;
-    if (neighbours(arguments))
+    if (TwoColumns<H, W>::neighbours(arguments))
       store_numbers(v, numbers);
     else
       unrolled<W / 2>([&](auto i) { reinterpret_cast<ComplexPair*>(numbers)[i] = {v[i], v[i + W / 2]}; });
@@ -144,37 +132,12 @@ struct InverseBlock : PlaneBlock<H, W, Bins::planes> {
     });
   }
 
-  // From the registers. First all is read that is added to, then all is written.
+  // From the registers.
   TWIDDLE_HD static void store_columns(const Arguments& arguments, std::int64_t block, int thread, const Shared& shared,
                                        Complex (&v)[H]) {
-    const int plane = thread / Size::pairs, pair = thread % Size::pairs;
+    const int plane = thread / Size::pairs;
     if (!Bins(arguments, block, plane).there()) return;
-    const TilePlace& place = shared.places[plane];
-    const int column = neighbours(arguments) ? 2 * pair : pair, apart = neighbours(arguments) ? 1 : W / 2;
-    const bool first = place.columns.has(column), second = place.columns.has(column + apart);
-    const int width = arguments.tiles.plane_width();
-    float* const at =
-        arguments.target + place.plane + std::int64_t(place.rows.first) * width + place.columns.first + column;
-    const TileSpan rows = place.rows;
-    if (arguments.add) {
-      const TileSpan fresh_rows = arguments.tiles.fresh_rows(place), fresh = arguments.tiles.fresh_columns(place);
-      const bool first_is_fresh = fresh.has(column), second_is_fresh = fresh.has(column + apart);
-      unrolled<H>([&](auto row) {
-        const bool row_is_fresh = fresh_rows.has(row);
-        if (first && rows.has(row) && !(row_is_fresh && first_is_fresh)) v[row].re += at[row * width];
-        if (second && rows.has(row) && !(row_is_fresh && second_is_fresh)) v[row].im += at[row * width + apart];
-      });
-    }
-    if (arguments.pairs) {
-      unrolled<H>([&](auto row) {
-        if (first && rows.has(row)) *reinterpret_cast<Complex*>(at + row * width) = v[row];
-      });
-    } else {
-      unrolled<H>([&](auto row) {
-        if (first && rows.has(row)) at[row * width] = v[row].re;
-        if (second && rows.has(row)) at[row * width + apart] = v[row].im;
-      });
-    }
+    TwoColumns<H, W>(arguments, shared.places[plane], thread % Size::pairs).store(v);
   }
 
   // What of the columns lies in their planes, as one matrix a plane.
@@ -211,9 +174,6 @@ struct InverseBlock : PlaneBlock<H, W, Bins::planes> {
   }
 
  private:
-  // Whether a thread's two columns are neighbours. Those that are written one element at a time are half a plane apart:
-  // so threads beside each other write elements beside each other.
-  TWIDDLE_HD static bool neighbours(const Arguments& arguments) { return arguments.pairs || arguments.gather; }
   TWIDDLE_HD static int stage_size(const Arguments& arguments) {
     return arguments.stage_height * arguments.stage_width;
   }

@@ -83,6 +83,8 @@ TEST(PlaneFft, TransformsTilesAndAddsThoseThatOverlap) {
   in_tiles("2x4x17x19 * 6x2x7x7 pad 3 groups 2", Index<8>{}, Index<10>{});  // seven colours by four
   in_tiles("3x2x24x24 * 8x2x3x3 pad 1", Index<14>{}, Index<14>{});
   in_tiles("2x2x9x60 * 1x2x3x3", Index<12>{}, Index<16>{});
+  in_tiles("2x2x47x51 * 3x2x3x3 pad 1", Index<24>{}, Index<24>{});  // one element at a time, and below in pairs
+  in_tiles("2x2x48x52 * 2x2x5x5 pad 2", Index<24>{}, Index<32>{});
 }
 
 // All that the block reads, and nothing behind the last bin.
