@@ -92,11 +92,14 @@ TEST_F(Fbfft, TransformsWholePlanesOfAllSizes) {
 TEST_F(Fbfft, TransformsTilesOfAllSizes) {
   for (const auto& [height, width] : plane_sizes()) {
     const int least = std::min(height, width), kernel = least < 8 ? 2 : 5;
-    ConvProblem problem = conv_problem("2x3x1x1 * 4x3x1x1 pad 1");
-    problem.height = 2 * height + 3, problem.width = std::max(width, 12) + 7;
-    problem.kernel_h = problem.kernel_w = kernel;
-    if (height > 40) problem.height = height + 9;
-    expect_transforms(problem, tiled(problem, height, width));
+    for (const int pad : {1, 2}) {  // tiles at odd places and at even ones
+      ConvProblem problem = conv_problem("2x3x1x1 * 4x3x1x1");
+      problem.pad_h = problem.pad_w = pad;
+      problem.height = 2 * height + 3, problem.width = std::max(width, 12) + 6 + pad;
+      problem.kernel_h = problem.kernel_w = kernel;
+      if (height > 40) problem.height = height + 9;
+      expect_transforms(problem, tiled(problem, height, width));
+    }
   }
 }
 
