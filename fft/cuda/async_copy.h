@@ -33,7 +33,8 @@ TWIDDLE_HD inline void wait_for_all_but() {
 #endif
 }
 
-// Adds to a number in global memory beside the thread's work: nothing is waited for.
+// Adds to a number in global memory beside the thread's work: nothing is waited for. A GPU takes sums too small for a
+// normal number for zero.
 TWIDDLE_HD inline void add_beside(float* to, float value) {
 #ifdef __CUDA_ARCH__
   atomicAdd(to, value);

@@ -47,8 +47,9 @@ void for_each_colour(const Planes& planes, const void* spectrum, float* target, 
     for (int w = 0; w < colours.width; ++w) {
       const TileMap tiles(planes, h, w, colours);
       if (tiles.count() == 0) continue;
-      launch(InverseArguments{plane_target(planes, tiles, h + w > 0, target, epilogue),
-                              planes.matrix_rows() * planes.columns, static_cast<const Complex*>(spectrum), !several});
+      const bool add = h + w > 0;  // the first colour finds nothing there
+      launch(InverseArguments{plane_target(planes, tiles, add, target, epilogue), planes.matrix_rows() * planes.columns,
+                              static_cast<const Complex*>(spectrum), !several});
     }
 }
 
