@@ -84,9 +84,12 @@ TEST(Gemm, AnEmptySumScalesC) {
   expect_right({.m = 3, .n = 4, .k = 0, .beta = 2});
 }
 
-TEST(Gemm, NothingToDoTouchesNothing) {
-  cpu_gemm({.m = 0, .n = 5, .k = 5}, nullptr, nullptr, nullptr);
-  cpu_gemm({.m = 5, .n = 0, .k = 5}, nullptr, nullptr, nullptr);
+// Operands without an element may be null; what is not C's stays as it is.
+TEST(Gemm, AnEmptyProductIsLeftAlone) {
+  std::vector<float> c(25, 7.f);
+  cpu_gemm({.m = 0, .n = 5, .k = 5}, nullptr, nullptr, c.data());
+  cpu_gemm({.m = 5, .n = 0, .k = 5}, nullptr, nullptr, c.data());
+  EXPECT_EQ(c, std::vector<float>(25, 7.f));
 }
 
 }  // namespace twiddle
