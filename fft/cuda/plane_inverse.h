@@ -106,6 +106,7 @@ struct InverseBlock : PlaneBlock<H, W, Bins::planes> {
       copy_beside(shared.biases + plane, bias, biased);
     }
     transform<backwards>(v);
+    // Side by side lies what a thread has of this row afterwards: the numbers of its two columns.
     Complex* const numbers = shared.numbers + plane * Size::pitch + row * W;
     if (TwoColumns<H, W>::neighbours(arguments))
       store_numbers(v, numbers);
@@ -132,7 +133,7 @@ struct InverseBlock : PlaneBlock<H, W, Bins::planes> {
     });
   }
 
-  // From the registers.
+  // From the registers to their planes.
   TWIDDLE_HD static void store_columns(const Arguments& arguments, std::int64_t block, int thread, const Shared& shared,
                                        Complex (&v)[H]) {
     const int plane = thread / Size::pairs;
