@@ -3,13 +3,12 @@
 #include <fmt/core.h>
 #include <omp.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <limits>
 #include <memory>
 
 #include "apps/open.h"
-#include "apps/validators.h"
+#include "apps/verb_options.h"
 #include "apps/verbs.h"
 #include "apps/version.h"
 #include "framework/error.h"
@@ -160,48 +159,48 @@ std::string known_benches() {
 
 }  // namespace
 
-Action add_bench(CLI::App& verb, const Flags& flags) {
+Action add_bench(VerbOptions& verb, const Flags& flags) {
   const auto arguments = std::make_shared<BenchArguments>();
   BenchRequest& request = arguments->request;
-  verb.add_option("WHAT", arguments->what, known_benches())->required();
+  verb.add_option("WHAT", arguments->what, known_benches()).required();
   verb.add_option("--engines", request.options.engines, "By name; all that the selection chooses from")
-      ->delimiter(',')
-      ->type_name("A,B");
-  verb.add_option("--layers", request.layers, "Of the table, by name; all")->delimiter(',')->type_name("A,B");
+      .delimiter(',')
+      .type_name("A,B");
+  verb.add_option("--layers", request.layers, "Of the table, by name; all").delimiter(',').type_name("A,B");
   verb.add_option("--passes", arguments->passes, "forward, backward_input, backward_weight")
-      ->delimiter(',')
-      ->type_name("A,B");
+      .delimiter(',')
+      .type_name("A,B");
   verb.add_option("--precision", arguments->precision, "fp32, tf32 or bf16: the error that results may have")
-      ->type_name("CLASS");
+      .type_name("CLASS");
   verb.add_option("--batch-size,--batch", request.options.batch, "Images in a batch; the papers' own")
-      ->type_name("N")
-      ->check(whole_number_between(1, 1 << 22));
+      .type_name("N")
+      .check(whole_number_between(1, 1 << 22));
   verb.add_option("--workspace-limit", arguments->workspace, "Most scratch that an engine may take (4GiB)")
-      ->type_name("SIZE");
+      .type_name("SIZE");
   verb.add_option("--milliseconds", request.options.budget_ms, "Time for one engine and pass, at least three runs (50)")
-      ->type_name("MS")
-      ->check(number_between(0, 1e6));
+      .type_name("MS")
+      .check(number_between(0, 1e6));
   verb.add_option("--networks", request.networks, "Of table3, by the names of their files")
-      ->delimiter(',')
-      ->type_name("A,B");
-  verb.add_option("--models", request.models, "Folder of the networks (models)")->type_name("DIR");
+      .delimiter(',')
+      .type_name("A,B");
+  verb.add_option("--models", request.models, "Folder of the networks (models)").type_name("DIR");
   verb.add_option("--parts", request.parts, "Of mathieu: layers, network, memory, curves; of fft: 1d, 2d, even, conv")
-      ->delimiter(',')
-      ->type_name("A,B");
+      .delimiter(',')
+      .type_name("A,B");
   verb.add_option("--sample", request.sample, "Of the sweep: so many shapes by chance; all")
-      ->type_name("N")
-      ->check(whole_number_between(1, 8232));
+      .type_name("N")
+      .check(whole_number_between(1, 8232));
   verb.add_option("--seed", request.seed, "Of the sample (1)")
-      ->type_name("N")
-      ->check(whole_number_between(0, std::numeric_limits<long long>::max()));
-  verb.add_option("--shard", arguments->shard, "Of the sweep: every Nth shape from the Ith on; all")->type_name("I/N");
+      .type_name("N")
+      .check(whole_number_between(0, std::numeric_limits<long long>::max()));
+  verb.add_option("--shard", arguments->shard, "Of the sweep: every Nth shape from the Ith on; all").type_name("I/N");
   verb.add_option("--results", request.results,
                   "Where the sweep keeps what it measured and goes on from; others are read, too")
-      ->delimiter(',')
-      ->type_name("FILE,FILE");
+      .delimiter(',')
+      .type_name("FILE,FILE");
   verb.add_flag("--recorded", request.recorded, "Of the sweep: show what --results hold and measure nothing");
-  verb.add_option("--csv", arguments->csv, "Write the rows as comma-separated values, too")->type_name("FILE");
-  verb.add_option("--svg", arguments->svg, "Draw them, where there is a picture")->type_name("FILE");
+  verb.add_option("--csv", arguments->csv, "Write the rows as comma-separated values, too").type_name("FILE");
+  verb.add_option("--svg", arguments->svg, "Draw them, where there is a picture").type_name("FILE");
   return [&flags, arguments] { return run(*arguments, flags); };
 }
 

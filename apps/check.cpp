@@ -1,12 +1,12 @@
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "apps/network_facts.h"
 #include "apps/open.h"
+#include "apps/verb_options.h"
 #include "apps/verbs.h"
 #include "framework/error.h"
 #include "framework/text.h"
@@ -109,10 +109,10 @@ int check(const Flags& flags, const std::vector<std::string>& files, bool all_im
 
 }  // namespace
 
-Action add_check(CLI::App& verb, const Flags& flags) {
+Action add_check(VerbOptions& verb, const Flags& flags) {
   const auto files = std::make_shared<std::vector<std::string>>();
   const auto all_images = std::make_shared<bool>(false);
-  verb.add_option("CONFIG", *files, "YAML files")->required();
+  verb.add_option("CONFIG", *files, "YAML files").required();
   verb.add_flag("--images", *all_images, "Read every image, not only the first");
   return [&flags, files, all_images] { return check(flags, *files, *all_images); };
 }

@@ -9,6 +9,7 @@
 
 #include "apps/console.h"
 #include "apps/flags.h"
+#include "apps/verb_options.h"
 #include "apps/version.h"
 #include "framework/error.h"
 #include "framework/text.h"
@@ -55,7 +56,8 @@ int run(const std::vector<Verb>& verbs, int argc, char** argv) {
   std::vector<Action> actions;
   for (const Verb& verb : verbs) {
     CLI::App* app = program.add_subcommand(verb.name, verb.help);
-    actions.push_back(verb.add(*app, flags));
+    VerbOptions options(*app);
+    actions.push_back(verb.add(options, flags));
     declare_flags(*app, verb.flags);
   }
   try {

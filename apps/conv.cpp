@@ -1,7 +1,6 @@
 #include <fmt/core.h>
 #include <omp.h>
 
-#include <CLI/CLI.hpp>
 #include <charconv>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -10,6 +9,7 @@
 #include "apps/conv_job.h"
 #include "apps/open.h"
 #include "apps/text_table.h"
+#include "apps/verb_options.h"
 #include "apps/verbs.h"
 #include "framework/error.h"
 #include "framework/text.h"
@@ -111,21 +111,21 @@ int run(const ConvArguments& arguments, const Flags& flags) {
 
 }  // namespace
 
-Action add_conv(CLI::App& verb, const Flags& flags) {
+Action add_conv(VerbOptions& verb, const Flags& flags) {
   const auto arguments = std::make_shared<ConvArguments>();
   verb.add_option("IN", arguments->in,
                   "safetensors file with input (batch, channels, h, w), weight (filters, channels / groups, kh, kw), "
                   "and, if wanted, bias and grad_output")
-      ->required();
-  verb.add_option("OUT", arguments->out, "File for output and, with grad_output, the three gradients")->required();
-  verb.add_option("--engine", arguments->engine, "Engine by name, rule or measured")->type_name("NAME");
-  verb.add_option("--stride", arguments->stride)->type_name("H[,W]");
-  verb.add_option("--pad", arguments->pad)->type_name("H[,W]");
-  verb.add_option("--dilation", arguments->dilation)->type_name("N");
-  verb.add_option("--groups", arguments->groups)->type_name("N");
+      .required();
+  verb.add_option("OUT", arguments->out, "File for output and, with grad_output, the three gradients").required();
+  verb.add_option("--engine", arguments->engine, "Engine by name, rule or measured").type_name("NAME");
+  verb.add_option("--stride", arguments->stride).type_name("H[,W]");
+  verb.add_option("--pad", arguments->pad).type_name("H[,W]");
+  verb.add_option("--dilation", arguments->dilation).type_name("N");
+  verb.add_option("--groups", arguments->groups).type_name("N");
   verb.add_option("--precision", arguments->precision, "fp32, tf32 or bf16: the error that the result may have")
-      ->type_name("CLASS");
-  verb.add_option("--repeat", arguments->repeat, "Timed runs of each pass; the median is printed")->type_name("N");
+      .type_name("CLASS");
+  verb.add_option("--repeat", arguments->repeat, "Timed runs of each pass; the median is printed").type_name("N");
   return [&flags, arguments] { return run(*arguments, flags); };
 }
 

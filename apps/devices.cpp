@@ -34,7 +34,7 @@ int devices(const Flags& flags) {
 
 }  // namespace
 
-Action add_devices(CLI::App& /*verb*/, const Flags& flags) {
+Action add_devices(VerbOptions& /*verb*/, const Flags& flags) {
   return [&flags] { return devices(flags); };
 }
 

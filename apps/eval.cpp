@@ -1,11 +1,11 @@
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "apps/open.h"
 #include "apps/text_table.h"
+#include "apps/verb_options.h"
 #include "apps/verbs.h"
 #include "framework/error.h"
 #include "framework/text.h"
@@ -92,9 +92,9 @@ int eval(const Flags& flags, const std::string& path, const std::string& model_f
 
 }  // namespace
 
-Action add_eval(CLI::App& verb, const Flags& flags) {
+Action add_eval(VerbOptions& verb, const Flags& flags) {
   const auto path = std::make_shared<std::string>(), model_file = std::make_shared<std::string>();
-  verb.add_option("RUN", *path, "A run folder, a checkpoint folder or a weights file")->required();
+  verb.add_option("RUN", *path, "A run folder, a checkpoint folder or a weights file").required();
   verb.add_option("CONFIG", *model_file, "The YAML file, where the weights lie in no run folder");
   return [&flags, path, model_file] { return eval(flags, *path, *model_file); };
 }

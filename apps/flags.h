@@ -4,6 +4,10 @@
 
 #include "apps/verbs.h"
 
+namespace CLI {
+class App;
+}
+
 namespace twiddle {
 
 // Groups of shared flags; a verb takes the sum of those that mean something to it.

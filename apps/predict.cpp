@@ -1,6 +1,5 @@
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -8,6 +7,7 @@
 #include <numeric>
 
 #include "apps/open.h"
+#include "apps/verb_options.h"
 #include "apps/verbs.h"
 #include "framework/error.h"
 #include "layers/softmax_loss.h"
@@ -109,12 +109,12 @@ int predict(const Flags& flags, const std::string& path, const std::string& mode
 
 }  // namespace
 
-Action add_predict(CLI::App& verb, const Flags& flags) {
+Action add_predict(VerbOptions& verb, const Flags& flags) {
   const auto path = std::make_shared<std::string>(), model_file = std::make_shared<std::string>();
   const auto images = std::make_shared<std::vector<std::string>>();
-  verb.add_option("RUN", *path, "A run folder, a checkpoint folder or a weights file")->required();
-  verb.add_option("PICTURE", *images, "PNG or JPEG files, or folders of them")->required();
-  verb.add_option("--model", *model_file, "The YAML file, where the weights lie in no run folder")->type_name("CONFIG");
+  verb.add_option("RUN", *path, "A run folder, a checkpoint folder or a weights file").required();
+  verb.add_option("PICTURE", *images, "PNG or JPEG files, or folders of them").required();
+  verb.add_option("--model", *model_file, "The YAML file, where the weights lie in no run folder").type_name("CONFIG");
   return [&flags, path, model_file, images] { return predict(flags, *path, *model_file, *images); };
 }
 

@@ -1,11 +1,11 @@
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "apps/network_facts.h"
 #include "apps/open.h"
+#include "apps/verb_options.h"
 #include "apps/verbs.h"
 #include "framework/error.h"
 #include "framework/text.h"
@@ -61,9 +61,9 @@ int summary(const Flags& flags, const std::string& file) {
 
 }  // namespace
 
-Action add_summary(CLI::App& verb, const Flags& flags) {
+Action add_summary(VerbOptions& verb, const Flags& flags) {
   const auto file = std::make_shared<std::string>();
-  verb.add_option("CONFIG", *file, "A YAML file or a run folder")->required();
+  verb.add_option("CONFIG", *file, "A YAML file or a run folder").required();
   return [&flags, file] { return summary(flags, *file); };
 }
 

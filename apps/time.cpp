@@ -1,6 +1,5 @@
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -9,7 +8,7 @@
 #include "apps/network_facts.h"
 #include "apps/open.h"
 #include "apps/text_table.h"
-#include "apps/validators.h"
+#include "apps/verb_options.h"
 #include "apps/verbs.h"
 #include "apps/version.h"
 #include "framework/error.h"
@@ -193,15 +192,15 @@ int time(const Flags& flags, const TimeArguments& arguments) {
 
 }  // namespace
 
-Action add_time(CLI::App& verb, const Flags& flags) {
+Action add_time(VerbOptions& verb, const Flags& flags) {
   const auto arguments = std::make_shared<TimeArguments>();
-  verb.add_option("CONFIG", arguments->config, "A YAML file or a run folder")->required();
+  verb.add_option("CONFIG", arguments->config, "A YAML file or a run folder").required();
   verb.add_option("--seconds", arguments->seconds, "Longest time for whole iterations (10)")
-      ->type_name("S")
-      ->check(number_between(0.01, 1e6));
+      .type_name("S")
+      .check(number_between(0.01, 1e6));
   verb.add_option("--steps", arguments->steps, "Exactly so many iterations instead, timed one by one")
-      ->type_name("N")
-      ->check(whole_number_between(1, 1000000));
+      .type_name("N")
+      .check(whole_number_between(1, 1000000));
   verb.add_flag("--no-graph", arguments->no_graph, "Eager iterations alone, none played from a CUDA graph");
   return [&flags, arguments] { return time(flags, *arguments); };
 }

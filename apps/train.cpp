@@ -1,6 +1,5 @@
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -17,7 +16,7 @@
 #include "apps/progress.h"
 #include "apps/report.h"
 #include "apps/run_folder.h"
-#include "apps/validators.h"
+#include "apps/verb_options.h"
 #include "apps/verbs.h"
 #include "apps/version.h"
 #include "framework/error.h"
@@ -210,18 +209,18 @@ int train(const Flags& flags, const TrainArguments& arguments) {
 
 }  // namespace
 
-Action add_train(CLI::App& verb, const Flags& flags) {
+Action add_train(VerbOptions& verb, const Flags& flags) {
   const auto arguments = std::make_shared<TrainArguments>();
-  CLI::Option* config = verb.add_option("CONFIG", arguments->config, "The YAML file of the experiment");
-  CLI::Option* resume =
+  const VerbOption config = verb.add_option("CONFIG", arguments->config, "The YAML file of the experiment");
+  VerbOption resume =
       verb.add_option("--resume", arguments->resume, "Go on with a run: its folder, or one of its checkpoints");
-  resume->type_name("RUN")->excludes(config);
+  resume.type_name("RUN").excludes(config);
   verb.add_option("--weights", arguments->weights, "Start from these weights: a file or a run folder")
-      ->type_name("FILE")
-      ->excludes(resume);
+      .type_name("FILE")
+      .excludes(resume);
   verb.add_option("--limit-batches", arguments->limit_batches, "Batches of an epoch; 0: all")
-      ->type_name("N")
-      ->check(whole_number_between(0, 1000000000));
+      .type_name("N")
+      .check(whole_number_between(0, 1000000000));
   verb.add_flag("--overfit-batch", arguments->overfit_batch,
                 "Train on the first batch alone, again and again: its loss must fall");
   verb.add_flag("--no-graph", arguments->no_graph, "On a GPU, do not play steps from a CUDA graph");

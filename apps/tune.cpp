@@ -1,11 +1,11 @@
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "apps/open.h"
 #include "apps/text_table.h"
+#include "apps/verb_options.h"
 #include "apps/verbs.h"
 #include "apps/version.h"
 #include "framework/error.h"
@@ -124,9 +124,9 @@ int tune(Flags flags, const TuneArguments& arguments) {
 
 }  // namespace
 
-Action add_tune(CLI::App& verb, const Flags& flags) {
+Action add_tune(VerbOptions& verb, const Flags& flags) {
   const auto arguments = std::make_shared<TuneArguments>();
-  verb.add_option("CONFIG", arguments->config, "A YAML file or a run folder")->required();
+  verb.add_option("CONFIG", arguments->config, "A YAML file or a run folder").required();
   verb.add_flag("--retune", arguments->retune, "Measure again what is known already");
   return [&flags, arguments] { return tune(flags, *arguments); };
 }

@@ -5,11 +5,9 @@
 
 #include "models/config.h"
 
-namespace CLI {
-class App;
-}
-
 namespace twiddle {
+
+class VerbOptions;
 
 // What the flags that several verbs share came to.
 struct Flags {
@@ -25,17 +23,17 @@ using Action = std::function<int()>;
 
 // A verb is one file with one such function: it declares the verb's own options and arguments and returns what to run.
 // Shared flags need no declaration: main.cpp lists each verb with the groups of flags it takes.
-using AddVerb = Action (*)(CLI::App& verb, const Flags& flags);
+using AddVerb = Action (*)(VerbOptions& verb, const Flags& flags);
 
-Action add_train(CLI::App& verb, const Flags& flags);
-Action add_eval(CLI::App& verb, const Flags& flags);
-Action add_predict(CLI::App& verb, const Flags& flags);
-Action add_time(CLI::App& verb, const Flags& flags);
-Action add_tune(CLI::App& verb, const Flags& flags);
-Action add_bench(CLI::App& verb, const Flags& flags);
-Action add_conv(CLI::App& verb, const Flags& flags);
-Action add_summary(CLI::App& verb, const Flags& flags);
-Action add_check(CLI::App& verb, const Flags& flags);
-Action add_devices(CLI::App& verb, const Flags& flags);
+Action add_train(VerbOptions& verb, const Flags& flags);
+Action add_eval(VerbOptions& verb, const Flags& flags);
+Action add_predict(VerbOptions& verb, const Flags& flags);
+Action add_time(VerbOptions& verb, const Flags& flags);
+Action add_tune(VerbOptions& verb, const Flags& flags);
+Action add_bench(VerbOptions& verb, const Flags& flags);
+Action add_conv(VerbOptions& verb, const Flags& flags);
+Action add_summary(VerbOptions& verb, const Flags& flags);
+Action add_check(VerbOptions& verb, const Flags& flags);
+Action add_devices(VerbOptions& verb, const Flags& flags);
 
 }  // namespace twiddle

@@ -53,3 +53,8 @@ function(twiddle_library name)
     target_link_libraries(twiddle_${name} PUBLIC twiddle_${floor})
   endforeach()
 endfunction()
+
+# For a folder in which no time is spent when the program runs: -O1 compiles in two thirds of the time of -O3.
+macro(twiddle_not_hot)
+  add_compile_options($<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
+endmacro()
