@@ -135,13 +135,18 @@ std::string chart(const Series& series, bool inverse, const std::vector<std::int
   std::vector<Curve> curves;
   for (const int n : series.points) {
     if (n < 8) continue;  // the paper begins there
-    Curve curve{std::to_string(n), {}};
+    Curve curve{fmt::format("n = {}", n), {}};
     for (const std::int64_t count : batches)
       if (const FftRow* row = find(rows, series.batch(n, count), inverse); row != nullptr && row->speed_up() > 0)
         curve.points.emplace_back(std::log2(static_cast<double>(count)), row->speed_up());
     curves.push_back(curve);
   }
-  return line_chart(fmt::format("{}, {}", name_of(inverse), series.name()), "log2 of the batch; over cuFFT", curves);
+  return Chart{.title = fmt::format("{}, {}", name_of(inverse), series.name()),
+               .x_title = "batch, as a power of two",
+               .y_title = "times as fast as cuFFT",
+               .curves = curves,
+               .mark = 1}
+      .svg();
 }
 
 }  // namespace
@@ -185,7 +190,7 @@ BenchResult bench_fft(const BenchRequest& request) {
     if (!series.drawn) continue;
     for (const bool inverse : {false, true}) charts.push_back(chart(series, inverse, batches, rows));
   }
-  if (!charts.empty()) result.svg = svg_page(charts, std::min<int>(4, static_cast<int>(charts.size())), 460, 260);
+  if (!charts.empty()) result.svg = svg_page({.all = charts, .columns = 2});
   return result;
 }
 

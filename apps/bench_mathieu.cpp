@@ -85,7 +85,8 @@ BenchResult curves(const BenchRequest& request) {
             line.points.emplace_back(std::stod(row.layer), row.milliseconds);
         lines.push_back(line);
       }
-      charts.push_back(line_chart(fmt::format("{}, ms", to_string(pass)), series.name, lines));
+      charts.push_back(
+          Chart{.title = std::string(to_string(pass)), .x_title = series.name, .y_title = "ms", .curves = lines}.svg());
     }
     for (const BenchRow& row : rows) {
       Json json = {{"over", series.name},
@@ -99,7 +100,7 @@ BenchResult curves(const BenchRequest& request) {
       result.rows.push_back(json);
     }
   }
-  result.svg = svg_page(charts, static_cast<int>(options.passes.size()), 460, 260);
+  result.svg = svg_page({.all = charts, .columns = static_cast<int>(options.passes.size())});
   if (request.print)
     fmt::print(
         "96 to 256 planes of 32 x 32, kernels 7 x 7, batch {} where they are not varied: the paper's figure 3\n\n",

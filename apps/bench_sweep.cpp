@@ -134,15 +134,23 @@ void print(const std::vector<Comparison>& all, const std::string& engine, const 
   fmt::print("speed-up of {} over {}, the three passes together; mean: geometric\n{}", engine, against, table.text());
 }
 
+// "2¹⁰"
+std::string power_of_two(int power) {
+  const char* const raised[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
+  std::string text = "2";
+  for (const char digit : std::to_string(power)) text += raised[digit - '0'];
+  return text;
+}
+
 HeatMap heat_map(const std::vector<Comparison>& all, int kernel, const std::string& engine,
                  const std::string& against) {
   HeatMap map;
   map.title = fmt::format("{0} x {0}: {1} over {2}", kernel, engine, against);
-  map.x_title = "output side", map.y_title = "problem size S f f'";
+  map.x_title = "side of the output, pixels", map.y_title = "batch × channels × filters";
   for (const int output : sweep_outputs()) map.columns.push_back(std::to_string(output));
   const int powers = 24;  // 128 x 256 x 256 lies below 2^24
   map.cells.assign(powers, std::vector<HeatMap::Cell>(map.columns.size()));
-  for (int power = 0; power < powers; ++power) map.rows.push_back(fmt::format("2^{}", power));
+  for (int power = 0; power < powers; ++power) map.rows.push_back(power_of_two(power));
   std::map<std::pair<std::size_t, std::size_t>, std::vector<double>> factors;
   for (const Comparison& each : all) {
     if (each.shape.kernel != kernel) continue;
@@ -220,7 +228,12 @@ BenchResult show(const BenchRequest& request, const std::vector<SweepShape>& sha
   if (request.print) print(all, engine, against);
   std::vector<std::string> maps;
   for (const int kernel : sweep_kernels()) maps.push_back(heat_map(all, kernel, engine, against).svg());
-  result.svg = svg_page(maps, 3, HeatMap::width, HeatMap::height);
+  result.svg = svg_page({.all = maps,
+                         .columns = 3,
+                         .width = HeatMap::width,
+                         .height = HeatMap::height,
+                         .footer = HeatMap::key(),
+                         .footer_height = HeatMap::key_height});
   return result;
 }
 

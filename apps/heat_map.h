@@ -6,7 +6,7 @@ namespace twiddle {
 
 // How many times as fast one thing is as another, over two axes.
 struct HeatMap {
-  static constexpr double width = 340, height = 420;
+  static constexpr double width = 290, height = 420, key_height = 46;
 
   std::string title, x_title, y_title;
   std::vector<std::string> columns, rows;  // what stands at the axes; the first row lies lowest
@@ -16,9 +16,12 @@ struct HeatMap {
   };
   std::vector<std::vector<Cell>> cells;  // [row][column]
 
-  // An <svg> element: white where both are as fast, blue where it is faster, red where it is slower, black where it
-  // failed, nothing where nothing was measured.
+  // An <svg> element for a page that has chart_style(): light grey where both are as fast, blue where it is faster, red
+  // where it is slower, a cross where it failed, a dot where nothing was measured.
   std::string svg() const;
+
+  // What the colours mean, as wide as three maps.
+  static std::string key();
 };
 
 }  // namespace twiddle

@@ -4,6 +4,7 @@
 
 #include "apps/progress.h"
 #include "apps/report.h"
+#include "apps/version.h"
 #include "data/augment.h"
 #include "framework/error.h"
 #include "framework/text.h"
@@ -68,36 +69,72 @@ std::vector<Report::Picture> wrong_pictures(const Dataset& data, const EvalResul
   return pictures;
 }
 
+// Facts as a terminal shows them are set apart by blanks.
+std::vector<std::string> parts_of(const std::string& text) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find("   ", begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = std::min(text.find_first_not_of(' ', end), text.size());
+  }
+  return parts;
+}
+
+std::string accuracy(double share) {
+  return fmt::format("{:.2f}%", 100 * share);
+}
+
+std::string summary(const RunState& state, const Config& config) {
+  const std::string epochs = fmt::format("epoch {} of {}", state.best_epoch, config.train.epochs);
+  return state.best_epoch > 0 ? accuracy(state.best_top1) + " top-1 at " + epochs : "";
+}
+
+std::vector<Report::Fact> facts(const Config& config, Trainer& trainer, const History& history) {
+  double seconds = 0;
+  for (const EpochReport& epoch : history.epochs) seconds += epoch.seconds;
+  const RunState& state = trainer.state();
+  std::vector<Report::Fact> facts;
+  facts.push_back({"trained",
+                   {fmt::format("{} of {} epochs", state.epoch, config.train.epochs),
+                    format_count(state.step) + " steps", format_duration(seconds)}});
+  facts.push_back({"twiddle", {version()}});
+  if (!commit().empty()) facts.back().parts.push_back("commit " + commit());
+  facts.back().parts.push_back(compiler());
+  for (const auto& [name, text] : run_facts(config, trainer)) facts.push_back({name, parts_of(text)});
+  const std::vector<std::string> skipped = trainer.skipped_messages();
+  if (!skipped.empty())
+    facts.push_back({"skipped", {skipped_line(trainer.skipped()) + "; the first: " + skipped.front()}});
+  return facts;
+}
+
+// A network may have more outputs than the data has classes.
+std::vector<std::string> names_of_outputs(Trainer& trainer) {
+  std::vector<std::string> names = trainer.train_data().classes();
+  const auto outputs = static_cast<std::size_t>(trainer.model().net->output_shape().at(0));
+  while (names.size() < outputs) names.push_back("output " + std::to_string(names.size()));
+  return names;
+}
+
 }  // namespace
 
 Report make_report(const Config& config, Trainer& trainer, History history, const EvalResult* validation) {
   Report report;
-  report.title = "Run of " + config.name;
-  report.facts = run_facts(config, trainer);
-  const RunState& state = trainer.state();
-  report.facts.emplace_back("run",
-                            fmt::format("{} of {} epochs, {} steps", state.epoch, config.train.epochs, state.step));
-  if (state.best_epoch > 0)
-    report.facts.emplace_back("best",
-                              fmt::format("top-1 {:.2f}% at epoch {}", 100 * state.best_top1, state.best_epoch));
-  const std::vector<std::string> skipped = trainer.skipped_messages();
-  if (!skipped.empty())
-    report.facts.emplace_back("skipped", skipped_line(trainer.skipped()) + "; the first: " + skipped.front());
+  report.title = config.name;
+  report.summary = summary(trainer.state(), config);
+  report.facts = facts(config, trainer, history);
+  report.config = to_yaml(config.tree);
   report.history = std::move(history);
   report.filters = first_filters(trainer.context(), *trainer.model().net);
   report.layers = layer_facts(*trainer.model().net);
-  report.classes = trainer.train_data().classes();
-  // A network may have more outputs than the data has classes.
-  const auto outputs = static_cast<std::size_t>(trainer.model().net->output_shape().at(0));
-  while (report.classes.size() < outputs) report.classes.push_back("output " + std::to_string(report.classes.size()));
-  if (validation != nullptr && trainer.val_data() != nullptr) {
-    report.confusion = validation->confusion;
-    report.mistakes = wrong_pictures(*trainer.val_data(), *validation);
-    report.facts.emplace_back(
-        "validation",
-        fmt::format("loss {:.4f}, top-1 {:.2f}%, top-5 {:.2f}% of {} images, after epoch {}", validation->loss,
-                    100 * validation->top1, 100 * validation->top5, format_count(validation->images), state.epoch));
-  }
+  report.classes = names_of_outputs(trainer);
+  if (validation == nullptr || trainer.val_data() == nullptr) return report;
+  report.examined = fmt::format("epoch {}", trainer.state().epoch);
+  report.confusion = validation->confusion;
+  report.mistakes = wrong_pictures(*trainer.val_data(), *validation);
+  report.facts.push_back(
+      {"validation",
+       {report.examined, fmt::format("loss {:.4f}", validation->loss), "top-1 " + accuracy(validation->top1),
+        "top-5 " + accuracy(validation->top5), format_count(validation->images) + " images"}});
   return report;
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "apps/metrics.h"
@@ -15,9 +14,15 @@ struct Report {
     Image image;
     std::string caption;
   };
-  std::string title;
-  std::vector<std::pair<std::string, std::string>> facts;
+  struct Fact {
+    std::string name;
+    std::vector<std::string> parts;
+  };
+  std::string title, summary;  // "digits-001", "97.64% top-1 at epoch 5 of 12"
+  std::vector<Fact> facts;
+  std::string config;  // YAML
   History history;
+  std::string examined;  // which weights made these mistakes: "epoch 5"
   std::vector<Picture> filters, mistakes;
   std::vector<std::string> classes;
   std::vector<std::int64_t> confusion;  // [actual * classes + predicted]; empty: not measured

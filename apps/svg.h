@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,15 +10,33 @@ namespace twiddle {
 struct Curve {
   std::string name;
   std::vector<std::pair<double, double>> points;
+  bool pale = false;  // thin, without a name, in the colour of the next curve, and cut where it leaves that one's range
 };
 
-// A chart as an <svg> element; text and axes take the page's colour, curves the classes "curve0", "curve1" ...
-// Points that are not finite are left out.
-std::string line_chart(const std::string& title, const std::string& x_title, const std::vector<Curve>& curves);
+// Curves over one x axis, whose ticks are whole numbers. Points that are not finite are left out.
+struct Chart {
+  static constexpr double width = 460, height = 280;
 
-// Charts of one size, so many beside each other, as a file of its own.
-std::string svg_page(const std::vector<std::string>& charts, int columns, double width, double height);
+  std::string title, x_title = {}, y_title = {};
+  std::vector<Curve> curves = {};
+  std::optional<std::pair<double, double>> x_span = {};  // as wide as the curves where it is not given
+  std::optional<double> mark = {};                       // a height that gets a line of its own
+  bool from_zero = false;                                // the y axis holds 0 whatever the curves do
 
-std::string escape_html(const std::string& text);
+  std::string svg() const;  // an <svg> element for a page that has chart_style()
+};
+
+// The colours and letters of charts and maps, on light pages and on dark ones; for a <style> element.
+std::string chart_style();
+
+// Drawings of one size, so many beside each other, and what stands below them all, as a file of its own.
+struct Drawings {
+  std::vector<std::string> all;
+  int columns = 1;
+  double width = Chart::width, height = Chart::height;  // of each
+  std::string footer = {};
+  double footer_height = 0;
+};
+std::string svg_page(const Drawings& drawings);
 
 }  // namespace twiddle

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the IDX files of this folder from optdigits' CSV (64 pixels 0..16, then the label, a row a digit).
+"""Makes the IDX files of this folder, and one picture, from optdigits' CSV (64 pixels 0..16, then the label, a row a digit).
 
 usage: convert.py digits.csv.gz OUTPUT_FOLDER     (Python's standard library only; the same bytes on every run)
 """
@@ -8,6 +8,7 @@ import gzip
 import pathlib
 import struct
 import sys
+import zlib
 
 TEST_ROWS = 297  # the last ones; the first 1,500 are for training
 
@@ -17,6 +18,15 @@ def write_idx(path, magic, sizes, values):
     with open(path, "wb") as file:
         with gzip.GzipFile(filename="", mode="wb", compresslevel=9, fileobj=file, mtime=0) as packed:
             packed.write(header + bytes(values))
+
+
+def write_png(path, width, height, values):
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    rows = b"".join(b"\0" + bytes(values[y * width : (y + 1) * width]) for y in range(height))  # 0: no filter
+    head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)  # 8 bits, grey
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows, 9)) + chunk(b"IEND", b""))
 
 
 def main():
@@ -31,6 +41,8 @@ def main():
         pixels = [(value * 255 + 8) // 16 for row in part for value in row[:64]]
         write_idx(folder / f"{name}-images.idx.gz", 0x803, (len(part), 8, 8), pixels)
         write_idx(folder / f"{name}-labels.idx.gz", 0x801, (len(part),), [row[64] for row in part])
+        if name == "test":
+            write_png(folder / "picture.png", 8, 8, pixels[:64])
 
 
 main()

@@ -6,6 +6,8 @@
 #include <limits>
 
 #include "apps/base64.h"
+#include "apps/confusion_html.h"
+#include "apps/run_charts.h"
 #include "apps/svg.h"
 
 namespace twiddle {
@@ -34,14 +36,16 @@ void expect_well_formed(const std::string& html) {
 Report small_report() {
   Report report;
   report.title = "Run of <digits> & \"friends\"";
-  report.facts = {{"device", "cpu"}};
+  report.facts = {{"device", {"cpu", "precision fp32"}}};
+  report.config = "name: <digits>\n";
+  report.examined = "epoch 1, the best";
   for (int step = 1; step <= 5; ++step) {
     StepReport line;
     line.step = step, line.loss = 1.0 / step, line.rate = 0.1;
     report.history.steps.push_back(line);
   }
   EpochReport epoch;
-  epoch.step = 5, epoch.has_validation = true, epoch.val_top1 = 0.5;
+  epoch.epoch = 1, epoch.step = 5, epoch.has_validation = true, epoch.val_top1 = 0.5;
   report.history.epochs.push_back(epoch);
   report.classes = {"cat", "<script>"};
   report.confusion = {3, 1, 0, 4};
@@ -62,32 +66,128 @@ TEST(Report, HoldsEverythingAndNeedsNothingFromOutside) {
   EXPECT_NE(html.find("Run of &lt;digits&gt; &amp; &quot;friends&quot;"), std::string::npos);
 }
 
-TEST(Report, ManyClassesAreListedAsPairs) {
-  Report report = small_report();
-  report.classes.assign(1000, "thing");
-  report.confusion.assign(1000 * 1000, 0);
-  report.confusion[5] = 7;  // class 0 taken for class 5
-  const std::string html = report_html(report);
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+TEST(Report, TellsWhatWasRunAndWhoseMistakesTheseAre) {
+  const std::string html = report_html(small_report());
+  EXPECT_NE(html.find("<span>cpu</span> <span>precision fp32</span>"), std::string::npos);
+  EXPECT_NE(html.find("<details><summary>config.yaml</summary><pre>name: &lt;digits&gt;"), std::string::npos);
+  EXPECT_EQ(count(html, "epoch 1, the best"), 2u);  // above the mistakes and above the matrix
+}
+
+TEST(Confusion, TwentyClassesScrollInTheirFrame) {
+  const std::string html =
+      confusion_html(std::vector<std::string>(20, "a long name"), std::vector<std::int64_t>(400, 1));
   expect_well_formed(html);
-  EXPECT_LT(html.size(), 100000u);
-  EXPECT_NE(html.find("<td>7</td>"), std::string::npos);
+  EXPECT_NE(html.find("<div class=\"scroll\">"), std::string::npos);
+  EXPECT_NE(html.find("<tr class=\"turned\">"), std::string::npos);
+  EXPECT_EQ(count(html, "<td>5%</td>"), 20u);  // one of the twenty images of each was known
+}
+
+TEST(Confusion, ShortNamesStandLevel) {
+  EXPECT_EQ(confusion_html({"0", "1"}, {1, 0, 0, 1}).find("turned"), std::string::npos);
+}
+
+TEST(Confusion, OfManyClassesThePairsAndTheHardest) {
+  std::vector<std::string> classes(1000, "thing");
+  classes[5] = "axe", classes[7] = "bow", classes[9] = "cup";
+  std::vector<std::int64_t> confusion(1000 * 1000, 0);
+  confusion[5 * 1000 + 7] = 30, confusion[5 * 1000 + 5] = 10;
+  confusion[9 * 1000 + 9] = 8;
+  const std::string html = confusion_html(classes, confusion);
+  expect_well_formed(html);
+  EXPECT_LT(html.size(), 10000u);
+  EXPECT_NE(html.find("<td>axe</td><td>bow</td><td>30</td><td>75%</td>"), std::string::npos);
+  EXPECT_NE(html.find("<td>axe</td><td>bow</td><td>40</td><td>25%</td>"), std::string::npos);
+  EXPECT_NE(html.find("<td>cup</td><td>-</td><td>8</td><td>100%</td>"), std::string::npos);
 }
 
 TEST(Report, AnEmptyRunIsStillAPage) {
   expect_well_formed(report_html({}));
 }
 
+History history_of(std::int64_t epochs, std::int64_t steps) {
+  History history;
+  for (std::int64_t i = 1; i <= epochs * steps; ++i) {
+    StepReport step;
+    step.step = i, step.loss = i % 2 == 0 ? 1 : 2, step.rate = 0.1, step.images_per_second = 1000;
+    history.steps.push_back(step);
+  }
+  for (std::int64_t i = 1; i <= epochs; ++i) {
+    EpochReport epoch;
+    epoch.epoch = i, epoch.step = i * steps, epoch.has_validation = true, epoch.val_top1 = 0.5;
+    history.epochs.push_back(epoch);
+  }
+  return history;
+}
+
+TEST(RunCharts, AllSpanTheSameEpochs) {
+  const std::vector<std::string> charts = run_charts(history_of(12, 10));
+  ASSERT_EQ(charts.size(), 4u);
+  for (const std::string& chart : charts) {
+    expect_well_formed(chart);
+    EXPECT_NE(chart.find("x=\"58.0\" y=\"256\" text-anchor=\"middle\">0<"), std::string::npos) << chart;
+    EXPECT_NE(chart.find("x=\"376.3\" y=\"256\" text-anchor=\"middle\">10<"), std::string::npos) << chart;
+  }
+}
+
+TEST(RunCharts, CountSingleStepsInWholeNumbers) {
+  History history = history_of(1, 2);
+  history.epochs.clear();
+  for (const std::string& chart : run_charts(history)) {
+    EXPECT_EQ(count(chart, "y=\"256\" text-anchor"), 3u) << chart;  // 0, 1, 2
+    EXPECT_NE(chart.find(">step<"), std::string::npos);
+  }
+}
+
+TEST(RunCharts, TheLossIsSmoothAndItsRawLinePaleBehind) {
+  const std::string loss = run_charts(history_of(10, 50)).front();
+  EXPECT_EQ(count(loss, " pale\""), 1u);
+  EXPECT_EQ(count(loss, ">training<"), 1u);
+}
+
+TEST(RunCharts, ALongRunTakesNoMoreRoom) {
+  EXPECT_LT(run_charts(history_of(1000, 50)).front().size(), 40000u);
+}
+
 TEST(Svg, LeavesOutWhatIsNotFinite) {
   const double infinity = std::numeric_limits<double>::infinity();
-  const std::string svg = line_chart("Loss", "step", {{"a", {{0, 1}, {1, infinity}, {2, std::nan("")}, {3, 0.5}}}});
+  const std::string svg =
+      Chart{.title = "Loss", .curves = {{"a", {{0, 1}, {1, infinity}, {2, std::nan("")}, {3, 0.5}}}}}.svg();
   expect_well_formed(svg);
   EXPECT_EQ(svg.find("inf"), std::string::npos);
   EXPECT_EQ(svg.find("nan"), std::string::npos);
 }
 
 TEST(Svg, DrawsFlatAndSingleCurves) {
-  expect_well_formed(line_chart("Rate", "step", {{"a", {{0, 0}, {1, 0}}}}));
-  EXPECT_NE(line_chart("Top-1", "step", {{"a", {{4, 0.5}}}}).find("<circle"), std::string::npos);
+  const std::string flat = Chart{.title = "Rate", .curves = {{"a", {{0, 0.1}, {1, 0.1}}}}}.svg();
+  expect_well_formed(flat);
+  EXPECT_NE(flat.find(">0.1<"), std::string::npos);
+  EXPECT_NE((Chart{.title = "Top-1", .curves = {{"a", {{4, 0.5}}}}}.svg().find("<circle")), std::string::npos);
+}
+
+TEST(Svg, ACurveFillsItsChartAndTicksAreWhole) {
+  const std::string svg = Chart{.title = "", .curves = {{"a", {{0, 1}, {22, 3}}}}}.svg();
+  EXPECT_NE(svg.find("440.0,44.0"), std::string::npos);
+  EXPECT_EQ(svg.find(">30<"), std::string::npos);
+  EXPECT_NE(svg.find(">20<"), std::string::npos);
+}
+
+TEST(Svg, MarksAHeight) {
+  const std::string svg = Chart{.title = "", .curves = {{"a", {{0, 2}, {1, 3}}}}, .mark = 1}.svg();
+  EXPECT_EQ(count(svg, "class=\"mark\""), 1u);
+  EXPECT_NE(svg.find(">1<"), std::string::npos);
+}
+
+TEST(Svg, AFileIsLegibleOnDarkPages) {
+  const std::string page = svg_page({.all = {Chart{.title = "a"}.svg()}});
+  expect_well_formed(page.substr(page.find("</style>") + 8, page.rfind("</svg>") - page.find("</style>") - 8));
+  EXPECT_NE(page.find("prefers-color-scheme:dark"), std::string::npos);
+  EXPECT_NE(page.find("class=\"paper\""), std::string::npos);
 }
 
 TEST(Base64, KnowsTheExamplesOfTheStandard) {

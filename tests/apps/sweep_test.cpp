@@ -102,17 +102,24 @@ TEST(SweepResults, ALineCutShortIsMeasuredAgain) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(HeatMap, BlackIsFailedAndWhiteIsEqual) {
+TEST(HeatMap, TellsEqualFailedAndNotMeasuredApart) {
   HeatMap map{"a <b>", "x", "y", {"1", "2"}, {"low", "high"}, {}};
   map.cells = {{{1, false}, {16, false}}, {{0, true}, {0, false}}};
   const std::string svg = map.svg();
   EXPECT_EQ(count(svg, "<rect"), 3u);
-  EXPECT_EQ(count(svg, "fill=\"#ffffff\""), 1u);
-  EXPECT_EQ(count(svg, "fill=\"#000000\""), 1u);
+  EXPECT_EQ(count(svg, "fill=\"#f0f0f0\""), 1u);  // as fast
+  EXPECT_EQ(count(svg, "✕"), 1u);
+  EXPECT_EQ(count(svg, "class=\"empty\""), 1u);
   EXPECT_NE(svg.find("a &lt;b&gt;"), std::string::npos);
-  const std::string page = svg_page({svg, svg, svg}, 2, HeatMap::width, HeatMap::height);
+  const std::string page = svg_page({.all = {svg, svg, svg},
+                                     .columns = 2,
+                                     .width = HeatMap::width,
+                                     .height = HeatMap::height,
+                                     .footer = HeatMap::key(),
+                                     .footer_height = HeatMap::key_height});
   EXPECT_EQ(count(page, "<svg"), count(page, "</svg>"));
-  EXPECT_NE(page.find("height=\"840\""), std::string::npos);  // two rows
+  EXPECT_NE(page.find("height=\"886\""), std::string::npos);  // two rows and the key
+  EXPECT_NE(page.find("not measured"), std::string::npos);
 }
 
 TEST(Bench, SweepsAndGoesOn) {
@@ -150,7 +157,7 @@ TEST(Bench, WhatMissesThePrecisionIsNoWinOfASweep) {
         run_program({"bench", "sweep", "--recorded", "--engines", "fft,gemm", "--results", file, "--svg", picture})
             .code,
         0);
-    EXPECT_EQ(count(read_text(picture), "fill=\"#000000\""), precision == "fp32" ? 1u : 0u) << precision;
+    EXPECT_EQ(count(read_text(picture), "✕"), precision == "fp32" ? 2u : 1u) << precision;  // one is the key's
   }
   std::filesystem::remove_all(folder);
 }

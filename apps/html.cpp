@@ -1,0 +1,39 @@
+#include "apps/html.h"
+
+#include <fmt/core.h>
+
+namespace twiddle {
+
+std::string escape_html(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        escaped += "&amp;";
+        break;
+      case '<':
+        escaped += "&lt;";
+        break;
+      case '>':
+        escaped += "&gt;";
+        break;
+      case '"':
+        escaped += "&quot;";
+        break;
+      case '\'':
+        escaped += "&#39;";
+        break;
+      default:
+        escaped += static_cast<unsigned char>(c) < 0x20 && c != '\n' ? ' ' : c;
+    }
+  }
+  return escaped;
+}
+
+std::string html_row(const char* cell, const std::vector<std::string>& cells) {
+  std::string html = "<tr>";
+  for (const std::string& text : cells) html += fmt::format("<{0}>{1}</{0}>", cell, escape_html(text));
+  return html + "</tr>\n";
+}
+
+}  // namespace twiddle

@@ -1,0 +1,13 @@
+#pragma once
+#include <string>
+#include <vector>
+
+namespace twiddle {
+
+// Text that a page shows as it is, whatever it holds.
+std::string escape_html(const std::string& text);
+
+// One row of a table; `cell` is "td" or "th".
+std::string html_row(const char* cell, const std::vector<std::string>& cells);
+
+}  // namespace twiddle
