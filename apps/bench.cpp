@@ -145,7 +145,7 @@ int run(const BenchArguments& arguments, const Flags& flags) {
   else
     json["measured_on"] = result.measured_on;
   json.update(Json{{"twiddle", version()}, {"commit", commit()}, {"compiler", compiler()}, {"rows", result.rows}});
-  write_json(flags, json.dump(2));
+  write_json(flags, json);
   if (!arguments.csv.empty()) write_file_atomically(arguments.csv, to_csv(result.rows));
   if (!arguments.svg.empty()) write_file_atomically(arguments.svg, result.svg);
   return 0;

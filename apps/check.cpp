@@ -103,7 +103,7 @@ int check(const Flags& flags, const std::vector<std::string>& files, bool all_im
       if (code == 0) code = static_cast<int>(error.kind());
     }
   }
-  write_json(flags, results.dump(2));
+  write_json(flags, results);
   return code;
 }
 

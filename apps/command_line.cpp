@@ -12,6 +12,7 @@
 #include "apps/verb_options.h"
 #include "apps/version.h"
 #include "framework/error.h"
+#include "framework/printable.h"
 #include "framework/text.h"
 
 namespace twiddle {
@@ -43,7 +44,11 @@ void print_error(const std::string& message) {
   const std::string first_line = message.substr(0, message.find('\n'));
   const bool has_label = first_line.find("error: ") != std::string::npos;
   const bool colour = use_colour(stderr);
-  fmt::print(stderr, "{}{}\n", has_label ? "" : colour ? "\033[1;31merror:\033[0m " : "error: ", message);
+  fmt::print(stderr, "{}{}\n",
+             has_label ? ""
+             : colour  ? "\033[1;31merror:\033[0m "
+                       : "error: ",
+             printable_lines(message));
 }
 
 int run(const std::vector<Verb>& verbs, int argc, char** argv) {

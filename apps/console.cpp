@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "framework/error.h"
+#include "framework/printable.h"
 
 namespace twiddle {
 
@@ -35,7 +36,7 @@ void Console::log_to(const std::string& path) {
 
 void Console::log(const std::string& text) {
   if (!log_) return;
-  fmt::print(log_.get(), "{}\n", text);
+  fmt::print(log_.get(), "{}\n", printable_lines(text));
   std::fflush(log_.get());
 }
 
@@ -43,7 +44,7 @@ void Console::line(const std::string& text) {
   log(text);
   if (quiet_) return;
   erase_drawn();
-  fmt::print(stderr, "{}\n", text);
+  fmt::print(stderr, "{}\n", printable_lines(text));
 }
 
 void Console::redraw(const std::string& text) {
@@ -62,7 +63,7 @@ void Console::highlight(const std::string& text) {
   if (!colour_ || quiet_) return line(text);
   log(text);
   erase_drawn();
-  fmt::print(stderr, "\033[1m{}\033[0m\n", text);
+  fmt::print(stderr, "\033[1m{}\033[0m\n", printable_lines(text));
 }
 
 int Console::width() const {

@@ -104,7 +104,7 @@ int run(const ConvArguments& arguments, const Flags& flags) {
   if (const int threads = integer("--threads", flags.value("threads", "0"), 0, 1024)) omp_set_num_threads(threads);
 
   const ConvReport report = run_conv(job);
-  write_json(flags, to_json(job, report).dump(2));
+  write_json(flags, to_json(job, report));
   if (flags.json != "-") print(job, report);
   return 0;
 }

@@ -28,7 +28,7 @@ int devices(const Flags& flags) {
   const std::string why = why_passed_over(look_at_gpu(0));
   if (all.size() == 1 && flags.json != "-")
     fmt::print("no CUDA GPU that this build can use{}\n", why.empty() ? "" : ": " + why);
-  write_json(flags, list.dump(2));
+  write_json(flags, list);
   return 0;
 }
 

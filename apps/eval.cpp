@@ -8,6 +8,7 @@
 #include "apps/verb_options.h"
 #include "apps/verbs.h"
 #include "framework/error.h"
+#include "framework/printable.h"
 #include "framework/text.h"
 #include "models/open_data.h"
 #include "models/trainer.h"
@@ -74,18 +75,18 @@ int eval(const Flags& flags, const std::string& path, const std::string& model_f
   const Model model = build_model(config, ctx.stream->device());
   load_weights(trained.weights, ctx, *model.net);
   const OpenData data = open_data(config, model.net->output_shape().at(0));
-  if (!data.val) throw Error(ErrorKind::config, config.file + ": there is no data.val to measure on");
+  if (!data.val) throw Error(ErrorKind::config, printable(config.file) + ": there is no data.val to measure on");
   LoaderOptions options;
   options.batch_size = config.train.batch_size;
   options.workers = config.data.workers;
   options.skip_bad = config.data.skip_bad;
   options.seed = config.seed;
   Loader loader(*data.val, *data.val_augment, options);
-  if (flags.verbosity >= 0) fmt::print(stderr, "{} on {}\n", trained.weights, data.val->describe());
+  if (flags.verbosity >= 0) fmt::print(stderr, "{} on {}\n", printable(trained.weights), data.val->describe());
   const EvalResult result = evaluate_advising(ctx, *model.net, loader, config.train.batch_size);
   if (loader.skipped() > 0) fmt::print(stderr, "{} images could not be read and were left out\n", loader.skipped());
   const std::vector<ClassScore> scores = class_scores(result, data.val->classes());
-  write_json(flags, to_json(trained, result, scores).dump(2));
+  write_json(flags, to_json(trained, result, scores));
   if (flags.json != "-") print_scores(result, scores);
   return 0;
 }

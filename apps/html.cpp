@@ -2,11 +2,13 @@
 
 #include <fmt/core.h>
 
+#include "framework/printable.h"
+
 namespace twiddle {
 
 std::string escape_html(const std::string& text) {
   std::string escaped;
-  for (const char c : text) {
+  for (const char c : printable_lines(text)) {
     switch (c) {
       case '&':
         escaped += "&amp;";
@@ -24,7 +26,7 @@ std::string escape_html(const std::string& text) {
         escaped += "&#39;";
         break;
       default:
-        escaped += static_cast<unsigned char>(c) < 0x20 && c != '\n' ? ' ' : c;
+        escaped += c;
     }
   }
   return escaped;

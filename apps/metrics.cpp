@@ -8,6 +8,7 @@
 
 #include "framework/error.h"
 #include "models/atomic_file.h"
+#include "models/json_text.h"
 
 namespace twiddle {
 namespace {
@@ -54,7 +55,10 @@ void read_line(const std::string& text, History& history) {
     const auto found = line.find(key);
     return found != line.end() && found->is_number() ? found->get<double>() : 0.0;
   };
-  const auto whole = [&](const char* key) { return static_cast<std::int64_t>(number(key)); };
+  const auto whole = [&](const char* key) -> std::int64_t {
+    const auto found = line.find(key);
+    return found != line.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
+  };
   if (line.value("kind", json()) == "step") {
     StepReport report;
     report.epoch = whole("epoch"), report.step = whole("step"), report.batch = whole("batch");
@@ -113,11 +117,11 @@ void Metrics::on_step(const StepReport& report) {
                      {"images_per_second", report.images_per_second},
                      {"data_wait", report.wait_share},
                      {"skipped", report.skipped}};
-  lines_ << line.dump() << '\n' << std::flush;
+  lines_ << json_text(line) << '\n' << std::flush;
 }
 
 void Metrics::on_epoch(const EpochReport& report) {
-  lines_ << to_json(report).dump() << '\n' << std::flush;
+  lines_ << json_text(to_json(report)) << '\n' << std::flush;
   table_ << csv_line(report) << '\n' << std::flush;
   if (!lines_ || !table_) throw Error("the metrics could not be written: is the disk full?");
 }

@@ -8,7 +8,9 @@
 #include "apps/run_folder.h"
 #include "framework/error.h"
 #include "framework/gpu_check.h"
+#include "framework/printable.h"
 #include "models/atomic_file.h"
+#include "models/json_text.h"
 
 namespace fs = std::filesystem;
 
@@ -30,6 +32,13 @@ void warn_where_passed_over(const std::string& device, const Flags& flags) {
   if (!why.empty()) fmt::print(stderr, "warning: device auto takes the CPU: {}\n", why);
 }
 
+void put_json(const std::string& file, const std::string& text) {
+  if (file == "-")
+    fmt::print("{}\n", text);
+  else
+    write_file_atomically(file, text + "\n");
+}
+
 }  // namespace
 
 Config open_config(const std::string& path, const Flags& flags) {
@@ -39,7 +48,7 @@ Config open_config(const std::string& path, const Flags& flags) {
                 "'" + path + "' is a folder without a config.yaml; a YAML file or a run folder is needed");
   Config config = run_folder ? load_run_config(path, flags.overrides) : load_config(path, flags.overrides);
   if (flags.verbosity >= 0)
-    config.convolution.warn = [](const std::string& text) { fmt::print(stderr, "warning: {}\n", text); };
+    config.convolution.warn = [](const std::string& text) { fmt::print(stderr, "warning: {}\n", printable(text)); };
   if (config.threads > 0) omp_set_num_threads(config.threads);
   warn_where_passed_over(config.device, flags);
   return config;
@@ -73,12 +82,12 @@ Trained open_trained(const std::string& path, const std::string& model_file, con
   return {open_config(model_file.empty() ? run_folder : model_file, flags), find_weights(path)};
 }
 
-void write_json(const Flags& flags, const std::string& text) {
-  if (flags.json.empty()) return;
-  if (flags.json == "-")
-    fmt::print("{}\n", text);
-  else
-    write_file_atomically(flags.json, text + "\n");
+void write_json(const Flags& flags, const nlohmann::json& results) {
+  if (!flags.json.empty()) put_json(flags.json, json_text(results, 2));
+}
+
+void write_json(const Flags& flags, const nlohmann::ordered_json& results) {
+  if (!flags.json.empty()) put_json(flags.json, json_text(results, 2));
 }
 
 }  // namespace twiddle

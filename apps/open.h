@@ -1,4 +1,5 @@
 #pragma once
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "apps/verbs.h"
@@ -25,7 +26,8 @@ struct Trained {
 };
 Trained open_trained(const std::string& path, const std::string& model_file, const Flags& flags);
 
-// Writes text to FILE of --json; "-" is standard output. Does nothing where the flag was not given.
-void write_json(const Flags& flags, const std::string& text);
+// Writes results to FILE of --json; "-" is standard output. Does nothing where the flag was not given.
+void write_json(const Flags& flags, const nlohmann::json& results);
+void write_json(const Flags& flags, const nlohmann::ordered_json& results);
 
 }  // namespace twiddle

@@ -9,7 +9,10 @@
 #include "apps/open.h"
 #include "apps/verb_options.h"
 #include "apps/verbs.h"
+#include "data/files.h"
 #include "framework/error.h"
+#include "framework/printable.h"
+#include "framework/text.h"
 #include "layers/softmax_loss.h"
 #include "models/open_data.h"
 
@@ -18,29 +21,32 @@ namespace fs = std::filesystem;
 namespace twiddle {
 namespace {
 
-bool looks_like_image(const fs::path& path) {
-  std::string extension = path.extension().string();
-  for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return extension == ".png" || extension == ".jpg" || extension == ".jpeg";
-}
+// The pictures that were named, and how many other files of the folders were passed over.
+struct Pictures {
+  std::vector<std::string> files;
+  std::int64_t passed_over = 0;
+};
 
 // Folders stand for the pictures in them, in the order of their names.
-std::vector<std::string> expand(const std::vector<std::string>& given) {
-  std::vector<std::string> files;
+Pictures expand(const std::vector<std::string>& given) {
+  Pictures pictures;
   for (const std::string& path : given) {
-    if (!fs::exists(path)) throw Error(ErrorKind::data, "there is no '" + path + "'");
+    if (!fs::exists(path)) throw Error(ErrorKind::data, "there is no '" + printable(path) + "'");
     if (!fs::is_directory(path)) {
-      files.push_back(path);
+      pictures.files.push_back(path);
       continue;
     }
     std::vector<std::string> inside;
-    for (const auto& entry : fs::recursive_directory_iterator(path))
-      if (entry.is_regular_file() && looks_like_image(entry.path())) inside.push_back(entry.path().string());
-    if (inside.empty()) throw Error(ErrorKind::data, "'" + path + "' holds no .png or .jpg");
+    for (const auto& entry : fs::recursive_directory_iterator(path)) {
+      if (!entry.is_regular_file()) continue;
+      const std::string file = entry.path().string();
+      has_image_ending(file) ? inside.push_back(file) : void(++pictures.passed_over);
+    }
+    if (inside.empty()) throw Error(ErrorKind::data, "'" + printable(path) + "' holds no .png or .jpg");
     std::sort(inside.begin(), inside.end());
-    files.insert(files.end(), inside.begin(), inside.end());
+    pictures.files.insert(pictures.files.end(), inside.begin(), inside.end());
   }
-  return files;
+  return pictures;
 }
 
 // A trained network, ready to name pictures.
@@ -48,6 +54,7 @@ class Predictor {
  public:
   explicit Predictor(const Trained& trained)
       : input_(trained.config.input),
+        max_pixels_(trained.config.data.max_pixels),
         ctx_(parse_device(trained.config.device), trained.config.seed),
         model_(build_model(trained.config, ctx_.stream->device())),
         augment_(open_val_augment(trained.config)),
@@ -58,10 +65,13 @@ class Predictor {
   }
 
   std::vector<float> probabilities(const std::string& file) {
-    Image image = read_image(file, static_cast<int>(input_.at(0)));
+    Image image = read_image(file, static_cast<int>(input_.at(0)), max_pixels_);
     // Where the config has no steps for it, a picture is brought to the size that the network reads.
     const auto height = static_cast<int>(input_.at(1)), width = static_cast<int>(input_.at(2));
-    if (!has_steps_ && (image.height != height || image.width != width)) image = resized(image, height, width);
+    if (!has_steps_ && (image.height != height || image.width != width)) {
+      image = resized(image, height, width);
+      ++resized_;
+    }
     std::vector<float> pixels(static_cast<std::size_t>(count_of(input_)));
     (*augment_)(image, RandomSequence{}, pixels.data());
     Shape shape = input_;
@@ -70,12 +80,23 @@ class Predictor {
     return softmax(*ctx_.stream, logits.value()).to_vector(*ctx_.stream);
   }
 
+  // Said once, for training and eval refuse such pictures.
+  std::string note_on_sizes() const {
+    if (resized_ == 0) return {};
+    return fmt::format(
+        "{} {} not {}x{} and {} resized to it, whatever the sides' ratio: the config has no eval_augment",
+        format_count(resized_), resized_ == 1 ? "picture was" : "pictures were", input_.at(1), input_.at(2),
+        resized_ == 1 ? "was" : "were");
+  }
+
   std::string class_name(std::size_t label) const {
     return label < classes_.size() ? classes_[label] : "output " + std::to_string(label);
   }
 
  private:
   Shape input_;
+  std::int64_t max_pixels_;
+  std::int64_t resized_ = 0;
   Context ctx_;
   Model model_;
   std::unique_ptr<Augment> augment_;
@@ -83,12 +104,20 @@ class Predictor {
   std::vector<std::string> classes_;
 };
 
+void tell_notes(const Flags& flags, const std::string& on_sizes, std::int64_t passed_over) {
+  if (flags.verbosity < 0) return;
+  if (!on_sizes.empty()) fmt::print(stderr, "note: {}\n", on_sizes);
+  if (passed_over > 0)
+    fmt::print(stderr, "note: {} {} no .png or .jpg and {} passed over\n", format_count(passed_over),
+               passed_over == 1 ? "file is" : "files are", passed_over == 1 ? "was" : "were");
+}
+
 int predict(const Flags& flags, const std::string& path, const std::string& model_file,
             const std::vector<std::string>& given) {
-  const std::vector<std::string> files = expand(given);
+  const Pictures pictures = expand(given);
   Predictor predictor(open_trained(path, model_file, flags));
   nlohmann::json results = nlohmann::json::array();
-  for (const std::string& file : files) {
+  for (const std::string& file : pictures.files) {
     const std::vector<float> probabilities = predictor.probabilities(file);
     std::vector<std::size_t> order(probabilities.size());
     std::iota(order.begin(), order.end(), 0);
@@ -100,10 +129,11 @@ int predict(const Flags& flags, const std::string& path, const std::string& mode
       top.push_back({{"class", predictor.class_name(label)}, {"probability", probabilities[label]}});
       line += fmt::format("  {} {:.1f}%", predictor.class_name(label), 100 * probabilities[label]);
     }
-    if (flags.json != "-") fmt::print("{}: {}\n", file, line);
+    if (flags.json != "-") fmt::print("{}: {}\n", printable(file), line);
     results.push_back({{"file", file}, {"top", top}});
   }
-  write_json(flags, results.dump(2));
+  write_json(flags, results);
+  tell_notes(flags, predictor.note_on_sizes(), pictures.passed_over);
   return 0;
 }
 

@@ -14,8 +14,10 @@
 #include "apps/version.h"
 #include "data/decoders.h"
 #include "framework/error.h"
+#include "framework/printable.h"
 #include "models/atomic_file.h"
 #include "models/checkpoint.h"
+#include "models/json_text.h"
 
 namespace fs = std::filesystem;
 
@@ -81,8 +83,7 @@ std::string make_run_folder(const std::string& out, const std::string& name) {
 
 void write_run_facts(const std::string& folder, const Config& config, const std::string& device) {
   const std::string origin = fs::absolute(config.file).lexically_normal().string();
-  std::string yaml = "# Every key as it was used; made from " + origin + "\n";
-  if (config.tree.find("name") == nullptr) yaml += "name: \"" + config.name + "\"\n";
+  const std::string yaml = "# Every key as it was used; made from " + printable(origin) + "\n";
   write_file_atomically((fs::path(folder) / "config.yaml").string(), yaml + to_yaml(config.tree));
   utsname system{};
   uname(&system);
@@ -93,7 +94,7 @@ void write_run_facts(const std::string& folder, const Config& config, const std:
                                 {"system", fmt::format("{} {} {}", system.sysname, system.release, system.machine)},
                                 {"config_file", origin}};
   if (!commit().empty()) environment["commit"] = commit();
-  write_file_atomically((fs::path(folder) / "environment.json").string(), environment.dump(2) + "\n");
+  write_file_atomically((fs::path(folder) / "environment.json").string(), json_text(environment, 2) + "\n");
 }
 
 Config load_run_config(const std::string& folder, const std::vector<Override>& overrides) {
@@ -125,12 +126,12 @@ std::vector<std::string> config_changes(const ConfigNode& before, const ConfigNo
   for (const auto& [key, value] : old_leaves) {
     const auto now = new_leaves.find(key);
     if (now == new_leaves.end())
-      changes.push_back(key + ": " + value + " -> (gone)");
+      changes.push_back(printable(key + ": " + value + " -> (gone)"));
     else if (now->second != value)
-      changes.push_back(key + ": " + value + " -> " + now->second);
+      changes.push_back(printable(key + ": " + value + " -> " + now->second));
   }
   for (const auto& [key, value] : new_leaves)
-    if (old_leaves.count(key) == 0) changes.push_back(key + ": (not set) -> " + value);
+    if (old_leaves.count(key) == 0) changes.push_back(printable(key + ": (not set) -> " + value));
   return changes;
 }
 

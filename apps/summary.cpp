@@ -44,7 +44,7 @@ int summary(const Flags& flags, const std::string& file) {
   const Model model = build_model(config, device);
   const std::vector<std::string> unknown = recall_choices(model, device, config.train.batch_size);
   const MemoryPlan plan = plan_memory(model, config.train.batch_size, make_optimizer(config)->state_tensors());
-  write_json(flags, to_json(config, *model.net, plan, unknown).dump(2));
+  write_json(flags, to_json(config, *model.net, plan, unknown));
   if (flags.json == "-") return 0;
   std::size_t weighted = 0;
   for (const LayerFacts& layer : layer_facts(*model.net)) weighted += layer.parameters > 0 ? 1 : 0;

@@ -4,6 +4,7 @@
 
 #include "framework/error.h"
 #include "framework/text.h"
+#include "models/json_text.h"
 
 namespace twiddle {
 namespace {
@@ -89,7 +90,7 @@ void SweepResults::add(const SweepRow& row) {
   rows_.push_back(row);
   known_.insert({row.shape, row.engine});
   if (!out_.is_open()) return;
-  out_ << to_json(row, conditions_).dump(-1, ' ', false, Json::error_handler_t::replace) << '\n' << std::flush;
+  out_ << json_text(to_json(row, conditions_)) << '\n' << std::flush;
   if (!out_) throw Error(ErrorKind::failed, "the sweep's results cannot be written any more: is the disk full?");
 }
 

@@ -172,7 +172,7 @@ int time_model(const Flags& flags, const TimeArguments& arguments, const Config&
   }
   nlohmann::json json = to_json(config, model.convolutions->policy(), device, times, layers);
   if (played.recorded) json["recorded_iteration"] = to_json(played.whole);
-  write_json(flags, json.dump(2));
+  write_json(flags, json);
   return 0;
 }
 

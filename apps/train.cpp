@@ -130,7 +130,7 @@ void write_results(const Flags& flags, Trainer& trainer, const std::string& run_
                             {"peak_pool_bytes", trainer.context().stream->memory().peak},
                             {"peak_memory_bytes", peak_memory_bytes()}};
   if (state.best_epoch > 0) results.update({{"best_top1", state.best_top1}, {"best_epoch", state.best_epoch}});
-  write_json(flags, results.dump(2));
+  write_json(flags, results);
 }
 
 int train(const Flags& flags, const TrainArguments& arguments) {

@@ -118,7 +118,7 @@ int tune(Flags flags, const TuneArguments& arguments) {
                                {"commit", commit()},
                                {"cache", file},
                                {"layers", layers}};
-  write_json(flags, json.dump(2));
+  write_json(flags, json);
   return 0;
 }
 

@@ -1,5 +1,7 @@
 #include "data/augment.h"
 
+#include <algorithm>
+
 #include "data/augment_steps.h"
 #include "framework/text.h"
 
@@ -30,17 +32,19 @@ Normalization read_normalization(Params& data, std::size_t channels) {
     else
       result.mean = {0.4914, 0.4822, 0.4465}, result.deviation = {0.2470, 0.2435, 0.2616};
   }
-  for (const double deviation : result.deviation)
-    if (!(deviation > 0)) return data.error("normalize", "'std' must be above 0"), none;
-  if (channels == 0) return none;  // how many there should be is not known
-  for (std::vector<double>* values : {&result.mean, &result.deviation}) {
+  bool right = true;
+  for (const auto& [name, values] : {std::pair("mean", &result.mean), std::pair("std", &result.deviation)}) {
     if (values->size() == 1) values->resize(channels, values->front());
-    if (values->size() == channels) continue;
-    data.error("normalize", join("'normalize' has ", values->size(), " values a picture, but the model's input has ",
-                                 channels, " channel(s)"));
-    return none;
+    if (channels == 0 || values->size() == channels) continue;  // 0: how many there should be is not known
+    data.error("normalize", join("'", name, "' of 'normalize' has ", values->size(), " values, the model's input ",
+                                 channels, channels == 1 ? " channel" : " channels"));
+    right = false;
   }
-  return result;
+  if (!std::all_of(result.deviation.begin(), result.deviation.end(), [](double value) { return value > 0; })) {
+    data.error("normalize", "'std' of 'normalize' must be above 0");
+    right = false;
+  }
+  return right && channels > 0 ? result : none;
 }
 
 }  // namespace
@@ -50,6 +54,7 @@ Augment::Augment(Params& data, const char* key, const std::vector<std::int64_t>&
   require(shape_.size() == 3, "images need a model input of channels, height and width");
   const std::array<int, 2> size{static_cast<int>(shape_[1]), static_cast<int>(shape_[2])};
   const ConfigNode* list = data.node(key);
+  place_ = list ? list->place : data.place();
   if (list && list->kind == ConfigNode::Kind::sequence) {
     for (const ConfigNode& entry : list->items) {
       AugmentStep step = read_augment_step(entry, size, data.diagnostics());
@@ -81,17 +86,24 @@ void Augment::operator()(Image& image, RandomSequence random, float* out) const 
 void Augment::expect_shape(const Image& image) const {
   const auto text = [](auto channels, auto height, auto width) { return join(channels, "x", height, "x", width); };
   if (image.channels != shape_[0])
-    throw Error(ErrorKind::config, join("the image has ", image.channels, " channel(s), the model's input has ",
-                                        shape_[0], "; set `channels: ", shape_[0],
-                                        "` for an image_folder or image_list, or change the model's `input: [",
-                                        image.channels, ", ...]`"));
+    throw Error(
+        ErrorKind::config,
+        join("the image has ", image.channels, image.channels == 1 ? " channel" : " channels",
+             ", the model's input has ", shape_[0], "; change the model's `input: [", image.channels,
+             ", ...]`, or set `channels: ", shape_[0], "` where an image_folder or image_list is read", where()));
   if (image.height == shape_[1] && image.width == shape_[2]) return;
   const std::string size =
       shape_[1] == shape_[2] ? std::to_string(shape_[1]) : join("[", shape_[1], ", ", shape_[2], "]");
   throw Error(ErrorKind::config, join("the image is ", text(image.channels, image.height, image.width),
                                       steps_.empty() ? "" : " after its steps", ", the model's input is ",
                                       text(shape_[0], shape_[1], shape_[2]), "; add `resize: [", shape_[1], ", ",
-                                      shape_[2], "]` or `center_crop: ", size, "` to data.", key_));
+                                      shape_[2], "]` or `center_crop: ", size, "` to data.", key_, where()));
+}
+
+// " (models/digits.yaml:20:3)"; nothing for a config that is no file's.
+std::string Augment::where() const {
+  const std::string place = to_string(place_);
+  return place.empty() ? "" : " (" + place + ")";
 }
 
 std::string Augment::describe() const {

@@ -31,8 +31,10 @@ class Augment {
 
  private:
   void expect_shape(const Image& image) const;
+  std::string where() const;
 
   std::string key_;
+  Place place_;  // of the steps in the config, or of the section where there are none
   std::vector<Step> steps_;
   std::vector<std::string> names_;
   std::vector<float> mean_, scale_;  // one a channel, on bytes: (value - mean) * scale

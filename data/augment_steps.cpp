@@ -52,25 +52,34 @@ AugmentStep resize(Entry& entry) {
           join("resize ", size[0])};
 }
 
+// Black rims would be learnt from in silence.
+void expect_room(const std::string& step, const Image& image, const Size& size) {
+  if (image.height >= size[0] && image.width >= size[1]) return;
+  throw Error(ErrorKind::config, join("the image is ", image.height, "x", image.width, ", too small for `", step, ": ",
+                                      to_text(size), "`; put `resize` or `pad_crop` before it, or in its place"));
+}
+
 AugmentStep center_crop(Entry& entry) {
   const Size size = entry.size();
   return {[size](Image& image, RandomSequence) {
+            expect_room("center_crop", image, size);
             image = cropped(image, (image.height - size[0]) / 2, (image.width - size[1]) / 2, size[0], size[1]);
           },
           "center_crop " + to_text(size)};
 }
 
-// A window of `size` anywhere in the image; centred along a side where the image is the smaller.
+// A window of `size` anywhere in the image, which has room for it.
 void crop_anywhere(Image& image, const Size& size, RandomSequence random) {
-  const auto offset = [&](std::int64_t draw, int room) {
-    return room >= 0 ? static_cast<int>(random.below(draw, room + 1)) : room / 2;
-  };
+  const auto offset = [&](std::int64_t draw, int room) { return static_cast<int>(random.below(draw, room + 1)); };
   image = cropped(image, offset(0, image.height - size[0]), offset(1, image.width - size[1]), size[0], size[1]);
 }
 
 AugmentStep random_crop(Entry& entry) {
   const Size size = entry.size();
-  return {[size](Image& image, RandomSequence random) { crop_anywhere(image, size, random); },
+  return {[size](Image& image, RandomSequence random) {
+            expect_room("random_crop", image, size);
+            crop_anywhere(image, size, random);
+          },
           "random_crop " + to_text(size)};
 }
 
@@ -87,6 +96,7 @@ AugmentStep pad_crop(Entry& entry) {
   }
   return {[pad, size](Image& image, RandomSequence random) {
             image = cropped(image, -pad, -pad, image.height + 2 * pad, image.width + 2 * pad);
+            expect_room("pad_crop", image, size);
             crop_anywhere(image, size, random);
           },
           join("pad_crop ", pad, ", ", to_text(size))};

@@ -4,7 +4,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "data/classes.h"
 #include "data/files.h"
+#include "framework/printable.h"
 #include "framework/text.h"
 
 namespace twiddle {
@@ -22,23 +24,27 @@ std::vector<std::string> files_of_split(const std::string& folder, const std::st
     const bool fits = split == "test" ? name == "test_batch.bin" : name.rfind("data_batch_", 0) == 0;
     if (fits && entry->path().extension() == ".bin") files.push_back(entry->path().string());
   }
-  if (code) throw Error(ErrorKind::data, join("cannot read folder '", folder, "': ", code.message()));
+  if (code) throw Error(ErrorKind::data, join("cannot read folder '", printable(folder), "': ", code.message()));
   if (files.empty())
     throw Error(ErrorKind::data,
-                join("folder '", folder, "' holds no ", split == "test" ? "test_batch.bin" : "data_batch_*.bin",
-                     "; CIFAR-10's binary version has them"));
+                join("folder '", printable(folder), "' holds no ",
+                     split == "test" ? "test_batch.bin" : "data_batch_*.bin", "; CIFAR-10's binary version has them"));
   std::sort(files.begin(), files.end());
   return files;
 }
 
 std::vector<std::string> read_class_names(const std::filesystem::path& file) {
+  constexpr std::uint64_t most_bytes = 1 << 16;
   std::vector<std::string> names;
-  std::ifstream lines(file);
+  std::error_code code;
+  const bool plausible =
+      std::filesystem::is_regular_file(file, code) && std::filesystem::file_size(file, code) < most_bytes;
+  std::ifstream lines(plausible ? file : std::filesystem::path());
   for (std::string line; std::getline(lines, line);) {
     while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back()))) line.pop_back();
     if (!line.empty()) names.push_back(line);
   }
-  if (names.size() == class_count) return names;
+  if (names.size() == class_count) return printable_classes(names);
   return {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"};
 }
 
@@ -66,12 +72,13 @@ Cifar10::Cifar10(const DatasetSite& site, const Options& options) {
 void Cifar10::read(const std::string& path) {
   const std::uint64_t bytes = size_of_file(path);
   if (bytes == 0 || bytes % record_bytes != 0)
-    throw Error(ErrorKind::data, join(path, ": ", bytes, " bytes are no whole number of CIFAR-10 records of ",
-                                      record_bytes, "; the file is cut short or is something else"));
+    throw Error(ErrorKind::data,
+                join(printable(path), ": ", bytes, " bytes are no whole number of CIFAR-10 records of ", record_bytes,
+                     "; the file is cut short or is something else"));
   const std::vector<std::uint8_t> records = read_bytes(path);
   for (std::size_t i = 0; i < records.size(); i += record_bytes)
     if (records[i] >= class_count)
-      throw Error(ErrorKind::data, join(path, ": record ", i / record_bytes, " has label ", int(records[i]),
+      throw Error(ErrorKind::data, join(printable(path), ": record ", i / record_bytes, " has label ", int(records[i]),
                                         "; CIFAR-10 has labels 0 to 9"));
   records_.insert(records_.end(), records.begin(), records.end());
   files_.push_back({path, static_cast<std::int64_t>(records_.size()) / record_bytes});
@@ -87,14 +94,14 @@ std::int64_t Cifar10::get(std::int64_t index, Image& image) const {
 std::string Cifar10::where(std::int64_t index) const {
   std::int64_t begin = 0;
   for (const File& file : files_) {
-    if (index < file.end) return join(file.path, " image ", index - begin);
+    if (index < file.end) return join(printable(file.path), " image ", index - begin);
     begin = file.end;
   }
   return join("cifar10 image ", index);
 }
 
 std::string Cifar10::describe() const {
-  return join("cifar10, ", format_count(size()), " images 3x32x32, 10 classes (", files_.front().path,
+  return join("cifar10, ", format_count(size()), " images 3x32x32, 10 classes (", printable(files_.front().path),
               files_.size() > 1 ? join(" and ", files_.size() - 1, " more") : "", ")");
 }
 

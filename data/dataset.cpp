@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "data/classes.h"
+#include "framework/printable.h"
 
 namespace twiddle {
 
@@ -11,9 +12,15 @@ std::string resolve_path(const DatasetSite& site, const std::string& path) {
   std::error_code code;
   if (std::filesystem::exists(beside_config, code)) return beside_config.string();
   if (std::filesystem::exists(path, code)) return path;
-  if (beside_config == path) throw Error(ErrorKind::data, join("no such file or folder: '", path, "'"));
-  throw Error(ErrorKind::data, join("no such file or folder: '", path, "' (looked for ", beside_config.string(),
-                                    ", beside the config file, and for ", path, " from the current folder)"));
+  if (beside_config == path) throw Error(ErrorKind::data, join("no such file or folder: '", printable(path), "'"));
+  throw Error(ErrorKind::data,
+              join("no such file or folder: '", printable(path), "' (looked for ", printable(beside_config.string()),
+                   ", beside the config file, and for ", printable(path), " from the current folder)"));
+}
+
+std::vector<std::string> printable_classes(std::vector<std::string> names) {
+  for (std::string& name : names) name = printable(name);
+  return names;
 }
 
 std::vector<std::string> numbered_classes(std::int64_t count) {

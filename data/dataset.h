@@ -20,12 +20,17 @@ class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual std::int64_t size() const = 0;
-  virtual const std::vector<std::string>& classes() const = 0;  // names, by label
+  virtual const std::vector<std::string>& classes() const = 0;  // printable names, by label
   // Fills the image and returns its label; an Error of kind data names the file. The image's memory may be used again.
   virtual std::int64_t get(std::int64_t index, Image& image) const = 0;
-  virtual std::string where(std::int64_t index) const = 0;  // "train.idx image 17", "cats/0042.jpg": for messages
-  virtual std::string describe() const = 0;                 // "idx, 1,500 images 1x8x8, 10 classes (data/digits/...)"
+  virtual std::string where(
+      std::int64_t index) const = 0;         // "train.idx image 17", "cats/0042.jpg": for messages, printable
+  virtual std::string describe() const = 0;  // "idx, 1,500 images 1x8x8, 10 classes (data/digits/...)"
 };
+
+// A picture of more pixels is refused by what its header says, before it is decoded: a file of one megabyte can claim
+// pixels that take gigabytes. The second is the most that a config can allow.
+constexpr std::int64_t usual_max_pixels = std::int64_t(1) << 26, largest_max_pixels = std::int64_t(1) << 28;
 
 // What a dataset is made for: relative paths in a config are relative to the folder of the config file, then to the
 // current folder.
@@ -33,6 +38,7 @@ struct DatasetSite {
   std::string config_folder;
   std::vector<std::int64_t> image_shape;  // channels, height, width of the model's input; `synthetic` makes such images
   std::int64_t model_outputs = 0;         // classes the model tells apart; 0: unknown
+  std::int64_t max_pixels = usual_max_pixels;
 };
 std::string resolve_path(const DatasetSite& site, const std::string& path);  // throws where neither exists
 
@@ -62,7 +68,7 @@ using DatasetRegistry = Registry<DatasetSource, const DatasetSite&, Params&>;
 DatasetRegistry builtin_datasets();  // idx, cifar10, image_folder, image_list, synthetic
 
 // Decodes a JPEG or PNG to `channels` (1 or 3) planes; throws an Error of kind data with file, size and reason.
-Image read_image(const std::string& path, int channels);
+Image read_image(const std::string& path, int channels, std::int64_t max_pixels = usual_max_pixels);
 // The same bytes as a PNG file's contents; for reports and predictions.
 std::vector<std::uint8_t> encode_png(const Image& image);
 

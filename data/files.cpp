@@ -1,5 +1,7 @@
 #include "data/files.h"
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -7,19 +9,23 @@
 #include <system_error>
 
 #include "framework/error.h"
+#include "framework/printable.h"
 
 namespace twiddle {
 
 namespace {
 
 [[noreturn]] void fail(const std::string& path, const std::string& reason) {
-  throw Error(ErrorKind::data, join("cannot read '", path, "': ", reason));
+  throw Error(ErrorKind::data, join("cannot read '", printable(path), "': ", reason));
 }
 
 }  // namespace
 
 std::uint64_t size_of_file(const std::string& path) {
   std::error_code code;
+  const std::filesystem::file_status status = std::filesystem::status(path, code);
+  const bool other = std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
+  if (other && !std::filesystem::is_directory(status)) fail(path, "it is no regular file");
   const std::uintmax_t size = std::filesystem::file_size(path, code);
   if (code) fail(path, code.message());
   return size;
@@ -33,6 +39,12 @@ std::vector<std::uint8_t> read_bytes(const std::string& path) {
   if (std::ferror(file.get())) fail(path, std::generic_category().message(errno));
   bytes.resize(got);
   return bytes;
+}
+
+bool has_image_ending(const std::string& path) {
+  std::string ending = std::filesystem::path(path).extension().string();
+  std::transform(ending.begin(), ending.end(), ending.begin(), [](unsigned char c) { return std::tolower(c); });
+  return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
 }
 
 }  // namespace twiddle

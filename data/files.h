@@ -5,10 +5,14 @@
 
 namespace twiddle {
 
-// The contents of a file; throws an Error of kind data that names the file and the system's reason.
+// The contents of a regular file; throws an Error of kind data that names the file and the reason. Devices and pipes,
+// of which a read may never end, are refused.
 std::vector<std::uint8_t> read_bytes(const std::string& path);
 
-// Bytes of a file, without opening it; throws likewise.
+// Bytes of a regular file, without opening it; throws likewise.
 std::uint64_t size_of_file(const std::string& path);
+
+// Whether a name ends as JPEG and PNG files do: .jpg, .jpeg, .png, in letters of either case.
+bool has_image_ending(const std::string& path);
 
 }  // namespace twiddle

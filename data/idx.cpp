@@ -8,6 +8,7 @@
 
 #include "data/classes.h"
 #include "data/files.h"
+#include "framework/printable.h"
 #include "framework/text.h"
 
 namespace twiddle {
@@ -48,7 +49,7 @@ class IdxReader {
  private:
   template <class... Parts>
   [[noreturn]] void fail(const Parts&... parts) const {
-    throw Error(ErrorKind::data, join(path_, ": ", parts...));
+    throw Error(ErrorKind::data, join(printable(path_), ": ", parts...));
   }
 
   std::uint64_t count_values(const std::vector<std::uint32_t>& sizes, std::uint64_t header) const {
@@ -112,13 +113,13 @@ Idx::Options::Options(Params& params)
       classes(params.texts("classes")) {}
 
 Idx::Idx(const DatasetSite& site, const Options& options)
-    : images_file_(resolve_path(site, options.images)), classes_(options.classes) {
+    : images_file_(resolve_path(site, options.images)), classes_(printable_classes(options.classes)) {
   const std::string labels_file = resolve_path(site, options.labels);
   IdxFile pictures = IdxReader(images_file_).read(3, 4, "images");
   IdxFile numbers = IdxReader(labels_file).read(1, 1, "labels");
   if (pictures.sizes[0] != numbers.sizes[0])
-    throw Error(ErrorKind::data, join(labels_file, ": ", numbers.sizes[0], " labels for the ", pictures.sizes[0],
-                                      " images of ", images_file_));
+    throw Error(ErrorKind::data, join(printable(labels_file), ": ", numbers.sizes[0], " labels for the ",
+                                      pictures.sizes[0], " images of ", printable(images_file_)));
   if (pictures.sizes.size() == 4) channels_ = static_cast<int>(pictures.sizes[1]);
   height_ = static_cast<int>(pictures.sizes[pictures.sizes.size() - 2]);
   width_ = static_cast<int>(pictures.sizes.back());
@@ -128,8 +129,8 @@ Idx::Idx(const DatasetSite& site, const Options& options)
   const auto largest = std::max_element(labels_.begin(), labels_.end());
   if (classes_.empty()) classes_ = numbered_classes(*largest + 1);
   if (*largest >= classes_.size())
-    throw Error(ErrorKind::data, join(labels_file, ": image ", largest - labels_.begin(), " has label ", int(*largest),
-                                      ", but `classes` names only ", classes_.size()));
+    throw Error(ErrorKind::data, join(printable(labels_file), ": image ", largest - labels_.begin(), " has label ",
+                                      int(*largest), ", but `classes` names only ", classes_.size()));
 }
 
 std::int64_t Idx::get(std::int64_t index, Image& image) const {
@@ -140,12 +141,12 @@ std::int64_t Idx::get(std::int64_t index, Image& image) const {
 }
 
 std::string Idx::where(std::int64_t index) const {
-  return join(images_file_, " image ", index);
+  return join(printable(images_file_), " image ", index);
 }
 
 std::string Idx::describe() const {
   return join("idx, ", format_count(size()), " images ", channels_, "x", height_, "x", width_, ", ", classes_.size(),
-              " classes (", images_file_, ")");
+              " classes (", printable(images_file_), ")");
 }
 
 }  // namespace twiddle

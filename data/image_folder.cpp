@@ -1,9 +1,11 @@
 #include "data/image_folder.h"
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 
+#include "data/classes.h"
+#include "data/files.h"
+#include "framework/printable.h"
 #include "framework/text.h"
 
 namespace twiddle {
@@ -16,18 +18,13 @@ bool is_hidden(const fs::path& path) {
   return path.filename().string().rfind('.', 0) == 0;
 }
 
-bool is_image(const fs::path& path) {
-  std::string ending = path.extension().string();
-  std::transform(ending.begin(), ending.end(), ending.begin(), [](unsigned char c) { return std::tolower(c); });
-  return (ending == ".jpg" || ending == ".jpeg" || ending == ".png") && !is_hidden(path);
-}
-
 // Visits the entries of a folder (Iterator decides how deep), with the system's reason where it cannot.
 template <class Iterator, class Visit>
 void for_each_entry(const fs::path& folder, const Visit& visit) {
   std::error_code code;
   for (Iterator entry(folder, code), end; !code && entry != end; entry.increment(code)) visit(*entry);
-  if (code) throw Error(ErrorKind::data, join("cannot read folder '", folder.string(), "': ", code.message()));
+  if (code)
+    throw Error(ErrorKind::data, join("cannot read folder '", printable(folder.string()), "': ", code.message()));
 }
 
 std::vector<std::string> sorted_sub_folders(const fs::path& folder) {
@@ -46,35 +43,53 @@ ImageFolder::Options::Options(Params& params)
     : path(params.text("path", std::nullopt)), channels(params.choice("channels", "3", {"1", "3"}) == "1" ? 1 : 3) {}
 
 ImageFolder::ImageFolder(const DatasetSite& site, const Options& options)
-    : folder_(resolve_path(site, options.path)), channels_(options.channels), classes_(sorted_sub_folders(folder_)) {
+    : folder_(resolve_path(site, options.path)),
+      channels_(options.channels),
+      max_pixels_(site.max_pixels),
+      classes_(sorted_sub_folders(folder_)) {
   if (classes_.empty())
-    throw Error(ErrorKind::data, join("folder '", folder_, "' has no sub-folders; there must be one a class"));
+    throw Error(ErrorKind::data,
+                join("folder '", printable(folder_), "' has no sub-folders; there must be one a class"));
   for (std::size_t label = 0; label < classes_.size(); ++label) {
     const std::size_t before = files_.size();
     for_each_entry<fs::recursive_directory_iterator>(
         fs::path(folder_) / classes_[label], [&](const fs::directory_entry& entry) {
-          if (is_image(entry.path()))
+          std::error_code code;
+          if (entry.is_directory(code) || is_hidden(entry.path())) return;
+          if (!has_image_ending(entry.path().string()))
+            ++passed_over_;
+          else
             files_.push_back({entry.path().lexically_relative(folder_).string(), static_cast<std::int32_t>(label)});
         });
     if (files_.size() == before)
-      throw Error(ErrorKind::data, join("folder '", (fs::path(folder_) / classes_[label]).string(),
+      throw Error(ErrorKind::data, join("folder '", printable((fs::path(folder_) / classes_[label]).string()),
                                         "' holds no .jpg, .jpeg or .png file; fill it or take it away"));
     std::sort(files_.begin() + static_cast<std::ptrdiff_t>(before), files_.end(),
               [](const File& a, const File& b) { return a.path < b.path; });
   }
+  classes_ = printable_classes(std::move(classes_));
+}
+
+fs::path ImageFolder::path_of(std::int64_t index) const {
+  return fs::path(folder_) / files_[static_cast<std::size_t>(index)].path;
 }
 
 std::int64_t ImageFolder::get(std::int64_t index, Image& image) const {
-  image = read_image(where(index), channels_);
+  image = read_image(path_of(index).string(), channels_, max_pixels_);
   return files_[static_cast<std::size_t>(index)].label;
 }
 
 std::string ImageFolder::where(std::int64_t index) const {
-  return (fs::path(folder_) / files_[static_cast<std::size_t>(index)].path).string();
+  return printable(path_of(index).string());
 }
 
 std::string ImageFolder::describe() const {
-  return join("image_folder, ", format_count(size()), " images, ", classes_.size(), " classes (", folder_, ")");
+  const std::string others =
+      passed_over_ == 0 ? ""
+                        : join("; ", format_count(passed_over_), passed_over_ == 1 ? " file" : " files", " that ",
+                               passed_over_ == 1 ? "is" : "are", " no .jpg, .jpeg or .png passed over");
+  return join("image_folder, ", format_count(size()), " images, ", classes_.size(), " classes (", printable(folder_),
+              ")", others);
 }
 
 }  // namespace twiddle

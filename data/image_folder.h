@@ -1,4 +1,5 @@
 #pragma once
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -6,7 +7,8 @@
 
 namespace twiddle {
 
-// JPEG and PNG files below one sub-folder a class; classes and files in the order of their names.
+// JPEG and PNG files below one sub-folder a class; classes and files in the order of their names. Files of other kinds
+// are counted and passed over.
 class ImageFolder : public Dataset {
  public:
   struct Options {
@@ -26,9 +28,13 @@ class ImageFolder : public Dataset {
     std::string path;  // from the folder on
     std::int32_t label;
   };
+  std::filesystem::path path_of(std::int64_t index) const;
+
   std::string folder_;
   int channels_;
+  std::int64_t max_pixels_;
   std::vector<File> files_;
+  std::int64_t passed_over_ = 0;  // files that are no JPEG or PNG by their names
   std::vector<std::string> classes_;
 };
 

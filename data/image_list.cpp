@@ -8,6 +8,7 @@
 
 #include "data/classes.h"
 #include "data/files.h"
+#include "framework/printable.h"
 #include "framework/text.h"
 
 namespace twiddle {
@@ -39,6 +40,7 @@ ImageList::ImageList(const DatasetSite& site, const Options& options)
     : file_(resolve_path(site, options.file)),
       folder_(std::filesystem::path(file_).parent_path().string()),
       channels_(options.channels),
+      max_pixels_(site.max_pixels),
       classes_(options.classes) {
   number_labels(read_lines());
 }
@@ -56,12 +58,11 @@ std::vector<std::string> ImageList::read_lines() {
     if (line.empty()) continue;
     const std::size_t blank = line.find_last_of(blanks);
     if (blank == line.npos || line.find('\0') != line.npos)
-      throw Error(ErrorKind::data,
-                  join(file_, ":", number, ": expected 'path label', found '", line.substr(0, 80), "'"));
+      throw Error(ErrorKind::data, join(place_of(number), ": expected 'path label', found '", shown(line), "'"));
     labels.emplace_back(line.substr(blank + 1));
     lines_.push_back({number, 0, std::string(trimmed(line.substr(0, blank)))});
   }
-  if (lines_.empty()) throw Error(ErrorKind::data, join(file_, ": no line 'path label' in it"));
+  if (lines_.empty()) throw Error(ErrorKind::data, join(printable(file_), ": no line 'path label' in it"));
   return labels;
 }
 
@@ -87,32 +88,37 @@ void ImageList::number_labels(const std::vector<std::string>& labels) {
     const std::optional<std::int64_t> label = found ? name->second : whole_number(labels[i]);
     if (!label || *label < 0 || *label >= limit)
       throw Error(ErrorKind::data,
-                  join(file_, ":", lines_[i].number, ": label '", labels[i],
+                  join(place_of(lines_[i].number), ": label '", shown(labels[i]),
                        by_number ? "' is no number from 0 to 1,048,575, as the first line's is"
                                  : join("' is none of the ", limit, " classes nor a number below ", limit)));
     lines_[i].label = static_cast<std::int32_t>(*label);
     largest = std::max(largest, *label);
   }
-  if (by_number) classes_ = numbered_classes(largest + 1);
+  classes_ = by_number ? numbered_classes(largest + 1) : printable_classes(std::move(classes_));
+}
+
+// "cats.txt:17", of a line's number.
+std::string ImageList::place_of(std::int32_t number) const {
+  return join(printable(file_), ":", number);
 }
 
 std::int64_t ImageList::get(std::int64_t index, Image& image) const {
   const Line& line = lines_[static_cast<std::size_t>(index)];
   try {
-    image = read_image((std::filesystem::path(folder_) / line.path).string(), channels_);
+    image = read_image((std::filesystem::path(folder_) / line.path).string(), channels_, max_pixels_);
   } catch (const Error& error) {
-    throw Error(error.kind(), join(file_, ":", line.number, ": ", error.what()));
+    throw Error(error.kind(), join(place_of(line.number), ": ", error.what()));
   }
   return line.label;
 }
 
 std::string ImageList::where(std::int64_t index) const {
   const Line& line = lines_[static_cast<std::size_t>(index)];
-  return join(file_, ":", line.number, " (", line.path, ")");
+  return join(place_of(line.number), " (", printable(line.path), ")");
 }
 
 std::string ImageList::describe() const {
-  return join("image_list, ", format_count(size()), " images, ", classes_.size(), " classes (", file_, ")");
+  return join("image_list, ", format_count(size()), " images, ", classes_.size(), " classes (", printable(file_), ")");
 }
 
 }  // namespace twiddle

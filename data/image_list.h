@@ -30,9 +30,11 @@ class ImageList : public Dataset {
   };
   std::vector<std::string> read_lines();
   void number_labels(const std::vector<std::string>& labels);
+  std::string place_of(std::int32_t number) const;
 
   std::string file_, folder_;
   int channels_;
+  std::int64_t max_pixels_;
   std::vector<Line> lines_;
   std::vector<std::string> classes_;
 };

@@ -2,7 +2,8 @@
 
 namespace twiddle {
 
-std::optional<Image> read_by_turbojpeg(std::span<const std::uint8_t> /*file*/, int /*channels*/) {
+std::optional<Image> read_by_turbojpeg(std::span<const std::uint8_t> /*file*/, int /*channels*/,
+                                       std::int64_t /*max_pixels*/) {
   return std::nullopt;
 }
 

@@ -8,6 +8,8 @@
 #include "data/decoders.h"
 #include "data/files.h"
 #include "data/jpeg_tables.h"
+#include "framework/printable.h"
+#include "framework/text.h"
 
 namespace twiddle {
 
@@ -52,7 +54,7 @@ namespace {
 
 template <class... Parts>
 [[noreturn]] void fail(const std::string& path, const Parts&... parts) {
-  throw Error(ErrorKind::data, join("'", path, "' is not a readable image: ", parts...));
+  throw Error(ErrorKind::data, join("'", printable(path), "' is not a readable image: ", parts...));
 }
 
 // As the first bytes have it; null where they are neither's.
@@ -100,14 +102,14 @@ Image planar(const stbi_uc* pixels, int channels, int height, int width) {
 
 }  // namespace
 
-Image read_image(const std::string& path, int channels) {
+Image read_image(const std::string& path, int channels, std::int64_t max_pixels) {
   require(channels == 1 || channels == 3, "read_image: images have 1 or 3 channels, not ", channels);
   const std::vector<std::uint8_t> file = read_bytes(path);
-  std::optional<Image> image = read_by_turbojpeg(file, channels);
-  return image ? *std::move(image) : read_by_stb(file, channels, path);
+  std::optional<Image> image = read_by_turbojpeg(file, channels, max_pixels);
+  return image ? *std::move(image) : read_by_stb(file, channels, path, max_pixels);
 }
 
-Image read_by_stb(std::span<const std::uint8_t> file, int channels, const std::string& path) {
+Image read_by_stb(std::span<const std::uint8_t> file, int channels, const std::string& path, std::int64_t max_pixels) {
   if (file.empty()) fail(path, "the file is empty");
   if (file.size() > (std::size_t(1) << 30)) fail(path, "over 1 GiB");
   const int length = static_cast<int>(file.size());
@@ -123,15 +125,21 @@ Image read_by_stb(std::span<const std::uint8_t> file, int channels, const std::s
     fail_by_stb(path, format, file.size());
   }
   const std::int64_t pixels = std::int64_t(width) * height;
-  if (pixels > most_pixels) fail(path, width, "x", height, " pixels; at most ", most_pixels, " can be read");
+  if (pixels > max_pixels)
+    fail(path, width, "x", height, " pixels are more than the ", format_count(max_pixels),
+         " that `max_pixels` under `data:` allows");
   if (pixels / most_pixels_a_byte > length)
     fail(path, "it claims ", width, "x", height, " pixels in ", length, " bytes; cut short or damaged");
   // Four channels of 16 bits, sides padded to whole JPEG blocks; twice that for a buffer that grows by doubling.
   allocation_limit =
       std::max<std::size_t>(16 * (static_cast<std::size_t>(width) + 64) * (static_cast<std::size_t>(height) + 64),
                             2 * file.size() + (1 << 16));
+  stbi__g_failure_reason = nullptr;  // what its other readers said of the header
   const std::unique_ptr<stbi_uc, void (*)(void*)> decoded(
       stbi_load_from_memory(file.data(), length, &width, &height, &stored, channels), &stbi_image_free);
+  if (!decoded && !stbi_failure_reason())
+    fail(path, format, " of ", file.size(), " bytes and ", width, "x", height,
+         " pixels: damaged, or more than can be held while it is decoded");
   if (!decoded) fail_by_stb(path, format, file.size());
   if (format == std::string_view("JPEG") && !has_jpeg_end(file))
     fail(path, format, " of ", file.size(), " bytes, cut short or damaged (no end marker)");

@@ -31,7 +31,7 @@ void part(const std::uint32_t* pixels, std::size_t count, std::uint8_t* planes) 
 
 }  // namespace
 
-std::optional<Image> read_by_turbojpeg(std::span<const std::uint8_t> file, int channels) {
+std::optional<Image> read_by_turbojpeg(std::span<const std::uint8_t> file, int channels, std::int64_t max_pixels) {
   if (file.size() < 2 || file[0] != 0xff || file[1] != 0xd8) return std::nullopt;
   const Decoder decoder(tjInitDecompress());
   const auto bytes = static_cast<unsigned long>(file.size());
@@ -41,7 +41,7 @@ std::optional<Image> read_by_turbojpeg(std::span<const std::uint8_t> file, int c
       tjDecompressHeader3(decoder.get(), file.data(), bytes, &image.width, &image.height, &subsampling, &colours) != 0)
     return std::nullopt;
   const std::int64_t count = std::int64_t(image.width) * image.height;
-  if (count > most_pixels || count / most_pixels_a_byte > static_cast<std::int64_t>(file.size())) return std::nullopt;
+  if (count > max_pixels || count / most_pixels_a_byte > static_cast<std::int64_t>(file.size())) return std::nullopt;
 
   const auto decode = [&](std::uint8_t* to, int format) {
     return tjDecompress2(decoder.get(), file.data(), bytes, to, image.width, 0, image.height, format, flags) == 0;

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "framework/params.h"
+#include "framework/printable.h"
 
 namespace twiddle {
 
@@ -11,17 +12,13 @@ namespace {
 
 constexpr std::size_t widest_line = 110;
 
-bool starts_character(char byte) {
-  return (static_cast<unsigned char>(byte) & 0xc0u) != 0x80u;
-}
-
 // A line as characters of one column each: what a terminal would act upon is shown as a blank.
-std::vector<std::string> characters(const std::string& line) {
+std::vector<std::string> characters(std::string_view line) {
   std::vector<std::string> result;
-  for (const char byte : line) {
-    if (starts_character(byte) || result.empty()) result.emplace_back();
-    const bool control = static_cast<unsigned char>(byte) < 0x20 || byte == 0x7f;
-    result.back() += control ? ' ' : byte;
+  while (!line.empty()) {
+    const Character character = first_character(line);
+    result.push_back(character.is_utf8 && !is_printable(character) ? " " : printable(character.bytes));
+    line.remove_prefix(character.bytes.size());
   }
   return result;
 }
@@ -49,11 +46,12 @@ std::string quote_line(const Place& place, const std::string& hint) {
 
 std::string to_string(const Place& place) {
   if (place.source == nullptr) return {};
-  return place.line <= 0 ? place.source->name : join(place.source->name, ":", place.line, ":", place.column);
+  const std::string name = printable(place.source->name);
+  return place.line <= 0 ? name : join(name, ":", place.line, ":", place.column);
 }
 
 void Diagnostics::add(const Place& place, std::string message, std::string hint) {
-  messages_.push_back({place, std::move(message), std::move(hint)});
+  messages_.push_back({place, printable(message), printable(hint)});  // both may hold what the file says
 }
 
 // In order of place; sources in the order in which they were first complained of. The same thing said twice of one

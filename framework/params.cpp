@@ -6,6 +6,7 @@
 #include <map>
 #include <tuple>
 
+#include "framework/printable.h"
 #include "framework/text.h"
 
 namespace twiddle {
@@ -14,25 +15,13 @@ namespace {
 
 using Kind = ConfigNode::Kind;
 
-// As much of a text as a message can hold, without what would move a terminal's cursor.
-std::string excerpt(const std::string& text) {
-  constexpr std::size_t longest = 60;
-  std::string shown;
-  for (const char byte : text) {
-    const bool whole = (static_cast<unsigned char>(byte) & 0xc0u) != 0x80u;  // a character begins here
-    if (whole && shown.size() >= longest) return shown + "...";
-    shown += static_cast<unsigned char>(byte) < 0x20 || byte == 0x7f ? '?' : byte;
-  }
-  return shown;
-}
-
 // What stands where something else was expected.
 std::string found(const ConfigNode& node) {
   switch (node.kind) {
     case Kind::null:
       return "nothing";
     case Kind::scalar:
-      return '"' + excerpt(node.text) + '"';
+      return '"' + shown(node.text) + '"';
     case Kind::sequence:
       return join("a list of ", node.items.size());
     case Kind::mapping:
@@ -304,7 +293,7 @@ void Params::finish() {
                                              : "known are: " + join_names(known);
     diagnostics_->add(
         entry.place,
-        join("unknown key ", quoted_key(excerpt(entry.key)), owner_.empty() ? "" : " in " + quoted_key(owner_)), hint);
+        join("unknown key ", quoted_key(shown(entry.key)), owner_.empty() ? "" : " in " + quoted_key(owner_)), hint);
   }
 }
 

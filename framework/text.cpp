@@ -7,6 +7,8 @@
 #include <cmath>
 #include <system_error>
 
+#include "framework/printable.h"
+
 namespace twiddle {
 
 namespace {
@@ -56,7 +58,7 @@ std::optional<std::string> nearest_name(std::string_view typed, const std::vecto
 }
 
 std::string unknown_name(std::string_view what, std::string_view typed, const std::vector<std::string>& known) {
-  std::string message = "unknown " + std::string(what) + " '" + std::string(typed) + "'; ";
+  std::string message = "unknown " + std::string(what) + " '" + shown(typed) + "'; ";
   if (const auto nearest = nearest_name(typed, known)) return message + "did you mean '" + *nearest + "'?";
   return message + "known are: " + join_names(known);
 }

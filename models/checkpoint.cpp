@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "framework/error.h"
+#include "framework/printable.h"
 
 namespace twiddle {
 
@@ -46,7 +47,7 @@ std::map<std::string, std::string> format_state(const RunState& state) {
 const std::string& metadata_of(const SafeTensors& contents, const std::string& key, const std::string& path) {
   const auto found = contents.metadata.find(key);
   if (found == contents.metadata.end())
-    throw Error(ErrorKind::data, join(path, ": has no '", key, "' in its metadata"));
+    throw Error(ErrorKind::data, join(printable(path), ": has no '", key, "' in its metadata"));
   return found->second;
 }
 
@@ -56,10 +57,11 @@ RunState parse_state(const SafeTensors& contents, const std::string& path) {
     const std::string key = join(run_prefix, name), &text = metadata_of(contents, key, path);
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), field);
     if (error != std::errc() || end != text.data() + text.size())
-      throw Error(ErrorKind::data,
-                  join(path, ": '", key, "' in its metadata is '", shown(text), "', not a number that fits"));
+      throw Error(ErrorKind::data, join(printable(path), ": '", key, "' in its metadata is '", shown(text),
+                                        "', not a number that fits"));
     if (std::string_view(name) != "best_top1" && field < 0)
-      throw Error(ErrorKind::data, join(path, ": '", key, "' in its metadata is '", shown(text), "', below 0"));
+      throw Error(ErrorKind::data,
+                  join(printable(path), ": '", key, "' in its metadata is '", shown(text), "', below 0"));
   });
   return state;
 }
@@ -74,7 +76,8 @@ Checkpoint read_checkpoint(const std::string& folder) {
   check_format_version(checkpoint.state, state_file(folder));
   if (metadata_of(checkpoint.state, "model", state_file(folder)) !=
       metadata_of(checkpoint.model, "xxh3", model_file(folder)))
-    throw Error(ErrorKind::data, join(folder, ": model.safetensors and state.safetensors are not of one save"));
+    throw Error(ErrorKind::data,
+                join(printable(folder), ": model.safetensors and state.safetensors are not of one save"));
   return checkpoint;
 }
 
@@ -89,11 +92,11 @@ std::vector<std::pair<std::string, Tensor>> optimizer_state(Context& ctx, const 
     const auto parameter = std::find_if(parameters.begin(), parameters.end(),
                                         [&owner](const Parameter* each) { return each->name == owner; });
     if (parameter == parameters.end() || array.type != DType::f32)
-      throw Error(ErrorKind::data,
-                  join(path, ": '", key, "' ", to_string(array.shape), " belongs to no parameter of this model"));
+      throw Error(ErrorKind::data, join(printable(path), ": '", key, "' ", to_string(array.shape),
+                                        " belongs to no parameter of this model"));
     if (array.shape != (*parameter)->shape && array.shape != Shape{1})
       throw Error(ErrorKind::data,
-                  join(path, ": '", key, "' is ", to_string(array.shape), " in the file, its parameter ",
+                  join(printable(path), ": '", key, "' is ", to_string(array.shape), " in the file, its parameter ",
                        to_string((*parameter)->shape), " in the model"));
     state.emplace_back(name, to_tensor(*ctx.stream, array));
   }
@@ -126,8 +129,8 @@ RunState restore_checkpoint(const std::string& folder, Context& ctx, const Seque
   const std::string& kind = metadata_of(checkpoint.state, "optimizer", path);
   if (kind != optimizer.kind())
     throw Error(ErrorKind::data,
-                join(path, ": holds the state of optimizer '", shown(kind), "', this run uses '", optimizer.kind(),
-                     "'. To go on with the weights alone: --weights ", model_file(folder)));
+                join(printable(path), ": holds the state of optimizer '", shown(kind), "', this run uses '",
+                     optimizer.kind(), "'. To go on with the weights alone: --weights ", model_file(folder)));
   std::vector<Tensor> values = fitting_values(ctx, net, checkpoint.model, model_file(folder));
   const auto optimizer_tensors = optimizer_state(ctx, net, checkpoint.state, path);
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "framework/optimizer.h"
+#include "framework/printable.h"
 #include "framework/text.h"
 #include "models/builder.h"
 #include "models/config_tree.h"
@@ -133,6 +134,7 @@ Config::Data read_data(Params& root) {
   data.present = root.has("data");
   data.workers = static_cast<int>(params.integer("workers", data.workers, 0, 256));
   data.skip_bad = params.choice("on_error", "fail", {"fail", "skip"}) == "skip";
+  data.max_pixels = params.integer("max_pixels", data.max_pixels, 1, largest_max_pixels);
   for (const char* key : {"train", "val", "augment", "eval_augment", "normalize"}) params.has(key);
   params.finish();
   if (const ConfigNode* node = root.node("data")) data.node = *node;
@@ -170,7 +172,7 @@ Config::Train read_train(Params& root) {
 }
 
 void read_name(Params& root, Config& config, ConfigNode& tree) {
-  config.name = root.text("name", std::filesystem::path(config.file).stem().string());
+  config.name = root.text("name", printable(std::filesystem::path(config.file).stem().string()));
   if (tree.find("name") != nullptr) return;
   ConfigNode name;  // a resolved config is kept under another file name
   name.kind = Kind::scalar;

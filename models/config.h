@@ -36,6 +36,7 @@ struct Config {
     ConfigNode node;  // the section; datasets and augment read their own keys from it
     int workers = 2;
     bool skip_bad = false;
+    std::int64_t max_pixels = usual_max_pixels;
   } data;
 
   struct Train {

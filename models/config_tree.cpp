@@ -31,7 +31,10 @@ struct FileText {
 
 FileText read_text(const std::string& path) {
   std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) return {"", "it is a folder, not a config file"};
+  const std::filesystem::file_status status = std::filesystem::status(path, ignored);
+  if (std::filesystem::is_directory(status)) return {"", "it is a folder, not a config file"};
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+    return {"", "it is no regular file"};  // reading from a pipe may never end
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
   if (file == nullptr) return {"", std::strerror(errno)};
   FileText result;

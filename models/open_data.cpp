@@ -5,6 +5,7 @@
 
 #include "data/subset.h"
 #include "framework/error.h"
+#include "framework/printable.h"
 #include "framework/text.h"
 
 namespace twiddle {
@@ -19,9 +20,9 @@ struct Chosen {
 
   std::unique_ptr<Dataset> open() const {
     if (source == nullptr) return nullptr;
-    std::unique_ptr<Dataset> dataset = source->open();
-    if (first == 0 && count == 0) return dataset;
     try {
+      std::unique_ptr<Dataset> dataset = source->open();
+      if (first == 0 && count == 0) return dataset;
       return std::make_unique<Subset>(std::move(dataset), first, count);
     } catch (const Error& error) {
       throw Error(error.kind(), join(to_string(place), ": ", error.what()));
@@ -41,7 +42,7 @@ Chosen read_dataset(Params& data, const char* key, const DatasetSite& site) {
   }
   Chosen chosen{registry.make(format, site, params)};
   chosen.first = params.integer("first", 0, 0, std::int64_t(1) << 40);
-  chosen.count = params.integer("count", 0, 0, std::int64_t(1) << 40);
+  chosen.count = params.integer("count", 0, 1, std::int64_t(1) << 40);
   chosen.place = params.place();
   params.finish();
   return chosen;
@@ -55,7 +56,8 @@ struct DataPlan {
 
 DataPlan read_plan(const Config& config, std::int64_t outputs, Diagnostics& diagnostics) {
   Params data(config.data.node, "data", diagnostics);
-  const DatasetSite site{std::filesystem::path(config.file).parent_path().string(), config.input, outputs};
+  const DatasetSite site{std::filesystem::path(config.file).parent_path().string(), config.input, outputs,
+                         config.data.max_pixels};
   const Shape input = config.input.empty() ? Shape{0, 0, 0} : config.input;
   DataPlan plan;
   plan.train = read_dataset(data, "train", site);
@@ -69,8 +71,8 @@ void check_classes(const Config& config, const char* key, const Dataset& dataset
   const auto classes = static_cast<std::int64_t>(dataset.classes().size());
   if (outputs > 0 && classes > outputs) {
     throw Error(ErrorKind::config,
-                join(config.file, ": data.", key, " has ", classes, " classes, the last layer gives ", outputs,
-                     " outputs: set its outputs to ", classes));
+                join(printable(config.file), ": data.", key, " has ", classes, " classes, the last layer gives ",
+                     outputs, " outputs: set its outputs to ", classes));
   }
 }
 
@@ -92,8 +94,9 @@ OpenData open_data(const Config& config, std::int64_t outputs) {
   if (opened.train) check_classes(config, "train", *opened.train, outputs);
   if (opened.val) check_classes(config, "val", *opened.val, outputs);
   if (opened.train && opened.val && opened.train->classes() != opened.val->classes()) {
-    throw Error(ErrorKind::config, join(config.file, ": data.train and data.val do not have the same classes: ",
-                                        shortened(opened.train->classes()), " and ", shortened(opened.val->classes())));
+    throw Error(ErrorKind::config,
+                join(printable(config.file), ": data.train and data.val do not have the same classes: ",
+                     shortened(opened.train->classes()), " and ", shortened(opened.val->classes())));
   }
   return opened;
 }

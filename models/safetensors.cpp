@@ -2,7 +2,6 @@
 
 #include <xxhash.h>
 
-#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstring>
@@ -10,6 +9,7 @@
 #include <fstream>
 
 #include "framework/error.h"
+#include "framework/printable.h"
 #include "models/safetensors_header.h"
 
 namespace twiddle {
@@ -21,7 +21,6 @@ namespace {
 using Arrays = std::map<std::string, HostArray>;
 using Metadata = std::map<std::string, std::string>;
 
-constexpr std::uint64_t most_header_bytes = 100'000'000;  // as in the format's own reader
 constexpr std::string_view checksum_key = "xxh3";
 
 std::string hash(const void* bytes, std::size_t count) {
@@ -71,10 +70,10 @@ void verify_checksums(const SafeTensors& contents, const std::string& path) {
   const auto verify = [&](const std::string& key, const std::string& actual, const std::string& what) {
     const auto kept = contents.metadata.find(key);
     if (kept == contents.metadata.end())
-      throw Error(ErrorKind::data, join(path, ": damaged: ", what, " has lost its checksum"));
+      throw Error(ErrorKind::data, join(printable(path), ": damaged: ", what, " has lost its checksum"));
     if (kept->second != actual)
-      throw Error(ErrorKind::data,
-                  join(path, ": damaged: ", what, " has checksum ", actual, ", the file says ", shown(kept->second)));
+      throw Error(ErrorKind::data, join(printable(path), ": damaged: ", what, " has checksum ", actual,
+                                        ", the file says ", shown(kept->second)));
   };
   for (const auto& [name, array] : contents.arrays)
     verify(array_key(name), hash(array.bytes.data(), array.bytes.size()), join("'", name, "'"));
@@ -88,7 +87,7 @@ class Reader {
     std::error_code error;
     const std::filesystem::file_status status = std::filesystem::status(path, error);
     if (!std::filesystem::exists(status)) fail("no such file");
-    if (!std::filesystem::is_regular_file(status)) fail("not a plain file");
+    if (!std::filesystem::is_regular_file(status)) fail("it is no regular file");
     left_ = std::filesystem::file_size(path, error);
     if (error) fail(error.message());
     file_.open(path, std::ios::binary);
@@ -97,7 +96,7 @@ class Reader {
 
   template <class... Parts>
   [[noreturn]] void fail(const Parts&... parts) const {
-    throw Error(ErrorKind::data, join(path_, ": ", parts...));
+    throw Error(ErrorKind::data, join(printable(path_), ": ", parts...));
   }
 
   std::uint64_t left() const { return left_; }
@@ -141,7 +140,8 @@ SafeTensors read_safetensors(const std::string& path) {
   std::uint64_t header_bytes = 0;
   reader.read(&header_bytes, 8);
   if (header_bytes > most_header_bytes)
-    reader.fail("not a safetensors file, or damaged: its header would take ", header_bytes, " bytes");
+    reader.fail("not a safetensors file, or damaged: its header would take ", header_bytes, " bytes; at most ",
+                most_header_bytes, " are read");
   if (header_bytes > reader.left())
     reader.fail("damaged: its header takes ", header_bytes, " bytes, file has ", reader.left(), " (cut short)");
   std::string text(header_bytes, '\0');
@@ -158,14 +158,6 @@ SafeTensors read_safetensors(const std::string& path) {
   }
   verify_checksums(contents, path);
   return contents;
-}
-
-std::string shown(const std::string& text) {
-  constexpr std::size_t most = 60;
-  std::string line = text.size() > most ? text.substr(0, most) + "..." : text;
-  const auto is_control = [](unsigned char c) { return c < 32 || c == 127; };
-  std::replace_if(line.begin(), line.end(), is_control, '?');
-  return line;
 }
 
 std::string write_safetensors(const std::string& path, const SafeTensors& contents) {

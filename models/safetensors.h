@@ -28,9 +28,6 @@ Tensor to_tensor(Stream& stream, const HostArray& array);
 // against the file's size.
 SafeTensors read_safetensors(const std::string& path);
 
-// Text from a file as a message may show it: not endless, and without what a terminal would obey.
-std::string shown(const std::string& text);
-
 // Writes the file whole or not at all (atomic_file.h). An XXH3 checksum of every array ("xxh3:NAME") and one of all the
 // rest ("xxh3") go into the metadata; the latter stands for the whole contents and is returned.
 std::string write_safetensors(const std::string& path, const SafeTensors& contents);

@@ -22,6 +22,10 @@ struct SafeTensorsHeader {
   std::map<std::string, std::string> metadata;
 };
 
+// Headers of real files have some 100 bytes a tensor: the largest language models come to a few MiB. Reading one costs
+// at most some ten times its size.
+constexpr std::uint64_t most_header_bytes = 16u << 20;
+
 // Reads the JSON; `path` is named in errors. The text may come from anyone: it is read entry by entry, and the first
 // thing that does not belong into such a header stops it.
 SafeTensorsHeader parse_header(const std::string& text, const std::string& path);

@@ -4,6 +4,8 @@
 #include <set>
 
 #include "framework/error.h"
+#include "framework/printable.h"
+#include "models/json_text.h"
 #include "models/torch_names.h"
 
 namespace twiddle {
@@ -53,7 +55,7 @@ std::vector<std::string> parse_classes(const SafeTensors& contents, const std::s
   const auto text = contents.metadata.find("classes");
   if (text == contents.metadata.end()) return {};
   const auto fail = [&path] {
-    throw Error(ErrorKind::data, join(path, ": 'classes' in its metadata is not a JSON list of names"));
+    throw Error(ErrorKind::data, join(printable(path), ": 'classes' in its metadata is not a JSON list of names"));
   };
   // A list of strings opens one bracket; whatever is nested deeper is not worth parsing.
   std::vector<std::string> classes;
@@ -65,7 +67,7 @@ std::vector<std::string> parse_classes(const SafeTensors& contents, const std::s
   if (!list.is_array()) fail();
   for (const json& name : list) {
     if (!name.is_string()) fail();
-    classes.push_back(name.get<std::string>());
+    classes.push_back(printable(name.get<std::string>()));
   }
   return classes;
 }
@@ -82,9 +84,7 @@ std::string save_weights(const std::string& path, Context& ctx, const Sequential
   contents.metadata = more;
   contents.metadata["format_version"] = format_version;
   contents.metadata["format"] = "pt";  // some Python loaders ask for it
-  // Folder names become class names, and a folder may be called anything: what is not UTF-8 is written as U+FFFD.
-  if (!classes.empty())
-    contents.metadata["classes"] = json(classes).dump(-1, ' ', false, json::error_handler_t::replace);
+  if (!classes.empty()) contents.metadata["classes"] = json_text(json(classes));
   return write_safetensors(path, contents);
 }
 
@@ -102,7 +102,7 @@ std::vector<Tensor> fitting_values(Context& ctx, const Sequential& net, const Sa
   const std::vector<std::string> file_names = names_in_file(net, contents.arrays);
   const std::vector<std::string> lines = misfits(contents.arrays, parameters, file_names);
   if (!lines.empty()) {
-    std::string text = join(path, ": does not fit this model");
+    std::string text = join(printable(path), ": does not fit this model");
     for (std::size_t i = 0; i < lines.size() && i < most_listed; ++i) text += "\n  " + lines[i];
     if (lines.size() > most_listed) text += join("\n  ... and ", lines.size() - most_listed, " more");
     throw Error(ErrorKind::data, text);
@@ -120,8 +120,8 @@ void put_values(const Sequential& net, std::vector<Tensor> values) {
 void check_format_version(const SafeTensors& contents, const std::string& path) {
   const auto version = contents.metadata.find("format_version");
   if (version != contents.metadata.end() && version->second != format_version)
-    throw Error(ErrorKind::data, join(path, ": has format version '", shown(version->second), "', this program reads ",
-                                      format_version, "; a newer twiddle wrote it"));
+    throw Error(ErrorKind::data, join(printable(path), ": has format version '", shown(version->second),
+                                      "', this program reads ", format_version, "; a newer twiddle wrote it"));
 }
 
 }  // namespace twiddle

@@ -9,6 +9,7 @@
 #include <map>
 #include <sstream>
 
+#include "framework/printable.h"
 #include "models/config.h"
 
 namespace twiddle {
@@ -32,22 +33,16 @@ std::string with_plain_ends(const std::string& text) {
 }
 
 // The first byte that belongs to no UTF-8 text; its size where there is none.
-std::size_t find_binary(const std::string& text) {
-  for (std::size_t i = 0; i < text.size();) {
-    const auto first = static_cast<unsigned char>(text[i]);
-    if (first < 0x20 && first != '\n' && first != '\t') return i;
-    const std::size_t more = first < 0x80   ? 0
-                             : first < 0xc2 ? 9
-                             : first < 0xe0 ? 1
-                             : first < 0xf0 ? 2
-                             : first < 0xf5 ? 3
-                                            : 9;
-    if (more > 3 || first == 0x7f || i + more >= text.size()) return i;
-    for (std::size_t k = 1; k <= more; ++k)
-      if ((static_cast<unsigned char>(text[i + k]) & 0xc0u) != 0x80u) return i;
-    i += more + 1;
+std::size_t find_binary(std::string_view text) {
+  const std::size_t size = text.size();
+  while (!text.empty()) {
+    const Character character = first_character(text);
+    const bool control =
+        (character.code < 0x20 || character.code == 0x7f) && character.code != '\n' && character.code != '\t';
+    if (!character.is_utf8 || control) break;
+    text.remove_prefix(character.bytes.size());
   }
-  return text.size();
+  return size - text.size();
 }
 
 // Whether the quote at `begin` has its partner; the parser takes the end of the file for one.

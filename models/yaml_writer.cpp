@@ -1,7 +1,10 @@
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cctype>
 #include <string_view>
 
+#include "framework/printable.h"
 #include "models/config.h"
 
 namespace twiddle {
@@ -27,18 +30,27 @@ bool is_plain(std::string_view text) {
          });
 }
 
-std::string in_quotes(std::string_view text) {
-  constexpr char digits[] = "0123456789abcdef";
+// \xHH or \uHHHH: whatever is not printable has no longer code.
+std::string escape(char32_t character) {
+  const auto code = static_cast<unsigned>(character);
+  return code < 0x100 ? fmt::format("\\x{:02x}", code) : fmt::format("\\u{:04x}", code);
+}
+
+std::string in_quotes(const std::string_view whole) {
+  std::string_view text = whole;
   std::string result = "\"";
-  for (const char letter : text) {
-    const auto byte = static_cast<unsigned char>(letter);
-    if (letter == '"' || letter == '\\') {
-      result += std::string("\\") + letter;
-    } else if (byte < 0x20 || byte == 0x7f) {
-      result += std::string("\\x") + digits[byte >> 4] + digits[byte & 15];
-    } else {
-      result += letter;
-    }
+  while (!text.empty()) {
+    const Character character = first_character(text);
+    if (!character.is_utf8)
+      throw Error(ErrorKind::config, join("'", shown(whole), "' is no UTF-8, so that a YAML file cannot hold it: ",
+                                          "give the file or folder another name"));
+    if (character.code == '"' || character.code == '\\')
+      result += join("\\", character.bytes);
+    else if (is_printable(character))
+      result += character.bytes;
+    else
+      result += escape(character.code);
+    text.remove_prefix(character.bytes.size());
   }
   return result + '"';
 }

@@ -51,6 +51,23 @@ TEST(RunFolder, TheConfigComesBackAndRemembersItsOrigin) {
   EXPECT_TRUE(is_run_folder(folder));
 }
 
+TEST(RunFolder, APathCannotInjectKeysIntoTheConfig) {
+  const fs::path folder = fresh_folder("injection"), model = folder / "new\nbase: evil.yaml #\x1b.yaml";
+  fs::copy_file("models/digits.yaml", model);
+  write_run_facts(folder, load_config(model), "cpu");
+  const std::string first_line =
+      read_text(folder / "config.yaml").substr(0, read_text(folder / "config.yaml").find('\n'));
+  EXPECT_NE(first_line.find("/new\uFFFDbase: evil.yaml #\uFFFD.yaml"), std::string::npos) << first_line;
+  EXPECT_EQ(load_run_config(folder, {}).file, model.string());
+}
+
+TEST(RunFolder, AConfigsNameNeedNotBeUtf8) {
+  const fs::path folder = fresh_folder("latin"), model = folder / "lat\xe9.yaml";
+  fs::copy_file("models/digits.yaml", model);
+  write_run_facts(folder, load_config(model), "cpu");
+  EXPECT_EQ(load_run_config(folder, {}).name, "lat\uFFFD");
+}
+
 TEST(RunFolder, TheEnvironmentNamesTheCommitAndTheJpegReaderThatWereBuilt) {
   const fs::path folder = fresh_folder("environment");
   write_run_facts(folder, load_config("models/digits.yaml"), "cpu");

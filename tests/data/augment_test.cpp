@@ -181,6 +181,10 @@ TEST(Augment, CollectsEveryMistake) {
     EXPECT_NE(all.find(part), std::string::npos) << part << " in:\n" << all;
   EXPECT_NE(failure(mapping({{"augment", "hflip"}})).find("must be a list"), std::string::npos);
   EXPECT_NE(failure(mapping({{"normalize", mapping({{"std", "0"}})}})).find("above 0"), std::string::npos);
+  const std::string both =
+      failure(mapping({{"normalize", mapping({{"mean", sequence({"1", "2"})}, {"std", "0"}})}}), {3, 4, 4});
+  EXPECT_NE(both.find("'mean' of 'normalize' has 2 values, the model's input 3 channels"), std::string::npos) << both;
+  EXPECT_NE(both.find("'std' of 'normalize' must be above 0"), std::string::npos) << both;
   EXPECT_NE(failure(mapping({{"normalize", "imagenet"}}), {1, 4, 4}).find("1 channel"), std::string::npos);
   EXPECT_NE(failure(mapping({{"normalize", "imagnet"}})).find("imagenet"), std::string::npos);
   EXPECT_NE(
@@ -194,6 +198,31 @@ TEST(Augment, DescribesItself) {
   const Augment augment = read_augment(
       mapping({{"augment", sequence({mapping({{"pad_crop", "2"}}), "hflip"})}, {"normalize", "cifar10"}}), {3, 32, 32});
   EXPECT_EQ(augment.describe(), "pad_crop 2, 32, hflip, normalize cifar10");
+}
+
+TEST(Augment, ACropNeedsRoomForItself) {
+  for (const char* step : {"random_crop", "center_crop"}) {
+    const Augment augment = read_augment(mapping({{"augment", sequence({mapping({{step, "4"}})})}}), {1, 4, 4});
+    const std::string message = message_of(ErrorKind::config, [&] { run(augment, counting(4, 3)); });
+    EXPECT_NE(message.find(join("the image is 4x3, too small for `", step, ": 4`")), std::string::npos) << message;
+    run(augment, counting(4, 4));
+  }
+  const Augment padded = read_augment(mapping({{"augment", sequence({mapping({{"pad_crop", "1"}})})}}), {1, 4, 4});
+  run(padded, counting(2, 2));
+  const std::string message = message_of(ErrorKind::config, [&] { run(padded, counting(4, 1)); });
+  EXPECT_NE(message.find("6x3, too small for `pad_crop: 4`"), std::string::npos) << message;
+}
+
+TEST(Augment, TellsWhereItsStepsStand) {
+  auto source = std::make_shared<SourceText>();
+  source->name = "cats.yaml";
+  Value data = mapping({{"augment", sequence({"hflip"})}});
+  data.entries[0].value.place = {source, 7, 3, 1};
+  const Augment augment = read_augment(data, {1, 4, 4});
+  const auto refusal = [&](const Image& image) { return message_of(ErrorKind::config, [&] { run(augment, image); }); };
+  EXPECT_NE(refusal(counting(4, 3)).find("to data.augment (cats.yaml:7:3)"), std::string::npos);
+  EXPECT_NE(refusal({3, 4, 4, Bytes(48)}).find("has 3 channels, the model's input has 1; change"), std::string::npos);
+  EXPECT_NE(refusal({3, 4, 4, Bytes(48)}).find("(cats.yaml:7:3)"), std::string::npos);
 }
 
 }  // namespace twiddle

@@ -49,6 +49,44 @@ TEST(ImageFolder, SaysWhatIsWrong) {
   EXPECT_NE(message_of(ErrorKind::config, [&] { open_folder(folder, "2"); }).find("channels"), std::string::npos);
 }
 
+TEST(ImageFolder, CountsTheFilesThatItPassesOver) {
+  const std::filesystem::path folder = fresh_folder();
+  write_file(folder / "cat" / "a.png", png_of(3, 2, 3, 40));
+  EXPECT_EQ(open_folder(folder)->describe().find("passed over"), std::string::npos);
+  write_text(folder / "cat" / "b.webp", "");
+  write_text(folder / "cat" / "._a.png", "");
+  EXPECT_NE(open_folder(folder)->describe().find("; 1 file that is no .jpg, .jpeg or .png passed over"),
+            std::string::npos);
+  write_text(folder / "cat" / "deeper" / "c.bmp", "");
+  EXPECT_NE(open_folder(folder)->describe().find("; 2 files that are no"), std::string::npos);
+  EXPECT_EQ(open_folder(folder)->size(), 1);
+}
+
+TEST(ImageFolder, ReadsNamesOfAnyBytesAndShowsThemWithCare) {
+  const std::filesystem::path folder = fresh_folder();
+  write_file(folder / "latin\xe9" / "p\x1b[2J\xff.png", png_of(3, 2, 3, 40));
+  write_text(folder / "line\nbreak" / "broken\n.png", "");
+  const auto data = open_folder(folder);
+  EXPECT_EQ(data->classes(), (std::vector<std::string>{"latin\uFFFD", "line\uFFFDbreak"}));
+  Image image;
+  EXPECT_EQ(data->get(0, image), 0);
+  EXPECT_EQ(data->where(0), (folder / "latin\uFFFD" / "p\uFFFD[2J\uFFFD.png").string());
+  const std::string message = message_of(ErrorKind::data, [&] { data->get(1, image); });
+  EXPECT_NE(message.find("line\uFFFDbreak/broken\uFFFD.png' is not a readable image"), std::string::npos) << message;
+}
+
+TEST(ImageFolder, HoldsPicturesToTheSitesLimit) {
+  const std::filesystem::path folder = fresh_folder();
+  write_file(folder / "cat" / "a.png", png_of(3, 2, 3, 40));
+  DatasetSite site{"", {3, 8, 8}, 0};
+  site.max_pixels = 5;
+  const auto data = open_dataset("image_folder", mapping({{"path", folder.string()}}), site);
+  Image image;
+  const std::string message = message_of(ErrorKind::data, [&] { data->get(0, image); });
+  EXPECT_NE(message.find("a.png' is not a readable image: 3x2 pixels are more than the 5"), std::string::npos)
+      << message;
+}
+
 TEST(ImageFolder, ReadsPhotographs) {
   const std::string folder = shared_data("caltech20");
   if (folder.empty()) GTEST_SKIP() << "no caltech20 beside the project";

@@ -52,4 +52,16 @@ TEST(ImageList, NamesTheBadLine) {
   EXPECT_NE(failure(std::string("a\0.png 1", 8)).find("list.txt:1"), std::string::npos);
 }
 
+TEST(ImageList, ShowsItsLinesWithCare) {
+  const auto failure = [](const std::string& text) { return message_of(ErrorKind::data, [&] { open_list(text); }); };
+  EXPECT_NE(failure("a.png 1\n\x1b[2J\n").find("found '\uFFFD[2J'"), std::string::npos);
+  EXPECT_NE(failure("a.png 1\nb.png \x9b"
+                    "2J\n")
+                .find("label '\uFFFD2J'"),
+            std::string::npos);
+  const auto data = open_list("my\x1b[2J.png d\xf6g\n");
+  EXPECT_EQ(data->classes(), std::vector<std::string>{"d\uFFFDg"});
+  EXPECT_NE(data->where(0).find("(my\uFFFD[2J.png)"), std::string::npos);
+}
+
 }  // namespace twiddle

@@ -1,3 +1,5 @@
+#include <sys/stat.h>
+
 #include "tests/data/fixtures.h"
 #include "tests/data/small_jpeg.h"
 #include "tests/support/temp_path.h"
@@ -99,13 +101,44 @@ TEST(ReadImage, NamesTheFormatThatWasCutShort) {
 TEST(ReadImage, RefusesHugeClaims) {
   Bytes png = png_of(3, 4, 4, 1);
   png[16] = 0, png[17] = 0, png[18] = 0x70, png[19] = 0;  // width 28,672
-  png[20] = 0, png[21] = 0, png[22] = 0x20, png[23] = 0;  // height 8,192
-  EXPECT_NE(failure(png).find("it claims 28672x8192 pixels in"), std::string::npos);
+  png[20] = 0, png[21] = 0, png[22] = 0x08, png[23] = 0;  // height 2,048
+  EXPECT_NE(failure(png).find("it claims 28672x2048 pixels in"), std::string::npos);
   png = png_of(1, 4, 4, 1);
   png[18] = png[22] = 0x70;
-  EXPECT_NE(failure(png).find("28676x28676 pixels; at most 268435456"), std::string::npos) << failure(png);
+  EXPECT_NE(failure(png).find("28676x28676 pixels are more than the 67,108,864 that `max_pixels`"), std::string::npos)
+      << failure(png);
   png[16] = 0x7f;
   EXPECT_NE(failure(png).find("too large"), std::string::npos) << failure(png);
+}
+
+TEST(ReadImage, RefusesMorePixelsThanAllowedBeforeItDecodes) {
+  for (const Bytes& file : {png_of(3, 10, 12, 7), small_jpeg()}) {
+    const std::string path = write_file(fresh_folder() / "x.img", file);
+    EXPECT_EQ(read_image(path, 3, 120).pixels.size(), 360u);
+    const std::string message = message_of(ErrorKind::data, [&] { read_image(path, 3, 119); });
+    EXPECT_NE(message.find("12x10 pixels are more than the 119 that `max_pixels` under `data:` allows"),
+              std::string::npos)
+        << message;
+  }
+}
+
+TEST(ReadImage, TellsOfPixelsThatCannotBeHeldWhileTheyAreDecoded) {
+  Bytes png{137, 'P',  'N', 'G', 13, 10, 26, 10, 0, 0, 0, 13, 'I', 'H', 'D',  'R', 0,   0,   0x40, 0,  0,
+            0,   0x40, 0,   16,  6,  0,  0,  0,  0, 0, 0, 0,  0,   0,   0xc0, 0,   'I', 'D', 'A',  'T'};
+  const Bytes end{0, 0, 0, 0, 'I', 'E', 'N', 'D', 0, 0, 0, 0};
+  png.resize(png.size() + 0xc000 + 4);
+  png.insert(png.end(), end.begin(), end.end());
+  const std::string file = write_file(fresh_folder() / "deep.png", png);  // 16384 x 16384 RGBA of 16 bits
+  const std::string message = message_of(ErrorKind::data, [&] { read_image(file, 3, largest_max_pixels); });
+  EXPECT_NE(message.find("16384x16384 pixels: damaged, or more than can be held"), std::string::npos) << message;
+}
+
+TEST(ReadImage, RefusesWhatIsNoRegularFile) {
+  const std::string pipe = (fresh_folder() / "pipe.png").string();
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string& path : {pipe, std::string("/dev/zero")})
+    EXPECT_NE(message_of(ErrorKind::data, [&] { read_image(path, 3); }).find("it is no regular file"),
+              std::string::npos);
 }
 
 }  // namespace twiddle

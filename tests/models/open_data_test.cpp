@@ -46,6 +46,29 @@ TEST(OpenData, SaysWhatIsWrongAndWhere) {
   EXPECT_NE(error_of("  train: {format: synthetic, images: 12, classes: 4}\n").find("4 classes"), std::string::npos);
 }
 
+TEST(OpenData, NamesTheConfigWhereADatasetDoesNotOpen) {
+  try {
+    open_data(config_with("  train: {format: image_folder, path: not/there}\n"), 3);
+    ADD_FAILURE() << "opened";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::data);
+    const std::string message = error.what();
+    EXPECT_EQ(message.find("data.yaml:4:10: no such file or folder: 'not/there'"), 0u) << message;
+  }
+}
+
+TEST(OpenData, ACountOfNoImagesIsAnError) {
+  EXPECT_NE(error_of("  train: {format: synthetic, images: 12, count: 0}\n").find("'count' must be a whole number"),
+            std::string::npos);
+}
+
+TEST(OpenData, HandsTheLimitOfPixelsToTheDataset) {
+  const Config config = config_with("  max_pixels: 1000\n  train: {format: synthetic}\n");
+  EXPECT_EQ(config.data.max_pixels, 1000);
+  EXPECT_EQ(config_with("  train: {format: synthetic}\n").data.max_pixels, usual_max_pixels);
+  EXPECT_NE(error_of("  max_pixels: 0\n").find("'max_pixels' must be a whole number from 1"), std::string::npos);
+}
+
 TEST(OpenData, RefusesSetsOfDifferentClasses) {
   const std::string text = error_of(
       "  train: {format: synthetic, images: 12, classes: 3}\n  val: {format: synthetic, images: 12, classes: 2}\n");

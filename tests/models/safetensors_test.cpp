@@ -174,6 +174,9 @@ TEST(SafeTensors, RefusesHostileHeaders) {
   expect_refused(entry(f32, "[9223372036854775807,3]", "[0,4]"), 4, "too many elements");
   expect_refused(entry(f32, "[9223372036854775807,9223372036854775807,0]", "[0,0]"), 0, "too many elements");
   expect_refused(entry(f32, "[99999999999999999999]", "[0,4]"), 4, "shape of 'a' has");
+  expect_refused(entry(f32, "[1152921504606846976]", "[0,4]"), 4, "too many elements");  // 2^60, alone
+  expect_refused(entry(f32, "[1e999]", "[0,4]"), 4, "a number beyond all bounds");
+  expect_refused(entry(f32, "[" + std::string(400, '9') + "]", "[0,4]"), 4, "a number beyond all bounds");
   expect_refused(entry(f32, "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]", "[0,4]"), 4, "more than 16");
   expect_refused(entry(f32, "[2]", "[0,4]"), 4, "takes 8 bytes, its data_offsets span 4");
   expect_refused(entry(f32, "[1]", "[4,0]"), 4, "not a range");
@@ -193,6 +196,7 @@ TEST(SafeTensors, RefusesMalformedHeaders) {
   expect_refused(R"({"a":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 4, "twice");
   expect_refused(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"x":1}})", 4, "unknown fields");
   expect_refused("{\"" + std::string(1001, 'a') + "\":{}}", 0, "longer than 1000 bytes or has control characters");
+  expect_refused(R"({"\u009b2J":{}})", 0, "longer than 1000 bytes or has control characters");
   expect_refused(R"({"\u001b[2J":{}})", 0, "longer than 1000 bytes or has control characters");
   expect_refused(R"({"a":{"dtype":"F32","shape":[1]}})", 4, "has no data_offsets");
   expect_refused(R"({"a":3})", 4, "where an entry belongs");
@@ -203,6 +207,9 @@ TEST(SafeTensors, RefusesMalformedHeaders) {
   expect_refused("{" + a + "}x", 4, "not valid JSON");
   expect_refused("{\"\xff\xfe\":{}}", 0, "not valid JSON");
   expect_refused(R"({"__metadata__":{"a":1}})", 0, "what is not a string");
+  expect_refused(R"({"__metadata__":{"a":"b","a":"c"}})", 0, "twice");
+  expect_refused(R"({"__metadata__":"a"})", 0, "holds string where an entry belongs");
+  expect_refused(R"({"a":{"dtype":["F32"],"shape":[1],"data_offsets":[0,4]}})", 4, "dtype of 'a' is not a string");
   expect_refused(R"({"__metadata__":{"a":["b"]}})", 0, "list where none belongs");
   expect_refused(std::string(1'000'000, '['), 0, "list where none belongs");
   std::string nested = "{\"__metadata__\":";
@@ -210,18 +217,12 @@ TEST(SafeTensors, RefusesMalformedHeaders) {
   expect_refused(nested, 0, "nested too deeply");
 }
 
-TEST(SafeTensors, MessagesShowTextFromAFileWithCare) {
-  EXPECT_EQ(shown("F64"), "F64");
-  EXPECT_EQ(shown("\x1b[2J"), "?[2J");
-  EXPECT_EQ(shown(std::string(1000, 'a')).size(), 63u);
-}
-
 TEST(SafeTensors, RefusesHugeHeaderLengths) {
-  for (const std::uint64_t length : {std::uint64_t(100'000'001), ~std::uint64_t(0), std::uint64_t(1) << 63}) {
+  for (const std::uint64_t length : {std::uint64_t((16 << 20) + 1), ~std::uint64_t(0), std::uint64_t(1) << 63}) {
     const std::string message = refusal(std::string(reinterpret_cast<const char*>(&length), 8) + "{}").value();
     EXPECT_NE(message.find("header would take"), std::string::npos) << message;
   }
-  const std::uint64_t length = 90'000'000;
+  const std::uint64_t length = 16 << 20;
   EXPECT_NE(refusal(std::string(reinterpret_cast<const char*>(&length), 8) + "{}")->find("cut short"),
             std::string::npos);
 }

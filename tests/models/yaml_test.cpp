@@ -144,6 +144,24 @@ TEST(Yaml, EveryTruncationIsReadOrRefused) {
   }
 }
 
+TEST(Yaml, WritesWhatATerminalWouldObeyAsEscapes) {
+  ConfigNode node = parse("a: 1\n");
+  node.entries[0].value.text = "\u009b2J\u2028\x1b";
+  EXPECT_EQ(to_yaml(node), "a: \"\\x9b2J\\u2028\\x1b\"\n");
+  EXPECT_EQ(parse(to_yaml(node)).entries[0].value.text, node.entries[0].value.text);
+}
+
+TEST(Yaml, CannotHoldBytesThatAreNoUtf8) {
+  ConfigNode node = parse("a: 1\n");
+  node.entries[0].value.text = "runs/latin\xe9";
+  try {
+    to_yaml(node);
+    ADD_FAILURE() << "was written";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("'runs/latin\uFFFD' is no UTF-8"), std::string::npos) << error.what();
+  }
+}
+
 TEST(Yaml, WrittenTreesReadBackEqual) {
   const ConfigNode tree = parse(
       "a: 1\n"

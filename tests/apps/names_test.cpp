@@ -1,0 +1,104 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "apps/html.h"
+#include "data/dataset.h"
+#include "framework/printable.h"
+#include "tests/apps/run_program.h"
+
+namespace fs = std::filesystem;
+
+namespace twiddle {
+namespace {
+
+// Folders, pictures and a config whose names hold line ends, escape codes and bytes that are no UTF-8.
+class Names : public testing::Test {
+ protected:
+  Names() : folder_(fresh_folder("names")), model_(folder_ / "lat\xe9\n.yaml") {
+    for (const char* kind : {"latin\xe9", "8\nfake line: 100%"})
+      for (const char* name : {"a\xff.png", "b\x1b[2J.png", "c\xc2\x9b.png"}) write(folder_ / "data" / kind / name);
+    std::ofstream(folder_ / "data" / "latin\xe9" / "d\x1b.png") << "no picture";
+    std::ofstream(model_) << "version: 1\nmodel: {input: [1, 8, 8], layers: [{linear: {outputs: 2}}]}\n"
+                             "data:\n  on_error: skip\n  train: {format: image_folder, path: data, channels: 1}\n"
+                             "  val: {format: image_folder, path: data, channels: 1}\n"
+                             "train: {batch_size: 4, epochs: 1}\n";
+  }
+  ~Names() override { fs::remove_all(folder_); }
+
+  static void write(const fs::path& file) {
+    fs::create_directories(file.parent_path());
+    const std::vector<std::uint8_t> bytes = encode_png({1, 8, 8, std::vector<std::uint8_t>(64, 9)});
+    std::ofstream(file, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  }
+
+  // That text can be shown as it is, and that no name has made a line of its own.
+  static void expect_clean(const std::string& text, const char* what) {
+    EXPECT_EQ(text, printable_lines(text)) << what;
+    EXPECT_EQ(text.find("\nfake line"), std::string::npos) << what << text;
+  }
+
+  fs::path folder_, model_;
+};
+
+TEST_F(Names, OfAnyKindCanBeTrainedOnMeasuredNamedAndResumed) {
+  const Finished train =
+      run_program({"train", model_.string(), "--out", (folder_ / "runs").string(), "--device", "cpu"});
+  ASSERT_EQ(train.code, 0) << train.err;
+  expect_clean(train.err, "train");
+  EXPECT_NE(train.err.find("latin\uFFFD/d\uFFFD.png' is not a readable image"), std::string::npos) << train.err;
+
+  const fs::path run = fs::directory_iterator(folder_ / "runs")->path();
+  for (const char* file : {"config.yaml", "train.log", "report.html", "metrics.jsonl", "environment.json"})
+    expect_clean(read_text(run / file), file);
+
+  const Finished eval = run_program({"eval", run.string()});
+  ASSERT_EQ(eval.code, 0) << eval.err;
+  expect_clean(eval.out + eval.err, "eval");
+  const Finished eval_json = run_program({"eval", run.string(), "--json", "-"});
+  ASSERT_EQ(eval_json.code, 0) << eval_json.err;
+  EXPECT_EQ(nlohmann::json::parse(eval_json.out).at("classes").at(1).at("name"), "latin\uFFFD");
+
+  fs::remove(folder_ / "data" / "latin\xe9" / "d\x1b.png");
+  const Finished predict = run_program({"predict", run.string(), (folder_ / "data").string()});
+  ASSERT_EQ(predict.code, 0) << predict.err;
+  expect_clean(predict.out + predict.err, "predict");
+  const Finished predict_json = run_program({"predict", run.string(), (folder_ / "data").string(), "--json", "-"});
+  ASSERT_EQ(predict_json.code, 0) << predict_json.err;
+  EXPECT_EQ(predict_json.out, printable_lines(predict_json.out));
+  EXPECT_EQ(nlohmann::json::parse(predict_json.out).size(), 6u);
+
+  const Finished resume = run_program({"train", "--resume", run.string(), "--epochs", "2"});
+  ASSERT_EQ(resume.code, 0) << resume.err;
+  expect_clean(resume.out + resume.err, "resume");
+}
+
+TEST_F(Names, OfAModelThatIsNotThereAreShownWithCare) {
+  const Finished check = run_program({"check", (folder_ / "\x1b[2Jgone\xff.yaml").string()});
+  EXPECT_EQ(check.code, 2);
+  expect_clean(check.out + check.err, "check");
+}
+
+TEST_F(Names, PredictTellsOfResizedPicturesAndOfFilesPassedOver) {
+  const Finished train =
+      run_program({"train", model_.string(), "--out", (folder_ / "runs").string(), "--device", "cpu"});
+  ASSERT_EQ(train.code, 0) << train.err;
+  const fs::path run = fs::directory_iterator(folder_ / "runs")->path(), pictures = folder_ / "pictures";
+  fs::create_directories(pictures);
+  std::ofstream(pictures / "a.webp") << "another kind";
+  const std::vector<std::uint8_t> bytes = encode_png({1, 9, 8, std::vector<std::uint8_t>(72, 9)});
+  std::ofstream(pictures / "b.png", std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  const Finished predict = run_program({"predict", run.string(), pictures.string()});
+  ASSERT_EQ(predict.code, 0) << predict.err;
+  EXPECT_NE(predict.err.find("1 picture was not 8x8 and was resized to it"), std::string::npos) << predict.err;
+  EXPECT_NE(predict.err.find("1 file is no .png or .jpg and was passed over"), std::string::npos) << predict.err;
+}
+
+TEST(EscapeHtml, MakesAnyNameValidUtf8) {
+  EXPECT_EQ(escape_html("<b\xe9\x1b>"), "&lt;b\uFFFD\uFFFD&gt;");
+}
+
+}  // namespace
+}  // namespace twiddle
