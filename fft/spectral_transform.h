@@ -36,6 +36,7 @@ class SpectralTransform {
   virtual std::size_t scratch_bytes(const Planes& planes) const = 0;  // beside the spectrum, forward or inverse
   // Whether forward() knows masks, and sum_columns() sums.
   virtual bool masks_and_sums() const { return false; }
+  // Spectra may be scaled: forward() makes factors, inverse() is of a product of two, and undoes the scale of both.
   // `source` and `target` are the operand's tensors; `scratch` has scratch_bytes. Where tiles overlap, inverse() adds
   // them; else it writes each element of the planes once, whatever they held before.
   virtual void forward(Context& ctx, const Planes& planes, const PlaneSource& source, void* spectrum,

@@ -18,10 +18,13 @@ SpectrumLayout layout_of(std::int64_t rows, std::int64_t columns, int lanes);
 // Whether a spectrum of so many bytes is written around the caches, which would not hold it until it is read.
 bool past_caches(std::size_t bytes);
 
-// Real transforms, vectorised over neighbouring planes.
+// Real transforms, of rows of an even number of points, vectorised over neighbouring planes.
 class CpuTransform : public SpectralTransform {
  public:
   explicit CpuTransform(InstructionSet set) : kernels_(kernels_for(set)) {}
+  // What spectra are multiplied by: near to what makes the transform unitary, and a power of two, which costs no digit.
+  // So bins are no larger than what comes of them, and none overflows where the results do not.
+  static double scale(const FrequencyGrid& grid);
   std::string_view name() const override { return "planes"; }
   SpectrumStorage storage() const override { return SpectrumStorage::split_blocks; }
   std::vector<FrequencyGrid> grids(const ConvProblem& problem) const override;
@@ -36,13 +39,15 @@ class CpuTransform : public SpectralTransform {
 
  private:
   const FftPlan& plan(int points);
+  const std::vector<float>& row_roots(int points);
   const std::vector<float>& few_roots(int points, int few);
   // What all blocks share.
-  PairTransform pair(const Planes& planes, float* spectrum, void* scratch);
+  PlaneTransform of_planes(const Planes& planes, float* spectrum, void* scratch);
   FewPoints few(const Planes& planes, float* spectrum, void* scratch);
 
   CpuKernels kernels_;
   std::map<int, FftPlan> plans_;
+  std::map<int, std::vector<float>> row_roots_;
   std::map<std::pair<int, int>, std::vector<float>> few_roots_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "fft/cpu/cpu_backend.h"
 #include "fft/cpu/kernels/columns.h"
@@ -49,39 +50,40 @@ std::int64_t block_count(const Planes& planes, int lanes) {
   return planes.rows * layout_of(1, planes.columns, lanes).blocks;
 }
 
-// All tiles of all blocks of planes, two blocks at a time. These belong to one thread, which takes their tiles in
-// order: so tiles that overlap are added up one after another. `aim` sets the window's pointers.
-template <class Aim>
-void for_each_pair(const Planes& planes, const CpuKernels& kernels, const PairTransform& common, const Aim& aim,
-                   void (*run)(const PairTransform&)) {
-  const std::int64_t blocks = block_count(planes, kernels.lanes);
-  const std::int64_t scratch_floats = kernels.pair_scratch(planes.grid.height, planes.grid.width);
+// `work(block, thread)` for all blocks of planes.
+template <class Work>
+void for_each_block(const Planes& planes, int lanes, const Work& work) {
+  const std::int64_t blocks = block_count(planes, lanes);
 #pragma omp parallel for schedule(dynamic)
-  for (std::int64_t first = 0; first < blocks; first += 2) {
-    PairTransform pair = common;
-    pair.scratch += omp_get_thread_num() * scratch_floats;
-    for (std::int64_t tile = 0; tile < planes.grid.tiles(); ++tile) {
-      for (int side = 0; side < 2 && first + side < blocks; ++side) {
-        const Block block = block_at(planes, kernels.lanes, first + side);
-        pair.window[side] = window_of(planes, block.column, kernels.lanes, tile);
-        pair.spectrum[side] = common.spectrum[0] + block.spectrum + tile * block.tile_stride;
-        aim(pair.window[side], block);
-      }
-      run(pair);
-    }
-  }
+  for (std::int64_t index = 0; index < blocks; ++index) work(block_at(planes, lanes, index), omp_get_thread_num());
 }
 
-// Blocks of planes of few points, one after another.
+// All tiles of all blocks of planes. A block belongs to one thread, which takes its tiles in order: so tiles that
+// overlap are added up one after another. `aim` sets the window's pointers.
+template <class Aim>
+void for_each_tile(const Planes& planes, const CpuKernels& kernels, const PlaneTransform& common, const Aim& aim,
+                   void (*run)(const PlaneTransform&)) {
+  const std::int64_t scratch_floats = kernels.plane_scratch(planes.grid.height, planes.grid.width);
+  for_each_block(planes, kernels.lanes, [&](const Block& block, int thread) {
+    PlaneTransform plane = common;
+    plane.scratch += thread * scratch_floats;
+    plane.spectrum += block.spectrum;
+    for (std::int64_t tile = 0; tile < planes.grid.tiles(); ++tile, plane.spectrum += block.tile_stride) {
+      plane.window = window_of(planes, block.column, kernels.lanes, tile);
+      aim(plane.window, block);
+      run(plane);
+    }
+  });
+}
+
+// Blocks of planes of few points.
 template <class Aim>
 void for_each_few(const Planes& planes, const CpuKernels& kernels, const FewPoints& common, const Aim& aim,
                   void (*run)(const FewPoints&)) {
-  const std::int64_t blocks = block_count(planes, kernels.lanes), scratch_floats = kernels.few_scratch(common);
-#pragma omp parallel for schedule(dynamic)
-  for (std::int64_t index = 0; index < blocks; ++index) {
-    const Block block = block_at(planes, kernels.lanes, index);
+  const std::int64_t scratch_floats = kernels.few_scratch(common);
+  for_each_block(planes, kernels.lanes, [&](const Block& block, int thread) {
     FewPoints few = common;
-    few.scratch += omp_get_thread_num() * scratch_floats;
+    few.scratch += thread * scratch_floats;
     few.spectrum += block.spectrum;
     few.window.plane_stride = planes.column_stride;
     few.window.planes = static_cast<int>(std::min<std::int64_t>(kernels.lanes, planes.columns - block.column));
@@ -89,7 +91,7 @@ void for_each_few(const Planes& planes, const CpuKernels& kernels, const FewPoin
     few.window.column_end = planes.height * planes.width;
     aim(few.window, block);
     run(few);
-  }
+  });
 }
 
 // Whether sums by the definition take fewer operations than a fast transform: for weights.
@@ -101,6 +103,10 @@ bool of_few_points(const Planes& planes) {
 }
 
 }  // namespace
+
+double CpuTransform::scale(const FrequencyGrid& grid) {
+  return std::exp2(-std::round(std::log2(double(grid.height) * grid.width) / 2));
+}
 
 const FftPlan& CpuTransform::plan(int points) {
   return plans_.try_emplace(points, points).first->second;
@@ -118,8 +124,14 @@ std::size_t CpuTransform::spectrum_bytes(const Planes& planes) const {
 std::size_t CpuTransform::scratch_bytes(const Planes& planes) const {
   const FewPoints few{.rows = planes.height, .columns = planes.width, .width = planes.grid.width};
   const std::int64_t floats =
-      of_few_points(planes) ? kernels_.few_scratch(few) : kernels_.pair_scratch(planes.grid.height, planes.grid.width);
+      of_few_points(planes) ? kernels_.few_scratch(few) : kernels_.plane_scratch(planes.grid.height, planes.grid.width);
   return static_cast<std::size_t>(omp_get_max_threads() * floats) * sizeof(float);
+}
+
+const std::vector<float>& CpuTransform::row_roots(int points) {
+  const auto [place, added] = row_roots_.try_emplace(points);
+  if (added) place->second = roots_of_row(points);
+  return place->second;
 }
 
 const std::vector<float>& CpuTransform::few_roots(int points, int few) {
@@ -128,11 +140,13 @@ const std::vector<float>& CpuTransform::few_roots(int points, int few) {
   return place->second;
 }
 
-PairTransform CpuTransform::pair(const Planes& planes, float* spectrum, void* scratch) {
-  const FftPlan &rows = plan(planes.grid.width), &columns = plan(planes.grid.height);
-  return {.rows = rows.steps(),
-          .columns = columns.steps(),
-          .spectrum = {spectrum, nullptr},
+PlaneTransform CpuTransform::of_planes(const Planes& planes, float* spectrum, void* scratch) {
+  const int height = planes.grid.height, width = planes.grid.width;
+  require(width % 2 == 0, "a transform of rows of ", width, " points, which must be even");
+  return {.rows = plan(width / 2).steps(),
+          .columns = plan(height).steps(),
+          .row_roots = row_roots(width).data(),
+          .spectrum = spectrum,
           .bin_stride = layout_of(planes.matrix_rows(), planes.columns, kernels_.lanes).bin_stride,
           .scratch = static_cast<float*>(scratch)};
 }
@@ -155,18 +169,23 @@ void CpuTransform::forward(Context& /*ctx*/, const Planes& planes, const PlaneSo
     window.source = source.values + block.plane;
     window.mask = source.mask ? source.mask + block.plane : nullptr;
   };
+  const auto scaled = [&](auto transform) {
+    transform.scale = static_cast<float>(scale(planes.grid));
+    return transform;
+  };
   const bool past = past_caches(spectrum_bytes(planes));
   if (of_few_points(planes))
-    for_each_few(planes, kernels_, few(planes, static_cast<float*>(spectrum), scratch), aim,
+    for_each_few(planes, kernels_, scaled(few(planes, static_cast<float*>(spectrum), scratch)), aim,
                  past ? kernels_.forward_few_past_caches : kernels_.forward_few);
   else
-    for_each_pair(planes, kernels_, pair(planes, static_cast<float*>(spectrum), scratch), aim,
+    for_each_tile(planes, kernels_, scaled(of_planes(planes, static_cast<float*>(spectrum), scratch)), aim,
                   past ? kernels_.forward_past_caches : kernels_.forward);
 }
 
 void CpuTransform::sum_columns(Context& /*ctx*/, const Planes& planes, const void* spectrum, bool add, float* sums) {
   const int lanes = kernels_.lanes;
   const SpectrumLayout layout = layout_of(planes.matrix_rows(), planes.columns, lanes);
+  const double scaled = scale(planes.grid);
 #pragma omp parallel for
   for (std::int64_t block = 0; block < layout.blocks; ++block) {
     std::array<double, 16> totals{};
@@ -176,7 +195,7 @@ void CpuTransform::sum_columns(Context& /*ctx*/, const Planes& planes, const voi
     float* const to = sums + block * lanes;
     const std::int64_t count = std::min<std::int64_t>(lanes, planes.columns - block * lanes);
     for (std::int64_t lane = 0; lane < count; ++lane)
-      to[lane] = static_cast<float>(totals[static_cast<std::size_t>(lane)] + (add ? double(to[lane]) : 0));
+      to[lane] = static_cast<float>(totals[static_cast<std::size_t>(lane)] / scaled + (add ? double(to[lane]) : 0));
   }
 }
 
@@ -190,7 +209,8 @@ void CpuTransform::inverse(Context& /*ctx*/, const Planes& planes, const void* s
     window.bias = epilogue.bias ? epilogue.bias + block.column : nullptr;
   };
   const auto finish = [&](auto transform) {
-    transform.scale = 1 / (static_cast<float>(planes.grid.height) * static_cast<float>(planes.grid.width));
+    const double factors = scale(planes.grid) * scale(planes.grid);
+    transform.scale = static_cast<float>(1 / (factors * planes.grid.height * planes.grid.width));
     transform.relu = epilogue.relu;
     return transform;
   };
@@ -198,7 +218,7 @@ void CpuTransform::inverse(Context& /*ctx*/, const Planes& planes, const void* s
   if (of_few_points(planes))
     for_each_few(planes, kernels_, finish(few(planes, bins, scratch)), aim, kernels_.inverse_few);
   else
-    for_each_pair(planes, kernels_, finish(pair(planes, bins, scratch)), aim, kernels_.inverse);
+    for_each_tile(planes, kernels_, finish(of_planes(planes, bins, scratch)), aim, kernels_.inverse);
 }
 
 }  // namespace twiddle

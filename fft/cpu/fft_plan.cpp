@@ -70,6 +70,16 @@ FftSteps FftPlan::steps() const {
   return steps;
 }
 
+std::vector<float> roots_of_row(int points) {
+  std::vector<float> roots;
+  for (int i = 0; 4 * i <= points; ++i) {
+    const double angle = 2 * std::numbers::pi * i / points;
+    roots.push_back(static_cast<float>(std::cos(angle)));
+    roots.push_back(static_cast<float>(std::sin(angle)));
+  }
+  return roots;
+}
+
 std::vector<float> roots_of_few(int points, int few) {
   std::vector<float> roots;
   for (int bin = 0; bin <= points / 2; ++bin)

@@ -24,6 +24,9 @@ class FftPlan {
   double operations_ = 0;
 };
 
+// cos and sin of 2 pi i / points, for i up to a quarter of `points`: [i][cosine, sine].
+std::vector<float> roots_of_row(int points);
+
 // cos and sin of 2 pi bin i / points, for bins up to half of `points` and elements i < `few`: [bin][i][cosine, sine].
 std::vector<float> roots_of_few(int points, int few);
 

@@ -31,11 +31,12 @@ struct BlockWindow {
   const float* bias;              // one a plane; null: none
 };
 
-// Two blocks of planes are transformed as the real and the imaginary part of one: the second may have no planes.
-struct PairTransform {
-  FftSteps rows, columns;  // width and height points
-  BlockWindow window[2] = {};
-  float* spectrum[2] = {};      // the block's place in the first bin
+// A block of planes, each in a lane of its own, where nothing that stands beside it touches it.
+struct PlaneTransform {
+  FftSteps rows, columns;  // half the width, which is even, and height points
+  const float* row_roots;  // [i up to a quarter of the width][cos, sin of 2 pi i / width]
+  BlockWindow window = {};
+  float* spectrum = nullptr;    // the block's place in the first bin
   std::int64_t bin_stride = 0;  // floats
   float scale = 1;
   bool relu = false;
@@ -70,10 +71,10 @@ struct BinProducts {
 // matrix holds blocks of `lanes` columns, filled up with zeros: [re of each][im of each].
 struct CpuKernels {
   int lanes;
-  std::int64_t (*pair_scratch)(int height, int width);  // floats, of forward and inverse
-  void (*forward)(const PairTransform& pair);
-  void (*forward_past_caches)(const PairTransform& pair);
-  void (*inverse)(const PairTransform& pair);
+  std::int64_t (*plane_scratch)(int height, int width);  // floats, of forward and inverse
+  void (*forward)(const PlaneTransform& plane);
+  void (*forward_past_caches)(const PlaneTransform& plane);
+  void (*inverse)(const PlaneTransform& plane);
   std::int64_t (*few_scratch)(const FewPoints& few);
   void (*forward_few)(const FewPoints& few);
   void (*forward_few_past_caches)(const FewPoints& few);

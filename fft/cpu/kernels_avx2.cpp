@@ -8,10 +8,10 @@ namespace twiddle {
 
 CpuKernels avx2_kernels() {
   return {.lanes = 8,
-          .pair_scratch = pair_scratch<8>,
-          .forward = forward_pair<8, false>,
-          .forward_past_caches = forward_pair<8, true>,
-          .inverse = inverse_pair<8>,
+          .plane_scratch = plane_scratch<8>,
+          .forward = forward_planes<8, false>,
+          .forward_past_caches = forward_planes<8, true>,
+          .inverse = inverse_planes<8>,
           .few_scratch = few_scratch<8>,
           .forward_few = forward_few<8, false>,
           .forward_few_past_caches = forward_few<8, true>,

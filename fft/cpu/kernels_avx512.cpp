@@ -8,10 +8,10 @@ namespace twiddle {
 
 CpuKernels avx512_kernels() {
   return {.lanes = 16,
-          .pair_scratch = pair_scratch<16>,
-          .forward = forward_pair<16, false>,
-          .forward_past_caches = forward_pair<16, true>,
-          .inverse = inverse_pair<16>,
+          .plane_scratch = plane_scratch<16>,
+          .forward = forward_planes<16, false>,
+          .forward_past_caches = forward_planes<16, true>,
+          .inverse = inverse_planes<16>,
           .few_scratch = few_scratch<16>,
           .forward_few = forward_few<16, false>,
           .forward_few_past_caches = forward_few<16, true>,

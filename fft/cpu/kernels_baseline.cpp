@@ -7,10 +7,10 @@ namespace twiddle {
 
 CpuKernels baseline_kernels() {
   return {.lanes = 4,
-          .pair_scratch = pair_scratch<4>,
-          .forward = forward_pair<4, false>,
-          .forward_past_caches = forward_pair<4, true>,
-          .inverse = inverse_pair<4>,
+          .plane_scratch = plane_scratch<4>,
+          .forward = forward_planes<4, false>,
+          .forward_past_caches = forward_planes<4, true>,
+          .inverse = inverse_planes<4>,
           .few_scratch = few_scratch<4>,
           .forward_few = forward_few<4, false>,
           .forward_few_past_caches = forward_few<4, true>,

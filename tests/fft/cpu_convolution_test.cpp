@@ -3,6 +3,7 @@
 
 #include "fft/cpu/cpu_backend.h"
 #include "layers/conv/conv_check.h"
+#include "layers/conv/engines.h"
 #include "tests/support/conv_problem.h"
 #include "tests/support/every_instruction_set.h"
 
@@ -31,6 +32,31 @@ TEST_P(CpuConvolution, AgreesWithTheReferenceInEveryGrid) {
         EXPECT_LE(check.error(*ctx.stream, written(pass, operands)), 5e-7)
             << to_string(problem) << ", " << engine.describe(strategy) << ", " << to_string(pass);
       }
+    }
+  }
+}
+
+Tensor times(Stream& stream, const Tensor& tensor, float factor) {
+  std::vector<float> values = tensor.to_vector(stream);
+  for (float& value : values) value *= factor;
+  return Tensor::from(stream, tensor.shape(), values);
+}
+
+// Operands up to 1e18 and results up to 1e37: no bin on the way is past what a float holds.
+TEST_P(CpuConvolution, LargeNumbersOverflowNowhereOnTheWay) {
+  Context ctx;
+  const ConvProblem problem = conv_problem("2x16x28x28 * 16x16x5x5 pad 2");
+  SpectralEngine engine(cpu_fft(GetParam()), std::make_shared<FrequencyBuffers>(std::size_t(1) << 30),
+                        std::size_t(1) << 30);
+  for (const ConvPass pass : every_pass) {
+    ConvOperands operands = random_operands(*ctx.stream, problem, pass);
+    for (Tensor* factor : {&operands.x, &operands.w, &operands.y})
+      *factor = times(*ctx.stream, *factor, factor == &operands.x ? 1e18f : 1e17f);
+    for (const SpectralStrategy& strategy : engine.strategies(problem)) {
+      engine.set_strategy(problem, pass, strategy);
+      engine.run(ctx, problem, pass, operands);
+      EXPECT_LE(conv_error(ctx, problem, pass, operands, 500), 5e-7)
+          << engine.describe(strategy) << ", " << to_string(pass);
     }
   }
 }

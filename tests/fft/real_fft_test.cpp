@@ -43,11 +43,15 @@ struct RealFft : EveryInstructionSet {
     transform.forward(ctx, planes, {source.data(), mask}, spectrum.get(), scratch.get());
     return spectrum;
   }
+  // Of the product with a unit impulse, whose bins are all the scale: what the spectrum is of.
   std::vector<float> inverse(CpuTransform& transform, const Planes& planes, const void* spectrum, std::size_t count,
                              const PlaneEpilogue& epilogue = {}) {
+    const auto* const bins = static_cast<const float*>(spectrum);
+    std::vector<float> product(bins, bins + transform.spectrum_bytes(planes) / sizeof(float));
+    for (float& number : product) number *= static_cast<float>(CpuTransform::scale(planes.grid));
     const auto scratch = ctx.stream->allocate(transform.scratch_bytes(planes));
     std::vector<float> target(count, std::numeric_limits<float>::quiet_NaN());
-    transform.inverse(ctx, planes, spectrum, target.data(), epilogue, scratch.get());
+    transform.inverse(ctx, planes, product.data(), target.data(), epilogue, scratch.get());
     return target;
   }
   // Bin (i, j) of plane (row, column).
@@ -58,7 +62,7 @@ struct RealFft : EveryInstructionSet {
     const SpectrumLayout layout = layout_of(planes.matrix_rows(), planes.columns, lanes);
     const float* at = static_cast<const float*>(spectrum) + (stored.first + i) * layout.bin_stride +
                       (row * layout.blocks + column / lanes) * 2 * lanes + column % lanes;
-    return {at[0], at[lanes]};
+    return Number(at[0], at[lanes]) / CpuTransform::scale(planes.grid);
   }
 };
 
@@ -93,7 +97,7 @@ TEST_P(RealFft, IsWhatTheDefinitionSays) {
   for (int points = 1; points <= 128; ++points) {
     if (!FftPlan::can(points)) continue;
     SCOPED_TRACE(points);
-    for (const Planes& p : {planes(1, 3, points, 6), planes(2, 1, 3, points)}) {
+    for (const Planes& p : {planes(1, 3, points, 6), planes(2, 1, 3, 2 * points)}) {
       const std::vector<float> source = noise(p.rows * p.row_stride);
       const auto spectrum = forward(transform, p, source);
       EXPECT_LT(
@@ -113,6 +117,25 @@ TEST_P(RealFft, StoresNoBinTwice) {
   EXPECT_EQ(bins(15, 14), 15 * 7 + 1);
   EXPECT_EQ(bins(15, 5), (15 * 5 + 1) / 2);
   EXPECT_EQ(bins(1, 1), 1);
+}
+
+// Planes beside each other, of one image and of the next: a block of them, and more than one.
+TEST_P(RealFft, NoPlaneTouchesAnother) {
+  CpuTransform transform(GetParam());
+  for (const int points : {5, 16, 30}) {
+    const Planes p = planes(3, 37, points, points, {points + 2, points + points % 2, 1, 1, points, points});
+    const std::vector<float> source = noise(p.rows * p.row_stride);
+    const std::vector<float> alone = inverse(transform, p, forward(transform, p, source).get(), source.size());
+    for (const float other : {1e20f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()})
+      for (const std::int64_t spoilt : {0, 16, 50, 110}) {
+        std::vector<float> beside = source;
+        const auto begin = static_cast<std::size_t>(spoilt * p.column_stride);
+        std::fill_n(beside.begin() + std::ptrdiff_t(begin), p.column_stride, other);
+        std::vector<float> found = inverse(transform, p, forward(transform, p, beside).get(), source.size());
+        std::copy_n(alone.begin() + std::ptrdiff_t(begin), p.column_stride, found.begin() + std::ptrdiff_t(begin));
+        EXPECT_EQ(found, alone) << points << " points, plane " << spoilt << " of " << other;
+      }
+  }
 }
 
 TEST_P(RealFft, ComesBack) {

@@ -11,7 +11,7 @@ namespace {
 
 template <int lanes>
 std::int64_t few_scratch(const FewPoints& few) {
-  return (2 * few.rows * few.columns + few.rows * (few.width / 2 + 1)) * 2 * lanes;
+  return (few.rows * few.columns + few.rows * (few.width / 2 + 1) * 2) * lanes;
 }
 
 // `run` with the number of rows of each piece as a constant: pieces of at most six cover `count` rows.
@@ -49,7 +49,7 @@ void row_bins(const float* plane, int columns, const float* roots, float* out) {
   for (int j = 0; j < columns; ++j)
 #pragma GCC unroll 16
     for (int i = 0; i < count; ++i) {
-      const Floats<lanes> value = load<lanes>(plane + (i * columns + j) * 2 * lanes);
+      const Floats<lanes> value = load<lanes>(plane + (i * columns + j) * lanes);
       sums[i].re += value * roots[2 * j];
       sums[i].im -= value * roots[2 * j + 1];
     }
@@ -89,11 +89,11 @@ template <int lanes, bool past_caches>
 void forward_few(const FewPoints& few) {
   constexpr std::int64_t dense = 2 * lanes;
   float* plane = few.scratch;
-  float* column = plane + few.rows * few.columns * dense;
-  gather_row<lanes>(few.window, 0, 1, few.rows * few.columns, plane);
+  float* column = plane + few.rows * few.columns * lanes;
+  gather_row<lanes>(few.window, 0, few.scale, few.rows * few.columns, plane);
   for (int j = 0; j <= few.width / 2; ++j) {
     in_pieces(few.rows, [&]<int count>(int first) {
-      row_bins<lanes, count>(plane + first * few.columns * dense, few.columns, few.row_roots + 2 * j * few.columns,
+      row_bins<lanes, count>(plane + first * few.columns * lanes, few.columns, few.row_roots + 2 * j * few.columns,
                              column + first * dense);
     });
     const StoredColumn stored = stored_column(few.height, few.width, j);
@@ -168,7 +168,7 @@ void elements_of_rows(const float* in, const FewPoints& few, int first, int j, f
   for (int i = 0; i < count; ++i) {
     Floats<lanes> sum = load<lanes>(in + i * 2 * lanes) + 2 * sums[i];
     if (middle) sum += sign * load<lanes>(in + few.width / 2 * step + i * 2 * lanes);
-    store<lanes>(out + (i * few.columns + j) * 2 * lanes, sum);
+    store<lanes>(out + (i * few.columns + j) * lanes, sum);
   }
 }
 
@@ -176,7 +176,7 @@ template <int lanes>
 void inverse_few(const FewPoints& few) {
   constexpr std::int64_t dense = 2 * lanes;
   float* plane = few.scratch;
-  float* half = plane + few.rows * few.columns * dense;
+  float* half = plane + few.rows * few.columns * lanes;
   for (int j = 0; j <= few.width / 2; ++j) {
     const StoredColumn stored = stored_column(few.height, few.width, j);
     const float* bins = few.spectrum + stored.first * few.bin_stride;
@@ -190,7 +190,7 @@ void inverse_few(const FewPoints& few) {
   }
   for (int j = 0; j < few.columns; ++j)
     in_pieces(few.rows, [&]<int count>(int first) {
-      elements_of_rows<lanes, count>(half, few, first, j, plane + first * few.columns * dense);
+      elements_of_rows<lanes, count>(half, few, first, j, plane + first * few.columns * lanes);
     });
   scatter_row<lanes>(few.window, 0, few.scale, few.relu, plane);
 }

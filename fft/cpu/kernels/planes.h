@@ -7,12 +7,22 @@
 namespace twiddle {
 namespace {
 
-// Columns of a half-transformed plane, rows in the inverse, are an odd number of vectors apart, away from each other in
-// caches.
+// What the transforms of a block take: half-transformed planes, then a few lines. A row of `width` real numbers takes
+// half as many complex ones: its first and its last bin are real, and share the first column. Columns, rows in the
+// inverse, are an odd number of vectors apart, away from each other in caches.
 template <int lanes>
-std::int64_t pair_scratch(int height, int width) {
-  const std::int64_t longest = height > width ? height : width;
-  return ((height | 1) * (width | 1) + 5 * longest) * 2 * lanes;
+std::int64_t half_scratch(int height, int width) {
+  const std::int64_t forward = std::int64_t(height | 1) * (width / 2), inverse = std::int64_t(width / 2 | 1) * height;
+  return (forward > inverse ? forward : inverse) * 2 * lanes;
+}
+
+inline int longest_line(int height, int width) {
+  return height > width / 2 ? height : width / 2;
+}
+
+template <int lanes>
+std::int64_t plane_scratch(int height, int width) {
+  return half_scratch<lanes>(height, width) + std::int64_t(4) * longest_line(height, width) * 2 * lanes;
 }
 
 // `value` where the mask is above zero, else zeros; the mask has only the first `valid` lanes.
@@ -22,14 +32,12 @@ template <int lanes>
   return passes > 0 ? value : Floats<lanes>{};
 }
 
-// Row `row` of each plane of the window becomes the real (offset 0) or imaginary (offset lanes) parts of a line.
+// Row `row` of each plane of the window becomes a line of real numbers.
 template <int lanes>
 void gather_row(const BlockWindow& window, int row, float scale, int points, float* line) {
-  const bool inside = row >= window.row_begin && row < window.row_end;
-  const int begin = inside ? window.column_begin : points, end = inside ? window.column_end : points;
-  for (int j = 0; j < begin; ++j) store<lanes>(line + j * 2 * lanes, Floats<lanes>{});
-  for (int j = end; j < points; ++j) store<lanes>(line + j * 2 * lanes, Floats<lanes>{});
-  if (!inside) return;
+  const int begin = window.column_begin, end = window.column_end;
+  for (int j = 0; j < begin; ++j) store<lanes>(line + j * lanes, Floats<lanes>{});
+  for (int j = end; j < points; ++j) store<lanes>(line + j * lanes, Floats<lanes>{});
   const std::int64_t before = std::int64_t(window.top + row) * window.pitch + window.left;
   const float* first = window.source + before;
   for (int j = begin; j < end; j += lanes) {
@@ -61,19 +69,18 @@ void gather_row(const BlockWindow& window, int row, float scale, int points, flo
     transpose<lanes>(square);
     if (valid == lanes) {
 #pragma GCC unroll 16
-      for (int i = 0; i < lanes; ++i) store<lanes>(line + (j + i) * 2 * lanes, square[i] * scale);
+      for (int i = 0; i < lanes; ++i) store<lanes>(line + (j + i) * lanes, square[i] * scale);
     } else {
 #pragma GCC unroll 16
       for (int i = 0; i < lanes; ++i)
-        if (i < valid) store<lanes>(line + (j + i) * 2 * lanes, square[i] * scale);
+        if (i < valid) store<lanes>(line + (j + i) * lanes, square[i] * scale);
     }
   }
 }
 
-// The other way: the real or imaginary parts of a line go to row `row` of each plane.
+// The other way: a line of real numbers goes to row `row` of each plane.
 template <int lanes>
 void scatter_row(const BlockWindow& window, int row, float scale, bool relu, const float* line) {
-  if (row < window.row_begin || row >= window.row_end) return;
   float* first = window.target + std::int64_t(window.top + row) * window.pitch + window.left;
   const int added = row < window.rows_added ? window.column_end : window.columns_added;
   for (int j = window.column_begin; j < window.column_end; j += lanes) {
@@ -81,7 +88,7 @@ void scatter_row(const BlockWindow& window, int row, float scale, bool relu, con
     Floats<lanes> square[lanes];
 #pragma GCC unroll 16
     for (int i = 0; i < lanes; ++i)
-      square[i] = i < valid ? load<lanes>(line + (j + i) * 2 * lanes) * scale : Floats<lanes>{};
+      square[i] = i < valid ? load<lanes>(line + (j + i) * lanes) * scale : Floats<lanes>{};
     transpose<lanes>(square);
     const int old = added - j < 0 ? 0 : added - j < valid ? added - j : valid;  // what is added to comes first
 #pragma GCC unroll 16
@@ -109,83 +116,125 @@ template <int lanes, bool past_caches>
     store_complex<lanes>(to, value);
 }
 
-template <int lanes, bool past_caches>
-void forward_pair(const PairTransform& pair) {
+// A row of each plane as half as many complex numbers: elements 0 and 1 are the first one, 2 and 3 the next. What comes
+// of the even and of the odd ones is told apart by its symmetry. The bins go to row `row` of the columns of `half`.
+template <int lanes>
+void forward_row(const PlaneTransform& plane, int row, float* half, float* line, float* bins, float* spare) {
   constexpr std::int64_t dense = 2 * lanes;
-  const int height = pair.columns.points, width = pair.rows.points, longest = height > width ? height : width;
-  const std::int64_t column = (height | 1) * dense;
-  float* half = pair.scratch;
-  float* one = half + column * width;
-  float* other = one + longest * dense;
-  float* spare = other + longest * dense;
-  const BlockWindow &p = pair.window[0], &q = pair.window[1];
-  const bool second = q.planes > 0;
-  for (int i = 0; i < height; ++i) {
-    const bool inside = (i >= p.row_begin && i < p.row_end) || (second && i >= q.row_begin && i < q.row_end);
-    if (inside) {
-      gather_row<lanes>(p, i, 0.5f * pair.scale, width, one);
-      gather_row<lanes>(q, second ? i : -1, 0.5f * pair.scale, width, one + lanes);
-      fft<lanes>(pair.rows, one, dense, half + i * dense, column, spare);
-    } else {
-      for (int j = 0; j < width; ++j) store_complex<lanes>(half + j * column + i * dense, Complex<lanes>{});
-    }
+  const int points = plane.rows.points;
+  const std::int64_t column = (plane.columns.points | 1) * dense;
+  gather_row<lanes>(plane.window, row, 0.5f * plane.scale, 2 * points, line);
+  fft<lanes>(plane.rows, line, dense, bins, dense, spare);
+  float* const to = half + row * dense;
+  const Complex<lanes> sums = load_complex<lanes>(bins);
+  store_complex<lanes>(to, Complex<lanes>{2 * (sums.re + sums.im), 2 * (sums.re - sums.im)});
+  for (int j = 1; 2 * j <= points; ++j) {
+    const Complex<lanes> a = load_complex<lanes>(bins + j * dense);
+    const Complex<lanes> b = load_complex<lanes>(bins + (points - j) * dense);
+    const Complex<lanes> even = {a.re + b.re, a.im - b.im}, odd = {a.im + b.im, b.re - a.re};
+    const Complex<lanes> turned_odd = rotated<lanes>(odd, plane.row_roots[2 * j], plane.row_roots[2 * j + 1]);
+    store_complex<lanes>(to + j * column, even + turned_odd);
+    store_complex<lanes>(to + (points - j) * column, Complex<lanes>{even.re - turned_odd.re, turned_odd.im - even.im});
   }
-  for (int j = 0; j <= width / 2; ++j) {
-    const int mirror = (width - j) % width;
-    fft<lanes>(pair.columns, half + j * column, dense, one, dense, spare);
-    if (mirror != j) fft<lanes>(pair.columns, half + mirror * column, dense, other, dense, spare);
-    const float* conjugate = mirror != j ? other : one;
-    const StoredColumn stored = stored_column(height, width, j);
-    for (int i = 0; i < stored.bins; ++i) {
-      const Complex<lanes> a = load_complex<lanes>(one + i * dense);
-      const Complex<lanes> b = load_complex<lanes>(conjugate + (i == 0 ? 0 : height - i) * dense);
-      const std::int64_t bin = (stored.first + i) * pair.bin_stride;
-      put<lanes, past_caches>(pair.spectrum[0] + bin, Complex<lanes>{a.re + b.re, a.im - b.im});
-      if (second) put<lanes, past_caches>(pair.spectrum[1] + bin, Complex<lanes>{a.im + b.im, b.re - a.re});
+}
+
+// The shared column, transformed, becomes the first and the middle column of bins.
+template <int lanes, bool past_caches>
+void put_shared_column(const PlaneTransform& plane, const float* shared) {
+  const int height = plane.columns.points, width = 2 * plane.rows.points;
+  float* first = plane.spectrum;
+  float* middle = plane.spectrum + stored_column(height, width, width / 2).first * plane.bin_stride;
+  for (int i = 0; i <= height / 2; ++i, first += plane.bin_stride, middle += plane.bin_stride) {
+    const Complex<lanes> a = load_complex<lanes>(shared + i * 2 * lanes);
+    const Complex<lanes> b = load_complex<lanes>(shared + (height - i) % height * 2 * lanes);
+    put<lanes, past_caches>(first, Complex<lanes>{(a.re + b.re) * 0.5f, (a.im - b.im) * 0.5f});
+    put<lanes, past_caches>(middle, Complex<lanes>{(a.im + b.im) * 0.5f, (b.re - a.re) * 0.5f});
+  }
+}
+
+template <int lanes, bool past_caches>
+void forward_planes(const PlaneTransform& plane) {
+  constexpr std::int64_t dense = 2 * lanes;
+  const int height = plane.columns.points, width = 2 * plane.rows.points, longest = longest_line(height, width);
+  const std::int64_t column = (height | 1) * dense;
+  float* half = plane.scratch;
+  float* line = half + half_scratch<lanes>(height, width);
+  float* bins = line + longest * dense;
+  float* spare = bins + longest * dense;
+  const int begin = plane.window.row_begin, end = plane.window.row_end;
+  for (int i = begin; i < end; ++i) forward_row<lanes>(plane, i, half, line, bins, spare);
+  for (int j = 0; j < width / 2; ++j)
+    for (int i = 0; i < height; ++i)
+      if (i < begin || i >= end) store_complex<lanes>(half + j * column + i * dense, Complex<lanes>{});
+  fft<lanes>(plane.columns, half, dense, line, dense, spare);
+  put_shared_column<lanes, past_caches>(plane, line);
+  for (int j = 1; j < width / 2; ++j) {
+    float* to = plane.spectrum + stored_column(height, width, j).first * plane.bin_stride;
+    if constexpr (past_caches) {
+      fft<lanes>(plane.columns, half + j * column, dense, line, dense, spare);
+      for (int i = 0; i < height; ++i)
+        stream_complex<lanes>(to + i * plane.bin_stride, load_complex<lanes>(line + i * dense));
+    } else {
+      fft<lanes>(plane.columns, half + j * column, dense, to, plane.bin_stride, spare);
     }
   }
   if constexpr (past_caches) Special<lanes>::finish_streams();
 }
 
-// Real and imaginary parts change places on the way in and on the way out, which turns the transform around.
+// The first and the middle column of bins, whose inverses are real, as one.
 template <int lanes>
-void inverse_pair(const PairTransform& pair) {
+void take_shared_column(const PlaneTransform& plane, float* shared) {
+  const int height = plane.columns.points, width = 2 * plane.rows.points;
+  const float* first = plane.spectrum;
+  const float* middle = plane.spectrum + stored_column(height, width, width / 2).first * plane.bin_stride;
+  for (int i = 0; i <= height / 2; ++i, first += plane.bin_stride, middle += plane.bin_stride) {
+    const Complex<lanes> a = load_complex<lanes>(first);
+    const Complex<lanes> b = load_complex<lanes>(middle);
+    store_complex<lanes>(shared + i * 2 * lanes, Complex<lanes>{a.re - b.im, a.im + b.re});
+    store_complex<lanes>(shared + (height - i) % height * 2 * lanes, Complex<lanes>{a.re + b.im, b.re - a.im});
+  }
+}
+
+// Row `row` of each plane from its `bins`: those of the even and of the odd elements, conjugated, which turns the
+// transform around.
+template <int lanes>
+void inverse_row(const PlaneTransform& plane, int row, const float* bins, float* line, float* out, float* spare) {
   constexpr std::int64_t dense = 2 * lanes;
-  const int height = pair.columns.points, width = pair.rows.points, longest = height > width ? height : width;
-  const std::int64_t row = (width | 1) * dense;
-  float* half = pair.scratch;
-  float* one = half + row * height;
-  float* other = one + longest * dense;
-  float* spare = other + longest * dense;
-  float* line = spare + 2 * longest * dense;
-  const BlockWindow &p = pair.window[0], &q = pair.window[1];
-  const bool second = q.planes > 0;
-  const std::int64_t bins = stored_bins(height, width);
-  for (int j = 0; j <= width / 2; ++j) {
-    const int mirror = (width - j) % width;
-    float* conjugate = mirror != j ? other : one;
-    const StoredColumn stored = stored_column(height, width, j);
-    for (int i = 0; i < stored.bins; ++i) {
-      const std::int64_t bin = (stored.first + i) * pair.bin_stride;
-      if (stored.first + i + height < bins) {  // the next column
-        bring_near<lanes>(pair.spectrum[0] + bin + height * pair.bin_stride);
-        if (second) bring_near<lanes>(pair.spectrum[1] + bin + height * pair.bin_stride);
-      }
-      const Complex<lanes> a = load_complex<lanes>(pair.spectrum[0] + bin);
-      const Complex<lanes> b = second ? load_complex<lanes>(pair.spectrum[1] + bin) : Complex<lanes>{};
-      store_complex<lanes>(one + i * dense, Complex<lanes>{a.im + b.re, a.re - b.im});
-      store_complex<lanes>(conjugate + (i == 0 ? 0 : height - i) * dense, Complex<lanes>{b.re - a.im, a.re + b.im});
-    }
-    fft<lanes>(pair.columns, one, dense, half + j * dense, row, spare);
-    if (mirror != j) fft<lanes>(pair.columns, other, dense, half + mirror * dense, row, spare);
+  const int points = plane.rows.points;
+  const Complex<lanes> sums = load_complex<lanes>(bins);
+  store_complex<lanes>(line, Complex<lanes>{sums.re + sums.im, sums.re - sums.im});
+  for (int j = 1; 2 * j <= points; ++j) {
+    const Complex<lanes> a = load_complex<lanes>(bins + j * dense);
+    const Complex<lanes> b = load_complex<lanes>(bins + (points - j) * dense);
+    const Complex<lanes> even = {a.re + b.re, a.im - b.im}, turned_odd = {a.re - b.re, a.im + b.im};
+    const Complex<lanes> odd = rotated<lanes>(turned_odd, plane.row_roots[2 * j], -plane.row_roots[2 * j + 1]);
+    store_complex<lanes>(line + j * dense, Complex<lanes>{even.re + odd.im, odd.re - even.im});
+    store_complex<lanes>(line + (points - j) * dense, Complex<lanes>{even.re - odd.im, odd.re + even.im});
   }
-  for (int i = 0; i < height; ++i) {
-    const bool inside = (i >= p.row_begin && i < p.row_end) || (second && i >= q.row_begin && i < q.row_end);
-    if (!inside) continue;
-    fft<lanes>(pair.rows, half + i * row, dense, line, dense, spare);
-    scatter_row<lanes>(p, i, pair.scale, pair.relu, line + lanes);
-    if (second) scatter_row<lanes>(q, i, pair.scale, pair.relu, line);
+  fft<lanes>(plane.rows, line, dense, out, dense, spare);
+  scatter_row<lanes>(plane.window, row, plane.scale, plane.relu, out);
+}
+
+// A column's inverse is its transform, read backwards.
+template <int lanes>
+void inverse_planes(const PlaneTransform& plane) {
+  constexpr std::int64_t dense = 2 * lanes;
+  const int height = plane.columns.points, width = 2 * plane.rows.points, longest = longest_line(height, width);
+  const std::int64_t row = (width / 2 | 1) * dense;
+  float* half = plane.scratch;
+  float* line = half + half_scratch<lanes>(height, width);
+  float* out = line + longest * dense;
+  float* spare = out + longest * dense;
+  const auto bins = [&](int j) { return plane.spectrum + stored_column(height, width, j).first * plane.bin_stride; };
+  take_shared_column<lanes>(plane, line);
+  fft<lanes>(plane.columns, line, dense, half, row, spare);
+  for (int j = 1; j < width / 2; ++j) {
+    if (j + 1 < width / 2)
+      for (int i = 0; i < height; ++i) bring_near<lanes>(bins(j + 1) + i * plane.bin_stride);
+    fft<lanes>(plane.columns, bins(j), plane.bin_stride, half + j * dense, row, spare);
   }
+  for (int i = plane.window.row_begin; i < plane.window.row_end; ++i)
+    inverse_row<lanes>(plane, i, half + (height - i) % height * row, line, out, spare);
 }
 
 }  // namespace
