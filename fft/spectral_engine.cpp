@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "framework/error.h"
+#include "framework/text.h"
 
 namespace twiddle {
 
@@ -104,12 +105,22 @@ SpectralStrategy SpectralEngine::in_pass(SpectralStrategy strategy, ConvPass pas
   return strategy;
 }
 
-// As many as fit the limit; 0: not even one does.
-int SpectralEngine::images_at_once(const ConvProblem& problem, ConvPass pass, const SpectralStrategy& strategy) const {
+// As many as fit the limit; nothing: not even one does.
+std::optional<int> SpectralEngine::most_images(const ConvProblem& problem, ConvPass pass,
+                                               const SpectralStrategy& strategy) const {
   for (int images = problem.batch;; images = (images + 1) / 2) {
     if (plan_in_slices(problem, pass, strategy, images).bytes() <= limit_) return images;
-    if (images == 1) return 0;
+    if (images == 1) return std::nullopt;
   }
+}
+
+// Nothing fits where somebody set such a strategy, or where threads, each with scratch of its own, have become more
+// since the strategies were found.
+int SpectralEngine::images_at_once(const ConvProblem& problem, ConvPass pass, const SpectralStrategy& strategy) const {
+  if (const std::optional<int> images = most_images(problem, pass, strategy)) return *images;
+  throw Error(join(name(), " (", describe(strategy), ") needs ", format_bytes(plan(problem, pass, strategy, 1).bytes()),
+                   " for one image of ", to_string(problem), " (", to_string(pass), "), and may take ",
+                   format_bytes(limit_), ": raise convolution.workspace_limit or use fewer threads"));
 }
 
 std::vector<SpectralStrategy> SpectralEngine::strategies(const ConvProblem& problem) const {
@@ -121,7 +132,7 @@ const std::vector<SpectralStrategy>& SpectralEngine::known_strategies(const Conv
   if (known != strategies_.end()) return known->second;
   std::vector<SpectralStrategy> found;
   const auto add = [&](const SpectralStrategy& strategy) {
-    const auto fits = [&](ConvPass pass) { return images_at_once(problem, pass, in_pass(strategy, pass)) > 0; };
+    const auto fits = [&](ConvPass pass) { return most_images(problem, pass, in_pass(strategy, pass)).has_value(); };
     if (std::all_of(std::begin(every_pass), std::end(every_pass), fits)) found.push_back(strategy);
   };
   const bool served =

@@ -2,6 +2,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -76,6 +77,7 @@ class SpectralEngine final : public ConvEngine {
   bool fuses(const SpectralStrategy& strategy) const;
   std::size_t usual_product(std::size_t transform) const;                    // behind the last: none
   SpectralStrategy in_pass(SpectralStrategy strategy, ConvPass pass) const;  // as the pass can do it
+  std::optional<int> most_images(const ConvProblem& problem, ConvPass pass, const SpectralStrategy& strategy) const;
   int images_at_once(const ConvProblem& problem, ConvPass pass, const SpectralStrategy& strategy) const;
   const std::vector<SpectralStrategy>& known_strategies(const ConvProblem& problem) const;
 

@@ -119,6 +119,18 @@ TEST(SpectralEngine, RefusesWhatItCannotDo) {
   EXPECT_FALSE(none.supports(conv_problem("1x1x6x6 * 1x1x3x3 pad 1"), ConvPass::forward));
 }
 
+TEST(SpectralEngine, RefusesAStrategyOfWhichNoImageFits) {
+  Context ctx;
+  const ConvProblem problem = conv_problem("4x3x8x8 * 4x3x3x3 pad 1");
+  const FrequencyGrid small = whole_plane(problem, 9, 10), large = whole_plane(problem, 60, 60);
+  SpectralEngine engine = plain_engine({small}, plain_engine({small}).workspace_bytes(problem, ConvPass::forward));
+  ConvOperands operands = random_operands(*ctx.stream, problem, ConvPass::forward);
+  engine.set_strategy(problem, ConvPass::forward, {large});
+  EXPECT_THROW(static_cast<void>(engine.workspace_bytes(problem, ConvPass::forward)), Error);
+  EXPECT_THROW(static_cast<void>(engine.details(problem, ConvPass::forward)), Error);
+  EXPECT_THROW(engine.run(ctx, problem, ConvPass::forward, operands), Error);
+}
+
 // A layer's step: six transforms instead of nine, for each operand is needed by two passes.
 TEST(SpectralEngine, SharesSpectraBetweenThePassesOfALayer) {
   Context ctx;
