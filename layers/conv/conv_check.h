@@ -6,8 +6,37 @@
 
 namespace twiddle {
 
-// The pass's inputs filled with random numbers (uniform, mean 0, deviation 1), its result with NaN.
+// Which of `count` a flat index of a tensor belongs to: its image, its filter, its channel.
+struct PlaceOf {
+  std::int64_t elements, count;  // `elements` of each follow each other
+  std::int64_t operator()(std::int64_t index) const { return index / elements % count; }
+};
+
+// A pass's result is a matrix of planes, of which each row comes from its own part of one factor and each column from
+// its own part of the other:
+//   forward          images x filters   of x's images and w's filters
+//   backward_input   images x channels  of y's images and w's channels
+//   backward_weight  filters x channels of y's filters and x's channels
+// Channels are counted within their group. Rows never mix, and columns do not.
+struct PassPlaces {
+  PlaceOf result_row, result_column;  // in the pass's result
+  PlaceOf row, column;                // in the factors
+};
+PassPlaces places_of(const ConvProblem& problem, ConvPass pass);
+
+// Whether the random planes of this row or column are small: 8,192 times smaller than the others. Half of them are, and
+// of two that are neighbours (0 and 1, 2 and 3) or 16 apart (0 and 16) one.
+bool is_small(std::int64_t place);
+
+// The pass's inputs filled with random numbers (uniform, mean 0, deviation 1), its result with NaN. Rows and columns of
+// the result are large and small, so that what reaches one from another shows.
 ConvOperands random_operands(Stream& stream, const ConvProblem& problem, ConvPass pass);
+
+// The relative L2 error over some elements of a pass's result, `index` their places in it: each is measured by the norm
+// of those like it, in rows and columns of large or of small planes. So a small image that takes an error from a large
+// one beside it counts as much as the large one.
+double relative_error(const ConvProblem& problem, ConvPass pass, const std::vector<std::int64_t>& index,
+                      const std::vector<float>& found, const std::vector<double>& expected);
 
 // An engine may leave a tail unwritten that no sample meets. Waits for the stream.
 bool holds_nan(Stream& stream, const Tensor& result);
@@ -17,11 +46,13 @@ bool holds_nan(Stream& stream, const Tensor& result);
 class ConvCheck {
  public:
   ConvCheck(Stream& stream, const ConvProblem& problem, ConvPass pass, const ConvOperands& operands, int samples);
-  // Relative L2 over the sample; NaN where any element is, sampled or not. Waits for the stream.
+  // relative_error of the sample; NaN where any element is, sampled or not. Waits for the stream.
   double error(Stream& stream, const Tensor& result) const;
 
  private:
-  std::int64_t count_;
+  ConvProblem problem_;
+  ConvPass pass_;
+  std::int64_t count_;  // elements of the result
   std::vector<double> expected_;
 };
 

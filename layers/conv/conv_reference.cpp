@@ -1,7 +1,7 @@
 // The three passes as gather sums in double, one element at a time: the definition that every engine is held to.
 #include <algorithm>
-#include <cmath>
 #include <limits>
+#include <vector>
 
 #include "framework/random.h"
 #include "layers/conv/conv_check.h"
@@ -113,18 +113,19 @@ double conv_error(Context& ctx, const ConvProblem& problem, ConvPass pass, const
   const float* const bias = operands.bias.defined() ? operands.bias.read() : nullptr;
   const std::int64_t count = written.size(), taken = std::min<std::int64_t>(samples, count);
 
-  double wrong = 0, norm = 0;
-#pragma omp parallel for schedule(dynamic) reduction(+ : wrong, norm)
+  std::vector<std::int64_t> places(static_cast<std::size_t>(taken));
+  std::vector<float> found(places.size());
+  std::vector<double> expected(places.size());
+#pragma omp parallel for schedule(dynamic)
   for (std::int64_t i = 0; i < taken; ++i) {
     // One element of each of `taken` equal stretches, at a place of its own, so that no stride of the result hides.
     const std::int64_t begin = i * count / taken, end = (i + 1) * count / taken;
     const std::int64_t index = begin + RandomSequence{1}.below(i, end - begin);
-    const double expected = conv_reference(problem, pass, x, w, y, bias, index);
-    wrong += (result[index] - expected) * (result[index] - expected);
-    norm += expected * expected;
+    const auto at = static_cast<std::size_t>(i);
+    places[at] = index, found[at] = result[index];
+    expected[at] = conv_reference(problem, pass, x, w, y, bias, index);
   }
-  if (wrong == 0) return 0;
-  return norm > 0 ? std::sqrt(wrong / norm) : std::numeric_limits<double>::infinity();
+  return relative_error(problem, pass, places, found, expected);
 }
 
 }  // namespace twiddle

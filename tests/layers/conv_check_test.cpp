@@ -51,6 +51,33 @@ TEST_P(EveryDevice, ConvCheckSeesAWrongElement) {
   EXPECT_NEAR(check.error(*ctx.stream, operands.y), 1.0 / 3, 1e-9);
 }
 
+// What comes of transforms, or sums, that two images or two filters share: rounding of the large one in the small one.
+TEST_P(EveryDevice, ConvCheckSeesASmallPartThatALargeOneSpoils) {
+  Context ctx(GetParam());
+  Stream& stream = *ctx.stream;
+  const auto engines = make_conv_engines(GetParam());
+  auto& gemm = const_cast<ConvEngine&>(gemm_of(engines));
+  const ConvProblem problem = conv_problem("8x8x9x9 * 8x8x3x3 pad 1");
+  for (const ConvPass pass : every_pass) {
+    ConvOperands operands = random_operands(stream, problem, pass);
+    gemm.run(ctx, problem, pass, operands);
+    const PassPlaces places = places_of(problem, pass);
+    for (const PlaceOf& place : {places.result_row, places.result_column}) {
+      Tensor result = written(pass, operands);
+      const std::vector<float> right = result.to_vector(stream);
+      std::vector<float> spoilt = right;
+      for (std::size_t i = 0; i < spoilt.size(); ++i)  // 1 from 0, 3 from 2 and so on
+        if (const auto index = static_cast<std::int64_t>(i); place(index) % 2 == 1)
+          spoilt[i] += 1e-7f * right[static_cast<std::size_t>(index - place.elements)];
+      ConvOperands wrong = operands;
+      Tensor& target = pass == ConvPass::forward ? wrong.y : pass == ConvPass::backward_input ? wrong.x : wrong.w;
+      target = Tensor::from(stream, result.shape(), spoilt);
+      EXPECT_LE(conv_error(ctx, problem, pass, operands, 200), promise(Precision::fp32));
+      EXPECT_GT(conv_error(ctx, problem, pass, wrong, 200), 20 * promise(Precision::fp32)) << to_string(pass);
+    }
+  }
+}
+
 TEST_P(EveryDevice, ConvCheckSeesAnUnwrittenElementThatItDoesNotSample) {
   Context ctx(GetParam());
   const ConvProblem problem = conv_problem("1x1x8x8 * 1x1x1x1");

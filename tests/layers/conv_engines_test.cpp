@@ -131,6 +131,43 @@ TEST_P(FastConvEngine, AgreesWithTheReferenceOnAlexNetsAndOverFeatsLayers) {
   for (const ConvProblem& problem : layers) expect_right(problem, 100);
 }
 
+// Whatever number an image holds, and whatever a filter or a channel: what is not made of it stays as it is, to the
+// bit.
+TEST_P(EveryConvEngine, NoImageAndNoFilterTouchesAnother) {
+  const ConvPass pass = GetParam().pass;
+  Stream& stream = *ctx_.stream;
+  for (const ConvProblem& problem :
+       conv_problems({"5x3x9x10 * 18x3x3x3 pad 1", "4x16x16x16 * 16x16x5x5 pad 2", "3x33x9x9 * 34x33x3x3 pad 1",
+                      "2x16x40x23 * 17x16x7x5 pad 3x2", "3x6x9x9 * 10x3x3x3 pad 1 groups 2",
+                      "3x5x13x12 * 7x5x3x3 stride 2 pad 1"})) {
+    if (!engine_->supports(problem, pass)) continue;
+    ConvOperands operands = operands_for(stream, problem, pass, true);
+    engine_->run(ctx_, problem, pass, operands);
+    const std::vector<float> alone = written(pass, operands).to_vector(stream);
+    const PassPlaces places = places_of(problem, pass);
+    for (const float other : {1e20f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()})
+      for (const bool rows : {true, false}) {
+        const PlaceOf place = rows ? places.row : places.column,
+                      result = rows ? places.result_row : places.result_column;
+        SCOPED_TRACE(to_string(problem) + (rows ? ", row " : ", column ") + std::to_string(place.count / 2) + " is " +
+                     std::to_string(other));
+        ConvOperands beside = operands;
+        Tensor& factor = rows ? (pass == ConvPass::forward ? beside.x : beside.y)
+                              : (pass == ConvPass::backward_weight ? beside.x : beside.w);
+        std::vector<float> values = factor.to_vector(stream);
+        for (std::size_t i = 0; i < values.size(); ++i)
+          if (place(static_cast<std::int64_t>(i)) == place.count / 2) values[i] = other;
+        factor = Tensor::from(stream, factor.shape(), values);
+        engine_->run(ctx_, problem, pass, beside);
+        const std::vector<float> found = written(pass, beside).to_vector(stream);
+        std::int64_t changed = 0;
+        for (std::size_t i = 0; i < found.size(); ++i)
+          changed += result(static_cast<std::int64_t>(i)) != place.count / 2 && found[i] != alone[i];
+        EXPECT_EQ(changed, 0) << "of " << found.size();
+      }
+  }
+}
+
 TEST_P(FastConvEngine, LongSumsOverTheBatchKeepThePrecision) {
   // 40,000 terms an element; an odd batch, so that slices of it differ in size.
   expect_right(conv_problem("41x3x32x32 * 16x3x3x3 pad 1"), 200);
