@@ -1,9 +1,11 @@
 #include "apps/command_line.h"
 #include "apps/flags.h"
+#include "framework/cpu/thread_settings.h"
 
 using namespace twiddle;
 
 int main(int argc, char** argv) {
+  apply_thread_settings(argv);
   const unsigned model = device_flags | config_flags | json_flag;
   return run_command_line(
       {

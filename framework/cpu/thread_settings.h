@@ -1,0 +1,24 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace twiddle {
+
+// A variable of the environment that the OpenMP runtime reads.
+struct ThreadSetting {
+  std::string name, value;
+  bool operator==(const ThreadSetting&) const = default;
+};
+
+// What the user has left open and is better set than not: how long a thread that waits for others keeps its core
+// (GOMP_SPINCOUNT), and no more threads than a quota of CPU time serves (OMP_NUM_THREADS). `threads`: how many there
+// would be otherwise.
+std::vector<ThreadSetting> missing_thread_settings(std::optional<double> cpu_quota, int threads);
+
+// Puts the missing settings into the environment and starts the program anew: the runtime has read its environment
+// before main begins. To be called first in main. Does nothing where no setting is missing, as in the program that it
+// has started, and where the program cannot be started anew.
+void apply_thread_settings(char** argv);
+
+}  // namespace twiddle
