@@ -53,12 +53,16 @@ class Recording {
   virtual void play() = 0;
 };
 
-// Work in order on one device. CpuStream and CudaStream are the only two kinds.
+// Work in order on one device. CpuStream and CudaStream are the only two kinds. One thread at a time uses a stream;
+// that may be any, whatever other streams it uses between: CUDA launches, allocates and makes handles on a thread's
+// current GPU, so every operation of a stream, native() too, first makes the stream's GPU the calling thread's, and
+// leaves it so. Nobody else relies on the current GPU: a handle or a kernel's attribute is made after native().
 class Stream {
  public:
   virtual ~Stream() = default;
   virtual Device device() const = 0;
-  virtual void* native() const = 0;  // cudaStream_t; null on the CPU
+  // cudaStream_t, for a launch or a library's call right behind; null on the CPU.
+  virtual void* native() const = 0;
   virtual std::shared_ptr<void> allocate(
       std::size_t bytes) = 0;  // 64-byte aligned; the last owner returns it to the pool
   virtual MemoryUse memory() const = 0;

@@ -30,12 +30,13 @@ template <class Tile, class Products, int BlocksAtOnce>
 void launch_gemm(Stream& stream, const GemmArguments& arguments) {
   constexpr int granted = 48 << 10, bytes = sizeof(typename GemmBlock<Tile, Products>::Shared);
   const auto kernel = gemm_kernel<Tile, Products, BlocksAtOnce>;
+  const cudaStream_t native = twiddle::detail::native(stream);
   if constexpr (bytes > granted)
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
   const std::int64_t blocks = arguments.blocks();
   require(blocks < std::int64_t(1) << 31, blocks, " tiles are more than one launch can take");
   if (blocks == 0) return;
-  kernel<<<static_cast<unsigned>(blocks), Tile::threads, bytes, twiddle::detail::native(stream)>>>(arguments);
+  kernel<<<static_cast<unsigned>(blocks), Tile::threads, bytes, native>>>(arguments);
   twiddle::detail::check_launch();
 }
 

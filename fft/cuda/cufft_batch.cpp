@@ -33,6 +33,7 @@ class CufftBatch final : public BatchedFft {
     const long long plane = size[0] * size[1], stride = together ? 1 : batch().count,
                     distance = together ? bins[0] * bins[1] : 1;
     std::size_t bytes = 0;
+    const auto native = static_cast<cudaStream_t>(stream_.native());
     Plan made;
     check(cufftCreate(made.handle.put()));
     check(cufftSetAutoAllocation(made.handle.get(), 0));
@@ -42,7 +43,7 @@ class CufftBatch final : public BatchedFft {
     else
       check(cufftMakePlanMany64(made.handle.get(), dimensions, size + first, size + first, 1, plane, bins + first,
                                 stride, distance, CUFFT_R2C, batch().count, &bytes));
-    check(cufftSetStream(made.handle.get(), static_cast<cudaStream_t>(stream_.native())));
+    check(cufftSetStream(made.handle.get(), native));
     if (bytes > 0) {
       made.work = stream_.allocate(bytes);
       check(cufftSetWorkArea(made.handle.get(), made.work.get()));

@@ -111,8 +111,8 @@ void CufftPlans::inverse(Stream& stream, const FourierBatch& batch, cufftComplex
 
 template <class Execute>
 void CufftPlans::run(Stream& stream, const Key& key, const WorkArea& work, const Execute& execute) {
-  Plan& taken = plan(key);
   const auto native = static_cast<cudaStream_t>(stream.native());
+  Plan& taken = plan(key);
   cudaStreamCaptureStatus capture{};
   check(cudaStreamIsCapturing(native, &capture));
   taken.recorded = taken.recorded || capture != cudaStreamCaptureStatusNone;

@@ -53,6 +53,7 @@ struct EarlyLaunch {
 // Launches a kernel that awaits the earlier ones itself, as Kernel(arguments, whether it lets the next one begin).
 template <auto Kernel, class Arguments>
 void launch_early(Stream& stream, std::int64_t blocks, int threads, int shared_bytes, const Arguments& arguments) {
+  const auto native = static_cast<cudaStream_t>(stream.native());
   constexpr int granted = 48 << 10;  // without asking
   if (shared_bytes > granted)
     check(cudaFuncSetAttribute(Kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));
@@ -66,7 +67,7 @@ void launch_early(Stream& stream, std::int64_t blocks, int threads, int shared_b
   cudaLaunchConfig_t launch{};
   launch.gridDim = static_cast<unsigned>(blocks), launch.blockDim = static_cast<unsigned>(threads);
   launch.dynamicSmemBytes = static_cast<std::size_t>(shared_bytes);
-  launch.stream = static_cast<cudaStream_t>(stream.native());
+  launch.stream = native;
   launch.attrs = &begin_early, launch.numAttrs = early.waits ? 1 : 0;
   check(cudaLaunchKernelEx(&launch, Kernel, arguments, blocks * threads <= early.small_grid));
 }

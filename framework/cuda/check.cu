@@ -32,6 +32,12 @@ int multiprocessors(const Device& device) {
   return count;
 }
 
+void make_current(int index) {
+  int current = -1;
+  check(cudaGetDevice(&current));
+  if (current != index) check(cudaSetDevice(index));
+}
+
 namespace detail {
 
 void check_launch(const std::source_location& where) {

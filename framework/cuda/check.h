@@ -13,6 +13,7 @@ void check(cudaError_t status, const std::source_location& where = std::source_l
 void check(cublasStatus_t status, const std::source_location& where = std::source_location::current());
 
 int multiprocessors(const Device& device);  // of a GPU
+void make_current(int index);               // the calling thread's GPU, where it is another
 
 // Sole owner of a library's handle; destroyed by the function it is made with. A destructor stays silent: CUDA may
 // already be gone.

@@ -38,7 +38,7 @@ using BlasHandle = Handle<cublasHandle_t, cublasDestroy>;
 
 class CudaMark final : public Mark {
  public:
-  explicit CudaMark(cudaStream_t stream) {
+  explicit CudaMark(cudaStream_t stream) {  // of the thread's current GPU
     check(cudaEventCreate(event_.put()));
     cudaStreamCaptureStatus capture{};
     check(cudaStreamIsCapturing(stream, &capture));
@@ -61,13 +61,16 @@ class CudaMark final : public Mark {
 
 class CudaRecording final : public Recording {
  public:
-  CudaRecording(cudaStream_t stream, cudaGraph_t graph, std::vector<std::shared_ptr<void>> blocks)
-      : stream_(stream), blocks_(std::move(blocks)) {
+  CudaRecording(int index, cudaStream_t stream, cudaGraph_t graph, std::vector<std::shared_ptr<void>> blocks)
+      : index_(index), stream_(stream), blocks_(std::move(blocks)) {
     check(cudaGraphInstantiate(executable_.put(), graph, 0));
     count_launches(graph);
   }
   ~CudaRecording() override { static_cast<void>(cudaStreamSynchronize(stream_)); }  // it may still be at work
-  void play() override { check(cudaGraphLaunch(executable_.get(), stream_)); }
+  void play() override {
+    make_current(index_);
+    check(cudaGraphLaunch(executable_.get(), stream_));
+  }
   std::size_t launches() const { return launches_; }
 
  private:
@@ -84,6 +87,7 @@ class CudaRecording final : public Recording {
     }
   }
 
+  int index_;
   cudaStream_t stream_;
   std::size_t launches_ = 0;
   std::vector<std::shared_ptr<void>> blocks_;
@@ -95,6 +99,7 @@ class CudaStream final : public Stream {
  public:
   explicit CudaStream(int index) : index_(index) {
     check_usable(index);
+    make_current(index);
     check(cudaStreamCreateWithFlags(stream_.put(), cudaStreamNonBlocking));
     check(cublasCreate(blas_.put()));
     check(cublasSetStream(blas_.get(), stream_.get()));
@@ -104,16 +109,18 @@ class CudaStream final : public Stream {
     check(cublasSetWorkspace(blas_.get(), workspace_.get(), workspace));
   }
   ~CudaStream() override {
+    static_cast<void>(cudaSetDevice(index_));  // cuBLAS takes its handle back there
     static_cast<void>(cudaStreamSynchronize(stream_.get()));
     if (copy_stream_.get()) static_cast<void>(cudaStreamSynchronize(copy_stream_.get()));
   }
 
   Device device() const override { return {Device::Kind::cuda, index_}; }
-  void* native() const override { return stream_.get(); }
+  void* native() const override { return stream(); }
   std::shared_ptr<void> allocate(std::size_t bytes) override try {
     return pool_.take(bytes);
   } catch (const OutOfMemory& error) {
     std::size_t free = 0, total = 0;
+    make_current(index_);
     check(cudaMemGetInfo(&free, &total));
     throw OutOfMemory(join(error.what(), ". Of the device's ", format_bytes(total), ", ", format_bytes(free),
                            " are free: what is neither is held by other programs"));
@@ -121,6 +128,7 @@ class CudaStream final : public Stream {
   MemoryUse memory() const override {
     MemoryUse use = pool_.use();
     std::size_t total = 0;
+    make_current(index_);
     check(cudaMemGetInfo(&use.free, &total));
     return use;
   }
@@ -130,20 +138,20 @@ class CudaStream final : public Stream {
   }
   void reset_peak() override { pool_.reset_peak(); }
   void copy(void* to, const void* from, std::size_t bytes) override {
-    if (bytes > 0) check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_.get()));
+    if (bytes > 0) check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream()));
   }
   std::shared_ptr<Mark> copy_beside(void* to, const void* from, std::size_t bytes) override {
+    const CudaMark given(stream());
     if (!copy_stream_.get()) check(cudaStreamCreateWithFlags(copy_stream_.put(), cudaStreamNonBlocking));
-    const CudaMark given(stream_.get());
     check(cudaStreamWaitEvent(copy_stream_.get(), given.event()));
     if (bytes > 0) check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, copy_stream_.get()));
     return std::make_shared<CudaMark>(copy_stream_.get());
   }
   void wait_for(const Mark& mark) override {
-    check(cudaStreamWaitEvent(stream_.get(), static_cast<const CudaMark&>(mark).event()));
+    check(cudaStreamWaitEvent(stream(), static_cast<const CudaMark&>(mark).event()));
   }
   std::shared_ptr<void> allocate_host(std::size_t bytes) override {
-    check(cudaSetDevice(index_));  // of this thread
+    make_current(index_);
     void* block = nullptr;
     check(cudaMallocHost(&block, std::max<std::size_t>(bytes, 1)));
     return {block, [](void* returned) { static_cast<void>(cudaFreeHost(returned)); }};
@@ -151,10 +159,10 @@ class CudaStream final : public Stream {
   void fill(float* x, std::int64_t count, float value) override { for_each_index(*this, count, Fill{value, x}); }
   void synchronize() override {
     ++synchronizations_;
-    check(cudaStreamSynchronize(stream_.get()));
+    check(cudaStreamSynchronize(stream()));
   }
   std::int64_t synchronizations() const override { return synchronizations_; }
-  std::shared_ptr<Mark> mark() override { return std::make_shared<CudaMark>(stream_.get()); }
+  std::shared_ptr<Mark> mark() override { return std::make_shared<CudaMark>(stream()); }
   void begin_range(const char* name) override { nvtxRangePushA(name); }
   void end_range() override { nvtxRangePop(); }
 
@@ -163,7 +171,7 @@ class CudaStream final : public Stream {
     release_unused();
     Captured captured = capture(work, Pool::Holding::before);
     pool_.release_cached();  // what the first left in use until the second
-    return std::make_unique<CudaRecording>(stream_.get(), captured.graph.get(), std::move(captured.blocks));
+    return std::make_unique<CudaRecording>(index_, stream(), captured.graph.get(), std::move(captured.blocks));
   }
 
   std::int64_t recording_changes() const override { return recording_changes_; }
@@ -174,6 +182,7 @@ class CudaStream final : public Stream {
     const std::int64_t ldb = shape.ldb ? shape.ldb : (shape.transpose_b ? shape.k : shape.n);
     const std::int64_t ldc = shape.ldc ? shape.ldc : shape.n;
     if (shape.m == 0 || shape.n == 0) return;
+    make_current(index_);
     check(cublasGemmEx_64(blas_.get(), shape.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
                           shape.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, shape.n, shape.m, shape.k, &shape.alpha, b,
                           CUDA_R_32F, ldb, a, CUDA_R_32F, lda, &shape.beta, c, CUDA_R_32F, ldc,
@@ -181,13 +190,18 @@ class CudaStream final : public Stream {
   }
 
  private:
+  cudaStream_t stream() const {
+    make_current(index_);
+    return stream_.get();
+  }
+
   struct Captured {
     GraphHandle graph;
     std::vector<std::shared_ptr<void>> blocks;
   };
   Captured capture(const std::function<void()>& work, Pool::Holding holding) {
     // Relaxed: the pool may still ask the driver for memory.
-    check(cudaStreamBeginCapture(stream_.get(), cudaStreamCaptureModeRelaxed));
+    check(cudaStreamBeginCapture(stream(), cudaStreamCaptureModeRelaxed));
     pool_.start_holding(holding);
     ++recording_changes_;
     Captured captured;
@@ -202,11 +216,12 @@ class CudaStream final : public Stream {
     }
     ++recording_changes_;
     captured.blocks = pool_.stop_holding();
-    check(cudaStreamEndCapture(stream_.get(), captured.graph.put()));
+    check(cudaStreamEndCapture(stream(), captured.graph.put()));
     return captured;
   }
 
-  static void* allocate_on_device(std::size_t bytes) {
+  void* allocate_on_device(std::size_t bytes) const {
+    make_current(index_);
     void* block = nullptr;
     if (cudaMalloc(&block, bytes) == cudaSuccess) return block;
     static_cast<void>(cudaGetLastError());
@@ -215,7 +230,8 @@ class CudaStream final : public Stream {
 
   int index_;
   std::int64_t synchronizations_ = 0, recording_changes_ = 0;
-  Pool pool_{allocate_on_device, [](void* block) { static_cast<void>(cudaFree(block)); }};
+  Pool pool_{[this](std::size_t bytes) { return allocate_on_device(bytes); },
+             [](void* block) { static_cast<void>(cudaFree(block)); }};
   StreamHandle stream_, copy_stream_;  // the second for copies beside the work
   BlasHandle blas_;
   std::shared_ptr<void> workspace_;

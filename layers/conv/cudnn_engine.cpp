@@ -22,10 +22,12 @@ namespace {
 constexpr int graphs_tried = 8;
 constexpr int samples = 200;
 
-// cuDNN itself, shared by the engines of one list; made when it is first needed.
+// cuDNN itself on one GPU, shared by the engines of one list; made when it is first needed.
 class Session {
  public:
+  explicit Session(Device device) : device_(device) {}
   cudnnHandle_t handle() {
+    make_current(device_.index);
     if (!handle_.get()) check(cudnn().create(handle_.put()));
     return handle_.get();
   }
@@ -36,6 +38,7 @@ class Session {
   }
 
  private:
+  Device device_;
   CudnnHandle handle_;
 };
 
@@ -310,8 +313,8 @@ std::unique_ptr<CudnnPlan> CudnnEngine::search(Stream& stream, const ConvProblem
 
 }  // namespace
 
-std::vector<std::unique_ptr<ConvEngine>> make_cudnn_engines(const ConvEngineOptions& options) {
-  const auto session = std::make_shared<Session>();
+std::vector<std::unique_ptr<ConvEngine>> make_cudnn_engines(Device device, const ConvEngineOptions& options) {
+  const auto session = std::make_shared<Session>(device);
   std::vector<std::unique_ptr<ConvEngine>> engines;
   for (const char* family : {"", "implicit_gemm", "implicit_precomp_gemm", "gemm", "fft", "fft_tiling", "winograd",
                              "winograd_nonfused", "nchw", "nhwc"})

@@ -34,18 +34,19 @@ void add_polyphase(Engines& engines, std::unique_ptr<ConvEngine> inner) {
 }
 
 // Spectra for stride 1, cuDNN for all else.
-Engines cuda_engines(const ConvEngineOptions& options) {
+Engines cuda_engines(Device device, const ConvEngineOptions& options) {
   const auto buffers = std::make_shared<FrequencyBuffers>(options.frequency_budget);
   Engines engines;
   if (auto engine = spectral(fbfft(), buffers, options)) engines.push_back(std::move(engine));
   if (auto engine = spectral(cufft(), buffers, options)) engines.push_back(std::move(engine));
-  Engines cudnn = make_cudnn_engines(options);  // none in a build without cuDNN; the first takes the best of the others
+  Engines cudnn =
+      make_cudnn_engines(device, options);  // none in a build without cuDNN; the first takes the best of the others
   if (!cudnn.empty()) engines.push_back(std::move(cudnn.front()));
   engines.push_back(make_gemm_engine());
   add_polyphase(engines, spectral(fbfft(), buffers, options));
   add_polyphase(engines, spectral(cufft(), buffers, options));
   if (!cudnn.empty()) {
-    add_polyphase(engines, std::move(make_cudnn_engines(options).front()));
+    add_polyphase(engines, std::move(make_cudnn_engines(device, options).front()));
     std::move(cudnn.begin() + 1, cudnn.end(), std::back_inserter(engines));
   }
   return engines;
@@ -67,7 +68,7 @@ Engines cpu_engines(const ConvEngineOptions& options) {
 }  // namespace
 
 std::vector<std::unique_ptr<ConvEngine>> make_conv_engines(Device device, const ConvEngineOptions& options) {
-  return device.kind == Device::Kind::cpu ? cpu_engines(options) : cuda_engines(options);
+  return device.kind == Device::Kind::cpu ? cpu_engines(options) : cuda_engines(device, options);
 }
 
 }  // namespace twiddle

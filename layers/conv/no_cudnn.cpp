@@ -2,7 +2,7 @@
 
 namespace twiddle {
 
-std::vector<std::unique_ptr<ConvEngine>> make_cudnn_engines(const ConvEngineOptions& /*options*/) {
+std::vector<std::unique_ptr<ConvEngine>> make_cudnn_engines(Device /*device*/, const ConvEngineOptions& /*options*/) {
   return {};
 }
 

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "framework/error.h"
 #include "framework/gpu_check.h"
+#include "framework/tensor.h"
 
 namespace twiddle {
 namespace {
@@ -35,6 +38,44 @@ TEST(Device, AnExplicitGpuThatIsNotThereIsAnErrorOfTheDevice) {
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::device);
   }
+}
+
+class TwoGpus : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (cuda_device_count() < 2) GTEST_SKIP() << "fewer than two GPUs";
+    for (int index = 0; index < 2; ++index) streams[index] = make_stream({Device::Kind::cuda, index});
+  }
+  // Memory, a launch, a library's call, copies and an event.
+  static void expect_to_work(Stream& stream) {
+    const Tensor twos = Tensor::filled(stream, {4, 4}, 2);
+    Tensor product(stream, {4, 4});
+    stream.gemm({.m = 4, .n = 4, .k = 4}, twos.read(), twos.read(), product.write());
+    stream.mark()->wait();
+    EXPECT_EQ(product.to_vector(stream), std::vector<float>(16, 16)) << to_string(stream.device());
+  }
+
+  std::unique_ptr<Stream> streams[2];
+};
+
+TEST_F(TwoGpus, WorkInTurn) {
+  for (const int index : {0, 1, 0, 1, 1, 0}) {
+    expect_to_work(*streams[index]);
+    streams[index]->release_unused();
+  }
+}
+
+TEST_F(TwoGpus, WorkWhileAnotherIsLookedAt) {
+  for (const int index : {0, 1}) {
+    describe({Device::Kind::cuda, 1 - index});
+    expect_to_work(*streams[index]);
+  }
+}
+
+TEST_F(TwoGpus, WorkForAThreadOfTheirOwn) {
+  std::vector<std::thread> threads;
+  for (const auto& stream : streams) threads.emplace_back([&] { expect_to_work(*stream); });
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST(CpuStream, GivesAlignedMemory) {

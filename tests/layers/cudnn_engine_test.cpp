@@ -18,6 +18,8 @@ namespace twiddle {
 
 namespace {
 
+constexpr Device gpu{Device::Kind::cuda, 0};
+
 const std::vector<ConvProblem>& problems() {
   static const std::vector<ConvProblem> all =
       conv_problems({"2x13x9x11 * 17x13x3x3", "2x3x23x22 * 16x3x5x4 stride 3x4 pad 1x0", "4x64x14x14 * 96x64x5x5 pad 2",
@@ -30,7 +32,7 @@ class CudnnEngines : public OnGpu {
  protected:
   void SetUp() override {
     OnGpu::SetUp();
-    if (!IsSkipped() && make_cudnn_engines({}).empty()) GTEST_SKIP() << "a build without cuDNN";
+    if (!IsSkipped() && make_cudnn_engines(gpu, {}).empty()) GTEST_SKIP() << "a build without cuDNN";
   }
   double error_of(ConvEngine& engine, const ConvProblem& problem, ConvPass pass) {
     ConvOperands operands = random_operands(stream(), problem, pass);
@@ -43,7 +45,7 @@ class CudnnEngines : public OnGpu {
 }  // namespace
 
 TEST_F(CudnnEngines, TheFirstKeepsEveryPrecision) {
-  const auto engines = make_cudnn_engines({});
+  const auto engines = make_cudnn_engines(gpu, {});
   EXPECT_EQ(engines.front()->name(), "cudnn");
   for (ConvProblem problem : problems())
     for (const ConvPass pass : every_pass)
@@ -58,7 +60,7 @@ TEST_F(CudnnEngines, TheFirstKeepsEveryPrecision) {
 }
 
 TEST_F(CudnnEngines, EachWayByNameIsRightWhereItSupports) {
-  const auto engines = make_cudnn_engines({});
+  const auto engines = make_cudnn_engines(gpu, {});
   for (const auto& engine : engines) {
     int supported = 0;
     for (const ConvProblem& problem : problems())
@@ -81,7 +83,7 @@ TEST_F(CudnnEngines, EachWayByNameIsRightWhereItSupports) {
 
 TEST_F(CudnnEngines, NoWayTakesMoreThanTheWorkspaceLimit) {
   constexpr std::size_t limit = 64 << 10;
-  const auto engines = make_cudnn_engines({.workspace_limit = limit});
+  const auto engines = make_cudnn_engines(gpu, {.workspace_limit = limit});
   for (const ConvProblem& problem : problems())
     for (const ConvPass pass : every_pass) {
       if (!engines.front()->supports(problem, pass)) continue;
@@ -95,7 +97,7 @@ TEST_F(CudnnEngines, DeterministicRunsGiveEqualBits) {
   for (const ConvPass pass : every_pass) {
     std::vector<float> first;
     for (int run = 0; run < 3; ++run) {
-      const auto engines = make_cudnn_engines({.deterministic = true});
+      const auto engines = make_cudnn_engines(gpu, {.deterministic = true});
       ConvOperands operands = random_operands(stream(), problem, pass);
       engines.front()->run(*ctx, problem, pass, operands);
       const std::vector<float> result = written(pass, operands).to_vector(stream());
@@ -106,7 +108,7 @@ TEST_F(CudnnEngines, DeterministicRunsGiveEqualBits) {
 }
 
 TEST_F(CudnnEngines, SayWhereDeterminismRulesThemOut) {
-  const auto engines = make_cudnn_engines({.deterministic = true});
+  const auto engines = make_cudnn_engines(gpu, {.deterministic = true});
   ConvEngine& implicit = *engines[1];
   ASSERT_EQ(implicit.name(), "cudnn:implicit_gemm");
   EXPECT_TRUE(implicit.supports(problems()[2], ConvPass::forward));
@@ -120,7 +122,7 @@ TEST_F(CudnnEngines, DoWithoutTryingWhereThereIsNoRoomForIt) {
   const ConvProblem problem = conv_problem("128x256x56x56 * 256x256x3x3 pad 1");  // x and y have 392 MiB each
   constexpr std::size_t left = std::size_t(600) << 20;
   for (const bool deterministic : {false, true}) {
-    const auto engines = make_cudnn_engines({.deterministic = deterministic});
+    const auto engines = make_cudnn_engines(gpu, {.deterministic = deterministic});
     ConvEngine& cudnn = *engines.front();
     ConvOperands operands = random_operands(stream(), problem, ConvPass::forward);
     stream().release_unused();
@@ -139,7 +141,7 @@ TEST_F(CudnnEngines, DoWithoutTryingWhereThereIsNoRoomForIt) {
 }
 
 TEST_F(CudnnEngines, TakesNoMoreWorkspaceThanItSaysOnceChosen) {
-  const auto engines = make_cudnn_engines({});
+  const auto engines = make_cudnn_engines(gpu, {});
   const ConvProblem problem = problems()[2];
   for (const ConvPass pass : every_pass) {
     ConvOperands operands = random_operands(stream(), problem, pass);
@@ -173,7 +175,7 @@ TEST_F(CudnnEngines, TheWaysChosenAreTakenAgainWithoutASearch) {
         std::string way;
         for (int run = 0; run < 2; ++run) {
           const auto cache = std::make_shared<ChoiceCache>(path);
-          const auto engines = make_cudnn_engines({.deterministic = deterministic, .cache = cache});
+          const auto engines = make_cudnn_engines(gpu, {.deterministic = deterministic, .cache = cache});
           const auto engine =
               std::find_if(engines.begin(), engines.end(), [&](const auto& e) { return e->name() == name; });
           if (name != "cudnn" && !(*engine)->supports(problem, pass)) continue;
@@ -194,7 +196,7 @@ TEST_F(CudnnEngines, WhatTheCacheSaysIsNotTakenOnTrust) {
   const ConvProblem problem = problems()[2];
   const auto choose = [&] {
     const auto cache = std::make_shared<ChoiceCache>(path);
-    const auto engines = make_cudnn_engines({.cache = cache});
+    const auto engines = make_cudnn_engines(gpu, {.cache = cache});
     EXPECT_LE(error_of(*engines.front(), problem, ConvPass::forward), promise(Precision::fp32));
     return engines.front()->details(problem, ConvPass::forward);
   };

@@ -1,0 +1,82 @@
+// framework/cuda/cuda_stream.cu over a runtime of two GPUs that compute nothing, for machines without any: whichever
+// GPU is the thread's, a stream uses its own.
+#include "framework/cuda/cuda_stream.h"
+
+#include <cuda_runtime.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <thread>
+
+namespace twiddle {
+namespace {
+
+class TwoGpus : public testing::Test {
+ protected:
+  // Each stream in turn, while the other's GPU is the thread's.
+  void on_each(const std::function<void(Stream&, int)>& work) {
+    for (const int index : {0, 1, 0}) {
+      fake_cuda::current = 1 - index;
+      work(*streams_[index], index);
+    }
+  }
+
+  std::unique_ptr<Stream> streams_[2] = {make_cuda_stream(0), make_cuda_stream(1)};
+};
+
+TEST_F(TwoGpus, MemoryLiesOnTheStreamsOwn) {
+  on_each([](Stream& stream, int index) {
+    EXPECT_EQ(fake_cuda::blocks.at(stream.allocate(1 << 20).get()), index);
+    stream.release_unused();
+  });
+}
+
+TEST_F(TwoGpus, FreeMemoryIsThatOfTheStreamsOwn) {
+  on_each([](Stream& stream, int index) { EXPECT_EQ(stream.memory().free, 1000u + static_cast<unsigned>(index)); });
+}
+
+TEST_F(TwoGpus, WhoeverTakesTheStreamToLaunchFindsItsOwnCurrent) {
+  on_each([](Stream& stream, int index) {
+    EXPECT_EQ(static_cast<cudaStream_t>(stream.native())->device, index);
+    EXPECT_EQ(fake_cuda::current, index);
+  });
+}
+
+TEST_F(TwoGpus, EveryOperationIsAcceptedWhicheverIsTheThreads) {
+  on_each([](Stream& stream, int index) {
+    const auto elsewhere = [&] { fake_cuda::current = 1 - index; };
+    const auto block = stream.allocate_host(64);
+    elsewhere();
+    const auto copied = stream.copy_beside(block.get(), block.get(), 0);
+    elsewhere();
+    stream.wait_for(*copied);
+    elsewhere();
+    stream.copy(block.get(), block.get(), 0);
+    elsewhere();
+    const auto mark = stream.mark();
+    mark->wait();
+    elsewhere();
+    stream.gemm({.m = 1, .n = 1, .k = 1}, nullptr, nullptr, nullptr);
+    elsewhere();
+    const auto recording = stream.record([&] { stream.mark(), elsewhere(); });
+    elsewhere();
+    recording->play();
+  });
+}
+
+TEST_F(TwoGpus, DescribingOneLeavesTheOtherAtWork) {
+  describe_cuda(1);
+  EXPECT_EQ(fake_cuda::blocks.at(streams_[0]->allocate(64).get()), 0);
+}
+
+TEST_F(TwoGpus, AStreamWorksForAnotherThread) {
+  Stream& stream = *streams_[1];
+  std::thread([&] {
+    EXPECT_EQ(fake_cuda::blocks.at(stream.allocate(4096).get()), 1);
+    stream.gemm({.m = 1, .n = 1, .k = 1}, nullptr, nullptr, nullptr);
+    stream.mark()->wait();
+  }).join();
+}
+
+}  // namespace
+}  // namespace twiddle
