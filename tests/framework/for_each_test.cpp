@@ -3,7 +3,11 @@
 #include <gtest/gtest.h>
 #include <omp.h>
 
+#include <string>
 #include <vector>
+
+#include "framework/error.h"
+#include "tests/support/forwarding_stream.h"
 
 namespace twiddle {
 namespace {
@@ -43,6 +47,39 @@ struct Largest {
   float join(float a, float b) const { return a > b ? a : b; }
   void store(std::int64_t row, float value) const { largest[row] = value; }
 };
+
+// A stream whose memory no loop of this file, which g++ compiles alone, may touch.
+struct GpuStream : ForwardingStream {
+  GpuStream() : ForwardingStream(make_stream({})) {}
+  Device device() const override { return {Device::Kind::cuda, 1}; }
+};
+
+void expect_refused(const std::string& loop, const std::function<void()>& call) {
+  try {
+    call();
+    ADD_FAILURE() << loop << " ran on the host over a GPU's memory";
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    for (const std::string& part : {loop, std::string("cuda:1"), std::string(".cpp to .cu")})
+      EXPECT_NE(message.find(part), std::string::npos) << message;
+  }
+}
+
+TEST(ForEach, OfAFileThatNvccDidNotCompileRefusesAGpu) {
+  GpuStream gpu;
+  int visits[1] = {};
+  float out[1] = {};
+  double sums[1] = {};
+  const float in[1] = {};
+  expect_refused("CountVisits", [&] { for_each_index(gpu, 1, CountVisits{visits}); });
+  expect_refused("Negate", [&] { map_elements(gpu, 1, Negate{}, 1, out, in); });
+  expect_refused("RowTimesTen", [&] { map_rows(gpu, 1, 1, RowTimesTen{}, 1, out, in); });
+  expect_refused("reduce_rows", [&] { reduce_rows(gpu, 1, 1, Fractions{1, sums}); });
+  expect_refused("reduce_columns", [&] { reduce_columns(gpu, 1, 1, Fractions{1, sums}); });
+  expect_refused("map_and_sum_rows", [&] { map_and_sum_rows(gpu, 1, 1, Negate{}, out, out, in); });
+  expect_refused("Largest", [&] { fold_rows(gpu, 1, 1, Largest{1, in, out}); });
+  EXPECT_EQ(visits[0], 0);
+}
 
 TEST(Divisor, DividesAsTheProcessorDoes) {
   const std::int64_t limit = std::int64_t(1) << 31;
