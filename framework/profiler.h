@@ -23,7 +23,6 @@ class Profiler {
   // "forward: fft of x: pad" for a stage inside that one.
   void enable(bool on, bool stages = false) { enabled_ = on, stages_ = on && stages; }
   bool enabled() const { return enabled_; }
-  bool stages_enabled() const { return stages_; }
   void clear();
   const std::vector<Entry>& entries();  // in the order of first visit; waits for the stream
   void add(const std::string& name, const std::string& part, std::shared_ptr<Mark> start, std::shared_ptr<Mark> end);

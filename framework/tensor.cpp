@@ -109,14 +109,6 @@ Tensor Tensor::reshaped(Shape shape) const {
   return view;
 }
 
-Tensor Tensor::to(Stream& stream) const {
-  require(defined(), "copying an undefined tensor");
-  Tensor copy(stream, shape_, storage_->type);
-  ++copy.storage_->version.writes;
-  stream.copy(copy.storage_->block.get(), storage_->block.get(), bytes());
-  return copy;
-}
-
 template <class T>
 std::vector<T> Tensor::to_vector(Stream& stream) const {
   std::vector<T> values(static_cast<std::size_t>(size()));

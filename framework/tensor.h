@@ -44,11 +44,9 @@ class Tensor {
   template <class T = float>
   T* write();  // for any change of the elements: starts a new version
   Version version() const;
-  long owners() const { return storage_.use_count(); }
   std::weak_ptr<const void> life() const { return storage_; }  // expires with the last owner of the elements
 
   Tensor reshaped(Shape shape) const;  // the same storage; the count must fit
-  Tensor to(Stream& stream) const;     // a copy over there
   template <class T = float>
   std::vector<T> to_vector(Stream& stream) const;  // a copy on the host; waits for the stream
 

@@ -13,11 +13,6 @@ struct Add {
   TWIDDLE_HD float operator()(float a, float b) const { return a + b; }
 };
 
-struct Scale {
-  float factor;
-  TWIDDLE_HD float operator()(float x) const { return x * factor; }
-};
-
 struct Axpy {
   float factor;
   TWIDDLE_HD float operator()(float x, float y) const { return y + factor * x; }
@@ -83,10 +78,6 @@ void add(Stream& stream, const Tensor& a, const Tensor& b, Tensor& sum) {
   require(a.shape() == b.shape() && a.shape() == sum.shape(), "add: shapes ", to_string(a.shape()), ", ",
           to_string(b.shape()), ", ", to_string(sum.shape()), " differ");
   map_elements(stream, sum.size(), Add{}, 1, sum.write(), a.read(), b.read());
-}
-
-void scale(Stream& stream, float factor, Tensor& x) {
-  map_elements(stream, x.size(), Scale{factor}, 1, x.write(), x.read());
 }
 
 void axpy(Stream& stream, float factor, const Tensor& x, Tensor& y) {

@@ -5,7 +5,6 @@ namespace twiddle {
 
 // Operations that several layers and optimizers share. All tensors are f32 on the stream's device.
 void add(Stream& stream, const Tensor& a, const Tensor& b, Tensor& sum);  // sum = a + b, elementwise; sum may be a or b
-void scale(Stream& stream, float factor, Tensor& x);                      // x = factor x
 void axpy(Stream& stream, float factor, const Tensor& x, Tensor& y);      // y = y + factor x
 void add_bias(Stream& stream, const Tensor& bias, std::int64_t inner,
               Tensor& y);  // y [outer, channels, inner] += bias [channels]

@@ -5,6 +5,7 @@
 #include "fft/spectral_engine.h"
 #include "framework/error.h"
 #include "tests/support/check_close.h"
+#include "tests/support/copy_of.h"
 #include "tests/support/noise.h"
 #include "tests/support/on_gpu.h"
 #include "tests/support/plain_backend.h"
@@ -40,7 +41,7 @@ void ComplexProducts::expect_products(const FrequencyGemm& gemm) {
   const Tensor left = on_device(a), right = on_device(b);
   for (const auto& product : backend_.products) {
     SCOPED_TRACE(join(product->name(), ", ", gemm.bins, " bins of ", gemm.m, "x", gemm.n, "x", gemm.k));
-    Tensor scratch = poisoned(product->scratch_bytes(gemm)), result = before.to(stream());
+    Tensor scratch = poisoned(product->scratch_bytes(gemm)), result = copy_of(stream(), before);
     const auto run = [&] { product->run(*ctx, gemm, left.read(), right.read(), result.write(), scratch.write()); };
     run();
     const std::vector<float> actual = on_host(result);

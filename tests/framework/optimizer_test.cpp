@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tests/support/copy_of.h"
 #include "tests/support/every_device.h"
 
 namespace twiddle {
@@ -98,11 +99,12 @@ TEST_P(EveryDevice, OptimizerRestoredStateGoesOnAlike) {
         kind == std::string("sgd") ? std::vector<std::pair<std::string, std::string>>{{"momentum", "0.9"}}
                                    : std::vector<std::pair<std::string, std::string>>{};
     Bench straight(GetParam(), kind, options), resumed(GetParam(), kind, options);
+    Stream& stream = *straight.ctx.stream;
     straight.step(0.1);
-    resumed.parameter.variable.value() = straight.parameter.variable.value().to(*resumed.ctx.stream);
+    resumed.parameter.variable.value() = copy_of(stream, straight.parameter.variable.value());
     std::vector<std::pair<std::string, Tensor>> state;
-    for (const auto& [name, tensor] : straight.optimizer->state())
-      state.emplace_back(name, tensor.to(*resumed.ctx.stream));
+    for (const auto& [name, tensor] : straight.optimizer->state()) state.emplace_back(name, copy_of(stream, tensor));
+    stream.synchronize();
     resumed.optimizer->restore(state);
     EXPECT_EQ(straight.step(0.1), resumed.step(0.1)) << kind;
   }

@@ -11,16 +11,15 @@
 namespace twiddle {
 namespace {
 
-TEST_P(EveryDevice, TensorOpsAddScaleAxpy) {
+TEST_P(EveryDevice, TensorOpsAddAxpy) {
   const auto stream = make_stream(GetParam());
   const Tensor a = Tensor::from<float>(*stream, {3}, {1, 2, 3});
   Tensor b = Tensor::from<float>(*stream, {3}, {10, 20, 30});
   Tensor sum(*stream, {3});
   add(*stream, a, b, sum);
   EXPECT_EQ(sum.to_vector(*stream), (std::vector<float>{11, 22, 33}));
-  scale(*stream, 0.5f, b);
   axpy(*stream, 2, a, b);
-  EXPECT_EQ(b.to_vector(*stream), (std::vector<float>{7, 14, 21}));
+  EXPECT_EQ(b.to_vector(*stream), (std::vector<float>{12, 24, 36}));
 }
 
 TEST_P(EveryDevice, TensorOpsBiasGoesToItsChannel) {

@@ -9,6 +9,7 @@
 
 #include "framework/error.h"
 #include "models/config.h"
+#include "tests/support/copy_of.h"
 #include "tests/support/every_device.h"
 #include "tests/support/temp_path.h"
 
@@ -277,7 +278,7 @@ struct SpoilOneStep : TrainObserver {
   bool wants_step(std::int64_t step) override {
     Stream& stream = *trainer.context().stream;
     if (step == 1) {
-      whole = weights.to(stream);
+      whole = copy_of(stream, weights);
       stream.fill(weights.write(), weights.size(), std::numeric_limits<float>::quiet_NaN());
     } else if (step == 2) {
       stream.copy(weights.write(), whole.read(), whole.bytes());
