@@ -53,6 +53,14 @@ TEST(BlockLayout, ALargeBlockFindsTheRoomThatSmallOnesLeave) {
   EXPECT_EQ(layout.bytes, 2560u);
 }
 
+// The last block, of most bytes times moments, would leave no room for the large and short one below the first.
+TEST(BlockLayout, ALargeShortBlockNeedsNoRoomOfItsOwn) {
+  const std::vector<BlockUse> uses{{512, 0, 4}, {2048, 2, 3}, {1536, 3, 5}};
+  const BlockLayout layout = lay_out(uses);
+  expect_apart(uses, layout);
+  EXPECT_EQ(layout.bytes, 2560u);
+}
+
 TEST(BlockLayout, KeepsRandomBlocksApartInLittleMoreThanMustBe) {
   std::mt19937 random(1);
   const auto below = [&](int limit) { return static_cast<int>(random() % static_cast<unsigned>(limit)); };

@@ -1,8 +1,11 @@
 // The memory of a step that is written down twice, as framework/cuda/cuda_stream.cu does, on a CPU, which works while
 // it writes.
 #include <gtest/gtest.h>
+#include <omp.h>
 
 #include <cstdlib>
+#include <string>
+#include <tuple>
 
 #include "framework/pool.h"
 #include "models/builder.h"
@@ -91,10 +94,19 @@ struct Bench {
   }
 };
 
-class RecordedMemory : public testing::TestWithParam<const char*> {};
+// An engine, and the threads that compute: each has scratch of its own.
+class RecordedMemory : public testing::TestWithParam<std::tuple<std::string, int>> {
+ protected:
+  void SetUp() override { omp_set_num_threads(std::get<int>(GetParam())); }
+  void TearDown() override { omp_set_num_threads(threads_); }
+
+ private:
+  int threads_ = omp_get_max_threads();
+};
 
 TEST_P(RecordedMemory, OnePieceServesAStepAndChangesNothing) {
-  Bench plain(GetParam()), laid_out(GetParam());
+  const std::string engine = std::get<std::string>(GetParam());
+  Bench plain(engine), laid_out(engine);
   for (int i = 0; i < 4; ++i) plain.run();
   for (int i = 0; i < 2; ++i) laid_out.run();
   const std::size_t peak = laid_out.stream->memory().peak;
@@ -105,7 +117,9 @@ TEST_P(RecordedMemory, OnePieceServesAStepAndChangesNothing) {
   EXPECT_LE(use.in_use + use.cached, peak + peak / 10);
 }
 
-INSTANTIATE_TEST_SUITE_P(With, RecordedMemory, testing::Values("gemm", "fft"));
+INSTANTIATE_TEST_SUITE_P(With, RecordedMemory,
+                         testing::Combine(testing::Values(std::string("gemm"), std::string("fft")),
+                                          testing::Values(1, 2, 5, 10, 16)));
 
 }  // namespace
 }  // namespace twiddle
