@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -16,7 +17,8 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* csv_header =
-    "epoch,step,train_loss,val_loss,val_top1,val_top5,learning_rate,images_per_second,data_wait,seconds,skipped";
+    "epoch,step,train_loss,train_top1,val_loss,val_top1,val_top5,learning_rate,images_per_second,data_wait,seconds,"
+    "skipped";
 
 std::string path_in(const std::string& folder, const char* name) {
   return (std::filesystem::path(folder) / name).string();
@@ -26,8 +28,10 @@ std::string csv_line(const EpochReport& report) {
   const std::string val = report.has_validation
                               ? fmt::format("{:.6g},{:.6g},{:.6g}", report.val_loss, report.val_top1, report.val_top5)
                               : ",,";
-  return fmt::format("{},{},{:.6g},{},{:.6g},{:.6g},{:.4f},{:.3f},{}", report.epoch, report.step, report.train_loss,
-                     val, report.rate, report.images_per_second, report.wait_share, report.seconds, report.skipped);
+  const std::string top1 = std::isnan(report.train_top1) ? "" : fmt::format("{:.6g}", report.train_top1);
+  return fmt::format("{},{},{:.6g},{},{},{:.6g},{:.6g},{:.4f},{:.3f},{}", report.epoch, report.step, report.train_loss,
+                     top1, val, report.rate, report.images_per_second, report.wait_share, report.seconds,
+                     report.skipped);
 }
 
 json to_json(const EpochReport& report) {
@@ -36,6 +40,7 @@ json to_json(const EpochReport& report) {
                {"epochs", report.epochs},
                {"step", report.step},
                {"train_loss", report.train_loss},
+               {"train_top1", report.train_top1},
                {"learning_rate", report.rate},
                {"images_per_second", report.images_per_second},
                {"data_wait", report.wait_share},
@@ -70,6 +75,7 @@ void read_line(const std::string& text, History& history) {
     EpochReport report;
     report.epoch = whole("epoch"), report.epochs = whole("epochs"), report.step = whole("step");
     report.train_loss = number("train_loss");
+    if (const auto top1 = line.find("train_top1"); top1 != line.end() && top1->is_number()) report.train_top1 = *top1;
     report.rate = number("learning_rate"), report.images_per_second = number("images_per_second");
     report.wait_share = number("data_wait"), report.seconds = number("seconds");
     report.skipped = whole("skipped");

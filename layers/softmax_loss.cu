@@ -13,9 +13,10 @@ namespace {
 constexpr std::int64_t exp_cost = 20;  // simple operations that one exponential is worth
 
 // What turns a row's logits into logarithms of probabilities: log p = logit - largest - log_sum. The two are kept
-// apart, since their sum would round away the small one.
+// apart, since their sum would round away the small one. `best` is the first class that has the largest logit.
 struct RowScale {
   float largest, log_sum;
+  std::int32_t best;
 };
 
 struct FindRowScale {
@@ -24,11 +25,12 @@ struct FindRowScale {
   RowScale* scale;
   TWIDDLE_HD void operator()(std::int64_t row) const {
     const float* const from = logits + row * classes;
-    float largest = from[0];
-    for (std::int64_t i = 1; i < classes; ++i) largest = from[i] > largest ? from[i] : largest;
+    std::int64_t best = 0;
+    for (std::int64_t i = 1; i < classes; ++i) best = from[i] > from[best] ? i : best;
+    const float largest = from[best];
     float sum = 0;
     for (std::int64_t i = 0; i < classes; ++i) sum += expf(from[i] - largest);
-    scale[row] = {largest, logf(sum)};
+    scale[row] = {largest, logf(sum), static_cast<std::int32_t>(best)};
   }
 };
 
@@ -39,14 +41,19 @@ struct JoinRowScale {
   RowScale* scale;
   struct Seen {
     float largest, sum;
+    std::int32_t best;
   };
-  TWIDDLE_HD Seen start() const { return {-3.4028235e38f, 0}; }
-  TWIDDLE_HD Seen term(std::int64_t row, std::int64_t column) const { return {logits[row * classes + column], 1}; }
-  TWIDDLE_HD Seen join(Seen a, Seen b) const {
-    const float largest = b.largest > a.largest ? b.largest : a.largest;  // a NaN goes into the sum instead
-    return {largest, a.sum * expf(a.largest - largest) + b.sum * expf(b.largest - largest)};
+  TWIDDLE_HD Seen start() const { return {-3.4028235e38f, 0, 0x7fffffff}; }
+  TWIDDLE_HD Seen term(std::int64_t row, std::int64_t column) const {
+    return {logits[row * classes + column], 1, static_cast<std::int32_t>(column)};
   }
-  TWIDDLE_HD void store(std::int64_t row, Seen seen) const { scale[row] = {seen.largest, logf(seen.sum)}; }
+  TWIDDLE_HD Seen join(Seen a, Seen b) const {
+    // A NaN is never the largest: it goes into the sum instead.
+    const bool second = b.largest > a.largest || (b.largest == a.largest && b.best < a.best);
+    const float largest = second ? b.largest : a.largest;
+    return {largest, a.sum * expf(a.largest - largest) + b.sum * expf(b.largest - largest), second ? b.best : a.best};
+  }
+  TWIDDLE_HD void store(std::int64_t row, Seen seen) const { scale[row] = {seen.largest, logf(seen.sum), seen.best}; }
 };
 
 struct Probability {
@@ -58,15 +65,20 @@ struct Probability {
   TWIDDLE_HD Row row(std::int64_t row) const { return {scale[row]}; }
 };
 
+// How a row did: its loss, and 1 where its label comes first, else 0.
+struct RowOutcome {
+  float loss, right;
+};
+
 // The loss of a row against (1 - smoothing) at its label plus smoothing spread over all classes. A label that is no
-// class makes the loss NaN.
+// class makes the loss NaN. A row with a NaN is never right.
 struct RowLoss {
   std::int64_t classes;
   float smoothing;
   const float* logits;
   const RowScale* scale;
   const std::int32_t* labels;
-  float* loss;
+  RowOutcome* outcome;
   TWIDDLE_HD float term(std::int64_t row, std::int64_t column) const {  // of the mean, which smoothing asks for
     return (logits[row * classes + column] - scale[row].largest) / static_cast<float>(classes);
   }
@@ -74,17 +86,28 @@ struct RowLoss {
     const std::int32_t label = labels[row];
     const bool known = label >= 0 && label < classes;
     const float own = known ? logits[row * classes + label] - scale[row].largest : NAN;
-    loss[row] = scale[row].log_sum - (1 - smoothing) * own - smoothing * static_cast<float>(mean);
+    const float log_sum = scale[row].log_sum;
+    const bool right = scale[row].best == label && log_sum == log_sum;
+    outcome[row] = {log_sum - (1 - smoothing) * own - smoothing * static_cast<float>(mean), right ? 1.0f : 0.0f};
   }
 };
 
-struct MeanOfRow {
-  std::int64_t columns;
-  const float* x;
-  float* mean;
-  TWIDDLE_HD float term(std::int64_t, std::int64_t column) const { return x[column]; }
-  TWIDDLE_HD void store(std::int64_t, double sum) const {
-    *mean = static_cast<float>(sum / static_cast<double>(columns));
+// All rows in one: the batch's mean loss, and what is added to the sums of many batches, where somebody keeps them.
+struct JoinOutcomes {
+  std::int64_t batch;
+  const RowOutcome* outcome;
+  float *mean, *sums;
+  struct Sum {
+    double loss, right;
+  };
+  TWIDDLE_HD Sum start() const { return {0, 0}; }
+  TWIDDLE_HD Sum term(std::int64_t, std::int64_t row) const { return {outcome[row].loss, outcome[row].right}; }
+  TWIDDLE_HD Sum join(Sum a, Sum b) const { return {a.loss + b.loss, a.right + b.right}; }
+  TWIDDLE_HD void store(std::int64_t, Sum sum) const {
+    *mean = static_cast<float>(sum.loss / static_cast<double>(batch));
+    if (sums == nullptr) return;
+    sums[0] += static_cast<float>(sum.loss);
+    sums[1] += static_cast<float>(sum.right);
   }
 };
 
@@ -142,9 +165,9 @@ void check_labels(const Tensor& logits, const Tensor& labels) {
                                         "; give its last layer as many outputs as the data has classes"));
 }
 
-struct RowScales {  // one a row, in a tensor [batch, 2]
+struct RowScales {  // one a row, in a tensor [batch, 3]
   Tensor tensor;
-  RowScales(Stream& stream, const Tensor& logits) : tensor(stream, {logits.dim(0), 2}) {
+  RowScales(Stream& stream, const Tensor& logits) : tensor(stream, {logits.dim(0), 3}) {
     auto* const to = reinterpret_cast<RowScale*>(tensor.write());
     const std::int64_t rows = logits.dim(0), classes = logits.dim(1);
     if (on_gpu(stream))
@@ -157,18 +180,19 @@ struct RowScales {  // one a row, in a tensor [batch, 2]
 
 }  // namespace
 
-Variable softmax_loss(Context& ctx, const Variable& logits, const Tensor& labels, float label_smoothing) {
+Variable softmax_loss(Context& ctx, const Variable& logits, const Tensor& labels, float label_smoothing, Tensor* sums) {
   Stream& stream = *ctx.stream;
   const Tensor value = logits.value();
   const std::int64_t batch = rows_of(value, "softmax_loss"), classes = value.dim(1);
   check_labels(value, labels);
+  require(sums == nullptr || sums->shape() == Shape{2}, "softmax_loss: sums must be two numbers");
 
   const RowScales scales(stream, value);
-  Tensor row_loss(stream, {batch}), loss(stream, {1});
-  reduce_rows(
-      stream, batch, label_smoothing > 0 ? classes : 0,
-      RowLoss{classes, label_smoothing, value.read(), scales.read(), labels.read<std::int32_t>(), row_loss.write()});
-  reduce_rows(stream, 1, batch, MeanOfRow{batch, row_loss.read(), loss.write()});
+  Tensor outcomes(stream, {batch, 2}), loss(stream, {1});
+  auto* const outcome = reinterpret_cast<RowOutcome*>(outcomes.write());
+  reduce_rows(stream, batch, label_smoothing > 0 ? classes : 0,
+              RowLoss{classes, label_smoothing, value.read(), scales.read(), labels.read<std::int32_t>(), outcome});
+  fold_rows(stream, 1, batch, JoinOutcomes{batch, outcome, loss.write(), sums == nullptr ? nullptr : sums->write()});
   return ctx.tape.record(
       "loss", loss, {logits},
       [logits, value, labels, scales, batch, classes, label_smoothing](Context& backward_ctx, const Tensor& grad_loss) {

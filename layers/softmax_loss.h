@@ -5,7 +5,9 @@ namespace twiddle {
 
 // Mean cross entropy of softmax(logits) against the labels, in nats, as a one-element variable.
 // logits [batch, classes] (trailing axes of 1 are allowed), labels i32 [batch] in [0, classes).
-Variable softmax_loss(Context& ctx, const Variable& logits, const Tensor& labels, float label_smoothing = 0);
+// `sums`, two numbers f32 where given, grow by the rows' losses together and by the rows whose label comes first.
+Variable softmax_loss(Context& ctx, const Variable& logits, const Tensor& labels, float label_smoothing = 0,
+                      Tensor* sums = nullptr);
 
 // Probabilities, row by row: exp(logits) / sum.
 Tensor softmax(Stream& stream, const Tensor& logits);

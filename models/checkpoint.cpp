@@ -32,6 +32,7 @@ void each_field(State& state, const Visit& visit) {
   visit("best_epoch", state.best_epoch);
   visit("images", state.images);
   visit("loss_sum", state.loss_sum);
+  visit("right", state.right);
 }
 
 std::map<std::string, std::string> format_state(const RunState& state) {
@@ -51,10 +52,17 @@ const std::string& metadata_of(const SafeTensors& contents, const std::string& k
   return found->second;
 }
 
+// What the first checkpoints of this format did not hold yet: where it is missing, the default stands.
+bool is_new_field(std::string_view name) {
+  return name == "right";
+}
+
 RunState parse_state(const SafeTensors& contents, const std::string& path) {
   RunState state;
   each_field(state, [&](const char* name, auto& field) {
-    const std::string key = join(run_prefix, name), &text = metadata_of(contents, key, path);
+    const std::string key = join(run_prefix, name);
+    if (contents.metadata.count(key) == 0 && is_new_field(name)) return;
+    const std::string& text = metadata_of(contents, key, path);
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), field);
     if (error != std::errc() || end != text.data() + text.size())
       throw Error(ErrorKind::data, join(printable(path), ": '", key, "' in its metadata is '", shown(text),

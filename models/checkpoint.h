@@ -20,6 +20,7 @@ struct RunState {
   std::int64_t best_epoch = 0;
   std::int64_t images = 0;  // trained on in the epoch under way
   double loss_sum = 0;      // over those images, so that a resumed epoch reports the same mean
+  std::int64_t right = 0;   // of those images, whose label came first
 };
 
 // <run>/checkpoints/step-00000341/{model,state}.safetensors: a folder that appears whole, by one rename, or not at all.

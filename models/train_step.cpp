@@ -1,7 +1,6 @@
 #include "models/train_step.h"
 
 #include "framework/error.h"
-#include "framework/tensor_ops.h"
 #include "layers/softmax_loss.h"
 
 namespace twiddle {
@@ -20,7 +19,7 @@ TrainStep::TrainStep(Context& ctx, const Sequential& net, Optimizer& optimizer, 
       options_(options),
       parameters_(net.parameters()),
       inputs_(*ctx.stream),
-      loss_sum_(Tensor::filled(*ctx.stream, {1}, 0)) {
+      sums_(Tensor::filled(*ctx.stream, {2}, 0)) {
   optimizer_.prepare(*ctx.stream, parameters_);
 }
 
@@ -45,17 +44,15 @@ Tensor TrainStep::run(const Batch& batch, double rate) {
 }
 
 Tensor TrainStep::step(const Batch& batch) {
-  Stream& stream = *ctx_.stream;
   set_mark(marks_.start);
   // The network's output is dropped before the backward pass.
   const Variable loss = softmax_loss(ctx_, net_.forward(ctx_, Variable(batch.images)), batch.labels,
-                                     static_cast<float>(options_.label_smoothing));
-  axpy(stream, static_cast<float>(batch.images.dim(0)), loss.value(), loss_sum_);
+                                     static_cast<float>(options_.label_smoothing), &sums_);
   set_mark(marks_.forward);
   ctx_.tape.backward(ctx_, loss);
   set_mark(marks_.backward);
   if (options_.clip_norm > 0) clip_gradients(ctx_, parameters_, options_.clip_norm);
-  optimizer_.step(ctx_, parameters_, {inputs_.rate(), loss_sum_});
+  optimizer_.step(ctx_, parameters_, {inputs_.rate(), sums_});
   for (Parameter* parameter : parameters_) parameter->variable.clear_grad();
   set_mark(marks_.update);
   return loss.value();

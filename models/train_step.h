@@ -28,10 +28,11 @@ class TrainStep {
   TrainStep(Context& ctx, const Sequential& net, Optimizer& optimizer, const StepOptions& options);
 
   // The loss, one element, stays on the device, and is that of the latest step alone. A loss that is not finite leaves
-  // weights and optimizer as they were, in this step and in all that follow until loss_sum is set to a number again.
+  // weights and optimizer as they were, in this step and in all that follow until sums() are set to numbers again.
   Tensor run(const Batch& batch, double rate);
 
-  Tensor& loss_sum() { return loss_sum_; }           // one element: loss times images, over the steps since it was 0
+  // Two elements, over the steps since they were 0: loss times images, and images whose label came first.
+  Tensor& sums() { return sums_; }
   const StepMarks& marks() const { return marks_; }  // of the latest step
   bool recorded() const { return recording_ != nullptr; }
   const std::string& unrecorded() const { return unrecorded_; }  // why steps cannot be recorded; empty: they can
@@ -48,7 +49,7 @@ class TrainStep {
   StepOptions options_;
   std::vector<Parameter*> parameters_;
   StepInputs inputs_;
-  Tensor loss_sum_;
+  Tensor sums_;
   StepMarks marks_;
 
   Shape latest_shape_;      // of the steps that were not played ...

@@ -40,10 +40,6 @@ StepOptions step_options(const Config& config, bool record) {
   return options;
 }
 
-double read_loss(Context& ctx, const Tensor& loss) {
-  return loss.to_vector(*ctx.stream).at(0);
-}
-
 }  // namespace
 
 struct Trainer::Impl {
@@ -101,7 +97,7 @@ struct Trainer::Impl {
       state = restore_checkpoint(options.resume, ctx, *model.net, *optimizer);
       last_checkpoint = options.resume;
     }
-    set_loss_sum(state.loss_sum);
+    set_sums(state.loss_sum, state.right);
   }
 
   // Where the memory runs out in `work`, says what would fit.
@@ -115,7 +111,18 @@ struct Trainer::Impl {
              last_checkpoint.empty() ? "" : "\n  last checkpoint: " + last_checkpoint));
   }
 
-  void set_loss_sum(double value) { ctx.stream->fill(train_step->loss_sum().write(), 1, static_cast<float>(value)); }
+  void set_sums(double loss, std::int64_t right) {
+    float* const sums = train_step->sums().write();
+    ctx.stream->fill(sums, 1, static_cast<float>(loss));
+    ctx.stream->fill(sums + 1, 1, static_cast<float>(right));
+  }
+
+  // Of the epoch under way, from the device.
+  void read_sums() {
+    const std::vector<float> sums = train_step->sums().to_vector(*ctx.stream);
+    state.loss_sum = sums.at(0);
+    state.right = static_cast<std::int64_t>(sums.at(1));
+  }
 
   bool on_cpu() const { return ctx.stream->device().kind == Device::Kind::cpu; }
 
@@ -137,7 +144,7 @@ struct Trainer::Impl {
 
   void save() {
     if (!store) return;
-    state.loss_sum = read_loss(ctx, train_step->loss_sum());
+    read_sums();
     last_checkpoint = store->save(ctx, *model.net, *optimizer, state, data.train->classes());
   }
 
@@ -201,7 +208,7 @@ struct Trainer::Impl {
     report.rate = step_rate;
     auto* const to = static_cast<float*>(numbers.get());
     ctx.stream->copy(to, loss.read(), sizeof(float));
-    ctx.stream->copy(to + 1, train_step->loss_sum().read(), sizeof(float));
+    ctx.stream->copy(to + 1, train_step->sums().read(), sizeof(float));
     seen = {report, std::move(listeners), ctx.stream->mark()};
   }
 
@@ -226,7 +233,8 @@ struct Trainer::Impl {
   // Tells what is to be told before anything is saved, and that the loss was a number all along.
   void catch_up(const Batch& batch) {
     tell(batch);
-    stop_where_not_finite(batch, read_loss(ctx, train_step->loss_sum()), rate());
+    read_sums();
+    stop_where_not_finite(batch, state.loss_sum, rate());
   }
 
   std::int64_t skipped() const { return train_loader->skipped() + (val_loader ? val_loader->skipped() : 0); }
@@ -284,8 +292,9 @@ struct Trainer::Impl {
     report.epochs = config.train.epochs;
     report.step = state.step;
     report.rate = rate();
-    report.train_loss =
-        read_loss(ctx, train_step->loss_sum()) / static_cast<double>(std::max<std::int64_t>(state.images, 1));
+    const auto trained = static_cast<double>(std::max<std::int64_t>(state.images, 1));
+    report.train_loss = state.loss_sum / trained;  // as caught up with
+    report.train_top1 = static_cast<double>(state.right) / trained;
     report.seconds = seconds;
     report.images_per_second = static_cast<double>(images) / seconds;
     report.wait_share = train_loader->wait_seconds() / seconds;
@@ -303,7 +312,7 @@ struct Trainer::Impl {
     report.skipped = skipped();
     ++state.epoch;
     state.batch = state.images = 0;
-    set_loss_sum(0);
+    set_sums(0, 0);
     if (report.best) {
       state.best_top1 = report.val_top1;
       state.best_epoch = report.epoch;

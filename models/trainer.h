@@ -2,6 +2,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@ struct StepReport {
 struct EpochReport {
   std::int64_t epoch = 0, epochs = 0, step = 0;
   double train_loss = 0, images_per_second = 0, wait_share = 0, seconds = 0, rate = 0;
+  double train_top1 = std::numeric_limits<double>::quiet_NaN();  // share of 1, of images as trained on; NaN: not known
   bool has_validation = false, best = false;
   double val_loss = 0, val_top1 = 0, val_top5 = 0;
   std::int64_t skipped = 0;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/apps/run_program.h"
 
 namespace twiddle {
@@ -14,6 +16,7 @@ void write_epochs(Metrics& metrics, std::int64_t first, std::int64_t last) {
     metrics.on_step(step);
     EpochReport report;
     report.epoch = epoch, report.step = 10 * epoch, report.train_loss = 1.0 / static_cast<double>(epoch);
+    report.train_top1 = 0.25;
     metrics.on_epoch(report);
   }
 }
@@ -56,6 +59,14 @@ TEST(Metrics, ComeBackAsTheyWere) {
   EXPECT_EQ(history.steps[1].step, 20);
   EXPECT_EQ(history.steps[1].skipped, 2);
   EXPECT_EQ(history.epochs.at(1).train_loss, 0.5);
+  EXPECT_EQ(history.epochs.at(1).train_top1, 0.25);
+}
+
+TEST(Metrics, OfARunThatKnewNoTrainingAccuracyAreReadWithoutOne) {
+  const auto folder = fresh_folder("metrics");
+  std::ofstream(folder / "metrics.jsonl") << R"({"kind":"epoch","epoch":1,"step":10,"train_loss":0.5})"
+                                          << "\n";
+  EXPECT_TRUE(std::isnan(read_history(folder).epochs.at(0).train_top1));
 }
 
 }  // namespace

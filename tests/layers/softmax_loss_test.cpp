@@ -68,6 +68,40 @@ TEST_P(EveryDevice, SoftmaxLossTakesTrailingOnes) {
   EXPECT_NEAR(Loss(GetParam(), {1, 2, 1, 1}, {0, 0}, {1}).value, std::log(2.0), 1e-6);
 }
 
+// As label_ranks counts: of a tie the lower class is first, and a row with a NaN is never right.
+TEST_P(EveryDevice, SoftmaxLossAddsUpLossesAndRightRows) {
+  Context ctx(GetParam());
+  Stream& stream = *ctx.stream;
+  const Variable logits(Tensor::from<float>(stream, {5, 3}, {1, 9, 2, 7, 7, 7, 7, 7, 7, 0, -3, 4, -9, -8, -7}));
+  const Tensor labels = Tensor::from<std::int32_t>(stream, {5}, {1, 0, 1, 2, 0});
+  Tensor sums = Tensor::from<float>(stream, {2}, {10, 100});
+  const float mean = softmax_loss(ctx, logits, labels, 0, &sums).value().to_vector(stream).at(0);
+  expect_close(sums.to_vector(stream), {10 + 5 * mean, 103}, 1e-6f);
+
+  const Variable broken(Tensor::from<float>(stream, {3, 2}, {NAN, 1, 0, NAN, NAN, NAN}));
+  Tensor none = Tensor::filled(stream, {2}, 0);
+  softmax_loss(ctx, broken, Tensor::from<std::int32_t>(stream, {3}, {1, 0, 0}), 0, &none);
+  EXPECT_TRUE(std::isnan(none.to_vector(stream).at(0)));
+  EXPECT_EQ(none.to_vector(stream).at(1), 0);
+}
+
+TEST_P(EveryDevice, SoftmaxLossFindsTheFirstOfManyClasses) {
+  Context ctx(GetParam());
+  constexpr std::int64_t classes = 1000;
+  std::vector<float> logits(2 * classes, -1);
+  logits[700] = logits[900] = 5;                       // of the first row: 700 comes first
+  logits[classes + 13] = 2, logits[classes + 14] = 3;  // of the second: 14
+  const auto right = [&](std::int32_t first, std::int32_t second) {
+    Tensor sums = Tensor::filled(*ctx.stream, {2}, 0);
+    softmax_loss(ctx, Variable(Tensor::from<float>(*ctx.stream, {2, classes}, logits)),
+                 Tensor::from<std::int32_t>(*ctx.stream, {2}, {first, second}), 0, &sums);
+    return sums.to_vector(*ctx.stream).at(1);
+  };
+  EXPECT_EQ(right(700, 14), 2);
+  EXPECT_EQ(right(900, 14), 1);
+  EXPECT_EQ(right(0, 13), 0);
+}
+
 TEST(SoftmaxLoss, NamesALabelThatIsNoClass) {
   for (const std::int32_t label : {-1, 3, 1 << 30}) {
     try {

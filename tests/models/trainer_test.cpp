@@ -48,10 +48,13 @@ train:
 }
 
 struct Losses : TrainObserver {
-  std::vector<double> steps, epochs;
+  std::vector<double> steps, epochs, top1;
   bool wants_step(std::int64_t) override { return true; }
   void on_step(const StepReport& report) override { steps.push_back(report.loss); }
-  void on_epoch(const EpochReport& report) override { epochs.push_back(report.train_loss); }
+  void on_epoch(const EpochReport& report) override {
+    epochs.push_back(report.train_loss);
+    top1.push_back(report.train_top1);
+  }
 };
 
 // Asks for the end after a number of steps.
@@ -93,6 +96,8 @@ TEST(Trainer, LearnsSyntheticData) {
   EXPECT_EQ(trainer.run({&losses}, stop), Trainer::End::finished);
   EXPECT_EQ(losses.steps.size(), 12u * 5);  // 90 images in batches of 20: the last has 10
   EXPECT_LT(losses.epochs.back(), 0.7 * losses.epochs.front());
+  EXPECT_GT(losses.top1.back(), losses.top1.front() + 0.1);
+  EXPECT_LE(losses.top1.back(), 1);
   EXPECT_EQ(trainer.last_validation()->images, 40);
 }
 
@@ -118,6 +123,7 @@ TEST(Trainer, ResumesExactly) {
     EXPECT_EQ(weights(second), weights(straight)) << "stopped after step " << steps;
     EXPECT_EQ(losses.steps, straight_losses.steps) << "stopped after step " << steps;
     EXPECT_EQ(losses.epochs, straight_losses.epochs) << "stopped after step " << steps;
+    EXPECT_EQ(losses.top1, straight_losses.top1) << "stopped after step " << steps;
   }
 }
 
