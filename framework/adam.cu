@@ -11,7 +11,7 @@ namespace twiddle {
 namespace {
 
 struct AdamRule {
-  static constexpr int states = 2;
+  static constexpr int states = 2, divisors = 1;
   float rate, beta1, beta2, epsilon, joined_decay, own_decay;  // own_decay: where it is decoupled from the gradient
   const float* corrections;                                    // 1 - beta1^t, sqrt(1 - beta2^t)
   float kept_weight, root_correction2;                         // of the step

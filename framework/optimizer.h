@@ -26,8 +26,11 @@ class OptimizerState {
 // What a step tells its optimizer, one number each, on the stream's device: a recorded step reads them anew at each
 // play.
 struct StepNumbers {
-  Tensor rate;   // the schedule's learning rate for this step
-  Tensor guard;  // where defined and not finite (the loss), the step changes nothing
+  Tensor rate;  // the schedule's learning rate for this step
+  // Where defined, no weight and no state becomes a number that is not finite. The first element (the loss) decides
+  // before the step: not finite, the step changes nothing. An element whose own new values are not finite, by its
+  // gradient or by overflow, keeps its old ones and makes the guard NaN.
+  Tensor guard;
 };
 
 // Turns gradients into new values. Keeps its state (momentum, moments) by parameter name.
@@ -56,7 +59,8 @@ class Optimizer {
 using OptimizerRegistry = Registry<Optimizer, Params&>;
 OptimizerRegistry builtin_optimizers();  // sgd, adam, adamw
 
-// Scales all gradients so that their common L2 norm is at most `limit`; returns the norm before, one element.
+// Scales all gradients so that their common L2 norm is at most `limit`; returns the norm before, one element. Where one
+// is not finite, all become NaN, so that a guarded step changes nothing.
 Tensor clip_gradients(Context& ctx, std::vector<Parameter*>& parameters, double limit);
 
 }  // namespace twiddle

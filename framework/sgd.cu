@@ -8,14 +8,14 @@ namespace twiddle {
 namespace {
 
 struct PlainRule {
-  static constexpr int states = 0;
+  static constexpr int states = 0, divisors = 0;
   float rate, decay, momentum;
   TWIDDLE_HD PlainRule at(float step_rate) const { return {step_rate * rate, decay, momentum}; }
   TWIDDLE_HD void operator()(float grad, float& weight, float*) const { weight -= rate * (grad + decay * weight); }
 };
 
 struct MomentumRule {
-  static constexpr int states = 1;
+  static constexpr int states = 1, divisors = 0;
   float rate, decay, momentum;
   TWIDDLE_HD MomentumRule at(float step_rate) const { return {step_rate * rate, decay, momentum}; }
   TWIDDLE_HD void operator()(float grad, float& weight, float* velocity) const {
@@ -25,7 +25,7 @@ struct MomentumRule {
 };
 
 struct NesterovRule {
-  static constexpr int states = 1;
+  static constexpr int states = 1, divisors = 0;
   float rate, decay, momentum;
   TWIDDLE_HD NesterovRule at(float step_rate) const { return {step_rate * rate, decay, momentum}; }
   TWIDDLE_HD void operator()(float grad, float& weight, float* velocity) const {

@@ -44,22 +44,44 @@ struct ColumnSum {  // x [rows, columns] to [columns]
   TWIDDLE_HD void store(std::int64_t column, double sum) const { sums[column] = static_cast<float>(sum); }
 };
 
-struct RowSquares {  // x cut into rows of `columns`; the last may be shorter
+// x cut into rows of `columns` terms, each of `width` neighbours; the last may be shorter. In double: the square of a
+// float above 1.8e19 is no float. Where a term is long, its sum is taken in lanes, which vectorise.
+template <int width>
+struct RowSquares {
+  static constexpr int lanes = width < 16 ? width : 16;
   std::int64_t columns, count;
   const float* x;
-  float* sums;
-  TWIDDLE_HD float term(std::int64_t row, std::int64_t column) const {
-    const std::int64_t i = row * columns + column;
-    return i < count ? x[i] * x[i] : 0.0f;
+  double* sums;
+  TWIDDLE_HD double start() const { return 0; }
+  TWIDDLE_HD double join(double a, double b) const { return a + b; }
+  TWIDDLE_HD double term(std::int64_t row, std::int64_t column) const {
+    const std::int64_t begin = (row * columns + column) * width;
+    double sum = 0, lane[lanes] = {};
+    if (begin + width <= count) {
+      for (int k = 0; k < width; k += lanes)
+        for (int i = 0; i < lanes; ++i) lane[i] += static_cast<double>(x[begin + k + i]) * x[begin + k + i];
+    } else {
+      for (std::int64_t i = begin; i < count; ++i) sum += static_cast<double>(x[i]) * x[i];
+    }
+    for (const double part : lane) sum += part;
+    return sum;
   }
-  TWIDDLE_HD void store(std::int64_t row, double sum) const { sums[row] = static_cast<float>(sum); }
+  TWIDDLE_HD void store(std::int64_t row, double sum) const { sums[row] = sum; }
 };
 
+constexpr float largest_float = 3.4028235e38f;
+
 struct RootOfSum {
-  const float* x;
+  const double* x;
   float* root;
-  TWIDDLE_HD float term(std::int64_t, std::int64_t column) const { return x[column]; }
-  TWIDDLE_HD void store(std::int64_t, double sum) const { *root = static_cast<float>(sqrt(sum)); }
+  TWIDDLE_HD double start() const { return 0; }
+  TWIDDLE_HD double join(double a, double b) const { return a + b; }
+  TWIDDLE_HD double term(std::int64_t, std::int64_t column) const { return x[column]; }
+  TWIDDLE_HD void store(std::int64_t, double sum) const {
+    // Finite numbers have no infinite norm: one beyond the range of floats becomes the largest of them.
+    const bool beyond = sum - sum == 0 && sqrt(sum) > largest_float;
+    *root = beyond ? largest_float : static_cast<float>(sqrt(sum));
+  }
 };
 
 struct LimitNorm {  // one row
@@ -69,7 +91,10 @@ struct LimitNorm {  // one row
     float factor;
     TWIDDLE_HD float operator()(std::int64_t, float x) const { return x * factor; }
   };
-  TWIDDLE_HD Row row(std::int64_t) const { return {*norm > limit && *norm <= 3.4028235e38f ? limit / *norm : 1.0f}; }
+  TWIDDLE_HD Row row(std::int64_t) const {
+    if (*norm - *norm != 0) return {NAN};
+    return {*norm > limit ? limit / *norm : 1.0f};
+  }
 };
 
 }  // namespace
@@ -108,17 +133,21 @@ Tensor sum_over_channels(Stream& stream, const Tensor& y, std::int64_t channels,
 }
 
 Tensor l2_norm(Stream& stream, const std::vector<Tensor>& tensors) {
-  constexpr std::int64_t columns = 4096;
+  constexpr std::int64_t row = 4096;
+  constexpr int stretch = 64;
+  const auto rows_of = [](const Tensor& x) { return (x.size() + row - 1) / row; };
   std::int64_t rows = 0;
-  for (const Tensor& x : tensors) rows += (x.size() + columns - 1) / columns;
-  Tensor partial(stream, {rows}), norm(stream, {1});
-  float* sums = partial.write();
+  for (const Tensor& x : tensors) rows += rows_of(x);
+  Tensor partial(stream, {rows, 2}), norm(stream, {1});  // a double in two words
+  auto* sums = reinterpret_cast<double*>(partial.write());
   for (const Tensor& x : tensors) {
-    const std::int64_t own_rows = (x.size() + columns - 1) / columns;
-    if (own_rows > 0) reduce_rows(stream, own_rows, columns, RowSquares{columns, x.size(), x.read(), sums});
-    sums += own_rows;
+    if (on_gpu(stream))  // neighbours go to neighbouring threads
+      fold_rows(stream, rows_of(x), row, RowSquares<1>{row, x.size(), x.read(), sums});
+    else
+      fold_rows(stream, rows_of(x), row / stretch, RowSquares<stretch>{row / stretch, x.size(), x.read(), sums});
+    sums += rows_of(x);
   }
-  reduce_rows(stream, 1, rows, RootOfSum{partial.read(), norm.write()});
+  fold_rows(stream, 1, rows, RootOfSum{reinterpret_cast<const double*>(partial.read()), norm.write()});
   return norm;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "framework/for_each.h"
@@ -21,37 +22,68 @@ struct Update {
     float at[1];
   };
 
-  template <class Pack, class Now>
-  TWIDDLE_HD void apply(std::int64_t i, const Now& now) const {  // to the i-th pack of neighbours
+  // To the i-th pack of neighbours. Guarded, an element whose new values are not finite keeps its old ones: what has
+  // gone wrong is found where it would be written, at no pass of its own. Returns 0 where all new values are finite,
+  // else NaN.
+  template <class Pack>
+  TWIDDLE_HD float apply(std::int64_t i, const Rule& now, bool guarded) const {
     constexpr int width = sizeof(Pack) / sizeof(float);
     const Pack g = reinterpret_cast<const Pack*>(grad)[i];
     Pack w = reinterpret_cast<Pack*>(weight)[i], kept[2];
     for (int s = 0; s < Rule::states; ++s) kept[s] = reinterpret_cast<Pack*>(state[s])[i];
+    float difference = 0;
     for (int k = 0; k < width; ++k) {
-      float own[2] = {};
+      float own[2] = {}, new_weight = w.at[k];
       for (int s = 0; s < Rule::states; ++s) own[s] = kept[s].at[k];
-      now(g.at[k], w.at[k], own);
-      for (int s = 0; s < Rule::states; ++s) kept[s].at[k] = own[s];
+      now(g.at[k], new_weight, own);
+      const float here = difference_of(new_weight, own);
+      difference += here;
+      const bool written = !guarded || here == 0;
+      w.at[k] = written ? new_weight : w.at[k];
+      for (int s = 0; s < Rule::states; ++s) kept[s].at[k] = written ? own[s] : kept[s].at[k];
     }
     for (int s = 0; s < Rule::states; ++s) reinterpret_cast<Pack*>(state[s])[i] = kept[s];
     reinterpret_cast<Pack*>(weight)[i] = w;
+    return difference;
+  }
+
+  // x - x is NaN for what is not finite. A state that is not makes the weight so, too, but for those that a rule
+  // divides by: the last Rule::divisors.
+  static TWIDDLE_HD float difference_of(float new_weight, const float* own) {
+    float sum = new_weight - new_weight;
+    for (int s = Rule::states - Rule::divisors; s < Rule::states; ++s) sum += own[s] - own[s];
+    return sum;
   }
 };
 
 // StepNumbers as a kernel takes them.
 struct StepPointers {
-  const float *rate, *guard;
+  const float* rate;
+  float* guard;
   explicit StepPointers(const StepNumbers& numbers)
-      : rate(numbers.rate.read()), guard(numbers.guard.defined() ? numbers.guard.read() : nullptr) {}
+      : rate(numbers.rate.read()), guard(numbers.guard.defined() ? Tensor(numbers.guard).write() : nullptr) {}
   TWIDDLE_HD bool passes() const { return guard == nullptr || *guard - *guard == 0; }  // infinity and NaN: NaN
 };
 
-// The rule of the step, made before the loop over the elements: no store into a weight can change it.
+// A parameter on the CPU, block by block: a loop that becomes vector code.
 template <class Rule>
-struct UpdateOne {
+struct UpdateBlock {
+  static constexpr std::int64_t most = 4096;
   Update<Rule> update;
   Rule now;
-  TWIDDLE_HD void operator()(std::int64_t i) const { update.template apply<typename Update<Rule>::One>(i, now); }
+  float* guard;
+
+  TWIDDLE_HD void operator()(std::int64_t block) const {
+    const Update<Rule> here = update;
+    const Rule rule = now;  // of this call's own: no store into a weight can change it
+    const bool guarded = guard != nullptr;
+    const std::int64_t begin = most * block, end = begin + most < here.count ? begin + most : here.count;
+    float difference = 0;
+#pragma omp simd reduction(+ : difference)
+    for (std::int64_t i = begin; i < end; ++i)
+      difference += here.template apply<typename Update<Rule>::One>(i, rule, guarded);
+    if (guarded && difference != 0) *guard = NAN;
+  }
 };
 
 // Many parameters as one functor over all their fours, small enough for a kernel's arguments.
@@ -82,10 +114,14 @@ struct UpdateTable {
     const Update<Rule>& update = updates[low];
     const Rule now = update.rule.at(*numbers.rate);
     const std::int64_t i = four - first[low];
+    const bool guarded = numbers.guard != nullptr;
+    float difference = 0;
     if (4 * i + 4 <= update.count)
-      update.template apply<Four>(i, now);
+      difference = update.template apply<Four>(i, now, guarded);
     else
-      for (std::int64_t k = 4 * i; k < update.count; ++k) update.template apply<typename Update<Rule>::One>(k, now);
+      for (std::int64_t k = 4 * i; k < update.count; ++k)
+        difference += update.template apply<typename Update<Rule>::One>(k, now, guarded);
+    if (guarded && difference != 0) *numbers.guard = NAN;
   }
 };
 
@@ -96,8 +132,10 @@ void update_parameters(Stream& stream, const std::vector<Update<Rule>>& updates,
   const StepPointers numbers(step_numbers);
   if (!on_gpu(stream)) {
     if (!numbers.passes()) return;
+    using Block = UpdateBlock<Rule>;
     for (const Update<Rule>& update : updates)
-      for_each_index(stream, update.count, UpdateOne<Rule>{update, update.rule.at(*numbers.rate)});
+      for_each_index(stream, (update.count + Block::most - 1) / Block::most,
+                     Block{update, update.rule.at(*numbers.rate), numbers.guard}, Block::most);
     return;
   }
   for (std::size_t begin = 0; begin < updates.size(); begin += UpdateTable<Rule>::most) {

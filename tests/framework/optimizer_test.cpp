@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "framework/tensor_ops.h"
 #include "tests/support/copy_of.h"
 #include "tests/support/every_device.h"
 
@@ -172,6 +173,67 @@ TEST_P(EveryDevice, OptimizerChangesNothingWhereItsGuardIsNotFinite) {
     for (const float guard : {NAN, std::numeric_limits<float>::infinity()})
       EXPECT_EQ(step_with(guard), (std::vector<float>{1, -2})) << kind;
     expect_near(step_with(3), {0.5, -2.5});  // Adam's first step, whatever came before
+  }
+}
+
+// Many parameters, some longer than any pack of neighbours, one gradient among all that is no number: its element stays
+// as it was, and so does its state; the guard tells.
+TEST_P(EveryDevice, OptimizerWritesNoNumberThatIsNotFinite) {
+  const std::vector<std::pair<std::string, std::vector<std::pair<std::string, std::string>>>> optimizers = {
+      {"sgd", {}},
+      {"sgd", {{"momentum", "0.9"}}},
+      {"sgd", {{"momentum", "0.9"}, {"nesterov", "true"}}},
+      {"adam", {}},
+      {"adamw", {}}};
+  constexpr std::int64_t size = 39;
+  for (const auto& [kind, options] : optimizers) {
+    for (const float bad : {NAN, INFINITY, 3e38f}) {
+      for (const std::int64_t place : {0, 17, 38}) {
+        Bench bench(GetParam(), kind, options);
+        Stream& stream = *bench.ctx.stream;
+        bench.parameter.shape = {size};
+        bench.parameter.learning_rate = 1e6f;  // with a rate of 1, a gradient of 3e38 overflows, too
+        bench.parameter.variable.value() = Tensor::filled(stream, {size}, 1);
+        std::vector<float> gradient(size, 1e-6f);
+        gradient[static_cast<std::size_t>(place)] = bad;
+        bench.parameter.variable.grad() = Tensor::from(stream, {size}, gradient);
+        Tensor guard = Tensor::from<float>(stream, {2}, {3, 4});
+        bench.optimizer->step(bench.ctx, bench.parameters, {Tensor::filled(stream, {1}, 1), guard});
+
+        const std::vector<float> weights = bench.parameter.variable.value().to_vector(stream);
+        for (std::int64_t i = 0; i < size; ++i)
+          EXPECT_EQ(weights[static_cast<std::size_t>(i)] == 1, i == place) << kind << ", " << bad << " at " << place;
+        for (const auto& [name, state] : bench.optimizer->state()) EXPECT_TRUE(all_finite(stream, state)) << name;
+        EXPECT_TRUE(std::isnan(guard.to_vector(stream).at(0))) << kind << ", " << bad << " at " << place;
+        EXPECT_EQ(guard.to_vector(stream).at(1), 4);
+
+        const std::vector<float> after = weights;  // what follows changes nothing
+        bench.parameter.variable.grad() = Tensor::filled(stream, {size}, 1);
+        bench.optimizer->step(bench.ctx, bench.parameters, {Tensor::filled(stream, {1}, 1), guard});
+        EXPECT_EQ(bench.parameter.variable.value().to_vector(stream), after);
+      }
+    }
+  }
+}
+
+TEST_P(EveryDevice, OptimizerClippingHoldsWhereSquaresOverflow) {
+  Bench bench(GetParam(), "sgd", {});
+  bench.parameter.variable.grad() = Tensor::from<float>(*bench.ctx.stream, {2}, {3e30f, -4e30f});
+  clip_gradients(bench.ctx, bench.parameters, 1);
+  expect_near(bench.parameter.variable.grad().to_vector(*bench.ctx.stream), {0.6, -0.8});
+}
+
+// One bad gradient among many: the length of all is unknown, so that none of them is used.
+TEST_P(EveryDevice, OptimizerClippingOfABadGradientLeavesAllWeightsAlone) {
+  for (const float bad : {NAN, INFINITY}) {
+    Bench bench(GetParam(), "adam", {});
+    Stream& stream = *bench.ctx.stream;
+    bench.parameter.variable.grad() = Tensor::from<float>(stream, {2}, {bad, 1});
+    clip_gradients(bench.ctx, bench.parameters, 1);
+    Tensor guard = Tensor::filled(stream, {1}, 3);
+    bench.optimizer->step(bench.ctx, bench.parameters, {Tensor::filled(stream, {1}, 0.1f), guard});
+    EXPECT_EQ(bench.parameter.variable.value().to_vector(stream), (std::vector<float>{1, -2}));
+    EXPECT_TRUE(std::isnan(guard.to_vector(stream).at(0)));
   }
 }
 

@@ -37,7 +37,22 @@ TEST_P(EveryDevice, TensorOpsNormCoversATail) {
   EXPECT_FLOAT_EQ(l2_norm(*stream, both).to_vector(*stream).at(0), std::sqrt(4.0f * 4097 + 3));
 }
 
-TEST_P(EveryDevice, TensorOpsLimitsANormOnlyWhereItIsLongerAndFinite) {
+// Their squares are beyond the range of floats, or below it.
+TEST_P(EveryDevice, TensorOpsMeasuresTheLengthOfLargeAndSmallNumbers) {
+  const auto stream = make_stream(GetParam());
+  const auto norm_of = [&](const std::vector<float>& x) {
+    return l2_norm(*stream, {Tensor::from<float>(*stream, {static_cast<std::int64_t>(x.size())}, x)})
+        .to_vector(*stream)
+        .at(0);
+  };
+  EXPECT_FLOAT_EQ(norm_of({3e30f, 4e30f}), 5e30f);
+  EXPECT_FLOAT_EQ(norm_of({3e-30f, 4e-30f}), 5e-30f);
+  EXPECT_FLOAT_EQ(norm_of(std::vector<float>(5000, 3e38f)), std::numeric_limits<float>::max());
+  EXPECT_EQ(norm_of({1, -INFINITY}), INFINITY);
+  EXPECT_TRUE(std::isnan(norm_of({1, NAN, 2})));
+}
+
+TEST_P(EveryDevice, TensorOpsLimitsANormOnlyWhereItIsLonger) {
   const auto stream = make_stream(GetParam());
   const auto limited = [&](float norm) {
     Tensor x = Tensor::from<float>(*stream, {2}, {3, 4});
@@ -45,8 +60,9 @@ TEST_P(EveryDevice, TensorOpsLimitsANormOnlyWhereItIsLongerAndFinite) {
     return x.to_vector(*stream);
   };
   EXPECT_EQ(limited(5), (std::vector<float>{1.5f, 2}));
-  for (const float norm : {2.0f, std::numeric_limits<float>::infinity(), NAN})
-    EXPECT_EQ(limited(norm), (std::vector<float>{3, 4})) << norm;
+  EXPECT_EQ(limited(2), (std::vector<float>{3, 4}));
+  for (const float norm : {INFINITY, NAN})
+    for (const float value : limited(norm)) EXPECT_TRUE(std::isnan(value)) << norm;
 }
 
 TEST_P(EveryDevice, TensorOpsFindsWhatIsNotFinite) {
