@@ -209,16 +209,21 @@ std::shared_ptr<void> Pool::take(std::size_t bytes) {
 }
 
 void Pool::start_holding(Holding as) {
+  std::vector<BlockUse> uses;
+  {
+    const std::lock_guard lock(state_->mutex);
+    uses = state_->uses;
+  }
   const auto laid_out = [&]() -> std::shared_ptr<Piece> {
     try {
-      BlockLayout layout = lay_out(state_->uses);
+      BlockLayout layout = lay_out(uses);
       std::shared_ptr<void> memory = take(layout.bytes);
-      return std::make_shared<Piece>(state_->uses, std::move(layout), std::move(memory));
+      return std::make_shared<Piece>(uses, std::move(layout), std::move(memory));
     } catch (const OutOfMemory&) {  // blocks here and there may still do
       return nullptr;
     }
   };
-  std::shared_ptr<Piece> piece = as == Holding::before && !state_->uses.empty() ? laid_out() : nullptr;
+  std::shared_ptr<Piece> piece = as == Holding::before && !uses.empty() ? laid_out() : nullptr;
   const std::lock_guard lock(state_->mutex);
   state_->uses.clear();
   state_->piece = std::move(piece);

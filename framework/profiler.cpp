@@ -29,10 +29,10 @@ ProfilerRange::ProfilerRange(Profiler& profiler, Stream& stream, const std::stri
     : profiler_(profiler.enabled() ? &profiler : nullptr), stream_(stream), part_(part) {
   if (profiler_ == nullptr) return;
   name_ = name;
+  start_ = stream_.mark();  // may throw: before anybody knows of this range
   stream_.begin_range((name + " " + part).c_str());
   profiler_->open_.push_back(this);
   stage_around_ = std::exchange(profiler_->open_stage_, nullptr);
-  start_ = stream_.mark();
 }
 
 ProfilerRange::~ProfilerRange() {
@@ -49,9 +49,9 @@ ProfilerRange::~ProfilerRange() {
 StageRange::StageRange(Profiler& profiler, Stream& stream, const char* stage)
     : profiler_(profiler.stages_ && !profiler.open_.empty() ? &profiler : nullptr), stream_(stream) {
   if (profiler_ == nullptr) return;
+  start_ = stream_.mark();  // may throw, as above
   outer_ = std::exchange(profiler_->open_stage_, this);
   part_ = (outer_ != nullptr ? outer_->part_ : profiler_->open_.back()->part_) + std::string(": ") + stage;
-  start_ = stream_.mark();
 }
 
 StageRange::~StageRange() {

@@ -1,6 +1,7 @@
 #include "models/train_step.h"
 
 #include "framework/error.h"
+#include "framework/tensor_ops.h"
 #include "layers/softmax_loss.h"
 
 namespace twiddle {
@@ -27,27 +28,18 @@ Tensor TrainStep::run(const Batch& batch, double rate) {
   inputs_.set(*ctx_.stream, rate, ctx_.random.position());
   const Shape& shape = batch.images.shape();
   if (recording_ && shape == recorded_batch_.images.shape()) return play(batch);
+  if (recording_) return step_without_recording(batch);
 
   steps_of_shape_ = shape == latest_shape_ ? steps_of_shape_ + 1 : 1;
   latest_shape_ = shape;
-  const bool record_now =
-      options_.record && !recording_ && unrecorded_.empty() && steps_of_shape_ > steps_before_recording;
-  if (record_now) {
-    // The first steps left blocks of many sizes behind, of trying out convolutions too: what a recording takes for as
-    // long as it lives is to be cut from none of them.
-    ctx_.stream->release_unused();
-    recorded_batch_ = {Tensor(*ctx_.stream, shape), Tensor(*ctx_.stream, batch.labels.shape(), DType::i32), {}};
-    record();
-    if (recording_) return play(batch);
-  }
-  return step(batch);
+  const bool record_now = options_.record && unrecorded_.empty() && steps_of_shape_ > steps_before_recording;
+  if (record_now) try_to_record(batch);
+  return recording_ ? play(batch) : step(batch);
 }
 
 Tensor TrainStep::step(const Batch& batch) {
   set_mark(marks_.start);
-  // The network's output is dropped before the backward pass.
-  const Variable loss = softmax_loss(ctx_, net_.forward(ctx_, Variable(batch.images)), batch.labels,
-                                     static_cast<float>(options_.label_smoothing), &sums_);
+  const Variable loss = loss_of(batch, &sums_);
   set_mark(marks_.forward);
   ctx_.tape.backward(ctx_, loss);
   set_mark(marks_.backward);
@@ -58,25 +50,73 @@ Tensor TrainStep::step(const Batch& batch) {
   return loss.value();
 }
 
+// The network's output is dropped before the backward pass.
+Variable TrainStep::loss_of(const Batch& batch, Tensor* sums) {
+  return softmax_loss(ctx_, net_.forward(ctx_, Variable(batch.images)), batch.labels,
+                      static_cast<float>(options_.label_smoothing), sums);
+}
+
+// A batch of another shape beside a recording, which keeps its memory for itself: where that leaves too little, the run
+// goes on without the recording.
+Tensor TrainStep::step_without_recording(const Batch& batch) {
+  Stream& stream = *ctx_.stream;
+  Tensor sums_before(stream, sums_.shape());
+  stream.copy(sums_before.write(), sums_.read(), sums_.bytes());
+  const std::uint64_t position = ctx_.random.position();
+  try {
+    return step(batch);
+  } catch (const OutOfMemory& error) {
+    stream.synchronize();  // the recording may still be at work
+    give_up_recording(error.what());
+  }
+  ctx_.random.restore(ctx_.random.seed(), position);
+  stream.copy(sums_.write(), sums_before.read(), sums_.bytes());
+  return step(batch);
+}
+
+void TrainStep::try_to_record(const Batch& batch) {
+  // The first steps left blocks of many sizes behind, of trying out convolutions too: what a recording takes for as
+  // long as it lives is to be cut from none of them.
+  ctx_.stream->release_unused();
+  try {
+    recorded_batch_ = {
+        Tensor(*ctx_.stream, batch.images.shape()), Tensor(*ctx_.stream, batch.labels.shape(), DType::i32), {}};
+    record();
+  } catch (const Error& error) {  // a layer that waits for the device, or too little memory: the run goes on without
+    give_up_recording(error.what());
+  }
+}
+
+void TrainStep::give_up_recording(const std::string& why) {
+  unrecorded_ = why;
+  recording_ = nullptr;
+  recorded_batch_ = {}, recorded_loss_ = {}, recorded_marks_ = {};
+  ctx_.tape.clear();
+  for (Parameter* parameter : parameters_) parameter->variable.clear_grad();
+  ctx_.stream->release_unused();
+}
+
 void TrainStep::record() {
   Random& random = ctx_.random;
   const std::uint64_t position = random.position();
+  const auto as_before = [&random, position] {
+    random.count_from(nullptr);
+    random.restore(random.seed(), position);
+  };
   random.count_from(inputs_.random_position());
   try {
     recording_ = ctx_.stream->record([&] {
       random.restore(random.seed(), position);
       recorded_loss_ = step(recorded_batch_);
     });
-    if (!recording_) unrecorded_ = "the device records nothing";
-  } catch (const Error& error) {  // a layer that waits for the device, say: the run goes on without
-    unrecorded_ = error.what();
-    ctx_.tape.clear();
-    for (Parameter* parameter : parameters_) parameter->variable.clear_grad();
+  } catch (...) {
+    as_before();
+    throw;
   }
   recorded_draws_ = random.position() - position;
-  random.count_from(nullptr);
-  random.restore(random.seed(), position);
-  if (!recording_) recorded_batch_ = {}, recorded_loss_ = {};
+  recorded_marks_ = marks_;
+  as_before();
+  if (!recording_) give_up_recording("the device records nothing");
 }
 
 Tensor TrainStep::play(const Batch& batch) {
@@ -84,10 +124,22 @@ Tensor TrainStep::play(const Batch& batch) {
   ctx_.stream->copy(recorded_batch_.labels.write<std::int32_t>(), batch.labels.read<std::int32_t>(),
                     batch.labels.bytes());
   recording_->play();
+  marks_ = recorded_marks_;
   ctx_.random.skip(recorded_draws_);
   for (Parameter* parameter : parameters_)
     parameter->variable.value().write();  // whoever kept a version sees a new one
   return recorded_loss_;
+}
+
+std::string TrainStep::first_bad_gradient(const Batch& batch) {
+  ctx_.tape.backward(ctx_, loss_of(batch, nullptr));
+  std::string name;
+  for (Parameter* parameter : parameters_) {  // in layer order: the backward pass comes to the last first
+    const Tensor& gradient = parameter->variable.grad();
+    if (gradient.defined() && !all_finite(*ctx_.stream, gradient)) name = parameter->name;
+    parameter->variable.clear_grad();
+  }
+  return name;
 }
 
 void TrainStep::set_mark(std::shared_ptr<Mark>& mark) {

@@ -31,6 +31,9 @@ class TrainStep {
   // weights and optimizer as they were, in this step and in all that follow until sums() are set to numbers again.
   Tensor run(const Batch& batch, double rate);
 
+  // For a run that ends: the parameter whose gradient the backward pass finds not to be finite first; empty: none.
+  std::string first_bad_gradient(const Batch& batch);
+
   // Two elements, over the steps since they were 0: loss times images, and images whose label came first.
   Tensor& sums() { return sums_; }
   const StepMarks& marks() const { return marks_; }  // of the latest step
@@ -40,7 +43,11 @@ class TrainStep {
  private:
   Tensor step(const Batch& batch);
   Tensor play(const Batch& batch);
+  Tensor step_without_recording(const Batch& batch);
+  Variable loss_of(const Batch& batch, Tensor* sums);
   void record();
+  void try_to_record(const Batch& batch);
+  void give_up_recording(const std::string& why);
   void set_mark(std::shared_ptr<Mark>& mark);
 
   Context& ctx_;
@@ -52,8 +59,9 @@ class TrainStep {
   Tensor sums_;
   StepMarks marks_;
 
-  Shape latest_shape_;      // of the steps that were not played ...
-  int steps_of_shape_ = 0;  // ... and how many of that shape there were in a row
+  Shape latest_shape_;        // of the steps that were not played ...
+  int steps_of_shape_ = 0;    // ... and how many of that shape there were in a row
+  StepMarks recorded_marks_;  // the recording sets them anew at each play, as long as it lives
   std::unique_ptr<Recording> recording_;
   Batch recorded_batch_;  // where a recorded step finds its images
   Tensor recorded_loss_;

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "framework/error.h"
+#include "tests/support/forwarding_stream.h"
+
 namespace twiddle {
 namespace {
 
@@ -33,6 +36,27 @@ TEST(Profiler, TimesStagesOfTheInnermostRangeWhereAsked) {
     ASSERT_EQ(profiler.entries().size(), stages ? 3u : 2u);
     EXPECT_EQ(profiler.entries()[0].part, stages ? "backward_weight: fft of x" : "backward_weight");
   }
+}
+
+// A device that is lost: no mark can be set.
+class Lost final : public ForwardingStream {
+ public:
+  using ForwardingStream::ForwardingStream;
+  std::shared_ptr<Mark> mark() override { throw Error("the device is lost"); }
+};
+
+TEST(Profiler, ForgetsARangeThatCouldNotBegin) {
+  Lost stream(make_stream({}));
+  const auto whole = make_stream({});
+  Profiler profiler;
+  profiler.enable(true, true);
+  EXPECT_THROW(ProfilerRange(profiler, stream, "conv1", "backward"), Error);
+  { const StageRange stage(profiler, *whole, "of nothing that is open"); }
+  EXPECT_TRUE(profiler.entries().empty());
+  const ProfilerRange outer(profiler, *whole, "conv1", "backward");
+  EXPECT_THROW(StageRange(profiler, stream, "fft of x"), Error);
+  { const StageRange stage(profiler, *whole, "product"); }
+  EXPECT_EQ(profiler.entries().at(0).part, "backward: product");
 }
 
 TEST(Profiler, NamesAStageByThoseAroundIt) {

@@ -3,10 +3,14 @@
 #include <cmath>
 #include <limits>
 
+#include "framework/error.h"
+#include "framework/tensor_ops.h"
 #include "models/builder.h"
 #include "models/config.h"
 #include "models/make_optimizer.h"
+#include "tests/models/bad_gradient.h"
 #include "tests/support/every_device.h"
+#include "tests/support/forwarding_stream.h"
 
 namespace twiddle {
 namespace {
@@ -132,6 +136,109 @@ TEST_P(EveryDevice, TrainStepAfterABadLossLeavesTheWeightsAlone) {
   bench.step.run(bench.batch(5), 0.1);
   EXPECT_TRUE(std::isnan(bench.step.sums().to_vector(*bench.ctx.stream).at(0)));
   EXPECT_EQ(trainable(), before);
+}
+
+// All that a step learns, batch norm's averages left out: they follow what they see.
+std::vector<float> learnt(Bench& bench) {
+  std::vector<float> all;
+  const auto append = [&](const Tensor& tensor) {
+    for (const float value : tensor.to_vector(*bench.ctx.stream)) all.push_back(value);
+  };
+  for (const Parameter* parameter : bench.model.net->parameters())
+    if (parameter->trainable) append(parameter->variable.value());
+  for (const auto& [name, state] : bench.optimizer->state()) append(state);
+  return all;
+}
+
+// The loss is a number, the gradients are none: nothing that is not finite may reach weights or optimizer, and nothing
+// at all may be learnt from then on.
+TEST_P(EveryDevice, TrainStepWithABadGradientKeepsAllNumbersFiniteAndStops) {
+  for (const char* optimizer : {"{sgd: {momentum: 0.9}}", "adam"}) {
+    for (const bool record : {false, true}) {
+      Bench bench(GetParam(), optimizer, record);
+      auto layer = std::make_unique<BadGradient>(Shape{3}, 100);
+      BadGradient& bad = *layer;
+      bench.model.net->add("bad", std::move(layer));
+      for (int i = 0; i < 4; ++i) bench.step.run(bench.batch(i), 0.1);
+      EXPECT_TRUE(std::isfinite(bench.step.sums().to_vector(*bench.ctx.stream).at(0)));
+      const std::vector<float> before = learnt(bench);
+      // On a GPU the fifth step is played, and a recorded one does not ask the layer again: its shape is another.
+      bad.from = 0;
+      EXPECT_TRUE(std::isfinite(bench.run(bench.batch(4, 5), 0.1)));
+      EXPECT_TRUE(std::isnan(bench.step.sums().to_vector(*bench.ctx.stream).at(0)));
+      const std::vector<float> after = learnt(bench);
+      for (const float value : after) ASSERT_TRUE(std::isfinite(value));
+      for (int i = 5; i < 8; ++i) bench.step.run(bench.batch(i), 0.1);
+      EXPECT_EQ(learnt(bench), after);
+      // Clipped, so that one bad gradient withholds the whole step. (Adam counts its steps.)
+      if (std::string(optimizer) != "adam") {
+        EXPECT_EQ(after, before);
+      }
+    }
+  }
+}
+
+TEST_P(EveryDevice, TrainStepNamesTheFirstBadGradientOfTheBackwardPass) {
+  Bench bench(GetParam(), "sgd", false);
+  bench.step.run(bench.batch(0), 0.1);
+  EXPECT_EQ(bench.step.first_bad_gradient(bench.batch(1)), "");
+  bench.model.net->add("bad", std::make_unique<BadGradient>(Shape{3}, 0));
+  EXPECT_EQ(bench.step.first_bad_gradient(bench.batch(1)), "fc1.bias");
+}
+
+// Plays what it was never given, and holds all memory while it lives.
+class Recorded final : public Recording {
+ public:
+  explicit Recorded(bool& full) : full_(full) {}
+  ~Recorded() override { full_ = false; }
+  void play() override {}
+
+ private:
+  bool& full_;
+};
+
+// A device that records, and has no memory for a layer's outputs as long as a recording holds its own.
+class Crowded final : public ForwardingStream {
+ public:
+  Crowded(std::unique_ptr<Stream> stream, bool can_record) : ForwardingStream(std::move(stream)), can_(can_record) {}
+  std::shared_ptr<void> allocate(std::size_t bytes) override {
+    if (full && bytes > 1000) throw OutOfMemory("out of memory: held by a recording");
+    return ForwardingStream::allocate(bytes);
+  }
+  std::unique_ptr<Recording> record(const std::function<void()>&) override {
+    full = true;
+    if (!can_) throw OutOfMemory("out of memory: too little for a recording");
+    return std::make_unique<Recorded>(full);
+  }
+  void release_unused() override { full = false; }
+  bool full = false;
+
+ private:
+  bool can_;
+};
+
+TEST(TrainStep, WithoutMemoryForARecordingGoesOnWithoutOne) {
+  Bench eager({}, "{sgd: {momentum: 0.9}}", false), tried({}, "{sgd: {momentum: 0.9}}", true);
+  tried.ctx.stream = std::make_unique<Crowded>(std::move(tried.ctx.stream), false);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(eager.run(eager.batch(i), 0.1), tried.run(tried.batch(i), 0.1)) << "step " << i;
+  EXPECT_EQ(eager.weights(), tried.weights());
+  EXPECT_NE(tried.step.unrecorded().find("too little for a recording"), std::string::npos);
+}
+
+// The last batch of an epoch, say. (The recorded step itself does nothing here.)
+TEST(TrainStep, GivesTheRecordingUpWhereAnotherShapeFindsNoMemoryBesideIt) {
+  Bench eager({}, "{sgd: {momentum: 0.9}}", false), tried({}, "{sgd: {momentum: 0.9}}", true);
+  tried.ctx.stream = std::make_unique<Crowded>(std::move(tried.ctx.stream), true);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(eager.run(eager.batch(i), 0.1), tried.run(tried.batch(i), 0.1)) << "step " << i;
+  const Batch six = tried.batch(2), three = tried.batch(3, 3);
+  static_cast<Crowded&>(*tried.ctx.stream).full = false;
+  tried.step.run(six, 0.1);
+  ASSERT_TRUE(tried.step.recorded());
+  EXPECT_EQ(eager.run(eager.batch(3, 3), 0.1), tried.run(three, 0.1));
+  EXPECT_FALSE(tried.step.recorded());
+  EXPECT_NE(tried.step.unrecorded().find("held by a recording"), std::string::npos);
+  const auto sums = [](Bench& bench) { return bench.step.sums().to_vector(*bench.ctx.stream); };
+  EXPECT_EQ(sums(eager), sums(tried));
 }
 
 }  // namespace
