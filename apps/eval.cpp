@@ -23,10 +23,9 @@ struct ClassScore {
 
 std::vector<ClassScore> class_scores(const EvalResult& result, const std::vector<std::string>& names) {
   std::vector<ClassScore> scores;
-  std::size_t classes = 0;
-  while (classes * classes < result.confusion.size()) ++classes;
+  const auto classes = static_cast<std::size_t>(result.classes);
   for (std::size_t actual = 0; actual < classes; ++actual) {
-    ClassScore score{actual < names.size() ? names[actual] : "output " + std::to_string(actual)};
+    ClassScore score{names[actual], result.outside[actual]};
     for (std::size_t other = 0; other < classes; ++other) {
       score.images += result.confusion[actual * classes + other];
       score.predicted += result.confusion[other * classes + actual];
@@ -56,9 +55,9 @@ nlohmann::json to_json(const Trained& trained, const EvalResult& result, const s
   for (const ClassScore& score : scores)
     classes.push_back(
         {{"name", score.name}, {"images", score.images}, {"right", score.right}, {"predicted", score.predicted}});
-  return {{"weights", trained.weights},   {"images", result.images}, {"loss", result.loss},
-          {"top1", result.top1},          {"top5", result.top5},     {"classes", classes},
-          {"confusion", result.confusion}};
+  return {{"weights", trained.weights},    {"images", result.images},      {"loss", result.loss},
+          {"top1", result.top1},           {"top5", result.top5},          {"classes", classes},
+          {"confusion", result.confusion}, {"undefined", result.undefined}};
 }
 
 EvalResult evaluate_advising(Context& ctx, const Sequential& net, Loader& loader, std::int64_t batch) try {
@@ -88,6 +87,9 @@ int eval(const Flags& flags, const std::string& path, const std::string& model_f
   const std::vector<ClassScore> scores = class_scores(result, data.val->classes());
   write_json(flags, to_json(trained, result, scores));
   if (flags.json != "-") print_scores(result, scores);
+  if (result.undefined > 0)
+    throw Error(ErrorKind::diverged, join(trained.weights, ": the network's outputs for ", result.undefined, " of ",
+                                          result.images, " images are nan or infinite"));
   return 0;
 }
 

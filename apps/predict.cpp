@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -77,7 +78,10 @@ class Predictor {
     Shape shape = input_;
     shape.insert(shape.begin(), 1);
     const Variable logits = model_.net->forward(ctx_, Variable(Tensor::from(*ctx_.stream, shape, pixels)));
-    return softmax(*ctx_.stream, logits.value()).to_vector(*ctx_.stream);
+    std::vector<float> shares = softmax(*ctx_.stream, logits.value()).to_vector(*ctx_.stream);
+    if (!std::all_of(shares.begin(), shares.end(), [](float share) { return std::isfinite(share); }))
+      throw Error(ErrorKind::diverged, file + ": the network's outputs are nan or infinite");
+    return shares;
   }
 
   // Said once, for training and eval refuse such pictures.

@@ -1,5 +1,7 @@
 #include "models/weights.h"
 
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -72,6 +74,19 @@ std::vector<std::string> parse_classes(const SafeTensors& contents, const std::s
   return classes;
 }
 
+// A network with such weights says nothing of any image.
+void check_finite(const SafeTensors& contents, const std::string& path) {
+  for (const auto& [name, array] : contents.arrays) {
+    if (array.type != DType::f32) continue;
+    const auto* const values = reinterpret_cast<const float*>(array.bytes.data());
+    const auto count = static_cast<std::ptrdiff_t>(array.bytes.size() / sizeof(float));
+    const auto bad = std::count_if(values, values + count, [](float value) { return !std::isfinite(value); });
+    if (bad > 0)
+      throw Error(ErrorKind::diverged, join(path, ": ", bad, " of the ", count, " values of '", shown(name),
+                                            "' are nan or infinite: the training that made them went wrong"));
+  }
+}
+
 }  // namespace
 
 std::string save_weights(const std::string& path, Context& ctx, const Sequential& net,
@@ -90,6 +105,7 @@ std::string save_weights(const std::string& path, Context& ctx, const Sequential
 
 WeightsInfo load_weights(const std::string& path, Context& ctx, const Sequential& net) {
   const SafeTensors contents = read_safetensors(path);
+  check_finite(contents, path);
   WeightsInfo info{parse_classes(contents, path)};
   put_values(net, fitting_values(ctx, net, contents, path));
   return info;

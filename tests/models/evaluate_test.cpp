@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "framework/error.h"
 #include "models/builder.h"
 #include "models/config.h"
 #include "models/open_data.h"
@@ -65,6 +66,68 @@ TEST(Evaluate, CanBeLimitedAndLeavesTheContextAsItWas) {
   EXPECT_EQ(evaluate(two.ctx, *two.model.net, two.loader, 2).images, 14);
   EXPECT_TRUE(two.ctx.training);
   EXPECT_TRUE(two.ctx.tape.empty());
+}
+
+// Pictures of 4x4 with labels as one likes.
+class Labelled final : public Dataset {
+ public:
+  Labelled(std::int64_t classes, std::vector<std::int64_t> labels)
+      : classes_(static_cast<std::size_t>(classes), "one"), labels_(std::move(labels)) {}
+  std::int64_t size() const override { return static_cast<std::int64_t>(labels_.size()); }
+  const std::vector<std::string>& classes() const override { return classes_; }
+  std::int64_t get(std::int64_t index, Image& image) const override {
+    image = {1, 4, 4, std::vector<std::uint8_t>(16, 100)};
+    return labels_.at(static_cast<std::size_t>(index));
+  }
+  std::string where(std::int64_t index) const override { return "picture " + std::to_string(index); }
+  std::string describe() const override { return "labelled"; }
+
+ private:
+  std::vector<std::string> classes_;
+  std::vector<std::int64_t> labels_;
+};
+
+EvalResult evaluate_on(AlwaysTwo& two, const Dataset& data) {
+  Loader loader(data, *two.data.val_augment, {.batch_size = 2, .workers = 0});
+  return evaluate(two.ctx, *two.model.net, loader);
+}
+
+// A net may have many more outputs than the data has classes: what is kept is of the classes' size.
+TEST(Evaluate, CountsPredictionsThatAreNoClassOfTheData) {
+  AlwaysTwo two;
+  const EvalResult result = evaluate_on(two, Labelled(2, {0, 1, 1}));
+  EXPECT_EQ(result.classes, 2);
+  EXPECT_EQ(result.confusion, (std::vector<std::int64_t>(4, 0)));
+  EXPECT_EQ(result.outside, (std::vector<std::int64_t>{1, 2}));
+  EXPECT_EQ(result.wrong.size(), 3u);
+}
+
+TEST(Evaluate, NamesTheImageWhoseLabelIsNoClass) {
+  AlwaysTwo two;
+  for (const std::int64_t label : {-1, 4, 1 << 30}) {
+    for (const std::int64_t classes : {4, 6}) {  // of the data; the model has 4
+      try {
+        evaluate_on(two, Labelled(classes, {0, 3, label, 1}));
+        FAIL() << "label " << label << " was taken";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::data);
+        EXPECT_NE(std::string(error.what()).find("image 2 of the dataset has the label"), std::string::npos)
+            << error.what();
+      }
+    }
+  }
+}
+
+// Outputs that are no numbers are no prediction, and surely none of class 0.
+TEST(Evaluate, TakesOutputsThatAreNotFiniteForNothing) {
+  AlwaysTwo two;
+  for (Parameter* parameter : two.model.net->parameters())
+    two.ctx.stream->fill(parameter->variable.value().write(), count_of(parameter->shape), NAN);
+  const EvalResult result = evaluate_on(two, Labelled(4, {0, 0, 1}));
+  EXPECT_EQ(result.undefined, 3);
+  EXPECT_EQ(result.top1, 0);
+  EXPECT_EQ(result.confusion, (std::vector<std::int64_t>(16, 0)));
+  EXPECT_TRUE(result.wrong.empty());
 }
 
 }  // namespace

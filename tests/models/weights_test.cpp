@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "framework/error.h"
 #include "tests/models/small_run.h"
 
@@ -30,6 +32,23 @@ TEST(Weights, RoundTripWithClasses) {
   EXPECT_EQ(info.classes, (std::vector<std::string>{"cat", "a \"dog\"", "latin \uFFFD"}));
   for (const Parameter* parameter : other.net.parameters())
     EXPECT_EQ(parameter->variable.value().to_vector(*other.ctx.stream)[0], 5) << parameter->name;
+}
+
+TEST(Weights, ThatAreNotFiniteAreRefused) {
+  const std::string path = fresh_path("weights_nan.safetensors");
+  SmallRun run;
+  run.set(NAN);
+  save_weights(path, run.ctx, run.net, {});
+  run.set(1);
+  try {
+    load_weights(path, run.ctx, run.net);
+    FAIL() << "weights of NaN were taken";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::diverged);
+    EXPECT_EQ(error.what(), path + ": 2 of the 2 values of 'conv1.bias' are nan or infinite: the training that made " +
+                                "them went wrong");
+  }
+  EXPECT_TRUE(run.all_are(1));
 }
 
 TEST(Weights, TellsEveryTensorThatDoesNotFit) {
