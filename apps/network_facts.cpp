@@ -10,6 +10,17 @@
 
 namespace twiddle {
 
+namespace {
+
+// A short trial of a long schedule is no mistake, but its rates are not what the schedule is known for.
+std::string warm_up_remark(const Config::Train& train) {
+  return train.schedule.warmup >= static_cast<double>(train.epochs)
+             ? " (as long as the run: the full rate is never used)"
+             : "";
+}
+
+}  // namespace
+
 std::vector<LayerFacts> layer_facts(const Sequential& net) {
   std::vector<LayerFacts> rows;
   Shape input = net.input_shape();
@@ -109,9 +120,10 @@ std::vector<std::pair<std::string, std::string>> run_facts(const Config& config,
       {"model",
        fmt::format("{}: {} layers, {} parameters, {}/image   memory plan {}", config.name, net.items().size(),
                    format_count(parameter_count(net)), format_flops(flops_per_image(net)), format_bytes(plan.total()))},
-      {"solver", fmt::format("{}, learning rate {}, {}, {} epochs x {} steps of {}", trainer.optimizer().describe(),
+      {"solver", fmt::format("{}, learning rate {}, {}{}, {} epochs x {} steps of {}", trainer.optimizer().describe(),
                              format_number(config.train.learning_rate), config.train.schedule.describe(),
-                             config.train.epochs, trainer.steps_per_epoch(), config.train.batch_size)},
+                             warm_up_remark(config.train), config.train.epochs, trainer.steps_per_epoch(),
+                             config.train.batch_size)},
   };
 }
 

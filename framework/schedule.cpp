@@ -72,6 +72,8 @@ Schedule read_schedule(Params& params, const char* key) {
     schedule.milestones = options.numbers("milestones", {});
     schedule.gamma = options.number("gamma", 0.1, 0, 1);
     if (schedule.milestones.empty()) options.error("milestones", "multistep needs 'milestones', a list of epochs");
+    if (!std::is_sorted(schedule.milestones.begin(), schedule.milestones.end()))
+      options.error("milestones", "'milestones' are epochs in the order in which they come");
   } else if (name == "poly") {
     schedule.kind = Schedule::Kind::poly;
     schedule.power = options.number("power", 1.0, 0.01, 100);

@@ -119,6 +119,13 @@ TEST(ConfigErrors, AWrongListOfLayersHasNoShapes) {
   EXPECT_NE(text.find("1 error; nothing was run."), std::string::npos) << text;
 }
 
+TEST(ConfigErrors, MilestonesThatFallAreRefused) {
+  const std::string config =
+      "version: 1\nmodel: {input: [1, 8, 8], layers: [relu]}\n"
+      "train: {schedule: {multistep: {milestones: [8, 3]}}}\n";
+  EXPECT_NE(complaint(config).find("'milestones' are epochs in the order in which they come"), std::string::npos);
+}
+
 TEST(ConfigErrors, EnginesOfADeviceThatIsNotThereAreNotJudged) {
   const std::string config =
       "version: 1\nmodel: {input: [1, 8, 8], layers: [conv2d: {filters: 1, kernel: 3}]}\n"
