@@ -28,6 +28,7 @@ struct Epoch {
   Stream* stream = nullptr;
   std::uint64_t number = 0;
   std::vector<std::int64_t> order;  // empty: 0, 1, 2 ...
+  std::int64_t first_image = 0, batches = 0;
   std::atomic<bool> cancelled{false};
 };
 
@@ -91,7 +92,7 @@ struct Loader::State {
 
   // The caller's own.
   double wait_seconds = 0;
-  std::int64_t position = 0;                        // the next batch of this epoch to hand out
+  std::int64_t position = 0;                        // in the order of this epoch: behind the batch handed out last
   std::int64_t tried_batches = 0, good_images = 0;  // of this epoch, since it was started
   std::deque<Upload> uploads, uploaded;  // not yet handed out; handed out, and their host memory not yet free
   std::set<std::int64_t> skipped;
@@ -103,11 +104,14 @@ struct Loader::State {
       : dataset(data),
         augment(steps),
         options(chosen),
-        batches(chosen.drop_last ? data.size() / chosen.batch_size
-                                 : (data.size() + chosen.batch_size - 1) / chosen.batch_size),
+        batches(batches_of(data.size())),
         image_floats(count_of(steps.image_shape())) {}
 
-  void start(Stream& stream, std::int64_t number, std::int64_t first_batch);
+  std::int64_t batches_of(std::int64_t images) const {
+    return options.drop_last ? images / options.batch_size : (images + options.batch_size - 1) / options.batch_size;
+  }
+
+  void start(Stream& stream, std::int64_t number, std::int64_t first_image);
   void cancel();
   void work();
   bool next_is_ready() const;
@@ -121,7 +125,7 @@ struct Loader::State {
   void remember_bad(const HostBatch& batch);
 };
 
-void Loader::State::start(Stream& stream, std::int64_t number, std::int64_t first_batch) {
+void Loader::State::start(Stream& stream, std::int64_t number, std::int64_t first_image) {
   drop_uploads();
   auto next = std::make_shared<Epoch>();
   next->stream = &stream;
@@ -129,11 +133,14 @@ void Loader::State::start(Stream& stream, std::int64_t number, std::int64_t firs
   if (options.shuffle)
     next->order =
         permutation(dataset.size(), RandomSequence{options.seed, 0}.split(shuffle_branch).split(next->number));
+  next->first_image = std::min(first_image, dataset.size());
+  next->batches = batches_of(dataset.size() - next->first_image);
   wait_seconds = 0, tried_batches = 0, good_images = 0;
   const std::lock_guard lock(mutex);
   cancel();
   epoch = std::move(next);
-  claimed = delivered = position = std::min(first_batch, batches);
+  claimed = delivered = 0;
+  position = epoch->first_image;
   moved.notify_all();
 }
 
@@ -150,7 +157,7 @@ void Loader::State::work() {
   const std::int64_t window = options.prefetch + options.workers;
   std::unique_lock lock(mutex);
   while (true) {
-    moved.wait(lock, [&] { return stopping || (epoch && claimed < std::min(batches, delivered + window)); });
+    moved.wait(lock, [&] { return stopping || (epoch && claimed < std::min(epoch->batches, delivered + window)); });
     if (stopping) return;
     const std::shared_ptr<Epoch> pass = epoch;
     const std::int64_t number = claimed++;
@@ -198,7 +205,8 @@ HostBatch Loader::State::take_next() {
 
 // Whatever goes wrong is put into the batch: it is the caller of next() who must hear it.
 void Loader::State::make(const Epoch& pass, std::int64_t number, HostBatch& batch) const {
-  const std::int64_t begin = number * options.batch_size, end = std::min(begin + options.batch_size, dataset.size());
+  const std::int64_t begin = pass.first_image + number * options.batch_size;
+  const std::int64_t end = std::min(begin + options.batch_size, dataset.size());
   batch.count = 0, batch.indices.clear(), batch.bad.clear(), batch.error = nullptr;
   try {
     batch.make_room(*pass.stream, options.batch_size, image_floats);
@@ -225,6 +233,10 @@ void Loader::State::add_image(const Epoch& pass, std::int64_t index, Image& imag
   } catch (const std::exception& error) {
     throw Error(join(dataset.where(index), ": ", error.what()));
   }
+  const auto classes = static_cast<std::int64_t>(dataset.classes().size());
+  if (label < 0 || label >= classes)
+    throw Error(ErrorKind::data, join(dataset.where(index), ": image ", index, " of the dataset has the label ", label,
+                                      ", the dataset names ", classes, " classes, 0 to ", classes - 1));
   const RandomSequence random =
       RandomSequence{options.seed, 0}.split(augment_branch).split(pass.number).split(static_cast<std::uint64_t>(index));
   try {
@@ -240,7 +252,7 @@ void Loader::State::add_image(const Epoch& pass, std::int64_t index, Image& imag
 void Loader::State::upload_ahead() {
   Stream& stream = *epoch->stream;
   const std::size_t most = stream.device().kind == Device::Kind::cpu ? 1 : 1 + uploads_ahead;
-  while (uploads.size() < most && delivered < batches && (uploads.empty() || next_is_ready())) {
+  while (uploads.size() < most && delivered < epoch->batches && (uploads.empty() || next_is_ready())) {
     Upload upload{take_next(), {}, nullptr};
     const std::int64_t count = upload.host.count;
     if (count > 0 && !upload.host.error) {
@@ -300,9 +312,13 @@ std::int64_t Loader::batches_per_epoch() const {
   return state_->batches;
 }
 
-void Loader::start_epoch(Stream& stream, std::int64_t epoch, std::int64_t first_batch) {
-  require(epoch >= 0 && first_batch >= 0, "a loader cannot start at epoch ", epoch, ", batch ", first_batch);
-  state_->start(stream, epoch, first_batch);
+std::int64_t Loader::classes() const {
+  return static_cast<std::int64_t>(state_->dataset.classes().size());
+}
+
+void Loader::start_epoch(Stream& stream, std::int64_t epoch, std::int64_t first_image) {
+  require(epoch >= 0 && first_image >= 0, "a loader cannot start at epoch ", epoch, ", image ", first_image);
+  state_->start(stream, epoch, first_image);
 }
 
 bool Loader::next(Batch& batch) {
@@ -321,7 +337,8 @@ bool Loader::next(Batch& batch) {
     if (upload.host.error) std::rethrow_exception(upload.host.error);
     state.remember_bad(upload.host);
     const std::int64_t count = upload.host.count;
-    ++state.position, ++state.tried_batches, state.good_images += count;
+    state.position = std::min(state.position + state.options.batch_size, state.dataset.size());
+    ++state.tried_batches, state.good_images += count;
     if (count > 0) {
       state.epoch->stream->wait_for(*upload.done);
       batch = std::move(upload.batch);

@@ -35,12 +35,12 @@ class Loader {
   ~Loader();
 
   std::int64_t batches_per_epoch() const;
-  // Batches go to this stream, which must live as long as the epoch; first_batch > 0: a resumed run goes on in the
-  // middle.
-  void start_epoch(Stream& stream, std::int64_t epoch, std::int64_t first_batch = 0);
+  std::int64_t classes() const;  // that the dataset names
+  // Batches go to this stream, which must live as long as the epoch; first_image > 0: a resumed run goes on there in
+  // the epoch's order, with batches of whatever size.
+  void start_epoch(Stream& stream, std::int64_t epoch, std::int64_t first_image = 0);
   bool next(Batch& batch);  // false: the epoch is over; throws what a worker met
-  // Batches of the epoch that next() has come past, those without a good image included: the first_batch of a resumed
-  // run.
+  // Images of the epoch's order that next() has come past, bad ones included: the first_image of a resumed run.
   std::int64_t position() const;
   double wait_seconds() const;                        // spent inside next() waiting for workers, since start_epoch
   std::int64_t skipped() const;                       // different bad images left out so far

@@ -33,6 +33,9 @@ void each_field(State& state, const Visit& visit) {
   visit("images", state.images);
   visit("loss_sum", state.loss_sum);
   visit("right", state.right);
+  visit("position", state.position);
+  visit("limit_batches", state.limit_batches);
+  visit("overfit_batch", state.overfit_batch);
 }
 
 std::map<std::string, std::string> format_state(const RunState& state) {
@@ -54,11 +57,12 @@ const std::string& metadata_of(const SafeTensors& contents, const std::string& k
 
 // What the first checkpoints of this format did not hold yet: where it is missing, the default stands.
 bool is_new_field(std::string_view name) {
-  return name == "right";
+  return name == "right" || name == "position" || name == "limit_batches" || name == "overfit_batch";
 }
 
 RunState parse_state(const SafeTensors& contents, const std::string& path) {
   RunState state;
+  state.position = -1;
   each_field(state, [&](const char* name, auto& field) {
     const std::string key = join(run_prefix, name);
     if (contents.metadata.count(key) == 0 && is_new_field(name)) return;

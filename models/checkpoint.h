@@ -12,15 +12,17 @@ namespace twiddle {
 
 // Where a run stands, apart from its tensors.
 struct RunState {
-  std::int64_t step = 0;                               // updates done
-  std::int64_t epoch = 0;                              // finished epochs
-  std::int64_t batch = 0;                              // batches done within the epoch that is under way
+  std::int64_t step = 0;      // updates done
+  std::int64_t epoch = 0;     // finished epochs
+  std::int64_t position = 0;  // within the epoch under way: images of its order done or left out; below 0: not known
+  std::int64_t batch = 0;     // the same in batches of the size that the run has now
   std::uint64_t random_seed = 1, random_position = 0;  // save takes them from the context, restore puts them there
   double best_top1 = -1;
   std::int64_t best_epoch = 0;
   std::int64_t images = 0;  // trained on in the epoch under way
   double loss_sum = 0;      // over those images, so that a resumed epoch reports the same mean
   std::int64_t right = 0;   // of those images, whose label came first
+  std::int64_t limit_batches = 0, overfit_batch = 0;  // Trainer::Options, as the run was begun
 };
 
 // <run>/checkpoints/step-00000341/{model,state}.safetensors: a folder that appears whole, by one rename, or not at all.

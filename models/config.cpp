@@ -135,6 +135,7 @@ Config::Data read_data(Params& root) {
   data.workers = static_cast<int>(params.integer("workers", data.workers, 0, 256));
   data.skip_bad = params.choice("on_error", "fail", {"fail", "skip"}) == "skip";
   data.max_pixels = params.integer("max_pixels", data.max_pixels, 1, largest_max_pixels);
+  data.drop_last = params.flag("drop_last", data.drop_last);
   for (const char* key : {"train", "val", "augment", "eval_augment", "normalize"}) params.has(key);
   params.finish();
   if (const ConfigNode* node = root.node("data")) data.node = *node;

@@ -3,15 +3,18 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <utility>
 
 #include "framework/error.h"
-#include "framework/tensor_ops.h"
-#include "framework/text.h"
+#include "models/divergence.h"
+#include "models/epoch_span.h"
 #include "models/make_optimizer.h"
-#include "models/open_data.h"
+#include "models/resume.h"
+#include "models/step_news.h"
 #include "models/train_step.h"
+#include "models/training_data.h"
 
 namespace twiddle {
 
@@ -23,14 +26,15 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-LoaderOptions loader_options(const Config& config) {
-  LoaderOptions options;
-  options.batch_size = config.train.batch_size;
-  options.workers = config.data.workers;
-  options.skip_bad = config.data.skip_bad;
-  options.seed = config.seed;
-  return options;
-}
+// When a batch was done and which: what is left goes as fast as what came after.
+struct Pace {
+  Clock::time_point since;
+  std::int64_t batch = 0;
+  double seconds_a_batch(std::int64_t now) const {  // NaN: not known yet
+    return now > batch ? seconds_since(since) / static_cast<double>(now - batch)
+                       : std::numeric_limits<double>::quiet_NaN();
+  }
+};
 
 StepOptions step_options(const Config& config, bool record) {
   StepOptions options;
@@ -43,30 +47,24 @@ StepOptions step_options(const Config& config, bool record) {
 }  // namespace
 
 struct Trainer::Impl {
-  // A step that somebody wants to hear of.
-  struct SeenStep {
-    StepReport report;
-    std::vector<TrainObserver*> listeners;
-    std::shared_ptr<Mark> arrived;  // its numbers, on the host
-  };
-
   Config config;
   Options options;
   Context ctx;
   Model model;
   std::unique_ptr<Optimizer> optimizer;
   std::optional<TrainStep> train_step;  // from start() on
-  OpenData data;
-  std::unique_ptr<Loader> train_loader, val_loader;
+  TrainingData loading;
   std::unique_ptr<CheckpointStore> store;
   RunState state;
   std::int64_t loading_epoch = -1;  // whose batches the workers make
   Clock::time_point epoch_start;
-  std::int64_t first_batch = 0;   // of the epoch, in this process
-  std::optional<SeenStep> seen;   // not told yet
-  std::shared_ptr<void> numbers;  // of that step, on the host: its loss, and the sum
+  std::int64_t first_batch = 0;  // of the epoch, in this process
+  Pace pace;
+  bool first_step = true;  // of this process
+  StepNews news;
   bool told_unrecorded = false;
   std::string last_checkpoint;
+  bool saved = false;  // the last checkpoint holds all there is
   std::optional<EvalResult> last_validation;
 
   Impl(const Config& run_config, Options run_options)
@@ -75,13 +73,8 @@ struct Trainer::Impl {
         ctx(parse_device(config.device), config.seed),
         model(build_model(config, ctx.stream->device())),
         optimizer(make_optimizer(config)),
-        data(open_data(config, model.net->output_shape().at(0))),
-        numbers(ctx.stream->allocate_host(2 * sizeof(float))) {
-    if (data.train == nullptr) throw Error(ErrorKind::config, config.file + ": training needs data.train");
-    LoaderOptions loading = loader_options(config);
-    if (data.val) val_loader = std::make_unique<Loader>(*data.val, *data.val_augment, loading);
-    loading.shuffle = true;
-    train_loader = std::make_unique<Loader>(*data.train, *data.train_augment, loading);
+        loading(open_training_data(config, *model.net)),
+        news(*ctx.stream) {
     if (!options.run_folder.empty()) {
       store = std::make_unique<CheckpointStore>(options.run_folder, config.train.keep);
       const MemoryPlan plan = plan_memory(model, config.train.batch_size, optimizer->state_tensors());
@@ -95,8 +88,14 @@ struct Trainer::Impl {
     if (!options.weights.empty()) load_weights(options.weights, ctx, *model.net);
     if (!options.resume.empty()) {
       state = restore_checkpoint(options.resume, ctx, *model.net, *optimizer);
+      take_up(state, config, options);
+      ctx.random.restore(config.seed, ctx.random.position());
       last_checkpoint = options.resume;
+      saved = true;
     }
+    state.limit_batches = options.limit_batches;
+    state.overfit_batch = options.overfit_batch ? 1 : 0;
+    state.batch = span().batches(state.position);
     set_sums(state.loss_sum, state.right);
   }
 
@@ -127,51 +126,38 @@ struct Trainer::Impl {
   bool on_cpu() const { return ctx.stream->device().kind == Device::Kind::cpu; }
 
   std::int64_t steps_per_epoch() const {
-    const std::int64_t all = train_loader->batches_per_epoch();
+    const std::int64_t all = loading.train->batches_per_epoch();
     return options.limit_batches > 0 ? std::min(all, options.limit_batches) : all;
   }
 
-  // Where the epoch stands: batches without a good image count, though they make no step.
-  std::int64_t position() const {
-    return options.overfit_batch ? state.batch + 1 : std::min(train_loader->position(), steps_per_epoch());
+  EpochSpan span() const {
+    return {loading.data.train->size(), config.train.batch_size, steps_per_epoch(), options.overfit_batch};
+  }
+
+  // A batch without a good image counts, though it makes no step.
+  void move_to(std::int64_t position) {
+    state.position = std::min(position, span().end());
+    state.batch = span().batches(state.position);
   }
 
   double rate() const {
-    const double epoch =
-        static_cast<double>(state.epoch) + static_cast<double>(state.batch) / static_cast<double>(steps_per_epoch());
+    const double epoch = static_cast<double>(state.epoch) + span().share(state.position);
     return config.train.learning_rate * config.train.schedule.factor(epoch, static_cast<double>(config.train.epochs));
   }
 
-  void save() {
-    if (!store) return;
+  void save(const std::vector<TrainObserver*>& observers) {
+    if (!store || saved) return;
     read_sums();
-    last_checkpoint = store->save(ctx, *model.net, *optimizer, state, data.train->classes());
+    last_checkpoint = store->save(ctx, *model.net, *optimizer, state, loading.data.train->classes());
+    saved = true;
+    for (TrainObserver* observer : observers) observer->on_checkpoint(last_checkpoint);
   }
 
-  // On a GPU the loss is looked at only now and then; from the bad step on, weights are as they were before it.
-  void stop_where_not_finite(const Batch& batch, double sum, double step_rate) {
-    if (!std::isfinite(sum)) report_divergence(batch, sum, step_rate);
-  }
-
-  // The batch at hand, and the weights of before the bad step, which on a GPU may have been an earlier one.
-  std::string first_bad_value(const Batch& batch) try {
-    const std::string layer = model.net->first_bad_layer(ctx, Variable(batch.images));
-    if (!layer.empty()) return "first bad value: output of '" + layer + "'";
-    if (on_cpu()) return "every layer's output is finite: the labels or the loss itself";
-    return join("the images of step ", state.step,
-                " leave every layer's output finite: those of an earlier step, the labels or the loss itself");
-  } catch (const Error& error) {  // that the loss was lost is the news, not that memory was too short to find out where
-    return join("where it began cannot be told: ", error.what());
-  }
-
-  [[noreturn]] void report_divergence(const Batch& batch, double loss, double step_rate) {
-    const std::string what = std::isnan(loss) ? "nan" : "infinite";
-    const std::string lower = step_rate > 0 ? " (try " + format_number(step_rate / 10) + ")" : "";
-    const std::string saved = last_checkpoint.empty() ? "" : "\n  last good checkpoint: " + last_checkpoint;
-    throw Error(ErrorKind::diverged,
-                join("loss became ", what, " at epoch ", state.epoch + 1, on_cpu() ? ", step " : ", at or before step ",
-                     state.step, " (learning rate ", format_number(step_rate), "); ", first_bad_value(batch),
-                     ".\n  Usual causes: a learning rate too high", lower, ", data not normalised.", saved));
+  // On a GPU the loss is looked at only now and then; from the bad step on, weights are left alone.
+  void stop_where_not_finite(const Batch& batch, double loss, double sum, double step_rate) {
+    if (std::isfinite(sum)) return;
+    report_divergence(ctx, *model.net, *train_step, batch,
+                      {on_cpu() ? loss : sum, step_rate, state.epoch + 1, state.step, on_cpu(), last_checkpoint});
   }
 
   // The CPU records nothing, and nobody expects it to.
@@ -180,70 +166,68 @@ struct Trainer::Impl {
     for (TrainObserver* observer : observers) observer->on_unrecorded(train_step->unrecorded());
   }
 
-  // One batch: the step, the counters, and the line for whoever wants it. A GPU does not stand still for that: a step
-  // is told when the one after it is under way. The CPU has done a step when it returns, and is asked after each.
+  // One batch: the step, the counters, and the line for whoever wants it. The CPU has done a step when it returns, and
+  // is asked after each.
   void step(const Batch& batch, const std::vector<TrainObserver*>& observers) {
     const double step_rate = rate();
     const Tensor loss = train_step->run(batch, step_rate);
     tell_unrecorded(observers);
+    saved = false;
     ++state.step;
-    state.batch = position();
+    move_to(options.overfit_batch ? state.position + config.train.batch_size : loading.train->position());
     state.images += batch.images.dim(0);
+    // The first step chooses engines, which may take longer than all that follows.
+    if (std::exchange(first_step, false)) pace = {Clock::now(), state.batch};
     tell(batch);
 
     std::vector<TrainObserver*> listeners;
     std::copy_if(observers.begin(), observers.end(), std::back_inserter(listeners),
                  [&](TrainObserver* observer) { return observer->wants_step(state.step); });
-    if (!listeners.empty() || on_cpu()) see(loss, step_rate, std::move(listeners));
+    if (!listeners.empty() || on_cpu())
+      news.send(report_of_step(step_rate), std::move(listeners), loss, train_step->sums());
     if (on_cpu()) tell(batch);
   }
 
-  // The latest step's numbers go to the host behind it; nobody waits for them.
-  void see(const Tensor& loss, double step_rate, std::vector<TrainObserver*> listeners) {
+  StepReport report_of_step(double step_rate) const {
     StepReport report;
     report.epoch = state.epoch + 1;
     report.batch = state.batch;
     report.batches = steps_per_epoch();
     report.step = state.step;
     report.rate = step_rate;
-    auto* const to = static_cast<float*>(numbers.get());
-    ctx.stream->copy(to, loss.read(), sizeof(float));
-    ctx.stream->copy(to + 1, train_step->sums().read(), sizeof(float));
-    seen = {report, std::move(listeners), ctx.stream->mark()};
+    return report;
   }
 
-  // Tells the step that was seen, if one was.
+  // Tells the step that was sent, if one was.
   void tell(const Batch& batch) {
-    if (!seen) return;
-    auto [report, listeners, arrived] = *std::exchange(seen, std::nullopt);
-    arrived->wait();
-    const auto* const arrived_numbers = static_cast<const float*>(numbers.get());
-    report.loss = arrived_numbers[0];
-    stop_where_not_finite(batch, arrived_numbers[1], report.rate);
+    std::optional<StepNews::Arrived> arrived = news.take();
+    if (!arrived) return;
+    StepReport& report = arrived->report;
+    stop_where_not_finite(batch, report.loss, arrived->loss_sum, report.rate);
     const double seconds = seconds_since(epoch_start);
     const auto done = static_cast<double>(report.batch - first_batch);
     report.images_per_second = done * static_cast<double>(config.train.batch_size) / seconds;
-    report.wait_share = train_loader->wait_seconds() / seconds;
-    const double left = static_cast<double>((config.train.epochs - state.epoch) * report.batches - report.batch);
-    report.eta_seconds = seconds / done * left;
+    report.wait_share = loading.train->wait_seconds() / seconds;
+    const auto left = static_cast<double>((config.train.epochs - state.epoch) * report.batches - report.batch);
+    report.eta_seconds = left * pace.seconds_a_batch(report.batch);
     report.skipped = skipped();
-    for (TrainObserver* listener : listeners) listener->on_step(report);
+    for (TrainObserver* listener : arrived->listeners) listener->on_step(report);
   }
 
-  // Tells what is to be told before anything is saved, and that the loss was a number all along.
+  // Tells what is to be told before anything is saved, and that all was finite so far.
   void catch_up(const Batch& batch) {
     tell(batch);
     read_sums();
-    stop_where_not_finite(batch, state.loss_sum, rate());
+    stop_where_not_finite(batch, state.loss_sum, state.loss_sum, rate());
   }
 
-  std::int64_t skipped() const { return train_loader->skipped() + (val_loader ? val_loader->skipped() : 0); }
+  std::int64_t skipped() const { return loading.train->skipped() + (loading.val ? loading.val->skipped() : 0); }
 
   // Unless its batches are being made already, since the end of the epoch before.
   void load_epoch() {
     const std::int64_t epoch = options.overfit_batch ? 0 : state.epoch;
-    if (loading_epoch != epoch || first_batch > 0 || options.overfit_batch)
-      train_loader->start_epoch(*ctx.stream, epoch, options.overfit_batch ? 0 : first_batch);
+    if (loading_epoch != epoch || state.position > 0 || options.overfit_batch)
+      loading.train->start_epoch(*ctx.stream, epoch, options.overfit_batch ? 0 : state.position);
     loading_epoch = epoch;
   }
 
@@ -251,40 +235,60 @@ struct Trainer::Impl {
   void load_ahead() {
     if (options.overfit_batch || state.epoch + 1 >= config.train.epochs) return;
     loading_epoch = state.epoch + 1;
-    train_loader->start_epoch(*ctx.stream, loading_epoch);
+    loading.train->start_epoch(*ctx.stream, loading_epoch);
+  }
+
+  // The next batch that makes a step; false: the epoch has no more. An image that cannot be read ends the run, but not
+  // what it has learnt: the steps up to there are saved.
+  bool next_batch(Batch& batch, const std::vector<TrainObserver*>& observers) try {
+    if (options.overfit_batch) return batch.images.defined() || loading.train->next(batch);
+    do {
+      if (!loading.train->next(batch)) return false;
+    } while (batch.images.dim(0) == 1 && !loading.takes_single_images);
+    return true;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::data || !saved_before_ending(batch, observers)) throw;
+    throw Error(ErrorKind::data, join(error.what(), "\n  step ", state.step, " is saved: ", last_checkpoint));
+  }
+
+  // False where there is nothing to save, or no way to: then the error at hand is all that is told.
+  bool saved_before_ending(const Batch& batch, const std::vector<TrainObserver*>& observers) try {
+    if (!store || saved || state.step == 0) return false;
+    catch_up(batch);
+    save(observers);
+    return true;
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::diverged) throw;
+    return false;
   }
 
   // Returns false where it was stopped in the middle.
   bool run_epoch(const std::vector<TrainObserver*>& observers, const std::atomic<bool>& stop) {
     epoch_start = Clock::now();
     first_batch = state.batch;
-    const std::int64_t batches = steps_per_epoch();
-    std::int64_t images = 0;
+    pace = {epoch_start, first_batch};
+    const std::int64_t images_before = state.images;
     Batch batch;
     load_epoch();
-    if (options.overfit_batch) require(train_loader->next(batch), "the training data is empty");
-    while (state.batch < batches) {
-      if (!options.overfit_batch && !train_loader->next(batch)) {
-        state.batch = batches;
+    while (!span().over(state.position)) {
+      if (!next_batch(batch, observers)) {
+        move_to(span().end());
         break;
       }
       step(batch, observers);
-      images += batch.images.dim(0);
       const std::int64_t every = config.train.checkpoint_every;
-      const bool last = state.batch == batches;
-      if (stop || (every > 0 && state.step % every == 0)) catch_up(batch);
+      const bool last = span().over(state.position), due = every > 0 && state.step % every == 0;
+      if (stop || due) catch_up(batch);
       if (stop && !last) return false;
-      if (every > 0 && state.step % every == 0 && !last) {
-        save();
-        for (TrainObserver* observer : observers) observer->on_checkpoint(last_checkpoint);
-      }
+      if (due && !last) save(observers);
     }
     ctx.stream->synchronize();
     catch_up(batch);
-    return finish_epoch(seconds_since(epoch_start), images, observers, stop);
+    return finish_epoch(seconds_since(epoch_start), state.images - images_before, observers, stop);
   }
 
-  // Returns false where the validation was stopped: a resumed run begins with it.
+  // Saves, validates, and tells. Returns false where the validation was stopped: a resumed run begins with it, as it
+  // does after one that failed.
   bool finish_epoch(double seconds, std::int64_t images, const std::vector<TrainObserver*>& observers,
                     const std::atomic<bool>& stop) {
     EpochReport report;
@@ -297,43 +301,49 @@ struct Trainer::Impl {
     report.train_top1 = static_cast<double>(state.right) / trained;
     report.seconds = seconds;
     report.images_per_second = static_cast<double>(images) / seconds;
-    report.wait_share = train_loader->wait_seconds() / seconds;
+    report.wait_share = loading.train->wait_seconds() / seconds;
+    if (loading.val) save(observers);
     load_ahead();
-    if (val_loader) {
-      const EvalResult result = evaluate(ctx, *model.net, *val_loader, 0, [&stop] { return stop.load(); });
-      if (stop) return false;
-      last_validation = result;
-      report.has_validation = true;
-      report.val_loss = result.loss;
-      report.val_top1 = result.top1;
-      report.val_top5 = result.top5;
-      report.best = result.top1 > state.best_top1;
-    }
+    if (loading.val && !validate(report, stop)) return false;
     report.skipped = skipped();
+    saved = false;
     ++state.epoch;
-    state.batch = state.images = 0;
+    state.batch = state.position = state.images = 0;
     set_sums(0, 0);
     if (report.best) {
       state.best_top1 = report.val_top1;
       state.best_epoch = report.epoch;
-      if (store) store->save_best(ctx, *model.net, data.train->classes(), state);
+      if (store) store->save_best(ctx, *model.net, loading.data.train->classes(), state);
     }
     for (TrainObserver* observer : observers) observer->on_epoch(report);
-    save();
-    if (store) {
-      for (TrainObserver* observer : observers) observer->on_checkpoint(last_checkpoint);
-    }
+    // With a validation the next save is the one before the next: a run that is killed until then takes this one up
+    // again, and has lost no step.
+    if (!loading.val) save(observers);
+    return true;
+  }
+
+  // False: stopped.
+  bool validate(EpochReport& report, const std::atomic<bool>& stop) {
+    const EvalResult result = evaluate(ctx, *model.net, *loading.val, 0, [&stop] { return stop.load(); });
+    if (stop) return false;
+    last_validation = result;
+    report.has_validation = true;
+    report.val_loss = result.loss;
+    report.val_top1 = result.top1;
+    report.val_top5 = result.top5;
+    report.best = result.top1 > state.best_top1;
     return true;
   }
 
   End run(const std::vector<TrainObserver*>& observers, const std::atomic<bool>& stop) {
-    seen.reset();  // a run that failed may have left one, and its listeners may be gone
-    while (state.epoch < config.train.epochs) {
+    news.forget();  // a run that failed may have left one, and its listeners may be gone
+    End end = End::finished;
+    while (end == End::finished && state.epoch < config.train.epochs) {
       const bool whole = run_epoch(observers, stop);
-      if (!whole) save();
-      if (!whole || (stop && state.epoch < config.train.epochs)) return End::interrupted;
+      if (!whole || (stop && state.epoch < config.train.epochs)) end = End::interrupted;
     }
-    return End::finished;
+    save(observers);
+    return end;
   }
 };
 
@@ -347,7 +357,7 @@ Trainer::End Trainer::run(const std::vector<TrainObserver*>& observers, const st
 }
 
 bool Trainer::has_validation() const {
-  return impl_->val_loader != nullptr;
+  return impl_->loading.val != nullptr;
 }
 const EvalResult* Trainer::last_validation() const {
   return impl_->last_validation ? &*impl_->last_validation : nullptr;
@@ -365,13 +375,13 @@ const RunState& Trainer::state() const {
   return impl_->state;
 }
 const Dataset& Trainer::train_data() const {
-  return *impl_->data.train;
+  return *impl_->loading.data.train;
 }
 const Dataset* Trainer::val_data() const {
-  return impl_->data.val.get();
+  return impl_->loading.data.val.get();
 }
 const Augment& Trainer::val_augment() const {
-  return *impl_->data.val_augment;
+  return *impl_->loading.data.val_augment;
 }
 std::int64_t Trainer::steps_per_epoch() const {
   return impl_->steps_per_epoch();
@@ -383,9 +393,9 @@ std::int64_t Trainer::skipped() const {
   return impl_->skipped();
 }
 std::vector<std::string> Trainer::skipped_messages() const {
-  std::vector<std::string> messages = impl_->train_loader->skipped_messages();
-  if (impl_->val_loader)
-    for (std::string& message : impl_->val_loader->skipped_messages()) messages.push_back(std::move(message));
+  std::vector<std::string> messages = impl_->loading.train->skipped_messages();
+  if (impl_->loading.val)
+    for (std::string& message : impl_->loading.val->skipped_messages()) messages.push_back(std::move(message));
   return messages;
 }
 

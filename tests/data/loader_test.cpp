@@ -18,11 +18,11 @@ class Numbers : public Dataset {
     if (bad_.count(index)) throw Error(ErrorKind::data, where(index) + ": cut short");
     if (index == broken) throw std::runtime_error("out of luck");
     image = {1, 2, 3, Bytes(6, static_cast<std::uint8_t>(index))};
-    return index % 10;
+    return index == 10 ? label_of_ten : index % 10;
   }
   std::string where(std::int64_t index) const override { return join("number ", index); }
   std::string describe() const override { return "numbers"; }
-  std::int64_t broken = -1;
+  std::int64_t broken = -1, label_of_ten = 0;
 
  private:
   std::int64_t count_;
@@ -42,11 +42,11 @@ struct Seen {
   bool operator==(const Seen&) const = default;
 };
 
-Seen drain(Loader& loader, std::int64_t epoch, std::int64_t first_batch = 0) {
+Seen drain(Loader& loader, std::int64_t epoch, std::int64_t first_image = 0) {
   const auto stream = make_stream({});
   Seen seen;
   Batch batch;
-  loader.start_epoch(*stream, epoch, first_batch);
+  loader.start_epoch(*stream, epoch, first_image);
   while (loader.next(batch)) {
     const auto append = [](auto& all, const auto& more) { all.insert(all.end(), more.begin(), more.end()); };
     seen.sizes.push_back(batch.images.dim(0));
@@ -104,10 +104,35 @@ TEST(Loader, ResumesInTheMiddleOfAnEpoch) {
   const Augment augment = read_augment(mapping({{"augment", sequence({"hflip"})}}), {1, 2, 3});
   const LoaderOptions options{.batch_size = 8, .shuffle = true};
   Loader loader(data, augment, options), resumed(data, augment, options);
-  const Seen whole = drain(loader, 2), rest = drain(resumed, 2, 3);
+  const Seen whole = drain(loader, 2), rest = drain(resumed, 2, 24);
   EXPECT_EQ(rest.indices, std::vector<std::int64_t>(whole.indices.begin() + 24, whole.indices.end()));
   EXPECT_EQ(rest.values, std::vector<float>(whole.values.begin() + 24 * 6, whole.values.end()));
-  EXPECT_TRUE(drain(resumed, 2, 5).indices.empty());
+  EXPECT_TRUE(drain(resumed, 2, 40).indices.empty());
+}
+
+TEST(Loader, ResumesWithBatchesOfAnotherSize) {
+  const Numbers data(40);
+  const Augment augment = plain();
+  Loader loader(data, augment, {.batch_size = 8, .shuffle = true});
+  const Seen whole = drain(loader, 2);
+  for (const int workers : {0, 2}) {
+    Loader other(data, augment, {.batch_size = 7, .workers = workers, .shuffle = true});
+    const Seen rest = drain(other, 2, 24);
+    EXPECT_EQ(rest.sizes, (std::vector<std::int64_t>{7, 7, 2}));
+    EXPECT_EQ(rest.indices, std::vector<std::int64_t>(whole.indices.begin() + 24, whole.indices.end()));
+    EXPECT_EQ(other.position(), 40);
+  }
+}
+
+TEST(Loader, NamesTheImageWhoseLabelIsNoClass) {
+  Numbers data(12);
+  data.label_of_ten = 10;
+  const Augment augment = plain();
+  Loader loader(data, augment, {.batch_size = 4, .skip_bad = true});
+  const std::string message = message_of(ErrorKind::data, [&] { drain(loader, 0); });
+  EXPECT_NE(message.find("number 10: image 10 of the dataset has the label 10, the dataset names 10 classes, 0 to 9"),
+            std::string::npos)
+      << message;
 }
 
 TEST(Loader, DropsTheLastBatchWhereAsked) {
@@ -178,7 +203,7 @@ TEST(Loader, SkipsCountsAndListsBadImages) {
   EXPECT_EQ(loader.skipped_messages()[0], "number 1: cut short");
 }
 
-TEST(Loader, PositionCountsBatchesWithoutAGoodImage) {
+TEST(Loader, PositionCountsBadImages) {
   const Numbers data(12, {3, 4, 5, 9, 10, 11});
   const Augment augment = plain();
   const auto stream = make_stream({});
@@ -188,13 +213,13 @@ TEST(Loader, PositionCountsBatchesWithoutAGoodImage) {
     loader.start_epoch(*stream, 0);
     EXPECT_EQ(loader.position(), 0);
     EXPECT_TRUE(loader.next(batch));
-    EXPECT_EQ(loader.position(), 1);
-    EXPECT_TRUE(loader.next(batch));
     EXPECT_EQ(loader.position(), 3);
+    EXPECT_TRUE(loader.next(batch));
+    EXPECT_EQ(loader.position(), 9);
     EXPECT_FALSE(loader.next(batch));
-    EXPECT_EQ(loader.position(), 4);
-    EXPECT_TRUE(drain(loader, 0, 3).indices.empty());  // what is left has no good image: no error, as others had
-    EXPECT_EQ(drain(loader, 0, 1).indices, (std::vector<std::int64_t>{6, 7, 8}));
+    EXPECT_EQ(loader.position(), 12);
+    EXPECT_TRUE(drain(loader, 0, 9).indices.empty());  // what is left has no good image: no error, as others had
+    EXPECT_EQ(drain(loader, 0, 3).indices, (std::vector<std::int64_t>{6, 7, 8}));
   }
 }
 

@@ -53,7 +53,9 @@ TEST(Checkpoint, PutsEverythingBack) {
   SmallRun run;
   run.set(7);
   run.ctx.random.restore(0xffffffffffffffffu, 12345);
-  RunState saved{17, 2, 5, 0, 0, 0.1 + 0.2, 1, 90, 1e300 / 3};
+  RunState saved;
+  saved.step = 17, saved.epoch = 2, saved.position = 160, saved.batch = 5, saved.best_top1 = 0.1 + 0.2;
+  saved.best_epoch = 1, saved.images = 90, saved.loss_sum = 1e300 / 3, saved.right = 30, saved.limit_batches = 6;
   const std::string folder = store.save(run.ctx, run.net, run.optimizer, saved, {"cat", "dog"});
 
   SmallRun other;
@@ -64,7 +66,10 @@ TEST(Checkpoint, PutsEverythingBack) {
   EXPECT_EQ(other.ctx.random.position(), 12345u);
   EXPECT_EQ(state.step, 17);
   EXPECT_EQ(state.epoch, 2);
+  EXPECT_EQ(state.position, 160);
   EXPECT_EQ(state.batch, 5);
+  EXPECT_EQ(state.right, 30);
+  EXPECT_EQ(state.limit_batches, 6);
   EXPECT_EQ(state.best_top1, 0.1 + 0.2);
   EXPECT_EQ(state.best_epoch, 1);
   EXPECT_EQ(state.images, 90);

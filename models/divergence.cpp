@@ -1,0 +1,51 @@
+#include "models/divergence.h"
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+#include "framework/error.h"
+#include "framework/text.h"
+
+namespace twiddle {
+
+namespace {
+
+std::string first_bad_value(Context& ctx, const Sequential& net, TrainStep& step, const Batch& batch,
+                            const Divergence& facts) try {
+  const std::string layer = net.first_bad_layer(ctx, Variable(batch.images));
+  if (!layer.empty()) return join("first bad value: output of '", layer, "'");
+  if (facts.exact && !std::isfinite(facts.loss)) return "every layer's output is finite: the labels or the loss itself";
+  const std::string gradient = step.first_bad_gradient(batch);
+  if (!gradient.empty()) return join("every layer's output is finite; first bad gradient: '", gradient, "'");
+  if (facts.exact) return "every layer's output and every gradient is finite: the update itself overflowed";
+  return join("the images of step ", facts.step,
+              " leave every layer's output finite: those of an earlier step, the labels or the loss itself");
+} catch (const Error& error) {  // that training went wrong is the news, not that memory was too short to find out where
+  return join("where it began cannot be told: ", error.what());
+}
+
+// Three digits tell a learning rate.
+std::string short_number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", value);
+  return format_number(std::strtod(text, nullptr));
+}
+
+}  // namespace
+
+void report_divergence(Context& ctx, const Sequential& net, TrainStep& step, const Batch& batch,
+                       const Divergence& facts) {
+  const std::string became = std::isinf(facts.loss) ? " became infinite" : " became nan";
+  const std::string what = !facts.exact                ? "the loss or an update" + became
+                           : std::isfinite(facts.loss) ? "an update became nan or infinite"
+                                                       : "loss" + became;
+  const std::string lower = facts.rate > 0 ? join(" (try ", short_number(facts.rate / 10), ")") : "";
+  const std::string saved = facts.last_checkpoint.empty() ? "" : "\n  last good checkpoint: " + facts.last_checkpoint;
+  throw Error(ErrorKind::diverged,
+              join(what, " at epoch ", facts.epoch, facts.exact ? ", step " : ", at or before step ", facts.step,
+                   " (learning rate ", short_number(facts.rate), "); ", first_bad_value(ctx, net, step, batch, facts),
+                   ".\n  Usual causes: a learning rate too high", lower, ", data not normalised.", saved));
+}
+
+}  // namespace twiddle

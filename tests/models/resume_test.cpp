@@ -1,0 +1,161 @@
+#include "models/resume.h"
+
+#include <gtest/gtest.h>
+
+#include "framework/error.h"
+#include "tests/models/small_training.h"
+
+namespace twiddle {
+namespace {
+
+// Notes what each step trained on and how fast.
+struct Steps : TrainObserver {
+  Trainer& trainer;
+  std::vector<std::int64_t> images;  // of the epoch, so far
+  std::vector<double> rates;
+  explicit Steps(Trainer& of) : trainer(of) {}
+  bool wants_step(std::int64_t) override {
+    images.push_back(trainer.state().images);
+    return true;
+  }
+  void on_step(const StepReport& report) override { rates.push_back(report.rate); }
+};
+
+// Runs until the step, and leaves a checkpoint there.
+void train_until(std::int64_t step, const std::string& folder, const Config& config, Trainer::Options options = {}) {
+  std::atomic<bool> stop = false;
+  StopAfter stopper(step, stop);
+  options.run_folder = folder;
+  EXPECT_EQ(Trainer(config, options).run({&stopper}, stop), Trainer::End::interrupted);
+}
+
+std::string complaint(const Config& config, const Trainer::Options& options) {
+  try {
+    Trainer trainer(config, options);
+    return {};
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::config) << error.what();
+    return error.what();
+  }
+}
+
+TEST(Resume, WithAnotherBatchSizeGoesOnAtTheSameImage) {
+  const std::vector<Override> two_epochs{{"train.epochs", "2", "--epochs"}};
+  for (const std::string size : {"10", "25", "90"}) {
+    const std::string folder = new_folder("batch_size_" + size);
+    train_until(2, folder, small_config(two_epochs));  // 40 of 90 images
+    const Config config = small_config({two_epochs[0], {"train.batch_size", size, "--batch-size"}});
+    Trainer resumed(config, in_folder(folder, newest_checkpoint(folder)));
+    Steps steps(resumed);
+    std::atomic<bool> stop = false;
+    resumed.run({&steps}, stop);
+    const std::int64_t batch = std::stoll(size);
+    EXPECT_EQ(steps.images.front(), 40 + std::min<std::int64_t>(batch, 50)) << size;
+    const auto steps_left = static_cast<std::size_t>((50 + batch - 1) / batch);
+    EXPECT_EQ(steps.images.at(steps_left - 1), 90) << size;  // each once
+    const double epoch = 40.0 / static_cast<double>((90 + batch - 1) / batch * batch);
+    EXPECT_NEAR(steps.rates.front(), config.train.learning_rate * config.train.schedule.factor(epoch, 2), 1e-12);
+  }
+}
+
+TEST(Resume, KeepsTheLimitsOfTheRun) {
+  Trainer::Options limited;
+  limited.limit_batches = 3;
+  const std::string folder = new_folder("limited");
+  train_until(4, folder, small_config(), limited);
+  Trainer resumed(small_config(), in_folder(folder, newest_checkpoint(folder)));
+  EXPECT_EQ(resumed.steps_per_epoch(), 3);
+  std::atomic<bool> stop = false;
+  resumed.run({}, stop);
+  EXPECT_EQ(resumed.state().step, 4 * 3);
+
+  Trainer::Options other = in_folder(folder, newest_checkpoint(folder));
+  other.limit_batches = 2;
+  EXPECT_NE(complaint(small_config(), other).find("begun with --limit-batches 3"), std::string::npos);
+  other.limit_batches = 3, other.overfit_batch = true;
+  EXPECT_NE(complaint(small_config(), other).find("begun without --overfit-batch"), std::string::npos);
+}
+
+TEST(Resume, GoesOnOverfitting) {
+  std::atomic<bool> stop = false;
+  Trainer::Options overfit;
+  overfit.overfit_batch = true;
+  Trainer straight(small_config(), overfit);
+  straight.run({}, stop);
+  const std::string folder = new_folder("overfitting");
+  train_until(7, folder, small_config(), overfit);
+  Trainer resumed(small_config(), in_folder(folder, newest_checkpoint(folder)));
+  resumed.run({}, stop);
+  EXPECT_EQ(weights(resumed), weights(straight));
+}
+
+TEST(Resume, TakesANewSeedEverywhereOrRefusesIt) {
+  const Config reseeded = small_config({{"seed", "7", "--seed"}});
+  const std::string folder = new_folder("seed");
+  train_until(7, folder, small_config());
+  const std::string message = complaint(reseeded, in_folder(folder, newest_checkpoint(folder)));
+  EXPECT_NE(message.find("was begun with seed 3"), std::string::npos) << message;
+
+  std::atomic<bool> stop = false;
+  Trainer(small_config({{"train.epochs", "1", "--epochs"}}), in_folder(folder)).run({}, stop);
+  Trainer resumed(reseeded, in_folder(folder, newest_checkpoint(folder)));
+  EXPECT_EQ(resumed.context().random.seed(), 7u);
+  EXPECT_GT(resumed.context().random.position(), 0u);
+  resumed.run({}, stop);
+  EXPECT_EQ(resumed.state().epoch, 4);
+}
+
+// A run on pictures of which one is damaged: what was learnt up to there is saved, and once the picture is whole the
+// run goes on as if nothing had been.
+void expect_to_survive_a_bad_picture(const std::string& section, const std::string& good, const std::string& other) {
+  const auto config = [&] {
+    return small_config({{"data.train", "{format: image_list, channels: 1, file: " + good + "}", "--set"},
+                         {"data.val", "{format: image_list, channels: 1, file: " + other + "}", "--set"},
+                         {"train.batch_size", "2", "--batch-size"},
+                         {"train.epochs", "2", "--epochs"}});
+  };
+  std::atomic<bool> stop = false;
+  Trainer straight(config(), {});
+  Losses straight_losses;
+  straight.run({&straight_losses}, stop);
+
+  const std::string damaged = section == "train" ? "survive_train" : "survive_val";
+  write_pictures(damaged, 16, {11});
+  const std::string folder = new_folder("survive_run_" + section);
+  Losses losses;
+  try {
+    Trainer(config(), in_folder(folder)).run({&losses}, stop);
+    FAIL() << "a damaged picture went well";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::data);
+    EXPECT_NE(std::string(error.what()).find("11.png"), std::string::npos) << error.what();
+  }
+  write_pictures(damaged, 16);
+  Trainer resumed(config(), in_folder(folder, newest_checkpoint(folder)));
+  EXPECT_EQ(resumed.state().step, static_cast<std::int64_t>(losses.steps.size()));
+  EXPECT_GT(resumed.state().step, 0);
+  resumed.run({&losses}, stop);
+  EXPECT_EQ(weights(resumed), weights(straight));
+  EXPECT_EQ(losses.steps, straight_losses.steps);
+  EXPECT_EQ(losses.epochs, straight_losses.epochs);
+}
+
+TEST(Resume, TakesUpAValidationThatFailed) {
+  expect_to_survive_a_bad_picture("val", write_pictures("survive_good", 16), write_pictures("survive_val", 16));
+}
+
+TEST(Resume, GoesOnBehindTheLastBatchBeforeABadImage) {
+  expect_to_survive_a_bad_picture("train", write_pictures("survive_train", 16), write_pictures("survive_good", 16));
+}
+
+// Counted in batches alone.
+TEST(Resume, TakesCheckpointsOfOlderPrograms) {
+  RunState state;
+  state.position = -1, state.batch = 2, state.random_seed = 3;
+  Trainer::Options options;
+  take_up(state, small_config(), options);
+  EXPECT_EQ(state.position, 40);
+}
+
+}  // namespace
+}  // namespace twiddle
