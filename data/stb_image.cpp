@@ -78,11 +78,12 @@ bool has_jpeg_end(std::span<const std::uint8_t> bytes) {
   return false;
 }
 
-// stb tries its readers in turn and does not always say more than that the last one did not know the format.
+// stb tries its readers in turn and does not always say more than that the last one did not know the format. Of a
+// PNG's unknown part it says the name as the file has it.
 [[noreturn]] void fail_by_stb(const std::string& path, const char* format, std::size_t bytes) {
   const std::string reason = stbi_failure_reason() ? stbi_failure_reason() : "";
   const bool said = !reason.empty() && reason != "unknown image type" && reason != "bad png sig";
-  fail(path, format, " of ", bytes, " bytes, cut short or damaged", said ? " (" + reason + ")" : "");
+  fail(path, format, " of ", bytes, " bytes, cut short or damaged", said ? " (" + shown(reason) + ")" : "");
 }
 
 Image planar(const stbi_uc* pixels, int channels, int height, int width) {

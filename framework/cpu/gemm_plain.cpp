@@ -129,7 +129,8 @@ void cpu_gemm(const Gemm& shape, const float* a, const float* b, float* c) {
               kernel.run(depth, packed_a.get() + i * kernel.rows * depth, packed_b.get() + j * kernel.columns * depth,
                          tile);
               const std::int64_t row = i * kernel.rows, column = j * kernel.columns;
-              store(tile, kernel, alpha, round_beta, std::min(kernel.rows, m - row),
+              // Named through `shape`: clang shares no structured binding with threads.
+              store(tile, kernel, shape.alpha, round_beta, std::min(kernel.rows, shape.m - row),
                     std::min(kernel.columns, width - column), c + row * ldc + n0 + column, ldc);
             }
     }

@@ -122,6 +122,13 @@ TEST(ReadImage, RefusesMorePixelsThanAllowedBeforeItDecodes) {
   }
 }
 
+TEST(ReadImage, ShowsTheNameOfAnUnknownPartWithCare) {
+  Bytes png = png_of(3, 4, 4, 1);
+  const std::string part = "IDAT", hostile = "\x1b[2J";
+  std::copy(hostile.begin(), hostile.end(), std::search(png.begin(), png.end(), part.begin(), part.end()));
+  EXPECT_NE(failure(png).find("(\uFFFD[2J PNG chunk not known)"), std::string::npos) << failure(png);
+}
+
 TEST(ReadImage, TellsOfPixelsThatCannotBeHeldWhileTheyAreDecoded) {
   Bytes png{137, 'P',  'N', 'G', 13, 10, 26, 10, 0, 0, 0, 13, 'I', 'H', 'D',  'R', 0,   0,   0x40, 0,  0,
             0,   0x40, 0,   16,  6,  0,  0,  0,  0, 0, 0, 0,  0,   0,   0xc0, 0,   'I', 'D', 'A',  'T'};

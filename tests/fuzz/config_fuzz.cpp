@@ -1,0 +1,52 @@
+#include "framework/printable.h"
+#include "models/config_tree.h"
+#include "models/layer_list.h"
+#include "models/open_data.h"
+#include "tests/fuzz/input_file.h"
+
+namespace {
+
+using namespace twiddle;
+
+// The config after a zero byte has a change after it, as `--set` takes one.
+std::vector<Override> overrides_in(const std::string& change) {
+  const std::size_t equals = change.find('=');
+  if (equals == std::string::npos) return {};
+  return {{change.substr(0, equals), change.substr(equals + 1), "--set"}};
+}
+
+void expand(ConfigNode& tree, Diagnostics& diagnostics) {
+  for (ConfigNode::Entry& entry : tree.entries)
+    if (entry.key == "layers") entry.value = expand_layers(entry.value, diagnostics);
+}
+
+// The dataset's and the steps' own options.
+void read_data(const ConfigNode& tree, Diagnostics& diagnostics) {
+  Config config;
+  config.input = {3, 8, 8};
+  if (const ConfigNode* data = tree.find("data")) config.data.node = *data;
+  check_data(config, diagnostics);
+}
+
+}  // namespace
+
+// Any text as a config: it is read or refused in words that can be shown, and what was read can be written.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  const std::string input(bytes, bytes + size);
+  const std::size_t end = std::min(input.find('\0'), input.size());
+  Diagnostics diagnostics;
+  ConfigNode tree = load_tree_text(input.substr(0, end), "fuzz.yaml", diagnostics);
+  if (tree.kind == ConfigNode::Kind::mapping) {
+    expand(tree, diagnostics);
+    if (is_utf8(input)) apply_overrides(tree, overrides_in(input.substr(std::min(end + 1, input.size()))), diagnostics);
+    substitute_environment(tree, diagnostics);
+    read_data(tree, diagnostics);
+    const std::string written = to_yaml(tree);
+    Diagnostics again;
+    require(to_yaml(parse_yaml(written, "written.yaml", again)) == written && again.empty(), "lost in writing");
+    require(is_utf8(written), "written as no UTF-8");
+  }
+  const std::string text = diagnostics.text();
+  require(text == printable_lines(text), "a message that cannot be shown");
+  return 0;
+}

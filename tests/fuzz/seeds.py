@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""Writes small valid files of every kind, and some that are nearly so, for the fuzz targets to begin from.
+
+usage: tests/fuzz/seeds.py FOLDER     (makes FOLDER/<target>/..., from the standard library alone)
+"""
+import gzip
+import json
+import pathlib
+import re
+import struct
+import sys
+import zlib
+
+root = pathlib.Path(__file__).resolve().parent.parent.parent
+out = pathlib.Path(sys.argv[1])
+
+
+def put(target, name, data):
+    folder = out / target
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(data)
+
+
+def part(data):
+    return struct.pack("<H", len(data)) + data
+
+
+def safetensors(header, data=b""):
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def tensor(shape, begin, end, dtype="F32"):
+    return {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
+
+
+def png(width, height, depth, colour, row):
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0)
+    pixels = zlib.compress(b"".join(b"\0" + row for _ in range(height)))
+    palette = chunk(b"PLTE", bytes(range(48))) if colour == 3 else b""
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + palette + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
+
+
+def jpeg():
+    text = (root / "tests/data/small_jpeg.h").read_text()
+    return bytes.fromhex("".join(re.findall(r'"([0-9a-f]+)"', text)))
+
+
+def idx(sizes, values):
+    return bytes([0, 0, 8, len(sizes)]) + b"".join(struct.pack(">I", size) for size in sizes) + values
+
+
+put("safetensors_fuzz", "empty", safetensors({}))
+put("safetensors_fuzz", "two", safetensors({
+    "__metadata__": {"format": "pt", "format_version": "1", "classes": '["cat","dog"]'},
+    "conv1.weight": tensor([2, 1, 1, 1], 0, 8), "steps": tensor([1], 8, 12, "I32")}, bytes(12)))
+put("safetensors_fuzz", "torch", safetensors({
+    "features.0.weight": tensor([2, 1, 1, 1], 0, 8), "features.1.num_batches_tracked": tensor([], 8, 16, "I64")}, bytes(16)))
+put("safetensors_fuzz", "numbers", safetensors(b'{"a":{"dtype":"F32","shape":[1e9,-1,0.5],"data_offsets":[0,4]}}', bytes(4)))
+
+put("checkpoint_fuzz", "state", b"""run.step=7
+run.epoch=1
+run.batch=3
+run.random_seed=1
+run.random_position=20
+run.best_top1=0.5
+run.best_epoch=1
+run.images=30
+run.loss_sum=12.5
+format_version=1
+optimizer=sgd""")
+
+for model in sorted((root / "models").glob("*.yaml")):
+    put("config_fuzz", model.name, model.read_bytes())
+put("config_fuzz", "small", b"""version: 1
+model: {input: [3, 8, 8], layers: [conv2d: {filters: 2, kernel: 3}, relu, repeat: {times: 2, layers: [tanh]}, linear: {outputs: 2}]}
+layers: [relu, conv2d: {name: a, filters: 2}, repeat: {times: 2, layers: [tanh: {name: t}]}]
+data:
+  train: {format: synthetic, images: 4, classes: 2, first: 1, count: 2}
+  val: {format: image_folder, path: "${HOME}/cats", channels: 3}
+  augment: [resize: [9, 9], random_crop: 8, pad_crop: {pad: 1, size: 8}, hflip: 0.5, random_resized_crop: {size: 8, scale: [0.1, 1]}]
+  eval_augment: [center_crop]
+  normalize: {mean: [0.5, 0.4, 0.3], std: 0.2}
+  max_pixels: 1000
+\0data.train.images=3""")
+
+put("image_fuzz", "grey", png(5, 4, 8, 0, bytes(5)))
+put("image_fuzz", "bits", png(16, 4, 1, 0, bytes(2)))
+put("image_fuzz", "colour", png(3, 2, 8, 2, bytes(9)))
+put("image_fuzz", "palette", png(4, 4, 4, 3, bytes(2)))
+put("image_fuzz", "deep", png(2, 2, 16, 6, bytes(16)))
+put("image_fuzz", "jpeg", jpeg())
+
+pictures, labels = idx([2, 3, 3], bytes(18)), idx([2], b"\0\1")
+put("dataset_fuzz", "idx", b"\0" + part(pictures) + labels)
+put("dataset_fuzz", "gzipped", b"\0" + part(gzip.compress(pictures, mtime=0)) + gzip.compress(labels, mtime=0))
+put("dataset_fuzz", "colour", b"\0" + part(idx([1, 3, 2, 2], bytes(12))) + idx([1], b"\5"))
+put("dataset_fuzz", "cifar10", b"\1" + b"\3" + bytes(3072))
+put("dataset_fuzz", "numbers", b"\2a.png 0\nb c.png 2\n")
+put("dataset_fuzz", "names", "\2a.png Hund\r\nb.png Kätzchen\r\n".encode())
+
+put("choice_cache_fuzz", "two", b"""# twiddle convolution choices 1: engine, milliseconds, key
+fft\t1.5\tforward\tfp32\ta key
+onednn:winograd\t0.25\tbackward_weight\tfp32\tanother
+""")
