@@ -50,11 +50,11 @@ std::int64_t block_count(const Planes& planes, int lanes) {
   return planes.rows * layout_of(1, planes.columns, lanes).blocks;
 }
 
-// `work(block, thread)` for all blocks of planes.
+// `work(block, thread)` for all blocks of planes. A thread takes two at a time: their bins lie beside each other.
 template <class Work>
 void for_each_block(const Planes& planes, int lanes, const Work& work) {
   const std::int64_t blocks = block_count(planes, lanes);
-#pragma omp parallel for schedule(dynamic)
+#pragma omp parallel for schedule(dynamic, 2)
   for (std::int64_t index = 0; index < blocks; ++index) work(block_at(planes, lanes, index), omp_get_thread_num());
 }
 

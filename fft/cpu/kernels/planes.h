@@ -170,13 +170,14 @@ void forward_planes(const PlaneTransform& plane) {
   put_shared_column<lanes, past_caches>(plane, line);
   for (int j = 1; j < width / 2; ++j) {
     float* to = plane.spectrum + stored_column(height, width, j).first * plane.bin_stride;
-    if constexpr (past_caches) {
-      fft<lanes>(plane.columns, half + j * column, dense, line, dense, spare);
-      for (int i = 0; i < height; ++i)
-        stream_complex<lanes>(to + i * plane.bin_stride, load_complex<lanes>(line + i * dense));
-    } else {
-      fft<lanes>(plane.columns, half + j * column, dense, to, plane.bin_stride, spare);
+    const float* from = half + j * column;
+    if (!past_caches && height > 1) {
+      fft<lanes>(plane.columns, from, dense, to, plane.bin_stride, spare);
+      continue;
     }
+    if (height > 1) fft<lanes>(plane.columns, from, dense, line, dense, spare), from = line;
+    for (int i = 0; i < height; ++i, to += plane.bin_stride)
+      put<lanes, past_caches>(to, load_complex<lanes>(from + i * dense));
   }
   if constexpr (past_caches) Special<lanes>::finish_streams();
 }
