@@ -2,28 +2,62 @@
 
 #include <algorithm>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <vector>
 
 #include "framework/error.h"
 
 namespace twiddle {
 
-void cpu_gemm(const Gemm& shape, const float* a, const float* b, float* c) {
-  const auto& [transpose_a, transpose_b, m, n, k, alpha, beta, stored_lda, stored_ldb, stored_ldc, tf32] = shape;
-  if (m == 0 || n == 0) return;
-  // oneDNN refuses leading dimensions of 0, which an empty sum brings.
-  const std::int64_t lda = stored_lda ? stored_lda : std::max<std::int64_t>(1, transpose_a ? m : k);
-  const std::int64_t ldb = stored_ldb ? stored_ldb : std::max<std::int64_t>(1, transpose_b ? k : n);
-  const std::int64_t ldc = stored_ldc ? stored_ldc : n;
-  if (k == 0) {
-    for (std::int64_t row = 0; row < m; ++row)
-      std::transform(c + row * ldc, c + row * ldc + n, c + row * ldc,
-                     [factor = beta](float old) { return factor == 0 ? 0.0f : factor * old; });
-    return;
+namespace {
+
+// oneDNN cuts the sums of a matrix product, and adds up a vector's one by one, which loses 1.4e-8 times the root of
+// their number (measured; of matrices a tenth of that): of longer sums than these, parts are added up.
+constexpr std::int64_t longest_of_vectors = 4096, longest_of_matrices = 65536;
+
+// C = alpha op(A) op(B) + beta C, where no leading dimension is left open.
+void multiply(const Gemm& g, const float* a, const float* b, float* c) {
+  const auto status = dnnl::sgemm(g.transpose_a ? 'T' : 'N', g.transpose_b ? 'T' : 'N', g.m, g.n, g.k, g.alpha, a,
+                                  g.lda, b, g.ldb, g.beta, c, g.ldc);
+  require(status == dnnl::status::success, "gemm: oneDNN refused ", g.m, "x", g.k, " times ", g.k, "x", g.n,
+          " with rows of ", g.lda, ", ", g.ldb, ", ", g.ldc, " (status ", static_cast<int>(status), ")");
+}
+
+// Of a longer product, in which a part on top of C would only go on with C's own sum.
+void multiply_in_parts(Gemm part, std::int64_t longest, const float* a, const float* b, float* c) {
+  const std::int64_t terms = part.k, ldc = part.ldc;
+  part.k = longest;
+  multiply(part, a, b, c);
+  std::vector<float> summand(static_cast<std::size_t>(part.m * part.n));
+  part.beta = 0, part.ldc = part.n;
+  for (std::int64_t first = longest; first < terms; first += longest) {
+    part.k = std::min(longest, terms - first);
+    multiply(part, a + (part.transpose_a ? first * part.lda : first), b + (part.transpose_b ? first : first * part.ldb),
+             summand.data());
+    for (std::int64_t row = 0; row < part.m; ++row)
+      for (std::int64_t i = 0; i < part.n; ++i) c[row * ldc + i] += summand[static_cast<std::size_t>(row * part.n + i)];
   }
-  const auto status =
-      dnnl::sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
-  require(status == dnnl::status::success, "gemm: oneDNN refused ", m, "x", k, " times ", k, "x", n, " with rows of ",
-          lda, ", ", ldb, ", ", ldc, " (status ", static_cast<int>(status), ")");
+}
+
+void scale(const Gemm& g, float* c) {
+  for (std::int64_t row = 0; row < g.m; ++row)
+    std::transform(c + row * g.ldc, c + row * g.ldc + g.n, c + row * g.ldc,
+                   [&](float old) { return g.beta == 0 ? 0.0f : g.beta * old; });
+}
+
+}  // namespace
+
+void cpu_gemm(const Gemm& shape, const float* a, const float* b, float* c) {
+  if (shape.m == 0 || shape.n == 0) return;
+  Gemm whole = shape;
+  if (!whole.lda) whole.lda = whole.transpose_a ? whole.m : whole.k;
+  if (!whole.ldb) whole.ldb = whole.transpose_b ? whole.k : whole.n;
+  if (!whole.ldc) whole.ldc = whole.n;
+  if (whole.k == 0) return scale(whole, c);
+  const std::int64_t longest = whole.m == 1 || whole.n == 1 ? longest_of_vectors : longest_of_matrices;
+  if (whole.k <= longest)
+    multiply(whole, a, b, c);
+  else
+    multiply_in_parts(whole, longest, a, b, c);
 }
 
 std::string cpu_gemm_library() {

@@ -25,9 +25,10 @@ using Description = dnnl::memory::desc;
 using Tag = dnnl::memory::format_tag;
 using onednn::Operand, onednn::Plan;
 
-// oneDNN sums a weight's gradient one by one in float, which loses 1.9e-8 times the root of their number (measured):
-// beyond this many, fp32's promise is near. Longer sums are taken piece by piece.
-constexpr std::int64_t longest_sum = 9216;
+// oneDNN sums one by one in float, which loses 1.9e-8 times the root of their number (measured): beyond 9,216, fp32's
+// promise is near. Longer sums are taken piece by piece, over images and places for a weight's gradient, where pieces
+// cost time, and sooner over channels or filters, where they do not: so that each image and filter keeps the promise.
+constexpr std::int64_t longest_over_places = 9216, longest_over_planes = 4608;
 
 // Where the plain tensors of a run lie.
 struct Places {
@@ -36,12 +37,18 @@ struct Places {
   std::optional<Version> gradient;  // of y, where it may be kept or was kept
 };
 
-std::size_t workspace(const Plan& plan, bool of_pieces) {
+std::size_t workspace(const Plan& plan) {
   std::size_t bytes = plan.scratchpad;
   for (const Operand* operand : {&plan.x, &plan.w, &plan.y})
     if (operand->reorder) bytes += operand->wanted.get_size();
-  if (of_pieces) bytes += (plan.w.reorder ? 1 : 2) * plan.w.wanted.get_size();  // their sum, and a summand
   return bytes;
+}
+
+// Of pieces: a summand, and of a weight's gradient the sum as well, unless it is counted as what the reorder takes.
+std::size_t summands(const ConvProblem& problem, ConvPass pass, const Plan& plan) {
+  if (pass == ConvPass::backward_weight) return (plan.w.reorder ? 1 : 2) * plan.w.wanted.get_size();
+  const Shape result = pass == ConvPass::forward ? problem.output_shape() : problem.input_shape();
+  return static_cast<std::size_t>(count_of(result)) * sizeof(float);
 }
 
 void add_floats(std::size_t count, const float* summand, float* sum) {
@@ -54,22 +61,25 @@ class OnednnEngine : public ConvEngine {
   OnednnEngine(std::string name, dnnl::algorithm algorithm) : name_(std::move(name)), algorithm_(algorithm) {}
   std::string_view name() const override { return name_; }
   bool supports(const ConvProblem& problem, ConvPass pass) const override {
+    if (!refusal(problem, pass).empty()) return false;
     for (const PlacedPiece& placed : pieces_for(problem, pass))
       if (!plan(problem, placed.piece, pass, false)) return false;
     return true;
   }
+  std::string refusal(const ConvProblem& problem, ConvPass pass) const override;
   std::size_t workspace_bytes(const ConvProblem& problem, ConvPass pass) const override {
     const std::vector<PlacedPiece> pieces = pieces_for(problem, pass);
     std::size_t most = 0;
     for (const PlacedPiece& placed : pieces)
       if (const Plan* const found = plan(problem, placed.piece, pass, false))
-        most = std::max(most, workspace(*found, pieces.size() > 1));
+        most = std::max(most, workspace(*found) + (pieces.size() > 1 ? summands(problem, pass, *found) : 0));
     return most;
   }
   void run(Context& ctx, const ConvProblem& problem, ConvPass pass, ConvOperands& operands) override;
 
  private:
   using Key = std::tuple<ConvProblem, Piece, ConvPass, bool, int>;
+  bool cuts_sums(const ConvProblem& problem) const;
   std::vector<PlacedPiece> pieces_for(const ConvProblem& problem, ConvPass pass) const;
   const Plan* plan(const ConvProblem& problem, const Piece& piece, ConvPass pass, bool biased) const;  // null: cannot
   const Plan& require_plan(const ConvProblem& problem, const Piece& piece, ConvPass pass, bool biased) const;
@@ -78,6 +88,8 @@ class OnednnEngine : public ConvEngine {
   }
   void sum_pieces(Stream& stream, const ConvProblem& problem, const std::vector<PlacedPiece>& pieces,
                   const ConvOperands& operands, float* w);
+  void add_parts(Stream& stream, const ConvProblem& problem, ConvPass pass, const std::vector<PlacedPiece>& parts,
+                 ConvOperands& operands);
   void execute(const Plan& plan, Stream& stream, ConvPass pass, const Places& places);
   dnnl::memory input(Stream& stream, const Operand& operand, const float* values, std::shared_ptr<void>& holder);
 
@@ -87,7 +99,7 @@ class OnednnEngine : public ConvEngine {
   dnnl::stream stream_{engine_};
   mutable std::map<Key, std::unique_ptr<Plan>> plans_;
 
-  // The gradient that backward_weight put into another layout, for a backward_input right behind it.
+  // The gradient that one of the backward passes put into another layout, for the other one behind it.
   struct Reordered {
     Version version;
     Description layout;
@@ -96,11 +108,26 @@ class OnednnEngine : public ConvEngine {
   std::optional<Reordered> gradient_;
 };
 
+// Groups, and kernels beyond all measure, leave sums that are too long and cannot be cut.
+std::string OnednnEngine::refusal(const ConvProblem& problem, ConvPass pass) const {
+  if (!cuts_sums(problem) || pass == ConvPass::backward_weight) return {};
+  const ConvProblem part = pieces_for(problem, pass).front().piece.problem;
+  const std::int64_t planes = (pass == ConvPass::forward ? part.channels : part.filters) / part.groups;
+  const std::int64_t terms = planes * part.kernel_h * part.kernel_w;
+  if (terms <= longest_over_planes) return {};
+  return join("oneDNN would sum ", terms, " terms in a row, and beyond ", longest_over_planes,
+              " fp32's precision is not kept");
+}
+
+// Winograd sums few terms, and gives up some of the precision for other reasons.
+bool OnednnEngine::cuts_sums(const ConvProblem& problem) const {
+  return problem.precision == Precision::fp32 && algorithm_ == dnnl::algorithm::convolution_direct;
+}
+
 std::vector<PlacedPiece> OnednnEngine::pieces_for(const ConvProblem& problem, ConvPass pass) const {
-  const bool may_sum_long = pass == ConvPass::backward_weight && problem.precision == Precision::fp32 &&
-                            algorithm_ == dnnl::algorithm::convolution_direct;
-  if (may_sum_long) return pieces_of(problem, longest_sum);
-  return {{whole(problem), 0, 0}};
+  if (!cuts_sums(problem)) return {{whole(problem)}};
+  return pass == ConvPass::backward_weight ? pieces_of(problem, longest_over_places)
+                                           : parts_of_sum(problem, pass, longest_over_planes);
 }
 
 const Plan* OnednnEngine::plan(const ConvProblem& problem, const Piece& piece, ConvPass pass, bool biased) const {
@@ -123,7 +150,9 @@ void OnednnEngine::run(Context& ctx, const ConvProblem& problem, ConvPass pass, 
   const bool forward = pass == ConvPass::forward, input_gradient = pass == ConvPass::backward_input;
   const bool biased = forward && bias.defined();
   const std::vector<PlacedPiece> pieces = pieces_for(problem, pass);
-  if (pieces.size() != 1) return sum_pieces(*ctx.stream, problem, pieces, operands, w.write());
+  if (pieces.size() != 1 && pass == ConvPass::backward_weight)
+    return sum_pieces(*ctx.stream, problem, pieces, operands, w.write());
+  if (pieces.size() != 1) return add_parts(*ctx.stream, problem, pass, pieces, operands);
   const PlacedPiece& only = pieces[0];
   Places places{(input_gradient ? x.write() : x.read()) + only.x,
                 pass == ConvPass::backward_weight ? w.write() : w.read(),
@@ -155,7 +184,7 @@ void OnednnEngine::sum_pieces(Stream& stream, const ConvProblem& problem, const 
     stream_.wait();
     written = true;
   };
-  for (const auto& [piece, x, y] : pieces) {
+  for (const auto& [piece, x, y, unmoved] : pieces) {
     const Plan& plan = require_plan(problem, piece, ConvPass::backward_weight, false);
     if (first && plan.w.wanted != first->w.wanted) write_sum(), first = nullptr;
     const std::shared_ptr<void> result = stream.allocate(plan.w.wanted.get_size());
@@ -173,10 +202,33 @@ void OnednnEngine::sum_pieces(Stream& stream, const ConvProblem& problem, const 
     stream.fill(w, count_of(problem.weight_shape()), 0);
 }
 
+// The first part goes where the result does, the others are added to it.
+void OnednnEngine::add_parts(Stream& stream, const ConvProblem& problem, ConvPass pass,
+                             const std::vector<PlacedPiece>& parts, ConvOperands& operands) {
+  const bool forward = pass == ConvPass::forward;
+  Tensor& result = forward ? operands.y : operands.x;
+  float* const sum = result.write();
+  std::shared_ptr<void> summand;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto& [piece, x, y, w] = parts[i];
+    const bool first = i == 0;
+    if (!first && !summand) summand = stream.allocate(result.bytes());
+    float* const target = first ? sum : static_cast<float*>(summand.get());
+    const bool biased = first && forward && operands.bias.defined();
+    execute(require_plan(problem, piece, pass, biased), stream, pass,
+            {forward ? operands.x.read() + x : target,
+             operands.w.read() + w,
+             forward ? target : operands.y.read() + y,
+             biased ? operands.bias.read() : nullptr,
+             nullptr,
+             {}});
+    if (!first) add_floats(static_cast<std::size_t>(result.size()), target, sum);
+  }
+  if (forward && operands.relu) relu_in_place(stream, operands.y);
+}
+
 void OnednnEngine::execute(const Plan& plan, Stream& stream, ConvPass pass, const Places& places) {
-  // Only the very next pass may take it; backward_weight does not, so that timing it again and again times all of it.
-  if (pass != ConvPass::backward_input || !places.gradient || !gradient_ || gradient_->version != *places.gradient)
-    gradient_.reset();
+  if (!places.gradient || !gradient_ || gradient_->version != *places.gradient) gradient_.reset();
   std::array<std::shared_ptr<void>, 3> holders;
   const std::array<std::pair<const Operand*, const float*>, 3> sides{
       {{&plan.x, places.x}, {&plan.w, places.w}, {&plan.y, places.y}}};
@@ -213,8 +265,9 @@ void OnednnEngine::execute(const Plan& plan, Stream& stream, ConvPass pass, cons
   if (back && !places.result) back.execute(stream_, {{DNNL_ARG_FROM, result}, {DNNL_ARG_TO, plain_result}});
   stream_.wait();
 
+  const bool both_had_it = gradient_.has_value();
   gradient_.reset();
-  if (pass == ConvPass::backward_weight && places.gradient && plan.y.reorder)
+  if (places.gradient && plan.y.reorder && !both_had_it)
     gradient_ = Reordered{*places.gradient, plan.y.wanted, holders[2]};
 }
 

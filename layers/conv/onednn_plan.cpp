@@ -16,7 +16,7 @@ Description describe(const Shape& shape, Tag tag) {
   return {shape, dnnl::memory::data_type::f32, tag};
 }
 
-// The same rectangle of every plane of a plain tensor.
+// The same rectangle of some planes of a plain tensor.
 Description describe_within(const Shape& plain, const Shape& shape) {
   return {shape, dnnl::memory::data_type::f32, Shape{plain[1] * plain[2] * plain[3], plain[2] * plain[3], plain[3], 1}};
 }
@@ -34,6 +34,11 @@ Shape output_shape(const Piece& piece) {
 Shape weight_shape(const ConvProblem& p) {
   if (p.groups == 1) return p.weight_shape();
   return {p.groups, p.filters / p.groups, p.channels / p.groups, p.kernel_h, p.kernel_w};
+}
+
+Description describe_weights(const ConvProblem& whole, const ConvProblem& piece) {
+  if (whole.groups > 1) return describe(weight_shape(whole), Tag::goihw);
+  return describe_within(whole.weight_shape(), piece.weight_shape());
 }
 
 // The layout of x and y that a pass is asked to work in. Our tensors are plain; another layout costs reorders.
@@ -64,7 +69,7 @@ std::unique_ptr<Plan> make_plan(const dnnl::engine& engine, dnnl::algorithm algo
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   attributes.set_fpmath_mode(problem.precision == Precision::bf16 ? dnnl::fpmath_mode::bf16
                                                                   : dnnl::fpmath_mode::strict);
-  const Tensors tensors{describe(input_shape(piece), tag_of(layout)), describe(weight_shape(problem), Tag::any),
+  const Tensors tensors{describe(input_shape(piece), tag_of(layout)), describe(weight_shape(piece.problem), Tag::any),
                         describe(output_shape(piece), tag_of(layout)),
                         biased ? describe({problem.filters}, Tag::x) : Description()};
   const dnnl::primitive_desc chosen = plan(engine, piece, pass, algorithm, tensors, attributes);
@@ -82,17 +87,16 @@ std::unique_ptr<Plan> make_plan(const dnnl::engine& engine, dnnl::algorithm algo
   };
   const bool writes_x = pass == ConvPass::backward_input, writes_w = pass == ConvPass::backward_weight;
   const bool writes_y = pass == ConvPass::forward;
-  auto made =
-      std::make_unique<Plan>(Plan{dnnl::primitive(chosen),
-                                  operand(describe_within(problem.input_shape(), input_shape(piece)),
-                                          writes_x ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, writes_x),
-                                  operand(describe(weight_shape(problem), problem.groups > 1 ? Tag::goihw : Tag::oihw),
-                                          writes_w ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS, writes_w),
-                                  operand(describe_within(problem.output_shape(), output_shape(piece)),
-                                          writes_y ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, writes_y),
-                                  tensors.bias,
-                                  chosen.query_md(dnnl::query::scratchpad_md).get_size(),
-                                  {}});
+  auto made = std::make_unique<Plan>(Plan{
+      dnnl::primitive(chosen),
+      operand(describe_within(problem.input_shape(), input_shape(piece)), writes_x ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC,
+              writes_x),
+      operand(describe_weights(problem, piece.problem), writes_w ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS, writes_w),
+      operand(describe_within(problem.output_shape(), output_shape(piece)), writes_y ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST,
+              writes_y),
+      tensors.bias,
+      chosen.query_md(dnnl::query::scratchpad_md).get_size(),
+      {}});
   if (writes_w) {
     dnnl::post_ops sum;
     sum.append_sum();

@@ -71,9 +71,30 @@ Piece whole(const ConvProblem& problem) {
   return {problem, problem.out_height(), problem.out_width()};
 }
 
+std::vector<PlacedPiece> parts_of_sum(const ConvProblem& problem, ConvPass pass, std::int64_t longest_sum) {
+  constexpr int block = 16;  // channels or filters that a processor's vector takes
+  const bool forward = pass == ConvPass::forward;
+  const int planes = forward ? problem.channels : problem.filters;
+  const std::int64_t taps = std::int64_t(problem.kernel_h) * problem.kernel_w;
+  if (problem.groups > 1 || planes * taps <= longest_sum) return {{whole(problem)}};
+  const int fit = static_cast<int>(std::max<std::int64_t>(1, longest_sum / taps));
+  const int most = fit < block ? fit : fit / block * block;
+  std::vector<PlacedPiece> parts;
+  for (int first = 0; first < planes; first += most) {
+    Piece piece = whole(problem);
+    (forward ? piece.problem.channels : piece.problem.filters) = std::min(most, planes - first);
+    if (forward)
+      parts.push_back({piece, std::int64_t(first) * problem.height * problem.width, 0, first * taps});
+    else
+      parts.push_back(
+          {piece, 0, std::int64_t(first) * piece.out_height * piece.out_width, first * problem.channels * taps});
+  }
+  return parts;
+}
+
 std::vector<PlacedPiece> pieces_of(const ConvProblem& problem, std::int64_t longest_sum) {
   const std::int64_t width = problem.out_width(), plane = problem.out_height() * width;
-  if (problem.batch * plane <= longest_sum) return {{whole(problem), 0, 0}};
+  if (problem.batch * plane <= longest_sum) return {{whole(problem)}};
   if (plane <= longest_sum) return groups_of_images(problem, static_cast<int>(longest_sum / plane));
   return rectangles(problem, static_cast<int>(std::max<std::int64_t>(1, longest_sum / width)),
                     static_cast<int>(std::min(width, longest_sum)));

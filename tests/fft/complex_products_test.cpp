@@ -46,7 +46,8 @@ void ComplexProducts::expect_products(const FrequencyGemm& gemm) {
     run();
     const std::vector<float> actual = on_host(result);
     const bool ours = product->name().substr(0, 5) == "tiles";
-    const double sums_lose = ours || gemm.k < 1000 ? 1e-6 : 1e-5, promised = product->keeps_fp32() ? sums_lose : 1e-3;
+    const double sums_lose = ours || gemm.k < 1000 ? 1e-6 : promise(Precision::fp32);
+    const double promised = product->keeps_fp32() ? sums_lose : promise(Precision::tf32);
     EXPECT_LE(relative_error(actual, expected), promised);
     if (gemm.bins > 1000) continue;
     const auto recording = stream().record(run);
@@ -74,6 +75,13 @@ TEST_F(ComplexProducts, SumManyNumbersInParts) {
   expect_products(backward_weight(10, 33, 34, 3000, false));
   expect_products(backward_weight(2, 96, 3, 20000, true));
   expect_products(backward_weight(1, 8, 8, 100000, false));
+}
+
+TEST_F(ComplexProducts, KeepThePrecisionHoweverLongTheSum) {
+  expect_products(forward(3, 4, 6, 9001));
+  expect_products(backward_input(3, 4, 6, 9001));
+  expect_products(backward_weight(2, 8, 8, 9001, true));
+  expect_products(backward_weight(2, 8, 8, 1000000, false));
 }
 
 }  // namespace

@@ -1,12 +1,16 @@
 #include <gtest/gtest.h>
 #include <omp.h>
 
+#include <array>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "framework/cpu/gemm.h"
 #include "framework/random.h"
+#include "framework/tensor.h"
 #include "tests/support/check_close.h"
+#include "tests/support/every_device.h"
 
 namespace twiddle {
 
@@ -82,6 +86,32 @@ TEST(Gemm, LeavesWhatLiesBetweenRowsAlone) {
 TEST(Gemm, AnEmptySumScalesC) {
   expect_right({.m = 3, .n = 4, .k = 0, .beta = 0});
   expect_right({.m = 3, .n = 4, .k = 0, .beta = 2});
+}
+
+TEST_P(EveryDevice, AnEmptySumScalesC) {
+  const auto stream = make_stream(GetParam());
+  Tensor c = Tensor::from(*stream, {3, 4}, std::vector<float>(12, 7));
+  for (const auto& [beta, expected] : {std::pair{2.0f, 14.0f}, {0.0f, 0.0f}}) {
+    stream->gemm({.m = 3, .n = 4, .k = 0, .beta = beta}, nullptr, nullptr, c.write());
+    EXPECT_EQ(c.to_vector(*stream), std::vector<float>(12, expected)) << beta;
+  }
+}
+
+// The error of float sums grows with the root of their length; what the convolutions promise holds for any.
+TEST_P(EveryDevice, LongSumsKeepThePrecision) {
+  const auto stream = make_stream(GetParam());
+  for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{8, 8, 1000000}, {1, 16, 300000}, {16, 1, 300000}})
+    for (const bool transpose_a : {false, true})
+      for (const bool transpose_b : {false, true}) {
+        const Gemm shape{.transpose_a = transpose_a, .transpose_b = transpose_b, .m = m, .n = n, .k = k, .beta = 1};
+        const std::vector<float> a = random_values(m * k, 1), b = random_values(k * n, 2), c = random_values(m * n, 3);
+        const Tensor on_device_a = Tensor::from(*stream, {m * k}, a);
+        const Tensor on_device_b = Tensor::from(*stream, {k * n}, b);
+        Tensor result = Tensor::from(*stream, {m * n}, c);
+        stream->gemm(shape, on_device_a.read(), on_device_b.read(), result.write());
+        EXPECT_LE(relative_error(result.to_vector(*stream), gemm_by_loops(shape, a, b, c)), 2e-6)
+            << m << "x" << n << "x" << k << " transposed " << transpose_a << transpose_b;
+      }
 }
 
 // Operands without an element may be null; what is not C's stays as it is.

@@ -51,7 +51,7 @@ void expect_pieces_add_up(const ConvProblem& problem, std::int64_t longest_sum) 
   SCOPED_TRACE(to_string(problem) + " in sums of " + std::to_string(longest_sum));
   const std::vector<float> x = ramp(problem.input_shape()), y = ramp(problem.output_shape());
   std::vector<double> sums(static_cast<std::size_t>(count_of(problem.weight_shape())));
-  for (const auto& [piece, x_begin, y_begin] : pieces_of(problem, longest_sum)) {
+  for (const auto& [piece, x_begin, y_begin, unmoved] : pieces_of(problem, longest_sum)) {
     const ConvProblem& p = piece.problem;
     EXPECT_LE(std::int64_t(p.batch) * piece.out_height * piece.out_width, longest_sum);
     const auto x_piece = cut(x, problem.input_shape(), x_begin, {p.batch, p.channels, p.height, p.width});
@@ -101,6 +101,31 @@ TEST(ConvPieces, OutputsThatSeePaddingAloneAreLeftOut) {
   expect_pieces_add_up(framed, 1);
   const ConvProblem unseen{.height = 1, .width = 1, .stride_h = 2, .stride_w = 2, .pad_h = 1, .pad_w = 1};
   EXPECT_TRUE(pieces_of(unseen, 1).empty());
+}
+
+TEST(ConvPieces, PartsOfASumTakeAllChannelsOrFiltersOnce) {
+  const ConvProblem problem{
+      .batch = 2, .channels = 50, .height = 6, .width = 5, .filters = 70, .kernel_h = 3, .kernel_w = 2};
+  for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_input})
+    for (const std::int64_t longest : {1, 40, 100, 250, 100000}) {
+      const bool forward = pass == ConvPass::forward;
+      const std::int64_t planes = forward ? 50 : 70, plane = forward ? 30 : 16, taps = 6;
+      std::int64_t done = 0;
+      for (const auto& [piece, x, y, w] : parts_of_sum(problem, pass, longest)) {
+        const std::int64_t own = forward ? piece.problem.channels : piece.problem.filters;
+        EXPECT_TRUE(own == 1 || own * taps <= longest) << own;
+        EXPECT_EQ(forward ? x : y, done * plane);
+        EXPECT_EQ(forward ? y : x, 0);
+        EXPECT_EQ(w, done * taps * (forward ? 1 : 50));
+        done += own;
+      }
+      EXPECT_EQ(done, planes);
+    }
+}
+
+TEST(ConvPieces, GroupsAreNoPartsOfOneSum) {
+  const ConvProblem grouped{.channels = 50, .height = 6, .width = 6, .filters = 50, .groups = 2};
+  EXPECT_EQ(parts_of_sum(grouped, ConvPass::forward, 10).size(), 1u);
 }
 
 }  // namespace twiddle

@@ -20,19 +20,20 @@ class OnednnEngine : public testing::Test {
     omp_set_num_threads(1);
   }
   void TearDown() override { omp_set_num_threads(threads_); }
-  void expect_weight_gradient(const char* text) {
+  void expect_weight_gradient(const char* text) { expect_precision(text, ConvPass::backward_weight); }
+  void expect_precision(const char* text, ConvPass pass) {
     SCOPED_TRACE(text);
     const ConvProblem problem = conv_problem(text);
-    ASSERT_TRUE(engine_->supports(problem, ConvPass::backward_weight));
+    ASSERT_TRUE(engine_->supports(problem, pass));
     Context ctx;  // whose pool holds no larger blocks
-    ConvOperands operands = random_operands(*ctx.stream, problem, ConvPass::backward_weight);
+    ConvOperands operands = random_operands(*ctx.stream, problem, pass);
+    if (pass == ConvPass::forward) operands.bias = Tensor::filled(*ctx.stream, {problem.filters}, 0.25f);
     const std::size_t before = ctx.stream->memory().in_use;
     ctx.stream->reset_peak();
-    engine_->run(ctx, problem, ConvPass::backward_weight, operands);
+    engine_->run(ctx, problem, pass, operands);
     const std::size_t rounding = std::size_t(5) << 16;  // the pool's, of at most five blocks
-    EXPECT_LE(ctx.stream->memory().peak - before,
-              engine_->workspace_bytes(problem, ConvPass::backward_weight) + rounding);
-    EXPECT_LE(conv_error(ctx, problem, ConvPass::backward_weight, operands, 300), promise(problem.precision));
+    EXPECT_LE(ctx.stream->memory().peak - before, engine_->workspace_bytes(problem, pass) + rounding);
+    EXPECT_LE(conv_error(ctx, problem, pass, operands, 300), promise(problem.precision));
   }
   std::unique_ptr<ConvEngine> engine_ = make_onednn_engine();
 
@@ -59,6 +60,55 @@ TEST_F(OnednnEngine, LongSumsOfAwkwardShapesKeepThePrecision) {
   expect_weight_gradient("2x4x200x200 * 6x2x3x3 pad 5 dilation 3 groups 2");
   expect_weight_gradient("2x2x3x30000 * 3x2x2x9 stride 1x2 pad 0x4");
   expect_weight_gradient("1x2x40001x1 * 3x2x5x1 pad 7x0");
+}
+
+TEST_F(OnednnEngine, LongSumsOverChannelsKeepThePrecision) {
+  expect_precision("2x1024x6x6 * 16x1024x6x6", ConvPass::forward);  // 36,864 terms
+  expect_precision("1x256x31x31 * 3x256x31x31", ConvPass::forward);
+  expect_precision("2x2050x8x8 * 5x2050x3x3 pad 1", ConvPass::forward);
+}
+
+TEST_F(OnednnEngine, SumsThatCannotBeCutAreLeftToOthers) {
+  for (const char* text : {"2x3x120x120 * 2x3x100x100", "2x4096x8x8 * 4x2048x3x3 groups 2"}) {
+    const ConvProblem problem = conv_problem(text);
+    EXPECT_FALSE(engine_->supports(problem, ConvPass::forward)) << text;
+    EXPECT_NE(engine_->refusal(problem, ConvPass::forward).find("terms"), std::string::npos) << text;
+    EXPECT_TRUE(engine_->supports(problem, ConvPass::backward_weight)) << text;
+    ConvProblem coarse = problem;
+    coarse.precision = Precision::tf32;
+    EXPECT_TRUE(engine_->supports(coarse, ConvPass::forward)) << text;
+  }
+}
+
+TEST_F(OnednnEngine, LongSumsOverFiltersKeepThePrecision) {
+  expect_precision("2x16x10x10 * 1025x16x6x6", ConvPass::backward_input);
+  expect_precision("2x5x8x8 * 2050x5x3x3 pad 1", ConvPass::backward_input);
+}
+
+// The backward passes come one behind the other, on the same gradient: whichever is first, the numbers are the same.
+TEST_F(OnednnEngine, ThePassesOfOneGradientDoNotMindTheirOrder) {
+  Context ctx;
+  const ConvProblem problem = conv_problem("2x16x9x9 * 32x16x3x3 pad 1");
+  const ConvOperands made = random_operands(*ctx.stream, problem, ConvPass::backward_weight);
+  const Tensor w = random_operands(*ctx.stream, problem, ConvPass::forward).w;
+  std::vector<std::vector<float>> results;
+  for (const bool weight_first : {true, false}) {
+    ConvOperands of_weight{made.x, Tensor(*ctx.stream, problem.weight_shape()), made.y};
+    ConvOperands of_input{Tensor(*ctx.stream, problem.input_shape()), w, made.y};
+    for (const bool weight : {weight_first, !weight_first, weight_first})
+      engine_->run(ctx, problem, weight ? ConvPass::backward_weight : ConvPass::backward_input,
+                   weight ? of_weight : of_input);
+    results.push_back(of_weight.w.to_vector(*ctx.stream));
+    results.push_back(of_input.x.to_vector(*ctx.stream));
+  }
+  EXPECT_EQ(results[0], results[2]);
+  EXPECT_EQ(results[1], results[3]);
+  // Another gradient in the same memory is another gradient.
+  Tensor gradient = made.y;
+  ctx.stream->fill(gradient.write(), gradient.size(), 1);
+  ConvOperands again{made.x, Tensor(*ctx.stream, problem.weight_shape()), gradient};
+  engine_->run(ctx, problem, ConvPass::backward_weight, again);
+  EXPECT_LE(conv_error(ctx, problem, ConvPass::backward_weight, again, 300), promise(problem.precision));
 }
 
 TEST_F(OnednnEngine, OneRectangleMayBeAllThatSeesTheInput) {
