@@ -1,5 +1,6 @@
 #include "layers/conv/polyphase_engine.h"
 
+#include <limits>
 #include <string>
 
 #include "framework/error.h"
@@ -72,7 +73,10 @@ void join_phases(Stream& stream, const Phases& phases, const Tensor& from, Tenso
 
 ConvProblem stride_one(const ConvProblem& problem) {
   ConvProblem inner = problem;
-  inner.channels = problem.channels * problem.stride_h * problem.stride_w;
+  const std::int64_t channels = std::int64_t(problem.channels) * problem.stride_h * problem.stride_w;
+  if (channels > std::numeric_limits<int>::max())
+    throw Error(ErrorKind::config, join("its strides make ", channels, " channels of ", problem.channels));
+  inner.channels = static_cast<int>(channels);
   inner.kernel_h = (problem.kernel_h + problem.stride_h - 1) / problem.stride_h;
   inner.kernel_w = (problem.kernel_w + problem.stride_w - 1) / problem.stride_w;
   inner.height = problem.out_height() + inner.kernel_h - 1;
@@ -82,6 +86,14 @@ ConvProblem stride_one(const ConvProblem& problem) {
   return inner;
 }
 
+// Empty where it can be written so: strides far above the kernel make more phases than there is room for.
+std::string why_no_stride_one(const ConvProblem& problem) try {
+  validate(stride_one(problem));
+  return {};
+} catch (const Error& error) {
+  return error.what();
+}
+
 class PolyphaseEngine final : public ConvEngine {
  public:
   explicit PolyphaseEngine(std::unique_ptr<ConvEngine> inner)
@@ -89,10 +101,11 @@ class PolyphaseEngine final : public ConvEngine {
   std::string_view name() const override { return name_; }
   bool supports(const ConvProblem& problem, ConvPass pass) const override {
     return (problem.stride_h > 1 || problem.stride_w > 1) && problem.dilation == 1 &&
-           inner_->supports(stride_one(problem), pass);
+           why_no_stride_one(problem).empty() && inner_->supports(stride_one(problem), pass);
   }
   std::string refusal(const ConvProblem& problem, ConvPass pass) const override {
-    return inner_->refusal(stride_one(problem), pass);
+    const std::string why = why_no_stride_one(problem);
+    return why.empty() ? inner_->refusal(stride_one(problem), pass) : why;
   }
   std::size_t workspace_bytes(const ConvProblem& problem, ConvPass pass) const override {
     const ConvProblem inner = stride_one(problem);

@@ -54,5 +54,33 @@ TEST(PolyphaseEngine, LeavesStrideOneAndDilationToOthers) {
   EXPECT_FALSE(engine->supports(conv_problem("1x1x9x9 * 1x1x3x3 stride 2 dilation 2"), ConvPass::forward));
 }
 
+TEST(PolyphaseEngine, RefusesStridesThatMakeTooManyChannels) {
+  const auto engine = make_polyphase_engine(make_gemm_engine());
+  for (const char* text : {"4x3x8x8 * 4x3x1x1 stride 65536", "4x3x8x8 * 4x3x1x1 stride 65536x43691",
+                           "4x3x8x8 * 4x3x1x1 stride 1048576", "1x1x8x8 * 1x1x1x1 stride 46341"}) {
+    const ConvProblem problem = conv_problem(text);
+    validate(problem);
+    for (const ConvPass pass : every_pass) {
+      EXPECT_FALSE(engine->supports(problem, pass)) << text;
+      EXPECT_NE(engine->refusal(problem, pass), "") << text;
+    }
+  }
+}
+
+// One output is all they leave.
+TEST_P(EveryDevice, StridesBeyondTheInputAreDoneRight) {
+  Context ctx(GetParam());
+  for (const auto& engine : make_conv_engines(GetParam(), {.deterministic = true}))
+    for (const ConvProblem& problem :
+         conv_problems({"4x3x8x8 * 4x3x1x1 stride 1048576", "2x3x8x8 * 4x3x3x3 stride 100 pad 1"}))
+      for (const ConvPass pass : every_pass) {
+        if (engine->by_name_only() || !engine->supports(problem, pass)) continue;
+        ConvOperands operands = random_operands(*ctx.stream, problem, pass);
+        engine->run(ctx, problem, pass, operands);
+        EXPECT_LE(conv_error(ctx, problem, pass, operands, std::numeric_limits<int>::max()), promise(Precision::fp32))
+            << engine->name() << ", " << to_string(problem) << ", " << to_string(pass);
+      }
+}
+
 }  // namespace
 }  // namespace twiddle
