@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "fft/spectral_engine.h"
+#include "layers/conv/cpu_rule.h"
 #include "layers/conv/cudnn_engine.h"
 #include "layers/conv/direct_engine.h"
 #include "layers/conv/gemm_engine.h"
@@ -55,8 +56,11 @@ Engines cuda_engines(Device device, const ConvEngineOptions& options) {
 Engines cpu_engines(const ConvEngineOptions& options) {
   const auto buffers = std::make_shared<FrequencyBuffers>(options.frequency_budget);
   Engines engines;
-  if (auto engine = spectral(cpu_fft(), buffers, options)) engines.push_back(std::move(engine));
-  if (auto onednn = make_onednn_engine()) engines.push_back(std::move(onednn));
+  auto onednn = make_onednn_engine();
+  SpectralBackend fft = cpu_fft();
+  fft.pays = onednn ? spectra_pay_beside_onednn : spectra_pay_beside_products;
+  if (auto engine = spectral(std::move(fft), buffers, options)) engines.push_back(std::move(engine));
+  if (onednn) engines.push_back(std::move(onednn));
   engines.push_back(make_gemm_engine());
   engines.push_back(make_direct_engine());
   add_polyphase(engines, spectral(cpu_fft(), buffers, options));

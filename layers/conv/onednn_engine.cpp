@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "framework/error.h"
+#include "layers/conv/cpu_rule.h"
 #include "layers/conv/epilogue.h"
 #include "layers/conv/onednn_plan.h"
 #include "layers/conv/pieces.h"
@@ -66,6 +67,7 @@ class OnednnEngine : public ConvEngine {
       if (!plan(problem, placed.piece, pass, false)) return false;
     return true;
   }
+  bool pays(const ConvProblem& problem) const override { return onednn_pays(problem); }
   std::string refusal(const ConvProblem& problem, ConvPass pass) const override;
   std::size_t workspace_bytes(const ConvProblem& problem, ConvPass pass) const override {
     const std::vector<PlacedPiece> pieces = pieces_for(problem, pass);

@@ -1,0 +1,57 @@
+#include "layers/conv/cpu_rule.h"
+
+#include <algorithm>
+
+namespace twiddle {
+
+namespace {
+
+// Of a kernel's elements along an axis, how many lie on data and not on padding, over all outputs.
+double taps_on_data(int size, int outputs, int kernel, int pad) {
+  double taps = 0;
+  for (int first = -pad; first < outputs - pad; ++first)
+    taps += std::max(0, std::min(first + kernel, size) - std::max(first, 0));
+  return taps / outputs;
+}
+
+// Multiply-adds for each value of a result, in a group and in the pass that has fewest: what spectra replace by a few
+// for each bin, and pay for with transforms of every plane.
+double multiply_adds(const ConvProblem& p) {
+  return taps_on_data(p.height, p.out_height(), p.kernel_h, p.pad_h) *
+         taps_on_data(p.width, p.out_width(), p.kernel_w, p.pad_w) * std::min(p.channels, p.filters) / p.groups;
+}
+
+bool is_enough_work(const ConvProblem& problem) {
+  const bool one_channel = std::min(problem.channels, problem.filters) == problem.groups;  // for which others are good
+  return multiply_adds(problem) >= (one_channel ? 64 : 40);
+}
+
+int least_kernel(const ConvProblem& problem) {
+  return std::min(problem.kernel_h, problem.kernel_w);
+}
+
+// Below, spectra are filling for the most part.
+bool has_large_outputs(const ConvProblem& problem) {
+  return std::min(problem.out_height(), problem.out_width()) >= 8;
+}
+
+}  // namespace
+
+bool spectra_pay_beside_onednn(const ConvProblem& problem) {
+  return least_kernel(problem) >= 5 && has_large_outputs(problem) && is_enough_work(problem);
+}
+
+// Small kernels leave little to win, and nothing where they are more than the images: their spectra are much larger.
+bool spectra_pay_beside_products(const ConvProblem& problem) {
+  const bool few_kernels = count_of(problem.weight_shape()) <= 2 * count_of(problem.input_shape());
+  return least_kernel(problem) >= (few_kernels ? 3 : 5) && has_large_outputs(problem) && is_enough_work(problem);
+}
+
+// A product takes the images one by one, which small ones do not pay.
+bool onednn_pays(const ConvProblem& problem) {
+  const bool product = problem.kernel_h == 1 && problem.kernel_w == 1 && problem.stride_h == 1 &&
+                       problem.stride_w == 1 && problem.pad_h == 0 && problem.pad_w == 0;
+  return !product || !has_large_outputs(problem);
+}
+
+}  // namespace twiddle

@@ -1,0 +1,49 @@
+#include "layers/conv/cpu_rule.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/conv_problem.h"
+
+namespace twiddle {
+namespace {
+
+bool spectra(const char* problem) {
+  return spectra_pay_beside_onednn(conv_problem(problem));
+}
+bool spectra_without_onednn(const char* problem) {
+  return spectra_pay_beside_products(conv_problem(problem));
+}
+
+TEST(CpuRule, LargeKernelsPayInGroupsOfAnySize) {
+  for (const char* problem : {"16x64x28x28 * 64x64x31x31 pad 15", "16x64x28x28 * 64x8x31x31 pad 15 groups 8",
+                              "16x64x28x28 * 64x2x31x31 pad 15 groups 32", "16x64x28x28 * 64x1x31x31 pad 15 groups 64",
+                              "16x64x28x28 * 64x1x9x9 pad 4 groups 64", "16x64x28x28 * 64x2x5x5 pad 2 groups 32",
+                              "16x96x56x56 * 96x4x7x7 pad 3 groups 24"})
+    EXPECT_TRUE(spectra(problem)) << problem;
+}
+
+TEST(CpuRule, FewMultiplyAddsDoNot) {
+  for (const char* problem : {"16x64x28x28 * 64x64x3x3 pad 1", "16x96x56x56 * 96x1x7x7 pad 3 groups 96",
+                              "64x1x28x28 * 20x1x5x5", "16x64x11x11 * 64x64x5x5", "16x64x28x28 * 64x64x7x1 pad 3x0"})
+    EXPECT_FALSE(spectra(problem)) << problem;
+  EXPECT_FALSE(spectra("16x16x8x8 * 16x1x9x9 pad 4 groups 16")) << "most of the kernel lies on padding";
+}
+
+TEST(CpuRule, WithoutOnednnSmallKernelsPayToo) {
+  EXPECT_TRUE(spectra_without_onednn("16x64x28x28 * 64x64x3x3 pad 1"));
+  EXPECT_TRUE(spectra_without_onednn("16x64x28x28 * 64x1x31x31 pad 15 groups 64"));
+  EXPECT_FALSE(spectra_without_onednn("16x64x28x28 * 64x4x3x3 pad 1 groups 16"));
+  EXPECT_FALSE(spectra_without_onednn("8x512x14x14 * 512x512x3x3 pad 1")) << "more kernels than images";
+  EXPECT_TRUE(spectra_without_onednn("16x384x16x16 * 384x384x5x5 pad 2"));
+  EXPECT_FALSE(spectra_without_onednn("16x64x28x28 * 64x64x1x1"));
+}
+
+TEST(CpuRule, ProductsAreLeftToProducts) {
+  EXPECT_FALSE(onednn_pays(conv_problem("16x64x28x28 * 128x64x1x1")));
+  EXPECT_TRUE(onednn_pays(conv_problem("16x512x7x7 * 512x512x1x1"))) << "too small, one image at a time";
+  EXPECT_TRUE(onednn_pays(conv_problem("16x64x28x28 * 128x64x1x1 stride 2")));
+  EXPECT_TRUE(onednn_pays(conv_problem("16x64x28x28 * 128x64x3x3 pad 1")));
+}
+
+}  // namespace
+}  // namespace twiddle
