@@ -32,8 +32,6 @@ std::size_t peak_of_spectra(LayerBench& bench, const ConvProblem& problem, bool 
   if (engine == nullptr) return 0;
   Context& ctx = bench.context();
   if (!engine->supports(problem, ConvPass::forward)) return 0;
-  for (const ConvPass pass : every_pass)
-    engine->set_strategy(problem, pass, engine->strategies(problem).front());  // the usual way, no search
   const Tensor x(*ctx.stream, problem.input_shape()), w(*ctx.stream, problem.weight_shape()),
       y(*ctx.stream, problem.output_shape());
   ConvOperands forward{x, w, y}, weight{x, Tensor(*ctx.stream, w.shape()), y},

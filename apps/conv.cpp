@@ -101,6 +101,8 @@ int run(const ConvArguments& arguments, const Flags& flags) {
   job.repeat = integer("--repeat", arguments.repeat, 1, 1'000'000);
   job.precision = parse_precision(arguments.precision);
   job.device = open_device(flags);
+  if (flags.verbosity >= 0)
+    job.measuring = std::make_shared<Measuring>([](const std::string& text) { fmt::print(stderr, "{}\n", text); });
   if (const int threads = integer("--threads", flags.value("threads", "0"), 0, 1024)) omp_set_num_threads(threads);
 
   const ConvReport report = run_conv(job);

@@ -112,8 +112,10 @@ ConvReport run_conv(const ConvJob& job) {
   Context ctx(job.device);
   Stream& stream = *ctx.stream;
   constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
-  ConvSelector selector(make_conv_engines(job.device, {.workspace_limit = unlimited}),
-                        {.engine = job.engine, .precision = job.precision, .workspace_limit = unlimited});
+  ConvSelector selector(
+      make_conv_engines(job.device, {.workspace_limit = unlimited, .measuring = job.measuring}),
+      {.engine = job.engine, .precision = job.precision, .workspace_limit = unlimited, .measuring = job.measuring});
+  if (job.measuring) job.measuring->expect(inputs.has("grad_output") ? 3 : 1);
   selector.check_name(job.engine);
 
   const Tensor x = inputs.tensor(stream, "input"), w = inputs.tensor(stream, "weight");

@@ -1,9 +1,11 @@
 #pragma once
 #include <array>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "framework/convolution.h"
+#include "layers/conv/measuring.h"
 
 namespace twiddle {
 
@@ -17,6 +19,7 @@ struct ConvJob {
   Precision precision = Precision::fp32;
   int repeat = 5;  // timed runs of each pass, after one that is not timed
   Device device;
+  std::shared_ptr<Measuring> measuring = {};  // for who waits while engine "measured" chooses
 };
 
 // What was computed, and how fast.

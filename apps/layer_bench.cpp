@@ -83,7 +83,7 @@ std::vector<BenchRow> LayerBench::run(const BenchLayer& layer) {
     std::array<double, 3> in_step{};
     for (const ConvPass pass : passes) {
       if (!may_do(*engine, problem, pass)) continue;
-      const Measurement measured = measure(ctx_, *engine, problem, pass, options_.budget_ms);
+      const Measurement measured = measure_tuned(ctx_, *engine, problem, pass, options_.budget_ms);
       BenchRow row;
       row.layer = layer.name, row.problem = problem, row.pass = pass, row.engine = engine->name();
       row.milliseconds = measured.milliseconds;

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "apps/run_folder.h"
+#include "apps/version.h"
 #include "framework/error.h"
 #include "framework/gpu_check.h"
 #include "framework/printable.h"
@@ -47,8 +48,12 @@ Config open_config(const std::string& path, const Flags& flags) {
     throw Error(ErrorKind::config,
                 "'" + path + "' is a folder without a config.yaml; a YAML file or a run folder is needed");
   Config config = run_folder ? load_run_config(path, flags.overrides) : load_config(path, flags.overrides);
-  if (flags.verbosity >= 0)
+  if (flags.verbosity >= 0) {
     config.convolution.warn = [](const std::string& text) { fmt::print(stderr, "warning: {}\n", printable(text)); };
+    config.convolution.measuring =
+        std::make_shared<Measuring>([](const std::string& text) { fmt::print(stderr, "{}\n", printable(text)); });
+  }
+  config.convolution.build = commit();
   if (config.threads > 0) omp_set_num_threads(config.threads);
   warn_where_passed_over(config.device, flags);
   return config;

@@ -137,7 +137,7 @@ int train(const Flags& flags, const TrainArguments& arguments) {
   ResumePoint resume;
   if (!arguments.resume.empty()) resume = find_resume_point(arguments.resume);
   const bool resumed = !resume.checkpoint.empty();
-  const Config config = open_config(resumed ? resume.run_folder : arguments.config, flags);
+  Config config = open_config(resumed ? resume.run_folder : arguments.config, flags);
   if (arguments.print_config) {
     fmt::print("{}", to_yaml(config.tree));
     return 0;
@@ -145,6 +145,8 @@ int train(const Flags& flags, const TrainArguments& arguments) {
 
   Console console(flags.verbosity);
   const Interrupt interrupt;
+  config.convolution.measuring = std::make_shared<Measuring>([&](const std::string& text) { console.line(text); },
+                                                             [&] { return interrupt.stop().load(); });
   const std::string run_folder = resumed ? resume.run_folder : make_run_folder(config.train.out, config.name);
   NewFolder new_folder(resumed ? "" : run_folder);
   Trainer trainer(config, {run_folder, resume.checkpoint, arguments.weights, arguments.limit_batches,
@@ -165,6 +167,7 @@ int train(const Flags& flags, const TrainArguments& arguments) {
   write_run_facts(run_folder, config, describe(trainer.context().stream->device()));
   new_folder.keep();
   show_header(console, config, trainer, run_folder);
+  static_cast<void>(recall_choices(trainer.model(), trainer.context().stream->device(), config.train.batch_size));
   if (resumed) console.line(fmt::format("resumed from {} at step {}", resume.checkpoint, trainer.state().step));
 
   Metrics metrics(run_folder, trainer.steps_per_epoch(), trainer.state());

@@ -87,6 +87,19 @@ nlohmann::json to_json(const Tuned& row) {
   return json;
 }
 
+bool is_kept(const ConvSelector& convolutions) {
+  return !convolutions.policy().cache_file.empty() && convolutions.cache().write_failure().empty();
+}
+
+// What became of the choices.
+std::string fate(const ConvSelector& convolutions) {
+  const std::string& file = convolutions.policy().cache_file;
+  const std::string& failure = convolutions.cache().write_failure();
+  if (file.empty()) return "not kept: convolution.cache is off";
+  if (!failure.empty()) return fmt::format("not kept: {} cannot be written: {}", file, failure);
+  return "kept in " + file + "; training with `engine: measured` reads it";
+}
+
 int tune(Flags flags, const TuneArguments& arguments) {
   flags.overrides.push_back({"convolution.engine", "measured", "tune"});
   if (arguments.retune) flags.overrides.push_back({"convolution.retune", "true", "--retune"});
@@ -95,17 +108,16 @@ int tune(Flags flags, const TuneArguments& arguments) {
   const Model model = build_model(config, ctx.stream->device());
   const std::int64_t batch = config.train.batch_size;
   const std::string device = describe(ctx.stream->device());
-  const std::string& file = config.convolution.cache_file;
   const bool text = flags.json != "-";
   if (text)
     fmt::print("{}  batch {}x{}  {}  workspace limit {}  {}\n", config.name, batch, to_string(config.input),
                to_string(config.convolution.precision), format_bytes(config.convolution.workspace_limit), device);
   std::fflush(stdout);
+  static_cast<void>(recall_choices(model, ctx.stream->device(), batch));  // so that what is left can be told
   const std::vector<Tuned> rows = tune_model(ctx, model, batch, flags.verbosity >= 0);
   if (text) {
     print(rows);
-    fmt::print("{}\n", file.empty() ? "not kept: convolution.cache is off"
-                                    : "kept in " + file + "; training with `engine: measured` reads it");
+    fmt::print("{}\n", fate(*model.convolutions));
   }
   nlohmann::json layers = nlohmann::json::array();
   for (const Tuned& row : rows) layers.push_back(to_json(row));
@@ -116,7 +128,8 @@ int tune(Flags flags, const TuneArguments& arguments) {
                                {"device", device},
                                {"twiddle", version()},
                                {"commit", commit()},
-                               {"cache", file},
+                               {"cache", config.convolution.cache_file},
+                               {"kept", is_kept(*model.convolutions)},
                                {"layers", layers}};
   write_json(flags, json);
   return 0;

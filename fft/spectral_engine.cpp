@@ -204,12 +204,13 @@ std::size_t SpectralEngine::kept_bytes(const ConvProblem& problem, ConvPass pass
   return std::min(buffers_->budget(), (whole.a_bytes + whole.b_bytes) * static_cast<std::size_t>(problem.groups));
 }
 
+void SpectralEngine::tune(Context& ctx, const ConvProblem& problem) {
+  if (!tuner_ || tuned_.contains(problem) || known_strategies(problem).empty()) return;
+  tuner_(ctx, *this, problem);
+  tuned_.insert(problem);
+}
+
 void SpectralEngine::run(Context& ctx, const ConvProblem& problem, ConvPass pass, ConvOperands& operands) {
-  if (tuner_ && !chosen_.contains({problem, pass})) {
-    for (const ConvPass each : every_pass)
-      chosen_.emplace(std::pair{problem, each}, strategy(problem, each));  // what the tuner runs must not ask it again
-    tuner_(ctx, *this, problem);
-  }
   const SpectralStrategy taken = strategy(problem, pass);
   SpectralTransform& transform = *backend_.transforms[taken.transform];
   const std::string way = join(transform.name(), ", ", to_string(transform.storage()));

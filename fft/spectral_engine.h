@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,7 +44,7 @@ struct SpectralStrategy {
 // in buffers that all layers and spectral engines share. A batch whose spectra exceed the limit goes in slices.
 class SpectralEngine final : public ConvEngine {
  public:
-  // Asked once for a problem, before it first runs, to set its strategies by measurement.
+  // Asked by tune(), once for a problem, to set its strategies by measurement.
   using Tuner = std::function<void(Context&, SpectralEngine&, const ConvProblem&)>;
 
   // `limit`: the most bytes of spectra and scratch that a pass may take.
@@ -60,9 +61,11 @@ class SpectralEngine final : public ConvEngine {
   bool does_epilogue_backward() const override;
   std::string library() const override { return backend_.library; }
   std::string details(const ConvProblem& problem, ConvPass pass) const override;
+  void tune(Context& ctx, const ConvProblem& problem) override;
   void run(Context& ctx, const ConvProblem& problem, ConvPass pass, ConvOperands& operands) override;
 
-  // All strategies that keep the problem's precision and fit the limit for all passes, the likely best first.
+  // All strategies that keep the problem's precision and fit the limit for all passes, the likely best first: the way
+  // of who does not tune.
   std::vector<SpectralStrategy> strategies(const ConvProblem& problem) const;
   void set_strategy(const ConvProblem& problem, ConvPass pass, const SpectralStrategy& strategy);
   SpectralStrategy strategy(const ConvProblem& problem, ConvPass pass) const;  // that was set, or the first
@@ -86,6 +89,7 @@ class SpectralEngine final : public ConvEngine {
   std::size_t limit_;
   Tuner tuner_;
   std::map<Key, SpectralStrategy> chosen_;
+  std::set<ConvProblem> tuned_;
   mutable std::map<ConvProblem, std::vector<SpectralStrategy>> strategies_;  // found once, asked often
 };
 

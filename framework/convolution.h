@@ -72,6 +72,9 @@ class ConvEngine {
   virtual std::string library() const { return {}; }             // "cuDNN 91900": whose speed is not this program's own
   // What it settled on where it has several ways of its own, for tables and logs; empty: nothing to tell.
   virtual std::string details(const ConvProblem& /*problem*/, ConvPass /*pass*/) const { return {}; }
+  // Chooses among several ways of its own by their time, for all passes of the problem. Who wants the same bits from
+  // run to run does not ask for it: run() then goes the way that is likely best.
+  virtual void tune(Context& /*ctx*/, const ConvProblem& /*problem*/) {}
   virtual void run(Context& ctx, const ConvProblem& problem, ConvPass pass, ConvOperands& operands) = 0;
 };
 

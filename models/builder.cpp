@@ -77,12 +77,9 @@ std::string engine_of(const Config& config, Device device) {
   return device.kind == Device::Kind::cuda && !config.deterministic ? "measured" : "rule";
 }
 
-// To time an engine's own ways is worth nothing where a CPU's rule chooses (models/large_kernel.yaml 34.7 ms with,
-// 35.0 without), and a run without it comes out the same to the last bit.
-ConvEngineOptions engine_options(const Config& config, Device device, std::shared_ptr<ChoiceCache> cache) {
+ConvEngineOptions engine_options(const Config& config, std::shared_ptr<ChoiceCache> cache) {
   const ConvPolicy& policy = config.convolution;
-  const bool by_rule = device.kind == Device::Kind::cpu && engine_of(config, device) == "rule";
-  return {policy.workspace_limit, policy.frequency_budget, config.deterministic || by_rule, std::move(cache)};
+  return {policy.workspace_limit, policy.frequency_budget, config.deterministic, std::move(cache), policy.measuring};
 }
 
 // Of the config's device; none where it is not there to tell.
@@ -91,7 +88,7 @@ std::vector<std::unique_ptr<ConvEngine>> engines_to_check(const Config& config) 
   const Device device = parse_device(config.device);
   const bool there = device.kind == Device::Kind::cpu || device.index < cuda_device_count();
   if (!there) return {};
-  return make_conv_engines(device, engine_options(config, device, nullptr));
+  return make_conv_engines(device, engine_options(config, nullptr));
 }
 
 std::size_t image_bytes(const Shape& shape) {
@@ -154,7 +151,7 @@ Model build_model(const Config& config, Device device) {
   ConvPolicy policy = config.convolution;
   policy.engine = engine_of(config, device);
   model.convolutions =
-      std::make_unique<ConvSelector>(make_conv_engines(device, engine_options(config, device, cache)), policy, cache);
+      std::make_unique<ConvSelector>(make_conv_engines(device, engine_options(config, cache)), policy, cache);
   model.convolutions->check_name(policy.engine);
   model.net = std::make_unique<Sequential>(config.input);
   Diagnostics diagnostics;
@@ -174,7 +171,10 @@ std::vector<std::string> recall_choices(const Model& model, const Device& device
     for (const ConvPass pass : every_pass)
       if (problem.in_training(pass))
         known = model.convolutions->recall(device, problem, pass, convolution->engine()) && known;
-    if (!known) unknown.push_back(convolution->name());
+    if (known) continue;
+    unknown.push_back(convolution->name());
+    if (const auto& measuring = model.convolutions->policy().measuring)
+      measuring->expect(problem.input_gradient ? 3 : 2);
   }
   return unknown;
 }

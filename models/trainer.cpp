@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "framework/error.h"
+#include "layers/conv/measuring.h"
 #include "models/divergence.h"
 #include "models/epoch_span.h"
 #include "models/make_optimizer.h"
@@ -339,7 +340,11 @@ struct Trainer::Impl {
     news.forget();  // a run that failed may have left one, and its listeners may be gone
     End end = End::finished;
     while (end == End::finished && state.epoch < config.train.epochs) {
-      const bool whole = run_epoch(observers, stop);
+      bool whole = false;
+      try {
+        whole = run_epoch(observers, stop);
+      } catch (const MeasuringStopped&) {  // before the step that needed the engines; a resumed run measures again
+      }
       if (!whole || (stop && state.epoch < config.train.epochs)) end = End::interrupted;
     }
     save(observers);

@@ -2,8 +2,11 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <utility>
@@ -15,6 +18,8 @@ namespace twiddle {
 
 namespace {
 
+// Every version of the file begins with the first; the rest tells this version.
+constexpr char beginning[] = "# twiddle convolution choices ";
 constexpr char first_line[] = "# twiddle convolution choices 1: engine, milliseconds, key";
 constexpr std::size_t most_lines = 100000, longest_line = 2000;
 
@@ -29,15 +34,27 @@ std::optional<std::pair<std::string, ChoiceCache::Entry>> parse_line(const std::
   return std::pair{line.substr(second + 1), ChoiceCache::Entry{line.substr(0, first), milliseconds}};
 }
 
+// Writes a new file, never one that is there or that a link leads to; 0 or errno.
+int write_new_file(const std::string& path, const std::string& text) {
+  std::FILE* const file = std::fopen(path.c_str(), "wx");
+  if (file == nullptr) return errno;
+  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  const int failure = written ? 0 : errno;
+  return std::fclose(file) == 0 || failure != 0 ? failure : errno;
+}
+
 }  // namespace
 
-ChoiceCache::ChoiceCache(std::string file, Warn warn, bool retune)
-    : file_(std::move(file)), warn_(std::move(warn)), retune_(retune) {}
+ChoiceCache::ChoiceCache(std::string file, Warn warn, bool retune, std::string build)
+    : file_(std::move(file)),
+      warn_(std::move(warn)),
+      retune_(retune),
+      built_by_("\ttwiddle " TWIDDLE_VERSION + (build.empty() ? build : " " + build)) {}
 
 std::optional<ChoiceCache::Entry> ChoiceCache::find(const std::string& key) {
   if (retune_) return {};
   if (!loaded_) load();
-  const auto found = entries_.find(key);
+  const auto found = entries_.find(key + built_by_);
   if (found == entries_.end()) return {};
   return found->second;
 }
@@ -45,35 +62,44 @@ std::optional<ChoiceCache::Entry> ChoiceCache::find(const std::string& key) {
 void ChoiceCache::store(const std::string& key, const Entry& entry) {
   if (file_.empty()) return;
   load();
-  entries_[key] = entry;
+  entries_[key + built_by_] = entry;
   write();
 }
 
-void ChoiceCache::write() const {
-  std::error_code ignored;
+void ChoiceCache::write() {
+  std::string text = join(first_line, "\n");
+  for (const auto& [stored_key, stored] : entries_)
+    text += join(stored.choice, "\t", format_number(stored.milliseconds), "\t", stored_key, "\n");
+
+  std::error_code ignored, failed;
   const std::filesystem::path path(file_);
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), ignored);
   const std::string temporary = file_ + "." + std::to_string(getpid()) + ".tmp";
-  std::ofstream out(temporary, std::ios::trunc);
-  out << first_line << '\n';
-  for (const auto& [stored_key, stored] : entries_)
-    out << stored.choice << '\t' << format_number(stored.milliseconds) << '\t' << stored_key << '\n';
-  out.close();
-  if (out) std::filesystem::rename(temporary, file_, ignored);
-  if (!out || ignored) std::filesystem::remove(temporary, ignored);
+  std::filesystem::remove(temporary, ignored);  // of a process of this number that was killed
+  if (const int failure = write_new_file(temporary, text))
+    failed = {failure, std::generic_category()};
+  else
+    std::filesystem::rename(temporary, file_, failed);
+  write_failure_ = failed ? failed.message() : "";
+  if (!failed) return;
+  std::filesystem::remove(temporary, ignored);
+  warn("cannot be written (" + write_failure_ + "): the next run measures anew");
 }
 
 void ChoiceCache::load() {
   loaded_ = true;
   std::error_code ignored;
-  if (file_.empty() || !std::filesystem::is_regular_file(file_, ignored)) return;
+  if (file_.empty() || !std::filesystem::exists(file_, ignored)) return;
+  const bool is_file = std::filesystem::is_regular_file(file_, ignored);
   std::ifstream in(file_);
   std::string line;
-  if (!std::getline(in, line)) return;
-  if (line != first_line) {
-    std::filesystem::rename(file_, file_ + ".old", ignored);
-    return warn("is damaged or of another version; it is kept as " + file_ + ".old and choices are measured anew");
-  }
+  const bool empty = is_file && in && !std::getline(in, line);
+  if (empty) return;
+  if (!is_file || !line.starts_with(beginning))
+    throw Error(ErrorKind::config, join("convolution.cache names ", file_, ", which is no cache of Twiddle's: its ",
+                                        "first line must begin with '", beginning, "'. It is left as it is; name ",
+                                        "another file, or `off`"));
+  if (line != first_line) return warn("is of another version: choices are measured anew");
   std::size_t wrong = 0;
   for (std::size_t lines = 0; lines < most_lines && std::getline(in, line); ++lines) {
     auto entry = parse_line(line);
@@ -95,7 +121,7 @@ std::string choice_key(const Device& device, const ConvProblem& problem, ConvPas
                        const std::string& among) {
   return join(to_string(pass), "\t", to_string(problem.precision), "\t", to_string(problem),
               problem.input_gradient ? "" : " without the input's gradient", "\t", describe(device),
-              "\tworkspace_limit ", workspace_limit, "\t", among, "twiddle ", TWIDDLE_VERSION);
+              "\tworkspace_limit ", workspace_limit, "\t", among);
 }
 
 }  // namespace twiddle

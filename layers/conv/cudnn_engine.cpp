@@ -13,6 +13,7 @@
 #include "layers/conv/cudnn_plan.h"
 #include "layers/conv/epilogue.h"
 #include "layers/conv/measure.h"
+#include "layers/conv/measuring.h"
 
 namespace twiddle {
 
@@ -273,6 +274,7 @@ std::unique_ptr<CudnnPlan> CudnnEngine::search(Stream& stream, const ConvProblem
   std::string failure;
   const auto work = [&] { trial.run(); };
   for (std::size_t i = 0; i < plans.size(); ++i) {
+    if (options_.measuring) options_.measuring->between_two();
     try {
       trial.take(*plans[i]);
       const double error = trial.error();

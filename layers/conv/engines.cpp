@@ -26,7 +26,8 @@ std::unique_ptr<ConvEngine> spectral(SpectralBackend backend, const Buffers& buf
   if (backend.transforms.empty()) return nullptr;
   return std::make_unique<SpectralEngine>(
       std::move(backend), buffers, options.workspace_limit,
-      options.deterministic ? SpectralEngine::Tuner() : spectral_tuner(options.cache, options.workspace_limit));
+      options.deterministic ? SpectralEngine::Tuner()
+                            : spectral_tuner(options.cache, options.workspace_limit, options.measuring));
 }
 
 // Strides for an engine that is good at stride 1. It has an inner engine of its own, with problems of its own.

@@ -20,6 +20,14 @@ void renew(ConvOperands& operands) {
   for (Tensor* tensor : {&operands.x, &operands.w, &operands.y}) tensor->write();
 }
 
+double time_runs(Context& ctx, ConvEngine& engine, const ConvProblem& problem, ConvPass pass, ConvOperands& operands,
+                 double budget_ms) {
+  return time_calls(*ctx.stream, budget_ms, [&] {
+    renew(operands);
+    engine.run(ctx, problem, pass, operands);
+  });
+}
+
 }  // namespace
 
 double time_stretch(Stream& stream, int calls, const std::function<void()>& work) {
@@ -77,19 +85,29 @@ std::array<double, 3> measure_step(Context& ctx, ConvEngine& engine, const ConvP
   return milliseconds;
 }
 
-Measurement measure(Context& ctx, ConvEngine& engine, const ConvProblem& problem, ConvPass pass, double budget_ms) {
-  try {
-    ConvOperands operands = random_operands(*ctx.stream, problem, pass);
-    engine.run(ctx, problem, pass, operands);  // plans, allocates, warms up
-    const double error = conv_error(ctx, problem, pass, operands, samples);
-    const auto work = [&] {
-      renew(operands);
-      engine.run(ctx, problem, pass, operands);
-    };
-    return {time_calls(*ctx.stream, budget_ms, work), error, {}};
-  } catch (const Error& error) {
-    return {0, std::numeric_limits<double>::infinity(), error.what()};
-  }
+Measurement measure(Context& ctx, ConvEngine& engine, const ConvProblem& problem, ConvPass pass, double budget_ms) try {
+  ConvOperands operands = random_operands(*ctx.stream, problem, pass);
+  engine.run(ctx, problem, pass, operands);  // plans, allocates, warms up
+  const double error = conv_error(ctx, problem, pass, operands, samples);
+  return {time_runs(ctx, engine, problem, pass, operands, budget_ms), error, {}};
+} catch (const Error& error) {
+  return {0, std::numeric_limits<double>::infinity(), error.what()};
+}
+
+Measurement measure_tuned(Context& ctx, ConvEngine& engine, const ConvProblem& problem, ConvPass pass,
+                          double budget_ms) try {
+  engine.tune(ctx, problem);
+  return measure(ctx, engine, problem, pass, budget_ms);
+} catch (const Error& error) {
+  return {0, std::numeric_limits<double>::infinity(), error.what()};
+}
+
+double time_pass(Context& ctx, ConvEngine& engine, const ConvProblem& problem, ConvPass pass, double budget_ms) try {
+  ConvOperands operands = random_operands(*ctx.stream, problem, pass);
+  engine.run(ctx, problem, pass, operands);
+  return time_runs(ctx, engine, problem, pass, operands, budget_ms);
+} catch (const Error&) {
+  return std::numeric_limits<double>::infinity();
 }
 
 }  // namespace twiddle

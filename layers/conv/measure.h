@@ -27,5 +27,10 @@ struct Measurement {
   std::string failure;      // what it threw; then the error is infinite
 };
 Measurement measure(Context& ctx, ConvEngine& engine, const ConvProblem& problem, ConvPass pass, double budget_ms = 50);
+// The same after the engine was tuned for the problem.
+Measurement measure_tuned(Context& ctx, ConvEngine& engine, const ConvProblem& problem, ConvPass pass,
+                          double budget_ms = 50);
+// Its milliseconds alone; infinite where it fails.
+double time_pass(Context& ctx, ConvEngine& engine, const ConvProblem& problem, ConvPass pass, double budget_ms);
 
 }  // namespace twiddle

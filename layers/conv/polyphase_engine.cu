@@ -121,6 +121,7 @@ class PolyphaseEngine final : public ConvEngine {
   std::string details(const ConvProblem& problem, ConvPass pass) const override {
     return inner_->details(stride_one(problem), pass);
   }
+  void tune(Context& ctx, const ConvProblem& problem) override { inner_->tune(ctx, stride_one(problem)); }
   void run(Context& ctx, const ConvProblem& problem, ConvPass pass, ConvOperands& operands) override {
     const ConvProblem inner = stride_one(problem);
     const Phases input = input_phases(problem, inner), kernel = kernel_phases(problem, inner);

@@ -13,7 +13,8 @@ namespace twiddle {
 namespace {
 
 const std::string rule = "rule", measured = "measured";
-constexpr double step_budget_ms = 50;
+constexpr double step_budget_ms = 50, repeat_budget_ms = 10;
+constexpr double most_apart = 1.5;  // the winner of one turn in the other: beyond, something else was at work
 
 // The oracle sums in double and is no contender: it is taken where nothing else can.
 bool is_last_resort(const ConvEngine& engine) {
@@ -32,7 +33,7 @@ std::string first_line(const std::string& text) {
 }  // namespace
 
 std::shared_ptr<ChoiceCache> open_cache(const ConvPolicy& policy) {
-  return std::make_shared<ChoiceCache>(policy.cache_file, policy.warn, policy.retune);
+  return std::make_shared<ChoiceCache>(policy.cache_file, policy.warn, policy.retune, policy.build);
 }
 
 ConvSelector::ConvSelector(std::vector<std::unique_ptr<ConvEngine>> engines, ConvPolicy policy,
@@ -44,12 +45,16 @@ ConvSelector::ConvSelector(std::vector<std::unique_ptr<ConvEngine>> engines, Con
 ConvEngine& ConvSelector::choose(Context& ctx, const ConvProblem& problem, ConvPass pass, const std::string& engine) {
   const Key key = key_of(problem, pass, engine);
   const auto known = choices_.find(key);
-  if (known != choices_.end() && !(ctx.training && known->second.forward_alone)) return *known->second.engine;
+  if (known != choices_.end() && !(ctx.training && known->second.forward_alone)) {
+    if (std::exchange(known->second.recalled, false)) known->second.engine->tune(ctx, problem);
+    return *known->second.engine;
+  }
   const std::string& how = std::get<0>(key);
   Choice choice = how == rule       ? by_rule(problem, pass)
                   : how == measured ? by_measurement(ctx, problem, pass)
                                     : by_name(problem, pass, how);
-  if (how == measured && choice.reason != "cached") {  // what was tried leaves the memory as it was
+  if (how == measured) choice.engine->tune(ctx, problem);  // is done already, unless the choice is from the cache
+  if (how == measured && choice.reason != "cached") {      // what was tried leaves the memory as it was
     for (const auto& tried : engines_) tried->forget();
     ctx.stream->release_unused();
   }
@@ -60,9 +65,11 @@ bool ConvSelector::recall(const Device& device, const ConvProblem& problem, Conv
   const Key key = key_of(problem, pass, engine);
   if (std::get<0>(key) != measured) return true;
   if (const Choice* chosen = find(problem, pass, engine); chosen != nullptr && !chosen->forward_alone) return true;
-  const auto known = cached(device, problem, pass);
-  if (known) choices_.insert_or_assign(key, *known);
-  return known.has_value();
+  auto known = cached(device, problem, pass);
+  if (!known) return false;
+  known->recalled = true;
+  choices_.insert_or_assign(key, *std::move(known));
+  return true;
 }
 
 const ConvSelector::Choice* ConvSelector::find(const ConvProblem& problem, ConvPass pass,
@@ -205,27 +212,57 @@ ConvSelector::Choice ConvSelector::by_measurement(Context& ctx, const ConvProble
     if (!problem.in_training(each)) continue;
     const auto index = static_cast<std::size_t>(each);
     keep(ctx, problem, each, contests[index], choices[index]);
-    if (each != pass) choices_.emplace(key_of(problem, each, measured), choices[index]);
+    if (each != pass) choices_.insert_or_assign(key_of(problem, each, measured), choices[index]);
   }
   return choices[static_cast<std::size_t>(pass)];
 }
 
 ConvSelector::Contest ConvSelector::hold_contest(Context& ctx, const ConvProblem& problem, ConvPass pass) {
   Contest contest;
-  for (const auto& engine : engines_) {
-    if (engine->by_name_only() || is_last_resort(*engine) || !usable(*engine, problem, pass, contest.dropped)) continue;
-    const Measurement result = measure(ctx, *engine, problem, pass);
-    if (result.error <= promise(problem.precision))
-      contest.times.emplace_back(result.milliseconds, engine.get());
-    else if (result.failure.empty())
-      contest.dropped += fmt::format(", {} misses {} with an error of {:.1e}", engine->name(),
-                                     to_string(problem.precision), result.error);
-    else
-      contest.dropped += fmt::format(", {} failed: {}", engine->name(), result.failure);
-  }
+  if (policy_.measuring) policy_.measuring->begin(join(to_string(pass), " of ", to_string(problem)));
+  for (const auto& engine : engines_)
+    if (!engine->by_name_only() && !is_last_resort(*engine) && usable(*engine, problem, pass, contest.dropped))
+      enter(ctx, *engine, problem, pass, contest);
+  if (contest.times.size() > 1) repeat(ctx, problem, pass, contest);
   std::stable_sort(contest.times.begin(), contest.times.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
+  if (policy_.measuring) policy_.measuring->end();
   return contest;
+}
+
+void ConvSelector::enter(Context& ctx, ConvEngine& engine, const ConvProblem& problem, ConvPass pass,
+                         Contest& contest) {
+  between_two_measurements();
+  const Measurement result = measure_tuned(ctx, engine, problem, pass);
+  if (result.error <= promise(problem.precision))
+    contest.times.emplace_back(result.milliseconds, &engine);
+  else if (result.failure.empty())
+    contest.dropped += fmt::format(", {} misses {} with an error of {:.1e}", engine.name(),
+                                   to_string(problem.precision), result.error);
+  else
+    contest.dropped += fmt::format(", {} failed: {}", engine.name(), result.failure);
+}
+
+// Each engine once more, a while after its first turn: what kept the machine busy then shows as another winner.
+void ConvSelector::repeat(Context& ctx, const ConvProblem& problem, ConvPass pass, Contest& contest) {
+  std::vector<double> first, second;
+  for (auto& [milliseconds, engine] : contest.times) {
+    between_two_measurements();
+    first.push_back(milliseconds);
+    second.push_back(time_pass(ctx, *engine, problem, pass, repeat_budget_ms));
+    milliseconds = std::min(first.back(), second.back());
+  }
+  const auto fastest = [](const std::vector<double>& turn) {
+    return static_cast<std::size_t>(std::min_element(turn.begin(), turn.end()) - turn.begin());
+  };
+  const auto lost = [&](const std::vector<double>& turn, std::size_t engine) {
+    return turn[engine] > most_apart * turn[fastest(turn)];
+  };
+  contest.doubtful = lost(second, fastest(first)) || lost(first, fastest(second));
+}
+
+void ConvSelector::between_two_measurements() const {
+  if (policy_.measuring) policy_.measuring->between_two();
 }
 
 ConvSelector::Choice ConvSelector::winner(const ConvProblem& problem, ConvPass pass, const Contest& contest) {
@@ -240,6 +277,7 @@ ConvSelector::Choice ConvSelector::winner(const ConvProblem& problem, ConvPass p
   Choice choice{times[0].second, fmt::format("measured {:.2f} ms", times[0].first), times[0].first};
   if (times.size() > 1) choice.reason += fmt::format(", next {} {:.2f}", times[1].second->name(), times[1].first);
   choice.reason += contest.dropped;
+  if (contest.doubtful) choice.reason += ", not kept: its repeats disagree";
   return choice;
 }
 
@@ -255,6 +293,7 @@ void ConvSelector::take_one_for_all(Context& ctx, const ConvProblem& problem, co
     };
     if (!engine->shares_work_between_passes() || !std::all_of(std::begin(every_pass), std::end(every_pass), took_part))
       continue;
+    between_two_measurements();
     std::array<double, 3> times;
     try {
       times = measure_step(ctx, *engine, problem, step_budget_ms);
@@ -275,10 +314,10 @@ void ConvSelector::take_one_for_all(Context& ctx, const ConvProblem& problem, co
   }
 }
 
-// What nobody won is not kept.
+// What nobody won is not kept, nor what may come out otherwise on a quieter machine.
 void ConvSelector::keep(Context& ctx, const ConvProblem& problem, ConvPass pass, const Contest& contest,
                         const Choice& choice) {
-  if (!contest.times.empty())
+  if (!contest.times.empty() && !contest.doubtful)
     cache_->store(cache_key(ctx.stream->device(), problem, pass, choice.forward_alone),
                   {std::string(choice.engine->name()), choice.milliseconds});
 }

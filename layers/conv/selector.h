@@ -11,20 +11,24 @@
 
 #include "framework/convolution.h"
 #include "layers/conv/choice_cache.h"
+#include "layers/conv/measuring.h"
 
 namespace twiddle {
 
 // How engines are chosen. `engine` is "rule" (the first in the list that supports the problem and pays), "measured"
 // (the fastest of those that keep the precision class, remembered), or an engine's name, which fails loudly where it
-// cannot.
+// cannot. Only where it is "measured" do engines choose among ways of their own by the clock: cuDNN's alone does
+// always.
 struct ConvPolicy {
   std::string engine = "rule";
   Precision precision = Precision::fp32;
   std::size_t workspace_limit = std::size_t(4) << 30;
   std::size_t frequency_budget = std::size_t(4) << 30;  // for the spectra that all layers share
-  std::string cache_file = {};  // measured choices are kept here between runs; empty: in memory alone
-  bool retune = false;          // measure again what the file already knows
-  ChoiceCache::Warn warn = {};  // hears of a damaged file, and of engines whose library is of no use
+  std::string cache_file = {};                // measured choices are kept here between runs; empty: in memory alone
+  bool retune = false;                        // measure again what the file already knows
+  ChoiceCache::Warn warn = {};                // hears of a damaged file, and of engines whose library is of no use
+  std::string build = {};                     // of the program, as ChoiceCache has it
+  std::shared_ptr<Measuring> measuring = {};  // for who waits; null: nobody is told, nor may stop it
 };
 
 std::shared_ptr<ChoiceCache> open_cache(const ConvPolicy& policy);
@@ -38,6 +42,7 @@ class ConvSelector {
     double milliseconds = 0;  // where measured
     // Made where no other pass followed, of engines whose passes help each other: in training another may be better.
     bool forward_alone = false;
+    bool recalled = false;  // from the cache, by who could not tune the engine: the first run's choose() does
   };
 
   // `cache` is open_cache(policy), shared with engines that keep choices of their own; null: the selector opens it.
@@ -59,6 +64,7 @@ class ConvSelector {
   std::vector<std::string> names() const;  // of the engines, in order
   ConvEngine& engine(const std::string& name);
   const ConvPolicy& policy() const { return policy_; }
+  const ChoiceCache& cache() const { return *cache_; }
 
  private:
   using Key = std::tuple<std::string, ConvProblem, ConvPass>;
@@ -76,8 +82,12 @@ class ConvSelector {
   struct Contest {
     std::vector<std::pair<double, ConvEngine*>> times;  // ms of those that keep the precision, the fastest first
     std::string dropped;                                // the others, and why
+    bool doubtful = false;                              // another turn had another winner: nothing to remember
   };
   Contest hold_contest(Context& ctx, const ConvProblem& problem, ConvPass pass);
+  void enter(Context& ctx, ConvEngine& engine, const ConvProblem& problem, ConvPass pass, Contest& contest);
+  void repeat(Context& ctx, const ConvProblem& problem, ConvPass pass, Contest& contest);
+  void between_two_measurements() const;
   Choice winner(const ConvProblem& problem, ConvPass pass, const Contest& contest);
   void take_one_for_all(Context& ctx, const ConvProblem& problem, const std::array<Contest, 3>& contests, double apart,
                         std::array<Choice, 3>& choices) const;

@@ -7,6 +7,7 @@
 #include "framework/error.h"
 #include "layers/conv/choice_cache.h"
 #include "layers/conv/measure.h"
+#include "layers/conv/measuring.h"
 
 namespace twiddle {
 
@@ -14,6 +15,7 @@ namespace {
 
 // Every grid gets a first look; only those that come near the fastest are measured in earnest.
 constexpr double first_look_ms = 1, second_look_ms = 10, near = 1.3;
+constexpr double most_apart = 3;  // what was chosen, measured again: beyond, the machine was busy with other things
 constexpr std::size_t most_second_looks = 4;
 
 // Milliseconds of the passes where they follow each other as in a training step.
@@ -30,8 +32,8 @@ bool faster(const Timed& a, const Timed& b) {
 
 class SpectralTuning {
  public:
-  SpectralTuning(Context& ctx, SpectralEngine& engine, const ConvProblem& problem)
-      : ctx_(ctx), engine_(engine), problem_(problem), strategies_(engine.strategies(problem)) {}
+  SpectralTuning(Context& ctx, SpectralEngine& engine, const ConvProblem& problem, Measuring* measuring)
+      : ctx_(ctx), engine_(engine), problem_(problem), measuring_(measuring), strategies_(engine.strategies(problem)) {}
 
   // False where the cache does not know all passes.
   bool recall(ChoiceCache& cache, std::size_t workspace_limit) {
@@ -54,6 +56,15 @@ class SpectralTuning {
     for (const Timed& grid : fastest_grids())
       if (grid.possible() && choose_with(grid)) return true;
     for (const ConvPass pass : every_pass) engine_.set_strategy(problem_, pass, strategies_.front());
+    return false;
+  }
+
+  // Whether what was chosen takes the time that it was chosen for.
+  bool repeats() const try {
+    const std::array<double, 3> again = measure_step(ctx_, engine_, problem_, second_look_ms);
+    const double now = again[0] + again[1] + again[2], then = milliseconds_[0] + milliseconds_[1] + milliseconds_[2];
+    return std::max(now, then) <= most_apart * std::min(now, then);
+  } catch (const Error&) {
     return false;
   }
 
@@ -136,6 +147,7 @@ class SpectralTuning {
   }
 
   Timed look(const SpectralStrategy& strategy, double budget_ms) {
+    if (measuring_) measuring_->between_two();
     for (const ConvPass pass : every_pass) engine_.set_strategy(problem_, pass, strategy);
     try {
       return {strategy, measure_step(ctx_, engine_, problem_, budget_ms)};
@@ -150,18 +162,21 @@ class SpectralTuning {
   Context& ctx_;
   SpectralEngine& engine_;
   const ConvProblem& problem_;
+  Measuring* measuring_;  // null: nobody waits
   std::vector<SpectralStrategy> strategies_;
   std::array<double, 3> milliseconds_{};
 };
 
 }  // namespace
 
-SpectralEngine::Tuner spectral_tuner(std::shared_ptr<ChoiceCache> cache, std::size_t workspace_limit) {
-  return [cache = std::move(cache), workspace_limit](Context& ctx, SpectralEngine& engine, const ConvProblem& problem) {
-    SpectralTuning tuning(ctx, engine, problem);
+SpectralEngine::Tuner spectral_tuner(std::shared_ptr<ChoiceCache> cache, std::size_t workspace_limit,
+                                     std::shared_ptr<Measuring> measuring) {
+  return [cache = std::move(cache), workspace_limit, measuring = std::move(measuring)](
+             Context& ctx, SpectralEngine& engine, const ConvProblem& problem) {
+    SpectralTuning tuning(ctx, engine, problem, measuring.get());
     if (cache && tuning.recall(*cache, workspace_limit)) return;
     const bool chosen = tuning.measure();
-    if (cache && chosen) tuning.store(*cache, workspace_limit);
+    if (cache && chosen && tuning.repeats()) tuning.store(*cache, workspace_limit);
     engine.buffers().forget();  // spectra of the rehearsal
     ctx.stream->release_unused();
   };

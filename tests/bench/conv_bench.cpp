@@ -180,6 +180,8 @@ int main(int argc, char** argv) {
   std::printf("| --- | --- | ---: | --- | ---: | ---: | ---: | ---: | ---: |\n");
   for (const BenchLayer& layer : all_layers()) {
     if (layer.name.find(only) == std::string::npos) continue;
+    for (const auto& engine : engines)
+      if (engine->name() == "fft") engine->tune(ctx, layer.problem);
     Row sum;
     for (const ConvPass pass : every_pass) {
       const Row row = race_row(ctx, engines, layer.name, layer.problem, pass, budget_ms);

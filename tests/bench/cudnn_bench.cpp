@@ -129,8 +129,12 @@ void run(const std::map<std::string, std::string>& options) {
                       std::string(to_string(pass)).c_str());
           try {
             ConvOperands operands = random_operands(*ctx.stream, problem, pass);
-            const double choosing =
-                time_stretch(*ctx.stream, 1, [&] { engine->run(ctx, problem, pass, operands); }) / 1e3;
+            const double choosing = time_stretch(*ctx.stream, 1,
+                                                 [&] {
+                                                   engine->tune(ctx, problem);
+                                                   engine->run(ctx, problem, pass, operands);
+                                                 }) /
+                                    1e3;
             const double error = conv_error(ctx, problem, pass, operands, 200);
             const double ms = median_ms(*ctx.stream, [&] { engine->run(ctx, problem, pass, operands); });
             const auto ratio = [best = best](double time) { return best > 0 ? time / best : 0.0; };

@@ -8,6 +8,8 @@
 #include <iterator>
 #include <vector>
 
+#include "framework/error.h"
+
 namespace twiddle {
 
 namespace {
@@ -64,22 +66,94 @@ TEST(ChoiceCache, DamageIsNeverFatal) {
                                        whole.substr(0, at) + '\n' + whole.substr(at)}) {
       std::ofstream(path) << damaged;
       ChoiceCache read(path);
+      if (!damaged.empty() && !damaged.starts_with("# twiddle convolution choices ")) {
+        EXPECT_THROW(read.find("one"), Error);  // who is to say what it was?
+        EXPECT_EQ(contents(path), damaged);
+        continue;
+      }
       for (const char* key : {"one", "two"})
         EXPECT_FALSE(read.find(key) && (read.find(key)->choice.empty() || !(read.find(key)->milliseconds >= 0)));
     }
 }
 
-TEST(ChoiceCache, ForeignFilesAndNumbersAreIgnored) {
+TEST(ChoiceCache, NoOtherFileIsEverReplaced) {
+  const std::string path = fresh_path("letter");
+  std::ofstream(path) << "somebody's letter\n";
+  std::ofstream(path + ".old") << "an older one\n";
+  const auto refusal = [](const std::string& file, bool storing) -> std::string {
+    try {
+      ChoiceCache cache(file);
+      storing ? cache.store("one", {"gemm", 1}) : static_cast<void>(cache.find("one"));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::config);
+      return error.what();
+    }
+    return "";
+  };
+  for (const bool storing : {false, true}) {
+    EXPECT_EQ(refusal(path, storing),
+              "convolution.cache names " + path +
+                  ", which is no cache of Twiddle's: its first line must begin with "
+                  "'# twiddle convolution choices '. It is left as it is; name another file, or `off`");
+    EXPECT_NE(refusal(testing::TempDir(), storing), "") << "a folder";
+    EXPECT_NE(refusal("/dev/null", storing), "");
+  }
+  EXPECT_EQ(contents(path), "somebody's letter\n");
+  EXPECT_EQ(contents(path + ".old"), "an older one\n");
+  std::filesystem::remove(path + ".old");
+}
+
+TEST(ChoiceCache, ATemporaryFileFollowsNoLink) {
+  const std::string path = fresh_path("linked"), precious = fresh_path("precious");
+  std::ofstream(precious) << "precious";
+  std::filesystem::create_symlink(precious, path + "." + std::to_string(getpid()) + ".tmp");
+  ChoiceCache(path).store("one", {"gemm", 1});
+  EXPECT_TRUE(ChoiceCache(path).find("one"));
+  EXPECT_EQ(contents(precious), "precious");
+}
+
+TEST(ChoiceCache, AnotherVersionsFileIsReplaced) {
+  const std::string path = fresh_path("version");
+  std::vector<std::string> warnings;
+  std::ofstream(path) << "# twiddle convolution choices 0\ngemm\t1\tone\n";
+  ChoiceCache cache(path, [&](const std::string& text) { warnings.push_back(text); });
+  EXPECT_FALSE(cache.find("one"));
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_NE(warnings[0].find("of another version"), std::string::npos) << warnings[0];
+  cache.store("one", {"gemm", 1});
+  EXPECT_TRUE(ChoiceCache(path).find("one"));
+}
+
+TEST(ChoiceCache, ABuildKnowsItsOwnChoicesAlone) {
+  const std::string path = fresh_path("builds");
+  ChoiceCache(path, {}, false, "fe1576e1f0c2").store("one", {"gemm", 1});
+  EXPECT_TRUE(ChoiceCache(path, {}, false, "fe1576e1f0c2").find("one"));
+  EXPECT_FALSE(ChoiceCache(path, {}, false, "0b56871b0b56").find("one"));
+  EXPECT_FALSE(ChoiceCache(path).find("one"));
+  ChoiceCache(path, {}, false, "0b56871b0b56").store("one", {"onednn", 1});
+  EXPECT_EQ(ChoiceCache(path, {}, false, "fe1576e1f0c2").find("one")->choice, "gemm") << "both are kept";
+}
+
+TEST(ChoiceCache, SaysWhereNothingCouldBeWritten) {
+  std::vector<std::string> warnings;
+  ChoiceCache cache("/proc/none/choices.txt", [&](const std::string& text) { warnings.push_back(text); });
+  for (const char* key : {"one", "two"}) cache.store(key, {"gemm", 1});
+  EXPECT_NE(cache.write_failure(), "");
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_NE(warnings[0].find("cannot be written"), std::string::npos) << warnings[0];
+  ChoiceCache written(fresh_path("written"));
+  written.store("one", {"gemm", 1});
+  EXPECT_EQ(written.write_failure(), "");
+}
+
+TEST(ChoiceCache, ForeignNumbersAreIgnored) {
   const std::string path = fresh_path("foreign");
   ChoiceCache(path).store("one", {"gemm", 1});
   const std::string first_line = contents(path).substr(0, contents(path).find('\n') + 1);
-  std::ofstream(path) << "something else\ngemm\t1\tone\n";
-  EXPECT_FALSE(ChoiceCache(path).find("one"));
   for (const char* number : {"", "-1", "nan", "inf", "1x", "0x"}) {
     std::ofstream(path) << first_line << "gemm\t" << number << "\tone\n";
     EXPECT_FALSE(ChoiceCache(path).find("one")) << number;
   }
-  EXPECT_FALSE(ChoiceCache(testing::TempDir()).find("one"));  // a folder
 }
 
 TEST(ChoiceCache, WarnsOnceAndWritesAnew) {
@@ -95,13 +169,6 @@ TEST(ChoiceCache, WarnsOnceAndWritesAnew) {
   EXPECT_NE(warnings[0].find("1 of its lines make no sense"), std::string::npos) << warnings[0];
   ChoiceCache(path, warn).find("one");
   EXPECT_EQ(warnings.size(), 1u);
-
-  std::ofstream(path) << "somebody's letter\n";
-  ChoiceCache(path, warn).store("three", {"gemm", 3});
-  EXPECT_EQ(contents(path + ".old"), "somebody's letter\n");
-  EXPECT_TRUE(ChoiceCache(path, warn).find("three"));
-  EXPECT_EQ(warnings.size(), 2u);
-  std::filesystem::remove(path + ".old");
 }
 
 TEST(ChoiceCache, WithoutAFileNothingIsKept) {

@@ -11,6 +11,7 @@
 
 #include "framework/error.h"
 #include "layers/conv/engines.h"
+#include "layers/conv/onednn_engine.h"
 
 namespace twiddle {
 
@@ -29,7 +30,9 @@ class FakeEngine : public ConvEngine {
     bool able = true, pays = true;
     bool shares = false;  // no delay where it has met one of the operands before
     int backward_input_ms = 0;
-    bool missing = false;  // its library: whoever asks it for anything hears of it
+    bool missing = false;    // its library: whoever asks it for anything hears of it
+    int disturbed_runs = 0;  // the first so many take 20 ms more
+    int* tuned = nullptr;    // counts
     std::string refusal = {};
   };
   FakeEngine(std::string name, Traits traits, int* runs) : name_(std::move(name)), traits_(traits), runs_(runs) {}
@@ -46,6 +49,9 @@ class FakeEngine : public ConvEngine {
   std::size_t workspace_bytes(const ConvProblem&, ConvPass) const override { return traits_.workspace; }
   bool pays(const ConvProblem&) const override { return traits_.pays; }
   bool shares_work_between_passes() const override { return traits_.shares; }
+  void tune(Context&, const ConvProblem&) override {
+    if (traits_.tuned) ++*traits_.tuned;
+  }
   void run(Context&, const ConvProblem& p, ConvPass pass, ConvOperands& operands) override {
     ++*runs_;
     Tensor& result = pass == ConvPass::forward          ? operands.y
@@ -61,6 +67,7 @@ class FakeEngine : public ConvEngine {
                   (1 + traits_.error);
     int delay_ms = !traits_.shares || !known ? traits_.delay_ms : 0;
     if (pass == ConvPass::backward_input) delay_ms += traits_.backward_input_ms;
+    if (traits_.disturbed_runs-- > 0) delay_ms += 20;
     std::this_thread::sleep_for(std::chrono::milliseconds(delay_ms));
   }
 
@@ -132,10 +139,16 @@ TEST_F(ConvSelectorTest, OnACpuTheRuleTakesSpectraForLargeKernelsAlone) {
     return all.choose(ctx_, square, ConvPass::forward).name();
   };
   EXPECT_EQ(taken(5, 12, 16, 1), "fft");
-  EXPECT_NE(taken(3, 12, 16, 1), "fft");
   EXPECT_NE(taken(5, 11, 16, 1), "fft") << "outputs of 7x7";
-  EXPECT_NE(taken(5, 12, 15, 1), "fft");
-  EXPECT_NE(taken(5, 12, 16, 2), "fft") << "eight channels a group";
+  EXPECT_NE(taken(5, 12, 1, 1), "fft") << "25 multiply-adds";
+  EXPECT_EQ(taken(5, 12, 16, 8), "fft") << "50 in a group of two channels";
+  EXPECT_NE(taken(5, 12, 16, 16), "fft");
+  EXPECT_NE(taken(7, 14, 16, 16), "fft") << "49";
+  for (const int groups : {1, 2, 4, 8, 16}) EXPECT_EQ(taken(31, 40, 16, groups), "fft") << groups;
+  if (!make_onednn_engine()) return;
+  EXPECT_EQ(taken(3, 12, 16, 1), "onednn");
+  EXPECT_EQ(taken(1, 8, 16, 1), "gemm");
+  EXPECT_EQ(taken(1, 7, 16, 1), "onednn");
 }
 
 TEST_F(ConvSelectorTest, TheRuleSaysWhereNothingFits) {
@@ -231,6 +244,84 @@ TEST_F(ConvSelectorTest, MeasuredDropsWhatMissesThePrecision) {
   EXPECT_EQ(all.choose(ctx_, loose, ConvPass::forward).name(), "wrong");
 }
 
+TEST_F(ConvSelectorTest, OnlyMeasuredHasEnginesChooseTheirWayByTheClock) {
+  int tuned = 0;
+  for (const char* engine : {"rule", "only"}) {
+    auto all = selector({{"only", {.tuned = &tuned}}}, {.engine = engine});
+    EXPECT_EQ(chosen(all), "only");
+    EXPECT_EQ(tuned, 0) << engine;
+    EXPECT_EQ(chosen(all, "measured"), "only");  // for one layer
+    EXPECT_GT(std::exchange(tuned, 0), 0) << engine;
+  }
+  auto measured = selector({{"only", {.tuned = &tuned}}}, {.engine = "measured"});
+  EXPECT_EQ(chosen(measured, "only"), "only");  // by name, for one layer
+  EXPECT_EQ(tuned, 0);
+}
+
+TEST_F(ConvSelectorTest, AnEngineFromTheCacheIsTunedBeforeItRuns) {
+  const ConvPolicy policy{.engine = "measured", .cache_file = cache_path()};
+  auto first = selector({{"only", {}}}, policy);
+  chosen(first);
+  int tuned = 0;
+  auto second = selector({{"only", {.tuned = &tuned}}}, policy),
+       third = selector({{"only", {.tuned = &tuned}}}, policy);
+  chosen(second), chosen(second);
+  EXPECT_EQ(tuned, 1);
+  EXPECT_TRUE(third.recall({}, problem, ConvPass::forward));  // for a plan: nothing is measured
+  EXPECT_EQ(tuned, 1);
+  chosen(third), chosen(third);
+  EXPECT_EQ(tuned, 2);
+}
+
+TEST_F(ConvSelectorTest, WhatIsMeasuredOtherwiseTheSecondTimeIsNotKept) {
+  const ConvPolicy policy{.engine = "measured", .cache_file = cache_path()};
+  auto disturbed = selector({{"fast", {.disturbed_runs = 5}}, {"slow", {.delay_ms = 8}}}, policy);
+  chosen(disturbed);
+  const std::string reason = disturbed.find(problem, ConvPass::forward)->reason;
+  EXPECT_NE(reason.find("not kept: its repeats disagree"), std::string::npos) << reason;
+  EXPECT_EQ(chosen(disturbed), "fast") << "both turns count";
+  EXPECT_FALSE(std::filesystem::exists(policy.cache_file));
+}
+
+TEST_F(ConvSelectorTest, OneEngineForAllPassesReplacesWhatTheCacheKnewOfSome) {
+  const std::vector<std::pair<std::string, FakeEngine::Traits>> engines = {
+      {"steady", {.delay_ms = 8}}, {"sharing", {.delay_ms = 12, .shares = true}}};
+  const ConvPolicy policy{.engine = "measured", .cache_file = cache_path()};
+  auto all = selector(engines, policy);
+  EXPECT_EQ(all.choose(ctx_, problem, ConvPass::forward).name(), "sharing");
+  // Of what was measured together the file loses one pass and has another for the first.
+  std::ifstream in(policy.cache_file);
+  std::string text, line;
+  while (std::getline(in, line)) {
+    if (line.find("\tbackward_weight\t") != std::string::npos) continue;
+    if (line.starts_with("sharing") && line.find("\tforward\t") != std::string::npos) line.replace(0, 7, "steady");
+    text += line + "\n";
+  }
+  std::ofstream(policy.cache_file) << text;
+  auto again = selector(engines, policy);
+  EXPECT_EQ(again.choose(ctx_, problem, ConvPass::forward).name(), "steady");
+  EXPECT_EQ(again.choose(ctx_, problem, ConvPass::backward_weight).name(), "sharing");
+  EXPECT_EQ(again.choose(ctx_, problem, ConvPass::forward).name(), "sharing") << "as the file says now";
+}
+
+TEST_F(ConvSelectorTest, MeasuringTellsAndStops) {
+  std::vector<std::string> told;
+  bool stop = false;
+  const auto measuring =
+      std::make_shared<Measuring>([&](const std::string& text) { told.push_back(text); }, [&] { return stop; });
+  auto all = selector({{"one", {.delay_ms = 150}}, {"two", {.delay_ms = 450}}, {"three", {.delay_ms = 1}}},
+                      {.engine = "measured", .measuring = measuring});
+  measuring->expect(3);
+  EXPECT_EQ(chosen(all), "three");
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_NE(told[0].find("measuring convolution engines: "), std::string::npos) << told[0];
+  EXPECT_NE(told[0].find(" s to go, at forward of 2x4x8x8"), std::string::npos) << told[0];
+  stop = true;
+  EXPECT_EQ(chosen(all), "three");  // known
+  EXPECT_THROW(all.choose(ctx_, problem, ConvPass::backward_weight), MeasuringStopped);
+  EXPECT_EQ(all.find(problem, ConvPass::backward_weight), nullptr);
+}
+
 TEST_F(ConvSelectorTest, MeasuredRespectsTheWorkspaceLimit) {
   auto all = selector({{"slow", {.delay_ms = 20}}, {"large", {.workspace = 2000}}},
                       {.engine = "measured", .workspace_limit = 1000});
@@ -286,12 +377,14 @@ TEST_F(ConvSelectorTest, WhatWasMeasuredAmongOthersIsMeasuredAnew) {
   EXPECT_TRUE(third.find(problem, ConvPass::forward)->reason.starts_with("measured"));
 }
 
-TEST_F(ConvSelectorTest, ADamagedCacheIsMeasuredAnew) {
+TEST_F(ConvSelectorTest, WhatAnotherBuildMeasuredIsMeasuredAnewAndDamageIsNoError) {
   const ConvPolicy policy{.engine = "measured", .cache_file = cache_path()};
   auto first = selector({{"only", {}}}, policy);
   EXPECT_EQ(chosen(first), "only");
-  std::ofstream(policy.cache_file) << "nonsense";
-  auto second = selector({{"only", {}}}, policy);
+  std::ofstream(policy.cache_file, std::ios::app) << "nonsense";
+  ConvPolicy rebuilt = policy;
+  rebuilt.build = "another commit";
+  auto second = selector({{"only", {}}}, rebuilt);
   EXPECT_EQ(chosen(second), "only");
   EXPECT_TRUE(second.find(problem, ConvPass::forward)->reason.starts_with("measured"));
 }
@@ -299,6 +392,18 @@ TEST_F(ConvSelectorTest, ADamagedCacheIsMeasuredAnew) {
 TEST_F(ConvSelectorTest, ACacheThatCannotBeWrittenIsNoError) {
   auto selected = selector({{"only", {}}}, {.engine = "measured", .cache_file = "/proc/none/conv.txt"});
   EXPECT_EQ(chosen(selected), "only");
+  EXPECT_NE(selected.cache().write_failure(), "");
+}
+
+TEST_F(ConvSelectorTest, AFileThatIsNoCacheIsAnErrorAndStays) {
+  const std::string letter = testing::TempDir() + "twiddle_letter_" + std::to_string(getpid());
+  std::ofstream(letter) << "somebody's letter\n";
+  auto selected = selector({{"only", {}}}, {.engine = "measured", .cache_file = letter});
+  EXPECT_NE(complaint(selected, "").find("no cache of Twiddle's"), std::string::npos);
+  EXPECT_TRUE(std::filesystem::exists(letter) && !std::filesystem::exists(letter + ".old"));
+  auto by_rule = selector({{"only", {}}}, {.engine = "rule", .cache_file = letter});
+  EXPECT_EQ(chosen(by_rule), "only") << "who does not measure does not mind";
+  std::filesystem::remove(letter);
 }
 
 TEST_F(ConvSelectorTest, AnEngineThatSharesWorkMayWinTheThreePassesTogether) {

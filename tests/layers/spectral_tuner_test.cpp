@@ -9,6 +9,7 @@
 #include "layers/conv/choice_cache.h"
 #include "layers/conv/conv_check.h"
 #include "layers/conv/measure.h"
+#include "layers/conv/measuring.h"
 #include "tests/support/conv_problem.h"
 #include "tests/support/plain_backend.h"
 #include "tests/support/temp_path.h"
@@ -72,7 +73,7 @@ SpectralEngine engine_of(SpectralBackend backend, const std::shared_ptr<ChoiceCa
 class SpectralTuner : public testing::Test {
  protected:
   SpectralBackend backend() const { return plain_backend({large, small}); }
-  double error(SpectralEngine& engine, ConvPass pass) { return measure(ctx, engine, problem, pass, 0).error; }
+  double error(SpectralEngine& engine, ConvPass pass) { return measure_tuned(ctx, engine, problem, pass, 0).error; }
 
   Context ctx;
   const ConvProblem problem = conv_problem("2x3x6x6 * 4x3x3x3 pad 1");
@@ -135,7 +136,7 @@ TEST_F(SpectralTuner, RehearsesWhatTrainingHasUseForAlone) {
     poor.products.front() = std::make_unique<NoInputGradientProduct>();
     SpectralEngine engine = engine_of(std::move(poor), nullptr);
     for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_weight}) {
-      EXPECT_LE(measure(ctx, engine, layer, pass, 0).error, promise(Precision::fp32));
+      EXPECT_LE(measure_tuned(ctx, engine, layer, pass, 0).error, promise(Precision::fp32));
       EXPECT_EQ(engine.strategy(layer, pass).grid, input_gradient ? large : small);  // large: the first, untuned
     }
   }
@@ -145,13 +146,24 @@ TEST_F(SpectralTuner, RemembersWhatItChose) {
   const std::string file = temp_path("tuner.txt");
   ConvOperands operands = random_operands(*ctx.stream, problem, ConvPass::forward);
   SpectralEngine first = engine_of(backend(), std::make_shared<ChoiceCache>(file));
+  first.tune(ctx, problem);
   first.run(ctx, problem, ConvPass::forward, operands);
   EXPECT_GT(first.buffers().use().computed, 2);
 
   SpectralEngine again = engine_of(backend(), std::make_shared<ChoiceCache>(file));
+  again.tune(ctx, problem);
   again.run(ctx, problem, ConvPass::forward, operands);
   EXPECT_EQ(again.buffers().use().computed, 2);  // nothing was rehearsed
   for (const ConvPass pass : every_pass) EXPECT_EQ(again.strategy(problem, pass), first.strategy(problem, pass));
+}
+
+TEST_F(SpectralTuner, StopsBetweenTwoLooks) {
+  int looks = 0;
+  SpectralEngine engine(
+      backend(), std::make_shared<FrequencyBuffers>(plenty), plenty,
+      spectral_tuner(nullptr, plenty, std::make_shared<Measuring>(nullptr, [&] { return ++looks > 1; })));
+  EXPECT_THROW(engine.tune(ctx, problem), MeasuringStopped);
+  EXPECT_EQ(looks, 2);
 }
 
 }  // namespace

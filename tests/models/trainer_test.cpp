@@ -6,7 +6,9 @@
 #include <filesystem>
 #include <limits>
 
+#include "fft/spectral_engine.h"
 #include "framework/error.h"
+#include "layers/conv/conv2d.h"
 #include "tests/models/small_training.h"
 #include "tests/support/copy_of.h"
 #include "tests/support/every_device.h"
@@ -22,6 +24,65 @@ TEST(Trainer, LearnsSyntheticData) {
   EXPECT_EQ(losses.steps.size(), 12u * 5);  // 90 images in batches of 20: the last has 10
   EXPECT_LT(losses.epochs.back(), 0.7 * losses.epochs.front());
   EXPECT_EQ(trainer.last_validation()->images, 40);
+}
+
+// Nothing goes by the clock where an engine has a name, for the model or for a layer.
+TEST_P(EveryDevice, EqualTrainingsByNamedEnginesGiveEqualWeights) {
+  const std::string engine = GetParam().kind == Device::Kind::cpu ? "fft" : "fbfft";
+  const Config config = load_config_text(R"(
+version: 1
+device: )" + to_string(GetParam()) + R"(
+model:
+  input: [1, 12, 12]
+  layers:
+    - conv2d: {filters: 5, kernel: 5, pad: 2, engine: gemm}
+    - relu
+    - conv2d: {filters: 6, kernel: 7, pad: 3}
+    - conv2d: {filters: 6, kernel: 5}
+    - linear: {outputs: 4}
+convolution: {cache: off, engine: )" + engine +
+                                             R"(}
+data:
+  train: {format: synthetic, images: 40, classes: 4}
+train: {epochs: 2, batch_size: 20}
+)",
+                                         "named.yaml");
+  std::vector<std::vector<float>> first;
+  for (int run = 0; run < 3; ++run) {
+    Trainer trainer(config, {});
+    std::atomic<bool> stop = false;
+    trainer.run({}, stop);
+    if (run == 0) first = weights(trainer);
+    EXPECT_EQ(weights(trainer), first);
+    for (const Sequential::Item& item : trainer.model().net->items()) {
+      const auto* const layer = dynamic_cast<const Conv2d*>(item.layer.get());
+      if (layer == nullptr || !layer->engine().empty()) continue;
+      const ConvProblem problem = layer->problem(20);
+      auto& spectral = dynamic_cast<SpectralEngine&>(layer->convolutions().engine(engine));
+      for (const ConvPass pass : {ConvPass::backward_input, ConvPass::backward_weight})
+        EXPECT_EQ(spectral.strategy(problem, pass).grid, spectral.strategies(problem).front().grid);
+    }
+  }
+}
+
+TEST(Trainer, StopsWhileEnginesAreMeasured) {
+  const std::string folder = new_folder("measuring");
+  Config config = small_config({{"deterministic", "false", "--set"},
+                                {"convolution.cache", "off", "--set"},
+                                {"convolution.engine", "measured", "--set"}});
+  std::atomic<bool> stop = false;
+  int asked = 0;
+  config.convolution.measuring = std::make_shared<Measuring>(nullptr, [&] { return stop = ++asked > 2; });
+  {
+    Trainer trainer(config, in_folder(folder));
+    EXPECT_EQ(trainer.run({}, stop), Trainer::End::interrupted);
+    EXPECT_EQ(trainer.state().step, 0);
+    EXPECT_EQ(asked, 3) << "at once";
+  }
+  stop = false;
+  config.convolution.measuring = nullptr;
+  Trainer resumed(config, in_folder(folder, newest_checkpoint(folder)));
+  EXPECT_EQ(resumed.run({}, stop), Trainer::End::finished);
 }
 
 // Stopped after a number of steps, anywhere in an epoch, and resumed by another Trainer: the same weights to the last

@@ -1,0 +1,42 @@
+#pragma once
+#include <chrono>
+#include <functional>
+#include <stdexcept>
+#include <string>
+
+namespace twiddle {
+
+// Thrown out of measurements that nobody waits for any more. No Error: where an engine fails, others are measured
+// instead.
+struct MeasuringStopped : std::runtime_error {
+  MeasuringStopped() : std::runtime_error("stopped while convolution engines were measured") {}
+};
+
+// What engines and their selector tell, while they measure, to who waits for it.
+class Measuring {
+ public:
+  using Tell = std::function<void(const std::string&)>;
+  using Stop = std::function<bool()>;
+
+  // `tell` hears how far it is where it takes longer than two seconds, and then every ten; `stop` is asked again and
+  // again, and ends it with true.
+  explicit Measuring(Tell tell, Stop stop = {}) : tell_(std::move(tell)), stop_(std::move(stop)) {}
+  void expect(int contests) { expected_ += contests; }  // so that the time they will take can be told
+  void begin(const std::string& contest);               // "forward of 16x3x32x32 * 8x3x5x5"
+  void end();
+  void between_two();  // measurements: throws MeasuringStopped
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  double seconds() const;
+  std::string remaining() const;
+
+  Tell tell_;
+  Stop stop_;
+  std::string contest_;
+  int expected_ = 0, done_ = 0;
+  double before_ = 0, next_ = 2;  // seconds: of the contests before, and when it is time to tell
+  Clock::time_point start_ = Clock::now();
+};
+
+}  // namespace twiddle
