@@ -36,7 +36,7 @@ std::string Schedule::describe() const {
       text = "constant";
       break;
     case Kind::step:
-      text = join("x", format_number(gamma), " every ", format_number(every), " epochs");
+      text = join("x", format_number(gamma), " every ", every == 1 ? "epoch" : format_number(every) + " epochs");
       break;
     case Kind::multistep: {
       text = join("x", format_number(gamma), " at epochs");
@@ -53,7 +53,7 @@ std::string Schedule::describe() const {
       text = "cosine";
       break;
   }
-  return warmup > 0 ? join(text, ", warm-up ", format_number(warmup), " epochs") : text;
+  return warmup > 0 ? join(text, ", warm-up ", format_number(warmup), warmup == 1 ? " epoch" : " epochs") : text;
 }
 
 Schedule read_schedule(Params& params, const char* key) {

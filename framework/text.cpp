@@ -90,6 +90,11 @@ std::string format_count(std::int64_t count) {
   return text;
 }
 
+std::string format_count(std::int64_t count, const std::string& noun) {
+  const bool hisses = noun.ends_with("s") || noun.ends_with("x") || noun.ends_with("ch") || noun.ends_with("sh");
+  return format_count(count) + " " + noun + (count == 1 ? "" : hisses ? "es" : "s");
+}
+
 std::optional<std::uint64_t> parse_bytes(std::string_view text) {
   double value = 0;
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);

@@ -8,9 +8,11 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "framework/cpu/free_memory.h"
 #include "framework/cpu/gemm.h"
 #include "framework/error.h"
 #include "framework/pool.h"
+#include "framework/text.h"
 
 namespace twiddle {
 
@@ -46,7 +48,11 @@ class CpuStream final : public Stream {
   Device device() const override { return {}; }
   void* native() const override { return nullptr; }
   std::shared_ptr<void> allocate(std::size_t bytes) override { return pool_.take(bytes); }
-  MemoryUse memory() const override { return pool_.use(); }
+  MemoryUse memory() const override {
+    MemoryUse use = pool_.use();
+    use.free = free_memory();
+    return use;
+  }
   void release_unused() override { pool_.release_cached(); }
   void reset_peak() override { pool_.reset_peak(); }
   void copy(void* to, const void* from, std::size_t bytes) override {
@@ -90,7 +96,7 @@ std::string describe_cpu() {
   else if (__builtin_cpu_supports("avx2"))
     vectors = "AVX2";
 #endif
-  return join("cpu: ", omp_get_max_threads(), " threads, ", vectors, " (", cpu_gemm_library(), ")");
+  return join("cpu: ", format_count(omp_get_max_threads(), "thread"), ", ", vectors, " (", cpu_gemm_library(), ")");
 }
 
 }  // namespace twiddle

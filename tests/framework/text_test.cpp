@@ -41,6 +41,13 @@ TEST(Text, FormatCount) {
   EXPECT_EQ(format_count(-1000), "-1,000");
 }
 
+TEST(Text, CountsOfOneAreSingular) {
+  EXPECT_EQ(format_count(1, "class"), "1 class");
+  EXPECT_EQ(format_count(2, "class"), "2 classes");
+  EXPECT_EQ(format_count(0, "image"), "0 images");
+  EXPECT_EQ(format_count(9000, "image"), "9,000 images");
+}
+
 TEST(Text, ParseBytes) {
   EXPECT_EQ(parse_bytes("1000"), 1000u);
   EXPECT_EQ(parse_bytes("512MiB"), 512u << 20);
