@@ -55,9 +55,11 @@ void read_all(const Dataset& data, const Augment& augment, const Config& config)
 
 nlohmann::json check_one(const std::string& file, const Flags& flags, bool all_images) {
   const Config config = open_config(file, flags);
-  const Model model = build_model(config, planned_device(config));
+  const Device device = planned_device(config);
+  const Model model = build_model(config, device);
   const auto optimizer = make_optimizer(config);
   const MemoryPlan plan = plan_memory(model, config.train.batch_size, optimizer->state_tensors());
+  require_memory(model, config.train.batch_size, optimizer->state_tensors(), make_stream(device)->memory());
   std::string data = "no data section";
   if (config.data.present) {
     const OpenData opened = open_data(config, model.net->output_shape().at(0));
@@ -76,13 +78,13 @@ nlohmann::json check_one(const std::string& file, const Flags& flags, bool all_i
     }
   }
   if (flags.json != "-") {
-    fmt::print("ok  {}: {} layers, {} parameters, {}/image, memory {} at batch {}\n", file, model.net->items().size(),
-               format_count(parameter_count(*model.net)), format_flops(flops_per_image(*model.net)),
-               format_bytes(plan.total()), config.train.batch_size);
+    fmt::print("ok  {}: {}, {}, {}/image, memory {} at batch {}\n", file, layers_text(*model.net),
+               format_count(parameter_count(*model.net), "parameter"), format_flops(flops_per_image(*model.net)),
+               format_bytes(plan.total()), format_count(config.train.batch_size));
     if (flags.verbosity >= 0) {
       fmt::print("    data      {}\n    solver    {}, learning rate {}, {}\n", data, optimizer->describe(),
                  format_number(config.train.learning_rate), config.train.schedule.describe());
-      fmt::print("    schedule  {} {} epochs\n", plot_schedule(config), config.train.epochs);
+      fmt::print("    schedule  {} {}\n", plot_schedule(config), format_count(config.train.epochs, "epoch"));
     }
   }
   return {{"file", file}, {"parameters", parameter_count(*model.net)}, {"memory_bytes", plan.total()}, {"data", data}};

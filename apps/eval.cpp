@@ -73,7 +73,7 @@ int eval(const Flags& flags, const std::string& path, const std::string& model_f
   Context ctx(parse_device(config.device), config.seed);
   const Model model = build_model(config, ctx.stream->device());
   load_weights(trained.weights, ctx, *model.net);
-  const OpenData data = open_data(config, model.net->output_shape().at(0));
+  const OpenData data = open_val_data(config, model.net->output_shape().at(0));
   if (!data.val) throw Error(ErrorKind::config, printable(config.file) + ": there is no data.val to measure on");
   LoaderOptions options;
   options.batch_size = config.train.batch_size;

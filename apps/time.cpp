@@ -44,8 +44,10 @@ void print_whole(const IterationTimes& times, std::int64_t batch) {
                timing == &times.whole ? fmt::format("{:.1f}", 1000 * static_cast<double>(batch) / timing->quantile(0.5))
                                       : ""});
   fmt::print("{}", table.text());
-  const double spread = times.whole.quantile(0.9) / times.whole.quantile(0.5);
-  if (spread > 1.1) fmt::print("p90 is {:.1f} times the median: the machine is busy, repeat on an idle one\n", spread);
+  const double spread = times.whole.quantile(0.9) / times.whole.quantile(0.5), variation = times.whole.variation();
+  if (spread > 1.1 || variation > 0.1)
+    fmt::print("p90 is {:.2f} times the median, CV {:.0f} %: the machine is busy, repeat on an idle one\n", spread,
+               100 * variation);
   fmt::print("\n");
 }
 
@@ -181,6 +183,7 @@ int time(const Flags& flags, const TimeArguments& arguments) {
   Context ctx(parse_device(config.device), config.seed);
   const Model model = build_model(config, ctx.stream->device());
   const auto optimizer = make_optimizer(config);
+  require_memory(model, config.train.batch_size, optimizer->state_tensors(), ctx.stream->memory());
   try {
     return time_model(flags, arguments, config, ctx, model, *optimizer);
   } catch (const OutOfMemory& error) {

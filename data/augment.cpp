@@ -56,11 +56,14 @@ Augment::Augment(Params& data, const char* key, const std::vector<std::int64_t>&
   const ConfigNode* list = data.node(key);
   place_ = list ? list->place : data.place();
   if (list && list->kind == ConfigNode::Kind::sequence) {
-    for (const ConfigNode& entry : list->items) {
+    ConfigNode used = *list;
+    for (ConfigNode& entry : used.items) {
       AugmentStep step = read_augment_step(entry, size, data.diagnostics());
       steps_.push_back(std::move(step.apply));
       names_.push_back(std::move(step.name));
+      entry = std::move(step.used);
     }
+    data.use(key, std::move(used));
   } else if (list && list->kind != ConfigNode::Kind::null) {
     data.error(key, join("'", key, "' must be a list of steps"), "such as [random_crop, hflip]");
   }

@@ -86,12 +86,12 @@ AugmentStep random_crop(Entry& entry) {
 AugmentStep pad_crop(Entry& entry) {
   int pad = 4;
   Size size = entry.model_size;
-  if (entry.has_options()) {
+  if (entry.has_options() || !entry.has_value()) {
     Params options = entry.params.child(entry.name);
     pad = static_cast<int>(options.integer("pad", 4, 0, largest_side));
     size = options.pair("size", size, 1, largest_side);
     options.finish();
-  } else if (entry.has_value()) {
+  } else {
     pad = static_cast<int>(entry.params.integer(entry.name, 4, 0, largest_side));
   }
   return {[pad, size](Image& image, RandomSequence random) {
@@ -103,7 +103,8 @@ AugmentStep pad_crop(Entry& entry) {
 }
 
 AugmentStep hflip(Entry& entry) {
-  const double probability = entry.has_value() ? entry.params.number(entry.name, 0.5, 0, 1) : 0.5;
+  const bool empty = entry.params.has(entry.name) && !entry.has_value();  // {hflip: }
+  const double probability = empty ? 0.5 : entry.params.number(entry.name, 0.5, 0, 1);
   return {[probability](Image& image, RandomSequence random) {
             if (random.uniform(0) < probability) flip_horizontally(image);
           },
@@ -146,7 +147,7 @@ Window random_window(const Image& image, Range scale, Range ratio, RandomSequenc
 AugmentStep random_resized_crop(Entry& entry) {
   Range scale{0.08, 1}, ratio{3.0 / 4, 4.0 / 3};
   Size size = entry.model_size;
-  if (entry.has_options()) {
+  if (entry.has_options() || !entry.has_value()) {
     Params options = entry.params.child(entry.name);
     size = options.pair("size", size, 1, largest_side);
     scale = read_range(options, "scale", scale, 1);
@@ -177,7 +178,7 @@ const std::map<std::string, Reader>& step_readers() {
 }  // namespace
 
 AugmentStep read_augment_step(const ConfigNode& entry, std::array<int, 2> model_size, Diagnostics& diagnostics) {
-  const AugmentStep nothing{[](Image&, RandomSequence) {}, ""};
+  const AugmentStep nothing{[](Image&, RandomSequence) {}, "", entry};
   const bool plain = entry.kind == ConfigNode::Kind::scalar;
   if (!plain && (entry.kind != ConfigNode::Kind::mapping || entry.entries.size() != 1)) {
     diagnostics.add(entry.place, "an augment step is a name, or one name with its options", "such as '- resize: 256'");
@@ -192,7 +193,10 @@ AugmentStep read_augment_step(const ConfigNode& entry, std::array<int, 2> model_
     return nothing;
   }
   Entry options{name, Params(plain ? ConfigNode{} : entry, name, diagnostics), model_size};
-  return reader->second(options);
+  AugmentStep step = reader->second(options);
+  step.used = options.params.used();
+  if (step.used.kind == ConfigNode::Kind::null) step.used = entry;
+  return step;
 }
 
 }  // namespace twiddle

@@ -12,6 +12,7 @@ namespace twiddle {
 struct AugmentStep {
   Augment::Step apply;
   std::string name;
+  ConfigNode used = {};  // the entry with every option as it is used
 };
 AugmentStep read_augment_step(const ConfigNode& entry, std::array<int, 2> model_size, Diagnostics& diagnostics);
 

@@ -51,7 +51,7 @@ std::vector<std::string> read_class_names(const std::filesystem::path& file) {
 }  // namespace
 
 Cifar10::Options::Options(Params& params)
-    : paths(params.texts("path")), split(params.choice("split", "", {"train", "test"})) {
+    : paths(params.paths("path")), split(params.choice("split", "", {"train", "test"})) {
   const ConfigNode* path = params.node("path");
   if (path == nullptr) params.error("path", "cifar10 needs `path`: the folder with the .bin files, or such files");
   if (path != nullptr && path->kind == ConfigNode::Kind::sequence && path->items.empty())
@@ -59,8 +59,7 @@ Cifar10::Options::Options(Params& params)
 }
 
 Cifar10::Cifar10(const DatasetSite& site, const Options& options) {
-  std::vector<std::string> paths = options.paths;
-  for (std::string& path : paths) path = resolve_path(site, path);
+  std::vector<std::string> paths = resolve_paths(site, options.paths);
   if (std::filesystem::is_directory(paths.front()) && paths.size() == 1)
     paths = files_of_split(paths.front(), options.split);
   else if (!options.split.empty())
@@ -101,7 +100,7 @@ std::string Cifar10::where(std::int64_t index) const {
 }
 
 std::string Cifar10::describe() const {
-  return join("cifar10, ", format_count(size()), " images 3x32x32, 10 classes (", printable(files_.front().path),
+  return join("cifar10, ", format_count(size(), "image"), " 3x32x32, 10 classes (", printable(files_.front().path),
               files_.size() > 1 ? join(" and ", files_.size() - 1, " more") : "", ")");
 }
 

@@ -41,6 +41,7 @@ struct DatasetSite {
   std::int64_t max_pixels = usual_max_pixels;
 };
 std::string resolve_path(const DatasetSite& site, const std::string& path);  // throws where neither exists
+std::vector<std::string> resolve_paths(const DatasetSite& site, std::vector<std::string> paths);  // tells all missing
 
 // What a config says of a dataset. Reading it puts what is wrong down in the diagnostics and touches no file; open()
 // comes after, where nothing was wrong, and throws an Error of kind data that names file and place where a file is

@@ -108,13 +108,12 @@ class IdxReader {
 }  // namespace
 
 Idx::Options::Options(Params& params)
-    : images(params.text("images", std::nullopt)),
-      labels(params.text("labels", std::nullopt)),
-      classes(params.texts("classes")) {}
+    : images(params.path("images")), labels(params.path("labels")), classes(params.texts("classes")) {}
 
-Idx::Idx(const DatasetSite& site, const Options& options)
-    : images_file_(resolve_path(site, options.images)), classes_(printable_classes(options.classes)) {
-  const std::string labels_file = resolve_path(site, options.labels);
+Idx::Idx(const DatasetSite& site, const Options& options) : classes_(printable_classes(options.classes)) {
+  const std::vector<std::string> files = resolve_paths(site, {options.images, options.labels});
+  images_file_ = files[0];
+  const std::string& labels_file = files[1];
   IdxFile pictures = IdxReader(images_file_).read(3, 4, "images");
   IdxFile numbers = IdxReader(labels_file).read(1, 1, "labels");
   if (pictures.sizes[0] != numbers.sizes[0])
@@ -145,8 +144,8 @@ std::string Idx::where(std::int64_t index) const {
 }
 
 std::string Idx::describe() const {
-  return join("idx, ", format_count(size()), " images ", channels_, "x", height_, "x", width_, ", ", classes_.size(),
-              " classes (", printable(images_file_), ")");
+  return join("idx, ", format_count(size(), "image"), " ", channels_, "x", height_, "x", width_, ", ",
+              format_count(static_cast<std::int64_t>(classes_.size()), "class"), " (", printable(images_file_), ")");
 }
 
 }  // namespace twiddle

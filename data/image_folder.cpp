@@ -40,7 +40,7 @@ std::vector<std::string> sorted_sub_folders(const fs::path& folder) {
 }  // namespace
 
 ImageFolder::Options::Options(Params& params)
-    : path(params.text("path", std::nullopt)), channels(params.choice("channels", "3", {"1", "3"}) == "1" ? 1 : 3) {}
+    : path(params.path("path")), channels(params.choice("channels", "3", {"1", "3"}) == "1" ? 1 : 3) {}
 
 ImageFolder::ImageFolder(const DatasetSite& site, const Options& options)
     : folder_(resolve_path(site, options.path)),
@@ -84,12 +84,12 @@ std::string ImageFolder::where(std::int64_t index) const {
 }
 
 std::string ImageFolder::describe() const {
-  const std::string others =
-      passed_over_ == 0 ? ""
-                        : join("; ", format_count(passed_over_), passed_over_ == 1 ? " file" : " files", " that ",
-                               passed_over_ == 1 ? "is" : "are", " no .jpg, .jpeg or .png passed over");
-  return join("image_folder, ", format_count(size()), " images, ", classes_.size(), " classes (", printable(folder_),
-              ")", others);
+  const std::string others = passed_over_ == 0
+                                 ? ""
+                                 : join("; ", format_count(passed_over_, "file"), " that ",
+                                        passed_over_ == 1 ? "is" : "are", " no .jpg, .jpeg or .png passed over");
+  return join("image_folder, ", format_count(size(), "image"), ", ",
+              format_count(static_cast<std::int64_t>(classes_.size()), "class"), " (", printable(folder_), ")", others);
 }
 
 }  // namespace twiddle

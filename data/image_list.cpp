@@ -32,7 +32,7 @@ std::optional<std::int64_t> whole_number(std::string_view text) {
 }  // namespace
 
 ImageList::Options::Options(Params& params)
-    : file(params.text("file", std::nullopt)),
+    : file(params.path("file")),
       channels(params.choice("channels", "3", {"1", "3"}) == "1" ? 1 : 3),
       classes(params.texts("classes")) {}
 
@@ -118,7 +118,8 @@ std::string ImageList::where(std::int64_t index) const {
 }
 
 std::string ImageList::describe() const {
-  return join("image_list, ", format_count(size()), " images, ", classes_.size(), " classes (", printable(file_), ")");
+  return join("image_list, ", format_count(size(), "image"), ", ",
+              format_count(static_cast<std::int64_t>(classes_.size()), "class"), " (", printable(file_), ")");
 }
 
 }  // namespace twiddle

@@ -1,6 +1,7 @@
 #include "data/subset.h"
 
 #include "framework/error.h"
+#include "framework/text.h"
 
 namespace twiddle {
 
@@ -13,7 +14,7 @@ Subset::Subset(std::unique_ptr<Dataset> whole, std::int64_t first, std::int64_t 
 }
 
 std::string Subset::describe() const {
-  return join(count_, " images from number ", first_, " of: ", whole_->describe());
+  return join(format_count(count_, "image"), " from number ", format_count(first_), " of: ", whole_->describe());
 }
 
 }  // namespace twiddle

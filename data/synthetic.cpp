@@ -39,8 +39,8 @@ std::int64_t Synthetic::get(std::int64_t index, Image& image) const {
 }
 
 std::string Synthetic::describe() const {
-  return join("synthetic, ", format_count(images_), " images ", channels_, "x", height_, "x", width_, ", ",
-              classes_.size(), " classes");
+  return join("synthetic, ", format_count(images_, "image"), " ", channels_, "x", height_, "x", width_, ", ",
+              format_count(static_cast<std::int64_t>(classes_.size()), "class"));
 }
 
 }  // namespace twiddle

@@ -6,12 +6,35 @@
 
 #include "framework/parameter.h"
 #include "framework/params.h"
+#include "framework/text.h"
 
 namespace twiddle {
+
+namespace {
+
+// As a config says it.
+ConfigNode to_node(const Initializer& initializer, const Place& place) {
+  using Kind = Initializer::Kind;
+  ConfigNode node;
+  node.kind = ConfigNode::Kind::scalar;
+  node.place = place;
+  node.text = initializer.kind == Kind::he       ? "he"
+              : initializer.kind == Kind::xavier ? "xavier"
+                                                 : format_number(initializer.value);
+  if (initializer.kind != Kind::gaussian) return node;
+  ConfigNode mapping;
+  mapping.kind = ConfigNode::Kind::mapping;
+  mapping.place = place;
+  mapping.entries.push_back({"gaussian", place, std::move(node)});
+  return mapping;
+}
+
+}  // namespace
 
 Initializer read_initializer(Params& params, const char* key, Initializer fallback) {
   using Kind = Initializer::Kind;
   const ConfigNode* node = params.node(key);
+  if (node == nullptr) params.use(key, to_node(fallback, params.place()));
   if (node == nullptr) return fallback;
   const bool is_name = node->kind == ConfigNode::Kind::scalar &&
                        (node->text.empty() || std::isalpha(static_cast<unsigned char>(node->text[0])));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <tuple>
 
@@ -67,6 +68,54 @@ std::string range_text(std::int64_t least, std::int64_t most) {
   return join(" from ", least, " to ", most);
 }
 
+// What parse_bytes reads back to the same number.
+std::string exact_bytes(std::uint64_t bytes) {
+  constexpr std::array<std::pair<int, const char*>, 3> units{{{30, "GiB"}, {20, "MiB"}, {10, "KiB"}}};
+  for (const auto& [bits, unit] : units)
+    if (bytes > 0 && bytes % (std::uint64_t(1) << bits) == 0) return join(bytes >> bits, unit);
+  return std::to_string(bytes);
+}
+
+ConfigNode scalar(std::string text, const Place& place) {
+  ConfigNode node;
+  node.kind = Kind::scalar;
+  node.place = place;
+  node.text = std::move(text);
+  return node;
+}
+
+// One value as itself, several as a list.
+ConfigNode scalar_or_list(const std::vector<std::string>& texts, const Place& place) {
+  if (texts.size() == 1) return scalar(texts.front(), place);
+  ConfigNode list;
+  list.kind = texts.empty() ? Kind::null : Kind::sequence;
+  list.place = place;
+  for (const std::string& text : texts) list.items.push_back(scalar(text, place));
+  return list;
+}
+
+// Without the detour in "models/../data", unless a symbolic link makes it another place.
+std::string without_detours(const std::filesystem::path& path) {
+  std::error_code ignored;
+  const std::filesystem::path straight = path.lexically_normal();
+  return (std::filesystem::equivalent(path, straight, ignored) ? straight : path).string();
+}
+
+// Where the path of a config lies. As it is written where it is nowhere: whoever opens it says so.
+std::string find_path(const std::string& path, const Place& written) {
+  if (written.line == 0 || path.empty()) return path;  // from the command line
+  std::error_code ignored;
+  const std::filesystem::path beside = std::filesystem::path(written.source->name).parent_path() / path;
+  return std::filesystem::exists(beside, ignored) ? without_detours(beside) : path;
+}
+
+std::string absolute_path(const std::string& path) {
+  std::error_code failed;
+  const std::filesystem::path whole = std::filesystem::absolute(path, failed);
+  const bool writable = is_utf8(whole.string());  // into a config
+  return failed || !writable || !std::filesystem::exists(whole, failed) ? path : without_detours(whole);
+}
+
 std::string quoted_key(std::string_view key) {
   return "'" + std::string(key) + "'";
 }
@@ -103,7 +152,11 @@ const ConfigNode::Entry* Params::lookup(std::string_view key) {
 // The value at a key that a reader needs unless it has a fallback.
 const ConfigNode* Params::value(std::string_view key, bool needed) {
   const ConfigNode::Entry* entry = lookup(key);
-  if (entry != nullptr) return &entry->value;
+  if (entry != nullptr) {
+    ConfigNode& used = used_->at(key)->value;
+    if (used.kind == Kind::null) used = entry->value;  // unless its reader has made something of it
+    return &entry->value;
+  }
   if (needed && !wrong_kind_told_)
     diagnostics_->add(node_->place,
                       join("missing key ", quoted_key(key), owner_.empty() ? "" : " in " + quoted_key(owner_)));
@@ -112,6 +165,34 @@ const ConfigNode* Params::value(std::string_view key, bool needed) {
 
 void Params::expected(const ConfigNode& node, std::string_view key, const std::string& what, const std::string& hint) {
   diagnostics_->add(node.place, join(quoted_key(key), " must be ", what, ", found ", found(node)), hint);
+}
+
+std::shared_ptr<Params::Used> Params::Used::at(std::string_view key) {
+  for (const auto& [name, used] : keys)
+    if (name == key) return used;
+  return keys.emplace_back(key, std::make_shared<Used>()).second;
+}
+
+ConfigNode Params::Used::node() const {
+  ConfigNode mapping;
+  mapping.kind = Kind::mapping;
+  mapping.place = value.place;
+  for (const auto& [name, used] : keys)
+    if (ConfigNode node = used->node(); node.kind != Kind::null)
+      mapping.entries.push_back({name, node.place, std::move(node)});
+  return mapping.entries.empty() ? value : mapping;
+}
+
+ConfigNode Params::used() const {
+  return used_->node();
+}
+
+void Params::use(std::string_view key, ConfigNode value) {
+  used_->at(key)->value = std::move(value);
+}
+
+void Params::use_text(std::string_view key, std::string text, bool holds) {
+  if (holds && !wrong_kind_told_) use(key, scalar(std::move(text), node_->place));
 }
 
 bool Params::has(std::string_view key) {
@@ -130,7 +211,9 @@ std::int64_t Params::integer(std::string_view key, std::optional<std::int64_t> f
                              std::int64_t most) {
   const std::int64_t otherwise = fallback.value_or(least);
   const ConfigNode* node = value(key, !fallback);
-  return node == nullptr ? otherwise : integer_in(*node, key, least, most).value_or(otherwise);
+  if (node != nullptr) return integer_in(*node, key, least, most).value_or(otherwise);
+  use_text(key, std::to_string(otherwise), fallback && otherwise >= least && otherwise <= most);
+  return otherwise;
 }
 
 std::optional<double> Params::number_in(const ConfigNode& node, std::string_view key, double least, double most) {
@@ -147,11 +230,14 @@ std::optional<double> Params::number_in(const ConfigNode& node, std::string_view
 double Params::number(std::string_view key, std::optional<double> fallback, double least, double most) {
   const double otherwise = fallback.value_or(least);
   const ConfigNode* node = value(key, !fallback);
-  return node == nullptr ? otherwise : number_in(*node, key, least, most).value_or(otherwise);
+  if (node != nullptr) return number_in(*node, key, least, most).value_or(otherwise);
+  use_text(key, format_number(otherwise), fallback && otherwise >= least && otherwise <= most);
+  return otherwise;
 }
 
 bool Params::flag(std::string_view key, bool fallback) {
   const ConfigNode* node = value(key, false);
+  if (node == nullptr) use_text(key, fallback ? "true" : "false");
   if (node == nullptr) return fallback;
   if (node->kind == Kind::scalar && !node->quoted && (node->text == "true" || node->text == "false"))
     return node->text == "true";
@@ -163,11 +249,13 @@ std::string Params::text(std::string_view key, std::optional<std::string> fallba
   const ConfigNode* node = value(key, !fallback);
   if (node != nullptr && node->kind == Kind::scalar) return node->text;
   if (node != nullptr) expected(*node, key, "a text");
+  if (node == nullptr && fallback) use_text(key, *fallback, !fallback->empty());
   return fallback.value_or("");
 }
 
 std::string Params::choice(std::string_view key, std::string_view fallback, const std::vector<std::string>& choices) {
   const ConfigNode* node = value(key, false);
+  if (node == nullptr) use_text(key, std::string(fallback), std::count(choices.begin(), choices.end(), fallback) > 0);
   if (node == nullptr) return std::string(fallback);
   if (node->kind == Kind::scalar && std::find(choices.begin(), choices.end(), node->text) != choices.end())
     return node->text;
@@ -180,6 +268,7 @@ std::string Params::choice(std::string_view key, std::string_view fallback, cons
 
 std::uint64_t Params::bytes(std::string_view key, std::uint64_t fallback) {
   const ConfigNode* node = value(key, false);
+  if (node == nullptr) use_text(key, exact_bytes(fallback));
   if (node == nullptr) return fallback;
   if (const auto size = node->kind == Kind::scalar ? parse_bytes(node->text) : std::nullopt) return *size;
   expected(*node, key, "a size such as 512MiB or 2GiB");
@@ -189,7 +278,13 @@ std::uint64_t Params::bytes(std::string_view key, std::uint64_t fallback) {
 std::array<int, 2> Params::pair(std::string_view key, std::optional<std::array<int, 2>> fallback, int least, int most) {
   const std::array<int, 2> otherwise = fallback.value_or(std::array<int, 2>{least, least});
   const ConfigNode* node = value(key, !fallback);
-  if (node == nullptr) return otherwise;
+  if (node == nullptr) {
+    const auto [low, high] = std::minmax(otherwise[0], otherwise[1]);
+    std::vector<std::string> texts{std::to_string(otherwise[0])};
+    if (low != high) texts.push_back(std::to_string(otherwise[1]));
+    if (fallback && low >= least && high <= most) use(key, scalar_or_list(texts, node_->place));
+    return otherwise;
+  }
   const auto in_range = [&](const ConfigNode& item) -> std::optional<int> {
     const auto number = parse_integer(item);
     return number && *number >= least && *number <= most ? std::optional(static_cast<int>(*number)) : std::nullopt;
@@ -211,7 +306,12 @@ std::array<int, 2> Params::pair(std::string_view key, std::optional<std::array<i
 std::vector<double> Params::numbers(std::string_view key, std::vector<double> fallback) {
   constexpr double limit = std::numeric_limits<double>::max();
   const ConfigNode* node = value(key, false);
-  if (node == nullptr) return fallback;
+  if (node == nullptr) {
+    std::vector<std::string> texts;
+    for (const double number : fallback) texts.push_back(format_number(number));
+    use(key, scalar_or_list(texts, node_->place));
+    return fallback;
+  }
   std::vector<double> values;
   for (const ConfigNode& item : node->kind == Kind::sequence ? node->items : std::vector<ConfigNode>{*node}) {
     const auto number = number_in(item, key, -limit, limit);
@@ -251,12 +351,33 @@ std::vector<std::string> Params::texts(std::string_view key) {
   return values;
 }
 
+std::string Params::path(std::string_view key) {
+  const std::string written = text(key, std::nullopt);
+  const ConfigNode* node = value(key, false);
+  if (node == nullptr || node->kind != Kind::scalar) return written;
+  const std::string found = find_path(written, node->place);
+  use(key, scalar(absolute_path(found), node->place));
+  return found;
+}
+
+std::vector<std::string> Params::paths(std::string_view key) {
+  std::vector<std::string> found = texts(key), whole;
+  const ConfigNode* node = value(key, false);
+  if (node == nullptr) return found;
+  for (std::string& path : found) whole.push_back(absolute_path(path = find_path(path, node->place)));
+  use(key, scalar_or_list(whole, node->place));
+  return found;
+}
+
 Params Params::child(std::string_view key) {
   const ConfigNode::Entry* entry = lookup(key);
   const std::string name = owner_.empty() ? std::string(key) : owner_ + "." + std::string(key);
   ConfigNode nothing;
   nothing.place = node_->place;
-  return Params(entry == nullptr ? nothing : entry->value, name, *diagnostics_);
+  Params params(entry == nullptr ? nothing : entry->value, name, *diagnostics_);
+  params.used_ = used_->at(key);
+  params.used_->value = *params.node_;
+  return params;
 }
 
 const ConfigNode* Params::node(std::string_view key) {
@@ -264,17 +385,23 @@ const ConfigNode* Params::node(std::string_view key) {
 }
 
 std::pair<std::string, Params> Params::named(std::string_view key, std::string_view fallback) {
-  ConfigNode nothing;
-  nothing.place = node_->place;
   const ConfigNode* node = value(key, false);
-  if (node != nullptr) nothing.place = node->place;
-  if (node != nullptr && node->kind == Kind::scalar) return {node->text, Params(nothing, node->text, *diagnostics_)};
-  if (node != nullptr && node->kind == Kind::mapping && node->entries.size() == 1) {
-    const ConfigNode::Entry& entry = node->entries.front();
-    return {entry.key, Params(entry.value, entry.key, *diagnostics_)};
+  if (node == nullptr) use_text(key, std::string(fallback), !fallback.empty());
+  ConfigNode options;
+  options.place = node == nullptr ? node_->place : node->place;
+  std::string name(fallback);
+  if (node != nullptr && node->kind == Kind::scalar) {
+    name = node->text;
+  } else if (node != nullptr && node->kind == Kind::mapping && node->entries.size() == 1) {
+    name = node->entries.front().key;
+    options = node->entries.front().value;
+  } else if (node != nullptr) {
+    expected(*node, key, "a name, or one name with its options as {name: {...}}");
   }
-  if (node != nullptr) expected(*node, key, "a name, or one name with its options as {name: {...}}");
-  return {std::string(fallback), Params(nothing, std::string(fallback), *diagnostics_)};
+  Params params(options, name, *diagnostics_);
+  params.used_ = used_->at(key)->at(name);
+  params.used_->value = options;
+  return {name, params};
 }
 
 void Params::error(std::string_view key, std::string message, std::string hint) {

@@ -85,19 +85,37 @@ class Params {
   std::vector<std::int64_t> integers(std::string_view key, std::int64_t least,
                                      std::int64_t most);  // a list; empty where absent
   std::vector<std::string> texts(std::string_view key);   // a text or a list; empty where absent
-  Params child(std::string_view key);                     // an empty mapping where absent
-  const ConfigNode* node(std::string_view key);           // null where absent
+  // A file or folder: beside the file that names it, where there is such a one, else in the current folder. What was
+  // used holds it as an absolute path, so that it is found from any folder.
+  std::string path(std::string_view key);
+  std::vector<std::string> paths(std::string_view key);  // one or a list; empty where absent
+  Params child(std::string_view key);                    // an empty mapping where absent
+  const ConfigNode* node(std::string_view key);          // null where absent
   // `key: sgd` or `key: {sgd: {lr: 0.1}}`: the name and its options; the name is `fallback` where the key is absent.
   std::pair<std::string, Params> named(std::string_view key, std::string_view fallback);
 
   void error(std::string_view key, std::string message,
              std::string hint = {});  // at the key's value, or at the mapping
   void finish();                      // unknown keys become errors, with a suggestion
+
+  // Every key as it was used, in the order of reading: as given, or its default; sections and named choices with all
+  // that was read of theirs. A key that was neither given nor has a default of its own is left out.
+  ConfigNode used() const;
+  void use(std::string_view key, ConfigNode value);  // for a reader that makes out a value itself
   const Place& place() const { return node_->place; }
   const std::string& owner() const { return owner_; }
   Diagnostics& diagnostics() { return *diagnostics_; }
 
  private:
+  // What was used of a key. Shared between a Params and those of its sections, which fill in their part.
+  struct Used {
+    ConfigNode value;
+    std::vector<std::pair<std::string, std::shared_ptr<Used>>> keys;
+    std::shared_ptr<Used> at(std::string_view key);  // made where it is new
+    ConfigNode node() const;
+  };
+
+  void use_text(std::string_view key, std::string text, bool holds = true);  // a default, where it is a valid value
   bool is_mapping();
   const ConfigNode::Entry* lookup(std::string_view key);
   const ConfigNode* value(std::string_view key, bool needed);
@@ -110,6 +128,7 @@ class Params {
   std::string owner_;
   Diagnostics* diagnostics_;
   std::set<std::string> known_;
+  std::shared_ptr<Used> used_ = std::make_shared<Used>();
   bool wrong_kind_told_ = false;
 };
 

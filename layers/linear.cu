@@ -44,7 +44,8 @@ Linear::Linear(const Site& site, Params& params)
   bias.weight_decay = false;
   bias.learning_rate = static_cast<float>(params.number("bias_lr", 1, 0, 1e6));
 
-  const std::int64_t expected = params.integer("inputs", inputs_, 1, std::int64_t(1) << 40);
+  const bool told = params.has("inputs");  // else it follows from the layers before, whatever becomes of them
+  const std::int64_t expected = told ? params.integer("inputs", inputs_, 1, std::int64_t(1) << 40) : inputs_;
   if (expected != inputs_)
     throw Error(ErrorKind::config,
                 join("linear expects ", expected, " inputs, gets ", inputs_, " (", to_string(site.input),

@@ -7,6 +7,8 @@
 #include "layers/conv/conv2d.h"
 #include "layers/conv/engines.h"
 #include "layers/relu.h"
+#include "models/layer_list.h"
+#include "models/unknown_layer.h"
 
 namespace twiddle {
 
@@ -26,11 +28,12 @@ class ChainBuilder {
     if (!shape_known_) shape_ = {1, 1, 1};
   }
 
-  void add(const LayerConfig& config) {
+  // Returns every option as the layer uses it.
+  ConfigNode add(const LayerConfig& config) {
     if (!registry_.has(config.kind)) {
-      diagnostics_.add(config.place, registry_.unknown(config.kind));
+      diagnostics_.add(config.place, unknown_layer(config.kind, registry_.names()));
       shape_known_ = false;
-      return;
+      return config.options;
     }
     const std::size_t errors_before = diagnostics_.size();
     Params params(config.options, config.kind, diagnostics_);
@@ -47,13 +50,23 @@ class ChainBuilder {
       shape_known_ = false;
     }
     params.finish();
-    if (layer == nullptr) return;
+    if (layer == nullptr) return config.options;
     if (diagnostics_.size() > errors_before) shape_known_ = false;
     shape_ = layer->output_shape();
     previous_ = config.name;
     auto* const relu = dynamic_cast<Relu*>(layer.get());
     if (relu != nullptr && !net_.items().empty() && net_.items().back().layer->take_over_relu()) relu->set_taken_over();
     net_.add(config.kind, std::move(layer));
+    return params.used();
+  }
+
+  // What the loss needs at the end of the chain: a row of scores for each image, one a class.
+  void expect_row_of_scores(const LayerConfig& last) {
+    if (!shape_known_ || count_of(shape_) == shape_.front()) return;
+    diagnostics_.add(
+        last.place,
+        join("the network must end in a row of scores, one a class, but '", last.name, "' gives ", to_string(shape_)),
+        "end with '- linear: {outputs: CLASSES}'; softmax comes by itself, with the loss");
   }
 
  private:
@@ -129,6 +142,22 @@ std::size_t scratch_bytes(const Model& model, const Sequential::Item& item, std:
   return most;
 }
 
+// What training may fill: what the stream holds already, and what its device has left.
+std::size_t room_of(const MemoryUse& memory) {
+  return memory.in_use + memory.cached + memory.free;
+}
+
+// The largest batch below `batch` that fits, a multiple of 8 where it is more than 16; 0: none.
+template <class Fits>
+std::int64_t largest_batch(std::int64_t batch, const Fits& fits) {
+  std::int64_t fitting = 0, too_large = batch;
+  while (too_large - fitting > 1) {
+    const std::int64_t middle = fitting + (too_large - fitting) / 2;
+    (fits(middle) ? fitting : too_large) = middle;
+  }
+  return fitting > 16 ? fitting / 8 * 8 : fitting;
+}
+
 // The limits that bring a plan down to the room there is; empty: one alone cannot.
 std::string limits_within(const MemoryPlan& plan, std::size_t room) {
   if (plan.total() <= room) return {};
@@ -179,7 +208,7 @@ std::vector<std::string> recall_choices(const Model& model, const Device& device
   return unknown;
 }
 
-void check_model(const Config& config, Diagnostics& diagnostics) {
+ConfigNode check_model(const Config& config, Diagnostics& diagnostics) {
   ConvSelector convolutions(engines_to_check(config), config.convolution);
   try {
     if (!config.convolution.engine.empty()) convolutions.check_name(config.convolution.engine);
@@ -188,7 +217,10 @@ void check_model(const Config& config, Diagnostics& diagnostics) {
   }
   Sequential net(config.input);
   ChainBuilder chain(net, convolutions, diagnostics);
-  for (const LayerConfig& layer : config.layers) chain.add(layer);
+  std::vector<LayerConfig> layers = config.layers;
+  for (LayerConfig& layer : layers) layer.options = chain.add(layer);
+  if (!layers.empty()) chain.expect_row_of_scores(layers.back());
+  return write_layers(layers);
 }
 
 MemoryPlan plan_memory(const Model& model, std::int64_t batch, int optimizer_tensors) {
@@ -224,21 +256,29 @@ MemoryPlan plan_memory(const Model& model, std::int64_t batch, int optimizer_ten
 }
 
 std::string memory_advice(const Model& model, std::int64_t batch, int optimizer_tensors, const MemoryUse& memory) try {
-  const std::size_t room = memory.in_use + memory.cached + memory.free;
+  const std::size_t room = room_of(memory);
   const auto plan_of = [&](std::int64_t images) { return plan_memory(model, images, optimizer_tensors); };
-  for (std::int64_t smaller = batch / 2; smaller > 0; smaller /= 2) {
-    const MemoryPlan plan = plan_of(smaller), whole = plan_of(batch);
-    if (plan.total() >= room) continue;
-    const std::string limits = limits_within(whole, room);
-    return join("training needs ", format_bytes(whole.total()), " at a batch of ", batch, " by plan, the device has ",
-                format_bytes(room), "; a batch of ", smaller, " needs ", format_bytes(plan.total()), ": --batch-size ",
-                smaller, limits.empty() ? "" : join("; or, at a batch of ", batch, ", ", limits));
+  const auto fits = [&](std::int64_t images) { return plan_of(images).total() < room; };
+  const std::int64_t largest = largest_batch(batch, fits);
+  if (largest == 0) {
+    const MemoryPlan one = plan_of(1);
+    const std::string limits = limits_within(one, room);
+    return join("even a batch of 1 needs ", format_bytes(one.total()), " by plan, and the device has ",
+                format_bytes(room), ": take ", limits.empty() ? "" : limits + " or ", "another device");
   }
-  const std::string limits = limits_within(plan_of(1), room);
-  return join("even a batch of 1 needs ", format_bytes(plan_of(1).total()), " by plan, and the device has ",
-              format_bytes(room), ": take ", limits.empty() ? "" : limits + " or ", "another device");
+  const MemoryPlan whole = plan_of(batch);
+  const std::string limits = limits_within(whole, room);
+  return join("training needs ", format_bytes(whole.total()), " at a batch of ", format_count(batch),
+              " by plan, the device has ", format_bytes(room), "; a batch of ", format_count(largest), " needs ",
+              format_bytes(plan_of(largest).total()), ": --batch-size ", largest,
+              limits.empty() ? "" : join("; or, at a batch of ", format_count(batch), ", ", limits));
 } catch (const Error& error) {  // the memory that ran out is the news, not a plan that cannot be made
   return join("what a smaller batch needs cannot be told: ", error.what());
+}
+
+void require_memory(const Model& model, std::int64_t batch, int optimizer_tensors, const MemoryUse& memory) {
+  if (memory.free == 0 || plan_memory(model, batch, optimizer_tensors).total() <= room_of(memory)) return;
+  throw OutOfMemory("too little memory: " + memory_advice(model, batch, optimizer_tensors, memory));
 }
 
 }  // namespace twiddle

@@ -23,12 +23,10 @@ Model build_model(const Config& config, Device device);
 // nobody measured yet: for these the rule counts.
 std::vector<std::string> recall_choices(const Model& model, const Device& device, std::int64_t batch);
 
-// Puts down what is wrong with engine names and layers without touching a device. Shapes are followed from the config's
-// input, and not at all where it has none.
-void check_model(const Config& config, Diagnostics& diagnostics);
-
-// What to do where training ran out of memory: the largest batch whose plan fits what the device has, if any does.
-std::string memory_advice(const Model& model, std::int64_t batch, int optimizer_tensors, const MemoryUse& memory);
+// Puts down what is wrong with engine names and layers without touching a device, and a network that does not end in a
+// row of scores. Shapes are followed from the config's input, and not at all where it has none. Returns the list of
+// layers with every option as it is used.
+ConfigNode check_model(const Config& config, Diagnostics& diagnostics);
 
 // Bytes that training at a batch size takes, by kind.
 struct MemoryPlan {
@@ -37,5 +35,11 @@ struct MemoryPlan {
   std::size_t total() const { return weights + gradients + optimizer + activations + workspace + spectra + data; }
 };
 MemoryPlan plan_memory(const Model& model, std::int64_t batch, int optimizer_tensors);
+
+// What to do where training ran out of memory: the largest batch whose plan fits what the device has, if any does.
+std::string memory_advice(const Model& model, std::int64_t batch, int optimizer_tensors, const MemoryUse& memory);
+
+// Throws OutOfMemory with that advice where the plan alone is more than the device has: before any data is made.
+void require_memory(const Model& model, std::int64_t batch, int optimizer_tensors, const MemoryUse& memory);
 
 }  // namespace twiddle

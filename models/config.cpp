@@ -104,12 +104,13 @@ std::string usual_cache_file() {
 ConvPolicy read_convolution(Params& root) {
   Params params = root.child("convolution");
   ConvPolicy policy;
-  policy.engine = params.text("engine", "");
+  policy.engine = params.text("engine", "auto");
+  if (policy.engine == "auto") policy.engine.clear();
   if (params.choice("precision", "fp32", {"fp32", "tf32"}) == "tf32") policy.precision = Precision::tf32;
   policy.workspace_limit = params.bytes("workspace_limit", policy.workspace_limit);
   policy.frequency_budget = params.bytes("frequency_budget", policy.frequency_budget);
-  const std::string cache = params.text("cache", usual_cache_file());
-  policy.cache_file = cache == "off" ? "" : cache;
+  const std::string cache = params.text("cache", "auto");
+  policy.cache_file = cache == "auto" ? usual_cache_file() : cache == "off" ? "" : cache;
   policy.retune = params.flag("retune", policy.retune);
   params.finish();
   return policy;
@@ -127,7 +128,7 @@ void refuse_measured(Params& root, const Config& config) {
   }
 }
 
-// Datasets and augmentation read their own keys later, through Params over the node.
+// Datasets and augmentation read their own keys in check_data, through Params over the node.
 Config::Data read_data(Params& root) {
   Config::Data data;
   Params params = root.child("data");
@@ -172,15 +173,14 @@ Config::Train read_train(Params& root) {
   return train;
 }
 
-void read_name(Params& root, Config& config, ConfigNode& tree) {
-  config.name = root.text("name", printable(std::filesystem::path(config.file).stem().string()));
-  if (tree.find("name") != nullptr) return;
-  ConfigNode name;  // a resolved config is kept under another file name
-  name.kind = Kind::scalar;
-  name.text = config.name;
-  name.place = tree.place;
-  const bool first = tree.entries.empty() || tree.entries.front().key != "version";
-  tree.entries.insert(tree.entries.begin() + (first ? 0 : 1), {"name", tree.place, std::move(name)});
+// What was read, with the layers and the datasets, which have been read on their own.
+ConfigNode used_tree(const Params& root, ConfigNode used_layers, const ConfigNode& used_data, const Config& config) {
+  ConfigNode tree = root.used();
+  if (ConfigNode* layers = find_layers(tree)) *layers = std::move(used_layers);
+  if (ConfigNode* data = find_value(tree, "data")) *data = merge_trees(used_data, *data);
+  if (!config.data.present)
+    std::erase_if(tree.entries, [](const ConfigNode::Entry& entry) { return entry.key == "data"; });
+  return tree;
 }
 
 Config read_config(ConfigNode tree, const std::string& file, const std::vector<Override>& overrides,
@@ -198,7 +198,7 @@ Config read_config(ConfigNode tree, const std::string& file, const std::vector<O
   config.file = file;
   Params root(tree, "", diagnostics);
   read_version(root);
-  read_name(root, config, tree);
+  config.name = root.text("name", printable(std::filesystem::path(config.file).stem().string()));
   config.device = read_device(root);
   config.threads = static_cast<int>(root.integer("threads", config.threads, 0, 4096));
   config.seed = static_cast<std::uint64_t>(root.integer("seed", 1, 0, std::numeric_limits<std::int64_t>::max()));
@@ -211,9 +211,10 @@ Config read_config(ConfigNode tree, const std::string& file, const std::vector<O
   root.finish();
   config.tree = std::move(tree);
   if (!layers_are_whole) config.input.clear();  // shapes cannot be followed through a list with holes
-  check_model(config, diagnostics);
-  check_data(config, diagnostics);
+  ConfigNode layers = check_model(config, diagnostics);
+  const ConfigNode data = check_data(config, diagnostics);
   diagnostics.throw_if_any();
+  config.tree = used_tree(root, std::move(layers), data, config);
   return config;
 }
 

@@ -52,7 +52,9 @@ struct Config {
     std::string out = "runs";           // where run folders are made
   } train;
 
-  ConfigNode tree;  // resolved: base merged, overrides applied; what the run folder keeps
+  // Every key as it is used: base merged, overrides applied, defaults written out, paths absolute. What the run folder
+  // keeps: another program's defaults, or another current folder, do not change it.
+  ConfigNode tree;
 };
 
 // `--set train.epochs=3` and the flags that stand for such keys, in the order given; `from` is named in messages

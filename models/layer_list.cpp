@@ -199,4 +199,21 @@ std::vector<LayerConfig> read_layers(const ConfigNode& list) {
   return layers;
 }
 
+ConfigNode write_layers(const std::vector<LayerConfig>& layers) {
+  ConfigNode list;
+  list.kind = Kind::sequence;
+  for (const LayerConfig& layer : layers) {
+    ConfigNode options = layer.options;
+    options.kind = Kind::mapping;
+    if (!layer.name.empty())
+      options.entries.insert(options.entries.begin(), {"name", layer.place, text_node(layer.name, layer.place)});
+    ConfigNode item;
+    item.kind = Kind::mapping;
+    item.place = layer.place;
+    item.entries.push_back({layer.kind, layer.place, std::move(options)});
+    list.items.push_back(std::move(item));
+  }
+  return list;
+}
+
 }  // namespace twiddle

@@ -16,7 +16,8 @@ ConfigNode expand_layers(const ConfigNode& list, Diagnostics& diagnostics);
 // Names in an expanded list, in order; empty where an item has none.
 std::vector<std::string> layer_names(const ConfigNode& list);
 
-// An expanded list as the builder takes it.
+// An expanded list as the builder takes it, and the way back.
 std::vector<LayerConfig> read_layers(const ConfigNode& list);
+ConfigNode write_layers(const std::vector<LayerConfig>& layers);
 
 }  // namespace twiddle

@@ -52,6 +52,7 @@ Chosen read_dataset(Params& data, const char* key, const DatasetSite& site) {
 struct DataPlan {
   Chosen train, val;
   std::unique_ptr<Augment> train_augment, val_augment;
+  ConfigNode used;  // every key of theirs
 };
 
 DataPlan read_plan(const Config& config, std::int64_t outputs, Diagnostics& diagnostics) {
@@ -64,6 +65,7 @@ DataPlan read_plan(const Config& config, std::int64_t outputs, Diagnostics& diag
   plan.val = read_dataset(data, "val", site);
   plan.train_augment = std::make_unique<Augment>(data, "augment", input);
   plan.val_augment = std::make_unique<Augment>(data, "eval_augment", input);
+  plan.used = data.used();
   return plan;
 }
 
@@ -74,6 +76,22 @@ void check_classes(const Config& config, const char* key, const Dataset& dataset
                 join(printable(config.file), ": data.", key, " has ", classes, " classes, the last layer gives ",
                      outputs, " outputs: set its outputs to ", classes));
   }
+}
+
+// What is missing or damaged in both is told in one go.
+void open_both(const DataPlan& plan, OpenData& opened) {
+  std::string failures;
+  const auto open = [&](const Chosen& chosen, std::unique_ptr<Dataset>& dataset) {
+    try {
+      dataset = chosen.open();
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::data) throw;
+      failures += (failures.empty() ? "" : "\n") + std::string(error.what());
+    }
+  };
+  open(plan.train, opened.train);
+  open(plan.val, opened.val);
+  if (!failures.empty()) throw Error(ErrorKind::data, failures);
 }
 
 // The first few names, so that two lists can be told apart in a message.
@@ -90,7 +108,9 @@ OpenData open_data(const Config& config, std::int64_t outputs) {
   Diagnostics diagnostics;
   DataPlan plan = read_plan(config, outputs, diagnostics);
   diagnostics.throw_if_any();
-  OpenData opened{plan.train.open(), plan.val.open(), std::move(plan.train_augment), std::move(plan.val_augment)};
+  OpenData opened;
+  open_both(plan, opened);
+  opened.train_augment = std::move(plan.train_augment), opened.val_augment = std::move(plan.val_augment);
   if (opened.train) check_classes(config, "train", *opened.train, outputs);
   if (opened.val) check_classes(config, "val", *opened.val, outputs);
   if (opened.train && opened.val && opened.train->classes() != opened.val->classes()) {
@@ -101,6 +121,15 @@ OpenData open_data(const Config& config, std::int64_t outputs) {
   return opened;
 }
 
+OpenData open_val_data(const Config& config, std::int64_t outputs) {
+  Diagnostics diagnostics;
+  DataPlan plan = read_plan(config, outputs, diagnostics);
+  diagnostics.throw_if_any();
+  OpenData opened{nullptr, plan.val.open(), nullptr, std::move(plan.val_augment)};
+  if (opened.val) check_classes(config, "val", *opened.val, outputs);
+  return opened;
+}
+
 std::unique_ptr<Augment> open_val_augment(const Config& config) {
   Diagnostics diagnostics;
   DataPlan plan = read_plan(config, 0, diagnostics);
@@ -108,8 +137,8 @@ std::unique_ptr<Augment> open_val_augment(const Config& config) {
   return std::move(plan.val_augment);
 }
 
-void check_data(const Config& config, Diagnostics& diagnostics) {
-  read_plan(config, 0, diagnostics);
+ConfigNode check_data(const Config& config, Diagnostics& diagnostics) {
+  return read_plan(config, 0, diagnostics).used;
 }
 
 }  // namespace twiddle

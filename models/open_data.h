@@ -17,9 +17,12 @@ struct OpenData {
 // data.
 OpenData open_data(const Config& config, std::int64_t outputs);
 
-// Puts down what is wrong in the section without opening a file; load_config does so. Nothing is held against the
-// model's input where the config has none.
-void check_data(const Config& config, Diagnostics& diagnostics);
+// The same without the training data, which a trained network no longer needs: nothing of it is opened.
+OpenData open_val_data(const Config& config, std::int64_t outputs);
+
+// Puts down what is wrong in the section without opening a file, and returns what datasets and steps read of it, every
+// key as it is used; load_config does so. Nothing is held against the model's input where the config has none.
+ConfigNode check_data(const Config& config, Diagnostics& diagnostics);
 
 // Only the steps for validation and prediction: no file is opened.
 std::unique_ptr<Augment> open_val_augment(const Config& config);

@@ -44,15 +44,17 @@ class Descent {
     failed_ = true;
   }
 
+  // To leave a value out by mistake would empty a whole section: whoever means that writes null.
   ConfigNode parse_value(const std::string& text) {
-    Diagnostics own;
-    ConfigNode value = parse_yaml(text, place_.source, own);
-    if (own.empty()) {
-      value.place = place_;
-      return value;
+    if (text.find_first_not_of(" \t") == std::string::npos) {
+      fail("there is no value behind the '='", "such as --set train.epochs=3; KEY=null takes a key away");
+      return {};
     }
-    fail("the value is no YAML", "put quotes around it: KEY='\"...\"'");
-    return {};
+    const std::size_t errors_before = diagnostics_.size();
+    ConfigNode value = parse_yaml(text, place_.source, diagnostics_);
+    failed_ = failed_ || diagnostics_.size() > errors_before;
+    value.place = place_;
+    return value;
   }
 
   std::string path_until(std::size_t end) const {

@@ -45,6 +45,13 @@ StepOptions step_options(const Config& config, bool record) {
   return options;
 }
 
+// Held against the memory before a picture is read or made: for what cannot run that would be time lost.
+TrainingData open_where_there_is_room(const Config& config, const Context& ctx, const Model& model,
+                                      const Optimizer& optimizer) {
+  require_memory(model, config.train.batch_size, optimizer.state_tensors(), ctx.stream->memory());
+  return open_training_data(config, *model.net);
+}
+
 }  // namespace
 
 struct Trainer::Impl {
@@ -74,7 +81,7 @@ struct Trainer::Impl {
         ctx(parse_device(config.device), config.seed),
         model(build_model(config, ctx.stream->device())),
         optimizer(make_optimizer(config)),
-        loading(open_training_data(config, *model.net)),
+        loading(open_where_there_is_room(config, ctx, model, *optimizer)),
         news(*ctx.stream) {
     if (!options.run_folder.empty()) {
       store = std::make_unique<CheckpointStore>(options.run_folder, config.train.keep);

@@ -13,7 +13,7 @@ namespace {
 
 using Kind = ConfigNode::Kind;
 
-constexpr std::size_t widest = 100;
+constexpr std::size_t widest = 160;  // a convolution with all its options
 
 bool is_word_letter(char letter) {
   return std::isalnum(static_cast<unsigned char>(letter)) ||

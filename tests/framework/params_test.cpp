@@ -223,4 +223,52 @@ TEST(Diagnostics, LongAndStrangeLinesAreShownInPart) {
   EXPECT_NE(text.find("    2 |  k\xc3\xa4se:  [31m\n      |  ^~~~\n"), std::string::npos) << text;
 }
 
+// The keys of a mapping as "key=value", in their order.
+std::vector<std::string> flat(const ConfigNode& node) {
+  std::vector<std::string> all;
+  for (const ConfigNode::Entry& entry : node.entries) {
+    std::string text = entry.value.text;
+    for (const ConfigNode& item : entry.value.items) text += item.text + ";";
+    for (const std::string& inner : flat(entry.value)) text += "{" + inner + "}";
+    all.push_back(entry.key + "=" + text);
+  }
+  return all;
+}
+
+TEST_F(ParamsTest, UsedHoldsWhatWasGivenAndTheDefaultsOfTheRest) {
+  add("filters", scalar("32"));
+  Params read = params();
+  read.integer("filters", std::nullopt, 1, 100);
+  read.number("rate", 0.5, 0, 1);
+  read.flag("bias", true);
+  read.choice("rounding", "floor", {"floor", "ceil"});
+  read.bytes("limit", 3u << 20);
+  read.pair("kernel", {{3, 3}}, 1, 9);
+  read.pair("stride", {{1, 2}}, 1, 9);
+  read.numbers("mean", {0.25, 1});
+  EXPECT_EQ(flat(read.used()), (std::vector<std::string>{"filters=32", "rate=0.5", "bias=true", "rounding=floor",
+                                                         "limit=3MiB", "kernel=3", "stride=1;2;", "mean=0.25;1;"}));
+}
+
+// What such a key means when it is not there cannot be written as its value.
+TEST_F(ParamsTest, UsedLeavesOutDefaultsThatAreNoValues) {
+  Params read = params();
+  read.integer("inputs", 0, 1, 100);
+  read.text("engine", "");
+  read.choice("split", "", {"train", "test"});
+  read.texts("classes");
+  read.has("seen");
+  EXPECT_TRUE(read.used().entries.empty());
+}
+
+TEST_F(ParamsTest, UsedHoldsWhatSectionsAndNamedChoicesRead) {
+  add("optimizer", scalar("sgd"));
+  Params read = params();
+  read.named("optimizer", "adam").second.number("momentum", 0.0, 0, 1);
+  read.named("schedule", "constant");
+  read.child("limits").integer("most", 7, 0, 9);
+  EXPECT_EQ(flat(read.used()),
+            (std::vector<std::string>{"optimizer={sgd={momentum=0}}", "schedule=constant", "limits={most=7}"}));
+}
+
 }  // namespace twiddle

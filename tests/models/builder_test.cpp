@@ -48,7 +48,7 @@ TEST(Builder, OnlyWhatIsBehindAParameterGetsItsInputsGradient) {
   const Model model =
       build_model(config_of("[3, 8, 8]",
                             "    - max_pool: {kernel: 2}\n    - conv2d: {filters: 5, kernel: 1}\n    - relu\n"
-                            "    - conv2d: {filters: 2, kernel: 3}\n"),
+                            "    - conv2d: {filters: 2, kernel: 3}\n    - flatten\n"),
                   {});
   const auto wants_it = [&](std::size_t item) {
     return dynamic_cast<const Conv2d&>(*model.net->items()[item].layer).problem(1).input_gradient;
@@ -141,8 +141,8 @@ TEST(MemoryPlan, CountsByKind) {
 
 TEST(MemoryPlan, AnActivationThatNobodyKeepsIsNotCountedTwice) {
   const std::string convolution = "    - conv2d: {filters: 64, kernel: 3, pad: 1}\n";
-  const Model plain = build_model(config_of("[64, 32, 32]", convolution), {});
-  const Model with_relu = build_model(config_of("[64, 32, 32]", convolution + "    - relu\n"), {});
+  const Model plain = build_model(config_of("[64, 32, 32]", convolution + "    - flatten\n"), {});
+  const Model with_relu = build_model(config_of("[64, 32, 32]", convolution + "    - relu\n    - flatten\n"), {});
   // relu keeps its own output; the convolution's goes back to the pool.
   EXPECT_LE(plan_memory(with_relu, 1, 0).activations, plan_memory(plain, 1, 0).activations + 64 * 32 * 32 * 4);
 }
@@ -161,9 +161,32 @@ TEST(MemoryAdvice, NamesTheBatchThatFitsAndTheLimitsThatWouldDo) {
   constexpr std::size_t mib = 1 << 20;
   const std::string unrolled = advice_of("gemm", mib), spectral = advice_of("fft", mib);
   for (const std::string& advice : {unrolled, spectral})
-    EXPECT_NE(advice.find(": --batch-size 4; or, at a batch of 8, --set convolution."), std::string::npos) << advice;
+    EXPECT_NE(advice.find("; or, at a batch of 8, --set convolution."), std::string::npos) << advice;
   EXPECT_NE(unrolled.find("workspace_limit=5MiB"), std::string::npos) << unrolled;  // of 16 x 5 x 5 planes, 6.25 MiB
   EXPECT_NE(spectral.find("frequency_budget="), std::string::npos) << spectral;
+}
+
+TEST(MemoryAdvice, NamesTheLargestBatchThatFits) {
+  const Model model = build_model(config_of("[1, 256, 256]", "    - linear: {outputs: 2}\n"), {});
+  MemoryUse memory;
+  memory.free = plan_memory(model, 45, 0).total();
+  EXPECT_NE(memory_advice(model, 1000, 0, memory).find(": --batch-size 40"), std::string::npos)
+      << memory_advice(model, 1000, 0, memory);
+  memory.free = plan_memory(model, 12, 0).total();
+  EXPECT_NE(memory_advice(model, 1000, 0, memory).find(": --batch-size 11"), std::string::npos)
+      << memory_advice(model, 1000, 0, memory);
+}
+
+TEST(RequireMemory, RefusesAPlanThatIsMoreThanTheDeviceHas) {
+  const Model model = build_model(config_of("[1, 8, 8]", "    - linear: {outputs: 10}\n"), {});
+  MemoryUse memory;
+  require_memory(model, 4, 2, memory);  // nothing is known
+  memory.free = plan_memory(model, 4, 2).total();
+  require_memory(model, 4, 2, memory);
+  memory.free -= 1;
+  EXPECT_THROW(require_memory(model, 4, 2, memory), OutOfMemory);
+  memory.cached = 1;
+  require_memory(model, 4, 2, memory);
 }
 
 TEST(MemoryAdvice, NamesNoLimitThatWouldNotDo) {

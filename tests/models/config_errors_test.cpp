@@ -128,9 +128,37 @@ TEST(ConfigErrors, MilestonesThatFallAreRefused) {
 
 TEST(ConfigErrors, EnginesOfADeviceThatIsNotThereAreNotJudged) {
   const std::string config =
-      "version: 1\nmodel: {input: [1, 8, 8], layers: [conv2d: {filters: 1, kernel: 3}]}\n"
+      "version: 1\nmodel: {input: [1, 8, 8], layers: [conv2d: {filters: 1, kernel: 8}]}\n"
       "device: cuda:999\nconvolution: {engine: cudnn}\n";
   EXPECT_EQ(complaint(config), "");
+}
+
+TEST(ConfigErrors, ANetworkMustEndInARowOfScores) {
+  const std::string config = "version: 1\nmodel:\n  input: [1, 8, 8]\n  layers:\n";
+  EXPECT_EQ(complaint(config + "    - conv2d: {filters: 10, kernel: 3}\n    - relu\n"),
+            "a.yaml:6:7: error: the network must end in a row of scores, one a class, but 'relu1' gives 10x6x6\n"
+            "    6 |     - relu\n"
+            "      |       ^~~~ end with '- linear: {outputs: CLASSES}'; softmax comes by itself, with the loss\n"
+            "1 error; nothing was run.");
+  EXPECT_EQ(complaint(config + "    - conv2d: {filters: 10, kernel: 8}\n"), "");  // 10x1x1
+  EXPECT_EQ(complaint(config + "    - conv2d: {filters: 10, kernel: 3}\n    - global_avg_pool\n"), "");
+  EXPECT_EQ(complaint(config + "    - flatten\n"), "");
+}
+
+TEST(ConfigErrors, OfLayersThatOtherProgramsHaveSayWhatIsTrue) {
+  const auto with_last = [](const std::string& layer) {
+    return complaint("version: 1\nmodel:\n  input: [1, 8, 8]\n  layers: [linear: {outputs: 10}, " + layer + "]\n");
+  };
+  const auto holds = [&](const std::string& layer, const std::string& part) {
+    return with_last(layer).find(part) != std::string::npos;
+  };
+  EXPECT_TRUE(holds("softmax", "there is no layer 'softmax': leave it out: softmax comes by itself, with the loss"));
+  EXPECT_TRUE(holds("LogSoftmax", "softmax comes by itself"));
+  EXPECT_TRUE(holds("add", "there is no layer 'add': a network is a chain of layers"));
+  EXPECT_TRUE(holds("concat: {axis: 1}", "a network is a chain of layers"));
+  EXPECT_TRUE(holds("gelu", "there is no layer 'gelu' yet; known are: "));
+  EXPECT_TRUE(holds("dense: {outputs: 3}", "it is called 'linear'"));
+  EXPECT_TRUE(holds("rellu", "did you mean 'relu'?"));
 }
 
 }  // namespace twiddle

@@ -68,7 +68,7 @@ std::vector<std::string> names(const Config& config) {
 TEST(Config, ReadsEverySection) {
   const Config config = load(
       "version: 1\nname: trial\ndevice: cuda:1\nthreads: 3\nseed: 7\n"
-      "model: {input: [3, 32, 16], layers: [conv2d: {filters: 4, kernel: 3}]}\n"
+      "model: {input: [3, 32, 16], layers: [conv2d: {filters: 4, kernel: [32, 16]}]}\n"
       "convolution: {engine: gemm, precision: tf32, workspace_limit: 512MiB, cache: tuned.txt, retune: true}\n"
       "data: {train: {format: synthetic}, workers: 0, on_error: skip, augment: [hflip]}\n"
       "train: {optimizer: adam, learning_rate: 0.5, schedule: {cosine: {warmup: 2}}, epochs: 3, batch_size: 9,\n"
@@ -130,7 +130,7 @@ TEST(Config, AllErrorsInOneGo) {
   EXPECT_EQ(complaint("version: 1\n"
                       "model:\n"
                       "  input: [1, 8, 8]\n"
-                      "  layers: [relu]\n"
+                      "  layers: [flatten]\n"
                       "train:\n"
                       "  optimizer:\n"
                       "    sgd:\n"
@@ -296,26 +296,31 @@ TEST(Config, OverridesThatAreWrongAreNamed) {
   EXPECT_TRUE(holds(with("model.layers.fc2.outputs", "3"), "unknown layer 'fc2'; did you mean 'fc1'?"));
   EXPECT_TRUE(holds(with("model.layers.9", "relu"), "'model.layers' has 2 items, counted from 0: there is no '9'"));
   EXPECT_TRUE(holds(with("version.x", "3"), "'version' is a value, not a section: it has no 'x'"));
-  EXPECT_TRUE(holds(with("device", "[cpu"), "the value is no YAML"));
+  EXPECT_EQ(with("train.epochs", "[1,2"),
+            "--set train.epochs=[1,2: error: not valid YAML: this '[' is never closed\n1 error; nothing was run.");
+  EXPECT_TRUE(holds(with("device", "a: b: c"), "a ':' that belongs to no key"));
+  EXPECT_TRUE(holds(with("device", "a: b: c"), "put quotes around"));
   EXPECT_TRUE(holds(with("", "3"), "the key has an empty part"));
   EXPECT_TRUE(holds(with("train..epochs", "3"), "the key has an empty part"));
   EXPECT_TRUE(holds(with("train.epochs.", "3"), "the key has an empty part"));
   EXPECT_TRUE(holds(with("base", "x.yaml"), "'base' cannot be set"));
-  EXPECT_TRUE(holds(with("model", ""), "missing key 'layers'"));
+  EXPECT_TRUE(holds(with("model", "null"), "missing key 'layers'"));
+  EXPECT_TRUE(holds(with("train", ""), "--set train=: error: there is no value behind the '='"));
+  EXPECT_TRUE(holds(with("train.epochs", " "), "there is no value behind the '='"));
 }
 
 TEST_F(ConfigFiles, BaseIsMergedBelow) {
   write("nets/base.yaml",
-        "version: 1\nseed: 5\nmodel: {input: [1, 8, 8], layers: [relu, tanh]}\n"
+        "version: 1\nseed: 5\nmodel: {input: [1, 8, 8], layers: [relu, linear: {outputs: 4}]}\n"
         "data: {train: {format: synthetic, images: 10}, workers: 1}\n"
         "train: {optimizer: {sgd: {momentum: 0.9}}, epochs: 3, batch_size: 7}\n");
   const Config config = load_config(
       write("top.yaml",
-            "version: 1\nbase: nets/base.yaml\nmodel: {layers: [sigmoid]}\ndata: {train: {format: cifar10, path: x}}\n"
+            "version: 1\nbase: nets/base.yaml\nmodel: {layers: [flatten]}\ndata: {train: {format: cifar10, path: x}}\n"
             "train: {optimizer: {adam: {beta1: 0.8}}, epochs: 4}\n"));
   EXPECT_EQ(config.seed, 5u);
   EXPECT_EQ(config.input, (Shape{1, 8, 8}));
-  EXPECT_EQ(names(config), std::vector<std::string>{"sigmoid1"});
+  EXPECT_EQ(names(config), std::vector<std::string>{"flatten1"});
   EXPECT_EQ(config.data.workers, 1);
   EXPECT_EQ(config.data.node.find("train")->find("images"), nullptr);  // another format's options are not mixed in
   EXPECT_EQ(config.train.optimizer.entries.size(), 1u);
@@ -363,6 +368,74 @@ TEST(Config, TheResolvedTreeReadsBack) {
   EXPECT_EQ(again.name, "a");
   EXPECT_EQ(names(again), names(config));
   EXPECT_EQ(again.layers[1].options.find("bias")->text, "false");
+}
+
+// A program whose defaults are others reads the same run.
+TEST(Config, TheTreeHoldsEveryKeyAsItIsUsed) {
+  const Config config = load(
+      "version: 1\n"
+      "model:\n"
+      "  input: [3, 32, 32]\n"
+      "  layers:\n"
+      "    - conv2d: {filters: 4, kernel: 3}\n"
+      "    - max_pool: {kernel: [2, 1]}\n"
+      "    - linear: {outputs: 10, init: {gaussian: 0.01}}\n"
+      "data:\n"
+      "  train: {format: synthetic}\n"
+      "  augment: [hflip, {pad_crop: {pad: 2}}]\n"
+      "train: {optimizer: sgd, schedule: {step: {every: 2}}}\n");
+  EXPECT_EQ(to_yaml(config.tree), R"(version: 1
+name: a
+device: auto
+threads: 0
+seed: 1
+deterministic: false
+model:
+  input: [3, 32, 32]
+  layers:
+    - conv2d: {name: conv1, filters: 4, kernel: 3, stride: 1, pad: 0, dilation: 1, groups: 1, bias: true, init: he, bias_init: 0, lr: 1, bias_lr: 1}
+    - max_pool: {name: pool1, kernel: [2, 1], stride: [2, 1], pad: 0, rounding: floor}
+    - linear: {name: fc1, outputs: 10, init: {gaussian: 0.01}, lr: 1, bias: true, bias_init: 0, bias_lr: 1}
+convolution:
+  engine: auto
+  precision: fp32
+  workspace_limit: 4GiB
+  frequency_budget: 4GiB
+  cache: auto
+  retune: false
+data:
+  train: {format: synthetic, images: 1024, seed: 1, first: 0}
+  augment:
+    - hflip: 0.5
+    - pad_crop: {pad: 2, size: 32}
+  workers: 2
+  on_error: fail
+train:
+  optimizer: {sgd: {momentum: 0, weight_decay: 0, nesterov: false}}
+  learning_rate: 0.01
+  schedule: {step: {warmup: 0, warmup_start: 0, every: 2, gamma: 0.1}}
+  epochs: 10
+  batch_size: 64
+  clip_norm: 0
+  label_smoothing: 0
+  keep: 3
+  checkpoint_every: 0
+  out: runs
+)");
+}
+
+TEST(Config, TheTreeOfAConfigWithoutDataHasNone) {
+  EXPECT_EQ(load(smallest).tree.find("data"), nullptr);
+}
+
+TEST_F(ConfigFiles, PathsInTheTreeAreAbsolute) {
+  write("nets/images.gz", "");
+  write("nets/base.yaml",
+        "version: 1\ndata: {train: {format: idx, images: ../nets/images.gz, labels: not/there.gz}}\n");
+  const Config config = load_config(write("top.yaml", "base: nets/base.yaml\n" + smallest));
+  const ConfigNode& train = *config.tree.find("data")->find("train");
+  EXPECT_EQ(train.find("images")->text, (folder_ / "nets" / "images.gz").string());  // beside the file that names it
+  EXPECT_EQ(train.find("labels")->text, "not/there.gz");
 }
 
 TEST(Config, EveryShippedModelLoads) {

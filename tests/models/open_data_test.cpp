@@ -69,6 +69,28 @@ TEST(OpenData, HandsTheLimitOfPixelsToTheDataset) {
   EXPECT_NE(error_of("  max_pixels: 0\n").find("'max_pixels' must be a whole number from 1"), std::string::npos);
 }
 
+TEST(OpenData, TellsEveryFileThatIsMissing) {
+  const Config config = config_with(
+      "  train: {format: idx, images: no/a.gz, labels: no/b.gz}\n  val: {format: idx, images: no/c.gz, labels: "
+      "no/d.gz}\n");
+  try {
+    open_data(config, 3);
+    FAIL() << "opened what is not there";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::data);
+    for (const std::string file : {"no/a.gz", "no/b.gz", "no/c.gz", "no/d.gz"})
+      EXPECT_NE(std::string(error.what()).find(file), std::string::npos) << file << " is not in\n" << error.what();
+  }
+}
+
+TEST(OpenData, ForValidationNeedsNoTrainingData) {
+  const OpenData data = open_val_data(config_with("  train: {format: idx, images: no/a.gz, labels: no/b.gz}\n"
+                                                  "  val: {format: synthetic, images: 12, classes: 3}\n"),
+                                      3);
+  EXPECT_EQ(data.train, nullptr);
+  EXPECT_EQ(data.val->size(), 12);
+}
+
 TEST(OpenData, RefusesSetsOfDifferentClasses) {
   const std::string text = error_of(
       "  train: {format: synthetic, images: 12, classes: 3}\n  val: {format: synthetic, images: 12, classes: 2}\n");

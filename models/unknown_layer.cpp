@@ -1,0 +1,91 @@
+#include "models/unknown_layer.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+
+#include "framework/text.h"
+
+namespace twiddle {
+
+namespace {
+
+using namespace std::string_literals;
+
+// Names as other programs have them, without what tells cases and spellings apart: "LayerNorm" is "layernorm".
+const std::map<std::string, std::string>& advice() {
+  static const std::string chain = "a network is a chain of layers, each of which takes what the one before gives";
+  static const std::string loss = "leave it out: softmax comes by itself, with the loss";
+  static const std::map<std::string, std::string> known{
+      {"softmax", loss},
+      {"logsoftmax", loss},
+      {"crossentropy", loss},
+      {"crossentropyloss", loss},
+      {"softmaxloss", loss},
+      {"add", chain},
+      {"concat", chain},
+      {"residual", chain},
+      {"skip", chain},
+      {"shortcut", chain},
+      {"branch", chain},
+      {"branches", chain},
+      {"parallel", chain},
+      {"inception", chain},
+      {"conv", "it is called 'conv2d'"},
+      {"convolution", "it is called 'conv2d'"},
+      {"dense", "it is called 'linear'"},
+      {"fc", "it is called 'linear'"},
+      {"fullyconnected", "it is called 'linear'"},
+      {"innerproduct", "it is called 'linear'"},
+      {"lrn", "it is called 'local_response_norm'"},
+      {"bn", "it is called 'batch_norm'"},
+      {"pool", "it is called 'max_pool' or 'avg_pool'"},
+  };
+  return known;
+}
+
+// Of these there is none, and what sounds like them is another.
+bool is_missing(const std::string& name) {
+  static const std::vector<std::string> names{"gelu",
+                                              "elu",
+                                              "selu",
+                                              "celu",
+                                              "silu",
+                                              "swish",
+                                              "mish",
+                                              "prelu",
+                                              "hardswish",
+                                              "relu6",
+                                              "hardsigmoid",
+                                              "layernorm",
+                                              "groupnorm",
+                                              "instancenorm",
+                                              "rmsnorm",
+                                              "upsample",
+                                              "convtranspose2d",
+                                              "deconv",
+                                              "attention",
+                                              "embedding",
+                                              "lstm",
+                                              "gru",
+                                              "droppath"};
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::string plain(const std::string& kind) {
+  std::string name;
+  for (const char letter : kind)
+    if (letter != '_' && letter != '-') name += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  return name;
+}
+
+}  // namespace
+
+std::string unknown_layer(const std::string& kind, const std::vector<std::string>& known) {
+  const auto advised = advice().find(plain(kind));
+  if (advised != advice().end()) return "there is no layer '" + kind + "': " + advised->second;
+  if (is_missing(plain(kind))) return "there is no layer '" + kind + "' yet; known are: " + join_names(known);
+  return unknown_name("layer", kind, known);
+}
+
+}  // namespace twiddle
