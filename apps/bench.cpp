@@ -136,6 +136,7 @@ int run(const BenchArguments& arguments, const Flags& flags) {
     fmt::print("{}: {}\n{}; {}, workspace limit {}; twiddle {} {}, {}\n{}\n", bench.name, bench.title,
                describe(options.device), to_string(options.precision), format_bytes(options.workspace_limit), version(),
                commit(), compiler(), cpu ? "On a CPU, by its engines; the papers' times are of GPUs.\n" : "");
+  std::fflush(stdout);  // what follows may take minutes
   const BenchResult result = bench.run(request);
   Json json = {{"bench", bench.name}};
   if (result.measured_on.empty())
@@ -152,9 +153,9 @@ int run(const BenchArguments& arguments, const Flags& flags) {
 }
 
 std::string known_benches() {
-  std::vector<std::string> names;
-  for (const Bench& bench : benches) names.emplace_back(bench.name);
-  return join_names(names);
+  std::string text = "WHAT is one of:\n";
+  for (const Bench& bench : benches) text += fmt::format("  {:<12}{}\n", bench.name, bench.title);
+  return text;
 }
 
 }  // namespace
@@ -162,7 +163,8 @@ std::string known_benches() {
 Action add_bench(VerbOptions& verb, const Flags& flags) {
   const auto arguments = std::make_shared<BenchArguments>();
   BenchRequest& request = arguments->request;
-  verb.add_option("WHAT", arguments->what, known_benches()).required();
+  verb.explain(known_benches());
+  verb.add_option("WHAT", arguments->what, "What to measure; see below").required();
   verb.add_option("--engines", request.options.engines, "By name; all that the selection chooses from")
       .delimiter(',')
       .type_name("A,B");

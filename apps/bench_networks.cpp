@@ -91,9 +91,13 @@ BenchResult bench_networks(const BenchRequest& request, const std::vector<std::s
   BenchResult result;
   for (const std::string& network : networks) {
     for (const std::string& engine : engines) {
-      if (request.verbosity >= 0) fmt::print(stderr, "{} by {}\n", network, engine);
+      const bool tell = request.verbosity >= 0;
+      if (tell)
+        fmt::print(stderr, "{} by {}, network {} of {}, engine {} of {}\n", network, engine,
+                   &network - networks.data() + 1, networks.size(), &engine - engines.data() + 1, engines.size());
       try {
         const NetworkTimes times = time_network(request, network, engine);
+        if (tell) fmt::print(stderr, "  {:.1f} ms, {:.1f} ms with all other layers\n", times.total(), times.iteration);
         add(table, result.rows, network, engine, times.passes, times.total(), "this machine");
         result.rows.back()["iteration_ms"] = times.iteration;
       } catch (const Error& error) {

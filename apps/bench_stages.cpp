@@ -41,7 +41,8 @@ void add(TextTable& table, const Json& row) {
   } else {
     for (const Column& column : columns) {
       const double time = row["ms"][column.key];
-      cells.push_back(time == 0 ? "-" : fmt::format("{:.3f}", time));
+      // The rest is what the medians of the others leave of the whole's: below nothing where it is nearly nothing.
+      cells.push_back(time <= 0 ? "-" : fmt::format("{:.3f}", time));
     }
   }
   cells.resize(3 + std::size(columns));

@@ -127,8 +127,9 @@ void print(const std::vector<Comparison>& all, const std::string& engine, const 
       if (each.factor > best.factor) best = each;
     }
     const auto printed = paper.find(kernel);
+    const auto factor = [&](double value) { return factors.empty() ? "-" : fmt::format("{:.2f}", value); };
     table.add({std::to_string(kernel), std::to_string(factors.size()), std::to_string(failed), std::to_string(faster),
-               fmt::format("{:.2f}", geometric_mean(factors)), fmt::format("{:.2f}", best.factor),
+               factor(geometric_mean(factors)), factor(best.factor),
                best.factor > 0 ? to_string(best.shape.problem()) : "-", printed == paper.end() ? "" : printed->second});
   }
   fmt::print("speed-up of {} over {}, the three passes together; mean: geometric\n{}", engine, against, table.text());

@@ -51,6 +51,20 @@ void print_error(const std::string& message) {
              printable_lines(message));
 }
 
+// The arguments, the last first, as CLI11 takes them. `help [VERB]`, which many type first, stands for `[VERB] --help`.
+std::vector<std::string> arguments_of(const std::vector<Verb>& verbs, int argc, char** argv) {
+  std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  if (!arguments.empty() && arguments.front() == "help") {
+    arguments.erase(arguments.begin());
+    const std::vector<std::string> known = verb_names(verbs);
+    if (!arguments.empty() && std::find(known.begin(), known.end(), arguments.front()) == known.end())
+      throw Error(ErrorKind::config, unknown_name("verb", arguments.front(), known));
+    arguments.insert(arguments.end(), "--help");
+  }
+  std::reverse(arguments.begin(), arguments.end());
+  return arguments;
+}
+
 int run(const std::vector<Verb>& verbs, int argc, char** argv) {
   Flags flags;
   CLI::App program("Twiddle trains convolutional networks from a YAML file.", "twiddle");
@@ -66,7 +80,7 @@ int run(const std::vector<Verb>& verbs, int argc, char** argv) {
     declare_flags(*app, verb.flags);
   }
   try {
-    program.parse(argc, argv);
+    program.parse(arguments_of(verbs, argc, argv));
   } catch (const CLI::ExtrasError&) {
     throw Error(ErrorKind::config, unexpected_argument(program, verbs));
   } catch (const CLI::ParseError& error) {

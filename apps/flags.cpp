@@ -20,7 +20,7 @@ struct SharedFlag {
 constexpr const char* shared_group = "Shared options";
 
 constexpr SharedFlag shared_flags[] = {
-    {config_flags, "-c,--set", "", "KEY=VALUE", "Change any key of the YAML file: --set train.epochs=3"},
+    {config_flags, "--set", "", "KEY=VALUE", "Change any key of the YAML file: --set train.epochs=3"},
     {device_flags, "--device", "device", "NAME", "auto, cpu, cuda or cuda:N"},
     {device_flags, "--threads", "threads", "N", "Threads for computing on the CPU; 0: all cores"},
     {config_flags, "--seed", "seed", "N", "Seed of weights, order and augmentation"},
@@ -35,13 +35,13 @@ constexpr SharedFlag shared_flags[] = {
 };
 
 const SharedFlag* find_flag(const CLI::Option& option) {
-  const std::string names = option.get_name(false, true);  // "-c,--set", as it was declared
+  const std::string names = option.get_name(false, true);  // "--batch-size,--batch", as it was declared
   for (const SharedFlag& flag : shared_flags)
     if (names == flag.names) return &flag;
   return nullptr;
 }
 
-// The long name that is typed first: "--set" of "-c,--set".
+// The long name that is typed first: "--batch-size" of "--batch-size,--batch".
 std::string long_name(const CLI::Option& option) {
   return "--" + option.get_lnames().front();
 }

@@ -95,8 +95,8 @@ std::vector<Report::Fact> facts(const Config& config, Trainer& trainer, const Hi
   const RunState& state = trainer.state();
   std::vector<Report::Fact> facts;
   facts.push_back({"trained",
-                   {fmt::format("{} of {} epochs", state.epoch, config.train.epochs),
-                    format_count(state.step) + " steps", format_duration(seconds)}});
+                   {fmt::format("{} of {}", format_count(state.epoch), format_count(config.train.epochs, "epoch")),
+                    format_count(state.step, "step"), format_duration(seconds)}});
   facts.push_back({"twiddle", {version()}});
   if (!commit().empty()) facts.back().parts.push_back("commit " + commit());
   facts.back().parts.push_back(compiler());

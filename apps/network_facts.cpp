@@ -49,8 +49,14 @@ double flops_per_image(const Sequential& net) {
   return flops;
 }
 
+std::string layers_text(const Sequential& net) {
+  return format_count(static_cast<std::int64_t>(net.items().size()), "layer");
+}
+
 std::string format_flops(double flops) {
-  return flops >= 1e9 ? fmt::format("{:.2f} GFLOP", flops / 1e9) : fmt::format("{:.1f} MFLOP", flops / 1e6);
+  if (flops >= 1e9) return fmt::format("{:.2f} GFLOP", flops / 1e9);
+  if (flops >= 1e6) return fmt::format("{:.1f} MFLOP", flops / 1e6);
+  return flops >= 1e3 ? fmt::format("{:.1f} kFLOP", flops / 1e3) : fmt::format("{:.0f} FLOP", flops);
 }
 
 std::string format_megaflops(double flops) {
@@ -75,7 +81,7 @@ std::string memory_line(const MemoryPlan& plan, std::int64_t batch) {
       "memory at batch {}: weights {} + gradients {} + optimizer {} + activations {} + workspace {} + spectra {} + "
       "data {} "
       "= {}",
-      batch, format_bytes(plan.weights), format_bytes(plan.gradients), format_bytes(plan.optimizer),
+      format_count(batch), format_bytes(plan.weights), format_bytes(plan.gradients), format_bytes(plan.optimizer),
       format_bytes(plan.activations), workspace, format_bytes(plan.spectra), format_bytes(plan.data),
       format_bytes(plan.total()));
 }
@@ -117,13 +123,13 @@ std::vector<std::pair<std::string, std::string>> run_facts(const Config& config,
                              config.seed)},
       {"train", trainer.train_data().describe()},
       {"val", val},
-      {"model",
-       fmt::format("{}: {} layers, {} parameters, {}/image   memory plan {}", config.name, net.items().size(),
-                   format_count(parameter_count(net)), format_flops(flops_per_image(net)), format_bytes(plan.total()))},
-      {"solver", fmt::format("{}, learning rate {}, {}{}, {} epochs x {} steps of {}", trainer.optimizer().describe(),
+      {"model", fmt::format("{}: {}, {}, {}/image   memory plan {}", config.name, layers_text(net),
+                            format_count(parameter_count(net), "parameter"), format_flops(flops_per_image(net)),
+                            format_bytes(plan.total()))},
+      {"solver", fmt::format("{}, learning rate {}, {}{}, {} x {} of {}", trainer.optimizer().describe(),
                              format_number(config.train.learning_rate), config.train.schedule.describe(),
-                             warm_up_remark(config.train), config.train.epochs, trainer.steps_per_epoch(),
-                             config.train.batch_size)},
+                             warm_up_remark(config.train), format_count(config.train.epochs, "epoch"),
+                             format_count(trainer.steps_per_epoch(), "step"), format_count(config.train.batch_size))},
   };
 }
 

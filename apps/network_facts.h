@@ -18,8 +18,9 @@ struct LayerFacts {
 std::vector<LayerFacts> layer_facts(const Sequential& net);
 std::int64_t parameter_count(const Sequential& net);
 double flops_per_image(const Sequential& net);
-std::string format_flops(double flops);      // "4.6 MFLOP"
-std::string format_megaflops(double flops);  // "4.6"; "-" where none are counted
+std::string layers_text(const Sequential& net);  // "10 layers"
+std::string format_flops(double flops);          // "4.6 MFLOP", "3.2 kFLOP"
+std::string format_megaflops(double flops);      // "4.6"; "-" where none are counted
 
 // name  kind  input  output  parameters  MFLOP/image  activation/image
 std::string layer_table(const Sequential& net);

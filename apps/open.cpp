@@ -10,6 +10,7 @@
 #include "framework/error.h"
 #include "framework/gpu_check.h"
 #include "framework/printable.h"
+#include "framework/text.h"
 #include "models/atomic_file.h"
 #include "models/json_text.h"
 
@@ -55,6 +56,9 @@ Config open_config(const std::string& path, const Flags& flags) {
   }
   config.convolution.build = commit();
   if (config.threads > 0) omp_set_num_threads(config.threads);
+  if (flags.verbosity >= 0 && config.threads > omp_get_num_procs())
+    fmt::print(stderr, "warning: {} share {}, and will wait for each other\n", format_count(config.threads, "thread"),
+               format_count(omp_get_num_procs(), "core"));
   warn_where_passed_over(config.device, flags);
   return config;
 }

@@ -40,6 +40,10 @@ VerbOption VerbOptions::add_flag(const std::string& names, bool& value, const st
   return VerbOption(*app_->add_flag(names, value, help));
 }
 
+void VerbOptions::explain(const std::string& text) {
+  app_->footer(text);
+}
+
 template VerbOption VerbOptions::add_option(const std::string&, std::string&, const std::string&);
 template VerbOption VerbOptions::add_option(const std::string&, std::vector<std::string>&, const std::string&);
 template VerbOption VerbOptions::add_option(const std::string&, int&, const std::string&);

@@ -35,6 +35,7 @@ class VerbOptions {
   template <class T>
   VerbOption add_option(const std::string& names, T& value, const std::string& help = "");
   VerbOption add_flag(const std::string& names, bool& value, const std::string& help);
+  void explain(const std::string& text);  // stands below the options in the verb's help
 
  private:
   CLI::App* app_;

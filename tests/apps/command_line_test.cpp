@@ -33,6 +33,19 @@ TEST(CommandLine, HelpAndVersionAreResults) {
   EXPECT_NE(help.out.find("--epochs"), std::string::npos);
 }
 
+TEST(CommandLine, HelpIsAVerbToo) {
+  EXPECT_EQ(run_program({"help"}).out, run_program({"--help"}).out);
+  EXPECT_EQ(run_program({"help", "train"}).out, run_program({"train", "--help"}).out);
+  EXPECT_EQ(run_program({"help", "train"}).code, 0);
+  EXPECT_EQ(run_program({"help", "trian"}).err, "error: unknown verb 'trian'; did you mean 'train'?\n");
+}
+
+TEST(CommandLine, MoreThreadsThanCoresAreWarnedOf) {
+  const Finished run = run_program({"check", "models/digits.yaml", "--threads", "4000"});
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_NE(run.err.find("warning: 4,000 threads share "), std::string::npos) << run.err;
+}
+
 TEST(CommandLine, TakesSharedFlagsBeforeAndAfterTheVerb) {
   const Finished before = run_program({"--batch-size", "7", "summary", "models/digits.yaml"});
   const Finished after = run_program({"summary", "models/digits.yaml", "--set", "train.batch_size=7"});

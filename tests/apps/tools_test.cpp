@@ -59,6 +59,21 @@ TEST(Check, LooksAtEveryFileAndReportsTheFirstFailure) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(Check, HoldsThePlanAgainstTheMemory) {
+  for (const std::string verb : {"check", "time", "train"}) {
+    const auto folder = fresh_folder("memory");
+    std::vector<std::string> arguments = {
+        verb, "models/alexnet.yaml", "--batch-size", "1000000", "--device", "cpu", "--set", "convolution.engine=gemm"};
+    if (verb == "train") arguments.insert(arguments.end(), {"--out", folder.string()});
+    const Finished run = run_program(arguments);
+    EXPECT_EQ(run.code, 4) << verb << run.err;
+    EXPECT_NE(run.err.find("too little memory: training needs "), std::string::npos) << verb << run.err;
+    EXPECT_NE(run.err.find(": --batch-size "), std::string::npos) << verb << run.err;
+    EXPECT_TRUE(std::filesystem::is_empty(folder)) << verb;
+    std::filesystem::remove_all(folder);
+  }
+}
+
 TEST(Check, ReadsEveryImageWhereAsked) {
   EXPECT_EQ(run_program({"check", "models/digits.yaml", "--images"}).code, 0);
 }

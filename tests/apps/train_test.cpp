@@ -213,6 +213,25 @@ TEST_F(Train, PrintConfigWritesNothingAndReadsBack) {
   std::ofstream(out_ / "again.yaml") << printed.out;
   const Finished again = run_program({"train", (out_ / "again.yaml").string(), "--print-config"});
   EXPECT_EQ(again.out, printed.out) << again.err;
+  for (const char* line : {"seed: 1", "stride: 1", "momentum: 0.9", "workspace_limit: 4GiB", "workers: 2", "keep: 3"})
+    EXPECT_NE(printed.out.find(line), std::string::npos) << line << " is not in\n" << printed.out;
+}
+
+TEST_F(Train, ARunCanBeEvaluatedFromAnyFolderWithoutTheTrainingData) {
+  const Finished train = run_program(digits({"--epochs", "1", "--limit-batches", "1"}));
+  ASSERT_EQ(train.code, 0) << train.err;
+  const fs::path here = fs::current_path();
+  fs::current_path(out_);
+  const Finished eval = run_program({"eval", "digits-001", "-q"});
+  const Finished alone =
+      run_program({"eval", "digits-001", "-q", "--set", "data.train={format: idx, images: gone.gz, labels: gone.gz}"});
+  const Finished resumed = run_program({"train", "--resume", "digits-001", "--epochs", "2", "--limit-batches", "1"});
+  fs::current_path(here);
+  EXPECT_EQ(eval.code, 0) << eval.err;
+  EXPECT_EQ(alone.out, eval.out) << alone.err;
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_NE(resumed.err.find("changed since the run began: train.epochs: 1 -> 2"), std::string::npos) << resumed.err;
+  EXPECT_EQ(resumed.err.find("changed since"), resumed.err.rfind("changed since")) << resumed.err;
 }
 
 }  // namespace

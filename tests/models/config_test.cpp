@@ -410,6 +410,7 @@ data:
     - pad_crop: {pad: 2, size: 32}
   workers: 2
   on_error: fail
+  max_pixels: 67108864
 train:
   optimizer: {sgd: {momentum: 0, weight_decay: 0, nesterov: false}}
   learning_rate: 0.01
