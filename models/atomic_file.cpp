@@ -37,11 +37,19 @@ void sync_folder(const std::string& folder) {
   if (result != 0 && reason != EINVAL && reason != ENOTSUP && reason != EROFS) fail("sync", folder, reason);
 }
 
-// A file being written: unless it was kept, it is removed again.
+// A file being written beside its target: unless it was kept, it is removed again. Nothing that exists is written to
+// and no link is followed; a name that is taken, be it by what a killed process left, is passed over.
 class TemporaryFile {
  public:
-  TemporaryFile(std::string path, std::string target) : path_(std::move(path)), target_(std::move(target)) {
-    file_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  explicit TemporaryFile(std::string target) : target_(std::move(target)) {
+    const std::string name = std::filesystem::path(target_).filename().string();
+    const std::string first = join(folder_of(target_), "/.", name, temporary_mark, ::getpid());
+    constexpr int most_tries = 1000;
+    for (int tries = 0; tries < most_tries && file_ < 0; ++tries) {
+      path_ = tries == 0 ? first : join(first, "-", tries);
+      file_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+      if (file_ < 0 && errno != EEXIST) break;
+    }
     if (file_ < 0) fail("write", target_, errno);
   }
   ~TemporaryFile() {
@@ -85,7 +93,7 @@ void write_file_atomically(const std::string& path, const std::vector<std::strin
 
   const std::string name = std::filesystem::path(path).filename().string();
   if (name.empty()) throw Error(join("cannot write '", path, "': it names no file"));
-  TemporaryFile file(join(folder_of(path), "/.", name, temporary_mark, ::getpid()), path);
+  TemporaryFile file(path);
   for (const std::string_view part : parts) file.write(part);
   file.keep();
 }

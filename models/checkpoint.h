@@ -29,11 +29,14 @@ struct RunState {
 class CheckpointStore {
  public:
   CheckpointStore(std::string run_folder, std::int64_t keep);  // touches nothing yet
-  void prove_writable(
-      std::size_t bytes) const;  // throws before step 1 where the folder cannot be written or space is short
+  // Throws before step 1 where the folder cannot be written, or where there is no room for all that will lie there at
+  // once: `keep` checkpoints (fewer where fewer are saved), one more while it is written, and best.safetensors. What
+  // the run has there already counts as room. Leftovers of a kill go.
+  void prove_writable(std::size_t checkpoint_bytes, std::size_t best_bytes, std::int64_t saves) const;
   // The new folder, in the place of one of the same step; older ones than `keep` go, and so does what a killed save
   // left. Checkpoints of later steps belong to a future that a resumed run has left: they are renamed to
-  // abandoned-step-N, so that the newest is the last saved.
+  // abandoned-step-N, so that the newest is the last saved. They go when the run has come to their step again; until
+  // then the `keep` newest of them stay.
   std::string save(Context& ctx, const Sequential& net, const Optimizer& optimizer, const RunState& state,
                    const std::vector<std::string>& classes);
   void save_best(Context& ctx, const Sequential& net, const std::vector<std::string>& classes,

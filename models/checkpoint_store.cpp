@@ -14,12 +14,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view step_prefix = "step-", stale_prefix = ".tmp-";
+constexpr std::string_view step_prefix = "step-", abandoned_prefix = "abandoned-step-", stale_prefix = ".tmp-";
 
 // The step that a folder's name tells; nothing where it is no checkpoint's.
-std::optional<std::int64_t> step_of(const std::string& name) {
-  if (!name.starts_with(step_prefix)) return std::nullopt;
-  const std::string digits = name.substr(step_prefix.size());
+std::optional<std::int64_t> step_of(const std::string& name, std::string_view prefix = step_prefix) {
+  if (!name.starts_with(prefix)) return std::nullopt;
+  const std::string digits = name.substr(prefix.size());
   const bool all_digits = std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
   if (!all_digits || digits.size() < 8 || digits.size() > 18) return std::nullopt;
   return std::stoll(digits);
@@ -40,11 +40,11 @@ std::vector<std::string> names_in(const std::string& folder) {
 }
 
 // Names of checkpoints in a folder, oldest first.
-std::vector<std::string> checkpoints_in(const std::string& folder) {
+std::vector<std::string> checkpoints_in(const std::string& folder, std::string_view prefix = step_prefix) {
   std::vector<std::string> names = names_in(folder);
-  std::erase_if(names, [](const std::string& name) { return !step_of(name); });
+  std::erase_if(names, [&](const std::string& name) { return !step_of(name, prefix); });
   std::sort(names.begin(), names.end(),
-            [](const std::string& a, const std::string& b) { return *step_of(a) < *step_of(b); });
+            [&](const std::string& a, const std::string& b) { return *step_of(a, prefix) < *step_of(b, prefix); });
   return names;
 }
 
@@ -59,6 +59,35 @@ void remove_checkpoint(const std::string& folder, const std::string& name) {
   remove_quietly(doomed);
   rename_durably(join(folder, "/", name), doomed);
   remove_quietly(doomed);
+}
+
+// What a kill left half way. Nobody else writes in a run folder.
+void remove_leftovers(const std::string& folder) {
+  for (const std::string& name : names_in(folder))
+    if (name.starts_with(stale_prefix) || is_temporary_name(name)) remove_quietly(fs::path(folder) / name);
+}
+
+// Checkpoints of a future that a resumed run has left. Those that it has come to again by another way are of no use.
+void abandon_later_steps(const std::string& folder, std::int64_t step, std::size_t keep) {
+  for (const std::string& later : checkpoints_in(folder)) {
+    if (*step_of(later) <= step) continue;
+    const std::string abandoned = join(folder, "/abandoned-", later);
+    remove_quietly(abandoned);
+    rename_durably(join(folder, "/", later), abandoned);
+  }
+  const std::vector<std::string> abandoned = checkpoints_in(folder, abandoned_prefix);
+  for (std::size_t i = 0; i < abandoned.size(); ++i)
+    if (*step_of(abandoned[i], abandoned_prefix) <= step || i + keep < abandoned.size())
+      remove_quietly(fs::path(folder) / abandoned[i]);
+}
+
+// What a file, or the files in a folder, take.
+std::uint64_t bytes_of(const fs::path& path) {
+  std::error_code error;
+  if (fs::is_regular_file(path, error)) return fs::file_size(path, error);
+  std::uint64_t bytes = 0;
+  for (const std::string& name : names_in(path.string())) bytes += bytes_of(path / name);
+  return bytes;
 }
 
 bool is_whole(const std::string& folder) {
@@ -93,25 +122,33 @@ CheckpointStore::CheckpointStore(std::string run_folder, std::int64_t keep)
       folder_(run_folder_ + "/checkpoints"),
       keep_(std::max<std::int64_t>(keep, 1)) {}
 
-void CheckpointStore::prove_writable(std::size_t bytes) const {
+void CheckpointStore::prove_writable(std::size_t checkpoint_bytes, std::size_t best_bytes, std::int64_t saves) const {
   create_folder(folder_);
+  remove_leftovers(folder_);
+  remove_leftovers(run_folder_);
   const std::string probe = folder_ + "/probe";
   write_file_atomically(probe, std::string(4096, '\0'));
   remove_quietly(probe);
   struct statvfs space {};
   if (::statvfs(folder_.c_str(), &space) != 0) return;  // a file system that cannot tell
   const std::uint64_t free_bytes = std::uint64_t(space.f_bavail) * space.f_frsize;
-  if (free_bytes < bytes)
-    throw Error(join("'", folder_, "': a checkpoint takes ", format_bytes(bytes), ", only ", format_bytes(free_bytes),
+  const std::int64_t at_once = std::min(keep_, saves) + 1;
+  const auto one = static_cast<double>(checkpoint_bytes);
+  double there = static_cast<double>(bytes_of(run_folder_ + "/best.safetensors"));
+  for (const std::string& folder : list()) there += static_cast<double>(bytes_of(folder));
+  const double all = static_cast<double>(at_once) * one + static_cast<double>(best_bytes);
+  const double needed = std::min(std::max(all - there, one), 1e18);
+  if (static_cast<double>(free_bytes) < needed)
+    throw Error(join("'", folder_, "': ", at_once, " checkpoints of ", format_bytes(checkpoint_bytes),
+                     " at once and the best weights need ", format_bytes(static_cast<std::uint64_t>(needed)),
+                     " more, only ", format_bytes(free_bytes),
                      " are free. Make room, keep fewer (train.keep), or choose another place with --out"));
 }
 
 std::string CheckpointStore::save(Context& ctx, const Sequential& net, const Optimizer& optimizer,
                                   const RunState& state, const std::vector<std::string>& classes) {
   create_folder(folder_);
-  for (const std::string& name : names_in(folder_))
-    if (name.starts_with(stale_prefix)) remove_quietly(fs::path(folder_) / name);
-
+  remove_leftovers(folder_);
   const std::string name = name_of(state.step), target = join(folder_, "/", name);
   const std::string temporary = join(folder_, "/", stale_prefix, name);
   create_folder(temporary);
@@ -123,12 +160,7 @@ std::string CheckpointStore::save(Context& ctx, const Sequential& net, const Opt
     throw;
   }
 
-  for (const std::string& other : checkpoints_in(folder_)) {
-    if (*step_of(other) <= state.step) continue;
-    const std::string abandoned = join(folder_, "/abandoned-", other);
-    remove_quietly(abandoned);
-    rename_durably(join(folder_, "/", other), abandoned);
-  }
+  abandon_later_steps(folder_, state.step, static_cast<std::size_t>(keep_));
   const std::vector<std::string> kept = checkpoints_in(folder_);
   for (std::size_t i = 0; i + static_cast<std::size_t>(keep_) < kept.size(); ++i) remove_checkpoint(folder_, kept[i]);
   return target;
@@ -137,8 +169,7 @@ std::string CheckpointStore::save(Context& ctx, const Sequential& net, const Opt
 void CheckpointStore::save_best(Context& ctx, const Sequential& net, const std::vector<std::string>& classes,
                                 const RunState& state) const {
   create_folder(run_folder_);
-  for (const std::string& name : names_in(run_folder_))
-    if (is_temporary_name(name)) remove_quietly(fs::path(run_folder_) / name);
+  remove_leftovers(run_folder_);
   save_weights(run_folder_ + "/best.safetensors", ctx, net, classes,
                {{"epoch", std::to_string(state.best_epoch)},
                 {"step", std::to_string(state.step)},

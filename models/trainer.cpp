@@ -86,7 +86,9 @@ struct Trainer::Impl {
     if (!options.run_folder.empty()) {
       store = std::make_unique<CheckpointStore>(options.run_folder, config.train.keep);
       const MemoryPlan plan = plan_memory(model, config.train.batch_size, optimizer->state_tensors());
-      store->prove_writable(2 * plan.weights + plan.optimizer);
+      const bool within_epochs = config.train.checkpoint_every > 0;
+      store->prove_writable(plan.weights + plan.optimizer, plan.weights,
+                            within_epochs ? config.train.keep : config.train.epochs);
     }
   }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
@@ -60,6 +61,19 @@ TEST(AtomicFile, FailureLeavesNothingBehind) {
   std::filesystem::create_directories(folder / "a.txt");
   EXPECT_NE(failure_of(folder / "a.txt").find("not a plain file"), std::string::npos);
   EXPECT_EQ(files_in(folder), 1);
+}
+
+// Names of that kind are easily guessed: a link of such a name must not lead the writer astray.
+TEST(AtomicFile, FollowsNoLinkThatLiesInItsWay) {
+  const std::filesystem::path folder = fresh_folder("planted");
+  std::ofstream(folder / "precious") << "precious";
+  const std::string first = ".a.txt.tmp-" + std::to_string(getpid());
+  std::filesystem::create_symlink("precious", folder / first);
+  std::ofstream(folder / (first + "-1")) << "left by a kill";
+  write_file_atomically(folder / "a.txt", "text");
+  EXPECT_EQ(contents_of(folder / "precious"), "precious");
+  EXPECT_EQ(contents_of(folder / "a.txt"), "text");
+  EXPECT_FALSE(std::filesystem::is_symlink(folder / "a.txt"));
 }
 
 // As root, a rename would put a plain file in the place of the device.

@@ -167,6 +167,24 @@ TEST(CheckpointStore, ARunResumedFromAnEarlierStepStaysTheNewest) {
   EXPECT_TRUE(fs::exists(path + "/checkpoints/abandoned-step-00000200/model.safetensors"));
 }
 
+TEST(CheckpointStore, WhatARunAbandonedGoesWhenItComesThereAgain) {
+  const std::string path = fresh_path("store_abandoned");
+  CheckpointStore store(path, 2);
+  SmallRun run;
+  const auto save = [&](std::int64_t step) { store.save(run.ctx, run.net, run.optimizer, at_step(step), {}); };
+  const auto abandoned = [&](std::int64_t step) {
+    return fs::exists(path + "/checkpoints/abandoned-step-00000" + std::to_string(step));
+  };
+  for (const int step : {300, 400, 200}) save(step);
+  EXPECT_TRUE(abandoned(300) && abandoned(400));
+  save(100);  // three are abandoned, of which as many stay as there are checkpoints
+  EXPECT_TRUE(!abandoned(200) && abandoned(300) && abandoned(400));
+  save(300);
+  EXPECT_TRUE(!abandoned(300) && abandoned(400));
+  save(500);
+  EXPECT_FALSE(abandoned(400));
+}
+
 TEST(CheckpointStore, TheSameStepTwiceIsReplaced) {
   const std::string path = fresh_path("store_twice");
   CheckpointStore store(path, 2);
@@ -186,24 +204,52 @@ TEST(CheckpointStore, RemovesWhatAKilledSaveLeft) {
   fs::create_directories(path + "/checkpoints/.tmp-step-00000004");
   std::ofstream(path + "/checkpoints/.tmp-step-00000004/model.safetensors") << "half";
   std::ofstream(path + "/.best.safetensors.tmp-4711") << "half";
+  std::ofstream(path + "/checkpoints/.probe.tmp-4711") << "half";
   CheckpointStore store(path, 2);
   SmallRun run;
   EXPECT_TRUE(store.list().empty());
   store.save(run.ctx, run.net, run.optimizer, at_step(4), {});
   store.save_best(run.ctx, run.net, {}, at_step(4));
   EXPECT_FALSE(fs::exists(path + "/checkpoints/.tmp-step-00000004"));
+  EXPECT_FALSE(fs::exists(path + "/checkpoints/.probe.tmp-4711"));
   EXPECT_FALSE(fs::exists(path + "/.best.safetensors.tmp-4711"));
 }
 
 TEST(CheckpointStore, ProvesThatItCanWrite) {
   const std::string path = fresh_path("store_probe");
-  CheckpointStore(path, 1).prove_writable(1000);
+  CheckpointStore(path, 1).prove_writable(1000, 1000, 1);
   EXPECT_TRUE(fs::is_empty(path + "/checkpoints"));
-  expect_within("are free. Make room", error_of([&] { CheckpointStore(path, 1).prove_writable(SIZE_MAX); }));
+  expect_within("are free. Make room", error_of([&] { CheckpointStore(path, 1).prove_writable(SIZE_MAX, 1, 1); }));
 
   const std::string file = fresh_path("store_probe_file");
   std::ofstream(file) << "in the way";
-  expect_within("cannot create folder", error_of([&] { CheckpointStore(file, 1).prove_writable(1); }));
+  expect_within("cannot create folder", error_of([&] { CheckpointStore(file, 1).prove_writable(1, 1, 1); }));
+}
+
+// Three checkpoints that stay, a fourth while it is written, and the best weights: what is free holds three alone.
+TEST(CheckpointStore, CountsAllThatLiesThereAtOnce) {
+  const std::string path = fresh_path("store_room");
+  fs::create_directories(path);
+  const std::size_t third = fs::space(path).available / 3;
+  const auto room_for = [&](std::int64_t keep, std::int64_t saves) {
+    return error_of([&] { CheckpointStore(path, keep).prove_writable(third, 1000, saves); });
+  };
+  expect_within("4 checkpoints of ", room_for(3, 100));
+  expect_within("3 checkpoints of ", room_for(3, 2));
+  EXPECT_EQ(room_for(1, 100), "");
+  EXPECT_EQ(room_for(3, 1), "");
+}
+
+TEST(CheckpointStore, WhatTheRunHasAlreadyCountsAsRoom) {
+  const std::string path = fresh_path("store_resumed_room");
+  fs::create_directories(path + "/checkpoints/step-00000100");
+  const std::string file = path + "/checkpoints/step-00000100/model.safetensors";
+  std::ofstream(file) << "";
+  const std::size_t half = fs::space(path).available / 2;
+  fs::resize_file(file, half);  // a hole: it takes no room in truth
+  EXPECT_EQ(error_of([&] { CheckpointStore(path, 1).prove_writable(half, half / 2, 9); }), "");
+  fs::remove(file);
+  expect_within("only", error_of([&] { CheckpointStore(path, 1).prove_writable(half, half / 2, 9); }));
 }
 
 TEST(NewestCheckpoint, IsFoundByRunOrCheckpointFolder) {
@@ -251,7 +297,7 @@ TEST(FindWeights, PrefersBestToNewest) {
   const std::string path = fresh_path("find_weights");
   expect_within("there is no weights file", error_of([&] { find_weights(path); }));
   CheckpointStore store(path, 3);
-  store.prove_writable(1);
+  store.prove_writable(1, 1, 1);
   expect_within("holds no weights", error_of([&] { find_weights(path); }));
   SmallRun run;
   const std::string folder = store.save(run.ctx, run.net, run.optimizer, at_step(1), {});
