@@ -111,6 +111,8 @@ struct Loader::State {
     return options.drop_last ? images / options.batch_size : (images + options.batch_size - 1) / options.batch_size;
   }
 
+  void start_workers();
+  void stop_workers();
   void start(Stream& stream, std::int64_t number, std::int64_t first_image);
   void cancel();
   void work();
@@ -124,6 +126,26 @@ struct Loader::State {
   void add_image(const Epoch& pass, std::int64_t index, Image& image, HostBatch& batch) const;
   void remember_bad(const HostBatch& batch);
 };
+
+// A limit of processes or of memory may allow only some: those end again before the error is told.
+void Loader::State::start_workers() try {
+  for (int i = 0; i < options.workers; ++i) workers.emplace_back([this] { work(); });
+} catch (const std::exception& error) {
+  const std::size_t started = workers.size();
+  stop_workers();
+  throw Error(ErrorKind::device, join("cannot start ", options.workers, " threads that read images, only ", started,
+                                      ": ", error.what(), "; take fewer: data.workers, or --workers"));
+}
+
+void Loader::State::stop_workers() {
+  {
+    const std::lock_guard lock(mutex);
+    cancel();
+    stopping = true;
+  }
+  moved.notify_all();
+  for (std::thread& worker : workers) worker.join();
+}
 
 void Loader::State::start(Stream& stream, std::int64_t number, std::int64_t first_image) {
   drop_uploads();
@@ -291,17 +313,11 @@ Loader::Loader(const Dataset& dataset, const Augment& augment, LoaderOptions opt
   if (state_->batches == 0)
     throw Error(ErrorKind::data, join("no batch of ", options.batch_size, " can be made of ", dataset.size(),
                                       " image(s) (", dataset.describe(), "); use a smaller batch size"));
-  for (int i = 0; i < options.workers; ++i) state_->workers.emplace_back([this] { state_->work(); });
+  state_->start_workers();
 }
 
 Loader::~Loader() {
-  {
-    const std::lock_guard lock(state_->mutex);
-    state_->cancel();
-    state_->stopping = true;
-  }
-  state_->moved.notify_all();
-  for (std::thread& worker : state_->workers) worker.join();
+  state_->stop_workers();
   try {
     state_->drop_uploads();
   } catch (...) {  // the device is lost: whoever uses it next says so

@@ -1,5 +1,9 @@
 #include "data/loader.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <fstream>
 #include <set>
 
 #include "tests/data/fixtures.h"
@@ -241,5 +245,29 @@ TEST(Loader, RefusesUseWithoutAnEpoch) {
   EXPECT_THROW(loader.next(batch), Error);
   EXPECT_EQ(loader.wait_seconds(), 0);
 }
+
+#ifndef __SANITIZE_ADDRESS__  // it needs the address space for itself
+// So little of it is left that a few threads find room for their stacks, and 256 do not.
+TEST(Loader, ThreadsThatCannotStartAreAnErrorInWords) {
+  std::ifstream statm("/proc/self/statm");
+  rlim_t pages = 0;
+  ASSERT_TRUE(statm >> pages);
+  rlimit before{};
+  getrlimit(RLIMIT_AS, &before);
+  const rlimit small{pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (rlim_t{300} << 20), before.rlim_max};
+  const Numbers data(5);
+  const Augment augment = plain();
+  std::string told;
+  setrlimit(RLIMIT_AS, &small);
+  try {
+    const Loader loader(data, augment, {.workers = 256});
+  } catch (const Error& error) {
+    told = error.what();
+  }
+  setrlimit(RLIMIT_AS, &before);
+  EXPECT_EQ(told.rfind("cannot start 256 threads that read images, only ", 0), 0u) << told;
+  EXPECT_NE(told.find("data.workers"), std::string::npos) << told;
+}
+#endif
 
 }  // namespace twiddle
