@@ -8,29 +8,32 @@
 namespace twiddle {
 namespace {
 
-// A flag that several verbs share. With a key it is another way to write `--set key=value`.
+// A flag that several verbs share. With a key it is another way to write `--set key=value`; names and paths are taken
+// as they are, though, and not read as YAML.
 struct SharedFlag {
   unsigned group;
   const char* names;
   const char* key;
   const char* value;
   const char* help;
+  bool is_text = false;
 };
 
 constexpr const char* shared_group = "Shared options";
 
 constexpr SharedFlag shared_flags[] = {
     {config_flags, "--set", "", "KEY=VALUE", "Change any key of the YAML file: --set train.epochs=3"},
-    {device_flags, "--device", "device", "NAME", "auto, cpu, cuda or cuda:N"},
+    {device_flags, "--device", "device", "NAME", "auto, cpu, cuda or cuda:N", true},
     {device_flags, "--threads", "threads", "N", "Threads for computing on the CPU; 0: all cores"},
     {config_flags, "--seed", "seed", "N", "Seed of weights, order and augmentation"},
-    {config_flags, "--engine", "convolution.engine", "NAME", "Convolutions: rule, measured, or an engine by name"},
-    {config_flags, "--precision", "convolution.precision", "CLASS", "fp32 or tf32"},
+    {config_flags, "--engine", "convolution.engine", "NAME", "Convolutions: rule, measured, or an engine by name",
+     true},
+    {config_flags, "--precision", "convolution.precision", "CLASS", "fp32 or tf32", true},
     {config_flags, "--batch-size,--batch", "train.batch_size", "N", "Images in a batch"},
     {data_flags, "--workers", "data.workers", "N", "Threads that read and augment images"},
     {train_flags, "--epochs", "train.epochs", "N", "Passes over the training images"},
     {train_flags, "--lr", "train.learning_rate", "RATE", "Base learning rate"},
-    {train_flags, "--out", "train.out", "DIR", "Folder in which run folders are made"},
+    {train_flags, "--out", "train.out", "DIR", "Folder in which run folders are made", true},
     {json_flag, "--json", "", "FILE", "Write the results as JSON, too"},
 };
 
@@ -93,7 +96,7 @@ void collect_flags(const CLI::App& app, unsigned groups, const std::string& verb
     else if (std::string(flag->key).empty())
       flags.overrides.push_back(parse_set(value));
     else
-      flags.overrides.push_back({flag->key, value, name});
+      flags.overrides.push_back({flag->key, value, name, flag->is_text});
   }
 }
 

@@ -58,9 +58,10 @@ struct Config {
 };
 
 // `--set train.epochs=3` and the flags that stand for such keys, in the order given; `from` is named in messages
-// ("--epochs").
+// ("--epochs"). The value is YAML, as it would stand in the file, or text that is taken as it is: a path or a name.
 struct Override {
   std::string key, value, from;
+  bool is_text = false;
 };
 
 // Reads the file, merges its `base:`, applies the overrides and checks everything that can be checked without opening

@@ -23,7 +23,7 @@ class Descent {
     std::istringstream parts(override.key);
     for (std::string part; std::getline(parts, part, '.');) path_.push_back(part);
     if (override.key.empty() || override.key.back() == '.') path_.emplace_back();
-    value_ = parse_value(override.value);
+    value_ = override.is_text ? text_value(override.value) : parse_value(override.value);
   }
 
   void apply(ConfigNode& tree) {
@@ -42,6 +42,16 @@ class Descent {
   void fail(const std::string& message, const std::string& hint = {}) {
     diagnostics_.add(place_, message, hint);
     failed_ = true;
+  }
+
+  ConfigNode text_value(const std::string& text) {
+    if (!is_line_of_text(text)) fail("the value is no text: it holds control characters, or bytes that are not UTF-8");
+    ConfigNode value;
+    value.kind = Kind::scalar;
+    value.text = text;
+    value.quoted = true;
+    value.place = place_;
+    return value;
   }
 
   // To leave a value out by mistake would empty a whole section: whoever means that writes null.

@@ -279,6 +279,10 @@ std::shared_ptr<const SourceText> make_source(const std::string& name, const std
   return source;
 }
 
+bool is_line_of_text(const std::string& bytes) {
+  return bytes.find_first_of("\n\t") == std::string::npos && find_binary(bytes) == bytes.size();
+}
+
 ConfigNode parse_yaml(const std::string& text, const std::shared_ptr<const SourceText>& source,
                       Diagnostics& diagnostics) {
   const std::string plain = with_plain_ends(text);
