@@ -127,6 +127,9 @@ int run(const BenchArguments& arguments, const Flags& flags) {
   const Bench& bench = find_bench(arguments.what);
   refuse_what_it_does_not_take(bench, arguments);
   const BenchRequest request = read_request(arguments, flags);
+  for (const auto& [name, output] :
+       {std::pair{"--json", flags.json}, std::pair{"--csv", arguments.csv}, std::pair{"--svg", arguments.svg}})
+    refuse_to_overwrite(name, output, request.results);
   const BenchOptions& options = request.options;
   const bool cpu = options.device.kind == Device::Kind::cpu;
   if (request.recorded && request.results.empty())

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "apps/bench.h"
+#include "apps/console.h"
 #include "apps/iteration_timer.h"
 #include "apps/text_table.h"
 #include "framework/error.h"
@@ -91,13 +92,15 @@ BenchResult bench_networks(const BenchRequest& request, const std::vector<std::s
   BenchResult result;
   for (const std::string& network : networks) {
     for (const std::string& engine : engines) {
-      const bool tell = request.verbosity >= 0;
-      if (tell)
-        fmt::print(stderr, "{} by {}, network {} of {}, engine {} of {}\n", network, engine,
-                   &network - networks.data() + 1, networks.size(), &engine - engines.data() + 1, engines.size());
+      const bool telling = request.verbosity >= 0;
+      if (telling)
+        tell(fmt::format("{} by {}, network {} of {}, engine {} of {}\n", network, engine,
+                         &network - networks.data() + 1, networks.size(), &engine - engines.data() + 1,
+                         engines.size()));
       try {
         const NetworkTimes times = time_network(request, network, engine);
-        if (tell) fmt::print(stderr, "  {:.1f} ms, {:.1f} ms with all other layers\n", times.total(), times.iteration);
+        if (telling)
+          tell(fmt::format("  {:.1f} ms, {:.1f} ms with all other layers\n", times.total(), times.iteration));
         add(table, result.rows, network, engine, times.passes, times.total(), "this machine");
         result.rows.back()["iteration_ms"] = times.iteration;
       } catch (const Error& error) {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "apps/console.h"
 #include "apps/network_facts.h"
 #include "apps/open.h"
 #include "apps/verb_options.h"
@@ -92,6 +93,7 @@ nlohmann::json check_one(const std::string& file, const Flags& flags, bool all_i
 
 // All files are checked, whatever the ones before had; the exit code is that of the first that failed.
 int check(const Flags& flags, const std::vector<std::string>& files, bool all_images) {
+  refuse_to_overwrite("--json", flags.json, files);
   int code = 0;
   nlohmann::json results = nlohmann::json::array();
   for (const std::string& file : files) {
@@ -99,7 +101,7 @@ int check(const Flags& flags, const std::vector<std::string>& files, bool all_im
       results.push_back(check_one(file, flags, all_images));
     } catch (const Error& error) {
       if (files.size() == 1) throw;
-      fmt::print(stderr, "{}\n", error.what());
+      tell(fmt::format("{}\n", error.what()));
       fmt::print("bad {}\n", file);
       results.push_back({{"file", file}, {"error", error.what()}});
       if (code == 0) code = static_cast<int>(error.kind());

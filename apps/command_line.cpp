@@ -9,6 +9,7 @@
 
 #include "apps/console.h"
 #include "apps/flags.h"
+#include "apps/shell_word.h"
 #include "apps/verb_options.h"
 #include "apps/version.h"
 #include "framework/error.h"
@@ -44,11 +45,17 @@ void print_error(const std::string& message) {
   const std::string first_line = message.substr(0, message.find('\n'));
   const bool has_label = first_line.find("error: ") != std::string::npos;
   const bool colour = use_colour(stderr);
-  fmt::print(stderr, "{}{}\n",
-             has_label ? ""
-             : colour  ? "\033[1;31merror:\033[0m "
-                       : "error: ",
-             printable_lines(message));
+  tell(fmt::format("{}{}\n",
+                   has_label ? ""
+                   : colour  ? "\033[1;31merror:\033[0m "
+                             : "error: ",
+                   printable_lines(message)));
+}
+
+std::string whole_command(int argc, char** argv) {
+  std::vector<std::string> words;
+  for (int i = 0; i < argc; ++i) words.push_back(shell_word(argv[i]));
+  return join_names(words, " ");
 }
 
 // The arguments, the last first, as CLI11 takes them. `help [VERB]`, which many type first, stands for `[VERB] --help`.
@@ -67,6 +74,8 @@ std::vector<std::string> arguments_of(const std::vector<Verb>& verbs, int argc, 
 
 int run(const std::vector<Verb>& verbs, int argc, char** argv) {
   Flags flags;
+  if (argc > 0) flags.program = argv[0];
+  flags.command = whole_command(argc, argv);
   CLI::App program("Twiddle trains convolutional networks from a YAML file.", "twiddle");
   program.set_version_flag("--version", "twiddle " + version());
   program.require_subcommand(0, 1);
@@ -90,7 +99,7 @@ int run(const std::vector<Verb>& verbs, int argc, char** argv) {
                                                chosen.empty() ? "" : chosen.front()->get_name() + " "));
   }
   if (program.get_subcommands().empty()) {
-    fmt::print(stderr, "{}", program.help());
+    tell(program.help());
     return static_cast<int>(ErrorKind::config);
   }
   const CLI::App& chosen = *program.get_subcommands().front();
@@ -104,6 +113,7 @@ int run(const std::vector<Verb>& verbs, int argc, char** argv) {
 }  // namespace
 
 int run_command_line(const std::vector<Verb>& verbs, int argc, char** argv) {
+  fill_standard_streams();
   try {
     const int code = run(verbs, argc, argv);
     if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;

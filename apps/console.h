@@ -8,8 +8,16 @@ namespace twiddle {
 bool is_terminal(std::FILE* file);
 bool use_colour(std::FILE* file);  // a terminal, and NO_COLOR is not set
 
+// Text for people on standard error, written at once. Where it cannot be written it is dropped: a full disk or a reader
+// that went away is no reason to end anything.
+void tell(const std::string& text);
+
+// Gives standard streams that are closed a place where reading and writing fails. Otherwise the next file to be opened
+// would get such a stream's number, and text meant for people would be written into it.
+void fill_standard_streams();
+
 // Where a run talks to people: standard error and, once there is a run folder, its log file. On a terminal a last line
-// can be redrawn in place.
+// can be redrawn in place. Where one of the two cannot be written, the other says so, once.
 class Console {
  public:
   explicit Console(int verbosity);  // -1: silent but for the log file, 1: more
@@ -25,9 +33,10 @@ class Console {
   int width() const;  // columns of the terminal
 
  private:
-  void erase_drawn();
+  void show(const std::string& text);
+  std::string erased();  // what takes the redrawn line off the terminal, where there is one
   bool quiet_, verbose_, terminal_, colour_;
-  bool drawn_ = false;
+  bool drawn_ = false, told_no_terminal_ = false, told_no_log_ = false;
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };

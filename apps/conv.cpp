@@ -105,6 +105,8 @@ int run(const ConvArguments& arguments, const Flags& flags) {
     job.measuring = std::make_shared<Measuring>([](const std::string& text) { fmt::print(stderr, "{}\n", text); });
   if (const int threads = integer("--threads", flags.value("threads", "0"), 0, 1024)) omp_set_num_threads(threads);
 
+  refuse_to_overwrite("OUT", job.out, {job.in});
+  refuse_to_overwrite("--json", flags.json, {job.in, job.out});
   const ConvReport report = run_conv(job);
   write_json(flags, to_json(job, report));
   if (flags.json != "-") print(job, report);

@@ -3,6 +3,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "apps/console.h"
 #include "apps/open.h"
 #include "apps/text_table.h"
 #include "apps/verb_options.h"
@@ -81,9 +82,9 @@ int eval(const Flags& flags, const std::string& path, const std::string& model_f
   options.skip_bad = config.data.skip_bad;
   options.seed = config.seed;
   Loader loader(*data.val, *data.val_augment, options);
-  if (flags.verbosity >= 0) fmt::print(stderr, "{} on {}\n", printable(trained.weights), data.val->describe());
+  if (flags.verbosity >= 0) tell(fmt::format("{} on {}\n", printable(trained.weights), data.val->describe()));
   const EvalResult result = evaluate_advising(ctx, *model.net, loader, config.train.batch_size);
-  if (loader.skipped() > 0) fmt::print(stderr, "{} images could not be read and were left out\n", loader.skipped());
+  if (loader.skipped() > 0) tell(fmt::format("{} images could not be read and were left out\n", loader.skipped()));
   const std::vector<ClassScore> scores = class_scores(result, data.val->classes());
   write_json(flags, to_json(trained, result, scores));
   if (flags.json != "-") print_scores(result, scores);

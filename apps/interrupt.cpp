@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-#include <csignal>
+#include <cerrno>
 #include <string_view>
 
 namespace twiddle {
@@ -14,30 +14,36 @@ std::atomic<bool>& requested() {
   return flag;
 }
 
-void on_signal(int) {
-  if (requested().exchange(true)) _exit(Interrupt::exit_code);
+// Only a second Ctrl-C is a person in a hurry. A closed terminal and some batch tools send their signal twice.
+void on_signal(int number) {
+  const bool again = requested().exchange(true);
+  if (again && number == SIGINT) _exit(Interrupt::exit_code);
+  if (again) return;
+  const int interrupted_errno = errno;
   constexpr std::string_view text = "\nstopping after this batch (Ctrl-C again: quit now) ...\n";
   [[maybe_unused]] const auto written = write(STDERR_FILENO, text.data(), text.size());
-}
-
-void handle(void (*handler)(int)) {
-  struct sigaction action {};
-  action.sa_handler = handler;
-  action.sa_flags = SA_RESTART;
-  sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  errno = interrupted_errno;
 }
 
 }  // namespace
 
 Interrupt::Interrupt() {
   requested() = false;  // made here, so that the handler never constructs it
-  handle(on_signal);
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  for (std::size_t i = 0; i < signals.size(); ++i) {
+    sigaction(signals[i], nullptr, &before_[i]);
+    // A shell's background jobs begin with SIGINT ignored, and `kill -INT` is how scripts stop them.
+    if (before_[i].sa_handler != SIG_IGN || signals[i] == SIGINT) sigaction(signals[i], &action, nullptr);
+  }
 }
 
 Interrupt::~Interrupt() {
-  handle(SIG_DFL);
+  for (std::size_t i = 0; i < signals.size(); ++i) sigaction(signals[i], &before_[i], nullptr);
 }
 
 const std::atomic<bool>& Interrupt::stop() const {

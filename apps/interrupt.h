@@ -1,10 +1,14 @@
 #pragma once
+#include <array>
 #include <atomic>
+#include <csignal>
 
 namespace twiddle {
 
-// While it lives, the first SIGINT or SIGTERM sets stop() and says so on standard error; the second quits at once with
-// code 130.
+// While it lives, whatever asks the process to end (Ctrl-C, SIGTERM, a closed terminal, a batch system's SIGUSR1 or
+// SIGXCPU) sets stop() and says so on standard error, once. A second Ctrl-C quits at once with code 130. What was
+// ignored when the program began stays ignored, as nohup wants it.
+// SIGPIPE and SIGXFSZ are ignored from then on: a write that fails says so itself.
 class Interrupt {
  public:
   static constexpr int exit_code = 130;
@@ -15,6 +19,10 @@ class Interrupt {
   Interrupt& operator=(const Interrupt&) = delete;
 
   const std::atomic<bool>& stop() const;
+
+ private:
+  static constexpr std::array signals = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGXCPU};
+  std::array<struct sigaction, signals.size()> before_{};
 };
 
 }  // namespace twiddle

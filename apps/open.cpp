@@ -1,4 +1,5 @@
 #include "apps/open.h"
+#include "apps/console.h"
 
 #include <fmt/core.h>
 #include <omp.h>
@@ -27,11 +28,26 @@ std::string run_folder_of(const std::string& path) {
   return {};
 }
 
+// Every file that a config may have come from, or that it names: its paths are meant beside it, or from here.
+void collect_files(const ConfigNode& node, const fs::path& beside, std::vector<std::string>& files) {
+  if (node.place.source) files.push_back(node.place.source->name);
+  if (node.kind == ConfigNode::Kind::scalar) files.insert(files.end(), {node.text, (beside / node.text).string()});
+  for (const ConfigNode& item : node.items) collect_files(item, beside, files);
+  for (const ConfigNode::Entry& entry : node.entries) collect_files(entry.value, beside, files);
+}
+
+void refuse_to_overwrite_inputs(const Flags& flags, const Config& config) {
+  if (flags.json.empty()) return;
+  std::vector<std::string> files;
+  collect_files(config.tree, fs::path(config.file).parent_path(), files);
+  refuse_to_overwrite("--json", flags.json, files);
+}
+
 // That a GPU lies idle is to be seen, and not to stop the run.
 void warn_where_passed_over(const std::string& device, const Flags& flags) {
   if (flags.verbosity < 0 || device != "auto" || parse_device(device).kind != Device::Kind::cpu) return;
   const std::string why = why_passed_over(look_at_gpu(0));
-  if (!why.empty()) fmt::print(stderr, "warning: device auto takes the CPU: {}\n", why);
+  if (!why.empty()) tell(fmt::format("warning: device auto takes the CPU: {}\n", why));
 }
 
 void put_json(const std::string& file, const std::string& text) {
@@ -50,15 +66,16 @@ Config open_config(const std::string& path, const Flags& flags) {
                 "'" + path + "' is a folder without a config.yaml; a YAML file or a run folder is needed");
   Config config = run_folder ? load_run_config(path, flags.overrides) : load_config(path, flags.overrides);
   if (flags.verbosity >= 0) {
-    config.convolution.warn = [](const std::string& text) { fmt::print(stderr, "warning: {}\n", printable(text)); };
+    config.convolution.warn = [](const std::string& text) { tell(fmt::format("warning: {}\n", printable(text))); };
     config.convolution.measuring =
-        std::make_shared<Measuring>([](const std::string& text) { fmt::print(stderr, "{}\n", printable(text)); });
+        std::make_shared<Measuring>([](const std::string& text) { tell(printable(text) + "\n"); });
   }
   config.convolution.build = commit();
   if (config.threads > 0) omp_set_num_threads(config.threads);
   if (flags.verbosity >= 0 && config.threads > omp_get_num_procs())
-    fmt::print(stderr, "warning: {} share {}, and will wait for each other\n", format_count(config.threads, "thread"),
-               format_count(omp_get_num_procs(), "core"));
+    tell(fmt::format("warning: {} share {}, and will wait for each other\n", format_count(config.threads, "thread"),
+                     format_count(omp_get_num_procs(), "core")));
+  refuse_to_overwrite_inputs(flags, config);
   warn_where_passed_over(config.device, flags);
   return config;
 }
@@ -88,7 +105,17 @@ Trained open_trained(const std::string& path, const std::string& model_file, con
     throw Error(ErrorKind::config, "'" + path +
                                        "' lies in no run folder, so its network is unknown: name the YAML file, too "
                                        "('eval WEIGHTS CONFIG', 'predict --model CONFIG')");
-  return {open_config(model_file.empty() ? run_folder : model_file, flags), find_weights(path)};
+  const std::string weights = find_weights(path);
+  refuse_to_overwrite("--json", flags.json, {weights});
+  return {open_config(model_file.empty() ? run_folder : model_file, flags), weights};
+}
+
+void refuse_to_overwrite(const std::string& name, const std::string& output, const std::vector<std::string>& inputs) {
+  std::error_code not_there;
+  if (output.empty() || output == "-" || !fs::is_regular_file(output, not_there)) return;
+  for (const std::string& input : inputs)
+    if (fs::equivalent(output, input, not_there))
+      throw Error(ErrorKind::config, name + ": '" + output + "' is read here; results need a file of their own");
 }
 
 void write_json(const Flags& flags, const nlohmann::json& results) {

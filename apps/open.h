@@ -26,6 +26,10 @@ struct Trained {
 };
 Trained open_trained(const std::string& path, const std::string& model_file, const Flags& flags);
 
+// Throws a config error where a flag or argument, called `name`, would have a file of results take the place of one
+// that is read. No output: "" or "-".
+void refuse_to_overwrite(const std::string& name, const std::string& output, const std::vector<std::string>& inputs);
+
 // Writes results to FILE of --json; "-" is standard output. Does nothing where the flag was not given.
 void write_json(const Flags& flags, const nlohmann::json& results);
 void write_json(const Flags& flags, const nlohmann::ordered_json& results);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "apps/console.h"
 #include "apps/open.h"
 #include "apps/verb_options.h"
 #include "apps/verbs.h"
@@ -110,15 +111,16 @@ class Predictor {
 
 void tell_notes(const Flags& flags, const std::string& on_sizes, std::int64_t passed_over) {
   if (flags.verbosity < 0) return;
-  if (!on_sizes.empty()) fmt::print(stderr, "note: {}\n", on_sizes);
+  if (!on_sizes.empty()) tell(fmt::format("note: {}\n", on_sizes));
   if (passed_over > 0)
-    fmt::print(stderr, "note: {} {} no .png or .jpg and {} passed over\n", format_count(passed_over),
-               passed_over == 1 ? "file is" : "files are", passed_over == 1 ? "was" : "were");
+    tell(fmt::format("note: {} {} no .png or .jpg and {} passed over\n", format_count(passed_over),
+                     passed_over == 1 ? "file is" : "files are", passed_over == 1 ? "was" : "were"));
 }
 
 int predict(const Flags& flags, const std::string& path, const std::string& model_file,
             const std::vector<std::string>& given) {
   const Pictures pictures = expand(given);
+  refuse_to_overwrite("--json", flags.json, pictures.files);
   Predictor predictor(open_trained(path, model_file, flags));
   nlohmann::json results = nlohmann::json::array();
   for (const std::string& file : pictures.files) {

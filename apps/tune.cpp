@@ -3,6 +3,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "apps/console.h"
 #include "apps/open.h"
 #include "apps/text_table.h"
 #include "apps/verb_options.h"
@@ -54,7 +55,7 @@ std::vector<Tuned> tune_model(Context& ctx, const Model& model, std::int64_t bat
     const ConvProblem problem = layer->problem(batch);
     for (const ConvPass pass : every_pass) {
       if (!problem.in_training(pass)) continue;
-      if (progress) fmt::print(stderr, "{} {}: {}\n", layer->name(), to_string(pass), to_string(problem));
+      if (progress) tell(fmt::format("{} {}: {}\n", layer->name(), to_string(pass), to_string(problem)));
       rows.push_back(tune_pass(ctx, *layer, problem, pass));
     }
   }

@@ -14,6 +14,8 @@ struct Flags {
   std::vector<Override> overrides;  // `--set key=value` and the flags that stand for a key, in the order given
   std::string json;                 // --json FILE; empty: none
   int verbosity = 0;                // -q: -1, -v: 1
+  std::string program = "twiddle";  // as it was called: "./twiddle"
+  std::string command;              // the whole command line, as a shell would read it
 
   std::string value(const std::string& key, const std::string& fallback = {}) const;  // the last override of `device`
 };

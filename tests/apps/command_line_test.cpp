@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "models/config.h"
 #include "tests/apps/run_program.h"
 
 namespace twiddle {
@@ -71,6 +72,18 @@ TEST(CommandLine, NamesTheFlagWhoseValueIsWrong) {
   EXPECT_EQ(run.code, 2);
   EXPECT_NE(run.err.find("--epochs many"), std::string::npos) << run.err;
   EXPECT_NE(run.err.find("--batch-size 0"), std::string::npos) << run.err;
+}
+
+TEST(CommandLine, PathsAndNamesAreTakenAsTheyAre) {
+  for (const char* const out : {"runs #2", "\"q\"", "[a]", "5", "~", "it's: so"}) {
+    const Finished run = run_program({"train", "models/digits.yaml", "--out", out, "--print-config"});
+    ASSERT_EQ(run.code, 0) << run.err;
+    const auto printed = load_config_text(run.out, "printed");
+    EXPECT_EQ(printed.train.out, out) << run.out;
+  }
+  const Finished run = run_program({"train", "models/digits.yaml", "--out", "lat\xe9", "--print-config"});
+  EXPECT_EQ(run.code, 2);
+  EXPECT_NE(run.err.find("the value is no text"), std::string::npos) << run.err;
 }
 
 TEST(CommandLine, SetNeedsAKeyAndAValue) {
