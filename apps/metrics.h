@@ -1,5 +1,6 @@
 #pragma once
 #include <fstream>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -7,25 +8,30 @@
 
 namespace twiddle {
 
+// The history of a run: what curves are drawn from.
+struct History {
+  std::vector<StepReport> steps;
+  std::vector<EpochReport> epochs;
+};
+History read_history(const std::string& run_folder);  // from metrics.jsonl
+
+nlohmann::json to_json(const EpochReport& report);
+
 // Writes metrics.jsonl (a line for some 50 steps of each epoch, and one for every epoch) and metrics.csv (a line an
-// epoch) as the run goes. A resumed run first drops the lines of steps and epochs that it will go through again.
+// epoch) as the run goes, each line with the time of day. A resumed run first drops the lines of steps and epochs that
+// it will go through again. From then on both files are only appended to, and what they hold is kept here as well.
 class Metrics : public TrainObserver {
  public:
   Metrics(const std::string& run_folder, std::int64_t steps_per_epoch, const RunState& start);
   bool wants_step(std::int64_t step) override { return step % every_ == 0; }
   void on_step(const StepReport& report) override;
   void on_epoch(const EpochReport& report) override;
+  const History& history() const { return history_; }
 
  private:
   std::int64_t every_;
+  History history_;
   std::ofstream lines_, table_;
 };
-
-// The history of a run, read back from metrics.jsonl: what curves are drawn from.
-struct History {
-  std::vector<StepReport> steps;
-  std::vector<EpochReport> epochs;
-};
-History read_history(const std::string& run_folder);
 
 }  // namespace twiddle

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "framework/text.h"
 
@@ -40,15 +41,17 @@ bool Progress::wants_step(std::int64_t /*step*/) {
 }
 
 void Progress::on_step(const StepReport& report) {
-  if (console_.terminal())
-    console_.redraw(bar_line(report, epochs_, console_.width()));
-  else
-    console_.line(plain_line(report, epochs_));
+  if (console_.terminal()) return console_.redraw(bar_line(report, epochs_, console_.width()));
+  show_header();
+  console_.line(plain_line(report));
+}
+
+void Progress::show_header() {
+  if (!std::exchange(header_shown_, true)) console_.line(table_header(has_validation_));
 }
 
 void Progress::on_epoch(const EpochReport& report) {
-  if (!header_shown_) console_.line(table_header(has_validation_));
-  header_shown_ = true;
+  show_header();
   console_.line(table_row(report));
   if (report.skipped > skipped_shown_) {
     console_.line("  " + skipped_line(report.skipped));
@@ -79,8 +82,8 @@ std::string bar_line(const StepReport& report, std::int64_t epochs, int width) {
   return (before + bar + after).substr(0, static_cast<std::size_t>(std::max(1, width - 1)));
 }
 
-std::string plain_line(const StepReport& report, std::int64_t epochs) {
-  return fmt::format("epoch {}/{}  step {}/{}  {}", report.epoch, epochs, report.batch, report.batches, facts(report));
+std::string plain_line(const StepReport& report) {
+  return fmt::format("{:>5}  step {}/{}  {}", report.epoch, report.batch, report.batches, facts(report));
 }
 
 std::string table_header(bool has_validation) {

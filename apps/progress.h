@@ -18,6 +18,8 @@ class Progress : public TrainObserver {
   void on_unrecorded(const std::string& why) override;
 
  private:
+  void show_header();
+
   Console& console_;
   std::int64_t epochs_;
   bool has_validation_, header_shown_ = false, data_hint_given_ = false;
@@ -26,7 +28,7 @@ class Progress : public TrainObserver {
 };
 
 std::string bar_line(const StepReport& report, std::int64_t epochs, int width);
-std::string plain_line(const StepReport& report, std::int64_t epochs);
+std::string plain_line(const StepReport& report);  // the epoch in the table's column
 std::string table_header(bool has_validation);
 std::string table_row(const EpochReport& report);
 std::string skipped_line(std::int64_t count);  // "3 images could not be read and were left out"

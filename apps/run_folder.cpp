@@ -18,17 +18,21 @@
 #include "models/atomic_file.h"
 #include "models/checkpoint.h"
 #include "models/json_text.h"
+#include "models/yaml.h"
 
 namespace fs = std::filesystem;
 
 namespace twiddle {
 namespace {
 
-// A name for a folder: whatever a file system or a shell might take amiss becomes '_'.
+// A name for a folder: whatever a file system or a shell might take amiss becomes '_'. Letters of all languages stay,
+// where the name is text.
 std::string folder_name(const std::string& name) {
+  const bool text = is_line_of_text(name);
   std::string safe;
   for (const char c : name) {
-    const bool plain = std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.';
+    const auto byte = static_cast<unsigned char>(c);
+    const bool plain = byte >= 0x80 ? text : std::isalnum(byte) || c == '-' || c == '_' || c == '.';
     safe += plain ? c : '_';
   }
   return safe.empty() || safe[0] == '.' ? "run" + safe : safe;
@@ -67,6 +71,12 @@ std::string original_config(const std::string& folder) {
   return origin != environment.end() && origin->is_string() ? origin->get<std::string>() : std::string();
 }
 
+// RUN of RUN/checkpoints/step-00000341.
+fs::path run_of(const fs::path& checkpoint) {
+  const fs::path run = checkpoint.parent_path().parent_path();
+  return run.empty() ? fs::absolute(checkpoint).parent_path().parent_path() : run;
+}
+
 }  // namespace
 
 std::string make_run_folder(const std::string& out, const std::string& name) {
@@ -79,6 +89,11 @@ std::string make_run_folder(const std::string& out, const std::string& name) {
     if (mkdir(folder.c_str(), 0777) == 0) return folder;
     if (errno != EEXIST) throw Error("cannot make the run folder '" + folder + "': " + std::strerror(errno));
   }
+}
+
+NewFolder::~NewFolder() {
+  std::error_code ignored;
+  if (!path_.empty()) fs::remove_all(path_, ignored);
 }
 
 void write_run_facts(const std::string& folder, const Config& config, const std::string& device) {
@@ -108,10 +123,17 @@ bool is_run_folder(const std::string& path) {
   return fs::exists(fs::path(path) / "config.yaml");
 }
 
+std::string run_folder_to_resume(const std::string& path) {
+  if (is_run_folder(path)) return path;
+  fs::path checkpoint = fs::path(path).has_filename() ? fs::path(path) : fs::path(path).parent_path();
+  if (checkpoint.filename() == "state.safetensors") checkpoint = checkpoint.parent_path();
+  const std::string run = run_of(checkpoint).string();
+  return is_run_folder(run) ? run : "";
+}
+
 ResumePoint find_resume_point(const std::string& path) {
   const std::string checkpoint = newest_checkpoint(path);
-  fs::path run = fs::path(checkpoint).parent_path().parent_path();
-  if (run.empty()) run = fs::absolute(checkpoint).parent_path().parent_path();
+  const fs::path run = run_of(checkpoint);
   if (!is_run_folder(run.string()))
     throw Error(ErrorKind::config, "--resume takes a run folder or one of its checkpoint folders; '" + run.string() +
                                        "' has no config.yaml. To start from weights alone use --weights");

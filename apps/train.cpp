@@ -1,4 +1,5 @@
 #include <fmt/core.h>
+#include <omp.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -14,14 +15,16 @@
 #include "apps/network_facts.h"
 #include "apps/open.h"
 #include "apps/progress.h"
-#include "apps/report.h"
+#include "apps/prove_threads.h"
+#include "apps/report_writer.h"
 #include "apps/run_folder.h"
+#include "apps/run_lock.h"
+#include "apps/shell_word.h"
 #include "apps/verb_options.h"
 #include "apps/verbs.h"
 #include "apps/version.h"
 #include "framework/error.h"
 #include "framework/text.h"
-#include "models/atomic_file.h"
 
 namespace fs = std::filesystem;
 
@@ -34,20 +37,14 @@ struct TrainArguments {
   bool overfit_batch = false, print_config = false, no_graph = false, profile = false;
 };
 
-// A folder that this run has just made goes again where the run could not start: no empty folders pile up.
-class NewFolder {
- public:
-  explicit NewFolder(std::string path) : path_(std::move(path)) {}
-  ~NewFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  NewFolder(const NewFolder&) = delete;
-  NewFolder& operator=(const NewFolder&) = delete;
-  void keep() { path_.clear(); }
-
- private:
-  std::string path_;
+// A run about to begin, in a folder that is this process's own.
+struct Run {
+  const Flags& flags;
+  const TrainArguments& arguments;
+  const Config& config;
+  const ResumePoint place;  // without a checkpoint: it begins anew
+  NewFolder& new_folder;
+  const RunLock& lock;
 };
 
 void show_header(Console& console, const Config& config, Trainer& trainer, const std::string& run_folder) {
@@ -58,25 +55,6 @@ void show_header(Console& console, const Config& config, Trainer& trainer, const
   console.detail(memory_line(plan, config.train.batch_size));
   console.line("");
 }
-
-// Keeps report.html up to date: once an epoch, and where the run ends.
-class ReportWriter : public TrainObserver {
- public:
-  ReportWriter(const Config& config, Trainer& trainer, std::string run_folder)
-      : config_(config), trainer_(trainer), run_folder_(std::move(run_folder)) {}
-  bool wants_step(std::int64_t /*step*/) override { return false; }
-  void on_epoch(const EpochReport& /*report*/) override { write(); }
-
-  void write() {
-    const Report report = make_report(config_, trainer_, read_history(run_folder_), trainer_.last_validation());
-    write_file_atomically((fs::path(run_folder_) / "report.html").string(), report_html(report));
-  }
-
- private:
-  const Config& config_;
-  Trainer& trainer_;
-  std::string run_folder_;
-};
 
 // Tells once, when the first step has chosen them, which engines the convolutions got, and why: on the terminal where
 // something was measured for it, else in the log file.
@@ -107,6 +85,21 @@ class EngineTeller : public TrainObserver {
   bool told_ = false;
 };
 
+// Minds the run folder: from the first step on there is something in it to keep, and where it is gone the run stops.
+class FolderKeeper : public TrainObserver {
+ public:
+  FolderKeeper(NewFolder& folder, const RunLock& lock) : folder_(folder), lock_(lock) {}
+  bool wants_step(std::int64_t /*step*/) override {
+    folder_.keep();
+    return false;
+  }
+  void on_epoch(const EpochReport& /*report*/) override { lock_.check_folder(); }
+
+ private:
+  NewFolder& folder_;
+  const RunLock& lock_;
+};
+
 // What `on_error: skip` left out: how many, and the first few by name.
 void show_skipped(Console& console, const Trainer& trainer) {
   if (trainer.skipped() == 0) return;
@@ -118,9 +111,11 @@ void show_skipped(Console& console, const Trainer& trainer) {
   console.line(text);
 }
 
-void write_results(const Flags& flags, Trainer& trainer, const std::string& run_folder, double seconds,
-                   bool interrupted) {
+void write_results(const Flags& flags, Trainer& trainer, const std::string& run_folder, const History& history,
+                   double seconds, bool interrupted) {
   const RunState& state = trainer.state();
+  nlohmann::json epochs = nlohmann::json::array();
+  for (const EpochReport& report : history.epochs) epochs.push_back(to_json(report));
   nlohmann::json results = {{"run", run_folder},
                             {"interrupted", interrupted},
                             {"epochs", state.epoch},
@@ -128,53 +123,90 @@ void write_results(const Flags& flags, Trainer& trainer, const std::string& run_
                             {"seconds", seconds},
                             {"skipped_images", trainer.skipped()},
                             {"peak_pool_bytes", trainer.context().stream->memory().peak},
-                            {"peak_memory_bytes", peak_memory_bytes()}};
+                            {"peak_memory_bytes", peak_memory_bytes()},
+                            {"history", epochs}};
   if (state.best_epoch > 0) results.update({{"best_top1", state.best_top1}, {"best_epoch", state.best_epoch}});
   write_json(flags, results);
 }
 
-int train(const Flags& flags, const TrainArguments& arguments) {
-  ResumePoint resume;
-  if (!arguments.resume.empty()) resume = find_resume_point(arguments.resume);
-  const bool resumed = !resume.checkpoint.empty();
-  Config config = open_config(resumed ? resume.run_folder : arguments.config, flags);
-  if (arguments.print_config) {
-    fmt::print("{}", to_yaml(config.tree));
-    return 0;
-  }
+// What a run came to, as a result on standard output; the log file has it, too.
+void show_results(Console& console, const Trainer& trainer, const std::string& run_folder) {
+  const RunState& state = trainer.state();
+  const fs::path best = fs::path(run_folder) / "best.safetensors";
+  std::string text;
+  if (state.best_epoch > 0)
+    text += fmt::format("best val-top1  {:.2f}% at epoch {}\n", 100 * state.best_top1, state.best_epoch);
+  text += fmt::format("run            {}\nweights        {}\nreport         {}", run_folder,
+                      fs::exists(best) ? best.string() : trainer.last_checkpoint() + "/model.safetensors",
+                      (fs::path(run_folder) / "report.html").string());
+  console.log(text);
+  fmt::print("{}\n", text);
+}
 
+// Commands that work with this run.
+std::string next_line(const Flags& flags, const Trainer& trainer, const std::string& run_folder) {
+  const std::string program = shell_word(flags.program), run = shell_word(run_folder);
+  const std::string predict = fmt::format("{} predict {} PICTURE", program, run);
+  return "next           " +
+         (trainer.has_validation() ? fmt::format("{} eval {}   |   {}", program, run, predict) : predict);
+}
+
+int end_run(const Flags& flags, Console& console, Trainer& trainer, const std::string& run_folder, double seconds,
+            bool interrupted) {
+  console.detail(fmt::format("peak memory: {} of tensors and scratch, {} of the whole process",
+                             format_bytes(trainer.context().stream->memory().peak), format_bytes(peak_memory_bytes())));
+  show_skipped(console, trainer);
+  if (interrupted) {
+    console.line(fmt::format("saved step {}. Resume: {} train --resume {}", trainer.state().step,
+                             shell_word(flags.program), shell_word(run_folder)));
+    return Interrupt::exit_code;
+  }
+  console.line(fmt::format("done in {}", format_duration(seconds)));
+  if (flags.json == "-") return 0;  // the JSON is all that goes to stdout
+  show_results(console, trainer, run_folder);
+  console.line(next_line(flags, trainer, run_folder));
+  return 0;
+}
+
+int train(const Run& run) {
+  const auto& [flags, arguments, given, place, new_folder, lock] = run;
+  const std::string& run_folder = place.run_folder;
+  const bool resumed = !place.checkpoint.empty();
   Console console(flags.verbosity);
   const Interrupt interrupt;
+  Config config = given;
   config.convolution.measuring = std::make_shared<Measuring>([&](const std::string& text) { console.line(text); },
                                                              [&] { return interrupt.stop().load(); });
-  const std::string run_folder = resumed ? resume.run_folder : make_run_folder(config.train.out, config.name);
-  NewFolder new_folder(resumed ? "" : run_folder);
-  Trainer trainer(config, {run_folder, resume.checkpoint, arguments.weights, arguments.limit_batches,
+  Trainer trainer(config, {run_folder, place.checkpoint, arguments.weights, arguments.limit_batches,
                            arguments.overfit_batch, !arguments.no_graph && !arguments.profile});
   console.log_to((fs::path(run_folder) / "train.log").string());
+  if (!lock.missing().empty())
+    console.line("the file system cannot lock '" + run_folder + "' (" + lock.missing() +
+                 "): no other process may train in it");
   if (resumed) {
     for (const std::string& change : config_changes(load_run_config(run_folder, {}).tree, config.tree))
       console.line("changed since the run began: " + change);
   }
   if (trainer.state().epoch >= config.train.epochs) {
     console.line(
-        fmt::format("{} epochs are trained already, {} are asked for: nothing to do. To train on: twiddle "
+        fmt::format("{} epochs are trained already, {} are asked for: nothing to do. To train on: {} "
                     "train --resume {} --epochs {}",
-                    trainer.state().epoch, config.train.epochs, run_folder, trainer.state().epoch + 10));
-    write_results(flags, trainer, run_folder, 0, false);
+                    trainer.state().epoch, config.train.epochs, shell_word(flags.program), shell_word(run_folder),
+                    trainer.state().epoch + 10));
+    write_results(flags, trainer, run_folder, read_history(run_folder), 0, false);
     return 0;
   }
   write_run_facts(run_folder, config, describe(trainer.context().stream->device()));
-  new_folder.keep();
   show_header(console, config, trainer, run_folder);
   static_cast<void>(recall_choices(trainer.model(), trainer.context().stream->device(), config.train.batch_size));
-  if (resumed) console.line(fmt::format("resumed from {} at step {}", resume.checkpoint, trainer.state().step));
+  if (resumed) console.line(fmt::format("resumed from {} at step {}", place.checkpoint, trainer.state().step));
 
+  FolderKeeper keeper(new_folder, lock);
   Metrics metrics(run_folder, trainer.steps_per_epoch(), trainer.state());
   Progress progress(console, config.train.epochs, trainer.has_validation());
-  ReportWriter report(config, trainer, run_folder);
+  ReportWriter report(config, trainer, metrics, console, run_folder);
   EngineTeller engines(console, trainer.model(), config.train.batch_size);
-  std::vector<TrainObserver*> observers{&engines, &progress, &metrics, &report};
+  std::vector<TrainObserver*> observers{&keeper, &engines, &progress, &metrics, &report};
   std::optional<LayerProfile> profile;
   if (arguments.profile) observers.push_back(&profile.emplace(trainer));
   const auto start = std::chrono::steady_clock::now();
@@ -183,31 +215,45 @@ int train(const Flags& flags, const TrainArguments& arguments) {
     end = trainer.run(observers, interrupt.stop());
   } catch (const Error& error) {
     console.log(join("error: ", error.what()));
+    report.write();
+    lock.check_folder();  // where it is gone, that is the cause
     throw;
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const bool interrupted = end == Trainer::End::interrupted;
-  if (interrupted) report.write();
-  write_results(flags, trainer, run_folder, seconds, interrupted);
-  const RunState& state = trainer.state();
-  console.detail(fmt::format("peak memory: {} of tensors and scratch, {} of the whole process",
-                             format_bytes(trainer.context().stream->memory().peak), format_bytes(peak_memory_bytes())));
-  show_skipped(console, trainer);
+  new_folder.keep();  // a run that was stopped before its first step is saved, too
+  report.write();
+  write_results(flags, trainer, run_folder, metrics.history(), seconds, interrupted);
   if (profile) console.line(profile->table());
-  if (interrupted) {
-    console.line(fmt::format("saved step {}. Resume: twiddle train --resume {}", state.step, run_folder));
-    return Interrupt::exit_code;
-  }
-  console.line(fmt::format("done in {}", format_duration(seconds)));
-  if (flags.json == "-") return 0;  // the JSON is all that goes to stdout
-  if (state.best_epoch > 0) fmt::print("best val-top1  {:.2f}% at epoch {}\n", 100 * state.best_top1, state.best_epoch);
-  fmt::print("run            {}\n", run_folder);
-  const fs::path best = fs::path(run_folder) / "best.safetensors";
-  fmt::print("weights        {}\n",
-             fs::exists(best) ? best.string() : trainer.last_checkpoint() + "/model.safetensors");
-  fmt::print("report         {}\n", (fs::path(run_folder) / "report.html").string());
-  console.line(fmt::format("next           twiddle eval {0}   |   twiddle predict {0} PICTURE", run_folder));
+  return end_run(flags, console, trainer, run_folder, seconds, interrupted);
+}
+
+int print_config(const Flags& flags, const TrainArguments& arguments) {
+  const bool resumed = !arguments.resume.empty();
+  const Config config = open_config(resumed ? find_resume_point(arguments.resume).run_folder : arguments.config, flags);
+  fmt::print("{}", to_yaml(config.tree));
   return 0;
+}
+
+int start_run(const Flags& flags, const TrainArguments& arguments) {
+  const Config config = open_config(arguments.config, flags);
+  prove_threads(omp_get_max_threads());
+  const std::string run_folder = make_run_folder(config.train.out, config.name);
+  NewFolder new_folder(run_folder);
+  const RunLock lock(run_folder);
+  return train({flags, arguments, config, {run_folder, ""}, new_folder, lock});
+}
+
+// The lock comes first: a process that is about to end may yet save.
+int resume_run(const Flags& flags, const TrainArguments& arguments) {
+  const std::string run_folder = run_folder_to_resume(arguments.resume);
+  std::optional<RunLock> lock;
+  if (!run_folder.empty()) lock.emplace(run_folder);
+  const ResumePoint place = find_resume_point(arguments.resume);
+  const Config config = open_config(place.run_folder, flags);
+  prove_threads(omp_get_max_threads());
+  NewFolder none("");
+  return train({flags, arguments, config, place, none, lock.value()});
 }
 
 }  // namespace
@@ -234,7 +280,9 @@ Action add_train(VerbOptions& verb, const Flags& flags) {
     if (arguments->config.empty() && arguments->resume.empty())
       throw Error(ErrorKind::config, "train needs a YAML file, such as models/digits.yaml, or --resume RUN");
     if (!arguments->weights.empty()) arguments->weights = find_weights(arguments->weights);
-    return train(flags, *arguments);
+    refuse_to_overwrite("--json", flags.json, {arguments->weights});
+    if (arguments->print_config) return print_config(flags, *arguments);
+    return arguments->resume.empty() ? start_run(flags, *arguments) : resume_run(flags, *arguments);
   };
 }
 

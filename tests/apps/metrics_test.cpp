@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <regex>
 
 #include "tests/apps/run_program.h"
 
@@ -48,6 +49,31 @@ TEST(Metrics, AnEpochThatWasToldButNotSavedIsToldOnce) {
     const std::string table = read_text(folder / "metrics.csv");
     EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 4) << table;
   }
+}
+
+TEST(Metrics, AreKeptInMemoryAsTheyAreWritten) {
+  const auto folder = fresh_folder("metrics");
+  {
+    Metrics first(folder, 100, at(0, 0));
+    write_epochs(first, 1, 2);
+    EXPECT_EQ(epochs_of(first.history()), (std::vector<std::int64_t>{1, 2}));
+  }
+  Metrics resumed(folder, 100, at(2, 20));
+  write_epochs(resumed, 3, 3);
+  EXPECT_EQ(epochs_of(resumed.history()), (std::vector<std::int64_t>{1, 2, 3}));
+  EXPECT_EQ(resumed.history().steps.size(), 3u);
+}
+
+TEST(Metrics, TellTheTimeOfDayThatARewriteKeeps) {
+  const auto folder = fresh_folder("metrics");
+  {
+    Metrics first(folder, 100, at(0, 0));
+    write_epochs(first, 1, 1);
+  }
+  const std::string before = read_text(folder / "metrics.csv");
+  EXPECT_TRUE(std::regex_search(before, std::regex(R"(,20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ\n$)"))) << before;
+  Metrics resumed(folder, 100, at(1, 10));
+  EXPECT_EQ(read_text(folder / "metrics.csv"), before);
 }
 
 TEST(Metrics, ComeBackAsTheyWere) {

@@ -28,14 +28,14 @@ TEST(Progress, TheBarFitsTheTerminal) {
 }
 
 TEST(Progress, APlainLineTellsTheSame) {
-  EXPECT_EQ(plain_line(some_step(), 5),
-            "epoch 3/5  step 91/125  loss 0.4120  lr 0.025  3,910 images/s  eta 0:06  data wait 2%");
+  EXPECT_EQ(plain_line(some_step()),
+            "    3  step 91/125  loss 0.4120  lr 0.025  3,910 images/s  eta 0:06  data wait 2%");
 }
 
 TEST(Progress, TellsOfImagesLeftOut) {
   StepReport report = some_step();
   report.skipped = 1234;
-  EXPECT_TRUE(plain_line(report, 5).ends_with("data wait 2%  skipped 1,234")) << plain_line(report, 5);
+  EXPECT_TRUE(plain_line(report).ends_with("data wait 2%  skipped 1,234")) << plain_line(report);
   EXPECT_EQ(skipped_line(1), "1 image could not be read and was left out");
 }
 
@@ -46,6 +46,22 @@ TEST(Progress, RowsStandUnderTheirHeader) {
     report.has_validation = has_validation;
     EXPECT_EQ(table_row(report).size(), table_header(has_validation).size());
   }
+}
+
+TEST(Progress, TheTablesHeadComesFirst) {
+  const std::string log = temp_path("progress_head.log");
+  std::filesystem::remove(log);
+  Console console(-1);
+  console.log_to(log);
+  if (console.terminal()) GTEST_SKIP() << "on a terminal a bar is drawn in place";
+  Progress progress(console, 5, true);
+  progress.on_step(some_step());
+  progress.on_epoch({});
+  std::ifstream file(log);
+  std::string first, second;
+  std::getline(std::getline(file, first), second);
+  EXPECT_EQ(first, table_header(true));
+  EXPECT_EQ(second, plain_line(some_step()));
 }
 
 TEST(Progress, SaysWhyStepsAreNotRecorded) {

@@ -25,6 +25,12 @@ TEST(RunFolder, CountsUpFromTheHighest) {
   EXPECT_EQ(make_run_folder(out, "a/b c"), (out / "a_b_c-001").string());
 }
 
+TEST(RunFolder, IsNamedInAnyLanguage) {
+  const fs::path out = fresh_folder("languages");
+  EXPECT_EQ(make_run_folder(out, "Näme mit ☃"), (out / "Näme_mit_☃-001").string());
+  EXPECT_EQ(make_run_folder(out, "lat\xe9"), (out / "lat_-001").string());
+}
+
 TEST(RunFolder, RunsThatStartAtOnceGetFoldersOfTheirOwn) {
   const fs::path out = fresh_folder("race");
   std::vector<std::string> folders(16);

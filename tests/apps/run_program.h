@@ -27,15 +27,19 @@ inline std::filesystem::path fresh_folder(const std::string& name) {
   return folder;
 }
 
-// The program `twiddle` as a process of its own, its output in files.
+// Where `twiddle` lies. A machine that runs what another has built names the place.
+inline std::string program_path() {
+  const char* const elsewhere = std::getenv("TWIDDLE_PROGRAM");
+  return elsewhere ? elsewhere : TWIDDLE_PROGRAM;
+}
+
+// The program `twiddle`, or another, as a process of its own, its output in files.
 class Program {
  public:
-  explicit Program(const std::vector<std::string>& arguments) : folder_(fresh_folder("program")) {
+  explicit Program(const std::vector<std::string>& arguments, const std::string& program = program_path())
+      : folder_(fresh_folder("program")) {
     const std::string out = (folder_ / "out").string(), err = (folder_ / "err").string();
-    // A machine that runs what another has built names the program's place.
-    const char* const elsewhere = std::getenv("TWIDDLE_PROGRAM");
-    const char* const program = elsewhere ? elsewhere : TWIDDLE_PROGRAM;
-    std::vector<char*> argv{const_cast<char*>(program)};
+    std::vector<char*> argv{const_cast<char*>(program.c_str())};
     for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
     argv.push_back(nullptr);
     process_ = fork();
@@ -44,7 +48,8 @@ class Program {
     dup2(open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
     setenv("XDG_CACHE_HOME", folder_.c_str(), 1);  // the user's own cache is none of a test's business
     setenv("OMP_NUM_THREADS", "1", 1);             // so that tests side by side do not wait for each other's threads
-    execv(program, argv.data());
+    setenv("TWIDDLE", program_path().c_str(), 1);  // for a shell's script
+    execv(program.c_str(), argv.data());
     _exit(127);
   }
   ~Program() {
@@ -54,6 +59,7 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
+  pid_t pid() const { return process_; }
   void signal(int number) { kill(process_, number); }
   int wait() {  // the exit code; 128 + N where signal N ended it
     int status = 0;
@@ -73,10 +79,14 @@ struct Finished {
   int code = 0;
   std::string out, err;
 };
-inline Finished run_program(const std::vector<std::string>& arguments) {
-  Program program(arguments);
+inline Finished run_program(const std::vector<std::string>& arguments, const std::string& path = program_path()) {
+  Program program(arguments, path);
   const int code = program.wait();
   return {code, program.out(), program.err()};
+}
+// A script in which "$TWIDDLE" is the program.
+inline Finished run_shell(const std::string& script) {
+  return run_program({"-c", script}, "/bin/sh");
 }
 
 }  // namespace twiddle

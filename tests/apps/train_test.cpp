@@ -114,7 +114,7 @@ TEST_F(Train, CtrlCFinishesTheBatchSavesAndTellsHowToResume) {
   program.signal(SIGINT);
   EXPECT_EQ(program.wait(), 130);
   EXPECT_NE(program.err().find("stopping after this batch (Ctrl-C again: quit now)"), std::string::npos);
-  EXPECT_NE(program.err().find("Resume: twiddle train --resume " + run(1).string()), std::string::npos)
+  EXPECT_NE(program.err().find("Resume: " + program_path() + " train --resume " + run(1).string()), std::string::npos)
       << program.err();
   EXPECT_FALSE(fs::is_empty(run(1) / "checkpoints"));
   EXPECT_EQ(run_program({"eval", run(1).string()}).code, 0);
@@ -167,7 +167,7 @@ TEST_F(Train, ImagesLeftOutAreCountedAndNamed) {
   const History history = read_history(folder);
   ASSERT_EQ(history.epochs.size(), 2u);
   EXPECT_EQ(history.epochs.back().skipped, 1);
-  EXPECT_NE(read_text(folder / "metrics.csv").find(",skipped\n"), std::string::npos);
+  EXPECT_NE(read_text(folder / "metrics.csv").find(",skipped,time\n"), std::string::npos);
   EXPECT_NE(read_text(folder / "report.html").find("1 image could not be read and was left out; the first: "),
             std::string::npos);
 }
@@ -193,6 +193,62 @@ TEST_F(Train, DivergenceIsCodeFiveAndNamesTheLayer) {
 TEST_F(Train, ARunThatCannotStartLeavesNoFolder) {
   EXPECT_EQ(run_program(digits({"--set", "data.train.images=no/such.gz"})).code, 3);
   EXPECT_TRUE(fs::is_empty(out_));
+}
+
+TEST_F(Train, ThreadsThatCannotStartAreAnErrorAndLeaveNoFolder) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "it needs the address space for itself";
+#endif
+  for (const char* flag : {"--workers 256", "--threads 4000"}) {
+    const Finished train = run_shell(std::string("ulimit -v 1500000; exec \"$TWIDDLE\" train models/digits.yaml ") +
+                                     flag + " --out " + out_.string());
+    EXPECT_EQ(train.code, 4) << train.err;
+    EXPECT_NE(train.err.find("error: cannot start "), std::string::npos) << train.err;
+    EXPECT_TRUE(fs::is_empty(out_));
+  }
+}
+
+TEST_F(Train, AFirstStepThatFailsLeavesNoFolder) {
+  const std::string config = (out_ / "open_end.yaml").string(), runs = (out_ / "runs").string();
+  std::ofstream(config) << "version: 1\nmodel: {input: [1, 8, 8], layers: [linear: {outputs: 10}]}\n"
+                           "data: {train: {format: image_list, file: pictures.txt, channels: 1}}\n";
+  std::ofstream(out_ / "pictures.txt") << "broken.png 0\n";
+  std::ofstream(out_ / "broken.png") << "no picture";
+  const Finished train = run_program({"train", config, "--out", runs});
+  EXPECT_EQ(train.code, 3) << train.err;
+  EXPECT_TRUE(fs::is_empty(runs));
+}
+
+TEST_F(Train, AnInputIsNeverTheOutput) {
+  const std::string config = (out_ / "net.yaml").string();
+  fs::copy_file("models/digits.yaml", config);
+  const std::string before = read_text(config);
+  for (const char* verb : {"train", "summary", "check", "time", "tune"}) {
+    const Finished run = run_program({verb, config, "--json", config});
+    EXPECT_EQ(run.code, 2) << verb;
+    EXPECT_NE(run.err.find("--json: '" + config + "' is read here"), std::string::npos) << run.err;
+  }
+  EXPECT_EQ(read_text(config), before);
+}
+
+TEST_F(Train, ProposesOnlyWhatWorks) {
+  const Finished with = run_program(digits({"--epochs", "1", "--limit-batches", "1"}));
+  EXPECT_NE(with.err.find(program_path() + " eval " + run(1).string()), std::string::npos) << with.err;
+  const std::string config = (out_ / "blind.yaml").string();
+  std::ofstream(config) << "version: 1\nmodel: {input: [1, 4, 4], layers: [linear: {outputs: 2}]}\n"
+                           "data: {train: {format: synthetic, images: 8}}\ntrain: {epochs: 1}\n";
+  const Finished without = run_program({"train", config, "--out", out_.string()});
+  ASSERT_EQ(without.code, 0) << without.err;
+  EXPECT_EQ(without.err.find(" eval "), std::string::npos) << without.err;
+  EXPECT_NE(without.err.find(" predict "), std::string::npos) << without.err;
+}
+
+TEST_F(Train, TheJsonHoldsTheLosses) {
+  const Finished train = run_program(digits({"--epochs", "2", "--limit-batches", "2", "--json", "-"}));
+  const auto results = nlohmann::json::parse(train.out);
+  ASSERT_EQ(results.at("history").size(), 2u);
+  EXPECT_GT(results.at("history").at(1).at("train_loss").get<double>(), 0);
+  EXPECT_GT(results.at("history").at(1).at("val_loss").get<double>(), 0);
 }
 
 TEST_F(Train, DamagedFilesAreCodeThree) {

@@ -1,0 +1,30 @@
+#pragma once
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "apps/console.h"
+#include "apps/metrics.h"
+
+namespace twiddle {
+
+// Keeps a run's report.html up to date: at most every few seconds, for it grows with the run, and where the run ends.
+// It is drawn from what the metrics keep in memory. A report that cannot be written is said, and ends nothing.
+class ReportWriter : public TrainObserver {
+ public:
+  ReportWriter(const Config& config, Trainer& trainer, const Metrics& metrics, Console& console,
+               const std::string& run_folder);
+  bool wants_step(std::int64_t /*step*/) override { return false; }
+  void on_epoch(const EpochReport& report) override;
+  void write();  // now
+
+ private:
+  const Config& config_;
+  Trainer& trainer_;
+  const Metrics& metrics_;
+  Console& console_;
+  std::string path_;
+  std::optional<std::chrono::steady_clock::time_point> written_;
+};
+
+}  // namespace twiddle

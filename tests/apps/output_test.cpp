@@ -1,0 +1,102 @@
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "apps/console.h"
+#include "tests/apps/run_program.h"
+
+namespace fs = std::filesystem;
+
+namespace twiddle {
+namespace {
+
+// Programs whose output cannot be written, or whose terminal goes away.
+class Output : public testing::Test {
+ protected:
+  Output() : out_(fresh_folder("output")) {
+    if (!fs::exists("/dev/full")) skip_ = true;
+  }
+  ~Output() override { fs::remove_all(out_); }
+
+  std::string train(const std::string& more) const {
+    return "\"$TWIDDLE\" train models/digits.yaml --out " + out_.string() + " " + more;
+  }
+  fs::path run() const { return out_ / "digits-001"; }
+  std::string log() const { return read_text(run() / "train.log"); }
+  void wait_for_steps() const {
+    for (int waited = 0; waited < 3000 && read_text(run() / "metrics.jsonl").size() < 500; ++waited)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+
+  fs::path out_;
+  bool skip_ = false;
+};
+
+TEST_F(Output, AnErrorThatCannotBePrintedKeepsItsExitCode) {
+  if (skip_) GTEST_SKIP() << "no /dev/full";
+  EXPECT_EQ(run_shell("exec \"$TWIDDLE\" check models/nosuch.yaml 2>/dev/full").code, 2);
+  EXPECT_EQ(run_shell("exec \"$TWIDDLE\" 2>/dev/full").code, 2);
+}
+
+TEST_F(Output, AFullDiskUnderStandardErrorEndsNoRun) {
+  if (skip_) GTEST_SKIP() << "no /dev/full";
+  EXPECT_EQ(run_shell("exec " + train("--epochs 2 --limit-batches 3 2>/dev/full")).code, 0);
+  const std::string said = "standard error cannot be written (No space left on device): what it misses stands here";
+  EXPECT_NE(log().find(said), std::string::npos) << log();
+  EXPECT_EQ(log().find(said), log().rfind(said));
+  EXPECT_NE(log().find("done in"), std::string::npos) << log();
+}
+
+TEST_F(Output, AFullDiskUnderTheLogEndsNoRun) {
+  if (skip_) GTEST_SKIP() << "no /dev/full";
+  Console console(-1);
+  console.log_to("/dev/full");
+  testing::internal::CaptureStderr();
+  console.line("one");
+  console.line(std::string(100000, 'x'));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "the log file cannot be written (No space left on device): it misses what follows\n");
+}
+
+TEST_F(Output, AReaderThatWentAwayEndsNoRun) {
+  const Finished finished = run_shell("{ " + train("--epochs 3 --limit-batches 3; echo $? >") +
+                                      (out_ / "code").string() + "; } 2>&1 | head -n 1");
+  EXPECT_EQ(finished.code, 0);
+  EXPECT_NE(log().find("Broken pipe"), std::string::npos) << log();
+  EXPECT_NE(log().find("best val-top1"), std::string::npos) << log();
+  EXPECT_EQ(read_text(out_ / "code"), "1\n");  // the results on standard output were lost, and that alone
+}
+
+TEST_F(Output, ARunWithoutStandardStreamsIsWhole) {
+  EXPECT_EQ(run_shell("exec " + train("--epochs 1 --limit-batches 3 <&- >&- 2>&-")).code, 1);
+  EXPECT_EQ(read_text(run() / "config.yaml").rfind("# Every key as it was used", 0), 0u);
+  EXPECT_TRUE(fs::exists(run() / "checkpoints" / "step-00000003"));
+  EXPECT_NE(log().find("report "), std::string::npos) << log();
+}
+
+TEST_F(Output, WhateverAsksARunToEndIsObeyedWithASave) {
+  for (const int number : {SIGTERM, SIGHUP, SIGUSR1, SIGXCPU}) {
+    fs::remove_all(run());
+    Program program({"-c", "exec " + train("--epochs 100000")}, "/bin/sh");
+    wait_for_steps();
+    program.signal(number);
+    program.signal(number);  // some send it twice
+    EXPECT_EQ(program.wait(), 130) << number;
+    EXPECT_NE(program.err().find("saved step "), std::string::npos) << program.err();
+    EXPECT_FALSE(fs::is_empty(run() / "checkpoints"));
+  }
+}
+
+TEST_F(Output, UnderNohupAClosedTerminalIsNothing) {
+  Program program({"-c", "trap '' HUP; exec " + train("--epochs 100000")}, "/bin/sh");
+  wait_for_steps();
+  program.signal(SIGHUP);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  EXPECT_EQ(program.err().find("stopping"), std::string::npos);
+  program.signal(SIGTERM);
+  EXPECT_EQ(program.wait(), 130);
+}
+
+}  // namespace
+}  // namespace twiddle
