@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "framework/error.h"
-#include "models/safetensors.h"
+#include "framework/printable.h"
 
 namespace twiddle {
 namespace {
