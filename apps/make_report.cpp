@@ -1,6 +1,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 
 #include "apps/progress.h"
 #include "apps/report.h"
@@ -89,11 +91,17 @@ std::string summary(const RunState& state, const Config& config) {
   return state.best_epoch > 0 ? accuracy(state.best_top1) + " top-1 at " + epochs : "";
 }
 
-std::vector<Report::Fact> facts(const Config& config, Trainer& trainer, const History& history) {
+std::string read_whole(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::vector<Report::Fact> facts(const Config& config, Trainer& trainer, const RunOrigin& origin,
+                                const History& history) {
   double seconds = 0;
   for (const EpochReport& epoch : history.epochs) seconds += epoch.seconds;
   const RunState& state = trainer.state();
-  std::vector<Report::Fact> facts;
+  std::vector<Report::Fact> facts{{"command", {origin.command}}, {"started", {origin.started}}};
   facts.push_back({"trained",
                    {fmt::format("{} of {}", format_count(state.epoch), format_count(config.train.epochs, "epoch")),
                     format_count(state.step, "step"), format_duration(seconds)}});
@@ -107,34 +115,39 @@ std::vector<Report::Fact> facts(const Config& config, Trainer& trainer, const Hi
   return facts;
 }
 
-// A network may have more outputs than the data has classes.
-std::vector<std::string> names_of_outputs(Trainer& trainer) {
+// As many names as the validation tells apart: a network may have more outputs than the data has classes.
+std::vector<std::string> class_names(const Trainer& trainer, const std::vector<std::int64_t>& confusion) {
   std::vector<std::string> names = trainer.train_data().classes();
-  const auto outputs = static_cast<std::size_t>(trainer.model().net->output_shape().at(0));
-  while (names.size() < outputs) names.push_back("output " + std::to_string(names.size()));
+  std::size_t count = 0;
+  while (count * count < confusion.size()) ++count;
+  while (names.size() < count) names.push_back("output " + std::to_string(names.size()));
+  names.resize(count);
   return names;
 }
 
 }  // namespace
 
-Report make_report(const Config& config, Trainer& trainer, History history, const EvalResult* validation) {
+Report make_report(const Config& config, Trainer& trainer, const RunOrigin& origin, History history,
+                   const ValidatedEpoch* validation) {
   Report report;
-  report.title = config.name;
+  const std::filesystem::path folder = origin.folder;
+  report.title = std::filesystem::absolute(folder).lexically_normal().filename().string();
   report.summary = summary(trainer.state(), config);
-  report.facts = facts(config, trainer, history);
-  report.config = to_yaml(config.tree);
+  report.facts = facts(config, trainer, origin, history);
+  report.config = read_whole((folder / "config.yaml").string());
   report.history = std::move(history);
   report.filters = first_filters(trainer.context(), *trainer.model().net);
   report.layers = layer_facts(*trainer.model().net);
-  report.classes = names_of_outputs(trainer);
   if (validation == nullptr || trainer.val_data() == nullptr) return report;
-  report.examined = fmt::format("epoch {}", trainer.state().epoch);
-  report.confusion = validation->confusion;
-  report.mistakes = wrong_pictures(*trainer.val_data(), *validation);
-  report.facts.push_back(
-      {"validation",
-       {report.examined, fmt::format("loss {:.4f}", validation->loss), "top-1 " + accuracy(validation->top1),
-        "top-5 " + accuracy(validation->top5), format_count(validation->images) + " images"}});
+  const EvalResult& result = validation->result;
+  const bool best = validation->epoch == trainer.state().best_epoch;
+  report.examined = fmt::format("epoch {}{}", validation->epoch, best ? ", the best" : "");
+  report.classes = class_names(trainer, result.confusion);
+  report.confusion = result.confusion;
+  report.mistakes = wrong_pictures(*trainer.val_data(), result);
+  report.facts.push_back({"validation",
+                          {report.examined, fmt::format("loss {:.4f}", result.loss), "top-1 " + accuracy(result.top1),
+                           "top-5 " + accuracy(result.top5), format_count(result.images) + " images"}});
   return report;
 }
 

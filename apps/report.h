@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/best_validation.h"
 #include "apps/metrics.h"
 #include "apps/network_facts.h"
 #include "data/dataset.h"
@@ -32,7 +33,13 @@ struct Report {
 // One page that needs nothing from outside: curves as SVG, pictures as data URIs.
 std::string report_html(const Report& report);
 
+// Where a run is kept, and how and when this process was started.
+struct RunOrigin {
+  std::string folder, command, started;
+};
+
 // Everything about a run as it stands; `validation` may be null.
-Report make_report(const Config& config, Trainer& trainer, History history, const EvalResult* validation);
+Report make_report(const Config& config, Trainer& trainer, const RunOrigin& origin, History history,
+                   const ValidatedEpoch* validation);
 
 }  // namespace twiddle

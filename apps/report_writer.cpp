@@ -1,6 +1,7 @@
 #include "apps/report_writer.h"
 
-#include "apps/report.h"
+#include <ctime>
+
 #include "framework/error.h"
 #include "models/atomic_file.h"
 
@@ -9,19 +10,38 @@ namespace {
 
 constexpr auto least_pause = std::chrono::seconds(5);
 
+// As 2026-11-22 23:08 CET.
+std::string local_time() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  localtime_r(&now, &parts);
+  char text[64];
+  return {text, std::strftime(text, sizeof text, "%F %R %Z", &parts)};
+}
+
 }  // namespace
 
 ReportWriter::ReportWriter(const Config& config, Trainer& trainer, const Metrics& metrics, Console& console,
-                           const std::string& run_folder)
-    : config_(config), trainer_(trainer), metrics_(metrics), console_(console), path_(run_folder + "/report.html") {}
+                           const std::string& run_folder, const std::string& command)
+    : config_(config),
+      trainer_(trainer),
+      metrics_(metrics),
+      console_(console),
+      origin_{run_folder, command, local_time()},
+      best_(run_folder, trainer.state().best_epoch) {}
 
-void ReportWriter::on_epoch(const EpochReport& /*report*/) {
+void ReportWriter::on_epoch(const EpochReport& report) {
+  try {
+    if (report.has_validation) best_.take(report, *trainer_.last_validation(), trainer_.state().best_epoch);
+  } catch (const Error& error) {
+    console_.line(join("warning: the best epoch's validation is not kept: ", error.what()));
+  }
   if (!written_ || std::chrono::steady_clock::now() - *written_ >= least_pause) write();
 }
 
 void ReportWriter::write() try {
-  write_file_atomically(path_,
-                        report_html(make_report(config_, trainer_, metrics_.history(), trainer_.last_validation())));
+  const Report report = make_report(config_, trainer_, origin_, metrics_.history(), best_.get());
+  write_file_atomically(origin_.folder + "/report.html", report_html(report));
   written_ = std::chrono::steady_clock::now();
 } catch (const Error& error) {
   written_ = std::chrono::steady_clock::now();

@@ -204,7 +204,7 @@ int train(const Run& run) {
   FolderKeeper keeper(new_folder, lock);
   Metrics metrics(run_folder, trainer.steps_per_epoch(), trainer.state());
   Progress progress(console, config.train.epochs, trainer.has_validation());
-  ReportWriter report(config, trainer, metrics, console, run_folder);
+  ReportWriter report(config, trainer, metrics, console, run_folder, flags.command);
   EngineTeller engines(console, trainer.model(), config.train.batch_size);
   std::vector<TrainObserver*> observers{&keeper, &engines, &progress, &metrics, &report};
   std::optional<LayerProfile> profile;

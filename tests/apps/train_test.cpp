@@ -33,12 +33,25 @@ class Train : public testing::Test {
   fs::path out_;
 };
 
+TEST_F(Train, TheReportIsOfTheBestEpochAsEvalIs) {
+  ASSERT_EQ(run_program(digits({"--epochs", "4", "--lr", "0.2"})).code, 0);  // the best epoch is not always the last
+  const Finished eval = run_program({"eval", run(1).string(), "-q"});
+  const std::size_t at = eval.out.find("top-1  ");
+  ASSERT_NE(at, std::string::npos) << eval.err;
+  const std::string top1 = eval.out.substr(at + 7, eval.out.find('\n', at) - at - 7);
+  const std::string report = read_text(run(1) / "report.html");
+  EXPECT_NE(report.find("<title>" + run(1).filename().string() + "</title>"), std::string::npos);
+  EXPECT_NE(report.find("<span>top-1 " + top1 + "</span>"), std::string::npos);
+  EXPECT_NE(report.find(", the best</span>"), std::string::npos);
+  EXPECT_NE(report.find(" train models/digits.yaml"), std::string::npos);  // the command
+}
+
 TEST_F(Train, LeavesARunFolderThatEvalAndPredictUnderstand) {
   const Finished train = run_program(digits({"--epochs", "2"}));
   ASSERT_EQ(train.code, 0) << train.err;
   EXPECT_NE(train.out.find("best val-top1"), std::string::npos) << train.out;
   for (const char* name : {"config.yaml", "environment.json", "metrics.jsonl", "metrics.csv", "train.log",
-                           "best.safetensors", "report.html", "checkpoints"})
+                           "best.safetensors", "best.json", "report.html", "checkpoints"})
     EXPECT_TRUE(fs::exists(run(1) / name)) << name;
   EXPECT_EQ(lines(run(1) / "metrics.csv"), 3u);
   EXPECT_NE(read_text(run(1) / "report.html").find("data:image/png;base64,"), std::string::npos);
