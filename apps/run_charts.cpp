@@ -71,6 +71,7 @@ std::vector<std::string> run_charts(const History& history) {
   }
   for (const EpochReport& epoch : history.epochs) {
     const auto at = static_cast<double>(epoch.epoch);
+    if (std::isfinite(epoch.train_top1)) train_top1.emplace_back(at, 100 * epoch.train_top1);
     if (!epoch.has_validation) continue;
     val_loss.emplace_back(at, epoch.val_loss);
     top1.emplace_back(at, 100 * epoch.val_top1);
