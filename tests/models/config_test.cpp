@@ -411,6 +411,7 @@ data:
   workers: 2
   on_error: fail
   max_pixels: 67108864
+  drop_last: false
 train:
   optimizer: {sgd: {momentum: 0, weight_decay: 0, nesterov: false}}
   learning_rate: 0.01
