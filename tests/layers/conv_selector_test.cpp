@@ -285,7 +285,7 @@ TEST_F(ConvSelectorTest, WhatIsMeasuredOtherwiseTheSecondTimeIsNotKept) {
 
 TEST_F(ConvSelectorTest, OneEngineForAllPassesReplacesWhatTheCacheKnewOfSome) {
   const std::vector<std::pair<std::string, FakeEngine::Traits>> engines = {
-      {"steady", {.delay_ms = 8}}, {"sharing", {.delay_ms = 12, .shares = true}}};
+      {"steady", {.delay_ms = 20}}, {"sharing", {.delay_ms = 30, .shares = true}}};
   const ConvPolicy policy{.engine = "measured", .cache_file = cache_path()};
   auto all = selector(engines, policy);
   EXPECT_EQ(all.choose(ctx_, problem, ConvPass::forward).name(), "sharing");
