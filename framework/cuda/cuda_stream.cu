@@ -184,7 +184,7 @@ class CudaStream final : public Stream {
     const std::int64_t ldc = shape.ldc ? shape.ldc : shape.n;
     if (shape.m == 0 || shape.n == 0) return;
     make_current(index_);
-    const std::int64_t part = shape.tf32 ? std::max<std::int64_t>(1, shape.k) : part_of_sum(shape.k);
+    const std::int64_t part = part_of_sum(shape.k, shape.tf32 ? longest_tf32_sum : longest_sum);
     for (std::int64_t first = 0; first == 0 || first < shape.k; first += part) {
       const float beta = first == 0 ? shape.beta : 1;
       const float* const part_of_a = a + (shape.transpose_a ? first * lda : first);
@@ -230,8 +230,9 @@ class CudaStream final : public Stream {
 
   // cuBLAS may sum one by one in float, which loses 1.9e-8 times the root of the number of terms: of longer sums than
   // these, parts are added up, each as long as the others and a multiple of what a load takes.
-  static std::int64_t part_of_sum(std::int64_t terms) {
-    constexpr std::int64_t longest = 4096, multiple = 32;
+  static constexpr std::int64_t longest_sum = 9216, longest_tf32_sum = 32768;  // docs/conv.md says what they lose
+  static std::int64_t part_of_sum(std::int64_t terms, std::int64_t longest) {
+    constexpr std::int64_t multiple = 32;
     const std::int64_t parts = std::max<std::int64_t>(1, (terms + longest - 1) / longest);
     return std::max<std::int64_t>(1, (terms + parts * multiple - 1) / (parts * multiple)) * multiple;
   }

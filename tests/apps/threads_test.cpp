@@ -10,7 +10,9 @@ namespace {
 // What the OpenMP runtime tells of its settings, of the program that was called and of any that it starts anew.
 std::string thread_settings() {
   setenv("OMP_DISPLAY_ENV", "verbose", 1);
-  return run_program({"devices"}).err;
+  const std::string told = run_program({"devices"}).err;
+  unsetenv("OMP_DISPLAY_ENV");  // other tests of this process start programs, too
+  return told;
 }
 
 TEST(Threads, GiveTheirCoreAwaySoonUnlessTheUserSaysOtherwise) {
@@ -22,6 +24,7 @@ TEST(Threads, GiveTheirCoreAwaySoonUnlessTheUserSaysOtherwise) {
   setenv("OMP_WAIT_POLICY", "passive", 1);
   const std::string passive = thread_settings();
   EXPECT_EQ(passive.find("GOMP_SPINCOUNT = '10000'"), std::string::npos) << passive;
+  unsetenv("OMP_WAIT_POLICY");
 }
 
 }  // namespace
