@@ -37,7 +37,7 @@ inline std::string program_path() {
 class Program {
  public:
   explicit Program(const std::vector<std::string>& arguments, const std::string& program = program_path())
-      : folder_(fresh_folder("program")) {
+      : folder_(new_folder()) {
     const std::string out = (folder_ / "out").string(), err = (folder_ / "err").string();
     std::vector<char*> argv{const_cast<char*>(program.c_str())};
     for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
@@ -71,6 +71,11 @@ class Program {
   std::string err() const { return read_text(folder_ / "err"); }
 
  private:
+  static std::filesystem::path new_folder() {  // two programs at once have one each
+    std::string name = testing::TempDir() + "/twiddle_program_XXXXXX";
+    return mkdtemp(name.data());
+  }
+
   std::filesystem::path folder_;
   pid_t process_ = -1;
 };
