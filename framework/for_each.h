@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <source_location>
 
 #include "framework/device.h"
 
@@ -48,10 +47,11 @@ inline bool on_gpu(const Stream& stream) {
 
 namespace detail {
 
-[[noreturn]] void refuse_gpu(const Stream& stream, const std::source_location& loop);
+[[noreturn]] void refuse_gpu(const Stream& stream, const char* loop);
 
 // g++ makes a loop for the CPU alone of what nvcc makes a kernel of: a GPU's memory is none of that loop's.
-inline void require_host(const Stream& stream, const std::source_location& loop = std::source_location::current()) {
+// `loop` is the caller's __PRETTY_FUNCTION__, which names its functor.
+inline void require_host(const Stream& stream, const char* loop) {
   if (on_gpu(stream)) refuse_gpu(stream, loop);
 }
 
@@ -80,7 +80,7 @@ void for_each_index(Stream& stream, std::int64_t count, const Functor& functor, 
 #ifdef __CUDACC__
   if (on_gpu(stream)) return detail::for_each_index_cuda(stream, count, functor);
 #endif
-  detail::require_host(stream);
+  detail::require_host(stream, __PRETTY_FUNCTION__);
   detail::for_each_index_cpu(count, functor, cost);
 }
 
@@ -92,7 +92,7 @@ void map_indexed(Stream& stream, std::int64_t count, const Functor& functor, std
 #ifdef __CUDACC__
   if (on_gpu(stream)) return detail::map_cuda(stream, count, detail::MapIndexed<Functor>{functor}, out, in...);
 #endif
-  detail::require_host(stream);
+  detail::require_host(stream, __PRETTY_FUNCTION__);
   detail::map_indexed_cpu(count, functor, cost, out, in...);
 }
 
@@ -114,7 +114,7 @@ void map_rows(Stream& stream, std::int64_t rows, std::int64_t columns, const Row
   if (on_gpu(stream))
     return detail::map_cuda(stream, rows * columns, detail::MapRows<Rows>{functor, Divisor(columns)}, out, in...);
 #endif
-  detail::require_host(stream);
+  detail::require_host(stream, __PRETTY_FUNCTION__);
   detail::map_rows_cpu(rows, columns, functor, cost, out, in...);
 }
 
@@ -126,7 +126,7 @@ void reduce_rows(Stream& stream, std::int64_t rows, std::int64_t columns, const 
 #ifdef __CUDACC__
   if (on_gpu(stream)) return detail::fold_rows_cuda(stream, rows, columns, detail::SumOf<Op>{op});
 #endif
-  detail::require_host(stream);
+  detail::require_host(stream, __PRETTY_FUNCTION__);
   detail::reduce_rows_cpu(rows, columns, op);
 }
 
@@ -139,7 +139,7 @@ void map_and_sum_rows(Stream& stream, std::int64_t rows, std::int64_t columns, c
 #ifdef __CUDACC__
   if (on_gpu(stream)) return detail::map_and_sum_rows_cuda(stream, rows, columns, functor, out, sums, in...);
 #endif
-  detail::require_host(stream);
+  detail::require_host(stream, __PRETTY_FUNCTION__);
   detail::map_and_sum_rows_cpu(rows, columns, functor, out, sums, in...);
 }
 
@@ -150,7 +150,7 @@ void reduce_columns(Stream& stream, std::int64_t rows, std::int64_t columns, con
 #ifdef __CUDACC__
   if (on_gpu(stream)) return detail::reduce_columns_cuda(stream, rows, columns, op);
 #endif
-  detail::require_host(stream);
+  detail::require_host(stream, __PRETTY_FUNCTION__);
   detail::reduce_columns_cpu(rows, columns, op);
 }
 
@@ -162,7 +162,7 @@ void fold_rows(Stream& stream, std::int64_t rows, std::int64_t columns, const Op
 #ifdef __CUDACC__
   if (on_gpu(stream)) return detail::fold_rows_cuda(stream, rows, columns, op);
 #endif
-  detail::require_host(stream);
+  detail::require_host(stream, __PRETTY_FUNCTION__);
   detail::fold_rows_cpu(rows, columns, op);
 }
 
