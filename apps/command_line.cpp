@@ -9,10 +9,12 @@
 
 #include "apps/console.h"
 #include "apps/flags.h"
+#include "apps/interrupt.h"
 #include "apps/shell_word.h"
 #include "apps/verb_options.h"
 #include "apps/version.h"
 #include "framework/error.h"
+#include "framework/interrupted.h"
 #include "framework/printable.h"
 #include "framework/text.h"
 
@@ -122,6 +124,9 @@ int run_command_line(const std::vector<Verb>& verbs, int argc, char** argv) {
   } catch (const Error& error) {
     print_error(error.what());
     return static_cast<int>(error.kind());
+  } catch (const Interrupted&) {
+    tell("stopped before the work began\n");
+    return Interrupt::exit_code;
   } catch (const std::bad_alloc&) {
     print_error("out of memory; a smaller --batch-size needs less ('twiddle summary MODEL.yaml' tells how much)");
     return static_cast<int>(ErrorKind::device);

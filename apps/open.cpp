@@ -4,12 +4,14 @@
 #include <fmt/core.h>
 #include <omp.h>
 
+#include <chrono>
 #include <filesystem>
 
 #include "apps/run_folder.h"
 #include "apps/version.h"
 #include "framework/error.h"
 #include "framework/gpu_check.h"
+#include "framework/interrupted.h"
 #include "framework/printable.h"
 #include "framework/text.h"
 #include "models/atomic_file.h"
@@ -69,6 +71,7 @@ Config open_config(const std::string& path, const Flags& flags) {
     config.convolution.warn = [](const std::string& text) { tell(fmt::format("warning: {}\n", printable(text))); };
     config.convolution.measuring =
         std::make_shared<Measuring>([](const std::string& text) { tell(printable(text) + "\n"); });
+    config.data.search_progress = tell_of_search([](const std::string& text) { tell(text + "\n"); });
   }
   config.convolution.build = commit();
   if (config.threads > 0) omp_set_num_threads(config.threads);
@@ -78,6 +81,17 @@ Config open_config(const std::string& path, const Flags& flags) {
   refuse_to_overwrite_inputs(flags, config);
   warn_where_passed_over(config.device, flags);
   return config;
+}
+
+SearchProgress tell_of_search(std::function<void(const std::string&)> tell, std::function<bool()> stop) {
+  using Clock = std::chrono::steady_clock;
+  return [tell = std::move(tell), stop = std::move(stop), next = Clock::now() + std::chrono::seconds(2)](
+             const std::string& folder, std::int64_t images) mutable {
+    if (stop && stop()) throw Interrupted();
+    if (Clock::now() < next) return;
+    next = Clock::now() + std::chrono::seconds(10);
+    tell("searching " + printable(folder) + ": " + format_count(images, "image") + " so far");
+  };
 }
 
 Device open_device(const Flags& flags) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
@@ -11,6 +12,10 @@ namespace twiddle {
 // The config that a verb's first argument stands for, a YAML file or a run folder, with the flags laid over it.
 // `threads` takes effect here.
 Config open_config(const std::string& path, const Flags& flags);
+
+// Tells how far the search for a dataset's images is where it takes longer than two seconds, and then every ten; throws
+// Interrupted once `stop` is true.
+SearchProgress tell_of_search(std::function<void(const std::string&)> tell, std::function<bool()> stop = {});
 
 // The device of a verb without a config: that of --device, by default auto.
 Device open_device(const Flags& flags);

@@ -175,6 +175,8 @@ int train(const Run& run) {
   Console console(flags.verbosity);
   const Interrupt interrupt;
   Config config = given;
+  config.data.search_progress =
+      tell_of_search([&](const std::string& text) { console.line(text); }, [&] { return interrupt.stop().load(); });
   config.convolution.measuring = std::make_shared<Measuring>([&](const std::string& text) { console.line(text); },
                                                              [&] { return interrupt.stop().load(); });
   Trainer trainer(config, {run_folder, place.checkpoint, arguments.weights, arguments.limit_batches,

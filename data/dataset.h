@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,6 +33,9 @@ class Dataset {
 // pixels that take gigabytes. The second is the most that a config can allow.
 constexpr std::int64_t usual_max_pixels = std::int64_t(1) << 26, largest_max_pixels = std::int64_t(1) << 28;
 
+// Hears now and then how many images were found so far in a folder that is being searched; may throw Interrupted.
+using SearchProgress = std::function<void(const std::string& folder, std::int64_t images)>;
+
 // What a dataset is made for: relative paths in a config are relative to the folder of the config file, then to the
 // current folder.
 struct DatasetSite {
@@ -39,6 +43,7 @@ struct DatasetSite {
   std::vector<std::int64_t> image_shape;  // channels, height, width of the model's input; `synthetic` makes such images
   std::int64_t model_outputs = 0;         // classes the model tells apart; 0: unknown
   std::int64_t max_pixels = usual_max_pixels;
+  SearchProgress progress = {};
 };
 std::string resolve_path(const DatasetSite& site, const std::string& path);  // throws where neither exists
 std::vector<std::string> resolve_paths(const DatasetSite& site, std::vector<std::string> paths);  // tells all missing

@@ -55,6 +55,7 @@ ImageFolder::ImageFolder(const DatasetSite& site, const Options& options)
     for_each_entry<fs::recursive_directory_iterator>(
         fs::path(folder_) / classes_[label], [&](const fs::directory_entry& entry) {
           std::error_code code;
+          if (site.progress) site.progress(folder_, static_cast<std::int64_t>(files_.size()));
           if (entry.is_directory(code) || is_hidden(entry.path())) return;
           if (!has_image_ending(entry.path().string()))
             ++passed_over_;

@@ -38,6 +38,7 @@ struct Config {
     bool skip_bad = false;
     std::int64_t max_pixels = usual_max_pixels;
     bool drop_last = false;  // a training epoch ends with its last full batch
+    SearchProgress search_progress = {};
   } data;
 
   struct Train {

@@ -58,7 +58,7 @@ struct DataPlan {
 DataPlan read_plan(const Config& config, std::int64_t outputs, Diagnostics& diagnostics) {
   Params data(config.data.node, "data", diagnostics);
   const DatasetSite site{std::filesystem::path(config.file).parent_path().string(), config.input, outputs,
-                         config.data.max_pixels};
+                         config.data.max_pixels, config.data.search_progress};
   const Shape input = config.input.empty() ? Shape{0, 0, 0} : config.input;
   DataPlan plan;
   plan.train = read_dataset(data, "train", site);

@@ -12,6 +12,16 @@ namespace {
 
 using Kind = ConfigNode::Kind;
 
+// Of a key and its value: half of what YAML may hold, since a layer's name steps over two levels of the tree.
+constexpr std::size_t most_levels = 32;
+
+std::size_t levels(const ConfigNode& node) {
+  std::size_t deepest = 0;
+  for (const ConfigNode& item : node.items) deepest = std::max(deepest, 1 + levels(item));
+  for (const ConfigNode::Entry& entry : node.entries) deepest = std::max(deepest, 1 + levels(entry.value));
+  return deepest;
+}
+
 // One override on its way down the tree.
 class Descent {
  public:
@@ -30,6 +40,8 @@ class Descent {
     if (failed_) return;
     if (std::count(path_.begin(), path_.end(), "") > 0)
       return fail("the key has an empty part", "such as --set train.epochs=3");
+    if (path_.size() + levels(value_) > most_levels)
+      return fail(join("nested more than ", most_levels, " levels deep"));
     if (path_.front() == "base")
       return fail("'base' cannot be set from the command line", "name the other file itself");
     ConfigNode* node = &tree;

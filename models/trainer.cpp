@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "framework/error.h"
+#include "framework/interrupted.h"
 #include "layers/conv/measuring.h"
 #include "models/divergence.h"
 #include "models/epoch_span.h"
@@ -352,7 +353,7 @@ struct Trainer::Impl {
       bool whole = false;
       try {
         whole = run_epoch(observers, stop);
-      } catch (const MeasuringStopped&) {  // before the step that needed the engines; a resumed run measures again
+      } catch (const Interrupted&) {  // before the step that needed the engines; a resumed run measures again
       }
       if (!whole || (stop && state.epoch < config.train.epochs)) end = End::interrupted;
     }

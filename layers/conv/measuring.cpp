@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "framework/interrupted.h"
+
 namespace twiddle {
 
 void Measuring::begin(const std::string& contest) {
@@ -18,7 +20,7 @@ void Measuring::end() {
 }
 
 void Measuring::between_two() {
-  if (stop_ && stop_()) throw MeasuringStopped();
+  if (stop_ && stop_()) throw Interrupted();
   if (!tell_ || contest_.empty() || seconds() < next_) return;
   next_ = seconds() + 10;
   tell_(fmt::format("measuring convolution engines: {:.0f} s so far{}, at {}", seconds(), remaining(), contest_));

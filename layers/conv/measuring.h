@@ -1,16 +1,9 @@
 #pragma once
 #include <chrono>
 #include <functional>
-#include <stdexcept>
 #include <string>
 
 namespace twiddle {
-
-// Thrown out of measurements that nobody waits for any more. No Error: where an engine fails, others are measured
-// instead.
-struct MeasuringStopped : std::runtime_error {
-  MeasuringStopped() : std::runtime_error("stopped while convolution engines were measured") {}
-};
 
 // What engines and their selector tell, while they measure, to who waits for it.
 class Measuring {
@@ -24,7 +17,7 @@ class Measuring {
   void expect(int contests) { expected_ += contests; }  // so that the time they will take can be told
   void begin(const std::string& contest);               // "forward of 16x3x32x32 * 8x3x5x5"
   void end();
-  void between_two();  // measurements: throws MeasuringStopped
+  void between_two();  // measurements: throws Interrupted
 
  private:
   using Clock = std::chrono::steady_clock;

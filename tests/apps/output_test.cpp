@@ -25,7 +25,7 @@ class Output : public testing::Test {
   fs::path run() const { return out_ / "digits-001"; }
   std::string log() const { return read_text(run() / "train.log"); }
   void wait_for_steps() const {
-    for (int waited = 0; waited < 3000 && read_text(run() / "metrics.jsonl").size() < 500; ++waited)
+    for (int waited = 0; waited < 12000 && read_text(run() / "metrics.jsonl").size() < 500; ++waited)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
 

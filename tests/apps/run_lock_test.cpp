@@ -69,7 +69,7 @@ class TwoProcesses : public testing::Test {
   fs::path run() const { return out_ / "digits-001"; }
   void wait_for_a_checkpoint() const {
     const auto saved = [&] { return fs::exists(run() / "metrics.csv") && read_history(run()).epochs.size() > 1; };
-    for (int waited = 0; waited < 3000 && !saved(); ++waited)
+    for (int waited = 0; waited < 12000 && !saved(); ++waited)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
 

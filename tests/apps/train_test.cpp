@@ -122,7 +122,7 @@ TEST_F(Train, ResumingFromAnOlderCheckpointDropsLaterMetrics) {
 TEST_F(Train, CtrlCFinishesTheBatchSavesAndTellsHowToResume) {
   Program program(digits({"--epochs", "100000"}));
   const fs::path metrics = run(1) / "metrics.jsonl";
-  for (int waited = 0; waited < 3000 && lines(metrics) < 3; ++waited)
+  for (int waited = 0; waited < 12000 && lines(metrics) < 3; ++waited)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   program.signal(SIGINT);
   EXPECT_EQ(program.wait(), 130);

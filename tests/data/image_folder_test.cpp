@@ -1,5 +1,6 @@
 #include "data/image_folder.h"
 
+#include "framework/interrupted.h"
 #include "tests/data/fixtures.h"
 #include "tests/data/small_jpeg.h"
 
@@ -47,6 +48,20 @@ TEST(ImageFolder, SaysWhatIsWrong) {
   std::filesystem::create_directories(folder / "empty");
   EXPECT_NE(failure(folder).find("empty' holds no .jpg"), std::string::npos);
   EXPECT_NE(message_of(ErrorKind::config, [&] { open_folder(folder, "2"); }).find("channels"), std::string::npos);
+}
+
+TEST(ImageFolder, TellsHowManyImagesItFoundToWhoMayStopIt) {
+  const std::filesystem::path folder = fresh_folder();
+  for (const char* name : {"a.png", "b.png", "c.png"}) write_file(folder / "cat" / name, png_of(3, 2, 3, 40));
+  std::vector<std::int64_t> told;
+  DatasetSite site{"", {3, 8, 8}, 0};
+  site.progress = [&](const std::string& name, std::int64_t images) {
+    EXPECT_EQ(name, folder.string());
+    told.push_back(images);
+    if (images == 2) throw Interrupted();
+  };
+  EXPECT_THROW(open_dataset("image_folder", mapping({{"path", folder.string()}}), site), Interrupted);
+  EXPECT_EQ(told, (std::vector<std::int64_t>{0, 1, 2}));
 }
 
 TEST(ImageFolder, CountsTheFilesThatItPassesOver) {

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "framework/error.h"
+#include "framework/interrupted.h"
 #include "layers/conv/engines.h"
 #include "layers/conv/onednn_engine.h"
 
@@ -318,7 +319,7 @@ TEST_F(ConvSelectorTest, MeasuringTellsAndStops) {
   EXPECT_NE(told[0].find(" s to go, at forward of 2x4x8x8"), std::string::npos) << told[0];
   stop = true;
   EXPECT_EQ(chosen(all), "three");  // known
-  EXPECT_THROW(all.choose(ctx_, problem, ConvPass::backward_weight), MeasuringStopped);
+  EXPECT_THROW(all.choose(ctx_, problem, ConvPass::backward_weight), Interrupted);
   EXPECT_EQ(all.find(problem, ConvPass::backward_weight), nullptr);
 }
 

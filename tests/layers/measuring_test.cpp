@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "framework/interrupted.h"
+
 namespace twiddle {
 namespace {
 
@@ -57,7 +59,7 @@ TEST(Measuring, StopsBetweenTwo) {
   measuring.begin("any");
   EXPECT_NO_THROW(measuring.between_two());
   stop = true;
-  EXPECT_THROW(measuring.between_two(), MeasuringStopped);
+  EXPECT_THROW(measuring.between_two(), Interrupted);
 }
 
 }  // namespace

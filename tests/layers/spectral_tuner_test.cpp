@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "framework/error.h"
+#include "framework/interrupted.h"
 #include "layers/conv/choice_cache.h"
 #include "layers/conv/conv_check.h"
 #include "layers/conv/measure.h"
@@ -162,7 +163,7 @@ TEST_F(SpectralTuner, StopsBetweenTwoLooks) {
   SpectralEngine engine(
       backend(), std::make_shared<FrequencyBuffers>(plenty), plenty,
       spectral_tuner(nullptr, plenty, std::make_shared<Measuring>(nullptr, [&] { return ++looks > 1; })));
-  EXPECT_THROW(engine.tune(ctx, problem), MeasuringStopped);
+  EXPECT_THROW(engine.tune(ctx, problem), Interrupted);
   EXPECT_EQ(looks, 2);
 }
 

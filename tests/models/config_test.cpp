@@ -303,6 +303,8 @@ TEST(Config, OverridesThatAreWrongAreNamed) {
   EXPECT_TRUE(holds(with("", "3"), "the key has an empty part"));
   EXPECT_TRUE(holds(with("train..epochs", "3"), "the key has an empty part"));
   EXPECT_TRUE(holds(with("train.epochs.", "3"), "the key has an empty part"));
+  EXPECT_TRUE(holds(with("a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a", "[1]"),
+                    "nested more than 32 levels deep"));
   EXPECT_TRUE(holds(with("base", "x.yaml"), "'base' cannot be set"));
   EXPECT_TRUE(holds(with("model", "null"), "missing key 'layers'"));
   EXPECT_TRUE(holds(with("train", ""), "--set train=: error: there is no value behind the '='"));

@@ -43,7 +43,7 @@ class FullDisk : public testing::Test {
 TEST_F(FullDisk, InMidRunCostsNoCheckpoint) {
   if (!mount_of("8m")) GTEST_SKIP() << "no small disk can be mounted: " << std::strerror(errno);
   Program program(train());
-  for (int waited = 0; waited < 3000 && !fs::exists(run() / "best.safetensors"); ++waited)
+  for (int waited = 0; waited < 12000 && !fs::exists(run() / "best.safetensors"); ++waited)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   fill();
   EXPECT_EQ(program.wait(), 1);
