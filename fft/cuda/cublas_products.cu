@@ -48,7 +48,7 @@ struct Call {
 
 // cuBLAS sums one by one in float, which loses 1.9e-8 times the root of the number of products, two for a term of
 // either part of a complex number: of longer sums than these, parts are added up.
-constexpr std::int64_t longest_sum = 2048;
+constexpr std::int64_t longest_sum = 4096;
 // Tensor cores cut what they add off rather than round it: an error that grows with the sum itself. A million terms
 // were 4.8e-3 off on an H200, outside of tf32's 1e-3.
 constexpr std::int64_t longest_tf32_sum = 32768;
