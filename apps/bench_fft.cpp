@@ -84,7 +84,7 @@ const char* name_of(bool inverse) {
 }
 
 // 1,234 and 12 but 3.4 and 0.012: two digits tell something of any rate.
-std::string format_rate(double rate) {
+std::string format_gigabytes(double rate) {
   return rate < 9.95 ? fmt::format("{:#.2g}", rate) : format_count(std::llround(rate));
 }
 
@@ -92,7 +92,7 @@ std::string format_rate(double rate) {
 std::string cell_of(const FftRow* row, double copy) {
   if (row == nullptr) return "";
   if (row->milliseconds <= 0) return "failed";
-  std::string cell = format_rate(row->bytes_per_second() / 1e9);
+  std::string cell = format_gigabytes(row->bytes_per_second() / 1e9);
   if (copy > 0) cell += fmt::format(" {:.0f}%", 100 * row->bytes_per_second() / copy);
   if (row->vendor_ms > 0) cell += fmt::format(" {:.2f}x", row->speed_up());
   return cell;

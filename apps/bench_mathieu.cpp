@@ -22,14 +22,14 @@ void append(BenchResult& result, const char* part, const BenchResult& more) {
 }
 
 // One of figure 3's rows: what is varied, and the layers that this gives.
-struct Series {
+struct Figure3Row {
   std::string name;
   std::vector<std::pair<int, ConvProblem>> points;
 };
 
-std::vector<Series> figure3(int batch) {
+std::vector<Figure3Row> figure3(int batch) {
   constexpr int channels = 96, filters = 256, size = 32, kernel = 7;
-  Series sizes{"input size", {}}, kernels{"kernel size", {}}, batches{"batch size", {}};
+  Figure3Row sizes{"input size", {}}, kernels{"kernel size", {}}, batches{"batch size", {}};
   for (const int n : {16, 24, 32, 48, 64})
     sizes.points.push_back({n, square_problem(batch, channels, filters, n, kernel)});
   for (const int k : {3, 5, 7, 9, 11, 13})
@@ -42,7 +42,7 @@ std::vector<Series> figure3(int batch) {
   return {sizes, kernels, batches};
 }
 
-void print(const Series& series, const std::vector<BenchRow>& rows, const std::vector<std::string>& engines) {
+void print(const Figure3Row& series, const std::vector<BenchRow>& rows, const std::vector<std::string>& engines) {
   std::vector<std::string> header{series.name, "pass"};
   for (const std::string& engine : engines) header.push_back(engine + ", ms");
   TextTable table(header);
@@ -71,7 +71,7 @@ BenchResult curves(const BenchRequest& request) {
     if (engine->name().find('(') == std::string_view::npos) engines.emplace_back(engine->name());
   BenchResult result;
   std::vector<std::string> charts;
-  for (const Series& series : figure3(batch)) {
+  for (const Figure3Row& series : figure3(batch)) {
     std::vector<BenchRow> rows;
     for (const auto& [value, problem] : series.points)
       for (const BenchRow& row : bench.run({std::to_string(value), problem})) rows.push_back(row);

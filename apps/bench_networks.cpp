@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int warm_up_steps = 3, profiled_steps = 5, usual_batch = 128;
+constexpr int warm_ups = 3, looks_at_a_layer = 5, usual_batch = 128;
 
 // Milliseconds of each pass over all convolution layers, and of a whole iteration.
 struct NetworkTimes {
@@ -41,8 +41,8 @@ NetworkTimes time_network(const BenchRequest& request, const std::string& networ
   const auto optimizer = make_optimizer(config);
   IterationTimer timer(ctx, model, *optimizer, config.train.batch_size);
   NetworkTimes times;
-  times.iteration = timer.whole_iterations(0, warm_up_steps, false).whole.quantile(0.5);
-  for (const LayerTime& row : timer.layer_by_layer(profiled_steps))
+  times.iteration = timer.whole_iterations(0, warm_ups, false).whole.quantile(0.5);
+  for (const LayerTime& row : timer.layer_by_layer(looks_at_a_layer))
     for (const ConvPass pass : every_pass)
       if (!row.engine.empty() && row.pass == to_string(pass))
         times.passes[static_cast<std::size_t>(pass)] += row.milliseconds;
@@ -120,7 +120,7 @@ BenchResult bench_networks(const BenchRequest& request, const std::vector<std::s
     fmt::print(
         "{}All convolution layers at batch {}, each a median of {} training steps with timers around every pass; bias\n"
         "and ReLU count in forward, backward_input leaves the first layer out. A+B: B does the first layer.\n",
-        table.text(), request.options.batch > 0 ? request.options.batch : usual_batch, profiled_steps);
+        table.text(), request.options.batch > 0 ? request.options.batch : usual_batch, looks_at_a_layer);
   return result;
 }
 

@@ -9,13 +9,13 @@
 namespace twiddle {
 namespace {
 
-using nlohmann::json;
+using PlainJson = nlohmann::json;
 
-json to_json(const ValidatedEpoch& validated) {
+PlainJson to_json(const ValidatedEpoch& validated) {
   const EvalResult& result = validated.result;
   std::size_t classes = 0;
   while (classes * classes < result.confusion.size()) ++classes;
-  json confusion = json::array(), mistakes = json::array();
+  PlainJson confusion = PlainJson::array(), mistakes = PlainJson::array();
   for (std::size_t cell = 0; cell < result.confusion.size(); ++cell)  // of many classes nearly all are nought
     if (result.confusion[cell] > 0) confusion.push_back({cell / classes, cell % classes, result.confusion[cell]});
   for (const EvalResult::Wrong& wrong : result.wrong)
@@ -27,16 +27,16 @@ json to_json(const ValidatedEpoch& validated) {
           {"top5", result.top5},      {"outputs", classes},      {"confusion", confusion}, {"mistakes", mistakes}};
 }
 
-ValidatedEpoch from_json(const json& file) {
+ValidatedEpoch from_json(const PlainJson& file) {
   ValidatedEpoch validated{file.at("epoch"), {}};
   EvalResult& result = validated.result;
   result.images = file.at("images"), result.loss = file.at("loss");
   result.top1 = file.at("top1"), result.top5 = file.at("top5");
   const auto classes = file.at("outputs").get<std::size_t>();
   result.confusion.assign(classes * classes, 0);
-  for (const json& cell : file.at("confusion"))
+  for (const PlainJson& cell : file.at("confusion"))
     result.confusion.at(cell.at(0).get<std::size_t>() * classes + cell.at(1).get<std::size_t>()) = cell.at(2);
-  for (const json& wrong : file.at("mistakes"))
+  for (const PlainJson& wrong : file.at("mistakes"))
     result.wrong.push_back(
         {wrong.at("image"), wrong.at("actual"), wrong.at("predicted"), wrong.at("probability").get<float>()});
   return validated;
@@ -48,7 +48,7 @@ BestValidation::BestValidation(const std::string& run_folder, std::int64_t best_
     : file_((std::filesystem::path(run_folder) / "best.json").string()) {
   std::ifstream file(file_);
   try {
-    ValidatedEpoch kept = from_json(json::parse(file));
+    ValidatedEpoch kept = from_json(PlainJson::parse(file));
     if (kept.epoch == best_epoch) validated_ = std::move(kept);
   } catch (const std::exception&) {  // missing, or not ours: the next epochs tell
   }

@@ -20,11 +20,10 @@ namespace {
 // The learning rate over the epochs as a row of characters, the highest at '#'.
 std::string plot_schedule(const Config& config) {
   constexpr std::string_view heights = "_.-=+*#";
-  constexpr int columns = 48;
+  constexpr int width = 48;
   const auto epochs = static_cast<double>(config.train.epochs);
   std::vector<double> factors;
-  for (int i = 0; i < columns; ++i)
-    factors.push_back(config.train.schedule.factor((i + 0.5) / columns * epochs, epochs));
+  for (int i = 0; i < width; ++i) factors.push_back(config.train.schedule.factor((i + 0.5) / width * epochs, epochs));
   const double highest = std::max(1e-30, *std::max_element(factors.begin(), factors.end()));
   std::string plot;
   for (const double factor : factors) {

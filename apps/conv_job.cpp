@@ -88,13 +88,13 @@ ConvProblem problem_of(const ConvJob& job, const Inputs& inputs) {
 }
 
 double median_milliseconds(Stream& stream, int repeat, const auto& run) {
-  using Clock = std::chrono::steady_clock;
   std::vector<double> times;
   for (int i = -1; i < repeat; ++i) {  // the first run makes plans and takes memory
-    const Clock::time_point start = Clock::now();
+    const std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
     run();
     stream.synchronize();
-    if (i >= 0) times.push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());
+    if (i >= 0)
+      times.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
   }
   const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
   std::nth_element(times.begin(), middle, times.end());

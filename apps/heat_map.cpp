@@ -10,7 +10,7 @@
 namespace twiddle {
 namespace {
 
-constexpr double left = 48, right = 6, top = 30, bottom = 40;
+constexpr double space_left = 48, space_right = 6, space_above = 30, space_below = 40;
 constexpr double full_colour = 4;  // powers of two
 
 // Light grey over light to dark.
@@ -55,21 +55,24 @@ std::string label(double x, double y, const char* anchor, const std::string& tex
 }  // namespace
 
 std::string HeatMap::svg() const {
-  const double cell_width = (width - left - right) / static_cast<double>(std::max<std::size_t>(columns.size(), 1));
-  const double cell_height = (height - top - bottom) / static_cast<double>(std::max<std::size_t>(rows.size(), 1));
-  const double floor = height - bottom, middle = (top + floor) / 2;
+  const double cell_width =
+      (width - space_left - space_right) / static_cast<double>(std::max<std::size_t>(columns.size(), 1));
+  const double cell_height =
+      (height - space_above - space_below) / static_cast<double>(std::max<std::size_t>(rows.size(), 1));
+  const double floor = height - space_below, middle = (space_above + floor) / 2;
   std::string svg =
       fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">", width, height, escape_html(title));
-  svg += fmt::format("<text class=\"title\" x=\"{}\" y=\"18\">{}</text>", left, escape_html(title));
+  svg += fmt::format("<text class=\"title\" x=\"{}\" y=\"18\">{}</text>", space_left, escape_html(title));
   for (std::size_t row = 0; row < rows.size(); ++row) {
     const double y = floor - static_cast<double>(row + 1) * cell_height;
-    svg += label(left - 5, y + cell_height / 2 + 3.5, "end", rows[row]);
+    svg += label(space_left - 5, y + cell_height / 2 + 3.5, "end", rows[row]);
     for (std::size_t column = 0; column < columns.size(); ++column)
-      svg += draw(cells[row][column], {left + static_cast<double>(column) * cell_width, y, cell_width, cell_height});
+      svg +=
+          draw(cells[row][column], {space_left + static_cast<double>(column) * cell_width, y, cell_width, cell_height});
   }
   for (std::size_t column = 0; column < columns.size(); ++column)
-    svg += label(left + (static_cast<double>(column) + 0.5) * cell_width, floor + 14, "middle", columns[column]);
-  svg += label((left + width - right) / 2, height - 10, "middle", x_title);
+    svg += label(space_left + (static_cast<double>(column) + 0.5) * cell_width, floor + 14, "middle", columns[column]);
+  svg += label((space_left + width - space_right) / 2, height - 10, "middle", x_title);
   svg +=
       fmt::format("<text x=\"12\" y=\"{0:.1f}\" transform=\"rotate(-90 12 {0:.1f})\" text-anchor=\"middle\">{1}</text>",
                   middle, escape_html(y_title));
@@ -80,7 +83,7 @@ std::string HeatMap::key() {
   constexpr double cell_width = 36, cell_height = 18, y = 12, text = y + 12.5;
   const char* const names[] = {"1/16", "1/8", "1/4", "1/2", "1", "2", "4", "8", "16"};
   std::string svg = fmt::format("<svg viewBox=\"0 0 {} {}\">", 3 * width, key_height);
-  double x = left + 46;
+  double x = space_left + 46;
   svg += label(x - 8, text, "end", "slower");
   for (int power = -4; power <= 4; ++power, x += cell_width)
     svg += filled({x, y, cell_width, cell_height}, colour_of(std::exp2(power)), std::abs(power) > full_colour / 2,

@@ -21,7 +21,7 @@ void on_signal(int number) {
   if (again) return;
   const int interrupted_errno = errno;
   constexpr std::string_view text = "\nstopping after this batch (Ctrl-C again: quit now) ...\n";
-  [[maybe_unused]] const auto written = write(STDERR_FILENO, text.data(), text.size());
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
   errno = interrupted_errno;
 }
 

@@ -15,7 +15,7 @@
 namespace twiddle {
 namespace {
 
-using nlohmann::json;
+using MetricsLine = nlohmann::json;
 
 constexpr const char* csv_header =
     "epoch,step,train_loss,train_top1,val_loss,val_top1,val_top5,learning_rate,images_per_second,data_wait,seconds,"
@@ -44,22 +44,22 @@ std::string csv_line(const EpochReport& report, const std::string& time) {
                      report.seconds, report.skipped, time);
 }
 
-double number_in(const json& line, const char* key) {
+double number_in(const MetricsLine& line, const char* key) {
   const auto found = line.find(key);
   return found != line.end() && found->is_number() ? found->get<double>() : 0.0;
 }
 
-std::int64_t whole_in(const json& line, const char* key) {
+std::int64_t whole_in(const MetricsLine& line, const char* key) {
   const auto found = line.find(key);
   return found != line.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
 }
 
-std::string text_in(const json& line, const char* key) {
+std::string text_in(const MetricsLine& line, const char* key) {
   const auto found = line.find(key);
   return found != line.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-StepReport step_from(const json& line) {
+StepReport step_from(const MetricsLine& line) {
   StepReport report;
   report.epoch = whole_in(line, "epoch"), report.step = whole_in(line, "step"), report.batch = whole_in(line, "batch");
   report.loss = number_in(line, "loss"), report.rate = number_in(line, "learning_rate");
@@ -68,7 +68,7 @@ StepReport step_from(const json& line) {
   return report;
 }
 
-EpochReport epoch_from(const json& line) {
+EpochReport epoch_from(const MetricsLine& line) {
   EpochReport report;
   report.epoch = whole_in(line, "epoch"), report.epochs = whole_in(line, "epochs");
   report.step = whole_in(line, "step"), report.train_loss = number_in(line, "train_loss");
@@ -76,7 +76,7 @@ EpochReport epoch_from(const json& line) {
   report.rate = number_in(line, "learning_rate"), report.images_per_second = number_in(line, "images_per_second");
   report.wait_share = number_in(line, "data_wait"), report.seconds = number_in(line, "seconds");
   report.skipped = whole_in(line, "skipped");
-  report.best = line.value("best", json()) == true;
+  report.best = line.value("best", MetricsLine()) == true;
   report.has_validation = line.contains("val_loss");
   report.val_loss = number_in(line, "val_loss");
   report.val_top1 = number_in(line, "val_top1"), report.val_top5 = number_in(line, "val_top5");
@@ -88,7 +88,7 @@ template <class Use>
 void for_each_line(const std::string& run_folder, const Use& use) {
   std::ifstream file(path_in(run_folder, "metrics.jsonl"));
   for (std::string text; std::getline(file, text);) {
-    const json line = json::parse(text, nullptr, false);
+    const MetricsLine line = MetricsLine::parse(text, nullptr, false);
     if (line.is_object()) use(text, line, text_in(line, "kind"));
   }
 }
@@ -98,7 +98,7 @@ void for_each_line(const std::string& run_folder, const Use& use) {
 History drop_later_lines(const std::string& folder, const RunState& start) {
   History history;
   std::string kept, table = std::string(csv_header) + "\n";
-  for_each_line(folder, [&](const std::string& text, const json& line, const std::string& kind) {
+  for_each_line(folder, [&](const std::string& text, const MetricsLine& line, const std::string& kind) {
     if (kind == "step" && whole_in(line, "step") <= start.step) {
       history.steps.push_back(step_from(line));
       kept += text + "\n";
@@ -116,18 +116,18 @@ History drop_later_lines(const std::string& folder, const RunState& start) {
 
 }  // namespace
 
-json to_json(const EpochReport& report) {
-  json line = {{"epoch", report.epoch},
-               {"epochs", report.epochs},
-               {"step", report.step},
-               {"train_loss", report.train_loss},
-               {"train_top1", report.train_top1},
-               {"learning_rate", report.rate},
-               {"images_per_second", report.images_per_second},
-               {"data_wait", report.wait_share},
-               {"seconds", report.seconds},
-               {"skipped", report.skipped},
-               {"best", report.best}};
+MetricsLine to_json(const EpochReport& report) {
+  MetricsLine line = {{"epoch", report.epoch},
+                      {"epochs", report.epochs},
+                      {"step", report.step},
+                      {"train_loss", report.train_loss},
+                      {"train_top1", report.train_top1},
+                      {"learning_rate", report.rate},
+                      {"images_per_second", report.images_per_second},
+                      {"data_wait", report.wait_share},
+                      {"seconds", report.seconds},
+                      {"skipped", report.skipped},
+                      {"best", report.best}};
   if (report.has_validation)
     line.update({{"val_loss", report.val_loss}, {"val_top1", report.val_top1}, {"val_top5", report.val_top5}});
   return line;
@@ -141,23 +141,23 @@ Metrics::Metrics(const std::string& run_folder, std::int64_t steps_per_epoch, co
 }
 
 void Metrics::on_step(const StepReport& report) {
-  const json line = {{"kind", "step"},
-                     {"epoch", report.epoch},
-                     {"batch", report.batch},
-                     {"step", report.step},
-                     {"loss", report.loss},
-                     {"learning_rate", report.rate},
-                     {"images_per_second", report.images_per_second},
-                     {"data_wait", report.wait_share},
-                     {"skipped", report.skipped},
-                     {"time", now()}};
+  const MetricsLine line = {{"kind", "step"},
+                            {"epoch", report.epoch},
+                            {"batch", report.batch},
+                            {"step", report.step},
+                            {"loss", report.loss},
+                            {"learning_rate", report.rate},
+                            {"images_per_second", report.images_per_second},
+                            {"data_wait", report.wait_share},
+                            {"skipped", report.skipped},
+                            {"time", now()}};
   lines_ << json_text(line) << '\n' << std::flush;
   history_.steps.push_back(report);
 }
 
 void Metrics::on_epoch(const EpochReport& report) {
   const std::string time = now();
-  json line = to_json(report);
+  MetricsLine line = to_json(report);
   line.update({{"kind", "epoch"}, {"time", time}});
   lines_ << json_text(line) << '\n' << std::flush;
   table_ << csv_line(report, time) << std::flush;
@@ -167,7 +167,7 @@ void Metrics::on_epoch(const EpochReport& report) {
 
 History read_history(const std::string& run_folder) {
   History history;
-  for_each_line(run_folder, [&](const std::string&, const json& line, const std::string& kind) {
+  for_each_line(run_folder, [&](const std::string&, const MetricsLine& line, const std::string& kind) {
     if (kind == "step") history.steps.push_back(step_from(line));
     if (kind == "epoch") history.epochs.push_back(epoch_from(line));
   });

@@ -84,12 +84,12 @@ Config open_config(const std::string& path, const Flags& flags) {
 }
 
 SearchProgress tell_of_search(std::function<void(const std::string&)> tell, std::function<bool()> stop) {
-  using Clock = std::chrono::steady_clock;
-  return [tell = std::move(tell), stop = std::move(stop), next = Clock::now() + std::chrono::seconds(2)](
-             const std::string& folder, std::int64_t images) mutable {
+  return [tell = std::move(tell), stop = std::move(stop),
+          next = std::chrono::steady_clock::now() + std::chrono::seconds(2)](const std::string& folder,
+                                                                             std::int64_t images) mutable {
     if (stop && stop()) throw Interrupted();
-    if (Clock::now() < next) return;
-    next = Clock::now() + std::chrono::seconds(10);
+    if (std::chrono::steady_clock::now() < next) return;
+    next = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     tell("searching " + printable(folder) + ": " + format_count(images, "image") + " so far");
   };
 }

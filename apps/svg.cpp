@@ -12,8 +12,9 @@
 namespace twiddle {
 namespace {
 
-constexpr double left = 58, right = 20, top = 44, bottom = 40;
-constexpr double plot_width = Chart::width - left - right, plot_height = Chart::height - top - bottom;
+constexpr double left_margin = 58, right_margin = 20, top_margin = 44, bottom_margin = 40;
+constexpr double plot_width = Chart::width - left_margin - right_margin,
+                 plot_height = Chart::height - top_margin - bottom_margin;
 
 // Of curves, on light pages and on dark ones.
 constexpr const char* light_colours[] = {"#1f6fb4", "#d2561e", "#2e8b57", "#8e5bb5", "#a87b00", "#c2407c", "#158a99"};
@@ -69,25 +70,25 @@ std::string tick_name(double value) {
 std::string axis_lines(const Chart& chart, const Axis& x, const Axis& y) {
   std::string svg;
   for (const double value : y.ticks()) {
-    svg += fmt::format("<line class=\"grid\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>", left,
-                       left + plot_width, y.place(value));
-    svg += fmt::format("<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>", left - 6, y.place(value) + 4,
+    svg += fmt::format("<line class=\"grid\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>", left_margin,
+                       left_margin + plot_width, y.place(value));
+    svg += fmt::format("<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>", left_margin - 6, y.place(value) + 4,
                        tick_name(value));
   }
   for (const double value : x.ticks())
     svg += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>", x.place(value),
-                       top + plot_height + 16, tick_name(value));
+                       top_margin + plot_height + 16, tick_name(value));
   if (chart.mark)
     svg += fmt::format(
         "<line class=\"mark\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/><text x=\"{3}\" "
         "y=\"{4:.1f}\">{5}</text>",
-        left, left + plot_width, y.place(*chart.mark), left + plot_width + 5, y.place(*chart.mark) + 4,
-        tick_name(*chart.mark));
-  svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>", left + plot_width / 2,
+        left_margin, left_margin + plot_width, y.place(*chart.mark), left_margin + plot_width + 5,
+        y.place(*chart.mark) + 4, tick_name(*chart.mark));
+  svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>", left_margin + plot_width / 2,
                      Chart::height - 8, escape_html(chart.x_title));
   if (!chart.y_title.empty())
     svg += fmt::format("<text x=\"14\" y=\"{0}\" transform=\"rotate(-90 14 {0})\" text-anchor=\"middle\">{1}</text>",
-                       top + plot_height / 2, escape_html(chart.y_title));
+                       top_margin + plot_height / 2, escape_html(chart.y_title));
   return svg;
 }
 
@@ -109,7 +110,7 @@ std::string draw(const Curve& curve, std::size_t colour, const Axis& x, const Ax
     return fmt::format(
         "<svg x=\"{0}\" y=\"{1}\" width=\"{2}\" height=\"{3}\" viewBox=\"{0} {1} {2} {3}\">"
         "<polyline class=\"curve{4} pale\" points=\"{5}\"/></svg>",
-        left, top, plot_width, plot_height, colour, points);
+        left_margin, top_margin, plot_width, plot_height, colour, points);
   if (count == 1)
     return fmt::format("<circle class=\"dot{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\"/>", colour, last.first,
                        last.second);
@@ -120,7 +121,7 @@ std::string draw(const Curve& curve, std::size_t colour, const Axis& x, const Ax
 // other keep theirs.
 std::string draw_all(const std::vector<Curve>& curves, const Axis& x, const Axis& y) {
   std::string svg;
-  double name_at = left;
+  double name_at = left_margin;
   std::size_t number = 0;
   for (const Curve& curve : curves) {
     const std::size_t colour = number % std::size(light_colours);
@@ -137,7 +138,7 @@ std::string draw_all(const std::vector<Curve>& curves, const Axis& x, const Axis
 }  // namespace
 
 std::string Chart::svg() const {
-  Axis x{left, left + plot_width}, y{top + plot_height, top};
+  Axis x{left_margin, left_margin + plot_width}, y{top_margin + plot_height, top_margin};
   for (const Curve& curve : curves)
     for (const auto& point : curve.points)
       if (is_finite(point)) {
@@ -150,7 +151,7 @@ std::string Chart::svg() const {
   x.take_whole_steps();
   y.widen_to_steps();
   return fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">", width, height, escape_html(title)) +
-         fmt::format("<text class=\"title\" x=\"{}\" y=\"16\">{}</text>", left, escape_html(title)) +
+         fmt::format("<text class=\"title\" x=\"{}\" y=\"16\">{}</text>", left_margin, escape_html(title)) +
          axis_lines(*this, x, y) + draw_all(curves, x, y) + "</svg>";
 }
 

@@ -39,6 +39,7 @@ function(twiddle_library name)
     list(FILTER stubs INCLUDE REGEX "/no_cuda\\.cpp$")
     list(FILTER sources EXCLUDE REGEX "/cuda/")
     list(APPEND sources ${stubs})
+    set_source_files_properties(${stubs} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)  # a test links another one instead
     set(shared ${sources})
     list(FILTER shared INCLUDE REGEX "\\.cu$")
     set_source_files_properties(${shared} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-xc++")
@@ -54,7 +55,18 @@ function(twiddle_library name)
   endforeach()
 endfunction()
 
+# Eight files of a folder are compiled as one, in a third of the time, since most of it goes into the headers. So names in
+# anonymous namespaces differ within a folder.
+macro(twiddle_several_at_once)
+  set(CMAKE_UNITY_BUILD ${TWIDDLE_UNITY})
+  set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
+  if(TWIDDLE_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)  # what is in no header seems to be in one
+  endif()
+endmacro()
+
 # For a folder in which no time is spent when the program runs: -O1 compiles in two thirds of the time of -O3.
 macro(twiddle_not_hot)
+  twiddle_several_at_once()
   add_compile_options($<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
 endmacro()

@@ -18,7 +18,7 @@ namespace {
 
 using Kind = ConfigNode::Kind;
 
-constexpr std::int64_t format_version = 1, most_values_an_image = std::int64_t(1) << 30;
+constexpr std::int64_t config_version = 1, most_values_an_image = std::int64_t(1) << 30;
 
 ConfigNode* find_value(ConfigNode& mapping, const std::string& key) {
   for (ConfigNode::Entry& entry : mapping.entries)
@@ -38,9 +38,9 @@ void read_version(Params& root) {
     root.error("version", "missing key 'version'", "write 'version: 1'");
     return;
   }
-  const std::int64_t version = root.integer("version", format_version, 0, 1000000);
-  if (version != format_version)
-    root.error("version", join("this program reads version ", format_version, " of the format, found ", version));
+  const std::int64_t version = root.integer("version", config_version, 0, 1000000);
+  if (version != config_version)
+    root.error("version", join("this program reads version ", config_version, " of the format, found ", version));
 }
 
 // Empty where it cannot be understood.

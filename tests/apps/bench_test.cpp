@@ -11,7 +11,7 @@
 namespace twiddle {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 std::vector<std::string> small(std::vector<std::string> arguments) {
   for (const char* more : {"--device", "cpu", "--batch-size", "1", "--milliseconds", "0"}) arguments.emplace_back(more);
@@ -70,10 +70,10 @@ TEST(Bench, MeasuresLayersBesideThePaper) {
   const Finished run =
       run_program(small({"bench", "table4", "--layers", "L4", "--engines", "gemm", "--csv", csv, "--json", "-"}));
   ASSERT_EQ(run.code, 0) << run.err;
-  const json table = json::parse(run.out);
+  const Json table = Json::parse(run.out);
   EXPECT_EQ(table.at("bench"), "table4");
   ASSERT_EQ(table.at("rows").size(), 3u);
-  for (const json& row : table.at("rows")) {
+  for (const Json& row : table.at("rows")) {
     EXPECT_EQ(row.at("layer"), "L4");
     EXPECT_EQ(row.at("multiply_adds"), 128.0 * 128 * 49 * 10 * 10);
     EXPECT_GT(row.at("ms").get<double>(), 0);
@@ -119,7 +119,7 @@ TEST(Bench, SumsUpTheConvolutionsOfANetwork) {
   const Finished run = run_program(small({"bench", "table3", "--models", folder.string(), "--networks", "tiny",
                                           "--engines", "gemm,fft,fft+gemm", "-q", "--json", "-"}));
   ASSERT_EQ(run.code, 0) << run.err;
-  const json rows = json::parse(run.out).at("rows");
+  const Json rows = Json::parse(run.out).at("rows");
   ASSERT_EQ(rows.size(), 3u);
   EXPECT_GT(rows[0].at("total_ms").get<double>(), 0);
   EXPECT_TRUE(rows[1].contains("failure"));  // the first layer has strides
@@ -132,13 +132,13 @@ TEST(Bench, TellsTheMemoryOfSpectra) {
   const Finished run =
       run_program(small({"bench", "mathieu", "--parts", "memory", "--engines", "gemm", "--json", "-"}));
   ASSERT_EQ(run.code, 0) << run.err;
-  const json rows = json::parse(run.out).at("rows");
+  const Json rows = Json::parse(run.out).at("rows");
   ASSERT_EQ(rows.size(), 8u);
   EXPECT_EQ(rows[0].at("formula_bytes"), 4.0 * 16 * 17 * (96 + 256 + 96 * 256));
   EXPECT_EQ(rows[0].at("forward_bytes"), 0);  // no spectra
 
   const Finished whole = run_program({"bench", "mathieu", "--parts", "memory", "--engines", "gemm", "--json", "-"});
-  for (const json& row : json::parse(whole.out).at("rows"))  // the paper's table is its formula
+  for (const Json& row : Json::parse(whole.out).at("rows"))  // the paper's table is its formula
     EXPECT_NEAR(row.at("formula_bytes").get<double>(), row.at("paper_bytes").get<double>(), 1e6) << row;
 
   LayerBench bench({.engines = {"fft"}});
@@ -151,9 +151,9 @@ TEST(Bench, TellsTheMemoryOfSpectra) {
 TEST(Bench, TimesTransformsAlone) {
   const Finished run = run_program(small({"bench", "fft", "--json", "-"}));
   ASSERT_EQ(run.code, 0) << run.err;
-  const json rows = json::parse(run.out).at("rows");
+  const Json rows = Json::parse(run.out).at("rows");
   ASSERT_EQ(rows.size(), (8u + 7u) * 2);  // sizes of rows and of planes, there and back
-  for (const json& row : rows) {
+  for (const Json& row : rows) {
     EXPECT_EQ(row.at("batch"), 1);
     const double n = row.at("points"), height = row.at("dimensions") == 1 ? 1 : n;
     EXPECT_EQ(row.at("bytes"), height * (4 * n + 8 * (n / 2 + 1))) << row;
@@ -166,9 +166,9 @@ TEST(Bench, TimesTheTransformsOfAConvolution) {
   const Finished run = run_program({"bench", "fft", "--device", "cuda", "--parts", "conv", "--batch-size", "3",
                                     "--milliseconds", "0", "--json", "-"});
   ASSERT_EQ(run.code, 0) << run.err;
-  const json rows = json::parse(run.out).at("rows");
+  const Json rows = Json::parse(run.out).at("rows");
   ASSERT_EQ(rows.size(), 15u * 2 * 2);  // sizes, whole planes and smaller ones, there and back
-  for (const json& row : rows) {
+  for (const Json& row : rows) {
     const int n = row.at("points"), plane = row.at("plane");
     EXPECT_TRUE(plane == n || plane == n - 1) << row;
     EXPECT_EQ(row.at("bytes"), 3 * (4 * plane * plane + 8 * (n * n / 2 + 2))) << row;
@@ -214,9 +214,9 @@ TEST(Tune, ChoosesForEveryPassAndKeepsTheChoices) {
       "tune", "models/digits.yaml", "--device", "cpu", "--batch", "2", "--set", cache, "-q", "--json", "-"};
   const Finished first = run_program(arguments);
   ASSERT_EQ(first.code, 0) << first.err;
-  const json tuned = json::parse(first.out);
+  const Json tuned = Json::parse(first.out);
   ASSERT_EQ(tuned.at("layers").size(), 3u * 3 - 1);  // no gradient of the images
-  for (const json& row : tuned.at("layers")) {
+  for (const Json& row : tuned.at("layers")) {
     EXPECT_LT(row.at("error").get<double>(), 2e-6) << row;
     EXPECT_NE(row.at("reason"), "cached") << row;
   }
@@ -225,7 +225,7 @@ TEST(Tune, ChoosesForEveryPassAndKeepsTheChoices) {
 
   const Finished second = run_program(arguments);
   ASSERT_EQ(second.code, 0) << second.err;
-  const json again = json::parse(second.out).at("layers");
+  const Json again = Json::parse(second.out).at("layers");
   for (std::size_t i = 0; i < again.size(); ++i) {
     const auto reason = tuned.at("layers").at(i).at("reason").get<std::string>();
     const bool doubtful = reason.find("not kept") != std::string::npos;  // the machine was busy

@@ -9,6 +9,7 @@
 #include "apps/confusion_html.h"
 #include "apps/run_charts.h"
 #include "apps/svg.h"
+#include "tests/apps/run_program.h"
 
 namespace twiddle {
 namespace {
@@ -64,12 +65,6 @@ TEST(Report, HoldsEverythingAndNeedsNothingFromOutside) {
   for (const char* outside : {"http:", "https:", "<script", "<link", "url("})
     EXPECT_EQ(html.find(outside), std::string::npos) << outside;
   EXPECT_NE(html.find("Run of &lt;digits&gt; &amp; &quot;friends&quot;"), std::string::npos);
-}
-
-std::size_t count(const std::string& text, const std::string& part) {
-  std::size_t found = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
-  return found;
 }
 
 TEST(Report, TellsWhatWasRunAndWhoseMistakesTheseAre) {

@@ -94,4 +94,10 @@ inline Finished run_shell(const std::string& script) {
   return run_program({"-c", script}, "/bin/sh");
 }
 
+inline std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
 }  // namespace twiddle

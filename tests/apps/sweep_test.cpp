@@ -12,12 +12,6 @@
 namespace twiddle {
 namespace {
 
-std::size_t count(const std::string& text, const std::string& part) {
-  std::size_t found = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
-  return found;
-}
-
 TEST(SweepShapes, AreThePapersTable2) {
   const std::vector<SweepShape> all = sweep_shapes();
   EXPECT_EQ(all.size(), 8232u);

@@ -11,8 +11,8 @@ namespace twiddle {
 
 namespace {
 
-const std::vector<std::string> problems = {"3x5x7x9 * 4x5x3x2",
-                                           "2x4x14x13 * 6x2x3x2 stride 2x3 pad 3x1 dilation 3 groups 2"};
+const std::vector<std::string> checked_problems = {"3x5x7x9 * 4x5x3x2",
+                                                   "2x4x14x13 * 6x2x3x2 stride 2x3 pad 3x1 dilation 3 groups 2"};
 
 const ConvEngine& gemm_of(const std::vector<std::unique_ptr<ConvEngine>>& engines) {
   for (const auto& engine : engines)
@@ -26,7 +26,7 @@ TEST_P(EveryDevice, ConvCheckHoldsARightResult) {
   Context ctx(GetParam());
   const auto engines = make_conv_engines(GetParam());
   auto& gemm = const_cast<ConvEngine&>(gemm_of(engines));
-  for (const ConvProblem& problem : conv_problems(problems))
+  for (const ConvProblem& problem : conv_problems(checked_problems))
     for (const ConvPass pass : every_pass) {
       SCOPED_TRACE(to_string(problem) + " " + std::string(to_string(pass)));
       ConvOperands operands = random_operands(*ctx.stream, problem, pass);

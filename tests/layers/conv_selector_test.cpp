@@ -18,7 +18,7 @@ namespace twiddle {
 
 namespace {
 
-const ConvProblem problem{
+const ConvProblem small_problem{
     .batch = 2, .channels = 4, .height = 8, .width = 8, .filters = 4, .kernel_h = 3, .kernel_w = 3};
 
 // Counts its runs. It computes by the reference on this thread alone, slower by `delay` and off by `error`.
@@ -87,7 +87,7 @@ class ConvSelectorTest : public testing::Test {
     return ConvSelector(std::move(made), std::move(policy));
   }
   std::string chosen(ConvSelector& from, const std::string& engine = {}) {
-    return std::string(from.choose(ctx_, problem, ConvPass::forward, engine).name());
+    return std::string(from.choose(ctx_, small_problem, ConvPass::forward, engine).name());
   }
   std::string complaint(ConvSelector& from, const std::string& engine) {
     try {
@@ -113,10 +113,10 @@ TEST_F(ConvSelectorTest, TheRuleTakesTheFirstThatCan) {
   auto all = selector(
       {{"unable", {.able = false}}, {"large", {.workspace = 1001}}, {"good", {.workspace = 1000}}, {"late", {}}},
       {.workspace_limit = 1000});
-  EXPECT_EQ(all.find(problem, ConvPass::forward), nullptr);
-  EXPECT_EQ(all.workspace_bytes(problem, ConvPass::forward), 1000u);
+  EXPECT_EQ(all.find(small_problem, ConvPass::forward), nullptr);
+  EXPECT_EQ(all.workspace_bytes(small_problem, ConvPass::forward), 1000u);
   EXPECT_EQ(chosen(all), "good");
-  EXPECT_EQ(all.find(problem, ConvPass::forward)->reason, "rule");
+  EXPECT_EQ(all.find(small_problem, ConvPass::forward)->reason, "rule");
   EXPECT_EQ(runs_["good"], 0);
 }
 
@@ -162,7 +162,7 @@ TEST_F(ConvSelectorTest, ANameIsTakenOrFailsLoudly) {
   auto all =
       selector({{"fine", {}}, {"unable", {.able = false}}, {"large", {.workspace = 2048}}}, {.workspace_limit = 1024});
   EXPECT_EQ(chosen(all, "fine"), "fine");
-  EXPECT_EQ(all.find(problem, ConvPass::forward, "fine")->reason, "named");
+  EXPECT_EQ(all.find(small_problem, ConvPass::forward, "fine")->reason, "named");
   EXPECT_EQ(complaint(all, "unable"),
             "convolution engine 'unable' cannot do forward of 2x4x8x8 * 4x4x3x3; engines that can: fine");
   EXPECT_EQ(complaint(all, "large"),
@@ -187,8 +187,8 @@ TEST_F(ConvSelectorTest, AnEngineWhoseLibraryIsMissingIsLeftOutWithOneWarning) {
                          {"unable", {.able = false}}},
                         {.engine = how, .warn = [&](const std::string& text) { warnings.push_back(text); }});
     for (const ConvPass pass : every_pass) {
-      EXPECT_EQ(all.choose(ctx_, problem, pass).name(), "fine");
-      EXPECT_NE(all.find(problem, pass)->reason.find(", missing failed: libmissing cannot be loaded"),
+      EXPECT_EQ(all.choose(ctx_, small_problem, pass).name(), "fine");
+      EXPECT_NE(all.find(small_problem, pass)->reason.find(", missing failed: libmissing cannot be loaded"),
                 std::string::npos);
     }
     EXPECT_EQ(warnings, (std::vector<std::string>{"convolution engine 'missing' is left out, others are used: "
@@ -230,7 +230,7 @@ TEST_F(ConvSelectorTest, MeasuredTakesTheFastestOnceAndRemembers) {
   EXPECT_GT(runs, 1);
   EXPECT_EQ(chosen(all), "fast");
   EXPECT_EQ(runs_["slow"], runs);
-  const auto* choice = all.find(problem, ConvPass::forward);
+  const auto* choice = all.find(small_problem, ConvPass::forward);
   EXPECT_TRUE(choice->reason.starts_with("measured ")) << choice->reason;
   EXPECT_NE(choice->reason.find(", next slow "), std::string::npos) << choice->reason;
   EXPECT_GT(choice->milliseconds, 0);
@@ -239,8 +239,8 @@ TEST_F(ConvSelectorTest, MeasuredTakesTheFastestOnceAndRemembers) {
 TEST_F(ConvSelectorTest, MeasuredDropsWhatMissesThePrecision) {
   auto all = selector({{"slow", {.delay_ms = 20}}, {"wrong", {.error = 1e-4f}}}, {.engine = "measured"});
   EXPECT_EQ(chosen(all), "slow");
-  EXPECT_NE(all.find(problem, ConvPass::forward)->reason.find("wrong misses fp32"), std::string::npos);
-  ConvProblem loose = problem;
+  EXPECT_NE(all.find(small_problem, ConvPass::forward)->reason.find("wrong misses fp32"), std::string::npos);
+  ConvProblem loose = small_problem;
   loose.precision = Precision::tf32;
   EXPECT_EQ(all.choose(ctx_, loose, ConvPass::forward).name(), "wrong");
 }
@@ -268,7 +268,7 @@ TEST_F(ConvSelectorTest, AnEngineFromTheCacheIsTunedBeforeItRuns) {
        third = selector({{"only", {.tuned = &tuned}}}, policy);
   chosen(second), chosen(second);
   EXPECT_EQ(tuned, 1);
-  EXPECT_TRUE(third.recall({}, problem, ConvPass::forward));  // for a plan: nothing is measured
+  EXPECT_TRUE(third.recall({}, small_problem, ConvPass::forward));  // for a plan: nothing is measured
   EXPECT_EQ(tuned, 1);
   chosen(third), chosen(third);
   EXPECT_EQ(tuned, 2);
@@ -278,7 +278,7 @@ TEST_F(ConvSelectorTest, WhatIsMeasuredOtherwiseTheSecondTimeIsNotKept) {
   const ConvPolicy policy{.engine = "measured", .cache_file = cache_path()};
   auto disturbed = selector({{"fast", {.disturbed_runs = 5}}, {"slow", {.delay_ms = 8}}}, policy);
   chosen(disturbed);
-  const std::string reason = disturbed.find(problem, ConvPass::forward)->reason;
+  const std::string reason = disturbed.find(small_problem, ConvPass::forward)->reason;
   EXPECT_NE(reason.find("not kept: its repeats disagree"), std::string::npos) << reason;
   EXPECT_EQ(chosen(disturbed), "fast") << "both turns count";
   EXPECT_FALSE(std::filesystem::exists(policy.cache_file));
@@ -289,7 +289,7 @@ TEST_F(ConvSelectorTest, OneEngineForAllPassesReplacesWhatTheCacheKnewOfSome) {
       {"steady", {.delay_ms = 20}}, {"sharing", {.delay_ms = 30, .shares = true}}};
   const ConvPolicy policy{.engine = "measured", .cache_file = cache_path()};
   auto all = selector(engines, policy);
-  EXPECT_EQ(all.choose(ctx_, problem, ConvPass::forward).name(), "sharing");
+  EXPECT_EQ(all.choose(ctx_, small_problem, ConvPass::forward).name(), "sharing");
   // Of what was measured together the file loses one pass and has another for the first.
   std::ifstream in(policy.cache_file);
   std::string text, line;
@@ -300,9 +300,9 @@ TEST_F(ConvSelectorTest, OneEngineForAllPassesReplacesWhatTheCacheKnewOfSome) {
   }
   std::ofstream(policy.cache_file) << text;
   auto again = selector(engines, policy);
-  EXPECT_EQ(again.choose(ctx_, problem, ConvPass::forward).name(), "steady");
-  EXPECT_EQ(again.choose(ctx_, problem, ConvPass::backward_weight).name(), "sharing");
-  EXPECT_EQ(again.choose(ctx_, problem, ConvPass::forward).name(), "sharing") << "as the file says now";
+  EXPECT_EQ(again.choose(ctx_, small_problem, ConvPass::forward).name(), "steady");
+  EXPECT_EQ(again.choose(ctx_, small_problem, ConvPass::backward_weight).name(), "sharing");
+  EXPECT_EQ(again.choose(ctx_, small_problem, ConvPass::forward).name(), "sharing") << "as the file says now";
 }
 
 TEST_F(ConvSelectorTest, MeasuringTellsAndStops) {
@@ -319,8 +319,8 @@ TEST_F(ConvSelectorTest, MeasuringTellsAndStops) {
   EXPECT_NE(told[0].find(" s to go, at forward of 2x4x8x8"), std::string::npos) << told[0];
   stop = true;
   EXPECT_EQ(chosen(all), "three");  // known
-  EXPECT_THROW(all.choose(ctx_, problem, ConvPass::backward_weight), Interrupted);
-  EXPECT_EQ(all.find(problem, ConvPass::backward_weight), nullptr);
+  EXPECT_THROW(all.choose(ctx_, small_problem, ConvPass::backward_weight), Interrupted);
+  EXPECT_EQ(all.find(small_problem, ConvPass::backward_weight), nullptr);
 }
 
 TEST_F(ConvSelectorTest, MeasuredRespectsTheWorkspaceLimit) {
@@ -337,7 +337,7 @@ TEST_F(ConvSelectorTest, TheCacheOutlivesTheSelector) {
   const int runs = runs_["fast"];
   auto second = selector({{"slow", {.delay_ms = 20}}, {"fast", {}}}, policy);
   EXPECT_EQ(chosen(second), "fast");
-  EXPECT_EQ(second.find(problem, ConvPass::forward)->reason, "cached");
+  EXPECT_EQ(second.find(small_problem, ConvPass::forward)->reason, "cached");
   EXPECT_EQ(runs_["fast"], runs);
 
   auto without = selector({{"slow", {}}, {"fast", {.able = false}}}, policy);  // what is cached cannot be used here
@@ -354,14 +354,14 @@ TEST_F(ConvSelectorTest, RecallsWithoutMeasuring) {
   const ConvPolicy policy{.engine = "measured", .cache_file = cache_path()};
   const std::vector<std::pair<std::string, FakeEngine::Traits>> engines = {{"slow", {.delay_ms = 20}}, {"fast", {}}};
   auto first = selector(engines, policy);
-  EXPECT_FALSE(first.recall({}, problem, ConvPass::forward));
-  EXPECT_EQ(first.find(problem, ConvPass::forward), nullptr);
-  EXPECT_TRUE(first.recall({}, problem, ConvPass::forward, "rule"));  // nothing to be measured
+  EXPECT_FALSE(first.recall({}, small_problem, ConvPass::forward));
+  EXPECT_EQ(first.find(small_problem, ConvPass::forward), nullptr);
+  EXPECT_TRUE(first.recall({}, small_problem, ConvPass::forward, "rule"));  // nothing to be measured
   EXPECT_EQ(chosen(first), "fast");
   const int runs = runs_["fast"];
   auto second = selector(engines, policy);
-  EXPECT_TRUE(second.recall({}, problem, ConvPass::forward));
-  EXPECT_EQ(second.find(problem, ConvPass::forward)->engine->name(), "fast");
+  EXPECT_TRUE(second.recall({}, small_problem, ConvPass::forward));
+  EXPECT_EQ(second.find(small_problem, ConvPass::forward)->engine->name(), "fast");
   EXPECT_EQ(runs_["fast"], runs);
 }
 
@@ -375,7 +375,7 @@ TEST_F(ConvSelectorTest, WhatWasMeasuredAmongOthersIsMeasuredAnew) {
   other_limit.workspace_limit = 5000;
   auto third = selector({{"slow", {.delay_ms = 20}}, {"new", {}}}, other_limit);
   chosen(third);
-  EXPECT_TRUE(third.find(problem, ConvPass::forward)->reason.starts_with("measured"));
+  EXPECT_TRUE(third.find(small_problem, ConvPass::forward)->reason.starts_with("measured"));
 }
 
 TEST_F(ConvSelectorTest, WhatAnotherBuildMeasuredIsMeasuredAnewAndDamageIsNoError) {
@@ -387,7 +387,7 @@ TEST_F(ConvSelectorTest, WhatAnotherBuildMeasuredIsMeasuredAnewAndDamageIsNoErro
   rebuilt.build = "another commit";
   auto second = selector({{"only", {}}}, rebuilt);
   EXPECT_EQ(chosen(second), "only");
-  EXPECT_TRUE(second.find(problem, ConvPass::forward)->reason.starts_with("measured"));
+  EXPECT_TRUE(second.find(small_problem, ConvPass::forward)->reason.starts_with("measured"));
 }
 
 TEST_F(ConvSelectorTest, ACacheThatCannotBeWrittenIsNoError) {
@@ -412,8 +412,8 @@ TEST_F(ConvSelectorTest, AnEngineThatSharesWorkMayWinTheThreePassesTogether) {
       {"steady", {.delay_ms = 8}}, {"sharing", {.delay_ms = 12, .shares = true}}};
   auto training = selector(engines, {.engine = "measured"});
   for (const ConvPass pass : {ConvPass::backward_input, ConvPass::forward, ConvPass::backward_weight}) {
-    EXPECT_EQ(training.choose(ctx_, problem, pass).name(), "sharing");
-    EXPECT_NE(training.find(problem, pass)->reason.find("all three"), std::string::npos);
+    EXPECT_EQ(training.choose(ctx_, small_problem, pass).name(), "sharing");
+    EXPECT_NE(training.find(small_problem, pass)->reason.find("all three"), std::string::npos);
   }
   const EvaluationMode evaluation(ctx_);  // where forward is all there is
   auto evaluating = selector(engines, {.engine = "measured"});
@@ -425,7 +425,7 @@ TEST_F(ConvSelectorTest, AFirstLayersEngineWinsByThePassesThatItsTrainingHas) {
       selector({{"steady", {.delay_ms = 20}}, {"sharing", {.delay_ms = 25, .shares = true, .backward_input_ms = 60}}},
                {.engine = "measured"});
   EXPECT_EQ(chosen(all), "steady");
-  ConvProblem first = problem;
+  ConvProblem first = small_problem;
   first.input_gradient = false;
   for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_weight}) {
     EXPECT_EQ(all.choose(ctx_, first, pass).name(), "sharing");
@@ -451,18 +451,18 @@ TEST_F(ConvSelectorTest, TrainingTakesNoChoiceThatWasMadeForForwardAlone) {
   auto evaluation_alone = selector(engines, policy);
   EXPECT_EQ(evaluated(evaluation_alone), "steady");
   EXPECT_EQ(evaluated(second), "steady");
-  EXPECT_EQ(second.find(problem, ConvPass::forward)->reason, "cached");
-  EXPECT_FALSE(second.recall({}, problem, ConvPass::forward));
+  EXPECT_EQ(second.find(small_problem, ConvPass::forward)->reason, "cached");
+  EXPECT_FALSE(second.recall({}, small_problem, ConvPass::forward));
   EXPECT_EQ(chosen(second), "sharing");
   EXPECT_EQ(evaluated(third), "sharing");  // nor is it measured again
-  EXPECT_EQ(third.find(problem, ConvPass::forward)->reason, "cached");
+  EXPECT_EQ(third.find(small_problem, ConvPass::forward)->reason, "cached");
 }
 
 TEST_F(ConvSelectorTest, RealEnginesAreMeasuredToo) {
   ConvSelector all(make_conv_engines({}), {.engine = "measured"});
   for (const ConvPass pass : every_pass) {
-    EXPECT_NE(all.choose(ctx_, problem, pass).name(), "direct");
-    EXPECT_TRUE(all.find(problem, pass)->reason.starts_with("measured")) << all.find(problem, pass)->reason;
+    EXPECT_NE(all.choose(ctx_, small_problem, pass).name(), "direct");
+    EXPECT_TRUE(all.find(small_problem, pass)->reason.starts_with("measured")) << all.find(small_problem, pass)->reason;
   }
 }
 

@@ -8,7 +8,7 @@ namespace twiddle {
 namespace {
 
 // What is said of a config that is refused; empty where it is not.
-std::string complaint(const std::string& text, const std::vector<Override>& overrides = {}) {
+std::string errors_of(const std::string& text, const std::vector<Override>& overrides = {}) {
   try {
     load_config_text(text, "a.yaml", overrides);
   } catch (const Error& error) {
@@ -37,7 +37,7 @@ data:
   augment: [{random_crop: big}, vflip]
 train: {optimizer: {sgd: {momentum: 2}}, epochs: two}
 )";
-  EXPECT_EQ(complaint(config, {{"seed", "none", "--seed"}}),
+  EXPECT_EQ(errors_of(config, {{"seed", "none", "--seed"}}),
             R"(--seed none: error: 'seed' must be a whole number of at least 0, found "none"
 a.yaml:5:7: error: layer 'conv1': conv2d: kernel 9x9 does not fit the input 8x8 with pad 0: the padded input is 8x8
     5 |     - conv2d: {filters: 4, kernel: 9}
@@ -83,7 +83,7 @@ model:
            linear: {inputs: 7, outputs: 10, bais: false}]
 data: {augment: [hflop], normalize: imagenet}
 )";
-  EXPECT_EQ(complaint(config), R"(a.yaml:3:10: error: 'input' must be [channels, height, width], found 2 numbers
+  EXPECT_EQ(errors_of(config), R"(a.yaml:3:10: error: 'input' must be [channels, height, width], found 2 numbers
     3 |   input: [1, 8]
       |          ^
 a.yaml:4:44: error: unknown key 'pads' in 'conv2d'
@@ -105,7 +105,7 @@ a.yaml:6:18: error: unknown augment step 'hflop'; did you mean 'hflip'?
 TEST(ConfigErrors, EveryLayerTellsOfAnUnknownKey) {
   for (const std::string& kind : builtin_layers().names()) {
     const std::string text =
-        complaint("version: 1\nmodel:\n  layers:\n    - linear: {outputs: 1}\n    - " + kind + ": {frob: 1}\n");
+        errors_of("version: 1\nmodel:\n  layers:\n    - linear: {outputs: 1}\n    - " + kind + ": {frob: 1}\n");
     EXPECT_NE(text.find("a.yaml:5:" + std::to_string(10 + kind.size()) + ": error: unknown key 'frob'"),
               std::string::npos)
         << kind << "\n"
@@ -115,7 +115,7 @@ TEST(ConfigErrors, EveryLayerTellsOfAnUnknownKey) {
 
 TEST(ConfigErrors, AWrongListOfLayersHasNoShapes) {
   const std::string text =
-      complaint("version: 1\nmodel:\n  input: [1, 8, 8]\n  layers: [[relu], conv2d: {filters: 1, kernel: 9}]\n");
+      errors_of("version: 1\nmodel:\n  input: [1, 8, 8]\n  layers: [[relu], conv2d: {filters: 1, kernel: 9}]\n");
   EXPECT_NE(text.find("1 error; nothing was run."), std::string::npos) << text;
 }
 
@@ -123,31 +123,31 @@ TEST(ConfigErrors, MilestonesThatFallAreRefused) {
   const std::string config =
       "version: 1\nmodel: {input: [1, 8, 8], layers: [relu]}\n"
       "train: {schedule: {multistep: {milestones: [8, 3]}}}\n";
-  EXPECT_NE(complaint(config).find("'milestones' are epochs in the order in which they come"), std::string::npos);
+  EXPECT_NE(errors_of(config).find("'milestones' are epochs in the order in which they come"), std::string::npos);
 }
 
 TEST(ConfigErrors, EnginesOfADeviceThatIsNotThereAreNotJudged) {
   const std::string config =
       "version: 1\nmodel: {input: [1, 8, 8], layers: [conv2d: {filters: 1, kernel: 8}]}\n"
       "device: cuda:999\nconvolution: {engine: cudnn}\n";
-  EXPECT_EQ(complaint(config), "");
+  EXPECT_EQ(errors_of(config), "");
 }
 
 TEST(ConfigErrors, ANetworkMustEndInARowOfScores) {
   const std::string config = "version: 1\nmodel:\n  input: [1, 8, 8]\n  layers:\n";
-  EXPECT_EQ(complaint(config + "    - conv2d: {filters: 10, kernel: 3}\n    - relu\n"),
+  EXPECT_EQ(errors_of(config + "    - conv2d: {filters: 10, kernel: 3}\n    - relu\n"),
             "a.yaml:6:7: error: the network must end in a row of scores, one a class, but 'relu1' gives 10x6x6\n"
             "    6 |     - relu\n"
             "      |       ^~~~ end with '- linear: {outputs: CLASSES}'; softmax comes by itself, with the loss\n"
             "1 error; nothing was run.");
-  EXPECT_EQ(complaint(config + "    - conv2d: {filters: 10, kernel: 8}\n"), "");  // 10x1x1
-  EXPECT_EQ(complaint(config + "    - conv2d: {filters: 10, kernel: 3}\n    - global_avg_pool\n"), "");
-  EXPECT_EQ(complaint(config + "    - flatten\n"), "");
+  EXPECT_EQ(errors_of(config + "    - conv2d: {filters: 10, kernel: 8}\n"), "");  // 10x1x1
+  EXPECT_EQ(errors_of(config + "    - conv2d: {filters: 10, kernel: 3}\n    - global_avg_pool\n"), "");
+  EXPECT_EQ(errors_of(config + "    - flatten\n"), "");
 }
 
 TEST(ConfigErrors, OfLayersThatOtherProgramsHaveSayWhatIsTrue) {
   const auto with_last = [](const std::string& layer) {
-    return complaint("version: 1\nmodel:\n  input: [1, 8, 8]\n  layers: [linear: {outputs: 10}, " + layer + "]\n");
+    return errors_of("version: 1\nmodel:\n  input: [1, 8, 8]\n  layers: [linear: {outputs: 10}, " + layer + "]\n");
   };
   const auto holds = [&](const std::string& layer, const std::string& part) {
     return with_last(layer).find(part) != std::string::npos;

@@ -5,6 +5,7 @@
 #include "framework/error.h"
 #include "models/config.h"
 #include "models/trainer.h"
+#include "tests/models/small_training.h"
 #include "tests/support/forwarding_stream.h"
 #include "tests/support/temp_path.h"
 
@@ -49,13 +50,6 @@ data:
 train: {epochs: 3, batch_size: 20, optimizer: {sgd: {momentum: 0.9}}}
 )",
                           "five.yaml", overrides);
-}
-
-std::vector<std::vector<float>> weights(Trainer& trainer) {
-  std::vector<std::vector<float>> all;
-  for (const Parameter* parameter : trainer.model().net->parameters())
-    all.push_back(parameter->variable.value().to_vector(*trainer.context().stream));
-  return all;
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ class HoldingStream final : public ForwardingStream {
   std::int64_t changes_ = 0;
 };
 
-struct Bench {
+struct MemoryBench {
   Config config;
   Context ctx{Device{}, 3};
   HoldingStream* stream = new HoldingStream;
@@ -55,7 +55,7 @@ struct Bench {
   TrainStep step;
   Batch batch;
 
-  explicit Bench(const std::string& engine)
+  explicit MemoryBench(const std::string& engine)
       : config(load_config_text("version: 1\ndevice: cpu\ndeterministic: true\n"
                                 "model:\n"
                                 "  input: [3, 12, 12]\n"
@@ -106,7 +106,7 @@ class RecordedMemory : public testing::TestWithParam<std::tuple<std::string, int
 
 TEST_P(RecordedMemory, OnePieceServesAStepAndChangesNothing) {
   const std::string engine = std::get<std::string>(GetParam());
-  Bench plain(engine), laid_out(engine);
+  MemoryBench plain(engine), laid_out(engine);
   for (int i = 0; i < 4; ++i) plain.run();
   for (int i = 0; i < 2; ++i) laid_out.run();
   const std::size_t peak = laid_out.stream->memory().peak;

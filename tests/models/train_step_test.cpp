@@ -17,14 +17,14 @@ namespace {
 
 // A net with all that changes from step to step: dropout's random numbers, batch norm's averages, the optimizer's
 // state.
-struct Bench {
+struct StepBench {
   Config config;
   Context ctx;
   Model model;
   std::unique_ptr<Optimizer> optimizer;
   TrainStep step;
 
-  Bench(const Device& device, const std::string& optimizer_name, bool record)
+  StepBench(const Device& device, const std::string& optimizer_name, bool record)
       : config(load_config_text("version: 1\n"
                                 "deterministic: true\n"
                                 "model:\n"
@@ -65,7 +65,7 @@ struct Bench {
 
 TEST_P(EveryDevice, TrainStepPlayedFromARecordingGivesTheSameBits) {
   for (const char* optimizer : {"{sgd: {momentum: 0.9}}", "adam"}) {
-    Bench eager(GetParam(), optimizer, false), recorded(GetParam(), optimizer, true);
+    StepBench eager(GetParam(), optimizer, false), recorded(GetParam(), optimizer, true);
     for (int i = 0; i < 8; ++i) {
       const std::int64_t images = i == 5 ? 3 : 6;  // the short last batch of an epoch
       const double rate = 0.1 / (i + 1);
@@ -89,8 +89,8 @@ class Waits final : public Layer {
 };
 
 TEST_P(EveryDevice, TrainStepThatCannotBeRecordedSaysWhyAndGoesOn) {
-  Bench eager(GetParam(), "adam", false), tried(GetParam(), "adam", true);
-  for (Bench* bench : {&eager, &tried}) bench->model.net->add("waits", std::make_unique<Waits>("waits", Shape{3}));
+  StepBench eager(GetParam(), "adam", false), tried(GetParam(), "adam", true);
+  for (StepBench* bench : {&eager, &tried}) bench->model.net->add("waits", std::make_unique<Waits>("waits", Shape{3}));
   for (int i = 0; i < 5; ++i) EXPECT_EQ(eager.run(eager.batch(i), 0.1), tried.run(tried.batch(i), 0.1)) << "step " << i;
   EXPECT_EQ(eager.weights(), tried.weights());
   EXPECT_FALSE(tried.step.recorded());
@@ -99,7 +99,7 @@ TEST_P(EveryDevice, TrainStepThatCannotBeRecordedSaysWhyAndGoesOn) {
 }
 
 TEST_P(EveryDevice, TrainStepSumsLossAndRightImages) {
-  Bench bench(GetParam(), "sgd", true);
+  StepBench bench(GetParam(), "sgd", true);
   double expected = 0;
   for (int i = 0; i < 4; ++i) expected += 6.0 * bench.run(bench.batch(i), 0.1);
   const std::vector<float> sums = bench.step.sums().to_vector(*bench.ctx.stream);
@@ -109,7 +109,7 @@ TEST_P(EveryDevice, TrainStepSumsLossAndRightImages) {
 }
 
 TEST_P(EveryDevice, TrainStepAskedTwiceForNothingNewTakesNoMemoryAndDoesNotWait) {
-  Bench bench(GetParam(), "{sgd: {momentum: 0.9}}", true);
+  StepBench bench(GetParam(), "{sgd: {momentum: 0.9}}", true);
   const Batch batch = bench.batch(0);
   for (int i = 0; i < 3; ++i) bench.step.run(batch, 0.1);
   const std::int64_t allocations = bench.ctx.stream->memory().system_allocations;
@@ -120,7 +120,7 @@ TEST_P(EveryDevice, TrainStepAskedTwiceForNothingNewTakesNoMemoryAndDoesNotWait)
 }
 
 TEST_P(EveryDevice, TrainStepAfterABadLossLeavesTheWeightsAlone) {
-  Bench bench(GetParam(), "{sgd: {momentum: 0.9}}", true);
+  StepBench bench(GetParam(), "{sgd: {momentum: 0.9}}", true);
   for (int i = 0; i < 4; ++i) bench.step.run(bench.batch(i), 0.1);
   const auto trainable = [&] {
     std::vector<float> all;
@@ -139,7 +139,7 @@ TEST_P(EveryDevice, TrainStepAfterABadLossLeavesTheWeightsAlone) {
 }
 
 // All that a step learns, batch norm's averages left out: they follow what they see.
-std::vector<float> learnt(Bench& bench) {
+std::vector<float> learnt(StepBench& bench) {
   std::vector<float> all;
   const auto append = [&](const Tensor& tensor) {
     for (const float value : tensor.to_vector(*bench.ctx.stream)) all.push_back(value);
@@ -155,7 +155,7 @@ std::vector<float> learnt(Bench& bench) {
 TEST_P(EveryDevice, TrainStepWithABadGradientKeepsAllNumbersFiniteAndStops) {
   for (const char* optimizer : {"{sgd: {momentum: 0.9}}", "adam"}) {
     for (const bool record : {false, true}) {
-      Bench bench(GetParam(), optimizer, record);
+      StepBench bench(GetParam(), optimizer, record);
       auto layer = std::make_unique<BadGradient>(Shape{3}, 100);
       BadGradient& bad = *layer;
       bench.model.net->add("bad", std::move(layer));
@@ -179,7 +179,7 @@ TEST_P(EveryDevice, TrainStepWithABadGradientKeepsAllNumbersFiniteAndStops) {
 }
 
 TEST_P(EveryDevice, TrainStepNamesTheFirstBadGradientOfTheBackwardPass) {
-  Bench bench(GetParam(), "sgd", false);
+  StepBench bench(GetParam(), "sgd", false);
   bench.step.run(bench.batch(0), 0.1);
   EXPECT_EQ(bench.step.first_bad_gradient(bench.batch(1)), "");
   bench.model.net->add("bad", std::make_unique<BadGradient>(Shape{3}, 0));
@@ -218,7 +218,7 @@ class Crowded final : public ForwardingStream {
 };
 
 TEST(TrainStep, WithoutMemoryForARecordingGoesOnWithoutOne) {
-  Bench eager({}, "{sgd: {momentum: 0.9}}", false), tried({}, "{sgd: {momentum: 0.9}}", true);
+  StepBench eager({}, "{sgd: {momentum: 0.9}}", false), tried({}, "{sgd: {momentum: 0.9}}", true);
   tried.ctx.stream = std::make_unique<Crowded>(std::move(tried.ctx.stream), false);
   for (int i = 0; i < 5; ++i) EXPECT_EQ(eager.run(eager.batch(i), 0.1), tried.run(tried.batch(i), 0.1)) << "step " << i;
   EXPECT_EQ(eager.weights(), tried.weights());
@@ -227,7 +227,7 @@ TEST(TrainStep, WithoutMemoryForARecordingGoesOnWithoutOne) {
 
 // The last batch of an epoch, say. (The recorded step itself does nothing here.)
 TEST(TrainStep, GivesTheRecordingUpWhereAnotherShapeFindsNoMemoryBesideIt) {
-  Bench eager({}, "{sgd: {momentum: 0.9}}", false), tried({}, "{sgd: {momentum: 0.9}}", true);
+  StepBench eager({}, "{sgd: {momentum: 0.9}}", false), tried({}, "{sgd: {momentum: 0.9}}", true);
   tried.ctx.stream = std::make_unique<Crowded>(std::move(tried.ctx.stream), true);
   for (int i = 0; i < 2; ++i) EXPECT_EQ(eager.run(eager.batch(i), 0.1), tried.run(tried.batch(i), 0.1)) << "step " << i;
   const Batch six = tried.batch(2), three = tried.batch(3, 3);
@@ -237,7 +237,7 @@ TEST(TrainStep, GivesTheRecordingUpWhereAnotherShapeFindsNoMemoryBesideIt) {
   EXPECT_EQ(eager.run(eager.batch(3, 3), 0.1), tried.run(three, 0.1));
   EXPECT_FALSE(tried.step.recorded());
   EXPECT_NE(tried.step.unrecorded().find("held by a recording"), std::string::npos);
-  const auto sums = [](Bench& bench) { return bench.step.sums().to_vector(*bench.ctx.stream); };
+  const auto sums = [](StepBench& bench) { return bench.step.sums().to_vector(*bench.ctx.stream); };
   EXPECT_EQ(sums(eager), sums(tried));
 }
 

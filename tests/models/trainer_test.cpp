@@ -297,10 +297,10 @@ TEST_P(EveryDevice, TrainerBlamesALayerForWhatItSawAlone) {
 }
 
 // Notes in which order it was told of steps and epochs, and how often the host had waited for the device by then.
-struct Waits : TrainObserver {
+struct WaitsAtEachStep : TrainObserver {
   Trainer& trainer;
   std::vector<std::int64_t> steps, waits;
-  explicit Waits(Trainer& of) : trainer(of) {}
+  explicit WaitsAtEachStep(Trainer& of) : trainer(of) {}
   bool wants_step(std::int64_t) override { return true; }
   void on_step(const StepReport& report) override {
     steps.push_back(report.step);
@@ -312,7 +312,7 @@ struct Waits : TrainObserver {
 TEST_P(EveryDevice, TrainerTellsTheLossOfEveryStepWithoutHoldingTheDeviceUp) {
   Trainer trainer(small_config({{"device", to_string(GetParam()), "--device"}, {"data.train.images", "100", "--set"}}),
                   {});
-  Waits observer(trainer);
+  WaitsAtEachStep observer(trainer);
   std::atomic<bool> stop = false;
   trainer.run({&observer}, stop);
   ASSERT_EQ(observer.steps.size(), 4u * 5);

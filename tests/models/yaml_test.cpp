@@ -18,7 +18,7 @@ ConfigNode parse(const std::string& text) {
 }
 
 // What is said of a text that is refused.
-std::string complaint(const std::string& text) {
+std::string yaml_complaint(const std::string& text) {
   Diagnostics diagnostics;
   parse_yaml(text, "a.yaml", diagnostics);
   return diagnostics.text();
@@ -70,7 +70,7 @@ TEST(Yaml, ColumnsCountCharacters) {
 }
 
 TEST(Yaml, DuplicatesAreAllTold) {
-  EXPECT_EQ(complaint("lr: 1\nb: {x: 1, x: 2}\nlr: 2\n"),
+  EXPECT_EQ(yaml_complaint("lr: 1\nb: {x: 1, x: 2}\nlr: 2\n"),
             "a.yaml:2:11: error: duplicate key 'x' (first at line 2)\n"
             "    2 | b: {x: 1, x: 2}\n"
             "      |           ^\n"
@@ -80,43 +80,46 @@ TEST(Yaml, DuplicatesAreAllTold) {
 }
 
 TEST(Yaml, UnclosedBracketIsFoundWhereItStands) {
-  EXPECT_EQ(complaint("model:\n  input: [3, 32, 32\n  layers: 3\ntrain: 5\n"),
+  EXPECT_EQ(yaml_complaint("model:\n  input: [3, 32, 32\n  layers: 3\ntrain: 5\n"),
             "a.yaml:2:10: error: not valid YAML: this '[' is never closed\n"
             "    2 |   input: [3, 32, 32\n"
             "      |          ^\n");
-  EXPECT_NE(complaint("a: {b: 1\n").find("a.yaml:1:4: error: not valid YAML: this '{' is never closed"),
+  EXPECT_NE(yaml_complaint("a: {b: 1\n").find("a.yaml:1:4: error: not valid YAML: this '{' is never closed"),
             std::string::npos);
 }
 
 TEST(Yaml, TabsAreNamed) {
-  EXPECT_NE(complaint("train:\n\tepochs: 3\n").find("a tab in the indentation"), std::string::npos)
-      << complaint("train:\n\tepochs: 3\n");
+  EXPECT_NE(yaml_complaint("train:\n\tepochs: 3\n").find("a tab in the indentation"), std::string::npos)
+      << yaml_complaint("train:\n\tepochs: 3\n");
 }
 
 TEST(Yaml, SyntaxErrorsHavePlaces) {
   for (const char* wrong : {"a: b: c\n", "a: 1\n  b: 2\n", "a: \"x\n", "a: [1, 2}\n", "a: @x\n", "a: 1\n- b\n"})
-    EXPECT_EQ(complaint(wrong).rfind("a.yaml:", 0), 0u) << wrong << complaint(wrong);
-  EXPECT_EQ(complaint("a: 1\nb: \"x\n").substr(0, 58), "a.yaml:2:4: error: not valid YAML: this quote is never clo");
+    EXPECT_EQ(yaml_complaint(wrong).rfind("a.yaml:", 0), 0u) << wrong << yaml_complaint(wrong);
+  EXPECT_EQ(yaml_complaint("a: 1\nb: \"x\n").substr(0, 58),
+            "a.yaml:2:4: error: not valid YAML: this quote is never clo");
 }
 
 TEST(Yaml, NoAnchorsAliasesTagsMergesOrSecondDocuments) {
-  EXPECT_NE(complaint("a: &x 1\n").find("a.yaml:1:4: error: anchors"), std::string::npos) << complaint("a: &x 1\n");
-  EXPECT_NE(complaint("a: *x\n").find("a.yaml:1:4: error: aliases"), std::string::npos) << complaint("a: *x\n");
-  EXPECT_NE(complaint("a: &x [1]\nb: [*x, *x]\n").find("anchors"), std::string::npos);
-  EXPECT_NE(complaint("a: !!int 5\n").find("tags ('!int')"), std::string::npos) << complaint("a: !!int 5\n");
-  EXPECT_NE(complaint("<<: {a: 1}\n").find("merge keys"), std::string::npos);
-  EXPECT_NE(complaint("a: 1\n---\nb: 2\n").find("a second document"), std::string::npos);
-  EXPECT_NE(complaint("? [a, b]\n: 1\n").find("a key must be a text"), std::string::npos);
+  EXPECT_NE(yaml_complaint("a: &x 1\n").find("a.yaml:1:4: error: anchors"), std::string::npos)
+      << yaml_complaint("a: &x 1\n");
+  EXPECT_NE(yaml_complaint("a: *x\n").find("a.yaml:1:4: error: aliases"), std::string::npos)
+      << yaml_complaint("a: *x\n");
+  EXPECT_NE(yaml_complaint("a: &x [1]\nb: [*x, *x]\n").find("anchors"), std::string::npos);
+  EXPECT_NE(yaml_complaint("a: !!int 5\n").find("tags ('!int')"), std::string::npos) << yaml_complaint("a: !!int 5\n");
+  EXPECT_NE(yaml_complaint("<<: {a: 1}\n").find("merge keys"), std::string::npos);
+  EXPECT_NE(yaml_complaint("a: 1\n---\nb: 2\n").find("a second document"), std::string::npos);
+  EXPECT_NE(yaml_complaint("? [a, b]\n: 1\n").find("a key must be a text"), std::string::npos);
 }
 
 TEST(Yaml, BinaryIsRefused) {
-  EXPECT_EQ(complaint(std::string("ab\nc\0d", 6)),
+  EXPECT_EQ(yaml_complaint(std::string("ab\nc\0d", 6)),
             "a.yaml:2:2: error: not a UTF-8 text: byte 0x00\n"
             "    2 | c d\n"
             "      |  ^\n");
   for (const char* wrong :
        {"a: \xff\n", "a: \xc3", "a: \xe2\x28\xa1\n", "\x7f\x45LF", "a: \xed\n", "\xf8\x88\x80\x80\x80"})
-    EXPECT_NE(complaint(wrong).find("not a UTF-8 text"), std::string::npos) << complaint(wrong);
+    EXPECT_NE(yaml_complaint(wrong).find("not a UTF-8 text"), std::string::npos) << yaml_complaint(wrong);
 }
 
 TEST(Yaml, HostileNestingIsRefused) {
@@ -125,13 +128,13 @@ TEST(Yaml, HostileNestingIsRefused) {
   for (int i = 0; i < 2000; ++i) maps += std::string(static_cast<std::size_t>(i), ' ') + "a:\n";
   for (const std::string& text : {std::string(100000, '['), std::string(100000, '{'), dashes, maps,
                                   "a: " + std::string(1000, '[') + std::string(1000, ']')})
-    EXPECT_NE(complaint(text).find("nested more than 64 levels deep"), std::string::npos) << complaint(text);
+    EXPECT_NE(yaml_complaint(text).find("nested more than 64 levels deep"), std::string::npos) << yaml_complaint(text);
 }
 
 TEST(Yaml, TooManyValuesAreRefused) {
   std::string list = "a: [";
   for (int i = 0; i < 100001; ++i) list += "1,";
-  EXPECT_NE(complaint(list + "]").find("more than 100000 values"), std::string::npos);
+  EXPECT_NE(yaml_complaint(list + "]").find("more than 100000 values"), std::string::npos);
 }
 
 TEST(Yaml, EveryTruncationIsReadOrRefused) {
