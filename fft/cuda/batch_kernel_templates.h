@@ -3,6 +3,7 @@
 
 #include "fft/cuda/batch_kernels.h"
 #include "fft/cuda/early_launch.h"
+#include "fft/cuda/resident_blocks.h"
 
 namespace twiddle::small_fft {
 
@@ -18,7 +19,7 @@ __device__ void take_steps(const typename Block::Arguments& arguments, typename 
 }
 
 template <class Block, int BlocksAtOnce>
-__global__ void __launch_bounds__(Block::threads, BlocksAtOnce)
+__global__ void __launch_bounds__(Block::threads, resident_blocks<Block::threads>(BlocksAtOnce))
     block_kernel(const typename Block::Arguments arguments, bool next_may_begin) {
   extern __shared__ ComplexPair memory[];
   if (next_may_begin) let_next_kernel_begin();

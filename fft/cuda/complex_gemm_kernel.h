@@ -1,12 +1,14 @@
 #pragma once
 #include "fft/cuda/complex_gemm.h"
+#include "fft/cuda/resident_blocks.h"
 #include "framework/cuda/check.h"
 #include "framework/error.h"
 
 namespace twiddle::small_fft {
 
 template <class Tile, class Products, int BlocksAtOnce>
-__global__ void __launch_bounds__(Tile::threads, BlocksAtOnce) gemm_kernel(const GemmArguments arguments) {
+__global__ void __launch_bounds__(Tile::threads, resident_blocks<Tile::threads>(BlocksAtOnce))
+    gemm_kernel(const GemmArguments arguments) {
   using Block = GemmBlock<Tile, Products>;
   extern __shared__ ComplexPair memory[];
   auto& shared = *reinterpret_cast<typename Block::Shared*>(memory);

@@ -2,11 +2,13 @@
 #include "fft/cuda/bulk_store.h"
 #include "fft/cuda/early_launch.h"
 #include "fft/cuda/plane_kernels.h"
+#include "fft/cuda/resident_blocks.h"
 
 namespace twiddle::small_fft {
 
 template <int H, int W, int P, int BlocksAtOnce>
-__global__ void __launch_bounds__((PlaneBlock<H, W, P>::threads), BlocksAtOnce)
+__global__ void __launch_bounds__((PlaneBlock<H, W, P>::threads),
+                                  (resident_blocks<PlaneBlock<H, W, P>::threads>(BlocksAtOnce)))
     forward_kernel(const ForwardArguments arguments, bool next_may_begin) {
   using Block = ForwardBlock<H, W, P>;
   extern __shared__ ComplexPair memory[];
@@ -24,7 +26,8 @@ __device__ inline void bring_near(const void* line) {
 }
 
 template <int H, int W, class Bins, int BlocksAtOnce, bool Ahead>
-__global__ void __launch_bounds__((InverseBlock<H, W, Bins>::threads), BlocksAtOnce)
+__global__ void __launch_bounds__((InverseBlock<H, W, Bins>::threads),
+                                  (resident_blocks<InverseBlock<H, W, Bins>::threads>(BlocksAtOnce)))
     inverse_kernel(const typename Bins::Arguments arguments, bool next_may_begin) {
   using Block = InverseBlock<H, W, Bins>;
   extern __shared__ ComplexPair memory[];
