@@ -18,7 +18,7 @@ std::string way_of(const BenchRow& row) {
   if (!row.measured()) return "failed: " + row.failure.substr(0, row.failure.find('\n'));
   const std::string missed =
       row.error <= promise(row.problem.precision) ? "" : fmt::format(" (misses {})", to_string(row.problem.precision));
-  const std::string shown = row.details.size() <= widest ? row.details : row.details.substr(0, widest);
+  const std::string shown = row.plan.size() <= widest ? row.plan : row.plan.substr(0, widest);
   return shown + missed;
 }
 
@@ -50,7 +50,7 @@ std::vector<Step> steps_of(const std::vector<BenchRow>& rows) {
 }
 
 void print(const std::vector<BenchRow>& rows, const ConvEngine* vendor, const PaperTimes& paper) {
-  std::vector<std::string> header{"pass", "engine", "way", "ms", "in a step", "TMAC/s", "error", "speed-up"};
+  std::vector<std::string> header{"pass", "engine", "plan", "ms", "in a step", "TMAC/s", "error", "speed-up"};
   header.insert(header.end(), paper.columns.begin(), paper.columns.end());
   TextTable table(header);
   const BenchRow* above = nullptr;
@@ -100,7 +100,7 @@ Json to_json(const BenchRow& row, double times_as_fast, const PaperTimes& paper)
                      {"multiply_adds_per_second", row.multiply_adds_per_second()},
                      {"error", row.error},
                      {"workspace_bytes", row.workspace},
-                     {"details", row.details}});
+                     {"plan", row.plan}});
   else
     json["failure"] = row.failure;
   if (row.in_step_ms > 0) json["in_step_ms"] = row.in_step_ms;

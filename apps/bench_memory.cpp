@@ -28,20 +28,20 @@ double mathieu_formula_bytes(const ConvProblem& p) {
 
 std::size_t peak_of_spectra(LayerBench& bench, const ConvProblem& problem, bool all_passes) {
   bench.renew();
-  auto* const engine = dynamic_cast<SpectralEngine*>(bench.spectral());
-  if (engine == nullptr) return 0;
+  const std::vector<SpectralEngine*> engines = bench.spectral();
+  if (engines.empty() || !engines.front()->supports(problem, ConvPass::forward)) return 0;
+  SpectralEngine& engine = *engines.front();
   Context& ctx = bench.context();
-  if (!engine->supports(problem, ConvPass::forward)) return 0;
   const Tensor x(*ctx.stream, problem.input_shape()), w(*ctx.stream, problem.weight_shape()),
       y(*ctx.stream, problem.output_shape());
   ConvOperands forward{x, w, y}, weight{x, Tensor(*ctx.stream, w.shape()), y},
       input{Tensor(*ctx.stream, x.shape()), w, y};
-  engine->run(ctx, problem, ConvPass::forward, forward);
-  if (all_passes) {
-    engine->run(ctx, problem, ConvPass::backward_weight, weight);
-    engine->run(ctx, problem, ConvPass::backward_input, input);
-  }
-  return engine->buffers().use().peak;
+  const auto run = [&](ConvPass pass, ConvOperands& operands) {
+    engine.plans(problem, pass, 1).front()->run(ctx, operands);
+  };
+  run(ConvPass::forward, forward);
+  if (all_passes) run(ConvPass::backward_weight, weight), run(ConvPass::backward_input, input);
+  return engine.buffers().use().peak;
 }
 
 BenchResult bench_spectra_memory(const BenchRequest& request) {

@@ -58,7 +58,7 @@ std::vector<std::string> usual_engines(const BenchOptions& options) {
   for (const ConvEngine* engine : bench.engines()) {
     const std::string name(engine->name());
     if (name.find('(') != std::string::npos) continue;  // a wrapper for strides
-    const bool helped = engine->shares_work_between_passes() && bench.vendor() != nullptr;
+    const bool helped = dynamic_cast<const SpectralEngine*>(engine) != nullptr && bench.vendor() != nullptr;
     names.push_back(helped ? name + "+" + std::string(bench.vendor()->name()) : name);
   }
   return names;

@@ -22,11 +22,8 @@ constexpr Column columns[] = {
     {"IFFT C", "ifft_c", &PassStages::ifft_c},  {"padding", "padding", &PassStages::padding},
     {"rest", "rest", &PassStages::rest},        {"whole", "whole", &PassStages::whole}};
 
-std::vector<ConvEngine*> spectral_engines(const LayerBench& bench) {
-  std::vector<ConvEngine*> engines;
-  for (ConvEngine* engine : bench.engines())
-    if (engine->shares_work_between_passes() && engine->name().find('(') == std::string_view::npos)
-      engines.push_back(engine);
+std::vector<SpectralEngine*> spectral_engines(const LayerBench& bench) {
+  const std::vector<SpectralEngine*> engines = bench.spectral();
   if (engines.empty())
     throw Error(ErrorKind::config, "no engine among these works by spectra, whose stages table5 shows");
   return engines;
@@ -34,7 +31,7 @@ std::vector<ConvEngine*> spectral_engines(const LayerBench& bench) {
 
 // One line for what was measured, one for what the paper has.
 void add(TextTable& table, const Json& row) {
-  std::vector<std::string> cells{row["pass"], row["engine"], row.value("details", "")};
+  std::vector<std::string> cells{row["pass"], row["engine"], row.value("plan", "")};
   if (row.contains("failure")) {
     const std::string why = row["failure"];
     cells[2] = "failed: " + why.substr(0, why.find('\n'));
@@ -62,19 +59,20 @@ BenchResult bench_table5(const BenchRequest& request) {
   BenchResult result;
   for (const BenchLayer& layer : chosen_layers(request, fbfft_layers())) {
     const ConvProblem problem = bench.problem_of(layer);
-    std::vector<std::string> header{"pass", "engine", "way"};
+    std::vector<std::string> header{"pass", "engine", "plan"};
     for (const Column& column : columns) header.emplace_back(column.title);
     TextTable table(header);
     for (const ConvPass pass : bench.passes_of(layer))
-      for (ConvEngine* engine : spectral_engines(bench)) {
-        if (!engine->supports(problem, pass)) continue;
+      for (SpectralEngine* engine : spectral_engines(bench)) {
+        const ConvPlans plans = engine->plans(problem, pass, 1);
+        if (plans.empty()) continue;
         Json row = {{"layer", layer.name},
                     {"problem", to_string(problem)},
                     {"pass", to_string(pass)},
                     {"engine", engine->name()}};
         try {
-          const PassStages stages = measure_stages(bench.context(), *engine, problem, pass);
-          row["details"] = engine->details(problem, pass);
+          const PassStages stages = measure_stages(bench.context(), *plans.front(), problem, pass);
+          row["plan"] = plans.front()->facts().name;
           for (const Column& column : columns) row["ms"][column.key] = stages.*column.time;
         } catch (const Error& error) {
           row["failure"] = error.what();

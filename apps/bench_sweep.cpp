@@ -270,10 +270,12 @@ BenchResult bench_sweep(const BenchRequest& request) {
   std::vector<std::string> engines;
   for (const ConvEngine* engine : bench.engines())
     if (engine->name().find('(') == std::string_view::npos) engines.emplace_back(engine->name());  // none for strides
+  const std::vector<SpectralEngine*> spectral = bench.spectral();
   const std::vector<SweepShape> shapes = shapes_of(request);
   SweepResults results(request.results, conditions_of(bench.options()));
   measure_all(request, shapes, bench, engines, results);
-  return show(request, shapes, results, engines, {name_of(bench.spectral()), name_of(bench.vendor())});
+  return show(request, shapes, results, engines,
+              {spectral.empty() ? "" : std::string(spectral.front()->name()), name_of(bench.vendor())});
 }
 
 }  // namespace twiddle

@@ -8,7 +8,7 @@
 #include "framework/tensor_ops.h"
 #include "framework/text.h"
 #include "layers/conv/engines.h"
-#include "layers/conv/selector.h"
+#include "layers/conv/tuner.h"
 #include "models/safetensors.h"
 
 namespace twiddle {
@@ -112,21 +112,21 @@ ConvReport run_conv(const ConvJob& job) {
   Context ctx(job.device);
   Stream& stream = *ctx.stream;
   constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
-  ConvSelector selector(
-      make_conv_engines(job.device, {.workspace_limit = unlimited, .measuring = job.measuring}),
+  ConvTuner tuner(
+      make_conv_engines(job.device, {.workspace_limit = unlimited}),
       {.engine = job.engine, .precision = job.precision, .workspace_limit = unlimited, .measuring = job.measuring});
-  if (job.measuring) job.measuring->expect(inputs.has("grad_output") ? 3 : 1);
-  selector.check_name(job.engine);
+  if (job.measuring) job.measuring->expect(1);
+  tuner.check_name(job.engine);
+  ctx.training = inputs.has("grad_output");  // the passes are chosen together
 
   const Tensor x = inputs.tensor(stream, "input"), w = inputs.tensor(stream, "weight");
   const Tensor bias = inputs.tensor(stream, "bias"), grad_y = inputs.tensor(stream, "grad_output");
   SafeTensors results;
   // Runs a pass and keeps what it wrote under a name.
   const auto run_pass = [&](ConvPass pass, ConvOperands operands, const Tensor& written, const std::string& name) {
-    ConvEngine& engine = selector.choose(ctx, problem, pass);
-    const double milliseconds =
-        median_milliseconds(stream, job.repeat, [&] { engine.run(ctx, problem, pass, operands); });
-    report.passes.push_back({pass, std::string(engine.name()), milliseconds, engine.workspace_bytes(problem, pass)});
+    const ConvPlan& plan = *tuner.choose(ctx, problem, pass).plan;
+    const double milliseconds = median_milliseconds(stream, job.repeat, [&] { plan.run(ctx, operands); });
+    report.passes.push_back({pass, full_name(plan), milliseconds, plan.facts().scratch_bytes});
     results.arrays[name] = to_host(stream, written);
   };
 

@@ -9,8 +9,7 @@
 #include "apps/network_facts.h"
 #include "framework/error.h"
 #include "layers/conv/conv2d.h"
-#include "layers/conv/measure.h"
-#include "layers/conv/selector.h"
+#include "layers/conv/tuner.h"
 
 namespace twiddle {
 namespace {
@@ -140,12 +139,13 @@ std::vector<LayerTime> IterationTimer::layer_by_layer(int steps) {
       if (convolution != nullptr && product) {
         const ConvPass pass = pass_named(part);
         const ConvProblem problem = convolution->problem(batch_.images.dim(0));
-        ConvEngine& engine = model_.convolutions->choose(ctx_, problem, pass, convolution->engine());
-        row.engine = engine.name();
-        row.details = engine.details(problem, pass);
-        row.reason = model_.convolutions->find(problem, pass, convolution->engine())->reason;
-        row.workspace = engine.workspace_bytes(problem, pass);
-        row.error = measure(ctx_, engine, problem, pass).error;
+        const ConvTuner::Choice& choice = model_.convolutions->choose(ctx_, problem, pass, convolution->engine());
+        const ConvPlan::Facts& plan = choice.plan->facts();
+        row.engine = plan.engine;
+        row.plan = plan.name;
+        row.reason = choice.reason;
+        row.workspace = plan.scratch_bytes;
+        row.error = measure(ctx_, *choice.plan, problem, pass, 0).error;
       }
       rows.push_back(row);
     }

@@ -30,8 +30,8 @@ struct IterationTimes {
 
 // A row of the second table: a layer and one of its passes.
 struct LayerTime {
-  std::string layer, pass, engine, details;  // engine: of a convolution, and its own ways; empty otherwise
-  std::string reason;                        // why that engine
+  std::string layer, pass, engine, plan;  // of a convolution; empty otherwise
+  std::string reason;                     // why that engine
   double milliseconds = 0, flops = 0;
   std::size_t workspace = 0;
   double error = -1;  // against the direct sum; below 0: not measured

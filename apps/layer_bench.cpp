@@ -1,7 +1,7 @@
 #include "apps/layer_bench.h"
 
 #include <algorithm>
-#include <array>
+#include <limits>
 
 #include "framework/error.h"
 #include "framework/text.h"
@@ -10,16 +10,42 @@ namespace twiddle {
 
 namespace {
 
-// The oracle, which sums in double, is no contender unless it is named.
-bool contends(const ConvEngine& engine) {
-  return !engine.by_name_only() && engine.name() != "direct";
+// An engine with one of its plans alone: "cudnn:fft_tiling".
+class OnePlan final : public ConvEngine {
+ public:
+  OnePlan(std::string name, ConvEngine& engine, std::string plan)
+      : name_(std::move(name)), engine_(engine), plan_(std::move(plan)) {}
+  std::string_view name() const override { return name_; }
+  std::string library() const override { return engine_.library(); }
+  void forget() override { engine_.forget(); }
+  ConvPlans plans(const ConvProblem& problem, ConvPass pass, std::size_t) const override {
+    auto plan = engine_.plan(problem, pass, plan_);
+    return plan == nullptr ? ConvPlans{} : ConvPlans{std::move(plan)};
+  }
+
+ private:
+  std::string name_;
+  ConvEngine& engine_;
+  std::string plan_;
+};
+
+// What no promise holds for is shown all the same: the most exact plan.
+std::shared_ptr<const ConvPlan> best_plan(const ContestResult::Pass& pass) {
+  if (pass.entrants.empty()) return nullptr;
+  if (pass.entrants.front().fate.empty()) return pass.entrants.front().plan;
+  const auto error = [](const Entrant& entrant) {
+    return entrant.error >= 0 ? entrant.error : std::numeric_limits<double>::infinity();
+  };
+  return std::min_element(pass.entrants.begin(), pass.entrants.end(),
+                          [&](const Entrant& a, const Entrant& b) { return error(a) < error(b); })
+      ->plan;
 }
 
-// Where the engine fails while it is asked, as without its library, measuring it tells why.
-bool may_do(const ConvEngine& engine, const ConvProblem& problem, ConvPass pass) try {
-  return engine.supports(problem, pass);
-} catch (const Error&) {
-  return true;
+// Whether there is one for each pass, and all work on the same spectra.
+bool share(const StepPlans& plans) {
+  return std::all_of(plans.begin(), plans.end(), [&](const auto& plan) {
+    return plan != nullptr && !plan->facts().shares.empty() && plan->facts().shares == plans[0]->facts().shares;
+  });
 }
 
 }  // namespace
@@ -29,23 +55,33 @@ LayerBench::LayerBench(BenchOptions options) : options_(std::move(options)), ctx
   std::vector<std::string> known;
   for (const auto& engine : all_) known.emplace_back(engine->name());
   for (const std::string& name : options_.engines)
-    if (std::find(known.begin(), known.end(), name) == known.end())
+    if (std::find(known.begin(), known.end(), name.substr(0, name.find(':'))) == known.end())
       throw Error(ErrorKind::config, unknown_name("convolution engine", name, known));
 }
 
 void LayerBench::renew() {
+  asked_.clear();
   all_.clear();
   ctx_.stream->release_unused();
   all_ = make_conv_engines(options_.device, {.workspace_limit = options_.workspace_limit});
+  for (const std::string& name : options_.engines) {
+    const std::size_t colon = name.find(':');
+    if (colon == std::string::npos) continue;
+    for (const auto& engine : all_)
+      if (engine->name() == name.substr(0, colon))
+        asked_.push_back(std::make_unique<OnePlan>(name, *engine, name.substr(colon + 1)));
+  }
 }
 
+// The oracle, which sums in double, is no contender unless it is named.
 std::vector<ConvEngine*> LayerBench::engines() const {
   std::vector<ConvEngine*> asked;
   for (const auto& engine : all_) {
     const bool named =
         std::find(options_.engines.begin(), options_.engines.end(), engine->name()) != options_.engines.end();
-    if (options_.engines.empty() ? contends(*engine) : named) asked.push_back(engine.get());
+    if (options_.engines.empty() ? engine->name() != "direct" : named) asked.push_back(engine.get());
   }
+  for (const auto& engine : asked_) asked.push_back(engine.get());
   return asked;
 }
 
@@ -55,10 +91,11 @@ ConvEngine* LayerBench::vendor() const {
   return nullptr;
 }
 
-ConvEngine* LayerBench::spectral() const {
+std::vector<SpectralEngine*> LayerBench::spectral() const {
+  std::vector<SpectralEngine*> found;
   for (ConvEngine* engine : engines())
-    if (engine->shares_work_between_passes()) return engine;
-  return nullptr;
+    if (auto* const spectral = dynamic_cast<SpectralEngine*>(engine)) found.push_back(spectral);
+  return found;
 }
 
 ConvProblem LayerBench::problem_of(const BenchLayer& layer) const {
@@ -80,32 +117,35 @@ std::vector<BenchRow> LayerBench::run(const BenchLayer& layer) {
   std::vector<BenchRow> rows;
   bool failed = false;
   for (ConvEngine* engine : engines()) {
-    std::array<double, 3> in_step{};
+    Contest contest(ctx_, problem, passes, {engine}, {.workspace_limit = options_.workspace_limit}, stopwatch_);
+    const ContestResult result = contest.hold();
+    StepPlans plans;
     for (const ConvPass pass : passes) {
-      if (!may_do(*engine, problem, pass)) continue;
-      const Measurement measured = measure_tuned(ctx_, *engine, problem, pass, options_.budget_ms);
+      const ContestResult::Pass& here = result.passes[index_of(pass)];
+      const std::shared_ptr<const ConvPlan> plan = best_plan(here);
       BenchRow row;
       row.layer = layer.name, row.problem = problem, row.pass = pass, row.engine = engine->name();
-      row.milliseconds = measured.milliseconds;
-      row.error = measured.error;
-      row.failure = measured.failure;
-      if (row.measured()) {
-        row.details = engine->details(problem, pass);
-        row.workspace = engine->workspace_bytes(problem, pass);
+      if (plan == nullptr && here.failure.empty()) continue;
+      if (plan == nullptr) {
+        row.failure = here.failure;
+      } else {
+        const Measurement measured = measure(ctx_, *plan, problem, pass, options_.budget_ms);
+        row.milliseconds = measured.milliseconds, row.error = measured.error, row.failure = measured.failure;
+        row.plan = plan->facts().name;
+        row.workspace = plan->facts().scratch_bytes;
+        plans[index_of(pass)] = plan;
       }
       failed = failed || !row.measured();
       rows.push_back(row);
     }
-    const bool whole_step = options_.whole_steps && passes.size() == 3 && engine->shares_work_between_passes() &&
-                            !rows.empty() && rows.back().engine == engine->name() && rows.back().measured();
-    if (!whole_step) continue;
+    if (!options_.whole_steps || !share(plans)) continue;
     try {
-      in_step = measure_step(ctx_, *engine, problem, 3 * options_.budget_ms);
+      const StepTimes in_step = StepTrial(ctx_, problem).time(plans, 3 * options_.budget_ms, stopwatch_);
+      for (BenchRow& row : rows)
+        if (row.engine == engine->name()) row.in_step_ms = in_step.passes[index_of(row.pass)];
     } catch (const Error&) {  // the passes alone have been measured
       failed = true;
     }
-    for (BenchRow& row : rows)
-      if (row.engine == engine->name()) row.in_step_ms = in_step[static_cast<std::size_t>(row.pass)];
   }
   std::stable_sort(rows.begin(), rows.end(), [](const BenchRow& a, const BenchRow& b) { return a.pass < b.pass; });
   if (failed) renew();

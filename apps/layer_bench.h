@@ -4,9 +4,10 @@
 #include <vector>
 
 #include "apps/bench_layers.h"
+#include "fft/spectral_engine.h"
 #include "framework/context.h"
+#include "layers/conv/contest.h"
 #include "layers/conv/engines.h"
-#include "layers/conv/measure.h"
 
 namespace twiddle {
 
@@ -27,7 +28,7 @@ struct BenchRow {
   std::string layer;
   ConvProblem problem;
   ConvPass pass = ConvPass::forward;
-  std::string engine, details;
+  std::string engine, plan;
   double milliseconds = 0;
   double in_step_ms = 0;  // with what the passes before it left behind; 0: it can use nothing of theirs
   double error = 0;
@@ -45,9 +46,9 @@ class LayerBench {
 
   const BenchOptions& options() const { return options_; }
   Context& context() { return ctx_; }
-  std::vector<ConvEngine*> engines() const;  // those that were asked for
-  ConvEngine* vendor() const;                // the one that others are held against; null: not among them
-  ConvEngine* spectral() const;              // the first whose passes share spectra; null: none among them
+  std::vector<ConvEngine*> engines() const;       // those that were asked for
+  ConvEngine* vendor() const;                     // the one that others are held against; null: not among them
+  std::vector<SpectralEngine*> spectral() const;  // of these, the ones that work by spectra
 
   ConvProblem problem_of(const BenchLayer& layer) const;  // at the batch size and precision asked for
   std::vector<ConvPass> passes_of(const BenchLayer& layer) const;
@@ -58,7 +59,8 @@ class LayerBench {
  private:
   BenchOptions options_;
   Context ctx_;
-  std::vector<std::unique_ptr<ConvEngine>> all_;
+  Stopwatch stopwatch_;
+  std::vector<std::unique_ptr<ConvEngine>> all_, asked_;  // of the device; and those with one plan, by name
 };
 
 // How many times as fast as `vendor`'s row of the same pass; 0: there is none.

@@ -7,6 +7,7 @@
 #include "fft/spectral_engine.h"
 #include "framework/text.h"
 #include "layers/conv/conv2d.h"
+#include "layers/conv/tuner.h"
 
 namespace twiddle {
 
@@ -94,20 +95,20 @@ std::vector<EngineChoice> engine_choices(const Model& model, std::int64_t batch)
     const ConvProblem problem = layer->problem(batch);
     for (const ConvPass pass : every_pass)
       if (const auto* const choice = model.convolutions->find(problem, pass, layer->engine()))
-        choices.push_back({layer->name(), std::string(to_string(pass)), std::string(choice->engine->name()),
-                           choice->engine->details(problem, pass), choice->reason});
+        choices.push_back({layer->name(), std::string(to_string(pass)), choice->plan->facts().engine,
+                           choice->plan->facts().name, choice->reason});
   }
   return choices;
 }
 
 std::string engine_table(const std::vector<EngineChoice>& choices) {
-  TextTable table({"layer", "pass", "engine", "way", "chosen because"});
+  TextTable table({"layer", "pass", "engine", "plan", "chosen because"});
   for (const EngineChoice& choice : choices)
-    table.add({choice.layer, choice.pass, choice.engine, choice.details.empty() ? "-" : choice.details, choice.reason});
+    table.add({choice.layer, choice.pass, choice.engine, choice.plan.empty() ? "-" : choice.plan, choice.reason});
   return table.text();
 }
 
-FrequencyBuffers* spectra_of(ConvSelector& convolutions) {
+FrequencyBuffers* spectra_of(ConvTuner& convolutions) {
   for (const std::string& name : convolutions.names())
     if (auto* const engine = dynamic_cast<SpectralEngine*>(&convolutions.engine(name))) return &engine->buffers();
   return nullptr;

@@ -28,15 +28,15 @@ std::string layer_table(const Sequential& net);
 // "memory at batch 128: weights 233 MiB + gradients ... = 1.44 GiB"
 std::string memory_line(const MemoryPlan& plan, std::int64_t batch);
 
-// Which engine a convolution was given for a pass, its own way, and why.
+// Which plan a convolution was given for a pass, and why.
 struct EngineChoice {
-  std::string layer, pass, engine, details, reason;
+  std::string layer, pass, engine, plan, reason;
 };
 std::vector<EngineChoice> engine_choices(const Model& model, std::int64_t batch);  // as far as they are made
 std::string engine_table(const std::vector<EngineChoice>& choices);
 
 // The memory that all engines by spectra share; null: there is no such engine.
-FrequencyBuffers* spectra_of(ConvSelector& convolutions);
+FrequencyBuffers* spectra_of(ConvTuner& convolutions);
 
 // What stands above a run: device, data, model, solver, as (title, text).
 std::vector<std::pair<std::string, std::string>> run_facts(const Config& config, Trainer& trainer);

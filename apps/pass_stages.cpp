@@ -60,13 +60,13 @@ PassStages stages_of(ConvPass pass, const std::vector<Profiler::Entry>& entries,
   return stages;
 }
 
-PassStages measure_stages(Context& ctx, ConvEngine& engine, const ConvProblem& problem, ConvPass pass) {
+PassStages measure_stages(Context& ctx, const ConvPlan& plan, const ConvProblem& problem, ConvPass pass) {
   ConvOperands operands = random_operands(*ctx.stream, problem, pass);
   const std::string part(to_string(pass));
   const auto run = [&] {
     for (Tensor* tensor : {&operands.x, &operands.w, &operands.y}) tensor->write();
     const ProfilerRange range(ctx.profiler, *ctx.stream, "layer", part.c_str());
-    engine.run(ctx, problem, pass, operands);
+    plan.run(ctx, operands);
   };
   ctx.profiler.enable(false);
   for (int i = 0; i < warm_runs; ++i) run();

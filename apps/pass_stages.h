@@ -20,6 +20,6 @@ struct PassStages {
 PassStages stages_of(ConvPass pass, const std::vector<Profiler::Entry>& entries, int runs);
 
 // Runs the pass a few times, each on new operands, so that none of its spectra is there already.
-PassStages measure_stages(Context& ctx, ConvEngine& engine, const ConvProblem& problem, ConvPass pass);
+PassStages measure_stages(Context& ctx, const ConvPlan& plan, const ConvProblem& problem, ConvPass pass);
 
 }  // namespace twiddle

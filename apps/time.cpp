@@ -55,9 +55,9 @@ void print_whole(const IterationTimes& times, std::int64_t batch) {
 std::string engine_text(const LayerTime& row) {
   if (row.engine.empty()) return "-";
   constexpr std::size_t widest = 24;
-  const std::string way =
-      row.details.size() <= widest ? row.details : row.details.substr(0, std::min(row.details.find(" ("), widest));
-  return way.empty() || row.engine.ends_with(way) ? row.engine : row.engine + ": " + way;
+  const std::string plan =
+      row.plan.size() <= widest ? row.plan : row.plan.substr(0, std::min(row.plan.find(" ("), widest));
+  return plan.empty() ? row.engine : row.engine + ": " + plan;
 }
 
 void print_layers(const std::vector<LayerTime>& rows, std::int64_t batch) {
@@ -101,7 +101,7 @@ nlohmann::json to_json(const Config& config, const ConvPolicy& policy, const std
     if (row.engine.empty()) continue;
     rows.back().update(
         {{"engine", row.engine}, {"reason", row.reason}, {"workspace_bytes", row.workspace}, {"error", row.error}});
-    if (!row.details.empty()) rows.back()["details"] = row.details;
+    if (!row.plan.empty()) rows.back()["plan"] = row.plan;
   }
   const auto batch = static_cast<double>(config.train.batch_size);
   return {{"model", config.name},

@@ -11,7 +11,7 @@
 #include "apps/version.h"
 #include "framework/error.h"
 #include "layers/conv/conv2d.h"
-#include "layers/conv/measure.h"
+#include "layers/conv/tuner.h"
 #include "models/builder.h"
 
 namespace twiddle {
@@ -27,24 +27,15 @@ struct Tuned {
   std::string layer;
   ConvProblem problem;
   ConvPass pass;
-  std::string engine, details, reason;
+  ConvTuner::Choice choice;
   Measurement measured;
-  std::size_t workspace;
 };
 
 Tuned tune_pass(Context& ctx, const Conv2d& layer, const ConvProblem& problem, ConvPass pass) {
-  ConvSelector& selector = layer.convolutions();
-  ConvEngine& engine = selector.choose(ctx, problem, pass, layer.engine());
-  const Measurement measured = measure(ctx, engine, problem, pass);
+  const ConvTuner::Choice& choice = layer.convolutions().choose(ctx, problem, pass, layer.engine());
+  const Measurement measured = measure(ctx, *choice.plan, problem, pass);
   ctx.stream->release_unused();
-  return {layer.name(),
-          problem,
-          pass,
-          std::string(engine.name()),
-          engine.details(problem, pass),
-          selector.find(problem, pass, layer.engine())->reason,
-          measured,
-          engine.workspace_bytes(problem, pass)};
+  return {layer.name(), problem, pass, choice, measured};
 }
 
 std::vector<Tuned> tune_model(Context& ctx, const Model& model, std::int64_t batch, bool progress) {
@@ -63,24 +54,30 @@ std::vector<Tuned> tune_model(Context& ctx, const Model& model, std::int64_t bat
 }
 
 void print(const std::vector<Tuned>& rows) {
-  TextTable table({"layer", "pass", "engine", "way", "ms", "error", "workspace", "chosen because"});
+  TextTable table({"layer", "pass", "engine", "plan", "ms", "error", "workspace", "chosen because"});
   double sum = 0;
   for (const Tuned& row : rows) {
     const bool worked = row.measured.failure.empty();
     sum += row.measured.milliseconds;
-    table.add({row.layer, std::string(to_string(row.pass)), row.engine, row.details.empty() ? "-" : row.details,
+    const ConvPlan::Facts& plan = row.choice.plan->facts();
+    table.add({row.layer, std::string(to_string(row.pass)), plan.engine, plan.name.empty() ? "-" : plan.name,
                worked ? fmt::format("{:.3f}", row.measured.milliseconds) : "-",
-               worked ? fmt::format("{:.1e}", row.measured.error) : "-", format_bytes(row.workspace),
-               worked ? row.reason : row.reason + "; failed: " + row.measured.failure});
+               worked ? fmt::format("{:.1e}", row.measured.error) : "-", format_bytes(plan.scratch_bytes),
+               worked ? row.choice.reason : row.choice.reason + "; failed: " + row.measured.failure});
   }
   fmt::print("{}{:.3f} ms in all\n", table.text(), sum);
 }
 
 nlohmann::json to_json(const Tuned& row) {
-  nlohmann::json json = {{"layer", row.layer},           {"problem", to_string(row.problem)},
-                         {"pass", to_string(row.pass)},  {"engine", row.engine},
-                         {"details", row.details},       {"reason", row.reason},
-                         {"flops", row.problem.flops()}, {"workspace_bytes", row.workspace}};
+  const ConvPlan::Facts& plan = row.choice.plan->facts();
+  nlohmann::json json = {{"layer", row.layer},
+                         {"problem", to_string(row.problem)},
+                         {"pass", to_string(row.pass)},
+                         {"engine", plan.engine},
+                         {"plan", plan.name},
+                         {"reason", row.choice.reason},
+                         {"flops", row.problem.flops()},
+                         {"workspace_bytes", plan.scratch_bytes}};
   if (row.measured.failure.empty())
     json["ms"] = row.measured.milliseconds, json["error"] = row.measured.error;
   else
@@ -88,12 +85,12 @@ nlohmann::json to_json(const Tuned& row) {
   return json;
 }
 
-bool is_kept(const ConvSelector& convolutions) {
+bool is_kept(const ConvTuner& convolutions) {
   return !convolutions.policy().cache_file.empty() && convolutions.cache().write_failure().empty();
 }
 
 // What became of the choices.
-std::string fate(const ConvSelector& convolutions) {
+std::string fate(const ConvTuner& convolutions) {
   const std::string& file = convolutions.policy().cache_file;
   const std::string& failure = convolutions.cache().write_failure();
   if (file.empty()) return "not kept: convolution.cache is off";
@@ -104,7 +101,8 @@ std::string fate(const ConvSelector& convolutions) {
 int tune(Flags flags, const TuneArguments& arguments) {
   flags.overrides.push_back({"convolution.engine", "measured", "tune"});
   if (arguments.retune) flags.overrides.push_back({"convolution.retune", "true", "--retune"});
-  const Config config = open_config(arguments.config, flags);
+  Config config = open_config(arguments.config, flags);
+  config.convolution.own_batch = true;
   Context ctx(parse_device(config.device), config.seed);
   const Model model = build_model(config, ctx.stream->device());
   const std::int64_t batch = config.train.batch_size;

@@ -103,6 +103,24 @@ std::string to_string(const ConvProblem& problem) {
   return text;
 }
 
+std::string full_name(const ConvPlan& plan) {
+  const ConvPlan::Facts& facts = plan.facts();
+  return facts.name.empty() ? facts.engine : facts.engine + ":" + facts.name;
+}
+
+std::shared_ptr<const ConvPlan> ConvEngine::plan(const ConvProblem& problem, ConvPass pass,
+                                                 std::string_view name) const {
+  const ConvPlans all = plans(problem, pass);
+  for (const auto& plan : all)
+    if (plan->facts().name == name) return plan;
+  for (const auto& plan : all) {
+    const std::string& whole = plan->facts().name;
+    if (whole.starts_with(name) && std::string_view(" ,").find(whole[name.size()]) != std::string_view::npos)
+      return plan;
+  }
+  return nullptr;
+}
+
 std::string_view to_string(ConvPass pass) {
   switch (pass) {
     case ConvPass::backward_input:

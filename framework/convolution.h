@@ -1,8 +1,12 @@
 #pragma once
 #include <compare>
 #include <cstdint>
+#include <limits>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "framework/context.h"
 #include "framework/tensor.h"
@@ -26,6 +30,7 @@ struct ConvProblem {
   int stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0, dilation = 1, groups = 1;
   Precision precision = Precision::fp32;  // the class that the result must keep
   bool input_gradient = true;             // false: training has no use for it, as in a network's first layer
+  bool bias = false, relu = false;        // what will follow it: plans are timed with that, and it changes no result
 
   int out_height() const { return (height + 2 * pad_h - dilation * (kernel_h - 1) - 1) / stride_h + 1; }
   int out_width() const { return (width + 2 * pad_w - dilation * (kernel_w - 1) - 1) / stride_w + 1; }
@@ -51,31 +56,54 @@ struct ConvOperands {
   Tensor mask = {};
 };
 
-// One way to compute a convolution.
+// One way to do one pass of one problem on one device, ready to run. It never changes; what it keeps from run to run
+// (spectra, say) is memory that it found or left, never a decision.
+class ConvPlan {
+ public:
+  struct Facts {
+    std::string engine;             // "fbfft"
+    std::string name = {};          // among the engine's plans: "32x32, tiles_3m"; empty: it has but one
+    std::size_t scratch_bytes = 0;  // taken from the pool while it runs
+    std::size_t kept_bytes = 0;     // left in memory in hope of use by a later pass; gone where others need the room
+    bool deterministic = true;      // equal inputs give equal bits
+    bool masks = false;             // it does the epilogue's way back: see ConvOperands
+    bool exact = false;             // sums in double: no contender, but what is taken where nothing else can
+    // Passes of one problem whose plans share the same help each other, a pass using what an earlier one left, and are
+    // timed one behind the other; empty: it shares nothing.
+    std::string shares = {};
+  };
+  explicit ConvPlan(Facts facts) : facts_(std::move(facts)) {}
+  virtual ~ConvPlan() = default;
+  const Facts& facts() const { return facts_; }
+  virtual void run(Context& ctx, ConvOperands& operands) const = 0;
+
+ private:
+  Facts facts_;
+};
+std::string full_name(const ConvPlan& plan);  // "fbfft (32x32, tiles_3m)"; of an only plan the engine's name
+
+using ConvPlans = std::vector<std::shared_ptr<const ConvPlan>>;
+
+// A way of thinking about convolutions, as a list of plans: it decides nothing.
 class ConvEngine {
  public:
+  static constexpr std::size_t all_plans = std::numeric_limits<std::size_t>::max();
+
   virtual ~ConvEngine() = default;
   virtual std::string_view name() const = 0;
-  virtual bool supports(const ConvProblem& problem, ConvPass pass) const = 0;  // false: run() would throw
-  // Why it does not, where that is not plain from the problem; empty: nothing to tell.
+  // Its plans for a pass, the likely best first, `most` of them at most; none: it cannot do it. Plans outlive the
+  // engine.
+  virtual ConvPlans plans(const ConvProblem& problem, ConvPass pass, std::size_t most = all_plans) const = 0;
+  // The plan of that name, or the first whose name begins with that word ("nhwc" of "nhwc (engine 18 k11=0)"), so that
+  // what was chosen can be made again; null: there is none.
+  virtual std::shared_ptr<const ConvPlan> plan(const ConvProblem& problem, ConvPass pass, std::string_view name) const;
+  // Why there are none, where that is not plain from the problem; empty: nothing to tell.
   virtual std::string refusal(const ConvProblem& /*problem*/, ConvPass /*pass*/) const { return {}; }
-  virtual std::size_t workspace_bytes(const ConvProblem& problem,
-                                      ConvPass pass) const = 0;  // scratch taken from the pool while it runs
-  virtual bool by_name_only() const { return false; }  // neither rule nor measurement takes it: another includes it
   virtual bool pays(const ConvProblem& /*problem*/) const { return true; }  // false: the rule leaves it to others
-  // What stays in memory after a pass, in hope of use by a later one; gone where others need the room.
-  virtual std::size_t kept_bytes(const ConvProblem& /*problem*/, ConvPass /*pass*/) const { return 0; }
-  virtual void forget() {}  // gives it back
-  // What one pass leaves behind helps the next of the same layer: such an engine is measured for the passes together.
-  virtual bool shares_work_between_passes() const { return false; }
-  virtual bool does_epilogue_backward() const { return false; }  // see ConvOperands
-  virtual std::string library() const { return {}; }             // "cuDNN 91900": whose speed is not this program's own
-  // What it settled on where it has several ways of its own, for tables and logs; empty: nothing to tell.
-  virtual std::string details(const ConvProblem& /*problem*/, ConvPass /*pass*/) const { return {}; }
-  // Chooses among several ways of its own by their time, for all passes of the problem. Who wants the same bits from
-  // run to run does not ask for it: run() then goes the way that is likely best.
-  virtual void tune(Context& /*ctx*/, const ConvProblem& /*problem*/) {}
-  virtual void run(Context& ctx, const ConvProblem& problem, ConvPass pass, ConvOperands& operands) = 0;
+  virtual std::string library() const { return {}; }  // "cuDNN 91900": whose speed is not this program's own
+  virtual void forget() {}                            // gives back what its plans keep
+
+  bool supports(const ConvProblem& problem, ConvPass pass) const { return !plans(problem, pass, 1).empty(); }
 };
 
 }  // namespace twiddle

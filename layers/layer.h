@@ -11,14 +11,14 @@
 
 namespace twiddle {
 
-class ConvSelector;
+class ConvTuner;
 
 // Where a layer is being built: its name, the shape of one image that reaches it (no batch axis), who picks
 // convolution engines, and whether training wants its input's gradient (nothing before the first layer is trained).
 struct Site {
   std::string name;
   Shape input;
-  ConvSelector& convolutions;
+  ConvTuner& convolutions;
   bool input_gradient = true;
 };
 

@@ -2,7 +2,7 @@
 
 #include "framework/for_each.h"
 #include "framework/tensor_ops.h"
-#include "layers/conv/selector.h"
+#include "layers/conv/tuner.h"
 
 namespace twiddle {
 

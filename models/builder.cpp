@@ -19,7 +19,7 @@ namespace {
 // ignored.
 class ChainBuilder {
  public:
-  ChainBuilder(Sequential& net, ConvSelector& convolutions, Diagnostics& diagnostics)
+  ChainBuilder(Sequential& net, ConvTuner& convolutions, Diagnostics& diagnostics)
       : net_(net),
         convolutions_(convolutions),
         diagnostics_(diagnostics),
@@ -76,7 +76,7 @@ class ChainBuilder {
   }
 
   Sequential& net_;
-  ConvSelector& convolutions_;
+  ConvTuner& convolutions_;
   Diagnostics& diagnostics_;
   LayerRegistry registry_ = builtin_layers();
   Shape shape_;
@@ -90,9 +90,8 @@ std::string engine_of(const Config& config, Device device) {
   return device.kind == Device::Kind::cuda && !config.deterministic ? "measured" : "rule";
 }
 
-ConvEngineOptions engine_options(const Config& config, std::shared_ptr<ChoiceCache> cache) {
-  const ConvPolicy& policy = config.convolution;
-  return {policy.workspace_limit, policy.frequency_budget, config.deterministic, std::move(cache), policy.measuring};
+ConvEngineOptions engine_options(const Config& config) {
+  return {config.convolution.workspace_limit, config.convolution.frequency_budget};
 }
 
 // Of the config's device; none where it is not there to tell.
@@ -101,7 +100,7 @@ std::vector<std::unique_ptr<ConvEngine>> engines_to_check(const Config& config) 
   const Device device = parse_device(config.device);
   const bool there = device.kind == Device::Kind::cpu || device.index < cuda_device_count();
   if (!there) return {};
-  return make_conv_engines(device, engine_options(config, nullptr));
+  return make_conv_engines(device, engine_options(config));
 }
 
 std::size_t image_bytes(const Shape& shape) {
@@ -130,6 +129,10 @@ std::vector<std::size_t> activation_bytes(const Sequential& net) {
   return alive;
 }
 
+ConvPlan::Facts expected_plan(const Model& model, const Conv2d& layer, const ConvProblem& problem, ConvPass pass) {
+  return model.convolutions->expected(problem, pass, layer.engine())->facts();
+}
+
 // The most scratch that the passes of a layer take, one after the other.
 std::size_t scratch_bytes(const Model& model, const Sequential::Item& item, std::int64_t batch) {
   const auto* convolution = dynamic_cast<const Conv2d*>(item.layer.get());
@@ -138,7 +141,7 @@ std::size_t scratch_bytes(const Model& model, const Sequential::Item& item, std:
   std::size_t most = 0;
   for (const ConvPass pass : every_pass)
     if (problem.in_training(pass))
-      most = std::max(most, model.convolutions->workspace_bytes(problem, pass, convolution->engine()));
+      most = std::max(most, expected_plan(model, *convolution, problem, pass).scratch_bytes);
   return most;
 }
 
@@ -176,11 +179,10 @@ std::string limits_within(const MemoryPlan& plan, std::size_t room) {
 
 Model build_model(const Config& config, Device device) {
   Model model;
-  const std::shared_ptr<ChoiceCache> cache = open_cache(config.convolution);
   ConvPolicy policy = config.convolution;
   policy.engine = engine_of(config, device);
-  model.convolutions =
-      std::make_unique<ConvSelector>(make_conv_engines(device, engine_options(config, cache)), policy, cache);
+  policy.deterministic = config.deterministic;
+  model.convolutions = std::make_unique<ConvTuner>(make_conv_engines(device, engine_options(config)), policy);
   model.convolutions->check_name(policy.engine);
   model.net = std::make_unique<Sequential>(config.input);
   Diagnostics diagnostics;
@@ -202,14 +204,13 @@ std::vector<std::string> recall_choices(const Model& model, const Device& device
         known = model.convolutions->recall(device, problem, pass, convolution->engine()) && known;
     if (known) continue;
     unknown.push_back(convolution->name());
-    if (const auto& measuring = model.convolutions->policy().measuring)
-      measuring->expect(problem.input_gradient ? 3 : 2);
+    if (const auto& measuring = model.convolutions->policy().measuring) measuring->expect(1);
   }
   return unknown;
 }
 
 ConfigNode check_model(const Config& config, Diagnostics& diagnostics) {
-  ConvSelector convolutions(engines_to_check(config), config.convolution);
+  ConvTuner convolutions(engines_to_check(config), config.convolution);
   try {
     if (!config.convolution.engine.empty()) convolutions.check_name(config.convolution.engine);
   } catch (const Error& error) {
@@ -249,8 +250,7 @@ MemoryPlan plan_memory(const Model& model, std::int64_t batch, int optimizer_ten
   // Spectra of the forward pass wait for the way back.
   for (const Sequential::Item& item : model.net->items())
     if (const auto* convolution = dynamic_cast<const Conv2d*>(item.layer.get()))
-      plan.spectra +=
-          model.convolutions->kept_bytes(convolution->problem(batch), ConvPass::forward, convolution->engine());
+      plan.spectra += expected_plan(model, *convolution, convolution->problem(batch), ConvPass::forward).kept_bytes;
   plan.spectra = std::min(plan.spectra, model.convolutions->policy().frequency_budget);
   return plan;
 }

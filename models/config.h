@@ -9,7 +9,7 @@
 #include "framework/device.h"
 #include "framework/params.h"
 #include "framework/schedule.h"
-#include "layers/conv/selector.h"
+#include "layers/conv/tuner.h"
 
 namespace twiddle {
 

@@ -20,7 +20,7 @@ namespace {
 
 // Every version of the file begins with the first; the rest tells this version.
 constexpr char beginning[] = "# twiddle convolution choices ";
-constexpr char first_line[] = "# twiddle convolution choices 1: engine, milliseconds, key";
+constexpr char first_line[] = "# twiddle convolution choices 2: plan, milliseconds, key";
 constexpr std::size_t most_lines = 100000, longest_line = 2000;
 
 std::optional<std::pair<std::string, ChoiceCache::Entry>> parse_line(const std::string& line) {
@@ -51,18 +51,40 @@ ChoiceCache::ChoiceCache(std::string file, Warn warn, bool retune, std::string b
       retune_(retune),
       built_by_("\ttwiddle " TWIDDLE_VERSION + (build.empty() ? build : " " + build)) {}
 
-std::optional<ChoiceCache::Entry> ChoiceCache::find(const std::string& key) {
+std::string ChoiceCache::line_key(const ChoiceKey& key) const {
+  return join("batch ", key.batch, "\t", key.rest, built_by_);
+}
+
+std::optional<ChoiceCache::Entry> ChoiceCache::find(const ChoiceKey& key) {
   if (retune_) return {};
   if (!loaded_) load();
-  const auto found = entries_.find(key + built_by_);
+  const auto found = entries_.find(line_key(key));
   if (found == entries_.end()) return {};
   return found->second;
 }
 
-void ChoiceCache::store(const std::string& key, const Entry& entry) {
+std::optional<ChoiceCache::Entry> ChoiceCache::find_other_batch(const ChoiceKey& key) {
+  if (retune_) return {};
+  if (!loaded_) load();
+  const std::string rest = line_key(key).substr(line_key(key).find('\t'));
+  std::optional<Entry> nearest;
+  int nearest_batch = 0;
+  for (const auto& [line, entry] : entries_) {
+    int batch = 0;
+    if (!line.ends_with(rest) || std::sscanf(line.c_str(), "batch %d\t", &batch) != 1 ||
+        line.size() != std::to_string(batch).size() + std::strlen("batch ") + rest.size())
+      continue;
+    const bool larger = batch > key.batch, nearest_larger = nearest_batch > key.batch;
+    const bool better = larger && nearest_larger ? batch < nearest_batch : batch > nearest_batch;
+    if (!nearest || better) nearest = entry, nearest_batch = batch;
+  }
+  return nearest;
+}
+
+void ChoiceCache::store(const ChoiceKey& key, const Entry& entry) {
   if (file_.empty()) return;
   load();
-  entries_[key + built_by_] = entry;
+  entries_[line_key(key)] = entry;
   write();
 }
 
@@ -117,11 +139,15 @@ void ChoiceCache::warn(const std::string& problem) {
   warn_ = {};
 }
 
-std::string choice_key(const Device& device, const ConvProblem& problem, ConvPass pass, std::size_t workspace_limit,
-                       const std::string& among) {
-  return join(to_string(pass), "\t", to_string(problem.precision), "\t", to_string(problem),
-              problem.input_gradient ? "" : " without the input's gradient", "\t", describe(device),
-              "\tworkspace_limit ", workspace_limit, "\t", among);
+ChoiceKey choice_key(const Device& device, const ConvProblem& problem, ConvPass pass, std::size_t workspace_limit,
+                     const std::string& among) {
+  ConvProblem image = problem;
+  image.batch = 1;
+  const std::string follows = join(problem.bias ? " bias" : "", problem.relu ? " relu" : "");
+  return {problem.batch,
+          join(to_string(pass), "\t", to_string(problem.precision), "\t", to_string(image),
+               problem.input_gradient ? "" : " without the input's gradient", follows.empty() ? "" : ", then" + follows,
+               "\t", describe(device), "\tworkspace_limit ", workspace_limit, "\t", among)};
 }
 
 }  // namespace twiddle

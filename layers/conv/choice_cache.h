@@ -8,10 +8,17 @@
 
 namespace twiddle {
 
-// Measured choices, of engines and of an engine's own ways, kept in a text file between runs, one a line: the choice,
-// milliseconds, key. It saves time and nothing else: lines that make no sense are taken out with one warning, and that
-// the file cannot be written is one warning, too. But no file is ever replaced that does not begin as a cache does:
-// that is an error (ErrorKind::config), for its name is a mistake.
+// All that a choice depends on but the build. Where one of these is another, what was measured does not count; where
+// the batch alone is, it may do.
+struct ChoiceKey {
+  int batch = 0;
+  std::string rest;
+};
+
+// Measured choices kept in a text file between runs, one a line: the plan, milliseconds, key. It saves time and nothing
+// else: lines that make no sense are taken out with one warning, and that the file cannot be written is one warning,
+// too. But no file is ever replaced that does not begin as a cache does: that is an error (ErrorKind::config), for its
+// name is a mistake.
 class ChoiceCache {
  public:
   struct Entry {
@@ -24,8 +31,10 @@ class ChoiceCache {
   // Without a file it keeps nothing. `retune`: it knows nothing, so that all is chosen anew, and stored. `build`: which
   // build of the program measures, "fe1576e1f0c2"; another one's choices do not count.
   explicit ChoiceCache(std::string file, Warn warn = {}, bool retune = false, std::string build = {});
-  std::optional<Entry> find(const std::string& key);       // reads the file when it is first asked
-  void store(const std::string& key, const Entry& entry);  // also what other programs wrote meanwhile stays
+  std::optional<Entry> find(const ChoiceKey& key);  // reads the file when it is first asked
+  // Of the next larger batch that is known, or else of the largest.
+  std::optional<Entry> find_other_batch(const ChoiceKey& key);
+  void store(const ChoiceKey& key, const Entry& entry);  // also what other programs wrote meanwhile stays
   // Why the file does not hold what was stored: "No space left on device"; empty: it holds it all.
   const std::string& write_failure() const { return write_failure_; }
 
@@ -35,14 +44,14 @@ class ChoiceCache {
   void warn(const std::string& problem);
   std::string file_;
   Warn warn_;
+  std::string line_key(const ChoiceKey& key) const;
   bool retune_, loaded_ = false;
   std::string built_by_, write_failure_;
   std::map<std::string, Entry> entries_;
 };
 
-// All that a choice depends on but the build, "among" being what was chosen from: where one of these is another, what
-// was measured does not count.
-std::string choice_key(const Device& device, const ConvProblem& problem, ConvPass pass, std::size_t workspace_limit,
-                       const std::string& among);
+// `among`: what was chosen from.
+ChoiceKey choice_key(const Device& device, const ConvProblem& problem, ConvPass pass, std::size_t workspace_limit,
+                     const std::string& among);
 
 }  // namespace twiddle

@@ -4,7 +4,7 @@
 
 #include "framework/error.h"
 #include "layers/conv/epilogue.h"
-#include "layers/conv/selector.h"
+#include "layers/conv/tuner.h"
 
 namespace twiddle {
 
@@ -40,7 +40,7 @@ Conv2d::Conv2d(const Site& site, Params& params) : Layer(site.name, site.input),
   problem_.groups = static_cast<int>(params.integer("groups", 1, 1, largest_option));
   problem_.precision = convolutions_.policy().precision;
   problem_.input_gradient = site.input_gradient;
-  const bool has_bias = params.flag("bias", true);
+  problem_.bias = params.flag("bias", true);
   engine_ = params.text("engine", "");
   const Initializer weight_start = read_initializer(params, "init", {Initializer::Kind::he, 0});
   const Initializer bias_start = read_initializer(params, "bias_init", {Initializer::Kind::constant, 0});
@@ -74,7 +74,7 @@ Conv2d::Conv2d(const Site& site, Params& params) : Layer(site.name, site.input),
                             .fan_in = fan_in,
                             .fan_out = fan_out,
                             .learning_rate = weight_rate});
-  if (!has_bias) return;
+  if (!problem_.bias) return;
   bias_ = &add_parameter({.name = "bias",
                           .shape = {problem_.filters},
                           .initializer = bias_start,
@@ -103,6 +103,13 @@ std::string Conv2d::describe() const {
   return text;
 }
 
+// The first time in each batch size, the tuner is asked.
+const ConvPlan& Conv2d::plan(Context& ctx, const ConvProblem& here, ConvPass pass) {
+  Plan& plan = plans_[{here.batch, ctx.training}][static_cast<std::size_t>(pass)];
+  if (plan == nullptr) plan = convolutions_.choose(ctx, here, pass, engine_).plan;
+  return *plan;
+}
+
 Variable Conv2d::forward(Context& ctx, const Variable& x) {
   const Shape& shape = x.value().shape();
   require(shape.size() == 4, name(), ": a batch of ",
@@ -112,11 +119,11 @@ Variable Conv2d::forward(Context& ctx, const Variable& x) {
   require(shape == here.input_shape(), name(), ": expects ", to_string(here.input_shape()), ", got ", to_string(shape));
 
   ConvOperands operands{x.value(), weight_->variable.value(), Tensor(*ctx.stream, here.output_shape()),
-                        bias_ ? bias_->variable.value() : Tensor(), relu_};
-  convolutions_.choose(ctx, here, ConvPass::forward, engine_).run(ctx, here, ConvPass::forward, operands);
+                        bias_ ? bias_->variable.value() : Tensor(), problem_.relu};
+  plan(ctx, here, ConvPass::forward).run(ctx, operands);
   std::vector<Variable> inputs{x, weight_->variable};
   if (bias_) inputs.push_back(bias_->variable);
-  const Tensor input = x.value(), output = relu_ ? operands.y : Tensor();
+  const Tensor input = x.value(), output = problem_.relu ? operands.y : Tensor();
   return ctx.tape.record(name(), operands.y, inputs,
                          [this, here, x, input, output](Context& context, const Tensor& grad_y) {
                            backward(context, here, x, input, output, grad_y);
@@ -125,21 +132,19 @@ Variable Conv2d::forward(Context& ctx, const Variable& x) {
 
 void Conv2d::backward(Context& ctx, const ConvProblem& here, const Variable& x, const Tensor& input,
                       const Tensor& output, Tensor grad_y) {
-  const auto engine_of = [&](const Variable& wanted, ConvPass pass) {
-    return wanted.needs_grad() ? &convolutions_.choose(ctx, here, pass, engine_) : nullptr;
+  const auto plan_for = [&](const Variable& wanted, ConvPass pass) {
+    return wanted.needs_grad() ? &plan(ctx, here, pass) : nullptr;
   };
-  ConvEngine* const of_input = engine_of(x, ConvPass::backward_input);
-  ConvEngine* const of_weight = engine_of(weight_->variable, ConvPass::backward_weight);
+  const ConvPlan* const of_input = plan_for(x, ConvPass::backward_input);
+  const ConvPlan* const of_weight = plan_for(weight_->variable, ConvPass::backward_weight);
   const bool wants_bias = bias_ && bias_->variable.needs_grad();
-  // Engines that do the way back through bias and ReLU themselves spare a pass over y's gradient.
-  const bool by_engines = of_weight != nullptr && of_weight->does_epilogue_backward() &&
-                          (of_input == nullptr || !relu_ || of_input->does_epilogue_backward());
-  const Tensor mask = by_engines ? output : Tensor();
+  const bool by_plans = plans_do_way_back(of_input, of_weight, problem_.relu);
+  const Tensor mask = by_plans ? output : Tensor();
   Tensor bias_grad;
-  if (by_engines && wants_bias) bias_grad = Tensor(*ctx.stream, {here.filters});
-  if (!by_engines) {
+  if (by_plans && wants_bias) bias_grad = Tensor(*ctx.stream, {here.filters});
+  if (!by_plans) {
     const ProfilerRange range(ctx.profiler, *ctx.stream, name(), "backward_bias");
-    bias_grad = relu_and_bias_backward(*ctx.stream, output, relu_, wants_bias, grad_y);
+    bias_grad = relu_and_bias_backward(*ctx.stream, output, problem_.relu, wants_bias, grad_y);
   }
   // First the pass that needs w's spectrum, which may be there from the forward pass: the other's result takes its
   // room.
@@ -147,7 +152,7 @@ void Conv2d::backward(Context& ctx, const ConvProblem& here, const Variable& x, 
     const ProfilerRange range(ctx.profiler, *ctx.stream, name(), "backward_input");
     ConvOperands operands{
         .x = Tensor(*ctx.stream, here.input_shape()), .w = weight_->variable.value(), .y = grad_y, .mask = mask};
-    of_input->run(ctx, here, ConvPass::backward_input, operands);
+    of_input->run(ctx, operands);
     x.add_grad(ctx, operands.x);
   }
   if (of_weight != nullptr) {
@@ -155,9 +160,9 @@ void Conv2d::backward(Context& ctx, const ConvProblem& here, const Variable& x, 
     ConvOperands operands{.x = input,
                           .w = Tensor(*ctx.stream, here.weight_shape()),
                           .y = grad_y,
-                          .bias = by_engines ? bias_grad : Tensor(),
+                          .bias = by_plans ? bias_grad : Tensor(),
                           .mask = mask};
-    of_weight->run(ctx, here, ConvPass::backward_weight, operands);
+    of_weight->run(ctx, operands);
     weight_->variable.add_grad(ctx, operands.w);
   }
   if (wants_bias) bias_->variable.add_grad(ctx, bias_grad);

@@ -6,16 +6,9 @@
 
 namespace twiddle {
 
-class ChoiceCache;
-class Measuring;
-
-// What engines that choose among several ways of their own are held to.
 struct ConvEngineOptions {
-  std::size_t workspace_limit = std::size_t(4) << 30;
+  std::size_t workspace_limit = std::size_t(4) << 30;   // a batch that needs more goes in slices where an engine can
   std::size_t frequency_budget = std::size_t(4) << 30;  // for spectra that are kept from pass to pass
-  bool deterministic = false;  // equal inputs give equal bits, from run to run: nothing is chosen by its time
-  std::shared_ptr<ChoiceCache> cache = {};    // keeps the ways chosen between runs; null: each run chooses anew
-  std::shared_ptr<Measuring> measuring = {};  // for who waits until they are chosen; null: nobody
 };
 
 // The engines of a device; their order is the selection rule.

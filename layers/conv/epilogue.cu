@@ -44,6 +44,10 @@ void relu_in_place(Stream& stream, Tensor& y) {
   map_elements(stream, y.size(), ReluForward{}, 1, y.write(), y.read());
 }
 
+bool plans_do_way_back(const ConvPlan* of_input, const ConvPlan* of_weight, bool relu) {
+  return of_weight != nullptr && of_weight->facts().masks && (of_input == nullptr || !relu || of_input->facts().masks);
+}
+
 Tensor relu_and_bias_backward(Stream& stream, const Tensor& y, bool relu, bool wants_bias, Tensor& grad_y) {
   const std::int64_t batch = grad_y.dim(0), filters = grad_y.dim(1), places = grad_y.dim(2) * grad_y.dim(3);
   if (!relu) return wants_bias ? sum_over_channels(stream, grad_y, filters, places) : Tensor();

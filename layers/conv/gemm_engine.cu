@@ -131,23 +131,24 @@ bool is_product(const ConvProblem& p) {
   return p.kernel_h == 1 && p.kernel_w == 1 && p.stride_h == 1 && p.stride_w == 1 && p.pad_h == 0 && p.pad_w == 0;
 }
 
-class GemmEngine : public ConvEngine {
+std::size_t columns_bytes(const ConvProblem& p) {
+  if (is_product(p)) return 0;
+  return sizeof(float) * static_cast<std::size_t>(p.channels) * p.kernel_h * p.kernel_w * p.out_height() *
+         p.out_width();
+}
+
+class GemmPlan final : public ConvPlan {
  public:
-  std::string_view name() const override { return "gemm"; }
-  bool supports(const ConvProblem&, ConvPass) const override { return true; }
+  GemmPlan(const ConvProblem& problem, ConvPass pass)
+      : ConvPlan({.engine = "gemm", .scratch_bytes = columns_bytes(problem)}), problem_(problem), pass_(pass) {}
 
-  std::size_t workspace_bytes(const ConvProblem& p, ConvPass) const override {
-    if (is_product(p)) return 0;
-    return sizeof(float) * static_cast<std::size_t>(p.channels) * p.kernel_h * p.kernel_w * p.out_height() *
-           p.out_width();
-  }
-
-  void run(Context& ctx, const ConvProblem& p, ConvPass pass, ConvOperands& operands) override {
+  void run(Context& ctx, ConvOperands& operands) const override {
     Stream& stream = *ctx.stream;
+    const ConvProblem& p = problem_;
     const Matrices m(p);
-    const std::shared_ptr<void> workspace = m.unrolled ? stream.allocate(workspace_bytes(p, pass)) : nullptr;
+    const std::shared_ptr<void> workspace = m.unrolled ? stream.allocate(columns_bytes(p)) : nullptr;
     float* const columns = static_cast<float*>(workspace.get());
-    switch (pass) {
+    switch (pass_) {
       case ConvPass::forward:
         return forward(stream, p, m, operands, columns);
       case ConvPass::backward_input:
@@ -247,6 +248,17 @@ class GemmEngine : public ConvEngine {
     else
       for_each_index(stream, std::int64_t(p.channels) * p.height, Col2imRow{u, columns, image},
                      std::int64_t(p.width) * p.kernel_h * p.kernel_w);
+  }
+
+  ConvProblem problem_;
+  ConvPass pass_;
+};
+
+class GemmEngine final : public ConvEngine {
+ public:
+  std::string_view name() const override { return "gemm"; }
+  ConvPlans plans(const ConvProblem& problem, ConvPass pass, std::size_t) const override {
+    return {std::make_shared<GemmPlan>(problem, pass)};
   }
 };
 

@@ -1,36 +1,35 @@
 #pragma once
-#include <array>
 #include <functional>
-#include <string>
+#include <vector>
 
-#include "framework/convolution.h"
+#include "framework/device.h"
 
 namespace twiddle {
 
+using Work = std::function<void()>;
+
 // Milliseconds a call of `work`, of so many in a row between two waits for the stream.
-double time_stretch(Stream& stream, int calls, const std::function<void()>& work);
+double time_stretch(Stream& stream, int calls, const Work& work);
 
 // Milliseconds of one call of `work`, warmed up by its caller: the best of a few stretches. On a GPU a stretch holds as
 // many calls as take about two milliseconds, or a third of a smaller budget, so that their launches hide behind each
 // other's work.
-double time_calls(Stream& stream, double budget_ms, const std::function<void()>& work);
+double time_calls(Stream& stream, double budget_ms, const Work& work);
 
-// Milliseconds of forward, backward_input and backward_weight, run as a training step runs them: on the same x, w and
-// gradient, which are new in each step. What one pass leaves behind helps the next, where the engine can use it. A pass
-// that training has no use for is left out, and takes none.
-std::array<double, 3> measure_step(Context& ctx, ConvEngine& engine, const ConvProblem& problem, double budget_ms);
+// Milliseconds of each of these, done one behind the other again and again: medians.
+std::vector<double> time_parts(Stream& stream, double budget_ms, const std::vector<Work>& parts);
 
-// How fast and how exact an engine does one pass, on random data.
-struct Measurement {
-  double milliseconds = 0;  // the best of a few runs, each on new operands
-  double error = 0;         // conv_error of a sample; NaN where elements were left unwritten
-  std::string failure;      // what it threw; then the error is infinite
+// The clock that plans are held against. Tests hand in one of their own, and need not sleep.
+class Stopwatch {
+ public:
+  virtual ~Stopwatch() = default;
+  virtual double once(Stream& stream, const Work& work) { return time_stretch(stream, 1, work); }
+  virtual double best(Stream& stream, double budget_ms, const Work& work) {
+    return time_calls(stream, budget_ms, work);
+  }
+  virtual std::vector<double> parts(Stream& stream, double budget_ms, const std::vector<Work>& parts) {
+    return time_parts(stream, budget_ms, parts);
+  }
 };
-Measurement measure(Context& ctx, ConvEngine& engine, const ConvProblem& problem, ConvPass pass, double budget_ms = 50);
-// The same after the engine was tuned for the problem.
-Measurement measure_tuned(Context& ctx, ConvEngine& engine, const ConvProblem& problem, ConvPass pass,
-                          double budget_ms = 50);
-// Its milliseconds alone; infinite where it fails.
-double time_pass(Context& ctx, ConvEngine& engine, const ConvProblem& problem, ConvPass pass, double budget_ms);
 
 }  // namespace twiddle

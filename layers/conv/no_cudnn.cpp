@@ -2,8 +2,8 @@
 
 namespace twiddle {
 
-std::vector<std::unique_ptr<ConvEngine>> make_cudnn_engines(Device /*device*/, const ConvEngineOptions& /*options*/) {
-  return {};
+std::unique_ptr<ConvEngine> make_cudnn_engine(Device /*device*/) {
+  return nullptr;
 }
 
 }  // namespace twiddle

@@ -57,19 +57,18 @@ void add_floats(std::size_t count, const float* summand, float* sum) {
   for (std::size_t i = 0; i < count; ++i) sum[i] += summand[i];
 }
 
-class OnednnEngine : public ConvEngine {
+// The convolutions of one of oneDNN's algorithms, with the primitives that they need; shared by their plans.
+class Convolutions {
  public:
-  OnednnEngine(std::string name, dnnl::algorithm algorithm) : name_(std::move(name)), algorithm_(algorithm) {}
-  std::string_view name() const override { return name_; }
-  bool supports(const ConvProblem& problem, ConvPass pass) const override {
+  explicit Convolutions(dnnl::algorithm algorithm) : algorithm_(algorithm) {}
+  bool supports(const ConvProblem& problem, ConvPass pass) const {
     if (!refusal(problem, pass).empty()) return false;
     for (const PlacedPiece& placed : pieces_for(problem, pass))
       if (!plan(problem, placed.piece, pass, false)) return false;
     return true;
   }
-  bool pays(const ConvProblem& problem) const override { return onednn_pays(problem); }
-  std::string refusal(const ConvProblem& problem, ConvPass pass) const override;
-  std::size_t workspace_bytes(const ConvProblem& problem, ConvPass pass) const override {
+  std::string refusal(const ConvProblem& problem, ConvPass pass) const;
+  std::size_t workspace_bytes(const ConvProblem& problem, ConvPass pass) const {
     const std::vector<PlacedPiece> pieces = pieces_for(problem, pass);
     std::size_t most = 0;
     for (const PlacedPiece& placed : pieces)
@@ -77,7 +76,7 @@ class OnednnEngine : public ConvEngine {
         most = std::max(most, workspace(*found) + (pieces.size() > 1 ? summands(problem, pass, *found) : 0));
     return most;
   }
-  void run(Context& ctx, const ConvProblem& problem, ConvPass pass, ConvOperands& operands) override;
+  void run(Context& ctx, const ConvProblem& problem, ConvPass pass, ConvOperands& operands);
 
  private:
   using Key = std::tuple<ConvProblem, Piece, ConvPass, bool, int>;
@@ -95,7 +94,6 @@ class OnednnEngine : public ConvEngine {
   void execute(const Plan& plan, Stream& stream, ConvPass pass, const Places& places);
   dnnl::memory input(Stream& stream, const Operand& operand, const float* values, std::shared_ptr<void>& holder);
 
-  std::string name_;
   dnnl::algorithm algorithm_;
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream_{engine_};
@@ -111,7 +109,7 @@ class OnednnEngine : public ConvEngine {
 };
 
 // Groups, and kernels beyond all measure, leave sums that are too long and cannot be cut.
-std::string OnednnEngine::refusal(const ConvProblem& problem, ConvPass pass) const {
+std::string Convolutions::refusal(const ConvProblem& problem, ConvPass pass) const {
   if (!cuts_sums(problem) || pass == ConvPass::backward_weight) return {};
   const ConvProblem part = pieces_for(problem, pass).front().piece.problem;
   const std::int64_t planes = (pass == ConvPass::forward ? part.channels : part.filters) / part.groups;
@@ -122,17 +120,17 @@ std::string OnednnEngine::refusal(const ConvProblem& problem, ConvPass pass) con
 }
 
 // Winograd sums few terms, and gives up some of the precision for other reasons.
-bool OnednnEngine::cuts_sums(const ConvProblem& problem) const {
+bool Convolutions::cuts_sums(const ConvProblem& problem) const {
   return problem.precision == Precision::fp32 && algorithm_ == dnnl::algorithm::convolution_direct;
 }
 
-std::vector<PlacedPiece> OnednnEngine::pieces_for(const ConvProblem& problem, ConvPass pass) const {
+std::vector<PlacedPiece> Convolutions::pieces_for(const ConvProblem& problem, ConvPass pass) const {
   if (!cuts_sums(problem)) return {{whole(problem)}};
   return pass == ConvPass::backward_weight ? pieces_of(problem, longest_over_places)
                                            : parts_of_sum(problem, pass, longest_over_planes);
 }
 
-const Plan* OnednnEngine::plan(const ConvProblem& problem, const Piece& piece, ConvPass pass, bool biased) const {
+const Plan* Convolutions::plan(const ConvProblem& problem, const Piece& piece, ConvPass pass, bool biased) const {
   const Key key{problem, piece, pass, biased, omp_get_max_threads()};  // oneDNN plans for a number of threads
   const auto known = plans_.find(key);
   if (known != plans_.end()) return known->second.get();
@@ -140,14 +138,14 @@ const Plan* OnednnEngine::plan(const ConvProblem& problem, const Piece& piece, C
   return plans_.emplace(key, std::move(made)).first->second.get();
 }
 
-const Plan& OnednnEngine::require_plan(const ConvProblem& problem, const Piece& piece, ConvPass pass,
+const Plan& Convolutions::require_plan(const ConvProblem& problem, const Piece& piece, ConvPass pass,
                                        bool biased) const {
   const Plan* const found = plan(problem, piece, pass, biased);
-  require(found != nullptr, "oneDNN has no ", name_, " for ", to_string(pass), " of ", to_string(problem));
+  require(found != nullptr, "oneDNN has no such convolution for ", to_string(pass), " of ", to_string(problem));
   return *found;
 }
 
-void OnednnEngine::run(Context& ctx, const ConvProblem& problem, ConvPass pass, ConvOperands& operands) try {
+void Convolutions::run(Context& ctx, const ConvProblem& problem, ConvPass pass, ConvOperands& operands) try {
   auto& [x, w, y, bias, relu, mask] = operands;
   const bool forward = pass == ConvPass::forward, input_gradient = pass == ConvPass::backward_input;
   const bool biased = forward && bias.defined();
@@ -170,7 +168,7 @@ void OnednnEngine::run(Context& ctx, const ConvProblem& problem, ConvPass pass, 
 }
 
 // The sum is taken in the layout of the primitive's result, which costs less than a reorder of every summand.
-void OnednnEngine::sum_pieces(Stream& stream, const ConvProblem& problem, const std::vector<PlacedPiece>& pieces,
+void Convolutions::sum_pieces(Stream& stream, const ConvProblem& problem, const std::vector<PlacedPiece>& pieces,
                               const ConvOperands& operands, float* w) {
   const Plan* first = nullptr;  // of those in the sum
   std::shared_ptr<void> sum;
@@ -205,7 +203,7 @@ void OnednnEngine::sum_pieces(Stream& stream, const ConvProblem& problem, const 
 }
 
 // The first part goes where the result does, the others are added to it.
-void OnednnEngine::add_parts(Stream& stream, const ConvProblem& problem, ConvPass pass,
+void Convolutions::add_parts(Stream& stream, const ConvProblem& problem, ConvPass pass,
                              const std::vector<PlacedPiece>& parts, ConvOperands& operands) {
   const bool forward = pass == ConvPass::forward;
   Tensor& result = forward ? operands.y : operands.x;
@@ -229,7 +227,7 @@ void OnednnEngine::add_parts(Stream& stream, const ConvProblem& problem, ConvPas
   if (forward && operands.relu) relu_in_place(stream, operands.y);
 }
 
-void OnednnEngine::execute(const Plan& plan, Stream& stream, ConvPass pass, const Places& places) {
+void Convolutions::execute(const Plan& plan, Stream& stream, ConvPass pass, const Places& places) {
   if (!places.gradient || !gradient_ || gradient_->version != *places.gradient) gradient_.reset();
   std::array<std::shared_ptr<void>, 3> holders;
   const std::array<std::pair<const Operand*, const float*>, 3> sides{
@@ -273,7 +271,7 @@ void OnednnEngine::execute(const Plan& plan, Stream& stream, ConvPass pass, cons
     gradient_ = Reordered{*places.gradient, plan.y.wanted, holders[2]};
 }
 
-dnnl::memory OnednnEngine::input(Stream& stream, const Operand& operand, const float* values,
+dnnl::memory Convolutions::input(Stream& stream, const Operand& operand, const float* values,
                                  std::shared_ptr<void>& holder) {
   if (!operand.reorder) return wrap(operand.plain, values);
   if (gradient_ && operand.argument == DNNL_ARG_DIFF_DST && gradient_->layout == operand.wanted) {
@@ -286,14 +284,49 @@ dnnl::memory OnednnEngine::input(Stream& stream, const Operand& operand, const f
   return memory;
 }
 
+class OnednnPlan final : public ConvPlan {
+ public:
+  OnednnPlan(std::string name, std::shared_ptr<Convolutions> convolutions, const ConvProblem& problem, ConvPass pass)
+      : ConvPlan({.engine = "onednn",
+                  .name = std::move(name),
+                  .scratch_bytes = convolutions->workspace_bytes(problem, pass)}),
+        convolutions_(std::move(convolutions)),
+        problem_(problem),
+        pass_(pass) {}
+  void run(Context& ctx, ConvOperands& operands) const override { convolutions_->run(ctx, problem_, pass_, operands); }
+
+ private:
+  std::shared_ptr<Convolutions> convolutions_;
+  ConvProblem problem_;
+  ConvPass pass_;
+};
+
+// Direct first: Winograd gives up some of the precision.
+class OnednnEngine final : public ConvEngine {
+ public:
+  std::string_view name() const override { return "onednn"; }
+  bool pays(const ConvProblem& problem) const override { return onednn_pays(problem); }
+  std::string refusal(const ConvProblem& problem, ConvPass pass) const override {
+    return direct_->refusal(problem, pass);
+  }
+  ConvPlans plans(const ConvProblem& problem, ConvPass pass, std::size_t most) const override {
+    ConvPlans found;
+    if (direct_->supports(problem, pass))
+      found.push_back(std::make_shared<OnednnPlan>("direct", direct_, problem, pass));
+    if (found.size() < most && winograd_->supports(problem, pass))
+      found.push_back(std::make_shared<OnednnPlan>("winograd", winograd_, problem, pass));
+    return found;
+  }
+
+ private:
+  std::shared_ptr<Convolutions> direct_ = std::make_shared<Convolutions>(dnnl::algorithm::convolution_direct);
+  std::shared_ptr<Convolutions> winograd_ = std::make_shared<Convolutions>(dnnl::algorithm::convolution_winograd);
+};
+
 }  // namespace
 
 std::unique_ptr<ConvEngine> make_onednn_engine() {
-  return std::make_unique<OnednnEngine>("onednn", dnnl::algorithm::convolution_direct);
-}
-
-std::unique_ptr<ConvEngine> make_onednn_winograd_engine() {
-  return std::make_unique<OnednnEngine>("onednn:winograd", dnnl::algorithm::convolution_winograd);
+  return std::make_unique<OnednnEngine>();
 }
 
 }  // namespace twiddle

@@ -5,8 +5,7 @@
 
 namespace twiddle {
 
-// oneDNN's convolutions, as "onednn" and "onednn:winograd"; null in a build without oneDNN.
+// oneDNN's convolutions: "direct" and "winograd"; null in a build without oneDNN.
 std::unique_ptr<ConvEngine> make_onednn_engine();
-std::unique_ptr<ConvEngine> make_onednn_winograd_engine();
 
 }  // namespace twiddle

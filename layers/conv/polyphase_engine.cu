@@ -94,57 +94,88 @@ std::string why_no_stride_one(const ConvProblem& problem) try {
   return error.what();
 }
 
+std::size_t bytes_of(const Shape& shape) {
+  return static_cast<std::size_t>(count_of(shape)) * sizeof(float);
+}
+
+// A plan of the inner problem, between splitting what it reads into phases and joining those that it writes.
+class PolyphasePlan final : public ConvPlan {
+ public:
+  PolyphasePlan(Facts facts, std::shared_ptr<const ConvPlan> plan, const ConvProblem& outer, const ConvProblem& inner,
+                ConvPass pass)
+      : ConvPlan(std::move(facts)),
+        plan_(std::move(plan)),
+        input_(inner.input_shape()),
+        weight_(inner.weight_shape()),
+        input_phases_(input_phases(outer, inner)),
+        kernel_phases_(kernel_phases(outer, inner)),
+        pass_(pass) {}
+
+  void run(Context& ctx, ConvOperands& operands) const override {
+    Stream& stream = *ctx.stream;
+    ConvOperands phased{{}, {}, operands.y, operands.bias, operands.relu, operands.mask};
+    phased.x =
+        pass_ == ConvPass::backward_input ? Tensor(stream, input_) : split(stream, input_phases_, operands.x, input_);
+    phased.w = pass_ == ConvPass::backward_weight ? Tensor(stream, weight_)
+                                                  : split(stream, kernel_phases_, operands.w, weight_);
+    plan_->run(ctx, phased);
+    if (pass_ == ConvPass::backward_input) join_phases(stream, input_phases_, phased.x, operands.x);
+    if (pass_ == ConvPass::backward_weight) join_phases(stream, kernel_phases_, phased.w, operands.w);
+  }
+
+ private:
+  std::shared_ptr<const ConvPlan> plan_;
+  Shape input_, weight_;
+  Phases input_phases_, kernel_phases_;
+  ConvPass pass_;
+};
+
 class PolyphaseEngine final : public ConvEngine {
  public:
-  explicit PolyphaseEngine(std::unique_ptr<ConvEngine> inner)
+  explicit PolyphaseEngine(std::shared_ptr<ConvEngine> inner)
       : inner_(std::move(inner)), name_(join("polyphase(", inner_->name(), ")")) {}
   std::string_view name() const override { return name_; }
-  bool supports(const ConvProblem& problem, ConvPass pass) const override {
-    return (problem.stride_h > 1 || problem.stride_w > 1) && problem.dilation == 1 &&
-           why_no_stride_one(problem).empty() && inner_->supports(stride_one(problem), pass);
+  ConvPlans plans(const ConvProblem& problem, ConvPass pass, std::size_t most) const override {
+    if (!serves(problem)) return {};
+    const ConvProblem inner = stride_one(problem);
+    ConvPlans wrapped;
+    for (auto& plan : inner_->plans(inner, pass, most)) wrapped.push_back(wrap(std::move(plan), problem, inner, pass));
+    return wrapped;
+  }
+  std::shared_ptr<const ConvPlan> plan(const ConvProblem& problem, ConvPass pass,
+                                       std::string_view name) const override {
+    if (!serves(problem)) return nullptr;
+    const ConvProblem inner = stride_one(problem);
+    auto plan = inner_->plan(inner, pass, name);
+    return plan == nullptr ? nullptr : wrap(std::move(plan), problem, inner, pass);
   }
   std::string refusal(const ConvProblem& problem, ConvPass pass) const override {
     const std::string why = why_no_stride_one(problem);
     return why.empty() ? inner_->refusal(stride_one(problem), pass) : why;
   }
-  std::size_t workspace_bytes(const ConvProblem& problem, ConvPass pass) const override {
-    const ConvProblem inner = stride_one(problem);
-    return inner_->workspace_bytes(inner, pass) + bytes_of(inner.weight_shape()) + bytes_of(inner.input_shape());
-  }
-  std::size_t kept_bytes(const ConvProblem& problem, ConvPass pass) const override {
-    return inner_->kept_bytes(stride_one(problem), pass);
-  }
-  void forget() override { inner_->forget(); }
-  bool by_name_only() const override { return inner_->by_name_only(); }
-  bool does_epilogue_backward() const override { return inner_->does_epilogue_backward(); }
   std::string library() const override { return inner_->library(); }
-  std::string details(const ConvProblem& problem, ConvPass pass) const override {
-    return inner_->details(stride_one(problem), pass);
-  }
-  void tune(Context& ctx, const ConvProblem& problem) override { inner_->tune(ctx, stride_one(problem)); }
-  void run(Context& ctx, const ConvProblem& problem, ConvPass pass, ConvOperands& operands) override {
-    const ConvProblem inner = stride_one(problem);
-    const Phases input = input_phases(problem, inner), kernel = kernel_phases(problem, inner);
-    Stream& stream = *ctx.stream;
-    ConvOperands phased{{}, {}, operands.y, operands.bias, operands.relu, operands.mask};
-    phased.x = pass == ConvPass::backward_input ? Tensor(stream, inner.input_shape())
-                                                : split(stream, input, operands.x, inner.input_shape());
-    phased.w = pass == ConvPass::backward_weight ? Tensor(stream, inner.weight_shape())
-                                                 : split(stream, kernel, operands.w, inner.weight_shape());
-    inner_->run(ctx, inner, pass, phased);
-    if (pass == ConvPass::backward_input) join_phases(stream, input, phased.x, operands.x);
-    if (pass == ConvPass::backward_weight) join_phases(stream, kernel, phased.w, operands.w);
-  }
+  void forget() override { inner_->forget(); }
 
  private:
-  static std::size_t bytes_of(const Shape& shape) { return static_cast<std::size_t>(count_of(shape)) * sizeof(float); }
-  std::unique_ptr<ConvEngine> inner_;
+  static bool serves(const ConvProblem& problem) {
+    return (problem.stride_h > 1 || problem.stride_w > 1) && problem.dilation == 1 &&
+           why_no_stride_one(problem).empty();
+  }
+  std::shared_ptr<const ConvPlan> wrap(std::shared_ptr<const ConvPlan> plan, const ConvProblem& outer,
+                                       const ConvProblem& inner, ConvPass pass) const {
+    ConvPlan::Facts facts = plan->facts();
+    facts.engine = name_;
+    facts.scratch_bytes += bytes_of(inner.weight_shape()) + bytes_of(inner.input_shape());
+    if (!facts.shares.empty()) facts.shares = "phases of " + facts.shares;
+    return std::make_shared<PolyphasePlan>(std::move(facts), std::move(plan), outer, inner, pass);
+  }
+  std::shared_ptr<ConvEngine> inner_;
   std::string name_;
 };
 
 }  // namespace
 
-std::unique_ptr<ConvEngine> make_polyphase_engine(std::unique_ptr<ConvEngine> inner) {
+std::unique_ptr<ConvEngine> make_polyphase_engine(std::shared_ptr<ConvEngine> inner) {
   return std::make_unique<PolyphaseEngine>(std::move(inner));
 }
 

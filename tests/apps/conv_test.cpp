@@ -113,7 +113,7 @@ TEST(Conv, EveryEngineAgreesWithTheReference) {
     job.stride = {2, 1}, job.pad = {1, 2}, job.groups = 2;
     const ConvReport report = run_conv(job);
     EXPECT_EQ(report.problem, problem);
-    EXPECT_EQ(report.passes.front().engine, engine->name());
+    EXPECT_TRUE(report.passes.front().engine.starts_with(engine->name())) << report.passes.front().engine;
     const SafeTensors results = read_safetensors(job.out);
     expect_reference(problem, ConvPass::forward, results.arrays.at("output"), x.data(), w.data(), nullptr, bias.data());
     expect_reference(problem, ConvPass::backward_input, results.arrays.at("grad_input"), nullptr, w.data(),

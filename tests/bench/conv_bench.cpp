@@ -15,8 +15,8 @@
 #include "apps/bench_layers.h"
 #include "framework/convolution.h"
 #include "framework/error.h"
+#include "layers/conv/contest.h"
 #include "layers/conv/engines.h"
-#include "layers/conv/measure.h"
 #include "layers/conv/onednn_shim.h"
 
 using namespace twiddle;
@@ -128,8 +128,22 @@ struct Row {
   double onednn_itself = 0, onednn = 0, fft = 0, gflop = 0;
 };
 
-Row race_row(Context& ctx, const std::vector<std::unique_ptr<ConvEngine>>& engines, const std::string& name,
-             const ConvProblem& problem, ConvPass pass, double budget_ms) {
+StepPlans fastest_by_spectra(Context& ctx, const std::vector<std::unique_ptr<ConvEngine>>& engines,
+                             const ConvProblem& problem) {
+  StepPlans plans;
+  for (const auto& engine : engines) {
+    if (engine->name() != "fft") continue;
+    Stopwatch stopwatch;
+    const std::vector<ConvPass> passes(std::begin(every_pass), std::end(every_pass));
+    const ContestResult result =
+        Contest(ctx, problem, passes, {engine.get()}, {.workspace_limit = std::size_t(4) << 30}, stopwatch).hold();
+    for (const ConvPass pass : every_pass) plans[index_of(pass)] = result.passes[index_of(pass)].winner;
+  }
+  return plans;
+}
+
+Row race_row(Context& ctx, const std::vector<std::unique_ptr<ConvEngine>>& engines, const StepPlans& spectral,
+             const std::string& name, const ConvProblem& problem, ConvPass pass, double budget_ms) {
   ConvOperands operands{ramp(*ctx.stream, problem.input_shape()),
                         ramp(*ctx.stream, problem.weight_shape()),
                         ramp(*ctx.stream, problem.output_shape()),
@@ -145,13 +159,16 @@ Row race_row(Context& ctx, const std::vector<std::unique_ptr<ConvEngine>>& engin
     if (made) contenders.push_back({layout, [&made] { made.run(); }});
   }
   const auto ways = static_cast<std::ptrdiff_t>(contenders.size());
-  for (const std::string wanted : {"onednn", "fft"})
-    for (const auto& engine : engines)
-      if (engine->name() == wanted && engine->supports(problem, pass))
-        contenders.push_back({wanted, [&, use = engine.get()] {
-                                for (Tensor* tensor : {&operands.x, &operands.w, &operands.y}) tensor->write();
-                                use->run(ctx, problem, pass, operands);
-                              }});
+  const auto add = [&](const std::string& name_of_it, const std::shared_ptr<const ConvPlan>& plan) {
+    if (plan == nullptr) return;
+    contenders.push_back({name_of_it, [&, plan] {
+                            for (Tensor* tensor : {&operands.x, &operands.w, &operands.y}) tensor->write();
+                            plan->run(ctx, operands);
+                          }});
+  };
+  for (const auto& engine : engines)
+    if (engine->name() == "onednn") add("onednn", engine->plan(problem, pass, "direct"));
+  add("fft", spectral[index_of(pass)]);
   race(contenders, budget_ms);
   const auto best = std::min_element(contenders.begin(), contenders.begin() + ways,
                                      [](const auto& a, const auto& b) { return a.best < b.best; });
@@ -180,19 +197,16 @@ int main(int argc, char** argv) {
   std::printf("| --- | --- | ---: | --- | ---: | ---: | ---: | ---: | ---: |\n");
   for (const BenchLayer& layer : all_layers()) {
     if (layer.name.find(only) == std::string::npos) continue;
-    for (const auto& engine : engines)
-      if (engine->name() == "fft") engine->tune(ctx, layer.problem);
+    const StepPlans spectral = fastest_by_spectra(ctx, engines, layer.problem);
     Row sum;
     for (const ConvPass pass : every_pass) {
-      const Row row = race_row(ctx, engines, layer.name, layer.problem, pass, budget_ms);
+      const Row row = race_row(ctx, engines, spectral, layer.name, layer.problem, pass, budget_ms);
       sum.onednn_itself += row.onednn_itself, sum.onednn += row.onednn, sum.fft += row.fft, sum.gflop += row.gflop;
     }
     if (sum.fft == 0) continue;
     // As in a training step, where the passes share spectra.
-    const auto fft =
-        std::find_if(engines.begin(), engines.end(), [](const auto& engine) { return engine->name() == "fft"; });
-    const std::array<double, 3> step = measure_step(ctx, **fft, layer.problem, budget_ms);
-    const double together = step[0] + step[1] + step[2];
+    Stopwatch stopwatch;
+    const double together = StepTrial(ctx, layer.problem).time(spectral, budget_ms, stopwatch).total();
     std::printf("| **%s** | in a step | %.2f | | %.3f | %.3f | %.2f | %.3f | **%.2f** |\n", layer.name.c_str(),
                 sum.gflop, sum.onednn_itself, sum.onednn, sum.onednn / sum.onednn_itself, together,
                 sum.onednn_itself / together);

@@ -18,10 +18,10 @@
 
 #include "apps/bench_layers.h"
 #include "framework/error.h"
+#include "layers/conv/contest.h"
 #include "layers/conv/conv_check.h"
 #include "layers/conv/cudnn_plan.h"
 #include "layers/conv/engines.h"
-#include "layers/conv/measure.h"
 
 using namespace twiddle;
 using nlohmann::json;
@@ -108,7 +108,7 @@ void run(const std::map<std::string, std::string>& options) {
   std::printf("%s; engine %s, workspace_limit %s GiB\n\n", describe(device).c_str(), options.at("--engine").c_str(),
               options.at("--workspace").c_str());
   std::printf(
-      "| layer | precision | pass | ms | way | error | choosing, s | table, ms | by | ratio | nhwc, ms | ratio |\n");
+      "| layer | precision | pass | ms | plan | error | choosing, s | table, ms | by | ratio | nhwc, ms | ratio |\n");
   std::printf("| --- | --- | --- | ---: | --- | ---: | ---: | ---: | --- | ---: | ---: | ---: |\n");
   for (const BenchLayer& layer : all_layers()) {
     if (layer.name.find(options.at("--layers")) == std::string::npos) continue;
@@ -117,6 +117,8 @@ void run(const std::map<std::string, std::string>& options) {
     CudnnHandle handle;
     check(cudnn().create(handle.put()));
     check(cudnn().set_stream(handle.get(), static_cast<cudaStream_t>(ctx.stream->native())));
+    Stopwatch stopwatch;
+    const Contest::Rules rules{.workspace_limit = workspace};
     for (const auto& engine : make_conv_engines(device, {.workspace_limit = workspace})) {
       if (engine->name() != options.at("--engine")) continue;
       for (const Precision precision : {Precision::fp32, Precision::tf32})
@@ -129,20 +131,21 @@ void run(const std::map<std::string, std::string>& options) {
                       std::string(to_string(pass)).c_str());
           try {
             ConvOperands operands = random_operands(*ctx.stream, problem, pass);
-            const double choosing = time_stretch(*ctx.stream, 1,
-                                                 [&] {
-                                                   engine->tune(ctx, problem);
-                                                   engine->run(ctx, problem, pass, operands);
-                                                 }) /
-                                    1e3;
+            ContestResult result;
+            const double choosing =
+                time_stretch(*ctx.stream, 1,
+                             [&] { result = Contest(ctx, problem, {pass}, {engine.get()}, rules, stopwatch).hold(); }) /
+                1e3;
+            const auto& plan = result.passes[index_of(pass)].winner;
+            if (plan == nullptr) throw Error(result.passes[index_of(pass)].reason);
+            plan->run(ctx, operands);
             const double error = conv_error(ctx, problem, pass, operands, 200);
-            const double ms = median_ms(*ctx.stream, [&] { engine->run(ctx, problem, pass, operands); });
+            const double ms = median_ms(*ctx.stream, [&] { plan->run(ctx, operands); });
             const auto ratio = [best = best](double time) { return best > 0 ? time / best : 0.0; };
             const double nhwc =
                 precision == Precision::tf32 ? best_on_nhwc(*ctx.stream, handle.get(), problem, pass) : 0.0;
-            std::printf("%.4f | %s | %.1e | %.2f | %.4f | %s | %.2f | %.4f | %.2f |\n", ms,
-                        engine->details(problem, pass).c_str(), error, choosing, best, by.c_str(), ratio(ms), nhwc,
-                        ratio(nhwc));
+            std::printf("%.4f | %s | %.1e | %.2f | %.4f | %s | %.2f | %.4f | %.2f |\n", ms, plan->facts().name.c_str(),
+                        error, choosing, best, by.c_str(), ratio(ms), nhwc, ratio(nhwc));
           } catch (const Error& error) {
             std::printf("- | %s | | | %.4f | %s | | | |\n", error.what(), best, by.c_str());
           }

@@ -16,7 +16,7 @@
 #include "framework/sgd.h"
 #include "layers/conv/engines.h"
 #include "layers/conv/epilogue.h"
-#include "layers/conv/selector.h"
+#include "layers/conv/tuner.h"
 #include "layers/layer.h"
 
 using namespace twiddle;
@@ -78,7 +78,7 @@ class MemoryBench {
   void print(const std::string& what, const std::string& of, double bytes, double milliseconds, int calls);
 
   Context ctx_;
-  ConvSelector convolutions_;
+  ConvTuner convolutions_;
   int batch_, calls_;
   Tensor busy_;
 };

@@ -12,7 +12,7 @@
 #include "framework/context.h"
 #include "layers/conv/conv_check.h"
 #include "layers/conv/engines.h"
-#include "layers/conv/selector.h"
+#include "layers/conv/tuner.h"
 #include "tests/support/conv_problem.h"
 
 namespace twiddle {
@@ -25,14 +25,14 @@ double processor_ms() {
 }
 
 // The best of up to ten runs, or the first where that was long.
-double milliseconds(Context& ctx, ConvEngine& engine, const ConvProblem& problem, ConvPass pass) {
+double milliseconds(Context& ctx, const ConvPlan& plan, const ConvProblem& problem, ConvPass pass) {
   constexpr double budget = 60, long_enough = 400;
   ConvOperands operands = random_operands(*ctx.stream, problem, pass);
   double best = std::numeric_limits<double>::infinity(), all = 0;
   for (int run = 0; run < 11 && all < budget && !(best > long_enough && run > 0); ++run) {
     operands.x.write(), operands.w.write(), operands.y.write();  // new numbers: nothing that was kept holds
     const double start = processor_ms();
-    engine.run(ctx, problem, pass, operands);
+    plan.run(ctx, operands);
     const double taken = processor_ms() - start;
     best = std::min(best, taken);
     if (run > 0) all += taken;
@@ -47,13 +47,13 @@ int main(int argc, char** argv) {
   using namespace twiddle;
   omp_set_num_threads(1);
   Context ctx;
-  ConvSelector rule(make_conv_engines({}), {.engine = "rule"});
+  ConvTuner rule(make_conv_engines({}), {.engine = "rule"});
   std::printf("%s\n\n| problem | engine | forward | backward_input | backward_weight | sum |\n",
               describe(Device{}).c_str());
   std::printf("| --- | --- | ---: | ---: | ---: | ---: |\n");
   for (int i = 1; i < argc; ++i) {
     const ConvProblem problem = conv_problem(argv[i]);
-    const std::string taken(rule.choose(ctx, problem, ConvPass::forward).name());
+    const std::string taken = rule.choose(ctx, problem, ConvPass::forward).plan->facts().engine;
     for (const char* name : {"fft", "onednn", "gemm"}) {
       const std::vector<std::string> known = rule.names();
       if (std::find(known.begin(), known.end(), name) == known.end()) continue;
@@ -62,7 +62,7 @@ int main(int argc, char** argv) {
       double sum = 0;
       std::printf("| %s | %s%s |", argv[i], name, taken == name ? " (rule)" : "");
       for (const ConvPass pass : every_pass) {
-        const double time = milliseconds(ctx, engine, problem, pass);
+        const double time = milliseconds(ctx, *first_plan(engine, problem, pass), problem, pass);
         sum += time;
         std::printf(" %.2f |", time);
       }

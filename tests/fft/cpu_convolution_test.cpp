@@ -26,11 +26,10 @@ TEST_P(CpuConvolution, AgreesWithTheReferenceInEveryGrid) {
       ConvOperands operands = random_operands(*ctx.stream, problem, pass);
       if (pass == ConvPass::forward) operands.bias = Tensor::filled(*ctx.stream, {problem.filters}, 0.5f);
       const ConvCheck check(*ctx.stream, problem, pass, operands, 500);
-      for (const SpectralStrategy& strategy : engine.strategies(problem)) {
-        engine.set_strategy(problem, pass, strategy);
-        engine.run(ctx, problem, pass, operands);
+      for (const auto& plan : engine.plans(problem, pass)) {
+        plan->run(ctx, operands);
         EXPECT_LE(check.error(*ctx.stream, written(pass, operands)), 5e-7)
-            << to_string(problem) << ", " << engine.describe(strategy) << ", " << to_string(pass);
+            << to_string(problem) << ", " << full_name(*plan) << ", " << to_string(pass);
       }
     }
   }
@@ -52,11 +51,9 @@ TEST_P(CpuConvolution, LargeNumbersOverflowNowhereOnTheWay) {
     ConvOperands operands = random_operands(*ctx.stream, problem, pass);
     for (Tensor* factor : {&operands.x, &operands.w, &operands.y})
       *factor = times(*ctx.stream, *factor, factor == &operands.x ? 1e18f : 1e17f);
-    for (const SpectralStrategy& strategy : engine.strategies(problem)) {
-      engine.set_strategy(problem, pass, strategy);
-      engine.run(ctx, problem, pass, operands);
-      EXPECT_LE(conv_error(ctx, problem, pass, operands, 500), 5e-7)
-          << engine.describe(strategy) << ", " << to_string(pass);
+    for (const auto& plan : engine.plans(problem, pass)) {
+      plan->run(ctx, operands);
+      EXPECT_LE(conv_error(ctx, problem, pass, operands, 500), 5e-7) << full_name(*plan) << ", " << to_string(pass);
     }
   }
 }

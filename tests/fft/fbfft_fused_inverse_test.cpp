@@ -10,6 +10,7 @@
 #include "layers/conv/engines.h"
 #include "tests/support/conv_problem.h"
 #include "tests/support/on_gpu.h"
+#include "tests/support/spectral_plan.h"
 
 namespace twiddle {
 namespace {
@@ -18,26 +19,19 @@ constexpr std::size_t plenty = std::size_t(1) << 30;
 
 class FbfftFused : public OnGpu, public testing::WithParamInterface<int> {
  protected:
-  FbfftFused() {
-    SpectralBackend backend = fbfft();
-    fused = backend.products.size();
-    engine = std::make_unique<SpectralEngine>(std::move(backend), std::make_shared<FrequencyBuffers>(plenty), plenty);
-  }
-
   void expect_convolution(const ConvProblem& problem, const FrequencyGrid& grid) {
-    const SpectralStrategy strategy{grid, 0, fused};
-    SCOPED_TRACE(join(to_string(problem), ", ", engine->describe(strategy)));
-    engine->set_strategy(problem, ConvPass::forward, strategy);
+    SCOPED_TRACE(join(to_string(problem), ", ", to_string(grid)));
+    const auto plan = spectral_plan(backend, buffers, problem, ConvPass::forward, grid);
     ConvOperands operands = random_operands(stream(), problem, ConvPass::forward);
     operands.bias = Tensor::filled(stream(), {problem.filters}, 0.5f);
     operands.y = poisoned(problem.output_shape());
-    engine->run(*ctx, problem, ConvPass::forward, operands);
+    plan->run(*ctx, operands);
     EXPECT_LE(conv_error(*ctx, problem, ConvPass::forward, operands, all), promise(Precision::fp32));
   }
 
   static constexpr int all = std::numeric_limits<int>::max();
-  std::unique_ptr<SpectralEngine> engine;
-  std::size_t fused = 0;
+  const std::shared_ptr<const SpectralBackend> backend = std::make_shared<const SpectralBackend>(fbfft());
+  const std::shared_ptr<FrequencyBuffers> buffers = std::make_shared<FrequencyBuffers>(plenty);
 };
 
 TEST_P(FbfftFused, ConvolvesPlanesOfAllSizes) {

@@ -11,6 +11,7 @@
 #include "layers/conv/conv_check.h"
 #include "tests/support/conv_problem.h"
 #include "tests/support/on_gpu.h"
+#include "tests/support/spectral_plan.h"
 
 namespace twiddle {
 namespace {
@@ -20,19 +21,28 @@ using Passes = std::vector<ConvPass>;
 const Passes training_step{ConvPass::forward, ConvPass::backward_weight, ConvPass::backward_input};
 const std::string in_the_inverse;  // no product of its own
 
-// By the name of the product.
-SpectralStrategy strategy(const SpectralBackend& backend, const FrequencyGrid& grid, const std::string& product) {
-  const auto found = std::find_if(backend.products.begin(), backend.products.end(),
-                                  [&](const auto& each) { return each->name() == product; });
-  require(found != backend.products.end() || product == in_the_inverse, "fbfft has no product ", product);
-  return {grid, 0, static_cast<std::size_t>(found - backend.products.begin())};
-}
-
 // A convolution with bias and ReLU, which all of its passes go through.
 class Layer {
  public:
   Layer(Context& ctx, const ConvProblem& problem, const FrequencyGrid& grid, const std::string& product)
-      : Layer(ctx, problem, grid, product, fbfft()) {}
+      : ctx_(ctx),
+        problem_(problem),
+        x_(operands(ConvPass::forward).x),
+        w_(operands(ConvPass::forward).w),
+        y_(operands(ConvPass::forward).y),
+        bias_(Tensor::filled(*ctx.stream, {problem.filters}, 0.5f)),
+        grad_x_(operands(ConvPass::backward_input).x),
+        grad_w_(operands(ConvPass::backward_weight).w),
+        grad_y_(operands(ConvPass::backward_weight).y),
+        grad_bias_(Tensor(*ctx.stream, {problem.filters})) {
+    const auto backend = std::make_shared<const SpectralBackend>(fbfft());
+    const auto buffers = std::make_shared<FrequencyBuffers>(plenty);
+    for (const ConvPass pass : every_pass) {
+      const bool fused = product == in_the_inverse && pass == ConvPass::forward;
+      const std::string& usual = product == in_the_inverse ? std::string(backend->products.front()->name()) : product;
+      plans_.push_back(spectral_plan(backend, buffers, problem, pass, grid, fused ? "" : usual));
+    }
+  }
 
   void run(ConvPass pass, bool bias_gradient) {
     ConvOperands operands{x_, w_, grad_y_};
@@ -43,34 +53,17 @@ class Layer {
     if (pass == ConvPass::backward_input) operands.x = grad_x_;
     if (pass == ConvPass::backward_weight) operands.w = grad_w_;
     if (pass == ConvPass::backward_weight && bias_gradient) operands.bias = grad_bias_;
-    engine_.run(ctx_, problem_, pass, operands);
+    plans_[static_cast<std::size_t>(pass)]->run(ctx_, operands);
   }
 
  private:
-  Layer(Context& ctx, const ConvProblem& problem, const FrequencyGrid& grid, const std::string& product,
-        SpectralBackend backend)
-      : ctx_(ctx),
-        problem_(problem),
-        x_(operands(ConvPass::forward).x),
-        w_(operands(ConvPass::forward).w),
-        y_(operands(ConvPass::forward).y),
-        bias_(Tensor::filled(*ctx.stream, {problem.filters}, 0.5f)),
-        grad_x_(operands(ConvPass::backward_input).x),
-        grad_w_(operands(ConvPass::backward_weight).w),
-        grad_y_(operands(ConvPass::backward_weight).y),
-        grad_bias_(Tensor(*ctx.stream, {problem.filters})),
-        strategy_(strategy(backend, grid, product)),
-        engine_(std::move(backend), std::make_shared<FrequencyBuffers>(plenty), plenty) {
-    for (const ConvPass pass : every_pass) engine_.set_strategy(problem, pass, strategy_);
-  }
   ConvOperands operands(ConvPass pass) { return random_operands(*ctx_.stream, problem_, pass); }
 
   static constexpr std::size_t plenty = std::size_t(1) << 30;
   Context& ctx_;
   ConvProblem problem_;
   Tensor x_, w_, y_, bias_, grad_x_, grad_w_, grad_y_, grad_bias_;
-  SpectralStrategy strategy_;
-  SpectralEngine engine_;
+  std::vector<std::shared_ptr<const ConvPlan>> plans_;  // by pass
 };
 
 class FbfftLaunches : public OnGpu {

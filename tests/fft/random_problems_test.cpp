@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
+#include <set>
+#include <string>
 
 #include "fft/spectral_engine.h"
 #include "framework/random.h"
@@ -17,10 +19,10 @@ namespace twiddle {
 namespace {
 
 // Over all elements of the result, which was NaN before.
-double error_of(Context& ctx, SpectralEngine& engine, const ConvProblem& problem, ConvPass pass) {
+double error_of(Context& ctx, const ConvPlan& plan, const ConvProblem& problem, ConvPass pass) {
   ConvOperands operands = random_operands(*ctx.stream, problem, pass);
   if (pass == ConvPass::forward) operands.bias = Tensor::filled(*ctx.stream, {problem.filters}, 0.5f);
-  engine.run(ctx, problem, pass, operands);
+  plan.run(ctx, operands);
   return conv_error(ctx, problem, pass, operands, std::numeric_limits<int>::max());
 }
 
@@ -53,35 +55,34 @@ int problems_asked_for() {
 TEST_P(EveryDevice, SpectralEnginesAgreeWithTheReferenceOnRandomProblems) {
   Context ctx(GetParam());
   const RandomSequence random{20};
-  for (const auto& engine : make_conv_engines(GetParam(), {.deterministic = true})) {
+  for (const auto& engine : make_conv_engines(GetParam())) {
     auto* const spectral = dynamic_cast<SpectralEngine*>(engine.get());
     if (spectral == nullptr) continue;
     double worst = 0;
-    std::int64_t strategies = 0;
+    std::int64_t runs = 0;
     for (int number = 0; number < problems_asked_for(); ++number) {
       const ConvProblem problem = random_problem(random, number);
-      const std::vector<SpectralStrategy> ways = spectral->strategies(problem);
-      ASSERT_FALSE(ways.empty()) << to_string(problem);
       for (const ConvPass pass : every_pass) {
-        // Each pass by the likely best way and by another: over the problems, all ways have their turn.
-        for (const std::size_t way : {std::size_t(0), static_cast<std::size_t>(number) % ways.size()}) {
-          spectral->set_strategy(problem, pass, ways[way]);
-          const double error = error_of(ctx, *spectral, problem, pass);
+        const ConvPlans plans = spectral->plans(problem, pass);
+        ASSERT_FALSE(plans.empty()) << to_string(problem);
+        // Each pass by the likely best plan and by another: over the problems, all kinds have their turn.
+        for (const std::size_t index : {std::size_t(0), static_cast<std::size_t>(number) % plans.size()}) {
+          const double error = error_of(ctx, *plans[index], problem, pass);
           worst = std::isnan(error) ? error : std::max(worst, error);
-          ++strategies;
+          ++runs;
           ASSERT_LE(error, promise(Precision::fp32))
-              << to_string(problem) << ", " << to_string(pass) << ", " << spectral->describe(ways[way]);
+              << to_string(problem) << ", " << to_string(pass) << ", " << full_name(*plans[index]);
         }
       }
       spectral->buffers().forget();
     }
     RecordProperty("worst_error", std::to_string(worst));
     std::printf("%s: %d problems, %lld runs, the worst error %.2e\n", std::string(spectral->name()).c_str(),
-                problems_asked_for(), static_cast<long long>(strategies), worst);
+                problems_asked_for(), static_cast<long long>(runs), worst);
   }
 }
 
-// Ways that the class of TF32 alone allows: those with products of rounded factors. What the class promises of a layer
+// Plans that the class of TF32 alone allows: those with products of rounded factors. What the class promises of a layer
 // a result of a few elements, which may cancel, can miss by little: five of them by 3 %.
 TEST_P(EveryDevice, SpectralEnginesKeepTf32OnRandomProblems) {
   Context ctx(GetParam());
@@ -89,23 +90,23 @@ TEST_P(EveryDevice, SpectralEnginesKeepTf32OnRandomProblems) {
   constexpr double of_few_elements = 3;
   double worst = 0;
   int checked = 0;
-  for (const auto& engine : make_conv_engines(GetParam(), {.deterministic = true})) {
+  for (const auto& engine : make_conv_engines(GetParam())) {
     auto* const spectral = dynamic_cast<SpectralEngine*>(engine.get());
     if (spectral == nullptr) continue;
     for (int number = 0; number < problems_asked_for(); ++number) {
       ConvProblem problem = random_problem(random, number);
-      const std::vector<SpectralStrategy> exact = spectral->strategies(problem);
-      problem.precision = Precision::tf32;
-      std::vector<SpectralStrategy> ways = spectral->strategies(problem);
-      std::erase_if(
-          ways, [&](const SpectralStrategy& way) { return std::find(exact.begin(), exact.end(), way) != exact.end(); });
-      if (ways.empty()) continue;
-      const SpectralStrategy& way = ways[static_cast<std::size_t>(number) % ways.size()];
       for (const ConvPass pass : every_pass) {
-        spectral->set_strategy(problem, pass, way);
-        const double error = error_of(ctx, *spectral, problem, pass);
+        problem.precision = Precision::fp32;
+        std::set<std::string> exact;
+        for (const auto& plan : spectral->plans(problem, pass)) exact.insert(plan->facts().name);
+        problem.precision = Precision::tf32;
+        ConvPlans plans = spectral->plans(problem, pass);
+        std::erase_if(plans, [&](const auto& plan) { return exact.contains(plan->facts().name); });
+        if (plans.empty()) continue;
+        const ConvPlan& plan = *plans[static_cast<std::size_t>(number) % plans.size()];
+        const double error = error_of(ctx, plan, problem, pass);
         ASSERT_LE(error, of_few_elements * promise(Precision::tf32))
-            << to_string(problem) << ", " << to_string(pass) << ", " << spectral->describe(way);
+            << to_string(problem) << ", " << to_string(pass) << ", " << full_name(plan);
         worst = std::max(worst, error);
         ++checked;
       }

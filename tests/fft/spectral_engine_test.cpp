@@ -27,11 +27,25 @@ SpectralEngine plain_engine(const std::vector<FrequencyGrid>& grids, std::size_t
   return {plain_backend(grids), std::make_shared<FrequencyBuffers>(limit), plenty};
 }
 
-double error_of(Context& ctx, SpectralEngine& engine, const ConvProblem& problem, ConvPass pass) {
+double error_of(Context& ctx, const ConvPlan& plan, const ConvProblem& problem, ConvPass pass) {
   ConvOperands operands = random_operands(*ctx.stream, problem, pass);
   if (pass == ConvPass::forward) operands.bias = Tensor::filled(*ctx.stream, {problem.filters}, 0.5f);
-  engine.run(ctx, problem, pass, operands);
+  plan.run(ctx, operands);
   return conv_error(ctx, problem, pass, operands, all);
+}
+
+double error_of(Context& ctx, const SpectralEngine& engine, const ConvProblem& problem, ConvPass pass) {
+  return error_of(ctx, *first_plan(engine, problem, pass), problem, pass);
+}
+
+int images_at_once(const SpectralEngine& engine, const ConvProblem& problem, ConvPass pass) {
+  return dynamic_cast<const SpectralPlan&>(*first_plan(engine, problem, pass)).images_at_once();
+}
+
+std::vector<std::string> names(const ConvPlans& plans) {
+  std::vector<std::string> all_names;
+  for (const auto& plan : plans) all_names.push_back(plan->facts().name);
+  return all_names;
 }
 
 TEST(SpectralEngine, AgreesWithTheReferenceOnWholePlanesAndTiles) {
@@ -57,11 +71,11 @@ TEST(SpectralEngine, TakesTheBatchInSlicesThatFitTheLimit) {
   const FrequencyGrid grid = whole_plane(problem, 7, 8);
   for (const ConvPass pass : every_pass) {
     SpectralEngine whole = plain_engine({grid});
-    const std::size_t limit = whole.workspace_bytes(problem, pass) * 6 / 10;
+    const std::size_t limit = scratch_bytes(whole, problem, pass) * 6 / 10;
     SpectralEngine engine = plain_engine({grid}, limit);
     if (!engine.supports(problem, pass)) continue;  // another pass needs more
-    EXPECT_NE(engine.details(problem, pass).find("images at once"), std::string::npos);
-    EXPECT_LE(engine.workspace_bytes(problem, pass), limit);
+    EXPECT_LT(images_at_once(engine, problem, pass), problem.batch);
+    EXPECT_LE(scratch_bytes(engine, problem, pass), limit);
     EXPECT_LE(error_of(ctx, engine, problem, pass), promise(Precision::fp32));
     EXPECT_LE(engine.buffers().use().peak, limit);
   }
@@ -100,8 +114,8 @@ TEST(SpectralEngine, HasScratchForALastSliceThatWantsMoreThanTheOthers) {
     SpectralBackend backend = plain_backend({whole_plane(problem, 7, 8)});
     backend.products.front() = std::make_unique<ScratchyProduct>(buffers, handed_less);
     SpectralEngine engine(std::move(backend), buffers, plenty);
-    EXPECT_NE(engine.details(problem, pass).find("4 images at once"), std::string::npos);
-    EXPECT_GE(engine.workspace_bytes(problem, pass), ScratchyProduct::much);
+    EXPECT_EQ(images_at_once(engine, problem, pass), 4);
+    EXPECT_GE(scratch_bytes(engine, problem, pass), ScratchyProduct::much);
     EXPECT_LE(error_of(ctx, engine, problem, pass), promise(Precision::fp32));
     EXPECT_EQ(handed_less, 0) << to_string(pass);
     EXPECT_LE(buffers->use().peak, buffers->budget());
@@ -119,18 +133,6 @@ TEST(SpectralEngine, RefusesWhatItCannotDo) {
   EXPECT_FALSE(none.supports(conv_problem("1x1x6x6 * 1x1x3x3 pad 1"), ConvPass::forward));
 }
 
-TEST(SpectralEngine, RefusesAStrategyOfWhichNoImageFits) {
-  Context ctx;
-  const ConvProblem problem = conv_problem("4x3x8x8 * 4x3x3x3 pad 1");
-  const FrequencyGrid small = whole_plane(problem, 9, 10), large = whole_plane(problem, 60, 60);
-  SpectralEngine engine = plain_engine({small}, plain_engine({small}).workspace_bytes(problem, ConvPass::forward));
-  ConvOperands operands = random_operands(*ctx.stream, problem, ConvPass::forward);
-  engine.set_strategy(problem, ConvPass::forward, {large});
-  EXPECT_THROW(static_cast<void>(engine.workspace_bytes(problem, ConvPass::forward)), Error);
-  EXPECT_THROW(static_cast<void>(engine.details(problem, ConvPass::forward)), Error);
-  EXPECT_THROW(engine.run(ctx, problem, ConvPass::forward, operands), Error);
-}
-
 // A layer's step: six transforms instead of nine, for each operand is needed by two passes.
 TEST(SpectralEngine, SharesSpectraBetweenThePassesOfALayer) {
   Context ctx;
@@ -141,11 +143,11 @@ TEST(SpectralEngine, SharesSpectraBetweenThePassesOfALayer) {
   const Tensor grad_y = random_operands(*ctx.stream, problem, ConvPass::backward_input).y;
   for (int step = 0; step < 2; ++step) {
     ConvOperands forward{x, w, Tensor(*ctx.stream, problem.output_shape())};
-    engine.run(ctx, problem, ConvPass::forward, forward);
+    run(engine, ctx, problem, ConvPass::forward, forward);
     ConvOperands weight{x, Tensor(*ctx.stream, problem.weight_shape()), grad_y};
-    engine.run(ctx, problem, ConvPass::backward_weight, weight);
+    run(engine, ctx, problem, ConvPass::backward_weight, weight);
     ConvOperands input{Tensor(*ctx.stream, problem.input_shape()), w, grad_y};
-    engine.run(ctx, problem, ConvPass::backward_input, input);
+    run(engine, ctx, problem, ConvPass::backward_input, input);
     EXPECT_LE(conv_error(ctx, problem, ConvPass::backward_input, input, all), promise(Precision::fp32));
     EXPECT_EQ(engine.buffers().use().computed, step == 0 ? 3 : 4);  // the second time only w is new
     w.write();
@@ -182,9 +184,9 @@ TEST(SpectralEngine, TakesNoSpectrumThatFailedToBeComputed) {
   backend.transforms.front() = std::make_unique<FailingOnceTransform>(std::move(backend.transforms.front()));
   SpectralEngine engine(std::move(backend), std::make_shared<FrequencyBuffers>(plenty), plenty);
   ConvOperands operands = random_operands(*ctx.stream, problem, ConvPass::forward);
-  EXPECT_THROW(engine.run(ctx, problem, ConvPass::forward, operands), OutOfMemory);
+  EXPECT_THROW(run(engine, ctx, problem, ConvPass::forward, operands), OutOfMemory);
   EXPECT_EQ(engine.buffers().use().held, 0u);
-  engine.run(ctx, problem, ConvPass::forward, operands);
+  run(engine, ctx, problem, ConvPass::forward, operands);
   EXPECT_LE(conv_error(ctx, problem, ConvPass::forward, operands, all), promise(Precision::fp32));
 }
 
@@ -192,7 +194,7 @@ TEST(SpectralEngine, TakesNoSpectrumThatFailedToBeComputed) {
 // too.
 void expect_epilogue_backward(Context& ctx, ConvEngine& engine, const ConvProblem& problem) {
   SCOPED_TRACE(join(engine.name(), ", ", to_string(problem)));
-  ASSERT_TRUE(engine.does_epilogue_backward());
+  ASSERT_TRUE(first_plan(engine, problem, ConvPass::backward_weight)->facts().masks);
   Stream& stream = *ctx.stream;
   const Tensor grad_y = random_operands(stream, problem, ConvPass::backward_input).y;
   const Tensor mask = Tensor::from(stream, problem.output_shape(), [&] {
@@ -212,7 +214,7 @@ void expect_epilogue_backward(Context& ctx, ConvEngine& engine, const ConvProble
     operands.y = grad_y, operands.mask = mask;
     if (pass == ConvPass::backward_weight)
       operands.bias = Tensor::filled(stream, {problem.filters}, std::numeric_limits<float>::quiet_NaN());
-    engine.run(ctx, problem, pass, operands);
+    run(engine, ctx, problem, pass, operands);
     if (pass == ConvPass::backward_weight) expect_close(operands.bias.to_vector(stream), sums, 2e-6f);
     operands.y = Tensor::from(stream, problem.output_shape(), passed);
     EXPECT_LE(conv_error(ctx, problem, pass, operands, all), promise(Precision::fp32)) << to_string(pass);
@@ -225,7 +227,7 @@ TEST(SpectralEngine, DoesTheWayBackThroughBiasAndRelu) {
   for (const FrequencyGrid& grid : {whole_plane(problem, 10, 10), tiled(problem, 6, 8)}) {
     SpectralEngine engine = plain_engine({grid});
     expect_epilogue_backward(ctx, engine, problem);
-    const std::size_t limit = engine.workspace_bytes(problem, ConvPass::backward_weight) * 6 / 10;
+    const std::size_t limit = scratch_bytes(engine, problem, ConvPass::backward_weight) * 6 / 10;
     SpectralEngine in_slices = plain_engine({grid}, limit);
     expect_epilogue_backward(ctx, in_slices, problem);
   }
@@ -240,7 +242,7 @@ TEST(SpectralEngine, SharesNoSpectrumOfAnotherMask) {
   operands.y = grad_y;
   for (const float mask : {0.0f, 1.0f}) {  // at first nothing passes, then all
     operands.mask = Tensor::filled(*ctx.stream, problem.output_shape(), mask);
-    engine.run(ctx, problem, ConvPass::backward_input, operands);
+    run(engine, ctx, problem, ConvPass::backward_input, operands);
     ConvOperands plain = operands;
     plain.y = mask == 0 ? operands.mask : grad_y;
     EXPECT_LE(conv_error(ctx, problem, ConvPass::backward_input, plain, all), promise(Precision::fp32));
@@ -249,40 +251,37 @@ TEST(SpectralEngine, SharesNoSpectrumOfAnotherMask) {
   EXPECT_EQ(engine.buffers().use().reused, 1);  // w's
   const std::size_t held = engine.buffers().use().held;
   operands.mask.write();
-  engine.run(ctx, problem, ConvPass::backward_input, operands);
+  run(engine, ctx, problem, ConvPass::backward_input, operands);
   EXPECT_EQ(engine.buffers().use().computed, 4);
   EXPECT_EQ(engine.buffers().use().held, held) << "that of the older mask is of no use";
 }
 
 TEST_P(EveryDevice, EnginesThatDoTheWayBackThroughBiasAndReluDoItRight) {
   Context ctx(GetParam());
-  for (const auto& engine : make_conv_engines(GetParam(), {.deterministic = true}))
+  for (const auto& engine : make_conv_engines(GetParam()))
     for (const ConvProblem& problem : conv_problems({"5x4x9x8 * 6x2x3x3 pad 1 groups 2", "3x3x13x13 * 5x3x3x3 pad 1",
                                                      "2x3x24x30 * 4x3x3x3", "3x3x31x31 * 4x3x5x5 stride 2"}))
-      if (engine->does_epilogue_backward() && engine->supports(problem, ConvPass::backward_input) &&
-          engine->supports(problem, ConvPass::backward_weight))
+      if (const ConvPlans plans = engine->plans(problem, ConvPass::backward_weight, 1);
+          !plans.empty() && plans.front()->facts().masks)
         expect_epilogue_backward(ctx, *engine, problem);
 }
 
-TEST(SpectralEngine, AsksItsTunerOnceAndOnlyToTune) {
-  Context ctx;
+// What one grid's plans leave behind is of use to each other, and to none of another grid.
+TEST(SpectralEngine, OffersEachGridForAllPassesAndSaysWhichShare) {
   const ConvProblem problem = conv_problem("2x3x6x6 * 4x3x3x3 pad 1");
-  const FrequencyGrid other = tiled(problem, 4, 4);
-  int asked = 0;
-  SpectralEngine engine(plain_backend({whole_plane(problem, 7, 8), other}), std::make_shared<FrequencyBuffers>(plenty),
-                        plenty, [&](Context&, SpectralEngine& tuned, const ConvProblem& about) {
-                          ++asked;
-                          const std::vector<SpectralStrategy> all_of_them = tuned.strategies(about);
-                          ASSERT_EQ(all_of_them.size(), 2u);
-                          for (const ConvPass pass : every_pass) tuned.set_strategy(about, pass, all_of_them[1]);
-                        });
-  for (const ConvPass pass : every_pass) EXPECT_LE(error_of(ctx, engine, problem, pass), promise(Precision::fp32));
-  EXPECT_EQ(asked, 0);
-  EXPECT_EQ(engine.details(problem, ConvPass::forward), "7x8") << "the likely best, without the clock";
-  for (int i = 0; i < 2; ++i) engine.tune(ctx, problem);
-  for (const ConvPass pass : every_pass) EXPECT_LE(error_of(ctx, engine, problem, pass), promise(Precision::fp32));
-  EXPECT_EQ(asked, 1);
-  EXPECT_EQ(engine.details(problem, ConvPass::forward), "4x4 in 3x3 tiles");
+  const SpectralEngine engine = plain_engine({whole_plane(problem, 7, 8), tiled(problem, 4, 4)});
+  const ConvPlans forward = engine.plans(problem, ConvPass::forward);
+  EXPECT_EQ(names(forward), (std::vector<std::string>{"7x8", "4x4 in 3x3 tiles"}));
+  EXPECT_NE(forward[0]->facts().shares, forward[1]->facts().shares);
+  for (const ConvPass pass : every_pass) {
+    const ConvPlans plans = engine.plans(problem, pass);
+    ASSERT_EQ(plans.size(), 2u);
+    for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(plans[i]->facts().shares, forward[i]->facts().shares);
+    EXPECT_EQ(engine.plans(problem, pass, 1).size(), 1u);
+    EXPECT_EQ(engine.plan(problem, pass, "4x4 in 3x3 tiles")->facts().name, "4x4 in 3x3 tiles");
+    EXPECT_EQ(engine.plan(problem, pass, "4x4")->facts().name, "4x4 in 3x3 tiles");
+    EXPECT_EQ(engine.plan(problem, pass, "4"), nullptr);
+  }
 }
 
 // A fused inverse of the plain backend's parts.
@@ -314,13 +313,12 @@ TEST(SpectralEngine, FusesProductAndInverseOfForwardPassesAlone) {
   SpectralEngine engine(std::move(backend), std::make_shared<FrequencyBuffers>(plenty), plenty);
   for (const ConvPass pass : every_pass) {
     EXPECT_LE(error_of(ctx, engine, few, pass), promise(Precision::fp32));
-    EXPECT_EQ(engine.details(few, pass), pass == ConvPass::forward ? "7x8, at once" : "7x8");
+    EXPECT_EQ(first_plan(engine, few, pass)->facts().name, pass == ConvPass::forward ? "7x8, at once" : "7x8");
     EXPECT_EQ(fused.runs, 2);  // a group each
   }
-  const std::size_t without_product = engine.workspace_bytes(few, ConvPass::forward);
-  engine.set_strategy(few, ConvPass::forward, engine.strategies(few)[1]);
-  EXPECT_LT(without_product, engine.workspace_bytes(few, ConvPass::forward));
-  EXPECT_LE(error_of(ctx, engine, few, ConvPass::forward), promise(Precision::fp32));
+  const ConvPlans plans = engine.plans(few, ConvPass::forward);
+  EXPECT_LT(plans[0]->facts().scratch_bytes, plans[1]->facts().scratch_bytes);
+  EXPECT_LE(error_of(ctx, *plans[1], few, ConvPass::forward), promise(Precision::fp32));
   EXPECT_LE(error_of(ctx, engine, many, ConvPass::forward), promise(Precision::fp32));
   EXPECT_EQ(fused.runs, 2);
 }
@@ -335,15 +333,11 @@ TEST(SpectralEngine, PairsTransformsWithWhatHasTheirStorage) {
   backend.fused = std::move(owned);
   std::swap(backend.products.front(), backend.products.back());  // the floats' first, the doubles' second
   SpectralEngine engine(std::move(backend), std::make_shared<FrequencyBuffers>(plenty), plenty);
-  const SpectralStrategy doubles_fused{grid, 0, 2}, doubles{grid, 0, 1}, floats{grid, 1, 0};
-  EXPECT_EQ(engine.strategies(problem), (std::vector{doubles_fused, doubles, floats}));
-  for (const SpectralStrategy& strategy : engine.strategies(problem))
-    for (const ConvPass pass : every_pass) {
-      engine.set_strategy(problem, pass, strategy);
-      EXPECT_LE(error_of(ctx, engine, problem, pass), promise(Precision::fp32));
-      const SpectralStrategy& expected = strategy == doubles_fused && pass != ConvPass::forward ? doubles : strategy;
-      EXPECT_EQ(engine.strategy(problem, pass), expected);
-    }
+  for (const ConvPass pass : every_pass) {
+    const ConvPlans plans = engine.plans(problem, pass);
+    EXPECT_EQ(plans.size(), pass == ConvPass::forward ? 3u : 2u) << "doubles, fused too, and floats";
+    for (const auto& plan : plans) EXPECT_LE(error_of(ctx, *plan, problem, pass), promise(Precision::fp32));
+  }
   EXPECT_EQ(fused.runs, 1);
 }
 
@@ -363,9 +357,8 @@ TEST(SpectralEngine, SharesNoSpectrumOfAnotherStorage) {
   SpectralEngine engine(plain_backend({whole_plane(problem, 7, 8)}, two_storages),
                         std::make_shared<FrequencyBuffers>(plenty), plenty);
   ConvOperands operands = random_operands(*ctx.stream, problem, ConvPass::forward);
-  for (const SpectralStrategy& strategy : engine.strategies(problem)) {
-    engine.set_strategy(problem, ConvPass::forward, strategy);
-    engine.run(ctx, problem, ConvPass::forward, operands);
+  for (const auto& plan : engine.plans(problem, ConvPass::forward)) {
+    plan->run(ctx, operands);
     EXPECT_LE(conv_error(ctx, problem, ConvPass::forward, operands, all), promise(Precision::fp32));
   }
   EXPECT_EQ(engine.buffers().use().computed, 4);

@@ -9,8 +9,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string file = folder.write("choices.txt", {data, size});
   ChoiceCache cache(file, [](const std::string&) {});
   try {
-    cache.find("a key");
-    cache.store("a key", {"fft", 1.5});
+    cache.find({8, "a key"});
+    cache.find_other_batch({8, "a key"});
+    cache.store({8, "a key"}, {"fft", 1.5});
   } catch (const Error&) {
   }
   return 0;

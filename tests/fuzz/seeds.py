@@ -102,7 +102,7 @@ put("dataset_fuzz", "cifar10", b"\1" + b"\3" + bytes(3072))
 put("dataset_fuzz", "numbers", b"\2a.png 0\nb c.png 2\n")
 put("dataset_fuzz", "names", "\2a.png Hund\r\nb.png Kätzchen\r\n".encode())
 
-put("choice_cache_fuzz", "two", b"""# twiddle convolution choices 1: engine, milliseconds, key
-fft\t1.5\tforward\tfp32\ta key
-onednn:winograd\t0.25\tbackward_weight\tfp32\tanother
+put("choice_cache_fuzz", "two", b"""# twiddle convolution choices 2: plan, milliseconds, key
+fft:8x8\t1.5\tbatch 8\tforward\tfp32\ta key
+onednn:winograd\t0.25\tbatch 16\tbackward_weight\tfp32\tanother
 """)

@@ -20,6 +20,10 @@ std::string fresh_path(const std::string& name) {
   return path;
 }
 
+ChoiceKey key(const std::string& rest, int batch = 8) {
+  return {batch, rest};
+}
+
 std::string contents(const std::string& path) {
   std::ifstream in(path);
   return {std::istreambuf_iterator<char>(in), {}};
@@ -30,36 +34,36 @@ std::string contents(const std::string& path) {
 TEST(ChoiceCache, KeepsWhatItWasTold) {
   const std::string path = fresh_path("kept");
   ChoiceCache first(path);
-  EXPECT_FALSE(first.find("a problem"));
-  first.store("a problem", {"gemm", 1.25});
-  ChoiceCache(path).store("another\tproblem", {"onednn", 0.5});
-  first.store("a third", {"direct", 3});  // without losing the one that someone else stored
+  EXPECT_FALSE(first.find(key("a problem")));
+  first.store(key("a problem"), {"gemm", 1.25});
+  ChoiceCache(path).store(key("another\tproblem"), {"onednn", 0.5});
+  first.store(key("a third"), {"direct", 3});  // without losing the one that someone else stored
 
   ChoiceCache again(path);
-  ASSERT_TRUE(again.find("a problem") && again.find("another\tproblem") && again.find("a third"));
-  EXPECT_EQ(again.find("a problem")->choice, "gemm");
-  EXPECT_EQ(again.find("a problem")->milliseconds, 1.25);
-  EXPECT_EQ(again.find("another\tproblem")->choice, "onednn");
+  ASSERT_TRUE(again.find(key("a problem")) && again.find(key("another\tproblem")) && again.find(key("a third")));
+  EXPECT_EQ(again.find(key("a problem"))->choice, "gemm");
+  EXPECT_EQ(again.find(key("a problem"))->milliseconds, 1.25);
+  EXPECT_EQ(again.find(key("another\tproblem"))->choice, "onednn");
 }
 
 TEST(ChoiceCache, RetuningForgetsAndStores) {
   const std::string path = fresh_path("retuned");
-  ChoiceCache(path).store("one", {"gemm", 1});
-  ChoiceCache(path).store("two", {"gemm", 2});
+  ChoiceCache(path).store(key("one"), {"gemm", 1});
+  ChoiceCache(path).store(key("two"), {"gemm", 2});
   ChoiceCache retuned(path, {}, true);
-  retuned.store("two", {"onednn", 1});
-  EXPECT_FALSE(retuned.find("one") || retuned.find("two"));
+  retuned.store(key("two"), {"onednn", 1});
+  EXPECT_FALSE(retuned.find(key("one")) || retuned.find(key("two")));
   ChoiceCache read(path);
-  ASSERT_TRUE(read.find("one") && read.find("two"));
-  EXPECT_EQ(read.find("one")->choice, "gemm");
-  EXPECT_EQ(read.find("two")->choice, "onednn");
+  ASSERT_TRUE(read.find(key("one")) && read.find(key("two")));
+  EXPECT_EQ(read.find(key("one"))->choice, "gemm");
+  EXPECT_EQ(read.find(key("two"))->choice, "onednn");
 }
 
 TEST(ChoiceCache, DamageIsNeverFatal) {
   const std::string path = fresh_path("damaged");
   ChoiceCache cache(path);
-  cache.store("one", {"gemm", 1});
-  cache.store("two", {"onednn", 2});
+  cache.store(key("one"), {"gemm", 1});
+  cache.store(key("two"), {"onednn", 2});
   const std::string whole = contents(path);
   for (std::size_t at = 0; at < whole.size(); ++at)
     for (const std::string& damaged : {whole.substr(0, at), whole.substr(0, at) + '\x01' + whole.substr(at + 1),
@@ -67,12 +71,14 @@ TEST(ChoiceCache, DamageIsNeverFatal) {
       std::ofstream(path) << damaged;
       ChoiceCache read(path);
       if (!damaged.empty() && !damaged.starts_with("# twiddle convolution choices ")) {
-        EXPECT_THROW(read.find("one"), Error);  // who is to say what it was?
+        EXPECT_THROW(read.find(key("one")), Error);  // who is to say what it was?
         EXPECT_EQ(contents(path), damaged);
         continue;
       }
-      for (const char* key : {"one", "two"})
-        EXPECT_FALSE(read.find(key) && (read.find(key)->choice.empty() || !(read.find(key)->milliseconds >= 0)));
+      for (const char* rest : {"one", "two"}) {
+        const auto found = read.find(key(rest));
+        EXPECT_FALSE(found && (found->choice.empty() || !(found->milliseconds >= 0)));
+      }
     }
 }
 
@@ -83,7 +89,7 @@ TEST(ChoiceCache, NoOtherFileIsEverReplaced) {
   const auto refusal = [](const std::string& file, bool storing) -> std::string {
     try {
       ChoiceCache cache(file);
-      storing ? cache.store("one", {"gemm", 1}) : static_cast<void>(cache.find("one"));
+      storing ? cache.store(key("one"), {"gemm", 1}) : static_cast<void>(cache.find(key("one")));
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::config);
       return error.what();
@@ -107,8 +113,8 @@ TEST(ChoiceCache, ATemporaryFileFollowsNoLink) {
   const std::string path = fresh_path("linked"), precious = fresh_path("precious");
   std::ofstream(precious) << "precious";
   std::filesystem::create_symlink(precious, path + "." + std::to_string(getpid()) + ".tmp");
-  ChoiceCache(path).store("one", {"gemm", 1});
-  EXPECT_TRUE(ChoiceCache(path).find("one"));
+  ChoiceCache(path).store(key("one"), {"gemm", 1});
+  EXPECT_TRUE(ChoiceCache(path).find(key("one")));
   EXPECT_EQ(contents(precious), "precious");
 }
 
@@ -117,42 +123,42 @@ TEST(ChoiceCache, AnotherVersionsFileIsReplaced) {
   std::vector<std::string> warnings;
   std::ofstream(path) << "# twiddle convolution choices 0\ngemm\t1\tone\n";
   ChoiceCache cache(path, [&](const std::string& text) { warnings.push_back(text); });
-  EXPECT_FALSE(cache.find("one"));
+  EXPECT_FALSE(cache.find(key("one")));
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_NE(warnings[0].find("of another version"), std::string::npos) << warnings[0];
-  cache.store("one", {"gemm", 1});
-  EXPECT_TRUE(ChoiceCache(path).find("one"));
+  cache.store(key("one"), {"gemm", 1});
+  EXPECT_TRUE(ChoiceCache(path).find(key("one")));
 }
 
 TEST(ChoiceCache, ABuildKnowsItsOwnChoicesAlone) {
   const std::string path = fresh_path("builds");
-  ChoiceCache(path, {}, false, "fe1576e1f0c2").store("one", {"gemm", 1});
-  EXPECT_TRUE(ChoiceCache(path, {}, false, "fe1576e1f0c2").find("one"));
-  EXPECT_FALSE(ChoiceCache(path, {}, false, "0b56871b0b56").find("one"));
-  EXPECT_FALSE(ChoiceCache(path).find("one"));
-  ChoiceCache(path, {}, false, "0b56871b0b56").store("one", {"onednn", 1});
-  EXPECT_EQ(ChoiceCache(path, {}, false, "fe1576e1f0c2").find("one")->choice, "gemm") << "both are kept";
+  ChoiceCache(path, {}, false, "fe1576e1f0c2").store(key("one"), {"gemm", 1});
+  EXPECT_TRUE(ChoiceCache(path, {}, false, "fe1576e1f0c2").find(key("one")));
+  EXPECT_FALSE(ChoiceCache(path, {}, false, "0b56871b0b56").find(key("one")));
+  EXPECT_FALSE(ChoiceCache(path).find(key("one")));
+  ChoiceCache(path, {}, false, "0b56871b0b56").store(key("one"), {"onednn", 1});
+  EXPECT_EQ(ChoiceCache(path, {}, false, "fe1576e1f0c2").find(key("one"))->choice, "gemm") << "both are kept";
 }
 
 TEST(ChoiceCache, SaysWhereNothingCouldBeWritten) {
   std::vector<std::string> warnings;
   ChoiceCache cache("/proc/none/choices.txt", [&](const std::string& text) { warnings.push_back(text); });
-  for (const char* key : {"one", "two"}) cache.store(key, {"gemm", 1});
+  for (const char* rest : {"one", "two"}) cache.store(key(rest), {"gemm", 1});
   EXPECT_NE(cache.write_failure(), "");
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_NE(warnings[0].find("cannot be written"), std::string::npos) << warnings[0];
   ChoiceCache written(fresh_path("written"));
-  written.store("one", {"gemm", 1});
+  written.store(key("one"), {"gemm", 1});
   EXPECT_EQ(written.write_failure(), "");
 }
 
 TEST(ChoiceCache, ForeignNumbersAreIgnored) {
   const std::string path = fresh_path("foreign");
-  ChoiceCache(path).store("one", {"gemm", 1});
+  ChoiceCache(path).store(key("one"), {"gemm", 1});
   const std::string first_line = contents(path).substr(0, contents(path).find('\n') + 1);
   for (const char* number : {"", "-1", "nan", "inf", "1x", "0x"}) {
     std::ofstream(path) << first_line << "gemm\t" << number << "\tone\n";
-    EXPECT_FALSE(ChoiceCache(path).find("one")) << number;
+    EXPECT_FALSE(ChoiceCache(path).find(key("one"))) << number;
   }
 }
 
@@ -160,21 +166,35 @@ TEST(ChoiceCache, WarnsOnceAndWritesAnew) {
   std::vector<std::string> warnings;
   const auto warn = [&](const std::string& text) { warnings.push_back(text); };
   const std::string path = fresh_path("warned");
-  ChoiceCache(path, warn).store("one", {"gemm", 1});
+  ChoiceCache(path, warn).store(key("one"), {"gemm", 1});
   EXPECT_TRUE(warnings.empty());
   std::ofstream(path, std::ios::app) << "half a li";
   ChoiceCache damaged(path, warn);
-  EXPECT_TRUE(damaged.find("one"));
+  EXPECT_TRUE(damaged.find(key("one")));
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_NE(warnings[0].find("1 of its lines make no sense"), std::string::npos) << warnings[0];
-  ChoiceCache(path, warn).find("one");
+  ChoiceCache(path, warn).find(key("one"));
   EXPECT_EQ(warnings.size(), 1u);
 }
 
 TEST(ChoiceCache, WithoutAFileNothingIsKept) {
   ChoiceCache cache("");
-  cache.store("one", {"gemm", 1});
-  EXPECT_FALSE(cache.find("one"));
+  cache.store(key("one"), {"gemm", 1});
+  EXPECT_FALSE(cache.find(key("one")));
+}
+
+TEST(ChoiceCache, KnowsOfOtherBatches) {
+  const std::string path = fresh_path("batches");
+  ChoiceCache cache(path);
+  for (const int batch : {4, 32, 128}) cache.store(key("one", batch), {"at " + std::to_string(batch), 1});
+  cache.store(key("other", 64), {"another problem", 1});
+  const auto found = [&](int batch) { return cache.find_other_batch(key("one", batch))->choice; };
+  EXPECT_EQ(found(1), "at 4");
+  EXPECT_EQ(found(5), "at 32") << "the next larger";
+  EXPECT_EQ(found(64), "at 128");
+  EXPECT_EQ(found(1000), "at 128") << "or else the largest";
+  EXPECT_FALSE(cache.find_other_batch(key("a third", 8)));
+  EXPECT_FALSE(ChoiceCache(path, {}, true).find_other_batch(key("one", 8))) << "all is to be measured anew";
 }
 
 }  // namespace twiddle

@@ -33,7 +33,7 @@ TEST_P(EveryDevice, ConvCheckHoldsARightResult) {
       if (pass == ConvPass::forward) operands.bias = Tensor::filled(*ctx.stream, {problem.filters}, 3.0f);
       const ConvCheck check(*ctx.stream, problem, pass, operands, 1 << 30);
       EXPECT_TRUE(std::isnan(check.error(*ctx.stream, written(pass, operands)))) << "nothing is written yet";
-      gemm.run(ctx, problem, pass, operands);
+      run(gemm, ctx, problem, pass, operands);
       EXPECT_LE(check.error(*ctx.stream, written(pass, operands)), 1e-6);
     }
 }
@@ -60,7 +60,7 @@ TEST_P(EveryDevice, ConvCheckSeesASmallPartThatALargeOneSpoils) {
   const ConvProblem problem = conv_problem("8x8x9x9 * 8x8x3x3 pad 1");
   for (const ConvPass pass : every_pass) {
     ConvOperands operands = random_operands(stream, problem, pass);
-    gemm.run(ctx, problem, pass, operands);
+    run(gemm, ctx, problem, pass, operands);
     const PassPlaces places = places_of(problem, pass);
     for (const PlaceOf& place : {places.result_row, places.result_column}) {
       Tensor result = written(pass, operands);

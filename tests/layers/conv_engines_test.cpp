@@ -62,16 +62,15 @@ struct EngineCase {
   ConvPass pass;
 };
 
-// Of the CPU, and of a GPU where there is one; an engine that is taken by name alone is part of another.
+// Of the CPU, and of a GPU where there is one.
 std::vector<EngineCase> engines_and_passes(bool with_direct) {
   std::vector<Device> devices{{}};
   if (cuda_device_count() > 0) devices.push_back({Device::Kind::cuda, 0});
   std::vector<EngineCase> cases;
   for (const Device& device : devices)
-    for (const auto& engine : make_conv_engines(device, {.deterministic = true}))
+    for (const auto& engine : make_conv_engines(device))
       for (const ConvPass pass : every_pass)
-        if (!engine->by_name_only() && (with_direct || engine->name() != "direct"))
-          cases.push_back({device, std::string(engine->name()), pass});
+        if (with_direct || engine->name() != "direct") cases.push_back({device, std::string(engine->name()), pass});
   return cases;
 }
 
@@ -92,21 +91,29 @@ bool takes_everything(const ConvEngine& engine) {
 class EveryConvEngine : public testing::TestWithParam<EngineCase> {
  protected:
   void SetUp() override {
-    for (auto& engine : make_conv_engines(GetParam().device, {.deterministic = true}))
+    for (auto& engine : make_conv_engines(GetParam().device))
       if (engine->name() == GetParam().engine) engine_ = std::move(engine);
   }
-  // What lossy engines may add to the promise: F(4x4, 3x3) of oneDNN.
-  double allowed() const { return engine_->name() == "onednn:winograd" ? 2e-5 : promise(Precision::fp32); }
+  // What Winograd's plans add to the promise, which is why the tuner does not take them: F(4x4, 3x3) of oneDNN, and
+  // cuDNN's, whose 5x5 has an error of 8.5e-4 (measured on an H200).
+  static double allowed(const ConvPlan& plan) {
+    const bool winograd = plan.facts().name.find("winograd") != std::string::npos;
+    return !winograd ? promise(Precision::fp32) : plan.facts().engine.find("cudnn") != std::string::npos ? 2e-3 : 2e-5;
+  }
   void expect_right(const ConvProblem& problem, int samples) {
     const ConvPass pass = GetParam().pass;
     for (const bool biased : {false, true}) {
       SCOPED_TRACE(to_string(problem) + (biased ? " with bias" : ""));
       EXPECT_TRUE(engine_->supports(problem, pass) || !takes_everything(*engine_));
       if (!engine_->supports(problem, pass)) continue;
-      ConvOperands operands = operands_for(*ctx_.stream, problem, pass, biased);
-      dirty_pool(*ctx_.stream);
-      engine_->run(ctx_, problem, pass, operands);
-      EXPECT_LE(conv_error(ctx_, problem, pass, operands, samples), allowed());
+      const ConvPlans plans = engine_->plans(problem, pass);
+      for (const auto& plan : {plans.front(), plans.back()}) {  // the likely best, and the one that is tried last
+        ConvOperands operands = operands_for(*ctx_.stream, problem, pass, biased);
+        dirty_pool(*ctx_.stream);
+        plan->run(ctx_, operands);
+        EXPECT_LE(conv_error(ctx_, problem, pass, operands, samples), allowed(*plan)) << full_name(*plan);
+        if (plans.size() == 1) break;
+      }
     }
   }
   Context ctx_{GetParam().device};
@@ -142,7 +149,7 @@ TEST_P(EveryConvEngine, NoImageAndNoFilterTouchesAnother) {
                       "3x5x13x12 * 7x5x3x3 stride 2 pad 1"})) {
     if (!engine_->supports(problem, pass)) continue;
     ConvOperands operands = operands_for(stream, problem, pass, true);
-    engine_->run(ctx_, problem, pass, operands);
+    run(*engine_, ctx_, problem, pass, operands);
     const std::vector<float> alone = written(pass, operands).to_vector(stream);
     const PassPlaces places = places_of(problem, pass);
     for (const float other : {1e20f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()})
@@ -158,7 +165,7 @@ TEST_P(EveryConvEngine, NoImageAndNoFilterTouchesAnother) {
         for (std::size_t i = 0; i < values.size(); ++i)
           if (place(static_cast<std::int64_t>(i)) == place.count / 2) values[i] = other;
         factor = Tensor::from(stream, factor.shape(), values);
-        engine_->run(ctx_, problem, pass, beside);
+        run(*engine_, ctx_, problem, pass, beside);
         const std::vector<float> found = written(pass, beside).to_vector(stream);
         std::int64_t changed = 0;
         for (std::size_t i = 0; i < found.size(); ++i)
@@ -181,13 +188,13 @@ TEST_P(EveryConvEngine, TakesNoMoreWorkspaceThanItSays) {
     EXPECT_TRUE(engine_->supports(problem, pass) || !takes_everything(*engine_));
     if (!engine_->supports(problem, pass)) continue;
     ConvOperands operands = operands_for(*ctx_.stream, problem, pass, true);
-    engine_->run(ctx_, problem, pass, operands);                                     // it may try out its ways first
+    run(*engine_, ctx_, problem, pass, operands);                                    // which may set something up
     for (Tensor* tensor : {&operands.x, &operands.w, &operands.y}) tensor->write();  // nothing kept holds any more
     const std::size_t before = ctx_.stream->memory().in_use;
     ctx_.stream->reset_peak();
-    engine_->run(ctx_, problem, pass, operands);
+    run(*engine_, ctx_, problem, pass, operands);
     const std::size_t rounding = std::size_t(6) << 16;  // the pool's, of at most six blocks
-    EXPECT_LE(ctx_.stream->memory().peak - before, engine_->workspace_bytes(problem, pass) + rounding)
+    EXPECT_LE(ctx_.stream->memory().peak - before, scratch_bytes(*engine_, problem, pass) + rounding)
         << to_string(problem);
   }
 }
@@ -226,16 +233,16 @@ TEST(ConvEngines, AnUnwrittenElementIsAnError) {
 TEST(ConvEngines, BackwardInputUsesTheGradientThatBackwardWeightSaw) {
   Context ctx;
   const ConvProblem problem = conv_problem("2x16x10x10 * 16x16x3x3");
-  for (const auto& engine : make_conv_engines({}, {.deterministic = true})) {
+  for (const auto& engine : make_conv_engines({})) {
     if (!engine->supports(problem, ConvPass::backward_weight)) continue;
     ConvOperands weight = operands_for(*ctx.stream, problem, ConvPass::backward_weight, false);
     ConvOperands input = operands_for(*ctx.stream, problem, ConvPass::backward_input, false);
     input.y = weight.y;
     for (const float changed : {0.0f, 3.0f}) {  // the second time the gradient changes in between
-      engine->run(ctx, problem, ConvPass::backward_weight, weight);
+      run(*engine, ctx, problem, ConvPass::backward_weight, weight);
       if (changed != 0) ctx.stream->fill(input.y.write(), 100, changed);
       if (!engine->supports(problem, ConvPass::backward_input)) continue;
-      engine->run(ctx, problem, ConvPass::backward_input, input);
+      run(*engine, ctx, problem, ConvPass::backward_input, input);
       EXPECT_LE(conv_error(ctx, problem, ConvPass::backward_input, input, 1000), 2e-5) << engine->name();
     }
   }

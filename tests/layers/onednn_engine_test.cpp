@@ -30,9 +30,9 @@ class OnednnEngine : public testing::Test {
     if (pass == ConvPass::forward) operands.bias = Tensor::filled(*ctx.stream, {problem.filters}, 0.25f);
     const std::size_t before = ctx.stream->memory().in_use;
     ctx.stream->reset_peak();
-    engine_->run(ctx, problem, pass, operands);
+    run(*engine_, ctx, problem, pass, operands);
     const std::size_t rounding = std::size_t(5) << 16;  // the pool's, of at most five blocks
-    EXPECT_LE(ctx.stream->memory().peak - before, engine_->workspace_bytes(problem, pass) + rounding);
+    EXPECT_LE(ctx.stream->memory().peak - before, scratch_bytes(*engine_, problem, pass) + rounding);
     EXPECT_LE(conv_error(ctx, problem, pass, operands, 300), promise(problem.precision));
   }
   std::unique_ptr<ConvEngine> engine_ = make_onednn_engine();
@@ -96,8 +96,8 @@ TEST_F(OnednnEngine, ThePassesOfOneGradientDoNotMindTheirOrder) {
     ConvOperands of_weight{made.x, Tensor(*ctx.stream, problem.weight_shape()), made.y};
     ConvOperands of_input{Tensor(*ctx.stream, problem.input_shape()), w, made.y};
     for (const bool weight : {weight_first, !weight_first, weight_first})
-      engine_->run(ctx, problem, weight ? ConvPass::backward_weight : ConvPass::backward_input,
-                   weight ? of_weight : of_input);
+      run(*engine_, ctx, problem, weight ? ConvPass::backward_weight : ConvPass::backward_input,
+          weight ? of_weight : of_input);
     results.push_back(of_weight.w.to_vector(*ctx.stream));
     results.push_back(of_input.x.to_vector(*ctx.stream));
   }
@@ -107,7 +107,7 @@ TEST_F(OnednnEngine, ThePassesOfOneGradientDoNotMindTheirOrder) {
   Tensor gradient = made.y;
   ctx.stream->fill(gradient.write(), gradient.size(), 1);
   ConvOperands again{made.x, Tensor(*ctx.stream, problem.weight_shape()), gradient};
-  engine_->run(ctx, problem, ConvPass::backward_weight, again);
+  run(*engine_, ctx, problem, ConvPass::backward_weight, again);
   EXPECT_LE(conv_error(ctx, problem, ConvPass::backward_weight, again, 300), promise(problem.precision));
 }
 
@@ -121,7 +121,7 @@ TEST_F(OnednnEngine, AGradientThatSeesPaddingAloneIsZero) {
   ASSERT_TRUE(engine_->supports(unseen, ConvPass::backward_weight));
   Context ctx;
   ConvOperands operands = random_operands(*ctx.stream, unseen, ConvPass::backward_weight);
-  engine_->run(ctx, unseen, ConvPass::backward_weight, operands);
+  run(*engine_, ctx, unseen, ConvPass::backward_weight, operands);
   EXPECT_EQ(operands.w.to_vector(*ctx.stream), std::vector<float>(6, 0.0f));
 }
 

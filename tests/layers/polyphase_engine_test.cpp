@@ -24,7 +24,7 @@ TEST_P(EveryDevice, PolyphaseAgreesWithTheReference) {
       ASSERT_TRUE(engine->supports(problem, pass)) << to_string(problem);
       ConvOperands operands = random_operands(*ctx.stream, problem, pass);
       if (pass == ConvPass::forward) operands.bias = Tensor::filled(*ctx.stream, {problem.filters}, 0.25f);
-      engine->run(ctx, problem, pass, operands);
+      run(*engine, ctx, problem, pass, operands);
       EXPECT_LE(conv_error(ctx, problem, pass, operands, std::numeric_limits<int>::max()), promise(Precision::fp32))
           << to_string(problem) << ", " << to_string(pass);
     }
@@ -32,15 +32,14 @@ TEST_P(EveryDevice, PolyphaseAgreesWithTheReference) {
 
 TEST_P(EveryDevice, PolyphaseOfEachEngineAgreesWithTheReference) {
   Context ctx(GetParam());
-  for (auto& inner : make_conv_engines(GetParam(), {.deterministic = true})) {
-    if (inner->by_name_only()) continue;
+  for (auto& inner : make_conv_engines(GetParam())) {
     const auto engine = make_polyphase_engine(std::move(inner));
     for (const ConvProblem& problem :
          conv_problems({"3x5x13x11 * 7x5x5x3 stride 3x2 pad 1x2", "2x3x23x21 * 8x3x11x11 stride 4 pad 2"}))
       for (const ConvPass pass : every_pass) {
         if (!engine->supports(problem, pass)) continue;
         ConvOperands operands = random_operands(*ctx.stream, problem, pass);
-        engine->run(ctx, problem, pass, operands);
+        run(*engine, ctx, problem, pass, operands);
         EXPECT_LE(conv_error(ctx, problem, pass, operands, std::numeric_limits<int>::max()), promise(Precision::fp32))
             << engine->name() << ", " << to_string(problem) << ", " << to_string(pass);
       }
@@ -70,13 +69,13 @@ TEST(PolyphaseEngine, RefusesStridesThatMakeTooManyChannels) {
 // One output is all they leave.
 TEST_P(EveryDevice, StridesBeyondTheInputAreDoneRight) {
   Context ctx(GetParam());
-  for (const auto& engine : make_conv_engines(GetParam(), {.deterministic = true}))
+  for (const auto& engine : make_conv_engines(GetParam()))
     for (const ConvProblem& problem :
          conv_problems({"4x3x8x8 * 4x3x1x1 stride 1048576", "2x3x8x8 * 4x3x3x3 stride 100 pad 1"}))
       for (const ConvPass pass : every_pass) {
-        if (engine->by_name_only() || !engine->supports(problem, pass)) continue;
+        if (!engine->supports(problem, pass)) continue;
         ConvOperands operands = random_operands(*ctx.stream, problem, pass);
-        engine->run(ctx, problem, pass, operands);
+        run(*engine, ctx, problem, pass, operands);
         EXPECT_LE(conv_error(ctx, problem, pass, operands, std::numeric_limits<int>::max()), promise(Precision::fp32))
             << engine->name() << ", " << to_string(problem) << ", " << to_string(pass);
       }

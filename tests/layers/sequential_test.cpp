@@ -1,7 +1,7 @@
 #include "layers/sequential.h"
 
 #include "layers/conv/engines.h"
-#include "layers/conv/selector.h"
+#include "layers/conv/tuner.h"
 #include "tests/support/check_layer.h"
 
 namespace twiddle {
@@ -13,7 +13,7 @@ struct Net {
   using Line = std::pair<std::string, LayerOptions>;
 
   Context ctx;
-  ConvSelector convolutions;
+  ConvTuner convolutions;
   Sequential layers;
 
   Net(Device device, const Shape& input, const std::vector<Line>& lines)

@@ -6,10 +6,11 @@
 #include <filesystem>
 #include <limits>
 
-#include "fft/spectral_engine.h"
 #include "framework/error.h"
 #include "layers/conv/conv2d.h"
+#include "layers/conv/tuner.h"
 #include "tests/models/small_training.h"
+#include "tests/support/conv_problem.h"
 #include "tests/support/copy_of.h"
 #include "tests/support/every_device.h"
 
@@ -58,9 +59,9 @@ train: {epochs: 2, batch_size: 20}
       const auto* const layer = dynamic_cast<const Conv2d*>(item.layer.get());
       if (layer == nullptr || !layer->engine().empty()) continue;
       const ConvProblem problem = layer->problem(20);
-      auto& spectral = dynamic_cast<SpectralEngine&>(layer->convolutions().engine(engine));
       for (const ConvPass pass : {ConvPass::backward_input, ConvPass::backward_weight})
-        EXPECT_EQ(spectral.strategy(problem, pass).grid, spectral.strategies(problem).front().grid);
+        EXPECT_EQ(full_name(*layer->convolutions().find(problem, pass)->plan),
+                  full_name(*first_plan(layer->convolutions().engine(engine), problem, pass)));
     }
   }
 }

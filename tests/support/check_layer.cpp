@@ -28,7 +28,7 @@ ConfigNode value_node(const std::string& text) {
 }
 
 std::unique_ptr<Layer> make_layer(const std::string& kind, const LayerOptions& options, const Shape& image,
-                                  ConvSelector& convolutions) {
+                                  ConvTuner& convolutions) {
   Diagnostics diagnostics;
   Params params(options_node(options), kind, diagnostics);
   std::unique_ptr<Layer> layer = builtin_layers().make(kind, Site{"layer", image, convolutions}, params);
@@ -210,7 +210,7 @@ std::vector<float> run_layer(Device device, const std::string& kind, const Layer
 }
 
 std::string layer_error(const std::string& kind, const LayerOptions& options, const Shape& image) {
-  ConvSelector convolutions(make_conv_engines(Device{}), ConvPolicy{});
+  ConvTuner convolutions(make_conv_engines(Device{}), ConvPolicy{});
   try {
     make_layer(kind, options, image, convolutions);
   } catch (const Error& error) {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "framework/context.h"
-#include "layers/conv/selector.h"
+#include "layers/conv/tuner.h"
 #include "layers/layer.h"
 #include "tests/support/check_close.h"
 #include "tests/support/every_device.h"
@@ -22,7 +22,7 @@ struct LayerUnderTest {
   LayerUnderTest(Device device, const std::string& kind, const LayerOptions& options, const Shape& image);
 
   Context ctx;
-  ConvSelector convolutions;
+  ConvTuner convolutions;
   std::unique_ptr<Layer> layer;
 
   Parameter& parameter(const std::string& name);  // "weight"

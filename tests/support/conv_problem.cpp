@@ -51,4 +51,18 @@ const Tensor& written(ConvPass pass, const ConvOperands& operands) {
   return pass == ConvPass::forward ? operands.y : pass == ConvPass::backward_input ? operands.x : operands.w;
 }
 
+std::shared_ptr<const ConvPlan> first_plan(const ConvEngine& engine, const ConvProblem& problem, ConvPass pass) {
+  const ConvPlans plans = engine.plans(problem, pass, 1);
+  if (plans.empty()) throw Error(join(engine.name(), " has no plan for ", to_string(pass), " of ", to_string(problem)));
+  return plans.front();
+}
+
+std::size_t scratch_bytes(const ConvEngine& engine, const ConvProblem& problem, ConvPass pass) {
+  return first_plan(engine, problem, pass)->facts().scratch_bytes;
+}
+
+void run(const ConvEngine& engine, Context& ctx, const ConvProblem& problem, ConvPass pass, ConvOperands& operands) {
+  first_plan(engine, problem, pass)->run(ctx, operands);
+}
+
 }  // namespace twiddle

@@ -1,4 +1,6 @@
 #pragma once
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "fft/grid.h"
@@ -14,5 +16,10 @@ Shape shape_of(const ConvProblem& problem, ConvOperand operand);
 
 // The tensor that a pass writes.
 const Tensor& written(ConvPass pass, const ConvOperands& operands);
+
+// What the rule would take: the engine's first plan. Fails where there is none.
+std::shared_ptr<const ConvPlan> first_plan(const ConvEngine& engine, const ConvProblem& problem, ConvPass pass);
+std::size_t scratch_bytes(const ConvEngine& engine, const ConvProblem& problem, ConvPass pass);  // of that
+void run(const ConvEngine& engine, Context& ctx, const ConvProblem& problem, ConvPass pass, ConvOperands& operands);
 
 }  // namespace twiddle

@@ -1,0 +1,86 @@
+#pragma once
+#include <array>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/error.h"
+#include "layers/conv/trial.h"
+
+namespace twiddle {
+
+// How one plan fared.
+struct Entrant {
+  std::shared_ptr<const ConvPlan> plan;
+  double milliseconds = std::numeric_limits<double>::infinity();      // alone, as far as it was timed
+  double error = std::numeric_limits<double>::quiet_NaN();            // as far as it was looked at
+  std::string fate = "not tried: other grids were faster at a look";  // why it is out; empty: it ran to the end
+};
+
+struct ContestResult {
+  struct Pass {
+    std::shared_ptr<const ConvPlan> winner;  // null: no plan keeps the precision
+    double milliseconds = 0;                 // of the winner, in its step where it won by that
+    std::string reason;                      // "measured 1.42 ms, next gemm 3.10"
+    std::string failure;                     // of engines that failed when they were asked; empty: none did
+    std::vector<Entrant> entrants;           // the fastest first
+  };
+  std::array<Pass, 3> passes;  // empty where the pass took no part
+  bool doubtful = false;       // its repeats disagree: nothing to remember
+};
+
+// Which plans of some engines are fastest for a problem's passes: a short look at all plans, a long one at the best,
+// each held to the precision, with the epilogue that the problem names. Plans that share spectra are looked at one
+// behind the other, as a training step runs them, and such plans for all passes may win together without winning each.
+class Contest {
+ public:
+  struct Rules {
+    std::size_t workspace_limit = 0;
+    bool deterministic = false;           // plans that are not are left out
+    std::function<void()> between_two{};  // is called between two measurements, and may throw; empty: nobody waits
+    std::function<void(const ConvEngine&, const Error&)> failed{};  // hears of engines that failed to make plans
+  };
+  Contest(Context& ctx, const ConvProblem& problem, std::vector<ConvPass> passes, std::vector<ConvEngine*> engines,
+          Rules rules, Stopwatch& stopwatch);
+  // Held again where its repeats disagree.
+  ContestResult hold();
+
+ private:
+  struct Timed {
+    std::shared_ptr<const ConvPlan> plan;
+    double milliseconds;  // in its step
+  };
+  // Plans that share: for each pass some, the fastest first.
+  struct Family {
+    std::string engine;
+    std::array<std::vector<Timed>, 3> plans = {};
+    double milliseconds = std::numeric_limits<double>::infinity();  // of the step of its fastest
+    StepPlans fastest() const;
+  };
+  ContestResult hold_once();
+  void gather();
+  std::vector<Family> families_of_all() const;
+  std::vector<Family> fastest_families();
+  void look(StepTrial& trial, Family& family, double budget_ms) const;
+  void choose_products(StepTrial& trial, Family& family) const;
+  void race(ConvPass pass, std::vector<Family>& families, ContestResult& result);
+  void take_first_look(PassTrial& trial, Entrant& entrant, double& fastest) const;
+  void settle(const std::vector<Family>& families, ContestResult& result);
+  bool takes_part(ConvPass pass) const;
+  void between_two() const;
+
+  Context& ctx_;
+  ConvProblem problem_;
+  std::vector<ConvPass> passes_;
+  std::vector<ConvEngine*> engines_;
+  Rules rules_;
+  Stopwatch& stopwatch_;
+  std::array<std::vector<std::shared_ptr<const ConvPlan>>, 3> plans_;
+  std::array<std::string, 3> failures_;  // of engines that were asked
+};
+
+}  // namespace twiddle

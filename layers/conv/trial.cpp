@@ -1,0 +1,119 @@
+#include "layers/conv/trial.h"
+
+#include <limits>
+
+#include "framework/error.h"
+#include "layers/conv/epilogue.h"
+
+namespace twiddle {
+
+namespace {
+
+constexpr int samples = 200;
+
+void renew(ConvOperands& operands) {
+  for (Tensor* tensor : {&operands.x, &operands.w, &operands.y}) tensor->write();
+}
+
+Tensor zeros(Stream& stream, const ConvProblem& problem) {
+  return Tensor::filled(stream, {problem.filters}, 0);
+}
+
+Tensor result_of(ConvPass pass, const ConvOperands& operands) {
+  return pass == ConvPass::forward ? operands.y : pass == ConvPass::backward_input ? operands.x : operands.w;
+}
+
+// What stands for y of the forward pass: half of it above zero.
+Tensor random_output(Stream& stream, const ConvProblem& problem) {
+  return random_operands(stream, problem, ConvPass::backward_input).y;
+}
+
+}  // namespace
+
+PassTrial::PassTrial(Context& ctx, const ConvProblem& problem, ConvPass pass)
+    : ctx_(ctx),
+      pass_(pass),
+      operands_(random_operands(*ctx.stream, problem, pass)),
+      unmasked_(operands_),
+      masked_(operands_),
+      result_(result_of(pass, operands_)),
+      check_(*ctx.stream, problem, pass, operands_, samples) {
+  const bool forward = pass == ConvPass::forward;
+  unmasked_.relu = masked_.relu = forward && problem.relu;
+  if (forward && problem.bias) unmasked_.bias = masked_.bias = zeros(*ctx.stream, problem);
+  if (pass == ConvPass::backward_weight && problem.bias) masked_.bias = zeros(*ctx.stream, problem);
+  if (!forward && problem.relu) masked_.mask = random_output(*ctx.stream, problem);
+}
+
+double PassTrial::error(const ConvPlan& plan) {
+  ctx_.stream->fill(result_.write(), result_.size(), std::numeric_limits<float>::quiet_NaN());
+  plan.run(ctx_, operands_);
+  return check_.error(*ctx_.stream, result_);
+}
+
+void PassTrial::run(const ConvPlan& plan) {
+  ConvOperands& operands = plan.facts().masks ? masked_ : unmasked_;
+  renew(operands);
+  plan.run(ctx_, operands);
+}
+
+Measurement measure(Context& ctx, const ConvPlan& plan, const ConvProblem& problem, ConvPass pass,
+                    double budget_ms) try {
+  PassTrial trial(ctx, problem, pass);
+  const double error = trial.error(plan);
+  trial.run(plan);
+  return {time_calls(*ctx.stream, budget_ms, [&] { trial.run(plan); }), error, {}};
+} catch (const Error& error) {
+  return {0, std::numeric_limits<double>::infinity(), error.what()};
+}
+
+StepTrial::StepTrial(Context& ctx, const ConvProblem& problem)
+    : ctx_(ctx),
+      problem_(problem),
+      forward_(random_operands(*ctx.stream, problem, ConvPass::forward)),
+      input_(random_operands(*ctx.stream, problem, ConvPass::backward_input)),
+      weight_{forward_.x, Tensor(*ctx.stream, problem.weight_shape()), input_.y} {
+  input_.w = forward_.w;
+  forward_.relu = problem.relu;
+  if (problem.bias) forward_.bias = zeros(*ctx.stream, problem), bias_gradient_ = zeros(*ctx.stream, problem);
+}
+
+StepTimes StepTrial::time(const StepPlans& plans, double budget_ms, Stopwatch& stopwatch) {
+  Stream& stream = *ctx_.stream;
+  const auto& [of_forward, of_input, of_weight] = plans;
+  const bool by_plans = plans_do_way_back(of_input.get(), of_weight.get(), problem_.relu);
+  const bool apart = of_weight != nullptr && !by_plans && (problem_.bias || problem_.relu);
+  input_.mask = weight_.mask = by_plans && problem_.relu ? forward_.y : Tensor();
+  weight_.bias = by_plans ? bias_gradient_ : Tensor();
+  const auto pass = [&](const std::shared_ptr<const ConvPlan>& plan, ConvOperands& operands) {
+    if (plan != nullptr) plan->run(ctx_, operands);
+  };
+  const std::vector<Work> parts{[&] {
+                                  renew(forward_), renew(weight_), renew(input_);
+                                  pass(of_forward, forward_);
+                                },
+                                [&] { pass(of_input, input_); }, [&] { pass(of_weight, weight_); },
+                                [&] {
+                                  Tensor gradient = input_.y;
+                                  if (apart)
+                                    relu_and_bias_backward(stream, forward_.y, problem_.relu, problem_.bias, gradient);
+                                }};
+  for (const Work& part : parts) part();  // plans, allocates, warms up
+  const std::vector<double> times = stopwatch.parts(stream, budget_ms, parts);
+  StepTimes result;
+  for (std::size_t i = 0; i < plans.size(); ++i) result.passes[i] = plans[i] != nullptr ? times[i] : 0;
+  result.epilogue = apart ? times[3] : 0;
+  return result;
+}
+
+double StepTrial::time_epilogue(double budget_ms, Stopwatch& stopwatch) {
+  if (!problem_.bias && !problem_.relu) return 0;
+  const Work work = [&] {
+    Tensor gradient = input_.y;
+    relu_and_bias_backward(*ctx_.stream, forward_.y, problem_.relu, problem_.bias, gradient);
+  };
+  work();
+  return stopwatch.best(*ctx_.stream, budget_ms, work);
+}
+
+}  // namespace twiddle

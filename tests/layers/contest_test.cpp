@@ -1,0 +1,179 @@
+#include "layers/conv/contest.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "framework/interrupted.h"
+#include "tests/support/conv_problem.h"
+#include "tests/support/fake_engine.h"
+
+namespace twiddle {
+namespace {
+
+const std::vector<ConvPass> all_passes{std::begin(every_pass), std::end(every_pass)};
+
+class ContestTest : public testing::Test {
+ protected:
+  ContestResult hold(const std::vector<std::pair<std::string, FakeEngineTraits>>& traits,
+                     const std::vector<ConvPass>& passes = all_passes, Contest::Rules rules = {1000}) {
+    engines.clear();
+    for (const auto& [name, each] : traits) engines.push_back(make_fake_engine(name, each, clock, &runs));
+    std::vector<ConvEngine*> contenders;
+    for (const auto& engine : engines) contenders.push_back(engine.get());
+    FakeStopwatch stopwatch(clock);
+    return Contest(ctx, problem, passes, contenders, std::move(rules), stopwatch).hold();
+  }
+  static std::string winner(const ContestResult& result, ConvPass pass = ConvPass::forward) {
+    const auto& plan = result.passes[index_of(pass)].winner;
+    return plan == nullptr ? "" : full_name(*plan);
+  }
+
+  Context ctx;
+  ConvProblem problem = conv_problem("2x3x6x6 * 4x3x3x3 pad 1");
+  std::shared_ptr<FakeClock> clock = std::make_shared<FakeClock>();
+  std::vector<std::unique_ptr<ConvEngine>> engines;
+  int runs = 0;
+};
+
+FakeEngineTraits one(double milliseconds) {
+  return {.plans = {{.milliseconds = milliseconds}}};
+}
+
+// Plans of one grid each, that share its spectra.
+FakePlan on_grid(const std::string& grid, double milliseconds, const std::string& product = {}) {
+  return {.name = grid + product, .milliseconds = milliseconds, .shares = grid};
+}
+
+TEST_F(ContestTest, TheFastestPlanOfAllEnginesWins) {
+  const ContestResult result =
+      hold({{"slow", one(20)},
+            {"several", {.plans = {{.name = "a", .milliseconds = 9}, {.name = "b", .milliseconds = 2}}}}});
+  for (const ConvPass pass : every_pass) {
+    EXPECT_EQ(winner(result, pass), "several:b");
+    const auto& here = result.passes[index_of(pass)];
+    EXPECT_EQ(here.milliseconds, 2);
+    EXPECT_EQ(here.reason, "measured 2.00 ms, next slow 20.00");
+    ASSERT_EQ(here.entrants.size(), 3u);
+    EXPECT_EQ(here.entrants[1].plan->facts().name, "a");
+    EXPECT_LE(here.entrants[0].error, promise(Precision::fp32));
+  }
+  EXPECT_FALSE(result.doubtful);
+}
+
+TEST_F(ContestTest, WhatMissesThePrecisionOrFailsIsOutAndSaysWhy) {
+  const ContestResult result = hold({{"good", one(20)},
+                                     {"wrong", {.plans = {{.milliseconds = 1, .error = 1e-4f}}}},
+                                     {"broken", {.plans = {{.milliseconds = 1, .throws = true}}}},
+                                     {"missing", {.missing = true}}});
+  EXPECT_EQ(winner(result), "good");
+  const std::string& reason = result.passes[0].reason;
+  EXPECT_NE(reason.find(", wrong misses fp32 with an error of 1.0e-04"), std::string::npos) << reason;
+  EXPECT_NE(reason.find(", broken failed: out of luck"), std::string::npos) << reason;
+  EXPECT_NE(reason.find(", missing failed: libmissing cannot be loaded"), std::string::npos) << reason;
+  problem.precision = Precision::tf32;
+  EXPECT_EQ(winner(hold({{"good", one(20)}, {"wrong", {.plans = {{.milliseconds = 1, .error = 1e-4f}}}}})), "wrong");
+}
+
+TEST_F(ContestTest, NobodyWinsWhereNothingKeepsThePrecision) {
+  const ContestResult result = hold({{"wrong", {.plans = {{.error = 1e-4f}, on_grid("8x8", 1)}}}}, {ConvPass::forward},
+                                    {.workspace_limit = 1000});
+  EXPECT_EQ(winner(result), "wrong:8x8");
+  const ContestResult nobody = hold({{"wrong", {.plans = {{.error = 1e-4f}}}}});
+  EXPECT_EQ(winner(nobody), "");
+  EXPECT_TRUE(nobody.passes[0].reason.starts_with("nothing else keeps the precision, wrong misses fp32"));
+}
+
+TEST_F(ContestTest, LeavesOutWhatIsTooLargeOrNotDeterministic) {
+  const std::vector<std::pair<std::string, FakeEngineTraits>> engines_of_it{
+      {"slow", one(20)},
+      {"large", {.plans = {{.milliseconds = 1, .scratch = 1001}}}},
+      {"atomic", {.plans = {{.milliseconds = 2, .deterministic = false}}}}};
+  EXPECT_EQ(winner(hold(engines_of_it)), "atomic");
+  EXPECT_EQ(winner(hold(engines_of_it, all_passes, {.workspace_limit = 1000, .deterministic = true})), "slow");
+  EXPECT_EQ(winner(hold(engines_of_it, all_passes, {.workspace_limit = 2000})), "large");
+}
+
+TEST_F(ContestTest, PlansThatShareMayWinTogetherWithoutWinningEach) {
+  const std::vector<std::pair<std::string, FakeEngineTraits>> both{{"steady", one(8)},
+                                                                   {"sharing", {.plans = {on_grid("8x8", 12)}}}};
+  const ContestResult training = hold(both);
+  for (const ConvPass pass : every_pass) {
+    EXPECT_EQ(winner(training, pass), "sharing:8x8");
+    EXPECT_NE(training.passes[index_of(pass)].reason.find("all three 12.00, the best apart 24.00"), std::string::npos)
+        << training.passes[index_of(pass)].reason;
+  }
+  EXPECT_EQ(winner(hold(both, {ConvPass::forward})), "steady") << "where forward is all there is";
+}
+
+TEST_F(ContestTest, AFirstLayersPlansWinByThePassesThatItsTrainingHas) {
+  FakePlan grid = on_grid("8x8", 25);
+  grid.backward_input_ms = 60;
+  const std::vector<std::pair<std::string, FakeEngineTraits>> both{{"steady", one(20)}, {"sharing", {.plans = {grid}}}};
+  EXPECT_EQ(winner(hold(both)), "steady");
+  problem.input_gradient = false;
+  const ContestResult first = hold(both, {ConvPass::forward, ConvPass::backward_weight});
+  EXPECT_EQ(winner(first), "sharing:8x8");
+  EXPECT_EQ(winner(first, ConvPass::backward_input), "");
+  EXPECT_NE(first.passes[0].reason.find("both 25.00"), std::string::npos) << first.passes[0].reason;
+}
+
+TEST_F(ContestTest, TheFastestGridIsTakenAndOnItTheFastestProduct) {
+  const ContestResult result = hold({{"sharing",
+                                      {.plans = {on_grid("32x32", 30), on_grid("8x8", 12), on_grid("8x8", 9, ", quick"),
+                                                 on_grid("8x8", 4, ", wrong"), on_grid("16x16", 20)}}}});
+  EXPECT_EQ(winner(result), "sharing:8x8, wrong");
+  FakePlan wrong = on_grid("8x8", 4, ", wrong");
+  wrong.error = 1e-3f;
+  const ContestResult exact =
+      hold({{"sharing", {.plans = {on_grid("32x32", 30), on_grid("8x8", 12), on_grid("8x8", 9, ", quick"), wrong}}}});
+  EXPECT_EQ(winner(exact), "sharing:8x8, quick");
+  const auto& entrants = exact.passes[0].entrants;
+  const auto other = std::find_if(entrants.begin(), entrants.end(),
+                                  [](const Entrant& entrant) { return entrant.plan->facts().name == "32x32"; });
+  EXPECT_EQ(other->fate, "not tried: other grids were faster at a look");
+}
+
+// Bias and ReLU on the way back cost a pass of their own where plans do not do that.
+TEST_F(ContestTest, CountsTheEpilogueThatTheLayerWillAskFor) {
+  problem.bias = problem.relu = true;
+  const auto masked = [](double milliseconds) {
+    return FakeEngineTraits{.plans = {{.milliseconds = milliseconds, .masks = true}}};
+  };
+  EXPECT_EQ(winner(hold({{"plain", one(8)}, {"masking", masked(9)}})), "plain");
+}
+
+TEST_F(ContestTest, AContestWhoseRepeatsDisagreeIsHeldAgain) {
+  // In each contest a plan that stands alone runs five times: for its error, to warm up, for the first look, in
+  // earnest, and once more after the others.
+  int contests = 0;
+  const auto disturbed = [&](int until) {
+    contests = 0;
+    return FakeEngineTraits{.plans = {{.milliseconds = 1, .more = [&contests = contests, until](int run) {
+                                         contests = (run + 4) / 5;
+                                         return run % 5 == 0 && contests <= until ? 30 : 0;
+                                       }}}};
+  };
+  const std::vector<ConvPass> forward{ConvPass::forward};
+  const ContestResult once = hold({{"fast", disturbed(1)}, {"slow", {.plans = {{.milliseconds = 1.2}}}}}, forward);
+  EXPECT_FALSE(once.doubtful);
+  EXPECT_EQ(contests, 2);
+  const ContestResult always = hold({{"fast", disturbed(9)}, {"slow", {.plans = {{.milliseconds = 1.2}}}}}, forward);
+  EXPECT_TRUE(always.doubtful);
+  EXPECT_EQ(winner(always), "fast") << "both turns count";
+}
+
+TEST_F(ContestTest, StopsBetweenTwoMeasurements) {
+  int asked = 0;
+  EXPECT_THROW(hold({{"one", one(1)}, {"two", one(2)}}, all_passes,
+                    {.workspace_limit = 1000,
+                     .between_two =
+                         [&] {
+                           if (++asked == 2) throw Interrupted();
+                         }}),
+               Interrupted);
+  EXPECT_EQ(asked, 2);
+}
+
+}  // namespace
+}  // namespace twiddle

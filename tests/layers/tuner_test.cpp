@@ -1,0 +1,435 @@
+#include "layers/conv/tuner.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "framework/error.h"
+#include "framework/interrupted.h"
+#include "layers/conv/direct_engine.h"
+#include "layers/conv/engines.h"
+#include "layers/conv/onednn_engine.h"
+#include "tests/support/fake_engine.h"
+
+namespace twiddle {
+
+namespace {
+
+const ConvProblem small_problem{
+    .batch = 2, .channels = 4, .height = 8, .width = 8, .filters = 4, .kernel_h = 3, .kernel_w = 3};
+
+FakeEngineTraits one(double milliseconds) {
+  return {.plans = {{.milliseconds = milliseconds}}};
+}
+FakeEngineTraits unable(const std::string& why = {}) {
+  return {.plans = {}, .refusal = why};
+}
+FakeEngineTraits large(std::size_t scratch) {
+  return {.plans = {{.milliseconds = 0.1, .scratch = scratch}}};
+}
+FakeEngineTraits sharing(double milliseconds) {
+  return {.plans = {{.name = "8x8", .milliseconds = milliseconds, .shares = "8x8"}}};
+}
+const FakeEngineTraits missing{.missing = true};
+
+class ConvTunerTest : public testing::Test {
+ protected:
+  ConvTuner tuner(const std::vector<std::pair<std::string, FakeEngineTraits>>& engines, ConvPolicy policy) {
+    std::vector<std::unique_ptr<ConvEngine>> made;
+    for (const auto& [name, traits] : engines) made.push_back(make_fake_engine(name, traits, clock_, &runs_[name]));
+    return ConvTuner(std::move(made), std::move(policy), std::make_shared<FakeStopwatch>(clock_));
+  }
+  std::string chosen(ConvTuner& from, const std::string& engine = {}) {
+    return from.choose(ctx_, small_problem, ConvPass::forward, engine).plan->facts().engine;
+  }
+  std::string complaint(ConvTuner& from, const std::string& engine) {
+    try {
+      chosen(from, engine);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::config);
+      return error.what();
+    }
+    return "";
+  }
+  std::string cache_path() {
+    const std::string path = testing::TempDir() + "twiddle_choices_" + std::to_string(getpid()) + "/conv.txt";
+    std::filesystem::remove_all(std::filesystem::path(path).parent_path());
+    return path;
+  }
+  Context ctx_;
+  std::shared_ptr<FakeClock> clock_ = std::make_shared<FakeClock>();
+  std::map<std::string, int> runs_;
+};
+
+}  // namespace
+
+TEST_F(ConvTunerTest, TheRuleTakesTheFirstThatCan) {
+  auto all = tuner({{"unable", unable()}, {"large", large(1001)}, {"good", large(1000)}, {"late", one(1)}},
+                   {.workspace_limit = 1000});
+  EXPECT_EQ(all.find(small_problem, ConvPass::forward), nullptr);
+  EXPECT_EQ(all.expected(small_problem, ConvPass::forward)->facts().scratch_bytes, 1000u);
+  EXPECT_EQ(runs_["good"], 0);
+  EXPECT_EQ(chosen(all), "good");
+  EXPECT_EQ(all.find(small_problem, ConvPass::forward)->reason, "rule");
+  EXPECT_EQ(chosen(all), "good");
+  EXPECT_EQ(runs_["good"], 1) << "it shows its precision once";
+}
+
+TEST_F(ConvTunerTest, TheRuleLeavesWhatDoesNotPay) {
+  auto all = tuner({{"dear", FakeEngineTraits{.pays = false}}, {"good", one(1)}}, {.engine = "rule"});
+  EXPECT_EQ(chosen(all), "good");
+  EXPECT_EQ(chosen(all, "dear"), "dear");
+}
+
+TEST_F(ConvTunerTest, OnACpuTheRuleTakesSpectraForLargeKernelsAlone) {
+  ConvTuner all(make_conv_engines({}), {.engine = "rule"});
+  const auto taken = [&](int kernel, int plane, int channels, int groups) {
+    const ConvProblem square{.batch = 2,
+                             .channels = channels,
+                             .height = plane,
+                             .width = plane,
+                             .filters = 16,
+                             .kernel_h = kernel,
+                             .kernel_w = kernel,
+                             .groups = groups};
+    return all.choose(ctx_, square, ConvPass::forward).plan->facts().engine;
+  };
+  EXPECT_EQ(taken(5, 12, 16, 1), "fft");
+  EXPECT_NE(taken(5, 11, 16, 1), "fft") << "outputs of 7x7";
+  EXPECT_NE(taken(5, 12, 1, 1), "fft") << "25 multiply-adds";
+  EXPECT_EQ(taken(5, 12, 16, 8), "fft") << "50 in a group of two channels";
+  EXPECT_NE(taken(5, 12, 16, 16), "fft");
+  EXPECT_NE(taken(7, 14, 16, 16), "fft") << "49";
+  for (const int groups : {1, 2, 4, 8, 16}) EXPECT_EQ(taken(31, 40, 16, groups), "fft") << groups;
+  if (!make_onednn_engine()) return;
+  EXPECT_EQ(taken(3, 12, 16, 1), "onednn");
+  EXPECT_EQ(taken(1, 8, 16, 1), "gemm");
+  EXPECT_EQ(taken(1, 7, 16, 1), "onednn");
+}
+
+TEST_F(ConvTunerTest, TheRuleSaysWhereNothingFits) {
+  auto all = tuner({{"large", large(2048)}}, {.workspace_limit = 1024});
+  EXPECT_EQ(complaint(all, ""),
+            "no convolution engine can do forward of 2x4x8x8 * 4x4x3x3 within a workspace_limit of 1 KiB");
+}
+
+TEST_F(ConvTunerTest, ANameIsTakenOrFailsLoudly) {
+  auto all = tuner({{"fine", one(1)}, {"unable", unable()}, {"large", large(2048)}}, {.workspace_limit = 1024});
+  EXPECT_EQ(chosen(all, "fine"), "fine");
+  EXPECT_EQ(all.find(small_problem, ConvPass::forward, "fine")->reason, "named");
+  EXPECT_EQ(complaint(all, "unable"),
+            "convolution engine 'unable' cannot do forward of 2x4x8x8 * 4x4x3x3; engines that can: fine");
+  EXPECT_EQ(complaint(all, "large"),
+            "convolution engine 'large' needs 2 KiB of workspace for forward of 2x4x8x8 * 4x4x3x3, more than the "
+            "workspace_limit of 1 KiB; engines that can: fine");
+  EXPECT_NE(complaint(all, "fune").find("did you mean 'fine'?"), std::string::npos) << complaint(all, "fune");
+}
+
+TEST_F(ConvTunerTest, ARefusalTellsTheEnginesReason) {
+  auto all = tuner({{"fine", one(1)}, {"unable", unable("it is not deterministic")}}, {});
+  EXPECT_EQ(complaint(all, "unable"),
+            "convolution engine 'unable' cannot do forward of 2x4x8x8 * 4x4x3x3: it is not deterministic; engines that "
+            "can: fine");
+}
+
+TEST_F(ConvTunerTest, AnEngineWhoseLibraryIsMissingIsLeftOutWithOneWarning) {
+  for (const std::string how : {"rule", "measured"}) {
+    std::vector<std::string> warnings;
+    auto all = tuner({{"missing", missing}, {"polyphase(missing)", missing}, {"fine", one(1)}, {"unable", unable()}},
+                     {.engine = how, .warn = [&](const std::string& text) { warnings.push_back(text); }});
+    for (const ConvPass pass : every_pass) {
+      EXPECT_EQ(all.choose(ctx_, small_problem, pass).plan->facts().engine, "fine");
+      EXPECT_NE(all.find(small_problem, pass)->reason.find(", missing failed: libmissing cannot be loaded"),
+                std::string::npos);
+    }
+    EXPECT_EQ(warnings, (std::vector<std::string>{"convolution engine 'missing' is left out, others are used: "
+                                                  "libmissing cannot be loaded\n  Install it"}));
+    EXPECT_NE(complaint(all, "unable").find("engines that can: fine"), std::string::npos);
+    try {
+      chosen(all, "missing");
+      ADD_FAILURE() << "a name is taken or fails";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::device);
+      EXPECT_STREQ(error.what(), "libmissing cannot be loaded\n  Install it");
+    }
+  }
+}
+
+TEST_F(ConvTunerTest, WhereNothingIsLeftTheDeviceIsToBlame) {
+  auto none = tuner({{"missing", missing}}, {.engine = "rule"});
+  try {
+    chosen(none);
+    ADD_FAILURE() << "nothing can be chosen";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::device);
+    EXPECT_NE(std::string(error.what()).find("missing failed: libmissing cannot be loaded"), std::string::npos);
+  }
+}
+
+TEST_F(ConvTunerTest, NamesAreChecked) {
+  const auto all = tuner({{"onednn", one(1)}, {"gemm", one(1)}}, {});
+  for (const char* good : {"onednn", "gemm", "rule", "measured"}) EXPECT_NO_THROW(all.check_name(good));
+  EXPECT_THROW(all.check_name("gem"), Error);
+  EXPECT_THROW(all.check_name(""), Error);
+  EXPECT_EQ(all.names(), (std::vector<std::string>{"onednn", "gemm"}));
+}
+
+// Chosen by rule or by name, too.
+TEST_F(ConvTunerTest, NoPlanIsTakenThatMissesThePrecision) {
+  const FakeEngineTraits two{
+      .plans = {{.name = "rough", .milliseconds = 1, .error = 1e-4f}, {.name = "exact", .milliseconds = 5}}};
+  for (const std::string how : {"rule", "both", "measured"}) {
+    auto all = tuner({{"both", two}}, {.engine = how});
+    EXPECT_EQ(full_name(*all.choose(ctx_, small_problem, ConvPass::forward).plan), "both:exact") << how;
+    ConvProblem loose = small_problem;
+    loose.precision = Precision::tf32;
+    EXPECT_EQ(full_name(*all.choose(ctx_, loose, ConvPass::forward).plan), "both:rough") << how;
+  }
+  auto named = tuner({{"both", two}}, {});
+  EXPECT_EQ(full_name(*named.choose(ctx_, small_problem, ConvPass::forward, "both:exact").plan), "both:exact");
+  EXPECT_NE(complaint(named, "both:rough").find("misses fp32 with an error of 1.0e-04"), std::string::npos);
+  EXPECT_NE(complaint(named, "both:rogh").find("is no plan of that engine"), std::string::npos);
+}
+
+TEST_F(ConvTunerTest, DeterministicPlansAloneWhereThatIsAskedFor) {
+  const FakeEngineTraits atomic{.plans = {{.name = "atomic", .deterministic = false}, {.name = "ordered"}}};
+  auto all = tuner({{"both", atomic}}, {.deterministic = true});
+  EXPECT_EQ(full_name(*all.choose(ctx_, small_problem, ConvPass::forward).plan), "both:ordered");
+  EXPECT_NE(complaint(all, "both:atomic").find("`deterministic: true` rules out"), std::string::npos);
+}
+
+TEST_F(ConvTunerTest, MeasuredTakesTheFastestOnceAndRemembers) {
+  auto all = tuner({{"slow", one(20)}, {"fast", one(1)}}, {.engine = "measured"});
+  EXPECT_EQ(chosen(all), "fast");
+  const int runs = runs_["slow"];
+  EXPECT_GT(runs, 1);
+  EXPECT_EQ(chosen(all), "fast");
+  EXPECT_EQ(runs_["slow"], runs);
+  const auto* choice = all.find(small_problem, ConvPass::forward);
+  EXPECT_EQ(choice->reason, "measured 1.00 ms, next slow 20.00");
+  EXPECT_EQ(choice->milliseconds, 1);
+  EXPECT_EQ(choice->entrants.size(), 2u);
+}
+
+TEST_F(ConvTunerTest, OnlyMeasuredGoesByTheClock) {
+  const FakeEngineTraits two{.plans = {{.name = "first", .milliseconds = 5}, {.name = "second", .milliseconds = 1}}};
+  for (const std::string how : {"rule", "both"}) {
+    auto all = tuner({{"both", two}}, {.engine = how});
+    EXPECT_EQ(all.choose(ctx_, small_problem, ConvPass::forward).plan->facts().name, "first");
+    EXPECT_EQ(all.choose(ctx_, small_problem, ConvPass::forward, "measured").plan->facts().name, "second");
+  }
+}
+
+TEST_F(ConvTunerTest, SumsInDoubleAreTakenWhereNothingElseKeepsThePrecision) {
+  std::vector<std::unique_ptr<ConvEngine>> engines;
+  engines.push_back(make_fake_engine("wrong", {.plans = {{.error = 1e-4f}}}, clock_));
+  engines.push_back(make_direct_engine());
+  for (const std::string how : {"measured", "rule"}) {
+    ConvTuner all(std::move(engines), {.engine = how}, std::make_shared<FakeStopwatch>(clock_));
+    EXPECT_EQ(chosen(all), "direct");
+    engines.clear();
+    engines.push_back(make_fake_engine("wrong", {.plans = {{.error = 1e-4f}}}, clock_));
+    engines.push_back(make_direct_engine());
+  }
+}
+
+// A batch that is not full, another --batch-size, an image to predict.
+TEST_F(ConvTunerTest, AProblemThatDiffersInBatchAloneTakesTheSamePlan) {
+  const std::vector<std::pair<std::string, FakeEngineTraits>> engines{{"slow", one(20)}, {"fast", one(1)}};
+  const ConvPolicy policy{.engine = "measured", .cache_file = cache_path()};
+  ConvProblem last = small_problem;
+  last.batch = 1;
+  auto first = tuner(engines, policy);
+  EXPECT_EQ(chosen(first), "fast");
+  const int runs = runs_["slow"];
+  EXPECT_EQ(first.choose(ctx_, last, ConvPass::forward).plan->facts().engine, "fast");
+  EXPECT_EQ(first.find(last, ConvPass::forward)->reason, "as at batch 2");
+  auto second = tuner(engines, policy);
+  EXPECT_TRUE(second.recall({}, last, ConvPass::backward_weight));
+  for (const ConvPass pass : every_pass) EXPECT_EQ(second.choose(ctx_, last, pass).plan->facts().engine, "fast");
+  EXPECT_EQ(second.find(last, ConvPass::forward)->reason, "cached, for another batch");
+  EXPECT_EQ(runs_["slow"], runs) << "nothing was measured";
+  ConvPolicy own = policy;
+  own.own_batch = true;
+  auto third = tuner(engines, own);
+  EXPECT_EQ(third.choose(ctx_, last, ConvPass::forward).reason, "measured 1.00 ms, next slow 20.00");
+}
+
+TEST_F(ConvTunerTest, APlanFromTheCacheShowsItsPrecisionBeforeItRuns) {
+  const ConvPolicy policy{.engine = "measured", .cache_file = cache_path()};
+  auto first = tuner({{"only", one(1)}}, policy);
+  chosen(first);
+  runs_.clear();
+  auto second = tuner({{"only", one(1)}}, policy), third = tuner({{"only", one(1)}}, policy);
+  chosen(second), chosen(second);
+  EXPECT_EQ(runs_["only"], 1);
+  EXPECT_TRUE(third.recall({}, small_problem, ConvPass::forward));  // for a memory plan: nothing runs
+  EXPECT_EQ(runs_["only"], 1);
+  chosen(third), chosen(third);
+  EXPECT_EQ(runs_["only"], 2);
+  auto wrong = tuner({{"only", {.plans = {{.error = 1e-4f}, {.name = "other"}}}}}, policy);
+  EXPECT_EQ(full_name(*wrong.choose(ctx_, small_problem, ConvPass::forward).plan), "only:other");
+}
+
+TEST_F(ConvTunerTest, WhatIsMeasuredOtherwiseTheSecondTimeIsNotKept) {
+  const ConvPolicy policy{.engine = "measured", .cache_file = cache_path()};
+  const FakeEngineTraits disturbed{
+      .plans = {{.milliseconds = 1, .more = [](int run) { return run % 5 == 0 ? 30 : 0; }}}};
+  auto all = tuner({{"fast", disturbed}, {"slow", one(1.2)}}, policy);
+  chosen(all);
+  const std::string reason = all.find(small_problem, ConvPass::forward)->reason;
+  EXPECT_NE(reason.find("not kept: its repeats disagree"), std::string::npos) << reason;
+  EXPECT_FALSE(std::filesystem::exists(policy.cache_file));
+}
+
+TEST_F(ConvTunerTest, WhatIsMeasuredAgainReplacesWhatTheCacheKnewOfSome) {
+  const std::vector<std::pair<std::string, FakeEngineTraits>> engines{{"steady", one(20)}, {"sharing", sharing(30)}};
+  const ConvPolicy policy{.engine = "measured", .cache_file = cache_path()};
+  auto all = tuner(engines, policy);
+  EXPECT_EQ(chosen(all), "sharing");
+  // Of what was measured together the file loses one pass and has another for the first.
+  std::ifstream in(policy.cache_file);
+  std::string text, line;
+  while (std::getline(in, line)) {
+    if (line.find("\tbackward_weight\t") != std::string::npos) continue;
+    if (line.starts_with("sharing:8x8") && line.find("\tforward\t") != std::string::npos) line.replace(0, 11, "steady");
+    text += line + "\n";
+  }
+  std::ofstream(policy.cache_file) << text;
+  auto again = tuner(engines, policy);
+  EXPECT_EQ(chosen(again), "steady");
+  EXPECT_EQ(again.choose(ctx_, small_problem, ConvPass::backward_weight).plan->facts().engine, "sharing");
+  EXPECT_EQ(chosen(again), "sharing") << "as the file says now";
+}
+
+TEST_F(ConvTunerTest, MeasuringStops) {
+  bool stop = false;
+  const auto measuring = std::make_shared<Measuring>(nullptr, [&] { return stop; });
+  auto all = tuner({{"one", one(1)}, {"two", one(2)}}, {.engine = "measured", .measuring = measuring});
+  EXPECT_EQ(chosen(all), "one");
+  stop = true;
+  EXPECT_EQ(chosen(all), "one");  // known
+  ConvProblem other = small_problem;
+  other.filters = 5;
+  EXPECT_THROW(all.choose(ctx_, other, ConvPass::backward_weight), Interrupted);
+  EXPECT_EQ(all.find(other, ConvPass::backward_weight), nullptr);
+}
+
+TEST_F(ConvTunerTest, MeasuredRespectsTheWorkspaceLimit) {
+  auto all = tuner({{"slow", one(20)}, {"large", large(2000)}}, {.engine = "measured", .workspace_limit = 1000});
+  EXPECT_EQ(chosen(all), "slow");
+  EXPECT_EQ(runs_["large"], 0);
+}
+
+TEST_F(ConvTunerTest, TheCacheOutlivesTheTuner) {
+  const ConvPolicy policy{.engine = "measured", .cache_file = cache_path()};
+  auto first = tuner({{"slow", one(20)}, {"fast", one(1)}}, policy);
+  EXPECT_EQ(chosen(first), "fast");
+  const int runs = runs_["fast"];
+  auto second = tuner({{"slow", one(20)}, {"fast", one(1)}}, policy);
+  EXPECT_EQ(chosen(second), "fast");
+  EXPECT_EQ(second.find(small_problem, ConvPass::forward)->reason, "cached");
+  EXPECT_EQ(runs_["fast"], runs + 1) << "to show its precision";
+
+  auto without = tuner({{"slow", one(1)}, {"fast", unable()}}, policy);  // what is cached cannot be used here
+  EXPECT_EQ(chosen(without), "slow");
+
+  ConvPolicy again = policy;
+  again.retune = true;
+  auto third = tuner({{"slow", one(20)}, {"fast", one(1)}}, again);
+  EXPECT_EQ(chosen(third), "fast");
+  EXPECT_GT(runs_["fast"], runs);
+}
+
+TEST_F(ConvTunerTest, RecallsWithoutMeasuring) {
+  const ConvPolicy policy{.engine = "measured", .cache_file = cache_path()};
+  const std::vector<std::pair<std::string, FakeEngineTraits>> engines = {{"slow", one(20)}, {"fast", one(1)}};
+  auto first = tuner(engines, policy);
+  EXPECT_FALSE(first.recall({}, small_problem, ConvPass::forward));
+  EXPECT_EQ(first.find(small_problem, ConvPass::forward), nullptr);
+  EXPECT_TRUE(first.recall({}, small_problem, ConvPass::forward, "rule"));  // nothing to be measured
+  EXPECT_EQ(chosen(first), "fast");
+  const int runs = runs_["fast"];
+  auto second = tuner(engines, policy);
+  EXPECT_TRUE(second.recall({}, small_problem, ConvPass::forward));
+  EXPECT_EQ(second.find(small_problem, ConvPass::forward)->plan->facts().engine, "fast");
+  EXPECT_EQ(runs_["fast"], runs);
+}
+
+TEST_F(ConvTunerTest, WhatWasMeasuredAmongOthersIsMeasuredAnew) {
+  const ConvPolicy policy{.engine = "measured", .cache_file = cache_path()};
+  auto first = tuner({{"slow", one(20)}}, policy);
+  EXPECT_EQ(chosen(first), "slow");
+  auto second = tuner({{"slow", one(20)}, {"new", one(1)}}, policy);
+  EXPECT_EQ(chosen(second), "new");
+  ConvPolicy other_limit = policy;
+  other_limit.workspace_limit = 5000;
+  auto third = tuner({{"slow", one(20)}, {"new", one(1)}}, other_limit);
+  chosen(third);
+  EXPECT_TRUE(third.find(small_problem, ConvPass::forward)->reason.starts_with("measured"));
+}
+
+TEST_F(ConvTunerTest, WhatAnotherBuildMeasuredIsMeasuredAnewAndDamageIsNoError) {
+  const ConvPolicy policy{.engine = "measured", .cache_file = cache_path()};
+  auto first = tuner({{"only", one(1)}}, policy);
+  EXPECT_EQ(chosen(first), "only");
+  std::ofstream(policy.cache_file, std::ios::app) << "nonsense";
+  ConvPolicy rebuilt = policy;
+  rebuilt.build = "another commit";
+  auto second = tuner({{"only", one(1)}}, rebuilt);
+  EXPECT_EQ(chosen(second), "only");
+  EXPECT_TRUE(second.find(small_problem, ConvPass::forward)->reason.starts_with("measured"));
+}
+
+TEST_F(ConvTunerTest, ACacheThatCannotBeWrittenIsNoError) {
+  auto chooser = tuner({{"only", one(1)}}, {.engine = "measured", .cache_file = "/proc/none/conv.txt"});
+  EXPECT_EQ(chosen(chooser), "only");
+  EXPECT_NE(chooser.cache().write_failure(), "");
+}
+
+TEST_F(ConvTunerTest, AFileThatIsNoCacheIsAnErrorAndStays) {
+  const std::string letter = testing::TempDir() + "twiddle_letter_" + std::to_string(getpid());
+  std::ofstream(letter) << "somebody's letter\n";
+  auto chooser = tuner({{"only", one(1)}}, {.engine = "measured", .cache_file = letter});
+  EXPECT_NE(complaint(chooser, "").find("no cache of Twiddle's"), std::string::npos);
+  EXPECT_TRUE(std::filesystem::exists(letter) && !std::filesystem::exists(letter + ".old"));
+  auto by_rule = tuner({{"only", one(1)}}, {.engine = "rule", .cache_file = letter});
+  EXPECT_EQ(chosen(by_rule), "only") << "who does not measure does not mind";
+  std::filesystem::remove(letter);
+}
+
+TEST_F(ConvTunerTest, TrainingTakesNoChoiceThatWasMadeForForwardAlone) {
+  const std::vector<std::pair<std::string, FakeEngineTraits>> engines = {{"steady", one(8)}, {"sharing", sharing(12)}};
+  const ConvPolicy policy{.engine = "measured", .cache_file = cache_path()};
+  const auto evaluated = [&](ConvTuner& by) {
+    const EvaluationMode evaluation(ctx_);
+    return chosen(by);
+  };
+  auto first = tuner(engines, policy), second = tuner(engines, policy), third = tuner(engines, policy);
+  EXPECT_EQ(evaluated(first), "steady");
+  EXPECT_EQ(chosen(first), "sharing");
+  EXPECT_EQ(evaluated(first), "sharing");  // there already
+  std::filesystem::remove(policy.cache_file);
+
+  auto evaluation_alone = tuner(engines, policy);
+  EXPECT_EQ(evaluated(evaluation_alone), "steady");
+  EXPECT_EQ(evaluated(second), "steady");
+  EXPECT_EQ(second.find(small_problem, ConvPass::forward)->reason, "cached");
+  EXPECT_FALSE(second.recall({}, small_problem, ConvPass::forward));
+  EXPECT_EQ(chosen(second), "sharing");
+  EXPECT_EQ(evaluated(third), "sharing");  // nor is it measured again
+  EXPECT_EQ(third.find(small_problem, ConvPass::forward)->reason, "cached");
+}
+
+TEST_F(ConvTunerTest, RealEnginesAreMeasuredToo) {
+  ConvTuner all(make_conv_engines({}), {.engine = "measured"});
+  for (const ConvPass pass : every_pass) {
+    EXPECT_NE(all.choose(ctx_, small_problem, pass).plan->facts().engine, "direct");
+    EXPECT_TRUE(all.find(small_problem, pass)->reason.starts_with("measured")) << all.find(small_problem, pass)->reason;
+  }
+}
+
+}  // namespace twiddle

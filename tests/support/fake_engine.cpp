@@ -1,0 +1,120 @@
+#include "tests/support/fake_engine.h"
+
+#include "framework/error.h"
+#include "layers/conv/engines.h"
+
+namespace twiddle {
+
+namespace {
+
+struct Met {
+  std::set<Version> versions;
+  int runs = 0;
+};
+
+class PlanOfFake final : public ConvPlan {
+ public:
+  PlanOfFake(Facts facts, const FakePlan& traits, const ConvProblem& problem, ConvPass pass,
+             std::shared_ptr<FakeClock> clock, std::shared_ptr<Met> met, int* runs)
+      : ConvPlan(std::move(facts)),
+        traits_(traits),
+        problem_(problem),
+        pass_(pass),
+        clock_(std::move(clock)),
+        met_(std::move(met)),
+        runs_(runs) {}
+
+  void run(Context&, ConvOperands& operands) const override {
+    if (runs_ != nullptr) ++*runs_;
+    ++met_->runs;
+    if (traits_.throws) throw Error(ErrorKind::device, "out of luck");
+    Tensor& result = pass_ == ConvPass::forward          ? operands.y
+                     : pass_ == ConvPass::backward_input ? operands.x
+                                                         : operands.w;
+    bool known = false;
+    for (const Tensor* operand : {&operands.x, &operands.w, &operands.y})
+      if (operand != &result) known = !met_->versions.insert(operand->version()).second || known;
+    float* const values = result.write();
+    for (std::int64_t i = 0; i < result.size(); ++i)
+      values[i] = static_cast<float>(conv_reference(problem_, pass_, operands.x.read(), operands.w.read(),
+                                                    operands.y.read(), nullptr, i)) *
+                  (1 + traits_.error);
+    if (traits_.shares.empty() || !known) clock_->milliseconds += traits_.milliseconds;
+    if (pass_ == ConvPass::backward_input) clock_->milliseconds += traits_.backward_input_ms;
+    if (traits_.more) clock_->milliseconds += traits_.more(met_->runs);
+  }
+
+ private:
+  FakePlan traits_;
+  ConvProblem problem_;
+  ConvPass pass_;
+  std::shared_ptr<FakeClock> clock_;
+  std::shared_ptr<Met> met_;  // of all plans of one name
+  int* runs_;
+};
+
+class FakeEngine final : public ConvEngine {
+ public:
+  FakeEngine(std::string name, FakeEngineTraits traits, std::shared_ptr<FakeClock> clock, int* runs)
+      : name_(std::move(name)), traits_(std::move(traits)), clock_(std::move(clock)), runs_(runs) {
+    for (std::size_t i = 0; i < traits_.plans.size(); ++i) met_.push_back(std::make_shared<Met>());
+  }
+  std::string_view name() const override { return name_; }
+  std::string library() const override {
+    if (traits_.missing) throw Error(ErrorKind::device, "libmissing cannot be loaded\n  Install it");
+    return {};
+  }
+  std::string refusal(const ConvProblem&, ConvPass) const override { return traits_.refusal; }
+  bool pays(const ConvProblem&) const override { return traits_.pays; }
+  ConvPlans plans(const ConvProblem& problem, ConvPass pass, std::size_t most) const override {
+    library();
+    ConvPlans made;
+    for (std::size_t i = 0; i < traits_.plans.size() && made.size() < most; ++i) {
+      const FakePlan& plan = traits_.plans[i];
+      made.push_back(std::make_shared<PlanOfFake>(ConvPlan::Facts{.engine = name_,
+                                                                  .name = plan.name,
+                                                                  .scratch_bytes = plan.scratch,
+                                                                  .deterministic = plan.deterministic,
+                                                                  .masks = plan.masks,
+                                                                  .shares = plan.shares},
+                                                  plan, problem, pass, clock_, met_[i], runs_));
+    }
+    return made;
+  }
+
+ private:
+  std::string name_;
+  FakeEngineTraits traits_;
+  std::shared_ptr<FakeClock> clock_;
+  int* runs_;
+  std::vector<std::shared_ptr<Met>> met_;  // by plan
+};
+
+}  // namespace
+
+double FakeStopwatch::time(const Work& work) const {
+  const double before = clock_->milliseconds;
+  work();
+  return clock_->milliseconds - before;
+}
+
+double FakeStopwatch::once(Stream&, const Work& work) {
+  return time(work);
+}
+
+double FakeStopwatch::best(Stream&, double, const Work& work) {
+  return time(work);
+}
+
+std::vector<double> FakeStopwatch::parts(Stream&, double, const std::vector<Work>& parts) {
+  std::vector<double> times;
+  for (const Work& part : parts) times.push_back(time(part));
+  return times;
+}
+
+std::unique_ptr<ConvEngine> make_fake_engine(std::string name, FakeEngineTraits traits,
+                                             std::shared_ptr<FakeClock> clock, int* runs) {
+  return std::make_unique<FakeEngine>(std::move(name), std::move(traits), std::move(clock), runs);
+}
+
+}  // namespace twiddle
