@@ -4,11 +4,11 @@
 #include <cstring>
 #include <limits>
 
-#include "fft/cuda/block_plane_fft.h"
-#include "fft/cuda/column_fft.h"
-#include "fft/cuda/natural_plane_fft.h"
-#include "fft/cuda/split_row_fft.h"
-#include "fft/cuda/staged_row_fft.h"
+#include "fft/cuda/batched/column_fft.h"
+#include "fft/cuda/batched/plane_major_fft.h"
+#include "fft/cuda/batched/row_fft_few.h"
+#include "fft/cuda/batched/row_fft_many.h"
+#include "fft/cuda/batched/shared_plane_fft.h"
 #include "framework/error.h"
 #include "tests/support/check_close.h"
 #include "tests/support/noise.h"

@@ -1,6 +1,6 @@
 // What a block of the plane transforms does between its barriers, followed on the CPU: spectra and planes against their
 // definition.
-#include "fft/cuda/plane_arguments.h"
+#include "fft/cuda/planes/plane_arguments.h"
 
 #include <gtest/gtest.h>
 

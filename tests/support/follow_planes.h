@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "fft/cuda/plane_inverse.h"
+#include "fft/cuda/planes/plane_inverse.h"
 
 // The blocks of the plane transforms one after the other, all threads of one step before the next.
 namespace twiddle::small_fft {

@@ -1,0 +1,75 @@
+#pragma once
+#include "fft/cuda/batched/row_pairs.h"
+
+// A real row that several threads share. Its m = A * B complex numbers are transformed in two halves: element b + B a
+// and bin k1 + A k2 meet in the exchange at column k1 of b.
+namespace twiddle::small_fft {
+
+// `roots`: the N-th ones, in the device's memory or a block's.
+template <int N, int A>
+struct SplitRow : PairedColumns<N, A> {
+  using Columns = PairedColumns<N, A>;
+  using Columns::B, Columns::lanes, typename Columns::Bins;
+  static constexpr int elements = B / lanes;  // b that a thread has: its lane, and so on by `lanes`
+  static_assert(16 % lanes == 0 && B % lanes == 0);
+  // Of the exchange: the columns of one b follow each other, `gap` apart from those of the next. Bins may lie so too.
+  static constexpr int gap = A + 1, length = gap * B + 1;
+
+  // Half a warp has `lanes` neighbours of rows that are `lanes` apart: it meets sixteen different pairs of banks.
+  TWIDDLE_HD static int row_of(int thread) {
+    constexpr int together = 16 / lanes;
+    const int group = thread / lanes;
+    return group / 16 * 16 + group % together * lanes + group / together % lanes;
+  }
+
+  TWIDDLE_HD static void forward_elements(const Complex* source, int lane, Complex* exchange, const Complex* roots) {
+    Complex v[elements][A], factors[elements][A];
+    unrolled<elements>([&](auto e) {
+      const int b = lane + lanes * e;
+      unrolled<A>([&](auto i) { v[e][i] = source[b + B * i], factors[e][i] = roots[2 * i * b]; });
+    });
+    unrolled<elements>([&](auto e) {
+      transform<forwards>(v[e]);
+      Complex* const at = exchange + gap * (lane + lanes * e);
+      at[0] = v[e][0];
+      unrolled<A - 1>([&](auto before) {
+        constexpr int column = decltype(before)::value + 1;
+        at[column] = v[e][column] * factors[e][column];
+      });
+    });
+  }
+  TWIDDLE_HD static void forward_columns(const Complex* exchange, int lane, Bins& bins, const Complex* roots) {
+    Complex factors[B];
+    Columns::load_factors(factors, lane, roots);
+    Columns::load_columns(bins, lane, exchange, 1, gap);
+    transform<forwards>(bins.low);
+    transform<forwards>(bins.high);
+    Columns::to_bins(bins, lane, factors);
+  }
+
+  // Bins to what the exchange's columns hold.
+  TWIDDLE_HD static void inverse_columns(int lane, Bins& bins, const Complex* roots) {
+    Complex factors[B];
+    Columns::load_factors(factors, lane, roots);
+    Columns::from_bins(bins, lane, factors);
+    transform<backwards>(bins.low);
+    transform<backwards>(bins.high);
+    const int low = Columns::low_column(lane), high = Columns::high_column(lane);
+    unrolled<B - 1>([&](auto before) {
+      constexpr int b = decltype(before)::value + 1;
+      bins.low[b] = bins.low[b] * conj(roots[2 * low * b]);
+      bins.high[b] = bins.high[b] * conj(roots[2 * high * b]);
+    });
+  }
+  TWIDDLE_HD static void inverse_elements(const Complex* exchange, int lane, float scale, Complex* target) {
+    unrolled<elements>([&](auto e) {
+      const Complex* const at = exchange + gap * (lane + lanes * e);
+      Complex v[A];
+      unrolled<A>([&](auto column) { v[column] = at[column]; });
+      transform<backwards>(v);
+      unrolled<A>([&](auto i) { target[lane + lanes * e + B * i] = scaled(v[i], scale); });
+    });
+  }
+};
+
+}  // namespace twiddle::small_fft

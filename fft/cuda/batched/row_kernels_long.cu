@@ -1,0 +1,31 @@
+#include "fft/cuda/batched/batched_launch.h"
+#include "fft/cuda/batched/row_fft_few.h"
+#include "fft/cuda/batched/row_fft_many.h"
+
+namespace twiddle::small_fft {
+
+namespace {
+
+template <int N, int A1, int A2>
+void add_few_rows(std::vector<BatchKernels>& all) {
+  constexpr int most = 8192, most_by_bin = N == 256 ? 2048 : most;
+  all.push_back(
+      batch_kernels<StagedRowsForward<N, A1, A2, 32>, StagedRowsInverse<N, A1, A2, 32>, 1>(1, N, most, most_by_bin));
+}
+template <int N, int A, int Threads, int BlocksAtOnce>
+void add_rows(std::vector<BatchKernels>& all) {
+  all.push_back(batch_kernels<SplitRowsForward<N, A, Threads>, SplitRowsInverse<N, A, Threads>, BlocksAtOnce>(1, N));
+}
+
+}  // namespace
+
+void add_long_rows(std::vector<BatchKernels>& all) {
+  add_few_rows<64, 4, 4>(all);
+  all.push_back(batch_kernels<ThreadRowsForward<64, 64, 1>, ThreadRowsInverse<64, 64, 1>, 8>(1, 64));
+  add_few_rows<128, 4, 4>(all);
+  add_rows<128, 8, 128, 7>(all);
+  add_few_rows<256, 8, 4>(all);
+  add_rows<256, 16, 256, 3>(all);
+}
+
+}  // namespace twiddle::small_fft

@@ -1,0 +1,54 @@
+#include "fft/cuda/batched/batched_launch.h"
+#include "fft/cuda/batched/row_fft.h"
+
+namespace twiddle::small_fft {
+
+namespace {
+
+// Straight from memory and to it: `most` rows to and from [row][bins], more of them to and from [bin][row], where what
+// a warp reads and writes lies together by itself.
+template <int N, int Threads>
+void add_direct_rows(std::vector<BatchKernels>& all, std::int64_t most, std::int64_t most_by_bin) {
+  all.push_back(
+      batch_kernels<DirectRowsForward<N, Threads>, DirectRowsInverse<N, Threads>, 1>(1, N, most, most_by_bin));
+}
+
+template <int N, int Threads, int PerThread, int BlocksAtOnce>
+void add_rows(std::vector<BatchKernels>& all) {
+  all.push_back(
+      batch_kernels<ThreadRowsForward<N, Threads, PerThread>, ThreadRowsInverse<N, Threads, PerThread>, BlocksAtOnce>(
+          1, N));
+}
+
+// Few directly, more by way of shared memory.
+template <int N, int Threads, int BlocksAtOnce, int PerThread = 1>
+void add_few_and_many(std::vector<BatchKernels>& all) {
+  constexpr std::int64_t few = N <= 16 ? 16384 : N <= 20 ? 8192 : 1024;
+  add_direct_rows<N, 32>(all, few, few);
+  add_rows<N, Threads, PerThread, BlocksAtOnce>(all);
+}
+
+}  // namespace
+
+void add_short_rows(std::vector<BatchKernels>& all) {
+  add_direct_rows<2, 256>(all, any_number, any_number);
+  add_direct_rows<4, 128>(all, 65536, any_number);
+  add_rows<4, 256, 4, 4>(all);
+  add_direct_rows<8, 64>(all, 16384, 65536);
+  add_rows<8, 256, 2, 4>(all);
+  add_few_and_many<10, 256, 4, 2>(all);
+  add_few_and_many<12, 256, 4, 2>(all);
+  add_few_and_many<14, 256, 5>(all);
+  add_few_and_many<16, 256, 5>(all);
+  add_few_and_many<18, 256, 5>(all);
+  add_few_and_many<20, 256, 4>(all);
+  add_few_and_many<24, 256, 4>(all);
+  add_few_and_many<28, 128, 8>(all);
+  add_few_and_many<30, 128, 8>(all);
+  add_few_and_many<32, 128, 8>(all);
+  add_few_and_many<36, 128, 6>(all);
+  add_few_and_many<40, 128, 6>(all);
+  add_few_and_many<48, 128, 5>(all);
+}
+
+}  // namespace twiddle::small_fft

@@ -1,0 +1,25 @@
+#pragma once
+#include <vector>
+
+#include "fft/cuda/planes/product_inverse_kernels.h"
+#include "fft/fused_inverse.h"
+
+namespace twiddle {
+
+// For spectra of an FbfftTransform, of at most four channels.
+class FbfftFusedInverse final : public FusedInverse {
+ public:
+  FbfftFusedInverse();
+
+  std::string_view name() const override { return "in the inverse"; }
+  SpectrumStorage storage() const override { return SpectrumStorage::interleaved; }
+  bool supports(const FrequencyGemm& gemm, const Planes& planes) const override;
+  void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, const Planes& planes, float* target,
+           const PlaneEpilogue& epilogue) override;
+
+ private:
+  const small_fft::ProductInverse* find(const FrequencyGemm& gemm, const Planes& planes) const;  // null: none
+  std::vector<small_fft::ProductInverse> all_;
+};
+
+}  // namespace twiddle
