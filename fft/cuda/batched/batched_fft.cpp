@@ -102,10 +102,10 @@ std::vector<BatchKernels> all_kernels() {
   std::vector<BatchKernels> all;
   small_fft::add_short_rows(all);
   small_fft::add_long_rows(all);
-  small_fft::add_small_natural_planes(all);
-  small_fft::add_middle_natural_planes(all);
-  small_fft::add_large_natural_planes(all);
-  small_fft::add_oblong_natural_planes(all);
+  small_fft::add_group_of_plane_major<0>(all);
+  small_fft::add_group_of_plane_major<1>(all);
+  small_fft::add_group_of_plane_major<2>(all);
+  small_fft::add_group_of_plane_major<3>(all);
   small_fft::add_block_planes(all);
   return all;
 }

@@ -21,15 +21,16 @@ struct ColumnKernels {
   void (*inverse)(Stream& stream, const ColumnArguments& columns) = nullptr;
 };
 
-// All sizes, those for few before those for more; in groups that are compiled side by side. `most` and `few` are what
+// All sizes, those for few before those for more; compiled side by side. `most` and `few` are what
 // measurements on an H200 showed: above them the next is faster.
 void add_short_rows(std::vector<BatchKernels>& all);
 void add_long_rows(std::vector<BatchKernels>& all);
-void add_small_natural_planes(std::vector<BatchKernels>& all);
-void add_middle_natural_planes(std::vector<BatchKernels>& all);
-void add_large_natural_planes(std::vector<BatchKernels>& all);
-void add_oblong_natural_planes(std::vector<BatchKernels>& all);
 void add_block_planes(std::vector<BatchKernels>& all);
 std::vector<ColumnKernels> column_kernels();
+// Entries Group, Group + plane_major_groups ... of plane_major_shapes (tuned_on_h200.h); each file of instances/
+// compiles one group, for compilers to work on several at once.
+constexpr int plane_major_groups = 4;
+template <int Group>
+void add_group_of_plane_major(std::vector<BatchKernels>& all);
 
 }  // namespace twiddle::small_fft

@@ -1,7 +1,6 @@
 #pragma once
-#include <limits>
-
 #include "fft/cuda/batched/batched_kernels.h"
+#include "fft/cuda/batched/tuned_on_h200.h"
 #include "fft/cuda/device/dependent_launch.h"
 #include "fft/cuda/device/resident_blocks.h"
 
@@ -36,8 +35,6 @@ void launch_blocks(Stream& stream, const typename Block::Arguments& arguments) {
   launch_early<block_kernel<Block, BlocksAtOnce>>(stream, (arguments.count + InBlock - 1) / InBlock, Block::threads,
                                                   sizeof(typename Block::Shared), arguments);
 }
-
-constexpr std::int64_t any_number = std::numeric_limits<std::int64_t>::max();
 
 template <class Forward, class Inverse, int BlocksAtOnce>
 BatchKernels batch_kernels(int height, int width, std::int64_t most, std::int64_t most_by_bin) {

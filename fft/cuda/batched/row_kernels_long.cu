@@ -8,9 +8,8 @@ namespace {
 
 template <int N, int A1, int A2>
 void add_few_rows(std::vector<BatchKernels>& all) {
-  constexpr int most = 8192, most_by_bin = N == 256 ? 2048 : most;
-  all.push_back(
-      batch_kernels<StagedRowsForward<N, A1, A2, 32>, StagedRowsInverse<N, A1, A2, 32>, 1>(1, N, most, most_by_bin));
+  all.push_back(batch_kernels<StagedRowsForward<N, A1, A2, 32>, StagedRowsInverse<N, A1, A2, 32>, 1>(
+      1, N, few_long_rows, few_long_rows_by_bin(N)));
 }
 template <int N, int A, int Threads, int BlocksAtOnce>
 void add_rows(std::vector<BatchKernels>& all) {

@@ -23,8 +23,7 @@ void add_rows(std::vector<BatchKernels>& all) {
 // Few directly, more by way of shared memory.
 template <int N, int Threads, int BlocksAtOnce, int PerThread = 1>
 void add_few_and_many(std::vector<BatchKernels>& all) {
-  constexpr std::int64_t few = N <= 16 ? 16384 : N <= 20 ? 8192 : 1024;
-  add_direct_rows<N, 32>(all, few, few);
+  add_direct_rows<N, 32>(all, few_short_rows(N), few_short_rows(N));
   add_rows<N, Threads, PerThread, BlocksAtOnce>(all);
 }
 

@@ -8,14 +8,14 @@
 namespace twiddle {
 
 FbfftFusedInverse::FbfftFusedInverse() {
-  small_fft::add_product_inverses_of_1(all_);
-  small_fft::add_product_inverses_of_2(all_);
-  small_fft::add_product_inverses_of_3(all_);
-  small_fft::add_product_inverses_of_4(all_);
+  small_fft::add_fused_inverses<1>(all_);
+  small_fft::add_fused_inverses<2>(all_);
+  small_fft::add_fused_inverses<3>(all_);
+  small_fft::add_fused_inverses<4>(all_);
 }
 
-const small_fft::ProductInverse* FbfftFusedInverse::find(const FrequencyGemm& gemm, const Planes& planes) const {
-  const auto found = std::find_if(all_.begin(), all_.end(), [&](const small_fft::ProductInverse& each) {
+const small_fft::FusedInverseKernel* FbfftFusedInverse::find(const FrequencyGemm& gemm, const Planes& planes) const {
+  const auto found = std::find_if(all_.begin(), all_.end(), [&](const small_fft::FusedInverseKernel& each) {
     return each.height == planes.grid.height && each.width == planes.grid.width && each.channels == gemm.k;
   });
   return found == all_.end() ? nullptr : &*found;

@@ -1,12 +1,12 @@
 #pragma once
 #include <vector>
 
-#include "fft/cuda/planes/product_inverse_kernels.h"
+#include "fft/cuda/planes/fused_inverse_kernels.h"
 #include "fft/fused_inverse.h"
 
 namespace twiddle {
 
-// For spectra of an FbfftTransform, of at most four channels.
+// For spectra of an FbfftTransform, of at most small_fft::most_fused_channels channels.
 class FbfftFusedInverse final : public FusedInverse {
  public:
   FbfftFusedInverse();
@@ -18,8 +18,8 @@ class FbfftFusedInverse final : public FusedInverse {
            const PlaneEpilogue& epilogue) override;
 
  private:
-  const small_fft::ProductInverse* find(const FrequencyGemm& gemm, const Planes& planes) const;  // null: none
-  std::vector<small_fft::ProductInverse> all_;
+  const small_fft::FusedInverseKernel* find(const FrequencyGemm& gemm, const Planes& planes) const;  // null: none
+  std::vector<small_fft::FusedInverseKernel> all_;
 };
 
 }  // namespace twiddle

@@ -18,13 +18,13 @@ struct PlaneKernels {
 // sums[column], or what it holds and, where `add`: the real parts of the first bin, [rows][columns], summed over rows.
 void sum_first_bin(Stream& stream, std::int64_t rows, std::int64_t columns, const Complex* bin, bool add, float* sums);
 
+// All sizes, in the order of plane_shapes (tuned_on_h200.h).
 std::vector<PlaneKernels> all_planes();
 
-// What these are made of: groups that are compiled side by side.
-void add_small_planes(std::vector<PlaneKernels>& all);
-void add_middle_planes(std::vector<PlaneKernels>& all);
-void add_large_planes(std::vector<PlaneKernels>& all);
-void add_wide_planes(std::vector<PlaneKernels>& all);
-void add_tall_planes(std::vector<PlaneKernels>& all);
+// Entries Group, Group + plane_groups ... of the same. Each file of instances/ compiles one group, for compilers to
+// work on several at once.
+constexpr int plane_groups = 5;
+template <int Group>
+void fill_group_of_planes(std::vector<PlaneKernels>& all);
 
 }  // namespace twiddle::small_fft

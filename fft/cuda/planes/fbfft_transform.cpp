@@ -1,19 +1,21 @@
 #include "fft/cuda/planes/fbfft_transform.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "fft/cuda/planes/fbfft_grids.h"
+#include "fft/cuda/planes/tuned_on_h200.h"
 #include "framework/error.h"
 
 namespace twiddle {
 
 std::vector<small_fft::PlaneKernels> small_fft::all_planes() {
-  std::vector<PlaneKernels> all;
-  add_small_planes(all);
-  add_middle_planes(all);
-  add_large_planes(all);
-  add_wide_planes(all);
-  add_tall_planes(all);
+  std::vector<PlaneKernels> all(std::size(plane_shapes));
+  fill_group_of_planes<0>(all);
+  fill_group_of_planes<1>(all);
+  fill_group_of_planes<2>(all);
+  fill_group_of_planes<3>(all);
+  fill_group_of_planes<4>(all);
   return all;
 }
 

@@ -3,6 +3,7 @@
 #include "fft/cuda/device/dependent_launch.h"
 #include "fft/cuda/device/resident_blocks.h"
 #include "fft/cuda/planes/fbfft_kernels.h"
+#include "fft/cuda/planes/tuned_on_h200.h"
 
 namespace twiddle::small_fft {
 
@@ -60,52 +61,35 @@ void launch_inverse(Stream& stream, const typename Bins::Arguments& arguments) {
                                                                 sizeof(typename Block::Shared), arguments);
 }
 
-// How many planes a block takes, and how many blocks a multiprocessor's registers should have room for; whether a block
-// of an inverse asks the cache for the bins of the one that will follow it, which pays where so few run at once that
-// there is little to load meanwhile.
-struct BlockShape {
-  int planes, at_once;
-  bool ahead = false;
-};
-// The shapes of one direction's blocks for fewer than many_planes, and for as many and more. Which is fastest depends
-// on how many rounds of blocks there are: of few, narrow ones leave less of the last round empty; in many, wide ones
-// move longer stretches of each bin.
-struct BlockShapes {
-  BlockShape few, many;
-  constexpr BlockShapes(BlockShape all) : BlockShapes(all, all) {}
-  constexpr BlockShapes(BlockShape of_few, BlockShape of_many) : few(of_few), many(of_many) {}
-};
-constexpr std::int64_t many_planes = 1 << 16;
-
 template <int H, int W, BlockShape Shape>
 void launch_stored_inverse(Stream& stream, InverseArguments arguments) {
-  if constexpr (Shape.ahead) arguments.ahead = std::int64_t(Shape.at_once) * multiprocessors(stream.device());
-  launch_inverse<H, W, StoredBins<Shape.planes>, Shape.at_once, Shape.ahead>(stream, arguments);
+  if constexpr (Shape.prefetch) arguments.ahead = std::int64_t(Shape.min_blocks) * multiprocessors(stream.device());
+  launch_inverse<H, W, StoredBins<Shape.planes>, Shape.min_blocks, Shape.prefetch>(stream, arguments);
 }
 
 template <int H, int W, BlockShape Shape>
 void launch_forward(Stream& stream, const ForwardArguments& arguments) {
   using Block = ForwardBlock<H, W, Shape.planes>;
-  launch_early<forward_kernel<H, W, Shape.planes, Shape.at_once>>(
+  launch_early<forward_kernel<H, W, Shape.planes, Shape.min_blocks>>(
       stream, (arguments.tiles.count() + Shape.planes - 1) / Shape.planes, Block::threads,
       sizeof(typename Block::Shared), arguments);
 }
 
-// The shapes are those that measured fastest on an H200.
-template <int H, int W, BlockShapes Forward, BlockShapes Inverse = Forward>
+template <PlaneShape Shape>
 PlaneKernels plane_kernels() {
+  constexpr int H = Shape.height, W = Shape.width;
   return {H, W, PlaneSize<H, W>::bins,
           [](Stream& stream, const ForwardArguments& arguments) {
             if (arguments.tiles.count() < many_planes)
-              launch_forward<H, W, Forward.few>(stream, arguments);
+              launch_forward<H, W, Shape.forward.few>(stream, arguments);
             else
-              launch_forward<H, W, Forward.many>(stream, arguments);
+              launch_forward<H, W, Shape.forward.many>(stream, arguments);
           },
           [](Stream& stream, const InverseArguments& arguments) {
             if (arguments.tiles.count() < many_planes)
-              launch_stored_inverse<H, W, Inverse.few>(stream, arguments);
+              launch_stored_inverse<H, W, Shape.inverse.few>(stream, arguments);
             else
-              launch_stored_inverse<H, W, Inverse.many>(stream, arguments);
+              launch_stored_inverse<H, W, Shape.inverse.many>(stream, arguments);
           }};
 }
 

@@ -7,16 +7,15 @@
 namespace twiddle::small_fft {
 
 // A product of few `channels` and its inverse transform in one kernel, for one size of planes.
-struct ProductInverse {
+struct FusedInverseKernel {
   int height = 0, width = 0, channels = 0;
   void (*run)(Stream& stream, const PlaneTarget& target, const FrequencyGemm& gemm, const void* a,
               const void* b) = nullptr;
 };
 
-// All sizes, in groups that are compiled side by side.
-void add_product_inverses_of_1(std::vector<ProductInverse>& all);
-void add_product_inverses_of_2(std::vector<ProductInverse>& all);
-void add_product_inverses_of_3(std::vector<ProductInverse>& all);
-void add_product_inverses_of_4(std::vector<ProductInverse>& all);
+// All sizes, of 1 to most_fused_channels channels. Each file of instances/ compiles one number of channels.
+constexpr int most_fused_channels = 4;
+template <int Channels>
+void add_fused_inverses(std::vector<FusedInverseKernel>& all);
 
 }  // namespace twiddle::small_fft
