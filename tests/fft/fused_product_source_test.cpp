@@ -24,7 +24,7 @@ constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 
 using Spectrum = std::vector<std::complex<double>>;
 
-template <int N, class Bins>
+template <int N, class Source>
 void expect_convolution(const ConvProblem& problem, const FrequencyGrid& grid) {
   SCOPED_TRACE(join(to_string(problem), ", ", to_string(grid)));
   Context host;
@@ -52,35 +52,35 @@ void expect_convolution(const ConvProblem& problem, const FrequencyGrid& grid) {
   for (const PlaneEpilogue& epilogue : {PlaneEpilogue{bias.data(), true}, PlaneEpilogue{}}) {
     std::vector<float> expected(static_cast<std::size_t>(count_of(problem.output_shape())), nan), result = expected;
     transform.inverse(host, y, c.data(), expected.data(), epilogue, nullptr);
-    follow_inverse<N, N, Bins>(Bins::arguments(plane_target(y, TileMap(y), false, result.data(), epilogue), gemm,
-                                               packed_a.data(), packed_b.data()));
+    follow_inverse<N, N, Source>(Source::arguments(plane_target(y, TileMap(y), false, result.data(), epilogue), gemm,
+                                                   packed_a.data(), packed_b.data()));
     expect_close(result, expected, 5e-6f);  // NaN where another slice or group lies
   }
 }
 
-template <int N, class Bins>
+template <int N, class Source>
 void expect_whole(const char* text) {
   const ConvProblem problem = conv_problem(text);
-  expect_convolution<N, Bins>(problem, whole_plane(problem, N, N));
+  expect_convolution<N, Source>(problem, whole_plane(problem, N, N));
 }
 
-template <int N, class Bins>
+template <int N, class Source>
 void expect_tiles(const char* text) {
   const ConvProblem problem = conv_problem(text);
-  expect_convolution<N, Bins>(problem, tiled(problem, N, N));
+  expect_convolution<N, Source>(problem, tiled(problem, N, N));
 }
 
 TEST(FusedProductSource, SumsTheChannelsOfWholePlanes) {
-  expect_whole<8, ProductBins<1, 4, 8>>("3x1x6x7 * 11x1x3x3 pad 1");
-  expect_whole<14, ProductBins<2, 4, 4>>("4x4x13x13 * 10x2x3x3 pad 1 groups 2");
-  expect_whole<10, ProductBins<3, 2, 4>>("4x3x8x8 * 5x3x3x3 pad 1");  // rows that lie at even places
-  expect_whole<30, ProductBins<4, 4, 4>>("2x4x26x25 * 4x4x5x5 pad 2");
+  expect_whole<8, FusedProductSource<1, 4, 8>>("3x1x6x7 * 11x1x3x3 pad 1");
+  expect_whole<14, FusedProductSource<2, 4, 4>>("4x4x13x13 * 10x2x3x3 pad 1 groups 2");
+  expect_whole<10, FusedProductSource<3, 2, 4>>("4x3x8x8 * 5x3x3x3 pad 1");  // rows that lie at even places
+  expect_whole<30, FusedProductSource<4, 4, 4>>("2x4x26x25 * 4x4x5x5 pad 2");
 }
 
 TEST(FusedProductSource, SumsTheChannelsOfTiles) {
-  expect_tiles<8, ProductBins<3, 4, 8>>("3x3x20x17 * 9x3x3x3 pad 1");
-  expect_tiles<16, ProductBins<1, 2, 4>>("2x2x30x41 * 6x1x7x7 pad 3 groups 2");
-  expect_tiles<12, ProductBins<4, 4, 4>>("3x4x11x30 * 3x4x5x5");
+  expect_tiles<8, FusedProductSource<3, 4, 8>>("3x3x20x17 * 9x3x3x3 pad 1");
+  expect_tiles<16, FusedProductSource<1, 2, 4>>("2x2x30x41 * 6x1x7x7 pad 3 groups 2");
+  expect_tiles<12, FusedProductSource<4, 4, 4>>("3x4x11x30 * 3x4x5x5");
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ void require_aligned(const void* planes, const void* spectra) {
   require(aligned(spectra), "the spectra of a batched transform begin at a place that 16 does not divide");
 }
 
-// One launch, to and from [row or plane][bins], or of rows [bin][row].
+// One launch, to and from [row or plane][bins], or for rows [bin][row].
 class OneLaunch final : public BatchedFft {
  public:
   OneLaunch(Stream& stream, const FftBatch& batch, const BatchKernels& kernels)
@@ -43,7 +43,7 @@ class OneLaunch final : public BatchedFft {
   BatchKernels kernels_;
 };
 
-// The transforms of the engine fbfft, of planes that lie behind each other.
+// The kernels of the engine fbfft (planes/), for contiguous planes.
 class PackedPlanes final : public BatchedFft {
  public:
   PackedPlanes(Stream& stream, const FftBatch& batch, const PlaneKernels& kernels)
@@ -66,7 +66,7 @@ class PackedPlanes final : public BatchedFft {
   Planes planes_;
 };
 
-// Rows to bins [row's bin][plane][row] in memory of its own, then columns from there.
+// Two launches: rows to [row's bin][plane][row] in memory of its own, then columns from there.
 class TwoSteps final : public BatchedFft {
  public:
   TwoSteps(Stream& stream, const FftBatch& batch, const BatchKernels& rows, const ColumnKernels& columns)
@@ -106,11 +106,11 @@ std::vector<BatchKernels> all_kernels() {
   small_fft::add_group_of_plane_major<1>(all);
   small_fft::add_group_of_plane_major<2>(all);
   small_fft::add_group_of_plane_major<3>(all);
-  small_fft::add_block_planes(all);
+  small_fft::add_shared_planes(all);
   return all;
 }
 
-// The first of that size that takes so many; null: none does.
+// The first entry of that size that is for so many; null: there is none.
 const BatchKernels* find(const std::vector<BatchKernels>& all, int height, int width, std::int64_t count, bool by_bin) {
   const auto found = std::find_if(all.begin(), all.end(), [&](const BatchKernels& each) {
     return each.height == height && each.width == width && count <= (by_bin ? each.most_by_bin : each.most);

@@ -1,14 +1,16 @@
 #pragma once
 #include "fft/cuda/device/register_fft.h"
 
-// What blocks of batched transforms have in common. A block is a struct: `steps` of them, each a function of arguments,
-// block, thread, shared memory and the thread's registers, with a barrier before the next, so that a CPU can follow it.
+// What the blocks of batched transforms have in common. A block is a struct with a number of `steps`: step(Index<i>,
+// ...) is what one thread does between two barriers, as a function of the arguments, the block's and the thread's
+// number, shared memory and the thread's registers. batched_launch.h makes a kernel of it, and a test can run it on a
+// CPU.
 namespace twiddle::small_fft {
 
 // Batches as their kernels see them.
 struct BatchForward {
   std::int64_t count;  // rows or planes
-  std::int64_t pitch;  // numbers from bin to bin; 0: the bins of each lie together
+  std::int64_t pitch;  // from bin to bin, for [bin][row]; 0: [row or plane][bins]
   const float* source;
   Complex* spectrum;
 };
@@ -29,7 +31,8 @@ TWIDDLE_HD constexpr Roots<N> roots_of_one() {
     all.at[k] = {static_cast<float>(detail::turn_cos(k, N)), static_cast<float>(-detail::turn_sin(k, N))};
   return all;
 }
-// e^(-2 pi i k / N), 0 <= k < N, where k is a thread's own: a table in the device's memory.
+// e^(-2 pi i k / N), 0 <= k < N, for a k that depends on the thread and so is no compile-time constant: a table in
+// global memory.
 template <int N>
 TWIDDLE_HD const Complex* roots() {
   static constexpr Roots<N> all = roots_of_one<N>();
@@ -50,15 +53,17 @@ TWIDDLE_HD constexpr Complex scaled(Complex a, float by) {
   return {a.re * by, a.im * by};
 }
 
-// Numbers of one stretch of memory lie in shared memory in rows of Length at a Pitch: the place of one there.
+// A contiguous range of numbers is kept in shared memory as rows of Length, Pitch apart, against bank conflicts: the
+// index of a number there.
 template <int Length, int Pitch>
 TWIDDLE_HD constexpr int place_of(int number) {
   return Length == Pitch ? number : number + number / Length * (Pitch - Length);
 }
 
-// All loads are under way before the first number is stored. `source` is at a place that 16 divides.
+// A block loads a contiguous range into such rows, by 16 bytes: `source` is aligned to them. All loads are in flight
+// before the first number is stored.
 template <int Length, int Pitch, int Most, int Threads>
-TWIDDLE_HD void load_stretch(Complex* rows, const Complex* source, int count, int thread) {
+TWIDDLE_HD void load_contiguous(Complex* rows, const Complex* source, int count, int thread) {
   constexpr int loads = (Most / 2 + Threads - 1) / Threads;
   ComplexPair pairs[loads];
   unrolled<loads>([&](auto i) {
@@ -80,7 +85,7 @@ TWIDDLE_HD void load_stretch(Complex* rows, const Complex* source, int count, in
 }
 
 template <int Length, int Pitch, int Threads>
-TWIDDLE_HD void store_stretch(const Complex* rows, Complex* target, int count, int thread) {
+TWIDDLE_HD void store_contiguous(const Complex* rows, Complex* target, int count, int thread) {
   for (int pair = thread; pair < count / 2; pair += Threads) {
     if constexpr (Length == Pitch)
       reinterpret_cast<ComplexPair*>(target)[pair] = reinterpret_cast<const ComplexPair*>(rows)[pair];
@@ -91,7 +96,7 @@ TWIDDLE_HD void store_stretch(const Complex* rows, Complex* target, int count, i
   if (count % 2 == 1 && thread == 0) target[count - 1] = rows[place_of<Length, Pitch>(count - 1)];
 }
 
-// How many of its Most the block has; none behind the last.
+// How many of its Most rows or planes the block has: fewer at the end of the batch.
 template <int Most>
 TWIDDLE_HD int count_in_block(std::int64_t count, std::int64_t block) {
   const std::int64_t left = count - block * Most;

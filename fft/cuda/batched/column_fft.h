@@ -3,14 +3,15 @@
 #include "fft/cuda/batched/block_steps.h"
 #include "framework/for_each.h"
 
-// Complex transforms of columns: the second step of planes that are too large for a block, whose rows became bins
-// [row's bin][plane][row] before. A block takes sixteen columns that are neighbours in the spectrum, so that it writes
-// and reads stretches of 128 bytes there.
+// Complex transforms of columns: the second launch for planes that are too large for a block. The first one transformed
+// their rows, to [row's bin][plane][row], where a column is contiguous. A block takes 16 columns that are adjacent in
+// the spectrum, so that it accesses contiguous ranges of 128 bytes there. Several threads share a column, as a
+// four-step FFT of N = A * B points (four_step_row.h).
 namespace twiddle::small_fft {
 
-// The columns of all planes, counted in `outer` and `inner`, of which neighbours lie together in the spectrum: bin k
-// of a column is there at spectrum + outer * outer_bins + inner + k * pitch, and its elements follow each other in
-// `rows`, as column outer * outer_column + inner * inner_column.
+// Columns are numbered so that consecutive ones are adjacent in the spectrum: index = outer * inner.value() + inner.
+// Bin k of a column is at spectrum + outer * outer_bins + inner + k * pitch; its elements are contiguous in `rows`, as
+// column outer * outer_column + inner * inner_column.
 struct ColumnArguments {
   std::int64_t count;  // of columns
   Divisor inner;
@@ -46,7 +47,7 @@ struct ColumnBlock {
                        times = A / lanes;  // a thread has columns k1 = q + lanes i
   static_assert(A * B == N && 16 % lanes == 0 && A % lanes == 0 && Columns % 16 == 0);
   static constexpr int pitch = N + B + 1;
-  static_assert(pitch % 2 == 1);  // the threads of half a warp meet sixteen different pairs of banks
+  static_assert(pitch % 2 == 1);  // no bank conflicts between the 16 threads of half a warp
   static constexpr int steps = 2;
   using Arguments = ColumnArguments;
   struct Registers {};
@@ -54,32 +55,32 @@ struct ColumnBlock {
     Complex numbers[columns * pitch];
   };
 
-  struct Place {
-    int column;  // of the block
-    int part;    // an element's b, or a column's k1
+  struct Share {  // which column of the block a thread has, and which part of it
+    int column;
+    int part;  // b of elements, or k1 of bins
     bool there;
     std::int64_t outer, inner;
   };
-  // Threads whose elements lie together in `rows` ...
-  TWIDDLE_HD static Place by_elements(const Arguments& a, std::int64_t block, int thread) {
+  // Adjacent threads have adjacent elements in `rows` (with a swizzle against bank conflicts) ...
+  TWIDDLE_HD static Share by_elements(const Arguments& a, std::int64_t block, int thread) {
     constexpr int together = 16 / lanes;
     const int group = thread / lanes;
     return place(a, block, group / 16 * 16 + group % together * lanes + group / together % lanes, thread % lanes);
   }
-  // ... and in the spectrum.
-  TWIDDLE_HD static Place by_bins(const Arguments& a, std::int64_t block, int thread) {
+  // ... or adjacent bins in the spectrum.
+  TWIDDLE_HD static Share by_bins(const Arguments& a, std::int64_t block, int thread) {
     return place(a, block, thread % columns, thread / columns);
   }
-  TWIDDLE_HD static Complex* elements(const Arguments& a, const Place& at) {
+  TWIDDLE_HD static Complex* elements(const Arguments& a, const Share& at) {
     return a.rows + (at.outer * a.outer_column + at.inner * a.inner_column) * N + at.part;
   }
-  TWIDDLE_HD static Complex* bins(const Arguments& a, const Place& at) {
+  TWIDDLE_HD static Complex* bins(const Arguments& a, const Share& at) {
     return a.spectrum + at.outer * a.outer_bins + at.inner;
   }
   TWIDDLE_HD static int exchange_place(int column, int b) { return column * pitch + (A + 1) * b; }
 
  private:
-  TWIDDLE_HD static Place place(const Arguments& a, std::int64_t block, int column, int part) {
+  TWIDDLE_HD static Share place(const Arguments& a, std::int64_t block, int column, int part) {
     const std::int64_t index = block * columns + column, outer = a.inner.quotient(index);
     return {column, part, index < a.count, outer, index - outer * a.inner.value()};
   }

@@ -4,12 +4,12 @@ namespace twiddle::small_fft {
 
 namespace {
 
-template <int N, int A, int BlocksAtOnce>
+template <int N, int A, int MinBlocks>
 ColumnKernels columns(std::int64_t few) {
   using Forward = ColumnsForward<N, A>;
   using Inverse = ColumnsInverse<N, A>;
-  return {N, few, launch_blocks<Forward, Forward::columns, BlocksAtOnce>,
-          launch_blocks<Inverse, Inverse::columns, BlocksAtOnce>};
+  return {N, few, launch_blocks<Forward, Forward::columns, MinBlocks>,
+          launch_blocks<Inverse, Inverse::columns, MinBlocks>};
 }
 
 }  // namespace

@@ -1,21 +1,28 @@
 #pragma once
 #include "fft/cuda/batched/row_pairs.h"
 
-// A real row that several threads share. Its m = A * B complex numbers are transformed in two halves: element b + B a
-// and bin k1 + A k2 meet in the exchange at column k1 of b.
+// A real row that several threads share, as a four-step FFT (Bailey, 1990) of its m = A * B complex numbers:
+//
+//   1. for each b: transform elements b + B a over a, A points      -> number k1 of b
+//   2. multiply it by the twiddle factor e^(-2 pi i b k1 / m)
+//   3. exchange, through shared memory: written by b, read by k1
+//   4. for each k1: transform over b, B points                      -> Z[k1 + A k2], number k2 of column k1
+//
+// and then the row's bins from pairs of columns (row_pairs.h).
 namespace twiddle::small_fft {
 
-// `roots`: the N-th ones, in the device's memory or a block's.
+// `roots`: the N-th roots of unity, in global memory or in shared memory.
 template <int N, int A>
-struct SplitRow : PairedColumns<N, A> {
-  using Columns = PairedColumns<N, A>;
+struct FourStepRow : RowPairs<N, A> {
+  using Columns = RowPairs<N, A>;
   using Columns::B, Columns::lanes, typename Columns::Bins;
-  static constexpr int elements = B / lanes;  // b that a thread has: its lane, and so on by `lanes`
+  static constexpr int elements = B / lanes;  // how many b a thread has: lane, lane + lanes, ...
   static_assert(16 % lanes == 0 && B % lanes == 0);
-  // Of the exchange: the columns of one b follow each other, `gap` apart from those of the next. Bins may lie so too.
+  // The exchange is [b][k1], padded: `gap` from one b to the next. Bins may be stored in the same way.
   static constexpr int gap = A + 1, length = gap * B + 1;
 
-  // Half a warp has `lanes` neighbours of rows that are `lanes` apart: it meets sixteen different pairs of banks.
+  // Which of a block's rows a thread has: a swizzle by which the 16 threads of half a warp, whose accesses of 8 bytes
+  // are one transaction, meet 16 different pairs of banks.
   TWIDDLE_HD static int row_of(int thread) {
     constexpr int together = 16 / lanes;
     const int group = thread / lanes;
@@ -47,7 +54,7 @@ struct SplitRow : PairedColumns<N, A> {
     Columns::to_bins(bins, lane, factors);
   }
 
-  // Bins to what the exchange's columns hold.
+  // The inverse of step 4: from bins to what the exchange holds.
   TWIDDLE_HD static void inverse_columns(int lane, Bins& bins, const Complex* roots) {
     Complex factors[B];
     Columns::load_factors(factors, lane, roots);

@@ -2,16 +2,18 @@
 #include "fft/cuda/batched/block_steps.h"
 #include "fft/cuda/planes/plane_fft.h"
 
-// Real transforms of small planes to spectra in the order that others use, [plane][row][bins 0 .. W/2 of the row]: as
-// in plane_fft.h, but that a block's spectra are one stretch of memory, which goes through shared memory.
+// Real transforms of small planes to [plane][row][bins 0 .. W/2 of the row], as rfft2 and cuFFT give them. The same as
+// planes/plane_fft.h, but that a block's spectra are one contiguous range of memory: it goes through shared memory, so
+// that the accesses are coalesced.
 namespace twiddle::small_fft {
 
 template <int H, int W, int P>
-struct NaturalPlanes : PlaneSize<H, W> {
+struct PlaneMajorBlock : PlaneSize<H, W> {
   using Size = PlaneSize<H, W>;
   static constexpr int threads = P * (H > W ? H : W) / 2, count = P;
   static constexpr int half_row = W / 2 + 1, bins = H * half_row;
-  // The threads of half a warp, as many planes as there are and then rows, meet sixteen different pairs of banks.
+  // From plane to plane in shared memory: padded so that the 16 threads of half a warp, which have adjacent planes and
+  // then adjacent rows, meet 16 different pairs of banks.
   static constexpr int bin_pitch = bins + ((P >= 16 ? 1 : 16 / P) + 16 - bins % 16) % 16;
   struct alignas(16) Shared {
     union {
@@ -25,23 +27,23 @@ struct NaturalPlanes : PlaneSize<H, W> {
   };
   static_assert(P * bins % 2 == 0);
 
-  struct Place {
-    int plane, index;  // of a pair of columns or of a row
+  struct Share {
+    int plane, index;  // index: of a pair of columns, or of a row
     bool there;
   };
-  TWIDDLE_HD static Place columns_of(std::int64_t planes, std::int64_t block, int thread) {
+  TWIDDLE_HD static Share columns_of(std::int64_t planes, std::int64_t block, int thread) {
     const int plane = thread / Size::pairs;
     return {plane, thread % Size::pairs, plane < count_in_block<P>(planes, block)};
   }
-  TWIDDLE_HD static Place row_of(std::int64_t planes, std::int64_t block, int thread) {
+  TWIDDLE_HD static Share row_of(std::int64_t planes, std::int64_t block, int thread) {
     const int plane = thread % P, row = thread / P;
     return {plane, row, row < Size::rows && plane < count_in_block<P>(planes, block)};
   }
 };
 
 template <int H, int W, int P>
-struct NaturalForward : NaturalPlanes<H, W, P> {
-  using Base = NaturalPlanes<H, W, P>;
+struct PlaneMajorForward : PlaneMajorBlock<H, W, P> {
+  using Base = PlaneMajorBlock<H, W, P>;
   using typename Base::Shared, typename Base::Registers;
   using Arguments = BatchForward;
   static constexpr int steps = 4;
@@ -72,12 +74,12 @@ struct NaturalForward : NaturalPlanes<H, W, P> {
 
   TWIDDLE_HD static void step(Index<3>, const Arguments& a, std::int64_t block, int thread, Shared& shared,
                               Registers&) {
-    store_stretch<Base::bins, Base::bin_pitch, Base::threads>(shared.spectra, a.spectrum + block * P * Base::bins,
-                                                              count_in_block<P>(a.count, block) * Base::bins, thread);
+    store_contiguous<Base::bins, Base::bin_pitch, Base::threads>(
+        shared.spectra, a.spectrum + block * P * Base::bins, count_in_block<P>(a.count, block) * Base::bins, thread);
   }
 
  protected:
-  // A row to where the plane's spectrum is to be, with the one that is its conjugate backwards.
+  // Stores a row, and row H - index, which is its conjugate in reverse order.
   TWIDDLE_HD static void place_row(const Complex (&v)[W], Complex* spectrum, int index) {
     if (index == 0) return place_real_rows(v, spectrum, spectrum + H / 2 * Base::half_row);
     Complex *const row = spectrum + index * Base::half_row, *const other = spectrum + (H - index) * Base::half_row;
@@ -88,7 +90,7 @@ struct NaturalForward : NaturalPlanes<H, W, P> {
   }
 
  private:
-  // Two rows that were transformed as the real and the imaginary part of one.
+  // Rows 0 and H/2, which were transformed as the real and the imaginary part of one.
   TWIDDLE_HD static void place_real_rows(const Complex (&v)[W], Complex* first, Complex* second) {
     first[0] = {v[0].re, 0}, second[0] = {v[0].im, 0};
     unrolled<W / 2>([&](auto before) {
@@ -101,17 +103,17 @@ struct NaturalForward : NaturalPlanes<H, W, P> {
 };
 
 template <int H, int W, int P>
-struct NaturalInverse : NaturalPlanes<H, W, P> {
-  using Base = NaturalPlanes<H, W, P>;
+struct PlaneMajorInverse : PlaneMajorBlock<H, W, P> {
+  using Base = PlaneMajorBlock<H, W, P>;
   using typename Base::Shared, typename Base::Registers;
   using Arguments = BatchInverse;
-  // A GPU writes sectors of 32 bytes whole: rows that share them with others are gathered first.
+  // A GPU writes memory by sectors of 32 bytes: rows that are not aligned to them are gathered in shared memory first.
   static constexpr bool whole_sectors = W % 8 == 0;
   static constexpr int steps = whole_sectors ? 4 : 6;
 
   TWIDDLE_HD static void step(Index<0>, const Arguments& a, std::int64_t block, int thread, Shared& shared,
                               Registers&) {
-    load_stretch<Base::bins, Base::bin_pitch, P * Base::bins, Base::threads>(
+    load_contiguous<Base::bins, Base::bin_pitch, P * Base::bins, Base::threads>(
         shared.spectra, a.spectrum + block * P * Base::bins, count_in_block<P>(a.count, block) * Base::bins, thread);
   }
 
@@ -145,8 +147,8 @@ struct NaturalInverse : NaturalPlanes<H, W, P> {
 
   TWIDDLE_HD static void step(Index<5>, const Arguments& a, std::int64_t block, int thread, Shared& shared,
                               Registers&) {
-    store_stretch<1, 1, Base::threads>(shared.gathered, target(a, block),
-                                       count_in_block<P>(a.count, block) * (H * W / 2), thread);
+    store_contiguous<1, 1, Base::threads>(shared.gathered, target(a, block),
+                                          count_in_block<P>(a.count, block) * (H * W / 2), thread);
   }
 
  protected:
@@ -182,11 +184,10 @@ struct NaturalInverse : NaturalPlanes<H, W, P> {
   }
 };
 
-// Few planes, where it is the time from the first load to the last store that counts: bins go straight to and from
-// memory, and there is one barrier.
+// The same for few planes, where latency counts: bins go straight from and to global memory, and there is one barrier.
 template <int H, int W, int P>
-struct DirectNaturalForward : NaturalForward<H, W, P> {
-  using Base = NaturalForward<H, W, P>;
+struct DirectPlaneMajorForward : PlaneMajorForward<H, W, P> {
+  using Base = PlaneMajorForward<H, W, P>;
   using typename Base::Arguments, typename Base::Shared, typename Base::Registers;
   static constexpr int steps = 2;
 
@@ -203,8 +204,8 @@ struct DirectNaturalForward : NaturalForward<H, W, P> {
 };
 
 template <int H, int W, int P>
-struct DirectNaturalInverse : NaturalInverse<H, W, P> {
-  using Base = NaturalInverse<H, W, P>;
+struct DirectPlaneMajorInverse : PlaneMajorInverse<H, W, P> {
+  using Base = PlaneMajorInverse<H, W, P>;
   using typename Base::Arguments, typename Base::Shared, typename Base::Registers;
   static constexpr int steps = 2;
 

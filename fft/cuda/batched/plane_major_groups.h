@@ -14,8 +14,8 @@ void add_if_of_group(std::vector<BatchKernels>& all) {
     constexpr int H = shape.height, W = shape.width, P = shape.planes, Few = shape.few_in_block;
     if constexpr (shape.few > 0)
       all.push_back(
-          batch_kernels<DirectNaturalForward<H, W, Few>, DirectNaturalInverse<H, W, Few>, 1>(H, W, shape.few));
-    all.push_back(batch_kernels<NaturalForward<H, W, P>, NaturalInverse<H, W, P>, shape.min_blocks>(H, W));
+          batch_kernels<DirectPlaneMajorForward<H, W, Few>, DirectPlaneMajorInverse<H, W, Few>, 1>(H, W, shape.few));
+    all.push_back(batch_kernels<PlaneMajorForward<H, W, P>, PlaneMajorInverse<H, W, P>, shape.min_blocks>(H, W));
   }
 }
 template <int Group, std::size_t... I>

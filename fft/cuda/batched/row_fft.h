@@ -1,22 +1,24 @@
 #pragma once
 #include "fft/cuda/batched/block_steps.h"
 
-// Real transforms of rows. A row of N = 2 m real numbers is taken as m complex ones; bins k and m - k of these are what
-// even and odd elements make of the row's bins k and m - k.
+// Real transforms of rows by complex ones of half the length. A row of N = 2 m real numbers is read as m complex ones,
+// z[j] = x[2j] + i x[2j+1]. With Z its transform, E[k] = (Z[k] + conj Z[m-k]) / 2 is the transform of the even elements
+// and O[k] = (Z[k] - conj Z[m-k]) / 2i that of the odd ones, and bin k of the row is E[k] + e^(-2 pi i k / N) O[k]. Bin
+// m - k follows from the same two, so that bins are computed in pairs.
 namespace twiddle::small_fft {
 
-// Bins k and m - k of the m complex numbers, taken apart.
+// E[k] and O[k], from a = Z[k] and b = Z[m-k].
 struct EvenOdd {
   Complex even, odd;
 };
 TWIDDLE_HD constexpr EvenOdd even_odd(Complex a, Complex b) {
   return {{0.5f * (a.re + b.re), 0.5f * (a.im - b.im)}, {0.5f * (a.im + b.im), 0.5f * (b.re - a.re)}};
 }
-// The row's bins, to where the complex ones were; `odd` has been turned by -k / N.
+// Bins k and m - k of the row in place of Z[k] and Z[m-k]; `odd` was multiplied by e^(-2 pi i k / N).
 TWIDDLE_HD constexpr void to_row_bins(Complex even, Complex odd, Complex& a, Complex& b) {
   a = even + odd, b = conj(even - odd);
 }
-// The way back, twice as large: `odd` is to be turned by k / N.
+// The inverse, but for a factor of two: `odd` is to be multiplied by e^(2 pi i k / N).
 TWIDDLE_HD constexpr EvenOdd even_odd_of_bins(Complex a, Complex b) {
   return {a + conj(b), a - conj(b)};
 }
@@ -30,7 +32,7 @@ struct RowSize {
   static constexpr int points = N / 2, half_row = N / 2 + 1;
 };
 
-// Bins 0 .. N/2 - 1 in place of the complex ones; the last is returned.
+// Bins 0 .. m - 1 of the row in place of Z; bin m is returned.
 template <int N>
 TWIDDLE_HD constexpr Complex to_row_bins(Complex (&v)[N / 2]) {
   constexpr int m = N / 2;
@@ -38,7 +40,7 @@ TWIDDLE_HD constexpr Complex to_row_bins(Complex (&v)[N / 2]) {
   unrolled<(m - 1) / 2>([&](auto before) {
     constexpr int k = decltype(before)::value + 1;
     const EvenOdd parts = even_odd(v[k], v[m - k]);
-    to_row_bins(parts.even, detail::turned<-k, N>(parts.odd), v[k], v[m - k]);
+    to_row_bins(parts.even, detail::times_root<-k, N>(parts.odd), v[k], v[m - k]);
   });
   if constexpr (m % 2 == 0) v[m / 2] = conj(v[m / 2]);
   v[0] = {first.re + first.im, 0};
@@ -51,25 +53,26 @@ TWIDDLE_HD constexpr void from_row_bins(Complex (&v)[N / 2], Complex last) {
   unrolled<(m - 1) / 2>([&](auto before) {
     constexpr int k = decltype(before)::value + 1;
     const EvenOdd parts = even_odd_of_bins(v[k], v[m - k]);
-    from_row_bins(parts.even, detail::turned<k, N>(parts.odd), v[k], v[m - k]);
+    from_row_bins(parts.even, detail::times_root<k, N>(parts.odd), v[k], v[m - k]);
   });
   if constexpr (m % 2 == 0) v[m / 2] = scaled(conj(v[m / 2]), 2);
 }
 
 struct NoRegisters {};
 
-// Rows that fit a thread's registers: PerThread of them one after another. They come and go through shared memory, for
-// a thread's own row is no wide access.
+// A thread a row, PerThread of them one after the other, for rows that fit its registers. Rows are loaded and stored
+// through shared memory: if each thread accessed its own row in global memory, a warp's accesses would not be
+// coalesced.
 template <int N, int Threads, int PerThread>
 struct ThreadRows : RowSize<N> {
   using Size = RowSize<N>;
   using Registers = NoRegisters;
   static constexpr int threads = Threads, count = Threads * PerThread;
-  static constexpr int pitch = Size::half_row | 1;  // odd: the threads of a warp meet different banks
+  static constexpr int pitch = Size::half_row | 1;  // odd: no bank conflicts
   struct alignas(16) Shared {
     Complex numbers[count * pitch];
   };
-  static_assert(count % 2 == 0, "blocks begin where 16 divides");
+  static_assert(count % 2 == 0, "blocks begin at addresses that are aligned to 16 bytes");
 };
 
 template <int N, int Threads, int PerThread>
@@ -82,7 +85,7 @@ struct ThreadRowsForward : ThreadRows<N, Threads, PerThread> {
   TWIDDLE_HD static void step(Index<0>, const Arguments& a, std::int64_t block, int thread, Shared& shared,
                               Registers&) {
     const auto* const source = reinterpret_cast<const Complex*>(a.source) + block * Base::count * points;
-    load_stretch<points, Base::pitch, Base::count * points, Threads>(
+    load_contiguous<points, Base::pitch, Base::count * points, Threads>(
         shared.numbers, source, count_in_block<Base::count>(a.count, block) * points, thread);
   }
 
@@ -108,8 +111,8 @@ struct ThreadRowsForward : ThreadRows<N, Threads, PerThread> {
   TWIDDLE_HD static void step(Index<2>, const Arguments& a, std::int64_t block, int thread, Shared& shared,
                               Registers&) {
     if (a.pitch != 0) return;
-    store_stretch<half_row, Base::pitch, Threads>(shared.numbers, a.spectrum + block * Base::count * half_row,
-                                                  count_in_block<Base::count>(a.count, block) * half_row, thread);
+    store_contiguous<half_row, Base::pitch, Threads>(shared.numbers, a.spectrum + block * Base::count * half_row,
+                                                     count_in_block<Base::count>(a.count, block) * half_row, thread);
   }
 };
 
@@ -123,7 +126,7 @@ struct ThreadRowsInverse : ThreadRows<N, Threads, PerThread> {
   TWIDDLE_HD static void step(Index<0>, const Arguments& a, std::int64_t block, int thread, Shared& shared,
                               Registers&) {
     if (a.pitch != 0) return;
-    load_stretch<half_row, Base::pitch, Base::count * half_row, Threads>(
+    load_contiguous<half_row, Base::pitch, Base::count * half_row, Threads>(
         shared.numbers, a.spectrum + block * Base::count * half_row,
         count_in_block<Base::count>(a.count, block) * half_row, thread);
   }
@@ -150,12 +153,12 @@ struct ThreadRowsInverse : ThreadRows<N, Threads, PerThread> {
   TWIDDLE_HD static void step(Index<2>, const Arguments& a, std::int64_t block, int thread, Shared& shared,
                               Registers&) {
     auto* const target = reinterpret_cast<Complex*>(a.target) + block * Base::count * points;
-    store_stretch<points, Base::pitch, Threads>(shared.numbers, target,
-                                                count_in_block<Base::count>(a.count, block) * points, thread);
+    store_contiguous<points, Base::pitch, Threads>(shared.numbers, target,
+                                                   count_in_block<Base::count>(a.count, block) * points, thread);
   }
 };
 
-// Few rows, where it is the time from the first load to the last store that counts: straight from memory and to it.
+// The same for few rows, where the latency of one row counts and not the bandwidth: straight from and to global memory.
 template <int N, int Threads>
 struct DirectRows : RowSize<N> {
   using Registers = NoRegisters;
@@ -165,7 +168,7 @@ struct DirectRows : RowSize<N> {
   TWIDDLE_HD static bool has(const Arguments& a, std::int64_t block, int thread) {
     return thread < count_in_block<count>(a.count, block);
   }
-  // The bins of a thread's row, and how far they are apart.
+  // The first bin of a thread's row, and the distance between its bins.
   template <class Arguments>
   TWIDDLE_HD static auto bins(const Arguments& a, std::int64_t block, int thread) {
     return a.spectrum + (block * count + thread) * (a.pitch == 0 ? RowSize<N>::half_row : 1);

@@ -3,39 +3,45 @@
 
 namespace twiddle::small_fft {
 
-// Blocks of few real rows, where it is the time from the first load to the last store that counts: N / (4 B) threads a
-// row, straight from memory and to it, in three steps of few numbers a thread. Of the row's m = A1 * A2 * B complex
-// numbers, element b + B (a2 + A2 a1) is after the first step number (b, a2) of k1, and after the second column
-// k1 + A1 k2 of b.
+// Real rows of 64 to 256 points, for few of them, where the latency from the first load to the last store counts: many
+// threads a row, N / (4 B), straight from and to global memory, with few numbers a thread in each of three steps. It is
+// the four-step FFT with its first transform of A = A1 * A2 points split again:
+//
+//   step  transforms          of                           and then
+//   0     A1 points, over a1  elements b + B (a2 + A2 a1)  twiddle factor a2 k1, exchange [k1][a2][b]
+//   1     A2 points, over a2  each k1 and b                twiddle factor b (k1 + A1 k2), exchange [b][k1 + A1 k2]
+//   2     B points, over b    columns k1 + A1 k2           the row's bins (row_pairs.h), stored
+//
+// The inverse takes the same steps backwards.
 template <int N, int A1, int A2, int Threads>
-struct StagedRows : PairedColumns<N, A1 * A2> {
-  using Columns = PairedColumns<N, A1 * A2>;
+struct FewRows : RowPairs<N, A1 * A2> {
+  using Columns = RowPairs<N, A1 * A2>;
   using Columns::B, Columns::lanes, typename Columns::Bins;
   static constexpr int threads = Threads, count = Threads / lanes, steps = 3;
-  // Transforms of a thread in the first and in the second step.
+  // How many transforms a thread does in the first and in the second step.
   static constexpr int first_each = B * A2 / lanes, second_each = B * A1 / lanes;
   static_assert(B * A2 % lanes == 0 && B * A1 % lanes == 0 && Threads % lanes == 0);
-  // From one k1 to the next, and from one b: in lengths by which the threads of a warp meet different banks.
+  // Of the two exchanges, from one k1 and from one b to the next: padded against bank conflicts.
   static constexpr int first_pitch = B * A2 + B, second_pitch = A1 * A2 + 1;
   static constexpr int first_length = A1 * first_pitch, second_length = B * second_pitch + 1;
   struct alignas(16) Shared {
     Complex first[count * first_length], second[count * second_length];
   };
   struct Registers {
-    Complex first[first_each][A1], second[second_each][A2], pairs[B];  // factors
+    Complex first[first_each][A1], second[second_each][A2], pairs[B];  // twiddle factors of the three steps
   };
 
-  struct Place {
+  // The row and lane of a thread. In by_elements() adjacent threads have adjacent elements ...
+  struct RowLane {
     int row, lane;
     bool there;
   };
-  // Threads whose elements lie together ...
-  TWIDDLE_HD static Place by_elements(std::int64_t rows, std::int64_t block, int thread) {
+  TWIDDLE_HD static RowLane by_elements(std::int64_t rows, std::int64_t block, int thread) {
     return place(rows, block, thread / lanes, thread % lanes);
   }
-  // ... and their bins.
+  // ... and in by_bins() adjacent bins in memory: of one row, or with [bin][row] of adjacent rows.
   template <class Arguments>
-  TWIDDLE_HD static Place by_bins(const Arguments& a, std::int64_t block, int thread) {
+  TWIDDLE_HD static RowLane by_bins(const Arguments& a, std::int64_t block, int thread) {
     if (a.pitch == 0) return by_elements(a.count, block, thread);
     return place(a.count, block, thread % count, thread / count);
   }
@@ -44,7 +50,7 @@ struct StagedRows : PairedColumns<N, A1 * A2> {
     return a.spectrum + (block * count + row) * (a.pitch == 0 ? Columns::half_row : 1);
   }
 
-  // The factors come while the kernel before this one still runs.
+  // Loads the twiddle factors, which takes place before the wait for the kernel before this one.
   template <class Arguments>
   TWIDDLE_HD static void prepare(const Arguments& a, int thread, Registers& r) {
     const int lane = thread % lanes;
@@ -60,14 +66,14 @@ struct StagedRows : PairedColumns<N, A1 * A2> {
   }
 
  private:
-  TWIDDLE_HD static Place place(std::int64_t rows, std::int64_t block, int row, int lane) {
+  TWIDDLE_HD static RowLane place(std::int64_t rows, std::int64_t block, int row, int lane) {
     return {row, lane, row < count_in_block<count>(rows, block)};
   }
 };
 
 template <int N, int A1, int A2, int Threads>
-struct StagedRowsForward : StagedRows<N, A1, A2, Threads> {
-  using Base = StagedRows<N, A1, A2, Threads>;
+struct FewRowsForward : FewRows<N, A1, A2, Threads> {
+  using Base = FewRows<N, A1, A2, Threads>;
   using typename Base::Shared, typename Base::Registers;
   using Arguments = BatchForward;
   static constexpr int A = A1 * A2, B = Base::B, lanes = Base::lanes;
@@ -122,8 +128,8 @@ struct StagedRowsForward : StagedRows<N, A1, A2, Threads> {
 };
 
 template <int N, int A1, int A2, int Threads>
-struct StagedRowsInverse : StagedRows<N, A1, A2, Threads> {
-  using Base = StagedRows<N, A1, A2, Threads>;
+struct FewRowsInverse : FewRows<N, A1, A2, Threads> {
+  using Base = FewRows<N, A1, A2, Threads>;
   using typename Base::Shared, typename Base::Registers;
   using Arguments = BatchInverse;
   static constexpr int A = A1 * A2, B = Base::B, lanes = Base::lanes;

@@ -3,11 +3,14 @@
 
 namespace twiddle::small_fft {
 
-// Blocks of many real rows, each of which some threads share. Their bins go through shared memory, so that a block
-// writes and reads them as one stretch, or sixteen rows and more of each bin.
+// Real rows of 128 and 256 points, for many of them: several threads a row (four_step_row.h), and bins go through
+// shared memory, so that global accesses are coalesced: one contiguous range a block, or ranges of 16 rows or more of
+// each bin.
+//
+//   forward: load, FFTs over a, exchange | FFTs over b, bins | bins to shared memory | store      (| is a barrier)
 template <int N, int A, int Threads>
-struct SplitRows : SplitRow<N, A> {
-  using Row = SplitRow<N, A>;
+struct ManyRows : FourStepRow<N, A> {
+  using Row = FourStepRow<N, A>;
   static constexpr int threads = Threads, count = Threads / Row::lanes, pitch = Row::length;
   static_assert(count % 16 == 0 && Row::lanes * pitch % 16 == Row::lanes &&
                 Row::lanes * Row::half_row % 16 == Row::lanes);
@@ -29,8 +32,8 @@ struct SplitRows : SplitRow<N, A> {
 };
 
 template <int N, int A, int Threads>
-struct SplitRowsForward : SplitRows<N, A, Threads> {
-  using Base = SplitRows<N, A, Threads>;
+struct ManyRowsForward : ManyRows<N, A, Threads> {
+  using Base = ManyRows<N, A, Threads>;
   using typename Base::Shared, typename Base::Registers;
   using Arguments = BatchForward;
   static constexpr int steps = 4, points = Base::points, half_row = Base::half_row;
@@ -58,8 +61,8 @@ struct SplitRowsForward : SplitRows<N, A, Threads> {
                               Registers&) {
     const int rows = count_in_block<Base::count>(a.count, block);
     if (a.pitch == 0)
-      return store_stretch<half_row, half_row, Threads>(shared.numbers, a.spectrum + block * Base::count * half_row,
-                                                        rows * half_row, thread);
+      return store_contiguous<half_row, half_row, Threads>(shared.numbers, a.spectrum + block * Base::count * half_row,
+                                                           rows * half_row, thread);
     const int row = thread % Base::count;
     if (row >= rows) return;
     Complex* const spectrum = a.spectrum + block * Base::count + row;
@@ -69,8 +72,8 @@ struct SplitRowsForward : SplitRows<N, A, Threads> {
 };
 
 template <int N, int A, int Threads>
-struct SplitRowsInverse : SplitRows<N, A, Threads> {
-  using Base = SplitRows<N, A, Threads>;
+struct ManyRowsInverse : ManyRows<N, A, Threads> {
+  using Base = ManyRows<N, A, Threads>;
   using typename Base::Shared, typename Base::Registers;
   using Arguments = BatchInverse;
   static constexpr int steps = 4, points = Base::points, half_row = Base::half_row;
@@ -79,7 +82,7 @@ struct SplitRowsInverse : SplitRows<N, A, Threads> {
                               Registers&) {
     const int rows = count_in_block<Base::count>(a.count, block);
     if (a.pitch == 0)
-      return load_stretch<half_row, half_row, Base::count * half_row, Threads>(
+      return load_contiguous<half_row, half_row, Base::count * half_row, Threads>(
           shared.numbers, a.spectrum + block * Base::count * half_row, rows * half_row, thread);
     const int row = thread % Base::count;
     if (row >= rows) return;

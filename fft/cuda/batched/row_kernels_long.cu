@@ -8,12 +8,12 @@ namespace {
 
 template <int N, int A1, int A2>
 void add_few_rows(std::vector<BatchKernels>& all) {
-  all.push_back(batch_kernels<StagedRowsForward<N, A1, A2, 32>, StagedRowsInverse<N, A1, A2, 32>, 1>(
+  all.push_back(batch_kernels<FewRowsForward<N, A1, A2, 32>, FewRowsInverse<N, A1, A2, 32>, 1>(
       1, N, few_long_rows, few_long_rows_by_bin(N)));
 }
-template <int N, int A, int Threads, int BlocksAtOnce>
+template <int N, int A, int Threads, int MinBlocks>
 void add_rows(std::vector<BatchKernels>& all) {
-  all.push_back(batch_kernels<SplitRowsForward<N, A, Threads>, SplitRowsInverse<N, A, Threads>, BlocksAtOnce>(1, N));
+  all.push_back(batch_kernels<ManyRowsForward<N, A, Threads>, ManyRowsInverse<N, A, Threads>, MinBlocks>(1, N));
 }
 
 }  // namespace

@@ -5,26 +5,26 @@ namespace twiddle::small_fft {
 
 namespace {
 
-// Straight from memory and to it: `most` rows to and from [row][bins], more of them to and from [bin][row], where what
-// a warp reads and writes lies together by itself.
+// Straight from and to global memory: up to `most` rows to and from [row][bins], and more of them to and from
+// [bin][row], where a warp's accesses are coalesced anyway.
 template <int N, int Threads>
 void add_direct_rows(std::vector<BatchKernels>& all, std::int64_t most, std::int64_t most_by_bin) {
   all.push_back(
       batch_kernels<DirectRowsForward<N, Threads>, DirectRowsInverse<N, Threads>, 1>(1, N, most, most_by_bin));
 }
 
-template <int N, int Threads, int PerThread, int BlocksAtOnce>
+template <int N, int Threads, int PerThread, int MinBlocks>
 void add_rows(std::vector<BatchKernels>& all) {
   all.push_back(
-      batch_kernels<ThreadRowsForward<N, Threads, PerThread>, ThreadRowsInverse<N, Threads, PerThread>, BlocksAtOnce>(
-          1, N));
+      batch_kernels<ThreadRowsForward<N, Threads, PerThread>, ThreadRowsInverse<N, Threads, PerThread>, MinBlocks>(1,
+                                                                                                                   N));
 }
 
-// Few directly, more by way of shared memory.
-template <int N, int Threads, int BlocksAtOnce, int PerThread = 1>
+// Few rows directly, more through shared memory.
+template <int N, int Threads, int MinBlocks, int PerThread = 1>
 void add_few_and_many(std::vector<BatchKernels>& all) {
   add_direct_rows<N, 32>(all, few_short_rows(N), few_short_rows(N));
-  add_rows<N, Threads, PerThread, BlocksAtOnce>(all);
+  add_rows<N, Threads, PerThread, MinBlocks>(all);
 }
 
 }  // namespace

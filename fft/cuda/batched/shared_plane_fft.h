@@ -1,33 +1,34 @@
 #pragma once
 #include "fft/cuda/batched/four_step_row.h"
 
-// Real transforms of planes [row][bins 0 .. W/2 of the row], one a block, which has all of it in shared memory: for
-// planes too large for registers, and for few planes, as their work is shared by many threads. Rows and columns are
-// transformed in two halves each, which put everything back where they took it from.
+// Real transforms of planes to [row][bins 0 .. W/2 of the row], one plane a block, all of which is in shared memory:
+// for planes whose columns do not fit a thread's registers, and for few planes, since many threads share the work of
+// one. Rows and columns are transformed by four-step FFTs (four_step_row.h), in place: each step writes what it has
+// read, so that four steps with a barrier between two suffice.
 namespace twiddle::small_fft {
 
-// A column of N = A * B numbers: element b + B a, in between place b + B k1, bin k1 + A k2.
+// A column has N = A * B numbers: element b + B a, then number b + B k1, then bin k1 + A k2.
 template <int N, int RowA, int A, int Threads>
-struct BlockPlane {
-  using Row = SplitRow<N, RowA>;
+struct SharedPlane {
+  using Row = FourStepRow<N, RowA>;
   static constexpr int B = N / A, half_row = Row::half_row, bins = N * half_row, pitch = Row::length;
   static_assert(A * B == N && N % 16 == 0);
   static constexpr int threads = Threads, count = 1, steps = 4;
   struct alignas(16) Shared {
     Complex numbers[N * pitch];
-    Complex roots[N];  // nearer than those in the device's memory; there behind the first barrier
+    Complex roots[N];  // a copy of those in global memory, complete after the first barrier
   };
   using Registers = NoRegisters;
 
   TWIDDLE_HD static void place_roots(int thread, Shared& shared) {
     rounds<N>(thread, [&](int k) { shared.roots[k] = root<N>(k); });
   }
-  // function(row, its thread's lane), of the rows that a thread has a part of.
+  // function(row, lane) for each row that the thread has a part of.
   template <class Function>
   TWIDDLE_HD static void each_row(int thread, const Function& function) {
     rounds<N * Row::lanes>(thread, [&](int i) { function(Row::row_of(i), i % Row::lanes); });
   }
-  // function(row's bin, part), 0 <= part < Parts, of the columns of which a thread has a part.
+  // function(row's bin, part), 0 <= part < Parts, for each column that the thread has a part of.
   template <int Parts, class Function>
   TWIDDLE_HD static void each_column(int thread, const Function& function) {
     rounds<half_row * Parts>(thread, [&](int i) { function(i % half_row, i / half_row); });
@@ -38,7 +39,7 @@ struct BlockPlane {
   }
 
  private:
-  // function(item) of a thread's items, without a loop.
+  // function(item) for each item of the thread, unrolled.
   template <int Items, class Function>
   TWIDDLE_HD static void rounds(int thread, const Function& function) {
     unrolled<(Items + Threads - 1) / Threads>([&](auto round) {
@@ -49,8 +50,8 @@ struct BlockPlane {
 };
 
 template <int N, int RowA, int A, int Threads>
-struct BlockPlaneForward : BlockPlane<N, RowA, A, Threads> {
-  using Base = BlockPlane<N, RowA, A, Threads>;
+struct SharedPlaneForward : SharedPlane<N, RowA, A, Threads> {
+  using Base = SharedPlane<N, RowA, A, Threads>;
   using typename Base::Shared, typename Base::Registers, typename Base::Row;
   using Arguments = BatchForward;
   static constexpr int B = Base::B, half_row = Base::half_row, pitch = Base::pitch;
@@ -101,8 +102,8 @@ struct BlockPlaneForward : BlockPlane<N, RowA, A, Threads> {
 };
 
 template <int N, int RowA, int A, int Threads>
-struct BlockPlaneInverse : BlockPlane<N, RowA, A, Threads> {
-  using Base = BlockPlane<N, RowA, A, Threads>;
+struct SharedPlaneInverse : SharedPlane<N, RowA, A, Threads> {
+  using Base = SharedPlane<N, RowA, A, Threads>;
   using typename Base::Shared, typename Base::Registers, typename Base::Row;
   using Arguments = BatchInverse;
   static constexpr int B = Base::B, half_row = Base::half_row, pitch = Base::pitch;

@@ -9,7 +9,7 @@ namespace twiddle {
 
 namespace {
 
-// The paper's transposition, by cuBLAS; see cublas_products.cu for the order of things.
+// A transpose by cuBLAS, as in the paper. Its matrices are column-major (see products/cublas_products.cu).
 struct Geam {
   std::shared_ptr<Blas> blas;
   void operator()(Stream& stream, std::int64_t rows, std::int64_t columns, const float2* from, std::int64_t from_pitch,
@@ -33,8 +33,8 @@ SpectralBackend cufft() {
   const auto blas = std::make_shared<Blas>();
   SpectralBackend backend{"cufft", library_versions(), {}, make_cublas_products(blas)};
   auto& transforms = backend.transforms;
-  transforms.push_back(std::make_unique<TurningCufftTransform>("transpose", plans, transpose_complex));
-  transforms.push_back(std::make_unique<TurningCufftTransform>("geam", plans, Geam{blas}));
+  transforms.push_back(std::make_unique<TransposingCufftTransform>("transpose", plans, transpose_complex));
+  transforms.push_back(std::make_unique<TransposingCufftTransform>("geam", plans, Geam{blas}));
   transforms.push_back(std::make_unique<StridedCufftTransform>(plans));
   return backend;
 }

@@ -7,9 +7,9 @@ namespace twiddle {
 
 namespace {
 
-// More are not worth the time to measure them.
+// More grids would not be worth the time to measure them.
 constexpr std::size_t most_grids = 12;
-// A plane's points are counted by 32 bits where they are padded.
+// The kernels that pad count the points of a plane in 32 bits.
 constexpr std::int64_t most_bins = std::int64_t(1) << 29;
 
 int without_factor(int size, int factor) {
@@ -23,7 +23,7 @@ int next_power_of_two(int size) {
   return power;
 }
 
-// How much longer a point takes than one of a power of two: an estimate, to prune by.
+// How much longer a point takes than in a transform of a power of two: an estimate, by which slow grids are left out.
 double slowness(int size) {
   double slower = 1;
   for (const auto& [factor, cost] : {std::pair{3, 0.04}, {5, 0.08}, {7, 0.12}})
@@ -31,7 +31,8 @@ double slowness(int size) {
   return slower;
 }
 
-// Transforms and product move and multiply every bin. An odd width has no transform of half the length.
+// The work grows with the bins. A real transform of even width is a complex one of half the length, one of odd width is
+// not.
 double estimate(const FrequencyGrid& grid) {
   return static_cast<double>(grid.bins()) * slowness(grid.height) * slowness(grid.width) *
          (grid.width % 2 == 0 ? 1 : 1.3);

@@ -12,8 +12,8 @@ namespace twiddle {
 namespace {
 
 constexpr std::size_t most_plans = 512;
-// cuFFT asks for room in proportion to the planes, but for few of them, and takes its time to tell how much: one answer
-// serves all counts.
+// cuFFT's work areas grow in proportion to the number of planes, unless there are very few, and asking for their size
+// is slow. So it is asked once, for so many planes, and the answer is scaled to any number.
 std::int64_t planes_to_estimate_by(const FourierBatch& batch) {
   constexpr std::int64_t most = 1024, most_bins = std::int64_t(1) << 26;
   const std::int64_t bins = std::int64_t(batch.height) * (batch.width / 2 + 1);
@@ -41,9 +41,9 @@ const char* meaning(cufftResult status) {
   }
 }
 
-// What cuFFT wants to know of a batch, in both directions.
+// The arguments of cufftMakePlanMany64 for both directions.
 struct Layout {
-  long long size[2], real[2], bins[2];  // of a plane, and of what its rows and planes are embedded in
+  long long size[2], real[2], bins[2];  // a plane, and the arrays that it is embedded in
   long long real_distance, bin_stride, bin_distance;
 
   explicit Layout(const FourierBatch& batch)
@@ -57,7 +57,7 @@ struct Layout {
 
 using MakePlan = decltype(&cufftMakePlanMany64);
 
-// `make` makes the plan or only tells what it would need: the room it asks for.
+// `make` makes the plan, or only tells the size of its work area, which is returned.
 std::size_t describe(MakePlan make, cufftHandle plan, const FourierBatch& batch, bool inverse) {
   Layout layout(batch);
   std::size_t work = 0;
@@ -92,11 +92,11 @@ std::size_t CufftPlans::work_bytes(const FourierBatch& batch) {
     }
     known = work_bytes_.emplace(sample, most).first;
   }
-  // Where rows are odd it takes two planes together, so that it wants room for one more. Of 3,624 plans of 2 .. 256
-  // points none asked for more than this.
-  constexpr std::size_t beside = 64 << 10;
+  // Planes of odd width are transformed in pairs: an odd number of them takes the memory of one more. Of 3,624 plans of
+  // 2 .. 256 points none asked for more than this estimate.
+  constexpr std::size_t constant_part = 64 << 10;
   const std::size_t count = static_cast<std::size_t>(batch.count) + 1, sampled = static_cast<std::size_t>(sample.count);
-  return known->second == 0 ? 0 : (known->second * count + sampled - 1) / sampled + beside;
+  return known->second == 0 ? 0 : (known->second * count + sampled - 1) / sampled + constant_part;
 }
 
 void CufftPlans::forward(Stream& stream, const FourierBatch& batch, float* real, cufftComplex* spectra,
@@ -119,11 +119,11 @@ void CufftPlans::run(Stream& stream, const Key& key, const WorkArea& work, const
   taken.last_use = ++uses_;
   std::shared_ptr<void> more;  // where the estimate was too low
   if (taken.work_bytes > work.bytes) more = stream.allocate(taken.work_bytes);
-  // cuFFT takes an error that another library left behind for its own, and our launches are checked where they are
-  // made.
+  // cuFFT would report an error that another library has left behind as its own. Our own launches are checked where
+  // they are made, so that nothing is lost here.
   static_cast<void>(cudaGetLastError());
   check(cufftSetStream(taken.handle.get(), native));
-  // Room of no size may begin where memory ends, and there cuFFT fails, now and then.
+  // A work area of no bytes is not passed on: if it starts at the end of an allocation, cuFFT fails now and then.
   if (taken.work_bytes > 0) check(cufftSetWorkArea(taken.handle.get(), more ? more.get() : work.memory));
   try {
     execute(taken.handle.get());

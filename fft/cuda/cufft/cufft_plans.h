@@ -12,8 +12,8 @@ namespace twiddle {
 
 void check(cufftResult status, const std::source_location& where = std::source_location::current());
 
-// Planes that are transformed together: real ones padded as pad_and_crop.h says, spectra [plane][bin], which may lie in
-// the planes' own memory, or [bin][plane].
+// Planes that one plan transforms: real ones as padded_width() (pad_crop_device.h) says; spectra [plane][bin], which
+// may be in place, or [bin][plane] (frequency_major).
 struct FourierBatch {
   int height = 0, width = 0;
   std::int64_t count = 0;
@@ -27,10 +27,10 @@ struct WorkArea {
   std::size_t bytes = 0;
 };
 
-// cuFFT's plans, each made once.
+// A cache of cuFFT's plans.
 class CufftPlans {
  public:
-  std::size_t work_bytes(const FourierBatch& batch);  // that either direction asks for, as cuFFT estimates it
+  std::size_t work_bytes(const FourierBatch& batch);  // enough for either direction, by an estimate
   void forward(Stream& stream, const FourierBatch& batch, float* real, cufftComplex* spectra, const WorkArea& work);
   // Overwrites the spectra.
   void inverse(Stream& stream, const FourierBatch& batch, cufftComplex* spectra, float* real, const WorkArea& work);
@@ -40,7 +40,7 @@ class CufftPlans {
     Handle<cufftHandle, cufftDestroy> handle;
     std::size_t work_bytes = 0;
     std::int64_t last_use = 0;
-    bool recorded = false;  // a recording may play it again
+    bool recorded = false;  // captured in a CUDA graph, which may replay it: it must be kept
   };
   struct Key {
     FourierBatch batch;

@@ -39,17 +39,17 @@ std::size_t CufftTransform::spectrum_bytes(const Planes& planes) const {
   return static_cast<std::size_t>(count_of(planes)) * plane_bytes(planes.grid);
 }
 
-// The planes, transformed in place, and behind them the room that cuFFT works in.
-WorkArea TurningCufftTransform::work_area(const Planes& planes, void* scratch) const {
+// Scratch: the padded planes, which are transformed in place, then cuFFT's work area.
+WorkArea TransposingCufftTransform::work_area(const Planes& planes, void* scratch) const {
   return {behind(scratch, aligned(spectrum_bytes(planes))), plans_->work_bytes(batch_of(planes, false))};
 }
 
-std::size_t TurningCufftTransform::scratch_bytes(const Planes& planes) const {
+std::size_t TransposingCufftTransform::scratch_bytes(const Planes& planes) const {
   return aligned(spectrum_bytes(planes)) + plans_->work_bytes(batch_of(planes, false));
 }
 
-void TurningCufftTransform::forward(Context& ctx, const Planes& planes, const PlaneSource& source, void* spectrum,
-                                    void* scratch) {
+void TransposingCufftTransform::forward(Context& ctx, const Planes& planes, const PlaneSource& source, void* spectrum,
+                                        void* scratch) {
   const std::int64_t count = count_of(planes), bins = planes.grid.bins();
   auto* const planar = static_cast<cufftComplex*>(scratch);
   auto* const real = static_cast<float*>(scratch);
@@ -66,8 +66,8 @@ void TurningCufftTransform::forward(Context& ctx, const Planes& planes, const Pl
   transpose_(stream, count, bins, planar, bins, static_cast<cufftComplex*>(spectrum), count);
 }
 
-void TurningCufftTransform::inverse(Context& ctx, const Planes& planes, const void* spectrum, float* target,
-                                    const PlaneEpilogue& epilogue, void* scratch) {
+void TransposingCufftTransform::inverse(Context& ctx, const Planes& planes, const void* spectrum, float* target,
+                                        const PlaneEpilogue& epilogue, void* scratch) {
   const std::int64_t count = count_of(planes), bins = planes.grid.bins();
   auto* const planar = static_cast<cufftComplex*>(scratch);
   auto* const real = static_cast<float*>(scratch);
@@ -84,14 +84,15 @@ void TurningCufftTransform::inverse(Context& ctx, const Planes& planes, const vo
   crop_planes(stream, planes, 0, count, real, target, epilogue);
 }
 
-// One: cuFFT tells slowly how much room it wants, and so far another transform was always faster.
+// Only the likely best one: asking cuFFT for the size of its work area is slow, and so far another transform has always
+// been faster.
 std::vector<FrequencyGrid> StridedCufftTransform::grids(const ConvProblem& problem) const {
   std::vector<FrequencyGrid> all = cufft_grids(problem);
   all.resize(std::min<std::size_t>(all.size(), 1));
   return all;
 }
 
-// The planes, a copy of the spectrum, for an inverse transform overwrites what it reads, and the room to work in.
+// Scratch: the padded planes; a copy of the spectrum, since an inverse of cuFFT overwrites its input; the work area.
 std::size_t StridedCufftTransform::scratch_bytes(const Planes& planes) const {
   return 2 * aligned(spectrum_bytes(planes)) + plans_->work_bytes(batch_of(planes, true));
 }

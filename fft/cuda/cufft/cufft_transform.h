@@ -8,8 +8,8 @@
 
 namespace twiddle {
 
-// Spectra by cuFFT. The steps of Table 1 in Vasilache et al., Fast Convolutional Nets With fbfft, 2015: planes are
-// padded with zeros, transformed, and turned from [plane][bin] to [bin][plane].
+// Spectra by cuFFT, in the steps of Table 1 in Vasilache et al., Fast Convolutional Nets With fbfft, 2015: planes are
+// padded with zeros, transformed, and transposed from [plane][bin] to [bin][plane].
 class CufftTransform : public SpectralTransform {
  public:
   SpectrumStorage storage() const override { return SpectrumStorage::interleaved; }
@@ -17,13 +17,13 @@ class CufftTransform : public SpectralTransform {
   std::size_t spectrum_bytes(const Planes& planes) const override;
 };
 
-// With a step of its own for the turn.
-class TurningCufftTransform final : public CufftTransform {
+// With a transpose as a step of its own.
+class TransposingCufftTransform final : public CufftTransform {
  public:
   // A complex matrix [rows][columns] to [columns][rows], with the pitches of both.
   using Transpose = std::function<void(Stream& stream, std::int64_t rows, std::int64_t columns, const float2* from,
                                        std::int64_t from_pitch, float2* to, std::int64_t to_pitch)>;
-  TurningCufftTransform(std::string name, std::shared_ptr<CufftPlans> plans, Transpose transpose)
+  TransposingCufftTransform(std::string name, std::shared_ptr<CufftPlans> plans, Transpose transpose)
       : name_(std::move(name)), plans_(std::move(plans)), transpose_(std::move(transpose)) {}
 
   std::string_view name() const override { return name_; }

@@ -7,8 +7,9 @@
 
 namespace twiddle {
 
-// What one thread of a GPU does for planes that are padded or cropped: it keeps one place and steps from plane to
-// plane, so that what depends on the place is found out once, and a step costs additions where it would cost divisions.
+// What one thread does to pad or to crop planes. It keeps one place (an element or a pair of them) and handles this
+// place of several planes: the divisions that find row and column are done once, and going to the next plane costs
+// additions. A thread moves 32 bytes, all of whose loads are in flight at once.
 constexpr int plane_threads = 256, bytes_a_thread = 32;
 
 template <int count>
@@ -16,41 +17,42 @@ struct alignas(count * sizeof(float)) Floats {
   float at[count];
 };
 
-// A block's threads lie side by side over the places of a plane, or of a stretch of one that is larger than a block,
-// and over as many planes as fill it. Blocks side by side take what is side by side.
+// How blocks cover planes: `along` threads for adjacent places of a plane, which may be one of several chunks of a
+// plane larger than a block, times `down` planes. Adjacent blocks process adjacent chunks.
 struct PlaneBlocks {
-  int places, planes;     // of a plane, and all of them
-  int along, down, each;  // threads over places and over planes, and planes of a block
-  Divisor stretches;
+  int places, planes;     // places of a plane, number of planes
+  int along, down, each;  // each: planes of a block
+  Divisor chunks;
   PlaneBlocks(int all_places, std::int64_t all_planes, int steps)
       : places(all_places),
         planes(static_cast<int>(all_planes)),
         along(0),
         down(0),
         each(0),
-        stretches((all_places + plane_threads - 1) / plane_threads) {
-    along = (places + static_cast<int>(stretches.value()) - 1) / static_cast<int>(stretches.value());
+        chunks((all_places + plane_threads - 1) / plane_threads) {
+    along = (places + static_cast<int>(chunks.value()) - 1) / static_cast<int>(chunks.value());
     down = std::max(1, plane_threads / along);
     each = steps * down;
   }
-  std::int64_t count() const { return (std::int64_t(planes) + each - 1) / each * stretches.value(); }
+  std::int64_t count() const { return (std::int64_t(planes) + each - 1) / each * chunks.value(); }
 
   struct Thread {
     int place, plane;  // its first
   };
   TWIDDLE_HD Thread thread(unsigned block, int x, int y) const {
-    const std::int64_t group = stretches.quotient(block), stretch = block - group * stretches.value();
-    return {static_cast<int>(stretch) * along + x, static_cast<int>(group) * each + y};
+    const std::int64_t group = chunks.quotient(block), chunk = block - group * chunks.value();
+    return {static_cast<int>(chunk) * along + x, static_cast<int>(group) * each + y};
   }
   TWIDDLE_HD bool has(const Thread& thread) const { return thread.place < places && thread.plane < planes; }
   TWIDDLE_HD bool has_plane(const Thread& thread, int step) const { return thread.plane + step * down < planes; }
 };
 
-// Planes [first, ...) of an operand, and a walk over them by `step` planes at a time.
+// A walk over the planes of an operand from `first` on, planes_step at a time, without a division.
 struct PlaneOrder {
   Divisor columns;
   int first, column_count, column_step;
-  std::int64_t row_stride, column_stride, step, wrap;  // floats: a step, and what one to the next row of planes adds
+  std::int64_t row_stride, column_stride, step,
+      wrap;  // in floats; wrap: added where a step passes the end of a row of planes
   PlaneOrder(const Planes& planes, std::int64_t first_plane, int planes_step)
       : columns(planes.columns),
         first(static_cast<int>(first_plane)),
@@ -66,7 +68,7 @@ struct PlaneOrder {
     int column;
     Element* at;
   };
-  // `place` is the first plane's of the operand.
+  // `place`: the thread's place in plane 0 of the operand.
   template <class Element>
   TWIDDLE_HD Walk<Element> begin(int plane, Element* place) const {
     const std::int64_t row = columns.quotient(first + plane);
@@ -83,7 +85,7 @@ struct PlaneOrder {
   }
 };
 
-// Elements begin to begin + count of a grid's rows or columns lie in the plane, the first of them at `begin + shift`.
+// Elements begin .. begin + count - 1 of a grid's rows or columns lie in the plane, element i at i + shift.
 struct GridSpan {
   int begin, count, shift;
   GridSpan(int plane, int first, int window, int grid) : begin(std::max(0, -first)), count(0), shift(first) {
@@ -98,24 +100,25 @@ TWIDDLE_HD inline int clamped(int index, int size) {
   return index < 0 ? 0 : index < size ? index : size - 1;
 }
 
-// Real planes of a grid as cuFFT transforms them in place: [plane][height][padded_width], a row having the room of its
-// width / 2 + 1 bins.
+// Real planes as cuFFT transforms them in place, [plane][height][padded_width]: a row has the room of its width / 2 + 1
+// complex bins.
 inline int padded_width(const FrequencyGrid& grid) {
   return 2 * (grid.width / 2 + 1);
 }
 
-// Whether each pair of a grid's row, of which the first has an even place, is one of its plane's, too: both are then
-// loaded or stored at once. Where the first one is in the plane, both have a place there.
+// Whether pairs of adjacent elements can be accessed by 8 bytes: every pair of a grid's row that begins at an even
+// element is an aligned pair of its plane, too, and lies in it wholly or not at all.
 inline bool in_pairs(const Planes& planes, const float* tensor) {
   const auto even = [](std::int64_t number) { return number % 2 == 0; };
   return even(planes.width) && even(planes.first_w) && even(planes.offset) && even(planes.row_stride) &&
          even(planes.column_stride) && reinterpret_cast<std::uintptr_t>(tensor) % sizeof(Floats<2>) == 0;
 }
 
-// What is outside of a plane is loaded from its edge, and what is behind the last plane from the thread's last one, and
-// replaced or left out only when all is loaded: loads without a condition are under way all at once.
+// Loads have no condition, so that the compiler issues them all before the first is used: an element outside of the
+// plane is loaded from the plane's edge, one behind the last plane from the thread's last plane, and it is replaced by
+// a zero or left out afterwards.
 
-// Padded planes are written by pairs, of which each row has a whole number, and their elements loaded `loaded` at once.
+// Pads: stores pairs, since a padded row is a whole number of them, and loads `loaded` elements at once.
 template <int loaded>
 struct PadPlanes {
   static constexpr int steps = bytes_a_thread / sizeof(Floats<2>);
@@ -166,7 +169,7 @@ struct PadPlanes {
   }
 };
 
-// The way back, `stored` elements at once.
+// Crops, scales and applies the epilogue: loads and stores `stored` elements at once.
 template <int stored>
 struct CropPlanes {
   static constexpr int steps = bytes_a_thread / sizeof(Floats<stored>);

@@ -9,17 +9,17 @@ namespace {
 
 constexpr int tile = 32, rows_at_once = 8;
 
-// One tile a block, through shared memory: 256 bytes side by side both ways. Neighbouring blocks write neighbouring
-// places: scattered writes cost more than scattered reads.
+// One tile a block, through shared memory, so that both loads and stores are coalesced, 256 bytes a warp. Adjacent
+// blocks write adjacent tiles, since scattered writes cost more than scattered reads.
 __global__ void __launch_bounds__(tile* rows_at_once)
     transpose_kernel(unsigned tiles_down, std::int64_t rows, std::int64_t columns, const float2* __restrict__ from,
                      std::int64_t from_pitch, float2* __restrict__ to, std::int64_t to_pitch) {
-  __shared__ float2 staged[tile][tile + 1];  // the odd width keeps a column's elements in banks of their own
+  __shared__ float2 staged[tile][tile + 1];  // the odd pitch avoids bank conflicts of a column
   const std::int64_t down = std::int64_t(blockIdx.x % tiles_down) * tile;
   const std::int64_t across = std::int64_t(blockIdx.x / tiles_down) * tile;
   const int lane = static_cast<int>(threadIdx.x), first = static_cast<int>(threadIdx.y);
-  // What is past the edges is loaded from the last row and column, and not stored: loads without a condition are under
-  // way all at once.
+  // Loads past the edges are clamped to the last row and column, and not stored: loads without a condition are all in
+  // flight at once.
   const float2* const source = from + min(across + lane, columns - 1);
   float2 values[tile / rows_at_once];
 #pragma unroll

@@ -3,8 +3,9 @@
 
 #include "framework/for_each.h"
 
-// Fourier transforms of one thread's own numbers: all indices and twiddle factors are known when it is compiled, so
-// that the numbers stay in registers and a change of order costs nothing.
+// Fourier transforms of the numbers that one thread has in registers. All loops are unrolled, so that every index and
+// every twiddle factor is a compile-time constant: an array that is never indexed by a variable stays in registers, the
+// reordering of an FFT only renames them, and twiddle factors become immediate operands.
 namespace twiddle::small_fft {
 
 struct alignas(8) Complex {
@@ -17,12 +18,12 @@ TWIDDLE_HD constexpr Complex operator-(Complex a, Complex b) {
   return {a.re - b.re, a.im - b.im};
 }
 
-// Neighbours that are loaded and stored at once.
+// Two adjacent numbers, for one access of 16 bytes.
 struct alignas(16) ComplexPair {
   Complex first, second;
 };
 
-// A number that is part of its type; std::integral_constant is for the host alone.
+// A compile-time integer that can be passed to a generic lambda. (std::integral_constant converts on the host alone.)
 template <int I>
 struct Index {
   static constexpr int value = I;
@@ -39,7 +40,8 @@ TWIDDLE_HD constexpr void unrolled(const Function& function) {
   unroll(function, std::make_integer_sequence<int, Count>{});
 }
 
-// A thread's own numbers, two at once where that many lie between places that 16 divides.
+// Count adjacent numbers to and from a thread's registers: by 16 bytes where Count is even, and then `from` and `to`
+// are aligned to 16 bytes.
 template <int Count>
 TWIDDLE_HD void load_numbers(Complex (&v)[Count], const Complex* from) {
   if constexpr (Count % 2 == 0)
@@ -58,14 +60,14 @@ TWIDDLE_HD void store_numbers(const Complex (&v)[Count], Complex* to) {
     unrolled<Count>([&](auto i) { to[i] = v[i]; });
 }
 
-// A direction is the sign of the exponent.
+// The sign of the exponent.
 constexpr int forwards = -1, backwards = 1;
 
 namespace detail {
 
 constexpr double pi = 3.141592653589793238462643383279502884;
 
-// Both by their series, for at most an eighth of a turn.
+// Taylor series, since std::cos is not constexpr: exact to double precision for angles up to pi / 4. A turn is 2 pi.
 TWIDDLE_HD constexpr double series_cos(double angle) {
   double term = 1, sum = 1;
   for (int i = 2; i < 24; i += 2) sum += term *= -angle * angle / (i * (i - 1));
@@ -77,23 +79,23 @@ TWIDDLE_HD constexpr double series_sin(double angle) {
   return sum;
 }
 
-// The cosine of k / n of a turn, 0 <= k < n; exact at quarters.
+// cos(2 pi k / n), 0 <= k < n, by a series of at most pi / 4; exact at multiples of pi / 2.
 TWIDDLE_HD constexpr double turn_cos(int k, int n) {
   if (2 * k > n) k = n - k;
   const bool left = 4 * k > n;
-  if (left) k = n - 2 * k, n *= 2;  // of half a turn less that angle, with the other sign
+  if (left) k = n - 2 * k, n *= 2;  // cos(x) = -cos(pi - x)
   if (left && k % 2 == 0) k /= 2, n /= 2;
   const double angle = 2 * pi * k / n;
   const double value = 8 * k > n ? series_sin(pi / 2 - angle) : series_cos(angle);
   return 4 * k == n ? 0 : left ? -value : value;
 }
-TWIDDLE_HD constexpr double turn_sin(int k, int n) {  // a quarter behind
+TWIDDLE_HD constexpr double turn_sin(int k, int n) {  // sin(x) = cos(x + 3 pi / 2)
   return turn_cos((4 * k + 3 * n) % (4 * n), 4 * n);
 }
 
-// value times e^(2 pi i K / N).
+// value times e^(2 pi i K / N); a multiple of a quarter turn costs no multiplication.
 template <int K, int N>
-TWIDDLE_HD constexpr Complex turned(Complex value) {
+TWIDDLE_HD constexpr Complex times_root(Complex value) {
   constexpr int k = (K % N + N) % N;
   if constexpr (k == 0) {
     return value;
@@ -118,12 +120,13 @@ TWIDDLE_HD constexpr void transform_points(Complex (&v)[2]) {
 template <int Sign>
 TWIDDLE_HD constexpr void transform_points(Complex (&v)[4]) {
   const Complex even = v[0] + v[2], even_apart = v[0] - v[2], odd = v[1] + v[3];
-  const Complex odd_apart = turned<Sign, 4>(v[1] - v[3]);
+  const Complex odd_apart = times_root<Sign, 4>(v[1] - v[3]);
   v[0] = even + odd, v[1] = even_apart + odd_apart, v[2] = even - odd, v[3] = even_apart - odd_apart;
 }
 
-// An odd prime, by its definition: points j and Radix - j have conjugate factors, so sums and differences of the two
-// are multiplied by a cosine and by a sine alone.
+// A butterfly of an odd prime radix, by the sum that defines it. The twiddle factors of points j and Radix - j are
+// conjugates, so that the sum of the two points is multiplied by cosines alone and their difference by sines alone:
+// half of the multiplications.
 template <int Sign, int Radix>
 TWIDDLE_HD constexpr void transform_points(Complex (&v)[Radix]) {
   constexpr int half = Radix / 2;
@@ -156,8 +159,9 @@ TWIDDLE_HD constexpr int radix_of(int points) {
 
 }  // namespace detail
 
-// v becomes sum over j of v[j] e^(Sign 2 pi i j k / Points) for k = 0 .. Points - 1, in order, not divided by anything.
-// Points: 2^a 3^b 5^c 7^d. Decimation in time (Cooley, Tukey, 1965).
+// v[k] becomes the sum over j of v[j] e^(Sign 2 pi i j k / Points), in natural order and not scaled, where Points is
+// 2^a 3^b 5^c 7^d. Decimation in time (Cooley, Tukey, 1965): every radix-th point is transformed by itself,
+// recursively; the results are multiplied by twiddle factors, and combined by butterflies of `radix` points.
 template <int Sign, int Points>
 TWIDDLE_HD constexpr void transform(Complex (&v)[Points]) {
   if constexpr (Points > 1) {
@@ -171,7 +175,7 @@ TWIDDLE_HD constexpr void transform(Complex (&v)[Points]) {
     unrolled<part>([&](auto k) {
       Complex points[radix];
       unrolled<radix>([&](auto r) {
-        points[r] = detail::turned<Sign* decltype(r)::value* decltype(k)::value, Points>(parts[r][k]);
+        points[r] = detail::times_root<Sign* decltype(r)::value* decltype(k)::value, Points>(parts[r][k]);
       });
       detail::transform_points<Sign>(points);
       unrolled<radix>([&](auto r) { v[k + part * r] = points[r]; });

@@ -2,9 +2,9 @@
 
 namespace twiddle::small_fft {
 
-// How many blocks of this many threads a multiprocessor is to have room for, for __launch_bounds__: `wanted`, which was
-// measured on an H200, but no more than the threads that the architecture being compiled for can hold at once (CUDA
-// Programming Guide, "Compute Capabilities"): ptxas refuses bounds beyond.
+// The second argument of __launch_bounds__, from which the compiler knows how many registers a thread may have:
+// `wanted` resident blocks a multiprocessor, which was measured on an H200, but no more than the architecture being
+// compiled for can hold threads for (CUDA Programming Guide, "Compute Capabilities"), for ptxas refuses more.
 template <int Threads>
 constexpr int resident_blocks(int wanted) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800

@@ -6,7 +6,8 @@
 
 namespace twiddle {
 
-// For spectra of an FbfftTransform, of at most small_fft::most_fused_channels channels.
+// A forward pass's product and inverse as one kernel: for spectra of an FbfftTransform, of at most
+// small_fft::most_fused_channels channels.
 class FbfftFusedInverse final : public FusedInverse {
  public:
   FbfftFusedInverse();

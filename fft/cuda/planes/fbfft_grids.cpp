@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "fft/cuda/planes/tuned_on_h200.h"
+
 namespace twiddle {
 
 namespace {
@@ -10,13 +12,14 @@ namespace {
 // More are not worth the time to measure them.
 constexpr std::size_t most_grids = 8;
 
-// Of the three passes on an H200, to prune by: bytes that transforms and products move at the rate of a copy, less
-// beyond 32 points (VGG's first layer takes 1.24 ms forward in 48x48 tiles and 0.80 ms in 30x30, of as many bytes), and
-// real operations at those that cuBLAS reaches with complex numbers.
+// An estimate for the three passes together, by which the slowest grids are left out: all bytes that transforms and
+// products move, and all operations of the products, at the rates of an H200.
 double estimated_ms(const ConvProblem& problem, const FrequencyGrid& grid) {
   constexpr double bin_bytes = 8;
-  const double bytes_a_ms = std::max(grid.height, grid.width) <= 32 ? 3.5e9 : 3.2e9;
-  const double operations_a_ms = problem.precision == Precision::fp32 ? 45e9 : 120e9;
+  const double bytes_a_ms =
+      std::max(grid.height, grid.width) <= 32 ? small_fft::bytes_a_ms_to_32_points : small_fft::bytes_a_ms_beyond;
+  const double operations_a_ms =
+      problem.precision == Precision::fp32 ? small_fft::fp32_operations_a_ms : small_fft::tf32_operations_a_ms;
   const double bins = static_cast<double>(grid.height) * grid.width / 2 + 2;
   double bytes = 0, operations = 8 * 3 * bins;
   for (const ConvOperand operand : {ConvOperand::x, ConvOperand::w, ConvOperand::y}) {

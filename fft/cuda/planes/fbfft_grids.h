@@ -6,8 +6,8 @@
 
 namespace twiddle {
 
-// Whole planes and tiles of the sizes {height, width} that serve a problem: those that are estimated to take the least
-// time, the likely best first.
+// Grids of the sizes {height, width} that suit a problem, whole planes and tiles: the few that are estimated to be the
+// fastest, best first.
 std::vector<FrequencyGrid> fbfft_grids(const ConvProblem& problem, const std::vector<std::pair<int, int>>& sizes);
 
 }  // namespace twiddle

@@ -15,7 +15,8 @@ struct PlaneKernels {
   void (*inverse)(Stream& stream, const InverseArguments& arguments) = nullptr;
 };
 
-// sums[column], or what it holds and, where `add`: the real parts of the first bin, [rows][columns], summed over rows.
+// sums[column] = (add ? sums[column] : 0) + the sum over rows of the real parts of bin 0, [rows][columns]. Bin 0 of a
+// plane is the sum of its elements, so that this is the gradient of the bias.
 void sum_first_bin(Stream& stream, std::int64_t rows, std::int64_t columns, const Complex* bin, bool add, float* sums);
 
 // All sizes, in the order of plane_shapes (tuned_on_h200.h).

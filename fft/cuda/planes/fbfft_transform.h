@@ -4,8 +4,8 @@
 
 namespace twiddle {
 
-// Spectra by our own kernels, of no more bins than a real plane's spectrum needs (see small_fft::PlaneSize). Each
-// transform is one launch, or one a colour where tiles are added, and needs no memory beside its operands.
+// Spectra of packed bins (small_fft::PlaneSize) by our own kernels. Each transform is one launch, or one a colour where
+// tiles are accumulated, and needs no scratch memory.
 class FbfftTransform final : public SpectralTransform {
  public:
   FbfftTransform();

@@ -12,8 +12,8 @@ FusedInverseKernel fused_inverse_kernel() {
   constexpr int N = Shape.points;
   return {N, N, Channels,
           [](Stream& stream, const PlaneTarget& target, const FrequencyGemm& gemm, const void* a, const void* b) {
-            using Bins = ProductBins<Channels, Shape.rows, Shape.columns>;
-            launch_inverse<N, N, Bins, Shape.min_blocks>(stream, Bins::arguments(target, gemm, a, b));
+            using Source = FusedProductSource<Channels, Shape.rows, Shape.columns>;
+            launch_inverse<N, N, Source, Shape.min_blocks>(stream, Source::arguments(target, gemm, a, b));
           }};
 }
 

@@ -2,7 +2,9 @@
 #include "fft/cuda/planes/plane_inverse.h"
 #include "fft/frequency_product.h"
 
-// An inverse whose bins are a product of two spectra, summed where they are needed: Y = X conj(W)' a bin.
+// The Source of a fused inverse: each bin of Y = X conj(W)' is a sum over K channels, up to four, that the thread
+// computes at the moment when the inverse reads the bin. For a first layer the spectrum of Y is many times larger than
+// those of X and W, so that storing and loading it would take most of the time.
 namespace twiddle::small_fft {
 
 struct ProductArguments : PlaneTarget {
@@ -12,9 +14,10 @@ struct ProductArguments : PlaneTarget {
   Divisor blocks_across;
 };
 
-// A block takes Down rows by Across columns of the matrix of planes, so that its threads read the same few numbers.
+// A block takes Down rows by Across columns of the matrix of planes: its threads read the same few numbers of X and of
+// W, from the cache.
 template <int K, int Down, int Across>
-class ProductBins {
+class FusedProductSource {
  public:
   static constexpr int planes = Down * Across;
   using Arguments = ProductArguments;
@@ -23,14 +26,14 @@ class ProductBins {
     Arguments arguments{
         target,     static_cast<const Complex*>(a), static_cast<const Complex*>(b),         gemm.m, gemm.m * K,
         gemm.n * K, static_cast<int>(gemm.n),       Divisor((gemm.n + Across - 1) / Across)};
-    arguments.gather = false;  // a block's planes do not lie behind each other
+    arguments.gather = false;  // a block's planes are not contiguous
     return arguments;
   }
   static std::int64_t blocks(const Arguments& arguments) {
     return (arguments.rows + Down - 1) / Down * arguments.blocks_across.value();
   }
 
-  TWIDDLE_HD ProductBins(const Arguments& arguments, std::int64_t block, int plane)
+  TWIDDLE_HD FusedProductSource(const Arguments& arguments, std::int64_t block, int plane)
       : row_(arguments.blocks_across.quotient(block) * Down + plane / Across),
         column_(static_cast<int>(arguments.blocks_across.remainder(block)) * Across + plane % Across),
         columns_(arguments.columns),

@@ -2,29 +2,34 @@
 #include "fft/cuda/device/register_fft.h"
 #include "fft/cuda/planes/tile_map.h"
 
-// Real transforms of small planes, wholly on chip: a block takes planes that are neighbours in their spectra, so that
-// it writes and reads each bin as one stretch. A thread has all of a column or of a row in its registers; the two meet
-// once, in shared memory. (Vasilache et al., Fast Convolutional Nets With fbfft, 2015, section 5, gave the idea; theirs
-// keeps a plane in one warp and writes it as it lies.) What a block does between its barriers are functions of a
-// thread's number, so that a CPU can follow it.
+// The forward transform of small real planes, wholly on chip; README.md has the picture. A block takes P planes that
+// are adjacent in the layout [bin][plane], so that it writes each bin as one contiguous range. In the first phase a
+// thread has two whole columns of a plane in its registers, in the second a whole row; between the two, numbers change
+// threads through shared memory, once. (Vasilache et al., Fast Convolutional Nets With fbfft, 2015, section 5, gave the
+// idea; theirs keeps a plane in one warp and writes [plane][bin].) The phases are functions of a thread's number, so
+// that a test can run them on a CPU.
 namespace twiddle::small_fft {
 
-// Planes of H x W points, both even, and what of their spectra is stored: rows 0 and H/2 of real planes' spectra are
-// conjugates of themselves backwards, so that half of each will do; of the others, one of each two.
-// Bins: row 0, columns 0 .. W/2; row H/2 likewise; rows 1 .. H/2 - 1 whole.
+// Sizes for planes of H x W points, both even. The spectrum of a real plane is conjugate symmetric: bin (r, c) is the
+// conjugate of bin (-r, -c), modulo H and W. So rows H/2 + 1 .. H - 1 follow from the others and are not stored, and of
+// rows 0 and H/2, which are symmetric in themselves, only columns 0 .. W/2 are. The order of the packed bins: row 0,
+// columns 0 .. W/2; row H/2 likewise; then rows 1 .. H/2 - 1, all columns.
 template <int H, int W>
 struct PlaneSize {
   static_assert(H % 2 == 0 && W % 2 == 0);
   static constexpr int half_row = W / 2 + 1;
   static constexpr int bins = 2 * half_row + (H / 2 - 1) * W;
-  static constexpr int pairs = W / 2, rows = H / 2;  // threads of a plane: one for two columns, then one for a row
-  // Complex numbers of a plane in shared memory: an odd number of pairs, so that the same pair of neighbouring planes
-  // lies in other banks.
+  static constexpr int pairs = W / 2,
+                       rows = H / 2;  // threads of a plane in the two phases: for two columns each, and for a row each
+  // Complex numbers of a plane in shared memory: H/2 rows of W, padded to an odd number of 16-byte pairs. In the second
+  // phase adjacent threads read the same pair of adjacent planes, and the odd pitch spreads these over the banks.
   static constexpr int pitch = 2 * ((H * W / 4) | 1);
 };
 
-// The first step of a plane: two real columns are one complex column, whose transform is taken apart by its symmetry.
-// Row 0 of what is left at `plane` holds rows 0 and H/2: both are real there.
+// Phase 1, of one thread. The real columns x and y come as one complex column v = x + iy. With V its transform, the
+// transforms of x and y are X[k] = (V[k] + conj V[H-k]) / 2 and Y[k] = (V[k] - conj V[H-k]) / 2i. Row k of the plane in
+// shared memory gets the pair X[k], Y[k], for k = 1 .. H/2 - 1. Rows 0 and H/2 are real: row 0 gets X[0] + i X[H/2] and
+// Y[0] + i Y[H/2], so that the second phase transforms the two as one complex row.
 template <int H, int W>
 TWIDDLE_HD void columns_to_rows(Complex (&v)[H], Complex* plane, int pair) {
   transform<forwards>(v);
@@ -37,7 +42,7 @@ TWIDDLE_HD void columns_to_rows(Complex (&v)[H], Complex* plane, int pair) {
   });
 }
 
-// The way back of it.
+// The inverse of columns_to_rows(): V[k] = X[k] + i Y[k] and V[H-k] = conj X[k] + i conj Y[k].
 template <int H, int W>
 TWIDDLE_HD void columns_from_rows(Complex (&v)[H], const Complex* plane, int pair) {
   const auto* const at = reinterpret_cast<const ComplexPair*>(plane) + pair;
@@ -51,8 +56,9 @@ TWIDDLE_HD void columns_from_rows(Complex (&v)[H], const Complex* plane, int pai
   transform<backwards>(v);
 }
 
-// A thread's row of the spectrum to its bins, which lie `pitch` numbers apart. Row 0 is rows 0 and H/2, as the real and
-// the imaginary part of what was transformed.
+// The end of phase 2: a thread's row of the spectrum to its bins, `pitch` numbers apart. Adjacent threads have adjacent
+// planes, so that the stores of a warp are coalesced. Row 0 is the transform of row 0 + i * row H/2 and is split by the
+// same symmetry.
 template <int H, int W>
 TWIDDLE_HD void store_bins(const Complex (&v)[W], Complex* spectrum, std::int64_t pitch, int row) {
   if (row > 0) {
@@ -71,7 +77,7 @@ TWIDDLE_HD void store_bins(const Complex (&v)[W], Complex* spectrum, std::int64_
   });
 }
 
-// A block takes P planes: threads [0, P * pairs) have columns, threads [0, P * rows) rows.
+// A block of P planes: in phase 1 threads [0, P * pairs) work, in phase 2 threads [0, P * rows).
 template <int H, int W, int P>
 struct PlaneBlock : PlaneSize<H, W> {
   using Size = PlaneSize<H, W>;
@@ -83,10 +89,10 @@ struct PlaneBlock : PlaneSize<H, W> {
 
 struct ForwardArguments {
   TileMap tiles;
-  std::int64_t pitch;  // numbers of a bin
+  std::int64_t pitch;  // from bin to bin
   const float* source;
   Complex* spectrum;
-  const float* mask = nullptr;  // null: none; elements of the source count where it is above zero
+  const float* mask = nullptr;  // null: none; else ReLU's: where it is not above zero, the source is taken for zero
 };
 
 template <int H, int W, int P>
@@ -115,7 +121,8 @@ struct ForwardBlock : PlaneBlock<H, W, P> {
   }
 
  private:
-  // Zeros outside of the plane are not read. Two columns go at once where they lie at even places.
+  // The padding is zeros that are not read, so it costs nothing. Two columns are loaded by one access of 8 bytes where
+  // all rows begin at an even element.
   TWIDDLE_HD static void load_columns(Complex (&v)[H], const ForwardArguments& arguments, const TilePlace& place,
                                       int column) {
     const int width = arguments.tiles.plane_width();
@@ -141,7 +148,8 @@ struct ForwardBlock : PlaneBlock<H, W, P> {
       unrolled<H>([&](auto row) { v[row] = Complex{0, 0}; });
       load(from + at, [&](auto row, Complex value) { v[row] = value; });
     };
-    // The mask goes first and is kept as a bit an element: so all loads of either are under way at once.
+    // The mask is loaded first and kept as one bit an element, since registers do not suffice for both arrays: so all
+    // loads of the mask are in flight together, and then all loads of the source.
     constexpr int words = (H + 31) / 32;
     std::uint32_t passes_first[words] = {}, passes_second[words] = {};
     const bool masked = arguments.mask != nullptr;

@@ -3,36 +3,39 @@
 #include "fft/cuda/planes/plane_fft.h"
 #include "fft/cuda/planes/plane_store.h"
 
-// The way back of plane_fft.h. Where a block's bins come from is a type of its own, so that they need not be stored.
+// The inverse transform, plane_fft.h backwards: phase 1 rows, phase 2 columns, with scale, bias and ReLU as an epilogue
+// in registers. Where the bins come from is a template parameter, the Source: StoredSource reads a spectrum from
+// memory; FusedProductSource (fused_product_source.h) multiplies two spectra as it reads, so that their product is
+// never stored.
 namespace twiddle::small_fft {
 
 struct InverseArguments : PlaneTarget {
-  std::int64_t pitch;  // numbers of a bin
+  std::int64_t pitch;  // from bin to bin
   const Complex* spectrum;
-  bool in_order;           // all tiles are of one colour, so that they are counted as their spectra lie
-  std::int64_t ahead = 0;  // a block asks the cache for the bins of the one that comes so many behind it; 0: of none
+  bool single_colour;                  // then a tile's index is its index in the spectrum
+  std::int64_t prefetch_distance = 0;  // a block prefetches for the block that comes so many later
 };
 
-// Bins of P planes that follow each other in their spectrum. Such a type says which planes a block has and where their
-// bins begin; bins are read one after the other.
+// The bins of P consecutive planes of a stored spectrum. A Source says which planes a block has (index, there) and
+// gives cursors that read the bins of a plane one after the other.
 template <int P>
-class StoredBins {
+class StoredSource {
  public:
   static constexpr int planes = P;
   using Arguments = InverseArguments;
   static std::int64_t blocks(const Arguments& arguments) { return (arguments.tiles.count() + P - 1) / P; }
 
-  TWIDDLE_HD StoredBins(const Arguments& arguments, std::int64_t block, int plane)
+  TWIDDLE_HD StoredSource(const Arguments& arguments, std::int64_t block, int plane)
       : index_(block * P + plane), there_(plane < P && index_ < arguments.tiles.count()) {}
   TWIDDLE_HD bool there() const { return there_; }
   TWIDDLE_HD std::int64_t index() const { return index_; }  // among the tiles
 
-  // visit(place) for what of a block's `bins` is a thread's, each place a cache line of 128 bytes or less from the
-  // next.
+  // For a prefetch: visit(address) once for each cache line (128 bytes, 16 numbers) of the block's bins that is this
+  // thread's share. Lines of a block that is not full are left out.
   template <class Visit>
   TWIDDLE_HD static void for_each_line(const Arguments& arguments, std::int64_t block, int bins, int thread,
                                        int threads, const Visit& visit) {
-    if (!arguments.in_order || (block + 1) * P > arguments.tiles.count()) return;
+    if (!arguments.single_colour || (block + 1) * P > arguments.tiles.count()) return;
     constexpr int line = 16;
     for (int bin = thread; bin < bins; bin += threads)
       for (int plane = 0; plane < P; plane += line)
@@ -49,7 +52,7 @@ class StoredBins {
     }
   };
   TWIDDLE_HD Cursor from(const Arguments& arguments, int bin) const {
-    const std::int64_t place = arguments.in_order ? index_ : arguments.tiles(index_).spectrum;
+    const std::int64_t place = arguments.single_colour ? index_ : arguments.tiles(index_).spectrum;
     return {arguments.spectrum + place + bin * arguments.pitch, arguments.pitch};
   }
 
@@ -58,15 +61,15 @@ class StoredBins {
   bool there_;
 };
 
-// A thread's row of a plane's bins: what store_bins() stored.
-template <int H, int W, class Bins>
-TWIDDLE_HD void load_bins(Complex (&v)[W], const Bins& bins, const typename Bins::Arguments& arguments, int row) {
+// A thread's row of a plane's bins: the inverse of store_bins().
+template <int H, int W, class Source>
+TWIDDLE_HD void load_bins(Complex (&v)[W], const Source& source, const typename Source::Arguments& arguments, int row) {
   if (row > 0) {
-    auto at = bins.from(arguments, 2 * PlaneSize<H, W>::half_row + (row - 1) * W);
+    auto at = source.from(arguments, 2 * PlaneSize<H, W>::half_row + (row - 1) * W);
     unrolled<W>([&](auto column) { v[column] = at.next(); });
     return;
   }
-  auto first = bins.from(arguments, 0), middle = bins.from(arguments, PlaneSize<H, W>::half_row);
+  auto first = source.from(arguments, 0), middle = source.from(arguments, PlaneSize<H, W>::half_row);
   v[0] = {first.next().re, middle.next().re};
   unrolled<W / 2 - 1>([&](auto before) {
     constexpr int column = decltype(before)::value + 1;
@@ -77,52 +80,53 @@ TWIDDLE_HD void load_bins(Complex (&v)[W], const Bins& bins, const typename Bins
   v[W / 2] = {first.next().re, middle.next().re};
 }
 
-template <int H, int W, class Bins>
-struct InverseBlock : PlaneBlock<H, W, Bins::planes> {
-  using Base = PlaneBlock<H, W, Bins::planes>;
+template <int H, int W, class Source>
+struct InverseBlock : PlaneBlock<H, W, Source::planes> {
+  using Base = PlaneBlock<H, W, Source::planes>;
   using typename Base::Size;
-  using Arguments = typename Bins::Arguments;
-  static constexpr int P = Bins::planes;
+  using Arguments = typename Source::Arguments;
+  static constexpr int P = Source::planes;
   struct alignas(16) Shared {
     union {
       Complex numbers[P * Size::pitch];
-      float stage[2 * P * Size::pitch];  // planes on their way out, when all columns are read
+      float stage[2 * P * Size::pitch];  // finished planes before their bulk store; reuses the memory of `numbers`
     };
-    TilePlace places[P];  // found once for all threads: what one keeps in registers beside its numbers is dear
+    TilePlace places[P];  // computed once a plane: in registers they would lower the number of resident blocks
     float biases[P];
   };
 
   TWIDDLE_HD static void rows(const Arguments& arguments, std::int64_t block, int thread, Shared& shared) {
     const int plane = thread % P, row = thread / P;
-    const Bins bins(arguments, block, plane);
-    if (row >= Size::rows || !bins.there()) return;
+    const Source source(arguments, block, plane);
+    if (row >= Size::rows || !source.there()) return;
     Complex v[W];
-    load_bins<H, W>(v, bins, arguments, row);
+    load_bins<H, W>(v, source, arguments, row);
     if (row == 0) {
-      // On its way beside the bins: were it loaded behind the barrier, the whole block would stand still for it (of
-      // 32x32 4 to 7 % of the time).
+      // In flight while the rows are transformed. If it were loaded after the barrier, the whole block would stall for
+      // its latency: of 32x32 planes 4 to 7 % of the time.
       const bool biased = arguments.bias != nullptr;
-      const float* const bias = biased ? arguments.bias + arguments.tiles.column(bins.index()) : nullptr;
-      copy_beside(shared.biases + plane, bias, biased);
+      const float* const bias = biased ? arguments.bias + arguments.tiles.column(source.index()) : nullptr;
+      async_copy(shared.biases + plane, bias, biased);
     }
     transform<backwards>(v);
-    // Side by side lies what a thread has of this row afterwards: the numbers of its two columns.
+    // In phase 2 a thread reads the numbers of its two columns as one pair: adjacent columns, or such that are W/2
+    // apart.
     Complex* const numbers = shared.numbers + plane * Size::pitch + row * W;
-    if (TwoColumns<H, W>::neighbours(arguments))
+    if (PlaneStore<H, W>::adjacent(arguments))
       store_numbers(v, numbers);
     else
       unrolled<W / 2>([&](auto i) { reinterpret_cast<ComplexPair*>(numbers)[i] = {v[i], v[i + W / 2]}; });
     if (row > 0) return;
-    shared.places[plane] = arguments.tiles(bins.index());
-    end_batch();
-    wait_for_all_but<0>();
+    shared.places[plane] = arguments.tiles(source.index());
+    commit_group();
+    wait_group<0>();
   }
 
-  // Two columns to `v`, finished.
+  // Phase 2: two columns in `v`, transformed, and the epilogue applied.
   TWIDDLE_HD static void columns(const Arguments& arguments, std::int64_t block, int thread, const Shared& shared,
                                  Complex (&v)[H]) {
     const int plane = thread / Size::pairs, pair = thread % Size::pairs;
-    if (!Bins(arguments, block, plane).there()) return;
+    if (!Source(arguments, block, plane).there()) return;
     columns_from_rows<H, W>(v, shared.numbers + plane * Size::pitch, pair);
     constexpr float scale = 1.f / (H * W);
     const float bias = shared.biases[plane];
@@ -133,19 +137,20 @@ struct InverseBlock : PlaneBlock<H, W, Bins::planes> {
     });
   }
 
-  // From the registers to their planes.
+  // Phase 3, one of two ways: from registers to global memory.
   TWIDDLE_HD static void store_columns(const Arguments& arguments, std::int64_t block, int thread, const Shared& shared,
                                        Complex (&v)[H]) {
     const int plane = thread / Size::pairs;
-    if (!Bins(arguments, block, plane).there()) return;
-    TwoColumns<H, W>(arguments, shared.places[plane], thread % Size::pairs).store(v);
+    if (!Source(arguments, block, plane).there()) return;
+    PlaneStore<H, W>(arguments, shared.places[plane], thread % Size::pairs).store(v);
   }
 
-  // What of the columns lies in their planes, as one matrix a plane.
+  // Phase 3, the other way: through shared memory, where the cropped planes become the one contiguous range that they
+  // are in global memory. gather() fills it; a bulk store or store_gathered() copies it.
   TWIDDLE_HD static void gather(const Arguments& arguments, std::int64_t block, int thread, Shared& shared,
                                 const Complex (&v)[H]) {
     const int plane = thread / Size::pairs, column = 2 * (thread % Size::pairs);
-    if (!Bins(arguments, block, plane).there()) return;
+    if (!Source(arguments, block, plane).there()) return;
     const TilePlace& place = shared.places[plane];
     const int width = arguments.stage_width;
     const int at = plane * stage_size(arguments) - place.rows.begin * width - place.columns.begin + column;
@@ -158,7 +163,7 @@ struct InverseBlock : PlaneBlock<H, W, Bins::planes> {
     });
   }
 
-  // How many floats the stage holds.
+  // The floats of that range.
   TWIDDLE_HD static int gathered(const Arguments& arguments, std::int64_t block) {
     const std::int64_t left = arguments.tiles.count() - block * P;
     return stage_size(arguments) * (left < P ? static_cast<int>(left) : P);

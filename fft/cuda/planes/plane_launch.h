@@ -7,39 +7,42 @@
 
 namespace twiddle::small_fft {
 
-template <int H, int W, int P, int BlocksAtOnce>
+// The phases of plane_fft.h, with the barrier between them.
+template <int H, int W, int P, int MinBlocks>
 __global__ void __launch_bounds__((PlaneBlock<H, W, P>::threads),
-                                  (resident_blocks<PlaneBlock<H, W, P>::threads>(BlocksAtOnce)))
-    forward_kernel(const ForwardArguments arguments, bool next_may_begin) {
+                                  (resident_blocks<PlaneBlock<H, W, P>::threads>(MinBlocks)))
+    forward_kernel(const ForwardArguments arguments, bool dependents_early) {
   using Block = ForwardBlock<H, W, P>;
   extern __shared__ ComplexPair memory[];
   auto& shared = *reinterpret_cast<typename Block::Shared*>(memory);
   const auto thread = static_cast<int>(threadIdx.x);
-  await_earlier_kernels();
-  if (next_may_begin) let_next_kernel_begin();
+  grid_dependency_wait();
+  if (dependents_early) launch_dependents();
   Block::columns(arguments, blockIdx.x, thread, shared);
   __syncthreads();
   Block::rows(arguments, blockIdx.x, thread, shared);
 }
 
-__device__ inline void bring_near(const void* line) {
+// Loads a cache line into L2; nobody waits for it.
+__device__ inline void prefetch_l2(const void* line) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(line));
 }
 
-template <int H, int W, class Bins, int BlocksAtOnce, bool Ahead>
-__global__ void __launch_bounds__((InverseBlock<H, W, Bins>::threads),
-                                  (resident_blocks<InverseBlock<H, W, Bins>::threads>(BlocksAtOnce)))
-    inverse_kernel(const typename Bins::Arguments arguments, bool next_may_begin) {
-  using Block = InverseBlock<H, W, Bins>;
+// The phases of plane_inverse.h.
+template <int H, int W, class Source, int MinBlocks, bool Prefetch>
+__global__ void __launch_bounds__((InverseBlock<H, W, Source>::threads),
+                                  (resident_blocks<InverseBlock<H, W, Source>::threads>(MinBlocks)))
+    inverse_kernel(const typename Source::Arguments arguments, bool dependents_early) {
+  using Block = InverseBlock<H, W, Source>;
   extern __shared__ ComplexPair memory[];
   auto& shared = *reinterpret_cast<typename Block::Shared*>(memory);
   const auto thread = static_cast<int>(threadIdx.x);
-  await_earlier_kernels();
-  if (next_may_begin) let_next_kernel_begin();
+  grid_dependency_wait();
+  if (dependents_early) launch_dependents();
   Block::rows(arguments, blockIdx.x, thread, shared);
-  if constexpr (Ahead)
-    Bins::for_each_line(arguments, blockIdx.x + arguments.ahead, Block::bins, thread, Block::threads,
-                        [](const Complex* line) { bring_near(line); });
+  if constexpr (Prefetch)
+    Source::for_each_line(arguments, blockIdx.x + arguments.prefetch_distance, Block::bins, thread, Block::threads,
+                          [](const Complex* line) { prefetch_l2(line); });
   __syncthreads();
   Complex v[H];
   Block::columns(arguments, blockIdx.x, thread, shared, v);
@@ -47,30 +50,32 @@ __global__ void __launch_bounds__((InverseBlock<H, W, Bins>::threads),
     Block::store_columns(arguments, blockIdx.x, thread, shared, v);
     return;
   }
-  __syncthreads();  // what is gathered goes to where the rows were
+  __syncthreads();  // all columns are in registers: their shared memory is free for the finished planes
   Block::gather(arguments, blockIdx.x, thread, shared, v);
   float* const target = arguments.target + shared.places[0].plane;
-  if (!store_in_bulk(target, shared.stage, Block::gathered(arguments, blockIdx.x)))
+  if (!bulk_store(target, shared.stage, Block::gathered(arguments, blockIdx.x)))
     Block::store_gathered(arguments, blockIdx.x, thread, shared);
 }
 
-template <int H, int W, class Bins, int BlocksAtOnce, bool Ahead = false>
-void launch_inverse(Stream& stream, const typename Bins::Arguments& arguments) {
-  using Block = InverseBlock<H, W, Bins>;
-  launch_early<inverse_kernel<H, W, Bins, BlocksAtOnce, Ahead>>(stream, Bins::blocks(arguments), Block::threads,
-                                                                sizeof(typename Block::Shared), arguments);
+template <int H, int W, class Source, int MinBlocks, bool Prefetch = false>
+void launch_inverse(Stream& stream, const typename Source::Arguments& arguments) {
+  using Block = InverseBlock<H, W, Source>;
+  launch_dependent<inverse_kernel<H, W, Source, MinBlocks, Prefetch>>(stream, Source::blocks(arguments), Block::threads,
+                                                                      sizeof(typename Block::Shared), arguments);
 }
 
 template <int H, int W, BlockShape Shape>
 void launch_stored_inverse(Stream& stream, InverseArguments arguments) {
-  if constexpr (Shape.prefetch) arguments.ahead = std::int64_t(Shape.min_blocks) * multiprocessors(stream.device());
-  launch_inverse<H, W, StoredBins<Shape.planes>, Shape.min_blocks, Shape.prefetch>(stream, arguments);
+  // The block that takes this one's place comes as many later as are resident on the whole GPU.
+  if constexpr (Shape.prefetch)
+    arguments.prefetch_distance = std::int64_t(Shape.min_blocks) * multiprocessors(stream.device());
+  launch_inverse<H, W, StoredSource<Shape.planes>, Shape.min_blocks, Shape.prefetch>(stream, arguments);
 }
 
 template <int H, int W, BlockShape Shape>
 void launch_forward(Stream& stream, const ForwardArguments& arguments) {
   using Block = ForwardBlock<H, W, Shape.planes>;
-  launch_early<forward_kernel<H, W, Shape.planes, Shape.min_blocks>>(
+  launch_dependent<forward_kernel<H, W, Shape.planes, Shape.min_blocks>>(
       stream, (arguments.tiles.count() + Shape.planes - 1) / Shape.planes, Block::threads,
       sizeof(typename Block::Shared), arguments);
 }

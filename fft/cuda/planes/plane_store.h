@@ -2,39 +2,40 @@
 #include "fft/cuda/device/async_copy.h"
 #include "fft/cuda/device/register_fft.h"
 #include "fft/cuda/planes/tile_map.h"
+#include "fft/cuda/planes/tuned_on_h200.h"
 
 namespace twiddle::small_fft {
 
-// Where the planes of an inverse go, and how.
+// Where an inverse writes its planes, and in which of three ways (plane_arguments.h chooses).
 struct PlaneTarget {
   TileMap tiles;
   float* target;
   const float* bias;  // one a column; null: none
   bool relu;
-  // Whether a block's planes are gathered in shared memory, to be written as the one stretch that they are; else each
-  // thread writes its columns from its registers: in pairs, where these lie at even places.
+  // gather: a block's planes are gathered in shared memory and written as one contiguous range. Else each thread writes
+  // its two columns from its registers; pairs: by 8 bytes, as both are adjacent and rows begin at even elements.
   bool gather, pairs;
-  bool add;                       // to what launches of earlier colours wrote
-  int stage_height, stage_width;  // of a plane that is gathered: most_rows(), most_columns()
+  bool add;                       // accumulate: earlier colours have written a part of these planes
+  int stage_height, stage_width;  // of a gathered plane
 };
 
-// The two columns of an inverse's tile that a thread has, as the real and the imaginary parts of its numbers, on their
-// way from its registers to their plane.
+// Writes the two columns of a tile that a thread has in its registers, as the real and the imaginary parts of v, to
+// their plane.
 template <int H, int W>
-class TwoColumns {
+class PlaneStore {
  public:
-  // Whether they are neighbours. Those that are written one element at a time are half a tile apart: so threads beside
-  // each other write elements beside each other.
-  TWIDDLE_HD static bool neighbours(const PlaneTarget& target) {
+  // Which two columns a thread has: adjacent ones, or columns p and p + W/2. The latter are for stores of one element a
+  // thread: there adjacent threads write adjacent elements, which is coalesced.
+  TWIDDLE_HD static bool adjacent(const PlaneTarget& target) {
     return target.pairs || target.gather || (target.add && W < 16);
   }
 
-  TWIDDLE_HD TwoColumns(const PlaneTarget& target, const TilePlace& place, int pair)
+  TWIDDLE_HD PlaneStore(const PlaneTarget& target, const TilePlace& place, int pair)
       : target_(target),
         place_(place),
         rows_(place.rows),
-        column_(neighbours(target) ? 2 * pair : pair),
-        apart_(neighbours(target) ? 1 : W / 2),
+        column_(adjacent(target) ? 2 * pair : pair),
+        apart_(adjacent(target) ? 1 : W / 2),
         width_(target.tiles.plane_width()),
         first_(place.columns.has(column_)),
         second_(place.columns.has(column_ + apart_)),
@@ -42,16 +43,14 @@ class TwoColumns {
 
   TWIDDLE_HD void store(Complex (&v)[H]) const {
     if (target_.add) {
-      // Large tiles leave no registers for what would have to be read first: they are added to 7 to 35 % faster without
-      // reading it, small ones up to 40 % slower.
-      if constexpr (W >= 24) return write_or_add(v);
-      add_what_is_there(v);
+      if constexpr (W >= least_width_of_atomics) return write_or_accumulate(v);
+      load_and_add(v);
     }
     write(v);
   }
 
  private:
-  // What no launch of an earlier colour wrote to: elements whose row and column are both fresh.
+  // Fresh elements, which no earlier colour has written: those whose row and column are both fresh.
   struct Fresh {
     TileSpan rows;
     bool first, second;
@@ -77,13 +76,14 @@ class TwoColumns {
     }
   }
 
-  TWIDDLE_HD void write_or_add(const Complex (&v)[H]) const {
+  // Large tiles: by atomics that return nothing, as there are no registers left for what a load would bring.
+  TWIDDLE_HD void write_or_accumulate(const Complex (&v)[H]) const {
     const Fresh all = fresh();
     const auto put = [](float* at, float value, bool is_fresh) {
       if (is_fresh)
         *at = value;
       else
-        add_beside(at, value);
+        atomic_accumulate(at, value);
     };
     unrolled<H>([&](auto row) {
       if (!has(row)) return;
@@ -97,8 +97,9 @@ class TwoColumns {
     });
   }
 
-  // All is read before any is written. (The conditions stand side by side, which keeps the loads free of branches.)
-  TWIDDLE_HD void add_what_is_there(Complex (&v)[H]) const {
+  // Small tiles: all loads are in flight before the first sum is stored. (One condition an element, not nested ones:
+  // the compiler then predicates the loads and needs no branches.)
+  TWIDDLE_HD void load_and_add(Complex (&v)[H]) const {
     const Fresh all = fresh();
     unrolled<H>([&](auto row) {
       const bool row_is_fresh = all.rows.has(row);
@@ -109,7 +110,7 @@ class TwoColumns {
 
   const PlaneTarget& target_;
   const TilePlace& place_;
-  TileSpan rows_;  // its own: the place is in shared memory, and what is written might be it, for all a compiler knows
+  TileSpan rows_;  // a copy: place_ is in shared memory, which for all the compiler knows the stores might change
   int column_, apart_, width_;
   bool first_, second_;
   float* at_;

@@ -7,8 +7,10 @@
 
 namespace twiddle::small_fft {
 
-// Where tiles overlap, those that a launch adds to their planes must not: it takes the tiles of one colour, each
-// `height`th and `width`th of them.
+// Tiles that are accumulated in their planes overlap (overlap-add), and two blocks of one launch must not accumulate in
+// the same place. So the tiles are coloured, as in graph colouring: every `height`th one down and every `width`th one
+// across has the same colour, tiles of one colour do not overlap, and each colour is a launch of its own. That also
+// fixes the order of the sums.
 struct Colours {
   int height = 1, width = 1;
   Colours() = default;
@@ -22,8 +24,8 @@ struct Colours {
   }
 };
 
-// Which elements of a tile's rows (or columns) lie in its plane: those from `begin` to before `end`; element i is the
-// plane's row first + i.
+// Which of a tile's rows (or columns) lie in its plane: rows begin .. end - 1, the others are padding or cropped. Row i
+// of the tile is row first + i of the plane.
 struct TileSpan {
   int first, begin, end;
   TWIDDLE_HD bool has(int element) const { return element >= begin && element < end; }
@@ -31,15 +33,16 @@ struct TileSpan {
 
 // One tile of one plane.
 struct TilePlace {
-  std::int64_t plane;     // floats before the plane
-  std::int64_t spectrum;  // which of each bin's numbers is its
-  std::int64_t column;    // of the matrix of planes
+  std::int64_t plane;     // offset of its plane in the tensor, in floats
+  std::int64_t spectrum;  // its index among the numbers of a bin
+  std::int64_t column;    // its plane's column in the matrix of planes
   int tile_h, tile_w;
   TileSpan rows, columns;
 };
 
-// The tiles that one launch takes, counted as their spectra lie: columns of the matrix of planes beside each other,
-// then tiles, then rows.
+// The tiles of one launch: from a tile's index to its place. Indices are in the order of the spectrum, [row of the
+// matrix of planes][tile][column], so that a block of consecutive tiles has adjacent numbers in each bin. If there is
+// one colour, a tile's index is its index in the spectrum.
 class TileMap {
  public:
   explicit TileMap(const Planes& planes, int colour_h = 0, int colour_w = 0, Colours colours = {})
@@ -65,7 +68,7 @@ class TileMap {
   TWIDDLE_HD int most_rows() const { return rows_.most(); }
   TWIDDLE_HD int most_columns() const { return elements_.most(); }
 
-  // Of the matrix of planes: all of a tile's place that an epilogue's bias asks for.
+  // A tile's column in the matrix of planes: which bias it has. Cheaper than its whole place.
   TWIDDLE_HD std::int64_t column(std::int64_t index) const {
     return index - columns_.quotient(index) * columns_.value();
   }
@@ -85,8 +88,8 @@ class TileMap {
     return place;
   }
 
-  // The rows and columns of a tile that no launch of an earlier colour wrote to: colours are taken in the order of
-  // their rows, then of their columns.
+  // The rows and columns of a tile that no earlier colour has written: memory is undefined there, so that they are
+  // written and not accumulated. Colours are launched in the order of colour_h, then of colour_w.
   TWIDDLE_HD TileSpan fresh_rows(const TilePlace& place) const {
     return rows_.fresh(place.tile_h, all_tiles_h_, colour_h_, colours_h_);
   }
@@ -97,7 +100,7 @@ class TileMap {
  private:
   static int count_of(int tiles, int colour, int colours) { return (tiles - colour + colours - 1) / colours; }
 
-  // Rows or columns: of tiles, of their windows, and of the plane.
+  // One dimension: where the first tile begins, the step between tiles, the window that is valid, the plane's size.
   struct Extent {
     int first, step, window, plane;
     TWIDDLE_HD int most() const { return window < plane ? window : plane; }
@@ -105,8 +108,8 @@ class TileMap {
       const int begins = first + tile * step, inside = plane - begins;
       return {begins, begins < 0 ? -begins : 0, inside < window ? inside : window};
     }
-    // The tile `apart` places before has a lower colour unless it is in the round before, and that behind only if it is
-    // in the next.
+    // The tile `apart` before this one has an earlier colour if colour - apart does not wrap around below 0; the tile
+    // `apart` after it has an earlier one if colour + apart does wrap around.
     TWIDDLE_HD TileSpan fresh(int tile, int tiles, int colour, int colours) const {
       TileSpan span{0, 0, window};
       for (int apart = 1; apart < colours; ++apart) {

@@ -76,6 +76,20 @@ constexpr PlaneShape plane_shapes[] = {
     {64, 32, BlockShape{4, 3}},
 };
 
+// Rows of planes from which on an inverse writes them from registers rather than through shared memory, though they are
+// not aligned to sectors (plane_arguments.h): written by pairs, or element by element.
+constexpr int long_row_of_pairs = 20, long_row = 44;
+
+// Tiles from this width on are accumulated by atomics, 7 to 35 % faster than by a load and a store; smaller ones were
+// up to 40 % slower by atomics (plane_store.h).
+constexpr int least_width_of_atomics = 24;
+
+// Rates for the estimate by which fbfft_grids.cpp sorts the grids. Bytes that transforms and products move in a ms: as
+// a copy does, and less beyond 32 points (VGG's first layer takes 1.24 ms forward in 48x48 tiles and 0.80 ms in 30x30,
+// of as many bytes). Real operations in a ms: those that cuBLAS reaches with complex numbers.
+constexpr double bytes_a_ms_to_32_points = 3.5e9, bytes_a_ms_beyond = 3.2e9;
+constexpr double fp32_operations_a_ms = 45e9, tf32_operations_a_ms = 120e9;
+
 // A block of a fused inverse takes rows x columns of the matrix of planes (fused_product_source.h).
 struct FusedInverseShape {
   int points;  // of a side

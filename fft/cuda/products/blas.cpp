@@ -14,7 +14,7 @@ std::string blas_version() {
 
 cublasHandle_t Blas::on(cudaStream_t stream, void* workspace, std::size_t workspace_bytes) {
   if (!handle_.get()) check(cublasCreate(handle_.put()));
-  check(cublasSetStream(handle_.get(), stream));  // takes the workspace away
+  check(cublasSetStream(handle_.get(), stream));  // resets the workspace
   check(cublasSetWorkspace(handle_.get(), workspace, workspace_bytes));
   return handle_.get();
 }

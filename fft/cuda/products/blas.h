@@ -11,10 +11,10 @@ namespace twiddle {
 
 std::string blas_version();  // "cuBLAS 13.1.0"
 
-// Memory that a product may work in: as much as cuBLAS asks for on this generation of GPUs.
+// The largest workspace for a product: what cuBLAS recommends for Hopper.
 constexpr std::size_t most_blas_workspace = std::size_t(32) << 20;
 
-// A cuBLAS handle that works in memory of its caller's, for cuBLAS would take some while a graph is recorded.
+// A cuBLAS handle whose workspace is its caller's: cuBLAS would allocate one itself, which a CUDA graph cannot capture.
 class Blas {
  public:
   // For calls on that stream; without a workspace for those that need none.

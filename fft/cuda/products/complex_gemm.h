@@ -3,23 +3,24 @@
 #include "fft/frequency_product.h"
 #include "framework/for_each.h"
 
-// Complex matrix products C = A B, one a bin. A block sums a tile of C over a part of k: it copies the factors' next
-// few rows and columns to shared memory while it multiplies those that are there. What its threads do between barriers
-// are functions of a thread's number, so that a CPU can follow them.
+// Batched complex GEMM, C = A B for each bin. A block computes one tile of C for a part of k, in steps of Tile::depth:
+// while its threads multiply one step from shared memory into sums in registers, async copies of the next steps are in
+// flight to other stages of shared memory. The loop over the steps is in complex_gemm_kernel.h. The phases are
+// functions of a thread's number, so that a test can run them on a CPU.
 namespace twiddle::small_fft {
 
 struct GemmArguments {
-  GemmFactor a, b;
-  Complex* c;  // a result for each part of k: [part][bin][m][n]
+  GemmOperand a, b;
+  Complex* c;  // [part][bin][m][n]: with several parts of k, a result for each
   std::int64_t bins;
-  int m, n, k, part;  // the k of a part: a multiple of the tile's depth
+  int m, n, k, part;  // part: the length of a part of k, a multiple of the tile's depth
   Divisor parts, tiles_down, tiles_across;
-  bool accumulate, negate_im, pairs;  // pairs: C's rows begin where a pair of numbers may be stored at once
+  bool accumulate, negate_im, pairs;  // pairs: all rows of C are aligned to pairs
   std::int64_t blocks() const { return bins * parts.value() * tiles_down.value() * tiles_across.value(); }
 };
 
-// How products are summed: the usual way. Opposite: one of the two factors is conjugated. (If it is A, or if both are,
-// the result's imaginary part changes its sign.)
+// Sums of complex products by four real multiplications each. Opposite: a conj(b) in place of a b. The other cases
+// follow from these two, for conj(a) b = conj(a conj(b)) and conj(a) conj(b) = conj(a b): GemmArguments::negate_im.
 template <bool Opposite>
 struct FourMultiplications {
   using Factor = Complex;
@@ -35,7 +36,8 @@ struct FourMultiplications {
   TWIDDLE_HD static Complex value(Sum sum) { return sum; }
 };
 
-// Gauss's way: a product of sums has both parts of the imaginary part in it.
+// By three, after Gauss: (ar + ai)(br + bi) - ar br - ai bi is the imaginary part. The subtractions are done once, in
+// value(), on the three sums.
 template <bool Opposite>
 struct ThreeMultiplications {
   struct Factor {
@@ -55,7 +57,9 @@ struct ThreeMultiplications {
   }
 };
 
-// A tile of C, what of it one thread has, and how many k are copied at once, to one of how many places.
+// Rows x Columns of C a block, ThreadRows x ThreadColumns of them a thread; Depth is the length of a step of k, and
+// Stages how many steps shared memory has room for. A warp's threads form a rectangle of the tile, as square as may be,
+// so that many of them read the same numbers (a broadcast).
 template <int Rows, int Columns, int ThreadRows, int ThreadColumns, int Depth = 8, int Stages = 4>
 struct GemmTile {
   static_assert(ThreadRows % 2 == 0 && ThreadColumns % 2 == 0, "threads load pairs");
@@ -69,14 +73,14 @@ struct GemmTile {
 
 template <class Tile, class Products>
 struct GemmBlock {
-  using CopyA = FactorCopy<Tile::rows, Tile::depth, Tile::threads>;
-  using CopyB = FactorCopy<Tile::columns, Tile::depth, Tile::threads>;
+  using LoadA = GemmLoader<Tile::rows, Tile::depth, Tile::threads>;
+  using LoadB = GemmLoader<Tile::columns, Tile::depth, Tile::threads>;
 
   static GemmArguments arguments(const FrequencyGemm& gemm, std::int64_t part, const void* a, const void* b, void* c) {
     const auto steps = [](std::int64_t count, std::int64_t step) { return Divisor((count + step - 1) / step); };
     const Divisor parts = steps(gemm.k, part);
-    return {.a = CopyA::factor(a, gemm.m, gemm.k, !gemm.transpose_a),
-            .b = CopyB::factor(b, gemm.n, gemm.k, gemm.transpose_b),
+    return {.a = LoadA::operand(a, gemm.m, gemm.k, !gemm.transpose_a),
+            .b = LoadB::operand(b, gemm.n, gemm.k, gemm.transpose_b),
             .c = static_cast<Complex*>(c),
             .bins = gemm.bins,
             .m = static_cast<int>(gemm.m),
@@ -91,23 +95,23 @@ struct GemmBlock {
             .pairs = gemm.n % 2 == 0 && reinterpret_cast<std::uintptr_t>(c) % sizeof(ComplexPair) == 0};
   }
 
-  // Which tile the block has. In shared memory, for what a thread keeps in registers beside its sums is dear.
-  struct Place {
-    std::int64_t matrix;  // numbers before that of the bin and part
-    int row, column;      // the tile's first
+  // Where the block's tile lies in C. Kept in shared memory until the end, since the sums take up nearly all registers.
+  struct TileOrigin {
+    std::int64_t matrix;  // offset of the matrix of its bin and part
+    int row, column;
   };
   struct alignas(16) Stage {
-    Complex a[Tile::depth * CopyA::pitch], b[Tile::depth * CopyB::pitch];
+    Complex a[Tile::depth * LoadA::pitch], b[Tile::depth * LoadB::pitch];
   };
   struct Shared {
     Stage stages[Tile::stages];
-    Place place;
+    TileOrigin origin;
   };
   struct Thread {
-    CopyA copy_a;
-    CopyB copy_b;
-    int left;          // k that are not multiplied yet
-    int down, across;  // where it is among the block's threads
+    LoadA load_a;
+    LoadB load_b;
+    int left;          // k that are still to be multiplied
+    int down, across;  // its place in the block's rectangle of threads
     typename Products::Sum sums[Tile::thread_rows][Tile::thread_columns];
   };
 
@@ -118,24 +122,24 @@ struct GemmBlock {
     const int column = static_cast<int>(arguments.tiles_across.remainder(block)) * Tile::columns;
     const int first_k = static_cast<int>(part) * arguments.part;
     const int k = arguments.k - first_k < arguments.part ? arguments.k - first_k : arguments.part;
-    if (thread == 0) shared.place = {(part * arguments.bins + bin) * arguments.m * arguments.n, row, column};
+    if (thread == 0) shared.origin = {(part * arguments.bins + bin) * arguments.m * arguments.n, row, column};
     constexpr int warps_across = Tile::threads_across / Tile::warp_across;
     const int warp = thread / 32, lane = thread % 32;
-    return {CopyA(arguments.a, bin, row, first_k, thread),
-            CopyB(arguments.b, bin, column, first_k, thread),
+    return {LoadA(arguments.a, bin, row, first_k, thread),
+            LoadB(arguments.b, bin, column, first_k, thread),
             k,
             warp / warps_across * Tile::warp_down + lane / Tile::warp_across,
             warp % warps_across * Tile::warp_across + lane % Tile::warp_across,
             {}};
   }
 
-  // The numbers of the step `ahead` of the one that is multiplied next.
+  // Starts the async copies of the step `ahead` of the one that is multiplied next.
   TWIDDLE_HD static void copy(const GemmArguments& arguments, Thread& self, Shared& shared, int step, int ahead) {
     const int left = self.left - ahead * Tile::depth;
     if (left <= 0) return;
     Stage& stage = shared.stages[(step + ahead) % Tile::stages];
-    self.copy_a(arguments.a, stage.a, left);
-    self.copy_b(arguments.b, stage.b, left);
+    self.load_a(arguments.a, stage.a, left);
+    self.load_b(arguments.b, stage.b, left);
   }
 
   TWIDDLE_HD static void multiply(Thread& self, const Shared& shared, int step) {
@@ -150,7 +154,8 @@ struct GemmBlock {
     self.left -= Tile::depth;
   }
 
-  // Sums of more products than these lose digits: what there is goes to C then.
+  // Sums of more terms than these lose digits in fp32: then the sums so far are accumulated in C, and begin anew. (It
+  // is a matter of accuracy, not of the GPU.)
   static constexpr int most_products = 256, most_steps = most_products / Tile::depth;
   static_assert(most_products % Tile::depth == 0);
   TWIDDLE_HD static bool stores(const Thread& self, int step) {
@@ -159,13 +164,13 @@ struct GemmBlock {
 
   TWIDDLE_HD static void store(const GemmArguments& arguments, Thread& self, const Shared& shared, int step) {
     const bool add = arguments.accumulate || step >= most_steps;
-    const Place place = shared.place;
-    Complex* const c = arguments.c + place.matrix + place.column + 2 * self.across;
-    const int columns = arguments.n - place.column - 2 * self.across;  // those of C from the thread's first one on
-    const bool whole = arguments.pairs && arguments.n - place.column >= Tile::columns;
+    const TileOrigin origin = shared.origin;
+    Complex* const c = arguments.c + origin.matrix + origin.column + 2 * self.across;
+    const int columns = arguments.n - origin.column - 2 * self.across;  // of C, from the thread's first one to the edge
+    const bool whole = arguments.pairs && arguments.n - origin.column >= Tile::columns;
 #pragma unroll
     for (int i = 0; i < Tile::thread_rows; ++i) {
-      const int row = place.row + 2 * (self.down + i / 2 * Tile::threads_down) + i % 2;
+      const int row = origin.row + 2 * (self.down + i / 2 * Tile::threads_down) + i % 2;
       if (row >= arguments.m) continue;
       Complex* const at = c + std::int64_t(row) * arguments.n;
       if (whole)
@@ -182,7 +187,8 @@ struct GemmBlock {
  private:
   using Sums = typename Products::Sum[Tile::thread_columns];
 
-  // A thread has pairs of the tile's rows and columns, as far apart as all threads' pairs take.
+  // A thread's columns are pairs, and adjacent threads have adjacent pairs, so that a warp's accesses of shared memory
+  // and of C are coalesced. Its next pair follows after one pair of each thread; likewise its rows.
   static constexpr int columns_apart = 2 * Tile::threads_across;
 
   TWIDDLE_HD static void store_row(const GemmArguments& arguments, const Sums& sums, Complex* at, bool add) {
@@ -197,7 +203,7 @@ struct GemmBlock {
                                                                  before[j].second + result(arguments, sums[2 * j + 1])};
   }
 
-  // At the matrix's right edge, or where its rows begin anywhere.
+  // The same at the matrix' right edge, or where its rows are not aligned to pairs.
   TWIDDLE_HD static void store_row(const GemmArguments& arguments, const Sums& sums, Complex* at, bool add,
                                    int columns) {
 #pragma unroll
@@ -209,8 +215,8 @@ struct GemmBlock {
 
   TWIDDLE_HD static void multiply_one(Thread& self, const Stage& stage, int k) {
     typename Products::Factor left[Tile::thread_rows], right[Tile::thread_columns];
-    const auto* const a = reinterpret_cast<const ComplexPair*>(stage.a + k * CopyA::pitch) + self.down;
-    const auto* const b = reinterpret_cast<const ComplexPair*>(stage.b + k * CopyB::pitch) + self.across;
+    const auto* const a = reinterpret_cast<const ComplexPair*>(stage.a + k * LoadA::pitch) + self.down;
+    const auto* const b = reinterpret_cast<const ComplexPair*>(stage.b + k * LoadB::pitch) + self.across;
 #pragma unroll
     for (int i = 0; i < Tile::thread_rows; i += 2) {
       const ComplexPair pair = a[i / 2 * Tile::threads_down];

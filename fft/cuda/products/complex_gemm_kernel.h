@@ -6,8 +6,11 @@
 
 namespace twiddle::small_fft {
 
-template <class Tile, class Products, int BlocksAtOnce>
-__global__ void __launch_bounds__(Tile::threads, resident_blocks<Tile::threads>(BlocksAtOnce))
+// A pipeline of Tile::stages stages: at any time the copies of stages - 1 steps are in flight or have arrived. A group
+// is committed in every round, even an empty one at the end, so that the number of groups in flight tells which have
+// arrived.
+template <class Tile, class Products, int MinBlocks>
+__global__ void __launch_bounds__(Tile::threads, resident_blocks<Tile::threads>(MinBlocks))
     gemm_kernel(const GemmArguments arguments) {
   using Block = GemmBlock<Tile, Products>;
   extern __shared__ ComplexPair memory[];
@@ -16,22 +19,23 @@ __global__ void __launch_bounds__(Tile::threads, resident_blocks<Tile::threads>(
   constexpr int ahead = Tile::stages - 1;
   for (int step = 0; step < ahead; ++step) {
     Block::copy(arguments, self, shared, 0, step);
-    end_batch();
+    commit_group();
   }
   for (int step = 0; self.left > 0; ++step) {
-    wait_for_all_but<ahead - 1>();
-    __syncthreads();  // this step's numbers are there, and nobody needs the last step's any more
+    wait_group<ahead - 1>();
+    __syncthreads();  // every thread's copies of this step have arrived, and the stage of the last step is free
     Block::copy(arguments, self, shared, step, ahead);
-    end_batch();
+    commit_group();
     Block::multiply(self, shared, step);
     if (Block::stores(self, step)) Block::store(arguments, self, shared, step);
   }
 }
 
-template <class Tile, class Products, int BlocksAtOnce>
+template <class Tile, class Products, int MinBlocks>
 void launch_gemm(Stream& stream, const GemmArguments& arguments) {
-  constexpr int granted = 48 << 10, bytes = sizeof(typename GemmBlock<Tile, Products>::Shared);
-  const auto kernel = gemm_kernel<Tile, Products, BlocksAtOnce>;
+  constexpr int granted = 48 << 10;  // more dynamic shared memory has to be asked for
+  constexpr int bytes = sizeof(typename GemmBlock<Tile, Products>::Shared);
+  const auto kernel = gemm_kernel<Tile, Products, MinBlocks>;
   const cudaStream_t native = twiddle::detail::native(stream);
   if constexpr (bytes > granted)
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
@@ -42,15 +46,15 @@ void launch_gemm(Stream& stream, const GemmArguments& arguments) {
   twiddle::detail::check_launch();
 }
 
-// C of each part of k, as [part][bin][m][n].
-template <class Tile, template <bool> class Products, int BlocksAtOnce>
+// A product for each part of k, to c as [part][bin][m][n].
+template <class Tile, template <bool> class Products, int MinBlocks>
 void multiply(Stream& stream, const FrequencyGemm& gemm, std::int64_t part, const void* a, const void* b, void* c) {
   if (gemm.conjugate_a != gemm.conjugate_b) {
     using Block = GemmBlock<Tile, Products<true>>;
-    launch_gemm<Tile, Products<true>, BlocksAtOnce>(stream, Block::arguments(gemm, part, a, b, c));
+    launch_gemm<Tile, Products<true>, MinBlocks>(stream, Block::arguments(gemm, part, a, b, c));
   } else {
     using Block = GemmBlock<Tile, Products<false>>;
-    launch_gemm<Tile, Products<false>, BlocksAtOnce>(stream, Block::arguments(gemm, part, a, b, c));
+    launch_gemm<Tile, Products<false>, MinBlocks>(stream, Block::arguments(gemm, part, a, b, c));
   }
 }
 

@@ -6,8 +6,8 @@
 
 namespace twiddle {
 
-// Products of interleaved spectra, by our own kernels: they win over cuBLAS where matrices are small, have few
-// columns, or have no size that it is tuned for.
+// Products of interleaved spectra by our own kernels. They are faster than cuBLAS where matrices are small, have few
+// columns, or have a size that it is not tuned for.
 std::vector<std::unique_ptr<FrequencyProduct>> make_complex_products();
 
 }  // namespace twiddle

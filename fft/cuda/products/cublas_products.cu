@@ -10,8 +10,8 @@ namespace twiddle {
 
 namespace {
 
-// A product as cuBLAS wants it. Its matrices are column-major: a row-major C = A B is its C' = B' A', so that B comes
-// first.
+// A product as cuBLAS wants it. Its matrices are column-major: a row-major matrix is a transposed one to it, and C = A
+// B becomes C' = B' A'. So B comes first, and m and n change places.
 struct Call {
   cublasOperation_t of_b, of_a;
   std::int64_t m, n, k, b_pitch, a_pitch, c_pitch;
@@ -46,17 +46,17 @@ struct Call {
   }
 };
 
-// cuBLAS sums one by one in float, which loses 1.9e-8 times the root of the number of products, two for a term of
-// either part of a complex number: of longer sums than these, parts are added up.
+// cuBLAS sums in one fp32 register, whose relative error grows as 1.9e-8 times the root of the number of products (two
+// a complex term): longer sums are done in parts of so many terms.
 constexpr std::int64_t longest_sum = 4096;
-// Tensor cores cut what they add off rather than round it: an error that grows with the sum itself. A million terms
-// were 4.8e-3 off on an H200, outside of tf32's 1e-3.
+// Tensor cores truncate what they add and do not round it, so that the error is biased and grows in proportion to the
+// number of terms: 4.8e-3 for a million of them on an H200, where tf32 promises 1e-3.
 constexpr std::int64_t longest_tf32_sum = 32768;
 
-// Has the parts of a product's sums added up in C, one call of `multiply` after the other.
+// Calls `multiply` for one part of k after the other, each of which accumulates in C.
 template <class Multiply>
 void add_up(Call call, std::int64_t longest, const Multiply& multiply) {
-  constexpr std::int64_t multiple = 8;  // so that all parts begin where the first does as to what a load takes
+  constexpr std::int64_t multiple = 8;  // so that all parts have the alignment of the first
   const std::int64_t terms = call.k, parts = (terms + longest - 1) / longest;
   const std::int64_t part = (terms + parts * multiple - 1) / (parts * multiple) * multiple;
   for (std::int64_t first = 0; first < terms; first += part) {
@@ -67,17 +67,17 @@ void add_up(Call call, std::int64_t longest, const Multiply& multiply) {
   }
 }
 
-// What is handed to cuBLAS: room for parts of C that it sums, in whole pages.
+// The workspace for cuBLAS: for its own split k, in whole pages.
 std::size_t workspace_bytes(const FrequencyGemm& gemm) {
   constexpr std::size_t parts = 8, page = 4096;
   const std::size_t wanted = parts * static_cast<std::size_t>(gemm.bins * gemm.m * gemm.n) * sizeof(cuComplex);
   return std::min(most_blas_workspace, (wanted + page - 1) / page * page);
 }
 
-// A grid of blocks has no room for more bins in one of its dimensions.
+// The limit of a grid's dimensions y and z, which cuBLAS uses for the batch.
 constexpr std::int64_t most_bins = 65535;
 
-// The matrices of a stretch of bins by one call.
+// One strided-batched call for up to most_bins bins.
 class StridedProduct : public FrequencyProduct {
  public:
   explicit StridedProduct(std::shared_ptr<Blas> blas) : blas_(std::move(blas)) {}
@@ -99,7 +99,7 @@ class StridedProduct : public FrequencyProduct {
   std::shared_ptr<Blas> blas_;
 };
 
-// In four real products for a complex one, or in three.
+// By cgemm, or by cgemm3m with three real multiplications a complex one.
 class Fp32Product final : public StridedProduct {
  public:
   using Function = decltype(&cublasCgemmStridedBatched_64);
@@ -142,7 +142,7 @@ struct ListMatrices {
   }
 };
 
-// The matrices of all bins by a list of their places.
+// A batched call with a list of pointers, one a bin.
 class ListedProduct final : public FrequencyProduct {
  public:
   explicit ListedProduct(std::shared_ptr<Blas> blas) : blas_(std::move(blas)) {}
@@ -168,7 +168,8 @@ class ListedProduct final : public FrequencyProduct {
   std::shared_ptr<Blas> blas_;
 };
 
-// One call a bin, on several streams beside each other.
+// One call a bin, spread over several streams. Events fork them off the caller's stream and join them
+// again.
 class StreamsProduct final : public FrequencyProduct {
  public:
   std::string_view name() const override { return "streams"; }
