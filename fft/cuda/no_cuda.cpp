@@ -1,5 +1,5 @@
 #include "fft/batched_fft.h"
-#include "fft/cuda/pad_and_crop.h"
+#include "fft/cuda/cufft/pad_and_crop.h"
 #include "fft/spectral_engine.h"
 #include "framework/error.h"
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "fft/cuda/pad_and_crop.h"
+#include "fft/cuda/cufft/pad_and_crop.h"
 #include "framework/error.h"
 #include "framework/sgd.h"
 #include "layers/conv/engines.h"

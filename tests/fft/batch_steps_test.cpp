@@ -4,11 +4,11 @@
 #include <cstring>
 #include <limits>
 
-#include "fft/cuda/block_plane_fft.h"
-#include "fft/cuda/column_fft.h"
-#include "fft/cuda/natural_plane_fft.h"
-#include "fft/cuda/split_row_fft.h"
-#include "fft/cuda/staged_row_fft.h"
+#include "fft/cuda/batched/column_fft.h"
+#include "fft/cuda/batched/plane_major_fft.h"
+#include "fft/cuda/batched/row_fft_few.h"
+#include "fft/cuda/batched/row_fft_many.h"
+#include "fft/cuda/batched/shared_plane_fft.h"
 #include "framework/error.h"
 #include "tests/support/check_close.h"
 #include "tests/support/noise.h"
@@ -97,26 +97,26 @@ void expect_rows_of_threads() {
 
 template <int N, int A, int Threads>
 void expect_split_rows() {
-  expect_rows<SplitRowsForward<N, A, Threads>, SplitRowsInverse<N, A, Threads>>(N);
+  expect_rows<ManyRowsForward<N, A, Threads>, ManyRowsInverse<N, A, Threads>>(N);
 }
 
 template <int N, int A1, int A2>
 void expect_staged_rows() {
-  expect_rows<StagedRowsForward<N, A1, A2, 32>, StagedRowsInverse<N, A1, A2, 32>>(N);
+  expect_rows<FewRowsForward<N, A1, A2, 32>, FewRowsInverse<N, A1, A2, 32>>(N);
 }
 
 template <int H, int W, int P>
 void expect_planes() {
   for (const int count : {1, P + 1}) {
     const FftBatch batch{.height = H, .width = W, .count = count};
-    expect_batch<NaturalForward<H, W, P>, NaturalInverse<H, W, P>>(batch, 5e-7);
-    expect_batch<DirectNaturalForward<H, W, P>, DirectNaturalInverse<H, W, P>>(batch, 5e-7);
+    expect_batch<PlaneMajorForward<H, W, P>, PlaneMajorInverse<H, W, P>>(batch, 5e-7);
+    expect_batch<DirectPlaneMajorForward<H, W, P>, DirectPlaneMajorInverse<H, W, P>>(batch, 5e-7);
   }
 }
 
 template <int N, int RowA, int ColumnA, int Threads>
 void expect_block_planes() {
-  expect_batch<BlockPlaneForward<N, RowA, ColumnA, Threads>, BlockPlaneInverse<N, RowA, ColumnA, Threads>>(
+  expect_batch<SharedPlaneForward<N, RowA, ColumnA, Threads>, SharedPlaneInverse<N, RowA, ColumnA, Threads>>(
       {.height = N, .width = N, .count = 2}, 5e-7);
 }
 
@@ -170,9 +170,9 @@ TEST(BatchSteps, TransformPlanes) {
 
 TEST(BatchSteps, TransformLargePlanesInTwo) {
   for (const BinLayout layout : {BinLayout::plane_major, BinLayout::frequency_major}) {
-    expect_two_steps<128, 16, 16, SplitRowsForward<128, 8, 128>, SplitRowsInverse<128, 8, 128>>(layout);
-    expect_two_steps<128, 16, 16, StagedRowsForward<128, 4, 4, 32>, StagedRowsInverse<128, 4, 4, 32>>(layout);
-    expect_two_steps<256, 16, 32, SplitRowsForward<256, 16, 256>, SplitRowsInverse<256, 16, 256>>(layout);
+    expect_two_steps<128, 16, 16, ManyRowsForward<128, 8, 128>, ManyRowsInverse<128, 8, 128>>(layout);
+    expect_two_steps<128, 16, 16, FewRowsForward<128, 4, 4, 32>, FewRowsInverse<128, 4, 4, 32>>(layout);
+    expect_two_steps<256, 16, 32, ManyRowsForward<256, 16, 256>, ManyRowsInverse<256, 16, 256>>(layout);
   }
 }
 

@@ -1,5 +1,5 @@
 // What a block of the complex products does between its barriers, followed on the CPU: against sums in double.
-#include "fft/cuda/complex_gemm.h"
+#include "fft/cuda/products/complex_gemm.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // What a block of the plane transforms does between its barriers, followed on the CPU: spectra and planes against their
 // definition.
-#include "fft/cuda/plane_arguments.h"
+#include "fft/cuda/planes/plane_arguments.h"
 
 #include <gtest/gtest.h>
 
@@ -51,7 +51,7 @@ void expect_transforms(const ConvProblem& problem, const FrequencyGrid& grid) {
     const PlaneEpilogue epilogue = operand == ConvOperand::y ? PlaneEpilogue{bias.data(), true} : PlaneEpilogue{};
     std::vector<float> planes_back(source.size(), nan), result = planes_back;
     plain.inverse(host, planes, half.data(), planes_back.data(), epilogue, nullptr);
-    for_each_colour(planes, spectrum.data(), result.data(), epilogue, follow_inverse<H, W, StoredBins<P>>);
+    for_each_colour(planes, spectrum.data(), result.data(), epilogue, follow_inverse<H, W, StoredSource<P>>);
     expect_close(result, planes_back, 2e-6f);  // NaN where another slice or group lies
   }
 }
@@ -100,8 +100,8 @@ TEST(PlaneFft, ABlocksLinesAreItsBins) {
   const auto lines_of = [&](std::int64_t block) {
     std::vector<std::int64_t> lines;
     for (int thread = 0; thread < threads; ++thread)
-      StoredBins<together>::for_each_line(arguments, block, static_cast<int>(bins), thread, threads,
-                                          [&](const Complex* at) { lines.push_back(at - spectrum.data()); });
+      StoredSource<together>::for_each_line(arguments, block, static_cast<int>(bins), thread, threads,
+                                            [&](const Complex* at) { lines.push_back(at - spectrum.data()); });
     std::sort(lines.begin(), lines.end());
     return lines;
   };

@@ -1,4 +1,4 @@
-#include "fft/cuda/register_fft.h"
+#include "fft/cuda/device/register_fft.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "fft/cuda/plane_inverse.h"
+#include "fft/cuda/planes/plane_inverse.h"
 
 // The blocks of the plane transforms one after the other, all threads of one step before the next.
 namespace twiddle::small_fft {
@@ -34,13 +34,13 @@ void follow_forward(const ForwardArguments& arguments) {
   }
 }
 
-template <int H, int W, class Bins>
-void follow_inverse(const typename Bins::Arguments& arguments) {
-  using Block = InverseBlock<H, W, Bins>;
+template <int H, int W, class Source>
+void follow_inverse(const typename Source::Arguments& arguments) {
+  using Block = InverseBlock<H, W, Source>;
   struct Registers {
     Complex v[H];
   };
-  for (std::int64_t block = 0; block < Bins::blocks(arguments); ++block) {
+  for (std::int64_t block = 0; block < Source::blocks(arguments); ++block) {
     const auto shared = dirty<Block>();
     std::vector<Registers> registers(Block::threads);
     const auto each = [&](const auto& step) {

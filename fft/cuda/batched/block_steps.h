@@ -1,0 +1,106 @@
+#pragma once
+#include "fft/cuda/device/register_fft.h"
+
+// What the blocks of batched transforms have in common. A block is a struct with a number of `steps`: step(Index<i>,
+// ...) is what one thread does between two barriers, as a function of the arguments, the block's and the thread's
+// number, shared memory and the thread's registers. batched_launch.h makes a kernel of it, and a test can run it on a
+// CPU.
+namespace twiddle::small_fft {
+
+// Batches as their kernels see them.
+struct BatchForward {
+  std::int64_t count;  // rows or planes
+  std::int64_t pitch;  // from bin to bin, for [bin][row]; 0: [row or plane][bins]
+  const float* source;
+  Complex* spectrum;
+};
+struct BatchInverse {
+  std::int64_t count, pitch;
+  const Complex* spectrum;
+  float* target;
+};
+
+template <int N>
+struct Roots {
+  Complex at[N];
+};
+template <int N>
+TWIDDLE_HD constexpr Roots<N> roots_of_one() {
+  Roots<N> all{};
+  for (int k = 0; k < N; ++k)
+    all.at[k] = {static_cast<float>(detail::turn_cos(k, N)), static_cast<float>(-detail::turn_sin(k, N))};
+  return all;
+}
+// e^(-2 pi i k / N), 0 <= k < N, for a k that depends on the thread and so is no compile-time constant: a table in
+// global memory.
+template <int N>
+TWIDDLE_HD const Complex* roots() {
+  static constexpr Roots<N> all = roots_of_one<N>();
+  return all.at;
+}
+template <int N>
+TWIDDLE_HD Complex root(int k) {
+  return roots<N>()[k];
+}
+
+TWIDDLE_HD constexpr Complex operator*(Complex a, Complex b) {
+  return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+}
+TWIDDLE_HD constexpr Complex conj(Complex a) {
+  return {a.re, -a.im};
+}
+TWIDDLE_HD constexpr Complex scaled(Complex a, float by) {
+  return {a.re * by, a.im * by};
+}
+
+// A contiguous range of numbers is kept in shared memory as rows of Length, Pitch apart, against bank conflicts: the
+// index of a number there.
+template <int Length, int Pitch>
+TWIDDLE_HD constexpr int place_of(int number) {
+  return Length == Pitch ? number : number + number / Length * (Pitch - Length);
+}
+
+// A block loads a contiguous range into such rows, by 16 bytes: `source` is aligned to them. All loads are in flight
+// before the first number is stored.
+template <int Length, int Pitch, int Most, int Threads>
+TWIDDLE_HD void load_contiguous(Complex* rows, const Complex* source, int count, int thread) {
+  constexpr int loads = (Most / 2 + Threads - 1) / Threads;
+  ComplexPair pairs[loads];
+  unrolled<loads>([&](auto i) {
+    const int pair = thread + i * Threads;
+    pairs[i] = {{0, 0}, {0, 0}};
+    if (2 * pair + 1 < count) pairs[i] = reinterpret_cast<const ComplexPair*>(source)[pair];
+  });
+  unrolled<loads>([&](auto i) {
+    const int first = 2 * (thread + i * Threads);
+    if (first + 1 >= count) return;
+    if constexpr (Length == Pitch) {
+      *reinterpret_cast<ComplexPair*>(rows + first) = pairs[i];
+    } else {
+      rows[place_of<Length, Pitch>(first)] = pairs[i].first;
+      rows[place_of<Length, Pitch>(first + 1)] = pairs[i].second;
+    }
+  });
+  if (count % 2 == 1 && thread == 0) rows[place_of<Length, Pitch>(count - 1)] = source[count - 1];
+}
+
+template <int Length, int Pitch, int Threads>
+TWIDDLE_HD void store_contiguous(const Complex* rows, Complex* target, int count, int thread) {
+  for (int pair = thread; pair < count / 2; pair += Threads) {
+    if constexpr (Length == Pitch)
+      reinterpret_cast<ComplexPair*>(target)[pair] = reinterpret_cast<const ComplexPair*>(rows)[pair];
+    else
+      reinterpret_cast<ComplexPair*>(target)[pair] = {rows[place_of<Length, Pitch>(2 * pair)],
+                                                      rows[place_of<Length, Pitch>(2 * pair + 1)]};
+  }
+  if (count % 2 == 1 && thread == 0) target[count - 1] = rows[place_of<Length, Pitch>(count - 1)];
+}
+
+// How many of its Most rows or planes the block has: fewer at the end of the batch.
+template <int Most>
+TWIDDLE_HD int count_in_block(std::int64_t count, std::int64_t block) {
+  const std::int64_t left = count - block * Most;
+  return left < Most ? static_cast<int>(left) : Most;
+}
+
+}  // namespace twiddle::small_fft

@@ -1,0 +1,79 @@
+#pragma once
+#include "framework/cuda/check.h"
+#include "framework/error.h"
+
+// Programmatic dependent launch (sm_90 and later; CUDA Programming Guide, "Programmatic Dependent Launch and
+// Synchronization"): blocks of the next kernel in a stream start while this kernel still runs, and wait for its end
+// themselves. On an H200 that takes 0.4 to 0.6 microseconds off a launch.
+namespace twiddle::small_fft {
+
+#if __CUDA_ARCH__ >= 900
+// Waits until the kernels before this one have ended and what they wrote can be seen. Every thread calls it before its
+// first access to global memory, even a thread that needs nothing from the kernel before: the kernel after this one
+// waits for this one alone, so this one must not end before those before it.
+__device__ inline void grid_dependency_wait() {
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+// Lets the next kernel's blocks start when all blocks of this one have called it or have ended. If it is called before
+// grid_dependency_wait(), kernels even earlier may still be running then; this is right only if the next kernel
+// accesses no memory before its own wait. Our kernels keep to that; a library's may not, so that where one may follow,
+// this is called after the wait.
+__device__ inline void launch_dependents() {
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+#else
+__device__ inline void grid_dependency_wait() {}
+__device__ inline void launch_dependents() {}
+#endif
+
+// What a launch of one kernel needs to know of its device, which is the current one.
+struct DependentLaunch {
+  // Measured on an H200: blocks of the next kernel that start early take up places on the multiprocessors. In grids of
+  // more threads than these, this kernel's own blocks still need them.
+  static constexpr std::int64_t small_grid_threads = 96;  // for each multiprocessor
+
+  template <class Kernel>
+  DependentLaunch(Kernel* kernel, const Device& on)
+      : device(on), waits(has_wait(kernel)), small_grid(small_grid_threads * multiprocessors(on)) {}
+
+  Device device;
+  bool waits;               // the kernel has a grid_dependency_wait(), so that it may start early
+  std::int64_t small_grid;  // threads of a grid that calls launch_dependents() at its start
+
+ private:
+  // The #if above was decided for the PTX that the kernel's code was made of, which may be older than the GPU. Runtimes
+  // and drivers before 12.3 cannot capture such launches in a CUDA graph.
+  template <class Kernel>
+  static bool has_wait(Kernel* kernel) {
+    cudaFuncAttributes code{};
+    check(cudaFuncGetAttributes(&code, kernel));
+    int runtime = 0, driver = 0;
+    check(cudaRuntimeGetVersion(&runtime));
+    check(cudaDriverGetVersion(&driver));
+    return code.ptxVersion >= 90 && runtime >= 12030 && driver >= 12030;
+  }
+};
+
+// Launches a kernel that calls grid_dependency_wait(), as Kernel(arguments, whether to call launch_dependents() early).
+template <auto Kernel, class Arguments>
+void launch_dependent(Stream& stream, std::int64_t blocks, int threads, int shared_bytes, const Arguments& arguments) {
+  const auto native = static_cast<cudaStream_t>(stream.native());
+  constexpr int granted = 48 << 10;  // more dynamic shared memory has to be asked for
+  if (shared_bytes > granted)
+    check(cudaFuncSetAttribute(Kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));
+  require(blocks < std::int64_t(1) << 31, "transforms of ", blocks, " blocks are more than one launch can take");
+  if (blocks == 0) return;
+  static const DependentLaunch first(Kernel, stream.device());  // asked once, for a process with one GPU
+  const DependentLaunch found = first.device == stream.device() ? first : DependentLaunch(Kernel, stream.device());
+  cudaLaunchAttribute overlap{};
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t launch{};
+  launch.gridDim = static_cast<unsigned>(blocks), launch.blockDim = static_cast<unsigned>(threads);
+  launch.dynamicSmemBytes = static_cast<std::size_t>(shared_bytes);
+  launch.stream = native;
+  launch.attrs = &overlap, launch.numAttrs = found.waits ? 1 : 0;
+  check(cudaLaunchKernelEx(&launch, Kernel, arguments, blocks * threads <= found.small_grid));
+}
+
+}  // namespace twiddle::small_fft

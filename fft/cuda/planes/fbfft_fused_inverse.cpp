@@ -1,0 +1,40 @@
+#include "fft/cuda/planes/fbfft_fused_inverse.h"
+
+#include <algorithm>
+
+#include "fft/cuda/planes/plane_arguments.h"
+#include "framework/error.h"
+
+namespace twiddle {
+
+FbfftFusedInverse::FbfftFusedInverse() {
+  small_fft::add_fused_inverses<1>(all_);
+  small_fft::add_fused_inverses<2>(all_);
+  small_fft::add_fused_inverses<3>(all_);
+  small_fft::add_fused_inverses<4>(all_);
+}
+
+const small_fft::FusedInverseKernel* FbfftFusedInverse::find(const FrequencyGemm& gemm, const Planes& planes) const {
+  const auto found = std::find_if(all_.begin(), all_.end(), [&](const small_fft::FusedInverseKernel& each) {
+    return each.height == planes.grid.height && each.width == planes.grid.width && each.channels == gemm.k;
+  });
+  return found == all_.end() ? nullptr : &*found;
+}
+
+bool FbfftFusedInverse::supports(const FrequencyGemm& gemm, const Planes& planes) const {
+  const small_fft::Colours colours(planes);
+  const bool adds = gemm.accumulate || colours.height * colours.width > 1;
+  const bool by_rows = !gemm.transpose_a && gemm.transpose_b && !gemm.conjugate_a && gemm.conjugate_b;
+  return by_rows && !adds && find(gemm, planes) != nullptr;
+}
+
+void FbfftFusedInverse::run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, const Planes& planes,
+                            float* target, const PlaneEpilogue& epilogue) {
+  require(supports(gemm, planes), "fbfft has no product in the inverse for ", gemm.k, " channels and planes of ",
+          to_string(planes.grid));
+  find(gemm, planes)
+      ->run(*ctx.stream, small_fft::plane_target(planes, small_fft::TileMap(planes), false, target, epilogue), gemm, a,
+            b);
+}
+
+}  // namespace twiddle

@@ -1,0 +1,56 @@
+#include "fft/cuda/planes/fbfft_grids.h"
+
+#include <algorithm>
+#include <initializer_list>
+
+#include "fft/cuda/planes/tuned_on_h200.h"
+
+namespace twiddle {
+
+namespace {
+
+// More are not worth the time to measure them.
+constexpr std::size_t most_grids = 8;
+
+// An estimate for the three passes together, by which the slowest grids are left out: all bytes that transforms and
+// products move, and all operations of the products, at the rates of an H200.
+double estimated_ms(const ConvProblem& problem, const FrequencyGrid& grid) {
+  constexpr double bin_bytes = 8;
+  const double bytes_a_ms =
+      std::max(grid.height, grid.width) <= 32 ? small_fft::bytes_a_ms_to_32_points : small_fft::bytes_a_ms_beyond;
+  const double operations_a_ms =
+      problem.precision == Precision::fp32 ? small_fft::fp32_operations_a_ms : small_fft::tf32_operations_a_ms;
+  const double bins = static_cast<double>(grid.height) * grid.width / 2 + 2;
+  double bytes = 0, operations = 8 * 3 * bins;
+  for (const ConvOperand operand : {ConvOperand::x, ConvOperand::w, ConvOperand::y}) {
+    const Planes planes = planes_of(problem, operand, grid);
+    const auto count = static_cast<double>(planes.rows * planes.columns);
+    const double spectra = static_cast<double>(planes.matrix_rows() * planes.columns) * bins * bin_bytes;
+    // One transform of the operand, one of its gradient, and each of the products reads or writes it.
+    bytes += 2 * (count * planes.height * planes.width * sizeof(float) + spectra) + 3 * spectra;
+    if (operand == ConvOperand::x) operations *= static_cast<double>(planes.matrix_rows() * planes.columns);
+    if (operand == ConvOperand::y) operations *= static_cast<double>(planes.columns);
+  }
+  return (bytes / bytes_a_ms + operations / operations_a_ms) * problem.groups;
+}
+
+}  // namespace
+
+std::vector<FrequencyGrid> fbfft_grids(const ConvProblem& problem, const std::vector<std::pair<int, int>>& sizes) {
+  std::vector<std::pair<double, FrequencyGrid>> found;
+  const auto add = [&](const FrequencyGrid& grid) { found.emplace_back(estimated_ms(problem, grid), grid); };
+  for (const auto& [height, width] : sizes) {
+    if (height >= least_height(problem) && width >= least_width(problem)) {
+      add(whole_plane(problem, height, width));
+    } else if (height >= problem.kernel_h && width >= problem.kernel_w) {
+      add(tiled(problem, height, width));
+    }
+  }
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<FrequencyGrid> grids;
+  for (const auto& [milliseconds, grid] : found) grids.push_back(grid);
+  if (grids.size() > most_grids) grids.resize(most_grids);
+  return grids;
+}
+
+}  // namespace twiddle

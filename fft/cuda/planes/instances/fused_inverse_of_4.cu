@@ -1,0 +1,3 @@
+#include "fft/cuda/planes/fused_inverse_launch.h"
+
+template void twiddle::small_fft::add_fused_inverses<4>(std::vector<FusedInverseKernel>& all);

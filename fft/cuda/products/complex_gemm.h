@@ -1,0 +1,242 @@
+#pragma once
+#include "fft/cuda/products/gemm_loader.h"
+#include "fft/frequency_product.h"
+#include "framework/for_each.h"
+
+// Batched complex GEMM, C = A B for each bin. A block computes one tile of C for a part of k, in steps of Tile::depth:
+// while its threads multiply one step from shared memory into sums in registers, async copies of the next steps are in
+// flight to other stages of shared memory. The loop over the steps is in complex_gemm_kernel.h. The phases are
+// functions of a thread's number, so that a test can run them on a CPU.
+namespace twiddle::small_fft {
+
+struct GemmArguments {
+  GemmOperand a, b;
+  Complex* c;  // [part][bin][m][n]: with several parts of k, a result for each
+  std::int64_t bins;
+  int m, n, k, part;  // part: the length of a part of k, a multiple of the tile's depth
+  Divisor parts, tiles_down, tiles_across;
+  bool accumulate, negate_im, pairs;  // pairs: all rows of C are aligned to pairs
+  std::int64_t blocks() const { return bins * parts.value() * tiles_down.value() * tiles_across.value(); }
+};
+
+// Sums of complex products by four real multiplications each. Opposite: a conj(b) in place of a b. The other cases
+// follow from these two, for conj(a) b = conj(a conj(b)) and conj(a) conj(b) = conj(a b): GemmArguments::negate_im.
+template <bool Opposite>
+struct FourMultiplications {
+  using Factor = Complex;
+  using Sum = Complex;
+  TWIDDLE_HD static Factor left(Complex value) { return value; }
+  TWIDDLE_HD static Factor right(Complex value) { return value; }
+  TWIDDLE_HD static void add(Sum& sum, Factor a, Factor b) {
+    sum.re += a.re * b.re;
+    sum.im += a.im * b.re;
+    sum.re += Opposite ? a.im * b.im : -a.im * b.im;
+    sum.im += Opposite ? -a.re * b.im : a.re * b.im;
+  }
+  TWIDDLE_HD static Complex value(Sum sum) { return sum; }
+};
+
+// By three, after Gauss: (ar + ai)(br + bi) - ar br - ai bi is the imaginary part. The subtractions are done once, in
+// value(), on the three sums.
+template <bool Opposite>
+struct ThreeMultiplications {
+  struct Factor {
+    float re, im, both;
+  };
+  using Sum = Factor;
+  TWIDDLE_HD static Factor left(Complex value) { return {value.re, value.im, value.re + value.im}; }
+  TWIDDLE_HD static Factor right(Complex value) {
+    return {value.re, value.im, Opposite ? value.re - value.im : value.re + value.im};
+  }
+  TWIDDLE_HD static void add(Sum& sum, Factor a, Factor b) {
+    sum.re += a.re * b.re, sum.im += a.im * b.im, sum.both += a.both * b.both;
+  }
+  TWIDDLE_HD static Complex value(Sum sum) {
+    return Opposite ? Complex{sum.re + sum.im, sum.both - sum.re + sum.im}
+                    : Complex{sum.re - sum.im, sum.both - sum.re - sum.im};
+  }
+};
+
+// Rows x Columns of C a block, ThreadRows x ThreadColumns of them a thread; Depth is the length of a step of k, and
+// Stages how many steps shared memory has room for. A warp's threads form a rectangle of the tile, as square as may be,
+// so that many of them read the same numbers (a broadcast).
+template <int Rows, int Columns, int ThreadRows, int ThreadColumns, int Depth = 8, int Stages = 4>
+struct GemmTile {
+  static_assert(ThreadRows % 2 == 0 && ThreadColumns % 2 == 0, "threads load pairs");
+  static constexpr int rows = Rows, columns = Columns, depth = Depth, stages = Stages;
+  static constexpr int thread_rows = ThreadRows, thread_columns = ThreadColumns;
+  static constexpr int threads_down = Rows / ThreadRows, threads_across = Columns / ThreadColumns;
+  static constexpr int threads = threads_down * threads_across;
+  static constexpr int warp_across = threads_across < 8 ? threads_across : 8, warp_down = 32 / warp_across;
+  static_assert(threads_down % warp_down == 0 && threads_across % warp_across == 0);
+};
+
+template <class Tile, class Products>
+struct GemmBlock {
+  using LoadA = GemmLoader<Tile::rows, Tile::depth, Tile::threads>;
+  using LoadB = GemmLoader<Tile::columns, Tile::depth, Tile::threads>;
+
+  static GemmArguments arguments(const FrequencyGemm& gemm, std::int64_t part, const void* a, const void* b, void* c) {
+    const auto steps = [](std::int64_t count, std::int64_t step) { return Divisor((count + step - 1) / step); };
+    const Divisor parts = steps(gemm.k, part);
+    return {.a = LoadA::operand(a, gemm.m, gemm.k, !gemm.transpose_a),
+            .b = LoadB::operand(b, gemm.n, gemm.k, gemm.transpose_b),
+            .c = static_cast<Complex*>(c),
+            .bins = gemm.bins,
+            .m = static_cast<int>(gemm.m),
+            .n = static_cast<int>(gemm.n),
+            .k = static_cast<int>(gemm.k),
+            .part = static_cast<int>(part),
+            .parts = parts,
+            .tiles_down = steps(gemm.m, Tile::rows),
+            .tiles_across = steps(gemm.n, Tile::columns),
+            .accumulate = gemm.accumulate && parts.value() == 1,
+            .negate_im = gemm.conjugate_a,
+            .pairs = gemm.n % 2 == 0 && reinterpret_cast<std::uintptr_t>(c) % sizeof(ComplexPair) == 0};
+  }
+
+  // Where the block's tile lies in C. Kept in shared memory until the end, since the sums take up nearly all registers.
+  struct TileOrigin {
+    std::int64_t matrix;  // offset of the matrix of its bin and part
+    int row, column;
+  };
+  struct alignas(16) Stage {
+    Complex a[Tile::depth * LoadA::pitch], b[Tile::depth * LoadB::pitch];
+  };
+  struct Shared {
+    Stage stages[Tile::stages];
+    TileOrigin origin;
+  };
+  struct Thread {
+    LoadA load_a;
+    LoadB load_b;
+    int left;          // k that are still to be multiplied
+    int down, across;  // its place in the block's rectangle of threads
+    typename Products::Sum sums[Tile::thread_rows][Tile::thread_columns];
+  };
+
+  TWIDDLE_HD static Thread begin(const GemmArguments& arguments, std::int64_t block, int thread, Shared& shared) {
+    const std::int64_t strip = arguments.tiles_across.quotient(block), slab = arguments.tiles_down.quotient(strip);
+    const std::int64_t bin = arguments.parts.quotient(slab), part = arguments.parts.remainder(slab);
+    const int row = static_cast<int>(arguments.tiles_down.remainder(strip)) * Tile::rows;
+    const int column = static_cast<int>(arguments.tiles_across.remainder(block)) * Tile::columns;
+    const int first_k = static_cast<int>(part) * arguments.part;
+    const int k = arguments.k - first_k < arguments.part ? arguments.k - first_k : arguments.part;
+    if (thread == 0) shared.origin = {(part * arguments.bins + bin) * arguments.m * arguments.n, row, column};
+    constexpr int warps_across = Tile::threads_across / Tile::warp_across;
+    const int warp = thread / 32, lane = thread % 32;
+    return {LoadA(arguments.a, bin, row, first_k, thread),
+            LoadB(arguments.b, bin, column, first_k, thread),
+            k,
+            warp / warps_across * Tile::warp_down + lane / Tile::warp_across,
+            warp % warps_across * Tile::warp_across + lane % Tile::warp_across,
+            {}};
+  }
+
+  // Starts the async copies of the step `ahead` of the one that is multiplied next.
+  TWIDDLE_HD static void copy(const GemmArguments& arguments, Thread& self, Shared& shared, int step, int ahead) {
+    const int left = self.left - ahead * Tile::depth;
+    if (left <= 0) return;
+    Stage& stage = shared.stages[(step + ahead) % Tile::stages];
+    self.load_a(arguments.a, stage.a, left);
+    self.load_b(arguments.b, stage.b, left);
+  }
+
+  TWIDDLE_HD static void multiply(Thread& self, const Shared& shared, int step) {
+    const Stage& stage = shared.stages[step % Tile::stages];
+    if (self.left >= Tile::depth) {
+#pragma unroll
+      for (int k = 0; k < Tile::depth; ++k) multiply_one(self, stage, k);
+    } else {
+#pragma unroll 1
+      for (int k = 0; k < self.left; ++k) multiply_one(self, stage, k);
+    }
+    self.left -= Tile::depth;
+  }
+
+  // Sums of more terms than these lose digits in fp32: then the sums so far are accumulated in C, and begin anew. (It
+  // is a matter of accuracy, not of the GPU.)
+  static constexpr int most_products = 256, most_steps = most_products / Tile::depth;
+  static_assert(most_products % Tile::depth == 0);
+  TWIDDLE_HD static bool stores(const Thread& self, int step) {
+    return self.left <= 0 || step % most_steps == most_steps - 1;
+  }
+
+  TWIDDLE_HD static void store(const GemmArguments& arguments, Thread& self, const Shared& shared, int step) {
+    const bool add = arguments.accumulate || step >= most_steps;
+    const TileOrigin origin = shared.origin;
+    Complex* const c = arguments.c + origin.matrix + origin.column + 2 * self.across;
+    const int columns = arguments.n - origin.column - 2 * self.across;  // of C, from the thread's first one to the edge
+    const bool whole = arguments.pairs && arguments.n - origin.column >= Tile::columns;
+#pragma unroll
+    for (int i = 0; i < Tile::thread_rows; ++i) {
+      const int row = origin.row + 2 * (self.down + i / 2 * Tile::threads_down) + i % 2;
+      if (row >= arguments.m) continue;
+      Complex* const at = c + std::int64_t(row) * arguments.n;
+      if (whole)
+        store_row(arguments, self.sums[i], at, add);
+      else
+        store_row(arguments, self.sums[i], at, add, columns);
+    }
+#pragma unroll
+    for (auto& row : self.sums)
+#pragma unroll
+      for (auto& sum : row) sum = {};
+  }
+
+ private:
+  using Sums = typename Products::Sum[Tile::thread_columns];
+
+  // A thread's columns are pairs, and adjacent threads have adjacent pairs, so that a warp's accesses of shared memory
+  // and of C are coalesced. Its next pair follows after one pair of each thread; likewise its rows.
+  static constexpr int columns_apart = 2 * Tile::threads_across;
+
+  TWIDDLE_HD static void store_row(const GemmArguments& arguments, const Sums& sums, Complex* at, bool add) {
+    ComplexPair before[Tile::thread_columns / 2] = {};
+    if (add)
+#pragma unroll
+      for (int j = 0; j < Tile::thread_columns / 2; ++j)
+        before[j] = *reinterpret_cast<const ComplexPair*>(at + j * columns_apart);
+#pragma unroll
+    for (int j = 0; j < Tile::thread_columns / 2; ++j)
+      *reinterpret_cast<ComplexPair*>(at + j * columns_apart) = {before[j].first + result(arguments, sums[2 * j]),
+                                                                 before[j].second + result(arguments, sums[2 * j + 1])};
+  }
+
+  // The same at the matrix' right edge, or where its rows are not aligned to pairs.
+  TWIDDLE_HD static void store_row(const GemmArguments& arguments, const Sums& sums, Complex* at, bool add,
+                                   int columns) {
+#pragma unroll
+    for (int j = 0; j < Tile::thread_columns; ++j) {
+      const int column = j / 2 * columns_apart + j % 2;
+      if (column < columns) at[column] = (add ? at[column] : Complex{0, 0}) + result(arguments, sums[j]);
+    }
+  }
+
+  TWIDDLE_HD static void multiply_one(Thread& self, const Stage& stage, int k) {
+    typename Products::Factor left[Tile::thread_rows], right[Tile::thread_columns];
+    const auto* const a = reinterpret_cast<const ComplexPair*>(stage.a + k * LoadA::pitch) + self.down;
+    const auto* const b = reinterpret_cast<const ComplexPair*>(stage.b + k * LoadB::pitch) + self.across;
+#pragma unroll
+    for (int i = 0; i < Tile::thread_rows; i += 2) {
+      const ComplexPair pair = a[i / 2 * Tile::threads_down];
+      left[i] = Products::left(pair.first), left[i + 1] = Products::left(pair.second);
+    }
+#pragma unroll
+    for (int j = 0; j < Tile::thread_columns; j += 2) {
+      const ComplexPair pair = b[j / 2 * Tile::threads_across];
+      right[j] = Products::right(pair.first), right[j + 1] = Products::right(pair.second);
+    }
+#pragma unroll
+    for (int i = 0; i < Tile::thread_rows; ++i)
+#pragma unroll
+      for (int j = 0; j < Tile::thread_columns; ++j) Products::add(self.sums[i][j], left[i], right[j]);
+  }
+
+  TWIDDLE_HD static Complex result(const GemmArguments& arguments, typename Products::Sum sum) {
+    const Complex value = Products::value(sum);
+    return {value.re, arguments.negate_im ? -value.im : value.im};
+  }
+};
+
+}  // namespace twiddle::small_fft

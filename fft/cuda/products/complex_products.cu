@@ -1,0 +1,158 @@
+#include "fft/cuda/products/complex_products.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "fft/cuda/products/complex_gemm_kernel.h"
+#include "fft/cuda/products/tuned_on_h200.h"
+
+namespace twiddle {
+
+namespace small_fft {
+namespace {
+
+// One shape of tiles: its speed relative to the others (tuned_on_h200.h), and how many blocks a multiprocessor holds.
+struct TileKernels {
+  int rows, columns;
+  double speed;
+  int min_blocks;
+  void (*multiply)(Stream& stream, const FrequencyGemm& gemm, std::int64_t part, const void* a, const void* b, void* c);
+};
+
+template <class Tile, template <bool> class Products, int MinBlocks>
+TileKernels tile_kernels(double speed) {
+  return {Tile::rows, Tile::columns, speed, MinBlocks, multiply<Tile, Products, MinBlocks>};
+}
+
+// Of the calling thread's GPU; where none answers, as a test without a GPU makes products, too, those of an H200.
+int current_multiprocessors() {
+  int device = 0, count = 0;
+  if (cudaGetDevice(&device) == cudaSuccess &&
+      cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device) == cudaSuccess)
+    return count;
+  static_cast<void>(cudaGetLastError());
+  return multiprocessors_of_an_h200;
+}
+
+std::int64_t quotient_up(std::int64_t count, std::int64_t each) {
+  return (count + each - 1) / each;
+}
+
+// How a product is cut: into tiles, and k into parts that blocks sum side by side (split k).
+struct Cut {
+  const TileKernels* kernels = nullptr;
+  std::int64_t wave = 0;  // blocks that the GPU holds at the same time
+  std::int64_t tiles = 0, part = 0, parts = 0;
+};
+
+// As many parts as fill the multiprocessors twice, but none shorter than least_part.
+Cut cut_into(const TileKernels& kernels, const FrequencyGemm& gemm, int multiprocessors) {
+  const std::int64_t wave = std::int64_t(kernels.min_blocks) * multiprocessors;
+  Cut cut{&kernels, wave, gemm.bins * quotient_up(gemm.m, kernels.rows) * quotient_up(gemm.n, kernels.columns)};
+  const std::int64_t wanted = std::clamp<std::int64_t>(2 * wave / cut.tiles, 1, gemm.k);
+  cut.part = quotient_up(quotient_up(gemm.k, wanted), least_part) * least_part;
+  cut.parts = quotient_up(gemm.k, cut.part);
+  return cut;
+}
+
+// The time of so many waves of blocks, in waves. Of few waves, a last one that is not full takes as long as a full one;
+// many overlap. Blocks that do not fill one wave run faster, as each has more of its multiprocessor, but not much.
+double time_of_waves(double waves) {
+  if (waves < 1) return std::max(waves, least_wave);
+  return waves > overlapping_waves ? waves : std::ceil(waves);
+}
+
+// In multiplications, those that an idle multiprocessor could have done included.
+double estimated_time(const Cut& cut, const FrequencyGemm& gemm) {
+  const auto wave = static_cast<double>(cut.wave);
+  const auto k = static_cast<double>(std::min(gemm.k, cut.part));
+  const double tile = cut.kernels->rows * cut.kernels->columns * k / cut.kernels->speed + begin_and_end;
+  return time_of_waves(static_cast<double>(cut.tiles * cut.parts) / wave) * wave * tile;
+}
+
+Cut best_cut(const FrequencyGemm& gemm, const std::vector<TileKernels>& all, int multiprocessors) {
+  Cut best;
+  double best_time = std::numeric_limits<double>::infinity();
+  for (const TileKernels& kernels : all) {
+    const Cut cut = cut_into(kernels, gemm, multiprocessors);
+    const double time = estimated_time(cut, gemm);
+    if (time < best_time) best_time = time, best = cut;
+  }
+  return best;
+}
+
+// C = (accumulate ? C : 0) + the sum of the parts' results, in their order.
+struct SumParts {
+  const Complex* results;
+  Complex* c;
+  std::int64_t count, parts;
+  bool accumulate;
+  TWIDDLE_HD void operator()(std::int64_t i) const {
+    Complex sum = accumulate ? c[i] : Complex{0, 0};
+    for (std::int64_t part = 0; part < parts; ++part) sum = sum + results[part * count + i];
+    c[i] = sum;
+  }
+};
+
+}  // namespace
+}  // namespace small_fft
+
+using small_fft::Complex;
+
+namespace {
+
+class TilesProduct final : public FrequencyProduct {
+ public:
+  TilesProduct(std::string name, std::vector<small_fft::TileKernels> kernels)
+      : name_(std::move(name)), kernels_(std::move(kernels)) {}
+  std::string_view name() const override { return name_; }
+  SpectrumStorage storage() const override { return SpectrumStorage::interleaved; }
+
+  std::size_t scratch_bytes(const FrequencyGemm& gemm) const override {
+    const small_fft::Cut cut = best_cut(gemm);
+    if (cut.parts == 1) return 0;
+    return static_cast<std::size_t>(cut.parts * gemm.bins * gemm.m * gemm.n) * sizeof(Complex);
+  }
+
+  void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, void* c, void* scratch) override {
+    const small_fft::Cut cut = best_cut(gemm);
+    void* const results = cut.parts == 1 ? c : scratch;
+    cut.kernels->multiply(*ctx.stream, gemm, cut.part, a, b, results);
+    if (cut.parts == 1) return;
+    const std::int64_t count = gemm.bins * gemm.m * gemm.n;
+    for_each_index(*ctx.stream, count,
+                   small_fft::SumParts{static_cast<const Complex*>(scratch), static_cast<Complex*>(c), count, cut.parts,
+                                       gemm.accumulate});
+  }
+
+ private:
+  small_fft::Cut best_cut(const FrequencyGemm& gemm) const {
+    return small_fft::best_cut(gemm, kernels_, multiprocessors_);
+  }
+
+  std::string name_;
+  std::vector<small_fft::TileKernels> kernels_;
+  // Asked once: scratch_bytes() and run() must cut alike, whichever GPU is the calling thread's by then.
+  int multiprocessors_ = small_fft::current_multiprocessors();
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<FrequencyProduct>> make_complex_products() {
+  using namespace small_fft;
+  std::vector<std::unique_ptr<FrequencyProduct>> products;
+  products.push_back(std::make_unique<TilesProduct>(
+      "tiles", std::vector{tile_kernels<GemmTile<64, 64, 8, 4>, FourMultiplications, 4>(TileSpeed::of_64x64),
+                           tile_kernels<GemmTile<32, 32, 4, 4>, FourMultiplications, 8>(TileSpeed::of_32x32),
+                           tile_kernels<GemmTile<64, 16, 4, 4>, FourMultiplications, 8>(TileSpeed::of_64x16),
+                           tile_kernels<GemmTile<128, 4, 2, 2, 16, 3>, FourMultiplications, 4>(TileSpeed::of_128x4)}));
+  products.push_back(std::make_unique<TilesProduct>(
+      "tiles_3m", std::vector{tile_kernels<GemmTile<64, 64, 8, 4>, ThreeMultiplications, 3>(TileSpeed::of_64x64_3m),
+                              tile_kernels<GemmTile<64, 32, 8, 4>, ThreeMultiplications, 6>(TileSpeed::of_64x32_3m),
+                              tile_kernels<GemmTile<32, 32, 4, 4>, ThreeMultiplications, 8>(TileSpeed::of_32x32_3m)}));
+  return products;
+}
+
+}  // namespace twiddle

@@ -1,0 +1,13 @@
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "fft/frequency_product.h"
+
+namespace twiddle {
+
+// Products of interleaved spectra by our own kernels. They are faster than cuBLAS where matrices are small, have few
+// columns, or have a size that it is not tuned for.
+std::vector<std::unique_ptr<FrequencyProduct>> make_complex_products();
+
+}  // namespace twiddle

@@ -1,0 +1,225 @@
+#include "fft/cuda/products/cublas_products.h"
+
+#include <algorithm>
+#include <array>
+
+#include "framework/error.h"
+#include "framework/for_each.h"
+
+namespace twiddle {
+
+namespace {
+
+// A product as cuBLAS wants it. Its matrices are column-major: a row-major matrix is a transposed one to it, and C = A
+// B becomes C' = B' A'. So B comes first, and m and n change places.
+struct Call {
+  cublasOperation_t of_b, of_a;
+  std::int64_t m, n, k, b_pitch, a_pitch, c_pitch;
+  std::int64_t b_size, a_size, c_size;  // of a bin's matrix
+  std::int64_t b_step, a_step;          // from one term of a sum to the next
+  cuComplex one{1, 0}, beta;
+  const cuComplex *b, *a;
+  cuComplex* c;
+
+  Call(const FrequencyGemm& gemm, const void* a_spectrum, const void* b_spectrum, void* c_spectrum)
+      : of_b(operation(gemm.transpose_b, gemm.conjugate_b)),
+        of_a(operation(gemm.transpose_a, gemm.conjugate_a)),
+        m(gemm.n),
+        n(gemm.m),
+        k(gemm.k),
+        b_pitch(gemm.transpose_b ? gemm.k : gemm.n),
+        a_pitch(gemm.transpose_a ? gemm.m : gemm.k),
+        c_pitch(gemm.n),
+        b_size(gemm.k * gemm.n),
+        a_size(gemm.m * gemm.k),
+        c_size(gemm.m * gemm.n),
+        b_step(gemm.transpose_b ? 1 : gemm.n),
+        a_step(gemm.transpose_a ? gemm.m : 1),
+        beta{gemm.accumulate ? 1.0f : 0.0f, 0},
+        b(static_cast<const cuComplex*>(b_spectrum)),
+        a(static_cast<const cuComplex*>(a_spectrum)),
+        c(static_cast<cuComplex*>(c_spectrum)) {}
+
+  static cublasOperation_t operation(bool transpose, bool conjugate) {
+    require(transpose || !conjugate, "cuBLAS conjugates a factor only where it transposes it");
+    return conjugate ? CUBLAS_OP_C : transpose ? CUBLAS_OP_T : CUBLAS_OP_N;
+  }
+};
+
+// cuBLAS sums in one fp32 register, whose relative error grows as 1.9e-8 times the root of the number of products (two
+// a complex term): longer sums are done in parts of so many terms.
+constexpr std::int64_t longest_sum = 4096;
+// Tensor cores truncate what they add and do not round it, so that the error is biased and grows in proportion to the
+// number of terms: 4.8e-3 for a million of them on an H200, where tf32 promises 1e-3.
+constexpr std::int64_t longest_tf32_sum = 32768;
+
+// Calls `multiply` for one part of k after the other, each of which accumulates in C.
+template <class Multiply>
+void add_up(Call call, std::int64_t longest, const Multiply& multiply) {
+  constexpr std::int64_t multiple = 8;  // so that all parts have the alignment of the first
+  const std::int64_t terms = call.k, parts = (terms + longest - 1) / longest;
+  const std::int64_t part = (terms + parts * multiple - 1) / (parts * multiple) * multiple;
+  for (std::int64_t first = 0; first < terms; first += part) {
+    call.k = std::min(part, terms - first);
+    multiply(call);
+    call.b += part * call.b_step, call.a += part * call.a_step;
+    call.beta = {1, 0};
+  }
+}
+
+// The workspace for cuBLAS: for its own split k, in whole pages.
+std::size_t workspace_bytes(const FrequencyGemm& gemm) {
+  constexpr std::size_t parts = 8, page = 4096;
+  const std::size_t wanted = parts * static_cast<std::size_t>(gemm.bins * gemm.m * gemm.n) * sizeof(cuComplex);
+  return std::min(most_blas_workspace, (wanted + page - 1) / page * page);
+}
+
+// The limit of a grid's dimensions y and z, which cuBLAS uses for the batch.
+constexpr std::int64_t most_bins = 65535;
+
+// One strided-batched call for up to most_bins bins.
+class StridedProduct : public FrequencyProduct {
+ public:
+  explicit StridedProduct(std::shared_ptr<Blas> blas) : blas_(std::move(blas)) {}
+  SpectrumStorage storage() const override { return SpectrumStorage::interleaved; }
+  std::size_t scratch_bytes(const FrequencyGemm& gemm) const override { return workspace_bytes(gemm); }
+  void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, void* c, void* scratch) override {
+    const cublasHandle_t handle = blas_->on(*ctx.stream, scratch, workspace_bytes(gemm));
+    add_up(Call(gemm, a, b, c), keeps_fp32() ? longest_sum : longest_tf32_sum, [&](Call part) {
+      for (std::int64_t first = 0; first < gemm.bins; first += most_bins) {
+        const std::int64_t bins = std::min(most_bins, gemm.bins - first);
+        check(multiply(handle, part, bins));
+        part.b += bins * part.b_size, part.a += bins * part.a_size, part.c += bins * part.c_size;
+      }
+    });
+  }
+
+ private:
+  virtual cublasStatus_t multiply(cublasHandle_t handle, const Call& call, std::int64_t bins) = 0;
+  std::shared_ptr<Blas> blas_;
+};
+
+// By cgemm, or by cgemm3m with three real multiplications a complex one.
+class Fp32Product final : public StridedProduct {
+ public:
+  using Function = decltype(&cublasCgemmStridedBatched_64);
+  Fp32Product(std::string_view name, Function function, std::shared_ptr<Blas> blas)
+      : StridedProduct(std::move(blas)), name_(name), function_(function) {}
+  std::string_view name() const override { return name_; }
+
+ private:
+  cublasStatus_t multiply(cublasHandle_t handle, const Call& call, std::int64_t bins) override {
+    return function_(handle, call.of_b, call.of_a, call.m, call.n, call.k, &call.one, call.b, call.b_pitch, call.b_size,
+                     call.a, call.a_pitch, call.a_size, &call.beta, call.c, call.c_pitch, call.c_size, bins);
+  }
+  std::string_view name_;
+  Function function_;
+};
+
+class Tf32Product final : public StridedProduct {
+ public:
+  using StridedProduct::StridedProduct;
+  std::string_view name() const override { return "tf32"; }
+  bool keeps_fp32() const override { return false; }
+
+ private:
+  cublasStatus_t multiply(cublasHandle_t handle, const Call& call, std::int64_t bins) override {
+    return cublasGemmStridedBatchedEx_64(handle, call.of_b, call.of_a, call.m, call.n, call.k, &call.one, call.b,
+                                         CUDA_C_32F, call.b_pitch, call.b_size, call.a, CUDA_C_32F, call.a_pitch,
+                                         call.a_size, &call.beta, call.c, CUDA_C_32F, call.c_pitch, call.c_size, bins,
+                                         CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_GEMM_DEFAULT);
+  }
+};
+
+struct ListMatrices {
+  Call call;
+  std::int64_t bins;
+  cuComplex** list;  // of B, A and C
+  TWIDDLE_HD void operator()(std::int64_t i) const {
+    list[i] = const_cast<cuComplex*>(call.b) + i * call.b_size;
+    list[bins + i] = const_cast<cuComplex*>(call.a) + i * call.a_size;
+    list[2 * bins + i] = call.c + i * call.c_size;
+  }
+};
+
+// A batched call with a list of pointers, one a bin.
+class ListedProduct final : public FrequencyProduct {
+ public:
+  explicit ListedProduct(std::shared_ptr<Blas> blas) : blas_(std::move(blas)) {}
+  std::string_view name() const override { return "batched"; }
+  SpectrumStorage storage() const override { return SpectrumStorage::interleaved; }
+  std::size_t scratch_bytes(const FrequencyGemm& gemm) const override {
+    return workspace_bytes(gemm) + 3 * static_cast<std::size_t>(gemm.bins) * sizeof(void*);
+  }
+  void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, void* c, void* scratch) override {
+    auto** const list = reinterpret_cast<cuComplex**>(static_cast<char*>(scratch) + workspace_bytes(gemm));
+    const cublasHandle_t handle = blas_->on(*ctx.stream, scratch, workspace_bytes(gemm));
+    add_up(Call(gemm, a, b, c), longest_sum, [&](const Call& part) {
+      for_each_index(*ctx.stream, gemm.bins, ListMatrices{part, gemm.bins, list});
+      for (std::int64_t first = 0; first < gemm.bins; first += most_bins)
+        check(cublasCgemmBatched_64(handle, part.of_b, part.of_a, part.m, part.n, part.k, &part.one, list + first,
+                                    part.b_pitch, list + gemm.bins + first, part.a_pitch, &part.beta,
+                                    list + 2 * gemm.bins + first, part.c_pitch,
+                                    std::min(most_bins, gemm.bins - first)));
+    });
+  }
+
+ private:
+  std::shared_ptr<Blas> blas_;
+};
+
+// One call a bin, spread over several streams. Events fork them off the caller's stream and join them
+// again.
+class StreamsProduct final : public FrequencyProduct {
+ public:
+  std::string_view name() const override { return "streams"; }
+  SpectrumStorage storage() const override { return SpectrumStorage::interleaved; }
+  std::size_t scratch_bytes(const FrequencyGemm&) const override { return lanes_.size() * lane_workspace; }
+  void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, void* c, void* scratch) override {
+    const Call call(gemm, a, b, c);
+    const cudaStream_t stream = detail::native(*ctx.stream);
+    if (!fork_.get()) check(cudaEventCreateWithFlags(fork_.put(), cudaEventDisableTiming));
+    check(cudaEventRecord(fork_.get(), stream));
+    for (std::size_t i = 0; i < lanes_.size(); ++i) {
+      Lane& lane = lanes_[i];
+      if (!lane.stream.get()) check(cudaStreamCreateWithFlags(lane.stream.put(), cudaStreamNonBlocking));
+      if (!lane.done.get()) check(cudaEventCreateWithFlags(lane.done.put(), cudaEventDisableTiming));
+      check(cudaStreamWaitEvent(lane.stream.get(), fork_.get()));
+      const cublasHandle_t handle =
+          lane.blas.on(lane.stream.get(), static_cast<char*>(scratch) + i * lane_workspace, lane_workspace);
+      for (auto bin = static_cast<std::int64_t>(i); bin < gemm.bins; bin += static_cast<std::int64_t>(lanes_.size()))
+        add_up(call, longest_sum, [&](const Call& part) {
+          check(cublasCgemm_64(handle, part.of_b, part.of_a, part.m, part.n, part.k, &part.one,
+                               part.b + bin * part.b_size, part.b_pitch, part.a + bin * part.a_size, part.a_pitch,
+                               &part.beta, part.c + bin * part.c_size, part.c_pitch));
+        });
+      check(cudaEventRecord(lane.done.get(), lane.stream.get()));
+      check(cudaStreamWaitEvent(stream, lane.done.get()));
+    }
+  }
+
+ private:
+  using Event = Handle<cudaEvent_t, cudaEventDestroy>;
+  struct Lane {
+    Handle<cudaStream_t, cudaStreamDestroy> stream;
+    Event done;
+    Blas blas;
+  };
+  static constexpr std::size_t lane_workspace = std::size_t(4) << 20;
+  Event fork_;
+  std::array<Lane, 4> lanes_;
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<FrequencyProduct>> make_cublas_products(const std::shared_ptr<Blas>& blas) {
+  std::vector<std::unique_ptr<FrequencyProduct>> products;
+  products.push_back(std::make_unique<Fp32Product>("strided_batched", cublasCgemmStridedBatched_64, blas));
+  products.push_back(std::make_unique<ListedProduct>(blas));
+  products.push_back(std::make_unique<Fp32Product>("3m", cublasCgemm3mStridedBatched_64, blas));
+  products.push_back(std::make_unique<StreamsProduct>());
+  products.push_back(std::make_unique<Tf32Product>(blas));
+  return products;
+}
+
+}  // namespace twiddle

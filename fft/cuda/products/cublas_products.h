@@ -1,0 +1,13 @@
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "fft/cuda/products/blas.h"
+#include "fft/frequency_product.h"
+
+namespace twiddle {
+
+// Products of interleaved spectra, by cuBLAS.
+std::vector<std::unique_ptr<FrequencyProduct>> make_cublas_products(const std::shared_ptr<Blas>& blas);
+
+}  // namespace twiddle
