@@ -5,6 +5,7 @@
 
 #include "apps/console.h"
 #include "apps/open.h"
+#include "apps/plan_table.h"
 #include "apps/text_table.h"
 #include "apps/verb_options.h"
 #include "apps/verbs.h"
@@ -19,7 +20,7 @@ namespace {
 
 struct TuneArguments {
   std::string config;
-  bool retune = false;
+  bool retune = false, plans = false;
 };
 
 // What was chosen for one pass of one layer.
@@ -68,6 +69,15 @@ void print(const std::vector<Tuned>& rows) {
   fmt::print("{}{:.3f} ms in all\n", table.text(), sum);
 }
 
+void print_plans(const std::vector<Tuned>& rows) {
+  for (const Tuned& row : rows)
+    if (row.choice.entrants.empty())
+      fmt::print("\n{} {}: {}, no plan was measured; --retune does\n", row.layer, to_string(row.pass),
+                 row.choice.reason);
+    else
+      fmt::print("\n{} {}\n{}", row.layer, to_string(row.pass), plan_table(row.choice.entrants));
+}
+
 nlohmann::json to_json(const Tuned& row) {
   const ConvPlan::Facts& plan = row.choice.plan->facts();
   nlohmann::json json = {{"layer", row.layer},
@@ -78,6 +88,7 @@ nlohmann::json to_json(const Tuned& row) {
                          {"reason", row.choice.reason},
                          {"flops", row.problem.flops()},
                          {"workspace_bytes", plan.scratch_bytes}};
+  if (!row.choice.entrants.empty()) json["plans"] = plans_json(row.choice.entrants);
   if (row.measured.failure.empty())
     json["ms"] = row.measured.milliseconds, json["error"] = row.measured.error;
   else
@@ -116,6 +127,7 @@ int tune(Flags flags, const TuneArguments& arguments) {
   const std::vector<Tuned> rows = tune_model(ctx, model, batch, flags.verbosity >= 0);
   if (text) {
     print(rows);
+    if (arguments.plans) print_plans(rows);
     fmt::print("{}\n", fate(*model.convolutions));
   }
   nlohmann::json layers = nlohmann::json::array();
@@ -139,6 +151,7 @@ int tune(Flags flags, const TuneArguments& arguments) {
 Action add_tune(VerbOptions& verb, const Flags& flags) {
   const auto arguments = std::make_shared<TuneArguments>();
   verb.add_option("CONFIG", arguments->config, "A YAML file or a run folder").required();
+  verb.add_flag("--plans", arguments->plans, "Show every plan with its time, error and why it lost");
   verb.add_flag("--retune", arguments->retune, "Measure again what is known already");
   return [&flags, arguments] { return tune(flags, *arguments); };
 }
