@@ -33,7 +33,7 @@ struct Tuned {
 };
 
 Tuned tune_pass(Context& ctx, const Conv2d& layer, const ConvProblem& problem, ConvPass pass) {
-  const ConvTuner::Choice& choice = layer.convolutions().choose(ctx, problem, pass, layer.engine());
+  const ConvTuner::Choice& choice = layer.tuner().choose(ctx, problem, pass, layer.engine());
   const Measurement measured = measure(ctx, *choice.plan, problem, pass);
   ctx.stream->release_unused();
   return {layer.name(), problem, pass, choice, measured};
@@ -41,9 +41,7 @@ Tuned tune_pass(Context& ctx, const Conv2d& layer, const ConvProblem& problem, C
 
 std::vector<Tuned> tune_model(Context& ctx, const Model& model, std::int64_t batch, bool progress) {
   std::vector<Tuned> rows;
-  for (const Sequential::Item& item : model.net->items()) {
-    const auto* layer = dynamic_cast<const Conv2d*>(item.layer.get());
-    if (layer == nullptr) continue;
+  for (const Conv2d* layer : model.net->convolutions()) {
     const ConvProblem problem = layer->problem(batch);
     for (const ConvPass pass : every_pass) {
       if (!problem.in_training(pass)) continue;
