@@ -10,7 +10,7 @@
 #include "apps/bench/heat_map.h"
 #include "apps/bench/sweep_results.h"
 #include "apps/console.h"
-#include "apps/progress.h"
+#include "apps/duration.h"
 #include "apps/svg.h"
 #include "apps/text_table.h"
 #include "framework/error.h"
