@@ -223,7 +223,8 @@ TEST(Tune, ChoosesForEveryPassAndKeepsTheChoices) {
     EXPECT_NE(row.at("reason"), "cached") << row;
   }
   const std::string kept = read_text(folder / "choices.txt");
-  EXPECT_NE(kept.find("2x1x8x8 * 32x1x3x3 pad 1"), std::string::npos) << kept;
+  EXPECT_NE(kept.find("batch 2\t"), std::string::npos) << kept;
+  EXPECT_NE(kept.find("1x1x8x8 * 32x1x3x3 pad 1"), std::string::npos) << kept;
 
   const Finished second = run_program(arguments);
   ASSERT_EQ(second.code, 0) << second.err;
