@@ -8,6 +8,7 @@
 
 #include "apps/conv_job.h"
 #include "apps/open.h"
+#include "apps/plan_table.h"
 #include "apps/text_table.h"
 #include "apps/verb_options.h"
 #include "apps/verbs.h"
@@ -21,6 +22,7 @@ namespace {
 struct ConvArguments {
   std::string in, out, engine = "rule", stride = "1", pad = "0", dilation = "1", groups = "1", precision = "fp32",
                        repeat = "5";
+  bool list = false;
 };
 
 std::optional<int> parse_integer(std::string_view text, int least, int most) {
@@ -56,23 +58,28 @@ Precision parse_precision(const std::string& text) {
   throw Error(ErrorKind::config, unknown_name("precision", text, {"fp32", "tf32", "bf16"}));
 }
 
-void print(const ConvJob& job, const ConvReport& report) {
+void print(const ConvJob& job, const ConvReport& report, bool list) {
   fmt::print("{}, {}, {}\n", to_string(report.problem), to_string(job.precision), to_string(job.device));
   TextTable table({"pass", "engine", "ms", "GFLOP/s", "workspace"});
   for (const ConvReport::Pass& pass : report.passes)
     table.add({std::string(to_string(pass.pass)), pass.engine, fmt::format("{:.3f}", pass.milliseconds),
                fmt::format("{:.1f}", report.problem.flops() / pass.milliseconds / 1e6), format_bytes(pass.workspace)});
   fmt::print("{}median of {}; wrote {} to {}\n", table.text(), job.repeat, join_names(report.written), job.out);
+  for (const ConvReport::Pass& pass : report.passes)
+    if (!pass.entrants.empty() && list)
+      fmt::print("\nevery plan for {}\n{}", to_string(pass.pass), plan_table(pass.entrants));
 }
 
 nlohmann::json to_json(const ConvJob& job, const ConvReport& report) {
   const ConvProblem& problem = report.problem;
   nlohmann::json passes = nlohmann::json::array();
-  for (const ConvReport::Pass& pass : report.passes)
+  for (const ConvReport::Pass& pass : report.passes) {
     passes.push_back({{"pass", to_string(pass.pass)},
                       {"engine", pass.engine},
                       {"ms", pass.milliseconds},
                       {"workspace_bytes", pass.workspace}});
+    if (!pass.entrants.empty()) passes.back()["plans"] = plans_json(pass.entrants);
+  }
   return {{"input", problem.input_shape()},
           {"weight", problem.weight_shape()},
           {"output", problem.output_shape()},
@@ -93,7 +100,7 @@ nlohmann::json to_json(const ConvJob& job, const ConvReport& report) {
 int run(const ConvArguments& arguments, const Flags& flags) {
   constexpr int most = 65536;
   ConvJob job;
-  job.in = arguments.in, job.out = arguments.out, job.engine = arguments.engine;
+  job.in = arguments.in, job.out = arguments.out, job.engine = arguments.list ? "measured" : arguments.engine;
   job.stride = pair("--stride", arguments.stride, 1, most);
   job.pad = pair("--pad", arguments.pad, 0, most);
   job.dilation = integer("--dilation", arguments.dilation, 1, most);
@@ -109,7 +116,7 @@ int run(const ConvArguments& arguments, const Flags& flags) {
   refuse_to_overwrite("--json", flags.json, {job.in, job.out});
   const ConvReport report = run_conv(job);
   write_json(flags, to_json(job, report));
-  if (flags.json != "-") print(job, report);
+  if (flags.json != "-") print(job, report, arguments.list);
   return 0;
 }
 
@@ -123,6 +130,7 @@ Action add_conv(VerbOptions& verb, const Flags& flags) {
       .required();
   verb.add_option("OUT", arguments->out, "File for output and, with grad_output, the three gradients").required();
   verb.add_option("--engine", arguments->engine, "rule, measured, ENGINE or ENGINE:PLAN").type_name("NAME");
+  verb.add_flag("--list", arguments->list, "Measure, and show every plan with its time, error and why it lost");
   verb.add_option("--stride", arguments->stride).type_name("H[,W]");
   verb.add_option("--pad", arguments->pad).type_name("H[,W]");
   verb.add_option("--dilation", arguments->dilation).type_name("N");

@@ -124,9 +124,10 @@ ConvReport run_conv(const ConvJob& job) {
   SafeTensors results;
   // Runs a pass and keeps what it wrote under a name.
   const auto run_pass = [&](ConvPass pass, ConvOperands operands, const Tensor& written, const std::string& name) {
-    const ConvPlan& plan = *tuner.choose(ctx, problem, pass).plan;
+    const ConvTuner::Choice& choice = tuner.choose(ctx, problem, pass);
+    const ConvPlan& plan = *choice.plan;
     const double milliseconds = median_milliseconds(stream, job.repeat, [&] { plan.run(ctx, operands); });
-    report.passes.push_back({pass, full_name(plan), milliseconds, plan.facts().scratch_bytes});
+    report.passes.push_back({pass, full_name(plan), milliseconds, plan.facts().scratch_bytes, choice.entrants});
     results.arrays[name] = to_host(stream, written);
   };
 

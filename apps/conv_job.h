@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "framework/convolution.h"
+#include "layers/conv/contest.h"
 #include "layers/conv/measuring.h"
 
 namespace twiddle {
@@ -29,6 +30,7 @@ struct ConvReport {
     std::string engine;
     double milliseconds = 0;  // median
     std::size_t workspace = 0;
+    std::vector<Entrant> entrants = {};  // of the contest, where "measured" held one
   };
   ConvProblem problem;
   std::vector<Pass> passes;

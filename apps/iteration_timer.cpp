@@ -128,7 +128,8 @@ std::vector<LayerTime> IterationTimer::layer_by_layer(int steps) {
   ctx_.profiler.enable(false);
   std::vector<LayerTime> rows;
   for (const auto& [layer, part] : layer_passes(*model_.net)) {
-    const auto* convolution = dynamic_cast<const Conv2d*>(layer);
+    const std::vector<const Conv2d*> held = layer->convolutions();
+    const Conv2d* const convolution = held.empty() ? nullptr : held.front();
     for (const Profiler::Entry& entry : ctx_.profiler.entries()) {
       if (entry.name != layer->name() || entry.part != part) continue;
       LayerTime row{entry.name, part, "", "", "", median(entry.milliseconds)};

@@ -6,7 +6,6 @@
 
 #include "apps/iteration_timer.h"
 #include "apps/text_table.h"
-#include "layers/conv/conv2d.h"
 
 namespace twiddle {
 namespace {
@@ -19,7 +18,7 @@ constexpr std::size_t most_kept = 10000;
 std::vector<LayerPass> layer_passes(const Sequential& net) {
   std::vector<LayerPass> passes;
   for (const Sequential::Item& item : net.items()) {
-    const bool convolution = dynamic_cast<const Conv2d*>(item.layer.get()) != nullptr;
+    const bool convolution = !item.layer->convolutions().empty();
     for (const char* part : {"forward", "backward", "backward_bias", "backward_input", "backward_weight"})
       if (!convolution || std::string(part) != "backward") passes.push_back({item.layer.get(), part});
   }

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "apps/duration.h"
 #include "apps/progress.h"
 #include "apps/report.h"
 #include "apps/version.h"

@@ -89,9 +89,7 @@ std::string memory_line(const MemoryPlan& plan, std::int64_t batch) {
 
 std::vector<EngineChoice> engine_choices(const Model& model, std::int64_t batch) {
   std::vector<EngineChoice> choices;
-  for (const Sequential::Item& item : model.net->items()) {
-    const auto* const layer = dynamic_cast<const Conv2d*>(item.layer.get());
-    if (layer == nullptr) continue;
+  for (const Conv2d* layer : model.net->convolutions()) {
     const ConvProblem problem = layer->problem(batch);
     for (const ConvPass pass : every_pass)
       if (const auto* const choice = model.convolutions->find(problem, pass, layer->engine()))

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "apps/duration.h"
 #include "framework/text.h"
 
 namespace twiddle {
@@ -103,13 +104,6 @@ std::string table_row(const EpochReport& report) {
 std::string skipped_line(std::int64_t count) {
   return fmt::format("{} {} could not be read and {} left out", format_count(count), count == 1 ? "image" : "images",
                      count == 1 ? "was" : "were");
-}
-
-std::string format_duration(double seconds) {
-  if (!(seconds >= 0) || seconds > 1e9) return "-";
-  const auto whole = static_cast<std::int64_t>(std::llround(seconds));
-  if (whole < 3600) return fmt::format("{}:{:02}", whole / 60, whole % 60);
-  return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
 }  // namespace twiddle

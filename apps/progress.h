@@ -32,6 +32,5 @@ std::string plain_line(const StepReport& report);  // the epoch in the table's c
 std::string table_header(bool has_validation);
 std::string table_row(const EpochReport& report);
 std::string skipped_line(std::int64_t count);  // "3 images could not be read and were left out"
-std::string format_duration(double seconds);   // "0:06", "1:02:03"
 
 }  // namespace twiddle

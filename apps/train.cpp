@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "apps/console.h"
+#include "apps/duration.h"
 #include "apps/interrupt.h"
 #include "apps/layer_profile.h"
 #include "apps/metrics.h"

@@ -5,6 +5,7 @@
 
 #include "apps/console.h"
 #include "apps/open.h"
+#include "apps/plan_table.h"
 #include "apps/text_table.h"
 #include "apps/verb_options.h"
 #include "apps/verbs.h"
@@ -19,7 +20,7 @@ namespace {
 
 struct TuneArguments {
   std::string config;
-  bool retune = false;
+  bool retune = false, plans = false;
 };
 
 // What was chosen for one pass of one layer.
@@ -32,7 +33,7 @@ struct Tuned {
 };
 
 Tuned tune_pass(Context& ctx, const Conv2d& layer, const ConvProblem& problem, ConvPass pass) {
-  const ConvTuner::Choice& choice = layer.convolutions().choose(ctx, problem, pass, layer.engine());
+  const ConvTuner::Choice& choice = layer.tuner().choose(ctx, problem, pass, layer.engine());
   const Measurement measured = measure(ctx, *choice.plan, problem, pass);
   ctx.stream->release_unused();
   return {layer.name(), problem, pass, choice, measured};
@@ -40,9 +41,7 @@ Tuned tune_pass(Context& ctx, const Conv2d& layer, const ConvProblem& problem, C
 
 std::vector<Tuned> tune_model(Context& ctx, const Model& model, std::int64_t batch, bool progress) {
   std::vector<Tuned> rows;
-  for (const Sequential::Item& item : model.net->items()) {
-    const auto* layer = dynamic_cast<const Conv2d*>(item.layer.get());
-    if (layer == nullptr) continue;
+  for (const Conv2d* layer : model.net->convolutions()) {
     const ConvProblem problem = layer->problem(batch);
     for (const ConvPass pass : every_pass) {
       if (!problem.in_training(pass)) continue;
@@ -68,6 +67,15 @@ void print(const std::vector<Tuned>& rows) {
   fmt::print("{}{:.3f} ms in all\n", table.text(), sum);
 }
 
+void print_plans(const std::vector<Tuned>& rows) {
+  for (const Tuned& row : rows)
+    if (row.choice.entrants.empty())
+      fmt::print("\n{} {}: {}, no plan was measured; --retune does\n", row.layer, to_string(row.pass),
+                 row.choice.reason);
+    else
+      fmt::print("\n{} {}\n{}", row.layer, to_string(row.pass), plan_table(row.choice.entrants));
+}
+
 nlohmann::json to_json(const Tuned& row) {
   const ConvPlan::Facts& plan = row.choice.plan->facts();
   nlohmann::json json = {{"layer", row.layer},
@@ -78,6 +86,7 @@ nlohmann::json to_json(const Tuned& row) {
                          {"reason", row.choice.reason},
                          {"flops", row.problem.flops()},
                          {"workspace_bytes", plan.scratch_bytes}};
+  if (!row.choice.entrants.empty()) json["plans"] = plans_json(row.choice.entrants);
   if (row.measured.failure.empty())
     json["ms"] = row.measured.milliseconds, json["error"] = row.measured.error;
   else
@@ -116,6 +125,7 @@ int tune(Flags flags, const TuneArguments& arguments) {
   const std::vector<Tuned> rows = tune_model(ctx, model, batch, flags.verbosity >= 0);
   if (text) {
     print(rows);
+    if (arguments.plans) print_plans(rows);
     fmt::print("{}\n", fate(*model.convolutions));
   }
   nlohmann::json layers = nlohmann::json::array();
@@ -139,6 +149,7 @@ int tune(Flags flags, const TuneArguments& arguments) {
 Action add_tune(VerbOptions& verb, const Flags& flags) {
   const auto arguments = std::make_shared<TuneArguments>();
   verb.add_option("CONFIG", arguments->config, "A YAML file or a run folder").required();
+  verb.add_flag("--plans", arguments->plans, "Show every plan with its time, error and why it lost");
   verb.add_flag("--retune", arguments->retune, "Measure again what is known already");
   return [&flags, arguments] { return tune(flags, *arguments); };
 }

@@ -91,7 +91,8 @@ std::string format_count(std::int64_t count) {
 }
 
 std::string format_count(std::int64_t count, const std::string& noun) {
-  const bool hisses = noun.ends_with("s") || noun.ends_with("x") || noun.ends_with("ch") || noun.ends_with("sh");
+  const bool hisses = noun.ends_with("s") || noun.ends_with("x") || noun.ends_with("sh") ||
+                      (noun.ends_with("ch") && !noun.ends_with("och"));  // batches, but epochs
   return format_count(count) + " " + noun + (count == 1 ? "" : hisses ? "es" : "s");
 }
 

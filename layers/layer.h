@@ -11,6 +11,7 @@
 
 namespace twiddle {
 
+class Conv2d;
 class ConvTuner;
 
 // Where a layer is being built: its name, the shape of one image that reaches it (no batch axis), who picks
@@ -41,6 +42,10 @@ class Layer {
   virtual bool shares_input() const { return false; }   // the output is the input's storage: flatten
   // Asked of a layer that a ReLU follows: true where it does max(y, 0) itself from now on, which saves a pass.
   virtual bool take_over_relu() { return false; }
+  // Told to each layer behind another one: it may leave its work to that one.
+  virtual void leave_work_to(Layer& /*before*/) {}
+  // The convolutions that it is or holds, for who plans memory or shows what was chosen for them.
+  virtual std::vector<const Conv2d*> convolutions() const { return {}; }
   virtual std::string describe() const { return {}; }  // "11x11, stride 4, pad 2"
 
   const std::string& name() const { return name_; }

@@ -11,7 +11,7 @@ class Relu : public Layer {
   bool keeps_output() const override { return !taken_over_; }
   bool shares_input() const override { return taken_over_; }
   std::string describe() const override { return taken_over_ ? "done by the layer before" : ""; }
-  void set_taken_over() { taken_over_ = true; }
+  void leave_work_to(Layer& before) override { taken_over_ = before.take_over_relu(); }
 
  private:
   bool taken_over_ = false;

@@ -30,6 +30,13 @@ std::vector<Parameter*> Sequential::parameters() const {
   return all;
 }
 
+std::vector<const Conv2d*> Sequential::convolutions() const {
+  std::vector<const Conv2d*> all;
+  for (const Item& item : items_)
+    for (const Conv2d* convolution : item.layer->convolutions()) all.push_back(convolution);
+  return all;
+}
+
 void Sequential::initialize(Context& ctx) const {
   for (Parameter* parameter : parameters()) twiddle::initialize(*ctx.stream, *parameter, ctx.random.seed());
 }

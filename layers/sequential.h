@@ -20,7 +20,8 @@ class Sequential {
   const std::vector<Item>& items() const { return items_; }
   const Shape& input_shape() const { return input_; }
   const Shape& output_shape() const;
-  std::vector<Parameter*> parameters() const;  // in layer order
+  std::vector<Parameter*> parameters() const;       // in layer order
+  std::vector<const Conv2d*> convolutions() const;  // likewise
 
   void initialize(Context& ctx) const;  // allocates and fills every parameter from ctx.random's seed
   Variable forward(Context& ctx, const Variable& x) const;  // each layer inside a profiler range of its name

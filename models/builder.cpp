@@ -6,7 +6,6 @@
 #include "framework/text.h"
 #include "layers/conv/conv2d.h"
 #include "layers/conv/engines.h"
-#include "layers/relu.h"
 #include "models/layer_list.h"
 #include "models/unknown_layer.h"
 
@@ -54,8 +53,7 @@ class ChainBuilder {
     if (diagnostics_.size() > errors_before) shape_known_ = false;
     shape_ = layer->output_shape();
     previous_ = config.name;
-    auto* const relu = dynamic_cast<Relu*>(layer.get());
-    if (relu != nullptr && !net_.items().empty() && net_.items().back().layer->take_over_relu()) relu->set_taken_over();
+    if (!net_.items().empty()) layer->leave_work_to(*net_.items().back().layer);
     net_.add(config.kind, std::move(layer));
     return params.used();
   }
@@ -135,13 +133,13 @@ ConvPlan::Facts expected_plan(const Model& model, const Conv2d& layer, const Con
 
 // The most scratch that the passes of a layer take, one after the other.
 std::size_t scratch_bytes(const Model& model, const Sequential::Item& item, std::int64_t batch) {
-  const auto* convolution = dynamic_cast<const Conv2d*>(item.layer.get());
-  if (convolution == nullptr) return 0;
-  const ConvProblem problem = convolution->problem(batch);
   std::size_t most = 0;
-  for (const ConvPass pass : every_pass)
-    if (problem.in_training(pass))
-      most = std::max(most, expected_plan(model, *convolution, problem, pass).scratch_bytes);
+  for (const Conv2d* convolution : item.layer->convolutions()) {
+    const ConvProblem problem = convolution->problem(batch);
+    for (const ConvPass pass : every_pass)
+      if (problem.in_training(pass))
+        most = std::max(most, expected_plan(model, *convolution, problem, pass).scratch_bytes);
+  }
   return most;
 }
 
@@ -194,9 +192,7 @@ Model build_model(const Config& config, Device device) {
 
 std::vector<std::string> recall_choices(const Model& model, const Device& device, std::int64_t batch) {
   std::vector<std::string> unknown;
-  for (const Sequential::Item& item : model.net->items()) {
-    const auto* convolution = dynamic_cast<const Conv2d*>(item.layer.get());
-    if (convolution == nullptr) continue;
+  for (const Conv2d* convolution : model.net->convolutions()) {
     const ConvProblem problem = convolution->problem(batch);
     bool known = true;
     for (const ConvPass pass : every_pass)
@@ -248,9 +244,8 @@ MemoryPlan plan_memory(const Model& model, std::int64_t batch, int optimizer_ten
     plan.workspace_layer = workspace > 0 ? item.layer->name() : "";
   }
   // Spectra of the forward pass wait for the way back.
-  for (const Sequential::Item& item : model.net->items())
-    if (const auto* convolution = dynamic_cast<const Conv2d*>(item.layer.get()))
-      plan.spectra += expected_plan(model, *convolution, convolution->problem(batch), ConvPass::forward).kept_bytes;
+  for (const Conv2d* convolution : model.net->convolutions())
+    plan.spectra += expected_plan(model, *convolution, convolution->problem(batch), ConvPass::forward).kept_bytes;
   plan.spectra = std::min(plan.spectra, model.convolutions->policy().frequency_budget);
   return plan;
 }

@@ -25,6 +25,10 @@ set(packages
   "cufft ^fft/cuda/"
   "cudnn ^layers/conv/cudnn_[a-z]+\\.(h|cpp)$")
 
+# The papers' tables stand apart: no other file of apps/ sees into apps/bench/ (`add_bench` of apps/verbs.h is its door), and
+# of apps/ it sees what shows and reads things for every verb, and nothing of a training run.
+set(bench_may_see "^(bench/[a-z_]+|console|duration|html|iteration_timer|open|svg|text_table|verb_options|verbs|version)$")
+
 set(breaches "")
 foreach(folder framework fft data layers models apps)
   file(GLOB_RECURSE files RELATIVE ${SOURCE} ${SOURCE}/${folder}/*.h ${SOURCE}/${folder}/*.cpp ${SOURCE}/${folder}/*.cu ${SOURCE}/${folder}/*.cuh)
@@ -38,6 +42,14 @@ foreach(folder framework fft data layers models apps)
         set(target ${CMAKE_MATCH_1})
         if(NOT target IN_LIST may_include_${folder})
           list(APPEND breaches "${file}: a file of ${folder}/ must not include from ${target}/: ${line}")
+        endif()
+      endif()
+      if(line MATCHES "\"apps/(.*)\\.h\"")
+        set(header ${CMAKE_MATCH_1})
+        if(file MATCHES "^apps/bench/" AND NOT header MATCHES "${bench_may_see}")
+          list(APPEND breaches "${file}: a file of apps/bench/ must not see this one of apps/: ${line}")
+        elseif(header MATCHES "^bench/" AND NOT file MATCHES "^apps/bench/")
+          list(APPEND breaches "${file}: only files of apps/bench/ may include from there: ${line}")
         endif()
       endif()
       foreach(package ${packages})

@@ -27,7 +27,7 @@ std::string pair(int height, int width) {
 
 }  // namespace
 
-Conv2d::Conv2d(const Site& site, Params& params) : Layer(site.name, site.input), convolutions_(site.convolutions) {
+Conv2d::Conv2d(const Site& site, Params& params) : Layer(site.name, site.input), tuner_(site.convolutions) {
   const std::size_t errors = params.diagnostics().size();
   problem_.filters = static_cast<int>(params.integer("filters", {}, 1, largest_option));
   const auto kernel = params.pair("kernel", {}, 1, largest_option);
@@ -38,7 +38,7 @@ Conv2d::Conv2d(const Site& site, Params& params) : Layer(site.name, site.input),
   problem_.pad_h = pad[0], problem_.pad_w = pad[1];
   problem_.dilation = static_cast<int>(params.integer("dilation", 1, 1, largest_option));
   problem_.groups = static_cast<int>(params.integer("groups", 1, 1, largest_option));
-  problem_.precision = convolutions_.policy().precision;
+  problem_.precision = tuner_.policy().precision;
   problem_.input_gradient = site.input_gradient;
   problem_.bias = params.flag("bias", true);
   engine_ = params.text("engine", "");
@@ -47,7 +47,7 @@ Conv2d::Conv2d(const Site& site, Params& params) : Layer(site.name, site.input),
   const auto weight_rate = static_cast<float>(params.number("lr", 1, 0, 1e6));
   const auto bias_rate = static_cast<float>(params.number("bias_lr", 1, 0, 1e6));
   try {
-    if (!engine_.empty()) convolutions_.check_name(engine_);
+    if (!engine_.empty()) tuner_.check_name(engine_);
   } catch (const Error& error) {
     params.error("engine", error.what());
   }
@@ -103,10 +103,10 @@ std::string Conv2d::describe() const {
   return text;
 }
 
-// The first time in each batch size, the tuner is asked.
+// The first time in each batch size the tuner is asked.
 const ConvPlan& Conv2d::plan(Context& ctx, const ConvProblem& here, ConvPass pass) {
   Plan& plan = plans_[{here.batch, ctx.training}][static_cast<std::size_t>(pass)];
-  if (plan == nullptr) plan = convolutions_.choose(ctx, here, pass, engine_).plan;
+  if (plan == nullptr) plan = tuner_.choose(ctx, here, pass, engine_).plan;
   return *plan;
 }
 
@@ -120,6 +120,9 @@ Variable Conv2d::forward(Context& ctx, const Variable& x) {
 
   ConvOperands operands{x.value(), weight_->variable.value(), Tensor(*ctx.stream, here.output_shape()),
                         bias_ ? bias_->variable.value() : Tensor(), problem_.relu};
+  // Chosen now, while the step holds little and a rehearsal finds room.
+  if (ctx.training && x.needs_grad()) plan(ctx, here, ConvPass::backward_input);
+  if (ctx.training && weight_->variable.needs_grad()) plan(ctx, here, ConvPass::backward_weight);
   plan(ctx, here, ConvPass::forward).run(ctx, operands);
   std::vector<Variable> inputs{x, weight_->variable};
   if (bias_) inputs.push_back(bias_->variable);

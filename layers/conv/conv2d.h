@@ -19,11 +19,12 @@ class Conv2d : public Layer {
   bool keeps_input() const override { return true; }
   bool keeps_output() const override { return problem_.relu; }
   bool take_over_relu() override { return problem_.relu = true; }
+  std::vector<const Conv2d*> convolutions() const override { return {this}; }
   std::string describe() const override;
 
   ConvProblem problem(std::int64_t batch) const;         // checked
   const std::string& engine() const { return engine_; }  // empty: as the policy says
-  ConvTuner& convolutions() const { return convolutions_; }
+  ConvTuner& tuner() const { return tuner_; }
 
  private:
   using Plan = std::shared_ptr<const ConvPlan>;
@@ -33,7 +34,7 @@ class Conv2d : public Layer {
                 Tensor grad_y);
   ConvProblem problem_;  // of one image; with relu where what follows is a ReLU, which is done here
   std::string engine_;
-  ConvTuner& convolutions_;
+  ConvTuner& tuner_;
   std::map<std::pair<int, bool>, std::array<Plan, 3>> plans_;  // of a batch size, in training or not
   Parameter* weight_ = nullptr;
   Parameter* bias_ = nullptr;  // null without bias

@@ -33,16 +33,21 @@ Tensor random_output(Stream& stream, const ConvProblem& problem) {
 PassTrial::PassTrial(Context& ctx, const ConvProblem& problem, ConvPass pass)
     : ctx_(ctx),
       pass_(pass),
+      problem_(problem),
       operands_(random_operands(*ctx.stream, problem, pass)),
-      unmasked_(operands_),
-      masked_(operands_),
       result_(result_of(pass, operands_)),
-      check_(*ctx.stream, problem, pass, operands_, samples) {
-  const bool forward = pass == ConvPass::forward;
-  unmasked_.relu = masked_.relu = forward && problem.relu;
-  if (forward && problem.bias) unmasked_.bias = masked_.bias = zeros(*ctx.stream, problem);
-  if (pass == ConvPass::backward_weight && problem.bias) masked_.bias = zeros(*ctx.stream, problem);
-  if (!forward && problem.relu) masked_.mask = random_output(*ctx.stream, problem);
+      check_(*ctx.stream, problem, pass, operands_, samples) {}
+
+ConvOperands& PassTrial::with_epilogue(const ConvPlan& plan) {
+  const bool masks = plan.facts().masks, forward = pass_ == ConvPass::forward;
+  std::optional<ConvOperands>& operands = masks ? masked_ : unmasked_;
+  if (operands) return *operands;
+  operands = operands_;
+  operands->relu = forward && problem_.relu;
+  if (problem_.bias && (forward || (masks && pass_ == ConvPass::backward_weight)))
+    operands->bias = zeros(*ctx_.stream, problem_);
+  if (problem_.relu && masks && !forward) operands->mask = random_output(*ctx_.stream, problem_);
+  return *operands;
 }
 
 double PassTrial::error(const ConvPlan& plan) {
@@ -52,7 +57,7 @@ double PassTrial::error(const ConvPlan& plan) {
 }
 
 void PassTrial::run(const ConvPlan& plan) {
-  ConvOperands& operands = plan.facts().masks ? masked_ : unmasked_;
+  ConvOperands& operands = with_epilogue(plan);
   renew(operands);
   plan.run(ctx_, operands);
 }

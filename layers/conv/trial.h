@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "layers/conv/conv_check.h"
@@ -28,7 +29,10 @@ class PassTrial {
  private:
   Context& ctx_;
   ConvPass pass_;
-  ConvOperands operands_, unmasked_, masked_;  // for errors; with the epilogue of plans that mask, and of others
+  ConvOperands& with_epilogue(const ConvPlan& plan);
+  ConvProblem problem_;
+  ConvOperands operands_;
+  std::optional<ConvOperands> masked_, unmasked_;  // with the epilogue, for plans that mask and for others
   Tensor result_;
   ConvCheck check_;
 };

@@ -1,11 +1,11 @@
-#include "apps/bench.h"
+#include "apps/bench/bench.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
 
-#include "apps/pass_stages.h"
+#include "apps/bench/pass_stages.h"
 #include "tests/apps/run_program.h"
 #include "tests/support/conv_problem.h"
 

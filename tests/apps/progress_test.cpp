@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "apps/duration.h"
 #include "apps/text_table.h"
 #include "apps/validators.h"
 #include "tests/support/temp_path.h"

@@ -3,9 +3,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "apps/heat_map.h"
+#include "apps/bench/heat_map.h"
+#include "apps/bench/sweep_results.h"
 #include "apps/svg.h"
-#include "apps/sweep_results.h"
 #include "framework/error.h"
 #include "tests/apps/run_program.h"
 

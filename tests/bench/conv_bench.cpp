@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "apps/bench_layers.h"
+#include "apps/bench/bench_layers.h"
 #include "framework/convolution.h"
 #include "framework/error.h"
 #include "layers/conv/contest.h"

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/bench_layers.h"
+#include "apps/bench/bench_layers.h"
 #include "framework/error.h"
 #include "layers/conv/contest.h"
 #include "layers/conv/conv_check.h"

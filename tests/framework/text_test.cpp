@@ -43,6 +43,8 @@ TEST(Text, FormatCount) {
 
 TEST(Text, CountsOfOneAreSingular) {
   EXPECT_EQ(format_count(1, "class"), "1 class");
+  EXPECT_EQ(format_count(2, "epoch"), "2 epochs");
+  EXPECT_EQ(format_count(2, "batch"), "2 batches");
   EXPECT_EQ(format_count(2, "class"), "2 classes");
   EXPECT_EQ(format_count(0, "image"), "0 images");
   EXPECT_EQ(format_count(9000, "image"), "9,000 images");

@@ -60,8 +60,8 @@ train: {epochs: 2, batch_size: 20}
       if (layer == nullptr || !layer->engine().empty()) continue;
       const ConvProblem problem = layer->problem(20);
       for (const ConvPass pass : {ConvPass::backward_input, ConvPass::backward_weight})
-        EXPECT_EQ(full_name(*layer->convolutions().find(problem, pass)->plan),
-                  full_name(*first_plan(layer->convolutions().engine(engine), problem, pass)));
+        EXPECT_EQ(full_name(*layer->tuner().find(problem, pass)->plan),
+                  full_name(*first_plan(layer->tuner().engine(engine), problem, pass)));
     }
   }
 }

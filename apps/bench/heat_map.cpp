@@ -1,4 +1,4 @@
-#include "apps/heat_map.h"
+#include "apps/bench/heat_map.h"
 
 #include <fmt/core.h>
 

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "apps/bench.h"
+#include "apps/bench/bench.h"
 #include "apps/console.h"
 #include "apps/iteration_timer.h"
 #include "apps/text_table.h"

@@ -1,4 +1,4 @@
-#include "apps/bench.h"
+#include "apps/bench/bench.h"
 
 #include <fmt/core.h>
 #include <omp.h>

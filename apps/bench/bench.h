@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "apps/layer_bench.h"
-#include "apps/paper_times.h"
-#include "apps/sweep_shapes.h"
+#include "apps/bench/layer_bench.h"
+#include "apps/bench/paper_times.h"
+#include "apps/bench/sweep_shapes.h"
 
 namespace twiddle {
 

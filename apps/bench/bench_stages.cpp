@@ -1,7 +1,7 @@
 #include <fmt/core.h>
 
-#include "apps/bench.h"
-#include "apps/pass_stages.h"
+#include "apps/bench/bench.h"
+#include "apps/bench/pass_stages.h"
 #include "apps/text_table.h"
 #include "framework/error.h"
 

@@ -6,12 +6,12 @@
 #include <map>
 #include <set>
 
-#include "apps/bench.h"
+#include "apps/bench/bench.h"
+#include "apps/bench/heat_map.h"
+#include "apps/bench/sweep_results.h"
 #include "apps/console.h"
-#include "apps/heat_map.h"
-#include "apps/progress.h"
+#include "apps/duration.h"
 #include "apps/svg.h"
-#include "apps/sweep_results.h"
 #include "apps/text_table.h"
 #include "framework/error.h"
 #include "framework/text.h"

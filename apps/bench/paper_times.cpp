@@ -1,4 +1,4 @@
-#include "apps/paper_times.h"
+#include "apps/bench/paper_times.h"
 
 namespace twiddle {
 

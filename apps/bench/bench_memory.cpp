@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "apps/bench.h"
+#include "apps/bench/bench.h"
 #include "apps/text_table.h"
 #include "fft/spectral_engine.h"
 

@@ -1,4 +1,4 @@
-#include "apps/sweep_results.h"
+#include "apps/bench/sweep_results.h"
 
 #include <nlohmann/json.hpp>
 

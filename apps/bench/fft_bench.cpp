@@ -1,4 +1,4 @@
-#include "apps/fft_bench.h"
+#include "apps/bench/fft_bench.h"
 
 #include <algorithm>
 #include <numeric>

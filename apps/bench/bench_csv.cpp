@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "apps/bench.h"
+#include "apps/bench/bench.h"
 
 namespace twiddle {
 namespace {

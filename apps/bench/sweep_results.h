@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "apps/sweep_shapes.h"
+#include "apps/bench/sweep_shapes.h"
 
 namespace twiddle {
 

@@ -1,4 +1,4 @@
-#include "apps/pass_stages.h"
+#include "apps/bench/pass_stages.h"
 
 #include <algorithm>
 

@@ -1,8 +1,8 @@
-#include "apps/sweep_shapes.h"
+#include "apps/bench/sweep_shapes.h"
 
 #include <algorithm>
 
-#include "apps/bench_layers.h"
+#include "apps/bench/bench_layers.h"
 #include "framework/random.h"
 
 namespace twiddle {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "apps/bench.h"
+#include "apps/bench/bench.h"
 #include "apps/text_table.h"
 #include "framework/error.h"
 #include "framework/text.h"

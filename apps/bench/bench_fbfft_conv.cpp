@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "apps/bench.h"
+#include "apps/bench/bench.h"
 #include "apps/text_table.h"
 #include "framework/error.h"
 

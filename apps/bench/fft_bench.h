@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/fftw.h"
+#include "apps/bench/fftw.h"
 #include "fft/batched_fft.h"
 #include "fft/spectral_transform.h"
 #include "framework/context.h"

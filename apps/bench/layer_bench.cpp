@@ -1,4 +1,4 @@
-#include "apps/layer_bench.h"
+#include "apps/bench/layer_bench.h"
 
 #include <algorithm>
 #include <limits>

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <optional>
 
-#include "apps/bench.h"
-#include "apps/fft_bench.h"
+#include "apps/bench/bench.h"
+#include "apps/bench/fft_bench.h"
 #include "apps/svg.h"
 #include "apps/text_table.h"
 #include "framework/error.h"

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/bench_layers.h"
+#include "apps/bench/bench_layers.h"
 #include "fft/spectral_engine.h"
 #include "framework/context.h"
 #include "layers/conv/contest.h"

@@ -1,4 +1,4 @@
-#include "apps/bench_layers.h"
+#include "apps/bench/bench_layers.h"
 
 namespace twiddle {
 

@@ -1,4 +1,4 @@
-#include "apps/fftw.h"
+#include "apps/bench/fftw.h"
 
 #include <dlfcn.h>
 #include <omp.h>

@@ -1,0 +1,1 @@
+#include "apps/run_folder.h"

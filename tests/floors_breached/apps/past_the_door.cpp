@@ -1,0 +1,1 @@
+#include "apps/bench/layer_bench.h"
