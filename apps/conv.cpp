@@ -129,7 +129,7 @@ Action add_conv(VerbOptions& verb, const Flags& flags) {
                   "and, if wanted, bias and grad_output")
       .required();
   verb.add_option("OUT", arguments->out, "File for output and, with grad_output, the three gradients").required();
-  verb.add_option("--engine", arguments->engine, "Engine by name, rule or measured").type_name("NAME");
+  verb.add_option("--engine", arguments->engine, "rule, measured, ENGINE or ENGINE:PLAN").type_name("NAME");
   verb.add_flag("--list", arguments->list, "Measure, and show every plan with its time, error and why it lost");
   verb.add_option("--stride", arguments->stride).type_name("H[,W]");
   verb.add_option("--pad", arguments->pad).type_name("H[,W]");

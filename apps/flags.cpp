@@ -26,7 +26,7 @@ constexpr SharedFlag shared_flags[] = {
     {device_flags, "--device", "device", "NAME", "auto, cpu, cuda or cuda:N", true},
     {device_flags, "--threads", "threads", "N", "Threads for computing on the CPU; 0: all cores"},
     {config_flags, "--seed", "seed", "N", "Seed of weights, order and augmentation"},
-    {config_flags, "--engine", "convolution.engine", "NAME", "Convolutions: rule, measured, or an engine by name",
+    {config_flags, "--engine", "convolution.engine", "NAME", "Convolutions: rule, measured, ENGINE or ENGINE:PLAN",
      true},
     {config_flags, "--precision", "convolution.precision", "CLASS", "fp32 or tf32", true},
     {config_flags, "--batch-size,--batch", "train.batch_size", "N", "Images in a batch"},

@@ -13,7 +13,7 @@ int main(int argc, char** argv) {
           {"eval", "Measure a trained network on its validation images", add_eval, model | data_flags},
           {"predict", "Name what is on pictures", add_predict, model},
           {"time", "Time a training iteration as a whole, then layer by layer", add_time, model},
-          {"tune", "Choose the fastest convolution engines of a network and keep the choices", add_tune, model},
+          {"tune", "Choose the fastest convolution plans of a network and keep the choices", add_tune, model},
           {"bench", "Measure convolutions as papers did: their tables beside this machine's", add_bench,
            device_flags | json_flag},
           {"conv", "Run one convolution on arrays from a safetensors file", add_conv, device_flags | json_flag},

@@ -80,7 +80,7 @@ class ConvPlan {
  private:
   Facts facts_;
 };
-std::string full_name(const ConvPlan& plan);  // "fbfft (32x32, tiles_3m)"; of an only plan the engine's name
+std::string full_name(const ConvPlan& plan);  // "fbfft:32x32, tiles_3m"; of an only plan the engine's name
 
 using ConvPlans = std::vector<std::shared_ptr<const ConvPlan>>;
 

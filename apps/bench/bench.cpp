@@ -168,7 +168,7 @@ Action add_bench(VerbOptions& verb, const Flags& flags) {
   BenchRequest& request = arguments->request;
   verb.explain(known_benches());
   verb.add_option("WHAT", arguments->what, "What to measure; see below").required();
-  verb.add_option("--engines", request.options.engines, "By name; all that the selection chooses from")
+  verb.add_option("--engines", request.options.engines, "ENGINE or ENGINE:PLAN; all but direct")
       .delimiter(',')
       .type_name("A,B");
   verb.add_option("--layers", request.layers, "Of the table, by name; all").delimiter(',').type_name("A,B");
@@ -180,7 +180,7 @@ Action add_bench(VerbOptions& verb, const Flags& flags) {
   verb.add_option("--batch-size,--batch", request.options.batch, "Images in a batch; the papers' own")
       .type_name("N")
       .check(whole_number_between(1, 1 << 22));
-  verb.add_option("--workspace-limit", arguments->workspace, "Most scratch that an engine may take (4GiB)")
+  verb.add_option("--workspace-limit", arguments->workspace, "Most scratch that a plan may take (4GiB)")
       .type_name("SIZE");
   verb.add_option("--milliseconds", request.options.budget_ms, "Time for one engine and pass, at least three runs (50)")
       .type_name("MS")

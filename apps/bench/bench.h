@@ -56,7 +56,7 @@ BenchResult bench_networks(const BenchRequest& request, const std::vector<std::s
 // The memory table of Mathieu et al.: by their formula, and as our engine takes it.
 BenchResult bench_spectra_memory(const BenchRequest& request);
 double mathieu_formula_bytes(const ConvProblem& problem);
-// The most bytes of spectra and scratch that a new engine holds, by its usual way, during a forward pass or all three;
+// The most bytes of spectra and scratch that a new engine holds, by its first plan, during a forward pass or all three;
 // 0: no engine by spectra serves the problem.
 std::size_t peak_of_spectra(LayerBench& bench, const ConvProblem& problem, bool all_passes);
 

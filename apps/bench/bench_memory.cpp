@@ -72,7 +72,7 @@ BenchResult bench_spectra_memory(const BenchRequest& request) {
   if (request.print)
     fmt::print(
         "memory for spectra: 4 n (n + 1) (S f + S f' + f f') bytes by the paper's formula, and as measured, scratch\n"
-        "included, of kernels {0} x {0} by the usual way of the engine. The paper prints a batch of 128 in the last "
+        "included, of kernels {0} x {0} by the first plan of the engine. The paper prints a batch of 128 in the last "
         "four\n"
         "rows, too, but its megabytes are those of 64.\n{1}\n",
         memory_kernel, table.text());

@@ -5,7 +5,7 @@
 
 namespace twiddle {
 
-// What engines and their selector tell, while they measure, to who waits for it.
+// What the tuner tells, while it measures, to who waits for it.
 class Measuring {
  public:
   using Tell = std::function<void(const std::string&)>;
