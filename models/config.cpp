@@ -121,10 +121,10 @@ void refuse_measured(Params& root, const Config& config) {
   if (!config.deterministic) return;
   const std::string message = "'deterministic: true' excludes engines that are measured: two runs may choose otherwise";
   const std::string hint = "take 'engine: rule' or an engine's name";
-  if (config.convolution.engine == "measured") root.child("convolution").error("engine", message, hint);
+  if (config.convolution.engine.starts_with("measured")) root.child("convolution").error("engine", message, hint);
   for (const LayerConfig& layer : config.layers) {
     const ConfigNode* engine = layer.options.find("engine");
-    if (engine != nullptr && engine->text == "measured") root.diagnostics().add(engine->place, message, hint);
+    if (engine != nullptr && engine->text.starts_with("measured")) root.diagnostics().add(engine->place, message, hint);
   }
 }
 

@@ -23,6 +23,12 @@ struct NetworkTimes {
   double total() const { return passes[0] + passes[1] + passes[2]; }
 };
 
+// The fastest of an engine's plans, unless one is named.
+std::string best_of(const std::string& engine) {
+  const bool is_policy = engine == "rule" || engine.starts_with("measured");
+  return is_policy || engine.find(':') != std::string::npos ? engine : "measured:" + engine;
+}
+
 // `engine` is ENGINE or ENGINE+FIRST, where FIRST does the first layer, which is strided in these networks.
 NetworkTimes time_network(const BenchRequest& request, const std::string& network, const std::string& engine) {
   const BenchOptions& options = request.options;
@@ -32,9 +38,9 @@ NetworkTimes time_network(const BenchRequest& request, const std::string& networ
       {"train.batch_size", std::to_string(options.batch > 0 ? options.batch : usual_batch), "--batch-size"},
       {"convolution.precision", std::string(to_string(options.precision)), "--precision"},
       {"convolution.workspace_limit", std::to_string(options.workspace_limit), "--workspace-limit"},
-      {"convolution.engine", engine.substr(0, plus), "--engines"}};
+      {"convolution.engine", best_of(engine.substr(0, plus)), "--engines"}};
   if (plus != std::string::npos)
-    overrides.push_back({"model.layers.conv1.engine", engine.substr(plus + 1), "--engines"});
+    overrides.push_back({"model.layers.conv1.engine", best_of(engine.substr(plus + 1)), "--engines"});
   const Config config = load_config(request.models + "/" + network + ".yaml", overrides);
   Context ctx(options.device, config.seed);
   const Model model = build_model(config, ctx.stream->device());

@@ -18,6 +18,10 @@ std::string library_of(const ConvEngine& engine) try { return engine.library(); 
   return "missing";
 }
 
+bool is_measured(const std::string& how) {
+  return how == measured || how.starts_with(measured + ":");
+}
+
 std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
 }
@@ -43,9 +47,9 @@ const ConvTuner::Choice& ConvTuner::choose(Context& ctx, const ConvProblem& prob
   if (known != choices_.end() && known->second.holds && !(ctx.training && known->second.forward_alone))
     return known->second;
   const std::string& how = std::get<0>(key);
-  Choice choice = how == rule       ? by_rule(&ctx, problem, pass)
-                  : how == measured ? by_measurement(ctx, problem, pass)
-                                    : by_name(&ctx, problem, pass, how);
+  Choice choice = how == rule        ? by_rule(&ctx, problem, pass)
+                  : is_measured(how) ? by_measurement(ctx, problem, pass, how)
+                                     : by_name(&ctx, problem, pass, how);
   forget_rehearsals(ctx);
   return choices_.insert_or_assign(key, std::move(choice)).first->second;
 }
@@ -58,9 +62,10 @@ void ConvTuner::forget_rehearsals(Context& ctx) {
 
 bool ConvTuner::recall(const Device& device, const ConvProblem& problem, ConvPass pass, const std::string& engine) {
   const Key key = key_of(problem, pass, engine);
-  if (std::get<0>(key) != measured) return true;
+  const std::string& how = std::get<0>(key);
+  if (!is_measured(how)) return true;
   if (const Choice* chosen = find(problem, pass, engine); chosen != nullptr && !chosen->forward_alone) return true;
-  Choice found = known(device, problem, pass, false);
+  Choice found = known(device, problem, pass, how, false);
   if (found.plan == nullptr) return false;
   choices_.insert_or_assign(key, std::move(found));
   return true;
@@ -74,9 +79,9 @@ const ConvTuner::Choice* ConvTuner::find(const ConvProblem& problem, ConvPass pa
 ConvTuner::Plan ConvTuner::expected(const ConvProblem& problem, ConvPass pass, const std::string& engine) {
   if (const Choice* known = find(problem, pass, engine)) return known->plan;
   const std::string& how = engine.empty() ? policy_.engine : engine;
-  if (how != rule && how != measured) return by_name(nullptr, problem, pass, how).plan;
-  if (how == measured)
-    if (const Choice other = of_another_batch(problem, pass, false); other.plan != nullptr) return other.plan;
+  if (how != rule && !is_measured(how)) return by_name(nullptr, problem, pass, how).plan;
+  if (is_measured(how))
+    if (const Choice other = of_another_batch(problem, pass, how, false); other.plan != nullptr) return other.plan;
   return by_rule(nullptr, problem, pass).plan;
 }
 
@@ -84,7 +89,8 @@ void ConvTuner::check_name(const std::string& engine) const {
   if (engines_.empty()) return;
   std::vector<std::string> known = names();
   known.insert(known.begin(), {rule, measured});
-  const std::string name = engine.substr(0, engine.find(':'));
+  const std::size_t from = engine.starts_with(measured + ":") ? measured.size() + 1 : 0;
+  const std::string name = engine.substr(from, engine.find(':', from) - from);
   if (std::find(known.begin(), known.end(), name) == known.end())
     throw Error(ErrorKind::config, unknown_name("convolution engine", name, known));
 }
@@ -210,12 +216,19 @@ std::string ConvTuner::refused(const ConvProblem& problem, ConvPass pass, const 
               "; engines that can: ", others.empty() ? "none" : join_names(others));
 }
 
-ChoiceKey ConvTuner::cache_key(const Device& device, const ConvProblem& problem, ConvPass pass,
-                               bool forward_alone) const {
-  std::string contenders;
-  for (const auto& engine : engines_) contenders += fmt::format("{}({}) ", engine->name(), library_of(*engine));
-  contenders += fmt::format("frequency_budget {} {}", policy_.frequency_budget, forward_alone ? "forward alone " : "");
-  return choice_key(device, problem, pass, policy_.workspace_limit, contenders);
+std::vector<ConvEngine*> ConvTuner::contenders(const std::string& how) {
+  if (how != measured) return {&engine(how.substr(measured.size() + 1))};
+  std::vector<ConvEngine*> all;
+  for (const auto& engine : engines_) all.push_back(engine.get());
+  return all;
+}
+
+ChoiceKey ConvTuner::cache_key(const Device& device, const ConvProblem& problem, ConvPass pass, const std::string& how,
+                               bool forward_alone) {
+  std::string among;
+  for (const ConvEngine* engine : contenders(how)) among += fmt::format("{}({}) ", engine->name(), library_of(*engine));
+  among += fmt::format("frequency_budget {} {}", policy_.frequency_budget, forward_alone ? "forward alone " : "");
+  return choice_key(device, problem, pass, policy_.workspace_limit, among);
 }
 
 ConvTuner::Plan ConvTuner::same_plan(const std::string& name, const ConvProblem& problem, ConvPass pass) const try {
@@ -230,12 +243,13 @@ ConvTuner::Plan ConvTuner::same_plan(const std::string& name, const ConvProblem&
   return nullptr;
 }
 
-ConvTuner::Choice ConvTuner::of_another_batch(const ConvProblem& problem, ConvPass pass, bool forward_alone) const {
+ConvTuner::Choice ConvTuner::of_another_batch(const ConvProblem& problem, ConvPass pass, const std::string& how,
+                                              bool forward_alone) const {
   const Choice* nearest = nullptr;
   int batch = 0;
   for (const auto& [key, choice] : choices_) {
-    const auto& [how, other, its_pass] = key;
-    if (how != measured || its_pass != pass || choice.forward_alone != forward_alone ||
+    const auto& [its_how, other, its_pass] = key;
+    if (its_how != how || its_pass != pass || choice.forward_alone != forward_alone ||
         at_batch(other, problem.batch) != problem || other.batch < batch)
       continue;
     nearest = &choice, batch = other.batch;
@@ -245,25 +259,26 @@ ConvTuner::Choice ConvTuner::of_another_batch(const ConvProblem& problem, ConvPa
 }
 
 ConvTuner::Choice ConvTuner::known(const Device& device, const ConvProblem& problem, ConvPass pass,
-                                   bool forward_alone) {
-  const ChoiceKey key = cache_key(device, problem, pass, forward_alone);
+                                   const std::string& how, bool forward_alone) {
+  const ChoiceKey key = cache_key(device, problem, pass, how, forward_alone);
   if (const auto exact = cache_.find(key))
     if (Plan plan = same_plan(exact->choice, problem, pass))
       return {std::move(plan), "cached", exact->milliseconds, forward_alone};
   if (policy_.own_batch) return {};
-  if (Choice other = of_another_batch(problem, pass, forward_alone); other.plan != nullptr) return other;
+  if (Choice other = of_another_batch(problem, pass, how, forward_alone); other.plan != nullptr) return other;
   if (const auto other = cache_.find_other_batch(key))
     if (Plan plan = same_plan(other->choice, problem, pass))
       return {std::move(plan), "cached, for another batch", 0, forward_alone};
   return {};
 }
 
-ConvTuner::Choice ConvTuner::by_measurement(Context& ctx, const ConvProblem& problem, ConvPass pass) {
+ConvTuner::Choice ConvTuner::by_measurement(Context& ctx, const ConvProblem& problem, ConvPass pass,
+                                            const std::string& how) {
   const Device device = ctx.stream->device();
   const bool evaluates = !ctx.training;  // and has no other passes
   for (const bool forward_alone : {false, true}) {
     if (forward_alone && !evaluates) continue;
-    Choice choice = known(device, problem, pass, forward_alone);
+    Choice choice = known(device, problem, pass, how, forward_alone);
     if (choice.plan != nullptr && why_not(ctx, problem, pass, choice).empty()) return choice;
   }
 
@@ -272,14 +287,12 @@ ConvTuner::Choice ConvTuner::by_measurement(Context& ctx, const ConvProblem& pro
     passes.assign(std::begin(every_pass), std::end(every_pass));
     std::erase_if(passes, [&](ConvPass each) { return !problem.in_training(each); });
   }
-  std::vector<ConvEngine*> engines;
-  for (const auto& engine : engines_) engines.push_back(engine.get());
   const auto& measuring = policy_.measuring;
   const auto between_two = [&] {
     if (measuring) measuring->between_two();
   };
   if (measuring) measuring->begin(to_string(problem));
-  ContestResult result = Contest(ctx, problem, passes, engines,
+  ContestResult result = Contest(ctx, problem, passes, contenders(how),
                                  {policy_.workspace_limit, policy_.deterministic, between_two,
                                   [&](const ConvEngine& engine, const Error& error) { warn_of(engine, error); }},
                                  *stopwatch_)
@@ -289,7 +302,7 @@ ConvTuner::Choice ConvTuner::by_measurement(Context& ctx, const ConvProblem& pro
   for (const ConvPass each : passes) {
     ContestResult::Pass& here = result.passes[index_of(each)];
     if (here.winner == nullptr) {
-      choices_.insert_or_assign(key_of(problem, each, measured), last_resort(ctx, problem, each, here.reason));
+      choices_.insert_or_assign(key_of(problem, each, how), last_resort(ctx, problem, each, here.reason));
       continue;
     }
     const bool coupled = std::any_of(here.entrants.begin(), here.entrants.end(),
@@ -298,11 +311,11 @@ ConvTuner::Choice ConvTuner::by_measurement(Context& ctx, const ConvProblem& pro
     if (result.doubtful)
       here.reason += ", not kept: its repeats disagree";
     else
-      cache_.store(cache_key(device, problem, each, forward_alone), {full_name(*here.winner), here.milliseconds});
-    choices_.insert_or_assign(key_of(problem, each, measured), Choice{here.winner, here.reason, here.milliseconds,
-                                                                      forward_alone, true, std::move(here.entrants)});
+      cache_.store(cache_key(device, problem, each, how, forward_alone), {full_name(*here.winner), here.milliseconds});
+    choices_.insert_or_assign(key_of(problem, each, how), Choice{here.winner, here.reason, here.milliseconds,
+                                                                 forward_alone, true, std::move(here.entrants)});
   }
-  return choices_.at(key_of(problem, pass, measured));
+  return choices_.at(key_of(problem, pass, how));
 }
 
 // What nothing else can do is left to sums in double, or where there are none to what the rule takes.

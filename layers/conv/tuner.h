@@ -14,8 +14,9 @@
 namespace twiddle {
 
 // How plans are chosen. `engine` is "rule" (the first plan of the first engine that can and pays), "measured" (the
-// fastest of all, remembered), an engine's name (its first plan) or an engine's and a plan's, "cudnn:fft_tiling". Only
-// "measured" goes by the clock. However it was chosen, a plan that misses the precision's promise is not taken.
+// fastest of all, remembered), "measured:cudnn" (the fastest of that engine's), an engine's name (its first plan) or an
+// engine's and a plan's, "cudnn:fft_tiling". Only "measured" goes by the clock. However it was chosen, a plan that
+// misses the precision's promise is not taken.
 struct ConvPolicy {
   std::string engine = "rule";
   Precision precision = Precision::fp32;
@@ -79,15 +80,19 @@ class ConvTuner {
   // Without a context nothing can be run, and the first that may is taken.
   Choice by_rule(Context* ctx, const ConvProblem& problem, ConvPass pass);
   Choice by_name(Context* ctx, const ConvProblem& problem, ConvPass pass, const std::string& name);
-  Choice by_measurement(Context& ctx, const ConvProblem& problem, ConvPass pass);
+  Choice by_measurement(Context& ctx, const ConvProblem& problem, ConvPass pass, const std::string& how);
   Choice last_resort(Context& ctx, const ConvProblem& problem, ConvPass pass, std::string reason);
   std::string refused(const ConvProblem& problem, ConvPass pass, const std::string& name, const std::string& why);
   // Empty: it keeps the precision.
   std::string why_not(Context& ctx, const ConvProblem& problem, ConvPass pass, Choice& choice);
-  ChoiceKey cache_key(const Device& device, const ConvProblem& problem, ConvPass pass, bool forward_alone) const;
+  // The engines that "measured" chooses among, or "measured:cudnn".
+  std::vector<ConvEngine*> contenders(const std::string& how);
+  ChoiceKey cache_key(const Device& device, const ConvProblem& problem, ConvPass pass, const std::string& how,
+                      bool forward_alone);
   // What is known of the problem, or of one that differs in batch alone; an empty plan: nothing.
-  Choice known(const Device& device, const ConvProblem& problem, ConvPass pass, bool forward_alone);
-  Choice of_another_batch(const ConvProblem& problem, ConvPass pass, bool forward_alone) const;
+  Choice known(const Device& device, const ConvProblem& problem, ConvPass pass, const std::string& how,
+               bool forward_alone);
+  Choice of_another_batch(const ConvProblem& problem, ConvPass pass, const std::string& how, bool forward_alone) const;
   Plan same_plan(const std::string& full_name, const ConvProblem& problem, ConvPass pass) const;
   void forget_rehearsals(Context& ctx);
 

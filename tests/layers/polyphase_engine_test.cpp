@@ -38,8 +38,10 @@ TEST_P(EveryDevice, PolyphaseOfEachEngineAgreesWithTheReference) {
          conv_problems({"3x5x13x11 * 7x5x5x3 stride 3x2 pad 1x2", "2x3x23x21 * 8x3x11x11 stride 4 pad 2"}))
       for (const ConvPass pass : every_pass) {
         if (!engine->supports(problem, pass)) continue;
+        const auto plan = holding_plan(ctx, *engine, problem, pass);
+        ASSERT_NE(plan, nullptr) << engine->name() << ", " << to_string(problem);
         ConvOperands operands = random_operands(*ctx.stream, problem, pass);
-        run(*engine, ctx, problem, pass, operands);
+        plan->run(ctx, operands);
         EXPECT_LE(conv_error(ctx, problem, pass, operands, std::numeric_limits<int>::max()), promise(Precision::fp32))
             << engine->name() << ", " << to_string(problem) << ", " << to_string(pass);
       }
@@ -74,8 +76,10 @@ TEST_P(EveryDevice, StridesBeyondTheInputAreDoneRight) {
          conv_problems({"4x3x8x8 * 4x3x1x1 stride 1048576", "2x3x8x8 * 4x3x3x3 stride 100 pad 1"}))
       for (const ConvPass pass : every_pass) {
         if (!engine->supports(problem, pass)) continue;
+        const auto plan = holding_plan(ctx, *engine, problem, pass);
+        ASSERT_NE(plan, nullptr) << engine->name() << ", " << to_string(problem);
         ConvOperands operands = random_operands(*ctx.stream, problem, pass);
-        run(*engine, ctx, problem, pass, operands);
+        plan->run(ctx, operands);
         EXPECT_LE(conv_error(ctx, problem, pass, operands, std::numeric_limits<int>::max()), promise(Precision::fp32))
             << engine->name() << ", " << to_string(problem) << ", " << to_string(pass);
       }

@@ -223,6 +223,15 @@ TEST_F(ConvTunerTest, OnlyMeasuredGoesByTheClock) {
   }
 }
 
+TEST_F(ConvTunerTest, MeasuredMayBeOneEnginesPlansAlone) {
+  const FakeEngineTraits two{.plans = {{.name = "first", .milliseconds = 5}, {.name = "second", .milliseconds = 3}}};
+  auto all = tuner({{"both", two}, {"fast", one(1)}}, {.engine = "measured:both", .cache_file = cache_path()});
+  EXPECT_EQ(full_name(*all.choose(ctx_, small_problem, ConvPass::forward).plan), "both:second");
+  EXPECT_EQ(chosen(all, "measured"), "fast");
+  EXPECT_NO_THROW(all.check_name("measured:both"));
+  EXPECT_THROW(all.check_name("measured:nobody"), Error);
+}
+
 TEST_F(ConvTunerTest, SumsInDoubleAreTakenWhereNothingElseKeepsThePrecision) {
   std::vector<std::unique_ptr<ConvEngine>> engines;
   engines.push_back(make_fake_engine("wrong", {.plans = {{.error = 1e-4f}}}, clock_));

@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "framework/error.h"
+#include "layers/conv/trial.h"
 
 namespace twiddle {
 
@@ -55,6 +56,14 @@ std::shared_ptr<const ConvPlan> first_plan(const ConvEngine& engine, const ConvP
   const ConvPlans plans = engine.plans(problem, pass, 1);
   if (plans.empty()) throw Error(join(engine.name(), " has no plan for ", to_string(pass), " of ", to_string(problem)));
   return plans.front();
+}
+
+std::shared_ptr<const ConvPlan> holding_plan(Context& ctx, const ConvEngine& engine, const ConvProblem& problem,
+                                             ConvPass pass) {
+  for (auto& plan : engine.plans(problem, pass))
+    if (plan->facts().exact || measure(ctx, *plan, problem, pass, 0).error <= promise(problem.precision))
+      return std::move(plan);
+  return nullptr;
 }
 
 std::size_t scratch_bytes(const ConvEngine& engine, const ConvProblem& problem, ConvPass pass) {
