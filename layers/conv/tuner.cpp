@@ -187,7 +187,13 @@ ConvTuner::Choice ConvTuner::by_name(Context* ctx, const ConvProblem& problem, C
   };
   if (!named.plan.empty()) {
     Plan plan = named.engine.plan(problem, pass, named.plan);
-    if (plan == nullptr) throw Error(ErrorKind::config, refused(problem, pass, name, "is no plan of that engine"));
+    if (plan == nullptr) {
+      std::vector<std::string> plans;
+      for (const Plan& each : named.engine.plans(problem, pass)) plans.push_back(each->facts().name);
+      throw Error(ErrorKind::config, join("'", named.plan, "' is no plan of the convolution engine '",
+                                          named.engine.name(), "' for ", to_string(pass), " of ", to_string(problem),
+                                          "; its plans: ", plans.empty() ? "none" : join_names(plans)));
+    }
     Choice choice = tried(std::move(plan));
     if (!why.empty()) throw Error(ErrorKind::config, refused(problem, pass, name, why));
     return choice;
