@@ -14,7 +14,7 @@ std::shared_ptr<void> FrequencyBuffers::spectrum(Stream& stream, const Subject& 
   const Version source = subject.source.version();
   const Version mask = subject.mask.defined() ? subject.mask.version() : Version{};
   const auto known = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
-    return entry.source == source && entry.mask == mask && entry.planes == subject.planes && entry.way == subject.way;
+    return entry.source == source && entry.mask == mask && entry.planes == subject.planes && entry.kind == subject.kind;
   });
   if (known != entries_.end()) {
     entries_.splice(entries_.begin(), entries_, known);
@@ -24,7 +24,7 @@ std::shared_ptr<void> FrequencyBuffers::spectrum(Stream& stream, const Subject& 
   drop_outdated(subject);
   const std::shared_ptr<void> block = scratch(stream, bytes);
   compute(block.get());  // known from here on: where this throws, nobody must find what it left
-  entries_.push_front({source, mask, subject.source.life(), subject.planes, subject.way, block});
+  entries_.push_front({source, mask, subject.source.life(), subject.planes, subject.kind, block});
   ++use_.computed;
   return block;
 }
@@ -57,7 +57,7 @@ void FrequencyBuffers::reset_use() {
 void FrequencyBuffers::drop_outdated(const Subject& subject) {
   std::erase_if(entries_, [&](const Entry& entry) {
     const bool older = entry.source.storage == subject.source.version().storage && entry.planes == subject.planes &&
-                       entry.way == subject.way;
+                       entry.kind == subject.kind;
     return (older || entry.life.expired()) && entry.bytes.use_count() == 1;
   });
 }

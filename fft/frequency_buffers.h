@@ -18,11 +18,11 @@ class FrequencyBuffers {
   explicit FrequencyBuffers(std::size_t budget_bytes) : budget_(budget_bytes) {}
 
   // What a spectrum is of: a tensor in its present version, seen through a mask in its present version where there is
-  // one, cut into `planes` and stored by the transform `way`.
+  // one, cut into `planes` and stored as `kind` says.
   struct Subject {
     Tensor source;
     Planes planes;
-    std::string way;
+    std::string kind;
     Tensor mask = {};
   };
   // The subject's spectrum, which `compute` writes where it is not known. It stays while its owner holds it, and after
@@ -45,7 +45,7 @@ class FrequencyBuffers {
     Version source, mask;
     std::weak_ptr<const void> life;  // of the source
     Planes planes;
-    std::string way;
+    std::string kind;
     std::shared_ptr<void> bytes;
   };
   using Entries = std::list<Entry>;

@@ -17,11 +17,11 @@ struct FrequencyGemm {
   bool accumulate = false;
 };
 
-// One way to compute these.
+// What computes these.
 class FrequencyProduct {
  public:
   virtual ~FrequencyProduct() = default;
-  virtual std::string_view name() const = 0;        // of the way: "strided_batched"
+  virtual std::string_view name() const = 0;        // "strided_batched"
   virtual SpectrumStorage storage() const = 0;      // of all three spectra
   virtual bool keeps_fp32() const { return true; }  // false: its factors are rounded to ten bits after the point
   virtual std::size_t scratch_bytes(const FrequencyGemm& gemm) const = 0;

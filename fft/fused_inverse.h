@@ -9,7 +9,7 @@ namespace twiddle {
 class FusedInverse {
  public:
   virtual ~FusedInverse() = default;
-  virtual std::string_view name() const = 0;    // of the way, beside those of products: "in the inverse"
+  virtual std::string_view name() const = 0;    // beside those of products: "in the inverse"
   virtual SpectrumStorage storage() const = 0;  // of both factors
   virtual bool supports(const FrequencyGemm& gemm, const Planes& planes) const = 0;
   // `target` as SpectralTransform::inverse() leaves it, after a product of `a` and `b`.

@@ -11,7 +11,7 @@
 
 namespace twiddle {
 
-// All ways of one kind to make spectra and to multiply them. Products, and the fused inverse, serve the transforms of
+// All that makes and multiplies spectra of one kind. Products, and the fused inverse, serve the transforms of
 // their storage.
 struct SpectralBackend {
   std::string engine;   // its name: "fft", "cufft"

@@ -136,7 +136,7 @@ CudnnPlans cudnn_algorithms(cudnnHandle_t handle, const ConvProblem& problem, Co
       const std::optional<std::size_t> workspace = workspace_of(handle, *descriptors, pass, algorithm.number);
       if (!workspace) continue;
       auto plan = std::make_unique<AlgorithmPlan>();
-      plan->way = {algorithm.family, math == CUDNN_TENSOR_OP_MATH};
+      plan->name = {algorithm.family, math == CUDNN_TENSOR_OP_MATH};
       plan->deterministic = algorithm.deterministic;
       plan->workspace = *workspace;
       plan->descriptors = descriptors;
@@ -149,9 +149,9 @@ CudnnPlans cudnn_algorithms(cudnnHandle_t handle, const ConvProblem& problem, Co
 }
 
 std::unique_ptr<CudnnPlan> cudnn_algorithm(cudnnHandle_t handle, const ConvProblem& problem, ConvPass pass,
-                                           const CudnnWay& way) {
+                                           const CudnnPlanName& name) {
   for (auto& plan : cudnn_algorithms(handle, problem, pass))
-    if (plan->way == way) return std::move(plan);
+    if (plan->name == name) return std::move(plan);
   return nullptr;
 }
 

@@ -41,7 +41,7 @@ class CudnnConvPlan final : public ConvPlan {
  public:
   CudnnConvPlan(std::shared_ptr<Session> session, std::unique_ptr<CudnnPlan> plan, ConvPass pass)
       : ConvPlan({.engine = "cudnn",
-                  .name = to_string(plan->way),
+                  .name = to_string(plan->name),
                   .scratch_bytes = plan->workspace,
                   .deterministic = plan->deterministic}),
         session_(std::move(session)),
@@ -83,14 +83,14 @@ class CudnnEngine final : public ConvEngine {
   // Without asking for all: graphs may have to be compiled.
   std::shared_ptr<const ConvPlan> plan(const ConvProblem& problem, ConvPass pass,
                                        std::string_view name) const override {
-    const auto way = parse_cudnn_way(std::string(name));
-    if (!way) return nullptr;
+    const auto parsed = parse_cudnn_plan_name(std::string(name));
+    if (!parsed) return nullptr;
     cudnnHandle_t const handle = session_->handle();
-    if (way->engine >= 0) {
-      auto exact = cudnn_graph(handle, problem, pass, *way);
+    if (parsed->engine >= 0) {
+      auto exact = cudnn_graph(handle, problem, pass, *parsed);
       return exact == nullptr ? nullptr : wrap(std::move(exact), pass);
     }
-    if (auto algorithm = cudnn_algorithm(handle, problem, pass, *way)) return wrap(std::move(algorithm), pass);
+    if (auto algorithm = cudnn_algorithm(handle, problem, pass, *parsed)) return wrap(std::move(algorithm), pass);
     if (name != "nchw" && name != "nhwc") return nullptr;
     const CudnnLayout layout = name == "nchw" ? CudnnLayout::nchw : CudnnLayout::nhwc;
     CudnnPlans guesses = cudnn_graphs(handle, problem, pass, layout, 1);

@@ -165,14 +165,14 @@ std::vector<Descriptor> propose(const Descriptor& graph, cudnnBackendHeurMode_t 
 }
 
 // The configuration of an engine with its settings, behind the parts that it is made of.
-std::vector<Descriptor> configure(const Descriptor& graph, const CudnnWay& way) {
+std::vector<Descriptor> configure(const Descriptor& graph, const CudnnPlanName& name) {
   std::vector<Descriptor> made;
   Descriptor& engine = made.emplace_back(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   engine.set(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph);
-  engine.set(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, way.engine);
+  engine.set(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, name.engine);
   engine.finalize();
   std::vector<void*> choices;
-  for (const auto& [type, value] : way.knobs) {
+  for (const auto& [type, value] : name.knobs) {
     require(type >= 0 && type < CUDNN_KNOB_TYPE_COUNTS, "cuDNN has no knob ", type);
     const auto knob = static_cast<cudnnBackendKnobType_t>(type);
     Descriptor& choice = made.emplace_back(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
@@ -196,13 +196,13 @@ struct Traits {
     Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
     void* raw = engine.get();
     config.read(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &raw);
-    way.family = layout == CudnnLayout::nhwc ? "nhwc" : "nchw";
-    way.engine = engine.read(CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
+    name.family = layout == CudnnLayout::nhwc ? "nhwc" : "nchw";
+    name.engine = engine.read(CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
     for (const Descriptor& knob : config.read_all(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
                                                   CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, CUDNN_KNOB_TYPE_COUNTS)) {
       cudnnBackendKnobType_t type{};
       knob.read(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &type);
-      way.knobs.emplace_back(int(type), knob.read(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE));
+      name.knobs.emplace_back(int(type), knob.read(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE));
     }
     std::array<cudnnBackendNumericalNote_t, CUDNN_NUMERICAL_NOTE_TYPE_COUNT> found{};
     const std::int64_t count = engine.read(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
@@ -213,7 +213,7 @@ struct Traits {
     if (notes.count(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)) return precision == Precision::bf16;
     return precision != Precision::fp32 || !notes.count(CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
   }
-  CudnnWay way;
+  CudnnPlanName name;
   std::set<cudnnBackendNumericalNote_t> notes;
 };
 
@@ -287,7 +287,7 @@ std::unique_ptr<CudnnPlan> make_plan(cudnnHandle_t handle, const std::shared_ptr
   made->plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, made->config.back());
   made->plan.finalize();
   made->own_workspace = aligned(static_cast<std::size_t>(made->plan.read(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)));
-  made->way = traits.way;
+  made->name = traits.name;
   made->deterministic = !traits.notes.count(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
   made->workspace = made->own_workspace;
   made->written = pass == ConvPass::backward_input ? 0 : pass == ConvPass::backward_weight ? 1 : 2;
@@ -313,7 +313,7 @@ CudnnPlans cudnn_graphs(cudnnHandle_t handle, const ConvProblem& problem, ConvPa
       if (made == most) break;
       try {
         const Traits traits(config, layout);
-        if (!traits.keeps(problem.precision) || !seen.insert(to_string(traits.way)).second) continue;
+        if (!traits.keeps(problem.precision) || !seen.insert(to_string(traits.name)).second) continue;
         std::vector<Descriptor> chosen;
         chosen.push_back(std::move(config));
         plans.push_back(make_plan(handle, graph, std::move(chosen), traits, problem, pass, layout));
@@ -326,13 +326,13 @@ CudnnPlans cudnn_graphs(cudnnHandle_t handle, const ConvProblem& problem, ConvPa
 }
 
 std::unique_ptr<CudnnPlan> cudnn_graph(cudnnHandle_t handle, const ConvProblem& problem, ConvPass pass,
-                                       const CudnnWay& way) {
-  const CudnnLayout layout = way.family == "nhwc" ? CudnnLayout::nhwc : CudnnLayout::nchw;
+                                       const CudnnPlanName& name) {
+  const CudnnLayout layout = name.family == "nhwc" ? CudnnLayout::nhwc : CudnnLayout::nchw;
   const auto graph = std::make_shared<const Graph>(handle, problem, pass, layout);
-  std::vector<Descriptor> config = configure(graph->graph, way);
+  std::vector<Descriptor> config = configure(graph->graph, name);
   Traits traits(config.back(), layout);
   if (!traits.keeps(problem.precision)) return nullptr;
-  traits.way = way;  // cuDNN may put the settings into another order
+  traits.name = name;  // cuDNN may put the settings into another order
   return make_plan(handle, graph, std::move(config), traits, problem, pass, layout);
 }
 

@@ -4,7 +4,7 @@
 
 #include "framework/convolution.h"
 #include "layers/conv/cudnn_library.h"
-#include "layers/conv/way_of_cudnn.h"
+#include "layers/conv/cudnn_plan_name.h"
 
 namespace twiddle {
 
@@ -13,9 +13,9 @@ struct ConvPointers {
   const float *x, *w, *y;
 };
 
-// One way of cuDNN to do one pass of one problem, ready to run.
+// What cuDNN calls a plan or an algorithm: one pass of one problem, ready to run.
 struct CudnnPlan {
-  CudnnWay way;
+  CudnnPlanName name;
   bool deterministic = true;  // equal inputs give equal bits
   std::size_t workspace = 0;  // bytes of scratch that run() is handed
 
@@ -35,10 +35,10 @@ CudnnPlans cudnn_algorithms(cudnnHandle_t handle, const ConvProblem& problem, Co
 enum class CudnnLayout { nchw, nhwc };
 CudnnPlans cudnn_graphs(cudnnHandle_t handle, const ConvProblem& problem, ConvPass pass, CudnnLayout layout, int most);
 
-// One way made again from its name; null, or an Error, where there is no such way here.
+// A plan made again from its name; null, or an Error, where there is none here.
 std::unique_ptr<CudnnPlan> cudnn_algorithm(cudnnHandle_t handle, const ConvProblem& problem, ConvPass pass,
-                                           const CudnnWay& way);
+                                           const CudnnPlanName& name);
 std::unique_ptr<CudnnPlan> cudnn_graph(cudnnHandle_t handle, const ConvProblem& problem, ConvPass pass,
-                                       const CudnnWay& way);
+                                       const CudnnPlanName& name);
 
 }  // namespace twiddle

@@ -12,10 +12,10 @@ namespace {
 class Buffers : public testing::Test {
  protected:
   Buffers() { planes_ = planes_of(problem_, ConvOperand::x, whole_plane(problem_, 8, 8)); }
-  bool current(const Tensor& source, std::size_t bytes = 1000, const std::string& way = "way",
+  bool current(const Tensor& source, std::size_t bytes = 1000, const std::string& kind = "kind",
                const Tensor& mask = {}) {
     bool computed = false;
-    buffers_.spectrum(*ctx_.stream, {source, planes_, way, mask}, bytes, [&](void*) { computed = true; });
+    buffers_.spectrum(*ctx_.stream, {source, planes_, kind, mask}, bytes, [&](void*) { computed = true; });
     return !computed;
   }
   Context ctx_;
@@ -46,17 +46,17 @@ TEST_F(Buffers, TellOtherCutsAndWaysApart) {
 }
 
 TEST_F(Buffers, TellMasksApartAndKeepTheLatest) {
-  EXPECT_FALSE(current(x_, 1000, "way", y_));
-  EXPECT_TRUE(current(x_, 1000, "way", y_));
+  EXPECT_FALSE(current(x_, 1000, "kind", y_));
+  EXPECT_TRUE(current(x_, 1000, "kind", y_));
   EXPECT_FALSE(current(x_));
   y_.write();
-  EXPECT_FALSE(current(x_, 1000, "way", y_));
+  EXPECT_FALSE(current(x_, 1000, "kind", y_));
   EXPECT_EQ(buffers_.use().held, 1000u);
 }
 
 TEST_F(Buffers, KeepNothingThatFailedToBeComputed) {
   const auto fails = [](void*) { throw std::runtime_error("no memory"); };
-  EXPECT_THROW(buffers_.spectrum(*ctx_.stream, {x_, planes_, "way"}, 1000, fails), std::runtime_error);
+  EXPECT_THROW(buffers_.spectrum(*ctx_.stream, {x_, planes_, "kind"}, 1000, fails), std::runtime_error);
   EXPECT_EQ(buffers_.use().held, 0u);
   EXPECT_FALSE(current(x_));
 }
@@ -77,7 +77,7 @@ TEST_F(Buffers, ForgetTensorsThatAreGone) {
 }
 
 TEST_F(Buffers, LeaveWhatAPassWorksWith) {
-  const auto held = buffers_.spectrum(*ctx_.stream, {x_, planes_, "way"}, 1000, [](void*) {});
+  const auto held = buffers_.spectrum(*ctx_.stream, {x_, planes_, "kind"}, 1000, [](void*) {});
   current(y_);
   { const auto scratch = buffers_.scratch(*ctx_.stream, 2000); }
   EXPECT_TRUE(current(x_));
@@ -125,7 +125,7 @@ std::int64_t computed_in_a_step(const std::vector<ConvProblem>& layers, double b
       const Tensor& source = operand == ConvOperand::x   ? net[layer].x
                              : operand == ConvOperand::w ? net[layer].w
                                                          : net[layer].grad_y;
-      return buffers.spectrum(*ctx.stream, {source, planes_of(layers[layer], operand, net[layer].grid), "way"},
+      return buffers.spectrum(*ctx.stream, {source, planes_of(layers[layer], operand, net[layer].grid), "kind"},
                               bytes_of(layer, operand), [](void*) {});
     };
     const auto factor_a = slot_of(a), factor_b = slot_of(b);
