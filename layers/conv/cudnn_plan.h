@@ -4,7 +4,7 @@
 
 #include "framework/convolution.h"
 #include "layers/conv/cudnn_library.h"
-#include "layers/conv/cudnn_plan_name.h"
+#include "layers/conv/plan_name_of_cudnn.h"
 
 namespace twiddle {
 

@@ -1,4 +1,4 @@
-#include "layers/conv/cudnn_plan_name.h"
+#include "layers/conv/plan_name_of_cudnn.h"
 
 #include <sstream>
 

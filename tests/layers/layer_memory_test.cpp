@@ -1,0 +1,61 @@
+// What a layer says that its forward pass leaves for the backward one, against what the tape then really holds: memory
+// plans are made of the former.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "layers/layer.h"
+#include "tests/support/check_layer.h"
+#include "tests/support/every_device.h"
+
+namespace twiddle {
+namespace {
+
+const Shape image_shape{8, 32, 32};
+constexpr std::int64_t batch_size = 64;  // 2 MiB of input
+
+const std::map<std::string, LayerOptions> options_of_kinds{
+    {"avg_pool", {{"kernel", "2"}, {"stride", "2"}}},
+    {"conv2d", {{"filters", "16"}, {"kernel", "3"}, {"pad", "1"}, {"engine", "gemm"}}},
+    {"linear", {{"outputs", "10"}}},
+    {"max_pool", {{"kernel", "2"}, {"stride", "2"}}}};
+
+std::size_t bytes_of(const Shape& shape) {
+  return static_cast<std::size_t>(batch_size * count_of(shape)) * sizeof(float);
+}
+
+// Bytes on the tape once the values of input and output are let go.
+std::size_t held_after_forward(LayerUnderTest& tested) {
+  Context& ctx = tested.ctx;
+  const std::size_t before = ctx.stream->memory().in_use;
+  Shape shape = image_shape;
+  shape.insert(shape.begin(), batch_size);
+  const Variable x(Tensor::filled(*ctx.stream, shape, 0.5f), true);
+  const Variable y = tested.layer->forward(ctx, x);
+  x.drop_value();
+  y.drop_value();
+  const std::size_t held = ctx.stream->memory().in_use - before;
+  ctx.tape.clear();
+  return held;
+}
+
+TEST_P(EveryDevice, LayersKeepWhatTheySay) {
+  for (const std::string& kind : builtin_layers().names()) {
+    SCOPED_TRACE(kind);
+    const auto known = options_of_kinds.find(kind);
+    LayerUnderTest tested(GetParam(), kind, known == options_of_kinds.end() ? LayerOptions{} : known->second,
+                          image_shape);
+    held_after_forward(tested);  // may set something up that stays
+    const std::size_t held = held_after_forward(tested);
+    const Layer& layer = *tested.layer;
+    const std::size_t said = (layer.keeps_input() ? bytes_of(image_shape) : 0) +
+                             (layer.keeps_output() ? bytes_of(layer.output_shape()) : 0) +
+                             static_cast<std::size_t>(batch_size) * layer.kept_bytes();
+    const std::size_t rounding = std::size_t(4) << 16;  // the pool's, of at most four blocks
+    EXPECT_LE(held, said + rounding);
+    EXPECT_GE(held + rounding, said);
+  }
+}
+
+}  // namespace
+}  // namespace twiddle
