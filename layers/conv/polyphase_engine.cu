@@ -98,13 +98,44 @@ std::size_t bytes_of(const Shape& shape) {
   return static_cast<std::size_t>(count_of(shape)) * sizeof(float);
 }
 
+// Planes that were split, for the next pass that reads the same tensor in the same version: then the inner plan finds
+// its spectra again, too. A tensor's phases go when it does, or when it is split in a newer version.
+class Splits {
+ public:
+  Tensor phases_of(Stream& stream, const Phases& phases, const Tensor& planes, const Shape& shape) {
+    // What was computed outside of a recording is not there when it is played, and the other way round.
+    if (stream.recording_changes() != recording_changes_) forget();
+    recording_changes_ = stream.recording_changes();
+    const Version version = planes.version();
+    for (const Entry& entry : entries_)
+      if (entry.version == version && entry.phases.shape() == shape) return entry.phases;
+    std::erase_if(entries_, [&](const Entry& entry) {
+      return entry.life.expired() || (entry.version.storage == version.storage && entry.phases.shape() == shape);
+    });
+    const Tensor result = split(stream, phases, planes, shape);
+    entries_.push_back({version, planes.life(), result});
+    return result;
+  }
+  void forget() { entries_.clear(); }
+
+ private:
+  struct Entry {
+    Version version;
+    std::weak_ptr<const void> life;
+    Tensor phases;
+  };
+  std::vector<Entry> entries_;
+  std::int64_t recording_changes_ = 0;
+};
+
 // A plan of the inner problem, between splitting what it reads into phases and joining those that it writes.
 class PolyphasePlan final : public ConvPlan {
  public:
-  PolyphasePlan(Facts facts, std::shared_ptr<const ConvPlan> plan, const ConvProblem& outer, const ConvProblem& inner,
-                ConvPass pass)
+  PolyphasePlan(Facts facts, std::shared_ptr<const ConvPlan> plan, std::shared_ptr<Splits> splits,
+                const ConvProblem& outer, const ConvProblem& inner, ConvPass pass)
       : ConvPlan(std::move(facts)),
         plan_(std::move(plan)),
+        splits_(std::move(splits)),
         input_(inner.input_shape()),
         weight_(inner.weight_shape()),
         input_phases_(input_phases(outer, inner)),
@@ -114,10 +145,10 @@ class PolyphasePlan final : public ConvPlan {
   void run(Context& ctx, ConvOperands& operands) const override {
     Stream& stream = *ctx.stream;
     ConvOperands phased{{}, {}, operands.y, operands.bias, operands.relu, operands.mask};
-    phased.x =
-        pass_ == ConvPass::backward_input ? Tensor(stream, input_) : split(stream, input_phases_, operands.x, input_);
+    phased.x = pass_ == ConvPass::backward_input ? Tensor(stream, input_)
+                                                 : splits_->phases_of(stream, input_phases_, operands.x, input_);
     phased.w = pass_ == ConvPass::backward_weight ? Tensor(stream, weight_)
-                                                  : split(stream, kernel_phases_, operands.w, weight_);
+                                                  : splits_->phases_of(stream, kernel_phases_, operands.w, weight_);
     plan_->run(ctx, phased);
     if (pass_ == ConvPass::backward_input) join_phases(stream, input_phases_, phased.x, operands.x);
     if (pass_ == ConvPass::backward_weight) join_phases(stream, kernel_phases_, phased.w, operands.w);
@@ -125,6 +156,7 @@ class PolyphasePlan final : public ConvPlan {
 
  private:
   std::shared_ptr<const ConvPlan> plan_;
+  std::shared_ptr<Splits> splits_;
   Shape input_, weight_;
   Phases input_phases_, kernel_phases_;
   ConvPass pass_;
@@ -154,7 +186,10 @@ class PolyphaseEngine final : public ConvEngine {
     return why.empty() ? inner_->refusal(stride_one(problem), pass) : why;
   }
   std::string library() const override { return inner_->library(); }
-  void forget() override { inner_->forget(); }
+  void forget() override {
+    splits_->forget();
+    inner_->forget();
+  }
 
  private:
   static bool serves(const ConvProblem& problem) {
@@ -165,12 +200,15 @@ class PolyphaseEngine final : public ConvEngine {
                                        const ConvProblem& inner, ConvPass pass) const {
     ConvPlan::Facts facts = plan->facts();
     facts.engine = name_;
-    facts.scratch_bytes += bytes_of(inner.weight_shape()) + bytes_of(inner.input_shape());
+    const std::size_t phases = bytes_of(inner.weight_shape()) + bytes_of(inner.input_shape());
+    facts.scratch_bytes += phases;
+    facts.kept_bytes += phases;
     if (!facts.shares.empty()) facts.shares = "phases of " + facts.shares;
-    return std::make_shared<PolyphasePlan>(std::move(facts), std::move(plan), outer, inner, pass);
+    return std::make_shared<PolyphasePlan>(std::move(facts), std::move(plan), splits_, outer, inner, pass);
   }
   std::shared_ptr<ConvEngine> inner_;
   std::string name_;
+  std::shared_ptr<Splits> splits_ = std::make_shared<Splits>();
 };
 
 }  // namespace

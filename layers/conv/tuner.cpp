@@ -307,6 +307,11 @@ ConvTuner::Choice ConvTuner::by_measurement(Context& ctx, const ConvProblem& pro
 
   for (const ConvPass each : passes) {
     ContestResult::Pass& here = result.passes[index_of(each)];
+    if (here.winner == nullptr && how != measured) {
+      const std::string why =
+          here.entrants.empty() ? join("cannot do ", to_string(each), " of ", to_string(problem)) : here.reason;
+      throw Error(ErrorKind::config, refused(problem, each, how, why));
+    }
     if (here.winner == nullptr) {
       choices_.insert_or_assign(key_of(problem, each, how), last_resort(ctx, problem, each, here.reason));
       continue;

@@ -148,8 +148,8 @@ TEST_P(EveryConvEngine, NoImageAndNoFilterTouchesAnother) {
       for (const bool rows : {true, false}) {
         const PlaceOf place = rows ? places.row : places.column,
                       result = rows ? places.result_row : places.result_column;
-        SCOPED_TRACE(to_string(problem) + (rows ? ", row " : ", column ") + std::to_string(place.count / 2) + " is " +
-                     std::to_string(other));
+        SCOPED_TRACE(full_name(*plan) + ", " + to_string(problem) + (rows ? ", row " : ", column ") +
+                     std::to_string(place.count / 2) + " is " + std::to_string(other));
         ConvOperands beside = operands;
         Tensor& factor = rows ? (pass == ConvPass::forward ? beside.x : beside.y)
                               : (pass == ConvPass::backward_weight ? beside.x : beside.w);

@@ -68,6 +68,29 @@ TEST(PolyphaseEngine, RefusesStridesThatMakeTooManyChannels) {
   }
 }
 
+// x is split once for forward and backward_weight, w once for forward and backward_input; what is new is split anew.
+TEST(PolyphaseEngine, PassesShareWhatTheyDoNotWrite) {
+  Context ctx;
+  const auto engine = make_polyphase_engine(make_gemm_engine());
+  const ConvProblem problem = conv_problem("2x3x13x13 * 8x3x5x5 stride 2 pad 2");
+  Tensor x = random_operands(*ctx.stream, problem, ConvPass::forward).x;
+  Tensor w = random_operands(*ctx.stream, problem, ConvPass::forward).w;
+  const Tensor grad_y = random_operands(*ctx.stream, problem, ConvPass::backward_input).y;
+  for (int step = 0; step < 3; ++step) {
+    ConvOperands forward{x, w, Tensor(*ctx.stream, problem.output_shape())};
+    run(*engine, ctx, problem, ConvPass::forward, forward);
+    ConvOperands input{Tensor(*ctx.stream, problem.input_shape()), w, grad_y};
+    run(*engine, ctx, problem, ConvPass::backward_input, input);
+    ConvOperands weight{x, Tensor(*ctx.stream, problem.weight_shape()), grad_y};
+    run(*engine, ctx, problem, ConvPass::backward_weight, weight);
+    constexpr int all = std::numeric_limits<int>::max();
+    EXPECT_LE(conv_error(ctx, problem, ConvPass::forward, forward, all), promise(Precision::fp32)) << step;
+    EXPECT_LE(conv_error(ctx, problem, ConvPass::backward_input, input, all), promise(Precision::fp32)) << step;
+    EXPECT_LE(conv_error(ctx, problem, ConvPass::backward_weight, weight, all), promise(Precision::fp32)) << step;
+    ctx.stream->fill((step == 0 ? x : w).write(), 7, 0.5f);
+  }
+}
+
 // One output is all they leave.
 TEST_P(EveryDevice, StridesBeyondTheInputAreDoneRight) {
   Context ctx(GetParam());

@@ -231,6 +231,9 @@ TEST_F(ConvTunerTest, MeasuredMayBeOneEnginesPlansAlone) {
   EXPECT_EQ(full_name(*all.choose(ctx_, small_problem, ConvPass::forward).plan), "both:second");
   EXPECT_EQ(chosen(all, "measured"), "fast");
   EXPECT_NO_THROW(all.check_name("measured:both"));
+  auto cannot = tuner({{"unable", unable()}, {"fine", one(1)}}, {});
+  EXPECT_EQ(complaint(cannot, "measured:unable"),
+            "convolution engine 'measured:unable' cannot do forward of 2x4x8x8 * 4x4x3x3; engines that can: fine");
   EXPECT_THROW(all.check_name("measured:nobody"), Error);
 }
 

@@ -61,7 +61,8 @@ std::shared_ptr<const ConvPlan> first_plan(const ConvEngine& engine, const ConvP
 std::shared_ptr<const ConvPlan> holding_plan(Context& ctx, const ConvEngine& engine, const ConvProblem& problem,
                                              ConvPass pass) {
   for (auto& plan : engine.plans(problem, pass))
-    if (plan->facts().exact || measure(ctx, *plan, problem, pass, 0).error <= promise(problem.precision))
+    if (plan->facts().exact ||
+        (plan->facts().deterministic && measure(ctx, *plan, problem, pass, 0).error <= promise(problem.precision)))
       return std::move(plan);
   return nullptr;
 }
