@@ -183,11 +183,10 @@ void Contest::race(ConvPass pass, std::vector<Family>& families, ContestResult& 
     take_first_look(trial, entrant, fastest);
     return entrant;
   };
-  const auto keeps_precision = [&](const Entrant& entrant) { return entrant.error <= promise(problem_.precision); };
   for (Family& family : families) {
     std::vector<Timed>& plans = family.plans[index_of(pass)];
     const auto exact = std::find_if(plans.begin(), plans.end(), [&](const Timed& timed) {
-      return timed.milliseconds < infinity && keeps_precision(enter(timed.plan));
+      return timed.milliseconds < infinity && is_in(enter(timed.plan));
     });
     plans = exact == plans.end() ? std::vector<Timed>{} : std::vector<Timed>{*exact};
   }
@@ -219,12 +218,8 @@ void Contest::race(ConvPass pass, std::vector<Family>& families, ContestResult& 
 void Contest::take_first_look(PassTrial& trial, Entrant& entrant, double& fastest) const {
   between_two();
   try {
-    entrant.fate.clear();
-    entrant.error = trial.error(*entrant.plan);
-    if (!(entrant.error <= promise(problem_.precision))) {
-      entrant.fate = fmt::format("misses {} with an error of {:.1e}", to_string(problem_.precision), entrant.error);
-      return;
-    }
+    entrant.fate = trial.why_not(*entrant.plan, entrant.error);
+    if (!is_in(entrant)) return;
     const Work work = [&] { trial.run(*entrant.plan); };
     work();
     entrant.milliseconds = stopwatch_.once(*ctx_.stream, work);

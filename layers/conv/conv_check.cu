@@ -107,6 +107,23 @@ struct BackwardWeightSums : Sums {
   TWIDDLE_HD void store(std::int64_t sample_number, double sum) const { expected[sample_number] = sum; }
 };
 
+struct CopyAndReplace {  // at one place
+  PlaceOf place;
+  std::int64_t index;
+  float replacement;
+  const float* from;
+  float* to;
+  TWIDDLE_HD void operator()(std::int64_t i) const {
+    to[i] = i / place.elements % place.count == index ? replacement : from[i];
+  }
+};
+
+Tensor replaced(Stream& stream, const Tensor& tensor, const PlaceOf& place, std::int64_t index, float replacement) {
+  Tensor copy(stream, tensor.shape());
+  for_each_index(stream, copy.size(), CopyAndReplace{place, index, replacement, tensor.read(), copy.write()});
+  return copy;
+}
+
 struct Gather {
   Sample sample;
   const float* from;
@@ -220,6 +237,14 @@ ConvCheck::ConvCheck(Stream& stream, const ConvProblem& p, ConvPass pass, const 
 // Squares add up to NaN where one of them is NaN, and to infinity at worst elsewhere.
 bool holds_nan(Stream& stream, const Tensor& result) {
   return std::isnan(l2_norm(stream, {result}).to_vector(stream).front());
+}
+
+Tensor with_nan_at(Stream& stream, const Tensor& factor, const PlaceOf& place, std::int64_t index) {
+  return replaced(stream, factor, place, index, std::numeric_limits<float>::quiet_NaN());
+}
+
+bool holds_nan_elsewhere(Stream& stream, const Tensor& result, const PlaceOf& place, std::int64_t index) {
+  return holds_nan(stream, replaced(stream, result, place, index, 0));
 }
 
 double ConvCheck::error(Stream& stream, const Tensor& result) const {

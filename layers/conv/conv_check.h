@@ -41,6 +41,11 @@ double relative_error(const ConvProblem& problem, ConvPass pass, const std::vect
 // An engine may leave a tail unwritten that no sample meets. Waits for the stream.
 bool holds_nan(Stream& stream, const Tensor& result);
 
+// A copy with NaN at that place: in one image, say. And whether the result holds a NaN at any other place than
+// `index`. Waits for the stream.
+Tensor with_nan_at(Stream& stream, const Tensor& factor, const PlaceOf& place, std::int64_t index);
+bool holds_nan_elsewhere(Stream& stream, const Tensor& result, const PlaceOf& place, std::int64_t index);
+
 // A sample of a pass's result, summed once on the operands' device, that any number of engines are held to. Products
 // are exact and sums taken in double on a GPU, in short stretches of float on the CPU (1e-7 relative).
 class ConvCheck {

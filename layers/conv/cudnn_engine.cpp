@@ -43,7 +43,8 @@ class CudnnConvPlan final : public ConvPlan {
       : ConvPlan({.engine = "cudnn",
                   .name = to_string(plan->name),
                   .scratch_bytes = plan->workspace,
-                  .deterministic = plan->deterministic}),
+                  .deterministic = plan->deterministic,
+                  .foreign = true}),
         session_(std::move(session)),
         plan_(std::move(plan)),
         pass_(pass) {}

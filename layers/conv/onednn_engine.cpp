@@ -289,7 +289,8 @@ class OnednnPlan final : public ConvPlan {
   OnednnPlan(std::string name, std::shared_ptr<Convolutions> convolutions, const ConvProblem& problem, ConvPass pass)
       : ConvPlan({.engine = "onednn",
                   .name = std::move(name),
-                  .scratch_bytes = convolutions->workspace_bytes(problem, pass)}),
+                  .scratch_bytes = convolutions->workspace_bytes(problem, pass),
+                  .foreign = true}),
         convolutions_(std::move(convolutions)),
         problem_(problem),
         pass_(pass) {}

@@ -1,5 +1,7 @@
 #include "layers/conv/trial.h"
 
+#include <fmt/format.h>
+
 #include <limits>
 
 #include "framework/error.h"
@@ -54,6 +56,32 @@ double PassTrial::error(const ConvPlan& plan) {
   ctx_.stream->fill(result_.write(), result_.size(), std::numeric_limits<float>::quiet_NaN());
   plan.run(ctx_, operands_);
   return check_.error(*ctx_.stream, result_);
+}
+
+bool PassTrial::spreads_nan(const ConvPlan& plan) {
+  Stream& stream = *ctx_.stream;
+  const PassPlaces places = places_of(problem_, pass_);
+  for (const bool rows : {true, false}) {
+    const PlaceOf& place = rows ? places.row : places.column;
+    const PlaceOf& of_result = rows ? places.result_row : places.result_column;
+    if (place.count < 2) continue;
+    ConvOperands operands = operands_;
+    Tensor& factor = rows ? (pass_ == ConvPass::forward ? operands.x : operands.y)
+                          : (pass_ == ConvPass::backward_weight ? operands.x : operands.w);
+    factor = with_nan_at(stream, factor, place, place.count / 2);
+    plan.run(ctx_, operands);
+    if (holds_nan_elsewhere(stream, result_, of_result, place.count / 2)) return true;
+  }
+  return false;
+}
+
+std::string PassTrial::why_not(const ConvPlan& plan, double& found) {
+  found = error(plan);
+  if (!(found <= promise(problem_.precision)))
+    return fmt::format("misses {} with an error of {:.1e}", to_string(problem_.precision), found);
+  return plan.facts().foreign && spreads_nan(plan)
+             ? "misses what it promises: a NaN in one image or filter reaches others"
+             : "";
 }
 
 void PassTrial::run(const ConvPlan& plan) {

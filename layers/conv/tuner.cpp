@@ -161,9 +161,8 @@ std::string ConvTuner::why_not(Context& ctx, const ConvProblem& problem, ConvPas
   choice.holds = true;
   if (choice.plan->facts().exact) return {};
   try {
-    const double error = PassTrial(ctx, problem, pass).error(*choice.plan);
-    if (error <= promise(problem.precision)) return {};
-    return fmt::format("misses {} with an error of {:.1e}", to_string(problem.precision), error);
+    double error = 0;
+    return PassTrial(ctx, problem, pass).why_not(*choice.plan, error);
   } catch (const OutOfMemory&) {  // no room for a rehearsal is no reason against the plan
     choice.reason += ", not held to its precision: no room for that";
     return {};

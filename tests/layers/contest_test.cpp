@@ -75,6 +75,14 @@ TEST_F(ContestTest, WhatMissesThePrecisionOrFailsIsOutAndSaysWhy) {
   EXPECT_EQ(winner(hold({{"good", one(20)}, {"wrong", {.plans = {{.milliseconds = 1, .error = 1e-4f}}}}})), "wrong");
 }
 
+TEST_F(ContestTest, ALibrarysPlanThatSpreadsNanIsOut) {
+  const ContestResult result =
+      hold({{"good", one(20)}, {"library", {.plans = {{.milliseconds = 1, .spreads = true}}}}});
+  for (const ConvPass pass : every_pass) EXPECT_EQ(winner(result, pass), "good");
+  EXPECT_NE(result.passes[0].reason.find("a NaN in one image or filter reaches others"), std::string::npos)
+      << result.passes[0].reason;
+}
+
 TEST_F(ContestTest, NobodyWinsWhereNothingKeepsThePrecision) {
   const ContestResult result = hold({{"wrong", {.plans = {{.error = 1e-4f}, on_grid("8x8", 1)}}}}, {ConvPass::forward},
                                     {.workspace_limit = 1000});

@@ -93,4 +93,18 @@ TEST_P(EveryDevice, ConvCheckSeesAnUnwrittenElementThatItDoesNotSample) {
   }
 }
 
+TEST_P(EveryDevice, ANanIsFoundElsewhereThanItsPlace) {
+  Context ctx(GetParam());
+  Stream& stream = *ctx.stream;
+  const Tensor ones = Tensor::filled(stream, {3, 4, 5}, 1);
+  const PlaceOf image{20, 3}, channel{5, 4};
+  const Tensor poisoned = with_nan_at(stream, ones, image, 1);
+  const std::vector<float> values = poisoned.to_vector(stream);
+  for (std::size_t i = 0; i < values.size(); ++i) EXPECT_EQ(std::isnan(values[i]), i / 20 == 1) << i;
+  EXPECT_FALSE(holds_nan_elsewhere(stream, poisoned, image, 1));
+  EXPECT_TRUE(holds_nan_elsewhere(stream, poisoned, image, 0));
+  EXPECT_TRUE(holds_nan_elsewhere(stream, poisoned, channel, 1));
+  EXPECT_FALSE(holds_nan_elsewhere(stream, ones, image, 1));
+}
+
 }  // namespace twiddle

@@ -1,5 +1,9 @@
 #include "tests/support/fake_engine.h"
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 #include "framework/error.h"
 #include "layers/conv/engines.h"
 
@@ -39,6 +43,13 @@ class PlanOfFake final : public ConvPlan {
       values[i] = static_cast<float>(conv_reference(problem_, pass_, operands.x.read(), operands.w.read(),
                                                     operands.y.read(), nullptr, i)) *
                   (1 + traits_.error);
+    const auto holds_nan = [](const Tensor& tensor) {
+      return std::any_of(tensor.read(), tensor.read() + tensor.size(), [](float x) { return std::isnan(x); });
+    };
+    if (traits_.spreads)
+      for (const Tensor* operand : {&operands.x, &operands.w, &operands.y})
+        if (operand != &result && holds_nan(*operand))
+          std::fill_n(values, result.size(), std::numeric_limits<float>::quiet_NaN());
     if (traits_.shares.empty() || !known) clock_->milliseconds += traits_.milliseconds;
     if (pass_ == ConvPass::backward_input) clock_->milliseconds += traits_.backward_input_ms;
     if (traits_.more) clock_->milliseconds += traits_.more(met_->runs);
@@ -76,6 +87,7 @@ class FakeEngine final : public ConvEngine {
                                                                   .scratch_bytes = plan.scratch,
                                                                   .deterministic = plan.deterministic,
                                                                   .masks = plan.masks,
+                                                                  .foreign = plan.spreads,
                                                                   .shares = plan.shares},
                                                   plan, problem, pass, clock_, met_[i], runs_));
     }

@@ -37,6 +37,7 @@ struct FakePlan {
   bool deterministic = true;
   bool masks = false;
   bool throws = false;      // when it runs
+  bool spreads = false;     // of a library: where one of its operands holds a NaN, all of its result is
   std::string shares = {};  // takes no time where it has met one of its operands before
 };
 
