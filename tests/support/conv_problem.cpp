@@ -60,10 +60,12 @@ std::shared_ptr<const ConvPlan> first_plan(const ConvEngine& engine, const ConvP
 
 std::shared_ptr<const ConvPlan> holding_plan(Context& ctx, const ConvEngine& engine, const ConvProblem& problem,
                                              ConvPass pass) {
-  for (auto& plan : engine.plans(problem, pass))
-    if (plan->facts().exact ||
-        (plan->facts().deterministic && measure(ctx, *plan, problem, pass, 0).error <= promise(problem.precision)))
-      return std::move(plan);
+  const ConvPlans plans = engine.plans(problem, pass);
+  if (plans.empty() || plans.front()->facts().exact) return plans.empty() ? nullptr : plans.front();
+  PassTrial trial(ctx, problem, pass);
+  double error = 0;
+  for (const auto& plan : plans)
+    if (trial.why_not(*plan, error).empty()) return plan;
   return nullptr;
 }
 

@@ -19,8 +19,7 @@ const Tensor& written(ConvPass pass, const ConvOperands& operands);
 
 // What the rule would take: the engine's first plan. Fails where there is none.
 std::shared_ptr<const ConvPlan> first_plan(const ConvEngine& engine, const ConvProblem& problem, ConvPass pass);
-// The first of its plans that keeps the precision, as the tuner has it where only deterministic ones are asked for;
-// null: there is none.
+// The first of its plans that the tuner would take; null: there is none.
 std::shared_ptr<const ConvPlan> holding_plan(Context& ctx, const ConvEngine& engine, const ConvProblem& problem,
                                              ConvPass pass);
 std::size_t scratch_bytes(const ConvEngine& engine, const ConvProblem& problem, ConvPass pass);  // of that
