@@ -246,7 +246,8 @@ MemoryPlan plan_memory(const Model& model, std::int64_t batch, int optimizer_ten
   // Spectra of the forward pass wait for the way back.
   for (const Conv2d* convolution : model.net->convolutions())
     plan.spectra += expected_plan(model, *convolution, convolution->problem(batch), ConvPass::forward).kept_bytes;
-  plan.spectra = std::min(plan.spectra, model.convolutions->policy().frequency_budget);
+  const std::size_t budget = model.convolutions->policy().frequency_budget;
+  plan.spectra = std::min(plan.spectra, budget + budget / phases_share);
   return plan;
 }
 

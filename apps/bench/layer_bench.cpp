@@ -117,8 +117,14 @@ std::vector<BenchRow> LayerBench::run(const BenchLayer& layer) {
   std::vector<BenchRow> rows;
   bool failed = false;
   for (ConvEngine* engine : engines()) {
-    Contest contest(ctx_, problem, passes, {engine}, {.workspace_limit = options_.workspace_limit}, stopwatch_);
-    const ContestResult result = contest.hold();
+    Contest contest(ctx_, problem, passes, {engine},
+                    {.workspace_limit = options_.workspace_limit, .exact = !options_.engines.empty()}, stopwatch_);
+    ContestResult result;
+    try {
+      result = contest.hold();
+    } catch (const OutOfMemory& error) {
+      for (const ConvPass pass : passes) result.passes[index_of(pass)].failure = error.what();
+    }
     StepPlans plans;
     for (const ConvPass pass : passes) {
       const ContestResult::Pass& here = result.passes[index_of(pass)];

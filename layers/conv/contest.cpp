@@ -68,7 +68,7 @@ void Contest::gather() {
   for (const ConvPass pass : passes_)
     for (const ConvEngine* engine : engines_) try {
         for (auto& plan : engine->plans(problem_, pass))
-          if (plan->facts().scratch_bytes <= rules_.workspace_limit && !plan->facts().exact &&
+          if (plan->facts().scratch_bytes <= rules_.workspace_limit && (!plan->facts().exact || rules_.exact) &&
               (plan->facts().deterministic || !rules_.deterministic))
             plans_[index_of(pass)].push_back(std::move(plan));
       } catch (const Error& error) {
@@ -129,7 +129,6 @@ std::vector<Contest::Family> Contest::fastest_families() {
       continue;
     choose_products(trial, family);
     best.push_back(std::move(family));
-    if (best.size() == 1) families.front().milliseconds = best.front().milliseconds;
   }
   return best;
 }
@@ -174,7 +173,7 @@ void Contest::choose_products(StepTrial& trial, Family& family) const {
 void Contest::race(ConvPass pass, std::vector<Family>& families, ContestResult& result) {
   ContestResult::Pass& here = result.passes[index_of(pass)];
   here.failure = failures_[index_of(pass)];
-  for (const auto& plan : plans_[index_of(pass)]) here.entrants.push_back({.plan = plan});
+  for (const auto& plan : plans_[index_of(pass)]) here.entrants.push_back({.plan = plan, .facts = plan->facts()});
   PassTrial trial(ctx_, problem_, pass);
   double fastest = infinity;
   const auto enter = [&](const std::shared_ptr<const ConvPlan>& plan) -> Entrant& {
@@ -202,7 +201,11 @@ void Contest::race(ConvPass pass, std::vector<Family>& families, ContestResult& 
       break;
     between_two();
     first.push_back(entrant.milliseconds);
-    second.push_back(stopwatch_.best(*ctx_.stream, second_look_ms, [&] { trial.run(*entrant.plan); }));
+    try {
+      second.push_back(stopwatch_.best(*ctx_.stream, second_look_ms, [&] { trial.run(*entrant.plan); }));
+    } catch (const Error&) {  // the first turn stands
+      second.push_back(entrant.milliseconds);
+    }
   }
   for (std::size_t i = 0; i < first.size(); ++i) here.entrants[i].milliseconds = std::min(first[i], second[i]);
   const auto winner = [](const std::vector<double>& turn) {

@@ -15,7 +15,8 @@ namespace twiddle {
 
 // How one plan fared.
 struct Entrant {
-  std::shared_ptr<const ConvPlan> plan;
+  std::shared_ptr<const ConvPlan> plan;  // null where the contest is long over
+  ConvPlan::Facts facts;
   double milliseconds = std::numeric_limits<double>::infinity();      // alone, as far as it was timed
   double error = std::numeric_limits<double>::quiet_NaN();            // as far as it was looked at
   std::string fate = "not tried: other grids were faster at a look";  // why it is out; empty: it ran to the end
@@ -41,6 +42,7 @@ class Contest {
   struct Rules {
     std::size_t workspace_limit = 0;
     bool deterministic = false;           // plans that are not are left out
+    bool exact = false;                   // plans that sum in double take part, too
     std::function<void()> between_two{};  // is called between two measurements, and may throw; empty: nobody waits
     std::function<void(const ConvEngine&, const Error&)> failed{};  // hears of engines that failed to make plans
   };

@@ -20,8 +20,9 @@ void add(Engines& engines, std::unique_ptr<ConvEngine> engine) {
 }
 
 // Strides for an engine that is good at stride 1.
-void add_polyphase(Engines& engines, std::unique_ptr<ConvEngine> inner) {
-  if (inner != nullptr) engines.push_back(make_polyphase_engine(std::move(inner)));
+void add_polyphase(Engines& engines, std::unique_ptr<ConvEngine> inner, const ConvEngineOptions& options) {
+  if (inner != nullptr)
+    engines.push_back(make_polyphase_engine(std::move(inner), options.frequency_budget / phases_share));
 }
 
 using Buffers = std::shared_ptr<FrequencyBuffers>;
@@ -40,9 +41,9 @@ Engines cuda_engines(Device device, const ConvEngineOptions& options) {
   add(engines, spectral(cufft(), buffers, options));
   add(engines, make_cudnn_engine(device));
   add(engines, make_gemm_engine());
-  add_polyphase(engines, spectral(fbfft(), buffers, options));
-  add_polyphase(engines, spectral(cufft(), buffers, options));
-  add_polyphase(engines, make_cudnn_engine(device));
+  add_polyphase(engines, spectral(fbfft(), buffers, options), options);
+  add_polyphase(engines, spectral(cufft(), buffers, options), options);
+  add_polyphase(engines, make_cudnn_engine(device), options);
   return engines;
 }
 
@@ -56,7 +57,7 @@ Engines cpu_engines(const ConvEngineOptions& options) {
   add(engines, std::move(onednn));
   add(engines, make_gemm_engine());
   add(engines, make_direct_engine());
-  add_polyphase(engines, spectral(cpu_fft(), buffers, options));
+  add_polyphase(engines, spectral(cpu_fft(), buffers, options), options);
   return engines;
 }
 

@@ -6,6 +6,10 @@
 
 namespace twiddle {
 
+// Beside the spectra, phases of strided convolutions are kept from pass to pass: this part of the spectra's budget,
+// each of two or three engines.
+constexpr std::size_t phases_share = 8;
+
 struct ConvEngineOptions {
   std::size_t workspace_limit = std::size_t(4) << 30;   // a batch that needs more goes in slices where an engine can
   std::size_t frequency_budget = std::size_t(4) << 30;  // for spectra that are kept from pass to pass

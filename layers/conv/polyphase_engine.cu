@@ -14,6 +14,7 @@ namespace {
 // j * stride_w + b - pad_w), zero outside of the plane. The phases of a plane follow each other, so that groups of
 // channels stay together.
 struct Phases {
+  bool operator==(const Phases&) const = default;
   int height, width, stride_h, stride_w, pad_h, pad_w;
   int phase_height, phase_width;
 };
@@ -99,21 +100,25 @@ std::size_t bytes_of(const Shape& shape) {
 }
 
 // Planes that were split, for the next pass that reads the same tensor in the same version: then the inner plan finds
-// its spectra again, too. A tensor's phases go when it does, or when it is split in a newer version.
+// its spectra again, too. A tensor's phases go when it does, when it is split in a newer version, or when others need
+// the room: all together take `budget` bytes at most.
 class Splits {
  public:
+  explicit Splits(std::size_t budget) : budget_(budget) {}
   Tensor phases_of(Stream& stream, const Phases& phases, const Tensor& planes, const Shape& shape) {
     // What was computed outside of a recording is not there when it is played, and the other way round.
     if (stream.recording_changes() != recording_changes_) forget();
     recording_changes_ = stream.recording_changes();
     const Version version = planes.version();
     for (const Entry& entry : entries_)
-      if (entry.version == version && entry.phases.shape() == shape) return entry.phases;
+      if (entry.version == version && entry.kind == phases) return entry.phases;
     std::erase_if(entries_, [&](const Entry& entry) {
-      return entry.life.expired() || (entry.version.storage == version.storage && entry.phases.shape() == shape);
+      return entry.life.expired() || (entry.version.storage == version.storage && entry.kind == phases);
     });
     const Tensor result = split(stream, phases, planes, shape);
-    entries_.push_back({version, planes.life(), result});
+    if (result.bytes() > budget_) return result;
+    entries_.push_back({version, planes.life(), phases, result});
+    while (held() > budget_) entries_.erase(entries_.begin());
     return result;
   }
   void forget() { entries_.clear(); }
@@ -122,9 +127,17 @@ class Splits {
   struct Entry {
     Version version;
     std::weak_ptr<const void> life;
+    Phases kind;
     Tensor phases;
   };
-  std::vector<Entry> entries_;
+  std::size_t held() const {
+    std::size_t bytes = 0;
+    for (const Entry& entry : entries_) bytes += entry.phases.bytes();
+    return bytes;
+  }
+
+  std::size_t budget_;
+  std::vector<Entry> entries_;  // the oldest first
   std::int64_t recording_changes_ = 0;
 };
 
@@ -164,8 +177,10 @@ class PolyphasePlan final : public ConvPlan {
 
 class PolyphaseEngine final : public ConvEngine {
  public:
-  explicit PolyphaseEngine(std::shared_ptr<ConvEngine> inner)
-      : inner_(std::move(inner)), name_(join("polyphase(", inner_->name(), ")")) {}
+  PolyphaseEngine(std::shared_ptr<ConvEngine> inner, std::size_t budget)
+      : inner_(std::move(inner)),
+        name_(join("polyphase(", inner_->name(), ")")),
+        splits_(std::make_shared<Splits>(budget)) {}
   std::string_view name() const override { return name_; }
   ConvPlans plans(const ConvProblem& problem, ConvPass pass, std::size_t most) const override {
     if (!serves(problem)) return {};
@@ -208,13 +223,13 @@ class PolyphaseEngine final : public ConvEngine {
   }
   std::shared_ptr<ConvEngine> inner_;
   std::string name_;
-  std::shared_ptr<Splits> splits_ = std::make_shared<Splits>();
+  std::shared_ptr<Splits> splits_;
 };
 
 }  // namespace
 
-std::unique_ptr<ConvEngine> make_polyphase_engine(std::shared_ptr<ConvEngine> inner) {
-  return std::make_unique<PolyphaseEngine>(std::move(inner));
+std::unique_ptr<ConvEngine> make_polyphase_engine(std::shared_ptr<ConvEngine> inner, std::size_t budget) {
+  return std::make_unique<PolyphaseEngine>(std::move(inner), budget);
 }
 
 }  // namespace twiddle

@@ -89,9 +89,10 @@ void ConvTuner::check_name(const std::string& engine) const {
   if (engines_.empty()) return;
   std::vector<std::string> known = names();
   known.insert(known.begin(), {rule, measured});
-  const std::size_t from = engine.starts_with(measured + ":") ? measured.size() + 1 : 0;
-  const std::string name = engine.substr(from, engine.find(':', from) - from);
-  if (std::find(known.begin(), known.end(), name) == known.end())
+  const bool among_one = engine.starts_with(measured + ":");
+  const std::string name = among_one ? engine.substr(measured.size() + 1) : engine.substr(0, engine.find(':'));
+  const bool is_policy = name == rule || name == measured;
+  if (std::find(known.begin(), known.end(), name) == known.end() || (is_policy && name != engine))
     throw Error(ErrorKind::config, unknown_name("convolution engine", name, known));
 }
 
@@ -144,12 +145,15 @@ ConvTuner::Choice ConvTuner::by_rule(Context* ctx, const ConvProblem& problem, C
   for (const auto& engine : engines_) {
     if (!engine->pays(problem)) continue;
     // As a rule the first will do, and others may be costly to make.
+    std::string refused_first;
     for (const std::size_t most : {std::size_t(1), ConvEngine::all_plans})
       for (Plan& plan : plans_of(*engine, problem, pass, most, failures)) {
+        if (full_name(*plan) == refused_first) continue;
         Choice choice{std::move(plan), rule + failures};
         const std::string why = ctx == nullptr ? "" : why_not(*ctx, problem, pass, choice);
         if (why.empty()) return choice;
         failures += fmt::format(", {} {}", full_name(*choice.plan), why);
+        if (most == 1) refused_first = full_name(*choice.plan);
       }
   }
   throw Error(failures.empty() ? ErrorKind::config : ErrorKind::device,
@@ -163,9 +167,12 @@ std::string ConvTuner::why_not(Context& ctx, const ConvProblem& problem, ConvPas
   try {
     double error = 0;
     return PassTrial(ctx, problem, pass).why_not(*choice.plan, error);
-  } catch (const OutOfMemory&) {  // no room for a rehearsal is no reason against the plan
+  } catch (const OutOfMemory&) {       // no room for a rehearsal is no reason against the plan
+    if (policy_.deterministic) throw;  // what is taken is not to depend on what room there is
     choice.reason += ", not held to its precision: no room for that";
     return {};
+  } catch (const Error& error) {
+    return "failed: " + first_line(error.what());
   }
 }
 
@@ -254,7 +261,7 @@ ConvTuner::Choice ConvTuner::of_another_batch(const ConvProblem& problem, ConvPa
   int batch = 0;
   for (const auto& [key, choice] : choices_) {
     const auto& [its_how, other, its_pass] = key;
-    if (its_how != how || its_pass != pass || choice.forward_alone != forward_alone ||
+    if (its_how != how || its_pass != pass || other.batch == problem.batch || choice.forward_alone != forward_alone ||
         at_batch(other, problem.batch) != problem || other.batch < batch)
       continue;
     nearest = &choice, batch = other.batch;
@@ -297,11 +304,25 @@ ConvTuner::Choice ConvTuner::by_measurement(Context& ctx, const ConvProblem& pro
     if (measuring) measuring->between_two();
   };
   if (measuring) measuring->begin(to_string(problem));
-  ContestResult result = Contest(ctx, problem, passes, contenders(how),
-                                 {policy_.workspace_limit, policy_.deterministic, between_two,
-                                  [&](const ConvEngine& engine, const Error& error) { warn_of(engine, error); }},
-                                 *stopwatch_)
-                             .hold();
+  ContestResult result;
+  try {
+    const auto failed = [&](const ConvEngine& engine, const Error& error) { warn_of(engine, error); };
+    result = Contest(ctx, problem, passes, contenders(how),
+                     {.workspace_limit = policy_.workspace_limit,
+                      .deterministic = policy_.deterministic,
+                      .between_two = between_two,
+                      .failed = failed},
+                     *stopwatch_)
+                 .hold();
+  } catch (const OutOfMemory&) {  // for the rehearsal; the pass itself may find room
+    if (measuring) measuring->end();
+    forget_rehearsals(ctx);
+    Choice unmeasured = how == measured ? by_rule(nullptr, problem, pass)
+                                        : by_name(nullptr, problem, pass, how.substr(measured.size() + 1));
+    unmeasured.reason += ", not measured: no room for that";
+    unmeasured.holds = true;
+    return unmeasured;
+  }
   if (measuring) measuring->end();
 
   for (const ConvPass each : passes) {
@@ -316,7 +337,8 @@ ConvTuner::Choice ConvTuner::by_measurement(Context& ctx, const ConvProblem& pro
       continue;
     }
     const bool coupled = std::any_of(here.entrants.begin(), here.entrants.end(),
-                                     [](const Entrant& entrant) { return !entrant.plan->facts().shares.empty(); });
+                                     [](const Entrant& entrant) { return !entrant.facts.shares.empty(); });
+    for (Entrant& entrant : here.entrants) entrant.plan = nullptr;  // a library's may hold memory of the device
     const bool forward_alone = evaluates && coupled;
     if (result.doubtful)
       here.reason += ", not kept: its repeats disagree";

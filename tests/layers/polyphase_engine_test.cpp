@@ -91,6 +91,36 @@ TEST(PolyphaseEngine, PassesShareWhatTheyDoNotWrite) {
   }
 }
 
+// Phases of one shape are not those of another pad: two convolutions may read one tensor.
+TEST(PolyphaseEngine, PhasesOfAnotherPadAreOthers) {
+  Context ctx;
+  const auto engine = make_polyphase_engine(make_gemm_engine());
+  const Tensor x = random_operands(*ctx.stream, conv_problem("2x3x7x7 * 4x3x3x3 stride 2"), ConvPass::forward).x;
+  for (const char* text : {"2x3x7x7 * 4x3x3x3 stride 2", "2x3x7x7 * 4x3x4x4 stride 2 pad 1"}) {
+    const ConvProblem problem = conv_problem(text);
+    ConvOperands operands = random_operands(*ctx.stream, problem, ConvPass::forward);
+    operands.x = x;
+    run(*engine, ctx, problem, ConvPass::forward, operands);
+    EXPECT_LE(conv_error(ctx, problem, ConvPass::forward, operands, std::numeric_limits<int>::max()),
+              promise(Precision::fp32))
+        << text;
+  }
+}
+
+TEST(PolyphaseEngine, KeepsNoMorePhasesThanItsBudget) {
+  Context ctx;
+  const ConvProblem problem = conv_problem("16x8x64x64 * 8x8x3x3 stride 2 pad 1");  // x has 2 MiB
+  for (const std::size_t budget : {std::size_t(0), std::size_t(8) << 20}) {
+    const auto engine = make_polyphase_engine(make_gemm_engine(), budget);
+    ConvOperands operands = random_operands(*ctx.stream, problem, ConvPass::forward);
+    const std::size_t before = ctx.stream->memory().in_use;
+    run(*engine, ctx, problem, ConvPass::forward, operands);
+    EXPECT_EQ(ctx.stream->memory().in_use > before, budget > 0);
+    engine->forget();
+    EXPECT_EQ(ctx.stream->memory().in_use, before);
+  }
+}
+
 // One output is all they leave.
 TEST_P(EveryDevice, StridesBeyondTheInputAreDoneRight) {
   Context ctx(GetParam());

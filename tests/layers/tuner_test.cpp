@@ -174,6 +174,9 @@ TEST_F(ConvTunerTest, NamesAreChecked) {
   for (const char* good : {"onednn", "gemm", "rule", "measured"}) EXPECT_NO_THROW(all.check_name(good));
   EXPECT_THROW(all.check_name("gem"), Error);
   EXPECT_THROW(all.check_name(""), Error);
+  EXPECT_NO_THROW(all.check_name("gemm:some plan"));
+  for (const char* bad : {"rule:gemm", "measured:rule", "measured:gemm:plan"})
+    EXPECT_THROW(all.check_name(bad), Error) << bad;
   EXPECT_EQ(all.names(), (std::vector<std::string>{"onednn", "gemm"}));
 }
 
@@ -194,6 +197,14 @@ TEST_F(ConvTunerTest, NoPlanIsTakenThatMissesThePrecision) {
   EXPECT_EQ(complaint(named, "both:rogh"),
             "'rogh' is no plan of the convolution engine 'both' for forward of 2x4x8x8 * 4x4x3x3; its plans: rough, "
             "exact");
+}
+
+TEST_F(ConvTunerTest, APlanThatFailsIsPassedOver) {
+  const FakeEngineTraits two{.plans = {{.name = "broken", .throws = true}, {.name = "whole"}}};
+  for (const std::string how : {"rule", "both", "measured"}) {
+    auto all = tuner({{"both", two}}, {.engine = how});
+    EXPECT_EQ(full_name(*all.choose(ctx_, small_problem, ConvPass::forward).plan), "both:whole") << how;
+  }
 }
 
 TEST_F(ConvTunerTest, DeterministicPlansAloneWhereThatIsAskedFor) {
