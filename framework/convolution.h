@@ -87,7 +87,7 @@ std::string full_name(const ConvPlan& plan);  // "fbfft:32x32, tiles_3m"; of an 
 
 using ConvPlans = std::vector<std::shared_ptr<const ConvPlan>>;
 
-// A way of thinking about convolutions, as a list of plans: it decides nothing.
+// An algorithm for convolutions, or a library of them, as a list of plans: it measures and decides nothing.
 class ConvEngine {
  public:
   static constexpr std::size_t all_plans = std::numeric_limits<std::size_t>::max();

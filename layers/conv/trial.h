@@ -32,9 +32,10 @@ class PassTrial {
   void run(const ConvPlan& plan);
 
  private:
+  ConvOperands& with_epilogue(const ConvPlan& plan);
+
   Context& ctx_;
   ConvPass pass_;
-  ConvOperands& with_epilogue(const ConvPlan& plan);
   ConvProblem problem_;
   ConvOperands operands_;
   std::optional<ConvOperands> masked_, unmasked_;  // with the epilogue, for plans that mask and for others

@@ -204,12 +204,13 @@ ConvTuner::Choice ConvTuner::by_name(Context* ctx, const ConvProblem& problem, C
     if (!why.empty()) throw Error(ErrorKind::config, refused(problem, pass, name, why));
     return choice;
   }
-  std::string first;
+  std::string first, tried_first;
   for (const std::size_t most : {std::size_t(1), ConvEngine::all_plans})
     for (Plan& plan : named.engine.plans(problem, pass, most)) {
+      if (full_name(*plan) == tried_first) continue;
       Choice choice = tried(std::move(plan));
       if (why.empty()) return choice;
-      if (first.empty()) first = why;
+      if (first.empty()) first = why, tried_first = full_name(*choice.plan);
     }
   if (first.empty()) {
     const std::string reason = named.engine.refusal(problem, pass);

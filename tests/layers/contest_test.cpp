@@ -144,11 +144,19 @@ TEST_F(ContestTest, TheFastestGridIsTakenAndOnItTheFastestProduct) {
 
 // Bias and ReLU on the way back cost a pass of their own where plans do not do that.
 TEST_F(ContestTest, CountsTheEpilogueThatTheLayerWillAskFor) {
+  clock->without_plan_ms = 10;
+  FakePlan masking = on_grid("8x8", 30);  // 30 ms for all three passes, which share
+  masking.masks = true;
+  const std::vector<std::pair<std::string, FakeEngineTraits>> both{{"plain", one(8)},
+                                                                   {"masking", {.plans = {masking}}}};
+  EXPECT_EQ(winner(hold(both)), "plain") << "24 ms, and nothing follows";
   problem.bias = problem.relu = true;
-  const auto masked = [](double milliseconds) {
-    return FakeEngineTraits{.plans = {{.milliseconds = milliseconds, .masks = true}}};
-  };
-  EXPECT_EQ(winner(hold({{"plain", one(8)}, {"masking", masked(9)}})), "plain");
+  const ContestResult result = hold(both);
+  EXPECT_EQ(winner(result), "masking:8x8") << "34 ms with bias and ReLU";
+  EXPECT_NE(result.passes[0].reason.find("all three 30.00, the best apart 34.00"), std::string::npos)
+      << result.passes[0].reason;
+  masking.masks = false;
+  EXPECT_EQ(winner(hold({{"plain", one(8)}, {"sharing", {.plans = {masking}}}})), "plain") << "34 ms beside 40";
 }
 
 TEST_F(ContestTest, AContestWhoseRepeatsDisagreeIsHeldAgain) {

@@ -12,6 +12,8 @@ namespace twiddle {
 // Time that passes when fake plans say so.
 struct FakeClock {
   double milliseconds = 0;
+  int plans_run = 0;
+  double without_plan_ms = 0;  // what work takes in which no plan runs: the pass over bias and ReLU
 };
 
 class FakeStopwatch final : public Stopwatch {
