@@ -1,7 +1,7 @@
-// Layers that memory bounds, on the largest tensors of AlexNet, and padding and cropping for cuFFT: their time beside
-// that of a copy that moves as many bytes. Every call of a stretch has tensors of its own, so that no cache holds them.
-// Prints a Markdown table. usage: twiddle_memory_bench [DEVICE [BATCH [CALLS]]]   cuda, 128, 16; on the CPU 2 images
-// and 2 calls
+// Layers that memory bounds, on the largest tensors of AlexNet, other networks' max pooling, and padding and cropping
+// for cuFFT: their time beside that of a copy that moves as many bytes. Every call of a stretch has tensors of its own,
+// so that no cache holds them. Prints a Markdown table. usage: twiddle_memory_bench [DEVICE [BATCH [CALLS]]]   cuda,
+// 128, 16; on the CPU 2 images and 2 calls
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -276,6 +276,9 @@ void run(const Device& device, int batch, int calls) {
     bench.layer("dropout", {{"rate", "0.5"}}, image, {1, 1}, {1, 1});
     bench.layer("local_response_norm", {}, image, {1, 1}, {2, 1});
   }
+  bench.layer("max_pool", {{"kernel", "2"}}, {96, 56, 56}, {1, 2}, {1, 2});     // OverFeat fast
+  bench.layer("max_pool", {{"kernel", "3"}}, {96, 108, 108}, {1, 2}, {1, 2});   // OverFeat accurate
+  bench.layer("max_pool", {{"kernel", "2"}}, {128, 112, 112}, {1, 2}, {1, 2});  // VGG-A
   bench.update();
   if (device.kind == Device::Kind::cpu) return;
   bench.pad_and_crop({64, 64, 64}, 0, 72);  // layers of the fbfft paper's table 4: L2b and L3
