@@ -17,6 +17,12 @@ struct CountVisits {
   void operator()(std::int64_t i) const { ++visits[i]; }
 };
 
+struct CountVisitsInRows {
+  std::int64_t columns;
+  int* visits;
+  CountVisits row(std::int64_t row) const { return {visits + row * columns}; }
+};
+
 struct Fractions {
   std::int64_t columns;
   double* sums;
@@ -72,6 +78,7 @@ TEST(ForEach, OfAFileThatNvccDidNotCompileRefusesAGpu) {
   double sums[1] = {};
   const float in[1] = {};
   expect_refused("CountVisits", [&] { for_each_index(gpu, 1, CountVisits{visits}); });
+  expect_refused("CountVisitsInRows", [&] { for_each_in_rows(gpu, 1, 1, CountVisitsInRows{1, visits}); });
   expect_refused("Negate", [&] { map_elements(gpu, 1, Negate{}, 1, out, in); });
   expect_refused("RowTimesTen", [&] { map_rows(gpu, 1, 1, RowTimesTen{}, 1, out, in); });
   expect_refused("reduce_rows", [&] { reduce_rows(gpu, 1, 1, Fractions{1, sums}); });
@@ -138,6 +145,15 @@ TEST(ForEachIndex, VisitsEveryIndexOnce) {
     std::vector<int> visits(static_cast<std::size_t>(count), 0);
     for_each_index(*stream, count, CountVisits{visits.data()});
     EXPECT_EQ(visits, std::vector<int>(static_cast<std::size_t>(count), 1));
+  }
+}
+
+TEST(ForEachInRows, VisitsEveryElementOnce) {
+  const auto stream = make_stream({});
+  for (const std::int64_t columns : {1, 17, 1000}) {
+    std::vector<int> visits(static_cast<std::size_t>(100 * columns), 0);
+    for_each_in_rows(*stream, 100, columns, CountVisitsInRows{columns, visits.data()});
+    EXPECT_EQ(visits, std::vector<int>(visits.size(), 1));
   }
 }
 
