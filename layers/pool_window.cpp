@@ -6,9 +6,9 @@ namespace twiddle {
 
 namespace {
 
-std::int64_t pooled_size(std::int64_t size, std::int64_t kernel, std::int64_t stride, std::int64_t pad, bool ceil) {
-  const std::int64_t room = size + 2 * pad - kernel;
-  std::int64_t count = (ceil ? room + stride - 1 : room) / stride + 1;
+int pooled_size(int size, int kernel, int stride, int pad, bool ceil) {
+  const int room = size + 2 * pad - kernel;
+  int count = (ceil ? room + stride - 1 : room) / stride + 1;
   // Rounded up, the last window may begin beyond the input and its padding before it; both Caffe and PyTorch drop it.
   if (ceil && (count - 1) * stride >= size + pad) --count;
   return count;
@@ -41,7 +41,11 @@ PoolWindow read_pool_window(const Site& site, Params& params) {
     fail(join(kind, ": pad ", pair_text(pad[0], pad[1], "x"), " is more than half the kernel ", kernel[0], "x",
               kernel[1], ", so that windows would lie in the padding alone; at most ",
               pair_text(kernel[0] / 2, kernel[1] / 2, "x"), " fits"));
-  const std::int64_t room_h = site.input[1] + 2 * pad[0], room_w = site.input[2] + 2 * pad[1];
+  // Numbers within a plane are ints, with room for what a window reaches beyond it.
+  if (site.input[1] * site.input[2] >= std::int64_t(1) << 30)
+    fail(join(kind, " pools planes of less than 2^30 values, and gets ", to_string(site.input)));
+  const int height = static_cast<int>(site.input[1]), width = static_cast<int>(site.input[2]);
+  const int room_h = height + 2 * pad[0], room_w = width + 2 * pad[1];
   if (kernel[0] > room_h || kernel[1] > room_w)
     fail(join(kind, ": a kernel of ", kernel[0], "x", kernel[1], " does not fit its input ", to_string(site.input),
               " with pad ", pair_text(pad[0], pad[1], "x"), "; at most ", room_h, "x", room_w,
@@ -53,10 +57,10 @@ PoolWindow read_pool_window(const Site& site, Params& params) {
           stride[1],
           pad[0],
           pad[1],
-          site.input[1],
-          site.input[2],
-          pooled_size(site.input[1], kernel[0], stride[0], pad[0], ceil),
-          pooled_size(site.input[2], kernel[1], stride[1], pad[1], ceil)};
+          height,
+          width,
+          pooled_size(height, kernel[0], stride[0], pad[0], ceil),
+          pooled_size(width, kernel[1], stride[1], pad[1], ceil)};
 }
 
 Shape pooled_shape(const Site& site, const PoolWindow& window) {

@@ -3,12 +3,13 @@
 
 namespace twiddle {
 
-// The windows of a pooling layer over one plane: what max_pool and avg_pool share.
+// The windows of a pooling layer over one plane: what max_pool and avg_pool share. They are ints, as all within a plane
+// is: a GPU computes with 64 bits at half the pace.
 struct PoolWindow {
-  std::int64_t kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0;
-  std::int64_t height = 1, width = 1, out_height = 1, out_width = 1;
+  int kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0;
+  int height = 1, width = 1, out_height = 1, out_width = 1;
 
-  bool is_square(std::int64_t kernel, std::int64_t stride) const {
+  bool is_square(int kernel, int stride) const {
     return kernel_h == kernel && kernel_w == kernel && stride_h == stride && stride_w == stride;
   }
   std::string describe() const;  // "3x3, stride 2, pad 1"

@@ -59,8 +59,7 @@ TEST_P(EveryDevice, AvgPoolGradients) {
   check({{"kernel", "1"}}, {1, 2, 1, 1});
 }
 
-// A GPU takes planes in pieces: many small planes, a large one's strips, rows that no piece holds, and windows that
-// pieces do not know.
+// Many small planes, a large one, long rows, windows that overlap and hang over the edge.
 TEST_P(EveryDevice, AvgPoolGoesWindowByWindowWhateverThePlane) {
   const auto check = [&](const Means& window, const Shape& shape, const std::string& rounding = "floor") {
     SCOPED_TRACE(join(to_string(shape), ", kernel ", window.kernel, ", stride ", window.stride, ", pad ", window.pad));

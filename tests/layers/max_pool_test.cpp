@@ -44,6 +44,17 @@ TEST_P(EveryDevice, MaxPoolGivesTheFirstOfEqualsTheGradient) {
   EXPECT_EQ(x.grad().to_vector(*test.ctx.stream), (std::vector<float>{1, 0, 0, 0}));
 }
 
+TEST_P(EveryDevice, MaxPoolGivesTheFirstNaNTheGradient) {
+  for (const char* kernel : {"2", "3"}) {
+    const LayerOptions options{{"kernel", kernel}, {"stride", "2"}};
+    LayerUnderTest test(GetParam(), "max_pool", options, {1, 3, 3});
+    std::vector<float> first_nan(9, 0.0f);
+    first_nan[1] = 5;
+    EXPECT_EQ(test.forward_and_backward({1, 1, 3, 3}, {9, NAN, 1, 1, NAN, 1, 1, 1, 1}, {5}).grad_x, first_nan)
+        << kernel;
+  }
+}
+
 TEST_P(EveryDevice, MaxPoolGradients) {
   const GradientCheck distinct{.distinct = true};
   const auto check = [&](const LayerOptions& options, const Shape& shape) {
@@ -59,8 +70,7 @@ TEST_P(EveryDevice, MaxPoolGradients) {
   check({{"kernel", "1"}}, {1, 2, 1, 1});
 }
 
-// A GPU takes planes in pieces: many small planes, a large one's strips, rows that no piece holds, and windows that
-// overlap more often than pieces allow.
+// Many small planes, a large one, long rows, windows that the compiler knows and others.
 TEST_P(EveryDevice, MaxPoolGoesWindowByWindowWhateverThePlane) {
   const auto check = [&](const SquareWindows& window, const Shape& shape, const std::string& rounding = "floor") {
     SCOPED_TRACE(join(to_string(shape), ", kernel ", window.kernel, ", stride ", window.stride));
@@ -96,6 +106,8 @@ TEST_P(EveryDevice, MaxPoolGoesWindowByWindowWhateverThePlane) {
   check({2, 2, 0}, {1, 2, 5, 12300});
   check({3, 2, 0}, {1, 2, 5, 4101});
   check({5, 1, 2}, {1, 3, 9, 8});
+  check({3, 3, 0}, {1, 3, 108, 110});
+  check({3, 3, 0}, {2, 3, 16, 17}, "ceil");
 }
 
 TEST(MaxPool, RoundsAsAsked) {
