@@ -72,6 +72,10 @@ std::string join_names(const std::vector<std::string>& names, std::string_view s
   return text;
 }
 
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
 std::string format_bytes(std::uint64_t bytes) {
   constexpr std::array<const char*, 6> units{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
   double value = static_cast<double>(bytes);

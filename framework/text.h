@@ -15,6 +15,7 @@ std::optional<std::string> nearest_name(std::string_view typed, const std::vecto
 std::string unknown_name(std::string_view what, std::string_view typed, const std::vector<std::string>& known);
 
 std::string join_names(const std::vector<std::string>& names, std::string_view separator = ", ");
+std::string first_line(const std::string& text);                        // without its end
 std::string format_bytes(std::uint64_t bytes);                          // "1.44 GiB"
 std::string format_count(std::int64_t count);                           // "61,100,840"
 std::string format_count(std::int64_t count, const std::string& noun);  // "1 class", "2 classes", "9,000 images"
