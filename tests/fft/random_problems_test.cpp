@@ -46,6 +46,15 @@ ConvProblem random_problem(const RandomSequence& random, std::int64_t number) {
   return p;
 }
 
+// Of a few elements the terms may nearly cancel, and then the same error is more of their norm: of 12, which count by
+// fours, 2.25 times in 2,000 problems.
+double allowance(const ConvProblem& problem, ConvPass pass) {
+  const Shape shape = pass == ConvPass::forward          ? problem.output_shape()
+                      : pass == ConvPass::backward_input ? problem.input_shape()
+                                                         : problem.weight_shape();
+  return count_of(shape) < 200 ? 3 : 1;
+}
+
 // TWIDDLE_RANDOM_PROBLEMS asks for more than what is quick.
 int problems_asked_for() {
   const char* const text = std::getenv("TWIDDLE_RANDOM_PROBLEMS");
@@ -70,7 +79,7 @@ TEST_P(EveryDevice, SpectralEnginesAgreeWithTheReferenceOnRandomProblems) {
           const double error = error_of(ctx, *plans[index], problem, pass);
           worst = std::isnan(error) ? error : std::max(worst, error);
           ++runs;
-          ASSERT_LE(error, promise(Precision::fp32))
+          ASSERT_LE(error, allowance(problem, pass) * promise(Precision::fp32))
               << to_string(problem) << ", " << to_string(pass) << ", " << full_name(*plans[index]);
         }
       }
