@@ -22,6 +22,14 @@ void require_aligned(const void* planes, const void* spectra) {
   require(aligned(spectra), "the spectra of a batched transform begin at a place that 16 does not divide");
 }
 
+// Real numbers as the kernels read and write them.
+const Complex* in_pairs(const float* planes) {
+  return reinterpret_cast<const Complex*>(planes);
+}
+Complex* in_pairs(float* planes) {
+  return reinterpret_cast<Complex*>(planes);
+}
+
 // One launch, to and from [row or plane][bins], or for rows [bin][row].
 class OneLaunch final : public BatchedFft {
  public:
@@ -30,11 +38,11 @@ class OneLaunch final : public BatchedFft {
 
   void forward(const float* planes, void* spectra) override {
     require_aligned(planes, spectra);
-    kernels_.forward(stream_, {batch().count, pitch(), planes, static_cast<Complex*>(spectra)});
+    kernels_.forward(stream_, {batch().count, pitch(), in_pairs(planes), static_cast<Complex*>(spectra)});
   }
   void inverse(const void* spectra, float* planes) override {
     require_aligned(planes, spectra);
-    kernels_.inverse(stream_, {batch().count, pitch(), static_cast<const Complex*>(spectra), planes});
+    kernels_.inverse(stream_, {batch().count, pitch(), static_cast<const Complex*>(spectra), in_pairs(planes)});
   }
 
  private:
@@ -78,14 +86,14 @@ class TwoSteps final : public BatchedFft {
 
   void forward(const float* planes, void* spectra) override {
     require_aligned(planes, spectra);
-    rows_.forward(stream_, {rows(), rows(), planes, row_bins()});
+    rows_.forward(stream_, {rows(), rows(), in_pairs(planes), row_bins()});
     columns_.forward(stream_, small_fft::column_arguments(batch(), row_bins(), static_cast<Complex*>(spectra)));
   }
   void inverse(const void* spectra, float* planes) override {
     require_aligned(planes, spectra);
     auto* const numbers = static_cast<Complex*>(const_cast<void*>(spectra));  // an inverse only reads them
     columns_.inverse(stream_, small_fft::column_arguments(batch(), row_bins(), numbers));
-    rows_.inverse(stream_, {rows(), rows(), row_bins(), planes});
+    rows_.inverse(stream_, {rows(), rows(), row_bins(), in_pairs(planes)});
   }
 
  private:

@@ -11,6 +11,7 @@ struct BatchKernels {
   int height = 1, width = 0;     // height 1: rows
   std::int64_t most = 0;         // up to so many rows or planes ...
   std::int64_t most_by_bin = 0;  // ... and up to so many rows that are stored [bin][row]
+  std::size_t shared_bytes = 0;  // of a block
   void (*forward)(Stream& stream, const BatchForward& batch) = nullptr;
   void (*inverse)(Stream& stream, const BatchInverse& batch) = nullptr;
 };

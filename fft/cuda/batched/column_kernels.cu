@@ -6,10 +6,9 @@ namespace {
 
 template <int N, int A, int MinBlocks>
 ColumnKernels columns(std::int64_t few) {
-  using Forward = ColumnsForward<N, A>;
-  using Inverse = ColumnsInverse<N, A>;
-  return {N, few, launch_blocks<Forward, Forward::columns, MinBlocks>,
-          launch_blocks<Inverse, Inverse::columns, MinBlocks>};
+  using Block = Columns<N, A>;
+  return {N, few, launch_blocks<Block, forwards, ColumnArguments, MinBlocks>,
+          launch_blocks<Block, backwards, ColumnArguments, MinBlocks>};
 }
 
 }  // namespace

@@ -12,10 +12,8 @@ void add_if_of_group(std::vector<BatchKernels>& all) {
   if constexpr (I % plane_major_groups == Group) {
     constexpr PlaneMajorShape shape = plane_major_shapes[I];
     constexpr int H = shape.height, W = shape.width, P = shape.planes, Few = shape.few_in_block;
-    if constexpr (shape.few > 0)
-      all.push_back(
-          batch_kernels<DirectPlaneMajorForward<H, W, Few>, DirectPlaneMajorInverse<H, W, Few>, 1>(H, W, shape.few));
-    all.push_back(batch_kernels<PlaneMajorForward<H, W, P>, PlaneMajorInverse<H, W, P>, shape.min_blocks>(H, W));
+    if constexpr (shape.few > 0) all.push_back(batch_kernels<DirectPlaneMajor<H, W, Few>, 1>(H, W, shape.few));
+    all.push_back(batch_kernels<PlaneMajor<H, W, P>, shape.min_blocks>(H, W));
   }
 }
 template <int Group, std::size_t... I>

@@ -9,15 +9,12 @@ namespace {
 // [bin][row], where a warp's accesses are coalesced anyway.
 template <int N, int Threads>
 void add_direct_rows(std::vector<BatchKernels>& all, std::int64_t most, std::int64_t most_by_bin) {
-  all.push_back(
-      batch_kernels<DirectRowsForward<N, Threads>, DirectRowsInverse<N, Threads>, 1>(1, N, most, most_by_bin));
+  all.push_back(batch_kernels<DirectRows<N, Threads>, 1>(1, N, most, most_by_bin));
 }
 
 template <int N, int Threads, int PerThread, int MinBlocks>
 void add_rows(std::vector<BatchKernels>& all) {
-  all.push_back(
-      batch_kernels<ThreadRowsForward<N, Threads, PerThread>, ThreadRowsInverse<N, Threads, PerThread>, MinBlocks>(1,
-                                                                                                                   N));
+  all.push_back(batch_kernels<ThreadRows<N, Threads, PerThread>, MinBlocks>(1, N));
 }
 
 // Few rows directly, more through shared memory.

@@ -8,17 +8,16 @@ namespace {
 
 template <int N, int RowA, int ColumnA, int Threads, int MinBlocks>
 BatchKernels shared_planes(std::int64_t most = any_number) {
-  return batch_kernels<SharedPlaneForward<N, RowA, ColumnA, Threads>, SharedPlaneInverse<N, RowA, ColumnA, Threads>,
-                       MinBlocks>(N, N, most);
+  return batch_kernels<SharedPlane<N, RowA, ColumnA, Threads>, MinBlocks>(N, N, most);
 }
 
 }  // namespace
 
 void add_shared_planes(std::vector<BatchKernels>& all) {
   all.push_back(shared_planes<32, 4, 8, 96, 8>(256));
-  all.push_back(batch_kernels<PlaneMajorForward<32, 32, 4>, PlaneMajorInverse<32, 32, 4>, 8>(32, 32));
+  all.push_back(batch_kernels<PlaneMajor<32, 32, 4>, 8>(32, 32));
   all.push_back(shared_planes<64, 8, 8, 288, 4>(512));
-  all.push_back(batch_kernels<PlaneMajorForward<64, 64, 4>, PlaneMajorInverse<64, 64, 4>, 2>(64, 64));
+  all.push_back(batch_kernels<PlaneMajor<64, 64, 4>, 2>(64, 64));
   all.push_back(shared_planes<128, 8, 16, 544, 2>());
 }
 
