@@ -1,10 +1,11 @@
 #include "fft/batched_fft.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "fft/cuda/batched/batched_kernels.h"
+#include "fft/cuda/device/tuned_on_h200.h"
 #include "fft/cuda/planes/fbfft_kernels.h"
+#include "framework/cuda/check.h"
 #include "framework/error.h"
 
 namespace twiddle {
@@ -106,24 +107,43 @@ class TwoSteps final : public BatchedFft {
   std::shared_ptr<void> row_bins_;
 };
 
-std::vector<BatchKernels> all_kernels() {
+// The most that a block may have.
+std::size_t shared_bytes(const Device& device) {
+  int bytes = 0;
+  check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device.index));
+  return static_cast<std::size_t>(bytes);
+}
+
+// Those that the device has the shared memory for; of a size, those for few rows or planes come before those for more.
+std::vector<BatchKernels> all_kernels(const Device& device) {
   std::vector<BatchKernels> all;
-  small_fft::add_short_rows(all);
   small_fft::add_long_rows(all);
+  small_fft::add_short_rows(all);
+  small_fft::add_shared_planes(all);
   small_fft::add_group_of_plane_major<0>(all);
   small_fft::add_group_of_plane_major<1>(all);
   small_fft::add_group_of_plane_major<2>(all);
   small_fft::add_group_of_plane_major<3>(all);
-  small_fft::add_shared_planes(all);
+  std::erase_if(all, [most = shared_bytes(device)](const BatchKernels& each) { return each.shared_bytes > most; });
   return all;
 }
 
-// The first entry of that size that is for so many; null: there is none.
+// As many rows or planes for each multiprocessor as `count` are on this device: what is the fastest for how many was
+// measured on an H200.
+std::int64_t count_on_an_h200(std::int64_t count, const Device& device) {
+  const std::int64_t here = multiprocessors(device);
+  return (count * small_fft::multiprocessors_of_an_h200 + here - 1) / here;
+}
+
+// The first entry of that size that is for so many, else the last one; null: there is none.
 const BatchKernels* find(const std::vector<BatchKernels>& all, int height, int width, std::int64_t count, bool by_bin) {
-  const auto found = std::find_if(all.begin(), all.end(), [&](const BatchKernels& each) {
-    return each.height == height && each.width == width && count <= (by_bin ? each.most_by_bin : each.most);
-  });
-  return found == all.end() ? nullptr : &*found;
+  const BatchKernels* found = nullptr;
+  for (const BatchKernels& each : all) {
+    if (each.height != height || each.width != width) continue;
+    found = &each;
+    if (count <= (by_bin ? each.most_by_bin : each.most)) break;
+  }
+  return found;
 }
 
 }  // namespace
@@ -133,7 +153,8 @@ std::unique_ptr<BatchedFft> make_batched_fft(Stream& stream, const FftBatch& bat
     throw Error(ErrorKind::device, "batched transforms run on a GPU, not on " + to_string(stream.device()));
   require(batch.count > 0, "a batched transform takes one plane or more, not ", batch.count);
   const int height = batch.height, width = batch.width;
-  const std::vector<BatchKernels> all = all_kernels();
+  const std::vector<BatchKernels> all = all_kernels(stream.device());
+  const std::int64_t count = count_on_an_h200(batch.count, stream.device());
   if (batch.layout == BinLayout::packed) {
     for (const PlaneKernels& kernels : small_fft::all_planes())
       if (kernels.height == height && kernels.width == width)
@@ -141,10 +162,10 @@ std::unique_ptr<BatchedFft> make_batched_fft(Stream& stream, const FftBatch& bat
   } else {
     const bool in_one = batch.layout == BinLayout::plane_major || height == 1;
     const bool by_bin = batch.layout == BinLayout::frequency_major;
-    const BatchKernels* const one = in_one ? find(all, height, width, batch.count, by_bin) : nullptr;
+    const BatchKernels* const one = in_one ? find(all, height, width, count, by_bin) : nullptr;
     for (const ColumnKernels& columns : small_fft::column_kernels())
-      if (columns.points == height && height == width && (one == nullptr || batch.count <= columns.few))
-        return std::make_unique<TwoSteps>(stream, batch, *find(all, 1, width, batch.count * height, true), columns);
+      if (columns.points == height && height == width && (one == nullptr || count <= columns.few))
+        return std::make_unique<TwoSteps>(stream, batch, *find(all, 1, width, count * height, true), columns);
     if (one != nullptr) return std::make_unique<OneLaunch>(stream, batch, *one);
   }
   throw Error(ErrorKind::config, join("there is no batched transform of ", to_string(batch),

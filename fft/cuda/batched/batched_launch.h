@@ -1,4 +1,7 @@
 #pragma once
+#include <iterator>
+#include <utility>
+
 #include "fft/cuda/batched/batched_kernels.h"
 #include "fft/cuda/batched/tuned_on_h200.h"
 #include "fft/cuda/device/dependent_launch.h"
@@ -52,6 +55,15 @@ BatchKernels batch_kernels(int height, int width, std::int64_t most, std::int64_
 template <class Block, int MinBlocks>
 BatchKernels batch_kernels(int height, int width, std::int64_t most = any_number) {
   return batch_kernels<Block, MinBlocks>(height, width, most, most);
+}
+
+// add.operator()<shape>() for each shape of a table (tuned_on_h200.h): each has kernels of its own.
+template <const auto& Shapes, class Add>
+void for_each_shape(const Add& add) {
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    (add.template operator()<Shapes[I]>(), ...);
+  }
+  (std::make_index_sequence<std::size(Shapes)>());
 }
 
 }  // namespace twiddle::small_fft

@@ -1,5 +1,6 @@
 #include "fft/cuda/cufft/transpose.h"
 
+#include "fft/cuda/cufft/tuned_on_h200.h"
 #include "framework/error.h"
 #include "framework/for_each.h"
 
@@ -7,7 +8,7 @@ namespace twiddle {
 
 namespace {
 
-constexpr int tile = 32, rows_at_once = 8;
+constexpr int tile = 32, rows_at_once = transposed_rows_at_once;
 
 // One tile a block, through shared memory, so that both loads and stores are coalesced, 256 bytes a warp. Adjacent
 // blocks write adjacent tiles, since scattered writes cost more than scattered reads.
