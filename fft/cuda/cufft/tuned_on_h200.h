@@ -7,9 +7,6 @@ namespace twiddle {
 // Blocks that pad and crop, and how much of a plane each of their threads loads at once (pad_crop_device.h).
 constexpr int plane_threads = 256, bytes_a_thread = 32;
 
-// A block transposes a tile of 32 x 32, as a warp has 32 threads; so many of its rows are loaded side by side.
-constexpr int transposed_rows_at_once = 8;
-
 // How much longer cuFFT takes for a point where the size has a factor of 3, 5 or 7 instead of 2, for each of them; and
 // times as long for a row of odd length, which is not transformed as a complex one of half the length. Rough: grids are
 // sorted by them, and the slowest are left out.
