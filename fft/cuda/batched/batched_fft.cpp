@@ -19,8 +19,8 @@ using small_fft::PlaneKernels;
 
 void require_aligned(const void* planes, const void* spectra) {
   const auto aligned = [](const void* memory) { return reinterpret_cast<std::uintptr_t>(memory) % 16 == 0; };
-  require(aligned(planes), "the planes of a batched transform begin at a place that 16 does not divide");
-  require(aligned(spectra), "the spectra of a batched transform begin at a place that 16 does not divide");
+  require(aligned(planes), "the planes of a batched transform are not aligned to 16 bytes");
+  require(aligned(spectra), "the spectra of a batched transform are not aligned to 16 bytes");
 }
 
 // Real numbers as the kernels read and write them.

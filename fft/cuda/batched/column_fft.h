@@ -52,6 +52,7 @@ struct Columns : BlockThread {
     Complex numbers[count * pitch];
   };
 
+  // A points over the elements b + B i of a column, and twiddle factors, into the exchange.
   TWIDDLE_HD void forward(Index<0>, const ColumnArguments& a, Shared& shared) {
     const Share at = by_elements(a);
     if (!at.there) return;
@@ -62,6 +63,7 @@ struct Columns : BlockThread {
     store_twiddled(v, exchange(shared, at, at.part), 1, [&](int k1) { return root<N>(k1 * at.part); });
   }
 
+  // B points, to the spectrum; adjacent threads have adjacent columns there, so that stores are coalesced.
   TWIDDLE_HD void forward(Index<1>, const ColumnArguments& a, Shared& shared) {
     const Share at = by_bins(a);
     if (!at.there) return;
@@ -75,6 +77,7 @@ struct Columns : BlockThread {
     });
   }
 
+  // B points backwards. All loads are issued before the first transform, so that they are in flight together.
   TWIDDLE_HD void inverse(Index<0>, const ColumnArguments& a, Shared& shared) {
     const Share at = by_bins(a);
     if (!at.there) return;
@@ -91,6 +94,7 @@ struct Columns : BlockThread {
     });
   }
 
+  // A points backwards, scaled, to `rows`.
   TWIDDLE_HD void inverse(Index<1>, const ColumnArguments& a, Shared& shared) {
     const Share at = by_elements(a);
     if (!at.there) return;

@@ -29,6 +29,7 @@ struct PlaneMajor : BlockThread {
   };
   Complex row[W], column[H];  // the one, then the other
 
+  // A thread has two columns of a plane, as the real and the imaginary part of one (planes/plane_fft.h).
   TWIDDLE_HD void forward(Index<0>, const BatchForward& a, Shared& shared) {
     const Share at = columns_of(a.count);
     if (!at.there) return;
@@ -37,6 +38,7 @@ struct PlaneMajor : BlockThread {
     columns_to_rows<H, W>(column, shared.numbers + at.plane * pitch, at.index);
   }
 
+  // A thread has a row, which stays in registers: `numbers` is still being read, and `spectra` shares its memory.
   TWIDDLE_HD void forward(Index<1>, const BatchForward& a, Shared& shared) {
     const Share at = row_of(a.count);
     if (!at.there) return;
@@ -44,20 +46,24 @@ struct PlaneMajor : BlockThread {
     transform<forwards>(row);
   }
 
+  // All bins of the row, and of its conjugate.
   TWIDDLE_HD void forward(Index<2>, const BatchForward& a, Shared& shared) {
     if (const Share at = row_of(a.count); at.there) store_row(shared.spectra + at.plane * bin_pitch, at.index);
   }
 
+  // The spectra, which are one contiguous range of global memory.
   TWIDDLE_HD void forward(Index<3>, const BatchForward& a, Shared& shared) {
     store_contiguous<bins, bin_pitch, threads>(shared.spectra, a.spectrum + block * P * bins,
                                                count_in_block<P>(a.count, block) * bins, thread);
   }
 
+  // The spectra to shared memory.
   TWIDDLE_HD void inverse(Index<0>, const BatchInverse& a, Shared& shared) {
     load_contiguous<bins, bin_pitch, P * bins, threads>(shared.spectra, a.spectrum + block * P * bins,
                                                         count_in_block<P>(a.count, block) * bins, thread);
   }
 
+  // A thread's row, in registers as in forward().
   TWIDDLE_HD void inverse(Index<1>, const BatchInverse& a, Shared& shared) {
     const Share at = row_of(a.count);
     if (!at.there) return;
@@ -65,11 +71,13 @@ struct PlaneMajor : BlockThread {
     transform<backwards>(row);
   }
 
+  // The rows to shared memory, from where columns are read.
   TWIDDLE_HD void inverse(Index<2>, const BatchInverse& a, Shared& shared) {
     if (const Share at = row_of(a.count); at.there)
       store_numbers(row, shared.numbers + at.plane * pitch + at.index * W);
   }
 
+  // Two columns of a plane; straight to global memory where that writes whole sectors.
   TWIDDLE_HD void inverse(Index<3>, const BatchInverse& a, Shared& shared) {
     const Share at = columns_of(a.count);
     if (!at.there) return;
@@ -77,10 +85,12 @@ struct PlaneMajor : BlockThread {
     if constexpr (whole_sectors) store_columns(target(a) + at.plane * points + at.index);
   }
 
+  // Else through shared memory ...
   TWIDDLE_HD void inverse(Index<4>, const BatchInverse& a, Shared& shared) {
     if (const Share at = columns_of(a.count); at.there) store_columns(shared.gathered + at.plane * points + at.index);
   }
 
+  // ... as one contiguous range.
   TWIDDLE_HD void inverse(Index<5>, const BatchInverse& a, Shared& shared) {
     store_contiguous<1, 1, threads>(shared.gathered, target(a), count_in_block<P>(a.count, block) * points, thread);
   }

@@ -78,11 +78,13 @@ struct ThreadRows : BlockThread {
     Complex numbers[count * pitch];
   };
 
+  // The rows to shared memory, by coalesced loads.
   TWIDDLE_HD void forward(Index<0>, const BatchForward& a, Shared& shared) {
     load_contiguous<points, pitch, count * points, Threads>(shared.numbers, a.source + block * count * points,
                                                             count_in_block<count>(a.count, block) * points, thread);
   }
 
+  // Each thread transforms its rows, in its registers.
   TWIDDLE_HD void forward(Index<1>, const BatchForward& a, Shared& shared) {
     for (int row = thread; row < count_in_block<count>(a.count, block); row += Threads) {
       Complex* const at = shared.numbers + row * pitch;
@@ -97,12 +99,14 @@ struct ThreadRows : BlockThread {
     }
   }
 
+  // The bins to [row][bin], by coalesced stores.
   TWIDDLE_HD void forward(Index<2>, const BatchForward& a, Shared& shared) {
     if (a.pitch != 0) return;
     store_contiguous<half_row, pitch, Threads>(shared.numbers, a.spectrum + block * count * half_row,
                                                count_in_block<count>(a.count, block) * half_row, thread);
   }
 
+  // The bins from [row][bin] to shared memory.
   TWIDDLE_HD void inverse(Index<0>, const BatchInverse& a, Shared& shared) {
     if (a.pitch != 0) return;
     load_contiguous<half_row, pitch, count * half_row, Threads>(shared.numbers, a.spectrum + block * count * half_row,
@@ -110,6 +114,7 @@ struct ThreadRows : BlockThread {
                                                                 thread);
   }
 
+  // Each thread transforms its rows back.
   TWIDDLE_HD void inverse(Index<1>, const BatchInverse& a, Shared& shared) {
     for (int row = thread; row < count_in_block<count>(a.count, block); row += Threads) {
       Complex* const at = shared.numbers + row * pitch;
@@ -121,6 +126,7 @@ struct ThreadRows : BlockThread {
     }
   }
 
+  // The rows to global memory.
   TWIDDLE_HD void inverse(Index<2>, const BatchInverse& a, Shared& shared) {
     store_contiguous<points, pitch, Threads>(shared.numbers, a.target + block * count * points,
                                              count_in_block<count>(a.count, block) * points, thread);

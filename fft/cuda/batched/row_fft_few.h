@@ -47,6 +47,7 @@ struct FewRows : BlockThread {
     Row::load_factors(pair_factors, a.pitch == 0 ? lane : thread / count, roots<N>());
   }
 
+  // A1 points, of adjacent elements in adjacent threads.
   TWIDDLE_HD void forward(Index<0>, const BatchForward& a, Shared& shared) {
     const RowLane at = by_elements(a.count);
     if (!at.there) return;
@@ -61,6 +62,7 @@ struct FewRows : BlockThread {
     });
   }
 
+  // A2 points. Here as in step 0 a thread has several transforms, `lanes` apart.
   TWIDDLE_HD void forward(Index<1>, const BatchForward& a, Shared& shared) {
     const RowLane at = by_elements(a.count);
     if (!at.there) return;
@@ -75,6 +77,7 @@ struct FewRows : BlockThread {
     });
   }
 
+  // B points: the two columns of which the row's bins are made, straight to global memory.
   TWIDDLE_HD void forward(Index<2>, const BatchForward& a, Shared& shared) {
     const RowLane at = by_bins(a);
     if (!at.there) return;
@@ -89,6 +92,7 @@ struct FewRows : BlockThread {
       Row::store_bins(bins, at.lane, row_bins(a, at.row), a.pitch, A * a.pitch);
   }
 
+  // The two columns from the row's bins, and B points backwards.
   TWIDDLE_HD void inverse(Index<0>, const BatchInverse& a, Shared& shared) {
     const RowLane at = by_bins(a);
     if (!at.there) return;
@@ -103,6 +107,7 @@ struct FewRows : BlockThread {
     Row::store_columns(bins, at.lane, shared.second + at.row * second_length, 1, second_pitch);
   }
 
+  // A2 points backwards.
   TWIDDLE_HD void inverse(Index<1>, const BatchInverse& a, Shared& shared) {
     const RowLane at = by_elements(a.count);
     if (!at.there) return;
@@ -117,6 +122,7 @@ struct FewRows : BlockThread {
     });
   }
 
+  // A1 points backwards, scaled, straight to global memory.
   TWIDDLE_HD void inverse(Index<2>, const BatchInverse& a, Shared& shared) {
     const RowLane at = by_elements(a.count);
     if (!at.there) return;

@@ -20,19 +20,23 @@ struct ManyRows : BlockThread {
   };
   typename Row::Bins bins;
 
+  // Steps 1 to 3 of the four-step FFT (four_step_row.h), into the exchange.
   TWIDDLE_HD void forward(Index<0>, const BatchForward& a, Shared& shared) {
     if (has(a.count))
       Row::forward_elements(a.source + block * count * points + row() * points, lane(), exchange(shared), roots<N>());
   }
 
+  // Step 4, and the row's bins, which stay in registers: the exchange is still being read.
   TWIDDLE_HD void forward(Index<1>, const BatchForward& a, Shared& shared) {
     if (has(a.count)) Row::forward_columns(exchange(shared), lane(), bins, roots<N>());
   }
 
+  // The bins to shared memory, which may be overwritten now.
   TWIDDLE_HD void forward(Index<2>, const BatchForward& a, Shared& shared) {
     if (has(a.count)) Row::store_bins(bins, lane(), row_bins(shared), 1, A);
   }
 
+  // From there to global memory: as one contiguous range, or for [bin][row] with adjacent threads on adjacent rows.
   TWIDDLE_HD void forward(Index<3>, const BatchForward& a, Shared& shared) {
     const int rows = count_in_block<count>(a.count, block);
     if (a.pitch == 0)
@@ -45,6 +49,7 @@ struct ManyRows : BlockThread {
       spectrum[bin * a.pitch] = shared.numbers[row * half_row + bin];
   }
 
+  // The bins from global memory to shared memory.
   TWIDDLE_HD void inverse(Index<0>, const BatchInverse& a, Shared& shared) {
     const int rows = count_in_block<count>(a.count, block);
     if (a.pitch == 0)
@@ -57,16 +62,19 @@ struct ManyRows : BlockThread {
       shared.numbers[row * half_row + bin] = spectrum[bin * a.pitch];
   }
 
+  // The bins to registers, and step 4 backwards.
   TWIDDLE_HD void inverse(Index<1>, const BatchInverse& a, Shared& shared) {
     if (!has(a.count)) return;
     Row::load_bins(bins, lane(), row_bins(shared), 1, A);
     Row::inverse_columns(lane(), bins, roots<N>());
   }
 
+  // Into the exchange, which takes the place of the bins.
   TWIDDLE_HD void inverse(Index<2>, const BatchInverse& a, Shared& shared) {
     if (has(a.count)) Row::store_columns(bins, lane(), exchange(shared), 1, Row::gap);
   }
 
+  // Steps 3 to 1 backwards, to global memory.
   TWIDDLE_HD void inverse(Index<3>, const BatchInverse& a, Shared& shared) {
     if (has(a.count))
       Row::inverse_elements(exchange(shared), lane(), 1.f / N, a.target + block * count * points + row() * points);

@@ -20,6 +20,7 @@ struct SharedPlane : BlockThread {
     Complex roots[N];  // a copy of those in global memory, complete after the first barrier
   };
 
+  // Rows, first part: from global memory into the exchange of each row.
   TWIDDLE_HD void forward(Index<0>, const BatchForward& a, Shared& shared) {
     copy_roots(shared);
     each_row([&](int row, int lane) {
@@ -27,6 +28,7 @@ struct SharedPlane : BlockThread {
     });
   }
 
+  // Rows, second part: each row's bins replace its exchange, in the same padded places.
   TWIDDLE_HD void forward(Index<1>, const BatchForward&, Shared& shared) {
     each_row([&](int row, int lane) {
       Complex* const at = row_at(shared, row);
@@ -36,6 +38,7 @@ struct SharedPlane : BlockThread {
     });
   }
 
+  // Columns, first part: A points and twiddle factors, in place.
   TWIDDLE_HD void forward(Index<2>, const BatchForward&, Shared& shared) {
     each_column<B>([&](int bin, int b) {
       Complex* const at = bin_at(shared, bin, b);
@@ -46,6 +49,7 @@ struct SharedPlane : BlockThread {
     });
   }
 
+  // Columns, second part: B points, to global memory; adjacent threads have adjacent bins of a row.
   TWIDDLE_HD void forward(Index<3>, const BatchForward& a, Shared& shared) {
     Complex* const spectrum = a.spectrum + block * bins;
     each_column<A>([&](int bin, int k1) {
@@ -57,6 +61,7 @@ struct SharedPlane : BlockThread {
     });
   }
 
+  // Columns, second part backwards, from global memory.
   TWIDDLE_HD void inverse(Index<0>, const BatchInverse& a, Shared& shared) {
     const Complex* const spectrum = a.spectrum + block * bins;
     copy_roots(shared);
@@ -69,6 +74,7 @@ struct SharedPlane : BlockThread {
     });
   }
 
+  // Columns, first part backwards, in place.
   TWIDDLE_HD void inverse(Index<1>, const BatchInverse&, Shared& shared) {
     each_column<B>([&](int bin, int b) {
       Complex* const at = bin_at(shared, bin, b);
@@ -79,6 +85,7 @@ struct SharedPlane : BlockThread {
     });
   }
 
+  // Rows, second part backwards, in place.
   TWIDDLE_HD void inverse(Index<2>, const BatchInverse&, Shared& shared) {
     each_row([&](int row, int lane) {
       Complex* const at = row_at(shared, row);
@@ -89,6 +96,7 @@ struct SharedPlane : BlockThread {
     });
   }
 
+  // Rows, first part backwards, to global memory.
   TWIDDLE_HD void inverse(Index<3>, const BatchInverse& a, Shared& shared) {
     each_row([&](int row, int lane) {
       Row::inverse_elements(row_at(shared, row), lane, 1.f / (N * N), a.target + block * (N * N / 2) + row * (N / 2));
