@@ -126,6 +126,10 @@ std::optional<std::uint64_t> parse_bytes(std::string_view text) {
   return std::nullopt;
 }
 
+std::string format_sides(int height, int width) {
+  return height == width ? std::to_string(height) : std::to_string(height) + "x" + std::to_string(width);
+}
+
 std::string format_number(double value) {
   std::array<char, 64> digits{};
   std::string text(digits.begin(), std::to_chars(digits.begin(), digits.end(), value).ptr);
