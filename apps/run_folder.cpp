@@ -91,9 +91,17 @@ std::string make_run_folder(const std::string& out, const std::string& name) {
   }
 }
 
+NewFolder::NewFolder(const std::string& out, const std::string& name) {
+  for (fs::path above = fs::absolute(out); !fs::exists(above); above = above.parent_path())
+    made_above_.push_back(above.string());
+  path_ = make_run_folder(out, name);
+}
+
 NewFolder::~NewFolder() {
+  if (kept_ || path_.empty()) return;
   std::error_code ignored;
-  if (!path_.empty()) fs::remove_all(path_, ignored);
+  fs::remove_all(path_, ignored);
+  for (const std::string& above : made_above_) fs::remove(above, ignored);  // where another run is not in it by now
 }
 
 void write_run_facts(const std::string& folder, const Config& config, const std::string& device) {

@@ -241,10 +241,9 @@ int print_config(const Flags& flags, const TrainArguments& arguments) {
 int start_run(const Flags& flags, const TrainArguments& arguments) {
   const Config config = open_config(arguments.config, flags);
   prove_threads(omp_get_max_threads());
-  const std::string run_folder = make_run_folder(config.train.out, config.name);
-  NewFolder new_folder(run_folder);
-  const RunLock lock(run_folder);
-  return train({flags, arguments, config, {run_folder, ""}, new_folder, lock});
+  NewFolder new_folder(config.train.out, config.name);
+  const RunLock lock(new_folder.path());
+  return train({flags, arguments, config, {new_folder.path(), ""}, new_folder, lock});
 }
 
 // The lock comes first: a process that is about to end may yet save.
@@ -255,7 +254,7 @@ int resume_run(const Flags& flags, const TrainArguments& arguments) {
   const ResumePoint place = find_resume_point(arguments.resume);
   const Config config = open_config(place.run_folder, flags);
   prove_threads(omp_get_max_threads());
-  NewFolder none("");
+  NewFolder none;
   return train({flags, arguments, config, place, none, lock.value()});
 }
 

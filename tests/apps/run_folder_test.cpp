@@ -40,6 +40,17 @@ TEST(RunFolder, RunsThatStartAtOnceGetFoldersOfTheirOwn) {
   EXPECT_EQ(std::set<std::string>(folders.begin(), folders.end()).size(), folders.size());
 }
 
+TEST(RunFolder, ThatCameToNothingGoesWithTheFoldersMadeForIt) {
+  const fs::path out = fresh_folder("nothing");
+  { const NewFolder folder((out / "deep" / "runs/").string(), "net"); }
+  EXPECT_TRUE(fs::is_empty(out));
+  NewFolder kept((out / "runs").string(), "net");
+  kept.keep();
+  { const NewFolder folder((out / "runs").string(), "net"); }
+  EXPECT_TRUE(fs::exists(kept.path()));
+  EXPECT_FALSE(fs::exists(out / "runs" / "net-002"));
+}
+
 TEST(RunFolder, AFileInTheWayIsAnError) {
   const fs::path out = fresh_folder("file");
   std::ofstream(out / "runs") << "a file";
