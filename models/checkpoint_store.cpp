@@ -209,7 +209,8 @@ std::string newest_checkpoint(const std::string& path) {
                                     [&folder](const auto& name) { return is_whole((folder / name).string()); });
     if (whole == names.rend()) throw Error(ErrorKind::data, join(error.what(), "\n  no older checkpoint is whole"));
     const std::string other = (folder / *whole).string();
-    throw Error(ErrorKind::data, join(error.what(), "\n  ", other, " is whole: twiddle train --resume ", other));
+    throw Error(ErrorKind::data,
+                join(error.what(), "\n  ", other, " is whole and can be gone on from: --resume ", other));
   }
 }
 
