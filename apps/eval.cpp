@@ -11,6 +11,7 @@
 #include "framework/error.h"
 #include "framework/printable.h"
 #include "framework/text.h"
+#include "models/evaluation_json.h"
 #include "models/open_data.h"
 #include "models/trainer.h"
 
@@ -56,9 +57,9 @@ nlohmann::json to_json(const Trained& trained, const EvalResult& result, const s
   for (const ClassScore& score : scores)
     classes.push_back(
         {{"name", score.name}, {"images", score.images}, {"right", score.right}, {"predicted", score.predicted}});
-  return {{"weights", trained.weights},    {"images", result.images},      {"loss", result.loss},
-          {"top1", result.top1},           {"top5", result.top5},          {"classes", classes},
-          {"confusion", result.confusion}, {"undefined", result.undefined}};
+  nlohmann::json json = to_json(result);
+  json.update({{"weights", trained.weights}, {"classes", classes}});
+  return json;
 }
 
 EvalResult evaluate_advising(Context& ctx, const Sequential& net, Loader& loader, std::int64_t batch) try {

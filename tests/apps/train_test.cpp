@@ -62,6 +62,9 @@ TEST_F(Train, LeavesARunFolderThatEvalAndPredictUnderstand) {
   EXPECT_GT(scores.at("top1").get<double>(), 0.7);
   EXPECT_EQ(scores.at("classes").size(), 10u);
   EXPECT_EQ(scores.at("images"), 297);
+  const auto best = nlohmann::json::parse(read_text(run(1) / "best.json"));
+  for (const char* key : {"images", "top1", "confusion", "outside", "undefined"})
+    EXPECT_EQ(best.at(key), scores.at(key)) << key;
 
   const Finished predict = run_program({"predict", run(1).string(), "no/such.png"});
   EXPECT_EQ(predict.code, 3);
