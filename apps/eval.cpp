@@ -70,12 +70,13 @@ EvalResult evaluate_advising(Context& ctx, const Sequential& net, Loader& loader
 }
 
 int eval(const Flags& flags, const std::string& path, const std::string& model_file) {
-  const Trained trained = open_trained(path, model_file, flags);
-  const Config& config = trained.config;
-  Context ctx(parse_device(config.device), config.seed);
-  const Model model = build_model(config, ctx.stream->device());
+  const Trained trained = open_trained(path, model_file, flags, OpenedData::validation);
+  const Experiment& experiment = trained.experiment;
+  const Config& config = experiment.config;
+  const Model& model = experiment.model;
+  Context ctx(experiment.device, config.seed);
   load_weights(trained.weights, ctx, *model.net);
-  const OpenData data = open_val_data(config, model.net->output_shape().at(0));
+  const OpenData data = open_val_data(experiment);
   if (!data.val) throw Error(ErrorKind::config, printable(config.file) + ": there is no data.val to measure on");
   LoaderOptions options;
   options.batch_size = config.train.batch_size;

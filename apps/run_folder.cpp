@@ -120,11 +120,9 @@ void write_run_facts(const std::string& folder, const Config& config, const std:
   write_file_atomically((fs::path(folder) / "environment.json").string(), json_text(environment, 2) + "\n");
 }
 
-Config load_run_config(const std::string& folder, const std::vector<Override>& overrides) {
-  Config config = load_config((fs::path(folder) / "config.yaml").string(), overrides);
-  const std::string origin = original_config(folder);
-  if (!origin.empty()) config.file = origin;
-  return config;
+Experiment load_run(const std::string& folder, const std::vector<Override>& overrides, ExperimentOptions options) {
+  options.origin = original_config(folder);
+  return load_experiment((fs::path(folder) / "config.yaml").string(), overrides, options);
 }
 
 bool is_run_folder(const std::string& path) {

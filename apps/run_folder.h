@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "models/config.h"
+#include "models/experiment.h"
 
 namespace twiddle {
 
@@ -31,8 +31,9 @@ class NewFolder {
 // environment.json (versions, machine, and where the config came from, which its relative paths refer to).
 void write_run_facts(const std::string& folder, const Config& config, const std::string& device);
 
-// The config of a run folder, as if read from where it came from.
-Config load_run_config(const std::string& folder, const std::vector<Override>& overrides);
+// The experiment of a run folder, as if its config were read from where it came from.
+Experiment load_run(const std::string& folder, const std::vector<Override>& overrides = {},
+                    ExperimentOptions options = {});
 
 bool is_run_folder(const std::string& path);
 

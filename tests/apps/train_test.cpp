@@ -289,6 +289,16 @@ TEST_F(Train, PrintConfigWritesNothingAndReadsBack) {
     EXPECT_NE(printed.out.find(line), std::string::npos) << line << " is not in\n" << printed.out;
 }
 
+TEST_F(Train, ABareConfigCanBeEvaluatedWithoutWhereItsTrainingDataLies) {
+  ASSERT_EQ(run_program(digits({"--epochs", "1", "--limit-batches", "1"})).code, 0);
+  fs::copy_file(run(1) / "best.safetensors", out_ / "weights.safetensors");
+  unsetenv("TWIDDLE_TEST_UNSET");
+  const Finished eval =
+      run_program({"eval", (out_ / "weights.safetensors").string(), "models/digits.yaml", "-q", "--set",
+                   "data.train={format: idx, images: \"${TWIDDLE_TEST_UNSET}\", labels: x}"});
+  EXPECT_EQ(eval.code, 0) << eval.err;
+}
+
 TEST_F(Train, ARunCanBeEvaluatedFromAnyFolderWithoutTheTrainingData) {
   const Finished train = run_program(digits({"--epochs", "1", "--limit-batches", "1"}));
   ASSERT_EQ(train.code, 0) << train.err;

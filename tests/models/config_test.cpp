@@ -1,4 +1,4 @@
-#include "models/config.h"
+#include "models/experiment.h"
 #include "tests/support/temp_path.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ const std::string smallest =
     "version: 1\nmodel:\n  input: [1, 8, 8]\n  layers:\n    - flatten\n    - linear: {outputs: 10}\n";
 
 Config load(const std::string& text, const std::vector<Override>& overrides = {}) {
-  return load_config_text(text, "a.yaml", overrides);
+  return load_experiment_text(text, "a.yaml", overrides).config;
 }
 
 // What is said of a config that is refused; empty where it is not.
@@ -32,7 +32,7 @@ std::string complaint(const std::string& text, const std::vector<Override>& over
 
 std::string file_complaint(const std::string& path) {
   try {
-    load_config(path);
+    load_experiment(path);
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::config);
     return error.what();
@@ -91,8 +91,8 @@ TEST(Config, ReadsEverySection) {
   EXPECT_TRUE(config.data.present);
   EXPECT_EQ(config.data.workers, 0);
   EXPECT_TRUE(config.data.skip_bad);
-  EXPECT_NE(config.data.node.find("augment"), nullptr);
-  EXPECT_EQ(config.train.optimizer.text, "adam");
+  EXPECT_NE(config.tree.find("data")->find("augment"), nullptr);
+  EXPECT_EQ(config.tree.find("train")->find("optimizer")->entries.front().key, "adam");
   EXPECT_EQ(config.train.learning_rate, 0.5);
   EXPECT_EQ(config.train.schedule.warmup, 2);
   EXPECT_EQ(config.train.epochs, 3);
@@ -109,7 +109,7 @@ TEST(Config, SmallestHasDefaults) {
   EXPECT_EQ(config.name, "a");
   EXPECT_EQ(config.device, "auto");
   EXPECT_FALSE(config.data.present);
-  EXPECT_EQ(config.train.optimizer.kind, ConfigNode::Kind::null);
+  EXPECT_EQ(config.tree.find("train")->find("optimizer")->entries.front().key, "sgd");
 }
 
 TEST(Config, ChoicesAreCachedWhereTheUserKeepsCaches) {
@@ -272,14 +272,14 @@ TEST(Config, OverridesReachEverything) {
                                         {"model.input", "[3, 4, 5]", "--set"},
                                         {"data.train", "{format: idx, images: a.gz, labels: b.gz}", "--set"}});
   EXPECT_EQ(config.train.epochs, 3);
-  EXPECT_EQ(config.train.optimizer.find("sgd")->find("momentum")->text, "0.5");
+  EXPECT_EQ(config.tree.find("train")->find("optimizer")->find("sgd")->find("momentum")->text, "0.5");
   EXPECT_EQ(config.train.schedule.kind, Schedule::Kind::step);
   EXPECT_EQ(config.train.schedule.every, 7);
   EXPECT_EQ(names(config), (std::vector<std::string>{"dropout1", "fc1"}));
   EXPECT_EQ(config.layers[1].options.find("outputs")->text, "20");
   EXPECT_EQ(config.layers[1].options.find("bias")->text, "false");
   EXPECT_EQ(config.input, (Shape{3, 4, 5}));
-  EXPECT_EQ(config.data.node.find("train")->find("images")->text, "a.gz");
+  EXPECT_EQ(config.tree.find("data")->find("train")->find("images")->text, "a.gz");
 }
 
 TEST(Config, OverridesThatAreWrongAreNamed) {
@@ -316,16 +316,18 @@ TEST_F(ConfigFiles, BaseIsMergedBelow) {
         "version: 1\nseed: 5\nmodel: {input: [1, 8, 8], layers: [relu, linear: {outputs: 4}]}\n"
         "data: {train: {format: synthetic, images: 10}, workers: 1}\n"
         "train: {optimizer: {sgd: {momentum: 0.9}}, epochs: 3, batch_size: 7}\n");
-  const Config config = load_config(
-      write("top.yaml",
-            "version: 1\nbase: nets/base.yaml\nmodel: {layers: [flatten]}\ndata: {train: {format: cifar10, path: x}}\n"
-            "train: {optimizer: {adam: {beta1: 0.8}}, epochs: 4}\n"));
+  const Config config = load_experiment(write("top.yaml",
+                                              "version: 1\nbase: nets/base.yaml\nmodel: {layers: [flatten]}\ndata: "
+                                              "{train: {format: cifar10, path: x}}\n"
+                                              "train: {optimizer: {adam: {beta1: 0.8}}, epochs: 4}\n"))
+                            .config;
   EXPECT_EQ(config.seed, 5u);
   EXPECT_EQ(config.input, (Shape{1, 8, 8}));
   EXPECT_EQ(names(config), std::vector<std::string>{"flatten1"});
   EXPECT_EQ(config.data.workers, 1);
-  EXPECT_EQ(config.data.node.find("train")->find("images"), nullptr);  // another format's options are not mixed in
-  EXPECT_EQ(config.train.optimizer.entries.size(), 1u);
+  EXPECT_EQ(config.tree.find("data")->find("train")->find("images"),
+            nullptr);  // another format's options are not mixed in
+  EXPECT_EQ(config.tree.find("train")->find("optimizer")->entries.size(), 1u);
   EXPECT_EQ(config.train.epochs, 4);
   EXPECT_EQ(config.train.batch_size, 7);
   EXPECT_EQ(config.tree.find("base"), nullptr);
@@ -354,18 +356,39 @@ TEST(Config, EnvironmentInDataPaths) {
   ::unsetenv("TWIDDLE_TEST_UNSET");
   const Config config =
       load(smallest + "data: {train: {format: idx, images: \"${TWIDDLE_TEST_FOLDER}/a.gz\", labels: b.gz}}\n");
-  EXPECT_EQ(config.data.node.find("train")->find("images")->text, "/mnt/${X}/a.gz");
+  EXPECT_EQ(config.tree.find("data")->find("train")->find("images")->text, "/mnt/${X}/a.gz");
   EXPECT_TRUE(holds(complaint(smallest + "data: {train: {images: \"${TWIDDLE_TEST_UNSET}/a.gz\"}}\n"),
                     "a.yaml:7:24: error: environment variable 'TWIDDLE_TEST_UNSET' is not set"));
   EXPECT_TRUE(holds(complaint(smallest + "data: {train: {images: \"${TWIDDLE\"}}\n"), "'${' without its '}'"));
   EXPECT_TRUE(holds(complaint(smallest + "data: {train: {images: ${DATA}/a}}\n"), "put quotes around ${...}"));
 }
 
+TEST(Config, AVariableIsNeededWhereItsDatasetIsOpened) {
+  ::unsetenv("TWIDDLE_TEST_UNSET");
+  const std::string config = smallest +
+                             "data:\n"
+                             "  train: {format: idx, images: \"${TWIDDLE_TEST_UNSET}/a.gz\", labels: b.gz}\n"
+                             "  val: {format: idx, images: \"${TWIDDLE_TEST_UNSET}/c.gz\", labels: d.gz}\n";
+  const auto told = [&](OpenedData opens) {
+    try {
+      load_experiment_text(config, "a.yaml", {}, {.opens = opens});
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_TRUE(holds(told(OpenedData::all), "a.yaml:8:32: error: environment variable"));
+  EXPECT_TRUE(holds(told(OpenedData::all), "a.yaml:9:30: error: environment variable"));
+  EXPECT_FALSE(holds(told(OpenedData::validation), "a.yaml:8:"));
+  EXPECT_TRUE(holds(told(OpenedData::validation), "a.yaml:9:30: error: environment variable"));
+  EXPECT_EQ(told(OpenedData::none), "");
+}
+
 TEST(Config, TheResolvedTreeReadsBack) {
   const Config config = load(smallest + "train: {optimizer: {sgd: {momentum: 0.9}}, out: \"10\"}\n",
                              {{"model.layers.fc1.bias", "false", "--set"}});
   const std::string written = to_yaml(config.tree);
-  const Config again = load_config_text(written, "elsewhere/config.yaml");
+  const Config again = load_experiment_text(written, "elsewhere/config.yaml").config;
   EXPECT_EQ(to_yaml(again.tree), written);
   EXPECT_EQ(again.name, "a");
   EXPECT_EQ(names(again), names(config));
@@ -406,14 +429,14 @@ convolution:
   cache: auto
   retune: false
 data:
-  train: {format: synthetic, images: 1024, seed: 1, first: 0}
-  augment:
-    - hflip: 0.5
-    - pad_crop: {pad: 2, size: 32}
   workers: 2
   on_error: fail
   max_pixels: 67108864
   drop_last: false
+  train: {format: synthetic, images: 1024, seed: 1, first: 0}
+  augment:
+    - hflip: 0.5
+    - pad_crop: {pad: 2, size: 32}
 train:
   optimizer: {sgd: {momentum: 0, weight_decay: 0, nesterov: false}}
   learning_rate: 0.01
@@ -436,7 +459,7 @@ TEST_F(ConfigFiles, PathsInTheTreeAreAbsolute) {
   write("nets/images.gz", "");
   write("nets/base.yaml",
         "version: 1\ndata: {train: {format: idx, images: ../nets/images.gz, labels: not/there.gz}}\n");
-  const Config config = load_config(write("top.yaml", "base: nets/base.yaml\n" + smallest));
+  const Config config = load_experiment(write("top.yaml", "base: nets/base.yaml\n" + smallest)).config;
   const ConfigNode& train = *config.tree.find("data")->find("train");
   EXPECT_EQ(train.find("images")->text, (folder_ / "nets" / "images.gz").string());  // beside the file that names it
   EXPECT_EQ(train.find("labels")->text, "not/there.gz");
@@ -447,10 +470,10 @@ TEST(Config, EveryShippedModelLoads) {
   for (const auto& entry : std::filesystem::directory_iterator("models")) {
     if (entry.path().extension() != ".yaml") continue;
     ++models;
-    const Config config = load_config(entry.path().string());
+    const Config config = load_experiment(entry.path().string()).config;
     EXPECT_EQ(config.name, entry.path().stem());
     EXPECT_TRUE(config.data.present) << entry.path();
-    EXPECT_EQ(to_yaml(load_config_text(to_yaml(config.tree), "config.yaml").tree), to_yaml(config.tree));
+    EXPECT_EQ(to_yaml(load_experiment_text(to_yaml(config.tree), "config.yaml").config.tree), to_yaml(config.tree));
   }
   EXPECT_EQ(models, 11);
 }

@@ -5,9 +5,7 @@
 
 #include "framework/error.h"
 #include "framework/tensor_ops.h"
-#include "models/builder.h"
-#include "models/config.h"
-#include "models/make_optimizer.h"
+#include "models/experiment.h"
 #include "tests/models/bad_gradient.h"
 #include "tests/support/every_device.h"
 #include "tests/support/forwarding_stream.h"
@@ -18,31 +16,30 @@ namespace {
 // A net with all that changes from step to step: dropout's random numbers, batch norm's averages, the optimizer's
 // state.
 struct StepBench {
-  Config config;
+  Experiment experiment;
   Context ctx;
-  Model model;
-  std::unique_ptr<Optimizer> optimizer;
+  const Model& model = experiment.model;
+  Optimizer& optimizer = *experiment.optimizer;
   TrainStep step;
 
   StepBench(const Device& device, const std::string& optimizer_name, bool record)
-      : config(load_config_text("version: 1\n"
-                                "deterministic: true\n"
-                                "model:\n"
-                                "  input: [2, 8, 8]\n"
-                                "  layers:\n"
-                                "    - conv2d: {filters: 4, kernel: 3}\n"
-                                "    - batch_norm\n"
-                                "    - relu\n"
-                                "    - dropout: {rate: 0.3}\n"
-                                "    - linear: {outputs: 3}\n"
-                                "data: {train: {format: synthetic, images: 9, classes: 3}}\n"
-                                "train: {optimizer: " +
-                                    optimizer_name + ", learning_rate: 0.1}\n",
-                                "bench.yaml")),
+      : experiment(load_experiment_text("version: 1\ndevice: " + to_string(device) +
+                                            "\n"
+                                            "deterministic: true\n"
+                                            "model:\n"
+                                            "  input: [2, 8, 8]\n"
+                                            "  layers:\n"
+                                            "    - conv2d: {filters: 4, kernel: 3}\n"
+                                            "    - batch_norm\n"
+                                            "    - relu\n"
+                                            "    - dropout: {rate: 0.3}\n"
+                                            "    - linear: {outputs: 3}\n"
+                                            "data: {train: {format: synthetic, images: 9, classes: 3}}\n"
+                                            "train: {optimizer: " +
+                                            optimizer_name + ", learning_rate: 0.1}\n",
+                                        "bench.yaml")),
         ctx(device, 7),
-        model(build_model(config, device)),
-        optimizer(make_optimizer(config)),
-        step(ctx, *model.net, *optimizer, {.clip_norm = 2, .label_smoothing = 0.1, .record = record}) {
+        step(ctx, *model.net, optimizer, {.clip_norm = 2, .label_smoothing = 0.1, .record = record}) {
     model.net->initialize(ctx);
   }
 
@@ -146,7 +143,7 @@ std::vector<float> learnt(StepBench& bench) {
   };
   for (const Parameter* parameter : bench.model.net->parameters())
     if (parameter->trainable) append(parameter->variable.value());
-  for (const auto& [name, state] : bench.optimizer->state()) append(state);
+  for (const auto& [name, state] : bench.optimizer.state()) append(state);
   return all;
 }
 
