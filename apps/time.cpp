@@ -170,7 +170,7 @@ int time_model(const Flags& flags, const TimeArguments& arguments, Context& ctx,
     fmt::print("memory: {} in use at the peak of an iteration, {} held{}; planned {} (less the data ahead)\n",
                format_bytes(times.memory.peak), held(times.memory),
                played.recorded ? join(", ", held(played.memory), " where a CUDA graph plays") : "",
-               format_bytes(plan.total() - plan.data * 2 / 3));
+               format_bytes(plan.total() - plan.data / 2));
     print_spectra(times, model.convolutions->policy().frequency_budget);
   }
   nlohmann::json json = to_json(config, model.convolutions->policy(), device, times, layers);

@@ -213,7 +213,7 @@ MemoryPlan plan_memory(const Model& model, std::int64_t batch, int optimizer_ten
   }
 
   plan.data =
-      static_cast<std::size_t>(batch) * image_bytes(model.net->input_shape()) * 3;  // the batch at work and two ahead
+      static_cast<std::size_t>(batch) * image_bytes(model.net->input_shape()) * 2;  // the batch at work and the next
   // Scratch and activations of the layer where both together are most.
   const std::vector<std::size_t> alive = activation_bytes(*model.net);
   for (std::size_t i = 0; i < alive.size(); ++i) {

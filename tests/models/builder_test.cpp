@@ -187,7 +187,7 @@ TEST(RequireMemory, RefusesAPlanThatIsMoreThanTheDeviceHas) {
 }
 
 TEST(MemoryAdvice, NamesNoLimitThatWouldNotDo) {
-  const std::string advice = advice_of("gemm", std::size_t(7) << 20);  // more than there is scratch
+  const std::string advice = advice_of("gemm", std::size_t(13) << 19);  // 6.5 MiB: more than there is scratch
   EXPECT_NE(advice.find(": --batch-size "), std::string::npos) << advice;
   EXPECT_EQ(advice.find("--set"), std::string::npos) << advice;
 }

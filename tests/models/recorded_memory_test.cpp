@@ -23,6 +23,10 @@ class HoldingStream final : public ForwardingStream {
   void release_unused() override { pool_.release_cached(); }
   std::int64_t recording_changes() const override { return changes_; }
 
+  // What the work is done in once more, as record_again() has it.
+  std::vector<std::shared_ptr<void>> do_again(const std::function<void()>& work) {
+    return hold(work, Pool::Holding::again);
+  }
   // What the work is done in, the second time.
   std::vector<std::shared_ptr<void>> do_twice(const std::function<void()>& work) {
     hold(work, Pool::Holding::anew);
@@ -111,6 +115,19 @@ TEST_P(RecordedMemory, OnePieceServesAStepAndChangesNothing) {
   EXPECT_EQ(laid_out.weights(), plain.weights());
   const MemoryUse use = laid_out.stream->memory();
   EXPECT_LE(use.in_use + use.cached, peak + peak / 10);
+}
+
+TEST_P(RecordedMemory, AnotherBatchIsServedByTheSamePiece) {
+  const std::string engine = std::get<std::string>(GetParam());
+  MemoryBench plain(engine), laid_out(engine);
+  for (int i = 0; i < 5; ++i) plain.run();
+  for (int i = 0; i < 2; ++i) laid_out.run();
+  const auto held = laid_out.stream->do_twice([&] { laid_out.run(); });
+  const std::size_t in_use = laid_out.stream->memory().in_use;
+  const auto another = laid_out.stream->do_again([&] { laid_out.run(); });
+  EXPECT_EQ(another.size(), 1u) << "the piece alone";
+  EXPECT_EQ(laid_out.stream->memory().in_use, in_use);
+  EXPECT_EQ(laid_out.weights(), plain.weights());
 }
 
 INSTANTIATE_TEST_SUITE_P(With, RecordedMemory,
