@@ -18,7 +18,7 @@ namespace twiddle {
 namespace {
 
 constexpr std::size_t most_messages = 10;
-constexpr std::size_t uploads_ahead = 1;  // batches on their way to a GPU, besides the one in use
+constexpr std::size_t uploads_ahead = 1;  // batches that are being copied to a GPU, besides the one in use
 
 // Branches of the seed's tree.
 constexpr std::uint64_t shuffle_branch = 0, augment_branch = 1;
@@ -57,14 +57,14 @@ struct HostBatch {
   }
 };
 
-// A batch and its way to the device.
+// A batch, and the copy of it to the device.
 struct Upload {
   HostBatch host;
   Batch batch;
   std::shared_ptr<Mark> done;  // null where there was nothing to copy
 };
 
-// The one in use, and on a GPU those on their way.
+// Batches on the device at a time: the one in use, and on a GPU those that are being copied.
 std::size_t batches_on(const Stream& stream) {
   return stream.device().kind == Device::Kind::cpu ? 1 : 1 + uploads_ahead;
 }
@@ -196,7 +196,7 @@ void Loader::State::cancel() {
   ready.clear();
 }
 
-// A worker's life: claim a batch, make it without any lock, hand it in.
+// What each worker thread does: it claims a batch, makes it without holding the lock, and hands it in.
 void Loader::State::work() {
   const std::int64_t window = options.prefetch + options.workers;
   std::unique_lock lock(mutex);
@@ -292,7 +292,8 @@ void Loader::State::add_image(const Epoch& pass, std::int64_t index, Image& imag
   batch.indices.push_back(index);
 }
 
-// The next batches begin their way: one at least, though it must be waited for; others where they are made already.
+// Starts the copies of the next batches: of one at least, even if it has to wait for the worker, and of others where
+// they are made already.
 void Loader::State::upload_ahead() {
   Stream& stream = *epoch->stream;
   while (uploads.size() < batches_on(stream) && delivered < epoch->batches && (uploads.empty() || next_is_ready())) {
@@ -308,7 +309,8 @@ void Loader::State::upload_ahead() {
   }
 }
 
-// A copy begins after all that the stream was given before: the step that read the batch at this place was among it.
+// Where a batch goes on the device. A copy begins after all work that the stream was given before it, and the step that
+// read the batch before at this place is part of that work.
 Batch Loader::State::place_for(const std::vector<std::int64_t>& indices) {
   Stream& stream = *epoch->stream;
   const auto count = static_cast<std::int64_t>(indices.size());

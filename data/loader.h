@@ -26,8 +26,8 @@ struct LoaderOptions {
   std::uint64_t seed = 1;
 };
 
-// Feeds epochs of batches, made ahead of time by worker threads. On a GPU the next one is already on its way to the
-// device, beside the step's work. What a batch holds depends on seed, epoch and index alone.
+// Feeds epochs of batches, made ahead of time by worker threads. On a GPU the next one is copied to the
+// device while the step is running. What a batch holds depends on seed, epoch and index alone.
 class Loader {
  public:
   Loader(const Dataset& dataset, const Augment& augment, LoaderOptions options);

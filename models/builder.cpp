@@ -225,7 +225,7 @@ MemoryPlan plan_memory(const Model& model, std::int64_t batch, int optimizer_ten
     plan.workspace = workspace;
     plan.workspace_layer = workspace > 0 ? item.layer->name() : "";
   }
-  // Spectra of the forward pass wait for the way back.
+  // Spectra of the forward pass are kept for the backward pass.
   for (const Conv2d* convolution : model.net->convolutions())
     plan.spectra += expected_plan(model, *convolution, convolution->problem(batch), ConvPass::forward).kept_bytes;
   const std::size_t budget = model.convolutions->policy().frequency_budget;

@@ -10,7 +10,7 @@ namespace twiddle {
 // `undefined`, and `mistakes`.
 nlohmann::json to_json(const EvalResult& result);
 
-// The way back; throws nlohmann's exceptions where something is missing or of another kind.
+// The inverse. Throws nlohmann's exceptions where a key is missing or of another type.
 EvalResult evaluation_from_json(const nlohmann::json& json);
 
 }  // namespace twiddle

@@ -15,7 +15,7 @@ class StepReporter {
  public:
   StepReporter(Stream& stream, const Config::Train& train);
 
-  // The clock of an epoch of which so many batches are done begins. The time that is left is reckoned from the batches
+  // Starts the clock of an epoch of which so many batches are done. The time that is left is reckoned from the batches
   // since then, or since measure_pace_from: the first step of a process chooses engines, which may take longer than all
   // that follows.
   void begin_epoch(std::int64_t batches);

@@ -98,7 +98,7 @@ struct Trainer::Impl {
     ctx.stream->fill(sums + 1, 1, static_cast<float>(right));
   }
 
-  // Of the epoch under way, from the device.
+  // Copies the sums of the current epoch from the device, and waits for them.
   void read_sums() {
     const std::vector<float> sums = train_step->sums().to_vector(*ctx.stream);
     state.loss_sum = sums.at(0);
@@ -221,7 +221,7 @@ struct Trainer::Impl {
     throw Error(ErrorKind::data, join(error.what(), "\n  step ", state.step, " is saved: ", saver.last_checkpoint()));
   }
 
-  // False where there is nothing to save, or no way to: then the error at hand is all that is told.
+  // False where there is nothing to save, or where saving fails as well: then only the first error is reported.
   bool saved_before_ending(const Batch& batch, const std::vector<TrainObserver*>& observers) try {
     if (!saver.has_to_save() || state.step == 0) return false;
     catch_up(batch);

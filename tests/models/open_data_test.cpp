@@ -28,7 +28,7 @@ TEST(OpenData, OpensWhatTheSectionNames) {
   EXPECT_EQ(data.val, nullptr);
 }
 
-TEST(OpenData, TakesAStretch) {
+TEST(OpenData, TakesARangeOfTheImages) {
   const OpenData data =
       open_data(experiment_with("  train: {format: synthetic, images: 12, classes: 3, count: 8}\n"
                                 "  val: {format: synthetic, images: 12, classes: 3, first: 8}\n"));
