@@ -87,6 +87,9 @@ class Stream {
   // addresses at each play: the recording keeps the blocks that the work took and gave back, and the caller keeps what
   // it leaves alive.
   virtual std::unique_ptr<Recording> record(const std::function<void()>& work) = 0;
+  // Writes the same work down once more, on other memory of the caller's: what it takes and gives back lies in the
+  // piece of memory of the latest recording, as long as that lives, for a stream plays one at a time.
+  virtual std::unique_ptr<Recording> record_again(const std::function<void()>& work) = 0;
   // How often a recording has begun or ended: where this has changed, what was computed before was computed at another
   // time than what is computed now.
   virtual std::int64_t recording_changes() const = 0;

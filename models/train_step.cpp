@@ -1,5 +1,7 @@
 #include "models/train_step.h"
 
+#include <algorithm>
+
 #include "framework/error.h"
 #include "framework/tensor_ops.h"
 #include "layers/softmax_loss.h"
@@ -10,6 +12,9 @@ namespace {
 
 // The first steps of a shape choose convolution engines and fill the pool.
 constexpr int steps_before_recording = 2;
+
+// Where a loader puts its batches in turn; a caller's batch at a third place is not recorded.
+constexpr std::size_t places_of_batches = 2;
 
 }  // namespace
 
@@ -26,15 +31,28 @@ TrainStep::TrainStep(Context& ctx, const Sequential& net, Optimizer& optimizer, 
 
 Tensor TrainStep::run(const Batch& batch, double rate) {
   inputs_.set(*ctx_.stream, rate, ctx_.random.position());
-  const Shape& shape = batch.images.shape();
-  if (recording_ && shape == recorded_batch_.images.shape()) return play(batch);
-  if (recording_) return step_without_recording(batch);
+  if (recorded_on(batch) == nullptr && is_time_to_record(batch)) try_to_record(batch);
+  if (const Recorded* recorded = recorded_on(batch)) return play(*recorded);
+  return recorded_.empty() ? step(batch) : step_beside_recordings(batch);
+}
 
+const TrainStep::Recorded* TrainStep::recorded_on(const Batch& batch) const {
+  const auto reads_it = [&batch](const Recorded& recorded) {
+    return recorded.batch.images.shape() == batch.images.shape() &&
+           recorded.batch.images.read() == batch.images.read() &&
+           recorded.batch.labels.read<std::int32_t>() == batch.labels.read<std::int32_t>();
+  };
+  const auto found = std::find_if(recorded_.begin(), recorded_.end(), reads_it);
+  return found == recorded_.end() ? nullptr : &*found;
+}
+
+bool TrainStep::is_time_to_record(const Batch& batch) {
+  if (!options_.record || !unrecorded_.empty() || recorded_.size() == places_of_batches) return false;
+  const Shape& shape = batch.images.shape();
+  if (!recorded_.empty()) return shape == recorded_.front().batch.images.shape();
   steps_of_shape_ = shape == latest_shape_ ? steps_of_shape_ + 1 : 1;
   latest_shape_ = shape;
-  const bool record_now = options_.record && unrecorded_.empty() && steps_of_shape_ > steps_before_recording;
-  if (record_now) try_to_record(batch);
-  return recording_ ? play(batch) : step(batch);
+  return steps_of_shape_ > steps_before_recording;
 }
 
 Tensor TrainStep::step(const Batch& batch) {
@@ -56,9 +74,9 @@ Variable TrainStep::loss_of(const Batch& batch, Tensor* sums) {
                       static_cast<float>(options_.label_smoothing), sums);
 }
 
-// A batch of another shape beside a recording, which keeps its memory for itself: where that leaves too little, the run
-// goes on without the recording.
-Tensor TrainStep::step_without_recording(const Batch& batch) {
+// A batch of another shape, or at another place, beside recordings, which keep their memory for themselves: where that
+// leaves too little, the run goes on without them.
+Tensor TrainStep::step_beside_recordings(const Batch& batch) {
   Stream& stream = *ctx_.stream;
   Tensor sums_before(stream, sums_.shape());
   stream.copy(sums_before.write(), sums_.read(), sums_.bytes());
@@ -66,7 +84,7 @@ Tensor TrainStep::step_without_recording(const Batch& batch) {
   try {
     return step(batch);
   } catch (const OutOfMemory& error) {
-    stream.synchronize();  // the recording may still be at work
+    stream.synchronize();  // a recording may still be at work
     give_up_recording(error.what());
   }
   ctx_.random.restore(ctx_.random.seed(), position);
@@ -75,13 +93,8 @@ Tensor TrainStep::step_without_recording(const Batch& batch) {
 }
 
 void TrainStep::try_to_record(const Batch& batch) {
-  // The first steps left blocks of many sizes behind, of trying out convolutions too: what a recording takes for as
-  // long as it lives is to be cut from none of them.
-  ctx_.stream->release_unused();
   try {
-    recorded_batch_ = {
-        Tensor(*ctx_.stream, batch.images.shape()), Tensor(*ctx_.stream, batch.labels.shape(), DType::i32), {}};
-    record();
+    record(batch);
   } catch (const Error& error) {  // a layer that waits for the device, or too little memory: the run goes on without
     give_up_recording(error.what());
   }
@@ -89,46 +102,49 @@ void TrainStep::try_to_record(const Batch& batch) {
 
 void TrainStep::give_up_recording(const std::string& why) {
   unrecorded_ = why;
-  recording_ = nullptr;
-  recorded_batch_ = {}, recorded_loss_ = {}, recorded_marks_ = {};
+  recorded_.clear();
   ctx_.tape.clear();
   for (Parameter* parameter : parameters_) parameter->variable.clear_grad();
   ctx_.stream->release_unused();
 }
 
-void TrainStep::record() {
+void TrainStep::record(const Batch& batch) {
+  Stream& stream = *ctx_.stream;
+  // The first steps left blocks of many sizes behind, of trying out convolutions too: what a recording takes for as
+  // long as it lives is to be cut from none of them.
+  if (recorded_.empty()) stream.release_unused();
   Random& random = ctx_.random;
   const std::uint64_t position = random.position();
   const auto as_before = [&random, position] {
     random.count_from(nullptr);
     random.restore(random.seed(), position);
   };
+  Recorded recorded{{batch.images, batch.labels, {}}, nullptr, {}, {}};
+  const auto work = [&] {
+    random.restore(random.seed(), position);
+    recorded.loss = step(recorded.batch);
+  };
   random.count_from(inputs_.random_position());
   try {
-    recording_ = ctx_.stream->record([&] {
-      random.restore(random.seed(), position);
-      recorded_loss_ = step(recorded_batch_);
-    });
+    recorded.recording = recorded_.empty() ? stream.record(work) : stream.record_again(work);
   } catch (...) {
     as_before();
     throw;
   }
   recorded_draws_ = random.position() - position;
-  recorded_marks_ = marks_;
   as_before();
-  if (!recording_) give_up_recording("the device records nothing");
+  if (!recorded.recording) return give_up_recording("the device records nothing");
+  recorded.marks = marks_;
+  recorded_.push_back(std::move(recorded));
 }
 
-Tensor TrainStep::play(const Batch& batch) {
-  ctx_.stream->copy(recorded_batch_.images.write(), batch.images.read(), batch.images.bytes());
-  ctx_.stream->copy(recorded_batch_.labels.write<std::int32_t>(), batch.labels.read<std::int32_t>(),
-                    batch.labels.bytes());
-  recording_->play();
-  marks_ = recorded_marks_;
+Tensor TrainStep::play(const Recorded& recorded) {
+  recorded.recording->play();
+  marks_ = recorded.marks;
   ctx_.random.skip(recorded_draws_);
   for (Parameter* parameter : parameters_)
     parameter->variable.value().write();  // whoever kept a version sees a new one
-  return recorded_loss_;
+  return recorded.loss;
 }
 
 std::string TrainStep::first_bad_gradient(const Batch& batch) {

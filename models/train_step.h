@@ -13,7 +13,7 @@ namespace twiddle {
 struct StepOptions {
   double clip_norm = 0;  // 0: gradients are not clipped
   double label_smoothing = 0;
-  bool record = true;  // where the device can, a shape of batch that comes again is recorded and played from then on
+  bool record = true;  // where the device can, a batch whose memory comes again is recorded and played from then on
   bool marks = false;  // between the phases
 };
 
@@ -37,16 +37,26 @@ class TrainStep {
   // Two elements, over the steps since they were 0: loss times images, and images whose label came first.
   Tensor& sums() { return sums_; }
   const StepMarks& marks() const { return marks_; }  // of the latest step
-  bool recorded() const { return recording_ != nullptr; }
+  bool recorded() const { return !recorded_.empty(); }
   const std::string& unrecorded() const { return unrecorded_; }  // why steps cannot be recorded; empty: they can
 
  private:
+  // A step that was recorded on one batch, and reads that batch's memory at each play.
+  struct Recorded {
+    Batch batch;
+    std::unique_ptr<Recording> recording;
+    Tensor loss;
+    StepMarks marks;  // set anew at each play
+  };
+
   Tensor step(const Batch& batch);
-  Tensor play(const Batch& batch);
-  Tensor step_without_recording(const Batch& batch);
+  Tensor play(const Recorded& recorded);
+  Tensor step_beside_recordings(const Batch& batch);
   Variable loss_of(const Batch& batch, Tensor* sums);
-  void record();
+  const Recorded* recorded_on(const Batch& batch) const;  // null: none
+  bool is_time_to_record(const Batch& batch);
   void try_to_record(const Batch& batch);
+  void record(const Batch& batch);
   void give_up_recording(const std::string& why);
   void set_mark(std::shared_ptr<Mark>& mark);
 
@@ -59,12 +69,12 @@ class TrainStep {
   Tensor sums_;
   StepMarks marks_;
 
-  Shape latest_shape_;        // of the steps that were not played ...
-  int steps_of_shape_ = 0;    // ... and how many of that shape there were in a row
-  StepMarks recorded_marks_;  // the recording sets them anew at each play, as long as it lives
-  std::unique_ptr<Recording> recording_;
-  Batch recorded_batch_;  // where a recorded step finds its images
-  Tensor recorded_loss_;
+  Shape latest_shape_;      // of the steps that were not played ...
+  int steps_of_shape_ = 0;  // ... and how many of that shape there were in a row
+  // One for each place where a loader puts its batches in turn. So a batch is copied to the device once, to where the
+  // recorded step reads it, while the step before still reads the other: its first layer needs the images to the end of
+  // the backward pass. All else that the recordings take is the same memory, for they take turns.
+  std::vector<Recorded> recorded_;
   std::uint64_t recorded_draws_ = 0;  // random numbers that a recorded step takes
   std::string unrecorded_;
 };

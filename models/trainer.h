@@ -8,10 +8,9 @@
 #include <vector>
 
 #include "data/loader.h"
-#include "framework/optimizer.h"
-#include "models/builder.h"
 #include "models/checkpoint.h"
 #include "models/evaluate.h"
+#include "models/experiment.h"
 
 namespace twiddle {
 
@@ -53,7 +52,7 @@ class Trainer {
   };
   enum class End { finished, interrupted };
 
-  Trainer(const Config& config, Options options);
+  Trainer(Experiment experiment, Options options);
   ~Trainer();
 
   End run(const std::vector<TrainObserver*>& observers,
@@ -61,6 +60,7 @@ class Trainer {
   bool has_validation() const;
   const EvalResult* last_validation() const;  // at the end of the last epoch of this process; null: none yet
 
+  const Config& config() const;
   Context& context();
   const Model& model() const;
   const Optimizer& optimizer() const;

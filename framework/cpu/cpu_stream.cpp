@@ -76,6 +76,7 @@ class CpuStream final : public Stream {
   void begin_range(const char*) override {}
   void end_range() override {}
   std::unique_ptr<Recording> record(const std::function<void()>&) override { return nullptr; }
+  std::unique_ptr<Recording> record_again(const std::function<void()>&) override { return nullptr; }
   std::int64_t recording_changes() const override { return 0; }
 
  private:

@@ -169,9 +169,13 @@ class CudaStream final : public Stream {
   std::unique_ptr<Recording> record(const std::function<void()>& work) override {
     capture(work, Pool::Holding::anew);  // tells what memory the work takes, and when
     release_unused();
-    Captured captured = capture(work, Pool::Holding::before);
+    auto recording = made_of(capture(work, Pool::Holding::before));
     pool_.release_cached();  // what the first left in use until the second
-    return std::make_unique<CudaRecording>(index_, stream(), captured.graph.get(), std::move(captured.blocks));
+    return recording;
+  }
+
+  std::unique_ptr<Recording> record_again(const std::function<void()>& work) override {
+    return made_of(capture(work, Pool::Holding::again));
   }
 
   std::int64_t recording_changes() const override { return recording_changes_; }
@@ -226,6 +230,9 @@ class CudaStream final : public Stream {
     captured.blocks = pool_.stop_holding();
     check(cudaStreamEndCapture(stream(), captured.graph.put()));
     return captured;
+  }
+  std::unique_ptr<Recording> made_of(Captured captured) const {
+    return std::make_unique<CudaRecording>(index_, stream(), captured.graph.get(), std::move(captured.blocks));
   }
 
   // cuBLAS may sum one by one in float, which loses 1.9e-8 times the root of the number of terms: of longer sums than

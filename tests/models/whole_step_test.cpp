@@ -4,9 +4,7 @@
 #include <cmath>
 
 #include "layers/conv/engines.h"
-#include "models/builder.h"
-#include "models/config.h"
-#include "models/make_optimizer.h"
+#include "models/experiment.h"
 #include "models/train_step.h"
 #include "tests/support/every_device.h"
 
@@ -36,19 +34,17 @@ std::string net_with(Device device, const std::string& engine) {
 }
 
 struct Bench {
-  Config config;
+  Experiment experiment;
   Context ctx;
-  Model model;
-  std::unique_ptr<Optimizer> optimizer;
+  const Model& model = experiment.model;
+  Optimizer& optimizer = *experiment.optimizer;
   TrainStep step;
   Batch batch;
 
   Bench(Device device, const std::string& engine, bool record = true)
-      : config(load_config_text(net_with(device, engine), "net.yaml")),
+      : experiment(load_experiment_text(net_with(device, engine), "net.yaml")),
         ctx(device, 3),
-        model(build_model(config, device)),
-        optimizer(make_optimizer(config)),
-        step(ctx, *model.net, *optimizer, {.record = record}) {
+        step(ctx, *model.net, optimizer, {.record = record}) {
     model.net->initialize(ctx);
     std::vector<float> pixels(std::size_t(8) * 3 * 14 * 12);
     const RandomSequence random{9};

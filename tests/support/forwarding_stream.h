@@ -30,6 +30,9 @@ class ForwardingStream : public Stream {
   void begin_range(const char* name) override { stream_->begin_range(name); }
   void end_range() override { stream_->end_range(); }
   std::unique_ptr<Recording> record(const std::function<void()>& work) override { return stream_->record(work); }
+  std::unique_ptr<Recording> record_again(const std::function<void()>& work) override {
+    return stream_->record_again(work);
+  }
   std::int64_t recording_changes() const override { return stream_->recording_changes(); }
 
  private:

@@ -60,7 +60,9 @@ TEST_F(TwoGpus, EveryOperationIsAcceptedWhicheverIsTheThreads) {
     elsewhere();
     const auto recording = stream.record([&] { stream.mark(), elsewhere(); });
     elsewhere();
-    recording->play();
+    const auto another = stream.record_again([&] { stream.mark(), elsewhere(); });
+    elsewhere();
+    recording->play(), another->play();
   });
 }
 
