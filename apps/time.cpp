@@ -30,7 +30,7 @@ void print_whole(const IterationTimes& times, std::int64_t batch) {
   const std::size_t count = times.whole.samples.size();
   const std::string stretch = times.stretch > 1 ? fmt::format(" stretches of {}", times.stretch) : "";
   fmt::print("whole iteration{}, no per-layer timers: {} warm-up + {}{} timed, {} CV {:.1f} %\n",
-             times.recorded ? " played from a CUDA graph" : "", times.warm_up, count, stretch,
+             times.captured ? " played from a CUDA graph" : "", times.warm_up, count, stretch,
              times.steady ? "stopped at" : "time or steps used up at", 100 * times.whole.variation());
   TextTable table({"", "median ms", "p10", "p90", "images/s"});
   const std::pair<const char*, const Timing*> rows[] = {{"forward and loss", &times.forward},
@@ -158,8 +158,8 @@ int time_model(const Flags& flags, const TimeArguments& arguments, Context& ctx,
   if (on_gpu && !arguments.no_graph) {
     played = timer.whole_iterations(arguments.seconds, arguments.steps, true);
     check_free_running(played);
-    if (print && played.recorded) print_whole(played, batch);
-    if (print && !played.recorded) fmt::print("no CUDA graph: {}\n", played.unrecorded);
+    if (print && played.captured) print_whole(played, batch);
+    if (print && !played.captured) fmt::print("no CUDA graph: {}\n", played.why_not_captured);
   }
   std::fflush(stdout);
   const std::vector<LayerTime> layers = timer.layer_by_layer(profiled_steps);
@@ -169,12 +169,12 @@ int time_model(const Flags& flags, const TimeArguments& arguments, Context& ctx,
     const auto held = [](const MemoryUse& use) { return format_bytes(use.in_use + use.cached); };
     fmt::print("memory: {} in use at the peak of an iteration, {} held{}; planned {} (less the data ahead)\n",
                format_bytes(times.memory.peak), held(times.memory),
-               played.recorded ? join(", ", held(played.memory), " where a CUDA graph plays") : "",
+               played.captured ? join(", ", held(played.memory), " where a CUDA graph plays") : "",
                format_bytes(plan.total() - plan.data / 2));
     print_spectra(times, model.convolutions->policy().frequency_budget);
   }
   nlohmann::json json = to_json(config, model.convolutions->policy(), device, times, layers);
-  if (played.recorded) json["recorded_iteration"] = to_json(played.whole);
+  if (played.captured) json["recorded_iteration"] = to_json(played.whole);
   write_json(flags, json);
   return 0;
 }

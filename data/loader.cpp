@@ -61,7 +61,7 @@ struct HostBatch {
 struct Upload {
   HostBatch host;
   Batch batch;
-  std::shared_ptr<Mark> done;  // null where there was nothing to copy
+  std::shared_ptr<Event> done;  // null where there was nothing to copy
 };
 
 // Batches on the device at a time: the one in use, and on a GPU those that are being copied.
@@ -301,9 +301,9 @@ void Loader::State::upload_ahead() {
     const std::int64_t count = upload.host.count;
     if (count > 0 && !upload.host.error) {
       upload.batch = place_for(upload.host.indices);
-      stream.copy_beside(upload.batch.images.write(), upload.host.images, upload.batch.images.bytes());
-      upload.done = stream.copy_beside(upload.batch.labels.write<std::int32_t>(), upload.host.labels,
-                                       upload.batch.labels.bytes());
+      stream.copy_async(upload.batch.images.write(), upload.host.images, upload.batch.images.bytes());
+      upload.done =
+          stream.copy_async(upload.batch.labels.write<std::int32_t>(), upload.host.labels, upload.batch.labels.bytes());
     }
     uploads.push_back(std::move(upload));
   }
@@ -402,7 +402,7 @@ bool Loader::next(Batch& batch) {
     state.position = std::min(state.position + state.options.batch_size, state.dataset.size());
     ++state.tried_batches, state.good_images += count;
     if (count > 0) {
-      state.epoch->stream->wait_for(*upload.done);
+      state.epoch->stream->wait_event(*upload.done);
       batch = std::move(upload.batch);
     }
     state.uploaded.push_back(std::move(upload));

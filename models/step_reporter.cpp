@@ -40,7 +40,7 @@ void StepReporter::send(const StepReport& report, std::vector<TrainObserver*> li
   stream_.copy(to, loss.read(), sizeof(float));
   stream_.copy(to + 1, sums.read(), sizeof(float));
   latest_ = {report, std::move(listeners)};
-  numbers_here_ = stream_.mark();
+  numbers_here_ = stream_.record_event();
 }
 
 std::optional<StepReporter::Sent> StepReporter::take() {

@@ -41,7 +41,7 @@ class StepReporter {
   std::int64_t first_batch_ = 0, pace_batch_ = 0;  // that were done at those moments
   std::shared_ptr<void> numbers_;                  // on the host
   std::optional<Sent> latest_;
-  std::shared_ptr<Mark> numbers_here_;
+  std::shared_ptr<Event> numbers_here_;
 };
 
 }  // namespace twiddle

@@ -11,9 +11,9 @@ namespace twiddle {
 namespace {
 
 // The first steps of a shape choose convolution engines and fill the pool.
-constexpr int steps_before_recording = 2;
+constexpr int steps_before_capture = 2;
 
-// Where a loader puts its batches in turn; a caller's batch at a third place is not recorded.
+// Where a loader puts its batches in turn; a caller's batch at a third place is not captured.
 constexpr std::size_t places_of_batches = 2;
 
 }  // namespace
@@ -31,40 +31,40 @@ TrainStep::TrainStep(Context& ctx, const Sequential& net, Optimizer& optimizer, 
 
 Tensor TrainStep::run(const Batch& batch, double rate) {
   inputs_.set(*ctx_.stream, rate, ctx_.random.position());
-  if (recorded_on(batch) == nullptr && is_time_to_record(batch)) try_to_record(batch);
-  if (const Recorded* recorded = recorded_on(batch)) return play(*recorded);
-  return recorded_.empty() ? step(batch) : step_beside_recordings(batch);
+  if (captured_on(batch) == nullptr && is_time_to_capture(batch)) try_to_capture(batch);
+  if (const Captured* captured = captured_on(batch)) return replay(*captured);
+  return captured_.empty() ? step(batch) : step_beside_graphs(batch);
 }
 
-const TrainStep::Recorded* TrainStep::recorded_on(const Batch& batch) const {
-  const auto reads_it = [&batch](const Recorded& recorded) {
-    return recorded.batch.images.shape() == batch.images.shape() &&
-           recorded.batch.images.read() == batch.images.read() &&
-           recorded.batch.labels.read<std::int32_t>() == batch.labels.read<std::int32_t>();
+const TrainStep::Captured* TrainStep::captured_on(const Batch& batch) const {
+  const auto reads_it = [&batch](const Captured& captured) {
+    return captured.batch.images.shape() == batch.images.shape() &&
+           captured.batch.images.read() == batch.images.read() &&
+           captured.batch.labels.read<std::int32_t>() == batch.labels.read<std::int32_t>();
   };
-  const auto found = std::find_if(recorded_.begin(), recorded_.end(), reads_it);
-  return found == recorded_.end() ? nullptr : &*found;
+  const auto found = std::find_if(captured_.begin(), captured_.end(), reads_it);
+  return found == captured_.end() ? nullptr : &*found;
 }
 
-bool TrainStep::is_time_to_record(const Batch& batch) {
-  if (!options_.record || !unrecorded_.empty() || recorded_.size() == places_of_batches) return false;
+bool TrainStep::is_time_to_capture(const Batch& batch) {
+  if (!options_.capture || !why_not_captured_.empty() || captured_.size() == places_of_batches) return false;
   const Shape& shape = batch.images.shape();
-  if (!recorded_.empty()) return shape == recorded_.front().batch.images.shape();
+  if (!captured_.empty()) return shape == captured_.front().batch.images.shape();
   steps_of_shape_ = shape == latest_shape_ ? steps_of_shape_ + 1 : 1;
   latest_shape_ = shape;
-  return steps_of_shape_ > steps_before_recording;
+  return steps_of_shape_ > steps_before_capture;
 }
 
 Tensor TrainStep::step(const Batch& batch) {
-  set_mark(marks_.start);
+  record_event(events_.start);
   const Variable loss = loss_of(batch, &sums_);
-  set_mark(marks_.forward);
+  record_event(events_.forward);
   ctx_.tape.backward(ctx_, loss);
-  set_mark(marks_.backward);
+  record_event(events_.backward);
   if (options_.clip_norm > 0) clip_gradients(ctx_, parameters_, options_.clip_norm);
   optimizer_.step(ctx_, parameters_, {inputs_.rate(), sums_});
   for (Parameter* parameter : parameters_) parameter->variable.clear_grad();
-  set_mark(marks_.update);
+  record_event(events_.update);
   return loss.value();
 }
 
@@ -76,7 +76,7 @@ Variable TrainStep::loss_of(const Batch& batch, Tensor* sums) {
 
 // A batch of another shape, or at another place, beside recordings, which keep their memory for themselves: where that
 // leaves too little, the run goes on without them.
-Tensor TrainStep::step_beside_recordings(const Batch& batch) {
+Tensor TrainStep::step_beside_graphs(const Batch& batch) {
   Stream& stream = *ctx_.stream;
   Tensor sums_before(stream, sums_.shape());
   stream.copy(sums_before.write(), sums_.read(), sums_.bytes());
@@ -84,67 +84,67 @@ Tensor TrainStep::step_beside_recordings(const Batch& batch) {
   try {
     return step(batch);
   } catch (const OutOfMemory& error) {
-    stream.synchronize();  // a recording may still be at work
-    give_up_recording(error.what());
+    stream.synchronize();  // a graph may still be at work
+    give_up_capture(error.what());
   }
   ctx_.random.restore(ctx_.random.seed(), position);
   stream.copy(sums_.write(), sums_before.read(), sums_.bytes());
   return step(batch);
 }
 
-void TrainStep::try_to_record(const Batch& batch) {
+void TrainStep::try_to_capture(const Batch& batch) {
   try {
-    record(batch);
+    capture(batch);
   } catch (const Error& error) {  // a layer that waits for the device, or too little memory: the run goes on without
-    give_up_recording(error.what());
+    give_up_capture(error.what());
   }
 }
 
-void TrainStep::give_up_recording(const std::string& why) {
-  unrecorded_ = why;
-  recorded_.clear();
+void TrainStep::give_up_capture(const std::string& why) {
+  why_not_captured_ = why;
+  captured_.clear();
   ctx_.tape.clear();
   for (Parameter* parameter : parameters_) parameter->variable.clear_grad();
   ctx_.stream->release_unused();
 }
 
-void TrainStep::record(const Batch& batch) {
+void TrainStep::capture(const Batch& batch) {
   Stream& stream = *ctx_.stream;
-  // The first steps left blocks of many sizes behind, of trying out convolutions too: what a recording takes for as
+  // The first steps left blocks of many sizes behind, of trying out convolutions too: what a graph takes for as
   // long as it lives is to be cut from none of them.
-  if (recorded_.empty()) stream.release_unused();
+  if (captured_.empty()) stream.release_unused();
   Random& random = ctx_.random;
   const std::uint64_t position = random.position();
   const auto as_before = [&random, position] {
     random.count_from(nullptr);
     random.restore(random.seed(), position);
   };
-  Recorded recorded{{batch.images, batch.labels, {}}, nullptr, {}, {}};
+  Captured captured{{batch.images, batch.labels, {}}, nullptr, {}, {}};
   const auto work = [&] {
     random.restore(random.seed(), position);
-    recorded.loss = step(recorded.batch);
+    captured.loss = step(captured.batch);
   };
   random.count_from(inputs_.random_position());
   try {
-    recorded.recording = recorded_.empty() ? stream.record(work) : stream.record_again(work);
+    captured.graph = captured_.empty() ? stream.capture(work) : stream.capture_again(work);
   } catch (...) {
     as_before();
     throw;
   }
-  recorded_draws_ = random.position() - position;
+  captured_draws_ = random.position() - position;
   as_before();
-  if (!recorded.recording) return give_up_recording("the device records nothing");
-  recorded.marks = marks_;
-  recorded_.push_back(std::move(recorded));
+  if (!captured.graph) return give_up_capture("the device records nothing");
+  captured.events = events_;
+  captured_.push_back(std::move(captured));
 }
 
-Tensor TrainStep::play(const Recorded& recorded) {
-  recorded.recording->play();
-  marks_ = recorded.marks;
-  ctx_.random.skip(recorded_draws_);
+Tensor TrainStep::replay(const Captured& captured) {
+  captured.graph->replay();
+  events_ = captured.events;
+  ctx_.random.skip(captured_draws_);
   for (Parameter* parameter : parameters_)
     parameter->variable.value().write();  // whoever kept a version sees a new one
-  return recorded.loss;
+  return captured.loss;
 }
 
 std::string TrainStep::first_bad_gradient(const Batch& batch) {
@@ -158,8 +158,8 @@ std::string TrainStep::first_bad_gradient(const Batch& batch) {
   return name;
 }
 
-void TrainStep::set_mark(std::shared_ptr<Mark>& mark) {
-  if (options_.marks) mark = ctx_.stream->mark();
+void TrainStep::record_event(std::shared_ptr<Event>& event) {
+  if (options_.events) event = ctx_.stream->record_event();
 }
 
 }  // namespace twiddle

@@ -19,11 +19,11 @@ namespace twiddle {
 
 namespace {
 
-StepOptions step_options(const Config& config, bool record) {
+StepOptions step_options(const Config& config, bool capture) {
   StepOptions options;
   options.clip_norm = config.train.clip_norm;
   options.label_smoothing = config.train.label_smoothing;
-  options.record = record;
+  options.capture = capture;
   return options;
 }
 
@@ -50,7 +50,7 @@ struct Trainer::Impl {
   std::optional<TrainStep> train_step;  // from start() on
   RunState state;
   bool first_step = true;  // of this process
-  bool told_unrecorded = false;
+  bool told_not_captured = false;
   std::optional<EvalResult> last_validation;
 
   Impl(Experiment given, Options run_options)
@@ -66,7 +66,7 @@ struct Trainer::Impl {
   }
 
   void start() {
-    train_step.emplace(ctx, net, optimizer, step_options(config, options.record));
+    train_step.emplace(ctx, net, optimizer, step_options(config, options.capture));
     net.initialize(ctx);
     if (!options.weights.empty()) load_weights(options.weights, ctx, net);
     if (!options.resume.empty()) {
@@ -145,9 +145,9 @@ struct Trainer::Impl {
   }
 
   // The CPU records nothing, and nobody expects it to.
-  void tell_unrecorded(const std::vector<TrainObserver*>& observers) {
-    if (on_cpu() || train_step->unrecorded().empty() || std::exchange(told_unrecorded, true)) return;
-    for (TrainObserver* observer : observers) observer->on_unrecorded(train_step->unrecorded());
+  void tell_not_captured(const std::vector<TrainObserver*>& observers) {
+    if (on_cpu() || train_step->why_not_captured().empty() || std::exchange(told_not_captured, true)) return;
+    for (TrainObserver* observer : observers) observer->on_not_captured(train_step->why_not_captured());
   }
 
   // One batch: the step, the counters, and the line for whoever wants it. The CPU has done a step when it returns, and
@@ -155,7 +155,7 @@ struct Trainer::Impl {
   void step(const Batch& batch, const std::vector<TrainObserver*>& observers) {
     const double step_rate = rate();
     const Tensor loss = train_step->run(batch, step_rate);
-    tell_unrecorded(observers);
+    tell_not_captured(observers);
     saver.changed();
     ++state.step;
     move_to(options.overfit_batch ? state.position + config.train.batch_size : data.train().position());

@@ -36,7 +36,7 @@ class TrainObserver {
   virtual void on_step(const StepReport&) {}
   virtual void on_epoch(const EpochReport&) {}  // before the epoch's checkpoint: what it writes down, a resume can drop
   virtual void on_checkpoint(const std::string& /*folder*/) {}
-  virtual void on_unrecorded(const std::string& /*why*/) {}  // once: on this GPU, steps cannot be recorded
+  virtual void on_not_captured(const std::string& /*why*/) {}  // once: on this GPU, steps cannot be captured
 };
 
 // A run from YAML to a trained file: owns context, model, data, optimizer; saves and resumes exactly.
@@ -48,7 +48,7 @@ class Trainer {
     std::string weights;             // weights to start from; empty: by the initialisers
     std::int64_t limit_batches = 0;  // per epoch; 0: all
     bool overfit_batch = false;      // the first batch again and again
-    bool record = true;              // steps are recorded where the device can: a CUDA graph
+    bool capture = true;             // steps are captured where the device can: a CUDA graph
   };
   enum class End { finished, interrupted };
 

@@ -244,14 +244,14 @@ class FakeGpu final : public ForwardingStream {
  public:
   FakeGpu() : ForwardingStream(make_stream({})) {}
   Device device() const override { return {Device::Kind::cuda, 0}; }
-  std::shared_ptr<Mark> copy_beside(void* to, const void* from, std::size_t bytes) override {
+  std::shared_ptr<Event> copy_async(void* to, const void* from, std::size_t bytes) override {
     destinations.push_back(to);
-    return ForwardingStream::copy_beside(to, from, bytes);
+    return ForwardingStream::copy_async(to, from, bytes);
   }
   std::vector<const void*> destinations;
 };
 
-// A recorded step finds its images at one of two places; what is read there must not be overwritten meanwhile.
+// A captured step finds its images at one of two places; what is read there must not be overwritten meanwhile.
 TEST(Loader, FullBatchesLieAtTwoPlacesInTurnAndHoldUntilTheNextCall) {
   const Numbers data(50);
   const Augment augment = plain();

@@ -192,7 +192,7 @@ TEST(Pool, FindsThePieceAgainAsLongAsItIsKept) {
   EXPECT_FALSE(none.empty()) << "a block as ever";
 }
 
-// A recording plays in what it took, and that must not go to the system before stop_holding() has told what it was.
+// A graph replays in what it took, and that must not go to the system before stop_holding() has told what it was.
 TEST(Pool, KeepsWhatIsHeldWhereMemoryIsShort) {
   CountingPool counting;
   counting.rehearse([&] { counting.pool.take(3 * mib), counting.pool.take(8 * mib); });

@@ -21,9 +21,9 @@ class HoldingStream final : public ForwardingStream {
   std::shared_ptr<void> allocate(std::size_t bytes) override { return pool_.take(bytes); }
   MemoryUse memory() const override { return pool_.use(); }
   void release_unused() override { pool_.release_cached(); }
-  std::int64_t recording_changes() const override { return changes_; }
+  std::int64_t capture_changes() const override { return changes_; }
 
-  // What the work is done in once more, as record_again() has it.
+  // What the work is done in once more, as capture_again() has it.
   std::vector<std::shared_ptr<void>> do_again(const std::function<void()>& work) {
     return hold(work, Pool::Holding::again);
   }
@@ -77,7 +77,7 @@ struct MemoryBench {
                                             "data: {train: {format: synthetic, images: 9, classes: 3}}\n"
                                             "train: {optimizer: {sgd: {momentum: 0.9}}, learning_rate: 0.1}\n",
                                         "bench.yaml")),
-        step((ctx.stream.reset(stream), ctx), *model.net, optimizer, {.record = false}) {
+        step((ctx.stream.reset(stream), ctx), *model.net, optimizer, {.capture = false}) {
     model.net->initialize(ctx);
     std::vector<float> pixels(8 * 3 * 12 * 12);
     for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = RandomSequence{5}.normal(static_cast<std::int64_t>(i));

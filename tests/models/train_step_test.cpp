@@ -22,7 +22,7 @@ struct StepBench {
   Optimizer& optimizer = *experiment.optimizer;
   TrainStep step;
 
-  StepBench(const Device& device, const std::string& optimizer_name, bool record)
+  StepBench(const Device& device, const std::string& optimizer_name, bool capture)
       : experiment(load_experiment_text("version: 1\ndevice: " + to_string(device) +
                                             "\n"
                                             "deterministic: true\n"
@@ -39,7 +39,7 @@ struct StepBench {
                                             optimizer_name + ", learning_rate: 0.1}\n",
                                         "bench.yaml")),
         ctx(device, 7),
-        step(ctx, *model.net, optimizer, {.clip_norm = 2, .label_smoothing = 0.1, .record = record}) {
+        step(ctx, *model.net, optimizer, {.clip_norm = 2, .label_smoothing = 0.1, .capture = capture}) {
     model.net->initialize(ctx);
   }
 
@@ -74,17 +74,17 @@ struct StepBench {
 
 TEST_P(EveryDevice, TrainStepPlayedFromARecordingGivesTheSameBits) {
   for (const char* optimizer : {"{sgd: {momentum: 0.9}}", "adam"}) {
-    StepBench eager(GetParam(), optimizer, false), recorded(GetParam(), optimizer, true);
+    StepBench eager(GetParam(), optimizer, false), captured(GetParam(), optimizer, true);
     for (int i = 0; i < 8; ++i) {
       const bool is_short = i == 5;  // as the last of an epoch
       const double rate = 0.1 / (i + 1);
       const float expected = eager.run(eager.batch(i, is_short ? 3 : 6), rate);
-      EXPECT_EQ(recorded.run(is_short ? recorded.batch(i, 3) : recorded.in_turn(i), rate), expected) << "step " << i;
-      EXPECT_EQ(eager.ctx.random.position(), recorded.ctx.random.position()) << "step " << i;
+      EXPECT_EQ(captured.run(is_short ? captured.batch(i, 3) : captured.in_turn(i), rate), expected) << "step " << i;
+      EXPECT_EQ(eager.ctx.random.position(), captured.ctx.random.position()) << "step " << i;
     }
-    EXPECT_EQ(eager.weights(), recorded.weights()) << optimizer;
-    EXPECT_FALSE(eager.step.recorded());
-    EXPECT_EQ(recorded.step.recorded(), GetParam().kind == Device::Kind::cuda) << recorded.step.unrecorded();
+    EXPECT_EQ(eager.weights(), captured.weights()) << optimizer;
+    EXPECT_FALSE(eager.step.captured());
+    EXPECT_EQ(captured.step.captured(), GetParam().kind == Device::Kind::cuda) << captured.step.why_not_captured();
   }
 }
 
@@ -103,9 +103,9 @@ TEST_P(EveryDevice, TrainStepThatCannotBeRecordedSaysWhyAndGoesOn) {
   for (StepBench* bench : {&eager, &tried}) bench->model.net->add("waits", std::make_unique<Waits>("waits", Shape{3}));
   for (int i = 0; i < 5; ++i) EXPECT_EQ(eager.run(eager.batch(i), 0.1), tried.run(tried.batch(i), 0.1)) << "step " << i;
   EXPECT_EQ(eager.weights(), tried.weights());
-  EXPECT_FALSE(tried.step.recorded());
-  EXPECT_NE(tried.step.unrecorded(), "");
-  EXPECT_EQ(eager.step.unrecorded(), "");  // nobody asked
+  EXPECT_FALSE(tried.step.captured());
+  EXPECT_NE(tried.step.why_not_captured(), "");
+  EXPECT_EQ(eager.step.why_not_captured(), "");  // nobody asked
 }
 
 TEST_P(EveryDevice, TrainStepSumsLossAndRightImages) {
@@ -164,8 +164,8 @@ std::vector<float> learnt(StepBench& bench) {
 // at all may be learnt from then on.
 TEST_P(EveryDevice, TrainStepWithABadGradientKeepsAllNumbersFiniteAndStops) {
   for (const char* optimizer : {"{sgd: {momentum: 0.9}}", "adam"}) {
-    for (const bool record : {false, true}) {
-      StepBench bench(GetParam(), optimizer, record);
+    for (const bool capture : {false, true}) {
+      StepBench bench(GetParam(), optimizer, capture);
       auto layer = std::make_unique<BadGradient>(Shape{3}, 100);
       BadGradient& bad = *layer;
       bench.model.net->add("bad", std::move(layer));
@@ -197,28 +197,28 @@ TEST_P(EveryDevice, TrainStepNamesTheFirstBadGradientOfTheBackwardPass) {
 }
 
 // Plays what it was never given, and holds all memory while it lives.
-class Recorded final : public Recording {
+class Captured final : public Graph {
  public:
-  explicit Recorded(bool& full) : full_(full) {}
-  ~Recorded() override { full_ = false; }
-  void play() override {}
+  explicit Captured(bool& full) : full_(full) {}
+  ~Captured() override { full_ = false; }
+  void replay() override {}
 
  private:
   bool& full_;
 };
 
-// A device that records, and has no memory for a layer's outputs as long as a recording holds its own.
+// A device that records, and has no memory for a layer's outputs as long as a graph holds its own.
 class Crowded final : public ForwardingStream {
  public:
   Crowded(std::unique_ptr<Stream> stream, bool can_record) : ForwardingStream(std::move(stream)), can_(can_record) {}
   std::shared_ptr<void> allocate(std::size_t bytes) override {
-    if (full && bytes > 1000) throw OutOfMemory("out of memory: held by a recording");
+    if (full && bytes > 1000) throw OutOfMemory("out of memory: held by a graph");
     return ForwardingStream::allocate(bytes);
   }
-  std::unique_ptr<Recording> record(const std::function<void()>&) override {
+  std::unique_ptr<Graph> capture(const std::function<void()>&) override {
     full = true;
-    if (!can_) throw OutOfMemory("out of memory: too little for a recording");
-    return std::make_unique<Recorded>(full);
+    if (!can_) throw OutOfMemory("out of memory: too little for a graph");
+    return std::make_unique<Captured>(full);
   }
   void release_unused() override { full = false; }
   bool full = false;
@@ -235,17 +235,17 @@ class Counting final : public ForwardingStream {
     ++copies;
     ForwardingStream::copy(to, from, bytes);
   }
-  std::unique_ptr<Recording> record(const std::function<void()>& work) override {
-    ++recorded;
+  std::unique_ptr<Graph> capture(const std::function<void()>& work) override {
+    ++captured;
     work();
-    return std::make_unique<Recorded>(ignored_);
+    return std::make_unique<Captured>(ignored_);
   }
-  std::unique_ptr<Recording> record_again(const std::function<void()>& work) override {
-    ++recorded_again;
+  std::unique_ptr<Graph> capture_again(const std::function<void()>& work) override {
+    ++captured_again;
     work();
-    return std::make_unique<Recorded>(ignored_);
+    return std::make_unique<Captured>(ignored_);
   }
-  int copies = 0, recorded = 0, recorded_again = 0;
+  int copies = 0, captured = 0, captured_again = 0;
 
  private:
   bool ignored_ = false;
@@ -256,8 +256,8 @@ TEST(TrainStep, IsRecordedAtTwoPlacesAndCopiesNoBatchThere) {
   bench.ctx.stream = std::make_unique<Counting>(std::move(bench.ctx.stream));
   auto& stream = static_cast<Counting&>(*bench.ctx.stream);
   for (int i = 0; i < 4; ++i) bench.step.run(bench.in_turn(i), 0.1);
-  EXPECT_EQ(stream.recorded, 1);
-  EXPECT_EQ(stream.recorded_again, 1);
+  EXPECT_EQ(stream.captured, 1);
+  EXPECT_EQ(stream.captured_again, 1);
   for (int i = 4; i < 6; ++i) {
     const Batch batch = bench.in_turn(i);
     stream.copies = 0;
@@ -265,8 +265,8 @@ TEST(TrainStep, IsRecordedAtTwoPlacesAndCopiesNoBatchThere) {
     EXPECT_EQ(stream.copies, 0);
   }
   bench.step.run(bench.batch(6), 0.1);  // at a third place
-  EXPECT_EQ(stream.recorded + stream.recorded_again, 2);
-  EXPECT_TRUE(bench.step.recorded());
+  EXPECT_EQ(stream.captured + stream.captured_again, 2);
+  EXPECT_TRUE(bench.step.captured());
 }
 
 TEST(TrainStep, WithoutMemoryForARecordingGoesOnWithoutOne) {
@@ -274,10 +274,10 @@ TEST(TrainStep, WithoutMemoryForARecordingGoesOnWithoutOne) {
   tried.ctx.stream = std::make_unique<Crowded>(std::move(tried.ctx.stream), false);
   for (int i = 0; i < 5; ++i) EXPECT_EQ(eager.run(eager.batch(i), 0.1), tried.run(tried.batch(i), 0.1)) << "step " << i;
   EXPECT_EQ(eager.weights(), tried.weights());
-  EXPECT_NE(tried.step.unrecorded().find("too little for a recording"), std::string::npos);
+  EXPECT_NE(tried.step.why_not_captured().find("too little for a graph"), std::string::npos);
 }
 
-// The last batch of an epoch, say. (The recorded step itself does nothing here.)
+// The last batch of an epoch, say. (The captured step itself does nothing here.)
 TEST(TrainStep, GivesTheRecordingUpWhereAnotherShapeFindsNoMemoryBesideIt) {
   StepBench eager({}, "{sgd: {momentum: 0.9}}", false), tried({}, "{sgd: {momentum: 0.9}}", true);
   tried.ctx.stream = std::make_unique<Crowded>(std::move(tried.ctx.stream), true);
@@ -285,10 +285,10 @@ TEST(TrainStep, GivesTheRecordingUpWhereAnotherShapeFindsNoMemoryBesideIt) {
   const Batch six = tried.batch(2), three = tried.batch(3, 3);
   static_cast<Crowded&>(*tried.ctx.stream).full = false;
   tried.step.run(six, 0.1);
-  ASSERT_TRUE(tried.step.recorded());
+  ASSERT_TRUE(tried.step.captured());
   EXPECT_EQ(eager.run(eager.batch(3, 3), 0.1), tried.run(three, 0.1));
-  EXPECT_FALSE(tried.step.recorded());
-  EXPECT_NE(tried.step.unrecorded().find("held by a recording"), std::string::npos);
+  EXPECT_FALSE(tried.step.captured());
+  EXPECT_NE(tried.step.why_not_captured().find("held by a graph"), std::string::npos);
   const auto sums = [](StepBench& bench) { return bench.step.sums().to_vector(*bench.ctx.stream); };
   EXPECT_EQ(sums(eager), sums(tried));
 }

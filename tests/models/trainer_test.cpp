@@ -229,7 +229,7 @@ TEST_P(EveryDevice, TrainerHasNothingToTellOfRecordingSteps) {
   struct Listener : TrainObserver {
     std::string told;
     bool wants_step(std::int64_t) override { return false; }
-    void on_unrecorded(const std::string& why) override { told += why; }
+    void on_not_captured(const std::string& why) override { told += why; }
   } listener;
   std::atomic<bool> stop = false;
   Trainer(small_experiment({{"device", to_string(GetParam()), "--device"}}), {}).run({&listener}, stop);

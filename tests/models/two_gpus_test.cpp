@@ -10,7 +10,7 @@
 namespace twiddle {
 namespace {
 
-constexpr int steps = 6;  // the last are played from a recording
+constexpr int steps = 6;  // the last are played from a graph
 
 struct Training {
   Experiment experiment;
@@ -67,7 +67,7 @@ class TwoTrainings : public testing::Test {
     for (const int index : {0, 1}) {
       Training alone(index);
       for (int i = 0; i < steps; ++i) alone.run();
-      EXPECT_TRUE(alone.step.recorded()) << alone.step.unrecorded();
+      EXPECT_TRUE(alone.step.captured()) << alone.step.why_not_captured();
       EXPECT_EQ(alone.weights(), weights[index]) << "cuda:" << index;
     }
   }

@@ -41,10 +41,10 @@ struct Bench {
   TrainStep step;
   Batch batch;
 
-  Bench(Device device, const std::string& engine, bool record = true)
+  Bench(Device device, const std::string& engine, bool capture = true)
       : experiment(load_experiment_text(net_with(device, engine), "net.yaml")),
         ctx(device, 3),
-        step(ctx, *model.net, optimizer, {.record = record}) {
+        step(ctx, *model.net, optimizer, {.capture = capture}) {
     model.net->initialize(ctx);
     std::vector<float> pixels(std::size_t(8) * 3 * 14 * 12);
     const RandomSequence random{9};
@@ -105,10 +105,10 @@ TEST_P(EveryDevice, AStepIsTheOneOfTheCpu) {
 
 TEST_P(EveryDevice, AThousandStepsBySpectraTakeNoMoreMemoryThanFive) {
   const bool cpu = GetParam().kind == Device::Kind::cpu;  // which records nothing
-  for (const bool record : cpu ? std::vector{false} : std::vector{true, false}) {
-    Bench bench(GetParam(), cpu ? "fft" : "cufft", record);
+  for (const bool capture : cpu ? std::vector{false} : std::vector{true, false}) {
+    Bench bench(GetParam(), cpu ? "fft" : "cufft", capture);
     for (int i = 0; i < 5; ++i) bench.step.run(bench.batch, 1e-3);
-    EXPECT_EQ(bench.step.recorded(), record);
+    EXPECT_EQ(bench.step.captured(), capture);
     const MemoryUse before = bench.ctx.stream->memory();
     bench.ctx.stream->reset_peak();
     for (int i = 5; i < 1000; ++i) bench.step.run(bench.batch, 1e-3);
