@@ -26,6 +26,12 @@ constexpr TileShape tile_shapes_3m[] = {
     {64, 32, 8, 4, 6, 0.85},
     {32, 32, 4, 4, 8, 0.7},
 };
+constexpr TileShape tile_shapes_real[] = {
+    {128, 128, 8, 8, 2, 1},
+    {64, 64, 8, 4, 4, 0.9},
+    {32, 32, 4, 4, 8, 0.7},
+    {16, 64, 2, 4, 8, 0.5},
+};
 
 // In a shorter part of k the sum over the parts is more work than the parallelism saves.
 constexpr std::int64_t least_part = 256;
