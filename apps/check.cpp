@@ -11,7 +11,6 @@
 #include "apps/verbs.h"
 #include "framework/error.h"
 #include "framework/text.h"
-#include "models/make_optimizer.h"
 #include "models/open_data.h"
 
 namespace twiddle {
@@ -54,15 +53,16 @@ void read_all(const Dataset& data, const Augment& augment, const Config& config)
 }
 
 nlohmann::json check_one(const std::string& file, const Flags& flags, bool all_images) {
-  const Config config = open_config(file, flags);
-  const Device device = planned_device(config);
-  const Model model = build_model(config, device);
-  const auto optimizer = make_optimizer(config);
-  const MemoryPlan plan = plan_memory(model, config.train.batch_size, optimizer->state_tensors());
-  require_memory(model, config.train.batch_size, optimizer->state_tensors(), make_stream(device)->memory());
+  const Experiment experiment = open_experiment(file, flags, {});
+  require_device(experiment.device);
+  const Config& config = experiment.config;
+  const Model& model = experiment.model;
+  const Optimizer& optimizer = *experiment.optimizer;
+  const MemoryPlan plan = plan_memory(model, config.train.batch_size, optimizer.state_tensors());
+  require_memory(model, config.train.batch_size, optimizer.state_tensors(), make_stream(experiment.device)->memory());
   std::string data = "no data section";
   if (config.data.present) {
-    const OpenData opened = open_data(config, model.net->output_shape().at(0));
+    const OpenData opened = open_data(experiment);
     if (opened.train) data = opened.train->describe();
     for (const auto& [set, augment] : {std::pair{opened.train.get(), opened.train_augment.get()},
                                        std::pair{opened.val.get(), opened.val_augment.get()}}) {
@@ -82,7 +82,7 @@ nlohmann::json check_one(const std::string& file, const Flags& flags, bool all_i
                format_count(parameter_count(*model.net), "parameter"), format_flops(flops_per_image(*model.net)),
                format_bytes(plan.total()), format_count(config.train.batch_size));
     if (flags.verbosity >= 0) {
-      fmt::print("    data      {}\n    solver    {}, learning rate {}, {}\n", data, optimizer->describe(),
+      fmt::print("    data      {}\n    solver    {}, learning rate {}, {}\n", data, optimizer.describe(),
                  format_number(config.train.learning_rate), config.train.schedule.describe());
       fmt::print("    schedule  {} {}\n", plot_schedule(config), format_count(config.train.epochs, "epoch"));
     }

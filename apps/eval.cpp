@@ -11,6 +11,7 @@
 #include "framework/error.h"
 #include "framework/printable.h"
 #include "framework/text.h"
+#include "models/evaluation_json.h"
 #include "models/open_data.h"
 #include "models/trainer.h"
 
@@ -56,9 +57,9 @@ nlohmann::json to_json(const Trained& trained, const EvalResult& result, const s
   for (const ClassScore& score : scores)
     classes.push_back(
         {{"name", score.name}, {"images", score.images}, {"right", score.right}, {"predicted", score.predicted}});
-  return {{"weights", trained.weights},    {"images", result.images},      {"loss", result.loss},
-          {"top1", result.top1},           {"top5", result.top5},          {"classes", classes},
-          {"confusion", result.confusion}, {"undefined", result.undefined}};
+  nlohmann::json json = to_json(result);
+  json.update({{"weights", trained.weights}, {"classes", classes}});
+  return json;
 }
 
 EvalResult evaluate_advising(Context& ctx, const Sequential& net, Loader& loader, std::int64_t batch) try {
@@ -69,12 +70,13 @@ EvalResult evaluate_advising(Context& ctx, const Sequential& net, Loader& loader
 }
 
 int eval(const Flags& flags, const std::string& path, const std::string& model_file) {
-  const Trained trained = open_trained(path, model_file, flags);
-  const Config& config = trained.config;
-  Context ctx(parse_device(config.device), config.seed);
-  const Model model = build_model(config, ctx.stream->device());
+  const Trained trained = open_trained(path, model_file, flags, OpenedData::validation);
+  const Experiment& experiment = trained.experiment;
+  const Config& config = experiment.config;
+  const Model& model = experiment.model;
+  Context ctx(experiment.device, config.seed);
   load_weights(trained.weights, ctx, *model.net);
-  const OpenData data = open_val_data(config, model.net->output_shape().at(0));
+  const OpenData data = open_val_data(experiment);
   if (!data.val) throw Error(ErrorKind::config, printable(config.file) + ": there is no data.val to measure on");
   LoaderOptions options;
   options.batch_size = config.train.batch_size;

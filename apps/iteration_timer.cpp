@@ -76,9 +76,9 @@ void IterationTimer::run(TrainStep& step) {
   step.run(batch_, small_rate);
 }
 
-IterationTimes IterationTimer::whole_iterations(double seconds, int steps, bool record) {
+IterationTimes IterationTimer::whole_iterations(double seconds, int steps, bool capture) {
   Stream& stream = *ctx_.stream;
-  TrainStep step(ctx_, *model_.net, optimizer_, {.record = record, .marks = true});
+  TrainStep step(ctx_, *model_.net, optimizer_, {.capture = capture, .events = true});
   IterationTimes times;
   // The pool is full when a step took nothing more from the driver: where spectra fill their budget, those that a step
   // finds differ from those that it leaves, and that takes some steps.
@@ -89,8 +89,8 @@ IterationTimes IterationTimer::whole_iterations(double seconds, int steps, bool 
     run(step);
     ++times.warm_up;
   }
-  times.recorded = step.recorded();
-  if (record) times.unrecorded = step.unrecorded();
+  times.captured = step.captured();
+  if (capture) times.why_not_captured = step.why_not_captured();
   stream.reset_peak();
 
   const auto run_step = [&] { run(step); };
@@ -105,10 +105,10 @@ IterationTimes IterationTimer::whole_iterations(double seconds, int steps, bool 
   const int most = steps > 0 ? steps : most_steps;
   for (int done = 0; done < most; done += times.stretch) {
     times.whole.samples.push_back(time_stretch(stream, times.stretch, run_step));
-    const StepMarks& marks = step.marks();
-    times.forward.samples.push_back(marks.forward->milliseconds_since(*marks.start));
-    times.backward.samples.push_back(marks.backward->milliseconds_since(*marks.forward));
-    times.update.samples.push_back(marks.update->milliseconds_since(*marks.backward));
+    const StepEvents& events = step.events();
+    times.forward.samples.push_back(events.forward->milliseconds_since(*events.start));
+    times.backward.samples.push_back(events.backward->milliseconds_since(*events.forward));
+    times.update.samples.push_back(events.update->milliseconds_since(*events.backward));
     if (steps > 0 || times.whole.samples.size() < least_samples) continue;
     times.steady = times.whole.variation() < steady_variation;
     if (times.steady || milliseconds(start, Clock::now()) > 1000 * seconds) break;
@@ -123,7 +123,7 @@ IterationTimes IterationTimer::whole_iterations(double seconds, int steps, bool 
 std::vector<LayerTime> IterationTimer::layer_by_layer(int steps) {
   ctx_.profiler.clear();
   ctx_.profiler.enable(true);
-  TrainStep step(ctx_, *model_.net, optimizer_, {.record = false});
+  TrainStep step(ctx_, *model_.net, optimizer_, {.capture = false});
   for (int i = 0; i < steps; ++i) run(step);
   ctx_.profiler.enable(false);
   std::vector<LayerTime> rows;

@@ -52,6 +52,15 @@ void warn_where_passed_over(const std::string& device, const Flags& flags) {
   if (!why.empty()) tell(fmt::format("warning: device auto takes the CPU: {}\n", why));
 }
 
+void tell_what_nobody_hears(ExperimentOptions& options) {
+  if (!options.warn)
+    options.warn = [](const std::string& text) { tell(fmt::format("warning: {}\n", printable(text))); };
+  if (!options.measuring)
+    options.measuring = std::make_shared<Measuring>([](const std::string& text) { tell(printable(text) + "\n"); });
+  if (!options.search_progress)
+    options.search_progress = tell_of_search([](const std::string& text) { tell(text + "\n"); });
+}
+
 void put_json(const std::string& file, const std::string& text) {
   if (file == "-")
     fmt::print("{}\n", text);
@@ -61,26 +70,23 @@ void put_json(const std::string& file, const std::string& text) {
 
 }  // namespace
 
-Config open_config(const std::string& path, const Flags& flags) {
+Experiment open_experiment(const std::string& path, const Flags& flags, ExperimentOptions options) {
   const bool run_folder = fs::is_directory(path) && is_run_folder(path);
   if (fs::is_directory(path) && !run_folder)
     throw Error(ErrorKind::config,
                 "'" + path + "' is a folder without a config.yaml; a YAML file or a run folder is needed");
-  Config config = run_folder ? load_run_config(path, flags.overrides) : load_config(path, flags.overrides);
-  if (flags.verbosity >= 0) {
-    config.convolution.warn = [](const std::string& text) { tell(fmt::format("warning: {}\n", printable(text))); };
-    config.convolution.measuring =
-        std::make_shared<Measuring>([](const std::string& text) { tell(printable(text) + "\n"); });
-    config.data.search_progress = tell_of_search([](const std::string& text) { tell(text + "\n"); });
-  }
-  config.convolution.build = commit();
+  options.build = commit();
+  if (flags.verbosity >= 0) tell_what_nobody_hears(options);
+  Experiment experiment =
+      run_folder ? load_run(path, flags.overrides, options) : load_experiment(path, flags.overrides, options);
+  const Config& config = experiment.config;
   if (config.threads > 0) omp_set_num_threads(config.threads);
   if (flags.verbosity >= 0 && config.threads > omp_get_num_procs())
     tell(fmt::format("warning: {} share {}, and will wait for each other\n", format_count(config.threads, "thread"),
                      format_count(omp_get_num_procs(), "core")));
   refuse_to_overwrite_inputs(flags, config);
   warn_where_passed_over(config.device, flags);
-  return config;
+  return experiment;
 }
 
 SearchProgress tell_of_search(std::function<void(const std::string&)> tell, std::function<bool()> stop) {
@@ -100,13 +106,11 @@ Device open_device(const Flags& flags) {
   return parse_device(device);
 }
 
-Device planned_device(const Config& config) {
-  const Device device = parse_device(config.device);
+void require_device(const Device& device) {
   static_cast<void>(describe(device));
-  return device;
 }
 
-Trained open_trained(const std::string& path, const std::string& model_file, const Flags& flags) {
+Trained open_trained(const std::string& path, const std::string& model_file, const Flags& flags, OpenedData opens) {
   if (!fs::exists(path))
     throw Error(ErrorKind::data, "there is no '" + path + "': a run folder or a weights file is needed");
   const std::string extension = fs::path(path).extension().string();
@@ -121,7 +125,7 @@ Trained open_trained(const std::string& path, const std::string& model_file, con
                                        "('eval WEIGHTS CONFIG', 'predict --model CONFIG')");
   const std::string weights = find_weights(path);
   refuse_to_overwrite("--json", flags.json, {weights});
-  return {open_config(model_file.empty() ? run_folder : model_file, flags), weights};
+  return {open_experiment(model_file.empty() ? run_folder : model_file, flags, {.opens = opens}), weights};
 }
 
 void refuse_to_overwrite(const std::string& name, const std::string& output, const std::vector<std::string>& inputs) {

@@ -4,14 +4,14 @@
 #include <string>
 
 #include "apps/verbs.h"
-#include "models/builder.h"
 #include "models/checkpoint.h"
+#include "models/experiment.h"
 
 namespace twiddle {
 
-// The config that a verb's first argument stands for, a YAML file or a run folder, with the flags laid over it.
-// `threads` takes effect here.
-Config open_config(const std::string& path, const Flags& flags);
+// The experiment that a verb's first argument stands for, a YAML file or a run folder, with the flags laid over its
+// config. `threads` takes effect here. What the options leave open is told on standard error, unless --quiet.
+Experiment open_experiment(const std::string& path, const Flags& flags, ExperimentOptions options);
 
 // Tells how far the search for a dataset's images is where it takes longer than two seconds, and then every ten; throws
 // Interrupted once `stop` is true.
@@ -20,16 +20,16 @@ SearchProgress tell_of_search(std::function<void(const std::string&)> tell, std:
 // The device of a verb without a config: that of --device, by default auto.
 Device open_device(const Flags& flags);
 
-// The config's device, for a verb that plans for it without running: throws where it is not there.
-Device planned_device(const Config& config);
+// For a verb that plans for a device without running: throws where it is not there.
+void require_device(const Device& device);
 
 // What eval and predict are given: RUN, or WEIGHTS with or without MODEL.yaml. Weights inside a run folder know their
 // config.
 struct Trained {
-  Config config;
+  Experiment experiment;
   std::string weights;  // the file
 };
-Trained open_trained(const std::string& path, const std::string& model_file, const Flags& flags);
+Trained open_trained(const std::string& path, const std::string& model_file, const Flags& flags, OpenedData opens);
 
 // Throws a config error where a flag or argument, called `name`, would have a file of results take the place of one
 // that is read. No output: "" or "-".

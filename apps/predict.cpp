@@ -16,7 +16,6 @@
 #include "framework/printable.h"
 #include "framework/text.h"
 #include "layers/softmax_loss.h"
-#include "models/open_data.h"
 
 namespace fs = std::filesystem;
 
@@ -51,23 +50,26 @@ Pictures expand(const std::vector<std::string>& given) {
   return pictures;
 }
 
+bool has_eval_augment(const ConfigNode& tree) {
+  const ConfigNode* const data = tree.find("data");
+  return data != nullptr && data->find("eval_augment") != nullptr;
+}
+
 // A trained network, ready to name pictures.
 class Predictor {
  public:
-  explicit Predictor(const Trained& trained)
-      : input_(trained.config.input),
-        max_pixels_(trained.config.data.max_pixels),
-        ctx_(parse_device(trained.config.device), trained.config.seed),
-        model_(build_model(trained.config, ctx_.stream->device())),
-        augment_(open_val_augment(trained.config)),
-        has_steps_(trained.config.data.node.find("eval_augment") != nullptr) {
-    classes_ = load_weights(trained.weights, ctx_, *model_.net).classes;
+  explicit Predictor(Trained trained)
+      : experiment_(std::move(trained.experiment)),
+        input_(experiment_.config.input),
+        ctx_(experiment_.device, experiment_.config.seed),
+        has_steps_(has_eval_augment(experiment_.config.tree)) {
+    classes_ = load_weights(trained.weights, ctx_, *experiment_.model.net).classes;
     ctx_.training = false;
     ctx_.tape.set_recording(false);
   }
 
   std::vector<float> probabilities(const std::string& file) {
-    Image image = read_image(file, static_cast<int>(input_.at(0)), max_pixels_);
+    Image image = read_image(file, static_cast<int>(input_.at(0)), experiment_.config.data.max_pixels);
     // Where the config has no steps for it, a picture is brought to the size that the network reads.
     const auto height = static_cast<int>(input_.at(1)), width = static_cast<int>(input_.at(2));
     if (!has_steps_ && (image.height != height || image.width != width)) {
@@ -75,10 +77,10 @@ class Predictor {
       ++resized_;
     }
     std::vector<float> pixels(static_cast<std::size_t>(count_of(input_)));
-    (*augment_)(image, RandomSequence{}, pixels.data());
+    (*experiment_.data.val_augment)(image, RandomSequence{}, pixels.data());
     Shape shape = input_;
     shape.insert(shape.begin(), 1);
-    const Variable logits = model_.net->forward(ctx_, Variable(Tensor::from(*ctx_.stream, shape, pixels)));
+    const Variable logits = experiment_.model.net->forward(ctx_, Variable(Tensor::from(*ctx_.stream, shape, pixels)));
     std::vector<float> shares = softmax(*ctx_.stream, logits.value()).to_vector(*ctx_.stream);
     if (!std::all_of(shares.begin(), shares.end(), [](float share) { return std::isfinite(share); }))
       throw Error(ErrorKind::diverged, file + ": the network's outputs are nan or infinite");
@@ -99,12 +101,10 @@ class Predictor {
   }
 
  private:
+  Experiment experiment_;
   Shape input_;
-  std::int64_t max_pixels_;
   std::int64_t resized_ = 0;
   Context ctx_;
-  Model model_;
-  std::unique_ptr<Augment> augment_;
   bool has_steps_;
   std::vector<std::string> classes_;
 };
@@ -121,7 +121,7 @@ int predict(const Flags& flags, const std::string& path, const std::string& mode
             const std::vector<std::string>& given) {
   const Pictures pictures = expand(given);
   refuse_to_overwrite("--json", flags.json, pictures.files);
-  Predictor predictor(open_trained(path, model_file, flags));
+  Predictor predictor(open_trained(path, model_file, flags, OpenedData::none));
   nlohmann::json results = nlohmann::json::array();
   for (const std::string& file : pictures.files) {
     const std::vector<float> probabilities = predictor.probabilities(file);

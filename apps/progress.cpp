@@ -66,7 +66,7 @@ void Progress::on_epoch(const EpochReport& report) {
   }
 }
 
-void Progress::on_unrecorded(const std::string& why) {
+void Progress::on_not_captured(const std::string& why) {
   console_.line("no CUDA graph, steps are launched kernel by kernel: " + why);
 }
 

@@ -15,7 +15,7 @@ class Progress : public TrainObserver {
   bool wants_step(std::int64_t step) override;
   void on_step(const StepReport& report) override;
   void on_epoch(const EpochReport& report) override;
-  void on_unrecorded(const std::string& why) override;
+  void on_not_captured(const std::string& why) override;
 
  private:
   void show_header();

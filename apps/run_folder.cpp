@@ -91,9 +91,17 @@ std::string make_run_folder(const std::string& out, const std::string& name) {
   }
 }
 
+NewFolder::NewFolder(const std::string& out, const std::string& name) {
+  for (fs::path above = fs::absolute(out); !fs::exists(above); above = above.parent_path())
+    made_above_.push_back(above.string());
+  path_ = make_run_folder(out, name);
+}
+
 NewFolder::~NewFolder() {
+  if (kept_ || path_.empty()) return;
   std::error_code ignored;
-  if (!path_.empty()) fs::remove_all(path_, ignored);
+  fs::remove_all(path_, ignored);
+  for (const std::string& above : made_above_) fs::remove(above, ignored);  // where another run is not in it by now
 }
 
 void write_run_facts(const std::string& folder, const Config& config, const std::string& device) {
@@ -112,11 +120,9 @@ void write_run_facts(const std::string& folder, const Config& config, const std:
   write_file_atomically((fs::path(folder) / "environment.json").string(), json_text(environment, 2) + "\n");
 }
 
-Config load_run_config(const std::string& folder, const std::vector<Override>& overrides) {
-  Config config = load_config((fs::path(folder) / "config.yaml").string(), overrides);
-  const std::string origin = original_config(folder);
-  if (!origin.empty()) config.file = origin;
-  return config;
+Experiment load_run(const std::string& folder, const std::vector<Override>& overrides, ExperimentOptions options) {
+  options.origin = original_config(folder);
+  return load_experiment((fs::path(folder) / "config.yaml").string(), overrides, options);
 }
 
 bool is_run_folder(const std::string& path) {

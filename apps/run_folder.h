@@ -1,34 +1,39 @@
 #pragma once
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "models/config.h"
+#include "models/experiment.h"
 
 namespace twiddle {
 
 // Makes OUT/NAME-001, or the next number that is free; two runs that start at once get two folders.
 std::string make_run_folder(const std::string& out, const std::string& name);
 
-// A folder that a run has just made goes again where the run came to nothing: no empty folders pile up.
+// The folder of a new run. Where the run comes to nothing it goes again, with the folders above it that were made for
+// it: no empty folders pile up.
 class NewFolder {
  public:
-  explicit NewFolder(std::string path) : path_(std::move(path)) {}
+  NewFolder() = default;  // of a run that goes on in a folder of its own: nothing is made, and nothing goes
+  NewFolder(const std::string& out, const std::string& name);  // made by make_run_folder
   ~NewFolder();
   NewFolder(const NewFolder&) = delete;
   NewFolder& operator=(const NewFolder&) = delete;
-  void keep() { path_.clear(); }
+  const std::string& path() const { return path_; }
+  void keep() { kept_ = true; }
 
  private:
-  std::string path_;  // empty: stays
+  std::vector<std::string> made_above_;  // the innermost first
+  std::string path_;
+  bool kept_ = false;
 };
 
 // What the folder says about the run: config.yaml (every key as it came out of file, base and flags) and
 // environment.json (versions, machine, and where the config came from, which its relative paths refer to).
 void write_run_facts(const std::string& folder, const Config& config, const std::string& device);
 
-// The config of a run folder, as if read from where it came from.
-Config load_run_config(const std::string& folder, const std::vector<Override>& overrides);
+// The experiment of a run folder, as if its config were read from where it came from.
+Experiment load_run(const std::string& folder, const std::vector<Override>& overrides = {},
+                    ExperimentOptions options = {});
 
 bool is_run_folder(const std::string& path);
 

@@ -9,7 +9,6 @@
 #include "apps/verbs.h"
 #include "framework/error.h"
 #include "framework/text.h"
-#include "models/make_optimizer.h"
 
 namespace twiddle {
 namespace {
@@ -39,11 +38,12 @@ nlohmann::json to_json(const Config& config, const Sequential& net, const Memory
 }
 
 int summary(const Flags& flags, const std::string& file) {
-  const Config config = open_config(file, flags);
-  const Device device = planned_device(config);
-  const Model model = build_model(config, device);
-  const std::vector<std::string> unknown = recall_choices(model, device, config.train.batch_size);
-  const MemoryPlan plan = plan_memory(model, config.train.batch_size, make_optimizer(config)->state_tensors());
+  const Experiment experiment = open_experiment(file, flags, {.opens = OpenedData::none});
+  require_device(experiment.device);
+  const Config& config = experiment.config;
+  const Model& model = experiment.model;
+  const std::vector<std::string> unknown = recall_choices(model, experiment.device, config.train.batch_size);
+  const MemoryPlan plan = plan_memory(model, config.train.batch_size, experiment.optimizer->state_tensors());
   write_json(flags, to_json(config, *model.net, plan, unknown));
   if (flags.json == "-") return 0;
   std::size_t weighted = 0;

@@ -13,7 +13,6 @@
 #include "apps/version.h"
 #include "framework/error.h"
 #include "framework/text.h"
-#include "models/make_optimizer.h"
 
 namespace twiddle {
 namespace {
@@ -31,7 +30,7 @@ void print_whole(const IterationTimes& times, std::int64_t batch) {
   const std::size_t count = times.whole.samples.size();
   const std::string stretch = times.stretch > 1 ? fmt::format(" stretches of {}", times.stretch) : "";
   fmt::print("whole iteration{}, no per-layer timers: {} warm-up + {}{} timed, {} CV {:.1f} %\n",
-             times.recorded ? " played from a CUDA graph" : "", times.warm_up, count, stretch,
+             times.captured ? " played from a CUDA graph" : "", times.warm_up, count, stretch,
              times.steady ? "stopped at" : "time or steps used up at", 100 * times.whole.variation());
   TextTable table({"", "median ms", "p10", "p90", "images/s"});
   const std::pair<const char*, const Timing*> rows[] = {{"forward and loss", &times.forward},
@@ -139,8 +138,10 @@ void check_free_running(const IterationTimes& times) {
                      " times: both should be 0, so a layer or an engine holds the device up"));
 }
 
-int time_model(const Flags& flags, const TimeArguments& arguments, const Config& config, Context& ctx,
-               const Model& model, Optimizer& optimizer) {
+int time_model(const Flags& flags, const TimeArguments& arguments, Context& ctx, const Experiment& experiment) {
+  const Config& config = experiment.config;
+  const Model& model = experiment.model;
+  Optimizer& optimizer = *experiment.optimizer;
   const std::int64_t batch = config.train.batch_size;
   const std::string device = describe(ctx.stream->device());
   const bool print = flags.json != "-";
@@ -157,8 +158,8 @@ int time_model(const Flags& flags, const TimeArguments& arguments, const Config&
   if (on_gpu && !arguments.no_graph) {
     played = timer.whole_iterations(arguments.seconds, arguments.steps, true);
     check_free_running(played);
-    if (print && played.recorded) print_whole(played, batch);
-    if (print && !played.recorded) fmt::print("no CUDA graph: {}\n", played.unrecorded);
+    if (print && played.captured) print_whole(played, batch);
+    if (print && !played.captured) fmt::print("no CUDA graph: {}\n", played.why_not_captured);
   }
   std::fflush(stdout);
   const std::vector<LayerTime> layers = timer.layer_by_layer(profiled_steps);
@@ -168,28 +169,27 @@ int time_model(const Flags& flags, const TimeArguments& arguments, const Config&
     const auto held = [](const MemoryUse& use) { return format_bytes(use.in_use + use.cached); };
     fmt::print("memory: {} in use at the peak of an iteration, {} held{}; planned {} (less the data ahead)\n",
                format_bytes(times.memory.peak), held(times.memory),
-               played.recorded ? join(", ", held(played.memory), " where a CUDA graph plays") : "",
-               format_bytes(plan.total() - plan.data * 2 / 3));
+               played.captured ? join(", ", held(played.memory), " where a CUDA graph plays") : "",
+               format_bytes(plan.total() - plan.data / 2));
     print_spectra(times, model.convolutions->policy().frequency_budget);
   }
   nlohmann::json json = to_json(config, model.convolutions->policy(), device, times, layers);
-  if (played.recorded) json["recorded_iteration"] = to_json(played.whole);
+  if (played.captured) json["recorded_iteration"] = to_json(played.whole);
   write_json(flags, json);
   return 0;
 }
 
 int time(const Flags& flags, const TimeArguments& arguments) {
-  const Config config = open_config(arguments.config, flags);
-  Context ctx(parse_device(config.device), config.seed);
-  const Model model = build_model(config, ctx.stream->device());
-  const auto optimizer = make_optimizer(config);
-  require_memory(model, config.train.batch_size, optimizer->state_tensors(), ctx.stream->memory());
+  const Experiment experiment = open_experiment(arguments.config, flags, {.opens = OpenedData::none});
+  const std::int64_t batch = experiment.config.train.batch_size;
+  const int optimizer_tensors = experiment.optimizer->state_tensors();
+  Context ctx(experiment.device, experiment.config.seed);
+  require_memory(experiment.model, batch, optimizer_tensors, ctx.stream->memory());
   try {
-    return time_model(flags, arguments, config, ctx, model, *optimizer);
+    return time_model(flags, arguments, ctx, experiment);
   } catch (const OutOfMemory& error) {
     throw OutOfMemory(
-        join(error.what(), "\n  ",
-             memory_advice(model, config.train.batch_size, optimizer->state_tensors(), ctx.stream->memory())));
+        join(error.what(), "\n  ", memory_advice(experiment.model, batch, optimizer_tensors, ctx.stream->memory())));
   }
 }
 

@@ -42,11 +42,23 @@ struct TrainArguments {
 struct Run {
   const Flags& flags;
   const TrainArguments& arguments;
-  const Config& config;
+  Console& console;
+  const Interrupt& interrupt;
   const ResumePoint place;  // without a checkpoint: it begins anew
   NewFolder& new_folder;
   const RunLock& lock;
 };
+
+// The experiment, with what it tells going to the console, the log file and all, and stopped by Ctrl-C.
+Experiment open_for_training(const std::string& path, const Flags& flags, Console& console,
+                             const Interrupt& interrupt) {
+  const auto tell = [&console](const std::string& text) { console.line(text); };
+  const auto stop = [&interrupt] { return interrupt.stop().load(); };
+  ExperimentOptions options;
+  options.measuring = std::make_shared<Measuring>(tell, stop);
+  options.search_progress = tell_of_search(tell, stop);
+  return open_experiment(path, flags, options);
+}
 
 void show_header(Console& console, const Config& config, Trainer& trainer, const std::string& run_folder) {
   console.highlight(fmt::format("twiddle {}  train {}   run: {}", version(), config.file, run_folder));
@@ -169,25 +181,19 @@ int end_run(const Flags& flags, Console& console, Trainer& trainer, const std::s
   return 0;
 }
 
-int train(const Run& run) {
-  const auto& [flags, arguments, given, place, new_folder, lock] = run;
+int train(const Run& run, Experiment experiment) {
+  const auto& [flags, arguments, console, interrupt, place, new_folder, lock] = run;
   const std::string& run_folder = place.run_folder;
   const bool resumed = !place.checkpoint.empty();
-  Console console(flags.verbosity);
-  const Interrupt interrupt;
-  Config config = given;
-  config.data.search_progress =
-      tell_of_search([&](const std::string& text) { console.line(text); }, [&] { return interrupt.stop().load(); });
-  config.convolution.measuring = std::make_shared<Measuring>([&](const std::string& text) { console.line(text); },
-                                                             [&] { return interrupt.stop().load(); });
-  Trainer trainer(config, {run_folder, place.checkpoint, arguments.weights, arguments.limit_batches,
-                           arguments.overfit_batch, !arguments.no_graph && !arguments.profile});
+  Trainer trainer(std::move(experiment), {run_folder, place.checkpoint, arguments.weights, arguments.limit_batches,
+                                          arguments.overfit_batch, !arguments.no_graph && !arguments.profile});
+  const Config& config = trainer.config();
   console.log_to((fs::path(run_folder) / "train.log").string());
   if (!lock.missing().empty())
     console.line("the file system cannot lock '" + run_folder + "' (" + lock.missing() +
                  "): no other process may train in it");
   if (resumed) {
-    for (const std::string& change : config_changes(load_run_config(run_folder, {}).tree, config.tree))
+    for (const std::string& change : config_changes(config.tree_of_file, config.tree))
       console.line("changed since the run began: " + change);
   }
   if (trainer.state().epoch >= config.train.epochs) {
@@ -233,18 +239,21 @@ int train(const Run& run) {
 
 int print_config(const Flags& flags, const TrainArguments& arguments) {
   const bool resumed = !arguments.resume.empty();
-  const Config config = open_config(resumed ? find_resume_point(arguments.resume).run_folder : arguments.config, flags);
-  fmt::print("{}", to_yaml(config.tree));
+  const Experiment experiment =
+      open_experiment(resumed ? find_resume_point(arguments.resume).run_folder : arguments.config, flags, {});
+  fmt::print("{}", to_yaml(experiment.config.tree));
   return 0;
 }
 
 int start_run(const Flags& flags, const TrainArguments& arguments) {
-  const Config config = open_config(arguments.config, flags);
+  Console console(flags.verbosity);
+  const Interrupt interrupt;
+  Experiment experiment = open_for_training(arguments.config, flags, console, interrupt);
   prove_threads(omp_get_max_threads());
-  const std::string run_folder = make_run_folder(config.train.out, config.name);
-  NewFolder new_folder(run_folder);
-  const RunLock lock(run_folder);
-  return train({flags, arguments, config, {run_folder, ""}, new_folder, lock});
+  NewFolder new_folder(experiment.config.train.out, experiment.config.name);
+  const RunLock lock(new_folder.path());
+  return train({flags, arguments, console, interrupt, {new_folder.path(), ""}, new_folder, lock},
+               std::move(experiment));
 }
 
 // The lock comes first: a process that is about to end may yet save.
@@ -253,10 +262,12 @@ int resume_run(const Flags& flags, const TrainArguments& arguments) {
   std::optional<RunLock> lock;
   if (!run_folder.empty()) lock.emplace(run_folder);
   const ResumePoint place = find_resume_point(arguments.resume);
-  const Config config = open_config(place.run_folder, flags);
+  Console console(flags.verbosity);
+  const Interrupt interrupt;
+  Experiment experiment = open_for_training(place.run_folder, flags, console, interrupt);
   prove_threads(omp_get_max_threads());
-  NewFolder none("");
-  return train({flags, arguments, config, place, none, lock.value()});
+  NewFolder none;
+  return train({flags, arguments, console, interrupt, place, none, lock.value()}, std::move(experiment));
 }
 
 }  // namespace

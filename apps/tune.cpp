@@ -13,7 +13,6 @@
 #include "framework/error.h"
 #include "layers/conv/conv2d.h"
 #include "layers/conv/tuner.h"
-#include "models/builder.h"
 
 namespace twiddle {
 namespace {
@@ -110,10 +109,11 @@ std::string fate(const ConvTuner& convolutions) {
 int tune(Flags flags, const TuneArguments& arguments) {
   flags.overrides.push_back({"convolution.engine", "measured", "tune"});
   if (arguments.retune) flags.overrides.push_back({"convolution.retune", "true", "--retune"});
-  Config config = open_config(arguments.config, flags);
-  config.convolution.own_batch = true;
-  Context ctx(parse_device(config.device), config.seed);
-  const Model model = build_model(config, ctx.stream->device());
+  const Experiment experiment =
+      open_experiment(arguments.config, flags, {.opens = OpenedData::none, .own_batch = true});
+  const Config& config = experiment.config;
+  const Model& model = experiment.model;
+  Context ctx(experiment.device, config.seed);
   const std::int64_t batch = config.train.batch_size;
   const std::string device = describe(ctx.stream->device());
   const bool text = flags.json != "-";

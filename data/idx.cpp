@@ -70,11 +70,11 @@ class IdxReader {
   }
 
   std::vector<std::uint8_t> take(std::uint64_t count, const char* what) {
-    constexpr std::uint64_t stretch = 16 << 20;  // memory follows what is really there
+    constexpr std::uint64_t chunk = 16 << 20;  // memory is taken as data comes, not by what the header claims
     std::vector<std::uint8_t> bytes;
     while (bytes.size() < count) {
       const std::size_t begin = bytes.size();
-      bytes.resize(begin + std::min(stretch, count - begin));
+      bytes.resize(begin + std::min(chunk, count - begin));
       const int got = gzread(file_.get(), bytes.data() + begin, static_cast<unsigned>(bytes.size() - begin));
       if (got <= 0) {
         expect_sound();

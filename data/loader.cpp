@@ -18,7 +18,7 @@ namespace twiddle {
 namespace {
 
 constexpr std::size_t most_messages = 10;
-constexpr std::size_t uploads_ahead = 2;  // batches on their way to a GPU, besides the one in use
+constexpr std::size_t uploads_ahead = 1;  // batches that are being copied to a GPU, besides the one in use
 
 // Branches of the seed's tree.
 constexpr std::uint64_t shuffle_branch = 0, augment_branch = 1;
@@ -57,12 +57,17 @@ struct HostBatch {
   }
 };
 
-// A batch and its way to the device.
+// A batch, and the copy of it to the device.
 struct Upload {
   HostBatch host;
   Batch batch;
-  std::shared_ptr<Mark> done;  // null where there was nothing to copy
+  std::shared_ptr<Event> done;  // null where there was nothing to copy
 };
+
+// Batches on the device at a time: the one in use, and on a GPU those that are being copied.
+std::size_t batches_on(const Stream& stream) {
+  return stream.device().kind == Device::Kind::cpu ? 1 : 1 + uploads_ahead;
+}
 
 // Fisher and Yates, with draws by position: a function of (seed, epoch).
 std::vector<std::int64_t> permutation(std::int64_t count, RandomSequence random) {
@@ -94,6 +99,9 @@ struct Loader::State {
   double wait_seconds = 0;
   std::int64_t position = 0;                        // in the order of this epoch: behind the batch handed out last
   std::int64_t tried_batches = 0, good_images = 0;  // of this epoch, since it was started
+  std::vector<Batch> places;                        // of batches of the full size, in turn; empty: not made yet
+  std::size_t next_place = 0;
+  const Stream* stream_of_places = nullptr;
   std::deque<Upload> uploads, uploaded;  // not yet handed out; handed out, and their host memory not yet free
   std::set<std::int64_t> skipped;
   std::vector<std::string> messages;
@@ -114,12 +122,15 @@ struct Loader::State {
   void start_workers();
   void stop_workers();
   void start(Stream& stream, std::int64_t number, std::int64_t first_image);
+  void end();
   void cancel();
   void work();
   bool next_is_ready() const;
   HostBatch take_next();
   void upload_ahead();
+  Batch place_for(const std::vector<std::int64_t>& indices);
   void drop_uploads();
+  void drop_places();
   void use_again(Upload upload);
   HostBatch spare_buffer();
   void make(const Epoch& pass, std::int64_t number, HostBatch& batch) const;
@@ -149,6 +160,8 @@ void Loader::State::stop_workers() {
 
 void Loader::State::start(Stream& stream, std::int64_t number, std::int64_t first_image) {
   drop_uploads();
+  if (&stream != stream_of_places) drop_places();
+  stream_of_places = &stream;
   auto next = std::make_shared<Epoch>();
   next->stream = &stream;
   next->number = static_cast<std::uint64_t>(number);
@@ -166,6 +179,15 @@ void Loader::State::start(Stream& stream, std::int64_t number, std::int64_t firs
   moved.notify_all();
 }
 
+void Loader::State::end() {
+  {
+    const std::lock_guard lock(mutex);
+    cancel();
+  }
+  drop_uploads();
+  drop_places();
+}
+
 // With the mutex held: what the workers are making is of no use any more.
 void Loader::State::cancel() {
   if (epoch) epoch->cancelled = true;
@@ -174,7 +196,7 @@ void Loader::State::cancel() {
   ready.clear();
 }
 
-// A worker's life: claim a batch, make it without any lock, hand it in.
+// What each worker thread does: it claims a batch, makes it without holding the lock, and hands it in.
 void Loader::State::work() {
   const std::int64_t window = options.prefetch + options.workers;
   std::unique_lock lock(mutex);
@@ -270,23 +292,43 @@ void Loader::State::add_image(const Epoch& pass, std::int64_t index, Image& imag
   batch.indices.push_back(index);
 }
 
-// The next batches begin their way: one at least, though it must be waited for; others where they are made already.
+// Starts the copies of the next batches: of one at least, even if it has to wait for the worker, and of others where
+// they are made already.
 void Loader::State::upload_ahead() {
   Stream& stream = *epoch->stream;
-  const std::size_t most = stream.device().kind == Device::Kind::cpu ? 1 : 1 + uploads_ahead;
-  while (uploads.size() < most && delivered < epoch->batches && (uploads.empty() || next_is_ready())) {
+  while (uploads.size() < batches_on(stream) && delivered < epoch->batches && (uploads.empty() || next_is_ready())) {
     Upload upload{take_next(), {}, nullptr};
     const std::int64_t count = upload.host.count;
     if (count > 0 && !upload.host.error) {
-      const Shape& image = augment.image_shape();
-      upload.batch = {Tensor(stream, {count, image[0], image[1], image[2]}), Tensor(stream, {count}, DType::i32),
-                      upload.host.indices};
-      stream.copy_beside(upload.batch.images.write(), upload.host.images, upload.batch.images.bytes());
-      upload.done = stream.copy_beside(upload.batch.labels.write<std::int32_t>(), upload.host.labels,
-                                       upload.batch.labels.bytes());
+      upload.batch = place_for(upload.host.indices);
+      stream.copy_async(upload.batch.images.write(), upload.host.images, upload.batch.images.bytes());
+      upload.done =
+          stream.copy_async(upload.batch.labels.write<std::int32_t>(), upload.host.labels, upload.batch.labels.bytes());
     }
     uploads.push_back(std::move(upload));
   }
+}
+
+// Where a batch goes on the device. A copy begins after all work that the stream was given before it, and the step that
+// read the batch before at this place is part of that work.
+Batch Loader::State::place_for(const std::vector<std::int64_t>& indices) {
+  Stream& stream = *epoch->stream;
+  const auto count = static_cast<std::int64_t>(indices.size());
+  const auto make = [&] {
+    const Shape& image = augment.image_shape();
+    return Batch{Tensor(stream, {count, image[0], image[1], image[2]}), Tensor(stream, {count}, DType::i32), {}};
+  };
+  const bool is_full = count == options.batch_size;
+  if (is_full && next_place == places.size()) places.push_back(make());
+  Batch batch = is_full ? places[next_place] : make();
+  if (is_full) next_place = (next_place + 1) % batches_on(stream);
+  batch.indices = indices;
+  return batch;
+}
+
+void Loader::State::drop_places() {
+  places.clear();
+  next_place = 0;
 }
 
 // Their memory on the device must not be given to others before the copies have ended.
@@ -337,6 +379,10 @@ void Loader::start_epoch(Stream& stream, std::int64_t epoch, std::int64_t first_
   state_->start(stream, epoch, first_image);
 }
 
+void Loader::end_epoch() {
+  state_->end();
+}
+
 bool Loader::next(Batch& batch) {
   State& state = *state_;
   require(state.epoch != nullptr, "a loader's next() needs start_epoch() first");
@@ -356,7 +402,7 @@ bool Loader::next(Batch& batch) {
     state.position = std::min(state.position + state.options.batch_size, state.dataset.size());
     ++state.tried_batches, state.good_images += count;
     if (count > 0) {
-      state.epoch->stream->wait_for(*upload.done);
+      state.epoch->stream->wait_event(*upload.done);
       batch = std::move(upload.batch);
     }
     state.uploaded.push_back(std::move(upload));

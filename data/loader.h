@@ -26,9 +26,8 @@ struct LoaderOptions {
   std::uint64_t seed = 1;
 };
 
-// Feeds epochs of batches, made ahead of time by worker threads; on a GPU the next two are already on their way to the
-// device, beside the step's work. What a batch holds depends on seed, epoch and index
-// alone.
+// Feeds epochs of batches, made ahead of time by worker threads. On a GPU the next one is copied to the
+// device while the step is running. What a batch holds depends on seed, epoch and index alone.
 class Loader {
  public:
   Loader(const Dataset& dataset, const Augment& augment, LoaderOptions options);
@@ -39,7 +38,10 @@ class Loader {
   // Batches go to this stream, which must live as long as the epoch; first_image > 0: a resumed run goes on there in
   // the epoch's order, with batches of whatever size.
   void start_epoch(Stream& stream, std::int64_t epoch, std::int64_t first_image = 0);
-  bool next(Batch& batch);  // false: the epoch is over; throws what a worker met
+  // False: the epoch is over; throws what a worker met. Batches of the full size lie at two places on a GPU in turn, on
+  // a CPU at one: a batch holds until the call after it. What the stream has been given by then may still read it.
+  bool next(Batch& batch);
+  void end_epoch();  // gives the memory on the device back, until the next epoch is started
   // Images of the epoch's order that next() has come past, bad ones included: the first_image of a resumed run.
   std::int64_t position() const;
   double wait_seconds() const;                        // spent inside next() waiting for workers, since start_epoch

@@ -7,7 +7,7 @@
 
 namespace twiddle {
 
-// A stretch of another dataset, so that one file can serve for training and validation.
+// A contiguous range of another dataset, so that one file can serve for training and validation.
 class Subset : public Dataset {
  public:
   // Images first .. first + count - 1; a count of 0 takes all that follow. Throws where the dataset has fewer.

@@ -6,10 +6,10 @@ namespace twiddle {
 
 std::shared_ptr<void> FrequencyBuffers::spectrum(Stream& stream, const Subject& subject, std::size_t bytes,
                                                  const std::function<void(void*)>& compute) {
-  // What was computed outside of a recording is not there when it is played, and the other way round.
-  if (const std::int64_t changes = stream.recording_changes(); changes != recording_changes_) {
+  // What was computed outside of a graph is not there when it is played, and the other way round.
+  if (const std::int64_t changes = stream.capture_changes(); changes != capture_changes_) {
     forget();
-    recording_changes_ = changes;
+    capture_changes_ = changes;
   }
   const Version source = subject.source.version();
   const Version mask = subject.mask.defined() ? subject.mask.version() : Version{};

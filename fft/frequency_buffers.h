@@ -55,7 +55,7 @@ class FrequencyBuffers {
   std::size_t budget_;
   Entries entries_;                                                       // the latest first
   std::shared_ptr<std::size_t> held_ = std::make_shared<std::size_t>(0);  // bytes; a block may outlive this object
-  std::int64_t recording_changes_ = 0;
+  std::int64_t capture_changes_ = 0;
   Use use_;
 };
 

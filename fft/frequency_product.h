@@ -8,8 +8,9 @@
 
 namespace twiddle {
 
-// One complex product C = op(A) op(B) a bin, or C + it: op(A) is m x k, op(B) k x n, C m x n. The stored matrices are
-// spectra, without gaps: A is k x m where transposed, B n x k.
+// One product C = op(A) op(B) a bin, of complex numbers or, in storage `real`, of real ones which know no conjugates,
+// or C + it: op(A) is m x k, op(B) k x n, C m x n. The stored matrices are spectra, without gaps: A is k x m where
+// transposed, B n x k.
 struct FrequencyGemm {
   std::int64_t bins = 0, m = 0, n = 0, k = 0;
   bool transpose_a = false, conjugate_a = false;

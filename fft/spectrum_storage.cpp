@@ -8,6 +8,8 @@ std::string_view to_string(SpectrumStorage storage) {
       return "interleaved";
     case SpectrumStorage::interleaved_doubles:
       return "interleaved doubles";
+    case SpectrumStorage::real:
+      return "real";
     case SpectrumStorage::split_blocks:
       return "split blocks";
   }

@@ -8,6 +8,7 @@ namespace twiddle {
 enum class SpectrumStorage : std::uint8_t {
   interleaved,          // [bin][matrix row][column][re, im]: complex floats without gaps
   interleaved_doubles,  // the same in doubles: that of references
+  real,                 // [bin][matrix row][column]: floats without gaps
   split_blocks,         // [bin][matrix row][block of columns][re of each, im of each]: blocks as wide as the vectors of
                         // the processor, the last one filled up; between bins gaps that keep them apart in caches
 };

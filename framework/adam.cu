@@ -33,7 +33,7 @@ struct AdamRule {
 };
 
 // Counts a step of each parameter, so that one without a gradient for a while is corrected rightly. On the device,
-// where a recorded step counts on. Exact up to 2^24 steps.
+// where a captured step counts on. Exact up to 2^24 steps.
 struct CountSteps {
   static constexpr int most = 128;
   StepPointers numbers;

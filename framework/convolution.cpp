@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "framework/error.h"
+#include "framework/text.h"
 
 namespace twiddle {
 
@@ -32,11 +33,6 @@ void demand_count(const char* name, const Shape& shape) {
 
 std::string by(int height, int width) {
   return join(height, "x", width);
-}
-
-// "4" where both agree, else "4x2".
-std::string pair(int height, int width) {
-  return height == width ? std::to_string(height) : by(height, width);
 }
 
 }  // namespace
@@ -88,7 +84,7 @@ void validate(const ConvProblem& problem) {
   demand(reach_h <= room_h && reach_w <= room_w, "kernel ", by(problem.kernel_h, problem.kernel_w),
          problem.dilation > 1 ? join(" with dilation ", problem.dilation, " (", reach_h, "x", reach_w, ")") : "",
          " does not fit the input ", by(problem.height, problem.width), " with pad ",
-         pair(problem.pad_h, problem.pad_w), ": the padded input is ", room_h, "x", room_w);
+         format_sides(problem.pad_h, problem.pad_w), ": the padded input is ", room_h, "x", room_w);
   demand_count("input", problem.input_shape());
   demand_count("weight", problem.weight_shape());
   demand_count("output", problem.output_shape());
@@ -96,8 +92,9 @@ void validate(const ConvProblem& problem) {
 
 std::string to_string(const ConvProblem& problem) {
   std::string text = to_string(problem.input_shape()) + " * " + to_string(problem.weight_shape());
-  if (problem.stride_h > 1 || problem.stride_w > 1) text += " stride " + pair(problem.stride_h, problem.stride_w);
-  if (problem.pad_h > 0 || problem.pad_w > 0) text += " pad " + pair(problem.pad_h, problem.pad_w);
+  if (problem.stride_h > 1 || problem.stride_w > 1)
+    text += " stride " + format_sides(problem.stride_h, problem.stride_w);
+  if (problem.pad_h > 0 || problem.pad_w > 0) text += " pad " + format_sides(problem.pad_h, problem.pad_w);
   if (problem.dilation > 1) text += " dilation " + std::to_string(problem.dilation);
   if (problem.groups > 1) text += " groups " + std::to_string(problem.groups);
   return text;

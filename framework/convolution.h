@@ -70,7 +70,7 @@ class ConvPlan {
     bool exact = false;             // sums in double: no contender, but what is taken where nothing else can
     // Of a library: that a NaN stays in its image, filter and channel is shown by tests for all other plans, and for
     // these on the problem, before they are used.
-    bool foreign = false;
+    bool vendor = false;
     // Passes of one problem whose plans share the same help each other, a pass using what an earlier one left, and are
     // timed one behind the other; empty: it shares nothing.
     std::string shares = {};

@@ -39,18 +39,18 @@ struct MemoryUse {
 };
 
 // A moment in a stream's work.
-class Mark {
+class Event {
  public:
-  virtual ~Mark() = default;
-  virtual void wait() const = 0;                                     // until the stream has come to this mark
-  virtual double milliseconds_since(const Mark& earlier) const = 0;  // waits, too
+  virtual ~Event() = default;
+  virtual void wait() const = 0;                                      // until the stream has come to this event
+  virtual double milliseconds_since(const Event& earlier) const = 0;  // waits, too
 };
 
 // Work written down once, which play() puts onto its stream again as one launch.
-class Recording {
+class Graph {
  public:
-  virtual ~Recording() = default;
-  virtual void play() = 0;
+  virtual ~Graph() = default;
+  virtual void replay() = 0;
 };
 
 // Work in order on one device. CpuStream and CudaStream are the only two kinds. One thread at a time uses a stream;
@@ -69,27 +69,30 @@ class Stream {
   virtual void release_unused() = 0;                                     // gives what lies idle back to the system
   virtual void reset_peak() = 0;                                         // the peak starts again from what is in use
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;  // host or device pointers
-  // The same beside the stream's work: begins after what the stream has been given so far, and ends at the mark. Fast
+  // The same beside the stream's work: begins after what the stream has been given so far, and ends at the event. Fast
   // from a block of allocate_host alone.
-  virtual std::shared_ptr<Mark> copy_beside(void* to, const void* from, std::size_t bytes) = 0;
-  virtual void wait_for(const Mark& mark) = 0;  // what the stream is given from now on begins after the mark
+  virtual std::shared_ptr<Event> copy_async(void* to, const void* from, std::size_t bytes) = 0;
+  virtual void wait_event(const Event& event) = 0;  // what the stream is given from now on begins after the event
   virtual std::shared_ptr<void> allocate_host(std::size_t bytes) = 0;  // on the host; any thread may ask
   virtual void fill(float* x, std::int64_t count, float value) = 0;
   virtual void gemm(const Gemm& shape, const float* a, const float* b, float* c) = 0;
   virtual void synchronize() = 0;
   virtual std::int64_t synchronizations() const = 0;  // how often the host has waited for this stream
-  virtual std::shared_ptr<Mark> mark() = 0;
+  virtual std::shared_ptr<Event> record_event() = 0;
   virtual void begin_range(const char* name) = 0;  // names what follows to a profiler that watches from outside (NVTX)
   virtual void end_range() = 0;
   // Writes down what `work` would do on this stream instead of doing it; null where the device cannot. The work must
   // have run before (nothing is measured or waited for while it is written down), and is called twice, to do the same:
   // the first time tells what memory it takes and when, so that the second finds it in one piece. It finds the same
-  // addresses at each play: the recording keeps the blocks that the work took and gave back, and the caller keeps what
+  // addresses at each replay: the graph keeps the blocks that the work took and gave back, and the caller keeps what
   // it leaves alive.
-  virtual std::unique_ptr<Recording> record(const std::function<void()>& work) = 0;
-  // How often a recording has begun or ended: where this has changed, what was computed before was computed at another
+  virtual std::unique_ptr<Graph> capture(const std::function<void()>& work) = 0;
+  // Writes the same work down once more, on other memory of the caller's: what it takes and gives back lies in the
+  // piece of memory of the latest recording, as long as that lives, for a stream plays one at a time.
+  virtual std::unique_ptr<Graph> capture_again(const std::function<void()>& work) = 0;
+  // How often a capture has begun or ended: where this has changed, what was computed before was computed at another
   // time than what is computed now.
-  virtual std::int64_t recording_changes() const = 0;
+  virtual std::int64_t capture_changes() const = 0;
 };
 
 std::unique_ptr<Stream> make_stream(Device device);  // throws ErrorKind::device where this build or machine has none

@@ -23,7 +23,7 @@ class OptimizerState {
   std::map<std::string, Tensor> tensors_;
 };
 
-// What a step tells its optimizer, one number each, on the stream's device: a recorded step reads them anew at each
+// What a step tells its optimizer, one number each, on the stream's device: a captured step reads them anew at each
 // play.
 struct StepNumbers {
   Tensor rate;  // the schedule's learning rate for this step

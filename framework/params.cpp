@@ -1,12 +1,5 @@
 #include "framework/params.h"
 
-#include <algorithm>
-#include <charconv>
-#include <cmath>
-#include <filesystem>
-#include <map>
-#include <tuple>
-
 #include "framework/printable.h"
 #include "framework/text.h"
 
@@ -31,96 +24,19 @@ std::string found(const ConfigNode& node) {
   return "";
 }
 
-template <class Number>
-std::optional<Number> parse_number(const ConfigNode& node) {
-  if (node.kind != Kind::scalar || node.quoted) return std::nullopt;
-  std::string_view text = node.text;
-  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
-  Number value{};
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (status != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
+std::string quoted_key(std::string_view key) {
+  return "'" + std::string(key) + "'";
 }
 
-std::optional<std::int64_t> parse_integer(const ConfigNode& node) {
-  const std::size_t first = node.text.find_first_of("0123456789");
-  // Some readers of YAML take 010 for eight: refused, so that nobody has to know.
-  if (first != std::string::npos && node.text[first] == '0' && first + 1 < node.text.size()) return std::nullopt;
-  return parse_number<std::int64_t>(node);
-}
+}  // namespace
 
-std::optional<double> parse_double(const ConfigNode& node) {
-  const std::optional<double> value = parse_number<double>(node);
-  return value && std::isfinite(*value) ? value : std::nullopt;
-}
-
-// Why a scalar that looks right is none.
-std::string number_hint(const ConfigNode& node) {
-  if (node.kind == Kind::scalar && node.quoted) return "in quotes it is text: take the quotes away";
-  if (node.kind == Kind::scalar && node.text.size() > 1 && node.text[0] == '0' &&
-      node.text.find_first_not_of("0123456789") == std::string::npos)
-    return "a leading zero could mean octal: write it without";
-  return {};
-}
-
-std::string range_text(std::int64_t least, std::int64_t most) {
-  if (most == std::numeric_limits<std::int64_t>::max()) return join(" of at least ", least);
-  return join(" from ", least, " to ", most);
-}
-
-// What parse_bytes reads back to the same number.
-std::string exact_bytes(std::uint64_t bytes) {
-  constexpr std::array<std::pair<int, const char*>, 3> units{{{30, "GiB"}, {20, "MiB"}, {10, "KiB"}}};
-  for (const auto& [bits, unit] : units)
-    if (bytes > 0 && bytes % (std::uint64_t(1) << bits) == 0) return join(bytes >> bits, unit);
-  return std::to_string(bytes);
-}
-
-ConfigNode scalar(std::string text, const Place& place) {
+ConfigNode text_node(std::string text, const Place& place) {
   ConfigNode node;
   node.kind = Kind::scalar;
   node.place = place;
   node.text = std::move(text);
   return node;
 }
-
-// One value as itself, several as a list.
-ConfigNode scalar_or_list(const std::vector<std::string>& texts, const Place& place) {
-  if (texts.size() == 1) return scalar(texts.front(), place);
-  ConfigNode list;
-  list.kind = texts.empty() ? Kind::null : Kind::sequence;
-  list.place = place;
-  for (const std::string& text : texts) list.items.push_back(scalar(text, place));
-  return list;
-}
-
-// Without the detour in "models/../data", unless a symbolic link makes it another place.
-std::string without_detours(const std::filesystem::path& path) {
-  std::error_code ignored;
-  const std::filesystem::path straight = path.lexically_normal();
-  return (std::filesystem::equivalent(path, straight, ignored) ? straight : path).string();
-}
-
-// Where the path of a config lies. As it is written where it is nowhere: whoever opens it says so.
-std::string find_path(const std::string& path, const Place& written) {
-  if (written.line == 0 || path.empty()) return path;  // from the command line
-  std::error_code ignored;
-  const std::filesystem::path beside = std::filesystem::path(written.source->name).parent_path() / path;
-  return std::filesystem::exists(beside, ignored) ? without_detours(beside) : path;
-}
-
-std::string absolute_path(const std::string& path) {
-  std::error_code failed;
-  const std::filesystem::path whole = std::filesystem::absolute(path, failed);
-  const bool writable = is_utf8(whole.string());  // into a config
-  return failed || !writable || !std::filesystem::exists(whole, failed) ? path : without_detours(whole);
-}
-
-std::string quoted_key(std::string_view key) {
-  return "'" + std::string(key) + "'";
-}
-
-}  // namespace
 
 const ConfigNode* ConfigNode::find(std::string_view key) const {
   for (const Entry& entry : entries)
@@ -192,181 +108,11 @@ void Params::use(std::string_view key, ConfigNode value) {
 }
 
 void Params::use_text(std::string_view key, std::string text, bool holds) {
-  if (holds && !wrong_kind_told_) use(key, scalar(std::move(text), node_->place));
+  if (holds && !wrong_kind_told_) use(key, text_node(std::move(text), node_->place));
 }
 
 bool Params::has(std::string_view key) {
   return lookup(key) != nullptr;
-}
-
-std::optional<std::int64_t> Params::integer_in(const ConfigNode& node, std::string_view key, std::int64_t least,
-                                               std::int64_t most) {
-  const std::optional<std::int64_t> value = parse_integer(node);
-  if (value && *value >= least && *value <= most) return value;
-  expected(node, key, "a whole number" + range_text(least, most), number_hint(node));
-  return std::nullopt;
-}
-
-std::int64_t Params::integer(std::string_view key, std::optional<std::int64_t> fallback, std::int64_t least,
-                             std::int64_t most) {
-  const std::int64_t otherwise = fallback.value_or(least);
-  const ConfigNode* node = value(key, !fallback);
-  if (node != nullptr) return integer_in(*node, key, least, most).value_or(otherwise);
-  use_text(key, std::to_string(otherwise), fallback && otherwise >= least && otherwise <= most);
-  return otherwise;
-}
-
-std::optional<double> Params::number_in(const ConfigNode& node, std::string_view key, double least, double most) {
-  const std::optional<double> value = parse_double(node);
-  if (value && *value >= least && *value <= most) return value;
-  const bool bounded = std::abs(least) < 1e300 || std::abs(most) < 1e300;
-  expected(
-      node, key,
-      bounded ? join("a number from ", format_number(least), " to ", format_number(most)) : std::string("a number"),
-      number_hint(node));
-  return std::nullopt;
-}
-
-double Params::number(std::string_view key, std::optional<double> fallback, double least, double most) {
-  const double otherwise = fallback.value_or(least);
-  const ConfigNode* node = value(key, !fallback);
-  if (node != nullptr) return number_in(*node, key, least, most).value_or(otherwise);
-  use_text(key, format_number(otherwise), fallback && otherwise >= least && otherwise <= most);
-  return otherwise;
-}
-
-bool Params::flag(std::string_view key, bool fallback) {
-  const ConfigNode* node = value(key, false);
-  if (node == nullptr) use_text(key, fallback ? "true" : "false");
-  if (node == nullptr) return fallback;
-  if (node->kind == Kind::scalar && !node->quoted && (node->text == "true" || node->text == "false"))
-    return node->text == "true";
-  expected(*node, key, "true or false", number_hint(*node));
-  return fallback;
-}
-
-std::string Params::text(std::string_view key, std::optional<std::string> fallback) {
-  const ConfigNode* node = value(key, !fallback);
-  if (node != nullptr && node->kind == Kind::scalar) return node->text;
-  if (node != nullptr) expected(*node, key, "a text");
-  if (node == nullptr && fallback) use_text(key, *fallback, !fallback->empty());
-  return fallback.value_or("");
-}
-
-std::string Params::choice(std::string_view key, std::string_view fallback, const std::vector<std::string>& choices) {
-  const ConfigNode* node = value(key, false);
-  if (node == nullptr) use_text(key, std::string(fallback), std::count(choices.begin(), choices.end(), fallback) > 0);
-  if (node == nullptr) return std::string(fallback);
-  if (node->kind == Kind::scalar && std::find(choices.begin(), choices.end(), node->text) != choices.end())
-    return node->text;
-  std::string hint;
-  if (const auto nearest = node->kind == Kind::scalar ? nearest_name(node->text, choices) : std::nullopt)
-    hint = "did you mean '" + *nearest + "'?";
-  expected(*node, key, "one of " + join_names(choices), hint);
-  return std::string(fallback);
-}
-
-std::uint64_t Params::bytes(std::string_view key, std::uint64_t fallback) {
-  const ConfigNode* node = value(key, false);
-  if (node == nullptr) use_text(key, exact_bytes(fallback));
-  if (node == nullptr) return fallback;
-  if (const auto size = node->kind == Kind::scalar ? parse_bytes(node->text) : std::nullopt) return *size;
-  expected(*node, key, "a size such as 512MiB or 2GiB");
-  return fallback;
-}
-
-std::array<int, 2> Params::pair(std::string_view key, std::optional<std::array<int, 2>> fallback, int least, int most) {
-  const std::array<int, 2> otherwise = fallback.value_or(std::array<int, 2>{least, least});
-  const ConfigNode* node = value(key, !fallback);
-  if (node == nullptr) {
-    const auto [low, high] = std::minmax(otherwise[0], otherwise[1]);
-    std::vector<std::string> texts{std::to_string(otherwise[0])};
-    if (low != high) texts.push_back(std::to_string(otherwise[1]));
-    if (fallback && low >= least && high <= most) use(key, scalar_or_list(texts, node_->place));
-    return otherwise;
-  }
-  const auto in_range = [&](const ConfigNode& item) -> std::optional<int> {
-    const auto number = parse_integer(item);
-    return number && *number >= least && *number <= most ? std::optional(static_cast<int>(*number)) : std::nullopt;
-  };
-  if (node->kind == Kind::scalar) {
-    if (const auto both = in_range(*node)) return {*both, *both};
-  } else if (node->kind == Kind::sequence && node->items.size() == 2) {
-    const auto height = in_range(node->items[0]), width = in_range(node->items[1]);
-    if (height && width) return {*height, *width};
-    expected(node->items[height ? 1 : 0], key, "two whole numbers" + range_text(least, most) + ", [height, width]",
-             number_hint(node->items[height ? 1 : 0]));
-    return otherwise;
-  }
-  expected(*node, key, "a whole number" + range_text(least, most) + ", or two of them as [height, width]",
-           number_hint(*node));
-  return otherwise;
-}
-
-std::vector<double> Params::numbers(std::string_view key, std::vector<double> fallback) {
-  constexpr double limit = std::numeric_limits<double>::max();
-  const ConfigNode* node = value(key, false);
-  if (node == nullptr) {
-    std::vector<std::string> texts;
-    for (const double number : fallback) texts.push_back(format_number(number));
-    use(key, scalar_or_list(texts, node_->place));
-    return fallback;
-  }
-  std::vector<double> values;
-  for (const ConfigNode& item : node->kind == Kind::sequence ? node->items : std::vector<ConfigNode>{*node}) {
-    const auto number = number_in(item, key, -limit, limit);
-    if (!number) return fallback;
-    values.push_back(*number);
-  }
-  return values;
-}
-
-std::vector<std::int64_t> Params::integers(std::string_view key, std::int64_t least, std::int64_t most) {
-  const ConfigNode* node = value(key, false);
-  if (node == nullptr) return {};
-  if (node->kind != Kind::sequence) {
-    expected(*node, key, "a list of whole numbers" + range_text(least, most));
-    return {};
-  }
-  std::vector<std::int64_t> values;
-  for (const ConfigNode& item : node->items) {
-    const auto number = integer_in(item, key, least, most);
-    if (!number) return {};
-    values.push_back(*number);
-  }
-  return values;
-}
-
-std::vector<std::string> Params::texts(std::string_view key) {
-  const ConfigNode* node = value(key, false);
-  if (node == nullptr) return {};
-  std::vector<std::string> values;
-  for (const ConfigNode& item : node->kind == Kind::sequence ? node->items : std::vector<ConfigNode>{*node}) {
-    if (item.kind != Kind::scalar) {
-      expected(item, key, "a text or a list of texts");
-      return {};
-    }
-    values.push_back(item.text);
-  }
-  return values;
-}
-
-std::string Params::path(std::string_view key) {
-  const std::string written = text(key, std::nullopt);
-  const ConfigNode* node = value(key, false);
-  if (node == nullptr || node->kind != Kind::scalar) return written;
-  const std::string found = find_path(written, node->place);
-  use(key, scalar(absolute_path(found), node->place));
-  return found;
-}
-
-std::vector<std::string> Params::paths(std::string_view key) {
-  std::vector<std::string> found = texts(key), whole;
-  const ConfigNode* node = value(key, false);
-  if (node == nullptr) return found;
-  for (std::string& path : found) whole.push_back(absolute_path(path = find_path(path, node->place)));
-  use(key, scalar_or_list(whole, node->place));
-  return found;
 }
 
 Params Params::child(std::string_view key) {

@@ -45,6 +45,8 @@ struct ConfigNode::Entry {
   ConfigNode value;
 };
 
+ConfigNode text_node(std::string text, const Place& place);  // a scalar
+
 // Collects errors so that all of them can be told in one go.
 class Diagnostics {
  public:

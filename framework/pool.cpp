@@ -39,8 +39,9 @@ class Piece {
     return next_++;
   }
   void give_back(std::size_t block) { in_use_[block] = false; }
+  // The same memory for other work, which takes turns with this one.
+  std::shared_ptr<Piece> again() const { return std::make_shared<Piece>(uses_, layout_, memory_); }
   void* place(std::size_t block) const { return static_cast<char*>(memory_.get()) + layout_.offsets[block]; }
-  const std::shared_ptr<void>& memory() const { return memory_; }
 
  private:
   bool overlap(std::size_t a, std::size_t b) const {
@@ -82,7 +83,8 @@ struct Pool::State {
   std::vector<BlockUse> uses;                // ... when, ...
   std::map<char*, std::size_t> in_use_here;  // ... and which of it has not come back
   int moment = 0;
-  std::shared_ptr<Piece> piece;  // null: what is taken need not be what was taken before
+  std::shared_ptr<Piece> piece;       // null: what is taken need not be what was taken before
+  std::weak_ptr<const Piece> latest;  // piece, kept by whoever holds what was taken in it
 
   ~State() { drop_unused(); }
 
@@ -131,7 +133,8 @@ struct Pool::State {
     for (auto block = blocks.begin(); block != blocks.end();) {
       const auto next = std::next(block);
       const bool whole = block->second.first && (next == blocks.end() || next->second.first);
-      if (whole && !block->second.used && !(holding == Holding::before && overlaps(*block, noted))) {
+      if (whole && !block->second.used &&
+          !(holding.value_or(Holding::anew) != Holding::anew && overlaps(*block, noted))) {
         take_from_unused(block);
         free(block->first);
         blocks.erase(block);
@@ -210,9 +213,11 @@ std::shared_ptr<void> Pool::take(std::size_t bytes) {
 
 void Pool::start_holding(Holding as) {
   std::vector<BlockUse> uses;
+  std::shared_ptr<const Piece> latest;  // outlives the locks: its memory takes one itself on its way back
   {
     const std::lock_guard lock(state_->mutex);
     uses = state_->uses;
+    if (as == Holding::again) latest = state_->latest.lock();
   }
   const auto laid_out = [&]() -> std::shared_ptr<Piece> {
     try {
@@ -223,7 +228,9 @@ void Pool::start_holding(Holding as) {
       return nullptr;
     }
   };
-  std::shared_ptr<Piece> piece = as == Holding::before && !uses.empty() ? laid_out() : nullptr;
+  std::shared_ptr<Piece> piece = latest                                   ? latest->again()
+                                 : as == Holding::before && !uses.empty() ? laid_out()
+                                                                          : nullptr;
   const std::lock_guard lock(state_->mutex);
   state_->uses.clear();
   state_->piece = std::move(piece);
@@ -237,7 +244,10 @@ std::vector<std::shared_ptr<void>> Pool::stop_holding() {
   state_->holding.reset();
   for (const auto& [place, block] : std::exchange(state_->in_use_here, {}))
     state_->uses[block].returned = state_->moment;
-  if (const auto piece = std::exchange(state_->piece, nullptr)) held.push_back(piece->memory());
+  if (auto piece = std::exchange(state_->piece, nullptr)) {
+    state_->latest = piece;
+    held.push_back(std::move(piece));
+  }
   for (const State::Noted& block : noted)
     if (auto owner = block.owned.lock()) held.push_back(std::move(owner));
   for (auto block = state_->blocks.begin(); block != state_->blocks.end(); ++block) {

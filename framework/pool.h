@@ -27,7 +27,9 @@ class Pool {
   // piece of memory, laid out beforehand. From where it does otherwise on, or where there is no such piece, it gets
   // blocks as ever. Where memory is short, what has come back since start_holding(before) stays, while what has come
   // back since start_holding(anew) may go to the system.
-  enum class Holding : std::uint8_t { anew, before };
+  // As `again`: as `before`, and in the very piece of the latest `before`, as long as somebody keeps that: for work
+  // that takes turns with the work there.
+  enum class Holding : std::uint8_t { anew, before, again };
   void start_holding(Holding as = Holding::anew);
   std::vector<std::shared_ptr<void>> stop_holding();
   MemoryUse use() const;

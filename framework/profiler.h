@@ -25,14 +25,14 @@ class Profiler {
   bool enabled() const { return enabled_; }
   void clear();
   const std::vector<Entry>& entries();  // in the order of first visit; waits for the stream
-  void add(const std::string& name, const std::string& part, std::shared_ptr<Mark> start, std::shared_ptr<Mark> end);
+  void add(const std::string& name, const std::string& part, std::shared_ptr<Event> start, std::shared_ptr<Event> end);
 
  private:
   friend class ProfilerRange;
   friend class StageRange;
   struct Visit {
     std::size_t entry;
-    std::shared_ptr<Mark> start, end;
+    std::shared_ptr<Event> start, end;
   };
   bool enabled_ = false, stages_ = false;
   std::vector<const ProfilerRange*> open_;  // the innermost last
@@ -56,7 +56,7 @@ class ProfilerRange {
   std::string name_;
   const char* part_;
   const StageRange* stage_around_ = nullptr;
-  std::shared_ptr<Mark> start_;
+  std::shared_ptr<Event> start_;
 };
 
 // Times one stage of the innermost open range or stage, for code that does not know whose work it does.
@@ -72,7 +72,7 @@ class StageRange {
   Stream& stream_;
   const StageRange* outer_ = nullptr;
   std::string part_;  // of the range, and all stages down to this one
-  std::shared_ptr<Mark> start_;
+  std::shared_ptr<Event> start_;
 };
 
 }  // namespace twiddle

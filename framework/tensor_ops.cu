@@ -134,7 +134,7 @@ Tensor sum_over_channels(Stream& stream, const Tensor& y, std::int64_t channels,
 
 Tensor l2_norm(Stream& stream, const std::vector<Tensor>& tensors) {
   constexpr std::int64_t row = 4096;
-  constexpr int stretch = 64;
+  constexpr int width = 64;
   const auto rows_of = [](const Tensor& x) { return (x.size() + row - 1) / row; };
   std::int64_t rows = 0;
   for (const Tensor& x : tensors) rows += rows_of(x);
@@ -144,7 +144,7 @@ Tensor l2_norm(Stream& stream, const std::vector<Tensor>& tensors) {
     if (on_gpu(stream))  // neighbours go to neighbouring threads
       fold_rows(stream, rows_of(x), row, RowSquares<1>{row, x.size(), x.read(), sums});
     else
-      fold_rows(stream, rows_of(x), row / stretch, RowSquares<stretch>{row / stretch, x.size(), x.read(), sums});
+      fold_rows(stream, rows_of(x), row / width, RowSquares<width>{row / width, x.size(), x.read(), sums});
     sums += rows_of(x);
   }
   fold_rows(stream, 1, rows, RootOfSum{reinterpret_cast<const double*>(partial.read()), norm.write()});

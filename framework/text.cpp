@@ -72,6 +72,10 @@ std::string join_names(const std::vector<std::string>& names, std::string_view s
   return text;
 }
 
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
 std::string format_bytes(std::uint64_t bytes) {
   constexpr std::array<const char*, 6> units{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
   double value = static_cast<double>(bytes);
@@ -120,6 +124,10 @@ std::optional<std::uint64_t> parse_bytes(std::string_view text) {
     return static_cast<std::uint64_t>(bytes);
   }
   return std::nullopt;
+}
+
+std::string format_sides(int height, int width) {
+  return height == width ? std::to_string(height) : std::to_string(height) + "x" + std::to_string(width);
 }
 
 std::string format_number(double value) {

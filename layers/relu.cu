@@ -1,20 +1,8 @@
 #include "layers/relu.h"
 
-#include "framework/for_each.h"
+#include "layers/relu_functors.h"
 
 namespace twiddle {
-
-namespace {
-
-struct ReluForward {
-  TWIDDLE_HD float operator()(float x) const { return x < 0 ? 0 : x; }
-};
-
-struct ReluBackward {
-  TWIDDLE_HD float operator()(float y, float grad_y) const { return y > 0 ? grad_y : 0; }
-};
-
-}  // namespace
 
 Variable Relu::forward(Context& ctx, const Variable& x) {
   if (taken_over_) return x;

@@ -88,17 +88,11 @@ std::string engine_of(const Config& config, Device device) {
   return device.kind == Device::Kind::cuda && !config.deterministic ? "measured" : "rule";
 }
 
-ConvEngineOptions engine_options(const Config& config) {
-  return {config.convolution.workspace_limit, config.convolution.frequency_budget};
-}
-
-// Of the config's device; none where it is not there to tell.
-std::vector<std::unique_ptr<ConvEngine>> engines_to_check(const Config& config) {
-  if (config.device.empty()) return {};
-  const Device device = parse_device(config.device);
+// Of a device that is there; none where the config's device is not known either.
+std::vector<std::unique_ptr<ConvEngine>> engines_of(const Config& config, Device device) {
   const bool there = device.kind == Device::Kind::cpu || device.index < cuda_device_count();
-  if (!there) return {};
-  return make_conv_engines(device, engine_options(config));
+  if (config.device.empty() || !there) return {};
+  return make_conv_engines(device, {config.convolution.workspace_limit, config.convolution.frequency_budget});
 }
 
 std::size_t image_bytes(const Shape& shape) {
@@ -175,19 +169,22 @@ std::string limits_within(const MemoryPlan& plan, std::size_t room) {
 
 }  // namespace
 
-Model build_model(const Config& config, Device device) {
-  Model model;
-  ConvPolicy policy = config.convolution;
+BuiltModel build_model(Params& root, const Config& config, Device device, ConvPolicy policy) {
   policy.engine = engine_of(config, device);
   policy.deterministic = config.deterministic;
-  model.convolutions = std::make_unique<ConvTuner>(make_conv_engines(device, engine_options(config)), policy);
-  model.convolutions->check_name(policy.engine);
+  Model model;
+  model.convolutions = std::make_unique<ConvTuner>(engines_of(config, device), policy);
+  try {
+    model.convolutions->check_name(policy.engine);
+  } catch (const Error& error) {
+    root.child("convolution").error("engine", error.what());
+  }
   model.net = std::make_unique<Sequential>(config.input);
-  Diagnostics diagnostics;
-  ChainBuilder chain(*model.net, *model.convolutions, diagnostics);
-  for (const LayerConfig& layer : config.layers) chain.add(layer);
-  diagnostics.throw_if_any();
-  return model;
+  ChainBuilder chain(*model.net, *model.convolutions, root.diagnostics());
+  std::vector<LayerConfig> layers = config.layers;
+  for (LayerConfig& layer : layers) layer.options = chain.add(layer);
+  if (!layers.empty()) chain.expect_row_of_scores(layers.back());
+  return {std::move(model), write_layers(layers)};
 }
 
 std::vector<std::string> recall_choices(const Model& model, const Device& device, std::int64_t batch) {
@@ -205,21 +202,6 @@ std::vector<std::string> recall_choices(const Model& model, const Device& device
   return unknown;
 }
 
-ConfigNode check_model(const Config& config, Diagnostics& diagnostics) {
-  ConvTuner convolutions(engines_to_check(config), config.convolution);
-  try {
-    if (!config.convolution.engine.empty()) convolutions.check_name(config.convolution.engine);
-  } catch (const Error& error) {
-    Params(config.tree, "", diagnostics).child("convolution").error("engine", error.what());
-  }
-  Sequential net(config.input);
-  ChainBuilder chain(net, convolutions, diagnostics);
-  std::vector<LayerConfig> layers = config.layers;
-  for (LayerConfig& layer : layers) layer.options = chain.add(layer);
-  if (!layers.empty()) chain.expect_row_of_scores(layers.back());
-  return write_layers(layers);
-}
-
 MemoryPlan plan_memory(const Model& model, std::int64_t batch, int optimizer_tensors) {
   MemoryPlan plan;
   for (const Parameter* parameter : model.net->parameters()) {
@@ -231,7 +213,7 @@ MemoryPlan plan_memory(const Model& model, std::int64_t batch, int optimizer_ten
   }
 
   plan.data =
-      static_cast<std::size_t>(batch) * image_bytes(model.net->input_shape()) * 3;  // the batch at work and two ahead
+      static_cast<std::size_t>(batch) * image_bytes(model.net->input_shape()) * 2;  // the batch at work and the next
   // Scratch and activations of the layer where both together are most.
   const std::vector<std::size_t> alive = activation_bytes(*model.net);
   for (std::size_t i = 0; i < alive.size(); ++i) {
@@ -243,7 +225,7 @@ MemoryPlan plan_memory(const Model& model, std::int64_t batch, int optimizer_ten
     plan.workspace = workspace;
     plan.workspace_layer = workspace > 0 ? item.layer->name() : "";
   }
-  // Spectra of the forward pass wait for the way back.
+  // Spectra of the forward pass are kept for the backward pass.
   for (const Conv2d* convolution : model.net->convolutions())
     plan.spectra += expected_plan(model, *convolution, convolution->problem(batch), ConvPass::forward).kept_bytes;
   const std::size_t budget = model.convolutions->policy().frequency_budget;

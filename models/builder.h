@@ -15,18 +15,21 @@ struct Model {
   std::unique_ptr<Sequential> net;
 };
 
-// Builds every layer in order. What is wrong with kinds, options and shapes is one Error of kind config; after
-// load_config, which looks for all of it, only another device's engines can be wrong.
-Model build_model(const Config& config, Device device);
+// A model, and the list of its layers with every option as it is used.
+struct BuiltModel {
+  Model model;
+  ConfigNode layers;
+};
+
+// Builds every layer of the config in order, for the engines of the device, of which none is run; a device that is not
+// there has none. What is wrong with engine names, layers and shapes goes to the diagnostics, and so does a network
+// that does not end in a row of scores. Shapes are followed from the config's input, and not at all where it has none.
+// The engine that `policy` leaves open is that of the device.
+BuiltModel build_model(Params& root, const Config& config, Device device, ConvPolicy policy);
 
 // Takes over the engines that an earlier run measured, for a plan of what will run. Returns the layers that have passes
 // nobody measured yet: for these the rule counts.
 std::vector<std::string> recall_choices(const Model& model, const Device& device, std::int64_t batch);
-
-// Puts down what is wrong with engine names and layers without touching a device, and a network that does not end in a
-// row of scores. Shapes are followed from the config's input, and not at all where it has none. Returns the list of
-// layers with every option as it is used.
-ConfigNode check_model(const Config& config, Diagnostics& diagnostics);
 
 // Bytes that training at a batch size takes, by kind.
 struct MemoryPlan {

@@ -53,7 +53,8 @@ void remove_quietly(const fs::path& path) {
   fs::remove_all(path, ignored);
 }
 
-// By way of a name that nobody takes for a checkpoint: a kill half way leaves nothing that looks whole.
+// It is renamed first, to a name that nobody takes for a checkpoint, so that a kill in the middle of the removal leaves
+// nothing behind that looks whole.
 void remove_checkpoint(const std::string& folder, const std::string& name) {
   const std::string doomed = join(folder, "/", stale_prefix, "remove-", name);
   remove_quietly(doomed);
@@ -61,13 +62,14 @@ void remove_checkpoint(const std::string& folder, const std::string& name) {
   remove_quietly(doomed);
 }
 
-// What a kill left half way. Nobody else writes in a run folder.
+// Removes what a killed process left half written or half removed. Nobody else writes in a run folder.
 void remove_leftovers(const std::string& folder) {
   for (const std::string& name : names_in(folder))
     if (name.starts_with(stale_prefix) || is_temporary_name(name)) remove_quietly(fs::path(folder) / name);
 }
 
-// Checkpoints of a future that a resumed run has left. Those that it has come to again by another way are of no use.
+// Sets checkpoints aside whose steps are later than the one that a run was resumed from. An older one that was set
+// aside for the same step is removed.
 void abandon_later_steps(const std::string& folder, std::int64_t step, std::size_t keep) {
   for (const std::string& later : checkpoints_in(folder)) {
     if (*step_of(later) <= step) continue;
@@ -209,7 +211,8 @@ std::string newest_checkpoint(const std::string& path) {
                                     [&folder](const auto& name) { return is_whole((folder / name).string()); });
     if (whole == names.rend()) throw Error(ErrorKind::data, join(error.what(), "\n  no older checkpoint is whole"));
     const std::string other = (folder / *whole).string();
-    throw Error(ErrorKind::data, join(error.what(), "\n  ", other, " is whole: twiddle train --resume ", other));
+    throw Error(ErrorKind::data,
+                join(error.what(), "\n  ", other, " is whole and can be gone on from: --resume ", other));
   }
 }
 

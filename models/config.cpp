@@ -1,16 +1,11 @@
 #include "models/config.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
-#include "framework/optimizer.h"
 #include "framework/printable.h"
 #include "framework/text.h"
-#include "models/builder.h"
-#include "models/config_tree.h"
 #include "models/layer_list.h"
-#include "models/open_data.h"
 
 namespace twiddle {
 
@@ -19,19 +14,6 @@ namespace {
 using Kind = ConfigNode::Kind;
 
 constexpr std::int64_t config_version = 1, most_values_an_image = std::int64_t(1) << 30;
-
-ConfigNode* find_value(ConfigNode& mapping, const std::string& key) {
-  for (ConfigNode::Entry& entry : mapping.entries)
-    if (entry.key == key) return &entry.value;
-  return nullptr;
-}
-
-// The list under model.layers; null where there is none.
-ConfigNode* find_layers(ConfigNode& tree) {
-  ConfigNode* model = find_value(tree, "model");
-  ConfigNode* layers = model == nullptr ? nullptr : find_value(*model, "layers");
-  return layers == nullptr || layers->kind != Kind::sequence ? nullptr : layers;
-}
 
 void read_version(Params& root) {
   if (!root.has("version")) {
@@ -128,106 +110,44 @@ void refuse_measured(Params& root, const Config& config) {
   }
 }
 
-// Datasets and augmentation read their own keys in check_data, through Params over the node.
-Config::Data read_data(Params& root) {
-  Config::Data data;
-  Params params = root.child("data");
-  data.present = root.has("data");
-  data.workers = static_cast<int>(params.integer("workers", data.workers, 0, 256));
-  data.skip_bad = params.choice("on_error", "fail", {"fail", "skip"}) == "skip";
-  data.max_pixels = params.integer("max_pixels", data.max_pixels, 1, largest_max_pixels);
-  data.drop_last = params.flag("drop_last", data.drop_last);
-  for (const char* key : {"train", "val", "augment", "eval_augment", "normalize"}) params.has(key);
-  params.finish();
-  if (const ConfigNode* node = root.node("data")) data.node = *node;
-  return data;
-}
+}  // namespace
 
-// Made once here and thrown away, so that what is wrong in its options is told together with all else.
-void check_optimizer(Params& train) {
-  auto [name, options] = train.named("optimizer", "sgd");
-  const OptimizerRegistry optimizers = builtin_optimizers();
-  if (!optimizers.has(name)) {
-    train.error("optimizer", optimizers.unknown(name));
-    return;
-  }
-  optimizers.make(name, options);
-  options.finish();
-}
-
-Config::Train read_train(Params& root) {
-  Config::Train train;
-  Params params = root.child("train");
-  check_optimizer(params);
-  if (const ConfigNode* node = params.node("optimizer")) train.optimizer = *node;
-  train.learning_rate = params.number("learning_rate", train.learning_rate, 0, 1000);
-  train.schedule = read_schedule(params, "schedule");
-  train.epochs = params.integer("epochs", train.epochs, 1, 1000000);
-  train.batch_size = params.integer("batch_size", train.batch_size, 1, 1 << 20);
-  train.clip_norm = params.number("clip_norm", train.clip_norm, 0, 1e9);
-  train.label_smoothing = params.number("label_smoothing", train.label_smoothing, 0, 0.999);
-  train.keep = params.integer("keep", train.keep, 1, 1000000);
-  train.checkpoint_every = params.integer("checkpoint_every", train.checkpoint_every, 0, std::int64_t(1) << 40);
-  train.out = params.text("out", train.out);
-  params.finish();
-  return train;
-}
-
-// What was read, with the layers and the datasets, which have been read on their own.
-ConfigNode used_tree(const Params& root, ConfigNode used_layers, const ConfigNode& used_data, const Config& config) {
-  ConfigNode tree = root.used();
-  if (ConfigNode* layers = find_layers(tree)) *layers = std::move(used_layers);
-  if (ConfigNode* data = find_value(tree, "data")) *data = merge_trees(used_data, *data);
-  if (!config.data.present)
-    std::erase_if(tree.entries, [](const ConfigNode::Entry& entry) { return entry.key == "data"; });
-  return tree;
-}
-
-Config read_config(ConfigNode tree, const std::string& file, const std::vector<Override>& overrides,
-                   Diagnostics& diagnostics) {
-  if (tree.kind != Kind::mapping) diagnostics.throw_if_any();
-  const std::size_t errors_before_layers = diagnostics.size();
-  // Before the overrides, so that they reach each layer by its name; and after, for those that brought new layers.
-  if (ConfigNode* layers = find_layers(tree)) *layers = expand_layers(*layers, diagnostics);
-  apply_overrides(tree, overrides, diagnostics);
-  if (ConfigNode* layers = find_layers(tree)) *layers = expand_layers(*layers, diagnostics);
-  const bool layers_are_whole = diagnostics.size() == errors_before_layers;
-  if (ConfigNode* data = find_value(tree, "data")) substitute_environment(*data, diagnostics);
-
+Config read_config(Params& root, const std::string& file) {
   Config config;
   config.file = file;
-  Params root(tree, "", diagnostics);
   read_version(root);
-  config.name = root.text("name", printable(std::filesystem::path(config.file).stem().string()));
+  config.name = root.text("name", printable(std::filesystem::path(file).stem().string()));
   config.device = read_device(root);
   config.threads = static_cast<int>(root.integer("threads", config.threads, 0, 4096));
   config.seed = static_cast<std::uint64_t>(root.integer("seed", 1, 0, std::numeric_limits<std::int64_t>::max()));
   config.deterministic = root.flag("deterministic", config.deterministic);
   read_model(root, config);
   config.convolution = read_convolution(root);
-  config.data = read_data(root);
-  config.train = read_train(root);
   refuse_measured(root, config);
-  root.finish();
-  config.tree = std::move(tree);
-  if (!layers_are_whole) config.input.clear();  // shapes cannot be followed through a list with holes
-  ConfigNode layers = check_model(config, diagnostics);
-  const ConfigNode data = check_data(config, diagnostics);
-  diagnostics.throw_if_any();
-  config.tree = used_tree(root, std::move(layers), data, config);
   return config;
 }
 
-}  // namespace
-
-Config load_config(const std::string& file, const std::vector<Override>& overrides) {
-  Diagnostics diagnostics;
-  return read_config(load_tree(file, diagnostics), file, overrides, diagnostics);
+Config::Data read_data(Params& data) {
+  Config::Data values;
+  values.workers = static_cast<int>(data.integer("workers", values.workers, 0, 256));
+  values.skip_bad = data.choice("on_error", "fail", {"fail", "skip"}) == "skip";
+  values.max_pixels = data.integer("max_pixels", values.max_pixels, 1, largest_max_pixels);
+  values.drop_last = data.flag("drop_last", values.drop_last);
+  return values;
 }
 
-Config load_config_text(const std::string& text, const std::string& name, const std::vector<Override>& overrides) {
-  Diagnostics diagnostics;
-  return read_config(load_tree_text(text, name, diagnostics), name, overrides, diagnostics);
+Config::Train read_train(Params& train) {
+  Config::Train values;
+  values.learning_rate = train.number("learning_rate", values.learning_rate, 0, 1000);
+  values.schedule = read_schedule(train, "schedule");
+  values.epochs = train.integer("epochs", values.epochs, 1, 1000000);
+  values.batch_size = train.integer("batch_size", values.batch_size, 1, 1 << 20);
+  values.clip_norm = train.number("clip_norm", values.clip_norm, 0, 1e9);
+  values.label_smoothing = train.number("label_smoothing", values.label_smoothing, 0, 0.999);
+  values.keep = train.integer("keep", values.keep, 1, 1000000);
+  values.checkpoint_every = train.integer("checkpoint_every", values.checkpoint_every, 0, std::int64_t(1) << 40);
+  values.out = train.text("out", values.out);
+  return values;
 }
 
 }  // namespace twiddle

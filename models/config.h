@@ -1,14 +1,12 @@
 #pragma once
 #include <cstdint>
-#include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "data/loader.h"
-#include "framework/device.h"
+#include "data/dataset.h"
 #include "framework/params.h"
 #include "framework/schedule.h"
+#include "framework/tensor.h"
 #include "layers/conv/tuner.h"
 
 namespace twiddle {
@@ -32,17 +30,14 @@ struct Config {
   ConvPolicy convolution;  // engine: empty where the config leaves it open
 
   struct Data {
-    bool present = false;
-    ConfigNode node;  // the section; datasets and augment read their own keys from it
+    bool present = false;  // the config has the section
     int workers = 2;
     bool skip_bad = false;
     std::int64_t max_pixels = usual_max_pixels;
     bool drop_last = false;  // a training epoch ends with its last full batch
-    SearchProgress search_progress = {};
   } data;
 
   struct Train {
-    ConfigNode optimizer;  // {sgd: {...}} or a name
     double learning_rate = 0.01;
     Schedule schedule;
     std::int64_t epochs = 10, batch_size = 64;
@@ -56,7 +51,15 @@ struct Config {
   // Every key as it is used: base merged, overrides applied, defaults written out, paths absolute. What the run folder
   // keeps: another program's defaults, or another current folder, do not change it.
   ConfigNode tree;
+  ConfigNode tree_of_file;  // base merged and layers named, but before overrides and defaults
 };
+
+// The values of a config, without what load_experiment (experiment.h) builds from it. What is wrong goes to the
+// diagnostics. The first reads all but the sections `data` and `train`; these two leave the section's finish() to the
+// caller, who reads the rest of it.
+Config read_config(Params& root, const std::string& file);
+Config::Data read_data(Params& data);
+Config::Train read_train(Params& train);
 
 // `--set train.epochs=3` and the flags that stand for such keys, in the order given; `from` is named in messages
 // ("--epochs"). The value is YAML, as it would stand in the file, or text that is taken as it is: a path or a name.
@@ -65,17 +68,10 @@ struct Override {
   bool is_text = false;
 };
 
-// Reads the file, merges its `base:`, applies the overrides and checks everything that can be checked without opening
-// another file: the sections, each layer's options and shapes, the options of datasets and augmentation. All errors in
-// one go: an Error of kind config whose text has a block for each.
-Config load_config(const std::string& file, const std::vector<Override>& overrides = {});
-Config load_config_text(const std::string& text, const std::string& name,
-                        const std::vector<Override>& overrides = {});  // for tests, for resolved configs
-
-// YAML that load_config reads back to the same tree.
+// YAML that reads back to the same tree.
 std::string to_yaml(const ConfigNode& node);
 
-// Lower floor of the above: the tree of a YAML text with places, duplicates refused; errors go to the diagnostics.
+// The tree of a YAML text with places, duplicates refused; errors go to the diagnostics.
 ConfigNode parse_yaml(const std::string& text, const std::string& name, Diagnostics& diagnostics);
 
 }  // namespace twiddle

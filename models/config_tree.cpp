@@ -56,7 +56,7 @@ bool is_other_choice(const std::string& key, const ConfigNode& base, const Confi
   return before != nullptr && after != nullptr && before->text != after->text;
 }
 
-// Loads a file and those it stands on, remembering the way, so that a circle is seen.
+// Loads a file and the files below it (`base:`). It keeps the chain of their names, so that a circle is found.
 class TreeLoader {
  public:
   explicit TreeLoader(Diagnostics& diagnostics) : diagnostics_(diagnostics) {}

@@ -76,6 +76,7 @@ EvalResult evaluate(Context& ctx, const Sequential& net, Loader& loader, std::in
     }
     count_predictions(softmax(stream, logits).to_vector(stream), outputs, batch, labels, result);
   }
+  loader.end_epoch();
   if (result.images > 0) {
     const auto images = static_cast<double>(result.images);
     result.loss /= images;

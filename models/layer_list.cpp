@@ -36,15 +36,7 @@ bool is_name(const std::string& text) {
   return !text.empty() && text.size() <= 100 && letter(text[0]) && std::all_of(text.begin(), text.end(), part);
 }
 
-ConfigNode text_node(const std::string& text, const Place& place) {
-  ConfigNode node;
-  node.kind = Kind::scalar;
-  node.place = place;
-  node.text = text;
-  return node;
-}
-
-// A layer on its way to the flat list.
+// A layer before it is put into the flat list.
 struct Item {
   std::string kind, name;  // name: empty where none was given
   Place place, name_place;

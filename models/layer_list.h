@@ -16,7 +16,7 @@ ConfigNode expand_layers(const ConfigNode& list, Diagnostics& diagnostics);
 // Names in an expanded list, in order; empty where an item has none.
 std::vector<std::string> layer_names(const ConfigNode& list);
 
-// An expanded list as the builder takes it, and the way back.
+// Converts an expanded list to what the builder takes, and back.
 std::vector<LayerConfig> read_layers(const ConfigNode& list);
 ConfigNode write_layers(const std::vector<LayerConfig>& layers);
 

@@ -22,7 +22,7 @@ std::size_t levels(const ConfigNode& node) {
   return deepest;
 }
 
-// One override on its way down the tree.
+// Follows the key of one override down the tree and puts its value there.
 class Descent {
  public:
   Descent(const Override& override, Diagnostics& diagnostics) : diagnostics_(diagnostics) {

@@ -80,7 +80,7 @@ void verify_checksums(const SafeTensors& contents, const std::string& path) {
   verify(std::string(checksum_key), contents_hash(contents.arrays, contents.metadata), "the header");
 }
 
-// A file that is read front to back, each stretch held against the size first.
+// A file that is read from front to back; each part is checked against the size of the file before it is read.
 class Reader {
  public:
   explicit Reader(const std::string& path) : path_(path) {

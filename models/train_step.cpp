@@ -1,5 +1,7 @@
 #include "models/train_step.h"
 
+#include <algorithm>
+
 #include "framework/error.h"
 #include "framework/tensor_ops.h"
 #include "layers/softmax_loss.h"
@@ -9,7 +11,10 @@ namespace twiddle {
 namespace {
 
 // The first steps of a shape choose convolution engines and fill the pool.
-constexpr int steps_before_recording = 2;
+constexpr int steps_before_capture = 2;
+
+// Where a loader puts its batches in turn; a caller's batch at a third place is not captured.
+constexpr std::size_t places_of_batches = 2;
 
 }  // namespace
 
@@ -26,27 +31,40 @@ TrainStep::TrainStep(Context& ctx, const Sequential& net, Optimizer& optimizer, 
 
 Tensor TrainStep::run(const Batch& batch, double rate) {
   inputs_.set(*ctx_.stream, rate, ctx_.random.position());
-  const Shape& shape = batch.images.shape();
-  if (recording_ && shape == recorded_batch_.images.shape()) return play(batch);
-  if (recording_) return step_without_recording(batch);
+  if (captured_on(batch) == nullptr && is_time_to_capture(batch)) try_to_capture(batch);
+  if (const Captured* captured = captured_on(batch)) return replay(*captured);
+  return captured_.empty() ? step(batch) : step_beside_graphs(batch);
+}
 
+const TrainStep::Captured* TrainStep::captured_on(const Batch& batch) const {
+  const auto reads_it = [&batch](const Captured& captured) {
+    return captured.batch.images.shape() == batch.images.shape() &&
+           captured.batch.images.read() == batch.images.read() &&
+           captured.batch.labels.read<std::int32_t>() == batch.labels.read<std::int32_t>();
+  };
+  const auto found = std::find_if(captured_.begin(), captured_.end(), reads_it);
+  return found == captured_.end() ? nullptr : &*found;
+}
+
+bool TrainStep::is_time_to_capture(const Batch& batch) {
+  if (!options_.capture || !why_not_captured_.empty() || captured_.size() == places_of_batches) return false;
+  const Shape& shape = batch.images.shape();
+  if (!captured_.empty()) return shape == captured_.front().batch.images.shape();
   steps_of_shape_ = shape == latest_shape_ ? steps_of_shape_ + 1 : 1;
   latest_shape_ = shape;
-  const bool record_now = options_.record && unrecorded_.empty() && steps_of_shape_ > steps_before_recording;
-  if (record_now) try_to_record(batch);
-  return recording_ ? play(batch) : step(batch);
+  return steps_of_shape_ > steps_before_capture;
 }
 
 Tensor TrainStep::step(const Batch& batch) {
-  set_mark(marks_.start);
+  record_event(events_.start);
   const Variable loss = loss_of(batch, &sums_);
-  set_mark(marks_.forward);
+  record_event(events_.forward);
   ctx_.tape.backward(ctx_, loss);
-  set_mark(marks_.backward);
+  record_event(events_.backward);
   if (options_.clip_norm > 0) clip_gradients(ctx_, parameters_, options_.clip_norm);
   optimizer_.step(ctx_, parameters_, {inputs_.rate(), sums_});
   for (Parameter* parameter : parameters_) parameter->variable.clear_grad();
-  set_mark(marks_.update);
+  record_event(events_.update);
   return loss.value();
 }
 
@@ -56,9 +74,9 @@ Variable TrainStep::loss_of(const Batch& batch, Tensor* sums) {
                       static_cast<float>(options_.label_smoothing), sums);
 }
 
-// A batch of another shape beside a recording, which keeps its memory for itself: where that leaves too little, the run
-// goes on without the recording.
-Tensor TrainStep::step_without_recording(const Batch& batch) {
+// A batch of another shape, or at another place, beside recordings, which keep their memory for themselves: where that
+// leaves too little, the run goes on without them.
+Tensor TrainStep::step_beside_graphs(const Batch& batch) {
   Stream& stream = *ctx_.stream;
   Tensor sums_before(stream, sums_.shape());
   stream.copy(sums_before.write(), sums_.read(), sums_.bytes());
@@ -66,69 +84,67 @@ Tensor TrainStep::step_without_recording(const Batch& batch) {
   try {
     return step(batch);
   } catch (const OutOfMemory& error) {
-    stream.synchronize();  // the recording may still be at work
-    give_up_recording(error.what());
+    stream.synchronize();  // a graph may still be at work
+    give_up_capture(error.what());
   }
   ctx_.random.restore(ctx_.random.seed(), position);
   stream.copy(sums_.write(), sums_before.read(), sums_.bytes());
   return step(batch);
 }
 
-void TrainStep::try_to_record(const Batch& batch) {
-  // The first steps left blocks of many sizes behind, of trying out convolutions too: what a recording takes for as
-  // long as it lives is to be cut from none of them.
-  ctx_.stream->release_unused();
+void TrainStep::try_to_capture(const Batch& batch) {
   try {
-    recorded_batch_ = {
-        Tensor(*ctx_.stream, batch.images.shape()), Tensor(*ctx_.stream, batch.labels.shape(), DType::i32), {}};
-    record();
+    capture(batch);
   } catch (const Error& error) {  // a layer that waits for the device, or too little memory: the run goes on without
-    give_up_recording(error.what());
+    give_up_capture(error.what());
   }
 }
 
-void TrainStep::give_up_recording(const std::string& why) {
-  unrecorded_ = why;
-  recording_ = nullptr;
-  recorded_batch_ = {}, recorded_loss_ = {}, recorded_marks_ = {};
+void TrainStep::give_up_capture(const std::string& why) {
+  why_not_captured_ = why;
+  captured_.clear();
   ctx_.tape.clear();
   for (Parameter* parameter : parameters_) parameter->variable.clear_grad();
   ctx_.stream->release_unused();
 }
 
-void TrainStep::record() {
+void TrainStep::capture(const Batch& batch) {
+  Stream& stream = *ctx_.stream;
+  // The first steps left blocks of many sizes behind, of trying out convolutions too: what a graph takes for as
+  // long as it lives is to be cut from none of them.
+  if (captured_.empty()) stream.release_unused();
   Random& random = ctx_.random;
   const std::uint64_t position = random.position();
   const auto as_before = [&random, position] {
     random.count_from(nullptr);
     random.restore(random.seed(), position);
   };
+  Captured captured{{batch.images, batch.labels, {}}, nullptr, {}, {}};
+  const auto work = [&] {
+    random.restore(random.seed(), position);
+    captured.loss = step(captured.batch);
+  };
   random.count_from(inputs_.random_position());
   try {
-    recording_ = ctx_.stream->record([&] {
-      random.restore(random.seed(), position);
-      recorded_loss_ = step(recorded_batch_);
-    });
+    captured.graph = captured_.empty() ? stream.capture(work) : stream.capture_again(work);
   } catch (...) {
     as_before();
     throw;
   }
-  recorded_draws_ = random.position() - position;
-  recorded_marks_ = marks_;
+  captured_draws_ = random.position() - position;
   as_before();
-  if (!recording_) give_up_recording("the device records nothing");
+  if (!captured.graph) return give_up_capture("the device records nothing");
+  captured.events = events_;
+  captured_.push_back(std::move(captured));
 }
 
-Tensor TrainStep::play(const Batch& batch) {
-  ctx_.stream->copy(recorded_batch_.images.write(), batch.images.read(), batch.images.bytes());
-  ctx_.stream->copy(recorded_batch_.labels.write<std::int32_t>(), batch.labels.read<std::int32_t>(),
-                    batch.labels.bytes());
-  recording_->play();
-  marks_ = recorded_marks_;
-  ctx_.random.skip(recorded_draws_);
+Tensor TrainStep::replay(const Captured& captured) {
+  captured.graph->replay();
+  events_ = captured.events;
+  ctx_.random.skip(captured_draws_);
   for (Parameter* parameter : parameters_)
     parameter->variable.value().write();  // whoever kept a version sees a new one
-  return recorded_loss_;
+  return captured.loss;
 }
 
 std::string TrainStep::first_bad_gradient(const Batch& batch) {
@@ -142,8 +158,8 @@ std::string TrainStep::first_bad_gradient(const Batch& batch) {
   return name;
 }
 
-void TrainStep::set_mark(std::shared_ptr<Mark>& mark) {
-  if (options_.marks) mark = ctx_.stream->mark();
+void TrainStep::record_event(std::shared_ptr<Event>& event) {
+  if (options_.events) event = ctx_.stream->record_event();
 }
 
 }  // namespace twiddle

@@ -13,13 +13,13 @@ namespace twiddle {
 struct StepOptions {
   double clip_norm = 0;  // 0: gradients are not clipped
   double label_smoothing = 0;
-  bool record = true;  // where the device can, a shape of batch that comes again is recorded and played from then on
-  bool marks = false;  // between the phases
+  bool capture = true;  // where the device can, a batch whose memory comes again is captured and replayed from then on
+  bool events = false;  // between the phases
 };
 
 // Moments of a step: its start and the end of each phase.
-struct StepMarks {
-  std::shared_ptr<Mark> start, forward, backward, update;
+struct StepEvents {
+  std::shared_ptr<Event> start, forward, backward, update;
 };
 
 // Forward, loss, backward, update: one step of training, again and again.
@@ -36,19 +36,31 @@ class TrainStep {
 
   // Two elements, over the steps since they were 0: loss times images, and images whose label came first.
   Tensor& sums() { return sums_; }
-  const StepMarks& marks() const { return marks_; }  // of the latest step
-  bool recorded() const { return recording_ != nullptr; }
-  const std::string& unrecorded() const { return unrecorded_; }  // why steps cannot be recorded; empty: they can
+  const StepEvents& events() const { return events_; }  // of the latest step
+  bool captured() const { return !captured_.empty(); }
+  const std::string& why_not_captured() const {
+    return why_not_captured_;
+  }  // why steps cannot be captured; empty: they can
 
  private:
+  // A step that was captured on one batch, and reads that batch's memory at each replay.
+  struct Captured {
+    Batch batch;
+    std::unique_ptr<Graph> graph;
+    Tensor loss;
+    StepEvents events;  // set anew at each replay
+  };
+
   Tensor step(const Batch& batch);
-  Tensor play(const Batch& batch);
-  Tensor step_without_recording(const Batch& batch);
+  Tensor replay(const Captured& captured);
+  Tensor step_beside_graphs(const Batch& batch);
   Variable loss_of(const Batch& batch, Tensor* sums);
-  void record();
-  void try_to_record(const Batch& batch);
-  void give_up_recording(const std::string& why);
-  void set_mark(std::shared_ptr<Mark>& mark);
+  const Captured* captured_on(const Batch& batch) const;  // null: none
+  bool is_time_to_capture(const Batch& batch);
+  void try_to_capture(const Batch& batch);
+  void capture(const Batch& batch);
+  void give_up_capture(const std::string& why);
+  void record_event(std::shared_ptr<Event>& event);
 
   Context& ctx_;
   const Sequential& net_;
@@ -57,16 +69,16 @@ class TrainStep {
   std::vector<Parameter*> parameters_;
   StepInputs inputs_;
   Tensor sums_;
-  StepMarks marks_;
+  StepEvents events_;
 
-  Shape latest_shape_;        // of the steps that were not played ...
-  int steps_of_shape_ = 0;    // ... and how many of that shape there were in a row
-  StepMarks recorded_marks_;  // the recording sets them anew at each play, as long as it lives
-  std::unique_ptr<Recording> recording_;
-  Batch recorded_batch_;  // where a recorded step finds its images
-  Tensor recorded_loss_;
-  std::uint64_t recorded_draws_ = 0;  // random numbers that a recorded step takes
-  std::string unrecorded_;
+  Shape latest_shape_;      // of the steps that were not played ...
+  int steps_of_shape_ = 0;  // ... and how many of that shape there were in a row
+  // One for each place where a loader puts its batches in turn. So a batch is copied to the device once, to where the
+  // captured step reads it, while the step before still reads the other: its first layer needs the images to the end of
+  // the backward pass. All else that the recordings take is the same memory, for they take turns.
+  std::vector<Captured> captured_;
+  std::uint64_t captured_draws_ = 0;  // random numbers that a captured step takes
+  std::string why_not_captured_;
 };
 
 }  // namespace twiddle

@@ -1,20 +1,17 @@
 #include "models/trainer.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <utility>
 
 #include "framework/error.h"
 #include "framework/interrupted.h"
-#include "layers/conv/measuring.h"
 #include "models/divergence.h"
 #include "models/epoch_span.h"
-#include "models/make_optimizer.h"
 #include "models/resume.h"
-#include "models/step_news.h"
+#include "models/run_saver.h"
+#include "models/step_reporter.h"
 #include "models/train_step.h"
 #include "models/training_data.h"
 
@@ -22,87 +19,61 @@ namespace twiddle {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-// When a batch was done and which: what is left goes as fast as what came after.
-struct Pace {
-  Clock::time_point since;
-  std::int64_t batch = 0;
-  double seconds_a_batch(std::int64_t now) const {  // NaN: not known yet
-    return now > batch ? seconds_since(since) / static_cast<double>(now - batch)
-                       : std::numeric_limits<double>::quiet_NaN();
-  }
-};
-
-StepOptions step_options(const Config& config, bool record) {
+StepOptions step_options(const Config& config, bool capture) {
   StepOptions options;
   options.clip_norm = config.train.clip_norm;
   options.label_smoothing = config.train.label_smoothing;
-  options.record = record;
+  options.capture = capture;
   return options;
 }
 
 // Held against the memory before a picture is read or made: for what cannot run that would be time lost.
-TrainingData open_where_there_is_room(const Config& config, const Context& ctx, const Model& model,
-                                      const Optimizer& optimizer) {
-  require_memory(model, config.train.batch_size, optimizer.state_tensors(), ctx.stream->memory());
-  return open_training_data(config, *model.net);
+TrainingData open_where_there_is_room(const Experiment& experiment, const Context& ctx) {
+  require_memory(experiment.model, experiment.config.train.batch_size, experiment.optimizer->state_tensors(),
+                 ctx.stream->memory());
+  return TrainingData(experiment);
 }
 
 }  // namespace
 
+// The run itself: the loop over epochs and steps, and where it stands.
 struct Trainer::Impl {
-  Config config;
+  Experiment experiment;
+  const Config& config = experiment.config;
+  const Sequential& net = *experiment.model.net;
+  Optimizer& optimizer = *experiment.optimizer;
   Options options;
   Context ctx;
-  Model model;
-  std::unique_ptr<Optimizer> optimizer;
+  TrainingData data;
+  RunSaver saver;
+  StepReporter reporter;
   std::optional<TrainStep> train_step;  // from start() on
-  TrainingData loading;
-  std::unique_ptr<CheckpointStore> store;
   RunState state;
-  std::int64_t loading_epoch = -1;  // whose batches the workers make
-  Clock::time_point epoch_start;
-  std::int64_t first_batch = 0;  // of the epoch, in this process
-  Pace pace;
   bool first_step = true;  // of this process
-  StepNews news;
-  bool told_unrecorded = false;
-  std::string last_checkpoint;
-  bool saved = false;  // the last checkpoint holds all there is
+  bool told_not_captured = false;
   std::optional<EvalResult> last_validation;
 
-  Impl(const Config& run_config, Options run_options)
-      : config(run_config),
+  Impl(Experiment given, Options run_options)
+      : experiment(std::move(given)),
         options(std::move(run_options)),
-        ctx(parse_device(config.device), config.seed),
-        model(build_model(config, ctx.stream->device())),
-        optimizer(make_optimizer(config)),
-        loading(open_where_there_is_room(config, ctx, model, *optimizer)),
-        news(*ctx.stream) {
-    if (!options.run_folder.empty()) {
-      store = std::make_unique<CheckpointStore>(options.run_folder, config.train.keep);
-      const MemoryPlan plan = plan_memory(model, config.train.batch_size, optimizer->state_tensors());
-      const bool within_epochs = config.train.checkpoint_every > 0;
-      store->prove_writable(plan.weights + plan.optimizer, plan.weights,
-                            within_epochs ? config.train.keep : config.train.epochs);
-    }
+        ctx(experiment.device, config.seed),
+        data(open_where_there_is_room(experiment, ctx)),
+        saver(options.run_folder, config.train, memory_plan()),
+        reporter(*ctx.stream, config.train) {}
+
+  MemoryPlan memory_plan() const {
+    return plan_memory(experiment.model, config.train.batch_size, optimizer.state_tensors());
   }
 
   void start() {
-    train_step.emplace(ctx, *model.net, *optimizer, step_options(config, options.record));
-    model.net->initialize(ctx);
-    if (!options.weights.empty()) load_weights(options.weights, ctx, *model.net);
+    train_step.emplace(ctx, net, optimizer, step_options(config, options.capture));
+    net.initialize(ctx);
+    if (!options.weights.empty()) load_weights(options.weights, ctx, net);
     if (!options.resume.empty()) {
-      state = restore_checkpoint(options.resume, ctx, *model.net, *optimizer);
+      state = restore_checkpoint(options.resume, ctx, net, optimizer);
       take_up(state, config, options);
       ctx.random.restore(config.seed, ctx.random.position());
-      last_checkpoint = options.resume;
-      saved = true;
+      saver.goes_on_from(options.resume);
     }
     state.limit_batches = options.limit_batches;
     state.overfit_batch = options.overfit_batch ? 1 : 0;
@@ -117,8 +88,8 @@ struct Trainer::Impl {
   } catch (const OutOfMemory& error) {
     throw OutOfMemory(
         join(error.what(), "\n  ",
-             memory_advice(model, config.train.batch_size, optimizer->state_tensors(), ctx.stream->memory()),
-             last_checkpoint.empty() ? "" : "\n  last checkpoint: " + last_checkpoint));
+             memory_advice(experiment.model, config.train.batch_size, optimizer.state_tensors(), ctx.stream->memory()),
+             saver.last_checkpoint().empty() ? "" : "\n  last checkpoint: " + saver.last_checkpoint()));
   }
 
   void set_sums(double loss, std::int64_t right) {
@@ -127,7 +98,7 @@ struct Trainer::Impl {
     ctx.stream->fill(sums + 1, 1, static_cast<float>(right));
   }
 
-  // Of the epoch under way, from the device.
+  // Copies the sums of the current epoch from the device, and waits for them.
   void read_sums() {
     const std::vector<float> sums = train_step->sums().to_vector(*ctx.stream);
     state.loss_sum = sums.at(0);
@@ -137,12 +108,12 @@ struct Trainer::Impl {
   bool on_cpu() const { return ctx.stream->device().kind == Device::Kind::cpu; }
 
   std::int64_t steps_per_epoch() const {
-    const std::int64_t all = loading.train->batches_per_epoch();
+    const std::int64_t all = data.train().batches_per_epoch();
     return options.limit_batches > 0 ? std::min(all, options.limit_batches) : all;
   }
 
   EpochSpan span() const {
-    return {loading.data.train->size(), config.train.batch_size, steps_per_epoch(), options.overfit_batch};
+    return {data.data().train->size(), config.train.batch_size, steps_per_epoch(), options.overfit_batch};
   }
 
   // A batch without a good image counts, though it makes no step.
@@ -156,25 +127,27 @@ struct Trainer::Impl {
     return config.train.learning_rate * config.train.schedule.factor(epoch, static_cast<double>(config.train.epochs));
   }
 
+  const std::vector<std::string>& classes() const { return data.data().train->classes(); }
+
   void save(const std::vector<TrainObserver*>& observers) {
-    if (!store || saved) return;
+    if (!saver.has_to_save()) return;
     read_sums();
-    last_checkpoint = store->save(ctx, *model.net, *optimizer, state, loading.data.train->classes());
-    saved = true;
-    for (TrainObserver* observer : observers) observer->on_checkpoint(last_checkpoint);
+    saver.save(ctx, net, optimizer, state, classes());
+    for (TrainObserver* observer : observers) observer->on_checkpoint(saver.last_checkpoint());
   }
 
   // On a GPU the loss is looked at only now and then; from the bad step on, weights are left alone.
   void stop_where_not_finite(const Batch& batch, double loss, double sum, double step_rate) {
     if (std::isfinite(sum)) return;
-    report_divergence(ctx, *model.net, *train_step, batch,
-                      {on_cpu() ? loss : sum, step_rate, state.epoch + 1, state.step, on_cpu(), last_checkpoint});
+    report_divergence(
+        ctx, net, *train_step, batch,
+        {on_cpu() ? loss : sum, step_rate, state.epoch + 1, state.step, on_cpu(), saver.last_checkpoint()});
   }
 
   // The CPU records nothing, and nobody expects it to.
-  void tell_unrecorded(const std::vector<TrainObserver*>& observers) {
-    if (on_cpu() || train_step->unrecorded().empty() || std::exchange(told_unrecorded, true)) return;
-    for (TrainObserver* observer : observers) observer->on_unrecorded(train_step->unrecorded());
+  void tell_not_captured(const std::vector<TrainObserver*>& observers) {
+    if (on_cpu() || train_step->why_not_captured().empty() || std::exchange(told_not_captured, true)) return;
+    for (TrainObserver* observer : observers) observer->on_not_captured(train_step->why_not_captured());
   }
 
   // One batch: the step, the counters, and the line for whoever wants it. The CPU has done a step when it returns, and
@@ -182,20 +155,19 @@ struct Trainer::Impl {
   void step(const Batch& batch, const std::vector<TrainObserver*>& observers) {
     const double step_rate = rate();
     const Tensor loss = train_step->run(batch, step_rate);
-    tell_unrecorded(observers);
-    saved = false;
+    tell_not_captured(observers);
+    saver.changed();
     ++state.step;
-    move_to(options.overfit_batch ? state.position + config.train.batch_size : loading.train->position());
+    move_to(options.overfit_batch ? state.position + config.train.batch_size : data.train().position());
     state.images += batch.images.dim(0);
-    // The first step chooses engines, which may take longer than all that follows.
-    if (std::exchange(first_step, false)) pace = {Clock::now(), state.batch};
+    if (std::exchange(first_step, false)) reporter.measure_pace_from(state.batch);
     tell(batch);
 
     std::vector<TrainObserver*> listeners;
     std::copy_if(observers.begin(), observers.end(), std::back_inserter(listeners),
                  [&](TrainObserver* observer) { return observer->wants_step(state.step); });
     if (!listeners.empty() || on_cpu())
-      news.send(report_of_step(step_rate), std::move(listeners), loss, train_step->sums());
+      reporter.send(report_of_step(step_rate), std::move(listeners), loss, train_step->sums());
     if (on_cpu()) tell(batch);
   }
 
@@ -211,18 +183,13 @@ struct Trainer::Impl {
 
   // Tells the step that was sent, if one was.
   void tell(const Batch& batch) {
-    std::optional<StepNews::Arrived> arrived = news.take();
-    if (!arrived) return;
-    StepReport& report = arrived->report;
-    stop_where_not_finite(batch, report.loss, arrived->loss_sum, report.rate);
-    const double seconds = seconds_since(epoch_start);
-    const auto done = static_cast<double>(report.batch - first_batch);
-    report.images_per_second = done * static_cast<double>(config.train.batch_size) / seconds;
-    report.wait_share = loading.train->wait_seconds() / seconds;
-    const auto left = static_cast<double>((config.train.epochs - state.epoch) * report.batches - report.batch);
-    report.eta_seconds = left * pace.seconds_a_batch(report.batch);
-    report.skipped = skipped();
-    for (TrainObserver* listener : arrived->listeners) listener->on_step(report);
+    std::optional<StepReporter::Sent> sent = reporter.take();
+    if (!sent) return;
+    StepReport& report = sent->report;
+    stop_where_not_finite(batch, report.loss, sent->loss_sum, report.rate);
+    report.wait_share = data.train().wait_seconds() / reporter.epoch_seconds();
+    report.skipped = data.skipped();
+    for (TrainObserver* listener : sent->listeners) listener->on_step(report);
   }
 
   // Tells what is to be told before anything is saved, and that all was finite so far.
@@ -232,39 +199,31 @@ struct Trainer::Impl {
     stop_where_not_finite(batch, state.loss_sum, state.loss_sum, rate());
   }
 
-  std::int64_t skipped() const { return loading.train->skipped() + (loading.val ? loading.val->skipped() : 0); }
-
-  // Unless its batches are being made already, since the end of the epoch before.
   void load_epoch() {
-    const std::int64_t epoch = options.overfit_batch ? 0 : state.epoch;
-    if (loading_epoch != epoch || state.position > 0 || options.overfit_batch)
-      loading.train->start_epoch(*ctx.stream, epoch, options.overfit_batch ? 0 : state.position);
-    loading_epoch = epoch;
+    if (options.overfit_batch)
+      data.start_epoch(*ctx.stream, 0, 0);
+    else
+      data.start_epoch(*ctx.stream, state.epoch, state.position);
   }
 
   // While the validation runs, the workers make the first batches of the next epoch.
   void load_ahead() {
     if (options.overfit_batch || state.epoch + 1 >= config.train.epochs) return;
-    loading_epoch = state.epoch + 1;
-    loading.train->start_epoch(*ctx.stream, loading_epoch);
+    data.start_epoch(*ctx.stream, state.epoch + 1, 0);
   }
 
   // The next batch that makes a step; false: the epoch has no more. An image that cannot be read ends the run, but not
   // what it has learnt: the steps up to there are saved.
   bool next_batch(Batch& batch, const std::vector<TrainObserver*>& observers) try {
-    if (options.overfit_batch) return batch.images.defined() || loading.train->next(batch);
-    do {
-      if (!loading.train->next(batch)) return false;
-    } while (batch.images.dim(0) == 1 && !loading.takes_single_images);
-    return true;
+    return (options.overfit_batch && batch.images.defined()) || data.next(batch);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::data || !saved_before_ending(batch, observers)) throw;
-    throw Error(ErrorKind::data, join(error.what(), "\n  step ", state.step, " is saved: ", last_checkpoint));
+    throw Error(ErrorKind::data, join(error.what(), "\n  step ", state.step, " is saved: ", saver.last_checkpoint()));
   }
 
-  // False where there is nothing to save, or no way to: then the error at hand is all that is told.
+  // False where there is nothing to save, or where saving fails as well: then only the first error is reported.
   bool saved_before_ending(const Batch& batch, const std::vector<TrainObserver*>& observers) try {
-    if (!store || saved || state.step == 0) return false;
+    if (!saver.has_to_save() || state.step == 0) return false;
     catch_up(batch);
     save(observers);
     return true;
@@ -275,9 +234,7 @@ struct Trainer::Impl {
 
   // Returns false where it was stopped in the middle.
   bool run_epoch(const std::vector<TrainObserver*>& observers, const std::atomic<bool>& stop) {
-    epoch_start = Clock::now();
-    first_batch = state.batch;
-    pace = {epoch_start, first_batch};
+    reporter.begin_epoch(state.batch);
     const std::int64_t images_before = state.images;
     Batch batch;
     load_epoch();
@@ -295,7 +252,7 @@ struct Trainer::Impl {
     }
     ctx.stream->synchronize();
     catch_up(batch);
-    return finish_epoch(seconds_since(epoch_start), state.images - images_before, observers, stop);
+    return finish_epoch(reporter.epoch_seconds(), state.images - images_before, observers, stop);
   }
 
   // Saves, validates, and tells. Returns false where the validation was stopped: a resumed run begins with it, as it
@@ -312,30 +269,30 @@ struct Trainer::Impl {
     report.train_top1 = static_cast<double>(state.right) / trained;
     report.seconds = seconds;
     report.images_per_second = static_cast<double>(images) / seconds;
-    report.wait_share = loading.train->wait_seconds() / seconds;
-    if (loading.val) save(observers);
+    report.wait_share = data.train().wait_seconds() / seconds;
+    if (data.val()) save(observers);
     load_ahead();
-    if (loading.val && !validate(report, stop)) return false;
-    report.skipped = skipped();
-    saved = false;
+    if (data.val() && !validate(report, stop)) return false;
+    report.skipped = data.skipped();
+    saver.changed();
     ++state.epoch;
     state.batch = state.position = state.images = 0;
     set_sums(0, 0);
     if (report.best) {
       state.best_top1 = report.val_top1;
       state.best_epoch = report.epoch;
-      if (store) store->save_best(ctx, *model.net, loading.data.train->classes(), state);
+      saver.save_best(ctx, net, state, classes());
     }
     for (TrainObserver* observer : observers) observer->on_epoch(report);
     // With a validation the next save is the one before the next: a run that is killed until then takes this one up
     // again, and has lost no step.
-    if (!loading.val) save(observers);
+    if (!data.val()) save(observers);
     return true;
   }
 
   // False: stopped.
   bool validate(EpochReport& report, const std::atomic<bool>& stop) {
-    const EvalResult result = evaluate(ctx, *model.net, *loading.val, 0, [&stop] { return stop.load(); });
+    const EvalResult result = evaluate(ctx, net, *data.val(), 0, [&stop] { return stop.load(); });
     if (stop) return false;
     last_validation = result;
     report.has_validation = true;
@@ -347,7 +304,7 @@ struct Trainer::Impl {
   }
 
   End run(const std::vector<TrainObserver*>& observers, const std::atomic<bool>& stop) {
-    news.forget();  // a run that failed may have left one, and its listeners may be gone
+    reporter.forget();  // a run that failed may have left one, and its listeners may be gone
     End end = End::finished;
     while (end == End::finished && state.epoch < config.train.epochs) {
       bool whole = false;
@@ -362,7 +319,8 @@ struct Trainer::Impl {
   }
 };
 
-Trainer::Trainer(const Config& config, Options options) : impl_(std::make_unique<Impl>(config, std::move(options))) {
+Trainer::Trainer(Experiment experiment, Options options)
+    : impl_(std::make_unique<Impl>(std::move(experiment), std::move(options))) {
   impl_->advising([&] { impl_->start(); });
 }
 Trainer::~Trainer() = default;
@@ -372,46 +330,46 @@ Trainer::End Trainer::run(const std::vector<TrainObserver*>& observers, const st
 }
 
 bool Trainer::has_validation() const {
-  return impl_->loading.val != nullptr;
+  return impl_->data.val() != nullptr;
 }
 const EvalResult* Trainer::last_validation() const {
   return impl_->last_validation ? &*impl_->last_validation : nullptr;
+}
+const Config& Trainer::config() const {
+  return impl_->config;
 }
 Context& Trainer::context() {
   return impl_->ctx;
 }
 const Model& Trainer::model() const {
-  return impl_->model;
+  return impl_->experiment.model;
 }
 const Optimizer& Trainer::optimizer() const {
-  return *impl_->optimizer;
+  return impl_->optimizer;
 }
 const RunState& Trainer::state() const {
   return impl_->state;
 }
 const Dataset& Trainer::train_data() const {
-  return *impl_->loading.data.train;
+  return *impl_->data.data().train;
 }
 const Dataset* Trainer::val_data() const {
-  return impl_->loading.data.val.get();
+  return impl_->data.data().val.get();
 }
 const Augment& Trainer::val_augment() const {
-  return *impl_->loading.data.val_augment;
+  return *impl_->data.data().val_augment;
 }
 std::int64_t Trainer::steps_per_epoch() const {
   return impl_->steps_per_epoch();
 }
 std::string Trainer::last_checkpoint() const {
-  return impl_->last_checkpoint;
+  return impl_->saver.last_checkpoint();
 }
 std::int64_t Trainer::skipped() const {
-  return impl_->skipped();
+  return impl_->data.skipped();
 }
 std::vector<std::string> Trainer::skipped_messages() const {
-  std::vector<std::string> messages = impl_->loading.train->skipped_messages();
-  if (impl_->loading.val)
-    for (std::string& message : impl_->loading.val->skipped_messages()) messages.push_back(std::move(message));
-  return messages;
+  return impl_->data.skipped_messages();
 }
 
 }  // namespace twiddle

@@ -8,10 +8,9 @@
 #include <vector>
 
 #include "data/loader.h"
-#include "framework/optimizer.h"
-#include "models/builder.h"
 #include "models/checkpoint.h"
 #include "models/evaluate.h"
+#include "models/experiment.h"
 
 namespace twiddle {
 
@@ -37,7 +36,7 @@ class TrainObserver {
   virtual void on_step(const StepReport&) {}
   virtual void on_epoch(const EpochReport&) {}  // before the epoch's checkpoint: what it writes down, a resume can drop
   virtual void on_checkpoint(const std::string& /*folder*/) {}
-  virtual void on_unrecorded(const std::string& /*why*/) {}  // once: on this GPU, steps cannot be recorded
+  virtual void on_not_captured(const std::string& /*why*/) {}  // once: on this GPU, steps cannot be captured
 };
 
 // A run from YAML to a trained file: owns context, model, data, optimizer; saves and resumes exactly.
@@ -49,11 +48,11 @@ class Trainer {
     std::string weights;             // weights to start from; empty: by the initialisers
     std::int64_t limit_batches = 0;  // per epoch; 0: all
     bool overfit_batch = false;      // the first batch again and again
-    bool record = true;              // steps are recorded where the device can: a CUDA graph
+    bool capture = true;             // steps are captured where the device can: a CUDA graph
   };
   enum class End { finished, interrupted };
 
-  Trainer(const Config& config, Options options);
+  Trainer(Experiment experiment, Options options);
   ~Trainer();
 
   End run(const std::vector<TrainObserver*>& observers,
@@ -61,6 +60,7 @@ class Trainer {
   bool has_validation() const;
   const EvalResult* last_validation() const;  // at the end of the last epoch of this process; null: none yet
 
+  const Config& config() const;
   Context& context();
   const Model& model() const;
   const Optimizer& optimizer() const;

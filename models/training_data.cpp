@@ -36,18 +36,41 @@ bool takes_single_images(const Config& config, const Sequential& net, std::int64
 
 }  // namespace
 
-TrainingData open_training_data(const Config& config, const Sequential& net) {
-  TrainingData opened{open_data(config, net.output_shape().at(0)), nullptr, nullptr};
-  const OpenData& data = opened.data;
-  if (data.train == nullptr) throw Error(ErrorKind::config, config.file + ": training needs data.train");
-  opened.takes_single_images = takes_single_images(config, net, data.train->size());
+TrainingData::TrainingData(const Experiment& experiment) : data_(open_data(experiment)) {
+  const Config& config = experiment.config;
+  if (data_.train == nullptr) throw Error(ErrorKind::config, config.file + ": training needs data.train");
+  takes_single_images_ = takes_single_images(config, *experiment.model.net, data_.train->size());
   LoaderOptions options = loader_options(config);
-  if (data.val) opened.val = std::make_unique<Loader>(*data.val, *data.val_augment, options);
-  const bool last_is_single = data.train->size() % config.train.batch_size == 1;
+  if (data_.val) val_ = std::make_unique<Loader>(*data_.val, *data_.val_augment, options);
+  const bool last_is_single = data_.train->size() % config.train.batch_size == 1;
   options.shuffle = true;
-  options.drop_last = config.data.drop_last || (last_is_single && !opened.takes_single_images);
-  opened.train = std::make_unique<Loader>(*data.train, *data.train_augment, options);
-  return opened;
+  options.drop_last = config.data.drop_last || (last_is_single && !takes_single_images_);
+  train_ = std::make_unique<Loader>(*data_.train, *data_.train_augment, options);
+}
+
+void TrainingData::start_epoch(Stream& stream, std::int64_t epoch, std::int64_t first_image) {
+  if (untouched_epoch_ == epoch && first_image == 0) return;
+  train_->start_epoch(stream, epoch, first_image);
+  untouched_epoch_ = first_image == 0 ? epoch : -1;
+}
+
+bool TrainingData::next(Batch& batch) {
+  untouched_epoch_ = -1;
+  do {
+    if (!train_->next(batch)) return false;
+  } while (batch.images.dim(0) == 1 && !takes_single_images_);
+  return true;
+}
+
+std::int64_t TrainingData::skipped() const {
+  return train_->skipped() + (val_ ? val_->skipped() : 0);
+}
+
+std::vector<std::string> TrainingData::skipped_messages() const {
+  std::vector<std::string> messages = train_->skipped_messages();
+  if (val_)
+    for (std::string& message : val_->skipped_messages()) messages.push_back(std::move(message));
+  return messages;
 }
 
 }  // namespace twiddle

@@ -136,8 +136,9 @@ void put_values(const Sequential& net, std::vector<Tensor> values) {
 void check_format_version(const SafeTensors& contents, const std::string& path) {
   const auto version = contents.metadata.find("format_version");
   if (version != contents.metadata.end() && version->second != format_version)
-    throw Error(ErrorKind::data, join(printable(path), ": has format version '", shown(version->second),
-                                      "', this program reads ", format_version, "; a newer twiddle wrote it"));
+    throw Error(ErrorKind::data,
+                join(printable(path), ": has format version '", shown(version->second), "', this program reads ",
+                     format_version, "; a newer version of the program wrote it"));
 }
 
 }  // namespace twiddle

@@ -7,7 +7,7 @@
 #include "apps/iteration_timer.h"
 #include "apps/text_table.h"
 #include "framework/error.h"
-#include "models/make_optimizer.h"
+#include "models/experiment.h"
 
 namespace twiddle {
 namespace {
@@ -41,11 +41,12 @@ NetworkTimes time_network(const BenchRequest& request, const std::string& networ
       {"convolution.engine", best_of(engine.substr(0, plus)), "--engines"}};
   if (plus != std::string::npos)
     overrides.push_back({"model.layers.conv1.engine", best_of(engine.substr(plus + 1)), "--engines"});
-  const Config config = load_config(request.models + "/" + network + ".yaml", overrides);
-  Context ctx(options.device, config.seed);
-  const Model model = build_model(config, ctx.stream->device());
-  const auto optimizer = make_optimizer(config);
-  IterationTimer timer(ctx, model, *optimizer, config.train.batch_size);
+  const Experiment experiment =
+      load_experiment(request.models + "/" + network + ".yaml", overrides, {.opens = OpenedData::none});
+  const Config& config = experiment.config;
+  const Model& model = experiment.model;
+  Context ctx(experiment.device, config.seed);
+  IterationTimer timer(ctx, model, *experiment.optimizer, config.train.batch_size);
   NetworkTimes times;
   times.iteration = timer.whole_iterations(0, warm_ups, false).whole.quantile(0.5);
   for (const LayerTime& row : timer.layer_by_layer(looks_at_a_layer))

@@ -55,18 +55,18 @@ double FftBench::time(const std::function<void()>& work) {
   if (!on_gpu()) return time_calls(stream, budget_ms_, work);
   const double once = time_stretch(stream, 1, work);
   const int calls = std::clamp(static_cast<int>(recorded_ms / std::max(once, 1e-3)), 1, most_calls);
-  const auto recording = stream.record([&] {
+  const auto graph = stream.capture([&] {
     for (int call = 0; call < calls; ++call) work();
   });
-  if (recording == nullptr) return time_calls(stream, budget_ms_, work);
-  recording->play();
-  return time_calls(stream, budget_ms_, [&] { recording->play(); }) / calls;
+  if (graph == nullptr) return time_calls(stream, budget_ms_, work);
+  graph->replay();
+  return time_calls(stream, budget_ms_, [&] { graph->replay(); }) / calls;
 }
 
 double FftBench::copy_bytes_per_second() {
   constexpr std::size_t bytes = 500'000'000;  // no power of two: those begin on the same channels of the memory
   reserve(bytes, bytes);
-  // Not recorded: played from a CUDA graph, an H200's copy reached 2.76 TB/s, launched by itself 4.1.
+  // Not recorded: replayed from a CUDA graph, an H200's copy reached 2.76 TB/s, launched by itself 4.1.
   const double ms =
       time_calls(*ctx_.stream, budget_ms_, [&] { ctx_.stream->copy(spectra_.get(), planes_.get(), bytes); });
   return 2 * static_cast<double>(bytes) / (ms * 1e-3);

@@ -29,7 +29,7 @@ struct FftRow {
   static double rate(std::int64_t bytes, double ms) { return ms > 0 ? static_cast<double>(bytes) / (ms * 1e-3) : 0; }
 };
 
-// Measures transforms of batches: on a GPU ours beside cuFFT, by replays of a recording, so that launches do not
+// Measures transforms of batches: on a GPU ours beside cuFFT, by replays of a graph, so that launches do not
 // decide; on a CPU those of the engine fft, whose bins lie [bin][plane] in groups of planes, beside FFTW's,
 // [plane][bin], where that is installed.
 class FftBench {

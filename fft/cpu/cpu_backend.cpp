@@ -55,7 +55,7 @@ void CpuProduct::run(Context& /*ctx*/, const FrequencyGemm& gemm, const void* a,
                   .c_bin = bin_stride(gemm.m, gemm.n, false),
                   .scratch = static_cast<float*>(scratch)};
   all.past_caches = past_caches(static_cast<std::size_t>(gemm.bins * all.c_bin) * sizeof(float));
-  // Bins that a thread takes at a time, each bringing the next one's factors near.
+  // Bins that a thread takes at a time: while one is multiplied, the factors of the next are prefetched.
   const std::int64_t together = std::clamp<std::int64_t>(gemm.bins / (8 * omp_get_max_threads()), 1, 32);
 #pragma omp parallel for schedule(dynamic)
   for (std::int64_t bin = 0; bin < gemm.bins; bin += together) {

@@ -9,20 +9,21 @@ namespace twiddle {
 
 SpectralBackend cpu_fft(InstructionSet set);  // for a processor that has it
 
-// Where a matrix of a spectrum lies: bins follow each other at an odd number of blocks, away from each other in caches.
+// Where a matrix of a spectrum lies: bins are an odd number of blocks apart, so that
+// they do not fall into the same sets of a cache.
 struct SpectrumLayout {
   std::int64_t blocks;      // of `lanes` columns, a row
   std::int64_t bin_stride;  // floats
 };
 SpectrumLayout layout_of(std::int64_t rows, std::int64_t columns, int lanes);
-// Whether a spectrum of so many bytes is written around the caches, which would not hold it until it is read.
+// Whether a spectrum of so many bytes is written by non-temporal stores, as caches would not hold it until it is read.
 bool past_caches(std::size_t bytes);
 
-// Real transforms, of rows of an even number of points, vectorised over neighbouring planes.
+// Real transforms, of rows of an even number of points, vectorised over adjacent planes.
 class CpuTransform : public SpectralTransform {
  public:
   explicit CpuTransform(InstructionSet set) : kernels_(kernels_for(set)) {}
-  // What spectra are multiplied by: near to what makes the transform unitary, and a power of two, which costs no digit.
+  // The factor of spectra: about that of a unitary transform, but a power of two, by which nothing is rounded.
   // So bins are no larger than what comes of them, and none overflows where the results do not.
   static double scale(const FrequencyGrid& grid);
   std::string_view name() const override { return "planes"; }

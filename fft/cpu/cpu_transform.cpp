@@ -31,7 +31,7 @@ BlockWindow window_of(const Planes& planes, std::int64_t column, int lanes, std:
   return window;
 }
 
-// A block of neighbouring planes.
+// A block of adjacent planes.
 struct Block {
   std::int64_t row, column;  // of the first plane
   std::int64_t plane;        // floats before it in the tensor
@@ -50,7 +50,7 @@ std::int64_t block_count(const Planes& planes, int lanes) {
   return planes.rows * layout_of(1, planes.columns, lanes).blocks;
 }
 
-// `work(block, thread)` for all blocks of planes. A thread takes two at a time: their bins lie beside each other.
+// `work(block, thread)` for all blocks of planes. A thread takes two at a time: their bins are adjacent in memory.
 template <class Work>
 void for_each_block(const Planes& planes, int lanes, const Work& work) {
   const std::int64_t blocks = block_count(planes, lanes);

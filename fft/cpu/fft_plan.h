@@ -6,7 +6,7 @@
 
 namespace twiddle {
 
-// How a complex transform of some number of points is done: its factors, and the roots of one between them.
+// How a complex transform of some number of points is done: its factors, and the twiddle factors between them.
 class FftPlan {
  public:
   static bool can(int points);  // whether it is a product of 2, 3, 5 and 7

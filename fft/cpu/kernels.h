@@ -17,7 +17,7 @@ struct FftSteps {
   FftStep step[most];
 };
 
-// The window of a tile in a block of neighbouring planes: element (i, j) of the transform is (top + i, left + j) of a
+// The window of a tile in a block of adjacent planes: element (i, j) of the transform is (top + i, left + j) of a
 // plane. Only what lies in the plane and in the window is touched: [row_begin, row_end) x [column_begin, column_end).
 struct BlockWindow {
   const float* source;  // the first plane, to be read ...
@@ -31,7 +31,7 @@ struct BlockWindow {
   const float* bias;              // one a plane; null: none
 };
 
-// A block of planes, each in a lane of its own, where nothing that stands beside it touches it.
+// A block of planes, one in each SIMD lane, so that planes never mix.
 struct PlaneTransform {
   FftSteps rows, columns;  // half the width, which is even, and height points
   const float* row_roots;  // [i up to a quarter of the width][cos, sin of 2 pi i / width]
@@ -60,7 +60,7 @@ struct FewPoints {
 struct BinProducts {
   std::int64_t bins, m, n, k;
   bool transpose_a, conjugate_a, transpose_b, conjugate_b, accumulate;
-  bool past_caches;  // C is more than caches hold
+  bool past_caches;  // C is more than caches hold: non-temporal stores
   const float *a, *b;
   float* c;
   std::int64_t a_bin, b_bin, c_bin;  // floats from bin to bin

@@ -1,5 +1,6 @@
 #include "fft/batched_fft.h"
 #include "fft/cuda/cufft/pad_and_crop.h"
+#include "fft/cuda/products/real_products.h"
 #include "fft/spectral_engine.h"
 #include "framework/error.h"
 
@@ -11,6 +12,10 @@ SpectralBackend cufft() {
 
 SpectralBackend fbfft() {
   return {"fbfft", "", {}, {}};
+}
+
+std::vector<std::unique_ptr<FrequencyProduct>> make_real_products() {
+  return {};
 }
 
 void pad_planes(Stream&, const Planes&, std::int64_t, std::int64_t, const float*, float*) {

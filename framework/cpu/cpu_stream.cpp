@@ -18,11 +18,11 @@ namespace twiddle {
 
 namespace {
 
-class CpuMark final : public Mark {
+class CpuEvent final : public Event {
  public:
   void wait() const override {}
-  double milliseconds_since(const Mark& earlier) const override {
-    return std::chrono::duration<double, std::milli>(time_ - static_cast<const CpuMark&>(earlier).time_).count();
+  double milliseconds_since(const Event& earlier) const override {
+    return std::chrono::duration<double, std::milli>(time_ - static_cast<const CpuEvent&>(earlier).time_).count();
   }
 
  private:
@@ -58,11 +58,11 @@ class CpuStream final : public Stream {
   void copy(void* to, const void* from, std::size_t bytes) override {
     if (bytes > 0) std::memcpy(to, from, bytes);
   }
-  std::shared_ptr<Mark> copy_beside(void* to, const void* from, std::size_t bytes) override {
+  std::shared_ptr<Event> copy_async(void* to, const void* from, std::size_t bytes) override {
     copy(to, from, bytes);
-    return mark();
+    return record_event();
   }
-  void wait_for(const Mark&) override {}
+  void wait_event(const Event&) override {}
   std::shared_ptr<void> allocate_host(std::size_t bytes) override {
     void* const block = std::malloc(std::max<std::size_t>(bytes, 1));
     if (block == nullptr) throw Error(ErrorKind::device, join("out of memory: ", bytes, " bytes for a batch"));
@@ -72,11 +72,12 @@ class CpuStream final : public Stream {
   void gemm(const Gemm& shape, const float* a, const float* b, float* c) override { cpu_gemm(shape, a, b, c); }
   void synchronize() override {}
   std::int64_t synchronizations() const override { return 0; }
-  std::shared_ptr<Mark> mark() override { return std::make_shared<CpuMark>(); }
+  std::shared_ptr<Event> record_event() override { return std::make_shared<CpuEvent>(); }
   void begin_range(const char*) override {}
   void end_range() override {}
-  std::unique_ptr<Recording> record(const std::function<void()>&) override { return nullptr; }
-  std::int64_t recording_changes() const override { return 0; }
+  std::unique_ptr<Graph> capture(const std::function<void()>&) override { return nullptr; }
+  std::unique_ptr<Graph> capture_again(const std::function<void()>&) override { return nullptr; }
+  std::int64_t capture_changes() const override { return 0; }
 
  private:
   Pool pool_{allocate_block, [](void* block) { std::free(block); }};

@@ -62,7 +62,7 @@ struct WithoutIndex {
 
 // Sums are taken in sixteen float lanes, which vectorise, over stretches short enough to lose nothing, and the
 // stretches in double.
-inline constexpr std::int64_t reduce_lanes = 16, reduce_stretch = 512;
+inline constexpr std::int64_t reduce_lanes = 16, reduce_run = 512;
 
 struct RowTerms {
   std::int64_t columns;
@@ -73,8 +73,8 @@ struct RowTerms {
 template <class Op>
 double reduce_row_cpu(std::int64_t row, std::int64_t columns, const Op& op) {
   double total = 0;
-  for (std::int64_t begin = 0; begin < columns; begin += reduce_stretch) {
-    const std::int64_t end = begin + reduce_stretch < columns ? begin + reduce_stretch : columns;
+  for (std::int64_t begin = 0; begin < columns; begin += reduce_run) {
+    const std::int64_t end = begin + reduce_run < columns ? begin + reduce_run : columns;
     float lanes[reduce_lanes] = {};
     std::int64_t column = begin;
     for (; column + reduce_lanes <= end; column += reduce_lanes)

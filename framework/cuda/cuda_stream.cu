@@ -36,22 +36,22 @@ using GraphHandle = Handle<cudaGraph_t, cudaGraphDestroy>;
 using GraphExecHandle = Handle<cudaGraphExec_t, cudaGraphExecDestroy>;
 using BlasHandle = Handle<cublasHandle_t, cublasDestroy>;
 
-class CudaMark final : public Mark {
+class CudaEvent final : public Event {
  public:
-  explicit CudaMark(cudaStream_t stream) {  // of the thread's current GPU
+  explicit CudaEvent(cudaStream_t stream) {  // of the thread's current GPU
     check(cudaEventCreate(event_.put()));
     cudaStreamCaptureStatus capture{};
     check(cudaStreamIsCapturing(stream, &capture));
-    // Inside a recording the mark is made anew at each play, and can be read in between.
+    // Inside a graph the event is made anew at each replay, and can be read in between.
     const bool recorded = capture != cudaStreamCaptureStatusNone;
     check(cudaEventRecordWithFlags(event_.get(), stream, recorded ? cudaEventRecordExternal : cudaEventRecordDefault));
   }
   cudaEvent_t event() const { return event_.get(); }
   void wait() const override { check(cudaEventSynchronize(event_.get())); }
-  double milliseconds_since(const Mark& earlier) const override {
+  double milliseconds_since(const Event& earlier) const override {
     check(cudaEventSynchronize(event_.get()));
     float milliseconds = 0;
-    check(cudaEventElapsedTime(&milliseconds, static_cast<const CudaMark&>(earlier).event(), event()));
+    check(cudaEventElapsedTime(&milliseconds, static_cast<const CudaEvent&>(earlier).event(), event()));
     return milliseconds;
   }
 
@@ -59,15 +59,15 @@ class CudaMark final : public Mark {
   EventHandle event_;
 };
 
-class CudaRecording final : public Recording {
+class CudaGraph final : public Graph {
  public:
-  CudaRecording(int index, cudaStream_t stream, cudaGraph_t graph, std::vector<std::shared_ptr<void>> blocks)
+  CudaGraph(int index, cudaStream_t stream, cudaGraph_t graph, std::vector<std::shared_ptr<void>> blocks)
       : index_(index), stream_(stream), blocks_(std::move(blocks)) {
     check(cudaGraphInstantiate(executable_.put(), graph, 0));
     count_launches(graph);
   }
-  ~CudaRecording() override { static_cast<void>(cudaStreamSynchronize(stream_)); }  // it may still be at work
-  void play() override {
+  ~CudaGraph() override { static_cast<void>(cudaStreamSynchronize(stream_)); }  // it may still be at work
+  void replay() override {
     make_current(index_);
     check(cudaGraphLaunch(executable_.get(), stream_));
   }
@@ -140,15 +140,15 @@ class CudaStream final : public Stream {
   void copy(void* to, const void* from, std::size_t bytes) override {
     if (bytes > 0) check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream()));
   }
-  std::shared_ptr<Mark> copy_beside(void* to, const void* from, std::size_t bytes) override {
-    const CudaMark given(stream());
+  std::shared_ptr<Event> copy_async(void* to, const void* from, std::size_t bytes) override {
+    const CudaEvent given(stream());
     if (!copy_stream_.get()) check(cudaStreamCreateWithFlags(copy_stream_.put(), cudaStreamNonBlocking));
     check(cudaStreamWaitEvent(copy_stream_.get(), given.event()));
     if (bytes > 0) check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, copy_stream_.get()));
-    return std::make_shared<CudaMark>(copy_stream_.get());
+    return std::make_shared<CudaEvent>(copy_stream_.get());
   }
-  void wait_for(const Mark& mark) override {
-    check(cudaStreamWaitEvent(stream(), static_cast<const CudaMark&>(mark).event()));
+  void wait_event(const Event& event) override {
+    check(cudaStreamWaitEvent(stream(), static_cast<const CudaEvent&>(event).event()));
   }
   std::shared_ptr<void> allocate_host(std::size_t bytes) override {
     make_current(index_);
@@ -162,19 +162,23 @@ class CudaStream final : public Stream {
     check(cudaStreamSynchronize(stream()));
   }
   std::int64_t synchronizations() const override { return synchronizations_; }
-  std::shared_ptr<Mark> mark() override { return std::make_shared<CudaMark>(stream()); }
+  std::shared_ptr<Event> record_event() override { return std::make_shared<CudaEvent>(stream()); }
   void begin_range(const char* name) override { nvtxRangePushA(name); }
   void end_range() override { nvtxRangePop(); }
 
-  std::unique_ptr<Recording> record(const std::function<void()>& work) override {
+  std::unique_ptr<Graph> capture(const std::function<void()>& work) override {
     capture(work, Pool::Holding::anew);  // tells what memory the work takes, and when
     release_unused();
-    Captured captured = capture(work, Pool::Holding::before);
+    auto graph = made_of(capture(work, Pool::Holding::before));
     pool_.release_cached();  // what the first left in use until the second
-    return std::make_unique<CudaRecording>(index_, stream(), captured.graph.get(), std::move(captured.blocks));
+    return graph;
   }
 
-  std::int64_t recording_changes() const override { return recording_changes_; }
+  std::unique_ptr<Graph> capture_again(const std::function<void()>& work) override {
+    return made_of(capture(work, Pool::Holding::again));
+  }
+
+  std::int64_t capture_changes() const override { return capture_changes_; }
 
   // cuBLAS is column-major: a row-major C = A B is its C' = B' A'.
   void gemm(const Gemm& shape, const float* a, const float* b, float* c) override {
@@ -211,21 +215,24 @@ class CudaStream final : public Stream {
     // Relaxed: the pool may still ask the driver for memory.
     check(cudaStreamBeginCapture(stream(), cudaStreamCaptureModeRelaxed));
     pool_.start_holding(holding);
-    ++recording_changes_;
+    ++capture_changes_;
     Captured captured;
     try {
       work();
     } catch (...) {
-      ++recording_changes_;
+      ++capture_changes_;
       pool_.stop_holding();
       static_cast<void>(cudaStreamEndCapture(stream_.get(), captured.graph.put()));
       static_cast<void>(cudaGetLastError());
       throw;
     }
-    ++recording_changes_;
+    ++capture_changes_;
     captured.blocks = pool_.stop_holding();
     check(cudaStreamEndCapture(stream(), captured.graph.put()));
     return captured;
+  }
+  std::unique_ptr<Graph> made_of(Captured captured) const {
+    return std::make_unique<CudaGraph>(index_, stream(), captured.graph.get(), std::move(captured.blocks));
   }
 
   // cuBLAS may sum one by one in float, which loses 1.9e-8 times the root of the number of terms: of longer sums than
@@ -246,7 +253,7 @@ class CudaStream final : public Stream {
   }
 
   int index_;
-  std::int64_t synchronizations_ = 0, recording_changes_ = 0;
+  std::int64_t synchronizations_ = 0, capture_changes_ = 0;
   Pool pool_{[this](std::size_t bytes) { return allocate_on_device(bytes); },
              [](void* block) { static_cast<void>(cudaFree(block)); }};
   StreamHandle stream_, copy_stream_;  // the second for copies beside the work
@@ -299,8 +306,8 @@ std::unique_ptr<Stream> make_cuda_stream(int index) {
   return std::make_unique<CudaStream>(index);
 }
 
-std::size_t launches_of(const Recording& recording) {
-  return dynamic_cast<const CudaRecording&>(recording).launches();
+std::size_t launches_of(const Graph& graph) {
+  return dynamic_cast<const CudaGraph&>(graph).launches();
 }
 
 std::string describe_cuda(int index) {

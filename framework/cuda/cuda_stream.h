@@ -9,6 +9,6 @@ namespace twiddle {
 
 std::unique_ptr<Stream> make_cuda_stream(int index);  // throws where this build or machine has no such GPU
 std::string describe_cuda(int index);                 // the same
-std::size_t launches_of(const Recording& recording);  // kernels, copies and fills of one play
+std::size_t launches_of(const Graph& graph);          // kernels, copies and fills of one play
 
 }  // namespace twiddle

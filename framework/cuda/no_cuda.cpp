@@ -30,7 +30,7 @@ std::string describe_cuda(int /*index*/) {
   refuse();
 }
 
-std::size_t launches_of(const Recording& /*recording*/) {
+std::size_t launches_of(const Graph& /*graph*/) {
   refuse();
 }
 

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <utility>
 
 #include "framework/error.h"
@@ -20,18 +20,30 @@ namespace {
 
 // Every version of the file begins with the first; the rest tells this version.
 constexpr char beginning[] = "# twiddle convolution choices ";
-constexpr char first_line[] = "# twiddle convolution choices 2: plan, milliseconds, key";
+constexpr char this_version[] = "# twiddle convolution choices 2: plan, milliseconds, key";
 constexpr std::size_t most_lines = 100000, longest_line = 2000;
 
-std::optional<std::pair<std::string, ChoiceCache::Entry>> parse_line(const std::string& line) {
-  const std::size_t first = line.find('\t');
-  const std::size_t second = first == std::string::npos ? first : line.find('\t', first + 1);
-  if (second == std::string::npos || first == 0 || second + 1 >= line.size() || line.size() > longest_line) return {};
-  const std::string number = line.substr(first + 1, second - first - 1);
-  char* end = nullptr;
-  const double milliseconds = std::strtod(number.c_str(), &end);
-  if (number.empty() || *end != '\0' || !std::isfinite(milliseconds) || milliseconds < 0) return {};
-  return std::pair{line.substr(second + 1), ChoiceCache::Entry{line.substr(0, first), milliseconds}};
+struct Line {
+  ChoiceKey key;  // with the build
+  ChoiceCache::Entry entry;
+};
+
+// "gemm<tab>1.25<tab>batch 8<tab>..."
+std::optional<Line> parse_line(const std::string& line) {
+  std::istringstream in(line.size() > longest_line ? "" : line);
+  Line parsed;
+  std::string milliseconds, batch;
+  std::getline(in, parsed.entry.choice, '\t');
+  std::getline(in, milliseconds, '\t');
+  std::getline(in, batch, '\t');
+  std::getline(in, parsed.key.rest);
+  char *end = nullptr, behind = 0;
+  parsed.entry.milliseconds = std::strtod(milliseconds.c_str(), &end);
+  const bool is_number = !milliseconds.empty() && *end == '\0';
+  if (!is_number || !std::isfinite(parsed.entry.milliseconds) || parsed.entry.milliseconds < 0) return {};
+  if (std::sscanf(batch.c_str(), "batch %d%c", &parsed.key.batch, &behind) != 1) return {};
+  if (parsed.entry.choice.empty() || parsed.key.rest.empty()) return {};
+  return parsed;
 }
 
 // Writes a new file, never one that is there or that a link leads to; 0 or errno.
@@ -51,47 +63,39 @@ ChoiceCache::ChoiceCache(std::string file, Warn warn, bool retune, std::string b
       retune_(retune),
       built_by_("\ttwiddle " TWIDDLE_VERSION + (build.empty() ? build : " " + build)) {}
 
-std::string ChoiceCache::line_key(const ChoiceKey& key) const {
-  return join("batch ", key.batch, "\t", key.rest, built_by_);
+const ChoiceCache::Batches& ChoiceCache::batches_of(const ChoiceKey& key) {
+  static const Batches none;
+  if (retune_) return none;
+  if (!loaded_) load();
+  const auto found = entries_.find(key.rest + built_by_);
+  return found == entries_.end() ? none : found->second;
 }
 
 std::optional<ChoiceCache::Entry> ChoiceCache::find(const ChoiceKey& key) {
-  if (retune_) return {};
-  if (!loaded_) load();
-  const auto found = entries_.find(line_key(key));
-  if (found == entries_.end()) return {};
-  return found->second;
+  const Batches& batches = batches_of(key);
+  const auto found = batches.find(key.batch);
+  return found == batches.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::optional<ChoiceCache::Entry> ChoiceCache::find_other_batch(const ChoiceKey& key) {
-  if (retune_) return {};
-  if (!loaded_) load();
-  const std::string rest = line_key(key).substr(line_key(key).find('\t'));
-  std::optional<Entry> nearest;
-  int nearest_batch = 0;
-  for (const auto& [line, entry] : entries_) {
-    int batch = 0;
-    if (!line.ends_with(rest) || std::sscanf(line.c_str(), "batch %d\t", &batch) != 1 ||
-        line.size() != std::to_string(batch).size() + std::strlen("batch ") + rest.size())
-      continue;
-    const bool larger = batch > key.batch, nearest_larger = nearest_batch > key.batch;
-    const bool better = larger && nearest_larger ? batch < nearest_batch : batch > nearest_batch;
-    if (!nearest || better) nearest = entry, nearest_batch = batch;
-  }
-  return nearest;
+  const Batches& batches = batches_of(key);
+  if (batches.empty()) return {};
+  const auto larger = batches.upper_bound(key.batch);
+  return larger != batches.end() ? larger->second : batches.rbegin()->second;
 }
 
 void ChoiceCache::store(const ChoiceKey& key, const Entry& entry) {
   if (file_.empty()) return;
   load();
-  entries_[line_key(key)] = entry;
+  entries_[key.rest + built_by_][key.batch] = entry;
   write();
 }
 
 void ChoiceCache::write() {
-  std::string text = join(first_line, "\n");
-  for (const auto& [stored_key, stored] : entries_)
-    text += join(stored.choice, "\t", format_number(stored.milliseconds), "\t", stored_key, "\n");
+  std::string text = join(this_version, "\n");
+  for (const auto& [key, batches] : entries_)
+    for (const auto& [batch, entry] : batches)
+      text += join(entry.choice, "\t", format_number(entry.milliseconds), "\tbatch ", batch, "\t", key, "\n");
 
   std::error_code ignored, failed;
   const std::filesystem::path path(file_);
@@ -121,12 +125,12 @@ void ChoiceCache::load() {
     throw Error(ErrorKind::config, join("convolution.cache names ", file_, ", which is no cache of Twiddle's: its ",
                                         "first line must begin with '", beginning, "'. It is left as it is; name ",
                                         "another file, or `off`"));
-  if (line != first_line) return warn("is of another version: choices are measured anew");
+  if (line != this_version) return warn("is of another version: choices are measured anew");
   std::size_t wrong = 0;
   for (std::size_t lines = 0; lines < most_lines && std::getline(in, line); ++lines) {
-    auto entry = parse_line(line);
-    if (entry) entries_.insert_or_assign(std::move(entry->first), std::move(entry->second));
-    wrong += !entry;
+    const std::optional<Line> parsed = parse_line(line);
+    if (parsed) entries_[parsed->key.rest][parsed->key.batch] = parsed->entry;
+    wrong += !parsed;
   }
   if (wrong == 0) return;
   warn(join("is damaged: ", wrong, " of its lines make no sense and are measured anew"));

@@ -39,15 +39,16 @@ class ChoiceCache {
   const std::string& write_failure() const { return write_failure_; }
 
  private:
+  using Batches = std::map<int, Entry>;
   void load();
   void write();
   void warn(const std::string& problem);
+  const Batches& batches_of(const ChoiceKey& key);
   std::string file_;
   Warn warn_;
-  std::string line_key(const ChoiceKey& key) const;
   bool retune_, loaded_ = false;
   std::string built_by_, write_failure_;
-  std::map<std::string, Entry> entries_;
+  std::map<std::string, Batches> entries_;  // by the rest of the key and the build
 };
 
 // `among`: what was chosen from.

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "framework/error.h"
+#include "framework/text.h"
 #include "layers/conv/epilogue.h"
 
 namespace twiddle {
@@ -17,10 +18,6 @@ constexpr double far = 1.5;   // behind the fastest in a single run: who gets no
 constexpr std::size_t most_second_looks = 4, most_repeats = 4;
 constexpr double most_apart = 1.5;  // the winner of one turn in the other: beyond, something else was at work
 constexpr double infinity = std::numeric_limits<double>::infinity();
-
-std::string first_line(const std::string& text) {
-  return text.substr(0, text.find('\n'));
-}
 
 bool is_in(const Entrant& entrant) {
   return entrant.fate.empty();
@@ -45,7 +42,7 @@ Contest::Contest(Context& ctx, const ConvProblem& problem, std::vector<ConvPass>
 ContestResult Contest::hold() {
   gather();
   ContestResult result = hold_once();
-  return result.doubtful ? hold_once() : result;
+  return result.doubtful() ? hold_once() : result;
 }
 
 StepPlans Contest::Family::fastest() const {
@@ -61,6 +58,11 @@ bool Contest::takes_part(ConvPass pass) const {
 
 void Contest::between_two() const {
   if (rules_.between_two) rules_.between_two();
+}
+
+// What a plan that failed may have left to its engine.
+void Contest::forget() const {
+  for (ConvEngine* engine : engines_) engine->forget();
 }
 
 // One engine whose library is missing, say, is no reason to do without the others.
@@ -104,7 +106,8 @@ std::vector<Contest::Family> Contest::families_of_all() const {
   return families;
 }
 
-// The fastest of each engine that comes near the fastest of all, with its plans sorted.
+// The fastest of each engine that comes near the fastest of all, with its plans sorted; where a step finds no room,
+// each engine's likely best, whose plans may find it alone.
 std::vector<Contest::Family> Contest::fastest_families() {
   std::vector<Family> families = families_of_all();
   if (families.empty()) return families;
@@ -120,14 +123,13 @@ std::vector<Contest::Family> Contest::fastest_families() {
     if (families[i].milliseconds <= limit && families[i].milliseconds < second_look_ms)
       look(trial, families[i], second_look_ms);
   sort();
+  const double fastest = families.front().milliseconds;
   std::vector<Family> best;
   for (Family& family : families) {
     const bool is_first_of_engine =
         std::none_of(best.begin(), best.end(), [&](const Family& better) { return better.engine == family.engine; });
-    if (!is_first_of_engine || family.milliseconds > near * families.front().milliseconds ||
-        family.milliseconds == infinity)
-      continue;
-    choose_products(trial, family);
+    if (!is_first_of_engine || family.milliseconds > near * fastest) continue;
+    if (fastest < infinity) choose_products(trial, family);
     best.push_back(std::move(family));
   }
   return best;
@@ -143,7 +145,7 @@ void Contest::look(StepTrial& trial, Family& family, double budget_ms) const {
     }
     family.milliseconds = times.total();
   } catch (const Error&) {  // no room for it, or its library refuses
-    for (ConvEngine* engine : engines_) engine->forget();
+    forget();
     family.milliseconds = infinity;
   }
 }
@@ -184,8 +186,9 @@ void Contest::race(ConvPass pass, std::vector<Family>& families, ContestResult& 
   };
   for (Family& family : families) {
     std::vector<Timed>& plans = family.plans[index_of(pass)];
+    const bool was_timed = family.milliseconds < infinity;
     const auto exact = std::find_if(plans.begin(), plans.end(), [&](const Timed& timed) {
-      return timed.milliseconds < infinity && is_in(enter(timed.plan));
+      return (timed.milliseconds < infinity || !was_timed) && is_in(enter(timed.plan));
     });
     plans = exact == plans.end() ? std::vector<Timed>{} : std::vector<Timed>{*exact};
   }
@@ -214,7 +217,7 @@ void Contest::race(ConvPass pass, std::vector<Family>& families, ContestResult& 
   const auto lost = [&](const std::vector<double>& turn, std::size_t plan) {
     return turn[plan] > most_apart * turn[winner(turn)];
   };
-  if (first.size() > 1) result.doubtful = result.doubtful || lost(second, winner(first)) || lost(first, winner(second));
+  if (first.size() > 1) here.doubtful = lost(second, winner(first)) || lost(first, winner(second));
   std::stable_sort(here.entrants.begin(), here.entrants.end(), faster);
 }
 
@@ -230,7 +233,7 @@ void Contest::take_first_look(PassTrial& trial, Entrant& entrant, double& fastes
     entrant.milliseconds = stopwatch_.best(*ctx_.stream, first_look_ms, work);
     fastest = std::min(fastest, entrant.milliseconds);
   } catch (const Error& error) {
-    for (ConvEngine* engine : engines_) engine->forget();
+    forget();
     entrant.milliseconds = infinity;
     entrant.fate = fmt::format("failed: {}", error.what());
   }
@@ -283,15 +286,17 @@ void Contest::settle(const std::vector<Family>& families, ContestResult& result)
     try {
       times = trial.time(family.fastest(), last_look_ms, stopwatch_);
     } catch (const Error&) {  // one pass had room, all together have not
-      for (ConvEngine* engine : engines_) engine->forget();
+      forget();
       continue;
     }
     if (times.total() >= least) continue;
     least = times.total();
+    const bool doubtful = result.doubtful();  // what they won against
     for (const ConvPass pass : passes_) {
       ContestResult::Pass& here = result.passes[index_of(pass)];
       here.winner = family.plans[index_of(pass)].front().plan;
       here.milliseconds = times.passes[index_of(pass)];
+      here.doubtful = doubtful;
       here.reason = fmt::format("measured {:.2f} ms beside its other passes, {} {:.2f}, the best apart {:.2f}",
                                 here.milliseconds, passes_.size() == 3 ? "all three" : "both", least, apart) +
                     dropped(pass);

@@ -28,9 +28,10 @@ struct ContestResult {
     std::string reason;                      // "measured 1.42 ms, next gemm 3.10"
     std::string failure;                     // of engines that failed when they were asked; empty: none did
     std::vector<Entrant> entrants;           // the fastest first
+    bool doubtful = false;                   // its repeats disagree: nothing to remember
   };
   std::array<Pass, 3> passes;  // empty where the pass took no part
-  bool doubtful = false;       // its repeats disagree: nothing to remember
+  bool doubtful() const { return passes[0].doubtful || passes[1].doubtful || passes[2].doubtful; }
 };
 
 // Which plans of some engines are fastest for a problem's passes: a short look at all plans, a long one at the best,
@@ -73,6 +74,7 @@ class Contest {
   void settle(const std::vector<Family>& families, ContestResult& result);
   bool takes_part(ConvPass pass) const;
   void between_two() const;
+  void forget() const;
 
   Context& ctx_;
   ConvProblem problem_;

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "framework/error.h"
+#include "framework/text.h"
 #include "layers/conv/epilogue.h"
 #include "layers/conv/tuner.h"
 
@@ -19,10 +20,6 @@ void check(const ConvProblem& problem) {
   } catch (const Error& error) {
     throw Error(error.kind(), std::string("conv2d: ") + error.what());
   }
-}
-
-std::string pair(int height, int width) {
-  return height == width ? std::to_string(height) : join(height, "x", width);
 }
 
 }  // namespace
@@ -96,8 +93,8 @@ ConvProblem Conv2d::problem(std::int64_t batch) const {
 std::string Conv2d::describe() const {
   const ConvProblem& p = problem_;
   std::string text = join(p.kernel_h, "x", p.kernel_w);
-  if (p.stride_h > 1 || p.stride_w > 1) text += ", stride " + pair(p.stride_h, p.stride_w);
-  if (p.pad_h > 0 || p.pad_w > 0) text += ", pad " + pair(p.pad_h, p.pad_w);
+  if (p.stride_h > 1 || p.stride_w > 1) text += ", stride " + format_sides(p.stride_h, p.stride_w);
+  if (p.pad_h > 0 || p.pad_w > 0) text += ", pad " + format_sides(p.pad_h, p.pad_w);
   if (p.dilation > 1) text += join(", dilation ", p.dilation);
   if (p.groups > 1) text += join(", groups ", p.groups);
   return text;

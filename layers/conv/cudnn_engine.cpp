@@ -44,7 +44,7 @@ class CudnnConvPlan final : public ConvPlan {
                   .name = to_string(plan->name),
                   .scratch_bytes = plan->workspace,
                   .deterministic = plan->deterministic,
-                  .foreign = true}),
+                  .vendor = true}),
         session_(std::move(session)),
         plan_(std::move(plan)),
         pass_(pass) {}

@@ -129,8 +129,8 @@ OperationNames names_of(ConvPass pass) {
 }
 
 // One pass of a problem as a graph of one node.
-struct Graph {
-  Graph(cudnnHandle_t handle, const ConvProblem& p, ConvPass pass, CudnnLayout layout)
+struct OperationGraph {
+  OperationGraph(cudnnHandle_t handle, const ConvProblem& p, ConvPass pass, CudnnLayout layout)
       : x(tensor(operand_x, p.input_shape(), layout)),
         w(tensor(operand_w, p.weight_shape(), layout)),
         y(tensor(operand_y, p.output_shape(), layout)),
@@ -233,7 +233,7 @@ struct Relayout {
 };
 
 struct GraphPlan : CudnnPlan {
-  GraphPlan(std::shared_ptr<const Graph> of, std::vector<Descriptor> chosen)
+  GraphPlan(std::shared_ptr<const OperationGraph> of, std::vector<Descriptor> chosen)
       : graph(std::move(of)), config(std::move(chosen)), plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {}
 
   void run(cudnnHandle_t handle, Stream& stream, const ConvPointers& at, void* scratch) const override {
@@ -272,14 +272,14 @@ struct GraphPlan : CudnnPlan {
     check(cudnn().execute(handle, plan.get(), pack.get()));
   }
 
-  std::shared_ptr<const Graph> graph;
+  std::shared_ptr<const OperationGraph> graph;
   std::vector<Descriptor> config;  // the last one; before it what it is made of, where cuDNN did not make it
   Descriptor plan;
   std::size_t own_workspace = 0, written = 0;  // which of x, w, y
   std::vector<Relayout> relayouts;             // of x, w, y; none for plain tensors
 };
 
-std::unique_ptr<CudnnPlan> make_plan(cudnnHandle_t handle, const std::shared_ptr<const Graph>& graph,
+std::unique_ptr<CudnnPlan> make_plan(cudnnHandle_t handle, const std::shared_ptr<const OperationGraph>& graph,
                                      std::vector<Descriptor> config, const Traits& traits, const ConvProblem& problem,
                                      ConvPass pass, CudnnLayout layout) {
   auto made = std::make_unique<GraphPlan>(graph, std::move(config));
@@ -300,7 +300,7 @@ std::unique_ptr<CudnnPlan> make_plan(cudnnHandle_t handle, const std::shared_ptr
 }  // namespace
 
 CudnnPlans cudnn_graphs(cudnnHandle_t handle, const ConvProblem& problem, ConvPass pass, CudnnLayout layout, int most) {
-  const auto graph = std::make_shared<const Graph>(handle, problem, pass, layout);
+  const auto graph = std::make_shared<const OperationGraph>(handle, problem, pass, layout);
   CudnnPlans plans;
   std::set<std::string> seen;
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK}) {
@@ -328,7 +328,7 @@ CudnnPlans cudnn_graphs(cudnnHandle_t handle, const ConvProblem& problem, ConvPa
 std::unique_ptr<CudnnPlan> cudnn_graph(cudnnHandle_t handle, const ConvProblem& problem, ConvPass pass,
                                        const CudnnPlanName& name) {
   const CudnnLayout layout = name.family == "nhwc" ? CudnnLayout::nhwc : CudnnLayout::nchw;
-  const auto graph = std::make_shared<const Graph>(handle, problem, pass, layout);
+  const auto graph = std::make_shared<const OperationGraph>(handle, problem, pass, layout);
   std::vector<Descriptor> config = configure(graph->graph, name);
   Traits traits(config.back(), layout);
   if (!traits.keeps(problem.precision)) return nullptr;

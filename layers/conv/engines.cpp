@@ -39,6 +39,7 @@ Engines cuda_engines(Device device, const ConvEngineOptions& options) {
   Engines engines;
   add(engines, spectral(fbfft(), buffers, options));
   add(engines, spectral(cufft(), buffers, options));
+  add(engines, spectral(winograd(device), buffers, options));
   add(engines, make_cudnn_engine(device));
   add(engines, make_gemm_engine());
   add_polyphase(engines, spectral(fbfft(), buffers, options), options);
@@ -54,6 +55,7 @@ Engines cpu_engines(const ConvEngineOptions& options) {
   fft.pays = onednn ? spectra_pay_beside_onednn : spectra_pay_beside_products;
   Engines engines;
   add(engines, spectral(std::move(fft), buffers, options));
+  add(engines, spectral(winograd({}), buffers, options));
   add(engines, std::move(onednn));
   add(engines, make_gemm_engine());
   add(engines, make_direct_engine());

@@ -2,6 +2,7 @@
 
 #include "framework/for_each.h"
 #include "framework/tensor_ops.h"
+#include "layers/relu_functors.h"
 
 namespace twiddle {
 
@@ -15,14 +16,6 @@ struct BiasAndRelu {  // y as rows of places, one a filter and image
     TWIDDLE_HD float operator()(std::int64_t, float y) const { return y + bias < 0 ? 0 : y + bias; }
   };
   TWIDDLE_HD Row row(std::int64_t row) const { return {bias[filters.remainder(row)]}; }
-};
-
-struct ReluForward {
-  TWIDDLE_HD float operator()(float y) const { return y < 0 ? 0 : y; }
-};
-
-struct ReluBackward {
-  TWIDDLE_HD float operator()(float y, float grad_y) const { return y > 0 ? grad_y : 0; }
 };
 
 }  // namespace

@@ -19,9 +19,9 @@ double median(std::vector<double> values) {
 }  // namespace
 
 double time_stretch(Stream& stream, int calls, const Work& work) {
-  const std::shared_ptr<Mark> start = stream.mark();
+  const std::shared_ptr<Event> start = stream.record_event();
   for (int call = 0; call < calls; ++call) work();
-  return stream.mark()->milliseconds_since(*start) / calls;
+  return stream.record_event()->milliseconds_since(*start) / calls;
 }
 
 double time_calls(Stream& stream, double budget_ms, const Work& work) {
@@ -41,11 +41,11 @@ double time_calls(Stream& stream, double budget_ms, const Work& work) {
 
 // The first of a stretch waits for its launches; the median does not mind.
 std::vector<double> time_parts(Stream& stream, double budget_ms, const std::vector<Work>& parts) {
-  std::vector<std::vector<std::shared_ptr<Mark>>> runs;
+  std::vector<std::vector<std::shared_ptr<Event>>> runs;
   time_calls(stream, budget_ms, [&] {
-    std::vector<std::shared_ptr<Mark>>& marks = runs.emplace_back();
-    marks.push_back(stream.mark());
-    for (const Work& part : parts) part(), marks.push_back(stream.mark());
+    std::vector<std::shared_ptr<Event>>& marks = runs.emplace_back();
+    marks.push_back(stream.record_event());
+    for (const Work& part : parts) part(), marks.push_back(stream.record_event());
   });
   std::vector<double> milliseconds;
   for (std::size_t part = 0; part < parts.size(); ++part) {

@@ -77,6 +77,7 @@ class Convolutions {
     return most;
   }
   void run(Context& ctx, const ConvProblem& problem, ConvPass pass, ConvOperands& operands);
+  void forget() { gradient_.reset(); }
 
  private:
   using Key = std::tuple<ConvProblem, Piece, ConvPass, bool, int>;
@@ -290,7 +291,7 @@ class OnednnPlan final : public ConvPlan {
       : ConvPlan({.engine = "onednn",
                   .name = std::move(name),
                   .scratch_bytes = convolutions->workspace_bytes(problem, pass),
-                  .foreign = true}),
+                  .vendor = true}),
         convolutions_(std::move(convolutions)),
         problem_(problem),
         pass_(pass) {}
@@ -318,6 +319,7 @@ class OnednnEngine final : public ConvEngine {
       found.push_back(std::make_shared<OnednnPlan>("winograd", winograd_, problem, pass));
     return found;
   }
+  void forget() override { direct_->forget(), winograd_->forget(); }
 
  private:
   std::shared_ptr<Convolutions> direct_ = std::make_shared<Convolutions>(dnnl::algorithm::convolution_direct);

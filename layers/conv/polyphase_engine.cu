@@ -106,9 +106,9 @@ class Splits {
  public:
   explicit Splits(std::size_t budget) : budget_(budget) {}
   Tensor phases_of(Stream& stream, const Phases& phases, const Tensor& planes, const Shape& shape) {
-    // What was computed outside of a recording is not there when it is played, and the other way round.
-    if (stream.recording_changes() != recording_changes_) forget();
-    recording_changes_ = stream.recording_changes();
+    // What was computed outside of a graph is not there when it is played, and the other way round.
+    if (stream.capture_changes() != capture_changes_) forget();
+    capture_changes_ = stream.capture_changes();
     const Version version = planes.version();
     for (const Entry& entry : entries_)
       if (entry.version == version && entry.kind == phases) return entry.phases;
@@ -138,7 +138,7 @@ class Splits {
 
   std::size_t budget_;
   std::vector<Entry> entries_;  // the oldest first
-  std::int64_t recording_changes_ = 0;
+  std::int64_t capture_changes_ = 0;
 };
 
 // A plan of the inner problem, between splitting what it reads into phases and joining those that it writes.

@@ -79,7 +79,7 @@ std::string PassTrial::why_not(const ConvPlan& plan, double& found) {
   found = error(plan);
   if (!(found <= promise(problem_.precision)))
     return fmt::format("misses {} with an error of {:.1e}", to_string(problem_.precision), found);
-  return plan.facts().foreign && spreads_nan(plan)
+  return plan.facts().vendor && spreads_nan(plan)
              ? "misses what it promises: a NaN in one image or filter reaches others"
              : "";
 }
@@ -125,18 +125,16 @@ StepTimes StepTrial::time(const StepPlans& plans, double budget_ms, Stopwatch& s
                                   renew(forward_), renew(weight_), renew(input_);
                                   pass(of_forward, forward_);
                                 },
-                                [&] { pass(of_input, input_); }, [&] { pass(of_weight, weight_); },
                                 [&] {
                                   Tensor gradient = input_.y;
                                   if (apart)
                                     relu_and_bias_backward(stream, forward_.y, problem_.relu, problem_.bias, gradient);
-                                }};
+                                },
+                                [&] { pass(of_input, input_); }, [&] { pass(of_weight, weight_); }};
   for (const Work& part : parts) part();  // plans, allocates, warms up
   const std::vector<double> times = stopwatch.parts(stream, budget_ms, parts);
-  StepTimes result;
-  for (std::size_t i = 0; i < plans.size(); ++i) result.passes[i] = plans[i] != nullptr ? times[i] : 0;
-  result.epilogue = apart ? times[3] : 0;
-  return result;
+  const auto of = [](const std::shared_ptr<const ConvPlan>& plan, double time) { return plan != nullptr ? time : 0; };
+  return {{of(of_forward, times[0]), of(of_input, times[2]), of(of_weight, times[3])}, apart ? times[1] : 0};
 }
 
 double StepTrial::time_epilogue(double budget_ms, Stopwatch& stopwatch) {

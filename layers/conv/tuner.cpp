@@ -22,10 +22,6 @@ bool is_measured(const std::string& how) {
   return how == measured || how.starts_with(measured + ":");
 }
 
-std::string first_line(const std::string& text) {
-  return text.substr(0, text.find('\n'));
-}
-
 ConvProblem at_batch(ConvProblem problem, int batch) {
   problem.batch = batch;
   return problem;
@@ -113,60 +109,20 @@ ConvTuner::Key ConvTuner::key_of(const ConvProblem& problem, ConvPass pass, cons
   return {engine.empty() ? policy_.engine : engine, problem, pass};
 }
 
-ConvTuner::Named ConvTuner::parse(const std::string& name) {
-  const std::size_t colon = name.find(':');
-  return {engine(name.substr(0, colon)), colon == std::string::npos ? "" : name.substr(colon + 1)};
-}
-
-bool ConvTuner::may_run(const ConvPlan& plan) const {
-  return plan.facts().scratch_bytes <= policy_.workspace_limit &&
-         (plan.facts().deterministic || !policy_.deterministic);
-}
-
-// One engine whose library is missing, say, is no reason to do without the others. Each reason is told once.
-ConvPlans ConvTuner::plans_of(const ConvEngine& engine, const ConvProblem& problem, ConvPass pass, std::size_t most,
-                              std::string& failures) try {
-  ConvPlans plans = engine.plans(problem, pass, most);
-  std::erase_if(plans, [&](const Plan& plan) { return !may_run(*plan); });
-  return plans;
-} catch (const Error& error) {
-  failures += fmt::format(", {} failed: {}", engine.name(), first_line(error.what()));
-  warn_of(engine, error);
-  return {};
-}
-
-void ConvTuner::warn_of(const ConvEngine& engine, const Error& error) {
-  if (policy_.warn && warned_.insert(error.what()).second)
-    policy_.warn(fmt::format("convolution engine '{}' is left out, others are used: {}", engine.name(), error.what()));
-}
-
-ConvTuner::Choice ConvTuner::by_rule(Context* ctx, const ConvProblem& problem, ConvPass pass) {
-  std::string failures;
-  for (const auto& engine : engines_) {
-    if (!engine->pays(problem)) continue;
-    // As a rule the first will do, and others may be costly to make.
-    std::string refused_first;
-    for (const std::size_t most : {std::size_t(1), ConvEngine::all_plans})
-      for (Plan& plan : plans_of(*engine, problem, pass, most, failures)) {
-        if (full_name(*plan) == refused_first) continue;
-        Choice choice{std::move(plan), rule + failures};
-        const std::string why = ctx == nullptr ? "" : why_not(*ctx, problem, pass, choice);
-        if (why.empty()) return choice;
-        failures += fmt::format(", {} {}", full_name(*choice.plan), why);
-        if (most == 1) refused_first = full_name(*choice.plan);
-      }
-  }
-  throw Error(failures.empty() ? ErrorKind::config : ErrorKind::device,
-              join("no convolution engine can do ", to_string(pass), " of ", to_string(problem),
-                   " within a workspace_limit of ", format_bytes(policy_.workspace_limit), failures));
-}
-
-std::string ConvTuner::why_not(Context& ctx, const ConvProblem& problem, ConvPass pass, Choice& choice) {
+// Without a context nothing can be run, and the plan's word is taken.
+std::string ConvTuner::why_not(Context* ctx, const ConvProblem& problem, ConvPass pass, Choice& choice) const {
+  const ConvPlan::Facts& facts = choice.plan->facts();
+  if (facts.scratch_bytes > policy_.workspace_limit)
+    return join("needs ", format_bytes(facts.scratch_bytes), " of workspace, more than the workspace_limit of ",
+                format_bytes(policy_.workspace_limit));
+  if (policy_.deterministic && !facts.deterministic)
+    return "gives other bits in each run, which `deterministic: true` rules out";
+  if (ctx == nullptr) return {};
   choice.holds = true;
-  if (choice.plan->facts().exact) return {};
+  if (facts.exact) return {};
   try {
     double error = 0;
-    return PassTrial(ctx, problem, pass).why_not(*choice.plan, error);
+    return PassTrial(*ctx, problem, pass).why_not(*choice.plan, error);
   } catch (const OutOfMemory&) {       // no room for a rehearsal is no reason against the plan
     if (policy_.deterministic) throw;  // what is taken is not to depend on what room there is
     choice.reason += ", not held to its precision: no room for that";
@@ -176,57 +132,94 @@ std::string ConvTuner::why_not(Context& ctx, const ConvProblem& problem, ConvPas
   }
 }
 
-ConvTuner::Choice ConvTuner::by_name(Context* ctx, const ConvProblem& problem, ConvPass pass, const std::string& name) {
-  const Named named = parse(name);
-  std::string why;
-  const auto tried = [&](Plan plan) {
-    Choice choice{std::move(plan), "named"};
-    const ConvPlan::Facts& facts = choice.plan->facts();
-    if (facts.scratch_bytes > policy_.workspace_limit)
-      why = join("needs ", format_bytes(facts.scratch_bytes), " of workspace for ", to_string(pass), " of ",
-                 to_string(problem), ", more than the workspace_limit of ", format_bytes(policy_.workspace_limit));
-    else if (!may_run(*choice.plan))
-      why = "gives other bits in each run, which `deterministic: true` rules out";
-    else
-      why = ctx == nullptr ? "" : why_not(*ctx, problem, pass, choice);
-    return choice;
-  };
-  if (!named.plan.empty()) {
-    Plan plan = named.engine.plan(problem, pass, named.plan);
-    if (plan == nullptr) {
-      std::vector<std::string> plans;
-      for (const Plan& each : named.engine.plans(problem, pass)) plans.push_back(each->facts().name);
-      throw Error(ErrorKind::config, join("'", named.plan, "' is no plan of the convolution engine '",
-                                          named.engine.name(), "' for ", to_string(pass), " of ", to_string(problem),
-                                          "; its plans: ", plans.empty() ? "none" : join_names(plans)));
-    }
-    Choice choice = tried(std::move(plan));
-    if (!why.empty()) throw Error(ErrorKind::config, refused(problem, pass, name, why));
-    return choice;
-  }
-  std::string first, tried_first;
+ConvTuner::Choice ConvTuner::first_that_holds(Context* ctx, const ConvProblem& problem, ConvPass pass,
+                                              const ConvEngine& engine, Refusal& refusal) const {
+  // As a rule the first will do, and others may be costly to make.
   for (const std::size_t most : {std::size_t(1), ConvEngine::all_plans})
-    for (Plan& plan : named.engine.plans(problem, pass, most)) {
-      if (full_name(*plan) == tried_first) continue;
-      Choice choice = tried(std::move(plan));
+    for (Plan& plan : engine.plans(problem, pass, most)) {
+      if (full_name(*plan) == refusal.plan) continue;
+      Choice choice{std::move(plan)};
+      std::string why = why_not(ctx, problem, pass, choice);
       if (why.empty()) return choice;
-      if (first.empty()) first = why, tried_first = full_name(*choice.plan);
+      if (refusal.plan.empty()) refusal = {full_name(*choice.plan), std::move(why)};
     }
-  if (first.empty()) {
-    const std::string reason = named.engine.refusal(problem, pass);
-    first = join("cannot do ", to_string(pass), " of ", to_string(problem), reason.empty() ? "" : ": ", reason);
-  }
-  throw Error(ErrorKind::config, refused(problem, pass, name, first));
+  return {};
 }
 
-std::string ConvTuner::refused(const ConvProblem& problem, ConvPass pass, const std::string& name,
-                               const std::string& why) {
+ConvTuner::Choice ConvTuner::by_rule(Context* ctx, const ConvProblem& problem, ConvPass pass) {
+  std::string refusals;
+  bool broken = false;
+  for (const auto& engine : engines_) {
+    if (!engine->pays(problem)) continue;
+    Refusal refusal;
+    Choice choice;
+    try {
+      choice = first_that_holds(ctx, problem, pass, *engine, refusal);
+    } catch (const OutOfMemory&) {
+      throw;
+    } catch (const Error& error) {
+      warn_of(*engine, error);
+      broken = true;
+      refusal = {std::string(engine->name()), "failed: " + first_line(error.what())};
+    }
+    if (!refusal.plan.empty()) refusals += join(", ", refusal.plan, " ", refusal.why);
+    if (choice.plan == nullptr) continue;
+    choice.reason = rule + refusals + choice.reason;
+    return choice;
+  }
+  throw Error(broken ? ErrorKind::device : ErrorKind::config,
+              join("no convolution engine can do ", to_string(pass), " of ", to_string(problem), refusals));
+}
+
+ConvTuner::Choice ConvTuner::by_name(Context* ctx, const ConvProblem& problem, ConvPass pass, const std::string& name) {
+  const std::size_t colon = name.find(':');
+  const ConvEngine& named = engine(name.substr(0, colon));
+  Refusal refusal;
+  Choice choice;
+  if (colon == std::string::npos) {
+    choice = first_that_holds(ctx, problem, pass, named, refusal);
+  } else {
+    choice.plan = plan_named(named, problem, pass, name.substr(colon + 1));
+    refusal.why = why_not(ctx, problem, pass, choice);
+    if (!refusal.why.empty()) choice.plan = nullptr;
+  }
+  if (choice.plan == nullptr) throw refused(problem, pass, name, refusal.why);
+  choice.reason = "named" + choice.reason;
+  return choice;
+}
+
+ConvTuner::Plan ConvTuner::plan_named(const ConvEngine& engine, const ConvProblem& problem, ConvPass pass,
+                                      const std::string& name) {
+  if (Plan plan = engine.plan(problem, pass, name)) return plan;
+  std::vector<std::string> plans;
+  for (const Plan& each : engine.plans(problem, pass)) plans.push_back(each->facts().name);
+  throw Error(ErrorKind::config,
+              join("'", name, "' is no plan of the convolution engine '", engine.name(), "' for ", to_string(pass),
+                   " of ", to_string(problem), "; its plans: ", plans.empty() ? "none" : join_names(plans)));
+}
+
+// Where nothing speaks against its plans, it has none.
+Error ConvTuner::refused(const ConvProblem& problem, ConvPass pass, const std::string& name, const std::string& why) {
+  const std::string what = join(to_string(pass), " of ", to_string(problem));
   std::vector<std::string> others;
-  std::string ignored;
-  for (const auto& other : engines_)
-    if (!plans_of(*other, problem, pass, 1, ignored).empty()) others.emplace_back(other->name());
-  return join("convolution engine '", name, "' ", why,
-              "; engines that can: ", others.empty() ? "none" : join_names(others));
+  std::string none;
+  for (const auto& other : engines_) try {
+      if (why.empty() && other->name() == name && !other->refusal(problem, pass).empty())
+        none = ": " + other->refusal(problem, pass);
+      Refusal ignored;
+      if (first_that_holds(nullptr, problem, pass, *other, ignored).plan) others.emplace_back(other->name());
+    } catch (const Error& error) {
+      warn_of(*other, error);
+    }
+  return Error(ErrorKind::config, join("convolution engine '", name, "' ",
+                                       why.empty() ? join("cannot do ", what, none) : join(why, ", for ", what),
+                                       "; engines that can: ", others.empty() ? "none" : join_names(others)));
+}
+
+// One engine whose library is missing, say, is no reason to do without the others. Each reason is told once.
+void ConvTuner::warn_of(const ConvEngine& engine, const Error& error) {
+  if (policy_.warn && warned_.insert(error.what()).second)
+    policy_.warn(fmt::format("convolution engine '{}' is left out, others are used: {}", engine.name(), error.what()));
 }
 
 std::vector<ConvEngine*> ConvTuner::contenders(const std::string& how) {
@@ -249,7 +242,8 @@ ConvTuner::Plan ConvTuner::same_plan(const std::string& name, const ConvProblem&
   for (const auto& engine : engines_) {
     if (engine->name() != name.substr(0, colon)) continue;
     Plan plan = engine->plan(problem, pass, colon == std::string::npos ? "" : name.substr(colon + 1));
-    return plan != nullptr && may_run(*plan) ? plan : nullptr;
+    Choice choice{std::move(plan)};
+    return choice.plan != nullptr && why_not(nullptr, problem, pass, choice).empty() ? choice.plan : nullptr;
   }
   return nullptr;
 } catch (const Error&) {
@@ -287,12 +281,11 @@ ConvTuner::Choice ConvTuner::known(const Device& device, const ConvProblem& prob
 
 ConvTuner::Choice ConvTuner::by_measurement(Context& ctx, const ConvProblem& problem, ConvPass pass,
                                             const std::string& how) {
-  const Device device = ctx.stream->device();
   const bool evaluates = !ctx.training;  // and has no other passes
   for (const bool forward_alone : {false, true}) {
     if (forward_alone && !evaluates) continue;
-    Choice choice = known(device, problem, pass, how, forward_alone);
-    if (choice.plan != nullptr && why_not(ctx, problem, pass, choice).empty()) return choice;
+    Choice choice = known(ctx.stream->device(), problem, pass, how, forward_alone);
+    if (choice.plan != nullptr && why_not(&ctx, problem, pass, choice).empty()) return choice;
   }
 
   std::vector<ConvPass> passes{pass};
@@ -300,66 +293,61 @@ ConvTuner::Choice ConvTuner::by_measurement(Context& ctx, const ConvProblem& pro
     passes.assign(std::begin(every_pass), std::end(every_pass));
     std::erase_if(passes, [&](ConvPass each) { return !problem.in_training(each); });
   }
-  const auto& measuring = policy_.measuring;
-  const auto between_two = [&] {
-    if (measuring) measuring->between_two();
-  };
-  if (measuring) measuring->begin(to_string(problem));
-  ContestResult result;
-  try {
-    const auto failed = [&](const ConvEngine& engine, const Error& error) { warn_of(engine, error); };
-    result = Contest(ctx, problem, passes, contenders(how),
-                     {.workspace_limit = policy_.workspace_limit,
-                      .deterministic = policy_.deterministic,
-                      .between_two = between_two,
-                      .failed = failed},
-                     *stopwatch_)
-                 .hold();
-  } catch (const OutOfMemory&) {  // for the rehearsal; the pass itself may find room
-    if (measuring) measuring->end();
-    forget_rehearsals(ctx);
+  std::optional<ContestResult> result = hold_contest(ctx, problem, passes, how);
+  if (!result) {
     Choice unmeasured = how == measured ? by_rule(nullptr, problem, pass)
                                         : by_name(nullptr, problem, pass, how.substr(measured.size() + 1));
     unmeasured.reason += ", not measured: no room for that";
     unmeasured.holds = true;
     return unmeasured;
   }
-  if (measuring) measuring->end();
-
-  for (const ConvPass each : passes) {
-    ContestResult::Pass& here = result.passes[index_of(each)];
-    if (here.winner == nullptr && how != measured) {
-      const std::string why =
-          here.entrants.empty() ? join("cannot do ", to_string(each), " of ", to_string(problem)) : here.reason;
-      throw Error(ErrorKind::config, refused(problem, each, how, why));
-    }
-    if (here.winner == nullptr) {
-      choices_.insert_or_assign(key_of(problem, each, how), last_resort(ctx, problem, each, here.reason));
-      continue;
-    }
-    const bool coupled = std::any_of(here.entrants.begin(), here.entrants.end(),
-                                     [](const Entrant& entrant) { return !entrant.facts.shares.empty(); });
-    for (Entrant& entrant : here.entrants) entrant.plan = nullptr;  // a library's may hold memory of the device
-    const bool forward_alone = evaluates && coupled;
-    if (result.doubtful)
-      here.reason += ", not kept: its repeats disagree";
-    else
-      cache_.store(cache_key(device, problem, each, how, forward_alone), {full_name(*here.winner), here.milliseconds});
-    choices_.insert_or_assign(key_of(problem, each, how), Choice{here.winner, here.reason, here.milliseconds,
-                                                                 forward_alone, true, std::move(here.entrants)});
-  }
+  for (const ConvPass each : passes)
+    choices_.insert_or_assign(key_of(problem, each, how),
+                              outcome(ctx, problem, each, how, std::move(result->passes[index_of(each)])));
   return choices_.at(key_of(problem, pass, how));
 }
 
-// What nothing else can do is left to sums in double, or where there are none to what the rule takes.
-ConvTuner::Choice ConvTuner::last_resort(Context& ctx, const ConvProblem& problem, ConvPass pass, std::string reason) {
-  std::string ignored;
-  for (const auto& engine : engines_)
-    for (Plan& plan : plans_of(*engine, problem, pass, 1, ignored))
-      if (plan->facts().exact) return {.plan = std::move(plan), .reason = std::move(reason), .holds = true};
-  Choice choice = by_rule(&ctx, problem, pass);
-  choice.reason = std::move(reason);
-  return choice;
+// Nothing where the rehearsal finds no room; the passes themselves may find it.
+std::optional<ContestResult> ConvTuner::hold_contest(Context& ctx, const ConvProblem& problem,
+                                                     const std::vector<ConvPass>& passes, const std::string& how) {
+  const std::shared_ptr<Measuring>& measuring = policy_.measuring;
+  const auto between_two = [&] {
+    if (measuring) measuring->between_two();
+  };
+  const auto failed = [&](const ConvEngine& engine, const Error& error) { warn_of(engine, error); };
+  const Contest::Rules rules{policy_.workspace_limit, policy_.deterministic, false, between_two, failed};
+  if (measuring) measuring->begin(to_string(problem));
+  std::optional<ContestResult> result;
+  try {
+    result = Contest(ctx, problem, passes, contenders(how), rules, *stopwatch_).hold();
+  } catch (const OutOfMemory&) {
+    forget_rehearsals(ctx);
+  }
+  if (measuring) measuring->end();
+  return result;
+}
+
+// What is chosen by a contest of a pass, and kept for the next time.
+ConvTuner::Choice ConvTuner::outcome(Context& ctx, const ConvProblem& problem, ConvPass pass, const std::string& how,
+                                     ContestResult::Pass result) {
+  if (result.winner == nullptr && how != measured)
+    throw refused(problem, pass, how, result.entrants.empty() ? "" : result.reason);
+  if (result.winner == nullptr) {
+    Choice choice = by_rule(&ctx, problem, pass);
+    choice.reason = std::move(result.reason);
+    return choice;
+  }
+  const bool coupled = std::any_of(result.entrants.begin(), result.entrants.end(),
+                                   [](const Entrant& entrant) { return !entrant.facts.shares.empty(); });
+  const bool forward_alone = !ctx.training && coupled;
+  if (result.doubtful)
+    result.reason += ", not kept: its repeats disagree";
+  else
+    cache_.store(cache_key(ctx.stream->device(), problem, pass, how, forward_alone),
+                 {full_name(*result.winner), result.milliseconds});
+  for (Entrant& entrant : result.entrants) entrant.plan = nullptr;  // a library's may hold memory of the device
+  return {std::move(result.winner),  std::move(result.reason), result.milliseconds, forward_alone, true,
+          std::move(result.entrants)};
 }
 
 }  // namespace twiddle

@@ -2,6 +2,7 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
@@ -37,7 +38,7 @@ class ConvTuner {
   using Plan = std::shared_ptr<const ConvPlan>;
   struct Choice {
     Plan plan;
-    std::string reason;       // "rule", "named", "measured 1.42 ms, next gemm 3.10", "cached", "as at batch 128"
+    std::string reason = {};  // "rule", "named", "measured 1.42 ms, next gemm 3.10", "cached", "as at batch 128"
     double milliseconds = 0;  // where measured
     // Made where no other pass followed, among plans that help each other: in training another may be better.
     bool forward_alone = false;
@@ -67,24 +68,25 @@ class ConvTuner {
 
  private:
   using Key = std::tuple<std::string, ConvProblem, ConvPass>;
-  struct Named {
-    ConvEngine& engine;
-    std::string plan;  // empty: its first
+  struct Refusal {
+    std::string plan, why;  // of the first plan that may not be taken
   };
   Key key_of(const ConvProblem& problem, ConvPass pass, const std::string& engine) const;
-  Named parse(const std::string& name);
-  bool may_run(const ConvPlan& plan) const;
-  ConvPlans plans_of(const ConvEngine& engine, const ConvProblem& problem, ConvPass pass, std::size_t most,
-                     std::string& failures);
-  void warn_of(const ConvEngine& engine, const Error& error);
-  // Without a context nothing can be run, and the first that may is taken.
+  // What speaks against a choice's plan; empty: nothing does.
+  std::string why_not(Context* ctx, const ConvProblem& problem, ConvPass pass, Choice& choice) const;
+  // Of an engine; without a plan: there is none, and `refusal` tells why where there are plans.
+  Choice first_that_holds(Context* ctx, const ConvProblem& problem, ConvPass pass, const ConvEngine& engine,
+                          Refusal& refusal) const;
   Choice by_rule(Context* ctx, const ConvProblem& problem, ConvPass pass);
   Choice by_name(Context* ctx, const ConvProblem& problem, ConvPass pass, const std::string& name);
+  static Plan plan_named(const ConvEngine& engine, const ConvProblem& problem, ConvPass pass, const std::string& name);
+  Error refused(const ConvProblem& problem, ConvPass pass, const std::string& name, const std::string& why);
+  void warn_of(const ConvEngine& engine, const Error& error);
   Choice by_measurement(Context& ctx, const ConvProblem& problem, ConvPass pass, const std::string& how);
-  Choice last_resort(Context& ctx, const ConvProblem& problem, ConvPass pass, std::string reason);
-  std::string refused(const ConvProblem& problem, ConvPass pass, const std::string& name, const std::string& why);
-  // Empty: it keeps the precision.
-  std::string why_not(Context& ctx, const ConvProblem& problem, ConvPass pass, Choice& choice);
+  std::optional<ContestResult> hold_contest(Context& ctx, const ConvProblem& problem,
+                                            const std::vector<ConvPass>& passes, const std::string& how);
+  Choice outcome(Context& ctx, const ConvProblem& problem, ConvPass pass, const std::string& how,
+                 ContestResult::Pass result);
   // The engines that "measured" chooses among, or "measured:cudnn".
   std::vector<ConvEngine*> contenders(const std::string& how);
   ChoiceKey cache_key(const Device& device, const ConvProblem& problem, ConvPass pass, const std::string& how,

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "models/config.h"
+#include "models/experiment.h"
 #include "tests/apps/run_program.h"
 
 namespace twiddle {
@@ -78,7 +78,7 @@ TEST(CommandLine, PathsAndNamesAreTakenAsTheyAre) {
   for (const char* const out : {"runs #2", "\"q\"", "[a]", "5", "~", "it's: so"}) {
     const Finished run = run_program({"train", "models/digits.yaml", "--out", out, "--print-config"});
     ASSERT_EQ(run.code, 0) << run.err;
-    const auto printed = load_config_text(run.out, "printed");
+    const auto printed = load_experiment_text(run.out, "printed").config;
     EXPECT_EQ(printed.train.out, out) << run.out;
   }
   const Finished run = run_program({"train", "models/digits.yaml", "--out", "lat\xe9", "--print-config"});

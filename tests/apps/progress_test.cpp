@@ -70,7 +70,7 @@ TEST(Progress, SaysWhyStepsAreNotRecorded) {
   std::filesystem::remove(log);
   Console console(-1);
   console.log_to(log);
-  Progress(console, 5, true).on_unrecorded("a layer waits");
+  Progress(console, 5, true).on_not_captured("a layer waits");
   std::string line;
   std::getline(std::ifstream(log) >> std::ws, line);
   EXPECT_TRUE(line.ends_with("no CUDA graph, steps are launched kernel by kernel: a layer waits")) << line;

@@ -40,6 +40,17 @@ TEST(RunFolder, RunsThatStartAtOnceGetFoldersOfTheirOwn) {
   EXPECT_EQ(std::set<std::string>(folders.begin(), folders.end()).size(), folders.size());
 }
 
+TEST(RunFolder, ThatCameToNothingGoesWithTheFoldersMadeForIt) {
+  const fs::path out = fresh_folder("nothing");
+  { const NewFolder folder((out / "deep" / "runs/").string(), "net"); }
+  EXPECT_TRUE(fs::is_empty(out));
+  NewFolder kept((out / "runs").string(), "net");
+  kept.keep();
+  { const NewFolder folder((out / "runs").string(), "net"); }
+  EXPECT_TRUE(fs::exists(kept.path()));
+  EXPECT_FALSE(fs::exists(out / "runs" / "net-002"));
+}
+
 TEST(RunFolder, AFileInTheWayIsAnError) {
   const fs::path out = fresh_folder("file");
   std::ofstream(out / "runs") << "a file";
@@ -48,35 +59,36 @@ TEST(RunFolder, AFileInTheWayIsAnError) {
 
 TEST(RunFolder, TheConfigComesBackAndRemembersItsOrigin) {
   const fs::path folder = fresh_folder("facts");
-  const Config config = load_config("models/digits.yaml", {{"train.epochs", "3", "--epochs"}});
+  const Config config = load_experiment("models/digits.yaml", {{"train.epochs", "3", "--epochs"}}).config;
   write_run_facts(folder, config, "cpu");
-  const Config back = load_run_config(folder, {{"train.epochs", "4", "--epochs"}});
+  const Config back = load_run(folder, {{"train.epochs", "4", "--epochs"}}).config;
   EXPECT_EQ(back.name, "digits");
   EXPECT_EQ(back.file, fs::absolute("models/digits.yaml").string());
   EXPECT_EQ(config_changes(config.tree, back.tree), std::vector<std::string>{"train.epochs: 3 -> 4"});
+  EXPECT_EQ(config_changes(back.tree_of_file, back.tree), std::vector<std::string>{"train.epochs: 3 -> 4"});
   EXPECT_TRUE(is_run_folder(folder));
 }
 
 TEST(RunFolder, APathCannotInjectKeysIntoTheConfig) {
   const fs::path folder = fresh_folder("injection"), model = folder / "new\nbase: evil.yaml #\x1b.yaml";
   fs::copy_file("models/digits.yaml", model);
-  write_run_facts(folder, load_config(model), "cpu");
+  write_run_facts(folder, load_experiment(model).config, "cpu");
   const std::string first_line =
       read_text(folder / "config.yaml").substr(0, read_text(folder / "config.yaml").find('\n'));
   EXPECT_NE(first_line.find("/new\uFFFDbase: evil.yaml #\uFFFD.yaml"), std::string::npos) << first_line;
-  EXPECT_EQ(load_run_config(folder, {}).file, model.string());
+  EXPECT_EQ(load_run(folder).config.file, model.string());
 }
 
 TEST(RunFolder, AConfigsNameNeedNotBeUtf8) {
   const fs::path folder = fresh_folder("latin"), model = folder / "lat\xe9.yaml";
   fs::copy_file("models/digits.yaml", model);
-  write_run_facts(folder, load_config(model), "cpu");
-  EXPECT_EQ(load_run_config(folder, {}).name, "lat\uFFFD");
+  write_run_facts(folder, load_experiment(model).config, "cpu");
+  EXPECT_EQ(load_run(folder).config.name, "lat\uFFFD");
 }
 
 TEST(RunFolder, TheEnvironmentNamesTheCommitAndTheJpegReaderThatWereBuilt) {
   const fs::path folder = fresh_folder("environment");
-  write_run_facts(folder, load_config("models/digits.yaml"), "cpu");
+  write_run_facts(folder, load_experiment("models/digits.yaml").config, "cpu");
   const auto environment = nlohmann::json::parse(read_text(folder / "environment.json"));
   EXPECT_EQ(environment.value("commit", ""), commit());
   const std::string hash = commit().substr(0, commit().find("-dirty"));
@@ -88,7 +100,7 @@ TEST(RunFolder, TheEnvironmentNamesTheCommitAndTheJpegReaderThatWereBuilt) {
 TEST(RunFolder, ResumeTellsARunFromOtherFolders) {
   const fs::path folder = fresh_folder("resume");
   EXPECT_THROW(find_resume_point(folder), Error);
-  write_run_facts(folder, load_config("models/digits.yaml"), "cpu");
+  write_run_facts(folder, load_experiment("models/digits.yaml").config, "cpu");
   EXPECT_THROW(find_resume_point(folder), Error);  // no checkpoint yet
 }
 

@@ -62,6 +62,9 @@ TEST_F(Train, LeavesARunFolderThatEvalAndPredictUnderstand) {
   EXPECT_GT(scores.at("top1").get<double>(), 0.7);
   EXPECT_EQ(scores.at("classes").size(), 10u);
   EXPECT_EQ(scores.at("images"), 297);
+  const auto best = nlohmann::json::parse(read_text(run(1) / "best.json"));
+  for (const char* key : {"images", "top1", "confusion", "outside", "undefined"})
+    EXPECT_EQ(best.at(key), scores.at(key)) << key;
 
   const Finished predict = run_program({"predict", run(1).string(), "no/such.png"});
   EXPECT_EQ(predict.code, 3);
@@ -229,7 +232,7 @@ TEST_F(Train, AFirstStepThatFailsLeavesNoFolder) {
   std::ofstream(out_ / "broken.png") << "no picture";
   const Finished train = run_program({"train", config, "--out", runs});
   EXPECT_EQ(train.code, 3) << train.err;
-  EXPECT_TRUE(fs::is_empty(runs));
+  EXPECT_FALSE(fs::exists(runs));
 }
 
 TEST_F(Train, AnInputIsNeverTheOutput) {
@@ -284,6 +287,16 @@ TEST_F(Train, PrintConfigWritesNothingAndReadsBack) {
   EXPECT_EQ(again.out, printed.out) << again.err;
   for (const char* line : {"seed: 1", "stride: 1", "momentum: 0.9", "workspace_limit: 4GiB", "workers: 2", "keep: 3"})
     EXPECT_NE(printed.out.find(line), std::string::npos) << line << " is not in\n" << printed.out;
+}
+
+TEST_F(Train, ABareConfigCanBeEvaluatedWithoutWhereItsTrainingDataLies) {
+  ASSERT_EQ(run_program(digits({"--epochs", "1", "--limit-batches", "1"})).code, 0);
+  fs::copy_file(run(1) / "best.safetensors", out_ / "weights.safetensors");
+  unsetenv("TWIDDLE_TEST_UNSET");
+  const Finished eval =
+      run_program({"eval", (out_ / "weights.safetensors").string(), "models/digits.yaml", "-q", "--set",
+                   "data.train={format: idx, images: \"${TWIDDLE_TEST_UNSET}\", labels: x}"});
+  EXPECT_EQ(eval.code, 0) << eval.err;
 }
 
 TEST_F(Train, ARunCanBeEvaluatedFromAnyFolderWithoutTheTrainingData) {

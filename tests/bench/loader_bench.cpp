@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "framework/error.h"
-#include "models/config.h"
 #include "models/open_data.h"
 #include "models/trainer.h"
 
@@ -34,10 +33,11 @@ std::vector<Network> networks_in(const std::string& folder) {
 }
 
 // Whole epochs of batches that nobody uses, for at least `seconds`.
-double loader_rate(const Config& config, double seconds) {
+double loader_rate(const Experiment& experiment, double seconds) {
   using Clock = std::chrono::steady_clock;
-  Context ctx(parse_device(config.device));
-  const OpenData data = open_data(config, 0);
+  const Config& config = experiment.config;
+  Context ctx(experiment.device);
+  const OpenData data = open_data(experiment);
   LoaderOptions options;
   options.batch_size = config.train.batch_size;
   options.workers = config.data.workers;
@@ -66,12 +66,12 @@ class Fastest : public TrainObserver {
   EpochReport best;
 };
 
-EpochReport train(const Config& config, bool one_batch) {
+EpochReport train(Experiment experiment, bool one_batch) {
   Trainer::Options options;
   options.overfit_batch = one_batch;
   Fastest fastest;
   const std::atomic<bool> stop = false;
-  Trainer(config, options).run({&fastest}, stop);
+  Trainer(std::move(experiment), options).run({&fastest}, stop);
   return fastest.best;
 }
 
@@ -87,15 +87,17 @@ int run(const std::string& folder, const std::string& device, const std::string&
       std::fprintf(stderr, "no %s/%s: %s is left out\n", folder.c_str(), network.files, network.model);
       continue;
     }
-    const Config config =
-        load_config(std::string("models/") + network.model + ".yaml", {{"data.train", network.data, "--set"},
-                                                                       {"data.val", network.data, "--set"},
-                                                                       {"data.workers", "2", "--workers"},
-                                                                       {"train.batch_size", "64", "--batch-size"},
-                                                                       {"train.epochs", epochs, "--epochs"},
-                                                                       {"device", device, "--device"}});
-    const double loader = loader_rate(config, 2), step = train(config, true).images_per_second;
-    const EpochReport both = train(config, false);
+    const auto experiment = [&] {
+      return load_experiment(std::string("models/") + network.model + ".yaml",
+                             {{"data.train", network.data, "--set"},
+                              {"data.val", network.data, "--set"},
+                              {"data.workers", "2", "--workers"},
+                              {"train.batch_size", "64", "--batch-size"},
+                              {"train.epochs", epochs, "--epochs"},
+                              {"device", device, "--device"}});
+    };
+    const double loader = loader_rate(experiment(), 2), step = train(experiment(), true).images_per_second;
+    const EpochReport both = train(experiment(), false);
     std::printf("| %s | %.0f | %.0f | %.0f | %.2f | %.1f %% |\n", network.model, loader, step, both.images_per_second,
                 both.images_per_second / step, 100 * both.wait_share);
     std::fflush(stdout);

@@ -86,9 +86,9 @@ class MemoryBench {
 // A pass over something large goes first: while the device is at it, the host gives it all of the work.
 double MemoryBench::stretch_ms(const std::function<void()>& work) {
   ctx_.stream->fill(busy_.write(), busy_.size(), 0);
-  const std::shared_ptr<Mark> start = ctx_.stream->mark();
+  const std::shared_ptr<Event> start = ctx_.stream->record_event();
   work();
-  return ctx_.stream->mark()->milliseconds_since(*start);
+  return ctx_.stream->record_event()->milliseconds_since(*start);
 }
 
 double median(std::vector<double> times) {

@@ -3,10 +3,13 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <fstream>
 #include <set>
+#include <thread>
 
 #include "tests/data/fixtures.h"
+#include "tests/support/forwarding_stream.h"
 
 namespace twiddle {
 
@@ -234,6 +237,68 @@ TEST(Loader, AnEpochWithoutAGoodImageIsAnError) {
   const std::string message = message_of(ErrorKind::data, [&] { drain(loader, 0); });
   EXPECT_NE(message.find("not one image could be read: all of numbers"), std::string::npos) << message;
   EXPECT_NE(message.find("number 0: cut short"), std::string::npos) << message;
+}
+
+// A GPU as far as a loader can tell, whose copies are done at once.
+class FakeGpu final : public ForwardingStream {
+ public:
+  FakeGpu() : ForwardingStream(make_stream({})) {}
+  Device device() const override { return {Device::Kind::cuda, 0}; }
+  std::shared_ptr<Event> copy_async(void* to, const void* from, std::size_t bytes) override {
+    destinations.push_back(to);
+    return ForwardingStream::copy_async(to, from, bytes);
+  }
+  std::vector<const void*> destinations;
+};
+
+// A captured step finds its images at one of two places; what is read there must not be overwritten meanwhile.
+TEST(Loader, FullBatchesLieAtTwoPlacesInTurnAndHoldUntilTheNextCall) {
+  const Numbers data(50);
+  const Augment augment = plain();
+  FakeGpu stream;
+  Loader loader(data, augment, {.batch_size = 8, .workers = 2});
+  std::set<const float*> full, other;
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    Batch batch;
+    loader.start_epoch(stream, epoch);
+    for (int first = 0; loader.next(batch); first += 8) {
+      (batch.images.dim(0) == 8 ? full : other).insert(batch.images.read());
+      ASSERT_FLOAT_EQ(batch.images.read()[0], static_cast<float>(first) / 255);
+      ASSERT_EQ(batch.labels.read<std::int32_t>()[0], first % 10);
+    }
+  }
+  EXPECT_EQ(full.size(), 2u);
+  for (const float* place : other) EXPECT_EQ(full.count(place), 0u);
+}
+
+TEST(Loader, BeginsTheNextCopyWhileABatchIsInUse) {
+  const Numbers data(40);
+  const Augment augment = plain();
+  FakeGpu stream;
+  Loader loader(data, augment, {.batch_size = 8, .workers = 1});
+  Batch batch;
+  loader.start_epoch(stream, 0);
+  std::size_t copies = 0;  // images and labels
+  for (std::size_t handed_out = 1; copies < 2 * handed_out && loader.next(batch); ++handed_out) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // a step, in which the worker makes the next batch
+    copies = stream.destinations.size();
+  }
+  EXPECT_NE(stream.destinations.back(), batch.labels.read<std::int32_t>());
+}
+
+TEST(Loader, AnEpochThatEndsGivesItsMemoryBack) {
+  const Numbers data(40);
+  const Augment augment = plain();
+  const auto stream = make_stream({});
+  Loader loader(data, augment, {.batch_size = 8});
+  {
+    Batch batch;
+    loader.start_epoch(*stream, 0);
+    loader.next(batch);
+  }
+  EXPECT_GT(stream->memory().in_use, 0u);
+  loader.end_epoch();
+  EXPECT_EQ(stream->memory().in_use, 0u);
 }
 
 TEST(Loader, RefusesUseWithoutAnEpoch) {

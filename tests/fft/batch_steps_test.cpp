@@ -44,84 +44,85 @@ class Watched {
   std::vector<Four> memory_;
 };
 
-template <class Block, int Step = 0>
-void follow_steps(const typename Block::Arguments& arguments, std::int64_t block, typename Block::Shared& shared,
-                  std::vector<typename Block::Registers>& registers) {
-  if constexpr (Step < Block::steps) {
-    for (int i = 0; i < Block::threads; ++i) {
-      const int thread = block % 2 == 0 ? i : Block::threads - 1 - i;  // between barriers any order will do
-      Block::step(Index<Step>{}, arguments, block, thread, shared, registers[static_cast<std::size_t>(thread)]);
+template <int Sign, int Step = 0, class Block, class Arguments>
+void follow_steps(std::vector<Block>& threads, const Arguments& arguments, typename Block::Shared& shared) {
+  if constexpr (Step < steps_of<Sign, Block>) {
+    if (threads[0].block % 2 == 0)  // between barriers any order will do
+      for (auto thread = threads.begin(); thread != threads.end(); ++thread)
+        take_step<Sign, Step>(*thread, arguments, shared);
+    else
+      for (auto thread = threads.rbegin(); thread != threads.rend(); ++thread)
+        take_step<Sign, Step>(*thread, arguments, shared);
+    follow_steps<Sign, Step + 1>(threads, arguments, shared);
+  }
+}
+
+template <class Block, int Sign, class Arguments>
+void follow(const Arguments& arguments) {
+  for (std::int64_t block = 0; block < (arguments.count + Block::count - 1) / Block::count; ++block) {
+    const auto shared = std::make_unique<typename Block::Shared>();
+    std::memset(static_cast<void*>(shared.get()), 0xff, sizeof(typename Block::Shared));  // what others left there
+    std::vector<Block> threads;
+    for (int thread = 0; thread < Block::threads; ++thread) {
+      threads.emplace_back(block, thread);
+      if constexpr (requires { threads.back().prepare(arguments); }) threads.back().prepare(arguments);
     }
-    follow_steps<Block, Step + 1>(arguments, block, shared, registers);
+    follow_steps<Sign>(threads, arguments, *shared);
   }
 }
 
 template <class Block>
-void follow(const typename Block::Arguments& arguments, int in_block) {
-  for (std::int64_t block = 0; block < (arguments.count + in_block - 1) / in_block; ++block) {
-    const auto shared = std::make_unique<typename Block::Shared>();
-    std::memset(static_cast<void*>(shared.get()), 0xff, sizeof(typename Block::Shared));  // what others left there
-    std::vector<typename Block::Registers> registers(Block::threads);
-    if constexpr (requires { Block::prepare(arguments, 0, registers[0]); })
-      for (int thread = 0; thread < Block::threads; ++thread)
-        Block::prepare(arguments, thread, registers[static_cast<std::size_t>(thread)]);
-    follow_steps<Block>(arguments, block, *shared, registers);
-  }
-}
-
-template <class Forward, class Inverse>
 void expect_batch(const FftBatch& batch, double promised) {
   SCOPED_TRACE(to_string(batch));
   const std::vector<float> values = noise(batch.count * batch.height * batch.width);
   Watched planes(values), back(values.size()), spectra(static_cast<std::size_t>(2 * batch.count * bins_of(batch)));
   const std::int64_t pitch = batch.layout == BinLayout::frequency_major ? batch.count : 0;
-  follow<Forward>({batch.count, pitch, planes.data(), spectra.numbers()}, Forward::count);
+  follow<Block, forwards>(BatchForward{batch.count, pitch, planes.numbers(), spectra.numbers()});
   const auto expected = plain_spectra(values, batch.height, batch.width);
   EXPECT_LE(error_of_spectra(batch, spectra.values(), expected), promised);
-  follow<Inverse>({batch.count, pitch, spectra.numbers(), back.data()}, Inverse::count);
+  follow<Block, backwards>(BatchInverse{batch.count, pitch, spectra.numbers(), back.numbers()});
   EXPECT_LE(relative_error(back.values(), values), promised);
 }
 
-template <class Forward, class Inverse>
+template <class Block>
 void expect_rows(int points) {
   for (const BinLayout layout : {BinLayout::plane_major, BinLayout::frequency_major})
-    for (const int count : {1, Forward::count, Forward::count + 3})
-      expect_batch<Forward, Inverse>({.width = points, .count = count, .layout = layout}, 3e-7);
+    for (const int count : {1, Block::count, Block::count + 3})
+      expect_batch<Block>({.width = points, .count = count, .layout = layout}, 3e-7);
 }
 
 template <int... N>
 void expect_rows_of_threads() {
-  (expect_rows<ThreadRowsForward<N, 32, N % 4 == 0 ? 1 : 2>, ThreadRowsInverse<N, 32, N % 4 == 0 ? 1 : 2>>(N), ...);
-  (expect_rows<DirectRowsForward<N, 32>, DirectRowsInverse<N, 32>>(N), ...);
+  (expect_rows<ThreadRows<N, 32, N % 4 == 0 ? 1 : 2>>(N), ...);
+  (expect_rows<DirectRows<N, 32>>(N), ...);
 }
 
 template <int N, int A, int Threads>
-void expect_split_rows() {
-  expect_rows<ManyRowsForward<N, A, Threads>, ManyRowsInverse<N, A, Threads>>(N);
+void expect_many_rows() {
+  expect_rows<ManyRows<N, A, Threads>>(N);
 }
 
 template <int N, int A1, int A2>
-void expect_staged_rows() {
-  expect_rows<FewRowsForward<N, A1, A2, 32>, FewRowsInverse<N, A1, A2, 32>>(N);
+void expect_few_rows() {
+  expect_rows<FewRows<N, A1, A2, 32>>(N);
 }
 
 template <int H, int W, int P>
 void expect_planes() {
   for (const int count : {1, P + 1}) {
     const FftBatch batch{.height = H, .width = W, .count = count};
-    expect_batch<PlaneMajorForward<H, W, P>, PlaneMajorInverse<H, W, P>>(batch, 5e-7);
-    expect_batch<DirectPlaneMajorForward<H, W, P>, DirectPlaneMajorInverse<H, W, P>>(batch, 5e-7);
+    expect_batch<PlaneMajor<H, W, P>>(batch, 5e-7);
+    expect_batch<DirectPlaneMajor<H, W, P>>(batch, 5e-7);
   }
 }
 
 template <int N, int RowA, int ColumnA, int Threads>
-void expect_block_planes() {
-  expect_batch<SharedPlaneForward<N, RowA, ColumnA, Threads>, SharedPlaneInverse<N, RowA, ColumnA, Threads>>(
-      {.height = N, .width = N, .count = 2}, 5e-7);
+void expect_shared_planes() {
+  expect_batch<SharedPlane<N, RowA, ColumnA, Threads>>({.height = N, .width = N, .count = 2}, 5e-7);
 }
 
 // Planes in two steps.
-template <int N, int A, int Columns, class RowsForward, class RowsInverse>
+template <class Rows, class Columns, int N>
 void expect_two_steps(BinLayout layout) {
   const FftBatch batch{.height = N, .width = N, .count = 3, .layout = layout};
   SCOPED_TRACE(to_string(batch));
@@ -130,13 +131,13 @@ void expect_two_steps(BinLayout layout) {
   const auto numbers = static_cast<std::size_t>(2 * batch.count * bins_of(batch));
   Watched planes(values), back(values.size()), row_bins(numbers), spectra(numbers);
   const ColumnArguments columns = column_arguments(batch, row_bins.numbers(), spectra.numbers());
-  follow<RowsForward>({rows, rows, planes.data(), row_bins.numbers()}, RowsForward::count);
+  follow<Rows, forwards>(BatchForward{rows, rows, planes.numbers(), row_bins.numbers()});
   row_bins.values();
-  follow<ColumnsForward<N, A, Columns>>(columns, Columns);
+  follow<Columns, forwards>(columns);
   EXPECT_LE(error_of_spectra(batch, spectra.values(), plain_spectra(values, N, N)), 5e-7);
-  follow<ColumnsInverse<N, A, Columns>>(columns, Columns);
+  follow<Columns, backwards>(columns);
   row_bins.values();
-  follow<RowsInverse>({rows, rows, row_bins.numbers(), back.data()}, RowsInverse::count);
+  follow<Rows, backwards>(BatchInverse{rows, rows, row_bins.numbers(), back.numbers()});
   EXPECT_LE(relative_error(back.values(), values), 5e-7);
 }
 
@@ -145,12 +146,12 @@ TEST(BatchSteps, TransformRowsInOneThread) {
 }
 
 TEST(BatchSteps, TransformRowsThatThreadsShare) {
-  expect_split_rows<64, 8, 128>();
-  expect_split_rows<128, 8, 128>();
-  expect_split_rows<256, 16, 256>();
-  expect_staged_rows<64, 4, 4>();
-  expect_staged_rows<128, 4, 4>();
-  expect_staged_rows<256, 8, 4>();
+  expect_many_rows<64, 8, 128>();
+  expect_many_rows<128, 8, 128>();
+  expect_many_rows<256, 16, 256>();
+  expect_few_rows<64, 4, 4>();
+  expect_few_rows<128, 4, 4>();
+  expect_few_rows<256, 8, 4>();
 }
 
 TEST(BatchSteps, TransformPlanes) {
@@ -170,17 +171,17 @@ TEST(BatchSteps, TransformPlanes) {
 
 TEST(BatchSteps, TransformLargePlanesInTwo) {
   for (const BinLayout layout : {BinLayout::plane_major, BinLayout::frequency_major}) {
-    expect_two_steps<128, 16, 16, ManyRowsForward<128, 8, 128>, ManyRowsInverse<128, 8, 128>>(layout);
-    expect_two_steps<128, 16, 16, FewRowsForward<128, 4, 4, 32>, FewRowsInverse<128, 4, 4, 32>>(layout);
-    expect_two_steps<256, 16, 32, ManyRowsForward<256, 16, 256>, ManyRowsInverse<256, 16, 256>>(layout);
+    expect_two_steps<ManyRows<128, 8, 128>, Columns<128, 16>, 128>(layout);
+    expect_two_steps<FewRows<128, 4, 4, 32>, Columns<128, 16>, 128>(layout);
+    expect_two_steps<ManyRows<256, 16, 256>, Columns<256, 16, 32>, 256>(layout);
   }
 }
 
 TEST(BatchSteps, TransformPlanesThatBlocksShare) {
-  expect_block_planes<32, 4, 8, 96>();
-  expect_block_planes<64, 8, 8, 288>();
-  expect_block_planes<64, 8, 4, 72>();
-  expect_block_planes<128, 8, 16, 544>();
+  expect_shared_planes<32, 4, 8, 96>();
+  expect_shared_planes<64, 8, 8, 288>();
+  expect_shared_planes<64, 8, 4, 72>();
+  expect_shared_planes<128, 8, 16, 544>();
 }
 
 }  // namespace

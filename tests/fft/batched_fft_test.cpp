@@ -237,10 +237,10 @@ TEST_F(BatchedFftOnGpu, CanBeRecorded) {
       fft->inverse(bins, written);
     };
     there_and_back();
-    const auto recording = stream().record(there_and_back);
-    ASSERT_NE(recording, nullptr);
+    const auto graph = stream().capture(there_and_back);
+    ASSERT_NE(graph, nullptr);
     stream().fill(written, back.size(), nan);
-    recording->play();
+    graph->replay();
     EXPECT_LE(relative_error(on_host(back), values), promise(batch));
   }
 }
@@ -273,9 +273,9 @@ TEST_F(BatchedFftOnGpu, WaitForEachOther) {
       }
     };
     there_and_back();
-    const auto recording = stream().record(there_and_back);
-    ASSERT_NE(recording, nullptr);
-    for (int i = 0; i < plays; ++i) recording->play();
+    const auto graph = stream().capture(there_and_back);
+    ASSERT_NE(graph, nullptr);
+    for (int i = 0; i < plays; ++i) graph->replay();
     EXPECT_LE(relative_error(on_host(planes), values), times * (1 + plays) * promise(batch));
   }
 }

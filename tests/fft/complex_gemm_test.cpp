@@ -28,7 +28,7 @@ std::vector<Complex> noise(std::int64_t count) {
 template <class Tile, class Products>
 void follow(const FrequencyGemm& gemm, std::int64_t part, const Complex* a, const Complex* b, Complex* c) {
   using Block = GemmBlock<Tile, Products>;
-  const GemmArguments arguments = Block::arguments(gemm, part, a, b, c);
+  const auto arguments = Block::arguments(gemm, part, a, b, c);
   constexpr int ahead = Tile::stages - 1;
   for (std::int64_t block = 0; block < arguments.blocks(); ++block) {
     const auto shared = std::make_unique<typename Block::Shared>();

@@ -50,10 +50,10 @@ void ComplexProducts::expect_products(const FrequencyGemm& gemm) {
     const double promised = product->keeps_fp32() ? sums_lose : promise(Precision::tf32);
     EXPECT_LE(relative_error(actual, expected), promised);
     if (gemm.bins > 1000) continue;
-    const auto recording = stream().record(run);
-    ASSERT_NE(recording, nullptr);
+    const auto graph = stream().capture(run);
+    ASSERT_NE(graph, nullptr);
     stream().copy(result.write(), before.read(), before.bytes());
-    recording->play();
+    graph->replay();
     const std::vector<float> replayed = on_host(result);
     EXPECT_LE(relative_error(replayed, expected), promised) << "recorded";
     EXPECT_TRUE(!ours || replayed == actual) << "the order of a sum is fixed";

@@ -121,12 +121,12 @@ TEST_F(Cufft, TransformsCanBeRecorded) {
     Tensor target = poisoned(source.bytes()), spectrum = poisoned(expected_spectrum.bytes()),
            scratch = poisoned(transform->scratch_bytes(planes));
     const std::int64_t allocations = stream().memory().system_allocations;
-    const auto recording = stream().record([&] {
+    const auto graph = stream().capture([&] {
       transform->forward(*ctx, planes, source.read(), spectrum.write(), scratch.write());
       transform->inverse(*ctx, planes, spectrum.read(), target.write(), {}, scratch.write());
     });
-    ASSERT_NE(recording, nullptr);
-    recording->play();
+    ASSERT_NE(graph, nullptr);
+    graph->replay();
     EXPECT_EQ(stream().memory().system_allocations, allocations);
     EXPECT_EQ(on_host(spectrum), on_host(expected_spectrum));
     expect_close(on_host(target), expected, 0);

@@ -1,4 +1,4 @@
-// How few launches the engine fbfft needs: a recording of its passes tells how many it holds.
+// How few launches the engine fbfft needs: a graph of its passes tells how many it holds.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -68,14 +68,14 @@ class Layer {
 
 class FbfftLaunches : public OnGpu {
  protected:
-  // Of these passes in a row, of which the first finds no spectra: a recording takes none from before.
+  // Of these passes in a row, of which the first finds no spectra: a graph takes none from before.
   int launches(Layer& layer, const Passes& passes, bool bias_gradient = false) {
     const auto work = [&] {
       for (const ConvPass pass : passes) layer.run(pass, bias_gradient);
     };
     work();
-    const auto recording = stream().record(work);
-    return static_cast<int>(launches_of(*recording));
+    const auto graph = stream().capture(work);
+    return static_cast<int>(launches_of(*graph));
   }
 };
 

@@ -148,9 +148,9 @@ TEST_F(Fbfft, CanBeRecorded) {
     transform().inverse(*ctx, planes, spectrum.read(), target.write(), {}, nullptr);
   };
   there_and_back(plain);
-  const auto recording = stream().record([&] { there_and_back(replayed); });
-  ASSERT_NE(recording, nullptr);
-  recording->play();
+  const auto graph = stream().capture([&] { there_and_back(replayed); });
+  ASSERT_NE(graph, nullptr);
+  graph->replay();
   EXPECT_EQ(on_host(replayed), on_host(plain));
 }
 

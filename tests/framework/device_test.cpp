@@ -51,7 +51,7 @@ class TwoGpus : public testing::Test {
     const Tensor twos = Tensor::filled(stream, {4, 4}, 2);
     Tensor product(stream, {4, 4});
     stream.gemm({.m = 4, .n = 4, .k = 4}, twos.read(), twos.read(), product.write());
-    stream.mark()->wait();
+    stream.record_event()->wait();
     EXPECT_EQ(product.to_vector(stream), std::vector<float>(16, 16)) << to_string(stream.device());
   }
 

@@ -170,7 +170,29 @@ TEST(Pool, TakesBlocksAsEverWhereThereIsNoSuchPiece) {
   counting.pool.stop_holding();
 }
 
-// A recording plays in what it took, and that must not go to the system before stop_holding() has told what it was.
+TEST(Pool, FindsThePieceAgainAsLongAsItIsKept) {
+  CountingPool counting;
+  counting.rehearse([&] { small_then_large(counting.pool); });
+  const auto place_of_a_block = [&](Pool::Holding as, std::vector<std::shared_ptr<void>>& held) {
+    counting.pool.start_holding(as);
+    void* const place = counting.pool.take(2 * mib).get();
+    held = counting.pool.stop_holding();
+    return place;
+  };
+  std::vector<std::shared_ptr<void>> first, second, none;
+  void* const place = place_of_a_block(Pool::Holding::before, first);
+  const std::size_t in_use = counting.pool.use().in_use;
+  EXPECT_EQ(place_of_a_block(Pool::Holding::again, second), place);
+  EXPECT_EQ(counting.pool.use().in_use, in_use);
+  first.clear();
+  EXPECT_EQ(counting.pool.use().in_use, in_use) << "kept by the second";
+  second.clear();
+  EXPECT_EQ(counting.pool.use().in_use, 0u);
+  place_of_a_block(Pool::Holding::again, none);
+  EXPECT_FALSE(none.empty()) << "a block as ever";
+}
+
+// A graph replays in what it took, and that must not go to the system before stop_holding() has told what it was.
 TEST(Pool, KeepsWhatIsHeldWhereMemoryIsShort) {
   CountingPool counting;
   counting.rehearse([&] { counting.pool.take(3 * mib), counting.pool.take(8 * mib); });

@@ -42,7 +42,7 @@ TEST(Profiler, TimesStagesOfTheInnermostRangeWhereAsked) {
 class Lost final : public ForwardingStream {
  public:
   using ForwardingStream::ForwardingStream;
-  std::shared_ptr<Mark> mark() override { throw Error("the device is lost"); }
+  std::shared_ptr<Event> record_event() override { throw Error("the device is lost"); }
 };
 
 TEST(Profiler, ForgetsARangeThatCouldNotBegin) {

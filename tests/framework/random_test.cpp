@@ -58,7 +58,7 @@ TEST(RandomSequence, SeedsAndBranchesDiffer) {
   EXPECT_EQ(seen.size(), 5000u);
 }
 
-TEST(Random, TakesStretchesInTurnAndCanGoBack) {
+TEST(Random, TakesRangesInTurnAndCanGoBack) {
   Random random(9);
   const std::uint64_t first = random.take(10).bits(0);
   const std::uint64_t position = random.position();

@@ -2,8 +2,8 @@
 
 #include "framework/printable.h"
 #include "models/config_tree.h"
+#include "models/data_section.h"
 #include "models/layer_list.h"
-#include "models/open_data.h"
 #include "tests/fuzz/input_file.h"
 
 namespace {
@@ -33,10 +33,11 @@ void expand(ConfigNode& tree, Diagnostics& diagnostics) {
 
 // The dataset's and the steps' own options.
 void read_data(const ConfigNode& tree, Diagnostics& diagnostics) {
-  Config config;
-  config.input = {3, 8, 8};
-  if (const ConfigNode* data = tree.find("data")) config.data.node = *data;
-  check_data(config, diagnostics);
+  DatasetSite site;
+  site.image_shape = {3, 8, 8};
+  Params root(tree, "", diagnostics);
+  Params data = root.child("data");
+  read_data_section(data, site);
 }
 
 }  // namespace

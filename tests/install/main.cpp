@@ -1,8 +1,7 @@
 #include <iostream>
 
 #include "fft/batched_fft.h"
-#include "models/builder.h"
-#include "models/config.h"
+#include "models/experiment.h"
 
 namespace {
 
@@ -21,11 +20,12 @@ void transform_planes() {
 
 int main() {
   if (twiddle::parse_device("auto").kind != twiddle::Device::Kind::cpu) transform_planes();
-  const twiddle::Config config = twiddle::load_config_text(
-      "version: 1\nmodel: {input: [1, 8, 8], layers: [{conv2d: {filters: 4, kernel: 3}}, relu, {linear: {outputs: "
+  const twiddle::Experiment experiment = twiddle::load_experiment_text(
+      "version: 1\ndevice: cpu\nmodel: {input: [1, 8, 8], layers: [{conv2d: {filters: 4, kernel: 3}}, relu, {linear: "
+      "{outputs: "
       "10}}]}\n",
       "inline");
-  const twiddle::Model model = twiddle::build_model(config, {});
+  const twiddle::Model& model = experiment.model;
   twiddle::Context ctx;
   model.net->initialize(ctx);
   const twiddle::Variable x(twiddle::Tensor::filled(*ctx.stream, {2, 1, 8, 8}, 1));

@@ -152,13 +152,17 @@ TEST(ChoiceCache, SaysWhereNothingCouldBeWritten) {
   EXPECT_EQ(written.write_failure(), "");
 }
 
-TEST(ChoiceCache, ForeignNumbersAreIgnored) {
-  const std::string path = fresh_path("foreign");
+TEST(ChoiceCache, LinesThatMakeNoSenseAreIgnored) {
+  const std::string path = fresh_path("senseless");
   ChoiceCache(path).store(key("one"), {"gemm", 1});
-  const std::string first_line = contents(path).substr(0, contents(path).find('\n') + 1);
-  for (const char* number : {"", "-1", "nan", "inf", "1x", "0x"}) {
-    std::ofstream(path) << first_line << "gemm\t" << number << "\tone\n";
-    EXPECT_FALSE(ChoiceCache(path).find(key("one"))) << number;
+  const std::string whole = contents(path), sense = "gemm\t1\tbatch 8\t";
+  const std::size_t at = whole.find(sense);
+  ASSERT_NE(at, std::string::npos) << whole;
+  for (const char* begin :
+       {"gemm\t\tbatch 8\t", "gemm\t-1\tbatch 8\t", "gemm\tnan\tbatch 8\t", "gemm\tinf\tbatch 8\t",
+        "gemm\t1x\tbatch 8\t", "\t1\tbatch 8\t", "gemm\t1\tbatch 8x\t", "gemm\t1\tbatch\t", "gemm\t1\t"}) {
+    std::ofstream(path) << std::string(whole).replace(at, sense.size(), begin);
+    EXPECT_FALSE(ChoiceCache(path).find(key("one"))) << begin;
   }
 }
 

@@ -58,7 +58,7 @@ TEST_F(ContestTest, TheFastestPlanOfAllEnginesWins) {
     EXPECT_EQ(here.entrants[1].plan->facts().name, "a");
     EXPECT_LE(here.entrants[0].error, promise(Precision::fp32));
   }
-  EXPECT_FALSE(result.doubtful);
+  EXPECT_FALSE(result.doubtful());
 }
 
 TEST_F(ContestTest, WhatMissesThePrecisionOrFailsIsOutAndSaysWhy) {
@@ -172,11 +172,29 @@ TEST_F(ContestTest, AContestWhoseRepeatsDisagreeIsHeldAgain) {
   };
   const std::vector<ConvPass> forward{ConvPass::forward};
   const ContestResult once = hold({{"fast", disturbed(1)}, {"slow", {.plans = {{.milliseconds = 1.2}}}}}, forward);
-  EXPECT_FALSE(once.doubtful);
+  EXPECT_FALSE(once.doubtful());
   EXPECT_EQ(contests, 2);
   const ContestResult always = hold({{"fast", disturbed(9)}, {"slow", {.plans = {{.milliseconds = 1.2}}}}}, forward);
-  EXPECT_TRUE(always.doubtful);
+  EXPECT_TRUE(always.doubtful());
   EXPECT_EQ(winner(always), "fast") << "both turns count";
+}
+
+TEST_F(ContestTest, DoubtAboutOnePassIsNoneAboutTheOthers) {
+  FakePlan disturbed{.milliseconds = 1};
+  disturbed.more = [](int run) { return run % 5 == 0 ? 30 : 0; };
+  disturbed.throws_in = ConvPass::forward;
+  const ContestResult result = hold({{"fast", {.plans = {disturbed}}}, {"slow", {.plans = {{.milliseconds = 1.2}}}}});
+  EXPECT_EQ(winner(result, ConvPass::forward), "slow");
+  EXPECT_FALSE(result.passes[index_of(ConvPass::forward)].doubtful);
+  EXPECT_TRUE(result.passes[index_of(ConvPass::backward_weight)].doubtful);
+}
+
+TEST_F(ContestTest, PlansThatShareStandAloneWhereAStepOfThemFails) {
+  FakePlan grid = on_grid("8x8", 3);
+  grid.throws_in = ConvPass::backward_weight;
+  const ContestResult result = hold({{"steady", one(20)}, {"sharing", {.plans = {grid}}}});
+  EXPECT_EQ(winner(result, ConvPass::forward), "sharing:8x8");
+  EXPECT_EQ(winner(result, ConvPass::backward_weight), "steady");
 }
 
 TEST_F(ContestTest, StopsBetweenTwoMeasurements) {

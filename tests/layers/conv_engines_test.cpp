@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <limits>
 
 #include "framework/error.h"
@@ -111,6 +112,12 @@ class EveryConvEngine : public testing::TestWithParam<EngineCase> {
   std::unique_ptr<ConvEngine> engine_;
 };
 
+float largest(const std::vector<float>& values) {
+  float most = 0;
+  for (const float value : values) most = std::max(most, std::abs(value));
+  return most;
+}
+
 // All but the reference itself, which is too slow for large layers.
 class FastConvEngine : public EveryConvEngine {};
 
@@ -130,7 +137,7 @@ TEST_P(FastConvEngine, AgreesWithTheReferenceOnAlexNetsAndOverFeatsLayers) {
 }
 
 // Whatever number an image holds, and whatever a filter or a channel: what is not made of it stays as it is, to the
-// bit.
+// bit, or to rounding where the plan sums in another order from run to run.
 TEST_P(EveryConvEngine, NoImageAndNoFilterTouchesAnother) {
   const ConvPass pass = GetParam().pass;
   Stream& stream = *ctx_.stream;
@@ -143,6 +150,7 @@ TEST_P(EveryConvEngine, NoImageAndNoFilterTouchesAnother) {
     ConvOperands operands = operands_for(stream, problem, pass, true);
     plan->run(ctx_, operands);
     const std::vector<float> alone = written(pass, operands).to_vector(stream);
+    const float rounding = plan->facts().deterministic ? 0 : 1e-5f * largest(alone);
     const PassPlaces places = places_of(problem, pass);
     for (const float other : {1e20f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()})
       for (const bool rows : {true, false}) {
@@ -161,7 +169,8 @@ TEST_P(EveryConvEngine, NoImageAndNoFilterTouchesAnother) {
         const std::vector<float> found = written(pass, beside).to_vector(stream);
         std::int64_t changed = 0;
         for (std::size_t i = 0; i < found.size(); ++i)
-          changed += result(static_cast<std::int64_t>(i)) != place.count / 2 && found[i] != alone[i];
+          changed +=
+              result(static_cast<std::int64_t>(i)) != place.count / 2 && !(std::abs(found[i] - alone[i]) <= rounding);
         EXPECT_EQ(changed, 0) << "of " << found.size();
       }
   }

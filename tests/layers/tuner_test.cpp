@@ -73,7 +73,8 @@ TEST_F(ConvTunerTest, TheRuleTakesTheFirstThatCan) {
   EXPECT_EQ(all.expected(small_problem, ConvPass::forward)->facts().scratch_bytes, 1000u);
   EXPECT_EQ(runs_["good"], 0);
   EXPECT_EQ(chosen(all), "good");
-  EXPECT_EQ(all.find(small_problem, ConvPass::forward)->reason, "rule");
+  EXPECT_EQ(all.find(small_problem, ConvPass::forward)->reason,
+            "rule, large needs 1001 B of workspace, more than the workspace_limit of 1000 B");
   EXPECT_EQ(chosen(all), "good");
   EXPECT_EQ(runs_["good"], 1) << "it shows its precision once";
 }
@@ -113,7 +114,8 @@ TEST_F(ConvTunerTest, OnACpuTheRuleTakesSpectraForLargeKernelsAlone) {
 TEST_F(ConvTunerTest, TheRuleSaysWhereNothingFits) {
   auto all = tuner({{"large", large(2048)}}, {.workspace_limit = 1024});
   EXPECT_EQ(complaint(all, ""),
-            "no convolution engine can do forward of 2x4x8x8 * 4x4x3x3 within a workspace_limit of 1 KiB");
+            "no convolution engine can do forward of 2x4x8x8 * 4x4x3x3, large needs 2 KiB of workspace, more than the "
+            "workspace_limit of 1 KiB");
 }
 
 TEST_F(ConvTunerTest, ANameIsTakenOrFailsLoudly) {
@@ -122,9 +124,10 @@ TEST_F(ConvTunerTest, ANameIsTakenOrFailsLoudly) {
   EXPECT_EQ(all.find(small_problem, ConvPass::forward, "fine")->reason, "named");
   EXPECT_EQ(complaint(all, "unable"),
             "convolution engine 'unable' cannot do forward of 2x4x8x8 * 4x4x3x3; engines that can: fine");
-  EXPECT_EQ(complaint(all, "large"),
-            "convolution engine 'large' needs 2 KiB of workspace for forward of 2x4x8x8 * 4x4x3x3, more than the "
-            "workspace_limit of 1 KiB; engines that can: fine");
+  EXPECT_EQ(
+      complaint(all, "large"),
+      "convolution engine 'large' needs 2 KiB of workspace, more than the workspace_limit of 1 KiB, for forward of "
+      "2x4x8x8 * 4x4x3x3; engines that can: fine");
   EXPECT_NE(complaint(all, "fune").find("did you mean 'fine'?"), std::string::npos) << complaint(all, "fune");
 }
 

@@ -276,7 +276,7 @@ TEST(NewestCheckpoint, NamesTheOlderOneThatIsWhole) {
   for (const std::string& given : {path, second}) {
     const std::string message = error_of([&] { newest_checkpoint(given); });
     expect_within(second + "/model.safetensors: damaged: header promises", message);
-    expect_within("\n  " + first + " is whole: twiddle train --resume " + first, message);
+    expect_within("\n  " + first + " is whole and can be gone on from: --resume " + first, message);
   }
   cut_short(first + "/state.safetensors");
   expect_within("no older checkpoint is whole", error_of([&] { newest_checkpoint(path); }));

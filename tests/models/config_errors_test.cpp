@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "layers/layer.h"
-#include "models/config.h"
+#include "models/experiment.h"
 
 namespace twiddle {
 
@@ -10,7 +10,7 @@ namespace {
 // What is said of a config that is refused; empty where it is not.
 std::string errors_of(const std::string& text, const std::vector<Override>& overrides = {}) {
   try {
-    load_config_text(text, "a.yaml", overrides);
+    load_experiment_text(text, "a.yaml", overrides);
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::config);
     return error.what();

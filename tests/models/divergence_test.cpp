@@ -26,12 +26,12 @@ std::string message_of_run(Trainer& trainer) {
 TEST(Divergence, OfAGradientStopsTheRunBeforeASave) {
   for (const std::string clip : {"0", "1"}) {
     const std::string folder = new_folder("bad_gradient_" + clip);
-    const Config config = small_config({{"device", "cpu", "--device"},
-                                        {"train.clip_norm", clip, "--set"},
-                                        {"train.learning_rate", "0.0123456789", "--lr"},
-                                        {"train.schedule", "constant", "--set"},
-                                        {"train.checkpoint_every", "2", "--set"}});
-    Trainer trainer(config, in_folder(folder));
+    const std::vector<Override> overrides{{"device", "cpu", "--device"},
+                                          {"train.clip_norm", clip, "--set"},
+                                          {"train.learning_rate", "0.0123456789", "--lr"},
+                                          {"train.schedule", "constant", "--set"},
+                                          {"train.checkpoint_every", "2", "--set"}};
+    Trainer trainer(small_experiment(overrides), in_folder(folder));
     trainer.model().net->add("bad", std::make_unique<BadGradient>(Shape{4}, 3));  // the fourth step's
     const std::string message = message_of_run(trainer);
     for (const char* part : {"an update became nan or infinite at epoch 1, step 4 (learning rate 0.0123);",
@@ -40,7 +40,7 @@ TEST(Divergence, OfAGradientStopsTheRunBeforeASave) {
       EXPECT_NE(message.find(part), std::string::npos) << part << " is not in\n" << message;
 
     EXPECT_TRUE(newest_checkpoint(folder).ends_with("step-00000002"));
-    Trainer resumed(config, in_folder(folder, newest_checkpoint(folder)));
+    Trainer resumed(small_experiment(overrides), in_folder(folder, newest_checkpoint(folder)));
     for (const std::vector<float>& values : weights(resumed))
       for (const float value : values) EXPECT_TRUE(std::isfinite(value));
   }
@@ -48,7 +48,7 @@ TEST(Divergence, OfAGradientStopsTheRunBeforeASave) {
 
 // A step that was clipped to a norm of 1 moves no weight by more than its rate, whatever the gradient was.
 TEST(Divergence, IsNoMatterOfAGradientThatIsClipped) {
-  const Config config = load_config_text(
+  Experiment steep = load_experiment_text(
       "version: 1\n"
       "device: cpu\n"
       "model:\n"
@@ -61,7 +61,7 @@ TEST(Divergence, IsNoMatterOfAGradientThatIsClipped) {
       "data: {train: {format: synthetic, images: 16, classes: 4}}\n"
       "train: {epochs: 1, batch_size: 16, clip_norm: 1, learning_rate: 0.1}\n",
       "steep.yaml");
-  Trainer trainer(config, {});
+  Trainer trainer(std::move(steep), {});
   const auto before = weights(trainer);
   std::atomic<bool> stop = false;
   EXPECT_EQ(trainer.run({}, stop), Trainer::End::finished);

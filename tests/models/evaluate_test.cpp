@@ -6,8 +6,6 @@
 #include <numeric>
 
 #include "framework/error.h"
-#include "models/builder.h"
-#include "models/config.h"
 #include "models/open_data.h"
 
 namespace twiddle {
@@ -15,13 +13,13 @@ namespace {
 
 // A net that says class 2, with probability e / (e + 3), whatever it sees.
 struct AlwaysTwo {
-  Config config = load_config_text(
-      "version: 1\n"
+  Experiment experiment = load_experiment_text(
+      "version: 1\ndevice: cpu\n"
       "model: {input: [1, 4, 4], layers: [{linear: {outputs: 4, init: 0}}]}\n"
       "data: {train: {format: synthetic, images: 40, classes: 4}, workers: 0}\n",
       "two.yaml");
-  Model model = build_model(config, {});
-  OpenData data = open_data(config, 4);
+  const Model& model = experiment.model;
+  OpenData data = open_data(experiment);
   Context ctx;
   Loader loader{*data.train, *data.val_augment, {.batch_size = 7, .workers = 0}};
 

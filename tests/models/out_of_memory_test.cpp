@@ -3,7 +3,6 @@
 #include <filesystem>
 
 #include "framework/error.h"
-#include "models/config.h"
 #include "models/trainer.h"
 #include "tests/models/small_training.h"
 #include "tests/support/forwarding_stream.h"
@@ -33,8 +32,8 @@ struct FillMemory : TrainObserver {
   }
 };
 
-Config config_of_five_steps(const std::vector<Override>& overrides = {}) {
-  return load_config_text(R"(
+Experiment five_steps(const std::vector<Override>& overrides = {}) {
+  return load_experiment_text(R"(
 version: 1
 device: cpu
 model:
@@ -49,14 +48,14 @@ data:
   workers: 0
 train: {epochs: 3, batch_size: 20, optimizer: {sgd: {momentum: 0.9}}}
 )",
-                          "five.yaml", overrides);
+                              "five.yaml", overrides);
 }
 
 }  // namespace
 
 TEST(OutOfMemory, InALaterEpochItLeavesTheLastCheckpointWhole) {
   std::atomic<bool> stop = false;
-  Trainer straight(config_of_five_steps(), {});
+  Trainer straight(five_steps(), {});
   straight.run({}, stop);
 
   const std::string folder = temp_path("out_of_memory");
@@ -64,7 +63,7 @@ TEST(OutOfMemory, InALaterEpochItLeavesTheLastCheckpointWhole) {
   Trainer::Options options;
   options.run_folder = folder;
   {
-    Trainer trainer(config_of_five_steps(), options);
+    Trainer trainer(five_steps(), options);
     FillMemory fill(trainer, 7);  // in the second epoch
     try {
       trainer.run({&fill}, stop);
@@ -80,17 +79,17 @@ TEST(OutOfMemory, InALaterEpochItLeavesTheLastCheckpointWhole) {
 
   options.resume = newest_checkpoint(folder);
   EXPECT_TRUE(options.resume.ends_with("step-00000005")) << options.resume;
-  Trainer resumed(config_of_five_steps(), options);
+  Trainer resumed(five_steps(), options);
   EXPECT_EQ(resumed.run({}, stop), Trainer::End::finished);
   EXPECT_EQ(weights(resumed), weights(straight));
 }
 
 TEST(OutOfMemory, BeforeTheFirstStepSaysWhatWouldFit) {
   // More weights than a process has addresses for: no machine has room for them.
-  const Config config = config_of_five_steps(
-      {{"model.input", "[1, 8192, 8192]", "--set"}, {"model.layers.fc1.outputs", "16777216", "--set"}});
+  Experiment experiment =
+      five_steps({{"model.input", "[1, 8192, 8192]", "--set"}, {"model.layers.fc1.outputs", "16777216", "--set"}});
   try {
-    Trainer trainer(config, {});
+    Trainer trainer(std::move(experiment), {});
     FAIL() << "weights of 16 PiB";
   } catch (const OutOfMemory& error) {
     EXPECT_NE(std::string(error.what()).find("even a batch of 1 needs "), std::string::npos) << error.what();
@@ -99,7 +98,7 @@ TEST(OutOfMemory, BeforeTheFirstStepSaysWhatWouldFit) {
 
 TEST(OutOfMemory, WhileTheBadLayerIsSoughtTheLostLossStaysTheNews) {
   std::atomic<bool> stop = false;
-  Trainer trainer(config_of_five_steps({{"data.normalize", "{mean: 0, std: 1e-38}", "--set"}}), {});
+  Trainer trainer(five_steps({{"data.normalize", "{mean: 0, std: 1e-38}", "--set"}}), {});
   FillMemory fill(trainer, 1);
   try {
     trainer.run({&fill}, stop);

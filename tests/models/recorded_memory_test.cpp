@@ -8,9 +8,7 @@
 #include <tuple>
 
 #include "framework/pool.h"
-#include "models/builder.h"
-#include "models/config.h"
-#include "models/make_optimizer.h"
+#include "models/experiment.h"
 #include "models/train_step.h"
 #include "tests/support/forwarding_stream.h"
 
@@ -23,8 +21,12 @@ class HoldingStream final : public ForwardingStream {
   std::shared_ptr<void> allocate(std::size_t bytes) override { return pool_.take(bytes); }
   MemoryUse memory() const override { return pool_.use(); }
   void release_unused() override { pool_.release_cached(); }
-  std::int64_t recording_changes() const override { return changes_; }
+  std::int64_t capture_changes() const override { return changes_; }
 
+  // What the work is done in once more, as capture_again() has it.
+  std::vector<std::shared_ptr<void>> do_again(const std::function<void()>& work) {
+    return hold(work, Pool::Holding::again);
+  }
   // What the work is done in, the second time.
   std::vector<std::shared_ptr<void>> do_twice(const std::function<void()>& work) {
     hold(work, Pool::Holding::anew);
@@ -47,37 +49,35 @@ class HoldingStream final : public ForwardingStream {
 };
 
 struct MemoryBench {
-  Config config;
+  Experiment experiment;
   Context ctx{Device{}, 3};
-  HoldingStream* stream = new HoldingStream;
-  Model model;
-  std::unique_ptr<Optimizer> optimizer;
+  HoldingStream* stream = new HoldingStream;  // the context's
+  const Model& model = experiment.model;
+  Optimizer& optimizer = *experiment.optimizer;
   TrainStep step;
   Batch batch;
 
   explicit MemoryBench(const std::string& engine)
-      : config(load_config_text("version: 1\ndevice: cpu\ndeterministic: true\n"
-                                "model:\n"
-                                "  input: [3, 12, 12]\n"
-                                "  layers:\n"
-                                "    - conv2d: {filters: 16, kernel: 5, pad: 2}\n"
-                                "    - relu\n"
-                                "    - local_response_norm\n"
-                                "    - max_pool: {kernel: 2}\n"
-                                "    - conv2d: {filters: 32, kernel: 3, pad: 1}\n"
-                                "    - batch_norm\n"
-                                "    - relu\n"
-                                "    - conv2d: {filters: 16, kernel: 3}\n"
-                                "    - linear: {outputs: 3}\n"
-                                "convolution: {frequency_budget: 1MiB, cache: off, engine: " +
-                                    engine +
-                                    "}\n"
-                                    "data: {train: {format: synthetic, images: 9, classes: 3}}\n"
-                                    "train: {optimizer: {sgd: {momentum: 0.9}}, learning_rate: 0.1}\n",
-                                "bench.yaml")),
-        model((ctx.stream.reset(stream), build_model(config, {}))),
-        optimizer(make_optimizer(config)),
-        step(ctx, *model.net, *optimizer, {.record = false}) {
+      : experiment(load_experiment_text("version: 1\ndevice: cpu\ndeterministic: true\n"
+                                        "model:\n"
+                                        "  input: [3, 12, 12]\n"
+                                        "  layers:\n"
+                                        "    - conv2d: {filters: 16, kernel: 5, pad: 2}\n"
+                                        "    - relu\n"
+                                        "    - local_response_norm\n"
+                                        "    - max_pool: {kernel: 2}\n"
+                                        "    - conv2d: {filters: 32, kernel: 3, pad: 1}\n"
+                                        "    - batch_norm\n"
+                                        "    - relu\n"
+                                        "    - conv2d: {filters: 16, kernel: 3}\n"
+                                        "    - linear: {outputs: 3}\n"
+                                        "convolution: {frequency_budget: 1MiB, cache: off, engine: " +
+                                            engine +
+                                            "}\n"
+                                            "data: {train: {format: synthetic, images: 9, classes: 3}}\n"
+                                            "train: {optimizer: {sgd: {momentum: 0.9}}, learning_rate: 0.1}\n",
+                                        "bench.yaml")),
+        step((ctx.stream.reset(stream), ctx), *model.net, optimizer, {.capture = false}) {
     model.net->initialize(ctx);
     std::vector<float> pixels(8 * 3 * 12 * 12);
     for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = RandomSequence{5}.normal(static_cast<std::int64_t>(i));
@@ -115,6 +115,19 @@ TEST_P(RecordedMemory, OnePieceServesAStepAndChangesNothing) {
   EXPECT_EQ(laid_out.weights(), plain.weights());
   const MemoryUse use = laid_out.stream->memory();
   EXPECT_LE(use.in_use + use.cached, peak + peak / 10);
+}
+
+TEST_P(RecordedMemory, AnotherBatchIsServedByTheSamePiece) {
+  const std::string engine = std::get<std::string>(GetParam());
+  MemoryBench plain(engine), laid_out(engine);
+  for (int i = 0; i < 5; ++i) plain.run();
+  for (int i = 0; i < 2; ++i) laid_out.run();
+  const auto held = laid_out.stream->do_twice([&] { laid_out.run(); });
+  const std::size_t in_use = laid_out.stream->memory().in_use;
+  const auto another = laid_out.stream->do_again([&] { laid_out.run(); });
+  EXPECT_EQ(another.size(), 1u) << "the piece alone";
+  EXPECT_EQ(laid_out.stream->memory().in_use, in_use);
+  EXPECT_EQ(laid_out.weights(), plain.weights());
 }
 
 INSTANTIATE_TEST_SUITE_P(With, RecordedMemory,

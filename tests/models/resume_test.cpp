@@ -22,16 +22,16 @@ struct Steps : TrainObserver {
 };
 
 // Runs until the step, and leaves a checkpoint there.
-void train_until(std::int64_t step, const std::string& folder, const Config& config, Trainer::Options options = {}) {
+void train_until(std::int64_t step, const std::string& folder, Experiment experiment, Trainer::Options options = {}) {
   std::atomic<bool> stop = false;
   StopAfter stopper(step, stop);
   options.run_folder = folder;
-  EXPECT_EQ(Trainer(config, options).run({&stopper}, stop), Trainer::End::interrupted);
+  EXPECT_EQ(Trainer(std::move(experiment), options).run({&stopper}, stop), Trainer::End::interrupted);
 }
 
-std::string complaint(const Config& config, const Trainer::Options& options) {
+std::string complaint(Experiment experiment, const Trainer::Options& options) {
   try {
-    Trainer trainer(config, options);
+    Trainer trainer(std::move(experiment), options);
     return {};
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::config) << error.what();
@@ -43,9 +43,9 @@ TEST(Resume, WithAnotherBatchSizeGoesOnAtTheSameImage) {
   const std::vector<Override> two_epochs{{"train.epochs", "2", "--epochs"}};
   for (const std::string size : {"10", "25", "90"}) {
     const std::string folder = new_folder("batch_size_" + size);
-    train_until(2, folder, small_config(two_epochs));  // 40 of 90 images
-    const Config config = small_config({two_epochs[0], {"train.batch_size", size, "--batch-size"}});
-    Trainer resumed(config, in_folder(folder, newest_checkpoint(folder)));
+    train_until(2, folder, small_experiment(two_epochs));  // 40 of 90 images
+    Trainer resumed(small_experiment({two_epochs[0], {"train.batch_size", size, "--batch-size"}}),
+                    in_folder(folder, newest_checkpoint(folder)));
     Steps steps(resumed);
     std::atomic<bool> stop = false;
     resumed.run({&steps}, stop);
@@ -54,7 +54,8 @@ TEST(Resume, WithAnotherBatchSizeGoesOnAtTheSameImage) {
     const auto steps_left = static_cast<std::size_t>((50 + batch - 1) / batch);
     EXPECT_EQ(steps.images.at(steps_left - 1), 90) << size;  // each once
     const double epoch = 40.0 / static_cast<double>((90 + batch - 1) / batch * batch);
-    EXPECT_NEAR(steps.rates.front(), config.train.learning_rate * config.train.schedule.factor(epoch, 2), 1e-12);
+    const Config::Train& rates = resumed.config().train;
+    EXPECT_NEAR(steps.rates.front(), rates.learning_rate * rates.schedule.factor(epoch, 2), 1e-12);
   }
 }
 
@@ -62,8 +63,8 @@ TEST(Resume, KeepsTheLimitsOfTheRun) {
   Trainer::Options limited;
   limited.limit_batches = 3;
   const std::string folder = new_folder("limited");
-  train_until(4, folder, small_config(), limited);
-  Trainer resumed(small_config(), in_folder(folder, newest_checkpoint(folder)));
+  train_until(4, folder, small_experiment(), limited);
+  Trainer resumed(small_experiment(), in_folder(folder, newest_checkpoint(folder)));
   EXPECT_EQ(resumed.steps_per_epoch(), 3);
   std::atomic<bool> stop = false;
   resumed.run({}, stop);
@@ -71,34 +72,34 @@ TEST(Resume, KeepsTheLimitsOfTheRun) {
 
   Trainer::Options other = in_folder(folder, newest_checkpoint(folder));
   other.limit_batches = 2;
-  EXPECT_NE(complaint(small_config(), other).find("begun with --limit-batches 3"), std::string::npos);
+  EXPECT_NE(complaint(small_experiment(), other).find("begun with --limit-batches 3"), std::string::npos);
   other.limit_batches = 3, other.overfit_batch = true;
-  EXPECT_NE(complaint(small_config(), other).find("begun without --overfit-batch"), std::string::npos);
+  EXPECT_NE(complaint(small_experiment(), other).find("begun without --overfit-batch"), std::string::npos);
 }
 
 TEST(Resume, GoesOnOverfitting) {
   std::atomic<bool> stop = false;
   Trainer::Options overfit;
   overfit.overfit_batch = true;
-  Trainer straight(small_config(), overfit);
+  Trainer straight(small_experiment(), overfit);
   straight.run({}, stop);
   const std::string folder = new_folder("overfitting");
-  train_until(7, folder, small_config(), overfit);
-  Trainer resumed(small_config(), in_folder(folder, newest_checkpoint(folder)));
+  train_until(7, folder, small_experiment(), overfit);
+  Trainer resumed(small_experiment(), in_folder(folder, newest_checkpoint(folder)));
   resumed.run({}, stop);
   EXPECT_EQ(weights(resumed), weights(straight));
 }
 
 TEST(Resume, TakesANewSeedEverywhereOrRefusesIt) {
-  const Config reseeded = small_config({{"seed", "7", "--seed"}});
+  const auto reseeded = [] { return small_experiment({{"seed", "7", "--seed"}}); };
   const std::string folder = new_folder("seed");
-  train_until(7, folder, small_config());
-  const std::string message = complaint(reseeded, in_folder(folder, newest_checkpoint(folder)));
+  train_until(7, folder, small_experiment());
+  const std::string message = complaint(reseeded(), in_folder(folder, newest_checkpoint(folder)));
   EXPECT_NE(message.find("was begun with seed 3"), std::string::npos) << message;
 
   std::atomic<bool> stop = false;
-  Trainer(small_config({{"train.epochs", "1", "--epochs"}}), in_folder(folder)).run({}, stop);
-  Trainer resumed(reseeded, in_folder(folder, newest_checkpoint(folder)));
+  Trainer(small_experiment({{"train.epochs", "1", "--epochs"}}), in_folder(folder)).run({}, stop);
+  Trainer resumed(reseeded(), in_folder(folder, newest_checkpoint(folder)));
   EXPECT_EQ(resumed.context().random.seed(), 7u);
   EXPECT_GT(resumed.context().random.position(), 0u);
   resumed.run({}, stop);
@@ -108,14 +109,14 @@ TEST(Resume, TakesANewSeedEverywhereOrRefusesIt) {
 // A run on pictures of which one is damaged: what was learnt up to there is saved, and once the picture is whole the
 // run goes on as if nothing had been.
 void expect_to_survive_a_bad_picture(const std::string& section, const std::string& good, const std::string& other) {
-  const auto config = [&] {
-    return small_config({{"data.train", "{format: image_list, channels: 1, file: " + good + "}", "--set"},
-                         {"data.val", "{format: image_list, channels: 1, file: " + other + "}", "--set"},
-                         {"train.batch_size", "2", "--batch-size"},
-                         {"train.epochs", "2", "--epochs"}});
+  const auto experiment = [&] {
+    return small_experiment({{"data.train", "{format: image_list, channels: 1, file: " + good + "}", "--set"},
+                             {"data.val", "{format: image_list, channels: 1, file: " + other + "}", "--set"},
+                             {"train.batch_size", "2", "--batch-size"},
+                             {"train.epochs", "2", "--epochs"}});
   };
   std::atomic<bool> stop = false;
-  Trainer straight(config(), {});
+  Trainer straight(experiment(), {});
   Losses straight_losses;
   straight.run({&straight_losses}, stop);
 
@@ -124,14 +125,14 @@ void expect_to_survive_a_bad_picture(const std::string& section, const std::stri
   const std::string folder = new_folder("survive_run_" + section);
   Losses losses;
   try {
-    Trainer(config(), in_folder(folder)).run({&losses}, stop);
+    Trainer(experiment(), in_folder(folder)).run({&losses}, stop);
     FAIL() << "a damaged picture went well";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::data);
     EXPECT_NE(std::string(error.what()).find("11.png"), std::string::npos) << error.what();
   }
   write_pictures(damaged, 16);
-  Trainer resumed(config(), in_folder(folder, newest_checkpoint(folder)));
+  Trainer resumed(experiment(), in_folder(folder, newest_checkpoint(folder)));
   EXPECT_EQ(resumed.state().step, static_cast<std::int64_t>(losses.steps.size()));
   EXPECT_GT(resumed.state().step, 0);
   resumed.run({&losses}, stop);
@@ -153,7 +154,7 @@ TEST(Resume, TakesCheckpointsOfOlderPrograms) {
   RunState state;
   state.position = -1, state.batch = 2, state.random_seed = 3;
   Trainer::Options options;
-  take_up(state, small_config(), options);
+  take_up(state, small_experiment().config, options);
   EXPECT_EQ(state.position, 40);
 }
 

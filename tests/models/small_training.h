@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "models/config.h"
 #include "models/trainer.h"
 #include "tests/support/temp_path.h"
 
@@ -14,8 +13,8 @@ namespace twiddle {
 
 // A net with everything that has a state of its own: dropout's random numbers, batch norm's averages, momentum,
 // augmentation.
-inline Config small_config(const std::vector<Override>& overrides = {}) {
-  return load_config_text(R"(
+inline Experiment small_experiment(const std::vector<Override>& overrides = {}, const ExperimentOptions& options = {}) {
+  return load_experiment_text(R"(
 version: 1
 seed: 3
 deterministic: true  # on a GPU, engines chosen by their time would differ in the last bits from run to run
@@ -40,7 +39,7 @@ train:
   epochs: 4
   batch_size: 20
 )",
-                          "small.yaml", overrides);
+                              "small.yaml", overrides, options);
 }
 
 struct Losses : TrainObserver {

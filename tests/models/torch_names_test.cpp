@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "framework/error.h"
-#include "models/builder.h"
+#include "models/experiment.h"
 #include "models/weights.h"
 #include "tests/models/small_run.h"
 
@@ -28,7 +28,7 @@ model:
 )";
 
 Model model_of(const std::string& yaml) {
-  return build_model(load_config_text(yaml, "test.yaml"), Device{});
+  return load_experiment_text(yaml, "test.yaml").model;
 }
 
 HostArray array_of(Shape shape, float value) {
@@ -63,7 +63,7 @@ std::map<std::string, HostArray> arrays_called(const std::vector<std::string>& n
 
 // Our weights in the net's order, each with what it is called in a file of these layers.
 std::vector<std::string> weights_of(const std::string& model_file, const std::vector<std::string>& torch_layers) {
-  const Model model = build_model(load_config(model_file), Device{});
+  const Model model = load_experiment(model_file).model;
   std::vector<std::string> torch, found;
   for (const std::string& layer : torch_layers) torch.push_back(layer + ".weight");
   const auto names = torch_names(*model.net, arrays_called(torch));

@@ -5,9 +5,7 @@
 
 #include "framework/error.h"
 #include "framework/tensor_ops.h"
-#include "models/builder.h"
-#include "models/config.h"
-#include "models/make_optimizer.h"
+#include "models/experiment.h"
 #include "tests/models/bad_gradient.h"
 #include "tests/support/every_device.h"
 #include "tests/support/forwarding_stream.h"
@@ -18,31 +16,30 @@ namespace {
 // A net with all that changes from step to step: dropout's random numbers, batch norm's averages, the optimizer's
 // state.
 struct StepBench {
-  Config config;
+  Experiment experiment;
   Context ctx;
-  Model model;
-  std::unique_ptr<Optimizer> optimizer;
+  const Model& model = experiment.model;
+  Optimizer& optimizer = *experiment.optimizer;
   TrainStep step;
 
-  StepBench(const Device& device, const std::string& optimizer_name, bool record)
-      : config(load_config_text("version: 1\n"
-                                "deterministic: true\n"
-                                "model:\n"
-                                "  input: [2, 8, 8]\n"
-                                "  layers:\n"
-                                "    - conv2d: {filters: 4, kernel: 3}\n"
-                                "    - batch_norm\n"
-                                "    - relu\n"
-                                "    - dropout: {rate: 0.3}\n"
-                                "    - linear: {outputs: 3}\n"
-                                "data: {train: {format: synthetic, images: 9, classes: 3}}\n"
-                                "train: {optimizer: " +
-                                    optimizer_name + ", learning_rate: 0.1}\n",
-                                "bench.yaml")),
+  StepBench(const Device& device, const std::string& optimizer_name, bool capture)
+      : experiment(load_experiment_text("version: 1\ndevice: " + to_string(device) +
+                                            "\n"
+                                            "deterministic: true\n"
+                                            "model:\n"
+                                            "  input: [2, 8, 8]\n"
+                                            "  layers:\n"
+                                            "    - conv2d: {filters: 4, kernel: 3}\n"
+                                            "    - batch_norm\n"
+                                            "    - relu\n"
+                                            "    - dropout: {rate: 0.3}\n"
+                                            "    - linear: {outputs: 3}\n"
+                                            "data: {train: {format: synthetic, images: 9, classes: 3}}\n"
+                                            "train: {optimizer: " +
+                                            optimizer_name + ", learning_rate: 0.1}\n",
+                                        "bench.yaml")),
         ctx(device, 7),
-        model(build_model(config, device)),
-        optimizer(make_optimizer(config)),
-        step(ctx, *model.net, *optimizer, {.clip_norm = 2, .label_smoothing = 0.1, .record = record}) {
+        step(ctx, *model.net, optimizer, {.clip_norm = 2, .label_smoothing = 0.1, .capture = capture}) {
     model.net->initialize(ctx);
   }
 
@@ -54,6 +51,15 @@ struct StepBench {
     for (std::int64_t i = 0; i < images; ++i) labels.push_back(static_cast<std::int32_t>(random.below(i, 3)));
     return {Tensor::from(*ctx.stream, {images, 2, 8, 8}, pixels), Tensor::from(*ctx.stream, {images}, labels), {}};
   }
+  // As a loader has it: batches of the full size lie at two places in turn.
+  Batch in_turn(int number) {
+    const Batch made = batch(number);
+    Batch& place = places_[number % 2];
+    if (!place.images.defined()) return place = made;
+    ctx.stream->copy(place.images.write(), made.images.read(), made.images.bytes());
+    ctx.stream->copy(place.labels.write<std::int32_t>(), made.labels.read<std::int32_t>(), made.labels.bytes());
+    return place;
+  }
   float run(const Batch& batch, double rate) { return step.run(batch, rate).to_vector(*ctx.stream).at(0); }
   std::vector<float> weights() {
     std::vector<float> all;
@@ -61,20 +67,24 @@ struct StepBench {
       for (const float value : parameter->variable.value().to_vector(*ctx.stream)) all.push_back(value);
     return all;
   }
+
+ private:
+  Batch places_[2];
 };
 
 TEST_P(EveryDevice, TrainStepPlayedFromARecordingGivesTheSameBits) {
   for (const char* optimizer : {"{sgd: {momentum: 0.9}}", "adam"}) {
-    StepBench eager(GetParam(), optimizer, false), recorded(GetParam(), optimizer, true);
+    StepBench eager(GetParam(), optimizer, false), captured(GetParam(), optimizer, true);
     for (int i = 0; i < 8; ++i) {
-      const std::int64_t images = i == 5 ? 3 : 6;  // the short last batch of an epoch
+      const bool is_short = i == 5;  // as the last of an epoch
       const double rate = 0.1 / (i + 1);
-      EXPECT_EQ(eager.run(eager.batch(i, images), rate), recorded.run(recorded.batch(i, images), rate)) << "step " << i;
-      EXPECT_EQ(eager.ctx.random.position(), recorded.ctx.random.position()) << "step " << i;
+      const float expected = eager.run(eager.batch(i, is_short ? 3 : 6), rate);
+      EXPECT_EQ(captured.run(is_short ? captured.batch(i, 3) : captured.in_turn(i), rate), expected) << "step " << i;
+      EXPECT_EQ(eager.ctx.random.position(), captured.ctx.random.position()) << "step " << i;
     }
-    EXPECT_EQ(eager.weights(), recorded.weights()) << optimizer;
-    EXPECT_FALSE(eager.step.recorded());
-    EXPECT_EQ(recorded.step.recorded(), GetParam().kind == Device::Kind::cuda) << recorded.step.unrecorded();
+    EXPECT_EQ(eager.weights(), captured.weights()) << optimizer;
+    EXPECT_FALSE(eager.step.captured());
+    EXPECT_EQ(captured.step.captured(), GetParam().kind == Device::Kind::cuda) << captured.step.why_not_captured();
   }
 }
 
@@ -93,9 +103,9 @@ TEST_P(EveryDevice, TrainStepThatCannotBeRecordedSaysWhyAndGoesOn) {
   for (StepBench* bench : {&eager, &tried}) bench->model.net->add("waits", std::make_unique<Waits>("waits", Shape{3}));
   for (int i = 0; i < 5; ++i) EXPECT_EQ(eager.run(eager.batch(i), 0.1), tried.run(tried.batch(i), 0.1)) << "step " << i;
   EXPECT_EQ(eager.weights(), tried.weights());
-  EXPECT_FALSE(tried.step.recorded());
-  EXPECT_NE(tried.step.unrecorded(), "");
-  EXPECT_EQ(eager.step.unrecorded(), "");  // nobody asked
+  EXPECT_FALSE(tried.step.captured());
+  EXPECT_NE(tried.step.why_not_captured(), "");
+  EXPECT_EQ(eager.step.why_not_captured(), "");  // nobody asked
 }
 
 TEST_P(EveryDevice, TrainStepSumsLossAndRightImages) {
@@ -146,7 +156,7 @@ std::vector<float> learnt(StepBench& bench) {
   };
   for (const Parameter* parameter : bench.model.net->parameters())
     if (parameter->trainable) append(parameter->variable.value());
-  for (const auto& [name, state] : bench.optimizer->state()) append(state);
+  for (const auto& [name, state] : bench.optimizer.state()) append(state);
   return all;
 }
 
@@ -154,8 +164,8 @@ std::vector<float> learnt(StepBench& bench) {
 // at all may be learnt from then on.
 TEST_P(EveryDevice, TrainStepWithABadGradientKeepsAllNumbersFiniteAndStops) {
   for (const char* optimizer : {"{sgd: {momentum: 0.9}}", "adam"}) {
-    for (const bool record : {false, true}) {
-      StepBench bench(GetParam(), optimizer, record);
+    for (const bool capture : {false, true}) {
+      StepBench bench(GetParam(), optimizer, capture);
       auto layer = std::make_unique<BadGradient>(Shape{3}, 100);
       BadGradient& bad = *layer;
       bench.model.net->add("bad", std::move(layer));
@@ -187,28 +197,28 @@ TEST_P(EveryDevice, TrainStepNamesTheFirstBadGradientOfTheBackwardPass) {
 }
 
 // Plays what it was never given, and holds all memory while it lives.
-class Recorded final : public Recording {
+class Captured final : public Graph {
  public:
-  explicit Recorded(bool& full) : full_(full) {}
-  ~Recorded() override { full_ = false; }
-  void play() override {}
+  explicit Captured(bool& full) : full_(full) {}
+  ~Captured() override { full_ = false; }
+  void replay() override {}
 
  private:
   bool& full_;
 };
 
-// A device that records, and has no memory for a layer's outputs as long as a recording holds its own.
+// A device that records, and has no memory for a layer's outputs as long as a graph holds its own.
 class Crowded final : public ForwardingStream {
  public:
   Crowded(std::unique_ptr<Stream> stream, bool can_record) : ForwardingStream(std::move(stream)), can_(can_record) {}
   std::shared_ptr<void> allocate(std::size_t bytes) override {
-    if (full && bytes > 1000) throw OutOfMemory("out of memory: held by a recording");
+    if (full && bytes > 1000) throw OutOfMemory("out of memory: held by a graph");
     return ForwardingStream::allocate(bytes);
   }
-  std::unique_ptr<Recording> record(const std::function<void()>&) override {
+  std::unique_ptr<Graph> capture(const std::function<void()>&) override {
     full = true;
-    if (!can_) throw OutOfMemory("out of memory: too little for a recording");
-    return std::make_unique<Recorded>(full);
+    if (!can_) throw OutOfMemory("out of memory: too little for a graph");
+    return std::make_unique<Captured>(full);
   }
   void release_unused() override { full = false; }
   bool full = false;
@@ -217,15 +227,57 @@ class Crowded final : public ForwardingStream {
   bool can_;
 };
 
+// A device that records, and counts what it is asked for.
+class Counting final : public ForwardingStream {
+ public:
+  using ForwardingStream::ForwardingStream;
+  void copy(void* to, const void* from, std::size_t bytes) override {
+    ++copies;
+    ForwardingStream::copy(to, from, bytes);
+  }
+  std::unique_ptr<Graph> capture(const std::function<void()>& work) override {
+    ++captured;
+    work();
+    return std::make_unique<Captured>(ignored_);
+  }
+  std::unique_ptr<Graph> capture_again(const std::function<void()>& work) override {
+    ++captured_again;
+    work();
+    return std::make_unique<Captured>(ignored_);
+  }
+  int copies = 0, captured = 0, captured_again = 0;
+
+ private:
+  bool ignored_ = false;
+};
+
+TEST(TrainStep, IsRecordedAtTwoPlacesAndCopiesNoBatchThere) {
+  StepBench bench({}, "sgd", true);
+  bench.ctx.stream = std::make_unique<Counting>(std::move(bench.ctx.stream));
+  auto& stream = static_cast<Counting&>(*bench.ctx.stream);
+  for (int i = 0; i < 4; ++i) bench.step.run(bench.in_turn(i), 0.1);
+  EXPECT_EQ(stream.captured, 1);
+  EXPECT_EQ(stream.captured_again, 1);
+  for (int i = 4; i < 6; ++i) {
+    const Batch batch = bench.in_turn(i);
+    stream.copies = 0;
+    bench.step.run(batch, 0.1);
+    EXPECT_EQ(stream.copies, 0);
+  }
+  bench.step.run(bench.batch(6), 0.1);  // at a third place
+  EXPECT_EQ(stream.captured + stream.captured_again, 2);
+  EXPECT_TRUE(bench.step.captured());
+}
+
 TEST(TrainStep, WithoutMemoryForARecordingGoesOnWithoutOne) {
   StepBench eager({}, "{sgd: {momentum: 0.9}}", false), tried({}, "{sgd: {momentum: 0.9}}", true);
   tried.ctx.stream = std::make_unique<Crowded>(std::move(tried.ctx.stream), false);
   for (int i = 0; i < 5; ++i) EXPECT_EQ(eager.run(eager.batch(i), 0.1), tried.run(tried.batch(i), 0.1)) << "step " << i;
   EXPECT_EQ(eager.weights(), tried.weights());
-  EXPECT_NE(tried.step.unrecorded().find("too little for a recording"), std::string::npos);
+  EXPECT_NE(tried.step.why_not_captured().find("too little for a graph"), std::string::npos);
 }
 
-// The last batch of an epoch, say. (The recorded step itself does nothing here.)
+// The last batch of an epoch, say. (The captured step itself does nothing here.)
 TEST(TrainStep, GivesTheRecordingUpWhereAnotherShapeFindsNoMemoryBesideIt) {
   StepBench eager({}, "{sgd: {momentum: 0.9}}", false), tried({}, "{sgd: {momentum: 0.9}}", true);
   tried.ctx.stream = std::make_unique<Crowded>(std::move(tried.ctx.stream), true);
@@ -233,10 +285,10 @@ TEST(TrainStep, GivesTheRecordingUpWhereAnotherShapeFindsNoMemoryBesideIt) {
   const Batch six = tried.batch(2), three = tried.batch(3, 3);
   static_cast<Crowded&>(*tried.ctx.stream).full = false;
   tried.step.run(six, 0.1);
-  ASSERT_TRUE(tried.step.recorded());
+  ASSERT_TRUE(tried.step.captured());
   EXPECT_EQ(eager.run(eager.batch(3, 3), 0.1), tried.run(three, 0.1));
-  EXPECT_FALSE(tried.step.recorded());
-  EXPECT_NE(tried.step.unrecorded().find("held by a recording"), std::string::npos);
+  EXPECT_FALSE(tried.step.captured());
+  EXPECT_NE(tried.step.why_not_captured().find("held by a graph"), std::string::npos);
   const auto sums = [](StepBench& bench) { return bench.step.sums().to_vector(*bench.ctx.stream); };
   EXPECT_EQ(sums(eager), sums(tried));
 }

@@ -18,7 +18,7 @@ namespace twiddle {
 namespace {
 
 TEST(Trainer, LearnsSyntheticData) {
-  Trainer trainer(small_config({{"train.epochs", "12", "--epochs"}}), {});
+  Trainer trainer(small_experiment({{"train.epochs", "12", "--epochs"}}), {});
   Losses losses;
   std::atomic<bool> stop = false;
   EXPECT_EQ(trainer.run({&losses}, stop), Trainer::End::finished);
@@ -30,9 +30,10 @@ TEST(Trainer, LearnsSyntheticData) {
 // Nothing goes by the clock where an engine has a name, for the model or for a layer.
 TEST_P(EveryDevice, EqualTrainingsByNamedEnginesGiveEqualWeights) {
   const std::string engine = GetParam().kind == Device::Kind::cpu ? "fft" : "fbfft";
-  const Config config = load_config_text(R"(
+  const std::string config = R"(
 version: 1
-device: )" + to_string(GetParam()) + R"(
+device: )" + to_string(GetParam()) +
+                             R"(
 model:
   input: [1, 12, 12]
   layers:
@@ -41,16 +42,16 @@ model:
     - conv2d: {filters: 6, kernel: 7, pad: 3}
     - conv2d: {filters: 6, kernel: 5}
     - linear: {outputs: 4}
-convolution: {cache: off, engine: )" + engine +
-                                             R"(}
+convolution: {cache: off, engine: )" +
+                             engine +
+                             R"(}
 data:
   train: {format: synthetic, images: 40, classes: 4}
 train: {epochs: 2, batch_size: 20}
-)",
-                                         "named.yaml");
+)";
   std::vector<std::vector<float>> first;
   for (int run = 0; run < 3; ++run) {
-    Trainer trainer(config, {});
+    Trainer trainer(load_experiment_text(config, "named.yaml"), {});
     std::atomic<bool> stop = false;
     trainer.run({}, stop);
     if (run == 0) first = weights(trainer);
@@ -68,21 +69,21 @@ train: {epochs: 2, batch_size: 20}
 
 TEST(Trainer, StopsWhileEnginesAreMeasured) {
   const std::string folder = new_folder("measuring");
-  Config config = small_config({{"deterministic", "false", "--set"},
-                                {"convolution.cache", "off", "--set"},
-                                {"convolution.engine", "measured", "--set"}});
+  const std::vector<Override> overrides{{"deterministic", "false", "--set"},
+                                        {"convolution.cache", "off", "--set"},
+                                        {"convolution.engine", "measured", "--set"}};
   std::atomic<bool> stop = false;
   int asked = 0;
-  config.convolution.measuring = std::make_shared<Measuring>(nullptr, [&] { return stop = ++asked > 2; });
   {
-    Trainer trainer(config, in_folder(folder));
+    ExperimentOptions stopping;
+    stopping.measuring = std::make_shared<Measuring>(nullptr, [&] { return stop = ++asked > 2; });
+    Trainer trainer(small_experiment(overrides, stopping), in_folder(folder));
     EXPECT_EQ(trainer.run({}, stop), Trainer::End::interrupted);
     EXPECT_EQ(trainer.state().step, 0);
     EXPECT_EQ(asked, 3) << "at once";
   }
   stop = false;
-  config.convolution.measuring = nullptr;
-  Trainer resumed(config, in_folder(folder, newest_checkpoint(folder)));
+  Trainer resumed(small_experiment(overrides), in_folder(folder, newest_checkpoint(folder)));
   EXPECT_EQ(resumed.run({}, stop), Trainer::End::finished);
 }
 
@@ -90,7 +91,7 @@ TEST(Trainer, StopsWhileEnginesAreMeasured) {
 // bit.
 TEST(Trainer, ResumesExactly) {
   std::atomic<bool> stop = false;
-  Trainer straight(small_config(), {});
+  Trainer straight(small_experiment(), {});
   Losses straight_losses;
   straight.run({&straight_losses}, stop);
   for (const std::int64_t steps : {1, 7, 10, 14}) {
@@ -98,12 +99,12 @@ TEST(Trainer, ResumesExactly) {
     Losses losses;
     {
       StopAfter stopper(steps, stop);
-      Trainer first(small_config(), in_folder(folder));
+      Trainer first(small_experiment(), in_folder(folder));
       EXPECT_EQ(first.run({&stopper, &losses}, stop), Trainer::End::interrupted);
       EXPECT_EQ(first.state().step, steps);
     }
     stop = false;
-    Trainer second(small_config(), in_folder(folder, newest_checkpoint(folder)));
+    Trainer second(small_experiment(), in_folder(folder, newest_checkpoint(folder)));
     EXPECT_EQ(second.run({&losses}, stop), Trainer::End::finished);
     EXPECT_EQ(weights(second), weights(straight)) << "stopped after step " << steps;
     EXPECT_EQ(losses.steps, straight_losses.steps) << "stopped after step " << steps;
@@ -115,12 +116,14 @@ TEST(Trainer, ResumesExactly) {
 // A batch of bad images makes no step; a resumed run must not do a batch twice for it.
 TEST(Trainer, ResumesExactlyAfterABatchThatWasSkipped) {
   const std::string list = write_pictures("pictures", 8, {0, 1, 2});
-  const Config config = small_config({{"data.train", "{format: image_list, channels: 1, file: " + list + "}", "--set"},
-                                      {"data.on_error", "skip", "--set"},
-                                      {"train.batch_size", "1", "--batch-size"},
-                                      {"train.epochs", "2", "--epochs"}});
+  const auto experiment = [&] {
+    return small_experiment({{"data.train", "{format: image_list, channels: 1, file: " + list + "}", "--set"},
+                             {"data.on_error", "skip", "--set"},
+                             {"train.batch_size", "1", "--batch-size"},
+                             {"train.epochs", "2", "--epochs"}});
+  };
   std::atomic<bool> stop = false;
-  Trainer straight(config, {});
+  Trainer straight(experiment(), {});
   Losses straight_losses;
   straight.run({&straight_losses}, stop);
   ASSERT_EQ(straight_losses.steps.size(), 2u * 5);
@@ -129,10 +132,10 @@ TEST(Trainer, ResumesExactlyAfterABatchThatWasSkipped) {
     Losses losses;
     {
       StopAfter stopper(steps, stop);
-      Trainer(config, in_folder(folder)).run({&stopper, &losses}, stop);
+      Trainer(experiment(), in_folder(folder)).run({&stopper, &losses}, stop);
     }
     stop = false;
-    Trainer second(config, in_folder(folder, newest_checkpoint(folder)));
+    Trainer second(experiment(), in_folder(folder, newest_checkpoint(folder)));
     second.run({&losses}, stop);
     EXPECT_EQ(losses.steps, straight_losses.steps) << "stopped after step " << steps;
     EXPECT_EQ(weights(second), weights(straight)) << "stopped after step " << steps;
@@ -141,15 +144,15 @@ TEST(Trainer, ResumesExactlyAfterABatchThatWasSkipped) {
 
 void expect_to_resume_exactly(const std::vector<Override>& overrides) {
   std::atomic<bool> stop = false;
-  Trainer straight(small_config(overrides), {});
+  Trainer straight(small_experiment(overrides), {});
   straight.run({}, stop);
   const std::string folder = new_folder("exactly");
   {
     StopAfter stopper(7, stop);
-    Trainer(small_config(overrides), in_folder(folder)).run({&stopper}, stop);
+    Trainer(small_experiment(overrides), in_folder(folder)).run({&stopper}, stop);
   }
   stop = false;
-  Trainer second(small_config(overrides), in_folder(folder, newest_checkpoint(folder)));
+  Trainer second(small_experiment(overrides), in_folder(folder, newest_checkpoint(folder)));
   second.run({}, stop);
   EXPECT_EQ(weights(second), weights(straight));
 }
@@ -183,13 +186,13 @@ TEST(Trainer, LeavesAValidationAndTakesItUpAgain) {
   Losses losses;
   {
     StopBeforeValidation stopper(stop, 4 * 5);
-    Trainer first(small_config(), in_folder(folder));
+    Trainer first(small_experiment(), in_folder(folder));
     EXPECT_EQ(first.run({&losses, &stopper}, stop), Trainer::End::interrupted);
     EXPECT_EQ(first.state().epoch, 3);
     EXPECT_EQ(losses.epochs.size(), 3u);
   }
   stop = false;
-  Trainer second(small_config(), in_folder(folder, newest_checkpoint(folder)));
+  Trainer second(small_experiment(), in_folder(folder, newest_checkpoint(folder)));
   EXPECT_EQ(second.run({&losses}, stop), Trainer::End::finished);
   EXPECT_EQ(losses.epochs.size(), 4u);
   EXPECT_EQ(losses.steps.size(), 20u);
@@ -207,8 +210,8 @@ struct Order : TrainObserver {
 TEST(Trainer, TellsOfAnEpochBeforeItSavesIt) {
   Order order;
   std::atomic<bool> stop = false;
-  Trainer(small_config({{"train.epochs", "2", "--epochs"},
-                        {"data", "{train: {format: synthetic, images: 90, classes: 4}}", "--set"}}),
+  Trainer(small_experiment({{"train.epochs", "2", "--epochs"},
+                            {"data", "{train: {format: synthetic, images: 90, classes: 4}}", "--set"}}),
           in_folder(new_folder("order")))
       .run({&order}, stop);
   EXPECT_EQ(order.told, "epoch checkpoint epoch checkpoint ");
@@ -218,7 +221,7 @@ TEST(Trainer, TellsOfAnEpochBeforeItSavesIt) {
 TEST(Trainer, SavesAnEpochBeforeItsValidation) {
   Order order;
   std::atomic<bool> stop = false;
-  Trainer(small_config({{"train.epochs", "2", "--epochs"}}), in_folder(new_folder("order"))).run({&order}, stop);
+  Trainer(small_experiment({{"train.epochs", "2", "--epochs"}}), in_folder(new_folder("order"))).run({&order}, stop);
   EXPECT_EQ(order.told, "checkpoint epoch checkpoint epoch checkpoint ");
 }
 
@@ -226,17 +229,17 @@ TEST_P(EveryDevice, TrainerHasNothingToTellOfRecordingSteps) {
   struct Listener : TrainObserver {
     std::string told;
     bool wants_step(std::int64_t) override { return false; }
-    void on_unrecorded(const std::string& why) override { told += why; }
+    void on_not_captured(const std::string& why) override { told += why; }
   } listener;
   std::atomic<bool> stop = false;
-  Trainer(small_config({{"device", to_string(GetParam()), "--device"}}), {}).run({&listener}, stop);
+  Trainer(small_experiment({{"device", to_string(GetParam()), "--device"}}), {}).run({&listener}, stop);
   EXPECT_EQ(listener.told, "");  // a GPU records them, and of the CPU nobody expects it
 }
 
 TEST(Trainer, DoesNotDependOnTheNumberOfWorkers) {
   std::atomic<bool> stop = false;
-  Trainer none(small_config({{"data.workers", "0", "--workers"}}), {}),
-      three(small_config({{"data.workers", "3", "--workers"}}), {});
+  Trainer none(small_experiment({{"data.workers", "0", "--workers"}}), {}),
+      three(small_experiment({{"data.workers", "3", "--workers"}}), {});
   none.run({}, stop);
   three.run({}, stop);
   EXPECT_EQ(weights(none), weights(three));
@@ -244,9 +247,9 @@ TEST(Trainer, DoesNotDependOnTheNumberOfWorkers) {
 
 TEST_P(EveryDevice, TrainerStopsAtALossThatIsNotFiniteAndNamesTheLayer) {
   // Of the engines gemm alone is known to keep such inputs apart: a spectrum mixes all of a plane.
-  Trainer trainer(small_config({{"data.normalize", "{mean: 0, std: 1e-38}", "--set"},
-                                {"convolution.engine", "gemm", "--engine"},
-                                {"device", to_string(GetParam()), "--device"}}),
+  Trainer trainer(small_experiment({{"data.normalize", "{mean: 0, std: 1e-38}", "--set"},
+                                    {"convolution.engine", "gemm", "--engine"},
+                                    {"device", to_string(GetParam()), "--device"}}),
                   {});
   // On a GPU the loss is looked at now and then.
   const std::string when = GetParam().kind == Device::Kind::cpu ? "epoch 1, step 1 " : "epoch 1, at or before step ";
@@ -282,7 +285,8 @@ struct SpoilOneStep : TrainObserver {
 
 TEST_P(EveryDevice, TrainerBlamesALayerForWhatItSawAlone) {
   Trainer trainer(
-      small_config({{"convolution.engine", "gemm", "--engine"}, {"device", to_string(GetParam()), "--device"}}), {});
+      small_experiment({{"convolution.engine", "gemm", "--engine"}, {"device", to_string(GetParam()), "--device"}}),
+      {});
   SpoilOneStep spoil(trainer);
   std::atomic<bool> stop = false;
   try {
@@ -311,8 +315,8 @@ struct WaitsAtEachStep : TrainObserver {
 };
 
 TEST_P(EveryDevice, TrainerTellsTheLossOfEveryStepWithoutHoldingTheDeviceUp) {
-  Trainer trainer(small_config({{"device", to_string(GetParam()), "--device"}, {"data.train.images", "100", "--set"}}),
-                  {});
+  Trainer trainer(
+      small_experiment({{"device", to_string(GetParam()), "--device"}, {"data.train.images", "100", "--set"}}), {});
   WaitsAtEachStep observer(trainer);
   std::atomic<bool> stop = false;
   trainer.run({&observer}, stop);
@@ -326,7 +330,7 @@ TEST_P(EveryDevice, TrainerTellsTheLossOfEveryStepWithoutHoldingTheDeviceUp) {
 TEST(Trainer, OverfitsOneBatch) {
   Trainer::Options options;
   options.overfit_batch = true;
-  Trainer trainer(small_config({{"train.epochs", "20", "--epochs"}, {"model.layers.4.dropout.rate", "0", "--set"}}),
+  Trainer trainer(small_experiment({{"train.epochs", "20", "--epochs"}, {"model.layers.4.dropout.rate", "0", "--set"}}),
                   options);
   Losses losses;
   std::atomic<bool> stop = false;
@@ -339,7 +343,7 @@ TEST(Trainer, OverfitsOneBatch) {
 TEST(Trainer, LimitsBatches) {
   Trainer::Options options;
   options.limit_batches = 2;
-  Trainer trainer(small_config(), options);
+  Trainer trainer(small_experiment(), options);
   Losses losses;
   std::atomic<bool> stop = false;
   trainer.run({&losses}, stop);
@@ -348,7 +352,7 @@ TEST(Trainer, LimitsBatches) {
 
 TEST(Trainer, KeepsAsManyCheckpointsAsAsked) {
   const std::string folder = new_folder("keep");
-  Trainer trainer(small_config({{"train.keep", "2", "--set"}}), in_folder(folder));
+  Trainer trainer(small_experiment({{"train.keep", "2", "--set"}}), in_folder(folder));
   std::atomic<bool> stop = false;
   trainer.run({}, stop);
   EXPECT_EQ(CheckpointStore(folder, 2).list().size(), 2u);
@@ -357,7 +361,7 @@ TEST(Trainer, KeepsAsManyCheckpointsAsAsked) {
 
 TEST(Trainer, RefusesDataWithMoreClassesThanOutputs) {
   try {
-    Trainer trainer(small_config({{"data.train.classes", "7", "--set"}}), {});
+    Trainer trainer(small_experiment({{"data.train.classes", "7", "--set"}}), {});
     FAIL() << "7 classes went into 4 outputs";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::config);
@@ -367,10 +371,10 @@ TEST(Trainer, RefusesDataWithMoreClassesThanOutputs) {
 
 TEST(TrainStep, ClipsTheGradient) {
   // With a limit next to nothing the weights hardly move.
-  Trainer free(small_config({{"train.epochs", "1", "--epochs"}}), {});
-  Trainer clipped(small_config({{"train.epochs", "1", "--epochs"},
-                                {"train.clip_norm", "1e-9", "--set"},
-                                {"train.optimizer", "{sgd: {momentum: 0}}", "--set"}}),
+  Trainer free(small_experiment({{"train.epochs", "1", "--epochs"}}), {});
+  Trainer clipped(small_experiment({{"train.epochs", "1", "--epochs"},
+                                    {"train.clip_norm", "1e-9", "--set"},
+                                    {"train.optimizer", "{sgd: {momentum: 0}}", "--set"}}),
                   {});
   const auto start = weights(clipped);
   std::atomic<bool> stop = false;

@@ -9,8 +9,8 @@ namespace twiddle {
 namespace {
 
 // Behind `flatten` a batch norm gets one value a channel from each image.
-Config norm_on_rows(const std::string& images, const std::string& batch, const std::string& more = "") {
-  return load_config_text(
+Experiment norm_on_rows(const std::string& images, const std::string& batch, const std::string& more = "") {
+  return load_experiment_text(
       "version: 1\n"
       "model:\n"
       "  input: [1, 4, 4]\n"
@@ -23,8 +23,8 @@ Config norm_on_rows(const std::string& images, const std::string& batch, const s
       "rows.yaml");
 }
 
-std::int64_t steps_of(const Config& config) {
-  Trainer trainer(config, {});
+std::int64_t steps_of(Experiment experiment) {
+  Trainer trainer(std::move(experiment), {});
   std::atomic<bool> stop = false;
   trainer.run({}, stop);
   return trainer.state().step;
@@ -37,7 +37,7 @@ TEST(TrainingData, LeavesOutALastBatchOfOneImageThatCannotBeTrainedOn) {
 }
 
 TEST(TrainingData, KeepsALastBatchOfOneImageWhereItCan) {
-  EXPECT_EQ(steps_of(small_config({{"data.train.images", "81", "--set"}, {"train.epochs", "1", "--epochs"}})), 5);
+  EXPECT_EQ(steps_of(small_experiment({{"data.train.images", "81", "--set"}, {"train.epochs", "1", "--epochs"}})), 5);
 }
 
 TEST(TrainingData, RefusesABatchSizeThatCannotBeTrainedWith) {

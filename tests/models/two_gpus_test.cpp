@@ -4,46 +4,42 @@
 #include <functional>
 #include <thread>
 
-#include "models/builder.h"
-#include "models/config.h"
-#include "models/make_optimizer.h"
+#include "models/experiment.h"
 #include "models/train_step.h"
 
 namespace twiddle {
 namespace {
 
-constexpr int steps = 6;  // the last are played from a recording
+constexpr int steps = 6;  // the last are played from a graph
 
 struct Training {
-  Config config;
+  Experiment experiment;
   Context ctx;
-  Model model;
-  std::unique_ptr<Optimizer> optimizer;
+  const Model& model = experiment.model;
+  Optimizer& optimizer = *experiment.optimizer;
   TrainStep step;
   Batch batch;
 
   explicit Training(int index)
-      : config(load_config_text("version: 1\ndeterministic: true\n"
-                                "device: cuda:" +
-                                    std::to_string(index) +
-                                    "\n"
-                                    "model:\n"
-                                    "  input: [3, 12, 12]\n"
-                                    "  layers:\n"
-                                    "    - conv2d: {filters: 16, kernel: 5, pad: 2}\n"
-                                    "    - relu\n"
-                                    "    - conv2d: {filters: 16, kernel: 3, stride: 2}\n"
-                                    "    - batch_norm\n"
-                                    "    - dropout\n"
-                                    "    - linear: {outputs: 3}\n"
-                                    "convolution: {cache: off}\n"
-                                    "data: {train: {format: synthetic, images: 8, classes: 3}}\n"
-                                    "train: {optimizer: {sgd: {momentum: 0.9}}, learning_rate: 0.1}\n",
-                                "two_gpus.yaml")),
+      : experiment(load_experiment_text("version: 1\ndeterministic: true\n"
+                                        "device: cuda:" +
+                                            std::to_string(index) +
+                                            "\n"
+                                            "model:\n"
+                                            "  input: [3, 12, 12]\n"
+                                            "  layers:\n"
+                                            "    - conv2d: {filters: 16, kernel: 5, pad: 2}\n"
+                                            "    - relu\n"
+                                            "    - conv2d: {filters: 16, kernel: 3, stride: 2}\n"
+                                            "    - batch_norm\n"
+                                            "    - dropout\n"
+                                            "    - linear: {outputs: 3}\n"
+                                            "convolution: {cache: off}\n"
+                                            "data: {train: {format: synthetic, images: 8, classes: 3}}\n"
+                                            "train: {optimizer: {sgd: {momentum: 0.9}}, learning_rate: 0.1}\n",
+                                        "two_gpus.yaml")),
         ctx(Device{Device::Kind::cuda, index}, 3),
-        model(build_model(config, {Device::Kind::cuda, index})),
-        optimizer(make_optimizer(config)),
-        step(ctx, *model.net, *optimizer, {}) {
+        step(ctx, *model.net, optimizer, {}) {
     model.net->initialize(ctx);
     batch = {Tensor::filled(*ctx.stream, {8, 3, 12, 12}, 0.5f),
              Tensor::from(*ctx.stream, {8}, std::vector<std::int32_t>{0, 1, 2, 0, 1, 2, 0, 1}),
@@ -71,7 +67,7 @@ class TwoTrainings : public testing::Test {
     for (const int index : {0, 1}) {
       Training alone(index);
       for (int i = 0; i < steps; ++i) alone.run();
-      EXPECT_TRUE(alone.step.recorded()) << alone.step.unrecorded();
+      EXPECT_TRUE(alone.step.captured()) << alone.step.why_not_captured();
       EXPECT_EQ(alone.weights(), weights[index]) << "cuda:" << index;
     }
   }

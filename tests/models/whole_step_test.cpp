@@ -4,9 +4,7 @@
 #include <cmath>
 
 #include "layers/conv/engines.h"
-#include "models/builder.h"
-#include "models/config.h"
-#include "models/make_optimizer.h"
+#include "models/experiment.h"
 #include "models/train_step.h"
 #include "tests/support/every_device.h"
 
@@ -36,19 +34,17 @@ std::string net_with(Device device, const std::string& engine) {
 }
 
 struct Bench {
-  Config config;
+  Experiment experiment;
   Context ctx;
-  Model model;
-  std::unique_ptr<Optimizer> optimizer;
+  const Model& model = experiment.model;
+  Optimizer& optimizer = *experiment.optimizer;
   TrainStep step;
   Batch batch;
 
-  Bench(Device device, const std::string& engine, bool record = true)
-      : config(load_config_text(net_with(device, engine), "net.yaml")),
+  Bench(Device device, const std::string& engine, bool capture = true)
+      : experiment(load_experiment_text(net_with(device, engine), "net.yaml")),
         ctx(device, 3),
-        model(build_model(config, device)),
-        optimizer(make_optimizer(config)),
-        step(ctx, *model.net, *optimizer, {.record = record}) {
+        step(ctx, *model.net, optimizer, {.capture = capture}) {
     model.net->initialize(ctx);
     std::vector<float> pixels(std::size_t(8) * 3 * 14 * 12);
     const RandomSequence random{9};
@@ -109,10 +105,10 @@ TEST_P(EveryDevice, AStepIsTheOneOfTheCpu) {
 
 TEST_P(EveryDevice, AThousandStepsBySpectraTakeNoMoreMemoryThanFive) {
   const bool cpu = GetParam().kind == Device::Kind::cpu;  // which records nothing
-  for (const bool record : cpu ? std::vector{false} : std::vector{true, false}) {
-    Bench bench(GetParam(), cpu ? "fft" : "cufft", record);
+  for (const bool capture : cpu ? std::vector{false} : std::vector{true, false}) {
+    Bench bench(GetParam(), cpu ? "fft" : "cufft", capture);
     for (int i = 0; i < 5; ++i) bench.step.run(bench.batch, 1e-3);
-    EXPECT_EQ(bench.step.recorded(), record);
+    EXPECT_EQ(bench.step.captured(), capture);
     const MemoryUse before = bench.ctx.stream->memory();
     bench.ctx.stream->reset_peak();
     for (int i = 5; i < 1000; ++i) bench.step.run(bench.batch, 1e-3);

@@ -6,8 +6,7 @@
 
 #include "framework/error.h"
 #include "layers/softmax_loss.h"
-#include "models/builder.h"
-#include "models/make_optimizer.h"
+#include "models/experiment.h"
 #include "models/train_step.h"
 #include "models/weights.h"
 
@@ -50,12 +49,14 @@ Arguments parse(const std::vector<std::string>& words) {
 }
 
 // Dropout is off: its random numbers are no other program's.
-Config config_of(const Arguments& arguments) {
+Experiment experiment_of(const Arguments& arguments) {
   std::vector<Override> overrides = {{"device", arguments.device, "--device"},
                                      {"convolution.engine", arguments.engine, "--engine"}};
-  for (const LayerConfig& layer : load_config(arguments.model).layers)
+  const ExperimentOptions options{.opens = OpenedData::none};
+  const Experiment as_written = load_experiment(arguments.model, {}, options);
+  for (const LayerConfig& layer : as_written.config.layers)
     if (layer.kind == "dropout") overrides.push_back({"model.layers." + layer.name + ".rate", "0", "no dropout"});
-  return load_config(arguments.model, overrides);
+  return load_experiment(arguments.model, overrides, options);
 }
 
 Batch batch_of(Context& ctx, const std::string& path) {
@@ -92,10 +93,8 @@ void write_switches(Context& ctx, const Sequential& net, const Batch& batch, Saf
 }
 
 // The loss before each step, by the config's optimizer at one rate.
-Tensor train(Context& ctx, const Config& config, const Sequential& net, const Batch& batch,
-             const Arguments& arguments) {
-  const std::unique_ptr<Optimizer> optimizer = make_optimizer(config);
-  TrainStep step(ctx, net, *optimizer, {});
+Tensor train(Context& ctx, const Experiment& experiment, const Batch& batch, const Arguments& arguments) {
+  TrainStep step(ctx, *experiment.model.net, *experiment.optimizer, {});
   std::vector<float> losses;
   for (int i = 0; i < arguments.steps; ++i)
     losses.push_back(step.run(batch, arguments.rate).to_vector(*ctx.stream).at(0));
@@ -103,17 +102,16 @@ Tensor train(Context& ctx, const Config& config, const Sequential& net, const Ba
 }
 
 void run(const Arguments& arguments) {
-  const Config config = config_of(arguments);
-  Context ctx(parse_device(config.device), config.seed);
-  const Model model = build_model(config, ctx.stream->device());
+  const Experiment experiment = experiment_of(arguments);
+  const Model& model = experiment.model;
+  Context ctx(experiment.device, experiment.config.seed);
   model.net->initialize(ctx);
   load_weights(arguments.weights, ctx, *model.net);
   const Batch batch = batch_of(ctx, arguments.batch);
   SafeTensors results;
   run_once(ctx, *model.net, batch, results);
   write_switches(ctx, *model.net, batch, results);
-  if (arguments.steps > 0)
-    results.arrays["losses"] = to_host(*ctx.stream, train(ctx, config, *model.net, batch, arguments));
+  if (arguments.steps > 0) results.arrays["losses"] = to_host(*ctx.stream, train(ctx, experiment, batch, arguments));
   write_safetensors(arguments.output, results);
 }
 

@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <string>
 
-#include "models/config.h"
 #include "models/trainer.h"
 
 namespace twiddle {
@@ -20,7 +19,7 @@ std::string data_folder(const std::string& name) {
 }
 
 double trained_top1(const std::string& model, const std::vector<Override>& overrides) {
-  Trainer trainer(load_config(model, overrides), {});
+  Trainer trainer(load_experiment(model, overrides), {});
   const std::atomic<bool> stop = false;
   trainer.run({}, stop);
   return trainer.last_validation()->top1;

@@ -32,7 +32,7 @@ class PlanOfFake final : public ConvPlan {
     if (runs_ != nullptr) ++*runs_;
     ++met_->runs;
     ++clock_->plans_run;
-    if (traits_.throws) throw Error(ErrorKind::device, "out of luck");
+    if (traits_.throws || traits_.throws_in == pass_) throw Error(ErrorKind::device, "out of luck");
     Tensor& result = pass_ == ConvPass::forward          ? operands.y
                      : pass_ == ConvPass::backward_input ? operands.x
                                                          : operands.w;
@@ -88,7 +88,7 @@ class FakeEngine final : public ConvEngine {
                                                                   .scratch_bytes = plan.scratch,
                                                                   .deterministic = plan.deterministic,
                                                                   .masks = plan.masks,
-                                                                  .foreign = plan.spreads,
+                                                                  .vendor = plan.spreads,
                                                                   .shares = plan.shares},
                                                   plan, problem, pass, clock_, met_[i], runs_));
     }

@@ -1,6 +1,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -38,7 +39,8 @@ struct FakePlan {
   std::size_t scratch = 0;
   bool deterministic = true;
   bool masks = false;
-  bool throws = false;      // when it runs
+  bool throws = false;  // when it runs
+  std::optional<ConvPass> throws_in = {};
   bool spreads = false;     // of a library: where one of its operands holds a NaN, all of its result is
   std::string shares = {};  // takes no time where it has met one of its operands before
 };

@@ -47,20 +47,22 @@ TEST_F(TwoGpus, EveryOperationIsAcceptedWhicheverIsTheThreads) {
     const auto elsewhere = [&] { fake_cuda::current = 1 - index; };
     const auto block = stream.allocate_host(64);
     elsewhere();
-    const auto copied = stream.copy_beside(block.get(), block.get(), 0);
+    const auto copied = stream.copy_async(block.get(), block.get(), 0);
     elsewhere();
-    stream.wait_for(*copied);
+    stream.wait_event(*copied);
     elsewhere();
     stream.copy(block.get(), block.get(), 0);
     elsewhere();
-    const auto mark = stream.mark();
-    mark->wait();
+    const auto event = stream.record_event();
+    event->wait();
     elsewhere();
     stream.gemm({.m = 1, .n = 1, .k = 1}, nullptr, nullptr, nullptr);
     elsewhere();
-    const auto recording = stream.record([&] { stream.mark(), elsewhere(); });
+    const auto graph = stream.capture([&] { stream.record_event(), elsewhere(); });
     elsewhere();
-    recording->play();
+    const auto another = stream.capture_again([&] { stream.record_event(), elsewhere(); });
+    elsewhere();
+    graph->replay(), another->replay();
   });
 }
 
@@ -74,7 +76,7 @@ TEST_F(TwoGpus, AStreamWorksForAnotherThread) {
   std::thread([&] {
     EXPECT_EQ(fake_cuda::blocks.at(stream.allocate(4096).get()), 1);
     stream.gemm({.m = 1, .n = 1, .k = 1}, nullptr, nullptr, nullptr);
-    stream.mark()->wait();
+    stream.record_event()->wait();
   }).join();
 }
 

@@ -5,7 +5,7 @@
 namespace twiddle {
 namespace {
 
-// cos and sin of 2 pi i / points.
+// cos and sin of 2 pi i / points, the parts of a twiddle factor.
 template <int points>
 struct Roots;
 template <>
@@ -80,7 +80,7 @@ template <int points, int lanes>
   }
 }
 
-// Good and Thomas: factors without a common divisor need no roots between them.
+// The prime-factor FFT (Good, Thomas): factors without a common divisor need no twiddle factors between them.
 template <int a, int b, int lanes>
 [[gnu::always_inline]] inline void coprime_dft(Complex<lanes> (&x)[a * b]) {
   Complex<lanes> table[a][b];

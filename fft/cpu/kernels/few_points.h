@@ -14,13 +14,13 @@ std::int64_t few_scratch(const FewPoints& few) {
   return (few.rows * few.columns + few.rows * (few.width / 2 + 1) * 2) * lanes;
 }
 
-// `run` with the number of rows of each piece as a constant: pieces of at most six cover `count` rows.
+// Calls `run` for `count` rows in chunks of at most six, with the number of rows of each as a compile-time constant.
 template <class Run>
-[[gnu::always_inline]] inline void in_pieces(int count, const Run& run) {
-  const int pieces = (count + 5) / 6;
-  for (int piece = 0; piece < pieces; ++piece) {
-    const int first = piece * count / pieces;
-    switch ((piece + 1) * count / pieces - first) {
+[[gnu::always_inline]] inline void in_chunks(int count, const Run& run) {
+  const int chunks = (count + 5) / 6;
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    const int first = chunk * count / chunks;
+    switch ((chunk + 1) * count / chunks - first) {
       case 1:
         run.template operator()<1>(first);
         break;
@@ -92,7 +92,7 @@ void forward_few(const FewPoints& few) {
   float* column = plane + few.rows * few.columns * lanes;
   gather_row<lanes>(few.window, 0, few.scale, few.rows * few.columns, plane);
   for (int j = 0; j <= few.width / 2; ++j) {
-    in_pieces(few.rows, [&]<int count>(int first) {
+    in_chunks(few.rows, [&]<int count>(int first) {
       row_bins<lanes, count>(plane + first * few.columns * lanes, few.columns, few.row_roots + 2 * j * few.columns,
                              column + first * dense);
     });
@@ -182,14 +182,14 @@ void inverse_few(const FewPoints& few) {
     const float* bins = few.spectrum + stored.first * few.bin_stride;
     if (j < few.width / 2) {
       const StoredColumn next = stored_column(few.height, few.width, j + 1);
-      for (int i = 0; i < next.bins; ++i) bring_near<lanes>(few.spectrum + (next.first + i) * few.bin_stride);
+      for (int i = 0; i < next.bins; ++i) prefetch<lanes>(few.spectrum + (next.first + i) * few.bin_stride);
     }
-    in_pieces(few.rows, [&]<int count>(int first) {
+    in_chunks(few.rows, [&]<int count>(int first) {
       rows_of_column<lanes, count>(bins, few, first, stored.bins, half + (j * few.rows + first) * dense);
     });
   }
   for (int j = 0; j < few.columns; ++j)
-    in_pieces(few.rows, [&]<int count>(int first) {
+    in_chunks(few.rows, [&]<int count>(int first) {
       elements_of_rows<lanes, count>(half, few, first, j, plane + first * few.columns * lanes);
     });
   scatter_row<lanes>(few.window, 0, few.scale, few.relu, plane);

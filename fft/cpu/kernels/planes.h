@@ -9,7 +9,8 @@ namespace {
 
 // What the transforms of a block take: half-transformed planes, then a few lines. A row of `width` real numbers takes
 // half as many complex ones: its first and its last bin are real, and share the first column. Columns, rows in the
-// inverse, are an odd number of vectors apart, away from each other in caches.
+// inverse, are an odd number of vectors apart, so that they do not fall
+// into the same sets of a cache.
 template <int lanes>
 std::int64_t half_scratch(int height, int width) {
   const std::int64_t forward = std::int64_t(height | 1) * (width / 2), inverse = std::int64_t(width / 2 | 1) * height;
@@ -231,7 +232,7 @@ void inverse_planes(const PlaneTransform& plane) {
   fft<lanes>(plane.columns, line, dense, half, row, spare);
   for (int j = 1; j < width / 2; ++j) {
     if (j + 1 < width / 2)
-      for (int i = 0; i < height; ++i) bring_near<lanes>(bins(j + 1) + i * plane.bin_stride);
+      for (int i = 0; i < height; ++i) prefetch<lanes>(bins(j + 1) + i * plane.bin_stride);
     fft<lanes>(plane.columns, bins(j), plane.bin_stride, half + j * dense, row, spare);
   }
   for (int i = plane.window.row_begin; i < plane.window.row_end; ++i)

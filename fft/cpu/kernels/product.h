@@ -5,18 +5,20 @@
 namespace twiddle {
 namespace {
 
-// What the next bin's factors are brought near from, while this one's are multiplied: `fetched` floats at each k.
-class Ahead {
+// The addresses to prefetch while a bin is multiplied: the factors of the next bin, first A and then B, `fetched`
+// floats for each k.
+class NextBin {
  public:
-  static constexpr int line = 16;  // floats
+  static constexpr int line = 16;  // floats of a cache line
   static constexpr int fetched = 2 * line;
 
-  Ahead(const float* a, std::int64_t a_floats, const float* b, std::int64_t b_floats)
+  NextBin(const float* a, std::int64_t a_floats, const float* b, std::int64_t b_floats)
       : at_(a), end_(a + a_floats), next_(b), next_end_(b + b_floats) {}
-  // Where the next `k` steps take from; what is near already where nothing is left to do.
-  const float* take(std::int64_t k, const float* near) {
+  // Those of the next `k` steps. Once all is prefetched, `cached`, which is in the cache anyway: so the loop that
+  // prefetches needs no condition.
+  const float* take(std::int64_t k, const float* cached) {
     if (at_ >= end_) at_ = next_, end_ = next_end_, next_ = next_end_;
-    if (at_ >= end_) return near;
+    if (at_ >= end_) return cached;
     const float* from = at_;
     at_ += k * fetched;
     return from;
@@ -32,7 +34,7 @@ struct TileFactors {
   const float* a[12];
   std::int64_t a_step, a_block;
   const float* b;
-  const float* ahead;
+  const float* ahead;  // to prefetch
   std::int64_t b_row, k;
   bool add, past_caches;
 };
@@ -53,9 +55,9 @@ void multiply_tile(const TileFactors& factors, float* c, std::int64_t c_row) {
   for (std::int64_t begin = 0; begin < factors.k; begin += lanes) {
     const std::int64_t count = factors.k - begin < lanes ? factors.k - begin : lanes;
     std::int64_t at = 0;
-    for (std::int64_t k = 0; k < count; ++k, at += factors.a_step, b += factors.b_row, ahead += Ahead::fetched) {
+    for (std::int64_t k = 0; k < count; ++k, at += factors.a_step, b += factors.b_row, ahead += NextBin::fetched) {
       __builtin_prefetch(ahead);
-      __builtin_prefetch(ahead + Ahead::line);
+      __builtin_prefetch(ahead + NextBin::line);
       Complex<lanes> right[blocks];
 #pragma GCC unroll 16
       for (int block = 0; block < blocks; ++block) right[block] = load_complex<lanes>(b + block * 2 * lanes);
@@ -108,7 +110,8 @@ void multiply_rows(int rows, const TileFactors& factors, float* c, std::int64_t 
 
 constexpr std::int64_t block_k = 128;
 
-// A round's share of op(B), two blocks of columns wide, row after row: of `k` rows from b on, `step` floats apart.
+// Packs the part of op(B) that one round of the loops reads, two blocks of columns wide, into contiguous rows: `k` rows
+// from b on, `step` floats apart.
 template <int lanes>
 void pack_rows(const float* b, std::int64_t step, std::int64_t k, std::int64_t blocks, float* packed) {
   for (std::int64_t row = 0; row < k; ++row, b += step)
@@ -145,9 +148,9 @@ void multiply_rows(int blocks, int rows, const TileFactors& factors, float* c, s
     multiply_rows<lanes, 1, conjugate_a, conjugate_b>(rows, factors, c, c_row);
 }
 
-// One bin. k is cut, so that B's share of a round stays in the nearest cache, and sums stay short.
+// One bin. k is cut into rounds of block_k, so that the packed part of B stays in the L1 cache, and sums stay short.
 template <int lanes, int most_rows, bool conjugate_a, bool conjugate_b>
-void multiply_bin(const BinProducts& p, const float* a, const float* b, float* c, Ahead& ahead) {
+void multiply_bin(const BinProducts& p, const float* a, const float* b, float* c, NextBin& next) {
   constexpr std::int64_t dense = 2 * lanes;
   const auto width = [](std::int64_t columns) { return (columns + lanes - 1) / lanes * dense; };
   const std::int64_t a_row = width(p.transpose_a ? p.m : p.k), b_row = width(p.transpose_b ? p.k : p.n);
@@ -170,7 +173,7 @@ void multiply_bin(const BinProducts& p, const float* a, const float* b, float* c
         pack_rows<lanes>(b + k * b_row + column * 2, b_row, factors.k, blocks, p.scratch);
       for (std::int64_t tile = 0; tile < tiles; ++tile) {
         const std::int64_t first = tile * p.m / tiles, rows = (tile + 1) * p.m / tiles - first;
-        factors.ahead = ahead.take(factors.k, p.scratch);
+        factors.ahead = next.take(factors.k, p.scratch);
         for (std::int64_t i = 0; i < rows; ++i) {
           const std::int64_t row = first + i;
           factors.a[i] =
@@ -188,8 +191,8 @@ void multiply_bins(const BinProducts& p) {
   for (std::int64_t bin = 0; bin < p.bins; ++bin) {
     const float *a = p.a + bin * p.a_bin, *b = p.b + bin * p.b_bin;
     const bool last = bin + 1 == p.bins;
-    Ahead ahead(a + p.a_bin, last ? 0 : p.a_bin, b + p.b_bin, last ? 0 : p.b_bin);
-    multiply_bin<lanes, most_rows, conjugate_a, conjugate_b>(p, a, b, p.c + bin * p.c_bin, ahead);
+    NextBin next(a + p.a_bin, last ? 0 : p.a_bin, b + p.b_bin, last ? 0 : p.b_bin);
+    multiply_bin<lanes, most_rows, conjugate_a, conjugate_b>(p, a, b, p.c + bin * p.c_bin, next);
   }
   if (p.past_caches) Special<lanes>::finish_streams();
 }

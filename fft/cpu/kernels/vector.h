@@ -1,8 +1,8 @@
 #pragma once
 #include <cstdint>
 
-// Everything here and in its neighbours is compiled once for each instruction set: unnamed, so that none of it is ever
-// taken for another's.
+// Everything in this folder is compiled once for each instruction set. The namespace is unnamed, so that the linker
+// never takes code of one set for that of another.
 namespace twiddle {
 namespace {
 
@@ -25,7 +25,7 @@ template <int lanes>
   *reinterpret_cast<Floats<lanes>*>(to) = value;
 }
 
-// What is not the same in all instruction sets; here for one that has nothing of the kind.
+// What each instruction set does in its own way; here for one that has no instruction for it.
 template <int lanes>
 struct Special {
   // The first `count` lanes alone, which may be all that there is in memory; the others are zero.
@@ -37,9 +37,9 @@ struct Special {
   static void store_first(float* to, Floats<lanes> value, int count) {
     for (int lane = 0; lane < count; ++lane) to[lane] = value[lane];
   }
-  // Past the caches, for what does not fit them: memory is written without being read first.
+  // A non-temporal store, for what does not fit the caches: memory is written without being read first.
   static void stream(float* to, Floats<lanes> value) { store<lanes>(to, value); }
-  static void finish_streams() {}  // afterwards other threads see what was streamed
+  static void finish_streams() {}  // a fence: afterwards other threads see what was streamed
 };
 
 // lanes complex numbers, stored as [re of each][im of each].
@@ -60,8 +60,8 @@ template <int lanes>
 }
 
 template <int lanes>
-[[gnu::always_inline]] inline void bring_near(const float* complex) {
-  constexpr int line = 16;  // floats
+[[gnu::always_inline]] inline void prefetch(const float* complex) {
+  constexpr int line = 16;  // floats of a cache line
   for (int i = 0; i < 2 * lanes; i += line) __builtin_prefetch(complex + i);
 }
 
@@ -81,7 +81,7 @@ template <int lanes>
   return {a.re - b.re, a.im - b.im};
 }
 
-// Rows for columns of a square of vectors: halves, then quarters ... change places.
+// Transposes `lanes` vectors as a square matrix, in registers: swaps blocks of half the size, then of a quarter ...
 template <int lanes, int distance = lanes / 2>
 [[gnu::always_inline]] inline void transpose(Floats<lanes> (&rows)[lanes]) {
   typename VectorOf<lanes>::Indices low, high;

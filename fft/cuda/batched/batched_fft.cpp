@@ -1,10 +1,11 @@
 #include "fft/batched_fft.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "fft/cuda/batched/batched_kernels.h"
+#include "fft/cuda/device/tuned_on_h200.h"
 #include "fft/cuda/planes/fbfft_kernels.h"
+#include "framework/cuda/check.h"
 #include "framework/error.h"
 
 namespace twiddle {
@@ -18,8 +19,16 @@ using small_fft::PlaneKernels;
 
 void require_aligned(const void* planes, const void* spectra) {
   const auto aligned = [](const void* memory) { return reinterpret_cast<std::uintptr_t>(memory) % 16 == 0; };
-  require(aligned(planes), "the planes of a batched transform begin at a place that 16 does not divide");
-  require(aligned(spectra), "the spectra of a batched transform begin at a place that 16 does not divide");
+  require(aligned(planes), "the planes of a batched transform are not aligned to 16 bytes");
+  require(aligned(spectra), "the spectra of a batched transform are not aligned to 16 bytes");
+}
+
+// Real numbers as the kernels read and write them.
+const Complex* in_pairs(const float* planes) {
+  return reinterpret_cast<const Complex*>(planes);
+}
+Complex* in_pairs(float* planes) {
+  return reinterpret_cast<Complex*>(planes);
 }
 
 // One launch, to and from [row or plane][bins], or for rows [bin][row].
@@ -30,11 +39,11 @@ class OneLaunch final : public BatchedFft {
 
   void forward(const float* planes, void* spectra) override {
     require_aligned(planes, spectra);
-    kernels_.forward(stream_, {batch().count, pitch(), planes, static_cast<Complex*>(spectra)});
+    kernels_.forward(stream_, {batch().count, pitch(), in_pairs(planes), static_cast<Complex*>(spectra)});
   }
   void inverse(const void* spectra, float* planes) override {
     require_aligned(planes, spectra);
-    kernels_.inverse(stream_, {batch().count, pitch(), static_cast<const Complex*>(spectra), planes});
+    kernels_.inverse(stream_, {batch().count, pitch(), static_cast<const Complex*>(spectra), in_pairs(planes)});
   }
 
  private:
@@ -78,14 +87,14 @@ class TwoSteps final : public BatchedFft {
 
   void forward(const float* planes, void* spectra) override {
     require_aligned(planes, spectra);
-    rows_.forward(stream_, {rows(), rows(), planes, row_bins()});
+    rows_.forward(stream_, {rows(), rows(), in_pairs(planes), row_bins()});
     columns_.forward(stream_, small_fft::column_arguments(batch(), row_bins(), static_cast<Complex*>(spectra)));
   }
   void inverse(const void* spectra, float* planes) override {
     require_aligned(planes, spectra);
     auto* const numbers = static_cast<Complex*>(const_cast<void*>(spectra));  // an inverse only reads them
     columns_.inverse(stream_, small_fft::column_arguments(batch(), row_bins(), numbers));
-    rows_.inverse(stream_, {rows(), rows(), row_bins(), planes});
+    rows_.inverse(stream_, {rows(), rows(), row_bins(), in_pairs(planes)});
   }
 
  private:
@@ -98,24 +107,43 @@ class TwoSteps final : public BatchedFft {
   std::shared_ptr<void> row_bins_;
 };
 
-std::vector<BatchKernels> all_kernels() {
+// The most that a block may have.
+std::size_t shared_bytes(const Device& device) {
+  int bytes = 0;
+  check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device.index));
+  return static_cast<std::size_t>(bytes);
+}
+
+// Those that the device has the shared memory for; of a size, those for few rows or planes come before those for more.
+std::vector<BatchKernels> all_kernels(const Device& device) {
   std::vector<BatchKernels> all;
-  small_fft::add_short_rows(all);
   small_fft::add_long_rows(all);
+  small_fft::add_short_rows(all);
+  small_fft::add_shared_planes(all);
   small_fft::add_group_of_plane_major<0>(all);
   small_fft::add_group_of_plane_major<1>(all);
   small_fft::add_group_of_plane_major<2>(all);
   small_fft::add_group_of_plane_major<3>(all);
-  small_fft::add_shared_planes(all);
+  std::erase_if(all, [most = shared_bytes(device)](const BatchKernels& each) { return each.shared_bytes > most; });
   return all;
 }
 
-// The first entry of that size that is for so many; null: there is none.
+// As many rows or planes for each multiprocessor as `count` are on this device: what is the fastest for how many was
+// measured on an H200.
+std::int64_t count_on_an_h200(std::int64_t count, const Device& device) {
+  const std::int64_t here = multiprocessors(device);
+  return (count * small_fft::multiprocessors_of_an_h200 + here - 1) / here;
+}
+
+// The first entry of that size that is for so many, else the last one; null: there is none.
 const BatchKernels* find(const std::vector<BatchKernels>& all, int height, int width, std::int64_t count, bool by_bin) {
-  const auto found = std::find_if(all.begin(), all.end(), [&](const BatchKernels& each) {
-    return each.height == height && each.width == width && count <= (by_bin ? each.most_by_bin : each.most);
-  });
-  return found == all.end() ? nullptr : &*found;
+  const BatchKernels* found = nullptr;
+  for (const BatchKernels& each : all) {
+    if (each.height != height || each.width != width) continue;
+    found = &each;
+    if (count <= (by_bin ? each.most_by_bin : each.most)) break;
+  }
+  return found;
 }
 
 }  // namespace
@@ -125,7 +153,8 @@ std::unique_ptr<BatchedFft> make_batched_fft(Stream& stream, const FftBatch& bat
     throw Error(ErrorKind::device, "batched transforms run on a GPU, not on " + to_string(stream.device()));
   require(batch.count > 0, "a batched transform takes one plane or more, not ", batch.count);
   const int height = batch.height, width = batch.width;
-  const std::vector<BatchKernels> all = all_kernels();
+  const std::vector<BatchKernels> all = all_kernels(stream.device());
+  const std::int64_t count = count_on_an_h200(batch.count, stream.device());
   if (batch.layout == BinLayout::packed) {
     for (const PlaneKernels& kernels : small_fft::all_planes())
       if (kernels.height == height && kernels.width == width)
@@ -133,10 +162,10 @@ std::unique_ptr<BatchedFft> make_batched_fft(Stream& stream, const FftBatch& bat
   } else {
     const bool in_one = batch.layout == BinLayout::plane_major || height == 1;
     const bool by_bin = batch.layout == BinLayout::frequency_major;
-    const BatchKernels* const one = in_one ? find(all, height, width, batch.count, by_bin) : nullptr;
+    const BatchKernels* const one = in_one ? find(all, height, width, count, by_bin) : nullptr;
     for (const ColumnKernels& columns : small_fft::column_kernels())
-      if (columns.points == height && height == width && (one == nullptr || batch.count <= columns.few))
-        return std::make_unique<TwoSteps>(stream, batch, *find(all, 1, width, batch.count * height, true), columns);
+      if (columns.points == height && height == width && (one == nullptr || count <= columns.few))
+        return std::make_unique<TwoSteps>(stream, batch, *find(all, 1, width, count * height, true), columns);
     if (one != nullptr) return std::make_unique<OneLaunch>(stream, batch, *one);
   }
   throw Error(ErrorKind::config, join("there is no batched transform of ", to_string(batch),

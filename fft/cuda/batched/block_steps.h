@@ -1,23 +1,40 @@
 #pragma once
 #include "fft/cuda/device/register_fft.h"
 
-// What the blocks of batched transforms have in common. A block is a struct with a number of `steps`: step(Index<i>,
-// ...) is what one thread does between two barriers, as a function of the arguments, the block's and the thread's
-// number, shared memory and the thread's registers. batched_launch.h makes a kernel of it, and a test can run it on a
-// CPU.
+// What the FFTs of this folder have in common. Each is a struct, of which every thread of a block is an object: its
+// data members are the numbers that the thread keeps in registers, and forward(Index<i>, ...) and inverse(Index<i>,
+// ...) are what it does between two barriers. `threads` is the size of a block, `count` how many rows or planes it
+// transforms, Shared its shared memory. batched_launch.h makes kernels of it, and a test can run all threads on a CPU.
 namespace twiddle::small_fft {
 
-// Batches as their kernels see them.
+struct BlockThread {
+  std::int64_t block;
+  int thread;
+  TWIDDLE_HD BlockThread(std::int64_t of_block, int number) : block(of_block), thread(number) {}
+};
+
+// One step of one thread, in the direction that the sign of the exponent tells.
+template <int Sign, int Step, class Block, class Arguments>
+TWIDDLE_HD void take_step(Block& thread, const Arguments& arguments, typename Block::Shared& shared) {
+  if constexpr (Sign == forwards)
+    thread.forward(Index<Step>{}, arguments, shared);
+  else
+    thread.inverse(Index<Step>{}, arguments, shared);
+}
+template <int Sign, class Block>
+constexpr int steps_of = Sign == forwards ? Block::forward_steps : Block::inverse_steps;
+
+// Batches as their kernels see them: two adjacent real numbers are loaded and stored as one complex number.
 struct BatchForward {
   std::int64_t count;  // rows or planes
   std::int64_t pitch;  // from bin to bin, for [bin][row]; 0: [row or plane][bins]
-  const float* source;
+  const Complex* source;
   Complex* spectrum;
 };
 struct BatchInverse {
   std::int64_t count, pitch;
   const Complex* spectrum;
-  float* target;
+  Complex* target;
 };
 
 template <int N>
@@ -51,6 +68,17 @@ TWIDDLE_HD constexpr Complex conj(Complex a) {
 }
 TWIDDLE_HD constexpr Complex scaled(Complex a, float by) {
   return {a.re * by, a.im * by};
+}
+
+// Between the two parts of a four-step FFT: stores numbers k of a column, `pitch` apart, each times its twiddle factor
+// factor(k). That of number 0 is one.
+template <int Count, class Factor>
+TWIDDLE_HD void store_twiddled(const Complex (&v)[Count], Complex* to, int pitch, const Factor& factor) {
+  to[0] = v[0];
+  unrolled<Count - 1>([&](auto before) {
+    constexpr Index<decltype(before)::value + 1> k;
+    to[k * pitch] = v[k] * factor(k);
+  });
 }
 
 // A contiguous range of numbers is kept in shared memory as rows of Length, Pitch apart, against bank conflicts: the

@@ -40,21 +40,73 @@ inline ColumnArguments column_arguments(const FftBatch& batch, Complex* rows, Co
           .spectrum = spectra};
 }
 
-template <int N, int A, int Columns>
-struct ColumnBlock {
-  static constexpr int B = N / A, columns = Columns;
-  static constexpr int lanes = B, threads = columns * lanes,
-                       times = A / lanes;  // a thread has columns k1 = q + lanes i
-  static_assert(A * B == N && 16 % lanes == 0 && A % lanes == 0 && Columns % 16 == 0);
+template <int N, int A, int Together = 16>
+struct Columns : BlockThread {
+  using BlockThread::BlockThread;
+  static constexpr int B = N / A, lanes = B, each = A / lanes;  // a thread has columns k1 = lane + lanes i, i < each
+  static constexpr int threads = Together * lanes, count = Together, forward_steps = 2, inverse_steps = 2;
   static constexpr int pitch = N + B + 1;
+  static_assert(A * B == N && 16 % lanes == 0 && A % lanes == 0 && Together % 16 == 0);
   static_assert(pitch % 2 == 1);  // no bank conflicts between the 16 threads of half a warp
-  static constexpr int steps = 2;
-  using Arguments = ColumnArguments;
-  struct Registers {};
   struct alignas(16) Shared {
-    Complex numbers[columns * pitch];
+    Complex numbers[count * pitch];
   };
 
+  // A points over the elements b + B i of a column, and twiddle factors, into the exchange.
+  TWIDDLE_HD void forward(Index<0>, const ColumnArguments& a, Shared& shared) {
+    const Share at = by_elements(a);
+    if (!at.there) return;
+    const Complex* const from = elements(a, at);
+    Complex v[A];
+    unrolled<A>([&](auto i) { v[i] = from[B * i]; });
+    transform<forwards>(v);
+    store_twiddled(v, exchange(shared, at, at.part), 1, [&](int k1) { return root<N>(k1 * at.part); });
+  }
+
+  // B points, to the spectrum; adjacent threads have adjacent columns there, so that stores are coalesced.
+  TWIDDLE_HD void forward(Index<1>, const ColumnArguments& a, Shared& shared) {
+    const Share at = by_bins(a);
+    if (!at.there) return;
+    Complex* const to = bins(a, at);
+    unrolled<each>([&](auto i) {
+      const int k1 = at.part + lanes * i;
+      Complex v[B];
+      unrolled<B>([&](auto b) { v[b] = exchange(shared, at, b)[k1]; });
+      transform<forwards>(v);
+      unrolled<B>([&](auto k2) { to[(k1 + A * k2) * a.pitch] = v[k2]; });
+    });
+  }
+
+  // B points backwards. All loads are issued before the first transform, so that they are in flight together.
+  TWIDDLE_HD void inverse(Index<0>, const ColumnArguments& a, Shared& shared) {
+    const Share at = by_bins(a);
+    if (!at.there) return;
+    const Complex* const from = bins(a, at);
+    Complex v[each][B];
+    unrolled<each>([&](auto i) {
+      const int k1 = at.part + lanes * i;
+      unrolled<B>([&](auto k2) { v[i][k2] = from[(k1 + A * k2) * a.pitch]; });
+    });
+    unrolled<each>([&](auto i) {
+      const int k1 = at.part + lanes * i;
+      transform<backwards>(v[i]);
+      unrolled<B>([&](auto b) { exchange(shared, at, b)[k1] = v[i][b] * conj(root<N>(k1 * b)); });
+    });
+  }
+
+  // A points backwards, scaled, to `rows`.
+  TWIDDLE_HD void inverse(Index<1>, const ColumnArguments& a, Shared& shared) {
+    const Share at = by_elements(a);
+    if (!at.there) return;
+    const Complex* const from = exchange(shared, at, at.part);
+    Complex v[A];
+    unrolled<A>([&](auto k1) { v[k1] = from[k1]; });
+    transform<backwards>(v);
+    Complex* const to = elements(a, at);
+    unrolled<A>([&](auto i) { to[B * i] = scaled(v[i], 1.f / N); });
+  }
+
+ private:
   struct Share {  // which column of the block a thread has, and which part of it
     int column;
     int part;  // b of elements, or k1 of bins
@@ -62,103 +114,26 @@ struct ColumnBlock {
     std::int64_t outer, inner;
   };
   // Adjacent threads have adjacent elements in `rows` (with a swizzle against bank conflicts) ...
-  TWIDDLE_HD static Share by_elements(const Arguments& a, std::int64_t block, int thread) {
+  TWIDDLE_HD Share by_elements(const ColumnArguments& a) const {
     constexpr int together = 16 / lanes;
     const int group = thread / lanes;
-    return place(a, block, group / 16 * 16 + group % together * lanes + group / together % lanes, thread % lanes);
+    return place(a, group / 16 * 16 + group % together * lanes + group / together % lanes, thread % lanes);
   }
   // ... or adjacent bins in the spectrum.
-  TWIDDLE_HD static Share by_bins(const Arguments& a, std::int64_t block, int thread) {
-    return place(a, block, thread % columns, thread / columns);
-  }
-  TWIDDLE_HD static Complex* elements(const Arguments& a, const Share& at) {
-    return a.rows + (at.outer * a.outer_column + at.inner * a.inner_column) * N + at.part;
-  }
-  TWIDDLE_HD static Complex* bins(const Arguments& a, const Share& at) {
-    return a.spectrum + at.outer * a.outer_bins + at.inner;
-  }
-  TWIDDLE_HD static int exchange_place(int column, int b) { return column * pitch + (A + 1) * b; }
-
- private:
-  TWIDDLE_HD static Share place(const Arguments& a, std::int64_t block, int column, int part) {
-    const std::int64_t index = block * columns + column, outer = a.inner.quotient(index);
+  TWIDDLE_HD Share by_bins(const ColumnArguments& a) const { return place(a, thread % count, thread / count); }
+  TWIDDLE_HD Share place(const ColumnArguments& a, int column, int part) const {
+    const std::int64_t index = block * count + column, outer = a.inner.quotient(index);
     return {column, part, index < a.count, outer, index - outer * a.inner.value()};
   }
-};
-
-template <int N, int A, int Columns = 16>
-struct ColumnsForward : ColumnBlock<N, A, Columns> {
-  using Base = ColumnBlock<N, A, Columns>;
-  using typename Base::Arguments, typename Base::Shared, typename Base::Registers;
-  static constexpr int B = Base::B;
-
-  TWIDDLE_HD static void step(Index<0>, const Arguments& a, std::int64_t block, int thread, Shared& shared,
-                              Registers&) {
-    const auto place = Base::by_elements(a, block, thread);
-    if (!place.there) return;
-    const Complex* const from = Base::elements(a, place);
-    Complex v[A];
-    unrolled<A>([&](auto i) { v[i] = from[B * i]; });
-    transform<forwards>(v);
-    Complex* const at = shared.numbers + Base::exchange_place(place.column, place.part);
-    at[0] = v[0];
-    unrolled<A - 1>([&](auto before) {
-      constexpr int column = decltype(before)::value + 1;
-      at[column] = v[column] * root<N>(column * place.part);
-    });
+  TWIDDLE_HD static Complex* elements(const ColumnArguments& a, const Share& at) {
+    return a.rows + (at.outer * a.outer_column + at.inner * a.inner_column) * N + at.part;
   }
-
-  TWIDDLE_HD static void step(Index<1>, const Arguments& a, std::int64_t block, int thread, Shared& shared,
-                              Registers&) {
-    const auto place = Base::by_bins(a, block, thread);
-    if (!place.there) return;
-    Complex* const to = Base::bins(a, place);
-    unrolled<Base::times>([&](auto i) {
-      const int column = place.part + Base::lanes * i;
-      Complex v[B];
-      unrolled<B>([&](auto b) { v[b] = shared.numbers[Base::exchange_place(place.column, b) + column]; });
-      transform<forwards>(v);
-      unrolled<B>([&](auto k2) { to[(column + A * k2) * a.pitch] = v[k2]; });
-    });
+  TWIDDLE_HD static Complex* bins(const ColumnArguments& a, const Share& at) {
+    return a.spectrum + at.outer * a.outer_bins + at.inner;
   }
-};
-
-template <int N, int A, int Columns = 16>
-struct ColumnsInverse : ColumnBlock<N, A, Columns> {
-  using Base = ColumnBlock<N, A, Columns>;
-  using typename Base::Arguments, typename Base::Shared, typename Base::Registers;
-  static constexpr int B = Base::B;
-
-  TWIDDLE_HD static void step(Index<0>, const Arguments& a, std::int64_t block, int thread, Shared& shared,
-                              Registers&) {
-    const auto place = Base::by_bins(a, block, thread);
-    if (!place.there) return;
-    const Complex* const from = Base::bins(a, place);
-    Complex v[Base::times][B];
-    unrolled<Base::times>([&](auto i) {
-      const int column = place.part + Base::lanes * i;
-      unrolled<B>([&](auto k2) { v[i][k2] = from[(column + A * k2) * a.pitch]; });
-    });
-    unrolled<Base::times>([&](auto i) {
-      const int column = place.part + Base::lanes * i;
-      transform<backwards>(v[i]);
-      unrolled<B>([&](auto b) {
-        shared.numbers[Base::exchange_place(place.column, b) + column] =
-            v[i][b] * conj(root<N>(column * decltype(b)::value));
-      });
-    });
-  }
-
-  TWIDDLE_HD static void step(Index<1>, const Arguments& a, std::int64_t block, int thread, Shared& shared,
-                              Registers&) {
-    const auto place = Base::by_elements(a, block, thread);
-    if (!place.there) return;
-    const Complex* const at = shared.numbers + Base::exchange_place(place.column, place.part);
-    Complex v[A];
-    unrolled<A>([&](auto column) { v[column] = at[column]; });
-    transform<backwards>(v);
-    Complex* const to = Base::elements(a, place);
-    unrolled<A>([&](auto i) { to[B * i] = scaled(v[i], 1.f / N); });
+  // The exchange of a column is [b][k1], padded.
+  TWIDDLE_HD static Complex* exchange(Shared& shared, const Share& at, int b) {
+    return shared.numbers + at.column * pitch + (A + 1) * b;
   }
 };
 

@@ -2,20 +2,14 @@
 
 namespace twiddle::small_fft {
 
-namespace {
-
-template <int N, int A, int MinBlocks>
-ColumnKernels columns(std::int64_t few) {
-  using Forward = ColumnsForward<N, A>;
-  using Inverse = ColumnsInverse<N, A>;
-  return {N, few, launch_blocks<Forward, Forward::columns, MinBlocks>,
-          launch_blocks<Inverse, Inverse::columns, MinBlocks>};
-}
-
-}  // namespace
-
 std::vector<ColumnKernels> column_kernels() {
-  return {columns<128, 16, 7>(16), columns<256, 16, 4>(0)};
+  std::vector<ColumnKernels> all;
+  for_each_shape<column_shapes>([&]<ColumnShape shape>() {
+    using Block = Columns<shape.points, shape.a>;
+    all.push_back({shape.points, shape.few, launch_blocks<Block, forwards, ColumnArguments, shape.min_blocks>,
+                   launch_blocks<Block, backwards, ColumnArguments, shape.min_blocks>});
+  });
+  return all;
 }
 
 }  // namespace twiddle::small_fft

@@ -37,12 +37,7 @@ struct FourStepRow : RowPairs<N, A> {
     });
     unrolled<elements>([&](auto e) {
       transform<forwards>(v[e]);
-      Complex* const at = exchange + gap * (lane + lanes * e);
-      at[0] = v[e][0];
-      unrolled<A - 1>([&](auto before) {
-        constexpr int column = decltype(before)::value + 1;
-        at[column] = v[e][column] * factors[e][column];
-      });
+      store_twiddled(v[e], exchange + gap * (lane + lanes * e), 1, [&](auto k1) { return factors[e][k1]; });
     });
   }
   TWIDDLE_HD static void forward_columns(const Complex* exchange, int lane, Bins& bins, const Complex* roots) {

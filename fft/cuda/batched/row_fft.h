@@ -26,12 +26,6 @@ TWIDDLE_HD constexpr void from_row_bins(Complex even, Complex odd, Complex& a, C
   a = {even.re - odd.im, even.im + odd.re}, b = {even.re + odd.im, odd.re - even.im};
 }
 
-template <int N>
-struct RowSize {
-  static_assert(N % 2 == 0);
-  static constexpr int points = N / 2, half_row = N / 2 + 1;
-};
-
 // Bins 0 .. m - 1 of the row in place of Z; bin m is returned.
 template <int N>
 TWIDDLE_HD constexpr Complex to_row_bins(Complex (&v)[N / 2]) {
@@ -58,164 +52,128 @@ TWIDDLE_HD constexpr void from_row_bins(Complex (&v)[N / 2], Complex last) {
   if constexpr (m % 2 == 0) v[m / 2] = scaled(conj(v[m / 2]), 2);
 }
 
-struct NoRegisters {};
+// A row's bins, `pitch` apart: 0 .. m - 1 in `v`, and bin m.
+template <int Points>
+TWIDDLE_HD void store_row(const Complex (&v)[Points], Complex last, Complex* bin, std::int64_t pitch) {
+  unrolled<Points>([&](auto i) { *bin = v[i], bin += pitch; });
+  *bin = last;
+}
+template <int Points>
+TWIDDLE_HD Complex load_row(Complex (&v)[Points], const Complex* bin, std::int64_t pitch) {
+  unrolled<Points>([&](auto i) { v[i] = *bin, bin += pitch; });
+  return *bin;
+}
 
 // A thread a row, PerThread of them one after the other, for rows that fit its registers. Rows are loaded and stored
 // through shared memory: if each thread accessed its own row in global memory, a warp's accesses would not be
-// coalesced.
+// coalesced. [bin][row] needs no such detour, as adjacent threads have adjacent rows.
 template <int N, int Threads, int PerThread>
-struct ThreadRows : RowSize<N> {
-  using Size = RowSize<N>;
-  using Registers = NoRegisters;
-  static constexpr int threads = Threads, count = Threads * PerThread;
-  static constexpr int pitch = Size::half_row | 1;  // odd: no bank conflicts
+struct ThreadRows : BlockThread {
+  using BlockThread::BlockThread;
+  static constexpr int points = N / 2, half_row = N / 2 + 1;
+  static constexpr int threads = Threads, count = Threads * PerThread, forward_steps = 3, inverse_steps = 3;
+  static constexpr int pitch = half_row | 1;  // odd: no bank conflicts
+  static_assert(N % 2 == 0 && count % 2 == 0, "blocks begin at addresses that are aligned to 16 bytes");
   struct alignas(16) Shared {
     Complex numbers[count * pitch];
   };
-  static_assert(count % 2 == 0, "blocks begin at addresses that are aligned to 16 bytes");
-};
 
-template <int N, int Threads, int PerThread>
-struct ThreadRowsForward : ThreadRows<N, Threads, PerThread> {
-  using Base = ThreadRows<N, Threads, PerThread>;
-  using typename Base::Shared, typename Base::Size, typename Base::Registers;
-  using Arguments = BatchForward;
-  static constexpr int steps = 3, points = Size::points, half_row = Size::half_row;
-
-  TWIDDLE_HD static void step(Index<0>, const Arguments& a, std::int64_t block, int thread, Shared& shared,
-                              Registers&) {
-    const auto* const source = reinterpret_cast<const Complex*>(a.source) + block * Base::count * points;
-    load_contiguous<points, Base::pitch, Base::count * points, Threads>(
-        shared.numbers, source, count_in_block<Base::count>(a.count, block) * points, thread);
+  // The rows to shared memory, by coalesced loads.
+  TWIDDLE_HD void forward(Index<0>, const BatchForward& a, Shared& shared) {
+    load_contiguous<points, pitch, count * points, Threads>(shared.numbers, a.source + block * count * points,
+                                                            count_in_block<count>(a.count, block) * points, thread);
   }
 
-  TWIDDLE_HD static void step(Index<1>, const Arguments& a, std::int64_t block, int thread, Shared& shared,
-                              Registers&) {
-    for (int row = thread; row < count_in_block<Base::count>(a.count, block); row += Threads) {
-      Complex* const at = shared.numbers + row * Base::pitch;
+  // Each thread transforms its rows, in its registers.
+  TWIDDLE_HD void forward(Index<1>, const BatchForward& a, Shared& shared) {
+    for (int row = thread; row < count_in_block<count>(a.count, block); row += Threads) {
+      Complex* const at = shared.numbers + row * pitch;
       Complex v[points];
       unrolled<points>([&](auto i) { v[i] = at[i]; });
       transform<forwards>(v);
       const Complex last = to_row_bins<N>(v);
-      if (a.pitch == 0) {
-        unrolled<points>([&](auto i) { at[i] = v[i]; });
-        at[points] = last;
-      } else {
-        Complex* bin = a.spectrum + block * Base::count + row;
-        unrolled<points>([&](auto i) { *bin = v[i], bin += a.pitch; });
-        *bin = last;
-      }
+      if (a.pitch == 0)
+        store_row(v, last, at, 1);
+      else
+        store_row(v, last, a.spectrum + block * count + row, a.pitch);
     }
   }
 
-  TWIDDLE_HD static void step(Index<2>, const Arguments& a, std::int64_t block, int thread, Shared& shared,
-                              Registers&) {
+  // The bins to [row][bin], by coalesced stores.
+  TWIDDLE_HD void forward(Index<2>, const BatchForward& a, Shared& shared) {
     if (a.pitch != 0) return;
-    store_contiguous<half_row, Base::pitch, Threads>(shared.numbers, a.spectrum + block * Base::count * half_row,
-                                                     count_in_block<Base::count>(a.count, block) * half_row, thread);
-  }
-};
-
-template <int N, int Threads, int PerThread>
-struct ThreadRowsInverse : ThreadRows<N, Threads, PerThread> {
-  using Base = ThreadRows<N, Threads, PerThread>;
-  using typename Base::Shared, typename Base::Size, typename Base::Registers;
-  using Arguments = BatchInverse;
-  static constexpr int steps = 3, points = Size::points, half_row = Size::half_row;
-
-  TWIDDLE_HD static void step(Index<0>, const Arguments& a, std::int64_t block, int thread, Shared& shared,
-                              Registers&) {
-    if (a.pitch != 0) return;
-    load_contiguous<half_row, Base::pitch, Base::count * half_row, Threads>(
-        shared.numbers, a.spectrum + block * Base::count * half_row,
-        count_in_block<Base::count>(a.count, block) * half_row, thread);
+    store_contiguous<half_row, pitch, Threads>(shared.numbers, a.spectrum + block * count * half_row,
+                                               count_in_block<count>(a.count, block) * half_row, thread);
   }
 
-  TWIDDLE_HD static void step(Index<1>, const Arguments& a, std::int64_t block, int thread, Shared& shared,
-                              Registers&) {
-    for (int row = thread; row < count_in_block<Base::count>(a.count, block); row += Threads) {
-      Complex* const at = shared.numbers + row * Base::pitch;
-      Complex v[points], last;
-      if (a.pitch == 0) {
-        unrolled<points>([&](auto i) { v[i] = at[i]; });
-        last = at[points];
-      } else {
-        const Complex* bin = a.spectrum + block * Base::count + row;
-        unrolled<points>([&](auto i) { v[i] = *bin, bin += a.pitch; });
-        last = *bin;
-      }
+  // The bins from [row][bin] to shared memory.
+  TWIDDLE_HD void inverse(Index<0>, const BatchInverse& a, Shared& shared) {
+    if (a.pitch != 0) return;
+    load_contiguous<half_row, pitch, count * half_row, Threads>(shared.numbers, a.spectrum + block * count * half_row,
+                                                                count_in_block<count>(a.count, block) * half_row,
+                                                                thread);
+  }
+
+  // Each thread transforms its rows back.
+  TWIDDLE_HD void inverse(Index<1>, const BatchInverse& a, Shared& shared) {
+    for (int row = thread; row < count_in_block<count>(a.count, block); row += Threads) {
+      Complex* const at = shared.numbers + row * pitch;
+      Complex v[points];
+      const Complex last = a.pitch == 0 ? load_row(v, at, 1) : load_row(v, a.spectrum + block * count + row, a.pitch);
       from_row_bins<N>(v, last);
       transform<backwards>(v);
       unrolled<points>([&](auto i) { at[i] = scaled(v[i], 1.f / N); });
     }
   }
 
-  TWIDDLE_HD static void step(Index<2>, const Arguments& a, std::int64_t block, int thread, Shared& shared,
-                              Registers&) {
-    auto* const target = reinterpret_cast<Complex*>(a.target) + block * Base::count * points;
-    store_contiguous<points, Base::pitch, Threads>(shared.numbers, target,
-                                                   count_in_block<Base::count>(a.count, block) * points, thread);
+  // The rows to global memory.
+  TWIDDLE_HD void inverse(Index<2>, const BatchInverse& a, Shared& shared) {
+    store_contiguous<points, pitch, Threads>(shared.numbers, a.target + block * count * points,
+                                             count_in_block<count>(a.count, block) * points, thread);
   }
 };
 
 // The same for few rows, where the latency of one row counts and not the bandwidth: straight from and to global memory.
 template <int N, int Threads>
-struct DirectRows : RowSize<N> {
-  using Registers = NoRegisters;
-  static constexpr int threads = Threads, count = Threads, steps = 1;
+struct DirectRows : BlockThread {
+  using BlockThread::BlockThread;
+  static constexpr int points = N / 2, half_row = N / 2 + 1;
+  static constexpr int threads = Threads, count = Threads, forward_steps = 1, inverse_steps = 1;
   struct Shared {};
-  template <class Arguments>
-  TWIDDLE_HD static bool has(const Arguments& a, std::int64_t block, int thread) {
-    return thread < count_in_block<count>(a.count, block);
-  }
-  // The first bin of a thread's row, and the distance between its bins.
-  template <class Arguments>
-  TWIDDLE_HD static auto bins(const Arguments& a, std::int64_t block, int thread) {
-    return a.spectrum + (block * count + thread) * (a.pitch == 0 ? RowSize<N>::half_row : 1);
-  }
-  template <class Arguments>
-  TWIDDLE_HD static std::int64_t pitch(const Arguments& a) {
-    return a.pitch == 0 ? 1 : a.pitch;
-  }
-};
 
-template <int N, int Threads>
-struct DirectRowsForward : DirectRows<N, Threads> {
-  using Base = DirectRows<N, Threads>;
-  using typename Base::Shared, typename Base::Registers;
-  using Arguments = BatchForward;
-  static constexpr int points = Base::points;
-
-  TWIDDLE_HD static void step(Index<0>, const Arguments& a, std::int64_t block, int thread, Shared&, Registers&) {
-    if (!Base::has(a, block, thread)) return;
+  TWIDDLE_HD void forward(Index<0>, const BatchForward& a, Shared&) {
+    if (thread >= count_in_block<count>(a.count, block)) return;
     Complex v[points];
-    load_numbers(v, reinterpret_cast<const Complex*>(a.source) + (block * Base::count + thread) * points);
+    load_numbers(v, a.source + (block * count + thread) * points);
     transform<forwards>(v);
     const Complex last = to_row_bins<N>(v);
-    Complex* const to = Base::bins(a, block, thread);
-    const std::int64_t pitch = Base::pitch(a);
+    Complex* const to = row_bins(a);
+    const std::int64_t pitch = bin_pitch(a);
     unrolled<points>([&](auto bin) { to[bin * pitch] = v[bin]; });
     to[points * pitch] = last;
   }
-};
 
-template <int N, int Threads>
-struct DirectRowsInverse : DirectRows<N, Threads> {
-  using Base = DirectRows<N, Threads>;
-  using typename Base::Shared, typename Base::Registers;
-  using Arguments = BatchInverse;
-  static constexpr int points = Base::points;
-
-  TWIDDLE_HD static void step(Index<0>, const Arguments& a, std::int64_t block, int thread, Shared&, Registers&) {
-    if (!Base::has(a, block, thread)) return;
-    const Complex* const from = Base::bins(a, block, thread);
-    const std::int64_t pitch = Base::pitch(a);
+  TWIDDLE_HD void inverse(Index<0>, const BatchInverse& a, Shared&) {
+    if (thread >= count_in_block<count>(a.count, block)) return;
+    const Complex* const from = row_bins(a);
+    const std::int64_t pitch = bin_pitch(a);
     Complex v[points];
     unrolled<points>([&](auto bin) { v[bin] = from[bin * pitch]; });
     from_row_bins<N>(v, from[points * pitch]);
     transform<backwards>(v);
     unrolled<points>([&](auto i) { v[i] = scaled(v[i], 1.f / N); });
-    store_numbers(v, reinterpret_cast<Complex*>(a.target) + (block * Base::count + thread) * points);
+    store_numbers(v, a.target + (block * count + thread) * points);
+  }
+
+ private:
+  // The first bin of the thread's row, and the distance between its bins.
+  template <class Arguments>
+  TWIDDLE_HD auto row_bins(const Arguments& a) const {
+    return a.spectrum + (block * count + thread) * (a.pitch == 0 ? half_row : 1);
+  }
+  template <class Arguments>
+  TWIDDLE_HD static std::int64_t bin_pitch(const Arguments& a) {
+    return a.pitch == 0 ? 1 : a.pitch;
   }
 };
 

@@ -14,10 +14,12 @@ namespace twiddle::small_fft {
 //
 // The inverse takes the same steps backwards.
 template <int N, int A1, int A2, int Threads>
-struct FewRows : RowPairs<N, A1 * A2> {
-  using Columns = RowPairs<N, A1 * A2>;
-  using Columns::B, Columns::lanes, typename Columns::Bins;
-  static constexpr int threads = Threads, count = Threads / lanes, steps = 3;
+struct FewRows : BlockThread {
+  using BlockThread::BlockThread;
+  static constexpr int A = A1 * A2, points = N / 2;
+  using Row = RowPairs<N, A>;
+  static constexpr int B = Row::B, lanes = Row::lanes;
+  static constexpr int threads = Threads, count = Threads / lanes, forward_steps = 3, inverse_steps = 3;
   // How many transforms a thread does in the first and in the second step.
   static constexpr int first_each = B * A2 / lanes, second_each = B * A1 / lanes;
   static_assert(B * A2 % lanes == 0 && B * A1 % lanes == 0 && Threads % lanes == 0);
@@ -27,159 +29,134 @@ struct FewRows : RowPairs<N, A1 * A2> {
   struct alignas(16) Shared {
     Complex first[count * first_length], second[count * second_length];
   };
-  struct Registers {
-    Complex first[first_each][A1], second[second_each][A2], pairs[B];  // twiddle factors of the three steps
-  };
-
-  // The row and lane of a thread. In by_elements() adjacent threads have adjacent elements ...
-  struct RowLane {
-    int row, lane;
-    bool there;
-  };
-  TWIDDLE_HD static RowLane by_elements(std::int64_t rows, std::int64_t block, int thread) {
-    return place(rows, block, thread / lanes, thread % lanes);
-  }
-  // ... and in by_bins() adjacent bins in memory: of one row, or with [bin][row] of adjacent rows.
-  template <class Arguments>
-  TWIDDLE_HD static RowLane by_bins(const Arguments& a, std::int64_t block, int thread) {
-    if (a.pitch == 0) return by_elements(a.count, block, thread);
-    return place(a.count, block, thread % count, thread / count);
-  }
-  template <class Arguments>
-  TWIDDLE_HD static auto bins(const Arguments& a, std::int64_t block, int row) {
-    return a.spectrum + (block * count + row) * (a.pitch == 0 ? Columns::half_row : 1);
-  }
+  // Twiddle factors of the three steps.
+  Complex first_factors[first_each][A1], second_factors[second_each][A2], pair_factors[B];
 
   // Loads the twiddle factors, which takes place before the wait for the kernel before this one.
   template <class Arguments>
-  TWIDDLE_HD static void prepare(const Arguments& a, int thread, Registers& r) {
+  TWIDDLE_HD void prepare(const Arguments& a) {
     const int lane = thread % lanes;
     unrolled<first_each>([&](auto e) {
       const int a2 = (lane + lanes * e) / B;
-      unrolled<A1>([&](auto k1) { r.first[e][k1] = root<A1 * A2>(a2 * k1); });
+      unrolled<A1>([&](auto k1) { first_factors[e][k1] = root<A>(a2 * k1); });
     });
     unrolled<second_each>([&](auto e) {
       const int item = lane + lanes * e, b = item % B, k1 = item / B;
-      unrolled<A2>([&](auto k2) { r.second[e][k2] = root<N / 2>(b * (k1 + A1 * k2)); });
+      unrolled<A2>([&](auto k2) { second_factors[e][k2] = root<points>(b * (k1 + A1 * k2)); });
     });
-    Columns::load_factors(r.pairs, a.pitch == 0 ? lane : thread / count, roots<N>());
+    Row::load_factors(pair_factors, a.pitch == 0 ? lane : thread / count, roots<N>());
   }
 
- private:
-  TWIDDLE_HD static RowLane place(std::int64_t rows, std::int64_t block, int row, int lane) {
-    return {row, lane, row < count_in_block<count>(rows, block)};
-  }
-};
-
-template <int N, int A1, int A2, int Threads>
-struct FewRowsForward : FewRows<N, A1, A2, Threads> {
-  using Base = FewRows<N, A1, A2, Threads>;
-  using typename Base::Shared, typename Base::Registers;
-  using Arguments = BatchForward;
-  static constexpr int A = A1 * A2, B = Base::B, lanes = Base::lanes;
-
-  TWIDDLE_HD static void step(Index<0>, const Arguments& a, std::int64_t block, int thread, Shared& shared,
-                              Registers& r) {
-    const auto at = Base::by_elements(a.count, block, thread);
+  // A1 points, of adjacent elements in adjacent threads.
+  TWIDDLE_HD void forward(Index<0>, const BatchForward& a, Shared& shared) {
+    const RowLane at = by_elements(a.count);
     if (!at.there) return;
-    const auto* const source = reinterpret_cast<const Complex*>(a.source) + (block * Base::count + at.row) * (N / 2);
-    Complex* const to = shared.first + at.row * Base::first_length;
-    Complex v[Base::first_each][A1];
-    unrolled<Base::first_each>(
+    const Complex* const source = a.source + (block * count + at.row) * points;
+    Complex* const to = shared.first + at.row * first_length;
+    Complex v[first_each][A1];
+    unrolled<first_each>(
         [&](auto e) { unrolled<A1>([&](auto a1) { v[e][a1] = source[at.lane + lanes * e + B * A2 * a1]; }); });
-    unrolled<Base::first_each>([&](auto e) {
+    unrolled<first_each>([&](auto e) {
       transform<forwards>(v[e]);
-      unrolled<A1>([&](auto k1) {
-        to[k1 * Base::first_pitch + at.lane + lanes * e] = k1 == 0 ? v[e][0] : v[e][k1] * r.first[e][k1];
-      });
+      store_twiddled(v[e], to + at.lane + lanes * e, first_pitch, [&](auto k1) { return first_factors[e][k1]; });
     });
   }
 
-  TWIDDLE_HD static void step(Index<1>, const Arguments& a, std::int64_t block, int thread, Shared& shared,
-                              Registers& r) {
-    const auto at = Base::by_elements(a.count, block, thread);
+  // A2 points. Here as in step 0 a thread has several transforms, `lanes` apart.
+  TWIDDLE_HD void forward(Index<1>, const BatchForward& a, Shared& shared) {
+    const RowLane at = by_elements(a.count);
     if (!at.there) return;
-    const Complex* const from = shared.first + at.row * Base::first_length;
-    Complex* const to = shared.second + at.row * Base::second_length;
-    unrolled<Base::second_each>([&](auto e) {
+    const Complex* const from = shared.first + at.row * first_length;
+    Complex* const to = shared.second + at.row * second_length;
+    unrolled<second_each>([&](auto e) {
       const int item = at.lane + lanes * e, b = item % B, k1 = item / B;
       Complex v[A2];
-      unrolled<A2>([&](auto a2) { v[a2] = from[k1 * Base::first_pitch + b + B * a2]; });
+      unrolled<A2>([&](auto a2) { v[a2] = from[k1 * first_pitch + b + B * a2]; });
       transform<forwards>(v);
-      unrolled<A2>([&](auto k2) { to[Base::second_pitch * b + k1 + A1 * k2] = v[k2] * r.second[e][k2]; });
+      unrolled<A2>([&](auto k2) { to[second_pitch * b + k1 + A1 * k2] = v[k2] * second_factors[e][k2]; });
     });
   }
 
-  TWIDDLE_HD static void step(Index<2>, const Arguments& a, std::int64_t block, int thread, Shared& shared,
-                              Registers& r) {
-    const auto at = Base::by_bins(a, block, thread);
+  // B points: the two columns of which the row's bins are made, straight to global memory.
+  TWIDDLE_HD void forward(Index<2>, const BatchForward& a, Shared& shared) {
+    const RowLane at = by_bins(a);
     if (!at.there) return;
-    typename Base::Bins bins;
-    Base::load_columns(bins, at.lane, shared.second + at.row * Base::second_length, 1, Base::second_pitch);
+    typename Row::Bins bins;
+    Row::load_columns(bins, at.lane, shared.second + at.row * second_length, 1, second_pitch);
     transform<forwards>(bins.low);
     transform<forwards>(bins.high);
-    Base::to_bins(bins, at.lane, r.pairs);
-    Complex* const spectrum = Base::bins(a, block, at.row);
+    Row::to_bins(bins, at.lane, pair_factors);
     if (a.pitch == 0)
-      Base::store_bins(bins, at.lane, spectrum, 1, A);
+      Row::store_bins(bins, at.lane, row_bins(a, at.row), 1, A);
     else
-      Base::store_bins(bins, at.lane, spectrum, a.pitch, A * a.pitch);
+      Row::store_bins(bins, at.lane, row_bins(a, at.row), a.pitch, A * a.pitch);
   }
-};
 
-template <int N, int A1, int A2, int Threads>
-struct FewRowsInverse : FewRows<N, A1, A2, Threads> {
-  using Base = FewRows<N, A1, A2, Threads>;
-  using typename Base::Shared, typename Base::Registers;
-  using Arguments = BatchInverse;
-  static constexpr int A = A1 * A2, B = Base::B, lanes = Base::lanes;
-
-  TWIDDLE_HD static void step(Index<0>, const Arguments& a, std::int64_t block, int thread, Shared& shared,
-                              Registers& r) {
-    const auto at = Base::by_bins(a, block, thread);
+  // The two columns from the row's bins, and B points backwards.
+  TWIDDLE_HD void inverse(Index<0>, const BatchInverse& a, Shared& shared) {
+    const RowLane at = by_bins(a);
     if (!at.there) return;
-    typename Base::Bins bins;
-    const Complex* const spectrum = Base::bins(a, block, at.row);
+    typename Row::Bins bins;
     if (a.pitch == 0)
-      Base::load_bins(bins, at.lane, spectrum, 1, A);
+      Row::load_bins(bins, at.lane, row_bins(a, at.row), 1, A);
     else
-      Base::load_bins(bins, at.lane, spectrum, a.pitch, A * a.pitch);
-    Base::from_bins(bins, at.lane, r.pairs);
+      Row::load_bins(bins, at.lane, row_bins(a, at.row), a.pitch, A * a.pitch);
+    Row::from_bins(bins, at.lane, pair_factors);
     transform<backwards>(bins.low);
     transform<backwards>(bins.high);
-    Base::store_columns(bins, at.lane, shared.second + at.row * Base::second_length, 1, Base::second_pitch);
+    Row::store_columns(bins, at.lane, shared.second + at.row * second_length, 1, second_pitch);
   }
 
-  TWIDDLE_HD static void step(Index<1>, const Arguments& a, std::int64_t block, int thread, Shared& shared,
-                              Registers& r) {
-    const auto at = Base::by_elements(a.count, block, thread);
+  // A2 points backwards.
+  TWIDDLE_HD void inverse(Index<1>, const BatchInverse& a, Shared& shared) {
+    const RowLane at = by_elements(a.count);
     if (!at.there) return;
-    const Complex* const from = shared.second + at.row * Base::second_length;
-    Complex* const to = shared.first + at.row * Base::first_length;
-    unrolled<Base::second_each>([&](auto e) {
+    const Complex* const from = shared.second + at.row * second_length;
+    Complex* const to = shared.first + at.row * first_length;
+    unrolled<second_each>([&](auto e) {
       const int item = at.lane + lanes * e, b = item % B, k1 = item / B;
       Complex v[A2];
-      unrolled<A2>([&](auto k2) { v[k2] = from[Base::second_pitch * b + k1 + A1 * k2] * conj(r.second[e][k2]); });
+      unrolled<A2>([&](auto k2) { v[k2] = from[second_pitch * b + k1 + A1 * k2] * conj(second_factors[e][k2]); });
       transform<backwards>(v);
-      unrolled<A2>([&](auto a2) { to[k1 * Base::first_pitch + b + B * a2] = v[a2]; });
+      unrolled<A2>([&](auto a2) { to[k1 * first_pitch + b + B * a2] = v[a2]; });
     });
   }
 
-  TWIDDLE_HD static void step(Index<2>, const Arguments& a, std::int64_t block, int thread, Shared& shared,
-                              Registers& r) {
-    const auto at = Base::by_elements(a.count, block, thread);
+  // A1 points backwards, scaled, straight to global memory.
+  TWIDDLE_HD void inverse(Index<2>, const BatchInverse& a, Shared& shared) {
+    const RowLane at = by_elements(a.count);
     if (!at.there) return;
-    auto* const target = reinterpret_cast<Complex*>(a.target) + (block * Base::count + at.row) * (N / 2);
-    const Complex* const from = shared.first + at.row * Base::first_length;
-    unrolled<Base::first_each>([&](auto e) {
+    Complex* const target = a.target + (block * count + at.row) * points;
+    const Complex* const from = shared.first + at.row * first_length;
+    unrolled<first_each>([&](auto e) {
       Complex v[A1];
       unrolled<A1>([&](auto k1) {
-        const Complex number = from[k1 * Base::first_pitch + at.lane + lanes * e];
-        v[k1] = k1 == 0 ? number : number * conj(r.first[e][k1]);
+        const Complex number = from[k1 * first_pitch + at.lane + lanes * e];
+        v[k1] = k1 == 0 ? number : number * conj(first_factors[e][k1]);
       });
       transform<backwards>(v);
       unrolled<A1>([&](auto a1) { target[at.lane + lanes * e + B * A2 * a1] = scaled(v[a1], 1.f / N); });
     });
+  }
+
+ private:
+  // The thread's row in the block, and its lane. In by_elements() adjacent threads have adjacent elements ...
+  struct RowLane {
+    int row, lane;
+    bool there;
+  };
+  TWIDDLE_HD RowLane by_elements(std::int64_t rows) const { return place(rows, thread / lanes, thread % lanes); }
+  // ... and in by_bins() adjacent bins in memory: of one row, or with [bin][row] of adjacent rows.
+  template <class Arguments>
+  TWIDDLE_HD RowLane by_bins(const Arguments& a) const {
+    return a.pitch == 0 ? by_elements(a.count) : place(a.count, thread % count, thread / count);
+  }
+  TWIDDLE_HD RowLane place(std::int64_t rows, int row, int lane) const {
+    return {row, lane, row < count_in_block<count>(rows, block)};
+  }
+  template <class Arguments>
+  TWIDDLE_HD auto row_bins(const Arguments& a, int row) const {
+    return a.spectrum + (block * count + row) * (a.pitch == 0 ? Row::half_row : 1);
   }
 };
 

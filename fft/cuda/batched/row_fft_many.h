@@ -9,108 +9,84 @@ namespace twiddle::small_fft {
 //
 //   forward: load, FFTs over a, exchange | FFTs over b, bins | bins to shared memory | store      (| is a barrier)
 template <int N, int A, int Threads>
-struct ManyRows : FourStepRow<N, A> {
+struct ManyRows : BlockThread {
+  using BlockThread::BlockThread;
   using Row = FourStepRow<N, A>;
-  static constexpr int threads = Threads, count = Threads / Row::lanes, pitch = Row::length;
-  static_assert(count % 16 == 0 && Row::lanes * pitch % 16 == Row::lanes &&
-                Row::lanes * Row::half_row % 16 == Row::lanes);
+  static constexpr int points = Row::points, half_row = Row::half_row, pitch = Row::length;
+  static constexpr int threads = Threads, count = Threads / Row::lanes, forward_steps = 4, inverse_steps = 4;
+  static_assert(count % 16 == 0 && Row::lanes * pitch % 16 == Row::lanes && Row::lanes * half_row % 16 == Row::lanes);
   struct alignas(16) Shared {
     Complex numbers[count * pitch];
   };
-  using Registers = typename Row::Bins;
+  typename Row::Bins bins;
 
-  TWIDDLE_HD static int lane_of(int thread) { return thread % Row::lanes; }
-  TWIDDLE_HD static bool has(std::int64_t rows, std::int64_t block, int thread) {
-    return Row::row_of(thread) < count_in_block<count>(rows, block);
-  }
-  TWIDDLE_HD static Complex* exchange(Shared& shared, int thread) {
-    return shared.numbers + Row::row_of(thread) * pitch;
-  }
-  TWIDDLE_HD static Complex* bins(Shared& shared, int thread) {
-    return shared.numbers + Row::row_of(thread) * Row::half_row;
-  }
-};
-
-template <int N, int A, int Threads>
-struct ManyRowsForward : ManyRows<N, A, Threads> {
-  using Base = ManyRows<N, A, Threads>;
-  using typename Base::Shared, typename Base::Registers;
-  using Arguments = BatchForward;
-  static constexpr int steps = 4, points = Base::points, half_row = Base::half_row;
-
-  TWIDDLE_HD static void step(Index<0>, const Arguments& a, std::int64_t block, int thread, Shared& shared,
-                              Registers&) {
-    if (!Base::has(a.count, block, thread)) return;
-    const auto* const source = reinterpret_cast<const Complex*>(a.source) + block * Base::count * points;
-    Base::forward_elements(source + Base::row_of(thread) * points, Base::lane_of(thread),
-                           Base::exchange(shared, thread), roots<N>());
+  // Steps 1 to 3 of the four-step FFT (four_step_row.h), into the exchange.
+  TWIDDLE_HD void forward(Index<0>, const BatchForward& a, Shared& shared) {
+    if (has(a.count))
+      Row::forward_elements(a.source + block * count * points + row() * points, lane(), exchange(shared), roots<N>());
   }
 
-  TWIDDLE_HD static void step(Index<1>, const Arguments& a, std::int64_t block, int thread, Shared& shared,
-                              Registers& r) {
-    if (Base::has(a.count, block, thread))
-      Base::forward_columns(Base::exchange(shared, thread), Base::lane_of(thread), r, roots<N>());
+  // Step 4, and the row's bins, which stay in registers: the exchange is still being read.
+  TWIDDLE_HD void forward(Index<1>, const BatchForward& a, Shared& shared) {
+    if (has(a.count)) Row::forward_columns(exchange(shared), lane(), bins, roots<N>());
   }
 
-  TWIDDLE_HD static void step(Index<2>, const Arguments& a, std::int64_t block, int thread, Shared& shared,
-                              Registers& r) {
-    if (Base::has(a.count, block, thread)) Base::store_bins(r, Base::lane_of(thread), Base::bins(shared, thread), 1, A);
+  // The bins to shared memory, which may be overwritten now.
+  TWIDDLE_HD void forward(Index<2>, const BatchForward& a, Shared& shared) {
+    if (has(a.count)) Row::store_bins(bins, lane(), row_bins(shared), 1, A);
   }
 
-  TWIDDLE_HD static void step(Index<3>, const Arguments& a, std::int64_t block, int thread, Shared& shared,
-                              Registers&) {
-    const int rows = count_in_block<Base::count>(a.count, block);
+  // From there to global memory: as one contiguous range, or for [bin][row] with adjacent threads on adjacent rows.
+  TWIDDLE_HD void forward(Index<3>, const BatchForward& a, Shared& shared) {
+    const int rows = count_in_block<count>(a.count, block);
     if (a.pitch == 0)
-      return store_contiguous<half_row, half_row, Threads>(shared.numbers, a.spectrum + block * Base::count * half_row,
+      return store_contiguous<half_row, half_row, Threads>(shared.numbers, a.spectrum + block * count * half_row,
                                                            rows * half_row, thread);
-    const int row = thread % Base::count;
+    const int row = thread % count;
     if (row >= rows) return;
-    Complex* const spectrum = a.spectrum + block * Base::count + row;
-    for (int bin = thread / Base::count; bin < half_row; bin += Threads / Base::count)
+    Complex* const spectrum = a.spectrum + block * count + row;
+    for (int bin = thread / count; bin < half_row; bin += Threads / count)
       spectrum[bin * a.pitch] = shared.numbers[row * half_row + bin];
   }
-};
 
-template <int N, int A, int Threads>
-struct ManyRowsInverse : ManyRows<N, A, Threads> {
-  using Base = ManyRows<N, A, Threads>;
-  using typename Base::Shared, typename Base::Registers;
-  using Arguments = BatchInverse;
-  static constexpr int steps = 4, points = Base::points, half_row = Base::half_row;
-
-  TWIDDLE_HD static void step(Index<0>, const Arguments& a, std::int64_t block, int thread, Shared& shared,
-                              Registers&) {
-    const int rows = count_in_block<Base::count>(a.count, block);
+  // The bins from global memory to shared memory.
+  TWIDDLE_HD void inverse(Index<0>, const BatchInverse& a, Shared& shared) {
+    const int rows = count_in_block<count>(a.count, block);
     if (a.pitch == 0)
-      return load_contiguous<half_row, half_row, Base::count * half_row, Threads>(
-          shared.numbers, a.spectrum + block * Base::count * half_row, rows * half_row, thread);
-    const int row = thread % Base::count;
+      return load_contiguous<half_row, half_row, count * half_row, Threads>(
+          shared.numbers, a.spectrum + block * count * half_row, rows * half_row, thread);
+    const int row = thread % count;
     if (row >= rows) return;
-    const Complex* const spectrum = a.spectrum + block * Base::count + row;
-    for (int bin = thread / Base::count; bin < half_row; bin += Threads / Base::count)
+    const Complex* const spectrum = a.spectrum + block * count + row;
+    for (int bin = thread / count; bin < half_row; bin += Threads / count)
       shared.numbers[row * half_row + bin] = spectrum[bin * a.pitch];
   }
 
-  TWIDDLE_HD static void step(Index<1>, const Arguments& a, std::int64_t block, int thread, Shared& shared,
-                              Registers& r) {
-    if (!Base::has(a.count, block, thread)) return;
-    Base::load_bins(r, Base::lane_of(thread), Base::bins(shared, thread), 1, A);
-    Base::inverse_columns(Base::lane_of(thread), r, roots<N>());
+  // The bins to registers, and step 4 backwards.
+  TWIDDLE_HD void inverse(Index<1>, const BatchInverse& a, Shared& shared) {
+    if (!has(a.count)) return;
+    Row::load_bins(bins, lane(), row_bins(shared), 1, A);
+    Row::inverse_columns(lane(), bins, roots<N>());
   }
 
-  TWIDDLE_HD static void step(Index<2>, const Arguments& a, std::int64_t block, int thread, Shared& shared,
-                              Registers& r) {
-    if (Base::has(a.count, block, thread))
-      Base::store_columns(r, Base::lane_of(thread), Base::exchange(shared, thread), 1, Base::gap);
+  // Into the exchange, which takes the place of the bins.
+  TWIDDLE_HD void inverse(Index<2>, const BatchInverse& a, Shared& shared) {
+    if (has(a.count)) Row::store_columns(bins, lane(), exchange(shared), 1, Row::gap);
   }
 
-  TWIDDLE_HD static void step(Index<3>, const Arguments& a, std::int64_t block, int thread, Shared& shared,
-                              Registers&) {
-    if (!Base::has(a.count, block, thread)) return;
-    auto* const target = reinterpret_cast<Complex*>(a.target) + block * Base::count * points;
-    Base::inverse_elements(Base::exchange(shared, thread), Base::lane_of(thread), 1.f / N,
-                           target + Base::row_of(thread) * points);
+  // Steps 3 to 1 backwards, to global memory.
+  TWIDDLE_HD void inverse(Index<3>, const BatchInverse& a, Shared& shared) {
+    if (has(a.count))
+      Row::inverse_elements(exchange(shared), lane(), 1.f / N, a.target + block * count * points + row() * points);
   }
+
+ private:
+  TWIDDLE_HD int row() const { return Row::row_of(thread); }
+  TWIDDLE_HD int lane() const { return thread % Row::lanes; }
+  TWIDDLE_HD bool has(std::int64_t rows) const { return row() < count_in_block<count>(rows, block); }
+  // Where the thread's row begins in shared memory, as an exchange or as bins.
+  TWIDDLE_HD Complex* exchange(Shared& shared) const { return shared.numbers + row() * pitch; }
+  TWIDDLE_HD Complex* row_bins(Shared& shared) const { return shared.numbers + row() * half_row; }
 };
 
 }  // namespace twiddle::small_fft

@@ -4,27 +4,15 @@
 
 namespace twiddle::small_fft {
 
-namespace {
-
-template <int N, int A1, int A2>
-void add_few_rows(std::vector<BatchKernels>& all) {
-  all.push_back(batch_kernels<FewRowsForward<N, A1, A2, 32>, FewRowsInverse<N, A1, A2, 32>, 1>(
-      1, N, few_long_rows, few_long_rows_by_bin(N)));
-}
-template <int N, int A, int Threads, int MinBlocks>
-void add_rows(std::vector<BatchKernels>& all) {
-  all.push_back(batch_kernels<ManyRowsForward<N, A, Threads>, ManyRowsInverse<N, A, Threads>, MinBlocks>(1, N));
-}
-
-}  // namespace
-
 void add_long_rows(std::vector<BatchKernels>& all) {
-  add_few_rows<64, 4, 4>(all);
-  all.push_back(batch_kernels<ThreadRowsForward<64, 64, 1>, ThreadRowsInverse<64, 64, 1>, 8>(1, 64));
-  add_few_rows<128, 4, 4>(all);
-  add_rows<128, 8, 128, 7>(all);
-  add_few_rows<256, 8, 4>(all);
-  add_rows<256, 16, 256, 3>(all);
+  for_each_shape<few_row_shapes>([&]<FewRowsShape shape>() {
+    constexpr int warp = 32;
+    all.push_back(batch_kernels<FewRows<shape.points, shape.a1, shape.a2, warp>, 1>(1, shape.points, shape.most,
+                                                                                    shape.most_by_bin));
+  });
+  for_each_shape<many_row_shapes>([&]<ManyRowsShape shape>() {
+    all.push_back(batch_kernels<ManyRows<shape.points, shape.a, shape.threads>, shape.min_blocks>(1, shape.points));
+  });
 }
 
 }  // namespace twiddle::small_fft

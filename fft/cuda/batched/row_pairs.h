@@ -12,7 +12,7 @@
 namespace twiddle::small_fft {
 
 template <int N, int A>
-struct RowPairs : RowSize<N> {
+struct RowPairs {
   static constexpr int points = N / 2, half_row = N / 2 + 1, B = N / 2 / A, lanes = A / 2;
   static_assert(A * B == points && A % 2 == 0 && B % 2 == 0);
 

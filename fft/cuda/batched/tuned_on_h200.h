@@ -2,27 +2,95 @@
 #include <cstdint>
 #include <limits>
 
-// Numbers of this folder that were measured and not derived: on one NVIDIA H200 (sm_90, 132 multiprocessors) with CUDA
-// 13.0; docs/results/transforms.md has the tables. Results do not depend on them; on another GPU some may not be the
-// fastest. (The block shapes of rows, of columns and of shared planes stand where these are instantiated, in
-// *_kernels*.cu, and are as much measured.)
+// All numbers of this folder that were measured and not derived: on one NVIDIA H200 (sm_90, 132 multiprocessors) with
+// CUDA 13.0; docs/results/transforms.md has the tables. Results do not depend on them. Every GPU runs with the same
+// shapes of blocks, but for those that need more shared memory than it has; what is said here about numbers of rows and
+// planes is in proportion to its multiprocessors (batched_fft.cpp). On another GPU some may not be the fastest.
+//
+// min_blocks: for how many resident blocks a multiprocessor's registers should suffice.
 namespace twiddle::small_fft {
 
 constexpr std::int64_t any_number = std::numeric_limits<std::int64_t>::max();
 
-// Up to how many rows the kernels for few of them are the fastest: rows of a thread each, and ...
-constexpr std::int64_t few_short_rows(int points) {
-  return points <= 16 ? 16384 : points <= 20 ? 8192 : 1024;
-}
-// ... rows that several threads share; stored [row][bins], or [bin][row].
-constexpr std::int64_t few_long_rows = 8192;
-constexpr std::int64_t few_long_rows_by_bin(int points) {
-  return points == 256 ? 2048 : few_long_rows;
-}
+// Rows of a thread each (row_fft.h): up to `most` of them straight from and to global memory, more through shared
+// memory. To and from [bin][row], where a warp's accesses are coalesced anyway, it may pay for more rows: most_by_bin.
+// No threads: there is no such kernel.
+struct DirectRowsShape {
+  int threads;
+  std::int64_t most, most_by_bin;
+};
+struct ThreadRowsShape {
+  int threads, per_thread, min_blocks;
+};
+struct ShortRowShape {
+  int points;
+  DirectRowsShape direct;
+  ThreadRowsShape shared;
+};
+constexpr ShortRowShape short_row_shapes[] = {
+    {2, {256, any_number, any_number}, {}},
+    {4, {128, 65536, any_number}, {256, 4, 4}},
+    {8, {64, 16384, 65536}, {256, 2, 4}},
+    {10, {32, 16384, 16384}, {256, 2, 4}},
+    {12, {32, 16384, 16384}, {256, 2, 4}},
+    {14, {32, 16384, 16384}, {256, 1, 5}},
+    {16, {32, 16384, 16384}, {256, 1, 5}},
+    {18, {32, 8192, 8192}, {256, 1, 5}},
+    {20, {32, 8192, 8192}, {256, 1, 4}},
+    {24, {32, 1024, 1024}, {256, 1, 4}},
+    {28, {32, 1024, 1024}, {128, 1, 8}},
+    {30, {32, 1024, 1024}, {128, 1, 8}},
+    {32, {32, 1024, 1024}, {128, 1, 8}},
+    {36, {32, 1024, 1024}, {128, 1, 6}},
+    {40, {32, 1024, 1024}, {128, 1, 6}},
+    {48, {32, 1024, 1024}, {128, 1, 5}},
+    {64, {}, {64, 1, 8}},  // few rows: few_row_shapes
+};
 
-// Planes to [plane][row][bins] through shared memory: `planes` a block, of which a multiprocessor's registers and
-// shared memory have room for min_blocks. Up to `few` planes are faster straight to memory, few_in_block a block; few
-// 0: none.
+// Rows that several threads share: up to `most` rows of points = 2 a1 a2 b by row_fft_few.h ...
+struct FewRowsShape {
+  int points, a1, a2;
+  std::int64_t most, most_by_bin;
+};
+constexpr FewRowsShape few_row_shapes[] = {
+    {64, 4, 4, 8192, 8192},
+    {128, 4, 4, 8192, 8192},
+    {256, 8, 4, 8192, 2048},
+};
+// ... and more, of points = 2 a b, by row_fft_many.h.
+struct ManyRowsShape {
+  int points, a, threads, min_blocks;
+};
+constexpr ManyRowsShape many_row_shapes[] = {
+    {128, 8, 128, 7},
+    {256, 16, 256, 3},
+};
+
+// The columns of planes in two launches (column_fft.h), points = a b; it is the fastest way for up to `few` planes,
+// and for all where there is no other.
+struct ColumnShape {
+  int points, a, min_blocks;
+  std::int64_t few;
+};
+constexpr ColumnShape column_shapes[] = {
+    {128, 16, 7, 16},
+    {256, 16, 4, 0},
+};
+
+// A plane a block (shared_plane_fft.h), for up to `most` planes of points x points: rows of points = 2 row_a b, columns
+// of points = column_a b.
+struct SharedPlaneShape {
+  int points, row_a, column_a, threads, min_blocks;
+  std::int64_t most;
+};
+constexpr SharedPlaneShape shared_plane_shapes[] = {
+    {32, 4, 8, 96, 8, 256},
+    {64, 8, 8, 288, 4, 512},
+    {128, 8, 16, 544, 2, any_number},
+};
+
+// Planes to [plane][row][bins] through shared memory (plane_major_fft.h), `planes` a block. Up to `few` planes are
+// faster straight to memory, few_in_block a block; few 0: none.
 struct PlaneMajorShape {
   int height, width, planes, min_blocks;
   std::int64_t few = 0;
@@ -41,9 +109,11 @@ constexpr PlaneMajorShape plane_major_shapes[] = {
     {24, 24, 8, 8},
     {28, 28, 8, 5},
     {30, 30, 8, 5},
+    {32, 32, 4, 8},
     {36, 36, 8, 3},
     {40, 40, 8, 3},
     {48, 48, 4, 5},
+    {64, 64, 4, 2},
     {8, 16, 16, 8},
     {16, 8, 16, 8},
     {8, 32, 8, 6},

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "fft/cuda/cufft/tuned_on_h200.h"
+
 namespace twiddle {
 
 namespace {
@@ -23,19 +25,18 @@ int next_power_of_two(int size) {
   return power;
 }
 
-// How much longer a point takes than in a transform of a power of two: an estimate, by which slow grids are left out.
+// How much longer a point takes than in a transform of a power of two.
 double slowness(int size) {
   double slower = 1;
-  for (const auto& [factor, cost] : {std::pair{3, 0.04}, {5, 0.08}, {7, 0.12}})
+  for (const auto& [factor, cost] : {std::pair{3, more_for_3}, {5, more_for_5}, {7, more_for_7}})
     for (; size % factor == 0; size /= factor) slower += cost;
   return slower;
 }
 
-// The work grows with the bins. A real transform of even width is a complex one of half the length, one of odd width is
-// not.
+// In proportion to the time, by which slow grids are left out: the work grows with the bins.
 double estimate(const FrequencyGrid& grid) {
   return static_cast<double>(grid.bins()) * slowness(grid.height) * slowness(grid.width) *
-         (grid.width % 2 == 0 ? 1 : 1.3);
+         (grid.width % 2 == 0 ? 1 : times_for_odd_rows);
 }
 
 }  // namespace

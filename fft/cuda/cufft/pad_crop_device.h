@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "fft/cuda/cufft/tuned_on_h200.h"
 #include "fft/spectral_transform.h"
 #include "framework/for_each.h"
 
@@ -9,8 +10,7 @@ namespace twiddle {
 
 // What one thread does to pad or to crop planes. It keeps one place (an element or a pair of them) and handles this
 // place of several planes: the divisions that find row and column are done once, and going to the next plane costs
-// additions. A thread moves 32 bytes, all of whose loads are in flight at once.
-constexpr int plane_threads = 256, bytes_a_thread = 32;
+// additions. All loads of a thread are in flight at once.
 
 template <int count>
 struct alignas(count * sizeof(float)) Floats {

@@ -1,4 +1,5 @@
 #pragma once
+#include "fft/cuda/device/tuned_on_h200.h"
 #include "framework/cuda/check.h"
 #include "framework/error.h"
 
@@ -28,17 +29,13 @@ __device__ inline void launch_dependents() {}
 
 // What a launch of one kernel needs to know of its device, which is the current one.
 struct DependentLaunch {
-  // Measured on an H200: blocks of the next kernel that start early take up places on the multiprocessors. In grids of
-  // more threads than these, this kernel's own blocks still need them.
-  static constexpr std::int64_t small_grid_threads = 96;  // for each multiprocessor
-
   template <class Kernel>
   DependentLaunch(Kernel* kernel, const Device& on)
       : device(on), waits(has_wait(kernel)), small_grid(small_grid_threads * multiprocessors(on)) {}
 
   Device device;
   bool waits;               // the kernel has a grid_dependency_wait(), so that it may start early
-  std::int64_t small_grid;  // threads of a grid that calls launch_dependents() at its start
+  std::int64_t small_grid;  // up to so many threads a grid calls launch_dependents() at its start
 
  private:
   // The #if above was decided for the PTX that the kernel's code was made of, which may be older than the GPU. Runtimes

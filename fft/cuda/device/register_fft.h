@@ -18,10 +18,12 @@ TWIDDLE_HD constexpr Complex operator-(Complex a, Complex b) {
   return {a.re - b.re, a.im - b.im};
 }
 
-// Two adjacent numbers, for one access of 16 bytes.
-struct alignas(16) ComplexPair {
-  Complex first, second;
+// Two adjacent numbers, for one access of twice their bytes.
+template <class Number>
+struct alignas(2 * sizeof(Number)) Pair {
+  Number first, second;
 };
+using ComplexPair = Pair<Complex>;
 
 // A compile-time integer that can be passed to a generic lambda. (std::integral_constant converts on the host alone.)
 template <int I>

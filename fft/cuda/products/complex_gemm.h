@@ -3,15 +3,16 @@
 #include "fft/frequency_product.h"
 #include "framework/for_each.h"
 
-// Batched complex GEMM, C = A B for each bin. A block computes one tile of C for a part of k, in steps of Tile::depth:
-// while its threads multiply one step from shared memory into sums in registers, async copies of the next steps are in
-// flight to other stages of shared memory. The loop over the steps is in complex_gemm_kernel.h. The phases are
-// functions of a thread's number, so that a test can run them on a CPU.
+// Batched GEMM of complex or of real numbers, C = A B for each bin. A block computes one tile of C for a part of k, in
+// steps of Tile::depth: while its threads multiply one step from shared memory into sums in registers, async copies of
+// the next steps are in flight to other stages of shared memory. The loop over the steps is in complex_gemm_kernel.h.
+// The phases are functions of a thread's number, so that a test can run them on a CPU.
 namespace twiddle::small_fft {
 
+template <class Number>
 struct GemmArguments {
-  GemmOperand a, b;
-  Complex* c;  // [part][bin][m][n]: with several parts of k, a result for each
+  GemmOperand<Number> a, b;
+  Number* c;  // [part][bin][m][n]: with several parts of k, a result for each
   std::int64_t bins;
   int m, n, k, part;  // part: the length of a part of k, a multiple of the tile's depth
   Divisor parts, tiles_down, tiles_across;
@@ -23,6 +24,8 @@ struct GemmArguments {
 // follow from these two, for conj(a) b = conj(a conj(b)) and conj(a) conj(b) = conj(a b): GemmArguments::negate_im.
 template <bool Opposite>
 struct FourMultiplications {
+  using Number = Complex;
+  static constexpr int most_terms = 256;
   using Factor = Complex;
   using Sum = Complex;
   TWIDDLE_HD static Factor left(Complex value) { return value; }
@@ -40,6 +43,8 @@ struct FourMultiplications {
 // value(), on the three sums.
 template <bool Opposite>
 struct ThreeMultiplications {
+  using Number = Complex;
+  static constexpr int most_terms = 256;
   struct Factor {
     float re, im, both;
   };
@@ -57,6 +62,26 @@ struct ThreeMultiplications {
   }
 };
 
+// Of real numbers, which know no conjugates: they are Winograd's, whose F(4x4) multiplies the error of a sum by 4.8.
+template <bool>
+struct RealMultiplications {
+  using Number = float;
+  static constexpr int most_terms = 128;
+  using Factor = float;
+  using Sum = float;
+  TWIDDLE_HD static Factor left(float value) { return value; }
+  TWIDDLE_HD static Factor right(float value) { return value; }
+  TWIDDLE_HD static void add(Sum& sum, Factor a, Factor b) { sum += a * b; }
+  TWIDDLE_HD static float value(Sum sum) { return sum; }
+};
+
+TWIDDLE_HD inline Complex conjugate_where(bool wanted, Complex value) {
+  return {value.re, wanted ? -value.im : value.im};
+}
+TWIDDLE_HD inline float conjugate_where(bool, float value) {
+  return value;
+}
+
 // Rows x Columns of C a block, ThreadRows x ThreadColumns of them a thread; Depth is the length of a step of k, and
 // Stages how many steps shared memory has room for. A warp's threads form a rectangle of the tile, as square as may be,
 // so that many of them read the same numbers (a broadcast).
@@ -73,15 +98,18 @@ struct GemmTile {
 
 template <class Tile, class Products>
 struct GemmBlock {
-  using LoadA = GemmLoader<Tile::rows, Tile::depth, Tile::threads>;
-  using LoadB = GemmLoader<Tile::columns, Tile::depth, Tile::threads>;
+  using Number = typename Products::Number;
+  using NumberPair = Pair<Number>;
+  using Arguments = GemmArguments<Number>;
+  using LoadA = GemmLoader<Number, Tile::rows, Tile::depth, Tile::threads>;
+  using LoadB = GemmLoader<Number, Tile::columns, Tile::depth, Tile::threads>;
 
-  static GemmArguments arguments(const FrequencyGemm& gemm, std::int64_t part, const void* a, const void* b, void* c) {
+  static Arguments arguments(const FrequencyGemm& gemm, std::int64_t part, const void* a, const void* b, void* c) {
     const auto steps = [](std::int64_t count, std::int64_t step) { return Divisor((count + step - 1) / step); };
     const Divisor parts = steps(gemm.k, part);
     return {.a = LoadA::operand(a, gemm.m, gemm.k, !gemm.transpose_a),
             .b = LoadB::operand(b, gemm.n, gemm.k, gemm.transpose_b),
-            .c = static_cast<Complex*>(c),
+            .c = static_cast<Number*>(c),
             .bins = gemm.bins,
             .m = static_cast<int>(gemm.m),
             .n = static_cast<int>(gemm.n),
@@ -92,7 +120,7 @@ struct GemmBlock {
             .tiles_across = steps(gemm.n, Tile::columns),
             .accumulate = gemm.accumulate && parts.value() == 1,
             .negate_im = gemm.conjugate_a,
-            .pairs = gemm.n % 2 == 0 && reinterpret_cast<std::uintptr_t>(c) % sizeof(ComplexPair) == 0};
+            .pairs = gemm.n % 2 == 0 && reinterpret_cast<std::uintptr_t>(c) % sizeof(NumberPair) == 0};
   }
 
   // Where the block's tile lies in C. Kept in shared memory until the end, since the sums take up nearly all registers.
@@ -101,7 +129,7 @@ struct GemmBlock {
     int row, column;
   };
   struct alignas(16) Stage {
-    Complex a[Tile::depth * LoadA::pitch], b[Tile::depth * LoadB::pitch];
+    Number a[Tile::depth * LoadA::pitch], b[Tile::depth * LoadB::pitch];
   };
   struct Shared {
     Stage stages[Tile::stages];
@@ -115,7 +143,7 @@ struct GemmBlock {
     typename Products::Sum sums[Tile::thread_rows][Tile::thread_columns];
   };
 
-  TWIDDLE_HD static Thread begin(const GemmArguments& arguments, std::int64_t block, int thread, Shared& shared) {
+  TWIDDLE_HD static Thread begin(const Arguments& arguments, std::int64_t block, int thread, Shared& shared) {
     const std::int64_t strip = arguments.tiles_across.quotient(block), slab = arguments.tiles_down.quotient(strip);
     const std::int64_t bin = arguments.parts.quotient(slab), part = arguments.parts.remainder(slab);
     const int row = static_cast<int>(arguments.tiles_down.remainder(strip)) * Tile::rows;
@@ -134,7 +162,7 @@ struct GemmBlock {
   }
 
   // Starts the async copies of the step `ahead` of the one that is multiplied next.
-  TWIDDLE_HD static void copy(const GemmArguments& arguments, Thread& self, Shared& shared, int step, int ahead) {
+  TWIDDLE_HD static void copy(const Arguments& arguments, Thread& self, Shared& shared, int step, int ahead) {
     const int left = self.left - ahead * Tile::depth;
     if (left <= 0) return;
     Stage& stage = shared.stages[(step + ahead) % Tile::stages];
@@ -156,23 +184,23 @@ struct GemmBlock {
 
   // Sums of more terms than these lose digits in fp32: then the sums so far are accumulated in C, and begin anew. (It
   // is a matter of accuracy, not of the GPU.)
-  static constexpr int most_products = 256, most_steps = most_products / Tile::depth;
-  static_assert(most_products % Tile::depth == 0);
+  static constexpr int most_steps = Products::most_terms / Tile::depth;
+  static_assert(Products::most_terms % Tile::depth == 0);
   TWIDDLE_HD static bool stores(const Thread& self, int step) {
     return self.left <= 0 || step % most_steps == most_steps - 1;
   }
 
-  TWIDDLE_HD static void store(const GemmArguments& arguments, Thread& self, const Shared& shared, int step) {
+  TWIDDLE_HD static void store(const Arguments& arguments, Thread& self, const Shared& shared, int step) {
     const bool add = arguments.accumulate || step >= most_steps;
     const TileOrigin origin = shared.origin;
-    Complex* const c = arguments.c + origin.matrix + origin.column + 2 * self.across;
+    Number* const c = arguments.c + origin.matrix + origin.column + 2 * self.across;
     const int columns = arguments.n - origin.column - 2 * self.across;  // of C, from the thread's first one to the edge
     const bool whole = arguments.pairs && arguments.n - origin.column >= Tile::columns;
 #pragma unroll
     for (int i = 0; i < Tile::thread_rows; ++i) {
       const int row = origin.row + 2 * (self.down + i / 2 * Tile::threads_down) + i % 2;
       if (row >= arguments.m) continue;
-      Complex* const at = c + std::int64_t(row) * arguments.n;
+      Number* const at = c + std::int64_t(row) * arguments.n;
       if (whole)
         store_row(arguments, self.sums[i], at, add);
       else
@@ -191,40 +219,39 @@ struct GemmBlock {
   // and of C are coalesced. Its next pair follows after one pair of each thread; likewise its rows.
   static constexpr int columns_apart = 2 * Tile::threads_across;
 
-  TWIDDLE_HD static void store_row(const GemmArguments& arguments, const Sums& sums, Complex* at, bool add) {
-    ComplexPair before[Tile::thread_columns / 2] = {};
+  TWIDDLE_HD static void store_row(const Arguments& arguments, const Sums& sums, Number* at, bool add) {
+    NumberPair before[Tile::thread_columns / 2] = {};
     if (add)
 #pragma unroll
       for (int j = 0; j < Tile::thread_columns / 2; ++j)
-        before[j] = *reinterpret_cast<const ComplexPair*>(at + j * columns_apart);
+        before[j] = *reinterpret_cast<const NumberPair*>(at + j * columns_apart);
 #pragma unroll
     for (int j = 0; j < Tile::thread_columns / 2; ++j)
-      *reinterpret_cast<ComplexPair*>(at + j * columns_apart) = {before[j].first + result(arguments, sums[2 * j]),
-                                                                 before[j].second + result(arguments, sums[2 * j + 1])};
+      *reinterpret_cast<NumberPair*>(at + j * columns_apart) = {before[j].first + result(arguments, sums[2 * j]),
+                                                                before[j].second + result(arguments, sums[2 * j + 1])};
   }
 
   // The same at the matrix' right edge, or where its rows are not aligned to pairs.
-  TWIDDLE_HD static void store_row(const GemmArguments& arguments, const Sums& sums, Complex* at, bool add,
-                                   int columns) {
+  TWIDDLE_HD static void store_row(const Arguments& arguments, const Sums& sums, Number* at, bool add, int columns) {
 #pragma unroll
     for (int j = 0; j < Tile::thread_columns; ++j) {
       const int column = j / 2 * columns_apart + j % 2;
-      if (column < columns) at[column] = (add ? at[column] : Complex{0, 0}) + result(arguments, sums[j]);
+      if (column < columns) at[column] = (add ? at[column] : Number{}) + result(arguments, sums[j]);
     }
   }
 
   TWIDDLE_HD static void multiply_one(Thread& self, const Stage& stage, int k) {
     typename Products::Factor left[Tile::thread_rows], right[Tile::thread_columns];
-    const auto* const a = reinterpret_cast<const ComplexPair*>(stage.a + k * LoadA::pitch) + self.down;
-    const auto* const b = reinterpret_cast<const ComplexPair*>(stage.b + k * LoadB::pitch) + self.across;
+    const auto* const a = reinterpret_cast<const NumberPair*>(stage.a + k * LoadA::pitch) + self.down;
+    const auto* const b = reinterpret_cast<const NumberPair*>(stage.b + k * LoadB::pitch) + self.across;
 #pragma unroll
     for (int i = 0; i < Tile::thread_rows; i += 2) {
-      const ComplexPair pair = a[i / 2 * Tile::threads_down];
+      const NumberPair pair = a[i / 2 * Tile::threads_down];
       left[i] = Products::left(pair.first), left[i + 1] = Products::left(pair.second);
     }
 #pragma unroll
     for (int j = 0; j < Tile::thread_columns; j += 2) {
-      const ComplexPair pair = b[j / 2 * Tile::threads_across];
+      const NumberPair pair = b[j / 2 * Tile::threads_across];
       right[j] = Products::right(pair.first), right[j + 1] = Products::right(pair.second);
     }
 #pragma unroll
@@ -233,9 +260,8 @@ struct GemmBlock {
       for (int j = 0; j < Tile::thread_columns; ++j) Products::add(self.sums[i][j], left[i], right[j]);
   }
 
-  TWIDDLE_HD static Complex result(const GemmArguments& arguments, typename Products::Sum sum) {
-    const Complex value = Products::value(sum);
-    return {value.re, arguments.negate_im ? -value.im : value.im};
+  TWIDDLE_HD static Number result(const Arguments& arguments, typename Products::Sum sum) {
+    return conjugate_where(arguments.negate_im, Products::value(sum));
   }
 };
 

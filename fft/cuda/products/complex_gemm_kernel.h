@@ -11,7 +11,7 @@ namespace twiddle::small_fft {
 // arrived.
 template <class Tile, class Products, int MinBlocks>
 __global__ void __launch_bounds__(Tile::threads, resident_blocks<Tile::threads>(MinBlocks))
-    gemm_kernel(const GemmArguments arguments) {
+    gemm_kernel(const typename GemmBlock<Tile, Products>::Arguments arguments) {
   using Block = GemmBlock<Tile, Products>;
   extern __shared__ ComplexPair memory[];
   auto& shared = *reinterpret_cast<typename Block::Shared*>(memory);
@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(Tile::threads, resident_blocks<Tile::threads>(
 }
 
 template <class Tile, class Products, int MinBlocks>
-void launch_gemm(Stream& stream, const GemmArguments& arguments) {
+void launch_gemm(Stream& stream, const typename GemmBlock<Tile, Products>::Arguments& arguments) {
   constexpr int granted = 48 << 10;  // more dynamic shared memory has to be asked for
   constexpr int bytes = sizeof(typename GemmBlock<Tile, Products>::Shared);
   const auto kernel = gemm_kernel<Tile, Products, MinBlocks>;

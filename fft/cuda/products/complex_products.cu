@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <string>
+#include <utility>
 
+#include "fft/cuda/device/tuned_on_h200.h"
 #include "fft/cuda/products/complex_gemm_kernel.h"
 #include "fft/cuda/products/tuned_on_h200.h"
 
@@ -21,9 +24,16 @@ struct TileKernels {
   void (*multiply)(Stream& stream, const FrequencyGemm& gemm, std::int64_t part, const void* a, const void* b, void* c);
 };
 
-template <class Tile, template <bool> class Products, int MinBlocks>
-TileKernels tile_kernels(double speed) {
-  return {Tile::rows, Tile::columns, speed, MinBlocks, multiply<Tile, Products, MinBlocks>};
+template <template <bool> class Products, const auto& Shapes, std::size_t... I>
+std::vector<TileKernels> tile_kernels(std::index_sequence<I...>) {
+  return {{Shapes[I].rows, Shapes[I].columns, Shapes[I].speed, Shapes[I].min_blocks,
+           multiply<GemmTile<Shapes[I].rows, Shapes[I].columns, Shapes[I].thread_rows, Shapes[I].thread_columns,
+                             Shapes[I].depth, Shapes[I].stages>,
+                    Products, Shapes[I].min_blocks>}...};
+}
+template <template <bool> class Products, const auto& Shapes>
+std::vector<TileKernels> tile_kernels() {
+  return tile_kernels<Products, Shapes>(std::make_index_sequence<std::size(Shapes)>());
 }
 
 // Of the calling thread's GPU; where none answers, as a test without a GPU makes products, too, those of an H200.
@@ -84,13 +94,14 @@ Cut best_cut(const FrequencyGemm& gemm, const std::vector<TileKernels>& all, int
 }
 
 // C = (accumulate ? C : 0) + the sum of the parts' results, in their order.
+template <class Number>
 struct SumParts {
-  const Complex* results;
-  Complex* c;
+  const Number* results;
+  Number* c;
   std::int64_t count, parts;
   bool accumulate;
   TWIDDLE_HD void operator()(std::int64_t i) const {
-    Complex sum = accumulate ? c[i] : Complex{0, 0};
+    Number sum = accumulate ? c[i] : Number{};
     for (std::int64_t part = 0; part < parts; ++part) sum = sum + results[part * count + i];
     c[i] = sum;
   }
@@ -103,17 +114,20 @@ using small_fft::Complex;
 
 namespace {
 
+template <class Number>
 class TilesProduct final : public FrequencyProduct {
  public:
   TilesProduct(std::string name, std::vector<small_fft::TileKernels> kernels)
       : name_(std::move(name)), kernels_(std::move(kernels)) {}
   std::string_view name() const override { return name_; }
-  SpectrumStorage storage() const override { return SpectrumStorage::interleaved; }
+  SpectrumStorage storage() const override {
+    return std::is_same_v<Number, float> ? SpectrumStorage::real : SpectrumStorage::interleaved;
+  }
 
   std::size_t scratch_bytes(const FrequencyGemm& gemm) const override {
     const small_fft::Cut cut = best_cut(gemm);
     if (cut.parts == 1) return 0;
-    return static_cast<std::size_t>(cut.parts * gemm.bins * gemm.m * gemm.n) * sizeof(Complex);
+    return static_cast<std::size_t>(cut.parts * gemm.bins * gemm.m * gemm.n) * sizeof(Number);
   }
 
   void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, void* c, void* scratch) override {
@@ -123,8 +137,8 @@ class TilesProduct final : public FrequencyProduct {
     if (cut.parts == 1) return;
     const std::int64_t count = gemm.bins * gemm.m * gemm.n;
     for_each_index(*ctx.stream, count,
-                   small_fft::SumParts{static_cast<const Complex*>(scratch), static_cast<Complex*>(c), count, cut.parts,
-                                       gemm.accumulate});
+                   small_fft::SumParts<Number>{static_cast<const Number*>(scratch), static_cast<Number*>(c), count,
+                                               cut.parts, gemm.accumulate});
   }
 
  private:
@@ -143,16 +157,16 @@ class TilesProduct final : public FrequencyProduct {
 std::vector<std::unique_ptr<FrequencyProduct>> make_complex_products() {
   using namespace small_fft;
   std::vector<std::unique_ptr<FrequencyProduct>> products;
-  products.push_back(std::make_unique<TilesProduct>(
-      "tiles", std::vector{tile_kernels<GemmTile<64, 64, 8, 4>, FourMultiplications, 4>(TileSpeed::of_64x64),
-                           tile_kernels<GemmTile<32, 32, 4, 4>, FourMultiplications, 8>(TileSpeed::of_32x32),
-                           tile_kernels<GemmTile<64, 16, 4, 4>, FourMultiplications, 8>(TileSpeed::of_64x16),
-                           tile_kernels<GemmTile<128, 4, 2, 2, 16, 3>, FourMultiplications, 4>(TileSpeed::of_128x4)}));
-  products.push_back(std::make_unique<TilesProduct>(
-      "tiles_3m", std::vector{tile_kernels<GemmTile<64, 64, 8, 4>, ThreeMultiplications, 3>(TileSpeed::of_64x64_3m),
-                              tile_kernels<GemmTile<64, 32, 8, 4>, ThreeMultiplications, 6>(TileSpeed::of_64x32_3m),
-                              tile_kernels<GemmTile<32, 32, 4, 4>, ThreeMultiplications, 8>(TileSpeed::of_32x32_3m)}));
+  products.push_back(
+      std::make_unique<TilesProduct<Complex>>("tiles", tile_kernels<FourMultiplications, tile_shapes>()));
+  products.push_back(
+      std::make_unique<TilesProduct<Complex>>("tiles_3m", tile_kernels<ThreeMultiplications, tile_shapes_3m>()));
   return products;
+}
+
+std::unique_ptr<FrequencyProduct> make_real_tiles() {
+  using namespace small_fft;
+  return std::make_unique<TilesProduct<float>>("tiles", tile_kernels<RealMultiplications, tile_shapes_real>());
 }
 
 }  // namespace twiddle

@@ -10,4 +10,7 @@ namespace twiddle {
 // columns, or have a size that it is not tuned for.
 std::vector<std::unique_ptr<FrequencyProduct>> make_complex_products();
 
+// The same for spectra of real numbers.
+std::unique_ptr<FrequencyProduct> make_real_tiles();
+
 }  // namespace twiddle

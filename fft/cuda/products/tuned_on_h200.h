@@ -7,12 +7,30 @@
 // number of multiprocessors, sums may differ in their last bits from GPU to GPU.
 namespace twiddle::small_fft {
 
-constexpr int multiprocessors_of_an_h200 = 132;
-
-// Relative to 64 x 64 of the same kind, how fast a tile multiplies when all of it is needed.
-struct TileSpeed {
-  static constexpr double of_64x64 = 1, of_32x32 = 1.01, of_64x16 = 0.75, of_128x4 = 0.45;
-  static constexpr double of_64x64_3m = 1, of_64x32_3m = 0.85, of_32x32_3m = 0.7;
+// A tile of C a block, and the part of it that a thread sums; k is loaded `depth` at a time, into as many stages of
+// shared memory. A multiprocessor's registers should suffice for min_blocks. `speed`: how fast the tile multiplies when
+// all of it is needed, relative to 64 x 64 of the same kind.
+struct TileShape {
+  int rows, columns, thread_rows, thread_columns, min_blocks;
+  double speed;
+  int depth = 8, stages = 4;
+};
+constexpr TileShape tile_shapes[] = {
+    {64, 64, 8, 4, 4, 1},
+    {32, 32, 4, 4, 8, 1.01},
+    {64, 16, 4, 4, 8, 0.75},
+    {128, 4, 2, 2, 4, 0.45, 16, 3},
+};
+constexpr TileShape tile_shapes_3m[] = {
+    {64, 64, 8, 4, 3, 1},
+    {64, 32, 8, 4, 6, 0.85},
+    {32, 32, 4, 4, 8, 0.7},
+};
+constexpr TileShape tile_shapes_real[] = {
+    {128, 128, 8, 8, 2, 1},
+    {64, 64, 8, 4, 4, 0.9},
+    {32, 32, 4, 4, 8, 0.7},
+    {16, 64, 2, 4, 8, 0.5},
 };
 
 // In a shorter part of k the sum over the parts is more work than the parallelism saves.

@@ -1,0 +1,32 @@
+#pragma once
+#include <memory>
+
+#include "data/augment.h"
+#include "data/dataset.h"
+#include "framework/params.h"
+
+namespace twiddle {
+
+// A dataset, or a contiguous range of its images, as a config names it: read, but not opened.
+class DatasetChoice {
+ public:
+  DatasetChoice() = default;                               // none
+  DatasetChoice(Params& params, const DatasetSite& site);  // what is wrong goes to the diagnostics
+  std::unique_ptr<Dataset> open() const;                   // null: the config names none
+
+ private:
+  std::unique_ptr<DatasetSource> source_;
+  std::int64_t first_ = 0, count_ = 0;  // count 0: all that follow
+  Place place_ = {};
+};
+
+// The section `data` of a config without its plain values: datasets, and the steps from an image to a network's input.
+struct DataSection {
+  DatasetChoice train, val;
+  std::shared_ptr<const Augment> train_augment, val_augment;
+};
+
+// Opens no file. Nothing is held against the model's input where the site has no shape of images.
+DataSection read_data_section(Params& data, DatasetSite site);
+
+}  // namespace twiddle

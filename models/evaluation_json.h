@@ -1,0 +1,16 @@
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+
+#include "models/evaluate.h"
+
+namespace twiddle {
+
+// An evaluation as `eval --json` and a run's best.json tell it: images, loss, top1, top5, `confusion` as a list of
+// [actual, predicted, images] without the pairs that no image fell into, `outside` with a number for each actual class,
+// `undefined`, and `mistakes`.
+nlohmann::json to_json(const EvalResult& result);
+
+// The inverse. Throws nlohmann's exceptions where a key is missing or of another type.
+EvalResult evaluation_from_json(const nlohmann::json& json);
+
+}  // namespace twiddle

@@ -1,0 +1,119 @@
+#include "models/experiment.h"
+
+#include <filesystem>
+
+#include "models/config_tree.h"
+#include "models/layer_list.h"
+#include "models/read_optimizer.h"
+
+namespace twiddle {
+
+namespace {
+
+using Kind = ConfigNode::Kind;
+
+ConfigNode* find_value(ConfigNode& mapping, const std::string& key) {
+  for (ConfigNode::Entry& entry : mapping.entries)
+    if (entry.key == key) return &entry.value;
+  return nullptr;
+}
+
+// The list under model.layers; null where there is none.
+ConfigNode* find_layers(ConfigNode& tree) {
+  ConfigNode* model = find_value(tree, "model");
+  ConfigNode* layers = model == nullptr ? nullptr : find_value(*model, "layers");
+  return layers == nullptr || layers->kind != Kind::sequence ? nullptr : layers;
+}
+
+// Where a dataset stays closed, variables that are set are still put in: a file of its own must not be overwritten.
+void substitute_in_data(ConfigNode& data, OpenedData opens, Diagnostics& diagnostics) {
+  Diagnostics ignored;
+  for (ConfigNode::Entry& entry : data.entries) {
+    const bool closed =
+        (entry.key == "train" && opens != OpenedData::all) || (entry.key == "val" && opens == OpenedData::none);
+    substitute_environment(entry.value, closed ? ignored : diagnostics);
+  }
+}
+
+ConvPolicy policy_of(const Config& config, const ExperimentOptions& options) {
+  ConvPolicy policy = config.convolution;
+  policy.own_batch = options.own_batch;
+  policy.build = options.build;
+  policy.warn = options.warn;
+  policy.measuring = options.measuring;
+  return policy;
+}
+
+DatasetSite site_of(const Experiment& experiment, const Diagnostics& diagnostics, const SearchProgress& progress) {
+  const Config& config = experiment.config;
+  DatasetSite site{std::filesystem::path(config.file).parent_path().string(), config.input};
+  if (diagnostics.empty()) site.model_outputs = experiment.model.net->output_shape().at(0);
+  site.max_pixels = config.data.max_pixels;
+  site.progress = progress;
+  return site;
+}
+
+// The sections in turn, each by those who know what stands in it, as far as it can be read at all.
+Experiment read_sections(const ConfigNode& tree, const std::string& file, bool layers_are_whole,
+                         const ExperimentOptions& options, Diagnostics& diagnostics) {
+  Experiment experiment;
+  Config& config = experiment.config;
+  Params root(tree, "", diagnostics);
+  config = read_config(root, file);
+  if (!layers_are_whole) config.input.clear();  // shapes cannot be followed through a list with holes
+  if (!config.device.empty()) experiment.device = parse_device(config.device);
+  BuiltModel built = build_model(root, config, experiment.device, policy_of(config, options));
+  experiment.model = std::move(built.model);
+
+  Params data = root.child("data");
+  config.data = read_data(data);
+  config.data.present = root.has("data");
+  experiment.data = read_data_section(data, site_of(experiment, diagnostics, options.search_progress));
+  data.finish();
+
+  Params train = root.child("train");
+  experiment.optimizer = read_optimizer(train);
+  config.train = read_train(train);
+  train.finish();
+
+  root.finish();
+  diagnostics.throw_if_any();
+  config.tree = root.used();
+  if (ConfigNode* layers = find_layers(config.tree)) *layers = std::move(built.layers);
+  if (!config.data.present)
+    std::erase_if(config.tree.entries, [](const ConfigNode::Entry& entry) { return entry.key == "data"; });
+  return experiment;
+}
+
+Experiment read_experiment(ConfigNode tree, const std::string& file, const std::vector<Override>& overrides,
+                           const ExperimentOptions& options, Diagnostics& diagnostics) {
+  if (tree.kind != Kind::mapping) diagnostics.throw_if_any();
+  const std::size_t errors_before_layers = diagnostics.size();
+  // Before the overrides, so that they reach each layer by its name; and after, for those that brought new layers.
+  if (ConfigNode* layers = find_layers(tree)) *layers = expand_layers(*layers, diagnostics);
+  ConfigNode tree_of_file = tree;
+  apply_overrides(tree, overrides, diagnostics);
+  if (ConfigNode* layers = find_layers(tree)) *layers = expand_layers(*layers, diagnostics);
+  const bool layers_are_whole = diagnostics.size() == errors_before_layers;
+  if (ConfigNode* data = find_value(tree, "data")) substitute_in_data(*data, options.opens, diagnostics);
+  Experiment experiment =
+      read_sections(tree, options.origin.empty() ? file : options.origin, layers_are_whole, options, diagnostics);
+  experiment.config.tree_of_file = std::move(tree_of_file);
+  return experiment;
+}
+
+}  // namespace
+
+Experiment load_experiment(const std::string& file, const std::vector<Override>& overrides,
+                           const ExperimentOptions& options) {
+  Diagnostics diagnostics;
+  return read_experiment(load_tree(file, diagnostics), file, overrides, options, diagnostics);
+}
+
+Experiment load_experiment_text(const std::string& text, const std::string& name,
+                                const std::vector<Override>& overrides, const ExperimentOptions& options) {
+  Diagnostics diagnostics;
+  return read_experiment(load_tree_text(text, name, diagnostics), name, overrides, options, diagnostics);
+}
+
+}  // namespace twiddle

@@ -1,0 +1,45 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/optimizer.h"
+#include "models/builder.h"
+#include "models/config.h"
+#include "models/data_section.h"
+
+namespace twiddle {
+
+// A config, read once, and what is built from it while it is read, so that everything that is wrong in it is told in
+// one go. Nothing is allocated on a device yet, and no dataset is opened.
+struct Experiment {
+  Config config;
+  Device device;  // the config's, which need not be there yet
+  Model model;
+  std::unique_ptr<Optimizer> optimizer;
+  DataSection data;
+};
+
+// Which datasets of a config will be opened. In those that will not be, an environment variable may be unset.
+enum class OpenedData : std::uint8_t { none, validation, all };
+
+// What a program adds to a config.
+struct ExperimentOptions {
+  OpenedData opens = OpenedData::all;
+  std::string origin = {};                    // the file that a run folder's config was made from; empty: the file read
+  std::string build = {};                     // of the program: choices of convolution plans are kept with it
+  bool own_batch = false;                     // measure convolutions that are known of another batch alone
+  ChoiceCache::Warn warn = {};                // hears what is wrong with the choices kept, and with engines
+  std::shared_ptr<Measuring> measuring = {};  // hears how far measuring convolutions is, and may stop it
+  SearchProgress search_progress = {};        // hears how far the search for images is, and may stop it
+};
+
+// Reads the file, merges its `base:`, applies the overrides and checks everything that can be checked without opening
+// another file: the sections, each layer's options and shapes, the options of optimizer, datasets and augmentation. All
+// errors in one go: an Error of kind config whose text has a block for each.
+Experiment load_experiment(const std::string& file, const std::vector<Override>& overrides = {},
+                           const ExperimentOptions& options = {});
+Experiment load_experiment_text(const std::string& text, const std::string& name,
+                                const std::vector<Override>& overrides = {}, const ExperimentOptions& options = {});
+
+}  // namespace twiddle

@@ -1,0 +1,17 @@
+#include "models/read_optimizer.h"
+
+namespace twiddle {
+
+std::unique_ptr<Optimizer> read_optimizer(Params& train) {
+  auto [name, options] = train.named("optimizer", "sgd");
+  const OptimizerRegistry optimizers = builtin_optimizers();
+  if (!optimizers.has(name)) {
+    train.error("optimizer", optimizers.unknown(name));
+    return nullptr;
+  }
+  std::unique_ptr<Optimizer> optimizer = optimizers.make(name, options);
+  options.finish();
+  return optimizer;
+}
+
+}  // namespace twiddle

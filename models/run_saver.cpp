@@ -1,0 +1,28 @@
+#include "models/run_saver.h"
+
+namespace twiddle {
+
+RunSaver::RunSaver(const std::string& run_folder, const Config::Train& train, const MemoryPlan& plan) {
+  if (run_folder.empty()) return;
+  store_ = std::make_unique<CheckpointStore>(run_folder, train.keep);
+  store_->prove_writable(plan.weights + plan.optimizer, plan.weights,
+                         train.checkpoint_every > 0 ? train.keep : train.epochs);
+}
+
+void RunSaver::goes_on_from(const std::string& checkpoint) {
+  last_checkpoint_ = checkpoint;
+  saved_ = true;
+}
+
+void RunSaver::save(Context& ctx, const Sequential& net, const Optimizer& optimizer, const RunState& state,
+                    const std::vector<std::string>& classes) {
+  last_checkpoint_ = store_->save(ctx, net, optimizer, state, classes);
+  saved_ = true;
+}
+
+void RunSaver::save_best(Context& ctx, const Sequential& net, const RunState& state,
+                         const std::vector<std::string>& classes) const {
+  if (store_) store_->save_best(ctx, net, classes, state);
+}
+
+}  // namespace twiddle

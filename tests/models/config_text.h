@@ -1,0 +1,39 @@
+#pragma once
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "models/experiment.h"
+
+namespace twiddle {
+
+inline const std::string smallest_config =
+    "version: 1\nmodel:\n  input: [1, 8, 8]\n  layers:\n    - flatten\n    - linear: {outputs: 10}\n";
+
+inline Config config_of(const std::string& text, const std::vector<Override>& overrides = {}) {
+  return load_experiment_text(text, "a.yaml", overrides).config;
+}
+
+// What is said of a config that is refused; empty where it is not.
+inline std::string complaint_about(const std::string& text, const std::vector<Override>& overrides = {}) {
+  try {
+    config_of(text, overrides);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::config);
+    return error.what();
+  }
+  return {};
+}
+
+inline bool holds(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+inline std::vector<std::string> names_of_layers(const Config& config) {
+  std::vector<std::string> result;
+  for (const LayerConfig& layer : config.layers) result.push_back(layer.name);
+  return result;
+}
+
+}  // namespace twiddle

@@ -1,0 +1,51 @@
+#include "models/evaluation_json.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace twiddle {
+namespace {
+
+// Three classes; one image was taken for an output that is no class, and one for nothing.
+EvalResult example() {
+  EvalResult result;
+  result.loss = 0.5, result.top1 = 0.25, result.top5 = 0.75, result.images = 4, result.classes = 3;
+  result.confusion = {0, 0, 1, 0, 1, 0, 0, 0, 0};
+  result.outside = {0, 0, 1};
+  result.undefined = 1;
+  result.wrong = {{7, 0, 2, 0.5f}};
+  return result;
+}
+
+TEST(EvaluationJson, TellsAllThatWasCounted) {
+  const nlohmann::json json = to_json(example());
+  EXPECT_EQ(json.at("images"), 4);
+  EXPECT_EQ(json.at("confusion"), nlohmann::json::parse("[[0, 2, 1], [1, 1, 1]]"));
+  EXPECT_EQ(json.at("outside"), nlohmann::json::parse("[0, 0, 1]"));
+  EXPECT_EQ(json.at("undefined"), 1);
+  EXPECT_EQ(json.at("mistakes").at(0).at("image"), 7);
+}
+
+TEST(EvaluationJson, ComesBackAsItWas) {
+  const EvalResult result = example(), back = evaluation_from_json(to_json(result));
+  EXPECT_EQ(back.loss, result.loss);
+  EXPECT_EQ(back.top1, result.top1);
+  EXPECT_EQ(back.top5, result.top5);
+  EXPECT_EQ(back.images, result.images);
+  EXPECT_EQ(back.classes, result.classes);
+  EXPECT_EQ(back.confusion, result.confusion);
+  EXPECT_EQ(back.outside, result.outside);
+  EXPECT_EQ(back.undefined, result.undefined);
+  EXPECT_EQ(back.wrong.at(0).predicted, 2);
+  EXPECT_EQ(back.wrong.at(0).probability, 0.5f);
+}
+
+TEST(EvaluationJson, RefusesCellsBeyondTheClasses) {
+  nlohmann::json json = to_json(example());
+  json["confusion"] = {{3, 0, 1}};
+  EXPECT_ANY_THROW(evaluation_from_json(json));
+}
+
+}  // namespace
+}  // namespace twiddle

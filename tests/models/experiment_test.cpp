@@ -1,0 +1,117 @@
+#include "models/experiment.h"
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "tests/models/config_text.h"
+
+namespace twiddle {
+namespace {
+
+TEST(Experiment, AVariableIsNeededWhereItsDatasetIsOpened) {
+  ::unsetenv("TWIDDLE_TEST_UNSET");
+  const std::string config = smallest_config +
+                             "data:\n"
+                             "  train: {format: idx, images: \"${TWIDDLE_TEST_UNSET}/a.gz\", labels: b.gz}\n"
+                             "  val: {format: idx, images: \"${TWIDDLE_TEST_UNSET}/c.gz\", labels: d.gz}\n";
+  const auto told = [&](OpenedData opens) {
+    try {
+      load_experiment_text(config, "a.yaml", {}, {.opens = opens});
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_TRUE(holds(told(OpenedData::all), "a.yaml:8:32: error: environment variable"));
+  EXPECT_TRUE(holds(told(OpenedData::all), "a.yaml:9:30: error: environment variable"));
+  EXPECT_FALSE(holds(told(OpenedData::validation), "a.yaml:8:"));
+  EXPECT_TRUE(holds(told(OpenedData::validation), "a.yaml:9:30: error: environment variable"));
+  EXPECT_EQ(told(OpenedData::none), "");
+}
+
+TEST(Experiment, TheResolvedTreeReadsBack) {
+  const Config config = config_of(smallest_config + "train: {optimizer: {sgd: {momentum: 0.9}}, out: \"10\"}\n",
+                                  {{"model.layers.fc1.bias", "false", "--set"}});
+  const std::string written = to_yaml(config.tree);
+  const Config again = load_experiment_text(written, "elsewhere/config.yaml").config;
+  EXPECT_EQ(to_yaml(again.tree), written);
+  EXPECT_EQ(again.name, "a");
+  EXPECT_EQ(names_of_layers(again), names_of_layers(config));
+  EXPECT_EQ(again.layers[1].options.find("bias")->text, "false");
+}
+
+// A program whose defaults are others reads the same run.
+TEST(Experiment, TheTreeHoldsEveryKeyAsItIsUsed) {
+  const Config config = config_of(
+      "version: 1\n"
+      "model:\n"
+      "  input: [3, 32, 32]\n"
+      "  layers:\n"
+      "    - conv2d: {filters: 4, kernel: 3}\n"
+      "    - max_pool: {kernel: [2, 1]}\n"
+      "    - linear: {outputs: 10, init: {gaussian: 0.01}}\n"
+      "data:\n"
+      "  train: {format: synthetic}\n"
+      "  augment: [hflip, {pad_crop: {pad: 2}}]\n"
+      "train: {optimizer: sgd, schedule: {step: {every: 2}}}\n");
+  EXPECT_EQ(to_yaml(config.tree), R"(version: 1
+name: a
+device: auto
+threads: 0
+seed: 1
+deterministic: false
+model:
+  input: [3, 32, 32]
+  layers:
+    - conv2d: {name: conv1, filters: 4, kernel: 3, stride: 1, pad: 0, dilation: 1, groups: 1, bias: true, init: he, bias_init: 0, lr: 1, bias_lr: 1}
+    - max_pool: {name: pool1, kernel: [2, 1], stride: [2, 1], pad: 0, rounding: floor}
+    - linear: {name: fc1, outputs: 10, init: {gaussian: 0.01}, lr: 1, bias: true, bias_init: 0, bias_lr: 1}
+convolution:
+  engine: auto
+  precision: fp32
+  workspace_limit: 4GiB
+  frequency_budget: 4GiB
+  cache: auto
+  retune: false
+data:
+  workers: 2
+  on_error: fail
+  max_pixels: 67108864
+  drop_last: false
+  train: {format: synthetic, images: 1024, seed: 1, first: 0}
+  augment:
+    - hflip: 0.5
+    - pad_crop: {pad: 2, size: 32}
+train:
+  optimizer: {sgd: {momentum: 0, weight_decay: 0, nesterov: false}}
+  learning_rate: 0.01
+  schedule: {step: {warmup: 0, warmup_start: 0, every: 2, gamma: 0.1}}
+  epochs: 10
+  batch_size: 64
+  clip_norm: 0
+  label_smoothing: 0
+  keep: 3
+  checkpoint_every: 0
+  out: runs
+)");
+}
+
+TEST(Experiment, TheTreeOfAConfigWithoutDataHasNone) {
+  EXPECT_EQ(config_of(smallest_config).tree.find("data"), nullptr);
+}
+
+TEST(Experiment, EveryShippedModelLoads) {
+  int models = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("models")) {
+    if (entry.path().extension() != ".yaml") continue;
+    ++models;
+    const Config config = load_experiment(entry.path().string()).config;
+    EXPECT_EQ(config.name, entry.path().stem());
+    EXPECT_TRUE(config.data.present) << entry.path();
+    EXPECT_EQ(to_yaml(load_experiment_text(to_yaml(config.tree), "config.yaml").config.tree), to_yaml(config.tree));
+  }
+  EXPECT_EQ(models, 11);
+}
+
+}  // namespace
+}  // namespace twiddle

@@ -1,0 +1,58 @@
+#include "tests/models/config_text.h"
+
+namespace twiddle {
+namespace {
+
+TEST(Overrides, ReachEverything) {
+  const Config config =
+      config_of(smallest_config, {{"train.epochs", "3", "--epochs"},
+                                  {"train.optimizer.sgd.momentum", "0.5", "--set"},
+                                  {"train.schedule", "cosine", "--set"},
+                                  {"train.schedule.step.every", "7", "--set"},
+                                  {"model.layers.fc1.outputs", "20", "--set"},
+                                  {"model.layers.0", "{dropout: {rate: 0.1}}", "--set"},
+                                  {"model.layers.1.bias", "false", "--set"},
+                                  {"model.input", "[3, 4, 5]", "--set"},
+                                  {"data.train", "{format: idx, images: a.gz, labels: b.gz}", "--set"}});
+  EXPECT_EQ(config.train.epochs, 3);
+  EXPECT_EQ(config.tree.find("train")->find("optimizer")->find("sgd")->find("momentum")->text, "0.5");
+  EXPECT_EQ(config.train.schedule.kind, Schedule::Kind::step);
+  EXPECT_EQ(config.train.schedule.every, 7);
+  EXPECT_EQ(names_of_layers(config), (std::vector<std::string>{"dropout1", "fc1"}));
+  EXPECT_EQ(config.layers[1].options.find("outputs")->text, "20");
+  EXPECT_EQ(config.layers[1].options.find("bias")->text, "false");
+  EXPECT_EQ(config.input, (Shape{3, 4, 5}));
+  EXPECT_EQ(config.tree.find("data")->find("train")->find("images")->text, "a.gz");
+}
+
+TEST(Overrides, ThatAreWrongAreNamed) {
+  EXPECT_EQ(complaint_about(smallest_config, {{"train.epocs", "3", "--set"}}),
+            "--set train.epocs=3: error: unknown key 'epocs' in 'train'\n"
+            "  did you mean 'epochs'?\n"
+            "1 error; nothing was run.");
+  EXPECT_EQ(complaint_about(smallest_config, {{"train.epochs", "many", "--epochs"}}),
+            "--epochs many: error: 'epochs' must be a whole number from 1 to 1000000, found \"many\"\n"
+            "1 error; nothing was run.");
+  const auto with = [](const std::string& key, const std::string& value) {
+    return complaint_about(smallest_config, {{key, value, "--set"}});
+  };
+  EXPECT_TRUE(holds(with("model.layers.fc2.outputs", "3"), "unknown layer 'fc2'; did you mean 'fc1'?"));
+  EXPECT_TRUE(holds(with("model.layers.9", "relu"), "'model.layers' has 2 items, counted from 0: there is no '9'"));
+  EXPECT_TRUE(holds(with("version.x", "3"), "'version' is a value, not a section: it has no 'x'"));
+  EXPECT_EQ(with("train.epochs", "[1,2"),
+            "--set train.epochs=[1,2: error: not valid YAML: this '[' is never closed\n1 error; nothing was run.");
+  EXPECT_TRUE(holds(with("device", "a: b: c"), "a ':' that belongs to no key"));
+  EXPECT_TRUE(holds(with("device", "a: b: c"), "put quotes around"));
+  EXPECT_TRUE(holds(with("", "3"), "the key has an empty part"));
+  EXPECT_TRUE(holds(with("train..epochs", "3"), "the key has an empty part"));
+  EXPECT_TRUE(holds(with("train.epochs.", "3"), "the key has an empty part"));
+  EXPECT_TRUE(holds(with("a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a", "[1]"),
+                    "nested more than 32 levels deep"));
+  EXPECT_TRUE(holds(with("base", "x.yaml"), "'base' cannot be set"));
+  EXPECT_TRUE(holds(with("model", "null"), "missing key 'layers'"));
+  EXPECT_TRUE(holds(with("train", ""), "--set train=: error: there is no value behind the '='"));
+  EXPECT_TRUE(holds(with("train.epochs", " "), "there is no value behind the '='"));
+}
+
+}  // namespace
+}  // namespace twiddle
