@@ -1,5 +1,4 @@
 #pragma once
-#include <cmath>
 #include <cstdint>
 
 #include "framework/device.h"
@@ -58,15 +57,6 @@ inline void require_host(const Stream& stream, const char* loop) {
 
 }  // namespace detail
 
-// 1 / sqrt(x): one instruction on a GPU, where a root and a division as IEEE 754 wants them take some twenty.
-TWIDDLE_HD inline float inverse_root(float x) {
-#ifdef __CUDA_ARCH__
-  return rsqrtf(x);
-#else
-  return 1 / std::sqrt(x);
-#endif
-}
-
 // Four neighbours that a GPU loads and stores at once: at a place that 16 divides.
 struct alignas(16) Four {
   float at[4];
@@ -92,20 +82,6 @@ void for_each_index(Stream& stream, std::int64_t count, const Functor& functor, 
 #endif
   detail::require_host(stream, __PRETTY_FUNCTION__);
   detail::for_each_index_cpu(count, functor, cost);
-}
-
-// For functions of every element of a matrix that differ from row to row: functor.row(row) makes the row's own, which
-// is called with each column, in any order. The CPU's loop over columns becomes vector code.
-template <class Rows>
-void for_each_in_rows(Stream& stream, std::int64_t rows, std::int64_t columns, const Rows& functor,
-                      std::int64_t cost = 1) {
-  if (rows <= 0 || columns <= 0) return;
-#ifdef __CUDACC__
-  if (on_gpu(stream))
-    return detail::for_each_index_cuda(stream, rows * columns, detail::InRows<Rows>{functor, Divisor(columns)});
-#endif
-  detail::require_host(stream, __PRETTY_FUNCTION__);
-  detail::for_each_in_rows_cpu(rows, columns, functor, cost);
 }
 
 // out[i] = functor(i, in[i]...): as map_elements below, for functions that also want the place.

@@ -2,7 +2,8 @@
 
 #include <cmath>
 
-#include "framework/for_each.h"
+#include "framework/for_each_in_rows.h"
+#include "layers/cuda/max_pool_gradient.h"
 
 namespace twiddle {
 
@@ -65,52 +66,28 @@ struct MaxPoolForward {
   }
 };
 
-// On a GPU one call for some inputs of a column, one below the other: as many as Stride, which the same windows hold.
-// It gathers over these, which needs no atomics and keeps the order of the sum.
-template <int Kernel, int Stride>
+// On a GPU, where shared memory cannot hold the planes: one call an input. It gathers, which needs no atomics and keeps
+// the order of the sum.
 struct MaxPoolGather {
-  static constexpr int together = Kernel > 0 ? Stride : 1;
   PoolWindow window;
-  Divisor calls;  // of a column
+  Divisor width, height;
   const float* grad_y;
   const std::int32_t* index;
   float* grad_x;
-
-  struct Row {
-    PoolWindow window;
-    int h;
-    const float* grad_y;  // of the plane, as index
-    const std::int32_t* index;
-    float* grad_x;  // of the row
-    TWIDDLE_HD void operator()(std::int64_t column) const {
-      const int stride_h = Kernel > 0 ? Stride : window.stride_h, stride_w = Kernel > 0 ? Stride : window.stride_w;
-      const int more_h = ((Kernel > 0 ? Kernel : window.kernel_h) - 1) / stride_h;  // windows before the last
-      const int more_w = ((Kernel > 0 ? Kernel : window.kernel_w) - 1) / stride_w;
-      const int w = static_cast<int>(column), first_place = h * window.width + w;
-      const int last_h = (h + (Kernel > 0 ? 0 : window.pad_h)) / stride_h;
-      const int last_w = (w + (Kernel > 0 ? 0 : window.pad_w)) / stride_w;
-      float sums[together] = {};
-#pragma unroll
-      for (int b = 0; b <= more_h; ++b)
-#pragma unroll
-        for (int a = 0; a <= more_w; ++a) {
-          const int out_h = last_h - more_h + b, out_w = last_w - more_w + a;
-          if (out_h < 0 || out_h >= window.out_height || out_w < 0 || out_w >= window.out_width) continue;
-          const int at = out_h * window.out_width + out_w, place = index[at];
-          const float grad = grad_y[at];
-#pragma unroll
-          for (int k = 0; k < together; ++k) sums[k] += place == first_place + k * window.width ? grad : 0;
-        }
-#pragma unroll
-      for (int k = 0; k < together; ++k)
-        if (h + k < window.height) grad_x[k * window.width + w] = sums[k];
-    }
-  };
-
-  TWIDDLE_HD Row row(std::int64_t call) const {
-    const std::int64_t plane = calls.quotient(call), out = plane * window.out_height * window.out_width;
-    const int h = static_cast<int>(call - plane * calls.value()) * together;
-    return {window, h, grad_y + out, index + out, grad_x + (plane * window.height + h) * window.width};
+  TWIDDLE_HD void operator()(std::int64_t i) const {
+    const std::int64_t row = width.quotient(i), plane = height.quotient(row);
+    const int h = static_cast<int>(height.remainder(row)), w = static_cast<int>(width.remainder(i));
+    const int last_h = (h + window.pad_h) / window.stride_h, last_w = (w + window.pad_w) / window.stride_w;
+    const int more_h = (window.kernel_h - 1) / window.stride_h, more_w = (window.kernel_w - 1) / window.stride_w;
+    const std::int64_t out = plane * window.out_height * window.out_width;
+    float sum = 0;
+    for (int out_h = last_h - more_h; out_h <= last_h; ++out_h)
+      for (int out_w = last_w - more_w; out_w <= last_w; ++out_w) {
+        if (out_h < 0 || out_h >= window.out_height || out_w < 0 || out_w >= window.out_width) continue;
+        const std::int64_t at = out + std::int64_t(out_h) * window.out_width + out_w;
+        if (index[at] == h * window.width + w) sum += grad_y[at];
+      }
+    grad_x[i] = sum;
   }
 };
 
@@ -159,19 +136,17 @@ void max_pool(Stream& stream, const PoolWindow& window, const Tensor& x, Tensor&
   });
 }
 
-void gather(Stream& stream, const PoolWindow& window, const Tensor& grad_y, const Tensor& index, Tensor& grad_x) {
-  with_window(window, [&]<int Kernel, int Stride>() {
-    using Gather = MaxPoolGather<Kernel, Stride>;
-    const std::int64_t planes = grad_x.size() / window.width / window.height;
-    const std::int64_t calls = (window.height + Gather::together - 1) / Gather::together;
-    for_each_in_rows(stream, planes * calls, window.width,
-                     Gather{window, Divisor(calls), grad_y.read(), index.read<std::int32_t>(), grad_x.write()});
-  });
+void gradient_on_gpu(Stream& stream, const PoolWindow& window, const Tensor& grad_y, const Tensor& index,
+                     Tensor& grad_x) {
+  if (max_pool_gradient_in_shared_memory(stream, window, grad_y, index, grad_x)) return;
+  for_each_index(stream, grad_x.size(),
+                 MaxPoolGather{window, Divisor(window.width), Divisor(window.height), grad_y.read(),
+                               index.read<std::int32_t>(), grad_x.write()});
 }
 
 void max_pool_backward(Stream& stream, const PoolWindow& window, const Tensor& grad_y, const Tensor& index,
                        Tensor& grad_x) {
-  if (on_gpu(stream)) return gather(stream, window, grad_y, index, grad_x);
+  if (on_gpu(stream)) return gradient_on_gpu(stream, window, grad_y, index, grad_x);
   const std::int64_t plane_size = std::int64_t(window.height) * window.width, planes = grad_x.size() / plane_size;
   for_each_index(
       stream, planes,

@@ -14,16 +14,6 @@ void for_each_index_cpu(std::int64_t count, const Functor& functor, std::int64_t
   for (std::int64_t i = 0; i < count; ++i) functor(i);
 }
 
-template <class Rows>
-void for_each_in_rows_cpu(std::int64_t rows, std::int64_t columns, const Rows& functor, std::int64_t cost) {
-  const auto one_row = [=](std::int64_t row) {
-    const auto f = functor.row(row);
-#pragma omp simd
-    for (std::int64_t column = 0; column < columns; ++column) f(column);
-  };
-  for_each_index_cpu(rows, one_row, columns * cost);
-}
-
 // Elementwise passes go in blocks: one call each, and straight vector code inside. The output may be one of the inputs.
 inline constexpr std::int64_t map_block = 4096;
 

@@ -31,16 +31,6 @@ void for_each_index_cuda(Stream& stream, std::int64_t count, const Functor& func
   check_launch();
 }
 
-template <class Rows>
-struct InRows {
-  Rows functor;
-  Divisor columns;
-  __device__ void operator()(std::int64_t i) const {
-    const std::int64_t row = columns.quotient(i);
-    functor.row(row)(i - row * columns.value());
-  }
-};
-
 // How a map takes four neighbours, the first at index i.
 template <class Functor>
 struct MapIndexed {

@@ -1,4 +1,4 @@
-#include "framework/for_each.h"
+#include "framework/for_each_in_rows.h"
 
 #include <gtest/gtest.h>
 #include <omp.h>

@@ -1,0 +1,97 @@
+#include "layers/cuda/max_pool_gradient.h"
+
+#include "layers/cuda/plane_pieces.h"
+
+namespace twiddle {
+
+namespace {
+
+// A piece of the gradient is summed in shared memory: each thread holds some outputs and adds them where their maxima
+// were. Windows that may share an input take turns, so that the order of its sum is fixed.
+constexpr int held = 4, most_turns = 16;
+
+// The first row of windows that holds a row of the plane.
+__device__ int first_window(const PoolWindow& window, int row) {
+  const int padded = row + window.pad_h;
+  return padded < window.kernel_h ? 0 : (padded - window.kernel_h) / window.stride_h + 1;
+}
+
+__global__ void __launch_bounds__(piece_threads)
+    max_pool_backward_kernel(PoolWindow window, PlanePieces pieces, Divisor out_width, Divisor out_height, int turns_h,
+                             int turns_w, const float* grad_y, const std::int32_t* index, float* grad_x) {
+  extern __shared__ Four staged[];
+  float* const tile = reinterpret_cast<float*>(staged);
+  const int width = window.width, plane_size = window.height * width;
+  const int row_size = window.out_width, rows = window.out_height;
+
+  const PlanePieces::Piece piece = pieces.at(static_cast<int>(blockIdx.x));  // of input rows
+  const int in_begin = piece.begin * width, in_plane = (piece.end - piece.begin) * width;
+  const int in_count = (piece.planes - 1) * plane_size + in_plane;
+  const std::int64_t in = std::int64_t(piece.plane) * plane_size + in_begin;
+  const int lead = static_cast<int>(in & 3);
+#pragma unroll 1
+  for (int i = threadIdx.x; i < (lead + in_count + 3) / 4; i += piece_threads) staged[i] = {};
+
+  const bool whole = pieces.strips == 1;
+  const int out_begin = whole ? 0 : first_window(window, piece.begin);
+  const int out_end = whole ? rows : min((piece.end - 1 + window.pad_h) / window.stride_h + 1, rows);
+  const int count = piece.planes * (out_end - out_begin) * row_size;
+  const std::int64_t out = (std::int64_t(piece.plane) * rows + out_begin) * row_size;
+  const float* const from = grad_y + out;
+  const std::int32_t* const from_index = index + out;
+#pragma unroll 1
+  for (int first = 0; first < count; first += held * piece_threads) {
+    float grads[held];
+    int places[held], turn_of[held];
+#pragma unroll
+    for (int k = 0; k < held; ++k) {  // without a condition, so that all loads are under way at once
+      const int i = min(first + k * piece_threads + static_cast<int>(threadIdx.x), count - 1);
+      grads[k] = from[i];
+      places[k] = from_index[i];
+    }
+#pragma unroll
+    for (int k = 0; k < held; ++k) {
+      const int i = first + k * piece_threads + static_cast<int>(threadIdx.x);
+      const int row = static_cast<int>(out_width.quotient(i)), plane = static_cast<int>(out_height.quotient(row));
+      const int turn_h = (out_begin + row - plane * rows) & (turns_h - 1),
+                turn_w = (i - row * row_size) & (turns_w - 1);
+      const int place = places[k] - in_begin;
+      turn_of[k] = i < count && place >= 0 && place < in_plane ? turn_h * turns_w + turn_w : -1;
+      places[k] = place + lead + plane * plane_size;
+    }
+#pragma unroll 1
+    for (int turn = 0; turn < turns_h * turns_w; ++turn) {
+      __syncthreads();
+#pragma unroll
+      for (int k = 0; k < held; ++k)
+        if (turn_of[k] == turn) tile[places[k]] += grads[k];
+    }
+  }
+  __syncthreads();
+  store_piece(grad_x, in, in_count, staged);
+}
+
+// Windows so many apart have nothing in common: a power of two, for the sake of cheap remainders.
+int turns_of(int kernel, int stride) {
+  int turns = 1;
+  while (turns * stride < kernel) turns *= 2;
+  return turns;
+}
+
+}  // namespace
+
+bool max_pool_gradient_in_shared_memory(Stream& stream, const PoolWindow& window, const Tensor& grad_y,
+                                        const Tensor& index, Tensor& grad_x) {
+  const std::int64_t plane_size = std::int64_t(window.height) * window.width;
+  const PlanePieces pieces(grad_x.size() / plane_size, window.height, plane_size, window.width, 0);
+  const int turns_h = turns_of(window.kernel_h, window.stride_h), turns_w = turns_of(window.kernel_w, window.stride_w);
+  if (!pieces.fit() || turns_h * turns_w > most_turns) return false;
+  max_pool_backward_kernel<<<static_cast<unsigned>(pieces.blocks), piece_threads, pieces.shared_bytes(),
+                             detail::native(stream)>>>(window, pieces, Divisor(window.out_width),
+                                                       Divisor(window.out_height), turns_h, turns_w, grad_y.read(),
+                                                       index.read<std::int32_t>(), grad_x.write());
+  detail::check_launch();
+  return true;
+}
+
+}  // namespace twiddle
