@@ -53,7 +53,7 @@ double FftBench::time(const std::function<void()>& work) {
   Stream& stream = *ctx_.stream;
   work();
   if (!on_gpu()) return time_calls(stream, budget_ms_, work);
-  const double once = time_stretch(stream, 1, work);
+  const double once = time_in_a_row(stream, 1, work);
   const int calls = std::clamp(static_cast<int>(recorded_ms / std::max(once, 1e-3)), 1, most_calls);
   const auto graph = stream.capture([&] {
     for (int call = 0; call < calls; ++call) work();

@@ -30,7 +30,7 @@ struct FillUniform {
   }
 };
 
-// The elements looked at: one of each of `taken` equal stretches of `count`, at a place of its own, so that no stride
+// The elements looked at: one of each of `taken` equal ranges of `count`, at a place of its own, so that no stride
 // of the result hides.
 struct Sample {
   std::int64_t count, taken;

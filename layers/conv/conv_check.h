@@ -47,7 +47,7 @@ Tensor with_nan_at(Stream& stream, const Tensor& factor, const PlaceOf& place, s
 bool holds_nan_elsewhere(Stream& stream, const Tensor& result, const PlaceOf& place, std::int64_t index);
 
 // A sample of a pass's result, summed once on the operands' device, that any number of engines are held to. Products
-// are exact and sums taken in double on a GPU, in short stretches of float on the CPU (1e-7 relative).
+// are exact and sums taken in double on a GPU, in short runs of float on the CPU (1e-7 relative).
 class ConvCheck {
  public:
   ConvCheck(Stream& stream, const ConvProblem& problem, ConvPass pass, const ConvOperands& operands, int samples);

@@ -7,7 +7,7 @@ namespace twiddle {
 
 namespace {
 
-constexpr double stretch_ms = 2;
+constexpr double round_ms = 2;
 constexpr int least_runs = 3, most_runs = 20;
 
 double median(std::vector<double> values) {
@@ -18,7 +18,7 @@ double median(std::vector<double> values) {
 
 }  // namespace
 
-double time_stretch(Stream& stream, int calls, const Work& work) {
+double time_in_a_row(Stream& stream, int calls, const Work& work) {
   const std::shared_ptr<Event> start = stream.record_event();
   for (int call = 0; call < calls; ++call) work();
   return stream.record_event()->milliseconds_since(*start) / calls;
@@ -28,18 +28,18 @@ double time_calls(Stream& stream, double budget_ms, const Work& work) {
   int calls = 1;
   if (stream.device().kind != Device::Kind::cpu)
     calls = std::clamp(
-        static_cast<int>(std::min(stretch_ms, budget_ms / least_runs) / std::max(time_stretch(stream, 1, work), 1e-3)),
+        static_cast<int>(std::min(round_ms, budget_ms / least_runs) / std::max(time_in_a_row(stream, 1, work), 1e-3)),
         1, 100);
   double best = std::numeric_limits<double>::infinity(), total = 0;
   for (int run = 0; run < most_runs && (run < least_runs || total < budget_ms); ++run) {
-    const double milliseconds = time_stretch(stream, calls, work);
+    const double milliseconds = time_in_a_row(stream, calls, work);
     best = std::min(best, milliseconds);
     total += milliseconds * calls;
   }
   return best;
 }
 
-// The first of a stretch waits for its launches; the median does not mind.
+// The first of a round waits for its launches; the median does not mind.
 std::vector<double> time_parts(Stream& stream, double budget_ms, const std::vector<Work>& parts) {
   std::vector<std::vector<std::shared_ptr<Event>>> runs;
   time_calls(stream, budget_ms, [&] {

@@ -9,9 +9,9 @@ namespace twiddle {
 using Work = std::function<void()>;
 
 // Milliseconds a call of `work`, of so many in a row between two waits for the stream.
-double time_stretch(Stream& stream, int calls, const Work& work);
+double time_in_a_row(Stream& stream, int calls, const Work& work);
 
-// Milliseconds of one call of `work`, warmed up by its caller: the best of a few stretches. On a GPU a stretch holds as
+// Milliseconds of one call of `work`, warmed up by its caller: the best of a few rounds. On a GPU a round holds as
 // many calls as take about two milliseconds, or a third of a smaller budget, so that their launches hide behind each
 // other's work.
 double time_calls(Stream& stream, double budget_ms, const Work& work);
@@ -23,7 +23,7 @@ std::vector<double> time_parts(Stream& stream, double budget_ms, const std::vect
 class Stopwatch {
  public:
   virtual ~Stopwatch() = default;
-  virtual double once(Stream& stream, const Work& work) { return time_stretch(stream, 1, work); }
+  virtual double once(Stream& stream, const Work& work) { return time_in_a_row(stream, 1, work); }
   virtual double best(Stream& stream, double budget_ms, const Work& work) {
     return time_calls(stream, budget_ms, work);
   }

@@ -40,9 +40,9 @@ std::vector<BenchLayer> all_layers() {
 // The table's way to measure: the median of five stretches, each of enough calls to take some 20 ms, 40 at most.
 double median_ms(Stream& stream, const std::function<void()>& work) {
   for (int warm = 0; warm < 3; ++warm) work();
-  const int calls = std::clamp(static_cast<int>(20 / std::max(time_stretch(stream, 1, work), 1e-3)), 1, 40);
+  const int calls = std::clamp(static_cast<int>(20 / std::max(time_in_a_row(stream, 1, work), 1e-3)), 1, 40);
   std::vector<double> times;
-  for (int stretch = 0; stretch < 5; ++stretch) times.push_back(time_stretch(stream, calls, work));
+  for (int stretch = 0; stretch < 5; ++stretch) times.push_back(time_in_a_row(stream, calls, work));
   std::sort(times.begin(), times.end());
   return times[2];
 }
@@ -133,8 +133,9 @@ void run(const std::map<std::string, std::string>& options) {
             ConvOperands operands = random_operands(*ctx.stream, problem, pass);
             ContestResult result;
             const double choosing =
-                time_stretch(*ctx.stream, 1,
-                             [&] { result = Contest(ctx, problem, {pass}, {engine.get()}, rules, stopwatch).hold(); }) /
+                time_in_a_row(
+                    *ctx.stream, 1,
+                    [&] { result = Contest(ctx, problem, {pass}, {engine.get()}, rules, stopwatch).hold(); }) /
                 1e3;
             const auto& plan = result.passes[index_of(pass)].winner;
             if (plan == nullptr) throw Error(result.passes[index_of(pass)].reason);
