@@ -8,9 +8,9 @@
 namespace twiddle {
 
 SpectralBackend cpu_fft();
-SpectralBackend cufft();  // no transforms in a build without CUDA
-SpectralBackend fbfft();  // likewise
-SpectralBackend winograd(Device device);
+SpectralBackend cufft();                  // no transforms in a build without CUDA
+SpectralBackend fbfft();                  // likewise
+SpectralBackend winograd(Device device);  // kernels of 3x3, on either device
 
 // The plans of one backend for stride 1: x and w are transformed, multiplied a bin at a time and transformed back, and
 // the other two passes likewise with the roles permuted (Mathieu, Henaff, LeCun, Fast Training of Convolutional

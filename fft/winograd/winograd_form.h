@@ -2,13 +2,11 @@
 #include "framework/for_each.h"
 
 namespace twiddle {
-// Unnamed: the CPU's kernels compile it once for each instruction set, and none is ever to be taken for another's.
-namespace {
 
 // Winograd's minimal filtering F(outputs, 3) in one dimension: y = A' [(G w) (B' x)], `outputs` correlations of three
 // taps by `points` products instead of 3 * outputs (Lavin and Gray, Fast Algorithms for Convolutional Neural Networks,
 // 2016; the matrices are those of Toom and Cook for the points named, with one more at infinity). In two dimensions it
-// is nested: rows, then columns. The transposed matrices give the gradients from the same products:
+// is nested: columns, then rows. The transposed matrices give the gradients from the same products:
 //   x's gradient = B [(G w) (A dy)],  w's gradient = G' [(B' x) (A dy)].
 template <int outputs>
 struct WinogradForm;
@@ -140,5 +138,4 @@ TWIDDLE_HD void nest(const V (&from)[in][in], V (&to)[out][out]) {
   }
 }
 
-}  // namespace
 }  // namespace twiddle

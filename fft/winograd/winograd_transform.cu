@@ -9,7 +9,7 @@ namespace {
 
 enum class Operand { x, w, y };
 
-// x has windows before its planes' first row or as large as its tiles; y has tiles of its outputs alone.
+// By the size of a window: x's has a tile's points, y's its outputs, w's is the kernel.
 Operand operand_of(const Planes& planes) {
   if (planes.window_h == planes.grid.height) return Operand::x;
   return planes.window_h == planes.grid.step_h ? Operand::y : Operand::w;
