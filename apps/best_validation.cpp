@@ -4,7 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "models/atomic_file.h"
+#include "framework/atomic_file.h"
 #include "models/evaluation_json.h"
 #include "models/json_text.h"
 

@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int warm_up_steps = 3, most_warm_up_steps = 12, most_steps = 10000;
 constexpr std::size_t least_samples = 10;
-constexpr double stretch_ms = 30;
+constexpr double sample_ms = 30;
 constexpr double steady_variation = 0.01;
 constexpr double small_rate = 1e-6;  // an update costs the same at any rate; this one cannot diverge
 
@@ -96,15 +96,15 @@ IterationTimes IterationTimer::whole_iterations(double seconds, int steps, bool 
   const auto run_step = [&] { run(step); };
   // On a GPU many steps follow each other without a wait, as they do in training; exactly so many go one by one.
   if (steps == 0 && stream.device().kind != Device::Kind::cpu)
-    times.stretch =
-        std::clamp(static_cast<int>(stretch_ms / std::max(time_in_a_row(stream, 1, run_step), 1e-3)), 1, 100);
+    times.steps_a_sample =
+        std::clamp(static_cast<int>(sample_ms / std::max(time_in_a_row(stream, 1, run_step), 1e-3)), 1, 100);
   FrequencyBuffers* const spectra = spectra_of(*model_.convolutions);
   if (spectra) spectra->reset_use();  // what was rehearsed until here is no part of a step
   const std::int64_t allocations = allocated(), waits = stream.synchronizations();
   const Clock::time_point start = Clock::now();
   const int most = steps > 0 ? steps : most_steps;
-  for (int done = 0; done < most; done += times.stretch) {
-    times.whole.samples.push_back(time_in_a_row(stream, times.stretch, run_step));
+  for (int done = 0; done < most; done += times.steps_a_sample) {
+    times.whole.samples.push_back(time_in_a_row(stream, times.steps_a_sample, run_step));
     const StepEvents& events = step.events();
     times.forward.samples.push_back(events.forward->milliseconds_since(*events.start));
     times.backward.samples.push_back(events.backward->milliseconds_since(*events.forward));

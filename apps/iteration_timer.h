@@ -18,14 +18,14 @@ struct Timing {
 
 struct IterationTimes {
   Timing forward, backward, update, whole;
-  int warm_up = 0, stretch = 1;  // steps timed at once: a sample is their mean
-  bool steady = false;           // the variation fell below 1 % before time was up
-  bool captured = false;         // the steps were replayed from a CUDA graph
-  std::string why_not_captured;  // why not, where that was asked for
-  std::size_t steps() const { return whole.samples.size() * static_cast<std::size_t>(stretch); }  // timed in all
+  int warm_up = 0, steps_a_sample = 1;  // timed at once, in one interval between two events: the sample is their mean
+  bool steady = false;                  // the variation fell below 1 % before time was up
+  bool captured = false;                // the steps were replayed from a CUDA graph
+  std::string why_not_captured;         // why not, where that was asked for
+  std::size_t steps() const { return whole.samples.size() * static_cast<std::size_t>(steps_a_sample); }  // timed in all
   std::int64_t allocations = 0, waits = 0;  // of the timed steps: memory asked of the system, waits for the device
   MemoryUse memory;                         // at their end
-  FrequencyBuffers::Use spectra;            // of the timed steps; a played step asks for none
+  FrequencyBuffers::Use spectra;            // of the timed steps; a replayed step asks for none
 };
 
 // A row of the second table: a layer and one of its passes.
@@ -43,7 +43,7 @@ class IterationTimer {
   IterationTimer(Context& ctx, const Model& model, Optimizer& optimizer, std::int64_t batch);
 
   // Whole iterations without any timer inside a phase, until the median is steady, or for `seconds`, or `steps` of
-  // them; eager, or played from a graph where the device can.
+  // them; eager, or replayed from a graph where the device can.
   IterationTimes whole_iterations(double seconds, int steps, bool capture);
   // A few more iterations with a timer around each layer and pass.
   std::vector<LayerTime> layer_by_layer(int steps);

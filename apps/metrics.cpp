@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "framework/atomic_file.h"
 #include "framework/error.h"
-#include "models/atomic_file.h"
 #include "models/json_text.h"
 
 namespace twiddle {

@@ -9,12 +9,12 @@
 
 #include "apps/run_folder.h"
 #include "apps/version.h"
+#include "framework/atomic_file.h"
 #include "framework/error.h"
 #include "framework/gpu_check.h"
 #include "framework/interrupted.h"
 #include "framework/printable.h"
 #include "framework/text.h"
-#include "models/atomic_file.h"
 #include "models/json_text.h"
 
 namespace fs = std::filesystem;
@@ -75,7 +75,7 @@ Experiment open_experiment(const std::string& path, const Flags& flags, Experime
   if (fs::is_directory(path) && !run_folder)
     throw Error(ErrorKind::config,
                 "'" + path + "' is a folder without a config.yaml; a YAML file or a run folder is needed");
-  options.build = commit();
+  options.build = version() + (commit().empty() ? "" : " " + commit());
   if (flags.verbosity >= 0) tell_what_nobody_hears(options);
   Experiment experiment =
       run_folder ? load_run(path, flags.overrides, options) : load_experiment(path, flags.overrides, options);

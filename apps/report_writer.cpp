@@ -2,8 +2,8 @@
 
 #include <ctime>
 
+#include "framework/atomic_file.h"
 #include "framework/error.h"
-#include "models/atomic_file.h"
 
 namespace twiddle {
 namespace {

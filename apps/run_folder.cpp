@@ -13,9 +13,9 @@
 
 #include "apps/version.h"
 #include "data/decoders.h"
+#include "framework/atomic_file.h"
 #include "framework/error.h"
 #include "framework/printable.h"
-#include "models/atomic_file.h"
 #include "models/checkpoint.h"
 #include "models/json_text.h"
 #include "models/yaml.h"

@@ -28,9 +28,9 @@ constexpr int profiled_steps = 5;
 
 void print_whole(const IterationTimes& times, std::int64_t batch) {
   const std::size_t count = times.whole.samples.size();
-  const std::string stretch = times.stretch > 1 ? fmt::format(" stretches of {}", times.stretch) : "";
+  const std::string each = times.steps_a_sample > 1 ? fmt::format(" runs of {}", times.steps_a_sample) : "";
   fmt::print("whole iteration{}, no per-layer timers: {} warm-up + {}{} timed, {} CV {:.1f} %\n",
-             times.captured ? " played from a CUDA graph" : "", times.warm_up, count, stretch,
+             times.captured ? " replayed from a CUDA graph" : "", times.warm_up, count, each,
              times.steady ? "stopped at" : "time or steps used up at", 100 * times.whole.variation());
   TextTable table({"", "median ms", "p10", "p90", "images/s"});
   const std::pair<const char*, const Timing*> rows[] = {{"forward and loss", &times.forward},
@@ -154,12 +154,12 @@ int time_model(const Flags& flags, const TimeArguments& arguments, Context& ctx,
   const bool on_gpu = ctx.stream->device().kind != Device::Kind::cpu;
   if (on_gpu) check_free_running(times);
   if (print) print_whole(times, batch);
-  IterationTimes played;
+  IterationTimes replayed;
   if (on_gpu && !arguments.no_graph) {
-    played = timer.whole_iterations(arguments.seconds, arguments.steps, true);
-    check_free_running(played);
-    if (print && played.captured) print_whole(played, batch);
-    if (print && !played.captured) fmt::print("no CUDA graph: {}\n", played.why_not_captured);
+    replayed = timer.whole_iterations(arguments.seconds, arguments.steps, true);
+    check_free_running(replayed);
+    if (print && replayed.captured) print_whole(replayed, batch);
+    if (print && !replayed.captured) fmt::print("no CUDA graph: {}\n", replayed.why_not_captured);
   }
   std::fflush(stdout);
   const std::vector<LayerTime> layers = timer.layer_by_layer(profiled_steps);
@@ -169,12 +169,12 @@ int time_model(const Flags& flags, const TimeArguments& arguments, Context& ctx,
     const auto held = [](const MemoryUse& use) { return format_bytes(use.in_use + use.cached); };
     fmt::print("memory: {} in use at the peak of an iteration, {} held{}; planned {} (less the data ahead)\n",
                format_bytes(times.memory.peak), held(times.memory),
-               played.captured ? join(", ", held(played.memory), " where a CUDA graph plays") : "",
+               replayed.captured ? join(", ", held(replayed.memory), " where a CUDA graph is replayed") : "",
                format_bytes(plan.total() - plan.data / 2));
     print_spectra(times, model.convolutions->policy().frequency_budget);
   }
   nlohmann::json json = to_json(config, model.convolutions->policy(), device, times, layers);
-  if (played.captured) json["recorded_iteration"] = to_json(played.whole);
+  if (replayed.captured) json["recorded_iteration"] = to_json(replayed.whole);
   write_json(flags, json);
   return 0;
 }
@@ -204,7 +204,7 @@ Action add_time(VerbOptions& verb, const Flags& flags) {
   verb.add_option("--steps", arguments->steps, "Exactly so many iterations instead, timed one by one")
       .type_name("N")
       .check(whole_number_between(1, 1000000));
-  verb.add_flag("--no-graph", arguments->no_graph, "Eager iterations alone, none played from a CUDA graph");
+  verb.add_flag("--no-graph", arguments->no_graph, "Eager iterations alone, none replayed from a CUDA graph");
   return [&flags, arguments] { return time(flags, *arguments); };
 }
 

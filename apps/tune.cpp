@@ -102,7 +102,7 @@ std::string fate(const ConvTuner& convolutions) {
   const std::string& file = convolutions.policy().cache_file;
   const std::string& failure = convolutions.cache().write_failure();
   if (file.empty()) return "not kept: convolution.cache is off";
-  if (!failure.empty()) return fmt::format("not kept: {} cannot be written: {}", file, failure);
+  if (!failure.empty()) return "not kept: " + failure;
   return "kept in " + file + "; training with `engine: measured` reads it";
 }
 

@@ -1,17 +1,15 @@
 #include "data/loader.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
-#include <exception>
 #include <map>
 #include <mutex>
 #include <set>
 #include <thread>
 
-#include "framework/text.h"
+#include "data/batch_maker.h"
 
 namespace twiddle {
 
@@ -19,43 +17,6 @@ namespace {
 
 constexpr std::size_t most_messages = 10;
 constexpr std::size_t uploads_ahead = 1;  // batches that are being copied to a GPU, besides the one in use
-
-// Branches of the seed's tree.
-constexpr std::uint64_t shuffle_branch = 0, augment_branch = 1;
-
-// One pass over the dataset, fixed when it starts.
-struct Epoch {
-  Stream* stream = nullptr;
-  std::uint64_t number = 0;
-  std::vector<std::int64_t> order;  // empty: 0, 1, 2 ...
-  std::int64_t first_image = 0, batches = 0;
-  std::atomic<bool> cancelled{false};
-};
-
-struct BadImage {
-  std::int64_t index;
-  std::string message;
-};
-
-// A batch on the host, as a worker made it: its images, and after them the labels, lie in memory that copies to the
-// device run from.
-struct HostBatch {
-  std::shared_ptr<void> block;
-  std::size_t bytes = 0;
-  float* images = nullptr;
-  std::int32_t* labels = nullptr;
-  std::int64_t count = 0;
-  std::vector<std::int64_t> indices;
-  std::vector<BadImage> bad;
-  std::exception_ptr error;
-
-  void make_room(Stream& stream, std::int64_t most_images, std::int64_t image_floats) {
-    const auto needed = static_cast<std::size_t>(most_images * (image_floats + 1)) * 4;
-    if (needed > bytes) block = stream.allocate_host(needed), bytes = needed;
-    images = static_cast<float*>(block.get());
-    labels = reinterpret_cast<std::int32_t*>(images + most_images * image_floats);
-  }
-};
 
 // A batch, and the copy of it to the device.
 struct Upload {
@@ -69,22 +30,14 @@ std::size_t batches_on(const Stream& stream) {
   return stream.device().kind == Device::Kind::cpu ? 1 : 1 + uploads_ahead;
 }
 
-// Fisher and Yates, with draws by position: a function of (seed, epoch).
-std::vector<std::int64_t> permutation(std::int64_t count, RandomSequence random) {
-  std::vector<std::int64_t> order(static_cast<std::size_t>(count));
-  for (std::int64_t i = 0; i < count; ++i) order[static_cast<std::size_t>(i)] = i;
-  for (std::int64_t i = count - 1; i > 0; --i)
-    std::swap(order[static_cast<std::size_t>(i)], order[static_cast<std::size_t>(random.below(i, i + 1))]);
-  return order;
-}
-
 }  // namespace
 
 struct Loader::State {
   const Dataset& dataset;
   const Augment& augment;
   const LoaderOptions options;
-  const std::int64_t batches, image_floats;
+  const BatchMaker maker;
+  const std::int64_t batches;
 
   // Guarded by the mutex; `moved` tells of every change.
   mutable std::mutex mutex;
@@ -112,12 +65,8 @@ struct Loader::State {
       : dataset(data),
         augment(steps),
         options(chosen),
-        batches(batches_of(data.size())),
-        image_floats(count_of(steps.image_shape())) {}
-
-  std::int64_t batches_of(std::int64_t images) const {
-    return options.drop_last ? images / options.batch_size : (images + options.batch_size - 1) / options.batch_size;
-  }
+        maker(data, steps, chosen),
+        batches(maker.batches_of(data.size())) {}
 
   void start_workers();
   void stop_workers();
@@ -133,8 +82,6 @@ struct Loader::State {
   void drop_places();
   void use_again(Upload upload);
   HostBatch spare_buffer();
-  void make(const Epoch& pass, std::int64_t number, HostBatch& batch) const;
-  void add_image(const Epoch& pass, std::int64_t index, Image& image, HostBatch& batch) const;
   void remember_bad(const HostBatch& batch);
 };
 
@@ -162,14 +109,7 @@ void Loader::State::start(Stream& stream, std::int64_t number, std::int64_t firs
   drop_uploads();
   if (&stream != stream_of_places) drop_places();
   stream_of_places = &stream;
-  auto next = std::make_shared<Epoch>();
-  next->stream = &stream;
-  next->number = static_cast<std::uint64_t>(number);
-  if (options.shuffle)
-    next->order =
-        permutation(dataset.size(), RandomSequence{options.seed, 0}.split(shuffle_branch).split(next->number));
-  next->first_image = std::min(first_image, dataset.size());
-  next->batches = batches_of(dataset.size() - next->first_image);
+  std::shared_ptr<Epoch> next = maker.epoch(stream, number, first_image);
   wait_seconds = 0, tried_batches = 0, good_images = 0;
   const std::lock_guard lock(mutex);
   cancel();
@@ -207,7 +147,7 @@ void Loader::State::work() {
     const std::int64_t number = claimed++;
     HostBatch batch = spare_buffer();
     lock.unlock();
-    make(*pass, number, batch);
+    maker.make(*pass, number, batch);
     lock.lock();
     if (pass == epoch)
       ready.emplace(number, std::move(batch));
@@ -235,7 +175,7 @@ HostBatch Loader::State::take_next() {
   HostBatch batch;
   if (options.workers == 0) {
     batch = spare_buffer();
-    make(*epoch, delivered, batch);
+    maker.make(*epoch, delivered, batch);
   } else {
     moved.wait(lock, [&] { return ready.count(delivered) > 0; });
     batch = std::move(ready.extract(delivered).mapped());
@@ -245,51 +185,6 @@ HostBatch Loader::State::take_next() {
   moved.notify_all();
   wait_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return batch;
-}
-
-// Whatever goes wrong is put into the batch: it is the caller of next() who must hear it.
-void Loader::State::make(const Epoch& pass, std::int64_t number, HostBatch& batch) const {
-  const std::int64_t begin = pass.first_image + number * options.batch_size;
-  const std::int64_t end = std::min(begin + options.batch_size, dataset.size());
-  batch.count = 0, batch.indices.clear(), batch.bad.clear(), batch.error = nullptr;
-  try {
-    batch.make_room(*pass.stream, options.batch_size, image_floats);
-    Image image;
-    for (std::int64_t i = begin; i < end && !pass.cancelled.load(std::memory_order_relaxed); ++i)
-      add_image(pass, pass.order.empty() ? i : pass.order[static_cast<std::size_t>(i)], image, batch);
-  } catch (...) {
-    batch.error = std::current_exception();
-  }
-}
-
-// Appends an image, or what is wrong with it.
-void Loader::State::add_image(const Epoch& pass, std::int64_t index, Image& image, HostBatch& batch) const {
-  std::int64_t label = 0;
-  try {
-    label = dataset.get(index, image);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::data) throw;
-    if (!options.skip_bad)
-      throw Error(ErrorKind::data, join(error.what(), "\n  image ", index + 1, " of ", format_count(dataset.size()),
-                                        "; set `on_error: skip` under `data:` to go on without such images"));
-    batch.bad.push_back({index, error.what()});
-    return;
-  } catch (const std::exception& error) {
-    throw Error(join(dataset.where(index), ": ", error.what()));
-  }
-  const auto classes = static_cast<std::int64_t>(dataset.classes().size());
-  if (label < 0 || label >= classes)
-    throw Error(ErrorKind::data, join(dataset.where(index), ": image ", index, " of the dataset has the label ", label,
-                                      ", the dataset names ", classes, " classes, 0 to ", classes - 1));
-  const RandomSequence random =
-      RandomSequence{options.seed, 0}.split(augment_branch).split(pass.number).split(static_cast<std::uint64_t>(index));
-  try {
-    augment(image, random, batch.images + batch.count * image_floats);
-  } catch (const Error& error) {
-    throw Error(error.kind(), join(dataset.where(index), ": ", error.what()));
-  }
-  batch.labels[batch.count++] = static_cast<std::int32_t>(label);
-  batch.indices.push_back(index);
 }
 
 // Starts the copies of the next batches: of one at least, even if it has to wait for the worker, and of others where

@@ -46,7 +46,7 @@ struct BinPlace {
 };
 TWIDDLE_HD BinPlace bin_place(const FftBatch& batch, std::int64_t plane, int row, int column);
 
-// Transforms of one batch, in order on one stream, which they may be recorded on once they have run. All memory is
+// Transforms of one batch, in order on one stream, which they may be captured on once they have run. All memory is
 // aligned to 16 bytes.
 class BatchedFft {
  public:

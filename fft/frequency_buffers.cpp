@@ -6,7 +6,7 @@ namespace twiddle {
 
 std::shared_ptr<void> FrequencyBuffers::spectrum(Stream& stream, const Subject& subject, std::size_t bytes,
                                                  const std::function<void(void*)>& compute) {
-  // What was computed outside of a graph is not there when it is played, and the other way round.
+  // What was computed outside of a graph is not there when it is replayed, and the other way round.
   if (const std::int64_t changes = stream.capture_changes(); changes != capture_changes_) {
     forget();
     capture_changes_ = changes;
@@ -16,15 +16,16 @@ std::shared_ptr<void> FrequencyBuffers::spectrum(Stream& stream, const Subject& 
   const auto known = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
     return entry.source == source && entry.mask == mask && entry.planes == subject.planes && entry.kind == subject.kind;
   });
+  const auto place = [&] { return subject.in_turn ? entries_.end() : entries_.begin(); };
   if (known != entries_.end()) {
-    entries_.splice(entries_.begin(), entries_, known);
+    entries_.splice(place(), entries_, known);
     ++use_.reused;
     return known->bytes;
   }
   drop_outdated(subject);
   const std::shared_ptr<void> block = scratch(stream, bytes);
   compute(block.get());  // known from here on: where this throws, nobody must find what it left
-  entries_.push_front({source, mask, subject.source.life(), subject.planes, subject.kind, block});
+  entries_.insert(place(), {source, mask, subject.source.life(), subject.planes, subject.kind, block});
   ++use_.computed;
   return block;
 }
@@ -42,6 +43,10 @@ void FrequencyBuffers::forget() {
   entries_.clear();
 }
 
+void FrequencyBuffers::forget_gone() {
+  std::erase_if(entries_, [](const Entry& entry) { return entry.life.expired() && entry.bytes.use_count() == 1; });
+}
+
 FrequencyBuffers::Use FrequencyBuffers::use() const {
   Use use = use_;
   use.held = *held_;
@@ -52,18 +57,21 @@ void FrequencyBuffers::reset_use() {
   use_ = {.peak = *held_};
 }
 
-// What nobody can ask for again: spectra of tensors that are gone, and those of the same planes in an older version, or
+// What nobody can ask for again: spectra of tensors that are gone, and those of an older version, or of the same planes
 // seen through an older mask.
 void FrequencyBuffers::drop_outdated(const Subject& subject) {
+  forget_gone();
+  const Version version = subject.source.version();
   std::erase_if(entries_, [&](const Entry& entry) {
-    const bool older = entry.source.storage == subject.source.version().storage && entry.planes == subject.planes &&
-                       entry.kind == subject.kind;
-    return (older || entry.life.expired()) && entry.bytes.use_count() == 1;
+    const bool same_planes = entry.planes == subject.planes && entry.kind == subject.kind;
+    return entry.source.storage == version.storage && (entry.source != version || same_planes) &&
+           entry.bytes.use_count() == 1;
   });
 }
 
 // Those that a pass still works with stay.
 void FrequencyBuffers::make_room(std::size_t bytes) {
+  if (*held_ + bytes > budget_) forget_gone();
   for (auto entry = entries_.end(); entry != entries_.begin() && *held_ + bytes > budget_;) {
     --entry;
     if (entry->bytes.use_count() == 1) entry = entries_.erase(entry);

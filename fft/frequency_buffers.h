@@ -12,7 +12,8 @@
 namespace twiddle {
 
 // The memory of all spectra of a model, kept within a budget: spectra by what they are the spectrum of, so that one
-// which is still valid is not computed again, and scratch. Those used longest ago go first.
+// which is still valid is not computed again, and scratch. Those used longest ago go first; of those that are asked for
+// in turn the one used last, whose turn is the farthest away.
 class FrequencyBuffers {
  public:
   explicit FrequencyBuffers(std::size_t budget_bytes) : budget_(budget_bytes) {}
@@ -24,6 +25,7 @@ class FrequencyBuffers {
     Planes planes;
     std::string kind;
     Tensor mask = {};
+    bool in_turn = false;  // weights in evaluation: asked for once a batch, layer by layer
   };
   // The subject's spectrum, which `compute` writes where it is not known. It stays while its owner holds it, and after
   // that until the room is needed.
@@ -31,6 +33,7 @@ class FrequencyBuffers {
                                  const std::function<void(void*)>& compute);
   std::shared_ptr<void> scratch(Stream& stream, std::size_t bytes);  // what nobody asks for again
   void forget();                                                     // forgets all spectra
+  void forget_gone();                                                // those of tensors that are gone
 
   struct Use {
     std::size_t held = 0, peak = 0;         // bytes now and at most
@@ -53,7 +56,7 @@ class FrequencyBuffers {
   void make_room(std::size_t bytes);
 
   std::size_t budget_;
-  Entries entries_;                                                       // the latest first
+  Entries entries_;                                                       // the last one goes first
   std::shared_ptr<std::size_t> held_ = std::make_shared<std::size_t>(0);  // bytes; a block may outlive this object
   std::int64_t capture_changes_ = 0;
   Use use_;

@@ -37,7 +37,8 @@ std::vector<FrequencyProduct*> SpectralEngine::products_for(const SpectralTransf
                                                             const ConvProblem& problem) const {
   std::vector<FrequencyProduct*> products;
   for (const auto& product : backend_->products)
-    if (product->storage() == transform.storage() && (product->keeps_fp32() || problem.precision != Precision::fp32))
+    if (product->storage() == transform.storage() &&
+        (product->keeps_fp32() || (problem.precision != Precision::fp32 && transform.takes_tf32_products())))
       products.push_back(product.get());
   return products;
 }

@@ -28,6 +28,7 @@ class SpectralEngine final : public ConvEngine {
   bool pays(const ConvProblem& problem) const override { return backend_->pays == nullptr || backend_->pays(problem); }
   std::string library() const override { return backend_->library; }
   void forget() override { buffers_->forget(); }
+  void forget_gone() override { buffers_->forget_gone(); }
   FrequencyBuffers& buffers() { return *buffers_; }
 
  private:

@@ -99,10 +99,19 @@ std::shared_ptr<void> SpectralPlan::spectrum(Context& ctx, ConvOperands& operand
   const Tensor& source = tensor_of(operands, operand);
   const Tensor mask = operand == ConvOperand::y ? operands.mask : Tensor();
   const std::size_t bytes = parts_.transform->spectrum_bytes(planes);
-  return buffers_->spectrum(*ctx.stream, {source, planes, kind_of_spectrum_, mask}, bytes, [&](void* spectrum) {
+  const auto compute = [&](void* spectrum) {
     const StageRange stage(ctx.profiler, *ctx.stream, stage_name(operand));
     parts_.transform->forward(ctx, planes, {source.read(), mask.defined() ? mask.read() : nullptr}, spectrum, scratch);
-  });
+  };
+  // In evaluation no other pass reads x, and w stays as it is from batch to batch.
+  const bool evaluates = !ctx.training;
+  if (evaluates && operand == ConvOperand::x) {
+    std::shared_ptr<void> spectrum = buffers_->scratch(*ctx.stream, bytes);
+    compute(spectrum.get());
+    return spectrum;
+  }
+  const bool in_turn = evaluates && operand == ConvOperand::w;
+  return buffers_->spectrum(*ctx.stream, {source, planes, kind_of_spectrum_, mask, in_turn}, bytes, compute);
 }
 
 void SpectralPlan::run(Context& ctx, ConvOperands& operands) const {
@@ -114,7 +123,7 @@ void SpectralPlan::run(Context& ctx, ConvOperands& operands) const {
   const std::shared_ptr<void> scratch = buffers_->scratch(stream, scratch_of(whole_, last_));
 
   for (int group = 0; group < problem_.groups; ++group) {
-    std::shared_ptr<void> c;
+    std::shared_ptr<void> c, weights;  // the latter stay for all slices
     for (int first = 0; first < problem_.batch; first += images_) {
       const bool is_last = first + images_ >= problem_.batch;
       const int images = std::min(images_, problem_.batch - first);
@@ -126,6 +135,7 @@ void SpectralPlan::run(Context& ctx, ConvOperands& operands) const {
 
       const std::shared_ptr<void> a = spectrum(ctx, operands, slice.a_is, slice.a, scratch.get());
       const std::shared_ptr<void> b = spectrum(ctx, operands, slice.b_is, slice.b, scratch.get());
+      if (slice.b_is == ConvOperand::w) weights = b;
       slice.gemm.accumulate = sums_up && first > 0;
       if (bias_sums != nullptr)
         parts_.transform->sum_columns(ctx, slice.a, a.get(), first > 0, bias_sums + group * slice.a.columns);

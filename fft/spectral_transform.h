@@ -34,6 +34,8 @@ class SpectralTransform {
   virtual std::int64_t bins(const FrequencyGrid& grid) const { return grid.bins(); }  // it stores: those or fewer
   virtual std::size_t spectrum_bytes(const Planes& planes) const = 0;
   virtual std::size_t scratch_bytes(const Planes& planes) const = 0;  // beside the spectrum, forward or inverse
+  // Whether a product whose factors are rounded to TF32 still keeps that class after inverse().
+  virtual bool takes_tf32_products() const { return true; }
   // Whether forward() knows masks, and sum_columns() sums.
   virtual bool masks_and_sums() const { return false; }
   // Spectra may be scaled: forward() makes factors, inverse() is of a product of two, and undoes the scale of both.

@@ -10,6 +10,8 @@ std::string_view to_string(SpectrumStorage storage) {
       return "interleaved doubles";
     case SpectrumStorage::real:
       return "real";
+    case SpectrumStorage::real_apart:
+      return "real, apart";
     case SpectrumStorage::split_blocks:
       return "split blocks";
   }

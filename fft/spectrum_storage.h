@@ -9,8 +9,9 @@ enum class SpectrumStorage : std::uint8_t {
   interleaved,          // [bin][matrix row][column][re, im]: complex floats without gaps
   interleaved_doubles,  // the same in doubles: that of references
   real,                 // [bin][matrix row][column]: floats without gaps
+  real_apart,           // the same, but for gaps between bins that keep them apart in caches
   split_blocks,         // [bin][matrix row][block of columns][re of each, im of each]: blocks as wide as the vectors of
-                        // the processor, the last one filled up; between bins gaps that keep them apart in caches
+                        // the processor, the last one filled up; between bins gaps as above
 };
 std::string_view to_string(SpectrumStorage storage);  // "split blocks"
 

@@ -59,8 +59,8 @@ void Tape::backward(Context& ctx, const Variable& loss) {
   require(loss.value().size() == 1, "backward starts from one number, not from ", to_string(loss.value().shape()));
   loss.add_grad(ctx, Tensor::filled(*ctx.stream, loss.value().shape(), 1.0f));
   while (!records_.empty()) {
-    // Taken off before it is played: what it holds is freed at the end of this turn, and an exception leaves no
-    // half-played record.
+    // Taken off before it runs: what it holds is freed at the end of this turn, and an exception leaves no
+    // record that ran by half.
     const Record record = std::move(records_.back());
     records_.pop_back();
     const Tensor grad = std::move(record.output.grad());

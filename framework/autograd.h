@@ -29,7 +29,7 @@ class Variable {
   std::shared_ptr<State> state_;
 };
 
-// The forward pass written down in order, played backwards by backward().
+// The forward pass recorded in order, and run backwards by backward().
 class Tape {
  public:
   using Backward = std::function<void(Context&, const Tensor& grad_output)>;
@@ -38,7 +38,7 @@ class Tape {
   // show it. Nothing is kept where no input needs a gradient; then `backward` is dropped and what it captured is freed.
   Variable record(std::string name, Tensor output, const std::vector<Variable>& inputs, Backward backward);
 
-  // Newest first, from d loss / d loss = 1 (loss has one element). A played record is dropped, and with it its
+  // Newest first, from d loss / d loss = 1 (loss has one element). A record that has run is dropped, and with it its
   // activations.
   void backward(Context& ctx, const Variable& loss);
 

@@ -105,6 +105,7 @@ class ConvEngine {
   virtual bool pays(const ConvProblem& /*problem*/) const { return true; }  // false: the rule leaves it to others
   virtual std::string library() const { return {}; }  // "cuDNN 91900": whose speed is not this program's own
   virtual void forget() {}                            // gives back what its plans keep
+  virtual void forget_gone() { forget(); }            // at least that of tensors that are gone
 
   bool supports(const ConvProblem& problem, ConvPass pass) const { return !plans(problem, pass, 1).empty(); }
 };

@@ -46,7 +46,7 @@ class Event {
   virtual double milliseconds_since(const Event& earlier) const = 0;  // waits, too
 };
 
-// Work written down once, which play() puts onto its stream again as one launch.
+// Work captured once, which replay() puts onto its stream again as one launch.
 class Graph {
  public:
   virtual ~Graph() = default;
@@ -81,14 +81,14 @@ class Stream {
   virtual std::shared_ptr<Event> record_event() = 0;
   virtual void begin_range(const char* name) = 0;  // names what follows to a profiler that watches from outside (NVTX)
   virtual void end_range() = 0;
-  // Writes down what `work` would do on this stream instead of doing it; null where the device cannot. The work must
-  // have run before (nothing is measured or waited for while it is written down), and is called twice, to do the same:
+  // Captures what `work` would do on this stream instead of doing it; null where the device cannot. The work must
+  // have run before (nothing is measured or waited for while it is captured), and is called twice, to do the same:
   // the first time tells what memory it takes and when, so that the second finds it in one piece. It finds the same
   // addresses at each replay: the graph keeps the blocks that the work took and gave back, and the caller keeps what
   // it leaves alive.
   virtual std::unique_ptr<Graph> capture(const std::function<void()>& work) = 0;
-  // Writes the same work down once more, on other memory of the caller's: what it takes and gives back lies in the
-  // piece of memory of the latest recording, as long as that lives, for a stream plays one at a time.
+  // Captures the same work once more, on other memory of the caller's: what it takes and gives back lies in the
+  // piece of memory of the latest capture, as long as its graph lives, for a stream replays one at a time.
   virtual std::unique_ptr<Graph> capture_again(const std::function<void()>& work) = 0;
   // How often a capture has begun or ended: where this has changed, what was computed before was computed at another
   // time than what is computed now.

@@ -23,12 +23,12 @@ class Pool {
   void release_cached();   // gives unused blocks back to the system
   // From start_holding() on, blocks are noted as they are taken; stop_holding() returns them, those that are unused by
   // then and those that still have owners, so that nobody else gets them as long as the caller keeps them.
-  // As `before`: what follows is expected to take blocks as it did when they were noted last, and finds them in one
-  // piece of memory, laid out beforehand. From where it does otherwise on, or where there is no such piece, it gets
-  // blocks as ever. Where memory is short, what has come back since start_holding(before) stays, while what has come
-  // back since start_holding(anew) may go to the system.
-  // As `again`: as `before`, and in the very piece of the latest `before`, as long as somebody keeps that: for work
-  // that takes turns with the work there.
+  // `anew`: where memory is short, what has come back since may go to the system.
+  // `before`: the same requests are expected as were noted last, and are served from one piece of memory in which their
+  // blocks were laid out beforehand. From the first request that differs, or where there is no room for such a piece,
+  // blocks are served as usual. What has come back stays.
+  // `again`: as `before`, but in the piece of the latest `before`, as long as somebody keeps that: for work that takes
+  // turns with the work there.
   enum class Holding : std::uint8_t { anew, before, again };
   void start_holding(Holding as = Holding::anew);
   std::vector<std::shared_ptr<void>> stop_holding();

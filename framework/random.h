@@ -55,7 +55,7 @@ class Random {
   void restore(std::uint64_t seed, std::uint64_t position) { seed_ = seed, position_ = position; }
   void skip(std::uint64_t count) { position_ += count; }  // as if they had been taken
 
-  // from now on ranges count from *start, read where they are used: a captured step that is played again finds new
+  // from now on ranges count from *start, read where they are used: a captured step that is replayed finds new
   // numbers there. Null: from the position itself.
   void count_from(const std::uint64_t* start) { start_ = start, position_at_start_ = position_; }
 

@@ -3,7 +3,7 @@
 
 namespace twiddle {
 
-// The numbers that change from step to step, on the device, so that a captured step can be played again with new ones.
+// The numbers that change from step to step, on the device, so that a captured step can be replayed with new ones.
 class StepInputs {
  public:
   explicit StepInputs(Stream& stream);

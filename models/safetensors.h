@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "framework/atomic_file.h"
 #include "framework/tensor.h"
-#include "models/atomic_file.h"
 
 namespace twiddle {
 
@@ -28,8 +28,8 @@ Tensor to_tensor(Stream& stream, const HostArray& array);
 // against the file's size.
 SafeTensors read_safetensors(const std::string& path);
 
-// Writes the file whole or not at all (atomic_file.h). An XXH3 checksum of every array ("xxh3:NAME") and one of all the
-// rest ("xxh3") go into the metadata; the latter stands for the whole contents and is returned.
+// Writes the file whole or not at all (framework/atomic_file.h). An XXH3 checksum of every array ("xxh3:NAME") and one
+// of all the rest ("xxh3") go into the metadata; the latter stands for the whole contents and is returned.
 std::string write_safetensors(const std::string& path, const SafeTensors& contents);
 
 }  // namespace twiddle

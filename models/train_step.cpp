@@ -74,7 +74,7 @@ Variable TrainStep::loss_of(const Batch& batch, Tensor* sums) {
                       static_cast<float>(options_.label_smoothing), sums);
 }
 
-// A batch of another shape, or at another place, beside recordings, which keep their memory for themselves: where that
+// A batch of another shape, or at another place, beside graphs, which keep their memory for themselves: where that
 // leaves too little, the run goes on without them.
 Tensor TrainStep::step_beside_graphs(const Batch& batch) {
   Stream& stream = *ctx_.stream;
@@ -133,7 +133,7 @@ void TrainStep::capture(const Batch& batch) {
   }
   captured_draws_ = random.position() - position;
   as_before();
-  if (!captured.graph) return give_up_capture("the device records nothing");
+  if (!captured.graph) return give_up_capture("the device captures no graphs");
   captured.events = events_;
   captured_.push_back(std::move(captured));
 }

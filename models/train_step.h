@@ -71,11 +71,11 @@ class TrainStep {
   Tensor sums_;
   StepEvents events_;
 
-  Shape latest_shape_;      // of the steps that were not played ...
+  Shape latest_shape_;      // of the steps that were not replayed ...
   int steps_of_shape_ = 0;  // ... and how many of that shape there were in a row
   // One for each place where a loader puts its batches in turn. So a batch is copied to the device once, to where the
   // captured step reads it, while the step before still reads the other: its first layer needs the images to the end of
-  // the backward pass. All else that the recordings take is the same memory, for they take turns.
+  // the backward pass. All else that the graphs take is the same memory, for they take turns.
   std::vector<Captured> captured_;
   std::uint64_t captured_draws_ = 0;  // random numbers that a captured step takes
   std::string why_not_captured_;

@@ -144,7 +144,7 @@ struct Trainer::Impl {
         {on_cpu() ? loss : sum, step_rate, state.epoch + 1, state.step, on_cpu(), saver.last_checkpoint()});
   }
 
-  // The CPU records nothing, and nobody expects it to.
+  // The CPU captures nothing, and nobody expects it to.
   void tell_not_captured(const std::vector<TrainObserver*>& observers) {
     if (on_cpu() || train_step->why_not_captured().empty() || std::exchange(told_not_captured, true)) return;
     for (TrainObserver* observer : observers) observer->on_not_captured(train_step->why_not_captured());
@@ -246,8 +246,9 @@ struct Trainer::Impl {
       step(batch, observers);
       const std::int64_t every = config.train.checkpoint_every;
       const bool last = span().over(state.position), due = every > 0 && state.step % every == 0;
-      if (stop || due) catch_up(batch);
-      if (stop && !last) return false;
+      const bool stops = stop;  // read once: a signal between two looks must not save what was not caught up with
+      if (stops || due) catch_up(batch);
+      if (stops && !last) return false;
       if (due && !last) save(observers);
     }
     ctx.stream->synchronize();

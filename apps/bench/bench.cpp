@@ -11,9 +11,9 @@
 #include "apps/verb_options.h"
 #include "apps/verbs.h"
 #include "apps/version.h"
+#include "framework/atomic_file.h"
 #include "framework/error.h"
 #include "framework/text.h"
-#include "models/atomic_file.h"
 
 namespace twiddle {
 namespace {
@@ -27,6 +27,7 @@ struct Bench {
   const char *name, *title;
   BenchResult (*run)(const BenchRequest& request);
   unsigned takes;
+  bool forward_alone = false;  // the passes where none are named; else all three
 };
 constexpr Bench benches[] = {
     {"table3", "convolutions of whole networks (Vasilache et al. 2014, table 3)", bench_table3, networks | models},
@@ -38,6 +39,8 @@ constexpr Bench benches[] = {
     {"sweep", "8,232 shapes (Vasilache et al. 2014, table 2, figures 1-6)", bench_sweep, sample | picture},
     {"fft", "batched transforms alone (Vasilache et al. 2014, figures 7 and 8)", bench_fft, parts | picture},
     {"fbfft-conv", "fbfft over cufft at 3x3 kernels (Vasilache et al. 2014, section 5.4)", bench_fbfft_conv, 0},
+    {"winograd", "VGG-E by batch size, and errors (Lavin, Gray 2015, tables 4 to 6)", bench_winograd,
+     layers | passes | parts, true},
 };
 
 struct BenchArguments {
@@ -99,7 +102,7 @@ Shard read_shard(const std::string& text) {
   throw Error(ErrorKind::config, "--shard must be I/N, such as 2/4 for the second of four, found '" + text + "'");
 }
 
-BenchRequest read_request(const BenchArguments& arguments, const Flags& flags) {
+BenchRequest read_request(const Bench& bench, const BenchArguments& arguments, const Flags& flags) {
   BenchRequest request = arguments.request;
   BenchOptions& options = request.options;
   options.device = open_device(flags);
@@ -109,6 +112,7 @@ BenchRequest read_request(const BenchArguments& arguments, const Flags& flags) {
     throw Error(ErrorKind::config,
                 "--workspace-limit must be a size such as 512MiB or 4GiB, found '" + arguments.workspace + "'");
   options.workspace_limit = *limit;
+  if (bench.forward_alone) options.passes = {ConvPass::forward};
   if (!arguments.passes.empty()) options.passes.clear();
   for (const std::string& pass : arguments.passes)
     options.passes.push_back(
@@ -126,7 +130,7 @@ BenchRequest read_request(const BenchArguments& arguments, const Flags& flags) {
 int run(const BenchArguments& arguments, const Flags& flags) {
   const Bench& bench = find_bench(arguments.what);
   refuse_what_it_does_not_take(bench, arguments);
-  const BenchRequest request = read_request(arguments, flags);
+  const BenchRequest request = read_request(bench, arguments, flags);
   for (const auto& [name, output] :
        {std::pair{"--json", flags.json}, std::pair{"--csv", arguments.csv}, std::pair{"--svg", arguments.svg}})
     refuse_to_overwrite(name, output, request.results);
@@ -189,7 +193,8 @@ Action add_bench(VerbOptions& verb, const Flags& flags) {
       .delimiter(',')
       .type_name("A,B");
   verb.add_option("--models", request.models, "Folder of the networks (models)").type_name("DIR");
-  verb.add_option("--parts", request.parts, "Of mathieu: layers, network, memory, curves; of fft: 1d, 2d, even, conv")
+  verb.add_option("--parts", request.parts,
+                  "Of mathieu: layers, network, memory, curves; of fft: 1d, 2d, even, conv; of winograd: speed, errors")
       .delimiter(',')
       .type_name("A,B");
   verb.add_option("--sample", request.sample, "Of the sweep: so many shapes by chance; all")

@@ -15,7 +15,7 @@ struct BenchRequest {
   BenchOptions options;
   std::vector<std::string> layers;    // by name; empty: all
   std::vector<std::string> networks;  // of table3; empty: the paper's
-  std::vector<std::string> parts;     // of mathieu or fft; empty: the usual
+  std::vector<std::string> parts;     // of mathieu, fft or winograd; empty: the usual
   std::string models = "models";      // the folder of the networks
   int sample = 0;                     // shapes of the sweep; 0: all
   std::uint64_t seed = 1;             // of the sample
@@ -41,6 +41,8 @@ BenchResult bench_mathieu(const BenchRequest& request);
 BenchResult bench_sweep(const BenchRequest& request);
 BenchResult bench_fft(const BenchRequest& request);
 BenchResult bench_fbfft_conv(const BenchRequest& request);
+BenchResult bench_winograd(const BenchRequest& request);
+BenchResult bench_winograd_errors(const BenchRequest& request);  // its part `errors`
 
 // The layers that the request names, of every_layer(); `usual` where it names none. Throws where it names an unknown
 // one.
@@ -48,6 +50,10 @@ std::vector<BenchLayer> chosen_layers(const BenchRequest& request, const std::ve
 
 // Measures and prints layer by layer: each engine's time at each pass beside what the paper printed.
 BenchResult bench_layers(const BenchRequest& request, const std::vector<BenchLayer>& layers, const PaperTimes& paper);
+
+// What they say of one engine at one pass: its plan or why it failed, to be printed; all of it, as a row of the result.
+std::string way_of(const BenchRow& row);
+nlohmann::ordered_json to_json(const BenchRow& row, double times_as_fast, const PaperTimes& paper);
 
 // Trains the networks of models/ by each engine: sums of each pass over all convolution layers.
 BenchResult bench_networks(const BenchRequest& request, const std::vector<std::string>& networks,

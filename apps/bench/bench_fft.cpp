@@ -167,7 +167,7 @@ BenchResult bench_fft(const BenchRequest& request) {
   if (request.print && gpu)
     fmt::print(
         "A copy on the device reads and writes {:.0f} GB/s. In each cell: GB/s that must be read and written, their\n"
-        "share of the copy's, and, but in convolutions, how many times as fast as cuFFT; by replays of recorded "
+        "share of the copy's, and, but in convolutions, how many times as fast as cuFFT; by replays of captured "
         "calls.\n\n",
         copy / 1e9);
   if (request.print && !gpu)

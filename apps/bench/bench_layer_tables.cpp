@@ -12,16 +12,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// "32x32, geam"; what would make the table too wide is told in JSON and CSV alone.
-std::string way_of(const BenchRow& row) {
-  constexpr std::size_t widest = 40;
-  if (!row.measured()) return "failed: " + row.failure.substr(0, row.failure.find('\n'));
-  const std::string missed =
-      row.error <= promise(row.problem.precision) ? "" : fmt::format(" (misses {})", to_string(row.problem.precision));
-  const std::string shown = row.plan.size() <= widest ? row.plan : row.plan.substr(0, widest);
-  return shown + missed;
-}
-
 std::string milliseconds(double value) {
   return value > 0 ? fmt::format("{:.3f}", value) : "-";
 }
@@ -89,6 +79,18 @@ void print(const std::vector<BenchRow>& rows, const ConvEngine* vendor, const Pa
   std::fflush(stdout);
 }
 
+}  // namespace
+
+// "32x32, geam"; what would make the table too wide is told in JSON and CSV alone.
+std::string way_of(const BenchRow& row) {
+  constexpr std::size_t widest = 40;
+  if (!row.measured()) return "failed: " + row.failure.substr(0, row.failure.find('\n'));
+  const std::string missed =
+      row.error <= promise(row.problem.precision) ? "" : fmt::format(" (misses {})", to_string(row.problem.precision));
+  const std::string shown = row.plan.size() <= widest ? row.plan : row.plan.substr(0, widest);
+  return shown + missed;
+}
+
 Json to_json(const BenchRow& row, double times_as_fast, const PaperTimes& paper) {
   Json json = {{"layer", row.layer},
                {"problem", to_string(row.problem)},
@@ -110,8 +112,6 @@ Json to_json(const BenchRow& row, double times_as_fast, const PaperTimes& paper)
     json["paper_ms"][paper.columns[column]] = (*printed)[column];
   return json;
 }
-
-}  // namespace
 
 std::vector<BenchLayer> chosen_layers(const BenchRequest& request, const std::vector<BenchLayer>& usual) {
   if (request.layers.empty()) return usual;

@@ -56,12 +56,15 @@ std::vector<BenchLayer> overfeat_layers() {
 }
 
 std::vector<BenchLayer> vgg_layers() {
-  return {
-      {"vgg1.1", square_problem(64, 3, 64, 224, 3, 1, 1), true}, {"vgg1.2", square_problem(64, 64, 64, 224, 3, 1, 1)},
-      {"vgg2.1", square_problem(64, 64, 128, 112, 3, 1, 1)},     {"vgg2.2", square_problem(64, 128, 128, 112, 3, 1, 1)},
-      {"vgg3.1", square_problem(64, 128, 256, 56, 3, 1, 1)},     {"vgg3.2", square_problem(64, 256, 256, 56, 3, 1, 1)},
-      {"vgg4.1", square_problem(64, 256, 512, 28, 3, 1, 1)},     {"vgg4.2", square_problem(64, 512, 512, 28, 3, 1, 1)},
-      {"vgg5", square_problem(64, 512, 512, 14, 3, 1, 1)}};
+  return {{"vgg1.1", square_problem(64, 3, 64, 224, 3, 1, 1), true},
+          {"vgg1.2", square_problem(64, 64, 64, 224, 3, 1, 1)},
+          {"vgg2.1", square_problem(64, 64, 128, 112, 3, 1, 1)},
+          {"vgg2.2", square_problem(64, 128, 128, 112, 3, 1, 1)},
+          {"vgg3.1", square_problem(64, 128, 256, 56, 3, 1, 1)},
+          {.name = "vgg3.2", .problem = square_problem(64, 256, 256, 56, 3, 1, 1), .depth = 3},
+          {"vgg4.1", square_problem(64, 256, 512, 28, 3, 1, 1)},
+          {.name = "vgg4.2", .problem = square_problem(64, 512, 512, 28, 3, 1, 1), .depth = 3},
+          {.name = "vgg5", .problem = square_problem(64, 512, 512, 14, 3, 1, 1), .depth = 4}};
 }
 
 std::vector<BenchLayer> large_kernel_layers() {

@@ -11,6 +11,7 @@ struct BenchLayer {
   std::string name;
   ConvProblem problem;
   bool first = false;  // of its network: nobody needs the gradient of its input
+  int depth = 1;       // how often its network has it
 };
 
 ConvProblem square_problem(int batch, int channels, int filters, int size, int kernel, int stride = 1, int pad = 0);
@@ -20,7 +21,7 @@ std::vector<BenchLayer> dieleman_layers();  // the five shapes of his table
 std::vector<BenchLayer> mathieu_layers();   // the five of Mathieu et al.
 std::vector<BenchLayer> alexnet_layers();   // one tower, batch 128
 std::vector<BenchLayer> overfeat_layers();  // the fast one, batch 128
-std::vector<BenchLayer> vgg_layers();       // one of each shape of VGG-E, batch 64
+std::vector<BenchLayer> vgg_layers();       // one of each shape of VGG-E, with their depths, batch 64
 std::vector<BenchLayer> large_kernel_layers();
 std::vector<BenchLayer> every_layer();  // all of these
 

@@ -66,7 +66,7 @@ double FftBench::time(const std::function<void()>& work) {
 double FftBench::copy_bytes_per_second() {
   constexpr std::size_t bytes = 500'000'000;  // no power of two: those begin on the same channels of the memory
   reserve(bytes, bytes);
-  // Not recorded: replayed from a CUDA graph, an H200's copy reached 2.76 TB/s, launched by itself 4.1.
+  // Not captured: replayed from a CUDA graph, an H200's copy reached 2.76 TB/s, launched by itself 4.1.
   const double ms =
       time_calls(*ctx_.stream, budget_ms_, [&] { ctx_.stream->copy(spectra_.get(), planes_.get(), bytes); });
   return 2 * static_cast<double>(bytes) / (ms * 1e-3);

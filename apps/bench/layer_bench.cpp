@@ -41,6 +41,14 @@ std::shared_ptr<const ConvPlan> best_plan(const ContestResult::Pass& pass) {
       ->plan;
 }
 
+// Milliseconds of a forward pass in evaluation, where the spectrum of the filters stays from batch to batch.
+double time_in_evaluation(Context& ctx, const ConvPlan& plan, const ConvProblem& problem, double budget_ms) {
+  const EvaluationMode evaluation(ctx);
+  ConvOperands operands = random_operands(*ctx.stream, problem, ConvPass::forward);
+  plan.run(ctx, operands);
+  return time_calls(*ctx.stream, budget_ms, [&] { plan.run(ctx, operands); });
+}
+
 // Whether there is one for each pass, and all work on the same spectra.
 bool share(const StepPlans& plans) {
   return std::all_of(plans.begin(), plans.end(), [&](const auto& plan) {
@@ -49,6 +57,10 @@ bool share(const StepPlans& plans) {
 }
 
 }  // namespace
+
+std::string with_kept_filters(std::string_view engine) {
+  return join(engine, " FX");
+}
 
 LayerBench::LayerBench(BenchOptions options) : options_(std::move(options)), ctx_(options_.device) {
   renew();
@@ -118,7 +130,7 @@ std::vector<BenchRow> LayerBench::run(const BenchLayer& layer) {
   bool failed = false;
   for (ConvEngine* engine : engines()) {
     Contest contest(ctx_, problem, passes, {engine},
-                    {.workspace_limit = options_.workspace_limit, .exact = !options_.engines.empty()}, stopwatch_);
+                    {.workspace_limit = options_.workspace_limit, .exact = !options_.engines.empty()});
     ContestResult result;
     try {
       result = contest.hold();
@@ -143,10 +155,15 @@ std::vector<BenchRow> LayerBench::run(const BenchLayer& layer) {
       }
       failed = failed || !row.measured();
       rows.push_back(row);
+      if (options_.evaluation && pass == ConvPass::forward && row.measured() && !plan->facts().shares.empty()) {
+        row.milliseconds = time_in_evaluation(ctx_, *plan, problem, options_.budget_ms);
+        row.engine = with_kept_filters(engine->name());
+        rows.push_back(row);
+      }
     }
     if (!options_.whole_steps || !share(plans)) continue;
     try {
-      const StepTimes in_step = StepTrial(ctx_, problem).time(plans, 3 * options_.budget_ms, stopwatch_);
+      const StepTimes in_step = StepTrial(ctx_, problem).time(plans, 3 * options_.budget_ms);
       for (BenchRow& row : rows)
         if (row.engine == engine->name()) row.in_step_ms = in_step.passes[index_of(row.pass)];
     } catch (const Error&) {  // the passes alone have been measured

@@ -21,7 +21,10 @@ struct BenchOptions {
   std::vector<ConvPass> passes{std::begin(every_pass), std::end(every_pass)};
   double budget_ms = 50;    // for one engine and pass, after its warm-up
   bool whole_steps = true;  // time the passes in a row, too, where an engine's share their spectra
+  bool evaluation = false;  // time forward plans by spectra as evaluation runs them, too: rows of engine "NAME FX"
 };
+// What rows are called that were timed with the filters transformed beforehand, which Lavin and Gray call FX.
+std::string with_kept_filters(std::string_view engine);
 
 // One engine at one pass of one layer.
 struct BenchRow {
@@ -59,7 +62,6 @@ class LayerBench {
  private:
   BenchOptions options_;
   Context ctx_;
-  Stopwatch stopwatch_;
   std::vector<std::unique_ptr<ConvEngine>> all_, asked_;  // of the device; and those with one plan, by name
 };
 

@@ -90,6 +90,44 @@ PaperTimes mathieu_table() {
           "The first layer stands for a network's first: no gradient of its input."};
 }
 
+PaperTimes lavin_fp32() {
+  return {"Lavin and Gray 2015, table 5, superclocked Titan X, fp32",
+          {"cuDNN 3 ms", "cuDNN 3 TFLOP/s", "F(2x2) ms", "F(2x2) TFLOP/s", "times"},
+          {{{"1", fprop}, {12.52, 3.12, 5.55, 7.03, 2.26}},
+           {{"2", fprop}, {20.36, 3.83, 9.89, 7.89, 2.06}},
+           {{"4", fprop}, {104.70, 1.49, 17.72, 8.81, 5.91}},
+           {{"8", fprop}, {241.21, 1.29, 33.11, 9.43, 7.28}},
+           {{"16", fprop}, {203.09, 3.07, 65.79, 9.49, 3.09}},
+           {{"32", fprop}, {237.05, 5.27, 132.36, 9.43, 1.79}},
+           {{"64", fprop}, {394.05, 6.34, 266.48, 9.37, 1.48}}},
+          "It prints times of the whole network alone; its layers' are in a figure."};
+}
+
+PaperTimes lavin_fp16() {
+  return {"Lavin and Gray 2015, table 6, superclocked Titan X, data in fp16, arithmetic in fp32",
+          {"cuDNN 3 ms", "cuDNN 3 TFLOP/s", "F(2x2) ms", "F(2x2) TFLOP/s", "times"},
+          {{{"1", fprop}, {14.58, 2.68, 5.53, 7.06, 2.64}},
+           {{"2", fprop}, {20.94, 3.73, 9.83, 7.94, 2.13}},
+           {{"4", fprop}, {104.19, 1.50, 17.50, 8.92, 5.95}},
+           {{"8", fprop}, {241.87, 1.29, 32.61, 9.57, 7.42}},
+           {{"16", fprop}, {204.01, 3.06, 62.93, 9.92, 3.24}},
+           {{"32", fprop}, {236.13, 5.29, 123.12, 10.14, 1.92}},
+           {{"64", fprop}, {395.93, 6.31, 242.98, 10.28, 1.63}}},
+          ""};
+}
+
+PaperTimes lavin_errors() {
+  return {"Lavin and Gray 2015, table 4",
+          {"direct", "F(2x2)", "F(4x4)", "fp16, all"},
+          {{{"vgg1.2", fprop}, {4.01e-05, 1.53e-05, 2.84e-04, 1.14e-02}},
+           {{"vgg2.2", fprop}, {8.01e-05, 2.86e-05, 5.41e-04, 1.45e-02}},
+           {{"vgg3.2", fprop}, {1.53e-04, 5.34e-05, 9.06e-04, 1.99e-02}},
+           {{"vgg4.2", fprop}, {3.20e-04, 5.34e-05, 1.04e-03, 3.17e-02}},
+           {{"vgg5", fprop}, {3.43e-04, 4.20e-05, 1.08e-03, 2.61e-02}}},
+          "Its F(4x4) is of the points 0, 1, -1, 2, -2, ours of 0, 5/8, -5/8, 3/2, -3/2. It does not say\n"
+          "how many images it took."};
+}
+
 std::vector<PaperNetwork> fbfft_table3() {
   return {{"alexnet", "K40 cuFFT", {94.34, 96.69, 93.20, 284.23}},
           {"alexnet", "K40 cuDNN 1", {147.32, 167.79, 153.96, 469.07}},

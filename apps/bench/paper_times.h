@@ -22,6 +22,9 @@ PaperTimes fbfft_table4();
 PaperTimes fbfft_table5();  // by stages, columns as PassStages has them
 PaperTimes dieleman_table();
 PaperTimes mathieu_table();
+PaperTimes lavin_fp32();  // all convolutions of VGG-E, by batch size: "1" .. "64"; not ms alone
+PaperTimes lavin_fp16();
+PaperTimes lavin_errors();  // in place of times the largest errors of elements
 
 // Sums over all convolution layers of a network: fprop, bprop, accGrad, total.
 struct PaperNetwork {

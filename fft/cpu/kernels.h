@@ -56,6 +56,19 @@ struct FewPoints {
   float* scratch = nullptr;
 };
 
+// All tiles of a block of adjacent planes for Winograd's F(outputs x outputs, 3x3). The window is that of all tiles
+// together; that of w, which is one tile of 3x3, is a row of nine.
+struct WinogradBlock {
+  static constexpr int columns = 16;  // planes of a whole block: a cache line of each bin
+  BlockWindow window;
+  int outputs, size;  // 2 or 4; elements along a tile: outputs + 2 of x, `outputs` of y, 3 of w
+  int tiles_h, tiles_w;
+  float* spectrum;  // the block's place in the first bin
+  std::int64_t bin_stride, tile_stride;
+  bool relu, past_caches;  // non-temporal stores, to where vectors are aligned
+  float* scratch;
+};
+
 // C = op(A) op(B), or C + it, for bins [0, bins).
 struct BinProducts {
   std::int64_t bins, m, n, k;
@@ -79,6 +92,9 @@ struct CpuKernels {
   void (*forward_few)(const FewPoints& few);
   void (*forward_few_past_caches)(const FewPoints& few);
   void (*inverse_few)(const FewPoints& few);
+  std::int64_t (*winograd_scratch)(const WinogradBlock& block);  // floats
+  void (*forward_winograd)(const WinogradBlock& block);
+  void (*inverse_winograd)(const WinogradBlock& block);
   std::int64_t (*product_scratch)();  // floats, of multiply
   void (*multiply)(const BinProducts& products);
 };

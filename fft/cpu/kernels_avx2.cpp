@@ -3,6 +3,7 @@
 #include "fft/cpu/kernels/planes.h"
 #include "fft/cpu/kernels/product.h"
 #include "fft/cpu/kernels/vector_avx2.h"
+#include "fft/cpu/kernels/winograd.h"
 
 namespace twiddle {
 
@@ -16,6 +17,9 @@ CpuKernels avx2_kernels() {
           .forward_few = forward_few<8, false>,
           .forward_few_past_caches = forward_few<8, true>,
           .inverse_few = inverse_few<8>,
+          .winograd_scratch = winograd_scratch,
+          .forward_winograd = forward_winograd<8>,
+          .inverse_winograd = inverse_winograd<8>,
           .product_scratch = product_scratch<8>,
           .multiply = multiply<8, 2>};
 }

@@ -3,6 +3,7 @@
 #include "fft/cpu/kernels/planes.h"
 #include "fft/cpu/kernels/product.h"
 #include "fft/cpu/kernels/vector_avx512.h"
+#include "fft/cpu/kernels/winograd.h"
 
 namespace twiddle {
 
@@ -16,6 +17,9 @@ CpuKernels avx512_kernels() {
           .forward_few = forward_few<16, false>,
           .forward_few_past_caches = forward_few<16, true>,
           .inverse_few = inverse_few<16>,
+          .winograd_scratch = winograd_scratch,
+          .forward_winograd = forward_winograd<16>,
+          .inverse_winograd = inverse_winograd<16>,
           .product_scratch = product_scratch<16>,
           .multiply = multiply<16, 6>};
 }

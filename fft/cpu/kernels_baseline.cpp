@@ -2,6 +2,7 @@
 #include "fft/cpu/kernels/few_points.h"
 #include "fft/cpu/kernels/planes.h"
 #include "fft/cpu/kernels/product.h"
+#include "fft/cpu/kernels/winograd.h"
 
 namespace twiddle {
 
@@ -15,6 +16,9 @@ CpuKernels baseline_kernels() {
           .forward_few = forward_few<4, false>,
           .forward_few_past_caches = forward_few<4, true>,
           .inverse_few = inverse_few<4>,
+          .winograd_scratch = winograd_scratch,
+          .forward_winograd = forward_winograd<4>,
+          .inverse_winograd = inverse_winograd<4>,
           .product_scratch = product_scratch<4>,
           .multiply = multiply<4, 2>};
 }

@@ -1,6 +1,7 @@
 #include "fft/batched_fft.h"
 #include "fft/cuda/cufft/pad_and_crop.h"
 #include "fft/cuda/products/real_products.h"
+#include "fft/cuda/winograd/cuda_winograd.h"
 #include "fft/spectral_engine.h"
 #include "framework/error.h"
 
@@ -15,6 +16,10 @@ SpectralBackend fbfft() {
 }
 
 std::vector<std::unique_ptr<FrequencyProduct>> make_real_products() {
+  return {};
+}
+
+std::vector<std::unique_ptr<SpectralTransform>> make_cuda_winograd() {
   return {};
 }
 

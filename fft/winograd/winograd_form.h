@@ -126,13 +126,17 @@ struct WinogradForm<4> {
 template <auto line, class V, int in, int out>
 TWIDDLE_HD void nest(const V (&from)[in][in], V (&to)[out][out]) {
   V half[in][out];  // columns are done: half[j] is column j
+#pragma unroll
   for (int j = 0; j < in; ++j) {
     V column[in];
+#pragma unroll
     for (int i = 0; i < in; ++i) column[i] = from[i][j];
     line(column, half[j]);
   }
+#pragma unroll
   for (int i = 0; i < out; ++i) {
     V row[in];
+#pragma unroll
     for (int j = 0; j < in; ++j) row[j] = half[j][i];
     line(row, to[i]);
   }

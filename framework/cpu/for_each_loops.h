@@ -50,8 +50,8 @@ struct WithoutIndex {
   }
 };
 
-// Sums are taken in sixteen float lanes, which vectorise, over stretches short enough to lose nothing, and the
-// stretches in double.
+// Sums are taken in sixteen float lanes, which vectorise, over blocks short enough to lose nothing, and the
+// sums of blocks in double.
 inline constexpr std::int64_t reduce_lanes = 16, reduce_run = 512;
 
 struct RowTerms {

@@ -43,8 +43,8 @@ class CudaEvent final : public Event {
     cudaStreamCaptureStatus capture{};
     check(cudaStreamIsCapturing(stream, &capture));
     // Inside a graph the event is made anew at each replay, and can be read in between.
-    const bool recorded = capture != cudaStreamCaptureStatusNone;
-    check(cudaEventRecordWithFlags(event_.get(), stream, recorded ? cudaEventRecordExternal : cudaEventRecordDefault));
+    const bool captured = capture != cudaStreamCaptureStatusNone;
+    check(cudaEventRecordWithFlags(event_.get(), stream, captured ? cudaEventRecordExternal : cudaEventRecordDefault));
   }
   cudaEvent_t event() const { return event_.get(); }
   void wait() const override { check(cudaEventSynchronize(event_.get())); }

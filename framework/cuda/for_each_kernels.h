@@ -156,7 +156,7 @@ __device__ inline double warp_sum(double sum) {  // whole in the first lane
   return sum;
 }
 
-// Rows of a map and their sums, where a block takes `rows_each` short rows: it maps them as the stretch of memory that
+// Rows of a map and their sums, where a block takes `rows_each` short rows: it maps them as the contiguous range that
 // they are, which begins where 16 divides, and leaves the results in shared memory for its warps to sum, one a row.
 // Each thread loads all that it takes at once before it stores the first, since a store might change what is still to
 // be loaded for all the compiler knows.

@@ -1,8 +1,5 @@
 #include "layers/conv/choice_cache.h"
 
-#include <unistd.h>
-
-#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -11,6 +8,7 @@
 #include <sstream>
 #include <utility>
 
+#include "framework/atomic_file.h"
 #include "framework/error.h"
 #include "framework/text.h"
 
@@ -24,7 +22,7 @@ constexpr char this_version[] = "# twiddle convolution choices 2: plan, millisec
 constexpr std::size_t most_lines = 100000, longest_line = 2000;
 
 struct Line {
-  ChoiceKey key;  // with the build
+  ChoiceKey key;
   ChoiceCache::Entry entry;
 };
 
@@ -46,28 +44,16 @@ std::optional<Line> parse_line(const std::string& line) {
   return parsed;
 }
 
-// Writes a new file, never one that is there or that a link leads to; 0 or errno.
-int write_new_file(const std::string& path, const std::string& text) {
-  std::FILE* const file = std::fopen(path.c_str(), "wx");
-  if (file == nullptr) return errno;
-  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  const int failure = written ? 0 : errno;
-  return std::fclose(file) == 0 || failure != 0 ? failure : errno;
-}
-
 }  // namespace
 
-ChoiceCache::ChoiceCache(std::string file, Warn warn, bool retune, std::string build)
-    : file_(std::move(file)),
-      warn_(std::move(warn)),
-      retune_(retune),
-      built_by_("\ttwiddle " TWIDDLE_VERSION + (build.empty() ? build : " " + build)) {}
+ChoiceCache::ChoiceCache(std::string file, Warn warn, bool retune)
+    : file_(std::move(file)), warn_(std::move(warn)), retune_(retune) {}
 
 const ChoiceCache::Batches& ChoiceCache::batches_of(const ChoiceKey& key) {
   static const Batches none;
   if (retune_) return none;
   if (!loaded_) load();
-  const auto found = entries_.find(key.rest + built_by_);
+  const auto found = entries_.find(key.rest);
   return found == entries_.end() ? none : found->second;
 }
 
@@ -87,7 +73,7 @@ std::optional<ChoiceCache::Entry> ChoiceCache::find_other_batch(const ChoiceKey&
 void ChoiceCache::store(const ChoiceKey& key, const Entry& entry) {
   if (file_.empty()) return;
   load();
-  entries_[key.rest + built_by_][key.batch] = entry;
+  entries_[key.rest][key.batch] = entry;
   write();
 }
 
@@ -97,19 +83,16 @@ void ChoiceCache::write() {
     for (const auto& [batch, entry] : batches)
       text += join(entry.choice, "\t", format_number(entry.milliseconds), "\tbatch ", batch, "\t", key, "\n");
 
-  std::error_code ignored, failed;
-  const std::filesystem::path path(file_);
-  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), ignored);
-  const std::string temporary = file_ + "." + std::to_string(getpid()) + ".tmp";
-  std::filesystem::remove(temporary, ignored);  // of a process of this number that was killed
-  if (const int failure = write_new_file(temporary, text))
-    failed = {failure, std::generic_category()};
-  else
-    std::filesystem::rename(temporary, file_, failed);
-  write_failure_ = failed ? failed.message() : "";
-  if (!failed) return;
-  std::filesystem::remove(temporary, ignored);
-  warn("cannot be written (" + write_failure_ + "): the next run measures anew");
+  std::error_code ignored;
+  const std::filesystem::path folder = std::filesystem::path(file_).parent_path();
+  if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
+  try {
+    write_file_atomically(file_, text);
+    write_failure_.clear();
+  } catch (const Error& error) {
+    write_failure_ = error.what();
+    warn("is not kept, and the next run measures anew: " + write_failure_);
+  }
 }
 
 void ChoiceCache::load() {
@@ -141,17 +124,6 @@ void ChoiceCache::load() {
 void ChoiceCache::warn(const std::string& problem) {
   if (warn_) warn_("the convolution cache " + file_ + " " + problem);
   warn_ = {};
-}
-
-ChoiceKey choice_key(const Device& device, const ConvProblem& problem, ConvPass pass, std::size_t workspace_limit,
-                     const std::string& among) {
-  ConvProblem image = problem;
-  image.batch = 1;
-  const std::string follows = join(problem.bias ? " bias" : "", problem.relu ? " relu" : "");
-  return {problem.batch,
-          join(to_string(pass), "\t", to_string(problem.precision), "\t", to_string(image),
-               problem.input_gradient ? "" : " without the input's gradient", follows.empty() ? "" : ", then" + follows,
-               "\t", describe(device), "\tworkspace_limit ", workspace_limit, "\t", among)};
 }
 
 }  // namespace twiddle

@@ -4,12 +4,10 @@
 #include <optional>
 #include <string>
 
-#include "framework/convolution.h"
-
 namespace twiddle {
 
-// All that a choice depends on but the build. Where one of these is another, what was measured does not count; where
-// the batch alone is, it may do.
+// All that a choice depends on. Where the rest is another, what was measured does not count; where the batch alone is,
+// it may do.
 struct ChoiceKey {
   int batch = 0;
   std::string rest;
@@ -28,14 +26,13 @@ class ChoiceCache {
 
   using Warn = std::function<void(const std::string&)>;
 
-  // Without a file it keeps nothing. `retune`: it knows nothing, so that all is chosen anew, and stored. `build`: which
-  // build of the program measures, "fe1576e1f0c2"; another one's choices do not count.
-  explicit ChoiceCache(std::string file, Warn warn = {}, bool retune = false, std::string build = {});
+  // Without a file it keeps nothing. `retune`: it knows nothing, so that all is chosen anew, and stored.
+  explicit ChoiceCache(std::string file, Warn warn = {}, bool retune = false);
   std::optional<Entry> find(const ChoiceKey& key);  // reads the file when it is first asked
   // Of the next larger batch that is known, or else of the largest.
   std::optional<Entry> find_other_batch(const ChoiceKey& key);
   void store(const ChoiceKey& key, const Entry& entry);  // also what other programs wrote meanwhile stays
-  // Why the file does not hold what was stored: "No space left on device"; empty: it holds it all.
+  // Why the file does not hold what was stored: "cannot write ..."; empty: it holds it all.
   const std::string& write_failure() const { return write_failure_; }
 
  private:
@@ -47,12 +44,8 @@ class ChoiceCache {
   std::string file_;
   Warn warn_;
   bool retune_, loaded_ = false;
-  std::string built_by_, write_failure_;
-  std::map<std::string, Batches> entries_;  // by the rest of the key and the build
+  std::string write_failure_;
+  std::map<std::string, Batches> entries_;  // by the rest of the key
 };
-
-// `among`: what was chosen from.
-ChoiceKey choice_key(const Device& device, const ConvProblem& problem, ConvPass pass, std::size_t workspace_limit,
-                     const std::string& among);
 
 }  // namespace twiddle

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "framework/error.h"
 #include "framework/text.h"
 #include "layers/conv/epilogue.h"
 
@@ -23,41 +22,60 @@ bool is_in(const Entrant& entrant) {
   return entrant.fate.empty();
 }
 
-bool faster(const Entrant& a, const Entrant& b) {
-  if (is_in(a) != is_in(b)) return is_in(a);
-  return a.milliseconds < b.milliseconds;
+// What is out was never timed and comes last. Of two that are equally fast the likelier one stays before the other.
+template <class Timed>
+void sort_by_time(std::vector<Timed>& all) {
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Timed& a, const Timed& b) { return a.milliseconds < b.milliseconds; });
+}
+
+// For a reason: what would have taken part and could not.
+std::string dropped(const ContestResult::Pass& pass) {
+  std::string text = pass.failure;
+  for (const Entrant& entrant : pass.entrants)
+    if (entrant.fate.starts_with("misses") || entrant.fate.starts_with("failed"))
+      text += fmt::format(", {} {}", full_name(*entrant.plan), entrant.fate);
+  return text;
+}
+
+// The fastest of those that raced alone.
+void choose_winner(ContestResult::Pass& here) {
+  if (here.entrants.empty() || !is_in(here.entrants.front())) {
+    here.reason = "nothing else keeps the precision" + dropped(here);
+    return;
+  }
+  here.winner = here.entrants.front().plan;
+  here.milliseconds = here.entrants.front().milliseconds;
+  here.reason = fmt::format("measured {:.2f} ms", here.milliseconds);
+  const auto next = std::find_if(here.entrants.begin(), here.entrants.end(), [&](const Entrant& entrant) {
+    return is_in(entrant) && entrant.facts.engine != here.winner->facts().engine;
+  });
+  if (next != here.entrants.end())
+    here.reason += fmt::format(", next {} {:.2f}", next->facts.engine, next->milliseconds);
+  here.reason += dropped(here);
 }
 
 }  // namespace
 
 Contest::Contest(Context& ctx, const ConvProblem& problem, std::vector<ConvPass> passes,
-                 std::vector<ConvEngine*> engines, Rules rules, Stopwatch& stopwatch)
+                 std::vector<ConvEngine*> engines, Rules rules)
     : ctx_(ctx),
       problem_(problem),
       passes_(std::move(passes)),
       engines_(std::move(engines)),
-      rules_(std::move(rules)),
-      stopwatch_(stopwatch) {}
+      rules_(std::move(rules)) {}
 
 ContestResult Contest::hold() {
-  gather();
-  ContestResult result = hold_once();
-  return result.doubtful() ? hold_once() : result;
+  const ContestResult gathered = gather();
+  ContestResult result = hold_once(gathered);
+  return result.doubtful() ? hold_once(gathered) : result;
 }
 
-StepPlans Contest::Family::fastest() const {
-  StepPlans fastest;
-  for (std::size_t i = 0; i < plans.size(); ++i)
-    if (!plans[i].empty()) fastest[i] = plans[i].front().plan;
-  return fastest;
-}
-
-bool Contest::takes_part(ConvPass pass) const {
-  return std::find(passes_.begin(), passes_.end(), pass) != passes_.end();
-}
-
-void Contest::between_two() const {
-  if (rules_.between_two) rules_.between_two();
+ContestResult Contest::hold_once(ContestResult result) {
+  std::vector<Family> families = fastest_families(result);
+  for (const ConvPass pass : passes_) race(pass, families, result.passes[index_of(pass)]);
+  race_together(families, result);
+  return result;
 }
 
 // What a plan that failed may have left to its engine.
@@ -65,67 +83,66 @@ void Contest::forget() const {
   for (ConvEngine* engine : engines_) engine->forget();
 }
 
-// One engine whose library is missing, say, is no reason to do without the others.
-void Contest::gather() {
-  for (const ConvPass pass : passes_)
+// Who may take part. One engine whose library is missing, say, is no reason to do without the others.
+ContestResult Contest::gather() const {
+  ContestResult gathered;
+  for (const ConvPass pass : passes_) {
+    ContestResult::Pass& here = gathered.passes[index_of(pass)];
     for (const ConvEngine* engine : engines_) try {
-        for (auto& plan : engine->plans(problem_, pass))
-          if (plan->facts().scratch_bytes <= rules_.workspace_limit && (!plan->facts().exact || rules_.exact) &&
-              (plan->facts().deterministic || !rules_.deterministic))
-            plans_[index_of(pass)].push_back(std::move(plan));
+        for (auto& plan : engine->plans(problem_, pass)) {
+          const ConvPlan::Facts facts = plan->facts();
+          if (facts.scratch_bytes <= rules_.workspace_limit && (!facts.exact || rules_.exact) &&
+              (facts.deterministic || !rules_.deterministic))
+            here.entrants.push_back({.plan = std::move(plan), .facts = facts});
+        }
       } catch (const Error& error) {
-        failures_[index_of(pass)] += fmt::format(", {} failed: {}", engine->name(), first_line(error.what()));
-        if (rules_.failed) rules_.failed(*engine, error);
+        here.failure += fmt::format(", {} failed: {}", engine->name(), first_line(error.what()));
+        rules_.failed(*engine, error);
       }
+  }
+  return gathered;
 }
 
-ContestResult Contest::hold_once() {
-  std::vector<Family> families = fastest_families();
-  ContestResult result;
-  for (const ConvPass pass : passes_) race(pass, families, result);
-  settle(families, result);
-  return result;
+StepPlans Contest::Family::in_round(std::size_t round) const {
+  StepPlans chosen;
+  for (std::size_t i = 0; i < plans.size(); ++i)
+    if (!plans[i].empty()) chosen[i] = plans[i][std::min(round, plans[i].size() - 1)].plan;
+  return chosen;
 }
 
 // Those with plans for every pass that is contested.
-std::vector<Contest::Family> Contest::families_of_all() const {
-  std::vector<std::pair<std::string, Family>> found;
+std::vector<Contest::Family> Contest::families(const ContestResult& gathered) const {
+  std::vector<Family> all;
   for (const ConvPass pass : passes_)
-    for (const auto& plan : plans_[index_of(pass)]) {
-      const std::string& shares = plan->facts().shares;
+    for (const Entrant& entrant : gathered.passes[index_of(pass)].entrants) {
+      const std::string& shares = entrant.facts.shares;
       if (shares.empty()) continue;
-      auto known = std::find_if(found.begin(), found.end(), [&](const auto& each) { return each.first == shares; });
-      if (known == found.end()) known = found.insert(found.end(), {shares, {.engine = plan->facts().engine}});
-      known->second.plans[index_of(pass)].push_back({plan, infinity});
+      auto family = std::find_if(all.begin(), all.end(), [&](const Family& each) { return each.shares == shares; });
+      if (family == all.end()) family = all.insert(all.end(), Family{.shares = shares, .engine = entrant.facts.engine});
+      family->plans[index_of(pass)].push_back({entrant.plan});
     }
-  std::vector<Family> families;
-  for (auto& [shares, family] : found)
-    if (std::all_of(passes_.begin(), passes_.end(),
-                    [&](ConvPass pass) { return !family.plans[index_of(pass)].empty(); }))
-      families.push_back(std::move(family));
-  return families;
+  std::erase_if(all, [&](const Family& family) {
+    return std::any_of(passes_.begin(), passes_.end(),
+                       [&](ConvPass pass) { return family.plans[index_of(pass)].empty(); });
+  });
+  return all;
 }
 
 // The fastest of each engine that comes near the fastest of all, with its plans sorted; where a step finds no room,
 // each engine's likely best, whose plans may find it alone.
-std::vector<Contest::Family> Contest::fastest_families() {
-  std::vector<Family> families = families_of_all();
-  if (families.empty()) return families;
+std::vector<Contest::Family> Contest::fastest_families(const ContestResult& gathered) {
+  std::vector<Family> all = families(gathered);
+  if (all.empty()) return all;
   StepTrial trial(ctx_, problem_);
-  const auto sort = [&] {
-    std::stable_sort(families.begin(), families.end(),
-                     [](const Family& a, const Family& b) { return a.milliseconds < b.milliseconds; });
-  };
-  for (Family& family : families) look(trial, family, step_look_ms);
-  sort();
-  const double limit = near * families.front().milliseconds;
-  for (std::size_t i = 0; i < std::min(families.size(), most_second_looks); ++i)
-    if (families[i].milliseconds <= limit && families[i].milliseconds < second_look_ms)
-      look(trial, families[i], second_look_ms);
-  sort();
-  const double fastest = families.front().milliseconds;
+  for (Family& family : all) look(trial, family, step_look_ms);
+  sort_by_time(all);
+  const double limit = near * all.front().milliseconds;
+  for (std::size_t i = 0; i < std::min(all.size(), most_second_looks); ++i)
+    if (all[i].milliseconds <= limit && all[i].milliseconds < second_look_ms) look(trial, all[i], second_look_ms);
+  sort_by_time(all);
+  const double fastest = all.front().milliseconds;
   std::vector<Family> best;
-  for (Family& family : families) {
+  for (Family& family : all) {
     const bool is_first_of_engine =
         std::none_of(best.begin(), best.end(), [&](const Family& better) { return better.engine == family.engine; });
     if (!is_first_of_engine || family.milliseconds > near * fastest) continue;
@@ -135,102 +152,74 @@ std::vector<Contest::Family> Contest::fastest_families() {
   return best;
 }
 
-void Contest::look(StepTrial& trial, Family& family, double budget_ms) const {
-  between_two();
+// Infinite where there is no room for all of a step, or a library refuses.
+StepTimes Contest::look(StepTrial& trial, const StepPlans& plans, double budget_ms) const {
+  rules_.between_two();
   try {
-    const StepTimes times = trial.time(family.fastest(), budget_ms, stopwatch_);
-    for (const ConvPass pass : passes_) {
-      std::vector<Timed>& plans = family.plans[index_of(pass)];
-      if (!plans.empty()) plans.front().milliseconds = times.passes[index_of(pass)];
-    }
-    family.milliseconds = times.total();
-  } catch (const Error&) {  // no room for it, or its library refuses
+    return trial.time(plans, budget_ms);
+  } catch (const Error&) {
     forget();
-    family.milliseconds = infinity;
+    return {{infinity, infinity, infinity}};
   }
+}
+
+void Contest::look(StepTrial& trial, Family& family, double budget_ms) const {
+  const StepTimes times = look(trial, family.in_round(0), budget_ms);
+  family.milliseconds = times.total();
+  for (const ConvPass pass : passes_) family.plans[index_of(pass)].front().milliseconds = times.passes[index_of(pass)];
 }
 
 // Its other plans take turns in the step, each pass's next one at once.
 void Contest::choose_products(StepTrial& trial, Family& family) const {
   std::size_t rounds = 0;
   for (const auto& plans : family.plans) rounds = std::max(rounds, plans.size());
-  const Family before = family;
   for (std::size_t round = 1; round < rounds; ++round) {
-    Family turn{.engine = family.engine};
+    const StepPlans turn = family.in_round(round);
+    StepTimes times = look(trial, turn, step_look_ms);
+    if (times.total() <= near * family.milliseconds && times.total() < second_look_ms)
+      times = look(trial, turn, second_look_ms);
     for (std::size_t i = 0; i < family.plans.size(); ++i)
-      if (!before.plans[i].empty()) turn.plans[i] = {before.plans[i][std::min(round, before.plans[i].size() - 1)]};
-    look(trial, turn, step_look_ms);
-    if (turn.milliseconds <= near * before.milliseconds && turn.milliseconds < second_look_ms)
-      look(trial, turn, second_look_ms);
-    for (std::size_t i = 0; i < family.plans.size(); ++i)
-      if (round < before.plans[i].size() && turn.milliseconds < infinity)
-        family.plans[i][round].milliseconds = turn.plans[i].front().milliseconds;
+      if (round < family.plans[i].size()) family.plans[i][round].milliseconds = times.passes[i];
   }
-  for (auto& plans : family.plans)
-    std::stable_sort(plans.begin(), plans.end(),
-                     [](const Timed& a, const Timed& b) { return a.milliseconds < b.milliseconds; });
+  for (auto& plans : family.plans) sort_by_time(plans);
 }
 
 // Everyone alone, of a family the fastest that keeps the precision: it leaves there that one at most.
-void Contest::race(ConvPass pass, std::vector<Family>& families, ContestResult& result) {
-  ContestResult::Pass& here = result.passes[index_of(pass)];
-  here.failure = failures_[index_of(pass)];
-  for (const auto& plan : plans_[index_of(pass)]) here.entrants.push_back({.plan = plan, .facts = plan->facts()});
+void Contest::race(ConvPass pass, std::vector<Family>& families, ContestResult::Pass& here) const {
   PassTrial trial(ctx_, problem_, pass);
   double fastest = infinity;
-  const auto enter = [&](const std::shared_ptr<const ConvPlan>& plan) -> Entrant& {
+  const auto holds = [&](const Timed& timed) {
     Entrant& entrant = *std::find_if(here.entrants.begin(), here.entrants.end(),
-                                     [&](const Entrant& each) { return each.plan == plan; });
+                                     [&](const Entrant& each) { return each.plan == timed.plan; });
     take_first_look(trial, entrant, fastest);
-    return entrant;
+    return is_in(entrant);
   };
   for (Family& family : families) {
     std::vector<Timed>& plans = family.plans[index_of(pass)];
-    const bool was_timed = family.milliseconds < infinity;
-    const auto exact = std::find_if(plans.begin(), plans.end(), [&](const Timed& timed) {
-      return (timed.milliseconds < infinity || !was_timed) && is_in(enter(timed.plan));
-    });
-    plans = exact == plans.end() ? std::vector<Timed>{} : std::vector<Timed>{*exact};
+    // What failed in a step that others managed is out; where no step was managed, each may do it alone.
+    if (family.milliseconds < infinity)
+      std::erase_if(plans, [](const Timed& timed) { return timed.milliseconds == infinity; });
+    const auto first = std::find_if(plans.begin(), plans.end(), holds);
+    plans = first == plans.end() ? std::vector<Timed>{} : std::vector<Timed>{*first};
   }
-  for (const auto& plan : plans_[index_of(pass)])
-    if (plan->facts().shares.empty()) enter(plan);
-
-  // The best run a second time, a while after their first turn: what kept the machine busy shows as another winner.
-  std::stable_sort(here.entrants.begin(), here.entrants.end(), faster);
-  std::vector<double> first, second;
-  for (Entrant& entrant : here.entrants) {
-    if (!is_in(entrant) || entrant.milliseconds > near * here.entrants.front().milliseconds ||
-        first.size() >= most_repeats)
-      break;
-    between_two();
-    first.push_back(entrant.milliseconds);
-    try {
-      second.push_back(stopwatch_.best(*ctx_.stream, second_look_ms, [&] { trial.run(*entrant.plan); }));
-    } catch (const Error&) {  // the first turn stands
-      second.push_back(entrant.milliseconds);
-    }
-  }
-  for (std::size_t i = 0; i < first.size(); ++i) here.entrants[i].milliseconds = std::min(first[i], second[i]);
-  const auto winner = [](const std::vector<double>& turn) {
-    return static_cast<std::size_t>(std::min_element(turn.begin(), turn.end()) - turn.begin());
-  };
-  const auto lost = [&](const std::vector<double>& turn, std::size_t plan) {
-    return turn[plan] > most_apart * turn[winner(turn)];
-  };
-  if (first.size() > 1) here.doubtful = lost(second, winner(first)) || lost(first, winner(second));
-  std::stable_sort(here.entrants.begin(), here.entrants.end(), faster);
+  for (Entrant& entrant : here.entrants)
+    if (entrant.facts.shares.empty()) take_first_look(trial, entrant, fastest);
+  sort_by_time(here.entrants);
+  repeat_the_best(trial, here);
+  sort_by_time(here.entrants);
+  choose_winner(here);
 }
 
 void Contest::take_first_look(PassTrial& trial, Entrant& entrant, double& fastest) const {
-  between_two();
+  rules_.between_two();
   try {
     entrant.fate = trial.why_not(*entrant.plan, entrant.error);
     if (!is_in(entrant)) return;
     const Work work = [&] { trial.run(*entrant.plan); };
     work();
-    entrant.milliseconds = stopwatch_.once(*ctx_.stream, work);
+    entrant.milliseconds = time_in_a_row(*ctx_.stream, 1, work);
     if (entrant.milliseconds > far * fastest + 0.05) return;
-    entrant.milliseconds = stopwatch_.best(*ctx_.stream, first_look_ms, work);
+    entrant.milliseconds = time_calls(*ctx_.stream, first_look_ms, work);
     fastest = std::min(fastest, entrant.milliseconds);
   } catch (const Error& error) {
     forget();
@@ -239,67 +228,58 @@ void Contest::take_first_look(PassTrial& trial, Entrant& entrant, double& fastes
   }
 }
 
-// The best of each pass apart, or one family for all.
-void Contest::settle(const std::vector<Family>& families, ContestResult& result) {
-  const auto dropped = [&](ConvPass pass) {
-    std::string text = failures_[index_of(pass)];
-    for (const Entrant& entrant : result.passes[index_of(pass)].entrants)
-      if (entrant.fate.starts_with("misses") || entrant.fate.starts_with("failed"))
-        text += fmt::format(", {} {}", full_name(*entrant.plan), entrant.fate);
-    return text;
-  };
-  StepPlans apart_plans;
-  double apart = 0;
-  bool complete = true;
-  for (const ConvPass pass : passes_) {
-    ContestResult::Pass& here = result.passes[index_of(pass)];
-    const auto& entrants = here.entrants;
-    if (entrants.empty() || !is_in(entrants.front())) {
-      here.reason = "nothing else keeps the precision" + dropped(pass);
-      complete = false;
-      continue;
+// A second time, a while after their first turn: what kept the machine busy shows as another winner. The first turn
+// needs no such look: all that run again were near its winner.
+static_assert(near <= most_apart);
+void Contest::repeat_the_best(PassTrial& trial, ContestResult::Pass& here) const {
+  if (here.entrants.empty() || !is_in(here.entrants.front())) return;
+  const double limit = near * here.entrants.front().milliseconds;
+  std::vector<double> again;
+  for (Entrant& entrant : here.entrants) {
+    if (entrant.milliseconds > limit || again.size() >= most_repeats) break;
+    rules_.between_two();
+    try {
+      again.push_back(time_calls(*ctx_.stream, second_look_ms, [&] { trial.run(*entrant.plan); }));
+    } catch (const Error&) {  // the first turn stands
+      again.push_back(entrant.milliseconds);
     }
-    here.winner = apart_plans[index_of(pass)] = entrants.front().plan;
-    here.milliseconds = entrants.front().milliseconds;
-    here.reason = fmt::format("measured {:.2f} ms", here.milliseconds);
-    const auto next = std::find_if(entrants.begin() + 1, entrants.end(), [&](const Entrant& entrant) {
-      return is_in(entrant) && entrant.plan->facts().engine != here.winner->facts().engine;
-    });
-    if (next != entrants.end())
-      here.reason += fmt::format(", next {} {:.2f}", next->plan->facts().engine, next->milliseconds);
-    here.reason += dropped(pass);
+    entrant.milliseconds = std::min(entrant.milliseconds, again.back());
+  }
+  here.doubtful = again.front() > most_apart * *std::min_element(again.begin(), again.end());
+}
+
+// One family for all passes in place of the best of each, where that is faster.
+void Contest::race_together(const std::vector<Family>& families, ContestResult& result) const {
+  if (families.empty() || passes_.size() == 1) return;
+  StepPlans plans;
+  double apart = 0;
+  for (const ConvPass pass : passes_) {
+    const ContestResult::Pass& here = result.passes[index_of(pass)];
+    if (here.winner == nullptr) return;
+    plans[index_of(pass)] = here.winner;
     apart += here.milliseconds;
   }
-  if (!complete || families.empty() || passes_.size() == 1) return;
-
   StepTrial trial(ctx_, problem_);
-  const auto& [of_forward, of_input, of_weight] = apart_plans;
+  const auto& [of_forward, of_input, of_weight] = plans;
   if (of_weight != nullptr && !plans_do_way_back(of_input.get(), of_weight.get(), problem_.relu))
-    apart += trial.time_epilogue(second_look_ms, stopwatch_);
+    apart += trial.time_epilogue(second_look_ms);
   double least = apart;
   for (const Family& family : families) {
-    if (!std::all_of(passes_.begin(), passes_.end(),
-                     [&](ConvPass pass) { return !family.plans[index_of(pass)].empty(); }))
+    const StepPlans together = family.in_round(0);
+    if (std::any_of(passes_.begin(), passes_.end(), [&](ConvPass pass) { return together[index_of(pass)] == nullptr; }))
       continue;
-    between_two();
-    StepTimes times;
-    try {
-      times = trial.time(family.fastest(), last_look_ms, stopwatch_);
-    } catch (const Error&) {  // one pass had room, all together have not
-      forget();
-      continue;
-    }
+    const StepTimes times = look(trial, together, last_look_ms);
     if (times.total() >= least) continue;
     least = times.total();
     const bool doubtful = result.doubtful();  // what they won against
     for (const ConvPass pass : passes_) {
       ContestResult::Pass& here = result.passes[index_of(pass)];
-      here.winner = family.plans[index_of(pass)].front().plan;
+      here.winner = together[index_of(pass)];
       here.milliseconds = times.passes[index_of(pass)];
       here.doubtful = doubtful;
       here.reason = fmt::format("measured {:.2f} ms beside its other passes, {} {:.2f}, the best apart {:.2f}",
                                 here.milliseconds, passes_.size() == 3 ? "all three" : "both", least, apart) +
-                    dropped(pass);
+                    dropped(here);
     }
   }
 }

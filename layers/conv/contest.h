@@ -4,7 +4,6 @@
 #include <limits>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "framework/error.h"
@@ -41,39 +40,39 @@ class Contest {
  public:
   struct Rules {
     std::size_t workspace_limit = 0;
-    bool deterministic = false;           // plans that are not are left out
-    bool exact = false;                   // plans that sum in double take part, too
-    std::function<void()> between_two{};  // is called between two measurements, and may throw; empty: nobody waits
-    std::function<void(const ConvEngine&, const Error&)> failed{};  // hears of engines that failed to make plans
+    bool deterministic = false;                 // plans that are not are left out
+    bool exact = false;                         // plans that sum in double take part, too
+    std::function<void()> between_two = [] {};  // is called between two measurements, and may throw
+    std::function<void(const ConvEngine&, const Error&)> failed = [](const auto&, const auto&) {};  // to make plans
   };
   Contest(Context& ctx, const ConvProblem& problem, std::vector<ConvPass> passes, std::vector<ConvEngine*> engines,
-          Rules rules, Stopwatch& stopwatch);
+          Rules rules);
   // Held again where its repeats disagree.
   ContestResult hold();
 
  private:
   struct Timed {
     std::shared_ptr<const ConvPlan> plan;
-    double milliseconds;  // in its step
+    double milliseconds = std::numeric_limits<double>::infinity();  // in its step
   };
   // Plans that share: for each pass some, the fastest first.
   struct Family {
-    std::string engine;
+    std::string shares, engine;
     std::array<std::vector<Timed>, 3> plans = {};
     double milliseconds = std::numeric_limits<double>::infinity();  // of the step of its fastest
-    StepPlans fastest() const;
+    StepPlans in_round(std::size_t round) const;                    // of each pass's plans that one, or the last
   };
-  ContestResult hold_once();
-  void gather();
-  std::vector<Family> families_of_all() const;
-  std::vector<Family> fastest_families();
+  ContestResult gather() const;
+  ContestResult hold_once(ContestResult result);
+  std::vector<Family> families(const ContestResult& gathered) const;
+  std::vector<Family> fastest_families(const ContestResult& gathered);
+  StepTimes look(StepTrial& trial, const StepPlans& plans, double budget_ms) const;
   void look(StepTrial& trial, Family& family, double budget_ms) const;
   void choose_products(StepTrial& trial, Family& family) const;
-  void race(ConvPass pass, std::vector<Family>& families, ContestResult& result);
+  void race(ConvPass pass, std::vector<Family>& families, ContestResult::Pass& here) const;
   void take_first_look(PassTrial& trial, Entrant& entrant, double& fastest) const;
-  void settle(const std::vector<Family>& families, ContestResult& result);
-  bool takes_part(ConvPass pass) const;
-  void between_two() const;
+  void repeat_the_best(PassTrial& trial, ContestResult::Pass& here) const;
+  void race_together(const std::vector<Family>& families, ContestResult& result) const;
   void forget() const;
 
   Context& ctx_;
@@ -81,9 +80,6 @@ class Contest {
   std::vector<ConvPass> passes_;
   std::vector<ConvEngine*> engines_;
   Rules rules_;
-  Stopwatch& stopwatch_;
-  std::array<std::vector<std::shared_ptr<const ConvPlan>>, 3> plans_;
-  std::array<std::string, 3> failures_;  // of engines that were asked
 };
 
 }  // namespace twiddle

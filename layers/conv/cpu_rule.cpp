@@ -47,6 +47,17 @@ bool spectra_pay_beside_products(const ConvProblem& problem) {
   return least_kernel(problem) >= (few_kernels ? 3 : 5) && has_large_outputs(problem) && is_enough_work(problem);
 }
 
+// Its matrix products are of tiles by channels by filters: few channels leave little but the transforms of x and y, and
+// few tiles little but those of the kernels, whose bins are four times as many numbers as they have. Groups are done
+// one after another, and of smaller outputs than a tile most would be thrown away.
+bool winograd_pays_beside_onednn(const ConvProblem& problem) {
+  constexpr int tile = 4, fewest_channels = 32, fewest_tiles = 32;
+  const auto tiles = [](int outputs) { return std::int64_t(outputs + tile - 1) / tile; };
+  return problem.groups == 1 && std::min(problem.channels, problem.filters) >= fewest_channels &&
+         std::min(problem.out_height(), problem.out_width()) >= tile &&
+         problem.batch * tiles(problem.out_height()) * tiles(problem.out_width()) >= fewest_tiles;
+}
+
 // A product takes the images one by one, which small ones do not pay.
 bool onednn_pays(const ConvProblem& problem) {
   const bool product = problem.kernel_h == 1 && problem.kernel_w == 1 && problem.stride_h == 1 &&

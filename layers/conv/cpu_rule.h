@@ -1,13 +1,16 @@
 #pragma once
 #include "framework/convolution.h"
 
-// Where the rule of a CPU takes which engine: found by measurement (docs/results/spectral.md) and not a measurement at
+// Where the rule of a CPU takes which engine: found by measurement (docs/results/spectral.md, winograd.md) and not a measurement at
 // run time, so that the same run gives the same bits again.
 namespace twiddle {
 
 // Spectra, in a build with oneDNN and in one where matrix products are the rival.
 bool spectra_pay_beside_onednn(const ConvProblem& problem);
 bool spectra_pay_beside_products(const ConvProblem& problem);
+
+// Winograd's tiles, of kernels that the engine can do.
+bool winograd_pays_beside_onednn(const ConvProblem& problem);
 
 // oneDNN: everywhere else but where a convolution is a product of two matrices as they lie there.
 bool onednn_pays(const ConvProblem& problem);

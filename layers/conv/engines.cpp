@@ -53,9 +53,11 @@ Engines cpu_engines(const ConvEngineOptions& options) {
   auto onednn = make_onednn_engine();
   SpectralBackend fft = cpu_fft();
   fft.pays = onednn ? spectra_pay_beside_onednn : spectra_pay_beside_products;
+  SpectralBackend tiles = winograd({});
+  if (onednn) tiles.pays = winograd_pays_beside_onednn;
   Engines engines;
   add(engines, spectral(std::move(fft), buffers, options));
-  add(engines, spectral(winograd({}), buffers, options));
+  add(engines, spectral(std::move(tiles), buffers, options));
   add(engines, std::move(onednn));
   add(engines, make_gemm_engine());
   add(engines, make_direct_engine());

@@ -6,6 +6,7 @@
 
 namespace twiddle {
 
+// The clock is the stream's events: tests hand in a stream with a clock of their own, and need not sleep.
 using Work = std::function<void()>;
 
 // Milliseconds a call of `work`, of so many in a row between two waits for the stream.
@@ -18,18 +19,5 @@ double time_calls(Stream& stream, double budget_ms, const Work& work);
 
 // Milliseconds of each of these, done one behind the other again and again: medians.
 std::vector<double> time_parts(Stream& stream, double budget_ms, const std::vector<Work>& parts);
-
-// The clock that plans are held against. Tests hand in one of their own, and need not sleep.
-class Stopwatch {
- public:
-  virtual ~Stopwatch() = default;
-  virtual double once(Stream& stream, const Work& work) { return time_in_a_row(stream, 1, work); }
-  virtual double best(Stream& stream, double budget_ms, const Work& work) {
-    return time_calls(stream, budget_ms, work);
-  }
-  virtual std::vector<double> parts(Stream& stream, double budget_ms, const std::vector<Work>& parts) {
-    return time_parts(stream, budget_ms, parts);
-  }
-};
 
 }  // namespace twiddle

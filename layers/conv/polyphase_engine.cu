@@ -106,7 +106,7 @@ class Splits {
  public:
   explicit Splits(std::size_t budget) : budget_(budget) {}
   Tensor phases_of(Stream& stream, const Phases& phases, const Tensor& planes, const Shape& shape) {
-    // What was computed outside of a graph is not there when it is played, and the other way round.
+    // What was computed outside of a graph is not there when it is replayed, and the other way round.
     if (stream.capture_changes() != capture_changes_) forget();
     capture_changes_ = stream.capture_changes();
     const Version version = planes.version();
@@ -122,6 +122,9 @@ class Splits {
     return result;
   }
   void forget() { entries_.clear(); }
+  void forget_gone() {
+    std::erase_if(entries_, [](const Entry& entry) { return entry.life.expired(); });
+  }
 
  private:
   struct Entry {
@@ -158,8 +161,12 @@ class PolyphasePlan final : public ConvPlan {
   void run(Context& ctx, ConvOperands& operands) const override {
     Stream& stream = *ctx.stream;
     ConvOperands phased{{}, {}, operands.y, operands.bias, operands.relu, operands.mask};
-    phased.x = pass_ == ConvPass::backward_input ? Tensor(stream, input_)
-                                                 : splits_->phases_of(stream, input_phases_, operands.x, input_);
+    if (pass_ == ConvPass::backward_input)
+      phased.x = Tensor(stream, input_);
+    else if (ctx.training)
+      phased.x = splits_->phases_of(stream, input_phases_, operands.x, input_);
+    else  // no other pass will read it
+      phased.x = split(stream, input_phases_, operands.x, input_);
     phased.w = pass_ == ConvPass::backward_weight ? Tensor(stream, weight_)
                                                   : splits_->phases_of(stream, kernel_phases_, operands.w, weight_);
     plan_->run(ctx, phased);
@@ -204,6 +211,10 @@ class PolyphaseEngine final : public ConvEngine {
   void forget() override {
     splits_->forget();
     inner_->forget();
+  }
+  void forget_gone() override {
+    splits_->forget_gone();
+    inner_->forget_gone();
   }
 
  private:

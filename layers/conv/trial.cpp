@@ -111,7 +111,7 @@ StepTrial::StepTrial(Context& ctx, const ConvProblem& problem)
   if (problem.bias) forward_.bias = zeros(*ctx.stream, problem), bias_gradient_ = zeros(*ctx.stream, problem);
 }
 
-StepTimes StepTrial::time(const StepPlans& plans, double budget_ms, Stopwatch& stopwatch) {
+StepTimes StepTrial::time(const StepPlans& plans, double budget_ms) {
   Stream& stream = *ctx_.stream;
   const auto& [of_forward, of_input, of_weight] = plans;
   const bool by_plans = plans_do_way_back(of_input.get(), of_weight.get(), problem_.relu);
@@ -132,19 +132,19 @@ StepTimes StepTrial::time(const StepPlans& plans, double budget_ms, Stopwatch& s
                                 },
                                 [&] { pass(of_input, input_); }, [&] { pass(of_weight, weight_); }};
   for (const Work& part : parts) part();  // plans, allocates, warms up
-  const std::vector<double> times = stopwatch.parts(stream, budget_ms, parts);
+  const std::vector<double> times = time_parts(stream, budget_ms, parts);
   const auto of = [](const std::shared_ptr<const ConvPlan>& plan, double time) { return plan != nullptr ? time : 0; };
   return {{of(of_forward, times[0]), of(of_input, times[2]), of(of_weight, times[3])}, apart ? times[1] : 0};
 }
 
-double StepTrial::time_epilogue(double budget_ms, Stopwatch& stopwatch) {
+double StepTrial::time_epilogue(double budget_ms) {
   if (!problem_.bias && !problem_.relu) return 0;
   const Work work = [&] {
     Tensor gradient = input_.y;
     relu_and_bias_backward(*ctx_.stream, forward_.y, problem_.relu, problem_.bias, gradient);
   };
   work();
-  return stopwatch.best(*ctx_.stream, budget_ms, work);
+  return time_calls(*ctx_.stream, budget_ms, work);
 }
 
 }  // namespace twiddle

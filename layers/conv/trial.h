@@ -63,8 +63,8 @@ struct StepTimes {
 class StepTrial {
  public:
   StepTrial(Context& ctx, const ConvProblem& problem);
-  StepTimes time(const StepPlans& plans, double budget_ms, Stopwatch& stopwatch);
-  double time_epilogue(double budget_ms, Stopwatch& stopwatch);  // alone
+  StepTimes time(const StepPlans& plans, double budget_ms);
+  double time_epilogue(double budget_ms);  // alone
 
  private:
   Context& ctx_;

@@ -11,15 +11,16 @@ namespace twiddle {
 
 namespace {
 
-const std::string rule = "rule", measured = "measured";
-
-// Where it cannot be loaded, it has no version.
-std::string library_of(const ConvEngine& engine) try { return engine.library(); } catch (const Error&) {
-  return "missing";
-}
+const std::string rule = "rule", measured = "measured", measured_among = "measured:";
 
 bool is_measured(const std::string& how) {
-  return how == measured || how.starts_with(measured + ":");
+  return how == measured || how.starts_with(measured_among);
+}
+
+// "rule" of "measured", "cudnn" of "measured:cudnn"; what is not measured as it is.
+std::string without_clock(const std::string& how) {
+  if (how == measured) return rule;
+  return is_measured(how) ? how.substr(measured_among.size()) : how;
 }
 
 ConvProblem at_batch(ConvProblem problem, int batch) {
@@ -27,66 +28,82 @@ ConvProblem at_batch(ConvProblem problem, int batch) {
   return problem;
 }
 
+// "fbfft:32x32, tiles": the engine's name, and the plan's; of an engine alone the plan's is empty.
+std::pair<std::string, std::string> parts_of(const std::string& full_name) {
+  const std::size_t colon = full_name.find(':');
+  return {full_name.substr(0, colon), colon == std::string::npos ? "" : full_name.substr(colon + 1)};
+}
+
+std::string what(const ConvProblem& problem, ConvPass pass) {
+  return join(to_string(pass), " of ", to_string(problem));
+}
+
+// Where it cannot be loaded, it has no version.
+std::string library_of(const ConvEngine& engine) try { return engine.library(); } catch (const Error&) {
+  return "missing";
+}
+
 }  // namespace
 
-ConvTuner::ConvTuner(std::vector<std::unique_ptr<ConvEngine>> engines, ConvPolicy policy,
-                     std::shared_ptr<Stopwatch> stopwatch)
+ConvTuner::ConvTuner(std::vector<std::unique_ptr<ConvEngine>> engines, ConvPolicy policy)
     : engines_(std::move(engines)),
       policy_(std::move(policy)),
-      cache_(policy_.cache_file, policy_.warn, policy_.retune, policy_.build),
-      stopwatch_(stopwatch ? std::move(stopwatch) : std::make_shared<Stopwatch>()) {}
+      cache_(policy_.cache_file, policy_.warn, policy_.retune) {}
+
+ConvTuner::Question ConvTuner::question(const ConvProblem& problem, ConvPass pass, const std::string& engine) const {
+  return {engine.empty() ? policy_.engine : engine, problem, pass};
+}
 
 const ConvTuner::Choice& ConvTuner::choose(Context& ctx, const ConvProblem& problem, ConvPass pass,
                                            const std::string& engine) {
-  const Key key = key_of(problem, pass, engine);
-  const auto known = choices_.find(key);
+  const Question asked = question(problem, pass, engine);
+  const auto known = choices_.find(asked);
   if (known != choices_.end() && known->second.holds && !(ctx.training && known->second.forward_alone))
     return known->second;
-  const std::string& how = std::get<0>(key);
-  Choice choice = how == rule        ? by_rule(&ctx, problem, pass)
-                  : is_measured(how) ? by_measurement(ctx, problem, pass, how)
-                                     : by_name(&ctx, problem, pass, how);
+  Choice choice = is_measured(asked.how) ? by_measurement(ctx, asked) : unmeasured(&ctx, asked);
   forget_rehearsals(ctx);
-  return choices_.insert_or_assign(key, std::move(choice)).first->second;
+  return choices_.insert_or_assign(asked, std::move(choice)).first->second;
 }
 
-// What was tried leaves the memory as it was.
+// What was tried leaves the memory as it was. In evaluation the weights' spectra stay, which other layers have left.
 void ConvTuner::forget_rehearsals(Context& ctx) {
-  for (const auto& engine : engines_) engine->forget();
+  for (const auto& engine : engines_)
+    if (ctx.training)
+      engine->forget();
+    else
+      engine->forget_gone();
   ctx.stream->release_unused();
 }
 
 bool ConvTuner::recall(const Device& device, const ConvProblem& problem, ConvPass pass, const std::string& engine) {
-  const Key key = key_of(problem, pass, engine);
-  const std::string& how = std::get<0>(key);
-  if (!is_measured(how)) return true;
+  const Question asked = question(problem, pass, engine);
+  if (!is_measured(asked.how)) return true;
   if (const Choice* chosen = find(problem, pass, engine); chosen != nullptr && !chosen->forward_alone) return true;
-  Choice found = known(device, problem, pass, how, false);
+  Choice found = known(device, asked, false);
   if (found.plan == nullptr) return false;
-  choices_.insert_or_assign(key, std::move(found));
+  choices_.insert_or_assign(asked, std::move(found));
   return true;
 }
 
 const ConvTuner::Choice* ConvTuner::find(const ConvProblem& problem, ConvPass pass, const std::string& engine) const {
-  const auto known = choices_.find(key_of(problem, pass, engine));
+  const auto known = choices_.find(question(problem, pass, engine));
   return known == choices_.end() ? nullptr : &known->second;
 }
 
 ConvTuner::Plan ConvTuner::expected(const ConvProblem& problem, ConvPass pass, const std::string& engine) {
   if (const Choice* known = find(problem, pass, engine)) return known->plan;
-  const std::string& how = engine.empty() ? policy_.engine : engine;
-  if (how != rule && !is_measured(how)) return by_name(nullptr, problem, pass, how).plan;
-  if (is_measured(how))
-    if (const Choice other = of_another_batch(problem, pass, how, false); other.plan != nullptr) return other.plan;
-  return by_rule(nullptr, problem, pass).plan;
+  const Question asked = question(problem, pass, engine);
+  if (const Choice other = of_another_batch(asked, false); is_measured(asked.how) && other.plan != nullptr)
+    return other.plan;
+  return unmeasured(nullptr, asked).plan;
 }
 
 void ConvTuner::check_name(const std::string& engine) const {
   if (engines_.empty()) return;
   std::vector<std::string> known = names();
   known.insert(known.begin(), {rule, measured});
-  const bool among_one = engine.starts_with(measured + ":");
-  const std::string name = among_one ? engine.substr(measured.size() + 1) : engine.substr(0, engine.find(':'));
+  const std::string name =
+      engine.starts_with(measured_among) ? engine.substr(measured_among.size()) : parts_of(engine).first;
   const bool is_policy = name == rule || name == measured;
   if (std::find(known.begin(), known.end(), name) == known.end() || (is_policy && name != engine))
     throw Error(ErrorKind::config, unknown_name("convolution engine", name, known));
@@ -105,56 +122,20 @@ ConvEngine& ConvTuner::engine(const std::string& name) {
   return **found;
 }
 
-ConvTuner::Key ConvTuner::key_of(const ConvProblem& problem, ConvPass pass, const std::string& engine) const {
-  return {engine.empty() ? policy_.engine : engine, problem, pass};
+ConvTuner::Choice ConvTuner::unmeasured(Context* ctx, Question question) {
+  question.how = without_clock(question.how);
+  return question.how == rule ? by_rule(ctx, question) : by_name(ctx, question);
 }
 
-// Without a context nothing can be run, and the plan's word is taken.
-std::string ConvTuner::why_not(Context* ctx, const ConvProblem& problem, ConvPass pass, Choice& choice) const {
-  const ConvPlan::Facts& facts = choice.plan->facts();
-  if (facts.scratch_bytes > policy_.workspace_limit)
-    return join("needs ", format_bytes(facts.scratch_bytes), " of workspace, more than the workspace_limit of ",
-                format_bytes(policy_.workspace_limit));
-  if (policy_.deterministic && !facts.deterministic)
-    return "gives other bits in each run, which `deterministic: true` rules out";
-  if (ctx == nullptr) return {};
-  choice.holds = true;
-  if (facts.exact) return {};
-  try {
-    double error = 0;
-    return PassTrial(*ctx, problem, pass).why_not(*choice.plan, error);
-  } catch (const OutOfMemory&) {       // no room for a rehearsal is no reason against the plan
-    if (policy_.deterministic) throw;  // what is taken is not to depend on what room there is
-    choice.reason += ", not held to its precision: no room for that";
-    return {};
-  } catch (const Error& error) {
-    return "failed: " + first_line(error.what());
-  }
-}
-
-ConvTuner::Choice ConvTuner::first_that_holds(Context* ctx, const ConvProblem& problem, ConvPass pass,
-                                              const ConvEngine& engine, Refusal& refusal) const {
-  // As a rule the first will do, and others may be costly to make.
-  for (const std::size_t most : {std::size_t(1), ConvEngine::all_plans})
-    for (Plan& plan : engine.plans(problem, pass, most)) {
-      if (full_name(*plan) == refusal.plan) continue;
-      Choice choice{std::move(plan)};
-      std::string why = why_not(ctx, problem, pass, choice);
-      if (why.empty()) return choice;
-      if (refusal.plan.empty()) refusal = {full_name(*choice.plan), std::move(why)};
-    }
-  return {};
-}
-
-ConvTuner::Choice ConvTuner::by_rule(Context* ctx, const ConvProblem& problem, ConvPass pass) {
+ConvTuner::Choice ConvTuner::by_rule(Context* ctx, const Question& question) {
   std::string refusals;
   bool broken = false;
   for (const auto& engine : engines_) {
-    if (!engine->pays(problem)) continue;
+    if (!engine->pays(question.problem)) continue;
     Refusal refusal;
     Choice choice;
     try {
-      choice = first_that_holds(ctx, problem, pass, *engine, refusal);
+      choice = first_that_holds(ctx, question, *engine, refusal);
     } catch (const OutOfMemory&) {
       throw;
     } catch (const Error& error) {
@@ -168,51 +149,85 @@ ConvTuner::Choice ConvTuner::by_rule(Context* ctx, const ConvProblem& problem, C
     return choice;
   }
   throw Error(broken ? ErrorKind::device : ErrorKind::config,
-              join("no convolution engine can do ", to_string(pass), " of ", to_string(problem), refusals));
+              join("no convolution engine can do ", what(question.problem, question.pass), refusals));
 }
 
-ConvTuner::Choice ConvTuner::by_name(Context* ctx, const ConvProblem& problem, ConvPass pass, const std::string& name) {
-  const std::size_t colon = name.find(':');
-  const ConvEngine& named = engine(name.substr(0, colon));
+ConvTuner::Choice ConvTuner::by_name(Context* ctx, const Question& question) {
+  const auto [name, plan] = parts_of(question.how);
+  const ConvEngine& named = engine(name);
   Refusal refusal;
   Choice choice;
-  if (colon == std::string::npos) {
-    choice = first_that_holds(ctx, problem, pass, named, refusal);
+  if (plan.empty()) {
+    choice = first_that_holds(ctx, question, named, refusal);
   } else {
-    choice.plan = plan_named(named, problem, pass, name.substr(colon + 1));
-    refusal.why = why_not(ctx, problem, pass, choice);
-    if (!refusal.why.empty()) choice.plan = nullptr;
+    choice.plan = plan_named(named, question, plan);
+    refusal.why = why_not(ctx, question, choice);
   }
-  if (choice.plan == nullptr) throw refused(problem, pass, name, refusal.why);
+  if (choice.plan == nullptr || (!plan.empty() && !refusal.why.empty())) throw refused(question, refusal.why);
   choice.reason = "named" + choice.reason;
   return choice;
 }
 
-ConvTuner::Plan ConvTuner::plan_named(const ConvEngine& engine, const ConvProblem& problem, ConvPass pass,
-                                      const std::string& name) {
-  if (Plan plan = engine.plan(problem, pass, name)) return plan;
+ConvTuner::Choice ConvTuner::first_that_holds(Context* ctx, const Question& question, const ConvEngine& engine,
+                                              Refusal& refusal) const {
+  // As a rule the first will do, and others may be costly to make.
+  for (const std::size_t most : {std::size_t(1), ConvEngine::all_plans})
+    for (Plan& plan : engine.plans(question.problem, question.pass, most)) {
+      if (full_name(*plan) == refusal.plan) continue;
+      Choice choice{std::move(plan)};
+      std::string why = why_not(ctx, question, choice);
+      if (why.empty()) return choice;
+      if (refusal.plan.empty()) refusal = {full_name(*choice.plan), std::move(why)};
+    }
+  return {};
+}
+
+std::string ConvTuner::why_not(Context* ctx, const Question& question, Choice& choice) const {
+  const ConvPlan::Facts& facts = choice.plan->facts();
+  if (facts.scratch_bytes > policy_.workspace_limit)
+    return join("needs ", format_bytes(facts.scratch_bytes), " of workspace, more than the workspace_limit of ",
+                format_bytes(policy_.workspace_limit));
+  if (policy_.deterministic && !facts.deterministic)
+    return "gives other bits in each run, which `deterministic: true` rules out";
+  if (ctx == nullptr) return {};
+  choice.holds = true;
+  if (facts.exact) return {};
+  try {
+    double error = 0;
+    return PassTrial(*ctx, question.problem, question.pass).why_not(*choice.plan, error);
+  } catch (const OutOfMemory&) {       // no room for a rehearsal is no reason against the plan
+    if (policy_.deterministic) throw;  // what is taken is not to depend on what room there is
+    choice.reason += ", not held to its precision: no room for that";
+    return {};
+  } catch (const Error& error) {
+    return "failed: " + first_line(error.what());
+  }
+}
+
+ConvTuner::Plan ConvTuner::plan_named(const ConvEngine& engine, const Question& question, const std::string& name) {
+  if (Plan plan = engine.plan(question.problem, question.pass, name)) return plan;
   std::vector<std::string> plans;
-  for (const Plan& each : engine.plans(problem, pass)) plans.push_back(each->facts().name);
+  for (const Plan& each : engine.plans(question.problem, question.pass)) plans.push_back(each->facts().name);
   throw Error(ErrorKind::config,
-              join("'", name, "' is no plan of the convolution engine '", engine.name(), "' for ", to_string(pass),
-                   " of ", to_string(problem), "; its plans: ", plans.empty() ? "none" : join_names(plans)));
+              join("'", name, "' is no plan of the convolution engine '", engine.name(), "' for ",
+                   what(question.problem, question.pass), "; its plans: ", plans.empty() ? "none" : join_names(plans)));
 }
 
 // Where nothing speaks against its plans, it has none.
-Error ConvTuner::refused(const ConvProblem& problem, ConvPass pass, const std::string& name, const std::string& why) {
-  const std::string what = join(to_string(pass), " of ", to_string(problem));
+Error ConvTuner::refused(const Question& question, const std::string& why) {
+  const std::string wanted = what(question.problem, question.pass);
   std::vector<std::string> others;
   std::string none;
   for (const auto& other : engines_) try {
-      if (why.empty() && other->name() == name && !other->refusal(problem, pass).empty())
-        none = ": " + other->refusal(problem, pass);
+      if (why.empty() && other->name() == question.how)
+        if (const std::string told = other->refusal(question.problem, question.pass); !told.empty()) none = ": " + told;
       Refusal ignored;
-      if (first_that_holds(nullptr, problem, pass, *other, ignored).plan) others.emplace_back(other->name());
+      if (first_that_holds(nullptr, question, *other, ignored).plan) others.emplace_back(other->name());
     } catch (const Error& error) {
       warn_of(*other, error);
     }
-  return Error(ErrorKind::config, join("convolution engine '", name, "' ",
-                                       why.empty() ? join("cannot do ", what, none) : join(why, ", for ", what),
+  return Error(ErrorKind::config, join("convolution engine '", question.how, "' ",
+                                       why.empty() ? join("cannot do ", wanted, none) : join(why, ", for ", wanted),
                                        "; engines that can: ", others.empty() ? "none" : join_names(others)));
 }
 
@@ -222,104 +237,46 @@ void ConvTuner::warn_of(const ConvEngine& engine, const Error& error) {
     policy_.warn(fmt::format("convolution engine '{}' is left out, others are used: {}", engine.name(), error.what()));
 }
 
-std::vector<ConvEngine*> ConvTuner::contenders(const std::string& how) {
-  if (how != measured) return {&engine(how.substr(measured.size() + 1))};
-  std::vector<ConvEngine*> all;
-  for (const auto& engine : engines_) all.push_back(engine.get());
-  return all;
-}
-
-ChoiceKey ConvTuner::cache_key(const Device& device, const ConvProblem& problem, ConvPass pass, const std::string& how,
-                               bool forward_alone) {
-  std::string among;
-  for (const ConvEngine* engine : contenders(how)) among += fmt::format("{}({}) ", engine->name(), library_of(*engine));
-  among += fmt::format("frequency_budget {} {}", policy_.frequency_budget, forward_alone ? "forward alone " : "");
-  return choice_key(device, problem, pass, policy_.workspace_limit, among);
-}
-
-ConvTuner::Plan ConvTuner::same_plan(const std::string& name, const ConvProblem& problem, ConvPass pass) const try {
-  const std::size_t colon = name.find(':');
-  for (const auto& engine : engines_) {
-    if (engine->name() != name.substr(0, colon)) continue;
-    Plan plan = engine->plan(problem, pass, colon == std::string::npos ? "" : name.substr(colon + 1));
-    Choice choice{std::move(plan)};
-    return choice.plan != nullptr && why_not(nullptr, problem, pass, choice).empty() ? choice.plan : nullptr;
-  }
-  return nullptr;
-} catch (const Error&) {
-  return nullptr;
-}
-
-ConvTuner::Choice ConvTuner::of_another_batch(const ConvProblem& problem, ConvPass pass, const std::string& how,
-                                              bool forward_alone) const {
-  const Choice* nearest = nullptr;
-  int batch = 0;
-  for (const auto& [key, choice] : choices_) {
-    const auto& [its_how, other, its_pass] = key;
-    if (its_how != how || its_pass != pass || other.batch == problem.batch || choice.forward_alone != forward_alone ||
-        at_batch(other, problem.batch) != problem || other.batch < batch)
-      continue;
-    nearest = &choice, batch = other.batch;
-  }
-  if (nearest == nullptr) return {};
-  return {same_plan(full_name(*nearest->plan), problem, pass), join("as at batch ", batch), 0, forward_alone};
-}
-
-ConvTuner::Choice ConvTuner::known(const Device& device, const ConvProblem& problem, ConvPass pass,
-                                   const std::string& how, bool forward_alone) {
-  const ChoiceKey key = cache_key(device, problem, pass, how, forward_alone);
-  if (const auto exact = cache_.find(key))
-    if (Plan plan = same_plan(exact->choice, problem, pass))
-      return {std::move(plan), "cached", exact->milliseconds, forward_alone};
-  if (policy_.own_batch) return {};
-  if (Choice other = of_another_batch(problem, pass, how, forward_alone); other.plan != nullptr) return other;
-  if (const auto other = cache_.find_other_batch(key))
-    if (Plan plan = same_plan(other->choice, problem, pass))
-      return {std::move(plan), "cached, for another batch", 0, forward_alone};
-  return {};
-}
-
-ConvTuner::Choice ConvTuner::by_measurement(Context& ctx, const ConvProblem& problem, ConvPass pass,
-                                            const std::string& how) {
+ConvTuner::Choice ConvTuner::by_measurement(Context& ctx, const Question& question) {
   const bool evaluates = !ctx.training;  // and has no other passes
   for (const bool forward_alone : {false, true}) {
     if (forward_alone && !evaluates) continue;
-    Choice choice = known(ctx.stream->device(), problem, pass, how, forward_alone);
-    if (choice.plan != nullptr && why_not(&ctx, problem, pass, choice).empty()) return choice;
+    Choice choice = known(ctx.stream->device(), question, forward_alone);
+    if (choice.plan != nullptr && why_not(&ctx, question, choice).empty()) return choice;
   }
 
-  std::vector<ConvPass> passes{pass};
-  if (!evaluates && problem.in_training(pass)) {
-    passes.assign(std::begin(every_pass), std::end(every_pass));
-    std::erase_if(passes, [&](ConvPass each) { return !problem.in_training(each); });
-  }
-  std::optional<ContestResult> result = hold_contest(ctx, problem, passes, how);
+  const ConvProblem& problem = question.problem;
+  const bool trains = !evaluates && problem.in_training(question.pass);
+  std::vector<ConvPass> passes;
+  for (const ConvPass each : every_pass)
+    if (each == question.pass || (trains && problem.in_training(each))) passes.push_back(each);
+  std::optional<ContestResult> result = hold_contest(ctx, question, passes);
   if (!result) {
-    Choice unmeasured = how == measured ? by_rule(nullptr, problem, pass)
-                                        : by_name(nullptr, problem, pass, how.substr(measured.size() + 1));
-    unmeasured.reason += ", not measured: no room for that";
-    unmeasured.holds = true;
-    return unmeasured;
+    Choice choice = unmeasured(nullptr, question);
+    choice.reason += ", not measured: no room for that";
+    choice.holds = true;
+    return choice;
   }
-  for (const ConvPass each : passes)
-    choices_.insert_or_assign(key_of(problem, each, how),
-                              outcome(ctx, problem, each, how, std::move(result->passes[index_of(each)])));
-  return choices_.at(key_of(problem, pass, how));
+  for (const ConvPass pass : passes) {
+    const Question each{question.how, problem, pass};
+    choices_.insert_or_assign(each, outcome(ctx, each, std::move(result->passes[index_of(pass)])));
+  }
+  return choices_.at(question);
 }
 
 // Nothing where the rehearsal finds no room; the passes themselves may find it.
-std::optional<ContestResult> ConvTuner::hold_contest(Context& ctx, const ConvProblem& problem,
-                                                     const std::vector<ConvPass>& passes, const std::string& how) {
+std::optional<ContestResult> ConvTuner::hold_contest(Context& ctx, const Question& question,
+                                                     const std::vector<ConvPass>& passes) {
+  Contest::Rules rules{.workspace_limit = policy_.workspace_limit, .deterministic = policy_.deterministic};
+  rules.failed = [&](const ConvEngine& engine, const Error& error) { warn_of(engine, error); };
   const std::shared_ptr<Measuring>& measuring = policy_.measuring;
-  const auto between_two = [&] {
-    if (measuring) measuring->between_two();
-  };
-  const auto failed = [&](const ConvEngine& engine, const Error& error) { warn_of(engine, error); };
-  const Contest::Rules rules{policy_.workspace_limit, policy_.deterministic, false, between_two, failed};
-  if (measuring) measuring->begin(to_string(problem));
+  if (measuring) {
+    rules.between_two = [&] { measuring->between_two(); };
+    measuring->begin(to_string(question.problem));
+  }
   std::optional<ContestResult> result;
   try {
-    result = Contest(ctx, problem, passes, contenders(how), rules, *stopwatch_).hold();
+    result = Contest(ctx, question.problem, passes, contenders(question.how), rules).hold();
   } catch (const OutOfMemory&) {
     forget_rehearsals(ctx);
   }
@@ -328,12 +285,11 @@ std::optional<ContestResult> ConvTuner::hold_contest(Context& ctx, const ConvPro
 }
 
 // What is chosen by a contest of a pass, and kept for the next time.
-ConvTuner::Choice ConvTuner::outcome(Context& ctx, const ConvProblem& problem, ConvPass pass, const std::string& how,
-                                     ContestResult::Pass result) {
-  if (result.winner == nullptr && how != measured)
-    throw refused(problem, pass, how, result.entrants.empty() ? "" : result.reason);
+ConvTuner::Choice ConvTuner::outcome(Context& ctx, const Question& question, ContestResult::Pass result) {
+  if (result.winner == nullptr && question.how != measured)
+    throw refused(question, result.entrants.empty() ? "" : result.reason);
   if (result.winner == nullptr) {
-    Choice choice = by_rule(&ctx, problem, pass);
+    Choice choice = by_rule(&ctx, question);
     choice.reason = std::move(result.reason);
     return choice;
   }
@@ -343,11 +299,74 @@ ConvTuner::Choice ConvTuner::outcome(Context& ctx, const ConvProblem& problem, C
   if (result.doubtful)
     result.reason += ", not kept: its repeats disagree";
   else
-    cache_.store(cache_key(ctx.stream->device(), problem, pass, how, forward_alone),
+    cache_.store(cache_key(ctx.stream->device(), question, forward_alone),
                  {full_name(*result.winner), result.milliseconds});
   for (Entrant& entrant : result.entrants) entrant.plan = nullptr;  // a library's may hold memory of the device
   return {std::move(result.winner),  std::move(result.reason), result.milliseconds, forward_alone, true,
           std::move(result.entrants)};
+}
+
+std::vector<ConvEngine*> ConvTuner::contenders(const std::string& how) {
+  if (how != measured) return {&engine(without_clock(how))};
+  std::vector<ConvEngine*> all;
+  for (const auto& engine : engines_) all.push_back(engine.get());
+  return all;
+}
+
+ConvTuner::Choice ConvTuner::known(const Device& device, const Question& question, bool forward_alone) {
+  const ChoiceKey key = cache_key(device, question, forward_alone);
+  if (const auto exact = cache_.find(key))
+    if (Plan plan = same_plan(exact->choice, question))
+      return {std::move(plan), "cached", exact->milliseconds, forward_alone};
+  if (policy_.own_batch) return {};
+  if (Choice other = of_another_batch(question, forward_alone); other.plan != nullptr) return other;
+  if (const auto other = cache_.find_other_batch(key))
+    if (Plan plan = same_plan(other->choice, question))
+      return {std::move(plan), "cached, for another batch", 0, forward_alone};
+  return {};
+}
+
+ConvTuner::Choice ConvTuner::of_another_batch(const Question& question, bool forward_alone) const {
+  const Choice* nearest = nullptr;
+  int batch = 0;
+  for (const auto& [other, choice] : choices_) {
+    const int its_batch = other.problem.batch;
+    const Question same{other.how, at_batch(other.problem, question.problem.batch), other.pass};
+    if (same != question || its_batch == question.problem.batch || its_batch < batch ||
+        choice.forward_alone != forward_alone)
+      continue;
+    nearest = &choice, batch = its_batch;
+  }
+  if (nearest == nullptr) return {};
+  return {same_plan(full_name(*nearest->plan), question), join("as at batch ", batch), 0, forward_alone};
+}
+
+// Everything that what is measured depends on, but the batch in a place of its own.
+ChoiceKey ConvTuner::cache_key(const Device& device, const Question& question, bool forward_alone) {
+  const ConvProblem& problem = question.problem;
+  const std::string follows = join(problem.bias ? " bias" : "", problem.relu ? " relu" : "");
+  std::string text =
+      join(to_string(question.pass), "\t", to_string(problem.precision), "\t", to_string(at_batch(problem, 1)),
+           problem.input_gradient ? "" : " without the input's gradient", follows.empty() ? "" : ", then" + follows,
+           "\t", describe(device), "\tworkspace_limit ", policy_.workspace_limit, "\t");
+  for (const ConvEngine* engine : contenders(question.how))
+    text += join(engine->name(), "(", library_of(*engine), ") ");
+  text += join("frequency_budget ", policy_.frequency_budget, " ", forward_alone ? "forward alone " : "", "\ttwiddle ",
+               policy_.build);
+  return {problem.batch, std::move(text)};
+}
+
+// What was chosen, made again; null where that cannot be.
+ConvTuner::Plan ConvTuner::same_plan(const std::string& full_name, const Question& question) const try {
+  const auto [name, plan] = parts_of(full_name);
+  for (const auto& engine : engines_) {
+    if (engine->name() != name) continue;
+    Choice choice{engine->plan(question.problem, question.pass, plan)};
+    return choice.plan != nullptr && why_not(nullptr, question, choice).empty() ? choice.plan : nullptr;
+  }
+  return nullptr;
+} catch (const Error&) {
+  return nullptr;
 }
 
 }  // namespace twiddle

@@ -1,11 +1,10 @@
 #pragma once
-#include <array>
+#include <compare>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "layers/conv/choice_cache.h"
@@ -24,11 +23,11 @@ struct ConvPolicy {
   std::size_t workspace_limit = std::size_t(4) << 30;
   std::size_t frequency_budget = std::size_t(4) << 30;  // for the spectra that all layers share
   bool deterministic = false;                           // no plan that gives other bits from run to run
-  std::string cache_file = {};                // measured choices are kept here between runs; empty: in memory alone
-  bool retune = false;                        // measure again what the file already knows
-  bool own_batch = false;                     // measure what is known of another batch alone
-  ChoiceCache::Warn warn = {};                // hears of a damaged file, and of engines whose library is of no use
-  std::string build = {};                     // of the program, as ChoiceCache has it
+  std::string cache_file = {};  // measured choices are kept here between runs; empty: in memory alone
+  bool retune = false;          // measure again what the file already knows
+  bool own_batch = false;       // measure what is known of another batch alone
+  ChoiceCache::Warn warn = {};  // hears of a damaged file, and of engines whose library is of no use
+  std::string build = {};       // which one of the program this is; what another one measured does not count
   std::shared_ptr<Measuring> measuring = {};  // for who waits; null: nobody is told, nor may stop it
 };
 
@@ -46,9 +45,7 @@ class ConvTuner {
     std::vector<Entrant> entrants = {};  // of the contest that it won
   };
 
-  // `stopwatch` null: the real one.
-  ConvTuner(std::vector<std::unique_ptr<ConvEngine>> engines, ConvPolicy policy,
-            std::shared_ptr<Stopwatch> stopwatch = nullptr);
+  ConvTuner(std::vector<std::unique_ptr<ConvEngine>> engines, ConvPolicy policy);
 
   // `engine` overrides the policy for one layer; empty: the policy's.
   const Choice& choose(Context& ctx, const ConvProblem& problem, ConvPass pass, const std::string& engine = {});
@@ -56,7 +53,8 @@ class ConvTuner {
   bool recall(const Device& device, const ConvProblem& problem, ConvPass pass, const std::string& engine = {});
   const Choice* find(const ConvProblem& problem, ConvPass pass,
                      const std::string& engine = {}) const;  // null: not chosen yet
-  // The plan that was chosen, and before that the one that most likely will be: by rule or name, without measuring.
+  // The plan that was chosen, and before that the one that most likely will be: by rule or name, without measuring. It
+  // is made anew each time, which is cheap (0.1 to 0.5 ms on a CPU), so that a memory plan may ask for any batch size.
   Plan expected(const ConvProblem& problem, ConvPass pass, const std::string& engine = {});
   // Throws, with a suggestion, where no engine, rule or measured is called so; a tuner without engines knows no better
   // and is content with any.
@@ -67,42 +65,47 @@ class ConvTuner {
   const ChoiceCache& cache() const { return cache_; }
 
  private:
-  using Key = std::tuple<std::string, ConvProblem, ConvPass>;
+  // What is asked: a plan for a pass of a problem, chosen as a policy's or a layer's `engine` says.
+  struct Question {
+    std::string how;
+    ConvProblem problem;
+    ConvPass pass;
+    auto operator<=>(const Question&) const = default;
+  };
   struct Refusal {
     std::string plan, why;  // of the first plan that may not be taken
   };
-  Key key_of(const ConvProblem& problem, ConvPass pass, const std::string& engine) const;
+  Question question(const ConvProblem& problem, ConvPass pass, const std::string& engine) const;
+
+  // Without the clock. With no context nothing is run, and a plan's word for its precision is taken.
+  Choice by_rule(Context* ctx, const Question& question);
+  Choice by_name(Context* ctx, const Question& question);
+  Choice unmeasured(Context* ctx, Question question);  // what stands for it where nothing can be measured
+  // An engine's; without a plan: there is none, and `refusal` tells why where there are plans.
+  Choice first_that_holds(Context* ctx, const Question& question, const ConvEngine& engine, Refusal& refusal) const;
   // What speaks against a choice's plan; empty: nothing does.
-  std::string why_not(Context* ctx, const ConvProblem& problem, ConvPass pass, Choice& choice) const;
-  // Of an engine; without a plan: there is none, and `refusal` tells why where there are plans.
-  Choice first_that_holds(Context* ctx, const ConvProblem& problem, ConvPass pass, const ConvEngine& engine,
-                          Refusal& refusal) const;
-  Choice by_rule(Context* ctx, const ConvProblem& problem, ConvPass pass);
-  Choice by_name(Context* ctx, const ConvProblem& problem, ConvPass pass, const std::string& name);
-  static Plan plan_named(const ConvEngine& engine, const ConvProblem& problem, ConvPass pass, const std::string& name);
-  Error refused(const ConvProblem& problem, ConvPass pass, const std::string& name, const std::string& why);
+  std::string why_not(Context* ctx, const Question& question, Choice& choice) const;
+  static Plan plan_named(const ConvEngine& engine, const Question& question, const std::string& name);
+  Error refused(const Question& question, const std::string& why);
   void warn_of(const ConvEngine& engine, const Error& error);
-  Choice by_measurement(Context& ctx, const ConvProblem& problem, ConvPass pass, const std::string& how);
-  std::optional<ContestResult> hold_contest(Context& ctx, const ConvProblem& problem,
-                                            const std::vector<ConvPass>& passes, const std::string& how);
-  Choice outcome(Context& ctx, const ConvProblem& problem, ConvPass pass, const std::string& how,
-                 ContestResult::Pass result);
-  // The engines that "measured" chooses among, or "measured:cudnn".
-  std::vector<ConvEngine*> contenders(const std::string& how);
-  ChoiceKey cache_key(const Device& device, const ConvProblem& problem, ConvPass pass, const std::string& how,
-                      bool forward_alone);
+
+  // By the clock, or from what it showed before.
+  Choice by_measurement(Context& ctx, const Question& question);
+  std::optional<ContestResult> hold_contest(Context& ctx, const Question& question,
+                                            const std::vector<ConvPass>& passes);
+  Choice outcome(Context& ctx, const Question& question, ContestResult::Pass result);
+  std::vector<ConvEngine*> contenders(const std::string& how);  // among whom "measured" or "measured:cudnn" chooses
   // What is known of the problem, or of one that differs in batch alone; an empty plan: nothing.
-  Choice known(const Device& device, const ConvProblem& problem, ConvPass pass, const std::string& how,
-               bool forward_alone);
-  Choice of_another_batch(const ConvProblem& problem, ConvPass pass, const std::string& how, bool forward_alone) const;
-  Plan same_plan(const std::string& full_name, const ConvProblem& problem, ConvPass pass) const;
+  Choice known(const Device& device, const Question& question, bool forward_alone);
+  Choice of_another_batch(const Question& question, bool forward_alone) const;
+  ChoiceKey cache_key(const Device& device, const Question& question, bool forward_alone);
+  Plan same_plan(const std::string& full_name, const Question& question) const;
   void forget_rehearsals(Context& ctx);
 
   std::vector<std::unique_ptr<ConvEngine>> engines_;
   ConvPolicy policy_;
   ChoiceCache cache_;
-  std::shared_ptr<Stopwatch> stopwatch_;
-  std::map<Key, Choice> choices_;
+  std::map<Question, Choice> choices_;
   std::set<std::string> warned_;
 };
 

@@ -258,7 +258,7 @@ TEST(Tune, DoesNotSayThatItKeptWhatItCouldNotWrite) {
                                            "model.layers=[{conv2d: {filters: 2, kernel: 3}}, {linear: {outputs: 10}}]"};
   const Finished lost = run("/proc/none/choices.txt", one_layer);
   EXPECT_EQ(lost.code, 0) << lost.err;
-  EXPECT_NE(lost.out.find("not kept: /proc/none/choices.txt cannot be written: "), std::string::npos) << lost.out;
+  EXPECT_NE(lost.out.find("not kept: cannot write '/proc/none/choices.txt': "), std::string::npos) << lost.out;
   const Finished mistake = run("models/digits.yaml", one_layer);
   EXPECT_EQ(mistake.code, 2) << mistake.out;
   EXPECT_NE(mistake.err.find("is no cache of Twiddle's"), std::string::npos) << mistake.err;

@@ -24,9 +24,8 @@ class Output : public testing::Test {
   }
   fs::path run() const { return out_ / "digits-001"; }
   std::string log() const { return read_text(run() / "train.log"); }
-  void wait_for_steps() const {
-    for (int waited = 0; waited < 12000 && read_text(run() / "metrics.jsonl").size() < 500; ++waited)
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  void wait_for_steps(const Program& program) const {
+    EXPECT_TRUE(program.comes_to([&] { return read_text(run() / "metrics.jsonl").size() >= 500; })) << program.err();
   }
 
   fs::path out_;
@@ -79,7 +78,7 @@ TEST_F(Output, WhateverAsksARunToEndIsObeyedWithASave) {
   for (const int number : {SIGTERM, SIGHUP, SIGUSR1, SIGXCPU}) {
     fs::remove_all(run());
     Program program({"-c", "exec " + train("--epochs 100000")}, "/bin/sh");
-    wait_for_steps();
+    wait_for_steps(program);
     program.signal(number);
     program.signal(number);  // some send it twice
     EXPECT_EQ(program.wait(), 130) << number;
@@ -90,7 +89,7 @@ TEST_F(Output, WhateverAsksARunToEndIsObeyedWithASave) {
 
 TEST_F(Output, UnderNohupAClosedTerminalIsNothing) {
   Program program({"-c", "trap '' HUP; exec " + train("--epochs 100000")}, "/bin/sh");
-  wait_for_steps();
+  wait_for_steps(program);
   program.signal(SIGHUP);
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   EXPECT_EQ(program.err().find("stopping"), std::string::npos);

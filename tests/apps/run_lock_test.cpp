@@ -2,9 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <thread>
-
 #include "apps/metrics.h"
 #include "framework/error.h"
 #include "tests/apps/run_program.h"
@@ -67,10 +64,9 @@ class TwoProcesses : public testing::Test {
     return {"train", "--resume", run().string(), "--limit-batches", "20", "--epochs", epochs};
   }
   fs::path run() const { return out_ / "digits-001"; }
-  void wait_for_a_checkpoint() const {
+  void wait_for_a_checkpoint(const Program& program) const {
     const auto saved = [&] { return fs::exists(run() / "metrics.csv") && read_history(run()).epochs.size() > 1; };
-    for (int waited = 0; waited < 12000 && !saved(); ++waited)
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_TRUE(program.comes_to(saved)) << program.err();
   }
 
   fs::path out_;
@@ -78,7 +74,7 @@ class TwoProcesses : public testing::Test {
 
 TEST_F(TwoProcesses, TheSecondIsToldWhoTrainsAndTheFirstGoesOn) {
   Program first(begin("100000"));
-  wait_for_a_checkpoint();
+  wait_for_a_checkpoint(first);
   const Finished second = run_program(resume("100000"));
   EXPECT_EQ(second.code, 1);
   EXPECT_NE(second.err.find("another process (pid " + std::to_string(first.pid())), std::string::npos) << second.err;
@@ -89,7 +85,7 @@ TEST_F(TwoProcesses, TheSecondIsToldWhoTrainsAndTheFirstGoesOn) {
 
 TEST_F(TwoProcesses, AKilledProcessHoldsNothing) {
   Program first(begin("100000"));
-  wait_for_a_checkpoint();
+  wait_for_a_checkpoint(first);
   first.signal(SIGKILL);
   first.wait();
   EXPECT_EQ(run_program(resume("1")).code, 0);
@@ -110,7 +106,7 @@ TEST_F(TwoProcesses, OfTwoThatResumeAtOnceNoneHarmsTheOther) {
 
 TEST_F(TwoProcesses, ARunWhoseFolderIsRemovedStopsWithCodeThree) {
   Program program(begin("100000"));
-  wait_for_a_checkpoint();
+  wait_for_a_checkpoint(program);
   fs::rename(run(), out_ / "elsewhere");
   EXPECT_EQ(program.wait(), 3);
   EXPECT_NE(program.err().find("was removed or moved"), std::string::npos) << program.err();

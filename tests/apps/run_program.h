@@ -3,12 +3,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace twiddle {
@@ -61,9 +64,22 @@ class Program {
 
   pid_t pid() const { return process_; }
   void signal(int number) { kill(process_, number); }
+  // Waits until it has come to where that holds, however long that takes on a busy machine (ctest ends a test that
+  // hangs). False: it ended before.
+  template <class Condition>
+  bool comes_to(const Condition& condition) const {
+    while (!condition()) {
+      siginfo_t info{};
+      const int asked = waitid(P_PID, static_cast<id_t>(process_), &info, WEXITED | WNOHANG | WNOWAIT);
+      if (asked != 0 || info.si_pid == process_) return condition();
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return true;
+  }
   int wait() {  // the exit code; 128 + N where signal N ended it
     int status = 0;
-    waitpid(process_, &status, 0);
+    while (waitpid(process_, &status, 0) < 0 && errno == EINTR) {
+    }
     process_ = -1;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }

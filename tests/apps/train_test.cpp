@@ -1,8 +1,6 @@
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "apps/metrics.h"
 #include "data/dataset.h"
@@ -125,8 +123,7 @@ TEST_F(Train, ResumingFromAnOlderCheckpointDropsLaterMetrics) {
 TEST_F(Train, CtrlCFinishesTheBatchSavesAndTellsHowToResume) {
   Program program(digits({"--epochs", "100000"}));
   const fs::path metrics = run(1) / "metrics.jsonl";
-  for (int waited = 0; waited < 12000 && lines(metrics) < 3; ++waited)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  ASSERT_TRUE(program.comes_to([&] { return lines(metrics) >= 3; })) << program.err();
   program.signal(SIGINT);
   EXPECT_EQ(program.wait(), 130);
   EXPECT_NE(program.err().find("stopping after this batch (Ctrl-C again: quit now)"), std::string::npos);

@@ -133,10 +133,9 @@ StepPlans fastest_by_spectra(Context& ctx, const std::vector<std::unique_ptr<Con
   StepPlans plans;
   for (const auto& engine : engines) {
     if (engine->name() != "fft") continue;
-    Stopwatch stopwatch;
     const std::vector<ConvPass> passes(std::begin(every_pass), std::end(every_pass));
     const ContestResult result =
-        Contest(ctx, problem, passes, {engine.get()}, {.workspace_limit = std::size_t(4) << 30}, stopwatch).hold();
+        Contest(ctx, problem, passes, {engine.get()}, {.workspace_limit = std::size_t(4) << 30}).hold();
     for (const ConvPass pass : every_pass) plans[index_of(pass)] = result.passes[index_of(pass)].winner;
   }
   return plans;
@@ -205,8 +204,7 @@ int main(int argc, char** argv) {
     }
     if (sum.fft == 0) continue;
     // As in a training step, where the passes share spectra.
-    Stopwatch stopwatch;
-    const double together = StepTrial(ctx, layer.problem).time(spectral, budget_ms, stopwatch).total();
+    const double together = StepTrial(ctx, layer.problem).time(spectral, budget_ms).total();
     std::printf("| **%s** | in a step | %.2f | | %.3f | %.3f | %.2f | %.3f | **%.2f** |\n", layer.name.c_str(),
                 sum.gflop, sum.onednn_itself, sum.onednn, sum.onednn / sum.onednn_itself, together,
                 sum.onednn_itself / together);

@@ -37,12 +37,12 @@ std::vector<BenchLayer> all_layers() {
   return all;
 }
 
-// The table's way to measure: the median of five stretches, each of enough calls to take some 20 ms, 40 at most.
+// The table's way to measure: the median of five samples, each of enough calls to take some 20 ms, 40 at most.
 double median_ms(Stream& stream, const std::function<void()>& work) {
   for (int warm = 0; warm < 3; ++warm) work();
   const int calls = std::clamp(static_cast<int>(20 / std::max(time_in_a_row(stream, 1, work), 1e-3)), 1, 40);
   std::vector<double> times;
-  for (int stretch = 0; stretch < 5; ++stretch) times.push_back(time_in_a_row(stream, calls, work));
+  for (int sample = 0; sample < 5; ++sample) times.push_back(time_in_a_row(stream, calls, work));
   std::sort(times.begin(), times.end());
   return times[2];
 }
@@ -117,7 +117,6 @@ void run(const std::map<std::string, std::string>& options) {
     CudnnHandle handle;
     check(cudnn().create(handle.put()));
     check(cudnn().set_stream(handle.get(), static_cast<cudaStream_t>(ctx.stream->native())));
-    Stopwatch stopwatch;
     const Contest::Rules rules{.workspace_limit = workspace};
     for (const auto& engine : make_conv_engines(device, {.workspace_limit = workspace})) {
       if (engine->name() != options.at("--engine")) continue;
@@ -133,9 +132,8 @@ void run(const std::map<std::string, std::string>& options) {
             ConvOperands operands = random_operands(*ctx.stream, problem, pass);
             ContestResult result;
             const double choosing =
-                time_in_a_row(
-                    *ctx.stream, 1,
-                    [&] { result = Contest(ctx, problem, {pass}, {engine.get()}, rules, stopwatch).hold(); }) /
+                time_in_a_row(*ctx.stream, 1,
+                              [&] { result = Contest(ctx, problem, {pass}, {engine.get()}, rules).hold(); }) /
                 1e3;
             const auto& plan = result.passes[index_of(pass)].winner;
             if (plan == nullptr) throw Error(result.passes[index_of(pass)].reason);

@@ -1,5 +1,5 @@
 // Layers that memory bounds, on the largest tensors of AlexNet, other networks' max pooling, and padding and cropping
-// for cuFFT: their time beside that of a copy that moves as many bytes. Every call of a stretch has tensors of its own,
+// for cuFFT: their time beside that of a copy that moves as many bytes. Every call of a sample has tensors of its own,
 // so that no cache holds them. Prints a Markdown table. usage: twiddle_memory_bench [DEVICE [BATCH [CALLS]]]   cuda,
 // 128, 16; on the CPU 2 images and 2 calls
 #include <algorithm>
@@ -55,7 +55,7 @@ class MemoryBench {
         batch_(batch),
         calls_(calls),
         busy_(*ctx_.stream, {device.kind == Device::Kind::cuda ? 1 << 28 : 1}) {
-    std::printf("%s; batch %d, the median of %d stretches of %d calls\n\n", describe(device).c_str(), batch, repeats,
+    std::printf("%s; batch %d, the median of %d samples of %d calls\n\n", describe(device).c_str(), batch, repeats,
                 calls);
     std::printf("| what | of | MB | ms | TB/s | a copy, ms | %% of the copy |\n");
     std::printf("| --- | --- | ---: | ---: | ---: | ---: | ---: |\n");
@@ -71,7 +71,7 @@ class MemoryBench {
  private:
   static constexpr int repeats = 9;
 
-  double stretch_ms(const std::function<void()>& work);
+  double sample_ms(const std::function<void()>& work);
   double median_ms(int calls, const std::function<void()>& work);
   std::vector<Tensor> tensors(const Shape& shape);
   double copy_ms(double bytes, int calls);
@@ -84,7 +84,7 @@ class MemoryBench {
 };
 
 // A pass over something large goes first: while the device is at it, the host gives it all of the work.
-double MemoryBench::stretch_ms(const std::function<void()>& work) {
+double MemoryBench::sample_ms(const std::function<void()>& work) {
   ctx_.stream->fill(busy_.write(), busy_.size(), 0);
   const std::shared_ptr<Event> start = ctx_.stream->record_event();
   work();
@@ -97,9 +97,9 @@ double median(std::vector<double> times) {
 }
 
 double MemoryBench::median_ms(int calls, const std::function<void()>& work) {
-  stretch_ms(work);
+  sample_ms(work);
   std::vector<double> times;
-  for (int repeat = 0; repeat < repeats; ++repeat) times.push_back(stretch_ms(work));
+  for (int repeat = 0; repeat < repeats; ++repeat) times.push_back(sample_ms(work));
   return median(times) / calls;
 }
 
@@ -153,14 +153,14 @@ void MemoryBench::layer(const std::string& kind, const Options& options, const S
     const std::vector<Tensor> gradients = tensors(out);
     for (int repeat = 0; repeat <= repeats; ++repeat) {  // the first warms up
       std::vector<Variable> outputs;
-      const double there = stretch_ms([&] {
+      const double there = sample_ms([&] {
         for (const Variable& x : inputs) outputs.push_back(layer->forward(ctx_, x));
       });
       const Variable loss =
           ctx_.tape.record("loss", Tensor::filled(*ctx_.stream, {1}, 0), outputs, [&](Context& ctx, const Tensor&) {
             for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i].add_grad(ctx, gradients[i]);
           });
-      const double back = stretch_ms([&] { ctx_.tape.backward(ctx_, loss); });
+      const double back = sample_ms([&] { ctx_.tape.backward(ctx_, loss); });
       for (const Variable& x : inputs) x.clear_grad();
       if (repeat == 0) continue;
       forward_times.push_back(there), backward_times.push_back(back);

@@ -1,4 +1,4 @@
-// The transforms of the engine cufft, one by one, against their definition. Its products: complex_products_test.cpp.
+// The transforms of the engine cufft, one by one, against their definition. Its products: frequency_products_test.cpp.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -13,11 +13,12 @@ class Buffers : public testing::Test {
  protected:
   Buffers() { planes_ = planes_of(problem_, ConvOperand::x, whole_plane(problem_, 8, 8)); }
   bool current(const Tensor& source, std::size_t bytes = 1000, const std::string& kind = "kind",
-               const Tensor& mask = {}) {
+               const Tensor& mask = {}, bool in_turn = false) {
     bool computed = false;
-    buffers_.spectrum(*ctx_.stream, {source, planes_, kind, mask}, bytes, [&](void*) { computed = true; });
+    buffers_.spectrum(*ctx_.stream, {source, planes_, kind, mask, in_turn}, bytes, [&](void*) { computed = true; });
     return !computed;
   }
+  bool current_in_turn(const Tensor& source) { return current(source, 1000, "kind", {}, true); }
   Context ctx_;
   ConvProblem problem_ = conv_problem("1x1x6x6 * 1x1x3x3 pad 1");
   Planes planes_;
@@ -68,6 +69,44 @@ TEST_F(Buffers, DropWhatWasUsedLongestAgo) {
   EXPECT_TRUE(current(x_));
   EXPECT_FALSE(current(y_));
   EXPECT_LE(buffers_.use().peak, 3000u);
+}
+
+// Four weights in turn where there is room for three: taking the oldest first would compute all of them each time.
+TEST_F(Buffers, KeepWhatFitsOfWeightsThatTakeTurns) {
+  std::vector<Tensor> weights;
+  for (int i = 0; i < 4; ++i) weights.push_back(Tensor::filled(*ctx_.stream, {36}, 0));
+  for (const Tensor& weight : weights) EXPECT_FALSE(current_in_turn(weight));
+  for (int round = 0; round < 3; ++round) {
+    buffers_.reset_use();
+    for (const Tensor& weight : weights) current_in_turn(weight);
+    EXPECT_LE(buffers_.use().computed, 2);
+    EXPECT_EQ(buffers_.use().held, 3000u);
+  }
+}
+
+TEST_F(Buffers, TakeTheRoomOfWhatIsGoneFirst) {
+  EXPECT_FALSE(current_in_turn(x_));
+  { current(Tensor::filled(*ctx_.stream, {36}, 0)); }
+  { const auto scratch = buffers_.scratch(*ctx_.stream, 2000); }
+  EXPECT_TRUE(current_in_turn(x_));
+}
+
+TEST_F(Buffers, DropOlderVersionsInEveryCut) {
+  current(x_), current(x_, 1000, "another");
+  x_.write();
+  current(x_);
+  EXPECT_EQ(buffers_.use().held, 1000u);
+}
+
+TEST_F(Buffers, ForgetWhatIsGoneAloneOrAll) {
+  current(x_);
+  { current(Tensor::filled(*ctx_.stream, {36}, 0)); }
+  EXPECT_EQ(buffers_.use().held, 2000u);
+  buffers_.forget_gone();
+  EXPECT_EQ(buffers_.use().held, 1000u);
+  EXPECT_TRUE(current(x_));
+  buffers_.forget();
+  EXPECT_EQ(buffers_.use().held, 0u);
 }
 
 TEST_F(Buffers, ForgetTensorsThatAreGone) {

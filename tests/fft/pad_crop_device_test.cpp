@@ -129,7 +129,7 @@ TEST(PadCropDevice, PlanesSmallerThanABlock) {
   expect_in_all_ways(in_grid(planes_of_size(4, 5, 4, 6), 2, 2, 9, 10));
 }
 
-TEST(PadCropDevice, PlanesInStretches) {
+TEST(PadCropDevice, PlanesInRanges) {
   expect_in_all_ways(in_grid(planes_of_size(2, 5, 27, 27), 2, 2, 30, 30));
   expect_in_all_ways(in_grid(planes_of_size(3, 4, 32, 32), 4, 4, 40, 40));
   expect_in_all_ways(in_grid(planes_of_size(2, 3, 30, 29), 0, 2, 32, 35));

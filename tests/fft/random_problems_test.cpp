@@ -71,13 +71,21 @@ int problems_asked_for() {
   return text != nullptr ? std::atoi(text) : 40;
 }
 
+// F(2x2) multiplies the error of a product but little, and is held to more than its class.
+bool by_small_tiles(const ConvPlan& plan) {
+  return plan.facts().name.find("F(2x2)") != std::string::npos;
+}
+double promise_of(const ConvPlan& plan) {
+  return by_small_tiles(plan) ? 5e-7 : promise(Precision::fp32);
+}
+
 TEST_P(EveryDevice, SpectralEnginesAgreeWithTheReferenceOnRandomProblems) {
   Context ctx(GetParam());
   const RandomSequence random{20};
   for (const auto& engine : make_conv_engines(GetParam())) {
     auto* const spectral = dynamic_cast<SpectralEngine*>(engine.get());
     if (spectral == nullptr) continue;
-    double worst = 0;
+    double worst = 0, worst_by_small_tiles = 0;
     std::int64_t runs = 0;
     for (int number = 0; number < problems_asked_for(); ++number) {
       const ConvProblem problem = random_problem_for(*spectral, random, number);
@@ -87,9 +95,10 @@ TEST_P(EveryDevice, SpectralEnginesAgreeWithTheReferenceOnRandomProblems) {
         // Each pass by the likely best plan and by another: over the problems, all kinds have their turn.
         for (const std::size_t index : {std::size_t(0), static_cast<std::size_t>(number) % plans.size()}) {
           const double error = error_of(ctx, *plans[index], problem, pass);
-          worst = std::isnan(error) ? error : std::max(worst, error);
+          double& most = by_small_tiles(*plans[index]) ? worst_by_small_tiles : worst;
+          most = std::isnan(error) ? error : std::max(most, error);
           ++runs;
-          ASSERT_LE(error, allowance(problem, pass) * promise(Precision::fp32))
+          ASSERT_LE(error, allowance(problem, pass) * promise_of(*plans[index]))
               << to_string(problem) << ", " << to_string(pass) << ", " << full_name(*plans[index]);
         }
       }
@@ -98,6 +107,7 @@ TEST_P(EveryDevice, SpectralEnginesAgreeWithTheReferenceOnRandomProblems) {
     RecordProperty("worst_error", std::to_string(worst));
     std::printf("%s: %d problems, %lld runs, the worst error %.2e\n", std::string(spectral->name()).c_str(),
                 problems_asked_for(), static_cast<long long>(runs), worst);
+    if (worst_by_small_tiles > 0) std::printf("  by F(2x2) %.2e\n", worst_by_small_tiles);
   }
 }
 

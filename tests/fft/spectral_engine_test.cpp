@@ -154,6 +154,29 @@ TEST(SpectralEngine, SharesSpectraBetweenThePassesOfALayer) {
   }
 }
 
+// Its spectrum stays while slices of batches, which no other pass reads, come and go.
+TEST(SpectralEngine, TransformsAWeightOnceInEvaluation) {
+  Context ctx;
+  ctx.training = false;
+  const ConvProblem problem = conv_problem("7x4x6x6 * 4x4x3x3 pad 1");
+  const FrequencyGrid grid = whole_plane(problem, 7, 8);
+  SpectralEngine whole = plain_engine({grid});
+  const std::size_t limit = scratch_bytes(whole, problem, ConvPass::backward_weight) * 7 / 10;
+  SpectralEngine engine = plain_engine({grid}, limit);
+  EXPECT_LT(images_at_once(engine, problem, ConvPass::forward), problem.batch);
+  ConvOperands operands = random_operands(*ctx.stream, problem, ConvPass::forward);
+  for (int batch = 0; batch < 3; ++batch) {
+    operands.x.write();
+    run(engine, ctx, problem, ConvPass::forward, operands);
+  }
+  EXPECT_LE(conv_error(ctx, problem, ConvPass::forward, operands, all), promise(Precision::fp32));
+  EXPECT_EQ(engine.buffers().use().computed, 1);  // of those that are kept
+  EXPECT_LE(engine.buffers().use().peak, limit);
+  operands.w.write();
+  run(engine, ctx, problem, ConvPass::forward, operands);
+  EXPECT_EQ(engine.buffers().use().computed, 2);
+}
+
 // The plain backend's, without memory when it is first asked for a spectrum.
 class FailingOnceTransform final : public SpectralTransform {
  public:

@@ -7,7 +7,7 @@
 namespace twiddle {
 namespace {
 
-constexpr std::int64_t count = 200000;
+constexpr std::int64_t draws = 200000;
 
 TEST(RandomSequence, IsAFunctionOfThePosition) {
   const RandomSequence all{7, 0}, later{7, 100};
@@ -17,29 +17,29 @@ TEST(RandomSequence, IsAFunctionOfThePosition) {
 TEST(RandomSequence, UniformHasTheRightMomentsAndRange) {
   const RandomSequence random{1, 0};
   double sum = 0, squares = 0;
-  for (std::int64_t i = 0; i < count; ++i) {
+  for (std::int64_t i = 0; i < draws; ++i) {
     const double value = random.uniform(i);
     ASSERT_GE(value, 0);
     ASSERT_LT(value, 1);
     sum += value;
     squares += value * value;
   }
-  EXPECT_NEAR(sum / count, 1.0 / 2, 0.003);  // deviation of the mean: 0.0006
-  EXPECT_NEAR(squares / count, 1.0 / 3, 0.003);
+  EXPECT_NEAR(sum / draws, 1.0 / 2, 0.003);  // deviation of the mean: 0.0006
+  EXPECT_NEAR(squares / draws, 1.0 / 3, 0.003);
 }
 
 TEST(RandomSequence, NormalHasTheRightMoments) {
   const RandomSequence random{2, 0};
   double sum = 0, squares = 0, fourth = 0;
-  for (std::int64_t i = 0; i < count; ++i) {
+  for (std::int64_t i = 0; i < draws; ++i) {
     const double value = random.normal(i);
     sum += value;
     squares += value * value;
     fourth += value * value * value * value;
   }
-  EXPECT_NEAR(sum / count, 0, 0.012);
-  EXPECT_NEAR(squares / count, 1, 0.02);
-  EXPECT_NEAR(fourth / count, 3, 0.15);
+  EXPECT_NEAR(sum / draws, 0, 0.012);
+  EXPECT_NEAR(squares / draws, 1, 0.02);
+  EXPECT_NEAR(fourth / draws, 3, 0.15);
 }
 
 TEST(RandomSequence, BelowReachesEveryValueAndNoOther) {

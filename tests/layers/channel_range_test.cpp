@@ -84,7 +84,7 @@ TEST(ChannelRange, OneChannel) {
   for (const std::int64_t channels : {1, 2, 3, 7}) expect_as_defined<1>({2, channels, 3, 0.75});
 }
 
-TEST(ChannelRange, WholeStretches) {
+TEST(ChannelRange, WholeRanges) {
   expect_as_defined<4>({3, 4, 5, 0.75});
   expect_as_defined<8>({2, 16, 7, 0.75});
   expect_as_defined<16>({2, 64, 9, 0.6});

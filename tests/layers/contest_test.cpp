@@ -15,14 +15,14 @@ const std::vector<ConvPass> all_passes{std::begin(every_pass), std::end(every_pa
 
 class ContestTest : public testing::Test {
  protected:
+  ContestTest() { ctx.stream = std::make_unique<FakeTimeStream>(clock); }
   ContestResult hold(const std::vector<std::pair<std::string, FakeEngineTraits>>& traits,
                      const std::vector<ConvPass>& passes = all_passes, Contest::Rules rules = {1000}) {
     engines.clear();
     for (const auto& [name, each] : traits) engines.push_back(make_fake_engine(name, each, clock, &runs));
     std::vector<ConvEngine*> contenders;
     for (const auto& engine : engines) contenders.push_back(engine.get());
-    FakeStopwatch stopwatch(clock);
-    return Contest(ctx, problem, passes, contenders, std::move(rules), stopwatch).hold();
+    return Contest(ctx, problem, passes, contenders, std::move(rules)).hold();
   }
   static std::string winner(const ContestResult& result, ConvPass pass = ConvPass::forward) {
     const auto& plan = result.passes[index_of(pass)].winner;
@@ -160,29 +160,27 @@ TEST_F(ContestTest, CountsTheEpilogueThatTheLayerWillAskFor) {
 }
 
 TEST_F(ContestTest, AContestWhoseRepeatsDisagreeIsHeldAgain) {
-  // In each contest a plan that stands alone runs five times: for its error, to warm up, for the first look, in
-  // earnest, and once more after the others.
-  int contests = 0;
-  const auto disturbed = [&](int until) {
-    contests = 0;
-    return FakeEngineTraits{.plans = {{.milliseconds = 1, .more = [&contests = contests, until](int run) {
-                                         contests = (run + 4) / 5;
-                                         return run % 5 == 0 && contests <= until ? 30 : 0;
+  int runs_of_it = 0;
+  const auto disturbed = [&](int contests) {
+    return FakeEngineTraits{.plans = {{.milliseconds = 1, .more = [&, contests](int run) {
+                                         runs_of_it = run;
+                                         return run <= 9 * contests ? in_second_turn(run) : 0;
                                        }}}};
   };
   const std::vector<ConvPass> forward{ConvPass::forward};
   const ContestResult once = hold({{"fast", disturbed(1)}, {"slow", {.plans = {{.milliseconds = 1.2}}}}}, forward);
   EXPECT_FALSE(once.doubtful());
-  EXPECT_EQ(contests, 2);
+  EXPECT_EQ(runs_of_it, 9 + 6 + 10) << "a second contest, whose second turn has ten runs in its 10 ms";
   const ContestResult always = hold({{"fast", disturbed(9)}, {"slow", {.plans = {{.milliseconds = 1.2}}}}}, forward);
   EXPECT_TRUE(always.doubtful());
+  EXPECT_EQ(runs_of_it, 9 + 9);
   EXPECT_EQ(winner(always), "fast") << "both turns count";
 }
 
 TEST_F(ContestTest, DoubtAboutOnePassIsNoneAboutTheOthers) {
   FakePlan disturbed{.milliseconds = 1};
-  disturbed.more = [](int run) { return run % 5 == 0 ? 30 : 0; };
-  disturbed.throws_in = ConvPass::forward;
+  disturbed.throws_in = ConvPass::forward;  // in one run, and then each of the other passes takes nine
+  disturbed.more = [](int run) { return (run - 1) % 19 > 0 ? in_second_turn((run - 1) % 19) : 0; };
   const ContestResult result = hold({{"fast", {.plans = {disturbed}}}, {"slow", {.plans = {{.milliseconds = 1.2}}}}});
   EXPECT_EQ(winner(result, ConvPass::forward), "slow");
   EXPECT_FALSE(result.passes[index_of(ConvPass::forward)].doubtful);

@@ -38,6 +38,16 @@ TEST(CpuRule, WithoutOnednnSmallKernelsPayToo) {
   EXPECT_FALSE(spectra_without_onednn("16x64x28x28 * 64x64x1x1"));
 }
 
+TEST(CpuRule, WinogradPaysWithManyTilesAndChannels) {
+  for (const char* problem : {"1x64x28x28 * 64x64x3x3 pad 1", "1x32x24x24 * 32x32x3x3 pad 1",
+                              "2x512x14x14 * 512x512x3x3 pad 1", "16x512x7x7 * 512x512x3x3 pad 1"})
+    EXPECT_TRUE(winograd_pays_beside_onednn(conv_problem(problem))) << problem;
+  for (const char* problem :
+       {"1x512x14x14 * 512x512x3x3 pad 1", "4x512x7x7 * 512x512x3x3 pad 1", "32x64x3x3 * 64x64x3x3 pad 1",
+        "16x3x32x32 * 32x3x3x3 pad 1", "16x64x28x28 * 64x16x3x3 pad 1 groups 4"})
+    EXPECT_FALSE(winograd_pays_beside_onednn(conv_problem(problem))) << problem;
+}
+
 TEST(CpuRule, ProductsAreLeftToProducts) {
   EXPECT_FALSE(onednn_pays(conv_problem("16x64x28x28 * 128x64x1x1")));
   EXPECT_TRUE(onednn_pays(conv_problem("16x512x7x7 * 512x512x1x1"))) << "too small, one image at a time";

@@ -72,7 +72,7 @@ struct StepBench {
   Batch places_[2];
 };
 
-TEST_P(EveryDevice, TrainStepPlayedFromARecordingGivesTheSameBits) {
+TEST_P(EveryDevice, TrainStepReplayedFromAGraphGivesTheSameBits) {
   for (const char* optimizer : {"{sgd: {momentum: 0.9}}", "adam"}) {
     StepBench eager(GetParam(), optimizer, false), captured(GetParam(), optimizer, true);
     for (int i = 0; i < 8; ++i) {
@@ -88,7 +88,7 @@ TEST_P(EveryDevice, TrainStepPlayedFromARecordingGivesTheSameBits) {
   }
 }
 
-// A layer as none must be: while a step is written down, waiting fails on a GPU.
+// A layer as none must be: while a step is captured, waiting fails on a GPU.
 class Waits final : public Layer {
  public:
   using Layer::Layer;
@@ -172,7 +172,7 @@ TEST_P(EveryDevice, TrainStepWithABadGradientKeepsAllNumbersFiniteAndStops) {
       for (int i = 0; i < 4; ++i) bench.step.run(bench.batch(i), 0.1);
       EXPECT_TRUE(std::isfinite(bench.step.sums().to_vector(*bench.ctx.stream).at(0)));
       const std::vector<float> before = learnt(bench);
-      // On a GPU the fifth step is played, and a recorded one does not ask the layer again: its shape is another.
+      // On a GPU the fifth step is replayed, and a captured one does not ask the layer again: its shape is another.
       bad.from = 0;
       EXPECT_TRUE(std::isfinite(bench.run(bench.batch(4, 5), 0.1)));
       EXPECT_TRUE(std::isnan(bench.step.sums().to_vector(*bench.ctx.stream).at(0)));
@@ -196,7 +196,7 @@ TEST_P(EveryDevice, TrainStepNamesTheFirstBadGradientOfTheBackwardPass) {
   EXPECT_EQ(bench.step.first_bad_gradient(bench.batch(1)), "fc1.bias");
 }
 
-// Plays what it was never given, and holds all memory while it lives.
+// Replays what it was never given, and holds all memory while it lives.
 class Captured final : public Graph {
  public:
   explicit Captured(bool& full) : full_(full) {}
@@ -207,7 +207,7 @@ class Captured final : public Graph {
   bool& full_;
 };
 
-// A device that records, and has no memory for a layer's outputs as long as a graph holds its own.
+// A device that captures, and has no memory for a layer's outputs as long as a graph holds its own.
 class Crowded final : public ForwardingStream {
  public:
   Crowded(std::unique_ptr<Stream> stream, bool can_record) : ForwardingStream(std::move(stream)), can_(can_record) {}
@@ -227,7 +227,7 @@ class Crowded final : public ForwardingStream {
   bool can_;
 };
 
-// A device that records, and counts what it is asked for.
+// A device that captures, and counts what it is asked for.
 class Counting final : public ForwardingStream {
  public:
   using ForwardingStream::ForwardingStream;

@@ -233,7 +233,7 @@ TEST_P(EveryDevice, TrainerHasNothingToTellOfRecordingSteps) {
   } listener;
   std::atomic<bool> stop = false;
   Trainer(small_experiment({{"device", to_string(GetParam()), "--device"}}), {}).run({&listener}, stop);
-  EXPECT_EQ(listener.told, "");  // a GPU records them, and of the CPU nobody expects it
+  EXPECT_EQ(listener.told, "");  // a GPU captures them, and of the CPU nobody expects it
 }
 
 TEST(Trainer, DoesNotDependOnTheNumberOfWorkers) {

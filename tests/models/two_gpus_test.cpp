@@ -10,7 +10,7 @@
 namespace twiddle {
 namespace {
 
-constexpr int steps = 6;  // the last are played from a graph
+constexpr int steps = 6;  // the last are replayed from a graph
 
 struct Training {
   Experiment experiment;

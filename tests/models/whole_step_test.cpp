@@ -104,7 +104,7 @@ TEST_P(EveryDevice, AStepIsTheOneOfTheCpu) {
 }
 
 TEST_P(EveryDevice, AThousandStepsBySpectraTakeNoMoreMemoryThanFive) {
-  const bool cpu = GetParam().kind == Device::Kind::cpu;  // which records nothing
+  const bool cpu = GetParam().kind == Device::Kind::cpu;  // which captures nothing
   for (const bool capture : cpu ? std::vector{false} : std::vector{true, false}) {
     Bench bench(GetParam(), cpu ? "fft" : "cufft", capture);
     for (int i = 0; i < 5; ++i) bench.step.run(bench.batch, 1e-3);

@@ -3,7 +3,7 @@
 usage: python3 tests/peer/torch_time.py models/alexnet.yaml ... [--batch-size 128] [--precision fp32 tf32] [--compile]
 
 Needs PyTorch, PyYAML and a GPU. A step is forward, loss, backward and a fused SGD update, on one random batch that lies on the
-GPU; cuDNN's benchmark mode is on. The median of 5 stretches. Layers that the files of images use: conv2d, relu, max_pool,
+GPU; cuDNN's benchmark mode is on. The median of 5 samples. Layers that the files of images use: conv2d, relu, max_pool,
 flatten, dropout, linear and repeat.
 """
 import argparse
@@ -58,12 +58,12 @@ def network(model):
     return nn.Sequential(*modules), model["input"], shape[0]
 
 
-def median_ms(step, warm=5, stretches=5, budget_ms=500):
+def median_ms(step, warm=5, samples=5, budget_ms=500):
     for _ in range(warm):
         step()
     start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
 
-    def stretch(steps):
+    def sample(steps):
         start.record()
         for _ in range(steps):
             step()
@@ -71,8 +71,8 @@ def median_ms(step, warm=5, stretches=5, budget_ms=500):
         torch.cuda.synchronize()
         return start.elapsed_time(stop) / steps
 
-    steps = max(1, min(40, int(budget_ms / stretches / stretch(1))))
-    return sorted(stretch(steps) for _ in range(stretches))[stretches // 2]
+    steps = max(1, min(40, int(budget_ms / samples / sample(1))))
+    return sorted(sample(steps) for _ in range(samples))[samples // 2]
 
 
 def time_of(path, precision, batch, compiled):

@@ -2,9 +2,7 @@
 #include <sys/mount.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstring>
-#include <thread>
 
 #include "tests/apps/run_program.h"
 
@@ -43,8 +41,7 @@ class FullDisk : public testing::Test {
 TEST_F(FullDisk, InMidRunCostsNoCheckpoint) {
   if (!mount_of("8m")) GTEST_SKIP() << "no small disk can be mounted: " << std::strerror(errno);
   Program program(train());
-  for (int waited = 0; waited < 12000 && !fs::exists(run() / "best.safetensors"); ++waited)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  ASSERT_TRUE(program.comes_to([&] { return fs::exists(run() / "best.safetensors"); })) << program.err();
   fill();
   EXPECT_EQ(program.wait(), 1);
   EXPECT_NE(program.err().find("No space left on device"), std::string::npos) << program.err();

@@ -103,28 +103,24 @@ class FakeEngine final : public ConvEngine {
   std::vector<std::shared_ptr<Met>> met_;  // by plan
 };
 
+class Moment final : public Event {
+ public:
+  explicit Moment(double milliseconds) : milliseconds_(milliseconds) {}
+  void wait() const override {}
+  double milliseconds_since(const Event& earlier) const override {
+    return milliseconds_ - dynamic_cast<const Moment&>(earlier).milliseconds_;
+  }
+
+ private:
+  double milliseconds_;
+};
+
 }  // namespace
 
-double FakeStopwatch::time(const Work& work) const {
-  const double before = clock_->milliseconds;
-  const int plans_before = clock_->plans_run;
-  work();
-  if (clock_->plans_run == plans_before) clock_->milliseconds += clock_->without_plan_ms;
-  return clock_->milliseconds - before;
-}
-
-double FakeStopwatch::once(Stream&, const Work& work) {
-  return time(work);
-}
-
-double FakeStopwatch::best(Stream&, double, const Work& work) {
-  return time(work);
-}
-
-std::vector<double> FakeStopwatch::parts(Stream&, double, const std::vector<Work>& parts) {
-  std::vector<double> times;
-  for (const Work& part : parts) times.push_back(time(part));
-  return times;
+std::shared_ptr<Event> FakeTimeStream::record_event() {
+  if (clock_->plans_run == plans_before_) clock_->milliseconds += clock_->without_plan_ms;
+  plans_before_ = clock_->plans_run;
+  return std::make_shared<Moment>(clock_->milliseconds);
 }
 
 std::unique_ptr<ConvEngine> make_fake_engine(std::string name, FakeEngineTraits traits,

@@ -115,7 +115,7 @@ void CufftPlans::run(Stream& stream, const Key& key, const WorkArea& work, const
   Plan& taken = plan(key);
   cudaStreamCaptureStatus capture{};
   check(cudaStreamIsCapturing(native, &capture));
-  taken.recorded = taken.recorded || capture != cudaStreamCaptureStatusNone;
+  taken.captured = taken.captured || capture != cudaStreamCaptureStatusNone;
   taken.last_use = ++uses_;
   std::shared_ptr<void> more;  // where the estimate was too low
   if (taken.work_bytes > work.bytes) more = stream.allocate(taken.work_bytes);
@@ -140,10 +140,10 @@ CufftPlans::Plan& CufftPlans::plan(const Key& key) {
   const auto known = plans_.find(key);
   if (known != plans_.end()) return known->second;
   if (plans_.size() >= most_plans) {
-    const auto age = [](const auto& entry) { return std::pair{entry.second.recorded, entry.second.last_use}; };
+    const auto age = [](const auto& entry) { return std::pair{entry.second.captured, entry.second.last_use}; };
     const auto oldest =
         std::min_element(plans_.begin(), plans_.end(), [&](const auto& a, const auto& b) { return age(a) < age(b); });
-    if (!oldest->second.recorded) plans_.erase(oldest);
+    if (!oldest->second.captured) plans_.erase(oldest);
   }
   Plan made;
   check(cufftCreate(made.handle.put()));

@@ -40,7 +40,7 @@ class CufftPlans {
     Handle<cufftHandle, cufftDestroy> handle;
     std::size_t work_bytes = 0;
     std::int64_t last_use = 0;
-    bool recorded = false;  // captured in a CUDA graph, which may replay it: it must be kept
+    bool captured = false;  // in a CUDA graph, which may replay it: it must be kept
   };
   struct Key {
     FourierBatch batch;

@@ -7,11 +7,11 @@
 // and wait do nothing.
 namespace twiddle::small_fft {
 
-// Copies a number of 4 or 8 bytes, or stores a zero where it is not `wanted`: then `from` is not read and may be
+// Copies a number of 4, 8 or 16 bytes, or stores a zero where it is not `wanted`: then `from` is not read and may be
 // anything.
 template <class Number>
 TWIDDLE_HD void async_copy(Number* to, const Number* from, bool wanted) {
-  static_assert(sizeof(Number) == 4 || sizeof(Number) == 8);
+  static_assert(sizeof(Number) == 4 || sizeof(Number) == 8 || sizeof(Number) == 16);
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   const auto shared = static_cast<unsigned>(__cvta_generic_to_shared(to));
   const int bytes = wanted ? sizeof(Number) : 0;  // the rest of the number is filled with zeros

@@ -210,38 +210,45 @@ class StreamsProduct final : public FrequencyProduct {
   std::array<Lane, 4> lanes_;
 };
 
-// Of real numbers. They are Winograd's, whose F(4x4) multiplies the error of a sum by 4.8: so sums are short.
+// Of real numbers, in fp32 or with factors rounded to TF32.
 class RealProduct final : public FrequencyProduct {
  public:
-  explicit RealProduct(std::shared_ptr<Blas> blas) : blas_(std::move(blas)) {}
-  std::string_view name() const override { return "strided_batched"; }
+  RealProduct(std::string_view name, bool fp32, std::shared_ptr<Blas> blas)
+      : name_(name), fp32_(fp32), blas_(std::move(blas)) {}
+  std::string_view name() const override { return name_; }
   SpectrumStorage storage() const override { return SpectrumStorage::real; }
+  bool keeps_fp32() const override { return fp32_; }
   std::size_t scratch_bytes(const FrequencyGemm& gemm) const override { return workspace_bytes(gemm); }
   void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, void* c, void* scratch) override {
     const cublasHandle_t handle = blas_->on(*ctx.stream, scratch, workspace_bytes(gemm));
     const float one = 1, zero = 0;
     const std::int64_t a_pitch = gemm.transpose_a ? gemm.m : gemm.k, b_pitch = gemm.transpose_b ? gemm.k : gemm.n;
-    const std::int64_t parts = (gemm.k + longest_real_sum - 1) / longest_real_sum;
+    const std::int64_t longest = fp32_ ? longest_real_sum : longest_tf32_sum;
+    const std::int64_t parts = (gemm.k + longest - 1) / longest;
     const std::int64_t part = ((gemm.k + parts - 1) / parts + 7) / 8 * 8;  // all parts have the alignment of the first
     for (std::int64_t k = 0; k < gemm.k; k += part)
       // As in Call: B comes first, and m and n change places.
-      check(cublasSgemmStridedBatched_64(
+      check(cublasGemmStridedBatchedEx_64(
           handle, gemm.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N, gemm.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, gemm.n,
           gemm.m, std::min(part, gemm.k - k), &one, static_cast<const float*>(b) + k * (gemm.transpose_b ? 1 : gemm.n),
-          b_pitch, gemm.k * gemm.n, static_cast<const float*>(a) + k * (gemm.transpose_a ? gemm.m : 1), a_pitch,
-          gemm.m * gemm.k, gemm.accumulate || k > 0 ? &one : &zero, static_cast<float*>(c), gemm.n, gemm.m * gemm.n,
-          gemm.bins));
+          CUDA_R_32F, b_pitch, gemm.k * gemm.n, static_cast<const float*>(a) + k * (gemm.transpose_a ? gemm.m : 1),
+          CUDA_R_32F, a_pitch, gemm.m * gemm.k, gemm.accumulate || k > 0 ? &one : &zero, c, CUDA_R_32F, gemm.n,
+          gemm.m * gemm.n, gemm.bins, fp32_ ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_GEMM_DEFAULT));
   }
 
  private:
-  static constexpr std::int64_t longest_real_sum = 128;
+  std::string_view name_;
+  bool fp32_;
   std::shared_ptr<Blas> blas_;
 };
 
 }  // namespace
 
-std::unique_ptr<FrequencyProduct> make_cublas_real_product(const std::shared_ptr<Blas>& blas) {
-  return std::make_unique<RealProduct>(blas);
+std::vector<std::unique_ptr<FrequencyProduct>> make_cublas_real_products(const std::shared_ptr<Blas>& blas) {
+  std::vector<std::unique_ptr<FrequencyProduct>> products;
+  products.push_back(std::make_unique<RealProduct>("strided_batched", true, blas));
+  products.push_back(std::make_unique<RealProduct>("tf32", false, blas));
+  return products;
 }
 
 std::vector<std::unique_ptr<FrequencyProduct>> make_cublas_products(const std::shared_ptr<Blas>& blas) {

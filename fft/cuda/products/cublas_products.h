@@ -9,7 +9,7 @@ namespace twiddle {
 
 // Products of interleaved spectra, by cuBLAS.
 std::vector<std::unique_ptr<FrequencyProduct>> make_cublas_products(const std::shared_ptr<Blas>& blas);
-// The product of real spectra.
-std::unique_ptr<FrequencyProduct> make_cublas_real_product(const std::shared_ptr<Blas>& blas);
+// Products of real spectra.
+std::vector<std::unique_ptr<FrequencyProduct>> make_cublas_real_products(const std::shared_ptr<Blas>& blas);
 
 }  // namespace twiddle

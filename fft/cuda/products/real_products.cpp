@@ -1,14 +1,13 @@
 #include "fft/cuda/products/real_products.h"
 
-#include "fft/cuda/products/complex_products.h"
 #include "fft/cuda/products/cublas_products.h"
+#include "fft/cuda/products/tile_products.h"
 
 namespace twiddle {
 
 std::vector<std::unique_ptr<FrequencyProduct>> make_real_products() {
-  std::vector<std::unique_ptr<FrequencyProduct>> products;
-  products.push_back(make_real_tiles());
-  products.push_back(make_cublas_real_product(std::make_shared<Blas>()));
+  auto products = make_cublas_real_products(std::make_shared<Blas>());
+  products.insert(products.begin(), make_real_tile_product());
   return products;
 }
 

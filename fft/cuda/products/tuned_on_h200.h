@@ -27,10 +27,8 @@ constexpr TileShape tile_shapes_3m[] = {
     {32, 32, 4, 4, 8, 0.7},
 };
 constexpr TileShape tile_shapes_real[] = {
-    {128, 128, 8, 8, 2, 1},
-    {64, 64, 8, 4, 4, 0.9},
-    {32, 32, 4, 4, 8, 0.7},
-    {16, 64, 2, 4, 8, 0.5},
+    {64, 128, 8, 8, 4, 1, 16, 2},    {64, 64, 8, 8, 7, 0.97, 16, 2},  {32, 64, 4, 8, 8, 0.78, 16, 2},
+    {32, 32, 4, 4, 12, 0.63, 16, 3}, {16, 64, 4, 4, 12, 0.56, 16, 3}, {16, 32, 4, 4, 16, 0.53, 16, 3},
 };
 
 // In a shorter part of k the sum over the parts is more work than the parallelism saves.

@@ -1,5 +1,5 @@
-// The memory of a step that is written down twice, as framework/cuda/cuda_stream.cu does, on a CPU, which works while
-// it writes.
+// The memory of a step that is captured twice, as framework/cuda/cuda_stream.cu does; on a CPU, which works while it
+// captures.
 #include <gtest/gtest.h>
 #include <omp.h>
 
@@ -95,7 +95,7 @@ struct MemoryBench {
 };
 
 // An engine, and the threads that compute: each has scratch of its own.
-class RecordedMemory : public testing::TestWithParam<std::tuple<std::string, int>> {
+class CapturedMemory : public testing::TestWithParam<std::tuple<std::string, int>> {
  protected:
   void SetUp() override { omp_set_num_threads(std::get<int>(GetParam())); }
   void TearDown() override { omp_set_num_threads(threads_); }
@@ -104,7 +104,7 @@ class RecordedMemory : public testing::TestWithParam<std::tuple<std::string, int
   int threads_ = omp_get_max_threads();
 };
 
-TEST_P(RecordedMemory, OnePieceServesAStepAndChangesNothing) {
+TEST_P(CapturedMemory, OnePieceServesAStepAndChangesNothing) {
   const std::string engine = std::get<std::string>(GetParam());
   MemoryBench plain(engine), laid_out(engine);
   for (int i = 0; i < 4; ++i) plain.run();
@@ -117,7 +117,7 @@ TEST_P(RecordedMemory, OnePieceServesAStepAndChangesNothing) {
   EXPECT_LE(use.in_use + use.cached, peak + peak / 10);
 }
 
-TEST_P(RecordedMemory, AnotherBatchIsServedByTheSamePiece) {
+TEST_P(CapturedMemory, AnotherBatchIsServedByTheSamePiece) {
   const std::string engine = std::get<std::string>(GetParam());
   MemoryBench plain(engine), laid_out(engine);
   for (int i = 0; i < 5; ++i) plain.run();
@@ -130,7 +130,7 @@ TEST_P(RecordedMemory, AnotherBatchIsServedByTheSamePiece) {
   EXPECT_EQ(laid_out.weights(), plain.weights());
 }
 
-INSTANTIATE_TEST_SUITE_P(With, RecordedMemory,
+INSTANTIATE_TEST_SUITE_P(With, CapturedMemory,
                          testing::Combine(testing::Values(std::string("gemm"), std::string("fft")),
                                           testing::Values(1, 2, 5, 10, 16)));
 

@@ -1,4 +1,4 @@
-#include "fft/cuda/products/complex_products.h"
+#include "fft/cuda/products/tile_products.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "fft/cuda/device/tuned_on_h200.h"
-#include "fft/cuda/products/complex_gemm_kernel.h"
+#include "fft/cuda/products/gemm_kernel.h"
 #include "fft/cuda/products/tuned_on_h200.h"
 
 namespace twiddle {
@@ -154,7 +154,7 @@ class TilesProduct final : public FrequencyProduct {
 
 }  // namespace
 
-std::vector<std::unique_ptr<FrequencyProduct>> make_complex_products() {
+std::vector<std::unique_ptr<FrequencyProduct>> make_tile_products() {
   using namespace small_fft;
   std::vector<std::unique_ptr<FrequencyProduct>> products;
   products.push_back(
@@ -164,7 +164,7 @@ std::vector<std::unique_ptr<FrequencyProduct>> make_complex_products() {
   return products;
 }
 
-std::unique_ptr<FrequencyProduct> make_real_tiles() {
+std::unique_ptr<FrequencyProduct> make_real_tile_product() {
   using namespace small_fft;
   return std::make_unique<TilesProduct<float>>("tiles", tile_kernels<RealMultiplications, tile_shapes_real>());
 }

@@ -1,4 +1,4 @@
-// The products of the engine fbfft, those of cufft among them, as they run on a GPU: complex_gemm_test.cpp follows the
+// The products of the engine fbfft, those of cufft among them, as they run on a GPU: gemm_block_test.cpp follows the
 // blocks of its own ones on the CPU.
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ FrequencyGemm backward_weight(std::int64_t bins, std::int64_t m, std::int64_t n,
   return {bins, m, n, k, true, true, false, false, accumulate};
 }
 
-class ComplexProducts : public OnGpu {
+class FrequencyProducts : public OnGpu {
  protected:
   void expect_products(const FrequencyGemm& gemm);
 
@@ -31,7 +31,7 @@ class ComplexProducts : public OnGpu {
   SpectralBackend backend_ = fbfft();
 };
 
-void ComplexProducts::expect_products(const FrequencyGemm& gemm) {
+void FrequencyProducts::expect_products(const FrequencyGemm& gemm) {
   Context host;
   const SpectralBackend plain = plain_backend({}, {SpectrumStorage::interleaved});
   const std::vector<float> a = noise(2 * gemm.bins * gemm.m * gemm.k, 1), b = noise(2 * gemm.bins * gemm.k * gemm.n, 2);
@@ -55,12 +55,12 @@ void ComplexProducts::expect_products(const FrequencyGemm& gemm) {
     stream().copy(result.write(), before.read(), before.bytes());
     graph->replay();
     const std::vector<float> replayed = on_host(result);
-    EXPECT_LE(relative_error(replayed, expected), promised) << "recorded";
+    EXPECT_LE(relative_error(replayed, expected), promised) << "replayed";
     EXPECT_TRUE(!ours || replayed == actual) << "the order of a sum is fixed";
   }
 }
 
-TEST_F(ComplexProducts, AreWhatTheDefinitionSays) {
+TEST_F(FrequencyProducts, AreWhatTheDefinitionSays) {
   expect_products(forward(40, 5, 7, 3));
   expect_products(forward(34, 200, 96, 3));
   expect_products(forward(9, 130, 131, 65));
@@ -71,13 +71,13 @@ TEST_F(ComplexProducts, AreWhatTheDefinitionSays) {
   expect_products(forward(65541, 2, 1, 3));
 }
 
-TEST_F(ComplexProducts, SumManyNumbersInParts) {
+TEST_F(FrequencyProducts, SumManyNumbersInParts) {
   expect_products(backward_weight(10, 33, 34, 3000, false));
   expect_products(backward_weight(2, 96, 3, 20000, true));
   expect_products(backward_weight(1, 8, 8, 100000, false));
 }
 
-TEST_F(ComplexProducts, KeepThePrecisionHoweverLongTheSum) {
+TEST_F(FrequencyProducts, KeepThePrecisionHoweverLongTheSum) {
   expect_products(forward(3, 4, 6, 9001));
   expect_products(backward_input(3, 4, 6, 9001));
   expect_products(backward_weight(2, 8, 8, 9001, true));

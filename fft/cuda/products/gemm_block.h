@@ -5,7 +5,7 @@
 
 // Batched GEMM of complex or of real numbers, C = A B for each bin. A block computes one tile of C for a part of k, in
 // steps of Tile::depth: while its threads multiply one step from shared memory into sums in registers, async copies of
-// the next steps are in flight to other stages of shared memory. The loop over the steps is in complex_gemm_kernel.h.
+// the next steps are in flight to other stages of shared memory. The loop over the steps is in gemm_kernel.h.
 // The phases are functions of a thread's number, so that a test can run them on a CPU.
 namespace twiddle::small_fft {
 
@@ -16,7 +16,7 @@ struct GemmArguments {
   std::int64_t bins;
   int m, n, k, part;  // part: the length of a part of k, a multiple of the tile's depth
   Divisor parts, tiles_down, tiles_across;
-  bool accumulate, negate_im, pairs;  // pairs: all rows of C are aligned to pairs
+  bool accumulate, negate_im, aligned;  // aligned: all rows of C are, to groups
   std::int64_t blocks() const { return bins * parts.value() * tiles_down.value() * tiles_across.value(); }
 };
 
@@ -62,11 +62,11 @@ struct ThreeMultiplications {
   }
 };
 
-// Of real numbers, which know no conjugates: they are Winograd's, whose F(4x4) multiplies the error of a sum by 4.8.
+// Of real numbers, which know no conjugates.
 template <bool>
 struct RealMultiplications {
   using Number = float;
-  static constexpr int most_terms = 128;
+  static constexpr int most_terms = longest_real_sum;
   using Factor = float;
   using Sum = float;
   TWIDDLE_HD static Factor left(float value) { return value; }
@@ -87,7 +87,6 @@ TWIDDLE_HD inline float conjugate_where(bool, float value) {
 // so that many of them read the same numbers (a broadcast).
 template <int Rows, int Columns, int ThreadRows, int ThreadColumns, int Depth = 8, int Stages = 4>
 struct GemmTile {
-  static_assert(ThreadRows % 2 == 0 && ThreadColumns % 2 == 0, "threads load pairs");
   static constexpr int rows = Rows, columns = Columns, depth = Depth, stages = Stages;
   static constexpr int thread_rows = ThreadRows, thread_columns = ThreadColumns;
   static constexpr int threads_down = Rows / ThreadRows, threads_across = Columns / ThreadColumns;
@@ -99,7 +98,9 @@ struct GemmTile {
 template <class Tile, class Products>
 struct GemmBlock {
   using Number = typename Products::Number;
-  using NumberPair = Pair<Number>;
+  using Group = small_fft::Group<Number>;
+  static constexpr int group = Group::size;
+  static_assert(Tile::thread_rows % group == 0 && Tile::thread_columns % group == 0, "threads load groups");
   using Arguments = GemmArguments<Number>;
   using LoadA = GemmLoader<Number, Tile::rows, Tile::depth, Tile::threads>;
   using LoadB = GemmLoader<Number, Tile::columns, Tile::depth, Tile::threads>;
@@ -120,7 +121,7 @@ struct GemmBlock {
             .tiles_across = steps(gemm.n, Tile::columns),
             .accumulate = gemm.accumulate && parts.value() == 1,
             .negate_im = gemm.conjugate_a,
-            .pairs = gemm.n % 2 == 0 && reinterpret_cast<std::uintptr_t>(c) % sizeof(NumberPair) == 0};
+            .aligned = gemm.n % group == 0 && reinterpret_cast<std::uintptr_t>(c) % sizeof(Group) == 0};
   }
 
   // Where the block's tile lies in C. Kept in shared memory until the end, since the sums take up nearly all registers.
@@ -131,6 +132,7 @@ struct GemmBlock {
   struct alignas(16) Stage {
     Number a[Tile::depth * LoadA::pitch], b[Tile::depth * LoadB::pitch];
   };
+  static constexpr int groups_down = Tile::thread_rows / group, groups_across = Tile::thread_columns / group;
   struct Shared {
     Stage stages[Tile::stages];
     TileOrigin origin;
@@ -183,7 +185,8 @@ struct GemmBlock {
   }
 
   // Sums of more terms than these lose digits in fp32: then the sums so far are accumulated in C, and begin anew. (It
-  // is a matter of accuracy, not of the GPU.)
+  // is a matter of accuracy, not of the GPU. To keep them in shared memory instead is no faster: it takes the room of
+  // another block.)
   static constexpr int most_steps = Products::most_terms / Tile::depth;
   static_assert(Products::most_terms % Tile::depth == 0);
   TWIDDLE_HD static bool stores(const Thread& self, int step) {
@@ -193,12 +196,12 @@ struct GemmBlock {
   TWIDDLE_HD static void store(const Arguments& arguments, Thread& self, const Shared& shared, int step) {
     const bool add = arguments.accumulate || step >= most_steps;
     const TileOrigin origin = shared.origin;
-    Number* const c = arguments.c + origin.matrix + origin.column + 2 * self.across;
-    const int columns = arguments.n - origin.column - 2 * self.across;  // of C, from the thread's first one to the edge
-    const bool whole = arguments.pairs && arguments.n - origin.column >= Tile::columns;
+    Number* const c = arguments.c + origin.matrix + origin.column + group * self.across;
+    const int columns = arguments.n - origin.column - group * self.across;  // of C, from the thread's first to the edge
+    const bool whole = arguments.aligned && arguments.n - origin.column >= Tile::columns;
 #pragma unroll
     for (int i = 0; i < Tile::thread_rows; ++i) {
-      const int row = origin.row + 2 * (self.down + i / 2 * Tile::threads_down) + i % 2;
+      const int row = origin.row + group * (self.down + i / group * Tile::threads_down) + i % group;
       if (row >= arguments.m) continue;
       Number* const at = c + std::int64_t(row) * arguments.n;
       if (whole)
@@ -215,44 +218,48 @@ struct GemmBlock {
  private:
   using Sums = typename Products::Sum[Tile::thread_columns];
 
-  // A thread's columns are pairs, and adjacent threads have adjacent pairs, so that a warp's accesses of shared memory
-  // and of C are coalesced. Its next pair follows after one pair of each thread; likewise its rows.
-  static constexpr int columns_apart = 2 * Tile::threads_across;
+  // A thread's columns are groups, and adjacent threads have adjacent groups, so that a warp's accesses of shared
+  // memory and of C are coalesced. Its next group follows after one group of each thread; likewise its rows.
+  static constexpr int columns_apart = group * Tile::threads_across;
 
   TWIDDLE_HD static void store_row(const Arguments& arguments, const Sums& sums, Number* at, bool add) {
-    NumberPair before[Tile::thread_columns / 2] = {};
+    Group before[groups_across] = {};
     if (add)
 #pragma unroll
-      for (int j = 0; j < Tile::thread_columns / 2; ++j)
-        before[j] = *reinterpret_cast<const NumberPair*>(at + j * columns_apart);
+      for (int j = 0; j < groups_across; ++j) before[j] = *reinterpret_cast<const Group*>(at + j * columns_apart);
 #pragma unroll
-    for (int j = 0; j < Tile::thread_columns / 2; ++j)
-      *reinterpret_cast<NumberPair*>(at + j * columns_apart) = {before[j].first + result(arguments, sums[2 * j]),
-                                                                before[j].second + result(arguments, sums[2 * j + 1])};
+    for (int j = 0; j < groups_across; ++j) {
+      Group after;
+#pragma unroll
+      for (int l = 0; l < group; ++l) after.at[l] = before[j].at[l] + result(arguments, sums[group * j + l]);
+      *reinterpret_cast<Group*>(at + j * columns_apart) = after;
+    }
   }
 
-  // The same at the matrix' right edge, or where its rows are not aligned to pairs.
+  // The same at the matrix' right edge, or where its rows are not aligned to groups.
   TWIDDLE_HD static void store_row(const Arguments& arguments, const Sums& sums, Number* at, bool add, int columns) {
 #pragma unroll
     for (int j = 0; j < Tile::thread_columns; ++j) {
-      const int column = j / 2 * columns_apart + j % 2;
+      const int column = j / group * columns_apart + j % group;
       if (column < columns) at[column] = (add ? at[column] : Number{}) + result(arguments, sums[j]);
     }
   }
 
   TWIDDLE_HD static void multiply_one(Thread& self, const Stage& stage, int k) {
     typename Products::Factor left[Tile::thread_rows], right[Tile::thread_columns];
-    const auto* const a = reinterpret_cast<const NumberPair*>(stage.a + k * LoadA::pitch) + self.down;
-    const auto* const b = reinterpret_cast<const NumberPair*>(stage.b + k * LoadB::pitch) + self.across;
+    const auto* const a = reinterpret_cast<const Group*>(stage.a + k * LoadA::pitch) + self.down;
+    const auto* const b = reinterpret_cast<const Group*>(stage.b + k * LoadB::pitch) + self.across;
 #pragma unroll
-    for (int i = 0; i < Tile::thread_rows; i += 2) {
-      const NumberPair pair = a[i / 2 * Tile::threads_down];
-      left[i] = Products::left(pair.first), left[i + 1] = Products::left(pair.second);
+    for (int i = 0; i < groups_down; ++i) {
+      const Group numbers = a[i * Tile::threads_down];
+#pragma unroll
+      for (int l = 0; l < group; ++l) left[group * i + l] = Products::left(numbers.at[l]);
     }
 #pragma unroll
-    for (int j = 0; j < Tile::thread_columns; j += 2) {
-      const NumberPair pair = b[j / 2 * Tile::threads_across];
-      right[j] = Products::right(pair.first), right[j + 1] = Products::right(pair.second);
+    for (int j = 0; j < groups_across; ++j) {
+      const Group numbers = b[j * Tile::threads_across];
+#pragma unroll
+      for (int l = 0; l < group; ++l) right[group * j + l] = Products::right(numbers.at[l]);
     }
 #pragma unroll
     for (int i = 0; i < Tile::thread_rows; ++i)

@@ -1,5 +1,5 @@
-// What a block of the complex products does between its barriers, followed on the CPU: against sums in double.
-#include "fft/cuda/products/complex_gemm.h"
+// What a block of our own products does between its barriers, followed on the CPU: against sums in double.
+#include "fft/cuda/products/gemm_block.h"
 
 #include <gtest/gtest.h>
 
@@ -25,16 +25,23 @@ std::vector<Complex> noise(std::int64_t count) {
   return numbers;
 }
 
-template <class Tile, class Products>
-void follow(const FrequencyGemm& gemm, std::int64_t part, const Complex* a, const Complex* b, Complex* c) {
+constexpr Complex poison(Complex) {
+  return {nan, nan};
+}
+constexpr float poison(float) {
+  return nan;
+}
+
+template <class Tile, class Products, class Element = typename Products::Number>
+void follow(const FrequencyGemm& gemm, std::int64_t part, const Element* a, const Element* b, Element* c) {
   using Block = GemmBlock<Tile, Products>;
   const auto arguments = Block::arguments(gemm, part, a, b, c);
   constexpr int ahead = Tile::stages - 1;
   for (std::int64_t block = 0; block < arguments.blocks(); ++block) {
     const auto shared = std::make_unique<typename Block::Shared>();
     for (auto& stage : shared->stages)
-      std::fill(std::begin(stage.a), std::end(stage.a), Complex{nan, nan}),
-          std::fill(std::begin(stage.b), std::end(stage.b), Complex{nan, nan});
+      std::fill(std::begin(stage.a), std::end(stage.a), poison(Element{})),
+          std::fill(std::begin(stage.b), std::end(stage.b), poison(Element{}));
     std::vector<typename Block::Thread> threads;
     for (int thread = 0; thread < Tile::threads; ++thread)
       threads.push_back(Block::begin(arguments, block, thread, *shared));
@@ -112,7 +119,7 @@ void expect_products(std::int64_t m, std::int64_t n) {
   each({3, 1, 1, 17, false, false, false, false, false}, 256);  // the tile is hardly used
 }
 
-TEST(ComplexGemm, IsTheSumOfProductsOfEveryForm) {
+TEST(GemmBlock, IsTheSumOfProductsOfEveryForm) {
   expect_products<GemmTile<64, 64, 8, 4>>(66, 65);  // odd rows go one by one
   expect_products<GemmTile<32, 32, 4, 4>>(31, 34);
   expect_products<GemmTile<64, 32, 8, 4>>(65, 33);
@@ -120,7 +127,49 @@ TEST(ComplexGemm, IsTheSumOfProductsOfEveryForm) {
   expect_products<GemmTile<128, 4, 2, 2, 16, 3>>(130, 3);
 }
 
-TEST(ComplexGemm, KeepsItsDigitsOverLongSums) {
+std::vector<float> real_parts(const std::vector<Complex>& numbers) {
+  std::vector<float> parts;
+  for (const Complex number : numbers) parts.push_back(number.re);
+  return parts;
+}
+std::vector<Complex> complex_numbers(const std::vector<float>& parts) {
+  std::vector<Complex> numbers;
+  for (const float part : parts) numbers.push_back({part, 0});
+  return numbers;
+}
+
+template <class Tile>
+void expect_real_product(const FrequencyGemm& gemm, std::int64_t part) {
+  SCOPED_TRACE(join(gemm.bins, " bins of ", gemm.m, "x", gemm.n, "x", gemm.k, " in tiles of ", Tile::rows, "x",
+                    Tile::columns, " and parts of ", part));
+  const std::vector<float> a = real_parts(noise(gemm.bins * gemm.m * gemm.k)),
+                           b = real_parts(noise(gemm.bins * gemm.k * gemm.n)),
+                           c = real_parts(noise(gemm.bins * gemm.m * gemm.n));
+  const auto parts = static_cast<std::size_t>((gemm.k + part - 1) / part);
+  std::vector<float> results(parts * c.size(), nan);
+  if (gemm.accumulate) results = c;
+  follow<Tile, RealMultiplications<false>>(gemm, part, a.data(), b.data(), results.data());
+  EXPECT_LE(error(gemm, {complex_numbers(a), complex_numbers(b), complex_numbers(c)}, complex_numbers(results)), 1e-6);
+}
+
+template <class Tile>
+void expect_real_products(std::int64_t m, std::int64_t n) {
+  for (const bool transpose_a : {false, true})
+    for (const bool transpose_b : {false, true}) {
+      expect_real_product<Tile>({2, m, n, 40, transpose_a, false, transpose_b, false, true}, 256);
+      expect_real_product<Tile>({1, m, n, 301, transpose_a, false, transpose_b, false, false}, 512);
+      expect_real_product<Tile>({2, m, n, 300, transpose_a, false, transpose_b, false, false}, 256);
+    }
+}
+
+TEST(GemmBlock, IsTheSumOfRealProducts) {
+  expect_real_products<GemmTile<64, 128, 8, 8, 16, 2>>(68, 132);  // lines in groups of four
+  expect_real_products<GemmTile<64, 128, 8, 8, 16, 2>>(65, 131);  // and one number at a time
+  expect_real_products<GemmTile<32, 64, 4, 8, 16, 2>>(36, 63);
+  expect_real_products<GemmTile<16, 32, 4, 4, 16, 3>>(17, 36);
+}
+
+TEST(GemmBlock, KeepsItsDigitsOverLongSums) {
   const FrequencyGemm gemm{1, 96, 3, 20000, true, true, false, false, false};
   expect_product<GemmTile<128, 4, 2, 2, 16, 3>, FourMultiplications>(gemm, 20224);
   expect_product<GemmTile<128, 4, 2, 2, 16, 3>, ThreeMultiplications>(gemm, 20224);

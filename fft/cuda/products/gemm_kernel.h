@@ -1,6 +1,6 @@
 #pragma once
 #include "fft/cuda/device/resident_blocks.h"
-#include "fft/cuda/products/complex_gemm.h"
+#include "fft/cuda/products/gemm_block.h"
 #include "framework/cuda/check.h"
 #include "framework/error.h"
 

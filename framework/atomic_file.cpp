@@ -1,4 +1,4 @@
-#include "models/atomic_file.h"
+#include "framework/atomic_file.h"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,0 +1,60 @@
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/loader.h"
+
+namespace twiddle {
+
+// One pass over the dataset, fixed when it starts.
+struct Epoch {
+  Stream* stream = nullptr;
+  std::uint64_t number = 0;
+  std::vector<std::int64_t> order;  // empty: 0, 1, 2 ...
+  std::int64_t first_image = 0, batches = 0;
+  std::atomic<bool> cancelled{false};
+};
+
+struct BadImage {
+  std::int64_t index;
+  std::string message;
+};
+
+// A batch on the host: its images, and after them the labels, lie in memory that copies to the device run from.
+struct HostBatch {
+  std::shared_ptr<void> block;
+  std::size_t bytes = 0;
+  float* images = nullptr;
+  std::int32_t* labels = nullptr;
+  std::int64_t count = 0;
+  std::vector<std::int64_t> indices;
+  std::vector<BadImage> bad;
+  std::exception_ptr error;
+
+  void make_room(Stream& stream, std::int64_t most_images, std::int64_t image_floats);
+};
+
+// Makes batches on the host, on any thread: what one holds is a function of the seed, the epoch and its number.
+class BatchMaker {
+ public:
+  BatchMaker(const Dataset& dataset, const Augment& augment, const LoaderOptions& options);
+  std::shared_ptr<Epoch> epoch(Stream& stream, std::int64_t number, std::int64_t first_image) const;
+  std::int64_t batches_of(std::int64_t images) const;
+  // The epoch's batch of that number, into a buffer to use again. Whatever goes wrong is put into the batch: it is the
+  // caller of Loader::next() who must hear it.
+  void make(const Epoch& epoch, std::int64_t number, HostBatch& batch) const;
+
+ private:
+  void add_image(const Epoch& epoch, std::int64_t index, Image& image, HostBatch& batch) const;
+
+  const Dataset& dataset_;
+  const Augment& augment_;
+  LoaderOptions options_;
+  std::int64_t image_floats_;
+};
+
+}  // namespace twiddle
