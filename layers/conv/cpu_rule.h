@@ -1,8 +1,8 @@
 #pragma once
 #include "framework/convolution.h"
 
-// Where the rule of a CPU takes which engine: found by measurement (docs/results/spectral.md, winograd.md) and not a measurement at
-// run time, so that the same run gives the same bits again.
+// Where the rule of a CPU takes which engine: found by measurement (docs/results/spectral.md, winograd.md) and not a
+// measurement at run time, so that the same run gives the same bits again.
 namespace twiddle {
 
 // Spectra, in a build with oneDNN and in one where matrix products are the rival.
