@@ -17,10 +17,10 @@ constexpr std::size_t most_kept = 10000;
 
 std::vector<LayerPass> layer_passes(const Sequential& net) {
   std::vector<LayerPass> passes;
-  for (const Sequential::Item& item : net.items()) {
-    const bool convolution = !item.layer->convolutions().empty();
+  for (const Sequential::Item* item : net.all_items()) {
+    const bool convolution = !item->layer->convolutions().empty();
     for (const char* part : {"forward", "backward", "backward_bias", "backward_input", "backward_weight"})
-      if (!convolution || std::string(part) != "backward") passes.push_back({item.layer.get(), part});
+      if (!convolution || std::string(part) != "backward") passes.push_back({item->layer.get(), part});
   }
   return passes;
 }

@@ -30,8 +30,8 @@ Image filter_picture(const float* weights, int channels, int height, int width) 
 }
 
 std::vector<Report::Picture> first_filters(Context& ctx, const Sequential& net) {
-  for (const Sequential::Item& item : net.items()) {
-    for (const Parameter& parameter : item.layer->parameters()) {
+  for (const Sequential::Item* item : net.all_items()) {
+    for (const Parameter& parameter : item->layer->parameters()) {
       if (parameter.shape.size() != 4 || parameter.shape[2] * parameter.shape[3] < 4) continue;
       const std::vector<float> weights = parameter.variable.value().to_vector(*ctx.stream);
       const std::int64_t filter_size = count_of(parameter.shape) / parameter.shape[0];

@@ -26,6 +26,10 @@ std::vector<LayerFacts> layer_facts(const Sequential& net) {
   std::vector<LayerFacts> rows;
   Shape input = net.input_shape();
   for (const Sequential::Item& item : net.items()) {
+    for (const Sequential* path : item.layer->paths()) {
+      const std::vector<LayerFacts> inside = layer_facts(*path);
+      rows.insert(rows.end(), inside.begin(), inside.end());
+    }
     LayerFacts row{item.layer->name(), item.kind, item.layer->describe(), input, item.layer->output_shape()};
     for (const Parameter& parameter : item.layer->parameters())
       if (parameter.trainable) row.parameters += count_of(parameter.shape);
@@ -46,12 +50,12 @@ std::int64_t parameter_count(const Sequential& net) {
 
 double flops_per_image(const Sequential& net) {
   double flops = 0;
-  for (const Sequential::Item& item : net.items()) flops += item.layer->flops();
+  for (const Sequential::Item* item : net.all_items()) flops += item->layer->flops();
   return flops;
 }
 
 std::string layers_text(const Sequential& net) {
-  return format_count(static_cast<std::int64_t>(net.items().size()), "layer");
+  return format_count(static_cast<std::int64_t>(net.all_items().size()), "layer");
 }
 
 std::string format_flops(double flops) {

@@ -13,6 +13,7 @@ namespace twiddle {
 
 class Conv2d;
 class ConvTuner;
+class Sequential;
 
 // Where a layer is being built: its name, the shape of one image that reaches it (no batch axis), who picks
 // convolution engines, and whether training wants its input's gradient (nothing before the first layer is trained).
@@ -44,7 +45,9 @@ class Layer {
   virtual bool take_over_relu() { return false; }
   // Told to each layer behind another one: it may leave its work to that one.
   virtual void leave_work_to(Layer& /*before*/) {}
-  // The convolutions that it is or holds, for who plans memory or shows what was chosen for them.
+  // The layers inside a layer that joins paths; empty for all others.
+  virtual std::vector<const Sequential*> paths() const { return {}; }
+  // The convolutions that it is itself, for who plans memory or shows what was chosen for them.
   virtual std::vector<const Conv2d*> convolutions() const { return {}; }
   virtual std::string describe() const { return {}; }  // "11x11, stride 4, pad 2"
 

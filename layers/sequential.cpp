@@ -7,16 +7,35 @@ namespace twiddle {
 
 namespace {
 
-Variable forward_through(Layer& layer, Context& ctx, const Variable& x) try {
+// A layer that joins paths times its own part alone: the layers inside have ranges of their own.
+Variable forward_timed(Layer& layer, Context& ctx, const Variable& x) {
+  if (!layer.paths().empty()) return layer.forward(ctx, x);
+  const ProfilerRange range(ctx.profiler, *ctx.stream, layer.name(), "forward");
   return layer.forward(ctx, x);
+}
+
+Variable forward_through(Layer& layer, Context& ctx, const Variable& x) try {
+  return forward_timed(layer, ctx, x);
 } catch (const OutOfMemory& error) {
   throw OutOfMemory(join("layer '", layer.name(), "', forward: ", error.what()));
 }
 
 }  // namespace
 
-void Sequential::add(std::string kind, std::unique_ptr<Layer> layer) {
-  items_.push_back({std::move(kind), std::move(layer)});
+void Sequential::add(std::string kind, std::unique_ptr<Layer> layer, Place place) {
+  items_.push_back({std::move(kind), std::move(layer), std::move(place)});
+}
+
+std::vector<const Sequential::Item*> Sequential::all_items() const {
+  std::vector<const Item*> all;
+  for (const Item& item : items_) {
+    for (const Sequential* path : item.layer->paths()) {
+      const std::vector<const Item*> inside = path->all_items();
+      all.insert(all.end(), inside.begin(), inside.end());
+    }
+    all.push_back(&item);
+  }
+  return all;
 }
 
 const Shape& Sequential::output_shape() const {
@@ -25,15 +44,15 @@ const Shape& Sequential::output_shape() const {
 
 std::vector<Parameter*> Sequential::parameters() const {
   std::vector<Parameter*> all;
-  for (const Item& item : items_)
-    for (Parameter& parameter : item.layer->parameters()) all.push_back(&parameter);
+  for (const Item* item : all_items())
+    for (Parameter& parameter : item->layer->parameters()) all.push_back(&parameter);
   return all;
 }
 
 std::vector<const Conv2d*> Sequential::convolutions() const {
   std::vector<const Conv2d*> all;
-  for (const Item& item : items_)
-    for (const Conv2d* convolution : item.layer->convolutions()) all.push_back(convolution);
+  for (const Item* item : all_items())
+    for (const Conv2d* convolution : item->layer->convolutions()) all.push_back(convolution);
   return all;
 }
 
@@ -48,7 +67,6 @@ Variable Sequential::forward(Context& ctx, const Variable& x) const {
           to_string(x.value().shape()));
   Variable current = x;
   for (const Item& item : items_) {
-    const ProfilerRange range(ctx.profiler, *ctx.stream, item.layer->name(), "forward");
     Variable next = forward_through(*item.layer, ctx, current);
     const bool passed_on = &current.value() == &next.value();  // dropout in evaluation hands its input through
     if (&current.value() != &x.value() && !passed_on) current.drop_value();
@@ -61,9 +79,12 @@ std::string Sequential::first_bad_layer(Context& ctx, const Variable& x) const {
   Variable current = x;
   std::string bad;
   for (const Item& item : items_) {
-    current = item.layer->forward(ctx, current);
+    const Variable before = current;
+    current = item.layer->forward(ctx, before);
     if (all_finite(*ctx.stream, current.value())) continue;
-    bad = item.layer->name();
+    for (const Sequential* path : item.layer->paths())
+      if (bad.empty()) bad = path->first_bad_layer(ctx, before);
+    if (bad.empty()) bad = item.layer->name();
     break;
   }
   ctx.tape.clear();

@@ -7,20 +7,23 @@
 
 namespace twiddle {
 
-// Layers in a row, and the kind by which the YAML called each ("conv2d").
+// Layers in a row, the kind by which the YAML called each ("conv2d"), and where. A layer may itself join several paths
+// of layers.
 class Sequential {
  public:
   struct Item {
     std::string kind;
     std::unique_ptr<Layer> layer;
+    Place place = {};
   };
 
   explicit Sequential(Shape input) : input_(std::move(input)) {}
-  void add(std::string kind, std::unique_ptr<Layer> layer);
+  void add(std::string kind, std::unique_ptr<Layer> layer, Place place = {});
   const std::vector<Item>& items() const { return items_; }
+  std::vector<const Item*> all_items() const;  // those inside paths too, each path's before the layer that joins them
   const Shape& input_shape() const { return input_; }
   const Shape& output_shape() const;
-  std::vector<Parameter*> parameters() const;       // in layer order
+  std::vector<Parameter*> parameters() const;       // in the order of all_items()
   std::vector<const Conv2d*> convolutions() const;  // likewise
 
   void initialize(Context& ctx) const;  // allocates and fills every parameter from ctx.random's seed

@@ -4,6 +4,7 @@
 
 #include "framework/error.h"
 #include "framework/text.h"
+#include "layers/branches.h"
 #include "layers/conv/conv2d.h"
 #include "layers/conv/engines.h"
 #include "models/layer_list.h"
@@ -27,19 +28,20 @@ class ChainBuilder {
     if (!shape_known_) shape_ = {1, 1, 1};
   }
 
-  // Returns every option as the layer uses it.
-  ConfigNode add(const LayerConfig& config) {
-    if (!registry_.has(config.kind)) {
-      diagnostics_.add(config.place, unknown_layer(config.kind, registry_.names()));
+  // Puts a layer at the end of the chain, and into its config every option as the layer uses it.
+  void add(LayerConfig& config) {
+    const bool branches = config.kind == "residual" || config.kind == "parallel";
+    if (!branches && !registry_.has(config.kind)) {
+      diagnostics_.add(config.place, unknown_layer(config.kind, known_kinds()));
       shape_known_ = false;
-      return config.options;
+      return;
     }
     const std::size_t errors_before = diagnostics_.size();
     Params params(config.options, config.kind, diagnostics_);
-    const Site site{config.name, shape_, convolutions_, anything_trained()};
     std::unique_ptr<Layer> layer;
     try {
-      layer = registry_.make(config.kind, site, params);
+      layer = branches ? make_branches(config, params)
+                       : registry_.make(config.kind, Site{config.name, shape_, convolutions_, anything_trained()}, params);
     } catch (const Error& error) {
       if (shape_known_ && diagnostics_.size() == errors_before) {
         diagnostics_.add(config.place, join("layer '", config.name, "': ", error.what()),
@@ -49,13 +51,13 @@ class ChainBuilder {
       shape_known_ = false;
     }
     params.finish();
-    if (layer == nullptr) return config.options;
     if (diagnostics_.size() > errors_before) shape_known_ = false;
+    if (layer == nullptr) return;
     shape_ = layer->output_shape();
     previous_ = config.name;
     if (!net_.items().empty()) layer->leave_work_to(*net_.items().back().layer);
-    net_.add(config.kind, std::move(layer));
-    return params.used();
+    net_.add(config.kind, std::move(layer), config.place);
+    config.options = params.used();
   }
 
   // What the loss needs at the end of the chain: a row of scores for each image, one a class.
@@ -68,9 +70,93 @@ class ChainBuilder {
   }
 
  private:
+  // A path that starts where another chain is, with the same input and after the same layers.
+  ChainBuilder(Sequential& path, const ChainBuilder& from)
+      : net_(path),
+        convolutions_(from.convolutions_),
+        diagnostics_(from.diagnostics_),
+        shape_(from.shape_),
+        shape_known_(from.shape_known_),
+        previous_(from.previous_),
+        trained_before_(from.anything_trained()) {}
+
   bool anything_trained() const {
     const std::vector<Parameter*> parameters = net_.parameters();
-    return std::any_of(parameters.begin(), parameters.end(), [](const Parameter* each) { return each->trainable; });
+    return trained_before_ ||
+           std::any_of(parameters.begin(), parameters.end(), [](const Parameter* each) { return each->trainable; });
+  }
+
+  std::vector<std::string> known_kinds() const {
+    std::vector<std::string> names = registry_.names();
+    names.insert(names.end(), {"parallel", "residual"});
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  // Null where the paths are wrong, of which the diagnostics tell then.
+  std::unique_ptr<Layer> make_branches(LayerConfig& config, Params& params) {
+    const std::size_t errors_before = diagnostics_.size();
+    const bool residual = config.kind == "residual";
+    const Join join = residual ? Join::add : read_join(params);
+    const std::vector<std::string> names = residual ? read_residual(params) : read_parallel(params);
+    if (diagnostics_.size() > errors_before) return nullptr;
+    std::vector<Branches::Path> paths;
+    bool shapes_known = true;
+    for (std::size_t i = 0; i < config.paths.size(); ++i) {
+      Branches::Path path{names.at(i), Sequential(shape_)};
+      ChainBuilder chain(path.layers, *this);
+      for (LayerConfig& layer : config.paths[i]) chain.add(layer);
+      shapes_known = shapes_known && chain.shape_known_;
+      paths.push_back(std::move(path));
+    }
+    if (residual && paths.size() == 1) paths.push_back({"its input", Sequential(shape_)});
+    put_back(config, params);
+    shape_known_ = shapes_known;
+    if (!shapes_known) return nullptr;
+    return std::make_unique<Branches>(config.name, join, std::move(paths));
+  }
+
+  static Join read_join(Params& params) {
+    const std::string join = params.choice("join", "concat", {"add", "concat", "multiply"});
+    return join == "add" ? Join::add : join == "multiply" ? Join::multiply : Join::concat;
+  }
+
+  static bool is_list(const ConfigNode& node) { return node.kind == ConfigNode::Kind::sequence; }
+
+  // The names of the paths, for errors.
+  static std::vector<std::string> read_residual(Params& params) {
+    const ConfigNode* layers = params.node("layers");
+    if (layers == nullptr || !is_list(*layers) || layers->items.empty())
+      params.error("layers", "'residual' needs 'layers', a list", "such as [conv2d: {filters: 64, kernel: 3, pad: 1}]");
+    const ConfigNode* shortcut = params.node("shortcut");
+    if (shortcut == nullptr) return {"layers"};
+    if (!is_list(*shortcut))
+      params.error("shortcut", "'shortcut' must be a list of layers", "leave it out for the input itself");
+    return {"layers", "shortcut"};
+  }
+
+  static std::vector<std::string> read_parallel(Params& params) {
+    const ConfigNode* paths = params.node("paths");
+    if (paths == nullptr || !is_list(*paths) || paths->items.size() < 2) {
+      params.error("paths", "'parallel' needs 'paths', a list of two or more lists of layers",
+                   "such as [[conv2d: {filters: 64, kernel: 1}], []]; [] is the input itself");
+      return {};
+    }
+    std::vector<std::string> names;
+    for (const ConfigNode& path : paths->items) {
+      if (!is_list(path))
+        params.diagnostics().add(path.place, "a path must be a list of layers", "[] is the input itself");
+      names.push_back(twiddle::join("path ", names.size()));
+    }
+    return names;
+  }
+
+  // The lists of layers as they are used, for a config that can be read again.
+  static void put_back(const LayerConfig& config, Params& params) {
+    const std::vector<LayerConfig> one{config};
+    const ConfigNode written = write_layers(one);
+    for (const char* key : {"layers", "shortcut", "paths"})
+      if (const ConfigNode* list = written.items.at(0).entries.at(0).value.find(key)) params.use(key, *list);
   }
 
   Sequential& net_;
@@ -80,6 +166,7 @@ class ChainBuilder {
   Shape shape_;
   bool shape_known_;
   std::string previous_;
+  bool trained_before_ = false;
 };
 
 // What the config leaves open: a GPU measures in seconds what a CPU takes minutes for.
@@ -99,27 +186,60 @@ std::size_t image_bytes(const Shape& shape) {
   return static_cast<std::size_t>(count_of(shape)) * sizeof(float);
 }
 
-// Per image and layer, what is alive when the layer's turn comes in the backward pass: what the tape keeps up to there,
-// and the two gradients at work.
-std::vector<std::size_t> activation_bytes(const Sequential& net) {
-  std::vector<std::size_t> alive;
-  std::size_t kept = 0, before = image_bytes(net.input_shape());
-  bool before_is_kept = true;  // the net's input belongs to the batch and is counted there
-  for (const Sequential::Item& item : net.items()) {
-    const Layer& layer = *item.layer;
-    if (layer.keeps_input() && !before_is_kept) kept += before;
-    before_is_kept = before_is_kept || layer.keeps_input();
-    kept += layer.kept_bytes();
-    alive.push_back(kept + before);
-    if (layer.shares_input()) continue;
-    const std::size_t after = image_bytes(layer.output_shape());
-    if (layer.keeps_output()) kept += after;
-    alive.back() = kept + before + after;
-    before = after;
-    before_is_kept = layer.keeps_output();
+// Per image and layer, in the order of all_items(), what is alive when the layer's turn comes in the backward pass:
+// what the tape keeps up to there, and the two gradients at work.
+class ActivationWalk {
+ public:
+  explicit ActivationWalk(const Sequential& net) { walk(net, image_bytes(net.input_shape()), true); }
+  const std::vector<std::size_t>& alive() const { return alive_; }
+
+ private:
+  // `before` is the input's size; whoever keeps it counts it. Returns whether the output is kept.
+  bool walk(const Sequential& layers, std::size_t before, bool before_is_kept) {
+    for (const Sequential::Item& item : layers.items()) {
+      const Layer& layer = *item.layer;
+      if (!layer.paths().empty()) before_is_kept = walk_paths(layer, before, before_is_kept);
+      if (layer.keeps_input() && !before_is_kept) kept_ += before;
+      before_is_kept = before_is_kept || layer.keeps_input();
+      kept_ += layer.kept_bytes();
+      alive_.push_back(kept_ + before);
+      if (layer.shares_input()) continue;
+      const std::size_t after = image_bytes(layer.output_shape());
+      if (layer.keeps_output()) kept_ += after;
+      alive_.back() = kept_ + before + after;
+      before = after;
+      before_is_kept = layer.keeps_output();
+    }
+    return before_is_kept;
   }
-  return alive;
-}
+
+  // Until the last path is done the input is held, and what other paths gave; on the way back it is their gradients.
+  bool walk_paths(const Layer& layer, std::size_t before, bool before_is_kept) {
+    const bool keeps_input = before_is_kept || starts_with_a_keeper(layer);
+    std::size_t held = keeps_input ? 0 : before;
+    if (!before_is_kept) kept_ += before;
+    for (const Sequential* path : layer.paths()) {
+      if (path->items().empty()) continue;
+      if (walk(*path, before, true)) continue;
+      kept_ += image_bytes(path->output_shape());
+      held += image_bytes(path->output_shape());
+    }
+    kept_ -= held;
+    return keeps_input;
+  }
+
+  static bool starts_with_a_keeper(const Layer& layer) {
+    const std::vector<const Sequential*> paths = layer.paths();
+    return std::any_of(paths.begin(), paths.end(), [](const Sequential* path) {
+      if (path->items().empty()) return false;
+      const Layer& first = *path->items().front().layer;
+      return first.keeps_input() || starts_with_a_keeper(first);
+    });
+  }
+
+  std::vector<std::size_t> alive_;
+  std::size_t kept_ = 0;
+};
 
 ConvPlan::Facts expected_plan(const Model& model, const Conv2d& layer, const ConvProblem& problem, ConvPass pass) {
   return model.convolutions->expected(problem, pass, layer.engine())->facts();
@@ -182,7 +302,7 @@ BuiltModel build_model(Params& root, const Config& config, Device device, ConvPo
   model.net = std::make_unique<Sequential>(config.input);
   ChainBuilder chain(*model.net, *model.convolutions, root.diagnostics());
   std::vector<LayerConfig> layers = config.layers;
-  for (LayerConfig& layer : layers) layer.options = chain.add(layer);
+  for (LayerConfig& layer : layers) chain.add(layer);
   if (!layers.empty()) chain.expect_row_of_scores(layers.back());
   return {std::move(model), write_layers(layers)};
 }
@@ -215,10 +335,11 @@ MemoryPlan plan_memory(const Model& model, std::int64_t batch, int optimizer_ten
   plan.data =
       static_cast<std::size_t>(batch) * image_bytes(model.net->input_shape()) * 2;  // the batch at work and the next
   // Scratch and activations of the layer where both together are most.
-  const std::vector<std::size_t> alive = activation_bytes(*model.net);
-  for (std::size_t i = 0; i < alive.size(); ++i) {
-    const Sequential::Item& item = model.net->items()[i];
-    const std::size_t activations = static_cast<std::size_t>(batch) * alive[i];
+  const ActivationWalk walk(*model.net);
+  const std::vector<const Sequential::Item*> items = model.net->all_items();
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const Sequential::Item& item = *items[i];
+    const std::size_t activations = static_cast<std::size_t>(batch) * walk.alive()[i];
     const std::size_t workspace = scratch_bytes(model, item, batch);
     if (activations + workspace <= plan.activations + plan.workspace) continue;
     plan.activations = activations;

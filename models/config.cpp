@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 
 #include "framework/printable.h"
 #include "framework/text.h"
@@ -104,10 +105,15 @@ void refuse_measured(Params& root, const Config& config) {
   const std::string message = "'deterministic: true' excludes engines that are measured: two runs may choose otherwise";
   const std::string hint = "take 'engine: rule' or an engine's name";
   if (config.convolution.engine.starts_with("measured")) root.child("convolution").error("engine", message, hint);
-  for (const LayerConfig& layer : config.layers) {
-    const ConfigNode* engine = layer.options.find("engine");
-    if (engine != nullptr && engine->text.starts_with("measured")) root.diagnostics().add(engine->place, message, hint);
-  }
+  const std::function<void(const std::vector<LayerConfig>&)> look_at = [&](const std::vector<LayerConfig>& layers) {
+    for (const LayerConfig& layer : layers) {
+      const ConfigNode* engine = layer.options.find("engine");
+      if (engine != nullptr && engine->text.starts_with("measured"))
+        root.diagnostics().add(engine->place, message, hint);
+      for (const std::vector<LayerConfig>& path : layer.paths) look_at(path);
+    }
+  };
+  look_at(config.layers);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@ struct LayerConfig {
   std::string kind, name;
   ConfigNode options;  // without `name`
   Place place;
+  std::vector<std::vector<LayerConfig>> paths;  // of a layer that joins paths, as path_lists() has them
 };
 
 // One experiment, as a YAML file and the command line describe it.

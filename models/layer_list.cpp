@@ -43,9 +43,12 @@ struct Item {
   ConfigNode options;
 };
 
+void expand_lists(const std::vector<ConfigNode*>& lists, Diagnostics& diagnostics, std::size_t& visited);
+
+// Writes out one list, or all paths of one layer that joins them: names are unique within that.
 class Expander {
  public:
-  explicit Expander(Diagnostics& diagnostics) : diagnostics_(diagnostics) {}
+  Expander(Diagnostics& diagnostics, std::size_t& visited) : diagnostics_(diagnostics), visited_(visited) {}
 
   void expand(const ConfigNode& list, const std::string& suffix) {
     for (const ConfigNode& node : list.items) {
@@ -57,14 +60,17 @@ class Expander {
     }
   }
 
-  ConfigNode take(const ConfigNode& list) {
+  // What each of the lists, expanded in this order, has become.
+  void take(const std::vector<ConfigNode*>& lists, const std::vector<std::size_t>& ends) {
     name_the_unnamed();
-    ConfigNode flat;
-    flat.kind = Kind::sequence;
-    flat.place = list.place;
-    for (Item& item : items_) flat.items.push_back(to_node(item));
-    return flat;
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < lists.size(); ++i) {
+      lists[i]->items.clear();
+      for (; next < ends[i]; ++next) lists[i]->items.push_back(to_node(items_[next]));
+    }
   }
+
+  std::size_t size() const { return items_.size(); }
 
  private:
   void add(const ConfigNode& node, const std::string& suffix) {
@@ -91,6 +97,7 @@ class Expander {
       item.options = {};
     }
     take_name(item, suffix);
+    expand_lists(path_lists(item.kind, item.options), diagnostics_, visited_);
     items_.push_back(std::move(item));
   }
 
@@ -156,15 +163,44 @@ class Expander {
   Diagnostics& diagnostics_;
   std::vector<Item> items_;
   std::map<std::string, int> taken_;  // names and the lines that gave them
-  std::size_t visited_ = 0;
+  std::size_t& visited_;              // layers and repeats of the whole network
 };
+
+void expand_lists(const std::vector<ConfigNode*>& lists, Diagnostics& diagnostics, std::size_t& visited) {
+  Expander expander(diagnostics, visited);
+  std::vector<std::size_t> ends;
+  for (const ConfigNode* list : lists) {
+    expander.expand(*list, "");
+    ends.push_back(expander.size());
+  }
+  expander.take(lists, ends);
+}
 
 }  // namespace
 
+std::vector<ConfigNode*> path_lists(const std::string& kind, ConfigNode& options) {
+  std::vector<ConfigNode*> lists;
+  const auto take = [&](ConfigNode& node) {
+    if (node.kind == Kind::sequence) lists.push_back(&node);
+  };
+  const auto with_key = [&](const char* key, const auto& use) {
+    for (ConfigNode::Entry& entry : options.entries)
+      if (entry.key == key) use(entry.value);
+  };
+  if (kind == "residual")
+    for (const char* key : {"layers", "shortcut"}) with_key(key, take);
+  if (kind == "parallel")
+    with_key("paths", [&](ConfigNode& paths) {
+      for (ConfigNode& path : paths.items) take(path);
+    });
+  return lists;
+}
+
 ConfigNode expand_layers(const ConfigNode& list, Diagnostics& diagnostics) {
-  Expander expander(diagnostics);
-  expander.expand(list, "");
-  return expander.take(list);
+  ConfigNode expanded = list;
+  std::size_t visited = 0;
+  expand_lists({&expanded}, diagnostics, visited);
+  return expanded;
 }
 
 std::vector<std::string> layer_names(const ConfigNode& list) {
@@ -177,15 +213,17 @@ std::vector<std::string> layer_names(const ConfigNode& list) {
   return names;
 }
 
-std::vector<LayerConfig> read_layers(const ConfigNode& list) {
+std::vector<LayerConfig> read_layers(const ConfigNode& list, const std::string& prefix) {
   std::vector<LayerConfig> layers;
   for (const ConfigNode& item : list.items) {
     const ConfigNode::Entry& entry = item.entries.front();
-    LayerConfig layer{entry.key, "", entry.value, entry.place};
+    LayerConfig layer{entry.key, "", entry.value, entry.place, {}};
     if (const ConfigNode* name = entry.value.find("name")) {
-      layer.name = name->text;
+      layer.name = prefix + name->text;
       layer.options.entries.erase(layer.options.entries.begin());
     }
+    for (const ConfigNode* path : path_lists(layer.kind, layer.options))
+      layer.paths.push_back(read_layers(*path, layer.name + "."));
     layers.push_back(std::move(layer));
   }
   return layers;
@@ -197,8 +235,11 @@ ConfigNode write_layers(const std::vector<LayerConfig>& layers) {
   for (const LayerConfig& layer : layers) {
     ConfigNode options = layer.options;
     options.kind = Kind::mapping;
-    if (!layer.name.empty())
-      options.entries.insert(options.entries.begin(), {"name", layer.place, text_node(layer.name, layer.place)});
+    const std::vector<ConfigNode*> lists = path_lists(layer.kind, options);
+    for (std::size_t i = 0; i < lists.size(); ++i) *lists[i] = write_layers(layer.paths.at(i));
+    const std::string name = layer.name.substr(layer.name.rfind('.') + 1);  // npos + 1: all of it
+    if (!name.empty())
+      options.entries.insert(options.entries.begin(), {"name", layer.place, text_node(name, layer.place)});
     ConfigNode item;
     item.kind = Kind::mapping;
     item.place = layer.place;

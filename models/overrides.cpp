@@ -102,28 +102,40 @@ class Descent {
       if (i + 1 == path_.size()) entry.place = place_;
       return &entry.value;
     }
+    if (in_layers(i))
+      for (const char* kind : {"residual", "parallel"})
+        for (ConfigNode* list : path_lists(kind, node))
+          if (ConfigNode* layer = named_layer(*list, i)) return layer;
     node.entries.push_back({key, place_, ConfigNode{}});
     node.entries.back().value.place = place_;
     return &node.entries.back().value;
   }
 
+  bool in_layers(std::size_t i) const { return i >= 2 && path_[0] == "model" && path_[1] == "layers"; }
+
+  // The layer of that name, or its options where the key goes on; null: the list has none.
+  ConfigNode* named_layer(ConfigNode& list, std::size_t i) const {
+    const std::vector<std::string> names = layer_names(list);
+    const auto name = std::find(names.begin(), names.end(), path_[i]);
+    return name == names.end() ? nullptr : &layer_at(list.items[static_cast<std::size_t>(name - names.begin())], i);
+  }
+
+  ConfigNode& layer_at(ConfigNode& item, std::size_t i) const {
+    const bool options = i + 1 < path_.size() && item.kind == Kind::mapping && item.entries.size() == 1 &&
+                         path_[i + 1] != item.entries.front().key;
+    return options ? item.entries.front().value : item;
+  }
+
   // A number, from 0; for layers their names as well, and then the layer's options are meant.
   ConfigNode* step_into_list(ConfigNode& list, std::size_t i) {
-    const bool layers = i == 2 && path_[0] == "model" && path_[1] == "layers";
+    const bool layers = in_layers(i);
+    if (layers)
+      if (ConfigNode* layer = named_layer(list, i)) return layer;
     const bool number = path_[i].size() < 6 && path_[i].find_first_not_of("0123456789") == std::string::npos;
-    const std::vector<std::string> names = layers ? layer_names(list) : std::vector<std::string>{};
-    std::size_t index = list.items.size();
-    if (number) index = std::stoul(path_[i]);
-    if (const auto name = std::find(names.begin(), names.end(), path_[i]); name != names.end())
-      index = static_cast<std::size_t>(name - names.begin());
-    if (index < list.items.size()) {
-      ConfigNode& item = list.items[index];
-      const bool options = layers && i + 1 < path_.size() && item.kind == Kind::mapping && item.entries.size() == 1 &&
-                           path_[i + 1] != item.entries.front().key;
-      return options ? &item.entries.front().value : &item;
-    }
+    const std::size_t index = number ? std::stoul(path_[i]) : list.items.size();
+    if (index < list.items.size()) return layers ? &layer_at(list.items[index], i) : &list.items[index];
     if (layers && !number) {
-      fail(unknown_name("layer", path_[i], names));
+      fail(unknown_name("layer", path_[i], layer_names(list)));
     } else {
       fail(join("'", path_until(i), "' has ", list.items.size(), " items, counted from 0: there is no '", path_[i],
                 "'"));

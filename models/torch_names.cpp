@@ -67,11 +67,11 @@ std::map<std::string, std::string> torch_names(const Sequential& net, const std:
   const std::vector<TorchName> layers = layers_in(arrays);
   std::map<std::string, std::string> names;
   auto layer = layers.begin();
-  for (const Sequential::Item& item : net.items()) {
+  for (const Sequential::Item* item : net.all_items()) {
     if (layer == layers.end()) break;
-    if (item.layer->parameters().empty()) continue;
-    for (const Parameter& parameter : item.layer->parameters())
-      names[parameter.name] = layer->layer() + "." + torch_tensor(item.kind, parameter.name);
+    if (item->layer->parameters().empty()) continue;
+    for (const Parameter& parameter : item->layer->parameters())
+      names[parameter.name] = layer->layer() + "." + torch_tensor(item->kind, parameter.name);
     ++layer;
   }
   return names;

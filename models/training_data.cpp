@@ -22,12 +22,11 @@ bool sees_one_value_an_image(const Sequential::Item& item) {
 }
 
 bool takes_single_images(const Config& config, const Sequential& net, std::int64_t images) {
-  for (std::size_t i = 0; i < net.items().size(); ++i) {
-    const Sequential::Item& item = net.items()[i];
-    if (!sees_one_value_an_image(item)) continue;
+  for (const Sequential::Item* item : net.all_items()) {
+    if (!sees_one_value_an_image(*item)) continue;
     if (config.train.batch_size > 1 && images > 1) return false;
     throw Error(ErrorKind::config,
-                join(to_string(config.layers.at(i).place), ": batch_norm '", item.layer->name(),
+                join(to_string(item->place), ": batch_norm '", item->layer->name(),
                      "' gets one value a channel from each image and needs two images a batch to train; ",
                      images > 1 ? "train.batch_size is 1: make it 2 or more" : "the training data has one image"));
   }

@@ -14,7 +14,7 @@ using namespace std::string_literals;
 
 // Names as other programs have them, without what tells cases and spellings apart: "LayerNorm" is "layernorm".
 const std::map<std::string, std::string>& advice() {
-  static const std::string chain = "a network is a chain of layers, each of which takes what the one before gives";
+  static const std::string join = "paths are joined by 'residual: {layers: [...]}' or 'parallel: {join: concat, paths: [...]}'";
   static const std::string loss = "leave it out: softmax comes by itself, with the loss";
   static const std::map<std::string, std::string> known{
       {"softmax", loss},
@@ -22,15 +22,13 @@ const std::map<std::string, std::string>& advice() {
       {"crossentropy", loss},
       {"crossentropyloss", loss},
       {"softmaxloss", loss},
-      {"add", chain},
-      {"concat", chain},
-      {"residual", chain},
-      {"skip", chain},
-      {"shortcut", chain},
-      {"branch", chain},
-      {"branches", chain},
-      {"parallel", chain},
-      {"inception", chain},
+      {"add", join},
+      {"concat", join},
+      {"skip", join},
+      {"shortcut", join},
+      {"branch", join},
+      {"branches", join},
+      {"inception", join},
       {"conv", "it is called 'conv2d'"},
       {"convolution", "it is called 'conv2d'"},
       {"dense", "it is called 'linear'"},

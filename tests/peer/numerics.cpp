@@ -54,8 +54,9 @@ Experiment experiment_of(const Arguments& arguments) {
                                      {"convolution.engine", arguments.engine, "--engine"}};
   const ExperimentOptions options{.opens = OpenedData::none};
   const Experiment as_written = load_experiment(arguments.model, {}, options);
-  for (const LayerConfig& layer : as_written.config.layers)
-    if (layer.kind == "dropout") overrides.push_back({"model.layers." + layer.name + ".rate", "0", "no dropout"});
+  for (const Sequential::Item* item : as_written.model.net->all_items())
+    if (item->kind == "dropout")
+      overrides.push_back({"model.layers." + item->layer->name() + ".rate", "0", "no dropout"});
   return load_experiment(arguments.model, overrides, options);
 }
 

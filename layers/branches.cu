@@ -1,0 +1,185 @@
+#include "framework/error.h"
+#include "framework/for_each.h"
+#include "framework/text.h"
+#include "layers/branches.h"
+#include "layers/relu_functors.h"
+
+namespace twiddle {
+
+namespace {
+
+struct Add {
+  TWIDDLE_HD float operator()(float a, float b) const { return a + b; }
+};
+
+struct AddAndRelu {
+  TWIDDLE_HD float operator()(float a, float b) const { return ReluForward{}(a + b); }
+};
+
+struct Multiply {
+  TWIDDLE_HD float operator()(float a, float b) const { return a * b; }
+};
+
+// Copies rows between a tensor and a part of the rows of a wider one: `row` numbers of each, from `offset` on.
+struct CopyIntoRows {
+  Divisor row;
+  std::int64_t wide_row, offset;
+  const float* part;
+  float* whole;
+  TWIDDLE_HD void operator()(std::int64_t i) const {
+    whole[row.quotient(i) * wide_row + offset + row.remainder(i)] = part[i];
+  }
+};
+
+struct CopyFromRows {
+  Divisor row;
+  std::int64_t wide_row, offset;
+  const float* whole;
+  float* part;
+  TWIDDLE_HD void operator()(std::int64_t i) const {
+    part[i] = whole[row.quotient(i) * wide_row + offset + row.remainder(i)];
+  }
+};
+
+template <class Functor>
+Tensor combine(Stream& stream, const Functor& functor, const Tensor& a, const Tensor& b) {
+  Tensor result(stream, a.shape());
+  map_elements(stream, a.size(), functor, 1, result.write(), a.read(), b.read());
+  return result;
+}
+
+Tensor sum_of(Stream& stream, const std::vector<Tensor>& parts, bool relu) {
+  Tensor sum = parts.at(0);
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    const bool last = i + 1 == parts.size();
+    sum = relu && last ? combine(stream, AddAndRelu{}, sum, parts[i]) : combine(stream, Add{}, sum, parts[i]);
+  }
+  return sum;
+}
+
+// Of all but one; `start` is the first factor.
+Tensor product_of(Stream& stream, Tensor start, const std::vector<Tensor>& factors, std::size_t but) {
+  for (std::size_t i = 0; i < factors.size(); ++i)
+    if (i != but) start = combine(stream, Multiply{}, start, factors[i]);
+  return start;
+}
+
+std::int64_t row_of(const Shape& batched) {
+  return count_of(batched) / batched.at(0);
+}
+
+Tensor concatenation_of(Stream& stream, const std::vector<Tensor>& parts, const Shape& batched) {
+  Tensor whole(stream, batched);
+  std::int64_t offset = 0;
+  for (const Tensor& part : parts) {
+    const std::int64_t row = row_of(part.shape());
+    for_each_index(stream, part.size(), CopyIntoRows{Divisor(row), row_of(batched), offset, part.read(), whole.write()});
+    offset += row;
+  }
+  return whole;
+}
+
+Tensor part_of(Stream& stream, const Tensor& whole, std::int64_t offset, const Shape& batched) {
+  Tensor part(stream, batched);
+  const std::int64_t row = row_of(batched);
+  for_each_index(stream, part.size(),
+                 CopyFromRows{Divisor(row), row_of(whole.shape()), offset, whole.read(), part.write()});
+  return part;
+}
+
+Shape batched(const Shape& image, const Tensor& x) {
+  Shape shape = image;
+  shape.insert(shape.begin(), x.dim(0));
+  return shape;
+}
+
+bool fit(Join join, Shape a, Shape b) {
+  if (join == Join::concat && !a.empty() && !b.empty()) a[0] = b[0] = 0;
+  return a == b;
+}
+
+Shape joined_shape(Join join, const std::vector<Branches::Path>& paths) {
+  Shape shape = paths.at(0).layers.output_shape();
+  for (std::size_t i = 1; i < paths.size(); ++i) {
+    const Shape& other = paths[i].layers.output_shape();
+    if (!fit(join, shape, other)) {
+      std::vector<std::string> given;
+      for (const Branches::Path& path : paths)
+        given.push_back(join_names({"'" + path.name + "' gives", to_string(path.layers.output_shape())}, " "));
+      throw Error(twiddle::join("paths joined by '", to_string(join), "' must give ",
+                                join == Join::concat ? "planes of the same size" : "the same shape", ": ",
+                                join_names(given, ", ")));
+    }
+    if (join == Join::concat) shape[0] += other[0];
+  }
+  return shape;
+}
+
+}  // namespace
+
+const char* to_string(Join join) {
+  return join == Join::add ? "add" : join == Join::concat ? "concat" : "multiply";
+}
+
+Branches::Branches(std::string name, Join join, std::vector<Path> paths)
+    : Layer(std::move(name), joined_shape(join, paths)), join_(join), paths_(std::move(paths)) {}
+
+std::size_t Branches::kept_bytes() const {
+  std::size_t bytes = 0;
+  if (join_ == Join::multiply)
+    for (const Path& path : paths_) bytes += static_cast<std::size_t>(count_of(path.layers.output_shape())) * sizeof(float);
+  return bytes;
+}
+
+std::string Branches::describe() const {
+  return twiddle::join(to_string(join_), " of ", paths_.size(), relu_ ? " paths, relu" : " paths");
+}
+
+std::vector<const Sequential*> Branches::paths() const {
+  std::vector<const Sequential*> all;
+  for (const Path& path : paths_) all.push_back(&path.layers);
+  return all;
+}
+
+Variable Branches::forward(Context& ctx, const Variable& x) {
+  std::vector<Variable> outputs;
+  std::vector<Tensor> values;
+  for (const Path& path : paths_) {
+    outputs.push_back(path.layers.forward(ctx, x));
+    values.push_back(outputs.back().value());
+    // The tape holds every output; what the join does not need for its backward pass is freed with `values`. The input
+    // belongs to the caller.
+    if (&outputs.back().value() != &x.value()) outputs.back().drop_value();
+  }
+  const ProfilerRange range(ctx.profiler, *ctx.stream, name(), "forward");
+  Stream& stream = *ctx.stream;
+  if (join_ == Join::add) {
+    const Tensor y = sum_of(stream, values, relu_);
+    return ctx.tape.record(name(), y, outputs,
+                           [outputs, output = relu_ ? y : Tensor()](Context& back, const Tensor& grad_y) {
+                             const Tensor grad =
+                                 output.defined() ? combine(*back.stream, ReluBackward{}, output, grad_y) : grad_y;
+                             for (const Variable& each : outputs) each.add_grad(back, grad);
+                           });
+  }
+  if (join_ == Join::multiply) {
+    const Tensor y = product_of(stream, values.at(0), values, 0);
+    return ctx.tape.record(name(), y, outputs, [outputs, values](Context& back, const Tensor& grad_y) {
+      for (std::size_t i = 0; i < outputs.size(); ++i)
+        if (outputs[i].needs_grad()) outputs[i].add_grad(back, product_of(*back.stream, grad_y, values, i));
+    });
+  }
+  std::vector<Shape> shapes;
+  for (const Tensor& value : values) shapes.push_back(value.shape());
+  return ctx.tape.record(name(), concatenation_of(stream, values, batched(output_shape(), x.value())), outputs,
+                         [outputs, shapes](Context& back, const Tensor& grad_y) {
+                           std::int64_t offset = 0;
+                           for (std::size_t i = 0; i < outputs.size(); ++i) {
+                             if (outputs[i].needs_grad())
+                               outputs[i].add_grad(back, part_of(*back.stream, grad_y, offset, shapes[i]));
+                             offset += row_of(shapes[i]);
+                           }
+                         });
+}
+
+}  // namespace twiddle
