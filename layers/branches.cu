@@ -73,7 +73,8 @@ Tensor concatenation_of(Stream& stream, const std::vector<Tensor>& parts, const 
   std::int64_t offset = 0;
   for (const Tensor& part : parts) {
     const std::int64_t row = row_of(part.shape());
-    for_each_index(stream, part.size(), CopyIntoRows{Divisor(row), row_of(batched), offset, part.read(), whole.write()});
+    for_each_index(stream, part.size(),
+                   CopyIntoRows{Divisor(row), row_of(batched), offset, part.read(), whole.write()});
     offset += row;
   }
   return whole;
@@ -127,7 +128,8 @@ Branches::Branches(std::string name, Join join, std::vector<Path> paths)
 std::size_t Branches::kept_bytes() const {
   std::size_t bytes = 0;
   if (join_ == Join::multiply)
-    for (const Path& path : paths_) bytes += static_cast<std::size_t>(count_of(path.layers.output_shape())) * sizeof(float);
+    for (const Path& path : paths_)
+      bytes += static_cast<std::size_t>(count_of(path.layers.output_shape())) * sizeof(float);
   return bytes;
 }
 
@@ -155,12 +157,11 @@ Variable Branches::forward(Context& ctx, const Variable& x) {
   Stream& stream = *ctx.stream;
   if (join_ == Join::add) {
     const Tensor y = sum_of(stream, values, relu_);
-    return ctx.tape.record(name(), y, outputs,
-                           [outputs, output = relu_ ? y : Tensor()](Context& back, const Tensor& grad_y) {
-                             const Tensor grad =
-                                 output.defined() ? combine(*back.stream, ReluBackward{}, output, grad_y) : grad_y;
-                             for (const Variable& each : outputs) each.add_grad(back, grad);
-                           });
+    return ctx.tape.record(
+        name(), y, outputs, [outputs, output = relu_ ? y : Tensor()](Context& back, const Tensor& grad_y) {
+          const Tensor grad = output.defined() ? combine(*back.stream, ReluBackward{}, output, grad_y) : grad_y;
+          for (const Variable& each : outputs) each.add_grad(back, grad);
+        });
   }
   if (join_ == Join::multiply) {
     const Tensor y = product_of(stream, values.at(0), values, 0);

@@ -40,8 +40,9 @@ class ChainBuilder {
     Params params(config.options, config.kind, diagnostics_);
     std::unique_ptr<Layer> layer;
     try {
-      layer = branches ? make_branches(config, params)
-                       : registry_.make(config.kind, Site{config.name, shape_, convolutions_, anything_trained()}, params);
+      layer = branches
+                  ? make_branches(config, params)
+                  : registry_.make(config.kind, Site{config.name, shape_, convolutions_, anything_trained()}, params);
     } catch (const Error& error) {
       if (shape_known_ && diagnostics_.size() == errors_before) {
         diagnostics_.add(config.place, join("layer '", config.name, "': ", error.what()),

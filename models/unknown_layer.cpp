@@ -14,7 +14,8 @@ using namespace std::string_literals;
 
 // Names as other programs have them, without what tells cases and spellings apart: "LayerNorm" is "layernorm".
 const std::map<std::string, std::string>& advice() {
-  static const std::string join = "paths are joined by 'residual: {layers: [...]}' or 'parallel: {join: concat, paths: [...]}'";
+  static const std::string join =
+      "paths are joined by 'residual: {layers: [...]}' or 'parallel: {join: concat, paths: [...]}'";
   static const std::string loss = "leave it out: softmax comes by itself, with the loss";
   static const std::map<std::string, std::string> known{
       {"softmax", loss},

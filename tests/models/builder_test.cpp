@@ -89,6 +89,87 @@ TEST_P(EveryDevice, BuilderFusesAReluWithoutChangingAGradient) {
   }
 }
 
+// What a residual block must give, from one that leaves the ReLU to a layer that is never fused.
+TEST_P(EveryDevice, BuilderJoinsPathsAndFusesTheReluBehindASum) {
+  const auto gradients = [](const std::string& activation) {
+    const std::string layers =
+        "    - conv2d: {filters: 4, kernel: 3, pad: 1}\n"
+        "    - residual:\n"
+        "        layers: [conv2d: {filters: 6, kernel: 3, stride: 2, pad: 1}, batch_norm]\n"
+        "        shortcut: [conv2d: {filters: 6, kernel: 1, stride: 2}]\n"
+        "    - " +
+        activation +
+        "\n"
+        "    - parallel: {join: concat, paths: [[], [residual: {layers: [tanh]}]]}\n"
+        "    - linear: {outputs: 3}\n";
+    const Model model = model_of("[2, 6, 6]", layers, GetParam());
+    Context ctx(GetParam());
+    model.net->initialize(ctx);
+    std::vector<float> pixels(3 * 2 * 6 * 6);
+    for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = RandomSequence{3}.normal(static_cast<std::int64_t>(i));
+    const Variable x(Tensor::from(*ctx.stream, {3, 2, 6, 6}, pixels), true);
+    const Tensor labels = Tensor::from<std::int32_t>(*ctx.stream, {3}, {0, 2, 1});
+    ctx.tape.backward(ctx, softmax_loss(ctx, model.net->forward(ctx, x), labels));
+    std::vector<std::vector<float>> all{x.grad().to_vector(*ctx.stream)};
+    for (const Parameter* parameter : model.net->parameters())
+      if (parameter->trainable) all.push_back(parameter->variable.grad().to_vector(*ctx.stream));
+    EXPECT_EQ(model.net->items()[2].layer->shares_input(), activation == "relu");
+    return all;
+  };
+  const auto actual = gradients("relu"), expected = gradients("leaky_relu: {slope: 0}");
+  ASSERT_EQ(actual.size(), 11u);  // the input's, and weight and bias of four convolutions and layers
+  for (std::size_t i = 0; i < actual.size(); ++i)
+    for (std::size_t k = 0; k < actual[i].size(); ++k)
+      EXPECT_NEAR(actual[i][k], expected[i][k], 1e-6) << "tensor " << i << ", element " << k;
+}
+
+TEST(Builder, NamesLayersInPathsAfterTheLayerThatJoinsThem) {
+  const Model model = model_of("[3, 8, 8]",
+                               "    - repeat:\n        times: 2\n        layers:\n"
+                               "          - residual: {name: block, layers: [conv2d: {filters: 3, kernel: 1}, relu]}\n"
+                               "    - parallel: {paths: [[conv2d: {name: a, filters: 2, kernel: 1}], []]}\n"
+                               "    - linear: {outputs: 2}\n");
+  std::vector<std::string> names;
+  for (const Sequential::Item* item : model.net->all_items()) names.push_back(item->layer->name());
+  EXPECT_EQ(names, (std::vector<std::string>{"block_1.conv1", "block_1.relu1", "block_1", "block_2.conv1",
+                                             "block_2.relu1", "block_2", "parallel1.a", "parallel1", "fc1"}));
+  EXPECT_EQ(model.net->items()[2].layer->output_shape(), (Shape{5, 8, 8}));
+  EXPECT_EQ(model.net->parameters().front()->name, "block_1.conv1.weight");
+  const auto wants_input_gradient = [&](std::size_t item) {
+    return dynamic_cast<const Conv2d&>(*model.net->all_items()[item]->layer).problem(1).input_gradient;
+  };
+  EXPECT_FALSE(wants_input_gradient(0));
+  EXPECT_TRUE(wants_input_gradient(3));
+}
+
+TEST(Builder, TellsWhatIsWrongWithPaths) {
+  const std::string shapes = error_of("[3, 8, 8]",
+                                      "    - relu\n    - residual:\n        name: block\n"
+                                      "        layers: [conv2d: {filters: 4, kernel: 3, pad: 1}]\n");
+  EXPECT_NE(shapes.find("net.yaml:6:7: error: layer 'block': paths joined by 'add' must give the same shape: "
+                        "'layers' gives 4x8x8, 'its input' gives 3x8x8"),
+            std::string::npos)
+      << shapes;
+  EXPECT_NE(shapes.find("its input is 3x8x8 from 'relu1'"), std::string::npos) << shapes;
+  const std::map<std::string, std::string> wrong{
+      {"residual", "'residual' needs 'layers', a list"},
+      {"residual: {shortcut: [relu]}", "'residual' needs 'layers', a list"},
+      {"residual: {layers: [relu], shortcut: relu}", "'shortcut' must be a list of layers"},
+      {"residual: {layers: [relu], join: add}", "unknown key 'join' in 'residual'"},
+      {"residual: {layers: [rellu]}", "did you mean 'relu'?"},
+      {"parallel: {paths: [[relu]]}", "a list of two or more lists of layers"},
+      {"parallel: {paths: [[relu], tanh]}", "a path must be a list of layers"},
+      {"parallel: {join: sum, paths: [[relu], []]}", "'join' must be one of"},
+      {"parallel: {paths: [[max_pool: {kernel: 9}], []]}", "layer 'parallel1.pool1'"},
+      {"residul: {layers: [relu]}", "did you mean 'residual'?"},
+  };
+  for (const auto& [layer, complaint] : wrong) {
+    const std::string text = error_of("[3, 8, 8]", "    - " + layer + "\n    - linear: {outputs: 2}\n");
+    EXPECT_NE(text.find(complaint), std::string::npos) << layer << ": " << text;
+    EXPECT_NE(text.find("1 error"), std::string::npos) << text;
+  }
+}
+
 // The parameter counts of the published networks (biases included).
 TEST(Builder, BuildsTheShippedNetworks) {
   const std::map<std::string, std::int64_t> expected = {{"lenet", 431080},

@@ -154,8 +154,8 @@ TEST(ConfigErrors, OfLayersThatOtherProgramsHaveSayWhatIsTrue) {
   };
   EXPECT_TRUE(holds("softmax", "there is no layer 'softmax': leave it out: softmax comes by itself, with the loss"));
   EXPECT_TRUE(holds("LogSoftmax", "softmax comes by itself"));
-  EXPECT_TRUE(holds("add", "there is no layer 'add': a network is a chain of layers"));
-  EXPECT_TRUE(holds("concat: {axis: 1}", "a network is a chain of layers"));
+  EXPECT_TRUE(holds("add", "there is no layer 'add': paths are joined by 'residual: "));
+  EXPECT_TRUE(holds("concat: {axis: 1}", "'parallel: {join: concat, paths: [...]}'"));
   EXPECT_TRUE(holds("gelu", "there is no layer 'gelu' yet; known are: "));
   EXPECT_TRUE(holds("dense: {outputs: 3}", "it is called 'linear'"));
   EXPECT_TRUE(holds("rellu", "did you mean 'relu'?"));

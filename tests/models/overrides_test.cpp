@@ -1,3 +1,5 @@
+#include <tuple>
+
 #include "tests/models/config_text.h"
 
 namespace twiddle {
@@ -23,6 +25,29 @@ TEST(Overrides, ReachEverything) {
   EXPECT_EQ(config.layers[1].options.find("bias")->text, "false");
   EXPECT_EQ(config.input, (Shape{3, 4, 5}));
   EXPECT_EQ(config.tree.find("data")->find("train")->find("images")->text, "a.gz");
+}
+
+TEST(Overrides, ReachLayersInPaths) {
+  const std::string text =
+      "version: 1\nmodel:\n  input: [1, 8, 8]\n  layers:\n"
+      "    - residual: {name: block, shortcut: [conv2d: {filters: 2, kernel: 1}], layers: [conv2d: {filters: 2, "
+      "kernel: 1}]}\n"
+      "    - parallel: {paths: [[], [residual: {layers: [dropout: {rate: 0.5}]}]]}\n    - linear: {outputs: 10}\n";
+  const Config config = config_of(text, {{"model.layers.block.conv1.filters", "3", "--set"},
+                                         {"model.layers.block.shortcut.conv2.filters", "3", "--set"},
+                                         {"model.layers.parallel1.residual1.dropout1.rate", "0.25", "--set"},
+                                         {"model.layers.parallel1.paths.0", "[relu]", "--set"},
+                                         {"model.layers.parallel1.join", "add", "--set"}});
+  const auto& [layers, shortcut] = std::tie(config.layers[0].paths.at(0), config.layers[0].paths.at(1));
+  EXPECT_EQ(layers[0].name, "block.conv1");
+  EXPECT_EQ(layers[0].options.find("filters")->text, "3");
+  EXPECT_EQ(shortcut[0].name, "block.conv2");
+  EXPECT_EQ(shortcut[0].options.find("filters")->text, "3");
+  const LayerConfig& parallel = config.layers[1];
+  EXPECT_EQ(parallel.paths.at(0).at(0).name, "parallel1.relu1");
+  EXPECT_EQ(parallel.paths.at(1).at(0).paths.at(0).at(0).options.find("rate")->text, "0.25");
+  EXPECT_TRUE(holds(complaint_about(text, {{"model.layers.block.conv7.filters", "3", "--set"}}),
+                    "unknown key 'conv7' in 'residual'"));
 }
 
 TEST(Overrides, ThatAreWrongAreNamed) {
