@@ -38,6 +38,8 @@ const std::map<std::string, std::string>& advice() {
       {"innerproduct", "it is called 'linear'"},
       {"lrn", "it is called 'local_response_norm'"},
       {"bn", "it is called 'batch_norm'"},
+      {"batchnorm2d", "it is called 'batch_norm'"},
+      {"swish", "it is called 'silu'"},
       {"pool", "it is called 'max_pool' or 'avg_pool'"},
   };
   return known;
@@ -45,29 +47,10 @@ const std::map<std::string, std::string>& advice() {
 
 // Of these there is none, and what sounds like them is another.
 bool is_missing(const std::string& name) {
-  static const std::vector<std::string> names{"gelu",
-                                              "elu",
-                                              "selu",
-                                              "celu",
-                                              "silu",
-                                              "swish",
-                                              "mish",
-                                              "prelu",
-                                              "hardswish",
-                                              "relu6",
-                                              "hardsigmoid",
-                                              "layernorm",
-                                              "groupnorm",
-                                              "instancenorm",
-                                              "rmsnorm",
-                                              "upsample",
-                                              "convtranspose2d",
-                                              "deconv",
-                                              "attention",
-                                              "embedding",
-                                              "lstm",
-                                              "gru",
-                                              "droppath"};
+  static const std::vector<std::string> names{
+      "elu",       "selu",      "celu",         "mish",    "relu6",    "hardsigmoid",
+      "layernorm", "groupnorm", "instancenorm", "rmsnorm", "upsample", "convtranspose2d",
+      "deconv",    "attention", "embedding",    "lstm",    "gru",      "droppath"};
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
@@ -83,6 +66,8 @@ std::string plain(const std::string& kind) {
 std::string unknown_layer(const std::string& kind, const std::vector<std::string>& known) {
   const auto advised = advice().find(plain(kind));
   if (advised != advice().end()) return "there is no layer '" + kind + "': " + advised->second;
+  for (const std::string& name : known)
+    if (plain(kind) == plain(name)) return "there is no layer '" + kind + "': it is called '" + name + "'";
   if (is_missing(plain(kind))) return "there is no layer '" + kind + "' yet; known are: " + join_names(known);
   return unknown_name("layer", kind, known);
 }

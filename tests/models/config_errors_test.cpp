@@ -156,7 +156,10 @@ TEST(ConfigErrors, OfLayersThatOtherProgramsHaveSayWhatIsTrue) {
   EXPECT_TRUE(holds("LogSoftmax", "softmax comes by itself"));
   EXPECT_TRUE(holds("add", "there is no layer 'add': paths are joined by 'residual: "));
   EXPECT_TRUE(holds("concat: {axis: 1}", "'parallel: {join: concat, paths: [...]}'"));
-  EXPECT_TRUE(holds("gelu", "there is no layer 'gelu' yet; known are: "));
+  EXPECT_TRUE(holds("mish", "there is no layer 'mish' yet; known are: "));
+  EXPECT_TRUE(holds("GELU", "there is no layer 'GELU': it is called 'gelu'"));
+  EXPECT_TRUE(holds("Hardswish", "it is called 'hard_swish'"));
+  EXPECT_TRUE(holds("swish", "it is called 'silu'"));
   EXPECT_TRUE(holds("dense: {outputs: 3}", "it is called 'linear'"));
   EXPECT_TRUE(holds("rellu", "did you mean 'relu'?"));
 }

@@ -1,0 +1,25 @@
+#include "layers/planes.h"
+
+#include "framework/error.h"
+
+namespace twiddle {
+
+Planes planes_of(const Tensor& x) {
+  return {x.dim(0), x.dim(1), x.size() / (x.dim(0) * x.dim(1))};
+}
+
+void require_channels(const Site& site, const Params& params) {
+  if (site.input.empty())
+    throw Error(ErrorKind::config, join(params.owner(), " needs an input with channels, and gets a scalar"));
+}
+
+Parameter undecayed(std::string name, Shape shape, double start) {
+  Parameter parameter;
+  parameter.name = std::move(name);
+  parameter.shape = std::move(shape);
+  parameter.initializer = {Initializer::Kind::constant, start};
+  parameter.weight_decay = false;
+  return parameter;
+}
+
+}  // namespace twiddle
