@@ -43,8 +43,9 @@ std::string share(std::int64_t part, std::int64_t whole) {
 }
 
 void print_scores(const EvalResult& result, const std::vector<ClassScore>& scores) {
-  fmt::print("loss   {:.4f}\ntop-1  {:.2f}%\ntop-5  {:.2f}%\nimages {}\n\n", result.loss, 100 * result.top1,
-             100 * result.top5, format_count(result.images));
+  for (const Metric& metric : metrics_of(TargetKind::label))
+    fmt::print("{:<6} {}\n", metric.title, metric.text(metric.of(result.scores)));
+  fmt::print("images {}\n\n", format_count(result.images));
   TextTable table({"class", "images", "right", "recall", "precision"});
   for (const ClassScore& score : scores)
     table.add({score.name, format_count(score.images), format_count(score.right), share(score.right, score.images),

@@ -83,13 +83,10 @@ std::vector<std::string> parts_of(const std::string& text) {
   return parts;
 }
 
-std::string accuracy(double share) {
-  return fmt::format("{:.2f}%", 100 * share);
-}
-
-std::string summary(const RunState& state, const Config& config) {
-  const std::string epochs = fmt::format("epoch {} of {}", state.best_epoch, config.train.epochs);
-  return state.best_epoch > 0 ? accuracy(state.best_top1) + " top-1 at " + epochs : "";
+std::string summary(const RunState& state, const Metric& watched, const Config& config) {
+  if (state.best_epoch == 0) return "";
+  return fmt::format("{} {} at epoch {} of {}", watched.text(state.best_score), watched.title, state.best_epoch,
+                     config.train.epochs);
 }
 
 std::string read_whole(const std::string& path) {
@@ -133,7 +130,7 @@ Report make_report(const Config& config, Trainer& trainer, const RunOrigin& orig
   Report report;
   const std::filesystem::path folder = origin.folder;
   report.title = std::filesystem::absolute(folder).lexically_normal().filename().string();
-  report.summary = summary(trainer.state(), config);
+  report.summary = summary(trainer.state(), trainer.watched(), config);
   report.facts = facts(config, trainer, origin, history);
   report.config = read_whole((folder / "config.yaml").string());
   report.history = std::move(history);
@@ -146,9 +143,10 @@ Report make_report(const Config& config, Trainer& trainer, const RunOrigin& orig
   report.classes = class_names(trainer, result.confusion);
   report.confusion = result.confusion;
   report.mistakes = wrong_pictures(*trainer.val_data(), result);
-  report.facts.push_back({"validation",
-                          {report.examined, fmt::format("loss {:.4f}", result.loss), "top-1 " + accuracy(result.top1),
-                           "top-5 " + accuracy(result.top5), format_count(result.images) + " images"}});
+  report.facts.push_back({"validation", {report.examined}});
+  for (const Metric& metric : trainer.metrics())
+    report.facts.back().parts.push_back(join(metric.title, " ", metric.text(metric.of(result.scores))));
+  report.facts.back().parts.push_back(format_count(result.images, "image"));
   return report;
 }
 

@@ -17,9 +17,11 @@ namespace {
 
 using MetricsLine = nlohmann::json;
 
-constexpr const char* csv_header =
-    "epoch,step,train_loss,train_top1,val_loss,val_top1,val_top5,learning_rate,images_per_second,data_wait,seconds,"
-    "skipped,time";
+std::string csv_header(const std::vector<Metric>& metrics) {
+  std::string header = "epoch,step,train_loss,train_top1,";
+  for (const Metric& metric : metrics) header += fmt::format("val_{},", metric.name);
+  return header + "learning_rate,images_per_second,data_wait,seconds,skipped,time\n";
+}
 
 // The time of day, as 2026-11-22T22:08:36Z.
 std::string now() {
@@ -34,14 +36,17 @@ std::string path_in(const std::string& folder, const char* name) {
   return (std::filesystem::path(folder) / name).string();
 }
 
-std::string csv_line(const EpochReport& report, const std::string& time) {
-  const std::string val = report.has_validation
-                              ? fmt::format("{:.6g},{:.6g},{:.6g}", report.val_loss, report.val_top1, report.val_top5)
-                              : ",,";
-  const std::string top1 = std::isnan(report.train_top1) ? "" : fmt::format("{:.6g}", report.train_top1);
-  return fmt::format("{},{},{:.6g},{},{},{:.6g},{:.6g},{:.4f},{:.3f},{},{}\n", report.epoch, report.step,
-                     report.train_loss, top1, val, report.rate, report.images_per_second, report.wait_share,
-                     report.seconds, report.skipped, time);
+// Nothing for what was not measured.
+std::string csv_number(double value) {
+  return std::isnan(value) ? "" : fmt::format("{:.6g}", value);
+}
+
+std::string csv_line(const EpochReport& report, const std::vector<Metric>& metrics, const std::string& time) {
+  std::string val;
+  for (const Metric& metric : metrics) val += csv_number(metric.of(report.val)) + ",";
+  return fmt::format("{},{},{:.6g},{},{}{:.6g},{:.6g},{:.4f},{:.3f},{},{}\n", report.epoch, report.step,
+                     report.train_loss, csv_number(report.train_top1), val, report.rate, report.images_per_second,
+                     report.wait_share, report.seconds, report.skipped, time);
 }
 
 double number_in(const MetricsLine& line, const char* key) {
@@ -52,6 +57,10 @@ double number_in(const MetricsLine& line, const char* key) {
 std::int64_t whole_in(const MetricsLine& line, const char* key) {
   const auto found = line.find(key);
   return found != line.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
+}
+
+std::string val_key(const Metric& metric) {
+  return std::string("val_") + metric.name;
 }
 
 std::string text_in(const MetricsLine& line, const char* key) {
@@ -78,8 +87,9 @@ EpochReport epoch_from(const MetricsLine& line) {
   report.skipped = whole_in(line, "skipped");
   report.best = line.value("best", MetricsLine()) == true;
   report.has_validation = line.contains("val_loss");
-  report.val_loss = number_in(line, "val_loss");
-  report.val_top1 = number_in(line, "val_top1"), report.val_top5 = number_in(line, "val_top5");
+  for (const Metric& metric : every_metric())
+    if (const auto found = line.find(val_key(metric)); found != line.end() && found->is_number())
+      report.val.*metric.score = *found;
   return report;
 }
 
@@ -95,9 +105,9 @@ void for_each_line(const std::string& run_folder, const Use& use) {
 
 // Leaves in metrics.jsonl and metrics.csv what lies behind a run that goes on from `start`, and returns it. An epoch's
 // line is written before its checkpoint, so that its last step may be behind and the epoch not yet done.
-History drop_later_lines(const std::string& folder, const RunState& start) {
+History drop_later_lines(const std::string& folder, const std::vector<Metric>& metrics, const RunState& start) {
   History history;
-  std::string kept, table = std::string(csv_header) + "\n";
+  std::string kept, table = csv_header(metrics);
   for_each_line(folder, [&](const std::string& text, const MetricsLine& line, const std::string& kind) {
     if (kind == "step" && whole_in(line, "step") <= start.step) {
       history.steps.push_back(step_from(line));
@@ -106,7 +116,7 @@ History drop_later_lines(const std::string& folder, const RunState& start) {
     if (kind == "epoch" && whole_in(line, "epoch") <= start.epoch) {
       history.epochs.push_back(epoch_from(line));
       kept += text + "\n";
-      table += csv_line(history.epochs.back(), text_in(line, "time"));
+      table += csv_line(history.epochs.back(), metrics, text_in(line, "time"));
     }
   });
   write_file_atomically(path_in(folder, "metrics.jsonl"), kept);
@@ -128,13 +138,17 @@ MetricsLine to_json(const EpochReport& report) {
                       {"seconds", report.seconds},
                       {"skipped", report.skipped},
                       {"best", report.best}};
-  if (report.has_validation)
-    line.update({{"val_loss", report.val_loss}, {"val_top1", report.val_top1}, {"val_top5", report.val_top5}});
+  for (const Metric& metric : every_metric())
+    if (report.has_validation && (metric.score == &Scores::loss || !std::isnan(metric.of(report.val))))
+      line[val_key(metric)] = metric.of(report.val);
   return line;
 }
 
-Metrics::Metrics(const std::string& run_folder, std::int64_t steps_per_epoch, const RunState& start)
-    : every_(std::max<std::int64_t>(1, steps_per_epoch / 50)), history_(drop_later_lines(run_folder, start)) {
+Metrics::Metrics(const std::string& run_folder, const std::vector<Metric>& metrics, std::int64_t steps_per_epoch,
+                 const RunState& start)
+    : metrics_(metrics),
+      every_(std::max<std::int64_t>(1, steps_per_epoch / 50)),
+      history_(drop_later_lines(run_folder, metrics, start)) {
   lines_.open(path_in(run_folder, "metrics.jsonl"), std::ios::app);
   table_.open(path_in(run_folder, "metrics.csv"), std::ios::app);
   if (!lines_ || !table_) throw Error("cannot write the metrics in " + run_folder);
@@ -160,7 +174,7 @@ void Metrics::on_epoch(const EpochReport& report) {
   MetricsLine line = to_json(report);
   line.update({{"kind", "epoch"}, {"time", time}});
   lines_ << json_text(line) << '\n' << std::flush;
-  table_ << csv_line(report, time) << std::flush;
+  table_ << csv_line(report, metrics_, time) << std::flush;
   if (!lines_ || !table_) throw Error("the metrics could not be written: is the disk full?");
   history_.epochs.push_back(report);
 }

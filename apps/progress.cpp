@@ -28,10 +28,10 @@ std::string facts(const StepReport& report) {
 
 }  // namespace
 
-Progress::Progress(Console& console, std::int64_t epochs, bool has_validation)
+Progress::Progress(Console& console, std::int64_t epochs, std::vector<Metric> validated)
     : console_(console),
       epochs_(epochs),
-      has_validation_(has_validation),
+      validated_(std::move(validated)),
       last_shown_(std::chrono::steady_clock::now()) {}
 
 bool Progress::wants_step(std::int64_t /*step*/) {
@@ -48,12 +48,12 @@ void Progress::on_step(const StepReport& report) {
 }
 
 void Progress::show_header() {
-  if (!std::exchange(header_shown_, true)) console_.line(table_header(has_validation_));
+  if (!std::exchange(header_shown_, true)) console_.line(table_header(validated_));
 }
 
 void Progress::on_epoch(const EpochReport& report) {
   show_header();
-  console_.line(table_row(report));
+  console_.line(table_row(report, validated_));
   if (report.skipped > skipped_shown_) {
     console_.line("  " + skipped_line(report.skipped));
     skipped_shown_ = report.skipped;
@@ -87,16 +87,15 @@ std::string plain_line(const StepReport& report) {
   return fmt::format("{:>5}  step {}/{}  {}", report.epoch, report.batch, report.batches, facts(report));
 }
 
-std::string table_header(bool has_validation) {
-  return has_validation ? "epoch  train-loss  val-loss  val-top1  val-top5  images/s     time"
-                        : "epoch  train-loss  images/s     time";
+std::string table_header(const std::vector<Metric>& validated) {
+  std::string header = "epoch  train-loss";
+  for (const Metric& metric : validated) header += fmt::format("  {:>8}", std::string("val-") + metric.name);
+  return header + "  images/s     time";
 }
 
-std::string table_row(const EpochReport& report) {
+std::string table_row(const EpochReport& report, const std::vector<Metric>& validated) {
   std::string row = fmt::format("{:>5}  {:>10.4f}", report.epoch, report.train_loss);
-  if (report.has_validation)
-    row +=
-        fmt::format("  {:>8.4f}  {:>7.2f}%  {:>7.2f}%", report.val_loss, 100 * report.val_top1, 100 * report.val_top5);
+  for (const Metric& metric : validated) row += fmt::format("  {:>8}", metric.text(metric.of(report.val)));
   row += fmt::format("  {:>8}  {:>7}", format_rate(report.images_per_second), format_duration(report.seconds));
   return report.best ? row + "  *best, saved" : row;
 }

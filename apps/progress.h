@@ -11,7 +11,7 @@ namespace twiddle {
 // epoch.
 class Progress : public TrainObserver {
  public:
-  Progress(Console& console, std::int64_t epochs, bool has_validation);
+  Progress(Console& console, std::int64_t epochs, std::vector<Metric> validated);  // empty: no validation
   bool wants_step(std::int64_t step) override;
   void on_step(const StepReport& report) override;
   void on_epoch(const EpochReport& report) override;
@@ -22,15 +22,17 @@ class Progress : public TrainObserver {
 
   Console& console_;
   std::int64_t epochs_;
-  bool has_validation_, header_shown_ = false, data_hint_given_ = false;
+  std::vector<Metric> validated_;
+  bool header_shown_ = false, data_hint_given_ = false;
   std::int64_t skipped_shown_ = 0;
   std::chrono::steady_clock::time_point last_shown_;
 };
 
 std::string bar_line(const StepReport& report, std::int64_t epochs, int width);
 std::string plain_line(const StepReport& report);  // the epoch in the table's column
-std::string table_header(bool has_validation);
-std::string table_row(const EpochReport& report);
+// With a column for each metric of the validation.
+std::string table_header(const std::vector<Metric>& validated);
+std::string table_row(const EpochReport& report, const std::vector<Metric>& validated);
 std::string skipped_line(std::int64_t count);  // "3 images could not be read and were left out"
 
 }  // namespace twiddle

@@ -62,7 +62,7 @@ Points smoothed(const Points& points) {
 
 std::vector<std::string> run_charts(const History& history) {
   const Timeline time(history.epochs);
-  Points loss, rate, speed, train_top1, val_loss, top1, top5;
+  Points loss, rate, speed, train_top1, val_loss, top1, top5, map, psnr;
   for (const StepReport& step : history.steps) {
     const double at = time.place(step.step);
     if (std::isfinite(step.loss)) loss.emplace_back(at, step.loss);
@@ -73,9 +73,14 @@ std::vector<std::string> run_charts(const History& history) {
     const auto at = static_cast<double>(epoch.epoch);
     if (std::isfinite(epoch.train_top1)) train_top1.emplace_back(at, 100 * epoch.train_top1);
     if (!epoch.has_validation) continue;
-    val_loss.emplace_back(at, epoch.val_loss);
-    top1.emplace_back(at, 100 * epoch.val_top1);
-    top5.emplace_back(at, 100 * epoch.val_top5);
+    const auto put = [at](Points& points, double value) {
+      if (std::isfinite(value)) points.emplace_back(at, value);
+    };
+    put(val_loss, epoch.val.loss);
+    put(top1, 100 * epoch.val.top1);
+    put(top5, 100 * epoch.val.top5);
+    put(map, 100 * epoch.val.map);
+    put(psnr, epoch.val.psnr);
   }
   std::pair<double, double> span{0, 1};
   for (const Points& points : {rate, val_loss})
@@ -91,6 +96,8 @@ std::vector<std::string> run_charts(const History& history) {
   };
   add("Loss", true, {{"training", loss, true}, {"training", smoothed(loss)}, {"validation", val_loss}});
   add("Accuracy, %", false, {{"training", train_top1}, {"validation", top1}, {"validation, top 5", top5}});
+  add("Mean average precision, %", false, {{"validation", map}});
+  add("PSNR, dB", false, {{"validation", psnr}});
   add("Learning rate", true, {{"", rate}});
   add("Images a second", true, {{"", speed, true}, {"", smoothed(speed)}});
   return charts;

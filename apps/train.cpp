@@ -138,7 +138,9 @@ void write_results(const Flags& flags, Trainer& trainer, const std::string& run_
                             {"peak_pool_bytes", trainer.context().stream->memory().peak},
                             {"peak_memory_bytes", peak_memory_bytes()},
                             {"history", epochs}};
-  if (state.best_epoch > 0) results.update({{"best_top1", state.best_top1}, {"best_epoch", state.best_epoch}});
+  if (state.best_epoch > 0)
+    results.update(
+        {{std::string("best_") + trainer.watched().name, state.best_score}, {"best_epoch", state.best_epoch}});
   write_json(flags, results);
 }
 
@@ -148,7 +150,8 @@ void show_results(Console& console, const Trainer& trainer, const std::string& r
   const fs::path best = fs::path(run_folder) / "best.safetensors";
   std::string text;
   if (state.best_epoch > 0)
-    text += fmt::format("best val-top1  {:.2f}% at epoch {}\n", 100 * state.best_top1, state.best_epoch);
+    text += fmt::format("{:<15}{} at epoch {}\n", std::string("best val-") + trainer.watched().name,
+                        trainer.watched().text(state.best_score), state.best_epoch);
   text += fmt::format("run            {}\nweights        {}\nreport         {}", run_folder,
                       fs::exists(best) ? best.string() : trainer.last_checkpoint() + "/model.safetensors",
                       (fs::path(run_folder) / "report.html").string());
@@ -211,8 +214,8 @@ int train(const Run& run, Experiment experiment) {
   if (resumed) console.line(fmt::format("resumed from {} at step {}", place.checkpoint, trainer.state().step));
 
   FolderKeeper keeper(new_folder, lock);
-  Metrics metrics(run_folder, trainer.steps_per_epoch(), trainer.state());
-  Progress progress(console, config.train.epochs, trainer.has_validation());
+  Metrics metrics(run_folder, trainer.metrics(), trainer.steps_per_epoch(), trainer.state());
+  Progress progress(console, config.train.epochs, trainer.has_validation() ? trainer.metrics() : std::vector<Metric>());
   ReportWriter report(config, trainer, metrics, console, run_folder, flags.command);
   EngineTeller engines(console, trainer.model(), config.train.batch_size);
   std::vector<TrainObserver*> observers{&keeper, &engines, &progress, &metrics, &report};

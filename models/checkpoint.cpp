@@ -28,7 +28,7 @@ void each_field(State& state, const Visit& visit) {
   visit("batch", state.batch);
   visit("random_seed", state.random_seed);
   visit("random_position", state.random_position);
-  visit("best_top1", state.best_top1);
+  visit("best_top1", state.best_score);  // of whatever metric: the name is that of the first checkpoints
   visit("best_epoch", state.best_epoch);
   visit("images", state.images);
   visit("loss_sum", state.loss_sum);

@@ -17,11 +17,11 @@ struct RunState {
   std::int64_t position = 0;  // within the epoch under way: images of its order done or left out; below 0: not known
   std::int64_t batch = 0;     // the same in batches of the size that the run has now
   std::uint64_t random_seed = 1, random_position = 0;  // save takes them from the context, restore puts them there
-  double best_top1 = -1;
-  std::int64_t best_epoch = 0;
-  std::int64_t images = 0;  // trained on in the epoch under way
-  double loss_sum = 0;      // over those images, so that a resumed epoch reports the same mean
-  std::int64_t right = 0;   // of those images, whose label came first
+  std::int64_t best_epoch = 0;                         // by the watched metric; 0: none yet
+  double best_score = -1;                              // of that epoch
+  std::int64_t images = 0;                             // trained on in the epoch under way
+  double loss_sum = 0;     // over those images, so that a resumed epoch reports the same mean
+  std::int64_t right = 0;  // of those images, whose label came first
   std::int64_t limit_batches = 0, overfit_batch = 0;  // Trainer::Options, as the run was begun
 };
 
@@ -39,9 +39,10 @@ class CheckpointStore {
   // then the `keep` newest of them stay.
   std::string save(Context& ctx, const Sequential& net, const Optimizer& optimizer, const RunState& state,
                    const std::vector<std::string>& classes);
+  // <run>/best.safetensors, with epoch, step and score in its metadata.
   void save_best(Context& ctx, const Sequential& net, const std::vector<std::string>& classes,
-                 const RunState& state) const;  // <run>/best.safetensors
-  std::vector<std::string> list() const;        // checkpoint folders, oldest first
+                 const RunState& state) const;
+  std::vector<std::string> list() const;  // checkpoint folders, oldest first
 
  private:
   std::string run_folder_, folder_;

@@ -58,6 +58,7 @@ EvalResult evaluate(Context& ctx, const Sequential& net, Loader& loader, std::in
   result.classes = loader.classes();
   result.confusion.assign(static_cast<std::size_t>(result.classes * result.classes), 0);
   result.outside.assign(static_cast<std::size_t>(result.classes), 0);
+  double loss = 0;
   std::int64_t top1 = 0, top5 = 0;
   loader.start_epoch(stream, 0);
   Batch batch;
@@ -67,7 +68,7 @@ EvalResult evaluate(Context& ctx, const Sequential& net, Loader& loader, std::in
     const std::vector<std::int32_t> labels = batch.labels.to_vector<std::int32_t>(stream);
     check_labels(batch, labels, std::min(result.classes, outputs));
     const auto images = static_cast<std::int64_t>(batch.indices.size());
-    result.loss +=
+    loss +=
         softmax_loss(ctx, Variable(logits), batch.labels).value().to_vector(stream).at(0) * static_cast<double>(images);
     result.images += images;
     for (const std::int32_t rank : label_ranks(stream, logits, batch.labels).to_vector<std::int32_t>(stream)) {
@@ -79,9 +80,9 @@ EvalResult evaluate(Context& ctx, const Sequential& net, Loader& loader, std::in
   loader.end_epoch();
   if (result.images > 0) {
     const auto images = static_cast<double>(result.images);
-    result.loss /= images;
-    result.top1 = static_cast<double>(top1) / images;
-    result.top5 = static_cast<double>(top5) / images;
+    result.scores.loss = loss / images;
+    result.scores.top1 = static_cast<double>(top1) / images;
+    result.scores.top5 = static_cast<double>(top5) / images;
   }
   return result;
 }

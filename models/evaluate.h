@@ -5,12 +5,13 @@
 
 #include "data/loader.h"
 #include "layers/sequential.h"
+#include "models/metric.h"
 
 namespace twiddle {
 
 // How well a net does on a dataset, and where it errs.
 struct EvalResult {
-  double loss = 0, top1 = 0, top5 = 0;  // mean nats; shares of 1
+  Scores scores;
   std::int64_t images = 0;
   std::int64_t classes = 0;             // that the dataset names
   std::vector<std::int64_t> confusion;  // [actual * classes + predicted]

@@ -14,15 +14,20 @@ nlohmann::json to_json(const EvalResult& result) {
                         {"actual", wrong.actual},
                         {"predicted", wrong.predicted},
                         {"probability", wrong.probability}});
-  return {{"images", result.images},       {"loss", result.loss},    {"top1", result.top1},
-          {"top5", result.top5},           {"confusion", confusion}, {"outside", result.outside},
-          {"undefined", result.undefined}, {"mistakes", mistakes}};
+  nlohmann::json json = {{"images", result.images},
+                         {"confusion", confusion},
+                         {"outside", result.outside},
+                         {"undefined", result.undefined},
+                         {"mistakes", mistakes}};
+  for (const Metric& metric : metrics_of(TargetKind::label)) json[metric.name] = metric.of(result.scores);
+  return json;
 }
 
 EvalResult evaluation_from_json(const nlohmann::json& json) {
   EvalResult result;
-  result.images = json.at("images"), result.loss = json.at("loss");
-  result.top1 = json.at("top1"), result.top5 = json.at("top5");
+  result.images = json.at("images");
+  for (const Metric& metric : metrics_of(TargetKind::label))  // null: not a number
+    if (const nlohmann::json& score = json.at(metric.name); score.is_number()) result.scores.*metric.score = score;
   result.outside = json.at("outside").get<std::vector<std::int64_t>>();
   result.undefined = json.at("undefined");
   const std::size_t classes = result.outside.size();

@@ -45,6 +45,8 @@ struct Trainer::Impl {
   Options options;
   Context ctx;
   TrainingData data;
+  const std::vector<Metric> metrics = metrics_of(TargetKind::label);
+  const Metric& watched = metrics.at(1);
   RunSaver saver;
   StepReporter reporter;
   std::optional<TrainStep> train_step;  // from start() on
@@ -280,7 +282,7 @@ struct Trainer::Impl {
     state.batch = state.position = state.images = 0;
     set_sums(0, 0);
     if (report.best) {
-      state.best_top1 = report.val_top1;
+      state.best_score = watched.of(report.val);
       state.best_epoch = report.epoch;
       saver.save_best(ctx, net, state, classes());
     }
@@ -291,16 +293,18 @@ struct Trainer::Impl {
     return true;
   }
 
+  bool is_best(double score) const {
+    return std::isfinite(score) && (state.best_epoch == 0 || watched.better(score, state.best_score));
+  }
+
   // False: stopped.
   bool validate(EpochReport& report, const std::atomic<bool>& stop) {
     const EvalResult result = evaluate(ctx, net, *data.val(), 0, [&stop] { return stop.load(); });
     if (stop) return false;
     last_validation = result;
     report.has_validation = true;
-    report.val_loss = result.loss;
-    report.val_top1 = result.top1;
-    report.val_top5 = result.top5;
-    report.best = result.top1 > state.best_top1;
+    report.val = result.scores;
+    report.best = is_best(watched.of(result.scores));
     return true;
   }
 
@@ -332,6 +336,12 @@ Trainer::End Trainer::run(const std::vector<TrainObserver*>& observers, const st
 
 bool Trainer::has_validation() const {
   return impl_->data.val() != nullptr;
+}
+std::vector<Metric> Trainer::metrics() const {
+  return impl_->metrics;
+}
+const Metric& Trainer::watched() const {
+  return impl_->watched;
 }
 const EvalResult* Trainer::last_validation() const {
   return impl_->last_validation ? &*impl_->last_validation : nullptr;

@@ -24,7 +24,7 @@ struct EpochReport {
   double train_loss = 0, images_per_second = 0, wait_share = 0, seconds = 0, rate = 0;
   double train_top1 = std::numeric_limits<double>::quiet_NaN();  // share of 1, of images as trained on; NaN: not known
   bool has_validation = false, best = false;
-  double val_loss = 0, val_top1 = 0, val_top5 = 0;
+  Scores val;
   std::int64_t skipped = 0;
 };
 
@@ -58,6 +58,8 @@ class Trainer {
   End run(const std::vector<TrainObserver*>& observers,
           const std::atomic<bool>& stop);  // stop: finish the batch, or leave a validation, save, return
   bool has_validation() const;
+  std::vector<Metric> metrics() const;        // of a validation, the one that the best epoch is chosen by second
+  const Metric& watched() const;              // that one
   const EvalResult* last_validation() const;  // at the end of the last epoch of this process; null: none yet
 
   const Config& config() const;

@@ -10,7 +10,7 @@ namespace {
 TEST(BestValidation, IsThatOfTheBestEpochAndOutlivesTheProcess) {
   const std::string folder = fresh_folder("best_validation").string();
   EvalResult good, worse;
-  good.top1 = 0.75, good.images = 4, good.classes = 2;
+  good.scores.top1 = 0.75, good.images = 4, good.classes = 2;
   good.confusion = {1, 1, 0, 2}, good.outside = {0, 0}, good.wrong = {{3, 0, 1, 0.5f}};
   std::int64_t best_epoch = 0;
   BestValidation first(folder, best_epoch);

@@ -40,10 +40,10 @@ TEST(Metrics, AnEpochThatWasToldButNotSavedIsToldOnce) {
   for (const std::int64_t step : {10, 20}) {
     const auto folder = fresh_folder("metrics");
     {
-      Metrics killed(folder, 100, at(0, 0));
+      Metrics killed(folder, metrics_of(TargetKind::label), 100, at(0, 0));
       write_epochs(killed, 1, 2);
     }
-    Metrics resumed(folder, 100, at(1, step));
+    Metrics resumed(folder, metrics_of(TargetKind::label), 100, at(1, step));
     write_epochs(resumed, 2, 3);
     EXPECT_EQ(epochs_of(read_history(folder)), (std::vector<std::int64_t>{1, 2, 3}));
     const std::string table = read_text(folder / "metrics.csv");
@@ -54,11 +54,11 @@ TEST(Metrics, AnEpochThatWasToldButNotSavedIsToldOnce) {
 TEST(Metrics, AreKeptInMemoryAsTheyAreWritten) {
   const auto folder = fresh_folder("metrics");
   {
-    Metrics first(folder, 100, at(0, 0));
+    Metrics first(folder, metrics_of(TargetKind::label), 100, at(0, 0));
     write_epochs(first, 1, 2);
     EXPECT_EQ(epochs_of(first.history()), (std::vector<std::int64_t>{1, 2}));
   }
-  Metrics resumed(folder, 100, at(2, 20));
+  Metrics resumed(folder, metrics_of(TargetKind::label), 100, at(2, 20));
   write_epochs(resumed, 3, 3);
   EXPECT_EQ(epochs_of(resumed.history()), (std::vector<std::int64_t>{1, 2, 3}));
   EXPECT_EQ(resumed.history().steps.size(), 3u);
@@ -67,18 +67,18 @@ TEST(Metrics, AreKeptInMemoryAsTheyAreWritten) {
 TEST(Metrics, TellTheTimeOfDayThatARewriteKeeps) {
   const auto folder = fresh_folder("metrics");
   {
-    Metrics first(folder, 100, at(0, 0));
+    Metrics first(folder, metrics_of(TargetKind::label), 100, at(0, 0));
     write_epochs(first, 1, 1);
   }
   const std::string before = read_text(folder / "metrics.csv");
   EXPECT_TRUE(std::regex_search(before, std::regex(R"(,20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ\n$)"))) << before;
-  Metrics resumed(folder, 100, at(1, 10));
+  Metrics resumed(folder, metrics_of(TargetKind::label), 100, at(1, 10));
   EXPECT_EQ(read_text(folder / "metrics.csv"), before);
 }
 
 TEST(Metrics, ComeBackAsTheyWere) {
   const auto folder = fresh_folder("metrics");
-  Metrics metrics(folder, 100, at(0, 0));
+  Metrics metrics(folder, metrics_of(TargetKind::label), 100, at(0, 0));
   write_epochs(metrics, 1, 2);
   const History history = read_history(folder);
   ASSERT_EQ(history.steps.size(), 2u);

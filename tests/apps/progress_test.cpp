@@ -43,10 +43,10 @@ TEST(Progress, TellsOfImagesLeftOut) {
 TEST(Progress, RowsStandUnderTheirHeader) {
   EpochReport report;
   report.epoch = 2, report.train_loss = 0.5, report.seconds = 2;
-  for (const bool has_validation : {false, true}) {
-    report.has_validation = has_validation;
-    EXPECT_EQ(table_row(report).size(), table_header(has_validation).size());
-  }
+  report.val = {0.5, 0.25, 0.75, 0.5, 24.31};
+  for (const TargetKind kind : {TargetKind::label, TargetKind::labels, TargetKind::input})
+    EXPECT_EQ(table_row(report, metrics_of(kind)).size(), table_header(metrics_of(kind)).size());
+  EXPECT_EQ(table_row(report, {}).size(), table_header({}).size());
 }
 
 TEST(Progress, TheTablesHeadComesFirst) {
@@ -55,13 +55,13 @@ TEST(Progress, TheTablesHeadComesFirst) {
   Console console(-1);
   console.log_to(log);
   if (console.terminal()) GTEST_SKIP() << "on a terminal a bar is drawn in place";
-  Progress progress(console, 5, true);
+  Progress progress(console, 5, metrics_of(TargetKind::label));
   progress.on_step(some_step());
   progress.on_epoch({});
   std::ifstream file(log);
   std::string first, second;
   std::getline(std::getline(file, first), second);
-  EXPECT_EQ(first, table_header(true));
+  EXPECT_EQ(first, table_header(metrics_of(TargetKind::label)));
   EXPECT_EQ(second, plain_line(some_step()));
 }
 
@@ -70,7 +70,7 @@ TEST(Progress, SaysWhyStepsAreNotRecorded) {
   std::filesystem::remove(log);
   Console console(-1);
   console.log_to(log);
-  Progress(console, 5, true).on_not_captured("a layer waits");
+  Progress(console, 5, {}).on_not_captured("a layer waits");
   std::string line;
   std::getline(std::ifstream(log) >> std::ws, line);
   EXPECT_TRUE(line.ends_with("no CUDA graph, steps are launched kernel by kernel: a layer waits")) << line;

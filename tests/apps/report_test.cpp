@@ -46,7 +46,7 @@ Report small_report() {
     report.history.steps.push_back(line);
   }
   EpochReport epoch;
-  epoch.epoch = 1, epoch.step = 5, epoch.has_validation = true, epoch.val_top1 = 0.5;
+  epoch.epoch = 1, epoch.step = 5, epoch.has_validation = true, epoch.val.top1 = 0.5;
   report.history.epochs.push_back(epoch);
   report.classes = {"cat", "<script>"};
   report.confusion = {3, 1, 0, 4};
@@ -114,7 +114,7 @@ History history_of(std::int64_t epochs, std::int64_t steps) {
   }
   for (std::int64_t i = 1; i <= epochs; ++i) {
     EpochReport epoch;
-    epoch.epoch = i, epoch.step = i * steps, epoch.has_validation = true, epoch.val_top1 = 0.5;
+    epoch.epoch = i, epoch.step = i * steps, epoch.has_validation = true, epoch.val.top1 = 0.5;
     history.epochs.push_back(epoch);
   }
   return history;

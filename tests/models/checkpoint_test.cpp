@@ -54,7 +54,7 @@ TEST(Checkpoint, PutsEverythingBack) {
   run.set(7);
   run.ctx.random.restore(0xffffffffffffffffu, 12345);
   RunState saved;
-  saved.step = 17, saved.epoch = 2, saved.position = 160, saved.batch = 5, saved.best_top1 = 0.1 + 0.2;
+  saved.step = 17, saved.epoch = 2, saved.position = 160, saved.batch = 5, saved.best_score = 0.1 + 0.2;
   saved.best_epoch = 1, saved.images = 90, saved.loss_sum = 1e300 / 3, saved.right = 30, saved.limit_batches = 6;
   const std::string folder = store.save(run.ctx, run.net, run.optimizer, saved, {"cat", "dog"});
 
@@ -70,7 +70,7 @@ TEST(Checkpoint, PutsEverythingBack) {
   EXPECT_EQ(state.batch, 5);
   EXPECT_EQ(state.right, 30);
   EXPECT_EQ(state.limit_batches, 6);
-  EXPECT_EQ(state.best_top1, 0.1 + 0.2);
+  EXPECT_EQ(state.best_score, 0.1 + 0.2);
   EXPECT_EQ(state.best_epoch, 1);
   EXPECT_EQ(state.images, 90);
   EXPECT_EQ(state.loss_sum, 1e300 / 3);

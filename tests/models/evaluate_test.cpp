@@ -39,11 +39,11 @@ TEST(Evaluate, CountsWhatIsRight) {
   Image image;
   for (std::int64_t i = 0; i < 40; ++i) of_class_two += two.data.train->get(i, image) == 2;
   EXPECT_EQ(result.images, 40);
-  EXPECT_DOUBLE_EQ(result.top1, static_cast<double>(of_class_two) / 40);
-  EXPECT_DOUBLE_EQ(result.top5, 1);
-  const double share = result.top1, right = -std::log(std::exp(1.0) / (std::exp(1.0) + 3)),
+  EXPECT_DOUBLE_EQ(result.scores.top1, static_cast<double>(of_class_two) / 40);
+  EXPECT_DOUBLE_EQ(result.scores.top5, 1);
+  const double share = result.scores.top1, right = -std::log(std::exp(1.0) / (std::exp(1.0) + 3)),
                wrong = -std::log(1 / (std::exp(1.0) + 3));
-  EXPECT_NEAR(result.loss, share * right + (1 - share) * wrong, 1e-5);
+  EXPECT_NEAR(result.scores.loss, share * right + (1 - share) * wrong, 1e-5);
 }
 
 TEST(Evaluate, FillsTheConfusionMatrixAndTheMistakes) {
@@ -123,7 +123,7 @@ TEST(Evaluate, TakesOutputsThatAreNotFiniteForNothing) {
     two.ctx.stream->fill(parameter->variable.value().write(), count_of(parameter->shape), NAN);
   const EvalResult result = evaluate_on(two, Labelled(4, {0, 0, 1}));
   EXPECT_EQ(result.undefined, 3);
-  EXPECT_EQ(result.top1, 0);
+  EXPECT_EQ(result.scores.top1, 0);
   EXPECT_EQ(result.confusion, (std::vector<std::int64_t>(16, 0)));
   EXPECT_TRUE(result.wrong.empty());
 }

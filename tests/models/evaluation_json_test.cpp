@@ -10,7 +10,8 @@ namespace {
 // Three classes; one image was taken for an output that is no class, and one for nothing.
 EvalResult example() {
   EvalResult result;
-  result.loss = 0.5, result.top1 = 0.25, result.top5 = 0.75, result.images = 4, result.classes = 3;
+  result.scores.loss = 0.5, result.scores.top1 = 0.25, result.scores.top5 = 0.75;
+  result.images = 4, result.classes = 3;
   result.confusion = {0, 0, 1, 0, 1, 0, 0, 0, 0};
   result.outside = {0, 0, 1};
   result.undefined = 1;
@@ -29,9 +30,9 @@ TEST(EvaluationJson, TellsAllThatWasCounted) {
 
 TEST(EvaluationJson, ComesBackAsItWas) {
   const EvalResult result = example(), back = evaluation_from_json(to_json(result));
-  EXPECT_EQ(back.loss, result.loss);
-  EXPECT_EQ(back.top1, result.top1);
-  EXPECT_EQ(back.top5, result.top5);
+  EXPECT_EQ(back.scores.loss, 0.5);
+  EXPECT_EQ(back.scores.top1, 0.25);
+  EXPECT_EQ(back.scores.top5, 0.75);
   EXPECT_EQ(back.images, result.images);
   EXPECT_EQ(back.classes, result.classes);
   EXPECT_EQ(back.confusion, result.confusion);

@@ -22,7 +22,7 @@ double trained_top1(const std::string& model, const std::vector<Override>& overr
   Trainer trainer(load_experiment(model, overrides), {});
   const std::atomic<bool> stop = false;
   trainer.run({}, stop);
-  return trainer.last_validation()->top1;
+  return trainer.last_validation()->scores.top1;
 }
 
 TEST(RealData, LenetReadsMnist) {

@@ -1,0 +1,14 @@
+#pragma once
+#include <cstdint>
+
+namespace twiddle {
+
+// What a network's output is held to.
+enum class TargetKind : std::uint8_t {
+  label,   // the image's class
+  labels,  // its classes: any number of them
+  input,   // the image itself
+  image,   // another image
+};
+
+}  // namespace twiddle
