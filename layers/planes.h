@@ -1,7 +1,9 @@
 #pragma once
+#include <array>
 #include <string>
 
 #include "framework/for_each.h"
+#include "framework/sum_pairs.h"
 #include "framework/tensor_ops.h"
 #include "layers/layer.h"
 
@@ -34,14 +36,23 @@ struct RowSums {  // of term(row, column), for each channel of each image
 };
 
 template <class Term>
-struct FeatureSums {  // where a row is but one number: down the batch
+struct RowPairs {
+  Term element;
+  float *first, *second;
+  TWIDDLE_HD PairOf<float> term(std::int64_t row, std::int64_t column) const { return element(row, column); }
+  TWIDDLE_HD void store(std::int64_t row, const PairOf<double>& sums) const {
+    first[row] = static_cast<float>(sums.first);
+    second[row] = static_cast<float>(sums.second);
+  }
+};
+
+template <class Term>
+struct DownTheBatch {  // where a row is but one number: the terms of one channel
   Term element;
   std::int64_t channels;
-  float* sums;
-  TWIDDLE_HD float term(std::int64_t image, std::int64_t channel) const {
+  TWIDDLE_HD auto operator()(std::int64_t channel, std::int64_t image) const {
     return element(image * channels + channel, 0);
   }
-  TWIDDLE_HD void store(std::int64_t channel, double sum) const { sums[channel] = static_cast<float>(sum); }
 };
 
 }  // namespace detail
@@ -51,13 +62,28 @@ template <class Term>
 Tensor sum_by_channel(Stream& stream, const Planes& planes, const Term& term) {
   if (planes.inner == 1) {
     Tensor sums(stream, {planes.channels});
-    reduce_columns(stream, planes.batch, planes.channels,
-                   detail::FeatureSums<Term>{term, planes.channels, sums.write()});
+    using Terms = detail::DownTheBatch<Term>;
+    reduce_rows(stream, planes.channels, planes.batch, detail::RowSums<Terms>{{term, planes.channels}, sums.write()});
     return sums;
   }
   Tensor row_sums(stream, {planes.rows()});
   reduce_rows(stream, planes.rows(), planes.inner, detail::RowSums<Term>{term, row_sums.write()});
   return sum_over_channels(stream, row_sums, planes.channels, 1);
+}
+
+// The same for two sums at once: term gives a PairOf<float>.
+template <class Term>
+std::array<Tensor, 2> sum_pairs_by_channel(Stream& stream, const Planes& planes, const Term& term) {
+  if (planes.inner == 1) {
+    Tensor first(stream, {planes.channels}), second(stream, {planes.channels});
+    using Terms = detail::DownTheBatch<Term>;
+    sum_pairs_of_rows(stream, planes.channels, planes.batch,
+                      detail::RowPairs<Terms>{{term, planes.channels}, first.write(), second.write()});
+    return {first, second};
+  }
+  Tensor first(stream, {planes.rows()}), second(stream, {planes.rows()});
+  sum_pairs_of_rows(stream, planes.rows(), planes.inner, detail::RowPairs<Term>{term, first.write(), second.write()});
+  return {sum_over_channels(stream, first, planes.channels, 1), sum_over_channels(stream, second, planes.channels, 1)};
 }
 
 }  // namespace twiddle

@@ -58,7 +58,8 @@ std::vector<TorchName> layers_in(const std::map<std::string, HostArray>& arrays)
 // PyTorch's word for what a layer calls "bn1.scale".
 std::string torch_tensor(const std::string& kind, const std::string& parameter) {
   const std::string own = parameter.substr(parameter.rfind('.') + 1);
-  return kind == "batch_norm" && own == "scale" ? "weight" : own;
+  const bool norm = kind == "batch_norm" || kind == "layer_norm" || kind == "group_norm";
+  return norm && own == "scale" ? "weight" : own;
 }
 
 }  // namespace

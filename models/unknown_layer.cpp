@@ -39,7 +39,12 @@ const std::map<std::string, std::string>& advice() {
       {"lrn", "it is called 'local_response_norm'"},
       {"bn", "it is called 'batch_norm'"},
       {"batchnorm2d", "it is called 'batch_norm'"},
+      {"ln", "it is called 'layer_norm'"},
+      {"layernorm2d", "it is called 'layer_norm'"},
+      {"gn", "it is called 'group_norm'"},
       {"swish", "it is called 'silu'"},
+      {"layerscale", "it is called 'scale'"},
+      {"stochasticdepth", "it is called 'drop_path'"},
       {"pool", "it is called 'max_pool' or 'avg_pool'"},
   };
   return known;
@@ -47,10 +52,9 @@ const std::map<std::string, std::string>& advice() {
 
 // Of these there is none, and what sounds like them is another.
 bool is_missing(const std::string& name) {
-  static const std::vector<std::string> names{
-      "elu",       "selu",      "celu",         "mish",    "relu6",    "hardsigmoid",
-      "layernorm", "groupnorm", "instancenorm", "rmsnorm", "upsample", "convtranspose2d",
-      "deconv",    "attention", "embedding",    "lstm",    "gru",      "droppath"};
+  static const std::vector<std::string> names{"elu",         "selu",         "celu",      "mish",     "relu6",
+                                              "hardsigmoid", "instancenorm", "rmsnorm",   "upsample", "convtranspose2d",
+                                              "deconv",      "attention",    "embedding", "lstm",     "gru"};
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 

@@ -1,5 +1,6 @@
 #include "layers/cuda/max_pool_gradient.h"
 #include "layers/cuda/norm_ranges.h"
+#include "layers/cuda/pixel_blocks.h"
 
 namespace twiddle {
 
@@ -12,6 +13,14 @@ bool normalize_in_ranges(Stream&, const Lrn&, const Tensor&, Tensor&) {
 }
 
 bool normalize_backward_in_ranges(Stream&, const Lrn&, const Tensor&, const Tensor&, Tensor&) {
+  return false;
+}
+
+bool normalize_pixels_in_blocks(Stream&, const PixelForward&) {
+  return false;
+}
+
+bool normalize_pixels_backward_in_blocks(Stream&, const PixelBackward&) {
   return false;
 }
 

@@ -1,0 +1,53 @@
+#pragma once
+#include "framework/for_each.h"
+
+namespace twiddle {
+
+template <class Number>
+struct PairOf {
+  Number first, second;
+};
+
+namespace detail {
+
+template <class Op>
+struct PairFold {
+  Op op;
+  TWIDDLE_HD PairOf<double> start() const { return {0, 0}; }
+  TWIDDLE_HD PairOf<double> join(const PairOf<double>& a, const PairOf<double>& b) const {
+    return {a.first + b.first, a.second + b.second};
+  }
+  TWIDDLE_HD PairOf<double> term(std::int64_t row, std::int64_t column) const {
+    const PairOf<float> pair = op.term(row, column);
+    return {pair.first, pair.second};
+  }
+  TWIDDLE_HD void store(std::int64_t row, const PairOf<double>& sums) const { op.store(row, sums); }
+};
+
+template <class Op>
+struct PairsOfRow {
+  Op op;
+  std::int64_t columns;
+  TWIDDLE_HD void operator()(std::int64_t row) const {
+    double first = 0, second = 0;
+#pragma omp simd reduction(+ : first, second)
+    for (std::int64_t column = 0; column < columns; ++column) {
+      const PairOf<float> pair = op.term(row, column);
+      first += pair.first;
+      second += pair.second;
+    }
+    op.store(row, PairOf<double>{first, second});
+  }
+};
+
+}  // namespace detail
+
+// As reduce_rows, for two sums that need the same operands, which are read once for both: op.term(row, column) gives a
+// PairOf<float>, op.store(row, PairOf<double>) takes the sums. The order of a sum is fixed.
+template <class Op>
+void sum_pairs_of_rows(Stream& stream, std::int64_t rows, std::int64_t columns, const Op& op) {
+  if (on_gpu(stream)) return fold_rows(stream, rows, columns, detail::PairFold<Op>{op});
+  for_each_index(stream, rows, detail::PairsOfRow<Op>{op, columns}, columns);
+}
+
+}  // namespace twiddle

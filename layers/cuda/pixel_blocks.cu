@@ -1,0 +1,126 @@
+#include "layers/cuda/pixel_blocks.h"
+
+#include <type_traits>
+
+namespace twiddle {
+
+namespace {
+
+// A block takes 32 pixels, a warp a row of them, so that its loads lie side by side; `Lanes` warps share the channels.
+constexpr int block_pixels = 32, few_lanes = 8, many_lanes = 32, many_channels = 256;
+
+// The sum over the warps of each pixel's `value`, in a fixed order.
+template <int Lanes>
+__device__ float sum_of_lanes(float (&partial)[Lanes][block_pixels], float value) {
+  const int lane = static_cast<int>(threadIdx.y), pixel = static_cast<int>(threadIdx.x);
+  partial[lane][pixel] = value;
+  __syncthreads();
+#pragma unroll
+  for (int half = Lanes / 2; half > 0; half /= 2) {
+    if (lane < half) partial[lane][pixel] += partial[lane + half][pixel];
+    __syncthreads();
+  }
+  return partial[0][pixel];
+}
+
+// The pixel of a thread: its place in [batch, inner], and that of its first channel. Threads past the end take the last
+// pixel again and store nothing.
+struct BlockPixel {
+  bool exists;
+  int index;
+  std::int64_t at;
+  __device__ BlockPixel(const Planes& planes, const Divisor& inner) {
+    const std::int64_t wanted = std::int64_t(blockIdx.x) * block_pixels + threadIdx.x, last = planes.values() - 1;
+    exists = wanted <= last;
+    index = static_cast<int>(exists ? wanted : last);
+    const std::int64_t image = inner.quotient(index);
+    at = image * planes.channels * planes.inner + index - image * planes.inner;
+  }
+};
+
+template <int Lanes>
+__global__ void __launch_bounds__(block_pixels* Lanes) forward_kernel(PixelForward pass, Divisor inner) {
+  __shared__ float sums[Lanes][block_pixels], squares[Lanes][block_pixels];
+  const BlockPixel pixel(pass.planes, inner);
+  const int channels = static_cast<int>(pass.planes.channels), pitch = static_cast<int>(pass.planes.inner);
+  const float* const x = pass.x + pixel.at;
+  const int lane = static_cast<int>(threadIdx.y);
+  const float first = x[0];  // what the numbers differ from it adds up without losing digits far from zero
+  float sum = 0, square = 0;
+#pragma unroll 4
+  for (int c = lane; c < channels; c += Lanes) sum += x[c * pitch] - first;
+  const float mean = first + sum_of_lanes<Lanes>(sums, sum) / static_cast<float>(channels);
+#pragma unroll 4
+  for (int c = lane; c < channels; c += Lanes) {
+    const float difference = x[c * pitch] - mean;
+    square += difference * difference;
+  }
+  const float variance = sum_of_lanes<Lanes>(squares, square) / static_cast<float>(channels);
+  const float inverse = 1 / sqrtf(variance + pass.epsilon);
+  if (!pixel.exists) return;
+  float* const y = pass.y + pixel.at;
+#pragma unroll 4
+  for (int c = lane; c < channels; c += Lanes)
+    y[c * pitch] = (x[c * pitch] - mean) * inverse * pass.scale[c] + pass.bias[c];
+  if (lane > 0) return;
+  pass.mean[pixel.index] = mean;
+  pass.inverse[pixel.index] = inverse;
+}
+
+template <int Lanes>
+__global__ void __launch_bounds__(block_pixels* Lanes) backward_kernel(PixelBackward pass, Divisor inner) {
+  __shared__ float sums[Lanes][block_pixels], products[Lanes][block_pixels];
+  const BlockPixel pixel(pass.planes, inner);
+  const int channels = static_cast<int>(pass.planes.channels), pitch = static_cast<int>(pass.planes.inner);
+  const float *const x = pass.x + pixel.at, *const grad_y = pass.grad_y + pixel.at;
+  const float mean = pass.mean[pixel.index], inverse = pass.inverse[pixel.index];
+  const int lane = static_cast<int>(threadIdx.y);
+  float sum = 0, product = 0;
+#pragma unroll 4
+  for (int c = lane; c < channels; c += Lanes) {
+    const float g = grad_y[c * pitch] * pass.scale[c];
+    sum += g;
+    product += g * (x[c * pitch] - mean);
+  }
+  const float share = sum_of_lanes<Lanes>(sums, sum) / static_cast<float>(channels);
+  const float slope = sum_of_lanes<Lanes>(products, product) * inverse * inverse / static_cast<float>(channels);
+  if (!pixel.exists) return;
+  float* const grad_x = pass.grad_x + pixel.at;
+#pragma unroll 4
+  for (int c = lane; c < channels; c += Lanes)
+    grad_x[c * pitch] = inverse * (grad_y[c * pitch] * pass.scale[c] - share - (x[c * pitch] - mean) * slope);
+}
+
+// work(lanes) where the pixels and the channels of an image can be counted in an int.
+template <class Work>
+bool with_lanes(const Planes& planes, const Work& work) {
+  constexpr std::int64_t limit = std::int64_t(1) << 31;
+  if (planes.values() >= limit || planes.channels * planes.inner >= limit) return false;
+  if (planes.channels < many_channels)
+    work(std::integral_constant<int, few_lanes>{});
+  else
+    work(std::integral_constant<int, many_lanes>{});
+  return true;
+}
+
+}  // namespace
+
+bool normalize_pixels_in_blocks(Stream& stream, const PixelForward& pass) {
+  const bool done = with_lanes(pass.planes, [&](auto lanes) {
+    forward_kernel<lanes><<<detail::blocks_for(pass.planes.values(), block_pixels), dim3(block_pixels, lanes), 0,
+                            detail::native(stream)>>>(pass, Divisor(pass.planes.inner));
+  });
+  detail::check_launch();
+  return done;
+}
+
+bool normalize_pixels_backward_in_blocks(Stream& stream, const PixelBackward& pass) {
+  const bool done = with_lanes(pass.planes, [&](auto lanes) {
+    backward_kernel<lanes><<<detail::blocks_for(pass.planes.values(), block_pixels), dim3(block_pixels, lanes), 0,
+                             detail::native(stream)>>>(pass, Divisor(pass.planes.inner));
+  });
+  detail::check_launch();
+  return done;
+}
+
+}  // namespace twiddle

@@ -1,0 +1,247 @@
+#include "layers/normalize_groups.h"
+
+#include <cmath>
+#include <utility>
+
+#include "framework/sum_pairs.h"
+#include "layers/moments.h"
+
+namespace twiddle {
+
+namespace {
+
+// From the moments of a group's channels to its mean and 1 / deviation.
+struct GroupStatistics {
+  RowMoments rows;
+  std::int64_t channels_each;
+  float epsilon;
+  float *mean, *inverse;
+  TWIDDLE_HD Moments start() const { return {0, 0, 0}; }
+  TWIDDLE_HD Moments join(const Moments& a, const Moments& b) const { return joined(a, b); }
+  TWIDDLE_HD Moments term(std::int64_t group, std::int64_t channel) const {
+    return rows.of(group * channels_each + channel);
+  }
+  TWIDDLE_HD void store(std::int64_t group, const Moments& all) const {
+    mean[group] = static_cast<float>(all.mean);
+    inverse[group] = static_cast<float>(1 / sqrt(all.deviations / all.count + epsilon));
+  }
+};
+
+// Where a row's part is of what belongs to groups and to the parameters.
+template <bool OwnFactors>
+struct RowPlace {
+  Divisor channels_each, channels;
+  std::int64_t inner;
+  explicit RowPlace(const NormGroups& groups)
+      : channels_each(groups.channels_each), channels(groups.planes.channels), inner(groups.planes.inner) {}
+  TWIDDLE_HD std::int64_t group(std::int64_t row) const { return channels_each.quotient(row); }
+  TWIDDLE_HD std::int64_t factors(std::int64_t row) const { return channels.remainder(row) * (OwnFactors ? inner : 1); }
+};
+
+template <bool OwnFactors>
+struct Normalize {
+  RowPlace<OwnFactors> place;
+  const float *mean, *inverse, *scale, *bias;
+  struct Row {
+    float middle, factor;
+    const float *scale, *bias;
+    TWIDDLE_HD float operator()(std::int64_t column, float x) const {
+      const std::int64_t own = OwnFactors ? column : 0;
+      return (x - middle) * factor * scale[own] + bias[own];
+    }
+  };
+  TWIDDLE_HD Row row(std::int64_t row) const {
+    const std::int64_t group = place.group(row), factors = place.factors(row);
+    return {mean[group], inverse[group], scale + factors, bias + factors};
+  }
+};
+
+// Over each row the sums of g and g (x - mean), where g is the gradient of the normalised x: scale grad_y. Where a row
+// shares its scale, that is multiplied in later, and the sums serve the parameters, too.
+template <bool OwnFactors>
+struct GradientSums {
+  RowPlace<OwnFactors> place;
+  const float *mean, *scale, *x, *grad_y;
+  PairOf<float>* sums;
+  TWIDDLE_HD PairOf<float> term(std::int64_t row, std::int64_t column) const {
+    const std::int64_t i = row * place.inner + column;
+    const float g = OwnFactors ? scale[place.factors(row) + column] * grad_y[i] : grad_y[i];
+    return {g, g * (x[i] - mean[place.group(row)])};
+  }
+  TWIDDLE_HD void store(std::int64_t row, const PairOf<double>& pair) const {
+    sums[row] = {static_cast<float>(pair.first), static_cast<float>(pair.second)};
+  }
+};
+
+// The same over a group.
+template <bool OwnFactors>
+struct GroupGradientSums {
+  RowPlace<OwnFactors> place;
+  const float* scale;
+  const PairOf<float>* rows;
+  PairOf<float>* groups;
+  TWIDDLE_HD PairOf<float> term(std::int64_t group, std::int64_t channel) const {
+    const std::int64_t row = group * place.channels_each.value() + channel;
+    const float factor = OwnFactors ? 1 : scale[place.factors(row)];
+    return {factor * rows[row].first, factor * rows[row].second};
+  }
+  TWIDDLE_HD void store(std::int64_t group, const PairOf<double>& pair) const {
+    groups[group] = {static_cast<float>(pair.first), static_cast<float>(pair.second)};
+  }
+};
+
+// grad_x = (g - mean(g) - x' mean(g x')) / deviation, x' the normalised x.
+template <bool OwnFactors>
+struct Backward {
+  RowPlace<OwnFactors> place;
+  float values;  // of a group
+  const float *mean, *inverse, *scale;
+  const PairOf<float>* sums;
+  struct Row {
+    float middle, factor, share, slope;
+    const float* scale;
+    TWIDDLE_HD float operator()(std::int64_t column, float x, float grad_y) const {
+      return factor * (scale[OwnFactors ? column : 0] * grad_y - share - (x - middle) * slope);
+    }
+  };
+  TWIDDLE_HD Row row(std::int64_t row) const {
+    const std::int64_t group = place.group(row);
+    const float factor = inverse[group];
+    return {mean[group], factor, sums[group].first / values, sums[group].second * factor * factor / values,
+            scale + place.factors(row)};
+  }
+};
+
+// Down the batch, from the sums of rows: what belongs to a channel.
+struct ChannelBias {
+  std::int64_t channels;
+  const PairOf<float>* rows;
+  float* grad;
+  TWIDDLE_HD float term(std::int64_t image, std::int64_t channel) const {
+    return rows[image * channels + channel].first;
+  }
+  TWIDDLE_HD void store(std::int64_t channel, double sum) const { grad[channel] = static_cast<float>(sum); }
+};
+
+struct ChannelScale {
+  RowPlace<false> place;
+  const float* inverse;
+  const PairOf<float>* rows;
+  float* grad;
+  TWIDDLE_HD float term(std::int64_t image, std::int64_t channel) const {
+    const std::int64_t row = image * place.channels.value() + channel;
+    return rows[row].second * inverse[place.group(row)];
+  }
+  TWIDDLE_HD void store(std::int64_t channel, double sum) const { grad[channel] = static_cast<float>(sum); }
+};
+
+// Down the batch, where each number of an image has factors of its own and the image is one group.
+struct OwnBias {
+  std::int64_t numbers;
+  const float* grad_y;
+  float* grad;
+  TWIDDLE_HD float term(std::int64_t image, std::int64_t number) const { return grad_y[image * numbers + number]; }
+  TWIDDLE_HD void store(std::int64_t number, double sum) const { grad[number] = static_cast<float>(sum); }
+};
+
+struct OwnScale {
+  std::int64_t numbers;
+  const float *mean, *inverse, *x, *grad_y;
+  float* grad;
+  TWIDDLE_HD float term(std::int64_t image, std::int64_t number) const {
+    const std::int64_t i = image * numbers + number;
+    return grad_y[i] * (x[i] - mean[image]) * inverse[image];
+  }
+  TWIDDLE_HD void store(std::int64_t number, double sum) const { grad[number] = static_cast<float>(sum); }
+};
+
+PairOf<float>* pairs(Tensor& x) {
+  return reinterpret_cast<PairOf<float>*>(x.write());
+}
+
+const PairOf<float>* pairs(const Tensor& x) {
+  return reinterpret_cast<const PairOf<float>*>(x.read());
+}
+
+// All that is known of one batch after its forward pass.
+struct Normalized {
+  NormGroups groups;
+  Tensor x, mean, inverse;
+};
+
+Normalized measured(Stream& stream, const NormGroups& groups, const Tensor& x) {
+  const Planes& planes = groups.planes;
+  Normalized all{groups, x, Tensor(stream, {groups.groups()}), Tensor(stream, {groups.groups()})};
+  const Tensor rows = row_moments(stream, x, planes.rows(), planes.inner);
+  fold_rows(stream, groups.groups(), groups.channels_each,
+            GroupStatistics{{static_cast<double>(planes.inner), rows.read()},
+                            groups.channels_each,
+                            groups.epsilon,
+                            all.mean.write(),
+                            all.inverse.write()});
+  return all;
+}
+
+template <bool OwnFactors>
+Tensor forward(Stream& stream, const Normalized& all, const Tensor& scale, const Tensor& bias) {
+  const Planes& planes = all.groups.planes;
+  Tensor y(stream, all.x.shape());
+  map_rows(stream, planes.rows(), planes.inner,
+           Normalize<OwnFactors>{RowPlace<OwnFactors>(all.groups), all.mean.read(), all.inverse.read(), scale.read(),
+                                 bias.read()},
+           1, y.write(), all.x.read());
+  return y;
+}
+
+template <bool OwnFactors>
+void backward(Context& ctx, const Normalized& all, const Variable& x, const Variable& scale, const Variable& bias,
+              const Tensor& grad_y) {
+  Stream& stream = *ctx.stream;
+  const Planes& planes = all.groups.planes;
+  const RowPlace<OwnFactors> place(all.groups);
+  const Tensor factors = scale.value();
+  Tensor row_sums(stream, {planes.rows(), 2});
+  sum_pairs_of_rows(
+      stream, planes.rows(), planes.inner,
+      GradientSums<OwnFactors>{place, all.mean.read(), factors.read(), all.x.read(), grad_y.read(), pairs(row_sums)});
+  const Tensor& rows = row_sums;
+  if (x.needs_grad()) {
+    Tensor sums(stream, {all.groups.groups(), 2}), grad_x(stream, all.x.shape());
+    sum_pairs_of_rows(stream, all.groups.groups(), all.groups.channels_each,
+                      GroupGradientSums<OwnFactors>{place, factors.read(), pairs(rows), pairs(sums)});
+    map_rows(stream, planes.rows(), planes.inner,
+             Backward<OwnFactors>{place, static_cast<float>(all.groups.values()), all.mean.read(), all.inverse.read(),
+                                  factors.read(), pairs(std::as_const(sums))},
+             1, grad_x.write(), all.x.read(), grad_y.read());
+    x.add_grad(ctx, grad_x);
+  }
+  Tensor grad_scale(stream, factors.shape()), grad_bias(stream, factors.shape());
+  const std::int64_t numbers = planes.channels * planes.inner;
+  if constexpr (OwnFactors) {
+    reduce_columns(
+        stream, planes.batch, numbers,
+        OwnScale{numbers, all.mean.read(), all.inverse.read(), all.x.read(), grad_y.read(), grad_scale.write()});
+    reduce_columns(stream, planes.batch, numbers, OwnBias{numbers, grad_y.read(), grad_bias.write()});
+  } else {
+    reduce_columns(stream, planes.batch, planes.channels,
+                   ChannelScale{place, all.inverse.read(), pairs(rows), grad_scale.write()});
+    reduce_columns(stream, planes.batch, planes.channels, ChannelBias{planes.channels, pairs(rows), grad_bias.write()});
+  }
+  scale.add_grad(ctx, grad_scale);
+  bias.add_grad(ctx, grad_bias);
+}
+
+}  // namespace
+
+Variable normalize_groups(Context& ctx, const std::string& name, const Variable& x, const NormGroups& groups,
+                          const Variable& scale, const Variable& bias) {
+  const Normalized all = measured(*ctx.stream, groups, x.value());
+  auto* const run = groups.own_factors ? &forward<true> : &forward<false>;
+  return ctx.tape.record(name, run(*ctx.stream, all, scale.value(), bias.value()), {x, scale, bias},
+                         [x, all, scale, bias](Context& backward_ctx, const Tensor& grad_y) {
+                           auto* const run_back = all.groups.own_factors ? &backward<true> : &backward<false>;
+                           run_back(backward_ctx, all, x, scale, bias, grad_y);
+                         });
+}
+
+}  // namespace twiddle

@@ -1,0 +1,17 @@
+#pragma once
+#include <string>
+
+#include "layers/planes.h"
+
+namespace twiddle {
+
+struct PixelNorm {
+  Planes planes;
+  float epsilon;
+};
+
+// The channels of each pixel shifted and scaled to mean 0 and variance 1, then each channel by its scale and bias.
+Variable normalize_pixels(Context& ctx, const std::string& name, const Variable& x, const PixelNorm& norm,
+                          const Variable& scale, const Variable& bias);
+
+}  // namespace twiddle
