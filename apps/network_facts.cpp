@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 #include <sys/resource.h>
 
+#include <algorithm>
+
 #include "apps/text_table.h"
 #include "fft/spectral_engine.h"
 #include "framework/text.h"
@@ -32,7 +34,7 @@ std::vector<LayerFacts> layer_facts(const Sequential& net) {
     }
     LayerFacts row{item.layer->name(), item.kind, item.layer->describe(), input, item.layer->output_shape()};
     for (const Parameter& parameter : item.layer->parameters())
-      if (parameter.trainable) row.parameters += count_of(parameter.shape);
+      if (parameter.trainable || parameter.frozen) row.parameters += count_of(parameter.shape);
     row.flops = item.layer->flops();
     row.activation_bytes = item.layer->shares_input() ? 0 : static_cast<std::size_t>(count_of(row.output)) * 4;
     input = row.output;
@@ -44,8 +46,16 @@ std::vector<LayerFacts> layer_facts(const Sequential& net) {
 std::int64_t parameter_count(const Sequential& net) {
   std::int64_t count = 0;
   for (const Parameter* parameter : net.parameters())
-    if (parameter->trainable) count += count_of(parameter->shape);
+    if (parameter->trainable || parameter->frozen) count += count_of(parameter->shape);
   return count;
+}
+
+std::string parameters_text(const Sequential& net) {
+  std::int64_t frozen = 0;
+  for (const Parameter* parameter : net.parameters())
+    if (parameter->frozen) frozen += count_of(parameter->shape);
+  return format_count(parameter_count(net), "parameter") +
+         (frozen > 0 ? join(", ", format_count(frozen), " of them frozen") : "");
 }
 
 double flops_per_image(const Sequential& net) {
@@ -91,6 +101,25 @@ std::string memory_line(const MemoryPlan& plan, std::int64_t batch) {
       format_bytes(plan.total()));
 }
 
+std::string weights_table(const TakenWeights& weights) {
+  TextTable table({"layer", "weights", "because"});
+  const auto is_taken = [](const TakenWeights::Layer& layer) { return layer.misfits.empty(); };
+  for (auto layer = weights.layers.begin(); layer != weights.layers.end();) {
+    if (!is_taken(*layer)) {
+      table.add({layer->name, "start anew", layer->misfits});
+      ++layer;
+      continue;
+    }
+    const auto end = std::find_if_not(layer, weights.layers.end(), is_taken);
+    const bool several = end - layer > 1;
+    table.add({several ? join(layer->name, " ... ", (end - 1)->name) : layer->name, "taken",
+               several ? format_count(end - layer, "layer") : "-"});
+    layer = end;
+  }
+  for (const std::string& array : weights.left) table.add({"-", "left in the file", array});
+  return table.text();
+}
+
 std::vector<EngineChoice> engine_choices(const Model& model, std::int64_t batch) {
   std::vector<EngineChoice> choices;
   for (const Conv2d* layer : model.net->convolutions()) {
@@ -127,8 +156,7 @@ std::vector<std::pair<std::string, std::string>> run_facts(const Config& config,
       {"train", trainer.train_data().describe()},
       {"val", val},
       {"model", fmt::format("{}: {}, {}, {}/image   memory plan {}", config.name, layers_text(net),
-                            format_count(parameter_count(net), "parameter"), format_flops(flops_per_image(net)),
-                            format_bytes(plan.total()))},
+                            parameters_text(net), format_flops(flops_per_image(net)), format_bytes(plan.total()))},
       {"solver", fmt::format("{}, learning rate {}, {}{}, {} x {} of {}", trainer.optimizer().describe(),
                              format_number(config.train.learning_rate), config.train.schedule.describe(),
                              warm_up_remark(config.train), format_count(config.train.epochs, "epoch"),

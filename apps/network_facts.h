@@ -17,6 +17,7 @@ struct LayerFacts {
 };
 std::vector<LayerFacts> layer_facts(const Sequential& net);
 std::int64_t parameter_count(const Sequential& net);
+std::string parameters_text(const Sequential& net);  // "1,240 parameters, 1,000 of them frozen"
 double flops_per_image(const Sequential& net);
 std::string layers_text(const Sequential& net);  // "10 layers"
 std::string format_flops(double flops);          // "4.6 MFLOP", "3.2 kFLOP"
@@ -27,6 +28,9 @@ std::string layer_table(const Sequential& net);
 
 // "memory at batch 128: weights 233 MiB + gradients ... = 1.44 GiB"
 std::string memory_line(const MemoryPlan& plan, std::int64_t batch);
+
+// What a network took of a file of weights, as a table; layers in a row that were all taken are one line of it.
+std::string weights_table(const TakenWeights& weights);
 
 // Which plan a convolution was given for a pass, and why.
 struct EngineChoice {

@@ -50,7 +50,7 @@ int summary(const Flags& flags, const std::string& file) {
   for (const LayerFacts& layer : layer_facts(*model.net)) weighted += layer.parameters > 0 ? 1 : 0;
   fmt::print("{}\n", layer_table(*model.net));
   fmt::print("{}: {}, {} with parameters; {}; {}/image forward\n", config.name, layers_text(*model.net), weighted,
-             format_count(parameter_count(*model.net), "parameter"), format_flops(flops_per_image(*model.net)));
+             parameters_text(*model.net), format_flops(flops_per_image(*model.net)));
   fmt::print("{}\n", memory_line(plan, config.train.batch_size));
   if (!unknown.empty())
     fmt::print("planned by the rule, for nothing is measured yet: {}; 'twiddle tune' chooses their engines\n",

@@ -60,12 +60,22 @@ Experiment open_for_training(const std::string& path, const Flags& flags, Consol
   return open_experiment(path, flags, options);
 }
 
-void show_header(Console& console, const Config& config, Trainer& trainer, const std::string& run_folder) {
+// The table is for a file that was made for another network.
+void show_weights(Console& console, const TakenWeights& weights, const std::string& file) {
+  console.line(fmt::format("weights  {}: {} of {} taken", file,
+                           format_count(static_cast<std::int64_t>(weights.taken())),
+                           format_count(std::ssize(weights.layers), "layer")));
+  if (weights.taken() < weights.layers.size() || !weights.left.empty()) console.line(weights_table(weights));
+}
+
+void show_header(Console& console, const Config& config, Trainer& trainer, const std::string& run_folder,
+                 const std::string& weights_file) {
   console.highlight(fmt::format("twiddle {}  train {}   run: {}", version(), config.file, run_folder));
   for (const auto& [title, text] : run_facts(config, trainer)) console.line(fmt::format("{:<9}{}", title, text));
   const Model& model = trainer.model();
   const MemoryPlan plan = plan_memory(model, config.train.batch_size, trainer.optimizer().state_tensors());
   console.detail(memory_line(plan, config.train.batch_size));
+  if (const TakenWeights* weights = trainer.taken_weights()) show_weights(console, *weights, weights_file);
   console.line("");
 }
 
@@ -209,7 +219,7 @@ int train(const Run& run, Experiment experiment) {
     return 0;
   }
   write_run_facts(run_folder, config, describe(trainer.context().stream->device()));
-  show_header(console, config, trainer, run_folder);
+  show_header(console, config, trainer, run_folder, arguments.weights);
   static_cast<void>(recall_choices(trainer.model(), trainer.context().stream->device(), config.train.batch_size));
   if (resumed) console.line(fmt::format("resumed from {} at step {}", place.checkpoint, trainer.state().step));
 
@@ -281,7 +291,8 @@ Action add_train(VerbOptions& verb, const Flags& flags) {
   VerbOption resume =
       verb.add_option("--resume", arguments->resume, "Go on with a run: its folder, or one of its checkpoints");
   resume.type_name("RUN").excludes(config);
-  verb.add_option("--weights", arguments->weights, "Start from these weights: a file or a run folder")
+  verb.add_option("--weights", arguments->weights,
+                  "Start from these weights, as far as layers fit by name and shape: a file or a run folder")
       .type_name("FILE")
       .excludes(resume);
   verb.add_option("--limit-batches", arguments->limit_batches, "Batches of an epoch; 0: all")

@@ -30,6 +30,7 @@ struct ConvProblem {
   int stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0, dilation = 1, groups = 1;
   Precision precision = Precision::fp32;  // the class that the result must keep
   bool input_gradient = true;             // false: training has no use for it, as in a network's first layer
+  bool weight_gradient = true;            // false: the weights are not trained
   bool bias = false, relu = false;        // what will follow it: plans are timed with that, and it changes no result
 
   int out_height() const { return (height + 2 * pad_h - dilation * (kernel_h - 1) - 1) / stride_h + 1; }
@@ -37,7 +38,10 @@ struct ConvProblem {
   Shape input_shape() const { return {batch, channels, height, width}; }
   Shape weight_shape() const { return {filters, channels / groups, kernel_h, kernel_w}; }
   Shape output_shape() const { return {batch, filters, out_height(), out_width()}; }
-  bool in_training(ConvPass pass) const { return input_gradient || pass != ConvPass::backward_input; }
+  bool in_training(ConvPass pass) const {
+    return (input_gradient || pass != ConvPass::backward_input) &&
+           (weight_gradient || pass != ConvPass::backward_weight);
+  }
   double flops() const;  // 2 x multiply-adds of one pass, padding counted as data
   auto operator<=>(const ConvProblem&) const = default;
 };

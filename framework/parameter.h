@@ -14,10 +14,13 @@ struct Parameter {
   Shape shape;
   Initializer initializer;
   std::int64_t fan_in = 1, fan_out = 1;
-  bool trainable = true;     // false: state such as batch norm's running mean, which no optimizer touches
+  bool trainable = true;     // false: no optimizer touches it: frozen, or state such as batch norm's running mean
+  bool frozen = false;       // by the config; where its layer would train it
   bool weight_decay = true;  // false for biases and batch norm
   float learning_rate = 1;   // multiplies the schedule's rate
   Variable variable{Tensor{}, true};
+
+  void keep_from_training() { trainable = false, variable = Variable(Tensor{}, false); }  // before it has a value
 };
 
 // Allocates the value and fills it by its initializer; the numbers depend on the seed and the name alone.

@@ -102,6 +102,20 @@ struct Backward {
   }
 };
 
+// By running averages: each channel has one factor.
+struct BackwardRunning {
+  Divisor channels;
+  const float *inverse, *scale;
+  struct Row {
+    float factor;
+    TWIDDLE_HD float operator()(std::int64_t, float grad_y) const { return factor * grad_y; }
+  };
+  TWIDDLE_HD Row row(std::int64_t row) const {
+    const std::int64_t channel = channels.remainder(row);
+    return {inverse[channel] * scale[channel]};
+  }
+};
+
 Plane plane_of(const Tensor& x) {
   return {x.dim(0), x.dim(1), x.size() / (x.dim(0) * x.dim(1))};
 }
@@ -148,7 +162,7 @@ BatchNorm::BatchNorm(const Site& site, Params& params)
 }
 
 Variable BatchNorm::forward(Context& ctx, const Variable& x) {
-  if (!ctx.training) return forward_running(ctx, x);
+  if (!ctx.training || frozen()) return forward_running(ctx, x);
   Stream& stream = *ctx.stream;
   const Tensor value = x.value();
   const Plane plane = plane_of(value);
@@ -194,8 +208,16 @@ Variable BatchNorm::forward_running(Context& ctx, const Variable& x) {
   Tensor inverse(*ctx.stream, running_var_->shape);
   for_each_index(*ctx.stream, inverse.size(),
                  InverseDeviation{epsilon_, running_var_->variable.value().read(), inverse.write()});
-  return Variable(normalized(*ctx.stream, x.value(), running_mean_->variable.value(), inverse, scale_->variable.value(),
-                             bias_->variable.value()));
+  const Tensor scale = scale_->variable.value();
+  const Tensor y =
+      normalized(*ctx.stream, x.value(), running_mean_->variable.value(), inverse, scale, bias_->variable.value());
+  const Plane plane = plane_of(y);
+  return ctx.tape.record(name(), y, {x}, [x, inverse, scale, plane](Context& backward_ctx, const Tensor& grad_y) {
+    Tensor grad_x(*backward_ctx.stream, grad_y.shape());
+    map_rows(*backward_ctx.stream, plane.rows(), plane.inner,
+             BackwardRunning{Divisor(plane.channels), inverse.read(), scale.read()}, 1, grad_x.write(), grad_y.read());
+    x.add_grad(backward_ctx, grad_x);
+  });
 }
 
 }  // namespace twiddle

@@ -19,9 +19,11 @@ namespace {
 // ignored.
 class ChainBuilder {
  public:
-  ChainBuilder(Sequential& net, ConvTuner& convolutions, Diagnostics& diagnostics)
+  ChainBuilder(Sequential& net, ConvTuner& convolutions, const std::vector<ParameterPattern>& frozen,
+               Diagnostics& diagnostics)
       : net_(net),
         convolutions_(convolutions),
+        frozen_(frozen),
         diagnostics_(diagnostics),
         shape_(net.input_shape()),
         shape_known_(!shape_.empty()) {
@@ -54,6 +56,7 @@ class ChainBuilder {
     params.finish();
     if (diagnostics_.size() > errors_before) shape_known_ = false;
     if (layer == nullptr) return;
+    freeze_parameters(*layer);
     shape_ = layer->output_shape();
     previous_ = config.name;
     if (!net_.items().empty()) layer->leave_work_to(*net_.items().back().layer);
@@ -75,11 +78,21 @@ class ChainBuilder {
   ChainBuilder(Sequential& path, const ChainBuilder& from)
       : net_(path),
         convolutions_(from.convolutions_),
+        frozen_(from.frozen_),
         diagnostics_(from.diagnostics_),
         shape_(from.shape_),
         shape_known_(from.shape_known_),
         previous_(from.previous_),
         trained_before_(from.anything_trained()) {}
+
+  // Before any layer is built behind it, which asks whether it has to give a gradient back.
+  void freeze_parameters(Layer& layer) const {
+    for (Parameter& parameter : layer.parameters()) {
+      if (!parameter.trainable || !any_matches(frozen_, parameter.name)) continue;
+      parameter.frozen = true;
+      parameter.keep_from_training();
+    }
+  }
 
   bool anything_trained() const {
     const std::vector<Parameter*> parameters = net_.parameters();
@@ -162,6 +175,7 @@ class ChainBuilder {
 
   Sequential& net_;
   ConvTuner& convolutions_;
+  const std::vector<ParameterPattern>& frozen_;
   Diagnostics& diagnostics_;
   LayerRegistry registry_ = builtin_layers();
   Shape shape_;
@@ -198,18 +212,21 @@ class ActivationWalk {
   // `before` is the input's size; whoever keeps it counts it. Returns whether the output is kept.
   bool walk(const Sequential& layers, std::size_t before, bool before_is_kept) {
     for (const Sequential::Item& item : layers.items()) {
-      const Layer& layer = *item.layer;
+      Layer& layer = *item.layer;
       if (!layer.paths().empty()) before_is_kept = walk_paths(layer, before, before_is_kept);
-      if (layer.keeps_input() && !before_is_kept) kept_ += before;
-      before_is_kept = before_is_kept || layer.keeps_input();
-      kept_ += layer.kept_bytes();
+      needs_grad_ = needs_grad_ || is_trained(layer);
+      const bool keeps_input = needs_grad_ && layer.keeps_input();
+      if (keeps_input && !before_is_kept) kept_ += before;
+      before_is_kept = before_is_kept || keeps_input;
+      if (needs_grad_) kept_ += layer.kept_bytes();
       alive_.push_back(kept_ + before);
       if (layer.shares_input()) continue;
       const std::size_t after = image_bytes(layer.output_shape());
-      if (layer.keeps_output()) kept_ += after;
+      const bool keeps_output = needs_grad_ && layer.keeps_output();
+      if (keeps_output) kept_ += after;
       alive_.back() = kept_ + before + after;
       before = after;
-      before_is_kept = layer.keeps_output();
+      before_is_kept = keeps_output;
     }
     return before_is_kept;
   }
@@ -219,14 +236,25 @@ class ActivationWalk {
     const bool keeps_input = before_is_kept || starts_with_a_keeper(layer);
     std::size_t held = keeps_input ? 0 : before;
     if (!before_is_kept) kept_ += before;
+    const bool input_needs_grad = needs_grad_;
+    bool output_needs_grad = needs_grad_;
     for (const Sequential* path : layer.paths()) {
       if (path->items().empty()) continue;
-      if (walk(*path, before, true)) continue;
+      needs_grad_ = input_needs_grad;
+      const bool output_is_kept = walk(*path, before, true);
+      output_needs_grad = output_needs_grad || needs_grad_;
+      if (output_is_kept) continue;
       kept_ += image_bytes(path->output_shape());
       held += image_bytes(path->output_shape());
     }
+    needs_grad_ = output_needs_grad;
     kept_ -= held;
     return keeps_input;
+  }
+
+  static bool is_trained(Layer& layer) {
+    const std::deque<Parameter>& parameters = layer.parameters();
+    return std::any_of(parameters.begin(), parameters.end(), [](const Parameter& each) { return each.trainable; });
   }
 
   static bool starts_with_a_keeper(const Layer& layer) {
@@ -240,6 +268,7 @@ class ActivationWalk {
 
   std::vector<std::size_t> alive_;
   std::size_t kept_ = 0;
+  bool needs_grad_ = false;  // a layer up to here is trained: from it on the tape keeps what the way back needs
 };
 
 ConvPlan::Facts expected_plan(const Model& model, const Conv2d& layer, const ConvProblem& problem, ConvPass pass) {
@@ -301,7 +330,7 @@ BuiltModel build_model(Params& root, const Config& config, Device device, ConvPo
     root.child("convolution").error("engine", error.what());
   }
   model.net = std::make_unique<Sequential>(config.input);
-  ChainBuilder chain(*model.net, *model.convolutions, root.diagnostics());
+  ChainBuilder chain(*model.net, *model.convolutions, config.train.freeze, root.diagnostics());
   std::vector<LayerConfig> layers = config.layers;
   for (LayerConfig& layer : layers) chain.add(layer);
   if (!layers.empty()) chain.expect_row_of_scores(layers.back());

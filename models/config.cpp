@@ -146,6 +146,8 @@ Config::Train read_train(Params& train) {
   Config::Train values;
   values.learning_rate = train.number("learning_rate", values.learning_rate, 0, 1000);
   values.schedule = read_schedule(train, "schedule");
+  values.learning_rates = read_pattern_factors(train, "learning_rates", 1e6);
+  values.freeze = read_patterns(train, "freeze");
   values.epochs = train.integer("epochs", values.epochs, 1, 1000000);
   values.batch_size = train.integer("batch_size", values.batch_size, 1, 1 << 20);
   values.clip_norm = train.number("clip_norm", values.clip_norm, 0, 1e9);

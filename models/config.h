@@ -8,6 +8,7 @@
 #include "framework/schedule.h"
 #include "framework/tensor.h"
 #include "layers/conv/tuner.h"
+#include "models/parameter_patterns.h"
 
 namespace twiddle {
 
@@ -42,6 +43,7 @@ struct Config {
     double learning_rate = 0.01;
     Schedule schedule;
     std::int64_t epochs = 10, batch_size = 64;
+    std::vector<ParameterPattern> freeze, learning_rates;
     double clip_norm = 0;  // 0: off
     double label_smoothing = 0;
     std::int64_t keep = 3;              // newest checkpoints kept

@@ -1,9 +1,11 @@
 #include "models/experiment.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "models/config_tree.h"
 #include "models/layer_list.h"
+#include "models/parameter_patterns.h"
 #include "models/read_optimizer.h"
 
 namespace twiddle {
@@ -44,13 +46,24 @@ ConvPolicy policy_of(const Config& config, const ExperimentOptions& options) {
   return policy;
 }
 
-DatasetSite site_of(const Experiment& experiment, const Diagnostics& diagnostics, const SearchProgress& progress) {
+DatasetSite site_of(const Experiment& experiment, bool model_is_whole, const SearchProgress& progress) {
   const Config& config = experiment.config;
   DatasetSite site{std::filesystem::path(config.file).parent_path().string(), config.input};
-  if (diagnostics.empty()) site.model_outputs = experiment.model.net->output_shape().at(0);
+  if (model_is_whole) site.model_outputs = experiment.model.net->output_shape().at(0);
   site.max_pixels = config.data.max_pixels;
   site.progress = progress;
   return site;
+}
+
+// What the patterns of `train` say of the model's parameters.
+void apply_patterns(const Config::Train& train, const Sequential& net, Params& section) {
+  expect_matches("freeze", train.freeze, net, section.diagnostics());
+  expect_matches("learning_rates", train.learning_rates, net, section.diagnostics());
+  scale_learning_rates(net, train.learning_rates);
+  const std::vector<Parameter*> parameters = net.parameters();
+  const auto is_trained = [](const Parameter* parameter) { return parameter->trainable; };
+  if (!train.freeze.empty() && std::none_of(parameters.begin(), parameters.end(), is_trained))
+    section.error("freeze", "'freeze' leaves nothing to train", "leave out the last layers at least");
 }
 
 // The sections in turn, each by those who know what stands in it, as far as it can be read at all.
@@ -62,19 +75,21 @@ Experiment read_sections(const ConfigNode& tree, const std::string& file, bool l
   config = read_config(root, file);
   if (!layers_are_whole) config.input.clear();  // shapes cannot be followed through a list with holes
   if (!config.device.empty()) experiment.device = parse_device(config.device);
+  Params data = root.child("data"), train = root.child("train");
+  bool model_is_whole = diagnostics.empty();
+  experiment.optimizer = read_optimizer(train);
+  config.train = read_train(train);  // before the model: a layer is built knowing what is trained
+  const std::size_t errors_before_model = diagnostics.size();
   BuiltModel built = build_model(root, config, experiment.device, policy_of(config, options));
   experiment.model = std::move(built.model);
+  model_is_whole = model_is_whole && diagnostics.size() == errors_before_model;
+  if (model_is_whole) apply_patterns(config.train, *experiment.model.net, train);
+  train.finish();
 
-  Params data = root.child("data");
   config.data = read_data(data);
   config.data.present = root.has("data");
-  experiment.data = read_data_section(data, site_of(experiment, diagnostics, options.search_progress));
+  experiment.data = read_data_section(data, site_of(experiment, model_is_whole, options.search_progress));
   data.finish();
-
-  Params train = root.child("train");
-  experiment.optimizer = read_optimizer(train);
-  config.train = read_train(train);
-  train.finish();
 
   root.finish();
   diagnostics.throw_if_any();

@@ -20,6 +20,7 @@ namespace {
 
 using Arrays = std::map<std::string, HostArray>;
 using Metadata = std::map<std::string, std::string>;
+using Stored = SafeTensorsHeader::Stored;
 
 constexpr std::string_view checksum_key = "xxh3";
 
@@ -78,6 +79,28 @@ void verify_checksums(const SafeTensors& contents, const std::string& path) {
   for (const auto& [name, array] : contents.arrays)
     verify(array_key(name), hash(array.bytes.data(), array.bytes.size()), join("'", name, "'"));
   verify(std::string(checksum_key), contents_hash(contents.arrays, contents.metadata), "the header");
+}
+
+float from_half(std::uint16_t half) {
+  const std::uint32_t sign = std::uint32_t(half & 0x8000u) << 16, exponent = (half >> 10) & 31u, digits = half & 0x3ffu;
+  if (exponent == 0) return (sign != 0 ? -0x1p-24f : 0x1p-24f) * static_cast<float>(digits);  // zero, or below normal
+  return std::bit_cast<float>(sign | ((exponent == 31 ? 255 : exponent + 112) << 23) | (digits << 13));
+}
+
+// The upper half of a float.
+float from_bfloat16(std::uint16_t bits) {
+  return std::bit_cast<float>(std::uint32_t(bits) << 16);
+}
+
+std::vector<std::uint8_t> as_floats(const std::vector<std::uint8_t>& halves, float (*convert)(std::uint16_t)) {
+  std::vector<std::uint8_t> floats(2 * halves.size());
+  for (std::size_t i = 0; i < halves.size(); i += 2) {
+    std::uint16_t half = 0;
+    std::memcpy(&half, halves.data() + i, sizeof half);
+    const float value = convert(half);
+    std::memcpy(floats.data() + 2 * i, &value, sizeof value);
+  }
+  return floats;
 }
 
 // A file that is read from front to back; each part is checked against the size of the file before it is read.
@@ -151,10 +174,13 @@ SafeTensors read_safetensors(const std::string& path) {
   check_layout(header, reader.left(), path);
   SafeTensors contents{{}, std::move(header.metadata)};
   for (SafeTensorsHeader::Entry& entry : header.entries) {
-    HostArray array{entry.type, std::move(entry.shape), std::vector<std::uint8_t>(entry.end - entry.begin)};
-    reader.read(array.bytes.data(), array.bytes.size());
-    if (entry.passed_over) continue;
-    contents.arrays.emplace(std::move(entry.name), std::move(array));
+    std::vector<std::uint8_t> bytes(entry.end - entry.begin);
+    reader.read(bytes.data(), bytes.size());
+    if (entry.stored == Stored::passed_over) continue;
+    if (entry.stored == Stored::f16) bytes = as_floats(bytes, from_half);
+    if (entry.stored == Stored::bf16) bytes = as_floats(bytes, from_bfloat16);
+    const DType type = entry.stored == Stored::i32 ? DType::i32 : DType::f32;
+    contents.arrays.emplace(std::move(entry.name), HostArray{type, std::move(entry.shape), std::move(bytes)});
   }
   verify_checksums(contents, path);
   return contents;

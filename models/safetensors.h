@@ -24,8 +24,8 @@ HostArray to_host(Stream& stream, const Tensor& tensor);  // waits for the strea
 Tensor to_tensor(Stream& stream, const HostArray& array);
 
 // Reads a whole file; an Error of kind data names the file and what is wrong with it (cut short, header too large,
-// overlapping or missing bytes, wrong checksum ...). Nothing is allocated on the word of a header before it was held
-// against the file's size.
+// overlapping or missing bytes, wrong checksum ...). Halves, F16 and BF16, become F32. Nothing is allocated on the word
+// of a header before it was held against the file's size.
 SafeTensors read_safetensors(const std::string& path);
 
 // Writes the file whole or not at all (framework/atomic_file.h). An XXH3 checksum of every array ("xxh3:NAME") and one

@@ -34,6 +34,8 @@ class HeaderReader : public nlohmann::json_sax<json> {
   }
 
  private:
+  using Stored = SafeTensorsHeader::Stored;
+
   template <class... Parts>
   [[noreturn]] void fail(const Parts&... parts) const {
     throw Error(ErrorKind::data, join(printable(path_), ": damaged: ", parts...));
@@ -107,6 +109,22 @@ class HeaderReader : public nlohmann::json_sax<json> {
     fail("the ", field_, " of '", name_, "' is not a ", field_ == "dtype" ? "string" : "list");
   }
 
+  Stored stored_as(const std::string& dtype) const {
+    if (dtype == "F32") return Stored::f32;
+    if (dtype == "I32") return Stored::i32;
+    if (dtype == "F16") return Stored::f16;
+    if (dtype == "BF16") return Stored::bf16;
+    if (dtype == "I64" && name_.ends_with(".num_batches_tracked")) return Stored::passed_over;
+    throw Error(ErrorKind::data,
+                join(printable(path_), ": '", name_, "' has dtype ", shown(dtype),
+                     "; only F32, F16, BF16 and I32 can be read (in NumPy: array.astype(numpy.float32))"));
+  }
+
+  static std::uint64_t element_bytes(Stored stored) {
+    if (stored == Stored::passed_over) return 8;
+    return stored == Stored::f16 || stored == Stored::bf16 ? 2 : 4;
+  }
+
   // A name is printed in messages, so it may be neither endless nor hold what a terminal would obey.
   void begin_entry(const std::string& name) {
     if (name.size() > most_name_bytes || name != printable(name))
@@ -131,15 +149,7 @@ class HeaderReader : public nlohmann::json_sax<json> {
     for (const char* field : entry_fields)
       if (!fields_.contains(field)) fail("'", name_, "' has no ", field, " in its header");
 
-    if (dtype_ == "F32")
-      entry.type = DType::f32;
-    else if (dtype_ == "I32")
-      entry.type = DType::i32;
-    else if (dtype_ == "I64" && name_.ends_with(".num_batches_tracked"))
-      entry.passed_over = true;
-    else
-      throw Error(ErrorKind::data, join(printable(path_), ": '", name_, "' has dtype ", shown(dtype_),
-                                        "; only F32 and I32 can be read (in NumPy: array.astype(numpy.float32))"));
+    entry.stored = stored_as(dtype_);
 
     std::uint64_t elements = 1;
     for (const std::uint64_t size : shape_) {
@@ -149,8 +159,7 @@ class HeaderReader : public nlohmann::json_sax<json> {
       elements *= factor;
       entry.shape.push_back(static_cast<std::int64_t>(size));
     }
-    const std::uint64_t element_bytes = entry.passed_over ? 8 : 4;
-    const std::uint64_t bytes = element_bytes * static_cast<std::uint64_t>(count_of(entry.shape));
+    const std::uint64_t bytes = element_bytes(entry.stored) * static_cast<std::uint64_t>(count_of(entry.shape));
 
     if (offsets_.size() != 2 || offsets_[0] > offsets_[1]) fail("the data_offsets of '", name_, "' are not a range");
     std::tie(entry.begin, entry.end) = std::pair(offsets_[0], offsets_[1]);

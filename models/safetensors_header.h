@@ -11,12 +11,14 @@ namespace twiddle {
 
 // What a safetensors file says about itself before its bytes: 8 bytes of header length, a JSON object, the bytes.
 struct SafeTensorsHeader {
+  // How the file stores an array. Halves are read as F32. Passed over is a count of batches in PyTorch's batch norm,
+  // which is I64 and of no use here.
+  enum class Stored : std::uint8_t { f32, i32, f16, bf16, passed_over };
   struct Entry {
     std::string name;
-    DType type = DType::f32;
+    Stored stored = Stored::f32;
     Shape shape;
     std::uint64_t begin = 0, end = 0;  // counted from the end of the header
-    bool passed_over = false;          // a count of batches in PyTorch's batch norm, which is I64 and of no use here
   };
   std::vector<Entry> entries;  // by offset once laid out
   std::map<std::string, std::string> metadata;

@@ -53,6 +53,7 @@ struct Trainer::Impl {
   RunState state;
   bool first_step = true;  // of this process
   bool told_not_captured = false;
+  std::optional<TakenWeights> taken_weights;
   std::optional<EvalResult> last_validation;
 
   Impl(Experiment given, Options run_options)
@@ -70,7 +71,7 @@ struct Trainer::Impl {
   void start() {
     train_step.emplace(ctx, net, optimizer, step_options(config, options.capture));
     net.initialize(ctx);
-    if (!options.weights.empty()) load_weights(options.weights, ctx, net);
+    if (!options.weights.empty()) taken_weights = take_weights(options.weights, ctx, net);
     if (!options.resume.empty()) {
       state = restore_checkpoint(options.resume, ctx, net, optimizer);
       take_up(state, config, options);
@@ -334,6 +335,9 @@ Trainer::End Trainer::run(const std::vector<TrainObserver*>& observers, const st
   return impl_->advising([&] { return impl_->run(observers, stop); });
 }
 
+const TakenWeights* Trainer::taken_weights() const {
+  return impl_->taken_weights ? &*impl_->taken_weights : nullptr;
+}
 bool Trainer::has_validation() const {
   return impl_->data.val() != nullptr;
 }

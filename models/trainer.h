@@ -45,7 +45,7 @@ class Trainer {
   struct Options {
     std::string run_folder;          // empty: nothing is written
     std::string resume;              // a checkpoint folder; empty: start anew
-    std::string weights;             // weights to start from; empty: by the initialisers
+    std::string weights;             // to start from, as far as they fit; empty: by the initialisers
     std::int64_t limit_batches = 0;  // per epoch; 0: all
     bool overfit_batch = false;      // the first batch again and again
     bool capture = true;             // steps are captured where the device can: a CUDA graph
@@ -56,7 +56,8 @@ class Trainer {
   ~Trainer();
 
   End run(const std::vector<TrainObserver*>& observers,
-          const std::atomic<bool>& stop);  // stop: finish the batch, or leave a validation, save, return
+          const std::atomic<bool>& stop);     // stop: finish the batch, or leave a validation, save, return
+  const TakenWeights* taken_weights() const;  // of Options::weights; null: none were given
   bool has_validation() const;
   std::vector<Metric> metrics() const;        // of a validation, the one that the best epoch is chosen by second
   const Metric& watched() const;              // that one

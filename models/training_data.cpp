@@ -1,5 +1,7 @@
 #include "models/training_data.h"
 
+#include <algorithm>
+
 #include "framework/error.h"
 
 namespace twiddle {
@@ -15,10 +17,13 @@ LoaderOptions loader_options(const Config& config) {
   return options;
 }
 
-// Behind a linear layer or a global pool: one value alone has no variance.
+// Behind a linear layer or a global pool: one value alone has no variance. A frozen one asks for none.
 bool sees_one_value_an_image(const Sequential::Item& item) {
   const Shape& shape = item.layer->output_shape();
-  return item.kind == "batch_norm" && count_of(shape) == shape.at(0);
+  const std::deque<Parameter>& parameters = item.layer->parameters();
+  const auto is_trained = [](const Parameter& parameter) { return parameter.trainable; };
+  return item.kind == "batch_norm" && std::any_of(parameters.begin(), parameters.end(), is_trained) &&
+         count_of(shape) == shape.at(0);
 }
 
 bool takes_single_images(const Config& config, const Sequential& net, std::int64_t images) {

@@ -7,6 +7,7 @@
 
 #include "framework/error.h"
 #include "framework/printable.h"
+#include "framework/text.h"
 #include "models/json_text.h"
 #include "models/torch_names.h"
 
@@ -29,28 +30,45 @@ std::vector<std::string> names_in_file(const Sequential& net, const std::map<std
   return names;
 }
 
+// Why the file has no value for a parameter; empty where it has.
+std::string misfit(const Parameter& parameter, const std::string& file_name,
+                   const std::map<std::string, HostArray>& arrays) {
+  const bool same = parameter.name == file_name;
+  const std::string shown_name = join("'", parameter.name, "'", same ? "" : " ('" + file_name + "')");
+  const auto found = arrays.find(file_name);
+  if (found == arrays.end()) return join("missing: ", shown_name, " ", to_string(parameter.shape));
+  if (found->second.shape != parameter.shape)
+    return join(shown_name, " is ", to_string(found->second.shape), " in the file, ", to_string(parameter.shape),
+                " in the model");
+  return found->second.type == DType::f32 ? "" : join(shown_name, " has dtype I32 in the file; F32 is needed");
+}
+
+// What of the file belongs to no parameter, with shapes.
+std::vector<std::string> without_parameter(const std::map<std::string, HostArray>& arrays,
+                                           const std::vector<std::string>& file_names) {
+  const std::set<std::string> names(file_names.begin(), file_names.end());
+  std::vector<std::string> left;
+  for (const auto& [name, array] : arrays)
+    if (!names.contains(name)) left.push_back(join("'", name, "' ", to_string(array.shape)));
+  return left;
+}
+
 // What does not fit, a line each.
 std::vector<std::string> misfits(const std::map<std::string, HostArray>& arrays,
                                  const std::vector<Parameter*>& parameters,
                                  const std::vector<std::string>& file_names) {
   std::vector<std::string> lines;
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    const Parameter& parameter = *parameters[i];
-    const bool same = parameter.name == file_names[i];
-    const std::string shown_name = join("'", parameter.name, "'", same ? "" : " ('" + file_names[i] + "')");
-    const auto found = arrays.find(file_names[i]);
-    if (found == arrays.end())
-      lines.push_back(join("missing: ", shown_name, " ", to_string(parameter.shape)));
-    else if (found->second.shape != parameter.shape)
-      lines.push_back(join(shown_name, " is ", to_string(found->second.shape), " in the file, ",
-                           to_string(parameter.shape), " in the model"));
-    else if (found->second.type != DType::f32)
-      lines.push_back(join(shown_name, " has dtype I32 in the file; F32 is needed"));
-  }
-  const std::set<std::string> names(file_names.begin(), file_names.end());
-  for (const auto& [name, array] : arrays)
-    if (!names.contains(name)) lines.push_back(join("unexpected: '", name, "' ", to_string(array.shape)));
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    if (std::string line = misfit(*parameters[i], file_names[i], arrays); !line.empty())
+      lines.push_back(std::move(line));
+  for (const std::string& array : without_parameter(arrays, file_names)) lines.push_back("unexpected: " + array);
   return lines;
+}
+
+// The first of the lines, below `text`.
+std::string with_lines(std::string text, const std::vector<std::string>& lines) {
+  for (std::size_t i = 0; i < lines.size() && i < most_listed; ++i) text += "\n  " + lines[i];
+  return lines.size() > most_listed ? join(text, "\n  ... and ", lines.size() - most_listed, " more") : text;
 }
 
 std::vector<std::string> parse_classes(const SafeTensors& contents, const std::string& path) {
@@ -111,18 +129,48 @@ WeightsInfo load_weights(const std::string& path, Context& ctx, const Sequential
   return info;
 }
 
+std::size_t TakenWeights::taken() const {
+  return static_cast<std::size_t>(
+      std::count_if(layers.begin(), layers.end(), [](const Layer& layer) { return layer.misfits.empty(); }));
+}
+
+TakenWeights take_weights(const std::string& path, Context& ctx, const Sequential& net) {
+  const SafeTensors contents = read_safetensors(path);
+  check_finite(contents, path);
+  check_format_version(contents, path);
+  const std::vector<std::string> file_names = names_in_file(net, contents.arrays);
+  TakenWeights result;
+  std::vector<std::pair<Parameter*, const HostArray*>> values;
+  auto file_name = file_names.begin();
+  for (const Sequential::Item* item : net.all_items()) {
+    std::deque<Parameter>& parameters = item->layer->parameters();
+    if (parameters.empty()) continue;
+    std::vector<std::string> lines;
+    const std::vector<std::string> own_names(file_name, file_name + static_cast<std::ptrdiff_t>(parameters.size()));
+    for (std::size_t i = 0; i < parameters.size(); ++i)
+      if (std::string line = misfit(parameters[i], own_names[i], contents.arrays); !line.empty())
+        lines.push_back(std::move(line));
+    for (std::size_t i = 0; i < parameters.size() && lines.empty(); ++i)
+      values.emplace_back(&parameters[i], &contents.arrays.at(own_names[i]));
+    result.layers.push_back({item->layer->name(), join_names(lines)});
+    file_name += static_cast<std::ptrdiff_t>(parameters.size());
+  }
+  result.left = without_parameter(contents.arrays, file_names);
+  if (values.empty())
+    throw Error(ErrorKind::data, with_lines(join(printable(path), ": has no layer of this model, by name and shape"),
+                                            misfits(contents.arrays, net.parameters(), file_names)));
+  for (const auto& [parameter, array] : values) parameter->variable.value() = to_tensor(*ctx.stream, *array);
+  return result;
+}
+
 std::vector<Tensor> fitting_values(Context& ctx, const Sequential& net, const SafeTensors& contents,
                                    const std::string& path) {
   check_format_version(contents, path);
   const std::vector<Parameter*> parameters = net.parameters();
   const std::vector<std::string> file_names = names_in_file(net, contents.arrays);
   const std::vector<std::string> lines = misfits(contents.arrays, parameters, file_names);
-  if (!lines.empty()) {
-    std::string text = join(printable(path), ": does not fit this model");
-    for (std::size_t i = 0; i < lines.size() && i < most_listed; ++i) text += "\n  " + lines[i];
-    if (lines.size() > most_listed) text += join("\n  ... and ", lines.size() - most_listed, " more");
-    throw Error(ErrorKind::data, text);
-  }
+  if (!lines.empty())
+    throw Error(ErrorKind::data, with_lines(join(printable(path), ": does not fit this model"), lines));
   std::vector<Tensor> values;
   for (const std::string& name : file_names) values.push_back(to_tensor(*ctx.stream, contents.arrays.at(name)));
   return values;

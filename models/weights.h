@@ -25,6 +25,20 @@ std::string save_weights(const std::string& path, Context& ctx, const Sequential
 // (torch_names.h).
 WeightsInfo load_weights(const std::string& path, Context& ctx, const Sequential& net);
 
+// What a network took of a file that was made for another, layer by layer.
+struct TakenWeights {
+  struct Layer {
+    std::string name, misfits;  // misfits: empty where all of its tensors were taken, else none was
+  };
+  std::vector<Layer> layers;      // those that have parameters
+  std::vector<std::string> left;  // tensors of the file that the network has no place for, with their shapes
+  std::size_t taken() const;      // layers
+};
+
+// Takes those layers whose tensors are all in the file, by name and shape; the others keep their values. Throws an
+// Error of kind data, and changes nothing, where that is none.
+TakenWeights take_weights(const std::string& path, Context& ctx, const Sequential& net);
+
 // The two halves of loading. First everything that can fail: new tensors in the order of net.parameters(), or one Error
 // that lists the tensors that are missing, unexpected, or of another shape or type. Then what cannot.
 std::vector<Tensor> fitting_values(Context& ctx, const Sequential& net, const SafeTensors& contents,

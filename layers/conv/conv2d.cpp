@@ -86,6 +86,7 @@ ConvProblem Conv2d::problem(std::int64_t batch) const {
     throw Error(ErrorKind::config, join("conv2d: a batch of ", batch, " images is impossible"));
   ConvProblem problem = problem_;
   problem.batch = static_cast<int>(batch);
+  problem.weight_gradient = weight_->trainable;
   check(problem);
   return problem;
 }

@@ -347,7 +347,8 @@ ChoiceKey ConvTuner::cache_key(const Device& device, const Question& question, b
   const std::string follows = join(problem.bias ? " bias" : "", problem.relu ? " relu" : "");
   std::string text =
       join(to_string(question.pass), "\t", to_string(problem.precision), "\t", to_string(at_batch(problem, 1)),
-           problem.input_gradient ? "" : " without the input's gradient", follows.empty() ? "" : ", then" + follows,
+           problem.input_gradient ? "" : " without the input's gradient",
+           problem.weight_gradient ? "" : " without the weights' gradient", follows.empty() ? "" : ", then" + follows,
            "\t", describe(device), "\tworkspace_limit ", policy_.workspace_limit, "\t");
   for (const ConvEngine* engine : contenders(question.how))
     text += join(engine->name(), "(", library_of(*engine), ") ");

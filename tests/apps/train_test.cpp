@@ -296,6 +296,20 @@ TEST_F(Train, ABareConfigCanBeEvaluatedWithoutWhereItsTrainingDataLies) {
   EXPECT_EQ(eval.code, 0) << eval.err;
 }
 
+TEST_F(Train, ShowsWhatOfAWeightsFileItStartsFrom) {
+  ASSERT_EQ(run_program(digits({"--epochs", "1", "--limit-batches", "1"})).code, 0);
+  const std::string weights = (run(1) / "best.safetensors").string();
+  const Finished tuned = run_program(digits({"--epochs", "1", "--limit-batches", "1", "--weights", weights, "--set",
+                                             "model.layers.conv2.filters=24", "--set", "train.freeze=conv1"}));
+  ASSERT_EQ(tuned.code, 0) << tuned.err;
+  EXPECT_NE(tuned.err.find("weights  " + weights + ": 2 of 4 layers taken"), std::string::npos) << tuned.err;
+  EXPECT_NE(tuned.err.find("'conv2.bias' is 32 in the file, 24 in the model"), std::string::npos) << tuned.err;
+  EXPECT_NE(tuned.err.find("of them frozen"), std::string::npos) << tuned.err;
+  const Finished whole = run_program(digits({"--epochs", "1", "--limit-batches", "1", "--weights", weights}));
+  EXPECT_NE(whole.err.find(": 4 of 4 layers taken"), std::string::npos) << whole.err;
+  EXPECT_EQ(whole.err.find("start anew"), std::string::npos) << whole.err;
+}
+
 TEST_F(Train, ARunCanBeEvaluatedFromAnyFolderWithoutTheTrainingData) {
   const Finished train = run_program(digits({"--epochs", "1", "--limit-batches", "1"}));
   ASSERT_EQ(train.code, 0) << train.err;

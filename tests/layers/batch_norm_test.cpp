@@ -31,6 +31,21 @@ TEST_P(EveryDevice, BatchNormGradients) {
   expect_gradients(GetParam(), "batch_norm", {}, {1, 2, 3, 3});
 }
 
+// A frozen one goes by its running averages and leaves them alone: y = 3 (x - 2) / 4 + 5.
+TEST_P(EveryDevice, BatchNormThatIsFrozenUsesItsAverages) {
+  LayerUnderTest test(GetParam(), "batch_norm", {{"epsilon", "1e-12"}}, {1});
+  test.set("running_mean", {2});
+  test.set("running_var", {16});
+  test.set("scale", {3});
+  test.set("bias", {5});
+  for (const char* name : {"scale", "bias"}) test.parameter(name).trainable = false, test.parameter(name).frozen = true;
+  const LayerUnderTest::Passes passes = test.forward_and_backward({2, 1}, {2, 6}, {1, 4});
+  expect_close(passes.y, {5, 8});
+  expect_close(passes.grad_x, {0.75f, 3});
+  expect_close(test.get("running_mean"), {2});
+  expect_close(test.get("running_var"), {16});
+}
+
 TEST(BatchNorm, KeepsItsStateFromTheOptimizer) {
   LayerUnderTest test({}, "batch_norm", {}, {3, 4, 4});
   for (const char* name : {"scale", "bias"}) {

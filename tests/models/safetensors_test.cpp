@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -130,7 +131,31 @@ TEST(SafeTensors, PassesOverThePyTorchCountsOfBatches) {
   EXPECT_EQ(contents.arrays.size(), 1u);
   EXPECT_EQ(contents.arrays.at("b").shape, Shape{1});
   expect_refused(header(name, "4"), 12, "takes 8 bytes, its data_offsets span 4");
-  expect_refused(header("a", "8"), 12, "'a' has dtype I64; only F32 and I32");
+  expect_refused(header("a", "8"), 12, "'a' has dtype I64; only F32, F16, BF16 and I32");
+}
+
+// 1, -2, the largest, the smallest and the smallest normal number, infinity; and NaN.
+TEST(SafeTensors, HalvesAreReadAsFloats) {
+  const auto read = [](const std::string& type, const std::vector<std::uint16_t>& halves) {
+    const std::string path = temporary("halves"),
+                      bytes(reinterpret_cast<const char*>(halves.data()), 2 * halves.size());
+    put(path, file_of(R"({"a":{"dtype":")" + type + R"(","shape":[)" + std::to_string(halves.size()) +
+                          R"(],"data_offsets":[0,)" + std::to_string(bytes.size()) + "]}}",
+                      0) +
+                  bytes);
+    const HostArray array = read_safetensors(path).arrays.at("a");
+    EXPECT_EQ(array.type, DType::f32);
+    std::vector<float> values(halves.size());
+    EXPECT_EQ(array.bytes.size(), 4 * values.size());
+    std::memcpy(values.data(), array.bytes.data(), array.bytes.size());
+    EXPECT_TRUE(std::isnan(values.back()));
+    values.pop_back();
+    return values;
+  };
+  EXPECT_EQ(read("F16", {0x3c00, 0xc000, 0x7bff, 0x0001, 0x0400, 0x7c00, 0x7e00}),
+            (std::vector<float>{1, -2, 65504, 0x1p-24f, 0x1p-14f, INFINITY}));
+  EXPECT_EQ(read("BF16", {0x3f80, 0xc000, 0x7f7f, 0x0001, 0x0080, 0x7f80, 0x7fc0}),
+            (std::vector<float>{1, -2, 0x1.fep127f, 0x1p-133f, 0x1p-126f, INFINITY}));
 }
 
 TEST(SafeTensors, EveryTruncationIsAnError) {
@@ -162,8 +187,8 @@ TEST(SafeTensors, RefusesHostileHeaders) {
     return R"({"a":{"dtype":)" + type + R"(,"shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}";
   };
   const std::string f32 = "\"F32\"";
-  expect_refused(entry("\"F64\"", "[1]", "[0,8]"), 8, "'a' has dtype F64; only F32 and I32");
-  expect_refused(entry("\"BF16\"", "[1]", "[0,2]"), 2, "'a' has dtype BF16");
+  expect_refused(entry("\"F64\"", "[1]", "[0,8]"), 8, "'a' has dtype F64; only F32, F16, BF16 and I32");
+  expect_refused(entry("\"BF16\"", "[1]", "[0,4]"), 4, "'a' 1 takes 2 bytes");
   expect_refused(entry("7", "[1]", "[0,4]"), 4, "dtype");
   expect_refused(entry(f32, "[-1]", "[0,4]"), 4, "shape of 'a' has -1");
   expect_refused(entry(f32, "[1.0]", "[0,4]"), 4, "shape of 'a' has 1.0");

@@ -67,6 +67,41 @@ train: {epochs: 2, batch_size: 20}
   }
 }
 
+// What is frozen keeps its bits, batch norm's running averages too, and the rest is trained.
+TEST_P(EveryDevice, FrozenLayersStayAsTheyAre) {
+  Trainer trainer(small_experiment({{"train.freeze", "[conv1, bn1]", "--set"},
+                                    {"train.clip_norm", "1", "--set"},
+                                    {"device", to_string(GetParam()), "--device"}}),
+                  {});
+  const std::vector<std::vector<float>> before = weights(trainer);
+  std::atomic<bool> stop = false;
+  trainer.run({}, stop);
+  const std::vector<std::vector<float>> after = weights(trainer);
+  const std::vector<Parameter*> parameters = trainer.model().net->parameters();
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    EXPECT_EQ(before[i] == after[i], !parameters[i]->name.starts_with("fc1")) << parameters[i]->name;
+}
+
+TEST(Trainer, StartsFromTheWeightsThatFit) {
+  const std::string folder = new_folder("fine_tuning");
+  std::atomic<bool> stop = false;
+  Trainer first(small_experiment({{"train.epochs", "1", "--epochs"}}), in_folder(folder));
+  first.run({}, stop);
+  Trainer::Options options;
+  options.weights = folder + "/best.safetensors";
+  const Trainer second(small_experiment({{"model.layers.fc1.outputs", "6", "--set"}}), options);
+  EXPECT_EQ(first.taken_weights(), nullptr);
+  ASSERT_NE(second.taken_weights(), nullptr);
+  EXPECT_EQ(second.taken_weights()->taken(), 2u);
+  EXPECT_EQ(second.taken_weights()->layers.at(2).misfits,
+            "'fc1.weight' is 4x36 in the file, 6x36 in the model, 'fc1.bias' is 4 in the file, 6 in the model");
+  const auto values = [](const Trainer& trainer, std::size_t i) {
+    Context reading;
+    return trainer.model().net->parameters()[i]->variable.value().to_vector(*reading.stream);
+  };
+  EXPECT_EQ(values(second, 0), values(first, 0));
+}
+
 TEST(Trainer, StopsWhileEnginesAreMeasured) {
   const std::string folder = new_folder("measuring");
   const std::vector<Override> overrides{{"deterministic", "false", "--set"},

@@ -73,6 +73,52 @@ TEST(Weights, TellsEveryTensorThatDoesNotFit) {
   EXPECT_TRUE(run.all_are(1));
 }
 
+TEST(Weights, ToStartFromAreTakenLayerByLayer) {
+  const std::string path = fresh_path("weights_taken.safetensors");
+  SmallRun run, wider(4);
+  run.set(5);
+  save_weights(path, run.ctx, run.net, {});
+  SafeTensors contents = read_safetensors(path);
+  contents.arrays["zz"] = {DType::f32, {}, {0, 0, 0, 0}};
+  write_safetensors(path, contents);
+
+  wider.set(1);
+  const TakenWeights taken = take_weights(path, wider.ctx, wider.net);
+  EXPECT_EQ(taken.taken(), 1u);
+  ASSERT_EQ(taken.layers.size(), 2u);
+  EXPECT_EQ(taken.layers[0].name, "conv1");
+  EXPECT_EQ(taken.layers[0].misfits, "'conv1.weight' is 2x3 in the file, 2x4 in the model");
+  EXPECT_EQ(taken.layers[1].name, "norm1");
+  EXPECT_EQ(taken.layers[1].misfits, "");
+  EXPECT_EQ(taken.left, std::vector<std::string>{"'zz' scalar"});
+  const auto first_of = [&](std::size_t i) {
+    return wider.net.parameters()[i]->variable.value().to_vector(*wider.ctx.stream)[0];
+  };
+  EXPECT_EQ(first_of(1), 1) << "of a layer that does not fit nothing is taken, though the bias would fit";
+  EXPECT_EQ(first_of(2), 5);
+}
+
+TEST(Weights, OfAnotherNetworkAltogetherAreRefused) {
+  const std::string path = fresh_path("weights_of_another.safetensors");
+  SmallRun run;
+  SafeTensors contents;
+  contents.arrays["conv1.bias"] = {DType::f32, {1}, {0, 0, 0, 0}};
+  write_safetensors(path, contents);
+  run.set(1);
+  try {
+    take_weights(path, run.ctx, run.net);
+    FAIL() << "weights of another network were taken";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::data);
+    EXPECT_EQ(error.what(), path +
+                                ": has no layer of this model, by name and shape\n"
+                                "  missing: 'conv1.weight' 2x3\n"
+                                "  'conv1.bias' is 1 in the file, 2 in the model\n"
+                                "  missing: 'norm1.mean' 2");
+  }
+  EXPECT_TRUE(run.all_are(1));
+}
+
 TEST(Weights, ListsAtMostTen) {
   const std::string path = fresh_path("weights_many.safetensors");
   SmallRun run;
