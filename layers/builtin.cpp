@@ -13,12 +13,14 @@
 #include "layers/linear.h"
 #include "layers/local_response_norm.h"
 #include "layers/max_pool.h"
+#include "layers/pad.h"
 #include "layers/prelu.h"
 #include "layers/relu.h"
 #include "layers/scale.h"
 #include "layers/sigmoid.h"
 #include "layers/silu.h"
 #include "layers/tanh.h"
+#include "layers/upsample.h"
 
 namespace twiddle {
 
@@ -39,12 +41,14 @@ LayerRegistry builtin_layers() {
   layers.add<Linear>("linear");
   layers.add<LocalResponseNorm>("local_response_norm");
   layers.add<MaxPool>("max_pool");
+  layers.add<Pad>("pad");
   layers.add<PRelu>("prelu");
   layers.add<Relu>("relu");
   layers.add<Scale>("scale");
   layers.add<Sigmoid>("sigmoid");
   layers.add<Silu>("silu");
   layers.add<Tanh>("tanh");
+  layers.add<Upsample>("upsample");
   return layers;
 }
 

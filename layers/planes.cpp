@@ -13,6 +13,12 @@ void require_channels(const Site& site, const Params& params) {
     throw Error(ErrorKind::config, join(params.owner(), " needs an input with channels, and gets a scalar"));
 }
 
+void require_planes(const Site& site, const Params& params) {
+  if (site.input.size() != 3)
+    throw Error(ErrorKind::config, join(params.owner(), " needs an input channels x height x width, and gets ",
+                                        to_string(site.input), "; put it before any flatten or linear"));
+}
+
 Parameter undecayed(std::string name, Shape shape, double start) {
   Parameter parameter;
   parameter.name = std::move(name);

@@ -21,6 +21,9 @@ Planes planes_of(const Tensor& x);
 // Throws where one image has no first axis.
 void require_channels(const Site& site, const Params& params);
 
+// Throws where one image is not channels x height x width.
+void require_planes(const Site& site, const Params& params);
+
 // A parameter of that name and shape that starts as one number and is not decayed: the factors and summands of norms,
 // which decay would pull away from doing nothing.
 Parameter undecayed(std::string name, Shape shape, double start);

@@ -45,6 +45,9 @@ const std::map<std::string, std::string>& advice() {
       {"swish", "it is called 'silu'"},
       {"layerscale", "it is called 'scale'"},
       {"stochasticdepth", "it is called 'drop_path'"},
+      {"zeropad2d", "it is called 'pad'"},
+      {"reflectionpad2d", "it is called 'pad', with 'mode: mirror'"},
+      {"interpolate", "it is called 'upsample'"},
       {"pool", "it is called 'max_pool' or 'avg_pool'"},
   };
   return known;
@@ -52,9 +55,9 @@ const std::map<std::string, std::string>& advice() {
 
 // Of these there is none, and what sounds like them is another.
 bool is_missing(const std::string& name) {
-  static const std::vector<std::string> names{"elu",         "selu",         "celu",      "mish",     "relu6",
-                                              "hardsigmoid", "instancenorm", "rmsnorm",   "upsample", "convtranspose2d",
-                                              "deconv",      "attention",    "embedding", "lstm",     "gru"};
+  static const std::vector<std::string> names{
+      "elu",    "selu",      "celu",      "mish", "relu6", "hardsigmoid", "instancenorm", "rmsnorm", "convtranspose2d",
+      "deconv", "attention", "embedding", "lstm", "gru"};
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 

@@ -160,6 +160,7 @@ TEST(ConfigErrors, OfLayersThatOtherProgramsHaveSayWhatIsTrue) {
   EXPECT_TRUE(holds("GELU", "there is no layer 'GELU': it is called 'gelu'"));
   EXPECT_TRUE(holds("Hardswish", "it is called 'hard_swish'"));
   EXPECT_TRUE(holds("swish", "it is called 'silu'"));
+  EXPECT_TRUE(holds("ReflectionPad2d", "it is called 'pad', with 'mode: mirror'"));
   EXPECT_TRUE(holds("LayerNorm", "it is called 'layer_norm'"));
   EXPECT_TRUE(holds("StochasticDepth: {p: 0.1}", "it is called 'drop_path'"));
   EXPECT_TRUE(holds("dense: {outputs: 3}", "it is called 'linear'"));
