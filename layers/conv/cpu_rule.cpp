@@ -58,6 +58,10 @@ bool winograd_pays_beside_onednn(const ConvProblem& problem) {
          problem.batch * tiles(problem.out_height()) * tiles(problem.out_width()) >= fewest_tiles;
 }
 
+bool depthwise_pays(const ConvProblem& problem) {
+  return multiply_adds(problem) <= 200;
+}
+
 // A product takes the images one by one, which small ones do not pay.
 bool onednn_pays(const ConvProblem& problem) {
   const bool product = problem.kernel_h == 1 && problem.kernel_w == 1 && problem.stride_h == 1 &&

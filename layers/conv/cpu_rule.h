@@ -12,6 +12,9 @@ bool spectra_pay_beside_products(const ConvProblem& problem);
 // Winograd's tiles, of kernels that the engine can do.
 bool winograd_pays_beside_onednn(const ConvProblem& problem);
 
+// Depthwise convolutions tap by tap, for which spectra are too much.
+bool depthwise_pays(const ConvProblem& problem);
+
 // oneDNN: everywhere else but where a convolution is a product of two matrices as they lie there.
 bool onednn_pays(const ConvProblem& problem);
 

@@ -3,6 +3,7 @@
 #include "fft/spectral_engine.h"
 #include "layers/conv/cpu_rule.h"
 #include "layers/conv/cudnn_engine.h"
+#include "layers/conv/depthwise_engine.h"
 #include "layers/conv/direct_engine.h"
 #include "layers/conv/gemm_engine.h"
 #include "layers/conv/onednn_engine.h"
@@ -33,10 +34,11 @@ std::unique_ptr<ConvEngine> spectral(SpectralBackend backend, const Buffers& buf
   return std::make_unique<SpectralEngine>(std::move(backend), buffers, options.workspace_limit);
 }
 
-// Spectra for stride 1, cuDNN for all else.
+// Small depthwise kernels tap by tap, spectra for stride 1, cuDNN for all else.
 Engines cuda_engines(Device device, const ConvEngineOptions& options) {
   const auto buffers = std::make_shared<FrequencyBuffers>(options.frequency_budget);
   Engines engines;
+  add(engines, make_depthwise_engine(device));
   add(engines, spectral(fbfft(), buffers, options));
   add(engines, spectral(cufft(), buffers, options));
   add(engines, spectral(winograd(device), buffers, options));
@@ -56,6 +58,7 @@ Engines cpu_engines(const ConvEngineOptions& options) {
   SpectralBackend tiles = winograd({});
   if (onednn) tiles.pays = winograd_pays_beside_onednn;
   Engines engines;
+  add(engines, make_depthwise_engine({}));
   add(engines, spectral(std::move(fft), buffers, options));
   add(engines, spectral(std::move(tiles), buffers, options));
   add(engines, std::move(onednn));

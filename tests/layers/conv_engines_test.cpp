@@ -35,6 +35,17 @@ const std::vector<ConvProblem>& awkward_problems() {
       "2x4x14x14 * 6x2x3x2 stride 2x3 pad 3x1 dilation 3 groups 2",
       "2x3x4x4 * 5x3x3x3 pad 4",  // sees padding alone
       "5x1x12x12 * 20x1x5x5",
+      "2x5x15x14 * 5x1x3x3 stride 2 pad 1 groups 5",  // depthwise from here on
+      "3x3x9x8 * 3x1x4x4 stride 2 pad 1 groups 3",
+      "2x3x12x16 * 3x1x7x7 pad 3 groups 3",
+      "1x2x10x11 * 2x1x2x6 pad 0x3 groups 2",
+      "2x4x5x5 * 4x1x9x9 pad 4 groups 4",  // of whose taps some meet padding alone
+      "2x3x6x7 * 3x1x3x3 pad 5 groups 3",  // and some outputs
+      "70x2x7x7 * 2x1x7x7 pad 3 groups 2",
+      "2x2x1x40 * 2x1x1x11 pad 0x5 groups 2",  // one row
+      "1x2x150x140 * 2x1x5x5 pad 2 groups 2",
+      "2x3x13x14 * 3x1x3x2 stride 3x2 pad 1 dilation 2 groups 3",
+      "1x3x30x28 * 3x1x11x11 stride 2 pad 5 groups 3",
   });
   return problems;
 }
@@ -144,7 +155,7 @@ TEST_P(EveryConvEngine, NoImageAndNoFilterTouchesAnother) {
   for (const ConvProblem& problem :
        conv_problems({"5x3x9x10 * 18x3x3x3 pad 1", "4x16x16x16 * 16x16x5x5 pad 2", "3x33x9x9 * 34x33x3x3 pad 1",
                       "2x16x40x23 * 17x16x7x5 pad 3x2", "3x6x9x9 * 10x3x3x3 pad 1 groups 2",
-                      "3x5x13x12 * 7x5x3x3 stride 2 pad 1"})) {
+                      "3x5x13x12 * 7x5x3x3 stride 2 pad 1", "35x4x9x9 * 4x1x5x5 pad 2 groups 4"})) {
     const auto plan = holding_plan(ctx_, *engine_, problem, pass);
     if (plan == nullptr) continue;
     ConvOperands operands = operands_for(stream, problem, pass, true);
@@ -180,6 +191,7 @@ TEST_P(FastConvEngine, LongSumsOverTheBatchKeepThePrecision) {
   // 40,000 terms an element; an odd batch, so that slices of it differ in size.
   expect_right(conv_problem("41x3x32x32 * 16x3x3x3 pad 1"), 200);
   expect_right(conv_problem("165x32x8x8 * 32x32x1x1"), 200);
+  expect_right(conv_problem("65x2x56x56 * 2x1x3x3 pad 1 groups 2"), 200);
 }
 
 TEST_P(EveryConvEngine, TakesNoMoreWorkspaceThanItSays) {

@@ -48,6 +48,13 @@ TEST(CpuRule, WinogradPaysWithManyTilesAndChannels) {
     EXPECT_FALSE(winograd_pays_beside_onednn(conv_problem(problem))) << problem;
 }
 
+TEST(CpuRule, DepthwiseKernelsGoTapByTapUnlessTheyAreLarge) {
+  EXPECT_TRUE(depthwise_pays(conv_problem("16x64x28x28 * 64x1x3x3 pad 1 groups 64")));
+  EXPECT_TRUE(depthwise_pays(conv_problem("16x64x28x28 * 64x1x13x13 pad 6 groups 64")));
+  EXPECT_TRUE(depthwise_pays(conv_problem("16x64x7x7 * 64x1x31x31 pad 15 groups 64"))) << "most taps meet padding";
+  EXPECT_FALSE(depthwise_pays(conv_problem("16x64x28x28 * 64x1x31x31 pad 15 groups 64")));
+}
+
 TEST(CpuRule, ProductsAreLeftToProducts) {
   EXPECT_FALSE(onednn_pays(conv_problem("16x64x28x28 * 128x64x1x1")));
   EXPECT_TRUE(onednn_pays(conv_problem("16x512x7x7 * 512x512x1x1"))) << "too small, one image at a time";

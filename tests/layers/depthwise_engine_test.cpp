@@ -1,0 +1,67 @@
+#include "layers/conv/depthwise_engine.h"
+
+#include "layers/conv/cpu/depthwise.h"
+#include "tests/support/conv_problem.h"
+#include "tests/support/depthwise_check.h"
+#include "tests/support/depthwise_problem.h"
+#include "tests/support/every_device.h"
+#include "tests/support/every_instruction_set.h"
+
+namespace twiddle {
+
+namespace {
+
+struct DepthwiseLoops : EveryInstructionSet {};
+
+}  // namespace
+
+TEST_P(EveryDevice, DepthwiseAgreesWithTheReferenceOnRandomProblems) {
+  Context ctx(GetParam());
+  const auto engine = make_depthwise_engine(GetParam());
+  int runs = 0;
+  for (int number = 0; number < random_depthwise_problems(); ++number) {
+    const ConvProblem problem = random_depthwise_problem(number, 11, 2, 1);
+    for (const ConvPass pass : every_pass) {
+      const auto plan = first_plan(*engine, problem, pass);
+      expect_depthwise_pass(ctx, problem, pass, number % 2 == 0 && plan->facts().masks,
+                            [&](ConvOperands& operands) { plan->run(ctx, operands); });
+      ++runs;
+    }
+  }
+  EXPECT_EQ(runs, 3 * random_depthwise_problems());
+}
+
+TEST_P(EveryDevice, DepthwiseLeavesDenseAndGroupedProblemsToOthers) {
+  const auto engine = make_depthwise_engine(GetParam());
+  for (const ConvProblem& problem :
+       conv_problems({"2x4x8x8 * 4x4x3x3 pad 1", "2x4x8x8 * 4x2x3x3 pad 1 groups 2", "2x4x8x8 * 8x1x3x3 groups 4"}))
+    for (const ConvPass pass : every_pass) EXPECT_FALSE(engine->supports(problem, pass)) << to_string(problem);
+  EXPECT_TRUE(engine->supports(conv_problem("2x4x8x8 * 4x1x3x3 pad 1 groups 4"), ConvPass::forward));
+}
+
+TEST_P(EveryDevice, DepthwiseDoesBiasAndReluItself) {
+  Context ctx(GetParam());
+  const ConvProblem problem = conv_problem("1x2x1x4 * 2x1x1x1 groups 2");
+  const auto engine = make_depthwise_engine(GetParam());
+  Stream& stream = *ctx.stream;
+  ConvOperands operands{Tensor::from(stream, problem.input_shape(), {1, 2, 3, 4, 1, 2, 3, 4}),
+                        Tensor::from(stream, problem.weight_shape(), {1, -1}), Tensor(stream, problem.output_shape()),
+                        Tensor::from(stream, {2}, {-2, 3}), true};
+  run(*engine, ctx, problem, ConvPass::forward, operands);
+  EXPECT_EQ(operands.y.to_vector(stream), (std::vector<float>{0, 0, 1, 2, 2, 1, 0, 0}));
+}
+
+// On the CPU: any kernel, stride and dilation.
+TEST_P(DepthwiseLoops, AgreeWithTheReferenceOnRandomProblems) {
+  Context ctx;
+  for (int number = 0; number < random_depthwise_problems(); ++number) {
+    const ConvProblem problem = random_depthwise_problem(number, 17, 4, 3);
+    for (const ConvPass pass : every_pass)
+      expect_depthwise_pass(ctx, problem, pass, number % 2 == 0, [&](ConvOperands& operands) {
+        depthwise_on_cpu(*ctx.stream, problem, pass, operands, GetParam());
+      });
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Sets, DepthwiseLoops, every_instruction_set(), name_of_set);
+
+}  // namespace twiddle
