@@ -58,8 +58,9 @@ nlohmann::json check_one(const std::string& file, const Flags& flags, bool all_i
   const Config& config = experiment.config;
   const Model& model = experiment.model;
   const Optimizer& optimizer = *experiment.optimizer;
-  const MemoryPlan plan = plan_memory(model, config.train.batch_size, optimizer.state_tensors());
-  require_memory(model, config.train.batch_size, optimizer.state_tensors(), make_stream(experiment.device)->memory());
+  const MemoryPlan plan = plan_memory(model, config.train.batch_size, kept_tensors(config.train, optimizer));
+  require_memory(model, config.train.batch_size, kept_tensors(config.train, optimizer),
+                 make_stream(experiment.device)->memory());
   std::string data = "no data section";
   if (config.data.present) {
     const OpenData opened = open_data(experiment);

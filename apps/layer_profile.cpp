@@ -30,7 +30,7 @@ LayerProfile::LayerProfile(Trainer& trainer) : trainer_(trainer), profiler_(trai
 }
 
 bool LayerProfile::wants_step(std::int64_t step) {
-  return step % steps_between_reads == 0 || trainer_.state().batch == trainer_.steps_per_epoch();
+  return step % steps_between_reads == 0 || trainer_.state().batch == trainer_.batches_per_epoch();
 }
 
 void LayerProfile::on_step(const StepReport& report) {

@@ -22,6 +22,11 @@ std::string warm_up_remark(const Config::Train& train) {
              : "";
 }
 
+std::string batches_of_a_step(const Config::Train& train) {
+  const std::string images = format_count(train.batch_size);
+  return train.accumulate > 1 ? join(train.accumulate, " batches of ", images) : images;
+}
+
 }  // namespace
 
 std::vector<LayerFacts> layer_facts(const Sequential& net) {
@@ -56,6 +61,13 @@ std::string parameters_text(const Sequential& net) {
     if (parameter->frozen) frozen += count_of(parameter->shape);
   return format_count(parameter_count(net), "parameter") +
          (frozen > 0 ? join(", ", format_count(frozen), " of them frozen") : "");
+}
+
+std::int64_t decayed_count(const Sequential& net) {
+  std::int64_t count = 0;
+  for (const Parameter* parameter : net.parameters())
+    if (parameter->trainable && parameter->weight_decay) count += count_of(parameter->shape);
+  return count;
 }
 
 double flops_per_image(const Sequential& net) {
@@ -147,7 +159,8 @@ FrequencyBuffers* spectra_of(ConvTuner& convolutions) {
 
 std::vector<std::pair<std::string, std::string>> run_facts(const Config& config, Trainer& trainer) {
   const Sequential& net = *trainer.model().net;
-  const MemoryPlan plan = plan_memory(trainer.model(), config.train.batch_size, trainer.optimizer().state_tensors());
+  const MemoryPlan plan =
+      plan_memory(trainer.model(), config.train.batch_size, kept_tensors(config.train, trainer.optimizer()));
   const std::string val = trainer.val_data() ? trainer.val_data()->describe() : "none";
   return {
       {"device", fmt::format("{}   precision {}   engine {}   seed {}", describe(trainer.context().stream->device()),
@@ -160,7 +173,7 @@ std::vector<std::pair<std::string, std::string>> run_facts(const Config& config,
       {"solver", fmt::format("{}, learning rate {}, {}{}, {} x {} of {}", trainer.optimizer().describe(),
                              format_number(config.train.learning_rate), config.train.schedule.describe(),
                              warm_up_remark(config.train), format_count(config.train.epochs, "epoch"),
-                             format_count(trainer.steps_per_epoch(), "step"), format_count(config.train.batch_size))},
+                             format_count(trainer.steps_per_epoch(), "step"), batches_of_a_step(config.train))},
   };
 }
 

@@ -18,6 +18,7 @@ struct LayerFacts {
 std::vector<LayerFacts> layer_facts(const Sequential& net);
 std::int64_t parameter_count(const Sequential& net);
 std::string parameters_text(const Sequential& net);  // "1,240 parameters, 1,000 of them frozen"
+std::int64_t decayed_count(const Sequential& net);   // parameters that an optimizer's weight decay takes
 double flops_per_image(const Sequential& net);
 std::string layers_text(const Sequential& net);  // "10 layers"
 std::string format_flops(double flops);          // "4.6 MFLOP", "3.2 kFLOP"

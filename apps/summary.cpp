@@ -31,6 +31,7 @@ nlohmann::json to_json(const Config& config, const Sequential& net, const Memory
   return {{"name", config.name},
           {"batch_size", config.train.batch_size},
           {"parameters", parameter_count(net)},
+          {"decayed_parameters", decayed_count(net)},
           {"flops_per_image", flops_per_image(net)},
           {"memory_bytes", memory},
           {"planned_by_rule", planned_by_rule},
@@ -43,7 +44,8 @@ int summary(const Flags& flags, const std::string& file) {
   const Config& config = experiment.config;
   const Model& model = experiment.model;
   const std::vector<std::string> unknown = recall_choices(model, experiment.device, config.train.batch_size);
-  const MemoryPlan plan = plan_memory(model, config.train.batch_size, experiment.optimizer->state_tensors());
+  const MemoryPlan plan =
+      plan_memory(model, config.train.batch_size, kept_tensors(config.train, *experiment.optimizer));
   write_json(flags, to_json(config, *model.net, plan, unknown));
   if (flags.json == "-") return 0;
   std::size_t weighted = 0;
@@ -51,6 +53,8 @@ int summary(const Flags& flags, const std::string& file) {
   fmt::print("{}\n", layer_table(*model.net));
   fmt::print("{}: {}, {} with parameters; {}; {}/image forward\n", config.name, layers_text(*model.net), weighted,
              parameters_text(*model.net), format_flops(flops_per_image(*model.net)));
+  fmt::print("weight decay is for {} of them: not for biases, norms and scales\n",
+             format_count(decayed_count(*model.net)));
   fmt::print("{}\n", memory_line(plan, config.train.batch_size));
   if (!unknown.empty())
     fmt::print("planned by the rule, for nothing is measured yet: {}; 'twiddle tune' chooses their engines\n",

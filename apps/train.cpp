@@ -73,7 +73,7 @@ void show_header(Console& console, const Config& config, Trainer& trainer, const
   console.highlight(fmt::format("twiddle {}  train {}   run: {}", version(), config.file, run_folder));
   for (const auto& [title, text] : run_facts(config, trainer)) console.line(fmt::format("{:<9}{}", title, text));
   const Model& model = trainer.model();
-  const MemoryPlan plan = plan_memory(model, config.train.batch_size, trainer.optimizer().state_tensors());
+  const MemoryPlan plan = plan_memory(model, config.train.batch_size, kept_tensors(config.train, trainer.optimizer()));
   console.detail(memory_line(plan, config.train.batch_size));
   if (const TakenWeights* weights = trainer.taken_weights()) show_weights(console, *weights, weights_file);
   console.line("");

@@ -7,23 +7,26 @@ namespace twiddle {
 namespace {
 
 struct SetInputs {
-  float rate_value;
+  float rate_value, gradient_share_value;
   std::uint64_t position_value;
-  float* rate;
+  float *rate, *gradient_share;
   std::uint64_t* position;
   TWIDDLE_HD void operator()(std::int64_t) const {
     *rate = rate_value;
+    *gradient_share = gradient_share_value;
     *position = position_value;
   }
 };
 
 }  // namespace
 
-StepInputs::StepInputs(Stream& stream) : rate_(stream, {1}), random_position_(stream, {2}, DType::i32) {}
+StepInputs::StepInputs(Stream& stream)
+    : rate_(stream, {1}), gradient_share_(stream, {1}), random_position_(stream, {2}, DType::i32) {}
 
-void StepInputs::set(Stream& stream, double rate, std::uint64_t random_position) {
+void StepInputs::set(Stream& stream, const Values& values) {
   for_each_index(stream, 1,
-                 SetInputs{static_cast<float>(rate), random_position, rate_.write(),
+                 SetInputs{static_cast<float>(values.rate), static_cast<float>(values.gradient_share),
+                           values.random_position, rate_.write(), gradient_share_.write(),
                            reinterpret_cast<std::uint64_t*>(random_position_.write<std::int32_t>())});
 }
 

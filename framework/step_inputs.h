@@ -6,14 +6,20 @@ namespace twiddle {
 // The numbers that change from step to step, on the device, so that a captured step can be replayed with new ones.
 class StepInputs {
  public:
+  struct Values {
+    double rate = 0;
+    std::uint64_t random_position = 0;
+    double gradient_share = 1;  // of the batch in the mean gradient of those that go into one update
+  };
   explicit StepInputs(Stream& stream);
-  void set(Stream& stream, double rate, std::uint64_t random_position);  // one launch, no wait
+  void set(Stream& stream, const Values& values);  // one launch, no wait
 
   const Tensor& rate() const { return rate_; }
+  const Tensor& gradient_share() const { return gradient_share_; }
   const std::uint64_t* random_position() const;
 
  private:
-  Tensor rate_, random_position_;  // the position in two words
+  Tensor rate_, gradient_share_, random_position_;  // the position in two words
 };
 
 }  // namespace twiddle

@@ -150,6 +150,7 @@ Config::Train read_train(Params& train) {
   values.freeze = read_patterns(train, "freeze");
   values.epochs = train.integer("epochs", values.epochs, 1, 1000000);
   values.batch_size = train.integer("batch_size", values.batch_size, 1, 1 << 20);
+  values.accumulate = train.integer("accumulate", values.accumulate, 1, 1 << 20);
   values.clip_norm = train.number("clip_norm", values.clip_norm, 0, 1e9);
   values.label_smoothing = train.number("label_smoothing", values.label_smoothing, 0, 0.999);
   values.keep = train.integer("keep", values.keep, 1, 1000000);

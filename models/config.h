@@ -43,6 +43,7 @@ struct Config {
     double learning_rate = 0.01;
     Schedule schedule;
     std::int64_t epochs = 10, batch_size = 64;
+    std::int64_t accumulate = 1;  // batches an update
     std::vector<ParameterPattern> freeze, learning_rates;
     double clip_norm = 0;  // 0: off
     double label_smoothing = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "framework/error.h"
+#include "framework/running_mean.h"
 #include "framework/tensor_ops.h"
 #include "layers/softmax_loss.h"
 
@@ -27,13 +28,37 @@ TrainStep::TrainStep(Context& ctx, const Sequential& net, Optimizer& optimizer, 
       inputs_(*ctx.stream),
       sums_(Tensor::filled(*ctx.stream, {2}, 0)) {
   optimizer_.prepare(*ctx.stream, parameters_);
+  if (options_.accumulate == 1) return;
+  mean_loss_ = Tensor::filled(*ctx.stream, {1}, 0);
+  for (const Parameter* parameter : parameters_)
+    if (parameter->trainable) mean_gradients_.push_back(Tensor::filled(*ctx.stream, parameter->shape, 0));
 }
 
 Tensor TrainStep::run(const Batch& batch, double rate) {
-  inputs_.set(*ctx_.stream, rate, ctx_.random.position());
+  ++batches_, images_ += batch.images.dim(0);
+  const double share = static_cast<double>(batch.images.dim(0)) / static_cast<double>(images_);
+  inputs_.set(*ctx_.stream, {rate, ctx_.random.position(), share});
+  const Tensor loss = run_once(batch);
+  if (options_.accumulate == 1) {
+    batches_ = images_ = 0;
+    return loss;
+  }
+  return batches_ == options_.accumulate ? update_now() : mean_loss_;
+}
+
+Tensor TrainStep::run_once(const Batch& batch) {
   if (captured_on(batch) == nullptr && is_time_to_capture(batch)) try_to_capture(batch);
   if (const Captured* captured = captured_on(batch)) return replay(*captured);
   return captured_.empty() ? step(batch) : step_beside_graphs(batch);
+}
+
+Tensor TrainStep::update_now() {
+  batches_ = images_ = 0;
+  auto mean = mean_gradients_.begin();
+  for (Parameter* parameter : parameters_)
+    if (parameter->trainable) parameter->variable.grad() = *mean++;
+  update();
+  return mean_loss_;
 }
 
 const TrainStep::Captured* TrainStep::captured_on(const Batch& batch) const {
@@ -61,11 +86,30 @@ Tensor TrainStep::step(const Batch& batch) {
   record_event(events_.forward);
   ctx_.tape.backward(ctx_, loss);
   record_event(events_.backward);
+  if (options_.accumulate > 1)
+    add_to_means(loss.value());
+  else
+    update();
+  record_event(events_.update);
+  return loss.value();
+}
+
+void TrainStep::update() {
   if (options_.clip_norm > 0) clip_gradients(ctx_, parameters_, options_.clip_norm);
   optimizer_.step(ctx_, parameters_, {inputs_.rate(), sums_});
   for (Parameter* parameter : parameters_) parameter->variable.clear_grad();
-  record_event(events_.update);
-  return loss.value();
+}
+
+// Means over the images of all batches so far: each moves by the new batch's share of these images. What is not finite
+// is for the update to find.
+void TrainStep::add_to_means(const Tensor& loss) {
+  std::vector<Tensor> values, means = mean_gradients_;
+  for (Parameter* parameter : parameters_) {
+    if (parameter->trainable) values.push_back(parameter->variable.grad());
+    parameter->variable.clear_grad();
+  }
+  values.push_back(loss), means.push_back(mean_loss_);
+  move_means(*ctx_.stream, values, means, {inputs_.gradient_share(), {}});
 }
 
 // The network's output is dropped before the backward pass.

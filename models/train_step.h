@@ -13,6 +13,7 @@ namespace twiddle {
 struct StepOptions {
   double clip_norm = 0;  // 0: gradients are not clipped
   double label_smoothing = 0;
+  std::int64_t accumulate = 1;  // batches an update: its gradient is that of the mean over all their images
   bool capture = true;  // where the device can, a batch whose memory comes again is captured and replayed from then on
   bool events = false;  // between the phases
 };
@@ -22,14 +23,21 @@ struct StepEvents {
   std::shared_ptr<Event> start, forward, backward, update;
 };
 
-// Forward, loss, backward, update: one step of training, again and again.
+// Forward, loss, backward, update: one step of training, again and again. Where several batches make an update, each of
+// them is a step without it, which may be captured, and the update comes after the last one.
 class TrainStep {
  public:
   TrainStep(Context& ctx, const Sequential& net, Optimizer& optimizer, const StepOptions& options);
 
-  // The loss, one element, stays on the device, and is that of the latest step alone. A loss that is not finite leaves
-  // weights and optimizer as they were, in this step and in all that follow until sums() are set to numbers again.
+  // The loss, one element, stays on the device, and is that of the latest step alone: of the batches so far that go
+  // into the same update. A loss that is not finite leaves weights and optimizer as they were, in this step and in all
+  // that follow until sums() are set to numbers again.
   Tensor run(const Batch& batch, double rate);
+
+  // Whether batches have run that wait for others to go into an update with; and the update by those alone, at the end
+  // of an epoch. Its loss.
+  bool waits_for_batches() const { return batches_ > 0; }
+  Tensor update_now();
 
   // For a run that ends: the parameter whose gradient the backward pass finds not to be finite first; empty: none.
   std::string first_bad_gradient(const Batch& batch);
@@ -51,7 +59,10 @@ class TrainStep {
     StepEvents events;  // set anew at each replay
   };
 
+  Tensor run_once(const Batch& batch);
   Tensor step(const Batch& batch);
+  void update();
+  void add_to_means(const Tensor& loss);
   Tensor replay(const Captured& captured);
   Tensor step_beside_graphs(const Batch& batch);
   Variable loss_of(const Batch& batch, Tensor* sums);
@@ -70,6 +81,11 @@ class TrainStep {
   StepInputs inputs_;
   Tensor sums_;
   StepEvents events_;
+
+  // Where several batches make an update: their number and images so far, and the means over these images.
+  std::int64_t batches_ = 0, images_ = 0;
+  std::vector<Tensor> mean_gradients_;  // of the parameters that are trained, in order
+  Tensor mean_loss_;
 
   Shape latest_shape_;      // of the steps that were not replayed ...
   int steps_of_shape_ = 0;  // ... and how many of that shape there were in a row

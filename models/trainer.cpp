@@ -23,14 +23,15 @@ StepOptions step_options(const Config& config, bool capture) {
   StepOptions options;
   options.clip_norm = config.train.clip_norm;
   options.label_smoothing = config.train.label_smoothing;
+  options.accumulate = config.train.accumulate;
   options.capture = capture;
   return options;
 }
 
 // Held against the memory before a picture is read or made: for what cannot run that would be time lost.
 TrainingData open_where_there_is_room(const Experiment& experiment, const Context& ctx) {
-  require_memory(experiment.model, experiment.config.train.batch_size, experiment.optimizer->state_tensors(),
-                 ctx.stream->memory());
+  const Config::Train& train = experiment.config.train;
+  require_memory(experiment.model, train.batch_size, kept_tensors(train, *experiment.optimizer), ctx.stream->memory());
   return TrainingData(experiment);
 }
 
@@ -51,6 +52,7 @@ struct Trainer::Impl {
   StepReporter reporter;
   std::optional<TrainStep> train_step;  // from start() on
   RunState state;
+  double step_rate = 0;    // of the step under way
   bool first_step = true;  // of this process
   bool told_not_captured = false;
   std::optional<TakenWeights> taken_weights;
@@ -65,7 +67,7 @@ struct Trainer::Impl {
         reporter(*ctx.stream, config.train) {}
 
   MemoryPlan memory_plan() const {
-    return plan_memory(experiment.model, config.train.batch_size, optimizer.state_tensors());
+    return plan_memory(experiment.model, config.train.batch_size, kept_tensors(config.train, optimizer));
   }
 
   void start() {
@@ -89,10 +91,10 @@ struct Trainer::Impl {
   auto advising(const Work& work) try {
     return work();
   } catch (const OutOfMemory& error) {
-    throw OutOfMemory(
-        join(error.what(), "\n  ",
-             memory_advice(experiment.model, config.train.batch_size, optimizer.state_tensors(), ctx.stream->memory()),
-             saver.last_checkpoint().empty() ? "" : "\n  last checkpoint: " + saver.last_checkpoint()));
+    throw OutOfMemory(join(error.what(), "\n  ",
+                           memory_advice(experiment.model, config.train.batch_size,
+                                         kept_tensors(config.train, optimizer), ctx.stream->memory()),
+                           saver.last_checkpoint().empty() ? "" : "\n  last checkpoint: " + saver.last_checkpoint()));
   }
 
   void set_sums(double loss, std::int64_t right) {
@@ -110,13 +112,24 @@ struct Trainer::Impl {
 
   bool on_cpu() const { return ctx.stream->device().kind == Device::Kind::cpu; }
 
-  std::int64_t steps_per_epoch() const {
+  std::int64_t batches_per_epoch() const {
     const std::int64_t all = data.train().batches_per_epoch();
     return options.limit_batches > 0 ? std::min(all, options.limit_batches) : all;
   }
 
+  // Updates. The last one may be of fewer batches than the others.
+  std::int64_t steps_per_epoch() const {
+    return (batches_per_epoch() + config.train.accumulate - 1) / config.train.accumulate;
+  }
+
   EpochSpan span() const {
-    return {data.data().train->size(), config.train.batch_size, steps_per_epoch(), options.overfit_batch};
+    return {data.data().train->size(), config.train.batch_size, batches_per_epoch(), options.overfit_batch};
+  }
+
+  // The same in updates, each of them as one large batch.
+  EpochSpan span_of_updates() const {
+    return {data.data().train->size(), config.train.batch_size * config.train.accumulate, steps_per_epoch(),
+            options.overfit_batch};
   }
 
   // A batch without a good image counts, though it makes no step.
@@ -126,7 +139,7 @@ struct Trainer::Impl {
   }
 
   double rate() const {
-    const double epoch = static_cast<double>(state.epoch) + span().share(state.position);
+    const double epoch = static_cast<double>(state.epoch) + span_of_updates().share(state.position);
     return config.train.learning_rate * config.train.schedule.factor(epoch, static_cast<double>(config.train.epochs));
   }
 
@@ -140,11 +153,11 @@ struct Trainer::Impl {
   }
 
   // On a GPU the loss is looked at only now and then; from the bad step on, weights are left alone.
-  void stop_where_not_finite(const Batch& batch, double loss, double sum, double step_rate) {
+  void stop_where_not_finite(const Batch& batch, double loss, double sum, double its_rate) {
     if (std::isfinite(sum)) return;
     report_divergence(
         ctx, net, *train_step, batch,
-        {on_cpu() ? loss : sum, step_rate, state.epoch + 1, state.step, on_cpu(), saver.last_checkpoint()});
+        {on_cpu() ? loss : sum, its_rate, state.epoch + 1, state.step, on_cpu(), saver.last_checkpoint()});
   }
 
   // The CPU captures nothing, and nobody expects it to.
@@ -153,32 +166,38 @@ struct Trainer::Impl {
     for (TrainObserver* observer : observers) observer->on_not_captured(train_step->why_not_captured());
   }
 
-  // One batch: the step, the counters, and the line for whoever wants it. The CPU has done a step when it returns, and
-  // is asked after each.
-  void step(const Batch& batch, const std::vector<TrainObserver*>& observers) {
-    const double step_rate = rate();
+  // One batch. The step that it belongs to may wait for others.
+  void run_batch(const Batch& batch, const std::vector<TrainObserver*>& observers) {
+    if (!train_step->waits_for_batches()) step_rate = rate();
     const Tensor loss = train_step->run(batch, step_rate);
     tell_not_captured(observers);
     saver.changed();
-    ++state.step;
     move_to(options.overfit_batch ? state.position + config.train.batch_size : data.train().position());
     state.images += batch.images.dim(0);
     if (std::exchange(first_step, false)) reporter.measure_pace_from(state.batch);
+    if (!train_step->waits_for_batches())
+      end_step(batch, loss, observers);
+    else if (span().over(state.position))
+      end_step(batch, train_step->update_now(), observers);
+  }
+
+  // The counter, and the line for whoever wants it. The CPU has done a step when it returns, and is asked after each.
+  void end_step(const Batch& batch, const Tensor& loss, const std::vector<TrainObserver*>& observers) {
+    ++state.step;
     tell(batch);
 
     std::vector<TrainObserver*> listeners;
     std::copy_if(observers.begin(), observers.end(), std::back_inserter(listeners),
                  [&](TrainObserver* observer) { return observer->wants_step(state.step); });
-    if (!listeners.empty() || on_cpu())
-      reporter.send(report_of_step(step_rate), std::move(listeners), loss, train_step->sums());
+    if (!listeners.empty() || on_cpu()) reporter.send(report_of_step(), std::move(listeners), loss, train_step->sums());
     if (on_cpu()) tell(batch);
   }
 
-  StepReport report_of_step(double step_rate) const {
+  StepReport report_of_step() const {
     StepReport report;
     report.epoch = state.epoch + 1;
     report.batch = state.batch;
-    report.batches = steps_per_epoch();
+    report.batches = batches_per_epoch();
     report.step = state.step;
     report.rate = step_rate;
     return report;
@@ -244,9 +263,11 @@ struct Trainer::Impl {
     while (!span().over(state.position)) {
       if (!next_batch(batch, observers)) {
         move_to(span().end());
+        if (train_step->waits_for_batches()) end_step(batch, train_step->update_now(), observers);
         break;
       }
-      step(batch, observers);
+      run_batch(batch, observers);
+      if (train_step->waits_for_batches()) continue;  // what it has summed up is in no checkpoint
       const std::int64_t every = config.train.checkpoint_every;
       const bool last = span().over(state.position), due = every > 0 && state.step % every == 0;
       const bool stops = stop;  // read once: a signal between two looks must not save what was not caught up with
@@ -373,6 +394,9 @@ const Dataset* Trainer::val_data() const {
 }
 const Augment& Trainer::val_augment() const {
   return *impl_->data.data().val_augment;
+}
+std::int64_t Trainer::batches_per_epoch() const {
+  return impl_->batches_per_epoch();
 }
 std::int64_t Trainer::steps_per_epoch() const {
   return impl_->steps_per_epoch();

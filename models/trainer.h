@@ -15,7 +15,7 @@
 namespace twiddle {
 
 struct StepReport {
-  std::int64_t epoch = 0, batch = 0, batches = 0, step = 0;  // counted from 1
+  std::int64_t epoch = 0, batch = 0, batches = 0, step = 0;  // counted from 1; a step is an update
   double loss = 0, rate = 0, images_per_second = 0, wait_share = 0, eta_seconds = 0;
   std::int64_t skipped = 0;  // different images that could not be read so far
 };
@@ -71,7 +71,8 @@ class Trainer {
   const Dataset& train_data() const;
   const Dataset* val_data() const;
   const Augment& val_augment() const;
-  std::int64_t steps_per_epoch() const;
+  std::int64_t batches_per_epoch() const;
+  std::int64_t steps_per_epoch() const;  // updates
   std::string last_checkpoint() const;
   std::int64_t skipped() const;                       // different images left out, of both sets
   std::vector<std::string> skipped_messages() const;  // of the first few of them

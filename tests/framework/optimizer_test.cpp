@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "framework/error.h"
 #include "framework/tensor_ops.h"
 #include "tests/support/copy_of.h"
 #include "tests/support/every_device.h"
@@ -86,6 +87,73 @@ TEST_P(EveryDevice, OptimizerAdamStepsByTheRateAtFirst) {
 TEST_P(EveryDevice, OptimizerAdamWTakesDecayOffTheWeight) {
   Bench bench(GetParam(), "adamw", {{"weight_decay", "0.5"}});
   expect_near(bench.step(0.01), {1 * (1 - 0.005) - 0.01, -2 * (1 - 0.005) - 0.01});
+}
+
+// The formulas of torch.optim.SGD, Adam and AdamW, as its documentation has them, in double: three steps with a decay,
+// for a weight and for a bias, which has none. The gradient is {0.5, 0.25} in each.
+TEST_P(EveryDevice, OptimizersDecayAsPyTorchDoes) {
+  struct Formula {
+    const char* kind;
+    std::vector<std::pair<std::string, std::string>> options;
+    double (*weight)(double w, double g, double decay);
+  };
+  constexpr double rate = 0.1;
+  const std::vector<Formula> formulas{
+      {"sgd",
+       {{"momentum", "0.9"}},
+       [](double w, double g, double decay) {
+         double velocity = 0;
+         for (int step = 1; step <= 3; ++step) {
+           velocity = 0.9 * velocity + g + decay * w;
+           w -= rate * velocity;
+         }
+         return w;
+       }},
+      {"sgd",
+       {{"momentum", "0.9"}, {"nesterov", "true"}},
+       [](double w, double g, double decay) {
+         double velocity = 0;
+         for (int step = 1; step <= 3; ++step) {
+           const double decayed = g + decay * w;
+           velocity = 0.9 * velocity + decayed;
+           w -= rate * (decayed + 0.9 * velocity);
+         }
+         return w;
+       }},
+      {"adam",
+       {},
+       [](double w, double g, double decay) {
+         double mean = 0, square = 0;
+         for (int step = 1; step <= 3; ++step) {
+           const double decayed = g + decay * w;
+           mean = 0.9 * mean + 0.1 * decayed;
+           square = 0.999 * square + 0.001 * decayed * decayed;
+           w -= rate * mean / (1 - std::pow(0.9, step)) / (std::sqrt(square / (1 - std::pow(0.999, step))) + 1e-8);
+         }
+         return w;
+       }},
+      {"adamw", {}, [](double w, double g, double decay) {
+         double mean = 0, square = 0;
+         for (int step = 1; step <= 3; ++step) {
+           w -= rate * decay * w;
+           mean = 0.9 * mean + 0.1 * g;
+           square = 0.999 * square + 0.001 * g * g;
+           w -= rate * mean / (1 - std::pow(0.9, step)) / (std::sqrt(square / (1 - std::pow(0.999, step))) + 1e-8);
+         }
+         return w;
+       }}};
+  for (const Formula& formula : formulas) {
+    auto options = formula.options;
+    options.emplace_back("weight_decay", "0.3");
+    for (const bool is_weight : {true, false}) {
+      SCOPED_TRACE(join(formula.kind, is_weight ? " weight" : " bias"));
+      Bench bench(GetParam(), formula.kind, options);
+      bench.parameter.weight_decay = is_weight;
+      for (int step = 0; step < 2; ++step) bench.step(rate);
+      const double decay = is_weight ? 0.3 : 0;
+      expect_near(bench.step(rate), {formula.weight(1, 0.5, decay), formula.weight(-2, 0.25, decay)});
+    }
+  }
 }
 
 TEST_P(EveryDevice, OptimizerOwnRateMultipliesTheSchedule) {

@@ -22,7 +22,7 @@ struct StepBench {
   Optimizer& optimizer = *experiment.optimizer;
   TrainStep step;
 
-  StepBench(const Device& device, const std::string& optimizer_name, bool capture)
+  StepBench(const Device& device, const std::string& optimizer_name, bool capture, std::int64_t accumulate = 1)
       : experiment(load_experiment_text("version: 1\ndevice: " + to_string(device) +
                                             "\n"
                                             "deterministic: true\n"
@@ -39,7 +39,8 @@ struct StepBench {
                                             optimizer_name + ", learning_rate: 0.1}\n",
                                         "bench.yaml")),
         ctx(device, 7),
-        step(ctx, *model.net, optimizer, {.clip_norm = 2, .label_smoothing = 0.1, .capture = capture}) {
+        step(ctx, *model.net, optimizer,
+             {.clip_norm = 2, .label_smoothing = 0.1, .accumulate = accumulate, .capture = capture}) {
     model.net->initialize(ctx);
   }
 
@@ -86,6 +87,34 @@ TEST_P(EveryDevice, TrainStepReplayedFromAGraphGivesTheSameBits) {
     EXPECT_FALSE(eager.step.captured());
     EXPECT_EQ(captured.step.captured(), GetParam().kind == Device::Kind::cuda) << captured.step.why_not_captured();
   }
+}
+
+// Groups of three batches, the last of them short; the third group has two alone.
+TEST_P(EveryDevice, TrainStepThatAccumulatesReplayedFromAGraphGivesTheSameBits) {
+  StepBench eager(GetParam(), "adam", false, 3), captured(GetParam(), "adam", true, 3);
+  for (int i = 0; i < 11; ++i) {
+    const bool is_short = i == 5;
+    const float expected = eager.run(eager.batch(i, is_short ? 3 : 6), 0.1);
+    EXPECT_EQ(captured.run(is_short ? captured.batch(i, 3) : captured.in_turn(i), 0.1), expected) << "step " << i;
+    EXPECT_EQ(eager.step.waits_for_batches(), i % 3 != 2);
+  }
+  for (StepBench* bench : {&eager, &captured}) bench->step.update_now();
+  EXPECT_FALSE(eager.step.waits_for_batches());
+  EXPECT_EQ(eager.weights(), captured.weights());
+  EXPECT_EQ(captured.step.captured(), GetParam().kind == Device::Kind::cuda) << captured.step.why_not_captured();
+}
+
+TEST_P(EveryDevice, TrainStepThatAccumulatesStopsAtABadBatchOfAGroup) {
+  StepBench bench(GetParam(), "{sgd: {momentum: 0.9}}", true, 2);
+  for (int i = 0; i < 4; ++i) bench.step.run(bench.batch(i), 0.1);
+  const auto scale = [&] { return bench.model.net->parameters()[2]->variable.value().to_vector(*bench.ctx.stream); };
+  const std::vector<float> before = scale();
+  Batch bad = bench.batch(4);
+  bench.ctx.stream->fill(bad.images.write(), 1, std::numeric_limits<float>::quiet_NaN());
+  bench.step.run(bad, 0.1);
+  bench.step.run(bench.batch(5), 0.1);
+  EXPECT_TRUE(std::isnan(bench.step.sums().to_vector(*bench.ctx.stream).at(0)));
+  EXPECT_EQ(scale(), before);
 }
 
 // A layer as none must be: while a step is captured, waiting fails on a GPU.

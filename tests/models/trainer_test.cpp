@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <tuple>
 
 #include "framework/error.h"
 #include "layers/conv/conv2d.h"
@@ -80,6 +81,57 @@ TEST_P(EveryDevice, FrozenLayersStayAsTheyAre) {
   const std::vector<Parameter*> parameters = trainer.model().net->parameters();
   for (std::size_t i = 0; i < parameters.size(); ++i)
     EXPECT_EQ(before[i] == after[i], !parameters[i]->name.starts_with("fc1")) << parameters[i]->name;
+}
+
+// 90 images in batches of 20: an epoch's last update is of the 10 that are left, alone or behind 20 others.
+TEST_P(EveryDevice, AccumulatedBatchesAreOneOfAllTheirImages) {
+  const std::string layers =
+      "[conv2d: {filters: 4, kernel: 3}, residual: {layers: [conv2d: {filters: 4, kernel: 3, pad: 1}, relu]}, "
+      "linear: {outputs: 4}]";
+  for (const std::int64_t together : {2, 3}) {
+    const auto trained = [&](std::int64_t batch, std::int64_t accumulate) {
+      Trainer trainer(small_experiment({{"model.layers", layers, "--set"},
+                                        {"device", to_string(GetParam()), "--device"},
+                                        {"train.clip_norm", "0.5", "--set"},
+                                        {"train.batch_size", std::to_string(batch), "--set"},
+                                        {"train.accumulate", std::to_string(accumulate), "--set"}}),
+                      {});
+      Losses losses;
+      std::atomic<bool> stop = false;
+      trainer.run({&losses}, stop);
+      return std::tuple(weights(trainer), losses.steps, trainer.state().step);
+    };
+    const auto [expected, expected_losses, expected_steps] = trained(20 * together, 1);
+    const auto [actual, losses, steps] = trained(20, together);
+    EXPECT_EQ(steps, expected_steps);
+    ASSERT_EQ(losses.size(), expected_losses.size());
+    for (std::size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(losses[i], expected_losses[i], 1e-5) << "step " << i;
+    for (std::size_t i = 0; i < actual.size(); ++i)
+      for (std::size_t k = 0; k < actual[i].size(); ++k)
+        ASSERT_NEAR(actual[i][k], expected[i][k], 2e-6) << "tensor " << i << ", element " << k;
+  }
+}
+
+TEST(Trainer, ThatAccumulatesResumesExactly) {
+  const std::vector<Override> overrides{{"train.accumulate", "2", "--set"}, {"train.checkpoint_every", "2", "--set"}};
+  std::atomic<bool> stop = false;
+  Trainer straight(small_experiment(overrides), {});
+  EXPECT_EQ(straight.steps_per_epoch(), 3);
+  straight.run({}, stop);
+  EXPECT_EQ(straight.state().step, 4 * 3);
+  for (const std::int64_t steps : {1, 5, 6}) {
+    const std::string folder = new_folder("resume_accumulated_" + std::to_string(steps));
+    {
+      StopAfter stopper(steps, stop);
+      Trainer first(small_experiment(overrides), in_folder(folder));
+      EXPECT_EQ(first.run({&stopper}, stop), Trainer::End::interrupted);
+      EXPECT_EQ(first.state().step, steps);
+    }
+    stop = false;
+    Trainer second(small_experiment(overrides), in_folder(folder, newest_checkpoint(folder)));
+    second.run({}, stop);
+    EXPECT_EQ(weights(second), weights(straight)) << "stopped after step " << steps;
+  }
 }
 
 TEST(Trainer, StartsFromTheWeightsThatFit) {
