@@ -12,6 +12,7 @@ TEST(Summary, CountsADigitsNetByHand) {
   ASSERT_EQ(run.code, 0) << run.err;
   const auto facts = nlohmann::json::parse(run.out);
   EXPECT_EQ(facts.at("parameters"), (32 * 9 + 32) + (32 * 32 * 9 + 32) + (64 * 32 * 9 + 64) + (1024 * 10 + 10));
+  EXPECT_EQ(facts.at("decayed_parameters"), 32 * 9 + 32 * 32 * 9 + 64 * 32 * 9 + 1024 * 10);
   EXPECT_EQ(facts.at("layers").at(0).at("flops_per_image"), 2.0 * 32 * 8 * 8 * 9);
   EXPECT_EQ(facts.at("memory_bytes").at("weights"), facts.at("parameters").get<int>() * 4);
   std::size_t sum = 0;
