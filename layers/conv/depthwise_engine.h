@@ -5,9 +5,10 @@
 
 namespace twiddle {
 
-// Depthwise convolutions (groups = channels = filters) summed tap by tap, at the speed of memory for small kernels:
-// each plane is read once, and bias, ReLU and the way back through both are done in the same pass. On the CPU for any
-// kernel, stride and dilation; on a GPU for kernels of up to 11 x 11, undilated, with strides of 1 or 2.
+// Depthwise convolutions (groups = channels = filters) summed tap by tap, for small kernels and small planes: each
+// plane is read once, and bias, ReLU and the way back through both are done in the same pass. On the CPU for any
+// kernel, stride and dilation; on a GPU undilated, for kernels of up to 11 x 11 with strides of 1 or 2, and of any size
+// on planes of up to 16 x 16 with stride 1.
 std::unique_ptr<ConvEngine> make_depthwise_engine(Device device);
 
 }  // namespace twiddle

@@ -50,65 +50,75 @@ void follow(const Correlation<K, S>& blocks) {
   }
 }
 
-template <int K, int G>
-void follow(const WeightSums<K, G>& blocks) {
-  using Sums = typename WeightSums<K, G>::Sums;
-  ASSERT_LE(blocks.staged_floats(), most_staged);
-  const int threads = blocks.threads();
-  ASSERT_LE(threads, most_threads);
+template <int N>
+void follow(const WholeCorrelation<N>& blocks) {
+  for (std::int64_t block = 0; block < blocks.blocks(); ++block) {
+    SharedMemory shared(blocks.staged_floats);
+    const auto at = blocks.place(block);
+    std::vector<typename WholeCorrelation<N>::Row> rows(blocks.threads);
+    const auto row = [&](const OneThread& thread) -> auto& {
+      return rows[static_cast<std::size_t>(thread.number)];
+    };
+    const auto each = [&](const auto& step) { for_each_thread(blocks.threads, step); };
+    each([&](const OneThread& thread) { blocks.load(at, thread, shared.data()); });
+    each([&](const OneThread& thread) { blocks.compute(at, thread, shared.data(), row(thread)); });
+    each([&](const OneThread& thread) { blocks.gather(thread, row(thread), shared.data()); });
+    each([&](const OneThread& thread) { blocks.store(at, thread, shared.data()); });
+  }
+}
+
+// WeightSums, and WholeWeightSums.
+template <class Blocks>
+void follow_sums(const Blocks& blocks, int threads) {
+  constexpr int lanes = 32, count = Blocks::sums_each;
   for (std::int64_t block = 0; block < blocks.blocks(); ++block) {
     SharedMemory shared(blocks.staged_floats());
     const auto at = blocks.place(block);
-    std::vector<Sums> sums(static_cast<std::size_t>(threads), Sums{});
+    std::vector<typename Blocks::Sums> sums(static_cast<std::size_t>(threads));
     for (int round = 0; blocks.has_round(at, round); ++round) {
       for_each_thread(threads, [&](const OneThread& thread) { blocks.load(at, round, thread, shared.data()); });
       for_each_thread(threads, [&](const OneThread& thread) {
         blocks.add(at, round, thread, shared.data(), sums[static_cast<std::size_t>(thread.number)]);
       });
     }
-    for (int warp = 0; warp < blocks.warps(); ++warp) {
-      Sums& total = sums[static_cast<std::size_t>(warp * blocks.warp)];
-      for (int lane = 1; lane < blocks.warp; ++lane) {
-        const Sums& other = sums[static_cast<std::size_t>(warp * blocks.warp + lane)];
-        for (int g = 0; g < G; ++g)
-          for (int kx = 0; kx < K; ++kx) total.taps[g][kx] += other.taps[g][kx];
-        total.bias += other.bias;
-      }
-      blocks.keep(warp, total, shared.data());
-    }
+    std::fill_n(shared.data(), blocks.warps() * count, 0.0f);
+    for (int thread = 0; thread < threads; ++thread)
+      for (int i = 0; i < count; ++i)
+        shared.data()[thread / lanes * count + i] += sums[static_cast<std::size_t>(thread)].values[i];
     for_each_thread(threads, [&](const OneThread& thread) { blocks.store(at, thread, shared.data()); });
   }
+}
+
+template <int K, int G>
+void follow(const WeightSums<K, G>& blocks) {
+  ASSERT_LE(blocks.staged_floats(), most_staged);
+  ASSERT_LE(blocks.threads(), most_threads);
+  follow_sums(blocks, blocks.threads());
+}
+
+template <int N>
+void follow(const WholeWeightSums<N>& blocks) {
+  follow_sums(blocks, blocks.threads());
 }
 
 // What depthwise.cu launches.
 void follow_pass(Stream& stream, const ConvProblem& p, ConvPass pass, ConvOperands& operands) {
   const auto values = [](const Tensor& tensor) { return tensor.defined() ? tensor.read() : nullptr; };
-  const int kernel = std::max(p.kernel_h, p.kernel_w);
-  if (pass == ConvPass::forward) {
-    float* const y = operands.y.write();
-    with_kernel(kernel, [&]<int K>() {
-      const float *const x = values(operands.x), *const w = values(operands.w), *const bias = values(operands.bias);
-      if (p.stride_h == 1)
-        follow(forward_blocks<K, 1>(p, x, w, bias, operands.relu, y));
-      else
-        follow(forward_blocks<K, 2>(p, x, w, bias, operands.relu, y));
-    });
-  } else if (pass == ConvPass::backward_input) {
-    float* const grad_x = operands.x.write();
-    with_kernel(kernel, [&]<int K>() {
-      follow(backward_input_blocks<K>(p, values(operands.y), values(operands.mask), values(operands.w), grad_x));
-    });
-  } else {
-    float *const weight = operands.w.write(), *const bias = operands.bias.defined() ? operands.bias.write() : nullptr;
-    std::vector<float> partial(static_cast<std::size_t>(partial_floats(p)), nan);
-    with_kernel(p.kernel_w, [&]<int K>() {
-      const auto blocks = weight_blocks<K, rows_of_taps<K>>(p, values(operands.x), values(operands.y),
-                                                            values(operands.mask), bias != nullptr, partial.data());
-      follow(blocks);
-      const SumParts sums = sum_of_parts(p, partial.data(), weight, bias);
-      reduce_columns(stream, blocks.parts(), sums.columns, sums);
-    });
-  }
+  const float *const bias = values(operands.bias), *const mask = values(operands.mask);
+  if (pass == ConvPass::forward)
+    return with_forward_blocks(p, operands.x.read(), operands.w.read(), bias, operands.relu, operands.y.write(),
+                               [](const auto& blocks) { follow(blocks); });
+  if (pass == ConvPass::backward_input)
+    return with_backward_input_blocks(p, operands.y.read(), mask, operands.w.read(), operands.x.write(),
+                                      [](const auto& blocks) { follow(blocks); });
+  float* const grad_bias = bias == nullptr ? nullptr : operands.bias.write();
+  std::vector<float> partial(static_cast<std::size_t>(partial_floats(p)), nan);
+  with_weight_blocks(p, operands.x.read(), operands.y.read(), mask, bias != nullptr, partial.data(),
+                     [&](const auto& blocks) {
+                       follow(blocks);
+                       const SumParts sums = sum_of_parts(p, partial.data(), operands.w.write(), grad_bias);
+                       reduce_columns(stream, blocks.parts(), sums.columns, sums);
+                     });
 }
 
 void expect_right(const ConvProblem& problem, bool masked) {
@@ -124,10 +134,23 @@ TEST(DepthwiseBlocks, AgreeWithTheReferenceOnRandomProblems) {
     expect_right(random_depthwise_problem(number, largest_kernel, 2, 1), number % 2 == 0);
 }
 
+TEST(DepthwiseBlocks, AgreeWithTheReferenceOnSmallPlanesUnderLargeKernels) {
+  for (const ConvProblem& problem :
+       conv_problems({"64x2x7x7 * 2x1x13x13 pad 6 groups 2", "40x3x7x7 * 3x1x7x7 pad 3 groups 3",
+                      "33x2x8x8 * 2x1x9x9 pad 4 groups 2", "3x2x14x14 * 2x1x27x27 pad 13 groups 2",
+                      "35x1x16x16 * 1x1x17x17 pad 8", "17x2x5x7 * 2x1x31x13 pad 15x6 groups 2",
+                      "20x2x4x6 * 2x1x8x7 pad 4x3 groups 2", "300x1x7x7 * 1x1x13x13 pad 6",
+                      "2x2x10x16 * 2x1x12x14 pad 4x6 groups 2"})) {
+    EXPECT_TRUE(by_whole_planes(problem)) << to_string(problem);
+    expect_right(problem, true);
+    expect_right(problem, false);
+  }
+}
+
 TEST(DepthwiseBlocks, AgreeWithTheReferenceOnLayersOfNetworks) {
   for (const ConvProblem& problem :
        conv_problems({"2x3x56x56 * 3x1x7x7 pad 3 groups 3", "65x2x14x14 * 2x1x7x7 pad 3 groups 2",
-                      "40x3x7x7 * 3x1x7x7 pad 3 groups 3", "1x2x112x112 * 2x1x3x3 stride 2 pad 1 groups 2",
+                      "9x3x7x7 * 3x1x7x7 pad 3 groups 3", "1x2x112x112 * 2x1x3x3 stride 2 pad 1 groups 2",
                       "3x2x28x28 * 2x1x5x5 stride 2 pad 2 groups 2", "1x2x224x224 * 2x1x11x11 pad 5 groups 2",
                       "1x1x300x20 * 1x1x9x9 pad 4", "2x2x1x600 * 2x1x1x9 pad 0x4 groups 2"}))
     expect_right(problem, true);

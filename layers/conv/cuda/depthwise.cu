@@ -1,6 +1,6 @@
 #include "layers/conv/cuda/depthwise.h"
 
-#include "framework/error.h"
+#include "framework/cuda/check.h"
 #include "layers/conv/cuda/depthwise_arguments.h"
 
 namespace twiddle {
@@ -19,49 +19,99 @@ __global__ void __launch_bounds__(most_threads) correlation_kernel(const Correla
   blocks.compute(at, thread, staged);
 }
 
-__device__ float sum_of_warp(float sum) {
-#pragma unroll
-  for (int half = 16; half > 0; half /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, half);
-  return sum;
-}
-
-template <int K, int G>
-__global__ void __launch_bounds__(most_threads) weight_kernel(const WeightSums<K, G> blocks) {
+template <int N>
+__global__ void __launch_bounds__(WholePlane<N>::threads) whole_correlation_kernel(const WholeCorrelation<N> blocks) {
   extern __shared__ Four shared[];
   float* const staged = reinterpret_cast<float*>(shared);
   const OneThread thread{static_cast<int>(threadIdx.x), static_cast<int>(blockDim.x)};
   const auto at = blocks.place(blockIdx.x);
-  typename WeightSums<K, G>::Sums sums = {};
+  blocks.load(at, thread, staged);
+  __syncthreads();
+  typename WholeCorrelation<N>::Row row;
+  blocks.compute(at, thread, staged, row);
+  __syncthreads();
+  blocks.gather(thread, row, staged);
+  __syncthreads();
+  blocks.store(at, thread, staged);
+}
+
+// The sums of as many values as a warp has lanes, one a lane. By halves: each lane sends the half of its values that
+// the other one keeps.
+template <int Count>
+__device__ float sum_for_lane(const float (&values)[Count], int lane) {
+  constexpr int half = Count / 2;
+  const bool upper = (lane & half) != 0;
+  float sums[half];
+#pragma unroll
+  for (int i = 0; i < half; ++i) {
+    const float sent = upper ? values[i] : values[i + half], kept = upper ? values[i + half] : values[i];
+    sums[i] = kept + __shfl_xor_sync(0xffffffffu, sent, half);
+  }
+  if constexpr (half == 1)
+    return sums[0];
+  else
+    return sum_for_lane(sums, lane);
+}
+
+template <int Count>
+__device__ void sum_over_warp(const float (&values)[Count], int lane, float* sums) {
+  constexpr int lanes = 32;
+#pragma unroll
+  for (int first = 0; first < Count; first += lanes) {
+    float some[lanes];
+#pragma unroll
+    for (int i = 0; i < lanes; ++i) some[i] = first + i < Count ? values[first + i] : 0;
+    const float sum = sum_for_lane(some, lane);
+    if (first + lane < Count) sums[first + lane] = sum;
+  }
+}
+
+template <class Blocks, int MostThreads>
+__global__ void __launch_bounds__(MostThreads) weight_kernel(const Blocks blocks) {
+  extern __shared__ Four shared[];
+  float* const staged = reinterpret_cast<float*>(shared);
+  const OneThread thread{static_cast<int>(threadIdx.x), static_cast<int>(blockDim.x)};
+  const auto at = blocks.place(blockIdx.x);
+  typename Blocks::Sums sums = {};
   for (int round = 0; blocks.has_round(at, round); ++round) {
     blocks.load(at, round, thread, staged);
     __syncthreads();
     blocks.add(at, round, thread, staged, sums);
     __syncthreads();
   }
-#pragma unroll
-  for (int g = 0; g < G; ++g)
-#pragma unroll
-    for (int kx = 0; kx < K; ++kx) sums.taps[g][kx] = sum_of_warp(sums.taps[g][kx]);
-  sums.bias = sum_of_warp(sums.bias);
-  constexpr int warp = WeightSums<K, G>::warp;
-  if (thread.number % warp == 0) blocks.keep(thread.number / warp, sums, staged);
+  constexpr int lanes = 32;
+  sum_over_warp(sums.values, thread.number % lanes, staged + thread.number / lanes * Blocks::sums_each);
   __syncthreads();
   blocks.store(at, thread, staged);
+}
+
+template <class Blocks>
+void launch(Stream& stream, void (*kernel)(Blocks), const Blocks& blocks, int threads, int floats) {
+  constexpr int granted = 48 << 10;  // more shared memory has to be asked for
+  const int bytes = floats * static_cast<int>(sizeof(float));
+  if (bytes > granted) check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+  kernel<<<static_cast<unsigned>(blocks.blocks()), static_cast<unsigned>(threads), static_cast<std::size_t>(bytes),
+           detail::native(stream)>>>(blocks);
+  detail::check_launch();
 }
 
 template <int K, int S>
 void launch(Stream& stream, const Correlation<K, S>& blocks) {
   const int threads = std::min(most_threads, in_warps(blocks.images * blocks.patches()));
-  const std::size_t bytes = sizeof(float) * static_cast<std::size_t>(blocks.staged_floats());
-  correlation_kernel<<<static_cast<unsigned>(blocks.blocks()), threads, bytes, detail::native(stream)>>>(blocks);
-  detail::check_launch();
+  launch(stream, correlation_kernel<K, S>, blocks, threads, blocks.staged_floats());
 }
-
+template <int N>
+void launch(Stream& stream, const WholeCorrelation<N>& blocks) {
+  launch(stream, whole_correlation_kernel<N>, blocks, blocks.threads, blocks.staged_floats);
+}
 template <int K, int G>
 void launch(Stream& stream, const WeightSums<K, G>& blocks) {
-  const std::size_t bytes = sizeof(float) * static_cast<std::size_t>(blocks.staged_floats());
-  weight_kernel<<<static_cast<unsigned>(blocks.blocks()), blocks.threads(), bytes, detail::native(stream)>>>(blocks);
-  detail::check_launch();
+  launch(stream, weight_kernel<WeightSums<K, G>, most_threads>, blocks, blocks.threads(), blocks.staged_floats());
+}
+template <int N>
+void launch(Stream& stream, const WholeWeightSums<N>& blocks) {
+  constexpr int threads = WholePlane<N>::threads;
+  launch(stream, weight_kernel<WholeWeightSums<N>, threads>, blocks, threads, blocks.staged_floats());
 }
 
 const float* read_if_defined(const Tensor& tensor) {
@@ -69,36 +119,25 @@ const float* read_if_defined(const Tensor& tensor) {
 }
 
 void forward(Stream& stream, const ConvProblem& p, ConvOperands& operands) {
-  const float *const x = operands.x.read(), *const w = operands.w.read(), *const bias = read_if_defined(operands.bias);
-  float* const y = operands.y.write();
-  with_kernel(std::max(p.kernel_h, p.kernel_w), [&]<int K>() {
-    if (p.stride_h == 1)
-      launch(stream, forward_blocks<K, 1>(p, x, w, bias, operands.relu, y));
-    else
-      launch(stream, forward_blocks<K, 2>(p, x, w, bias, operands.relu, y));
-  });
+  with_forward_blocks(p, operands.x.read(), operands.w.read(), read_if_defined(operands.bias), operands.relu,
+                      operands.y.write(), [&](const auto& blocks) { launch(stream, blocks); });
 }
 
 void backward_input(Stream& stream, const ConvProblem& p, ConvOperands& operands) {
-  const float *const grad_y = operands.y.read(), *const w = operands.w.read();
-  float* const grad_x = operands.x.write();
-  with_kernel(std::max(p.kernel_h, p.kernel_w), [&]<int K>() {
-    launch(stream, backward_input_blocks<K>(p, grad_y, read_if_defined(operands.mask), w, grad_x));
-  });
+  with_backward_input_blocks(p, operands.y.read(), read_if_defined(operands.mask), operands.w.read(),
+                             operands.x.write(), [&](const auto& blocks) { launch(stream, blocks); });
 }
 
 void backward_weight(Stream& stream, const ConvProblem& p, ConvOperands& operands) {
-  const float *const x = operands.x.read(), *const grad_y = operands.y.read();
-  float *const weight = operands.w.write(), *const bias = operands.bias.defined() ? operands.bias.write() : nullptr;
+  float* const bias = operands.bias.defined() ? operands.bias.write() : nullptr;
   const std::shared_ptr<void> scratch = stream.allocate(depthwise_scratch_on_gpu(p, ConvPass::backward_weight));
   auto* const partial = static_cast<float*>(scratch.get());
-  with_kernel(p.kernel_w, [&]<int K>() {
-    const auto blocks =
-        weight_blocks<K, rows_of_taps<K>>(p, x, grad_y, read_if_defined(operands.mask), bias != nullptr, partial);
-    launch(stream, blocks);
-    const SumParts sums = sum_of_parts(p, partial, weight, bias);
-    reduce_columns(stream, blocks.parts(), sums.columns, sums);
-  });
+  with_weight_blocks(p, operands.x.read(), operands.y.read(), read_if_defined(operands.mask), bias != nullptr, partial,
+                     [&](const auto& blocks) {
+                       launch(stream, blocks);
+                       const SumParts sums = sum_of_parts(p, partial, operands.w.write(), bias);
+                       reduce_columns(stream, blocks.parts(), sums.columns, sums);
+                     });
 }
 
 }  // namespace

@@ -1,100 +1,13 @@
 #pragma once
-#include <algorithm>
-#include <cstdint>
+#include "layers/conv/cuda/depthwise_staging.h"
 
-#include "fft/cuda/device/async_copy.h"
-#include "framework/convolution.h"
-#include "framework/for_each.h"
-
-// What the threads of one block do, in phases: between two of them is a barrier. A kernel runs them on a GPU
-// (depthwise.cu), a test on a CPU, thread after thread.
+// Depthwise kernels of up to 11 x 11: what the threads of one block do, in phases: between two of them is a barrier. A
+// kernel runs them on a GPU (depthwise.cu), a test on a CPU, thread after thread.
 //
 // A block takes one channel: some images of it, or a tile of one image. It stages padded planes and the channel's taps
 // in shared memory, where a float is read by many threads, and each thread computes a patch of results in registers, so
 // that a float that it reads serves several multiply-adds.
 namespace twiddle::depthwise {
-
-// All planes of one operand, of which a block stages those of one channel.
-struct Planes {
-  const float *values, *mask = nullptr;  // with a mask, what counts is where that is above zero
-  int height, width;
-  std::int64_t image, channel;  // floats from one image to the next, and from one channel to the next
-  int spread = 1;               // 2: with zeros between rows and columns, as a strided convolution's gradient
-  bool turned = false;          // by 180 degrees
-
-  TWIDDLE_HD bool has_fours() const {
-    return width % 4 == 0 && mask == nullptr && spread == 1 && !turned &&
-           reinterpret_cast<std::uintptr_t>(values) % sizeof(Four) == 0;
-  }
-};
-
-// A part of the planes of some images as it lies in shared memory: `rows` rows of `pitch` floats, of which the first is
-// at (row, column) of the plane; zeros where the plane has nothing.
-struct Part {
-  int image, images, channel, row, column, rows, pitch;
-  TWIDDLE_HD int floats() const { return rows * pitch; }  // of one image
-};
-
-struct OneThread {
-  int number, of;
-};
-
-// Floats one by one, or four at a time.
-template <class Number>
-TWIDDLE_HD void stage_as(const Planes& planes, const Part& part, const OneThread& thread, float* to) {
-  constexpr int wide = sizeof(Number) / sizeof(float);
-  const int across = part.pitch / wide, count = part.images * part.rows * across;
-  const int more_rows = thread.of / across, more_columns = thread.of % across;
-  const float* const values = planes.values + part.image * planes.image + part.channel * planes.channel;
-  const float* const mask = planes.mask == nullptr ? nullptr : planes.mask + (values - planes.values);
-  const int height = planes.height * planes.spread, width = planes.width * planes.spread, halved = planes.spread - 1;
-  int image = 0, row = thread.number / across, column = thread.number % across;
-  for (int i = thread.number; i < count; i += thread.of) {
-    for (; row >= part.rows; row -= part.rows) ++image;
-    const int y = part.row + row, x = part.column + wide * column;
-    const bool inside = y >= 0 && y < height && x >= 0 && x < width && ((y | x) & halved) == 0;
-    std::int64_t at = (y >> halved) * planes.width + (x >> halved);
-    if (planes.turned) at = planes.height * planes.width - 1 - at;
-    at = inside ? image * planes.image + at : 0;
-    if (mask == nullptr) {
-      small_fft::async_copy(reinterpret_cast<Number*>(to) + i, reinterpret_cast<const Number*>(values + at), inside);
-    } else {
-      to[i] = inside && mask[at] > 0 ? values[at] : 0;  // floats: see has_fours
-    }
-    row += more_rows;
-    column += more_columns;
-    if (column >= across) {
-      column -= across;
-      ++row;
-    }
-  }
-}
-
-TWIDDLE_HD inline void stage(const Planes& planes, const Part& part, const OneThread& thread, float* to) {
-  if (planes.has_fours() && part.column % 4 == 0)
-    stage_as<Four>(planes, part, thread, to);
-  else
-    stage_as<float>(planes, part, thread, to);
-}
-
-// `Count` floats from where 16 bytes divide.
-template <int Count>
-TWIDDLE_HD void load_fours(const float* from, float (&values)[Count]) {
-  static_assert(Count % 4 == 0);
-#pragma unroll
-  for (int i = 0; i < Count; i += 4) {
-    const Four four = *reinterpret_cast<const Four*>(from + i);
-#pragma unroll
-    for (int k = 0; k < 4; ++k) values[i + k] = four.at[k];
-  }
-}
-
-TWIDDLE_HD constexpr int in_fours(int floats) {
-  return (floats + 3) / 4 * 4;
-}
-TWIDDLE_HD constexpr int in_warps(int threads) {
-  return (threads + 31) / 32 * 32;
-}
 
 // Floats by which rows of planes begin earlier than a window of K columns: with the usual padding of K / 2, rows of a
 // plane then lie in shared memory as they do in global memory, as far as 16 bytes go.
@@ -119,9 +32,11 @@ struct Correlation {
 
   TWIDDLE_HD int tiles_h() const { return (height + tile_h - 1) / tile_h; }
   TWIDDLE_HD int tiles_w() const { return (width + tile_w - 1) / tile_w; }
-  TWIDDLE_HD int staged_rows() const { return (tile_h - 1) * S + K; }
-  TWIDDLE_HD int staged_pitch() const { return in_fours(lead<K> + (tile_w - 1) * S + K); }
-  TWIDDLE_HD int staged_floats() const { return images * staged_rows() * staged_pitch() + K * tap_pitch; }
+  TWIDDLE_HD Layout layout() const {
+    const int rows = (tile_h - 1) * S + K, pitch = in_fours(lead<K> + (tile_w - 1) * S + K);
+    return {rows, pitch, rows * pitch};
+  }
+  TWIDDLE_HD int staged_floats() const { return images * layout().plane + K * tap_pitch; }
   TWIDDLE_HD int patches() const { return tile_h / patch * (tile_w / patch); }
   std::int64_t blocks() const { return std::int64_t((batch + images - 1) / images) * channels * tiles_h() * tiles_w(); }
 
@@ -138,16 +53,14 @@ struct Correlation {
 
   TWIDDLE_HD void load(const Place& at, const OneThread& thread, float* staged) const {
     const int here = batch - at.image < images ? batch - at.image : images;
-    const Part part{at.image,      here,          at.channel, at.row * S - pad_h, at.column * S - pad_w - lead<K>,
-                    staged_rows(), staged_pitch()};
-    stage(planes, part, thread, staged);
-    stage(taps, {0, 1, at.channel, 0, 0, K, tap_pitch}, thread, staged + images * part.floats());
-    small_fft::commit_group();
-    small_fft::wait_group<0>();
+    stage(planes, {at.image, here, at.channel, at.row * S - pad_h, at.column * S - pad_w - lead<K>}, layout(), thread,
+          staged);
+    stage(taps, {0, 1, at.channel, 0, 0}, {K, tap_pitch, 0}, thread, staged + images * layout().plane);
+    wait_for_staged();
   }
 
   TWIDDLE_HD void compute(const Place& at, const OneThread& thread, const float* staged) const {
-    const int pitch = staged_pitch(), plane = staged_rows() * pitch, across = tile_w / patch;
+    const int pitch = layout().pitch, plane = layout().plane, across = tile_w / patch;
     const float added = bias == nullptr ? 0 : bias[at.channel];
     for (int i = thread.number; i < images * patches(); i += thread.of) {
       const int image = i / patches(), row = i % patches() / across * patch, column = i % across * patch;
@@ -187,7 +100,7 @@ struct Correlation {
   TWIDDLE_HD void store(const Place& first, float (&sums)[patch][patch]) const {
     float* const to =
         results + ((std::int64_t(first.image) * channels + first.channel) * height + first.row) * width + first.column;
-    const bool fours = width % 4 == 0;
+    const bool fours = width % 4 == 0 && reinterpret_cast<std::uintptr_t>(results) % sizeof(Four) == 0;
 #pragma unroll
     for (int r = 0; r < patch; ++r) {
       if (first.row + r >= height) continue;
@@ -218,14 +131,14 @@ struct WeightSums {
   int segment_rows = 1;        // of a thread
   int images = 1, rounds = 1;  // a block takes `rounds` times `images`
 
-  static constexpr int strip = 4, warp = 32, sums_each = G * K + 1;
+  static constexpr int strip = 4, lanes = 32, sums_each = G * K + 1;
 
   TWIDDLE_HD int groups() const { return (kernel_h + G - 1) / G; }  // of G rows of taps
   TWIDDLE_HD int segments() const { return (rows + segment_rows - 1) / segment_rows; }
   TWIDDLE_HD int items() const { return images * segments() * strips; }  // of each group
   TWIDDLE_HD int group_threads() const { return in_warps(items()); }
   TWIDDLE_HD int threads() const { return groups() * group_threads(); }
-  TWIDDLE_HD int warps() const { return threads() / warp; }
+  TWIDDLE_HD int warps() const { return threads() / lanes; }
   TWIDDLE_HD int bands() const { return (x.height + rows - 1) / rows; }
   TWIDDLE_HD int gradient_width() const { return (gradient.width - 1) * gradient.spread + 1; }
   TWIDDLE_HD int tiles() const { return bands() * across(); }
@@ -235,12 +148,16 @@ struct WeightSums {
   std::int64_t blocks() const { return std::int64_t(parts()) * channels; }
 
   TWIDDLE_HD int rows_above() const { return groups() * G - 1; }  // rows of the gradient that the first row of x meets
-  TWIDDLE_HD int x_pitch() const { return in_fours(lead<K> + strips * strip - 1 + K); }
-  TWIDDLE_HD int x_floats() const { return rows * x_pitch(); }
-  TWIDDLE_HD int gradient_pitch() const { return strips * strip; }
-  TWIDDLE_HD int gradient_floats() const { return (rows + rows_above()) * gradient_pitch(); }
+  TWIDDLE_HD Layout x_layout() const {
+    const int pitch = in_fours(lead<K> + strips * strip - 1 + K);
+    return {rows, pitch, rows * pitch};
+  }
+  TWIDDLE_HD Layout gradient_layout() const {
+    const int met = rows + rows_above(), pitch = strips * strip;
+    return {met, pitch, met * pitch};
+  }
   TWIDDLE_HD int staged_floats() const {
-    const int planes = images * (x_floats() + gradient_floats()), sums = warps() * sums_each;
+    const int planes = images * (x_layout().plane + gradient_layout().plane), sums = warps() * sums_each;
     return planes > sums ? planes : sums;
   }
 
@@ -255,7 +172,7 @@ struct WeightSums {
   }
 
   struct Sums {
-    float taps[G][K], bias;
+    float values[sums_each];  // of G rows of K taps, and the bias
   };
 
   TWIDDLE_HD bool has_round(const Place& at, int round) const {
@@ -268,29 +185,28 @@ struct WeightSums {
 
   TWIDDLE_HD void load(const Place& at, int round, const OneThread& thread, float* staged) const {
     const int first = at.image + round * images, here = images_in(at, round);
-    stage(x, {first, here, at.channel, at.row, at.column - pad_w - lead<K>, rows, x_pitch()}, thread, staged);
-    stage(gradient,
-          {first, here, at.channel, at.row + pad_h - rows_above(), at.column, rows + rows_above(), gradient_pitch()},
-          thread, staged + images * x_floats());
-    small_fft::commit_group();
-    small_fft::wait_group<0>();
+    stage(x, {first, here, at.channel, at.row, at.column - pad_w - lead<K>}, x_layout(), thread, staged);
+    stage(gradient, {first, here, at.channel, at.row + pad_h - rows_above(), at.column}, gradient_layout(), thread,
+          staged + images * x_layout().plane);
+    wait_for_staged();
   }
 
   TWIDDLE_HD void add(const Place& at, int round, const OneThread& thread, const float* staged, Sums& sums) const {
-    const float* const gradients = staged + images * x_floats();
-    if (sums_bias) add_bias(at, images_in(at, round), thread, gradients, sums.bias);
+    const Layout of_x = x_layout(), of_gradient = gradient_layout();
+    const float* const gradients = staged + images * of_x.plane;
+    if (sums_bias) add_bias(at, images_in(at, round), thread, gradients, sums.values[G * K]);
     const int group = thread.number / group_threads(), item = thread.number % group_threads();
     const int column = item % strips * strip, segment = item / strips % segments(), image = item / strips / segments();
     if (image >= images_in(at, round)) return;
     const int begin = segment * segment_rows, end = begin + segment_rows < rows ? begin + segment_rows : rows;
-    const float* from = staged + image * x_floats() + begin * x_pitch() + column;
+    const float* from = staged + image * of_x.plane + begin * of_x.pitch + column;
     const float* above =
-        gradients + image * gradient_floats() + (begin + rows_above() - group * G) * gradient_pitch() + column;
+        gradients + image * of_gradient.plane + (begin + rows_above() - group * G) * of_gradient.pitch + column;
     float met[G][strip];  // rows of the gradient that the row of x meets: row g by taps of row g
 #pragma unroll
-    for (int g = 0; g + 1 < G; ++g) load_fours(above - (g + 1) * gradient_pitch(), met[g]);
+    for (int g = 0; g + 1 < G; ++g) load_fours(above - (g + 1) * of_gradient.pitch, met[g]);
 #pragma unroll 1
-    for (int row = begin; row < end; ++row, from += x_pitch(), above += gradient_pitch()) {
+    for (int row = begin; row < end; ++row, from += of_x.pitch, above += of_gradient.pitch) {
 #pragma unroll
       for (int g = G - 1; g > 0; --g)
 #pragma unroll
@@ -303,22 +219,13 @@ struct WeightSums {
 #pragma unroll
         for (int kx = 0; kx < K; ++kx)
 #pragma unroll
-          for (int c = 0; c < strip; ++c) sums.taps[g][kx] += met[g][c] * values[lead<K> + c + kx];
+          for (int c = 0; c < strip; ++c) sums.values[g * K + kx] += met[g][c] * values[lead<K> + c + kx];
     }
   }
 
-  // What each warp's threads have summed together, laid down by one of them.
-  TWIDDLE_HD static void keep(int of_warp, const Sums& sums, float* staged) {
-    float* const to = staged + of_warp * sums_each;
-#pragma unroll
-    for (int g = 0; g < G; ++g)
-#pragma unroll
-      for (int kx = 0; kx < K; ++kx) to[g * K + kx] = sums.taps[g][kx];
-    to[G * K] = sums.bias;
-  }
-
+  // `staged` holds what the threads of each warp have summed together.
   TWIDDLE_HD void store(const Place& at, const OneThread& thread, const float* staged) const {
-    const int taps = kernel_h * kernel_w, group_warps = group_threads() / warp;
+    const int taps = kernel_h * kernel_w, group_warps = group_threads() / lanes;
     float* const to = partial + (std::int64_t(at.part) * channels + at.channel) * (taps + 1);
     for (int i = thread.number; i <= taps; i += thread.of) {
       const bool is_tap = i < taps;
@@ -335,9 +242,10 @@ struct WeightSums {
   // Bands share rows of the gradient; each sums those that no other does.
   TWIDDLE_HD void add_bias(const Place& at, int here, const OneThread& thread, const float* gradients,
                            float& bias) const {
-    const int skipped = at.row == 0 ? 0 : rows_above() * gradient_pitch(), own = gradient_floats() - skipped;
+    const Layout layout = gradient_layout();
+    const int skipped = at.row == 0 ? 0 : rows_above() * layout.pitch, own = layout.plane - skipped;
     for (int image = 0; image < here; ++image)
-      for (int i = thread.number; i < own; i += thread.of) bias += gradients[image * gradient_floats() + skipped + i];
+      for (int i = thread.number; i < own; i += thread.of) bias += gradients[image * layout.plane + skipped + i];
   }
 };
 
