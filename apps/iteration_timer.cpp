@@ -8,7 +8,7 @@
 #include "apps/layer_profile.h"
 #include "apps/network_facts.h"
 #include "framework/error.h"
-#include "layers/conv/conv2d.h"
+#include "layers/conv/tuned_convolution.h"
 #include "layers/conv/tuner.h"
 
 namespace twiddle {
@@ -128,8 +128,8 @@ std::vector<LayerTime> IterationTimer::layer_by_layer(int steps) {
   ctx_.profiler.enable(false);
   std::vector<LayerTime> rows;
   for (const auto& [layer, part] : layer_passes(*model_.net)) {
-    const std::vector<const Conv2d*> held = layer->convolutions();
-    const Conv2d* const convolution = held.empty() ? nullptr : held.front();
+    const std::vector<const TunedConvolution*> held = layer->convolutions();
+    const TunedConvolution* const convolution = held.empty() ? nullptr : held.front();
     for (const Profiler::Entry& entry : ctx_.profiler.entries()) {
       if (entry.name != layer->name() || entry.part != part) continue;
       LayerTime row{entry.name, part, "", "", "", median(entry.milliseconds)};
@@ -138,7 +138,7 @@ std::vector<LayerTime> IterationTimer::layer_by_layer(int steps) {
       const double products = convolution == nullptr && row.pass == "backward" ? 2 : product ? 1 : 0;
       row.flops = layer->flops() * products * static_cast<double>(batch_.images.dim(0));
       if (convolution != nullptr && product) {
-        const ConvPass pass = pass_named(part);
+        const ConvPass pass = convolution->pass_for(pass_named(part));
         const ConvProblem problem = convolution->problem(batch_.images.dim(0));
         const ConvTuner::Choice& choice = model_.convolutions->choose(ctx_, problem, pass, convolution->engine());
         const ConvPlan::Facts& plan = choice.plan->facts();

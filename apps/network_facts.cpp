@@ -8,7 +8,7 @@
 #include "apps/text_table.h"
 #include "fft/spectral_engine.h"
 #include "framework/text.h"
-#include "layers/conv/conv2d.h"
+#include "layers/conv/tuned_convolution.h"
 #include "layers/conv/tuner.h"
 
 namespace twiddle {
@@ -134,11 +134,12 @@ std::string weights_table(const TakenWeights& weights) {
 
 std::vector<EngineChoice> engine_choices(const Model& model, std::int64_t batch) {
   std::vector<EngineChoice> choices;
-  for (const Conv2d* layer : model.net->convolutions()) {
-    const ConvProblem problem = layer->problem(batch);
+  for (const TunedConvolution* convolution : model.net->convolutions()) {
+    const ConvProblem problem = convolution->problem(batch);
     for (const ConvPass pass : every_pass)
-      if (const auto* const choice = model.convolutions->find(problem, pass, layer->engine()))
-        choices.push_back({layer->name(), std::string(to_string(pass)), choice->plan->facts().engine,
+      if (const auto* const choice =
+              model.convolutions->find(problem, convolution->pass_for(pass), convolution->engine()))
+        choices.push_back({convolution->layer(), std::string(to_string(pass)), choice->plan->facts().engine,
                            choice->plan->facts().name, choice->reason});
   }
   return choices;

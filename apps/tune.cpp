@@ -11,7 +11,7 @@
 #include "apps/verbs.h"
 #include "apps/version.h"
 #include "framework/error.h"
-#include "layers/conv/conv2d.h"
+#include "layers/conv/tuned_convolution.h"
 #include "layers/conv/tuner.h"
 
 namespace twiddle {
@@ -24,28 +24,34 @@ struct TuneArguments {
 
 // What was chosen for one pass of one layer.
 struct Tuned {
-  std::string layer;
+  std::string layer, problem_text;
   ConvProblem problem;
-  ConvPass pass;
+  ConvPass pass;  // of the layer
   ConvTuner::Choice choice;
   Measurement measured;
 };
 
-Tuned tune_pass(Context& ctx, const Conv2d& layer, const ConvProblem& problem, ConvPass pass) {
-  const ConvTuner::Choice& choice = layer.tuner().choose(ctx, problem, pass, layer.engine());
+std::string text_of(const TunedConvolution& convolution, const ConvProblem& problem) {
+  return (convolution.transposed() ? "transposed " : "") + to_string(problem);
+}
+
+Tuned tune_pass(Context& ctx, const TunedConvolution& convolution, const ConvProblem& problem, ConvPass of_layer) {
+  const ConvPass pass = convolution.pass_for(of_layer);
+  const ConvTuner::Choice& choice = convolution.tuner().choose(ctx, problem, pass, convolution.engine());
   const Measurement measured = measure(ctx, *choice.plan, problem, pass);
   ctx.stream->release_unused();
-  return {layer.name(), problem, pass, choice, measured};
+  return {convolution.layer(), text_of(convolution, problem), problem, of_layer, choice, measured};
 }
 
 std::vector<Tuned> tune_model(Context& ctx, const Model& model, std::int64_t batch, bool progress) {
   std::vector<Tuned> rows;
-  for (const Conv2d* layer : model.net->convolutions()) {
-    const ConvProblem problem = layer->problem(batch);
+  for (const TunedConvolution* convolution : model.net->convolutions()) {
+    const ConvProblem problem = convolution->problem(batch);
     for (const ConvPass pass : every_pass) {
-      if (!problem.in_training(pass)) continue;
-      if (progress) tell(fmt::format("{} {}: {}\n", layer->name(), to_string(pass), to_string(problem)));
-      rows.push_back(tune_pass(ctx, *layer, problem, pass));
+      if (!convolution->in_training(pass)) continue;
+      if (progress)
+        tell(fmt::format("{} {}: {}\n", convolution->layer(), to_string(pass), text_of(*convolution, problem)));
+      rows.push_back(tune_pass(ctx, *convolution, problem, pass));
     }
   }
   return rows;
@@ -78,7 +84,7 @@ void print_plans(const std::vector<Tuned>& rows) {
 nlohmann::json to_json(const Tuned& row) {
   const ConvPlan::Facts& plan = row.choice.plan->facts();
   nlohmann::json json = {{"layer", row.layer},
-                         {"problem", to_string(row.problem)},
+                         {"problem", row.problem_text},
                          {"pass", to_string(row.pass)},
                          {"engine", plan.engine},
                          {"plan", plan.name},

@@ -1,6 +1,7 @@
 #include "layers/avg_pool.h"
 #include "layers/batch_norm.h"
 #include "layers/conv/conv2d.h"
+#include "layers/conv/conv_transpose2d.h"
 #include "layers/drop_path.h"
 #include "layers/dropout.h"
 #include "layers/flatten.h"
@@ -29,6 +30,7 @@ LayerRegistry builtin_layers() {
   layers.add<AvgPool>("avg_pool");
   layers.add<BatchNorm>("batch_norm");
   layers.add<Conv2d>("conv2d");
+  layers.add<ConvTranspose2d>("conv_transpose2d");
   layers.add<DropPath>("drop_path");
   layers.add<Dropout>("dropout");
   layers.add<Flatten>("flatten");

@@ -11,9 +11,9 @@
 
 namespace twiddle {
 
-class Conv2d;
 class ConvTuner;
 class Sequential;
+class TunedConvolution;
 
 // Where a layer is being built: its name, the shape of one image that reaches it (no batch axis), who picks
 // convolution engines, and whether training wants its input's gradient (nothing before the first layer is trained).
@@ -48,7 +48,7 @@ class Layer {
   // The layers inside a layer that joins paths; empty for all others.
   virtual std::vector<const Sequential*> paths() const { return {}; }
   // The convolutions that it is itself, for who plans memory or shows what was chosen for them.
-  virtual std::vector<const Conv2d*> convolutions() const { return {}; }
+  virtual std::vector<const TunedConvolution*> convolutions() const { return {}; }
   virtual std::string describe() const { return {}; }  // "11x11, stride 4, pad 2"
 
   const std::string& name() const { return name_; }

@@ -49,10 +49,10 @@ std::vector<Parameter*> Sequential::parameters() const {
   return all;
 }
 
-std::vector<const Conv2d*> Sequential::convolutions() const {
-  std::vector<const Conv2d*> all;
+std::vector<const TunedConvolution*> Sequential::convolutions() const {
+  std::vector<const TunedConvolution*> all;
   for (const Item* item : all_items())
-    for (const Conv2d* convolution : item->layer->convolutions()) all.push_back(convolution);
+    for (const TunedConvolution* convolution : item->layer->convolutions()) all.push_back(convolution);
   return all;
 }
 

@@ -23,8 +23,8 @@ class Sequential {
   std::vector<const Item*> all_items() const;  // those inside paths too, each path's before the layer that joins them
   const Shape& input_shape() const { return input_; }
   const Shape& output_shape() const;
-  std::vector<Parameter*> parameters() const;       // in the order of all_items()
-  std::vector<const Conv2d*> convolutions() const;  // likewise
+  std::vector<Parameter*> parameters() const;                 // in the order of all_items()
+  std::vector<const TunedConvolution*> convolutions() const;  // likewise
 
   void initialize(Context& ctx) const;  // allocates and fills every parameter from ctx.random's seed
   Variable forward(Context& ctx, const Variable& x) const;  // each layer inside a profiler range of its name

@@ -5,8 +5,8 @@
 #include "framework/error.h"
 #include "framework/text.h"
 #include "layers/branches.h"
-#include "layers/conv/conv2d.h"
 #include "layers/conv/engines.h"
+#include "layers/conv/tuned_convolution.h"
 #include "models/layer_list.h"
 #include "models/unknown_layer.h"
 
@@ -271,19 +271,20 @@ class ActivationWalk {
   bool needs_grad_ = false;  // a layer up to here is trained: from it on the tape keeps what the way back needs
 };
 
-ConvPlan::Facts expected_plan(const Model& model, const Conv2d& layer, const ConvProblem& problem, ConvPass pass) {
-  return model.convolutions->expected(problem, pass, layer.engine())->facts();
+// Of a pass of the layer.
+ConvPlan::Facts expected_plan(const Model& model, const TunedConvolution& convolution, std::int64_t batch,
+                              ConvPass pass) {
+  return model.convolutions->expected(convolution.problem(batch), convolution.pass_for(pass), convolution.engine())
+      ->facts();
 }
 
 // The most scratch that the passes of a layer take, one after the other.
 std::size_t scratch_bytes(const Model& model, const Sequential::Item& item, std::int64_t batch) {
   std::size_t most = 0;
-  for (const Conv2d* convolution : item.layer->convolutions()) {
-    const ConvProblem problem = convolution->problem(batch);
+  for (const TunedConvolution* convolution : item.layer->convolutions())
     for (const ConvPass pass : every_pass)
-      if (problem.in_training(pass))
-        most = std::max(most, expected_plan(model, *convolution, problem, pass).scratch_bytes);
-  }
+      if (convolution->in_training(pass))
+        most = std::max(most, expected_plan(model, *convolution, batch, pass).scratch_bytes);
   return most;
 }
 
@@ -339,14 +340,15 @@ BuiltModel build_model(Params& root, const Config& config, Device device, ConvPo
 
 std::vector<std::string> recall_choices(const Model& model, const Device& device, std::int64_t batch) {
   std::vector<std::string> unknown;
-  for (const Conv2d* convolution : model.net->convolutions()) {
+  for (const TunedConvolution* convolution : model.net->convolutions()) {
     const ConvProblem problem = convolution->problem(batch);
     bool known = true;
     for (const ConvPass pass : every_pass)
-      if (problem.in_training(pass))
-        known = model.convolutions->recall(device, problem, pass, convolution->engine()) && known;
+      if (convolution->in_training(pass))
+        known =
+            model.convolutions->recall(device, problem, convolution->pass_for(pass), convolution->engine()) && known;
     if (known) continue;
-    unknown.push_back(convolution->name());
+    unknown.push_back(convolution->layer());
     if (const auto& measuring = model.convolutions->policy().measuring) measuring->expect(1);
   }
   return unknown;
@@ -377,8 +379,8 @@ MemoryPlan plan_memory(const Model& model, std::int64_t batch, int optimizer_ten
     plan.workspace_layer = workspace > 0 ? item.layer->name() : "";
   }
   // Spectra of the forward pass are kept for the backward pass.
-  for (const Conv2d* convolution : model.net->convolutions())
-    plan.spectra += expected_plan(model, *convolution, convolution->problem(batch), ConvPass::forward).kept_bytes;
+  for (const TunedConvolution* convolution : model.net->convolutions())
+    plan.spectra += expected_plan(model, *convolution, batch, ConvPass::forward).kept_bytes;
   const std::size_t budget = model.convolutions->policy().frequency_budget;
   plan.spectra = std::min(plan.spectra, budget + budget / phases_share);
   return plan;

@@ -17,6 +17,7 @@ constexpr std::size_t most_layers = 1000;
 std::string stem_of(const std::string& kind) {
   static const std::map<std::string, std::string> stems{
       {"conv2d", "conv"},
+      {"conv_transpose2d", "conv_transpose"},
       {"linear", "fc"},
       {"max_pool", "pool"},
       {"avg_pool", "pool"},

@@ -32,6 +32,9 @@ const std::map<std::string, std::string>& advice() {
       {"inception", join},
       {"conv", "it is called 'conv2d'"},
       {"convolution", "it is called 'conv2d'"},
+      {"deconv", "it is called 'conv_transpose2d'"},
+      {"deconvolution", "it is called 'conv_transpose2d'"},
+      {"transposedconv", "it is called 'conv_transpose2d'"},
       {"dense", "it is called 'linear'"},
       {"fc", "it is called 'linear'"},
       {"fullyconnected", "it is called 'linear'"},
@@ -55,9 +58,9 @@ const std::map<std::string, std::string>& advice() {
 
 // Of these there is none, and what sounds like them is another.
 bool is_missing(const std::string& name) {
-  static const std::vector<std::string> names{
-      "elu",    "selu",      "celu",      "mish", "relu6", "hardsigmoid", "instancenorm", "rmsnorm", "convtranspose2d",
-      "deconv", "attention", "embedding", "lstm", "gru"};
+  static const std::vector<std::string> names{"elu",       "selu",        "celu",         "mish",
+                                              "relu6",     "hardsigmoid", "instancenorm", "rmsnorm",
+                                              "attention", "embedding",   "lstm",         "gru"};
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 

@@ -126,7 +126,7 @@ TEST(Conv2d, ReadsItsOptions) {
   EXPECT_EQ(conv.layer->describe(), "3x3, dilation 2, groups 2");
   EXPECT_EQ(conv.layer->parameters()[0].learning_rate, 0.5f);
   EXPECT_EQ(conv.layer->parameters()[1].learning_rate, 2);
-  EXPECT_EQ(dynamic_cast<const Conv2d&>(*conv.layer).engine(), "gemm");
+  EXPECT_EQ(conv.layer->convolutions().front()->engine(), "gemm");
 }
 
 TEST(Conv2d, SaysWhyItCannotBeBuilt) {

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "framework/error.h"
-#include "layers/conv/conv2d.h"
+#include "layers/conv/tuned_convolution.h"
 #include "layers/softmax_loss.h"
 #include "models/experiment.h"
 #include "tests/support/every_device.h"
@@ -50,7 +50,7 @@ TEST(Builder, OnlyWhatIsBehindAParameterGetsItsInputsGradient) {
                                "    - max_pool: {kernel: 2}\n    - conv2d: {filters: 5, kernel: 1}\n    - relu\n"
                                "    - conv2d: {filters: 2, kernel: 3}\n    - flatten\n");
   const auto wants_it = [&](std::size_t item) {
-    return dynamic_cast<const Conv2d&>(*model.net->items()[item].layer).problem(1).input_gradient;
+    return model.net->items()[item].layer->convolutions().front()->problem(1).input_gradient;
   };
   EXPECT_FALSE(wants_it(1));
   EXPECT_TRUE(wants_it(3));
@@ -136,7 +136,7 @@ TEST(Builder, NamesLayersInPathsAfterTheLayerThatJoinsThem) {
   EXPECT_EQ(model.net->items()[2].layer->output_shape(), (Shape{5, 8, 8}));
   EXPECT_EQ(model.net->parameters().front()->name, "block_1.conv1.weight");
   const auto wants_input_gradient = [&](std::size_t item) {
-    return dynamic_cast<const Conv2d&>(*model.net->all_items()[item]->layer).problem(1).input_gradient;
+    return model.net->all_items()[item]->layer->convolutions().front()->problem(1).input_gradient;
   };
   EXPECT_FALSE(wants_input_gradient(0));
   EXPECT_TRUE(wants_input_gradient(3));

@@ -161,6 +161,7 @@ TEST(ConfigErrors, OfLayersThatOtherProgramsHaveSayWhatIsTrue) {
   EXPECT_TRUE(holds("Hardswish", "it is called 'hard_swish'"));
   EXPECT_TRUE(holds("swish", "it is called 'silu'"));
   EXPECT_TRUE(holds("ReflectionPad2d", "it is called 'pad', with 'mode: mirror'"));
+  EXPECT_TRUE(holds("deconv", "it is called 'conv_transpose2d'"));
   EXPECT_TRUE(holds("LayerNorm", "it is called 'layer_norm'"));
   EXPECT_TRUE(holds("StochasticDepth: {p: 0.1}", "it is called 'drop_path'"));
   EXPECT_TRUE(holds("dense: {outputs: 3}", "it is called 'linear'"));

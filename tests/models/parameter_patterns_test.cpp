@@ -1,6 +1,6 @@
 #include "models/parameter_patterns.h"
 
-#include "layers/conv/conv2d.h"
+#include "layers/conv/tuned_convolution.h"
 #include "models/builder.h"
 #include "tests/models/config_text.h"
 
@@ -58,7 +58,8 @@ TEST(ParameterPatterns, FreezeMakesNoGradientBelowTheFirstTrainedLayer) {
   const auto problems = [](const std::string& train) {
     std::vector<ConvProblem> all;
     const Experiment experiment = experiment_with(train);
-    for (const Conv2d* convolution : experiment.model.net->convolutions()) all.push_back(convolution->problem(1));
+    for (const TunedConvolution* convolution : experiment.model.net->convolutions())
+      all.push_back(convolution->problem(1));
     return all;
   };
   const std::vector<ConvProblem> frozen = problems("{freeze: [stem, bn1, 'block.conv1']}");

@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "framework/error.h"
-#include "layers/conv/conv2d.h"
+#include "layers/conv/tuned_convolution.h"
 #include "layers/conv/tuner.h"
 #include "tests/models/small_training.h"
 #include "tests/support/conv_problem.h"
@@ -57,13 +57,12 @@ train: {epochs: 2, batch_size: 20}
     trainer.run({}, stop);
     if (run == 0) first = weights(trainer);
     EXPECT_EQ(weights(trainer), first);
-    for (const Sequential::Item& item : trainer.model().net->items()) {
-      const auto* const layer = dynamic_cast<const Conv2d*>(item.layer.get());
-      if (layer == nullptr || !layer->engine().empty()) continue;
-      const ConvProblem problem = layer->problem(20);
+    for (const TunedConvolution* convolution : trainer.model().net->convolutions()) {
+      if (!convolution->engine().empty()) continue;
+      const ConvProblem problem = convolution->problem(20);
       for (const ConvPass pass : {ConvPass::backward_input, ConvPass::backward_weight})
-        EXPECT_EQ(full_name(*layer->tuner().find(problem, pass)->plan),
-                  full_name(*first_plan(layer->tuner().engine(engine), problem, pass)));
+        EXPECT_EQ(full_name(*convolution->tuner().find(problem, pass)->plan),
+                  full_name(*first_plan(convolution->tuner().engine(engine), problem, pass)));
     }
   }
 }
