@@ -171,10 +171,13 @@ std::vector<std::pair<std::string, std::string>> run_facts(const Config& config,
       {"val", val},
       {"model", fmt::format("{}: {}, {}, {}/image   memory plan {}", config.name, layers_text(net),
                             parameters_text(net), format_flops(flops_per_image(net)), format_bytes(plan.total()))},
-      {"solver", fmt::format("{}, learning rate {}, {}{}, {} x {} of {}", trainer.optimizer().describe(),
-                             format_number(config.train.learning_rate), config.train.schedule.describe(),
-                             warm_up_remark(config.train), format_count(config.train.epochs, "epoch"),
-                             format_count(trainer.steps_per_epoch(), "step"), batches_of_a_step(config.train))},
+      {"solver",
+       fmt::format("{}, learning rate {}, {}{}, {} x {} of {}", trainer.optimizer().describe(),
+                   format_number(config.train.learning_rate), config.train.schedule.describe(),
+                   warm_up_remark(config.train), format_count(config.train.epochs, "epoch"),
+                   format_count(trainer.steps_per_epoch(), "step"), batches_of_a_step(config.train)) +
+           (config.train.ema_decay > 0 ? ", weights averaged with decay " + format_number(config.train.ema_decay)
+                                       : "")},
   };
 }
 

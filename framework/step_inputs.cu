@@ -7,13 +7,14 @@ namespace twiddle {
 namespace {
 
 struct SetInputs {
-  float rate_value, gradient_share_value;
+  float rate_value, gradient_share_value, average_share_value;
   std::uint64_t position_value;
-  float *rate, *gradient_share;
+  float *rate, *gradient_share, *average_share;
   std::uint64_t* position;
   TWIDDLE_HD void operator()(std::int64_t) const {
     *rate = rate_value;
     *gradient_share = gradient_share_value;
+    *average_share = average_share_value;
     *position = position_value;
   }
 };
@@ -21,12 +22,16 @@ struct SetInputs {
 }  // namespace
 
 StepInputs::StepInputs(Stream& stream)
-    : rate_(stream, {1}), gradient_share_(stream, {1}), random_position_(stream, {2}, DType::i32) {}
+    : rate_(stream, {1}),
+      gradient_share_(stream, {1}),
+      average_share_(stream, {1}),
+      random_position_(stream, {2}, DType::i32) {}
 
 void StepInputs::set(Stream& stream, const Values& values) {
   for_each_index(stream, 1,
                  SetInputs{static_cast<float>(values.rate), static_cast<float>(values.gradient_share),
-                           values.random_position, rate_.write(), gradient_share_.write(),
+                           static_cast<float>(values.average_share), values.random_position, rate_.write(),
+                           gradient_share_.write(), average_share_.write(),
                            reinterpret_cast<std::uint64_t*>(random_position_.write<std::int32_t>())});
 }
 

@@ -10,16 +10,18 @@ class StepInputs {
     double rate = 0;
     std::uint64_t random_position = 0;
     double gradient_share = 1;  // of the batch in the mean gradient of those that go into one update
+    double average_share = 1;   // of the new weights in their moving average
   };
   explicit StepInputs(Stream& stream);
   void set(Stream& stream, const Values& values);  // one launch, no wait
 
   const Tensor& rate() const { return rate_; }
   const Tensor& gradient_share() const { return gradient_share_; }
+  const Tensor& average_share() const { return average_share_; }
   const std::uint64_t* random_position() const;
 
  private:
-  Tensor rate_, gradient_share_, random_position_;  // the position in two words
+  Tensor rate_, gradient_share_, average_share_, random_position_;  // the position in two words
 };
 
 }  // namespace twiddle

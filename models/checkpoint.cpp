@@ -11,7 +11,7 @@ namespace twiddle {
 
 namespace {
 
-constexpr std::string_view optimizer_prefix = "optimizer.", run_prefix = "run.";
+constexpr std::string_view optimizer_prefix = "optimizer.", trained_prefix = "trained.", run_prefix = "run.";
 
 std::string model_file(const std::string& folder) {
   return folder + "/model.safetensors";
@@ -99,6 +99,7 @@ std::vector<std::pair<std::string, Tensor>> optimizer_state(Context& ctx, const 
   std::vector<std::pair<std::string, Tensor>> state;
   const std::vector<Parameter*> parameters = net.parameters();
   for (const auto& [key, array] : contents.arrays) {
+    if (key.starts_with(trained_prefix)) continue;
     const std::string name = key.starts_with(optimizer_prefix) ? key.substr(optimizer_prefix.size()) : "";
     const std::string owner = name.substr(name.find('.') + 1);
     const auto parameter = std::find_if(parameters.begin(), parameters.end(),
@@ -115,16 +116,31 @@ std::vector<std::pair<std::string, Tensor>> optimizer_state(Context& ctx, const 
   return state;
 }
 
+// The weights that training goes on with, where a checkpoint has them beside averaged ones; else nothing.
+std::vector<Tensor> trained_values(Context& ctx, const Sequential& net, const SafeTensors& contents,
+                                   const std::string& path) {
+  SafeTensors trained;
+  for (const auto& [key, array] : contents.arrays)
+    if (key.starts_with(trained_prefix)) trained.arrays[key.substr(trained_prefix.size())] = array;
+  return trained.arrays.empty() ? std::vector<Tensor>() : fitting_values(ctx, net, trained, path);
+}
+
 }  // namespace
 
 void write_checkpoint(const std::string& folder, Context& ctx, const Sequential& net, const Optimizer& optimizer,
-                      RunState state, const std::vector<std::string>& classes) {
+                      RunState state, const std::vector<std::string>& classes, WeightAverage* average) {
   state.random_seed = ctx.random.seed();
   state.random_position = ctx.random.position();
   SafeTensors contents{{}, format_state(state)};
   contents.metadata["format_version"] = format_version;
   contents.metadata["optimizer"] = optimizer.kind();
-  contents.metadata["model"] = save_weights(model_file(folder), ctx, net, classes);
+  if (average && average->begun())
+    for (const Parameter* parameter : net.parameters())
+      contents.arrays[join(trained_prefix, parameter->name)] = to_host(*ctx.stream, parameter->variable.value());
+  {
+    const AveragedWeights averaged(average);
+    contents.metadata["model"] = save_weights(model_file(folder), ctx, net, classes);
+  }
   for (const auto& [name, tensor] : optimizer.state())
     contents.arrays[join(optimizer_prefix, name)] = to_host(*ctx.stream, tensor);
   write_safetensors(state_file(folder), contents);
@@ -134,7 +150,8 @@ void check_checkpoint(const std::string& folder) {
   read_checkpoint(folder);
 }
 
-RunState restore_checkpoint(const std::string& folder, Context& ctx, const Sequential& net, Optimizer& optimizer) {
+RunState restore_checkpoint(const std::string& folder, Context& ctx, const Sequential& net, Optimizer& optimizer,
+                            WeightAverage* average) {
   const Checkpoint checkpoint = read_checkpoint(folder);
   const std::string path = state_file(folder);
   const RunState state = parse_state(checkpoint.state, path);
@@ -144,9 +161,14 @@ RunState restore_checkpoint(const std::string& folder, Context& ctx, const Seque
                 join(printable(path), ": holds the state of optimizer '", shown(kind), "', this run uses '",
                      optimizer.kind(), "'. To go on with the weights alone: --weights ", model_file(folder)));
   std::vector<Tensor> values = fitting_values(ctx, net, checkpoint.model, model_file(folder));
+  std::vector<Tensor> trained = trained_values(ctx, net, checkpoint.state, path);
   const auto optimizer_tensors = optimizer_state(ctx, net, checkpoint.state, path);
 
   optimizer.restore(optimizer_tensors);
+  if (!trained.empty()) {
+    if (average) average->restore(std::move(values));
+    values = std::move(trained);
+  }
   put_values(net, std::move(values));
   ctx.random.restore(state.random_seed, state.random_position);
   return state;

@@ -6,6 +6,7 @@
 #include "framework/context.h"
 #include "framework/optimizer.h"
 #include "layers/sequential.h"
+#include "models/weight_average.h"
 #include "models/weights.h"
 
 namespace twiddle {
@@ -38,7 +39,7 @@ class CheckpointStore {
   // abandoned-step-N, so that the newest is the last saved. They go when the run has come to their step again; until
   // then the `keep` newest of them stay.
   std::string save(Context& ctx, const Sequential& net, const Optimizer& optimizer, const RunState& state,
-                   const std::vector<std::string>& classes);
+                   const std::vector<std::string>& classes, WeightAverage* average = nullptr);
   // <run>/best.safetensors, with epoch, step and score in its metadata.
   void save_best(Context& ctx, const Sequential& net, const std::vector<std::string>& classes,
                  const RunState& state) const;
@@ -49,16 +50,18 @@ class CheckpointStore {
   std::int64_t keep_;
 };
 
-// Writes the two files of a checkpoint into an existing folder.
+// Writes the two files of a checkpoint into an existing folder. With an average, its weights are those of
+// model.safetensors, which is what evaluation reads, and state.safetensors has those that training goes on with.
 void write_checkpoint(const std::string& folder, Context& ctx, const Sequential& net, const Optimizer& optimizer,
-                      RunState state, const std::vector<std::string>& classes);
+                      RunState state, const std::vector<std::string>& classes, WeightAverage* average = nullptr);
 
 // Throws unless both files are whole and belong together.
 void check_checkpoint(const std::string& folder);
 
 // Puts everything back, or throws and changes nothing: all of a file is read and held against the net before the first
-// write.
-RunState restore_checkpoint(const std::string& folder, Context& ctx, const Sequential& net, Optimizer& optimizer);
+// write. An average that the checkpoint has none of stays as it is.
+RunState restore_checkpoint(const std::string& folder, Context& ctx, const Sequential& net, Optimizer& optimizer,
+                            WeightAverage* average = nullptr);
 
 // The checkpoint folder that --resume means: the newest of a run folder, or the folder itself. Where it is damaged, the
 // Error names an older one that is whole.

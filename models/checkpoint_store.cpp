@@ -148,14 +148,15 @@ void CheckpointStore::prove_writable(std::size_t checkpoint_bytes, std::size_t b
 }
 
 std::string CheckpointStore::save(Context& ctx, const Sequential& net, const Optimizer& optimizer,
-                                  const RunState& state, const std::vector<std::string>& classes) {
+                                  const RunState& state, const std::vector<std::string>& classes,
+                                  WeightAverage* average) {
   create_folder(folder_);
   remove_leftovers(folder_);
   const std::string name = name_of(state.step), target = join(folder_, "/", name);
   const std::string temporary = join(folder_, "/", stale_prefix, name);
   create_folder(temporary);
   try {
-    write_checkpoint(temporary, ctx, net, optimizer, state, classes);
+    write_checkpoint(temporary, ctx, net, optimizer, state, classes, average);
     replace_folder(temporary, target);
   } catch (...) {
     remove_quietly(temporary);

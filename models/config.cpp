@@ -116,6 +116,15 @@ void refuse_measured(Params& root, const Config& config) {
   look_at(config.layers);
 }
 
+// `ema: {decay: 0.9999}`; 0 where the key is absent.
+double read_ema_decay(Params& train) {
+  if (!train.has("ema")) return 0;
+  Params ema = train.child("ema");
+  const double decay = ema.number("decay", 0.9999, 0.01, 0.9999999);
+  ema.finish();
+  return decay;
+}
+
 }  // namespace
 
 Config read_config(Params& root, const std::string& file) {
@@ -150,6 +159,7 @@ Config::Train read_train(Params& train) {
   values.freeze = read_patterns(train, "freeze");
   values.epochs = train.integer("epochs", values.epochs, 1, 1000000);
   values.batch_size = train.integer("batch_size", values.batch_size, 1, 1 << 20);
+  values.ema_decay = read_ema_decay(train);
   values.accumulate = train.integer("accumulate", values.accumulate, 1, 1 << 20);
   values.clip_norm = train.number("clip_norm", values.clip_norm, 0, 1e9);
   values.label_smoothing = train.number("label_smoothing", values.label_smoothing, 0, 0.999);

@@ -44,6 +44,7 @@ struct Config {
     Schedule schedule;
     std::int64_t epochs = 10, batch_size = 64;
     std::int64_t accumulate = 1;  // batches an update
+    double ema_decay = 0;         // of the moving average of the weights; 0: none is kept
     std::vector<ParameterPattern> freeze, learning_rates;
     double clip_norm = 0;  // 0: off
     double label_smoothing = 0;

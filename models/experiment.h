@@ -20,8 +20,8 @@ struct Experiment {
   DataSection data;
 };
 
-// Tensors as large as what is trained that a run keeps beside weights and gradients: the optimizer's, and the gradients
-// that several batches sum up.
+// Tensors as large as what is trained that a run keeps beside weights and gradients: the optimizer's, the gradients
+// that several batches sum up, and the average of the weights.
 int kept_tensors(const Config::Train& train, const Optimizer& optimizer);
 
 // Which datasets of a config will be opened. In those that will not be, an environment variable may be unset.

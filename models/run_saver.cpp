@@ -15,8 +15,8 @@ void RunSaver::goes_on_from(const std::string& checkpoint) {
 }
 
 void RunSaver::save(Context& ctx, const Sequential& net, const Optimizer& optimizer, const RunState& state,
-                    const std::vector<std::string>& classes) {
-  last_checkpoint_ = store_->save(ctx, net, optimizer, state, classes);
+                    const std::vector<std::string>& classes, WeightAverage* average) {
+  last_checkpoint_ = store_->save(ctx, net, optimizer, state, classes, average);
   saved_ = true;
 }
 

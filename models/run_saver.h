@@ -18,7 +18,7 @@ class RunSaver {
   void changed() { saved_ = false; }  // a step, or a validation, is not saved yet
   bool has_to_save() const { return store_ != nullptr && !saved_; }
   void save(Context& ctx, const Sequential& net, const Optimizer& optimizer, const RunState& state,
-            const std::vector<std::string>& classes);
+            const std::vector<std::string>& classes, WeightAverage* average = nullptr);
   void save_best(Context& ctx, const Sequential& net, const RunState& state,
                  const std::vector<std::string>& classes) const;
   const std::string& last_checkpoint() const { return last_checkpoint_; }  // empty: none

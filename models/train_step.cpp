@@ -37,10 +37,11 @@ TrainStep::TrainStep(Context& ctx, const Sequential& net, Optimizer& optimizer, 
 Tensor TrainStep::run(const Batch& batch, double rate) {
   ++batches_, images_ += batch.images.dim(0);
   const double share = static_cast<double>(batch.images.dim(0)) / static_cast<double>(images_);
-  inputs_.set(*ctx_.stream, {rate, ctx_.random.position(), share});
+  inputs_.set(*ctx_.stream,
+              {rate, ctx_.random.position(), share, options_.average ? options_.average->next_share() : 1});
   const Tensor loss = run_once(batch);
   if (options_.accumulate == 1) {
-    batches_ = images_ = 0;
+    end_update();
     return loss;
   }
   return batches_ == options_.accumulate ? update_now() : mean_loss_;
@@ -52,12 +53,17 @@ Tensor TrainStep::run_once(const Batch& batch) {
   return captured_.empty() ? step(batch) : step_beside_graphs(batch);
 }
 
-Tensor TrainStep::update_now() {
+void TrainStep::end_update() {
   batches_ = images_ = 0;
+  if (options_.average) options_.average->count();
+}
+
+Tensor TrainStep::update_now() {
   auto mean = mean_gradients_.begin();
   for (Parameter* parameter : parameters_)
     if (parameter->trainable) parameter->variable.grad() = *mean++;
   update();
+  end_update();
   return mean_loss_;
 }
 
@@ -97,6 +103,7 @@ Tensor TrainStep::step(const Batch& batch) {
 void TrainStep::update() {
   if (options_.clip_norm > 0) clip_gradients(ctx_, parameters_, options_.clip_norm);
   optimizer_.step(ctx_, parameters_, {inputs_.rate(), sums_});
+  if (options_.average) options_.average->update(*ctx_.stream, {inputs_.average_share(), sums_});
   for (Parameter* parameter : parameters_) parameter->variable.clear_grad();
 }
 

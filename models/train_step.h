@@ -7,13 +7,15 @@
 #include "data/loader.h"
 #include "framework/step_inputs.h"
 #include "layers/sequential.h"
+#include "models/weight_average.h"
 
 namespace twiddle {
 
 struct StepOptions {
   double clip_norm = 0;  // 0: gradients are not clipped
   double label_smoothing = 0;
-  std::int64_t accumulate = 1;  // batches an update: its gradient is that of the mean over all their images
+  std::int64_t accumulate = 1;       // batches an update: its gradient is that of the mean over all their images
+  WeightAverage* average = nullptr;  // follows the weights where there is one
   bool capture = true;  // where the device can, a batch whose memory comes again is captured and replayed from then on
   bool events = false;  // between the phases
 };
@@ -62,6 +64,7 @@ class TrainStep {
   Tensor run_once(const Batch& batch);
   Tensor step(const Batch& batch);
   void update();
+  void end_update();
   void add_to_means(const Tensor& loss);
   Tensor replay(const Captured& captured);
   Tensor step_beside_graphs(const Batch& batch);

@@ -19,11 +19,12 @@ namespace twiddle {
 
 namespace {
 
-StepOptions step_options(const Config& config, bool capture) {
+StepOptions step_options(const Config& config, WeightAverage* average, bool capture) {
   StepOptions options;
   options.clip_norm = config.train.clip_norm;
   options.label_smoothing = config.train.label_smoothing;
   options.accumulate = config.train.accumulate;
+  options.average = average;
   options.capture = capture;
   return options;
 }
@@ -50,7 +51,8 @@ struct Trainer::Impl {
   const Metric& watched = metrics.at(1);
   RunSaver saver;
   StepReporter reporter;
-  std::optional<TrainStep> train_step;  // from start() on
+  std::unique_ptr<WeightAverage> average;  // null: none is kept
+  std::optional<TrainStep> train_step;     // from start() on
   RunState state;
   double step_rate = 0;    // of the step under way
   bool first_step = true;  // of this process
@@ -71,11 +73,12 @@ struct Trainer::Impl {
   }
 
   void start() {
-    train_step.emplace(ctx, net, optimizer, step_options(config, options.capture));
+    if (config.train.ema_decay > 0) average = std::make_unique<WeightAverage>(*ctx.stream, net, config.train.ema_decay);
+    train_step.emplace(ctx, net, optimizer, step_options(config, average.get(), options.capture));
     net.initialize(ctx);
     if (!options.weights.empty()) taken_weights = take_weights(options.weights, ctx, net);
     if (!options.resume.empty()) {
-      state = restore_checkpoint(options.resume, ctx, net, optimizer);
+      state = restore_checkpoint(options.resume, ctx, net, optimizer, average.get());
       take_up(state, config, options);
       ctx.random.restore(config.seed, ctx.random.position());
       saver.goes_on_from(options.resume);
@@ -148,7 +151,7 @@ struct Trainer::Impl {
   void save(const std::vector<TrainObserver*>& observers) {
     if (!saver.has_to_save()) return;
     read_sums();
-    saver.save(ctx, net, optimizer, state, classes());
+    saver.save(ctx, net, optimizer, state, classes(), average.get());
     for (TrainObserver* observer : observers) observer->on_checkpoint(saver.last_checkpoint());
   }
 
@@ -306,6 +309,7 @@ struct Trainer::Impl {
     if (report.best) {
       state.best_score = watched.of(report.val);
       state.best_epoch = report.epoch;
+      const AveragedWeights averaged(average.get());
       saver.save_best(ctx, net, state, classes());
     }
     for (TrainObserver* observer : observers) observer->on_epoch(report);
@@ -321,6 +325,7 @@ struct Trainer::Impl {
 
   // False: stopped.
   bool validate(EpochReport& report, const std::atomic<bool>& stop) {
+    const AveragedWeights averaged(average.get());
     const EvalResult result = evaluate(ctx, net, *data.val(), 0, [&stop] { return stop.load(); });
     if (stop) return false;
     last_validation = result;

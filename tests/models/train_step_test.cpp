@@ -20,6 +20,7 @@ struct StepBench {
   Context ctx;
   const Model& model = experiment.model;
   Optimizer& optimizer = *experiment.optimizer;
+  WeightAverage average{*ctx.stream, *model.net, 0.9};
   TrainStep step;
 
   StepBench(const Device& device, const std::string& optimizer_name, bool capture, std::int64_t accumulate = 1)
@@ -40,7 +41,11 @@ struct StepBench {
                                         "bench.yaml")),
         ctx(device, 7),
         step(ctx, *model.net, optimizer,
-             {.clip_norm = 2, .label_smoothing = 0.1, .accumulate = accumulate, .capture = capture}) {
+             {.clip_norm = 2,
+              .label_smoothing = 0.1,
+              .accumulate = accumulate,
+              .average = &average,
+              .capture = capture}) {
     model.net->initialize(ctx);
   }
 
@@ -84,6 +89,8 @@ TEST_P(EveryDevice, TrainStepReplayedFromAGraphGivesTheSameBits) {
       EXPECT_EQ(eager.ctx.random.position(), captured.ctx.random.position()) << "step " << i;
     }
     EXPECT_EQ(eager.weights(), captured.weights()) << optimizer;
+    const AveragedWeights of_eager(&eager.average), of_captured(&captured.average);
+    EXPECT_EQ(eager.weights(), captured.weights()) << optimizer;
     EXPECT_FALSE(eager.step.captured());
     EXPECT_EQ(captured.step.captured(), GetParam().kind == Device::Kind::cuda) << captured.step.why_not_captured();
   }
@@ -102,6 +109,8 @@ TEST_P(EveryDevice, TrainStepThatAccumulatesReplayedFromAGraphGivesTheSameBits) 
   EXPECT_FALSE(eager.step.waits_for_batches());
   EXPECT_EQ(eager.weights(), captured.weights());
   EXPECT_EQ(captured.step.captured(), GetParam().kind == Device::Kind::cuda) << captured.step.why_not_captured();
+  const AveragedWeights of_eager(&eager.average), of_captured(&captured.average);
+  EXPECT_EQ(eager.weights(), captured.weights());
 }
 
 TEST_P(EveryDevice, TrainStepThatAccumulatesStopsAtABadBatchOfAGroup) {

@@ -1,0 +1,52 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "framework/optimizer.h"
+#include "layers/sequential.h"
+
+namespace twiddle {
+
+// An exponential moving average of a network's weights, as torch.optim.swa_utils.AveragedModel keeps it with
+// get_ema_multi_avg_fn(decay) and use_buffers=True. The first update takes the weights as they are; each later one
+// moves the average towards them: average += (1 - decay) (weight - average). Batch norm's running statistics are
+// averaged like all else.
+class WeightAverage {
+ public:
+  WeightAverage(Stream& stream, const Sequential& net, double decay);
+
+  // One update: `share` is next_share(), on the device, and the guard is heeded. It only launches, so that a step may
+  // be captured with it; whoever runs the step calls count() beside.
+  void update(Stream& stream, const StepNumbers& share);
+  double next_share() const { return begun_ ? 1 - decay_ : 1; }
+  void count() { begun_ = true; }
+
+  bool begun() const { return begun_; }        // false: there has been no update
+  void restore(std::vector<Tensor> averages);  // in the order of net.parameters()
+  // The net's weights become the average, and the average the weights; back again at the next call. Nothing is copied.
+  void exchange();
+
+ private:
+  std::vector<Parameter*> parameters_;
+  std::vector<Tensor> averages_;  // of each parameter
+  double decay_;
+  bool begun_ = false;
+};
+
+// The net has averaged weights while this lives, where an average is kept and has begun.
+class AveragedWeights {
+ public:
+  explicit AveragedWeights(WeightAverage* average) : average_(average && average->begun() ? average : nullptr) {
+    if (average_) average_->exchange();
+  }
+  ~AveragedWeights() {
+    if (average_) average_->exchange();
+  }
+  AveragedWeights(const AveragedWeights&) = delete;
+  AveragedWeights& operator=(const AveragedWeights&) = delete;
+
+ private:
+  WeightAverage* average_;
+};
+
+}  // namespace twiddle
