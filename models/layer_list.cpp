@@ -13,6 +13,14 @@ using Kind = ConfigNode::Kind;
 
 constexpr std::size_t most_layers = 1000;
 
+bool is_digit(char c) {
+  return std::isdigit(static_cast<unsigned char>(c)) != 0;
+}
+
+bool is_letter(char c) {
+  return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+
 // Short stems as papers use them; a kind that is not here is its own stem.
 std::string stem_of(const std::string& kind) {
   static const std::map<std::string, std::string> stems{
@@ -28,13 +36,19 @@ std::string stem_of(const std::string& kind) {
   };
   const auto stem = stems.find(kind);
   if (stem != stems.end()) return stem->second;
-  return !kind.empty() && std::isdigit(static_cast<unsigned char>(kind.back())) ? kind + "_" : kind;
+  return !kind.empty() && is_digit(kind.back()) ? kind + "_" : kind;
 }
 
+// "conv1", "stage3.block" and, as PyTorch has it, "layer1.0".
 bool is_name(const std::string& text) {
-  const auto letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; };
-  const auto part = [&](char c) { return letter(c) || std::isdigit(static_cast<unsigned char>(c)) || c == '-'; };
-  return !text.empty() && text.size() <= 100 && letter(text[0]) && std::all_of(text.begin(), text.end(), part);
+  const auto fits = [](char c) { return is_letter(c) || is_digit(c) || c == '-' || c == '.'; };
+  return !text.empty() && text.size() <= 100 && is_letter(text[0]) && std::all_of(text.begin(), text.end(), fits) &&
+         text.back() != '.' && text.find("..") == std::string::npos;
+}
+
+// "block" becomes "block2", and what ends in a digit itself "layer1.2". No count: no repeat.
+std::string counted(const std::string& name, const std::string& count) {
+  return is_digit(name.back()) && !count.empty() ? name + "." + count : name + count;
 }
 
 // A layer before it is put into the flat list.
@@ -46,18 +60,19 @@ struct Item {
 
 void expand_lists(const std::vector<ConfigNode*>& lists, Diagnostics& diagnostics, std::size_t& visited);
 
-// Writes out one list, or all paths of one layer that joins them: names are unique within that.
+// Writes out one list, or all paths of one layer that joins them: layers without a name are counted within that.
 class Expander {
  public:
   Expander(Diagnostics& diagnostics, std::size_t& visited) : diagnostics_(diagnostics), visited_(visited) {}
 
-  void expand(const ConfigNode& list, const std::string& suffix) {
+  // `count` is that of the repeats around it: "2", or "2.1" inside two.
+  void expand(const ConfigNode& list, const std::string& count) {
     for (const ConfigNode& node : list.items) {
       if (++visited_ > most_layers) {
         if (visited_ == most_layers + 1) diagnostics_.add(node.place, join("more than ", most_layers, " layers"));
         return;
       }
-      add(node, suffix);
+      add(node, count);
     }
   }
 
@@ -74,7 +89,7 @@ class Expander {
   std::size_t size() const { return items_.size(); }
 
  private:
-  void add(const ConfigNode& node, const std::string& suffix) {
+  void add(const ConfigNode& node, const std::string& count) {
     if (node.kind == Kind::scalar && !node.text.empty()) {
       items_.push_back({node.text, "", node.place, node.place, {}});
       return;
@@ -90,19 +105,19 @@ class Expander {
       return;
     }
     const ConfigNode::Entry& entry = node.entries.front();
-    if (entry.key == "repeat") return repeat(entry.value, suffix);
+    if (entry.key == "repeat") return repeat(entry.value, count);
     Item item{entry.key, "", entry.place, entry.place, entry.value};
     if (item.options.kind == Kind::scalar || item.options.kind == Kind::sequence) {
       diagnostics_.add(item.options.place, "the options of '" + item.kind + "' must be a mapping of keys to values",
                        "such as '- dropout: {rate: 0.5}'");
       item.options = {};
     }
-    take_name(item, suffix);
+    take_name(item, count);
     expand_lists(path_lists(item.kind, item.options), diagnostics_, visited_);
     items_.push_back(std::move(item));
   }
 
-  void repeat(const ConfigNode& node, const std::string& suffix) {
+  void repeat(const ConfigNode& node, const std::string& count) {
     Params params(node, "repeat", diagnostics_);
     const std::int64_t times = params.integer("times", std::nullopt, 1, most_layers);
     const ConfigNode* layers = params.node("layers");
@@ -112,26 +127,23 @@ class Expander {
     }
     params.finish();
     for (std::int64_t i = 1; layers != nullptr && i <= times && visited_ <= most_layers; ++i)
-      expand(*layers, join(suffix, "_", i));
+      expand(*layers, count.empty() ? std::to_string(i) : join(count, ".", i));
   }
 
-  void take_name(Item& item, const std::string& suffix) {
+  void take_name(Item& item, const std::string& count) {
     if (item.options.kind != Kind::mapping) return;
     const auto entry = std::find_if(item.options.entries.begin(), item.options.entries.end(),
                                     [](const ConfigNode::Entry& candidate) { return candidate.key == "name"; });
     if (entry == item.options.entries.end()) return;
-    item.name = entry->value.text + suffix;
     item.name_place = entry->value.place;
-    if (entry->value.kind != Kind::scalar || !is_name(entry->value.text)) {
-      diagnostics_.add(item.name_place, "'name' must be made of letters, digits, '_' and '-', a letter first");
-      item.name.clear();
+    if (entry->value.kind == Kind::scalar && is_name(entry->value.text)) {
+      item.name = counted(entry->value.text, count);
+      taken_.insert(item.name);
+    } else {
+      diagnostics_.add(item.name_place,
+                       "'name' must be made of letters, digits, '_' and '-', a letter first; '.' may stand between");
     }
     item.options.entries.erase(entry);
-    if (item.name.empty()) return;
-    const auto [first, is_new] = taken_.emplace(item.name, item.name_place.line);
-    if (!is_new)
-      diagnostics_.add(item.name_place, join("two layers are called '", item.name, "'",
-                                             first->second > 0 ? join(" (first at line ", first->second, ")") : ""));
   }
 
   void name_the_unnamed() {
@@ -141,7 +153,7 @@ class Expander {
       int& count = counts[stem];
       ++count;
       if (!item.name.empty()) continue;
-      while (!taken_.emplace(join(stem, count), item.place.line).second) ++count;
+      while (!taken_.insert(join(stem, count)).second) ++count;
       item.name = join(stem, count);
     }
   }
@@ -163,8 +175,8 @@ class Expander {
 
   Diagnostics& diagnostics_;
   std::vector<Item> items_;
-  std::map<std::string, int> taken_;  // names and the lines that gave them
-  std::size_t& visited_;              // layers and repeats of the whole network
+  std::set<std::string> taken_;  // names
+  std::size_t& visited_;         // layers and repeats of the whole network
 };
 
 void expand_lists(const std::vector<ConfigNode*>& lists, Diagnostics& diagnostics, std::size_t& visited) {
@@ -175,6 +187,22 @@ void expand_lists(const std::vector<ConfigNode*>& lists, Diagnostics& diagnostic
     ends.push_back(expander.size());
   }
   expander.take(lists, ends);
+}
+
+// "a.b" may be a layer of that name, or layer "b" inside layer "a", but not both.
+void check_names(ConfigNode& list, const std::string& prefix, std::map<std::string, int>& lines,
+                 Diagnostics& diagnostics) {
+  for (ConfigNode& item : list.items) {
+    ConfigNode::Entry& layer = item.entries.front();
+    const ConfigNode* given = layer.value.find("name");
+    if (given == nullptr) continue;
+    const std::string name = prefix + given->text;
+    const auto [first, is_new] = lines.emplace(name, given->place.line);
+    if (!is_new)
+      diagnostics.add(given->place, join("two layers are called '", name, "'",
+                                         first->second > 0 ? join(" (first at line ", first->second, ")") : ""));
+    for (ConfigNode* path : path_lists(layer.key, layer.value)) check_names(*path, name + ".", lines, diagnostics);
+  }
 }
 
 }  // namespace
@@ -201,6 +229,8 @@ ConfigNode expand_layers(const ConfigNode& list, Diagnostics& diagnostics) {
   ConfigNode expanded = list;
   std::size_t visited = 0;
   expand_lists({&expanded}, diagnostics, visited);
+  std::map<std::string, int> lines;
+  check_names(expanded, "", lines, diagnostics);
   return expanded;
 }
 
@@ -230,15 +260,15 @@ std::vector<LayerConfig> read_layers(const ConfigNode& list, const std::string& 
   return layers;
 }
 
-ConfigNode write_layers(const std::vector<LayerConfig>& layers) {
+ConfigNode write_layers(const std::vector<LayerConfig>& layers, const std::string& prefix) {
   ConfigNode list;
   list.kind = Kind::sequence;
   for (const LayerConfig& layer : layers) {
     ConfigNode options = layer.options;
     options.kind = Kind::mapping;
     const std::vector<ConfigNode*> lists = path_lists(layer.kind, options);
-    for (std::size_t i = 0; i < lists.size(); ++i) *lists[i] = write_layers(layer.paths.at(i));
-    const std::string name = layer.name.substr(layer.name.rfind('.') + 1);  // npos + 1: all of it
+    for (std::size_t i = 0; i < lists.size(); ++i) *lists[i] = write_layers(layer.paths.at(i), layer.name + ".");
+    const std::string name = layer.name.substr(std::min(prefix.size(), layer.name.size()));
     if (!name.empty())
       options.entries.insert(options.entries.begin(), {"name", layer.place, text_node(name, layer.place)});
     ConfigNode item;

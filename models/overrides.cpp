@@ -45,7 +45,10 @@ class Descent {
     if (path_.front() == "base")
       return fail("'base' cannot be set from the command line", "name the other file itself");
     ConfigNode* node = &tree;
-    for (std::size_t i = 0; i < path_.size() && node != nullptr; ++i) node = step(*node, i);
+    for (std::size_t i = 0; i < path_.size() && node != nullptr; ++i) {
+      if (in_layers(i)) join_name(*node, i);
+      node = step(*node, i);
+    }
     if (node == nullptr) return;
     *node = value_;
   }
@@ -103,15 +106,38 @@ class Descent {
       return &entry.value;
     }
     if (in_layers(i))
-      for (const char* kind : {"residual", "parallel"})
-        for (ConfigNode* list : path_lists(kind, node))
-          if (ConfigNode* layer = named_layer(*list, i)) return layer;
+      for (ConfigNode* list : lists_in(node))
+        if (ConfigNode* layer = named_layer(*list, i)) return layer;
     node.entries.push_back({key, place_, ConfigNode{}});
     node.entries.back().value.place = place_;
     return &node.entries.back().value;
   }
 
   bool in_layers(std::size_t i) const { return i >= 2 && path_[0] == "model" && path_[1] == "layers"; }
+
+  // A list of layers itself, or those among the options of a layer that joins paths.
+  static std::vector<ConfigNode*> lists_in(ConfigNode& node) {
+    if (node.kind == Kind::sequence) return {&node};
+    std::vector<ConfigNode*> lists;
+    for (const char* kind : {"residual", "parallel"})
+      for (ConfigNode* list : path_lists(kind, node)) lists.push_back(list);
+    return lists;
+  }
+
+  // A layer's name may hold dots: parts of the key that make up the name of a layer here become one.
+  void join_name(ConfigNode& node, std::size_t i) {
+    for (const ConfigNode* list : lists_in(node))
+      for (const std::string& name : layer_names(*list)) {
+        const std::size_t parts = 1 + static_cast<std::size_t>(std::count(name.begin(), name.end(), '.'));
+        const auto first = path_.begin() + static_cast<std::ptrdiff_t>(i);
+        if (parts == 1 || parts > path_.size() - i) continue;
+        const auto last = first + static_cast<std::ptrdiff_t>(parts);
+        if (join_names({first, last}, ".") != name) continue;
+        *first = name;
+        path_.erase(first + 1, last);
+        return;
+      }
+  }
 
   // The layer of that name, or its options where the key goes on; null: the list has none.
   ConfigNode* named_layer(ConfigNode& list, std::size_t i) const {

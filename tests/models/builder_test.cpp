@@ -131,10 +131,10 @@ TEST(Builder, NamesLayersInPathsAfterTheLayerThatJoinsThem) {
                                "    - linear: {outputs: 2}\n");
   std::vector<std::string> names;
   for (const Sequential::Item* item : model.net->all_items()) names.push_back(item->layer->name());
-  EXPECT_EQ(names, (std::vector<std::string>{"block_1.conv1", "block_1.relu1", "block_1", "block_2.conv1",
-                                             "block_2.relu1", "block_2", "parallel1.a", "parallel1", "fc1"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"block1.conv1", "block1.relu1", "block1", "block2.conv1", "block2.relu1",
+                                             "block2", "parallel1.a", "parallel1", "fc1"}));
   EXPECT_EQ(model.net->items()[2].layer->output_shape(), (Shape{5, 8, 8}));
-  EXPECT_EQ(model.net->parameters().front()->name, "block_1.conv1.weight");
+  EXPECT_EQ(model.net->parameters().front()->name, "block1.conv1.weight");
   const auto wants_input_gradient = [&](std::size_t item) {
     return model.net->all_items()[item]->layer->convolutions().front()->problem(1).input_gradient;
   };

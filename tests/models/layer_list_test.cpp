@@ -19,11 +19,37 @@ TEST(LayerList, LayersAreNamedAndRepeatsWrittenOut) {
       "    - global_avg_pool:\n"
       "    - linear: {outputs: 10}\n");
   EXPECT_EQ(names_of_layers(config),
-            (std::vector<std::string>{"conv2", "relu1", "conv3", "t_1_1", "relu2", "t_1_2", "relu3", "conv4", "t_2_1",
-                                      "relu4", "t_2_2", "relu5", "pool1", "pool2", "fc1"}));
+            (std::vector<std::string>{"conv2", "relu1", "conv3", "t1.1", "relu2", "t1.2", "relu3", "conv4", "t2.1",
+                                      "relu4", "t2.2", "relu5", "pool1", "pool2", "fc1"}));
   EXPECT_EQ(config.layers[2].options.find("filters")->text, "2");
   EXPECT_EQ(config.layers[2].options.find("name"), nullptr);
   EXPECT_EQ(config.layers[7].place.line, 10);
+}
+
+TEST(LayerList, ANameInsideARepeatIsCountedAndMayHoldDots) {
+  const Config config = config_of(
+      "version: 1\nmodel:\n  input: [3, 8, 8]\n  layers:\n"
+      "    - repeat:\n        times: 2\n        layers:\n"
+      "          - residual: {name: stage3.block, layers: [conv2d: {name: conv1, filters: 3, kernel: 1}]}\n"
+      "          - relu: {name: layer1}\n"
+      "    - linear: {name: head.0, outputs: 10}\n");
+  EXPECT_EQ(names_of_layers(config),
+            (std::vector<std::string>{"stage3.block1", "layer1.1", "stage3.block2", "layer1.2", "head.0"}));
+  EXPECT_EQ(config.layers[2].paths.at(0).at(0).name, "stage3.block2.conv1");
+}
+
+TEST(LayerList, AListThatIsWrittenOutComesBackAsItIs) {
+  const std::string text =
+      "version: 1\nmodel:\n  input: [3, 8, 8]\n  layers:\n"
+      "    - parallel: {name: a.b, paths: [[relu, residual: {name: c.0, layers: [tanh: {name: d.1}]}], []]}\n"
+      "    - linear: {outputs: 10}\n";
+  const Config config = config_of(text);
+  const ConfigNode written = write_layers(config.layers);
+  Diagnostics diagnostics;
+  const std::vector<LayerConfig> again = read_layers(expand_layers(written, diagnostics));
+  EXPECT_EQ(diagnostics.size(), 0u);
+  EXPECT_EQ(to_yaml(write_layers(again)), to_yaml(written));
+  EXPECT_EQ(again[0].paths.at(0).at(1).paths.at(0).at(0).name, "a.b.c.0.d.1");
 }
 
 TEST(LayerList, TellsWhatIsWrong) {
@@ -39,7 +65,10 @@ TEST(LayerList, TellsWhatIsWrong) {
   EXPECT_TRUE(holds(with("    - [relu]\n"), "a layer is a name, or one name with its options"));
   EXPECT_TRUE(holds(with("    - relu: {name: r}\n    - tanh: {name: r}\n"),
                     "a.yaml:6:20: error: two layers are called 'r' (first at line 5)"));
-  EXPECT_TRUE(holds(with("    - relu: {name: a.b}\n"), "'name' must be made of letters"));
+  EXPECT_TRUE(holds(with("    - relu: {name: a.b}\n    - residual: {name: a, layers: [relu: {name: b}]}\n"),
+                    "a.yaml:6:49: error: two layers are called 'a.b' (first at line 5)"));
+  for (const char* name : {"0", "a..b", "a.", ".a", "a/b"})
+    EXPECT_TRUE(holds(with(join("    - relu: {name: ", name, "}\n")), "'name' must be made of letters")) << name;
   EXPECT_TRUE(
       holds(with("    - repeat: {times: 0, layers: [relu]}\n"), "'times' must be a whole number from 1 to 1000"));
   EXPECT_TRUE(holds(with("    - repeat: {times: 2}\n"), "'repeat' needs 'layers', a list"));

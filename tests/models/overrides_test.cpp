@@ -50,6 +50,19 @@ TEST(Overrides, ReachLayersInPaths) {
                     "unknown key 'conv7' in 'residual'"));
 }
 
+TEST(Overrides, ReachLayersWhoseNamesHaveDots) {
+  const std::string text =
+      "version: 1\nmodel:\n  input: [1, 8, 8]\n  layers:\n"
+      "    - residual: {name: layer1.0, layers: [conv2d: {name: conv.1, filters: 1, kernel: 1}]}\n"
+      "    - linear: {outputs: 10}\n";
+  const Config config = config_of(
+      text, {{"model.layers.layer1.0.conv.1.bias", "false", "--set"}, {"model.layers.0.conv.1.lr", "2", "--set"}});
+  const LayerConfig& inside = config.layers[0].paths.at(0).at(0);
+  EXPECT_EQ(inside.options.find("bias")->text, "false");
+  EXPECT_EQ(inside.options.find("lr")->text, "2");
+  EXPECT_TRUE(holds(complaint_about(text, {{"model.layers.layer1.7.lr", "2", "--set"}}), "unknown layer 'layer1'"));
+}
+
 TEST(Overrides, ThatAreWrongAreNamed) {
   EXPECT_EQ(complaint_about(smallest_config, {{"train.epocs", "3", "--set"}}),
             "--set train.epocs=3: error: unknown key 'epocs' in 'train'\n"
