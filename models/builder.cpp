@@ -213,43 +213,61 @@ class ActivationWalk {
   bool walk(const Sequential& layers, std::size_t before, bool before_is_kept) {
     for (const Sequential::Item& item : layers.items()) {
       Layer& layer = *item.layer;
-      if (!layer.paths().empty()) before_is_kept = walk_paths(layer, before, before_is_kept);
+      std::size_t at_work = before;
+      if (!layer.paths().empty()) {
+        const Joined joined = walk_paths(layer, before, before_is_kept);
+        before_is_kept = joined.keeps_input;
+        at_work = std::max(before, joined.held);
+      }
       needs_grad_ = needs_grad_ || is_trained(layer);
       const bool keeps_input = needs_grad_ && layer.keeps_input();
       if (keeps_input && !before_is_kept) kept_ += before;
       before_is_kept = before_is_kept || keeps_input;
       if (needs_grad_) kept_ += layer.kept_bytes();
-      alive_.push_back(kept_ + before);
+      alive_.push_back(kept_ + at_work);
       if (layer.shares_input()) continue;
       const std::size_t after = image_bytes(layer.output_shape());
       const bool keeps_output = needs_grad_ && layer.keeps_output();
       if (keeps_output) kept_ += after;
-      alive_.back() = kept_ + before + after;
+      alive_.back() = kept_ + at_work + after;
       before = after;
       before_is_kept = keeps_output;
     }
     return before_is_kept;
   }
 
-  // Until the last path is done the input is held, and what other paths gave; on the way back it is their gradients.
-  bool walk_paths(const Layer& layer, std::size_t before, bool before_is_kept) {
+  struct Joined {
+    bool keeps_input;
+    std::size_t held;  // what the join takes, on the way back what it gives
+  };
+
+  // While a path is at work, what the paths before it gave is held, on the way back their gradients; so is the input
+  // that nobody keeps, on the way back its gradient as soon as one path has given its part.
+  Joined walk_paths(const Layer& layer, std::size_t before, bool before_is_kept) {
     const bool keeps_input = before_is_kept || starts_with_a_keeper(layer);
-    std::size_t held = keeps_input ? 0 : before;
-    if (!before_is_kept) kept_ += before;
+    if (keeps_input && !before_is_kept) kept_ += before;
+    const std::vector<const Sequential*> paths = layer.paths();
+    const bool input_is_joined =
+        std::any_of(paths.begin(), paths.end(), [](const Sequential* path) { return path->items().empty(); });
     const bool input_needs_grad = needs_grad_;
     bool output_needs_grad = needs_grad_;
-    for (const Sequential* path : layer.paths()) {
+    std::size_t held = 0;
+    for (const Sequential* path : paths) {
       if (path->items().empty()) continue;
+      const bool holds_gradient = input_needs_grad && (input_is_joined || path != paths.back());
+      const std::size_t input = !keeps_input || holds_gradient ? before : 0;
       needs_grad_ = input_needs_grad;
+      kept_ += input;
       const bool output_is_kept = walk(*path, before, true);
+      kept_ -= input;
       output_needs_grad = output_needs_grad || needs_grad_;
       if (output_is_kept) continue;
-      kept_ += image_bytes(path->output_shape());
       held += image_bytes(path->output_shape());
+      kept_ += image_bytes(path->output_shape());
     }
     needs_grad_ = output_needs_grad;
     kept_ -= held;
-    return keeps_input;
+    return {keeps_input, input_is_joined && !keeps_input ? held + before : held};
   }
 
   static bool is_trained(Layer& layer) {

@@ -62,10 +62,23 @@ std::string torch_tensor(const std::string& kind, const std::string& parameter) 
   return norm && own == "scale" ? "weight" : own;
 }
 
+// Where layers are called as in PyTorch: our "bn1.scale" is "bn1.weight" there, and a scale a channel is no module.
+std::map<std::string, std::string> same_layers(const Sequential& net, const std::map<std::string, HostArray>& arrays) {
+  std::map<std::string, std::string> names;
+  for (const Sequential::Item* item : net.all_items())
+    for (const Parameter& parameter : item->layer->parameters()) {
+      const std::string& layer = item->layer->name();
+      const std::string theirs = item->kind == "scale" ? layer : layer + "." + torch_tensor(item->kind, parameter.name);
+      if (!arrays.contains(parameter.name) && arrays.contains(theirs)) names[parameter.name] = theirs;
+    }
+  return names;
+}
+
 }  // namespace
 
 std::map<std::string, std::string> torch_names(const Sequential& net, const std::map<std::string, HostArray>& arrays) {
   const std::vector<TorchName> layers = layers_in(arrays);
+  if (layers.empty()) return same_layers(net, arrays);
   std::map<std::string, std::string> names;
   auto layer = layers.begin();
   for (const Sequential::Item* item : net.all_items()) {

@@ -32,7 +32,8 @@ std::string error_of(const std::string& input, const std::string& layers) {
 
 std::int64_t parameters_of(const Model& model) {
   std::int64_t count = 0;
-  for (const Parameter* parameter : model.net->parameters()) count += count_of(parameter->shape);
+  for (const Parameter* parameter : model.net->parameters())
+    if (parameter->trainable) count += count_of(parameter->shape);
   return count;
 }
 
@@ -177,7 +178,10 @@ TEST(Builder, BuildsTheShippedNetworks) {
                                                         {"vgg_a", 132863336},
                                                         {"vgg_e", 143667240},
                                                         {"alexnet_two_towers", 60965224},
-                                                        {"overfeat_fast", 145920872}};
+                                                        {"overfeat_fast", 145920872},
+                                                        {"resnet18", 11689512},
+                                                        {"resnet50", 25557032},
+                                                        {"googlenet", 6624904}};
   for (const auto& [name, count] : expected) {
     const Model model = load_experiment("models/" + name + ".yaml").model;
     EXPECT_EQ(parameters_of(model), count) << name;
@@ -225,6 +229,45 @@ TEST(MemoryPlan, AnActivationThatNobodyKeepsIsNotCountedTwice) {
   const Model with_relu = model_of("[64, 32, 32]", convolution + "    - relu\n    - flatten\n");
   // relu keeps its own output; the convolution's goes back to the pool.
   EXPECT_LE(plan_memory(with_relu, 1, 0).activations, plan_memory(plain, 1, 0).activations + 64 * 32 * 32 * 4);
+}
+
+// What a forward and a backward pass take at most, without the images: of the second step, which chooses no plans.
+std::size_t peak_of_a_step(const Model& model, std::int64_t batch) {
+  Context ctx;
+  model.net->initialize(ctx);
+  Shape shape = model.net->input_shape();
+  shape.insert(shape.begin(), batch);
+  const Variable x(Tensor::filled(*ctx.stream, shape, 1));
+  const Tensor labels =
+      Tensor::from<std::int32_t>(*ctx.stream, {batch}, std::vector<std::int32_t>(static_cast<std::size_t>(batch)));
+  std::size_t before = 0;
+  for (int step = 0; step < 2; ++step) {
+    for (Parameter* parameter : model.net->parameters()) parameter->variable.clear_grad();
+    before = ctx.stream->memory().in_use;
+    ctx.stream->reset_peak();
+    ctx.tape.backward(ctx, softmax_loss(ctx, model.net->forward(ctx, x), labels));
+  }
+  return ctx.stream->memory().peak - before;
+}
+
+TEST(MemoryPlan, IsWhatAStepThroughPathsTakes) {
+  const std::string stem = "    - conv2d: {filters: 8, kernel: 1}\n", head = "    - linear: {outputs: 2}\n";
+  for (const std::string layers : {
+           "    - residual: {layers: [tanh, tanh, tanh, tanh]}\n",
+           "    - residual: {layers: [sigmoid, batch_norm, tanh], shortcut: [tanh, sigmoid, tanh]}\n    - relu\n",
+           "    - parallel: {paths: [[tanh], [sigmoid, sigmoid, sigmoid], [avg_pool: {kernel: 1}], []]}\n",
+           "    - parallel: {paths: [[tanh], [], [tanh, batch_norm, tanh]], join: multiply}\n    - tanh\n",
+           "    - parallel: {paths: [[], [avg_pool: {kernel: 2}, parallel: {paths: [[], [max_pool: {kernel: 2}, "
+           "conv2d: "
+           "{filters: 32, kernel: 1, pad: 4}]]}, conv2d: {filters: 9, kernel: 1, pad: 8}, relu]]}\n",
+       }) {
+    const Model model = model_of("[2, 32, 32]", stem + layers + head, {}, "direct");
+    const MemoryPlan plan = plan_memory(model, 4, 0);
+    const auto taken = static_cast<double>(peak_of_a_step(model, 4));
+    const auto planned = static_cast<double>(plan.activations + plan.gradients + plan.workspace);
+    EXPECT_GE(planned, 0.94 * taken) << layers;
+    EXPECT_LE(planned, 1.25 * taken) << layers;
+  }
 }
 
 std::string advice_of(const std::string& engine, std::size_t missing) {
