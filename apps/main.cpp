@@ -12,6 +12,8 @@ int main(int argc, char** argv) {
           {"train", "Train a network and keep everything in a run folder", add_train, model | data_flags | train_flags},
           {"eval", "Measure a trained network on its validation images", add_eval, model | data_flags},
           {"predict", "Name what is on pictures", add_predict, model},
+          {"merge", "Put batch norms and sums of convolutions into single convolutions, for evaluation", add_merge,
+           model},
           {"time", "Time a training iteration as a whole, then layer by layer", add_time, model},
           {"tune", "Choose the fastest convolution plans of a network and keep the choices", add_tune, model},
           {"bench", "Measure convolutions as papers did: their tables beside this machine's", add_bench,

@@ -30,6 +30,7 @@ using AddVerb = Action (*)(VerbOptions& verb, const Flags& flags);
 Action add_train(VerbOptions& verb, const Flags& flags);
 Action add_eval(VerbOptions& verb, const Flags& flags);
 Action add_predict(VerbOptions& verb, const Flags& flags);
+Action add_merge(VerbOptions& verb, const Flags& flags);
 Action add_time(VerbOptions& verb, const Flags& flags);
 Action add_tune(VerbOptions& verb, const Flags& flags);
 Action add_bench(VerbOptions& verb, const Flags& flags);

@@ -30,6 +30,16 @@ std::vector<std::string> names_in_file(const Sequential& net, const std::map<std
   return names;
 }
 
+Shape without_ones_at_its_end(Shape shape) {
+  while (!shape.empty() && shape.back() == 1) shape.pop_back();
+  return shape;
+}
+
+// 384x96 fits 384x96x1x1: torchvision's ConvNeXt has linear layers where ours has 1x1 convolutions.
+bool fits(const Shape& in_file, const Shape& in_model) {
+  return without_ones_at_its_end(in_file) == without_ones_at_its_end(in_model);
+}
+
 // Why the file has no value for a parameter; empty where it has.
 std::string misfit(const Parameter& parameter, const std::string& file_name,
                    const std::map<std::string, HostArray>& arrays) {
@@ -37,7 +47,7 @@ std::string misfit(const Parameter& parameter, const std::string& file_name,
   const std::string shown_name = join("'", parameter.name, "'", same ? "" : " ('" + file_name + "')");
   const auto found = arrays.find(file_name);
   if (found == arrays.end()) return join("missing: ", shown_name, " ", to_string(parameter.shape));
-  if (found->second.shape != parameter.shape)
+  if (!fits(found->second.shape, parameter.shape))
     return join(shown_name, " is ", to_string(found->second.shape), " in the file, ", to_string(parameter.shape),
                 " in the model");
   return found->second.type == DType::f32 ? "" : join(shown_name, " has dtype I32 in the file; F32 is needed");
@@ -159,7 +169,8 @@ TakenWeights take_weights(const std::string& path, Context& ctx, const Sequentia
   if (values.empty())
     throw Error(ErrorKind::data, with_lines(join(printable(path), ": has no layer of this model, by name and shape"),
                                             misfits(contents.arrays, net.parameters(), file_names)));
-  for (const auto& [parameter, array] : values) parameter->variable.value() = to_tensor(*ctx.stream, *array);
+  for (const auto& [parameter, array] : values)
+    parameter->variable.value() = to_tensor(*ctx.stream, *array).reshaped(parameter->shape);
   return result;
 }
 
@@ -172,7 +183,8 @@ std::vector<Tensor> fitting_values(Context& ctx, const Sequential& net, const Sa
   if (!lines.empty())
     throw Error(ErrorKind::data, with_lines(join(printable(path), ": does not fit this model"), lines));
   std::vector<Tensor> values;
-  for (const std::string& name : file_names) values.push_back(to_tensor(*ctx.stream, contents.arrays.at(name)));
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    values.push_back(to_tensor(*ctx.stream, contents.arrays.at(file_names[i])).reshaped(parameters[i]->shape));
   return values;
 }
 

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "framework/error.h"
@@ -131,6 +133,68 @@ TEST(TorchNames, ALoneSequentialAndOneOfAnyName) {
   const Model model = model_of(two_convolutions);
   EXPECT_EQ(torch_names(*model.net, arrays_called({"2.weight", "0.weight"})).at("bn1.scale"), "2.weight");
   EXPECT_EQ(torch_names(*model.net, arrays_called({"a.body.7.weight"})).at("conv1.bias"), "a.body.7.bias");
+}
+
+TEST(TorchNames, LayersThatAreCalledAsInPyTorch) {
+  const Model model = model_of(R"(
+version: 1
+model:
+  input: [2, 4, 4]
+  layers:
+    - conv2d: {filters: 2, kernel: 1, bias: false}
+    - residual:
+        name: layer1.0
+        layers: [batch_norm, conv2d: {name: block.3, filters: 2, kernel: 1}, scale: {name: layer_scale}]
+        shortcut: [conv2d: {name: downsample.0, filters: 2, kernel: 1, bias: false}]
+    - linear: {name: fc, outputs: 3}
+)");
+  SafeTensors file;
+  file.arrays["conv1.weight"] = array_of({2, 2, 1, 1}, 1);
+  file.arrays["layer1.0.bn1.weight"] = array_of({2}, 2);
+  file.arrays["layer1.0.bn1.bias"] = array_of({2}, 3);
+  file.arrays["layer1.0.bn1.running_mean"] = array_of({2}, 4);
+  file.arrays["layer1.0.bn1.running_var"] = array_of({2}, 5);
+  file.arrays["layer1.0.block.3.weight"] = array_of({2, 2}, 6);  // a linear layer of each pixel
+  file.arrays["layer1.0.block.3.bias"] = array_of({2}, 7);
+  file.arrays["layer1.0.layer_scale"] = array_of({2, 1, 1}, 8);
+  file.arrays["layer1.0.downsample.0.weight"] = array_of({2, 2, 1, 1}, 9);
+  file.arrays["fc.weight"] = array_of({3, 32}, 10);
+  file.arrays["fc.bias"] = array_of({3}, 11);
+  const std::string path = fresh_path("torch_layers.safetensors");
+  write_safetensors(path, file);
+  Context ctx;
+  model.net->initialize(ctx);
+  load_weights(path, ctx, *model.net);
+  float expected = 0;
+  for (const Parameter* parameter : model.net->parameters()) {
+    EXPECT_EQ(parameter->variable.value().to_vector(*ctx.stream)[0], ++expected) << parameter->name;
+    EXPECT_EQ(parameter->variable.value().shape(), parameter->shape);
+  }
+  EXPECT_EQ(expected, 11);
+}
+
+// What torchvision.models.NAME().state_dict() has, of each kind of block one name.
+TEST(TorchNames, TorchvisionsResNetsGoogLeNetAndConvNeXt) {
+  const std::map<std::string, std::vector<std::string>> expected{
+      {"resnet18",
+       {"conv1.weight", "bn1.running_var", "layer1.0.conv1.weight", "layer4.1.bn2.weight", "fc.bias",
+        "layer2.0.downsample.0.weight", "layer2.0.downsample.1.weight"}},
+      {"resnet50", {"conv1.weight", "layer1.0.downsample.0.weight", "layer3.5.conv3.weight", "layer4.2.bn3.weight"}},
+      {"googlenet",
+       {"conv1.conv.weight", "conv3.bn.weight", "inception3a.branch2.0.conv.weight", "inception5b.branch4.1.bn.weight",
+        "fc.weight"}},
+      {"convnext_t",
+       {"features.0.0.weight", "features.0.1.weight", "features.1.0.layer_scale", "features.5.8.block.0.weight",
+        "features.5.8.block.2.weight", "features.5.8.block.5.bias", "features.6.0.weight", "features.6.1.weight",
+        "classifier.0.weight", "classifier.2.bias"}}};
+  for (const auto& [file, names] : expected) {
+    const Model model = load_experiment("models/" + file + ".yaml").model;
+    const auto theirs = torch_names(*model.net, arrays_called(names));
+    std::set<std::string> called;
+    for (const Parameter* parameter : model.net->parameters())
+      called.insert(theirs.contains(parameter->name) ? theirs.at(parameter->name) : parameter->name);
+    for (const std::string& name : names) EXPECT_TRUE(called.contains(name)) << file << ": " << name;
+  }
 }
 
 TEST(TorchNames, OtherNamesAreLeftAlone) {

@@ -1,5 +1,5 @@
 // One forward and backward pass, and a few steps, of a model on given weights and one given batch; all numbers go to a
-// file, for torch_numerics.py to hold against PyTorch's.
+// file, for torch_numerics.py and torch_steps.py to hold against PyTorch's.
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -19,10 +19,12 @@ struct Arguments {
   std::string device = "cpu", engine = "rule";
   int steps = 0;
   double rate = 0.001;
+  std::vector<Override> overrides = {};
 };
 
 constexpr const char* usage =
     "twiddle_numerics MODEL.yaml WEIGHTS BATCH OUTPUT [--device D] [--engine E] [--steps N] [--rate R]\n"
+    "                [--set KEY=VALUE] ...\n"
     "WEIGHTS, BATCH (images, labels) and OUTPUT are safetensors files.";
 
 Arguments parse(const std::vector<std::string>& words) {
@@ -42,6 +44,8 @@ Arguments parse(const std::vector<std::string>& words) {
       arguments.steps = std::atoi(value.c_str());
     else if (option == "--rate")
       arguments.rate = std::atof(value.c_str());
+    else if (option == "--set" && value.find('=') != std::string::npos)
+      arguments.overrides.push_back({value.substr(0, value.find('=')), value.substr(value.find('=') + 1), "--set"});
     else
       throw Error(ErrorKind::config, usage);
   }
@@ -50,12 +54,13 @@ Arguments parse(const std::vector<std::string>& words) {
 
 // Dropout is off: its random numbers are no other program's.
 Experiment experiment_of(const Arguments& arguments) {
-  std::vector<Override> overrides = {{"device", arguments.device, "--device"},
-                                     {"convolution.engine", arguments.engine, "--engine"}};
+  std::vector<Override> overrides = arguments.overrides;
+  overrides.push_back({"device", arguments.device, "--device"});
+  overrides.push_back({"convolution.engine", arguments.engine, "--engine"});
   const ExperimentOptions options{.opens = OpenedData::none};
-  const Experiment as_written = load_experiment(arguments.model, {}, options);
+  const Experiment as_written = load_experiment(arguments.model, arguments.overrides, options);
   for (const Sequential::Item* item : as_written.model.net->all_items())
-    if (item->kind == "dropout")
+    if (item->kind == "dropout" || item->kind == "drop_path")
       overrides.push_back({"model.layers." + item->layer->name() + ".rate", "0", "no dropout"});
   return load_experiment(arguments.model, overrides, options);
 }

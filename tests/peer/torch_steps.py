@@ -1,0 +1,147 @@
+"""Holds logits, loss, every gradient and the losses of some steps of networks in YAML files against PyTorch's.
+
+usage: python3 tests/peer/torch_steps.py models/resnet18.yaml ... [--set model.input=[3,64,64]] [--device cpu|cuda]
+                                         [--batch 4] [--steps 20] [--rate 1e-3] [--engine rule]
+
+The network in PyTorch is made from the same file (torch_net.py), with random weights; dropout and drop_path are off. Everything
+is computed in float64 as well: gradients must be as near to it as PyTorch's float32 are, at most three times as far or within
+1e-5 (relative L2), and the losses of all steps within 1e-3 of PyTorch's. Rounding that decides a ReLU or a maximum otherwise
+moves gradients by more than rounding itself, in both programs; torch_numerics.py tells such from errors, for chains of layers.
+Exit code 1 where a bound is missed.
+"""
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from torch_net import config_of, initialize, named_tensors, network
+
+TENSOR_BOUND = 1e-5  # relative L2
+LOSS_BOUND = 1e-3    # relative, each step
+
+
+def without_dropping(entries):
+    for entry in entries:
+        kind, options = next(iter(entry.items()))
+        if kind in ("dropout", "drop_path"):
+            options["rate"] = 0
+        for path in options.get("paths", [options.get("layers", []), options.get("shortcut", [])]):
+            without_dropping(path)
+
+
+def pass_of(net, images, labels):
+    """Logits, loss and gradients by our names, in float64 on the host."""
+    net.zero_grad(set_to_none=True)
+    logits = net(images)
+    loss = nn.functional.cross_entropy(logits, labels)
+    loss.backward()
+    results = {"logits": logits, "loss": loss.reshape(1)}
+    results.update({f"grad.{name}": value.grad for name, value in named_tensors(net, buffers=False).items()})
+    results = {name: value.detach().double().cpu() for name, value in results.items()}
+    net.zero_grad(set_to_none=True)
+    return results
+
+
+def optimizer_of(net, config, rate):
+    """What the file says; biases, norms and scales are not decayed, as in the program."""
+    kind, options = next(iter(config["train"]["optimizer"].items()))
+    decayed = [module.weight for _, layer, module in net.named if layer in ("conv2d", "linear")]
+    others = [p for p in net.parameters() if not any(p is each for each in decayed)]
+    groups = [{"params": decayed, "weight_decay": float(options["weight_decay"])}, {"params": others, "weight_decay": 0}]
+    if kind == "sgd":
+        return torch.optim.SGD(groups, lr=rate, momentum=float(options["momentum"]), nesterov=options["nesterov"])
+    adam = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[kind]
+    return adam(groups, lr=rate, betas=(float(options["beta1"]), float(options["beta2"])), eps=float(options["epsilon"]))
+
+
+def losses_of(net, config, images, labels, steps, rate):
+    """The loss before each step."""
+    optimizer, losses = optimizer_of(net, config, rate), []
+    for _ in range(steps):
+        optimizer.zero_grad(set_to_none=True)
+        loss = nn.functional.cross_entropy(net(images), labels)
+        losses.append(loss.item())
+        loss.backward()
+        optimizer.step()
+    return losses
+
+
+def distances(results, exact):
+    """Relative L2 to float64. A gradient that is nearly nothing, as of a bias before a batch norm, by the norm of all."""
+    whole = sum(float(value.norm()) ** 2 for name, value in exact.items() if name.startswith("grad.")) ** 0.5
+    return {name: float((results[name].double() - value).norm()) / max(float(value.norm()), 1e-3 * whole * name.startswith("grad."))
+            for name, value in exact.items()}
+
+
+def check(arguments, file, folder):
+    config = config_of(arguments.twiddle, file, arguments.set)
+    without_dropping(config["model"]["layers"])
+    torch.manual_seed(arguments.seed)
+    net = network(config)
+    initialize(net, config)
+    images = torch.randn(arguments.batch, *config["model"]["input"])
+    labels = torch.randint(net.shape[0], (arguments.batch,))
+    paths = [os.path.join(folder, f"{name}.safetensors") for name in ("weights", "batch", "ours")]
+    save_file({name: tensor.detach().clone() for name, tensor in named_tensors(net).items()}, paths[0])
+    save_file({"images": images, "labels": labels.int()}, paths[1])
+    command = [arguments.program, file, *paths, "--device", arguments.device, "--engine", arguments.engine,
+               "--steps", str(arguments.steps), "--rate", str(arguments.rate)]
+    for setting in arguments.set:
+        command += ["--set", setting]
+    subprocess.run(command, check=True)
+    ours = load_file(paths[2])
+
+    net, images, labels = net.to(arguments.device), images.to(arguments.device), labels.to(arguments.device)
+    exact = pass_of(net.double(), images.double(), labels)
+    net.float()  # the float32 values went through float64 unchanged
+    mine, theirs = distances(ours, exact), distances(pass_of(net, images, labels), exact)
+    print(f"## {file}, input {config['model']['input']}, batch {arguments.batch}, {arguments.device}\n")
+    print("| relative L2 to float64 | ours | PyTorch fp32 |\n| --- | ---: | ---: |")
+    for name in ("logits", "loss"):
+        print(f"| {name} | {mine[name]:.2e} | {theirs[name]:.2e} |")
+    gradients = [name for name in exact if name.startswith("grad.")]
+    worst = [max(gradients, key=each.get) for each in (mine, theirs)]
+    print(f"| worst of {len(gradients)} gradients | {mine[worst[0]]:.2e} ({worst[0][5:]}) | {theirs[worst[1]]:.2e} ({worst[1][5:]}) |")
+    bound = max(TENSOR_BOUND, 3 * theirs[worst[1]])
+    ok = all(mine[name] <= bound for name in exact)  # false where one is NaN
+    if arguments.steps:
+        torchs = losses_of(net, config, images, labels, arguments.steps, arguments.rate)
+        apart = [abs(a - b) / abs(b) for a, b in zip(ours["losses"].tolist(), torchs, strict=True)]
+        print(f"\n{arguments.steps} steps at a rate of {arguments.rate:g}: loss {torchs[0]:.4f} to {torchs[-1]:.4f}, "
+              f"worst relative difference {max(apart):.1e}, bound {LOSS_BOUND:.0e}")
+        ok = ok and all(each <= LOSS_BOUND for each in apart)
+    print("ok\n" if ok else "MISSED\n", flush=True)
+    return ok
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="+")
+    parser.add_argument("--set", action="append", default=[], help="of all files, as in the program")
+    parser.add_argument("--twiddle", default="build/release/apps/twiddle")
+    parser.add_argument("--program", default="build/release/tests/twiddle_numerics")
+    parser.add_argument("--device", default="cpu", help="of both programs")
+    parser.add_argument("--engine", default="rule", help="our convolutions'")
+    parser.add_argument("--batch", type=int, default=4)
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--rate", type=float, default=1e-3)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    print(f"PyTorch {torch.__version__}, seed {arguments.seed}\n")
+    missed = []
+    for file in arguments.files:
+        with tempfile.TemporaryDirectory() as folder:
+            if not check(arguments, file, folder):
+                missed.append(file)
+    if missed:
+        sys.exit(f"bounds missed by: {', '.join(missed)}")
+
+
+if __name__ == "__main__":
+    main()
