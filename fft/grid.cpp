@@ -1,6 +1,7 @@
 #include "fft/grid.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "framework/error.h"
 
@@ -52,32 +53,36 @@ std::string_view to_string(ConvOperand operand) {
   return operand == ConvOperand::x ? "x" : operand == ConvOperand::w ? "w" : "y";
 }
 
-Planes planes_of(const ConvProblem& problem, ConvOperand operand, const FrequencyGrid& grid, int group, int first_image,
+bool is_depthwise(const ConvProblem& problem) {
+  return problem.groups > 1 && problem.channels == problem.groups && problem.filters == problem.groups;
+}
+
+Planes planes_of(const ConvProblem& problem, ConvOperand operand, const FrequencyGrid& grid, int first_image,
                  int images) {
-  const std::int64_t channels = problem.channels / problem.groups, filters = problem.filters / problem.groups;
   Planes planes;
   planes.grid = grid;
   if (operand == ConvOperand::w) {
-    planes.rows = filters, planes.columns = channels;
+    planes.rows = problem.filters, planes.columns = problem.channels / problem.groups;
+    if (is_depthwise(problem)) std::swap(planes.rows, planes.columns);
     planes.height = problem.kernel_h, planes.width = problem.kernel_w;
     planes.window_h = problem.kernel_h, planes.window_w = problem.kernel_w;
     planes.grid.tiles_h = planes.grid.tiles_w = 1;
     planes.column_stride = std::int64_t(planes.height) * planes.width;
-    planes.row_stride = channels * planes.column_stride;
-    planes.offset = group * filters * planes.row_stride;
+    planes.row_stride = planes.columns * planes.column_stride;
     return planes;
   }
   const bool input = operand == ConvOperand::x;
   planes.rows = images == 0 ? problem.batch : images;
-  planes.columns = input ? channels : filters;
+  planes.columns = input ? problem.channels : problem.filters;
+  planes.groups = is_depthwise(problem) ? 1 : problem.groups;
   planes.height = input ? problem.height : problem.out_height();
   planes.width = input ? problem.width : problem.out_width();
   if (input) planes.first_h = -problem.pad_h, planes.first_w = -problem.pad_w;
   planes.window_h = input ? grid.height : grid.step_h;
   planes.window_w = input ? grid.width : grid.step_w;
   planes.column_stride = std::int64_t(planes.height) * planes.width;
-  planes.row_stride = planes.columns * problem.groups * planes.column_stride;
-  planes.offset = first_image * planes.row_stride + group * planes.columns * planes.column_stride;
+  planes.row_stride = planes.columns * planes.column_stride;
+  planes.offset = first_image * planes.row_stride;
   return planes;
 }
 

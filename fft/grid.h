@@ -35,10 +35,18 @@ FrequencyGrid tiled(const ConvProblem& problem, int height, int width);        /
 enum class ConvOperand : std::uint8_t { x, w, y };
 std::string_view to_string(ConvOperand operand);
 
-// The planes of one operand of one group, as a matrix of planes, and what the transform does with each. Their spectrum
-// is one complex matrix a bin, of rows * tiles by columns.
+// Whether each group is one channel and one filter. Then no bin is summed over channels, and a product is one a
+// channel.
+bool is_depthwise(const ConvProblem& problem);
+
+// The planes of one operand, of all groups, as a matrix of planes, and what the transform does with each. Their
+// spectrum is one complex matrix a bin, of rows * tiles by columns.
 struct Planes {
-  std::int64_t rows = 0, columns = 0;              // x: batch, channels; w: filters, channels; y: batch, filters
+  // x: batch, channels; y: batch, filters; w: filters, channels of a group, or, where depthwise, one row of all.
+  std::int64_t rows = 0, columns = 0;
+  // The columns of x and y belong to so many groups, one after another, each of which products read by itself: where a
+  // storage has blocks of columns, none has columns of two groups. 1 where depthwise, as for an ungrouped problem.
+  std::int64_t groups = 1;
   std::int64_t row_stride = 0, column_stride = 0;  // floats from one plane to the next
   std::int64_t offset = 0;                         // floats before the first plane
   int height = 0, width = 0;                       // of a plane
@@ -52,7 +60,7 @@ struct Planes {
 };
 
 // Images [first_image, first_image + images) of x or y; w whole.
-Planes planes_of(const ConvProblem& problem, ConvOperand operand, const FrequencyGrid& grid, int group = 0,
-                 int first_image = 0, int images = 0 /* all */);
+Planes planes_of(const ConvProblem& problem, ConvOperand operand, const FrequencyGrid& grid, int first_image = 0,
+                 int images = 0 /* all */);
 
 }  // namespace twiddle

@@ -20,13 +20,15 @@ ConvPlans SpectralEngine::plans(const ConvProblem& problem, ConvPass pass, std::
   if (problem.stride_h > 1 || problem.stride_w > 1 || problem.dilation > 1 || problem.precision == Precision::bf16)
     return found;
   for (const auto& transform : backend_->transforms) {
-    const std::vector<FrequencyProduct*> products = products_for(*transform, problem);
-    if (products.empty()) continue;
     for (const FrequencyGrid& grid : transform->grids(problem)) {
       if (found.size() >= most) return found;
-      SpectralParts parts{transform.get(), grid, products.front()};
+      SpectralParts parts{transform.get(), grid};
+      const SpectralSlice slice = slice_of(problem, pass, parts, problem.batch);
+      const std::vector<FrequencyProduct*> products = products_for(*transform, problem, slice.gemm);
+      if (products.empty()) continue;
+      parts.product = products.front();
       if (!fits(problem, parts)) continue;
-      if (pass == ConvPass::forward && can_fuse(problem, parts)) add({transform.get(), grid, nullptr});
+      if (can_fuse(*transform, slice)) add({transform.get(), grid, nullptr});
       for (FrequencyProduct* const product : products) parts.product = product, add(parts);
     }
   }
@@ -34,19 +36,21 @@ ConvPlans SpectralEngine::plans(const ConvProblem& problem, ConvPass pass, std::
 }
 
 std::vector<FrequencyProduct*> SpectralEngine::products_for(const SpectralTransform& transform,
-                                                            const ConvProblem& problem) const {
+                                                            const ConvProblem& problem,
+                                                            const FrequencyGemm& gemm) const {
   std::vector<FrequencyProduct*> products;
   for (const auto& product : backend_->products)
-    if (product->storage() == transform.storage() &&
+    if (product->storage() == transform.storage() && product->supports(gemm) &&
         (product->keeps_fp32() || (problem.precision != Precision::fp32 && transform.takes_tf32_products())))
       products.push_back(product.get());
   return products;
 }
 
-bool SpectralEngine::can_fuse(const ConvProblem& problem, const SpectralParts& parts) const {
-  if (!backend_->fused || backend_->fused->storage() != parts.transform->storage()) return false;
-  const SpectralSlice slice = slice_of(problem, ConvPass::forward, parts, problem.batch);
-  return backend_->fused->supports(slice.gemm, slice.c);
+// The gradient of weights is a sum over slices of the batch, which an inverse of each would not give.
+bool SpectralEngine::can_fuse(const SpectralTransform& transform, const SpectralSlice& slice) const {
+  const auto& fused = backend_->fused;
+  return fused && fused->storage() == transform.storage() && slice.c_is != ConvOperand::w &&
+         fused->supports(slice.gemm, slice.c);
 }
 
 bool SpectralEngine::fits(const ConvProblem& problem, const SpectralParts& usual) const {
@@ -61,8 +65,7 @@ std::shared_ptr<const ConvPlan> SpectralEngine::make_plan(const ConvProblem& pro
   const SpectralSlice whole = slice_of(problem, pass, parts, problem.batch);
   ConvPlan::Facts facts{backend_->engine, describe(parts)};
   facts.scratch_bytes = scratch_bytes(problem, pass, parts, images);
-  facts.kept_bytes =
-      std::min(buffers_->budget(), (whole.a_bytes + whole.b_bytes) * static_cast<std::size_t>(problem.groups));
+  facts.kept_bytes = std::min(buffers_->budget(), whole.a_bytes + whole.b_bytes);
   facts.masks = parts.transform->masks_and_sums();
   facts.shares = join(backend_->engine, " ", to_string(parts.grid), " ", parts.transform->name());
   return std::make_shared<SpectralPlan>(std::move(facts), backend_, buffers_, problem, pass, parts, images);

@@ -32,8 +32,9 @@ class SpectralEngine final : public ConvEngine {
   FrequencyBuffers& buffers() { return *buffers_; }
 
  private:
-  std::vector<FrequencyProduct*> products_for(const SpectralTransform& transform, const ConvProblem& problem) const;
-  bool can_fuse(const ConvProblem& problem, const SpectralParts& parts) const;
+  std::vector<FrequencyProduct*> products_for(const SpectralTransform& transform, const ConvProblem& problem,
+                                              const FrequencyGemm& gemm) const;
+  bool can_fuse(const SpectralTransform& transform, const SpectralSlice& slice) const;
   bool fits(const ConvProblem& problem, const SpectralParts& usual) const;
   std::shared_ptr<const ConvPlan> make_plan(const ConvProblem& problem, ConvPass pass,
                                             const SpectralParts& parts) const;

@@ -1,6 +1,7 @@
 #include "fft/spectral_plan.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "framework/error.h"
 
@@ -42,17 +43,19 @@ std::size_t scratch_of(const SpectralSlice& whole, const SpectralSlice& last) {
 }  // namespace
 
 SpectralSlice slice_of(const ConvProblem& problem, ConvPass pass, const SpectralParts& parts, int images) {
-  const auto planes = [&](ConvOperand operand) { return planes_of(problem, operand, parts.grid, 0, 0, images); };
+  const auto planes = [&](ConvOperand operand) { return planes_of(problem, operand, parts.grid, 0, images); };
+  const std::int64_t channels = problem.channels / problem.groups, filters = problem.filters / problem.groups;
   SpectralSlice slice = roles_of(pass);
   slice.a = planes(slice.a_is), slice.b = planes(slice.b_is), slice.c = planes(slice.c_is);
   FrequencyGemm& gemm = slice.gemm;
   gemm.bins = parts.transform->bins(parts.grid);
-  gemm.m = slice.c.matrix_rows(), gemm.n = slice.c.columns;
+  gemm.groups = problem.groups;
   if (pass == ConvPass::backward_weight) {
-    gemm.k = slice.a.matrix_rows();
+    gemm.m = filters, gemm.n = channels, gemm.k = slice.a.matrix_rows();
     gemm.transpose_a = gemm.conjugate_a = true;
   } else {
-    gemm.k = slice.a.columns;
+    gemm.m = slice.c.matrix_rows(), gemm.n = filters, gemm.k = channels;
+    if (pass == ConvPass::backward_input) std::swap(gemm.n, gemm.k);
   }
   gemm.transpose_b = gemm.conjugate_b = pass == ConvPass::forward;
   const SpectralTransform& transform = *parts.transform;
@@ -122,39 +125,35 @@ void SpectralPlan::run(Context& ctx, ConvOperands& operands) const {
   float* const target = tensor_of(operands, whole_.c_is).write();
   const std::shared_ptr<void> scratch = buffers_->scratch(stream, scratch_of(whole_, last_));
 
-  for (int group = 0; group < problem_.groups; ++group) {
-    std::shared_ptr<void> c, weights;  // the latter stay for all slices
-    for (int first = 0; first < problem_.batch; first += images_) {
-      const bool is_last = first + images_ >= problem_.batch;
-      const int images = std::min(images_, problem_.batch - first);
-      SpectralSlice slice = is_last ? last_ : whole_;
-      const auto offset = [&](ConvOperand operand) {
-        return planes_of(problem_, operand, parts_.grid, group, first, images).offset;
-      };
-      slice.a.offset = offset(slice.a_is), slice.b.offset = offset(slice.b_is), slice.c.offset = offset(slice.c_is);
+  std::shared_ptr<void> c, weights;  // the latter stay for all slices
+  for (int first = 0; first < problem_.batch; first += images_) {
+    const bool is_last = first + images_ >= problem_.batch;
+    const int images = std::min(images_, problem_.batch - first);
+    SpectralSlice slice = is_last ? last_ : whole_;
+    const auto offset = [&](ConvOperand operand) {
+      return planes_of(problem_, operand, parts_.grid, first, images).offset;
+    };
+    slice.a.offset = offset(slice.a_is), slice.b.offset = offset(slice.b_is), slice.c.offset = offset(slice.c_is);
 
-      const std::shared_ptr<void> a = spectrum(ctx, operands, slice.a_is, slice.a, scratch.get());
-      const std::shared_ptr<void> b = spectrum(ctx, operands, slice.b_is, slice.b, scratch.get());
-      if (slice.b_is == ConvOperand::w) weights = b;
-      slice.gemm.accumulate = sums_up && first > 0;
-      if (bias_sums != nullptr)
-        parts_.transform->sum_columns(ctx, slice.a, a.get(), first > 0, bias_sums + group * slice.a.columns);
-      const PlaneEpilogue epilogue{bias == nullptr ? nullptr : bias + group * slice.c.columns,
-                                   forward && operands.relu};
-      if (parts_.product == nullptr) {
-        const StageRange stage(ctx.profiler, stream, "inverse");
-        backend_->fused->run(ctx, slice.gemm, a.get(), b.get(), slice.c, target, epilogue);
-        continue;
-      }
-      if (!slice.gemm.accumulate) c = nullptr, c = buffers_->scratch(stream, slice.c_bytes);
-      {
-        const StageRange stage(ctx.profiler, stream, "product");
-        parts_.product->run(ctx, slice.gemm, a.get(), b.get(), c.get(), scratch.get());
-      }
-      if (sums_up && !is_last) continue;
+    const std::shared_ptr<void> a = spectrum(ctx, operands, slice.a_is, slice.a, scratch.get());
+    const std::shared_ptr<void> b = spectrum(ctx, operands, slice.b_is, slice.b, scratch.get());
+    if (slice.b_is == ConvOperand::w) weights = b;
+    slice.gemm.accumulate = sums_up && first > 0;
+    if (bias_sums != nullptr) parts_.transform->sum_columns(ctx, slice.a, a.get(), first > 0, bias_sums);
+    const PlaneEpilogue epilogue{bias, forward && operands.relu};
+    if (parts_.product == nullptr) {
       const StageRange stage(ctx.profiler, stream, "inverse");
-      parts_.transform->inverse(ctx, slice.c, c.get(), target, epilogue, scratch.get());
+      backend_->fused->run(ctx, slice.gemm, a.get(), b.get(), slice.c, target, epilogue);
+      continue;
     }
+    if (!slice.gemm.accumulate) c = nullptr, c = buffers_->scratch(stream, slice.c_bytes);
+    {
+      const StageRange stage(ctx.profiler, stream, "product");
+      parts_.product->run(ctx, slice.gemm, a.get(), b.get(), c.get(), scratch.get());
+    }
+    if (sums_up && !is_last) continue;
+    const StageRange stage(ctx.profiler, stream, "inverse");
+    parts_.transform->inverse(ctx, slice.c, c.get(), target, epilogue, scratch.get());
   }
 }
 

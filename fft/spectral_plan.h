@@ -18,7 +18,7 @@ struct SpectralBackend {
   std::string library;  // "cuFFT 12.0": whose speed is not this program's own; empty: its own
   std::vector<std::unique_ptr<SpectralTransform>> transforms;  // the usual one first; none: cannot be had here
   std::vector<std::unique_ptr<FrequencyProduct>> products;     // the usual one of each storage first
-  std::unique_ptr<FusedInverse> fused = nullptr;               // for forward passes; null: none
+  std::unique_ptr<FusedInverse> fused = nullptr;               // of x and y; null: none
   bool (*pays)(const ConvProblem&) = nullptr;                  // where the rule takes it; null: wherever it can
 };
 
@@ -29,7 +29,7 @@ struct SpectralParts {
   FrequencyProduct* product = nullptr;  // null: the fused inverse multiplies
 };
 
-// What is done to some images of one group: C = op(A) op(B), a bin at a time. Where the inverse is fused, the product's
+// What is done to some images: C = op(A) op(B), a bin and a group at a time. Where the inverse is fused, the product's
 // spectrum takes no bytes.
 struct SpectralSlice {
   ConvOperand a_is, b_is, c_is;

@@ -22,22 +22,59 @@ bool past_caches(std::size_t bytes) {
   return bytes > std::size_t(2) << 20;
 }
 
-SpectrumLayout layout_of(std::int64_t rows, std::int64_t columns, int lanes) {
-  const std::int64_t blocks = (columns + lanes - 1) / lanes;
-  return {blocks, ((rows * blocks) | 1) * 2 * lanes};
+SpectrumLayout layout_of(std::int64_t rows, std::int64_t columns, int lanes, std::int64_t groups) {
+  const std::int64_t group_columns = columns / groups, group_blocks = (group_columns + lanes - 1) / lanes;
+  const std::int64_t blocks = groups * group_blocks;
+  return {lanes, group_columns, group_blocks, blocks, ((rows * blocks) | 1) * 2 * lanes};
 }
 
-std::size_t CpuProduct::scratch_bytes(const FrequencyGemm& /*gemm*/) const {
+SpectrumLayout layout_of(const Planes& planes, int lanes) {
+  return layout_of(planes.matrix_rows(), planes.columns, lanes, planes.groups);
+}
+
+int SpectrumLayout::columns_in(std::int64_t block) const {
+  return static_cast<int>(std::min<std::int64_t>(lanes, group_columns - block % group_blocks * lanes));
+}
+
+std::size_t CpuProduct::scratch_bytes(const FrequencyGemm& gemm) const {
+  if (gemm.is_depthwise()) return 0;
   return static_cast<std::size_t>(omp_get_max_threads() * kernels_.product_scratch()) * sizeof(float);
 }
 
 void CpuProduct::run(Context& /*ctx*/, const FrequencyGemm& gemm, const void* a, const void* b, void* c,
                      void* scratch) {
-  const auto bin_stride = [&](std::int64_t rows, std::int64_t columns, bool turned) {
-    return turned ? layout_of(columns, rows, kernels_.lanes).bin_stride
-                  : layout_of(rows, columns, kernels_.lanes).bin_stride;
-  };
+  const auto *const a_floats = static_cast<const float*>(a), *const b_floats = static_cast<const float*>(b);
+  if (gemm.is_depthwise())
+    multiply_channels(gemm, a_floats, b_floats, static_cast<float*>(c));
+  else
+    multiply_matrices(gemm, a_floats, b_floats, static_cast<float*>(c), static_cast<float*>(scratch));
+}
+
+namespace {
+
+// `run(first bin, bins)` for all bins, some at a time by one thread, which prefetches the next bin's factors.
+template <class Run>
+void for_bins(std::int64_t bins, const Run& run) {
+  const std::int64_t together = std::clamp<std::int64_t>(bins / (8 * omp_get_max_threads()), 1, 32);
+#pragma omp parallel for schedule(dynamic)
+  for (std::int64_t bin = 0; bin < bins; bin += together) run(bin, std::min(together, bins - bin));
+}
+
+// Groups lie beside each other, in blocks of their own, or one behind the other.
+BinMatrices matrices_of(const GroupedMatrix& matrix, std::int64_t groups, int lanes) {
+  const bool beside = matrix.group_step < matrix.pitch;
+  const SpectrumLayout layout = beside ? layout_of(matrix.rows, groups * matrix.columns, lanes, groups)
+                                       : layout_of(groups * matrix.rows, matrix.columns, lanes);
+  const std::int64_t row = layout.row_stride();
+  return {row, beside ? layout.group_blocks * 2 * lanes : matrix.rows * row, layout.bin_stride};
+}
+
+}  // namespace
+
+void CpuProduct::multiply_matrices(const FrequencyGemm& gemm, const float* a, const float* b, float* c,
+                                   float* scratch) const {
   BinProducts all{.bins = gemm.bins,
+                  .groups = gemm.groups,
                   .m = gemm.m,
                   .n = gemm.n,
                   .k = gemm.k,
@@ -47,24 +84,47 @@ void CpuProduct::run(Context& /*ctx*/, const FrequencyGemm& gemm, const void* a,
                   .conjugate_b = gemm.conjugate_b,
                   .accumulate = gemm.accumulate,
                   .past_caches = false,
-                  .a = static_cast<const float*>(a),
-                  .b = static_cast<const float*>(b),
-                  .c = static_cast<float*>(c),
-                  .a_bin = bin_stride(gemm.m, gemm.k, gemm.transpose_a),
-                  .b_bin = bin_stride(gemm.k, gemm.n, gemm.transpose_b),
-                  .c_bin = bin_stride(gemm.m, gemm.n, false),
-                  .scratch = static_cast<float*>(scratch)};
-  all.past_caches = past_caches(static_cast<std::size_t>(gemm.bins * all.c_bin) * sizeof(float));
-  // Bins that a thread takes at a time: while one is multiplied, the factors of the next are prefetched.
-  const std::int64_t together = std::clamp<std::int64_t>(gemm.bins / (8 * omp_get_max_threads()), 1, 32);
-#pragma omp parallel for schedule(dynamic)
-  for (std::int64_t bin = 0; bin < gemm.bins; bin += together) {
+                  .a = a,
+                  .b = b,
+                  .c = c,
+                  .of_a = matrices_of(gemm.a(), gemm.groups, kernels_.lanes),
+                  .of_b = matrices_of(gemm.b(), gemm.groups, kernels_.lanes),
+                  .of_c = matrices_of(gemm.c(), gemm.groups, kernels_.lanes),
+                  .scratch = scratch};
+  all.past_caches = past_caches(static_cast<std::size_t>(gemm.bins * all.of_c.bin) * sizeof(float));
+  for_bins(gemm.bins, [&](std::int64_t bin, std::int64_t bins) {
     BinProducts some = all;
-    some.bins = std::min(together, gemm.bins - bin);
-    some.a += bin * all.a_bin, some.b += bin * all.b_bin, some.c += bin * all.c_bin;
+    some.bins = bins;
+    some.a += bin * all.of_a.bin, some.b += bin * all.of_b.bin, some.c += bin * all.of_c.bin;
     some.scratch += omp_get_thread_num() * kernels_.product_scratch();
     kernels_.multiply(some);
-  }
+  });
+}
+
+void CpuProduct::multiply_channels(const FrequencyGemm& gemm, const float* a, const float* b, float* c) const {
+  const bool sum = gemm.transpose_a;
+  const std::int64_t rows = sum ? gemm.k : gemm.m;
+  const SpectrumLayout images = layout_of(rows, gemm.groups, kernels_.lanes);
+  const SpectrumLayout weights = layout_of(1, gemm.groups, kernels_.lanes);
+  const std::size_t image_bytes = static_cast<std::size_t>(gemm.bins * images.bin_stride) * sizeof(float);
+  ChannelProducts all{.bins = gemm.bins,
+                      .rows = rows,
+                      .blocks = images.blocks,
+                      .conjugate_b = gemm.conjugate_b,
+                      .accumulate = gemm.accumulate,
+                      .past_caches = !sum && past_caches(image_bytes),
+                      .a = a,
+                      .b = b,
+                      .c = c,
+                      .a_bin = images.bin_stride,
+                      .b_bin = sum ? images.bin_stride : weights.bin_stride,
+                      .c_bin = sum ? weights.bin_stride : images.bin_stride};
+  for_bins(gemm.bins, [&](std::int64_t bin, std::int64_t bins) {
+    ChannelProducts some = all;
+    some.bins = bins;
+    some.a += bin * all.a_bin, some.b += bin * all.b_bin, some.c += bin * all.c_bin;
+    (sum ? kernels_.sum_channels : kernels_.multiply_channels)(some);
+  });
 }
 
 }  // namespace twiddle

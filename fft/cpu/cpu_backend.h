@@ -9,13 +9,23 @@ namespace twiddle {
 
 SpectralBackend cpu_fft(InstructionSet set);  // for a processor that has it
 
-// Where a matrix of a spectrum lies: bins are an odd number of blocks apart, so that
-// they do not fall into the same sets of a cache.
+// Where a matrix of a spectrum lies, whose columns are those of so many groups: bins are an odd number of blocks apart,
+// so that they do not fall into the same sets of a cache.
 struct SpectrumLayout {
-  std::int64_t blocks;      // of `lanes` columns, a row
-  std::int64_t bin_stride;  // floats
+  int lanes;
+  std::int64_t group_columns;
+  std::int64_t group_blocks;  // of `lanes` columns, the last one filled up
+  std::int64_t blocks;        // of all groups, a row
+  std::int64_t bin_stride;    // floats
+
+  std::int64_t row_stride() const { return blocks * 2 * lanes; }
+  std::int64_t column(std::int64_t block) const {
+    return block / group_blocks * group_columns + block % group_blocks * lanes;
+  }
+  int columns_in(std::int64_t block) const;
 };
-SpectrumLayout layout_of(std::int64_t rows, std::int64_t columns, int lanes);
+SpectrumLayout layout_of(std::int64_t rows, std::int64_t columns, int lanes, std::int64_t groups = 1);
+SpectrumLayout layout_of(const Planes& planes, int lanes);
 // Whether a spectrum of so many bytes is written by non-temporal stores, as caches would not hold it until it is read.
 bool past_caches(std::size_t bytes);
 
@@ -52,7 +62,7 @@ class CpuTransform : public SpectralTransform {
   std::map<std::pair<int, int>, std::vector<float>> few_roots_;
 };
 
-// The products of bins, each by one thread.
+// The products of bins, each by one thread: of matrices, or, where depthwise, of one channel a lane.
 class CpuProduct : public FrequencyProduct {
  public:
   explicit CpuProduct(InstructionSet set) : kernels_(kernels_for(set)) {}
@@ -62,6 +72,9 @@ class CpuProduct : public FrequencyProduct {
   void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, void* c, void* scratch) override;
 
  private:
+  void multiply_matrices(const FrequencyGemm& gemm, const float* a, const float* b, float* c, float* scratch) const;
+  void multiply_channels(const FrequencyGemm& gemm, const float* a, const float* b, float* c) const;
+
   CpuKernels kernels_;
 };
 

@@ -42,15 +42,17 @@ std::vector<Side> sides(int outputs, int kernel, int least_whole, int multiple) 
 // much the same.
 double cost_of(const ConvProblem& problem, const Side& h, const Side& w, int lanes) {
   constexpr double operations = 90, product_flops = 110, bytes = 12;  // a nanosecond
-  const auto filled = [&](int planes) { return std::ceil(double(planes) / problem.groups / lanes) * lanes; };
+  const int groups = is_depthwise(problem) ? 1 : problem.groups;
+  const auto filled = [&](int planes) { return std::ceil(double(planes) / groups / lanes) * lanes; };
   const double images = double(problem.batch) * h.tiles * w.tiles;
   const double channels = filled(problem.channels), filters = filled(problem.filters);
   const double bins = double(stored_bins(h.points, w.points));
   const double transform = 0.5 * (w.operations * h.points + h.operations * w.points) / operations;
   const double transfer = 8 * bins / bytes;
   const double images_cost = 2 * images * (channels + filters) * (transform + transfer);
-  const double weights_cost = 2 * channels * filters * (0.25 * transform + transfer);
-  const double products_cost = 3 * 8 * images * channels * filters * bins / product_flops;
+  const double kernels = is_depthwise(problem) ? channels : channels * filters;
+  const double weights_cost = 2 * kernels * (0.25 * transform + transfer);
+  const double products_cost = 3 * 8 * images * kernels * bins / product_flops;
   return images_cost + weights_cost + products_cost;
 }
 

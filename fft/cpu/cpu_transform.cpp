@@ -12,12 +12,12 @@ namespace twiddle {
 
 namespace {
 
-// Tile `tile` of the block of planes that begins at column `column`.
-BlockWindow window_of(const Planes& planes, std::int64_t column, int lanes, std::int64_t tile) {
+// Tile `tile` of a block of so many planes.
+BlockWindow window_of(const Planes& planes, int count, std::int64_t tile) {
   const int s = static_cast<int>(tile / planes.grid.tiles_w), t = static_cast<int>(tile % planes.grid.tiles_w);
   BlockWindow window{};
   window.plane_stride = planes.column_stride;
-  window.planes = static_cast<int>(std::min<std::int64_t>(lanes, planes.columns - column));
+  window.planes = count;
   window.pitch = planes.width;
   window.top = planes.first_h + s * planes.grid.step_h;
   window.left = planes.first_w + t * planes.grid.step_w;
@@ -33,29 +33,26 @@ BlockWindow window_of(const Planes& planes, std::int64_t column, int lanes, std:
 
 // A block of adjacent planes.
 struct Block {
-  std::int64_t row, column;  // of the first plane
-  std::int64_t plane;        // floats before it in the tensor
-  std::int64_t spectrum;     // floats before the block's first tile in a bin; tiles follow each other at `tile_stride`
+  std::int64_t column;    // of the first plane
+  int planes;             // that there are
+  std::int64_t plane;     // floats before the first one in the tensor
+  std::int64_t spectrum;  // floats before the block's first tile in a bin; tiles follow each other at `tile_stride`
   std::int64_t tile_stride;
 };
 
-Block block_at(const Planes& planes, int lanes, std::int64_t index) {
-  const std::int64_t row_blocks = layout_of(1, planes.columns, lanes).blocks, tile_stride = row_blocks * 2 * lanes;
-  const std::int64_t row = index / row_blocks, column = index % row_blocks * lanes;
-  return {row, column, planes.offset + row * planes.row_stride + column * planes.column_stride,
-          row * planes.grid.tiles() * tile_stride + column * 2, tile_stride};
-}
-
-std::int64_t block_count(const Planes& planes, int lanes) {
-  return planes.rows * layout_of(1, planes.columns, lanes).blocks;
+Block block_at(const Planes& planes, const SpectrumLayout& layout, std::int64_t index) {
+  const std::int64_t row = index / layout.blocks, block = index % layout.blocks, column = layout.column(block);
+  return {column, layout.columns_in(block), planes.offset + row * planes.row_stride + column * planes.column_stride,
+          row * planes.grid.tiles() * layout.row_stride() + block * 2 * layout.lanes, layout.row_stride()};
 }
 
 // `work(block, thread)` for all blocks of planes. A thread takes two at a time: their bins are adjacent in memory.
 template <class Work>
 void for_each_block(const Planes& planes, int lanes, const Work& work) {
-  const std::int64_t blocks = block_count(planes, lanes);
+  const SpectrumLayout layout = layout_of(planes, lanes);
+  const std::int64_t blocks = planes.rows * layout.blocks;
 #pragma omp parallel for schedule(dynamic, 2)
-  for (std::int64_t index = 0; index < blocks; ++index) work(block_at(planes, lanes, index), omp_get_thread_num());
+  for (std::int64_t index = 0; index < blocks; ++index) work(block_at(planes, layout, index), omp_get_thread_num());
 }
 
 // All tiles of all blocks of planes. A block belongs to one thread, which takes its tiles in order: so tiles that
@@ -69,7 +66,7 @@ void for_each_tile(const Planes& planes, const CpuKernels& kernels, const PlaneT
     plane.scratch += thread * scratch_floats;
     plane.spectrum += block.spectrum;
     for (std::int64_t tile = 0; tile < planes.grid.tiles(); ++tile, plane.spectrum += block.tile_stride) {
-      plane.window = window_of(planes, block.column, kernels.lanes, tile);
+      plane.window = window_of(planes, block.planes, tile);
       aim(plane.window, block);
       run(plane);
     }
@@ -86,7 +83,7 @@ void for_each_few(const Planes& planes, const CpuKernels& kernels, const FewPoin
     few.scratch += thread * scratch_floats;
     few.spectrum += block.spectrum;
     few.window.plane_stride = planes.column_stride;
-    few.window.planes = static_cast<int>(std::min<std::int64_t>(kernels.lanes, planes.columns - block.column));
+    few.window.planes = block.planes;
     few.window.row_end = 1;
     few.window.column_end = planes.height * planes.width;
     aim(few.window, block);
@@ -117,8 +114,7 @@ std::int64_t CpuTransform::bins(const FrequencyGrid& grid) const {
 }
 
 std::size_t CpuTransform::spectrum_bytes(const Planes& planes) const {
-  const SpectrumLayout layout = layout_of(planes.matrix_rows(), planes.columns, kernels_.lanes);
-  return static_cast<std::size_t>(bins(planes.grid) * layout.bin_stride) * sizeof(float);
+  return static_cast<std::size_t>(bins(planes.grid) * layout_of(planes, kernels_.lanes).bin_stride) * sizeof(float);
 }
 
 std::size_t CpuTransform::scratch_bytes(const Planes& planes) const {
@@ -147,7 +143,7 @@ PlaneTransform CpuTransform::of_planes(const Planes& planes, float* spectrum, vo
           .columns = plan(height).steps(),
           .row_roots = row_roots(width).data(),
           .spectrum = spectrum,
-          .bin_stride = layout_of(planes.matrix_rows(), planes.columns, kernels_.lanes).bin_stride,
+          .bin_stride = layout_of(planes, kernels_.lanes).bin_stride,
           .scratch = static_cast<float*>(scratch)};
 }
 
@@ -159,7 +155,7 @@ FewPoints CpuTransform::few(const Planes& planes, float* spectrum, void* scratch
           .row_roots = few_roots(planes.grid.width, planes.width).data(),
           .column_roots = few_roots(planes.grid.height, planes.height).data(),
           .spectrum = spectrum,
-          .bin_stride = layout_of(planes.matrix_rows(), planes.columns, kernels_.lanes).bin_stride,
+          .bin_stride = layout_of(planes, kernels_.lanes).bin_stride,
           .scratch = static_cast<float*>(scratch)};
 }
 
@@ -184,17 +180,16 @@ void CpuTransform::forward(Context& /*ctx*/, const Planes& planes, const PlaneSo
 
 void CpuTransform::sum_columns(Context& /*ctx*/, const Planes& planes, const void* spectrum, bool add, float* sums) {
   const int lanes = kernels_.lanes;
-  const SpectrumLayout layout = layout_of(planes.matrix_rows(), planes.columns, lanes);
+  const SpectrumLayout layout = layout_of(planes, lanes);
   const double scaled = scale(planes.grid);
 #pragma omp parallel for
   for (std::int64_t block = 0; block < layout.blocks; ++block) {
     std::array<double, 16> totals{};
     const float* at = static_cast<const float*>(spectrum) + block * 2 * lanes;
-    for (std::int64_t row = 0; row < planes.matrix_rows(); ++row, at += layout.blocks * 2 * lanes)
+    for (std::int64_t row = 0; row < planes.matrix_rows(); ++row, at += layout.row_stride())
       for (int lane = 0; lane < lanes; ++lane) totals[static_cast<std::size_t>(lane)] += double(at[lane]);
-    float* const to = sums + block * lanes;
-    const std::int64_t count = std::min<std::int64_t>(lanes, planes.columns - block * lanes);
-    for (std::int64_t lane = 0; lane < count; ++lane)
+    float* const to = sums + layout.column(block);
+    for (int lane = 0; lane < layout.columns_in(block); ++lane)
       to[lane] = static_cast<float>(totals[static_cast<std::size_t>(lane)] / scaled + (add ? double(to[lane]) : 0));
   }
 }

@@ -69,15 +69,32 @@ struct WinogradBlock {
   float* scratch;
 };
 
-// C = op(A) op(B), or C + it, for bins [0, bins).
+// Where the matrices of an operand lie in a spectrum: floats from row to row, from group to group and from bin to bin.
+struct BinMatrices {
+  std::int64_t row, group, bin;
+};
+
+// C = op(A) op(B), or C + it, for all groups of bins [0, bins).
 struct BinProducts {
-  std::int64_t bins, m, n, k;
+  std::int64_t bins, groups, m, n, k;
   bool transpose_a, conjugate_a, transpose_b, conjugate_b, accumulate;
   bool past_caches;  // C is more than caches hold: non-temporal stores
   const float *a, *b;
   float* c;
-  std::int64_t a_bin, b_bin, c_bin;  // floats from bin to bin
+  BinMatrices of_a, of_b, of_c;
   float* scratch;
+};
+
+// Products of one channel a group, for bins [0, bins): matrices of `blocks` blocks of channels and of `rows` rows, or
+// of one row where they are of weights.
+struct ChannelProducts {
+  std::int64_t bins, rows, blocks;
+  bool conjugate_b;  // in multiply_channels
+  bool accumulate;   // in sum_channels
+  bool past_caches;
+  const float *a, *b;
+  float* c;
+  std::int64_t a_bin, b_bin, c_bin;  // floats from bin to bin
 };
 
 // Spectra hold a matrix a bin, bins of one column of the plane after each other (see kernels/columns.h); a row of the
@@ -97,6 +114,8 @@ struct CpuKernels {
   void (*inverse_winograd)(const WinogradBlock& block);
   std::int64_t (*product_scratch)();  // floats, of multiply
   void (*multiply)(const BinProducts& products);
+  void (*multiply_channels)(const ChannelProducts& products);  // C[row] = A[row] B
+  void (*sum_channels)(const ChannelProducts& products);  // C = the sum over rows of conj(A[row]) B[row], or C + it
 };
 
 enum class InstructionSet : std::uint8_t { baseline, avx2, avx512 };

@@ -1,4 +1,5 @@
 #include "fft/cpu/kernels.h"
+#include "fft/cpu/kernels/channel_product.h"
 #include "fft/cpu/kernels/few_points.h"
 #include "fft/cpu/kernels/planes.h"
 #include "fft/cpu/kernels/product.h"
@@ -21,7 +22,9 @@ CpuKernels avx2_kernels() {
           .forward_winograd = forward_winograd<8>,
           .inverse_winograd = inverse_winograd<8>,
           .product_scratch = product_scratch<8>,
-          .multiply = multiply<8, 2>};
+          .multiply = multiply<8, 2>,
+          .multiply_channels = multiply_channels<8>,
+          .sum_channels = sum_channels<8>};
 }
 
 }  // namespace twiddle

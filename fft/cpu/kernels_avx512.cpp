@@ -1,4 +1,5 @@
 #include "fft/cpu/kernels.h"
+#include "fft/cpu/kernels/channel_product.h"
 #include "fft/cpu/kernels/few_points.h"
 #include "fft/cpu/kernels/planes.h"
 #include "fft/cpu/kernels/product.h"
@@ -21,7 +22,9 @@ CpuKernels avx512_kernels() {
           .forward_winograd = forward_winograd<16>,
           .inverse_winograd = inverse_winograd<16>,
           .product_scratch = product_scratch<16>,
-          .multiply = multiply<16, 6>};
+          .multiply = multiply<16, 6>,
+          .multiply_channels = multiply_channels<16>,
+          .sum_channels = sum_channels<16>};
 }
 
 }  // namespace twiddle

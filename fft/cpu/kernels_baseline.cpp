@@ -1,4 +1,5 @@
 #include "fft/cpu/kernels.h"
+#include "fft/cpu/kernels/channel_product.h"
 #include "fft/cpu/kernels/few_points.h"
 #include "fft/cpu/kernels/planes.h"
 #include "fft/cpu/kernels/product.h"
@@ -20,7 +21,9 @@ CpuKernels baseline_kernels() {
           .forward_winograd = forward_winograd<4>,
           .inverse_winograd = inverse_winograd<4>,
           .product_scratch = product_scratch<4>,
-          .multiply = multiply<4, 2>};
+          .multiply = multiply<4, 2>,
+          .multiply_channels = multiply_channels<4>,
+          .sum_channels = sum_channels<4>};
 }
 
 }  // namespace twiddle

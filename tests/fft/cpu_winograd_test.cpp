@@ -29,7 +29,7 @@ struct Transformed {
 
   Transformed(InstructionSet set, const ConvProblem& problem, ConvOperand operand)
       : transform(set),
-        planes(planes_of(problem, operand, transform.grids(problem).front(), problem.groups - 1)),
+        planes(planes_of(problem, operand, transform.grids(problem).front())),
         elements(count_of(shape_of(problem, operand))),
         bin_stride(winograd_bin_stride(planes.matrix_rows(), planes.columns)),
         spectrum(ctx.stream->allocate(transform.spectrum_bytes(planes))),

@@ -24,7 +24,7 @@ struct Case {
   ConvProblem problem;
   FrequencyGrid grid;
   Planes planes(ConvOperand operand) const {
-    return planes_of(problem, operand, grid, problem.groups - 1, operand == ConvOperand::w ? 0 : 1,
+    return planes_of(problem, operand, grid, operand == ConvOperand::w ? 0 : 1,
                      operand == ConvOperand::w ? 0 : problem.batch - 1);
   }
 };

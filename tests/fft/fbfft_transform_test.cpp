@@ -43,8 +43,7 @@ void Fbfft::expect_transforms(const ConvProblem& problem, const FrequencyGrid& g
   for (const ConvOperand operand : {ConvOperand::x, ConvOperand::w, ConvOperand::y}) {
     SCOPED_TRACE(join(to_string(operand), " of ", to_string(problem), ", ", to_string(grid)));
     const bool weights = operand == ConvOperand::w;
-    const Planes planes =
-        planes_of(problem, operand, grid, problem.groups - 1, weights ? 0 : 1, weights ? 0 : problem.batch - 1);
+    const Planes planes = planes_of(problem, operand, grid, weights ? 0 : 1, weights ? 0 : problem.batch - 1);
     const std::vector<float> values = noise(count_of(shape_of(problem, operand)));
     const Tensor source = on_device(values);
 

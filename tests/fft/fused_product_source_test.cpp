@@ -30,10 +30,9 @@ void expect_convolution(const ConvProblem& problem, const FrequencyGrid& grid) {
   Context host;
   const SpectralBackend plain = plain_backend({});
   SpectralTransform& transform = *plain.transforms.front();
-  const int group = problem.groups - 1, images = problem.batch - 1;  // the last ones
-  const Planes x = planes_of(problem, ConvOperand::x, grid, group, 1, images),
-               w = planes_of(problem, ConvOperand::w, grid, group),
-               y = planes_of(problem, ConvOperand::y, grid, group, 1, images);
+  const int images = problem.batch - 1;  // the last ones
+  const Planes x = planes_of(problem, ConvOperand::x, grid, 1, images), w = planes_of(problem, ConvOperand::w, grid),
+               y = planes_of(problem, ConvOperand::y, grid, 1, images);
   const auto spectrum_of = [&](const Planes& planes, const std::vector<float>& values) {
     Spectrum half(static_cast<std::size_t>(grid.bins() * planes.matrix_rows() * planes.columns));
     transform.forward(host, planes, values.data(), half.data(), nullptr);
@@ -54,7 +53,7 @@ void expect_convolution(const ConvProblem& problem, const FrequencyGrid& grid) {
     transform.inverse(host, y, c.data(), expected.data(), epilogue, nullptr);
     follow_inverse<N, N, Source>(Source::arguments(plane_target(y, TileMap(y), false, result.data(), epilogue), gemm,
                                                    packed_a.data(), packed_b.data()));
-    expect_close(result, expected, 5e-6f);  // NaN where another slice or group lies
+    expect_close(result, expected, 5e-6f);  // NaN where another slice lies
   }
 }
 
@@ -72,14 +71,14 @@ void expect_tiles(const char* text) {
 
 TEST(FusedProductSource, SumsTheChannelsOfWholePlanes) {
   expect_whole<8, FusedProductSource<1, 4, 8>>("3x1x6x7 * 11x1x3x3 pad 1");
-  expect_whole<14, FusedProductSource<2, 4, 4>>("4x4x13x13 * 10x2x3x3 pad 1 groups 2");
+  expect_whole<14, FusedProductSource<2, 4, 4>>("4x2x13x13 * 10x2x3x3 pad 1");
   expect_whole<10, FusedProductSource<3, 2, 4>>("4x3x8x8 * 5x3x3x3 pad 1");  // rows that lie at even places
   expect_whole<30, FusedProductSource<4, 4, 4>>("2x4x26x25 * 4x4x5x5 pad 2");
 }
 
 TEST(FusedProductSource, SumsTheChannelsOfTiles) {
   expect_tiles<8, FusedProductSource<3, 4, 8>>("3x3x20x17 * 9x3x3x3 pad 1");
-  expect_tiles<16, FusedProductSource<1, 2, 4>>("2x2x30x41 * 6x1x7x7 pad 3 groups 2");
+  expect_tiles<16, FusedProductSource<1, 2, 4>>("2x1x30x41 * 6x1x7x7 pad 3");
   expect_tiles<12, FusedProductSource<4, 4, 4>>("3x4x11x30 * 3x4x5x5");
 }
 

@@ -67,20 +67,21 @@ Number number(Complex value, bool conjugate) {
 // The relative error of what is in `results`, one for each part.
 double error(const FrequencyGemm& gemm, const Operands& before, const std::vector<Complex>& results) {
   double wrong = 0, all = 0;
-  for (std::int64_t i = 0; i < gemm.bins * gemm.m * gemm.n; ++i) {
-    const std::int64_t bin = i / (gemm.m * gemm.n), row = i / gemm.n % gemm.m, column = i % gemm.n;
-    const auto at = [](const std::vector<Complex>& numbers, std::int64_t place) {
-      return numbers[static_cast<std::size_t>(place)];
+  for (std::int64_t i = 0; i < gemm.bins * gemm.groups * gemm.m * gemm.n; ++i) {
+    const std::int64_t matrix = i / (gemm.m * gemm.n), row = i / gemm.n % gemm.m, column = i % gemm.n;
+    const auto place = [&](const GroupedMatrix& of, std::int64_t r, std::int64_t c) {
+      return static_cast<std::size_t>(matrix / gemm.groups * gemm.groups * of.rows * of.columns +
+                                      matrix % gemm.groups * of.group_step + r * of.pitch + c);
     };
-    Number expected = gemm.accumulate ? number(at(before.c, i), false) : 0, actual = 0;
-    for (std::int64_t k = 0; k < gemm.k; ++k)
-      expected +=
-          number(at(before.a, bin * gemm.m * gemm.k + (gemm.transpose_a ? k * gemm.m + row : row * gemm.k + k)),
-                 gemm.conjugate_a) *
-          number(at(before.b, bin * gemm.k * gemm.n + (gemm.transpose_b ? column * gemm.k + k : k * gemm.n + column)),
-                 gemm.conjugate_b);
+    const std::size_t result = place(gemm.c(), row, column);
+    Number expected = gemm.accumulate ? number(before.c[result], false) : 0, actual = 0;
+    for (std::int64_t k = 0; k < gemm.k; ++k) {
+      const std::size_t a = gemm.transpose_a ? place(gemm.a(), k, row) : place(gemm.a(), row, k);
+      const std::size_t b = gemm.transpose_b ? place(gemm.b(), column, k) : place(gemm.b(), k, column);
+      expected += number(before.a[a], gemm.conjugate_a) * number(before.b[b], gemm.conjugate_b);
+    }
     for (std::size_t part = 0; part * before.c.size() < results.size(); ++part)
-      actual += number(results[part * before.c.size() + static_cast<std::size_t>(i)], false);
+      actual += number(results[part * before.c.size() + result], false);
     wrong += std::norm(actual - expected), all += std::norm(expected);
   }
   return std::sqrt(wrong / all);
@@ -88,11 +89,12 @@ double error(const FrequencyGemm& gemm, const Operands& before, const std::vecto
 
 template <class Tile, template <bool> class Products>
 void expect_product(const FrequencyGemm& gemm, std::int64_t part) {
-  SCOPED_TRACE(join(gemm.bins, " bins of ", gemm.m, "x", gemm.n, "x", gemm.k, " in tiles of ", Tile::rows, "x",
-                    Tile::columns, " and parts of ", part, gemm.conjugate_a ? ", A conjugated" : "",
-                    gemm.conjugate_b ? ", B conjugated" : ""));
-  const Operands before{noise(gemm.bins * gemm.m * gemm.k), noise(gemm.bins * gemm.k * gemm.n),
-                        noise(gemm.bins * gemm.m * gemm.n)};
+  SCOPED_TRACE(join(gemm.bins, " bins of ", gemm.groups, " groups of ", gemm.m, "x", gemm.n, "x", gemm.k,
+                    " in tiles of ", Tile::rows, "x", Tile::columns, " and parts of ", part,
+                    gemm.conjugate_a ? ", A conjugated" : "", gemm.conjugate_b ? ", B conjugated" : ""));
+  const std::int64_t matrices = gemm.bins * gemm.groups;
+  const Operands before{noise(matrices * gemm.m * gemm.k), noise(matrices * gemm.k * gemm.n),
+                        noise(matrices * gemm.m * gemm.n)};
   const auto parts = static_cast<std::size_t>((gemm.k + part - 1) / part);
   std::vector<Complex> results(parts * before.c.size(), Complex{nan, nan});
   if (gemm.accumulate) results = before.c;
@@ -117,6 +119,9 @@ void expect_products(std::int64_t m, std::int64_t n) {
   each({1, m, n, 301, true, true, false, false, true}, 512);    // what is summed goes to C twice
   each({2, m, n, 301, true, true, false, false, false}, 256);   // two results
   each({3, 1, 1, 17, false, false, false, false, false}, 256);  // the tile is hardly used
+  each({2, m, n, 40, false, false, true, true, true, 3}, 256);  // the three passes of three groups
+  each({2, m, n, 40, false, false, false, false, false, 3}, 256);
+  each({2, m, n, 301, true, true, false, false, false, 3}, 256);
 }
 
 TEST(GemmBlock, IsTheSumOfProductsOfEveryForm) {

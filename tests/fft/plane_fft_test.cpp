@@ -31,8 +31,7 @@ void expect_transforms(const ConvProblem& problem, const FrequencyGrid& grid) {
   for (const ConvOperand operand : {ConvOperand::x, ConvOperand::w, ConvOperand::y}) {
     SCOPED_TRACE(to_string(operand));
     const bool weights = operand == ConvOperand::w;
-    const Planes planes =
-        planes_of(problem, operand, grid, problem.groups - 1, weights ? 0 : 1, weights ? 0 : problem.batch - 1);
+    const Planes planes = planes_of(problem, operand, grid, weights ? 0 : 1, weights ? 0 : problem.batch - 1);
     const std::vector<float> source = noise(count_of(shape_of(problem, operand)));
 
     const std::int64_t pitch = planes.matrix_rows() * planes.columns;

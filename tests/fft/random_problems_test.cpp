@@ -46,10 +46,29 @@ ConvProblem random_problem(const RandomSequence& random, std::int64_t number) {
   return p;
 }
 
-// The same, but of kernels that the engine can do.
-ConvProblem random_problem_for(const ConvEngine& engine, const RandomSequence& random, std::int64_t number) {
+// The same in groups, of which half are depthwise, and some of rows.
+ConvProblem random_grouped_problem(const RandomSequence& random, std::int64_t number) {
   ConvProblem p = random_problem(random, number);
+  std::int64_t draws = number * 32;
+  const RandomSequence others{21};
+  const auto between = [&](int least, int most) {
+    return least + static_cast<int>(others.below(draws++, most - least + 1));
+  };
+  const bool depthwise = number % 2 == 0;
+  p.groups = depthwise ? between(2, 40) : between(2, 12);
+  p.channels = p.groups * (depthwise ? 1 : between(1, between(0, 3) == 0 ? 20 : 4));
+  p.filters = p.groups * (depthwise ? 1 : between(1, between(0, 3) == 0 ? 20 : 4));
+  if (number % 10 > 1) return p;
+  p.height = p.kernel_h = 1, p.pad_h = 0;
+  p.kernel_w = between(1, 80), p.pad_w = between(0, p.kernel_w / 2), p.width = between(p.kernel_w, 400);
+  return p;
+}
+
+// The same, but of kernels that the engine can do.
+ConvProblem for_engine(const ConvEngine& engine, ConvProblem p) {
+  if (engine.name() == "fbfft") p.kernel_w = std::min(p.kernel_w, 64);
   if (engine.name() != "winograd") return p;
+  if (is_depthwise(p)) p.groups = 1;
   p.kernel_h = p.kernel_w = 3;
   p.pad_h = std::min(p.pad_h, 3), p.pad_w = std::min(p.pad_w, 3);
   p.height = std::max(p.height, 3 - 2 * p.pad_h), p.width = std::max(p.width, 3 - 2 * p.pad_w);
@@ -79,16 +98,18 @@ double promise_of(const ConvPlan& plan) {
   return by_small_tiles(plan) ? 5e-7 : promise(Precision::fp32);
 }
 
-TEST_P(EveryDevice, SpectralEnginesAgreeWithTheReferenceOnRandomProblems) {
-  Context ctx(GetParam());
+using RandomProblem = ConvProblem (*)(const RandomSequence& random, std::int64_t number);
+
+void expect_the_reference(const Device& device, RandomProblem random_problem_of, int problems) {
+  Context ctx(device);
   const RandomSequence random{20};
-  for (const auto& engine : make_conv_engines(GetParam())) {
+  for (const auto& engine : make_conv_engines(device)) {
     auto* const spectral = dynamic_cast<SpectralEngine*>(engine.get());
     if (spectral == nullptr) continue;
     double worst = 0, worst_by_small_tiles = 0;
     std::int64_t runs = 0;
-    for (int number = 0; number < problems_asked_for(); ++number) {
-      const ConvProblem problem = random_problem_for(*spectral, random, number);
+    for (int number = 0; number < problems; ++number) {
+      const ConvProblem problem = for_engine(*spectral, random_problem_of(random, number));
       for (const ConvPass pass : every_pass) {
         const ConvPlans plans = spectral->plans(problem, pass);
         ASSERT_FALSE(plans.empty()) << to_string(problem);
@@ -104,11 +125,19 @@ TEST_P(EveryDevice, SpectralEnginesAgreeWithTheReferenceOnRandomProblems) {
       }
       spectral->buffers().forget();
     }
-    RecordProperty("worst_error", std::to_string(worst));
-    std::printf("%s: %d problems, %lld runs, the worst error %.2e\n", std::string(spectral->name()).c_str(),
-                problems_asked_for(), static_cast<long long>(runs), worst);
+    testing::Test::RecordProperty("worst_error", std::to_string(worst));
+    std::printf("%s: %d problems, %lld runs, the worst error %.2e\n", std::string(spectral->name()).c_str(), problems,
+                static_cast<long long>(runs), worst);
     if (worst_by_small_tiles > 0) std::printf("  by F(2x2) %.2e\n", worst_by_small_tiles);
   }
+}
+
+TEST_P(EveryDevice, SpectralEnginesAgreeWithTheReferenceOnRandomProblems) {
+  expect_the_reference(GetParam(), random_problem, problems_asked_for());
+}
+
+TEST_P(EveryDevice, SpectralEnginesAgreeWithTheReferenceOnRandomProblemsInGroups) {
+  expect_the_reference(GetParam(), random_grouped_problem, 4 * problems_asked_for());
 }
 
 // Plans that the class of TF32 alone allows: those with products of rounded factors. What the class promises of a layer
@@ -123,7 +152,7 @@ TEST_P(EveryDevice, SpectralEnginesKeepTf32OnRandomProblems) {
     auto* const spectral = dynamic_cast<SpectralEngine*>(engine.get());
     if (spectral == nullptr) continue;
     for (int number = 0; number < problems_asked_for(); ++number) {
-      ConvProblem problem = random_problem_for(*spectral, random, number);
+      ConvProblem problem = for_engine(*spectral, random_problem(random, number));
       for (const ConvPass pass : every_pass) {
         problem.precision = Precision::fp32;
         std::set<std::string> exact;

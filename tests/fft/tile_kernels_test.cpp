@@ -29,7 +29,7 @@ class TileKernels : public testing::TestWithParam<ConvProblem> {
     const ConvProblem& problem = GetParam();
     const FrequencyGrid grid = reference(outputs).grids(problem).front();
     const int first = problem.batch > 1 ? 1 : 0;
-    return planes_of(problem, operand, grid, problem.groups - 1, first, problem.batch - first);
+    return planes_of(problem, operand, grid, first, problem.batch - first);
   }
   static std::int64_t floats_of(const Planes& planes) {
     return planes.offset + (planes.rows - 1) * planes.row_stride + planes.columns * planes.column_stride;

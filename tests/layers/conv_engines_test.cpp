@@ -31,6 +31,10 @@ const std::vector<ConvProblem>& awkward_problems() {
       "2x6x9x9 * 10x3x3x3 pad 1 groups 2",
       "2x32x6x6 * 32x16x3x3 pad 1 groups 2",
       "2x7x8x8 * 7x1x3x3 pad 1 groups 7",
+      "3x40x13x11 * 40x1x9x7 pad 4x3 groups 40",
+      "2x3x8x9 * 12x1x3x3 pad 1 groups 3",
+      "2x20x1x150 * 20x1x1x31 pad 0x15 groups 20",
+      "2x4x1x300 * 6x4x1x64 pad 0x32",
       "1x4x11x12 * 5x4x3x3 pad 2 dilation 2",
       "2x4x14x14 * 6x2x3x2 stride 2x3 pad 3x1 dilation 3 groups 2",
       "2x3x4x4 * 5x3x3x3 pad 4",  // sees padding alone
@@ -152,10 +156,10 @@ TEST_P(FastConvEngine, AgreesWithTheReferenceOnAlexNetsAndOverFeatsLayers) {
 TEST_P(EveryConvEngine, NoImageAndNoFilterTouchesAnother) {
   const ConvPass pass = GetParam().pass;
   Stream& stream = *ctx_.stream;
-  for (const ConvProblem& problem :
-       conv_problems({"5x3x9x10 * 18x3x3x3 pad 1", "4x16x16x16 * 16x16x5x5 pad 2", "3x33x9x9 * 34x33x3x3 pad 1",
-                      "2x16x40x23 * 17x16x7x5 pad 3x2", "3x6x9x9 * 10x3x3x3 pad 1 groups 2",
-                      "3x5x13x12 * 7x5x3x3 stride 2 pad 1", "35x4x9x9 * 4x1x5x5 pad 2 groups 4"})) {
+  for (const ConvProblem& problem : conv_problems(
+           {"5x3x9x10 * 18x3x3x3 pad 1", "4x16x16x16 * 16x16x5x5 pad 2", "3x33x9x9 * 34x33x3x3 pad 1",
+            "2x16x40x23 * 17x16x7x5 pad 3x2", "3x6x9x9 * 10x3x3x3 pad 1 groups 2", "3x5x13x12 * 7x5x3x3 stride 2 pad 1",
+            "35x4x9x9 * 4x1x5x5 pad 2 groups 4", "3x37x9x8 * 37x1x5x5 pad 2 groups 37"})) {
     const auto plan = holding_plan(ctx_, *engine_, problem, pass);
     if (plan == nullptr) continue;
     ConvOperands operands = operands_for(stream, problem, pass, true);

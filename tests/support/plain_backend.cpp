@@ -135,18 +135,26 @@ class PlainProduct final : public FrequencyProduct {
     const auto* const left = static_cast<const Number*>(a);
     const auto* const right = static_cast<const Number*>(b);
     auto* const out = static_cast<Number*>(c);
-    for (std::int64_t bin = 0; bin < g.bins; ++bin)
+    for (std::int64_t matrix = 0; matrix < g.bins * g.groups; ++matrix)
       for (std::int64_t i = 0; i < g.m; ++i)
         for (std::int64_t j = 0; j < g.n; ++j) {
           Complex sum = 0;
           for (std::int64_t k = 0; k < g.k; ++k) {
-            const Complex x = left[bin * g.m * g.k + (g.transpose_a ? k * g.m + i : i * g.k + k)];
-            const Complex y = right[bin * g.k * g.n + (g.transpose_b ? j * g.k + k : k * g.n + j)];
+            const Complex x = left[g.transpose_a ? place(g, g.a(), matrix, k, i) : place(g, g.a(), matrix, i, k)];
+            const Complex y = right[g.transpose_b ? place(g, g.b(), matrix, j, k) : place(g, g.b(), matrix, k, j)];
             sum += (g.conjugate_a ? std::conj(x) : x) * (g.conjugate_b ? std::conj(y) : y);
           }
-          Number& result = out[(bin * g.m + i) * g.n + j];
+          Number& result = out[place(g, g.c(), matrix, i, j)];
           result = Number(g.accumulate ? Complex(result) + sum : sum);
         }
+  }
+
+ private:
+  // Of an element of matrix bin * groups + group.
+  static std::int64_t place(const FrequencyGemm& g, const GroupedMatrix& of, std::int64_t matrix, std::int64_t row,
+                            std::int64_t column) {
+    const std::int64_t bin = matrix / g.groups, group = matrix % g.groups;
+    return bin * g.groups * of.rows * of.columns + group * of.group_step + row * of.pitch + column;
   }
 };
 

@@ -148,13 +148,13 @@ void multiply_rows(int blocks, int rows, const TileFactors& factors, float* c, s
     multiply_rows<lanes, 1, conjugate_a, conjugate_b>(rows, factors, c, c_row);
 }
 
-// One bin. k is cut into rounds of block_k, so that the packed part of B stays in the L1 cache, and sums stay short.
+// One group of one bin. k is cut into rounds of block_k, so that the packed part of B stays in the L1 cache, and sums
+// stay short.
 template <int lanes, int most_rows, bool conjugate_a, bool conjugate_b>
 void multiply_bin(const BinProducts& p, const float* a, const float* b, float* c, NextBin& next) {
   constexpr std::int64_t dense = 2 * lanes;
-  const auto width = [](std::int64_t columns) { return (columns + lanes - 1) / lanes * dense; };
-  const std::int64_t a_row = width(p.transpose_a ? p.m : p.k), b_row = width(p.transpose_b ? p.k : p.n);
-  const std::int64_t c_row = width(p.n), tiles = (p.m + most_rows - 1) / most_rows;
+  const std::int64_t a_row = p.of_a.row, b_row = p.of_b.row, c_row = p.of_c.row;
+  const std::int64_t tiles = (p.m + most_rows - 1) / most_rows;
   TileFactors factors;
   factors.a_step = p.transpose_a ? a_row : 1;
   factors.a_block = p.transpose_a ? lanes * a_row : dense;
@@ -189,10 +189,14 @@ void multiply_bin(const BinProducts& p, const float* a, const float* b, float* c
 template <int lanes, int most_rows, bool conjugate_a, bool conjugate_b>
 void multiply_bins(const BinProducts& p) {
   for (std::int64_t bin = 0; bin < p.bins; ++bin) {
-    const float *a = p.a + bin * p.a_bin, *b = p.b + bin * p.b_bin;
+    const float *a = p.a + bin * p.of_a.bin, *b = p.b + bin * p.of_b.bin;
+    float* c = p.c + bin * p.of_c.bin;
     const bool last = bin + 1 == p.bins;
-    NextBin next(a + p.a_bin, last ? 0 : p.a_bin, b + p.b_bin, last ? 0 : p.b_bin);
-    multiply_bin<lanes, most_rows, conjugate_a, conjugate_b>(p, a, b, p.c + bin * p.c_bin, next);
+    NextBin next(a + p.of_a.bin, last ? 0 : p.of_a.bin, b + p.of_b.bin, last ? 0 : p.of_b.bin);
+    for (std::int64_t group = 0; group < p.groups; ++group) {
+      multiply_bin<lanes, most_rows, conjugate_a, conjugate_b>(p, a, b, c, next);
+      a += p.of_a.group, b += p.of_b.group, c += p.of_c.group;
+    }
   }
   if (p.past_caches) Special<lanes>::finish_streams();
 }

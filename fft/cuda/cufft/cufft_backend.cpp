@@ -1,7 +1,9 @@
 #include "fft/cuda/cufft/cufft_transform.h"
 #include "fft/cuda/cufft/transpose.h"
 #include "fft/cuda/products/blas.h"
+#include "fft/cuda/products/channel_product.h"
 #include "fft/cuda/products/cublas_products.h"
+#include "fft/cuda/products/tile_products.h"
 #include "fft/spectral_engine.h"
 #include "framework/error.h"
 
@@ -32,6 +34,8 @@ SpectralBackend cufft() {
   const auto plans = std::make_shared<CufftPlans>();
   const auto blas = std::make_shared<Blas>();
   SpectralBackend backend{"cufft", library_versions(), {}, make_cublas_products(blas)};
+  backend.products.push_back(make_channel_product());
+  backend.products.push_back(std::move(make_tile_products().front()));  // for more groups than cuBLAS takes
   auto& transforms = backend.transforms;
   transforms.push_back(std::make_unique<TransposingCufftTransform>("transpose", plans, transpose_complex));
   transforms.push_back(std::make_unique<TransposingCufftTransform>("geam", plans, Geam{blas}));

@@ -1,6 +1,7 @@
 #include "fft/cuda/planes/fbfft_fused_inverse.h"
 #include "fft/cuda/planes/fbfft_transform.h"
 #include "fft/cuda/products/blas.h"
+#include "fft/cuda/products/channel_product.h"
 #include "fft/cuda/products/cublas_products.h"
 #include "fft/cuda/products/tile_products.h"
 #include "fft/spectral_engine.h"
@@ -11,6 +12,7 @@ SpectralBackend fbfft() {
   const auto blas = std::make_shared<Blas>();
   SpectralBackend backend{"fbfft", blas_version(), {}, make_cublas_products(blas)};
   for (auto& product : make_tile_products()) backend.products.push_back(std::move(product));
+  backend.products.push_back(make_channel_product());
   backend.transforms.push_back(std::make_unique<FbfftTransform>());
   backend.fused = std::make_unique<FbfftFusedInverse>();
   return backend;

@@ -1,13 +1,14 @@
 #pragma once
 #include <vector>
 
+#include "fft/cuda/planes/channel_inverse_kernels.h"
 #include "fft/cuda/planes/fused_inverse_kernels.h"
 #include "fft/fused_inverse.h"
 
 namespace twiddle {
 
-// A forward pass's product and inverse as one kernel: for spectra of an FbfftTransform, of at most
-// small_fft::most_fused_channels channels.
+// A product and its inverse as one kernel, for spectra of an FbfftTransform: of forward passes of at most
+// small_fft::most_fused_channels channels, and of depthwise convolutions.
 class FbfftFusedInverse final : public FusedInverse {
  public:
   FbfftFusedInverse();
@@ -20,7 +21,9 @@ class FbfftFusedInverse final : public FusedInverse {
 
  private:
   const small_fft::FusedInverseKernel* find(const FrequencyGemm& gemm, const Planes& planes) const;  // null: none
+  const small_fft::ChannelInverseKernel* find_depthwise(const Planes& planes) const;                 // likewise
   std::vector<small_fft::FusedInverseKernel> all_;
+  std::vector<small_fft::ChannelInverseKernel> depthwise_;
 };
 
 }  // namespace twiddle

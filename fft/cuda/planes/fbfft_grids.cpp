@@ -21,7 +21,7 @@ double estimated_ms(const ConvProblem& problem, const FrequencyGrid& grid) {
   const double operations_a_ms =
       problem.precision == Precision::fp32 ? small_fft::fp32_operations_a_ms : small_fft::tf32_operations_a_ms;
   const double bins = static_cast<double>(grid.height) * grid.width / 2 + 2;
-  double bytes = 0, operations = 8 * 3 * bins;
+  double bytes = 0, operations = 8 * 3 * bins / problem.groups;
   for (const ConvOperand operand : {ConvOperand::x, ConvOperand::w, ConvOperand::y}) {
     const Planes planes = planes_of(problem, operand, grid);
     const auto count = static_cast<double>(planes.rows * planes.columns);
@@ -31,7 +31,7 @@ double estimated_ms(const ConvProblem& problem, const FrequencyGrid& grid) {
     if (operand == ConvOperand::x) operations *= static_cast<double>(planes.matrix_rows() * planes.columns);
     if (operand == ConvOperand::y) operations *= static_cast<double>(planes.columns);
   }
-  return (bytes / bytes_a_ms + operations / operations_a_ms) * problem.groups;
+  return bytes / bytes_a_ms + operations / operations_a_ms;
 }
 
 }  // namespace

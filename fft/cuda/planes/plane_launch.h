@@ -64,12 +64,13 @@ void launch_inverse(Stream& stream, const typename Source::Arguments& arguments)
                                                                       sizeof(typename Block::Shared), arguments);
 }
 
-template <int H, int W, BlockShape Shape>
-void launch_stored_inverse(Stream& stream, InverseArguments arguments) {
+// For sources whose blocks are consecutive planes.
+template <int H, int W, class Source, BlockShape Shape>
+void launch_stored_inverse(Stream& stream, typename Source::Arguments arguments) {
   // The block that takes this one's place comes as many later as are resident on the whole GPU.
   if constexpr (Shape.prefetch)
     arguments.prefetch_distance = std::int64_t(Shape.min_blocks) * multiprocessors(stream.device());
-  launch_inverse<H, W, StoredSource<Shape.planes>, Shape.min_blocks, Shape.prefetch>(stream, arguments);
+  launch_inverse<H, W, Source, Shape.min_blocks, Shape.prefetch>(stream, arguments);
 }
 
 template <int H, int W, BlockShape Shape>
@@ -92,9 +93,10 @@ PlaneKernels plane_kernels() {
           },
           [](Stream& stream, const InverseArguments& arguments) {
             if (arguments.tiles.count() < many_planes)
-              launch_stored_inverse<H, W, Shape.inverse.few>(stream, arguments);
+              launch_stored_inverse<H, W, StoredSource<Shape.inverse.few.planes>, Shape.inverse.few>(stream, arguments);
             else
-              launch_stored_inverse<H, W, Shape.inverse.many>(stream, arguments);
+              launch_stored_inverse<H, W, StoredSource<Shape.inverse.many.planes>, Shape.inverse.many>(stream,
+                                                                                                       arguments);
           }};
 }
 

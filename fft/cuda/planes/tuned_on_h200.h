@@ -11,7 +11,7 @@ namespace twiddle::small_fft {
 // second argument of __launch_bounds__). An inverse may prefetch the bins of the block that will take its place: that
 // pays where so few blocks are resident that there is little else to load meanwhile.
 struct BlockShape {
-  int planes, min_blocks;
+  int planes = 0, min_blocks = 0;
   bool prefetch = false;
 };
 
@@ -48,7 +48,9 @@ constexpr PlaneShape plane_shapes[] = {
     {32, 32, BlockShapes{{8, 4}, {16, 2}}, BlockShapes{{8, 4, true}, {32, 1}}},
     {36, 36, BlockShapes{{8, 4}, {16, 2}}, BlockShapes{{8, 4, true}, {8, 4}}},
     {40, 40, BlockShape{8, 3}, BlockShape{8, 2, true}},
+    {42, 42, BlockShape{8, 2}},
     {48, 48, BlockShape{8, 2}},
+    {56, 56, BlockShape{8, 1}},
     {64, 64, BlockShape{8, 1}, BlockShape{8, 1, true}},
     // Twice as wide as high, and of powers of two some four times.
     {8, 16, BlockShape{32, 4}},
@@ -89,6 +91,9 @@ constexpr int least_width_of_atomics = 24;
 // of as many bytes). Real operations in a ms: those that cuBLAS reaches with complex numbers.
 constexpr double bytes_a_ms_to_32_points = 3.5e9, bytes_a_ms_beyond = 3.2e9;
 constexpr double fp32_operations_a_ms = 45e9, tf32_operations_a_ms = 120e9;
+
+// The square planes whose inverse has a depthwise product in it: such as large kernels on small planes want, and tiles.
+constexpr int channel_inverse_points[] = {14, 16, 20, 24, 28, 32, 36, 40, 42, 48, 56, 64};
 
 // A block of a fused inverse takes rows x columns of the matrix of planes (fused_product_source.h).
 struct FusedInverseShape {

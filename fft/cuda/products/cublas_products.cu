@@ -15,30 +15,30 @@ namespace {
 struct Call {
   cublasOperation_t of_b, of_a;
   std::int64_t m, n, k, b_pitch, a_pitch, c_pitch;
-  std::int64_t b_size, a_size, c_size;  // of a bin's matrix
+  std::int64_t b_size, a_size, c_size;  // of a bin, all groups together
   std::int64_t b_step, a_step;          // from one term of a sum to the next
   cuComplex one{1, 0}, beta;
   const cuComplex *b, *a;
   cuComplex* c;
 
-  Call(const FrequencyGemm& gemm, const void* a_spectrum, const void* b_spectrum, void* c_spectrum)
+  Call(const FrequencyGemm& gemm, std::int64_t group, const void* a_spectrum, const void* b_spectrum, void* c_spectrum)
       : of_b(operation(gemm.transpose_b, gemm.conjugate_b)),
         of_a(operation(gemm.transpose_a, gemm.conjugate_a)),
         m(gemm.n),
         n(gemm.m),
         k(gemm.k),
-        b_pitch(gemm.transpose_b ? gemm.k : gemm.n),
-        a_pitch(gemm.transpose_a ? gemm.m : gemm.k),
-        c_pitch(gemm.n),
-        b_size(gemm.k * gemm.n),
-        a_size(gemm.m * gemm.k),
-        c_size(gemm.m * gemm.n),
-        b_step(gemm.transpose_b ? 1 : gemm.n),
-        a_step(gemm.transpose_a ? gemm.m : 1),
+        b_pitch(gemm.b().pitch),
+        a_pitch(gemm.a().pitch),
+        c_pitch(gemm.c().pitch),
+        b_size(gemm.groups * gemm.k * gemm.n),
+        a_size(gemm.groups * gemm.m * gemm.k),
+        c_size(gemm.groups * gemm.m * gemm.n),
+        b_step(gemm.transpose_b ? 1 : b_pitch),
+        a_step(gemm.transpose_a ? a_pitch : 1),
         beta{gemm.accumulate ? 1.0f : 0.0f, 0},
-        b(static_cast<const cuComplex*>(b_spectrum)),
-        a(static_cast<const cuComplex*>(a_spectrum)),
-        c(static_cast<cuComplex*>(c_spectrum)) {}
+        b(static_cast<const cuComplex*>(b_spectrum) + group * gemm.b().group_step),
+        a(static_cast<const cuComplex*>(a_spectrum) + group * gemm.a().group_step),
+        c(static_cast<cuComplex*>(c_spectrum) + group * gemm.c().group_step) {}
 
   static cublasOperation_t operation(bool transpose, bool conjugate) {
     require(transpose || !conjugate, "cuBLAS conjugates a factor only where it transposes it");
@@ -74,24 +74,33 @@ std::size_t workspace_bytes(const FrequencyGemm& gemm) {
   return std::min(most_blas_workspace, (wanted + page - 1) / page * page);
 }
 
+// Groups are multiplied one after another, each for all bins: more of them would take too many launches.
+constexpr std::int64_t most_groups = 8;
+
+bool can(const FrequencyGemm& gemm) {
+  return gemm.groups <= most_groups && !gemm.is_depthwise();
+}
+
 // The limit of a grid's dimensions y and z, which cuBLAS uses for the batch.
 constexpr std::int64_t most_bins = 65535;
 
-// One strided-batched call for up to most_bins bins.
+// One strided-batched call a group for up to most_bins bins.
 class StridedProduct : public FrequencyProduct {
  public:
   explicit StridedProduct(std::shared_ptr<Blas> blas) : blas_(std::move(blas)) {}
+  bool supports(const FrequencyGemm& gemm) const override { return can(gemm); }
   SpectrumStorage storage() const override { return SpectrumStorage::interleaved; }
   std::size_t scratch_bytes(const FrequencyGemm& gemm) const override { return workspace_bytes(gemm); }
   void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, void* c, void* scratch) override {
     const cublasHandle_t handle = blas_->on(*ctx.stream, scratch, workspace_bytes(gemm));
-    add_up(Call(gemm, a, b, c), keeps_fp32() ? longest_sum : longest_tf32_sum, [&](Call part) {
-      for (std::int64_t first = 0; first < gemm.bins; first += most_bins) {
-        const std::int64_t bins = std::min(most_bins, gemm.bins - first);
-        check(multiply(handle, part, bins));
-        part.b += bins * part.b_size, part.a += bins * part.a_size, part.c += bins * part.c_size;
-      }
-    });
+    for (std::int64_t group = 0; group < gemm.groups; ++group)
+      add_up(Call(gemm, group, a, b, c), keeps_fp32() ? longest_sum : longest_tf32_sum, [&](Call part) {
+        for (std::int64_t first = 0; first < gemm.bins; first += most_bins) {
+          const std::int64_t bins = std::min(most_bins, gemm.bins - first);
+          check(multiply(handle, part, bins));
+          part.b += bins * part.b_size, part.a += bins * part.a_size, part.c += bins * part.c_size;
+        }
+      });
   }
 
  private:
@@ -142,11 +151,12 @@ struct ListMatrices {
   }
 };
 
-// A batched call with a list of pointers, one a bin.
+// A batched call a group with a list of pointers, one a bin.
 class ListedProduct final : public FrequencyProduct {
  public:
   explicit ListedProduct(std::shared_ptr<Blas> blas) : blas_(std::move(blas)) {}
   std::string_view name() const override { return "batched"; }
+  bool supports(const FrequencyGemm& gemm) const override { return can(gemm); }
   SpectrumStorage storage() const override { return SpectrumStorage::interleaved; }
   std::size_t scratch_bytes(const FrequencyGemm& gemm) const override {
     return workspace_bytes(gemm) + 3 * static_cast<std::size_t>(gemm.bins) * sizeof(void*);
@@ -154,29 +164,31 @@ class ListedProduct final : public FrequencyProduct {
   void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, void* c, void* scratch) override {
     auto** const list = reinterpret_cast<cuComplex**>(static_cast<char*>(scratch) + workspace_bytes(gemm));
     const cublasHandle_t handle = blas_->on(*ctx.stream, scratch, workspace_bytes(gemm));
-    add_up(Call(gemm, a, b, c), longest_sum, [&](const Call& part) {
-      for_each_index(*ctx.stream, gemm.bins, ListMatrices{part, gemm.bins, list});
-      for (std::int64_t first = 0; first < gemm.bins; first += most_bins)
-        check(cublasCgemmBatched_64(handle, part.of_b, part.of_a, part.m, part.n, part.k, &part.one, list + first,
-                                    part.b_pitch, list + gemm.bins + first, part.a_pitch, &part.beta,
-                                    list + 2 * gemm.bins + first, part.c_pitch,
-                                    std::min(most_bins, gemm.bins - first)));
-    });
+    for (std::int64_t group = 0; group < gemm.groups; ++group)
+      add_up(Call(gemm, group, a, b, c), longest_sum, [&](const Call& part) {
+        for_each_index(*ctx.stream, gemm.bins, ListMatrices{part, gemm.bins, list});
+        for (std::int64_t first = 0; first < gemm.bins; first += most_bins)
+          check(cublasCgemmBatched_64(handle, part.of_b, part.of_a, part.m, part.n, part.k, &part.one, list + first,
+                                      part.b_pitch, list + gemm.bins + first, part.a_pitch, &part.beta,
+                                      list + 2 * gemm.bins + first, part.c_pitch,
+                                      std::min(most_bins, gemm.bins - first)));
+      });
   }
 
  private:
   std::shared_ptr<Blas> blas_;
 };
 
-// One call a bin, spread over several streams. Events fork them off the caller's stream and join them
+// One call a bin, spread over several streams, for one group. Events fork them off the caller's stream and join them
 // again.
 class StreamsProduct final : public FrequencyProduct {
  public:
   std::string_view name() const override { return "streams"; }
+  bool supports(const FrequencyGemm& gemm) const override { return gemm.groups == 1; }
   SpectrumStorage storage() const override { return SpectrumStorage::interleaved; }
   std::size_t scratch_bytes(const FrequencyGemm&) const override { return lanes_.size() * lane_workspace; }
   void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, void* c, void* scratch) override {
-    const Call call(gemm, a, b, c);
+    const Call call(gemm, 0, a, b, c);
     const cudaStream_t stream = detail::native(*ctx.stream);
     if (!fork_.get()) check(cudaEventCreateWithFlags(fork_.put(), cudaEventDisableTiming));
     check(cudaEventRecord(fork_.get(), stream));
@@ -218,6 +230,7 @@ class RealProduct final : public FrequencyProduct {
   std::string_view name() const override { return name_; }
   SpectrumStorage storage() const override { return SpectrumStorage::real; }
   bool keeps_fp32() const override { return fp32_; }
+  bool supports(const FrequencyGemm& gemm) const override { return gemm.groups == 1; }
   std::size_t scratch_bytes(const FrequencyGemm& gemm) const override { return workspace_bytes(gemm); }
   void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, void* c, void* scratch) override {
     const cublasHandle_t handle = blas_->on(*ctx.stream, scratch, workspace_bytes(gemm));

@@ -3,21 +3,23 @@
 #include "fft/frequency_product.h"
 #include "framework/for_each.h"
 
-// Batched GEMM of complex or of real numbers, C = A B for each bin. A block computes one tile of C for a part of k, in
-// steps of Tile::depth: while its threads multiply one step from shared memory into sums in registers, async copies of
-// the next steps are in flight to other stages of shared memory. The loop over the steps is in gemm_kernel.h.
+// Batched GEMM of complex or of real numbers, C = A B for each bin and group. A block computes one tile of C for a part
+// of k, in steps of Tile::depth: while its threads multiply one step from shared memory into sums in registers, async
+// copies of the next steps are in flight to other stages of shared memory. The loop over the steps is in gemm_kernel.h.
 // The phases are functions of a thread's number, so that a test can run them on a CPU.
 namespace twiddle::small_fft {
 
 template <class Number>
 struct GemmArguments {
   GemmOperand<Number> a, b;
-  Number* c;  // [part][bin][m][n]: with several parts of k, a result for each
-  std::int64_t bins;
+  Number* c;  // with several parts of k, a spectrum for each
+  std::int64_t bins, c_group_step, c_pitch;
   int m, n, k, part;  // part: the length of a part of k, a multiple of the tile's depth
-  Divisor parts, tiles_down, tiles_across;
-  bool accumulate, negate_im, aligned;  // aligned: all rows of C are, to groups
-  std::int64_t blocks() const { return bins * parts.value() * tiles_down.value() * tiles_across.value(); }
+  Divisor groups, parts, tiles_down, tiles_across;
+  bool accumulate, negate_im, aligned;  // aligned: all rows of C are, to groups of numbers
+  std::int64_t blocks() const {
+    return bins * groups.value() * parts.value() * tiles_down.value() * tiles_across.value();
+  }
 };
 
 // Sums of complex products by four real multiplications each. Opposite: a conj(b) in place of a b. The other cases
@@ -108,14 +110,17 @@ struct GemmBlock {
   static Arguments arguments(const FrequencyGemm& gemm, std::int64_t part, const void* a, const void* b, void* c) {
     const auto steps = [](std::int64_t count, std::int64_t step) { return Divisor((count + step - 1) / step); };
     const Divisor parts = steps(gemm.k, part);
-    return {.a = LoadA::operand(a, gemm.m, gemm.k, !gemm.transpose_a),
-            .b = LoadB::operand(b, gemm.n, gemm.k, gemm.transpose_b),
+    return {.a = LoadA::operand(a, gemm.a(), gemm.groups, !gemm.transpose_a),
+            .b = LoadB::operand(b, gemm.b(), gemm.groups, gemm.transpose_b),
             .c = static_cast<Number*>(c),
             .bins = gemm.bins,
+            .c_group_step = gemm.c().group_step,
+            .c_pitch = gemm.c().pitch,
             .m = static_cast<int>(gemm.m),
             .n = static_cast<int>(gemm.n),
             .k = static_cast<int>(gemm.k),
             .part = static_cast<int>(part),
+            .groups = Divisor(gemm.groups),
             .parts = parts,
             .tiles_down = steps(gemm.m, Tile::rows),
             .tiles_across = steps(gemm.n, Tile::columns),
@@ -126,7 +131,7 @@ struct GemmBlock {
 
   // Where the block's tile lies in C. Kept in shared memory until the end, since the sums take up nearly all registers.
   struct TileOrigin {
-    std::int64_t matrix;  // offset of the matrix of its bin and part
+    std::int64_t matrix;  // offset of the matrix of its bin, group and part
     int row, column;
   };
   struct alignas(16) Stage {
@@ -147,16 +152,19 @@ struct GemmBlock {
 
   TWIDDLE_HD static Thread begin(const Arguments& arguments, std::int64_t block, int thread, Shared& shared) {
     const std::int64_t strip = arguments.tiles_across.quotient(block), slab = arguments.tiles_down.quotient(strip);
-    const std::int64_t bin = arguments.parts.quotient(slab), part = arguments.parts.remainder(slab);
+    const std::int64_t matrix = arguments.parts.quotient(slab), part = arguments.parts.remainder(slab);
+    const std::int64_t bin = arguments.groups.quotient(matrix), of_group = arguments.groups.remainder(matrix);
     const int row = static_cast<int>(arguments.tiles_down.remainder(strip)) * Tile::rows;
     const int column = static_cast<int>(arguments.tiles_across.remainder(block)) * Tile::columns;
     const int first_k = static_cast<int>(part) * arguments.part;
     const int k = arguments.k - first_k < arguments.part ? arguments.k - first_k : arguments.part;
-    if (thread == 0) shared.origin = {(part * arguments.bins + bin) * arguments.m * arguments.n, row, column};
+    const std::int64_t bin_size = arguments.groups.value() * arguments.m * arguments.n;
+    if (thread == 0)
+      shared.origin = {(part * arguments.bins + bin) * bin_size + of_group * arguments.c_group_step, row, column};
     constexpr int warps_across = Tile::threads_across / Tile::warp_across;
     const int warp = thread / 32, lane = thread % 32;
-    return {LoadA(arguments.a, bin, row, first_k, thread),
-            LoadB(arguments.b, bin, column, first_k, thread),
+    return {LoadA(arguments.a, bin, of_group, row, first_k, thread),
+            LoadB(arguments.b, bin, of_group, column, first_k, thread),
             k,
             warp / warps_across * Tile::warp_down + lane / Tile::warp_across,
             warp % warps_across * Tile::warp_across + lane % Tile::warp_across,
@@ -203,7 +211,7 @@ struct GemmBlock {
     for (int i = 0; i < Tile::thread_rows; ++i) {
       const int row = origin.row + group * (self.down + i / group * Tile::threads_down) + i % group;
       if (row >= arguments.m) continue;
-      Number* const at = c + std::int64_t(row) * arguments.n;
+      Number* const at = c + row * arguments.c_pitch;
       if (whole)
         store_row(arguments, self.sums[i], at, add);
       else

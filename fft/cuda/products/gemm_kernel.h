@@ -46,7 +46,7 @@ void launch_gemm(Stream& stream, const typename GemmBlock<Tile, Products>::Argum
   twiddle::detail::check_launch();
 }
 
-// A product for each part of k, to c as [part][bin][m][n].
+// A product for each part of k, to c as a spectrum after the other.
 template <class Tile, template <bool> class Products, int MinBlocks>
 void multiply(Stream& stream, const FrequencyGemm& gemm, std::int64_t part, const void* a, const void* b, void* c) {
   if (gemm.conjugate_a != gemm.conjugate_b) {

@@ -1,5 +1,6 @@
 #pragma once
 #include "fft/cuda/device/async_copy.h"
+#include "fft/frequency_product.h"
 
 // How the threads of a block load the operands of a product into shared memory: by async copies, coalesced in global
 // memory and without bank conflicts in shared memory, whether an operand is transposed or not.
@@ -16,7 +17,7 @@ struct alignas(16) Group {
 template <class Number>
 struct GemmOperand {
   const Number* numbers;
-  std::int64_t bin_size, line_stride, k_stride;
+  std::int64_t bin_size, group_step, line_stride, k_stride;
   int lines;
   bool along_k;    // k_stride is 1
   bool in_groups;  // line_stride is 1, and lines are aligned to groups, which are copied at once
@@ -41,13 +42,15 @@ struct GemmLoader {
 
   // Coalesced: adjacent threads copy adjacent numbers, along a line or across the lines, whichever stride is 1.
   static constexpr int lines_apart = Threads / Depth, k_apart = Threads / Lines, k_apart_in_groups = k_apart * group;
-  static Operand operand(const void* numbers, std::int64_t lines, std::int64_t k, bool along_k) {
-    const std::int64_t line_stride = along_k ? k : 1, k_stride = along_k ? 1 : lines;
+  static Operand operand(const void* numbers, const GroupedMatrix& matrix, std::int64_t groups, bool along_k) {
+    const std::int64_t lines = along_k ? matrix.rows : matrix.columns;
+    const std::int64_t line_stride = along_k ? matrix.pitch : 1, k_stride = along_k ? 1 : matrix.pitch;
     const bool in_groups =
         !along_k && lines % group == 0 && reinterpret_cast<std::uintptr_t>(numbers) % sizeof(Group<Number>) == 0;
     const int k_step = in_groups ? k_apart_in_groups : k_apart;
     return {static_cast<const Number*>(numbers),
-            lines * k,
+            groups * matrix.rows * matrix.columns,
+            matrix.group_step,
             line_stride,
             k_stride,
             static_cast<int>(lines),
@@ -60,12 +63,13 @@ struct GemmLoader {
   const Number* from;
   int to, k, wanted;  // wanted: how many of its shares lie inside the operand; to: -1 where the thread has no share
 
-  TWIDDLE_HD GemmLoader(const Operand& operand, std::int64_t bin, int first_line, int first_k, int thread) {
+  TWIDDLE_HD GemmLoader(const Operand& operand, std::int64_t bin, std::int64_t of_group, int first_line, int first_k,
+                        int thread) {
     const int across = operand.in_groups ? Lines / group : Lines;
     const int line = operand.along_k ? thread / Depth : thread % across * (operand.in_groups ? group : 1);
     k = operand.along_k ? thread % Depth : thread / across;
-    from = operand.numbers + bin * operand.bin_size + (first_line + line) * operand.line_stride +
-           (first_k + k) * operand.k_stride;
+    from = operand.numbers + bin * operand.bin_size + of_group * operand.group_step +
+           (first_line + line) * operand.line_stride + (first_k + k) * operand.k_stride;
     to = line < Lines && k < Depth ? k * pitch + line : -1;
     const int lines = operand.lines - first_line - line;
     wanted = lines <= 0 ? 0 : operand.along_k ? (lines + lines_apart - 1) / lines_apart : shares;

@@ -9,6 +9,7 @@
 
 #include "fft/cuda/device/tuned_on_h200.h"
 #include "fft/cuda/products/gemm_kernel.h"
+#include "fft/cuda/products/sum_parts.h"
 #include "fft/cuda/products/tuned_on_h200.h"
 
 namespace twiddle {
@@ -60,7 +61,8 @@ struct Cut {
 // As many parts as fill the multiprocessors twice, but none shorter than least_part.
 Cut cut_into(const TileKernels& kernels, const FrequencyGemm& gemm, int multiprocessors) {
   const std::int64_t wave = std::int64_t(kernels.min_blocks) * multiprocessors;
-  Cut cut{&kernels, wave, gemm.bins * quotient_up(gemm.m, kernels.rows) * quotient_up(gemm.n, kernels.columns)};
+  const std::int64_t matrices = gemm.bins * gemm.groups;
+  Cut cut{&kernels, wave, matrices * quotient_up(gemm.m, kernels.rows) * quotient_up(gemm.n, kernels.columns)};
   const std::int64_t wanted = std::clamp<std::int64_t>(2 * wave / cut.tiles, 1, gemm.k);
   cut.part = quotient_up(quotient_up(gemm.k, wanted), least_part) * least_part;
   cut.parts = quotient_up(gemm.k, cut.part);
@@ -93,20 +95,6 @@ Cut best_cut(const FrequencyGemm& gemm, const std::vector<TileKernels>& all, int
   return best;
 }
 
-// C = (accumulate ? C : 0) + the sum of the parts' results, in their order.
-template <class Number>
-struct SumParts {
-  const Number* results;
-  Number* c;
-  std::int64_t count, parts;
-  bool accumulate;
-  TWIDDLE_HD void operator()(std::int64_t i) const {
-    Number sum = accumulate ? c[i] : Number{};
-    for (std::int64_t part = 0; part < parts; ++part) sum = sum + results[part * count + i];
-    c[i] = sum;
-  }
-};
-
 }  // namespace
 }  // namespace small_fft
 
@@ -124,10 +112,11 @@ class TilesProduct final : public FrequencyProduct {
     return std::is_same_v<Number, float> ? SpectrumStorage::real : SpectrumStorage::interleaved;
   }
 
+  bool supports(const FrequencyGemm& gemm) const override { return !gemm.is_depthwise(); }
   std::size_t scratch_bytes(const FrequencyGemm& gemm) const override {
     const small_fft::Cut cut = best_cut(gemm);
     if (cut.parts == 1) return 0;
-    return static_cast<std::size_t>(cut.parts * gemm.bins * gemm.m * gemm.n) * sizeof(Number);
+    return static_cast<std::size_t>(cut.parts * numbers_of_c(gemm)) * sizeof(Number);
   }
 
   void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, void* c, void* scratch) override {
@@ -135,13 +124,14 @@ class TilesProduct final : public FrequencyProduct {
     void* const results = cut.parts == 1 ? c : scratch;
     cut.kernels->multiply(*ctx.stream, gemm, cut.part, a, b, results);
     if (cut.parts == 1) return;
-    const std::int64_t count = gemm.bins * gemm.m * gemm.n;
+    const std::int64_t count = numbers_of_c(gemm);
     for_each_index(*ctx.stream, count,
                    small_fft::SumParts<Number>{static_cast<const Number*>(scratch), static_cast<Number*>(c), count,
                                                cut.parts, gemm.accumulate});
   }
 
  private:
+  static std::int64_t numbers_of_c(const FrequencyGemm& gemm) { return gemm.bins * gemm.groups * gemm.m * gemm.n; }
   small_fft::Cut best_cut(const FrequencyGemm& gemm) const {
     return small_fft::best_cut(gemm, kernels_, multiprocessors_);
   }
