@@ -9,8 +9,8 @@ namespace twiddle {
 namespace {
 
 constexpr std::size_t most_grids = 8;
-constexpr int largest = 512;      // points of a side
-constexpr int shortest_step = 8;  // outputs of a tile's side
+constexpr int largest = 512, largest_of_rows = 8192;  // points of a side; of planes of one row
+constexpr int shortest_step = 8;                      // outputs of a tile's side
 
 // A grid's height or width.
 struct Side {
@@ -19,7 +19,7 @@ struct Side {
 };
 
 // `multiple`: 2 for rows, whose bins are then half of their points and one.
-std::vector<Side> sides(int outputs, int kernel, int least_whole, int multiple) {
+std::vector<Side> sides(int outputs, int kernel, int least_whole, int multiple, int most_points) {
   std::vector<Side> found;
   const auto good = [&](int points) {
     do points = (points + multiple - 1) / multiple * multiple;
@@ -27,7 +27,8 @@ std::vector<Side> sides(int outputs, int kernel, int least_whole, int multiple) 
     return points;
   };
   const auto add = [&](int points, int tiles, int step) {
-    if (points <= largest) found.push_back({points, tiles, step, FftPlan(points).operations()});
+    if (points > most_points || (!found.empty() && found.back().points == points)) return;
+    found.push_back({points, tiles, step, FftPlan(points).operations()});
   };
   for (int points = good(least_whole), sizes = 0; sizes < 3; points = good(points + 1), ++sizes)
     add(points, 1, outputs);
@@ -61,8 +62,10 @@ double cost_of(const ConvProblem& problem, const Side& h, const Side& w, int lan
 std::vector<FrequencyGrid> CpuTransform::grids(const ConvProblem& problem) const {
   if (problem.stride_h != 1 || problem.stride_w != 1 || problem.dilation != 1) return {};
   std::vector<std::pair<double, FrequencyGrid>> found;
-  const std::vector<Side> widths = sides(problem.out_width(), problem.kernel_w, least_width(problem), 2);
-  for (const Side& h : sides(problem.out_height(), problem.kernel_h, least_height(problem), 1))
+  const bool rows = problem.height == 1 && problem.kernel_h == 1 && problem.out_height() == 1;
+  const std::vector<Side> widths =
+      sides(problem.out_width(), problem.kernel_w, least_width(problem), 2, rows ? largest_of_rows : largest);
+  for (const Side& h : sides(problem.out_height(), problem.kernel_h, least_height(problem), 1, largest))
     for (const Side& w : widths)
       found.push_back({cost_of(problem, h, w, kernels_.lanes), {h.points, w.points, h.tiles, w.tiles, h.step, w.step}});
   std::sort(found.begin(), found.end());

@@ -14,11 +14,13 @@ struct CpuConvolution : EveryInstructionSet {};
 
 TEST_P(CpuConvolution, AgreesWithTheReferenceInEveryGrid) {
   Context ctx;
-  for (const ConvProblem& problem :
-       conv_problems({"1x1x1x1 * 1x1x1x1", "2x3x6x7 * 4x3x3x3 pad 1", "3x2x5x4 * 3x2x5x4", "2x2x4x4 * 3x2x3x3 pad 4",
-                      "2x4x6x5 * 6x2x2x3 pad 1x2 groups 2", "5x2x7x6 * 3x2x1x4 pad 0x3",
-                      "3x37x9x20 * 19x37x5x3 pad 2x1", "2x17x40x23 * 33x17x7x5 pad 3x2",
-                      "24x16x28x28 * 32x16x3x3 pad 1", "2x70x9x9 * 64x70x3x3 pad 1", "2x3x33x70 * 5x3x9x9 pad 4"})) {
+  for (const ConvProblem& problem : conv_problems(
+           {"1x1x1x1 * 1x1x1x1", "2x3x6x7 * 4x3x3x3 pad 1", "3x2x5x4 * 3x2x5x4", "2x2x4x4 * 3x2x3x3 pad 4",
+            "2x4x6x5 * 6x2x2x3 pad 1x2 groups 2", "5x2x7x6 * 3x2x1x4 pad 0x3", "3x37x9x20 * 19x37x5x3 pad 2x1",
+            "2x17x40x23 * 33x17x7x5 pad 3x2", "24x16x28x28 * 32x16x3x3 pad 1", "2x70x9x9 * 64x70x3x3 pad 1",
+            "2x3x33x70 * 5x3x9x9 pad 4", "3x37x14x13 * 37x1x13x9 pad 6x4 groups 37",
+            "2x3x40x41 * 6x1x5x5 pad 2 groups 3", "2x40x9x9 * 60x20x3x3 pad 1 groups 2",
+            "2x3x1x4096 * 3x1x1x1024 pad 0x512 groups 3", "1x2x1x3000 * 3x2x1x700 pad 0x350"})) {
     SpectralEngine engine(cpu_fft(GetParam()), std::make_shared<FrequencyBuffers>(std::size_t(1) << 30),
                           std::size_t(1) << 30);
     ASSERT_TRUE(engine.supports(problem, ConvPass::forward)) << to_string(problem);

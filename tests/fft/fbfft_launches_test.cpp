@@ -38,8 +38,11 @@ class Layer {
     const auto backend = std::make_shared<const SpectralBackend>(fbfft());
     const auto buffers = std::make_shared<FrequencyBuffers>(plenty);
     for (const ConvPass pass : every_pass) {
-      const bool fused = product == in_the_inverse && pass == ConvPass::forward;
-      const std::string& usual = product == in_the_inverse ? std::string(backend->products.front()->name()) : product;
+      const bool depthwise = is_depthwise(problem);
+      const bool can_fuse = depthwise ? pass != ConvPass::backward_weight : pass == ConvPass::forward;
+      const bool fused = product == in_the_inverse && can_fuse;
+      const std::string first = depthwise ? "channels" : std::string(backend->products.front()->name());
+      const std::string& usual = product == in_the_inverse ? first : product;
       plans_.push_back(spectral_plan(backend, buffers, problem, pass, grid, fused ? "" : usual));
     }
   }
@@ -116,6 +119,13 @@ TEST_F(FbfftLaunches, AreThreeWhereTheProductIsInTheInverse) {
   const ConvProblem problem = conv_problem("4x3x30x30 * 8x3x3x3 pad 1");
   Layer layer(*ctx, problem, whole_plane(problem, 32, 32), in_the_inverse);
   EXPECT_LE(launches(layer, {ConvPass::forward}), 3);
+}
+
+// x, w and the gradient of y are transformed once; two products are in the inverse, and that of the batch is a sum.
+TEST_F(FbfftLaunches, AreSevenADepthwiseTrainingStep) {
+  const ConvProblem problem = conv_problem("16x40x28x28 * 40x1x13x13 pad 6 groups 40");
+  Layer layer(*ctx, problem, whole_plane(problem, 36, 36), in_the_inverse);
+  EXPECT_EQ(launches(layer, training_step), 7);
 }
 
 // The windows of x overlap, by more of them the larger a kernel is beside the tile: each colour of tiles, of which no

@@ -34,18 +34,23 @@ class FrequencyProducts : public OnGpu {
 void FrequencyProducts::expect_products(const FrequencyGemm& gemm) {
   Context host;
   const SpectralBackend plain = plain_backend({}, {SpectrumStorage::interleaved});
-  const std::vector<float> a = noise(2 * gemm.bins * gemm.m * gemm.k, 1), b = noise(2 * gemm.bins * gemm.k * gemm.n, 2);
-  std::vector<float> expected = noise(2 * gemm.bins * gemm.m * gemm.n, 3);
+  const std::int64_t floats = 2 * gemm.bins * gemm.groups;
+  const std::vector<float> a = noise(floats * gemm.m * gemm.k, 1), b = noise(floats * gemm.k * gemm.n, 2);
+  std::vector<float> expected = noise(floats * gemm.m * gemm.n, 3);
   const Tensor before = gemm.accumulate ? on_device(expected) : poisoned(expected.size() * sizeof(float));
   plain.products.front()->run(host, gemm, a.data(), b.data(), expected.data(), nullptr);
   const Tensor left = on_device(a), right = on_device(b);
+  int tried = 0;
   for (const auto& product : backend_.products) {
-    SCOPED_TRACE(join(product->name(), ", ", gemm.bins, " bins of ", gemm.m, "x", gemm.n, "x", gemm.k));
+    if (!product->supports(gemm)) continue;
+    ++tried;
+    SCOPED_TRACE(join(product->name(), ", ", gemm.bins, " bins of ", gemm.groups, " groups of ", gemm.m, "x", gemm.n,
+                      "x", gemm.k));
     Tensor scratch = poisoned(product->scratch_bytes(gemm)), result = copy_of(stream(), before);
     const auto run = [&] { product->run(*ctx, gemm, left.read(), right.read(), result.write(), scratch.write()); };
     run();
     const std::vector<float> actual = on_host(result);
-    const bool ours = product->name().substr(0, 5) == "tiles";
+    const bool ours = product->name().starts_with("tiles") || product->name() == "channels";
     const double sums_lose = ours || gemm.k < 1000 ? 1e-6 : promise(Precision::fp32);
     const double promised = product->keeps_fp32() ? sums_lose : promise(Precision::tf32);
     EXPECT_LE(relative_error(actual, expected), promised);
@@ -58,6 +63,7 @@ void FrequencyProducts::expect_products(const FrequencyGemm& gemm) {
     EXPECT_LE(relative_error(replayed, expected), promised) << "replayed";
     EXPECT_TRUE(!ours || replayed == actual) << "the order of a sum is fixed";
   }
+  EXPECT_GT(tried, 0);
 }
 
 TEST_F(FrequencyProducts, AreWhatTheDefinitionSays) {
@@ -69,6 +75,29 @@ TEST_F(FrequencyProducts, AreWhatTheDefinitionSays) {
   expect_products(backward_weight(20, 6, 9, 130, true));
   expect_products(backward_weight(300, 64, 64, 20, false));
   expect_products(forward(65541, 2, 1, 3));
+}
+
+FrequencyGemm in_groups(FrequencyGemm gemm, std::int64_t groups) {
+  gemm.groups = groups;
+  return gemm;
+}
+
+TEST_F(FrequencyProducts, AreOneOfEachGroup) {
+  for (const std::int64_t groups : {2, 17}) {
+    expect_products(in_groups(forward(9, 30, 7, 33), groups));
+    expect_products(in_groups(backward_input(9, 30, 34, 8), groups));
+    expect_products(in_groups(backward_weight(9, 6, 9, 130, true), groups));
+    expect_products(in_groups(backward_weight(2, 6, 4, 3000, false), groups));  // several parts
+  }
+}
+
+TEST_F(FrequencyProducts, AreOfNumbersWhereDepthwise) {
+  for (const std::int64_t groups : {3, 32, 77}) {
+    expect_products(in_groups(forward(40, 21, 1, 1), groups));
+    expect_products(in_groups(backward_input(40, 21, 1, 1), groups));
+    expect_products(in_groups(backward_weight(40, 1, 1, 130, false), groups));
+    expect_products(in_groups(backward_weight(2, 1, 1, 20000, true), groups));  // several parts
+  }
 }
 
 TEST_F(FrequencyProducts, SumManyNumbersInParts) {
