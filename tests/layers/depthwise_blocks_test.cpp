@@ -45,6 +45,7 @@ void follow(const Correlation<K, S>& blocks) {
   for (std::int64_t block = 0; block < blocks.blocks(); ++block) {
     SharedMemory shared(blocks.staged_floats());
     const auto at = blocks.place(block);
+    for_each_thread(threads, [&](const OneThread& thread) { clear(blocks.staged_floats(), thread, shared.data()); });
     for_each_thread(threads, [&](const OneThread& thread) { blocks.load(at, thread, shared.data()); });
     for_each_thread(threads, [&](const OneThread& thread) { blocks.compute(at, thread, shared.data()); });
   }
@@ -60,6 +61,7 @@ void follow(const WholeCorrelation<N>& blocks) {
       return rows[static_cast<std::size_t>(thread.number)];
     };
     const auto each = [&](const auto& step) { for_each_thread(blocks.threads, step); };
+    each([&](const OneThread& thread) { clear(blocks.staged_floats, thread, shared.data()); });
     each([&](const OneThread& thread) { blocks.load(at, thread, shared.data()); });
     each([&](const OneThread& thread) { blocks.compute(at, thread, shared.data(), row(thread)); });
     each([&](const OneThread& thread) { blocks.gather(thread, row(thread), shared.data()); });
@@ -75,6 +77,7 @@ void follow_sums(const Blocks& blocks, int threads) {
     SharedMemory shared(blocks.staged_floats());
     const auto at = blocks.place(block);
     std::vector<typename Blocks::Sums> sums(static_cast<std::size_t>(threads));
+    for_each_thread(threads, [&](const OneThread& thread) { clear(blocks.staged_floats(), thread, shared.data()); });
     for (int round = 0; blocks.has_round(at, round); ++round) {
       for_each_thread(threads, [&](const OneThread& thread) { blocks.load(at, round, thread, shared.data()); });
       for_each_thread(threads, [&](const OneThread& thread) {
@@ -117,7 +120,10 @@ void follow_pass(Stream& stream, const ConvProblem& p, ConvPass pass, ConvOperan
                      [&](const auto& blocks) {
                        follow(blocks);
                        const SumParts sums = sum_of_parts(p, partial.data(), operands.w.write(), grad_bias);
-                       reduce_columns(stream, blocks.parts(), sums.columns, sums);
+                       if (blocks.parts() == 1)
+                         for_each_index(stream, sums.columns, sums);
+                       else
+                         reduce_columns(stream, blocks.parts(), sums.columns, sums);
                      });
 }
 

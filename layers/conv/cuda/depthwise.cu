@@ -14,6 +14,8 @@ __global__ void __launch_bounds__(most_threads) correlation_kernel(const Correla
   float* const staged = reinterpret_cast<float*>(shared);
   const OneThread thread{static_cast<int>(threadIdx.x), static_cast<int>(blockDim.x)};
   const auto at = blocks.place(blockIdx.x);
+  clear(blocks.staged_floats(), thread, staged);
+  __syncthreads();
   blocks.load(at, thread, staged);
   __syncthreads();
   blocks.compute(at, thread, staged);
@@ -25,6 +27,8 @@ __global__ void __launch_bounds__(WholePlane<N>::threads) whole_correlation_kern
   float* const staged = reinterpret_cast<float*>(shared);
   const OneThread thread{static_cast<int>(threadIdx.x), static_cast<int>(blockDim.x)};
   const auto at = blocks.place(blockIdx.x);
+  clear(blocks.staged_floats, thread, staged);
+  __syncthreads();
   blocks.load(at, thread, staged);
   __syncthreads();
   typename WholeCorrelation<N>::Row row;
@@ -73,6 +77,8 @@ __global__ void __launch_bounds__(MostThreads) weight_kernel(const Blocks blocks
   const OneThread thread{static_cast<int>(threadIdx.x), static_cast<int>(blockDim.x)};
   const auto at = blocks.place(blockIdx.x);
   typename Blocks::Sums sums = {};
+  clear(blocks.staged_floats(), thread, staged);
+  __syncthreads();
   for (int round = 0; blocks.has_round(at, round); ++round) {
     blocks.load(at, round, thread, staged);
     __syncthreads();
@@ -136,7 +142,10 @@ void backward_weight(Stream& stream, const ConvProblem& p, ConvOperands& operand
                      [&](const auto& blocks) {
                        launch(stream, blocks);
                        const SumParts sums = sum_of_parts(p, partial, operands.w.write(), bias);
-                       reduce_columns(stream, blocks.parts(), sums.columns, sums);
+                       if (blocks.parts() == 1)
+                         for_each_index(stream, sums.columns, sums);
+                       else
+                         reduce_columns(stream, blocks.parts(), sums.columns, sums);
                      });
 }
 

@@ -97,24 +97,31 @@ struct Correlation {
     }
   }
 
-  TWIDDLE_HD void store(const Place& first, float (&sums)[patch][patch]) const {
+  TWIDDLE_HD void store(const Place& first, const float (&sums)[patch][patch]) const {
     float* const to =
         results + ((std::int64_t(first.image) * channels + first.channel) * height + first.row) * width + first.column;
-    const bool fours = width % 4 == 0 && reinterpret_cast<std::uintptr_t>(results) % sizeof(Four) == 0;
+    if (rows_hold<Four>(results, width))
+      store_as<Four>(to, first, sums);
+    else if (rows_hold<Two>(results, width))
+      store_as<Two>(to, first, sums);
+    else
+      store_as<float>(to, first, sums);
+  }
+
+  // What lies in the plane of a patch, of which each row is one number or some.
+  template <class Number>
+  TWIDDLE_HD void store_as(float* to, const Place& first, const float (&sums)[patch][patch]) const {
+    constexpr int wide = floats_in<Number>;
 #pragma unroll
-    for (int r = 0; r < patch; ++r) {
-      if (first.row + r >= height) continue;
-      Four four;
+    for (int r = 0; r < patch; ++r)
 #pragma unroll
-      for (int c = 0; c < patch; ++c) four.at[c] = relu && sums[r][c] < 0 ? 0 : sums[r][c];
-      if (fours) {
-        *reinterpret_cast<Four*>(to + r * width) = four;
-        continue;
+      for (int c = 0; c < patch; c += wide) {
+        if (first.row + r >= height || first.column + c >= width) continue;
+        alignas(Number) float stored[wide];
+#pragma unroll
+        for (int k = 0; k < wide; ++k) stored[k] = relu && sums[r][c + k] < 0 ? 0 : sums[r][c + k];
+        *reinterpret_cast<Number*>(to + r * width + c) = *reinterpret_cast<const Number*>(stored);
       }
-#pragma unroll
-      for (int c = 0; c < patch; ++c)
-        if (first.column + c < width) to[r * width + c] = four.at[c];
-    }
   }
 };
 
@@ -245,7 +252,11 @@ struct WeightSums {
     const Layout layout = gradient_layout();
     const int skipped = at.row == 0 ? 0 : rows_above() * layout.pitch, own = layout.plane - skipped;
     for (int image = 0; image < here; ++image)
-      for (int i = thread.number; i < own; i += thread.of) bias += gradients[image * layout.plane + skipped + i];
+      for (int i = 4 * thread.number; i < own; i += 4 * thread.of) {
+        float four[4];
+        load_fours(gradients + image * layout.plane + skipped + i, four);
+        bias += four[0] + four[1] + (four[2] + four[3]);
+      }
   }
 };
 
@@ -256,6 +267,7 @@ struct SumParts {
   Divisor sums_each;  // the taps and the bias
   float *weight, *bias;
   TWIDDLE_HD float term(std::int64_t part, std::int64_t column) const { return partial[part * columns + column]; }
+  TWIDDLE_HD void operator()(std::int64_t column) const { store(column, double(partial[column])); }  // of a single part
   TWIDDLE_HD void store(std::int64_t column, double sum) const {
     const std::int64_t channel = sums_each.quotient(column), taps = sums_each.value() - 1;
     const std::int64_t tap = column - channel * (taps + 1);
