@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "framework/atomic_file.h"
 #include "models/evaluation_json.h"
@@ -10,8 +11,8 @@
 
 namespace twiddle {
 
-BestValidation::BestValidation(const std::string& run_folder, std::int64_t best_epoch)
-    : file_((std::filesystem::path(run_folder) / "best.json").string()) {
+BestValidation::BestValidation(const std::string& run_folder, std::int64_t best_epoch, std::string metric)
+    : file_((std::filesystem::path(run_folder) / "best.json").string()), metric_(std::move(metric)) {
   std::ifstream file(file_);
   try {
     const nlohmann::json kept = nlohmann::json::parse(file);
@@ -26,6 +27,7 @@ void BestValidation::take(const EpochReport& report, const EvalResult& result, s
   if (!report.best) return;
   nlohmann::json json = to_json(result);
   json["epoch"] = report.epoch;
+  json["metric"] = metric_;
   write_file_atomically(file_, json_text(json) + "\n");
 }
 

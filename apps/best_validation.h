@@ -16,12 +16,13 @@ struct ValidatedEpoch {
 // hand. It is kept as best.json in the run folder, so that a run that goes on still knows it.
 class BestValidation {
  public:
-  BestValidation(const std::string& run_folder, std::int64_t best_epoch);
+  // `metric` is the name of the one by which it is the best.
+  BestValidation(const std::string& run_folder, std::int64_t best_epoch, std::string metric);
   void take(const EpochReport& report, const EvalResult& result, std::int64_t best_epoch);
   const ValidatedEpoch* get() const { return validated_ ? &*validated_ : nullptr; }
 
  private:
-  std::string file_;
+  std::string file_, metric_;
   std::optional<ValidatedEpoch> validated_;
 };
 

@@ -28,7 +28,7 @@ ReportWriter::ReportWriter(const Config& config, Trainer& trainer, const Metrics
       metrics_(metrics),
       console_(console),
       origin_{run_folder, command, local_time()},
-      best_(run_folder, trainer.state().best_epoch) {}
+      best_(run_folder, trainer.state().best_epoch, trainer.watched().name) {}
 
 void ReportWriter::on_epoch(const EpochReport& report) {
   try {

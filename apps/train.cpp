@@ -141,6 +141,7 @@ void write_results(const Flags& flags, Trainer& trainer, const std::string& run_
   for (const EpochReport& report : history.epochs) epochs.push_back(to_json(report));
   nlohmann::json results = {{"run", run_folder},
                             {"interrupted", interrupted},
+                            {"stopped_early", trainer.stopped_early()},
                             {"epochs", state.epoch},
                             {"steps", state.step},
                             {"seconds", seconds},
@@ -152,6 +153,12 @@ void write_results(const Flags& flags, Trainer& trainer, const std::string& run_
     results.update(
         {{std::string("best_") + trainer.watched().name, state.best_score}, {"best_epoch", state.best_epoch}});
   write_json(flags, results);
+}
+
+std::string stopped_early_line(const Trainer& trainer) {
+  const RunState& state = trainer.state();
+  return fmt::format("stopped early after epoch {}: val-{} was best at epoch {}", state.epoch, trainer.watched().name,
+                     state.best_epoch);
 }
 
 // What a run came to, as a result on standard output; the log file has it, too.
@@ -187,6 +194,7 @@ int end_run(const Flags& flags, Console& console, Trainer& trainer, const std::s
                              shell_word(flags.program), shell_word(run_folder)));
     return Interrupt::exit_code;
   }
+  if (trainer.stopped_early()) console.line(stopped_early_line(trainer));
   console.line(fmt::format("done in {}", format_duration(seconds)));
   if (flags.json == "-") return 0;  // the JSON is all that goes to stdout
   show_results(console, trainer, run_folder);
@@ -208,6 +216,11 @@ int train(const Run& run, Experiment experiment) {
   if (resumed) {
     for (const std::string& change : config_changes(config.tree_of_file, config.tree))
       console.line("changed since the run began: " + change);
+  }
+  if (trainer.stopped_early()) {
+    console.line(stopped_early_line(trainer) + ": nothing to do. To train on: --set train.early_stop=null");
+    write_results(flags, trainer, run_folder, read_history(run_folder), 0, false);
+    return 0;
   }
   if (trainer.state().epoch >= config.train.epochs) {
     console.line(

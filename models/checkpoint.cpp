@@ -30,6 +30,8 @@ void each_field(State& state, const Visit& visit) {
   visit("random_position", state.random_position);
   visit("best_top1", state.best_score);  // of whatever metric: the name is that of the first checkpoints
   visit("best_epoch", state.best_epoch);
+  visit("improved_score", state.improved_score);
+  visit("improved_epoch", state.improved_epoch);
   visit("images", state.images);
   visit("loss_sum", state.loss_sum);
   visit("right", state.right);
@@ -45,6 +47,7 @@ std::map<std::string, std::string> format_state(const RunState& state) {
     const std::to_chars_result end = std::to_chars(text, text + sizeof text, field);  // reads back as the same number
     metadata[join(run_prefix, name)] = std::string(text, end.ptr);
   });
+  metadata[join(run_prefix, "watched")] = state.watched;
   return metadata;
 }
 
@@ -57,7 +60,12 @@ const std::string& metadata_of(const SafeTensors& contents, const std::string& k
 
 // What the first checkpoints of this format did not hold yet: where it is missing, the default stands.
 bool is_new_field(std::string_view name) {
-  return name == "right" || name == "position" || name == "limit_batches" || name == "overfit_batch";
+  return name == "right" || name == "position" || name == "limit_batches" || name == "overfit_batch" ||
+         name == "improved_score" || name == "improved_epoch";
+}
+
+bool is_score(std::string_view name) {
+  return name == "best_top1" || name == "improved_score";
 }
 
 RunState parse_state(const SafeTensors& contents, const std::string& path) {
@@ -71,10 +79,12 @@ RunState parse_state(const SafeTensors& contents, const std::string& path) {
     if (error != std::errc() || end != text.data() + text.size())
       throw Error(ErrorKind::data, join(printable(path), ": '", key, "' in its metadata is '", shown(text),
                                         "', not a number that fits"));
-    if (std::string_view(name) != "best_top1" && field < 0)
+    if (!is_score(name) && field < 0)
       throw Error(ErrorKind::data,
                   join(printable(path), ": '", key, "' in its metadata is '", shown(text), "', below 0"));
   });
+  const auto watched = contents.metadata.find(join(run_prefix, "watched"));
+  if (watched != contents.metadata.end()) state.watched = watched->second;
   return state;
 }
 

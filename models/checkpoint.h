@@ -20,9 +20,12 @@ struct RunState {
   std::uint64_t random_seed = 1, random_position = 0;  // save takes them from the context, restore puts them there
   std::int64_t best_epoch = 0;                         // by the watched metric; 0: none yet
   double best_score = -1;                              // of that epoch
-  std::int64_t images = 0;                             // trained on in the epoch under way
-  double loss_sum = 0;     // over those images, so that a resumed epoch reports the same mean
-  std::int64_t right = 0;  // of those images, whose label came first
+  std::int64_t improved_epoch = 0;  // the last one that bettered the score by more than early stopping asks; 0: none
+  double improved_score = -1;       // of that epoch
+  std::string watched;              // the metric's name
+  std::int64_t images = 0;          // trained on in the epoch under way
+  double loss_sum = 0;              // over those images, so that a resumed epoch reports the same mean
+  std::int64_t right = 0;           // of those images, whose label came first
   std::int64_t limit_batches = 0, overfit_batch = 0;  // Trainer::Options, as the run was begun
 };
 

@@ -176,6 +176,7 @@ void CheckpointStore::save_best(Context& ctx, const Sequential& net, const std::
   save_weights(run_folder_ + "/best.safetensors", ctx, net, classes,
                {{"epoch", std::to_string(state.best_epoch)},
                 {"step", std::to_string(state.step)},
+                {"metric", state.watched},
                 {"score", format_number(state.best_score)}});
 }
 

@@ -116,6 +116,14 @@ void refuse_measured(Params& root, const Config& config) {
   look_at(config.layers);
 }
 
+void read_early_stop(Params& train, Config::Train& values) {
+  if (!train.has("early_stop")) return;
+  Params early_stop = train.child("early_stop");
+  values.patience = early_stop.integer("patience", std::nullopt, 1, 1000000);
+  values.min_delta = early_stop.number("min_delta", 0.0, 0, 1e6);
+  early_stop.finish();
+}
+
 // `ema: {decay: 0.9999}`; 0 where the key is absent.
 double read_ema_decay(Params& train) {
   if (!train.has("ema")) return 0;
@@ -163,6 +171,8 @@ Config::Train read_train(Params& train) {
   values.accumulate = train.integer("accumulate", values.accumulate, 1, 1 << 20);
   values.clip_norm = train.number("clip_norm", values.clip_norm, 0, 1e9);
   values.label_smoothing = train.number("label_smoothing", values.label_smoothing, 0, 0.999);
+  values.watch = train.text("watch", values.watch);
+  read_early_stop(train, values);
   values.keep = train.integer("keep", values.keep, 1, 1000000);
   values.checkpoint_every = train.integer("checkpoint_every", values.checkpoint_every, 0, std::int64_t(1) << 40);
   values.out = train.text("out", values.out);

@@ -48,6 +48,9 @@ struct Config {
     std::vector<ParameterPattern> freeze, learning_rates;
     double clip_norm = 0;  // 0: off
     double label_smoothing = 0;
+    std::string watch = "auto";         // the metric that the best epoch is chosen by
+    std::int64_t patience = 0;          // epochs without a better one after which training stops; 0: it goes on
+    double min_delta = 0;               // what is better by no more than this does not count for patience
     std::int64_t keep = 3;              // newest checkpoints kept
     std::int64_t checkpoint_every = 0;  // steps between checkpoints inside an epoch; 0: at the end of each epoch alone
     std::string out = "runs";           // where run folders are made

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "framework/text.h"
 #include "models/config_tree.h"
 #include "models/layer_list.h"
+#include "models/metric.h"
 #include "models/parameter_patterns.h"
 #include "models/read_optimizer.h"
 
@@ -66,6 +68,16 @@ void apply_patterns(const Config::Train& train, const Sequential& net, Params& s
     section.error("freeze", "'freeze' leaves nothing to train", "leave out the last layers at least");
 }
 
+// What `watch` and `early_stop` look at must be measured.
+void expect_measured(Params& train, Params& data, const Config& config, const std::vector<Metric>& metrics) {
+  std::vector<std::string> names{"auto"};
+  for (const Metric& metric : metrics) names.emplace_back(metric.name);
+  if (std::find(names.begin(), names.end(), config.train.watch) == names.end())
+    train.error("watch", unknown_name("metric", config.train.watch, names));
+  if (config.train.patience > 0 && config.data.present && !data.has("val"))
+    train.error("early_stop", "'early_stop' needs a validation set, data.val");
+}
+
 // The sections in turn, each by those who know what stands in it, as far as it can be read at all.
 Experiment read_sections(const ConfigNode& tree, const std::string& file, bool layers_are_whole,
                          const ExperimentOptions& options, Diagnostics& diagnostics) {
@@ -88,6 +100,7 @@ Experiment read_sections(const ConfigNode& tree, const std::string& file, bool l
 
   config.data = read_data(data);
   config.data.present = root.has("data");
+  expect_measured(train, data, config, metrics_of(TargetKind::label));
   experiment.data = read_data_section(data, site_of(experiment, model_is_whole, options.search_progress));
   data.finish();
 

@@ -14,6 +14,7 @@
 #include "models/step_reporter.h"
 #include "models/train_step.h"
 #include "models/training_data.h"
+#include "models/watch.h"
 
 namespace twiddle {
 
@@ -48,7 +49,7 @@ struct Trainer::Impl {
   Context ctx;
   TrainingData data;
   const std::vector<Metric> metrics = metrics_of(TargetKind::label);
-  const Metric& watched = metrics.at(1);
+  const Watch watch{metrics, config.train};
   RunSaver saver;
   StepReporter reporter;
   std::unique_ptr<WeightAverage> average;  // null: none is kept
@@ -83,6 +84,7 @@ struct Trainer::Impl {
       ctx.random.restore(config.seed, ctx.random.position());
       saver.goes_on_from(options.resume);
     }
+    watch.take_up(state);
     state.limit_batches = options.limit_batches;
     state.overfit_batch = options.overfit_batch ? 1 : 0;
     state.batch = span().batches(state.position);
@@ -306,9 +308,8 @@ struct Trainer::Impl {
     ++state.epoch;
     state.batch = state.position = state.images = 0;
     set_sums(0, 0);
+    if (report.has_validation) report.best = watch.take(report.epoch, report.val, state);
     if (report.best) {
-      state.best_score = watched.of(report.val);
-      state.best_epoch = report.epoch;
       const AveragedWeights averaged(average.get());
       saver.save_best(ctx, net, state, classes());
     }
@@ -319,10 +320,6 @@ struct Trainer::Impl {
     return true;
   }
 
-  bool is_best(double score) const {
-    return std::isfinite(score) && (state.best_epoch == 0 || watched.better(score, state.best_score));
-  }
-
   // False: stopped.
   bool validate(EpochReport& report, const std::atomic<bool>& stop) {
     const AveragedWeights averaged(average.get());
@@ -331,20 +328,21 @@ struct Trainer::Impl {
     last_validation = result;
     report.has_validation = true;
     report.val = result.scores;
-    report.best = is_best(watched.of(result.scores));
     return true;
   }
+
+  bool is_over() const { return state.epoch >= config.train.epochs || watch.stops(state); }
 
   End run(const std::vector<TrainObserver*>& observers, const std::atomic<bool>& stop) {
     reporter.forget();  // a run that failed may have left one, and its listeners may be gone
     End end = End::finished;
-    while (end == End::finished && state.epoch < config.train.epochs) {
+    while (end == End::finished && !is_over()) {
       bool whole = false;
       try {
         whole = run_epoch(observers, stop);
       } catch (const Interrupted&) {  // before the step that needed the engines; a resumed run measures again
       }
-      if (!whole || (stop && state.epoch < config.train.epochs)) end = End::interrupted;
+      if (!whole || (stop && !is_over())) end = End::interrupted;
     }
     save(observers);
     return end;
@@ -371,7 +369,10 @@ std::vector<Metric> Trainer::metrics() const {
   return impl_->metrics;
 }
 const Metric& Trainer::watched() const {
-  return impl_->watched;
+  return impl_->watch.metric();
+}
+bool Trainer::stopped_early() const {
+  return impl_->state.epoch < impl_->config.train.epochs && impl_->watch.stops(impl_->state);
 }
 const EvalResult* Trainer::last_validation() const {
   return impl_->last_validation ? &*impl_->last_validation : nullptr;

@@ -13,7 +13,7 @@ TEST(BestValidation, IsThatOfTheBestEpochAndOutlivesTheProcess) {
   good.scores.top1 = 0.75, good.images = 4, good.classes = 2;
   good.confusion = {1, 1, 0, 2}, good.outside = {0, 0}, good.wrong = {{3, 0, 1, 0.5f}};
   std::int64_t best_epoch = 0;
-  BestValidation first(folder, best_epoch);
+  BestValidation first(folder, best_epoch, "top1");
   EXPECT_EQ(first.get(), nullptr);
   const auto end_epoch = [&](BestValidation& best, std::int64_t epoch, const EvalResult& result, bool is_best) {
     EpochReport report;
@@ -25,7 +25,7 @@ TEST(BestValidation, IsThatOfTheBestEpochAndOutlivesTheProcess) {
   end_epoch(first, 2, worse, false);
   EXPECT_EQ(first.get()->epoch, 1);
 
-  BestValidation resumed(folder, best_epoch);
+  BestValidation resumed(folder, best_epoch, "top1");
   ASSERT_NE(resumed.get(), nullptr);
   EXPECT_EQ(resumed.get()->result.confusion, good.confusion);
   EXPECT_EQ(resumed.get()->result.wrong.at(0).index, 3);
@@ -37,7 +37,7 @@ TEST(BestValidation, IsThatOfTheBestEpochAndOutlivesTheProcess) {
 TEST(BestValidation, WhereTheBestIsNotAtHandIsTheLast) {
   const std::filesystem::path folder = fresh_folder("no_best_validation");
   std::ofstream(folder / "best.json") << "{\"epoch\": 7";
-  BestValidation best(folder.string(), 7);
+  BestValidation best(folder.string(), 7, "top1");
   EXPECT_EQ(best.get(), nullptr);
   for (const std::int64_t epoch : {8, 9}) {
     EpochReport report;

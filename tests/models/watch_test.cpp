@@ -1,0 +1,122 @@
+#include "models/watch.h"
+
+#include <cmath>
+
+#include "tests/models/config_text.h"
+#include "tests/models/small_training.h"
+
+namespace twiddle {
+
+namespace {
+
+// The epoch after which it stops, by scores of epochs 1, 2, ...; 0: it does not.
+std::int64_t stops_after(const std::string& metric, double min_delta, const std::vector<double>& scores) {
+  Config::Train train;
+  train.watch = metric, train.patience = 2, train.min_delta = min_delta;
+  const Watch watch(every_metric(), train);
+  RunState state;
+  watch.take_up(state);
+  for (const double score : scores) {
+    Scores measured;
+    measured.*watch.metric().score = score;
+    watch.take(++state.epoch, measured, state);
+    if (watch.stops(state)) return state.epoch;
+  }
+  return 0;
+}
+
+// Scores that every epoch of a run has, made up: its validation is not asked.
+struct Epochs : TrainObserver {
+  std::vector<std::int64_t> best;
+  std::int64_t count = 0;
+  void on_epoch(const EpochReport& report) override {
+    ++count;
+    if (report.best) best.push_back(report.epoch);
+  }
+  bool wants_step(std::int64_t) override { return false; }
+};
+
+// A rate of 0 leaves the score where it is, so that the first epoch stays the best.
+std::vector<Override> without_progress() {
+  return {{"train.early_stop", "{patience: 2}", "--set"},
+          {"train.watch", "loss", "--set"},
+          {"train.learning_rate", "0", "--set"},
+          {"model.layers.bn1.momentum", "0", "--set"},
+          {"train.epochs", "9", "--epochs"}};
+}
+
+}  // namespace
+
+TEST(Watch, StopsWhereNothingGetsBetter) {
+  EXPECT_EQ(stops_after("top1", 0, {0.1, 0.2, 0.2, 0.15, 0.3}), 4);
+  EXPECT_EQ(stops_after("top1", 0, {0.1, 0.1, 0.2, 0.2, 0.3}), 0);
+  EXPECT_EQ(stops_after("loss", 0, {2, 1, 1.5, 1.2}), 4);
+  EXPECT_EQ(stops_after("top1", 0, {NAN, 0.1, NAN, 0.2}), 0) << "before the first score there is nothing to better";
+}
+
+// Each epoch is a little better than the one before, but not by so much.
+TEST(Watch, CountsWhatIsBetterByMoreThanMinDelta) {
+  EXPECT_EQ(stops_after("top1", 0.1, {0.1, 0.15, 0.19, 0.5}), 3);
+  EXPECT_EQ(stops_after("loss", 0.1, {1, 0.95, 0.85, 0.8, 0.7}), 0);
+}
+
+TEST(Watch, TheBestEpochIsByTheMetricAlone) {
+  Config::Train train;
+  train.min_delta = 0.5;
+  const Watch by_top1(every_metric(), train);
+  EXPECT_EQ(std::string(by_top1.metric().name), "top1") << "auto";
+  RunState state;
+  by_top1.take_up(state);
+  Scores scores;
+  scores.top1 = 0.1;
+  EXPECT_TRUE(by_top1.take(1, scores, state));
+  scores.top1 = 0.2;
+  EXPECT_TRUE(by_top1.take(2, scores, state));
+  EXPECT_FALSE(by_top1.take(3, scores, state));
+  EXPECT_EQ(state.best_epoch, 2);
+  EXPECT_EQ(state.improved_epoch, 1);
+  train.watch = "loss";
+  const Watch by_loss(every_metric(), train);
+  by_loss.take_up(state);
+  scores.loss = 3;
+  EXPECT_TRUE(by_loss.take(4, scores, state)) << "a share of images is no loss to compare with";
+}
+
+TEST(Watch, StopsARunAndOneThatGoesOnFromIt) {
+  const std::string folder = new_folder("early_stop");
+  std::atomic<bool> stop = false;
+  Epochs epochs;
+  {
+    StopAfter stopper(12, stop);  // in the third epoch
+    Trainer first(small_experiment(without_progress()), in_folder(folder));
+    EXPECT_EQ(first.run({&epochs, &stopper}, stop), Trainer::End::interrupted);
+    EXPECT_FALSE(first.stopped_early());
+  }
+  stop = false;
+  Trainer second(small_experiment(without_progress()), in_folder(folder, newest_checkpoint(folder)));
+  EXPECT_EQ(second.run({&epochs}, stop), Trainer::End::finished);
+  EXPECT_TRUE(second.stopped_early());
+  EXPECT_EQ(epochs.count, 3);
+  EXPECT_EQ(epochs.best, std::vector<std::int64_t>{1});
+
+  Trainer third(small_experiment(without_progress()), in_folder(folder, newest_checkpoint(folder)));
+  EXPECT_EQ(third.run({&epochs}, stop), Trainer::End::finished);
+  EXPECT_EQ(epochs.count, 3) << "it is over";
+  std::vector<Override> patient = without_progress();
+  patient[0].value = "{patience: 4}";
+  Trainer fourth(small_experiment(patient), in_folder(folder, newest_checkpoint(folder)));
+  fourth.run({&epochs}, stop);
+  EXPECT_EQ(fourth.state().epoch, 5);
+}
+
+TEST(Watch, MistakesOfTheConfigAreTold) {
+  const std::string data = "data: {train: {format: synthetic}, val: {format: synthetic}}\n";
+  EXPECT_TRUE(holds(complaint_about(smallest_config + data + "train: {watch: tpo1}\n"), "'tpo1'"));
+  EXPECT_TRUE(holds(complaint_about(smallest_config + data + "train: {watch: psnr}\n"), "auto, loss, top1, top5"));
+  EXPECT_TRUE(holds(complaint_about(smallest_config + data + "train: {early_stop: {}}\n"), "missing key 'patience'"));
+  EXPECT_TRUE(holds(complaint_about(smallest_config + "data: {train: {format: synthetic}}\n"
+                                                      "train: {early_stop: {patience: 3}}\n"),
+                    "'early_stop' needs a validation set"));
+}
+
+}  // namespace twiddle
