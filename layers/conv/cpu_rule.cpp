@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "fft/grid.h"
+
 namespace twiddle {
 
 namespace {
@@ -21,9 +23,11 @@ double multiply_adds(const ConvProblem& p) {
          taps_on_data(p.width, p.out_width(), p.kernel_w, p.pad_w) * std::min(p.channels, p.filters) / p.groups;
 }
 
+constexpr double enough_work = 40, enough_of_one_channel = 64;
+
 bool is_enough_work(const ConvProblem& problem) {
   const bool one_channel = std::min(problem.channels, problem.filters) == problem.groups;  // for which others are good
-  return multiply_adds(problem) >= (one_channel ? 64 : 40);
+  return multiply_adds(problem) >= (one_channel ? enough_of_one_channel : enough_work);
 }
 
 int least_kernel(const ConvProblem& problem) {
@@ -35,21 +39,30 @@ bool has_large_outputs(const ConvProblem& problem) {
   return std::min(problem.out_height(), problem.out_width()) >= 8;
 }
 
+// Planes of one row, of which no height is transformed.
+bool has_long_rows(const ConvProblem& problem) {
+  const bool rows = problem.height == 1 && problem.kernel_h == 1 && problem.out_height() == 1;
+  return rows && problem.kernel_w >= 9 && problem.out_width() >= 8;
+}
+
 }  // namespace
 
 bool spectra_pay_beside_onednn(const ConvProblem& problem) {
-  return least_kernel(problem) >= 5 && has_large_outputs(problem) && is_enough_work(problem);
+  if (is_depthwise(problem)) return !depthwise_pays(problem);
+  return is_enough_work(problem) &&
+         (has_long_rows(problem) || (least_kernel(problem) >= 5 && has_large_outputs(problem)));
 }
 
 // Small kernels leave little to win, and nothing where they are more than the images: their spectra are much larger.
 bool spectra_pay_beside_products(const ConvProblem& problem) {
+  if (is_depthwise(problem)) return !depthwise_pays(problem);
   const bool few_kernels = count_of(problem.weight_shape()) <= 2 * count_of(problem.input_shape());
   return least_kernel(problem) >= (few_kernels ? 3 : 5) && has_large_outputs(problem) && is_enough_work(problem);
 }
 
 // Its matrix products are of tiles by channels by filters: few channels leave little but the transforms of x and y, and
-// few tiles little but those of the kernels, whose bins are four times as many numbers as they have. Groups are done
-// one after another, and of smaller outputs than a tile most would be thrown away.
+// few tiles little but those of the kernels, whose bins are four times as many numbers as they have. Groups have few
+// channels as a rule, and of smaller outputs than a tile most would be thrown away.
 bool winograd_pays_beside_onednn(const ConvProblem& problem) {
   constexpr int tile = 4, fewest_channels = 32, fewest_tiles = 32;
   const auto tiles = [](int outputs) { return std::int64_t(outputs + tile - 1) / tile; };
@@ -58,8 +71,10 @@ bool winograd_pays_beside_onednn(const ConvProblem& problem) {
          problem.batch * tiles(problem.out_height()) * tiles(problem.out_width()) >= fewest_tiles;
 }
 
+// Up to 7x7 on planes of 14x14. Spectra have no strides, and of few channels filling.
 bool depthwise_pays(const ConvProblem& problem) {
-  return multiply_adds(problem) <= 200;
+  const bool strided = problem.stride_h > 1 || problem.stride_w > 1 || problem.dilation > 1;
+  return strided || multiply_adds(problem) < enough_work;
 }
 
 // A product takes the images one by one, which small ones do not pay.

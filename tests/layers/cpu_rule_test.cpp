@@ -23,10 +23,16 @@ TEST(CpuRule, LargeKernelsPayInGroupsOfAnySize) {
 }
 
 TEST(CpuRule, FewMultiplyAddsDoNot) {
-  for (const char* problem : {"16x64x28x28 * 64x64x3x3 pad 1", "16x96x56x56 * 96x1x7x7 pad 3 groups 96",
-                              "64x1x28x28 * 20x1x5x5", "16x64x11x11 * 64x64x5x5", "16x64x28x28 * 64x64x7x1 pad 3x0"})
+  for (const char* problem : {"16x64x28x28 * 64x64x3x3 pad 1", "16x96x56x56 * 96x1x5x5 pad 2 groups 96",
+                              "64x1x28x28 * 20x1x7x7", "16x64x11x11 * 64x64x5x5", "16x64x28x28 * 64x64x7x1 pad 3x0"})
     EXPECT_FALSE(spectra(problem)) << problem;
-  EXPECT_FALSE(spectra("16x16x8x8 * 16x1x9x9 pad 4 groups 16")) << "most of the kernel lies on padding";
+  EXPECT_FALSE(spectra("16x16x7x7 * 16x1x7x7 pad 3 groups 16")) << "most of the kernel lies on padding";
+  EXPECT_FALSE(spectra("4x64x1x4096 * 64x64x1x7 pad 0x3"));
+}
+
+TEST(CpuRule, LongKernelsOfRowsPay) {
+  for (const char* problem : {"4x64x1x4096 * 64x64x1x9 pad 0x4", "4x64x1x4096 * 64x1x1x1024 pad 0x512 groups 64"})
+    EXPECT_TRUE(spectra(problem)) << problem;
 }
 
 TEST(CpuRule, WithoutOnednnSmallKernelsPayToo) {
@@ -50,9 +56,13 @@ TEST(CpuRule, WinogradPaysWithManyTilesAndChannels) {
 
 TEST(CpuRule, DepthwiseKernelsGoTapByTapUnlessTheyAreLarge) {
   EXPECT_TRUE(depthwise_pays(conv_problem("16x64x28x28 * 64x1x3x3 pad 1 groups 64")));
-  EXPECT_TRUE(depthwise_pays(conv_problem("16x64x28x28 * 64x1x13x13 pad 6 groups 64")));
-  EXPECT_TRUE(depthwise_pays(conv_problem("16x64x7x7 * 64x1x31x31 pad 15 groups 64"))) << "most taps meet padding";
-  EXPECT_FALSE(depthwise_pays(conv_problem("16x64x28x28 * 64x1x31x31 pad 15 groups 64")));
+  EXPECT_TRUE(depthwise_pays(conv_problem("16x64x7x7 * 64x1x7x7 pad 3 groups 64"))) << "many taps meet padding";
+  EXPECT_TRUE(depthwise_pays(conv_problem("16x64x28x28 * 64x1x13x13 stride 2 pad 6 groups 64")));
+  for (const char* problem : {"16x64x28x28 * 64x1x31x31 pad 15 groups 64", "16x64x28x28 * 64x1x13x13 pad 6 groups 64",
+                              "16x64x7x7 * 64x1x13x13 pad 6 groups 64", "16x96x56x56 * 96x1x7x7 pad 3 groups 96"}) {
+    EXPECT_FALSE(depthwise_pays(conv_problem(problem))) << problem;
+    EXPECT_TRUE(spectra(problem)) << problem;
+  }
 }
 
 TEST(CpuRule, ProductsAreLeftToProducts) {
