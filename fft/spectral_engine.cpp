@@ -28,7 +28,7 @@ ConvPlans SpectralEngine::plans(const ConvProblem& problem, ConvPass pass, std::
       if (products.empty()) continue;
       parts.product = products.front();
       if (!fits(problem, parts)) continue;
-      if (can_fuse(*transform, slice)) add({transform.get(), grid, nullptr});
+      if (can_fuse(*transform, slice)) add({transform.get(), grid, nullptr, backend_->fused.get()});
       for (FrequencyProduct* const product : products) parts.product = product, add(parts);
     }
   }
@@ -75,8 +75,8 @@ std::shared_ptr<const ConvPlan> SpectralEngine::make_plan(const ConvProblem& pro
 std::string SpectralEngine::describe(const SpectralParts& parts) const {
   std::string text = to_string(parts.grid);
   if (backend_->transforms.size() > 1) text += join(", ", parts.transform->name());
-  if (parts.product == nullptr)
-    text += join(", ", backend_->fused->name());
+  if (parts.fused != nullptr)
+    text += join(", ", parts.fused->name());
   else if (backend_->products.size() > 1)
     text += join(", ", parts.product->name());
   return text;

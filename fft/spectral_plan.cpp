@@ -62,6 +62,7 @@ SpectralSlice slice_of(const ConvProblem& problem, ConvPass pass, const Spectral
   slice.a_bytes = transform.spectrum_bytes(slice.a);
   slice.b_bytes = transform.spectrum_bytes(slice.b);
   slice.scratch_bytes = std::max(transform.scratch_bytes(slice.a), transform.scratch_bytes(slice.b));
+  if (parts.fused != nullptr) slice.scratch_bytes = std::max(slice.scratch_bytes, parts.fused->scratch_bytes(slice.c));
   if (parts.product != nullptr) {
     slice.c_bytes = transform.spectrum_bytes(slice.c);
     slice.scratch_bytes =
@@ -141,9 +142,9 @@ void SpectralPlan::run(Context& ctx, ConvOperands& operands) const {
     slice.gemm.accumulate = sums_up && first > 0;
     if (bias_sums != nullptr) parts_.transform->sum_columns(ctx, slice.a, a.get(), first > 0, bias_sums);
     const PlaneEpilogue epilogue{bias, forward && operands.relu};
-    if (parts_.product == nullptr) {
+    if (parts_.fused != nullptr) {
       const StageRange stage(ctx.profiler, stream, "inverse");
-      backend_->fused->run(ctx, slice.gemm, a.get(), b.get(), slice.c, target, epilogue);
+      parts_.fused->run(ctx, slice.gemm, a.get(), b.get(), slice.c, target, epilogue, scratch.get());
       continue;
     }
     if (!slice.gemm.accumulate) c = nullptr, c = buffers_->scratch(stream, slice.c_bytes);

@@ -26,7 +26,8 @@ struct SpectralBackend {
 struct SpectralParts {
   SpectralTransform* transform = nullptr;
   FrequencyGrid grid;
-  FrequencyProduct* product = nullptr;  // null: the fused inverse multiplies
+  FrequencyProduct* product = nullptr;  // what multiplies ...
+  FusedInverse* fused = nullptr;        // ... or, in its place, does that in the inverse
 };
 
 // What is done to some images: C = op(A) op(B), a bin and a group at a time. Where the inverse is fused, the product's

@@ -11,6 +11,7 @@ SpectralBackend cpu_fft(InstructionSet set) {
   backend.engine = "fft";
   backend.transforms.push_back(std::make_unique<CpuTransform>(set));
   backend.products.push_back(std::make_unique<CpuProduct>(set));
+  backend.fused = std::make_unique<CpuChannelInverse>(set);
   return backend;
 }
 
@@ -34,6 +35,12 @@ SpectrumLayout layout_of(const Planes& planes, int lanes) {
 
 int SpectrumLayout::columns_in(std::int64_t block) const {
   return static_cast<int>(std::min<std::int64_t>(lanes, group_columns - block % group_blocks * lanes));
+}
+
+void CpuChannelInverse::run(Context& /*ctx*/, const FrequencyGemm& gemm, const void* a, const void* b,
+                            const Planes& planes, float* target, const PlaneEpilogue& epilogue, void* scratch) {
+  transform_.inverse_of_products(planes, static_cast<const float*>(a), static_cast<const float*>(b), gemm.conjugate_b,
+                                 target, epilogue, scratch);
 }
 
 std::size_t CpuProduct::scratch_bytes(const FrequencyGemm& gemm) const {

@@ -45,6 +45,12 @@ class CpuTransform : public SpectralTransform {
   void forward(Context& ctx, const Planes& planes, const PlaneSource& source, void* spectrum, void* scratch) override;
   void inverse(Context& ctx, const Planes& planes, const void* spectrum, float* target, const PlaneEpilogue& epilogue,
                void* scratch) override;
+  // Of the products of each plane's bins by those of its channel's kernel, or by their conjugates, a block of planes at
+  // a time: so a product never leaves the caches.
+  bool inverts_products(const Planes& planes) const;
+  std::size_t product_scratch_bytes(const Planes& planes) const;
+  void inverse_of_products(const Planes& planes, const float* spectrum, const float* kernels, bool conjugate,
+                           float* target, const PlaneEpilogue& epilogue, void* scratch);
   bool masks_and_sums() const override { return true; }
   void sum_columns(Context& ctx, const Planes& planes, const void* spectrum, bool add, float* sums) override;
 
@@ -54,12 +60,31 @@ class CpuTransform : public SpectralTransform {
   const std::vector<float>& few_roots(int points, int few);
   // What all blocks share.
   PlaneTransform of_planes(const Planes& planes, float* spectrum, void* scratch);
+  PlaneTransform inverse_of_planes(const Planes& planes, const float* spectrum, const PlaneEpilogue& epilogue,
+                                   void* scratch);
   FewPoints few(const Planes& planes, float* spectrum, void* scratch);
 
   CpuKernels kernels_;
   std::map<int, FftPlan> plans_;
   std::map<int, std::vector<float>> row_roots_;
   std::map<std::pair<int, int>, std::vector<float>> few_roots_;
+};
+
+// Depthwise products in the inverse.
+class CpuChannelInverse : public FusedInverse {
+ public:
+  explicit CpuChannelInverse(InstructionSet set) : transform_(set) {}
+  std::string_view name() const override { return "in the inverse"; }
+  SpectrumStorage storage() const override { return transform_.storage(); }
+  bool supports(const FrequencyGemm& gemm, const Planes& planes) const override {
+    return gemm.is_depthwise() && !gemm.transpose_a && transform_.inverts_products(planes);
+  }
+  std::size_t scratch_bytes(const Planes& planes) const override { return transform_.product_scratch_bytes(planes); }
+  void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, const Planes& planes, float* target,
+           const PlaneEpilogue& epilogue, void* scratch) override;
+
+ private:
+  CpuTransform transform_;
 };
 
 // The products of bins, each by one thread: of matrices, or, where depthwise, of one channel a lane.

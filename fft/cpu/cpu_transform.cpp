@@ -56,11 +56,10 @@ void for_each_block(const Planes& planes, int lanes, const Work& work) {
 }
 
 // All tiles of all blocks of planes. A block belongs to one thread, which takes its tiles in order: so tiles that
-// overlap are added up one after another. `aim` sets the window's pointers.
-template <class Aim>
-void for_each_tile(const Planes& planes, const CpuKernels& kernels, const PlaneTransform& common, const Aim& aim,
-                   void (*run)(const PlaneTransform&)) {
-  const std::int64_t scratch_floats = kernels.plane_scratch(planes.grid.height, planes.grid.width);
+// overlap are added up one after another. `aim` sets the window's pointers; each thread has so many floats of scratch.
+template <class Aim, class Run>
+void for_each_tile(const Planes& planes, const CpuKernels& kernels, const PlaneTransform& common,
+                   std::int64_t scratch_floats, const Aim& aim, const Run& run) {
   for_each_block(planes, kernels.lanes, [&](const Block& block, int thread) {
     PlaneTransform plane = common;
     plane.scratch += thread * scratch_floats;
@@ -68,9 +67,14 @@ void for_each_tile(const Planes& planes, const CpuKernels& kernels, const PlaneT
     for (std::int64_t tile = 0; tile < planes.grid.tiles(); ++tile, plane.spectrum += block.tile_stride) {
       plane.window = window_of(planes, block.planes, tile);
       aim(plane.window, block);
-      run(plane);
+      run(plane, block);
     }
   });
+}
+
+// What is done to a block, wherever it lies.
+auto alone(void (*run)(const PlaneTransform&)) {
+  return [run](const PlaneTransform& plane, const Block&) { run(plane); };
 }
 
 // Blocks of planes of few points.
@@ -174,8 +178,9 @@ void CpuTransform::forward(Context& /*ctx*/, const Planes& planes, const PlaneSo
     for_each_few(planes, kernels_, scaled(few(planes, static_cast<float*>(spectrum), scratch)), aim,
                  past ? kernels_.forward_few_past_caches : kernels_.forward_few);
   else
-    for_each_tile(planes, kernels_, scaled(of_planes(planes, static_cast<float*>(spectrum), scratch)), aim,
-                  past ? kernels_.forward_past_caches : kernels_.forward);
+    for_each_tile(planes, kernels_, scaled(of_planes(planes, static_cast<float*>(spectrum), scratch)),
+                  kernels_.plane_scratch(planes.grid.height, planes.grid.width), aim,
+                  alone(past ? kernels_.forward_past_caches : kernels_.forward));
 }
 
 void CpuTransform::sum_columns(Context& /*ctx*/, const Planes& planes, const void* spectrum, bool add, float* sums) {
@@ -194,26 +199,87 @@ void CpuTransform::sum_columns(Context& /*ctx*/, const Planes& planes, const voi
   }
 }
 
-void CpuTransform::inverse(Context& /*ctx*/, const Planes& planes, const void* spectrum, float* target,
-                           const PlaneEpilogue& epilogue, void* scratch) {
+namespace {
+
+void require_no_epilogue_where_tiles_overlap(const Planes& planes, const PlaneEpilogue& epilogue) {
   const bool overlap = (planes.grid.tiles_h > 1 && planes.window_h > planes.grid.step_h) ||
                        (planes.grid.tiles_w > 1 && planes.window_w > planes.grid.step_w);
   require(!overlap || (!epilogue.bias && !epilogue.relu), "bias and relu are for tiles that do not overlap");
-  const auto aim = [&](BlockWindow& window, const Block& block) {
+}
+
+auto aim_at(float* target, const PlaneEpilogue& epilogue) {
+  return [=](BlockWindow& window, const Block& block) {
     window.target = target + block.plane;
     window.bias = epilogue.bias ? epilogue.bias + block.column : nullptr;
   };
-  const auto finish = [&](auto transform) {
-    const double factors = scale(planes.grid) * scale(planes.grid);
-    transform.scale = static_cast<float>(1 / (factors * planes.grid.height * planes.grid.width));
-    transform.relu = epilogue.relu;
-    return transform;
-  };
-  float* const bins = const_cast<float*>(static_cast<const float*>(spectrum));  // an inverse only reads it
-  if (of_few_points(planes))
-    for_each_few(planes, kernels_, finish(few(planes, bins, scratch)), aim, kernels_.inverse_few);
-  else
-    for_each_tile(planes, kernels_, finish(of_planes(planes, bins, scratch)), aim, kernels_.inverse);
+}
+
+// Of an inverse transform: it undoes the scales of two factors.
+float scale_back(const FrequencyGrid& grid) {
+  const double factors = CpuTransform::scale(grid) * CpuTransform::scale(grid);
+  return static_cast<float>(1 / (factors * grid.height * grid.width));
+}
+
+}  // namespace
+
+PlaneTransform CpuTransform::inverse_of_planes(const Planes& planes, const float* spectrum,
+                                               const PlaneEpilogue& epilogue, void* scratch) {
+  PlaneTransform transform = of_planes(planes, const_cast<float*>(spectrum), scratch);  // an inverse only reads it
+  transform.scale = scale_back(planes.grid), transform.relu = epilogue.relu;
+  return transform;
+}
+
+void CpuTransform::inverse(Context& /*ctx*/, const Planes& planes, const void* spectrum, float* target,
+                           const PlaneEpilogue& epilogue, void* scratch) {
+  require_no_epilogue_where_tiles_overlap(planes, epilogue);
+  const auto* const bins = static_cast<const float*>(spectrum);
+  if (!of_few_points(planes)) {
+    for_each_tile(planes, kernels_, inverse_of_planes(planes, bins, epilogue, scratch),
+                  kernels_.plane_scratch(planes.grid.height, planes.grid.width), aim_at(target, epilogue),
+                  alone(kernels_.inverse));
+    return;
+  }
+  FewPoints transform = few(planes, const_cast<float*>(bins), scratch);
+  transform.scale = scale_back(planes.grid), transform.relu = epilogue.relu;
+  for_each_few(planes, kernels_, transform, aim_at(target, epilogue), kernels_.inverse_few);
+}
+
+bool CpuTransform::inverts_products(const Planes& planes) const {
+  return !of_few_points(planes);
+}
+
+std::size_t CpuTransform::product_scratch_bytes(const Planes& planes) const {
+  const std::int64_t product = bins(planes.grid) * 2 * kernels_.lanes;
+  return static_cast<std::size_t>(omp_get_max_threads() * product) * sizeof(float) + scratch_bytes(planes);
+}
+
+void CpuTransform::inverse_of_products(const Planes& planes, const float* spectrum, const float* kernels,
+                                       bool conjugate, float* target, const PlaneEpilogue& epilogue, void* scratch) {
+  require_no_epilogue_where_tiles_overlap(planes, epilogue);
+  const std::int64_t dense = 2 * kernels_.lanes, count = bins(planes.grid);
+  const std::int64_t transform_scratch = kernels_.plane_scratch(planes.grid.height, planes.grid.width);
+  const ChannelProducts product{.bins = count,
+                                .rows = 1,
+                                .blocks = 1,
+                                .conjugate_b = conjugate,
+                                .accumulate = false,
+                                .past_caches = false,
+                                .a = nullptr,
+                                .b = nullptr,
+                                .c = nullptr,
+                                .a_bin = layout_of(planes, kernels_.lanes).bin_stride,
+                                .b_bin = layout_of(1, planes.columns, kernels_.lanes).bin_stride,
+                                .c_bin = dense};
+  for_each_tile(planes, kernels_, inverse_of_planes(planes, spectrum, epilogue, scratch),
+                transform_scratch + count * dense, aim_at(target, epilogue),
+                [&](PlaneTransform plane, const Block& block) {
+                  ChannelProducts of_block = product;
+                  of_block.a = plane.spectrum, of_block.b = kernels + block.column * 2;
+                  of_block.c = plane.spectrum = plane.scratch + transform_scratch;
+                  plane.bin_stride = dense;
+                  kernels_.multiply_channels(of_block);
+                  kernels_.inverse(plane);
+                });
 }
 
 }  // namespace twiddle

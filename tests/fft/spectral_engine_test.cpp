@@ -314,7 +314,7 @@ class PlainFusedInverse final : public FusedInverse {
   SpectrumStorage storage() const override { return SpectrumStorage::interleaved_doubles; }
   bool supports(const FrequencyGemm& gemm, const Planes&) const override { return gemm.k <= 2 && gemm.conjugate_b; }
   void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, const Planes& planes, float* target,
-           const PlaneEpilogue& epilogue) override {
+           const PlaneEpilogue& epilogue, void*) override {
     ++runs;
     std::vector<std::complex<double>> c(static_cast<std::size_t>(gemm.bins * gemm.groups * gemm.m * gemm.n));
     parts_.products.front()->run(ctx, gemm, a, b, c.data(), nullptr);

@@ -40,7 +40,7 @@ bool FbfftFusedInverse::supports(const FrequencyGemm& gemm, const Planes& planes
 }
 
 void FbfftFusedInverse::run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, const Planes& planes,
-                            float* target, const PlaneEpilogue& epilogue) {
+                            float* target, const PlaneEpilogue& epilogue, void*) {
   require(supports(gemm, planes), "fbfft has no product in the inverse for ", gemm.k, " channels and planes of ",
           to_string(planes.grid));
   if (gemm.is_depthwise()) {

@@ -17,7 +17,7 @@ class FbfftFusedInverse final : public FusedInverse {
   SpectrumStorage storage() const override { return SpectrumStorage::interleaved; }
   bool supports(const FrequencyGemm& gemm, const Planes& planes) const override;
   void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, const Planes& planes, float* target,
-           const PlaneEpilogue& epilogue) override;
+           const PlaneEpilogue& epilogue, void* scratch) override;
 
  private:
   const small_fft::FusedInverseKernel* find(const FrequencyGemm& gemm, const Planes& planes) const;  // null: none
