@@ -60,6 +60,7 @@ Augment::Augment(Params& data, const char* key, const std::vector<std::int64_t>&
     for (ConfigNode& entry : used.items) {
       AugmentStep step = read_augment_step(entry, size, data.diagnostics());
       steps_.push_back(std::move(step.apply));
+      late_steps_.push_back(std::move(step.apply_late));
       names_.push_back(std::move(step.name));
       entry = std::move(step.used);
     }
@@ -76,14 +77,18 @@ Augment::Augment(Params& data, const char* key, const std::vector<std::int64_t>&
 }
 
 void Augment::operator()(Image& image, RandomSequence random, float* out) const {
-  for (std::size_t i = 0; i < steps_.size(); ++i) steps_[i](image, random.split(i));
+  for (std::size_t i = 0; i < steps_.size(); ++i)
+    if (steps_[i]) steps_[i](image, random.split(i));
   expect_shape(image);
   const std::uint8_t* pixels = image.pixels.data();
   const std::int64_t plane = shape_[1] * shape_[2];
-  for (std::size_t c = 0; c < mean_.size(); ++c, pixels += plane, out += plane) {
+  float* to = out;
+  for (std::size_t c = 0; c < mean_.size(); ++c, pixels += plane, to += plane) {
     const float mean = mean_[c], scale = scale_[c];
-    for (std::int64_t i = 0; i < plane; ++i) out[i] = (static_cast<float>(pixels[i]) - mean) * scale;
+    for (std::int64_t i = 0; i < plane; ++i) to[i] = (static_cast<float>(pixels[i]) - mean) * scale;
   }
+  for (std::size_t i = 0; i < late_steps_.size(); ++i)
+    if (late_steps_[i]) late_steps_[i](out, shape_, random.split(i));
 }
 
 void Augment::expect_shape(const Image& image) const {

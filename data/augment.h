@@ -14,11 +14,14 @@ namespace twiddle {
 class Augment {
  public:
   using Step = std::function<void(Image&, RandomSequence)>;
+  // One that comes after all others, on the values that the network reads, [channels, height, width].
+  using LateStep = std::function<void(float* values, const std::vector<std::int64_t>& shape, RandomSequence)>;
 
   // Reads the list at `key` (`augment:` for training, `eval_augment:` for validation) and `normalize`. A step is a name
   // or {name: options}; a size is N or [height, width] and the model's input where it is left out:
   //   resize (N: the shorter side), center_crop, random_crop, random_resized_crop: {size, scale: [0.08, 1], ratio:
-  //   [0.75, 1.3333]}, pad_crop: {pad: 4, size} or pad_crop: 4, hflip: 0.5 (the probability).
+  //   [0.75, 1.3333]}, pad_crop: {pad: 4, size} or pad_crop: 4, hflip: 0.5 (the probability), color_jitter,
+  //   rand_augment and random_erasing with the members of data/random_operations.h.
   // normalize: none, imagenet, cifar10 or {mean, std}, a number or one a channel.
   // A shape of zeros is one that is not known: good for reading the options, of which nothing is held against it.
   Augment(Params& data, const char* key, const std::vector<std::int64_t>& image_shape);
@@ -36,6 +39,7 @@ class Augment {
   std::string key_;
   Place place_;  // of the steps in the config, or of the section where there are none
   std::vector<Step> steps_;
+  std::vector<LateStep> late_steps_;  // as many; each step of the list is in one of both, and empty in the other
   std::vector<std::string> names_;
   std::vector<float> mean_, scale_;  // one a channel, on bytes: (value - mean) * scale
   std::vector<std::int64_t> shape_;

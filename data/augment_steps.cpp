@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "data/random_operations.h"
 #include "framework/text.h"
 
 namespace twiddle {
@@ -162,6 +163,49 @@ AugmentStep random_resized_crop(Entry& entry) {
           "random_resized_crop " + to_text(size)};
 }
 
+AugmentStep color_jitter(Entry& entry) {
+  ColorJitter jitter;
+  Params options = entry.params.child(entry.name);
+  jitter.brightness = options.number("brightness", 0.0, 0, 100);
+  jitter.contrast = options.number("contrast", 0.0, 0, 100);
+  jitter.saturation = options.number("saturation", 0.0, 0, 100);
+  jitter.hue = options.number("hue", 0.0, 0, 0.5);
+  options.finish();
+  if (jitter.brightness + jitter.contrast + jitter.saturation + jitter.hue == 0)
+    entry.params.error(entry.name, "'color_jitter' changes nothing", "such as {brightness: 0.4, contrast: 0.4}");
+  return {[jitter](Image& image, RandomSequence random) { jitter.apply(image, random); },
+          join("color_jitter ", format_number(jitter.brightness), ", ", format_number(jitter.contrast), ", ",
+               format_number(jitter.saturation), ", ", format_number(jitter.hue))};
+}
+
+AugmentStep rand_augment(Entry& entry) {
+  RandAugment augment;
+  Params options = entry.params.child(entry.name);
+  augment.operations = options.integer("operations", augment.operations, 0, 1000);
+  augment.magnitude = options.integer("magnitude", augment.magnitude, 0, 30);
+  options.finish();
+  return {[augment](Image& image, RandomSequence random) { augment.apply(image, random); },
+          join("rand_augment ", augment.operations, " of magnitude ", augment.magnitude)};
+}
+
+AugmentStep random_erasing(Entry& entry) {
+  RandomErasing erasing;
+  Params options = entry.params.child(entry.name);
+  erasing.probability = options.number("probability", erasing.probability, 0, 1);
+  const Range area = read_range(options, "area", {erasing.least_area, erasing.most_area}, 1);
+  const Range aspect = read_range(options, "aspect", {erasing.least_aspect, erasing.most_aspect}, 1000);
+  erasing.least_area = area.least, erasing.most_area = area.most;
+  erasing.least_aspect = aspect.least, erasing.most_aspect = aspect.most;
+  erasing.noise = options.choice("fill", "zeros", {"zeros", "noise"}) == "noise";
+  options.finish();
+  return {{},
+          join("random_erasing ", format_number(erasing.probability), erasing.noise ? ", noise" : ""),
+          {},
+          [erasing](float* values, const std::vector<std::int64_t>& shape, RandomSequence random) {
+            erasing.apply(values, shape, random);
+          }};
+}
+
 using Reader = AugmentStep (*)(Entry&);
 const std::map<std::string, Reader>& step_readers() {
   static const std::map<std::string, Reader> readers{
@@ -171,6 +215,9 @@ const std::map<std::string, Reader>& step_readers() {
       {"pad_crop", pad_crop},
       {"hflip", hflip},
       {"random_resized_crop", random_resized_crop},
+      {"color_jitter", color_jitter},
+      {"rand_augment", rand_augment},
+      {"random_erasing", random_erasing},
   };
   return readers;
 }

@@ -10,9 +10,10 @@ namespace twiddle {
 // One entry of `augment:`: what it does and how it is called in a summary. Mistakes go to the diagnostics; then the
 // step does nothing.
 struct AugmentStep {
-  Augment::Step apply;
+  Augment::Step apply;  // empty where the step is a late one
   std::string name;
   ConfigNode used = {};  // the entry with every option as it is used
+  Augment::LateStep apply_late = {};
 };
 AugmentStep read_augment_step(const ConfigNode& entry, std::array<int, 2> model_size, Diagnostics& diagnostics);
 

@@ -1,5 +1,6 @@
 #include "data/augment.h"
 
+#include <algorithm>
 #include <set>
 
 #include "tests/data/fixtures.h"
@@ -192,6 +193,38 @@ TEST(Augment, CollectsEveryMistake) {
                         sequence({mapping({{"random_resized_crop", mapping({{"scale", sequence({"2", "1"})}})}})})}}))
           .find("'scale' must be two numbers"),
       std::string::npos);
+}
+
+// What is erased is 0 for the network, wherever the step stands in the list; elsewhere white is 1.
+TEST(Augment, ErasesBehindTheNormalization) {
+  const Augment augment = read_augment(
+      mapping({{"augment", sequence({mapping({{"random_erasing", mapping({{"probability", "1"}})}}), "center_crop"})},
+               {"normalize", mapping({{"mean", "0.5"}, {"std", "0.5"}})}}),
+      {1, 8, 8});
+  const std::vector<float> values = run(augment, {1, 10, 10, Bytes(100, 255)});
+  const auto erased = std::count(values.begin(), values.end(), 0.0f);
+  EXPECT_GT(erased, 0);
+  EXPECT_EQ(std::count(values.begin(), values.end(), 1.0f), 64 - erased);
+}
+
+TEST(Augment, ReadsRandomOperations) {
+  const Augment augment = read_augment(
+      mapping({{"augment",
+                sequence({"rand_augment", mapping({{"color_jitter", mapping({{"brightness", "0.4"}, {"hue", "0.1"}})}}),
+                          mapping({{"random_erasing", mapping({{"fill", "noise"}})}})})}}),
+      {3, 8, 8});
+  EXPECT_EQ(augment.describe(),
+            "rand_augment 2 of magnitude 9, color_jitter 0.4, 0, 0, 0.1, random_erasing 0.25, noise");
+  const Image image{3, 8, 8, Bytes(192, 80)};
+  EXPECT_EQ(run(augment, image, 5), run(augment, image, 5));
+  EXPECT_NE(run(augment, image, 5), run(augment, image, 6));
+  const std::string all = failure(
+      mapping({{"augment", sequence({"color_jitter", mapping({{"rand_augment", mapping({{"magnitude", "31"}})}}),
+                                     mapping({{"random_erasing", mapping({{"area", sequence({"0.5", "0.1"})}})}}),
+                                     mapping({{"color_jitter", mapping({{"hue", "0.6"}})}})})}}));
+  for (const char* part :
+       {"'color_jitter' changes nothing", "'magnitude' must be", "'area' must be two numbers", "'hue' must be"})
+    EXPECT_NE(all.find(part), std::string::npos) << part << " in:\n" << all;
 }
 
 TEST(Augment, DescribesItself) {
