@@ -105,9 +105,14 @@ class Descent {
       if (i + 1 == path_.size()) entry.place = place_;
       return &entry.value;
     }
-    if (in_layers(i))
+    if (in_layers(i) && !lists_in(node).empty()) {
       for (ConfigNode* list : lists_in(node))
         if (ConfigNode* layer = named_layer(*list, i)) return layer;
+      if (!is_option_of_paths(key)) {
+        fail(unknown_name("layer", key, names_in(node)));
+        return nullptr;
+      }
+    }
     node.entries.push_back({key, place_, ConfigNode{}});
     node.entries.back().value.place = place_;
     return &node.entries.back().value;
@@ -122,6 +127,17 @@ class Descent {
     for (const char* kind : {"residual", "parallel"})
       for (ConfigNode* list : path_lists(kind, node)) lists.push_back(list);
     return lists;
+  }
+
+  static std::vector<std::string> names_in(ConfigNode& node) {
+    std::vector<std::string> names;
+    for (const ConfigNode* list : lists_in(node))
+      for (const std::string& name : layer_names(*list)) names.push_back(name);
+    return names;
+  }
+
+  static bool is_option_of_paths(const std::string& key) {
+    return key == "layers" || key == "shortcut" || key == "paths" || key == "join" || key == "name";
   }
 
   // A layer's name may hold dots: parts of the key that make up the name of a layer here become one.

@@ -47,7 +47,7 @@ TEST(Overrides, ReachLayersInPaths) {
   EXPECT_EQ(parallel.paths.at(0).at(0).name, "parallel1.relu1");
   EXPECT_EQ(parallel.paths.at(1).at(0).paths.at(0).at(0).options.find("rate")->text, "0.25");
   EXPECT_TRUE(holds(complaint_about(text, {{"model.layers.block.conv7.filters", "3", "--set"}}),
-                    "unknown key 'conv7' in 'residual'"));
+                    "unknown layer 'conv7'; did you mean 'conv1'?"));
 }
 
 TEST(Overrides, ReachLayersWhoseNamesHaveDots) {
