@@ -35,6 +35,16 @@ def without_dropping(entries):
             without_dropping(path)
 
 
+def start(net, config):
+    """As the file says, but norms and scales neither 0 nor 1, so that the gradients of all layers count."""
+    initialize(net, config)
+    for _, kind, module in net.named:
+        if kind in ("batch_norm", "layer_norm", "scale"):
+            nn.init.uniform_(module.weight, 0.5, 1.5)
+            if hasattr(module, "bias"):
+                nn.init.uniform_(module.bias, -0.1, 0.1)
+
+
 def pass_of(net, images, labels):
     """Logits, loss and gradients by our names, in float64 on the host."""
     net.zero_grad(set_to_none=True)
@@ -84,7 +94,7 @@ def check(arguments, file, seed, folder):
     without_dropping(config["model"]["layers"])
     torch.manual_seed(seed)
     net = network(config)
-    initialize(net, config)
+    start(net, config)
     images = torch.randn(arguments.batch, *config["model"]["input"])
     labels = torch.randint(net.shape[0], (arguments.batch,))
     paths = [os.path.join(folder, f"{name}.safetensors") for name in ("weights", "batch", "ours")]
