@@ -41,6 +41,7 @@ constexpr Bench benches[] = {
     {"fbfft-conv", "fbfft over cufft at 3x3 kernels (Vasilache et al. 2014, section 5.4)", bench_fbfft_conv, 0},
     {"winograd", "VGG-E by batch size, and errors (Lavin, Gray 2015, tables 4 to 6)", bench_winograd,
      layers | passes | parts, true},
+    {"depthwise", "a kernel a channel: RepLKNet, SLaK, ConvNeXt", bench_depthwise, layers | passes},
 };
 
 struct BenchArguments {

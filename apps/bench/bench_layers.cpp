@@ -73,10 +73,26 @@ std::vector<BenchLayer> large_kernel_layers() {
           {"big.31", square_problem(32, 64, 64, 56, 31, 1, 15)}};
 }
 
+// replk1 .. 4: RepLKNet-31B's stages (Ding et al. 2022), and table31_*: two shapes of its table 1; slak51: SLaK's
+// kernel (Liu et al. 2022) on the first of them; nv*: what nvSubquadratic publishes, kernels as large as the plane.
+std::vector<BenchLayer> depthwise_layers() {
+  const auto layer = [](const char* name, int batch, int channels, int size, int kernel) {
+    ConvProblem problem = square_problem(batch, channels, channels, size, kernel, 1, kernel / 2);
+    problem.groups = channels;
+    return BenchLayer{name, problem};
+  };
+  return {
+      layer("replk1", 64, 128, 56, 31),   layer("replk2", 64, 256, 28, 29),     layer("replk3", 64, 512, 14, 27),
+      layer("replk4", 64, 1024, 7, 13),   layer("table31_32", 64, 384, 32, 31), layer("table31_64", 64, 384, 64, 31),
+      layer("slak51", 64, 128, 56, 51),   layer("k13", 64, 192, 28, 13),        layer("convnext1", 64, 96, 56, 7),
+      layer("convnext3", 64, 384, 14, 7), layer("nv16", 8, 768, 16, 15),        layer("nv32", 8, 768, 32, 31),
+      layer("nv64", 8, 768, 64, 63)};
+}
+
 std::vector<BenchLayer> every_layer() {
   std::vector<BenchLayer> all;
   for (const auto& layers : {fbfft_layers(), dieleman_layers(), mathieu_layers(), alexnet_layers(), overfeat_layers(),
-                             vgg_layers(), large_kernel_layers()})
+                             vgg_layers(), large_kernel_layers(), depthwise_layers()})
     all.insert(all.end(), layers.begin(), layers.end());
   return all;
 }

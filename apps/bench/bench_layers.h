@@ -23,6 +23,7 @@ std::vector<BenchLayer> alexnet_layers();   // one tower, batch 128
 std::vector<BenchLayer> overfeat_layers();  // the fast one, batch 128
 std::vector<BenchLayer> vgg_layers();       // one of each shape of VGG-E, with their depths, batch 64
 std::vector<BenchLayer> large_kernel_layers();
-std::vector<BenchLayer> every_layer();  // all of these
+std::vector<BenchLayer> depthwise_layers();  // of networks with a kernel a channel, and NVIDIA's published shapes
+std::vector<BenchLayer> every_layer();       // all of these
 
 }  // namespace twiddle

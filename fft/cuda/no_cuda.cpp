@@ -2,6 +2,7 @@
 #include "fft/cuda/cufft/pad_and_crop.h"
 #include "fft/cuda/products/real_products.h"
 #include "fft/cuda/winograd/cuda_winograd.h"
+#include "fft/depthwise_fft_engine.h"
 #include "fft/spectral_engine.h"
 #include "framework/error.h"
 
@@ -13,6 +14,10 @@ SpectralBackend cufft() {
 
 SpectralBackend fbfft() {
   return {"fbfft", "", {}, {}};
+}
+
+std::unique_ptr<ConvEngine> make_depthwise_fft_engine() {
+  return nullptr;
 }
 
 std::vector<std::unique_ptr<FrequencyProduct>> make_real_products() {

@@ -1,0 +1,73 @@
+#pragma once
+#include <vector>
+
+#include "fft/cuda/depthwise/depthwise_block.h"
+#include "framework/device.h"
+
+namespace twiddle::small_fft {
+
+// Planes of one operand in memory, [image][channel], and where each lies in its transform.
+struct DepthwisePlanes {
+  PlaneWindow window;
+  Divisor images{1};
+  int channels = 1;
+  TWIDDLE_HD std::int64_t at(int image, int channel) const {
+    return (std::int64_t(image) * channels + channel) * window.height * window.width;
+  }
+};
+
+// Planes go in the order [channel][image], so that blocks which run side by side use the same few spectra of kernels.
+struct ConvolveArguments {
+  DepthwisePlanes from, to;
+  const float* source;
+  float* target;
+  const Complex* kernels;  // spectra, one a channel
+  bool conjugate;          // correlate with the kernel, else convolve
+  const float* bias;       // one number a channel, or null
+  bool relu;
+};
+
+// Spectra of kernels, one a channel, for ConvolveArguments.
+struct TransformArguments {
+  DepthwisePlanes from;
+  const float* source;
+  Complex* spectra;
+};
+
+// The spectra of gradients of kernels, summed over images in `parts` parts, each of images that follow each other:
+// [part][channel].
+struct CorrelateArguments {
+  DepthwisePlanes x, y;  // of y: its gradient
+  const float *source_x, *source_y;
+  Complex* sums;
+  int parts;
+};
+
+// From the sums of the parts to gradients of kernels.
+struct InverseSumArguments {
+  DepthwisePlanes to;
+  const Complex* sums;
+  float* target;
+  int parts;
+};
+
+// The kernels of one size of transforms.
+struct DepthwiseKernels {
+  int size = 0;                       // of transforms: size x size points
+  std::int64_t spectrum_numbers = 0;  // complex numbers of a spectrum in memory
+  int planes = 0;                     // that a block of correlate() has at a time; parts are a multiple of it
+  int correlating_planes = 0;         // that a GPU of 132 multiprocessors correlates at a time
+  void (*transform)(Stream& stream, const TransformArguments& arguments) = nullptr;
+  void (*convolve)(Stream& stream, const ConvolveArguments& arguments) = nullptr;
+  void (*correlate)(Stream& stream, const CorrelateArguments& arguments) = nullptr;
+  void (*inverse_sum)(Stream& stream, const InverseSumArguments& arguments) = nullptr;
+};
+
+// All sizes, smaller ones first.
+std::vector<DepthwiseKernels> all_depthwise_kernels();
+
+constexpr int depthwise_groups = 4;
+template <int Group>
+void fill_group_of_depthwise(std::vector<DepthwiseKernels>& all);
+
+}  // namespace twiddle::small_fft

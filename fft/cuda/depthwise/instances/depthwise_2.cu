@@ -1,0 +1,3 @@
+#include "fft/cuda/depthwise/depthwise_launch.h"
+
+template void twiddle::small_fft::fill_group_of_depthwise<2>(std::vector<DepthwiseKernels>& all);

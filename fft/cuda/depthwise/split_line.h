@@ -1,0 +1,37 @@
+#pragma once
+#include "fft/cuda/device/register_fft.h"
+
+// The transform of one line, a row or a column of N complex points, by S threads: each has N / S of its bins in
+// registers. One thread alone has registers for some 64 points. Two share a line of twice as many by decimation in
+// frequency (Gentleman, Sande, 1966): the even bins are the transform of x[j] + x[j + N/2], and the odd ones that of
+// (x[j] - x[j + N/2]) e^(-2 pi i j / N), so that each thread reads the whole line and needs nothing else of the other.
+namespace twiddle::small_fft {
+
+template <int N, int S>
+struct SplitLine {
+  static_assert(S == 1 || (S == 2 && N % 4 == 0));
+  static constexpr int points = N / S;  // in a thread's registers: v[m] is bin S * m + part
+
+  static constexpr int bin(int m, int part) { return S * m + part; }
+  // Where a thread has the bin of the opposite frequency, N - bin: it always has both.
+  TWIDDLE_HD static constexpr int opposite(int m, int part) {
+    return part == 0 ? (points - m) % points : points - 1 - m;
+  }
+
+  // The two points of the line that v[J] begins as, for the part that is known when compiled.
+  template <int Part, int J>
+  TWIDDLE_HD static Complex fold(Complex near, Complex far) {
+    if constexpr (Part == 0)
+      return near + far;
+    else
+      return detail::times_root<-J, N>(near - far);
+  }
+
+  // After the inverse transform of its bins a thread has its share of two points, J and J + points: their sum of shares
+  // is the one, the difference the other.
+  TWIDDLE_HD static void turn_shares(Complex (&v)[points], int part) {
+    if (part == 1) unrolled<points>([&](auto j) { v[j] = detail::times_root<decltype(j)::value, N>(v[j]); });
+  }
+};
+
+}  // namespace twiddle::small_fft
