@@ -4,6 +4,7 @@
 
 #include "fft/cuda/depthwise/depthwise_kernels.h"
 #include "framework/context.h"
+#include "framework/error.h"
 
 namespace twiddle {
 
