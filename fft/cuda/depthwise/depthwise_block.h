@@ -27,10 +27,13 @@ struct DepthwiseBlock {
   static constexpr int pairs = N / 2;  // of columns, and as many rows: rows 0 and N/2, both real before their
                                        // transform, go as the real and the imaginary part of row 0
   static constexpr int lines = P * pairs, threads = S * lines;
-  // From row to row in shared memory, an odd number of 16 bytes: in the phase "rows" adjacent threads have adjacent
-  // rows.
-  static constexpr int pitch = 2 * (pairs | 1);
-  static constexpr int plane_pitch = pairs * pitch;
+  // In the phase "rows" adjacent threads have the same row of adjacent planes, then the next row: so few warps have a
+  // row 0, which takes longer, and planes of one channel read the same numbers of the kernel's spectrum. Eight threads
+  // that access 16 bytes each are served at once where these lie in different banks: so rows are an odd number of 16
+  // bytes apart, and planes an odd multiple of 8 / P of them.
+  static constexpr int row_units = pairs | 1, apart = P >= 8 ? 1 : 8 / P;
+  static constexpr int pitch = 2 * row_units;
+  static constexpr int plane_pitch = 2 * apart * (((pairs * row_units + apart - 1) / apart) | 1);
   static constexpr int shared_numbers = P * plane_pitch;
   // Spectra in memory are [m][part][row], so that adjacent threads access adjacent numbers.
   static constexpr int spectrum_numbers = N * pairs;
@@ -40,8 +43,8 @@ struct DepthwiseBlock {
   // All threads of a warp have the same part, as far as P * N / 2 is a multiple of 32.
   TWIDDLE_HD static int part_of(int thread) { return S == 1 ? 0 : thread / lines; }
   TWIDDLE_HD static int line_of(int thread) { return S == 1 ? thread : thread % lines; }
-  TWIDDLE_HD static int plane_of(int thread) { return line_of(thread) / pairs; }
-  TWIDDLE_HD static int row_of(int thread) { return line_of(thread) % pairs; }
+  TWIDDLE_HD static int plane_of(int thread) { return line_of(thread) % P; }
+  TWIDDLE_HD static int row_of(int thread) { return line_of(thread) / P; }
   TWIDDLE_HD static int spectrum_place(int thread, int m) { return (m * S + part_of(thread)) * pairs + row_of(thread); }
 
   // Which pair of columns a thread has, of which plane. The pairs that hold elements go to the first threads, so that
@@ -87,10 +90,12 @@ struct DepthwiseBlock {
     if constexpr (S == 1) {
       load_numbers(v, row_at(shared, thread));
     } else {
-      if (part_of(thread) == 0)
-        fold_row<0>(v, row);
-      else
-        fold_row<1>(v, row);
+      const float sign = Line::sign_of(part_of(thread));
+      unrolled<points / 2>([&](auto i) {
+        const ComplexPair near = row[i], far = row[i + points / 2];
+        v[2 * i] = Line::fold(near.first, far.first, sign), v[2 * i + 1] = Line::fold(near.second, far.second, sign);
+      });
+      Line::turn_folded(v, part_of(thread));
     }
     transform<forwards>(v);
   }
@@ -171,36 +176,21 @@ struct DepthwiseBlock {
   // Two columns of the plane as one complex one, folded where two threads share it.
   TWIDDLE_HD static void load_columns(Registers& v, const PlaneWindow& window, const float* source, int column,
                                       int part) {
-    const bool first = window.has_column(column), second = window.has_column(column + 1);
+    const int rows_of_first = window.has_column(column) ? window.height : 0;
+    const int rows_of_second = window.has_column(column + 1) ? window.height : 0;
     const float* const at = source - window.top * window.width - window.left + column;
-    const auto element = [&](auto row) {
-      if (!window.has_row(row)) return Complex{0, 0};
-      return Complex{first ? at[row * window.width] : 0, second ? at[row * window.width + 1] : 0};
+    const auto element = [&](int row) {
+      const auto of_plane = static_cast<unsigned>(row - window.top);
+      return Complex{of_plane < static_cast<unsigned>(rows_of_first) ? at[row * window.width] : 0,
+                     of_plane < static_cast<unsigned>(rows_of_second) ? at[row * window.width + 1] : 0};
     };
     if constexpr (S == 1) {
       unrolled<N>([&](auto row) { v[row] = element(row); });
     } else {
-      const auto fold = [&](auto of_part) {
-        unrolled<points>([&](auto j) {
-          constexpr int row = decltype(j)::value;
-          v[j] = Line::template fold<decltype(of_part)::value, row>(element(j), element(Index<row + points>{}));
-        });
-      };
-      if (part == 0)
-        fold(Index<0>{});
-      else
-        fold(Index<1>{});
+      const float sign = Line::sign_of(part);
+      unrolled<points>([&](auto j) { v[j] = Line::fold(element(j), element(j + points), sign); });
+      Line::turn_folded(v, part);
     }
-  }
-
-  template <int Part>
-  TWIDDLE_HD static void fold_row(Registers& v, const ComplexPair* row) {
-    unrolled<points / 2>([&](auto i) {
-      constexpr int j = 2 * decltype(i)::value;
-      const ComplexPair near = row[i], far = row[i + points / 2];
-      v[j] = Line::template fold<Part, j>(near.first, far.first);
-      v[j + 1] = Line::template fold<Part, j + 1>(near.second, far.second);
-    });
   }
 
   // With V the transform of x + iy, those of the real columns x and y are X[k] = (V[k] + conj V[N-k]) / 2 and Y[k] =

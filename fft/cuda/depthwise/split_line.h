@@ -18,13 +18,13 @@ struct SplitLine {
     return part == 0 ? (points - m) % points : points - 1 - m;
   }
 
-  // The two points of the line that v[J] begins as, for the part that is known when compiled.
-  template <int Part, int J>
-  TWIDDLE_HD static Complex fold(Complex near, Complex far) {
-    if constexpr (Part == 0)
-      return near + far;
-    else
-      return detail::times_root<-J, N>(near - far);
+  // What v[j] becomes of points j and j + points: the sum or the difference, and then turned.
+  TWIDDLE_HD static Complex fold(Complex near, Complex far, float sign) {
+    return {near.re + sign * far.re, near.im + sign * far.im};
+  }
+  TWIDDLE_HD static float sign_of(int part) { return part == 0 ? 1.f : -1.f; }
+  TWIDDLE_HD static void turn_folded(Complex (&v)[points], int part) {
+    if (part == 1) unrolled<points>([&](auto j) { v[j] = detail::times_root<-decltype(j)::value, N>(v[j]); });
   }
 
   // After the inverse transform of its bins a thread has its share of two points, J and J + points: their sum of shares
