@@ -16,7 +16,7 @@ SpectralBackend fbfft() {
   return {"fbfft", "", {}, {}};
 }
 
-std::unique_ptr<ConvEngine> make_depthwise_fft_engine() {
+std::unique_ptr<ConvEngine> make_depthwise_fft_engine(Device) {
   return nullptr;
 }
 

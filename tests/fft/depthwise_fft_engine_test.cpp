@@ -11,7 +11,7 @@ namespace {
 
 // Null on a CPU and in a build without CUDA.
 std::unique_ptr<ConvEngine> engine_on(Device device) {
-  return device.kind == Device::Kind::cuda ? make_depthwise_fft_engine() : nullptr;
+  return device.kind == Device::Kind::cuda ? make_depthwise_fft_engine(device) : nullptr;
 }
 
 // A plane of `size`, three images, two channels, and a kernel as large as its plane allows.

@@ -23,7 +23,7 @@ template <int N, int S, int P>
 struct DepthwiseBlock {
   static_assert(N % 2 == 0);
   using Line = SplitLine<N, S>;
-  static constexpr int planes = P, points = Line::points;
+  static constexpr int planes = P, split = S, points = Line::points;
   static constexpr int pairs = N / 2;  // of columns, and as many rows: rows 0 and N/2, both real before their
                                        // transform, go as the real and the imaginary part of row 0
   static constexpr int lines = P * pairs, threads = S * lines;

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "fft/cuda/depthwise/depthwise_kernels.h"
+#include "fft/cuda/depthwise/tuned_on_h200.h"
 #include "framework/context.h"
+#include "framework/cuda/check.h"
 #include "framework/error.h"
 
 namespace twiddle {
@@ -21,15 +23,18 @@ int least_size(const ConvProblem& p) {
   return std::max(height, width);
 }
 
+// Into how many parts the images are cut for a sum over them, so that all multiprocessors have work.
+int parts_of(const ConvProblem& problem, const DepthwiseKernels& kernels, int multiprocessors) {
+  const int blocks = small_fft::correlating_waves * multiprocessors * kernels.correlating_blocks;
+  const int most = (problem.batch + kernels.correlating_planes - 1) / kernels.correlating_planes;
+  return std::clamp(blocks / problem.channels, 1, most) * kernels.correlating_planes;
+}
+
 class DepthwiseFftPlan final : public ConvPlan {
  public:
-  DepthwiseFftPlan(Facts facts, const ConvProblem& problem, ConvPass pass, const DepthwiseKernels& kernels)
-      : ConvPlan(std::move(facts)), problem_(problem), pass_(pass), kernels_(kernels) {}
-
-  static std::size_t scratch_bytes(const ConvProblem& problem, ConvPass pass, const DepthwiseKernels& kernels) {
-    const int spectra = pass == ConvPass::backward_weight ? parts_of(problem, kernels) : 1;
-    return static_cast<std::size_t>(spectra * problem.channels * kernels.spectrum_numbers) * sizeof(small_fft::Complex);
-  }
+  // `spectra` of each channel: as many as parts, or that of its kernel.
+  DepthwiseFftPlan(Facts facts, const ConvProblem& problem, ConvPass pass, const DepthwiseKernels& kernels, int spectra)
+      : ConvPlan(std::move(facts)), problem_(problem), pass_(pass), kernels_(kernels), spectra_(spectra) {}
 
   void run(Context& ctx, ConvOperands& operands) const override {
     Stream& stream = *ctx.stream;
@@ -40,9 +45,8 @@ class DepthwiseFftPlan final : public ConvPlan {
     const DepthwisePlanes y = planes({p.out_height(), p.out_width(), 0, 0}, p.batch);
     const DepthwisePlanes w = planes({p.kernel_h, p.kernel_w, 0, 0}, 1);
     if (pass_ == ConvPass::backward_weight) {
-      const int parts = parts_of(p, kernels_);
-      kernels_.correlate(stream, {x, y, operands.x.read(), operands.y.read(), spectra, parts});
-      kernels_.inverse_sum(stream, {w, spectra, operands.w.write(), parts});
+      kernels_.correlate(stream, {x, y, operands.x.read(), operands.y.read(), spectra, spectra_});
+      kernels_.inverse_sum(stream, {w, spectra, operands.w.write(), spectra_});
       return;
     }
     const bool forward = pass_ == ConvPass::forward;
@@ -59,21 +63,15 @@ class DepthwiseFftPlan final : public ConvPlan {
     return {window, Divisor(images), problem_.channels};
   }
 
-  // Into how many parts the images are cut, so that a GPU has some waves of blocks.
-  static int parts_of(const ConvProblem& problem, const DepthwiseKernels& kernels) {
-    constexpr int waves = 4;
-    const int most = (problem.batch + kernels.planes - 1) / kernels.planes;
-    const int wanted = (waves * kernels.correlating_planes / problem.channels + kernels.planes - 1) / kernels.planes;
-    return std::clamp(wanted, 1, most) * kernels.planes;
-  }
-
   ConvProblem problem_;
   ConvPass pass_;
   DepthwiseKernels kernels_;
+  int spectra_;
 };
 
 class DepthwiseFftEngine final : public ConvEngine {
  public:
+  explicit DepthwiseFftEngine(Device device) : multiprocessors_(multiprocessors(device)) {}
   std::string_view name() const override { return "depthwise_fft"; }
 
   ConvPlans plans(const ConvProblem& p, ConvPass pass, std::size_t most) const override {
@@ -93,20 +91,23 @@ class DepthwiseFftEngine final : public ConvEngine {
  private:
   static constexpr std::size_t sizes_to_try = 2;
 
-  static std::shared_ptr<const ConvPlan> make_plan(const ConvProblem& problem, ConvPass pass,
-                                                   const DepthwiseKernels& kernels) {
+  std::shared_ptr<const ConvPlan> make_plan(const ConvProblem& problem, ConvPass pass,
+                                            const DepthwiseKernels& kernels) const {
+    const int spectra = pass == ConvPass::backward_weight ? parts_of(problem, kernels, multiprocessors_) : 1;
     ConvPlan::Facts facts{"depthwise_fft", join(kernels.size, "x", kernels.size)};
-    facts.scratch_bytes = DepthwiseFftPlan::scratch_bytes(problem, pass, kernels);
-    return std::make_shared<DepthwiseFftPlan>(std::move(facts), problem, pass, kernels);
+    facts.scratch_bytes =
+        static_cast<std::size_t>(spectra * problem.channels * kernels.spectrum_numbers) * sizeof(small_fft::Complex);
+    return std::make_shared<DepthwiseFftPlan>(std::move(facts), problem, pass, kernels, spectra);
   }
 
+  int multiprocessors_;
   std::vector<DepthwiseKernels> all_ = small_fft::all_depthwise_kernels();
 };
 
 }  // namespace
 
-std::unique_ptr<ConvEngine> make_depthwise_fft_engine() {
-  return std::make_unique<DepthwiseFftEngine>();
+std::unique_ptr<ConvEngine> make_depthwise_fft_engine(Device device) {
+  return std::make_unique<DepthwiseFftEngine>(device);
 }
 
 }  // namespace twiddle

@@ -11,6 +11,7 @@ struct DepthwisePlanes {
   PlaneWindow window;
   Divisor images{1};
   int channels = 1;
+  TWIDDLE_HD std::int64_t count() const { return images.value() * channels; }
   TWIDDLE_HD std::int64_t at(int image, int channel) const {
     return (std::int64_t(image) * channels + channel) * window.height * window.width;
   }
@@ -19,12 +20,12 @@ struct DepthwisePlanes {
 // Planes go in the order [channel][image], so that blocks which run side by side use the same few spectra of kernels.
 struct ConvolveArguments {
   DepthwisePlanes from, to;
-  const float* source;
-  float* target;
-  const Complex* kernels;  // spectra, one a channel
-  bool conjugate;          // correlate with the kernel, else convolve
-  const float* bias;       // one number a channel, or null
-  bool relu;
+  const float* source = nullptr;
+  float* target = nullptr;
+  const Complex* kernels = nullptr;  // spectra, one a channel
+  bool conjugate = false;            // correlate with the kernel, else convolve
+  const float* bias = nullptr;       // one number a channel, or null
+  bool relu = false;
 };
 
 // Spectra of kernels, one a channel, for ConvolveArguments.
@@ -55,8 +56,8 @@ struct InverseSumArguments {
 struct DepthwiseKernels {
   int size = 0;                       // of transforms: size x size points
   std::int64_t spectrum_numbers = 0;  // complex numbers of a spectrum in memory
-  int planes = 0;                     // that a block of correlate() has at a time; parts are a multiple of it
-  int correlating_planes = 0;         // that a GPU of 132 multiprocessors correlates at a time
+  int correlating_planes = 0;         // planes of a block of correlate(), of which parts are a multiple
+  int correlating_blocks = 0;         // and how many of these a multiprocessor holds
   void (*transform)(Stream& stream, const TransformArguments& arguments) = nullptr;
   void (*convolve)(Stream& stream, const ConvolveArguments& arguments) = nullptr;
   void (*correlate)(Stream& stream, const CorrelateArguments& arguments) = nullptr;

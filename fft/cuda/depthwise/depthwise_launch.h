@@ -4,64 +4,32 @@
 
 #include "fft/cuda/depthwise/depthwise_kernels.h"
 #include "fft/cuda/depthwise/tuned_on_h200.h"
-#include "fft/cuda/device/dependent_launch.h"
 #include "fft/cuda/device/resident_blocks.h"
+#include "framework/cuda/check.h"
+#include "framework/error.h"
 
 namespace twiddle::small_fft {
 
-// What a launch of convolve_kernel does: planes to spectra, planes by way of their spectra to planes, sums of spectra
-// to planes. One kernel for all, because they share most of their code.
-enum class DepthwiseWork { transform, convolve, inverse_sum };
-
-struct DepthwiseArguments {
-  DepthwiseWork work;
-  DepthwisePlanes from, to;
-  const float* source = nullptr;
-  float* target = nullptr;
-  const Complex* read = nullptr;  // spectra of kernels, or sums
-  Complex* write = nullptr;       // spectra
-  int parts = 1;
-  bool conjugate = false, relu = false;
-  const float* bias = nullptr;
-
-  // Of the planes, in the order [channel][image].
-  TWIDDLE_HD const DepthwisePlanes& planes() const { return work == DepthwiseWork::inverse_sum ? to : from; }
-  TWIDDLE_HD std::int64_t count() const { return std::int64_t(planes().images.value()) * planes().channels; }
-  TWIDDLE_HD int image(std::int64_t plane) const { return static_cast<int>(planes().images.remainder(plane)); }
-  TWIDDLE_HD int channel(std::int64_t plane) const { return static_cast<int>(planes().images.quotient(plane)); }
+// A plane of those in the order [channel][image].
+struct PlaneIndex {
+  int image, channel;
+  TWIDDLE_HD PlaneIndex(const DepthwisePlanes& planes, std::int64_t index)
+      : image(static_cast<int>(planes.images.remainder(index))),
+        channel(static_cast<int>(planes.images.quotient(index))) {}
 };
 
+// Stores what a block made of its planes, from plane number `first` on.
 template <class Block>
-TWIDDLE_HD void load_kernel_and_multiply(const DepthwiseArguments& arguments, std::int64_t plane, int thread,
-                                         typename Block::Registers& v) {
-  const Complex* const kernel = arguments.read + arguments.channel(plane) * std::int64_t(Block::spectrum_numbers);
-  const auto of_kernel = [&](auto m) { return kernel[Block::spectrum_place(thread, m)]; };
-  const float sign = arguments.conjugate ? -1.f : 1.f;
-  multiply_bins<Block>(v, thread, of_kernel, [sign](Complex x, Complex w) { return x * Complex{w.re, sign * w.im}; });
-}
-
-template <class Block>
-TWIDDLE_HD void sum_parts(const DepthwiseArguments& arguments, std::int64_t plane, int thread,
-                          typename Block::Registers& v) {
-  const std::int64_t apart = arguments.to.channels * std::int64_t(Block::spectrum_numbers);
-  const Complex* const sums = arguments.read + arguments.channel(plane) * std::int64_t(Block::spectrum_numbers);
-  unrolled<Block::points>([&](auto m) { v[m] = {0, 0}; });
-  for (int part = 0; part < arguments.parts; ++part)
-    unrolled<Block::points>([&](auto m) { v[m] = v[m] + sums[part * apart + Block::spectrum_place(thread, m)]; });
-}
-
-template <class Block>
-TWIDDLE_HD void store_elements(const DepthwiseArguments& arguments, std::int64_t first, const Complex* shared,
+TWIDDLE_HD void store_elements(const ConvolveArguments& arguments, std::int64_t first, const Complex* shared,
                                int thread, const typename Block::Registers& v) {
   const PlaneWindow& window = arguments.to.window;
   const int of_block = Block::stored_plane(window, thread);
-  const std::int64_t plane = first + of_block;
-  if (of_block >= Block::planes || plane >= arguments.count()) return;
+  if (of_block >= Block::planes || first + of_block >= arguments.to.count()) return;
   constexpr float scale = 1.f / (4.f * Block::pairs * Block::pairs);
-  const int channel = arguments.channel(plane);
-  const float bias = arguments.bias == nullptr ? 0 : arguments.bias[channel];
+  const PlaneIndex plane(arguments.to, first + of_block);
+  const float bias = arguments.bias == nullptr ? 0 : arguments.bias[plane.channel];
   float* const target =
-      arguments.target + arguments.to.at(arguments.image(plane), channel) - window.top * window.width - window.left;
+      arguments.target + arguments.to.at(plane.image, plane.channel) - window.top * window.width - window.left;
   Block::for_each_element(window, v, shared, thread, [&](int row, int column, Complex two) {
     if (!window.has_row(row)) return;
     const auto store = [&](int at, float value) {
@@ -74,44 +42,14 @@ TWIDDLE_HD void store_elements(const DepthwiseArguments& arguments, std::int64_t
   });
 }
 
-template <class Block, int MinBlocks>
-__global__ void __launch_bounds__(Block::threads, (resident_blocks<Block::threads>(MinBlocks)))
-    convolve_kernel(const DepthwiseArguments arguments, bool dependents_early) {
-  extern __shared__ ComplexPair memory[];
-  auto* const shared = reinterpret_cast<Complex*>(memory);
-  const auto thread = static_cast<int>(threadIdx.x);
-  const std::int64_t first = std::int64_t(blockIdx.x) * Block::planes, plane = first + Block::plane_of(thread);
-  const bool there = plane < arguments.count();
-  grid_dependency_wait();
-  if (dependents_early) launch_dependents();
-
-  typename Block::Registers v;
-  if (arguments.work != DepthwiseWork::inverse_sum) {
-    const auto source_of = [&](int of_block) -> const float* {
-      const std::int64_t index = first + of_block;
-      if (index >= arguments.count()) return nullptr;
-      return arguments.source + arguments.from.at(arguments.image(index), arguments.channel(index));
-    };
-    Block::columns(arguments.from.window, source_of, thread, shared);
-    __syncthreads();
-    if (there) Block::rows(shared, thread, v);
-  }
-  if (arguments.work == DepthwiseWork::transform) {
-    Complex* const spectrum = arguments.write + plane * Block::spectrum_numbers;
-    if (there) unrolled<Block::points>([&](auto m) { spectrum[Block::spectrum_place(thread, m)] = v[m]; });
-    return;
-  }
-  if (there) {
-    if (arguments.work == DepthwiseWork::convolve)
-      load_kernel_and_multiply<Block>(arguments, plane, thread, v);
-    else
-      sum_parts<Block>(arguments, plane, thread, v);
-  }
-  if constexpr (Block::threads > Block::lines) __syncthreads();  // both threads of a row have read it
+// From bins in registers to stored planes. `there`: the thread has bins.
+template <class Block>
+__device__ void bins_to_planes(const ConvolveArguments& arguments, std::int64_t first, Complex* shared, int thread,
+                               bool there, typename Block::Registers& v) {
   if (there) Block::rows_back(v, thread, shared);
   __syncthreads();
   Block::columns_back(arguments.to.window, shared, thread, v);
-  if constexpr (Block::threads > Block::lines) {
+  if constexpr (Block::split > 1) {
     __syncthreads();
     Block::put_shares(arguments.to.window, v, thread, shared);
     __syncthreads();
@@ -119,21 +57,57 @@ __global__ void __launch_bounds__(Block::threads, (resident_blocks<Block::thread
   store_elements<Block>(arguments, first, shared, thread, v);
 }
 
-// A block goes through the images of a part, `planes` of them at a time, each of these with a sum of its own. The
-// spectrum of x stays in shared memory while that of y's gradient is made in registers.
+// Planes by way of their spectra to planes; or, where `spectra` is not null, to spectra alone.
 template <class Block, int MinBlocks>
 __global__ void __launch_bounds__(Block::threads, (resident_blocks<Block::threads>(MinBlocks)))
-    correlate_kernel(const CorrelateArguments arguments, bool dependents_early) {
+    convolve_kernel(const ConvolveArguments arguments, Complex* spectra) {
+  extern __shared__ ComplexPair memory[];
+  auto* const shared = reinterpret_cast<Complex*>(memory);
+  const auto thread = static_cast<int>(threadIdx.x);
+  const std::int64_t first = std::int64_t(blockIdx.x) * Block::planes, plane = first + Block::plane_of(thread);
+  const bool there = plane < arguments.from.count();
+  const auto source_of = [&](int of_block) -> const float* {
+    if (first + of_block >= arguments.from.count()) return nullptr;
+    const PlaneIndex index(arguments.from, first + of_block);
+    return arguments.source + arguments.from.at(index.image, index.channel);
+  };
+  Block::columns(arguments.from.window, source_of, thread, shared);
+  __syncthreads();
+  typename Block::Registers v;
+  if (there) Block::rows(shared, thread, v);
+  if (spectra != nullptr) {
+    Complex* const spectrum = spectra + plane * Block::spectrum_numbers;
+    if (there) unrolled<Block::points>([&](auto m) { spectrum[Block::spectrum_place(thread, m)] = v[m]; });
+    return;
+  }
+  if (there) {
+    const int channel = PlaneIndex(arguments.from, plane).channel;
+    const Complex* const kernel = arguments.kernels + channel * std::int64_t(Block::spectrum_numbers);
+    const float sign = arguments.conjugate ? -1.f : 1.f;
+    multiply_bins<Block>(
+        v, thread, [&](auto m) { return kernel[Block::spectrum_place(thread, m)]; },
+        [sign](Complex x, Complex w) {
+          return x * Complex{w.re, sign * w.im};
+        });
+  }
+  if constexpr (Block::split > 1) __syncthreads();  // both threads of a row have read it
+  bins_to_planes<Block>(arguments, first, shared, thread, there, v);
+}
+
+// Part p has images p, p + parts, and so on. A block has as many parts as planes, each with a sum of its own: so its
+// planes are of images that follow each other. The spectrum of x stays in shared memory while that of y's gradient is
+// made in registers.
+template <class Block, int MinBlocks>
+__global__ void __launch_bounds__(Block::threads, (resident_blocks<Block::threads>(MinBlocks)))
+    correlate_kernel(const CorrelateArguments arguments) {
   extern __shared__ ComplexPair memory[];
   auto* const shared_x = reinterpret_cast<Complex*>(memory);
   Complex* const shared_y = shared_x + Block::shared_numbers;
   const auto thread = static_cast<int>(threadIdx.x);
-  const int channel = static_cast<int>(blockIdx.x) / (arguments.parts / Block::planes);
-  const int first_part = static_cast<int>(blockIdx.x) % (arguments.parts / Block::planes) * Block::planes;
+  const int blocks_a_channel = arguments.parts / Block::planes;
+  const int channel = static_cast<int>(blockIdx.x) / blocks_a_channel;
+  const int first_part = static_cast<int>(blockIdx.x) % blocks_a_channel * Block::planes;
   const int images = static_cast<int>(arguments.x.images.value());
-  // Part p has images p, p + parts, ...: so the planes of a block are of images that follow each other.
-  grid_dependency_wait();
-  if (dependents_early) launch_dependents();
 
   typename Block::Registers sum, v;
   unrolled<Block::points>([&](auto m) { sum[m] = {0, 0}; });
@@ -148,7 +122,7 @@ __global__ void __launch_bounds__(Block::threads, (resident_blocks<Block::thread
     Block::columns(arguments.y.window, planes_of(arguments.y, arguments.source_y), thread, shared_y);
     __syncthreads();
     if (there) Block::rows(shared_x, thread, v);
-    if constexpr (Block::threads > Block::lines) __syncthreads();
+    if constexpr (Block::split > 1) __syncthreads();
     if (there) {
       Block::put_bins(v, thread, shared_x);
       Block::rows(shared_y, thread, v);
@@ -160,57 +134,70 @@ __global__ void __launch_bounds__(Block::threads, (resident_blocks<Block::thread
     }
     __syncthreads();
   }
-  Complex* const target =
-      arguments.sums +
-      ((first_part + Block::plane_of(thread)) * std::int64_t(arguments.x.channels) + channel) * Block::spectrum_numbers;
+  const std::int64_t place = (first_part + Block::plane_of(thread)) * std::int64_t(arguments.x.channels) + channel;
+  Complex* const target = arguments.sums + place * Block::spectrum_numbers;
   unrolled<Block::points>([&](auto m) { target[Block::spectrum_place(thread, m)] = sum[m]; });
 }
 
 template <class Block, int MinBlocks>
-void launch_convolve(Stream& stream, const DepthwiseArguments& arguments) {
-  launch_dependent<convolve_kernel<Block, MinBlocks>>(
-      stream, (arguments.count() + Block::planes - 1) / Block::planes, Block::threads,
-      Block::shared_numbers * static_cast<int>(sizeof(Complex)), arguments);
+__global__ void __launch_bounds__(Block::threads, (resident_blocks<Block::threads>(MinBlocks)))
+    inverse_sum_kernel(const InverseSumArguments arguments) {
+  extern __shared__ ComplexPair memory[];
+  const auto thread = static_cast<int>(threadIdx.x);
+  const std::int64_t first = std::int64_t(blockIdx.x) * Block::planes, channel = first + Block::plane_of(thread);
+  const bool there = channel < arguments.to.channels;
+  typename Block::Registers v;
+  if (there) {
+    const std::int64_t apart = arguments.to.channels * std::int64_t(Block::spectrum_numbers);
+    const Complex* const sums = arguments.sums + channel * Block::spectrum_numbers;
+    unrolled<Block::points>([&](auto m) { v[m] = {0, 0}; });
+    for (int part = 0; part < arguments.parts; ++part)
+      unrolled<Block::points>([&](auto m) { v[m] = v[m] + sums[part * apart + Block::spectrum_place(thread, m)]; });
+  }
+  bins_to_planes<Block>({.to = arguments.to, .target = arguments.target}, first, reinterpret_cast<Complex*>(memory),
+                        thread, there, v);
+}
+
+template <auto Kernel, class Block, class... Arguments>
+void launch_depthwise(Stream& stream, std::int64_t blocks, int planes_in_memory, const Arguments&... arguments) {
+  const auto native = static_cast<cudaStream_t>(stream.native());
+  const int bytes = planes_in_memory * Block::plane_pitch * static_cast<int>(sizeof(Complex));
+  constexpr int granted = 48 << 10;  // more dynamic shared memory has to be asked for
+  if (bytes > granted) check(cudaFuncSetAttribute(Kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+  require(blocks < std::int64_t(1) << 31, "depthwise transforms of ", blocks, " blocks are more than a launch takes");
+  Kernel<<<static_cast<unsigned>(blocks), Block::threads, static_cast<std::size_t>(bytes), native>>>(arguments...);
+  check(cudaGetLastError());
+}
+
+template <class Block, int MinBlocks>
+void launch_convolve(Stream& stream, const ConvolveArguments& arguments, Complex* spectra) {
+  const std::int64_t blocks = (arguments.from.count() + Block::planes - 1) / Block::planes;
+  launch_depthwise<convolve_kernel<Block, MinBlocks>, Block>(stream, blocks, Block::planes, arguments, spectra);
 }
 
 template <DepthwiseShape Shape>
 DepthwiseKernels depthwise_kernels() {
-  using Block = DepthwiseBlock<Shape.size, Shape.split, Shape.planes>;
-  constexpr int convolving = Shape.blocks_convolving, correlating = Shape.blocks_correlating;
-  return {
-      Shape.size,
-      Block::spectrum_numbers,
-      Block::planes,
-      132 * correlating * Block::planes,
-      [](Stream& stream, const TransformArguments& a) {
-        launch_convolve<Block, convolving>(
-            stream,
-            {.work = DepthwiseWork::transform, .from = a.from, .to = a.from, .source = a.source, .write = a.spectra});
-      },
-      [](Stream& stream, const ConvolveArguments& a) {
-        launch_convolve<Block, convolving>(stream, {.work = DepthwiseWork::convolve,
-                                                    .from = a.from,
-                                                    .to = a.to,
-                                                    .source = a.source,
-                                                    .target = a.target,
-                                                    .read = a.kernels,
-                                                    .conjugate = a.conjugate,
-                                                    .relu = a.relu,
-                                                    .bias = a.bias});
-      },
-      [](Stream& stream, const CorrelateArguments& a) {
-        launch_dependent<correlate_kernel<Block, correlating>>(
-            stream, std::int64_t(a.x.channels) * (a.parts / Block::planes), Block::threads,
-            2 * Block::shared_numbers * static_cast<int>(sizeof(Complex)), a);
-      },
-      [](Stream& stream, const InverseSumArguments& a) {
-        launch_convolve<Block, convolving>(stream, {.work = DepthwiseWork::inverse_sum,
-                                                    .from = a.to,
-                                                    .to = a.to,
-                                                    .target = a.target,
-                                                    .read = a.sums,
-                                                    .parts = a.parts});
-      }};
+  constexpr DepthwiseBlockShape convolve = Shape.convolve, correlate = Shape.correlate;
+  using Convolve = DepthwiseBlock<Shape.size, convolve.split, convolve.planes>;
+  using Correlate = DepthwiseBlock<Shape.size, correlate.split, correlate.planes>;
+  return {Shape.size,
+          Convolve::spectrum_numbers,
+          correlate.planes,
+          correlate.min_blocks,
+          [](Stream& stream, const TransformArguments& a) {
+            launch_convolve<Convolve, convolve.min_blocks>(stream, {.from = a.from, .source = a.source}, a.spectra);
+          },
+          [](Stream& stream, const ConvolveArguments& a) {
+            launch_convolve<Convolve, convolve.min_blocks>(stream, a, nullptr);
+          },
+          [](Stream& stream, const CorrelateArguments& a) {
+            launch_depthwise<correlate_kernel<Correlate, correlate.min_blocks>, Correlate>(
+                stream, std::int64_t(a.x.channels) * (a.parts / Correlate::planes), 2 * Correlate::planes, a);
+          },
+          [](Stream& stream, const InverseSumArguments& a) {
+            launch_depthwise<inverse_sum_kernel<Correlate, correlate.min_blocks>, Correlate>(
+                stream, (a.to.channels + Correlate::planes - 1) / Correlate::planes, Correlate::planes, a);
+          }};
 }
 
 template <int Group, std::size_t I>

@@ -4,16 +4,25 @@
 // CUDA 13.0. Results do not depend on any of them.
 namespace twiddle::small_fft {
 
-// A size of transforms, by how many threads a line is shared, how many planes a block takes, and for how many resident
-// blocks a multiprocessor's registers should suffice, when planes are convolved and when they are correlated.
+// By how many threads a line is shared, how many planes a block takes, and for how many resident blocks a
+// multiprocessor's registers should suffice.
+struct DepthwiseBlockShape {
+  int split, planes, min_blocks;
+};
 struct DepthwiseShape {
-  int size, split, planes;
-  int blocks_convolving, blocks_correlating;
+  int size;  // of transforms
+  DepthwiseBlockShape convolve, correlate;
 };
 
 constexpr DepthwiseShape depthwise_shapes[] = {
-    {16, 1, 16, 6, 4}, {20, 1, 16, 5, 3}, {28, 1, 8, 6, 4}, {36, 1, 8, 3, 2}, {42, 1, 8, 2, 1}, {48, 1, 4, 4, 2},
-    {56, 1, 4, 3, 1},  {64, 2, 2, 6, 4},  {72, 2, 2, 5, 3}, {80, 2, 2, 4, 2}, {84, 2, 2, 4, 2}, {96, 2, 1, 6, 4},
+    {14, {1, 16, 6}, {1, 16, 4}}, {16, {1, 16, 6}, {1, 16, 4}}, {20, {1, 16, 5}, {1, 16, 3}},
+    {24, {1, 8, 6}, {1, 8, 4}},   {28, {1, 8, 4}, {1, 8, 4}},   {36, {1, 4, 4}, {1, 4, 4}},
+    {42, {1, 4, 4}, {1, 8, 2}},   {48, {1, 4, 4}, {2, 4, 2}},   {56, {1, 4, 3}, {2, 2, 3}},
+    {64, {2, 2, 4}, {2, 2, 3}},   {72, {2, 2, 3}, {2, 1, 4}},   {80, {2, 2, 3}, {2, 1, 4}},
+    {84, {2, 1, 4}, {2, 1, 4}},   {96, {2, 1, 4}, {2, 1, 2}},
 };
+
+// So many waves of blocks correlate a layer: more parts are more spectra to write and to add.
+constexpr int correlating_waves = 2;
 
 }  // namespace twiddle::small_fft
