@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(Block::threads, (resident_blocks<Block::thread
 
 template <class Block, int MinBlocks>
 __global__ void __launch_bounds__(Block::threads, (resident_blocks<Block::threads>(MinBlocks)))
-    inverse_sum_kernel(const InverseSumArguments arguments) {
+    inverse_sum_kernel(const ConvolveArguments arguments, const Complex* sums, int parts) {
   extern __shared__ ComplexPair memory[];
   const auto thread = static_cast<int>(threadIdx.x);
   const std::int64_t first = std::int64_t(blockIdx.x) * Block::planes, channel = first + Block::plane_of(thread);
@@ -149,13 +149,13 @@ __global__ void __launch_bounds__(Block::threads, (resident_blocks<Block::thread
   typename Block::Registers v;
   if (there) {
     const std::int64_t apart = arguments.to.channels * std::int64_t(Block::spectrum_numbers);
-    const Complex* const sums = arguments.sums + channel * Block::spectrum_numbers;
+    const Complex* const of_channel = sums + channel * Block::spectrum_numbers;
     unrolled<Block::points>([&](auto m) { v[m] = {0, 0}; });
-    for (int part = 0; part < arguments.parts; ++part)
-      unrolled<Block::points>([&](auto m) { v[m] = v[m] + sums[part * apart + Block::spectrum_place(thread, m)]; });
+    for (int part = 0; part < parts; ++part)
+      unrolled<Block::points>(
+          [&](auto m) { v[m] = v[m] + of_channel[part * apart + Block::spectrum_place(thread, m)]; });
   }
-  bins_to_planes<Block>({.to = arguments.to, .target = arguments.target}, first, reinterpret_cast<Complex*>(memory),
-                        thread, there, v);
+  bins_to_planes<Block>(arguments, first, reinterpret_cast<Complex*>(memory), thread, there, v);
 }
 
 template <auto Kernel, class Block, class... Arguments>
@@ -177,26 +177,27 @@ void launch_convolve(Stream& stream, const ConvolveArguments& arguments, Complex
 
 template <DepthwiseShape Shape>
 DepthwiseKernels depthwise_kernels() {
-  constexpr DepthwiseBlockShape convolve = Shape.convolve, correlate = Shape.correlate;
-  using Convolve = DepthwiseBlock<Shape.size, convolve.split, convolve.planes>;
-  using Correlate = DepthwiseBlock<Shape.size, correlate.split, correlate.planes>;
+  using Convolve = DepthwiseBlock<Shape.size, Shape.convolve.split, Shape.convolve.planes>;
+  using Correlate = DepthwiseBlock<Shape.size, Shape.correlate.split, Shape.correlate.planes>;
   return {Shape.size,
           Convolve::spectrum_numbers,
-          correlate.planes,
-          correlate.min_blocks,
+          Shape.correlate.planes,
+          Shape.correlate.min_blocks,
           [](Stream& stream, const TransformArguments& a) {
-            launch_convolve<Convolve, convolve.min_blocks>(stream, {.from = a.from, .source = a.source}, a.spectra);
+            launch_convolve<Convolve, Shape.convolve.min_blocks>(stream, {.from = a.from, .source = a.source},
+                                                                 a.spectra);
           },
           [](Stream& stream, const ConvolveArguments& a) {
-            launch_convolve<Convolve, convolve.min_blocks>(stream, a, nullptr);
+            launch_convolve<Convolve, Shape.convolve.min_blocks>(stream, a, nullptr);
           },
           [](Stream& stream, const CorrelateArguments& a) {
-            launch_depthwise<correlate_kernel<Correlate, correlate.min_blocks>, Correlate>(
+            launch_depthwise<correlate_kernel<Correlate, Shape.correlate.min_blocks>, Correlate>(
                 stream, std::int64_t(a.x.channels) * (a.parts / Correlate::planes), 2 * Correlate::planes, a);
           },
           [](Stream& stream, const InverseSumArguments& a) {
-            launch_depthwise<inverse_sum_kernel<Correlate, correlate.min_blocks>, Correlate>(
-                stream, (a.to.channels + Correlate::planes - 1) / Correlate::planes, Correlate::planes, a);
+            launch_depthwise<inverse_sum_kernel<Correlate, Shape.correlate.min_blocks>, Correlate>(
+                stream, (a.to.channels + Correlate::planes - 1) / Correlate::planes, Correlate::planes,
+                ConvolveArguments{.to = a.to, .target = a.target}, a.sums, a.parts);
           }};
 }
 
