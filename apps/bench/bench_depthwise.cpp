@@ -14,15 +14,17 @@ using Json = nlohmann::ordered_json;
 struct DepthwiseSum {
   std::string engine;
   std::vector<const BenchRow*> passes = {};
+  bool in_step = false;  // as the passes follow each other, where they share spectra
 
   bool complete(std::size_t asked) const { return passes.size() == asked; }
+  double time_of(const BenchRow& row) const {
+    return in_step && row.in_step_ms > 0 ? row.in_step_ms : row.milliseconds;
+  }
   double milliseconds() const {
     double sum = 0;
     for (const BenchRow* row : passes) sum += time_of(*row);
     return sum;
   }
-  // Where passes share spectra: as they follow each other in a step.
-  static double time_of(const BenchRow& row) { return row.in_step_ms > 0 ? row.in_step_ms : row.milliseconds; }
 };
 
 bool keeps_class(const BenchRow& row) {
@@ -34,14 +36,16 @@ std::vector<DepthwiseSum> sums_of(const std::vector<BenchRow>& rows) {
   for (const BenchRow& row : rows) {
     if (!keeps_class(row)) continue;
     auto sum = std::find_if(sums.begin(), sums.end(), [&](const auto& each) { return each.engine == row.engine; });
-    if (sum == sums.end()) sum = sums.insert(sums.end(), {row.engine});
+    if (sum == sums.end()) sum = sums.insert(sums.end(), {.engine = row.engine, .in_step = true});
     sum->passes.push_back(&row);
   }
   return sums;
 }
 
-DepthwiseSum fastest_of(const std::vector<BenchRow>& rows, const std::vector<ConvPass>& passes) {
-  DepthwiseSum fastest{"fastest"};
+// Pass by pass, each by itself, or one engine for all, whose passes share what they can.
+DepthwiseSum fastest_of(const std::vector<BenchRow>& rows, const std::vector<ConvPass>& passes,
+                        const std::vector<DepthwiseSum>& sums) {
+  DepthwiseSum fastest{.engine = "fastest"};
   for (const ConvPass pass : passes) {
     const BenchRow* best = nullptr;
     for (const BenchRow& row : rows)
@@ -49,6 +53,9 @@ DepthwiseSum fastest_of(const std::vector<BenchRow>& rows, const std::vector<Con
         best = &row;
     if (best != nullptr) fastest.passes.push_back(best);
   }
+  for (const DepthwiseSum& sum : sums)
+    if (sum.complete(passes.size()) && sum.milliseconds() < fastest.milliseconds())
+      fastest = {"fastest", sum.passes, sum.in_step};
   return fastest;
 }
 
@@ -72,7 +79,7 @@ void print(const BenchLayer& layer, const ConvProblem& problem, const std::vecto
     for (const ConvPass pass : passes) {
       const auto found =
           std::find_if(sum.passes.begin(), sum.passes.end(), [&](auto* row) { return row->pass == pass; });
-      cells.push_back(found == sum.passes.end() ? "-" : fmt::format("{:.3f}", DepthwiseSum::time_of(**found)));
+      cells.push_back(found == sum.passes.end() ? "-" : fmt::format("{:.3f}", sum.time_of(**found)));
       if (found == sum.passes.end()) continue;
       error = std::max(error, (*found)->error);
       const std::string plan = sum.engine == "fastest" ? (*found)->engine : way_of(**found);
@@ -97,7 +104,8 @@ BenchResult bench_depthwise(const BenchRequest& request) {
   for (const BenchLayer& layer : chosen_layers(request, depthwise_layers())) {
     const std::vector<ConvPass> passes = bench.passes_of(layer);
     const std::vector<BenchRow> rows = bench.run(layer);
-    if (request.print) print(layer, bench.problem_of(layer), passes, sums_of(rows), fastest_of(rows, passes));
+    const std::vector<DepthwiseSum> sums = sums_of(rows);
+    if (request.print) print(layer, bench.problem_of(layer), passes, sums, fastest_of(rows, passes, sums));
     for (const BenchRow& row : rows) {
       Json json = to_json(row, speed_up(row, rows, bench.vendor()), {});
       json["bytes"] = bytes_of(row.problem);

@@ -61,6 +61,18 @@ TEST_F(ContestTest, TheFastestPlanOfAllEnginesWins) {
   EXPECT_FALSE(result.doubtful());
 }
 
+TEST_F(ContestTest, AnEngineWhoseLikeliestPlansAreHopelessIsNotAskedForItsOthers) {
+  FakeEngineTraits slow;
+  for (const char* const name : {"a", "b", "c", "d"}) slow.plans.push_back({.name = name, .milliseconds = 30});
+  slow.plans.push_back({.name = "e", .milliseconds = 1});
+  const ContestResult result = hold({{"fast", one(2)}, {"slow", slow}});
+  EXPECT_EQ(winner(result), "fast");
+  const auto& entrants = result.passes[0].entrants;
+  ASSERT_EQ(entrants.size(), 6u);
+  EXPECT_EQ(std::count_if(entrants.begin(), entrants.end(), [](const Entrant& each) { return each.fate.empty(); }), 4);
+  EXPECT_EQ(entrants.back().fate, "not tried: likelier plans of its engine were ten times as slow as the fastest");
+}
+
 TEST_F(ContestTest, WhatMissesThePrecisionOrFailsIsOutAndSaysWhy) {
   const ContestResult result = hold({{"good", one(20)},
                                      {"wrong", {.plans = {{.milliseconds = 1, .error = 1e-4f}}}},

@@ -85,8 +85,11 @@ class DepthwiseFftEngine final : public ConvEngine {
     return found;
   }
 
-  // Beside direct sums, which take time by the taps of a kernel.
-  bool pays(const ConvProblem& p) const override { return p.kernel_h * p.kernel_w >= 121; }
+  // Beside sums over the taps, which the engine `depthwise` does; on small planes few taps meet the plane, and those
+  // are as fast.
+  bool pays(const ConvProblem& p) const override {
+    return p.kernel_h * p.kernel_w >= 121 && std::max(p.height, p.width) > 14;
+  }
 
  private:
   static constexpr std::size_t sizes_to_try = 2;
