@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <vector>
 
 #include "layers/conv/cpu/depthwise_kernels.h"
@@ -40,24 +41,48 @@ void copy_row(const float* from, const float* mask, int count, float* to) {
   for (int i = 0; i < count; ++i) to[i] = mask[i] > 0 ? from[i] : 0;
 }
 
-// The padded input as its phases, one behind the other, where output (r, c) is at r * pitch + c, and a tap meets the
-// element that is its offset behind that. So all rows of a plane are one long row to the loops. (Between the outputs of
-// two rows they compute a few that nobody asked for.)
+std::int64_t in_vectors(std::int64_t floats) {
+  return (floats + depthwise_vector - 1) / depthwise_vector * depthwise_vector;
+}
+
+// The taps of an axis that meet one of its phases: tap first + i * step of the kernel meets element i behind `offset`.
+struct TapLine {
+  int first, step, count, offset;
+};
+// Undilated, all of a phase in one line; dilated each for itself.
+std::vector<TapLine> lines_of(const Axis& axis, int phase) {
+  if (axis.dilation == 1)
+    return phase < axis.kernel ? std::vector<TapLine>{{phase, axis.stride, axis.step(axis.kernel - 1 - phase) + 1, 0}}
+                               : std::vector<TapLine>{};
+  std::vector<TapLine> lines;
+  for (int tap = 0; tap < axis.kernel; ++tap)
+    if (axis.phase(tap) == phase) lines.push_back({tap, 1, 1, axis.step(tap)});
+  return lines;
+}
+
+// The padded input as its phases, one behind the other, each of `rows` rows: output (r, c) meets by a tap what lies the
+// tap's offset behind (r, c) of the tap's phase.
 struct InputPhases {
   Axis h, w;
-  std::int64_t rows, pitch;
+  std::int64_t rows, pitch, out_pitch;
 
   explicit InputPhases(const ConvProblem& p)
-      : h(rows_of(p)), w(columns_of(p)), rows(h.outputs + h.reach()), pitch(w.outputs + w.reach()) {}
+      : h(rows_of(p)),
+        w(columns_of(p)),
+        rows(h.outputs + h.reach()),
+        pitch(in_vectors(w.outputs + w.reach())),
+        out_pitch(in_vectors(w.outputs)) {}
 
   std::int64_t floats() const { return h.stride * w.stride * rows * pitch; }
-  std::int64_t count() const { return (h.outputs - 1) * pitch + w.outputs; }
-  std::vector<std::int64_t> offsets() const {
-    std::vector<std::int64_t> offsets;
-    for (int ky = 0; ky < h.kernel; ++ky)
-      for (int kx = 0; kx < w.kernel; ++kx)
-        offsets.push_back(phase_at(h.phase(ky), w.phase(kx)) + h.step(ky) * pitch + w.step(kx));
-    return offsets;
+  std::vector<TapGrid> grids() const {
+    std::vector<TapGrid> grids;
+    for (int a = 0; a < h.stride; ++a)
+      for (int b = 0; b < w.stride; ++b)
+        for (const TapLine& down : lines_of(h, a))
+          for (const TapLine& across : lines_of(w, b))
+            grids.push_back({phase_at(a, b) + down.offset * pitch + across.offset, down.count, across.count,
+                             down.first * w.kernel + across.first, down.step * w.kernel, across.step});
+    return grids;
   }
   // Where there is padding, `phases` is zero already.
   void fill(const float* plane, float* phases) const {
@@ -67,10 +92,12 @@ struct InputPhases {
       for (int phase = 0; phase < w.stride; ++phase) {
         float* const to = phases + phase_at((y + h.pad) % h.stride, phase) + row * pitch;
         const int begin = (std::max(0, w.pad - phase) + w.stride - 1) / w.stride;
-        const auto end =
-            static_cast<int>(std::min<std::int64_t>(pitch, (w.size + w.pad - phase + w.stride - 1) / w.stride));
+        const int end = std::min(w.outputs + w.reach(), (w.size + w.pad - phase + w.stride - 1) / w.stride);
         const float* const from = plane + phase - w.pad;
-        for (int i = begin; i < end; ++i) to[i] = from[std::int64_t(i) * w.stride];
+        if (w.stride == 1 && begin < end)
+          copy_row(from + begin, nullptr, end - begin, to + begin);
+        else
+          for (int i = begin; i < end; ++i) to[i] = from[std::int64_t(i) * w.stride];
       }
     }
   }
@@ -81,19 +108,19 @@ struct InputPhases {
   }
 };
 
-// The taps that meet a phase of x, and where in the gradient of y.
+// A phase of x, and the taps that meet it.
 struct PhaseTaps {
   int row, column;
-  std::vector<int> taps = {};
-  std::vector<std::int64_t> offsets = {};
+  std::vector<TapGrid> grids = {};
 };
 
-// The gradient of y for backward_input, which computes a phase of x at a time: element (r, c) of the phase's part that
-// is not padding is at r * pitch + c, and lies before what the taps of that phase meet.
+// The gradient of y for backward_input, which computes a phase of x at a time, from where that may hold an element of
+// x: what the taps of the phase meet lies in the gradient before that place, so the last tap comes first.
 struct OutputGradient {
   Axis h, w;
-  int first_row, first_column;  // of a phase that may hold an element of x
-  std::int64_t rows, pitch;
+  int first_row, first_column;  // of a phase
+  int rows, columns;
+  std::int64_t pitch, out_pitch;
 
   explicit OutputGradient(const ConvProblem& p)
       : h(rows_of(p)),
@@ -101,16 +128,17 @@ struct OutputGradient {
         first_row(h.pad / h.stride),
         first_column(w.pad / w.stride),
         rows((h.pad + h.size - 1) / h.stride - first_row + 1),
-        pitch((w.pad + w.size - 1) / w.stride - first_column + 1 + w.reach()) {}
+        columns((w.pad + w.size - 1) / w.stride - first_column + 1),
+        pitch(in_vectors(columns + w.reach())),
+        out_pitch(in_vectors(columns)) {}
 
   std::int64_t floats() const { return (rows + h.reach()) * pitch; }
-  std::int64_t count() const { return rows * pitch - w.reach(); }
   void fill(const float* plane, const float* mask, float* to) const {
     const int left = w.reach() - first_column, begin = std::max(0, -left);
-    const auto end = static_cast<int>(std::min<std::int64_t>(w.outputs, pitch - left));
+    const int end = std::min(w.outputs, columns + w.reach() - left);
     if (begin >= end) return;
     for (int y = 0; y < h.outputs; ++y) {
-      const std::int64_t row = y + h.reach() - first_row;
+      const int row = y + h.reach() - first_row;
       if (row < 0 || row >= rows + h.reach()) continue;
       const std::int64_t at = std::int64_t(y) * w.outputs + begin;
       copy_row(plane + at, mask == nullptr ? nullptr : mask + at, end - begin, to + row * pitch + left + begin);
@@ -118,13 +146,18 @@ struct OutputGradient {
   }
   std::vector<PhaseTaps> phases() const {
     std::vector<PhaseTaps> phases;
-    for (int row = 0; row < h.stride; ++row)
-      for (int column = 0; column < w.stride; ++column) phases.push_back({row, column});
-    for (int ky = 0; ky < h.kernel; ++ky)
-      for (int kx = 0; kx < w.kernel; ++kx) {
-        PhaseTaps& phase = phases[static_cast<std::size_t>(h.phase(ky) * w.stride + w.phase(kx))];
-        phase.taps.push_back(ky * w.kernel + kx);
-        phase.offsets.push_back((h.reach() - h.step(ky)) * pitch + w.reach() - w.step(kx));
+    for (int a = 0; a < h.stride; ++a)
+      for (int b = 0; b < w.stride; ++b) {
+        PhaseTaps phase{a, b};
+        for (const TapLine& down : lines_of(h, a))
+          for (const TapLine& across : lines_of(w, b)) {
+            const int last_row = down.offset + down.count - 1, last_column = across.offset + across.count - 1;
+            const int last_tap = (down.first + (down.count - 1) * down.step) * w.kernel + across.first +
+                                 (across.count - 1) * across.step;
+            phase.grids.push_back({(h.reach() - last_row) * pitch + w.reach() - last_column, down.count, across.count,
+                                   last_tap, -down.step * w.kernel, -across.step});
+          }
+        phases.push_back(std::move(phase));
       }
     return phases;
   }
@@ -133,12 +166,14 @@ struct OutputGradient {
     for (int r = 0; r < rows; ++r) {
       const int y = (r + first_row) * h.stride + phase.row - h.pad;
       if (y < 0 || y >= h.size) continue;
-      const float* const from = computed + r * pitch;
+      const float* const from = computed + r * out_pitch;
       float* const to = x + std::int64_t(y) * w.size;
-      for (int c = 0; c < pitch - w.reach(); ++c) {
-        const int column = (c + first_column) * w.stride + phase.column - w.pad;
-        if (column >= 0 && column < w.size) to[column] = from[c];
-      }
+      const int first = first_column * w.stride + phase.column - w.pad;  // of x, may lie before it
+      const int begin = first < 0 ? 1 : 0, end = std::min(columns, (w.size - first + w.stride - 1) / w.stride);
+      if (w.stride == 1 && begin < end)
+        copy_row(from + begin, nullptr, end - begin, to + first + begin);
+      else
+        for (int c = begin; c < end; ++c) to[first + std::int64_t(c) * w.stride] = from[c];
     }
   }
 };
@@ -150,20 +185,19 @@ int slices_of(const ConvProblem& p) {
   return (p.batch + images_at_once - 1) / images_at_once;
 }
 
-// Two buffers a thread, each with room behind it: `in` of padded planes, and `out`.
-std::int64_t with_slack(std::int64_t floats) {
-  constexpr std::int64_t line = 16;
-  return (floats + depthwise_slack + line - 1) / line * line;
-}
+// Two buffers a thread, each with room behind it: of padded planes, and of results or the gradient of y.
 struct Buffers {
   std::int64_t in, out;
   std::int64_t floats() const { return in + out; }
 };
 Buffers buffers_for(const ConvProblem& p, ConvPass pass) {
-  const InputPhases input(p);
-  const OutputGradient gradient(p);
-  if (pass == ConvPass::backward_input) return {with_slack(gradient.floats()), with_slack(gradient.count())};
-  return {with_slack(input.floats()), with_slack(input.count())};
+  if (pass == ConvPass::backward_input) {
+    const OutputGradient gradient(p);
+    return {gradient.floats() + depthwise_slack, gradient.rows * gradient.out_pitch + depthwise_slack};
+  }
+  const InputPhases phases(p);
+  const int above_and_below = pass == ConvPass::backward_weight ? 2 * rows_of_taps_at_once : 0;
+  return {phases.floats() + depthwise_slack, (phases.h.outputs + above_and_below) * phases.out_pitch + depthwise_slack};
 }
 
 // work(i, in, out) for every i below count, with buffers that are zero at first and of which a thread finds the second
@@ -193,7 +227,7 @@ struct DepthwisePass {
 
   void forward(ConvOperands& operands) const {
     const InputPhases phases(p);
-    const auto offsets = phases.offsets();
+    const std::vector<TapGrid> grids = phases.grids();
     const float *const x = operands.x.read(), *const w = operands.w.read();
     const float* const bias = operands.bias.defined() ? operands.bias.read() : nullptr;
     float* const y = operands.y.write();
@@ -201,11 +235,12 @@ struct DepthwisePass {
     for_each_with_buffers(planes(), buffers, scratch, [&](std::int64_t plane, float* in, float* out) {
       const std::int64_t channel = plane % p.channels;
       phases.fill(x + plane * input_floats(), in);
-      kernels.sum_taps({in, w + channel * taps(), offsets.data(), taps(), phases.count(), out});
+      kernels.sum_taps({grids.data(), static_cast<int>(grids.size()), phases.h.outputs, phases.w.outputs, in,
+                        w + channel * taps(), phases.pitch, out, phases.out_pitch});
       const float added = bias != nullptr ? bias[channel] : 0;
       float* to = y + plane * output_floats();
       for (int row = 0; row < phases.h.outputs; ++row, to += phases.w.outputs) {
-        const float* const from = out + row * phases.pitch;
+        const float* const from = out + row * phases.out_pitch;
 #pragma omp simd
         for (int i = 0; i < phases.w.outputs; ++i) to[i] = from[i] + added < least ? 0 : from[i] + added;
       }
@@ -221,11 +256,9 @@ struct DepthwisePass {
     for_each_with_buffers(planes(), buffers, scratch, [&](std::int64_t plane, float* in, float* out) {
       const std::int64_t at = plane * output_floats();
       gradient.fill(grad_y + at, mask == nullptr ? nullptr : mask + at, in);
-      std::vector<float> weights(static_cast<std::size_t>(taps()));
       for (const PhaseTaps& phase : phases) {
-        const std::size_t count = phase.taps.size();
-        for (std::size_t i = 0; i < count; ++i) weights[i] = w[plane % p.channels * taps() + phase.taps[i]];
-        kernels.sum_taps({in, weights.data(), phase.offsets.data(), static_cast<int>(count), gradient.count(), out});
+        kernels.sum_taps({phase.grids.data(), static_cast<int>(phase.grids.size()), gradient.rows, gradient.columns, in,
+                          w + plane % p.channels * taps(), gradient.pitch, out, gradient.out_pitch});
         gradient.store(phase, out, grad_x + plane * input_floats());
       }
     });
@@ -234,23 +267,30 @@ struct DepthwisePass {
   // Slices of the batch, each summed by one thread, and then the slices: `partial` is [slice][channel][tap, bias].
   void backward_weight(ConvOperands& operands, double* partial) const {
     const InputPhases phases(p);
-    const auto offsets = phases.offsets();
+    const std::vector<TapGrid> grids = phases.grids();
     const float *const x = operands.x.read(), *const grad_y = operands.y.read();
     const float* const mask = operands.mask.defined() ? operands.mask.read() : nullptr;
     const int slices = slices_of(p), sums_each = taps() + 1;
-    for_each_with_buffers(std::int64_t(slices) * p.channels, buffers, scratch,
-                          [&](std::int64_t task, float* in, float* gradient) {
-                            const std::int64_t slice = task / p.channels, channel = task % p.channels;
-                            double* const sums = partial + task * sums_each;
-                            std::fill_n(sums, sums_each, 0.0);
-                            const std::int64_t end = std::min<std::int64_t>((slice + 1) * images_at_once, p.batch);
-                            for (std::int64_t image = slice * images_at_once; image < end; ++image) {
-                              const std::int64_t plane = image * p.channels + channel, at = plane * output_floats();
-                              phases.fill(x + plane * input_floats(), in);
-                              sums[taps()] += copy_gradient(phases, grad_y + at, mask ? mask + at : nullptr, gradient);
-                              kernels.multiply_taps({in, gradient, offsets.data(), taps(), phases.count(), sums});
-                            }
-                          });
+    const auto add_slice = [&](std::int64_t task, float* in, float* out) {
+      const std::int64_t slice = task / p.channels, channel = task % p.channels;
+      double bias = 0;
+      std::vector<double> sums(static_cast<std::size_t>(taps()) * depthwise_vector);
+      float* const gradient = out + rows_of_taps_at_once * phases.out_pitch;
+      const std::int64_t end = std::min<std::int64_t>((slice + 1) * images_at_once, p.batch);
+      for (std::int64_t image = slice * images_at_once; image < end; ++image) {
+        const std::int64_t plane = image * p.channels + channel, at = plane * output_floats();
+        phases.fill(x + plane * input_floats(), in);
+        bias += copy_gradient(phases, grad_y + at, mask ? mask + at : nullptr, gradient);
+        kernels.multiply_taps({grids.data(), static_cast<int>(grids.size()), phases.h.outputs, phases.w.outputs, in,
+                               gradient, phases.pitch, phases.out_pitch, sums.data()});
+      }
+      double* const to = partial + task * sums_each;
+      for (int tap = 0; tap < taps(); ++tap)
+        to[tap] =
+            std::accumulate(sums.begin() + tap * depthwise_vector, sums.begin() + (tap + 1) * depthwise_vector, 0.0);
+      to[taps()] = bias;
+    };
+    for_each_with_buffers(std::int64_t(slices) * p.channels, buffers, scratch, add_slice);
     float* const grad_w = operands.w.write();
     float* const grad_bias = operands.bias.defined() ? operands.bias.write() : nullptr;
     const std::int64_t columns = std::int64_t(p.channels) * sums_each;
@@ -266,10 +306,10 @@ struct DepthwisePass {
   }
 
  private:
-  // To where the loops expect it, with zeros between the rows; returns its sum.
+  // To where the loops expect it; returns its sum.
   static double copy_gradient(const InputPhases& phases, const float* from, const float* mask, float* to) {
     double total = 0;
-    for (int row = 0; row < phases.h.outputs; ++row, from += phases.w.outputs, to += phases.pitch) {
+    for (int row = 0; row < phases.h.outputs; ++row, from += phases.w.outputs, to += phases.out_pitch) {
       copy_row(from, mask, phases.w.outputs, to);
       float sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -283,7 +323,7 @@ struct DepthwisePass {
 
 std::int64_t partial_sums(const ConvProblem& p, ConvPass pass) {
   if (pass != ConvPass::backward_weight) return 0;
-  return std::int64_t(slices_of(p)) * p.channels * (p.kernel_h * p.kernel_w + 1);
+  return in_vectors(std::int64_t(slices_of(p)) * p.channels * (p.kernel_h * p.kernel_w + 1));
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 namespace twiddle {
 
 DepthwiseKernels avx2_depthwise_kernels() {
-  return depthwise_kernels<8>();
+  return {.sum_taps = sum_taps_by<8, 2>, .multiply_taps = multiply_taps_by<8, 2>};
 }
 
 }  // namespace twiddle

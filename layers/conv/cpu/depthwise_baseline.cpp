@@ -3,7 +3,7 @@
 namespace twiddle {
 
 DepthwiseKernels baseline_depthwise_kernels() {
-  return depthwise_kernels<4>();
+  return {.sum_taps = sum_taps_by<4, 2>, .multiply_taps = multiply_taps_by<4, 2>};
 }
 
 }  // namespace twiddle

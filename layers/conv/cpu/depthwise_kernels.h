@@ -8,24 +8,36 @@ namespace twiddle {
 // The inner loops of a depthwise convolution on padded planes, where a kernel's tap is an offset. Plain values, as they
 // are compiled for processors that may not be the one at hand (see fft/cpu/kernels.h).
 
-// Loops go on to the end of a block: what they read has so many floats more behind it, and so has what they write.
-constexpr int depthwise_slack = 128;
+// Loops take whole vectors: rows begin where one begins, and behind the last one there is room for so many floats more.
+constexpr int depthwise_vector = 16, depthwise_slack = 64;
 
-// out[i] = sum over taps of weights[tap] * in[i + offsets[tap]], for i below count.
-struct TapSums {
-  const float *in, *weights;
-  const std::int64_t* offsets;
-  int taps;
-  std::int64_t count;
-  float* out;
+// Some taps of a kernel that meet neighbours in the plane: tap (i, j) of the grid meets what is i rows and j columns
+// behind `offset`, and is the kernel's tap number first_tap + i * row_step + j * column_step.
+struct TapGrid {
+  std::int64_t offset;
+  int rows, columns;
+  int first_tap, row_step, column_step;
 };
 
-// sums[tap] += sum over i below count of gradient[i] * in[i + offsets[tap]]. Zeros follow the gradient.
+// out(r, c) = sum over grids and their taps of weight * in(r, c), with the tap's place added.
+struct TapSums {
+  const TapGrid* grids;
+  int grid_count, rows, columns;
+  const float *in, *weights;
+  std::int64_t in_pitch;
+  float* out;
+  std::int64_t out_pitch;
+};
+
+// sums[tap][...] += sum over (r, c) of gradient(r, c) * in(r, c), with the tap's place added, as a vector whose lanes
+// are still to be added up. Zeros surround the gradient: columns to the end of the vector, and so many rows above and
+// below.
+constexpr int rows_of_taps_at_once = 4;
 struct TapProducts {
+  const TapGrid* grids;
+  int grid_count, rows, columns;
   const float *in, *gradient;
-  const std::int64_t* offsets;
-  int taps;
-  std::int64_t count;
+  std::int64_t in_pitch, gradient_pitch;
   double* sums;
 };
 
