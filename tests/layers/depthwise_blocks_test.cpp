@@ -42,7 +42,7 @@ template <int K, int S>
 void follow(const Correlation<K, S>& blocks) {
   ASSERT_LE(blocks.staged_floats(), most_staged);
   const int threads = std::min(most_threads, in_warps(blocks.images * blocks.patches()));
-  for (std::int64_t block = 0; block < blocks.blocks(); ++block) {
+  for (int block = 0; block < blocks.blocks(); ++block) {
     SharedMemory shared(blocks.staged_floats());
     const auto at = blocks.place(block);
     for_each_thread(threads, [&](const OneThread& thread) { clear(blocks.staged_floats(), thread, shared.data()); });
@@ -53,7 +53,7 @@ void follow(const Correlation<K, S>& blocks) {
 
 template <int N>
 void follow(const WholeCorrelation<N>& blocks) {
-  for (std::int64_t block = 0; block < blocks.blocks(); ++block) {
+  for (int block = 0; block < blocks.blocks(); ++block) {
     SharedMemory shared(blocks.staged_floats);
     const auto at = blocks.place(block);
     std::vector<typename WholeCorrelation<N>::Row> rows(blocks.threads);
@@ -73,7 +73,7 @@ void follow(const WholeCorrelation<N>& blocks) {
 template <class Blocks>
 void follow_sums(const Blocks& blocks, int threads) {
   constexpr int lanes = 32, count = Blocks::sums_each;
-  for (std::int64_t block = 0; block < blocks.blocks(); ++block) {
+  for (int block = 0; block < blocks.blocks(); ++block) {
     SharedMemory shared(blocks.staged_floats());
     const auto at = blocks.place(block);
     std::vector<typename Blocks::Sums> sums(static_cast<std::size_t>(threads));

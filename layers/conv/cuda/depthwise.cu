@@ -13,7 +13,7 @@ __global__ void __launch_bounds__(most_threads) correlation_kernel(const Correla
   extern __shared__ Four shared[];
   float* const staged = reinterpret_cast<float*>(shared);
   const OneThread thread{static_cast<int>(threadIdx.x), static_cast<int>(blockDim.x)};
-  const auto at = blocks.place(blockIdx.x);
+  const auto at = blocks.place(static_cast<int>(blockIdx.x));
   clear(blocks.staged_floats(), thread, staged);
   __syncthreads();
   blocks.load(at, thread, staged);
@@ -26,7 +26,7 @@ __global__ void __launch_bounds__(WholePlane<N>::threads) whole_correlation_kern
   extern __shared__ Four shared[];
   float* const staged = reinterpret_cast<float*>(shared);
   const OneThread thread{static_cast<int>(threadIdx.x), static_cast<int>(blockDim.x)};
-  const auto at = blocks.place(blockIdx.x);
+  const auto at = blocks.place(static_cast<int>(blockIdx.x));
   clear(blocks.staged_floats, thread, staged);
   __syncthreads();
   blocks.load(at, thread, staged);
@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(MostThreads) weight_kernel(const Blocks blocks
   extern __shared__ Four shared[];
   float* const staged = reinterpret_cast<float*>(shared);
   const OneThread thread{static_cast<int>(threadIdx.x), static_cast<int>(blockDim.x)};
-  const auto at = blocks.place(blockIdx.x);
+  const auto at = blocks.place(static_cast<int>(blockIdx.x));
   typename Blocks::Sums sums = {};
   clear(blocks.staged_floats(), thread, staged);
   __syncthreads();

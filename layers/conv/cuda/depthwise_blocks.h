@@ -43,12 +43,9 @@ struct Correlation {
   struct Place {
     int image, channel, row, column;  // the first result of a block, or of a patch
   };
-  TWIDDLE_HD Place place(std::int64_t block) const {
-    const int across = tiles_w(), down = tiles_h(), tiles = across * down;
-    const std::int64_t plane = block / tiles;
-    const int tile = static_cast<int>(block - plane * tiles);
-    return {static_cast<int>(plane / channels) * images, static_cast<int>(plane % channels), tile / across * tile_h,
-            tile % across * tile_w};
+  TWIDDLE_HD Place place(int block) const {
+    const int across = tiles_w(), tiles = across * tiles_h(), plane = block / tiles, tile = block % tiles;
+    return {plane / channels * images, plane % channels, tile / across * tile_h, tile % across * tile_w};
   }
 
   TWIDDLE_HD void load(const Place& at, const OneThread& thread, float* staged) const {
@@ -171,10 +168,9 @@ struct WeightSums {
   struct Place {
     int part, channel, image, row, column;  // of the gradient's columns
   };
-  TWIDDLE_HD Place place(std::int64_t block) const {
-    const std::int64_t plane = block / tiles();
-    const int tile = static_cast<int>(block - plane * tiles()), slice = static_cast<int>(plane / channels);
-    return {slice * tiles() + tile, static_cast<int>(plane % channels), slice * images * rounds, tile / across() * rows,
+  TWIDDLE_HD Place place(int block) const {
+    const int plane = block / tiles(), tile = block % tiles(), slice = plane / channels;
+    return {slice * tiles() + tile, plane % channels, slice * images * rounds, tile / across() * rows,
             tile % across() * strips * strip};
   }
 

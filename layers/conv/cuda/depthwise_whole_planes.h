@@ -36,10 +36,9 @@ struct WholeCorrelation {
   struct Place {
     int image, images, channel;
   };
-  TWIDDLE_HD Place place(std::int64_t block) const {
-    const auto group = static_cast<int>(block / channels), image = group * Whole::lanes;
-    return {image, batch - image < Whole::lanes ? batch - image : Whole::lanes,
-            static_cast<int>(block - std::int64_t(group) * channels)};
+  TWIDDLE_HD Place place(int block) const {
+    const int image = block / channels * Whole::lanes;
+    return {image, batch - image < Whole::lanes ? batch - image : Whole::lanes, block % channels};
   }
 
   struct Row {
@@ -116,9 +115,9 @@ struct WholeWeightSums {
   struct Place {
     int part, channel, image;
   };
-  TWIDDLE_HD Place place(std::int64_t block) const {
-    const auto part = static_cast<int>(block / channels);
-    return {part, static_cast<int>(block - std::int64_t(part) * channels), part * images * rounds};
+  TWIDDLE_HD Place place(int block) const {
+    const int part = block / channels;
+    return {part, block % channels, part * images * rounds};
   }
 
   struct Sums {
