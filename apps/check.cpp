@@ -80,8 +80,8 @@ nlohmann::json check_one(const std::string& file, const Flags& flags, bool all_i
   }
   if (flags.json != "-") {
     fmt::print("ok  {}: {}, {}, {}/image, memory {} at batch {}\n", file, layers_text(*model.net),
-               format_count(parameter_count(*model.net), "parameter"), format_flops(flops_per_image(*model.net)),
-               format_bytes(plan.total()), format_count(config.train.batch_size));
+               parameters_text(*model.net), format_flops(flops_per_image(*model.net)), format_bytes(plan.total()),
+               format_count(config.train.batch_size));
     if (flags.verbosity >= 0) {
       fmt::print("    data      {}\n    solver    {}, learning rate {}, {}\n", data, optimizer.describe(),
                  format_number(config.train.learning_rate), config.train.schedule.describe());

@@ -116,8 +116,14 @@ void refuse_measured(Params& root, const Config& config) {
   look_at(config.layers);
 }
 
+// A section that may be taken out by `--set train.KEY=null`.
+bool is_given(Params& train, const char* key) {
+  const ConfigNode* node = train.node(key);
+  return node != nullptr && node->kind != Kind::null;
+}
+
 void read_early_stop(Params& train, Config::Train& values) {
-  if (!train.has("early_stop")) return;
+  if (!is_given(train, "early_stop")) return;
   Params early_stop = train.child("early_stop");
   values.patience = early_stop.integer("patience", std::nullopt, 1, 1000000);
   values.min_delta = early_stop.number("min_delta", 0.0, 0, 1e6);
@@ -126,7 +132,7 @@ void read_early_stop(Params& train, Config::Train& values) {
 
 // `ema: {decay: 0.9999}`; 0 where the key is absent.
 double read_ema_decay(Params& train) {
-  if (!train.has("ema")) return 0;
+  if (!is_given(train, "ema")) return 0;
   Params ema = train.child("ema");
   const double decay = ema.number("decay", 0.9999, 0.01, 0.9999999);
   ema.finish();

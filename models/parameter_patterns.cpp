@@ -46,8 +46,9 @@ bool any_matches(const std::vector<ParameterPattern>& patterns, const std::strin
 }
 
 std::vector<ParameterPattern> read_patterns(Params& params, const char* key) {
-  const std::vector<std::string> texts = params.texts(key);
   const ConfigNode* node = params.node(key);
+  if (node == nullptr || node->kind == ConfigNode::Kind::null) return {};
+  const std::vector<std::string> texts = params.texts(key);
   std::vector<ParameterPattern> patterns;
   for (std::size_t i = 0; i < texts.size(); ++i) {
     const bool in_list = node->kind == ConfigNode::Kind::sequence && i < node->items.size();
@@ -57,8 +58,8 @@ std::vector<ParameterPattern> read_patterns(Params& params, const char* key) {
 }
 
 std::vector<ParameterPattern> read_pattern_factors(Params& params, const char* key, double most) {
-  if (!params.has(key)) return {};
   const ConfigNode* node = params.node(key);
+  if (node == nullptr || node->kind == ConfigNode::Kind::null) return {};
   Params factors = params.child(key);
   std::vector<ParameterPattern> patterns;
   for (const ConfigNode::Entry& entry : node->entries)

@@ -59,6 +59,7 @@ put("safetensors_fuzz", "two", safetensors({
     "conv1.weight": tensor([2, 1, 1, 1], 0, 8), "steps": tensor([1], 8, 12, "I32")}, bytes(12)))
 put("safetensors_fuzz", "torch", safetensors({
     "features.0.weight": tensor([2, 1, 1, 1], 0, 8), "features.1.num_batches_tracked": tensor([], 8, 16, "I64")}, bytes(16)))
+put("safetensors_fuzz", "halves", safetensors({"a": tensor([3], 0, 6, "F16"), "b": tensor([1], 6, 8, "BF16")}, bytes(8)))
 put("safetensors_fuzz", "numbers", safetensors(b'{"a":{"dtype":"F32","shape":[1e9,-1,0.5],"data_offsets":[0,4]}}', bytes(4)))
 
 put("checkpoint_fuzz", "state", b"""run.step=7

@@ -109,6 +109,21 @@ TEST(Watch, StopsARunAndOneThatGoesOnFromIt) {
   EXPECT_EQ(fourth.state().epoch, 5);
 }
 
+TEST(Watch, SectionsOfTrainCanBeTakenOutOfAConfig) {
+  const std::string text = smallest_config +
+                           "train: {early_stop: {patience: 3}, ema: {decay: 0.9}, freeze: fc1.bias, "
+                           "learning_rates: {fc1: 2}}\n";
+  EXPECT_EQ(config_of(text).train.patience, 3);
+  const Config::Train train = config_of(text, {{"train.early_stop", "null", "--set"},
+                                               {"train.ema", "null", "--set"},
+                                               {"train.freeze", "null", "--set"},
+                                               {"train.learning_rates", "null", "--set"}})
+                                  .train;
+  EXPECT_EQ(train.patience, 0);
+  EXPECT_EQ(train.ema_decay, 0);
+  EXPECT_TRUE(train.freeze.empty() && train.learning_rates.empty());
+}
+
 TEST(Watch, MistakesOfTheConfigAreTold) {
   const std::string data = "data: {train: {format: synthetic}, val: {format: synthetic}}\n";
   EXPECT_TRUE(holds(complaint_about(smallest_config + data + "train: {watch: tpo1}\n"), "'tpo1'"));
