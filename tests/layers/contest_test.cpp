@@ -62,7 +62,7 @@ TEST_F(ContestTest, TheFastestPlanOfAllEnginesWins) {
 }
 
 TEST_F(ContestTest, AnEngineWhoseLikeliestPlansAreHopelessIsNotAskedForItsOthers) {
-  FakeEngineTraits slow;
+  FakeEngineTraits slow{.plans = {}};
   for (const char* const name : {"a", "b", "c", "d"}) slow.plans.push_back({.name = name, .milliseconds = 30});
   slow.plans.push_back({.name = "e", .milliseconds = 1});
   const ContestResult result = hold({{"fast", one(2)}, {"slow", slow}});

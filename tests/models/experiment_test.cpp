@@ -88,8 +88,10 @@ train:
   schedule: {step: {warmup: 0, warmup_start: 0, every: 2, gamma: 0.1}}
   epochs: 10
   batch_size: 64
+  accumulate: 1
   clip_norm: 0
   label_smoothing: 0
+  watch: auto
   keep: 3
   checkpoint_every: 0
   out: runs
@@ -110,7 +112,7 @@ TEST(Experiment, EveryShippedModelLoads) {
     EXPECT_TRUE(config.data.present) << entry.path();
     EXPECT_EQ(to_yaml(load_experiment_text(to_yaml(config.tree), "config.yaml").config.tree), to_yaml(config.tree));
   }
-  EXPECT_EQ(models, 11);
+  EXPECT_EQ(models, 18);
 }
 
 }  // namespace
