@@ -1,7 +1,7 @@
 #include <fmt/core.h>
 
 #include <cmath>
-#include <filesystem>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -15,6 +15,7 @@
 #include "framework/text.h"
 #include "models/layer_list.h"
 #include "models/merge_layers.h"
+#include "models/weights.h"
 
 namespace twiddle {
 namespace {
