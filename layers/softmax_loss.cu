@@ -65,30 +65,61 @@ struct Probability {
   TWIDDLE_HD Row row(std::int64_t row) const { return {scale[row]}; }
 };
 
-// How a row did: its loss, and 1 where its label comes first, else 0.
-struct RowOutcome {
-  float loss, right;
-};
-
-// The loss of a row against (1 - smoothing) at its label plus smoothing spread over all classes. A label that is no
-// class makes the loss NaN. A row with a NaN is never right.
-struct RowLoss {
+// What the rows are held to: labels, or the share of each class; then smoothed, and weighted by class.
+struct RowTargets {
   std::int64_t classes;
   float smoothing;
+  const std::int32_t* labels;           // null: shares
+  const float *shares, *class_weights;  // null weights: all are 1
+
+  TWIDDLE_HD float share(std::int64_t row, std::int64_t column) const {
+    if (labels == nullptr) return shares[row * classes + column];
+    return labels[row] == column ? 1 : 0;
+  }
+  TWIDDLE_HD float weight(std::int64_t column) const { return class_weights == nullptr ? 1 : class_weights[column]; }
+  // The factor of -log p of that class in the row's loss.
+  TWIDDLE_HD float factor(std::int64_t row, std::int64_t column) const {
+    return (smoothing / static_cast<float>(classes) + (1 - smoothing) * share(row, column)) * weight(column);
+  }
+  TWIDDLE_HD bool known(std::int64_t row) const {
+    return labels == nullptr || (labels[row] >= 0 && labels[row] < classes);
+  }
+};
+
+// How a row did: its loss, what it was multiplied by in all, the weight of its target in the mean, and 1 where its
+// label comes first, else 0.
+struct RowOutcome {
+  float loss, factor, weight, right;
+};
+
+// A label that is no class makes the loss NaN. A row with a NaN is never right.
+struct RowLoss {
+  RowTargets targets;
   const float* logits;
   const RowScale* scale;
-  const std::int32_t* labels;
   RowOutcome* outcome;
-  TWIDDLE_HD float term(std::int64_t row, std::int64_t column) const {  // of the mean, which smoothing asks for
-    return (logits[row * classes + column] - scale[row].largest) / static_cast<float>(classes);
+  struct Sum {
+    double loss, factor, weight;
+    float largest_share;
+    std::int32_t label;  // that has it
+  };
+  TWIDDLE_HD Sum start() const { return {0, 0, 0, -1, -1}; }
+  TWIDDLE_HD Sum term(std::int64_t row, std::int64_t column) const {
+    const float factor = targets.factor(row, column), share = targets.share(row, column);
+    const float away = scale[row].log_sum - (logits[row * targets.classes + column] - scale[row].largest);
+    return {factor > 0 ? factor * away : 0, factor, share * targets.weight(column), share,
+            static_cast<std::int32_t>(column)};
   }
-  TWIDDLE_HD void store(std::int64_t row, double mean) const {
-    const std::int32_t label = labels[row];
-    const bool known = label >= 0 && label < classes;
-    const float own = known ? logits[row * classes + label] - scale[row].largest : NAN;
+  TWIDDLE_HD Sum join(const Sum& a, const Sum& b) const {
+    const bool second = b.largest_share > a.largest_share || (b.largest_share == a.largest_share && b.label < a.label);
+    return {a.loss + b.loss, a.factor + b.factor, a.weight + b.weight, second ? b.largest_share : a.largest_share,
+            second ? b.label : a.label};
+  }
+  TWIDDLE_HD void store(std::int64_t row, const Sum& sum) const {
     const float log_sum = scale[row].log_sum;
-    const bool right = scale[row].best == label && log_sum == log_sum;
-    outcome[row] = {log_sum - (1 - smoothing) * own - smoothing * static_cast<float>(mean), right ? 1.0f : 0.0f};
+    const bool known = targets.known(row), right = known && scale[row].best == sum.label && log_sum == log_sum;
+    outcome[row] = {known ? static_cast<float>(sum.loss) : NAN, static_cast<float>(sum.factor),
+                    static_cast<float>(sum.weight), right ? 1.0f : 0.0f};
   }
 };
 
@@ -96,37 +127,40 @@ struct RowLoss {
 struct JoinOutcomes {
   std::int64_t batch;
   const RowOutcome* outcome;
-  float *mean, *sums;
+  float *mean, *weight, *sums;
   struct Sum {
-    double loss, right;
+    double loss, weight, right;
   };
-  TWIDDLE_HD Sum start() const { return {0, 0}; }
-  TWIDDLE_HD Sum term(std::int64_t, std::int64_t row) const { return {outcome[row].loss, outcome[row].right}; }
-  TWIDDLE_HD Sum join(Sum a, Sum b) const { return {a.loss + b.loss, a.right + b.right}; }
+  TWIDDLE_HD Sum start() const { return {0, 0, 0}; }
+  TWIDDLE_HD Sum term(std::int64_t, std::int64_t row) const {
+    return {outcome[row].loss, outcome[row].weight, outcome[row].right};
+  }
+  TWIDDLE_HD Sum join(Sum a, Sum b) const { return {a.loss + b.loss, a.weight + b.weight, a.right + b.right}; }
   TWIDDLE_HD void store(std::int64_t, Sum sum) const {
-    *mean = static_cast<float>(sum.loss / static_cast<double>(batch));
+    *mean = static_cast<float>(sum.loss / sum.weight);
+    *weight = static_cast<float>(sum.weight);
     if (sums == nullptr) return;
-    sums[0] += static_cast<float>(sum.loss);
+    sums[0] += static_cast<float>(sum.loss * (static_cast<double>(batch) / sum.weight));
     sums[1] += static_cast<float>(sum.right);
   }
 };
 
-struct LossBackward {  // (probability - target) / batch
-  float batch, floor, smoothing;
-  const float* grad_loss;
+struct LossBackward {  // (probability * all factors - the class's factor) / weight of the batch
+  RowTargets targets;
+  const float *grad_loss, *weight;
   const RowScale* scale;
-  const std::int32_t* labels;
+  const RowOutcome* outcome;
   struct Row {
-    float factor, floor, own;
+    RowTargets targets;
+    std::int64_t row;
+    float gradient, factor;
     RowScale scale;
-    std::int32_t label;
     TWIDDLE_HD float operator()(std::int64_t column, float logit) const {
-      const float target = floor + (column == label ? own : 0);
-      return factor * (expf(logit - scale.largest - scale.log_sum) - target);
+      return gradient * (factor * expf(logit - scale.largest - scale.log_sum) - targets.factor(row, column));
     }
   };
   TWIDDLE_HD Row row(std::int64_t row) const {
-    return {*grad_loss / batch, floor, 1 - smoothing, scale[row], labels[row]};
+    return {targets, row, *grad_loss / *weight, outcome[row].factor, scale[row]};
   }
 };
 
@@ -152,9 +186,14 @@ std::int64_t rows_of(const Tensor& logits, const char* what) {
   return logits.dim(0);
 }
 
-// On the CPU the labels can be read at once; on a GPU a wrong one shows as a NaN loss instead of a wait.
-void check_labels(const Tensor& logits, const Tensor& labels) {
+// On the CPU labels can be read at once; on a GPU a wrong one shows as a NaN loss instead of a wait.
+void check_targets(const Tensor& logits, const Tensor& labels) {
   const std::int64_t batch = logits.dim(0), classes = logits.dim(1);
+  if (labels.type() == DType::f32) {
+    require(labels.shape() == Shape{batch, classes}, "softmax_loss: shares ", to_string(labels.shape()), " for logits ",
+            to_string(logits.shape()));
+    return;
+  }
   require(labels.size() == batch, "softmax_loss: ", labels.size(), " labels for a batch of ", batch);
   if (labels.device().kind != Device::Kind::cpu) return;
   const std::int32_t* const label = labels.read<std::int32_t>();
@@ -180,32 +219,36 @@ struct RowScales {  // one a row, in a tensor [batch, 3]
 
 }  // namespace
 
-Variable softmax_loss(Context& ctx, const Variable& logits, const Tensor& labels, float label_smoothing, Tensor* sums) {
+Variable softmax_loss(Context& ctx, const Variable& logits, const Tensor& targets, float label_smoothing, Tensor* sums,
+                      const Tensor& class_weights) {
   Stream& stream = *ctx.stream;
   const Tensor value = logits.value();
   const std::int64_t batch = rows_of(value, "softmax_loss"), classes = value.dim(1);
-  check_labels(value, labels);
+  check_targets(value, targets);
   require(sums == nullptr || sums->shape() == Shape{2}, "softmax_loss: sums must be two numbers");
+  require(!class_weights.defined() || class_weights.shape() == Shape{classes}, "softmax_loss: class weights must be ",
+          classes, " numbers");
 
+  const bool labels = targets.type() == DType::i32;
+  const RowTargets rows{classes, label_smoothing, labels ? targets.read<std::int32_t>() : nullptr,
+                        labels ? nullptr : targets.read(), class_weights.defined() ? class_weights.read() : nullptr};
   const RowScales scales(stream, value);
-  Tensor outcomes(stream, {batch, 2}), loss(stream, {1});
+  Tensor outcomes(stream, {batch, 4}), loss(stream, {1}), weight(stream, {1});
   auto* const outcome = reinterpret_cast<RowOutcome*>(outcomes.write());
-  reduce_rows(stream, batch, label_smoothing > 0 ? classes : 0,
-              RowLoss{classes, label_smoothing, value.read(), scales.read(), labels.read<std::int32_t>(), outcome});
-  fold_rows(stream, 1, batch, JoinOutcomes{batch, outcome, loss.write(), sums == nullptr ? nullptr : sums->write()});
-  return ctx.tape.record(
-      "loss", loss, {logits},
-      [logits, value, labels, scales, batch, classes, label_smoothing](Context& backward_ctx, const Tensor& grad_loss) {
-        Tensor grad_logits(*backward_ctx.stream, value.shape());
-        const LossBackward backward{static_cast<float>(batch),
-                                    label_smoothing / static_cast<float>(classes),
-                                    label_smoothing,
-                                    grad_loss.read(),
-                                    scales.read(),
-                                    labels.read<std::int32_t>()};
-        map_rows(*backward_ctx.stream, batch, classes, backward, exp_cost, grad_logits.write(), value.read());
-        logits.add_grad(backward_ctx, grad_logits);
-      });
+  fold_rows(stream, batch, classes, RowLoss{rows, value.read(), scales.read(), outcome});
+  fold_rows(stream, 1, batch,
+            JoinOutcomes{batch, outcome, loss.write(), weight.write(), sums == nullptr ? nullptr : sums->write()});
+  return ctx.tape.record("loss", loss, {logits},
+                         // The targets and the class weights are held for as long as `rows` points into them.
+                         [logits, value, targets, class_weights, rows, scales, outcomes, weight, batch, classes](
+                             Context& backward_ctx, const Tensor& grad_loss) {
+                           Tensor grad_logits(*backward_ctx.stream, value.shape());
+                           const LossBackward backward{rows, grad_loss.read(), weight.read(), scales.read(),
+                                                       reinterpret_cast<const RowOutcome*>(outcomes.read())};
+                           map_rows(*backward_ctx.stream, batch, classes, backward, exp_cost, grad_logits.write(),
+                                    value.read());
+                           logits.add_grad(backward_ctx, grad_logits);
+                         });
 }
 
 Tensor softmax(Stream& stream, const Tensor& logits) {

@@ -64,6 +64,94 @@ TEST_P(EveryDevice, SoftmaxLossFollowsDifferences) {
   }
 }
 
+namespace {
+
+// PyTorch's CrossEntropyLoss of shares, in double: the mean over the rows by the weights of their targets.
+struct Reference {
+  std::int64_t classes;
+  std::vector<double> class_weights;
+  double smoothing;
+
+  double operator()(const std::vector<float>& logits, const std::vector<float>& shares) const {
+    double loss = 0, weight = 0;
+    for (std::size_t i = 0; i < logits.size(); ++i) {
+      const std::size_t row = i / classes * classes;
+      double sum = 0;
+      for (std::int64_t c = 0; c < classes; ++c) sum += std::exp(double(logits[row + c]));
+      const double target = (1 - smoothing) * shares[i] + smoothing / double(classes);
+      loss += class_weights[i % classes] * target * (std::log(sum) - logits[i]);
+      weight += class_weights[i % classes] * shares[i];
+    }
+    return loss / weight;
+  }
+};
+
+// What a batch of shares, or of labels, comes to, with class weights.
+struct WeightedLoss {
+  Device device;
+  std::vector<float> class_weights;
+  float smoothing;
+
+  Variable of(Context& ctx, const Variable& logits, const Tensor& targets) const {
+    return softmax_loss(ctx, logits, targets, smoothing, nullptr, Tensor::from(*ctx.stream, {3}, class_weights));
+  }
+  float value(const std::vector<float>& logits, const std::vector<float>& shares) const {
+    Context ctx(device);
+    const Variable x(Tensor::from(*ctx.stream, {2, 3}, logits));
+    return of(ctx, x, Tensor::from(*ctx.stream, {2, 3}, shares)).value().to_vector(*ctx.stream).at(0);
+  }
+  float of_labels(const std::vector<float>& logits, const std::vector<std::int32_t>& labels) const {
+    Context ctx(device);
+    const Variable x(Tensor::from(*ctx.stream, {2, 3}, logits));
+    return of(ctx, x, Tensor::from(*ctx.stream, {2}, labels)).value().to_vector(*ctx.stream).at(0);
+  }
+  std::vector<float> gradient(const std::vector<float>& logits, const std::vector<float>& shares) const {
+    Context ctx(device);
+    const Variable x(Tensor::from(*ctx.stream, {2, 3}, logits), true);
+    ctx.tape.backward(ctx, of(ctx, x, Tensor::from(*ctx.stream, {2, 3}, shares)));
+    return x.grad().to_vector(*ctx.stream);
+  }
+};
+
+const std::vector<float> some_logits{0.3f, -1.2f, 0.8f, 2.0f, 0.1f, -0.4f};
+
+}  // namespace
+
+TEST_P(EveryDevice, SoftmaxLossWeightsClassesAsPyTorchDoes) {
+  for (const float smoothing : {0.0f, 0.1f}) {
+    const Reference reference{3, {2, 0.5, 3}, smoothing};
+    const WeightedLoss loss{GetParam(), {2, 0.5f, 3}, smoothing};
+    EXPECT_NEAR(loss.of_labels(some_logits, {2, 1}), reference(some_logits, {0, 0, 1, 0, 1, 0}), 1e-6);
+    const std::vector<float> shares{0.3f, 0, 0.7f, 0, 0.7f, 0.3f};
+    EXPECT_NEAR(loss.value(some_logits, shares), reference(some_logits, shares), 1e-6);
+  }
+}
+
+TEST_P(EveryDevice, SoftmaxLossOfSharesAndWeightsFollowsDifferences) {
+  const WeightedLoss loss{GetParam(), {2, 0.5f, 3}, 0.1f};
+  const std::vector<float> shares{0.3f, 0, 0.7f, 0, 0.7f, 0.3f}, gradient = loss.gradient(some_logits, shares);
+  for (std::size_t i = 0; i < some_logits.size(); ++i) {
+    std::vector<float> up = some_logits, down = some_logits;
+    up[i] += 1e-2f, down[i] -= 1e-2f;
+    EXPECT_NEAR(gradient[i], (loss.value(up, shares) - loss.value(down, shares)) / 2e-2f, 1e-4f) << i;
+  }
+}
+
+// As mixup asks for: the second labels are the batch's own in another order.
+TEST_P(EveryDevice, SoftmaxLossOfSharesIsThatOfEachLabelBySharesWhereABatchIsMixed) {
+  const WeightedLoss loss{GetParam(), {2, 0.5f, 3}, 0.1f};
+  const float mixed = 0.7f * loss.of_labels(some_logits, {2, 1}) + 0.3f * loss.of_labels(some_logits, {1, 2});
+  EXPECT_NEAR(loss.value(some_logits, {0, 0.3f, 0.7f, 0, 0.7f, 0.3f}), mixed, 1e-6);
+}
+
+TEST_P(EveryDevice, SoftmaxLossOfSharesCountsTheLargestAsTheLabel) {
+  Context ctx(GetParam());
+  Tensor sums = Tensor::filled(*ctx.stream, {2}, 0);
+  softmax_loss(ctx, Variable(Tensor::from<float>(*ctx.stream, {3, 2}, {5, 1, 5, 1, 5, 1})),
+               Tensor::from<float>(*ctx.stream, {3, 2}, {0.7f, 0.3f, 0.3f, 0.7f, 0, 1}), 0, &sums);
+  EXPECT_EQ(sums.to_vector(*ctx.stream).at(1), 1);
+}
+
 TEST_P(EveryDevice, SoftmaxLossTakesTrailingOnes) {
   EXPECT_NEAR(Loss(GetParam(), {1, 2, 1, 1}, {0, 0}, {1}).value, std::log(2.0), 1e-6);
 }
@@ -118,6 +206,9 @@ TEST(SoftmaxLoss, NamesALabelThatIsNoClass) {
 TEST(SoftmaxLoss, RefusesShapesThatDoNotFit) {
   EXPECT_THROW(Loss({}, {1, 2, 2, 1}, {0, 0, 0, 0}, {0}), Error);
   EXPECT_THROW(Loss({}, {2, 2}, {0, 0, 0, 0}, {0}), Error);
+  Context ctx;
+  const Variable logits(Tensor::filled(*ctx.stream, {2, 3}, 0));
+  EXPECT_THROW(softmax_loss(ctx, logits, Tensor::filled(*ctx.stream, {2, 2}, 0.5f)), Error);
 }
 
 TEST_P(EveryDevice, SoftmaxGivesShares) {
