@@ -11,7 +11,7 @@
 #include "apps/verbs.h"
 #include "framework/error.h"
 #include "framework/text.h"
-#include "models/open_data.h"
+#include "models/training_data.h"
 
 namespace twiddle {
 namespace {
@@ -33,10 +33,9 @@ std::string plot_schedule(const Config& config) {
 }
 
 // Every image goes through the loader once, so that what is bad here is what is bad in training.
-void read_all(const Dataset& data, const Augment& augment, const Config& config) {
-  LoaderOptions options;
-  options.workers = config.data.workers;
-  options.seed = config.seed;
+void read_all(const Dataset& data, const Augment& augment, const Experiment& experiment) {
+  LoaderOptions options = loader_options(experiment);
+  options.batch_size = 64;
   options.skip_bad = true;  // to count them all
   Loader loader(data, augment, options);
   const std::unique_ptr<Stream> stream = make_stream({});
@@ -47,9 +46,20 @@ void read_all(const Dataset& data, const Augment& augment, const Config& config)
   const std::string first = loader.skipped_messages().front();
   const std::string count =
       fmt::format("{} of {} images cannot be used", format_count(loader.skipped()), format_count(data.size()));
-  if (!config.data.skip_bad)
+  if (!experiment.config.data.skip_bad)
     throw Error(ErrorKind::data, first + "\n  " + count + "; 'data.on_error: skip' goes on without such");
   fmt::print("  {}; they will be skipped. The first: {}\n", count, first);
+}
+
+// One image shows whether data, network and loss fit.
+void read_first(const Dataset& data, const Augment& augment, const Experiment& experiment) {
+  LoaderOptions options = loader_options(experiment);
+  options.batch_size = 1, options.workers = 0;
+  const std::unique_ptr<Stream> stream = make_stream({});
+  Loader loader(data, augment, options);
+  Batch batch;
+  loader.start_epoch(*stream, 0);
+  loader.next(batch);
 }
 
 nlohmann::json check_one(const std::string& file, const Flags& flags, bool all_images) {
@@ -68,14 +78,10 @@ nlohmann::json check_one(const std::string& file, const Flags& flags, bool all_i
     for (const auto& [set, augment] : {std::pair{opened.train.get(), opened.train_augment.get()},
                                        std::pair{opened.val.get(), opened.val_augment.get()}}) {
       if (set == nullptr || set->size() == 0) continue;
-      std::vector<float> pixels(static_cast<std::size_t>(count_of(config.input)));
-      Image image;
-      if (all_images) {
-        read_all(*set, *augment, config);
-      } else if (!config.data.skip_bad) {  // one image shows whether data and network fit
-        set->get(0, image);
-        (*augment)(image, RandomSequence{config.seed}, pixels.data());
-      }
+      if (all_images)
+        read_all(*set, *augment, experiment);
+      else if (!config.data.skip_bad)
+        read_first(*set, *augment, experiment);
     }
   }
   if (flags.json != "-") {

@@ -12,8 +12,7 @@
 #include "framework/printable.h"
 #include "framework/text.h"
 #include "models/evaluation_json.h"
-#include "models/open_data.h"
-#include "models/trainer.h"
+#include "models/training_data.h"
 
 namespace twiddle {
 namespace {
@@ -42,32 +41,68 @@ std::string share(std::int64_t part, std::int64_t whole) {
   return whole == 0 ? "-" : fmt::format("{:.2f}%", 100 * static_cast<double>(part) / static_cast<double>(whole));
 }
 
-void print_scores(const EvalResult& result, const std::vector<ClassScore>& scores) {
-  for (const Metric& metric : metrics_of(TargetKind::label))
+void print_scores(const EvalResult& result) {
+  for (const Metric& metric : metrics_of(result.target))
     fmt::print("{:<6} {}\n", metric.title, metric.text(metric.of(result.scores)));
-  fmt::print("images {}\n\n", format_count(result.images));
+  fmt::print("images {}\n", format_count(result.images));
+}
+
+void print_classes(const std::vector<ClassScore>& scores) {
   TextTable table({"class", "images", "right", "recall", "precision"});
   for (const ClassScore& score : scores)
     table.add({score.name, format_count(score.images), format_count(score.right), share(score.right, score.images),
                share(score.right, score.predicted)});
-  fmt::print("{}", table.text());
+  fmt::print("\n{}", table.text());
 }
 
-nlohmann::json to_json(const Trained& trained, const EvalResult& result, const std::vector<ClassScore>& scores) {
+nlohmann::json to_json(const std::vector<ClassScore>& scores) {
   nlohmann::json classes = nlohmann::json::array();
   for (const ClassScore& score : scores)
     classes.push_back(
         {{"name", score.name}, {"images", score.images}, {"right", score.right}, {"predicted", score.predicted}});
-  nlohmann::json json = to_json(result);
-  json.update({{"weights", trained.weights}, {"classes", classes}});
-  return json;
+  return classes;
 }
 
-EvalResult evaluate_advising(Context& ctx, const Sequential& net, Loader& loader, std::int64_t batch) try {
-  return evaluate(ctx, net, loader);
+// Of labels that an image may have several of.
+void print_labels(const std::vector<EvalResult::LabelScore>& scores, const std::vector<std::string>& names) {
+  TextTable table({"class", "images", "average precision"});
+  for (std::size_t label = 0; label < scores.size(); ++label)
+    table.add({names[label], format_count(scores[label].images),
+               scores[label].images > 0 ? fmt::format("{:.2f}%", 100 * scores[label].average_precision) : "-"});
+  fmt::print("\n{}", table.text());
+}
+
+nlohmann::json to_json(const std::vector<EvalResult::LabelScore>& scores, const std::vector<std::string>& names) {
+  nlohmann::json classes = nlohmann::json::array();
+  for (std::size_t label = 0; label < scores.size(); ++label)
+    classes.push_back({{"name", names[label]},
+                       {"images", scores[label].images},
+                       {"average_precision", scores[label].average_precision}});
+  return classes;
+}
+
+EvalResult evaluate_advising(Context& ctx, const Experiment& experiment, Loader& loader, std::int64_t batch) try {
+  return evaluate(ctx, *experiment.model.net, *experiment.loss, loader);
 } catch (const OutOfMemory& error) {
   const std::string smaller = batch > 1 ? join(", a smaller one needs less: --batch-size ", batch / 2) : "";
   throw OutOfMemory(join(error.what(), "\n  at a batch of ", batch, smaller));
+}
+
+void tell_scores(const Flags& flags, const std::string& weights, const EvalResult& result,
+                 const std::vector<std::string>& names) {
+  nlohmann::json json = to_json(result);
+  json["weights"] = weights;
+  const bool print = flags.json != "-";
+  if (print) print_scores(result);
+  if (result.target == TargetKind::label) {
+    const std::vector<ClassScore> scores = class_scores(result, names);
+    json["classes"] = to_json(scores);
+    if (print) print_classes(scores);
+  } else if (result.target == TargetKind::labels) {
+    json["classes"] = to_json(result.labels, names);
+    if (print) print_labels(result.labels, names);
+  }
+  write_json(flags, json);
 }
 
 int eval(const Flags& flags, const std::string& path, const std::string& model_file) {
@@ -79,18 +114,11 @@ int eval(const Flags& flags, const std::string& path, const std::string& model_f
   load_weights(trained.weights, ctx, *model.net);
   const OpenData data = open_val_data(experiment);
   if (!data.val) throw Error(ErrorKind::config, printable(config.file) + ": there is no data.val to measure on");
-  LoaderOptions options;
-  options.batch_size = config.train.batch_size;
-  options.workers = config.data.workers;
-  options.skip_bad = config.data.skip_bad;
-  options.seed = config.seed;
-  Loader loader(*data.val, *data.val_augment, options);
+  Loader loader(*data.val, *data.val_augment, loader_options(experiment));
   if (flags.verbosity >= 0) tell(fmt::format("{} on {}\n", printable(trained.weights), data.val->describe()));
-  const EvalResult result = evaluate_advising(ctx, *model.net, loader, config.train.batch_size);
+  const EvalResult result = evaluate_advising(ctx, experiment, loader, config.train.batch_size);
   if (loader.skipped() > 0) tell(fmt::format("{} images could not be read and were left out\n", loader.skipped()));
-  const std::vector<ClassScore> scores = class_scores(result, data.val->classes());
-  write_json(flags, to_json(trained, result, scores));
-  if (flags.json != "-") print_scores(result, scores);
+  tell_scores(flags, trained.weights, result, data.val->classes());
   if (result.undefined > 0)
     throw Error(ErrorKind::diverged, join(trained.weights, ": the network's outputs for ", result.undefined, " of ",
                                           result.images, " images are nan or infinite"));

@@ -36,6 +36,18 @@ ConvPass pass_named(const std::string& part) {
   throw Error(join("a convolution has no pass '", part, "'"));
 }
 
+// Labels, or zeros: no labels, or a black image.
+Tensor some_targets(Stream& stream, const Loss& loss, std::int64_t batch, Shape output) {
+  if (loss.target() != TargetKind::label) {
+    output.insert(output.begin(), batch);
+    return Tensor::filled(stream, output, 0);
+  }
+  const RandomSequence random{1};
+  std::vector<std::int32_t> labels;
+  for (std::int64_t i = 0; i < batch; ++i) labels.push_back(static_cast<std::int32_t>(random.below(i, output.at(0))));
+  return Tensor::from(stream, {batch}, labels);
+}
+
 }  // namespace
 
 double Timing::quantile(double share) const {
@@ -54,8 +66,9 @@ double Timing::variation() const {
   return std::sqrt(squares / (count - 1)) / mean;
 }
 
-IterationTimer::IterationTimer(Context& ctx, const Model& model, Optimizer& optimizer, std::int64_t batch)
-    : ctx_(ctx), model_(model), optimizer_(optimizer) {
+IterationTimer::IterationTimer(Context& ctx, const Model& model, const Loss& loss, Optimizer& optimizer,
+                               std::int64_t batch)
+    : ctx_(ctx), model_(model), loss_(loss), optimizer_(optimizer) {
   Shape shape = model.net->input_shape();
   shape.insert(shape.begin(), batch);
   const RandomSequence random{1};
@@ -64,10 +77,7 @@ IterationTimer::IterationTimer(Context& ctx, const Model& model, Optimizer& opti
 #pragma omp parallel for schedule(static)
   for (std::int64_t i = 0; i < count; ++i) pixels[static_cast<std::size_t>(i)] = random.normal(i);
   batch_.images = Tensor::from(*ctx.stream, shape, pixels);
-  std::vector<std::int32_t> labels;
-  for (std::int64_t i = 0; i < batch; ++i)
-    labels.push_back(static_cast<std::int32_t>(random.below(i, model.net->output_shape().at(0))));
-  batch_.labels = Tensor::from(*ctx.stream, {batch}, labels);
+  batch_.targets = some_targets(*ctx.stream, loss, batch, model.net->output_shape());
   model.net->initialize(ctx);
 }
 
@@ -78,7 +88,7 @@ void IterationTimer::run(TrainStep& step) {
 
 IterationTimes IterationTimer::whole_iterations(double seconds, int steps, bool capture) {
   Stream& stream = *ctx_.stream;
-  TrainStep step(ctx_, *model_.net, optimizer_, {.capture = capture, .events = true});
+  TrainStep step(ctx_, *model_.net, loss_, optimizer_, {.capture = capture, .events = true});
   IterationTimes times;
   // The pool is full when a step took nothing more from the driver: where spectra fill their budget, those that a step
   // finds differ from those that it leaves, and that takes some steps.
@@ -123,7 +133,7 @@ IterationTimes IterationTimer::whole_iterations(double seconds, int steps, bool 
 std::vector<LayerTime> IterationTimer::layer_by_layer(int steps) {
   ctx_.profiler.clear();
   ctx_.profiler.enable(true);
-  TrainStep step(ctx_, *model_.net, optimizer_, {.capture = false});
+  TrainStep step(ctx_, *model_.net, loss_, optimizer_, {.capture = false});
   for (int i = 0; i < steps; ++i) run(step);
   ctx_.profiler.enable(false);
   std::vector<LayerTime> rows;

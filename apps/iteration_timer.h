@@ -40,7 +40,7 @@ struct LayerTime {
 // Trains a network on random numbers, for the clock alone.
 class IterationTimer {
  public:
-  IterationTimer(Context& ctx, const Model& model, Optimizer& optimizer, std::int64_t batch);
+  IterationTimer(Context& ctx, const Model& model, const Loss& loss, Optimizer& optimizer, std::int64_t batch);
 
   // Whole iterations without any timer inside a phase, until the median is steady, or for `seconds`, or `steps` of
   // them; eager, or replayed from a graph where the device can.
@@ -53,6 +53,7 @@ class IterationTimer {
 
   Context& ctx_;
   const Model& model_;
+  const Loss& loss_;
   Optimizer& optimizer_;
   Batch batch_;
 };

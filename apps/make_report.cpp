@@ -47,29 +47,77 @@ std::vector<Report::Picture> first_filters(Context& ctx, const Sequential& net) 
   return {};
 }
 
+Image no_larger(Image image) {
+  const int longer = std::max(image.height, image.width);
+  if (longer <= most_pixels) return image;
+  return resized(image, std::max(1, image.height * most_pixels / longer),
+                 std::max(1, image.width * most_pixels / longer));
+}
+
 std::string class_name(const std::vector<std::string>& classes, std::int64_t label) {
   const auto index = static_cast<std::size_t>(label);
   return index < classes.size() ? classes[index] : std::to_string(label);
+}
+
+// A picture of the dataset, no larger than a report needs it. False: it cannot be read, which was told when it was met;
+// a report is no reason to fail.
+bool read_picture(const Dataset& data, std::int64_t index, Image& image) try {
+  data.get(index, image);
+  image = no_larger(std::move(image));
+  return true;
+} catch (const Error&) {
+  return false;
 }
 
 std::vector<Report::Picture> wrong_pictures(const Dataset& data, const EvalResult& validation) {
   std::vector<Report::Picture> pictures;
   for (const EvalResult::Wrong& wrong : validation.wrong) {
     Report::Picture picture;
-    try {
-      data.get(wrong.index, picture.image);
-    } catch (const Error&) {
-      continue;  // told when it was met; a report is no reason to fail
-    }
-    const int longer = std::max(picture.image.height, picture.image.width);
-    if (longer > most_pixels)
-      picture.image = resized(picture.image, std::max(1, picture.image.height * most_pixels / longer),
-                              std::max(1, picture.image.width * most_pixels / longer));
+    if (!read_picture(data, wrong.index, picture.image)) continue;
     picture.caption = fmt::format("{} taken for {}, {:.0f}%", class_name(data.classes(), wrong.actual),
                                   class_name(data.classes(), wrong.predicted), 100 * wrong.probability);
     pictures.push_back(std::move(picture));
   }
   return pictures;
+}
+
+// "cat 3%, dog 99%; said: bird 80%": the labels that an image has, and those that the network would give it as well.
+std::string labels_caption(const EvalResult::Scored& image, const std::vector<std::string>& classes) {
+  const auto named = [&](std::int64_t label) {
+    return fmt::format("{} {:.0f}%", class_name(classes, label),
+                       100 * image.probabilities.at(static_cast<std::size_t>(label)));
+  };
+  std::vector<std::string> actual, said;
+  for (const std::int64_t label : image.labels) actual.push_back(named(label));
+  for (std::size_t i = 0; i < image.probabilities.size(); ++i) {
+    const auto label = static_cast<std::int64_t>(i);
+    const bool has = std::find(image.labels.begin(), image.labels.end(), label) != image.labels.end();
+    if (!has && image.probabilities[i] >= 0.5f) said.push_back(named(label));
+  }
+  return (actual.empty() ? "no label" : join_names(actual)) + (said.empty() ? "" : "; said: " + join_names(said));
+}
+
+std::vector<Report::Picture> worst_pictures(const Dataset& data, const EvalResult& validation) {
+  std::vector<Report::Picture> pictures;
+  for (const EvalResult::Scored& image : validation.worst) {
+    Report::Picture picture;
+    if (!read_picture(data, image.index, picture.image)) continue;
+    picture.caption = labels_caption(image, data.classes());
+    pictures.push_back(std::move(picture));
+  }
+  return pictures;
+}
+
+// None where the validation was read from a file, which holds no pictures.
+std::vector<std::vector<Report::Picture>> restored_pictures(const EvalResult& validation) {
+  std::vector<std::vector<Report::Picture>> rows;
+  for (const EvalResult::Restored& image : validation.restored) {
+    if (image.output.pixels.empty()) continue;
+    rows.push_back(
+        {{no_larger(image.input), "input"}, {no_larger(image.output), fmt::format("{:.1f} dB", image.psnr)}});
+    if (image.target.pixels != image.input.pixels) rows.back().push_back({no_larger(image.target), "wanted"});
+  }
+  return rows;
 }
 
 // Facts as a terminal shows them are set apart by blanks.
@@ -143,6 +191,8 @@ Report make_report(const Config& config, Trainer& trainer, const RunOrigin& orig
   report.classes = class_names(trainer, result.confusion);
   report.confusion = result.confusion;
   report.mistakes = wrong_pictures(*trainer.val_data(), result);
+  report.worst = worst_pictures(*trainer.val_data(), result);
+  report.restored = restored_pictures(result);
   report.facts.push_back({"validation", {report.examined}});
   for (const Metric& metric : trainer.metrics())
     report.facts.back().parts.push_back(join(metric.title, " ", metric.text(metric.of(result.scores))));

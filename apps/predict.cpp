@@ -6,12 +6,16 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
+#include <set>
 
 #include "apps/console.h"
 #include "apps/open.h"
+#include "apps/validators.h"
 #include "apps/verb_options.h"
 #include "apps/verbs.h"
 #include "data/files.h"
+#include "framework/atomic_file.h"
 #include "framework/error.h"
 #include "framework/printable.h"
 #include "framework/text.h"
@@ -55,7 +59,7 @@ bool has_eval_augment(const ConfigNode& tree) {
   return data != nullptr && data->find("eval_augment") != nullptr;
 }
 
-// A trained network, ready to name pictures.
+// A trained network, ready to say something of pictures.
 class Predictor {
  public:
   explicit Predictor(Trained trained)
@@ -68,23 +72,21 @@ class Predictor {
     ctx_.tape.set_recording(false);
   }
 
+  TargetKind target() const { return experiment_.loss->target(); }
+
+  // A share for each class: of all, or of each for itself where a picture may have several.
   std::vector<float> probabilities(const std::string& file) {
-    Image image = read_image(file, static_cast<int>(input_.at(0)), experiment_.config.data.max_pixels);
-    // Where the config has no steps for it, a picture is brought to the size that the network reads.
-    const auto height = static_cast<int>(input_.at(1)), width = static_cast<int>(input_.at(2));
-    if (!has_steps_ && (image.height != height || image.width != width)) {
-      image = resized(image, height, width);
-      ++resized_;
-    }
-    std::vector<float> pixels(static_cast<std::size_t>(count_of(input_)));
-    (*experiment_.data.val_augment)(image, RandomSequence{}, pixels.data());
-    Shape shape = input_;
-    shape.insert(shape.begin(), 1);
-    const Variable logits = experiment_.model.net->forward(ctx_, Variable(Tensor::from(*ctx_.stream, shape, pixels)));
-    std::vector<float> shares = softmax(*ctx_.stream, logits.value()).to_vector(*ctx_.stream);
-    if (!std::all_of(shares.begin(), shares.end(), [](float share) { return std::isfinite(share); }))
-      throw Error(ErrorKind::diverged, file + ": the network's outputs are nan or infinite");
-    return shares;
+    const Tensor scores = output(file);
+    std::vector<float> shares =
+        target() == TargetKind::label ? softmax(*ctx_.stream, scores).to_vector(*ctx_.stream) : values_of(scores, file);
+    if (target() == TargetKind::labels)
+      for (float& share : shares) share = 1 / (1 + std::exp(-share));
+    return expect_finite(std::move(shares), file);
+  }
+
+  // The image that the network makes of a picture.
+  Image image(const std::string& file) {
+    return experiment_.data.val_augment->picture(values_of(output(file), file).data());
   }
 
   // Said once, for training and eval refuse such pictures.
@@ -101,6 +103,31 @@ class Predictor {
   }
 
  private:
+  Tensor output(const std::string& file) {
+    Image image = read_image(file, static_cast<int>(input_.at(0)), experiment_.config.data.max_pixels);
+    // Where the config has no steps for it, a picture is brought to the size that the network reads.
+    const auto height = static_cast<int>(input_.at(1)), width = static_cast<int>(input_.at(2));
+    if (!has_steps_ && (image.height != height || image.width != width)) {
+      image = resized(image, height, width);
+      ++resized_;
+    }
+    std::vector<float> pixels(static_cast<std::size_t>(count_of(input_)));
+    (*experiment_.data.val_augment)(image, RandomSequence{}, pixels.data());
+    Shape shape = input_;
+    shape.insert(shape.begin(), 1);
+    return experiment_.model.net->forward(ctx_, Variable(Tensor::from(*ctx_.stream, shape, pixels))).value();
+  }
+
+  std::vector<float> values_of(const Tensor& output, const std::string& file) {
+    return expect_finite(output.to_vector(*ctx_.stream), file);
+  }
+
+  static std::vector<float> expect_finite(std::vector<float> values, const std::string& file) {
+    if (!std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); }))
+      throw Error(ErrorKind::diverged, file + ": the network's outputs are nan or infinite");
+    return values;
+  }
+
   Experiment experiment_;
   Shape input_;
   std::int64_t resized_ = 0;
@@ -117,26 +144,70 @@ void tell_notes(const Flags& flags, const std::string& on_sizes, std::int64_t pa
                      passed_over == 1 ? "file is" : "files are", passed_over == 1 ? "was" : "were"));
 }
 
-int predict(const Flags& flags, const std::string& path, const std::string& model_file,
-            const std::vector<std::string>& given) {
-  const Pictures pictures = expand(given);
+struct PredictArguments {
+  std::string path, model_file, images = "predictions";
+  std::vector<std::string> pictures;
+  double threshold = 0.5;
+};
+
+// The classes of a picture by falling probability: the first five, or all from the threshold on where it may have
+// several.
+nlohmann::json name_picture(Predictor& predictor, const std::string& file, double threshold, std::string& line) {
+  const std::vector<float> probabilities = predictor.probabilities(file);
+  std::vector<std::size_t> order(probabilities.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return probabilities[a] > probabilities[b]; });
+  if (predictor.target() == TargetKind::label)
+    order.resize(std::min<std::size_t>(order.size(), 5));
+  else
+    std::erase_if(order, [&](std::size_t label) { return probabilities[label] < threshold; });
+  nlohmann::json classes = nlohmann::json::array();
+  for (const std::size_t label : order) {
+    classes.push_back({{"class", predictor.class_name(label)}, {"probability", probabilities[label]}});
+    line += fmt::format("  {} {:.1f}%", predictor.class_name(label), 100 * probabilities[label]);
+  }
+  if (order.empty()) line += fmt::format("  nothing from {:.0f}% on", 100 * threshold);
+  return {{"file", file}, {predictor.target() == TargetKind::label ? "top" : "labels", classes}};
+}
+
+// Writes the image that the network makes of a picture into a folder, under the picture's name where that is free.
+class ImageWriter {
+ public:
+  explicit ImageWriter(const std::string& folder) : folder_(folder) { fs::create_directories(folder_); }
+
+  std::string write(const std::string& picture, const Image& image) {
+    std::string name = fs::path(picture).stem().string();
+    while (!taken_.insert(name).second) name += "_";
+    const std::string path = (folder_ / (name + ".png")).string();
+    refuse_to_overwrite("--images", path, {picture});
+    const std::vector<std::uint8_t> png = encode_png(image);
+    write_file_atomically(path, std::string(png.begin(), png.end()));
+    return path;
+  }
+
+ private:
+  fs::path folder_;
+  std::set<std::string> taken_;
+};
+
+int predict(const Flags& flags, const PredictArguments& arguments) {
+  const Pictures pictures = expand(arguments.pictures);
   refuse_to_overwrite("--json", flags.json, pictures.files);
-  Predictor predictor(open_trained(path, model_file, flags, OpenedData::none));
+  Predictor predictor(open_trained(arguments.path, arguments.model_file, flags, OpenedData::none));
+  const bool names = predictor.target() == TargetKind::label || predictor.target() == TargetKind::labels;
+  std::optional<ImageWriter> images;
+  if (!names) images.emplace(arguments.images);
   nlohmann::json results = nlohmann::json::array();
   for (const std::string& file : pictures.files) {
-    const std::vector<float> probabilities = predictor.probabilities(file);
-    std::vector<std::size_t> order(probabilities.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return probabilities[a] > probabilities[b]; });
-    order.resize(std::min<std::size_t>(order.size(), 5));
-    nlohmann::json top = nlohmann::json::array();
     std::string line;
-    for (const std::size_t label : order) {
-      top.push_back({{"class", predictor.class_name(label)}, {"probability", probabilities[label]}});
-      line += fmt::format("  {} {:.1f}%", predictor.class_name(label), 100 * probabilities[label]);
+    if (names) {
+      results.push_back(name_picture(predictor, file, arguments.threshold, line));
+    } else {
+      const std::string made = images->write(file, predictor.image(file));
+      results.push_back({{"file", file}, {"image", made}});
+      line = "  " + printable(made);
     }
     if (flags.json != "-") fmt::print("{}: {}\n", printable(file), line);
-    results.push_back({{"file", file}, {"top", top}});
   }
   write_json(flags, results);
   tell_notes(flags, predictor.note_on_sizes(), pictures.passed_over);
@@ -146,12 +217,18 @@ int predict(const Flags& flags, const std::string& path, const std::string& mode
 }  // namespace
 
 Action add_predict(VerbOptions& verb, const Flags& flags) {
-  const auto path = std::make_shared<std::string>(), model_file = std::make_shared<std::string>();
-  const auto images = std::make_shared<std::vector<std::string>>();
-  verb.add_option("RUN", *path, "A run folder, a checkpoint folder or a weights file").required();
-  verb.add_option("PICTURE", *images, "PNG or JPEG files, or folders of them").required();
-  verb.add_option("--model", *model_file, "The YAML file, where the weights lie in no run folder").type_name("CONFIG");
-  return [&flags, path, model_file, images] { return predict(flags, *path, *model_file, *images); };
+  const auto arguments = std::make_shared<PredictArguments>();
+  verb.add_option("RUN", arguments->path, "A run folder, a checkpoint folder or a weights file").required();
+  verb.add_option("PICTURE", arguments->pictures, "PNG or JPEG files, or folders of them").required();
+  verb.add_option("--model", arguments->model_file, "The YAML file, where the weights lie in no run folder")
+      .type_name("CONFIG");
+  verb.add_option("--threshold", arguments->threshold,
+                  "Of several labels, tell those of at least this probability (0.5)")
+      .type_name("P")
+      .check(number_between(0, 1));
+  verb.add_option("--images", arguments->images, "Where the images go that a network makes (predictions)")
+      .type_name("FOLDER");
+  return [&flags, arguments] { return predict(flags, *arguments); };
 }
 
 }  // namespace twiddle

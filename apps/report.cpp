@@ -38,6 +38,7 @@ summary { cursor: pointer; margin-top: 1em }
 .turned th { vertical-align: bottom } .turned span { writing-mode: vertical-rl; transform: rotate(180deg) }
 .pictures { display: flex; flex-wrap: wrap; gap: .8em } figure { margin: 0; font-size: 13px; max-width: 150px }
 .pictures img { image-rendering: pixelated; width: 96px; border: 1px solid var(--line) } .filters img { width: 48px }
+.restored { gap: .3em; margin-bottom: .8em; flex-wrap: nowrap } .restored figure { max-width: 96px }
 footer { margin-top: 3em; opacity: .7 }
 @media print {
   body { margin: 0 } .scroll { overflow: visible } .charts { grid-template-columns: 1fr 1fr }
@@ -83,6 +84,12 @@ std::string pictures(const std::vector<Report::Picture>& all, const char* kind) 
   return html + "</div>\n";
 }
 
+std::string rows_of_pictures(const std::vector<std::vector<Report::Picture>>& rows) {
+  std::string html = "<div class=\"beside\">\n";
+  for (const std::vector<Report::Picture>& row : rows) html += pictures(row, "restored");
+  return html + "</div>\n";
+}
+
 std::string layers_table(const std::vector<LayerFacts>& layers) {
   std::string html = "<div class=\"scroll\"><table class=\"names\">\n" +
                      html_row("th", {"layer", "kind", "input", "output", "parameters", "MFLOP/image"});
@@ -106,6 +113,8 @@ std::string report_html(const Report& report) {
   html += section("Curves", "", charts(report.history));
   if (!report.mistakes.empty())
     html += section("Surest mistakes", report.examined, pictures(report.mistakes, "mistakes"));
+  if (!report.worst.empty()) html += section("Worst images", report.examined, pictures(report.worst, "mistakes"));
+  if (!report.restored.empty()) html += section("Made of images", report.examined, rows_of_pictures(report.restored));
   if (!report.confusion.empty() && report.confusion.size() == report.classes.size() * report.classes.size())
     html += section("Confusion", report.examined, confusion_html(report.classes, report.confusion));
   if (!report.filters.empty()) html += section("Filters of the first layer", "", pictures(report.filters, "filters"));

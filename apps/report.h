@@ -23,8 +23,9 @@ struct Report {
   std::vector<Fact> facts;
   std::string config;  // YAML
   History history;
-  std::string examined;  // which weights made these mistakes: "epoch 5"
-  std::vector<Picture> filters, mistakes;
+  std::string examined;                           // which weights made these mistakes: "epoch 5"
+  std::vector<Picture> filters, mistakes, worst;  // worst: of images with several labels
+  std::vector<std::vector<Picture>> restored;     // of images made of images: input, output and what was wanted
   std::vector<std::string> classes;
   std::vector<std::int64_t> confusion;  // [actual * classes + predicted]; empty: not measured
   std::vector<LayerFacts> layers;

@@ -149,7 +149,7 @@ int time_model(const Flags& flags, const TimeArguments& arguments, Context& ctx,
     fmt::print("{}  batch {}x{}  {}  engine {}, workspace limit {}  {}\n", config.name, batch, to_string(config.input),
                to_string(config.convolution.precision), model.convolutions->policy().engine,
                format_bytes(config.convolution.workspace_limit), device);
-  IterationTimer timer(ctx, model, optimizer, batch);
+  IterationTimer timer(ctx, model, *experiment.loss, optimizer, batch);
   const IterationTimes times = timer.whole_iterations(arguments.seconds, arguments.steps, false);
   const bool on_gpu = ctx.stream->device().kind != Device::Kind::cpu;
   if (on_gpu) check_free_running(times);

@@ -1,6 +1,7 @@
 #include "data/augment.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "data/augment_steps.h"
 #include "framework/text.h"
@@ -60,6 +61,7 @@ Augment::Augment(Params& data, const char* key, const std::vector<std::int64_t>&
     for (ConfigNode& entry : used.items) {
       AugmentStep step = read_augment_step(entry, size, data.diagnostics());
       steps_.push_back(std::move(step.apply));
+      changes_.push_back(step.changes);
       late_steps_.push_back(std::move(step.apply_late));
       names_.push_back(std::move(step.name));
       entry = std::move(step.used);
@@ -80,15 +82,43 @@ void Augment::operator()(Image& image, RandomSequence random, float* out) const 
   for (std::size_t i = 0; i < steps_.size(); ++i)
     if (steps_[i]) steps_[i](image, random.split(i));
   expect_shape(image);
-  const std::uint8_t* pixels = image.pixels.data();
-  const std::int64_t plane = shape_[1] * shape_[2];
-  float* to = out;
-  for (std::size_t c = 0; c < mean_.size(); ++c, pixels += plane, to += plane) {
-    const float mean = mean_[c], scale = scale_[c];
-    for (std::int64_t i = 0; i < plane; ++i) to[i] = (static_cast<float>(pixels[i]) - mean) * scale;
-  }
+  write_values(image, out);
   for (std::size_t i = 0; i < late_steps_.size(); ++i)
     if (late_steps_[i]) late_steps_[i](out, shape_, random.split(i));
+}
+
+void Augment::apply_to_target(Image& target, RandomSequence random, float* out) const {
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    if (changes_[i] == Changes::both)
+      throw Error(ErrorKind::config, join("the step '", names_[i], "' moves pixels and changes colours at once; it is ",
+                                          "not for images that are the targets of others", where()));
+    if (steps_[i] && changes_[i] == Changes::places) steps_[i](target, random.split(i));
+  }
+  expect_shape(target);
+  write_values(target, out);
+}
+
+void Augment::write_values(const Image& image, float* out) const {
+  const std::uint8_t* pixels = image.pixels.data();
+  const std::int64_t plane = shape_[1] * shape_[2];
+  for (std::size_t c = 0; c < mean_.size(); ++c, pixels += plane, out += plane) {
+    const float mean = mean_[c], scale = scale_[c];
+    for (std::int64_t i = 0; i < plane; ++i) out[i] = (static_cast<float>(pixels[i]) - mean) * scale;
+  }
+}
+
+float Augment::bytes_a_unit(std::int64_t channel) const {
+  return 1 / scale_[static_cast<std::size_t>(channel)];
+}
+
+Image Augment::picture(const float* values) const {
+  Image image{static_cast<int>(shape_[0]), static_cast<int>(shape_[1]), static_cast<int>(shape_[2]), {}};
+  const std::int64_t plane = shape_[1] * shape_[2];
+  for (std::size_t c = 0; c < mean_.size(); ++c)
+    for (std::int64_t i = 0; i < plane; ++i)
+      image.pixels.push_back(
+          static_cast<std::uint8_t>(std::lround(std::clamp(*values++ / scale_[c] + mean_[c], 0.0f, 255.0f))));
+  return image;
 }
 
 void Augment::expect_shape(const Image& image) const {

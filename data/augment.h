@@ -17,6 +17,9 @@ class Augment {
   // One that comes after all others, on the values that the network reads, [channels, height, width].
   using LateStep = std::function<void(float* values, const std::vector<std::int64_t>& shape, RandomSequence)>;
 
+  // What a step does to pixels: an image that is the target of another is moved as that one is, and keeps its colours.
+  enum class Changes : std::uint8_t { places, colours, both };
+
   // Reads the list at `key` (`augment:` for training, `eval_augment:` for validation) and `normalize`. A step is a name
   // or {name: options}; a size is N or [height, width] and the model's input where it is left out:
   //   resize (N: the shorter side), center_crop, random_crop, random_resized_crop: {size, scale: [0.08, 1], ratio:
@@ -29,16 +32,24 @@ class Augment {
   // Applies the steps and writes channels x height x width floats. Throws an Error of kind config where the result has
   // another shape than the model's input: that is for the configuration to mend, not a bad image.
   void operator()(Image& image, RandomSequence random, float* out) const;
+  // The same for an image that is the target of another, given the other's random numbers: without the steps that
+  // change colours and the late ones. Throws where a step changes colours and places at once.
+  void apply_to_target(Image& target, RandomSequence random, float* out) const;
+  // Back to bytes, from values as operator() writes them; what is no byte is cut to one.
+  Image picture(const float* values) const;
+  float bytes_a_unit(std::int64_t channel) const;  // steps of a byte in a step of 1 there
   std::string describe() const;
   const std::vector<std::int64_t>& image_shape() const { return shape_; }
 
  private:
   void expect_shape(const Image& image) const;
+  void write_values(const Image& image, float* out) const;
   std::string where() const;
 
   std::string key_;
   Place place_;  // of the steps in the config, or of the section where there are none
   std::vector<Step> steps_;
+  std::vector<Changes> changes_;      // as many
   std::vector<LateStep> late_steps_;  // as many; each step of the list is in one of both, and empty in the other
   std::vector<std::string> names_;
   std::vector<float> mean_, scale_;  // one a channel, on bytes: (value - mean) * scale

@@ -175,7 +175,10 @@ AugmentStep color_jitter(Entry& entry) {
     entry.params.error(entry.name, "'color_jitter' changes nothing", "such as {brightness: 0.4, contrast: 0.4}");
   return {[jitter](Image& image, RandomSequence random) { jitter.apply(image, random); },
           join("color_jitter ", format_number(jitter.brightness), ", ", format_number(jitter.contrast), ", ",
-               format_number(jitter.saturation), ", ", format_number(jitter.hue))};
+               format_number(jitter.saturation), ", ", format_number(jitter.hue)),
+          {},
+          {},
+          Augment::Changes::colours};
 }
 
 AugmentStep rand_augment(Entry& entry) {
@@ -185,7 +188,10 @@ AugmentStep rand_augment(Entry& entry) {
   augment.magnitude = options.integer("magnitude", augment.magnitude, 0, 30);
   options.finish();
   return {[augment](Image& image, RandomSequence random) { augment.apply(image, random); },
-          join("rand_augment ", augment.operations, " of magnitude ", augment.magnitude)};
+          join("rand_augment ", augment.operations, " of magnitude ", augment.magnitude),
+          {},
+          {},
+          Augment::Changes::both};
 }
 
 AugmentStep random_erasing(Entry& entry) {

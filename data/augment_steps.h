@@ -14,6 +14,7 @@ struct AugmentStep {
   std::string name;
   ConfigNode used = {};  // the entry with every option as it is used
   Augment::LateStep apply_late = {};
+  Augment::Changes changes = Augment::Changes::places;
 };
 AugmentStep read_augment_step(const ConfigNode& entry, std::array<int, 2> model_size, Diagnostics& diagnostics);
 

@@ -10,7 +10,7 @@ namespace twiddle {
 namespace {
 
 // Branches of the seed's tree.
-constexpr std::uint64_t shuffle_branch = 0, augment_branch = 1;
+constexpr std::uint64_t shuffle_branch = 0, augment_branch = 1, noise_branch = 2, mixing_branch = 3;
 
 // Fisher and Yates, with draws by position: a function of (seed, epoch).
 std::vector<std::int64_t> permutation(std::int64_t count, RandomSequence random) {
@@ -21,17 +21,53 @@ std::vector<std::int64_t> permutation(std::int64_t count, RandomSequence random)
   return order;
 }
 
+// Labels as rows of shares: where an image may have several, or parts of two.
+bool has_shares(const LoaderOptions& options) {
+  return options.target == TargetKind::labels || (options.target == TargetKind::label && options.mixing.any());
+}
+
+std::int64_t target_values_of(const LoaderOptions& options, std::int64_t image_floats) {
+  if (has_shares(options)) return options.outputs;
+  return options.target == TargetKind::label ? 1 : image_floats;
+}
+
+// So that what a step cuts out of the one, it cuts out of the other.
+void expect_one_size(const Image& image, const Image& target) {
+  if (target.pixels.empty())
+    throw Error(ErrorKind::config, "no image is its target; an image_list has such, in lines 'PATH TARGET_PATH'");
+  if (image.height == target.height && image.width == target.width) return;
+  throw Error(ErrorKind::config, join("the image is ", image.height, "x", image.width, " and its target ",
+                                      target.height, "x", target.width, "; they must be of one size"));
+}
+
 }  // namespace
 
-void HostBatch::make_room(Stream& stream, std::int64_t most_images, std::int64_t image_floats) {
-  const auto needed = static_cast<std::size_t>(most_images * (image_floats + 1)) * 4;
+void HostBatch::make_room(Stream& stream, std::int64_t most_images, std::int64_t image_floats,
+                          std::int64_t target_values) {
+  const auto needed = static_cast<std::size_t>(most_images * (image_floats + target_values)) * 4;
   if (needed > bytes) block = stream.allocate_host(needed), bytes = needed;
   images = static_cast<float*>(block.get());
-  labels = reinterpret_cast<std::int32_t*>(images + most_images * image_floats);
+  targets = images + most_images * image_floats;
 }
 
 BatchMaker::BatchMaker(const Dataset& dataset, const Augment& augment, const LoaderOptions& options)
-    : dataset_(dataset), augment_(augment), options_(options), image_floats_(count_of(augment.image_shape())) {}
+    : dataset_(dataset),
+      augment_(augment),
+      options_(options),
+      image_floats_(count_of(augment.image_shape())),
+      target_values_(target_values_of(options, image_floats_)) {
+  const auto classes = static_cast<std::int64_t>(dataset.classes().size());
+  require(!has_shares(options) || options.outputs >= classes, "rows of ", options.outputs, " shares for ", classes,
+          " classes");
+  require(!options.mixing.any() || has_shares(options), "images are mixed with their labels, not with other images");
+}
+
+Tensor BatchMaker::targets(Stream& stream, std::int64_t count) const {
+  if (has_shares(options_)) return Tensor(stream, {count, options_.outputs});
+  if (options_.target == TargetKind::label) return Tensor(stream, {count}, DType::i32);
+  const Shape& image = augment_.image_shape();
+  return Tensor(stream, {count, image[0], image[1], image[2]});
+}
 
 std::int64_t BatchMaker::batches_of(std::int64_t images) const {
   return options_.drop_last ? images / options_.batch_size : (images + options_.batch_size - 1) / options_.batch_size;
@@ -54,20 +90,28 @@ void BatchMaker::make(const Epoch& epoch, std::int64_t number, HostBatch& batch)
   const std::int64_t end = std::min(begin + options_.batch_size, dataset_.size());
   batch.count = 0, batch.indices.clear(), batch.bad.clear(), batch.error = nullptr;
   try {
-    batch.make_room(*epoch.stream, options_.batch_size, image_floats_);
+    batch.make_room(*epoch.stream, options_.batch_size, image_floats_, target_values_);
     Image image;
     for (std::int64_t i = begin; i < end && !epoch.cancelled.load(std::memory_order_relaxed); ++i)
       add_image(epoch, epoch.order.empty() ? i : epoch.order[static_cast<std::size_t>(i)], image, batch);
+    if (options_.mixing.any())
+      mix(options_.mixing, sequence(mixing_branch, epoch, begin), batch.count, augment_.image_shape(), batch.images,
+          target_values_, batch.targets);
   } catch (...) {
     batch.error = std::current_exception();
   }
 }
 
-// Appends an image, or what is wrong with it.
+// Random numbers of their own for an image of an epoch, or for the batch that begins at that place of its order.
+RandomSequence BatchMaker::sequence(std::uint64_t branch, const Epoch& epoch, std::int64_t place) const {
+  return RandomSequence{options_.seed, 0}.split(branch).split(epoch.number).split(static_cast<std::uint64_t>(place));
+}
+
+// Appends an image and its target, or what is wrong with it.
 void BatchMaker::add_image(const Epoch& epoch, std::int64_t index, Image& image, HostBatch& batch) const {
-  std::int64_t label = 0;
+  Target target;
   try {
-    label = dataset_.get(index, image);
+    target = dataset_.get(index, image);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::data) throw;
     if (!options_.skip_bad)
@@ -78,21 +122,45 @@ void BatchMaker::add_image(const Epoch& epoch, std::int64_t index, Image& image,
   } catch (const std::exception& error) {
     throw Error(join(dataset_.where(index), ": ", error.what()));
   }
-  const auto classes = static_cast<std::int64_t>(dataset_.classes().size());
-  if (label < 0 || label >= classes)
-    throw Error(ErrorKind::data, join(dataset_.where(index), ": image ", index, " of the dataset has the label ", label,
-                                      ", the dataset names ", classes, " classes, 0 to ", classes - 1));
-  const RandomSequence random = RandomSequence{options_.seed, 0}
-                                    .split(augment_branch)
-                                    .split(epoch.number)
-                                    .split(static_cast<std::uint64_t>(index));
+  check_labels(index, target.labels);
+  float* const to = batch.images + batch.count * image_floats_;
   try {
-    augment_(image, random, batch.images + batch.count * image_floats_);
+    if (options_.target == TargetKind::image) expect_one_size(image, target.image);
+    augment_(image, sequence(augment_branch, epoch, index), to);
+    write_target(target, sequence(augment_branch, epoch, index), batch);
   } catch (const Error& error) {
     throw Error(error.kind(), join(dataset_.where(index), ": ", error.what()));
   }
-  batch.labels[batch.count++] = static_cast<std::int32_t>(label);
+  const RandomSequence noise = sequence(noise_branch, epoch, index);
+  if (options_.noise > 0)
+    for (std::int64_t i = 0; i < image_floats_; ++i) to[i] += static_cast<float>(options_.noise) * noise.normal(i);
+  ++batch.count;
   batch.indices.push_back(index);
+}
+
+void BatchMaker::check_labels(std::int64_t index, const std::vector<std::int64_t>& labels) const {
+  const auto classes = static_cast<std::int64_t>(dataset_.classes().size());
+  for (const std::int64_t label : labels)
+    if (label < 0 || label >= classes)
+      throw Error(ErrorKind::data, join(dataset_.where(index), ": image ", index, " of the dataset has the label ",
+                                        label, ", the dataset names ", classes, " classes, 0 to ", classes - 1));
+}
+
+// Of the image that is being added. An image that is its target gets the same random numbers: what turns, crops or
+// flips the one does so with the other.
+void BatchMaker::write_target(Target& target, RandomSequence random, HostBatch& batch) const {
+  float* const to = batch.targets + batch.count * target_values_;
+  const float* const image = batch.images + batch.count * image_floats_;
+  if (has_shares(options_)) {
+    std::fill_n(to, target_values_, 0.0f);
+    for (const std::int64_t label : target.labels) to[label] = 1;
+  } else if (options_.target == TargetKind::label) {
+    reinterpret_cast<std::int32_t*>(to)[0] = static_cast<std::int32_t>(target.label());
+  } else if (options_.target == TargetKind::input) {
+    std::copy_n(image, image_floats_, to);
+  } else {
+    augment_.apply_to_target(target.image, random, to);
+  }
 }
 
 }  // namespace twiddle

@@ -24,18 +24,17 @@ struct BadImage {
   std::string message;
 };
 
-// A batch on the host: its images, and after them the labels, lie in memory that copies to the device run from.
+// A batch on the host: its images, and after them the targets, lie in memory that copies to the device run from.
 struct HostBatch {
   std::shared_ptr<void> block;
   std::size_t bytes = 0;
-  float* images = nullptr;
-  std::int32_t* labels = nullptr;
+  float *images = nullptr, *targets = nullptr;  // labels, of four bytes each as well, are written as such
   std::int64_t count = 0;
   std::vector<std::int64_t> indices;
   std::vector<BadImage> bad;
   std::exception_ptr error;
 
-  void make_room(Stream& stream, std::int64_t most_images, std::int64_t image_floats);
+  void make_room(Stream& stream, std::int64_t most_images, std::int64_t image_floats, std::int64_t target_values);
 };
 
 // Makes batches on the host, on any thread: what one holds is a function of the seed, the epoch and its number.
@@ -47,14 +46,18 @@ class BatchMaker {
   // The epoch's batch of that number, into a buffer to use again. Whatever goes wrong is put into the batch: it is the
   // caller of Loader::next() who must hear it.
   void make(const Epoch& epoch, std::int64_t number, HostBatch& batch) const;
+  Tensor targets(Stream& stream, std::int64_t count) const;  // with room for those of so many images
 
  private:
   void add_image(const Epoch& epoch, std::int64_t index, Image& image, HostBatch& batch) const;
+  RandomSequence sequence(std::uint64_t branch, const Epoch& epoch, std::int64_t place) const;
+  void check_labels(std::int64_t index, const std::vector<std::int64_t>& labels) const;
+  void write_target(Target& target, RandomSequence random, HostBatch& batch) const;
 
   const Dataset& dataset_;
   const Augment& augment_;
   LoaderOptions options_;
-  std::int64_t image_floats_;
+  std::int64_t image_floats_, target_values_;  // of one image
 };
 
 }  // namespace twiddle

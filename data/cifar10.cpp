@@ -83,7 +83,7 @@ void Cifar10::read(const std::string& path) {
   files_.push_back({path, static_cast<std::int64_t>(records_.size()) / record_bytes});
 }
 
-std::int64_t Cifar10::get(std::int64_t index, Image& image) const {
+Target Cifar10::get(std::int64_t index, Image& image) const {
   const auto record = records_.begin() + index * record_bytes;
   image.channels = 3, image.height = image.width = 32;
   image.pixels.assign(record + 1, record + record_bytes);

@@ -17,7 +17,7 @@ class Cifar10 : public Dataset {
   Cifar10(const DatasetSite& site, const Options& options);
   std::int64_t size() const override { return files_.back().end; }
   const std::vector<std::string>& classes() const override { return classes_; }
-  std::int64_t get(std::int64_t index, Image& image) const override;
+  Target get(std::int64_t index, Image& image) const override;
   std::string where(std::int64_t index) const override;
   std::string describe() const override;
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "data/target.h"
 #include "framework/params.h"
 #include "framework/registry.h"
 
@@ -16,14 +17,24 @@ struct Image {
   std::vector<std::uint8_t> pixels;
 };
 
-// A numbered set of labelled images. get() may be called by several threads at once.
+// What a dataset says of an image: its class, any number of classes, or another image.
+struct Target {
+  Target() = default;
+  Target(std::int64_t label) : labels{label} {}        // NOLINT(google-explicit-constructor): the usual case
+  std::int64_t label() const { return labels.at(0); }  // of an image that has one
+
+  std::vector<std::int64_t> labels;
+  Image image;  // without pixels: none
+};
+
+// A numbered set of images and their targets. get() may be called by several threads at once.
 class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual std::int64_t size() const = 0;
   virtual const std::vector<std::string>& classes() const = 0;  // printable names, by label
-  // Fills the image and returns its label; an Error of kind data names the file. The image's memory may be used again.
-  virtual std::int64_t get(std::int64_t index, Image& image) const = 0;
+  // Fills the image and returns its target; an Error of kind data names the file. The image's memory may be used again.
+  virtual Target get(std::int64_t index, Image& image) const = 0;
   virtual std::string where(
       std::int64_t index) const = 0;         // "train.idx image 17", "cats/0042.jpg": for messages, printable
   virtual std::string describe() const = 0;  // "idx, 1,500 images 1x8x8, 10 classes (data/digits/...)"
@@ -42,6 +53,7 @@ struct DatasetSite {
   std::string config_folder;
   std::vector<std::int64_t> image_shape;  // channels, height, width of the model's input; `synthetic` makes such images
   std::int64_t model_outputs = 0;         // classes the model tells apart; 0: unknown
+  TargetKind target = TargetKind::label;  // what is to be known of each image, where a format has the choice
   std::int64_t max_pixels = usual_max_pixels;
   SearchProgress progress = {};
 };

@@ -132,7 +132,7 @@ Idx::Idx(const DatasetSite& site, const Options& options) : classes_(printable_c
                                       int(*largest), ", but `classes` names only ", classes_.size()));
 }
 
-std::int64_t Idx::get(std::int64_t index, Image& image) const {
+Target Idx::get(std::int64_t index, Image& image) const {
   image.channels = channels_, image.height = height_, image.width = width_;
   const std::int64_t bytes = std::int64_t(channels_) * height_ * width_;
   image.pixels.assign(pixels_.begin() + index * bytes, pixels_.begin() + (index + 1) * bytes);

@@ -75,7 +75,7 @@ fs::path ImageFolder::path_of(std::int64_t index) const {
   return fs::path(folder_) / files_[static_cast<std::size_t>(index)].path;
 }
 
-std::int64_t ImageFolder::get(std::int64_t index, Image& image) const {
+Target ImageFolder::get(std::int64_t index, Image& image) const {
   image = read_image(path_of(index).string(), channels_, max_pixels_);
   return files_[static_cast<std::size_t>(index)].label;
 }

@@ -19,7 +19,7 @@ class ImageFolder : public Dataset {
   ImageFolder(const DatasetSite& site, const Options& options);
   std::int64_t size() const override { return static_cast<std::int64_t>(files_.size()); }
   const std::vector<std::string>& classes() const override { return classes_; }
-  std::int64_t get(std::int64_t index, Image& image) const override;
+  Target get(std::int64_t index, Image& image) const override;
   std::string where(std::int64_t index) const override;
   std::string describe() const override;
 

@@ -29,6 +29,20 @@ std::optional<std::int64_t> whole_number(std::string_view text) {
   return value;
 }
 
+const char* expected_line(TargetKind target) {
+  switch (target) {
+    case TargetKind::label:
+      return "'path label'";
+    case TargetKind::labels:
+      return "'path label,label,...'";
+    case TargetKind::input:
+      return "'path'";
+    case TargetKind::image:
+      return "'path target-path'";
+  }
+  return "";
+}
+
 }  // namespace
 
 ImageList::Options::Options(Params& params)
@@ -41,37 +55,55 @@ ImageList::ImageList(const DatasetSite& site, const Options& options)
       folder_(std::filesystem::path(file_).parent_path().string()),
       channels_(options.channels),
       max_pixels_(site.max_pixels),
+      target_(site.target),
       classes_(options.classes) {
   number_labels(read_lines());
 }
 
 // Fills lines_ but for the labels, which are returned as written.
-std::vector<std::string> ImageList::read_lines() {
+std::vector<ImageList::WrittenLabel> ImageList::read_lines() {
   const std::vector<std::uint8_t> bytes = read_bytes(file_);
   std::string_view rest(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (rest.substr(0, 3) == "\xef\xbb\xbf") rest.remove_prefix(3);  // a byte-order mark
-  std::vector<std::string> labels;
+  std::vector<WrittenLabel> labels;
   for (std::int32_t number = 1; !rest.empty(); ++number) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
     const std::string_view line = trimmed(rest.substr(0, end));
     rest.remove_prefix(std::min(end + 1, rest.size()));
-    if (line.empty()) continue;
-    const std::size_t blank = line.find_last_of(blanks);
-    if (blank == line.npos || line.find('\0') != line.npos)
-      throw Error(ErrorKind::data, join(place_of(number), ": expected 'path label', found '", shown(line), "'"));
-    labels.emplace_back(line.substr(blank + 1));
-    lines_.push_back({number, 0, std::string(trimmed(line.substr(0, blank)))});
+    if (!line.empty()) read_line(line, number, labels);
   }
-  if (lines_.empty()) throw Error(ErrorKind::data, join(printable(file_), ": no line 'path label' in it"));
+  if (lines_.empty())
+    throw Error(ErrorKind::data, join(printable(file_), ": no line ", expected_line(target_), " in it"));
   return labels;
 }
 
-// Labels are names from `classes`, or numbers; without `classes`, the first line tells which of the two a file has.
-void ImageList::number_labels(const std::vector<std::string>& labels) {
+void ImageList::read_line(std::string_view text, std::int32_t number, std::vector<WrittenLabel>& labels) {
+  const std::size_t blank = text.find_last_of(blanks);
+  const bool may_be_alone = target_ == TargetKind::labels || target_ == TargetKind::input;
+  if ((blank == text.npos && !may_be_alone) || text.find('\0') != text.npos)
+    throw Error(ErrorKind::data,
+                join(place_of(number), ": expected ", expected_line(target_), ", found '", shown(text), "'"));
+  std::string_view last = blank == text.npos ? std::string_view{} : text.substr(blank + 1);
+  lines_.push_back({number, static_cast<std::uint32_t>(labels.size()), 0, std::string(trimmed(text.substr(0, blank)))});
+  if (target_ == TargetKind::image) {
+    target_paths_.emplace_back(last);
+    return;
+  }
+  if (may_be_alone && last == "-") last = {};
+  while (!last.empty()) {
+    const std::size_t comma = may_be_alone ? std::min(last.find(','), last.size()) : last.size();
+    labels.push_back({number, std::string(last.substr(0, comma))});
+    last.remove_prefix(std::min(comma + 1, last.size()));
+    ++lines_.back().labels;
+  }
+}
+
+// Labels are names from `classes`, or numbers; without `classes`, the first one tells which of the two a file has.
+void ImageList::number_labels(const std::vector<WrittenLabel>& labels) {
   constexpr std::int64_t most_classes = 1 << 20;
-  const bool named = !classes_.empty(), numbers = whole_number(labels.front()).has_value();
+  const bool named = !classes_.empty(), numbers = !labels.empty() && whole_number(labels.front().text).has_value();
   if (!named && !numbers) {
-    classes_ = labels;
+    for (const WrittenLabel& label : labels) classes_.push_back(label.text);
     std::sort(classes_.begin(), classes_.end());
     classes_.erase(std::unique(classes_.begin(), classes_.end()), classes_.end());
   }
@@ -81,17 +113,17 @@ void ImageList::number_labels(const std::vector<std::string>& labels) {
   std::sort(order.begin(), order.end());
 
   const std::int64_t limit = by_number ? most_classes : static_cast<std::int64_t>(classes_.size());
-  std::int64_t largest = 0;
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    const auto name = std::lower_bound(order.begin(), order.end(), std::pair(std::string_view(labels[i]), 0));
-    const bool found = name != order.end() && name->first == labels[i];
-    const std::optional<std::int64_t> label = found ? name->second : whole_number(labels[i]);
+  std::int64_t largest = -1;
+  for (const auto& [line, text] : labels) {
+    const auto name = std::lower_bound(order.begin(), order.end(), std::pair(std::string_view(text), 0));
+    const bool found = name != order.end() && name->first == text;
+    const std::optional<std::int64_t> label = found ? name->second : whole_number(text);
     if (!label || *label < 0 || *label >= limit)
       throw Error(ErrorKind::data,
-                  join(place_of(lines_[i].number), ": label '", shown(labels[i]),
+                  join(place_of(line), ": label '", shown(text),
                        by_number ? "' is no number from 0 to 1,048,575, as the first line's is"
                                  : join("' is none of the ", limit, " classes nor a number below ", limit)));
-    lines_[i].label = static_cast<std::int32_t>(*label);
+    labels_.push_back(static_cast<std::int32_t>(*label));
     largest = std::max(largest, *label);
   }
   classes_ = by_number ? numbered_classes(largest + 1) : printable_classes(std::move(classes_));
@@ -102,14 +134,23 @@ std::string ImageList::place_of(std::int32_t number) const {
   return join(printable(file_), ":", number);
 }
 
-std::int64_t ImageList::get(std::int64_t index, Image& image) const {
-  const Line& line = lines_[static_cast<std::size_t>(index)];
+Image ImageList::read(const std::string& path) const {
+  return read_image((std::filesystem::path(folder_) / path).string(), channels_, max_pixels_);
+}
+
+Target ImageList::get(std::int64_t index, Image& image) const {
+  const auto place = static_cast<std::size_t>(index);
+  const Line& line = lines_[place];
+  Target target;
   try {
-    image = read_image((std::filesystem::path(folder_) / line.path).string(), channels_, max_pixels_);
+    image = read(line.path);
+    if (target_ == TargetKind::image) target.image = read(target_paths_[place]);
   } catch (const Error& error) {
     throw Error(error.kind(), join(place_of(line.number), ": ", error.what()));
   }
-  return line.label;
+  const auto first = labels_.begin() + line.first_label;
+  target.labels.assign(first, first + line.labels);
+  return target;
 }
 
 std::string ImageList::where(std::int64_t index) const {

@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/dataset.h"
@@ -7,7 +8,8 @@
 namespace twiddle {
 
 // Lines "path label" of a text file; the label, after the last blank, is a number or a class name. Paths are relative
-// to the list's folder and may hold blanks.
+// to the list's folder and may hold blanks. By what is to be known of an image, a line may also have several labels
+// with commas between them or none ("path", or "path -" where the path holds blanks), or the path of another image.
 class ImageList : public Dataset {
  public:
   struct Options {
@@ -19,23 +21,33 @@ class ImageList : public Dataset {
   ImageList(const DatasetSite& site, const Options& options);
   std::int64_t size() const override { return static_cast<std::int64_t>(lines_.size()); }
   const std::vector<std::string>& classes() const override { return classes_; }
-  std::int64_t get(std::int64_t index, Image& image) const override;
+  Target get(std::int64_t index, Image& image) const override;
   std::string where(std::int64_t index) const override;
   std::string describe() const override;
 
  private:
   struct Line {
-    std::int32_t number, label;  // number: in the file, from 1
-    std::string path;            // as written
+    std::int32_t number;                // in the file, from 1
+    std::uint32_t first_label, labels;  // of labels_, and how many
+    std::string path;                   // as written
   };
-  std::vector<std::string> read_lines();
-  void number_labels(const std::vector<std::string>& labels);
+  struct WrittenLabel {
+    std::int32_t line;  // its number
+    std::string text;
+  };
+  std::vector<WrittenLabel> read_lines();
+  void read_line(std::string_view text, std::int32_t number, std::vector<WrittenLabel>& labels);
+  void number_labels(const std::vector<WrittenLabel>& labels);
+  Image read(const std::string& path) const;
   std::string place_of(std::int32_t number) const;
 
   std::string file_, folder_;
   int channels_;
   std::int64_t max_pixels_;
+  TargetKind target_;
   std::vector<Line> lines_;
+  std::vector<std::int32_t> labels_;       // of all lines
+  std::vector<std::string> target_paths_;  // by line, where targets are images
   std::vector<std::string> classes_;
 };
 

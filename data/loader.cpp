@@ -30,6 +30,10 @@ std::size_t batches_on(const Stream& stream) {
   return stream.device().kind == Device::Kind::cpu ? 1 : 1 + uploads_ahead;
 }
 
+void* write_any(Tensor& tensor) {
+  return tensor.type() == DType::i32 ? static_cast<void*>(tensor.write<std::int32_t>()) : tensor.write();
+}
+
 }  // namespace
 
 struct Loader::State {
@@ -198,7 +202,7 @@ void Loader::State::upload_ahead() {
       upload.batch = place_for(upload.host.indices);
       stream.copy_async(upload.batch.images.write(), upload.host.images, upload.batch.images.bytes());
       upload.done =
-          stream.copy_async(upload.batch.labels.write<std::int32_t>(), upload.host.labels, upload.batch.labels.bytes());
+          stream.copy_async(write_any(upload.batch.targets), upload.host.targets, upload.batch.targets.bytes());
     }
     uploads.push_back(std::move(upload));
   }
@@ -211,7 +215,7 @@ Batch Loader::State::place_for(const std::vector<std::int64_t>& indices) {
   const auto count = static_cast<std::int64_t>(indices.size());
   const auto make = [&] {
     const Shape& image = augment.image_shape();
-    return Batch{Tensor(stream, {count, image[0], image[1], image[2]}), Tensor(stream, {count}, DType::i32), {}};
+    return Batch{Tensor(stream, {count, image[0], image[1], image[2]}), maker.targets(stream, count), {}};
   };
   const bool is_full = count == options.batch_size;
   if (is_full && next_place == places.size()) places.push_back(make());
@@ -263,6 +267,10 @@ Loader::~Loader() {
 
 std::int64_t Loader::batches_per_epoch() const {
   return state_->batches;
+}
+
+const Augment& Loader::augment() const {
+  return state_->augment;
 }
 
 std::int64_t Loader::classes() const {

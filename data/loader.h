@@ -6,13 +6,15 @@
 
 #include "data/augment.h"
 #include "data/dataset.h"
+#include "data/mixing.h"
 #include "framework/tensor.h"
 
 namespace twiddle {
 
-// Images [batch, channels, height, width] f32 and labels [batch] i32 on the stream's device.
+// Images [batch, channels, height, width] f32 on the stream's device, and what is to be made of them: labels i32
+// [batch]; shares of the classes f32 [batch, outputs], which of several labels are 1 each; or images like those.
 struct Batch {
-  Tensor images, labels;
+  Tensor images, targets;
   std::vector<std::int64_t> indices;  // into the dataset
 };
 
@@ -24,6 +26,10 @@ struct LoaderOptions {
   bool drop_last = false;  // an epoch ends with the last full batch
   bool skip_bad = false;   // on_error: skip: a bad image is left out and counted; otherwise it is an error
   std::uint64_t seed = 1;
+  TargetKind target = TargetKind::label;
+  std::int64_t outputs = 0;  // classes in a row of shares
+  double noise = 0;          // standard deviation of what is added to the images, after the targets were made
+  Mixing mixing = {};        // of images and labels; targets are rows of shares then
 };
 
 // Feeds epochs of batches, made ahead of time by worker threads. On a GPU the next one is copied to the
@@ -35,6 +41,7 @@ class Loader {
 
   std::int64_t batches_per_epoch() const;
   std::int64_t classes() const;  // that the dataset names
+  const Augment& augment() const;
   // Batches go to this stream, which must live as long as the epoch; first_image > 0: a resumed run goes on there in
   // the epoch's order, with batches of whatever size.
   void start_epoch(Stream& stream, std::int64_t epoch, std::int64_t first_image = 0);

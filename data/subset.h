@@ -14,7 +14,7 @@ class Subset : public Dataset {
   Subset(std::unique_ptr<Dataset> whole, std::int64_t first, std::int64_t count);
   std::int64_t size() const override { return count_; }
   const std::vector<std::string>& classes() const override { return whole_->classes(); }
-  std::int64_t get(std::int64_t index, Image& image) const override { return whole_->get(first_ + index, image); }
+  Target get(std::int64_t index, Image& image) const override { return whole_->get(first_ + index, image); }
   std::string where(std::int64_t index) const override { return whole_->where(first_ + index); }
   std::string describe() const override;
 

@@ -22,7 +22,7 @@ Synthetic::Synthetic(const DatasetSite& site, const Options& options) : images_(
   noise_.seed = options.seed;
 }
 
-std::int64_t Synthetic::get(std::int64_t index, Image& image) const {
+Target Synthetic::get(std::int64_t index, Image& image) const {
   const std::int64_t label = index % static_cast<std::int64_t>(classes_.size());
   const RandomSequence noise = noise_.split(static_cast<std::uint64_t>(index));
   const RandomSequence pattern = RandomSequence{}.split(static_cast<std::uint64_t>(label));

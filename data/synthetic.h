@@ -19,7 +19,7 @@ class Synthetic : public Dataset {
   Synthetic(const DatasetSite& site, const Options& options);
   std::int64_t size() const override { return images_; }
   const std::vector<std::string>& classes() const override { return classes_; }
-  std::int64_t get(std::int64_t index, Image& image) const override;
+  Target get(std::int64_t index, Image& image) const override;
   std::string where(std::int64_t index) const override { return join("synthetic image ", index); }
   std::string describe() const override;
 

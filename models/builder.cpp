@@ -64,14 +64,8 @@ class ChainBuilder {
     config.options = params.used();
   }
 
-  // What the loss needs at the end of the chain: a row of scores for each image, one a class.
-  void expect_row_of_scores(const LayerConfig& last) {
-    if (!shape_known_ || count_of(shape_) == shape_.front()) return;
-    diagnostics_.add(
-        last.place,
-        join("the network must end in a row of scores, one a class, but '", last.name, "' gives ", to_string(shape_)),
-        "end with '- linear: {outputs: CLASSES}'; softmax comes by itself, with the loss");
-  }
+  // At the end of the chain; empty: not known.
+  Shape output() const { return shape_known_ ? shape_ : Shape(); }
 
  private:
   // A path that starts where another chain is, with the same input and after the same layers.
@@ -352,8 +346,7 @@ BuiltModel build_model(Params& root, const Config& config, Device device, ConvPo
   ChainBuilder chain(*model.net, *model.convolutions, config.train.freeze, root.diagnostics());
   std::vector<LayerConfig> layers = config.layers;
   for (LayerConfig& layer : layers) chain.add(layer);
-  if (!layers.empty()) chain.expect_row_of_scores(layers.back());
-  return {std::move(model), write_layers(layers)};
+  return {std::move(model), write_layers(layers), chain.output()};
 }
 
 std::vector<std::string> recall_choices(const Model& model, const Device& device, std::int64_t batch) {
@@ -382,8 +375,9 @@ MemoryPlan plan_memory(const Model& model, std::int64_t batch, int optimizer_ten
     plan.optimizer += bytes * static_cast<std::size_t>(optimizer_tensors);
   }
 
-  plan.data =
-      static_cast<std::size_t>(batch) * image_bytes(model.net->input_shape()) * 2;  // the batch at work and the next
+  // The batch at work and the next; targets are no larger than outputs.
+  const std::size_t image_and_target = image_bytes(model.net->input_shape()) + image_bytes(model.net->output_shape());
+  plan.data = static_cast<std::size_t>(batch) * image_and_target * 2;
   // Scratch and activations of the layer where both together are most.
   const ActivationWalk walk(*model.net);
   const std::vector<const Sequential::Item*> items = model.net->all_items();

@@ -19,12 +19,13 @@ struct Model {
 struct BuiltModel {
   Model model;
   ConfigNode layers;
+  Shape output;  // empty: not known, since something before it is wrong
 };
 
 // Builds every layer of the config in order, for the engines of the device, of which none is run; a device that is not
-// there has none. What is wrong with engine names, layers and shapes goes to the diagnostics, and so does a network
-// that does not end in a row of scores. What the config freezes is not trained. Shapes are followed from the config's
-// input, and not at all where it has none. The engine that `policy` leaves open is that of the device.
+// there has none. What is wrong with engine names, layers and shapes goes to the diagnostics. What the config freezes
+// is not trained. Shapes are followed from the config's input, and not at all where it has none. The engine that
+// `policy` leaves open is that of the device.
 BuiltModel build_model(Params& root, const Config& config, Device device, ConvPolicy policy);
 
 // Takes over the engines that an earlier run measured, for a plan of what will run. Returns the layers that have passes

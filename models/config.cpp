@@ -176,7 +176,8 @@ Config::Train read_train(Params& train) {
   values.ema_decay = read_ema_decay(train);
   values.accumulate = train.integer("accumulate", values.accumulate, 1, 1 << 20);
   values.clip_norm = train.number("clip_norm", values.clip_norm, 0, 1e9);
-  values.label_smoothing = train.number("label_smoothing", values.label_smoothing, 0, 0.999);
+  values.mixing.mixup = train.number("mixup", 0.0, 0, 100);
+  values.mixing.cutmix = train.number("cutmix", 0.0, 0, 100);
   values.watch = train.text("watch", values.watch);
   read_early_stop(train, values);
   values.keep = train.integer("keep", values.keep, 1, 1000000);

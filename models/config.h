@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "data/dataset.h"
+#include "data/mixing.h"
 #include "framework/params.h"
 #include "framework/schedule.h"
 #include "framework/tensor.h"
@@ -47,7 +48,7 @@ struct Config {
     double ema_decay = 0;         // of the moving average of the weights; 0: none is kept
     std::vector<ParameterPattern> freeze, learning_rates;
     double clip_norm = 0;  // 0: off
-    double label_smoothing = 0;
+    Mixing mixing;
     std::string watch = "auto";         // the metric that the best epoch is chosen by
     std::int64_t patience = 0;          // epochs without a better one after which training stops; 0: it goes on
     double min_delta = 0;               // what is better by no more than this does not count for patience

@@ -5,27 +5,53 @@
 
 #include "data/loader.h"
 #include "layers/sequential.h"
+#include "models/loss.h"
 #include "models/metric.h"
 
 namespace twiddle {
 
-// How well a net does on a dataset, and where it errs.
+// How well a net does on a dataset, and where it errs. What tells where follows from what an image's target is.
 struct EvalResult {
+  TargetKind target = TargetKind::label;
   Scores scores;
   std::int64_t images = 0;
+  std::int64_t undefined = 0;  // images whose outputs are not finite: they are taken for nothing, and wrong
+
+  // Of one label an image.
   std::int64_t classes = 0;             // that the dataset names
   std::vector<std::int64_t> confusion;  // [actual * classes + predicted]
   std::vector<std::int64_t> outside;    // [actual]: taken for an output that is no class of the data
-  std::int64_t undefined = 0;           // images whose outputs are not finite: they are taken for nothing, and wrong
   struct Wrong {
     std::int64_t index = 0, actual = 0, predicted = 0;
     float probability = 0;  // of the prediction
   };
   std::vector<Wrong> wrong;  // the most confident mistakes first, a few
+
+  // Of any number of labels.
+  struct LabelScore {
+    std::int64_t images = 0;       // that have the label
+    double average_precision = 0;  // where an image has it
+  };
+  std::vector<LabelScore> labels;  // by label
+  struct Scored {
+    std::int64_t index = 0;
+    double loss = 0;
+    std::vector<std::int64_t> labels;
+    std::vector<float> probabilities;  // by class of the dataset
+  };
+  std::vector<Scored> worst;  // by loss, a few
+
+  // Of an image that is made of an image: the first few.
+  struct Restored {
+    std::int64_t index = 0;
+    double psnr = 0;
+    Image input, output, target;  // empty where an evaluation was read from a file
+  };
+  std::vector<Restored> restored;
 };
 // The loader's labels must be classes of its dataset, and those outputs of the net: an Error of kind data where one is
 // not.
-EvalResult evaluate(Context& ctx, const Sequential& net, Loader& loader, std::int64_t limit_batches = 0,
-                    const std::function<bool()>& cancelled = {});
+EvalResult evaluate(Context& ctx, const Sequential& net, const Loss& loss, Loader& loader,
+                    std::int64_t limit_batches = 0, const std::function<bool()>& cancelled = {});
 
 }  // namespace twiddle

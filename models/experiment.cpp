@@ -53,6 +53,7 @@ DatasetSite site_of(const Experiment& experiment, bool model_is_whole, const Sea
   DatasetSite site{std::filesystem::path(config.file).parent_path().string(), config.input};
   if (model_is_whole) site.model_outputs = experiment.model.net->output_shape().at(0);
   site.max_pixels = config.data.max_pixels;
+  if (experiment.loss != nullptr) site.target = experiment.loss->target();
   site.progress = progress;
   return site;
 }
@@ -78,6 +79,15 @@ void expect_measured(Params& train, Params& data, const Config& config, const st
     train.error("early_stop", "'early_stop' needs a validation set, data.val");
 }
 
+// What is mixed is labels.
+void refuse_to_mix_images(Params& train, const Experiment& experiment) {
+  const bool labels = experiment.loss == nullptr || experiment.loss->target() == TargetKind::label ||
+                      experiment.loss->target() == TargetKind::labels;
+  const Mixing& mixing = experiment.config.train.mixing;
+  if (labels || !mixing.any()) return;
+  train.error(mixing.mixup > 0 ? "mixup" : "cutmix", "'mixup' and 'cutmix' mix labels; the loss compares images");
+}
+
 // The sections in turn, each by those who know what stands in it, as far as it can be read at all.
 Experiment read_sections(const ConfigNode& tree, const std::string& file, bool layers_are_whole,
                          const ExperimentOptions& options, Diagnostics& diagnostics) {
@@ -89,6 +99,7 @@ Experiment read_sections(const ConfigNode& tree, const std::string& file, bool l
   if (!config.device.empty()) experiment.device = parse_device(config.device);
   Params data = root.child("data"), train = root.child("train");
   bool model_is_whole = diagnostics.empty();
+  experiment.loss = read_loss(train);
   experiment.optimizer = read_optimizer(train);
   config.train = read_train(train);  // before the model: a layer is built knowing what is trained
   const std::size_t errors_before_model = diagnostics.size();
@@ -96,11 +107,14 @@ Experiment read_sections(const ConfigNode& tree, const std::string& file, bool l
   experiment.model = std::move(built.model);
   model_is_whole = model_is_whole && diagnostics.size() == errors_before_model;
   if (model_is_whole) apply_patterns(config.train, *experiment.model.net, train);
+  refuse_to_mix_images(train, experiment);
   train.finish();
+  if (experiment.loss != nullptr && !built.output.empty() && !config.layers.empty())
+    experiment.loss->expect_output(built.output, config.input, config.layers.back(), diagnostics);
 
   config.data = read_data(data);
   config.data.present = root.has("data");
-  expect_measured(train, data, config, metrics_of(TargetKind::label));
+  if (experiment.loss != nullptr) expect_measured(train, data, config, metrics_of(experiment.loss->target()));
   experiment.data = read_data_section(data, site_of(experiment, model_is_whole, options.search_progress));
   data.finish();
 

@@ -7,6 +7,7 @@
 #include "models/builder.h"
 #include "models/config.h"
 #include "models/data_section.h"
+#include "models/loss.h"
 
 namespace twiddle {
 
@@ -16,6 +17,7 @@ struct Experiment {
   Config config;
   Device device;  // the config's, which need not be there yet
   Model model;
+  std::unique_ptr<Loss> loss;
   std::unique_ptr<Optimizer> optimizer;
   DataSection data;
 };

@@ -13,6 +13,8 @@ namespace {
 void check_classes(const Experiment& experiment, const char* key, const Dataset& dataset) {
   const auto classes = static_cast<std::int64_t>(dataset.classes().size());
   const std::int64_t outputs = experiment.model.net->output_shape().at(0);
+  const TargetKind target = experiment.loss->target();
+  if (target == TargetKind::input || target == TargetKind::image) return;
   if (classes > outputs) {
     throw Error(ErrorKind::config,
                 join(printable(experiment.config.file), ": data.", key, " has ", classes,

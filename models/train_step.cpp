@@ -5,7 +5,6 @@
 #include "framework/error.h"
 #include "framework/running_mean.h"
 #include "framework/tensor_ops.h"
-#include "layers/softmax_loss.h"
 
 namespace twiddle {
 
@@ -19,9 +18,11 @@ constexpr std::size_t places_of_batches = 2;
 
 }  // namespace
 
-TrainStep::TrainStep(Context& ctx, const Sequential& net, Optimizer& optimizer, const StepOptions& options)
+TrainStep::TrainStep(Context& ctx, const Sequential& net, const Loss& loss, Optimizer& optimizer,
+                     const StepOptions& options)
     : ctx_(ctx),
       net_(net),
+      loss_(loss),
       optimizer_(optimizer),
       options_(options),
       parameters_(net.parameters()),
@@ -71,7 +72,7 @@ const TrainStep::Captured* TrainStep::captured_on(const Batch& batch) const {
   const auto reads_it = [&batch](const Captured& captured) {
     return captured.batch.images.shape() == batch.images.shape() &&
            captured.batch.images.read() == batch.images.read() &&
-           captured.batch.labels.read<std::int32_t>() == batch.labels.read<std::int32_t>();
+           captured.batch.targets.version().storage == batch.targets.version().storage;
   };
   const auto found = std::find_if(captured_.begin(), captured_.end(), reads_it);
   return found == captured_.end() ? nullptr : &*found;
@@ -121,8 +122,7 @@ void TrainStep::add_to_means(const Tensor& loss) {
 
 // The network's output is dropped before the backward pass.
 Variable TrainStep::loss_of(const Batch& batch, Tensor* sums) {
-  return softmax_loss(ctx_, net_.forward(ctx_, Variable(batch.images)), batch.labels,
-                      static_cast<float>(options_.label_smoothing), sums);
+  return loss_(ctx_, net_.forward(ctx_, Variable(batch.images)), batch.targets, sums);
 }
 
 // A batch of another shape, or at another place, beside graphs, which keep their memory for themselves: where that
@@ -170,7 +170,7 @@ void TrainStep::capture(const Batch& batch) {
     random.count_from(nullptr);
     random.restore(random.seed(), position);
   };
-  Captured captured{{batch.images, batch.labels, {}}, nullptr, {}, {}};
+  Captured captured{{batch.images, batch.targets, {}}, nullptr, {}, {}};
   const auto work = [&] {
     random.restore(random.seed(), position);
     captured.loss = step(captured.batch);

@@ -7,13 +7,13 @@
 #include "data/loader.h"
 #include "framework/step_inputs.h"
 #include "layers/sequential.h"
+#include "models/loss.h"
 #include "models/weight_average.h"
 
 namespace twiddle {
 
 struct StepOptions {
-  double clip_norm = 0;  // 0: gradients are not clipped
-  double label_smoothing = 0;
+  double clip_norm = 0;              // 0: gradients are not clipped
   std::int64_t accumulate = 1;       // batches an update: its gradient is that of the mean over all their images
   WeightAverage* average = nullptr;  // follows the weights where there is one
   bool capture = true;  // where the device can, a batch whose memory comes again is captured and replayed from then on
@@ -29,7 +29,7 @@ struct StepEvents {
 // them is a step without it, which may be captured, and the update comes after the last one.
 class TrainStep {
  public:
-  TrainStep(Context& ctx, const Sequential& net, Optimizer& optimizer, const StepOptions& options);
+  TrainStep(Context& ctx, const Sequential& net, const Loss& loss, Optimizer& optimizer, const StepOptions& options);
 
   // The loss, one element, stays on the device, and is that of the latest step alone: of the batches so far that go
   // into the same update. A loss that is not finite leaves weights and optimizer as they were, in this step and in all
@@ -44,7 +44,8 @@ class TrainStep {
   // For a run that ends: the parameter whose gradient the backward pass finds not to be finite first; empty: none.
   std::string first_bad_gradient(const Batch& batch);
 
-  // Two elements, over the steps since they were 0: loss times images, and images whose label came first.
+  // Two elements, over the steps since they were 0: loss times images, and images whose label came first, where images
+  // have one.
   Tensor& sums() { return sums_; }
   const StepEvents& events() const { return events_; }  // of the latest step
   bool captured() const { return !captured_.empty(); }
@@ -78,6 +79,7 @@ class TrainStep {
 
   Context& ctx_;
   const Sequential& net_;
+  const Loss& loss_;
   Optimizer& optimizer_;
   StepOptions options_;
   std::vector<Parameter*> parameters_;

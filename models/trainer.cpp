@@ -23,7 +23,6 @@ namespace {
 StepOptions step_options(const Config& config, WeightAverage* average, bool capture) {
   StepOptions options;
   options.clip_norm = config.train.clip_norm;
-  options.label_smoothing = config.train.label_smoothing;
   options.accumulate = config.train.accumulate;
   options.average = average;
   options.capture = capture;
@@ -44,11 +43,12 @@ struct Trainer::Impl {
   Experiment experiment;
   const Config& config = experiment.config;
   const Sequential& net = *experiment.model.net;
+  const Loss& loss_function = *experiment.loss;
   Optimizer& optimizer = *experiment.optimizer;
   Options options;
   Context ctx;
   TrainingData data;
-  const std::vector<Metric> metrics = metrics_of(TargetKind::label);
+  const std::vector<Metric> metrics = metrics_of(loss_function.target());
   const Watch watch{metrics, config.train};
   RunSaver saver;
   StepReporter reporter;
@@ -75,7 +75,7 @@ struct Trainer::Impl {
 
   void start() {
     if (config.train.ema_decay > 0) average = std::make_unique<WeightAverage>(*ctx.stream, net, config.train.ema_decay);
-    train_step.emplace(ctx, net, optimizer, step_options(config, average.get(), options.capture));
+    train_step.emplace(ctx, net, loss_function, optimizer, step_options(config, average.get(), options.capture));
     net.initialize(ctx);
     if (!options.weights.empty()) taken_weights = take_weights(options.weights, ctx, net);
     if (!options.resume.empty()) {
@@ -296,7 +296,7 @@ struct Trainer::Impl {
     report.rate = rate();
     const auto trained = static_cast<double>(std::max<std::int64_t>(state.images, 1));
     report.train_loss = state.loss_sum / trained;  // as caught up with
-    report.train_top1 = static_cast<double>(state.right) / trained;
+    if (loss_function.target() == TargetKind::label) report.train_top1 = static_cast<double>(state.right) / trained;
     report.seconds = seconds;
     report.images_per_second = static_cast<double>(images) / seconds;
     report.wait_share = data.train().wait_seconds() / seconds;
@@ -323,7 +323,7 @@ struct Trainer::Impl {
   // False: stopped.
   bool validate(EpochReport& report, const std::atomic<bool>& stop) {
     const AveragedWeights averaged(average.get());
-    const EvalResult result = evaluate(ctx, net, *data.val(), 0, [&stop] { return stop.load(); });
+    const EvalResult result = evaluate(ctx, net, loss_function, *data.val(), 0, [&stop] { return stop.load(); });
     if (stop) return false;
     last_validation = result;
     report.has_validation = true;

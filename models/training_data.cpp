@@ -8,15 +8,6 @@ namespace twiddle {
 
 namespace {
 
-LoaderOptions loader_options(const Config& config) {
-  LoaderOptions options;
-  options.batch_size = config.train.batch_size;
-  options.workers = config.data.workers;
-  options.skip_bad = config.data.skip_bad;
-  options.seed = config.seed;
-  return options;
-}
-
 // Behind a linear layer or a global pool: one value alone has no variance. A frozen one asks for none.
 bool sees_one_value_an_image(const Sequential::Item& item) {
   const Shape& shape = item.layer->output_shape();
@@ -40,14 +31,28 @@ bool takes_single_images(const Config& config, const Sequential& net, std::int64
 
 }  // namespace
 
+LoaderOptions loader_options(const Experiment& experiment) {
+  const Config& config = experiment.config;
+  LoaderOptions options;
+  options.batch_size = config.train.batch_size;
+  options.workers = config.data.workers;
+  options.skip_bad = config.data.skip_bad;
+  options.seed = config.seed;
+  options.target = experiment.loss->target();
+  options.outputs = experiment.model.net->output_shape().at(0);
+  options.noise = experiment.loss->noise();
+  return options;
+}
+
 TrainingData::TrainingData(const Experiment& experiment) : data_(open_data(experiment)) {
   const Config& config = experiment.config;
   if (data_.train == nullptr) throw Error(ErrorKind::config, config.file + ": training needs data.train");
   takes_single_images_ = takes_single_images(config, *experiment.model.net, data_.train->size());
-  LoaderOptions options = loader_options(config);
+  LoaderOptions options = loader_options(experiment);
   if (data_.val) val_ = std::make_unique<Loader>(*data_.val, *data_.val_augment, options);
   const bool last_is_single = data_.train->size() % config.train.batch_size == 1;
   options.shuffle = true;
+  options.mixing = config.train.mixing;
   options.drop_last = config.data.drop_last || (last_is_single && !takes_single_images_);
   train_ = std::make_unique<Loader>(*data_.train, *data_.train_augment, options);
 }

@@ -8,6 +8,9 @@
 
 namespace twiddle {
 
+// How the images of an experiment are read, in batches of the config's size, for what its loss compares.
+LoaderOptions loader_options(const Experiment& experiment);
+
 // What a run learns from and is measured on, and the threads that bring it.
 class TrainingData {
  public:

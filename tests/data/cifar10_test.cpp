@@ -27,8 +27,8 @@ TEST(Cifar10, ReadsTheFilesOfASplitInOrder) {
   ASSERT_EQ(train->size(), 3);
   ASSERT_EQ(test->size(), 1);
   Image image;
-  EXPECT_EQ(train->get(0, image), 3);
-  EXPECT_EQ(train->get(2, image), 5);
+  EXPECT_EQ(train->get(0, image).label(), 3);
+  EXPECT_EQ(train->get(2, image).label(), 5);
   EXPECT_EQ(image.channels, 3);
   EXPECT_EQ(image.pixels.size(), 3072u);
   EXPECT_EQ(image.pixels[1], 6);

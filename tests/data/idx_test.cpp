@@ -26,7 +26,8 @@ std::string failure(const Bytes& images, const Bytes& labels) {
 Bytes labels_of(const Dataset& data) {
   Bytes labels;
   Image image;
-  for (std::int64_t i = 0; i < data.size(); ++i) labels.push_back(static_cast<std::uint8_t>(data.get(i, image)));
+  for (std::int64_t i = 0; i < data.size(); ++i)
+    labels.push_back(static_cast<std::uint8_t>(data.get(i, image).label()));
   return labels;
 }
 
@@ -36,7 +37,7 @@ TEST(Idx, ReadsImagesAndLabels) {
   const auto data = open_idx(small_images, small_labels);
   ASSERT_EQ(data->size(), 3);
   Image image;
-  EXPECT_EQ(data->get(1, image), 0);
+  EXPECT_EQ(data->get(1, image).label(), 0);
   EXPECT_EQ(image.pixels, (Bytes{5, 6, 7, 8}));
   EXPECT_EQ(image.channels * 100 + image.height * 10 + image.width, 122);
   EXPECT_EQ(data->classes(), (std::vector<std::string>{"0", "1", "2"}));
@@ -63,7 +64,7 @@ TEST(Idx, ReadsTheShippedDigits) {
   EXPECT_EQ(test->size(), 297);
   EXPECT_EQ(train->classes().size(), 10u);
   Image image;
-  EXPECT_EQ(train->get(0, image), 0);  // its first row: 0 0 5 13 9 1 0 0 of 16
+  EXPECT_EQ(train->get(0, image).label(), 0);  // its first row: 0 0 5 13 9 1 0 0 of 16
   EXPECT_EQ(Bytes(image.pixels.begin(), image.pixels.begin() + 8), (Bytes{0, 0, 80, 207, 143, 16, 0, 0}));
 }
 
@@ -151,7 +152,7 @@ TEST(Idx, ReadsMnist) {
   const auto data = open_idx(folder + "/t10k-images-idx3-ubyte.gz", folder + "/t10k-labels-idx1-ubyte.gz");
   Image image;
   EXPECT_EQ(data->size(), 10000);
-  EXPECT_EQ(data->get(0, image), 7);
+  EXPECT_EQ(data->get(0, image).label(), 7);
   EXPECT_EQ(image.height, 28);
 }
 

@@ -26,10 +26,10 @@ TEST(ImageFolder, TakesSubFoldersAsClassesInOrder) {
   EXPECT_EQ(data->classes(), (std::vector<std::string>{"cat", "dog"}));
   ASSERT_EQ(data->size(), 3);
   Image image;
-  EXPECT_EQ(data->get(0, image), 0);
+  EXPECT_EQ(data->get(0, image).label(), 0);
   EXPECT_EQ(image.channels * 100 + image.height * 10 + image.width, 345);
   EXPECT_EQ(image.pixels, Bytes(60, 7));
-  EXPECT_EQ(data->get(1, image), 1);
+  EXPECT_EQ(data->get(1, image).label(), 1);
   EXPECT_EQ(image.width, 12);
   EXPECT_EQ(data->where(2), (folder / "dog" / "b.PNG").string());
   EXPECT_NE(data->describe().find("image_folder, 3 images, 2 classes"), std::string::npos);
@@ -84,7 +84,7 @@ TEST(ImageFolder, ReadsNamesOfAnyBytesAndShowsThemWithCare) {
   const auto data = open_folder(folder);
   EXPECT_EQ(data->classes(), (std::vector<std::string>{"latin\uFFFD", "line\uFFFDbreak"}));
   Image image;
-  EXPECT_EQ(data->get(0, image), 0);
+  EXPECT_EQ(data->get(0, image).label(), 0);
   EXPECT_EQ(data->where(0), (folder / "latin\uFFFD" / "p\uFFFD[2J\uFFFD.png").string());
   const std::string message = message_of(ErrorKind::data, [&] { data->get(1, image); });
   EXPECT_NE(message.find("line\uFFFDbreak/broken\uFFFD.png' is not a readable image"), std::string::npos) << message;
@@ -109,7 +109,7 @@ TEST(ImageFolder, ReadsPhotographs) {
   EXPECT_EQ(data->size(), 320);
   EXPECT_EQ(data->classes().size(), 20u);
   Image image;
-  EXPECT_EQ(data->get(319, image), 19);
+  EXPECT_EQ(data->get(319, image).label(), 19);
   EXPECT_GT(image.height, 50);
 }
 

@@ -20,7 +20,7 @@ TEST(ImageList, ForgivesLineEndsBlanksAndSpacesInPaths) {
   ASSERT_EQ(data->size(), 3);
   EXPECT_EQ(data->classes(), (std::vector<std::string>{"0", "1", "2"}));
   Image image;
-  EXPECT_EQ(data->get(0, image), 2);
+  EXPECT_EQ(data->get(0, image).label(), 2);
   EXPECT_EQ(image.pixels, Bytes(12, 9));
   const std::string message = message_of(ErrorKind::data, [&] { data->get(1, image); });
   EXPECT_NE(message.find("list.txt:4: "), std::string::npos) << message;
@@ -32,10 +32,10 @@ TEST(ImageList, TakesClassNames) {
   Image image;
   const auto found = open_list("x.png dog\nmy cats/one 1.png cat\n");
   EXPECT_EQ(found->classes(), (std::vector<std::string>{"cat", "dog"}));
-  EXPECT_EQ(found->get(1, image), 0);
+  EXPECT_EQ(found->get(1, image).label(), 0);
   const auto given = open_list("x.png 0\nmy cats/one 1.png cat\n", {{"classes", sequence({"dog", "cat"})}});
   EXPECT_EQ(given->classes()[0], "dog");
-  EXPECT_EQ(given->get(1, image), 1);
+  EXPECT_EQ(given->get(1, image).label(), 1);
 }
 
 TEST(ImageList, NamesTheBadLine) {
@@ -50,6 +50,60 @@ TEST(ImageList, NamesTheBadLine) {
             std::string::npos);
   EXPECT_NE(failure(" \r\n\n").find("no line 'path label'"), std::string::npos);
   EXPECT_NE(failure(std::string("a\0.png 1", 8)).find("list.txt:1"), std::string::npos);
+}
+
+namespace {
+
+std::unique_ptr<Dataset> open_list_for(TargetKind target, const std::string& text) {
+  const std::filesystem::path folder = fresh_folder();
+  write_file(folder / "one.png", png_of(1, 2, 2, 9));
+  write_file(folder / "my cats" / "two.png", png_of(1, 2, 2, 7));
+  DatasetSite site{"", {1, 2, 2}, 0};
+  site.target = target;
+  return open_dataset("image_list", mapping({{"file", write_text(folder / "list.txt", text)}, {"channels", "1"}}),
+                      site);
+}
+
+std::vector<std::int64_t> labels_of(const Dataset& data, std::int64_t index) {
+  Image image;
+  return data.get(index, image).labels;
+}
+
+}  // namespace
+
+TEST(ImageList, TakesSeveralLabelsAndNone) {
+  const auto numbers = open_list_for(TargetKind::labels, "one.png 3,7,0\none.png\nmy cats/two.png -\none.png 2\n");
+  EXPECT_EQ(numbers->classes().size(), 8u);
+  EXPECT_EQ(labels_of(*numbers, 0), (std::vector<std::int64_t>{3, 7, 0}));
+  EXPECT_EQ(labels_of(*numbers, 1), (std::vector<std::int64_t>{}));
+  EXPECT_EQ(labels_of(*numbers, 2), (std::vector<std::int64_t>{}));
+  EXPECT_EQ(labels_of(*numbers, 3), (std::vector<std::int64_t>{2}));
+  const auto names = open_list_for(TargetKind::labels, "one.png dog,cat\none.png cat\n");
+  EXPECT_EQ(names->classes(), (std::vector<std::string>{"cat", "dog"}));
+  EXPECT_EQ(labels_of(*names, 0), (std::vector<std::int64_t>{1, 0}));
+  EXPECT_NE(message_of(ErrorKind::data, [] { open_list_for(TargetKind::labels, "one.png 3,x\n"); })
+                .find("list.txt:1: label 'x'"),
+            std::string::npos);
+}
+
+TEST(ImageList, TakesAnotherImageAsTheTarget) {
+  const auto data = open_list_for(TargetKind::image, "my cats/two.png one.png\n");
+  Image image;
+  const Target target = data->get(0, image);
+  EXPECT_EQ(image.pixels, Bytes(4, 7));
+  EXPECT_EQ(target.image.pixels, Bytes(4, 9));
+  EXPECT_NE(message_of(ErrorKind::data, [] { open_list_for(TargetKind::image, "one.png\n"); })
+                .find("list.txt:1: expected 'path target-path'"),
+            std::string::npos);
+}
+
+TEST(ImageList, OfImagesThatAreTheirOwnTargetsNeedsNoLabels) {
+  const auto data = open_list_for(TargetKind::input, "one.png\nmy cats/two.png 4\n");
+  Image image;
+  data->get(0, image);
+  EXPECT_EQ(image.pixels, Bytes(4, 9));
+  data->get(1, image);
+  EXPECT_EQ(image.pixels, Bytes(4, 7));
 }
 
 TEST(ImageList, ShowsItsLinesWithCare) {

@@ -12,7 +12,7 @@ class Numbered : public Dataset {
  public:
   std::int64_t size() const override { return 10; }
   const std::vector<std::string>& classes() const override { return classes_; }
-  std::int64_t get(std::int64_t index, Image&) const override { return index; }
+  Target get(std::int64_t index, Image&) const override { return index; }
   std::string where(std::int64_t index) const override { return "image " + std::to_string(index); }
   std::string describe() const override { return "ten numbers"; }
 
@@ -24,8 +24,8 @@ TEST(Subset, ShiftsTheIndex) {
   const Subset subset(std::make_unique<Numbered>(), 3, 4);
   Image image;
   EXPECT_EQ(subset.size(), 4);
-  EXPECT_EQ(subset.get(0, image), 3);
-  EXPECT_EQ(subset.get(3, image), 6);
+  EXPECT_EQ(subset.get(0, image).label(), 3);
+  EXPECT_EQ(subset.get(3, image).label(), 6);
   EXPECT_EQ(subset.where(1), "image 4");
 }
 

@@ -9,7 +9,7 @@ TEST(Synthetic, MakesTheModelsShapeTheSameEachTime) {
   EXPECT_EQ(data->size(), 6);
   EXPECT_EQ(data->classes().size(), 4u);
   Image first, again, next;
-  EXPECT_EQ(data->get(5, first), 1);
+  EXPECT_EQ(data->get(5, first).label(), 1);
   data->get(5, again);
   data->get(4, next);
   EXPECT_EQ(first.pixels.size(), 105u);
@@ -30,7 +30,7 @@ TEST(Synthetic, ClassesDifferInTheMeanWhateverTheSeed) {
     std::vector<double> means(128, 0);
     Image image;
     for (std::int64_t i = 0; i < data.size(); ++i) {
-      const std::int64_t label = data.get(i, image);
+      const std::int64_t label = data.get(i, image).label();
       for (std::int64_t p = 0; p < 64; ++p) means[label * 64 + p] += image.pixels[p] / 200.0;
     }
     return means;

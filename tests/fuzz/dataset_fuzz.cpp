@@ -39,7 +39,7 @@ std::unique_ptr<Dataset> open(Input input) {
 void read(const Dataset& data) {
   Image image;
   for (std::int64_t i = 0; i < std::min<std::int64_t>(data.size(), 4); ++i) try {
-      const std::int64_t label = data.get(i, image);
+      const std::int64_t label = data.get(i, image).label();
       require(label >= 0 && label < static_cast<std::int64_t>(data.classes().size()), "a label that has no class");
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::data) throw;

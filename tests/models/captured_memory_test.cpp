@@ -77,7 +77,7 @@ struct MemoryBench {
                                             "data: {train: {format: synthetic, images: 9, classes: 3}}\n"
                                             "train: {optimizer: {sgd: {momentum: 0.9}}, learning_rate: 0.1}\n",
                                         "bench.yaml")),
-        step((ctx.stream.reset(stream), ctx), *model.net, optimizer, {.capture = false}) {
+        step((ctx.stream.reset(stream), ctx), *model.net, *experiment.loss, optimizer, {.capture = false}) {
     model.net->initialize(ctx);
     std::vector<float> pixels(8 * 3 * 12 * 12);
     for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = RandomSequence{5}.normal(static_cast<std::int64_t>(i));

@@ -40,7 +40,6 @@ TEST(Config, ReadsEverySection) {
   EXPECT_EQ(config.train.epochs, 3);
   EXPECT_EQ(config.train.batch_size, 9);
   EXPECT_EQ(config.train.clip_norm, 2);
-  EXPECT_EQ(config.train.label_smoothing, 0.1);
   EXPECT_EQ(config.train.keep, 5);
   EXPECT_EQ(config.train.checkpoint_every, 100);
   EXPECT_EQ(config.train.out, "results");

@@ -34,10 +34,10 @@ struct AlwaysTwo {
 
 TEST(Evaluate, CountsWhatIsRight) {
   AlwaysTwo two;
-  const EvalResult result = evaluate(two.ctx, *two.model.net, two.loader);
+  const EvalResult result = evaluate(two.ctx, *two.model.net, *two.experiment.loss, two.loader);
   std::int64_t of_class_two = 0;
   Image image;
-  for (std::int64_t i = 0; i < 40; ++i) of_class_two += two.data.train->get(i, image) == 2;
+  for (std::int64_t i = 0; i < 40; ++i) of_class_two += two.data.train->get(i, image).label() == 2;
   EXPECT_EQ(result.images, 40);
   EXPECT_DOUBLE_EQ(result.scores.top1, static_cast<double>(of_class_two) / 40);
   EXPECT_DOUBLE_EQ(result.scores.top5, 1);
@@ -48,7 +48,7 @@ TEST(Evaluate, CountsWhatIsRight) {
 
 TEST(Evaluate, FillsTheConfusionMatrixAndTheMistakes) {
   AlwaysTwo two;
-  const EvalResult result = evaluate(two.ctx, *two.model.net, two.loader);
+  const EvalResult result = evaluate(two.ctx, *two.model.net, *two.experiment.loss, two.loader);
   EXPECT_EQ(std::accumulate(result.confusion.begin(), result.confusion.end(), std::int64_t(0)), 40);
   for (std::size_t actual = 0; actual < 4; ++actual) EXPECT_EQ(result.confusion[actual * 4 + 1], 0);
   ASSERT_FALSE(result.wrong.empty());
@@ -61,7 +61,7 @@ TEST(Evaluate, FillsTheConfusionMatrixAndTheMistakes) {
 
 TEST(Evaluate, CanBeLimitedAndLeavesTheContextAsItWas) {
   AlwaysTwo two;
-  EXPECT_EQ(evaluate(two.ctx, *two.model.net, two.loader, 2).images, 14);
+  EXPECT_EQ(evaluate(two.ctx, *two.model.net, *two.experiment.loss, two.loader, 2).images, 14);
   EXPECT_TRUE(two.ctx.training);
   EXPECT_TRUE(two.ctx.tape.empty());
 }
@@ -73,7 +73,7 @@ class Labelled final : public Dataset {
       : classes_(static_cast<std::size_t>(classes), "one"), labels_(std::move(labels)) {}
   std::int64_t size() const override { return static_cast<std::int64_t>(labels_.size()); }
   const std::vector<std::string>& classes() const override { return classes_; }
-  std::int64_t get(std::int64_t index, Image& image) const override {
+  Target get(std::int64_t index, Image& image) const override {
     image = {1, 4, 4, std::vector<std::uint8_t>(16, 100)};
     return labels_.at(static_cast<std::size_t>(index));
   }
@@ -87,7 +87,7 @@ class Labelled final : public Dataset {
 
 EvalResult evaluate_on(AlwaysTwo& two, const Dataset& data) {
   Loader loader(data, *two.data.val_augment, {.batch_size = 2, .workers = 0});
-  return evaluate(two.ctx, *two.model.net, loader);
+  return evaluate(two.ctx, *two.model.net, *two.experiment.loss, loader);
 }
 
 // A net may have many more outputs than the data has classes: what is kept is of the classes' size.

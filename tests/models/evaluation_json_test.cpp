@@ -42,6 +42,30 @@ TEST(EvaluationJson, ComesBackAsItWas) {
   EXPECT_EQ(back.wrong.at(0).probability, 0.5f);
 }
 
+TEST(EvaluationJson, OfSeveralLabelsComesBackAsItWas) {
+  EvalResult result;
+  result.target = TargetKind::labels, result.images = 2;
+  result.scores.loss = 0.5, result.scores.map = 0.75;
+  result.labels = {{1, 1}, {1, 0.5}};
+  result.worst = {{7, 0.9, {0, 1}, {0.25f, 0.5f}}};
+  const EvalResult back = evaluation_from_json(to_json(result));
+  EXPECT_EQ(back.target, TargetKind::labels);
+  EXPECT_EQ(back.scores.map, 0.75);
+  EXPECT_EQ(back.labels.at(1).average_precision, 0.5);
+  EXPECT_EQ(back.worst.at(0).labels, (std::vector<std::int64_t>{0, 1}));
+  EXPECT_EQ(back.worst.at(0).probabilities, (std::vector<float>{0.25f, 0.5f}));
+}
+
+TEST(EvaluationJson, OfImagesKeepsWhatTheyScored) {
+  EvalResult result;
+  result.target = TargetKind::input, result.scores.loss = 0.5, result.scores.psnr = 20;
+  result.restored = {{3, 19.5, {1, 1, 1, {9}}, {1, 1, 1, {9}}, {1, 1, 1, {9}}}};
+  const EvalResult back = evaluation_from_json(to_json(result));
+  EXPECT_EQ(back.scores.psnr, 20);
+  EXPECT_EQ(back.restored.at(0).psnr, 19.5);
+  EXPECT_TRUE(back.restored.at(0).output.pixels.empty());
+}
+
 TEST(EvaluationJson, RefusesCellsBeyondTheClasses) {
   nlohmann::json json = to_json(example());
   json["confusion"] = {{3, 0, 1}};

@@ -83,6 +83,7 @@ data:
     - hflip: 0.5
     - pad_crop: {pad: 2, size: 32}
 train:
+  loss: {cross_entropy: {label_smoothing: 0}}
   optimizer: {sgd: {momentum: 0, weight_decay: 0, nesterov: false}}
   learning_rate: 0.01
   schedule: {step: {warmup: 0, warmup_start: 0, every: 2, gamma: 0.1}}
@@ -90,7 +91,8 @@ train:
   batch_size: 64
   accumulate: 1
   clip_norm: 0
-  label_smoothing: 0
+  mixup: 0
+  cutmix: 0
   watch: auto
   keep: 3
   checkpoint_every: 0
@@ -112,7 +114,7 @@ TEST(Experiment, EveryShippedModelLoads) {
     EXPECT_TRUE(config.data.present) << entry.path();
     EXPECT_EQ(to_yaml(load_experiment_text(to_yaml(config.tree), "config.yaml").config.tree), to_yaml(config.tree));
   }
-  EXPECT_EQ(models, 18);
+  EXPECT_EQ(models, 19);
 }
 
 }  // namespace

@@ -7,14 +7,14 @@
 namespace twiddle {
 namespace {
 
-Experiment experiment_with(const std::string& data) {
+Experiment experiment_with_data(const std::string& data) {
   return load_experiment_text("version: 1\nmodel: {input: [1, 4, 4], layers: [{linear: {outputs: 3}}]}\ndata:\n" + data,
                               "data.yaml");
 }
 
 std::string error_of(const std::string& data) {
   try {
-    open_data(experiment_with(data));
+    open_data(experiment_with_data(data));
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::config);
     return error.what();
@@ -23,15 +23,15 @@ std::string error_of(const std::string& data) {
 }
 
 TEST(OpenData, OpensWhatTheSectionNames) {
-  const OpenData data = open_data(experiment_with("  train: {format: synthetic, images: 12, classes: 3}\n"));
+  const OpenData data = open_data(experiment_with_data("  train: {format: synthetic, images: 12, classes: 3}\n"));
   EXPECT_EQ(data.train->size(), 12);
   EXPECT_EQ(data.val, nullptr);
 }
 
 TEST(OpenData, TakesARangeOfTheImages) {
   const OpenData data =
-      open_data(experiment_with("  train: {format: synthetic, images: 12, classes: 3, count: 8}\n"
-                                "  val: {format: synthetic, images: 12, classes: 3, first: 8}\n"));
+      open_data(experiment_with_data("  train: {format: synthetic, images: 12, classes: 3, count: 8}\n"
+                                     "  val: {format: synthetic, images: 12, classes: 3, first: 8}\n"));
   EXPECT_EQ(data.train->size(), 8);
   EXPECT_EQ(data.val->size(), 4);
 }
@@ -48,7 +48,7 @@ TEST(OpenData, SaysWhatIsWrongAndWhere) {
 
 TEST(OpenData, NamesTheConfigWhereADatasetDoesNotOpen) {
   try {
-    open_data(experiment_with("  train: {format: image_folder, path: not/there}\n"));
+    open_data(experiment_with_data("  train: {format: image_folder, path: not/there}\n"));
     ADD_FAILURE() << "opened";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::data);
@@ -63,14 +63,14 @@ TEST(OpenData, ACountOfNoImagesIsAnError) {
 }
 
 TEST(OpenData, HandsTheLimitOfPixelsToTheDataset) {
-  const Experiment experiment = experiment_with("  max_pixels: 1000\n  train: {format: synthetic}\n");
+  const Experiment experiment = experiment_with_data("  max_pixels: 1000\n  train: {format: synthetic}\n");
   EXPECT_EQ(experiment.config.data.max_pixels, 1000);
-  EXPECT_EQ(experiment_with("  train: {format: synthetic}\n").config.data.max_pixels, usual_max_pixels);
+  EXPECT_EQ(experiment_with_data("  train: {format: synthetic}\n").config.data.max_pixels, usual_max_pixels);
   EXPECT_NE(error_of("  max_pixels: 0\n").find("'max_pixels' must be a whole number from 1"), std::string::npos);
 }
 
 TEST(OpenData, TellsEveryFileThatIsMissing) {
-  const Experiment experiment = experiment_with(
+  const Experiment experiment = experiment_with_data(
       "  train: {format: idx, images: no/a.gz, labels: no/b.gz}\n  val: {format: idx, images: no/c.gz, labels: "
       "no/d.gz}\n");
   try {
@@ -85,8 +85,8 @@ TEST(OpenData, TellsEveryFileThatIsMissing) {
 
 TEST(OpenData, ForValidationNeedsNoTrainingData) {
   const OpenData data =
-      open_val_data(experiment_with("  train: {format: idx, images: no/a.gz, labels: no/b.gz}\n"
-                                    "  val: {format: synthetic, images: 12, classes: 3}\n"));
+      open_val_data(experiment_with_data("  train: {format: idx, images: no/a.gz, labels: no/b.gz}\n"
+                                         "  val: {format: synthetic, images: 12, classes: 3}\n"));
   EXPECT_EQ(data.train, nullptr);
   EXPECT_EQ(data.val->size(), 12);
 }

@@ -37,15 +37,11 @@ struct StepBench {
                                             "    - linear: {outputs: 3}\n"
                                             "data: {train: {format: synthetic, images: 9, classes: 3}}\n"
                                             "train: {optimizer: " +
-                                            optimizer_name + ", learning_rate: 0.1}\n",
+                                            optimizer_name + ", learning_rate: 0.1, label_smoothing: 0.1}\n",
                                         "bench.yaml")),
         ctx(device, 7),
-        step(ctx, *model.net, optimizer,
-             {.clip_norm = 2,
-              .label_smoothing = 0.1,
-              .accumulate = accumulate,
-              .average = &average,
-              .capture = capture}) {
+        step(ctx, *model.net, *experiment.loss, optimizer,
+             {.clip_norm = 2, .accumulate = accumulate, .average = &average, .capture = capture}) {
     model.net->initialize(ctx);
   }
 
@@ -63,7 +59,7 @@ struct StepBench {
     Batch& place = places_[number % 2];
     if (!place.images.defined()) return place = made;
     ctx.stream->copy(place.images.write(), made.images.read(), made.images.bytes());
-    ctx.stream->copy(place.labels.write<std::int32_t>(), made.labels.read<std::int32_t>(), made.labels.bytes());
+    ctx.stream->copy(place.targets.write<std::int32_t>(), made.targets.read<std::int32_t>(), made.targets.bytes());
     return place;
   }
   float run(const Batch& batch, double rate) { return step.run(batch, rate).to_vector(*ctx.stream).at(0); }

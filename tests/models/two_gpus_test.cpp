@@ -39,7 +39,7 @@ struct Training {
                                             "train: {optimizer: {sgd: {momentum: 0.9}}, learning_rate: 0.1}\n",
                                         "two_gpus.yaml")),
         ctx(Device{Device::Kind::cuda, index}, 3),
-        step(ctx, *model.net, optimizer, {}) {
+        step(ctx, *model.net, *experiment.loss, optimizer, {}) {
     model.net->initialize(ctx);
     batch = {Tensor::filled(*ctx.stream, {8, 3, 12, 12}, 0.5f),
              Tensor::from(*ctx.stream, {8}, std::vector<std::int32_t>{0, 1, 2, 0, 1, 2, 0, 1}),

@@ -116,7 +116,7 @@ TEST_P(EveryDevice, WeightAverageIsWhatIsValidatedAndKept) {
   const OpenData data = open_data(experiment);
   Loader loader(*data.val, *data.val_augment, {.batch_size = 20});
   load_weights(folder + "/best.safetensors", ctx, *experiment.model.net);
-  EXPECT_EQ(evaluate(ctx, *experiment.model.net, loader).scores.loss, validated);
+  EXPECT_EQ(evaluate(ctx, *experiment.model.net, *experiment.loss, loader).scores.loss, validated);
 }
 
 TEST(WeightAverage, ResumesExactly) {

@@ -59,7 +59,8 @@ struct SmallNet {
     return count;
   }
   std::size_t evaluation() {
-    return weights_transformed([&] { EXPECT_EQ(evaluate(ctx, *experiment.model.net, loader).images, 40); });
+    return weights_transformed(
+        [&] { EXPECT_EQ(evaluate(ctx, *experiment.model.net, *experiment.loss, loader).images, 40); });
   }
 };
 

@@ -44,7 +44,7 @@ struct Bench {
   Bench(Device device, const std::string& engine, bool capture = true)
       : experiment(load_experiment_text(net_with(device, engine), "net.yaml")),
         ctx(device, 3),
-        step(ctx, *model.net, optimizer, {.capture = capture}) {
+        step(ctx, *model.net, *experiment.loss, optimizer, {.capture = capture}) {
     model.net->initialize(ctx);
     std::vector<float> pixels(std::size_t(8) * 3 * 14 * 12);
     const RandomSequence random{9};

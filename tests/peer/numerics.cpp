@@ -76,7 +76,7 @@ Batch batch_of(Context& ctx, const std::string& path) {
 // Logits, loss and gradients; the gradients are gone again afterwards.
 void run_once(Context& ctx, const Sequential& net, const Batch& batch, SafeTensors& results) {
   const Variable logits = net.forward(ctx, Variable(batch.images));
-  const Variable loss = softmax_loss(ctx, logits, batch.labels);
+  const Variable loss = softmax_loss(ctx, logits, batch.targets);
   results.arrays["logits"] = to_host(*ctx.stream, logits.value());
   results.arrays["loss"] = to_host(*ctx.stream, loss.value());
   ctx.tape.backward(ctx, loss);
@@ -100,7 +100,7 @@ void write_switches(Context& ctx, const Sequential& net, const Batch& batch, Saf
 
 // The loss before each step, by the config's optimizer at one rate.
 Tensor train(Context& ctx, const Experiment& experiment, const Batch& batch, const Arguments& arguments) {
-  TrainStep step(ctx, *experiment.model.net, *experiment.optimizer, {});
+  TrainStep step(ctx, *experiment.model.net, *experiment.loss, *experiment.optimizer, {});
   std::vector<float> losses;
   for (int i = 0; i < arguments.steps; ++i)
     losses.push_back(step.run(batch, arguments.rate).to_vector(*ctx.stream).at(0));

@@ -1,0 +1,35 @@
+#pragma once
+#include <memory>
+
+#include "data/target.h"
+#include "framework/context.h"
+#include "framework/params.h"
+#include "models/config.h"
+
+namespace twiddle {
+
+// What training makes small, as `train.loss` names it: how far a network's outputs are from a batch's targets.
+class Loss {
+ public:
+  virtual ~Loss() = default;
+  virtual TargetKind target() const = 0;
+
+  // Puts it down in the diagnostics, at the last layer, where outputs of this shape cannot be held to the targets.
+  virtual void expect_output(const Shape& output, const Shape& input, const LayerConfig& last,
+                             Diagnostics& diagnostics) const = 0;
+
+  // The batch's mean, one element. Targets are as the loader makes them for target(): labels i32 [batch] or shares of
+  // the classes f32 [batch, outputs], or images of the output's shape. `sums` as in layers/softmax_loss.h. Where the
+  // context evaluates, nothing is smoothed or weighted: a validation's loss tells the same whatever was trained on.
+  virtual Variable operator()(Context& ctx, const Variable& output, const Tensor& targets,
+                              Tensor* sums = nullptr) const = 0;
+
+  // The standard deviation of the noise that is added to what the network sees, and not to the target.
+  virtual double noise() const { return 0; }
+};
+
+// The loss that the section `train` of a config names. Null where there is none of that name, which is then in the
+// diagnostics.
+std::unique_ptr<Loss> read_loss(Params& train);
+
+}  // namespace twiddle

@@ -1,0 +1,80 @@
+#include "models/judge.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "models/experiment.h"
+
+namespace twiddle {
+namespace {
+
+constexpr float infinite = std::numeric_limits<float>::infinity();
+
+// What scikit-learn's average_precision_score gives.
+TEST(Judge, AveragePrecisionIsTheAreaUnderPrecisionOverRecall) {
+  EXPECT_NEAR(average_precision({0.1f, 0.4f, 0.35f, 0.8f}, {false, false, true, true}), 0.5 * 1 + 0.5 * 2 / 3, 1e-12);
+  EXPECT_DOUBLE_EQ(average_precision({3, 2, 1}, {true, true, false}), 1);
+  EXPECT_NEAR(average_precision({1, 1, 1, 1}, {true, false, false, false}), 0.25, 1e-12);  // a tie is taken at once
+}
+
+TEST(Judge, OfSeveralLabelsIsTheMeanOverThoseThatAnImageHas) {
+  Context ctx;
+  Stream& stream = *ctx.stream;
+  const auto judge = judge_several_labels(stream, 3, 4);  // the network has an output more
+  // The first label ranks the images well, the second badly, the third none has.
+  const Batch batch{
+      Tensor::filled(stream, {2, 1, 1, 1}, 0), Tensor::from<float>(stream, {2, 4}, {1, 1, 0, 0, 0, 0, 0, 0}), {7, 8}};
+  judge->add(batch, Tensor::from<float>(stream, {2, 4}, {2, -1, 0, 0, -2, 1, 0, 0}));
+  EvalResult result;
+  judge->finish(result);
+  ASSERT_EQ(result.labels.size(), 3u);
+  EXPECT_EQ(result.labels[0].images, 1);
+  EXPECT_DOUBLE_EQ(result.labels[0].average_precision, 1);
+  EXPECT_DOUBLE_EQ(result.labels[1].average_precision, 0.5);
+  EXPECT_EQ(result.labels[2].images, 0);
+  EXPECT_DOUBLE_EQ(result.scores.map, 0.75);
+  ASSERT_EQ(result.worst.size(), 2u);
+  EXPECT_EQ(result.worst[0].index, 7);
+  EXPECT_EQ(result.worst[0].labels, (std::vector<std::int64_t>{0, 1}));
+  EXPECT_NEAR(result.worst[0].probabilities.at(0), 1 / (1 + std::exp(-2.0)), 1e-6);
+  EXPECT_TRUE(std::isnan(result.scores.top1));
+}
+
+TEST(Judge, OfSeveralLabelsTakesOutputsThatAreNotFiniteForNothing) {
+  Context ctx;
+  Stream& stream = *ctx.stream;
+  const auto judge = judge_several_labels(stream, 1, 1);
+  judge->add({Tensor::filled(stream, {3, 1, 1, 1}, 0), Tensor::from<float>(stream, {3, 1}, {1, 0, 0}), {0, 1, 2}},
+             Tensor::from<float>(stream, {3, 1}, {NAN, infinite, -5}));
+  EvalResult result;
+  judge->finish(result);
+  EXPECT_EQ(result.undefined, 2);
+  EXPECT_NEAR(result.scores.map, 1.0 / 3, 1e-12);
+  EXPECT_EQ(result.worst.size(), 1u);
+}
+
+// Differences of 0.1 and 0.01 in units of 1 = 255: 20 and 40 dB.
+TEST(Judge, OfImagesIsTheMeanOfTheirSignalToNoiseRatios) {
+  const Experiment experiment = load_experiment_text(
+      "version: 1\nmodel: {input: [1, 2, 2], layers: [conv2d: {filters: 1, kernel: 1}]}\n"
+      "data: {normalize: {mean: 0.5, std: 0.25}}\ntrain: {loss: mean_squared_error}\n",
+      "image.yaml");
+  Context ctx;
+  Stream& stream = *ctx.stream;
+  const auto judge = judge_images(stream, *experiment.data.val_augment);
+  const Tensor targets = Tensor::filled(stream, {3, 1, 2, 2}, 0);
+  judge->add(
+      {targets, targets, {0, 1, 2}},
+      Tensor::from<float>(stream, {3, 1, 2, 2}, {0.4f, 0.4f, -0.4f, 0.4f, 0.04f, 0.04f, 0.04f, 0.04f, 0, 0, 0, NAN}));
+  EvalResult result;
+  judge->finish(result);
+  EXPECT_NEAR(result.scores.psnr, (20 + 40 + 0) / 3.0, 1e-4);
+  EXPECT_EQ(result.undefined, 1);
+  ASSERT_EQ(result.restored.size(), 2u);
+  EXPECT_EQ(result.restored[0].input.pixels, std::vector<std::uint8_t>(4, 128));
+  EXPECT_EQ(result.restored[0].output.pixels, (std::vector<std::uint8_t>{153, 153, 102, 153}));
+}
+
+}  // namespace
+}  // namespace twiddle
