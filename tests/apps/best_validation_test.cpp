@@ -25,6 +25,7 @@ TEST(BestValidation, IsThatOfTheBestEpochAndOutlivesTheProcess) {
   end_epoch(first, 2, worse, false);
   EXPECT_EQ(first.get()->epoch, 1);
 
+  EXPECT_NE(read_text(folder + "/best.json").find("\"metric\":\"top1\""), std::string::npos);
   BestValidation resumed(folder, best_epoch, "top1");
   ASSERT_NE(resumed.get(), nullptr);
   EXPECT_EQ(resumed.get()->result.confusion, good.confusion);

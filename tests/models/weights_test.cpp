@@ -98,6 +98,23 @@ TEST(Weights, ToStartFromAreTakenLayerByLayer) {
   EXPECT_EQ(first_of(2), 5);
 }
 
+TEST(Weights, ToStartFromMayHaveThePyTorchNames) {
+  const std::string path = fresh_path("weights_taken_from_torch.safetensors");
+  SmallRun run;
+  SafeTensors contents;
+  contents.arrays["0.weight"] = {DType::f32, {2, 3}, std::vector<std::uint8_t>(24)};
+  contents.arrays["0.bias"] = {DType::f32, {2}, std::vector<std::uint8_t>(8)};
+  contents.arrays["1.mean"] = {DType::f32, {5}, std::vector<std::uint8_t>(20)};
+  write_safetensors(path, contents);
+  run.set(1);
+  const TakenWeights taken = take_weights(path, run.ctx, run.net);
+  ASSERT_EQ(taken.layers.size(), 2u);
+  EXPECT_EQ(taken.layers[0].misfits, "");
+  EXPECT_EQ(taken.layers[1].misfits, "'norm1.mean' ('1.mean') is 5 in the file, 2 in the model");
+  EXPECT_TRUE(taken.left.empty());
+  EXPECT_EQ(run.net.parameters()[0]->variable.value().to_vector(*run.ctx.stream)[0], 0);
+}
+
 TEST(Weights, OfAnotherNetworkAltogetherAreRefused) {
   const std::string path = fresh_path("weights_of_another.safetensors");
   SmallRun run;
