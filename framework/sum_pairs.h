@@ -18,7 +18,7 @@ struct PairFold {
     return {a.first + b.first, a.second + b.second};
   }
   TWIDDLE_HD PairOf<double> term(std::int64_t row, std::int64_t column) const {
-    const PairOf<float> pair = op.term(row, column);
+    const PairOf<float> pair = op.row(row)(column);
     return {pair.first, pair.second};
   }
   TWIDDLE_HD void store(std::int64_t row, const PairOf<double>& sums) const { op.store(row, sums); }
@@ -29,10 +29,11 @@ struct PairsOfRow {
   Op op;
   std::int64_t columns;
   TWIDDLE_HD void operator()(std::int64_t row) const {
+    const auto term = op.row(row);
     double first = 0, second = 0;
 #pragma omp simd reduction(+ : first, second)
     for (std::int64_t column = 0; column < columns; ++column) {
-      const PairOf<float> pair = op.term(row, column);
+      const PairOf<float> pair = term(column);
       first += pair.first;
       second += pair.second;
     }
@@ -42,8 +43,9 @@ struct PairsOfRow {
 
 }  // namespace detail
 
-// As reduce_rows, for two sums that need the same operands, which are read once for both: op.term(row, column) gives a
-// PairOf<float>, op.store(row, PairOf<double>) takes the sums. The order of a sum is fixed.
+// As reduce_rows, for two sums that need the same operands, which are read once for both: op.row(row) makes the row's
+// function of a column, which gives a PairOf<float>, op.store(row, PairOf<double>) takes the sums. The order of a sum
+// is fixed.
 template <class Op>
 void sum_pairs_of_rows(Stream& stream, std::int64_t rows, std::int64_t columns, const Op& op) {
   if (on_gpu(stream)) return fold_rows(stream, rows, columns, detail::PairFold<Op>{op});

@@ -2,58 +2,35 @@
 
 #include <cmath>
 
-#include "framework/for_each.h"
-#include "framework/tensor_ops.h"
+#include "framework/error.h"
+#include "layers/moments.h"
+#include "layers/planes.h"
+#include "layers/relu_functors.h"
 
 namespace twiddle {
 
 namespace {
 
-// All tensors are [batch, channels, inner]; one row is one channel of one image.
-struct Plane {
-  std::int64_t batch, channels, inner;
-  TWIDDLE_HD std::int64_t rows() const { return batch * channels; }
-  TWIDDLE_HD std::int64_t values() const { return batch * inner; }  // per channel
-};
-
-struct RowMoment {  // sums of (x - mean)^2, row by row: the second of two passes, which loses no digits
-  Plane plane;
-  const float *x, *mean;
-  float* sums;
-  TWIDDLE_HD float term(std::int64_t row, std::int64_t column) const {
-    const float difference = x[row * plane.inner + column] - mean[row % plane.channels];
-    return difference * difference;
-  }
-  TWIDDLE_HD void store(std::int64_t row, double sum) const { sums[row] = static_cast<float>(sum); }
-};
-
-struct RowProduct {  // sums of grad_y (x - mean)
-  Plane plane;
-  const float *x, *mean, *grad_y;
-  float* sums;
-  TWIDDLE_HD float term(std::int64_t row, std::int64_t column) const {
-    const std::int64_t i = row * plane.inner + column;
-    return grad_y[i] * (x[i] - mean[row % plane.channels]);
-  }
-  TWIDDLE_HD void store(std::int64_t row, double sum) const { sums[row] = static_cast<float>(sum); }
-};
-
-struct Mean {
-  float values;
-  float* sum;
-  TWIDDLE_HD void operator()(std::int64_t channel) const { sum[channel] /= values; }
-};
-
-// From a channel's sum of squares to 1 / deviation, and the running averages on the way. The running variance is the
-// unbiased one, as in PyTorch.
+// From the moments of a channel's planes, or of its numbers where a plane is but one, to 1 / deviation, and the running
+// averages on the way. The running variance is the unbiased one, as in PyTorch.
 struct Statistics {
-  float values, momentum, epsilon;
-  const float *mean, *squares;
-  float *inverse, *running_mean, *running_var;
-  TWIDDLE_HD void operator()(std::int64_t channel) const {
-    inverse[channel] = 1 / sqrtf(squares[channel] / values + epsilon);
-    const float unbiased = squares[channel] / (values > 1 ? values - 1 : 1);
-    running_mean[channel] += momentum * (mean[channel] - running_mean[channel]);
+  std::int64_t channels;
+  RowMoments planes;
+  const float* numbers;  // null: take the planes
+  float momentum, epsilon;
+  float *mean, *inverse, *running_mean, *running_var;
+  TWIDDLE_HD Moments start() const { return {0, 0, 0}; }
+  TWIDDLE_HD Moments join(const Moments& a, const Moments& b) const { return joined(a, b); }
+  TWIDDLE_HD Moments term(std::int64_t channel, std::int64_t image) const {
+    const std::int64_t row = image * channels + channel;
+    return numbers != nullptr ? Moments{1, numbers[row], 0} : planes.of(row);
+  }
+  TWIDDLE_HD void store(std::int64_t channel, const Moments& all) const {
+    const auto middle = static_cast<float>(all.mean);
+    mean[channel] = middle;
+    inverse[channel] = inverse_deviation(all, epsilon);
+    const auto unbiased = static_cast<float>(all.deviations / (all.count > 1 ? all.count - 1 : 1));
+    running_mean[channel] += momentum * (middle - running_mean[channel]);
     running_var[channel] += momentum * (unbiased - running_var[channel]);
   }
 };
@@ -65,77 +42,185 @@ struct InverseDeviation {
   TWIDDLE_HD void operator()(std::int64_t channel) const { inverse[channel] = 1 / sqrtf(variance[channel] + epsilon); }
 };
 
-struct Normalize {
+// What is known of each channel.
+struct Factors {
   Divisor channels;
   const float *mean, *inverse, *scale, *bias;
-  struct Row {
+  struct Channel {
     float middle, factor, shift;
-    TWIDDLE_HD float operator()(std::int64_t, float x) const { return (x - middle) * factor + shift; }
+    TWIDDLE_HD float operator()(float x) const { return (x - middle) * factor + shift; }
   };
-  TWIDDLE_HD Row row(std::int64_t row) const {
-    const std::int64_t channel = channels.remainder(row);
-    return {mean[channel], inverse[channel] * scale[channel], bias[channel]};
+  TWIDDLE_HD std::int64_t channel(std::int64_t row) const { return channels.remainder(row); }
+  TWIDDLE_HD Channel of_row(std::int64_t row) const {
+    const std::int64_t c = channel(row);
+    return {mean[c], inverse[c] * scale[c], bias[c]};
   }
 };
 
-struct ScaleGradient {  // the sum of grad_y times the normalised x
+// With the ReLU that follows, and with another path's output.
+template <bool Relu>
+struct Normalize {
+  Factors factors;
+  struct Row {
+    Factors::Channel normalized;
+    TWIDDLE_HD static float passed(float y) { return Relu ? ReluForward{}(y) : y; }
+    TWIDDLE_HD float operator()(std::int64_t, float x) const { return passed(normalized(x)); }
+    TWIDDLE_HD float operator()(std::int64_t, float x, float other) const { return passed(normalized(x) + other); }
+  };
+  TWIDDLE_HD Row row(std::int64_t row) const { return {factors.of_row(row)}; }
+};
+
+// The gradient before the ReLU, of which there are three kinds: there is none; it is made of x alone, whose result is
+// computed again, which reads less than the result would; or another path's output was added, and the result tells. In
+// the last case what passed is written down, for that path and the pass that follows. A gate has a function for each
+// row, whose first element is number `first`, which takes the column and x there.
+struct NoGate {
+  const float* grad_y;
+  struct Row {
+    const float* grad_y;
+    TWIDDLE_HD float operator()(std::int64_t column, float) const { return grad_y[column]; }
+  };
+  TWIDDLE_HD Row row(std::int64_t, std::int64_t first) const { return {grad_y + first}; }
+};
+
+struct GateOfInput {
+  Factors factors;
+  const float* grad_y;
+  struct Row {
+    Factors::Channel normalized;
+    const float* grad_y;
+    TWIDDLE_HD float operator()(std::int64_t column, float x) const {
+      return ReluBackward{}(normalized(x), grad_y[column]);
+    }
+  };
+  TWIDDLE_HD Row row(std::int64_t row, std::int64_t first) const { return {factors.of_row(row), grad_y + first}; }
+};
+
+struct GateOfOutput {
+  const float *y, *grad_y;
+  float* passed;
+  struct Row {
+    const float *y, *grad_y;
+    float* passed;
+    TWIDDLE_HD float operator()(std::int64_t column, float) const {
+      return passed[column] = ReluBackward{}(y[column], grad_y[column]);
+    }
+  };
+  TWIDDLE_HD Row row(std::int64_t, std::int64_t first) const { return {y + first, grad_y + first, passed + first}; }
+};
+
+// What an element adds to its channel's sums of the gradient, and of the gradient times (x - mean).
+template <class Gate>
+struct GradientTerms {
+  Gate gate;
+  Divisor channels;
+  std::int64_t inner;
+  const float *x, *mean;
+  struct Row {
+    typename Gate::Row gate;
+    float middle;
+    const float* x;
+    TWIDDLE_HD PairOf<float> operator()(std::int64_t column) const {
+      const float here = x[column], gradient = gate(column, here);
+      return {gradient, gradient * (here - middle)};
+    }
+  };
+  TWIDDLE_HD Row row(std::int64_t row) const {
+    const std::int64_t first = row * inner;
+    return {gate.row(row, first), mean[channels.remainder(row)], x + first};
+  }
+};
+
+struct ScaleGradient {  // the sum of the gradient times the normalised x
   const float* inverse;
   float* product;
   TWIDDLE_HD void operator()(std::int64_t channel) const { product[channel] *= inverse[channel]; }
 };
 
-// grad_x = scale / deviation * (grad_y - mean(grad_y) - x' mean(grad_y x')), x' the normalised x.
+// grad_x = scale / deviation * (g - mean(g) - x' mean(g x')), x' the normalised x and g the gradient before the ReLU.
+template <bool Gated>
 struct Backward {
-  Divisor channels;
+  Factors factors;
   float values;  // per channel
-  const float *mean, *inverse, *scale, *grad_bias, *grad_scale;
+  const float *grad_bias, *grad_scale;
   struct Row {
-    float middle, factor, share, slope;
+    Factors::Channel normalized;
+    float share, slope;
     TWIDDLE_HD float operator()(std::int64_t, float x, float grad_y) const {
-      return factor * (grad_y - share - (x - middle) * slope);
+      const float g = Gated ? ReluBackward{}(normalized(x), grad_y) : grad_y;
+      return normalized.factor * (g - share - (x - normalized.middle) * slope);
     }
   };
   TWIDDLE_HD Row row(std::int64_t row) const {
-    const std::int64_t channel = channels.remainder(row);
-    return {mean[channel], inverse[channel] * scale[channel], grad_bias[channel] / values,
-            grad_scale[channel] * inverse[channel] / values};
+    const std::int64_t channel = factors.channel(row);
+    return {factors.of_row(row), grad_bias[channel] / values, grad_scale[channel] * factors.inverse[channel] / values};
   }
 };
 
 // By running averages: each channel has one factor.
-struct BackwardRunning {
-  Divisor channels;
-  const float *inverse, *scale;
+struct BackwardByAverages {
+  Factors factors;
   struct Row {
     float factor;
     TWIDDLE_HD float operator()(std::int64_t, float grad_y) const { return factor * grad_y; }
   };
-  TWIDDLE_HD Row row(std::int64_t row) const {
-    const std::int64_t channel = channels.remainder(row);
-    return {inverse[channel] * scale[channel]};
-  }
+  TWIDDLE_HD Row row(std::int64_t row) const { return {factors.of_row(row).factor}; }
 };
 
-Plane plane_of(const Tensor& x) {
-  return {x.dim(0), x.dim(1), x.size() / (x.dim(0) * x.dim(1))};
-}
+// All that a pass needs to know of the channels.
+struct Channels {
+  Planes planes;
+  Tensor mean, inverse, scale, bias;
+  Factors factors() const { return {Divisor(planes.channels), mean.read(), inverse.read(), scale.read(), bias.read()}; }
+};
 
-template <class Op>
-Tensor sum_rows_by_channel(Stream& stream, const Plane& plane, Op op) {
-  Tensor row_sums(stream, {plane.rows()});
-  op.sums = row_sums.write();
-  reduce_rows(stream, plane.rows(), plane.inner, op);
-  return sum_over_channels(stream, row_sums, plane.channels, 1);
-}
-
-Tensor normalized(Stream& stream, const Tensor& x, const Tensor& mean, const Tensor& inverse, const Tensor& scale,
-                  const Tensor& bias) {
-  const Plane plane = plane_of(x);
+// `other` is added where it is defined.
+template <bool Relu>
+Tensor normalized(Stream& stream, const Channels& channels, const Tensor& x, const Tensor& other) {
+  const Planes& planes = channels.planes;
   Tensor y(stream, x.shape());
-  map_rows(stream, plane.rows(), plane.inner,
-           Normalize{Divisor(plane.channels), mean.read(), inverse.read(), scale.read(), bias.read()}, 1, y.write(),
-           x.read());
+  const Normalize<Relu> functor{channels.factors()};
+  if (other.defined())
+    map_rows(stream, planes.rows(), planes.inner, functor, 1, y.write(), x.read(), other.read());
+  else
+    map_rows(stream, planes.rows(), planes.inner, functor, 1, y.write(), x.read());
   return y;
+}
+
+Tensor normalized(Stream& stream, const Channels& channels, const Tensor& x, const Variable* other, bool relu) {
+  const Tensor added = other != nullptr ? other->value() : Tensor();
+  return relu ? normalized<true>(stream, channels, x, added) : normalized<false>(stream, channels, x, added);
+}
+
+template <class Gate>
+std::array<Tensor, 2> gradient_sums(Stream& stream, const Channels& channels, const Tensor& x, const Gate& gate) {
+  const Planes& planes = channels.planes;
+  return sum_pairs_by_channel(
+      stream, planes,
+      GradientTerms<Gate>{gate, Divisor(planes.channels), planes.inner, x.read(), channels.mean.read()});
+}
+
+template <bool Gated>
+Tensor input_gradient(Stream& stream, const Channels& channels, const Tensor& x, const Tensor& grad_y,
+                      const Tensor& grad_bias, const Tensor& grad_scale) {
+  const Planes& planes = channels.planes;
+  Tensor grad_x(stream, x.shape());
+  map_rows(
+      stream, planes.rows(), planes.inner,
+      Backward<Gated>{channels.factors(), static_cast<float>(planes.values()), grad_bias.read(), grad_scale.read()}, 1,
+      grad_x.write(), x.read(), grad_y.read());
+  return grad_x;
+}
+
+Tensor passed_by_relu(Stream& stream, const Tensor& y, const Tensor& grad_y) {
+  Tensor passed(stream, y.shape());
+  map_elements(stream, y.size(), ReluBackward{}, 1, passed.write(), y.read(), grad_y.read());
+  return passed;
+}
+
+std::vector<Variable> with_other(std::vector<Variable> inputs, const Variable* other) {
+  if (other != nullptr) inputs.push_back(*other);
+  return inputs;
 }
 
 }  // namespace
@@ -144,15 +229,10 @@ BatchNorm::BatchNorm(const Site& site, Params& params)
     : Layer(site.name, site.input),
       momentum_(static_cast<float>(params.number("momentum", 0.1, 0, 1))),
       epsilon_(static_cast<float>(params.number("epsilon", 1e-5, 1e-12, 1))) {
-  if (site.input.empty())
-    throw Error(ErrorKind::config, join(params.owner(), " needs an input with channels, and gets a scalar"));
-  const auto add = [&](const char* parameter_name, double initial, bool trainable) {
-    Parameter parameter;
-    parameter.name = parameter_name;
-    parameter.shape = {site.input[0]};
-    parameter.initializer = {Initializer::Kind::constant, initial};
+  require_channels(site, params);
+  const auto add = [&](const char* parameter_name, double start, bool trainable) {
+    Parameter parameter = undecayed(parameter_name, {site.input[0]}, start);
     parameter.trainable = trainable;
-    parameter.weight_decay = false;
     return &add_parameter(std::move(parameter));
   };
   scale_ = add("scale", 1, true);
@@ -161,63 +241,75 @@ BatchNorm::BatchNorm(const Site& site, Params& params)
   running_var_ = add("running_var", 1, false);
 }
 
-Variable BatchNorm::forward(Context& ctx, const Variable& x) {
-  if (!ctx.training || frozen()) return forward_running(ctx, x);
+Variable BatchNorm::normalize(Context& ctx, const Variable& x, const Variable* other) {
+  return ctx.training && !frozen() ? normalize_by_batch(ctx, x, other) : normalize_by_averages(ctx, x, other);
+}
+
+Variable BatchNorm::normalize_by_batch(Context& ctx, const Variable& x, const Variable* other) {
   Stream& stream = *ctx.stream;
   const Tensor value = x.value();
-  const Plane plane = plane_of(value);
-  require(plane.values() > 1, "batch_norm '", name(),
+  const Planes planes = planes_of(value);
+  require(planes.values() > 1, "batch_norm '", name(),
           "' needs more than one value per channel to train: take a batch of two or more images");
-  const auto values = static_cast<float>(plane.values());
-
-  Tensor mean = sum_over_channels(stream, value, plane.channels, plane.inner);
-  for_each_index(stream, plane.channels, Mean{values, mean.write()});
-  const Tensor squares = sum_rows_by_channel(stream, plane, RowMoment{plane, value.read(), mean.read(), nullptr});
-  Tensor inverse(stream, {plane.channels});
-  for_each_index(stream, plane.channels,
-                 Statistics{values, momentum_, epsilon_, mean.read(), squares.read(), inverse.write(),
-                            running_mean_->variable.value().write(), running_var_->variable.value().write()});
-
   const Variable scale = scale_->variable, bias = bias_->variable;
+  Channels channels{planes, Tensor(stream, {planes.channels}), Tensor(stream, {planes.channels}), scale.value(),
+                    bias.value()};
+  const bool single = planes.inner == 1;
+  const Tensor moments = single ? value : row_moments(stream, value, planes.rows(), planes.inner);
+  fold_rows(stream, planes.channels, planes.batch,
+            Statistics{planes.channels,
+                       {static_cast<double>(planes.inner), moments.read()},
+                       single ? value.read() : nullptr,
+                       momentum_,
+                       epsilon_,
+                       channels.mean.write(),
+                       channels.inverse.write(),
+                       running_mean_->variable.value().write(),
+                       running_var_->variable.value().write()});
+
+  const Tensor y = normalized(stream, channels, value, other, relu_);
+  const Variable sum = other != nullptr ? *other : Variable();
+  const Tensor output = relu_ && other != nullptr ? y : Tensor();
   return ctx.tape.record(
-      name(), normalized(stream, value, mean, inverse, scale.value(), bias.value()), {x, scale, bias},
-      [x, value, mean, inverse, scale, bias, plane](Context& backward_ctx, const Tensor& grad_y) {
+      name(), y, with_other({x, scale, bias}, other),
+      [x, value, sum, output, channels, scale, bias, relu = relu_](Context& backward_ctx, const Tensor& grad_y) {
         Stream& back = *backward_ctx.stream;
-        const Tensor grad_bias = sum_over_channels(back, grad_y, plane.channels, plane.inner);
-        Tensor grad_scale =
-            sum_rows_by_channel(back, plane, RowProduct{plane, value.read(), mean.read(), grad_y.read(), nullptr});
-        for_each_index(back, plane.channels, ScaleGradient{inverse.read(), grad_scale.write()});
-        if (x.needs_grad()) {
-          Tensor grad_x(back, value.shape());
-          const Backward backward{Divisor(plane.channels),
-                                  static_cast<float>(plane.values()),
-                                  mean.read(),
-                                  inverse.read(),
-                                  scale.value().read(),
-                                  grad_bias.read(),
-                                  grad_scale.read()};
-          map_rows(back, plane.rows(), plane.inner, backward, 1, grad_x.write(), value.read(), grad_y.read());
-          x.add_grad(backward_ctx, grad_x);
-        }
+        const bool by_output = output.defined(), by_input = relu && !by_output;
+        Tensor passed = by_output ? Tensor(back, output.shape()) : grad_y;
+        const auto sums = [&](const auto& gate) { return gradient_sums(back, channels, value, gate); };
+        auto [grad_bias, grad_scale] = by_output  ? sums(GateOfOutput{output.read(), grad_y.read(), passed.write()})
+                                       : by_input ? sums(GateOfInput{channels.factors(), grad_y.read()})
+                                                  : sums(NoGate{grad_y.read()});
+        sum.add_grad(backward_ctx, passed);
+        for_each_index(back, channels.planes.channels, ScaleGradient{channels.inverse.read(), grad_scale.write()});
+        if (x.needs_grad())
+          x.add_grad(backward_ctx, by_input
+                                       ? input_gradient<true>(back, channels, value, passed, grad_bias, grad_scale)
+                                       : input_gradient<false>(back, channels, value, passed, grad_bias, grad_scale));
         scale.add_grad(backward_ctx, grad_scale);
         bias.add_grad(backward_ctx, grad_bias);
       });
 }
 
-Variable BatchNorm::forward_running(Context& ctx, const Variable& x) {
-  Tensor inverse(*ctx.stream, running_var_->shape);
-  for_each_index(*ctx.stream, inverse.size(),
-                 InverseDeviation{epsilon_, running_var_->variable.value().read(), inverse.write()});
-  const Tensor scale = scale_->variable.value();
-  const Tensor y =
-      normalized(*ctx.stream, x.value(), running_mean_->variable.value(), inverse, scale, bias_->variable.value());
-  const Plane plane = plane_of(y);
-  return ctx.tape.record(name(), y, {x}, [x, inverse, scale, plane](Context& backward_ctx, const Tensor& grad_y) {
-    Tensor grad_x(*backward_ctx.stream, grad_y.shape());
-    map_rows(*backward_ctx.stream, plane.rows(), plane.inner,
-             BackwardRunning{Divisor(plane.channels), inverse.read(), scale.read()}, 1, grad_x.write(), grad_y.read());
-    x.add_grad(backward_ctx, grad_x);
-  });
+Variable BatchNorm::normalize_by_averages(Context& ctx, const Variable& x, const Variable* other) {
+  Channels channels{planes_of(x.value()), running_mean_->variable.value(), Tensor(*ctx.stream, running_var_->shape),
+                    scale_->variable.value(), bias_->variable.value()};
+  for_each_index(*ctx.stream, channels.planes.channels,
+                 InverseDeviation{epsilon_, running_var_->variable.value().read(), channels.inverse.write()});
+  const Tensor y = normalized(*ctx.stream, channels, x.value(), other, relu_);
+  const Variable sum = other != nullptr ? *other : Variable();
+  const Tensor output = relu_ ? y : Tensor();
+  return ctx.tape.record(name(), y, with_other({x}, other),
+                         [x, sum, output, channels](Context& backward_ctx, const Tensor& grad_y) {
+                           Stream& back = *backward_ctx.stream;
+                           const Tensor passed = output.defined() ? passed_by_relu(back, output, grad_y) : grad_y;
+                           sum.add_grad(backward_ctx, passed);
+                           if (!x.needs_grad()) return;
+                           Tensor grad_x(back, grad_y.shape());
+                           map_rows(back, channels.planes.rows(), channels.planes.inner,
+                                    BackwardByAverages{channels.factors()}, 1, grad_x.write(), passed.read());
+                           x.add_grad(backward_ctx, grad_x);
+                         });
 }
 
 }  // namespace twiddle

@@ -6,17 +6,33 @@ namespace twiddle {
 // Each channel shifted and scaled to mean 0 and variance 1 over batch and plane, then by two trained numbers; in
 // evaluation by running averages. Where the two numbers are frozen, training goes by the running averages as well, and
 // leaves them as they are. Options: momentum (weight of the newest batch), epsilon.
+//
+// The ReLU that follows, and the sum of a residual whose path it ends, are done in the pass that writes its result. In
+// tensors of x's size that are read and written in training, forward + backward:
+//                                        as layers of their own    here
+//   batch_norm                                   3 + 5              3 + 5
+//   batch_norm, relu                             5 + 8              3 + 5
+//   batch_norm, a residual's sum, relu           6 + 8              4 + 7
 class BatchNorm : public Layer {
  public:
   BatchNorm(const Site& site, Params& params);
-  Variable forward(Context& ctx, const Variable& x) override;
+  Variable forward(Context& ctx, const Variable& x) override { return normalize(ctx, x, nullptr); }
+  Variable forward_with_sum(Context& ctx, const Variable& x, const Variable& other) override {
+    return normalize(ctx, x, &other);
+  }
+  bool take_over_relu() override { return relu_ = true; }
+  bool take_over_sum() override { return true; }
   bool keeps_input() const override { return !frozen(); }
+  bool keeps_output() const override { return relu_ && frozen(); }
 
  private:
   bool frozen() const { return scale_->frozen && bias_->frozen; }
-  Variable forward_running(Context& ctx, const Variable& x);
+  Variable normalize(Context& ctx, const Variable& x, const Variable* other);
+  Variable normalize_by_batch(Context& ctx, const Variable& x, const Variable* other);
+  Variable normalize_by_averages(Context& ctx, const Variable& x, const Variable* other);
 
   float momentum_, epsilon_;
+  bool relu_ = false;
   Parameter *scale_, *bias_, *running_mean_, *running_var_;
 };
 

@@ -123,7 +123,20 @@ const char* to_string(Join join) {
 }
 
 Branches::Branches(std::string name, Join join, std::vector<Path> paths)
-    : Layer(std::move(name), joined_shape(join, paths)), join_(join), paths_(std::move(paths)) {}
+    : Layer(std::move(name), joined_shape(join, paths)), join_(join), paths_(std::move(paths)) {
+  if (join_ != Join::add || paths_.size() != 2) return;
+  for (std::size_t i = 0; i < paths_.size() && adder_ == nullptr; ++i) {
+    const std::vector<Sequential::Item>& layers = paths_[i].layers.items();
+    if (layers.empty() || !layers.back().layer->take_over_sum()) continue;
+    adding_path_ = i;
+    adder_ = layers.back().layer.get();
+  }
+}
+
+bool Branches::take_over_relu() {
+  if (adder_ != nullptr) return relu_ = adder_->take_over_relu();
+  return relu_ = join_ == Join::add;
+}
 
 std::size_t Branches::kept_bytes() const {
   std::size_t bytes = 0;
@@ -134,7 +147,8 @@ std::size_t Branches::kept_bytes() const {
 }
 
 std::string Branches::describe() const {
-  return twiddle::join(to_string(join_), " of ", paths_.size(), relu_ ? " paths, relu" : " paths");
+  const std::string by = adder_ != nullptr ? twiddle::join(", done by '", adder_->name(), "'") : "";
+  return twiddle::join(to_string(join_), " of ", paths_.size(), relu_ ? " paths, relu" : " paths", by);
 }
 
 std::vector<const Sequential*> Branches::paths() const {
@@ -143,7 +157,16 @@ std::vector<const Sequential*> Branches::paths() const {
   return all;
 }
 
+// What the tape does not hold of the other path's output is freed once it is added.
+Variable Branches::forward_in_adder(Context& ctx, const Variable& x) const {
+  const Variable other = paths_[1 - adding_path_].layers.forward(ctx, x);
+  const Variable y = paths_[adding_path_].layers.forward(ctx, x, &other);
+  if (&other.value() != &x.value()) other.drop_value();
+  return y;
+}
+
 Variable Branches::forward(Context& ctx, const Variable& x) {
+  if (adder_ != nullptr) return forward_in_adder(ctx, x);
   std::vector<Variable> outputs;
   std::vector<Tensor> values;
   for (const Path& path : paths_) {

@@ -25,13 +25,17 @@ class Branches : public Layer {
   Variable forward(Context& ctx, const Variable& x) override;
   bool keeps_output() const override { return relu_; }
   std::size_t kept_bytes() const override;
-  bool take_over_relu() override { return relu_ = join_ == Join::add; }
+  bool take_over_relu() override;
   std::string describe() const override;
   std::vector<const Sequential*> paths() const override;
 
  private:
+  Variable forward_in_adder(Context& ctx, const Variable& x) const;
+
   Join join_;
   std::vector<Path> paths_;
+  std::size_t adding_path_ = 0;
+  Layer* adder_ = nullptr;  // the last layer of that path, where it adds the other path's output itself
   bool relu_ = false;
 };
 

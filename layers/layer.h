@@ -43,6 +43,10 @@ class Layer {
   virtual bool shares_input() const { return false; }   // the output is the input's storage: flatten
   // Asked of a layer that a ReLU follows: true where it does max(y, 0) itself from now on, which saves a pass.
   virtual bool take_over_relu() { return false; }
+  // Asked of the last layer of a path whose output is added to another path's: true where it adds that one itself from
+  // now on, in the pass that writes its result. Then it runs by forward_with_sum.
+  virtual bool take_over_sum() { return false; }
+  virtual Variable forward_with_sum(Context& ctx, const Variable& x, const Variable& other);
   // Told to each layer behind another one: it may leave its work to that one.
   virtual void leave_work_to(Layer& /*before*/) {}
   // The layers inside a layer that joins paths; empty for all others.

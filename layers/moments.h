@@ -1,4 +1,6 @@
 #pragma once
+#include <cmath>
+
 #include "framework/for_each.h"
 #include "framework/tensor.h"
 
@@ -15,6 +17,13 @@ TWIDDLE_HD inline Moments joined(const Moments& a, const Moments& b) {
   if (a.count == 0) return b;
   const double count = a.count + b.count, step = b.mean - a.mean, share = b.count / count;
   return {count, a.mean + step * share, a.deviations + b.deviations + step * step * a.count * share};
+}
+
+// Of numbers so large that their variance is no float it is NaN, as what is made of it: they are not to become zeros
+// that nobody notices.
+TWIDDLE_HD inline float inverse_deviation(const Moments& all, float epsilon) {
+  const auto variance = static_cast<float>(all.deviations / all.count);
+  return variance - variance == 0 ? 1 / sqrtf(variance + epsilon) : NAN;
 }
 
 // The moments of a matrix's rows, two numbers a row.

@@ -23,7 +23,7 @@ struct GroupStatistics {
   }
   TWIDDLE_HD void store(std::int64_t group, const Moments& all) const {
     mean[group] = static_cast<float>(all.mean);
-    inverse[group] = static_cast<float>(1 / sqrt(all.deviations / all.count + epsilon));
+    inverse[group] = inverse_deviation(all, epsilon);
   }
 };
 
@@ -63,10 +63,17 @@ struct GradientSums {
   RowPlace<OwnFactors> place;
   const float *mean, *scale, *x, *grad_y;
   PairOf<float>* sums;
-  TWIDDLE_HD PairOf<float> term(std::int64_t row, std::int64_t column) const {
-    const std::int64_t i = row * place.inner + column;
-    const float g = OwnFactors ? scale[place.factors(row) + column] * grad_y[i] : grad_y[i];
-    return {g, g * (x[i] - mean[place.group(row)])};
+  struct Row {
+    float middle;
+    const float *scale, *x, *grad_y;
+    TWIDDLE_HD PairOf<float> operator()(std::int64_t column) const {
+      const float g = OwnFactors ? scale[column] * grad_y[column] : grad_y[column];
+      return {g, g * (x[column] - middle)};
+    }
+  };
+  TWIDDLE_HD Row row(std::int64_t row) const {
+    const std::int64_t first = row * place.inner;
+    return {mean[place.group(row)], scale + place.factors(row), x + first, grad_y + first};
   }
   TWIDDLE_HD void store(std::int64_t row, const PairOf<double>& pair) const {
     sums[row] = {static_cast<float>(pair.first), static_cast<float>(pair.second)};
@@ -80,11 +87,16 @@ struct GroupGradientSums {
   const float* scale;
   const PairOf<float>* rows;
   PairOf<float>* groups;
-  TWIDDLE_HD PairOf<float> term(std::int64_t group, std::int64_t channel) const {
-    const std::int64_t row = group * place.channels_each.value() + channel;
-    const float factor = OwnFactors ? 1 : scale[place.factors(row)];
-    return {factor * rows[row].first, factor * rows[row].second};
-  }
+  struct Row {
+    GroupGradientSums all;
+    std::int64_t first;
+    TWIDDLE_HD PairOf<float> operator()(std::int64_t channel) const {
+      const std::int64_t row = first + channel;
+      const float factor = OwnFactors ? 1 : all.scale[all.place.factors(row)];
+      return {factor * all.rows[row].first, factor * all.rows[row].second};
+    }
+  };
+  TWIDDLE_HD Row row(std::int64_t group) const { return {*this, group * place.channels_each.value()}; }
   TWIDDLE_HD void store(std::int64_t group, const PairOf<double>& pair) const {
     groups[group] = {static_cast<float>(pair.first), static_cast<float>(pair.second)};
   }

@@ -101,9 +101,16 @@ struct FactorTerms {
   Planes planes;
   Divisor channels;
   const float *x, *mean, *inverse, *grad_y;
-  TWIDDLE_HD PairOf<float> operator()(std::int64_t row, std::int64_t column) const {
-    const std::int64_t i = row * planes.inner + column, pixel = channels.quotient(row) * planes.inner + column;
-    return {grad_y[i], grad_y[i] * (x[i] - mean[pixel]) * inverse[pixel]};
+  struct Row {
+    const float *x, *mean, *inverse, *grad_y;
+    TWIDDLE_HD PairOf<float> operator()(std::int64_t column) const {
+      const float g = grad_y[column];
+      return {g, g * (x[column] - mean[column]) * inverse[column]};
+    }
+  };
+  TWIDDLE_HD Row row(std::int64_t row) const {
+    const std::int64_t first = row * planes.inner, pixel = channels.quotient(row) * planes.inner;
+    return {x + first, mean + pixel, inverse + pixel, grad_y + first};
   }
 };
 

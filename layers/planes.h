@@ -42,7 +42,7 @@ template <class Term>
 struct RowPairs {
   Term element;
   float *first, *second;
-  TWIDDLE_HD PairOf<float> term(std::int64_t row, std::int64_t column) const { return element(row, column); }
+  TWIDDLE_HD auto row(std::int64_t row) const { return element.row(row); }
   TWIDDLE_HD void store(std::int64_t row, const PairOf<double>& sums) const {
     first[row] = static_cast<float>(sums.first);
     second[row] = static_cast<float>(sums.second);
@@ -56,6 +56,18 @@ struct DownTheBatch {  // where a row is but one number: the terms of one channe
   TWIDDLE_HD auto operator()(std::int64_t channel, std::int64_t image) const {
     return element(image * channels + channel, 0);
   }
+};
+
+template <class Term>
+struct PairsDownTheBatch {
+  Term element;
+  std::int64_t channels;
+  struct Row {
+    Term element;
+    std::int64_t channels, channel;
+    TWIDDLE_HD PairOf<float> operator()(std::int64_t image) const { return element.row(image * channels + channel)(0); }
+  };
+  TWIDDLE_HD Row row(std::int64_t channel) const { return {element, channels, channel}; }
 };
 
 }  // namespace detail
@@ -74,12 +86,12 @@ Tensor sum_by_channel(Stream& stream, const Planes& planes, const Term& term) {
   return sum_over_channels(stream, row_sums, planes.channels, 1);
 }
 
-// The same for two sums at once: term gives a PairOf<float>.
+// The same for two sums at once: term.row(row) makes the function of a column, which gives a PairOf<float>.
 template <class Term>
 std::array<Tensor, 2> sum_pairs_by_channel(Stream& stream, const Planes& planes, const Term& term) {
   if (planes.inner == 1) {
     Tensor first(stream, {planes.channels}), second(stream, {planes.channels});
-    using Terms = detail::DownTheBatch<Term>;
+    using Terms = detail::PairsDownTheBatch<Term>;
     sum_pairs_of_rows(stream, planes.channels, planes.batch,
                       detail::RowPairs<Terms>{{term, planes.channels}, first.write(), second.write()});
     return {first, second};

@@ -8,14 +8,14 @@ namespace twiddle {
 namespace {
 
 // A layer that joins paths times its own part alone: the layers inside have ranges of their own.
-Variable forward_timed(Layer& layer, Context& ctx, const Variable& x) {
+Variable forward_timed(Layer& layer, Context& ctx, const Variable& x, const Variable* added) {
   if (!layer.paths().empty()) return layer.forward(ctx, x);
   const ProfilerRange range(ctx.profiler, *ctx.stream, layer.name(), "forward");
-  return layer.forward(ctx, x);
+  return added != nullptr ? layer.forward_with_sum(ctx, x, *added) : layer.forward(ctx, x);
 }
 
-Variable forward_through(Layer& layer, Context& ctx, const Variable& x) try {
-  return forward_timed(layer, ctx, x);
+Variable forward_through(Layer& layer, Context& ctx, const Variable& x, const Variable* added) try {
+  return forward_timed(layer, ctx, x, added);
 } catch (const OutOfMemory& error) {
   throw OutOfMemory(join("layer '", layer.name(), "', forward: ", error.what()));
 }
@@ -60,14 +60,15 @@ void Sequential::initialize(Context& ctx) const {
   for (Parameter* parameter : parameters()) twiddle::initialize(*ctx.stream, *parameter, ctx.random.seed());
 }
 
-Variable Sequential::forward(Context& ctx, const Variable& x) const {
+Variable Sequential::forward(Context& ctx, const Variable& x, const Variable* added) const {
   Shape expected = input_;
   expected.insert(expected.begin(), x.value().shape().empty() ? 0 : x.value().dim(0));
   require(x.value().shape() == expected, "the network expects batches of ", to_string(input_), ", got ",
           to_string(x.value().shape()));
   Variable current = x;
   for (const Item& item : items_) {
-    Variable next = forward_through(*item.layer, ctx, current);
+    const bool last = &item == &items_.back();
+    Variable next = forward_through(*item.layer, ctx, current, last ? added : nullptr);
     const bool passed_on = &current.value() == &next.value();  // dropout in evaluation hands its input through
     if (&current.value() != &x.value() && !passed_on) current.drop_value();
     current = std::move(next);

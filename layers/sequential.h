@@ -27,7 +27,8 @@ class Sequential {
   std::vector<const TunedConvolution*> convolutions() const;  // likewise
 
   void initialize(Context& ctx) const;  // allocates and fills every parameter from ctx.random's seed
-  Variable forward(Context& ctx, const Variable& x) const;  // each layer inside a profiler range of its name
+  // Each layer inside a profiler range of its name. `added`: what the last layer, which took over the sum, adds.
+  Variable forward(Context& ctx, const Variable& x, const Variable* added = nullptr) const;
   // The name of the first layer whose output holds a value that is not finite; empty where all are finite.
   std::string first_bad_layer(Context& ctx, const Variable& x) const;
 

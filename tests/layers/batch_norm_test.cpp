@@ -1,4 +1,8 @@
+#include <algorithm>
+
 #include "tests/support/check_layer.h"
+#include "tests/support/noise.h"
+#include "tests/support/norm_reference.h"
 
 namespace twiddle {
 
@@ -25,6 +29,49 @@ TEST_P(EveryDevice, BatchNormIsAccurateFarFromZero) {
   expect_close(y, {-1.341635f, -0.447212f, 0.447212f, 1.341635f}, 1e-4f);
 }
 
+TEST_P(EveryDevice, BatchNormOfPlanesIsAccurateFarFromZero) {
+  const Shape shape{4, 2, 20, 30};
+  std::vector<float> x = noise(count_of(shape), 1);
+  for (float& value : x) value += 1000;
+  std::vector<float> first, y_first;
+  const std::vector<float> y = run_layer(GetParam(), "batch_norm", {}, shape, x);
+  for (std::size_t i = 0; i < x.size(); ++i)
+    if (i / 600 % 2 == 0) first.push_back(x[i]), y_first.push_back(y[i]);
+  EXPECT_LE(relative_error(y_first, normalized(first)), 1e-4);
+}
+
+// What the ReLU lets through goes back as if it had come to batch norm alone.
+TEST_P(EveryDevice, BatchNormDoesTheReluThatFollows) {
+  for (const Shape& shape : {Shape{3, 2, 4, 5}, Shape{12, 3}}) {
+    const Shape image(shape.begin() + 1, shape.end());
+    LayerUnderTest with_relu(GetParam(), "batch_norm", {}, image), alone(GetParam(), "batch_norm", {}, image);
+    std::vector<float> scale{2, -1, 0.5f}, bias{0.3f, -0.2f, 0.1f};
+    scale.resize(static_cast<std::size_t>(image[0])), bias.resize(static_cast<std::size_t>(image[0]));
+    for (LayerUnderTest* test : {&with_relu, &alone}) test->set("scale", scale), test->set("bias", bias);
+    ASSERT_TRUE(with_relu.layer->take_over_relu());
+    const std::vector<float> x = noise(count_of(shape), 1);
+    std::vector<float> grad_y = noise(count_of(shape), 2), expected = alone.forward(shape, x);
+    const LayerUnderTest::Passes passes = with_relu.forward_and_backward(shape, x, grad_y);
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      if (expected[i] <= 0) grad_y[i] = 0;
+      expected[i] = std::max(expected[i], 0.0f);
+    }
+    expect_close(passes.y, expected);
+    expect_close(passes.grad_x, alone.forward_and_backward(shape, x, grad_y).grad_x);
+    for (const char* name : {"scale", "bias"})
+      expect_close(with_relu.parameter(name).variable.grad().to_vector(*with_relu.ctx.stream),
+                   alone.parameter(name).variable.grad().to_vector(*alone.ctx.stream));
+    for (LayerUnderTest* test : {&with_relu, &alone}) {
+      test->set("running_mean", bias);
+      test->ctx.training = false;
+    }
+    with_relu.set("running_var", alone.get("running_var"));
+    std::vector<float> evaluated = alone.forward(shape, x);
+    for (float& value : evaluated) value = std::max(value, 0.0f);
+    expect_close(with_relu.forward(shape, x), evaluated);
+  }
+}
+
 TEST_P(EveryDevice, BatchNormGradients) {
   expect_gradients(GetParam(), "batch_norm", {}, {4, 3, 5, 3});
   expect_gradients(GetParam(), "batch_norm", {}, {6, 5});
@@ -44,6 +91,15 @@ TEST_P(EveryDevice, BatchNormThatIsFrozenUsesItsAverages) {
   expect_close(passes.grad_x, {0.75f, 3});
   expect_close(test.get("running_mean"), {2});
   expect_close(test.get("running_var"), {16});
+}
+
+TEST_P(EveryDevice, BatchNormThatIsFrozenDoesTheRelu) {
+  LayerUnderTest test(GetParam(), "batch_norm", {{"epsilon", "1e-12"}}, {1});
+  for (const char* name : {"scale", "bias"}) test.parameter(name).trainable = false, test.parameter(name).frozen = true;
+  ASSERT_TRUE(test.layer->take_over_relu());
+  const LayerUnderTest::Passes passes = test.forward_and_backward({3, 1}, {-1, 2, 3}, {1, 4, 5});
+  expect_close(passes.y, {0, 2, 3});
+  expect_close(passes.grad_x, {0, 4, 5});
 }
 
 TEST(BatchNorm, KeepsItsStateFromTheOptimizer) {

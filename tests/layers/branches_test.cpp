@@ -1,5 +1,6 @@
 #include "layers/branches.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -7,6 +8,7 @@
 #include "layers/conv/engines.h"
 #include "layers/conv/tuner.h"
 #include "tests/support/check_layer.h"
+#include "tests/support/noise.h"
 
 namespace twiddle {
 
@@ -32,6 +34,7 @@ struct Branched {
       built.push_back(std::move(path));
     }
     layer = std::make_unique<Branches>("joined", join, std::move(built));
+    for (const Sequential* path : layer->paths()) path->initialize(ctx);
   }
 
   struct Passes {
@@ -168,6 +171,40 @@ TEST(Branches, HaveTheirLayersSoughtForABadValue) {
   EXPECT_EQ(first_bad(1), "");
   EXPECT_EQ(first_bad(NAN), "tanh");
   EXPECT_EQ(first_bad(INFINITY), "joined");  // infinity in the input itself, which no layer of a path gives
+}
+
+// A batch norm at the end of a path adds the other path's output itself, and does the ReLU behind the sum.
+TEST_P(EveryDevice, BranchesLeaveASumToBatchNorm) {
+  for (const bool relu : {false, true})
+    for (const bool twice : {false, true}) {  // the other path is another batch norm, or the input itself
+      const std::vector<std::string> other =
+          twice ? std::vector<std::string>{"batch_norm"} : std::vector<std::string>{};
+      Branched net(GetParam(), Join::add, {3, 2, 2}, {{"batch_norm"}, other});
+      LayerUnderTest norm(GetParam(), "batch_norm", {}, {3, 2, 2});
+      if (relu) net.layer->take_over_relu();
+      EXPECT_EQ(net.layer->describe(), join("add of 2 paths", relu ? ", relu" : "", ", done by 'batch_norm'"));
+      const std::vector<float> x = noise(count_of(small), 1);
+      std::vector<float> gradient = noise(count_of(small), 2), expected = norm.forward(small, x);
+      const auto [shape, y, grad_x] = net.run(small, x, gradient);
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        expected[i] += twice ? expected[i] : x[i];
+        if (relu && expected[i] <= 0) expected[i] = gradient[i] = 0;
+      }
+      expect_close(y, expected);
+      std::vector<float> expected_grad_x = norm.forward_and_backward(small, x, gradient).grad_x;
+      for (std::size_t i = 0; i < gradient.size(); ++i) expected_grad_x[i] += twice ? expected_grad_x[i] : gradient[i];
+      expect_close(grad_x, expected_grad_x);
+    }
+}
+
+TEST_P(EveryDevice, BranchesLeaveASumToBatchNormInEvaluation) {
+  Branched net(GetParam(), Join::add, {3, 2, 2}, {{}, {"batch_norm"}});
+  ASSERT_TRUE(net.layer->take_over_relu());
+  const EvaluationMode evaluation(net.ctx);
+  const Variable y = net.layer->forward(net.ctx, Variable(Tensor::from(*net.ctx.stream, small, some_values)));
+  std::vector<float> expected;  // mean 0 and variance 1 are its averages
+  for (const float value : some_values) expected.push_back(std::max(value / std::sqrt(1 + 1e-5f) + value, 0.0f));
+  expect_close(y.value().to_vector(*net.ctx.stream), expected);
 }
 
 }  // namespace twiddle
