@@ -17,8 +17,12 @@ constexpr std::int64_t batch_size = 64;  // 2 MiB of input
 const std::map<std::string, LayerOptions> options_of_kinds{
     {"avg_pool", {{"kernel", "2"}, {"stride", "2"}}},
     {"conv2d", {{"filters", "16"}, {"kernel", "3"}, {"pad", "1"}, {"engine", "gemm"}}},
+    {"conv_transpose2d", {{"filters", "16"}, {"kernel", "3"}, {"pad", "1"}, {"engine", "gemm"}}},
+    {"drop_path", {{"rate", "0.1"}}},
+    {"group_norm", {{"groups", "4"}}},
     {"linear", {{"outputs", "10"}}},
-    {"max_pool", {{"kernel", "2"}, {"stride", "2"}}}};
+    {"max_pool", {{"kernel", "2"}, {"stride", "2"}}},
+    {"pad", {{"size", "1"}}}};
 
 std::size_t bytes_of(const Shape& shape) {
   return static_cast<std::size_t>(batch_size * count_of(shape)) * sizeof(float);
