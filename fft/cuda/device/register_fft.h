@@ -163,11 +163,9 @@ TWIDDLE_HD constexpr int radix_of(int points) {
 
 // v[k] becomes the sum over j of v[j] e^(Sign 2 pi i j k / Points), in natural order and not scaled, where Points is
 // 2^a 3^b 5^c 7^d. Decimation in time (Cooley, Tukey, 1965): every radix-th point is transformed by itself,
-// recursively; the results are multiplied by twiddle factors, and combined by butterflies of `radix` points. Always
-// inlined: in a function of its own, as nvcc makes of 36 points and more that are transformed twice, v would be in
-// memory.
+// recursively; the results are multiplied by twiddle factors, and combined by butterflies of `radix` points.
 template <int Sign, int Points>
-[[gnu::always_inline]] TWIDDLE_HD constexpr void transform(Complex (&v)[Points]) {
+TWIDDLE_HD constexpr void transform(Complex (&v)[Points]) {
   if constexpr (Points > 1) {
     constexpr int radix = detail::radix_of(Points), part = Points / radix;
     static_assert(Points % radix == 0, "only the factors 2, 3, 5 and 7");
