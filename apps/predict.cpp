@@ -194,18 +194,18 @@ int predict(const Flags& flags, const PredictArguments& arguments) {
   const Pictures pictures = expand(arguments.pictures);
   refuse_to_overwrite("--json", flags.json, pictures.files);
   Predictor predictor(open_trained(arguments.path, arguments.model_file, flags, OpenedData::none));
-  const bool names = predictor.target() == TargetKind::label || predictor.target() == TargetKind::labels;
+  const bool makes_images = is_image(predictor.target());
   std::optional<ImageWriter> images;
-  if (!names) images.emplace(arguments.images);
+  if (makes_images) images.emplace(arguments.images);
   nlohmann::json results = nlohmann::json::array();
   for (const std::string& file : pictures.files) {
     std::string line;
-    if (names) {
-      results.push_back(name_picture(predictor, file, arguments.threshold, line));
-    } else {
+    if (makes_images) {
       const std::string made = images->write(file, predictor.image(file));
       results.push_back({{"file", file}, {"image", made}});
       line = "  " + printable(made);
+    } else {
+      results.push_back(name_picture(predictor, file, arguments.threshold, line));
     }
     if (flags.json != "-") fmt::print("{}: {}\n", printable(file), line);
   }

@@ -11,4 +11,9 @@ enum class TargetKind : std::uint8_t {
   image,   // another image
 };
 
+// Whether the output is an image, and not the scores of classes.
+inline bool is_image(TargetKind kind) {
+  return kind == TargetKind::input || kind == TargetKind::image;
+}
+
 }  // namespace twiddle

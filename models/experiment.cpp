@@ -81,10 +81,8 @@ void expect_measured(Params& train, Params& data, const Config& config, const st
 
 // What is mixed is labels.
 void refuse_to_mix_images(Params& train, const Experiment& experiment) {
-  const bool labels = experiment.loss == nullptr || experiment.loss->target() == TargetKind::label ||
-                      experiment.loss->target() == TargetKind::labels;
   const Mixing& mixing = experiment.config.train.mixing;
-  if (labels || !mixing.any()) return;
+  if (experiment.loss == nullptr || !is_image(experiment.loss->target()) || !mixing.any()) return;
   train.error(mixing.mixup > 0 ? "mixup" : "cutmix", "'mixup' and 'cutmix' mix labels; the loss compares images");
 }
 

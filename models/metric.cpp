@@ -26,7 +26,7 @@ std::vector<Metric> metrics_of(TargetKind kind) {
   std::erase_if(metrics, [kind](const Metric& metric) {
     if (metric.score == &Scores::loss) return false;
     if (metric.score == &Scores::map) return kind != TargetKind::labels;
-    if (metric.score == &Scores::psnr) return kind != TargetKind::input && kind != TargetKind::image;
+    if (metric.score == &Scores::psnr) return !is_image(kind);
     return kind != TargetKind::label;
   });
   return metrics;

@@ -13,8 +13,6 @@ namespace {
 void check_classes(const Experiment& experiment, const char* key, const Dataset& dataset) {
   const auto classes = static_cast<std::int64_t>(dataset.classes().size());
   const std::int64_t outputs = experiment.model.net->output_shape().at(0);
-  const TargetKind target = experiment.loss->target();
-  if (target == TargetKind::input || target == TargetKind::image) return;
   if (classes > outputs) {
     throw Error(ErrorKind::config,
                 join(printable(experiment.config.file), ": data.", key, " has ", classes,
@@ -51,6 +49,7 @@ std::string shortened(const std::vector<std::string>& classes) {
 OpenData open_data(const Experiment& experiment) {
   OpenData opened{nullptr, nullptr, experiment.data.train_augment, experiment.data.val_augment};
   open_both(experiment.data, opened);
+  if (is_image(experiment.loss->target())) return opened;
   if (opened.train) check_classes(experiment, "train", *opened.train);
   if (opened.val) check_classes(experiment, "val", *opened.val);
   if (opened.train && opened.val && opened.train->classes() != opened.val->classes()) {
@@ -63,7 +62,7 @@ OpenData open_data(const Experiment& experiment) {
 
 OpenData open_val_data(const Experiment& experiment) {
   OpenData opened{nullptr, experiment.data.val.open(), nullptr, experiment.data.val_augment};
-  if (opened.val) check_classes(experiment, "val", *opened.val);
+  if (opened.val && !is_image(experiment.loss->target())) check_classes(experiment, "val", *opened.val);
   return opened;
 }
 

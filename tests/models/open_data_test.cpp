@@ -46,6 +46,16 @@ TEST(OpenData, SaysWhatIsWrongAndWhere) {
   EXPECT_NE(error_of("  train: {format: synthetic, images: 12, classes: 4}\n").find("4 classes"), std::string::npos);
 }
 
+TEST(OpenData, OfImagesMadeOfImagesTheClassesDoNotMatter) {
+  const Experiment experiment = load_experiment_text(
+      "version: 1\nmodel: {input: [1, 4, 4], layers: [conv2d: {filters: 1, kernel: 1}]}\n"
+      "data:\n  train: {format: synthetic, images: 12, classes: 3}\n  val: {format: synthetic, images: 8, classes: 2}\n"
+      "train: {loss: mean_squared_error}\n",
+      "images.yaml");
+  EXPECT_EQ(open_data(experiment).val->size(), 8);
+  EXPECT_EQ(open_val_data(experiment).val->size(), 8);
+}
+
 TEST(OpenData, NamesTheConfigWhereADatasetDoesNotOpen) {
   try {
     open_data(experiment_with_data("  train: {format: image_folder, path: not/there}\n"));
