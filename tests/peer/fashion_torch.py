@@ -16,7 +16,7 @@ from torch import nn
 
 from torch_net import config_of, initialize, network
 
-PAD, SIDE = 2, 28
+PAD, SIDE = 1, 28
 
 
 def pixels(path):
