@@ -13,7 +13,7 @@ namespace twiddle {
 
 namespace {
 
-constexpr const char* nets_head = "version: 1\nmodel:\n  input: [4, 9, 9]\n  layers:\n";
+constexpr const char* nets_head = "version: 1\ndevice: cpu\nmodel:\n  input: [4, 9, 9]\n  layers:\n";
 
 struct Network {
   Experiment experiment;

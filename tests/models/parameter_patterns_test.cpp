@@ -9,6 +9,7 @@ namespace twiddle {
 namespace {
 
 const std::string branched = R"(version: 1
+device: cpu
 model:
   input: [2, 8, 8]
   layers:
@@ -100,9 +101,9 @@ TEST(ParameterPatterns, StayInTheConfigThatTheRunKeeps) {
 TEST(ParameterPatterns, ThatMatchNothingAreErrors) {
   const std::string error =
       complaint_about(branched + "train:\n  freeze: [stem, blok]\n  learning_rates: {hed: 3, xyzzyx*: 1}\n");
-  EXPECT_TRUE(holds(error, "a.yaml:13:18: error: 'blok' of 'freeze' matches no parameter of the model")) << error;
+  EXPECT_TRUE(holds(error, "a.yaml:14:18: error: 'blok' of 'freeze' matches no parameter of the model")) << error;
   EXPECT_TRUE(holds(error, "did you mean 'block'?")) << error;
-  EXPECT_TRUE(holds(error, "a.yaml:14:20: error: 'hed' of 'learning_rates'")) << error;
+  EXPECT_TRUE(holds(error, "a.yaml:15:20: error: 'hed' of 'learning_rates'")) << error;
   EXPECT_TRUE(holds(error, "did you mean 'head'?")) << error;
   EXPECT_TRUE(holds(error, "parameters have names such as 'stem.weight'")) << error;
   EXPECT_TRUE(
