@@ -114,8 +114,8 @@ BenchResult bench_depthwise(const BenchRequest& request) {
   }
   if (request.print)
     fmt::print(
-        "Plans that keep the precision; in a step where passes share spectra. fastest: pass by pass. TB/s: x and y, "
-        "once a pass.\n");
+        "Plans that keep the precision; an engine's passes as they follow each other in a step, where they share\n"
+        "spectra. fastest: pass by pass alone, or one engine's step. TB/s: of x and y, once a pass.\n");
   return result;
 }
 
