@@ -11,6 +11,7 @@
 #include "apps/verbs.h"
 #include "framework/error.h"
 #include "framework/text.h"
+#include "models/memory_plan.h"
 #include "models/training_data.h"
 
 namespace twiddle {

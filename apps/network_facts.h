@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "fft/frequency_buffers.h"
+#include "models/memory_plan.h"
 #include "models/trainer.h"
 
 namespace twiddle {

@@ -9,6 +9,7 @@
 #include "apps/verbs.h"
 #include "framework/error.h"
 #include "framework/text.h"
+#include "models/memory_plan.h"
 
 namespace twiddle {
 namespace {

@@ -26,6 +26,7 @@
 #include "apps/version.h"
 #include "framework/error.h"
 #include "framework/text.h"
+#include "models/memory_plan.h"
 
 namespace fs = std::filesystem;
 

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "models/memory_plan.h"
 #include "models/trainer.h"
 
 namespace twiddle {

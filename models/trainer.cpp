@@ -9,6 +9,7 @@
 #include "framework/interrupted.h"
 #include "models/divergence.h"
 #include "models/epoch_span.h"
+#include "models/memory_plan.h"
 #include "models/resume.h"
 #include "models/run_saver.h"
 #include "models/step_reporter.h"

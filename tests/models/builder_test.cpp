@@ -7,18 +7,11 @@
 #include "framework/error.h"
 #include "layers/conv/tuned_convolution.h"
 #include "layers/softmax_loss.h"
-#include "models/experiment.h"
+#include "tests/models/built_model.h"
 #include "tests/support/every_device.h"
 
 namespace twiddle {
 namespace {
-
-Model model_of(const std::string& input, const std::string& layers, const Device& device = {},
-               const std::string& engine = "auto") {
-  return load_experiment_text("version: 1\nmodel:\n  input: " + input + "\n  layers:\n" + layers, "net.yaml",
-                              {{"device", to_string(device), "--device"}, {"convolution.engine", engine, "--engine"}})
-      .model;
-}
 
 std::string error_of(const std::string& input, const std::string& layers) {
   try {
@@ -213,110 +206,6 @@ TEST(Builder, ReportsOneShapeErrorNotItsEchoes) {
       "[1, 4, 4]",
       "    - conv2d: {filters: 4, kernel: 5}\n    - conv2d: {filters: 4, kernel: 5}\n    - max_pool: {kernel: 9}\n");
   EXPECT_NE(text.find("1 error"), std::string::npos) << text;
-}
-
-TEST(MemoryPlan, CountsByKind) {
-  const Model model = model_of("[1, 8, 8]", "    - linear: {outputs: 10}\n");
-  const MemoryPlan plan = plan_memory(model, 4, 2);
-  EXPECT_EQ(plan.weights, 650u * 4);
-  EXPECT_EQ(plan.gradients, 650u * 4);
-  EXPECT_EQ(plan.optimizer, 2u * 650 * 4);
-  EXPECT_EQ(plan.workspace, 0u);
-  EXPECT_GE(plan.activations, 4u * 10 * 4);
-}
-
-TEST(MemoryPlan, AnActivationThatNobodyKeepsIsNotCountedTwice) {
-  const std::string convolution = "    - conv2d: {filters: 64, kernel: 3, pad: 1}\n";
-  const Model plain = model_of("[64, 32, 32]", convolution + "    - flatten\n");
-  const Model with_relu = model_of("[64, 32, 32]", convolution + "    - relu\n    - flatten\n");
-  // relu keeps its own output; the convolution's goes back to the pool.
-  EXPECT_LE(plan_memory(with_relu, 1, 0).activations, plan_memory(plain, 1, 0).activations + 64 * 32 * 32 * 4);
-}
-
-// What a forward and a backward pass take at most, without the images: of the second step, which chooses no plans.
-std::size_t peak_of_a_step(const Model& model, std::int64_t batch) {
-  Context ctx;
-  model.net->initialize(ctx);
-  Shape shape = model.net->input_shape();
-  shape.insert(shape.begin(), batch);
-  const Variable x(Tensor::filled(*ctx.stream, shape, 1));
-  const Tensor labels =
-      Tensor::from<std::int32_t>(*ctx.stream, {batch}, std::vector<std::int32_t>(static_cast<std::size_t>(batch)));
-  std::size_t before = 0;
-  for (int step = 0; step < 2; ++step) {
-    for (Parameter* parameter : model.net->parameters()) parameter->variable.clear_grad();
-    before = ctx.stream->memory().in_use;
-    ctx.stream->reset_peak();
-    ctx.tape.backward(ctx, softmax_loss(ctx, model.net->forward(ctx, x), labels));
-  }
-  return ctx.stream->memory().peak - before;
-}
-
-TEST(MemoryPlan, IsWhatAStepThroughPathsTakes) {
-  constexpr double small = 32768;  // numbers a channel, which the plan leaves out
-  const std::string stem = "    - conv2d: {filters: 8, kernel: 1}\n", head = "    - linear: {outputs: 2}\n";
-  for (const std::string layers : {
-           "    - residual: {layers: [tanh, tanh, tanh, tanh]}\n",
-           "    - residual: {layers: [sigmoid, batch_norm, tanh], shortcut: [tanh, sigmoid, tanh]}\n    - relu\n",
-           "    - parallel: {paths: [[tanh], [sigmoid, sigmoid, sigmoid], [avg_pool: {kernel: 1}], []]}\n",
-           "    - parallel: {paths: [[tanh], [], [tanh, batch_norm, tanh]], join: multiply}\n    - tanh\n",
-           "    - parallel: {paths: [[], [avg_pool: {kernel: 2}, parallel: {paths: [[], [max_pool: {kernel: 2}, "
-           "conv2d: "
-           "{filters: 32, kernel: 1, pad: 2}]]}, conv2d: {filters: 9, kernel: 1, pad: 4}]]}\n",
-       }) {
-    const Model model = model_of("[2, 16, 16]", stem + layers + head, {}, "direct");
-    const MemoryPlan plan = plan_memory(model, 16, 0);
-    const auto taken = static_cast<double>(peak_of_a_step(model, 16));
-    const auto planned = static_cast<double>(plan.activations + plan.gradients + plan.workspace);
-    EXPECT_GE(planned + small, 0.94 * taken) << layers;
-    EXPECT_LE(planned, 1.25 * taken) << layers;
-  }
-}
-
-std::string advice_of(const std::string& engine, std::size_t missing) {
-  const Model model = model_of(
-      "[16, 64, 64]", "    - conv2d: {filters: 16, kernel: 5, pad: 2}\n    - linear: {outputs: 2}\n", {}, engine);
-  MemoryUse memory;
-  memory.in_use = plan_memory(model, 8, 1).total() - missing;
-  return memory_advice(model, 8, 1, memory);
-}
-
-TEST(MemoryAdvice, NamesTheBatchThatFitsAndTheLimitsThatWouldDo) {
-  constexpr std::size_t mib = 1 << 20;
-  const std::string unrolled = advice_of("gemm", mib), spectral = advice_of("fft", mib);
-  for (const std::string& advice : {unrolled, spectral})
-    EXPECT_NE(advice.find("; or, at a batch of 8, --set convolution."), std::string::npos) << advice;
-  EXPECT_NE(unrolled.find("workspace_limit=5MiB"), std::string::npos) << unrolled;  // of 16 x 5 x 5 planes, 6.25 MiB
-  EXPECT_NE(spectral.find("frequency_budget="), std::string::npos) << spectral;
-}
-
-TEST(MemoryAdvice, NamesTheLargestBatchThatFits) {
-  const Model model = model_of("[1, 256, 256]", "    - linear: {outputs: 2}\n");
-  MemoryUse memory;
-  memory.free = plan_memory(model, 45, 0).total();
-  EXPECT_NE(memory_advice(model, 1000, 0, memory).find(": --batch-size 40"), std::string::npos)
-      << memory_advice(model, 1000, 0, memory);
-  memory.free = plan_memory(model, 12, 0).total();
-  EXPECT_NE(memory_advice(model, 1000, 0, memory).find(": --batch-size 11"), std::string::npos)
-      << memory_advice(model, 1000, 0, memory);
-}
-
-TEST(RequireMemory, RefusesAPlanThatIsMoreThanTheDeviceHas) {
-  const Model model = model_of("[1, 8, 8]", "    - linear: {outputs: 10}\n");
-  MemoryUse memory;
-  require_memory(model, 4, 2, memory);  // nothing is known
-  memory.free = plan_memory(model, 4, 2).total();
-  require_memory(model, 4, 2, memory);
-  memory.free -= 1;
-  EXPECT_THROW(require_memory(model, 4, 2, memory), OutOfMemory);
-  memory.cached = 1;
-  require_memory(model, 4, 2, memory);
-}
-
-TEST(MemoryAdvice, NamesNoLimitThatWouldNotDo) {
-  const std::string advice = advice_of("gemm", std::size_t(13) << 19);  // 6.5 MiB: more than there is scratch
-  EXPECT_NE(advice.find(": --batch-size "), std::string::npos) << advice;
-  EXPECT_EQ(advice.find("--set"), std::string::npos) << advice;
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 #include "models/parameter_patterns.h"
 
 #include "layers/conv/tuned_convolution.h"
-#include "models/builder.h"
+#include "models/memory_plan.h"
 #include "tests/models/config_text.h"
 
 namespace twiddle {

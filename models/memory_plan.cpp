@@ -1,0 +1,214 @@
+#include "models/memory_plan.h"
+
+#include <algorithm>
+
+#include "framework/error.h"
+#include "framework/text.h"
+#include "layers/conv/engines.h"
+#include "layers/conv/tuned_convolution.h"
+
+namespace twiddle {
+
+namespace {
+
+std::size_t image_bytes(const Shape& shape) {
+  return static_cast<std::size_t>(count_of(shape)) * sizeof(float);
+}
+
+// Per image and layer, in the order of all_items(), what is alive when the layer's turn comes in the backward pass:
+// what the tape keeps up to there, and the two gradients at work.
+class ActivationWalk {
+ public:
+  explicit ActivationWalk(const Sequential& net) { walk(net, image_bytes(net.input_shape()), true); }
+  const std::vector<std::size_t>& alive() const { return alive_; }
+
+ private:
+  // `before` is the input's size; whoever keeps it counts it. Returns whether the output is kept.
+  bool walk(const Sequential& layers, std::size_t before, bool before_is_kept) {
+    for (const Sequential::Item& item : layers.items()) {
+      Layer& layer = *item.layer;
+      std::size_t at_work = before;
+      if (!layer.paths().empty()) {
+        const Joined joined = walk_paths(layer, before, before_is_kept);
+        before_is_kept = joined.keeps_input;
+        at_work = std::max(before, joined.held);
+      }
+      needs_grad_ = needs_grad_ || is_trained(layer);
+      const bool keeps_input = needs_grad_ && layer.keeps_input();
+      if (keeps_input && !before_is_kept) kept_ += before;
+      before_is_kept = before_is_kept || keeps_input;
+      if (needs_grad_) kept_ += layer.kept_bytes();
+      alive_.push_back(kept_ + at_work);
+      if (layer.shares_input()) continue;
+      const std::size_t after = image_bytes(layer.output_shape());
+      const bool keeps_output = needs_grad_ && layer.keeps_output();
+      if (keeps_output) kept_ += after;
+      alive_.back() = kept_ + at_work + after;
+      before = after;
+      before_is_kept = keeps_output;
+    }
+    return before_is_kept;
+  }
+
+  struct Joined {
+    bool keeps_input;
+    std::size_t held;  // what the join takes, on the way back what it gives
+  };
+
+  // While a path is at work, what the paths before it gave is held, on the way back their gradients; so is the input
+  // that nobody keeps, on the way back its gradient as soon as one path has given its part.
+  Joined walk_paths(const Layer& layer, std::size_t before, bool before_is_kept) {
+    const bool keeps_input = before_is_kept || starts_with_a_keeper(layer);
+    if (keeps_input && !before_is_kept) kept_ += before;
+    const std::vector<const Sequential*> paths = layer.paths();
+    const bool input_is_joined =
+        std::any_of(paths.begin(), paths.end(), [](const Sequential* path) { return path->items().empty(); });
+    const bool input_needs_grad = needs_grad_;
+    bool output_needs_grad = needs_grad_;
+    std::size_t held = 0;
+    for (const Sequential* path : paths) {
+      if (path->items().empty()) continue;
+      const bool holds_gradient = input_needs_grad && (input_is_joined || path != paths.back());
+      const std::size_t input = !keeps_input || holds_gradient ? before : 0;
+      needs_grad_ = input_needs_grad;
+      kept_ += input;
+      const bool output_is_kept = walk(*path, before, true);
+      kept_ -= input;
+      output_needs_grad = output_needs_grad || needs_grad_;
+      if (output_is_kept) continue;
+      held += image_bytes(path->output_shape());
+      kept_ += image_bytes(path->output_shape());
+    }
+    needs_grad_ = output_needs_grad;
+    kept_ -= held;
+    return {keeps_input, input_is_joined && !keeps_input ? held + before : held};
+  }
+
+  static bool is_trained(Layer& layer) {
+    const std::deque<Parameter>& parameters = layer.parameters();
+    return std::any_of(parameters.begin(), parameters.end(), [](const Parameter& each) { return each.trainable; });
+  }
+
+  static bool starts_with_a_keeper(const Layer& layer) {
+    const std::vector<const Sequential*> paths = layer.paths();
+    return std::any_of(paths.begin(), paths.end(), [](const Sequential* path) {
+      if (path->items().empty()) return false;
+      const Layer& first = *path->items().front().layer;
+      return first.keeps_input() || starts_with_a_keeper(first);
+    });
+  }
+
+  std::vector<std::size_t> alive_;
+  std::size_t kept_ = 0;
+  bool needs_grad_ = false;  // a layer up to here is trained: from it on the tape keeps what the way back needs
+};
+
+// Of a pass of the layer.
+ConvPlan::Facts expected_plan(const Model& model, const TunedConvolution& convolution, std::int64_t batch,
+                              ConvPass pass) {
+  return model.convolutions->expected(convolution.problem(batch), convolution.pass_for(pass), convolution.engine())
+      ->facts();
+}
+
+// The most scratch that the passes of a layer take, one after the other.
+std::size_t scratch_bytes(const Model& model, const Sequential::Item& item, std::int64_t batch) {
+  std::size_t most = 0;
+  for (const TunedConvolution* convolution : item.layer->convolutions())
+    for (const ConvPass pass : every_pass)
+      if (convolution->in_training(pass))
+        most = std::max(most, expected_plan(model, *convolution, batch, pass).scratch_bytes);
+  return most;
+}
+
+// What training may fill: what the stream holds already, and what its device has left.
+std::size_t room_of(const MemoryUse& memory) {
+  return memory.in_use + memory.cached + memory.free;
+}
+
+// The largest batch below `batch` that fits, a multiple of 8 where it is more than 16; 0: none.
+template <class Fits>
+std::int64_t largest_batch(std::int64_t batch, const Fits& fits) {
+  std::int64_t fitting = 0, too_large = batch;
+  while (too_large - fitting > 1) {
+    const std::int64_t middle = fitting + (too_large - fitting) / 2;
+    (fits(middle) ? fitting : too_large) = middle;
+  }
+  return fitting > 16 ? fitting / 8 * 8 : fitting;
+}
+
+// The limits that bring a plan down to the room there is; empty: one alone cannot.
+std::string limits_within(const MemoryPlan& plan, std::size_t room) {
+  if (plan.total() <= room) return {};
+  const std::size_t missing = plan.total() - room;
+  std::vector<std::string> limits;
+  const auto lower = [&](const char* key, std::size_t part) {
+    const std::size_t mebibytes = part > missing ? (part - missing) >> 20 : 0;
+    if (mebibytes > 0) limits.push_back(join("--set convolution.", key, "=", mebibytes, "MiB"));
+  };
+  lower("frequency_budget", plan.spectra);
+  lower("workspace_limit", plan.workspace);
+  return join_names(limits, " or ");
+}
+
+}  // namespace
+
+MemoryPlan plan_memory(const Model& model, std::int64_t batch, int optimizer_tensors) {
+  MemoryPlan plan;
+  for (const Parameter* parameter : model.net->parameters()) {
+    const auto bytes = static_cast<std::size_t>(count_of(parameter->shape)) * sizeof(float);
+    plan.weights += bytes;
+    if (!parameter->trainable) continue;
+    plan.gradients += bytes;
+    plan.optimizer += bytes * static_cast<std::size_t>(optimizer_tensors);
+  }
+
+  // The batch at work and the next; targets are no larger than outputs.
+  const std::size_t image_and_target = image_bytes(model.net->input_shape()) + image_bytes(model.net->output_shape());
+  plan.data = static_cast<std::size_t>(batch) * image_and_target * 2;
+  // Scratch and activations of the layer where both together are most.
+  const ActivationWalk walk(*model.net);
+  const std::vector<const Sequential::Item*> items = model.net->all_items();
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const Sequential::Item& item = *items[i];
+    const std::size_t activations = static_cast<std::size_t>(batch) * walk.alive()[i];
+    const std::size_t workspace = scratch_bytes(model, item, batch);
+    if (activations + workspace <= plan.activations + plan.workspace) continue;
+    plan.activations = activations;
+    plan.workspace = workspace;
+    plan.workspace_layer = workspace > 0 ? item.layer->name() : "";
+  }
+  // Spectra of the forward pass are kept for the backward pass.
+  for (const TunedConvolution* convolution : model.net->convolutions())
+    plan.spectra += expected_plan(model, *convolution, batch, ConvPass::forward).kept_bytes;
+  const std::size_t budget = model.convolutions->policy().frequency_budget;
+  plan.spectra = std::min(plan.spectra, budget + budget / phases_share);
+  return plan;
+}
+
+std::string memory_advice(const Model& model, std::int64_t batch, int optimizer_tensors, const MemoryUse& memory) try {
+  const std::size_t room = room_of(memory);
+  const auto plan_of = [&](std::int64_t images) { return plan_memory(model, images, optimizer_tensors); };
+  const auto fits = [&](std::int64_t images) { return plan_of(images).total() < room; };
+  const std::int64_t largest = largest_batch(batch, fits);
+  if (largest == 0) {
+    const MemoryPlan one = plan_of(1);
+    const std::string limits = limits_within(one, room);
+    return join("even a batch of 1 needs ", format_bytes(one.total()), " by plan, and the device has ",
+                format_bytes(room), ": take ", limits.empty() ? "" : limits + " or ", "another device");
+  }
+  const MemoryPlan whole = plan_of(batch);
+  const std::string limits = limits_within(whole, room);
+  return join("training needs ", format_bytes(whole.total()), " at a batch of ", format_count(batch),
+              " by plan, the device has ", format_bytes(room), "; a batch of ", format_count(largest), " needs ",
+              format_bytes(plan_of(largest).total()), ": --batch-size ", largest,
+              limits.empty() ? "" : join("; or, at a batch of ", format_count(batch), ", ", limits));
+} catch (const Error& error) {  // the memory that ran out is the news, not a plan that cannot be made
+  return join("what a smaller batch needs cannot be told: ", error.what());
+}
+
+void require_memory(const Model& model, std::int64_t batch, int optimizer_tensors, const MemoryUse& memory) {
+  if (memory.free == 0 || plan_memory(model, batch, optimizer_tensors).total() <= room_of(memory)) return;
+  throw OutOfMemory("too little memory: " + memory_advice(model, batch, optimizer_tensors, memory));
+}
+
+}  // namespace twiddle
