@@ -89,8 +89,10 @@ class Merger {
     return option(convolution, "bias") == "true" ? values(convolution.name + ".bias") : std::vector<float>(filters, 0);
   }
 
+  // Not those of a layer that is called `NAME.other`: names may hold dots.
   void erase(const LayerConfig& layer) {
-    std::erase_if(merged_.weights, [&](const auto& entry) { return entry.first.starts_with(layer.name + "."); });
+    std::erase_if(merged_.weights,
+                  [&](const auto& entry) { return entry.first.substr(0, entry.first.rfind('.')) == layer.name; });
   }
 
   void put(LayerConfig& convolution, Shape shape, const std::vector<float>& weight, const std::vector<float>& bias) {

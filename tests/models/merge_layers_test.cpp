@@ -114,6 +114,13 @@ TEST(MergeLayers, WhatIsNoSumOfLikeConvolutionsStays) {
   }
 }
 
+TEST(MergeLayers, ANameMayBeginWithThatOfALayerThatIsGone) {
+  EXPECT_EQ(kinds_after_merging("    - conv2d: {filters: 4, kernel: 3}\n    - batch_norm: {name: stem}\n"
+                                "    - conv2d: {name: stem.conv, filters: 4, kernel: 3}\n",
+                                1, 0),
+            (std::vector<std::string>{"conv2d", "conv2d", "linear"}));
+}
+
 TEST(MergeLayers, PatternsOfLayersThatAreGoneAreLeftOut) {
   Network net(std::string(nets_head) +
               "    - conv2d: {filters: 2, kernel: 1}\n    - batch_norm\n    - linear: {outputs: 3}\n"
