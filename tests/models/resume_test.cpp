@@ -158,5 +158,111 @@ TEST(Resume, TakesCheckpointsOfOlderPrograms) {
   EXPECT_EQ(state.position, 40);
 }
 
+// Stopped after a number of steps, anywhere in an epoch, and resumed by another Trainer: the same weights to the last
+// bit.
+TEST(Resume, IsExact) {
+  std::atomic<bool> stop = false;
+  Trainer straight(small_experiment(), {});
+  Losses straight_losses;
+  straight.run({&straight_losses}, stop);
+  for (const std::int64_t steps : {1, 7, 10, 14}) {
+    const std::string folder = new_folder("resume_" + std::to_string(steps));
+    Losses losses;
+    {
+      StopAfter stopper(steps, stop);
+      Trainer first(small_experiment(), in_folder(folder));
+      EXPECT_EQ(first.run({&stopper, &losses}, stop), Trainer::End::interrupted);
+      EXPECT_EQ(first.state().step, steps);
+    }
+    stop = false;
+    Trainer second(small_experiment(), in_folder(folder, newest_checkpoint(folder)));
+    EXPECT_EQ(second.run({&losses}, stop), Trainer::End::finished);
+    EXPECT_EQ(weights(second), weights(straight)) << "stopped after step " << steps;
+    EXPECT_EQ(losses.steps, straight_losses.steps) << "stopped after step " << steps;
+    EXPECT_EQ(losses.epochs, straight_losses.epochs) << "stopped after step " << steps;
+    EXPECT_EQ(losses.top1, straight_losses.top1) << "stopped after step " << steps;
+  }
+}
+
+// A batch of bad images makes no step; a resumed run must not do a batch twice for it.
+TEST(Resume, IsExactAfterABatchThatWasSkipped) {
+  const std::string list = write_pictures("pictures", 8, {0, 1, 2});
+  const auto experiment = [&] {
+    return small_experiment({{"data.train", "{format: image_list, channels: 1, file: " + list + "}", "--set"},
+                             {"data.on_error", "skip", "--set"},
+                             {"train.batch_size", "1", "--batch-size"},
+                             {"train.epochs", "2", "--epochs"}});
+  };
+  std::atomic<bool> stop = false;
+  Trainer straight(experiment(), {});
+  Losses straight_losses;
+  straight.run({&straight_losses}, stop);
+  ASSERT_EQ(straight_losses.steps.size(), 2u * 5);
+  for (std::int64_t steps = 1; steps < 10; ++steps) {
+    const std::string folder = new_folder("skipped_" + std::to_string(steps));
+    Losses losses;
+    {
+      StopAfter stopper(steps, stop);
+      Trainer(experiment(), in_folder(folder)).run({&stopper, &losses}, stop);
+    }
+    stop = false;
+    Trainer second(experiment(), in_folder(folder, newest_checkpoint(folder)));
+    second.run({&losses}, stop);
+    EXPECT_EQ(losses.steps, straight_losses.steps) << "stopped after step " << steps;
+    EXPECT_EQ(weights(second), weights(straight)) << "stopped after step " << steps;
+  }
+}
+
+void expect_to_resume_exactly(const std::vector<Override>& overrides) {
+  std::atomic<bool> stop = false;
+  Trainer straight(small_experiment(overrides), {});
+  straight.run({}, stop);
+  const std::string folder = new_folder("exactly");
+  {
+    StopAfter stopper(7, stop);
+    Trainer(small_experiment(overrides), in_folder(folder)).run({&stopper}, stop);
+  }
+  stop = false;
+  Trainer second(small_experiment(overrides), in_folder(folder, newest_checkpoint(folder)));
+  second.run({}, stop);
+  EXPECT_EQ(weights(second), weights(straight));
+}
+
+TEST(Resume, IsExactWithAdam) {
+  expect_to_resume_exactly({{"train.optimizer", "adam", "--set"}});
+}
+
+// Engines that have ways of their own to choose from are no exception.
+TEST(Resume, IsExactByTheSpectraThatACpusRuleTakes) {
+  expect_to_resume_exactly({{"device", "cpu", "--set"},
+                            {"deterministic", "false", "--set"},
+                            {"convolution.cache", "off", "--set"},
+                            {"model.input", "[16, 16, 16]", "--set"},
+                            {"model.layers.conv1.filters", "16", "--set"},
+                            {"model.layers.conv1.kernel", "5", "--set"}});
+}
+
+TEST(Resume, IsExactWhereBatchesAccumulate) {
+  const std::vector<Override> overrides{{"train.accumulate", "2", "--set"}, {"train.checkpoint_every", "2", "--set"}};
+  std::atomic<bool> stop = false;
+  Trainer straight(small_experiment(overrides), {});
+  EXPECT_EQ(straight.steps_per_epoch(), 3);
+  straight.run({}, stop);
+  EXPECT_EQ(straight.state().step, 4 * 3);
+  for (const std::int64_t steps : {1, 5, 6}) {
+    const std::string folder = new_folder("resume_accumulated_" + std::to_string(steps));
+    {
+      StopAfter stopper(steps, stop);
+      Trainer first(small_experiment(overrides), in_folder(folder));
+      EXPECT_EQ(first.run({&stopper}, stop), Trainer::End::interrupted);
+      EXPECT_EQ(first.state().step, steps);
+    }
+    stop = false;
+    Trainer second(small_experiment(overrides), in_folder(folder, newest_checkpoint(folder)));
+    second.run({}, stop);
+    EXPECT_EQ(weights(second), weights(straight)) << "stopped after step " << steps;
+  }
+}
+
 }  // namespace
 }  // namespace twiddle
