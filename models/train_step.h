@@ -49,9 +49,8 @@ class TrainStep {
   Tensor& sums() { return sums_; }
   const StepEvents& events() const { return events_; }  // of the latest step
   bool captured() const { return !captured_.empty(); }
-  const std::string& why_not_captured() const {
-    return why_not_captured_;
-  }  // why steps cannot be captured; empty: they can
+  // Why steps cannot be captured; empty: they can.
+  const std::string& why_not_captured() const { return why_not_captured_; }
 
  private:
   // A step that was captured on one batch, and reads that batch's memory at each replay.
