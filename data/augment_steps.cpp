@@ -245,7 +245,9 @@ AugmentStep read_augment_step(const ConfigNode& entry, std::array<int, 2> model_
     diagnostics.add(plain ? entry.place : entry.entries.front().place, unknown_name("augment step", name, known));
     return nothing;
   }
-  Entry options{name, Params(plain ? ConfigNode{} : entry, name, diagnostics), model_size};
+  ConfigNode no_options;
+  no_options.place = entry.place;
+  Entry options{name, Params(plain ? no_options : entry, name, diagnostics), model_size};
   AugmentStep step = reader->second(options);
   step.used = options.params.used();
   if (step.used.kind == ConfigNode::Kind::null) step.used = entry;

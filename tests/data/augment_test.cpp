@@ -233,6 +233,15 @@ TEST(Augment, DescribesItself) {
   EXPECT_EQ(augment.describe(), "pad_crop 2, 32, hflip, normalize cifar10");
 }
 
+TEST(Augment, TellsWhereAStepWithoutOptionsStands) {
+  auto source = std::make_shared<SourceText>();
+  source->name = "cats.yaml";
+  Value step("color_jitter");
+  step.place = {source, 9, 7, 1};
+  const std::string message = failure(mapping({{"augment", sequence({"hflip", step})}}));
+  EXPECT_NE(message.find("cats.yaml:9:7: error: 'color_jitter' changes nothing"), std::string::npos) << message;
+}
+
 TEST(Augment, ACropNeedsRoomForItself) {
   for (const char* step : {"random_crop", "center_crop"}) {
     const Augment augment = read_augment(mapping({{"augment", sequence({mapping({{step, "4"}})})}}), {1, 4, 4});
