@@ -89,8 +89,7 @@ class Descent {
   ConfigNode* step(ConfigNode& node, std::size_t i) {
     if (node.kind == Kind::sequence) return step_into_list(node, i);
     const std::string& key = path_[i];
-    const bool choice = i > 0 && (path_[i - 1] == "optimizer" || path_[i - 1] == "schedule");
-    if (node.kind == Kind::null || (choice && (node.kind == Kind::scalar || node.find(key) == nullptr))) {
+    if (node.kind == Kind::null || (is_choice(i) && (node.kind == Kind::scalar || node.find(key) == nullptr))) {
       // `schedule: step` becomes a mapping so that its options can be set; another choice takes the place of the old.
       node = ConfigNode{};
       node.kind = Kind::mapping;
@@ -116,6 +115,11 @@ class Descent {
     node.entries.push_back({key, place_, ConfigNode{}});
     node.entries.back().value.place = place_;
     return &node.entries.back().value;
+  }
+
+  // Whether the key says which of several is meant, as in train.optimizer.sgd.
+  bool is_choice(std::size_t i) const {
+    return i == 2 && path_[0] == "train" && (path_[1] == "optimizer" || path_[1] == "schedule" || path_[1] == "loss");
   }
 
   bool in_layers(std::size_t i) const { return i >= 2 && path_[0] == "model" && path_[1] == "layers"; }

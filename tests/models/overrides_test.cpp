@@ -27,6 +27,17 @@ TEST(Overrides, ReachEverything) {
   EXPECT_EQ(config.tree.find("data")->find("train")->find("images")->text, "a.gz");
 }
 
+TEST(Overrides, OptionsOfAnotherChoiceTakeThePlaceOfTheOld) {
+  for (const std::string before : {"cross_entropy", "{cross_entropy: {label_smoothing: 0.1}}"}) {
+    const Config config =
+        config_of(smallest_config,
+                  {{"train.loss", before, "--set"}, {"train.loss.binary_cross_entropy.positive_weight", "2", "--set"}});
+    const ConfigNode& loss = *config.tree.find("train")->find("loss");
+    EXPECT_EQ(loss.find("cross_entropy"), nullptr) << before;
+    EXPECT_NE(loss.find("binary_cross_entropy"), nullptr) << before;
+  }
+}
+
 TEST(Overrides, ReachLayersInPaths) {
   const std::string text =
       "version: 1\nmodel:\n  input: [1, 8, 8]\n  layers:\n"
