@@ -5,6 +5,7 @@
 #include "framework/error.h"
 #include "framework/text.h"
 #include "layers/conv/tuner.h"
+#include "layers/planes.h"
 
 namespace twiddle {
 
@@ -66,9 +67,7 @@ std::optional<ConvOptions> read_conv_options(const Site& site, Params& params, b
 }
 
 std::array<int, 3> input_sizes(const Site& site, const Params& params) {
-  if (site.input.size() != 3)
-    throw Error(ErrorKind::config,
-                params.owner() + ": needs an input of channels x height x width, gets " + to_string(site.input));
+  require_planes(site, params);
   std::array<int, 3> sizes{};
   for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
     if (site.input[axis] > std::numeric_limits<int>::max())

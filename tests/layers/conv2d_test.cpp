@@ -137,7 +137,7 @@ TEST(Conv2d, SaysWhyItCannotBeBuilt) {
                 .find("conv2d: 3 channels cannot be split into 2 equal groups"),
             std::string::npos);
   EXPECT_NE(
-      layer_error("conv2d", {{"filters", "4"}, {"kernel", "3"}}, {500}).find("channels x height x width, gets 500"),
+      layer_error("conv2d", {{"filters", "4"}, {"kernel", "3"}}, {500}).find("channels x height x width, and gets 500"),
       std::string::npos);
   EXPECT_NE(layer_error("conv2d", {{"filters", "4"}, {"kernel", "3"}, {"engine", "gem"}}, {3, 8, 8})
                 .find("did you mean 'gemm'?"),

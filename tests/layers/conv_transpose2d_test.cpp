@@ -145,7 +145,7 @@ TEST(ConvTranspose2d, SaysWhyItCannotBeBuilt) {
   EXPECT_NE(error({{"filters", "4"}, {"kernel", "3"}, {"pad", "5"}}, {3, 8, 8})
                 .find("nothing is left of the input 8x8 with kernel 3x3, pad 5"),
             std::string::npos);
-  EXPECT_NE(error({{"filters", "4"}, {"kernel", "3"}}, {500}).find("channels x height x width, gets 500"),
+  EXPECT_NE(error({{"filters", "4"}, {"kernel", "3"}}, {500}).find("channels x height x width, and gets 500"),
             std::string::npos);
   EXPECT_NE(error({{"filters", "4"}, {"kernel", "3"}, {"stride", "1048576"}}, {3, 1 << 20, 8}).find("height is"),
             std::string::npos);
