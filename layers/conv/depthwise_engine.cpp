@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::int64_t most_taps = 4096;  // of more, a sum in a row loses too much (docs/conv.md)
 
-bool is_depthwise(const ConvProblem& problem) {
+// A single channel without groups counts too, which it does not for spectra (is_depthwise in fft/grid.h).
+bool can_sum_by_taps(const ConvProblem& problem) {
   return problem.groups == problem.channels && problem.groups == problem.filters &&
          std::int64_t(problem.kernel_h) * problem.kernel_w <= most_taps;
 }
@@ -55,7 +56,7 @@ class DepthwiseEngine final : public ConvEngine {
   explicit DepthwiseEngine(bool on_gpu) : on_gpu_(on_gpu) {}
   std::string_view name() const override { return "depthwise"; }
   ConvPlans plans(const ConvProblem& problem, ConvPass pass, std::size_t) const override {
-    if (!is_depthwise(problem)) return {};
+    if (!can_sum_by_taps(problem)) return {};
     if (!on_gpu_) return {std::make_shared<DepthwiseOnCpu>(problem, pass)};
     if (!depthwise_fits_gpu(problem)) return {};
     return {std::make_shared<DepthwiseOnGpu>(problem, pass)};
