@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <string>
 
 #include "layers/conv/tuned_convolution.h"

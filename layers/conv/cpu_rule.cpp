@@ -71,7 +71,7 @@ bool winograd_pays_beside_onednn(const ConvProblem& problem) {
          problem.batch * tiles(problem.out_height()) * tiles(problem.out_width()) >= fewest_tiles;
 }
 
-// Up to 7x7 on planes of 14x14. Spectra have no strides, and of few channels filling.
+// On planes of 14x14 up to kernels of 7x7. The engine `fft` does neither strides nor dilation.
 bool depthwise_pays(const ConvProblem& problem) {
   const bool strided = problem.stride_h > 1 || problem.stride_w > 1 || problem.dilation > 1;
   return strided || multiply_adds(problem) < enough_work;

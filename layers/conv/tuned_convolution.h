@@ -18,15 +18,16 @@ class TunedConvolution {
   enum class Direction : std::uint8_t { plain, transposed };
 
   TunedConvolution(const Site& site, std::string kind, Direction direction);
-  // The problem of one image, an engine's name or nothing, and the weight: frozen ones need no gradient. Throws where
-  // the problem is impossible, in words that begin with the layer's kind.
+  // The problem of one image, which the layer has validated, an engine's name or nothing, and the weight, which needs
+  // no gradient where it is frozen.
   void define(const ConvProblem& problem, std::string engine, const Parameter& weight);
   void do_relu() { problem_.relu = true; }  // plans are timed with it
 
   const std::string& layer() const { return layer_; }
   bool transposed() const { return direction_ == Direction::transposed; }
   const ConvProblem& of_one_image() const { return problem_; }
-  ConvProblem problem(std::int64_t batch) const;         // checked
+  // Of so many images; throws where that is impossible, in words that begin with the layer's kind.
+  ConvProblem problem(std::int64_t batch) const;
   const std::string& engine() const { return engine_; }  // empty: as the policy says
   ConvTuner& tuner() const { return tuner_; }
 
