@@ -116,7 +116,7 @@ void refuse_measured(Params& root, const Config& config) {
   look_at(config.layers);
 }
 
-// A section that may be taken out by `--set train.KEY=null`.
+// A key with nothing behind it is as good as none.
 bool is_given(Params& train, const char* key) {
   const ConfigNode* node = train.node(key);
   return node != nullptr && node->kind != Kind::null;

@@ -44,13 +44,16 @@ class Descent {
       return fail(join("nested more than ", most_levels, " levels deep"));
     if (path_.front() == "base")
       return fail("'base' cannot be set from the command line", "name the other file itself");
-    ConfigNode* node = &tree;
+    ConfigNode *node = &tree, *holder = nullptr;
     for (std::size_t i = 0; i < path_.size() && node != nullptr; ++i) {
       if (in_layers(i)) join_name(*node, i);
+      holder = node;
       node = step(*node, i);
     }
     if (node == nullptr) return;
     *node = value_;
+    if (value_.kind == Kind::null)  // an item of a list stays
+      std::erase_if(holder->entries, [&](const ConfigNode::Entry& entry) { return &entry.value == node; });
   }
 
  private:

@@ -38,6 +38,21 @@ TEST(Overrides, OptionsOfAnotherChoiceTakeThePlaceOfTheOld) {
   }
 }
 
+TEST(Overrides, NullTakesAKeyAway) {
+  const std::string text = smallest_config + "data: {train: {format: synthetic}, val: {format: synthetic}}\n" +
+                           "train: {epochs: 3, mixup: 0.2, loss: {cross_entropy: {label_smoothing: 0.1}}}\n";
+  const Config config = config_of(text, {{"train.epochs", "null", "--set"},
+                                         {"train.mixup", "null", "--set"},
+                                         {"train.loss", "null", "--set"},
+                                         {"data.val", "null", "--set"},
+                                         {"train.ema", "null", "--set"}});
+  EXPECT_EQ(config.train.epochs, Config::Train().epochs);
+  EXPECT_FALSE(config.train.mixing.any());
+  EXPECT_EQ(config.tree.find("train")->find("loss")->find("cross_entropy")->find("label_smoothing")->text, "0");
+  EXPECT_EQ(config.tree.find("data")->find("val"), nullptr);
+  EXPECT_FALSE(config_of(text, {{"data", "null", "--set"}}).data.present);
+}
+
 TEST(Overrides, ReachLayersInPaths) {
   const std::string text =
       "version: 1\nmodel:\n  input: [1, 8, 8]\n  layers:\n"
@@ -98,7 +113,7 @@ TEST(Overrides, ThatAreWrongAreNamed) {
   EXPECT_TRUE(holds(with("a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a", "[1]"),
                     "nested more than 32 levels deep"));
   EXPECT_TRUE(holds(with("base", "x.yaml"), "'base' cannot be set"));
-  EXPECT_TRUE(holds(with("model", "null"), "missing key 'layers'"));
+  EXPECT_TRUE(holds(with("model", "null"), "missing key 'model'"));
   EXPECT_TRUE(holds(with("train", ""), "--set train=: error: there is no value behind the '='"));
   EXPECT_TRUE(holds(with("train.epochs", " "), "there is no value behind the '='"));
 }
