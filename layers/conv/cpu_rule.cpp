@@ -39,6 +39,11 @@ bool has_large_outputs(const ConvProblem& problem) {
   return std::min(problem.out_height(), problem.out_width()) >= 8;
 }
 
+// Spectra and oneDNN's depthwise kernels have a channel in each lane: of fewer, most lanes are filling.
+bool fills_a_vector(const ConvProblem& problem) {
+  return problem.channels >= 16;
+}
+
 // Planes of one row, of which no height is transformed.
 bool has_long_rows(const ConvProblem& problem) {
   const bool rows = problem.height == 1 && problem.kernel_h == 1 && problem.out_height() == 1;
@@ -71,10 +76,21 @@ bool winograd_pays_beside_onednn(const ConvProblem& problem) {
          problem.batch * tiles(problem.out_height()) * tiles(problem.out_width()) >= fewest_tiles;
 }
 
-// On planes of 14x14 up to kernels of 7x7. The engine `fft` does neither strides nor dilation.
+// The engine `fft` does neither strides nor dilation. 5x5 kernels take it half of the time on planes of 14x14, and a
+// quarter more on 32x32.
 bool depthwise_pays(const ConvProblem& problem) {
-  const bool strided = problem.stride_h > 1 || problem.stride_w > 1 || problem.dilation > 1;
-  return strided || multiply_adds(problem) < enough_work;
+  constexpr int least_for_spectra = 5, small = 24;
+  if (problem.stride_h > 1 || problem.stride_w > 1 || problem.dilation > 1) return true;
+  const bool small_planes = std::max(problem.out_height(), problem.out_width()) <= small;
+  const bool spectra_pay = least_kernel(problem) >= least_for_spectra && small_planes && fills_a_vector(problem);
+  return !spectra_pay && multiply_adds(problem) < enough_work;
+}
+
+// oneDNN is up to three times as fast with kernels of up to 3x3; its weight gradient has no quick way with larger or
+// dilated ones.
+bool depthwise_pays_beside_onednn(const ConvProblem& problem) {
+  const bool quick = std::max(problem.kernel_h, problem.kernel_w) <= 3 && problem.dilation == 1;
+  return depthwise_pays(problem) && !(quick && fills_a_vector(problem) && onednn_pays(problem));
 }
 
 // A product takes the images one by one, which small ones do not pay.

@@ -12,7 +12,8 @@ bool spectra_pay_beside_products(const ConvProblem& problem);
 // Winograd's tiles, of kernels that the engine can do.
 bool winograd_pays_beside_onednn(const ConvProblem& problem);
 
-// Depthwise convolutions tap by tap, for which spectra are too much.
+// Depthwise convolutions tap by tap, for which spectra are too much; in a build with oneDNN and in one without.
+bool depthwise_pays_beside_onednn(const ConvProblem& problem);
 bool depthwise_pays(const ConvProblem& problem);
 
 // oneDNN: everywhere else but where a convolution is a product of two matrices as they lie there.

@@ -1,7 +1,6 @@
 #include "layers/conv/depthwise_engine.h"
 
 #include "layers/conv/cpu/depthwise.h"
-#include "layers/conv/cpu_rule.h"
 #include "layers/conv/cuda/depthwise.h"
 
 namespace twiddle {
@@ -53,7 +52,7 @@ class DepthwiseOnGpu final : public ConvPlan {
 
 class DepthwiseEngine final : public ConvEngine {
  public:
-  explicit DepthwiseEngine(bool on_gpu) : on_gpu_(on_gpu) {}
+  DepthwiseEngine(bool on_gpu, bool (*in_rule)(const ConvProblem&)) : on_gpu_(on_gpu), pays_(in_rule) {}
   std::string_view name() const override { return "depthwise"; }
   ConvPlans plans(const ConvProblem& problem, ConvPass pass, std::size_t) const override {
     if (!can_sum_by_taps(problem)) return {};
@@ -61,16 +60,17 @@ class DepthwiseEngine final : public ConvEngine {
     if (!depthwise_fits_gpu(problem)) return {};
     return {std::make_shared<DepthwiseOnGpu>(problem, pass)};
   }
-  bool pays(const ConvProblem& problem) const override { return on_gpu_ || depthwise_pays(problem); }
+  bool pays(const ConvProblem& problem) const override { return pays_ == nullptr || pays_(problem); }
 
  private:
   bool on_gpu_;
+  bool (*pays_)(const ConvProblem&);
 };
 
 }  // namespace
 
-std::unique_ptr<ConvEngine> make_depthwise_engine(Device device) {
-  return std::make_unique<DepthwiseEngine>(device.kind == Device::Kind::cuda);
+std::unique_ptr<ConvEngine> make_depthwise_engine(Device device, bool (*pays)(const ConvProblem&)) {
+  return std::make_unique<DepthwiseEngine>(device.kind == Device::Kind::cuda, pays);
 }
 
 }  // namespace twiddle

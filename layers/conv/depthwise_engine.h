@@ -9,6 +9,8 @@ namespace twiddle {
 // plane is read once, and bias, ReLU and the way back through both are done in the same pass. On the CPU for any
 // kernel, stride and dilation; on a GPU undilated, for kernels of up to 11 x 11 with strides of 1 or 2, and of any size
 // on planes of up to 16 x 16 with stride 1.
-std::unique_ptr<ConvEngine> make_depthwise_engine(Device device);
+//
+// `pays`: where the rule takes it; null: wherever it can.
+std::unique_ptr<ConvEngine> make_depthwise_engine(Device device, bool (*pays)(const ConvProblem&) = nullptr);
 
 }  // namespace twiddle

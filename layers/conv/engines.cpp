@@ -60,7 +60,7 @@ Engines cpu_engines(const ConvEngineOptions& options) {
   SpectralBackend tiles = winograd({});
   if (onednn) tiles.pays = winograd_pays_beside_onednn;
   Engines engines;
-  add(engines, make_depthwise_engine({}));
+  add(engines, make_depthwise_engine({}, onednn ? depthwise_pays_beside_onednn : depthwise_pays));
   add(engines, spectral(std::move(fft), buffers, options));
   add(engines, spectral(std::move(tiles), buffers, options));
   add(engines, std::move(onednn));

@@ -54,7 +54,7 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const ConvProblem problem = conv_problem(argv[i]);
     const std::string taken = rule.choose(ctx, problem, ConvPass::forward).plan->facts().engine;
-    for (const char* name : {"winograd", "fft", "onednn", "gemm"}) {
+    for (const char* name : {"winograd", "fft", "depthwise", "onednn", "gemm"}) {
       const std::vector<std::string> known = rule.names();
       if (std::find(known.begin(), known.end(), name) == known.end()) continue;
       ConvEngine& engine = rule.engine(name);

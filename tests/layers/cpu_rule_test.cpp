@@ -26,7 +26,7 @@ TEST(CpuRule, FewMultiplyAddsDoNot) {
   for (const char* problem : {"16x64x28x28 * 64x64x3x3 pad 1", "16x96x56x56 * 96x1x5x5 pad 2 groups 96",
                               "64x1x28x28 * 20x1x7x7", "16x64x11x11 * 64x64x5x5", "16x64x28x28 * 64x64x7x1 pad 3x0"})
     EXPECT_FALSE(spectra(problem)) << problem;
-  EXPECT_FALSE(spectra("16x16x7x7 * 16x1x7x7 pad 3 groups 16")) << "most of the kernel lies on padding";
+  EXPECT_FALSE(spectra("16x16x7x7 * 16x2x7x7 pad 3 groups 8")) << "small outputs";
   EXPECT_FALSE(spectra("4x64x1x4096 * 64x64x1x7 pad 0x3"));
 }
 
@@ -56,13 +56,25 @@ TEST(CpuRule, WinogradPaysWithManyTilesAndChannels) {
 
 TEST(CpuRule, DepthwiseKernelsGoTapByTapUnlessTheyAreLarge) {
   EXPECT_TRUE(depthwise_pays(conv_problem("16x64x28x28 * 64x1x3x3 pad 1 groups 64")));
-  EXPECT_TRUE(depthwise_pays(conv_problem("16x64x7x7 * 64x1x7x7 pad 3 groups 64"))) << "many taps meet padding";
+  EXPECT_TRUE(depthwise_pays(conv_problem("16x64x32x32 * 64x1x5x5 pad 2 groups 64")));
+  EXPECT_TRUE(depthwise_pays(conv_problem("16x3x14x14 * 3x1x5x5 pad 2 groups 3"))) << "few channels";
   EXPECT_TRUE(depthwise_pays(conv_problem("16x64x28x28 * 64x1x13x13 stride 2 pad 6 groups 64")));
   for (const char* problem : {"16x64x28x28 * 64x1x31x31 pad 15 groups 64", "16x64x28x28 * 64x1x13x13 pad 6 groups 64",
-                              "16x64x7x7 * 64x1x13x13 pad 6 groups 64", "16x96x56x56 * 96x1x7x7 pad 3 groups 96"}) {
+                              "16x64x7x7 * 64x1x13x13 pad 6 groups 64", "16x64x14x14 * 64x1x5x5 pad 2 groups 64",
+                              "16x96x56x56 * 96x1x7x7 pad 3 groups 96"}) {
     EXPECT_FALSE(depthwise_pays(conv_problem(problem))) << problem;
     EXPECT_TRUE(spectra(problem)) << problem;
   }
+}
+
+TEST(CpuRule, SmallDepthwiseKernelsAreLeftToOnednn) {
+  for (const char* problem : {"16x64x28x28 * 64x1x3x3 pad 1 groups 64", "16x64x7x7 * 64x1x1x1 groups 64",
+                              "16x64x56x56 * 64x1x3x3 stride 2 pad 1 groups 64"})
+    EXPECT_FALSE(depthwise_pays_beside_onednn(conv_problem(problem))) << problem;
+  for (const char* problem :
+       {"16x64x28x28 * 64x1x3x3 pad 2 dilation 2 groups 64", "16x3x28x28 * 3x1x3x3 pad 1 groups 3",
+        "16x64x28x28 * 64x1x1x1 groups 64", "16x64x28x28 * 64x1x5x5 stride 2 pad 2 groups 64"})
+    EXPECT_TRUE(depthwise_pays_beside_onednn(conv_problem(problem))) << problem;
 }
 
 TEST(CpuRule, ProductsAreLeftToProducts) {

@@ -44,11 +44,13 @@ TEST_F(ConvTunerTest, OnACpuTheRuleTakesSpectraForLargeKernelsAlone) {
   EXPECT_NE(taken(5, 11, 16, 1), "fft") << "outputs of 7x7";
   EXPECT_NE(taken(5, 12, 1, 1), "fft") << "25 multiply-adds";
   EXPECT_EQ(taken(5, 12, 16, 8), "fft") << "50 in a group of two channels";
-  EXPECT_EQ(taken(5, 12, 16, 16), "depthwise");
+  EXPECT_EQ(taken(5, 12, 16, 16), "fft");
+  EXPECT_EQ(taken(5, 40, 16, 16), "depthwise");
   EXPECT_EQ(taken(7, 14, 16, 16), "fft") << "49 multiply-adds";
   for (const int groups : {1, 2, 4, 8, 16}) EXPECT_EQ(taken(31, 40, 16, groups), "fft") << groups;
   if (!make_onednn_engine()) return;
   EXPECT_EQ(taken(3, 12, 16, 1), "onednn");
+  EXPECT_EQ(taken(3, 12, 16, 16), "onednn");
   EXPECT_EQ(taken(1, 8, 16, 1), "gemm");
   EXPECT_EQ(taken(1, 7, 16, 1), "onednn");
 }
