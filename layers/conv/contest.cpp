@@ -15,8 +15,9 @@ namespace {
 constexpr double step_look_ms = 1, first_look_ms = 3, second_look_ms = 10, last_look_ms = 30;
 constexpr double near = 1.3;  // of the fastest at the first look: who gets the second
 constexpr double far = 1.5;   // behind the fastest in a single run: who gets none
-// An engine of which so many plans, the likeliest first, were so many times as slow as the fastest yet is not asked for
-// its others: of a depthwise 31x31 layer cuDNN has dozens a pass that take 5 ms and more, where 0.2 will do.
+// A plan so many times as slow as the fastest yet is not held to its precision, which takes several runs more, and an
+// engine of which so many plans were as slow, the likeliest first, is not asked for its others: of a depthwise 31x31
+// layer cuDNN has dozens a pass that take 5 ms and more, where 0.2 will do.
 constexpr double hopeless = 10;
 constexpr int most_hopeless = 3;
 constexpr std::size_t most_second_looks = 4, most_repeats = 4;
@@ -27,7 +28,8 @@ bool is_in(const Entrant& entrant) {
   return entrant.fate.empty();
 }
 
-// What is out was never timed and comes last. Of two that are equally fast the likelier one stays before the other.
+// What is out comes after the fastest: it was never timed, or took many times as long. Of two that are equally fast the
+// likelier one stays before the other.
 template <class Timed>
 void sort_by_time(std::vector<Timed>& all) {
   std::stable_sort(all.begin(), all.end(),
@@ -212,11 +214,12 @@ void Contest::race(ConvPass pass, std::vector<Family>& families, ContestResult::
     if (!entrant.facts.shares.empty()) continue;
     int& slow = slow_plans[entrant.facts.engine];
     if (slow >= most_hopeless) {
-      entrant.fate = "not tried: likelier plans of its engine were ten times as slow as the fastest";
+      entrant.fate =
+          fmt::format("not tried: likelier plans of its engine were {} times as slow as the fastest", hopeless);
       continue;
     }
     take_first_look(trial, entrant, fastest);
-    if (is_in(entrant) && entrant.milliseconds > hopeless * fastest) ++slow;
+    if (entrant.milliseconds < infinity && entrant.milliseconds > hopeless * fastest) ++slow;
   }
   sort_by_time(here.entrants);
   repeat_the_best(trial, here);
@@ -227,12 +230,18 @@ void Contest::race(ConvPass pass, std::vector<Family>& families, ContestResult::
 void Contest::take_first_look(PassTrial& trial, Entrant& entrant, double& fastest) const {
   rules_.between_two();
   try {
-    entrant.fate = trial.why_not(*entrant.plan, entrant.error);
-    if (!is_in(entrant)) return;
     const Work work = [&] { trial.run(*entrant.plan); };
     work();
-    entrant.milliseconds = time_in_a_row(*ctx_.stream, 1, work);
-    if (entrant.milliseconds > far * fastest + 0.05) return;
+    const double once = time_in_a_row(*ctx_.stream, 1, work);
+    if (once > hopeless * fastest) {
+      entrant.milliseconds = once;
+      entrant.fate = fmt::format("more than {} times as slow as the fastest", hopeless);
+      return;
+    }
+    entrant.fate = trial.why_not(*entrant.plan, entrant.error);
+    if (!is_in(entrant)) return;
+    entrant.milliseconds = once;
+    if (once > far * fastest + 0.05) return;
     entrant.milliseconds = time_calls(*ctx_.stream, first_look_ms, work);
     fastest = std::min(fastest, entrant.milliseconds);
   } catch (const Error& error) {
