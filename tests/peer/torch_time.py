@@ -4,7 +4,8 @@ usage: python3 tests/peer/torch_time.py models/alexnet.yaml ... [--batch-size 12
                                         [--channels-last] [--twiddle build/release/apps/twiddle]
 
 Needs PyTorch, PyYAML and a GPU. A step is forward, loss, backward and a fused SGD update, on one random batch that lies on the
-GPU; cuDNN's benchmark mode is on. The median of 5 samples. The network is made from the file by torch_net.py.
+GPU; cuDNN's benchmark mode is on. The median of 5 samples. The network is made from the file by torch_net.py. The memory is
+the most that was in use at once in one more step, as `twiddle time` tells it.
 """
 import argparse
 import os
@@ -52,7 +53,11 @@ def time_of(config, precision, batch, compiled, memory_format):
         sgd.step()
         sgd.zero_grad(set_to_none=True)
 
-    return median_ms(step)
+    ms = median_ms(step)
+    torch.cuda.reset_peak_memory_stats()
+    step()
+    torch.cuda.synchronize()
+    return ms, torch.cuda.max_memory_allocated()
 
 
 def main():
@@ -70,9 +75,10 @@ def main():
     for path in arguments.models:
         config = config_of(arguments.twiddle, path)
         for precision in arguments.precision:
-            ms = time_of(config, precision, arguments.batch_size, arguments.compile, memory_format)
+            ms, peak = time_of(config, precision, arguments.batch_size, arguments.compile, memory_format)
             how = "compiled" if arguments.compile else "eager"
-            print(f"{os.path.basename(path):24s} {precision} {how:8s} batch {arguments.batch_size} {ms:9.3f} ms", flush=True)
+            print(f"{os.path.basename(path):24s} {precision} {how:8s} batch {arguments.batch_size} {ms:9.3f} ms "
+                  f"{peak / 2**30:6.2f} GiB at the peak", flush=True)
             torch.cuda.empty_cache()
 
 
