@@ -53,6 +53,10 @@ std::string_view to_string(ConvOperand operand) {
   return operand == ConvOperand::x ? "x" : operand == ConvOperand::w ? "w" : "y";
 }
 
+Tensor& tensor_of(ConvOperands& operands, ConvOperand operand) {
+  return operand == ConvOperand::x ? operands.x : operand == ConvOperand::w ? operands.w : operands.y;
+}
+
 bool is_depthwise(const ConvProblem& problem) {
   return problem.groups > 1 && problem.channels == problem.groups && problem.filters == problem.groups;
 }

@@ -34,6 +34,7 @@ FrequencyGrid tiled(const ConvProblem& problem, int height, int width);        /
 
 enum class ConvOperand : std::uint8_t { x, w, y };
 std::string_view to_string(ConvOperand operand);
+Tensor& tensor_of(ConvOperands& operands, ConvOperand operand);
 
 // Whether each group is one channel and one filter. Then no bin is summed over channels, and a product is one a
 // channel.

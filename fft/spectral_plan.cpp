@@ -9,10 +9,6 @@ namespace twiddle {
 
 namespace {
 
-Tensor& tensor_of(ConvOperands& operands, ConvOperand operand) {
-  return operand == ConvOperand::x ? operands.x : operand == ConvOperand::w ? operands.w : operands.y;
-}
-
 const char* stage_name(ConvOperand operand) {
   return operand == ConvOperand::x ? "fft of x" : operand == ConvOperand::w ? "fft of w" : "fft of y";
 }

@@ -16,7 +16,7 @@ SpectralBackend fbfft() {
   return {"fbfft", "", {}, {}};
 }
 
-std::unique_ptr<ConvEngine> make_depthwise_fft_engine(Device) {
+std::unique_ptr<ConvEngine> make_depthwise_fft_engine(Device, std::shared_ptr<FrequencyBuffers>, std::size_t) {
   return nullptr;
 }
 

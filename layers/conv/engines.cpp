@@ -39,7 +39,7 @@ std::unique_ptr<ConvEngine> spectral(SpectralBackend backend, const Buffers& buf
 Engines cuda_engines(Device device, const ConvEngineOptions& options) {
   const auto buffers = std::make_shared<FrequencyBuffers>(options.frequency_budget);
   Engines engines;
-  add(engines, make_depthwise_fft_engine(device));
+  add(engines, make_depthwise_fft_engine(device, buffers, options.workspace_limit));
   add(engines, make_depthwise_engine(device));
   add(engines, spectral(fbfft(), buffers, options));
   add(engines, spectral(cufft(), buffers, options));

@@ -263,6 +263,9 @@ struct RealRows {
   TWIDDLE_HD Complex bin() const { return a + times_i(b); }
   TWIDDLE_HD Complex opposite() const { return conjugate(a) + times_i(conjugate(b)); }
 };
+TWIDDLE_HD constexpr RealRows operator+(RealRows p, RealRows q) {
+  return {p.a + q.a, p.b + q.b};
+}
 
 // product(x, y) of all bins of a row, v[m] with other(m), into v; of row 0 of those of A and of B, each by itself.
 template <class Block, class Other, class Product>

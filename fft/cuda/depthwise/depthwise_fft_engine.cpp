@@ -1,10 +1,10 @@
 #include "fft/depthwise_fft_engine.h"
 
 #include <algorithm>
+#include <utility>
 
-#include "fft/cuda/depthwise/depthwise_kernels.h"
+#include "fft/cuda/depthwise/depthwise_fft_plan.h"
 #include "fft/cuda/depthwise/tuned_on_h200.h"
-#include "framework/context.h"
 #include "framework/cuda/check.h"
 #include "framework/error.h"
 
@@ -13,75 +13,39 @@ namespace twiddle {
 namespace {
 
 using small_fft::DepthwiseKernels;
-using small_fft::DepthwisePlanes;
-using small_fft::PlaneWindow;
 
-// Transforms are circular: with x at `pad` and y at 0, what lies outside of the planes stays zero from this size on.
-int least_size(const ConvProblem& p) {
-  const int height = std::max({p.height + p.pad_h, p.out_height(), p.kernel_h});
-  const int width = std::max({p.width + p.pad_w, p.out_width(), p.kernel_w});
-  return std::max(height, width);
-}
-
-// Into how many parts the images are cut for a sum over them, so that all multiprocessors have work.
-int parts_of(const ConvProblem& problem, const DepthwiseKernels& kernels, int multiprocessors) {
+// Into how many parts the images are cut for a sum over them, so that all multiprocessors have work: by blocks that
+// transform and correlate, or, where spectra are shared, by threads that add up products.
+int parts_of(const ConvProblem& problem, const DepthwiseKernels& kernels, int multiprocessors, bool shares) {
+  if (shares) {
+    const std::int64_t sums = problem.channels * kernels.spectrum_numbers;
+    const std::int64_t threads = std::int64_t(multiprocessors) * small_fft::summing_threads;
+    return static_cast<int>(std::clamp<std::int64_t>(threads / sums, 1, problem.batch));
+  }
   const int blocks = small_fft::correlating_waves * multiprocessors * kernels.correlating_blocks;
   const int most = (problem.batch + kernels.correlating_planes - 1) / kernels.correlating_planes;
   return std::clamp(blocks / problem.channels, 1, most) * kernels.correlating_planes;
 }
 
-class DepthwiseFftPlan final : public ConvPlan {
- public:
-  // `spectra` of each channel: as many as parts, or that of its kernel.
-  DepthwiseFftPlan(Facts facts, const ConvProblem& problem, ConvPass pass, const DepthwiseKernels& kernels, int spectra)
-      : ConvPlan(std::move(facts)), problem_(problem), pass_(pass), kernels_(kernels), spectra_(spectra) {}
-
-  void run(Context& ctx, ConvOperands& operands) const override {
-    Stream& stream = *ctx.stream;
-    const std::shared_ptr<void> scratch = stream.allocate(facts().scratch_bytes);
-    auto* const spectra = static_cast<small_fft::Complex*>(scratch.get());
-    const ConvProblem& p = problem_;
-    const DepthwisePlanes x = planes({p.height, p.width, p.pad_h, p.pad_w}, p.batch);
-    const DepthwisePlanes y = planes({p.out_height(), p.out_width(), 0, 0}, p.batch);
-    const DepthwisePlanes w = planes({p.kernel_h, p.kernel_w, 0, 0}, 1);
-    if (pass_ == ConvPass::backward_weight) {
-      kernels_.correlate(stream, {x, y, operands.x.read(), operands.y.read(), spectra, spectra_});
-      kernels_.inverse_sum(stream, {w, spectra, operands.w.write(), spectra_});
-      return;
-    }
-    const bool forward = pass_ == ConvPass::forward;
-    const float* const bias = forward && operands.bias.defined() ? operands.bias.read() : nullptr;
-    kernels_.transform(stream, {w, operands.w.read(), spectra});
-    if (forward)
-      kernels_.convolve(stream, {x, y, operands.x.read(), operands.y.write(), spectra, true, bias, operands.relu});
-    else
-      kernels_.convolve(stream, {y, x, operands.y.read(), operands.x.write(), spectra, false, nullptr, false});
-  }
-
- private:
-  DepthwisePlanes planes(const PlaneWindow& window, int images) const {
-    return {window, Divisor(images), problem_.channels};
-  }
-
-  ConvProblem problem_;
-  ConvPass pass_;
-  DepthwiseKernels kernels_;
-  int spectra_;
-};
-
 class DepthwiseFftEngine final : public ConvEngine {
  public:
-  explicit DepthwiseFftEngine(Device device) : multiprocessors_(multiprocessors(device)) {}
+  DepthwiseFftEngine(Device device, std::shared_ptr<FrequencyBuffers> buffers, std::size_t limit)
+      : multiprocessors_(multiprocessors(device)),
+        buffers_(std::move(buffers)),
+        limit_(std::min(limit, buffers_->budget())) {}
   std::string_view name() const override { return "depthwise_fft"; }
 
   ConvPlans plans(const ConvProblem& p, ConvPass pass, std::size_t most) const override {
     ConvPlans found;
-    const bool depthwise = p.groups > 1 && p.groups == p.channels && p.groups == p.filters;
     const bool dense = p.stride_h == 1 && p.stride_w == 1 && p.dilation == 1;
-    if (!depthwise || !dense || p.precision == Precision::bf16) return found;
-    for (const DepthwiseKernels& kernels : all_)
-      if (kernels.size >= least_size(p) && found.size() < std::min<std::size_t>(most, sizes_to_try))
-        found.push_back(make_plan(p, pass, kernels));
+    if (!is_depthwise(p) || !dense || p.precision == Precision::bf16) return found;
+    std::size_t sizes = 0;
+    for (const DepthwiseKernels& kernels : all_) {
+      if (kernels.size < std::max(least_height(p), least_width(p)) || sizes++ == sizes_to_try) continue;
+      found.push_back(make_plan(p, pass, kernels, false));
+      if (can_share(p, kernels)) found.push_back(make_plan(p, pass, kernels, true));
+    }
+    if (found.size() > most) found.resize(most);
     return found;
   }
 
@@ -90,27 +54,50 @@ class DepthwiseFftEngine final : public ConvEngine {
   bool pays(const ConvProblem& p) const override {
     return p.kernel_h * p.kernel_w >= 121 && std::max(p.height, p.width) > 14;
   }
+  void forget() override { buffers_->forget(); }
+  void forget_gone() override { buffers_->forget_gone(); }
 
  private:
   static constexpr std::size_t sizes_to_try = 2;
 
-  std::shared_ptr<const ConvPlan> make_plan(const ConvProblem& problem, ConvPass pass,
-                                            const DepthwiseKernels& kernels) const {
-    const int spectra = pass == ConvPass::backward_weight ? parts_of(problem, kernels, multiprocessors_) : 1;
-    ConvPlan::Facts facts{"depthwise_fft", join(kernels.size, "x", kernels.size)};
-    facts.scratch_bytes =
-        static_cast<std::size_t>(spectra * problem.channels * kernels.spectrum_numbers) * sizeof(small_fft::Complex);
-    return std::make_shared<DepthwiseFftPlan>(std::move(facts), problem, pass, kernels, spectra);
+  // Of the images of x or y, or of as many sums of parts.
+  static std::size_t spectrum_bytes(const ConvProblem& problem, const DepthwiseKernels& kernels, int images) {
+    return static_cast<std::size_t>(std::int64_t(images) * problem.channels * kernels.spectrum_numbers) *
+           sizeof(small_fft::Complex);
+  }
+
+  // Spectra are kept for the gradient of weights.
+  bool can_share(const ConvProblem& problem, const DepthwiseKernels& kernels) const {
+    const int parts = parts_of(problem, kernels, multiprocessors_, true);
+    return problem.weight_gradient && spectrum_bytes(problem, kernels, 2 * problem.batch + parts) <= limit_;
+  }
+
+  std::shared_ptr<const ConvPlan> make_plan(const ConvProblem& problem, ConvPass pass, const DepthwiseKernels& kernels,
+                                            bool shares) const {
+    const bool sums_up = pass == ConvPass::backward_weight;
+    const int parts = parts_of(problem, kernels, multiprocessors_, shares), images = problem.batch;
+    ConvPlan::Facts facts{"depthwise_fft", join(kernels.size, "x", kernels.size, shares ? ", shared" : "")};
+    facts.scratch_bytes = spectrum_bytes(problem, kernels, sums_up ? parts : 1);
+    if (shares) {
+      facts.kept_bytes = spectrum_bytes(problem, kernels, sums_up ? 2 * images : images + 1);
+      facts.scratch_bytes = spectrum_bytes(problem, kernels, sums_up ? 2 * images + parts : images + 1);
+      facts.shares = join(facts.engine, " ", facts.name);
+    }
+    return std::make_shared<DepthwiseFftPlan>(std::move(facts), problem, pass, kernels, parts,
+                                              shares ? buffers_ : nullptr);
   }
 
   int multiprocessors_;
+  std::shared_ptr<FrequencyBuffers> buffers_;
+  std::size_t limit_;
   std::vector<DepthwiseKernels> all_ = small_fft::all_depthwise_kernels();
 };
 
 }  // namespace
 
-std::unique_ptr<ConvEngine> make_depthwise_fft_engine(Device device) {
-  return std::make_unique<DepthwiseFftEngine>(device);
+std::unique_ptr<ConvEngine> make_depthwise_fft_engine(Device device, std::shared_ptr<FrequencyBuffers> buffers,
+                                                      std::size_t limit) {
+  return std::make_unique<DepthwiseFftEngine>(device, std::move(buffers), limit);
 }
 
 }  // namespace twiddle

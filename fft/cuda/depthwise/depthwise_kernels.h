@@ -21,18 +21,11 @@ struct DepthwisePlanes {
 struct ConvolveArguments {
   DepthwisePlanes from, to;
   const float* source = nullptr;
-  float* target = nullptr;
+  float* target = nullptr;           // null: the spectra are all that is wanted
   const Complex* kernels = nullptr;  // spectra, one a channel
   bool conjugate = false;            // correlate with the kernel, else convolve
   const float* bias = nullptr;       // one number a channel, or null
   bool relu = false;
-};
-
-// Spectra of kernels, one a channel, for ConvolveArguments.
-struct TransformArguments {
-  DepthwisePlanes from;
-  const float* source;
-  Complex* spectra;
 };
 
 // The spectra of gradients of kernels, summed over images in `parts` parts, each of images that follow each other:
@@ -58,8 +51,8 @@ struct DepthwiseKernels {
   std::int64_t spectrum_numbers = 0;  // complex numbers of a spectrum in memory
   int correlating_planes = 0;         // planes of a block of correlate(), of which parts are a multiple
   int correlating_blocks = 0;         // and how many of these a multiprocessor holds
-  void (*transform)(Stream& stream, const TransformArguments& arguments) = nullptr;
-  void (*convolve)(Stream& stream, const ConvolveArguments& arguments) = nullptr;
+  // `spectra`: of all planes of `from`, written on the way; null: nobody wants them.
+  void (*convolve)(Stream& stream, const ConvolveArguments& arguments, Complex* spectra) = nullptr;
   void (*correlate)(Stream& stream, const CorrelateArguments& arguments) = nullptr;
   void (*inverse_sum)(Stream& stream, const InverseSumArguments& arguments) = nullptr;
 };

@@ -57,7 +57,7 @@ __device__ void bins_to_planes(const ConvolveArguments& arguments, std::int64_t 
   store_elements<Block>(arguments, first, shared, thread, v);
 }
 
-// Planes by way of their spectra to planes; or, where `spectra` is not null, to spectra alone.
+// Planes by way of their spectra to planes.
 template <class Block, int MinBlocks>
 __global__ void __launch_bounds__(Block::threads, (resident_blocks<Block::threads>(MinBlocks)))
     convolve_kernel(const ConvolveArguments arguments, Complex* spectra) {
@@ -75,11 +75,11 @@ __global__ void __launch_bounds__(Block::threads, (resident_blocks<Block::thread
   __syncthreads();
   typename Block::Registers v;
   if (there) Block::rows(shared, thread, v);
-  if (spectra != nullptr) {
+  if (there && spectra != nullptr) {
     Complex* const spectrum = spectra + plane * Block::spectrum_numbers;
-    if (there) unrolled<Block::points>([&](auto m) { spectrum[Block::spectrum_place(thread, m)] = v[m]; });
-    return;
+    unrolled<Block::points>([&](auto m) { spectrum[Block::spectrum_place(thread, m)] = v[m]; });
   }
+  if (arguments.target == nullptr) return;
   if (there) {
     const int channel = PlaneIndex(arguments.from, plane).channel;
     const Complex* const kernel = arguments.kernels + channel * std::int64_t(Block::spectrum_numbers);
@@ -169,12 +169,6 @@ void launch_depthwise(Stream& stream, std::int64_t blocks, int planes_in_memory,
   check(cudaGetLastError());
 }
 
-template <class Block, int MinBlocks>
-void launch_convolve(Stream& stream, const ConvolveArguments& arguments, Complex* spectra) {
-  const std::int64_t blocks = (arguments.from.count() + Block::planes - 1) / Block::planes;
-  launch_depthwise<convolve_kernel<Block, MinBlocks>, Block>(stream, blocks, Block::planes, arguments, spectra);
-}
-
 template <DepthwiseShape Shape>
 DepthwiseKernels depthwise_kernels() {
   using Convolve = DepthwiseBlock<Shape.size, Shape.convolve.split, Shape.convolve.planes>;
@@ -183,12 +177,9 @@ DepthwiseKernels depthwise_kernels() {
           Convolve::spectrum_numbers,
           Shape.correlate.planes,
           Shape.correlate.min_blocks,
-          [](Stream& stream, const TransformArguments& a) {
-            launch_convolve<Convolve, Shape.convolve.min_blocks>(stream, {.from = a.from, .source = a.source},
-                                                                 a.spectra);
-          },
-          [](Stream& stream, const ConvolveArguments& a) {
-            launch_convolve<Convolve, Shape.convolve.min_blocks>(stream, a, nullptr);
+          [](Stream& stream, const ConvolveArguments& a, Complex* spectra) {
+            launch_depthwise<convolve_kernel<Convolve, Shape.convolve.min_blocks>, Convolve>(
+                stream, (a.from.count() + Convolve::planes - 1) / Convolve::planes, Convolve::planes, a, spectra);
           },
           [](Stream& stream, const CorrelateArguments& a) {
             launch_depthwise<correlate_kernel<Correlate, Shape.correlate.min_blocks>, Correlate>(

@@ -25,4 +25,8 @@ constexpr DepthwiseShape depthwise_shapes[] = {
 // So many waves of blocks correlate a layer: more parts are more spectra to write and to add.
 constexpr int correlating_waves = 2;
 
+// So many threads of a multiprocessor, each with a number of its own, add up products of spectra, as far as there are
+// as many images.
+constexpr int summing_threads = 8192;
+
 }  // namespace twiddle::small_fft
