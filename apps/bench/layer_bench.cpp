@@ -56,6 +56,16 @@ bool share(const StepPlans& plans) {
   });
 }
 
+// Those that won as a step, sharing spectra; where none did, the best of each pass alone.
+StepPlans best_plans(const ContestResult& result, bool whole_steps) {
+  StepPlans winners, alone;
+  for (const ConvPass pass : every_pass) {
+    winners[index_of(pass)] = result.passes[index_of(pass)].winner;
+    alone[index_of(pass)] = best_plan(result.passes[index_of(pass)]);
+  }
+  return whole_steps && share(winners) ? winners : alone;
+}
+
 }  // namespace
 
 std::string with_kept_filters(std::string_view engine) {
@@ -137,10 +147,10 @@ std::vector<BenchRow> LayerBench::run(const BenchLayer& layer) {
     } catch (const OutOfMemory& error) {
       for (const ConvPass pass : passes) result.passes[index_of(pass)].failure = error.what();
     }
-    StepPlans plans;
+    const StepPlans plans = best_plans(result, options_.whole_steps);
     for (const ConvPass pass : passes) {
       const ContestResult::Pass& here = result.passes[index_of(pass)];
-      const std::shared_ptr<const ConvPlan> plan = best_plan(here);
+      const std::shared_ptr<const ConvPlan>& plan = plans[index_of(pass)];
       BenchRow row;
       row.layer = layer.name, row.problem = problem, row.pass = pass, row.engine = engine->name();
       if (plan == nullptr && here.failure.empty()) continue;
@@ -151,7 +161,6 @@ std::vector<BenchRow> LayerBench::run(const BenchLayer& layer) {
         row.milliseconds = measured.milliseconds, row.error = measured.error, row.failure = measured.failure;
         row.plan = plan->facts().name;
         row.workspace = plan->facts().scratch_bytes;
-        plans[index_of(pass)] = plan;
       }
       failed = failed || !row.measured();
       rows.push_back(row);

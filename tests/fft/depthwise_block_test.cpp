@@ -1,12 +1,15 @@
-// What a block of a depthwise convolution does between its barriers, followed on the CPU, against sums in double.
+// What a block of a depthwise convolution does between its barriers, and what adds up products of the spectra that it
+// leaves, followed on the CPU, against sums in double.
 #include "fft/cuda/depthwise/depthwise_block.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <vector>
 
+#include "fft/cuda/depthwise/product_sums.h"
 #include "framework/error.h"
 #include "tests/support/check_close.h"
 #include "tests/support/noise.h"
@@ -42,6 +45,23 @@ struct Follower {
       const auto& right = other.registers[std::size_t(thread)].v;
       multiply_bins<Block>(
           v, thread, [&](auto m) { return right[m]; }, product);
+    });
+  }
+
+  // Bins to spectra in memory, one a plane, and back.
+  std::vector<Complex> spectra() {
+    std::vector<Complex> numbers(std::size_t(Block::planes * Block::spectrum_numbers), Complex{nan, nan});
+    for_each_place([&](std::size_t place, Complex& bin) { numbers[place] = bin; });
+    return numbers;
+  }
+  void take_spectra(const std::vector<Complex>& numbers) {
+    for_each_place([&](std::size_t place, Complex& bin) { bin = numbers[place]; });
+  }
+  template <class Visit>
+  void for_each_place(const Visit& visit) {
+    each_thread([&](int thread, auto& v) {
+      const int plane = Block::plane_of(thread) * Block::spectrum_numbers;
+      for (int m = 0; m < Block::points; ++m) visit(std::size_t(plane + Block::spectrum_place(thread, m)), v[m]);
     });
   }
 
@@ -86,6 +106,34 @@ void for_each_product(const Sizes& s, const Visit& visit) {
         }
 }
 
+// Spectra of x and of y, [channel][image], to the sums over the images of a channel, one behind the other in a vector
+// as long as theirs.
+template <class Block>
+std::vector<Complex> sums_of_products(const std::vector<Complex>& x, const std::vector<Complex>& y, int images,
+                                      int parts) {
+  const int channels = Block::planes / images, size = 2 * Block::pairs;
+  std::vector<Complex> sums(std::size_t(parts * channels * Block::spectrum_numbers), Complex{nan, nan});
+  const ProductSums products{size,     images,   parts,      Divisor(channels), Divisor(ProductSums::threads_of(size)),
+                             x.data(), y.data(), sums.data()};
+  for (std::int64_t index = 0; index < products.count(); ++index) products(index);
+  std::vector<Complex> whole(x.size());
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    Complex& sum = whole[i % std::size_t(channels * Block::spectrum_numbers)];
+    sum = sum + sums[i];
+  }
+  return whole;
+}
+
+// What `images` planes of a channel, one behind the other, add up to.
+std::vector<double> sums_over_images(const std::vector<double>& planes, int size, int images) {
+  std::vector<double> sums(planes.size());
+  for (std::size_t i = 0; i < planes.size(); ++i) {
+    const std::size_t plane = i / std::size_t(size), channel = plane / std::size_t(images);
+    sums[channel * std::size_t(size) + i % std::size_t(size)] += planes[i];
+  }
+  return sums;
+}
+
 template <int N, int S, int P>
 void expect_passes(const Sizes& s) {
   SCOPED_TRACE(join(N, " points, ", s.height, "x", s.width, ", kernel ", s.kernel_h, "x", s.kernel_w));
@@ -120,6 +168,13 @@ void expect_passes(const Sizes& s) {
   expect(backward_input.to_planes(x, N), sums_x);
   backward_weight.multiply(of_y, correlate);
   expect(backward_weight.to_planes(w, N), sums_w);
+
+  const int images = P % 2 == 0 ? P / 2 : P;
+  for (int parts = 1; parts <= std::min(images, 2); ++parts) {
+    Follower<Block> shared;
+    shared.take_spectra(sums_of_products<Block>(of_x.spectra(), of_y.spectra(), images, parts));
+    expect(shared.to_planes(w, N), sums_over_images(sums_w, size_w, images));
+  }
 }
 
 TEST(DepthwiseBlock, ConvolvesWithALineAThread) {
@@ -130,6 +185,7 @@ TEST(DepthwiseBlock, ConvolvesWithALineAThread) {
   expect_passes<16, 1, 4>({9, 13, 4, 7, 2, 3});
   expect_passes<16, 1, 1>({16, 1, 5, 1, 0, 0});
   expect_passes<12, 1, 2>({1, 9, 1, 6, 0, 3});  // a plane of one row
+  expect_passes<10, 1, 12>({7, 6, 5, 5, 2, 2});
 }
 
 TEST(DepthwiseBlock, ConvolvesWithALineTwoThreads) {
