@@ -4,7 +4,7 @@
 #include "fft/cuda/depthwise/split_line.h"
 
 // A depthwise convolution of small planes, from the planes of x to those of y, wholly on chip: transform, product with
-// the spectrum of the channel's kernel, and inverse transform, so that no spectrum of x or y is ever in memory.
+// the spectrum of the channel's kernel, and inverse transform, none of which reads a spectrum of x or y from memory.
 // README.md has the picture. The phases are functions of a thread's number, so that a test can run them on a CPU.
 namespace twiddle::small_fft {
 

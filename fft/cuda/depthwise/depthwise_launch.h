@@ -57,7 +57,8 @@ __device__ void bins_to_planes(const ConvolveArguments& arguments, std::int64_t 
   store_elements<Block>(arguments, first, shared, thread, v);
 }
 
-// Planes by way of their spectra to planes.
+// Planes by way of their spectra to planes. The spectra are written to memory where `spectra` is not null; without a
+// target they are all that is made.
 template <class Block, int MinBlocks>
 __global__ void __launch_bounds__(Block::threads, (resident_blocks<Block::threads>(MinBlocks)))
     convolve_kernel(const ConvolveArguments arguments, Complex* spectra) {
