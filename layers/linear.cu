@@ -1,5 +1,6 @@
 #include "layers/linear.h"
 
+#include "fft/pair_product.h"
 #include "framework/for_each.h"
 #include "framework/tensor_ops.h"
 #include "layers/conv/tuner.h"
@@ -18,6 +19,28 @@ struct FillRows {
     for (std::int64_t i = 0; i < outputs; ++i) y[row * outputs + i] = bias[i];
   }
 };
+
+// Of smaller matrices, and of short sums, cuBLAS is as fast.
+constexpr std::int64_t least_side = 64, least_sum = 256, least_work = std::int64_t(1) << 26;
+bool by_tensor_cores(const Gemm& g) {
+  return !g.tf32 && g.m >= least_side && g.n >= least_side && g.k >= least_sum && g.m * g.n * g.k >= least_work;
+}
+
+// c = op(a) op(b), by tensor cores in the fp32 class where the device has such and it pays.
+void multiply(Stream& stream, const Gemm& g, const float* a, const float* b, float* c) {
+  const std::vector<TensorCores> cores =
+      by_tensor_cores(g) ? tensor_cores(stream.device()) : std::vector<TensorCores>{};
+  if (cores.empty()) return stream.gemm(g, a, b, c);
+  run_pair_product(stream, cores.front(),
+                   {.m = g.m,
+                    .n = g.n,
+                    .k = g.k,
+                    .a = plain_matrix(a, g.transpose_a ? g.m : g.k),
+                    .b = plain_matrix(b, g.transpose_b ? g.k : g.n),
+                    .a_along_k = !g.transpose_a,
+                    .b_along_k = g.transpose_b,
+                    .c = plain_matrix(c, g.n)});
+}
 
 }  // namespace
 
@@ -69,7 +92,8 @@ Variable Linear::forward(Context& ctx, const Variable& x) {
   Tensor y(stream, {batch, outputs});
   const bool start_from_bias = bias_ != nullptr && !on_gpu(stream);
   if (start_from_bias) for_each_index(stream, batch, FillRows{outputs, bias.value().read(), y.write()}, outputs);
-  stream.gemm(
+  multiply(
+      stream,
       {.transpose_b = true, .m = batch, .n = outputs, .k = inputs, .beta = start_from_bias ? 1.0f : 0.0f, .tf32 = tf32},
       value.read(), weight.value().read(), y.write());
   if (bias_ != nullptr && !start_from_bias) add_bias(stream, bias.value(), 1, y);
@@ -81,14 +105,14 @@ Variable Linear::forward(Context& ctx, const Variable& x) {
         if (bias.needs_grad()) bias.add_grad(backward_ctx, sum_over_channels(back, grad_y, outputs, 1));
         if (weight.needs_grad()) {
           Tensor grad_weight(back, {outputs, inputs});
-          back.gemm({.transpose_a = true, .m = outputs, .n = inputs, .k = batch, .tf32 = tf32}, grad_y.read(),
-                    value.read(), grad_weight.write());
+          multiply(back, {.transpose_a = true, .m = outputs, .n = inputs, .k = batch, .tf32 = tf32}, grad_y.read(),
+                   value.read(), grad_weight.write());
           weight.add_grad(backward_ctx, grad_weight);
         }
         if (x.needs_grad()) {
           Tensor grad_x(back, value.shape());
-          back.gemm({.m = batch, .n = inputs, .k = outputs, .tf32 = tf32}, grad_y.read(), weight.value().read(),
-                    grad_x.write());
+          multiply(back, {.m = batch, .n = inputs, .k = outputs, .tf32 = tf32}, grad_y.read(), weight.value().read(),
+                   grad_x.write());
           x.add_grad(backward_ctx, grad_x);
         }
       });

@@ -3,6 +3,7 @@
 #include "fft/cuda/products/real_products.h"
 #include "fft/cuda/winograd/cuda_winograd.h"
 #include "fft/depthwise_fft_engine.h"
+#include "fft/pair_product.h"
 #include "fft/spectral_engine.h"
 #include "framework/error.h"
 
@@ -26,6 +27,18 @@ std::vector<std::unique_ptr<FrequencyProduct>> make_real_products() {
 
 std::vector<std::unique_ptr<SpectralTransform>> make_cuda_winograd() {
   return {};
+}
+
+std::vector<TensorCores> tensor_cores(const Device&) {
+  return {};
+}
+
+std::size_t scratch_of_pair_product(const Device&, const PairProduct&) {
+  return 0;
+}
+
+void run_pair_product(Stream&, TensorCores, const PairProduct&) {
+  throw Error(ErrorKind::device, "products by tensor cores run on a GPU, and this build has no CUDA side");
 }
 
 void pad_planes(Stream&, const Planes&, std::int64_t, std::int64_t, const float*, float*) {

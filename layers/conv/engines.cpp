@@ -8,6 +8,7 @@
 #include "layers/conv/direct_engine.h"
 #include "layers/conv/gemm_engine.h"
 #include "layers/conv/onednn_engine.h"
+#include "layers/conv/pairs_engine.h"
 #include "layers/conv/polyphase_engine.h"
 
 namespace twiddle {
@@ -35,12 +36,13 @@ std::unique_ptr<ConvEngine> spectral(SpectralBackend backend, const Buffers& buf
   return std::make_unique<SpectralEngine>(std::move(backend), buffers, options.workspace_limit);
 }
 
-// Small depthwise kernels tap by tap, spectra for stride 1, cuDNN for all else.
+// Depthwise kernels in one kernel or tap by tap, products for 1x1, spectra for stride 1, cuDNN for all else.
 Engines cuda_engines(Device device, const ConvEngineOptions& options) {
   const auto buffers = std::make_shared<FrequencyBuffers>(options.frequency_budget);
   Engines engines;
   add(engines, make_depthwise_fft_engine(device, buffers, options.workspace_limit));
   add(engines, make_depthwise_engine(device));
+  add(engines, make_pairs_engine(device));
   add(engines, spectral(fbfft(), buffers, options));
   add(engines, spectral(cufft(), buffers, options));
   add(engines, spectral(winograd(device), buffers, options));

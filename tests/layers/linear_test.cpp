@@ -23,6 +23,22 @@ TEST_P(EveryDevice, LinearGradients) {
   expect_gradients(GetParam(), "linear", {{"outputs", "1"}}, {1, 1});
 }
 
+// So large that a GPU multiplies by tensor cores: whole numbers have no error.
+TEST_P(EveryDevice, LinearOfLargeMatricesIsTheSameAsOnACpu) {
+  const Shape shape{256, 1024}, output{256, 512};
+  const auto passes_on = [&](Device device) {
+    LayerUnderTest test(device, "linear", {{"outputs", "512"}}, {1024});
+    test.set("weight", whole_numbers({512, 1024}, 1));
+    auto passes = test.forward_and_backward(shape, whole_numbers(shape, 2), whole_numbers(output, 3));
+    const std::vector<float> gradient = test.parameter("weight").variable.grad().to_vector(*test.ctx.stream);
+    passes.y.insert(passes.y.end(), gradient.begin(), gradient.end());
+    return passes;
+  };
+  const auto here = passes_on(GetParam()), on_cpu = passes_on({});
+  EXPECT_EQ(here.y, on_cpu.y);
+  EXPECT_EQ(here.grad_x, on_cpu.grad_x);
+}
+
 TEST(Linear, TellsItsParametersToTheOptimizer) {
   LayerUnderTest test({}, "linear", {{"outputs", "2"}, {"lr", "0.5"}, {"bias_lr", "2"}, {"bias_init", "0.25"}}, {3});
   EXPECT_EQ(test.parameter("weight").learning_rate, 0.5f);

@@ -1,0 +1,143 @@
+#pragma once
+#include "fft/cuda/device/async_copy.h"
+#include "fft/cuda/device/tensor_core.h"
+#include "fft/cuda/pair_products/pair_scales.h"
+
+// A factor's part of one step of a sum: some rows (of A; of B columns, which are called rows here, too) and 32 k, first
+// as floats as they come from memory, then as halves.
+namespace twiddle::pairs {
+
+constexpr int depth = 32, threads = 256, warps = threads / 32;
+
+// Where a block reads a factor. See StridedMatrix.
+struct Factor {
+  const float* values;
+  std::int64_t stride, piece_stride;
+  Divisor period;
+  std::int64_t rows;
+
+  TWIDDLE_HD std::int64_t place_of(std::int64_t along) const {
+    const std::int64_t piece = period.quotient(along);
+    return along + piece * (piece_stride - period.value());
+  }
+};
+
+// Floats lie as in memory: [row][k] where adjacent elements differ in k, else [k][row]. Which four floats of a line lie
+// where is exchanged by the number of the line, so that neither threads with a row each nor threads with a k each meet
+// in a bank.
+template <bool AlongK, int Rows>
+struct Floats {
+  static constexpr int rows = Rows;
+  alignas(16) float at[Rows * depth];
+  TWIDDLE_HD static int place(int row, int k) {
+    if constexpr (AlongK)
+      return row * depth + (((k >> 2) ^ (row & 7)) << 2 | (k & 3));
+    else
+      return k * Rows + (((row >> 2) ^ (k & 7)) << 2 | (row & 3));
+  }
+};
+
+// As tensor cores read them (tensor_core.h).
+template <int Rows>
+struct alignas(512) Halves {
+  __half high[Rows * depth], low[Rows * depth];
+};
+
+// Copies a factor's part of each step: `Width` adjacent floats at once, four or, where they are not aligned, one.
+template <bool AlongK, int Width, int Rows>
+class StepCopy {
+ public:
+  __device__ StepCopy(const Factor& factor, std::int64_t first_row, int thread)
+      : factor_(factor), along_(thread % across * Width), other_(thread / across) {
+    const std::int64_t row = first_row + (AlongK ? other_ : along_), left = factor.rows - row;
+    rows_left_ = static_cast<int>(left < Rows ? left : Rows);
+    if constexpr (AlongK)
+      from_ = factor.values + row * factor.stride;
+    else
+      from_ = factor.values + (left > 0 ? factor.place_of(row) : 0) + other_ * factor.stride;
+  }
+
+  // Zeros where there is no such row, and from last_k on.
+  __device__ void copy(int first_k, int last_k, Floats<AlongK, Rows>& to) const {
+    if constexpr (AlongK) {
+      const int k = first_k + along_;
+      const float* const from = from_ + factor_.place_of(k);
+#pragma unroll
+      for (int i = 0; i < Rows; i += apart)
+        put(to.at + to.place(other_ + i, along_), from + i * factor_.stride, k < last_k && i < rows_left_);
+    } else {
+      const float* const from = from_ + first_k * factor_.stride;
+#pragma unroll
+      for (int i = 0; i < depth; i += apart)
+        put(to.at + to.place(along_, other_ + i), from + i * factor_.stride,
+            first_k + other_ + i < last_k && rows_left_ > 0);
+    }
+  }
+
+ private:
+  static constexpr int across = (AlongK ? depth : Rows) / Width, apart = threads / across;
+
+  __device__ static void put(float* to, const float* from, bool wanted) {
+    if constexpr (Width == 4)
+      small_fft::async_copy(reinterpret_cast<Four*>(to), reinterpret_cast<const Four*>(from), wanted);
+    else
+      small_fft::async_copy(to, from, wanted);
+  }
+
+  const Factor& factor_;
+  const float* from_;
+  int along_, other_;  // of the thread's first float in the part
+  int rows_left_;
+};
+
+// Of column k = lane, in the warp's share of the rows.
+template <bool AlongK, int Rows>
+__device__ void add_exponents(const Floats<AlongK, Rows>& part, int warp, int lane, ColumnExponent& column) {
+  constexpr int each = Rows / warps;
+#pragma unroll 4
+  for (int i = 0; i < each; ++i) column.add(part.at[part.place(warp * each + i, lane)]);
+}
+
+// Splits all rows, scaled by scales[k] and then each as a whole, which back[row] takes back. Some adjacent threads have
+// a row together, each of them k that are chosen so that they do not meet in a bank: where rows lie along k 8 or 16
+// that follow each other, else a share of each eight.
+template <bool AlongK, int Rows>
+__device__ void split_rows(const Floats<AlongK, Rows>& part, int thread, const float* scales, Halves<Rows>& halves,
+                           float* back) {
+  constexpr int sharing = threads / Rows, count = depth / sharing;
+  static_assert(sharing == 2 || sharing == 4);
+  // The run of adjacent k that a thread has of each eight, and where it begins.
+  constexpr int run = AlongK ? count : 8 / sharing;
+  const int row = thread / sharing, share = thread % sharing;
+  float values[count], largest = 0;
+#pragma unroll
+  for (int i = 0; i < count; ++i) {
+    const int k = AlongK ? share * count + i : i / run * 8 + share * run + i % run;
+    values[i] = part.at[part.place(row, k)] * scales[k];
+    largest = fmaxf(largest, fabsf(values[i]));
+  }
+#pragma unroll
+  for (int apart = 1; apart < sharing; apart *= 2)
+    largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, apart));
+  const int exponent = scale_of_row(largest);
+  const float scale = power_of_two(exponent);
+  __half2 high[count / 2], low[count / 2];
+#pragma unroll
+  for (int i = 0; i < count / 2; ++i) {
+    const float first = values[2 * i] * scale, second = values[2 * i + 1] * scale;
+    high[i] = __floats2half2_rn(first, second);
+    low[i] = __floats2half2_rn(first - __low2float(high[i]), second - __high2float(high[i]));
+  }
+  constexpr int stored = run < 8 ? run : 8;  // halves at once
+  using Piece = std::conditional_t<stored == 8, uint4, std::conditional_t<stored == 4, uint2, unsigned>>;
+#pragma unroll
+  for (int i = 0; i < count; i += stored) {
+    const int k = AlongK ? share * count + i : i / run * 8 + share * run;
+    const int place = small_fft::place_of_piece(row, k / 8) + k % 8;
+    *reinterpret_cast<Piece*>(halves.high + place) = *reinterpret_cast<const Piece*>(high + i / 2);
+    *reinterpret_cast<Piece*>(halves.low + place) = *reinterpret_cast<const Piece*>(low + i / 2);
+  }
+  if (share == 0) back[row] = power_of_two(-exponent);
+}
+
+}  // namespace twiddle::pairs

@@ -1,0 +1,52 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "framework/device.h"
+
+namespace twiddle {
+
+// Matrix products C = A B of fp32 numbers by a GPU's tensor cores, in the fp32 class: each number is multiplied as the
+// sum of two halves (fp16). See fft/cuda/pair_products/README.md.
+
+// A matrix in memory. Along one dimension elements are adjacent, in pieces of `period` elements that lie `piece_stride`
+// apart, as the planes of a channel in [image][channel][place]; along the other they are `stride` apart.
+template <class Number>
+struct StridedMatrix {
+  Number* values = nullptr;
+  std::int64_t stride = 0, period = 0, piece_stride = 0;
+};
+
+// [rows][columns] without gaps.
+template <class Number>
+StridedMatrix<Number> plain_matrix(Number* values, std::int64_t columns) {
+  return {values, columns, columns, 0};
+}
+
+// C [m][n] = A [m][k] B [k][n]. A is split into halves once, and B anew for every 128 rows of C: let A be the smaller
+// factor.
+struct PairProduct {
+  std::int64_t m = 0, n = 0, k = 0;  // k below 2^31
+  StridedMatrix<const float> a, b;
+  bool a_along_k = true, b_along_k = true;  // whether adjacent elements of that factor differ in k
+  // Whether A's columns are brought to the same size first, which takes another look at A. Needed where what is summed
+  // over may differ by many orders of magnitude, as channels may.
+  bool balance = true;
+  StridedMatrix<float> c;       // adjacent elements differ in n
+  bool transpose_c = false;     // then in m, of a plain matrix
+  const float* bias = nullptr;  // is added to each row: m numbers
+  bool relu = false;            // then leaves nothing below zero
+};
+
+// What a GPU multiplies halves with.
+enum class TensorCores : std::uint8_t {
+  wgmma,  // four warps together, from shared memory: compute capability 9.0
+  mma     // a warp, from registers: 8.0 and above
+};
+std::vector<TensorCores> tensor_cores(const Device& device);  // the fastest first; none below 8.0, or on a CPU
+
+std::size_t scratch_of_pair_product(const Device& device, const PairProduct& product);  // bytes taken from the pool
+void run_pair_product(Stream& stream, TensorCores cores, const PairProduct& product);
+
+}  // namespace twiddle

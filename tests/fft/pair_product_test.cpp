@@ -1,0 +1,200 @@
+#include "fft/pair_product.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "framework/tensor.h"
+#include "tests/support/every_device.h"
+
+namespace twiddle {
+
+namespace {
+
+constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
+
+// Two factors of a plain product, [m][k] and [k][n], as they are multiplied and as they lie in memory.
+struct Problem {
+  std::int64_t m, n, k;
+  bool a_along_k = true, b_along_k = true, balance = true;
+  std::vector<float> a = {}, b = {};
+
+  void fill(std::mt19937& random) {
+    std::normal_distribution<float> normal;
+    a.resize(static_cast<std::size_t>(m * k)), b.resize(static_cast<std::size_t>(k * n));
+    for (float& value : a) value = normal(random);
+    for (float& value : b) value = normal(random);
+  }
+  float& a_at(std::int64_t row, std::int64_t i) { return a[static_cast<std::size_t>(row * k + i)]; }
+  float& b_at(std::int64_t i, std::int64_t column) { return b[static_cast<std::size_t>(i * n + column)]; }
+};
+
+std::vector<float> transposed(const std::vector<float>& values, std::int64_t rows, std::int64_t columns) {
+  std::vector<float> turned(values.size());
+  for (std::int64_t row = 0; row < rows; ++row)
+    for (std::int64_t column = 0; column < columns; ++column)
+      turned[static_cast<std::size_t>(column * rows + row)] = values[static_cast<std::size_t>(row * columns + column)];
+  return turned;
+}
+
+std::vector<float> product(Stream& stream, TensorCores cores, const Problem& p) {
+  const Tensor a = Tensor::from(stream, {p.m, p.k}, p.a_along_k ? p.a : transposed(p.a, p.m, p.k));
+  const Tensor b = Tensor::from(stream, {p.k, p.n}, p.b_along_k ? transposed(p.b, p.k, p.n) : p.b);
+  Tensor c = Tensor::filled(stream, {p.m, p.n}, not_a_number);
+  run_pair_product(stream, cores,
+                   {.m = p.m,
+                    .n = p.n,
+                    .k = p.k,
+                    .a = plain_matrix(a.read(), p.a_along_k ? p.k : p.m),
+                    .b = plain_matrix(b.read(), p.b_along_k ? p.k : p.n),
+                    .a_along_k = p.a_along_k,
+                    .b_along_k = p.b_along_k,
+                    .balance = p.balance,
+                    .c = plain_matrix(c.write(), p.n)});
+  return c.to_vector(stream);
+}
+
+std::vector<double> expected(Problem& p) {
+  std::vector<double> c(static_cast<std::size_t>(p.m * p.n));
+  for (std::int64_t row = 0; row < p.m; ++row)
+    for (std::int64_t i = 0; i < p.k; ++i)
+      for (std::int64_t column = 0; column < p.n; ++column)
+        c[static_cast<std::size_t>(row * p.n + column)] += double(p.a_at(row, i)) * p.b_at(i, column);
+  return c;
+}
+
+double error(const std::vector<float>& found, const std::vector<double>& wanted, std::size_t first, std::size_t step,
+             std::size_t count) {
+  double square = 0, norm = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t at = first + i * step;
+    const double difference = found[at] - wanted[at];
+    square += difference * difference, norm += wanted[at] * wanted[at];
+  }
+  return std::sqrt(square / norm);
+}
+double error(const std::vector<float>& found, const std::vector<double>& wanted) {
+  return error(found, wanted, 0, 1, found.size());
+}
+// Of each row and of each column by itself the largest.
+double largest_error(const Problem& p, const std::vector<float>& found, const std::vector<double>& wanted) {
+  const auto m = static_cast<std::size_t>(p.m), n = static_cast<std::size_t>(p.n);
+  double most = 0;
+  for (std::size_t row = 0; row < m; ++row) most = std::max(most, error(found, wanted, row * n, 1, n));
+  for (std::size_t column = 0; column < n; ++column) most = std::max(most, error(found, wanted, column, n, m));
+  return most;
+}
+
+// A test a kind of tensor core of the device.
+class PairProductTest : public EveryDevice {
+ protected:
+  void SetUp() override {
+    EveryDevice::SetUp();
+    if (IsSkipped()) return;
+    cores_ = tensor_cores(GetParam());
+    if (cores_.empty()) GTEST_SKIP() << "no tensor cores";
+    stream_ = make_stream(GetParam());
+  }
+  std::vector<TensorCores> cores_;
+  std::unique_ptr<Stream> stream_;
+  std::mt19937 random_{1};
+};
+
+}  // namespace
+
+TEST_P(PairProductTest, AgreesWithASumInDoubleHoweverFactorsLie) {
+  std::uniform_int_distribution<int> side(1, 300), length(1, 700);
+  for (int round = 0; round < 12; ++round)
+    for (const bool a_along_k : {true, false})
+      for (const bool b_along_k : {true, false}) {
+        Problem p{side(random_), side(random_), length(random_), a_along_k, b_along_k, round % 3 > 0};
+        if (round % 2 == 0) p.m = p.m / 4 * 4 + 4, p.n = p.n / 4 * 4 + 4, p.k = p.k / 4 * 4 + 4;
+        p.fill(random_);
+        const std::vector<double> wanted = expected(p);
+        for (const TensorCores cores : cores_)
+          EXPECT_LE(error(product(*stream_, cores, p), wanted), 1e-6)
+              << p.m << " x " << p.n << " x " << p.k << (a_along_k ? "" : ", A by columns")
+              << (b_along_k ? "" : ", B by rows") << (cores == TensorCores::mma ? ", mma" : ", wgmma");
+      }
+}
+
+TEST_P(PairProductTest, GivesEqualBitsAndCutsLongSums) {
+  Problem p{70, 40, 60000};
+  p.fill(random_);
+  const std::vector<double> wanted = expected(p);
+  for (const TensorCores cores : cores_) {
+    const std::vector<float> first = product(*stream_, cores, p);
+    EXPECT_LE(error(first, wanted), 1e-6);
+    EXPECT_EQ(first, product(*stream_, cores, p));
+  }
+}
+
+// Magnitudes at which halves alone would overflow or vanish: each row and column keeps the class by its own norm.
+TEST_P(PairProductTest, KeepsTheClassInHardRanges) {
+  std::uniform_real_distribution<float> decades(-3, 3);
+  const auto far_apart = [&] { return std::pow(10.0f, decades(random_)); };
+  const auto expect_class = [&](const char* what, double most, const auto& change) {
+    Problem p{96, 80, 160};
+    p.fill(random_);
+    change(p);
+    const std::vector<double> wanted = expected(p);
+    for (const TensorCores cores : cores_)
+      EXPECT_LE(largest_error(p, product(*stream_, cores, p), wanted), most) << what;
+  };
+  expect_class("small and large numbers", 2e-6, [&](Problem& p) {
+    for (float& value : p.a) value *= 1e-30f;
+    for (float& value : p.b) value *= 1e25f;
+  });
+  expect_class("rows of B apart, and columns of A the other way", 2e-6, [&](Problem& p) {
+    for (std::int64_t i = 0; i < p.k; ++i) {
+      const float factor = far_apart();
+      for (std::int64_t column = 0; column < p.n; ++column) p.b_at(i, column) *= factor;
+      for (std::int64_t row = 0; row < p.m; ++row) p.a_at(row, i) /= factor;
+    }
+  });
+  expect_class("columns of B apart", 2e-6, [&](Problem& p) {
+    for (std::int64_t column = 0; column < p.n; ++column) {
+      const float factor = far_apart();
+      for (std::int64_t i = 0; i < p.k; ++i) p.b_at(i, column) *= factor;
+    }
+  });
+  expect_class("rows of A apart", 2e-6, [&](Problem& p) {
+    for (std::int64_t row = 0; row < p.m; ++row) {
+      const float factor = far_apart();
+      for (std::int64_t i = 0; i < p.k; ++i) p.a_at(row, i) *= factor;
+    }
+  });
+  expect_class("one number of A a million times larger", 2e-6, [&](Problem& p) { p.a_at(5, 7) *= 1e6f; });
+  expect_class("one number of B a million times larger", 2e-6, [&](Problem& p) { p.b_at(7, 5) *= 1e6f; });
+  expect_class("a row of B a million times larger that meets zeros", 2e-6, [&](Problem& p) {
+    for (std::int64_t column = 0; column < p.n; ++column) p.b_at(7, column) *= 1e6f;
+    for (std::int64_t row = 0; row < p.m; ++row) p.a_at(row, 7) = 0;
+  });
+}
+
+TEST_P(PairProductTest, WhatIsNotFiniteStaysInItsRowAndColumn) {
+  for (const float other : {not_a_number, std::numeric_limits<float>::infinity()}) {
+    Problem p{40, 50, 96};
+    p.fill(random_);
+    const std::vector<double> wanted = expected(p);
+    p.a_at(3, 10) = other, p.b_at(20, 7) = other;
+    for (const TensorCores cores : cores_) {
+      const std::vector<float> found = product(*stream_, cores, p);
+      for (std::int64_t row = 0; row < p.m; ++row)
+        for (std::int64_t column = 0; column < p.n; ++column) {
+          const auto at = static_cast<std::size_t>(row * p.n + column);
+          if (row == 3 || column == 7)
+            EXPECT_FALSE(std::isfinite(found[at])) << row << ", " << column;
+          else
+            EXPECT_NEAR(found[at], wanted[at], 1e-4) << row << ", " << column;
+        }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(On, PairProductTest, testing::Values(Device{Device::Kind::cuda, 0}),
+                         [](const auto&) { return "cuda"; });
+
+}  // namespace twiddle
