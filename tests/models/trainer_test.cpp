@@ -125,7 +125,7 @@ TEST(Trainer, StartsFromTheWeightsThatFit) {
   EXPECT_EQ(second.taken_weights()->layers.at(2).misfits,
             "'fc1.weight' is 4x36 in the file, 6x36 in the model, 'fc1.bias' is 4 in the file, 6 in the model");
   const auto values = [](const Trainer& trainer, std::size_t i) {
-    Context reading;
+    Context reading(parse_device("auto"));  // where the trainers ran
     return trainer.model().net->parameters()[i]->variable.value().to_vector(*reading.stream);
   };
   EXPECT_EQ(values(second, 0), values(first, 0));
