@@ -1,5 +1,6 @@
 #include "layers/conv/polyphase_engine.h"
 
+#include <algorithm>
 #include <limits>
 #include <string>
 
@@ -12,23 +13,24 @@ namespace {
 
 // Planes and their phases: element (i, j) of phase (a, b) is the plane's (i * stride_h + a - pad_h,
 // j * stride_w + b - pad_w), zero outside of the plane. The phases of a plane follow each other, so that groups of
-// channels stay together.
+// channels stay together. Of a kernel smaller than its stride there are as many phases as it has taps: others meet
+// none.
 struct Phases {
   bool operator==(const Phases&) const = default;
   int height, width, stride_h, stride_w, pad_h, pad_w;
-  int phase_height, phase_width;
+  int phases_h, phases_w, phase_height, phase_width;
 };
 
 struct Split {  // one call an element of a phase
   Phases p;
-  Divisor phase_width, phase_height, stride_w, stride_h;
+  Divisor phase_width, phase_height, phases_w, phases_h;
   const float* planes;
   float* phases;
   TWIDDLE_HD void operator()(std::int64_t index) const {
     const std::int64_t row = phase_width.quotient(index), phase = phase_height.quotient(row);
-    const std::int64_t across = stride_w.quotient(phase), plane = stride_h.quotient(across);
-    const std::int64_t h = (row - phase * p.phase_height) * p.stride_h + across - plane * p.stride_h - p.pad_h;
-    const std::int64_t w = (index - row * p.phase_width) * p.stride_w + phase - across * p.stride_w - p.pad_w;
+    const std::int64_t across = phases_w.quotient(phase), plane = phases_h.quotient(across);
+    const std::int64_t h = (row - phase * p.phase_height) * p.stride_h + across - plane * p.phases_h - p.pad_h;
+    const std::int64_t w = (index - row * p.phase_width) * p.stride_w + phase - across * p.phases_w - p.pad_w;
     const bool inside = h >= 0 && h < p.height && w >= 0 && w < p.width;
     phases[index] = inside ? planes[(plane * p.height + h) * p.width + w] : 0;
   }
@@ -43,26 +45,35 @@ struct Join {  // one call an element of a plane; what no phase holds was seen b
     const std::int64_t row = width.quotient(index), plane = height.quotient(row);
     const std::int64_t h = row - plane * p.height + p.pad_h, w = index - row * p.width + p.pad_w;
     const std::int64_t i = stride_h.quotient(h), j = stride_w.quotient(w);
-    const std::int64_t phase = (plane * p.stride_h + h - i * p.stride_h) * p.stride_w + w - j * p.stride_w;
-    const bool held = i < p.phase_height && j < p.phase_width;
+    const std::int64_t phase_h = h - i * p.stride_h, phase_w = w - j * p.stride_w;
+    const std::int64_t phase = (plane * p.phases_h + phase_h) * p.phases_w + phase_w;
+    const bool held = phase_h < p.phases_h && phase_w < p.phases_w && i < p.phase_height && j < p.phase_width;
     planes[index] = held ? phases[(phase * p.phase_height + i) * p.phase_width + j] : 0;
   }
 };
 
+int phases_across(const ConvProblem& problem) {
+  return std::min(problem.stride_w, problem.kernel_w);
+}
+int phases_down(const ConvProblem& problem) {
+  return std::min(problem.stride_h, problem.kernel_h);
+}
+
 Phases input_phases(const ConvProblem& outer, const ConvProblem& inner) {
-  return {outer.height, outer.width, outer.stride_h, outer.stride_w,
-          outer.pad_h,  outer.pad_w, inner.height,   inner.width};
+  return {outer.height, outer.width,        outer.stride_h,       outer.stride_w, outer.pad_h,
+          outer.pad_w,  phases_down(outer), phases_across(outer), inner.height,   inner.width};
 }
 
 Phases kernel_phases(const ConvProblem& outer, const ConvProblem& inner) {
-  return {outer.kernel_h, outer.kernel_w, outer.stride_h, outer.stride_w, 0, 0, inner.kernel_h, inner.kernel_w};
+  return {outer.kernel_h,     outer.kernel_w,       outer.stride_h, outer.stride_w, 0, 0,
+          phases_down(outer), phases_across(outer), inner.kernel_h, inner.kernel_w};
 }
 
 Tensor split(Stream& stream, const Phases& phases, const Tensor& planes, const Shape& shape) {
   Tensor result(stream, shape);
   for_each_index(stream, result.size(),
-                 Split{phases, Divisor(phases.phase_width), Divisor(phases.phase_height), Divisor(phases.stride_w),
-                       Divisor(phases.stride_h), planes.read(), result.write()});
+                 Split{phases, Divisor(phases.phase_width), Divisor(phases.phase_height), Divisor(phases.phases_w),
+                       Divisor(phases.phases_h), planes.read(), result.write()});
   return result;
 }
 
@@ -74,7 +85,7 @@ void join_phases(Stream& stream, const Phases& phases, const Tensor& from, Tenso
 
 ConvProblem stride_one(const ConvProblem& problem) {
   ConvProblem inner = problem;
-  const std::int64_t channels = std::int64_t(problem.channels) * problem.stride_h * problem.stride_w;
+  const std::int64_t channels = std::int64_t(problem.channels) * phases_down(problem) * phases_across(problem);
   if (channels > std::numeric_limits<int>::max())
     throw Error(ErrorKind::config, join("its strides make ", channels, " channels of ", problem.channels));
   inner.channels = static_cast<int>(channels);
