@@ -1,7 +1,5 @@
 #include "layers/batch_norm.h"
 
-#include <cmath>
-
 #include "framework/error.h"
 #include "layers/moments.h"
 #include "layers/planes.h"
@@ -39,7 +37,9 @@ struct InverseDeviation {
   float epsilon;
   const float* variance;
   float* inverse;
-  TWIDDLE_HD void operator()(std::int64_t channel) const { inverse[channel] = 1 / sqrtf(variance[channel] + epsilon); }
+  TWIDDLE_HD void operator()(std::int64_t channel) const {
+    inverse[channel] = inverse_deviation(variance[channel], epsilon);
+  }
 };
 
 // What is known of each channel.

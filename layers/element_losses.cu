@@ -2,12 +2,11 @@
 
 #include "framework/error.h"
 #include "framework/for_each.h"
+#include "layers/exp_cost.h"
 
 namespace twiddle {
 
 namespace {
-
-constexpr std::int64_t exp_cost = 20;  // simple operations that one exponential is worth
 
 // A loss gives the value and the slope of one element, by its column.
 struct BinaryCrossEntropy {

@@ -18,6 +18,10 @@ GroupNorm::GroupNorm(const Site& site, Params& params)
   bias_ = &add_parameter(undecayed("bias", {site.input[0]}, 0));
 }
 
+std::size_t GroupNorm::kept_bytes() const {  // mean and 1 / deviation of each group
+  return static_cast<std::size_t>(groups_) * 2 * sizeof(float);
+}
+
 std::string GroupNorm::describe() const {
   return join(groups_, " groups");
 }

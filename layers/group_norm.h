@@ -10,6 +10,7 @@ class GroupNorm : public Layer {
   GroupNorm(const Site& site, Params& params);
   Variable forward(Context& ctx, const Variable& x) override;
   bool keeps_input() const override { return true; }
+  std::size_t kept_bytes() const override;
   std::string describe() const override;
 
  private:

@@ -19,11 +19,13 @@ TWIDDLE_HD inline Moments joined(const Moments& a, const Moments& b) {
   return {count, a.mean + step * share, a.deviations + b.deviations + step * step * a.count * share};
 }
 
-// Of numbers so large that their variance is no float it is NaN, as what is made of it: they are not to become zeros
-// that nobody notices.
-TWIDDLE_HD inline float inverse_deviation(const Moments& all, float epsilon) {
-  const auto variance = static_cast<float>(all.deviations / all.count);
+// 1 / deviation. Of numbers so large that their variance is no float it is NaN, as what is made of it: they are not to
+// become zeros that nobody notices.
+TWIDDLE_HD inline float inverse_deviation(float variance, float epsilon) {
   return variance - variance == 0 ? 1 / sqrtf(variance + epsilon) : NAN;
+}
+TWIDDLE_HD inline float inverse_deviation(const Moments& all, float epsilon) {
+  return inverse_deviation(static_cast<float>(all.deviations / all.count), epsilon);
 }
 
 // The moments of a matrix's rows, two numbers a row.

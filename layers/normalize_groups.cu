@@ -1,6 +1,5 @@
 #include "layers/normalize_groups.h"
 
-#include <cmath>
 #include <utility>
 
 #include "framework/sum_pairs.h"
@@ -206,41 +205,68 @@ Tensor forward(Stream& stream, const Normalized& all, const Tensor& scale, const
 }
 
 template <bool OwnFactors>
+Tensor gradient_sums(Stream& stream, const Normalized& all, const Tensor& scale, const Tensor& grad_y) {
+  const Planes& planes = all.groups.planes;
+  Tensor rows(stream, {planes.rows(), 2});
+  sum_pairs_of_rows(stream, planes.rows(), planes.inner,
+                    GradientSums<OwnFactors>{RowPlace<OwnFactors>(all.groups), all.mean.read(), scale.read(),
+                                             all.x.read(), grad_y.read(), pairs(rows)});
+  return rows;
+}
+
+template <bool OwnFactors>
+Tensor input_gradient(Stream& stream, const Normalized& all, const Tensor& scale, const Tensor& grad_y,
+                      const Tensor& rows) {
+  const Planes& planes = all.groups.planes;
+  const RowPlace<OwnFactors> place(all.groups);
+  Tensor sums(stream, {all.groups.groups(), 2}), grad_x(stream, all.x.shape());
+  sum_pairs_of_rows(stream, all.groups.groups(), all.groups.channels_each,
+                    GroupGradientSums<OwnFactors>{place, scale.read(), pairs(rows), pairs(sums)});
+  map_rows(stream, planes.rows(), planes.inner,
+           Backward<OwnFactors>{place, static_cast<float>(all.groups.values()), all.mean.read(), all.inverse.read(),
+                                scale.read(), pairs(std::as_const(sums))},
+           1, grad_x.write(), all.x.read(), grad_y.read());
+  return grad_x;
+}
+
+template <bool OwnFactors>
+Tensor scale_gradient(Stream& stream, const Normalized& all, const Shape& shape, const Tensor& grad_y,
+                      const Tensor& rows) {
+  const Planes& planes = all.groups.planes;
+  Tensor grad(stream, shape);
+  if constexpr (OwnFactors)
+    reduce_columns(
+        stream, planes.batch, grad.size(),
+        OwnScale{grad.size(), all.mean.read(), all.inverse.read(), all.x.read(), grad_y.read(), grad.write()});
+  else
+    reduce_columns(stream, planes.batch, planes.channels,
+                   ChannelScale{RowPlace<false>(all.groups), all.inverse.read(), pairs(rows), grad.write()});
+  return grad;
+}
+
+template <bool OwnFactors>
+Tensor bias_gradient(Stream& stream, const Normalized& all, const Shape& shape, const Tensor& grad_y,
+                     const Tensor& rows) {
+  const Planes& planes = all.groups.planes;
+  Tensor grad(stream, shape);
+  if constexpr (OwnFactors)
+    reduce_columns(stream, planes.batch, grad.size(), OwnBias{grad.size(), grad_y.read(), grad.write()});
+  else
+    reduce_columns(stream, planes.batch, planes.channels, ChannelBias{planes.channels, pairs(rows), grad.write()});
+  return grad;
+}
+
+template <bool OwnFactors>
 void backward(Context& ctx, const Normalized& all, const Variable& x, const Variable& scale, const Variable& bias,
               const Tensor& grad_y) {
   Stream& stream = *ctx.stream;
-  const Planes& planes = all.groups.planes;
-  const RowPlace<OwnFactors> place(all.groups);
   const Tensor factors = scale.value();
-  Tensor row_sums(stream, {planes.rows(), 2});
-  sum_pairs_of_rows(
-      stream, planes.rows(), planes.inner,
-      GradientSums<OwnFactors>{place, all.mean.read(), factors.read(), all.x.read(), grad_y.read(), pairs(row_sums)});
-  const Tensor& rows = row_sums;
-  if (x.needs_grad()) {
-    Tensor sums(stream, {all.groups.groups(), 2}), grad_x(stream, all.x.shape());
-    sum_pairs_of_rows(stream, all.groups.groups(), all.groups.channels_each,
-                      GroupGradientSums<OwnFactors>{place, factors.read(), pairs(rows), pairs(sums)});
-    map_rows(stream, planes.rows(), planes.inner,
-             Backward<OwnFactors>{place, static_cast<float>(all.groups.values()), all.mean.read(), all.inverse.read(),
-                                  factors.read(), pairs(std::as_const(sums))},
-             1, grad_x.write(), all.x.read(), grad_y.read());
-    x.add_grad(ctx, grad_x);
-  }
-  Tensor grad_scale(stream, factors.shape()), grad_bias(stream, factors.shape());
-  const std::int64_t numbers = planes.channels * planes.inner;
-  if constexpr (OwnFactors) {
-    reduce_columns(
-        stream, planes.batch, numbers,
-        OwnScale{numbers, all.mean.read(), all.inverse.read(), all.x.read(), grad_y.read(), grad_scale.write()});
-    reduce_columns(stream, planes.batch, numbers, OwnBias{numbers, grad_y.read(), grad_bias.write()});
-  } else {
-    reduce_columns(stream, planes.batch, planes.channels,
-                   ChannelScale{place, all.inverse.read(), pairs(rows), grad_scale.write()});
-    reduce_columns(stream, planes.batch, planes.channels, ChannelBias{planes.channels, pairs(rows), grad_bias.write()});
-  }
-  scale.add_grad(ctx, grad_scale);
-  bias.add_grad(ctx, grad_bias);
+  // The gradients of a number's own factors do without the sums of rows.
+  const Tensor rows =
+      !OwnFactors || x.needs_grad() ? gradient_sums<OwnFactors>(stream, all, factors, grad_y) : Tensor();
+  if (x.needs_grad()) x.add_grad(ctx, input_gradient<OwnFactors>(stream, all, factors, grad_y, rows));
+  if (scale.needs_grad()) scale.add_grad(ctx, scale_gradient<OwnFactors>(stream, all, factors.shape(), grad_y, rows));
+  if (bias.needs_grad()) bias.add_grad(ctx, bias_gradient<OwnFactors>(stream, all, factors.shape(), grad_y, rows));
 }
 
 }  // namespace

@@ -1,8 +1,7 @@
 #include "layers/normalize_pixels.h"
 
-#include <cmath>
-
 #include "layers/cuda/pixel_blocks.h"
+#include "layers/moments.h"
 
 namespace twiddle {
 
@@ -46,7 +45,7 @@ struct ForwardStrip {
         const float difference = x[c * planes.inner + p] - mean[p];
         squares[p] += difference * difference;
       }
-    for (int p = 0; p < place.pixels; ++p) inverse[p] = 1 / sqrtf(squares[p] / channels + pass.epsilon);
+    for (int p = 0; p < place.pixels; ++p) inverse[p] = inverse_deviation(squares[p] / channels, pass.epsilon);
     for (std::int64_t c = 0; c < planes.channels; ++c) {
       const float scale = pass.scale[c], bias = pass.bias[c];
       float* const y = pass.y + place.at + c * planes.inner;
@@ -145,6 +144,7 @@ Variable normalize_pixels(Context& ctx, const std::string& name, const Variable&
                                     grad_y.read(), grad_x.write()});
           x.add_grad(backward_ctx, grad_x);
         }
+        if (!scale.needs_grad() && !bias.needs_grad()) return;
         const auto [grad_bias, grad_scale] = sum_pairs_by_channel(
             stream, planes,
             FactorTerms{planes, Divisor(planes.channels), value.read(), mean.read(), inverse.read(), grad_y.read()});

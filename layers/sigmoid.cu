@@ -3,12 +3,11 @@
 #include <cmath>
 
 #include "framework/for_each.h"
+#include "layers/exp_cost.h"
 
 namespace twiddle {
 
 namespace {
-
-constexpr std::int64_t exp_cost = 20;  // simple operations that one exponential is worth
 
 struct SigmoidForward {
   TWIDDLE_HD float operator()(float x) const { return 1 / (1 + expf(-x)); }

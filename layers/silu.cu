@@ -2,13 +2,12 @@
 
 #include <cmath>
 
+#include "layers/exp_cost.h"
 #include "layers/keeping_input.h"
 
 namespace twiddle {
 
 namespace {
-
-constexpr std::int64_t exp_cost = 20;  // simple operations that one exponential is worth
 
 struct SiluForward {
   TWIDDLE_HD float operator()(float x) const { return x / (1 + expf(-x)); }

@@ -5,12 +5,11 @@
 
 #include "framework/error.h"
 #include "framework/for_each.h"
+#include "layers/exp_cost.h"
 
 namespace twiddle {
 
 namespace {
-
-constexpr std::int64_t exp_cost = 20;  // simple operations that one exponential is worth
 
 // What turns a row's logits into logarithms of probabilities: log p = logit - largest - log_sum. The two are kept
 // apart, since their sum would round away the small one. `best` is the first class that has the largest logit.

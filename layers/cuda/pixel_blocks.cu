@@ -2,6 +2,8 @@
 
 #include <type_traits>
 
+#include "layers/moments.h"
+
 namespace twiddle {
 
 namespace {
@@ -56,7 +58,7 @@ __global__ void __launch_bounds__(block_pixels* Lanes) forward_kernel(PixelForwa
     square += difference * difference;
   }
   const float variance = sum_of_lanes<Lanes>(squares, square) / static_cast<float>(channels);
-  const float inverse = 1 / sqrtf(variance + pass.epsilon);
+  const float inverse = inverse_deviation(variance, pass.epsilon);
   if (!pixel.exists) return;
   float* const y = pass.y + pixel.at;
 #pragma unroll 4

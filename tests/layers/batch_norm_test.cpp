@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "tests/support/check_layer.h"
 #include "tests/support/noise.h"
@@ -38,6 +40,14 @@ TEST_P(EveryDevice, BatchNormOfPlanesIsAccurateFarFromZero) {
   for (std::size_t i = 0; i < x.size(); ++i)
     if (i / 600 % 2 == 0) first.push_back(x[i]), y_first.push_back(y[i]);
   EXPECT_LE(relative_error(y_first, normalized(first)), 1e-4);
+}
+
+// Rather than zeros that nobody notices.
+TEST_P(EveryDevice, BatchNormByAVarianceThatIsNoFloatIsNaN) {
+  LayerUnderTest test(GetParam(), "batch_norm", {}, {1});
+  test.set("running_var", {std::numeric_limits<float>::infinity()});
+  test.ctx.training = false;
+  EXPECT_TRUE(std::isnan(test.forward({1, 1}, {2}).at(0)));
 }
 
 // What the ReLU lets through goes back as if it had come to batch norm alone.

@@ -20,6 +20,10 @@ TEST_P(EveryDevice, GroupNormIsThatOfEachGroupInDouble) {
   expect_close(run_layer(GetParam(), "group_norm", {{"groups", "2"}}, {1, 6, 30, 40}, x), expected, 1e-4f);
 }
 
+TEST_P(EveryDevice, GroupNormWithFrozenFactorsGivesTheSameInputGradient) {
+  expect_same_input_gradient_where_frozen(GetParam(), "group_norm", {{"groups", "2"}}, {3, 6, 5, 3});
+}
+
 TEST_P(EveryDevice, GroupNormGradients) {
   expect_gradients(GetParam(), "group_norm", {{"groups", "2"}}, {3, 6, 5, 3});
   expect_gradients(GetParam(), "group_norm", {{"groups", "1"}}, {3, 4, 3, 3});

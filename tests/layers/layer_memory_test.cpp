@@ -29,10 +29,10 @@ std::size_t bytes_of(const Shape& shape) {
 }
 
 // Bytes on the tape once the values of input and output are let go.
-std::size_t held_after_forward(LayerUnderTest& tested) {
+std::size_t held_after_forward(LayerUnderTest& tested, const Shape& image) {
   Context& ctx = tested.ctx;
   const std::size_t before = ctx.stream->memory().in_use;
-  Shape shape = image_shape;
+  Shape shape = image;
   shape.insert(shape.begin(), batch_size);
   const Variable x(Tensor::filled(*ctx.stream, shape, 0.5f), true);
   const Variable y = tested.layer->forward(ctx, x);
@@ -43,22 +43,31 @@ std::size_t held_after_forward(LayerUnderTest& tested) {
   return held;
 }
 
+void expect_kept_as_said(Device device, const std::string& kind, const LayerOptions& options, const Shape& image) {
+  SCOPED_TRACE(kind);
+  LayerUnderTest tested(device, kind, options, image);
+  held_after_forward(tested, image);  // may set something up that stays
+  const std::size_t held = held_after_forward(tested, image);
+  const Layer& layer = *tested.layer;
+  const std::size_t said = (layer.keeps_input() ? bytes_of(image) : 0) +
+                           (layer.keeps_output() ? bytes_of(layer.output_shape()) : 0) +
+                           static_cast<std::size_t>(batch_size) * layer.kept_bytes();
+  const std::size_t rounding = std::size_t(4) << 16;  // the pool's, of at most four blocks
+  EXPECT_LE(held, said + rounding);
+  EXPECT_GE(held + rounding, said);
+}
+
 TEST_P(EveryDevice, LayersKeepWhatTheySay) {
   for (const std::string& kind : builtin_layers().names()) {
-    SCOPED_TRACE(kind);
     const auto known = options_of_kinds.find(kind);
-    LayerUnderTest tested(GetParam(), kind, known == options_of_kinds.end() ? LayerOptions{} : known->second,
-                          image_shape);
-    held_after_forward(tested);  // may set something up that stays
-    const std::size_t held = held_after_forward(tested);
-    const Layer& layer = *tested.layer;
-    const std::size_t said = (layer.keeps_input() ? bytes_of(image_shape) : 0) +
-                             (layer.keeps_output() ? bytes_of(layer.output_shape()) : 0) +
-                             static_cast<std::size_t>(batch_size) * layer.kept_bytes();
-    const std::size_t rounding = std::size_t(4) << 16;  // the pool's, of at most four blocks
-    EXPECT_LE(held, said + rounding);
-    EXPECT_GE(held + rounding, said);
+    expect_kept_as_said(GetParam(), kind, known == options_of_kinds.end() ? LayerOptions{} : known->second,
+                        image_shape);
   }
+}
+
+// So many that their numbers are more than rounding.
+TEST_P(EveryDevice, GroupNormKeepsTwoNumbersAGroup) {
+  expect_kept_as_said(GetParam(), "group_norm", {{"groups", "2048"}}, {2048, 2, 1});
 }
 
 }  // namespace

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "tests/support/check_layer.h"
 #include "tests/support/noise.h"
 #include "tests/support/norm_reference.h"
@@ -72,6 +74,20 @@ TEST_P(EveryDevice, LayerNormOfARowOfFeaturesTakesTheRow) {
   for (const char* over : {"channels", "all"})
     expect_close(run_layer(GetParam(), "layer_norm", {{"over", over}}, {2, 4}, {-1, -1, 1, 1, 7, 9, 7, 9}),
                  {-1, -1, 1, 1, -1, 1, -1, 1});
+}
+
+// Rather than zeros that nobody notices.
+TEST_P(EveryDevice, LayerNormOfNumbersWhoseVarianceIsNoFloatIsNaN) {
+  std::vector<float> x;
+  for (int i = 0; i < 24; ++i) x.push_back(i % 8 < 4 ? 1e30f : -1e30f);
+  for (const char* over : {"channels", "all"})
+    for (const float y : run_layer(GetParam(), "layer_norm", {{"over", over}}, {1, 6, 2, 2}, x))
+      EXPECT_TRUE(std::isnan(y)) << y << " over " << over;
+}
+
+TEST_P(EveryDevice, LayerNormWithFrozenFactorsGivesTheSameInputGradient) {
+  for (const char* over : {"channels", "all"})
+    expect_same_input_gradient_where_frozen(GetParam(), "layer_norm", {{"over", over}}, {3, 4, 5, 3});
 }
 
 TEST_P(EveryDevice, LayerNormGradients) {

@@ -220,6 +220,21 @@ std::string layer_error(const std::string& kind, const LayerOptions& options, co
   return {};
 }
 
+void expect_same_input_gradient_where_frozen(Device device, const std::string& kind, const LayerOptions& options,
+                                             const Shape& shape) {
+  LayerUnderTest frozen(device, kind, options, without_batch(shape)),
+      trained(device, kind, options, without_batch(shape));
+  for (Parameter& parameter : frozen.layer->parameters())
+    parameter.trainable = false, parameter.variable = Variable(parameter.variable.value(), false);
+  const RandomSequence random{1, 0};
+  const std::vector<float> x = normal_values(count_of(shape), random.split(0));
+  const std::vector<float> grad_y = normal_values(count_of(trained.output_shape(shape[0])), random.split(1));
+  const auto grad_x = [&](LayerUnderTest& test) { return test.forward_and_backward(shape, x, grad_y).grad_x; };
+  EXPECT_EQ(grad_x(frozen), grad_x(trained));
+  for (const Parameter& parameter : frozen.layer->parameters())
+    EXPECT_FALSE(parameter.variable.grad().defined()) << parameter.name;
+}
+
 void expect_gradients(Device device, const std::string& kind, const LayerOptions& options, const Shape& shape,
                       const GradientCheck& check) {
   LayerUnderTest test(device, kind, options, without_batch(shape));

@@ -49,6 +49,10 @@ std::vector<float> run_layer(Device device, const std::string& kind, const Layer
 // What a layer says of an input or options that it cannot take; empty where it takes them. `image` has no batch axis.
 std::string layer_error(const std::string& kind, const LayerOptions& options, const Shape& image);
 
+// A layer whose parameters are frozen gives its input the gradient that it gives it otherwise, and them none.
+void expect_same_input_gradient_where_frozen(Device device, const std::string& kind, const LayerOptions& options,
+                                             const Shape& shape);
+
 struct GradientCheck {
   float keep_away_from_zero = 0;  // inputs nearer to zero than this are moved out: a kink there is not crossed
   bool distinct = false;          // inputs differ by more than two steps: no maximum changes hands
