@@ -38,16 +38,34 @@ void for_each_thread(int threads, const Step& step) {
   for (int thread = 0; thread < threads; ++thread) step(OneThread{thread, threads});
 }
 
+// compute(round, planes) for each round of a block: what comes to the other buffer meanwhile is there before.
+template <class Blocks, class Compute>
+void for_each_round(const Blocks& blocks, const typename Blocks::Place& at, int threads, float* buffers,
+                    const Compute& compute) {
+  const int ahead = blocks.buffers() - 1;
+  const auto buffer = [&](int round) { return buffers + (round & ahead) * blocks.buffer_floats(); };
+  for (int round = -ahead; round < 0 || blocks.has_round(at, round); ++round) {
+    const int next = round + ahead;
+    if (blocks.has_round(at, next))
+      for_each_thread(threads, [&](const OneThread& thread) { blocks.load(at, next, thread, buffer(next)); });
+    if (round >= 0) compute(round, buffer(round));
+  }
+}
+
 template <int K, int S>
 void follow(const Correlation<K, S>& blocks) {
-  ASSERT_LE(blocks.staged_floats(), most_staged);
-  const int threads = std::min(most_threads, in_warps(blocks.images * blocks.patches()));
+  ASSERT_LE(blocks.buffer_floats(), most_staged);
+  ASSERT_LE(blocks.threads(), most_threads);
   for (int block = 0; block < blocks.blocks(); ++block) {
     SharedMemory shared(blocks.staged_floats());
+    float* const taps = shared.data();
     const auto at = blocks.place(block);
-    for_each_thread(threads, [&](const OneThread& thread) { clear(blocks.staged_floats(), thread, shared.data()); });
-    for_each_thread(threads, [&](const OneThread& thread) { blocks.load(at, thread, shared.data()); });
-    for_each_thread(threads, [&](const OneThread& thread) { blocks.compute(at, thread, shared.data()); });
+    const auto each = [&](const auto& step) { for_each_thread(blocks.threads(), step); };
+    each([&](const OneThread& thread) { clear(blocks.staged_floats(), thread, shared.data()); });
+    each([&](const OneThread& thread) { blocks.load_taps(at, thread, taps); });
+    for_each_round(blocks, at, blocks.threads(), taps + blocks.tap_floats, [&](int round, const float* planes) {
+      each([&](const OneThread& thread) { blocks.compute(at, round, blocks.patch_of(thread), planes, taps); });
+    });
   }
 }
 
@@ -78,12 +96,11 @@ void follow_sums(const Blocks& blocks, int threads) {
     const auto at = blocks.place(block);
     std::vector<typename Blocks::Sums> sums(static_cast<std::size_t>(threads));
     for_each_thread(threads, [&](const OneThread& thread) { clear(blocks.staged_floats(), thread, shared.data()); });
-    for (int round = 0; blocks.has_round(at, round); ++round) {
-      for_each_thread(threads, [&](const OneThread& thread) { blocks.load(at, round, thread, shared.data()); });
+    for_each_round(blocks, at, threads, shared.data(), [&](int round, const float* planes) {
       for_each_thread(threads, [&](const OneThread& thread) {
-        blocks.add(at, round, thread, shared.data(), sums[static_cast<std::size_t>(thread.number)]);
+        blocks.add(at, round, thread, blocks.share_of(thread), planes, sums[static_cast<std::size_t>(thread.number)]);
       });
-    }
+    });
     std::fill_n(shared.data(), blocks.warps() * count, 0.0f);
     for (int thread = 0; thread < threads; ++thread)
       for (int i = 0; i < count; ++i)
@@ -94,7 +111,7 @@ void follow_sums(const Blocks& blocks, int threads) {
 
 template <int K, int G>
 void follow(const WeightSums<K, G>& blocks) {
-  ASSERT_LE(blocks.staged_floats(), most_staged);
+  ASSERT_LE(blocks.buffer_floats(), most_staged);
   ASSERT_LE(blocks.threads(), most_threads);
   follow_sums(blocks, blocks.threads());
 }
@@ -104,38 +121,42 @@ void follow(const WholeWeightSums<N>& blocks) {
   follow_sums(blocks, blocks.threads());
 }
 
-// What depthwise.cu launches.
-void follow_pass(const ConvProblem& p, ConvPass pass, ConvOperands& operands) {
+// What depthwise.cu launches. Small problems are of one round: `change(blocks)` can give them more.
+template <class Change>
+void follow_pass(const ConvProblem& p, ConvPass pass, ConvOperands& operands, const Change& change) {
   const auto values = [](const Tensor& tensor) { return tensor.defined() ? tensor.read() : nullptr; };
   const float *const bias = values(operands.bias), *const mask = values(operands.mask);
   if (pass == ConvPass::forward)
     return with_forward_blocks(p, operands.x.read(), operands.w.read(), bias, operands.relu, operands.y.write(),
-                               [](const auto& blocks) { follow(blocks); });
+                               [&](auto blocks) { change(blocks), follow(blocks); });
   if (pass == ConvPass::backward_input)
     return with_backward_input_blocks(p, operands.y.read(), mask, operands.w.read(), operands.x.write(),
-                                      [](const auto& blocks) { follow(blocks); });
-  float* const grad_bias = bias == nullptr ? nullptr : operands.bias.write();
-  std::vector<float> partial(static_cast<std::size_t>(partial_floats(p)), nan);
-  with_weight_blocks(p, operands.x.read(), operands.y.read(), mask, bias != nullptr, partial.data(),
-                     [&](const auto& blocks) {
-                       follow(blocks);
-                       const SumParts sums = sum_of_parts(p, partial.data(), operands.w.write(), grad_bias);
-                       // By hand: reduce_columns() for these sums, compiled here, would be linked in place of the
-                       // GPU's.
-                       for (std::int64_t column = 0; column < sums.columns; ++column) {
-                         double sum = 0;
-                         for (std::int64_t part = 0; part < blocks.parts(); ++part) sum += sums.term(part, column);
-                         sums.store(column, sum);
-                       }
-                     });
+                                      [&](auto blocks) { change(blocks), follow(blocks); });
+  std::vector<float> partial(static_cast<std::size_t>(partial_floats(p)), nan);  // enough for more rounds, too
+  const WeightResults results{operands.w.write(), bias == nullptr ? nullptr : operands.bias.write(), partial.data()};
+  with_weight_blocks(p, operands.x.read(), operands.y.read(), mask, results, [&](auto blocks) {
+    change(blocks), follow(blocks);
+    if (blocks.parts() == 1) return;
+    // By hand: reduce_columns() for these sums, compiled here, would be linked in place of the GPU's.
+    const SumParts sums = sum_of_parts(p, results);
+    for (std::int64_t column = 0; column < sums.columns; ++column) {
+      double sum = 0;
+      for (std::int64_t part = 0; part < blocks.parts(); ++part) sum += sums.term(part, column);
+      sums.store(column, sum);
+    }
+  });
 }
 
-void expect_right(const ConvProblem& problem, bool masked) {
+template <class Change>
+void expect_right(const ConvProblem& problem, bool masked, const Change& change) {
   Context ctx;
   ASSERT_TRUE(fits(problem)) << to_string(problem);
   for (const ConvPass pass : every_pass)
     expect_depthwise_pass(ctx, problem, pass, masked && (pass == ConvPass::backward_input || sums_bias(problem)),
-                          [&](ConvOperands& operands) { follow_pass(problem, pass, operands); });
+                          [&](ConvOperands& operands) { follow_pass(problem, pass, operands, change); });
+}
+void expect_right(const ConvProblem& problem, bool masked) {
+  expect_right(problem, masked, [](const auto&) {});
 }
 
 TEST(DepthwiseBlocks, AgreeWithTheReferenceOnRandomProblems) {
@@ -163,6 +184,21 @@ TEST(DepthwiseBlocks, AgreeWithTheReferenceOnLayersOfNetworks) {
                       "3x2x28x28 * 2x1x5x5 stride 2 pad 2 groups 2", "1x2x224x224 * 2x1x11x11 pad 5 groups 2",
                       "1x1x300x20 * 1x1x9x9 pad 4", "2x2x1x600 * 2x1x1x9 pad 0x4 groups 2"}))
     expect_right(problem, true);
+}
+
+TEST(DepthwiseBlocks, AgreeWithTheReferenceInSeveralRounds) {
+  for (const int rounds : {2, 3})
+    for (const ConvProblem& problem : conv_problems(
+             {"25x2x14x14 * 2x1x7x7 pad 3 groups 2", "41x2x10x9 * 2x1x3x3 stride 2 pad 1 groups 2",
+              "5x1x60x20 * 1x1x9x9 pad 4", "100x2x7x7 * 2x1x13x13 pad 6 groups 2", "70x1x14x14 * 1x1x27x27 pad 13"}))
+      expect_right(problem, true, [&](auto& blocks) {
+        if constexpr (requires { blocks.rounds = rounds; }) blocks.rounds = rounds;
+      });
+}
+
+TEST(DepthwiseBlocks, TakeSeveralRoundsOfManyImages) {
+  const ConvProblem problem = conv_problems({"64x96x56x56 * 96x1x7x7 pad 3 groups 96"}).front();
+  with_weight_blocks(problem, nullptr, nullptr, nullptr, {}, [](const auto& blocks) { EXPECT_GT(blocks.rounds, 1); });
 }
 
 TEST(DepthwiseBlocks, RefuseWhatTheyHaveNoKernelFor) {

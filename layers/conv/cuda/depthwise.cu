@@ -8,17 +8,41 @@ namespace twiddle {
 namespace depthwise {
 namespace {
 
+// compute(round, planes) for each round of a block: while its threads compute one, the planes of the next come to the
+// other buffer, where there is one.
+template <class Blocks, class Compute>
+__device__ void for_each_round(const Blocks& blocks, const typename Blocks::Place& at, const OneThread& thread,
+                               float* buffers, const Compute& compute) {
+  const int ahead = blocks.buffers() - 1;
+  const auto buffer = [&](int round) { return buffers + (round & ahead) * blocks.buffer_floats(); };
+  for (int round = -ahead; round < 0 || blocks.has_round(at, round); ++round) {
+    const int next = round + ahead;
+    if (blocks.has_round(at, next)) blocks.load(at, next, thread, buffer(next));
+    small_fft::commit_group();
+    if (round < 0) continue;
+    if (ahead == 0)
+      small_fft::wait_group<0>();
+    else
+      small_fft::wait_group<1>();
+    __syncthreads();
+    compute(round, buffer(round));
+    __syncthreads();
+  }
+}
+
 template <int K, int S>
-__global__ void __launch_bounds__(most_threads) correlation_kernel(const Correlation<K, S> blocks) {
+__global__ void __launch_bounds__(most_threads, correlation_warps * 32 / most_threads)
+    correlation_kernel(const Correlation<K, S> blocks) {
   extern __shared__ Four shared[];
-  float* const staged = reinterpret_cast<float*>(shared);
+  float *const taps = reinterpret_cast<float*>(shared), *const buffers = taps + blocks.tap_floats;
   const OneThread thread{static_cast<int>(threadIdx.x), static_cast<int>(blockDim.x)};
   const auto at = blocks.place(static_cast<int>(blockIdx.x));
-  clear(blocks.staged_floats(), thread, staged);
+  clear(blocks.staged_floats(), thread, taps);
   __syncthreads();
-  blocks.load(at, thread, staged);
-  __syncthreads();
-  blocks.compute(at, thread, staged);
+  blocks.load_taps(at, thread, taps);
+  const auto patch = blocks.patch_of(thread);
+  for_each_round(blocks, at, thread, buffers,
+                 [&](int round, const float* planes) { blocks.compute(at, round, patch, planes, taps); });
 }
 
 template <int N>
@@ -30,6 +54,8 @@ __global__ void __launch_bounds__(WholePlane<N>::threads) whole_correlation_kern
   clear(blocks.staged_floats, thread, staged);
   __syncthreads();
   blocks.load(at, thread, staged);
+  small_fft::commit_group();
+  small_fft::wait_group<0>();
   __syncthreads();
   typename WholeCorrelation<N>::Row row;
   blocks.compute(at, thread, staged, row);
@@ -79,12 +105,9 @@ __global__ void __launch_bounds__(MostThreads) weight_kernel(const Blocks blocks
   typename Blocks::Sums sums = {};
   clear(blocks.staged_floats(), thread, staged);
   __syncthreads();
-  for (int round = 0; blocks.has_round(at, round); ++round) {
-    blocks.load(at, round, thread, staged);
-    __syncthreads();
-    blocks.add(at, round, thread, staged, sums);
-    __syncthreads();
-  }
+  const auto share = blocks.share_of(thread);
+  for_each_round(blocks, at, thread, staged,
+                 [&](int round, const float* planes) { blocks.add(at, round, thread, share, planes, sums); });
   constexpr int lanes = 32;
   sum_over_warp(sums.values, thread.number % lanes, staged + thread.number / lanes * Blocks::sums_each);
   __syncthreads();
@@ -103,8 +126,7 @@ void launch(Stream& stream, void (*kernel)(Blocks), const Blocks& blocks, int th
 
 template <int K, int S>
 void launch(Stream& stream, const Correlation<K, S>& blocks) {
-  const int threads = std::min(most_threads, in_warps(blocks.images * blocks.patches()));
-  launch(stream, correlation_kernel<K, S>, blocks, threads, blocks.staged_floats());
+  launch(stream, correlation_kernel<K, S>, blocks, blocks.threads(), blocks.staged_floats());
 }
 template <int N>
 void launch(Stream& stream, const WholeCorrelation<N>& blocks) {
@@ -135,17 +157,14 @@ void backward_input(Stream& stream, const ConvProblem& p, ConvOperands& operands
 }
 
 void backward_weight(Stream& stream, const ConvProblem& p, ConvOperands& operands) {
-  float* const bias = operands.bias.defined() ? operands.bias.write() : nullptr;
   const std::shared_ptr<void> scratch = stream.allocate(depthwise_scratch_on_gpu(p, ConvPass::backward_weight));
-  auto* const partial = static_cast<float*>(scratch.get());
-  with_weight_blocks(p, operands.x.read(), operands.y.read(), read_if_defined(operands.mask), bias != nullptr, partial,
+  const WeightResults results{operands.w.write(), operands.bias.defined() ? operands.bias.write() : nullptr,
+                              static_cast<float*>(scratch.get())};
+  with_weight_blocks(p, operands.x.read(), operands.y.read(), read_if_defined(operands.mask), results,
                      [&](const auto& blocks) {
                        launch(stream, blocks);
-                       const SumParts sums = sum_of_parts(p, partial, operands.w.write(), bias);
-                       if (blocks.parts() == 1)
-                         for_each_index(stream, sums.columns, sums);
-                       else
-                         reduce_columns(stream, blocks.parts(), sums.columns, sums);
+                       const SumParts sums = sum_of_parts(p, results);
+                       if (blocks.parts() > 1) reduce_columns(stream, blocks.parts(), sums.columns, sums);
                      });
 }
 

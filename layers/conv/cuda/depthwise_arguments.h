@@ -28,9 +28,13 @@ constexpr int rows_of_taps = K <= 7   ? K
                              : K == 9 ? 5
                                       : 4;
 
-// A block has at most so many threads, and floats in shared memory: five blocks of a multiprocessor of an H200 then
-// load and compute side by side. A launch of fewer blocks would leave multiprocessors idle.
-constexpr int most_threads = 256, most_staged = 10240, longest_row = 128, fewest_blocks = 264;
+// A block has at most so many threads, and floats in each buffer of shared memory: two of them and the taps are 64 KB.
+// Launches of fewer blocks would leave multiprocessors idle.
+constexpr int most_threads = 256, most_staged = 8120, longest_row = 128, fewest_blocks = 264;
+
+// Warps for which a multiprocessor has registers: of correlations it is told to the compiler (80 a thread; left alone
+// it takes 128, and a launch up to a quarter longer), sums take up to 128.
+constexpr int correlation_warps = 24, sums_warps = 16;
 
 // The same for planes that are computed as a whole.
 constexpr int largest_plane = 16;
@@ -108,17 +112,51 @@ inline Planes taps_of(const ConvProblem& p, const float* w, bool turned) {
           .turned = turned};
 }
 
+// How long a launch takes, by a model of an H100 that was fitted to the table of docs/notes/depthwise.md: a
+// multiprocessor has its blocks in waves, of so many as registers and shared memory hold. A round takes a time for each
+// warp of the wave, of ten warps at least, and a block a tenth of a round beside its rounds.
+template <class Blocks>
+std::int64_t time_of(const Blocks& blocks, int warps_that_fit) {
+  constexpr int multiprocessors = 132, shared_bytes = 227 << 10, reserved_bytes = 1 << 10, busy_warps = 10;
+  const int warps = blocks.threads() / 32, bytes = blocks.staged_floats() * int(sizeof(float)) + reserved_bytes;
+  const int at_once = std::max(std::min(warps_that_fit / warps, shared_bytes / bytes), 1);
+  const auto wave = [&](std::int64_t count) {
+    return count == 0 ? 0 : std::max<std::int64_t>(count * warps, busy_warps);
+  };
+  const std::int64_t each = (blocks.blocks() + multiprocessors - 1) / multiprocessors;
+  return (10 * blocks.rounds + 1) * (each / at_once * wave(at_once) + wave(each % at_once));
+}
+
+template <class Blocks>
+void choose_rounds(Blocks& blocks, int warps_that_fit, int most) {
+  Blocks tried = blocks;
+  for (tried.rounds = 2; tried.rounds <= std::min(most, parts_of(blocks.batch, blocks.images)); ++tried.rounds)
+    if (time_of(tried, warps_that_fit) < time_of(blocks, warps_that_fit)) blocks = tried;
+}
+
+// The fewest images, `most` at most, whose `each` threads leave less than an eighth of the lanes of their warps idle,
+// or else the fewest that leave the least idle.
+inline int images_in_full_warps(int each, int most) {
+  const auto idle = [&](int images) { return 1 - images * each / double(in_warps(images * each)); };
+  int best = 1;
+  for (int images = 2; images <= most && idle(best) >= 0.125; ++images)
+    if (idle(images) < idle(best)) best = images;
+  return best;
+}
+
 template <int K, int S>
 void choose_blocks(Correlation<K, S>& c) {
+  constexpr int patch = patch_h<K>, most_rounds = 16;
   c.tile_w = in_fours(even_part(c.width, longest_row));
-  const int taps = K * Correlation<K, S>::tap_pitch, rows = (most_staged - taps) / c.layout().pitch;
-  const int by_memory = std::max(((rows - K) / S + 1) / patch, 1), by_threads = most_threads / (c.tile_w / patch);
-  c.tile_h = in_fours(even_part(c.height, patch * std::min(by_memory, by_threads)));
-  c.images = 1;
-  if (c.tiles_h() * c.tiles_w() > 1) return;
-  const int fitting = std::min((most_staged - taps) / c.layout().plane, most_threads / c.patches());
-  c.images = even_part(c.batch, std::max(fitting, 1));
-  while (c.images > 1 && c.blocks() < fewest_blocks) c.images = parts_of(c.images, 2);
+  const int rows = (most_staged - c.most_padding) / c.layout().pitch;
+  const int by_memory = std::max(((rows - K) / S + 1) / patch, 1);
+  c.tile_h = patch * even_part(parts_of(c.height, patch), std::min(by_memory, most_threads / c.across()));
+  if (c.tiles_h() * c.tiles_w() == 1) {
+    const int fitting = std::min(most_staged / c.layout().plane, most_threads / c.patches());
+    c.images = images_in_full_warps(c.patches(), std::min(fitting, c.batch));
+    while (c.images > 1 && c.blocks() < fewest_blocks) c.images = parts_of(c.images, 2);
+  }
+  choose_rounds(c, correlation_warps, most_rounds);
 }
 
 // run(blocks) with the blocks of a pass.
@@ -172,34 +210,29 @@ void with_backward_input_blocks(const ConvProblem& p, const float* grad_y, const
 template <int K, int G>
 void choose_blocks(WeightSums<K, G>& s) {
   using Sums = WeightSums<K, G>;
-  constexpr int wanted_blocks = 2112, longest_sum = 2048;
+  constexpr int longest_sum = 2048, longest_segment = 7, most_rounds = 8;
   const int threads = s.groups() <= 1 ? 128 : s.groups() == 2 ? 96 : s.groups() == 3 ? 64 : 32;  // of each group
   s.strips = even_part(parts_of(s.gradient_width(), Sums::strip), std::min(longest_row / Sums::strip, threads));
   const int x_pitch = s.x_layout().pitch, gradient_pitch = s.gradient_layout().pitch;
   const int fitting = (most_staged - s.rows_above() * gradient_pitch) / (x_pitch + gradient_pitch);
   s.rows = even_part(s.x.height, std::max(fitting, 1));
-  s.images = s.rounds = 1;
+  s.segment_rows = parts_of(s.rows, std::clamp(threads / s.strips, 1, parts_of(s.rows, longest_segment)));
   if (s.tiles() == 1) {
     const int by_memory = most_staged / (s.x_layout().plane + s.gradient_layout().plane);
-    s.images = even_part(s.batch, std::max(std::min(by_memory, threads / s.strips), 1));
+    s.images = images_in_full_warps(s.items(), std::min({by_memory, threads / s.items(), s.batch}));
   }
-  s.segment_rows = parts_of(s.rows, std::max(threads / (s.strips * s.images), 1));
-  const std::int64_t planes = std::int64_t(s.channels) * s.tiles();
-  const int turns = parts_of(s.batch, s.images);
-  const auto slices = static_cast<int>(std::clamp<std::int64_t>((wanted_blocks + planes - 1) / planes, 1, turns));
-  s.rounds = std::clamp(longest_sum / (s.segment_rows * Sums::strip), 1, parts_of(turns, slices));
+  choose_rounds(s, sums_warps, std::min(most_rounds, longest_sum / (s.segment_rows * Sums::strip)));
 }
 
 template <int N>
 void choose_blocks(WholeWeightSums<N>& s) {
   constexpr int most_rounds = 4;
-  const int turns = parts_of(s.batch, s.images);
-  while (s.rounds < std::min(most_rounds, turns) && s.blocks() / 2 >= fewest_blocks) s.rounds *= 2;
+  choose_rounds(s, sums_warps, most_rounds);
 }
 
 template <class Run>
-void with_weight_blocks(const ConvProblem& p, const float* x, const float* grad_y, const float* mask, bool sums_bias,
-                        float* partial, const Run& run) {
+void with_weight_blocks(const ConvProblem& p, const float* x, const float* grad_y, const float* mask,
+                        const WeightResults& results, const Run& run) {
   const auto chosen = [&]<class Blocks>() {
     Blocks blocks{input_planes(p, x),
                   gradient_planes(p, grad_y, mask),
@@ -209,8 +242,7 @@ void with_weight_blocks(const ConvProblem& p, const float* x, const float* grad_
                   p.pad_w,
                   p.kernel_h,
                   p.kernel_w,
-                  sums_bias,
-                  partial};
+                  results};
     choose_blocks(blocks);
     run(blocks);
   };
@@ -219,18 +251,18 @@ void with_weight_blocks(const ConvProblem& p, const float* x, const float* grad_
   with_kernel(p.kernel_w, [&]<int K>() { chosen.template operator()<WeightSums<K, rows_of_taps<K>>>(); });
 }
 
-// Floats of `partial`.
+// Floats of `partial`: none where one block has a channel's whole sum.
 inline std::int64_t partial_floats(const ConvProblem& p) {
   std::int64_t floats = 0;
-  with_weight_blocks(p, nullptr, nullptr, nullptr, false, nullptr, [&](const auto& blocks) {
-    floats = blocks.blocks() * (std::int64_t(p.kernel_h) * p.kernel_w + 1);
+  with_weight_blocks(p, nullptr, nullptr, nullptr, {}, [&](const auto& blocks) {
+    if (blocks.parts() > 1) floats = blocks.blocks() * (std::int64_t(p.kernel_h) * p.kernel_w + 1);
   });
   return floats;
 }
 
-inline SumParts sum_of_parts(const ConvProblem& p, const float* partial, float* weight, float* bias) {
+inline SumParts sum_of_parts(const ConvProblem& p, const WeightResults& results) {
   const std::int64_t sums_each = std::int64_t(p.kernel_h) * p.kernel_w + 1;
-  return {partial, p.channels * sums_each, Divisor(sums_each), weight, bias};
+  return {results.partial, p.channels * sums_each, Divisor(sums_each), results.weight, results.bias};
 }
 
 }  // namespace twiddle::depthwise

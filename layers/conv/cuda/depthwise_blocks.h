@@ -14,74 +14,107 @@ namespace twiddle::depthwise {
 template <int K>
 constexpr int lead = (4 - K / 2 % 4) % 4;
 
-constexpr int patch = 4;  // a thread computes patch x patch results: neighbours along a row are neighbours in memory
+// A block of several rounds has the planes of one brought to one buffer while it computes with the other.
+TWIDDLE_HD constexpr int buffers_of(int rounds) {
+  return rounds > 1 ? 2 : 1;
+}
+
+// A thread computes patch_h x patch_w results: neighbours along a row are neighbours in memory, and of a tall patch
+// each row of the planes that is read serves up to K rows of results.
+constexpr int patch_w = 4;
+template <int K>
+constexpr int patch_h = K <= 7 ? 7 : 4;
 
 // results(r, c) = bias + sum over (i, j) of taps(i, j) planes(r S - pad_h + i, c S - pad_w + j), for K x K taps.
 // The forward pass, and backward_input as the same with turned taps and the gradient of y in place of x.
 template <int K, int S>
 struct Correlation {
+  static constexpr int R = patch_h<K>;  // rows of a patch
   Planes planes, taps;
   int batch, channels, pad_h, pad_w;
   float* results;
   int height, width;  // of a plane of results
   const float* bias;
   bool relu;
-  int tile_h = patch, tile_w = patch, images = 1;  // results of a block: a tile of each of so many images
+  int tile_h = R, tile_w = patch_w, images = 1, rounds = 1;  // of a block: a tile of each of `rounds` times `images`
 
-  static constexpr int tap_pitch = in_fours(K);
+  static constexpr int tap_pitch = in_fours(K), tap_floats = K * tap_pitch;
 
   TWIDDLE_HD int tiles_h() const { return (height + tile_h - 1) / tile_h; }
   TWIDDLE_HD int tiles_w() const { return (width + tile_w - 1) / tile_w; }
+  TWIDDLE_HD int across() const { return tile_w / patch_w; }
+  TWIDDLE_HD int patches() const { return tile_h / R * across(); }
+  TWIDDLE_HD int threads() const { return in_warps(images * patches()); }
+  // What the patches of one image read lies in other banks than what those of the next read beside them.
+  static constexpr int most_padding = 4 * 7;
   TWIDDLE_HD Layout layout() const {
-    const int rows = (tile_h - 1) * S + K, pitch = in_fours(lead<K> + (tile_w - 1) * S + K);
-    return {rows, pitch, rows * pitch};
+    const int rows = (tile_h - 1) * S + K, pitch = in_fours(lead<K> + (tile_w - 1) * S + K), fours = rows * pitch / 4;
+    return {rows, pitch, 4 * (fours + ((across() - fours) & 7))};
   }
-  TWIDDLE_HD int staged_floats() const { return images * layout().plane + K * tap_pitch; }
-  TWIDDLE_HD int patches() const { return tile_h / patch * (tile_w / patch); }
-  std::int64_t blocks() const { return std::int64_t((batch + images - 1) / images) * channels * tiles_h() * tiles_w(); }
+  TWIDDLE_HD int buffer_floats() const { return images * layout().plane; }
+  TWIDDLE_HD int buffers() const { return buffers_of(rounds); }
+  TWIDDLE_HD int staged_floats() const { return tap_floats + buffers() * buffer_floats(); }
+  std::int64_t blocks() const {
+    return std::int64_t((batch + images * rounds - 1) / (images * rounds)) * channels * tiles_h() * tiles_w();
+  }
 
   struct Place {
     int image, channel, row, column;  // the first result of a block, or of a patch
   };
   TWIDDLE_HD Place place(int block) const {
     const int across = tiles_w(), tiles = across * tiles_h(), plane = block / tiles, tile = block % tiles;
-    return {plane / channels * images, plane % channels, tile / across * tile_h, tile % across * tile_w};
+    return {plane / channels * images * rounds, plane % channels, tile / across * tile_h, tile % across * tile_w};
   }
 
-  TWIDDLE_HD void load(const Place& at, const OneThread& thread, float* staged) const {
-    const int here = batch - at.image < images ? batch - at.image : images;
-    stage(planes, {at.image, here, at.channel, at.row * S - pad_h, at.column * S - pad_w - lead<K>}, layout(), thread,
-          staged);
-    stage(taps, {0, 1, at.channel, 0, 0}, {K, tap_pitch, 0}, thread, staged + images * layout().plane);
-    wait_for_staged();
+  TWIDDLE_HD bool has_round(const Place& at, int round) const {
+    return round < rounds && at.image + round * images < batch;
   }
 
-  TWIDDLE_HD void compute(const Place& at, const OneThread& thread, const float* staged) const {
-    const int pitch = layout().pitch, plane = layout().plane, across = tile_w / patch;
+  TWIDDLE_HD void load_taps(const Place& at, const OneThread& thread, float* staged) const {
+    stage(taps, {0, 1, at.channel, 0, 0}, {K, tap_pitch, 0}, thread, staged);
+  }
+
+  TWIDDLE_HD void load(const Place& at, int round, const OneThread& thread, float* buffer) const {
+    const int first = at.image + round * images, left = batch - first;
+    stage(planes,
+          {first, left < images ? left : images, at.channel, at.row * S - pad_h, at.column * S - pad_w - lead<K>},
+          layout(), thread, buffer);
+  }
+
+  // A thread's results, counted from the first of its block and round.
+  TWIDDLE_HD Place patch_of(const OneThread& thread) const {
+    const int column = thread.number % across(), other = thread.number / across();
+    return {other % images, 0, other / images * R, column * patch_w};
+  }
+
+  TWIDDLE_HD void compute(const Place& at, int round, const Place& patch, const float* buffer,
+                          const float* staged_taps) const {
+    const Place first{at.image + round * images + patch.image, at.channel, at.row + patch.row,
+                      at.column + patch.column};
+    if (patch.row >= tile_h || first.image >= batch || first.row >= height || first.column >= width) return;
+    const int pitch = layout().pitch;
+    Patch sums;
     const float added = bias == nullptr ? 0 : bias[at.channel];
-    for (int i = thread.number; i < images * patches(); i += thread.of) {
-      const int image = i / patches(), row = i % patches() / across * patch, column = i % across * patch;
-      const Place first{at.image + image, at.channel, at.row + row, at.column + column};
-      if (first.image >= batch || first.row >= height || first.column >= width) continue;
-      float sums[patch][patch];
 #pragma unroll
-      for (auto& sums_of_row : sums)
+    for (auto& sums_of_row : sums)
 #pragma unroll
-        for (float& sum : sums_of_row) sum = added;
-      add_products(staged + image * plane + row * S * pitch + column * S, pitch, staged + images * plane, sums);
-      store(first, sums);
-    }
+      for (float& sum : sums_of_row) sum = added;
+    add_products(buffer + patch.image * layout().plane + patch.row * S * pitch + patch.column * S, pitch, staged_taps,
+                 sums);
+    store(first, sums);
   }
 
  private:
-  TWIDDLE_HD static void add_products(const float* window, int pitch, const float* tap, float (&sums)[patch][patch]) {
-    constexpr int rows = (patch - 1) * S + K, columns = in_fours(lead<K> + (patch - 1) * S + K);
+  using Patch = float[R][patch_w];
+
+  TWIDDLE_HD static void add_products(const float* window, int pitch, const float* tap, Patch& sums) {
+    constexpr int rows = (R - 1) * S + K, columns = in_fours(lead<K> + (patch_w - 1) * S + K);
 #pragma unroll
     for (int row = 0; row < rows; ++row) {
       float values[columns];
       load_fours(window + row * pitch, values);
 #pragma unroll
-      for (int r = 0; r < patch; ++r) {
+      for (int r = 0; r < R; ++r) {
         const int ky = row - r * S;
         if (ky < 0 || ky >= K) continue;
         float weights[tap_pitch];
@@ -89,12 +122,17 @@ struct Correlation {
 #pragma unroll
         for (int kx = 0; kx < K; ++kx)
 #pragma unroll
-          for (int c = 0; c < patch; ++c) sums[r][c] += weights[kx] * values[lead<K> + c * S + kx];
+          for (int c = 0; c < patch_w; ++c) sums[r][c] += weights[kx] * values[lead<K> + c * S + kx];
       }
     }
   }
 
-  TWIDDLE_HD void store(const Place& first, const float (&sums)[patch][patch]) const {
+  TWIDDLE_HD void store(const Place& first, Patch& sums) const {
+    if (relu)
+#pragma unroll
+      for (auto& sums_of_row : sums)
+#pragma unroll
+        for (float& sum : sums_of_row) sum = sum < 0 ? 0 : sum;
     float* const to =
         results + ((std::int64_t(first.image) * channels + first.channel) * height + first.row) * width + first.column;
     if (rows_hold<Four>(results, width))
@@ -107,18 +145,34 @@ struct Correlation {
 
   // What lies in the plane of a patch, of which each row is one number or some.
   template <class Number>
-  TWIDDLE_HD void store_as(float* to, const Place& first, const float (&sums)[patch][patch]) const {
+  TWIDDLE_HD void store_as(float* to, const Place& first, const Patch& sums) const {
     constexpr int wide = floats_in<Number>;
 #pragma unroll
-    for (int r = 0; r < patch; ++r)
+    for (int r = 0; r < R; ++r)
 #pragma unroll
-      for (int c = 0; c < patch; c += wide) {
+      for (int c = 0; c < patch_w; c += wide) {
         if (first.row + r >= height || first.column + c >= width) continue;
         alignas(Number) float stored[wide];
 #pragma unroll
-        for (int k = 0; k < wide; ++k) stored[k] = relu && sums[r][c + k] < 0 ? 0 : sums[r][c + k];
+        for (int k = 0; k < wide; ++k) stored[k] = sums[r][c + k];
         *reinterpret_cast<Number*>(to + r * width + c) = *reinterpret_cast<const Number*>(stored);
       }
+  }
+};
+
+// Where the sums of a channel go, [tap, bias]: to the gradients of w and bias, or, of one part among several, to what
+// SumParts adds up.
+struct WeightResults {
+  float *weight, *bias;  // bias: or null
+  float* partial;        // [part][channel][tap, bias]
+  TWIDDLE_HD bool sums_bias() const { return bias != nullptr; }
+  TWIDDLE_HD void store(int part, int parts, int channel, int channels, int place, int taps, float sum) const {
+    if (parts > 1)
+      partial[(std::int64_t(part) * channels + channel) * (taps + 1) + place] = sum;
+    else if (place < taps)
+      weight[std::int64_t(channel) * taps + place] = sum;
+    else if (sums_bias())
+      bias[channel] = sum;
   }
 };
 
@@ -129,8 +183,7 @@ template <int K, int G>
 struct WeightSums {
   Planes x, gradient;
   int batch, channels, pad_h, pad_w, kernel_h, kernel_w;
-  bool sums_bias;
-  float* partial;              // [part][channel][tap, bias]: see parts()
+  WeightResults results;
   int rows = 1, strips = 1;    // of a block: rows of x, and strips of the gradient
   int segment_rows = 1;        // of a thread
   int images = 1, rounds = 1;  // a block takes `rounds` times `images`
@@ -160,8 +213,10 @@ struct WeightSums {
     const int met = rows + rows_above(), pitch = strips * strip;
     return {met, pitch, met * pitch};
   }
+  TWIDDLE_HD int buffer_floats() const { return images * (x_layout().plane + gradient_layout().plane); }
+  TWIDDLE_HD int buffers() const { return buffers_of(rounds); }
   TWIDDLE_HD int staged_floats() const {
-    const int planes = images * (x_layout().plane + gradient_layout().plane), sums = warps() * sums_each;
+    const int planes = buffers() * buffer_floats(), sums = warps() * sums_each;
     return planes > sums ? planes : sums;
   }
 
@@ -191,15 +246,23 @@ struct WeightSums {
     stage(x, {first, here, at.channel, at.row, at.column - pad_w - lead<K>}, x_layout(), thread, staged);
     stage(gradient, {first, here, at.channel, at.row + pad_h - rows_above(), at.column}, gradient_layout(), thread,
           staged + images * x_layout().plane);
-    wait_for_staged();
   }
 
-  TWIDDLE_HD void add(const Place& at, int round, const OneThread& thread, const float* staged, Sums& sums) const {
+  // What a thread sums in each round.
+  struct Share {
+    int group, image, segment, column;
+  };
+  TWIDDLE_HD Share share_of(const OneThread& thread) const {
+    const int item = thread.number % group_threads(), column = item % strips * strip, other = item / strips;
+    return {thread.number / group_threads(), other / segments(), other % segments(), column};
+  }
+
+  TWIDDLE_HD void add(const Place& at, int round, const OneThread& thread, const Share& share, const float* staged,
+                      Sums& sums) const {
     const Layout of_x = x_layout(), of_gradient = gradient_layout();
     const float* const gradients = staged + images * of_x.plane;
-    if (sums_bias) add_bias(at, images_in(at, round), thread, gradients, sums.values[G * K]);
-    const int group = thread.number / group_threads(), item = thread.number % group_threads();
-    const int column = item % strips * strip, segment = item / strips % segments(), image = item / strips / segments();
+    if (results.sums_bias()) add_bias(at, images_in(at, round), thread, gradients, sums.values[G * K]);
+    const auto [group, image, segment, column] = share;
     if (image >= images_in(at, round)) return;
     const int begin = segment * segment_rows, end = begin + segment_rows < rows ? begin + segment_rows : rows;
     const float* from = staged + image * of_x.plane + begin * of_x.pitch + column;
@@ -229,7 +292,6 @@ struct WeightSums {
   // `staged` holds what the threads of each warp have summed together.
   TWIDDLE_HD void store(const Place& at, const OneThread& thread, const float* staged) const {
     const int taps = kernel_h * kernel_w, group_warps = group_threads() / lanes;
-    float* const to = partial + (std::int64_t(at.part) * channels + at.channel) * (taps + 1);
     for (int i = thread.number; i <= taps; i += thread.of) {
       const bool is_tap = i < taps;
       const int row = i / kernel_w, column = i % kernel_w, group = is_tap ? row / G : 0;
@@ -237,7 +299,7 @@ struct WeightSums {
       const int last = is_tap ? first + group_warps : warps();
       float sum = 0;
       for (int other = first; other < last; ++other) sum += staged[other * sums_each + place];
-      to[i] = sum;
+      results.store(at.part, parts(), at.channel, channels, i, taps, sum);
     }
   }
 
@@ -263,7 +325,6 @@ struct SumParts {
   Divisor sums_each;  // the taps and the bias
   float *weight, *bias;
   TWIDDLE_HD float term(std::int64_t part, std::int64_t column) const { return partial[part * columns + column]; }
-  TWIDDLE_HD void operator()(std::int64_t column) const { store(column, double(partial[column])); }  // of a single part
   TWIDDLE_HD void store(std::int64_t column, double sum) const {
     const std::int64_t channel = sums_each.quotient(column), taps = sums_each.value() - 1;
     const std::int64_t tap = column - channel * (taps + 1);

@@ -43,23 +43,28 @@ TWIDDLE_HD bool rows_hold(const float* planes, int width) {
   return width % floats_in<Number> == 0 && reinterpret_cast<std::uintptr_t>(planes) % sizeof(Number) == 0;
 }
 
-// visit(image, row, column) for a thread's share of images x rows x columns: neighbours among threads are neighbours in
-// a row. Each step adds the same to the place, so that only the first needs divisions.
-template <class Visit>
-TWIDDLE_HD void for_each_place(int images, int rows, int columns, const OneThread& thread, const Visit& visit) {
-  if (rows <= 0 || columns <= 0) return;
-  const int more_rows = thread.of / columns, more_columns = thread.of % columns;
-  int image = 0, row = thread.number / columns, column = thread.number % columns;
-  for (int i = thread.number; i < images * rows * columns; i += thread.of) {
-    for (; row >= rows; row -= rows) ++image;
-    visit(image, row, column);
-    row += more_rows;
-    column += more_columns;
-    if (column >= columns) {
-      column -= columns;
-      ++row;
-    }
-  }
+// The bits of all numbers below `count`.
+TWIDDLE_HD inline int bits_below(int count) {
+  int bits = 0;
+  for (unsigned left = static_cast<unsigned>(count - 1); left > 0; left >>= 1) ++bits;
+  return bits;
+}
+
+// A thread's share of images x rows x columns: which it has first, and how far it is to its next. Neighbours among
+// threads are neighbours in a row. A row has a power of two of threads, and so has an image of few rows, so that no
+// division is needed.
+struct Share {
+  int image, row, column, more_images, more_rows, more_columns;
+};
+TWIDDLE_HD inline Share share_of(int rows, int columns, const OneThread& thread) {
+  constexpr int lane_bits = 5;  // a block consists of whole warps
+  const int needed = bits_below(columns), column_bits = needed < lane_bits ? needed : lane_bits;
+  const int row_bits = bits_below(rows), row = thread.number >> column_bits, rows_at_once = thread.of >> column_bits;
+  const int images_at_once = rows_at_once >> row_bits, column = thread.number & ((1 << column_bits) - 1);
+  if (images_at_once <= 1) return {0, row, column, 1, rows_at_once, 1 << column_bits};
+  const int image = row >> row_bits, none = rows;  // threads of no whole image have none
+  const int row_of_image = image < images_at_once ? row & ((1 << row_bits) - 1) : none;
+  return {image, row_of_image, column, images_at_once, 1 << row_bits, 1 << column_bits};
 }
 
 // Zeros, where there is padding; a barrier must follow.
@@ -72,49 +77,62 @@ struct Range {
   int begin, end;
 };
 TWIDDLE_HD inline Range held(int size, int spread, int first, int count) {
-  const int begin = first > 0 ? (first + spread - 1) / spread : 0;
-  const int end = first + count > 0 ? (first + count + spread - 1) / spread : 0;
+  const int shift = spread - 1;  // in place of a division
+  const int begin = first > 0 ? (first + shift) >> shift : 0;
+  const int end = first + count > 0 ? (first + count + shift) >> shift : 0;
   return {begin, end < size ? end : size};
 }
 
-// What the part holds of the planes, one number after the other: floats, or some of them at a time.
-template <class Number>
-TWIDDLE_HD void copy_as(const Planes& planes, const Part& part, const Layout& layout, const OneThread& thread,
-                        float* staged) {
-  constexpr int wide = floats_in<Number>;
-  const Range rows = held(planes.height, planes.spread, part.row, layout.rows);
-  const Range columns = held(planes.width, planes.spread, part.column, layout.pitch);
-  const std::int64_t first = part.image * planes.image + part.channel * planes.channel;
-  const int last = planes.height * planes.width - 1;
-  for_each_place(part.images, rows.end - rows.begin, (columns.end - columns.begin) / wide, thread,
-                 [&](int image, int row, int column) {
-                   const int y = rows.begin + row, x = columns.begin + wide * column, place = y * planes.width + x;
-                   const std::int64_t from = first + image * planes.image + (planes.turned ? last - place : place);
-                   float* const to = staged + image * layout.plane + (y * planes.spread - part.row) * layout.pitch +
-                                     x * planes.spread - part.column;
-                   if (wide == 1 && planes.mask != nullptr)
-                     *to = planes.mask[from] > 0 ? planes.values[from] : 0;
-                   else
-                     small_fft::async_copy(reinterpret_cast<Number*>(to),
-                                           reinterpret_cast<const Number*>(planes.values + from), true);
-                 });
+// How many floats can be copied at a time: the exponent of two.
+TWIDDLE_HD inline int copied_together(const Planes& planes, const Part& part) {
+  if (planes.mask != nullptr || planes.spread != 1 || planes.turned) return 0;
+  if (rows_hold<Four>(planes.values, planes.width) && part.column % 4 == 0) return 2;
+  return rows_hold<Two>(planes.values, planes.width) && part.column % 2 == 0 ? 1 : 0;
 }
 
-// To shared memory that was cleared, or holds another such part.
+template <class Number>
+TWIDDLE_HD void copy(const float* from, float* to) {
+  small_fft::async_copy(reinterpret_cast<Number*>(to), reinterpret_cast<const Number*>(from), true);
+}
+
+// What the part holds of the planes, to shared memory that was cleared, or holds another such part.
 TWIDDLE_HD inline void stage(const Planes& planes, const Part& part, const Layout& layout, const OneThread& thread,
                              float* staged) {
-  const bool as_they_lie = planes.mask == nullptr && planes.spread == 1 && !planes.turned;
-  if (as_they_lie && rows_hold<Four>(planes.values, planes.width) && part.column % 4 == 0)
-    copy_as<Four>(planes, part, layout, thread, staged);
-  else if (as_they_lie && rows_hold<Two>(planes.values, planes.width) && part.column % 2 == 0)
-    copy_as<Two>(planes, part, layout, thread, staged);
+  const Range rows = held(planes.height, planes.spread, part.row, layout.rows);
+  const Range columns = held(planes.width, planes.spread, part.column, layout.pitch);
+  const int bits = copied_together(planes, part), across = (columns.end - columns.begin) >> bits;
+  const Share share = share_of(rows.end - rows.begin, across, thread);
+  const int step = planes.turned ? -1 : 1, row = rows.begin + share.row;
+  const float* const values = planes.values + (part.image + share.image) * planes.image +
+                              part.channel * planes.channel + (planes.turned ? planes.height * planes.width - 1 : 0);
+  float* const first =
+      staged + share.image * layout.plane + (row * planes.spread - part.row) * layout.pitch - part.column;
+  const auto each = [&](const auto& copy_one) {
+    for (int column = share.column; column < across; column += share.more_columns) {
+      const int x = columns.begin + (column << bits);
+      const float* from_image = values + step * (row * planes.width + x);
+      float* to_image = first + x * planes.spread;
+      for (int image = share.image; image < part.images; image += share.more_images) {
+        const float* from = from_image;
+        float* to = to_image;
+        for (int y = row; y < rows.end; y += share.more_rows) {
+          copy_one(from, to);
+          from += step * share.more_rows * planes.width;
+          to += share.more_rows * planes.spread * layout.pitch;
+        }
+        from_image += share.more_images * planes.image;
+        to_image += share.more_images * layout.plane;
+      }
+    }
+  };
+  if (planes.mask != nullptr)
+    each([&](const float* from, float* to) { *to = planes.mask[from - planes.values] > 0 ? *from : 0; });
+  else if (bits == 2)
+    each(copy<Four>);
+  else if (bits == 1)
+    each(copy<Two>);
   else
-    copy_as<float>(planes, part, layout, thread, staged);
-}
-
-TWIDDLE_HD inline void wait_for_staged() {
-  small_fft::commit_group();
-  small_fft::wait_group<0>();
+    each(copy<float>);
 }
 
 // `Count` floats from where 16 bytes divide.

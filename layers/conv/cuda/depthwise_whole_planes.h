@@ -1,5 +1,5 @@
 #pragma once
-#include "layers/conv/cuda/depthwise_staging.h"
+#include "layers/conv/cuda/depthwise_blocks.h"
 
 // Planes of at most N x N under kernels of any size, with stride 1: blocks that compute with those taps alone that meet
 // the plane. x(i, j) and y(r, c) meet at tap (i - r + pad_h, j - c + pad_w), so these are 2 N - 1 in a row and in a
@@ -49,7 +49,6 @@ struct WholeCorrelation {
     stage(planes, {at.image, at.images, at.channel, 0, 0}, Whole::layout(), thread, staged);
     stage(taps, {0, 1, at.channel, pad_h - (N - 1), pad_w - (N - 1)}, Whole::tap_layout(), thread,
           staged + Whole::lanes * Whole::floats);
-    wait_for_staged();
   }
 
   TWIDDLE_HD void compute(const Place& at, const OneThread& thread, const float* staged, Row& results_of_row) const {
@@ -86,11 +85,14 @@ struct WholeCorrelation {
   }
 
   TWIDDLE_HD void store(const Place& at, const OneThread& thread, const float* staged) const {
-    const std::int64_t plane = std::int64_t(height) * width;
-    float* const to = results + (std::int64_t(at.image) * channels + at.channel) * plane;
-    for_each_place(at.images, height, width, thread, [&](int image, int row, int column) {
-      to[image * channels * plane + row * width + column] = staged[image * Whole::floats + row * Whole::pitch + column];
-    });
+    const std::int64_t plane = std::int64_t(height) * width, image_floats = channels * plane;
+    float* const to = results + at.image * image_floats + at.channel * plane;
+    const Share share = share_of(height, width, thread);
+    if (share.column >= width) return;
+    for (int image = share.image; image < at.images; image += share.more_images)
+      for (int row = share.row; row < height; row += share.more_rows)
+        to[image * image_floats + row * width + share.column] =
+            staged[image * Whole::floats + row * Whole::pitch + share.column];
   }
 };
 
@@ -102,13 +104,17 @@ struct WholeWeightSums {
   static constexpr int sums_each = 2 * Whole::taps + 1, images = Whole::lanes;
   Planes x, gradient;
   int batch, channels, pad_h, pad_w, kernel_h, kernel_w;
-  bool sums_bias;
-  float* partial;  // as in WeightSums
+  WeightResults results;
   int rounds = 1;  // a block takes `rounds` times `images`
 
   TWIDDLE_HD static constexpr int threads() { return Whole::threads; }
   TWIDDLE_HD static constexpr int warps() { return N; }
-  TWIDDLE_HD static constexpr int staged_floats() { return 2 * images * Whole::floats; }
+  TWIDDLE_HD static constexpr int buffer_floats() { return 2 * images * Whole::floats; }
+  TWIDDLE_HD int buffers() const {
+    constexpr bool two_fit = 2 * buffer_floats() <= 16 << 10;  // 64 KB, that every GPU since Turing has for a block
+    return two_fit ? buffers_of(rounds) : 1;
+  }
+  TWIDDLE_HD int staged_floats() const { return buffers() * buffer_floats(); }
   TWIDDLE_HD int parts() const { return (batch + images * rounds - 1) / (images * rounds); }
   std::int64_t blocks() const { return std::int64_t(parts()) * channels; }
 
@@ -123,6 +129,10 @@ struct WholeWeightSums {
   struct Sums {
     float values[sums_each];  // of both rows of taps, and the bias
   };
+  struct Share {
+    int image, warp;
+  };
+  TWIDDLE_HD static Share share_of(const OneThread& thread) { return {thread.number % images, thread.number / images}; }
 
   TWIDDLE_HD bool has_round(const Place& at, int round) const {
     return round < rounds && at.image + round * images < batch;
@@ -136,18 +146,18 @@ struct WholeWeightSums {
     const Part part{at.image + round * images, images_in(at, round), at.channel, 0, 0};
     stage(x, part, Whole::layout(), thread, staged);
     stage(gradient, part, Whole::layout(), thread, staged + images * Whole::floats);
-    wait_for_staged();
   }
 
-  TWIDDLE_HD void add(const Place& at, int round, const OneThread& thread, const float* staged, Sums& sums) const {
-    const int image = thread.number % images, warp = thread.number / images;
+  TWIDDLE_HD void add(const Place& at, int round, const OneThread&, const Share& share, const float* staged,
+                      Sums& sums) const {
+    const auto [image, warp] = share;
     if (image >= images_in(at, round)) return;
     const float* const of_x = staged + image * Whole::floats;
     const float* const of_gradient = of_x + images * Whole::floats;
     add_pairs<0>(of_x + warp * Whole::pitch, of_gradient, x.height - warp, gradient.height, sums);
     const int skipped = N - warp;
     add_pairs<Whole::taps>(of_x, of_gradient + skipped * Whole::pitch, x.height, gradient.height - skipped, sums);
-    if (!sums_bias || warp != 0) return;
+    if (!results.sums_bias() || warp != 0) return;
     for (int row = 0; row < gradient.height; ++row)
 #pragma unroll
       for (int c = 0; c < N; ++c) sums.values[2 * Whole::taps] += of_gradient[row * Whole::pitch + c];
@@ -156,13 +166,12 @@ struct WholeWeightSums {
   // `staged` holds what the threads of each warp have summed together. Taps that meet no plane are zero.
   TWIDDLE_HD void store(const Place& at, const OneThread& thread, const float* staged) const {
     const int all = kernel_h * kernel_w;
-    float* const to = partial + (std::int64_t(at.part) * channels + at.channel) * (all + 1);
     for (int i = thread.number; i <= all; i += thread.of) {
       const int shift = i / kernel_w - pad_h, column = i % kernel_w - pad_w + N - 1;
       const int warp = shift >= 0 ? shift : shift + N;
       const bool meets = shift > -N && shift < N && column >= 0 && column < Whole::taps;
       const int place = i == all ? 2 * Whole::taps : warp * sums_each + (shift >= 0 ? 0 : Whole::taps) + column;
-      to[i] = meets || i == all ? staged[place] : 0;
+      results.store(at.part, parts(), at.channel, channels, i, all, meets || i == all ? staged[place] : 0);
     }
   }
 
