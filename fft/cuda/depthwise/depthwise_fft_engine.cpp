@@ -14,14 +14,10 @@ namespace {
 
 using small_fft::DepthwiseKernels;
 
-// Into how many parts the images are cut for a sum over them, so that all multiprocessors have work: by blocks that
-// transform and correlate, or, where spectra are shared, by threads that add up products.
+// Into how many parts the images are cut for a sum over them: so that all multiprocessors have blocks that transform
+// and correlate, or, where spectra are shared, by images.
 int parts_of(const ConvProblem& problem, const DepthwiseKernels& kernels, int multiprocessors, bool shares) {
-  if (shares) {
-    const std::int64_t sums = problem.channels * kernels.spectrum_numbers;
-    const std::int64_t threads = std::int64_t(multiprocessors) * small_fft::summing_threads;
-    return static_cast<int>(std::clamp<std::int64_t>(threads / sums, 1, problem.batch));
-  }
+  if (shares) return (problem.batch + small_fft::images_a_sum - 1) / small_fft::images_a_sum;
   const int blocks = small_fft::correlating_waves * multiprocessors * kernels.correlating_blocks;
   const int most = (problem.batch + kernels.correlating_planes - 1) / kernels.correlating_planes;
   return std::clamp(blocks / problem.channels, 1, most) * kernels.correlating_planes;

@@ -25,8 +25,8 @@ constexpr DepthwiseShape depthwise_shapes[] = {
 // So many waves of blocks correlate a layer: more parts are more spectra to write and to add.
 constexpr int correlating_waves = 2;
 
-// So many threads of a multiprocessor, each with a number of its own, add up products of spectra, as far as there are
-// as many images.
-constexpr int summing_threads = 8192;
+// So many images' spectra a thread adds up one after the other: of 64 images in one part 0.58 ms (table31_64), in eight
+// 0.51, in twelve 0.59, on an H100; likewise replk1 0.184, 0.145, 0.139.
+constexpr int images_a_sum = 8;
 
 }  // namespace twiddle::small_fft
