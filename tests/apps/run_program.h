@@ -14,6 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/temp_path.h"
+
 namespace twiddle {
 
 inline std::string read_text(const std::filesystem::path& path) {
@@ -24,7 +26,7 @@ inline std::string read_text(const std::filesystem::path& path) {
 
 // A new, empty folder of the calling test's own.
 inline std::filesystem::path fresh_folder(const std::string& name) {
-  const auto folder = std::filesystem::path(testing::TempDir()) / ("twiddle_" + name + "_" + std::to_string(getpid()));
+  const std::filesystem::path folder = temp_path(name);
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
   return folder;
@@ -88,7 +90,7 @@ class Program {
 
  private:
   static std::filesystem::path new_folder() {  // two programs at once have one each
-    std::string name = testing::TempDir() + "/twiddle_program_XXXXXX";
+    std::string name = temp_path("program_XXXXXX");
     return mkdtemp(name.data());
   }
 

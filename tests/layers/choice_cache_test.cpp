@@ -9,13 +9,14 @@
 #include <vector>
 
 #include "framework/error.h"
+#include "tests/support/temp_path.h"
 
 namespace twiddle {
 
 namespace {
 
 std::string fresh_path(const std::string& name) {
-  const std::string path = testing::TempDir() + "twiddle_" + name + "_" + std::to_string(getpid()) + ".txt";
+  const std::string path = temp_path(name + ".txt");
   std::filesystem::remove(path);
   return path;
 }

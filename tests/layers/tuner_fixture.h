@@ -1,6 +1,5 @@
 #pragma once
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <map>
@@ -12,6 +11,7 @@
 #include "framework/error.h"
 #include "layers/conv/tuner.h"
 #include "tests/support/fake_engine.h"
+#include "tests/support/temp_path.h"
 
 namespace twiddle {
 
@@ -54,9 +54,9 @@ class ConvTunerTest : public testing::Test {
     return "";
   }
   std::string cache_path() {
-    const std::string path = testing::TempDir() + "twiddle_choices_" + std::to_string(getpid()) + "/conv.txt";
-    std::filesystem::remove_all(std::filesystem::path(path).parent_path());
-    return path;
+    const std::filesystem::path folder = temp_path("choices");
+    std::filesystem::remove_all(folder);
+    return (folder / "conv.txt").string();
   }
   Context ctx_;
   std::shared_ptr<FakeClock> clock_ = std::make_shared<FakeClock>();

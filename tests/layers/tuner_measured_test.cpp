@@ -199,7 +199,7 @@ TEST_F(ConvTunerTest, ACacheThatCannotBeWrittenIsNoError) {
 }
 
 TEST_F(ConvTunerTest, AFileThatIsNoCacheIsAnErrorAndStays) {
-  const std::string letter = testing::TempDir() + "twiddle_letter_" + std::to_string(getpid());
+  const std::string letter = temp_path("letter");
   std::ofstream(letter) << "somebody's letter\n";
   auto chooser = tuner({{"only", one(1)}}, {.engine = "measured", .cache_file = letter});
   EXPECT_NE(complaint(chooser, "").find("no cache of Twiddle's"), std::string::npos);

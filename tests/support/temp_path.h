@@ -4,14 +4,37 @@
 
 #include <filesystem>
 #include <string>
+#include <system_error>
 
 namespace twiddle {
 
-// A path of this process alone, in a folder that exists: tests run side by side, and so may whole test runs.
+// A new folder of this process alone, since tests run side by side, and so may whole test runs. It goes with the
+// process; one that a test forks leaves it alone.
+class TempFolder {
+ public:
+  TempFolder()
+      : owner_(getpid()), path_(std::filesystem::path(testing::TempDir()) / ("twiddle_" + std::to_string(owner_))) {
+    std::filesystem::remove_all(path_);
+    std::filesystem::create_directories(path_);
+  }
+  ~TempFolder() {
+    std::error_code ignored;
+    if (getpid() == owner_) std::filesystem::remove_all(path_, ignored);
+  }
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  pid_t owner_;
+  std::filesystem::path path_;
+};
+
+// A path in that folder.
 inline std::string temp_path(const std::string& name) {
-  const auto folder = std::filesystem::path(testing::TempDir()) / ("twiddle_" + std::to_string(getpid()));
-  std::filesystem::create_directories(folder);
-  return (folder / name).string();
+  static const TempFolder folder;
+  return (folder.path() / name).string();
 }
 
 }  // namespace twiddle
