@@ -22,6 +22,19 @@ TWIDDLE_HD void async_copy(Number* to, const Number* from, bool wanted) {
 #endif
 }
 
+// The same of 16 bytes that no other thread of the multiprocessor will want: past its first cache.
+template <class Number>
+TWIDDLE_HD void async_copy_once(Number* to, const Number* from, bool wanted) {
+  static_assert(sizeof(Number) == 16);
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  const auto shared = static_cast<unsigned>(__cvta_generic_to_shared(to));
+  const int bytes = wanted ? sizeof(Number) : 0;
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(from), "r"(bytes) : "memory");
+#else
+  *to = wanted ? *from : Number{};
+#endif
+}
+
 // The thread's copies since the last commit become one group.
 TWIDDLE_HD inline void commit_group() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800

@@ -1,0 +1,98 @@
+#pragma once
+#include <cstdint>
+
+// Instructions of Hopper, sm_90a alone (PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions"
+// and "mbarrier").
+namespace twiddle::half_pairs {
+
+__device__ inline unsigned shared_address(const void* at) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(at));
+}
+
+// A barrier in shared memory: of so many arrivals, after which its phase, 0 or 1, is over.
+class Barrier {
+ public:
+  __device__ void begin(int arrivals) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(&state_)), "r"(arrivals) : "memory");
+  }
+  __device__ void arrive() {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(&state_)) : "memory");
+  }
+  // Until the phase is over; of a barrier that has just begun, phase 1 counts as over.
+  __device__ void wait(int phase) {
+    asm volatile(
+        "{\n"
+        ".reg .pred done;\n"
+        "again:\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+        "@!done bra again;\n"
+        "}" ::"r"(shared_address(&state_)),
+        "r"(phase)
+        : "memory");
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+// After stores to shared memory that wgmma is to read, before the barrier.
+__device__ inline void fence_for_wgmma() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+// The registers of a thread, of the whole warpgroup's.
+template <int Count>
+__device__ void ask_for_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Count));
+}
+template <int Count>
+__device__ void give_up_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Count));
+}
+
+using Fragment = unsigned;  // of 8 x 8 halves, two a thread
+__device__ inline void load_fragments(Fragment (&fragments)[4], unsigned shared) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(fragments[0]), "=r"(fragments[1]), "=r"(fragments[2]), "=r"(fragments[3])
+               : "r"(shared)
+               : "memory");
+}
+
+// Before the first multiplication that reads registers which others have written.
+__device__ inline void begin_multiplications() {
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+__device__ inline void commit_multiplications() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+__device__ inline void wait_for_multiplications() {
+  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+}
+
+// Of 64 lines of 128 bytes with the 128-byte swizzle; begins at one of 32 bytes of the first line.
+__device__ inline std::uint64_t descriptor(unsigned shared) {
+  constexpr std::uint64_t swizzle = std::uint64_t(1) << 62, eight_lines = std::uint64_t(1024 / 16) << 32;
+  return swizzle | eight_lines | std::uint64_t(1) << 16 | (shared & 0x3ffff) / 16;
+}
+
+// 64 x 64 sums = (Keep ? sums : 0) + Sign * 64 x 16 of A by 16 x 64 of B.
+template <int Sign, bool Keep>
+__device__ void multiply(float (&sums)[32], const Fragment (&a)[4], std::uint64_t b) {
+  asm volatile(
+      "{\n"
+      ".reg .pred keep;\n"
+      "setp.ne.b32 keep, %38, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
+      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
+      "{%32, %33, %34, %35}, %36, keep, %37, 1, 0;\n"
+      "}"
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]), "+f"(sums[4]), "+f"(sums[5]), "+f"(sums[6]),
+        "+f"(sums[7]), "+f"(sums[8]), "+f"(sums[9]), "+f"(sums[10]), "+f"(sums[11]), "+f"(sums[12]), "+f"(sums[13]),
+        "+f"(sums[14]), "+f"(sums[15]), "+f"(sums[16]), "+f"(sums[17]), "+f"(sums[18]), "+f"(sums[19]), "+f"(sums[20]),
+        "+f"(sums[21]), "+f"(sums[22]), "+f"(sums[23]), "+f"(sums[24]), "+f"(sums[25]), "+f"(sums[26]), "+f"(sums[27]),
+        "+f"(sums[28]), "+f"(sums[29]), "+f"(sums[30]), "+f"(sums[31])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(Sign), "n"(Keep ? 1 : 0));
+}
+
+}  // namespace twiddle::half_pairs

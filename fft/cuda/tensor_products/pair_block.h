@@ -1,0 +1,127 @@
+#pragma once
+#include "fft/cuda/device/register_fft.h"
+#include "fft/cuda/tensor_products/pair_scales.h"
+
+// What the kernels of this folder have in common: which tile of C is computed when, and where its factors lie.
+namespace twiddle::half_pairs {
+
+using small_fft::Complex;
+using small_fft::ComplexPair;
+
+// A factor as lines along k: rows of A, columns of B. One of the strides of line and k is 1, the other is `pitch`.
+struct PairOperand {
+  const Complex* numbers;
+  const int* scales;  // line_bits
+  std::int64_t bin_size, group_step, pitch;
+  int lines;
+};
+
+struct PairArguments {
+  PairOperand a, b;
+  const int* along;  // exponent_bits
+  Complex* c;        // with several parts of k, a spectrum for each
+  std::int64_t bins, c_group_step, c_pitch;
+  int m, n, k, part;  // part: the length of a part of k, a multiple of `depth`
+  Divisor groups, parts, tiles_down, tiles_across;
+  int tiles;
+  bool accumulate, aligned;  // aligned: pairs of C's columns are
+};
+
+// Rows x Columns of C a block. k is multiplied in steps of `depth`, each in two halves: an instruction of the tensor
+// cores takes 16 of k. After a step the sums are added to others by fp32 adders, as the tensor cores truncate what they
+// add, so that errors of longer sums would grow with their length.
+constexpr int depth = 32, half_depth = 16;
+
+template <int Rows, int Columns>
+struct PairTile {
+  static constexpr int rows = Rows, columns = Columns;
+};
+
+// A tile of C and the part of k that is summed in it.
+struct TilePlace {
+  int bin, group, part;
+  int row, column, first_k, k;  // k: the length of the part
+
+  template <class Tile>
+  __device__ static TilePlace of(const PairArguments& arguments, int tile) {
+    const auto [strip, across] = divided(tile, arguments.tiles_across);
+    const auto [slab, down] = divided(strip, arguments.tiles_down);
+    const auto [matrix, part] = divided(slab, arguments.parts);
+    const auto [bin, group] = divided(matrix, arguments.groups);
+    const int first_k = part * arguments.part;
+    return {bin,
+            group,
+            part,
+            down * Tile::rows,
+            across * Tile::columns,
+            first_k,
+            min(arguments.k - first_k, arguments.part)};
+  }
+
+ private:
+  struct Divided {
+    int quotient, remainder;
+  };
+  // Of ints, for which a Divisor never has to divide.
+  __device__ static Divided divided(int number, const Divisor& divisor) {
+    const int quotient = static_cast<int>(divisor.quotient(number));
+    return {quotient, number - quotient * static_cast<int>(divisor.value())};
+  }
+};
+
+// A panel is what shared memory holds of one factor for half a step: a line of 128 bytes for each line of the factor,
+// with 16 of k of each plane: high halves of the real and of the imaginary parts, then the low halves of both. The
+// eight chunks of 16 bytes of a line change places with the line's number, so that accesses do not meet in the same
+// banks: that is the "128-byte swizzle" of wgmma's descriptors, and ldmatrix follows it by addresses.
+enum Plane { re_high, im_high, re_low, im_low };
+constexpr int planes = 4, line_bytes = 128, chunk_bytes = 16;
+__device__ inline int chunk_at(int line, int plane, int chunk_of_plane) {
+  return ((2 * plane + chunk_of_plane) ^ (line & 7)) * chunk_bytes;
+}
+
+__device__ inline float power(int bits) {
+  return __int_as_float(bits);
+}
+
+// Writes results of a thread: neighbours in a row, freed of their scales and, where that is wanted, added to C. The two
+// factors of a scale keep its parts in range where their product is not.
+class ResultStore {
+ public:
+  __device__ ResultStore(const PairArguments& arguments, const TilePlace& place)
+      : arguments_(arguments),
+        c_(arguments.c +
+           (place.part * arguments.bins + place.bin) * (arguments.groups.value() * arguments.m * arguments.n) +
+           place.group * arguments.c_group_step),
+        left_(arguments.a.scales + place.group * arguments.m),
+        right_(arguments.b.scales + place.group * arguments.n) {}
+
+  __device__ void operator()(int row, int column, float re0, float im0, float re1, float im1) const {
+    if (row >= arguments_.m || column >= arguments_.n) return;
+    Complex* const to = c_ + row * arguments_.c_pitch + column;
+    const bool both = column + 1 < arguments_.n;
+    const int of_row = __ldg(left_ + row);
+    const Complex first = freed({re0, im0}, of_row, __ldg(right_ + column));
+    const Complex second = freed({re1, im1}, of_row, both ? __ldg(right_ + column + 1) : of_row);
+    if (both && arguments_.aligned) {
+      auto* const pair = reinterpret_cast<ComplexPair*>(to);
+      const ComplexPair before = arguments_.accumulate ? *pair : ComplexPair{};
+      *pair = {before.first + first, before.second + second};
+    } else {
+      to[0] = (arguments_.accumulate ? to[0] : Complex{}) + first;
+      if (both) to[1] = (arguments_.accumulate ? to[1] : Complex{}) + second;
+    }
+  }
+
+ private:
+  __device__ static Complex freed(Complex sum, int bits_of_row, int bits_of_column) {
+    const int exponent = 2 * 127 - (bits_of_row >> 23) - (bits_of_column >> 23);
+    const float once = power(line_bits(exponent / 2)), again = power(line_bits(exponent - exponent / 2));
+    return {sum.re * once * again, sum.im * once * again};
+  }
+
+  const PairArguments& arguments_;
+  Complex* c_;
+  const int *left_, *right_;
+};
+
+}  // namespace twiddle::half_pairs

@@ -1,0 +1,154 @@
+#include "fft/cuda/tensor_products/pair_products.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "fft/cuda/products/sum_parts.h"
+#include "fft/cuda/tensor_products/hopper/pair_wgmma.h"
+#include "fft/cuda/tensor_products/pair_mma.h"
+#include "fft/cuda/tensor_products/pair_scales.h"
+#include "framework/cuda/check.h"
+
+namespace twiddle {
+
+namespace half_pairs {
+namespace {
+
+constexpr std::int64_t quotient_up(std::int64_t count, std::int64_t each) {
+  return (count + each - 1) / each;
+}
+
+// What multiplies: in tiles of rows x columns or the other way round, of which the GPU holds so many at a time.
+struct Kernel {
+  std::string_view name;
+  std::int64_t rows, columns, tiles_a_multiprocessor;
+  void (*multiply)(Stream& stream, const FrequencyGemm& gemm, PairArguments arguments);
+};
+constexpr Kernel wgmma{"pairs", 128, 64, 1, multiply_by_wgmma};
+constexpr Kernel mma{"pairs_mma", 64, 64, 2, multiply_by_mma};
+
+// The length of a part of k: that with the fewest steps one after the other, where each tile takes `ends` more to begin
+// and to end, and those of several parts as many again, as their sums are read once more. fp32 sums of more than
+// longest_part would lose digits.
+std::int64_t part_of(const FrequencyGemm& gemm, std::int64_t tiles, std::int64_t tiles_at_a_time) {
+  constexpr std::int64_t longest_part = 16384, least_part = 256, most_parts = 16, ends = 2;
+  const std::int64_t first = quotient_up(gemm.k, longest_part);
+  std::int64_t best = gemm.k, least_steps = std::numeric_limits<std::int64_t>::max();
+  for (std::int64_t parts = first; parts == first || (parts <= most_parts && gemm.k / parts >= least_part); ++parts) {
+    const std::int64_t part = quotient_up(quotient_up(gemm.k, parts), depth) * depth;
+    const std::int64_t steps_of_a_tile = part / depth + (parts > 1 ? 2 * ends : ends);
+    const std::int64_t steps = quotient_up(tiles * parts, tiles_at_a_time) * steps_of_a_tile;
+    if (steps < least_steps) least_steps = steps, best = part;
+  }
+  return best;
+}
+
+}  // namespace
+}  // namespace half_pairs
+
+using small_fft::Complex;
+
+namespace {
+
+class PairsProduct final : public FrequencyProduct {
+ public:
+  PairsProduct(const half_pairs::Kernel& kernel, int multiprocessors)
+      : kernel_(kernel), tiles_at_a_time_(kernel.tiles_a_multiprocessor * multiprocessors) {}
+  std::string_view name() const override { return kernel_.name; }
+  SpectrumStorage storage() const override { return SpectrumStorage::interleaved; }
+
+  // The three passes' products, of rows that are aligned to pairs of numbers. Small ones are no faster, and a result of
+  // a handful of terms has no others that its errors could be small beside.
+  bool supports(const FrequencyGemm& gemm) const override {
+    constexpr std::int64_t least = 1 << 15, longest_row = 1 << 24, most_groups = 65535;
+    const auto takes = [](const GroupedMatrix& matrix) {
+      return matrix.columns % 2 == 0 && matrix.pitch < longest_row;
+    };
+    return gemm.conjugate_a == gemm.transpose_a && gemm.conjugate_b == gemm.transpose_b &&
+           !(gemm.transpose_a && gemm.transpose_b) && takes(gemm.a()) && takes(gemm.b()) &&
+           gemm.m * gemm.n * gemm.k >= least && gemm.groups <= most_groups;
+  }
+
+  std::size_t scratch_bytes(const FrequencyGemm& gemm) const override {
+    const std::int64_t part_count = parts(gemm);
+    return scales_bytes(gemm) +
+           (part_count == 1 ? 0 : static_cast<std::size_t>(part_count * numbers_of_c(gemm)) * sizeof(Complex));
+  }
+
+  void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, void* c, void* scratch) override {
+    const half_pairs::Scales scales = half_pairs::find_scales(*ctx.stream, gemm, a, b, scratch);
+    const std::int64_t part_count = parts(gemm);
+    const bool whole = part_count == 1;
+    auto* const results =
+        whole ? static_cast<Complex*>(c) : reinterpret_cast<Complex*>(static_cast<char*>(scratch) + scales_bytes(gemm));
+    const GroupedMatrix of_c = gemm.c();
+    const half_pairs::PairArguments arguments{
+        .a = operand(a, scales.left, gemm.a(), gemm, gemm.m),
+        .b = operand(b, scales.right, gemm.b(), gemm, gemm.n),
+        .along = scales.along,
+        .c = results,
+        .bins = gemm.bins,
+        .c_group_step = of_c.group_step,
+        .c_pitch = of_c.pitch,
+        .m = static_cast<int>(gemm.m),
+        .n = static_cast<int>(gemm.n),
+        .k = static_cast<int>(gemm.k),
+        .part = static_cast<int>(part(gemm)),
+        .groups = Divisor(gemm.groups),
+        .parts = Divisor(part_count),
+        .tiles_down = Divisor(1),
+        .tiles_across = Divisor(1),
+        .tiles = 0,
+        .accumulate = gemm.accumulate && whole,
+        .aligned =
+            of_c.columns % 2 == 0 && reinterpret_cast<std::uintptr_t>(results) % sizeof(small_fft::ComplexPair) == 0};
+    kernel_.multiply(*ctx.stream, gemm, arguments);
+    if (whole) return;
+    const std::int64_t count = numbers_of_c(gemm);
+    for_each_index(*ctx.stream, count,
+                   small_fft::SumParts<Complex>{results, static_cast<Complex*>(c), count, part_count, gemm.accumulate});
+  }
+
+ private:
+  static half_pairs::PairOperand operand(const void* numbers, const int* scales, const GroupedMatrix& matrix,
+                                         const FrequencyGemm& gemm, std::int64_t lines) {
+    return {static_cast<const Complex*>(numbers),
+            scales,
+            gemm.groups * matrix.rows * matrix.columns,
+            matrix.group_step,
+            matrix.pitch,
+            static_cast<int>(lines)};
+  }
+  static std::size_t scales_bytes(const FrequencyGemm& gemm) {
+    constexpr std::size_t aligned = 256;
+    return (half_pairs::scales_bytes(gemm) + aligned - 1) / aligned * aligned;
+  }
+  static std::int64_t numbers_of_c(const FrequencyGemm& gemm) { return gemm.bins * gemm.groups * gemm.m * gemm.n; }
+  std::int64_t part(const FrequencyGemm& gemm) const {
+    using half_pairs::quotient_up;
+    const std::int64_t tiles =
+        gemm.bins * gemm.groups * quotient_up(gemm.m, kernel_.rows) * quotient_up(gemm.n, kernel_.columns);
+    return half_pairs::part_of(gemm, tiles, tiles_at_a_time_);
+  }
+  std::int64_t parts(const FrequencyGemm& gemm) const { return half_pairs::quotient_up(gemm.k, part(gemm)); }
+
+  half_pairs::Kernel kernel_;
+  std::int64_t tiles_at_a_time_;
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<FrequencyProduct>> make_pair_products() {
+  std::vector<std::unique_ptr<FrequencyProduct>> products;
+  int device = 0;
+  cudaDeviceProp gpu{};
+  if (cudaGetDevice(&device) != cudaSuccess || cudaGetDeviceProperties(&gpu, device) != cudaSuccess) {
+    static_cast<void>(cudaGetLastError());
+    return products;
+  }
+  if (gpu.major == 9) products.push_back(std::make_unique<PairsProduct>(half_pairs::wgmma, gpu.multiProcessorCount));
+  if (gpu.major >= 8) products.push_back(std::make_unique<PairsProduct>(half_pairs::mma, gpu.multiProcessorCount));
+  return products;
+}
+
+}  // namespace twiddle
