@@ -1,9 +1,9 @@
 #pragma once
 #include "fft/cuda/device/register_fft.h"
-#include "fft/cuda/tensor_products/pair_scales.h"
+#include "fft/frequency_product.h"
 
 // What the kernels of this folder have in common: which tile of C is computed when, and where its factors lie.
-namespace twiddle::half_pairs {
+namespace twiddle::complex_pairs {
 
 using small_fft::Complex;
 using small_fft::ComplexPair;
@@ -11,15 +11,14 @@ using small_fft::ComplexPair;
 // A factor as lines along k: rows of A, columns of B. One of the strides of line and k is 1, the other is `pitch`.
 struct PairOperand {
   const Complex* numbers;
-  const int* scales;  // line_bits
   std::int64_t bin_size, group_step, pitch;
   int lines;
 };
 
 struct PairArguments {
   PairOperand a, b;
-  const int* along;  // exponent_bits
-  Complex* c;        // with several parts of k, a spectrum for each
+  const int* balance;  // of each bin, group and k, the bits of a float; null: 1
+  Complex* c;          // with several parts of k, a spectrum for each
   std::int64_t bins, c_group_step, c_pitch;
   int m, n, k, part;  // part: the length of a part of k, a multiple of `depth`
   Divisor groups, parts, tiles_down, tiles_across;
@@ -79,29 +78,26 @@ __device__ inline int chunk_at(int line, int plane, int chunk_of_plane) {
   return ((2 * plane + chunk_of_plane) ^ (line & 7)) * chunk_bytes;
 }
 
-__device__ inline float power(int bits) {
-  return __int_as_float(bits);
-}
+// What takes the scales of a tile's lines back, for the step at hand.
+template <class Tile>
+struct LineScales {
+  float of_rows[Tile::rows];
+  alignas(8) float of_columns[Tile::columns];
+};
 
-// Writes results of a thread: neighbours in a row, freed of their scales and, where that is wanted, added to C. The two
-// factors of a scale keep its parts in range where their product is not.
+// Writes results of a thread: neighbours in a row, added to C where that is wanted.
 class ResultStore {
  public:
   __device__ ResultStore(const PairArguments& arguments, const TilePlace& place)
       : arguments_(arguments),
         c_(arguments.c +
            (place.part * arguments.bins + place.bin) * (arguments.groups.value() * arguments.m * arguments.n) +
-           place.group * arguments.c_group_step),
-        left_(arguments.a.scales + place.group * arguments.m),
-        right_(arguments.b.scales + place.group * arguments.n) {}
+           place.group * arguments.c_group_step) {}
 
-  __device__ void operator()(int row, int column, float re0, float im0, float re1, float im1) const {
+  __device__ void operator()(int row, int column, Complex first, Complex second) const {
     if (row >= arguments_.m || column >= arguments_.n) return;
     Complex* const to = c_ + row * arguments_.c_pitch + column;
     const bool both = column + 1 < arguments_.n;
-    const int of_row = __ldg(left_ + row);
-    const Complex first = freed({re0, im0}, of_row, __ldg(right_ + column));
-    const Complex second = freed({re1, im1}, of_row, both ? __ldg(right_ + column + 1) : of_row);
     if (both && arguments_.aligned) {
       auto* const pair = reinterpret_cast<ComplexPair*>(to);
       const ComplexPair before = arguments_.accumulate ? *pair : ComplexPair{};
@@ -113,15 +109,8 @@ class ResultStore {
   }
 
  private:
-  __device__ static Complex freed(Complex sum, int bits_of_row, int bits_of_column) {
-    const int exponent = 2 * 127 - (bits_of_row >> 23) - (bits_of_column >> 23);
-    const float once = power(line_bits(exponent / 2)), again = power(line_bits(exponent - exponent / 2));
-    return {sum.re * once * again, sum.im * once * again};
-  }
-
   const PairArguments& arguments_;
   Complex* c_;
-  const int *left_, *right_;
 };
 
-}  // namespace twiddle::half_pairs
+}  // namespace twiddle::complex_pairs

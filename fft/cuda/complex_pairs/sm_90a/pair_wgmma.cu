@@ -1,16 +1,16 @@
-#include "fft/cuda/tensor_products/hopper/pair_wgmma.h"
+#include "fft/cuda/complex_pairs/sm_90a/pair_wgmma.h"
 
-#include "fft/cuda/tensor_products/hopper/hopper_instructions.h"
-#include "fft/cuda/tensor_products/pair_launch.h"
-#include "fft/cuda/tensor_products/pair_split.h"
+#include "fft/cuda/complex_pairs/pair_launch.h"
+#include "fft/cuda/complex_pairs/pair_split.h"
+#include "fft/cuda/complex_pairs/sm_90a/wgmma.h"
 
-namespace twiddle::half_pairs {
+namespace twiddle::complex_pairs {
 
 namespace {
 
-// Of four warpgroups two split, half a step each, and two multiply, 64 x 64 of C each. Shared memory holds several
-// steps, so that these run apart: while one of the multiplying warpgroups adds up or stores its sums, the tensor cores
-// work for the other. Registers go to where the sums are.
+// Of four warpgroups two split, half of the lines each, and two multiply, 64 x 64 of C each. Shared memory holds
+// several steps, so that these run apart: while one of the multiplying warpgroups adds up or stores its sums, the
+// tensor cores work for the other. Registers go to where the sums are.
 constexpr int multiplying = 2, splitting = 2, threads = (multiplying + splitting) * 128;
 constexpr int stages = 2, steps_ahead = 2;
 constexpr int multiplying_registers = 168, splitting_registers = 88;
@@ -22,8 +22,32 @@ struct WgmmaBlock {
 
   struct alignas(1024) Shared {
     char panels[stages][2][Split::panel_bytes];  // each at a place that 1024 divides, for the swizzle
+    LineScales<Tile> scales[stages];
     ComplexPair slots[2][Split::slots];
     Barrier full[stages], empty[stages];
+  };
+
+  // Takes back the scales of a thread's two rows and 16 columns.
+  class StepScales {
+   public:
+    __device__ StepScales(const LineScales<Tile>& scales, int row, int column)
+        : of_rows_{scales.of_rows[row], scales.of_rows[row + 8]} {
+#pragma unroll
+      for (int i = 0; i < 8; ++i) of_columns_[i] = *reinterpret_cast<const float2*>(scales.of_columns + column + 8 * i);
+    }
+    __device__ void add(const float (&step_re)[32], const float (&step_im)[32], float (&re)[32],
+                        float (&im)[32]) const {
+#pragma unroll
+      for (int i = 0; i < 32; ++i) {
+        const float2 of_columns = of_columns_[i / 4];
+        const float scale = of_rows_[i / 2 % 2] * (i % 2 == 0 ? of_columns.x : of_columns.y);
+        re[i] = fmaf(step_re[i], scale, re[i]), im[i] = fmaf(step_im[i], scale, im[i]);
+      }
+    }
+
+   private:
+    float of_rows_[2];
+    float2 of_columns_[8];
   };
 
   // The stages in their order, again and again.
@@ -34,12 +58,12 @@ struct WgmmaBlock {
     }
   };
 
-  __device__ static void split(const PairArguments& arguments, Shared& shared, int half, int thread) {
-    Split splitter(arguments, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x), half, thread,
-                   shared.slots[half]);
+  __device__ static void split(const PairArguments& arguments, Shared& shared, int share, int thread) {
+    Split splitter(arguments, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x), share, thread,
+                   shared.slots[share]);
     for (Turn turn; splitter.has_step(); turn.next()) {
       shared.empty[turn.stage].wait(turn.phase ^ 1);
-      splitter.store(shared.panels[turn.stage][half]);
+      splitter.store(shared.panels[turn.stage][0], shared.scales[turn.stage]);
       fence_for_wgmma();
       __syncwarp();
       if (thread % 32 == 0) shared.full[turn.stage].arrive();
@@ -49,6 +73,7 @@ struct WgmmaBlock {
   __device__ static void multiply(const PairArguments& arguments, Shared& shared, int group, int thread) {
     const int row = Tile::rows > 64 ? 64 * group : 0, column = Tile::rows > 64 ? 0 : 64 * group;
     const int warp = thread / 32, lane = thread % 32, line = row + 16 * warp + lane % 16;
+    const int first_row = 16 * warp + lane / 4, first_column = lane % 4 * 2;  // of a thread's sums in 64 x 64
     const unsigned a_line = line * line_bytes, b_lines = (Tile::rows + column) * line_bytes;
     Turn turn;
     for (int tile = static_cast<int>(blockIdx.x); tile < arguments.tiles; tile += static_cast<int>(gridDim.x)) {
@@ -61,17 +86,18 @@ struct WgmmaBlock {
         if (left > half_depth)
           multiply_half<true>(step_re, step_im, panels + Split::panel_bytes + a_line,
                               panels + Split::panel_bytes + b_lines, line, lane / 16);
+        const StepScales scales(shared.scales[turn.stage], row + first_row, column + first_column);
+        __syncwarp();
         if (lane == 0) shared.empty[turn.stage].arrive();
-#pragma unroll
-        for (int i = 0; i < 32; ++i) re[i] += step_re[i], im[i] += step_im[i];
+        scales.add(step_re, step_im, re, im);
         turn.next();
       }
       const TilePlace place = TilePlace::of<Tile>(arguments, tile);
       const ResultStore store(arguments, place);
-      const int first_row = place.row + row + 16 * warp + lane / 4, first_column = place.column + column + lane % 4 * 2;
 #pragma unroll
       for (int i = 0; i < 32; i += 2)
-        store(first_row + i / 2 % 2 * 8, first_column + i / 4 * 8, re[i], im[i], re[i + 1], im[i + 1]);
+        store(place.row + row + first_row + i / 2 % 2 * 8, place.column + column + first_column + i / 4 * 8,
+              {re[i], im[i]}, {re[i + 1], im[i + 1]});
     }
   }
 
@@ -84,10 +110,10 @@ struct WgmmaBlock {
     for (int plane = 0; plane < planes; ++plane) load_fragments(of_a[plane], a + chunk_at(line, plane, chunk));
     const auto of_b = [b](int plane) { return descriptor(b + plane * 2 * chunk_bytes); };
     begin_multiplications();
-    half_pairs::multiply<1, Keep>(re, of_a[re_low], of_b(re_high));
-    half_pairs::multiply<1, Keep>(im, of_a[im_low], of_b(re_high));
-    half_pairs::multiply<-1, true>(re, of_a[im_low], of_b(im_high));
-    half_pairs::multiply<1, true>(im, of_a[re_low], of_b(im_high));
+    complex_pairs::multiply<1, Keep>(re, of_a[re_low], of_b(re_high));
+    complex_pairs::multiply<1, Keep>(im, of_a[im_low], of_b(re_high));
+    complex_pairs::multiply<-1, true>(re, of_a[im_low], of_b(im_high));
+    complex_pairs::multiply<1, true>(im, of_a[re_low], of_b(im_high));
     add_products(re, im, of_a[re_high], of_a[im_high], of_b(re_low), of_b(im_low));
     add_products(re, im, of_a[re_high], of_a[im_high], of_b(re_high), of_b(im_high));
     commit_multiplications();
@@ -96,10 +122,10 @@ struct WgmmaBlock {
 
   __device__ static void add_products(float (&re)[32], float (&im)[32], const Fragment (&a_re)[4],
                                       const Fragment (&a_im)[4], std::uint64_t b_re, std::uint64_t b_im) {
-    half_pairs::multiply<1, true>(re, a_re, b_re);
-    half_pairs::multiply<1, true>(im, a_im, b_re);
-    half_pairs::multiply<-1, true>(re, a_im, b_im);
-    half_pairs::multiply<1, true>(im, a_re, b_im);
+    complex_pairs::multiply<1, true>(re, a_re, b_re);
+    complex_pairs::multiply<1, true>(im, a_im, b_re);
+    complex_pairs::multiply<-1, true>(re, a_im, b_im);
+    complex_pairs::multiply<1, true>(im, a_re, b_im);
   }
 };
 
@@ -154,4 +180,4 @@ void multiply_by_wgmma(Stream& stream, const FrequencyGemm& gemm, PairArguments 
     multiply_tiles<PairTile<128, 64>>(stream, gemm, arguments);
 }
 
-}  // namespace twiddle::half_pairs
+}  // namespace twiddle::complex_pairs

@@ -1,17 +1,17 @@
-#include "fft/cuda/tensor_products/pair_products.h"
+#include "fft/cuda/complex_pairs/pair_products.h"
 
 #include <algorithm>
 #include <limits>
 
+#include "fft/cuda/complex_pairs/balance.h"
+#include "fft/cuda/complex_pairs/pair_mma.h"
+#include "fft/cuda/complex_pairs/sm_90a/pair_wgmma.h"
 #include "fft/cuda/products/sum_parts.h"
-#include "fft/cuda/tensor_products/hopper/pair_wgmma.h"
-#include "fft/cuda/tensor_products/pair_mma.h"
-#include "fft/cuda/tensor_products/pair_scales.h"
 #include "framework/cuda/check.h"
 
 namespace twiddle {
 
-namespace half_pairs {
+namespace complex_pairs {
 namespace {
 
 constexpr std::int64_t quotient_up(std::int64_t count, std::int64_t each) {
@@ -24,6 +24,9 @@ struct Kernel {
   std::int64_t rows, columns, tiles_a_multiprocessor;
   void (*multiply)(Stream& stream, const FrequencyGemm& gemm, PairArguments arguments);
 };
+// Below these sides a tile is mostly empty, and below so many multiplications any product is done in no time.
+constexpr std::int64_t least_side = 32, least = 1 << 20;
+
 constexpr Kernel wgmma{"pairs", 128, 64, 1, multiply_by_wgmma};
 constexpr Kernel mma{"pairs_mma", 64, 64, 2, multiply_by_mma};
 
@@ -44,7 +47,7 @@ std::int64_t part_of(const FrequencyGemm& gemm, std::int64_t tiles, std::int64_t
 }
 
 }  // namespace
-}  // namespace half_pairs
+}  // namespace complex_pairs
 
 using small_fft::Complex;
 
@@ -52,40 +55,40 @@ namespace {
 
 class PairsProduct final : public FrequencyProduct {
  public:
-  PairsProduct(const half_pairs::Kernel& kernel, int multiprocessors)
+  PairsProduct(const complex_pairs::Kernel& kernel, int multiprocessors)
       : kernel_(kernel), tiles_at_a_time_(kernel.tiles_a_multiprocessor * multiprocessors) {}
   std::string_view name() const override { return kernel_.name; }
   SpectrumStorage storage() const override { return SpectrumStorage::interleaved; }
 
-  // The three passes' products, of rows that are aligned to pairs of numbers. Small ones are no faster, and a result of
-  // a handful of terms has no others that its errors could be small beside.
+  // The three passes' products, of rows that are aligned to pairs of numbers, where they are not too small to pay.
   bool supports(const FrequencyGemm& gemm) const override {
-    constexpr std::int64_t least = 1 << 15, longest_row = 1 << 24, most_groups = 65535;
+    constexpr std::int64_t longest_row = 1 << 24;
     const auto takes = [](const GroupedMatrix& matrix) {
       return matrix.columns % 2 == 0 && matrix.pitch < longest_row;
     };
     return gemm.conjugate_a == gemm.transpose_a && gemm.conjugate_b == gemm.transpose_b &&
            !(gemm.transpose_a && gemm.transpose_b) && takes(gemm.a()) && takes(gemm.b()) &&
-           gemm.m * gemm.n * gemm.k >= least && gemm.groups <= most_groups;
+           std::min({gemm.m, gemm.n, gemm.k}) >= complex_pairs::least_side &&
+           gemm.bins * gemm.groups * gemm.m * gemm.n * gemm.k >= complex_pairs::least;
   }
 
   std::size_t scratch_bytes(const FrequencyGemm& gemm) const override {
     const std::int64_t part_count = parts(gemm);
-    return scales_bytes(gemm) +
+    return balance_bytes(gemm) +
            (part_count == 1 ? 0 : static_cast<std::size_t>(part_count * numbers_of_c(gemm)) * sizeof(Complex));
   }
 
   void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, void* c, void* scratch) override {
-    const half_pairs::Scales scales = half_pairs::find_scales(*ctx.stream, gemm, a, b, scratch);
+    const int* const balance = complex_pairs::find_balance(*ctx.stream, gemm, a, scratch);
     const std::int64_t part_count = parts(gemm);
     const bool whole = part_count == 1;
-    auto* const results =
-        whole ? static_cast<Complex*>(c) : reinterpret_cast<Complex*>(static_cast<char*>(scratch) + scales_bytes(gemm));
+    auto* const results = whole ? static_cast<Complex*>(c)
+                                : reinterpret_cast<Complex*>(static_cast<char*>(scratch) + balance_bytes(gemm));
     const GroupedMatrix of_c = gemm.c();
-    const half_pairs::PairArguments arguments{
-        .a = operand(a, scales.left, gemm.a(), gemm, gemm.m),
-        .b = operand(b, scales.right, gemm.b(), gemm, gemm.n),
-        .along = scales.along,
+    const complex_pairs::PairArguments arguments{
+        .a = operand(a, gemm.a(), gemm, gemm.m),
+        .b = operand(b, gemm.b(), gemm, gemm.n),
+        .balance = balance,
         .c = results,
         .bins = gemm.bins,
         .c_group_step = of_c.group_step,
@@ -110,29 +113,25 @@ class PairsProduct final : public FrequencyProduct {
   }
 
  private:
-  static half_pairs::PairOperand operand(const void* numbers, const int* scales, const GroupedMatrix& matrix,
-                                         const FrequencyGemm& gemm, std::int64_t lines) {
-    return {static_cast<const Complex*>(numbers),
-            scales,
-            gemm.groups * matrix.rows * matrix.columns,
-            matrix.group_step,
-            matrix.pitch,
-            static_cast<int>(lines)};
+  static complex_pairs::PairOperand operand(const void* numbers, const GroupedMatrix& matrix, const FrequencyGemm& gemm,
+                                            std::int64_t lines) {
+    return {static_cast<const Complex*>(numbers), gemm.groups * matrix.rows * matrix.columns, matrix.group_step,
+            matrix.pitch, static_cast<int>(lines)};
   }
-  static std::size_t scales_bytes(const FrequencyGemm& gemm) {
+  static std::size_t balance_bytes(const FrequencyGemm& gemm) {
     constexpr std::size_t aligned = 256;
-    return (half_pairs::scales_bytes(gemm) + aligned - 1) / aligned * aligned;
+    return (complex_pairs::balance_bytes(gemm) + aligned - 1) / aligned * aligned;
   }
   static std::int64_t numbers_of_c(const FrequencyGemm& gemm) { return gemm.bins * gemm.groups * gemm.m * gemm.n; }
   std::int64_t part(const FrequencyGemm& gemm) const {
-    using half_pairs::quotient_up;
+    using complex_pairs::quotient_up;
     const std::int64_t tiles =
         gemm.bins * gemm.groups * quotient_up(gemm.m, kernel_.rows) * quotient_up(gemm.n, kernel_.columns);
-    return half_pairs::part_of(gemm, tiles, tiles_at_a_time_);
+    return complex_pairs::part_of(gemm, tiles, tiles_at_a_time_);
   }
-  std::int64_t parts(const FrequencyGemm& gemm) const { return half_pairs::quotient_up(gemm.k, part(gemm)); }
+  std::int64_t parts(const FrequencyGemm& gemm) const { return complex_pairs::quotient_up(gemm.k, part(gemm)); }
 
-  half_pairs::Kernel kernel_;
+  complex_pairs::Kernel kernel_;
   std::int64_t tiles_at_a_time_;
 };
 
@@ -146,8 +145,8 @@ std::vector<std::unique_ptr<FrequencyProduct>> make_pair_products() {
     static_cast<void>(cudaGetLastError());
     return products;
   }
-  if (gpu.major == 9) products.push_back(std::make_unique<PairsProduct>(half_pairs::wgmma, gpu.multiProcessorCount));
-  if (gpu.major >= 8) products.push_back(std::make_unique<PairsProduct>(half_pairs::mma, gpu.multiProcessorCount));
+  if (gpu.major == 9) products.push_back(std::make_unique<PairsProduct>(complex_pairs::wgmma, gpu.multiProcessorCount));
+  if (gpu.major >= 8) products.push_back(std::make_unique<PairsProduct>(complex_pairs::mma, gpu.multiProcessorCount));
   return products;
 }
 

@@ -1,36 +1,15 @@
-#include "fft/cuda/tensor_products/pair_mma.h"
+#include "fft/cuda/complex_pairs/pair_mma.h"
 
+#include "fft/cuda/complex_pairs/pair_launch.h"
+#include "fft/cuda/complex_pairs/pair_split.h"
 #include "fft/cuda/device/resident_blocks.h"
-#include "fft/cuda/tensor_products/pair_launch.h"
-#include "fft/cuda/tensor_products/pair_split.h"
+#include "fft/cuda/device/tensor_core.h"
 
-namespace twiddle::half_pairs {
+namespace twiddle::complex_pairs {
 
 namespace {
 
-// An eighth of a warp's registers: fragments of 8 x 8 halves as the tensor cores take them, two a register.
-using Fragment = unsigned;
-
-#if __CUDA_ARCH__ >= 800
-__device__ void load_fragments(Fragment (&fragments)[4], const char* line) {
-  const auto shared = static_cast<unsigned>(__cvta_generic_to_shared(line));
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(fragments[0]), "=r"(fragments[1]), "=r"(fragments[2]), "=r"(fragments[3])
-               : "r"(shared)
-               : "memory");
-}
-// 16 x 8 sums += 16 x 16 of A by 16 x 8 of B.
-__device__ void multiply(float (&sums)[4], const Fragment (&a)[4], Fragment b0, Fragment b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
-      "%3};"
-      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-#else
-__device__ void load_fragments(Fragment (&)[4], const char*) {}
-__device__ void multiply(float (&)[4], const Fragment (&)[4], Fragment, Fragment) {}
-#endif
+using small_fft::Fragment;
 
 using Tile = PairTile<64, 64>;
 constexpr int threads = 256, warps_across = 4, stages = 2, steps_ahead = 1;
@@ -51,7 +30,7 @@ class WarpSums {
 
   // A row of blocks at a time, for whose sums and fragments there are registers enough.
   template <int HalfBytes>
-  __device__ void add_step(const char* panels, int left) {
+  __device__ void add_step(const char* panels, const LineScales<Tile>& scales, int left) {
 #pragma unroll
     for (int i = 0; i < row_blocks; ++i) {
       RowSums step;
@@ -59,16 +38,12 @@ class WarpSums {
       const int halves = left > half_depth ? 2 : 1;
 #pragma unroll 1
       for (int half = 0; half < halves; ++half) multiply_half(step, i, panels + half * HalfBytes);
-#pragma unroll
-      for (int j = 0; j < column_blocks; ++j)
-#pragma unroll
-        for (int l = 0; l < 4; ++l) sums_[i].re[j][l] += step.re[j][l], sums_[i].im[j][l] += step.im[j][l];
+      add_scaled(step, scales, i);
     }
   }
 
   __device__ void store(const PairArguments& arguments, const TilePlace& place) const {
     const ResultStore store(arguments, place);
-    const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
     for (int i = 0; i < row_blocks; ++i)
 #pragma unroll
@@ -76,8 +51,8 @@ class WarpSums {
 #pragma unroll
         for (int below = 0; below < 2; ++below) {
           const auto &re = sums_[i].re[j], &im = sums_[i].im[j];
-          store(place.row + row_ + 16 * i + 8 * below + lane / 4, place.column + column_ + 8 * j + lane % 4 * 2,
-                re[2 * below], im[2 * below], re[2 * below + 1], im[2 * below + 1]);
+          store(place.row + sum_row(i) + 8 * below, place.column + sum_column(j), {re[2 * below], im[2 * below]},
+                {re[2 * below + 1], im[2 * below + 1]});
         }
   }
 
@@ -85,9 +60,17 @@ class WarpSums {
   struct RowSums {
     float re[column_blocks][4], im[column_blocks][4];
   };
-  struct Complexes {  // fragments of A, or of B for both blocks of columns
-    Fragment re[4], im[4];
+  struct Complexes {  // of A 16 x 16, of B 16 for both blocks of columns
+    Fragment re, im;
   };
+
+  // The first of a thread's sums: two neighbours, and two in the row 8 below.
+  __device__ int sum_row(int i) const {
+    return row_ + 16 * i + static_cast<int>(threadIdx.x) % 32 / 4;
+  }
+  __device__ int sum_column(int j) const {
+    return column_ + 8 * j + static_cast<int>(threadIdx.x) % 4 * 2;
+  }
 
   __device__ static void clear(RowSums& sums) {
 #pragma unroll
@@ -105,10 +88,10 @@ class WarpSums {
     return load(panels + (Tile::rows + line) * line_bytes, line, lane / 8 % 2, re, im);
   }
   __device__ static Complexes load(const char* at, int line, int chunk, Plane re, Plane im) {
-    Complexes loaded;
-    load_fragments(loaded.re, at + chunk_at(line, re, chunk));
-    load_fragments(loaded.im, at + chunk_at(line, im, chunk));
-    return loaded;
+    const auto plane = [&](Plane which) {
+      return small_fft::load_fragment(reinterpret_cast<const __half*>(at + chunk_at(line, which, chunk)));
+    };
+    return {plane(re), plane(im)};
   }
 
   // The small products first.
@@ -121,12 +104,28 @@ class WarpSums {
 
   __device__ static void add(RowSums& sums, const Complexes& a, const Complexes& b) {
     constexpr unsigned signs = 0x80008000;  // of two halves
+    using small_fft::multiply;
 #pragma unroll
     for (int j = 0; j < column_blocks; ++j) {
-      multiply(sums.re[j], a.re, b.re[2 * j], b.re[2 * j + 1]);
-      multiply(sums.im[j], a.re, b.im[2 * j], b.im[2 * j + 1]);
-      multiply(sums.re[j], a.im, b.im[2 * j] ^ signs, b.im[2 * j + 1] ^ signs);
-      multiply(sums.im[j], a.im, b.re[2 * j], b.re[2 * j + 1]);
+      const std::uint32_t re[2] = {b.re.at[2 * j], b.re.at[2 * j + 1]}, im[2] = {b.im.at[2 * j], b.im.at[2 * j + 1]};
+      multiply(a.re, re[0], re[1], sums.re[j]);
+      multiply(a.re, im[0], im[1], sums.im[j]);
+      multiply(a.im, im[0] ^ signs, im[1] ^ signs, sums.re[j]);
+      multiply(a.im, re[0], re[1], sums.im[j]);
+    }
+  }
+
+  __device__ void add_scaled(const RowSums& step, const LineScales<Tile>& scales, int i) {
+    const float of_rows[2] = {scales.of_rows[sum_row(i)], scales.of_rows[sum_row(i) + 8]};
+#pragma unroll
+    for (int j = 0; j < column_blocks; ++j) {
+      const float2 of_columns = *reinterpret_cast<const float2*>(scales.of_columns + sum_column(j));
+#pragma unroll
+      for (int l = 0; l < 4; ++l) {
+        const float scale = of_rows[l / 2] * (l % 2 == 0 ? of_columns.x : of_columns.y);
+        sums_[i].re[j][l] = fmaf(step.re[j][l], scale, sums_[i].re[j][l]);
+        sums_[i].im[j][l] = fmaf(step.im[j][l], scale, sums_[i].im[j][l]);
+      }
     }
   }
 
@@ -138,6 +137,7 @@ template <bool TransposeA, bool TransposeB>
 struct Shared {
   using Split = Splitter<Tile, TransposeA, TransposeB, steps_ahead>;
   char panels[stages][2][Split::panel_bytes];
+  LineScales<Tile> scales[stages];
   ComplexPair slots[2][Split::slots];
 };
 
@@ -148,17 +148,17 @@ __global__ void __launch_bounds__(threads, small_fft::resident_blocks<threads>(2
   extern __shared__ ComplexPair memory[];
   auto& shared = *reinterpret_cast<Shared<TransposeA, TransposeB>*>(memory);
   using Split = typename Shared<TransposeA, TransposeB>::Split;
-  const int thread = static_cast<int>(threadIdx.x), half = thread / splitting_threads;
-  Split splitter(arguments, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x), half, thread % splitting_threads,
-                 shared.slots[half]);
+  const int thread = static_cast<int>(threadIdx.x), share = thread / splitting_threads;
+  Split splitter(arguments, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x), share,
+                 thread % splitting_threads, shared.slots[share]);
   WarpSums sums;
   int stage = 0;
   for (int tile = static_cast<int>(blockIdx.x); tile < arguments.tiles; tile += static_cast<int>(gridDim.x)) {
     sums.clear();
     for (int left = TilePlace::of<Tile>(arguments, tile).k; left > 0; left -= depth) {
-      splitter.store(shared.panels[stage][half]);
+      splitter.store(shared.panels[stage][0], shared.scales[stage]);
       __syncthreads();
-      sums.add_step<Split::panel_bytes>(shared.panels[stage][0], left);
+      sums.add_step<Split::panel_bytes>(shared.panels[stage][0], shared.scales[stage], left);
       stage = (stage + 1) % stages;
     }
     sums.store(arguments, TilePlace::of<Tile>(arguments, tile));
@@ -183,4 +183,4 @@ void multiply_by_mma(Stream& stream, const FrequencyGemm& gemm, PairArguments ar
     launch<false, false>(stream, arguments);
 }
 
-}  // namespace twiddle::half_pairs
+}  // namespace twiddle::complex_pairs

@@ -1,10 +1,10 @@
 #pragma once
-#include "fft/cuda/tensor_products/pair_block.h"
+#include "fft/cuda/complex_pairs/pair_block.h"
 #include "fft/frequency_product.h"
 
-namespace twiddle::half_pairs {
+namespace twiddle::complex_pairs {
 
 // By mma.sync, which every GPU since sm_80 has.
 void multiply_by_mma(Stream& stream, const FrequencyGemm& gemm, PairArguments arguments);
 
-}  // namespace twiddle::half_pairs
+}  // namespace twiddle::complex_pairs

@@ -1,9 +1,9 @@
 #pragma once
-#include "fft/cuda/tensor_products/pair_block.h"
+#include "fft/cuda/complex_pairs/pair_block.h"
 #include "framework/cuda/check.h"
 #include "framework/error.h"
 
-namespace twiddle::half_pairs {
+namespace twiddle::complex_pairs {
 
 // Which tiles a product has.
 template <class Tile>
@@ -30,4 +30,4 @@ void launch_persistent(Kernel* kernel, Stream& stream, const PairArguments& argu
   twiddle::detail::check_launch();
 }
 
-}  // namespace twiddle::half_pairs
+}  // namespace twiddle::complex_pairs

@@ -3,7 +3,7 @@
 
 // Instructions of Hopper, sm_90a alone (PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions"
 // and "mbarrier").
-namespace twiddle::half_pairs {
+namespace twiddle::complex_pairs {
 
 __device__ inline unsigned shared_address(const void* at) {
   return static_cast<unsigned>(__cvta_generic_to_shared(at));
@@ -95,4 +95,4 @@ __device__ void multiply(float (&sums)[32], const Fragment (&a)[4], std::uint64_
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(Sign), "n"(Keep ? 1 : 0));
 }
 
-}  // namespace twiddle::half_pairs
+}  // namespace twiddle::complex_pairs
