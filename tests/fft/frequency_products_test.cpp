@@ -50,7 +50,8 @@ void FrequencyProducts::expect_products(const FrequencyGemm& gemm) {
     const auto run = [&] { product->run(*ctx, gemm, left.read(), right.read(), result.write(), scratch.write()); };
     run();
     const std::vector<float> actual = on_host(result);
-    const bool ours = product->name().starts_with("tiles") || product->name() == "channels";
+    const std::string_view name = product->name();
+    const bool ours = name.starts_with("tiles") || name.starts_with("pairs") || name == "channels";
     const double sums_lose = ours || gemm.k < 1000 ? 1e-6 : promise(Precision::fp32);
     const double promised = product->keeps_fp32() ? sums_lose : promise(Precision::tf32);
     EXPECT_LE(relative_error(actual, expected), promised);
@@ -77,6 +78,16 @@ TEST_F(FrequencyProducts, AreWhatTheDefinitionSays) {
   expect_products(forward(65541, 2, 1, 3));
 }
 
+// "pairs" wants 32 of each, and even rows.
+TEST_F(FrequencyProducts, AreSoWhereTensorCoresTakePart) {
+  expect_products(forward(9, 130, 131, 66));
+  expect_products(forward(300, 33, 65, 32));
+  expect_products(backward_input(20, 130, 66, 34));
+  expect_products(backward_input(5, 64, 260, 64));
+  expect_products(backward_weight(9, 130, 66, 33, false));
+  expect_products(backward_weight(9, 34, 260, 47, true));
+}
+
 FrequencyGemm in_groups(FrequencyGemm gemm, std::int64_t groups) {
   gemm.groups = groups;
   return gemm;
@@ -88,6 +99,9 @@ TEST_F(FrequencyProducts, AreOneOfEachGroup) {
     expect_products(in_groups(backward_input(9, 30, 34, 8), groups));
     expect_products(in_groups(backward_weight(9, 6, 9, 130, true), groups));
     expect_products(in_groups(backward_weight(2, 6, 4, 3000, false), groups));  // several parts
+    expect_products(in_groups(forward(20, 40, 34, 36), groups));
+    expect_products(in_groups(backward_input(20, 40, 34, 36), groups));
+    expect_products(in_groups(backward_weight(2, 36, 34, 3000, true), groups));
   }
 }
 
@@ -102,6 +116,7 @@ TEST_F(FrequencyProducts, AreOfNumbersWhereDepthwise) {
 
 TEST_F(FrequencyProducts, SumManyNumbersInParts) {
   expect_products(backward_weight(10, 33, 34, 3000, false));
+  expect_products(backward_weight(10, 34, 66, 3000, true));
   expect_products(backward_weight(2, 96, 3, 20000, true));
   expect_products(backward_weight(1, 8, 8, 100000, false));
 }

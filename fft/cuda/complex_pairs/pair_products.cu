@@ -7,6 +7,7 @@
 #include "fft/cuda/complex_pairs/pair_mma.h"
 #include "fft/cuda/complex_pairs/sm_90a/pair_wgmma.h"
 #include "fft/cuda/products/sum_parts.h"
+#include "fft/pair_product.h"
 #include "framework/cuda/check.h"
 
 namespace twiddle {
@@ -24,11 +25,19 @@ struct Kernel {
   std::int64_t rows, columns, tiles_a_multiprocessor;
   void (*multiply)(Stream& stream, const FrequencyGemm& gemm, PairArguments arguments);
 };
+constexpr Kernel wgmma{"pairs", 128, 64, 1, multiply_by_wgmma};
+constexpr Kernel mma{"pairs_mma", 64, 64, 2, multiply_by_mma};
+
 // Below these sides a tile is mostly empty, and below so many multiplications any product is done in no time.
 constexpr std::int64_t least_side = 32, least = 1 << 20;
 
-constexpr Kernel wgmma{"pairs", 128, 64, 1, multiply_by_wgmma};
-constexpr Kernel mma{"pairs_mma", 64, 64, 2, multiply_by_mma};
+// The calling thread's GPU; where there is none, as a test makes products there, too, it has no tensor cores.
+Device current_gpu() {
+  Device gpu{Device::Kind::cuda, 0};
+  if (cuda_device_count() == 0) return Device{};
+  check(cudaGetDevice(&gpu.index));
+  return gpu;
+}
 
 // The length of a part of k: that with the fewest steps one after the other, where each tile takes `ends` more to begin
 // and to end, and those of several parts as many again, as their sums are read once more. fp32 sums of more than
@@ -138,16 +147,17 @@ class PairsProduct final : public FrequencyProduct {
 }  // namespace
 
 std::vector<std::unique_ptr<FrequencyProduct>> make_pair_products() {
+  using namespace complex_pairs;
   std::vector<std::unique_ptr<FrequencyProduct>> products;
-  int device = 0;
-  cudaDeviceProp gpu{};
-  if (cudaGetDevice(&device) != cudaSuccess || cudaGetDeviceProperties(&gpu, device) != cudaSuccess) {
-    static_cast<void>(cudaGetLastError());
-    return products;
-  }
-  if (gpu.major == 9) products.push_back(std::make_unique<PairsProduct>(complex_pairs::wgmma, gpu.multiProcessorCount));
-  if (gpu.major >= 8) products.push_back(std::make_unique<PairsProduct>(complex_pairs::mma, gpu.multiProcessorCount));
+  const Device gpu = current_gpu();
+  for (const TensorCores cores : tensor_cores(gpu))
+    products.push_back(std::make_unique<PairsProduct>(cores == TensorCores::wgmma ? wgmma : mma, multiprocessors(gpu)));
   return products;
+}
+
+bool can_multiply_pairs(const ConvProblem& problem) {
+  return std::min(problem.channels, problem.filters) / problem.groups >= complex_pairs::least_side &&
+         !tensor_cores(complex_pairs::current_gpu()).empty();
 }
 
 }  // namespace twiddle

@@ -3,11 +3,15 @@
 #include <vector>
 
 #include "fft/frequency_product.h"
+#include "framework/convolution.h"
 
 namespace twiddle {
 
-// Products of interleaved spectra on the tensor cores of the calling thread's GPU, within fp32's class: "pairs", the
-// fastest that it has, and "pairs_mma", where that is another one. None below sm_80.
+// Products of interleaved spectra on the tensor cores of the calling thread's GPU, within fp32's class, the usual one
+// first: "pairs" by wgmma, on GPUs of compute capability 9.0, and "pairs_mma" by mma.sync, from 8.0 on.
 std::vector<std::unique_ptr<FrequencyProduct>> make_pair_products();
+
+// Whether that GPU has one, and it takes products of a problem's size.
+bool can_multiply_pairs(const ConvProblem& problem);
 
 }  // namespace twiddle

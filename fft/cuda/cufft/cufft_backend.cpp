@@ -1,3 +1,4 @@
+#include "fft/cuda/complex_pairs/pair_products.h"
 #include "fft/cuda/cufft/cufft_transform.h"
 #include "fft/cuda/cufft/transpose.h"
 #include "fft/cuda/products/blas.h"
@@ -33,7 +34,8 @@ std::string library_versions() {
 SpectralBackend cufft() {
   const auto plans = std::make_shared<CufftPlans>();
   const auto blas = std::make_shared<Blas>();
-  SpectralBackend backend{"cufft", library_versions(), {}, make_cublas_products(blas)};
+  SpectralBackend backend{"cufft", library_versions(), {}, make_pair_products()};
+  for (auto& product : make_cublas_products(blas)) backend.products.push_back(std::move(product));
   backend.products.push_back(make_channel_product());
   backend.products.push_back(std::move(make_tile_products().front()));  // for more groups than cuBLAS takes
   auto& transforms = backend.transforms;

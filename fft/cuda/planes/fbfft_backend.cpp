@@ -1,3 +1,4 @@
+#include "fft/cuda/complex_pairs/pair_products.h"
 #include "fft/cuda/planes/fbfft_fused_inverse.h"
 #include "fft/cuda/planes/fbfft_transform.h"
 #include "fft/cuda/products/blas.h"
@@ -10,7 +11,8 @@ namespace twiddle {
 
 SpectralBackend fbfft() {
   const auto blas = std::make_shared<Blas>();
-  SpectralBackend backend{"fbfft", blas_version(), {}, make_cublas_products(blas)};
+  SpectralBackend backend{"fbfft", blas_version(), {}, make_pair_products()};
+  for (auto& product : make_cublas_products(blas)) backend.products.push_back(std::move(product));
   for (auto& product : make_tile_products()) backend.products.push_back(std::move(product));
   backend.products.push_back(make_channel_product());
   backend.transforms.push_back(std::make_unique<FbfftTransform>());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "fft/cuda/complex_pairs/pair_products.h"
 #include "fft/cuda/planes/tuned_on_h200.h"
 
 namespace twiddle {
@@ -12,14 +13,17 @@ namespace {
 // More are not worth the time to measure them.
 constexpr std::size_t most_grids = 8;
 
+double operations_a_ms(const ConvProblem& problem) {
+  if (problem.precision != Precision::fp32) return small_fft::tf32_operations_a_ms;
+  return can_multiply_pairs(problem) ? small_fft::pair_operations_a_ms : small_fft::fp32_operations_a_ms;
+}
+
 // An estimate for the three passes together, by which the slowest grids are left out: all bytes that transforms and
 // products move, and all operations of the products, at the rates of an H200.
 double estimated_ms(const ConvProblem& problem, const FrequencyGrid& grid) {
   constexpr double bin_bytes = 8;
   const double bytes_a_ms =
       std::max(grid.height, grid.width) <= 32 ? small_fft::bytes_a_ms_to_32_points : small_fft::bytes_a_ms_beyond;
-  const double operations_a_ms =
-      problem.precision == Precision::fp32 ? small_fft::fp32_operations_a_ms : small_fft::tf32_operations_a_ms;
   const double bins = static_cast<double>(grid.height) * grid.width / 2 + 2;
   double bytes = 0, operations = 8 * 3 * bins / problem.groups;
   for (const ConvOperand operand : {ConvOperand::x, ConvOperand::w, ConvOperand::y}) {
@@ -31,7 +35,7 @@ double estimated_ms(const ConvProblem& problem, const FrequencyGrid& grid) {
     if (operand == ConvOperand::x) operations *= static_cast<double>(planes.matrix_rows() * planes.columns);
     if (operand == ConvOperand::y) operations *= static_cast<double>(planes.columns);
   }
-  return bytes / bytes_a_ms + operations / operations_a_ms;
+  return bytes / bytes_a_ms + operations / operations_a_ms(problem);
 }
 
 }  // namespace
