@@ -1,5 +1,6 @@
 #include "fft/cuda/complex_pairs/balance.h"
 
+#include "fft/cuda/complex_pairs/tuned_on_h100.h"
 #include "fft/cuda/device/register_fft.h"
 #include "fft/cuda/pair_products/pair_scales.h"
 #include "framework/cuda/check.h"
@@ -12,8 +13,6 @@ using small_fft::ComplexPair;
 
 namespace {
 
-// Rows of A that are enough to know a column's mean exponent by.
-constexpr int sampled_rows = 32;
 // Beyond that, numbers far from the mean might overflow.
 constexpr int most_balance = 64;
 
@@ -50,11 +49,10 @@ __device__ TwoExponents sum_rows(const ComplexPair* from, const Columns& columns
 }
 
 __device__ int power_bits(const ColumnExponent& column) {
-  const int exponent = column.count == 0 ? 0 : pairs::limited(column.mean(), most_balance);
-  return __float_as_int(pairs::power_of_two(-exponent));
+  return __float_as_int(pairs::power_of_two(-pairs::limited(column.mean(), most_balance)));
 }
 
-// A block has 64 columns of a bin. A column that has only zeros in a sample is looked at in all rows: it might be a
+// A block has 64 columns of a bin. A column that has only zeros in a sample is looked at in all rows: it may be a
 // channel that is dead, or one that is nearly so.
 __global__ void __launch_bounds__(lanes* warps) balance_kernel(const Columns columns) {
   __shared__ int4 found[warps][lanes];

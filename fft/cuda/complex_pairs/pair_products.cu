@@ -6,6 +6,7 @@
 #include "fft/cuda/complex_pairs/balance.h"
 #include "fft/cuda/complex_pairs/pair_mma.h"
 #include "fft/cuda/complex_pairs/sm_90a/pair_wgmma.h"
+#include "fft/cuda/complex_pairs/tuned_on_h100.h"
 #include "fft/cuda/products/sum_parts.h"
 #include "fft/pair_product.h"
 #include "framework/cuda/check.h"
@@ -28,9 +29,6 @@ struct Kernel {
 constexpr Kernel wgmma{"pairs", 128, 64, 1, multiply_by_wgmma};
 constexpr Kernel mma{"pairs_mma", 64, 64, 2, multiply_by_mma};
 
-// Below these sides a tile is mostly empty, and below so many multiplications any product is done in no time.
-constexpr std::int64_t least_side = 32, least = 1 << 20;
-
 // The calling thread's GPU; where there is none, as a test makes products there, too, it has no tensor cores.
 Device current_gpu() {
   Device gpu{Device::Kind::cuda, 0};
@@ -39,16 +37,16 @@ Device current_gpu() {
   return gpu;
 }
 
-// The length of a part of k: that with the fewest steps one after the other, where each tile takes `ends` more to begin
+// The length of a part of k: that with the fewest steps one after the other, where each tile takes some more to begin
 // and to end, and those of several parts as many again, as their sums are read once more. fp32 sums of more than
 // longest_part would lose digits.
 std::int64_t part_of(const FrequencyGemm& gemm, std::int64_t tiles, std::int64_t tiles_at_a_time) {
-  constexpr std::int64_t longest_part = 16384, least_part = 256, most_parts = 16, ends = 2;
+  constexpr std::int64_t longest_part = 16384;
   const std::int64_t first = quotient_up(gemm.k, longest_part);
   std::int64_t best = gemm.k, least_steps = std::numeric_limits<std::int64_t>::max();
   for (std::int64_t parts = first; parts == first || (parts <= most_parts && gemm.k / parts >= least_part); ++parts) {
     const std::int64_t part = quotient_up(quotient_up(gemm.k, parts), depth) * depth;
-    const std::int64_t steps_of_a_tile = part / depth + (parts > 1 ? 2 * ends : ends);
+    const std::int64_t steps_of_a_tile = part / depth + (parts > 1 ? 2 : 1) * ends_of_a_tile;
     const std::int64_t steps = quotient_up(tiles * parts, tiles_at_a_time) * steps_of_a_tile;
     if (steps < least_steps) least_steps = steps, best = part;
   }
@@ -78,7 +76,7 @@ class PairsProduct final : public FrequencyProduct {
     return gemm.conjugate_a == gemm.transpose_a && gemm.conjugate_b == gemm.transpose_b &&
            !(gemm.transpose_a && gemm.transpose_b) && takes(gemm.a()) && takes(gemm.b()) &&
            std::min({gemm.m, gemm.n, gemm.k}) >= complex_pairs::least_side &&
-           gemm.bins * gemm.groups * gemm.m * gemm.n * gemm.k >= complex_pairs::least;
+           gemm.bins * gemm.groups * gemm.m * gemm.n * gemm.k >= complex_pairs::least_multiplications;
   }
 
   std::size_t scratch_bytes(const FrequencyGemm& gemm) const override {

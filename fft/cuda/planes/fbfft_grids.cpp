@@ -4,6 +4,7 @@
 #include <initializer_list>
 
 #include "fft/cuda/complex_pairs/pair_products.h"
+#include "fft/cuda/complex_pairs/tuned_on_h100.h"
 #include "fft/cuda/planes/tuned_on_h200.h"
 
 namespace twiddle {
@@ -15,7 +16,7 @@ constexpr std::size_t most_grids = 8;
 
 double operations_a_ms(const ConvProblem& problem) {
   if (problem.precision != Precision::fp32) return small_fft::tf32_operations_a_ms;
-  return can_multiply_pairs(problem) ? small_fft::pair_operations_a_ms : small_fft::fp32_operations_a_ms;
+  return can_multiply_pairs(problem) ? complex_pairs::operations_a_ms : small_fft::fp32_operations_a_ms;
 }
 
 // An estimate for the three passes together, by which the slowest grids are left out: all bytes that transforms and

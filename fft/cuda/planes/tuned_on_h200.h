@@ -88,10 +88,9 @@ constexpr int least_width_of_atomics = 24;
 
 // Rates for the estimate by which fbfft_grids.cpp sorts the grids. Bytes that transforms and products move in a ms: as
 // a copy does, and less beyond 32 points (VGG's first layer takes 1.24 ms forward in 48x48 tiles and 0.80 ms in 30x30,
-// of as many bytes). Real operations in a ms: those that cuBLAS reaches with complex numbers, and products of half
-// pairs (80e9 to 155e9 on an H100).
+// of as many bytes). Real operations in a ms: those that cuBLAS reaches with complex numbers.
 constexpr double bytes_a_ms_to_32_points = 3.5e9, bytes_a_ms_beyond = 3.2e9;
-constexpr double fp32_operations_a_ms = 45e9, tf32_operations_a_ms = 120e9, pair_operations_a_ms = 120e9;
+constexpr double fp32_operations_a_ms = 45e9, tf32_operations_a_ms = 120e9;
 
 // The square planes whose inverse has a depthwise product in it: such as large kernels on small planes want, and tiles.
 constexpr int channel_inverse_points[] = {14, 16, 20, 24, 28, 32, 36, 40, 42, 48, 56, 64};
