@@ -64,7 +64,7 @@ struct WgmmaBlock {
     for (Turn turn; splitter.has_step(); turn.next()) {
       shared.empty[turn.stage].wait(turn.phase ^ 1);
       splitter.store(shared.panels[turn.stage][0], shared.scales[turn.stage]);
-      fence_for_wgmma();
+      small_fft::show_to_wgmma();
       __syncwarp();
       if (thread % 32 == 0) shared.full[turn.stage].arrive();
     }
@@ -74,13 +74,13 @@ struct WgmmaBlock {
     const int row = Tile::rows > 64 ? 64 * group : 0, column = Tile::rows > 64 ? 0 : 64 * group;
     const int warp = thread / 32, lane = thread % 32, line = row + 16 * warp + lane % 16;
     const int first_row = 16 * warp + lane / 4, first_column = lane % 4 * 2;  // of a thread's sums in 64 x 64
-    const unsigned a_line = line * line_bytes, b_lines = (Tile::rows + column) * line_bytes;
+    const int a_line = line * line_bytes, b_lines = (Tile::rows + column) * line_bytes;
     Turn turn;
     for (int tile = static_cast<int>(blockIdx.x); tile < arguments.tiles; tile += static_cast<int>(gridDim.x)) {
       float re[32] = {}, im[32] = {};
       for (int left = TilePlace::of<Tile>(arguments, tile).k; left > 0; left -= depth) {
         float step_re[32], step_im[32];
-        const unsigned panels = shared_address(shared.panels[turn.stage]);
+        const char* const panels = shared.panels[turn.stage][0];
         shared.full[turn.stage].wait(turn.phase);
         multiply_half<false>(step_re, step_im, panels + a_line, panels + b_lines, line, lane / 16);
         if (left > half_depth)
@@ -104,24 +104,26 @@ struct WgmmaBlock {
  private:
   // (ar + i ai)(br + i bi) of 16 k, the small products first.
   template <bool Keep>
-  __device__ static void multiply_half(float (&re)[32], float (&im)[32], unsigned a, unsigned b, int line, int chunk) {
-    Fragment of_a[planes][4];
+  __device__ static void multiply_half(float (&re)[32], float (&im)[32], const char* a, const char* b, int line,
+                                       int chunk) {
+    small_fft::Fragment of_a[planes];
 #pragma unroll
-    for (int plane = 0; plane < planes; ++plane) load_fragments(of_a[plane], a + chunk_at(line, plane, chunk));
-    const auto of_b = [b](int plane) { return descriptor(b + plane * 2 * chunk_bytes); };
-    begin_multiplications();
+    for (int plane = 0; plane < planes; ++plane)
+      of_a[plane] = small_fft::load_fragment(reinterpret_cast<const __half*>(a + chunk_at(line, plane, chunk)));
+    const auto of_b = [panel = shared_address(b)](int plane) { return descriptor(panel + plane * 2 * chunk_bytes); };
+    small_fft::begin_wgmma();
     complex_pairs::multiply<1, Keep>(re, of_a[re_low], of_b(re_high));
     complex_pairs::multiply<1, Keep>(im, of_a[im_low], of_b(re_high));
     complex_pairs::multiply<-1, true>(re, of_a[im_low], of_b(im_high));
     complex_pairs::multiply<1, true>(im, of_a[re_low], of_b(im_high));
     add_products(re, im, of_a[re_high], of_a[im_high], of_b(re_low), of_b(im_low));
     add_products(re, im, of_a[re_high], of_a[im_high], of_b(re_high), of_b(im_high));
-    commit_multiplications();
-    wait_for_multiplications();
+    small_fft::commit_wgmma();
+    small_fft::wait_for_wgmma();
   }
 
-  __device__ static void add_products(float (&re)[32], float (&im)[32], const Fragment (&a_re)[4],
-                                      const Fragment (&a_im)[4], std::uint64_t b_re, std::uint64_t b_im) {
+  __device__ static void add_products(float (&re)[32], float (&im)[32], const small_fft::Fragment& a_re,
+                                      const small_fft::Fragment& a_im, std::uint64_t b_re, std::uint64_t b_im) {
     complex_pairs::multiply<1, true>(re, a_re, b_re);
     complex_pairs::multiply<1, true>(im, a_im, b_re);
     complex_pairs::multiply<-1, true>(re, a_im, b_im);
@@ -137,7 +139,7 @@ __global__ void __launch_bounds__(threads, 1) wgmma_kernel(const __grid_constant
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < stages; ++stage)
       shared.full[stage].begin(4 * splitting), shared.empty[stage].begin(4 * multiplying);
-    fence_for_wgmma();
+    small_fft::show_to_wgmma();
   }
   __syncthreads();
   const int group = static_cast<int>(threadIdx.x) / 128, thread = static_cast<int>(threadIdx.x) % 128;

@@ -1,8 +1,10 @@
 #pragma once
 #include <cstdint>
 
-// Instructions of Hopper, sm_90a alone (PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions"
-// and "mbarrier").
+#include "fft/cuda/device/tensor_core.h"
+
+// Instructions of sm_90a alone, beside those in device/tensor_core.h (PTX ISA, "Asynchronous Warpgroup Level Matrix
+// Multiply-Accumulate Instructions" and "mbarrier").
 namespace twiddle::complex_pairs {
 
 __device__ inline unsigned shared_address(const void* at) {
@@ -35,11 +37,6 @@ class Barrier {
   std::uint64_t state_;
 };
 
-// After stores to shared memory that wgmma is to read, before the barrier.
-__device__ inline void fence_for_wgmma() {
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-
 // The registers of a thread, of the whole warpgroup's.
 template <int Count>
 __device__ void ask_for_registers() {
@@ -50,25 +47,6 @@ __device__ void give_up_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Count));
 }
 
-using Fragment = unsigned;  // of 8 x 8 halves, two a thread
-__device__ inline void load_fragments(Fragment (&fragments)[4], unsigned shared) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(fragments[0]), "=r"(fragments[1]), "=r"(fragments[2]), "=r"(fragments[3])
-               : "r"(shared)
-               : "memory");
-}
-
-// Before the first multiplication that reads registers which others have written.
-__device__ inline void begin_multiplications() {
-  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-}
-__device__ inline void commit_multiplications() {
-  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-}
-__device__ inline void wait_for_multiplications() {
-  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-}
-
 // Of 64 lines of 128 bytes with the 128-byte swizzle; begins at one of 32 bytes of the first line.
 __device__ inline std::uint64_t descriptor(unsigned shared) {
   constexpr std::uint64_t swizzle = std::uint64_t(1) << 62, eight_lines = std::uint64_t(1024 / 16) << 32;
@@ -77,7 +55,7 @@ __device__ inline std::uint64_t descriptor(unsigned shared) {
 
 // 64 x 64 sums = (Keep ? sums : 0) + Sign * 64 x 16 of A by 16 x 64 of B.
 template <int Sign, bool Keep>
-__device__ void multiply(float (&sums)[32], const Fragment (&a)[4], std::uint64_t b) {
+__device__ void multiply(float (&sums)[32], const small_fft::Fragment& a, std::uint64_t b) {
   asm volatile(
       "{\n"
       ".reg .pred keep;\n"
@@ -92,7 +70,7 @@ __device__ void multiply(float (&sums)[32], const Fragment (&a)[4], std::uint64_
         "+f"(sums[14]), "+f"(sums[15]), "+f"(sums[16]), "+f"(sums[17]), "+f"(sums[18]), "+f"(sums[19]), "+f"(sums[20]),
         "+f"(sums[21]), "+f"(sums[22]), "+f"(sums[23]), "+f"(sums[24]), "+f"(sums[25]), "+f"(sums[26]), "+f"(sums[27]),
         "+f"(sums[28]), "+f"(sums[29]), "+f"(sums[30]), "+f"(sums[31])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(Sign), "n"(Keep ? 1 : 0));
+      : "r"(a.at[0]), "r"(a.at[1]), "r"(a.at[2]), "r"(a.at[3]), "l"(b), "n"(Sign), "n"(Keep ? 1 : 0));
 }
 
 }  // namespace twiddle::complex_pairs
