@@ -14,6 +14,7 @@ namespace {
 // More are not worth the time to measure them.
 constexpr std::size_t most_grids = 8;
 
+// What the products of a problem reach at best.
 double operations_a_ms(const ConvProblem& problem) {
   if (problem.precision != Precision::fp32) return small_fft::tf32_operations_a_ms;
   return can_multiply_pairs(problem) ? complex_pairs::operations_a_ms : small_fft::fp32_operations_a_ms;
@@ -21,7 +22,7 @@ double operations_a_ms(const ConvProblem& problem) {
 
 // An estimate for the three passes together, by which the slowest grids are left out: all bytes that transforms and
 // products move, and all operations of the products, at the rates of an H200.
-double estimated_ms(const ConvProblem& problem, const FrequencyGrid& grid) {
+double estimated_ms(const ConvProblem& problem, const FrequencyGrid& grid, double operations_a_ms) {
   constexpr double bin_bytes = 8;
   const double bytes_a_ms =
       std::max(grid.height, grid.width) <= 32 ? small_fft::bytes_a_ms_to_32_points : small_fft::bytes_a_ms_beyond;
@@ -36,14 +37,15 @@ double estimated_ms(const ConvProblem& problem, const FrequencyGrid& grid) {
     if (operand == ConvOperand::x) operations *= static_cast<double>(planes.matrix_rows() * planes.columns);
     if (operand == ConvOperand::y) operations *= static_cast<double>(planes.columns);
   }
-  return bytes / bytes_a_ms + operations / operations_a_ms(problem);
+  return bytes / bytes_a_ms + operations / operations_a_ms;
 }
 
 }  // namespace
 
 std::vector<FrequencyGrid> fbfft_grids(const ConvProblem& problem, const std::vector<std::pair<int, int>>& sizes) {
   std::vector<std::pair<double, FrequencyGrid>> found;
-  const auto add = [&](const FrequencyGrid& grid) { found.emplace_back(estimated_ms(problem, grid), grid); };
+  const double rate = operations_a_ms(problem);
+  const auto add = [&](const FrequencyGrid& grid) { found.emplace_back(estimated_ms(problem, grid, rate), grid); };
   for (const auto& [height, width] : sizes) {
     if (height >= least_height(problem) && width >= least_width(problem)) {
       add(whole_plane(problem, height, width));
