@@ -10,6 +10,7 @@
 #include "apps/run_folder.h"
 #include "apps/version.h"
 #include "framework/atomic_file.h"
+#include "framework/cpu/bind_threads.h"
 #include "framework/error.h"
 #include "framework/gpu_check.h"
 #include "framework/interrupted.h"
@@ -81,6 +82,7 @@ Experiment open_experiment(const std::string& path, const Flags& flags, Experime
       run_folder ? load_run(path, flags.overrides, options) : load_experiment(path, flags.overrides, options);
   const Config& config = experiment.config;
   if (config.threads > 0) omp_set_num_threads(config.threads);
+  if (experiment.device.kind == Device::Kind::cpu) bind_threads();
   if (flags.verbosity >= 0 && config.threads > omp_get_num_procs())
     tell(fmt::format("warning: {} share {}, and will wait for each other\n", format_count(config.threads, "thread"),
                      format_count(omp_get_num_procs(), "core")));

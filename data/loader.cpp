@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "data/batch_maker.h"
+#include "framework/cpu/bind_threads.h"
 
 namespace twiddle {
 
@@ -91,7 +92,11 @@ struct Loader::State {
 
 // A limit of processes or of memory may allow only some: those end again before the error is told.
 void Loader::State::start_workers() try {
-  for (int i = 0; i < options.workers; ++i) workers.emplace_back([this] { work(); });
+  for (int i = 0; i < options.workers; ++i)
+    workers.emplace_back([this] {
+      unbind_this_thread();
+      work();
+    });
 } catch (const std::exception& error) {
   const std::size_t started = workers.size();
   stop_workers();

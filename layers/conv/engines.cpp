@@ -47,7 +47,7 @@ Engines cuda_engines(Device device, const ConvEngineOptions& options) {
   add(engines, spectral(cufft(), buffers, options));
   add(engines, spectral(winograd(device), buffers, options));
   add(engines, make_cudnn_engine(device));
-  add(engines, make_gemm_engine());
+  add(engines, make_gemm_engine(device));
   add_polyphase(engines, make_pairs_engine(device), options);
   add_polyphase(engines, spectral(fbfft(), buffers, options), options);
   add_polyphase(engines, spectral(cufft(), buffers, options), options);

@@ -1,5 +1,9 @@
 #include "layers/conv/gemm_engine.h"
 
+#include <omp.h>
+
+#include <algorithm>
+
 #include "framework/for_each.h"
 #include "layers/conv/epilogue.h"
 
@@ -131,34 +135,74 @@ bool is_product(const ConvProblem& p) {
   return p.kernel_h == 1 && p.kernel_w == 1 && p.stride_h == 1 && p.stride_w == 1 && p.pad_h == 0 && p.pad_w == 0;
 }
 
-std::size_t columns_bytes(const ConvProblem& p) {
-  if (is_product(p)) return 0;
-  return sizeof(float) * static_cast<std::size_t>(p.channels) * p.kernel_h * p.kernel_w * p.out_height() *
-         p.out_width();
+// The shares of a pass: each one image, or in backward_weight a stretch of the batch. They are done in turn, each
+// product by all threads, or `apart`, each by one thread of a CPU.
+struct Shares {
+  int count;
+  bool apart = false;
+};
+
+// Shares are for images that need no columns. Threads then wait for each other once a pass and not after every product,
+// many of which take some microseconds: docs/notes/cpu.md. Whoever is free takes the next share.
+Shares shares_of(Device device, const ConvProblem& p, ConvPass pass) {
+  const int threads = omp_get_max_threads();
+  const bool possible = device.kind == Device::Kind::cpu && is_product(p) && threads > 1;
+  if (pass != ConvPass::backward_weight) return {.count = p.batch, .apart = possible && p.batch >= 2 * threads};
+  // Each has sums of its own, which may not be larger than what they are made of (few images of many channels).
+  const int count = std::max(8, threads);
+  const std::int64_t operands = count_of(p.input_shape()) + count_of(p.output_shape());
+  const bool pays = p.batch >= count && count * count_of(p.weight_shape()) <= operands;
+  return possible && pays ? Shares{count, true} : Shares{1};
 }
+
+// An element of the weights' gradient: `first`, of the first share, and those of the others.
+struct SumOfShares {
+  const float* sums;
+  std::int64_t shares, size;
+  TWIDDLE_HD float operator()(std::int64_t i, float first) const {
+    for (std::int64_t share = 1; share < shares; ++share) first += sums[share * size + i];
+    return first;
+  }
+};
 
 class GemmPlan final : public ConvPlan {
  public:
-  GemmPlan(const ConvProblem& problem, ConvPass pass)
-      : ConvPlan({.engine = "gemm", .scratch_bytes = columns_bytes(problem)}), problem_(problem), pass_(pass) {}
+  GemmPlan(Device device, const ConvProblem& problem, ConvPass pass)
+      : GemmPlan(problem, pass, shares_of(device, problem, pass)) {}
 
   void run(Context& ctx, ConvOperands& operands) const override {
     Stream& stream = *ctx.stream;
-    const ConvProblem& p = problem_;
-    const Matrices m(p);
-    const std::shared_ptr<void> workspace = m.unrolled ? stream.allocate(columns_bytes(p)) : nullptr;
-    float* const columns = static_cast<float*>(workspace.get());
+    const Matrices m(problem_);
+    const std::shared_ptr<void> workspace =
+        facts().scratch_bytes > 0 ? stream.allocate(facts().scratch_bytes) : nullptr;
+    float* const scratch = static_cast<float*>(workspace.get());
     switch (pass_) {
       case ConvPass::forward:
-        return forward(stream, p, m, operands, columns);
+        return forward(stream, m, operands, scratch);
       case ConvPass::backward_input:
-        return backward_input(stream, p, m, operands, columns);
+        return backward_input(stream, m, operands, scratch);
       case ConvPass::backward_weight:
-        return backward_weight(stream, p, m, operands, columns);
+        return backward_weight(stream, m, operands, scratch);
     }
   }
 
  private:
+  GemmPlan(const ConvProblem& problem, ConvPass pass, Shares shares)
+      : ConvPlan({.engine = "gemm", .scratch_bytes = scratch_bytes(problem, pass, shares)}),
+        problem_(problem),
+        pass_(pass),
+        shares_(shares) {}
+
+  // The columns of one image, or the sums of all shares.
+  static std::size_t scratch_bytes(const ConvProblem& p, ConvPass pass, Shares shares) {
+    std::int64_t floats = 0;
+    if (!is_product(p))
+      floats = std::int64_t(p.channels) * p.kernel_h * p.kernel_w * p.out_height() * p.out_width();
+    else if (pass == ConvPass::backward_weight && shares.apart)
+      floats = shares.count * count_of(p.weight_shape());
+    return static_cast<std::size_t>(floats) * sizeof(float);
+  }
+
   // The matrices of one image and group: w [filters][depth], columns [depth][places], y [filters][places].
   struct Matrices {
     explicit Matrices(const ConvProblem& p)
@@ -170,58 +214,76 @@ class GemmPlan final : public ConvPlan {
           places(std::int64_t(p.out_height()) * p.out_width()),
           image_size(std::int64_t(p.channels) * p.height * p.width),
           output_size(p.filters * places),
+          weight_size(p.filters * depth),
           tf32(p.precision != Precision::fp32) {}
     Unrolling unrolling;
     bool unrolled;
-    std::int64_t filters, depth, places, image_size, output_size;
+    std::int64_t filters, depth, places, image_size, output_size, weight_size;
     bool tf32;
   };
 
+  // work(share) for every share.
+  template <class Work>
+  void for_each_share(const Work& work) const {
+    if (!shares_.apart)
+      for (int share = 0; share < shares_.count; ++share) work(share);
+    else
+#pragma omp parallel for schedule(dynamic)
+      for (int share = 0; share < shares_.count; ++share) work(share);
+  }
+
   // y = w columns
-  static void forward(Stream& stream, const ConvProblem& p, const Matrices& m, ConvOperands& operands, float* columns) {
-    const float *x = operands.x.read(), *w = operands.w.read();
-    float* y = operands.y.write();
-    for (int image = 0; image < p.batch; ++image, x += m.image_size, y += m.output_size) {
-      const float* const patches = unroll(stream, p, m, x, columns);
-      for (std::int64_t group = 0; group < p.groups; ++group)
+  void forward(Stream& stream, const Matrices& m, ConvOperands& operands, float* columns) const {
+    const float *const x = operands.x.read(), *const w = operands.w.read();
+    float* const y = operands.y.write();
+    for_each_share([&](int image) {
+      const float* const patches = unroll(stream, problem_, m, x + image * m.image_size, columns);
+      for (std::int64_t group = 0; group < problem_.groups; ++group)
         stream.gemm({.m = m.filters, .n = m.places, .k = m.depth, .tf32 = m.tf32}, w + group * m.filters * m.depth,
-                    patches + group * m.depth * m.places, y + group * m.filters * m.places);
-    }
+                    patches + group * m.depth * m.places, y + image * m.output_size + group * m.filters * m.places);
+    });
     add_bias_and_relu(stream, operands);
   }
 
   // columns = w^T grad_y, and back to where they came from
-  static void backward_input(Stream& stream, const ConvProblem& p, const Matrices& m, ConvOperands& operands,
-                             float* columns) {
-    const float *w = operands.w.read(), *grad_y = operands.y.read();
-    float* grad_x = operands.x.write();
-    for (int image = 0; image < p.batch; ++image, grad_x += m.image_size, grad_y += m.output_size) {
-      float* const patches = m.unrolled ? columns : grad_x;
-      for (std::int64_t group = 0; group < p.groups; ++group)
+  void backward_input(Stream& stream, const Matrices& m, ConvOperands& operands, float* columns) const {
+    const float *const w = operands.w.read(), *const grad_y = operands.y.read();
+    float* const grad_x = operands.x.write();
+    for_each_share([&](int image) {
+      float* const of_image = grad_x + image * m.image_size;
+      float* const patches = m.unrolled ? columns : of_image;
+      for (std::int64_t group = 0; group < problem_.groups; ++group)
         stream.gemm({.transpose_a = true, .m = m.depth, .n = m.places, .k = m.filters, .tf32 = m.tf32},
-                    w + group * m.filters * m.depth, grad_y + group * m.filters * m.places,
+                    w + group * m.filters * m.depth, grad_y + image * m.output_size + group * m.filters * m.places,
                     patches + group * m.depth * m.places);
-      if (m.unrolled) roll_up(stream, p, m, columns, grad_x);
-    }
+      if (m.unrolled) roll_up(stream, problem_, m, columns, of_image);
+    });
   }
 
   // grad_w = sum over the images of grad_y columns^T
-  static void backward_weight(Stream& stream, const ConvProblem& p, const Matrices& m, ConvOperands& operands,
-                              float* columns) {
-    const float *x = operands.x.read(), *grad_y = operands.y.read();
+  void backward_weight(Stream& stream, const Matrices& m, ConvOperands& operands, float* scratch) const {
+    const float *const x = operands.x.read(), *const grad_y = operands.y.read();
     float* const grad_w = operands.w.write();
-    for (int image = 0; image < p.batch; ++image, x += m.image_size, grad_y += m.output_size) {
-      const float* const patches = unroll(stream, p, m, x, columns);
-      for (std::int64_t group = 0; group < p.groups; ++group)
-        stream.gemm({.transpose_b = true,
-                     .m = m.filters,
-                     .n = m.depth,
-                     .k = m.places,
-                     .beta = image > 0 ? 1.0f : 0.0f,
-                     .tf32 = m.tf32},
-                    grad_y + group * m.filters * m.places, patches + group * m.depth * m.places,
-                    grad_w + group * m.filters * m.depth);
-    }
+    for_each_share([&](int share) {
+      const std::int64_t batch = problem_.batch, first = batch * share / shares_.count;
+      const std::int64_t end = batch * (share + 1) / shares_.count;
+      float* const sum = shares_.apart ? scratch + share * m.weight_size : grad_w;
+      for (std::int64_t image = first; image < end; ++image) {
+        const float* const patches = unroll(stream, problem_, m, x + image * m.image_size, scratch);
+        for (std::int64_t group = 0; group < problem_.groups; ++group)
+          stream.gemm({.transpose_b = true,
+                       .m = m.filters,
+                       .n = m.depth,
+                       .k = m.places,
+                       .beta = image > first ? 1.0f : 0.0f,
+                       .tf32 = m.tf32},
+                      grad_y + image * m.output_size + group * m.filters * m.places,
+                      patches + group * m.depth * m.places, sum + group * m.filters * m.depth);
+      }
+    });
+    if (shares_.apart)
+      map_indexed(stream, m.weight_size, SumOfShares{scratch, shares_.count, m.weight_size}, shares_.count, grad_w,
+                  scratch);
   }
 
   // The image's column matrix: written to `columns`, or the image itself.
@@ -252,20 +314,25 @@ class GemmPlan final : public ConvPlan {
 
   ConvProblem problem_;
   ConvPass pass_;
+  Shares shares_;
 };
 
 class GemmEngine final : public ConvEngine {
  public:
+  explicit GemmEngine(Device device) : device_(device) {}
   std::string_view name() const override { return "gemm"; }
   ConvPlans plans(const ConvProblem& problem, ConvPass pass, std::size_t) const override {
-    return {std::make_shared<GemmPlan>(problem, pass)};
+    return {std::make_shared<GemmPlan>(device_, problem, pass)};
   }
+
+ private:
+  Device device_;
 };
 
 }  // namespace
 
-std::unique_ptr<ConvEngine> make_gemm_engine() {
-  return std::make_unique<GemmEngine>();
+std::unique_ptr<ConvEngine> make_gemm_engine(Device device) {
+  return std::make_unique<GemmEngine>(device);
 }
 
 }  // namespace twiddle

@@ -1,13 +1,17 @@
 #include "data/loader.h"
 
+#include <omp.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <fstream>
 #include <set>
 #include <thread>
 
+#include "framework/cpu/bind_threads.h"
 #include "tests/data/numbers.h"
 #include "tests/support/forwarding_stream.h"
 
@@ -52,6 +56,33 @@ TEST(Loader, DeliversImagesAndLabelsInOrder) {
   ASSERT_EQ(seen.values.size(), 30u);
   EXPECT_FLOAT_EQ(seen.values[29], 4 / 255.0f);
   EXPECT_EQ(drain(loader, 1), seen);  // without shuffle, each epoch is the same
+}
+
+// Each worker tells, by the images that it makes, whether it may run on one core alone.
+class NumbersOfOneCore final : public Numbers {
+ public:
+  using Numbers::Numbers;
+  Target get(std::int64_t index, Image& image) const override {
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    sched_getaffinity(0, sizeof cores, &cores);
+    on_one_core += CPU_COUNT(&cores) == 1;
+    return Numbers::get(index, image);
+  }
+  mutable std::atomic<int> on_one_core = 0;
+};
+
+TEST(Loader, WorkersShareNoCoreWithTheThreadThatComputes) {
+  if (omp_get_num_procs() == 1) GTEST_SKIP() << "one core: nothing to choose from";
+  const NumbersOfOneCore data(20);
+  const Augment augment = plain();
+  std::thread([&] {  // which is bound in place of this process's first thread
+    bind_threads();
+    Loader loader(data, augment, {.batch_size = 2, .workers = 2});
+    drain(loader, 0);
+  })
+      .join();
+  EXPECT_EQ(data.on_one_core, 0);
 }
 
 TEST(Loader, BatchesDoNotDependOnTheWorkers) {

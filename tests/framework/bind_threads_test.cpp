@@ -1,0 +1,84 @@
+#include "framework/cpu/bind_threads.h"
+
+#include <gtest/gtest.h>
+#include <omp.h>
+#include <sched.h>
+
+#include <cstdlib>
+#include <set>
+#include <thread>
+#include <vector>
+
+namespace twiddle {
+namespace {
+
+using Cores = std::set<int>;
+
+Cores cores_of_this_thread() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  sched_getaffinity(0, sizeof set, &set);
+  Cores cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(core, &set)) cores.insert(core);
+  return cores;
+}
+
+// Where each of `threads` may run after bind_threads(). In a thread, whose own OpenMP threads they are: this process's
+// others stay as they were.
+std::vector<Cores> bound(int threads) {
+  std::vector<Cores> of_thread(static_cast<std::size_t>(threads));
+  std::thread([&] {
+    omp_set_num_threads(threads);
+    bind_threads();
+#pragma omp parallel
+    of_thread[static_cast<std::size_t>(omp_get_thread_num())] = cores_of_this_thread();
+  }).join();
+  return of_thread;
+}
+
+class BindThreads : public testing::Test {
+ protected:
+  void SetUp() override { unsetenv("OMP_PROC_BIND"); }
+  void TearDown() override { unsetenv("OMP_PROC_BIND"); }
+  const Cores all_ = cores_of_this_thread();
+  const int count_ = static_cast<int>(all_.size());
+};
+
+TEST_F(BindThreads, AsManyAsCoresHaveACoreEach) {
+  Cores taken;
+  for (const Cores& cores : bound(count_)) {
+    EXPECT_EQ(cores.size(), 1u);
+    taken.insert(cores.begin(), cores.end());
+  }
+  EXPECT_EQ(taken, all_);
+  EXPECT_EQ(cores_of_this_thread(), all_) << "another thread was bound";
+}
+
+TEST_F(BindThreads, OfOtherNumbersEachMayRunAnywhere) {
+  for (const int threads : {count_ - 1, count_ + 1})
+    for (const Cores& cores : bound(threads)) EXPECT_EQ(cores, all_) << threads << " threads";
+}
+
+TEST_F(BindThreads, TheUsersWordWins) {
+  setenv("OMP_PROC_BIND", "false", 1);
+  for (const Cores& cores : bound(count_)) EXPECT_EQ(cores, all_);
+}
+
+TEST_F(BindThreads, AThreadOfABoundOneIsFreedByItsOwnWish) {
+  Cores inherited, after;
+  std::thread([&] {
+    omp_set_num_threads(count_);
+    bind_threads();
+    std::thread([&] {
+      inherited = cores_of_this_thread();
+      unbind_this_thread();
+      after = cores_of_this_thread();
+    }).join();
+  }).join();
+  EXPECT_EQ(inherited.size(), 1u);
+  EXPECT_EQ(after, all_);
+}
+
+}  // namespace
+}  // namespace twiddle
