@@ -68,7 +68,7 @@ class ComplexPairs : public OnGpu {
   }
 
   // The error of all numbers, and that of each row of the result.
-  void expect_product(const FrequencyGemm& gemm, const Size& of_a, const Size& of_b) {
+  void expect_product(const FrequencyGemm& gemm, const Size& of_a, const Size& of_b, double most_of_row = 1e-6) {
     const std::vector<float> a = factor(1, !gemm.transpose_a, of_a), b = factor(2, gemm.transpose_b, of_b);
     Context host;
     std::vector<float> expected(2 * numbers);
@@ -78,7 +78,7 @@ class ComplexPairs : public OnGpu {
       const std::vector<float> actual = run(*product, gemm, a, b);
       EXPECT_LE(relative_error(actual, expected), 4e-7);
       for (std::int64_t row = 0; row < bins * side; ++row)
-        EXPECT_LE(relative_error(row_of(actual, row), row_of(expected, row)), 1e-6) << "row " << row;
+        EXPECT_LE(relative_error(row_of(actual, row), row_of(expected, row)), most_of_row) << "row " << row;
     }
   }
 
@@ -105,12 +105,13 @@ TEST_F(ComplexPairs, KeepTheClassHoweverFarApartChannelsAre) {
   for (const FrequencyGemm& gemm : {forward, backward_input}) {
     expect_product(
         gemm, [](auto, auto k) { return decades(k); }, [](auto, auto k) { return 1 / decades(k); });
-    // Channels that are dead, in all rows or in all but one, where weights are large.
+    // Channels that are dead in all rows, where weights are large; or in all but one: then those weights leave the
+    // others of a column fewer digits, which rows that do not use them see.
     const Size large_weights = [](auto, auto k) { return k % 7 == 2 ? 1e6 : 1; };
     expect_product(
         gemm, [](auto, auto k) { return k % 7 == 2 ? 0 : 1; }, large_weights);
     expect_product(
-        gemm, [](auto line, auto k) { return k % 7 == 2 && line != 10 ? 0 : 1; }, large_weights);
+        gemm, [](auto line, auto k) { return k % 7 == 2 && line != 10 ? 0 : 1; }, large_weights, 5e-6);
     expect_product(
         gemm, [](auto line, auto k) { return line == 5 && k == 9 ? 1e6 : 1; }, same_size);
   }
