@@ -1,6 +1,7 @@
 #include "layers/batch_norm.h"
 
 #include "framework/error.h"
+#include "layers/cuda/channel_blocks.h"
 #include "layers/moments.h"
 #include "layers/planes.h"
 #include "layers/relu_functors.h"
@@ -176,40 +177,85 @@ struct Channels {
 
 // `other` is added where it is defined.
 template <bool Relu>
-Tensor normalized(Stream& stream, const Channels& channels, const Tensor& x, const Tensor& other) {
+void normalize_with(Stream& stream, const Channels& channels, const Tensor& x, const Tensor& other, Tensor& y) {
   const Planes& planes = channels.planes;
-  Tensor y(stream, x.shape());
   const Normalize<Relu> functor{channels.factors()};
   if (other.defined())
     map_rows(stream, planes.rows(), planes.inner, functor, 1, y.write(), x.read(), other.read());
   else
     map_rows(stream, planes.rows(), planes.inner, functor, 1, y.write(), x.read());
-  return y;
 }
 
-Tensor normalized(Stream& stream, const Channels& channels, const Tensor& x, const Variable* other, bool relu) {
-  const Tensor added = other != nullptr ? other->value() : Tensor();
-  return relu ? normalized<true>(stream, channels, x, added) : normalized<false>(stream, channels, x, added);
+void normalize_with(Stream& stream, const Channels& channels, const Tensor& x, const Tensor& other, bool relu,
+                    Tensor& y) {
+  auto* const run = relu ? &normalize_with<true> : &normalize_with<false>;
+  run(stream, channels, x, other, y);
 }
+
+// The statistics of a batch, one image's planes after another.
+void measure(Stream& stream, const Tensor& x, const ChannelForward& pass) {
+  const Planes& planes = pass.planes;
+  const bool single = planes.inner == 1;
+  const Tensor moments = single ? x : row_moments(stream, x, planes.rows(), planes.inner);
+  fold_rows(stream, planes.channels, planes.batch,
+            Statistics{planes.channels,
+                       {static_cast<double>(planes.inner), moments.read()},
+                       single ? x.read() : nullptr,
+                       pass.momentum,
+                       pass.epsilon,
+                       pass.mean,
+                       pass.inverse,
+                       pass.running_mean,
+                       pass.running_var});
+}
+
+// What goes back: the gradient before the ReLU, which is that of another path's output as well, and those of x, where
+// it is wanted, and of the parameters.
+struct Gradients {
+  Tensor passed, x, scale, bias;
+};
 
 template <class Gate>
-std::array<Tensor, 2> gradient_sums(Stream& stream, const Channels& channels, const Tensor& x, const Gate& gate) {
+void take_parameter_gradients(Stream& stream, const Channels& channels, const Tensor& x, const Gate& gate,
+                              Gradients& to) {
   const Planes& planes = channels.planes;
-  return sum_pairs_by_channel(
+  const auto [bias, scale] = sum_pairs_by_channel(
       stream, planes,
       GradientTerms<Gate>{gate, Divisor(planes.channels), planes.inner, x.read(), channels.mean.read()});
+  to.bias = bias, to.scale = scale;
+  for_each_index(stream, planes.channels, ScaleGradient{channels.inverse.read(), to.scale.write()});
 }
 
 template <bool Gated>
-Tensor input_gradient(Stream& stream, const Channels& channels, const Tensor& x, const Tensor& grad_y,
-                      const Tensor& grad_bias, const Tensor& grad_scale) {
+void take_input_gradient(Stream& stream, const Channels& channels, const Tensor& x, Gradients& to) {
   const Planes& planes = channels.planes;
-  Tensor grad_x(stream, x.shape());
-  map_rows(
-      stream, planes.rows(), planes.inner,
-      Backward<Gated>{channels.factors(), static_cast<float>(planes.values()), grad_bias.read(), grad_scale.read()}, 1,
-      grad_x.write(), x.read(), grad_y.read());
-  return grad_x;
+  map_rows(stream, planes.rows(), planes.inner,
+           Backward<Gated>{channels.factors(), static_cast<float>(planes.values()), to.bias.read(), to.scale.read()}, 1,
+           to.x.write(), x.read(), to.passed.read());
+}
+
+// `output` is defined where it tells what the ReLU let through.
+Gradients gradients(Stream& stream, const Channels& channels, bool relu, const Tensor& x, const Tensor& output,
+                    const Tensor& grad_y, bool of_x) {
+  const bool by_output = output.defined(), by_input = relu && !by_output;
+  const Shape parameter{channels.planes.channels};
+  Gradients all{by_output ? Tensor(stream, x.shape()) : grad_y, of_x ? Tensor(stream, x.shape()) : Tensor(),
+                Tensor(stream, parameter), Tensor(stream, parameter)};
+  if (of_x && on_gpu(stream) &&
+      normalize_channels_backward_in_blocks(
+          stream, {channels.planes, relu, x.read(), by_output ? output.read() : nullptr, grad_y.read(),
+                   channels.mean.read(), channels.inverse.read(), channels.scale.read(), channels.bias.read(),
+                   by_output ? all.passed.write() : nullptr, all.scale.write(), all.bias.write(), all.x.write()}))
+    return all;
+  if (by_output)
+    take_parameter_gradients(stream, channels, x, GateOfOutput{output.read(), grad_y.read(), all.passed.write()}, all);
+  else if (by_input)
+    take_parameter_gradients(stream, channels, x, GateOfInput{channels.factors(), grad_y.read()}, all);
+  else
+    take_parameter_gradients(stream, channels, x, NoGate{grad_y.read()}, all);
+  if (of_x && by_input) take_input_gradient<true>(stream, channels, x, all);
+  if (of_x && !by_input) take_input_gradient<false>(stream, channels, x, all);
+  return all;
 }
 
 Tensor passed_by_relu(Stream& stream, const Tensor& y, const Tensor& grad_y) {
@@ -254,40 +300,35 @@ Variable BatchNorm::normalize_by_batch(Context& ctx, const Variable& x, const Va
   const Variable scale = scale_->variable, bias = bias_->variable;
   Channels channels{planes, Tensor(stream, {planes.channels}), Tensor(stream, {planes.channels}), scale.value(),
                     bias.value()};
-  const bool single = planes.inner == 1;
-  const Tensor moments = single ? value : row_moments(stream, value, planes.rows(), planes.inner);
-  fold_rows(stream, planes.channels, planes.batch,
-            Statistics{planes.channels,
-                       {static_cast<double>(planes.inner), moments.read()},
-                       single ? value.read() : nullptr,
-                       momentum_,
-                       epsilon_,
-                       channels.mean.write(),
-                       channels.inverse.write(),
-                       running_mean_->variable.value().write(),
-                       running_var_->variable.value().write()});
-
-  const Tensor y = normalized(stream, channels, value, other, relu_);
+  const Tensor added = other != nullptr ? other->value() : Tensor();
+  Tensor y(stream, value.shape());
+  const ChannelForward pass{planes,
+                            momentum_,
+                            epsilon_,
+                            relu_,
+                            value.read(),
+                            added.defined() ? added.read() : nullptr,
+                            channels.scale.read(),
+                            channels.bias.read(),
+                            channels.mean.write(),
+                            channels.inverse.write(),
+                            running_mean_->variable.value().write(),
+                            running_var_->variable.value().write(),
+                            y.write()};
+  if (!on_gpu(stream) || !normalize_channels_in_blocks(stream, pass)) {
+    measure(stream, value, pass);
+    normalize_with(stream, channels, value, added, relu_, y);
+  }
   const Variable sum = other != nullptr ? *other : Variable();
   const Tensor output = relu_ && other != nullptr ? y : Tensor();
   return ctx.tape.record(
       name(), y, with_other({x, scale, bias}, other),
       [x, value, sum, output, channels, scale, bias, relu = relu_](Context& backward_ctx, const Tensor& grad_y) {
-        Stream& back = *backward_ctx.stream;
-        const bool by_output = output.defined(), by_input = relu && !by_output;
-        Tensor passed = by_output ? Tensor(back, output.shape()) : grad_y;
-        const auto sums = [&](const auto& gate) { return gradient_sums(back, channels, value, gate); };
-        auto [grad_bias, grad_scale] = by_output  ? sums(GateOfOutput{output.read(), grad_y.read(), passed.write()})
-                                       : by_input ? sums(GateOfInput{channels.factors(), grad_y.read()})
-                                                  : sums(NoGate{grad_y.read()});
-        sum.add_grad(backward_ctx, passed);
-        for_each_index(back, channels.planes.channels, ScaleGradient{channels.inverse.read(), grad_scale.write()});
-        if (x.needs_grad())
-          x.add_grad(backward_ctx, by_input
-                                       ? input_gradient<true>(back, channels, value, passed, grad_bias, grad_scale)
-                                       : input_gradient<false>(back, channels, value, passed, grad_bias, grad_scale));
-        scale.add_grad(backward_ctx, grad_scale);
-        bias.add_grad(backward_ctx, grad_bias);
+        const Gradients back = gradients(*backward_ctx.stream, channels, relu, value, output, grad_y, x.needs_grad());
+        sum.add_grad(backward_ctx, back.passed);
+        if (x.needs_grad()) x.add_grad(backward_ctx, back.x);
+        scale.add_grad(backward_ctx, back.scale);
+        bias.add_grad(backward_ctx, back.bias);
       });
 }
 
@@ -296,7 +337,8 @@ Variable BatchNorm::normalize_by_averages(Context& ctx, const Variable& x, const
                     scale_->variable.value(), bias_->variable.value()};
   for_each_index(*ctx.stream, channels.planes.channels,
                  InverseDeviation{epsilon_, running_var_->variable.value().read(), channels.inverse.write()});
-  const Tensor y = normalized(*ctx.stream, channels, x.value(), other, relu_);
+  Tensor y(*ctx.stream, x.value().shape());
+  normalize_with(*ctx.stream, channels, x.value(), other != nullptr ? other->value() : Tensor(), relu_, y);
   const Variable sum = other != nullptr ? *other : Variable();
   const Tensor output = relu_ ? y : Tensor();
   return ctx.tape.record(name(), y, with_other({x}, other),

@@ -7,12 +7,13 @@ namespace twiddle {
 // evaluation by running averages. Where the two numbers are frozen, training goes by the running averages as well, and
 // leaves them as they are. Options: momentum (weight of the newest batch), epsilon.
 //
-// The ReLU that follows, and the sum of a residual whose path it ends, are done in the pass that writes its result. In
-// tensors of x's size that are read and written in training, forward + backward:
-//                                        as layers of their own    here
-//   batch_norm                                   3 + 5              3 + 5
-//   batch_norm, relu                             5 + 8              3 + 5
-//   batch_norm, a residual's sum, relu           6 + 8              4 + 7
+// The ReLU that follows, and the sum of a residual whose path it ends, are done in the pass that writes its result. A
+// GPU whose blocks hold a channel of all images in shared memory (layers/cuda/channel_blocks.h) does with one pass each
+// way. In tensors of x's size that are read and written in training, forward + backward:
+//                                        as layers of their own    here    in one pass
+//   batch_norm                                   3 + 5              3 + 5     2 + 3
+//   batch_norm, relu                             5 + 8              3 + 5     2 + 3
+//   batch_norm, a residual's sum, relu           6 + 8              4 + 7     3 + 5
 class BatchNorm : public Layer {
  public:
   BatchNorm(const Site& site, Params& params);
