@@ -8,7 +8,7 @@ namespace twiddle {
 // leaves them as they are. Options: momentum (weight of the newest batch), epsilon.
 //
 // The ReLU that follows, and the sum of a residual whose path it ends, are done in the pass that writes its result. A
-// GPU whose blocks hold a channel of all images in shared memory (layers/cuda/channel_blocks.h) does with one pass each
+// GPU whose blocks hold a channel of all images in shared memory (layers/cuda/channel_blocks.h) needs one pass each
 // way. In tensors of x's size that are read and written in training, forward + backward:
 //                                        as layers of their own    here    in one pass
 //   batch_norm                                   3 + 5              3 + 5     2 + 3

@@ -3,6 +3,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <exception>
 
 #include "framework/for_each.h"
 #include "layers/conv/epilogue.h"
@@ -225,11 +226,22 @@ class GemmPlan final : public ConvPlan {
   // work(share) for every share.
   template <class Work>
   void for_each_share(const Work& work) const {
-    if (!shares_.apart)
-      for (int share = 0; share < shares_.count; ++share) work(share);
-    else
+    if (shares_.apart) return for_each_share_apart(work);
+    for (int share = 0; share < shares_.count; ++share) work(share);
+  }
+
+  // An exception may not leave a parallel loop, so one of those that were thrown there is thrown behind it.
+  template <class Work>
+  void for_each_share_apart(const Work& work) const {
+    std::exception_ptr failure;
 #pragma omp parallel for schedule(dynamic)
-      for (int share = 0; share < shares_.count; ++share) work(share);
+    for (int share = 0; share < shares_.count; ++share) try {
+        work(share);
+      } catch (...) {
+#pragma omp critical
+        failure = std::current_exception();
+      }
+    if (failure) std::rethrow_exception(failure);
   }
 
   // y = w columns

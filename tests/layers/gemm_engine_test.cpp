@@ -5,6 +5,7 @@
 
 #include <atomic>
 
+#include "framework/error.h"
 #include "layers/conv/conv_check.h"
 #include "layers/conv/engines.h"
 #include "tests/support/conv_problem.h"
@@ -23,6 +24,12 @@ class CountingStream final : public ForwardingStream {
     ForwardingStream::gemm(shape, a, b, c);
   }
   std::atomic<int> by_one_thread = 0, together = 0;
+};
+
+class FailingStream final : public ForwardingStream {
+ public:
+  using ForwardingStream::ForwardingStream;
+  void gemm(const Gemm&, const float*, const float*, float*) override { throw OutOfMemory("no room for a product"); }
 };
 
 class GemmEngine : public testing::Test {
@@ -79,6 +86,16 @@ TEST_F(GemmEngine, SumsOfSharesTakeNoMoreRoomThanTheOperands) {
   run_pass(wide, ConvPass::backward_weight);
   EXPECT_EQ(products_.by_one_thread, 0);
   EXPECT_EQ(first_plan(*make_gemm_engine(), wide, ConvPass::backward_weight)->facts().scratch_bytes, 0u);
+}
+
+TEST_F(GemmEngine, AProductThatFailsInAThreadOfManyIsAnErrorAsElsewhere) {
+  const ConvProblem problem = conv_problem("16x6x9x8 * 10x6x1x1");
+  for (const ConvPass pass : every_pass) {
+    ConvOperands operands = random_operands(*ctx_.stream, problem, pass);
+    Context failing;
+    failing.stream = std::make_unique<FailingStream>(std::move(failing.stream));
+    EXPECT_THROW(first_plan(*make_gemm_engine(), problem, pass)->run(failing, operands), OutOfMemory);
+  }
 }
 
 }  // namespace twiddle
