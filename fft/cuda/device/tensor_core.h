@@ -17,6 +17,10 @@ __host__ __device__ constexpr int place_of_piece(int row, int piece) {
   return row * halves_a_row + ((piece ^ ((row >> 1) & 3)) << 3);
 }
 
+__device__ inline unsigned shared_address(const void* at) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(at));
+}
+
 // Products of a warp (mma.sync, sm_80 and later).
 
 // Four matrices of eight rows and eight k: of A a tile of 16 rows and 16 k, of B one of 8 columns and 32 k.
@@ -28,10 +32,9 @@ struct Fragment {
 __device__ inline Fragment load_fragment(const __half* row) {
   Fragment to = {};
 #if __CUDA_ARCH__ >= 800
-  const auto shared = static_cast<unsigned>(__cvta_generic_to_shared(row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(to.at[0]), "=r"(to.at[1]), "=r"(to.at[2]), "=r"(to.at[3])
-               : "r"(shared)
+               : "r"(shared_address(row))
                : "memory");
 #endif
   return to;
@@ -50,6 +53,7 @@ __device__ inline void multiply(const Fragment& a, std::uint32_t b_first, std::u
 
 // Products of four warps (wgmma, sm_90a alone, for which files that use it are compiled): they read both factors in
 // shared memory by themselves, while the threads do other work.
+
 // What this thread has written to shared memory becomes visible to wgmma after the next barrier.
 __device__ inline void show_to_wgmma() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -58,7 +62,7 @@ __device__ inline void show_to_wgmma() {
 // A matrix of whole atoms, at its first k or another multiple of 16.
 __device__ inline std::uint64_t matrix_for_wgmma(const __half* matrix) {
   constexpr std::uint64_t atom_bytes = 512, swizzle_of_64_bytes = 2;
-  const auto address = static_cast<std::uint64_t>(__cvta_generic_to_shared(matrix));
+  const std::uint64_t address = shared_address(matrix);
   return (address & 0x3ffff) >> 4 | std::uint64_t(1) << 16 | (atom_bytes >> 4) << 32 | swizzle_of_64_bytes << 62;
 }
 

@@ -21,7 +21,7 @@ double operations_a_ms(const ConvProblem& problem) {
 }
 
 // An estimate for the three passes together, by which the slowest grids are left out: all bytes that transforms and
-// products move, and all operations of the products, at the rates of an H200.
+// products move, and all operations of the products, at rates that were measured (tuned_on_*.h).
 double estimated_ms(const ConvProblem& problem, const FrequencyGrid& grid, double operations_a_ms) {
   constexpr double bin_bytes = 8;
   const double bytes_a_ms =

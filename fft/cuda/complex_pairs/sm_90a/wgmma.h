@@ -7,9 +7,7 @@
 // Multiply-Accumulate Instructions" and "mbarrier").
 namespace twiddle::complex_pairs {
 
-__device__ inline unsigned shared_address(const void* at) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(at));
-}
+using small_fft::shared_address;
 
 // A barrier in shared memory: of so many arrivals, after which its phase, 0 or 1, is over.
 class Barrier {
