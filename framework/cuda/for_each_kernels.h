@@ -115,10 +115,8 @@ struct SumOf {
   __device__ void store(std::int64_t row, double sum) const { op.store(row, sum); }
 };
 
-// `lanes` threads a row; the order of the fold depends on the row's length alone, so equal inputs give equal bits. Each
-// thread has `fold_ahead` terms under way before it joins the first: where a row has but three for it, loads that wait
-// for each other leave memory at a third of its rate.
-constexpr int fold_threads = 256, fold_ahead = 4;
+// `lanes` threads a row; the order of the fold depends on the row's length alone, so equal inputs give equal bits.
+constexpr int fold_threads = 256;
 
 template <int lanes, class Op>
 __global__ void fold_rows_kernel(std::int64_t rows, std::int64_t columns, Op op) {
@@ -128,25 +126,14 @@ __global__ void fold_rows_kernel(std::int64_t rows, std::int64_t columns, Op op)
   const std::int64_t row = std::int64_t(blockIdx.x) * (fold_threads / lanes) + threadIdx.x / lanes;
   Value value = op.start();
   if (row < rows) {
-    for (std::int64_t first = lane; first < columns; first += fold_ahead * lanes) {
-      Value terms[fold_ahead];
-#pragma unroll
-      for (int k = 0; k < fold_ahead; ++k)
-        if (first + k * lanes < columns) terms[k] = op.term(row, first + k * lanes);
-#pragma unroll
-      for (int k = 0; k < fold_ahead; ++k)
-        if (first + k * lanes < columns) value = op.join(value, terms[k]);
-    }
+#pragma unroll 4
+    for (std::int64_t column = lane; column < columns; column += lanes) value = op.join(value, op.term(row, column));
   }
   partial[threadIdx.x] = value;
   __syncthreads();
-#pragma unroll
   for (int half = lanes / 2; half > 0; half /= 2) {
     if (lane < half) partial[threadIdx.x] = op.join(partial[threadIdx.x], partial[threadIdx.x + half]);
-    if (half > 32)
-      __syncthreads();
-    else
-      __syncwarp();  // what is left is one warp's
+    __syncthreads();
   }
   if (lane == 0 && row < rows) op.store(row, partial[threadIdx.x]);
 }
