@@ -7,7 +7,7 @@ namespace twiddle::complex_pairs {
 // Below these sides a tile is mostly empty, and below so many multiplications any product is done in no time.
 constexpr std::int64_t least_side = 32, least_multiplications = 1 << 20;
 
-// Real operations in a ms: 69e9 to 134e9, the more the larger k is. For the estimate by which planes/fbfft_grids.cpp
+// Real operations in a ms: 69e9 to 136e9, the more the larger k is. For the estimate by which planes/fbfft_grids.cpp
 // sorts grids.
 constexpr double operations_a_ms = 120e9;
 
