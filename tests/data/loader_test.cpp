@@ -77,6 +77,7 @@ TEST(Loader, WorkersShareNoCoreWithTheThreadThatComputes) {
   const NumbersOfOneCore data(20);
   const Augment augment = plain();
   std::thread([&] {  // which is bound in place of this process's first thread
+    omp_set_num_threads(omp_get_num_procs());
     bind_threads();
     Loader loader(data, augment, {.batch_size = 2, .workers = 2});
     drain(loader, 0);
