@@ -201,8 +201,8 @@ TEST_P(FastConvEngine, LongSumsOverTheBatchKeepThePrecision) {
 
 TEST_P(EveryConvEngine, TakesNoMoreWorkspaceThanItSays) {
   const ConvPass pass = GetParam().pass;
-  for (const ConvProblem& problem :
-       conv_problems({"4x32x14x14 * 48x32x3x3", "4x6x29x27 * 16x6x5x5 stride 2", "7x32x31x31 * 8x32x3x3 pad 1"})) {
+  for (const ConvProblem& problem : conv_problems({"4x32x14x14 * 48x32x3x3", "4x64x14x14 * 48x64x1x1",
+                                                   "4x6x29x27 * 16x6x5x5 stride 2", "7x32x31x31 * 8x32x3x3 pad 1"})) {
     EXPECT_TRUE(engine_->supports(problem, pass) || !takes_everything(*engine_));
     if (!engine_->supports(problem, pass)) continue;
     ConvOperands operands = operands_for(*ctx_.stream, problem, pass, true);

@@ -33,6 +33,7 @@ TEST_P(EveryDevice, PairsAgreeWithTheReferenceInEveryPass) {
 }
 
 TEST(PairsEngine, LeavesWhatIsNoMatrixProductToOthers) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU";
   const auto engine = make_pairs_engine({Device::Kind::cuda, 0});
   if (engine == nullptr) GTEST_SKIP() << "no tensor cores";
   for (const ConvProblem& problem : conv_problems({"2x8x9x9 * 8x8x3x3 pad 1", "2x8x9x9 * 8x8x1x1 stride 2",

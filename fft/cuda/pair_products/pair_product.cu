@@ -15,6 +15,7 @@ namespace {
 // thread adds one after the other loses digits with its length. And into more where there are too few tiles for all
 // multiprocessors.
 constexpr std::int64_t longest_part = 8192, least_part = 256;
+constexpr std::int64_t most_parts = 65535;  // of a grid's second dimension
 
 std::int64_t quotient_up(std::int64_t count, std::int64_t each) {
   return (count + each - 1) / each;
@@ -27,7 +28,8 @@ Cut cut(const PairProduct& p, int multiprocessors) {
   const std::int64_t tiles_m = quotient_up(p.m, rows_of_a), tiles_n = quotient_up(p.n, columns);
   const bool may_cut = p.bias == nullptr && !p.relu && (p.c.period >= p.n || p.transpose_c);
   const std::int64_t filling = resident * multiprocessors / std::max<std::int64_t>(tiles_m * tiles_n, 1);
-  const std::int64_t wanted = may_cut ? std::max<std::int64_t>({quotient_up(p.k, longest_part), filling, 1}) : 1;
+  const std::int64_t cuts = std::max<std::int64_t>({quotient_up(p.k, longest_part), filling, 1});
+  const std::int64_t wanted = may_cut ? std::min(cuts, most_parts) : 1;
   const std::int64_t part = std::max(quotient_up(quotient_up(p.k, wanted), depth) * depth, least_part);
   return {tiles_m, tiles_n, quotient_up(p.k, depth), part, std::max<std::int64_t>(quotient_up(p.k, part), 1)};
 }
@@ -94,7 +96,7 @@ std::size_t scratch_of_pair_product(const Device& device, const PairProduct& pro
 void run_pair_product(Stream& stream, TensorCores cores, const PairProduct& p) {
   using namespace pairs;
   if (p.m == 0 || p.n == 0) return;
-  require(p.k > 0, "a product of matrices without columns");
+  require(p.k > 0 && p.k < std::int64_t(1) << 31, "a product over ", p.k, " terms: 1 to 2^31 - 1 can be summed");
   const Cut cut = pairs::cut(p, multiprocessors(stream.device()));
   const Scratch places(p, cut);
   const std::shared_ptr<void> scratch = stream.allocate(places.bytes);
