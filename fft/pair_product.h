@@ -33,8 +33,9 @@ struct PairProduct {
   // Whether A's columns are brought to the same size first, which takes another look at A. Needed where what is summed
   // over may differ by many orders of magnitude, as channels may.
   bool balance = true;
-  StridedMatrix<float> c;       // adjacent elements differ in n
-  bool transpose_c = false;     // then in m, of a plain matrix
+  // Adjacent elements of C differ in n; or in m, where it is transposed, which only a matrix without gaps can be.
+  StridedMatrix<float> c;
+  bool transpose_c = false;
   const float* bias = nullptr;  // is added to each row: m numbers
   bool relu = false;            // then leaves nothing below zero
 };

@@ -29,37 +29,27 @@ struct Operands {
 PairProduct product_of(const ConvProblem& p, ConvPass pass, const Operands& at) {
   const std::int64_t places = std::int64_t(p.height) * p.width, columns = p.batch * places;
   const auto x = planes(at.x, places, p.channels), y = planes(at.y, places, p.filters);
-  const auto w = plain_matrix(at.w, p.channels);
-  switch (pass) {
-    case ConvPass::forward:
-      return {.m = p.filters,
-              .n = columns,
-              .k = p.channels,
-              .a = w,
-              .b = x,
-              .b_along_k = false,
-              .c = planes(at.result, places, p.filters)};
-    case ConvPass::backward_input:
-      return {.m = p.channels,
-              .n = columns,
-              .k = p.filters,
-              .a = w,
-              .b = y,
-              .a_along_k = false,
-              .b_along_k = false,
-              .c = planes(at.result, places, p.channels)};
-    case ConvPass::backward_weight:
-      break;
+  if (pass == ConvPass::backward_weight) {
+    const bool fewer_filters = p.filters <= p.channels;
+    return {.m = fewer_filters ? p.filters : p.channels,
+            .n = fewer_filters ? p.channels : p.filters,
+            .k = columns,
+            .a = fewer_filters ? y : x,
+            .b = fewer_filters ? x : y,
+            .balance = false,  // what is summed over are the places of images
+            .c = plain_matrix(at.result, p.channels),
+            .transpose_c = !fewer_filters};
   }
-  const bool fewer_filters = p.filters <= p.channels;
-  return {.m = fewer_filters ? p.filters : p.channels,
-          .n = fewer_filters ? p.channels : p.filters,
-          .k = columns,
-          .a = fewer_filters ? y : x,
-          .b = fewer_filters ? x : y,
-          .balance = false,  // what is summed over are the places of images
-          .c = plain_matrix(at.result, p.channels),
-          .transpose_c = !fewer_filters};
+  const bool forward = pass == ConvPass::forward;  // else with w transposed
+  const int m = forward ? p.filters : p.channels;
+  return {.m = m,
+          .n = columns,
+          .k = forward ? p.channels : p.filters,
+          .a = plain_matrix(at.w, p.channels),
+          .b = forward ? x : y,
+          .a_along_k = forward,
+          .b_along_k = false,
+          .c = planes(at.result, places, m)};
 }
 
 class PairsPlan final : public ConvPlan {

@@ -18,7 +18,7 @@ struct Arguments {
   float* c;
   std::int64_t c_stride, c_piece_stride, c_part_stride;
   Divisor c_period;
-  bool paired;
+  bool paired;  // whether columns 2 i and 2 i + 1 of C are adjacent and may be stored at once
   const float* bias;
   bool relu;
 };
@@ -101,7 +101,7 @@ __device__ inline void add_products(const float (&products)[sums_a_thread], cons
   }
 }
 
-// Each thread has adjacent columns: where `paired`, both are of the same piece and are stored at once.
+// Each thread has two adjacent columns of each eight.
 __device__ inline void store(const Arguments& g, float (&sums)[sums_a_thread], std::int64_t first_m,
                              std::int64_t first_n, int warp, int lane) {
   const std::int64_t m = first_m + first_row_of(warp, lane);

@@ -23,6 +23,7 @@ std::int64_t quotient_up(std::int64_t count, std::int64_t each) {
 
 struct Cut {
   std::int64_t tiles_m, tiles_n, steps, part, parts;
+  bool sums;  // whether the results of parts, or one to be transposed, are written by a last kernel
 };
 Cut cut(const PairProduct& p, int multiprocessors) {
   const std::int64_t tiles_m = quotient_up(p.m, rows_of_a), tiles_n = quotient_up(p.n, columns);
@@ -31,7 +32,8 @@ Cut cut(const PairProduct& p, int multiprocessors) {
   const std::int64_t cuts = std::max<std::int64_t>({quotient_up(p.k, longest_part), filling, 1});
   const std::int64_t wanted = may_cut ? std::min(cuts, most_parts) : 1;
   const std::int64_t part = std::max(quotient_up(quotient_up(p.k, wanted), depth) * depth, least_part);
-  return {tiles_m, tiles_n, quotient_up(p.k, depth), part, std::max<std::int64_t>(quotient_up(p.k, part), 1)};
+  const std::int64_t parts = std::max<std::int64_t>(quotient_up(p.k, part), 1);
+  return {tiles_m, tiles_n, quotient_up(p.k, depth), part, parts, parts > 1 || p.transpose_c};
 }
 
 // What a product takes from the pool, one behind the other.
@@ -39,7 +41,7 @@ struct Scratch {
   Scratch(const PairProduct& p, const Cut& cut)
       : scales(cut.tiles_m * cut.steps * sizeof(SplitPart)),
         results(scales + cut.steps * depth * sizeof(float)),
-        bytes(results + (cut.parts > 1 || p.transpose_c ? cut.parts * p.m * p.n * sizeof(float) : 0)) {}
+        bytes(results + (cut.sums ? cut.parts * p.m * p.n * sizeof(float) : 0)) {}
   std::size_t scales, results, bytes;
 };
 
@@ -76,6 +78,41 @@ struct SumOfParts {
   }
 };
 
+void split(Stream& stream, const PairProduct& p, const Cut& cut, SplitPart* parts, float* scales) {
+  const SplitArguments arguments{factor(p.a, p.m),
+                                 static_cast<int>(p.k),
+                                 static_cast<int>(cut.steps),
+                                 static_cast<int>(cut.tiles_m),
+                                 p.balance,
+                                 parts,
+                                 scales};
+  const bool by_fours = is_aligned<4>(p.a);
+  if (p.a_along_k)
+    by_fours ? launch_split<true, 4>(stream, arguments) : launch_split<true, 1>(stream, arguments);
+  else
+    by_fours ? launch_split<false, 4>(stream, arguments) : launch_split<false, 1>(stream, arguments);
+}
+
+Arguments arguments_of(const PairProduct& p, const Cut& cut, const SplitPart* parts, const float* scales,
+                       float* results) {
+  return {.a = parts,
+          .scales = scales,
+          .b = factor(p.b, p.n),
+          .m = p.m,
+          .k = static_cast<int>(p.k),
+          .part = static_cast<int>(cut.part),
+          .steps = static_cast<int>(cut.steps),
+          .tiles_m = static_cast<int>(cut.tiles_m),
+          .c = cut.sums ? results : p.c.values,
+          .c_stride = cut.sums ? p.n : p.c.stride,
+          .c_piece_stride = p.c.piece_stride,
+          .c_part_stride = p.m * p.n,
+          .c_period = Divisor(cut.sums ? p.n : p.c.period),
+          .paired = cut.sums ? p.n % 2 == 0 : is_aligned<2>(p.c),
+          .bias = p.bias,
+          .relu = p.relu};
+}
+
 }  // namespace
 }  // namespace pairs
 
@@ -105,34 +142,11 @@ void run_pair_product(Stream& stream, TensorCores cores, const PairProduct& p) {
   auto* const scales = reinterpret_cast<float*>(bytes + places.scales);
   auto* const results = reinterpret_cast<float*>(bytes + places.results);
 
-  const int k = static_cast<int>(p.k), steps = static_cast<int>(cut.steps), tiles_m = static_cast<int>(cut.tiles_m);
-  const SplitArguments split{factor(p.a, p.m), k, steps, tiles_m, p.balance, parts, scales};
-  const bool a_by_fours = is_aligned<4>(p.a);
-  if (p.a_along_k)
-    a_by_fours ? launch_split<true, 4>(stream, split) : launch_split<true, 1>(stream, split);
-  else
-    a_by_fours ? launch_split<false, 4>(stream, split) : launch_split<false, 1>(stream, split);
-  const bool sums = cut.parts > 1 || p.transpose_c;
-  const Arguments product{.a = parts,
-                          .scales = scales,
-                          .b = factor(p.b, p.n),
-                          .m = p.m,
-                          .k = k,
-                          .part = static_cast<int>(cut.part),
-                          .steps = steps,
-                          .tiles_m = tiles_m,
-                          .c = sums ? results : p.c.values,
-                          .c_stride = sums ? p.n : p.c.stride,
-                          .c_piece_stride = p.c.piece_stride,
-                          .c_part_stride = p.m * p.n,
-                          .c_period = Divisor(sums ? p.n : p.c.period),
-                          .paired = sums ? p.n % 2 == 0 : is_aligned<2>(p.c),
-                          .bias = p.bias,
-                          .relu = p.relu};
+  split(stream, p, cut, parts, scales);
   const dim3 grid(static_cast<unsigned>(cut.tiles_m * cut.tiles_n), static_cast<unsigned>(cut.parts));
   const auto multiply = cores == TensorCores::wgmma ? multiply_by_wgmma : multiply_by_mma;
-  multiply(stream, product, grid, p.b_along_k, is_aligned<4>(p.b));
-  if (sums)
+  multiply(stream, arguments_of(p, cut, parts, scales, results), grid, p.b_along_k, is_aligned<4>(p.b));
+  if (cut.sums)
     for_each_index(stream, p.m * p.n,
                    SumOfParts{results, p.m * p.n, cut.parts, Divisor(p.n), p.c.stride, p.transpose_c, p.c.values});
 }
