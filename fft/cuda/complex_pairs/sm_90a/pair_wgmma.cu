@@ -50,7 +50,8 @@ struct WgmmaBlock {
     float2 of_columns_[8];
   };
 
-  // The stages in their order, again and again.
+  // The stages in their order, again and again. Every thread arrives at their barriers, not one a warp: racecheck
+  // follows only threads that arrive themselves, and the times are the same.
   struct Turn {
     int stage = 0, phase = 0;
     __device__ void next() {
@@ -66,7 +67,7 @@ struct WgmmaBlock {
       splitter.store(shared.panels[turn.stage][0], shared.scales[turn.stage]);
       small_fft::show_to_wgmma();
       __syncwarp();
-      if (thread % 32 == 0) shared.full[turn.stage].arrive();
+      shared.full[turn.stage].arrive();
     }
   }
 
@@ -88,7 +89,7 @@ struct WgmmaBlock {
                               panels + Split::panel_bytes + b_lines, line, lane / 16);
         const StepScales scales(shared.scales[turn.stage], row + first_row, column + first_column);
         __syncwarp();
-        if (lane == 0) shared.empty[turn.stage].arrive();
+        shared.empty[turn.stage].arrive();
         scales.add(step_re, step_im, re, im);
         turn.next();
       }
@@ -138,7 +139,7 @@ __global__ void __launch_bounds__(threads, 1) wgmma_kernel(const __grid_constant
   auto& shared = *reinterpret_cast<typename Block::Shared*>(memory);
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < stages; ++stage)
-      shared.full[stage].begin(4 * splitting), shared.empty[stage].begin(4 * multiplying);
+      shared.full[stage].begin(128 * splitting), shared.empty[stage].begin(128 * multiplying);
     small_fft::show_to_wgmma();
   }
   __syncthreads();
