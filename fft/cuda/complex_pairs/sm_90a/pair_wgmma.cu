@@ -50,8 +50,7 @@ struct WgmmaBlock {
     float2 of_columns_[8];
   };
 
-  // The stages in their order, again and again. Every thread arrives at their barriers, not one a warp: racecheck
-  // follows only threads that arrive themselves, and the times are the same.
+  // The stages in their order, again and again.
   struct Turn {
     int stage = 0, phase = 0;
     __device__ void next() {
@@ -66,7 +65,6 @@ struct WgmmaBlock {
       shared.empty[turn.stage].wait(turn.phase ^ 1);
       splitter.store(shared.panels[turn.stage][0], shared.scales[turn.stage]);
       small_fft::show_to_wgmma();
-      __syncwarp();
       shared.full[turn.stage].arrive();
     }
   }
@@ -88,7 +86,6 @@ struct WgmmaBlock {
           multiply_half<true>(step_re, step_im, panels + Split::panel_bytes + a_line,
                               panels + Split::panel_bytes + b_lines, line, lane / 16);
         const StepScales scales(shared.scales[turn.stage], row + first_row, column + first_column);
-        __syncwarp();
         shared.empty[turn.stage].arrive();
         scales.add(step_re, step_im, re, im);
         turn.next();
@@ -138,6 +135,7 @@ __global__ void __launch_bounds__(threads, 1) wgmma_kernel(const __grid_constant
   extern __shared__ __align__(1024) char memory[];
   auto& shared = *reinterpret_cast<typename Block::Shared*>(memory);
   if (threadIdx.x == 0) {
+    // Every thread arrives, not one a warp: racecheck follows only threads that do, and the times are the same.
     for (int stage = 0; stage < stages; ++stage)
       shared.full[stage].begin(128 * splitting), shared.empty[stage].begin(128 * multiplying);
     small_fft::show_to_wgmma();
