@@ -42,7 +42,7 @@ bool user_binds_threads() {
 }  // namespace
 
 void bind_threads() {
-  const std::vector<int> cores = numbers_of(cores_of_process());
+  static const std::vector<int> cores = numbers_of(cores_of_process());  // outlives every thread that reads it
   if (user_binds_threads() || omp_get_max_threads() != static_cast<int>(cores.size())) return;
 #pragma omp parallel
   bind_this_thread(cores[static_cast<std::size_t>(omp_get_thread_num())]);
