@@ -25,12 +25,12 @@ void on_signal(int number) {
   errno = interrupted_errno;
 }
 
-}  // namespace
-
 // Code that oneDNN makes for a product (2.6.3, AVX2 and AVX-512) keeps numbers further below its stack pointer than the
 // 128 bytes that a signal leaves alone: a handler on the same stack writes over them, and the product then writes to
 // wrong places of the heap. One Ctrl-C in a hundred ended so. Room for a signal's frame, with all vector registers.
 constexpr std::size_t stack_bytes = std::size_t(64) << 10;
+
+}  // namespace
 
 Interrupt::Interrupt() : stack_(stack_bytes) {
   requested() = false;  // made here, so that the handler never constructs it
