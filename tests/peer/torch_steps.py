@@ -5,12 +5,15 @@ usage: python3 tests/peer/torch_steps.py models/resnet18.yaml ... [--set model.i
 
 The network in PyTorch is made from the same file (torch_net.py), with random weights; dropout and drop_path are off. Everything
 is computed in float64 as well: gradients must be as near to it as PyTorch's float32 are, at most three times as far or within
-1e-5 (relative L2), and the losses of all steps within 1e-3 of PyTorch's. Where rounding decides a ReLU or a maximum otherwise, in
-one program or the other, gradients move by 1e-3 and more. Such a choice is one of some weights and images, and an error one of
-all; so a file that misses a bound is tried with another seed, three times at most. torch_numerics.py, which is for chains of
-layers, tells the choices themselves from errors. Exit code 1 where a file misses a bound each time.
+1e-5 (relative L2), and the losses of all steps within 1e-3 of PyTorch's, or as near to float64's as PyTorch's float32 are, at most
+twice as far: networks of many batch norms part by more than 1e-3 in 20 steps by rounding alone, PyTorch in one layout from PyTorch
+in another. Where rounding decides a ReLU or a maximum otherwise, in one program or the other, gradients move by 1e-3 and more. Such
+a choice is one of some weights and images, and an error one of all; so a file that misses a bound is tried with another seed, three
+times at most. torch_numerics.py, which is for chains of layers, tells the choices themselves from errors. Exit code 1 where a file
+misses a bound each time.
 """
 import argparse
+import copy
 import os
 import subprocess
 import sys
@@ -71,15 +74,39 @@ def optimizer_of(net, config, rate):
 
 
 def losses_of(net, config, images, labels, steps, rate):
-    """The loss before each step."""
+    """The loss before each step, of a copy of the network."""
+    net = copy.deepcopy(net)
     optimizer, losses = optimizer_of(net, config, rate), []
+    smoothing = float(config["train"].get("label_smoothing", 0))
     for _ in range(steps):
         optimizer.zero_grad(set_to_none=True)
-        loss = nn.functional.cross_entropy(net(images), labels)
+        loss = nn.functional.cross_entropy(net(images), labels, label_smoothing=smoothing)
         losses.append(loss.item())
         loss.backward()
         optimizer.step()
     return losses
+
+
+def worst_apart(losses, others):
+    """Relative, of all steps; NaN where one is."""
+    losses, others = torch.tensor(losses, dtype=torch.float64), torch.tensor(others, dtype=torch.float64)
+    return float(((losses - others) / others).abs().max())
+
+
+def losses_agree(net, config, images, labels, arguments, ours):
+    """Ours beside PyTorch's, which is done in both layouts, and all beside float64."""
+    def run(changed, pictures):
+        return losses_of(changed, config, pictures, labels, arguments.steps, arguments.rate)
+
+    exact, plain = run(copy.deepcopy(net).double(), images.double()), run(net, images)
+    last = {"memory_format": torch.channels_last}
+    other = run(copy.deepcopy(net).to(**last), images.to(**last))
+    apart, mine = worst_apart(ours, plain), worst_apart(ours, exact)
+    theirs = [worst_apart(losses, exact) for losses in (plain, other)]
+    print(f"\n{arguments.steps} steps at a rate of {arguments.rate:g}: loss {plain[0]:.4f} to {plain[-1]:.4f}. Worst relative differences:\n"
+          f"ours to PyTorch's {apart:.1e} (bound {LOSS_BOUND:.0e}), PyTorch's in channels_last to it {worst_apart(other, plain):.1e};\n"
+          f"to float64: ours {mine:.1e}, PyTorch's {theirs[0]:.1e}, in channels_last {theirs[1]:.1e}")
+    return apart <= LOSS_BOUND or mine <= 2 * max(theirs)
 
 
 def distances(results, exact):
@@ -121,11 +148,7 @@ def check(arguments, file, seed, folder):
     bound = max(TENSOR_BOUND, 3 * theirs[worst[1]])
     ok = all(mine[name] <= bound for name in exact)  # false where one is NaN
     if arguments.steps:
-        torchs = losses_of(net, config, images, labels, arguments.steps, arguments.rate)
-        apart = [abs(a - b) / abs(b) for a, b in zip(ours["losses"].tolist(), torchs, strict=True)]
-        print(f"\n{arguments.steps} steps at a rate of {arguments.rate:g}: loss {torchs[0]:.4f} to {torchs[-1]:.4f}, "
-              f"worst relative difference {max(apart):.1e}, bound {LOSS_BOUND:.0e}")
-        ok = ok and all(each <= LOSS_BOUND for each in apart)
+        ok = losses_agree(net, config, images, labels, arguments, ours["losses"].tolist()) and ok
     print("ok\n" if ok else "MISSED\n", flush=True)
     return ok
 
