@@ -51,7 +51,8 @@ void FrequencyProducts::expect_products(const FrequencyGemm& gemm) {
     run();
     const std::vector<float> actual = on_host(result);
     const std::string_view name = product->name();
-    const bool ours = name.starts_with("tiles") || name.starts_with("pairs") || name == "channels";
+    const bool by_halves = name.starts_with("pairs") || name.starts_with("halves");
+    const bool ours = name.starts_with("tiles") || by_halves || name == "channels";
     const double sums_lose = ours || gemm.k < 1000 ? 1e-6 : promise(Precision::fp32);
     const double promised = product->keeps_fp32() ? sums_lose : promise(Precision::tf32);
     EXPECT_LE(relative_error(actual, expected), promised);
@@ -78,7 +79,7 @@ TEST_F(FrequencyProducts, AreWhatTheDefinitionSays) {
   expect_products(forward(65541, 2, 1, 3));
 }
 
-// "pairs" wants 32 of each, and even rows.
+// "pairs" and "halves" want 32 of each, and even rows; the last three are for the largest tiles of "halves".
 TEST_F(FrequencyProducts, AreSoWhereTensorCoresTakePart) {
   expect_products(forward(9, 130, 131, 66));
   expect_products(forward(300, 33, 65, 32));
@@ -86,6 +87,9 @@ TEST_F(FrequencyProducts, AreSoWhereTensorCoresTakePart) {
   expect_products(backward_input(5, 64, 260, 64));
   expect_products(backward_weight(9, 130, 66, 33, false));
   expect_products(backward_weight(9, 34, 260, 47, true));
+  expect_products(forward(64, 250, 201, 34));
+  expect_products(backward_input(64, 200, 250, 70));
+  expect_products(backward_weight(64, 250, 200, 47, true));
 }
 
 FrequencyGemm in_groups(FrequencyGemm gemm, std::int64_t groups) {

@@ -76,11 +76,10 @@ __global__ void __launch_bounds__(lanes* warps) balance_kernel(const Columns col
 }  // namespace
 
 std::size_t balance_bytes(const FrequencyGemm& gemm) {
-  return gemm.transpose_a ? 0 : static_cast<std::size_t>(gemm.bins * gemm.groups * gemm.k) * sizeof(int);
+  return static_cast<std::size_t>(gemm.bins * gemm.groups * gemm.k) * sizeof(int);
 }
 
 const int* find_balance(Stream& stream, const FrequencyGemm& gemm, const void* a, void* scratch) {
-  if (gemm.transpose_a) return nullptr;
   const int pairs = static_cast<int>(gemm.groups * gemm.k / 2), blocks_a_bin = (pairs + lanes - 1) / lanes;
   const Columns columns{static_cast<const ComplexPair*>(a), static_cast<int>(gemm.m), pairs, blocks_a_bin,
                         static_cast<int2*>(scratch)};

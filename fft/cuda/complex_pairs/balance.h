@@ -9,9 +9,14 @@
 // and tiles, there are none.
 namespace twiddle::complex_pairs {
 
+// So with two halves a float. One keeps its 11 bits down to 2^-28 of a line's largest number, and needs no balance.
+constexpr bool is_balanced(int halves, bool transpose_a) {
+  return halves == 2 && !transpose_a;
+}
+
 std::size_t balance_bytes(const FrequencyGemm& gemm);
 
-// [bin][group][k], the bits of floats; null: all are 1.
+// [bin][group][k], the bits of floats.
 const int* find_balance(Stream& stream, const FrequencyGemm& gemm, const void* a, void* scratch);
 
 }  // namespace twiddle::complex_pairs

@@ -69,11 +69,21 @@ struct TilePlace {
 };
 
 // A panel is what shared memory holds of one factor for half a step: a line of 128 bytes for each line of the factor,
-// with 16 of k of each plane: high halves of the real and of the imaginary parts, then the low halves of both. The
-// eight chunks of 16 bytes of a line change places with the line's number, so that accesses do not meet in the same
-// banks: that is the "128-byte swizzle" of wgmma's descriptors, and ldmatrix follows it by addresses.
+// with 16 of k of each plane: high halves of the real and of the imaginary parts, then the low halves of both. Where a
+// float is one half, the high one, the other 16 k of the step lie in place of the low halves. The eight chunks of 16
+// bytes of a line change places with the line's number, so that accesses do not meet in the same banks: that is the
+// "128-byte swizzle" of wgmma's descriptors, and ldmatrix follows it by addresses.
 enum Plane { re_high, im_high, re_low, im_low };
 constexpr int planes = 4, line_bytes = 128, chunk_bytes = 16;
+// Where half a step lies, with so many halves a float: in which panel, and in which plane the real parts' high halves.
+template <int Halves>
+__device__ constexpr int panel_of(int half) {
+  return Halves == 2 ? half : 0;
+}
+template <int Halves>
+__device__ constexpr int plane_of(int half) {
+  return Halves == 2 ? re_high : half * 2;
+}
 __device__ inline int chunk_at(int line, int plane, int chunk_of_plane) {
   return ((2 * plane + chunk_of_plane) ^ (line & 7)) * chunk_bytes;
 }

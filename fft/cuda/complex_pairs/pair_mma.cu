@@ -29,7 +29,7 @@ class WarpSums {
   }
 
   // A row of blocks at a time, for whose sums and fragments there are registers enough.
-  template <int HalfBytes>
+  template <int Halves, int PanelBytes>
   __device__ void add_step(const char* panels, const LineScales<Tile>& scales, int left) {
 #pragma unroll
     for (int i = 0; i < row_blocks; ++i) {
@@ -37,7 +37,8 @@ class WarpSums {
       clear(step);
       const int halves = left > half_depth ? 2 : 1;
 #pragma unroll 1
-      for (int half = 0; half < halves; ++half) multiply_half(step, i, panels + half * HalfBytes);
+      for (int half = 0; half < halves; ++half)
+        multiply_half<Halves>(step, i, panels + panel_of<Halves>(half) * PanelBytes, plane_of<Halves>(half));
       add_scaled(step, scales, i);
     }
   }
@@ -79,26 +80,30 @@ class WarpSums {
       for (int l = 0; l < 4; ++l) sums.re[j][l] = sums.im[j][l] = 0;
   }
 
-  __device__ Complexes of_a(const char* panels, int i, Plane re, Plane im) const {
+  // `re`: the plane of the real parts, behind which that of the imaginary ones is.
+  __device__ Complexes of_a(const char* panels, int i, int re) const {
     const int lane = static_cast<int>(threadIdx.x) % 32, line = row_ + 16 * i + lane % 16;
-    return load(panels + line * line_bytes, line, lane / 16, re, im);
+    return load(panels + line * line_bytes, line, lane / 16, re);
   }
-  __device__ Complexes of_b(const char* panels, Plane re, Plane im) const {
+  __device__ Complexes of_b(const char* panels, int re) const {
     const int lane = static_cast<int>(threadIdx.x) % 32, line = column_ + lane / 16 * 8 + lane % 8;
-    return load(panels + (Tile::rows + line) * line_bytes, line, lane / 8 % 2, re, im);
+    return load(panels + (Tile::rows + line) * line_bytes, line, lane / 8 % 2, re);
   }
-  __device__ static Complexes load(const char* at, int line, int chunk, Plane re, Plane im) {
-    const auto plane = [&](Plane which) {
+  __device__ static Complexes load(const char* at, int line, int chunk, int re) {
+    const auto plane = [&](int which) {
       return small_fft::load_fragment(reinterpret_cast<const __half*>(at + chunk_at(line, which, chunk)));
     };
-    return {plane(re), plane(im)};
+    return {plane(re), plane(re + 1)};
   }
 
   // The small products first.
-  __device__ void multiply_half(RowSums& step, int i, const char* panels) const {
-    const Complexes a = of_a(panels, i, re_high, im_high), b = of_b(panels, re_high, im_high);
-    add(step, of_a(panels, i, re_low, im_low), b);
-    add(step, a, of_b(panels, re_low, im_low));
+  template <int Halves>
+  __device__ void multiply_half(RowSums& step, int i, const char* panels, int high) const {
+    const Complexes a = of_a(panels, i, high), b = of_b(panels, high);
+    if constexpr (Halves == 2) {
+      add(step, of_a(panels, i, re_low), b);
+      add(step, a, of_b(panels, re_low));
+    }
     add(step, a, b);
   }
 
@@ -133,21 +138,21 @@ class WarpSums {
   RowSums sums_[row_blocks];
 };
 
-template <bool TransposeA, bool TransposeB>
+template <bool TransposeA, bool TransposeB, int Halves>
 struct Shared {
-  using Split = Splitter<Tile, TransposeA, TransposeB, steps_ahead>;
-  char panels[stages][2][Split::panel_bytes];
+  using Split = Splitter<Tile, TransposeA, TransposeB, Halves, steps_ahead>;
+  char panels[stages][Halves][Split::panel_bytes];
   LineScales<Tile> scales[stages];
   ComplexPair slots[2][Split::slots];
 };
 
 // All threads split the next step into the stage of shared memory that nobody reads, and then multiply it.
-template <bool TransposeA, bool TransposeB>
+template <bool TransposeA, bool TransposeB, int Halves>
 __global__ void __launch_bounds__(threads, small_fft::resident_blocks<threads>(2))
     mma_kernel(const __grid_constant__ PairArguments arguments) {
   extern __shared__ ComplexPair memory[];
-  auto& shared = *reinterpret_cast<Shared<TransposeA, TransposeB>*>(memory);
-  using Split = typename Shared<TransposeA, TransposeB>::Split;
+  auto& shared = *reinterpret_cast<Shared<TransposeA, TransposeB, Halves>*>(memory);
+  using Split = typename Shared<TransposeA, TransposeB, Halves>::Split;
   const int thread = static_cast<int>(threadIdx.x), share = thread / splitting_threads;
   Split splitter(arguments, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x), share,
                  thread % splitting_threads, shared.slots[share]);
@@ -158,29 +163,33 @@ __global__ void __launch_bounds__(threads, small_fft::resident_blocks<threads>(2
     for (int left = TilePlace::of<Tile>(arguments, tile).k; left > 0; left -= depth) {
       splitter.store(shared.panels[stage][0], shared.scales[stage]);
       __syncthreads();
-      sums.add_step<Split::panel_bytes>(shared.panels[stage][0], shared.scales[stage], left);
+      sums.add_step<Halves, Split::panel_bytes>(shared.panels[stage][0], shared.scales[stage], left);
       stage = (stage + 1) % stages;
     }
     sums.store(arguments, TilePlace::of<Tile>(arguments, tile));
   }
 }
 
-template <bool TransposeA, bool TransposeB>
+template <bool TransposeA, bool TransposeB, int Halves>
 void launch(Stream& stream, const PairArguments& arguments) {
-  launch_persistent(mma_kernel<TransposeA, TransposeB>, stream, arguments, threads,
-                    sizeof(Shared<TransposeA, TransposeB>), 2);
+  launch_persistent(mma_kernel<TransposeA, TransposeB, Halves>, stream, arguments, threads,
+                    sizeof(Shared<TransposeA, TransposeB, Halves>), 2);
 }
 
 }  // namespace
 
+template <int Halves>
 void multiply_by_mma(Stream& stream, const FrequencyGemm& gemm, PairArguments arguments) {
   cut<Tile>(gemm, arguments);
   if (gemm.transpose_a)
-    launch<true, false>(stream, arguments);
+    launch<true, false, Halves>(stream, arguments);
   else if (gemm.transpose_b)
-    launch<false, true>(stream, arguments);
+    launch<false, true, Halves>(stream, arguments);
   else
-    launch<false, false>(stream, arguments);
+    launch<false, false, Halves>(stream, arguments);
 }
+
+template void multiply_by_mma<1>(Stream& stream, const FrequencyGemm& gemm, PairArguments arguments);
+template void multiply_by_mma<2>(Stream& stream, const FrequencyGemm& gemm, PairArguments arguments);
 
 }  // namespace twiddle::complex_pairs

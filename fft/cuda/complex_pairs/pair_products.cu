@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "fft/cuda/complex_pairs/balance.h"
 #include "fft/cuda/complex_pairs/pair_mma.h"
@@ -20,14 +21,31 @@ constexpr std::int64_t quotient_up(std::int64_t count, std::int64_t each) {
   return (count + each - 1) / each;
 }
 
-// What multiplies: in tiles of rows x columns or the other way round, of which the GPU holds so many at a time.
-struct Kernel {
-  std::string_view name;
-  std::int64_t rows, columns, tiles_a_multiprocessor;
+// What multiplies in tiles of one shape, of which each step takes so long, relative to others of the same product.
+struct TileKernel {
+  std::int64_t rows, columns;
+  double step;
   void (*multiply)(Stream& stream, const FrequencyGemm& gemm, PairArguments arguments);
 };
-constexpr Kernel wgmma{"pairs", 128, 64, 1, multiply_by_wgmma};
-constexpr Kernel mma{"pairs_mma", 64, 64, 2, multiply_by_mma};
+template <int Rows, int Columns, int Halves>
+constexpr TileKernel by_wgmma(double step) {
+  return {Rows, Columns, step, multiply_by_wgmma<PairTile<Rows, Columns>, Halves>};
+}
+
+// A product with so many halves a float, by the first of as many kernels as there are that takes the least time.
+struct Kernels {
+  std::string_view name;
+  int halves;
+  std::int64_t tiles_a_multiprocessor;
+  std::vector<TileKernel> tiles;
+};
+std::vector<Kernels> kernels_for(TensorCores cores) {
+  if (cores == TensorCores::mma)
+    return {{"halves_mma", 1, 2, {{64, 64, 1, multiply_by_mma<1>}}},
+            {"pairs_mma", 2, 2, {{64, 64, 1, multiply_by_mma<2>}}}};
+  return {{"halves", 1, 1, {by_wgmma<128, 64, 1>(1), by_wgmma<64, 128, 1>(1), by_wgmma<128, 128, 1>(large_step)}},
+          {"pairs", 2, 1, {by_wgmma<128, 64, 2>(1), by_wgmma<64, 128, 2>(1)}}};
+}
 
 // The calling thread's GPU; where there is none, as a test makes products there, too, it has no tensor cores.
 Device current_gpu() {
@@ -37,18 +55,30 @@ Device current_gpu() {
   return gpu;
 }
 
-// The length of a part of k: that with the fewest steps one after the other, where each tile takes some more to begin
-// and to end, and those of several parts as many again, as their sums are read once more. fp32 sums of more than
-// longest_part would lose digits.
-std::int64_t part_of(const FrequencyGemm& gemm, std::int64_t tiles, std::int64_t tiles_at_a_time) {
+// How a product is cut: into tiles of which kernel, and k into parts of which length.
+struct Cut {
+  const TileKernel* kernel;
+  std::int64_t part, parts;
+};
+
+// That of the least time, counted in steps one after the other, where each tile takes some more to begin and to end,
+// and those of several parts as many again, as their sums are read once more; of equal ones that which fills tiles
+// best. fp32 sums of more than longest_part would lose digits.
+Cut cut(const FrequencyGemm& gemm, const std::vector<TileKernel>& kernels, std::int64_t tiles_at_a_time) {
   constexpr std::int64_t longest_part = 16384;
   const std::int64_t first = quotient_up(gemm.k, longest_part);
-  std::int64_t best = gemm.k, least_steps = std::numeric_limits<std::int64_t>::max();
-  for (std::int64_t parts = first; parts == first || (parts <= most_parts && gemm.k / parts >= least_part); ++parts) {
-    const std::int64_t part = quotient_up(quotient_up(gemm.k, parts), depth) * depth;
-    const std::int64_t steps_of_a_tile = part / depth + (parts > 1 ? 2 : 1) * ends_of_a_tile;
-    const std::int64_t steps = quotient_up(tiles * parts, tiles_at_a_time) * steps_of_a_tile;
-    if (steps < least_steps) least_steps = steps, best = part;
+  Cut best = {};
+  std::pair least{std::numeric_limits<double>::infinity(), std::int64_t(0)};
+  for (const TileKernel& kernel : kernels) {
+    const std::int64_t tiles_of_a_matrix = quotient_up(gemm.m, kernel.rows) * quotient_up(gemm.n, kernel.columns);
+    const std::int64_t tiles = gemm.bins * gemm.groups * tiles_of_a_matrix;
+    for (std::int64_t parts = first; parts == first || (parts <= most_parts && gemm.k / parts >= least_part); ++parts) {
+      const std::int64_t part = quotient_up(quotient_up(gemm.k, parts), depth) * depth;
+      const std::int64_t steps_of_a_tile = part / depth + (parts > 1 ? 2 : 1) * ends_of_a_tile;
+      const std::int64_t steps = quotient_up(tiles * parts, tiles_at_a_time) * steps_of_a_tile;
+      const std::pair time{kernel.step * static_cast<double>(steps), tiles_of_a_matrix * kernel.rows * kernel.columns};
+      if (time < least) least = time, best = {&kernel, part, quotient_up(gemm.k, part)};
+    }
   }
   return best;
 }
@@ -62,9 +92,10 @@ namespace {
 
 class PairsProduct final : public FrequencyProduct {
  public:
-  PairsProduct(const complex_pairs::Kernel& kernel, int multiprocessors)
-      : kernel_(kernel), tiles_at_a_time_(kernel.tiles_a_multiprocessor * multiprocessors) {}
-  std::string_view name() const override { return kernel_.name; }
+  PairsProduct(complex_pairs::Kernels kernels, int multiprocessors)
+      : kernels_(std::move(kernels)), tiles_at_a_time_(kernels_.tiles_a_multiprocessor * multiprocessors) {}
+  std::string_view name() const override { return kernels_.name; }
+  bool keeps_fp32() const override { return kernels_.halves == 2; }
   SpectrumStorage storage() const override { return SpectrumStorage::interleaved; }
 
   // The three passes' products, of rows that are aligned to pairs of numbers, where they are not too small to pay.
@@ -80,15 +111,15 @@ class PairsProduct final : public FrequencyProduct {
   }
 
   std::size_t scratch_bytes(const FrequencyGemm& gemm) const override {
-    const std::int64_t part_count = parts(gemm);
+    const std::int64_t parts = cut(gemm).parts;
     return balance_bytes(gemm) +
-           (part_count == 1 ? 0 : static_cast<std::size_t>(part_count * numbers_of_c(gemm)) * sizeof(Complex));
+           (parts == 1 ? 0 : static_cast<std::size_t>(parts * numbers_of_c(gemm)) * sizeof(Complex));
   }
 
   void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, void* c, void* scratch) override {
-    const int* const balance = complex_pairs::find_balance(*ctx.stream, gemm, a, scratch);
-    const std::int64_t part_count = parts(gemm);
-    const bool whole = part_count == 1;
+    const int* const balance = is_balanced(gemm) ? complex_pairs::find_balance(*ctx.stream, gemm, a, scratch) : nullptr;
+    const complex_pairs::Cut cut = this->cut(gemm);
+    const bool whole = cut.parts == 1;
     auto* const results = whole ? static_cast<Complex*>(c)
                                 : reinterpret_cast<Complex*>(static_cast<char*>(scratch) + balance_bytes(gemm));
     const GroupedMatrix of_c = gemm.c();
@@ -103,20 +134,20 @@ class PairsProduct final : public FrequencyProduct {
         .m = static_cast<int>(gemm.m),
         .n = static_cast<int>(gemm.n),
         .k = static_cast<int>(gemm.k),
-        .part = static_cast<int>(part(gemm)),
+        .part = static_cast<int>(cut.part),
         .groups = Divisor(gemm.groups),
-        .parts = Divisor(part_count),
+        .parts = Divisor(cut.parts),
         .tiles_down = Divisor(1),
         .tiles_across = Divisor(1),
         .tiles = 0,
         .accumulate = gemm.accumulate && whole,
         .aligned =
             of_c.columns % 2 == 0 && reinterpret_cast<std::uintptr_t>(results) % sizeof(small_fft::ComplexPair) == 0};
-    kernel_.multiply(*ctx.stream, gemm, arguments);
+    cut.kernel->multiply(*ctx.stream, gemm, arguments);
     if (whole) return;
     const std::int64_t count = numbers_of_c(gemm);
     for_each_index(*ctx.stream, count,
-                   small_fft::SumParts<Complex>{results, static_cast<Complex*>(c), count, part_count, gemm.accumulate});
+                   small_fft::SumParts<Complex>{results, static_cast<Complex*>(c), count, cut.parts, gemm.accumulate});
   }
 
  private:
@@ -125,20 +156,20 @@ class PairsProduct final : public FrequencyProduct {
     return {static_cast<const Complex*>(numbers), gemm.groups * matrix.rows * matrix.columns, matrix.group_step,
             matrix.pitch, static_cast<int>(lines)};
   }
-  static std::size_t balance_bytes(const FrequencyGemm& gemm) {
+  bool is_balanced(const FrequencyGemm& gemm) const {
+    return complex_pairs::is_balanced(kernels_.halves, gemm.transpose_a);
+  }
+  std::size_t balance_bytes(const FrequencyGemm& gemm) const {
     constexpr std::size_t aligned = 256;
+    if (!is_balanced(gemm)) return 0;
     return (complex_pairs::balance_bytes(gemm) + aligned - 1) / aligned * aligned;
   }
   static std::int64_t numbers_of_c(const FrequencyGemm& gemm) { return gemm.bins * gemm.groups * gemm.m * gemm.n; }
-  std::int64_t part(const FrequencyGemm& gemm) const {
-    using complex_pairs::quotient_up;
-    const std::int64_t tiles =
-        gemm.bins * gemm.groups * quotient_up(gemm.m, kernel_.rows) * quotient_up(gemm.n, kernel_.columns);
-    return complex_pairs::part_of(gemm, tiles, tiles_at_a_time_);
+  complex_pairs::Cut cut(const FrequencyGemm& gemm) const {
+    return complex_pairs::cut(gemm, kernels_.tiles, tiles_at_a_time_);
   }
-  std::int64_t parts(const FrequencyGemm& gemm) const { return complex_pairs::quotient_up(gemm.k, part(gemm)); }
 
-  complex_pairs::Kernel kernel_;
+  complex_pairs::Kernels kernels_;
   std::int64_t tiles_at_a_time_;
 };
 
@@ -149,7 +180,8 @@ std::vector<std::unique_ptr<FrequencyProduct>> make_pair_products() {
   std::vector<std::unique_ptr<FrequencyProduct>> products;
   const Device gpu = current_gpu();
   for (const TensorCores cores : tensor_cores(gpu))
-    products.push_back(std::make_unique<PairsProduct>(cores == TensorCores::wgmma ? wgmma : mma, multiprocessors(gpu)));
+    for (Kernels& kernels : kernels_for(cores))
+      products.push_back(std::make_unique<PairsProduct>(std::move(kernels), multiprocessors(gpu)));
   return products;
 }
 

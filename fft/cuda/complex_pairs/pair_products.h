@@ -7,8 +7,9 @@
 
 namespace twiddle {
 
-// Products of interleaved spectra on the tensor cores of the calling thread's GPU, within fp32's class, the usual one
-// first: "pairs" by wgmma, on GPUs of compute capability 9.0, and "pairs_mma" by mma.sync, from 8.0 on.
+// Products of interleaved spectra on the tensor cores of the calling thread's GPU, the usual ones first: "pairs" by
+// wgmma, on GPUs of compute capability 9.0, and "pairs_mma" by mma.sync, from 8.0 on; and with one half a float, in
+// TF32's class, "halves" and "halves_mma".
 std::vector<std::unique_ptr<FrequencyProduct>> make_pair_products();
 
 // Whether that GPU has one, and it takes products of a problem's size.

@@ -1,6 +1,7 @@
 #pragma once
 #include <cuda_fp16.h>
 
+#include "fft/cuda/complex_pairs/balance.h"
 #include "fft/cuda/complex_pairs/pair_block.h"
 #include "fft/cuda/device/async_copy.h"
 #include "fft/cuda/pair_products/pair_scales.h"
@@ -59,6 +60,7 @@ struct LineShare {
 };
 
 // Where a thread's halves of a line lie: two neighbours along k are one store a plane.
+template <int Halves>
 struct SplitStore {
   char* panel;  // of the step's first half, the thread's first line and its place along k
   int to[planes];
@@ -69,8 +71,9 @@ struct SplitStore {
 #pragma unroll
     for (int half = 0; half < halves_a_step; ++half) {
       const Complex first = line.of[half][0], second = line.of[half][1];
-      split(offset + half * PanelBytes, re_high, re_low, first.re, second.re, scale);
-      split(offset + half * PanelBytes, im_high, im_low, first.im, second.im, Conjugate ? -scale : scale);
+      const int at = offset + panel_of<Halves>(half) * PanelBytes, re = plane_of<Halves>(half), im = re + 1;
+      split(at, re, first.re, second.re, scale);
+      split(at, im, first.im, second.im, Conjugate ? -scale : scale);
     }
   }
 
@@ -83,12 +86,15 @@ struct SplitStore {
   }
 
  private:
-  __device__ void split(int offset, Plane high_plane, Plane low_plane, float x, float y, float scale) const {
+  __device__ void split(int offset, int high_plane, float x, float y, float scale) const {
+    constexpr int to_low = re_low - re_high;
     const __half2 high = __floats2half2_rn(x * scale, y * scale);
-    const float2 rounded = __half22float2(high);
     *reinterpret_cast<__half2*>(panel + to[high_plane] + offset) = high;
-    *reinterpret_cast<__half2*>(panel + to[low_plane] + offset) =
-        __floats2half2_rn(__fmaf_rn(x, scale, -rounded.x), __fmaf_rn(y, scale, -rounded.y));
+    if constexpr (Halves == 2) {
+      const float2 rounded = __half22float2(high);
+      *reinterpret_cast<__half2*>(panel + to[high_plane + to_low] + offset) =
+          __floats2half2_rn(__fmaf_rn(x, scale, -rounded.x), __fmaf_rn(y, scale, -rounded.y));
+    }
   }
 };
 
@@ -101,7 +107,7 @@ struct PanelSource {
 // One factor's share of a thread. Lines that lie behind the last one are read from it, and never stored in C.
 // AlongK: numbers of neighbouring k lie beside each other. Right: it is B, and else A. Factors are conjugated where
 // they are transposed: A where it is not AlongK, and B where it is.
-template <bool AlongK, bool Right, int Lines, int PanelBytes>
+template <bool AlongK, bool Right, int Lines, int PanelBytes, int Halves>
 struct PanelPart {
   static constexpr bool conjugate = AlongK == Right;
   static constexpr int copies = Lines / 2 * depth / 2 / splitting_threads;
@@ -147,7 +153,7 @@ struct PanelPart {
   __device__ static void split(char* panel, float* scales, int share, int thread, const Balance& balance,
                                const ComplexPair* slots) {
     const int first = first_line(share, thread), pair = pair_of_k(thread);
-    SplitStore store{panel + first * line_bytes + pair % 4 * 4, {}};
+    SplitStore<Halves> store{panel + first * line_bytes + pair % 4 * 4, {}};
 #pragma unroll
     for (int plane = 0; plane < planes; ++plane) store.to[plane] = chunk_at(first, plane, pair / 4);
 #pragma unroll
@@ -168,7 +174,7 @@ struct PanelPart {
         const int exponent = pairs::scale_of_row(lines[j].template largest_of_line < AlongK ? 1 : 4 > ());
         back[j] = pairs::power_of_two(-exponent);
         const int line = AlongK ? (i / 2 + j) * lines_apart : i / 4 * lines_apart;
-        const SplitStore to = AlongK || j == 0 ? store : store.next_line();
+        const SplitStore<Halves> to = AlongK || j == 0 ? store : store.next_line();
         to.template store<conjugate, PanelBytes>(line * line_bytes, lines[j], pairs::power_of_two(exponent));
         if (pair == 0) scales[first + line + (AlongK ? 0 : j)] = back[j];
       }
@@ -209,8 +215,8 @@ struct Steps {
   }
 };
 
-// Each store() puts the next of a block's steps into panels: two of them, for 16 k each.
-template <class Tile, bool TransposeA, bool TransposeB, int StepsAhead>
+// Each store() puts the next of a block's steps into panels: as many as a float has halves.
+template <class Tile, bool TransposeA, bool TransposeB, int Halves, int StepsAhead>
 class Splitter {
  public:
   static constexpr int a_bytes = Tile::rows * line_bytes, panel_bytes = a_bytes + Tile::columns * line_bytes;
@@ -243,9 +249,9 @@ class Splitter {
   }
 
  private:
-  using A = PanelPart<!TransposeA, false, Tile::rows, panel_bytes>;
-  using B = PanelPart<TransposeB, true, Tile::columns, panel_bytes>;
-  static constexpr bool balanced = !TransposeA;             // see balance.h
+  using A = PanelPart<!TransposeA, false, Tile::rows, panel_bytes, Halves>;
+  using B = PanelPart<TransposeB, true, Tile::columns, panel_bytes, Halves>;
+  static constexpr bool balanced = is_balanced(Halves, TransposeA);
   static constexpr bool same_k = TransposeA != TransposeB;  // then a thread has the same k in both factors
   static constexpr int slots_a_step = (A::copies + B::copies) * slots_apart;
 

@@ -16,8 +16,9 @@ constexpr std::size_t most_grids = 8;
 
 // What the products of a problem reach at best.
 double operations_a_ms(const ConvProblem& problem) {
-  if (problem.precision != Precision::fp32) return small_fft::tf32_operations_a_ms;
-  return can_multiply_pairs(problem) ? complex_pairs::operations_a_ms : small_fft::fp32_operations_a_ms;
+  const bool fp32 = problem.precision == Precision::fp32;
+  if (can_multiply_pairs(problem)) return fp32 ? complex_pairs::operations_a_ms : complex_pairs::halves_operations_a_ms;
+  return fp32 ? small_fft::fp32_operations_a_ms : small_fft::tf32_operations_a_ms;
 }
 
 // An estimate for the three passes together, by which the slowest grids are left out: all bytes that transforms and

@@ -8,46 +8,56 @@ namespace twiddle::complex_pairs {
 
 namespace {
 
-// Of four warpgroups two split, half of the lines each, and two multiply, 64 x 64 of C each. Shared memory holds
-// several steps, so that these run apart: while one of the multiplying warpgroups adds up or stores its sums, the
+// Of four warpgroups two split, half of the lines each, and two multiply, 64 x 64 or 64 x 128 of C each. Shared memory
+// holds several steps, so that these run apart: while one of the multiplying warpgroups adds up or stores its sums, the
 // tensor cores work for the other. Registers go to where the sums are.
 constexpr int multiplying = 2, splitting = 2, threads = (multiplying + splitting) * 128;
 constexpr int stages = 2, steps_ahead = 2;
-constexpr int multiplying_registers = 168, splitting_registers = 88;
 
-template <class Tile, bool TransposeA, bool TransposeB>
+template <class Tile, bool TransposeA, bool TransposeB, int Halves>
 struct WgmmaBlock {
-  using Split = Splitter<Tile, TransposeA, TransposeB, steps_ahead>;
-  static_assert(Tile::rows * Tile::columns == multiplying * 64 * 64);
+  using Split = Splitter<Tile, TransposeA, TransposeB, Halves, steps_ahead>;
+
+  // Of 128 columns a step's products are added up 32 at a time: registers do not hold them all beside the sums.
+  static constexpr int columns = Tile::rows > 64 ? Tile::columns : Tile::columns / multiplying;  // of a warpgroup
+  static constexpr bool wide = columns > 64;
+  static constexpr int columns_at_once = wide ? 32 : 64, sums_at_once = columns_at_once / 2;
+  static constexpr int multiplying_registers = wide ? 200 : 168, splitting_registers = wide ? 56 : 88;
+  static_assert(Halves == 1 || !wide);
 
   struct alignas(1024) Shared {
-    char panels[stages][2][Split::panel_bytes];  // each at a place that 1024 divides, for the swizzle
+    char panels[stages][Halves][Split::panel_bytes];  // each at a place that 1024 divides, for the swizzle
     LineScales<Tile> scales[stages];
     ComplexPair slots[2][Split::slots];
     Barrier full[stages], empty[stages];
   };
 
-  // Takes back the scales of a thread's two rows and 16 columns.
+  // A thread's numbers of 64 rows and columns_at_once columns, of two rows each.
+  struct Products {
+    float re[sums_at_once], im[sums_at_once];
+  };
+
+  // Takes back the scales of these two rows and of the columns.
   class StepScales {
    public:
     __device__ StepScales(const LineScales<Tile>& scales, int row, int column)
         : of_rows_{scales.of_rows[row], scales.of_rows[row + 8]} {
 #pragma unroll
-      for (int i = 0; i < 8; ++i) of_columns_[i] = *reinterpret_cast<const float2*>(scales.of_columns + column + 8 * i);
+      for (int i = 0; i < sums_at_once / 4; ++i)
+        of_columns_[i] = *reinterpret_cast<const float2*>(scales.of_columns + column + 8 * i);
     }
-    __device__ void add(const float (&step_re)[32], const float (&step_im)[32], float (&re)[32],
-                        float (&im)[32]) const {
+    __device__ void add(const Products& step, Products& sums) const {
 #pragma unroll
-      for (int i = 0; i < 32; ++i) {
+      for (int i = 0; i < sums_at_once; ++i) {
         const float2 of_columns = of_columns_[i / 4];
         const float scale = of_rows_[i / 2 % 2] * (i % 2 == 0 ? of_columns.x : of_columns.y);
-        re[i] = fmaf(step_re[i], scale, re[i]), im[i] = fmaf(step_im[i], scale, im[i]);
+        sums.re[i] = fmaf(step.re[i], scale, sums.re[i]), sums.im[i] = fmaf(step.im[i], scale, sums.im[i]);
       }
     }
 
    private:
     float of_rows_[2];
-    float2 of_columns_[8];
+    float2 of_columns_[sums_at_once / 4];
   };
 
   // The stages in their order, again and again.
@@ -70,68 +80,89 @@ struct WgmmaBlock {
   }
 
   __device__ static void multiply(const PairArguments& arguments, Shared& shared, int group, int thread) {
-    const int row = Tile::rows > 64 ? 64 * group : 0, column = Tile::rows > 64 ? 0 : 64 * group;
+    const int row = Tile::rows > 64 ? 64 * group : 0, column = Tile::rows > 64 ? 0 : columns * group;
     const int warp = thread / 32, lane = thread % 32, line = row + 16 * warp + lane % 16;
     const int first_row = 16 * warp + lane / 4, first_column = lane % 4 * 2;  // of a thread's sums in 64 x 64
     const int a_line = line * line_bytes, b_lines = (Tile::rows + column) * line_bytes;
     Turn turn;
     for (int tile = static_cast<int>(blockIdx.x); tile < arguments.tiles; tile += static_cast<int>(gridDim.x)) {
-      float re[32] = {}, im[32] = {};
+      Products sums[columns / columns_at_once] = {};
       for (int left = TilePlace::of<Tile>(arguments, tile).k; left > 0; left -= depth) {
-        float step_re[32], step_im[32];
-        const char* const panels = shared.panels[turn.stage][0];
+        const char *const a = shared.panels[turn.stage][0] + a_line, *const b = shared.panels[turn.stage][0] + b_lines;
         shared.full[turn.stage].wait(turn.phase);
-        multiply_half<false>(step_re, step_im, panels + a_line, panels + b_lines, line, lane / 16);
-        if (left > half_depth)
-          multiply_half<true>(step_re, step_im, panels + Split::panel_bytes + a_line,
-                              panels + Split::panel_bytes + b_lines, line, lane / 16);
-        const StepScales scales(shared.scales[turn.stage], row + first_row, column + first_column);
-        shared.empty[turn.stage].arrive();
-        scales.add(step_re, step_im, re, im);
+        OfA of_a(a, line, lane / 16);
+#pragma unroll
+        for (int first = 0; first < columns; first += columns_at_once) {
+          Products step;
+          multiply_panel<false>(of_a, b + first * line_bytes, step);
+          if constexpr (Halves == 2)
+            if (left > half_depth) {
+              of_a = OfA(a + Split::panel_bytes, line, lane / 16);
+              multiply_panel<true>(of_a, b + Split::panel_bytes, step);
+            }
+          const StepScales scales(shared.scales[turn.stage], row + first_row, column + first + first_column);
+          if (first + columns_at_once == columns) shared.empty[turn.stage].arrive();
+          scales.add(step, sums[first / columns_at_once]);
+        }
         turn.next();
       }
       const TilePlace place = TilePlace::of<Tile>(arguments, tile);
       const ResultStore store(arguments, place);
 #pragma unroll
-      for (int i = 0; i < 32; i += 2)
-        store(place.row + row + first_row + i / 2 % 2 * 8, place.column + column + first_column + i / 4 * 8,
-              {re[i], im[i]}, {re[i + 1], im[i + 1]});
+      for (int first = 0; first < columns; first += columns_at_once) {
+        const auto& [re, im] = sums[first / columns_at_once];
+#pragma unroll
+        for (int i = 0; i < sums_at_once; i += 2)
+          store(place.row + row + first_row + i / 2 % 2 * 8, place.column + column + first + first_column + i / 4 * 8,
+                {re[i], im[i]}, {re[i + 1], im[i + 1]});
+      }
     }
   }
 
  private:
-  // (ar + i ai)(br + i bi) of 16 k, the small products first.
-  template <bool Keep>
-  __device__ static void multiply_half(float (&re)[32], float (&im)[32], const char* a, const char* b, int line,
-                                       int chunk) {
-    small_fft::Fragment of_a[planes];
+  // A warp's 16 lines of a panel of A.
+  struct OfA {
+    small_fft::Fragment plane[planes];
+    __device__ OfA(const char* a, int line, int chunk) {
 #pragma unroll
-    for (int plane = 0; plane < planes; ++plane)
-      of_a[plane] = small_fft::load_fragment(reinterpret_cast<const __half*>(a + chunk_at(line, plane, chunk)));
-    const auto of_b = [panel = shared_address(b)](int plane) { return descriptor(panel + plane * 2 * chunk_bytes); };
+      for (int i = 0; i < planes; ++i)
+        plane[i] = small_fft::load_fragment(reinterpret_cast<const __half*>(a + chunk_at(line, i, chunk)));
+    }
+  };
+
+  // (ar + i ai)(br + i bi) of a panel's k, the small products first.
+  template <bool Keep>
+  __device__ static void multiply_panel(const OfA& a, const char* b, Products& step) {
+    const unsigned panel = shared_address(b);
     small_fft::begin_wgmma();
-    complex_pairs::multiply<1, Keep>(re, of_a[re_low], of_b(re_high));
-    complex_pairs::multiply<1, Keep>(im, of_a[im_low], of_b(re_high));
-    complex_pairs::multiply<-1, true>(re, of_a[im_low], of_b(im_high));
-    complex_pairs::multiply<1, true>(im, of_a[re_low], of_b(im_high));
-    add_products(re, im, of_a[re_high], of_a[im_high], of_b(re_low), of_b(im_low));
-    add_products(re, im, of_a[re_high], of_a[im_high], of_b(re_high), of_b(im_high));
+    if constexpr (Halves == 2) {
+      add_products<Keep>(a, re_low, panel, re_high, step);
+      add_products<true>(a, re_high, panel, re_low, step);
+      add_products<true>(a, re_high, panel, re_high, step);
+    } else {
+      add_products<Keep>(a, plane_of<1>(0), panel, plane_of<1>(0), step);
+      add_products<true>(a, plane_of<1>(1), panel, plane_of<1>(1), step);
+    }
     small_fft::commit_wgmma();
     small_fft::wait_for_wgmma();
   }
 
-  __device__ static void add_products(float (&re)[32], float (&im)[32], const small_fft::Fragment& a_re,
-                                      const small_fft::Fragment& a_im, std::uint64_t b_re, std::uint64_t b_im) {
-    complex_pairs::multiply<1, true>(re, a_re, b_re);
-    complex_pairs::multiply<1, true>(im, a_im, b_re);
-    complex_pairs::multiply<-1, true>(re, a_im, b_im);
-    complex_pairs::multiply<1, true>(im, a_re, b_im);
+  // Of the planes of A and B that begin with these of the real parts.
+  template <bool Keep>
+  __device__ static void add_products(const OfA& a, int a_plane, unsigned b, int b_plane, Products& step) {
+    const small_fft::Fragment &a_re = a.plane[a_plane], &a_im = a.plane[a_plane + 1];
+    const std::uint64_t b_re = descriptor(b + b_plane * 2 * chunk_bytes);
+    const std::uint64_t b_im = descriptor(b + (b_plane + 1) * 2 * chunk_bytes);
+    complex_pairs::multiply<1, Keep>(step.re, a_re, b_re);
+    complex_pairs::multiply<1, Keep>(step.im, a_im, b_re);
+    complex_pairs::multiply<-1, true>(step.re, a_im, b_im);
+    complex_pairs::multiply<1, true>(step.im, a_re, b_im);
   }
 };
 
-template <class Tile, bool TransposeA, bool TransposeB>
+template <class Tile, bool TransposeA, bool TransposeB, int Halves>
 __global__ void __launch_bounds__(threads, 1) wgmma_kernel(const __grid_constant__ PairArguments arguments) {
-  using Block = WgmmaBlock<Tile, TransposeA, TransposeB>;
+  using Block = WgmmaBlock<Tile, TransposeA, TransposeB, Halves>;
   extern __shared__ __align__(1024) char memory[];
   auto& shared = *reinterpret_cast<typename Block::Shared*>(memory);
   if (threadIdx.x == 0) {
@@ -143,42 +174,37 @@ __global__ void __launch_bounds__(threads, 1) wgmma_kernel(const __grid_constant
   __syncthreads();
   const int group = static_cast<int>(threadIdx.x) / 128, thread = static_cast<int>(threadIdx.x) % 128;
   if (group < multiplying) {
-    ask_for_registers<multiplying_registers>();
+    ask_for_registers<Block::multiplying_registers>();
     Block::multiply(arguments, shared, group, thread);
   } else {
-    give_up_registers<splitting_registers>();
+    give_up_registers<Block::splitting_registers>();
     Block::split(arguments, shared, group - multiplying, thread);
   }
 }
 
-template <class Tile, bool TransposeA, bool TransposeB>
+template <class Tile, bool TransposeA, bool TransposeB, int Halves>
 void launch(Stream& stream, const PairArguments& arguments) {
-  launch_persistent(wgmma_kernel<Tile, TransposeA, TransposeB>, stream, arguments, threads,
-                    sizeof(typename WgmmaBlock<Tile, TransposeA, TransposeB>::Shared), 1);
-}
-
-template <class Tile>
-void multiply_tiles(Stream& stream, const FrequencyGemm& gemm, PairArguments arguments) {
-  cut<Tile>(gemm, arguments);
-  if (gemm.transpose_a)
-    launch<Tile, true, false>(stream, arguments);
-  else if (gemm.transpose_b)
-    launch<Tile, false, true>(stream, arguments);
-  else
-    launch<Tile, false, false>(stream, arguments);
+  launch_persistent(wgmma_kernel<Tile, TransposeA, TransposeB, Halves>, stream, arguments, threads,
+                    sizeof(typename WgmmaBlock<Tile, TransposeA, TransposeB, Halves>::Shared), 1);
 }
 
 }  // namespace
 
-// In the tiles that C fills best.
+template <class Tile, int Halves>
 void multiply_by_wgmma(Stream& stream, const FrequencyGemm& gemm, PairArguments arguments) {
-  const auto area = [&](std::int64_t rows, std::int64_t columns) {
-    return (gemm.m + rows - 1) / rows * rows * ((gemm.n + columns - 1) / columns * columns);
-  };
-  if (area(64, 128) < area(128, 64))
-    multiply_tiles<PairTile<64, 128>>(stream, gemm, arguments);
+  cut<Tile>(gemm, arguments);
+  if (gemm.transpose_a)
+    launch<Tile, true, false, Halves>(stream, arguments);
+  else if (gemm.transpose_b)
+    launch<Tile, false, true, Halves>(stream, arguments);
   else
-    multiply_tiles<PairTile<128, 64>>(stream, gemm, arguments);
+    launch<Tile, false, false, Halves>(stream, arguments);
 }
+
+template void multiply_by_wgmma<PairTile<128, 64>, 2>(Stream&, const FrequencyGemm&, PairArguments);
+template void multiply_by_wgmma<PairTile<64, 128>, 2>(Stream&, const FrequencyGemm&, PairArguments);
+template void multiply_by_wgmma<PairTile<128, 64>, 1>(Stream&, const FrequencyGemm&, PairArguments);
+template void multiply_by_wgmma<PairTile<64, 128>, 1>(Stream&, const FrequencyGemm&, PairArguments);
+template void multiply_by_wgmma<PairTile<128, 128>, 1>(Stream&, const FrequencyGemm&, PairArguments);
 
 }  // namespace twiddle::complex_pairs
