@@ -374,6 +374,28 @@ TEST(SpectralEngine, OffersNothingWithoutAProductOfTheStorage) {
   EXPECT_FALSE(engine.supports(problem, ConvPass::forward));
 }
 
+// Named alone: it is never run.
+class CoarseProduct final : public FrequencyProduct {
+ public:
+  std::string_view name() const override { return "coarse"; }
+  SpectrumStorage storage() const override { return SpectrumStorage::interleaved_doubles; }
+  bool keeps_fp32() const override { return false; }
+  std::size_t scratch_bytes(const FrequencyGemm&) const override { return 0; }
+  void run(Context&, const FrequencyGemm&, const void*, const void*, void*, void*) override {}
+};
+
+TEST(SpectralEngine, BeginsWithProductsThatRoundTheirFactorsWhereTheyMay) {
+  ConvProblem problem = conv_problem("2x2x6x6 * 4x2x3x3 pad 1");
+  SpectralBackend backend = plain_backend({whole_plane(problem, 7, 8)});
+  const std::string grid = to_string(whole_plane(problem, 7, 8));
+  const std::string fine = join(grid, ", ", backend.products.front()->name()), coarse = join(grid, ", coarse");
+  backend.products.push_back(std::make_unique<CoarseProduct>());
+  const SpectralEngine engine(std::move(backend), std::make_shared<FrequencyBuffers>(plenty), plenty);
+  EXPECT_EQ(names(engine.plans(problem, ConvPass::forward)), (std::vector{fine}));
+  problem.precision = Precision::tf32;
+  EXPECT_EQ(names(engine.plans(problem, ConvPass::forward)), (std::vector{coarse, fine}));
+}
+
 TEST(SpectralEngine, SharesNoSpectrumOfAnotherStorage) {
   Context ctx;
   const ConvProblem problem = conv_problem("2x3x6x6 * 4x3x3x3 pad 1");
