@@ -35,13 +35,15 @@ std::vector<Case> cases() {
     const ConvProblem problem = conv_problem(text);
     all.push_back({problem, whole_plane(problem, least_height(problem) + more_h, least_width(problem) + more_w)});
   };
-  add("3x4x7x6 * 6x2x3x2 pad 1 groups 2", 0, 0);  // 8x7
-  add("3x4x7x6 * 6x2x3x2 pad 1 groups 2", 1, 3);  // 9x10
-  add("2x35x13x13 * 33x35x3x3 pad 1", 0, 0);      // 14x14
-  add("2x35x13x13 * 33x35x3x3 pad 1", 2, 2);      // 16x16
-  add("4x3x11x20 * 5x3x5x7 pad 2x0", 2, 1);       // 15x21
-  add("2x1x30x29 * 2x1x4x4 pad 0x2", 2, 4);       // 32x35
-  add("2x2x1x1 * 3x2x1x1", 1, 1);                 // 2x2
+  add("3x4x7x6 * 6x2x3x2 pad 1 groups 2", 0, 0);     // 8x7
+  add("3x4x7x6 * 6x2x3x2 pad 1 groups 2", 1, 3);     // 9x10
+  add("2x35x13x13 * 33x35x3x3 pad 1", 0, 0);         // 14x14
+  add("2x35x13x13 * 33x35x3x3 pad 1", 2, 2);         // 16x16
+  add("4x3x11x20 * 5x3x5x7 pad 2x0", 2, 1);          // 15x21
+  add("2x1x30x29 * 2x1x4x4 pad 0x2", 2, 4);          // 32x35
+  add("2x2x1x1 * 3x2x1x1", 1, 1);                    // 2x2
+  add("3x4x1x50 * 6x2x1x9 pad 0x4 groups 2", 0, 0);  // 1x54
+  add("3x4x1x50 * 4x1x1x9 pad 0x4 groups 4", 0, 1);  // 1x55
   return all;
 }
 
@@ -169,6 +171,7 @@ TEST(CufftGrids, AreSizesWithSmallFactorsUpToPowersOfTwo) {
     EXPECT_GE(grid.width, 41);
     EXPECT_EQ(grid.tiles(), 1);
   }
+  for (const FrequencyGrid& grid : grids("1x1x1x50 * 1x1x1x9 pad 0x4")) EXPECT_EQ(grid.height, 1);
   EXPECT_FALSE(grids("1x1x1x1 * 1x1x1x1").empty());
   EXPECT_TRUE(grids("1x1x40000x4 * 1x1x3x3").empty());
 }

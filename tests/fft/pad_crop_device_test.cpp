@@ -134,6 +134,7 @@ TEST(PadCropDevice, PlanesInRanges) {
   expect_in_all_ways(in_grid(planes_of_size(3, 4, 32, 32), 4, 4, 40, 40));
   expect_in_all_ways(in_grid(planes_of_size(2, 3, 30, 29), 0, 2, 32, 35));
   expect_in_all_ways(in_grid(planes_of_size(1, 3, 5, 600), 0, 0, 6, 602));
+  expect_in_all_ways(in_grid(planes_of_size(3, 4, 1, 50), 0, 4, 1, 54));
 }
 
 TEST(PadCropDevice, GroupsLieBetweenRowsOfPlanes) {

@@ -50,7 +50,7 @@ std::vector<int> smooth_sizes(int least) {
 
 std::vector<FrequencyGrid> cufft_grids(const ConvProblem& problem) {
   constexpr int longest = 1 << 15;
-  const int height = std::max(least_height(problem), 2), width = std::max(least_width(problem), 2);
+  const int height = least_height(problem), width = std::max(least_width(problem), 2);
   if (height > longest || width > longest) return {};
   std::vector<FrequencyGrid> grids;
   for (const int h : smooth_sizes(height))

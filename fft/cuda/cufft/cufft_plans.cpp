@@ -41,13 +41,15 @@ const char* meaning(cufftResult status) {
   }
 }
 
-// The arguments of cufftMakePlanMany64 for both directions.
+// The arguments of cufftMakePlanMany64 for both directions. Planes of one row have their rows transformed alone.
 struct Layout {
+  int first;                            // of the dimensions
   long long size[2], real[2], bins[2];  // a plane, and the arrays that it is embedded in
   long long real_distance, bin_stride, bin_distance;
 
   explicit Layout(const FourierBatch& batch)
-      : size{batch.height, batch.width},
+      : first(batch.height == 1 ? 1 : 0),
+        size{batch.height, batch.width},
         real{batch.height, 2 * (batch.width / 2 + 1)},
         bins{batch.height, batch.width / 2 + 1},
         real_distance(real[0] * real[1]),
@@ -60,13 +62,15 @@ using MakePlan = decltype(&cufftMakePlanMany64);
 // `make` makes the plan, or only tells the size of its work area, which is returned.
 std::size_t describe(MakePlan make, cufftHandle plan, const FourierBatch& batch, bool inverse) {
   Layout layout(batch);
+  const int first = layout.first, dimensions = 2 - first;
+  long long *const size = layout.size + first, *const real = layout.real + first, *const bins = layout.bins + first;
   std::size_t work = 0;
   if (inverse)
-    check(make(plan, 2, layout.size, layout.bins, layout.bin_stride, layout.bin_distance, layout.real, 1,
-               layout.real_distance, CUFFT_C2R, batch.count, &work));
+    check(make(plan, dimensions, size, bins, layout.bin_stride, layout.bin_distance, real, 1, layout.real_distance,
+               CUFFT_C2R, batch.count, &work));
   else
-    check(make(plan, 2, layout.size, layout.real, 1, layout.real_distance, layout.bins, layout.bin_stride,
-               layout.bin_distance, CUFFT_R2C, batch.count, &work));
+    check(make(plan, dimensions, size, real, 1, layout.real_distance, bins, layout.bin_stride, layout.bin_distance,
+               CUFFT_R2C, batch.count, &work));
   return work;
 }
 
