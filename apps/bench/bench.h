@@ -44,6 +44,7 @@ BenchResult bench_fbfft_conv(const BenchRequest& request);
 BenchResult bench_winograd(const BenchRequest& request);
 BenchResult bench_winograd_errors(const BenchRequest& request);  // its part `errors`
 BenchResult bench_depthwise(const BenchRequest& request);
+BenchResult bench_ranges(const BenchRequest& request);
 
 // The layers that the request names, of every_layer(); `usual` where it names none. Throws where it names an unknown
 // one.

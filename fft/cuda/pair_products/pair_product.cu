@@ -122,7 +122,8 @@ std::vector<TensorCores> tensor_cores(const Device& device) {
   check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device.index));
   check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device.index));
   if (major < 8) return {};
-  if (major == 9 && minor == 0) return {TensorCores::wgmma, TensorCores::mma};
+  // TWIDDLE_WGMMA=OFF leaves the kernels of all other GPUs alone to compete, to be timed here.
+  if (TWIDDLE_WGMMA && major == 9 && minor == 0) return {TensorCores::wgmma, TensorCores::mma};
   return {TensorCores::mma};
 }
 

@@ -1,0 +1,144 @@
+#include "apps/bench/range_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "framework/random.h"
+#include "layers/conv/conv_check.h"
+#include "layers/conv/engines.h"
+
+namespace twiddle {
+namespace {
+
+constexpr std::int64_t most_rows = 64, samples_of_a_row = 256;
+
+double one(double, double, bool) {
+  return 1;
+}
+double one_of_k(double) {
+  return 1;
+}
+// Spread evenly over six decades: `place` is from 0 to 1.
+double six_decades(double place) {
+  return std::pow(10., 6 * place - 3);
+}
+
+// The factors of a pass, and to which row and which k a number of them belongs.
+struct Factors {
+  Shape first, second;
+  PlaceOf row, k_of_first, k_of_second;
+};
+Factors factors_of(const ConvProblem& p, ConvPass pass) {
+  const std::int64_t in = std::int64_t(p.height) * p.width, out = std::int64_t(p.out_height()) * p.out_width();
+  const std::int64_t taps = std::int64_t(p.kernel_h) * p.kernel_w, channels = p.channels / p.groups;
+  const PlaceOf row = places_of(p, pass).row;
+  switch (pass) {
+    case ConvPass::forward:
+      return {p.input_shape(), p.weight_shape(), row, {in, channels}, {taps, channels}};
+    case ConvPass::backward_input:
+      return {p.output_shape(), p.weight_shape(), row, {out, p.filters}, {channels * taps, p.filters}};
+    default:
+      return {p.output_shape(), p.input_shape(), row, {p.filters * out, p.batch}, {p.channels * in, p.batch}};
+  }
+}
+
+// Rows and k have places from 0 to 1 in an order by chance, so that neighbours differ; one k is at 1.
+double chance(std::int64_t place, std::uint64_t seed) {
+  return RandomSequence{seed}.uniform(place);
+}
+
+// Numbers uniform in [-1, 1), or [0, 1), each times what scale(index, place of its k) says.
+template <class Scale>
+std::vector<float> numbers(const Shape& shape, const PlaceOf& k, bool positive, std::uint64_t seed, Scale scale) {
+  std::vector<float> values(static_cast<std::size_t>(count_of(shape)));
+  const auto count = static_cast<std::int64_t>(values.size());
+#pragma omp parallel for
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double uniform = RandomSequence{seed}.uniform(i);
+    const double place = k(i) == k.count / 2 ? 1 : chance(k(i), 4);
+    values[static_cast<std::size_t>(i)] = static_cast<float>(scale(i, place) * (positive ? uniform : 2 * uniform - 1));
+  }
+  return values;
+}
+
+// Elements of up to most_rows rows, each of which lies in one piece.
+std::vector<std::int64_t> sampled_places(std::int64_t count, std::int64_t rows) {
+  std::vector<std::int64_t> places;
+  const std::int64_t length = count / rows, taken = std::min(rows, most_rows);
+  for (std::int64_t i = 0; i < taken; ++i)
+    for (std::int64_t s = 0; s < samples_of_a_row; ++s)
+      places.push_back(i * rows / taken * length + RandomSequence{5}.below(i * samples_of_a_row + s, length));
+  return places;
+}
+
+Tensor& result_of(ConvOperands& operands, ConvPass pass) {
+  return pass == ConvPass::forward ? operands.y : pass == ConvPass::backward_input ? operands.x : operands.w;
+}
+
+}  // namespace
+
+const std::vector<Range>& hard_ranges() {
+  static const std::vector<Range> ranges{
+      {one, one_of_k, "uniform"},
+      {[](double, double, bool) { return 1e-6; }, [](double) { return 1e4; }, "1e-6, and 1e4 in the second"},
+      {[](double, double, bool marked) { return marked ? 1e6 : 1; }, one_of_k, "one number 1e6"},
+      {[](double row, double, bool) { return six_decades(row); }, one_of_k, "rows over six decades"},
+      {[](double, double k, bool) { return six_decades(k); }, [](double k) { return 1 / six_decades(k); },
+       "k over six decades, inverse in the second"},
+      {[](double, double k, bool) { return k == 1 ? 1e6 : 1; }, [](double k) { return k == 1 ? 0. : 1.; },
+       "one k 1e6, 0 in the second"},
+      {one, one_of_k, "all positive", true},
+  };
+  return ranges;
+}
+
+RangeCheck::RangeCheck(Stream& stream, const ConvProblem& problem, ConvPass pass, const Range& range) : pass_(pass) {
+  const Factors factors = factors_of(problem, pass);
+  const std::int64_t marked = count_of(factors.first) / 3;
+  const std::vector<float> first =
+      numbers(factors.first, factors.k_of_first, range.positive, 1,
+              [&](std::int64_t i, double k) { return range.first(chance(factors.row(i), 3), k, i == marked); });
+  const std::vector<float> second = numbers(factors.second, factors.k_of_second, range.positive, 2,
+                                            [&](std::int64_t, double k) { return range.second(k); });
+  const Tensor of_first = Tensor::from(stream, factors.first, first);
+  const Tensor of_second = Tensor::from(stream, factors.second, second);
+  const bool forward = pass == ConvPass::forward, by_weight = pass == ConvPass::backward_weight;
+  operands_ = {forward     ? of_first
+               : by_weight ? of_second
+                           : Tensor(),
+               by_weight ? Tensor() : of_second, forward ? Tensor() : of_first};
+  result_ = forward ? problem.output_shape() : by_weight ? problem.weight_shape() : problem.input_shape();
+  places_ = sampled_places(count_of(result_), by_weight ? problem.filters : problem.batch);
+  expected_.resize(places_.size());
+  const float* const x = forward ? first.data() : by_weight ? second.data() : nullptr;
+  const auto count = static_cast<std::int64_t>(places_.size());
+#pragma omp parallel for schedule(dynamic, 16)
+  for (std::int64_t i = 0; i < count; ++i)
+    expected_[static_cast<std::size_t>(i)] =
+        conv_reference(problem, pass, x, by_weight ? nullptr : second.data(), forward ? nullptr : first.data(), nullptr,
+                       places_[static_cast<std::size_t>(i)]);
+}
+
+RangeCheck::Errors RangeCheck::errors(Context& ctx, const ConvPlan& plan) const {
+  ConvOperands operands = operands_;
+  Tensor& result = result_of(operands, pass_);
+  result = Tensor::filled(*ctx.stream, result_, std::numeric_limits<float>::quiet_NaN());
+  plan.run(ctx, operands);
+  const std::vector<float> found = result_of(operands, pass_).to_vector(*ctx.stream);
+  double wrong = 0, norm = 0, worst = 0;
+  for (std::size_t begin = 0; begin < places_.size(); begin += samples_of_a_row) {
+    double wrong_of_row = 0, norm_of_row = 0;
+    for (std::size_t i = begin; i < begin + samples_of_a_row; ++i) {
+      const double error = found[static_cast<std::size_t>(places_[i])] - expected_[i];
+      wrong_of_row += error * error, norm_of_row += expected_[i] * expected_[i];
+    }
+    wrong += wrong_of_row, norm += norm_of_row;
+    const double relative = wrong_of_row == 0 ? 0 : std::sqrt(wrong_of_row / norm_of_row);
+    if (!(relative <= worst)) worst = relative;
+    if (std::isnan(relative)) break;
+  }
+  return {std::sqrt(wrong / norm), worst};
+}
+
+}  // namespace twiddle
