@@ -52,8 +52,9 @@ void for_each_round(const Blocks& blocks, const typename Blocks::Place& at, int 
   }
 }
 
-template <int K, int S>
-void follow(const Correlation<K, S>& blocks) {
+// Correlation and RowCorrelation.
+template <class Blocks>
+void follow_correlation(const Blocks& blocks) {
   ASSERT_LE(blocks.buffer_floats(), most_staged);
   ASSERT_LE(blocks.threads(), most_threads);
   for (int block = 0; block < blocks.blocks(); ++block) {
@@ -63,9 +64,37 @@ void follow(const Correlation<K, S>& blocks) {
     const auto each = [&](const auto& step) { for_each_thread(blocks.threads(), step); };
     each([&](const OneThread& thread) { clear(blocks.staged_floats(), thread, shared.data()); });
     each([&](const OneThread& thread) { blocks.load_taps(at, thread, taps); });
-    for_each_round(blocks, at, blocks.threads(), taps + blocks.tap_floats, [&](int round, const float* planes) {
+    for_each_round(blocks, at, blocks.threads(), taps + blocks.taps_staged(), [&](int round, const float* planes) {
       each([&](const OneThread& thread) { blocks.compute(at, round, blocks.patch_of(thread), planes, taps); });
     });
+  }
+}
+
+template <int K, int S>
+void follow(const Correlation<K, S>& blocks) {
+  follow_correlation(blocks);
+}
+void follow(const RowCorrelation& blocks) {
+  follow_correlation(blocks);
+}
+
+void follow(const RowWeightSums& blocks) {
+  ASSERT_LE(blocks.buffer_floats(), most_staged);
+  ASSERT_LE(blocks.threads(), most_threads);
+  for (int block = 0; block < blocks.blocks(); ++block) {
+    SharedMemory shared(blocks.staged_floats());
+    const auto at = blocks.place(block);
+    const auto each = [&](const auto& step) { for_each_thread(blocks.threads(), step); };
+    std::vector<RowWeightSums::Sums> all(static_cast<std::size_t>(blocks.threads()));
+    const auto sums = [&](const OneThread& thread) -> auto& {
+      return all[static_cast<std::size_t>(thread.number)];
+    };
+    each([&](const OneThread& thread) { clear(blocks.staged_floats(), thread, shared.data()); });
+    for_each_round(blocks, at, blocks.threads(), shared.data(), [&](int, const float* rows) {
+      each([&](const OneThread& thread) { blocks.add(blocks.share_of(thread), rows, sums(thread)); });
+    });
+    each([&](const OneThread& thread) { blocks.gather(thread, sums(thread), shared.data()); });
+    each([&](const OneThread& thread) { blocks.store(at, thread, shared.data()); });
   }
 }
 
@@ -186,11 +215,21 @@ TEST(DepthwiseBlocks, AgreeWithTheReferenceOnLayersOfNetworks) {
     expect_right(problem, true);
 }
 
+TEST(DepthwiseBlocks, AgreeWithTheReferenceOnRows) {
+  for (const ConvProblem& problem :
+       conv_problems({"3x2x1x512 * 2x1x1x7 pad 0x3 groups 2", "2x2x1x4096 * 2x1x1x127 pad 0x63 groups 2",
+                      "2x1x1x2100 * 1x1x1x1023 pad 0x511", "1x1x1x50 * 1x1x1x2040 pad 0x1100",
+                      "9x3x1x37 * 3x1x1x12 pad 0x5 groups 3", "40x1x1x5 * 1x1x1x31 pad 0x15",
+                      "3x2x1x90 * 2x1x1x20 groups 2", "2x2x1x66 * 2x1x1x14 pad 0x17 groups 2"}))
+    for (const bool masked : {true, false}) expect_right(problem, masked);
+}
+
 TEST(DepthwiseBlocks, AgreeWithTheReferenceInSeveralRounds) {
   for (const int rounds : {2, 3})
     for (const ConvProblem& problem : conv_problems(
              {"25x2x14x14 * 2x1x7x7 pad 3 groups 2", "41x2x10x9 * 2x1x3x3 stride 2 pad 1 groups 2",
-              "5x1x60x20 * 1x1x9x9 pad 4", "100x2x7x7 * 2x1x13x13 pad 6 groups 2", "70x1x14x14 * 1x1x27x27 pad 13"}))
+              "5x1x60x20 * 1x1x9x9 pad 4", "100x2x7x7 * 2x1x13x13 pad 6 groups 2", "70x1x14x14 * 1x1x27x27 pad 13",
+              "13x2x1x70 * 2x1x1x31 pad 0x15 groups 2", "7x1x1x2500 * 1x1x1x33 pad 0x16"}))
       expect_right(problem, true, [&](auto& blocks) {
         if constexpr (requires { blocks.rounds = rounds; }) blocks.rounds = rounds;
       });

@@ -31,6 +31,22 @@ TEST_P(EveryDevice, DepthwiseAgreesWithTheReferenceOnRandomProblems) {
   EXPECT_EQ(runs, 3 * random_depthwise_problems());
 }
 
+// Planes of one row, under kernels longer than any others that have kernels of their own on a GPU.
+TEST_P(EveryDevice, DepthwiseAgreesWithTheReferenceOnRows) {
+  Context ctx(GetParam());
+  const auto engine = make_depthwise_engine(GetParam());
+  for (const ConvProblem& problem :
+       conv_problems({"5x3x1x512 * 3x1x1x7 pad 0x3 groups 3", "9x2x1x4096 * 2x1x1x127 pad 0x63 groups 2",
+                      "2x2x1x4096 * 2x1x1x1023 pad 0x511 groups 2", "1x1x1x50 * 1x1x1x2040 pad 0x1100",
+                      "70x3x1x37 * 3x1x1x12 pad 0x5 groups 3", "3x5x1x1022 * 5x1x1x20 groups 5"}))
+    for (const ConvPass pass : every_pass)
+      for (const bool masked : {false, true}) {
+        const auto plan = first_plan(*engine, problem, pass);
+        expect_depthwise_pass(ctx, problem, pass, masked && plan->facts().masks,
+                              [&](ConvOperands& operands) { plan->run(ctx, operands); });
+      }
+}
+
 TEST_P(EveryDevice, DepthwiseLeavesDenseAndGroupedProblemsToOthers) {
   const auto engine = make_depthwise_engine(GetParam());
   for (const ConvProblem& problem :

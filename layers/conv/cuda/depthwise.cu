@@ -30,11 +30,12 @@ __device__ void for_each_round(const Blocks& blocks, const typename Blocks::Plac
   }
 }
 
-template <int K, int S>
+// Of Correlation and RowCorrelation.
+template <class Blocks>
 __global__ void __launch_bounds__(most_threads, correlation_warps * 32 / most_threads)
-    correlation_kernel(const Correlation<K, S> blocks) {
+    correlation_kernel(const Blocks blocks) {
   extern __shared__ Four shared[];
-  float *const taps = reinterpret_cast<float*>(shared), *const buffers = taps + blocks.tap_floats;
+  float *const taps = reinterpret_cast<float*>(shared), *const buffers = taps + blocks.taps_staged();
   const OneThread thread{static_cast<int>(threadIdx.x), static_cast<int>(blockDim.x)};
   const auto at = blocks.place(static_cast<int>(blockIdx.x));
   clear(blocks.staged_floats(), thread, taps);
@@ -114,6 +115,21 @@ __global__ void __launch_bounds__(MostThreads) weight_kernel(const Blocks blocks
   blocks.store(at, thread, staged);
 }
 
+__global__ void __launch_bounds__(most_threads) row_weight_kernel(const RowWeightSums blocks) {
+  extern __shared__ Four shared[];
+  float* const staged = reinterpret_cast<float*>(shared);
+  const OneThread thread{static_cast<int>(threadIdx.x), static_cast<int>(blockDim.x)};
+  const auto at = blocks.place(static_cast<int>(blockIdx.x));
+  RowWeightSums::Sums sums = {};
+  clear(blocks.staged_floats(), thread, staged);
+  __syncthreads();
+  const auto share = blocks.share_of(thread);
+  for_each_round(blocks, at, thread, staged, [&](int /*round*/, const float* rows) { blocks.add(share, rows, sums); });
+  blocks.gather(thread, sums, staged);
+  __syncthreads();
+  blocks.store(at, thread, staged);
+}
+
 template <class Blocks>
 void launch(Stream& stream, void (*kernel)(Blocks), const Blocks& blocks, int threads, int floats) {
   constexpr int granted = 48 << 10;  // more shared memory has to be asked for
@@ -126,7 +142,13 @@ void launch(Stream& stream, void (*kernel)(Blocks), const Blocks& blocks, int th
 
 template <int K, int S>
 void launch(Stream& stream, const Correlation<K, S>& blocks) {
-  launch(stream, correlation_kernel<K, S>, blocks, blocks.threads(), blocks.staged_floats());
+  launch(stream, correlation_kernel<Correlation<K, S>>, blocks, blocks.threads(), blocks.staged_floats());
+}
+void launch(Stream& stream, const RowCorrelation& blocks) {
+  launch(stream, correlation_kernel<RowCorrelation>, blocks, blocks.threads(), blocks.staged_floats());
+}
+void launch(Stream& stream, const RowWeightSums& blocks) {
+  launch(stream, row_weight_kernel, blocks, blocks.threads(), blocks.staged_floats());
 }
 template <int N>
 void launch(Stream& stream, const WholeCorrelation<N>& blocks) {

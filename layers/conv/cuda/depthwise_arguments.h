@@ -4,6 +4,7 @@
 
 #include "framework/convolution.h"
 #include "layers/conv/cuda/depthwise_blocks.h"
+#include "layers/conv/cuda/depthwise_rows.h"
 #include "layers/conv/cuda/depthwise_whole_planes.h"
 
 // From a problem to the arguments of the kernels, and how large their blocks are. Sizes of blocks change the speed, and
@@ -63,6 +64,16 @@ inline bool by_whole_planes(const ConvProblem& p) {
   return pays || kernel > largest_kernel;
 }
 
+// Planes of one row. Their sums for the gradient of w are for kernels that the others do not have: those also fill a
+// block with several short rows.
+constexpr int longest_kernel_of_row = 2040;  // a thread sums eight of the taps, and a lead of up to three
+inline bool by_rows(const ConvProblem& p) {
+  return p.height == 1 && p.kernel_h == 1 && p.pad_h == 0 && p.stride_w == 1 && p.kernel_w <= longest_kernel_of_row;
+}
+inline bool sums_by_rows(const ConvProblem& p) {
+  return by_rows(p) && p.kernel_w > largest_kernel;
+}
+
 inline bool fits(const ConvProblem& p) {
   constexpr std::int64_t most = std::numeric_limits<int>::max();
   // Each block has a plane or a part of one, of at least four rows and four columns.
@@ -71,7 +82,8 @@ inline bool fits(const ConvProblem& p) {
     return height * width <= most / 8 && planes * ((height + 3) / 4) * ((width + 3) / 4) <= most;
   };
   return p.dilation == 1 && p.stride_h == p.stride_w && p.stride_h <= 2 && few(p.height, p.width) &&
-         few(p.out_height(), p.out_width()) && (by_whole_planes(p) || larger_side_of_kernel(p) <= largest_kernel);
+         few(p.out_height(), p.out_width()) &&
+         (by_rows(p) || by_whole_planes(p) || larger_side_of_kernel(p) <= largest_kernel);
 }
 
 // Of more padding than that, a row of the gradient may meet no row of x, and then no block has it.
@@ -159,6 +171,17 @@ void choose_blocks(Correlation<K, S>& c) {
   choose_rounds(c, correlation_warps, most_rounds);
 }
 
+inline void choose_blocks(RowCorrelation& c) {
+  constexpr int most_rounds = 16;
+  c.tile = row_sums * even_part(parts_of(c.width, row_sums), most_threads);
+  if (c.tiles() == 1) {
+    c.images =
+        images_in_full_warps(c.across(), std::min({most_staged / c.pitch(), most_threads / c.across(), c.batch}));
+    while (c.images > 1 && c.blocks() < fewest_blocks) c.images = parts_of(c.images, 2);
+  }
+  choose_rounds(c, correlation_warps, most_rounds);
+}
+
 // run(blocks) with the blocks of a pass.
 template <class Run>
 void with_forward_blocks(const ConvProblem& p, const float* x, const float* w, const float* bias, bool relu, float* y,
@@ -167,12 +190,13 @@ void with_forward_blocks(const ConvProblem& p, const float* x, const float* w, c
     return Blocks{input_planes(p, x), taps_of(p, w, false), p.batch, p.channels, p.pad_h, p.pad_w, y,
                   p.out_height(),     p.out_width(),        bias,    relu};
   };
-  if (by_whole_planes(p))
-    return with_plane(largest_side(p), [&]<int N>() { run(blocks.template operator()<WholeCorrelation<N>>()); });
   const auto chosen = [&](auto of_tiles) {
     choose_blocks(of_tiles);
     run(of_tiles);
   };
+  if (by_rows(p)) return chosen(blocks.template operator()<RowCorrelation>());
+  if (by_whole_planes(p))
+    return with_plane(largest_side(p), [&]<int N>() { run(blocks.template operator()<WholeCorrelation<N>>()); });
   with_kernel(larger_side_of_kernel(p), [&]<int K>() {
     if (p.stride_h == 1)
       chosen(blocks.template operator()<Correlation<K, 1>>());
@@ -198,13 +222,14 @@ void with_backward_input_blocks(const ConvProblem& p, const float* grad_y, const
                   nullptr,
                   false};
   };
-  if (by_whole_planes(p))
-    return with_plane(largest_side(p), [&]<int N>() { run(blocks.template operator()<WholeCorrelation<N>>()); });
-  with_kernel(larger_side_of_kernel(p), [&]<int K>() {
-    auto of_tiles = blocks.template operator()<Correlation<K, 1>>();
+  const auto chosen = [&](auto of_tiles) {
     choose_blocks(of_tiles);
     run(of_tiles);
-  });
+  };
+  if (by_rows(p)) return chosen(blocks.template operator()<RowCorrelation>());
+  if (by_whole_planes(p))
+    return with_plane(largest_side(p), [&]<int N>() { run(blocks.template operator()<WholeCorrelation<N>>()); });
+  with_kernel(larger_side_of_kernel(p), [&]<int K>() { chosen(blocks.template operator()<Correlation<K, 1>>()); });
 }
 
 template <int K, int G>
@@ -230,6 +255,13 @@ void choose_blocks(WholeWeightSums<N>& s) {
   choose_rounds(s, sums_warps, most_rounds);
 }
 
+inline void choose_blocks(RowWeightSums& s) {
+  constexpr int longest_sum = 2048, longest_tile = 2048, most_rounds = 16;
+  s.tile = in_fours(even_part(s.gradient.width, longest_tile));
+  s.segment = in_fours(parts_of(s.tile, std::max(most_threads / s.groups(), 1)));
+  choose_rounds(s, sums_warps, std::min(most_rounds, longest_sum / s.segment));
+}
+
 template <class Run>
 void with_weight_blocks(const ConvProblem& p, const float* x, const float* grad_y, const float* mask,
                         const WeightResults& results, const Run& run) {
@@ -246,6 +278,7 @@ void with_weight_blocks(const ConvProblem& p, const float* x, const float* grad_
     choose_blocks(blocks);
     run(blocks);
   };
+  if (sums_by_rows(p)) return chosen.template operator()<RowWeightSums>();
   if (by_whole_planes(p))
     return with_plane(largest_side(p), [&]<int N>() { chosen.template operator()<WholeWeightSums<N>>(); });
   with_kernel(p.kernel_w, [&]<int K>() { chosen.template operator()<WeightSums<K, rows_of_taps<K>>>(); });

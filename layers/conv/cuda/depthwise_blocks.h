@@ -40,6 +40,7 @@ struct Correlation {
 
   static constexpr int tap_pitch = in_fours(K), tap_floats = K * tap_pitch;
 
+  TWIDDLE_HD int taps_staged() const { return tap_floats; }
   TWIDDLE_HD int tiles_h() const { return (height + tile_h - 1) / tile_h; }
   TWIDDLE_HD int tiles_w() const { return (width + tile_w - 1) / tile_w; }
   TWIDDLE_HD int across() const { return tile_w / patch_w; }
