@@ -104,6 +104,19 @@ TEST_F(ComplexPairs, KeepTheClassHoweverFarApartRowsAre) {
   }
 }
 
+// A step of a product is 32 k: numbers of one step may be far larger than those of the last.
+TEST_F(ComplexPairs, KeepTheClassHoweverFarApartStepsAre) {
+  for (const FrequencyGemm& gemm : {forward, backward_input, backward_weight}) {
+    const Size growing = [](auto line, auto k) { return k < 32 && line % 3 > 0 ? 1e-6 : 1; };
+    expect_product(gemm, growing, same_size);
+    expect_product(gemm, same_size, growing);
+    expect_product(
+        gemm, [](auto, auto k) { return k < 32 ? 1e-5 : 1; }, [](auto, auto k) { return k < 32 ? 1e5 : 1; });
+    expect_product(
+        gemm, [](auto line, auto k) { return k < 32 && line % 2 == 0 ? 0 : 1; }, same_size);
+  }
+}
+
 TEST_F(ComplexPairs, KeepTheClassHoweverFarApartChannelsAre) {
   for (const FrequencyGemm& gemm : {forward, backward_input}) {
     expect_product(
