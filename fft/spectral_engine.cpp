@@ -69,14 +69,16 @@ std::shared_ptr<const ConvPlan> SpectralEngine::make_plan(const ConvProblem& pro
   facts.scratch_bytes = scratch_bytes(problem, pass, parts, images);
   facts.kept_bytes = std::min(buffers_->budget(), whole.a_bytes + whole.b_bytes);
   facts.masks = parts.transform->masks_and_sums();
-  facts.shares = join(backend_->engine, " ", to_string(parts.grid), " ", parts.transform->name());
+  facts.shares = join(backend_->engine, " ", to_string(parts.grid), " ", parts.transform->name(), ", ",
+                      to_string(parts.transform->storage()));
   return std::make_shared<SpectralPlan>(std::move(facts), backend_, buffers_, problem, pass, parts, images);
 }
 
-// "32x32, geam, strided_batched"; what there is but one of goes without saying.
+// "32x32, geam, strided_batched"; what there is but one of goes without saying, and a transform of the engine's name.
 std::string SpectralEngine::describe(const SpectralParts& parts) const {
   std::string text = to_string(parts.grid);
-  if (backend_->transforms.size() > 1) text += join(", ", parts.transform->name());
+  if (backend_->transforms.size() > 1 && parts.transform->name() != backend_->engine)
+    text += join(", ", parts.transform->name());
   if (parts.fused != nullptr)
     text += join(", ", parts.fused->name());
   else if (backend_->products.size() > 1)

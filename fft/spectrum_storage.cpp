@@ -14,6 +14,10 @@ std::string_view to_string(SpectrumStorage storage) {
       return "real, apart";
     case SpectrumStorage::split_blocks:
       return "split blocks";
+    case SpectrumStorage::half_pairs:
+      return "half pairs";
+    case SpectrumStorage::halves:
+      return "halves";
   }
   return "?";
 }

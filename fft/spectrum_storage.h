@@ -12,6 +12,9 @@ enum class SpectrumStorage : std::uint8_t {
   real_apart,           // the same, but for gaps between bins that keep them apart in caches
   split_blocks,         // [bin][matrix row][block of columns][re of each, im of each]: blocks as wide as the vectors of
                         // the processor, the last one filled up; between bins gaps as above
+  half_pairs,           // factors as sums of two halves (fft/cuda/stored_pairs/stored_spectrum.h); what is made of two
+                        // such factors is interleaved
+  halves,               // likewise, rounded to one half each
 };
 std::string_view to_string(SpectrumStorage storage);  // "split blocks"
 

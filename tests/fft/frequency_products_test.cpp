@@ -42,7 +42,7 @@ void FrequencyProducts::expect_products(const FrequencyGemm& gemm) {
   const Tensor left = on_device(a), right = on_device(b);
   int tried = 0;
   for (const auto& product : backend_.products) {
-    if (!product->supports(gemm)) continue;
+    if (product->storage() != SpectrumStorage::interleaved || !product->supports(gemm)) continue;
     ++tried;
     SCOPED_TRACE(join(product->name(), ", ", gemm.bins, " bins of ", gemm.groups, " groups of ", gemm.m, "x", gemm.n,
                       "x", gemm.k));

@@ -11,6 +11,7 @@ namespace twiddle::small_fft {
 struct PlaneKernels {
   int height = 0, width = 0;
   std::int64_t bins = 0;
+  bool stores_halves = false;  // whether forward may be given exponents
   void (*forward)(Stream& stream, const ForwardArguments& arguments) = nullptr;
   void (*inverse)(Stream& stream, const InverseArguments& arguments) = nullptr;
 };

@@ -48,6 +48,14 @@ void FbfftTransform::forward(Context& ctx, const Planes& planes, const PlaneSour
   kernels(planes.grid).forward(*ctx.stream, small_fft::forward_arguments(planes, source, spectrum));
 }
 
+void FbfftTransform::forward_as_halves(Context& ctx, const Planes& planes, const PlaneSource& source, void* spectrum,
+                                       int halves_a_float, const int* of_columns, const int* of_rows) {
+  small_fft::ForwardArguments arguments = small_fft::forward_arguments(planes, source, spectrum);
+  arguments.halves_a_float = halves_a_float;
+  arguments.of_columns = of_columns, arguments.of_rows = of_rows;
+  kernels(planes.grid).forward(*ctx.stream, arguments);
+}
+
 void FbfftTransform::sum_columns(Context& ctx, const Planes& planes, const void* spectrum, bool add, float* sums) {
   small_fft::sum_first_bin(*ctx.stream, planes.matrix_rows(), planes.columns,
                            static_cast<const small_fft::Complex*>(spectrum), add, sums);

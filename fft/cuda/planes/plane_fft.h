@@ -56,24 +56,31 @@ TWIDDLE_HD void columns_from_rows(Complex (&v)[H], const Complex* plane, int pai
   transform<backwards>(v);
 }
 
-// The end of phase 2: a thread's row of the spectrum to its bins, `pitch` numbers apart. Adjacent threads have adjacent
-// planes, so that the stores of a warp are coalesced. Row 0 is the transform of row 0 + i * row H/2 and is split by the
-// same symmetry.
-template <int H, int W>
-TWIDDLE_HD void store_bins(const Complex (&v)[W], Complex* spectrum, std::int64_t pitch, int row) {
+// How a thread writes the bins of its plane: as complex floats, `pitch` numbers apart. Adjacent threads have adjacent
+// planes, so that the stores of a warp are coalesced.
+struct FloatBins {
+  Complex* of_plane;
+  std::int64_t pitch;
+  TWIDDLE_HD void operator()(int bin, Complex number) const { of_plane[bin * pitch] = number; }
+};
+
+// The end of phase 2: a thread's row of the spectrum to its bins. Row 0 is the transform of row 0 + i * row H/2 and is
+// split by the same symmetry.
+template <int H, int W, class Bins>
+TWIDDLE_HD void store_bins(const Complex (&v)[W], const Bins& bins, int row) {
+  constexpr int middle = PlaneSize<H, W>::half_row;
   if (row > 0) {
-    Complex* at = spectrum + (2 * PlaneSize<H, W>::half_row + (row - 1) * W) * pitch;
-    unrolled<W>([&](auto column) { *at = v[column], at += pitch; });
+    const int first = 2 * middle + (row - 1) * W;
+    unrolled<W>([&](auto column) { bins(first + column, v[column]); });
     return;
   }
-  Complex* const middle = spectrum + PlaneSize<H, W>::half_row * pitch;
-  spectrum[0] = {v[0].re, 0}, middle[0] = {v[0].im, 0};
-  spectrum[W / 2 * pitch] = {v[W / 2].re, 0}, middle[W / 2 * pitch] = {v[W / 2].im, 0};
+  bins(0, {v[0].re, 0}), bins(middle, {v[0].im, 0});
+  bins(W / 2, {v[W / 2].re, 0}), bins(middle + W / 2, {v[W / 2].im, 0});
   unrolled<W / 2 - 1>([&](auto before) {
     constexpr int column = decltype(before)::value + 1;
     const Complex a = v[column], b = v[W - column];
-    spectrum[column * pitch] = {0.5f * (a.re + b.re), 0.5f * (a.im - b.im)};
-    middle[column * pitch] = {0.5f * (a.im + b.im), 0.5f * (b.re - a.re)};
+    bins(column, {0.5f * (a.re + b.re), 0.5f * (a.im - b.im)});
+    bins(middle + column, {0.5f * (a.im + b.im), 0.5f * (b.re - a.re)});
   });
 }
 
@@ -93,9 +100,19 @@ struct ForwardArguments {
   const float* source;
   Complex* spectrum;
   const float* mask = nullptr;  // null: none; else ReLU's: where it is not above zero, the source is taken for zero
+  // 0: floats are stored. Else so many halves for each, which lack these powers of two; the latter of a matrix row.
+  int halves_a_float = 0;
+  const int *of_columns = nullptr, *of_rows = nullptr;
 };
 
-template <int H, int W, int P>
+struct StoreFloats {
+  template <int H, int W>
+  TWIDDLE_HD static void store(const Complex (&v)[W], const ForwardArguments& arguments, std::int64_t plane, int row) {
+    store_bins<H, W>(v, FloatBins{arguments.spectrum + plane, arguments.pitch}, row);
+  }
+};
+
+template <int H, int W, int P, class Store = StoreFloats>
 struct ForwardBlock : PlaneBlock<H, W, P> {
   using Base = PlaneBlock<H, W, P>;
   using typename Base::Size;
@@ -117,7 +134,7 @@ struct ForwardBlock : PlaneBlock<H, W, P> {
     Complex v[W];
     load_numbers(v, shared.numbers + plane * Size::pitch + row * W);
     transform<forwards>(v);
-    store_bins<H, W>(v, arguments.spectrum + (block * P + plane), arguments.pitch, row);
+    Store::template store<H, W>(v, arguments, block * P + plane, row);
   }
 
  private:

@@ -3,6 +3,7 @@
 #include "fft/cuda/device/dependent_launch.h"
 #include "fft/cuda/device/resident_blocks.h"
 #include "fft/cuda/planes/fbfft_kernels.h"
+#include "fft/cuda/planes/half_bins.h"
 #include "fft/cuda/planes/tuned_on_h200.h"
 
 namespace twiddle::small_fft {
@@ -12,7 +13,7 @@ template <int H, int W, int P, int MinBlocks>
 __global__ void __launch_bounds__((PlaneBlock<H, W, P>::threads),
                                   (resident_blocks<PlaneBlock<H, W, P>::threads>(MinBlocks)))
     forward_kernel(const ForwardArguments arguments, bool dependents_early) {
-  using Block = ForwardBlock<H, W, P>;
+  using Block = ForwardBlock<H, W, P, StoreFloatsOrHalves>;
   extern __shared__ ComplexPair memory[];
   auto& shared = *reinterpret_cast<typename Block::Shared*>(memory);
   const auto thread = static_cast<int>(threadIdx.x);
@@ -75,7 +76,7 @@ void launch_stored_inverse(Stream& stream, typename Source::Arguments arguments)
 
 template <int H, int W, BlockShape Shape>
 void launch_forward(Stream& stream, const ForwardArguments& arguments) {
-  using Block = ForwardBlock<H, W, Shape.planes>;
+  using Block = ForwardBlock<H, W, Shape.planes, StoreFloatsOrHalves>;
   launch_dependent<forward_kernel<H, W, Shape.planes, Shape.min_blocks>>(
       stream, (arguments.tiles.count() + Shape.planes - 1) / Shape.planes, Block::threads,
       sizeof(typename Block::Shared), arguments);
@@ -84,20 +85,24 @@ void launch_forward(Stream& stream, const ForwardArguments& arguments) {
 template <PlaneShape Shape>
 PlaneKernels plane_kernels() {
   constexpr int H = Shape.height, W = Shape.width;
-  return {H, W, PlaneSize<H, W>::bins,
-          [](Stream& stream, const ForwardArguments& arguments) {
-            if (arguments.tiles.count() < many_planes)
-              launch_forward<H, W, Shape.forward.few>(stream, arguments);
-            else
-              launch_forward<H, W, Shape.forward.many>(stream, arguments);
-          },
-          [](Stream& stream, const InverseArguments& arguments) {
-            if (arguments.tiles.count() < many_planes)
-              launch_stored_inverse<H, W, StoredSource<Shape.inverse.few.planes>, Shape.inverse.few>(stream, arguments);
-            else
-              launch_stored_inverse<H, W, StoredSource<Shape.inverse.many.planes>, Shape.inverse.many>(stream,
-                                                                                                       arguments);
-          }};
+  return {
+      H,
+      W,
+      PlaneSize<H, W>::bins,
+      Shape.forward.many.planes >= least_planes_of_halves,
+      [](Stream& stream, const ForwardArguments& arguments) {
+        const bool halves = arguments.halves_a_float > 0;
+        if (arguments.tiles.count() < many_planes && (!halves || Shape.forward.few.planes >= least_planes_of_halves))
+          launch_forward<H, W, Shape.forward.few>(stream, arguments);
+        else
+          launch_forward<H, W, Shape.forward.many>(stream, arguments);
+      },
+      [](Stream& stream, const InverseArguments& arguments) {
+        if (arguments.tiles.count() < many_planes)
+          launch_stored_inverse<H, W, StoredSource<Shape.inverse.few.planes>, Shape.inverse.few>(stream, arguments);
+        else
+          launch_stored_inverse<H, W, StoredSource<Shape.inverse.many.planes>, Shape.inverse.many>(stream, arguments);
+      }};
 }
 
 }  // namespace twiddle::small_fft

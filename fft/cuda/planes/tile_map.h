@@ -72,6 +72,7 @@ class TileMap {
   TWIDDLE_HD std::int64_t column(std::int64_t index) const {
     return index - columns_.quotient(index) * columns_.value();
   }
+  TWIDDLE_HD std::int64_t matrix_row(std::int64_t index) const { return columns_.quotient(index); }
   TWIDDLE_HD TilePlace operator()(std::int64_t index) const {
     const std::int64_t matrix_row = columns_.quotient(index), column = index - matrix_row * columns_.value();
     const std::int64_t row = tiles_.quotient(matrix_row);

@@ -1,0 +1,374 @@
+#pragma once
+#include <cuda.h>
+#include <cuda_fp16.h>
+
+#include "fft/cuda/complex_pairs/sm_90a/wgmma.h"
+#include "fft/cuda/pair_products/pair_scales.h"
+#include "fft/cuda/stored_pairs/sm_90a/stored_wgmma.h"
+#include "fft/cuda/stored_pairs/stored_spectrum.h"
+
+// How a block multiplies factors in the storages half_pairs and halves (stored_spectrum.h).
+namespace twiddle::stored_pairs {
+
+using complex_pairs::Barrier;
+using small_fft::Complex;
+using small_fft::ComplexPair;
+using small_fft::Fragment;
+using small_fft::shared_address;
+
+constexpr int depth = 32, half_depth = 16;  // k of a step and of an instruction
+
+struct StoredArguments {
+  CUtensorMap a, b;
+  // What the factors lack: of each k in both, and of C's rows and columns.
+  const int *a_of_k, *b_of_k, *of_rows, *of_columns;
+  Complex* c;  // with several parts of k, a spectrum for each
+  int bins, m, n, k;
+  int steps, steps_a_part;
+  Divisor parts, tiles_down, tiles_across;
+  int tiles;
+  bool accumulate;
+};
+
+// A factor's share of a step in shared memory, as the tensor copy writes it: where its numbers along k lie beside each
+// other [high, low][line][re, im][32 k], lines of 128 bytes with the 128-byte swizzle; else [line / 32][plane][k]
+// [32 lines], of 64 bytes with the 64-byte swizzle.
+template <int Lines, bool AlongK, int Halves>
+struct Panel {
+  static constexpr int planes = 2 * Halves;
+  static constexpr int bytes = Lines * depth * planes * 2;
+  static constexpr int group_bytes = planes * depth * 64;
+
+  // A box at a step and a line of a bin.
+  __device__ static void copy(char* panel, const CUtensorMap& map, int step, int line, int bin, Barrier& barrier);
+
+  __device__ static constexpr int plane_at(int plane) {
+    return AlongK ? plane / 2 * Lines * 128 + plane % 2 * 64 : plane * depth * 64;
+  }
+  // 16 lines and 16 k of each plane.
+  __device__ static void load(Fragment (&to)[planes], unsigned panel, int first_line, int half, int lane) {
+#pragma unroll
+    for (int plane = 0; plane < planes; ++plane) {
+      if constexpr (AlongK) {
+        const int line = first_line + lane % 16, chunk = plane % 2 * 4 + half * 2 + lane / 16;
+        to[plane] = load_fragment<false>(panel + plane / 2 * Lines * 128 + line * 128 + ((chunk ^ (line & 7)) << 4));
+      } else {
+        const int line = first_line + lane / 8 % 2 * 8, k = half * 16 + lane % 8 + lane / 16 * 8;
+        to[plane] = load_fragment<true>(panel + line / 32 * group_bytes + plane * depth * 64 + k * 64 +
+                                        ((line % 32 / 8 ^ (k >> 1 & 3)) << 4));
+      }
+    }
+  }
+  // 64 lines from a multiple of 64 on.
+  __device__ static std::uint64_t descriptor(unsigned panel, int plane, int first_line, int half) {
+    constexpr std::uint64_t swizzle_128 = std::uint64_t(1) << 62, swizzle_64 = std::uint64_t(2) << 62;
+    const unsigned at = panel + plane_at(plane) +
+                        (AlongK ? first_line * 128 + half * 32 : first_line / 32 * group_bytes + half * 16 * 64);
+    const std::uint64_t start = (at & 0x3ffff) >> 4;
+    if constexpr (AlongK) return start | std::uint64_t(1) << 16 | std::uint64_t(1024 >> 4) << 32 | swizzle_128;
+    return start | std::uint64_t(group_bytes >> 4) << 16 | std::uint64_t(512 >> 4) << 32 | swizzle_64;
+  }
+
+ private:
+  template <bool Transpose>
+  __device__ static Fragment load_fragment(unsigned row) {
+    Fragment to;
+    if constexpr (Transpose)
+      asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                   : "=r"(to.at[0]), "=r"(to.at[1]), "=r"(to.at[2]), "=r"(to.at[3])
+                   : "r"(row)
+                   : "memory");
+    else
+      asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                   : "=r"(to.at[0]), "=r"(to.at[1]), "=r"(to.at[2]), "=r"(to.at[3])
+                   : "r"(row)
+                   : "memory");
+    return to;
+  }
+};
+
+template <int Lines, bool AlongK, int Halves>
+__device__ void Panel<Lines, AlongK, Halves>::copy(char* panel, const CUtensorMap& map, int step, int line, int bin,
+                                                   Barrier& barrier) {
+  const int y = AlongK ? line : step * depth, z = AlongK ? step * Halves : line / 32 * planes;
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], "
+      "[%6];" ::"r"(shared_address(panel)),
+      "l"(&map), "r"(0), "r"(y), "r"(z), "r"(bin), "r"(shared_address(&barrier))
+      : "memory");
+}
+
+// 64 x 64 sums = (Keep ? sums : 0) + Sign * 64 x 16 of A by 16 x 64 of B.
+template <int Sign, bool Keep, bool BAlongK>
+__device__ void multiply(float (&sums)[32], const Fragment& a, std::uint64_t b) {
+  asm volatile(
+      "{\n"
+      ".reg .pred keep;\n"
+      "setp.ne.b32 keep, %38, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
+      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
+      "{%32, %33, %34, %35}, %36, keep, %37, 1, %39;\n"
+      "}"
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]), "+f"(sums[4]), "+f"(sums[5]), "+f"(sums[6]),
+        "+f"(sums[7]), "+f"(sums[8]), "+f"(sums[9]), "+f"(sums[10]), "+f"(sums[11]), "+f"(sums[12]), "+f"(sums[13]),
+        "+f"(sums[14]), "+f"(sums[15]), "+f"(sums[16]), "+f"(sums[17]), "+f"(sums[18]), "+f"(sums[19]), "+f"(sums[20]),
+        "+f"(sums[21]), "+f"(sums[22]), "+f"(sums[23]), "+f"(sums[24]), "+f"(sums[25]), "+f"(sums[26]), "+f"(sums[27]),
+        "+f"(sums[28]), "+f"(sums[29]), "+f"(sums[30]), "+f"(sums[31])
+      : "r"(a.at[0]), "r"(a.at[1]), "r"(a.at[2]), "r"(a.at[3]), "l"(b), "n"(Sign), "n"(Keep ? 1 : 0),
+        "n"(BAlongK ? 0 : 1));
+}
+
+// The largest and the smallest exponent along k, of both factors together.
+struct KRange {
+  int largest = -1000, smallest = 1000;
+  __device__ void add(const KRange& other) {
+    largest = max(largest, other.largest), smallest = min(smallest, other.smallest);
+  }
+};
+
+// 2^exponent, for an exponent of 0 or less.
+__device__ inline __half half_of_power(int exponent) {
+  const int bits = exponent >= -14 ? (exponent + 15) << 10 : exponent >= -24 ? 1 << (exponent + 24) : 0;
+  return __ushort_as_half(static_cast<unsigned short>(bits));
+}
+
+// Warpgroups of a block.
+constexpr int multiplying = 2, threads = (multiplying + 1) * 128;
+constexpr int multiplying_registers = 240, copying_registers = 24;
+constexpr int most_shared = 227 * 1024;
+
+__device__ inline void arrive_and_expect(Barrier& barrier, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&barrier)), "r"(bytes)
+               : "memory");
+}
+
+// One thread asks for copies, and two warpgroups multiply, 64 rows of C each, or all of 64 rows and half of the
+// columns. Tensor cores cut digits off where they add: so they add 32 k from zero, and fp32 adders the rest.
+template <int Rows, int Columns, bool AAlongK, bool BAlongK, int Halves>
+struct StoredBlock {
+  using A = Panel<Rows, AAlongK, Halves>;
+  using B = Panel<Columns, BAlongK, Halves>;
+  static constexpr int planes = 2 * Halves;
+  static constexpr int sign_a = AAlongK ? 1 : -1, sign_b = BAlongK ? -1 : 1;  // conjugated where transposed
+  static constexpr int stage_bytes = A::bytes + B::bytes, stages = (most_shared - 2048 - 2 * longest_sum) / stage_bytes;
+  static constexpr int columns_a_group = Rows == 64 ? Columns / multiplying : Columns, parts = columns_a_group / 64;
+  static_assert(Rows == 64 || Rows == 64 * multiplying);
+
+  struct alignas(1024) Shared {
+    struct Stage {
+      char a[A::bytes], b[B::bytes];
+    } of_steps[stages];
+    Barrier full[stages], empty[stages];
+    KRange found[multiplying * 4];               // by each warp
+    alignas(4) __half multipliers[longest_sum];  // of A's halves along k
+  };
+
+  // The stages in their order, again and again.
+  struct Turn {
+    int stage = 0, phase = 0;
+    __device__ void next() {
+      if (++stage == stages) stage = 0, phase ^= 1;
+    }
+  };
+
+  // A tile of C and the part of k that is summed in it.
+  struct Place {
+    int bin, part, row, column, first_step, steps;
+    __device__ Place(const StoredArguments& arguments, int tile) {
+      const auto strip = static_cast<int>(arguments.tiles_across.quotient(tile));
+      const auto slab = static_cast<int>(arguments.tiles_down.quotient(strip));
+      bin = static_cast<int>(arguments.parts.quotient(slab));
+      part = slab - bin * static_cast<int>(arguments.parts.value());
+      row = (strip - slab * static_cast<int>(arguments.tiles_down.value())) * Rows;
+      column = (tile - strip * static_cast<int>(arguments.tiles_across.value())) * Columns;
+      first_step = part * arguments.steps_a_part;
+      steps = min(arguments.steps_a_part, arguments.steps - first_step);
+    }
+  };
+
+  __device__ static void copy(const StoredArguments& arguments, Shared& shared) {
+    Turn turn;
+    for (int tile = static_cast<int>(blockIdx.x); tile < arguments.tiles; tile += static_cast<int>(gridDim.x)) {
+      const Place place(arguments, tile);
+      for (int step = 0; step < place.steps; ++step, turn.next()) {
+        Barrier& full = shared.full[turn.stage];
+        auto& to = shared.of_steps[turn.stage];
+        shared.empty[turn.stage].wait(turn.phase ^ 1);
+        arrive_and_expect(full, stage_bytes);
+        A::copy(to.a, arguments.a, place.first_step + step, place.row, place.bin, full);
+        B::copy(to.b, arguments.b, place.first_step + step, place.column, place.bin, full);
+      }
+    }
+  }
+
+  __device__ static void multiply(const StoredArguments& arguments, Shared& shared, int group, int thread) {
+    const int row = Rows == 64 ? 0 : 64 * group, column = Rows == 64 ? columns_a_group * group : 0;
+    const int warp = thread / 32, lane = thread % 32, line = row + 16 * warp;
+    const KRange range = range_of_k(arguments, shared.found, 128 * group + thread);
+    const bool differ = range.smallest < range.largest;
+    if (differ) store_multipliers(arguments, shared.multipliers, range.largest, 128 * group + thread);
+    Turn turn;
+    for (int tile = static_cast<int>(blockIdx.x); tile < arguments.tiles; tile += static_cast<int>(gridDim.x)) {
+      const Place place(arguments, tile);
+      float re[parts][32] = {}, im[parts][32] = {};
+      for (int step = place.first_step; step < place.first_step + place.steps; ++step, turn.next()) {
+        Fragment of_a[2][planes];
+        shared.full[turn.stage].wait(turn.phase);
+        const unsigned a = shared_address(shared.of_steps[turn.stage].a);
+        const unsigned b = shared_address(shared.of_steps[turn.stage].b);
+#pragma unroll
+        for (int half = 0; half < 2; ++half) A::load(of_a[half], a, line, half, lane);
+        if (differ) scale(of_a, shared.multipliers + step * depth + lane % 4 * 2);
+#pragma unroll
+        for (int part = 0; part < parts; ++part) {
+          const auto of_b = [&](int half) {
+            return [=](int plane) { return B::descriptor(b, plane, column + 64 * part, half); };
+          };
+          if constexpr (Halves == 2)
+            add_step(re[part], im[part], of_a, of_b);
+          else
+            multiply_step(re[part], im[part], of_a, of_b);
+          if (part == parts - 1) small_fft::wait_for_wgmma(), shared.empty[turn.stage].arrive();
+        }
+      }
+      store(arguments, place, range.largest, row + 16 * warp + lane / 4, column + lane % 4 * 2, re, im);
+    }
+  }
+
+ private:
+  __device__ static void wait_for_multiplying() {
+    asm volatile("bar.sync 1, %0;" ::"n"(multiplying * 128) : "memory");
+  }
+
+  // Found by all threads that multiply.
+  __device__ static KRange range_of_k(const StoredArguments& arguments, KRange* found, int thread) {
+    KRange range;
+    for (int k = thread; k < arguments.k; k += multiplying * 128) {
+      const int of_a = arguments.a_of_k[k], of_b = arguments.b_of_k[k];
+      if (of_a > no_exponent && of_b > no_exponent) range.add({of_a + of_b, of_a + of_b});
+    }
+#pragma unroll
+    for (int apart = 1; apart < 32; apart *= 2)
+      range.add({__shfl_xor_sync(~0u, range.largest, apart), __shfl_xor_sync(~0u, range.smallest, apart)});
+    if (thread % 32 == 0) found[thread / 32] = range;
+    wait_for_multiplying();
+    for (int warp = 0; warp < multiplying * 4; ++warp) range.add(found[warp]);
+    return range;
+  }
+
+  // What both factors lack along k, the largest of which counts as 1: by all threads that multiply, for all of them.
+  __device__ static void store_multipliers(const StoredArguments& arguments, __half* to, int largest, int thread) {
+    for (int k = thread; k < arguments.steps * depth; k += multiplying * 128)
+      to[k] = half_of_power(min(arguments.a_of_k[k] + arguments.b_of_k[k] - largest, 0));
+    wait_for_multiplying();
+  }
+
+  // `multipliers`: of the thread's first two k, which are neighbours.
+  __device__ static void scale(Fragment (&of_a)[2][planes], const __half* multipliers) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const __half2 multiplier = *reinterpret_cast<const __half2*>(multipliers + half * half_depth + i / 2 * 8);
+#pragma unroll
+        for (int plane = 0; plane < planes; ++plane) {
+          auto& halves = reinterpret_cast<__half2&>(of_a[half][plane].at[i]);
+          halves = __hmul2(halves, multiplier);
+        }
+      }
+  }
+
+  // Tensor cores cut digits off where they add: so they add a step from zero, and fp32 adders the rest.
+  template <class OfB>
+  __device__ static void add_step(float (&re)[32], float (&im)[32], const Fragment (&a)[2][planes], const OfB& of_b) {
+    float step_re[32], step_im[32];
+    small_fft::begin_wgmma();
+    multiply_half<false>(step_re, step_im, a[0], of_b(0));
+    multiply_half<true>(step_re, step_im, a[1], of_b(1));
+    small_fft::commit_wgmma();
+    small_fft::wait_for_wgmma();
+#pragma unroll
+    for (int i = 0; i < 32; ++i) re[i] += step_re[i], im[i] += step_im[i];
+  }
+
+  // Where factors are rounded, what is cut off does not matter.
+  template <class OfB>
+  __device__ static void multiply_step(float (&re)[32], float (&im)[32], const Fragment (&a)[2][planes],
+                                       const OfB& of_b) {
+    small_fft::begin_wgmma();
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      add_products<true>(re, im, a[half][re_high], a[half][im_high], of_b(half)(re_high), of_b(half)(im_high));
+    small_fft::commit_wgmma();
+  }
+
+  // (ar + i ai)(br + i bi) of 16 k, the small products first.
+  template <bool Keep, class OfB>
+  __device__ static void multiply_half(float (&re)[32], float (&im)[32], const Fragment (&a)[planes], const OfB& b) {
+    add_products<Keep>(re, im, a[re_low], a[im_low], b(re_high), b(im_high));
+    add_products<true>(re, im, a[re_high], a[im_high], b(re_low), b(im_low));
+    add_products<true>(re, im, a[re_high], a[im_high], b(re_high), b(im_high));
+  }
+  template <bool Keep>
+  __device__ static void add_products(float (&re)[32], float (&im)[32], const Fragment& a_re, const Fragment& a_im,
+                                      std::uint64_t b_re, std::uint64_t b_im) {
+    stored_pairs::multiply<1, Keep, BAlongK>(re, a_re, b_re);
+    stored_pairs::multiply<sign_a, Keep, BAlongK>(im, a_im, b_re);
+    stored_pairs::multiply<-sign_a * sign_b, true, BAlongK>(re, a_im, b_im);
+    stored_pairs::multiply<sign_b, true, BAlongK>(im, a_re, b_im);
+  }
+
+  __device__ static float power(int exponent) {
+    return pairs::power_of_two(pairs::limited(exponent, 126));
+  }
+
+  // A thread's numbers: of two rows, and of two neighbours of each eight columns.
+  __device__ static void store(const StoredArguments& arguments, const Place& place, int of_k, int first_row,
+                               int first_column, const float (&re)[parts][32], const float (&im)[parts][32]) {
+    Complex* const c =
+        arguments.c + (std::int64_t(place.part) * arguments.bins + place.bin) * arguments.m * arguments.n;
+#pragma unroll
+    for (int below = 0; below < 2; ++below) {
+      const int row = place.row + first_row + 8 * below;
+      if (row >= arguments.m) continue;
+      const float of_row = power(__ldg(arguments.of_rows + row) + of_k / 2 - top_exponent);
+#pragma unroll
+      for (int part = 0; part < parts; ++part)
+#pragma unroll
+        for (int i = 0; i < 8; ++i) {
+          const int column = place.column + first_column + 64 * part + 8 * i, at = 4 * i + 2 * below;
+          if (column >= arguments.n) continue;
+          const int2 of_columns = __ldg(reinterpret_cast<const int2*>(arguments.of_columns + column));
+          const int rest = of_k - of_k / 2 - top_exponent;
+          const float first = of_row * power(of_columns.x + rest), second = of_row * power(of_columns.y + rest);
+          auto* const to = reinterpret_cast<ComplexPair*>(c + std::int64_t(row) * arguments.n + column);
+          const ComplexPair before = arguments.accumulate ? *to : ComplexPair{};
+          *to = {before.first + Complex{re[part][at] * first, im[part][at] * first},
+                 before.second + Complex{re[part][at + 1] * second, im[part][at + 1] * second}};
+        }
+    }
+  }
+};
+
+template <class Block>
+__global__ void __launch_bounds__(threads, 1) stored_kernel(const __grid_constant__ StoredArguments arguments) {
+  extern __shared__ __align__(1024) char memory[];
+  auto& shared = *reinterpret_cast<typename Block::Shared*>(memory);
+  if (threadIdx.x == 0) {
+    for (int stage = 0; stage < Block::stages; ++stage)
+      shared.full[stage].begin(1), shared.empty[stage].begin(128 * multiplying);
+    small_fft::show_to_wgmma();
+  }
+  __syncthreads();
+  const int group = static_cast<int>(threadIdx.x) / 128, thread = static_cast<int>(threadIdx.x) % 128;
+  if (group < multiplying) {
+    complex_pairs::ask_for_registers<multiplying_registers>();
+    Block::multiply(arguments, shared, group, thread);
+  } else {
+    complex_pairs::give_up_registers<copying_registers>();
+    if (thread == 0) Block::copy(arguments, shared);
+  }
+}
+
+}  // namespace twiddle::stored_pairs

@@ -1,0 +1,130 @@
+#include "fft/cuda/stored_pairs/sm_90a/stored_wgmma.h"
+
+#include <algorithm>
+
+#include "fft/cuda/stored_pairs/sm_90a/stored_block.h"
+#include "framework/cuda/check.h"
+#include "framework/error.h"
+
+namespace twiddle::stored_pairs {
+
+namespace {
+
+std::int64_t quotient_up(std::int64_t count, std::int64_t each) {
+  return (count + each - 1) / each;
+}
+
+using EncodeTiled = decltype(&cuTensorMapEncodeTiled);
+EncodeTiled encode_tiled() {
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult result{};
+  constexpr unsigned since = 12000;
+  check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, since, cudaEnableDefault, &result));
+  require(result == cudaDriverEntryPointSuccess, "the driver knows no tensor maps");
+  return reinterpret_cast<EncodeTiled>(function);
+}
+
+// Boxes of a step's numbers of so many lines. What lies outside of a bin's matrix is zero.
+template <int Halves>
+CUtensorMap tensor_map(const void* spectrum, std::int64_t bins, const GroupedMatrix& matrix, bool along_k, int lines) {
+  static const EncodeTiled encode = encode_tiled();
+  const auto number = [](std::int64_t count) { return static_cast<cuuint64_t>(count); };
+  // Two planes of a group of columns are one row of a box, or one is.
+  constexpr int planes = 2 * Halves;
+  const int planes_a_row = along_k ? 2 : 1;
+  const int row_halves = planes_a_row * columns_a_group, rows_a_group = planes / planes_a_row;
+  const std::int64_t row_bytes = matrix.columns * planes * 2;
+  const cuuint64_t sizes[] = {number(row_halves), number(matrix.rows),
+                              number(matrix.columns / columns_a_group * rows_a_group), number(bins)};
+  const cuuint64_t strides[] = {number(row_bytes), number(row_halves * 2), number(row_bytes * matrix.rows)};
+  const auto box_rows = static_cast<cuuint32_t>(along_k ? lines : depth);
+  const auto box_groups = static_cast<cuuint32_t>(along_k ? rows_a_group : lines / columns_a_group * rows_a_group);
+  const cuuint32_t box[] = {static_cast<cuuint32_t>(row_halves), box_rows, box_groups, 1}, steps[] = {1, 1, 1, 1};
+  CUtensorMap map;
+  const CUresult result =
+      encode(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, const_cast<void*>(spectrum), sizes, strides, box, steps,
+             CU_TENSOR_MAP_INTERLEAVE_NONE, along_k ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B,
+             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  require(result == CUDA_SUCCESS, "no tensor map of ", bins, " bins of ", matrix.rows, " x ", matrix.columns);
+  return map;
+}
+
+struct Factors {
+  const void *a, *b;
+};
+
+template <int Halves, int Rows, int Columns, bool AAlongK, bool BAlongK>
+void launch(Stream& stream, const FrequencyGemm& gemm, const Factors& factors, StoredArguments arguments) {
+  using Block = StoredBlock<Rows, Columns, AAlongK, BAlongK, Halves>;
+  const std::int64_t down = quotient_up(gemm.m, Rows), across = quotient_up(gemm.n, Columns);
+  const std::int64_t tiles = gemm.bins * arguments.parts.value() * down * across;
+  require(tiles < std::int64_t(1) << 30, tiles, " tiles are more than one launch can count");
+  arguments.tiles_down = Divisor(down), arguments.tiles_across = Divisor(across);
+  arguments.tiles = static_cast<int>(tiles);
+  arguments.a = tensor_map<Halves>(factors.a, gemm.bins, gemm.a(), AAlongK, Rows);
+  arguments.b = tensor_map<Halves>(factors.b, gemm.bins, gemm.b(), BAlongK, Columns);
+  const auto native = static_cast<cudaStream_t>(stream.native());
+  constexpr int bytes = sizeof(typename Block::Shared);
+  check(cudaFuncSetAttribute(stored_kernel<Block>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+  const int blocks = std::min(arguments.tiles, multiprocessors(stream.device()));
+  stored_kernel<Block><<<static_cast<unsigned>(blocks), threads, bytes, native>>>(arguments);
+  detail::check_launch();
+}
+
+template <int Halves, int Rows, int Columns>
+void multiply_tiles(Stream& stream, const FrequencyGemm& gemm, const Factors& factors,
+                    const StoredArguments& arguments) {
+  if (gemm.transpose_a)
+    launch<Halves, Rows, Columns, false, false>(stream, gemm, factors, arguments);
+  else if (gemm.transpose_b)
+    launch<Halves, Rows, Columns, true, true>(stream, gemm, factors, arguments);
+  else
+    launch<Halves, Rows, Columns, true, false>(stream, gemm, factors, arguments);
+}
+
+template <int Halves>
+void multiply_in(TileShape tile, Stream& stream, const FrequencyGemm& gemm, const Factors& factors,
+                 const StoredArguments& arguments) {
+  switch (tile) {
+    case TileShape::high_128x64:
+      return multiply_tiles<Halves, 128, 64>(stream, gemm, factors, arguments);
+    case TileShape::wide_64x128:
+      return multiply_tiles<Halves, 64, 128>(stream, gemm, factors, arguments);
+    case TileShape::large_128x128:
+      return multiply_tiles<Halves, 128, 128>(stream, gemm, factors, arguments);
+  }
+}
+
+}  // namespace
+
+void multiply_stored(Stream& stream, const FrequencyGemm& gemm, int halves_a_float, const void* a, const void* b,
+                     TileShape tile, std::int64_t part, small_fft::Complex* c) {
+  const GroupedMatrix matrix_a = gemm.a(), matrix_b = gemm.b();
+  const StoredSpectrum of_a{halves_a_float, gemm.bins, matrix_a.rows, matrix_a.columns};
+  const StoredSpectrum of_b{halves_a_float, gemm.bins, matrix_b.rows, matrix_b.columns};
+  const bool a_along_k = !gemm.transpose_a, b_along_k = gemm.transpose_b;
+  const StoredArguments arguments{.a = {},
+                                  .b = {},
+                                  .a_of_k = a_along_k ? of_a.of_columns(a) : of_a.of_rows(a),
+                                  .b_of_k = b_along_k ? of_b.of_columns(b) : of_b.of_rows(b),
+                                  .of_rows = a_along_k ? of_a.of_rows(a) : of_a.of_columns(a),
+                                  .of_columns = b_along_k ? of_b.of_rows(b) : of_b.of_columns(b),
+                                  .c = c,
+                                  .bins = static_cast<int>(gemm.bins),
+                                  .m = static_cast<int>(gemm.m),
+                                  .n = static_cast<int>(gemm.n),
+                                  .k = static_cast<int>(gemm.k),
+                                  .steps = static_cast<int>(quotient_up(gemm.k, depth)),
+                                  .steps_a_part = static_cast<int>(part / depth),
+                                  .parts = Divisor(quotient_up(gemm.k, part)),
+                                  .tiles_down = Divisor(1),
+                                  .tiles_across = Divisor(1),
+                                  .tiles = 0,
+                                  .accumulate = gemm.accumulate && part >= gemm.k};
+  if (halves_a_float == 2)
+    multiply_in<2>(tile, stream, gemm, {a, b}, arguments);
+  else
+    multiply_in<1>(tile, stream, gemm, {a, b}, arguments);
+}
+
+}  // namespace twiddle::stored_pairs

@@ -1,0 +1,181 @@
+// Convolutions of the engine fbfft by spectra that are stored as halves, two a float or one: the exponents which these
+// lack, the transform that stores them, and the product that reads them.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "fft/spectral_engine.h"
+#include "framework/error.h"
+#include "layers/conv/conv_check.h"
+#include "layers/conv/engines.h"
+#include "tests/support/check_close.h"
+#include "tests/support/conv_problem.h"
+#include "tests/support/on_gpu.h"
+
+namespace twiddle {
+namespace {
+
+constexpr int all_samples = std::numeric_limits<int>::max();
+constexpr std::size_t enough = std::size_t(1) << 32;
+
+// By what the planes of a row or column are multiplied.
+using Size = std::function<double(std::int64_t)>;
+
+double same_size(std::int64_t) {
+  return 1;
+}
+// Six decades, in no order.
+double decades(std::int64_t i) {
+  return std::pow(10.0, static_cast<double>(i * 29 % 64) * 6 / 64 - 3);
+}
+double inverse_decades(std::int64_t i) {
+  return 1 / decades(i);
+}
+
+class StoredPairs : public OnGpu {
+ protected:
+  ConvPlans plans(const ConvProblem& problem, ConvPass pass, std::size_t limit = enough) {
+    SpectralEngine engine(fbfft(), std::make_shared<FrequencyBuffers>(limit), limit);
+    ConvPlans found = engine.plans(problem, pass);
+    const std::string product = problem.precision == Precision::fp32 ? "stored_pairs" : "stored_halves";
+    std::erase_if(found, [&](const auto& plan) { return !plan->facts().name.ends_with(product); });
+    return found;
+  }
+  void SetUp() override {
+    OnGpu::SetUp();
+    if (IsSkipped()) return;
+    if (plans(conv_problem("32x32x8x8 * 32x32x3x3"), ConvPass::forward).empty()) GTEST_SKIP() << "needs wgmma";
+  }
+
+  void expect_reference(const std::string& text, std::size_t limit = enough) {
+    for (const Precision precision : {Precision::fp32, Precision::tf32}) {
+      ConvProblem problem = conv_problem(text);
+      problem.precision = precision;
+      expect_reference(problem, limit, precision == Precision::fp32 ? 1e-6 : promise(precision));
+    }
+  }
+  void expect_reference(const ConvProblem& problem, std::size_t limit, double most) {
+    for (const ConvPass pass : every_pass) {
+      const ConvPlans found = plans(problem, pass, limit);
+      EXPECT_FALSE(found.empty()) << to_string(problem);
+      for (const auto& plan : found) {
+        ConvOperands operands = random_operands(stream(), problem, pass);
+        if (pass == ConvPass::forward) operands.bias = Tensor::filled(stream(), {problem.filters}, 0.5f);
+        plan->run(*ctx, operands);
+        EXPECT_LE(conv_error(*ctx, problem, pass, operands, all_samples), most)
+            << to_string(problem) << ", " << to_string(pass) << ", " << plan->facts().name;
+      }
+    }
+  }
+
+  // Planes of [rows][columns][plane] times that of their row and that of their column.
+  Tensor sized(const Tensor& tensor, const Shape& shape, const Size& of_row, const Size& of_column) {
+    std::vector<float> values = on_host(tensor);
+    const std::int64_t plane = shape[2] * shape[3], columns = shape[1];
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const auto of_plane = static_cast<std::int64_t>(i) / plane;
+      values[i] *= static_cast<float>(of_row(of_plane / columns) * of_column(of_plane % columns));
+    }
+    return Tensor::from(stream(), shape, values);
+  }
+};
+
+TEST_F(StoredPairs, AreWhatTheDefinitionSays) {
+  expect_reference("40x32x8x8 * 32x32x3x3 pad 1");
+  expect_reference("33x64x13x13 * 96x64x3x3 pad 1");  // rows that fill no tile, columns of three groups
+  expect_reference("64x160x5x5 * 32x160x5x5 pad 2");
+  expect_reference("32x32x40x40 * 64x32x3x3 pad 1");  // tiles
+}
+
+TEST_F(StoredPairs, AddUpSlicesOfABatch) {
+  expect_reference("128x64x13x13 * 64x64x3x3 pad 1", std::size_t(12) << 20);
+}
+
+TEST_F(StoredPairs, SumTheBiasGradient) {
+  const ConvProblem problem = conv_problem("40x32x8x8 * 64x32x3x3 pad 1");
+  for (const auto& plan : plans(problem, ConvPass::backward_weight)) {
+    ConvOperands operands = random_operands(stream(), problem, ConvPass::backward_weight);
+    operands.bias = poisoned(Shape{problem.filters});
+    plan->run(*ctx, operands);
+    const std::vector<float> y = on_host(operands.y), sums = on_host(operands.bias);
+    const std::int64_t plane = problem.out_height() * problem.out_width();
+    for (int filter = 0; filter < problem.filters; ++filter) {
+      double sum = 0, size = 0;
+      for (int image = 0; image < problem.batch; ++image)
+        for (std::int64_t i = 0; i < plane; ++i) {
+          const float value = y[static_cast<std::size_t>((image * problem.filters + filter) * plane + i)];
+          sum += value, size += std::abs(value);
+        }
+      EXPECT_NEAR(sums[static_cast<std::size_t>(filter)], sum, 1e-6 * size) << plan->facts().name;
+    }
+  }
+}
+
+TEST_F(StoredPairs, KeepTheClassHoweverFarApartPlanesAre) {
+  const ConvProblem problem = conv_problem("64x64x6x6 * 64x64x3x3 pad 1");
+  struct Sizes {
+    Size image, channel, of_filter_in_w, of_channel_in_w, filter_in_y;
+  };
+  const Sizes all[] = {{same_size, decades, same_size, inverse_decades, same_size},
+                       {same_size, same_size, decades, same_size, inverse_decades},
+                       {decades, same_size, same_size, same_size, same_size},
+                       {decades, decades, decades, inverse_decades, inverse_decades}};
+  for (const Sizes& sizes : all)
+    for (const ConvPass pass : every_pass) {
+      const ConvPlans found = plans(problem, pass);
+      ConvOperands operands = random_operands(stream(), problem, pass);
+      if (pass != ConvPass::backward_input)
+        operands.x = sized(operands.x, problem.input_shape(), sizes.image, sizes.channel);
+      if (pass != ConvPass::backward_weight)
+        operands.w = sized(operands.w, problem.weight_shape(), sizes.of_filter_in_w, sizes.of_channel_in_w);
+      if (pass != ConvPass::forward)
+        operands.y = sized(
+            operands.y, problem.output_shape(), [&](std::int64_t image) { return 1 / sizes.image(image); },
+            sizes.filter_in_y);
+      found.front()->run(*ctx, operands);
+      EXPECT_LE(conv_error(*ctx, problem, pass, operands, all_samples), 2e-6)
+          << to_string(pass) << ", case " << &sizes - all;
+    }
+}
+
+TEST_F(StoredPairs, AreRoundedWhereTheClassAllows) {
+  EXPECT_TRUE(plans(conv_problem("32x32x8x8 * 32x32x3x3"), ConvPass::forward).front()->facts().name.ends_with("pairs"));
+  SpectralEngine engine(fbfft(), std::make_shared<FrequencyBuffers>(enough), enough);
+  for (const auto& plan : engine.plans(conv_problem("32x32x8x8 * 32x32x3x3"), ConvPass::forward))
+    EXPECT_FALSE(plan->facts().name.ends_with("halves")) << plan->facts().name;
+}
+
+TEST_F(StoredPairs, WhatIsNotFiniteSpoilsItsOwnImage) {
+  const ConvProblem problem = conv_problem("64x64x6x6 * 64x64x3x3 pad 1");
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    ConvOperands operands = random_operands(stream(), problem, ConvPass::forward);
+    std::vector<float> x = on_host(operands.x);
+    const std::size_t image = 64 * 36;
+    x[5 * image + 7] = bad;
+    operands.x = Tensor::from(stream(), problem.input_shape(), x);
+    plans(problem, ConvPass::forward).front()->run(*ctx, operands);
+    const std::vector<float> y = on_host(operands.y);
+    for (std::size_t i = 0; i < y.size(); ++i)
+      ASSERT_TRUE(i / image == 5 || std::isfinite(y[i])) << "image " << i / image;
+    EXPECT_FALSE(std::isfinite(y[5 * image]));
+    // What the other images get is what they get without it.
+    x[5 * image + 7] = 0;
+    operands.x = Tensor::from(stream(), problem.input_shape(), x);
+    plans(problem, ConvPass::forward).front()->run(*ctx, operands);
+    const std::vector<float> without = on_host(operands.y);
+    const auto others = [&](const std::vector<float>& values) {
+      return std::vector<float>(values.begin() + 6 * static_cast<std::ptrdiff_t>(image), values.end());
+    };
+    EXPECT_LE(relative_error(others(y), others(without)), 1e-6);
+  }
+}
+
+TEST_F(StoredPairs, LeaveToOthersWhatIsNoMultipleOf32) {
+  EXPECT_TRUE(plans(conv_problem("64x48x6x6 * 64x48x3x3 pad 1"), ConvPass::forward).empty());
+  EXPECT_TRUE(plans(conv_problem("64x64x6x6 * 64x32x3x3 pad 1 groups 2"), ConvPass::forward).empty());
+}
+
+}  // namespace
+}  // namespace twiddle
