@@ -36,7 +36,7 @@ bool has_wgmma(const Device& gpu) {
 
 // How a product is cut: the tiles of C, and the length of a part of k.
 struct Cut {
-  TileShape tile = TileShape::large_128x128;
+  TileShape tile = TileShape::high_128x64;
   std::int64_t part = 0;
 };
 
@@ -50,9 +50,9 @@ struct Shape {
 // several parts as many again, as their sums are read once more.
 Cut cut_of(const FrequencyGemm& gemm, std::int64_t multiprocessors) {
   constexpr std::int64_t depth = 32;
-  const Shape shapes[] = {{TileShape::high_128x64, 128, 64, 1},
-                          {TileShape::wide_64x128, 64, 128, gemm.k < long_sum ? wide_of_short_sums : wide_of_long_sums},
-                          {TileShape::large_128x128, 128, 128, steps_of_a_large_tile}};
+  const Shape shapes[] = {
+      {TileShape::high_128x64, 128, 64, 1},
+      {TileShape::wide_64x128, 64, 128, gemm.k < long_sum ? wide_of_short_sums : wide_of_long_sums}};
   Cut best;
   double least = std::numeric_limits<double>::max();
   for (const Shape& shape : shapes)
@@ -80,8 +80,8 @@ class StoredProduct final : public FrequencyProduct {
   bool supports(const FrequencyGemm& gemm) const override {
     const auto takes = [](const GroupedMatrix& matrix) { return matrix.columns % columns_a_group == 0; };
     return gemm.groups == 1 && gemm.conjugate_a == gemm.transpose_a && gemm.conjugate_b == gemm.transpose_b &&
-           !(gemm.transpose_a && gemm.transpose_b) && takes(gemm.a()) && takes(gemm.b()) && gemm.n % 2 == 0 && gemm.k <= longest_sum &&
-           std::min({gemm.m, gemm.n, gemm.k}) >= least_side &&
+           !(gemm.transpose_a && gemm.transpose_b) && takes(gemm.a()) && takes(gemm.b()) && gemm.n % 2 == 0 &&
+           gemm.k <= longest_sum && std::min({gemm.m, gemm.n, gemm.k}) >= least_side &&
            gemm.bins * gemm.m * gemm.n * gemm.k >= least_multiplications;
   }
 

@@ -152,8 +152,7 @@ struct StoredBlock {
   static constexpr int planes = 2 * Halves;
   static constexpr int sign_a = AAlongK ? 1 : -1, sign_b = BAlongK ? -1 : 1;  // conjugated where transposed
   static constexpr int stage_bytes = A::bytes + B::bytes, stages = (most_shared - 2048 - 2 * longest_sum) / stage_bytes;
-  static constexpr int columns_a_group = Rows == 64 ? Columns / multiplying : Columns, parts = columns_a_group / 64;
-  static_assert(Rows == 64 || Rows == 64 * multiplying);
+  static_assert(Rows * Columns == multiplying * 64 * 64);
 
   struct alignas(1024) Shared {
     struct Stage {
@@ -203,16 +202,16 @@ struct StoredBlock {
   }
 
   __device__ static void multiply(const StoredArguments& arguments, Shared& shared, int group, int thread) {
-    const int row = Rows == 64 ? 0 : 64 * group, column = Rows == 64 ? columns_a_group * group : 0;
+    const int row = Rows == 64 ? 0 : 64 * group, column = Rows == 64 ? 64 * group : 0;
     const int warp = thread / 32, lane = thread % 32, line = row + 16 * warp;
     const KRange range = range_of_k(arguments, shared.found, 128 * group + thread);
     const bool differ = range.smallest < range.largest;
     if (differ) store_multipliers(arguments, shared.multipliers, range.largest, 128 * group + thread);
     Turn turn;
     for (int tile = static_cast<int>(blockIdx.x); tile < arguments.tiles; tile += static_cast<int>(gridDim.x)) {
-      const Place place(arguments, tile);
-      float re[parts][32] = {}, im[parts][32] = {};
-      for (int step = place.first_step; step < place.first_step + place.steps; ++step, turn.next()) {
+      float re[32] = {}, im[32] = {};
+      int step = Place(arguments, tile).first_step;
+      for (int left = Place(arguments, tile).steps; left > 0; --left, ++step, turn.next()) {
         Fragment of_a[2][planes];
         shared.full[turn.stage].wait(turn.phase);
         const unsigned a = shared_address(shared.of_steps[turn.stage].a);
@@ -220,19 +219,15 @@ struct StoredBlock {
 #pragma unroll
         for (int half = 0; half < 2; ++half) A::load(of_a[half], a, line, half, lane);
         if (differ) scale(of_a, shared.multipliers + step * depth + lane % 4 * 2);
-#pragma unroll
-        for (int part = 0; part < parts; ++part) {
-          const auto of_b = [&](int half) {
-            return [=](int plane) { return B::descriptor(b, plane, column + 64 * part, half); };
-          };
-          if constexpr (Halves == 2)
-            add_step(re[part], im[part], of_a, of_b);
-          else
-            multiply_step(re[part], im[part], of_a, of_b);
-          if (part == parts - 1) small_fft::wait_for_wgmma(), shared.empty[turn.stage].arrive();
-        }
+        const auto of_b = [&](int half) { return [=](int plane) { return B::descriptor(b, plane, column, half); }; };
+        const auto release = [&] { shared.empty[turn.stage].arrive(); };
+        if constexpr (Halves == 2)
+          add_step(re, im, of_a, of_b, release);
+        else
+          multiply_step(re, im, of_a, of_b, release);
       }
-      store(arguments, place, range.largest, row + 16 * warp + lane / 4, column + lane % 4 * 2, re, im);
+      store(arguments, Place(arguments, tile), range.largest, row + 16 * warp + lane / 4, column + lane % 4 * 2, re,
+            im);
     }
   }
 
@@ -280,27 +275,31 @@ struct StoredBlock {
   }
 
   // Tensor cores cut digits off where they add: so they add a step from zero, and fp32 adders the rest.
-  template <class OfB>
-  __device__ static void add_step(float (&re)[32], float (&im)[32], const Fragment (&a)[2][planes], const OfB& of_b) {
+  template <class OfB, class Release>
+  __device__ static void add_step(float (&re)[32], float (&im)[32], const Fragment (&a)[2][planes], const OfB& of_b,
+                                  const Release& release) {
     float step_re[32], step_im[32];
     small_fft::begin_wgmma();
     multiply_half<false>(step_re, step_im, a[0], of_b(0));
     multiply_half<true>(step_re, step_im, a[1], of_b(1));
     small_fft::commit_wgmma();
     small_fft::wait_for_wgmma();
+    release();
 #pragma unroll
     for (int i = 0; i < 32; ++i) re[i] += step_re[i], im[i] += step_im[i];
   }
 
   // Where factors are rounded, what is cut off does not matter.
-  template <class OfB>
+  template <class OfB, class Release>
   __device__ static void multiply_step(float (&re)[32], float (&im)[32], const Fragment (&a)[2][planes],
-                                       const OfB& of_b) {
+                                       const OfB& of_b, const Release& release) {
     small_fft::begin_wgmma();
 #pragma unroll
     for (int half = 0; half < 2; ++half)
       add_products<true>(re, im, a[half][re_high], a[half][im_high], of_b(half)(re_high), of_b(half)(im_high));
     small_fft::commit_wgmma();
+    small_fft::wait_for_wgmma();
+    release();
   }
 
   // (ar + i ai)(br + i bi) of 16 k, the small products first.
@@ -323,31 +322,44 @@ struct StoredBlock {
     return pairs::power_of_two(pairs::limited(exponent, 126));
   }
 
-  // A thread's numbers: of two rows, and of two neighbours of each eight columns.
+  // A thread's numbers: of two rows, and of two neighbours of each eight columns. All scales are loaded before the
+  // first store, which might be to where another is from, for all that the compiler knows.
   __device__ static void store(const StoredArguments& arguments, const Place& place, int of_k, int first_row,
-                               int first_column, const float (&re)[parts][32], const float (&im)[parts][32]) {
+                               int first_column, const float (&re)[32], const float (&im)[32]) {
+    const int first = place.row + first_row, column = place.column + first_column;
+    float of_rows[2];
+    float2 of_columns[8];
+#pragma unroll
+    for (int below = 0; below < 2; ++below)
+      of_rows[below] = power(exponent(arguments.of_rows, first + 8 * below, arguments.m) + of_k / 2 - top_exponent);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const int at = column + 8 * i, rest = of_k - of_k / 2 - top_exponent;
+      of_columns[i] = {power(exponent(arguments.of_columns, at, arguments.n) + rest),
+                       power(exponent(arguments.of_columns, at + 1, arguments.n) + rest)};
+    }
     Complex* const c =
         arguments.c + (std::int64_t(place.part) * arguments.bins + place.bin) * arguments.m * arguments.n;
 #pragma unroll
-    for (int below = 0; below < 2; ++below) {
-      const int row = place.row + first_row + 8 * below;
-      if (row >= arguments.m) continue;
-      const float of_row = power(__ldg(arguments.of_rows + row) + of_k / 2 - top_exponent);
+    for (int below = 0; below < 2; ++below)
 #pragma unroll
-      for (int part = 0; part < parts; ++part)
-#pragma unroll
-        for (int i = 0; i < 8; ++i) {
-          const int column = place.column + first_column + 64 * part + 8 * i, at = 4 * i + 2 * below;
-          if (column >= arguments.n) continue;
-          const int2 of_columns = __ldg(reinterpret_cast<const int2*>(arguments.of_columns + column));
-          const int rest = of_k - of_k / 2 - top_exponent;
-          const float first = of_row * power(of_columns.x + rest), second = of_row * power(of_columns.y + rest);
-          auto* const to = reinterpret_cast<ComplexPair*>(c + std::int64_t(row) * arguments.n + column);
-          const ComplexPair before = arguments.accumulate ? *to : ComplexPair{};
-          *to = {before.first + Complex{re[part][at] * first, im[part][at] * first},
-                 before.second + Complex{re[part][at + 1] * second, im[part][at + 1] * second}};
-        }
-    }
+      for (int i = 0; i < 8; ++i) {
+        const int at = 4 * i + 2 * below;
+        const float of_first = of_rows[below] * of_columns[i].x, of_next = of_rows[below] * of_columns[i].y;
+        store_pair(arguments, c, first + 8 * below, column + 8 * i,
+                   {{re[at] * of_first, im[at] * of_first}, {re[at + 1] * of_next, im[at + 1] * of_next}});
+      }
+  }
+  __device__ static int exponent(const int* of_lines, int line, int lines) {
+    return __ldg(of_lines + min(line, lines - 1));
+  }
+
+  __device__ static void store_pair(const StoredArguments& arguments, Complex* c, int row, int column,
+                                    ComplexPair numbers) {
+    if (row >= arguments.m || column >= arguments.n) return;
+    auto* const to = reinterpret_cast<ComplexPair*>(c + std::int64_t(row) * arguments.n + column);
+    if (arguments.accumulate) numbers = {to->first + numbers.first, to->second + numbers.second};
+    *to = numbers;
   }
 };
 

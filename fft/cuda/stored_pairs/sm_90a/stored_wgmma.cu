@@ -85,14 +85,10 @@ void multiply_tiles(Stream& stream, const FrequencyGemm& gemm, const Factors& fa
 template <int Halves>
 void multiply_in(TileShape tile, Stream& stream, const FrequencyGemm& gemm, const Factors& factors,
                  const StoredArguments& arguments) {
-  switch (tile) {
-    case TileShape::high_128x64:
-      return multiply_tiles<Halves, 128, 64>(stream, gemm, factors, arguments);
-    case TileShape::wide_64x128:
-      return multiply_tiles<Halves, 64, 128>(stream, gemm, factors, arguments);
-    case TileShape::large_128x128:
-      return multiply_tiles<Halves, 128, 128>(stream, gemm, factors, arguments);
-  }
+  if (tile == TileShape::high_128x64)
+    multiply_tiles<Halves, 128, 64>(stream, gemm, factors, arguments);
+  else
+    multiply_tiles<Halves, 64, 128>(stream, gemm, factors, arguments);
 }
 
 }  // namespace

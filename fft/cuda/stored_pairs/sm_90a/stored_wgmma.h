@@ -5,7 +5,7 @@
 namespace twiddle::stored_pairs {
 
 // Rows x columns of C a block.
-enum class TileShape : std::uint8_t { high_128x64, wide_64x128, large_128x128 };
+enum class TileShape : std::uint8_t { high_128x64, wide_64x128 };
 
 constexpr std::int64_t longest_sum = 8192;  // the largest k
 
