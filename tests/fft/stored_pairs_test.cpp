@@ -33,6 +33,13 @@ double decades(std::int64_t i) {
 double inverse_decades(std::int64_t i) {
   return 1 / decades(i);
 }
+// One is large where the other factor's is dead.
+double one_is_large(std::int64_t i) {
+  return i == 3 ? 1e6 : 1;
+}
+double one_is_dead(std::int64_t i) {
+  return i == 3 ? 0 : 1;
+}
 
 class StoredPairs : public OnGpu {
  protected:
@@ -121,7 +128,9 @@ TEST_F(StoredPairs, KeepTheClassHoweverFarApartPlanesAre) {
   const Sizes all[] = {{same_size, decades, same_size, inverse_decades, same_size},
                        {same_size, same_size, decades, same_size, inverse_decades},
                        {decades, same_size, same_size, same_size, same_size},
-                       {decades, decades, decades, inverse_decades, inverse_decades}};
+                       {decades, decades, decades, inverse_decades, inverse_decades},
+                       {same_size, one_is_large, same_size, one_is_dead, same_size},
+                       {same_size, same_size, one_is_dead, same_size, one_is_large}};
   for (const Sizes& sizes : all)
     for (const ConvPass pass : every_pass) {
       const ConvPlans found = plans(problem, pass);
