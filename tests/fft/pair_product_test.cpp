@@ -120,6 +120,80 @@ TEST_P(PairProductTest, AgreesWithASumInDoubleHoweverFactorsLie) {
       }
 }
 
+// What follows a product, wherever its results lie and however it is cut: C + A B + bias, and max(0, that).
+TEST_P(PairProductTest, AddsCAndTheBiasAndLeavesNothingBelowZeroWhereItIsAskedTo) {
+  constexpr std::int64_t batch = 3;
+  int number = 0;
+  for (const std::int64_t k : {70, 1500})
+    for (const bool transpose : {false, true})
+      for (const bool of_columns : {false, true})
+        for (const bool add : {false, true}) {
+          Problem p{130 + number, 70, k};
+          std::vector<float> a, b, before(static_cast<std::size_t>(batch * p.m * p.n), add ? 3.0f : not_a_number);
+          std::vector<float> bias(static_cast<std::size_t>(of_columns ? p.n : p.m));
+          for (std::size_t i = 0; i < bias.size(); ++i) bias[i] = static_cast<float>(i % 7) - 3;
+          std::vector<double> wanted;
+          const bool relu = number % 3 > 0, biased = number % 4 > 0;
+          for (std::int64_t i = 0; i < batch; ++i) {
+            p.fill(random_);
+            const std::vector<float> b_by_columns = transposed(p.b, p.k, p.n);
+            a.insert(a.end(), p.a.begin(), p.a.end()), b.insert(b.end(), b_by_columns.begin(), b_by_columns.end());
+            std::vector<double> c = expected(p);
+            for (std::size_t at = 0; at < c.size(); ++at) {
+              const std::size_t row = at / static_cast<std::size_t>(p.n), column = at % static_cast<std::size_t>(p.n);
+              c[at] += (add ? 3 : 0) + (biased ? double(bias[of_columns ? column : row]) : 0);
+              if (relu) c[at] = std::max(c[at], 0.0);
+            }
+            wanted.insert(wanted.end(), c.begin(), c.end());
+          }
+          const Tensor left = Tensor::from(*stream_, {batch, p.m, p.k}, a);
+          const Tensor right = Tensor::from(*stream_, {batch, p.n, p.k}, b);
+          const Tensor biases = Tensor::from(*stream_, {static_cast<std::int64_t>(bias.size())}, bias);
+          for (const TensorCores cores : cores_) {
+            Tensor c = Tensor::from(*stream_, {batch, p.m, p.n}, before);
+            run_pair_product(*stream_, cores,
+                             {.m = p.m,
+                              .n = p.n,
+                              .k = p.k,
+                              .a = plain_matrix(left.read(), p.k),
+                              .b = plain_matrix(right.read(), p.k),
+                              .c = plain_matrix(c.write(), transpose ? p.m : p.n),
+                              .transpose_c = transpose,
+                              .add = add,
+                              .bias = biased ? biases.read() : nullptr,
+                              .bias_of_columns = of_columns,
+                              .relu = relu,
+                              .batch = batch,
+                              .a_step = p.m * p.k,
+                              .b_step = p.k * p.n,
+                              .c_step = p.m * p.n});
+            std::vector<float> found = c.to_vector(*stream_);
+            if (transpose)
+              for (std::int64_t i = 0; i < batch; ++i) {
+                const auto first = found.begin() + i * p.m * p.n;
+                const std::vector<float> turned = transposed({first, first + p.m * p.n}, p.n, p.m);
+                std::copy(turned.begin(), turned.end(), first);
+              }
+            EXPECT_LE(error(found, wanted), 1e-6) << p.m << " rows, " << k << (transpose ? ", transposed" : "");
+          }
+          ++number;
+        }
+}
+
+// The columns of a large A are looked at in some rows, and in all where these have nothing but zeros.
+TEST_P(PairProductTest, FindsTheSizeOfColumnsThatAreZeroInMostRows) {
+  for (const bool a_along_k : {true, false}) {
+    Problem p{1100, 40, 64, a_along_k};
+    p.fill(random_);
+    for (std::int64_t i = 0; i < p.k; i += 3) {
+      for (std::int64_t row = 0; row < p.m; ++row) p.a_at(row, i) *= row == 7 || row == 517 ? 1e6f : 0;
+      for (std::int64_t column = 0; column < p.n; ++column) p.b_at(i, column) *= 1e-6f;
+    }
+    const std::vector<double> wanted = expected(p);
+    for (const TensorCores cores : cores_) EXPECT_LE(largest_error(p, product(*stream_, cores, p), wanted), 2e-6);
+  }
+}
+
 TEST_P(PairProductTest, GivesEqualBitsAndCutsLongSums) {
   Problem p{70, 40, 60000};
   p.fill(random_);

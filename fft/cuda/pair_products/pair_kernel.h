@@ -1,4 +1,5 @@
 #pragma once
+#include "fft/cuda/device/bulk_load.h"
 #include "fft/cuda/pair_products/split_kernel.h"
 #include "framework/cuda/check.h"
 
@@ -7,29 +8,32 @@ namespace twiddle::pairs {
 
 constexpr int columns = 64;
 constexpr int resident = 2;  // blocks of a multiprocessor
+constexpr int stages = 3;    // steps whose A and floats of B have room, of which two are on their way
 
 struct Arguments {
-  const SplitPart* a;   // [tile][step]
+  const SplitPart* a;   // [matrix][tile][step]
   const float* scales;  // of B's rows
   Factor b;             // by its columns
   std::int64_t m;
   int k, part, steps;  // k is summed in parts of that length, side by side
   int tiles_m;
   float* c;
-  std::int64_t c_stride, c_piece_stride, c_part_stride;
+  std::int64_t c_stride, c_piece_stride, c_part_stride, c_matrix_step;
   Divisor c_period;
-  bool paired;  // whether columns 2 i and 2 i + 1 of C are adjacent and may be stored at once
+  bool transpose;  // whether adjacent elements of C differ in m
+  bool paired;     // else whether columns 2 i and 2 i + 1 of C are adjacent and may be stored at once
   const float* bias;
-  bool relu;
+  bool bias_of_columns, relu;
 };
 
 template <bool BAlongK>
 struct Shared {
-  SplitPart a[2];
+  SplitPart a[stages];
   Halves<columns> b[2];
-  Floats<BAlongK, columns> floats[2];
-  alignas(16) float scales[2][depth];
+  Floats<BAlongK, columns> floats[stages];
+  alignas(16) float scales[stages][depth];
   alignas(8) float back_b[2][columns];
+  small_fft::CopyBarrier a_is_there[stages];
 };
 
 // Four warps have 64 rows, each of them 16, as wgmma has it: c[4 j] to c[4 j + 3] are of columns 8 j to 8 j + 7, two
@@ -101,24 +105,46 @@ __device__ inline void add_products(const float (&products)[sums_a_thread], cons
   }
 }
 
+__device__ inline void add_bias(const Arguments& g, std::int64_t m, std::int64_t first_n, int lane,
+                                float (&sums)[sums_a_thread]) {
+  const auto bias_of = [&](std::int64_t line, std::int64_t lines) { return line < lines ? g.bias[line] : 0; };
+  if (g.bias_of_columns) {
+#pragma unroll
+    for (int i = 0; i < sums_a_thread; ++i)
+      sums[i] += bias_of(first_n + i / 4 * 8 + first_column_of(lane) + i % 2, g.b.rows);
+  } else {
+    const float bias[2] = {bias_of(m, g.m), bias_of(m + 8, g.m)};
+#pragma unroll
+    for (int i = 0; i < sums_a_thread; ++i) sums[i] += bias[i / 2 % 2];
+  }
+}
+
+// C as [n][m]: eight lanes store adjacent rows m.
+__device__ inline void store_transposed(const Arguments& g, const float (&sums)[sums_a_thread], float* c,
+                                        std::int64_t m, std::int64_t first_n, int lane) {
+#pragma unroll
+  for (int i = 0; i < sums_a_thread; ++i) {
+    const std::int64_t n = first_n + i / 4 * 8 + first_column_of(lane) + i % 2, row = m + i / 2 % 2 * 8;
+    if (n < g.b.rows && row < g.m) c[n * g.c_stride + row] = sums[i];
+  }
+}
+
 // Each thread has two adjacent columns of each eight.
 __device__ inline void store(const Arguments& g, float (&sums)[sums_a_thread], std::int64_t first_m,
                              std::int64_t first_n, int warp, int lane) {
   const std::int64_t m = first_m + first_row_of(warp, lane);
-  float* const c = g.c + blockIdx.y * g.c_part_stride + m * g.c_stride;
-  const auto place_of = [&](std::int64_t n) {
-    const std::int64_t piece = g.c_period.quotient(n);
-    return n + piece * (g.c_piece_stride - g.c_period.value());
-  };
-  if (g.bias != nullptr) {
-    const float bias[2] = {m < g.m ? g.bias[m] : 0, m + 8 < g.m ? g.bias[m + 8] : 0};
-#pragma unroll
-    for (int i = 0; i < sums_a_thread; ++i) sums[i] += bias[i / 2 % 2];
-  }
+  float* const matrix = g.c + blockIdx.y * g.c_part_stride + blockIdx.z * g.c_matrix_step;
+  if (g.bias != nullptr) add_bias(g, m, first_n, lane, sums);
   if (g.relu) {
 #pragma unroll
     for (float& sum : sums) sum = sum < 0 ? 0 : sum;
   }
+  if (g.transpose) return store_transposed(g, sums, matrix, m, first_n, lane);
+  float* const c = matrix + m * g.c_stride;
+  const auto place_of = [&](std::int64_t n) {
+    const std::int64_t piece = g.c_period.quotient(n);
+    return n + piece * (g.c_piece_stride - g.c_period.value());
+  };
 #pragma unroll
   for (int j = 0; j < columns / 8; ++j) {
     const std::int64_t n = first_n + j * 8 + first_column_of(lane);
@@ -139,59 +165,77 @@ __device__ inline void store(const Arguments& g, float (&sums)[sums_a_thread], s
   }
 }
 
-// While tensor cores multiply a step, the next one's part of B is split and the one after it is copied: floats and
-// halves have two buffers each, and a barrier a step is enough.
+// While tensor cores multiply a step, the next one's part of B is split and those after it are copied: a step's A and
+// the next one's floats, which come as one group of copies, are there two steps after these were asked for. A barrier a
+// step is enough.
 template <bool ByWgmma, bool BAlongK, int Width>
 __global__ void __launch_bounds__(threads, resident) pair_kernel(const Arguments g) {
   extern __shared__ SplitPart memory[];
   auto& shared = *reinterpret_cast<Shared<BAlongK>*>(memory);
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
   const int tile_m = static_cast<int>(blockIdx.x) % g.tiles_m;
-  const std::int64_t first_n = std::int64_t(blockIdx.x / g.tiles_m) * columns;
+  const std::int64_t first_n = std::int64_t(blockIdx.x / g.tiles_m) * columns, matrix = blockIdx.z;
   const int first_k = static_cast<int>(blockIdx.y) * g.part, last_k = min(first_k + g.part, g.k);
-  const StepCopy<BAlongK, Width, columns> copy_b(g.b, first_n, thread);
-  const SplitPart* next_a = g.a + std::int64_t(tile_m) * g.steps + first_k / depth;
+  const StepCopy<BAlongK, Width, columns> copy_b(g.b, matrix, first_n, thread);
+  const SplitPart* next_a = g.a + (matrix * g.tiles_m + tile_m) * g.steps + first_k / depth;
+  const float* const scales = g.scales + matrix * g.steps * depth;
 
-  const auto copy_a = [&](SplitPart& to) {
-    constexpr int fours = sizeof(SplitPart) / sizeof(Four);
-    const auto* const from = reinterpret_cast<const Four*>(next_a++);
-#pragma unroll
-    for (int i = 0; i < fours; i += threads)
-      if (i + threads <= fours || thread < fours - i)
-        small_fft::async_copy(reinterpret_cast<Four*>(&to) + i + thread, from + i + thread, true);
-  };
-  const auto copy_floats = [&](int k, int buffer) {
+  // By the copy engine where there is one.
+  const auto copy_a = [&](int k, int stage) {
     if (k >= last_k) return;
-    copy_b.copy(k, last_k, shared.floats[buffer]);
-    if (thread < depth) small_fft::async_copy(shared.scales[buffer] + thread, g.scales + k + thread, true);
+    const SplitPart* const from = next_a++;
+    if constexpr (ByWgmma) {
+      if (thread == 0) shared.a_is_there[stage].load(&shared.a[stage], from, sizeof(SplitPart));
+    } else {
+      constexpr int fours = sizeof(SplitPart) / sizeof(Four);
+#pragma unroll
+      for (int i = 0; i < fours; i += threads)
+        if (i + threads <= fours || thread < fours - i)
+          small_fft::async_copy_once(reinterpret_cast<Four*>(&shared.a[stage]) + i + thread,
+                                     reinterpret_cast<const Four*>(from) + i + thread, true);
+    }
   };
-  const auto split_b = [&](int buffer) {
-    split_rows(shared.floats[buffer], thread, shared.scales[buffer], shared.b[buffer], shared.back_b[buffer]);
+  const auto copy_floats = [&](int k, int stage) {
+    if (k >= last_k) return;
+    copy_b.copy(k, last_k, shared.floats[stage]);
+    if (thread < depth) small_fft::async_copy(shared.scales[stage] + thread, scales + k + thread, true);
+  };
+  const auto split_b = [&](int stage, int buffer) {
+    split_rows(shared.floats[stage], thread, shared.scales[stage], shared.b[buffer], shared.back_b[buffer]);
   };
 
+  if constexpr (ByWgmma) {
+    if (thread < stages) shared.a_is_there[thread].begin();
+    small_fft::show_to_wgmma();  // and to the copy engine
+    __syncthreads();
+  }
   copy_floats(first_k, 0);
   small_fft::commit_group();
-  copy_a(shared.a[0]);
-  copy_floats(first_k + depth, 1);
-  small_fft::commit_group();
-  small_fft::wait_group<1>();
+  for (int i = 0; i + 1 < stages; ++i) {
+    copy_a(first_k + i * depth, i);
+    copy_floats(first_k + (i + 1) * depth, i + 1);
+    small_fft::commit_group();
+  }
+  small_fft::wait_group<stages - 1>();
   __syncthreads();
-  split_b(0);
+  split_b(0, 0);
   float sums[sums_a_thread] = {}, products[sums_a_thread];
-  int buffer = 0;
+  int stage = 0, phase = 0, buffer = 0;
 #pragma unroll 1
   for (int k = first_k; k < last_k; k += depth, buffer ^= 1) {
-    small_fft::wait_group<0>();
+    const int next = stage + 1 == stages ? 0 : stage + 1, last = stage == 0 ? stages - 1 : stage - 1;
+    small_fft::wait_group<stages - 2>();
     if constexpr (ByWgmma) small_fft::show_to_wgmma();
-    __syncthreads();  // this step's halves and the next one's floats are there, and what the last step used is free
-    begin_products<ByWgmma>(shared.a[buffer].halves, shared.b[buffer], warp, lane, products);
-    const bool has_next = k + depth < last_k;
-    if (has_next) copy_a(shared.a[buffer ^ 1]);
-    copy_floats(k + 2 * depth, buffer);
+    __syncthreads();  // B's halves and the next step's floats are there, and what the last step used is free
+    if constexpr (ByWgmma) shared.a_is_there[stage].wait(phase);
+    begin_products<ByWgmma>(shared.a[stage].halves, shared.b[buffer], warp, lane, products);
+    copy_a(k + (stages - 1) * depth, last);
+    copy_floats(k + stages * depth, stage);
     small_fft::commit_group();
-    if (has_next) split_b(buffer ^ 1);
+    if (k + depth < last_k) split_b(next, buffer ^ 1);
     if constexpr (ByWgmma) small_fft::wait_for_wgmma();
-    add_products(products, shared.a[buffer].back, shared.back_b[buffer], warp, lane, sums);
+    add_products(products, shared.a[stage].back, shared.back_b[buffer], warp, lane, sums);
+    stage = next, phase ^= stage == 0;
   }
   store(g, sums, std::int64_t(tile_m) * rows_of_a, first_n, warp, lane);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fft/cuda/pair_products/pair_kernel.h"
+#include "fft/cuda/pair_products/tuned_on_h100.h"
 #include "framework/cuda/check.h"
 #include "framework/error.h"
 
@@ -11,113 +12,162 @@ namespace twiddle {
 namespace pairs {
 namespace {
 
-// A sum of more terms is cut into parts, which blocks sum side by side and which are added in their order: what one
-// thread adds one after the other loses digits with its length. And into more where there are too few tiles for all
-// multiprocessors.
-constexpr std::int64_t longest_part = 8192, least_part = 256;
-constexpr std::int64_t most_parts = 65535;  // of a grid's second dimension
+// Sums of a product are cut into parts, which blocks sum side by side and which are added in their order, where they
+// are longer than what one thread may add, and where there are too few tiles for all multiprocessors.
+constexpr std::int64_t most_parts = 65535, most_batch = 65535;  // of a grid's other dimensions
 
 std::int64_t quotient_up(std::int64_t count, std::int64_t each) {
   return (count + each - 1) / each;
 }
 
+std::int64_t part_of(const PairProduct& p, std::int64_t parts) {
+  return std::max(quotient_up(quotient_up(p.k, parts), depth) * depth, least_part);
+}
+
+// About what a product takes where k is cut into such parts, in steps of blocks that have a multiprocessor together:
+// one that has it for itself is faster. Each takes some steps more to begin and to end, and parts must be written and
+// read.
+double estimate(const PairProduct& p, std::int64_t tiles, std::int64_t part, int multiprocessors) {
+  const std::int64_t parts = quotient_up(p.k, part), blocks = tiles * parts;
+  const std::int64_t at_a_time = std::int64_t(resident) * multiprocessors, left = blocks % at_a_time;
+  const double waves = static_cast<double>(blocks / at_a_time) + (left == 0 ? 0 : left <= multiprocessors ? alone : 1);
+  const double steps = waves * (static_cast<double>(part / depth) + ends_of_a_tile);
+  if (parts == 1) return steps;
+  return steps + step_of_a_last_kernel + static_cast<double>(p.batch * p.m * p.n * (2 * parts + 1)) / floats_a_step;
+}
+
+// Whether C has no gaps, within a matrix and between those of a batch, so that it can be written as one row.
+bool is_dense(const PairProduct& p) {
+  const std::int64_t across = p.transpose_c ? p.m : p.n;
+  return p.c.stride == across && p.c.period >= across && (p.batch == 1 || p.c_step == p.m * p.n);
+}
+
 struct Cut {
   std::int64_t tiles_m, tiles_n, steps, part, parts;
-  bool sums;  // whether the results of parts, or one to be transposed, are written by a last kernel
+  bool sums;  // whether the results of parts, or one that is added to C, are written by a last kernel
 };
 Cut cut(const PairProduct& p, int multiprocessors) {
   const std::int64_t tiles_m = quotient_up(p.m, rows_of_a), tiles_n = quotient_up(p.n, columns);
-  const bool may_cut = p.bias == nullptr && !p.relu && (p.c.period >= p.n || p.transpose_c);
-  const std::int64_t filling = resident * multiprocessors / std::max<std::int64_t>(tiles_m * tiles_n, 1);
-  const std::int64_t cuts = std::max<std::int64_t>({quotient_up(p.k, longest_part), filling, 1});
-  const std::int64_t wanted = may_cut ? std::min(cuts, most_parts) : 1;
-  const std::int64_t part = std::max(quotient_up(quotient_up(p.k, wanted), depth) * depth, least_part);
-  const std::int64_t parts = std::max<std::int64_t>(quotient_up(p.k, part), 1);
-  return {tiles_m, tiles_n, quotient_up(p.k, depth), part, parts, parts > 1 || p.transpose_c};
+  const std::int64_t tiles = tiles_m * tiles_n * p.batch, fewest = quotient_up(p.k, p.longest_sum);
+  const std::int64_t enough =
+      quotient_up(std::int64_t(2) * resident * multiprocessors, std::max<std::int64_t>(tiles, 1));
+  std::int64_t part = p.k;
+  if (is_dense(p)) {
+    part = part_of(p, std::min(fewest, most_parts));
+    for (std::int64_t parts = fewest + 1; parts <= std::min(fewest + enough, most_parts); ++parts)
+      if (const std::int64_t other = part_of(p, parts);
+          estimate(p, tiles, other, multiprocessors) < estimate(p, tiles, part, multiprocessors))
+        part = other;
+  }
+  const std::int64_t parts = quotient_up(p.k, part);
+  return {tiles_m, tiles_n, quotient_up(p.k, depth), part, parts, parts > 1 || p.add};
 }
 
-// What a product takes from the pool, one behind the other.
+// What a product takes, one behind the other.
 struct Scratch {
   Scratch(const PairProduct& p, const Cut& cut)
-      : scales(cut.tiles_m * cut.steps * sizeof(SplitPart)),
-        results(scales + cut.steps * depth * sizeof(float)),
-        bytes(results + (cut.sums ? cut.parts * p.m * p.n * sizeof(float) : 0)) {}
+      : scales(p.batch * cut.tiles_m * cut.steps * sizeof(SplitPart)),
+        results(scales + p.batch * cut.steps * depth * sizeof(float)),
+        bytes(results + (cut.sums ? cut.parts * p.batch * p.m * p.n * sizeof(float) : 0)) {}
   std::size_t scales, results, bytes;
 };
 
-Factor factor(const StridedMatrix<const float>& matrix, std::int64_t rows) {
-  return {matrix.values, matrix.stride, matrix.piece_stride, Divisor(matrix.period), rows};
+Factor factor(const StridedMatrix<const float>& matrix, std::int64_t rows, std::int64_t step) {
+  return {matrix.values, matrix.stride, matrix.piece_stride, Divisor(matrix.period), rows, step};
 }
 
 // Whether so many adjacent elements may be copied at once.
 template <int Count, class Number>
-bool is_aligned(const StridedMatrix<Number>& matrix) {
+bool is_aligned(const StridedMatrix<Number>& matrix, std::int64_t step) {
   return reinterpret_cast<std::uintptr_t>(matrix.values) % (Count * sizeof(float)) == 0 && matrix.stride % Count == 0 &&
-         matrix.period % Count == 0 && matrix.piece_stride % Count == 0;
+         matrix.period % Count == 0 && matrix.piece_stride % Count == 0 && step % Count == 0;
 }
 
 template <bool AlongK, int Width>
-void launch_split(Stream& stream, const SplitArguments& arguments) {
-  const cudaStream_t native = twiddle::detail::native(stream);
-  split_kernel<AlongK, Width><<<static_cast<unsigned>(arguments.steps), threads, 0, native>>>(arguments);
+void launch_split(Stream& stream, SplitArguments arguments, std::int64_t batch) {
+  arguments.sample = sample_of<AlongK>(arguments.a);
+  const dim3 grid(static_cast<unsigned>(arguments.steps) * static_cast<unsigned>(arguments.tiles),
+                  static_cast<unsigned>(batch));
+  split_kernel<AlongK, Width><<<grid, threads, 0, twiddle::detail::native(stream)>>>(arguments);
   twiddle::detail::check_launch();
 }
 
 struct SumOfParts {
   const float* parts;
   std::int64_t count, of;
-  Divisor columns;
-  std::int64_t stride;
-  bool transpose;
+  bool add;
+  const float* bias;
+  Divisor matrix, across;  // numbers of a matrix, and those that lie side by side in it
+  bool bias_across, relu;
   float* c;
   TWIDDLE_HD void operator()(std::int64_t i) const {
-    float sum = 0;
+    float sum = add ? c[i] : 0;
     for (std::int64_t part = 0; part < of; ++part) sum += parts[part * count + i];
-    const std::int64_t row = columns.quotient(i), column = i - row * columns.value();
-    c[transpose ? column * stride + row : row * stride + column] = sum;
+    if (bias != nullptr) sum += bias[bias_across ? across.remainder(i) : across.quotient(matrix.remainder(i))];
+    c[i] = relu && sum < 0 ? 0 : sum;
   }
 };
 
+void sum_parts(Stream& stream, const PairProduct& p, const Cut& cut, const float* results) {
+  const std::int64_t count = p.batch * p.m * p.n;
+  for_each_index(stream, count,
+                 SumOfParts{.parts = results,
+                            .count = count,
+                            .of = cut.parts,
+                            .add = p.add,
+                            .bias = p.bias,
+                            .matrix = Divisor(p.m * p.n),
+                            .across = Divisor(p.transpose_c ? p.m : p.n),
+                            .bias_across = p.bias_of_columns != p.transpose_c,
+                            .relu = p.relu,
+                            .c = p.c.values});
+}
+
 void split(Stream& stream, const PairProduct& p, const Cut& cut, SplitPart* parts, float* scales) {
-  const SplitArguments arguments{factor(p.a, p.m),
-                                 static_cast<int>(p.k),
-                                 static_cast<int>(cut.steps),
-                                 static_cast<int>(cut.tiles_m),
-                                 p.balance,
-                                 parts,
-                                 scales};
-  const bool by_fours = is_aligned<4>(p.a);
-  if (p.a_along_k)
-    by_fours ? launch_split<true, 4>(stream, arguments) : launch_split<true, 1>(stream, arguments);
-  else
-    by_fours ? launch_split<false, 4>(stream, arguments) : launch_split<false, 1>(stream, arguments);
+  const Factor a = factor(p.a, p.m, p.a_step);
+  const SplitArguments arguments{.a = a,
+                                 .sample = a,
+                                 .k = static_cast<int>(p.k),
+                                 .steps = static_cast<int>(cut.steps),
+                                 .tiles = static_cast<int>(cut.tiles_m),
+                                 .balance = p.balance,
+                                 .parts = parts,
+                                 .scales = scales};
+  const bool by_fours = is_aligned<4>(p.a, p.a_step);
+  const auto launch = p.a_along_k ? (by_fours ? launch_split<true, 4> : launch_split<true, 1>)
+                                  : (by_fours ? launch_split<false, 4> : launch_split<false, 1>);
+  launch(stream, arguments, p.batch);
 }
 
 Arguments arguments_of(const PairProduct& p, const Cut& cut, const SplitPart* parts, const float* scales,
                        float* results) {
+  const bool whole = !cut.sums;
   return {.a = parts,
           .scales = scales,
-          .b = factor(p.b, p.n),
+          .b = factor(p.b, p.n, p.b_step),
           .m = p.m,
           .k = static_cast<int>(p.k),
           .part = static_cast<int>(cut.part),
           .steps = static_cast<int>(cut.steps),
           .tiles_m = static_cast<int>(cut.tiles_m),
-          .c = cut.sums ? results : p.c.values,
-          .c_stride = cut.sums ? p.n : p.c.stride,
+          .c = whole ? p.c.values : results,
+          .c_stride = p.c.stride,
           .c_piece_stride = p.c.piece_stride,
-          .c_part_stride = p.m * p.n,
-          .c_period = Divisor(cut.sums ? p.n : p.c.period),
-          .paired = cut.sums ? p.n % 2 == 0 : is_aligned<2>(p.c),
-          .bias = p.bias,
-          .relu = p.relu};
+          .c_part_stride = p.batch * p.m * p.n,
+          .c_matrix_step = p.c_step,
+          .c_period = Divisor(p.c.period),
+          .transpose = p.transpose_c,
+          .paired = is_aligned<2>(p.c, p.c_step) && (whole || p.m * p.n % 2 == 0),
+          .bias = whole ? p.bias : nullptr,
+          .bias_of_columns = p.bias_of_columns,
+          .relu = whole && p.relu};
 }
 
 }  // namespace
 }  // namespace pairs
 
 std::vector<TensorCores> tensor_cores(const Device& device) {
-  if (device.kind != Device::Kind::cuda) return {};
+  if (device.kind != Device::Kind::cuda || device.index >= cuda_device_count()) return {};
   int major = 0, minor = 0;
   check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device.index));
   check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device.index));
@@ -131,25 +181,30 @@ std::size_t scratch_of_pair_product(const Device& device, const PairProduct& pro
   return pairs::Scratch(product, pairs::cut(product, multiprocessors(device))).bytes;
 }
 
-void run_pair_product(Stream& stream, TensorCores cores, const PairProduct& p) {
+void run_pair_product(Stream& stream, TensorCores cores, const PairProduct& p, void* scratch) {
   using namespace pairs;
   if (p.m == 0 || p.n == 0) return;
   require(p.k > 0 && p.k < std::int64_t(1) << 31, "a product over ", p.k, " terms: 1 to 2^31 - 1 can be summed");
+  require(p.batch <= most_batch, "a batch of ", p.batch, " products: ", most_batch, " can be launched");
+  require(is_dense(p) || !p.add, "a product is added to a matrix without gaps");
   const Cut cut = pairs::cut(p, multiprocessors(stream.device()));
   const Scratch places(p, cut);
-  const std::shared_ptr<void> scratch = stream.allocate(places.bytes);
-  auto* const bytes = static_cast<char*>(scratch.get());
+  auto* const bytes = static_cast<char*>(scratch);
   auto* const parts = reinterpret_cast<SplitPart*>(bytes);
   auto* const scales = reinterpret_cast<float*>(bytes + places.scales);
   auto* const results = reinterpret_cast<float*>(bytes + places.results);
 
   split(stream, p, cut, parts, scales);
-  const dim3 grid(static_cast<unsigned>(cut.tiles_m * cut.tiles_n), static_cast<unsigned>(cut.parts));
+  const dim3 grid(static_cast<unsigned>(cut.tiles_m * cut.tiles_n), static_cast<unsigned>(cut.parts),
+                  static_cast<unsigned>(p.batch));
   const auto multiply = cores == TensorCores::wgmma ? multiply_by_wgmma : multiply_by_mma;
-  multiply(stream, arguments_of(p, cut, parts, scales, results), grid, p.b_along_k, is_aligned<4>(p.b));
-  if (cut.sums)
-    for_each_index(stream, p.m * p.n,
-                   SumOfParts{results, p.m * p.n, cut.parts, Divisor(p.n), p.c.stride, p.transpose_c, p.c.values});
+  multiply(stream, arguments_of(p, cut, parts, scales, results), grid, p.b_along_k, is_aligned<4>(p.b, p.b_step));
+  if (cut.sums) sum_parts(stream, p, cut, results);
+}
+
+void run_pair_product(Stream& stream, TensorCores cores, const PairProduct& product) {
+  const std::size_t bytes = scratch_of_pair_product(stream.device(), product);
+  run_pair_product(stream, cores, product, stream.allocate(bytes).get());
 }
 
 }  // namespace twiddle

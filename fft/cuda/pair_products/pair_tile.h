@@ -9,12 +9,12 @@ namespace twiddle::pairs {
 
 constexpr int depth = 32, threads = 256, warps = threads / 32;
 
-// Where a block reads a factor. See StridedMatrix.
+// Where a block reads a factor: one matrix of a batch. See StridedMatrix.
 struct Factor {
   const float* values;
   std::int64_t stride, piece_stride;
   Divisor period;
-  std::int64_t rows;
+  std::int64_t rows, matrix_step;
 
   TWIDDLE_HD std::int64_t place_of(std::int64_t along) const {
     const std::int64_t piece = period.quotient(along);
@@ -47,14 +47,15 @@ struct alignas(512) Halves {
 template <bool AlongK, int Width, int Rows>
 class StepCopy {
  public:
-  __device__ StepCopy(const Factor& factor, std::int64_t first_row, int thread)
+  __device__ StepCopy(const Factor& factor, std::int64_t matrix, std::int64_t first_row, int thread)
       : factor_(factor), along_(thread % across * Width), other_(thread / across) {
     const std::int64_t row = first_row + (AlongK ? other_ : along_), left = factor.rows - row;
     rows_left_ = static_cast<int>(left < Rows ? left : Rows);
+    from_ = factor.values + matrix * factor.matrix_step;
     if constexpr (AlongK)
-      from_ = factor.values + row * factor.stride;
+      from_ += row * factor.stride;
     else
-      from_ = factor.values + (left > 0 ? factor.place_of(row) : 0) + other_ * factor.stride;
+      from_ += (left > 0 ? factor.place_of(row) : 0) + other_ * factor.stride;
   }
 
   // Zeros where there is no such row, and from last_k on.
@@ -98,6 +99,11 @@ __device__ void add_exponents(const Floats<AlongK, Rows>& part, int warp, int la
   for (int i = 0; i < each; ++i) column.add(part.at[part.place(warp * each + i, lane)]);
 }
 
+template <int Count>
+struct alignas(Count * sizeof(float)) Adjacent {
+  float at[Count];
+};
+
 // Splits all rows, scaled by scales[k] and then each as a whole, which back[row] takes back. Some adjacent threads have
 // a row together, each of them k that are chosen so that they do not meet in a bank: where rows lie along k 8 or 16
 // that follow each other, else a share of each eight.
@@ -106,15 +112,19 @@ __device__ void split_rows(const Floats<AlongK, Rows>& part, int thread, const f
                            float* back) {
   constexpr int sharing = threads / Rows, count = depth / sharing;
   static_assert(sharing == 2 || sharing == 4);
-  // The run of adjacent k that a thread has of each eight, and where it begins.
-  constexpr int run = AlongK ? count : 8 / sharing;
+  // The run of adjacent k that a thread has of each eight, and how many of them lie side by side.
+  constexpr int run = AlongK ? count : 8 / sharing, at_once = AlongK ? 4 : 1;
   const int row = thread / sharing, share = thread % sharing;
   float values[count], largest = 0;
 #pragma unroll
-  for (int i = 0; i < count; ++i) {
+  for (int i = 0; i < count; i += at_once) {
     const int k = AlongK ? share * count + i : i / run * 8 + share * run + i % run;
-    values[i] = part.at[part.place(row, k)] * scales[k];
-    largest = fmaxf(largest, fabsf(values[i]));
+    Adjacent<at_once> from = *reinterpret_cast<const Adjacent<at_once>*>(part.at + part.place(row, k));
+#pragma unroll
+    for (int j = 0; j < at_once; ++j) {
+      values[i + j] = from.at[j] * scales[k + j];
+      largest = fmaxf(largest, fabsf(values[i + j]));
+    }
   }
 #pragma unroll
   for (int apart = 1; apart < sharing; apart *= 2)

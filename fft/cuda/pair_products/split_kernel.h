@@ -13,50 +13,100 @@ struct SplitPart {
 };
 
 struct SplitArguments {
-  Factor a;
+  Factor a, sample;  // which columns are brought to the same size by
   int k, steps, tiles;
-  bool balance;      // whether columns are brought to the same size, too
-  SplitPart* parts;  // [tile][step]
-  float* scales;     // what B's rows are multiplied by: k, and what is left of the last step
+  bool balance;      // whether they are
+  SplitPart* parts;  // [matrix][tile][step]
+  float* scales;     // what B's rows are multiplied by: of each matrix k, and what is left of the last step
 };
 
-// A block has a step, and all tiles of rows one after the other.
+// As many rows as a tile has, in fours that are spread over all; all, where a tile has them.
+template <bool AlongK>
+Factor sample_of(const Factor& factor) {
+  constexpr std::int64_t adjacent = 4;
+  const std::int64_t spread = (factor.rows + rows_of_a - 1) / rows_of_a;
+  Factor sample = factor;
+  if (spread <= 1) return sample;
+  if constexpr (AlongK) {
+    sample.stride *= spread, sample.rows = factor.rows / spread;
+  } else {
+    sample.period = Divisor(adjacent), sample.piece_stride = adjacent * spread;
+    sample.rows = factor.rows / (adjacent * spread) * adjacent;
+  }
+  return sample;
+}
+
+// A block has a tile of a step of a matrix.
 template <bool AlongK, int Width>
-__global__ void __launch_bounds__(threads) split_kernel(const SplitArguments g) {
-  __shared__ Floats<AlongK, rows_of_a> part;
-  __shared__ int sums[warps][depth], counts[warps][depth];
-  __shared__ alignas(16) float scales[depth];
-  const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
-  const int step = static_cast<int>(blockIdx.x);
-  const auto load = [&](int tile) {
-    StepCopy<AlongK, Width, rows_of_a>(g.a, std::int64_t(tile) * rows_of_a, thread).copy(step * depth, g.k, part);
+class Splitting {
+ public:
+  struct Shared {
+    Floats<AlongK, rows_of_a> part;
+    int sums[warps][depth], counts[warps][depth];
+    alignas(16) float scales[depth];
+  };
+  __device__ Splitting(const SplitArguments& g, Shared& shared)
+      : g_(g),
+        shared_(shared),
+        thread_(static_cast<int>(threadIdx.x)),
+        tile_(static_cast<int>(blockIdx.x) % g.tiles),
+        step_(static_cast<int>(blockIdx.x) / g.tiles),
+        matrix_(blockIdx.y) {}
+
+  __device__ void run() {
+    const int exponent = g_.balance ? exponent_of_column() : 0;
+    if (thread_ < depth) {
+      shared_.scales[thread_] = power_of_two(-exponent);
+      if (tile_ == 0) g_.scales[(matrix_ * g_.steps + step_) * depth + thread_] = power_of_two(exponent);
+    }
+    load(g_.a, tile_);  // with a barrier, after which the scales are there
+    SplitPart& to = g_.parts[(matrix_ * g_.tiles + tile_) * g_.steps + step_];
+    split_rows(shared_.part, thread_, shared_.scales, to.halves, to.back);
+  }
+
+ private:
+  // Of column thread % 32. Where the sample has none but zeros, other rows may have more.
+  __device__ int exponent_of_column() {
+    const ColumnExponent sampled = sum_of_warps(exponents(g_.sample, 1));
+    const bool may_be_more = g_.tiles > 1 && sampled.count == 0 && step_ * depth + thread_ % depth < g_.k;
+    if (!__syncthreads_or(may_be_more)) return sampled.mean();
+    return sum_of_warps(exponents(g_.a, g_.tiles)).mean();
+  }
+  __device__ ColumnExponent exponents(const Factor& factor, int tiles) {
+    ColumnExponent column;
+    for (int tile = 0; tile < tiles; ++tile) {
+      load(factor, tile);
+      add_exponents(shared_.part, thread_ / 32, thread_ % 32, column);
+      __syncthreads();
+    }
+    return column;
+  }
+  __device__ ColumnExponent sum_of_warps(const ColumnExponent& of_warp) {
+    const int lane = thread_ % 32;
+    shared_.sums[thread_ / 32][lane] = of_warp.sum, shared_.counts[thread_ / 32][lane] = of_warp.count;
+    __syncthreads();
+    ColumnExponent column;
+    for (int i = 0; i < warps; ++i) column.add({shared_.sums[i][lane], shared_.counts[i][lane]});
+    return column;
+  }
+  __device__ void load(const Factor& factor, int tile) {
+    StepCopy<AlongK, Width, rows_of_a>(factor, matrix_, std::int64_t(tile) * rows_of_a, thread_)
+        .copy(step_ * depth, g_.k, shared_.part);
     small_fft::commit_group();
     small_fft::wait_group<0>();
     __syncthreads();
-  };
-  ColumnExponent column;
-  if (g.balance) {
-    for (int tile = 0; tile < g.tiles; ++tile) {
-      load(tile);
-      add_exponents(part, warp, lane, column);
-      __syncthreads();
-    }
-    sums[warp][lane] = column.sum, counts[warp][lane] = column.count;
-    __syncthreads();
   }
-  if (warp == 0) {
-    if (g.balance)
-      for (int i = 1; i < warps; ++i) column.add({sums[i][lane], counts[i][lane]});
-    const int exponent = g.balance ? column.mean() : 0;
-    scales[lane] = power_of_two(-exponent);
-    g.scales[step * depth + lane] = power_of_two(exponent);
-  }
-  for (int tile = 0; tile < g.tiles; ++tile) {
-    load(tile);  // with a barrier, after which the scales are there
-    SplitPart& to = g.parts[std::int64_t(tile) * g.steps + step];
-    split_rows(part, thread, scales, to.halves, to.back);
-    __syncthreads();
-  }
+
+  const SplitArguments& g_;
+  Shared& shared_;
+  int thread_, tile_, step_;
+  std::int64_t matrix_;
+};
+
+template <bool AlongK, int Width>
+__global__ void __launch_bounds__(threads) split_kernel(const SplitArguments g) {
+  __shared__ typename Splitting<AlongK, Width>::Shared shared;
+  Splitting<AlongK, Width>(g, shared).run();
 }
 
 }  // namespace twiddle::pairs
