@@ -21,7 +21,7 @@ std::unique_ptr<ConvEngine> make_depthwise_fft_engine(Device, std::shared_ptr<Fr
   return nullptr;
 }
 
-std::vector<std::unique_ptr<FrequencyProduct>> make_real_products() {
+std::vector<std::unique_ptr<FrequencyProduct>> make_real_products(Device) {
   return {};
 }
 

@@ -90,7 +90,7 @@ SpectralBackend winograd(Device device) {
     backend.products.push_back(std::make_unique<GemmProduct>());
   } else {
     backend.transforms = make_cuda_winograd();
-    backend.products = make_real_products();
+    backend.products = make_real_products(device);
   }
   backend.pays = [](const ConvProblem&) { return false; };
   return backend;

@@ -6,7 +6,7 @@
 
 namespace twiddle {
 
-// Products of real spectra on a GPU, by our own kernel and by cuBLAS.
-std::vector<std::unique_ptr<FrequencyProduct>> make_real_products();
+// Products of real spectra on that GPU, by tensor cores, by our own kernel for others and by cuBLAS.
+std::vector<std::unique_ptr<FrequencyProduct>> make_real_products(Device device);
 
 }  // namespace twiddle
