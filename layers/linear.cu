@@ -1,9 +1,13 @@
 #include "layers/linear.h"
 
+#include <algorithm>
+#include <optional>
+
 #include "fft/pair_product.h"
 #include "framework/for_each.h"
 #include "framework/tensor_ops.h"
 #include "layers/conv/tuner.h"
+#include "layers/relu_functors.h"
 
 namespace twiddle {
 
@@ -20,26 +24,49 @@ struct FillRows {
   }
 };
 
+struct BiasAndRelu {  // y as rows of outputs
+  const float* bias;  // null: none
+  bool relu;
+  struct Row {
+    const float* bias;
+    bool relu;
+    TWIDDLE_HD float operator()(std::int64_t output, float y) const {
+      const float sum = bias != nullptr ? y + bias[output] : y;
+      return relu && sum < 0 ? 0 : sum;
+    }
+  };
+  TWIDDLE_HD Row row(std::int64_t) const { return {bias, relu}; }
+};
+
 // Of smaller matrices, and of short sums, cuBLAS is as fast.
-constexpr std::int64_t least_side = 64, least_sum = 256, least_work = std::int64_t(1) << 26;
-bool by_tensor_cores(const Gemm& g) {
-  return !g.tf32 && g.m >= least_side && g.n >= least_side && g.k >= least_sum && g.m * g.n * g.k >= least_work;
+constexpr std::int64_t least_side = 64, least_sum = 128, least_work = std::int64_t(1) << 26;
+std::optional<TensorCores> cores_for(const Device& device, const Gemm& g) {
+  if (g.tf32 || std::min(g.m, g.n) < least_side || g.k < least_sum || g.m * g.n * g.k < least_work) return {};
+  const std::vector<TensorCores> cores = tensor_cores(device);
+  return cores.empty() ? std::nullopt : std::optional(cores.front());
 }
 
 // c = op(a) op(b), by tensor cores in the fp32 class where the device has such and it pays.
 void multiply(Stream& stream, const Gemm& g, const float* a, const float* b, float* c) {
-  const std::vector<TensorCores> cores =
-      by_tensor_cores(g) ? tensor_cores(stream.device()) : std::vector<TensorCores>{};
-  if (cores.empty()) return stream.gemm(g, a, b, c);
-  run_pair_product(stream, cores.front(),
-                   {.m = g.m,
-                    .n = g.n,
-                    .k = g.k,
-                    .a = plain_matrix(a, g.transpose_a ? g.m : g.k),
-                    .b = plain_matrix(b, g.transpose_b ? g.k : g.n),
-                    .a_along_k = !g.transpose_a,
-                    .b_along_k = g.transpose_b,
-                    .c = plain_matrix(c, g.n)});
+  if (const auto cores = cores_for(stream.device(), g))
+    run_pair_product(stream, *cores, pair_product_of(g, a, b, c));
+  else
+    stream.gemm(g, a, b, c);
+}
+
+// y = op(a) op(b) + bias, and max(y, 0).
+void multiply(Stream& stream, Gemm g, const float* a, const float* b, const BiasAndRelu& then, Tensor& y) {
+  if (const auto cores = cores_for(stream.device(), g)) {
+    PairProduct product = pair_product_of(g, a, b, y.write());
+    product.bias = then.bias, product.bias_of_columns = !product.transpose_c, product.relu = then.relu;
+    return run_pair_product(stream, *cores, product);
+  }
+  const bool start_from_bias = then.bias != nullptr && !on_gpu(stream);
+  if (start_from_bias) for_each_index(stream, g.m, FillRows{g.n, then.bias, y.write()}, g.n);
+  g.beta = start_from_bias ? 1.0f : 0.0f;
+  stream.gemm(g, a, b, y.write());
+  const BiasAndRelu left{start_from_bias ? nullptr : then.bias, then.relu};
+  if (left.bias != nullptr || left.relu) map_rows(stream, g.m, g.n, left, 1, y.write(), y.read());
 }
 
 }  // namespace
@@ -82,40 +109,52 @@ std::string Linear::describe() const {
   return join(inputs_, " to ", outputs_, bias_ != nullptr ? "" : ", no bias");
 }
 
+Gemm Linear::product(ConvPass pass, std::int64_t batch) const {
+  switch (pass) {
+    case ConvPass::forward:
+      return {.transpose_b = true, .m = batch, .n = outputs_, .k = inputs_, .tf32 = tf32_};
+    case ConvPass::backward_input:
+      return {.m = batch, .n = inputs_, .k = outputs_, .tf32 = tf32_};
+    default:
+      return {.transpose_a = true, .m = outputs_, .n = inputs_, .k = batch, .tf32 = tf32_};
+  }
+}
+
 Variable Linear::forward(Context& ctx, const Variable& x) {
   Stream& stream = *ctx.stream;
-  const std::int64_t batch = x.value().dim(0), inputs = inputs_, outputs = outputs_;
-  const bool tf32 = tf32_;
   const Tensor value = x.value();
-  const Variable weight = weight_->variable, bias = bias_ != nullptr ? bias_->variable : Variable();
+  const Variable bias = bias_ != nullptr ? bias_->variable : Variable();
+  Tensor y(stream, {value.dim(0), outputs_});
+  multiply(stream, product(ConvPass::forward, value.dim(0)), value.read(), weight_->variable.value().read(),
+           {bias_ != nullptr ? bias.value().read() : nullptr, relu_}, y);
+  const Tensor output = relu_ ? y : Tensor();
+  return ctx.tape.record(name(), y, {x, weight_->variable, bias},
+                         [this, x, value, output](Context& backward_ctx, const Tensor& grad_y) {
+                           backward(backward_ctx, x, value, output, grad_y);
+                         });
+}
 
-  Tensor y(stream, {batch, outputs});
-  const bool start_from_bias = bias_ != nullptr && !on_gpu(stream);
-  if (start_from_bias) for_each_index(stream, batch, FillRows{outputs, bias.value().read(), y.write()}, outputs);
-  multiply(
-      stream,
-      {.transpose_b = true, .m = batch, .n = outputs, .k = inputs, .beta = start_from_bias ? 1.0f : 0.0f, .tf32 = tf32},
-      value.read(), weight.value().read(), y.write());
-  if (bias_ != nullptr && !start_from_bias) add_bias(stream, bias.value(), 1, y);
-
-  return ctx.tape.record(
-      name(), y, {x, weight, bias},
-      [x, value, weight, bias, batch, inputs, outputs, tf32](Context& backward_ctx, const Tensor& grad_y) {
-        Stream& back = *backward_ctx.stream;
-        if (bias.needs_grad()) bias.add_grad(backward_ctx, sum_over_channels(back, grad_y, outputs, 1));
-        if (weight.needs_grad()) {
-          Tensor grad_weight(back, {outputs, inputs});
-          multiply(back, {.transpose_a = true, .m = outputs, .n = inputs, .k = batch, .tf32 = tf32}, grad_y.read(),
-                   value.read(), grad_weight.write());
-          weight.add_grad(backward_ctx, grad_weight);
-        }
-        if (x.needs_grad()) {
-          Tensor grad_x(back, value.shape());
-          multiply(back, {.m = batch, .n = inputs, .k = outputs, .tf32 = tf32}, grad_y.read(), weight.value().read(),
-                   grad_x.write());
-          x.add_grad(backward_ctx, grad_x);
-        }
-      });
+void Linear::backward(Context& ctx, const Variable& x, const Tensor& value, const Tensor& output, Tensor grad_y) const {
+  Stream& stream = *ctx.stream;
+  const std::int64_t batch = value.dim(0);
+  if (relu_) {
+    Tensor passed(stream, grad_y.shape());
+    map_elements(stream, passed.size(), ReluBackward{}, 1, passed.write(), output.read(), grad_y.read());
+    grad_y = passed;
+  }
+  if (bias_ != nullptr && bias_->variable.needs_grad())
+    bias_->variable.add_grad(ctx, sum_over_channels(stream, grad_y, outputs_, 1));
+  const Variable& weight = weight_->variable;
+  if (weight.needs_grad()) {
+    Tensor grad_weight(stream, {outputs_, inputs_});
+    multiply(stream, product(ConvPass::backward_weight, batch), grad_y.read(), value.read(), grad_weight.write());
+    weight.add_grad(ctx, grad_weight);
+  }
+  if (x.needs_grad()) {
+    Tensor grad_x(stream, value.shape());
+    multiply(stream, product(ConvPass::backward_input, batch), grad_y.read(), weight.value().read(), grad_x.write());
+    x.add_grad(ctx, grad_x);
+  }
 }
 
 }  // namespace twiddle

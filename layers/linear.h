@@ -1,4 +1,5 @@
 #pragma once
+#include "framework/convolution.h"
 #include "layers/layer.h"
 
 namespace twiddle {
@@ -10,12 +11,18 @@ class Linear : public Layer {
   Linear(const Site& site, Params& params);
   Variable forward(Context& ctx, const Variable& x) override;
   bool keeps_input() const override { return true; }
+  bool keeps_output() const override { return relu_; }
+  bool take_over_relu() override { return relu_ = true; }
   double flops() const override { return 2.0 * static_cast<double>(inputs_) * static_cast<double>(outputs_); }
   std::string describe() const override;
 
  private:
+  Gemm product(ConvPass pass, std::int64_t batch) const;
+  void backward(Context& ctx, const Variable& x, const Tensor& value, const Tensor& output, Tensor grad_y) const;
+
   std::int64_t inputs_, outputs_;
   bool tf32_;                    // products of the class tf32
+  bool relu_ = false;            // what is below zero becomes 0
   Parameter* weight_ = nullptr;  // [outputs, inputs]
   Parameter* bias_ = nullptr;    // null: none
 };

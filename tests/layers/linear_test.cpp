@@ -1,3 +1,5 @@
+#include <array>
+
 #include "tests/support/check_layer.h"
 
 namespace twiddle {
@@ -23,20 +25,57 @@ TEST_P(EveryDevice, LinearGradients) {
   expect_gradients(GetParam(), "linear", {{"outputs", "1"}}, {1, 1});
 }
 
-// So large that a GPU multiplies by tensor cores: whole numbers have no error.
+// With its ReLU, too: the result and all gradients are those of the two layers.
+TEST_P(EveryDevice, LinearDoesTheReluBehindIt) {
+  const Shape shape{3, 4};
+  const std::vector<float> x = whole_numbers(shape, 1), grad_y = whole_numbers({3, 5}, 2);
+  for (const std::string with_bias : {"true", "false"}) {
+    const auto made = [&] {
+      LayerUnderTest test(GetParam(), "linear", {{"outputs", "5"}, {"bias", with_bias}}, {4});
+      test.set("weight", whole_numbers({5, 4}, 3));
+      if (with_bias == "true") test.set("bias", {1, -2, 0, 3, -1});
+      return test;
+    };
+    LayerUnderTest plain = made(), with_relu = made();
+    LayerUnderTest relu(GetParam(), "relu", {}, {5});
+    const auto expected = relu.forward_and_backward({3, 5}, plain.forward(shape, x), grad_y);
+    const auto gradients = plain.forward_and_backward(shape, x, expected.grad_x);
+
+    ASSERT_TRUE(with_relu.layer->take_over_relu());
+    EXPECT_TRUE(with_relu.layer->keeps_output());
+    const auto passes = with_relu.forward_and_backward(shape, x, grad_y);
+    EXPECT_EQ(passes.y, expected.y);
+    EXPECT_EQ(passes.grad_x, gradients.grad_x);
+    for (Parameter& parameter : plain.layer->parameters()) {
+      const std::string name = parameter.name.substr(parameter.name.find('.') + 1);
+      EXPECT_EQ(with_relu.parameter(name).variable.grad().to_vector(*with_relu.ctx.stream),
+                parameter.variable.grad().to_vector(*plain.ctx.stream))
+          << name;
+    }
+  }
+}
+
+// So large that a GPU multiplies by tensor cores: whole numbers have no error. The smaller factor is now one, now the
+// other.
 TEST_P(EveryDevice, LinearOfLargeMatricesIsTheSameAsOnACpu) {
-  const Shape shape{256, 1024}, output{256, 512};
-  const auto passes_on = [&](Device device) {
-    LayerUnderTest test(device, "linear", {{"outputs", "512"}}, {1024});
-    test.set("weight", whole_numbers({512, 1024}, 1));
-    auto passes = test.forward_and_backward(shape, whole_numbers(shape, 2), whole_numbers(output, 3));
-    const std::vector<float> gradient = test.parameter("weight").variable.grad().to_vector(*test.ctx.stream);
-    passes.y.insert(passes.y.end(), gradient.begin(), gradient.end());
-    return passes;
-  };
-  const auto here = passes_on(GetParam()), on_cpu = passes_on({});
-  EXPECT_EQ(here.y, on_cpu.y);
-  EXPECT_EQ(here.grad_x, on_cpu.grad_x);
+  for (const auto& [batch, inputs, outputs] : {std::array{256, 1024, 512}, std::array{300, 1030, 260}}) {
+    const Shape shape{batch, inputs}, output{batch, outputs};
+    const auto passes_on = [&](Device device) {
+      LayerUnderTest test(device, "linear", {{"outputs", std::to_string(outputs)}}, {inputs});
+      test.layer->take_over_relu();
+      test.set("weight", whole_numbers({outputs, inputs}, 1));
+      test.set("bias", whole_numbers({outputs}, 4));
+      auto passes = test.forward_and_backward(shape, whole_numbers(shape, 2), whole_numbers(output, 3));
+      for (const char* name : {"weight", "bias"}) {
+        const std::vector<float> gradient = test.parameter(name).variable.grad().to_vector(*test.ctx.stream);
+        passes.y.insert(passes.y.end(), gradient.begin(), gradient.end());
+      }
+      return passes;
+    };
+    const auto here = passes_on(GetParam()), on_cpu = passes_on({});
+    EXPECT_EQ(here.y, on_cpu.y);
+    EXPECT_EQ(here.grad_x, on_cpu.grad_x);
+  }
 }
 
 TEST(Linear, TellsItsParametersToTheOptimizer) {
