@@ -41,6 +41,8 @@ class Layer {
   virtual bool keeps_output() const { return false; }
   virtual std::size_t kept_bytes() const { return 0; }  // per image, beside input and output
   virtual bool shares_input() const { return false; }   // the output is the input's storage: flatten
+  // The most that a pass takes beside its results and gives back; convolutions' plans are asked for theirs themselves.
+  virtual std::size_t scratch_bytes(const Device& /*device*/, std::int64_t /*batch*/) const { return 0; }
   // Asked of a layer that a ReLU follows: true where it does max(y, 0) itself from now on, which saves a pass.
   virtual bool take_over_relu() { return false; }
   // Asked of the last layer of a path whose output is added to another path's: true where it adds that one itself from

@@ -75,7 +75,8 @@ Linear::Linear(const Site& site, Params& params)
     : Layer(site.name, {}),
       inputs_(count_of(site.input)),
       outputs_(params.integer("outputs", std::nullopt, 1, 1 << 24)),
-      tf32_(site.convolutions.policy().precision == Precision::tf32) {
+      tf32_(site.convolutions.policy().precision == Precision::tf32),
+      input_gradient_(site.input_gradient) {
   Parameter weight;
   weight.name = "weight";
   weight.shape = {outputs_, inputs_};
@@ -118,6 +119,17 @@ Gemm Linear::product(ConvPass pass, std::int64_t batch) const {
     default:
       return {.transpose_a = true, .m = outputs_, .n = inputs_, .k = batch, .tf32 = tf32_};
   }
+}
+
+std::size_t Linear::scratch_bytes(const Device& device, std::int64_t batch) const {
+  std::size_t most = 0;
+  for (const ConvPass pass : every_pass) {
+    if (pass == ConvPass::backward_input && !input_gradient_) continue;
+    const Gemm g = product(pass, batch);
+    if (cores_for(device, g))
+      most = std::max(most, scratch_of_pair_product(device, pair_product_of(g, nullptr, nullptr, nullptr)));
+  }
+  return most;
 }
 
 Variable Linear::forward(Context& ctx, const Variable& x) {

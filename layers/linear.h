@@ -13,6 +13,7 @@ class Linear : public Layer {
   bool keeps_input() const override { return true; }
   bool keeps_output() const override { return relu_; }
   bool take_over_relu() override { return relu_ = true; }
+  std::size_t scratch_bytes(const Device& device, std::int64_t batch) const override;
   double flops() const override { return 2.0 * static_cast<double>(inputs_) * static_cast<double>(outputs_); }
   std::string describe() const override;
 
@@ -22,6 +23,7 @@ class Linear : public Layer {
 
   std::int64_t inputs_, outputs_;
   bool tf32_;                    // products of the class tf32
+  bool input_gradient_;          // whether training wants it
   bool relu_ = false;            // what is below zero becomes 0
   Parameter* weight_ = nullptr;  // [outputs, inputs]
   Parameter* bias_ = nullptr;    // null: none

@@ -197,6 +197,7 @@ BuiltModel build_model(Params& root, const Config& config, Device device, ConvPo
   policy.engine = engine_of(config, device);
   policy.deterministic = config.deterministic;
   Model model;
+  model.device = device;
   model.convolutions = std::make_unique<ConvTuner>(engines_of(config, device), policy);
   try {
     model.convolutions->check_name(policy.engine);

@@ -11,6 +11,7 @@ namespace twiddle {
 // A network and what it was built with. Nothing is allocated yet: initialize() or a checkpoint gives the parameters
 // their values.
 struct Model {
+  Device device;  // that it was built for; it may not be there
   std::unique_ptr<ConvTuner> convolutions;
   std::unique_ptr<Sequential> net;
 };

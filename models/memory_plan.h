@@ -6,8 +6,7 @@
 
 namespace twiddle {
 
-// Bytes that training at a batch size takes, by kind. Not counted is what linear layers take on a GPU for products by
-// tensor cores (fft/pair_product.h): one factor's halves, as large as that factor, and sums of some MiB.
+// Bytes that training at a batch size takes, by kind.
 struct MemoryPlan {
   std::size_t weights = 0, gradients = 0, optimizer = 0, activations = 0, workspace = 0, spectra = 0, data = 0;
   std::string workspace_layer;  // where it and the activations together are most

@@ -78,6 +78,11 @@ TEST_P(EveryDevice, LinearOfLargeMatricesIsTheSameAsOnACpu) {
   }
 }
 
+TEST(Linear, TakesNoScratchOnACpu) {
+  LayerUnderTest test({}, "linear", {{"outputs", "4096"}}, {4096});
+  EXPECT_EQ(test.layer->scratch_bytes({}, 512), 0u);
+}
+
 TEST(Linear, TellsItsParametersToTheOptimizer) {
   LayerUnderTest test({}, "linear", {{"outputs", "2"}, {"lr", "0.5"}, {"bias_lr", "2"}, {"bias_init", "0.25"}}, {3});
   EXPECT_EQ(test.parameter("weight").learning_rate, 0.5f);

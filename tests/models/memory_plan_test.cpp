@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "fft/pair_product.h"
 #include "framework/error.h"
 #include "layers/softmax_loss.h"
 #include "tests/models/built_model.h"
@@ -29,7 +30,7 @@ TEST(MemoryPlan, AnActivationThatNobodyKeepsIsNotCountedTwice) {
 
 // What a forward and a backward pass take at most, without the images: of the second step, which chooses no plans.
 std::size_t peak_of_a_step(const Model& model, std::int64_t batch) {
-  Context ctx;
+  Context ctx(model.device);
   model.net->initialize(ctx);
   Shape shape = model.net->input_shape();
   shape.insert(shape.begin(), batch);
@@ -65,6 +66,19 @@ TEST(MemoryPlan, IsWhatAStepThroughPathsTakes) {
     EXPECT_GE(planned + small, 0.94 * taken) << layers;
     EXPECT_LE(planned, 1.25 * taken) << layers;
   }
+}
+
+// Products by tensor cores take the halves of one factor and more: of 512 x 4096 numbers here.
+TEST(MemoryPlan, CountsWhatLinearLayersTakeForTheirProducts) {
+  const Device gpu{Device::Kind::cuda, 0};
+  if (tensor_cores(gpu).empty()) GTEST_SKIP() << "no tensor cores";
+  const Model model = model_of("[4096, 1, 1]", "    - linear: {outputs: 1024}\n", gpu);
+  const MemoryPlan plan = plan_memory(model, 512, 0);
+  EXPECT_GE(plan.workspace, 512u * 4096 * 4);
+  EXPECT_LE(plan.workspace, 8 * 512u * 4096 * 4);
+  EXPECT_EQ(plan.workspace_layer, "fc1");
+  EXPECT_GE(static_cast<double>(plan.activations + plan.gradients + plan.workspace),
+            0.94 * static_cast<double>(peak_of_a_step(model, 512)));
 }
 
 std::string advice_of(const std::string& engine, std::size_t missing) {
