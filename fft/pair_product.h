@@ -54,9 +54,10 @@ enum class TensorCores : std::uint8_t {
   wgmma,  // four warps together, from shared memory: compute capability 9.0
   mma     // a warp, from registers: 8.0 and above
 };
-std::vector<TensorCores> tensor_cores(const Device& device);  // the fastest first; none below 8.0, on a CPU, or where there is no such GPU
+std::vector<TensorCores> tensor_cores(
+    const Device& device);  // the fastest first; none below 8.0, on a CPU, or where there is no such GPU
 
-std::size_t scratch_of_pair_product(const Device& device, const PairProduct& product);  // bytes
+std::size_t scratch_of_pair_product(const Device& device, TensorCores cores, const PairProduct& product);  // bytes
 void run_pair_product(Stream& stream, TensorCores cores, const PairProduct& product, void* scratch);
 void run_pair_product(Stream& stream, TensorCores cores, const PairProduct& product);  // takes it from the pool
 

@@ -126,8 +126,8 @@ std::size_t Linear::scratch_bytes(const Device& device, std::int64_t batch) cons
   for (const ConvPass pass : every_pass) {
     if (pass == ConvPass::backward_input && !input_gradient_) continue;
     const Gemm g = product(pass, batch);
-    if (cores_for(device, g))
-      most = std::max(most, scratch_of_pair_product(device, pair_product_of(g, nullptr, nullptr, nullptr)));
+    if (const auto cores = cores_for(device, g))
+      most = std::max(most, scratch_of_pair_product(device, *cores, pair_product_of(g, nullptr, nullptr, nullptr)));
   }
   return most;
 }

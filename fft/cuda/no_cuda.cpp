@@ -33,7 +33,7 @@ std::vector<TensorCores> tensor_cores(const Device&) {
   return {};
 }
 
-std::size_t scratch_of_pair_product(const Device&, const PairProduct&) {
+std::size_t scratch_of_pair_product(const Device&, TensorCores, const PairProduct&) {
   return 0;
 }
 

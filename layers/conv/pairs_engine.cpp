@@ -93,7 +93,7 @@ class PairsEngine final : public ConvEngine {
     for (const TensorCores cores : cores_) {
       if (found.size() == most) break;
       ConvPlan::Facts facts{"pairs", cores == TensorCores::wgmma ? "wgmma" : "mma"};
-      facts.scratch_bytes = scratch_of_pair_product(device_, product_of(problem, pass, {}));
+      facts.scratch_bytes = scratch_of_pair_product(device_, cores, product_of(problem, pass, {}));
       found.push_back(std::make_shared<PairsPlan>(std::move(facts), problem, pass, cores));
     }
     return found;

@@ -194,14 +194,33 @@ TEST_P(PairProductTest, FindsTheSizeOfColumnsThatAreZeroInMostRows) {
   }
 }
 
+// So many tiles of A that both factors are split beforehand.
+TEST_P(PairProductTest, SplitsBothFactorsOfLargeMatrices) {
+  std::uniform_int_distribution<int> rows(900, 1200), columns(1, 200), length(1, 300);
+  for (int round = 0; round < 6; ++round)
+    for (const bool b_along_k : {true, false}) {
+      Problem p{rows(random_), columns(random_), length(random_), round % 2 == 0, b_along_k};
+      p.fill(random_);
+      for (std::int64_t i = 0; i < p.k; i += 3) {  // and what is divided by in A is multiplied by in B
+        for (std::int64_t row = 0; row < p.m; ++row) p.a_at(row, i) *= 1e5f;
+        for (std::int64_t column = 0; column < p.n; ++column) p.b_at(i, column) *= 1e-5f;
+      }
+      const std::vector<double> wanted = expected(p);
+      for (const TensorCores cores : cores_)
+        EXPECT_LE(error(product(*stream_, cores, p), wanted), 1e-6) << p.m << " x " << p.n << " x " << p.k;
+    }
+}
+
 TEST_P(PairProductTest, GivesEqualBitsAndCutsLongSums) {
-  Problem p{70, 40, 60000};
-  p.fill(random_);
-  const std::vector<double> wanted = expected(p);
-  for (const TensorCores cores : cores_) {
-    const std::vector<float> first = product(*stream_, cores, p);
-    EXPECT_LE(error(first, wanted), 1e-6);
-    EXPECT_EQ(first, product(*stream_, cores, p));
+  for (const std::int64_t m : {70, 1000}) {
+    Problem p{m, 40, 20000};
+    p.fill(random_);
+    const std::vector<double> wanted = expected(p);
+    for (const TensorCores cores : cores_) {
+      const std::vector<float> first = product(*stream_, cores, p);
+      EXPECT_LE(error(first, wanted), 1e-6);
+      EXPECT_EQ(first, product(*stream_, cores, p));
+    }
   }
 }
 

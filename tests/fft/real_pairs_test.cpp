@@ -135,6 +135,8 @@ TEST_F(RealPairs, AreWhatTheDefinitionSays) {
   expect_product(forward(16, 130, 67, 33));
   expect_product(backward_input(16, 260, 66, 64));
   expect_product(backward_input(36, 40, 129, 35));
+  expect_product(forward(4, 1000, 1100, 96));
+  expect_product(backward_weight(4, 1030, 920, 100, true));
   expect_product(backward_weight(16, 66, 130, 200, false));
   expect_product(backward_weight(36, 130, 35, 77, true));
 }
@@ -175,8 +177,9 @@ TEST_F(RealPairs, LeaveWhatIsSmallOrInGroupsToOtherProducts) {
 }
 
 TEST_F(RealPairs, TakePartInPlansThatKeepTheClass) {
-  for (const ConvProblem& problem : conv_problems({"3x40x13x11 * 36x40x3x3 pad 1", "2x96x14x14 * 130x96x3x3 pad 1",
-                                                   "5x512x9x9 * 64x512x3x3 pad 1", "33x32x12x12 * 33x32x3x3"}))
+  for (const ConvProblem& problem :
+       conv_problems({"3x40x13x11 * 36x40x3x3 pad 1", "2x96x14x14 * 130x96x3x3 pad 1", "5x512x9x9 * 64x512x3x3 pad 1",
+                      "33x32x12x12 * 33x32x3x3", "40x33x13x13 * 400x33x3x3"}))
     expect_plans(problem, [&](const ConvPlan& plan, ConvPass pass) {
       ConvOperands operands = random_operands(stream(), problem, pass);
       plan.run(*ctx, operands);

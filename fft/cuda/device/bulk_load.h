@@ -14,10 +14,13 @@ class CopyBarrier {
   __device__ void begin() {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(&state_)) : "memory");
   }
-  // By one thread: so many bytes, a multiple of 16 at places that 16 divides.
-  __device__ void load(void* to, const void* from, int bytes) {
+  // By one thread: so many bytes will come in this phase.
+  __device__ void expect(int bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&state_)), "r"(bytes)
                  : "memory");
+  }
+  // Some of these, a multiple of 16 at places that 16 divides.
+  __device__ void load(void* to, const void* from, int bytes) {
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
                      shared_address(to)),
                  "l"(from), "r"(bytes), "r"(shared_address(&state_))

@@ -77,8 +77,10 @@ __device__ inline void begin_wgmma() {
 __device__ inline void commit_wgmma() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
+// Until at most the latest `InFlight` of what was committed are still being multiplied.
+template <int InFlight = 0>
 __device__ inline void wait_for_wgmma() {
-  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(InFlight) : "memory");
 }
 
 // c = (add ? c : 0) + a b, of 64 rows, 64 columns and 16 k. Warp w of the four has rows 16 w to 16 w + 15, and of each

@@ -6,17 +6,18 @@
 // C = A B by pairs of halves. A block has a tile of 128 rows and 64 columns of C.
 namespace twiddle::pairs {
 
-constexpr int columns = 64;
+constexpr int columns = rows_of_b;
 constexpr int resident = 2;  // blocks of a multiprocessor
 constexpr int stages = 3;    // steps whose A and floats of B have room, of which two are on their way
 
 struct Arguments {
-  const SplitPart* a;   // [matrix][tile][step]
-  const float* scales;  // of B's rows
-  Factor b;             // by its columns
+  const SplitPart<rows_of_a>* a;        // [matrix][tile][step]
+  const SplitPart<rows_of_b>* split_b;  // likewise; null: B is split in the product
+  const float* scales;                  // of B's rows
+  Factor b;                             // by its columns
   std::int64_t m;
   int k, part, steps;  // k is summed in parts of that length, side by side
-  int tiles_m;
+  int tiles_m, tiles_n;
   float* c;
   std::int64_t c_stride, c_piece_stride, c_part_stride, c_matrix_step;
   Divisor c_period;
@@ -28,7 +29,7 @@ struct Arguments {
 
 template <bool BAlongK>
 struct Shared {
-  SplitPart a[stages];
+  SplitPart<rows_of_a> a[stages];
   Halves<columns> b[2];
   Floats<BAlongK, columns> floats[stages];
   alignas(16) float scales[stages][depth];
@@ -170,24 +171,26 @@ __device__ inline void store(const Arguments& g, float (&sums)[sums_a_thread], s
 // step is enough.
 template <bool ByWgmma, bool BAlongK, int Width>
 __global__ void __launch_bounds__(threads, resident) pair_kernel(const Arguments g) {
-  extern __shared__ SplitPart memory[];
+  extern __shared__ SplitPart<rows_of_a> memory[];
   auto& shared = *reinterpret_cast<Shared<BAlongK>*>(memory);
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
   const int tile_m = static_cast<int>(blockIdx.x) % g.tiles_m;
   const std::int64_t first_n = std::int64_t(blockIdx.x / g.tiles_m) * columns, matrix = blockIdx.z;
   const int first_k = static_cast<int>(blockIdx.y) * g.part, last_k = min(first_k + g.part, g.k);
   const StepCopy<BAlongK, Width, columns> copy_b(g.b, matrix, first_n, thread);
-  const SplitPart* next_a = g.a + (matrix * g.tiles_m + tile_m) * g.steps + first_k / depth;
+  const SplitPart<rows_of_a>* next_a = g.a + (matrix * g.tiles_m + tile_m) * g.steps + first_k / depth;
   const float* const scales = g.scales + matrix * g.steps * depth;
 
   // By the copy engine where there is one.
   const auto copy_a = [&](int k, int stage) {
     if (k >= last_k) return;
-    const SplitPart* const from = next_a++;
+    const auto* const from = next_a++;
     if constexpr (ByWgmma) {
-      if (thread == 0) shared.a_is_there[stage].load(&shared.a[stage], from, sizeof(SplitPart));
+      if (thread == 0)
+        shared.a_is_there[stage].expect(sizeof *from),
+            shared.a_is_there[stage].load(&shared.a[stage], from, sizeof *from);
     } else {
-      constexpr int fours = sizeof(SplitPart) / sizeof(Four);
+      constexpr int fours = sizeof(SplitPart<rows_of_a>) / sizeof(Four);
 #pragma unroll
       for (int i = 0; i < fours; i += threads)
         if (i + threads <= fours || thread < fours - i)
@@ -240,22 +243,22 @@ __global__ void __launch_bounds__(threads, resident) pair_kernel(const Arguments
   store(g, sums, std::int64_t(tile_m) * rows_of_a, first_n, warp, lane);
 }
 
-template <bool ByWgmma, bool BAlongK, int Width>
-void launch_pairs(Stream& stream, const Arguments& arguments, dim3 grid) {
-  constexpr int bytes = sizeof(Shared<BAlongK>);
-  const auto kernel = pair_kernel<ByWgmma, BAlongK, Width>;
-  const cudaStream_t native = twiddle::detail::native(stream);
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-  kernel<<<grid, threads, bytes, native>>>(arguments);
+template <class Shared>
+void launch(Stream& stream, void (*kernel)(Arguments), const Arguments& arguments, dim3 grid) {
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Shared)));
+  kernel<<<grid, threads, sizeof(Shared), twiddle::detail::native(stream)>>>(arguments);
   twiddle::detail::check_launch();
 }
 
-// By how a factor lies: along k or not, and copied by four floats or one by one.
+// By how B lies: along k or not, and copied by four floats or one by one.
 template <bool ByWgmma>
 void launch_pairs(Stream& stream, const Arguments& arguments, dim3 grid, bool along_k, bool by_fours) {
-  const auto launch = along_k ? (by_fours ? launch_pairs<ByWgmma, true, 4> : launch_pairs<ByWgmma, true, 1>)
-                              : (by_fours ? launch_pairs<ByWgmma, false, 4> : launch_pairs<ByWgmma, false, 1>);
-  launch(stream, arguments, grid);
+  if (along_k)
+    launch<Shared<true>>(stream, by_fours ? pair_kernel<ByWgmma, true, 4> : pair_kernel<ByWgmma, true, 1>, arguments,
+                         grid);
+  else
+    launch<Shared<false>>(stream, by_fours ? pair_kernel<ByWgmma, false, 4> : pair_kernel<ByWgmma, false, 1>, arguments,
+                          grid);
 }
 
 // The first is compiled for sm_90a alone (sm_90a/), the second for every architecture, to do nothing below sm_80.

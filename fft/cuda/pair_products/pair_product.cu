@@ -44,14 +44,15 @@ bool is_dense(const PairProduct& p) {
 
 struct Cut {
   std::int64_t tiles_m, tiles_n, steps, part, parts;
-  bool sums;  // whether the results of parts, or one that is added to C, are written by a last kernel
+  bool sums;     // whether the results of parts, or one that is added to C, are written by a last kernel
+  bool split_b;  // before the product, too
 };
-Cut cut(const PairProduct& p, int multiprocessors) {
+Cut cut(const PairProduct& p, TensorCores cores, int multiprocessors) {
   const std::int64_t tiles_m = quotient_up(p.m, rows_of_a), tiles_n = quotient_up(p.n, columns);
   const std::int64_t tiles = tiles_m * tiles_n * p.batch, fewest = quotient_up(p.k, p.longest_sum);
   const std::int64_t enough =
       quotient_up(std::int64_t(2) * resident * multiprocessors, std::max<std::int64_t>(tiles, 1));
-  std::int64_t part = p.k;
+  std::int64_t part = quotient_up(p.k, depth) * depth;
   if (is_dense(p)) {
     part = part_of(p, std::min(fewest, most_parts));
     for (std::int64_t parts = fewest + 1; parts <= std::min(fewest + enough, most_parts); ++parts)
@@ -60,16 +61,23 @@ Cut cut(const PairProduct& p, int multiprocessors) {
         part = other;
   }
   const std::int64_t parts = quotient_up(p.k, part);
-  return {tiles_m, tiles_n, quotient_up(p.k, depth), part, parts, parts > 1 || p.add};
+  return {.tiles_m = tiles_m,
+          .tiles_n = tiles_n,
+          .steps = quotient_up(p.k, depth),
+          .part = part,
+          .parts = parts,
+          .sums = parts > 1 || p.add,
+          .split_b = cores == TensorCores::wgmma && tiles_m >= tiles_that_share_b};
 }
 
 // What a product takes, one behind the other.
 struct Scratch {
   Scratch(const PairProduct& p, const Cut& cut)
-      : scales(p.batch * cut.tiles_m * cut.steps * sizeof(SplitPart)),
+      : b(p.batch * cut.tiles_m * cut.steps * sizeof(SplitPart<rows_of_a>)),
+        scales(b + (cut.split_b ? p.batch * cut.tiles_n * cut.steps * sizeof(SplitPart<rows_of_b>) : 0)),
         results(scales + p.batch * cut.steps * depth * sizeof(float)),
         bytes(results + (cut.sums ? cut.parts * p.batch * p.m * p.n * sizeof(float) : 0)) {}
-  std::size_t scales, results, bytes;
+  std::size_t b, scales, results, bytes;
 };
 
 Factor factor(const StridedMatrix<const float>& matrix, std::int64_t rows, std::int64_t step) {
@@ -123,7 +131,7 @@ void sum_parts(Stream& stream, const PairProduct& p, const Cut& cut, const float
                             .c = p.c.values});
 }
 
-void split(Stream& stream, const PairProduct& p, const Cut& cut, SplitPart* parts, float* scales) {
+void split(Stream& stream, const PairProduct& p, const Cut& cut, SplitPart<rows_of_a>* parts, float* scales) {
   const Factor a = factor(p.a, p.m, p.a_step);
   const SplitArguments arguments{.a = a,
                                  .sample = a,
@@ -139,10 +147,32 @@ void split(Stream& stream, const PairProduct& p, const Cut& cut, SplitPart* part
   launch(stream, arguments, p.batch);
 }
 
-Arguments arguments_of(const PairProduct& p, const Cut& cut, const SplitPart* parts, const float* scales,
-                       float* results) {
+template <bool AlongK, int Width>
+void launch_split_of_b(Stream& stream, const SplitArgumentsOfB& arguments, std::int64_t batch) {
+  const dim3 grid(static_cast<unsigned>(arguments.steps) * static_cast<unsigned>(arguments.tiles),
+                  static_cast<unsigned>(batch));
+  split_kernel_of_b<AlongK, Width><<<grid, threads, 0, twiddle::detail::native(stream)>>>(arguments);
+  twiddle::detail::check_launch();
+}
+
+void split_b(Stream& stream, const PairProduct& p, const Cut& cut, const float* scales, SplitPart<rows_of_b>* parts) {
+  const SplitArgumentsOfB arguments{.b = factor(p.b, p.n, p.b_step),
+                                    .k = static_cast<int>(p.k),
+                                    .steps = static_cast<int>(cut.steps),
+                                    .tiles = static_cast<int>(cut.tiles_n),
+                                    .scales = scales,
+                                    .parts = parts};
+  const bool by_fours = is_aligned<4>(p.b, p.b_step);
+  const auto launch = p.b_along_k ? (by_fours ? launch_split_of_b<true, 4> : launch_split_of_b<true, 1>)
+                                  : (by_fours ? launch_split_of_b<false, 4> : launch_split_of_b<false, 1>);
+  launch(stream, arguments, p.batch);
+}
+
+Arguments arguments_of(const PairProduct& p, const Cut& cut, const SplitPart<rows_of_a>* parts,
+                       const SplitPart<rows_of_b>* parts_of_b, const float* scales, float* results) {
   const bool whole = !cut.sums;
   return {.a = parts,
+          .split_b = parts_of_b,
           .scales = scales,
           .b = factor(p.b, p.n, p.b_step),
           .m = p.m,
@@ -150,6 +180,7 @@ Arguments arguments_of(const PairProduct& p, const Cut& cut, const SplitPart* pa
           .part = static_cast<int>(cut.part),
           .steps = static_cast<int>(cut.steps),
           .tiles_m = static_cast<int>(cut.tiles_m),
+          .tiles_n = static_cast<int>(cut.tiles_n),
           .c = whole ? p.c.values : results,
           .c_stride = p.c.stride,
           .c_piece_stride = p.c.piece_stride,
@@ -177,8 +208,8 @@ std::vector<TensorCores> tensor_cores(const Device& device) {
   return {TensorCores::mma};
 }
 
-std::size_t scratch_of_pair_product(const Device& device, const PairProduct& product) {
-  return pairs::Scratch(product, pairs::cut(product, multiprocessors(device))).bytes;
+std::size_t scratch_of_pair_product(const Device& device, TensorCores cores, const PairProduct& product) {
+  return pairs::Scratch(product, pairs::cut(product, cores, multiprocessors(device))).bytes;
 }
 
 void run_pair_product(Stream& stream, TensorCores cores, const PairProduct& p, void* scratch) {
@@ -187,23 +218,26 @@ void run_pair_product(Stream& stream, TensorCores cores, const PairProduct& p, v
   require(p.k > 0 && p.k < std::int64_t(1) << 31, "a product over ", p.k, " terms: 1 to 2^31 - 1 can be summed");
   require(p.batch <= most_batch, "a batch of ", p.batch, " products: ", most_batch, " can be launched");
   require(is_dense(p) || !p.add, "a product is added to a matrix without gaps");
-  const Cut cut = pairs::cut(p, multiprocessors(stream.device()));
+  const Cut cut = pairs::cut(p, cores, multiprocessors(stream.device()));
   const Scratch places(p, cut);
   auto* const bytes = static_cast<char*>(scratch);
-  auto* const parts = reinterpret_cast<SplitPart*>(bytes);
+  auto* const parts = reinterpret_cast<SplitPart<rows_of_a>*>(bytes);
+  auto* const parts_of_b = cut.split_b ? reinterpret_cast<SplitPart<rows_of_b>*>(bytes + places.b) : nullptr;
   auto* const scales = reinterpret_cast<float*>(bytes + places.scales);
   auto* const results = reinterpret_cast<float*>(bytes + places.results);
 
   split(stream, p, cut, parts, scales);
+  if (cut.split_b) split_b(stream, p, cut, scales, parts_of_b);
   const dim3 grid(static_cast<unsigned>(cut.tiles_m * cut.tiles_n), static_cast<unsigned>(cut.parts),
                   static_cast<unsigned>(p.batch));
   const auto multiply = cores == TensorCores::wgmma ? multiply_by_wgmma : multiply_by_mma;
-  multiply(stream, arguments_of(p, cut, parts, scales, results), grid, p.b_along_k, is_aligned<4>(p.b, p.b_step));
+  multiply(stream, arguments_of(p, cut, parts, parts_of_b, scales, results), grid, p.b_along_k,
+           is_aligned<4>(p.b, p.b_step));
   if (cut.sums) sum_parts(stream, p, cut, results);
 }
 
 void run_pair_product(Stream& stream, TensorCores cores, const PairProduct& product) {
-  const std::size_t bytes = scratch_of_pair_product(stream.device(), product);
+  const std::size_t bytes = scratch_of_pair_product(stream.device(), cores, product);
   run_pair_product(stream, cores, product, stream.allocate(bytes).get());
 }
 

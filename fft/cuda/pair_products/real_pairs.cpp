@@ -33,7 +33,7 @@ class RealPairs final : public FrequencyProduct {
            gemm.bins * gemm.m * gemm.n * gemm.k >= pairs::least_multiplications;
   }
   std::size_t scratch_bytes(const FrequencyGemm& gemm) const override {
-    return scratch_of_pair_product(device_, product_of(gemm, nullptr, nullptr, nullptr));
+    return scratch_of_pair_product(device_, cores_, product_of(gemm, nullptr, nullptr, nullptr));
   }
   void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, void* c, void* scratch) override {
     const PairProduct product =

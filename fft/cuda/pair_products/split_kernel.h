@@ -1,23 +1,25 @@
 #pragma once
 #include "fft/cuda/pair_products/pair_tile.h"
 
-// A is split once, before the product: each of its tiles is multiplied with many of B's.
+// A is split once, before the product: each of its tiles is multiplied with many of B's. So is B, where each of its
+// tiles is multiplied with several of A's.
 namespace twiddle::pairs {
 
-constexpr int rows_of_a = 128;
+constexpr int rows_of_a = 128, rows_of_b = 64;  // of a tile; B's are columns of C
 
-// A part of A as the product reads it.
+// A step's part of a factor's tile as the product reads it.
+template <int Rows>
 struct SplitPart {
-  Halves<rows_of_a> halves;
-  float back[rows_of_a];  // takes the rows' scales back
+  Halves<Rows> halves;
+  float back[Rows];  // takes the rows' scales back
 };
 
 struct SplitArguments {
   Factor a, sample;  // which columns are brought to the same size by
   int k, steps, tiles;
-  bool balance;      // whether they are
-  SplitPart* parts;  // [matrix][tile][step]
-  float* scales;     // what B's rows are multiplied by: of each matrix k, and what is left of the last step
+  bool balance;                 // whether they are
+  SplitPart<rows_of_a>* parts;  // [matrix][tile][step]
+  float* scales;                // what B's rows are multiplied by: of each matrix k, and what is left of the last step
 };
 
 // As many rows as a tile has, in fours that are spread over all; all, where a tile has them.
@@ -60,7 +62,7 @@ class Splitting {
       if (tile_ == 0) g_.scales[(matrix_ * g_.steps + step_) * depth + thread_] = power_of_two(exponent);
     }
     load(g_.a, tile_);  // with a barrier, after which the scales are there
-    SplitPart& to = g_.parts[(matrix_ * g_.tiles + tile_) * g_.steps + step_];
+    SplitPart<rows_of_a>& to = g_.parts[(matrix_ * g_.tiles + tile_) * g_.steps + step_];
     split_rows(shared_.part, thread_, shared_.scales, to.halves, to.back);
   }
 
@@ -107,6 +109,29 @@ template <bool AlongK, int Width>
 __global__ void __launch_bounds__(threads) split_kernel(const SplitArguments g) {
   __shared__ typename Splitting<AlongK, Width>::Shared shared;
   Splitting<AlongK, Width>(g, shared).run();
+}
+
+struct SplitArgumentsOfB {
+  Factor b;
+  int k, steps, tiles;
+  const float* scales;          // of [matrix], k
+  SplitPart<rows_of_b>* parts;  // [matrix][tile][step]
+};
+
+template <bool AlongK, int Width>
+__global__ void __launch_bounds__(threads) split_kernel_of_b(const SplitArgumentsOfB g) {
+  __shared__ Floats<AlongK, rows_of_b> part;
+  __shared__ alignas(16) float scales[depth];
+  const int thread = static_cast<int>(threadIdx.x);
+  const int tile = static_cast<int>(blockIdx.x) / g.steps, step = static_cast<int>(blockIdx.x) % g.steps;
+  const std::int64_t matrix = blockIdx.y;
+  StepCopy<AlongK, Width, rows_of_b>(g.b, matrix, std::int64_t(tile) * rows_of_b, thread).copy(step * depth, g.k, part);
+  small_fft::commit_group();
+  if (thread < depth) scales[thread] = g.scales[(matrix * g.steps + step) * depth + thread];
+  small_fft::wait_group<0>();
+  __syncthreads();
+  SplitPart<rows_of_b>& to = g.parts[(matrix * g.tiles + tile) * g.steps + step];
+  split_rows(part, thread, scales, to.halves, to.back);
 }
 
 }  // namespace twiddle::pairs
