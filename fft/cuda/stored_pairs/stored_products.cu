@@ -34,6 +34,9 @@ bool has_wgmma(const Device& gpu) {
   return std::find(cores.begin(), cores.end(), TensorCores::wgmma) != cores.end();
 }
 
+// fp32 sums of more terms would lose digits.
+constexpr std::int64_t longest_sum = 16384;
+
 // How a product is cut: the tiles of C, and the length of a part of k.
 struct Cut {
   TileShape tile = TileShape::high_128x64;

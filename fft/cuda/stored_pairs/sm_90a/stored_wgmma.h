@@ -7,8 +7,6 @@ namespace twiddle::stored_pairs {
 // Rows x columns of C a block.
 enum class TileShape : std::uint8_t { high_128x64, wide_64x128 };
 
-constexpr std::int64_t longest_sum = 8192;  // the largest k
-
 // C = op(A) op(B) of stored factors; of each `part` of k, a multiple of 32, in a spectrum of its own. By wgmma, which
 // GPUs of compute capability 9.0 have and no others.
 void multiply_stored(Stream& stream, const FrequencyGemm& gemm, int halves_a_float, const void* a, const void* b,
