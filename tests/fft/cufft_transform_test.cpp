@@ -140,8 +140,9 @@ TEST_F(Cufft, RefusesToConjugateWhatItDoesNotTranspose) {
   const Tensor a = poisoned(1024), b = poisoned(1024);
   Tensor c = poisoned(1024), scratch = poisoned(1024);
   for (const auto& product : backend.products) {
+    const std::string_view name = product->name();
     const bool is_own =
-        product->name() == "tiles" || product->name() == "channels" || product->name().starts_with("pairs");
+        name == "tiles" || name == "channels" || name.starts_with("pairs") || name.starts_with("halves");
     if (is_own) continue;
     EXPECT_THROW(product->run(*ctx, gemm, a.read(), b.read(), c.write(), scratch.write()), Error);
   }
