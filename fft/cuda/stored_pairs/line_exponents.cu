@@ -15,10 +15,10 @@ using small_fft::launch_dependent;
 
 constexpr int lanes = 32;
 
-// 2^exponent is above the bound.
+// 2^exponent is above the bound. Planes whose scale would be more than 2^126 have that one: a larger one is no float.
 __device__ int exponent_above(float bound) {
   const int exponent = pairs::exponent_of(bound);
-  return bound > 0 && exponent < 127 ? exponent + 1 : no_exponent;
+  return bound > 0 && exponent < 127 ? max(exponent + 1, top_exponent - 126) : no_exponent;
 }
 
 // Lines lack the same power of two as the largest one, unless they are smaller by orders of magnitude: then by a

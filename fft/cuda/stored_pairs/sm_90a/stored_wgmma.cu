@@ -18,8 +18,12 @@ using EncodeTiled = decltype(&cuTensorMapEncodeTiled);
 EncodeTiled encode_tiled() {
   void* function = nullptr;
   cudaDriverEntryPointQueryResult result{};
+#if CUDART_VERSION < 12050  // before there was a function that takes a version
+  check(cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &function, cudaEnableDefault, &result));
+#else
   constexpr unsigned since = 12000;
   check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, since, cudaEnableDefault, &result));
+#endif
   require(result == cudaDriverEntryPointSuccess, "the driver knows no tensor maps");
   return reinterpret_cast<EncodeTiled>(function);
 }
