@@ -4,17 +4,21 @@
 #include "fft/cuda/device/tensor_core.h"
 
 // Copies from global to shared memory by the multiprocessor's copy engine (the TMA, cp.async.bulk, sm_90 and later),
-// which take one instruction of one thread.
+// which take one instruction of one thread, and the barriers that tell when they have arrived (PTX ISA, "mbarrier").
 namespace twiddle::small_fft {
 
-// In shared memory; tells when a copy has arrived. Copies come one after the other, in phases 0, 1, 0 ...
-class CopyBarrier {
+// A barrier in shared memory, whose phases, 0, 1, 0 ..., are over after so many arrivals and when all bytes that were
+// expected have come.
+class Barrier {
  public:
   // By one thread; a barrier of the block must follow.
-  __device__ void begin() {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(&state_)) : "memory");
+  __device__ void begin(int arrivals) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(&state_)), "r"(arrivals) : "memory");
   }
-  // By one thread: so many bytes will come in this phase.
+  __device__ void arrive() {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(&state_)) : "memory");
+  }
+  // Arrives, and so many bytes will be copied in this phase.
   __device__ void expect(int bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&state_)), "r"(bytes)
                  : "memory");
@@ -26,7 +30,8 @@ class CopyBarrier {
                  "l"(from), "r"(bytes), "r"(shared_address(&state_))
                  : "memory");
   }
-  // By every thread that reads what was copied.
+  // By every thread that reads what was copied, until the phase is over; of a barrier that has just begun, phase 1
+  // counts as over.
   __device__ void wait(int phase) {
     asm volatile(
         "{\n"

@@ -34,7 +34,7 @@ struct Shared {
   Floats<BAlongK, columns> floats[stages];
   alignas(16) float scales[stages][depth];
   alignas(8) float back_b[2][columns];
-  small_fft::CopyBarrier a_is_there[stages];
+  small_fft::Barrier a_is_there[stages];
 };
 
 // Four warps have 64 rows, each of them 16, as wgmma has it: c[4 j] to c[4 j + 3] are of columns 8 j to 8 j + 7, two
@@ -208,7 +208,7 @@ __global__ void __launch_bounds__(threads, resident) pair_kernel(const Arguments
   };
 
   if constexpr (ByWgmma) {
-    if (thread < stages) shared.a_is_there[thread].begin();
+    if (thread < stages) shared.a_is_there[thread].begin(1);
     small_fft::show_to_wgmma();  // and to the copy engine
     __syncthreads();
   }

@@ -3,6 +3,7 @@
 #include "fft/cuda/complex_pairs/pair_launch.h"
 #include "fft/cuda/complex_pairs/pair_split.h"
 #include "fft/cuda/complex_pairs/sm_90a/wgmma.h"
+#include "fft/cuda/device/bulk_load.h"
 
 namespace twiddle::complex_pairs {
 
@@ -29,7 +30,7 @@ struct WgmmaBlock {
     char panels[stages][Halves][Split::panel_bytes];  // each at a place that 1024 divides, for the swizzle
     LineScales<Tile> scales[stages];
     ComplexPair slots[2][Split::slots];
-    Barrier full[stages], empty[stages];
+    small_fft::Barrier full[stages], empty[stages];
   };
 
   // A thread's numbers of 64 rows and columns_at_once columns, of two rows each.
@@ -133,7 +134,7 @@ struct WgmmaBlock {
   // (ar + i ai)(br + i bi) of a panel's k, the small products first.
   template <bool Keep>
   __device__ static void multiply_panel(const OfA& a, const char* b, Products& step) {
-    const unsigned panel = shared_address(b);
+    const unsigned panel = small_fft::shared_address(b);
     small_fft::begin_wgmma();
     if constexpr (Halves == 2) {
       add_products<Keep>(a, re_low, panel, re_high, step);

@@ -4,36 +4,8 @@
 #include "fft/cuda/device/tensor_core.h"
 
 // Instructions of sm_90a alone, beside those in device/tensor_core.h (PTX ISA, "Asynchronous Warpgroup Level Matrix
-// Multiply-Accumulate Instructions" and "mbarrier").
+// Multiply-Accumulate Instructions").
 namespace twiddle::complex_pairs {
-
-using small_fft::shared_address;
-
-// A barrier in shared memory: of so many arrivals, after which its phase, 0 or 1, is over.
-class Barrier {
- public:
-  __device__ void begin(int arrivals) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(&state_)), "r"(arrivals) : "memory");
-  }
-  __device__ void arrive() {
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(&state_)) : "memory");
-  }
-  // Until the phase is over; of a barrier that has just begun, phase 1 counts as over.
-  __device__ void wait(int phase) {
-    asm volatile(
-        "{\n"
-        ".reg .pred done;\n"
-        "again:\n"
-        "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-        "@!done bra again;\n"
-        "}" ::"r"(shared_address(&state_)),
-        "r"(phase)
-        : "memory");
-  }
-
- private:
-  std::uint64_t state_;
-};
 
 // The registers of a thread, of the whole warpgroup's.
 template <int Count>
@@ -51,8 +23,8 @@ __device__ inline std::uint64_t descriptor(unsigned shared) {
   return swizzle | eight_lines | std::uint64_t(1) << 16 | (shared & 0x3ffff) / 16;
 }
 
-// 64 x 64 sums = (Keep ? sums : 0) + Sign * 64 x 16 of A by 16 x 64 of B.
-template <int Sign, bool Keep>
+// 64 x 64 sums = (Keep ? sums : 0) + Sign * 64 x 16 of A by 16 x 64 of B, whose adjacent numbers differ in k, or not.
+template <int Sign, bool Keep, bool BAlongK = true>
 __device__ void multiply(float (&sums)[32], const small_fft::Fragment& a, std::uint64_t b) {
   asm volatile(
       "{\n"
@@ -61,16 +33,17 @@ __device__ void multiply(float (&sums)[32], const small_fft::Fragment& a, std::u
       "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
       "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
-      "{%32, %33, %34, %35}, %36, keep, %37, 1, 0;\n"
+      "{%32, %33, %34, %35}, %36, keep, %37, 1, %39;\n"
       "}"
       : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]), "+f"(sums[4]), "+f"(sums[5]), "+f"(sums[6]),
         "+f"(sums[7]), "+f"(sums[8]), "+f"(sums[9]), "+f"(sums[10]), "+f"(sums[11]), "+f"(sums[12]), "+f"(sums[13]),
         "+f"(sums[14]), "+f"(sums[15]), "+f"(sums[16]), "+f"(sums[17]), "+f"(sums[18]), "+f"(sums[19]), "+f"(sums[20]),
         "+f"(sums[21]), "+f"(sums[22]), "+f"(sums[23]), "+f"(sums[24]), "+f"(sums[25]), "+f"(sums[26]), "+f"(sums[27]),
         "+f"(sums[28]), "+f"(sums[29]), "+f"(sums[30]), "+f"(sums[31])
-      : "r"(a.at[0]), "r"(a.at[1]), "r"(a.at[2]), "r"(a.at[3]), "l"(b), "n"(Sign), "n"(Keep ? 1 : 0));
+      : "r"(a.at[0]), "r"(a.at[1]), "r"(a.at[2]), "r"(a.at[3]), "l"(b), "n"(Sign), "n"(Keep ? 1 : 0),
+        "n"(BAlongK ? 0 : 1));
 }
-// The same of 32 columns.
+// 64 x 32 sums likewise, where B lies along k.
 template <int Sign, bool Keep>
 __device__ void multiply(float (&sums)[16], const small_fft::Fragment& a, std::uint64_t b) {
   asm volatile(

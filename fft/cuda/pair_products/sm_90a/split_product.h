@@ -9,7 +9,7 @@ constexpr int split_stages = 4;  // steps that have room in shared memory
 struct SharedOfSplit {
   SplitPart<rows_of_a> a[split_stages];
   SplitPart<rows_of_b> b[split_stages];
-  small_fft::CopyBarrier are_there[split_stages];
+  small_fft::Barrier are_there[split_stages];
 };
 
 // Two steps at a time: while the first one's products are added, tensor cores multiply the second one.
@@ -29,7 +29,7 @@ class SplitProduct {
   }
 
   __device__ void run() {
-    if (thread_ < split_stages) shared_.are_there[thread_].begin();
+    if (thread_ < split_stages) shared_.are_there[thread_].begin(1);
     small_fft::show_to_wgmma();  // and to the copy engine
     __syncthreads();
     for (int step = 0; step < split_stages; ++step) copy(step);

@@ -3,6 +3,7 @@
 #include <cuda_fp16.h>
 
 #include "fft/cuda/complex_pairs/sm_90a/wgmma.h"
+#include "fft/cuda/device/bulk_load.h"
 #include "fft/cuda/device/register_fft.h"
 #include "fft/cuda/pair_products/pair_scales.h"
 #include "fft/cuda/stored_pairs/stored_spectrum.h"
@@ -10,7 +11,7 @@
 // How a block multiplies factors in the storages half_pairs and halves (stored_spectrum.h).
 namespace twiddle::stored_pairs {
 
-using complex_pairs::Barrier;
+using small_fft::Barrier;
 using small_fft::Complex;
 using small_fft::ComplexPair;
 using small_fft::Fragment;
@@ -98,27 +99,6 @@ __device__ void Panel<Lines, AlongK, Halves>::copy(char* panel, const CUtensorMa
       : "memory");
 }
 
-// 64 x 64 sums = (Keep ? sums : 0) + Sign * 64 x 16 of A by 16 x 64 of B.
-template <int Sign, bool Keep, bool BAlongK>
-__device__ void multiply(float (&sums)[32], const Fragment& a, std::uint64_t b) {
-  asm volatile(
-      "{\n"
-      ".reg .pred keep;\n"
-      "setp.ne.b32 keep, %38, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
-      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
-      "{%32, %33, %34, %35}, %36, keep, %37, 1, %39;\n"
-      "}"
-      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]), "+f"(sums[4]), "+f"(sums[5]), "+f"(sums[6]),
-        "+f"(sums[7]), "+f"(sums[8]), "+f"(sums[9]), "+f"(sums[10]), "+f"(sums[11]), "+f"(sums[12]), "+f"(sums[13]),
-        "+f"(sums[14]), "+f"(sums[15]), "+f"(sums[16]), "+f"(sums[17]), "+f"(sums[18]), "+f"(sums[19]), "+f"(sums[20]),
-        "+f"(sums[21]), "+f"(sums[22]), "+f"(sums[23]), "+f"(sums[24]), "+f"(sums[25]), "+f"(sums[26]), "+f"(sums[27]),
-        "+f"(sums[28]), "+f"(sums[29]), "+f"(sums[30]), "+f"(sums[31])
-      : "r"(a.at[0]), "r"(a.at[1]), "r"(a.at[2]), "r"(a.at[3]), "l"(b), "n"(Sign), "n"(Keep ? 1 : 0),
-        "n"(BAlongK ? 0 : 1));
-}
-
 // The largest and the smallest exponent along k, of both factors together.
 struct KRange {
   int largest = -1000, smallest = 1000;
@@ -139,11 +119,6 @@ constexpr int multiplying_registers = 240, copying_registers = 24;
 // Of a multiprocessor's 256 KB the L1 cache gets what shared memory leaves: a form of this kernel that left it less
 // than 60 KB took up to 30 % longer where it stores much.
 constexpr int most_shared = 194 * 1024;
-
-__device__ inline void arrive_and_expect(Barrier& barrier, int bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&barrier)), "r"(bytes)
-               : "memory");
-}
 
 // One thread asks for copies, and two warpgroups multiply, 64 x 64 of C each.
 template <int Rows, int Columns, bool AAlongK, bool BAlongK, int Halves>
@@ -194,7 +169,7 @@ struct StoredBlock {
         Barrier& full = shared.full[turn.stage];
         auto& to = shared.of_steps[turn.stage];
         shared.empty[turn.stage].wait(turn.phase ^ 1);
-        arrive_and_expect(full, stage_bytes);
+        full.expect(stage_bytes);
         A::copy(to.a, arguments.a, place.first_step + step, place.row, place.bin, full);
         B::copy(to.b, arguments.b, place.first_step + step, place.column, place.bin, full);
       }
@@ -320,10 +295,10 @@ struct StoredBlock {
   template <bool Keep>
   __device__ static void add_products(float (&re)[32], float (&im)[32], const Fragment& a_re, const Fragment& a_im,
                                       std::uint64_t b_re, std::uint64_t b_im) {
-    stored_pairs::multiply<1, Keep, BAlongK>(re, a_re, b_re);
-    stored_pairs::multiply<sign_a, Keep, BAlongK>(im, a_im, b_re);
-    stored_pairs::multiply<-sign_a * sign_b, true, BAlongK>(re, a_im, b_im);
-    stored_pairs::multiply<sign_b, true, BAlongK>(im, a_re, b_im);
+    complex_pairs::multiply<1, Keep, BAlongK>(re, a_re, b_re);
+    complex_pairs::multiply<sign_a, Keep, BAlongK>(im, a_im, b_re);
+    complex_pairs::multiply<-sign_a * sign_b, true, BAlongK>(re, a_im, b_im);
+    complex_pairs::multiply<sign_b, true, BAlongK>(im, a_re, b_im);
   }
 
   __device__ static float power(int exponent) {
