@@ -24,8 +24,8 @@ StridedMatrix<Number> plain_matrix(Number* values, std::int64_t columns) {
   return {values, columns, columns, 0};
 }
 
-// C [m][n] = A [m][k] B [k][n]. A is split into halves once, and B anew for every 128 rows of C: let A be the smaller
-// factor.
+// C [m][n] = A [m][k] B [k][n]. A is split into halves once; B anew for every 128 rows of C, but where these are many
+// (tuned_on_h100.h). So let A be the smaller factor.
 struct PairProduct {
   std::int64_t m = 0, n = 0, k = 0;  // k below 2^31
   StridedMatrix<const float> a, b;
@@ -54,8 +54,8 @@ enum class TensorCores : std::uint8_t {
   wgmma,  // four warps together, from shared memory: compute capability 9.0
   mma     // a warp, from registers: 8.0 and above
 };
-std::vector<TensorCores> tensor_cores(
-    const Device& device);  // the fastest first; none below 8.0, on a CPU, or where there is no such GPU
+// The fastest first; none below 8.0, on a CPU, or where there is no such GPU.
+std::vector<TensorCores> tensor_cores(const Device& device);
 
 std::size_t scratch_of_pair_product(const Device& device, TensorCores cores, const PairProduct& product);  // bytes
 void run_pair_product(Stream& stream, TensorCores cores, const PairProduct& product, void* scratch);

@@ -8,18 +8,16 @@
 #include "fft/cuda/complex_pairs/pair_mma.h"
 #include "fft/cuda/complex_pairs/sm_90a/pair_wgmma.h"
 #include "fft/cuda/complex_pairs/tuned_on_h100.h"
+#include "fft/cuda/device/current_gpu.h"
 #include "fft/cuda/products/sum_parts.h"
 #include "fft/pair_product.h"
 #include "framework/cuda/check.h"
+#include "framework/quotient_up.h"
 
 namespace twiddle {
 
 namespace complex_pairs {
 namespace {
-
-constexpr std::int64_t quotient_up(std::int64_t count, std::int64_t each) {
-  return (count + each - 1) / each;
-}
 
 // What multiplies in tiles of one shape, of which each step takes so long, relative to others of the same product.
 struct TileKernel {
@@ -45,14 +43,6 @@ std::vector<Kernels> kernels_for(TensorCores cores) {
             {"pairs_mma", 2, 2, {{64, 64, 1, multiply_by_mma<2>}}}};
   return {{"halves", 1, 1, {by_wgmma<128, 64, 1>(1), by_wgmma<64, 128, 1>(1), by_wgmma<128, 128, 1>(large_step)}},
           {"pairs", 2, 1, {by_wgmma<128, 64, 2>(1), by_wgmma<64, 128, 2>(1)}}};
-}
-
-// The calling thread's GPU; where there is none, as a test makes products there, too, it has no tensor cores.
-Device current_gpu() {
-  Device gpu{Device::Kind::cuda, 0};
-  if (cuda_device_count() == 0) return Device{};
-  check(cudaGetDevice(&gpu.index));
-  return gpu;
 }
 
 // How a product is cut: into tiles of which kernel, and k into parts of which length.
@@ -187,7 +177,7 @@ std::vector<std::unique_ptr<FrequencyProduct>> make_pair_products() {
 
 bool can_multiply_pairs(const ConvProblem& problem) {
   return std::min(problem.channels, problem.filters) / problem.groups >= complex_pairs::least_side &&
-         !tensor_cores(complex_pairs::current_gpu()).empty();
+         !tensor_cores(current_gpu()).empty();
 }
 
 }  // namespace twiddle

@@ -6,6 +6,7 @@
 #include "fft/cuda/pair_products/tuned_on_h100.h"
 #include "framework/cuda/check.h"
 #include "framework/error.h"
+#include "framework/quotient_up.h"
 
 namespace twiddle {
 
@@ -15,10 +16,6 @@ namespace {
 // Sums of a product are cut into parts, which blocks sum side by side and which are added in their order, where they
 // are longer than what one thread may add, and where there are too few tiles for all multiprocessors.
 constexpr std::int64_t most_parts = 65535, most_batch = 65535;  // of a grid's other dimensions
-
-std::int64_t quotient_up(std::int64_t count, std::int64_t each) {
-  return (count + each - 1) / each;
-}
 
 std::int64_t part_of(const PairProduct& p, std::int64_t parts) {
   return std::max(quotient_up(quotient_up(p.k, parts), depth) * depth, least_part);

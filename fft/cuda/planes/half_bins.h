@@ -1,7 +1,6 @@
 #pragma once
 #include <cuda_fp16.h>
 
-#include "fft/cuda/pair_products/pair_scales.h"
 #include "fft/cuda/planes/plane_fft.h"
 #include "fft/cuda/stored_pairs/stored_spectrum.h"
 
@@ -16,7 +15,7 @@ class HalfBins {
         of_plane_(reinterpret_cast<__half*>(arguments.spectrum) + plane / columns * (planes() * columns) +
                   plane % columns),
         pitch_(planes() * arguments.pitch),
-        scale_(pairs::power_of_two(pairs::limited(stored_pairs::top_exponent - exponent, 126))) {}
+        scale_(stored_pairs::scale_without(exponent)) {}
 
   TWIDDLE_HD void operator()(int bin, Complex number) const {
     __half* const at = of_plane_ + bin * pitch_;

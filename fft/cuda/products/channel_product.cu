@@ -8,6 +8,7 @@
 #include "fft/cuda/products/tuned_on_h200.h"
 #include "framework/cuda/check.h"
 #include "framework/error.h"
+#include "framework/quotient_up.h"
 
 namespace twiddle {
 
@@ -33,10 +34,6 @@ __global__ void __launch_bounds__(ChannelSumBlock::threads) channel_sum_kernel(c
   ChannelSumBlock::sum(arguments, blockIdx.x, thread, shared);
   __syncthreads();
   ChannelSumBlock::store(arguments, blockIdx.x, thread, shared);
-}
-
-std::int64_t quotient_up(std::int64_t count, std::int64_t each) {
-  return (count + each - 1) / each;
 }
 
 // How long the parts are that blocks sum side by side: short enough to fill a GPU where there are few bins and
@@ -76,7 +73,7 @@ class ChannelProduct final : public FrequencyProduct {
 
  private:
   static std::int64_t parts_of(const FrequencyGemm& gemm) {
-    return gemm.transpose_a ? small_fft::quotient_up(gemm.k, small_fft::part_of_rows(gemm)) : 1;
+    return gemm.transpose_a ? quotient_up(gemm.k, small_fft::part_of_rows(gemm)) : 1;
   }
   static void sum(Stream& stream, const FrequencyGemm& gemm, const Complex* a, const Complex* b, Complex* c,
                   Complex* scratch) {
@@ -90,7 +87,7 @@ class ChannelProduct final : public FrequencyProduct {
         .columns = gemm.groups,
         .part = small_fft::part_of_rows(gemm),
         .parts = Divisor(parts),
-        .blocks_across = Divisor(small_fft::quotient_up(gemm.groups, ChannelSumBlock::columns)),
+        .blocks_across = Divisor(quotient_up(gemm.groups, ChannelSumBlock::columns)),
         .accumulate = gemm.accumulate && parts == 1};
     const std::int64_t blocks = arguments.blocks();
     require(blocks < std::int64_t(1) << 31, blocks, " sums of channels are more than one launch can take");

@@ -11,6 +11,7 @@
 #include "fft/cuda/products/gemm_kernel.h"
 #include "fft/cuda/products/sum_parts.h"
 #include "fft/cuda/products/tuned_on_h200.h"
+#include "framework/quotient_up.h"
 
 namespace twiddle {
 
@@ -45,10 +46,6 @@ int current_multiprocessors() {
     return count;
   static_cast<void>(cudaGetLastError());
   return multiprocessors_of_an_h200;
-}
-
-std::int64_t quotient_up(std::int64_t count, std::int64_t each) {
-  return (count + each - 1) / each;
 }
 
 // How a product is cut: into tiles, and k into parts that blocks sum side by side (split k).

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "fft/cuda/device/dependent_launch.h"
-#include "fft/cuda/pair_products/pair_scales.h"
 #include "fft/cuda/stored_pairs/stored_spectrum.h"
 #include "framework/cuda/check.h"
 
@@ -14,12 +13,6 @@ namespace {
 using small_fft::launch_dependent;
 
 constexpr int lanes = 32;
-
-// 2^exponent is above the bound. Planes whose scale would be more than 2^126 have that one: a larger one is no float.
-__device__ int exponent_above(float bound) {
-  const int exponent = pairs::exponent_of(bound);
-  return bound > 0 && exponent < 127 ? max(exponent + 1, top_exponent - 126) : no_exponent;
-}
 
 // Lines lack the same power of two as the largest one, unless they are smaller by orders of magnitude: then by a
 // multiple of `coarse` less. So a product has nothing to do where all k are of about the same size; pairs of halves

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <limits>
 
+#include "fft/cuda/device/current_gpu.h"
 #include "fft/cuda/products/sum_parts.h"
 #include "fft/cuda/stored_pairs/sm_90a/stored_wgmma.h"
 #include "fft/cuda/stored_pairs/stored_spectrum.h"
 #include "fft/cuda/stored_pairs/tuned_on_h100.h"
 #include "fft/pair_product.h"
 #include "framework/cuda/check.h"
+#include "framework/quotient_up.h"
 
 namespace twiddle {
 
@@ -16,18 +18,6 @@ using small_fft::Complex;
 
 namespace stored_pairs {
 namespace {
-
-constexpr std::int64_t quotient_up(std::int64_t count, std::int64_t each) {
-  return (count + each - 1) / each;
-}
-
-// The calling thread's GPU; where there is none, as a test makes products there, too, it has no tensor cores.
-Device current_gpu() {
-  Device gpu{Device::Kind::cuda, 0};
-  if (cuda_device_count() == 0) return Device{};
-  check(cudaGetDevice(&gpu.index));
-  return gpu;
-}
 
 bool has_wgmma(const Device& gpu) {
   const std::vector<TensorCores> cores = tensor_cores(gpu);
@@ -115,7 +105,7 @@ class StoredProduct final : public FrequencyProduct {
 
 std::vector<std::unique_ptr<FrequencyProduct>> make_stored_products() {
   std::vector<std::unique_ptr<FrequencyProduct>> products;
-  const Device gpu = stored_pairs::current_gpu();
+  const Device gpu = current_gpu();
   if (!stored_pairs::has_wgmma(gpu)) return products;
   for (const int halves_a_float : {2, 1})
     products.push_back(std::make_unique<stored_pairs::StoredProduct>(halves_a_float, multiprocessors(gpu)));
@@ -125,7 +115,7 @@ std::vector<std::unique_ptr<FrequencyProduct>> make_stored_products() {
 bool can_multiply_stored(const ConvProblem& problem) {
   constexpr int each = stored_pairs::columns_a_group;
   return problem.groups == 1 && problem.channels % each == 0 && problem.filters % each == 0 &&
-         stored_pairs::has_wgmma(stored_pairs::current_gpu());
+         stored_pairs::has_wgmma(current_gpu());
 }
 
 }  // namespace twiddle

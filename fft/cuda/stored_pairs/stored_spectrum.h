@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "fft/cuda/pair_products/pair_scales.h"
 #include "framework/for_each.h"
 
 // The storages half_pairs and halves: a spectrum's floats as sums of two halves each, or rounded to one, [bin][row]
@@ -17,6 +18,22 @@ constexpr int columns_a_group = 32;
 constexpr int top_exponent = 15;
 // That of a line of zeros, or of one without finite numbers.
 constexpr int no_exponent = -160;
+
+// 2^exponent is above the bound of a plane's numbers. A plane whose numbers would be multiplied by more than 2^126 has
+// the exponent that makes it so much, as a larger power and its inverse are not both floats.
+TWIDDLE_HD inline int exponent_above(float bound) {
+  constexpr int least = top_exponent - 126;
+  const int exponent = pairs::exponent_of(bound);
+  if (!(bound > 0) || exponent >= 127) return no_exponent;
+  return exponent + 1 > least ? exponent + 1 : least;
+}
+// What numbers that shall lack an exponent are multiplied by, and what gives it back.
+TWIDDLE_HD inline float scale_without(int exponent) {
+  return pairs::power_of_two(pairs::limited(top_exponent - exponent, 126));
+}
+TWIDDLE_HD inline float scale_back(int exponent) {
+  return pairs::power_of_two(pairs::limited(exponent - top_exponent, 126));
+}
 
 struct StoredSpectrum {
   int halves_a_float;

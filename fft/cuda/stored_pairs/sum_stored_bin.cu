@@ -1,6 +1,5 @@
 #include <cuda_fp16.h>
 
-#include "fft/cuda/pair_products/pair_scales.h"
 #include "fft/cuda/stored_pairs/line_exponents.h"
 
 namespace twiddle::stored_pairs {
@@ -19,7 +18,7 @@ struct ColumnSum {
         halves + (row * of.columns + column / columns_a_group * columns_a_group) * planes + column % columns_a_group;
     const float low = of.halves_a_float == 2 ? __half2float(high[re_low * columns_a_group]) : 0;
     const float sum = __half2float(high[0]) + low;
-    return sum * pairs::power_of_two(pairs::limited(of_columns[column] + of_rows[row] - top_exponent, 126));
+    return sum * scale_back(of_columns[column] + of_rows[row]);
   }
   TWIDDLE_HD void store(std::int64_t column, double sum) const {
     sums[column] = static_cast<float>(add ? sums[column] + sum : sum);

@@ -5,7 +5,6 @@
 #include "fft/cuda/complex_pairs/sm_90a/wgmma.h"
 #include "fft/cuda/device/bulk_load.h"
 #include "fft/cuda/device/register_fft.h"
-#include "fft/cuda/pair_products/pair_scales.h"
 #include "fft/cuda/stored_pairs/stored_spectrum.h"
 
 // How a block multiplies factors in the storages half_pairs and halves (stored_spectrum.h).
@@ -301,10 +300,6 @@ struct StoredBlock {
     complex_pairs::multiply<sign_b, true, BAlongK>(im, a_re, b_im);
   }
 
-  __device__ static float power(int exponent) {
-    return pairs::power_of_two(pairs::limited(exponent, 126));
-  }
-
   // A thread's numbers: of two rows, and of two neighbours of each eight columns. All scales are loaded before the
   // first store, which might be to where another is from, for all that the compiler knows.
   __device__ static void store(const StoredArguments& arguments, const Place& place, int of_k, int first_row,
@@ -314,12 +309,12 @@ struct StoredBlock {
     float2 of_columns[8];
 #pragma unroll
     for (int below = 0; below < 2; ++below)
-      of_rows[below] = power(exponent(arguments.of_rows, first + 8 * below, arguments.m) + of_k / 2 - top_exponent);
+      of_rows[below] = scale_back(exponent(arguments.of_rows, first + 8 * below, arguments.m) + of_k / 2);
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
-      const int at = column + 8 * i, rest = of_k - of_k / 2 - top_exponent;
-      of_columns[i] = {power(exponent(arguments.of_columns, at, arguments.n) + rest),
-                       power(exponent(arguments.of_columns, at + 1, arguments.n) + rest)};
+      const int at = column + 8 * i, rest = of_k - of_k / 2;
+      of_columns[i] = {scale_back(exponent(arguments.of_columns, at, arguments.n) + rest),
+                       scale_back(exponent(arguments.of_columns, at + 1, arguments.n) + rest)};
     }
     Complex* const c =
         arguments.c + (std::int64_t(place.part) * arguments.bins + place.bin) * arguments.m * arguments.n;

@@ -5,14 +5,11 @@
 #include "fft/cuda/stored_pairs/sm_90a/stored_block.h"
 #include "framework/cuda/check.h"
 #include "framework/error.h"
+#include "framework/quotient_up.h"
 
 namespace twiddle::stored_pairs {
 
 namespace {
-
-std::int64_t quotient_up(std::int64_t count, std::int64_t each) {
-  return (count + each - 1) / each;
-}
 
 using EncodeTiled = decltype(&cuTensorMapEncodeTiled);
 EncodeTiled encode_tiled() {
