@@ -11,7 +11,8 @@
 namespace twiddle {
 namespace {
 
-constexpr std::int64_t most_rows = 64, samples_of_a_row = 256;
+constexpr std::int64_t most_rows = 64, most_samples_of_a_row = 256;
+constexpr double most_terms = 1e9;  // that all samples add up
 
 double one(double, double, bool) {
   return 1;
@@ -62,13 +63,33 @@ std::vector<float> numbers(const Shape& shape, const PlaceOf& k, bool positive, 
   return values;
 }
 
-// Elements of up to most_rows rows, each of which lies in one piece.
-std::vector<std::int64_t> sampled_places(std::int64_t count, std::int64_t rows) {
+// How many products an element of the result is the sum of, where no padding is in the way.
+double terms_of(const ConvProblem& p, ConvPass pass) {
+  const double taps = double(p.kernel_h) * p.kernel_w;
+  switch (pass) {
+    case ConvPass::forward:
+      return taps * p.channels / p.groups;
+    case ConvPass::backward_input:
+      return taps * p.filters / p.groups;
+    default:
+      return double(p.batch) * p.out_height() * p.out_width();
+  }
+}
+
+// Elements of up to most_rows rows of `length`, fewer of each where an element is a long sum; of `whole_row`, if any,
+// all, as the few of them that a large number meets are what the row's norm consists of.
+std::vector<std::int64_t> sampled_places(std::int64_t rows, std::int64_t length, double terms, std::int64_t whole_row) {
   std::vector<std::int64_t> places;
-  const std::int64_t length = count / rows, taken = std::min(rows, most_rows);
-  for (std::int64_t i = 0; i < taken; ++i)
-    for (std::int64_t s = 0; s < samples_of_a_row; ++s)
-      places.push_back(i * rows / taken * length + RandomSequence{5}.below(i * samples_of_a_row + s, length));
+  const std::int64_t taken = std::min(rows, most_rows);
+  const auto samples =
+      std::clamp<std::int64_t>(std::llround(most_terms / terms / double(taken)), 4, most_samples_of_a_row);
+  for (std::int64_t i = 0; i < taken; ++i) {
+    const std::int64_t row = i * rows / taken;
+    if (row == whole_row) continue;
+    for (std::int64_t s = 0; s < samples; ++s)
+      places.push_back(row * length + RandomSequence{5}.below(i * samples + s, length));
+  }
+  for (std::int64_t i = 0; whole_row >= 0 && i < length; ++i) places.push_back(whole_row * length + i);
   return places;
 }
 
@@ -109,7 +130,10 @@ RangeCheck::RangeCheck(Stream& stream, const ConvProblem& problem, ConvPass pass
                            : Tensor(),
                by_weight ? Tensor() : of_second, forward ? Tensor() : of_first};
   result_ = forward ? problem.output_shape() : by_weight ? problem.weight_shape() : problem.input_shape();
-  places_ = sampled_places(count_of(result_), by_weight ? problem.filters : problem.batch);
+  const std::int64_t rows = by_weight ? problem.filters : problem.batch;
+  row_length_ = count_of(result_) / rows;
+  const bool has_marked = range.first(0, 0, true) != range.first(0, 0, false);
+  places_ = sampled_places(rows, row_length_, terms_of(problem, pass), has_marked ? factors.row(marked) : -1);
   expected_.resize(places_.size());
   const float* const x = forward ? first.data() : by_weight ? second.data() : nullptr;
   const auto count = static_cast<std::int64_t>(places_.size());
@@ -127,9 +151,10 @@ RangeCheck::Errors RangeCheck::errors(Context& ctx, const ConvPlan& plan) const 
   plan.run(ctx, operands);
   const std::vector<float> found = result_of(operands, pass_).to_vector(*ctx.stream);
   double wrong = 0, norm = 0, worst = 0;
-  for (std::size_t begin = 0; begin < places_.size(); begin += samples_of_a_row) {
+  for (std::size_t i = 0; i < places_.size();) {
+    const std::int64_t row = places_[i] / row_length_;
     double wrong_of_row = 0, norm_of_row = 0;
-    for (std::size_t i = begin; i < begin + samples_of_a_row; ++i) {
+    for (; i < places_.size() && places_[i] / row_length_ == row; ++i) {
       const double error = found[static_cast<std::size_t>(places_[i])] - expected_[i];
       wrong_of_row += error * error, norm_of_row += expected_[i] * expected_[i];
     }

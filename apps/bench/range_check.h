@@ -21,7 +21,8 @@ struct Range {
 };
 const std::vector<Range>& hard_ranges();
 
-// The errors of a pass on numbers of one range, against sums in double of some elements of up to 64 rows.
+// The errors of a pass on numbers of one range, against sums in double of some elements of up to 64 rows, and of all
+// elements of a row that the range's one large number meets.
 class RangeCheck {
  public:
   RangeCheck(Stream& stream, const ConvProblem& problem, ConvPass pass, const Range& range);
@@ -36,6 +37,7 @@ class RangeCheck {
   ConvPass pass_;
   ConvOperands operands_;             // without the result
   Shape result_;                      // what it is to be
+  std::int64_t row_length_ = 0;       // elements a row of it
   std::vector<std::int64_t> places_;  // of the elements, row by row
   std::vector<double> expected_;
 };
