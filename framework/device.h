@@ -53,10 +53,11 @@ class Graph {
   virtual void replay() = 0;
 };
 
-// Work in order on one device. CpuStream and CudaStream are the only two kinds. One thread at a time uses a stream;
-// that may be any, whatever other streams it uses between: CUDA launches, allocates and makes handles on a thread's
-// current GPU, so every operation of a stream, native() too, first makes the stream's GPU the calling thread's, and
-// leaves it so. Nobody else relies on the current GPU: a handle or a kernel's attribute is made after native().
+// Work in order on one device: CpuStream, CudaStream, and TorchStream of python/, on PyTorch's stream and memory. One
+// thread at a time uses a stream; that may be any, whatever other streams it uses between: CUDA launches, allocates and
+// makes handles on a thread's current GPU, so every operation of a stream, native() too, first makes the stream's GPU
+// the calling thread's, and leaves it so. Nobody else relies on the current GPU: a handle or a kernel's attribute is
+// made after native().
 class Stream {
  public:
   virtual ~Stream() = default;

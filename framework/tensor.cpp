@@ -54,6 +54,13 @@ Tensor::Tensor(Stream& stream, Shape shape, DType type) : shape_(std::move(shape
   storage_ = std::make_shared<Storage>(Storage{stream.allocate(bytes), stream.device(), type, {next_storage_id(), 0}});
 }
 
+Tensor Tensor::over(Device device, Shape shape, std::shared_ptr<void> block) {
+  Tensor tensor;
+  tensor.shape_ = std::move(shape);
+  tensor.storage_ = std::make_shared<Storage>(Storage{std::move(block), device, DType::f32, {next_storage_id(), 0}});
+  return tensor;
+}
+
 Tensor Tensor::filled(Stream& stream, Shape shape, float value) {
   Tensor tensor(stream, std::move(shape));
   stream.fill(tensor.write(), tensor.size(), value);

@@ -27,6 +27,8 @@ class Tensor {
  public:
   Tensor() = default;  // holds nothing: defined() is false
   Tensor(Stream& stream, Shape shape, DType type = DType::f32);
+  // Elements in memory of somebody else's, aligned as Stream::allocate has it, which `block` keeps.
+  static Tensor over(Device device, Shape shape, std::shared_ptr<void> block);
   static Tensor filled(Stream& stream, Shape shape, float value);
   template <class T = float>
   static Tensor from(Stream& stream, Shape shape, const std::vector<T>& values);  // a copy; the count must fit

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "framework/cuda/blas_gemm.h"
 #include "framework/cuda/check.h"
+#include "framework/cuda/cuda_event.h"
 #include "framework/error.h"
 #include "framework/for_each.h"
 #include "framework/gpu_check.h"
@@ -31,33 +33,9 @@ void check_usable(int index) {
 }
 
 using StreamHandle = Handle<cudaStream_t, cudaStreamDestroy>;
-using EventHandle = Handle<cudaEvent_t, cudaEventDestroy>;
 using GraphHandle = Handle<cudaGraph_t, cudaGraphDestroy>;
 using GraphExecHandle = Handle<cudaGraphExec_t, cudaGraphExecDestroy>;
 using BlasHandle = Handle<cublasHandle_t, cublasDestroy>;
-
-class CudaEvent final : public Event {
- public:
-  explicit CudaEvent(cudaStream_t stream) {  // of the thread's current GPU
-    check(cudaEventCreate(event_.put()));
-    cudaStreamCaptureStatus capture{};
-    check(cudaStreamIsCapturing(stream, &capture));
-    // Inside a graph the event is made anew at each replay, and can be read in between.
-    const bool captured = capture != cudaStreamCaptureStatusNone;
-    check(cudaEventRecordWithFlags(event_.get(), stream, captured ? cudaEventRecordExternal : cudaEventRecordDefault));
-  }
-  cudaEvent_t event() const { return event_.get(); }
-  void wait() const override { check(cudaEventSynchronize(event_.get())); }
-  double milliseconds_since(const Event& earlier) const override {
-    check(cudaEventSynchronize(event_.get()));
-    float milliseconds = 0;
-    check(cudaEventElapsedTime(&milliseconds, static_cast<const CudaEvent&>(earlier).event(), event()));
-    return milliseconds;
-  }
-
- private:
-  EventHandle event_;
-};
 
 class CudaGraph final : public Graph {
  public:
@@ -180,25 +158,9 @@ class CudaStream final : public Stream {
 
   std::int64_t capture_changes() const override { return capture_changes_; }
 
-  // cuBLAS is column-major: a row-major C = A B is its C' = B' A'.
   void gemm(const Gemm& shape, const float* a, const float* b, float* c) override {
-    // An empty sum brings leading dimensions of 0, which cuBLAS refuses.
-    const std::int64_t lda = shape.lda ? shape.lda : std::max<std::int64_t>(1, shape.transpose_a ? shape.m : shape.k);
-    const std::int64_t ldb = shape.ldb ? shape.ldb : std::max<std::int64_t>(1, shape.transpose_b ? shape.k : shape.n);
-    const std::int64_t ldc = shape.ldc ? shape.ldc : shape.n;
-    if (shape.m == 0 || shape.n == 0) return;
     make_current(index_);
-    const std::int64_t part = part_of_sum(shape.k, shape.tf32 ? longest_tf32_sum : longest_sum);
-    for (std::int64_t first = 0; first == 0 || first < shape.k; first += part) {
-      const float beta = first == 0 ? shape.beta : 1;
-      const float* const part_of_a = a + (shape.transpose_a ? first * lda : first);
-      const float* const part_of_b = b + (shape.transpose_b ? first : first * ldb);
-      check(cublasGemmEx_64(blas_.get(), shape.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
-                            shape.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, shape.n, shape.m,
-                            std::min(part, shape.k - first), &shape.alpha, part_of_b, CUDA_R_32F, ldb, part_of_a,
-                            CUDA_R_32F, lda, &beta, c, CUDA_R_32F, ldc,
-                            shape.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
-    }
+    blas_gemm(blas_.get(), shape, a, b, c);
   }
 
  private:
@@ -233,15 +195,6 @@ class CudaStream final : public Stream {
   }
   std::unique_ptr<Graph> made_of(Captured captured) const {
     return std::make_unique<CudaGraph>(index_, stream(), captured.graph.get(), std::move(captured.blocks));
-  }
-
-  // cuBLAS may sum one by one in float, which loses 1.9e-8 times the root of the number of terms: of longer sums than
-  // these, parts are added up, each as long as the others and a multiple of what a load takes.
-  static constexpr std::int64_t longest_sum = 9216, longest_tf32_sum = 32768;  // docs/conv.md says what they lose
-  static std::int64_t part_of_sum(std::int64_t terms, std::int64_t longest) {
-    constexpr std::int64_t multiple = 32;
-    const std::int64_t parts = std::max<std::int64_t>(1, (terms + longest - 1) / longest);
-    return std::max<std::int64_t>(1, (terms + parts * multiple - 1) / (parts * multiple)) * multiple;
   }
 
   void* allocate_on_device(std::size_t bytes) const {

@@ -1,0 +1,32 @@
+#pragma once
+#include <cuda_runtime.h>
+
+#include "framework/cuda/check.h"
+#include "framework/device.h"
+
+namespace twiddle {
+
+class CudaEvent final : public Event {
+ public:
+  explicit CudaEvent(cudaStream_t stream) {  // of the thread's current GPU
+    check(cudaEventCreate(event_.put()));
+    cudaStreamCaptureStatus capture{};
+    check(cudaStreamIsCapturing(stream, &capture));
+    // Inside a graph the event is made anew at each replay, and can be read in between.
+    const bool captured = capture != cudaStreamCaptureStatusNone;
+    check(cudaEventRecordWithFlags(event_.get(), stream, captured ? cudaEventRecordExternal : cudaEventRecordDefault));
+  }
+  cudaEvent_t event() const { return event_.get(); }
+  void wait() const override { check(cudaEventSynchronize(event_.get())); }
+  double milliseconds_since(const Event& earlier) const override {
+    check(cudaEventSynchronize(event_.get()));
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, static_cast<const CudaEvent&>(earlier).event(), event()));
+    return milliseconds;
+  }
+
+ private:
+  Handle<cudaEvent_t, cudaEventDestroy> event_;
+};
+
+}  // namespace twiddle

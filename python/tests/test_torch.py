@@ -1,0 +1,198 @@
+"""That PyTorch's machinery goes with the operators: opcheck, compile, vmap, threads, streams, graphs, determinism."""
+
+import threading
+import unittest
+import warnings
+
+import torch
+import torch.nn.functional as F
+from support import Problem, TestCase, awkward, devices, in_double, operands, step
+
+import twiddle_torch
+
+has_gpu = "cuda" in devices
+manner = ([1, 1], [2, 2], [1, 1], 1, "fp32", 1 << 30, "rule", False)
+
+
+class Machinery(TestCase):
+    def test_opcheck(self):
+        for device in devices:
+            x, weight, bias = operands(Problem(), device)
+            grad = torch.randn(2, 4, 12, 11, device=device, requires_grad=True)
+            torch.library.opcheck(torch.ops.twiddle.conv2d.default, (x, weight, bias, *manner))
+            torch.library.opcheck(torch.ops.twiddle.conv2d.default, (x, weight, None, *manner))
+            torch.library.opcheck(torch.ops.twiddle.conv2d_backward_input.default, (grad, weight, x.shape, *manner))
+            torch.library.opcheck(torch.ops.twiddle.conv2d_backward_weight.default, (grad, x, weight.shape, *manner))
+
+    def test_compile_in_one_graph(self):
+        for device in devices:
+            for dynamic in (False, True):
+                for problem in awkward[:3]:
+                    with self.subTest(device=device, dynamic=dynamic, problem=problem):
+                        torch._dynamo.reset()
+                        compiled = torch.compile(twiddle_torch.conv2d, fullgraph=True, dynamic=dynamic)
+                        self.assert_step_is_right(problem, device, conv=compiled)
+
+    def test_compile_with_autocast(self):
+        for device in devices:
+            torch._dynamo.reset()
+            x, weight, bias = operands(Problem(), device)
+            with torch.autocast(device, torch.bfloat16):
+                y = torch.compile(twiddle_torch.conv2d, fullgraph=True)(x, weight, bias, padding=2)
+            self.assertEqual(y.dtype, torch.bfloat16)
+            y.sum().backward()
+            self.assert_close(y, F.conv2d(*in_double(x, weight, bias), padding=2), 4e-3)
+
+    def test_vmap(self):
+        for device in devices:
+            x, weight = torch.randn(3, 2, 6, 12, 11, device=device), torch.randn(4, 6, 5, 5, device=device)
+            several = torch.randn(3, 4, 6, 5, 5, device=device)
+
+            def conv(x, weight):
+                return twiddle_torch.conv2d(x, weight, padding=2)
+
+            def right(x, weight):
+                return F.conv2d(x.double(), weight.double(), padding=2)
+
+            self.assert_close(torch.vmap(conv, (0, None))(x, weight), torch.stack([right(each, weight) for each in x]))
+            self.assert_close(torch.vmap(conv, (1, None))(x.transpose(0, 1), weight), torch.stack([right(each, weight) for each in x]))
+            self.assert_close(torch.vmap(conv, (None, 0))(x[0], several), torch.stack([right(x[0], each) for each in several]))
+
+    def test_threads(self):
+        for device in devices:
+            problems = awkward[:4]
+            failures = []
+
+            def work(problem):
+                try:
+                    for _ in range(5):
+                        self.assert_step_is_right(problem, device)
+                except BaseException as error:  # told by the thread that waits
+                    failures.append(error)
+
+            threads = [threading.Thread(target=work, args=(problem,)) for problem in problems * 2]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.assertEqual(failures, [])
+
+    def test_deterministic(self):
+        for device in devices:
+            for problem in awkward:
+                inputs = operands(problem, device)
+                grad = torch.randn_like(F.conv2d(*inputs, **problem.window()))
+                torch.use_deterministic_algorithms(True)
+                try:
+                    first, second = (step(twiddle_torch.conv2d, inputs, grad, **problem.window()) for _ in range(2))
+                finally:
+                    torch.use_deterministic_algorithms(False)
+                for a, b in zip(first[:3], second[:3]):
+                    self.assertTrue(torch.equal(a, b))
+
+    def test_fallback_warns_once_and_strict_raises(self):
+        x, weight = torch.randn(1, 2, 9, 9).double(), torch.randn(3, 2, 3, 3).double()
+        twiddle_torch.conv._told.clear()
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            for _ in range(3):
+                y = twiddle_torch.conv2d(x, weight)
+            twiddle_torch.conv2d(x.float(), weight.float(), dilation=(1, 2))
+        self.assertEqual([str(w.message).split(": ")[1] for w in told], [
+            "torch.float64 is not supported", "a dilation of (1, 2) is not supported, only the same for rows and columns"])
+        self.assertTrue(torch.equal(y, F.conv2d(x, weight)))
+        with self.assertRaisesRegex(ValueError, "float64"):
+            twiddle_torch.conv2d(x, weight, strict=True)
+        compiled = torch.compile(twiddle_torch.conv2d, fullgraph=True)
+        self.assert_close(compiled(x, weight), F.conv2d(x, weight), 1e-12)
+
+    def test_threads_that_pytorch_is_given(self):
+        before = torch.get_num_threads()
+        try:
+            torch.set_num_threads(1)
+            self.assert_step_is_right(awkward[0], "cpu")
+            self.assertIn("1 thread", twiddle_torch.devices()[0])
+        finally:
+            torch.set_num_threads(before)
+
+
+@unittest.skipUnless(has_gpu, "no GPU that this build can use")
+class OnAGpu(TestCase):
+    def setUp(self):
+        self.problem = Problem(x=(8, 16, 32, 32), weight=(16, 1, 13, 13), padding=(6, 6), groups=16)
+        self.inputs = operands(self.problem, "cuda")
+        self.grad = torch.randn(8, 16, 32, 32, device="cuda")
+        self.right = step(F.conv2d, in_double(*self.inputs), self.grad, **self.problem.window())
+
+    def step(self):
+        return step(twiddle_torch.conv2d, self.inputs, self.grad, **self.problem.window())
+
+    def test_streams(self):
+        self.step()
+        streams = [torch.cuda.Stream() for _ in range(3)]
+        torch.cuda.synchronize()
+        results = []
+        for _ in range(10):
+            for stream in streams:
+                with torch.cuda.stream(stream):
+                    results.append(self.step())
+        torch.cuda.synchronize()
+        for result in results:
+            for a, b in zip(result, self.right):
+                self.assert_close(a, b)
+
+    def test_graph(self):
+        x, weight, bias = (t.detach().clone().requires_grad_() for t in self.inputs)
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(2):
+                step(twiddle_torch.conv2d, (x, weight, bias), self.grad, **self.problem.window())
+        torch.cuda.current_stream().wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            found = step(twiddle_torch.conv2d, (x, weight, bias), self.grad, **self.problem.window())
+        other = operands(self.problem, "cuda")
+        with torch.no_grad():
+            for old, new in zip((x, weight, bias), other):
+                old.copy_(new)
+        graph.replay()
+        right = step(F.conv2d, in_double(*other), self.grad, **self.problem.window())
+        for a, b in zip(found, right):
+            self.assert_close(a, b)
+
+    def test_capture_before_a_plan_is_chosen_is_an_error(self):
+        x, weight = torch.randn(2, 3, 11, 13, device="cuda"), torch.randn(5, 3, 5, 5, device="cuda")
+        with self.assertRaisesRegex(RuntimeError, "run the step once before the capture"):
+            with torch.cuda.graph(torch.cuda.CUDAGraph()):
+                twiddle_torch.conv2d(x, weight)
+        torch.cuda.synchronize()
+
+    def test_compiled_with_graphs(self):
+        torch._dynamo.reset()
+        compiled = torch.compile(twiddle_torch.conv2d, fullgraph=True, mode="reduce-overhead")
+        for _ in range(4):
+            torch.compiler.cudagraph_mark_step_begin()
+            found = [t.clone() for t in step(compiled, self.inputs, self.grad, **self.problem.window())]
+        for a, b in zip(found, self.right):
+            self.assert_close(a, b)
+
+    def test_memory_is_pytorchs(self):
+        self.step()
+        torch.cuda.synchronize()
+        before = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        self.step()
+        self.assertGreater(torch.cuda.max_memory_allocated(), before)
+        self.assertEqual(torch.cuda.memory_allocated(), before)
+
+    def test_current_gpu_stays(self):
+        before = torch.cuda.current_device()
+        for gpu in range(torch.cuda.device_count()):
+            inputs = [t.detach().to(f"cuda:{gpu}") for t in self.inputs]
+            self.assert_close(twiddle_torch.conv2d(*inputs, **self.problem.window()), self.right[0].to(f"cuda:{gpu}"))
+            self.assertEqual(torch.cuda.current_device(), before)
+
+
+if __name__ == "__main__":
+    unittest.main()

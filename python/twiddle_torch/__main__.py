@@ -1,0 +1,63 @@
+"""python -m twiddle_torch: what is here, and whether it works."""
+
+import sys
+import time
+
+import torch
+import torch.nn.functional as F
+
+import twiddle_torch
+
+
+def self_test(device: str) -> bool:
+    """A depthwise 31x31 layer: errors of the three passes against float64, times of forward and backward beside PyTorch's."""
+    torch.manual_seed(0)
+    x, weight, grad = (torch.randn(*shape, device=device) for shape in ((4, 64, 32, 32), (64, 1, 31, 31), (4, 64, 32, 32)))
+    x.requires_grad_(), weight.requires_grad_()
+    names = "forward", "backward_input", "backward_weight"
+
+    def step(conv, *inputs):
+        y = conv(*inputs, padding=15, groups=64)
+        return (y, *torch.autograd.grad(y, inputs, grad.to(y.dtype)))
+
+    def seconds(conv):
+        step(conv, x, weight)
+        _wait(device)
+        start = time.perf_counter()
+        for _ in range(3):
+            step(conv, x, weight)
+        _wait(device)
+        return (time.perf_counter() - start) / 3
+
+    reference = step(F.conv2d, *(t.detach().double().requires_grad_() for t in (x, weight)))
+    results = step(twiddle_torch.conv2d, x, weight)
+    errors = [((a - b).norm() / b.norm()).item() for a, b in zip(results, reference)]
+    told = ", ".join(f"{name} {error:.1e}" for name, error in zip(names, errors))
+    ours, theirs = seconds(twiddle_torch.conv2d), seconds(F.conv2d)
+    fine = max(errors) <= 2e-6
+    print(f"  31x31 depthwise, 4x64x32x32: errors {told}: {'fine' if fine else 'TOO LARGE'}")
+    print(f"  forward and backward {ours * 1e3:.2f} ms, torch.nn.functional.conv2d {theirs * 1e3:.2f} ms")
+    return fine
+
+
+def _wait(device: str) -> None:
+    if device != "cpu":
+        torch.cuda.synchronize()
+
+
+def main() -> int:
+    cuda = f"CUDA {torch.version.cuda}" if torch.version.cuda else "no CUDA"
+    print(f"twiddle_torch {twiddle_torch.__version__}, PyTorch {torch.__version__} ({cuda}), Python {sys.version.split()[0]}")
+    for line in twiddle_torch.devices():
+        print(line)
+    fine = True
+    for device in ["cpu"] + (["cuda"] if torch.cuda.is_available() and len(twiddle_torch.devices()) > 1 else []):
+        print(f"self-test on {device}:")
+        fine = self_test(device) and fine
+    for choice in twiddle_torch.choices():
+        print("  {device} {pass}: {plan}, {reason}".format(**choice))
+    return 0 if fine else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

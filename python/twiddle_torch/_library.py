@@ -1,0 +1,42 @@
+"""Loads the library of operators, and asks it what there is."""
+
+import os
+import pathlib
+
+import torch
+
+__version__ = "0.1.0"
+
+_least_torch = (2, 10)
+
+
+def _load() -> None:
+    if tuple(int(part) for part in torch.__version__.split(".")[:2]) < _least_torch:
+        raise ImportError(f"twiddle_torch needs PyTorch {_least_torch[0]}.{_least_torch[1]} or later, this is {torch.__version__}")
+    library = pathlib.Path(__file__).with_name("_C.so")
+    if not library.exists():
+        raise ImportError(
+            f"{library} is missing: install the wheel, or build it (docs/pytorch.md says how); "
+            "a checkout of the sources alone will not do"
+        )
+    os.environ.setdefault("TWIDDLE_TORCH_CACHE", _usual_cache_file())
+    torch.ops.load_library(str(library))
+
+
+def _usual_cache_file() -> str:
+    folder = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(folder, "twiddle", "torch-convolutions.txt") if os.path.isabs(folder) else ""
+
+
+def choices() -> "list[dict[str, str]]":
+    """The plans that were chosen in this process: one dict a pass, with device, problem, precision, pass, plan, reason."""
+    keys = ("device", "problem", "precision", "pass", "plan", "reason")
+    return [dict(zip(keys, line.split("\t"))) for line in torch.ops.twiddle.choices().splitlines()]
+
+
+def devices() -> "list[str]":
+    """A line for each device that can be used, with its engines, and for each GPU that cannot, why."""
+    return [line.replace("\t", ": engines ").rstrip() for line in torch.ops.twiddle.devices().splitlines()]
+
+
+_load()

@@ -1,0 +1,156 @@
+"""conv2d and Conv2d, with the arguments of PyTorch's own and what Twiddle adds."""
+
+import warnings
+from typing import Any, Optional, Set, Tuple, Union
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from twiddle_torch import ops
+
+IntPair = Union[int, Tuple[int, int]]
+
+WORKSPACE_LIMIT = 4 << 30
+"""Bytes that a plan may take while it runs, unless an argument says otherwise."""
+
+_computed_in_float32 = (torch.float32, torch.bfloat16, torch.float16)
+_told: Set[str] = set()
+
+
+def conv2d(
+    x: Tensor,
+    weight: Tensor,
+    bias: Optional[Tensor] = None,
+    stride: IntPair = 1,
+    padding: Union[str, IntPair] = 0,
+    dilation: IntPair = 1,
+    groups: int = 1,
+    *,
+    precision: str = "fp32",
+    workspace_limit: int = WORKSPACE_LIMIT,
+    engine: Optional[str] = None,
+    strict: bool = False,
+) -> Tensor:
+    """``torch.nn.functional.conv2d`` by Twiddle's engines.
+
+    Args:
+        x, weight, bias, stride, padding, dilation, groups: as PyTorch has them.
+        precision: ``"fp32"``: relative errors below 2e-6, whatever PyTorch's flags for TF32 say; ``"tf32"``: below 1e-3.
+        workspace_limit: bytes of scratch memory that a pass may take.
+        engine: ``"measured"`` times all plans of all engines once for each shape and remembers the fastest, on disk,
+            too; ``"rule"`` takes the likely best by rule; ``"fbfft"`` or ``"fft:48x48"`` names an engine or its plan.
+            None: ``"measured"``, and ``"rule"`` under ``torch.use_deterministic_algorithms``.
+        strict: raise where PyTorch's own convolution would have to step in, in place of a warning.
+
+    bfloat16 and float16 are computed in float32 and given back in the type that PyTorch's conv2d would give.
+    Of inputs that are not contiguous (channels_last, too) a contiguous copy is made in each call, and told once.
+    """
+    reason = refusal(x, weight, bias, dilation)
+    if reason is not None:
+        if strict:
+            raise ValueError(f"twiddle_torch.conv2d: {reason}")
+        _tell_once(f"{reason}: torch.nn.functional.conv2d is used")
+        return F.conv2d(x, weight, bias, stride, padding, dilation, groups)
+    if x.dim() == 3:
+        args = weight, bias, stride, padding, dilation, groups
+        wish = dict(precision=precision, workspace_limit=workspace_limit, engine=engine, strict=strict)
+        return conv2d(x.unsqueeze(0), *args, **wish).squeeze(0)
+    if not x.is_contiguous():
+        _tell_once("an input is not contiguous (channels_last is not, either): it is copied in each call")
+
+    stride, dilation = _pair(stride), _pair(dilation)
+    if isinstance(padding, str):
+        x, padding = _padded(x, weight, padding, stride, dilation)
+    deterministic = torch.are_deterministic_algorithms_enabled()
+    if engine is None:
+        engine = "rule" if deterministic else "measured"
+    manner = stride, _pair(padding), dilation, groups, precision, workspace_limit, engine, deterministic
+    if x.dtype is torch.float32 and weight.dtype is torch.float32 and not torch.is_autocast_enabled(x.device.type):
+        return ops.conv2d(x, weight, bias, *manner)
+    dtype = torch.get_autocast_dtype(x.device.type) if torch.is_autocast_enabled(x.device.type) else x.dtype
+    y = ops.conv2d(x.float(), weight.float(), None if bias is None else bias.float(), *manner)
+    return y.to(dtype)
+
+
+def refusal(x: Tensor, weight: Tensor, bias: Optional[Tensor], dilation: IntPair) -> Optional[str]:
+    """Why Twiddle's engines cannot do a convolution that PyTorch can; None: nothing speaks against it."""
+    for tensor in (x, weight) if bias is None else (x, weight, bias):
+        if tensor.dtype not in _computed_in_float32:
+            return f"{tensor.dtype} is not supported"
+        if tensor.device.type not in ("cpu", "cuda", "meta"):
+            return f"the device {tensor.device.type} is not supported"
+    if x.dim() not in (3, 4):
+        return f"an input of {x.dim()} dimensions is not supported"
+    if not isinstance(dilation, int) and len(set(dilation)) != 1:
+        return f"a dilation of {tuple(dilation)} is not supported, only the same for rows and columns"
+    if x.numel() == 0 and 0 in x.shape[-3:]:
+        return f"an input of shape {tuple(x.shape)} is not supported"
+    return None
+
+
+class Conv2d(nn.Conv2d):
+    """``torch.nn.Conv2d`` by Twiddle's engines: the same arguments, parameters and state_dict, and what
+    :func:`conv2d` adds: ``precision``, ``workspace_limit``, ``engine``, ``strict``."""
+
+    precision: str
+    workspace_limit: int
+    engine: Optional[str]
+    strict: bool
+
+    def __init__(
+        self,
+        *args: Any,
+        precision: str = "fp32",
+        workspace_limit: int = WORKSPACE_LIMIT,
+        engine: Optional[str] = None,
+        strict: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self._wish(precision, workspace_limit, engine, strict)
+
+    def _wish(self, precision: str, workspace_limit: int, engine: Optional[str], strict: bool) -> None:
+        self.precision, self.workspace_limit, self.engine, self.strict = precision, workspace_limit, engine, strict
+
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            input = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
+            padding = 0
+        return conv2d(
+            input, weight, bias, self.stride, padding, self.dilation, self.groups, precision=self.precision,
+            workspace_limit=self.workspace_limit, engine=self.engine, strict=self.strict,
+        )
+
+    def extra_repr(self) -> str:
+        engine = "" if self.engine is None else f", engine={self.engine}"
+        return f"{super().extra_repr()}, precision={self.precision}{engine}"
+
+
+def _pair(value: IntPair) -> "tuple[int, int]":
+    if isinstance(value, int):
+        return value, value
+    first, second = value if len(value) == 2 else (value[0], value[0])
+    return first, second
+
+
+def _padded(x: Tensor, weight: Tensor, padding: str, stride: "tuple[int, int]", dilation: "tuple[int, int]"):
+    """"valid" and "same" as numbers; where one side gets more than the other, x is padded by what it gets."""
+    if padding == "valid":
+        return x, 0
+    if padding != "same":
+        raise ValueError(f"a padding of {padding!r} is none of 'valid', 'same', a number or two")
+    if stride != (1, 1):
+        raise ValueError("padding='same' goes with a stride of 1 alone")
+    total = [dilation[i] * (weight.shape[i + 2] - 1) for i in (0, 1)]
+    if any(each % 2 for each in total):
+        x = F.pad(x, (0, total[1] % 2, 0, total[0] % 2))
+    return x, (total[0] // 2, total[1] // 2)
+
+
+def _tell_once(message: str) -> None:
+    if torch.compiler.is_compiling() or message in _told:
+        return
+    _told.add(message)
+    warnings.warn(f"twiddle_torch: {message}", stacklevel=3)

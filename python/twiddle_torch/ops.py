@@ -1,0 +1,146 @@
+"""What PyTorch must know of the operators beyond their arithmetic: shapes, gradients, autocast, vmap.
+
+Each gradient is again one of the three operators, so that derivatives of any order are there.
+"""
+
+from typing import Any, Callable, List, Optional, Sequence
+
+import torch
+from torch import Tensor
+
+from twiddle_torch import _library  # noqa: F401  the operators must be there
+
+
+def output_size(size: int, kernel: int, stride: int, padding: int, dilation: int) -> int:
+    return (size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
+
+
+# Shapes.
+
+
+def _fake_conv2d(x: Tensor, weight: Tensor, bias: Optional[Tensor], stride: Sequence[int], padding: Sequence[int],
+                 dilation: Sequence[int], *rest: Any) -> Tensor:
+    plane = [output_size(x.shape[i + 2], weight.shape[i + 2], stride[i], padding[i], dilation[i]) for i in (0, 1)]
+    return x.new_empty([x.shape[0], weight.shape[0], *plane])
+
+
+def _fake_gradient(grad: Tensor, other: Tensor, shape: Sequence[int], *rest: Any) -> Tensor:
+    return grad.new_empty(shape)
+
+
+torch.library.register_fake("twiddle::conv2d", _fake_conv2d)
+torch.library.register_fake("twiddle::conv2d_backward_input", _fake_gradient)
+torch.library.register_fake("twiddle::conv2d_backward_weight", _fake_gradient)
+
+
+# Gradients. What is saved is what the wanted gradients need.
+
+
+def _keep(ctx: Any, a: Tensor, b: Tensor, manner: Sequence[Any]) -> None:
+    needs_a, needs_b = ctx.needs_input_grad[:2]
+    ctx.save_for_backward(a if needs_b else None, b if needs_a else None)
+    ctx.shapes = a.shape, b.shape
+    ctx.manner = manner
+
+
+def _setup_conv2d(ctx: Any, inputs: Sequence[Any], output: Tensor) -> None:
+    x, weight, _bias, *manner = inputs
+    _keep(ctx, x, weight, manner)
+
+
+def _conv2d_gradients(ctx: Any, grad: Tensor) -> "tuple[Optional[Tensor], ...]":
+    x, weight = ctx.saved_tensors
+    wants_x, wants_weight, wants_bias = ctx.needs_input_grad[:3]
+    x_shape, weight_shape = ctx.shapes
+    grad_x = backward_input(grad, weight, x_shape, *ctx.manner) if wants_x else None
+    grad_weight = backward_weight(grad, x, weight_shape, *ctx.manner) if wants_weight else None
+    grad_bias = grad.sum((0, 2, 3)) if wants_bias else None
+    return (grad_x, grad_weight, grad_bias, *[None] * len(ctx.manner))
+
+
+def _setup_gradient(ctx: Any, inputs: Sequence[Any], output: Tensor) -> None:
+    grad, other, _shape, *manner = inputs
+    _keep(ctx, grad, other, manner)
+
+
+# Of <backward_input(grad, weight), v>: it is <grad, conv2d(v, weight)>, and linear in the weight, too.
+def _input_gradients(ctx: Any, v: Tensor) -> "tuple[Optional[Tensor], ...]":
+    grad, weight = ctx.saved_tensors
+    wants_grad, wants_weight = ctx.needs_input_grad[:2]
+    of_grad = conv2d(v, weight, None, *ctx.manner) if wants_grad else None
+    of_weight = backward_weight(grad, v, ctx.shapes[1], *ctx.manner) if wants_weight else None
+    return (of_grad, of_weight, None, *[None] * len(ctx.manner))
+
+
+# Of <backward_weight(grad, x), v>: it is <grad, conv2d(x, v)>.
+def _weight_gradients(ctx: Any, v: Tensor) -> "tuple[Optional[Tensor], ...]":
+    grad, x = ctx.saved_tensors
+    wants_grad, wants_x = ctx.needs_input_grad[:2]
+    of_grad = conv2d(x, v, None, *ctx.manner) if wants_grad else None
+    of_x = backward_input(grad, v, ctx.shapes[1], *ctx.manner) if wants_x else None
+    return (of_grad, of_x, None, *[None] * len(ctx.manner))
+
+
+def _differentiable(name: str, gradients: Callable[..., Any], setup: Callable[..., None]) -> Callable[..., Tensor]:
+    """The operator with its gradients. Where PyTorch traces or transforms what is called, it is the operator as it
+    stands in PyTorch's list; else a shorter way to the same, as what PyTorch does in Python around an operator with
+    gradients takes several times as long as a call itself."""
+    op = getattr(torch.ops.twiddle, name).default
+    torch.library.register_autograd(f"twiddle::{name}", gradients, setup_context=setup)
+
+    class Recorded(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, *args: Any) -> Tensor:
+            with torch._C._AutoDispatchBelowAutograd():
+                output = op(*args)
+            setup(ctx, args, output)
+            return output
+
+        backward = staticmethod(gradients)
+
+    def call(*args: Any) -> Tensor:
+        if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+            return op(*args)
+        if torch.is_grad_enabled() and any(isinstance(arg, Tensor) and arg.requires_grad for arg in args[:3]):
+            return Recorded.apply(*args)
+        with torch._C._AutoDispatchBelowAutograd():
+            return op(*args)
+
+    return call
+
+
+conv2d = _differentiable("conv2d", _conv2d_gradients, _setup_conv2d)
+backward_input = _differentiable("conv2d_backward_input", _input_gradients, _setup_gradient)
+backward_weight = _differentiable("conv2d_backward_weight", _weight_gradients, _setup_gradient)
+
+
+# Autocast: the operators themselves work in float32, whatever is cast around them.
+for _device in ("cpu", "cuda"):
+    torch.library.register_autocast("twiddle::conv2d", _device, torch.float32)
+
+
+# vmap: batches of images are one larger batch; where weights differ from one to the next, so many calls.
+
+
+def _one_by_one(op: Callable[..., Tensor]) -> Callable[..., "tuple[Tensor, int]"]:
+    def batched(info: Any, in_dims: Sequence[Optional[int]], *args: Any) -> "tuple[Tensor, int]":
+        def of(index: int) -> List[Any]:
+            return [arg.select(dim, index) if isinstance(dim, int) else arg for arg, dim in zip(args, in_dims)]
+
+        return torch.stack([op(*of(index)) for index in range(info.batch_size)]), 0
+
+    return batched
+
+
+def _batched_conv2d(info: Any, in_dims: Sequence[Optional[int]], x: Tensor, weight: Tensor, bias: Optional[Tensor],
+                    *manner: Any) -> "tuple[Tensor, int]":
+    if in_dims[0] is None or any(dim is not None for dim in in_dims[1:3]):
+        return _one_by_one(conv2d)(info, in_dims, x, weight, bias, *manner)
+    x = x.movedim(in_dims[0], 0)
+    y = conv2d(x.flatten(0, 1), weight, bias, *manner)
+    return y.unflatten(0, x.shape[:2]), 0
+
+
+torch.library.register_vmap("twiddle::conv2d", _batched_conv2d)
+torch.library.register_vmap("twiddle::conv2d_backward_input", _one_by_one(backward_input))
+torch.library.register_vmap("twiddle::conv2d_backward_weight", _one_by_one(backward_weight))
