@@ -7,6 +7,7 @@ set(may_include_data framework data)
 set(may_include_layers framework fft layers)
 set(may_include_models framework fft data layers models)
 set(may_include_apps framework fft data layers models apps)
+set(may_include_python framework fft layers python)
 
 # "HEADER-PREFIX REGEX": the files that may include it
 set(packages
@@ -17,12 +18,13 @@ set(packages
   "xxhash ^models/"
   "oneapi/ ^(framework/cpu/gemm\\.cpp|layers/conv/onednn_[a-z]+\\.(h|cpp))$"
   "dnnl ^(framework/cpu/gemm\\.cpp|layers/conv/onednn_[a-z]+\\.(h|cpp))$"
+  "torch/ ^python/"
   "stb/ ^data/stb_image\\.cpp$"
   "turbojpeg ^data/turbojpeg\\.cpp$"
   "zlib ^data/"
   "cuda /cuda/"
   "cublas /cuda/"
-  "cufft ^fft/cuda/"
+  "cufft ^(fft|python/src)/cuda/"
   "cudnn ^layers/conv/cudnn_[a-z]+\\.(h|cpp)$")
 
 # The papers' tables stand apart: no other file of apps/ sees into apps/bench/ (`add_bench` of apps/verbs.h is its door), and
@@ -30,7 +32,7 @@ set(packages
 set(bench_may_see "^(bench/[a-z_]+|console|duration|html|iteration_timer|open|svg|text_table|verb_options|verbs|version)$")
 
 set(breaches "")
-foreach(folder framework fft data layers models apps)
+foreach(folder framework fft data layers models apps python)
   file(GLOB_RECURSE files RELATIVE ${SOURCE} ${SOURCE}/${folder}/*.h ${SOURCE}/${folder}/*.cpp ${SOURCE}/${folder}/*.cu ${SOURCE}/${folder}/*.cuh)
   foreach(file ${files})
     file(STRINGS ${SOURCE}/${file} includes REGEX "^[ \t]*#[ \t]*include")

@@ -58,6 +58,18 @@ TEST(Tensor, OutlivesItsStream) {
   EXPECT_EQ(tensor.read()[999], 2);
 }
 
+TEST(Tensor, OverMemoryOfOthers) {
+  const auto elements = std::make_shared<std::vector<float>>(6, 3.0f);
+  Tensor tensor = Tensor::over({}, {2, 3}, {elements, elements->data()});
+  EXPECT_EQ(tensor.shape(), (Shape{2, 3}));
+  EXPECT_EQ(tensor.read(), elements->data());
+  tensor.write()[5] = 4;
+  EXPECT_EQ(elements->back(), 4);
+  EXPECT_EQ(elements.use_count(), 2);
+  tensor = Tensor();
+  EXPECT_EQ(elements.use_count(), 1);
+}
+
 TEST(Tensor, ShapesAsText) {
   EXPECT_EQ(to_string(Shape{128, 3, 224, 224}), "128x3x224x224");
   EXPECT_EQ(to_string(Shape{}), "scalar");
