@@ -60,7 +60,7 @@ SpectralSlice slice_of(const ConvProblem& problem, ConvPass pass, const Spectral
   slice.scratch_bytes = std::max(transform.scratch_bytes(slice.a), transform.scratch_bytes(slice.b));
   if (parts.fused != nullptr) slice.scratch_bytes = std::max(slice.scratch_bytes, parts.fused->scratch_bytes(slice.c));
   if (parts.product != nullptr) {
-    slice.c_bytes = transform.spectrum_bytes(slice.c);
+    slice.c_bytes = transform.product_bytes(slice.c);
     slice.scratch_bytes =
         std::max({slice.scratch_bytes, transform.scratch_bytes(slice.c), parts.product->scratch_bytes(gemm)});
   }

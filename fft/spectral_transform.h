@@ -32,7 +32,9 @@ class SpectralTransform {
   // The grids it can do for a problem, the likely best first; empty: none.
   virtual std::vector<FrequencyGrid> grids(const ConvProblem& problem) const = 0;
   virtual std::int64_t bins(const FrequencyGrid& grid) const { return grid.bins(); }  // it stores: those or fewer
-  virtual std::size_t spectrum_bytes(const Planes& planes) const = 0;
+  virtual std::size_t spectrum_bytes(const Planes& planes) const = 0;                 // that forward() writes
+  // That inverse() reads: a product of two spectra, which may be stored otherwise than they are.
+  virtual std::size_t product_bytes(const Planes& planes) const { return spectrum_bytes(planes); }
   virtual std::size_t scratch_bytes(const Planes& planes) const = 0;  // beside the spectrum, forward or inverse
   // Whether a product whose factors are rounded to TF32 still keeps that class after inverse().
   virtual bool takes_tf32_products() const { return true; }

@@ -43,8 +43,13 @@ double one_is_dead(std::int64_t i) {
 
 class StoredPairs : public OnGpu {
  protected:
+  SpectralEngine engine(std::size_t limit) {
+    return SpectralEngine(fbfft(), std::make_shared<FrequencyBuffers>(limit), limit);
+  }
   ConvPlans plans(const ConvProblem& problem, ConvPass pass, std::size_t limit = enough) {
-    SpectralEngine engine(fbfft(), std::make_shared<FrequencyBuffers>(limit), limit);
+    return plans(engine(limit), problem, pass);
+  }
+  ConvPlans plans(const SpectralEngine& engine, const ConvProblem& problem, ConvPass pass) {
     ConvPlans found = engine.plans(problem, pass);
     const std::string product = problem.precision == Precision::fp32 ? "stored_pairs" : "stored_halves";
     std::erase_if(found, [&](const auto& plan) { return !plan->facts().name.ends_with(product); });
@@ -77,6 +82,20 @@ class StoredPairs : public OnGpu {
     }
   }
 
+  void expect_sums_of_filters(const std::vector<float>& y, const std::vector<float>& sums, const ConvProblem& problem,
+                              double most) {
+    const std::int64_t plane = problem.out_height() * problem.out_width();
+    for (int filter = 0; filter < problem.filters; ++filter) {
+      double sum = 0, size = 0;
+      for (int image = 0; image < problem.batch; ++image)
+        for (std::int64_t i = 0; i < plane; ++i) {
+          const float value = y[static_cast<std::size_t>((image * problem.filters + filter) * plane + i)];
+          sum += value, size += std::abs(value);
+        }
+      EXPECT_NEAR(sums[static_cast<std::size_t>(filter)], sum, most / 2 * size) << filter;
+    }
+  }
+
   // Planes of [rows][columns][plane] times that of their row and that of their column.
   Tensor sized(const Tensor& tensor, const Shape& shape, const Size& of_row, const Size& of_column) {
     std::vector<float> values = on_host(tensor);
@@ -100,24 +119,86 @@ TEST_F(StoredPairs, AddUpSlicesOfABatch) {
   expect_reference("128x64x13x13 * 64x64x3x3 pad 1", std::size_t(12) << 20);
 }
 
+// From y's halves, so with their rounding in the class of TF32.
 TEST_F(StoredPairs, SumTheBiasGradient) {
-  const ConvProblem problem = conv_problem("40x32x8x8 * 64x32x3x3 pad 1");
-  for (const auto& plan : plans(problem, ConvPass::backward_weight)) {
-    ConvOperands operands = random_operands(stream(), problem, ConvPass::backward_weight);
-    operands.bias = poisoned(Shape{problem.filters});
-    plan->run(*ctx, operands);
-    const std::vector<float> y = on_host(operands.y), sums = on_host(operands.bias);
-    const std::int64_t plane = problem.out_height() * problem.out_width();
-    for (int filter = 0; filter < problem.filters; ++filter) {
-      double sum = 0, size = 0;
-      for (int image = 0; image < problem.batch; ++image)
-        for (std::int64_t i = 0; i < plane; ++i) {
-          const float value = y[static_cast<std::size_t>((image * problem.filters + filter) * plane + i)];
-          sum += value, size += std::abs(value);
-        }
-      EXPECT_NEAR(sums[static_cast<std::size_t>(filter)], sum, 1e-6 * size) << plan->facts().name;
+  for (const Precision precision : {Precision::fp32, Precision::tf32}) {
+    ConvProblem problem = conv_problem("40x32x8x8 * 64x32x3x3 pad 1");
+    problem.precision = precision;
+    for (const auto& plan : plans(problem, ConvPass::backward_weight)) {
+      ConvOperands operands = random_operands(stream(), problem, ConvPass::backward_weight);
+      operands.bias = poisoned(Shape{problem.filters});
+      plan->run(*ctx, operands);
+      expect_sums_of_filters(on_host(operands.y), on_host(operands.bias), problem, promise(precision));
     }
   }
+}
+
+// What the layer's ReLU cut off has no gradient: that of y is masked on its way into the transform.
+TEST_F(StoredPairs, TakeAMaskOnTheWayBack) {
+  for (const Precision precision : {Precision::fp32, Precision::tf32}) {
+    ConvProblem problem = conv_problem("40x32x8x8 * 64x32x3x3 pad 1");
+    problem.precision = precision;
+    for (const ConvPass pass : {ConvPass::backward_input, ConvPass::backward_weight}) {
+      ConvOperands operands = random_operands(stream(), problem, pass);
+      std::vector<float> passed = on_host(operands.y), mask(passed.size());
+      for (std::size_t i = 0; i < mask.size(); ++i) {
+        mask[i] = i % 3 == 0 ? 0.f : i % 3 == 1 ? -1.f : 1.f;
+        if (mask[i] <= 0) passed[i] = 0;
+      }
+      operands.mask = Tensor::from(stream(), problem.output_shape(), mask);
+      const auto plan = plans(problem, pass).front();
+      ASSERT_TRUE(plan->facts().masks);
+      plan->run(*ctx, operands);
+      operands.mask = Tensor();
+      operands.y = Tensor::from(stream(), problem.output_shape(), passed);
+      EXPECT_LE(conv_error(*ctx, problem, pass, operands, all_samples), promise(precision)) << to_string(pass);
+    }
+  }
+}
+
+TEST_F(StoredPairs, KeepFiltersInEvaluation) {
+  ctx->training = false;
+  for (const Precision precision : {Precision::fp32, Precision::tf32}) {
+    ConvProblem problem = conv_problem("40x32x8x8 * 64x32x3x3 pad 1");
+    problem.precision = precision;
+    SpectralEngine engine = this->engine(enough);
+    const auto plan = plans(engine, problem, ConvPass::forward).front();
+    ConvOperands operands = random_operands(stream(), problem, ConvPass::forward);
+    for (const int computed : {1, 1, 2}) {
+      if (computed == 2) operands.w = random_operands(stream(), problem, ConvPass::backward_input).w;
+      operands.x.write();
+      plan->run(*ctx, operands);
+      EXPECT_LE(conv_error(*ctx, problem, ConvPass::forward, operands, all_samples), promise(precision));
+      EXPECT_EQ(engine.buffers().use().computed, computed);
+    }
+  }
+}
+
+// Products are floats, but what is kept between passes is halves: one of these takes half the room.
+TEST_F(StoredPairs, TakeTheRoomTheySay) {
+  std::size_t held[2] = {};
+  for (const Precision precision : {Precision::fp32, Precision::tf32}) {
+    ConvProblem problem = conv_problem("128x64x13x13 * 64x64x3x3 pad 1");
+    problem.precision = precision;
+    for (const std::size_t limit : {enough, std::size_t(12) << 20}) {
+      SpectralEngine engine = this->engine(limit);
+      for (const ConvPass pass : every_pass) {
+        const auto plan = plans(engine, problem, pass).front();
+        engine.buffers().reset_use();
+        ConvOperands operands = random_operands(stream(), problem, pass);
+        plan->run(*ctx, operands);
+        const FrequencyBuffers::Use use = engine.buffers().use();
+        EXPECT_LE(use.peak, limit);
+        if (limit == enough) {
+          EXPECT_LE(use.peak, plan->facts().scratch_bytes) << to_string(pass);
+          held[precision == Precision::tf32] += use.held;
+        }
+        engine.buffers().forget();
+      }
+    }
+  }
+  EXPECT_GT(held[1], 0u);
+  EXPECT_LT(held[1], held[0] * 6 / 10);
 }
 
 TEST_F(StoredPairs, KeepTheClassHoweverFarApartPlanesAre) {

@@ -1,7 +1,5 @@
 #include "fft/cuda/planes/fbfft_halves_transform.h"
 
-#include <algorithm>
-
 #include "fft/cuda/stored_pairs/line_exponents.h"
 #include "fft/cuda/stored_pairs/stored_products.h"
 
@@ -13,11 +11,6 @@ std::vector<FrequencyGrid> FbfftHalvesTransform::grids(const ConvProblem& proble
   std::vector<FrequencyGrid> grids = floats_.grids(problem);
   std::erase_if(grids, [&](const FrequencyGrid& grid) { return !floats_.stores_halves(grid); });
   return grids;
-}
-
-// What is made of two factors is floats.
-std::size_t FbfftHalvesTransform::spectrum_bytes(const Planes& planes) const {
-  return std::max(stored(planes).bytes(), floats_.spectrum_bytes(planes));
 }
 
 std::size_t FbfftHalvesTransform::scratch_bytes(const Planes& planes) const {

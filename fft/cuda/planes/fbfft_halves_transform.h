@@ -5,7 +5,8 @@
 namespace twiddle {
 
 // The same transforms, but what goes forward is stored as halves, for products that need not split it: two a float, or
-// one, in TF32's class. Before each a look at all planes finds the exponents which their numbers shall lack.
+// one, in TF32's class. Products of two are floats. Before each a look at all planes finds the exponents which their
+// numbers shall lack.
 class FbfftHalvesTransform final : public SpectralTransform {
  public:
   explicit FbfftHalvesTransform(int halves_a_float) : halves_a_float_(halves_a_float) {}
@@ -15,7 +16,8 @@ class FbfftHalvesTransform final : public SpectralTransform {
   }
   std::vector<FrequencyGrid> grids(const ConvProblem& problem) const override;
   std::int64_t bins(const FrequencyGrid& grid) const override { return floats_.bins(grid); }
-  std::size_t spectrum_bytes(const Planes& planes) const override;
+  std::size_t spectrum_bytes(const Planes& planes) const override { return stored(planes).bytes(); }
+  std::size_t product_bytes(const Planes& planes) const override { return floats_.spectrum_bytes(planes); }
   std::size_t scratch_bytes(const Planes& planes) const override;
   void forward(Context& ctx, const Planes& planes, const PlaneSource& source, void* spectrum, void* scratch) override;
   bool masks_and_sums() const override { return true; }
