@@ -1,6 +1,8 @@
 #include "layers/conv/depthwise_engine.h"
 
 #include "layers/conv/cpu/depthwise.h"
+#include "layers/conv/engines.h"
+#include "layers/conv/tuner.h"
 #include "tests/support/conv_problem.h"
 #include "tests/support/depthwise_check.h"
 #include "tests/support/depthwise_problem.h"
@@ -53,6 +55,16 @@ TEST_P(EveryDevice, DepthwiseLeavesDenseAndGroupedProblemsToOthers) {
        conv_problems({"2x4x8x8 * 4x4x3x3 pad 1", "2x4x8x8 * 4x2x3x3 pad 1 groups 2", "2x4x8x8 * 8x1x3x3 groups 4"}))
     for (const ConvPass pass : every_pass) EXPECT_FALSE(engine->supports(problem, pass)) << to_string(problem);
   EXPECT_TRUE(engine->supports(conv_problem("2x4x8x8 * 4x1x3x3 pad 1 groups 4"), ConvPass::forward));
+}
+
+TEST_P(EveryDevice, DepthwiseLeavesLongRowsToSpectraByRule) {
+  if (GetParam().kind == Device::Kind::cpu) GTEST_SKIP() << "the rule of a CPU has tests of its own";
+  ConvTuner tuner(make_conv_engines(GetParam()), {.engine = "rule"});
+  const auto engine_of = [&](const char* problem) {
+    return tuner.expected(conv_problem(problem), ConvPass::forward)->facts().engine;
+  };
+  EXPECT_EQ(engine_of("2x4x1x4096 * 4x1x1x127 pad 0x63 groups 4"), "depthwise");
+  EXPECT_EQ(engine_of("2x4x1x4096 * 4x1x1x1023 pad 0x511 groups 4"), "cufft");
 }
 
 TEST_P(EveryDevice, DepthwiseDoesBiasAndReluItself) {
