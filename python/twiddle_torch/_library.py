@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+from typing import Dict, Optional
 
 import torch
 
@@ -39,4 +40,23 @@ def devices() -> "list[str]":
     return [line.replace("\t", ": engines ").rstrip() for line in torch.ops.twiddle.devices().splitlines()]
 
 
+def why_not(device: torch.device) -> Optional[str]:
+    """Why nothing can be computed on a device; None: it can."""
+    if device not in _why_not:
+        _why_not[device] = _look_at(device)
+    return _why_not[device]
+
+
+def _look_at(device: torch.device) -> Optional[str]:
+    if device.type in ("cpu", "meta"):
+        return None
+    if device.type != "cuda":
+        return f"the device {device.type} is not supported"
+    for line in torch.ops.twiddle.devices().splitlines():
+        if line.startswith(f"{device}: "):
+            return None if "\t" in line else line
+    return "this build of twiddle_torch has no CUDA side, or sees no GPU"
+
+
+_why_not: Dict[torch.device, Optional[str]] = {}
 _load()

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from twiddle_torch import ops
+from twiddle_torch._library import why_not
 
 IntPair = Union[int, Tuple[int, int]]
 
@@ -66,9 +67,11 @@ def conv2d(
     if engine is None:
         engine = "rule" if deterministic else "measured"
     manner = stride, _pair(padding), dilation, groups, precision, workspace_limit, engine, deterministic
-    if x.dtype is torch.float32 and weight.dtype is torch.float32 and not torch.is_autocast_enabled(x.device.type):
+    device = x.device.type
+    autocasts = device != "meta" and torch.is_autocast_enabled(device)
+    if x.dtype is torch.float32 and weight.dtype is torch.float32 and not autocasts:
         return ops.conv2d(x, weight, bias, *manner)
-    dtype = torch.get_autocast_dtype(x.device.type) if torch.is_autocast_enabled(x.device.type) else x.dtype
+    dtype = torch.get_autocast_dtype(device) if autocasts else x.dtype
     y = ops.conv2d(x.float(), weight.float(), None if bias is None else bias.float(), *manner)
     return y.to(dtype)
 
@@ -78,8 +81,8 @@ def refusal(x: Tensor, weight: Tensor, bias: Optional[Tensor], dilation: IntPair
     for tensor in (x, weight) if bias is None else (x, weight, bias):
         if tensor.dtype not in _computed_in_float32:
             return f"{tensor.dtype} is not supported"
-        if tensor.device.type not in ("cpu", "cuda", "meta"):
-            return f"the device {tensor.device.type} is not supported"
+    if not torch.compiler.is_compiling() and (reason := why_not(x.device)) is not None:
+        return reason
     if x.dim() not in (3, 4):
         return f"an input of {x.dim()} dimensions is not supported"
     if not isinstance(dilation, int) and len(set(dilation)) != 1:

@@ -10,6 +10,7 @@
 #include "framework/cuda/cuda_event.h"
 #include "framework/error.h"
 #include "framework/for_each.h"
+#include "framework/gpu_check.h"
 #include "python/src/torch_memory.h"
 
 namespace twiddle {
@@ -36,7 +37,9 @@ CurrentStream find_current_stream() {
 // chosen.
 class TorchStream final : public Stream {
  public:
-  explicit TorchStream(int gpu) : gpu_(gpu), current_stream_(find_current_stream()) {}
+  explicit TorchStream(int gpu) : gpu_(gpu), current_stream_(find_current_stream()) {
+    if (const std::string why = why_unusable(look_at_gpu(gpu)); !why.empty()) throw Error(ErrorKind::device, why);
+  }
 
   Device device() const override { return {Device::Kind::cuda, gpu_}; }
   void* native() const override { return stream(); }
