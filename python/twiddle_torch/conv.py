@@ -78,8 +78,8 @@ def conv2d(
 
 def refusal(x: Tensor, weight: Tensor, bias: Optional[Tensor], dilation: IntPair) -> Optional[str]:
     """Why Twiddle's engines cannot do a convolution that PyTorch can; None: nothing speaks against it."""
-    for tensor in (x, weight) if bias is None else (x, weight, bias):
-        if tensor.dtype not in _computed_in_float32:
+    for tensor in (x, weight, bias):
+        if tensor is not None and tensor.dtype not in _computed_in_float32:
             return f"{tensor.dtype} is not supported"
     if not torch.compiler.is_compiling() and (reason := why_not(x.device)) is not None:
         return reason
@@ -87,7 +87,7 @@ def refusal(x: Tensor, weight: Tensor, bias: Optional[Tensor], dilation: IntPair
         return f"an input of {x.dim()} dimensions is not supported"
     if not isinstance(dilation, int) and len(set(dilation)) != 1:
         return f"a dilation of {tuple(dilation)} is not supported, only the same for rows and columns"
-    if x.numel() == 0 and 0 in x.shape[-3:]:
+    if 0 in x.shape[-3:]:
         return f"an input of shape {tuple(x.shape)} is not supported"
     return None
 

@@ -101,7 +101,8 @@ def _differentiable(name: str, gradients: Callable[..., Any], setup: Callable[..
     def call(*args: Any) -> Tensor:
         if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
             return op(*args)
-        if torch.is_grad_enabled() and any(isinstance(arg, Tensor) and arg.requires_grad for arg in args[:3]):
+        a, b, c = args[:3]  # the third is a bias, None or a shape
+        if torch.is_grad_enabled() and (a.requires_grad or b.requires_grad or getattr(c, "requires_grad", False)):
             return Recorded.apply(*args)
         with torch._C._AutoDispatchBelowAutograd():
             return op(*args)
