@@ -58,6 +58,16 @@ class Machinery(TestCase):
             self.assert_close(torch.vmap(conv, (1, None))(x.transpose(0, 1), weight), torch.stack([right(each, weight) for each in x]))
             self.assert_close(torch.vmap(conv, (None, 0))(x[0], several), torch.stack([right(x[0], each) for each in several]))
 
+    def test_gradients_of_each_image(self):
+        for device in devices:
+            x, weight = torch.randn(3, 2, 6, 12, 11, device=device), torch.randn(4, 6, 5, 5, device=device)
+
+            def of_each(conv, weight, x):
+                loss = lambda weight, x: conv(x, weight, padding=2).square().sum()  # noqa: E731
+                return torch.vmap(torch.func.grad(loss), (None, 0))(weight, x)
+
+            self.assert_close(of_each(twiddle_torch.conv2d, weight, x), of_each(F.conv2d, weight.double(), x.double()))
+
     def test_threads(self):
         for device in devices:
             problems = awkward[:4]

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from twiddle_torch import ops
 from twiddle_torch._library import why_not
 
-IntPair = Union[int, Tuple[int, int]]
+IntPair = Union[int, Tuple[int, ...]]  # a number, or one for rows and one for columns
 
 WORKSPACE_LIMIT = 4 << 30
 """Bytes that a plan may take while it runs, unless an argument says otherwise."""
@@ -54,19 +54,21 @@ def conv2d(
         _tell_once(f"{reason}: torch.nn.functional.conv2d is used")
         return F.conv2d(x, weight, bias, stride, padding, dilation, groups)
     if x.dim() == 3:
-        args = weight, bias, stride, padding, dilation, groups
-        wish = dict(precision=precision, workspace_limit=workspace_limit, engine=engine, strict=strict)
-        return conv2d(x.unsqueeze(0), *args, **wish).squeeze(0)
+        return conv2d(
+            x.unsqueeze(0), weight, bias, stride, padding, dilation, groups, precision=precision,
+            workspace_limit=workspace_limit, engine=engine, strict=strict,
+        ).squeeze(0)
     if not x.is_contiguous():
         _tell_once("an input is not contiguous (channels_last is not, either): it is copied in each call")
 
     stride, dilation = _pair(stride), _pair(dilation)
     if isinstance(padding, str):
         x, padding = _padded(x, weight, padding, stride, dilation)
+    padding = _pair(padding)
     deterministic = torch.are_deterministic_algorithms_enabled()
     if engine is None:
         engine = "rule" if deterministic else "measured"
-    manner = stride, _pair(padding), dilation, groups, precision, workspace_limit, engine, deterministic
+    manner = stride, padding, dilation, groups, precision, workspace_limit, engine, deterministic
     device = x.device.type
     autocasts = device != "meta" and torch.is_autocast_enabled(device)
     if x.dtype is torch.float32 and weight.dtype is torch.float32 and not autocasts:
@@ -117,7 +119,7 @@ class Conv2d(nn.Conv2d):
         self.precision, self.workspace_limit, self.engine, self.strict = precision, workspace_limit, engine, strict
 
     def _conv_forward(self, input: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
-        padding = self.padding
+        padding: Union[str, IntPair] = self.padding
         if self.padding_mode != "zeros":
             input = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
             padding = 0
@@ -138,7 +140,9 @@ def _pair(value: IntPair) -> "tuple[int, int]":
     return first, second
 
 
-def _padded(x: Tensor, weight: Tensor, padding: str, stride: "tuple[int, int]", dilation: "tuple[int, int]"):
+def _padded(
+    x: Tensor, weight: Tensor, padding: str, stride: Tuple[int, int], dilation: Tuple[int, int]
+) -> "tuple[Tensor, IntPair]":
     """"valid" and "same" as numbers; where one side gets more than the other, x is padded by what it gets."""
     if padding == "valid":
         return x, 0

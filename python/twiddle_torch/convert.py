@@ -1,7 +1,7 @@
 """Puts Twiddle's convolutions into a model that is there already."""
 
 import sys
-from typing import Dict, Optional, TextIO
+from typing import Dict, Optional, TextIO, cast
 
 from torch import nn
 
@@ -33,7 +33,7 @@ def convert(
         fate = _why_not(layer, min_kernel)
         if fate == "":
             layer.__class__ = Conv2d
-            layer._wish(precision, workspace_limit, engine, strict=False)
+            Conv2d._wish(cast(Conv2d, layer), precision, workspace_limit, engine, strict=False)
         fates[name] = fate
         lines.append(f"{name or '(the model)'}: {_describe(layer)}: {fate and 'stays, ' + fate or 'Twiddle, ' + precision}")
     if file is not None:

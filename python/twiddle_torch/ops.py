@@ -3,7 +3,7 @@
 Each gradient is again one of the three operators, so that derivatives of any order are there.
 """
 
-from typing import Any, Callable, List, Optional, Sequence
+from typing import Any, Callable, List, Optional, Sequence, cast
 
 import torch
 from torch import Tensor
@@ -81,40 +81,6 @@ def _weight_gradients(ctx: Any, v: Tensor) -> "tuple[Optional[Tensor], ...]":
     return (of_grad, of_x, None, *[None] * len(ctx.manner))
 
 
-def _differentiable(name: str, gradients: Callable[..., Any], setup: Callable[..., None]) -> Callable[..., Tensor]:
-    """The operator with its gradients. Where PyTorch traces or transforms what is called, it is the operator as it
-    stands in PyTorch's list; else a shorter way to the same, as what PyTorch does in Python around an operator with
-    gradients takes several times as long as a call itself."""
-    op = getattr(torch.ops.twiddle, name).default
-    torch.library.register_autograd(f"twiddle::{name}", gradients, setup_context=setup)
-
-    class Recorded(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, *args: Any) -> Tensor:
-            with torch._C._AutoDispatchBelowAutograd():
-                output = op(*args)
-            setup(ctx, args, output)
-            return output
-
-        backward = staticmethod(gradients)
-
-    def call(*args: Any) -> Tensor:
-        if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
-            return op(*args)
-        a, b, c = args[:3]  # the third is a bias, None or a shape
-        if torch.is_grad_enabled() and (a.requires_grad or b.requires_grad or getattr(c, "requires_grad", False)):
-            return Recorded.apply(*args)
-        with torch._C._AutoDispatchBelowAutograd():
-            return op(*args)
-
-    return call
-
-
-conv2d = _differentiable("conv2d", _conv2d_gradients, _setup_conv2d)
-backward_input = _differentiable("conv2d_backward_input", _input_gradients, _setup_gradient)
-backward_weight = _differentiable("conv2d_backward_weight", _weight_gradients, _setup_gradient)
-
-
 # Autocast: the operators themselves work in float32, whatever is cast around them.
 for _device in ("cpu", "cuda"):
     torch.library.register_autocast("twiddle::conv2d", _device, torch.float32)
@@ -142,6 +108,52 @@ def _batched_conv2d(info: Any, in_dims: Sequence[Optional[int]], x: Tensor, weig
     return y.unflatten(0, x.shape[:2]), 0
 
 
-torch.library.register_vmap("twiddle::conv2d", _batched_conv2d)
-torch.library.register_vmap("twiddle::conv2d_backward_input", _one_by_one(backward_input))
-torch.library.register_vmap("twiddle::conv2d_backward_weight", _one_by_one(backward_weight))
+# The operators as they are called.
+
+
+def _operator(name: str, gradients: Callable[..., Any], setup: Callable[..., None], batched: Callable[..., Any]
+              ) -> Callable[..., Tensor]:
+    """The operator with its gradients. Where PyTorch compiles what is called, it is the operator as it stands in PyTorch's
+    list; else a shorter way to the same, as what PyTorch does in Python around an operator with gradients takes several
+    times as long as a call itself."""
+    op = getattr(torch.ops.twiddle, name).default
+    torch.library.register_autograd(f"twiddle::{name}", gradients, setup_context=setup)
+    torch.library.register_vmap(f"twiddle::{name}", batched)
+
+    def alone(*args: Any) -> Tensor:
+        with torch._C._AutoDispatchBelowAutograd():
+            return cast(Tensor, op(*args))
+
+    class Recorded(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, *args: Any) -> Tensor:
+            output = alone(*args)
+            setup(ctx, args, output)
+            return output
+
+        backward = staticmethod(gradients)
+
+    class Transformed(torch.autograd.Function):  # as torch.func wants it, at twice the time
+        forward = staticmethod(alone)
+        setup_context = staticmethod(setup)
+        backward = staticmethod(gradients)
+        vmap = staticmethod(batched)
+
+    def call(*args: Any) -> Tensor:
+        if torch.compiler.is_compiling():
+            return cast(Tensor, op(*args))
+        if torch._C._are_functorch_transforms_active():
+            return cast(Tensor, Transformed.apply(*args))
+        a, b, c = args[:3]  # the third is a bias, None or a shape
+        if torch.is_grad_enabled() and (a.requires_grad or b.requires_grad or getattr(c, "requires_grad", False)):
+            return cast(Tensor, Recorded.apply(*args))
+        return alone(*args)
+
+    return call
+
+
+conv2d = _operator("conv2d", _conv2d_gradients, _setup_conv2d, _batched_conv2d)
+backward_input = _operator("conv2d_backward_input", _input_gradients, _setup_gradient,
+                           _one_by_one(lambda *args: backward_input(*args)))
+backward_weight = _operator("conv2d_backward_weight", _weight_gradients, _setup_gradient,
+                            _one_by_one(lambda *args: backward_weight(*args)))
