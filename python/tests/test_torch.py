@@ -6,6 +6,7 @@ import warnings
 
 import torch
 import torch.nn.functional as F
+import torch.utils.checkpoint
 from support import Problem, TestCase, awkward, devices, in_double, operands, step
 
 import twiddle_torch
@@ -57,6 +58,19 @@ class Machinery(TestCase):
             self.assert_close(torch.vmap(conv, (0, None))(x, weight), torch.stack([right(each, weight) for each in x]))
             self.assert_close(torch.vmap(conv, (1, None))(x.transpose(0, 1), weight), torch.stack([right(each, weight) for each in x]))
             self.assert_close(torch.vmap(conv, (None, 0))(x[0], several), torch.stack([right(x[0], each) for each in several]))
+
+    def test_without_gradients_and_recomputed(self):
+        for device in devices:
+            x, weight, bias = operands(Problem(), device)
+            right = step(F.conv2d, in_double(x, weight, bias), torch.ones(2, 4, 12, 11, device=device), padding=2)
+            for mode in (torch.no_grad, torch.inference_mode):
+                with mode():
+                    y = twiddle_torch.conv2d(x, weight, bias, padding=2)
+                self.assertFalse(y.requires_grad)
+                self.assert_close(y, right[0])
+            y = torch.utils.checkpoint.checkpoint(twiddle_torch.conv2d, x, weight, bias, 1, 2, use_reentrant=False)
+            for a, b in zip(torch.autograd.grad(y.sum(), (x, weight, bias)), right[1:]):
+                self.assert_close(a, b)
 
     def test_gradients_of_each_image(self):
         for device in devices:
