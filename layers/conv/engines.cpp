@@ -7,6 +7,7 @@
 #include "layers/conv/depthwise_engine.h"
 #include "layers/conv/direct_engine.h"
 #include "layers/conv/gemm_engine.h"
+#include "layers/conv/implicit_gemm_engine.h"
 #include "layers/conv/onednn_engine.h"
 #include "layers/conv/pairs_engine.h"
 #include "layers/conv/polyphase_engine.h"
@@ -42,13 +43,15 @@ bool taps_pay_on_gpu(const ConvProblem& problem) {
   return problem.height > 1 || problem.kernel_w <= 512;
 }
 
-// Depthwise kernels in one kernel or tap by tap, products for 1x1, spectra for stride 1, cuDNN for all else.
+// Depthwise kernels in one kernel or tap by tap, products for 1x1 and for few channels, spectra for stride 1, cuDNN for
+// all else.
 Engines cuda_engines(Device device, const ConvEngineOptions& options) {
   const auto buffers = std::make_shared<FrequencyBuffers>(options.frequency_budget);
   Engines engines;
   add(engines, make_depthwise_fft_engine(device, buffers, options.workspace_limit));
   add(engines, make_depthwise_engine(device, taps_pay_on_gpu));
   add(engines, make_pairs_engine(device));
+  add(engines, make_implicit_gemm_engine(device));
   add(engines, spectral(fbfft(), buffers, options));
   add(engines, spectral(cufft(), buffers, options));
   add(engines, spectral(winograd(device), buffers, options));

@@ -1,5 +1,6 @@
 #include "framework/error.h"
 #include "layers/conv/cuda/depthwise.h"
+#include "layers/conv/cuda/implicit_gemm/implicit_gemm.h"
 
 namespace twiddle {
 
@@ -17,6 +18,18 @@ std::size_t depthwise_scratch_on_gpu(const ConvProblem&, ConvPass) {
 
 bool depthwise_sums_bias_on_gpu(const ConvProblem&) {
   return false;
+}
+
+bool implicit_gemm_fits(const Device&, const ConvProblem&, ConvPass) {
+  return false;
+}
+
+void run_implicit_gemm(Stream&, const ConvProblem&, ConvPass, ConvOperands&) {
+  throw Error(ErrorKind::device, "this build has no CUDA");
+}
+
+std::size_t implicit_gemm_scratch(const Device&, const ConvProblem&, ConvPass) {
+  return 0;
 }
 
 }  // namespace twiddle

@@ -1,0 +1,17 @@
+#pragma once
+#include <cstddef>
+
+#include "framework/convolution.h"
+
+namespace twiddle {
+
+// Whether the kernels can do a pass on a GPU with tensor cores that multiply halves: without groups, of few channels
+// (in backward_input: filters, and strides of 1), where what a tile of the result needs fits into shared memory.
+bool implicit_gemm_fits(const Device& gpu, const ConvProblem& problem, ConvPass pass);
+
+// A pass with bias and ReLU, or with mask and the bias's gradient, in the class of problem.precision; and the scratch
+// memory that it takes.
+void run_implicit_gemm(Stream& stream, const ConvProblem& problem, ConvPass pass, ConvOperands& operands);
+std::size_t implicit_gemm_scratch(const Device& gpu, const ConvProblem& problem, ConvPass pass);
+
+}  // namespace twiddle

@@ -1,0 +1,52 @@
+#include "layers/conv/implicit_gemm_engine.h"
+
+#include "fft/pair_product.h"
+#include "layers/conv/cuda/implicit_gemm/implicit_gemm.h"
+
+namespace twiddle {
+
+namespace {
+
+class ImplicitGemmPlan final : public ConvPlan {
+ public:
+  ImplicitGemmPlan(const Device& device, const ConvProblem& problem, ConvPass pass)
+      : ConvPlan({.engine = "implicit_gemm",
+                  .scratch_bytes = implicit_gemm_scratch(device, problem, pass),
+                  .masks = pass == ConvPass::backward_weight}),
+        problem_(problem),
+        pass_(pass) {}
+  void run(Context& ctx, ConvOperands& operands) const override {
+    run_implicit_gemm(*ctx.stream, problem_, pass_, operands);
+  }
+
+ private:
+  ConvProblem problem_;
+  ConvPass pass_;
+};
+
+class ImplicitGemmEngine final : public ConvEngine {
+ public:
+  explicit ImplicitGemmEngine(Device device) : device_(device) {}
+  std::string_view name() const override { return "implicit_gemm"; }
+  ConvPlans plans(const ConvProblem& problem, ConvPass pass, std::size_t) const override {
+    if (!implicit_gemm_fits(device_, problem, pass)) return {};
+    return {std::make_shared<ImplicitGemmPlan>(device_, problem, pass)};
+  }
+  // With more channels, and with large kernels of stride 1, spectra do with fewer multiplications.
+  bool pays(const ConvProblem& p) const override {
+    const bool few_taps = p.stride_h * p.stride_w > 1 || p.kernel_h * p.kernel_w <= 9;
+    return p.channels <= 4 && p.filters >= 32 && few_taps && p.flops() > 5e8;
+  }
+
+ private:
+  Device device_;
+};
+
+}  // namespace
+
+std::unique_ptr<ConvEngine> make_implicit_gemm_engine(Device device) {
+  if (tensor_cores(device).empty()) return nullptr;
+  return std::make_unique<ImplicitGemmEngine>(device);
+}
+
+}  // namespace twiddle

@@ -1,0 +1,172 @@
+#include "layers/conv/implicit_gemm_engine.h"
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "layers/conv/conv_check.h"
+#include "layers/conv/engines.h"
+#include "layers/conv/epilogue.h"
+#include "tests/support/conv_problem.h"
+#include "tests/support/every_device.h"
+
+namespace twiddle {
+
+namespace {
+
+Tensor& result_of(ConvPass pass, ConvOperands& operands) {
+  return pass == ConvPass::forward ? operands.y : pass == ConvPass::backward_input ? operands.x : operands.w;
+}
+
+constexpr float nan_value = std::numeric_limits<float>::quiet_NaN();
+
+class ImplicitGemm : public EveryDevice {
+ protected:
+  void SetUp() override {
+    EveryDevice::SetUp();
+    if (IsSkipped()) return;
+    engine_ = make_implicit_gemm_engine(GetParam());
+    if (engine_ == nullptr) GTEST_SKIP() << "no tensor cores";
+    ctx_ = std::make_unique<Context>(GetParam());
+  }
+
+  Tensor& run(const ConvProblem& problem, ConvPass pass, ConvOperands& operands) {
+    Tensor& result = result_of(pass, operands);
+    ctx_->stream->fill(result.write(), result.size(), nan_value);
+    first_plan(*engine_, problem, pass)->run(*ctx_, operands);
+    return result;
+  }
+  std::vector<float> values_of(const Tensor& tensor) { return tensor.to_vector(*ctx_->stream); }
+
+  std::unique_ptr<ConvEngine> engine_;
+  std::unique_ptr<Context> ctx_;
+};
+
+std::vector<ConvPass> passes_of(const ConvProblem& problem) {
+  constexpr int few = 16;
+  if (problem.stride_h > 1 || problem.stride_w > 1 || problem.filters > few)
+    return {ConvPass::forward, ConvPass::backward_weight};
+  return {std::begin(every_pass), std::end(every_pass)};
+}
+
+// Sides and strides that leave tiles, panels, filters and taps unfinished.
+std::vector<ConvProblem> problems() {
+  return conv_problems({"3x3x37x41 * 70x3x5x5 stride 2x3 pad 1x2", "2x3x67x61 * 96x3x11x11 stride 4 pad 2",
+                        "2x3x30x300 * 33x3x3x3 pad 1", "1x1x1x1 * 1x1x1x1", "5x4x9x7 * 17x4x7x5 pad 3x2",
+                        "2x5x19x23 * 10x5x3x4 pad 2 dilation 2", "1x16x40x24 * 70x16x5x5 pad 2",
+                        "2x15x20x20 * 48x15x3x3 pad 1", "3x16x18x18 * 16x16x3x3 pad 1",
+                        "2x3x224x224 * 64x3x7x7 stride 2 pad 3"});
+}
+
+}  // namespace
+
+TEST_P(ImplicitGemm, AgreesWithTheReferenceInBothClasses) {
+  for (ConvProblem problem : problems())
+    for (const Precision precision : {Precision::fp32, Precision::tf32})
+      for (const ConvPass pass : passes_of(problem)) {
+        problem.precision = precision;
+        SCOPED_TRACE(to_string(problem) + ", " + std::string(to_string(pass)) + ", " +
+                     std::string(to_string(precision)));
+        ASSERT_TRUE(engine_->supports(problem, pass));
+        ConvOperands operands = random_operands(*ctx_->stream, problem, pass);
+        const Tensor& result = run(problem, pass, operands);
+        const double allowed = (result.size() < 200 ? 3 : 1) * promise(precision);  // terms may nearly cancel
+        EXPECT_LE(conv_error(*ctx_, problem, pass, operands, 3000), allowed);
+      }
+}
+
+TEST_P(ImplicitGemm, EqualInputsGiveEqualBits) {
+  for (const ConvProblem& problem : problems())
+    for (const ConvPass pass : passes_of(problem)) {
+      ConvOperands operands = random_operands(*ctx_->stream, problem, pass);
+      const std::vector<float> first = values_of(run(problem, pass, operands));
+      EXPECT_EQ(first, values_of(run(problem, pass, operands))) << to_string(problem) << ", " << to_string(pass);
+    }
+}
+
+TEST_P(ImplicitGemm, AddsBiasAndLeavesNothingBelowZero) {
+  for (const ConvProblem& problem : problems()) {
+    ConvOperands operands = random_operands(*ctx_->stream, problem, ConvPass::forward);
+    operands.bias = Tensor::filled(*ctx_->stream, {problem.filters}, 0.25f);
+    std::vector<float> expected = values_of(run(problem, ConvPass::forward, operands));
+    for (float& value : expected) value = std::max(value, 0.0f);
+    operands.relu = true;
+    EXPECT_EQ(expected, values_of(run(problem, ConvPass::forward, operands))) << to_string(problem);
+  }
+}
+
+TEST_P(ImplicitGemm, GoesBackThroughReluAndBias) {
+  for (const ConvProblem& problem : problems()) {
+    Stream& stream = *ctx_->stream;
+    ConvOperands operands = random_operands(stream, problem, ConvPass::backward_weight);
+    ConvOperands masked = operands;
+    masked.mask = random_operands(stream, problem, ConvPass::backward_input).y;
+    masked.w = Tensor(stream, problem.weight_shape()),
+    masked.bias = Tensor::filled(stream, {problem.filters}, nan_value);
+    const std::vector<float> found = values_of(run(problem, ConvPass::backward_weight, masked));
+    const std::vector<float> bias = values_of(relu_and_bias_backward(stream, masked.mask, true, true, operands.y)),
+                             of_bias = values_of(masked.bias);
+    const std::vector<float> expected = values_of(run(problem, ConvPass::backward_weight, operands));
+    SCOPED_TRACE(to_string(problem));
+    const auto norm_of = [](const std::vector<float>& values) {
+      double squares = 0;
+      for (const float value : values) squares += double(value) * value;
+      return std::sqrt(squares);
+    };
+    std::vector<float> wrong(found.size()), wrong_bias(bias.size());
+    for (std::size_t i = 0; i < found.size(); ++i) wrong[i] = found[i] - expected[i];
+    for (std::size_t i = 0; i < bias.size(); ++i) wrong_bias[i] = of_bias[i] - bias[i];
+    EXPECT_LE(norm_of(wrong), 2e-6 * norm_of(expected));  // blocks may have other tiles
+    EXPECT_LE(norm_of(wrong_bias), 2e-6 * norm_of(bias) + 1e-30);
+  }
+}
+
+// Channels over twelve decades whose weights go the other way, so that each adds as much to the results.
+TEST_P(ImplicitGemm, ChannelsMayDifferByDecadesWhereWeightsGoTheOtherWay) {
+  const ConvProblem problem = conv_problem("3x7x20x21 * 40x7x5x5 pad 2");
+  for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_weight}) {
+    Stream& stream = *ctx_->stream;
+    ConvOperands operands = random_operands(stream, problem, pass);
+    const auto scale = [&](Tensor& tensor, std::int64_t elements, float base) {
+      std::vector<float> values = values_of(tensor);
+      for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] *= std::pow(base, static_cast<float>(static_cast<std::int64_t>(i) / elements % problem.channels - 3));
+      tensor = Tensor::from(stream, tensor.shape(), values);
+    };
+    scale(operands.x, 20 * 21, 100);
+    if (pass == ConvPass::forward) scale(operands.w, 5 * 5, 0.01f);
+    run(problem, pass, operands);
+    const double allowed = pass == ConvPass::forward ? 1 : 3;  // of gradients, channels have norms of their own
+    EXPECT_LE(conv_error(*ctx_, problem, pass, operands, std::numeric_limits<int>::max()),
+              allowed * promise(Precision::fp32))
+        << to_string(pass);
+  }
+}
+
+// A number a million times larger than all others: whatever is not made of it keeps its bits.
+TEST_P(ImplicitGemm, OneLargeNumberSpoilsNoOtherImageAndNoOtherFilter) {
+  const ConvProblem problem = conv_problem("4x3x40x40 * 24x3x5x5 pad 2");
+  const auto plane = static_cast<std::size_t>(problem.filters) * 40 * 40;
+  ConvOperands operands = random_operands(*ctx_->stream, problem, ConvPass::forward);
+  const std::vector<float> alone = values_of(run(problem, ConvPass::forward, operands));
+  std::vector<float> x = values_of(operands.x);
+  x[2 * 3 * 40 * 40 + 777] *= 1e6f;
+  operands.x = Tensor::from(*ctx_->stream, operands.x.shape(), x);
+  const std::vector<float> beside = values_of(run(problem, ConvPass::forward, operands));
+  for (const std::size_t image : {0, 1, 3})
+    EXPECT_TRUE(
+        std::equal(alone.begin() + image * plane, alone.begin() + (image + 1) * plane, beside.begin() + image * plane));
+  EXPECT_LE(conv_error(*ctx_, problem, ConvPass::forward, operands, std::numeric_limits<int>::max()), 2e-6);
+}
+
+TEST_P(ImplicitGemm, LeavesGroupsManyChannelsAndTheWayBackThroughStridesToOthers) {
+  EXPECT_FALSE(engine_->supports(conv_problem("2x17x9x9 * 8x17x3x3"), ConvPass::forward));
+  EXPECT_FALSE(engine_->supports(conv_problem("2x8x9x9 * 17x8x3x3"), ConvPass::backward_input));
+  EXPECT_FALSE(engine_->supports(conv_problem("2x8x9x9 * 8x4x3x3 groups 2"), ConvPass::forward));
+  EXPECT_FALSE(engine_->supports(conv_problem("2x8x9x9 * 8x8x3x3 stride 2"), ConvPass::backward_input));
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, ImplicitGemm, testing::ValuesIn(std::vector<Device>{{Device::Kind::cuda, 0}}),
+                         [](const auto&) { return "cuda"; });
+
+}  // namespace twiddle
