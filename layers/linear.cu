@@ -38,12 +38,16 @@ struct BiasAndRelu {  // y as rows of outputs
   TWIDDLE_HD Row row(std::int64_t) const { return {bias, relu}; }
 };
 
-// Of smaller matrices, and of short sums, cuBLAS is as fast.
+// Of smaller matrices, and of short sums, cuBLAS is as fast; by wgmma, where both sides are long, of shorter ones only.
 constexpr std::int64_t least_side = 64, least_sum = 128, least_work = std::int64_t(1) << 26;
+constexpr std::int64_t long_side = 1000, least_sum_of_long_sides = 64;
 std::optional<TensorCores> cores_for(const Device& device, const Gemm& g) {
-  if (g.tf32 || std::min(g.m, g.n) < least_side || g.k < least_sum || g.m * g.n * g.k < least_work) return {};
+  const std::int64_t side = std::min(g.m, g.n);
+  if (g.tf32 || side < least_side || g.k < least_sum_of_long_sides || g.m * g.n * g.k < least_work) return {};
   const std::vector<TensorCores> cores = tensor_cores(device);
-  return cores.empty() ? std::nullopt : std::optional(cores.front());
+  if (cores.empty()) return {};
+  const bool short_sum_pays = cores.front() == TensorCores::wgmma && side >= long_side;
+  return g.k >= least_sum || short_sum_pays ? std::optional(cores.front()) : std::nullopt;
 }
 
 // c = op(a) op(b), by tensor cores in the fp32 class where the device has such and it pays.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <tuple>
 #include <vector>
 
 #include "framework/tensor.h"
@@ -211,6 +212,91 @@ TEST_P(PairProductTest, SplitsBothFactorsOfLargeMatrices) {
     }
 }
 
+// A linear layer's: some tiles of C are one block's, others several blocks'.
+TEST_P(PairProductTest, MultipliesFewRowsWithALargeMatrix) {
+  int number = 0;
+  for (const std::int64_t m : {1, 64, 65, 128, 200, 256})
+    for (const bool b_along_k : {true, false}) {
+      Problem p{m, number % 2 == 0 ? 20000 / m / 4 * 4 + 300 : 700, number % 3 == 0 ? 128 : 1004, true, b_along_k};
+      ++number;
+      p.fill(random_);
+      const std::vector<double> wanted = expected(p);
+      for (const TensorCores cores : cores_) {
+        const std::vector<float> first = product(*stream_, cores, p);
+        EXPECT_LE(error(first, wanted), 1e-6) << p.m << " x " << p.n << " x " << p.k;
+        EXPECT_EQ(first, product(*stream_, cores, p)) << p.m << " x " << p.n << " x " << p.k;
+      }
+    }
+}
+
+TEST_P(PairProductTest, AddsTheBiasToFewRowsAndLeavesNothingBelowZero) {
+  for (const std::int64_t n : {520, 20000})
+    for (const bool of_columns : {false, true}) {
+      Problem p{66, n, 132};
+      p.fill(random_);
+      std::vector<float> bias(static_cast<std::size_t>(of_columns ? p.n : p.m));
+      for (std::size_t i = 0; i < bias.size(); ++i) bias[i] = static_cast<float>(i % 7) - 3;
+      std::vector<double> wanted = expected(p);
+      for (std::size_t at = 0; at < wanted.size(); ++at) {
+        const std::size_t row = at / static_cast<std::size_t>(p.n), column = at % static_cast<std::size_t>(p.n);
+        wanted[at] = std::max(wanted[at] + double(bias[of_columns ? column : row]), 0.0);
+      }
+      const Tensor a = Tensor::from(*stream_, {p.m, p.k}, p.a);
+      const Tensor b = Tensor::from(*stream_, {p.n, p.k}, transposed(p.b, p.k, p.n));
+      const Tensor biases = Tensor::from(*stream_, {static_cast<std::int64_t>(bias.size())}, bias);
+      for (const TensorCores cores : cores_) {
+        Tensor c = Tensor::filled(*stream_, {p.m, p.n}, not_a_number);
+        run_pair_product(*stream_, cores,
+                         {.m = p.m,
+                          .n = p.n,
+                          .k = p.k,
+                          .a = plain_matrix(a.read(), p.k),
+                          .b = plain_matrix(b.read(), p.k),
+                          .c = plain_matrix(c.write(), p.n),
+                          .bias = biases.read(),
+                          .bias_of_columns = of_columns,
+                          .relu = true});
+        EXPECT_LE(error(c.to_vector(*stream_), wanted), 1e-6) << n << (of_columns ? ", of columns" : ", of rows");
+      }
+    }
+}
+
+// The gradient of a linear layer's weights, as it lies and transposed.
+TEST_P(PairProductTest, SumsShortSumsOfLargeMatrices) {
+  for (const std::int64_t k : {40, 64, 100, 128})
+    for (const bool transpose : {false, true}) {
+      Problem p{1100, 1204, k, false, false};
+      p.fill(random_);
+      for (std::int64_t i = 0; i < p.k; i += 3) {  // and what is divided by in A is multiplied by in B
+        for (std::int64_t row = 0; row < p.m; ++row) p.a_at(row, i) *= 1e5f;
+        for (std::int64_t column = 0; column < p.n; ++column) p.b_at(i, column) *= 1e-5f;
+      }
+      const std::vector<double> wanted = expected(p);
+      const Tensor a = Tensor::from(*stream_, {p.k, p.m}, transposed(p.a, p.m, p.k));
+      const Tensor b = Tensor::from(*stream_, {p.k, p.n}, p.b);
+      for (const TensorCores cores : cores_) {
+        const auto found = [&] {
+          Tensor c = Tensor::filled(*stream_, {p.m, p.n}, not_a_number);
+          run_pair_product(*stream_, cores,
+                           {.m = p.m,
+                            .n = p.n,
+                            .k = p.k,
+                            .a = plain_matrix(a.read(), p.m),
+                            .b = plain_matrix(b.read(), p.n),
+                            .a_along_k = false,
+                            .b_along_k = false,
+                            .c = plain_matrix(c.write(), transpose ? p.m : p.n),
+                            .transpose_c = transpose});
+          const std::vector<float> values = c.to_vector(*stream_);
+          return transpose ? transposed(values, p.n, p.m) : values;
+        };
+        const std::vector<float> first = found();
+        EXPECT_LE(largest_error(p, first, wanted), 2e-6) << k << (transpose ? ", transposed" : "");
+        EXPECT_EQ(first, found()) << k << (transpose ? ", transposed" : "");
+      }
+    }
+}
+
 TEST_P(PairProductTest, GivesEqualBitsAndCutsLongSums) {
   for (const std::int64_t m : {70, 1000}) {
     Problem p{m, 40, 20000};
@@ -268,8 +354,11 @@ TEST_P(PairProductTest, KeepsTheClassInHardRanges) {
 }
 
 TEST_P(PairProductTest, WhatIsNotFiniteStaysInItsRowAndColumn) {
-  for (const float other : {not_a_number, std::numeric_limits<float>::infinity()}) {
-    Problem p{40, 50, 96};
+  const float infinite = std::numeric_limits<float>::infinity();
+  for (const auto& [m, n, k, other] :
+       {std::tuple(40, 50, 96, not_a_number), std::tuple(40, 50, 96, infinite), std::tuple(40, 600, 300, not_a_number),
+        std::tuple(40, 600, 300, infinite), std::tuple(1000, 1100, 64, not_a_number)}) {
+    Problem p{m, n, k};
     p.fill(random_);
     const std::vector<double> wanted = expected(p);
     p.a_at(3, 10) = other, p.b_at(20, 7) = other;

@@ -58,7 +58,8 @@ TEST_P(EveryDevice, LinearDoesTheReluBehindIt) {
 // So large that a GPU multiplies by tensor cores: whole numbers have no error. The smaller factor is now one, now the
 // other.
 TEST_P(EveryDevice, LinearOfLargeMatricesIsTheSameAsOnACpu) {
-  for (const auto& [batch, inputs, outputs] : {std::array{256, 1024, 512}, std::array{300, 1030, 260}}) {
+  for (const auto& [batch, inputs, outputs] : {std::array{256, 1024, 512}, std::array{300, 1030, 260},
+                                               std::array{128, 1024, 1152}, std::array{64, 1152, 1024}}) {
     const Shape shape{batch, inputs}, output{batch, outputs};
     const auto passes_on = [&](Device device) {
       LayerUnderTest test(device, "linear", {{"outputs", std::to_string(outputs)}}, {inputs});

@@ -30,6 +30,10 @@ class Barrier {
                  "l"(from), "r"(bytes), "r"(shared_address(&state_))
                  : "memory");
   }
+  // The thread arrives when all its async_copy before this have come.
+  __device__ void arrive_when_copied() {
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(&state_)) : "memory");
+  }
   // By every thread that reads what was copied, until the phase is over; of a barrier that has just begun, phase 1
   // counts as over.
   __device__ void wait(int phase) {

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include "fft/cuda/pair_products/few_rows.h"
 #include "fft/cuda/pair_products/pair_kernel.h"
+#include "fft/cuda/pair_products/short_sums.h"
+#include "fft/cuda/pair_products/split_launch.h"
 #include "fft/cuda/pair_products/tuned_on_h100.h"
 #include "framework/cuda/check.h"
 #include "framework/error.h"
@@ -77,26 +80,6 @@ struct Scratch {
   std::size_t b, scales, results, bytes;
 };
 
-Factor factor(const StridedMatrix<const float>& matrix, std::int64_t rows, std::int64_t step) {
-  return {matrix.values, matrix.stride, matrix.piece_stride, Divisor(matrix.period), rows, step};
-}
-
-// Whether so many adjacent elements may be copied at once.
-template <int Count, class Number>
-bool is_aligned(const StridedMatrix<Number>& matrix, std::int64_t step) {
-  return reinterpret_cast<std::uintptr_t>(matrix.values) % (Count * sizeof(float)) == 0 && matrix.stride % Count == 0 &&
-         matrix.period % Count == 0 && matrix.piece_stride % Count == 0 && step % Count == 0;
-}
-
-template <bool AlongK, int Width>
-void launch_split(Stream& stream, SplitArguments arguments, std::int64_t batch) {
-  arguments.sample = sample_of<AlongK>(arguments.a);
-  const dim3 grid(static_cast<unsigned>(arguments.steps) * static_cast<unsigned>(arguments.tiles),
-                  static_cast<unsigned>(batch));
-  split_kernel<AlongK, Width><<<grid, threads, 0, twiddle::detail::native(stream)>>>(arguments);
-  twiddle::detail::check_launch();
-}
-
 struct SumOfParts {
   const float* parts;
   std::int64_t count, of;
@@ -126,43 +109,6 @@ void sum_parts(Stream& stream, const PairProduct& p, const Cut& cut, const float
                             .bias_across = p.bias_of_columns != p.transpose_c,
                             .relu = p.relu,
                             .c = p.c.values});
-}
-
-void split(Stream& stream, const PairProduct& p, const Cut& cut, SplitPart<rows_of_a>* parts, float* scales) {
-  const Factor a = factor(p.a, p.m, p.a_step);
-  const SplitArguments arguments{.a = a,
-                                 .sample = a,
-                                 .k = static_cast<int>(p.k),
-                                 .steps = static_cast<int>(cut.steps),
-                                 .tiles = static_cast<int>(cut.tiles_m),
-                                 .balance = p.balance,
-                                 .parts = parts,
-                                 .scales = scales};
-  const bool by_fours = is_aligned<4>(p.a, p.a_step);
-  const auto launch = p.a_along_k ? (by_fours ? launch_split<true, 4> : launch_split<true, 1>)
-                                  : (by_fours ? launch_split<false, 4> : launch_split<false, 1>);
-  launch(stream, arguments, p.batch);
-}
-
-template <bool AlongK, int Width>
-void launch_split_of_b(Stream& stream, const SplitArgumentsOfB& arguments, std::int64_t batch) {
-  const dim3 grid(static_cast<unsigned>(arguments.steps) * static_cast<unsigned>(arguments.tiles),
-                  static_cast<unsigned>(batch));
-  split_kernel_of_b<AlongK, Width><<<grid, threads, 0, twiddle::detail::native(stream)>>>(arguments);
-  twiddle::detail::check_launch();
-}
-
-void split_b(Stream& stream, const PairProduct& p, const Cut& cut, const float* scales, SplitPart<rows_of_b>* parts) {
-  const SplitArgumentsOfB arguments{.b = factor(p.b, p.n, p.b_step),
-                                    .k = static_cast<int>(p.k),
-                                    .steps = static_cast<int>(cut.steps),
-                                    .tiles = static_cast<int>(cut.tiles_n),
-                                    .scales = scales,
-                                    .parts = parts};
-  const bool by_fours = is_aligned<4>(p.b, p.b_step);
-  const auto launch = p.b_along_k ? (by_fours ? launch_split_of_b<true, 4> : launch_split_of_b<true, 1>)
-                                  : (by_fours ? launch_split_of_b<false, 4> : launch_split_of_b<false, 1>);
-  launch(stream, arguments, p.batch);
 }
 
 Arguments arguments_of(const PairProduct& p, const Cut& cut, const SplitPart<rows_of_a>* parts,
@@ -206,7 +152,13 @@ std::vector<TensorCores> tensor_cores(const Device& device) {
 }
 
 std::size_t scratch_of_pair_product(const Device& device, TensorCores cores, const PairProduct& product) {
-  return pairs::Scratch(product, pairs::cut(product, cores, multiprocessors(device))).bytes;
+  using namespace pairs;
+  const std::size_t bytes = Scratch(product, cut(product, cores, multiprocessors(device))).bytes;
+  if (cores != TensorCores::wgmma) return bytes;
+  // And as much as the form above takes, which has to do where values begin at a place that others do not suit.
+  if (has_few_rows(product)) return std::max(bytes, scratch_of_few_rows(device, product));
+  if (has_short_sums(product)) return std::max(bytes, scratch_of_short_sums(product));
+  return bytes;
 }
 
 void run_pair_product(Stream& stream, TensorCores cores, const PairProduct& p, void* scratch) {
@@ -215,6 +167,8 @@ void run_pair_product(Stream& stream, TensorCores cores, const PairProduct& p, v
   require(p.k > 0 && p.k < std::int64_t(1) << 31, "a product over ", p.k, " terms: 1 to 2^31 - 1 can be summed");
   require(p.batch <= most_batch, "a batch of ", p.batch, " products: ", most_batch, " can be launched");
   require(is_dense(p) || !p.add, "a product is added to a matrix without gaps");
+  if (cores == TensorCores::wgmma && has_few_rows(p)) return multiply_few_rows(stream, p, scratch);
+  if (cores == TensorCores::wgmma && has_short_sums(p)) return multiply_short_sums(stream, p, scratch);
   const Cut cut = pairs::cut(p, cores, multiprocessors(stream.device()));
   const Scratch places(p, cut);
   auto* const bytes = static_cast<char*>(scratch);
@@ -223,8 +177,8 @@ void run_pair_product(Stream& stream, TensorCores cores, const PairProduct& p, v
   auto* const scales = reinterpret_cast<float*>(bytes + places.scales);
   auto* const results = reinterpret_cast<float*>(bytes + places.results);
 
-  split(stream, p, cut, parts, scales);
-  if (cut.split_b) split_b(stream, p, cut, scales, parts_of_b);
+  split_a<Order::plain>(stream, p, cut.steps, cut.tiles_m, parts, scales);
+  if (cut.split_b) split_b(stream, p, cut.steps, cut.tiles_n, scales, parts_of_b);
   const dim3 grid(static_cast<unsigned>(cut.tiles_m * cut.tiles_n), static_cast<unsigned>(cut.parts),
                   static_cast<unsigned>(p.batch));
   const auto multiply = cores == TensorCores::wgmma ? multiply_by_wgmma : multiply_by_mma;

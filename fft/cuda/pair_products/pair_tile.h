@@ -104,10 +104,36 @@ struct alignas(Count * sizeof(float)) Adjacent {
   float at[Count];
 };
 
+template <int Count>
+struct alignas(16) Pairs {
+  __half2 at[Count];
+};
+
+// What two threads have of a row, in split_rows' order: either 16 adjacent k or four of each eight.
+template <bool AlongK>
+__device__ void store_for_registers(const __half2 (&pairs)[8], int row, int share, __half* halves) {
+  if constexpr (AlongK) {
+#pragma unroll
+    for (int odd = 0; odd < 2; ++odd)
+      *reinterpret_cast<Pairs<4>*>(halves + small_fft::place_of_piece(row, 2 * share + odd)) = {
+          pairs[odd], pairs[2 + odd], pairs[4 + odd], pairs[6 + odd]};
+  } else {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const int place = small_fft::place_of_piece(row, i / 4 * 2 + i % 2) + (i / 2 % 2 * 2 + share) * 2;
+      *reinterpret_cast<__half2*>(halves + place) = pairs[i];
+    }
+  }
+}
+
+// In which order a row's k lie: as they are, or, of each 16, as wgmma has them of a factor in registers where a thread
+// has four adjacent ones: 4 i and 4 i + 1 at places 2 i and 2 i + 1, the other two eight further.
+enum class Order : std::uint8_t { plain, of_registers };
+
 // Splits all rows, scaled by scales[k] and then each as a whole, which back[row] takes back. Some adjacent threads have
 // a row together, each of them k that are chosen so that they do not meet in a bank: where rows lie along k 8 or 16
 // that follow each other, else a share of each eight.
-template <bool AlongK, int Rows>
+template <Order order = Order::plain, bool AlongK, int Rows>
 __device__ void split_rows(const Floats<AlongK, Rows>& part, int thread, const float* scales, Halves<Rows>& halves,
                            float* back) {
   constexpr int sharing = threads / Rows, count = depth / sharing;
@@ -138,14 +164,19 @@ __device__ void split_rows(const Floats<AlongK, Rows>& part, int thread, const f
     high[i] = __floats2half2_rn(first, second);
     low[i] = __floats2half2_rn(first - __low2float(high[i]), second - __high2float(high[i]));
   }
-  constexpr int stored = run < 8 ? run : 8;  // halves at once
-  using Piece = std::conditional_t<stored == 8, uint4, std::conditional_t<stored == 4, uint2, unsigned>>;
+  if constexpr (order == Order::of_registers) {
+    store_for_registers<AlongK>(high, row, share, halves.high);
+    store_for_registers<AlongK>(low, row, share, halves.low);
+  } else {
+    constexpr int stored = run < 8 ? run : 8;  // halves at once
+    using Piece = std::conditional_t<stored == 8, uint4, std::conditional_t<stored == 4, uint2, unsigned>>;
 #pragma unroll
-  for (int i = 0; i < count; i += stored) {
-    const int k = AlongK ? share * count + i : i / run * 8 + share * run;
-    const int place = small_fft::place_of_piece(row, k / 8) + k % 8;
-    *reinterpret_cast<Piece*>(halves.high + place) = *reinterpret_cast<const Piece*>(high + i / 2);
-    *reinterpret_cast<Piece*>(halves.low + place) = *reinterpret_cast<const Piece*>(low + i / 2);
+    for (int i = 0; i < count; i += stored) {
+      const int k = AlongK ? share * count + i : i / run * 8 + share * run;
+      const int place = small_fft::place_of_piece(row, k / 8) + k % 8;
+      *reinterpret_cast<Piece*>(halves.high + place) = *reinterpret_cast<const Piece*>(high + i / 2);
+      *reinterpret_cast<Piece*>(halves.low + place) = *reinterpret_cast<const Piece*>(low + i / 2);
+    }
   }
   if (share == 0) back[row] = power_of_two(-exponent);
 }

@@ -39,7 +39,7 @@ Factor sample_of(const Factor& factor) {
 }
 
 // A block has a tile of a step of a matrix.
-template <bool AlongK, int Width>
+template <Order order, bool AlongK, int Width>
 class Splitting {
  public:
   struct Shared {
@@ -61,9 +61,12 @@ class Splitting {
       shared_.scales[thread_] = power_of_two(-exponent);
       if (tile_ == 0) g_.scales[(matrix_ * g_.steps + step_) * depth + thread_] = power_of_two(exponent);
     }
-    load(g_.a, tile_);  // with a barrier, after which the scales are there
+    if (g_.balance && g_.tiles == 1)
+      __syncthreads();  // the sample is the tile
+    else
+      load(g_.a, tile_);  // with a barrier
     SplitPart<rows_of_a>& to = g_.parts[(matrix_ * g_.tiles + tile_) * g_.steps + step_];
-    split_rows(shared_.part, thread_, shared_.scales, to.halves, to.back);
+    split_rows<order>(shared_.part, thread_, shared_.scales, to.halves, to.back);
   }
 
  private:
@@ -105,10 +108,10 @@ class Splitting {
   std::int64_t matrix_;
 };
 
-template <bool AlongK, int Width>
+template <Order order, bool AlongK, int Width>
 __global__ void __launch_bounds__(threads) split_kernel(const SplitArguments g) {
-  __shared__ typename Splitting<AlongK, Width>::Shared shared;
-  Splitting<AlongK, Width>(g, shared).run();
+  __shared__ typename Splitting<order, AlongK, Width>::Shared shared;
+  Splitting<order, AlongK, Width>(g, shared).run();
 }
 
 struct SplitArgumentsOfB {

@@ -18,4 +18,10 @@ constexpr double ends_of_a_tile = 3, step_of_a_last_kernel = 3, alone = 0.6, flo
 // to 1.2 times as fast. With four it is as fast, with one it takes up to 1.7 times as long.
 constexpr std::int64_t tiles_that_share_b = 8;
 
+// Up to so many rows of A, B is split by the threads that multiply it (few_rows.h), in sums of as many terms or more.
+constexpr std::int64_t most_few_rows = 256, least_sum_of_few_rows = 128;
+
+// Where both sides of C are as long and sums as short, A stays in registers (short_sums.h).
+constexpr std::int64_t least_side_of_short_sums = 1000;
+
 }  // namespace twiddle::pairs

@@ -1,0 +1,47 @@
+#pragma once
+#include "fft/cuda/device/bulk_load.h"
+#include "fft/cuda/device/registers_of_warps.h"
+
+// What products with warps that copy and warps that multiply share: two groups of four warps multiply, and four warps
+// (of which one thread may be enough) copy, some stages of shared memory ahead of them.
+namespace twiddle::pairs {
+
+constexpr int multiplying_warps = 8, multiplying_threads = 32 * multiplying_warps, copying_threads = 128;
+constexpr int threads_of_both = multiplying_threads + copying_threads;
+constexpr int registers_of_multiplying = 232, registers_of_copying = 40;  // of 168 each at the start
+
+// A stage and the parity of its round.
+template <int Stages>
+struct Turn {
+  int stage = 0, phase = 0;
+  __device__ void advance() {
+    if (++stage == Stages) stage = 0, phase ^= 1;
+  }
+};
+
+template <int Stages>
+struct Ring {
+  small_fft::Barrier is_there[Stages], is_free[Stages];
+
+  // By all threads.
+  __device__ void begin(int arrivals, int thread) {
+    if (thread < Stages) is_there[thread].begin(arrivals), is_free[thread].begin(multiplying_warps);
+    small_fft::show_to_wgmma();  // and to the copy engine
+    __syncthreads();
+  }
+  // By all threads of a warp that has read what it needed.
+  __device__ void release(int stage, int lane) {
+    small_fft::show_to_wgmma();  // and to the copy engine, which writes there next
+    __syncwarp();
+    if (lane == 0) is_free[stage].arrive();
+  }
+};
+
+// What is computed up to here is not left for later: reads of shared memory are over before it is released.
+template <int Count>
+__device__ void complete(float (&values)[Count]) {
+#pragma unroll
+  for (float& value : values) asm volatile("" : "+f"(value)::"memory");
+}
+
+}  // namespace twiddle::pairs
