@@ -23,10 +23,11 @@ void demand_size(const char* name, int value, int least) {
          largest_size);
 }
 
+// What is told is put together only where there is something to tell: PyTorch's operators validate in each call.
 void demand_count(const char* name, const Shape& shape) {
   std::int64_t count = 1;
   for (const std::int64_t size : shape) {
-    demand(size <= largest_count / count, "the ", name, " ", to_string(shape), " is too large");
+    if (size > largest_count / count) demand(false, "the ", name, " ", to_string(shape), " is too large");
     count *= size;
   }
 }
@@ -81,10 +82,11 @@ void validate(const ConvProblem& problem) {
   const std::int64_t reach_w = std::int64_t(problem.dilation) * (problem.kernel_w - 1) + 1;
   const std::int64_t room_h = problem.height + 2 * std::int64_t(problem.pad_h);
   const std::int64_t room_w = problem.width + 2 * std::int64_t(problem.pad_w);
-  demand(reach_h <= room_h && reach_w <= room_w, "kernel ", by(problem.kernel_h, problem.kernel_w),
-         problem.dilation > 1 ? join(" with dilation ", problem.dilation, " (", reach_h, "x", reach_w, ")") : "",
-         " does not fit the input ", by(problem.height, problem.width), " with pad ",
-         format_sides(problem.pad_h, problem.pad_w), ": the padded input is ", room_h, "x", room_w);
+  if (reach_h > room_h || reach_w > room_w)
+    demand(false, "kernel ", by(problem.kernel_h, problem.kernel_w),
+           problem.dilation > 1 ? join(" with dilation ", problem.dilation, " (", reach_h, "x", reach_w, ")") : "",
+           " does not fit the input ", by(problem.height, problem.width), " with pad ",
+           format_sides(problem.pad_h, problem.pad_w), ": the padded input is ", room_h, "x", room_w);
   demand_count("input", problem.input_shape());
   demand_count("weight", problem.weight_shape());
   demand_count("output", problem.output_shape());

@@ -38,6 +38,11 @@ int as_int(std::int64_t value, const char* what) {
   return static_cast<int>(value);
 }
 
+// What is told is put together only where there is something to tell: a call takes microseconds in all.
+void expect_shape(const char* what, const Shape& found, const Shape& wanted) {
+  if (found != wanted) throw Error(join("a ", what, " of ", to_string(wanted), " is expected, got ", to_string(found)));
+}
+
 Precision precision_of(const std::string& name) {
   for (const Precision precision : {Precision::fp32, Precision::tf32})
     if (name == to_string(precision)) return precision;
@@ -45,8 +50,9 @@ Precision precision_of(const std::string& name) {
 }
 
 ConvProblem problem_of(const Shape& x, const Shape& weight, const Window& window, const Manner& manner) {
-  require(x.size() == 4 && weight.size() == 4, "twiddle::conv2d takes tensors of four dimensions, got ", to_string(x),
-          " and ", to_string(weight));
+  if (x.size() != 4 || weight.size() != 4)
+    throw Error(
+        join("twiddle::conv2d takes tensors of four dimensions, got ", to_string(x), " and ", to_string(weight)));
   for (const Pair* pair : {&window.stride, &window.padding, &window.dilation})
     require(pair->size() == 2, "stride, padding and dilation are pairs of numbers");
   require(window.dilation[0] == window.dilation[1], "dilations that differ between rows and columns are not supported");
@@ -64,16 +70,15 @@ ConvProblem problem_of(const Shape& x, const Shape& weight, const Window& window
   ConvProblem of_one_image = problem;  // a batch may be empty
   of_one_image.batch = 1;
   validate(of_one_image);
-  require(weight == problem.weight_shape(), "a weight of ", to_string(problem.weight_shape()), " is expected, got ",
-          to_string(weight));
+  expect_shape("weight", weight, problem.weight_shape());
   return problem;
 }
 
 void check_operands(const TorchTensor& first, const TorchTensor& second) {
   for (const TorchTensor* tensor : {&first, &second})
     require(tensor->scalar_type() == torch::headeronly::ScalarType::Float, "twiddle's operators take float32 alone");
-  require(device_of(first) == device_of(second), "operands lie on ", to_string(device_of(first)), " and on ",
-          to_string(device_of(second)));
+  if (device_of(first) != device_of(second))
+    throw Error(join("operands lie on ", to_string(device_of(first)), " and on ", to_string(device_of(second))));
 }
 
 // Work on a GPU goes to its own, whichever is current, and leaves that as it was.
@@ -104,7 +109,7 @@ TorchTensor conv2d(const TorchTensor& x, const TorchTensor& weight, const std::o
   problem.bias = bias.has_value();
   if (bias) {
     check_operands(x, *bias);
-    require(shape_of(*bias) == Shape{problem.filters}, "a bias of ", problem.filters, " numbers is expected");
+    expect_shape("bias", shape_of(*bias), {problem.filters});
   }
   const OnDevice here(device_of(x));
   const TorchTensor y = new_torch_tensor(device_of(x), problem.output_shape());
@@ -120,8 +125,7 @@ TorchTensor conv2d_backward_input(const TorchTensor& grad, const TorchTensor& we
   const ConvProblem problem =
       problem_of(shape, shape_of(weight), {std::move(stride), std::move(padding), std::move(dilation), groups}, manner);
   check_operands(grad, weight);
-  require(shape_of(grad) == problem.output_shape(), "a gradient of ", to_string(problem.output_shape()),
-          " is expected, got ", to_string(shape_of(grad)));
+  expect_shape("gradient", shape_of(grad), problem.output_shape());
   const OnDevice here(device_of(grad));
   const TorchTensor x = new_torch_tensor(device_of(grad), problem.input_shape());
   run(problem, ConvPass::backward_input, manner, {view_of(x), view_of(plain(weight)), view_of(plain(grad))});
@@ -135,8 +139,7 @@ TorchTensor conv2d_backward_weight(const TorchTensor& grad, const TorchTensor& x
   const ConvProblem problem =
       problem_of(shape_of(x), shape, {std::move(stride), std::move(padding), std::move(dilation), groups}, manner);
   check_operands(grad, x);
-  require(shape_of(grad) == problem.output_shape(), "a gradient of ", to_string(problem.output_shape()),
-          " is expected, got ", to_string(shape_of(grad)));
+  expect_shape("gradient", shape_of(grad), problem.output_shape());
   const OnDevice here(device_of(grad));
   TorchTensor weight = new_torch_tensor(device_of(grad), problem.weight_shape());
   if (problem.batch == 0) return torch::stable::zero_(weight);  // a sum of nothing
