@@ -45,8 +45,8 @@ packages() {
     libxxhash-dev zlib1g-dev libdnnl-dev ocl-icd-opencl-dev libstb-dev "$@"
 }
 
-# Faster where they are there; never asked for alone.
-optional_packages() { echo libturbojpeg0-dev; }
+# Faster JPEGs, and several processes that train together (MPI), where they are there; never asked for alone.
+optional_packages() { echo libturbojpeg0-dev libopenmpi-dev openmpi-bin; }
 
 missing_packages() {
   for package in "$@"; do

@@ -18,6 +18,7 @@ set(packages
   "xxhash ^models/"
   "oneapi/ ^(framework/cpu/gemm\\.cpp|layers/conv/onednn_[a-z]+\\.(h|cpp))$"
   "dnnl ^(framework/cpu/gemm\\.cpp|layers/conv/onednn_[a-z]+\\.(h|cpp))$"
+  "mpi ^framework/ranks/mpi_communicator\\.cpp$"
   "torch/ ^python/"
   "stb/ ^data/stb_image\\.cpp$"
   "turbojpeg ^data/turbojpeg\\.cpp$"

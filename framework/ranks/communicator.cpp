@@ -1,0 +1,60 @@
+#include "framework/ranks/communicator.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "framework/error.h"
+
+namespace twiddle {
+
+namespace {
+
+class OneRank final : public Communicator {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  void sum(Stream&, float*, std::int64_t) override {}
+  void broadcast(void*, std::size_t) override {}
+  void barrier() override {}
+  std::vector<std::string> gather(const std::string& text) override { return {text}; }
+  std::optional<std::vector<std::string>> gather_last(const std::string& text, double) override { return {{text}}; }
+  void abort(int code) override { std::_Exit(code); }
+  void while_waiting(WhileWaiting) override {}
+};
+
+// The first letter of what gather_or_fail sends: this, or the kind of the error as a digit.
+constexpr char fine = '+';
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_one_rank() {
+  return std::make_unique<OneRank>();
+}
+
+bool any(Communicator& ranks, bool flag) {
+  if (ranks.size() == 1) return flag;
+  const std::vector<std::string> flags = ranks.gather(flag ? "1" : "0");
+  return std::find(flags.begin(), flags.end(), "1") != flags.end();
+}
+
+std::vector<std::string> gather_or_fail(Communicator& ranks, const std::function<std::string()>& make) {
+  if (ranks.size() == 1) return {make()};
+  std::string text;
+  try {
+    text = fine + make();
+  } catch (const Error& error) {
+    text = static_cast<char>('0' + static_cast<int>(error.kind())) + std::string(error.what());
+  }
+  std::vector<std::string> texts = ranks.gather(text);
+  const auto failed = std::find_if(texts.begin(), texts.end(), [](const std::string& each) { return each[0] != fine; });
+  if (failed != texts.end()) {
+    // What goes wrong everywhere, such as a key that is missing in a config, is told as by one process.
+    const bool everywhere = std::all_of(texts.begin(), texts.end(), [&](const auto& each) { return each == *failed; });
+    throw Error(static_cast<ErrorKind>((*failed)[0] - '0'),
+                everywhere ? failed->substr(1) : join("rank ", failed - texts.begin(), ": ", failed->substr(1)));
+  }
+  for (std::string& each : texts) each.erase(0, 1);
+  return texts;
+}
+
+}  // namespace twiddle

@@ -1,0 +1,55 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "framework/device.h"
+
+namespace twiddle {
+
+// What joins the processes ("ranks") that train one network together, as one of them sees it. All ranks call the same
+// functions in the same order, and a call ends when all have come to it. The transport is an existing library's: MPI
+// between CPUs.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  virtual int rank() const = 0;  // 0 .. size() - 1; rank 0 talks to people and writes files
+  virtual int size() const = 0;
+
+  // Each of these floats, on the stream's device and in its order, becomes the sum over all ranks: the same bits on
+  // every rank, and from run to run with as many ranks.
+  virtual void sum(Stream& stream, float* values, std::int64_t count) = 0;
+  // On the host: every rank gets rank 0's bytes.
+  virtual void broadcast(void* bytes, std::size_t count) = 0;
+  virtual void barrier() = 0;
+  // On the host: a small text of each rank, by rank; every rank gets all.
+  virtual std::vector<std::string> gather(const std::string& text) = 0;
+
+  // For ranks that end: what gather() does, on a channel of its own, so that it does not matter what the others wait
+  // for. Nothing where not all of them come within those seconds.
+  virtual std::optional<std::vector<std::string>> gather_last(const std::string& text, double seconds) = 0;
+  // Ends all ranks at once, this one with that exit code, whatever they are doing.
+  [[noreturn]] virtual void abort(int code) = 0;
+
+  // Is called now and then while a call waits for other ranks, with the seconds that it has waited.
+  using WhileWaiting = std::function<void(double seconds)>;
+  virtual void while_waiting(WhileWaiting listener) = 0;
+};
+
+std::unique_ptr<Communicator> make_one_rank();  // of a process that trains by itself
+
+// Joins the processes that an MPI launcher has started; leaves MPI when it goes. An Error of kind device where this
+// build has no MPI.
+std::unique_ptr<Communicator> make_mpi_ranks();
+bool has_mpi();
+
+bool any(Communicator& ranks, bool flag);  // on all ranks: whether it is true on one of them
+
+// Makes a text on each rank and gathers them. Where one rank fails, all throw its Error, with the rank's number: none
+// goes on without the others.
+std::vector<std::string> gather_or_fail(Communicator& ranks, const std::function<std::string()>& make);
+
+}  // namespace twiddle

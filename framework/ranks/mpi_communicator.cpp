@@ -1,0 +1,157 @@
+#include <mpi.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <thread>
+
+#include "framework/error.h"
+#include "framework/ranks/communicator.h"
+
+namespace twiddle {
+
+namespace {
+
+void check_mpi(int code, const char* call) {
+  if (code == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  throw Error(ErrorKind::device, join(call, ": ", text));
+}
+
+constexpr std::int64_t most_floats = std::int64_t(1) << 28;  // of one call: MPI counts in an int
+
+// Ranks often share cores, and a call of MPI that waits keeps its core busy: here the wait gives it away, soon for a
+// moment and later for longer.
+class Wait {
+ public:
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+  void pause() {
+    if (seconds() < busy_seconds)
+      sched_yield();
+    else
+      std::this_thread::sleep_for(std::chrono::microseconds(seconds() < 0.1 ? 50 : 1000));
+  }
+
+ private:
+  static constexpr double busy_seconds = 1e-3;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+class MpiRanks final : public Communicator {
+ public:
+  MpiRanks() {
+    int level = 0;
+    check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level), "MPI_Init_thread");
+    MPI_Comm_dup(MPI_COMM_WORLD, &all_);
+    MPI_Comm_dup(MPI_COMM_WORLD, &last_);
+    for (const MPI_Comm channel : {all_, last_}) MPI_Comm_set_errhandler(channel, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(all_, &rank_);
+    MPI_Comm_size(all_, &size_);
+  }
+  ~MpiRanks() override {
+    MPI_Comm_free(&all_);
+    MPI_Comm_free(&last_);
+    MPI_Finalize();
+  }
+  MpiRanks(const MpiRanks&) = delete;
+  MpiRanks& operator=(const MpiRanks&) = delete;
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+
+  void sum(Stream& stream, float* values, std::int64_t count) override {
+    require(stream.device().kind == Device::Kind::cpu, "MPI sums on CPUs alone, not on ", to_string(stream.device()));
+    for (std::int64_t begin = 0; begin < count; begin += most_floats) {
+      const auto part = static_cast<int>(std::min(most_floats, count - begin));
+      MPI_Request request{};
+      check_mpi(MPI_Iallreduce(MPI_IN_PLACE, values + begin, part, MPI_FLOAT, MPI_SUM, all_, &request),
+                "MPI_Iallreduce");
+      finish(request);
+    }
+  }
+
+  void broadcast(void* bytes, std::size_t count) override {
+    for (std::size_t begin = 0; begin < count; begin += most_floats) {
+      const auto part = static_cast<int>(std::min<std::size_t>(most_floats, count - begin));
+      MPI_Request request{};
+      check_mpi(MPI_Ibcast(static_cast<char*>(bytes) + begin, part, MPI_BYTE, 0, all_, &request), "MPI_Ibcast");
+      finish(request);
+    }
+  }
+
+  void barrier() override {
+    MPI_Request request{};
+    check_mpi(MPI_Ibarrier(all_, &request), "MPI_Ibarrier");
+    finish(request);
+  }
+
+  std::vector<std::string> gather(const std::string& text) override { return *gather_on(all_, text, {}); }
+  std::optional<std::vector<std::string>> gather_last(const std::string& text, double seconds) override {
+    return gather_on(last_, text, seconds);
+  }
+
+  void abort(int code) override {
+    MPI_Abort(MPI_COMM_WORLD, code);
+    std::_Exit(code);
+  }
+
+  void while_waiting(WhileWaiting listener) override { listener_ = std::move(listener); }
+
+ private:
+  // False where that takes longer than there is time, if there is a limit.
+  bool finish(MPI_Request& request, std::optional<double> limit = {}) {
+    Wait wait;
+    for (int done = 0;;) {
+      check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+      if (done != 0) return true;
+      if (limit && wait.seconds() > *limit) return false;
+      wait.pause();
+      if (listener_ && !limit) listener_(wait.seconds());
+    }
+  }
+
+  // First how long each text is, then the texts. A gather that is given up leaves its memory to MPI, which may still
+  // write there: the process is about to end.
+  std::optional<std::vector<std::string>> gather_on(MPI_Comm channel, const std::string& text,
+                                                    std::optional<double> limit) {
+    const auto ranks = static_cast<std::size_t>(size_);
+    auto sizes = std::make_unique<std::vector<int>>(ranks + 1, static_cast<int>(text.size()));
+    MPI_Request request{};
+    check_mpi(MPI_Iallgather(&sizes->back(), 1, MPI_INT, sizes->data(), 1, MPI_INT, channel, &request),
+              "MPI_Iallgather");
+    if (!finish(request, limit)) {
+      static_cast<void>(sizes.release());
+      return std::nullopt;
+    }
+    std::vector<int> places(ranks);
+    std::exclusive_scan(sizes->begin(), sizes->end() - 1, places.begin(), 0);
+    std::string all(static_cast<std::size_t>(places.back() + (*sizes)[ranks - 1]), ' ');
+    check_mpi(MPI_Iallgatherv(text.data(), sizes->back(), MPI_CHAR, all.data(), sizes->data(), places.data(), MPI_CHAR,
+                              channel, &request),
+              "MPI_Iallgatherv");
+    finish(request);  // all ranks have come
+    std::vector<std::string> texts;
+    for (std::size_t i = 0; i < ranks; ++i)
+      texts.push_back(all.substr(static_cast<std::size_t>(places[i]), static_cast<std::size_t>((*sizes)[i])));
+    return texts;
+  }
+
+  MPI_Comm all_{}, last_{};
+  int rank_ = 0, size_ = 1;
+  WhileWaiting listener_;
+};
+
+}  // namespace
+
+bool has_mpi() {
+  return true;
+}
+
+std::unique_ptr<Communicator> make_mpi_ranks() {
+  return std::make_unique<MpiRanks>();
+}
+
+}  // namespace twiddle

@@ -1,0 +1,60 @@
+#include "framework/ranks/launch.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "framework/error.h"
+
+namespace twiddle {
+namespace {
+
+Launch launch_of(const std::map<std::string, std::string>& variables) {
+  return read_launch([&](const char* name) {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  });
+}
+
+void expect(const Launch& launch, int rank, int size, int local_rank, const std::string& launcher) {
+  EXPECT_EQ(launch.rank, rank);
+  EXPECT_EQ(launch.size, size);
+  EXPECT_EQ(launch.local_rank, local_rank);
+  EXPECT_EQ(launch.launcher, launcher);
+}
+
+TEST(Launch, AProcessStartedByItselfIsAlone) {
+  expect(launch_of({}), 0, 1, 0, "");
+  expect(launch_of({{"RANK", "3"}}), 0, 1, 0, "");  // that name alone may mean anything
+}
+
+TEST(Launch, EachLauncherHasItsOwnNames) {
+  expect(launch_of({{"OMPI_COMM_WORLD_RANK", "5"}, {"OMPI_COMM_WORLD_SIZE", "8"}, {"OMPI_COMM_WORLD_LOCAL_RANK", "1"}}),
+         5, 8, 1, "mpirun");
+  expect(launch_of({{"PMI_RANK", "2"}, {"PMI_SIZE", "4"}, {"MPI_LOCALRANKID", "2"}}), 2, 4, 2, "mpirun");
+  expect(launch_of({{"PMIX_RANK", "1"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_LOCALID", "0"}}), 1, 2, 0, "srun");
+  expect(launch_of({{"SLURM_PROCID", "7"}, {"SLURM_STEP_NUM_TASKS", "16"}, {"SLURM_LOCALID", "3"}}), 7, 16, 3, "srun");
+  expect(launch_of({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "1"}}), 1, 2, 1, "torchrun");
+}
+
+// In a batch script, which was asked to run as 4 tasks and has not called srun yet.
+TEST(Launch, ABatchScriptOfSlurmIsNoRank) {
+  expect(launch_of({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}, {"SLURM_LOCALID", "0"}}), 0, 1, 0, "");
+}
+
+TEST(Launch, MpirunInsideAStepOfSlurmCounts) {
+  expect(launch_of({{"SLURM_PROCID", "0"},
+                    {"SLURM_STEP_NUM_TASKS", "1"},
+                    {"OMPI_COMM_WORLD_RANK", "1"},
+                    {"OMPI_COMM_WORLD_SIZE", "4"}}),
+         1, 4, 0, "mpirun");
+}
+
+TEST(Launch, NonsenseIsAnError) {
+  EXPECT_THROW(launch_of({{"RANK", "one"}, {"WORLD_SIZE", "2"}}), Error);
+  EXPECT_THROW(launch_of({{"RANK", "2"}, {"WORLD_SIZE", "2"}}), Error);
+  EXPECT_THROW(launch_of({{"RANK", "0"}, {"WORLD_SIZE", "-1"}}), Error);
+}
+
+}  // namespace
+}  // namespace twiddle

@@ -1,0 +1,74 @@
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <numeric>
+#include <thread>
+
+#include "framework/ranks/communicator.h"
+
+// Run by mpirun, three processes that all do the same: ctest has it as one test.
+namespace twiddle {
+namespace {
+
+// MPI begins and ends once in a process.
+Communicator& ranks() {
+  static const auto all = make_mpi_ranks();
+  return *all;
+}
+
+TEST(MpiRanks, SumsFloats) {
+  const auto stream = make_stream({});
+  for (const std::size_t count : {std::size_t(1), std::size_t(1000), std::size_t(1) << 20}) {
+    std::vector<float> values(count);
+    std::iota(values.begin(), values.end(), static_cast<float>(ranks().rank()));
+    ranks().sum(*stream, values.data(), static_cast<std::int64_t>(count));
+    const auto size = static_cast<float>(ranks().size());
+    for (std::size_t i = 0; i < count; ++i)
+      ASSERT_EQ(values[i], size * (static_cast<float>(i) + (size - 1) / 2)) << i << " of " << count;
+  }
+}
+
+// Thirds, of sizes that call for each of MPI's ways to sum.
+TEST(MpiRanks, SumsAreTheSameBitsOnEveryRankAndAgain) {
+  const auto stream = make_stream({});
+  for (const std::size_t count : {std::size_t(3), std::size_t(5000), std::size_t(1) << 20}) {
+    const auto sums = [&] {
+      std::vector<float> values(count);
+      for (std::size_t i = 0; i < count; ++i)
+        values[i] = 1 / (3 + static_cast<float>((7 * i + static_cast<std::size_t>(ranks().rank())) % 1009));
+      ranks().sum(*stream, values.data(), static_cast<std::int64_t>(count));
+      return values;
+    };
+    const std::vector<float> values = sums();
+    EXPECT_EQ(sums(), values);
+    std::vector<float> of_rank_0 = values;
+    ranks().broadcast(of_rank_0.data(), count * sizeof(float));
+    EXPECT_EQ(of_rank_0, values);
+  }
+}
+
+TEST(MpiRanks, GathersTextsOfAnyLength) {
+  const auto text_of = [](int rank) { return std::string(static_cast<std::size_t>(1000 * rank), 'a') + '\0'; };
+  const std::vector<std::string> texts = ranks().gather(text_of(ranks().rank()));
+  ASSERT_EQ(texts.size(), static_cast<std::size_t>(ranks().size()));
+  for (int rank = 0; rank < ranks().size(); ++rank) EXPECT_EQ(texts[static_cast<std::size_t>(rank)], text_of(rank));
+  EXPECT_EQ(ranks().gather(""), std::vector<std::string>(texts.size()));
+}
+
+TEST(MpiRanks, TellsWhoeverWaits) {
+  if (ranks().rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  double waited = 0;
+  ranks().while_waiting([&](double seconds) { waited = seconds; });
+  ranks().barrier();
+  ranks().while_waiting({});
+  EXPECT_GT(waited, ranks().rank() == 0 ? 0.01 : -1);
+}
+
+TEST(MpiRanks, GathersOnAChannelOfItsOwn) {
+  const std::optional<std::vector<std::string>> texts = ranks().gather_last("end", 60);
+  ASSERT_TRUE(texts.has_value());
+  EXPECT_EQ(*texts, std::vector<std::string>(static_cast<std::size_t>(ranks().size()), "end"));
+}
+
+}  // namespace
+}  // namespace twiddle

@@ -1,0 +1,91 @@
+#pragma once
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "framework/ranks/communicator.h"
+
+namespace twiddle {
+
+// Where the threads of one process meet that stand for ranks.
+class Meeting {
+ public:
+  explicit Meeting(int size) : size_(size), texts_(static_cast<std::size_t>(size)) {}
+
+  // What each rank brings, by rank, once all have come.
+  std::vector<std::string> meet(int rank, const std::string& text) {
+    std::unique_lock lock(mutex_);
+    texts_[static_cast<std::size_t>(rank)] = text;
+    const std::int64_t round = round_;
+    if (++here_ == size_) {
+      all_ = texts_;
+      here_ = 0, ++round_;
+      came_.notify_all();
+    }
+    came_.wait(lock, [&] { return round_ != round; });
+    return all_;  // nobody can begin the next round's before all of this one have come again
+  }
+
+ private:
+  int size_, here_ = 0;
+  std::int64_t round_ = 0;
+  std::vector<std::string> texts_, all_;
+  std::mutex mutex_;
+  std::condition_variable came_;
+};
+
+// One of those ranks: what MPI does between processes, without MPI.
+class ThreadRank final : public Communicator {
+ public:
+  ThreadRank(std::shared_ptr<Meeting> meeting, int rank, int size)
+      : meeting_(std::move(meeting)), rank_(rank), size_(size) {}
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  void sum(Stream& stream, float* values, std::int64_t count) override {
+    stream.synchronize();
+    const auto bytes = static_cast<std::size_t>(count) * sizeof(float);
+    const auto all = meeting_->meet(rank_, std::string(reinterpret_cast<const char*>(values), bytes));
+    for (std::int64_t i = 0; i < count; ++i) {
+      values[i] = 0;
+      for (const std::string& each : all) values[i] += reinterpret_cast<const float*>(each.data())[i];
+    }
+  }
+  void broadcast(void* bytes, std::size_t count) override {
+    const auto all = meeting_->meet(rank_, std::string(static_cast<const char*>(bytes), count));
+    all.front().copy(static_cast<char*>(bytes), count);
+  }
+  void barrier() override { meeting_->meet(rank_, ""); }
+  std::vector<std::string> gather(const std::string& text) override { return meeting_->meet(rank_, text); }
+  std::optional<std::vector<std::string>> gather_last(const std::string& text, double) override { return gather(text); }
+  void abort(int code) override { std::_Exit(code); }
+  void while_waiting(WhileWaiting) override {}
+
+ private:
+  std::shared_ptr<Meeting> meeting_;
+  int rank_, size_;
+};
+
+// Runs `work` on so many ranks, a thread each, and throws what rank 0 has thrown.
+inline void on_ranks(int size, const std::function<void(const std::shared_ptr<Communicator>&)>& work) {
+  const auto meeting = std::make_shared<Meeting>(size);
+  std::vector<std::thread> threads;
+  std::exception_ptr failure;
+  for (int rank = 0; rank < size; ++rank)
+    threads.emplace_back([&, rank] {
+      try {
+        work(std::make_shared<ThreadRank>(meeting, rank, size));
+      } catch (...) {
+        if (rank == 0) failure = std::current_exception();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace twiddle
