@@ -54,7 +54,7 @@ struct SumOfTiles {
       for (int j = 0; j < Count; ++j) sum.at[j] += more.at[j];
     }
     for (int j = 0; j < Count; ++j) {
-      if (of.bias != nullptr) sum.at[j] += of.bias[of.bias_of_columns ? column + j : row];
+      if (of.bias != nullptr) sum.at[j] += of.bias[column + j];
       if (of.relu && sum.at[j] < 0) sum.at[j] = 0;
     }
     *reinterpret_cast<Adjacent<Count>*>(of.c + first) = sum;
@@ -65,8 +65,8 @@ struct SumOfTiles {
 
 bool has_few_rows(const PairProduct& p) {
   const bool whole_rows = p.b.period >= (p.b_along_k ? p.k : p.n) && p.c.stride == p.n && p.c.period >= p.n;
-  return p.batch == 1 && !p.transpose_c && !p.add && whole_rows && p.m <= most_few_rows &&
-         p.k >= least_sum_of_few_rows && is_aligned<4>(p.b, 0) && is_aligned<2>(p.c, 0) &&
+  return p.batch == 1 && !p.transpose_c && !p.add && (p.bias == nullptr || p.bias_of_columns) && whole_rows &&
+         p.m <= most_few_rows && p.k >= least_sum_of_few_rows && is_aligned<4>(p.b, 0) && is_aligned<2>(p.c, 0) &&
          quotient_up(p.n, columns_of_few_rows) * quotient_up(p.k, depth) < most_steps;
 }
 
@@ -92,7 +92,6 @@ void multiply_few_rows(Stream& stream, const PairProduct& p, void* scratch) {
                           .c = p.c.values,
                           .results = reinterpret_cast<float*>(bytes + places.results),
                           .bias = p.bias,
-                          .bias_of_columns = p.bias_of_columns,
                           .relu = p.relu};
 
   split_a<Order::of_registers>(stream, p, cut.steps, cut.tiles_m, parts, scales);

@@ -13,8 +13,8 @@ struct FewRows {
   int k, steps, tiles_m;
   int part, all_steps;
   float *c, *results;
-  const float* bias;
-  bool bias_of_columns, relu;
+  const float* bias;  // of columns
+  bool relu;
 
   // Of the tile's steps.
   TWIDDLE_HD int first_block(int tile) const { return static_cast<int>(std::int64_t(tile) * steps / part); }

@@ -1,4 +1,6 @@
 #pragma once
+#include <limits>
+
 #include "fft/cuda/pair_products/few_rows_launch.h"
 #include "fft/cuda/pair_products/ring.h"
 
@@ -271,21 +273,20 @@ class FewRowsProduct {
   __device__ void store() {
     const int first_block = g_.first_block(tile_);
     const bool whole = first_block == g_.last_block(tile_);
-    const std::int64_t row = first_row() + lane_ % 4 * 2, column = first_column() + warp_ * 16 + lane_ / 4 * 2;
-    const std::int64_t n = g_.b.rows;
+    const std::int64_t n = g_.b.rows, column = first_column() + warp_ * 16 + lane_ / 4 * 2;
+    const std::int64_t row = first_row() + lane_ % 4 * 2;
     float* const c = (whole ? g_.c : g_.results + (static_cast<int>(blockIdx.x) - first_block) * g_.m * n) + column;
-    const auto bias_of = [&](std::int64_t line, std::int64_t lines) { return line < lines ? g_.bias[line] : 0; };
-    const bool biased = whole && g_.bias != nullptr;
-    float of_columns[2] = {};
-    if (biased && g_.bias_of_columns) of_columns[0] = bias_of(column, n), of_columns[1] = bias_of(column + 1, n);
+    const bool biased = whole && g_.bias != nullptr && column < n;
+    const float bias[2] = {biased ? g_.bias[column] : 0, biased ? g_.bias[column + 1] : 0};
+    constexpr float infinite = std::numeric_limits<float>::infinity();
+    const float least = whole && g_.relu ? 0 : -infinite;
 #pragma unroll
     for (int i = 0; i < Rows / 4; ++i) {
-      const std::int64_t m = row + i / 2 * 8 + i % 2;
       float* const at = sums_[i / (Rows / 8)] + i / 2 % (Rows / 16) * 4 + i % 2;
-      const float of_row = biased && !g_.bias_of_columns ? bias_of(m, g_.m) : 0;
-      float2 sum = {at[0] + of_columns[0] + of_row, at[2] + of_columns[1] + of_row};
-      if (whole && g_.relu) sum.x = sum.x < 0 ? 0 : sum.x, sum.y = sum.y < 0 ? 0 : sum.y;
-      if (m < g_.m && column < n) *reinterpret_cast<float2*>(c + m * n) = sum;
+      const float first = at[0] + bias[0], second = at[2] + bias[1];
+      const float2 both = {first < least ? least : first, second < least ? least : second};
+      const std::int64_t m = row + i / 2 * 8 + i % 2;
+      if (m < g_.m && column < n) reinterpret_cast<float2*>(c)[m * n / 2] = both;  // n is even
       at[0] = at[2] = 0;
     }
     step_ = 0, ++tile_;
