@@ -1,5 +1,5 @@
 #pragma once
-#include <limits>
+#include <cmath>
 
 #include "fft/cuda/pair_products/few_rows_launch.h"
 #include "fft/cuda/pair_products/ring.h"
@@ -278,8 +278,7 @@ class FewRowsProduct {
     float* const c = (whole ? g_.c : g_.results + (static_cast<int>(blockIdx.x) - first_block) * g_.m * n) + column;
     const bool biased = whole && g_.bias != nullptr && column < n;
     const float bias[2] = {biased ? g_.bias[column] : 0, biased ? g_.bias[column + 1] : 0};
-    constexpr float infinite = std::numeric_limits<float>::infinity();
-    const float least = whole && g_.relu ? 0 : -infinite;
+    const float least = whole && g_.relu ? 0 : -INFINITY;
 #pragma unroll
     for (int i = 0; i < Rows / 4; ++i) {
       float* const at = sums_[i / (Rows / 8)] + i / 2 % (Rows / 16) * 4 + i % 2;
