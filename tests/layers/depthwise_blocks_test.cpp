@@ -38,6 +38,14 @@ void for_each_thread(int threads, const Step& step) {
   for (int thread = 0; thread < threads; ++thread) step(OneThread{thread, threads});
 }
 
+template <class Blocks>
+void load(const Blocks& blocks, const typename Blocks::Place& at, int round, const OneThread& thread, float* buffer) {
+  if constexpr (requires { blocks.loads_of(at, thread); })
+    blocks.load(at, round, blocks.loads_of(at, thread), buffer);
+  else
+    blocks.load(at, round, thread, buffer);
+}
+
 // compute(round, planes) for each round of a block: what comes to the other buffer meanwhile is there before.
 template <class Blocks, class Compute>
 void for_each_round(const Blocks& blocks, const typename Blocks::Place& at, int threads, float* buffers,
@@ -47,7 +55,7 @@ void for_each_round(const Blocks& blocks, const typename Blocks::Place& at, int 
   for (int round = -ahead; round < 0 || blocks.has_round(at, round); ++round) {
     const int next = round + ahead;
     if (blocks.has_round(at, next))
-      for_each_thread(threads, [&](const OneThread& thread) { blocks.load(at, next, thread, buffer(next)); });
+      for_each_thread(threads, [&](const OneThread& thread) { load(blocks, at, next, thread, buffer(next)); });
     if (round >= 0) compute(round, buffer(round));
   }
 }
@@ -78,24 +86,55 @@ void follow(const RowCorrelation& blocks) {
   follow_correlation(blocks);
 }
 
-void follow(const RowWeightSums& blocks) {
-  ASSERT_LE(blocks.buffer_floats(), most_staged);
-  ASSERT_LE(blocks.threads(), most_threads);
+template <int N, int K>
+void follow(const CellCorrelation<N, K>& blocks) {
+  for (int block = 0; block < blocks.blocks(); ++block) {
+    SharedMemory shared(blocks.staged_floats());
+    float* const taps = shared.data();
+    const auto at = blocks.place(block);
+    std::vector<typename CellCorrelation<N, K>::Held> all(static_cast<std::size_t>(blocks.threads()));
+    const auto held = [&](const OneThread& thread) -> auto& {
+      return all[static_cast<std::size_t>(thread.number)];
+    };
+    const auto each = [&](const auto& step) { for_each_thread(blocks.threads(), step); };
+    each([&](const OneThread& thread) { blocks.load_taps(at, thread, taps); });
+    for_each_round(blocks, at, blocks.threads(), taps + blocks.taps_staged(), [&](int round, float* cells) {
+      each([&](const OneThread& thread) { blocks.take(at, thread, cells, taps, held(thread)); });
+      each([&](const OneThread& thread) { blocks.put(at, thread, held(thread), taps, cells); });
+      each([&](const OneThread& thread) { blocks.store(at, round, thread, cells); });
+    });
+  }
+}
+
+// RowWeightSums and ChannelWeightSums.
+template <class Blocks>
+void follow_gathered_sums(const Blocks& blocks) {
   for (int block = 0; block < blocks.blocks(); ++block) {
     SharedMemory shared(blocks.staged_floats());
     const auto at = blocks.place(block);
     const auto each = [&](const auto& step) { for_each_thread(blocks.threads(), step); };
-    std::vector<RowWeightSums::Sums> all(static_cast<std::size_t>(blocks.threads()));
+    std::vector<typename Blocks::Sums> all(static_cast<std::size_t>(blocks.threads()));
     const auto sums = [&](const OneThread& thread) -> auto& {
       return all[static_cast<std::size_t>(thread.number)];
     };
-    each([&](const OneThread& thread) { clear(blocks.staged_floats(), thread, shared.data()); });
-    for_each_round(blocks, at, blocks.threads(), shared.data(), [&](int, const float* rows) {
-      each([&](const OneThread& thread) { blocks.add(blocks.share_of(thread), rows, sums(thread)); });
+    if (Blocks::padded) each([&](const OneThread& thread) { clear(blocks.staged_floats(), thread, shared.data()); });
+    for_each_round(blocks, at, blocks.threads(), shared.data(), [&](int round, const float* planes) {
+      each([&](const OneThread& thread) { blocks.add(at, round, blocks.share_of(thread), planes, sums(thread)); });
     });
     each([&](const OneThread& thread) { blocks.gather(thread, sums(thread), shared.data()); });
     each([&](const OneThread& thread) { blocks.store(at, thread, shared.data()); });
   }
+}
+
+void follow(const RowWeightSums& blocks) {
+  ASSERT_LE(blocks.buffer_floats(), most_staged);
+  ASSERT_LE(blocks.threads(), most_threads);
+  follow_gathered_sums(blocks);
+}
+
+template <int N, int K>
+void follow(const ChannelWeightSums<N, K>& blocks) {
+  follow_gathered_sums(blocks);
 }
 
 template <int N>
@@ -116,7 +155,7 @@ void follow(const WholeCorrelation<N>& blocks) {
   }
 }
 
-// WeightSums, and WholeWeightSums.
+// WeightSums, WholeWeightSums and CellWeightSums.
 template <class Blocks>
 void follow_sums(const Blocks& blocks, int threads) {
   constexpr int lanes = 32, count = Blocks::sums_each;
@@ -124,7 +163,8 @@ void follow_sums(const Blocks& blocks, int threads) {
     SharedMemory shared(blocks.staged_floats());
     const auto at = blocks.place(block);
     std::vector<typename Blocks::Sums> sums(static_cast<std::size_t>(threads));
-    for_each_thread(threads, [&](const OneThread& thread) { clear(blocks.staged_floats(), thread, shared.data()); });
+    if (Blocks::padded)
+      for_each_thread(threads, [&](const OneThread& thread) { clear(blocks.staged_floats(), thread, shared.data()); });
     for_each_round(blocks, at, threads, shared.data(), [&](int round, const float* planes) {
       for_each_thread(threads, [&](const OneThread& thread) {
         blocks.add(at, round, thread, blocks.share_of(thread), planes, sums[static_cast<std::size_t>(thread.number)]);
@@ -147,6 +187,11 @@ void follow(const WeightSums<K, G>& blocks) {
 
 template <int N>
 void follow(const WholeWeightSums<N>& blocks) {
+  follow_sums(blocks, blocks.threads());
+}
+
+template <class Work>
+void follow(const CellWeightSums<Work>& blocks) {
   follow_sums(blocks, blocks.threads());
 }
 
@@ -188,6 +233,14 @@ void expect_right(const ConvProblem& problem, bool masked) {
   expect_right(problem, masked, [](const auto&) {});
 }
 
+// For blocks that have rounds.
+auto in_rounds(int rounds) {
+  return [rounds](auto& blocks) {
+    if constexpr (requires { blocks.rounds = rounds; }) blocks.rounds = rounds;
+    if constexpr (requires { blocks.two_buffers = true; }) blocks.two_buffers = true;
+  };
+}
+
 TEST(DepthwiseBlocks, AgreeWithTheReferenceOnRandomProblems) {
   for (int number = 0; number < random_depthwise_problems(); ++number)
     expect_right(random_depthwise_problem(number, largest_kernel, 2, 1), number % 2 == 0);
@@ -215,6 +268,14 @@ TEST(DepthwiseBlocks, AgreeWithTheReferenceOnLayersOfNetworks) {
     expect_right(problem, true);
 }
 
+TEST(DepthwiseBlocks, AgreeWithTheReferenceOnCells) {
+  for (const ConvProblem& problem : problems_of_cells()) {
+    EXPECT_TRUE(by_cells(problem)) << to_string(problem);
+    for (const bool masked : {true, false}) expect_right(problem, masked);
+    for (const int rounds : {2, 3}) expect_right(problem, true, in_rounds(rounds));
+  }
+}
+
 TEST(DepthwiseBlocks, AgreeWithTheReferenceOnRows) {
   for (const ConvProblem& problem :
        conv_problems({"3x2x1x512 * 2x1x1x7 pad 0x3 groups 2", "2x2x1x4096 * 2x1x1x127 pad 0x63 groups 2",
@@ -230,9 +291,7 @@ TEST(DepthwiseBlocks, AgreeWithTheReferenceInSeveralRounds) {
              {"25x2x14x14 * 2x1x7x7 pad 3 groups 2", "41x2x10x9 * 2x1x3x3 stride 2 pad 1 groups 2",
               "5x1x60x20 * 1x1x9x9 pad 4", "100x2x7x7 * 2x1x13x13 pad 6 groups 2", "70x1x14x14 * 1x1x27x27 pad 13",
               "13x2x1x70 * 2x1x1x31 pad 0x15 groups 2", "7x1x1x2500 * 1x1x1x33 pad 0x16"}))
-      expect_right(problem, true, [&](auto& blocks) {
-        if constexpr (requires { blocks.rounds = rounds; }) blocks.rounds = rounds;
-      });
+      expect_right(problem, true, in_rounds(rounds));
 }
 
 TEST(DepthwiseBlocks, TakeSeveralRoundsOfManyImages) {

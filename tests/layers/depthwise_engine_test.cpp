@@ -2,6 +2,7 @@
 
 #include "layers/conv/cpu/depthwise.h"
 #include "layers/conv/engines.h"
+#include "layers/conv/trial.h"
 #include "layers/conv/tuner.h"
 #include "tests/support/conv_problem.h"
 #include "tests/support/depthwise_check.h"
@@ -47,6 +48,19 @@ TEST_P(EveryDevice, DepthwiseAgreesWithTheReferenceOnRows) {
         expect_depthwise_pass(ctx, problem, pass, masked && plan->facts().masks,
                               [&](ConvOperands& operands) { plan->run(ctx, operands); });
       }
+}
+
+TEST_P(EveryDevice, DepthwiseAgreesWithTheReferenceOnSmallSquarePlanes) {
+  Context ctx(GetParam());
+  const auto engine = make_depthwise_engine(GetParam());
+  for (const ConvProblem& problem : problems_of_cells())
+    for (const ConvPass pass : every_pass) {
+      const auto plan = first_plan(*engine, problem, pass);
+      for (const bool masked : {false, true})
+        expect_depthwise_pass(ctx, problem, pass, masked && plan->facts().masks,
+                              [&](ConvOperands& operands) { plan->run(ctx, operands); });
+      EXPECT_FALSE(PassTrial(ctx, problem, pass).spreads_nan(*plan)) << to_string(problem);
+    }
 }
 
 TEST_P(EveryDevice, DepthwiseLeavesDenseAndGroupedProblemsToOthers) {

@@ -5,6 +5,7 @@
 
 #include "framework/convolution.h"
 #include "framework/random.h"
+#include "tests/support/conv_problem.h"
 
 namespace twiddle {
 
@@ -12,6 +13,17 @@ namespace twiddle {
 inline int random_depthwise_problems() {
   const char* const text = std::getenv("TWIDDLE_RANDOM_PROBLEMS");
   return text != nullptr ? std::atoi(text) : 60;
+}
+
+// Planes of 7 x 7 and 14 x 14 that keep their size, in batches that fill most lanes of a warp.
+inline std::vector<ConvProblem> problems_of_cells() {
+  return conv_problems(
+      {"64x8x7x7 * 8x1x13x13 pad 6 groups 8", "33x16x7x7 * 16x1x7x7 pad 3 groups 16",
+       "17x8x7x7 * 8x1x3x3 pad 1 groups 8", "20x12x7x7 * 12x1x5x5 pad 2 groups 12", "40x8x7x7 * 8x1x9x9 pad 4 groups 8",
+       "18x8x7x7 * 8x1x17x17 pad 8 groups 8", "24x4x7x7 * 4x1x1x1 groups 4", "65x2x14x14 * 2x1x7x7 pad 3 groups 2",
+       "21x3x14x14 * 3x1x5x5 pad 2 groups 3", "40x1x14x14 * 1x1x3x3 pad 1", "100x2x14x14 * 2x1x7x7 pad 3 groups 2",
+       "30x2x14x14 * 2x1x1x1 groups 2", "45x2x14x14 * 2x1x27x27 pad 13 groups 2", "20x1x14x14 * 1x1x13x13 pad 6",
+       "65x1x14x14 * 1x1x31x31 pad 15"});
 }
 
 // Depthwise problems as awkward as they come: one row, kernels larger than the plane, wide pads, many small images.

@@ -9,25 +9,25 @@ namespace depthwise {
 namespace {
 
 // compute(round, planes) for each round of a block: while its threads compute one, the planes of the next come to the
-// other buffer, where there is one.
-template <class Blocks, class Compute>
-__device__ void for_each_round(const Blocks& blocks, const typename Blocks::Place& at, const OneThread& thread,
+// other buffer, where there is one. `loads`: the thread, or what it loads in each round.
+template <class Blocks, class Loads, class Compute>
+__device__ void for_each_round(const Blocks& blocks, const typename Blocks::Place& at, const Loads& loads,
                                float* buffers, const Compute& compute) {
   const int ahead = blocks.buffers() - 1;
   const auto buffer = [&](int round) { return buffers + (round & ahead) * blocks.buffer_floats(); };
+  const auto wait_for_all = [] {
+    small_fft::wait_group<0>();
+    __syncthreads();
+  };
   for (int round = -ahead; round < 0 || blocks.has_round(at, round); ++round) {
     const int next = round + ahead;
-    if (blocks.has_round(at, next)) blocks.load(at, next, thread, buffer(next));
+    if (next > 0) wait_for_all();  // for planes that were on their way, and for threads that still read a buffer
+    if (blocks.has_round(at, next)) blocks.load(at, next, loads, buffer(next));
     small_fft::commit_group();
-    if (round < 0) continue;
-    if (ahead == 0)
-      small_fft::wait_group<0>();
-    else
-      small_fft::wait_group<1>();
-    __syncthreads();
-    compute(round, buffer(round));
-    __syncthreads();
+    if (ahead == 0) wait_for_all();
+    if (round >= 0) compute(round, buffer(round));
   }
+  __syncthreads();
 }
 
 // Of Correlation and RowCorrelation.
@@ -42,8 +42,26 @@ __global__ void __launch_bounds__(most_threads, correlation_warps * 32 / most_th
   __syncthreads();
   blocks.load_taps(at, thread, taps);
   const auto patch = blocks.patch_of(thread);
-  for_each_round(blocks, at, thread, buffers,
+  for_each_round(blocks, at, blocks.loads_of(at, thread), buffers,
                  [&](int round, const float* planes) { blocks.compute(at, round, patch, planes, taps); });
+}
+
+template <int N, int K>
+__global__ void __launch_bounds__((CellCorrelation<N, K>::threads()), (CellCorrelation<N, K>::blocks_at_once))
+    cell_correlation_kernel(const CellCorrelation<N, K> blocks) {
+  extern __shared__ Four shared[];
+  float *const taps = reinterpret_cast<float*>(shared), *const buffers = taps + blocks.taps_staged();
+  const OneThread thread{static_cast<int>(threadIdx.x), static_cast<int>(blockDim.x)};
+  const auto at = blocks.place(static_cast<int>(blockIdx.x));
+  blocks.load_taps(at, thread, taps);
+  for_each_round(blocks, at, thread, buffers, [&](int round, float* cells) {
+    typename CellCorrelation<N, K>::Held held;
+    blocks.take(at, thread, cells, taps, held);
+    __syncthreads();
+    blocks.put(at, thread, held, taps, cells);
+    __syncthreads();
+    blocks.store(at, round, thread, cells);
+  });
 }
 
 template <int N>
@@ -97,15 +115,17 @@ __device__ void sum_over_warp(const float (&values)[Count], int lane, float* sum
   }
 }
 
-template <class Blocks, int MostThreads>
-__global__ void __launch_bounds__(MostThreads) weight_kernel(const Blocks blocks) {
+template <class Blocks, int MostThreads, int BlocksAtOnce = 1>
+__global__ void __launch_bounds__(MostThreads, BlocksAtOnce) weight_kernel(const Blocks blocks) {
   extern __shared__ Four shared[];
   float* const staged = reinterpret_cast<float*>(shared);
   const OneThread thread{static_cast<int>(threadIdx.x), static_cast<int>(blockDim.x)};
   const auto at = blocks.place(static_cast<int>(blockIdx.x));
   typename Blocks::Sums sums = {};
-  clear(blocks.staged_floats(), thread, staged);
-  __syncthreads();
+  if constexpr (Blocks::padded) {
+    clear(blocks.staged_floats(), thread, staged);
+    __syncthreads();
+  }
   const auto share = blocks.share_of(thread);
   for_each_round(blocks, at, thread, staged,
                  [&](int round, const float* planes) { blocks.add(at, round, thread, share, planes, sums); });
@@ -115,16 +135,21 @@ __global__ void __launch_bounds__(MostThreads) weight_kernel(const Blocks blocks
   blocks.store(at, thread, staged);
 }
 
-__global__ void __launch_bounds__(most_threads) row_weight_kernel(const RowWeightSums blocks) {
+// Of RowWeightSums and ChannelWeightSums.
+template <class Blocks, int MostThreads, int BlocksAtOnce = 1>
+__global__ void __launch_bounds__(MostThreads, BlocksAtOnce) gathered_weight_kernel(const Blocks blocks) {
   extern __shared__ Four shared[];
   float* const staged = reinterpret_cast<float*>(shared);
   const OneThread thread{static_cast<int>(threadIdx.x), static_cast<int>(blockDim.x)};
   const auto at = blocks.place(static_cast<int>(blockIdx.x));
-  RowWeightSums::Sums sums = {};
-  clear(blocks.staged_floats(), thread, staged);
-  __syncthreads();
+  typename Blocks::Sums sums = {};
+  if constexpr (Blocks::padded) {
+    clear(blocks.staged_floats(), thread, staged);
+    __syncthreads();
+  }
   const auto share = blocks.share_of(thread);
-  for_each_round(blocks, at, thread, staged, [&](int /*round*/, const float* rows) { blocks.add(share, rows, sums); });
+  for_each_round(blocks, at, thread, staged,
+                 [&](int round, const float* planes) { blocks.add(at, round, share, planes, sums); });
   blocks.gather(thread, sums, staged);
   __syncthreads();
   blocks.store(at, thread, staged);
@@ -148,7 +173,32 @@ void launch(Stream& stream, const RowCorrelation& blocks) {
   launch(stream, correlation_kernel<RowCorrelation>, blocks, blocks.threads(), blocks.staged_floats());
 }
 void launch(Stream& stream, const RowWeightSums& blocks) {
-  launch(stream, row_weight_kernel, blocks, blocks.threads(), blocks.staged_floats());
+  launch(stream, gathered_weight_kernel<RowWeightSums, most_threads>, blocks, blocks.threads(), blocks.staged_floats());
+}
+template <int N, int K>
+void launch(Stream& stream, const CellCorrelation<N, K>& blocks) {
+  launch(stream, cell_correlation_kernel<N, K>, blocks, blocks.threads(), blocks.staged_floats());
+}
+// The most that a block may have.
+int shared_bytes_of_block(const Stream& stream) {
+  int bytes = 0;
+  check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, stream.device().index));
+  return bytes;
+}
+
+template <class Work>
+void launch(Stream& stream, CellWeightSums<Work> blocks) {
+  using Blocks = CellWeightSums<Work>;
+  constexpr int two_buffers = 2 * Blocks::buffer_floats() * static_cast<int>(sizeof(float));
+  blocks.two_buffers = Work::two_buffers && shared_bytes_of_block(stream) >= two_buffers;
+  launch(stream, weight_kernel<Blocks, Blocks::threads(), Work::blocks_at_once>, blocks, blocks.threads(),
+         blocks.staged_floats());
+}
+template <int N, int K>
+void launch(Stream& stream, const ChannelWeightSums<N, K>& blocks) {
+  using Blocks = ChannelWeightSums<N, K>;
+  launch(stream, gathered_weight_kernel<Blocks, Blocks::threads(), Blocks::blocks_at_once>, blocks, blocks.threads(),
+         blocks.staged_floats());
 }
 template <int N>
 void launch(Stream& stream, const WholeCorrelation<N>& blocks) {

@@ -4,6 +4,7 @@
 
 #include "framework/convolution.h"
 #include "layers/conv/cuda/depthwise_blocks.h"
+#include "layers/conv/cuda/depthwise_cell_sums.h"
 #include "layers/conv/cuda/depthwise_rows.h"
 #include "layers/conv/cuda/depthwise_whole_planes.h"
 
@@ -62,6 +63,31 @@ inline bool by_whole_planes(const ConvProblem& p) {
   bool pays = false;
   with_plane(side, [&]<int N>() { pays = N <= kernel && p.batch > WholePlane<N>::lanes / 2; });
   return pays || kernel > largest_kernel;
+}
+
+// Planes of 7 x 7 and 14 x 14 that keep their size, in whole cells, unless the batch leaves many lanes idle.
+inline bool by_cells(const ConvProblem& p) {
+  const int side = p.height;
+  if (p.width != side || p.out_height() != side || p.out_width() != side || p.kernel_h != p.kernel_w) return false;
+  if (p.stride_h != 1 || p.stride_w != 1 || p.dilation != 1) return false;
+  if (side == 7) return p.channels % planes_of_cell<7> == 0 && p.batch > lanes_of_warp / 2;
+  if (side != 14 || (p.kernel_h > 7 && p.kernel_h <= largest_kernel)) return false;
+  return 8 * p.batch >= 5 * in_warps(p.batch);
+}
+// run.operator()<N, K>() for the smallest K that has kernels.
+template <class Run>
+void with_cells(const ConvProblem& p, const Run& run) {
+  const int size = p.kernel_h;
+  if (p.height == 14) {
+    if (size <= 3) return run.template operator()<14, 3>();
+    if (size <= 5) return run.template operator()<14, 5>();
+    if (size <= 7) return run.template operator()<14, 7>();
+    return run.template operator()<14, 27>();
+  }
+  if (size <= 3) return run.template operator()<7, 3>();
+  if (size <= 5) return run.template operator()<7, 5>();
+  if (size <= 7) return run.template operator()<7, 7>();
+  return run.template operator()<7, 13>();
 }
 
 // Planes of one row. Their sums for the gradient of w are for kernels that the others do not have: those also fill a
@@ -171,6 +197,12 @@ void choose_blocks(Correlation<K, S>& c) {
   choose_rounds(c, correlation_warps, most_rounds);
 }
 
+template <int N, int K>
+void choose_blocks(CellCorrelation<N, K>& c) {
+  constexpr int most_rounds = 4;
+  choose_rounds(c, c.blocks_at_once * c.threads() / lanes_of_warp, most_rounds);
+}
+
 inline void choose_blocks(RowCorrelation& c) {
   constexpr int most_rounds = 16;
   c.tile = row_sums * even_part(parts_of(c.width, row_sums), most_threads);
@@ -195,6 +227,8 @@ void with_forward_blocks(const ConvProblem& p, const float* x, const float* w, c
     run(of_tiles);
   };
   if (by_rows(p)) return chosen(blocks.template operator()<RowCorrelation>());
+  if (by_cells(p))
+    return with_cells(p, [&]<int N, int K>() { chosen(blocks.template operator()<CellCorrelation<N, K>>()); });
   if (by_whole_planes(p))
     return with_plane(largest_side(p), [&]<int N>() { run(blocks.template operator()<WholeCorrelation<N>>()); });
   with_kernel(larger_side_of_kernel(p), [&]<int K>() {
@@ -227,6 +261,8 @@ void with_backward_input_blocks(const ConvProblem& p, const float* grad_y, const
     run(of_tiles);
   };
   if (by_rows(p)) return chosen(blocks.template operator()<RowCorrelation>());
+  if (by_cells(p))
+    return with_cells(p, [&]<int N, int K>() { chosen(blocks.template operator()<CellCorrelation<N, K>>()); });
   if (by_whole_planes(p))
     return with_plane(largest_side(p), [&]<int N>() { run(blocks.template operator()<WholeCorrelation<N>>()); });
   with_kernel(larger_side_of_kernel(p), [&]<int K>() { chosen(blocks.template operator()<Correlation<K, 1>>()); });
@@ -255,6 +291,18 @@ void choose_blocks(WholeWeightSums<N>& s) {
   choose_rounds(s, sums_warps, most_rounds);
 }
 
+template <class Work>
+void choose_blocks(CellWeightSums<Work>& s) {
+  constexpr int most_rounds = 4;
+  choose_rounds(s, Work::blocks_at_once * Work::warps, most_rounds);
+}
+
+template <int N, int K>
+void choose_blocks(ChannelWeightSums<N, K>& s) {
+  constexpr int most_rounds = 8;
+  choose_rounds(s, s.blocks_at_once * s.threads() / lanes_of_warp, most_rounds);
+}
+
 inline void choose_blocks(RowWeightSums& s) {
   constexpr int longest_sum = 2048, longest_tile = 2048, most_rounds = 16;
   s.tile = in_fours(even_part(s.gradient.width, longest_tile));
@@ -279,6 +327,15 @@ void with_weight_blocks(const ConvProblem& p, const float* x, const float* grad_
     run(blocks);
   };
   if (sums_by_rows(p)) return chosen.template operator()<RowWeightSums>();
+  if (by_cells(p))
+    return with_cells(p, [&]<int N, int K>() {
+      if constexpr (N == 7)
+        chosen.template operator()<ChannelWeightSums<N, K>>();
+      else if constexpr (K == 2 * N - 1)
+        chosen.template operator()<CellWeightSums<ShiftSums<N>>>();
+      else
+        chosen.template operator()<CellWeightSums<TwoRowSums<N, K>>>();
+    });
   if (by_whole_planes(p))
     return with_plane(largest_side(p), [&]<int N>() { chosen.template operator()<WholeWeightSums<N>>(); });
   with_kernel(p.kernel_w, [&]<int K>() { chosen.template operator()<WeightSums<K, rows_of_taps<K>>>(); });
@@ -288,7 +345,8 @@ void with_weight_blocks(const ConvProblem& p, const float* x, const float* grad_
 inline std::int64_t partial_floats(const ConvProblem& p) {
   std::int64_t floats = 0;
   with_weight_blocks(p, nullptr, nullptr, nullptr, {}, [&](const auto& blocks) {
-    if (blocks.parts() > 1) floats = blocks.blocks() * (std::int64_t(p.kernel_h) * p.kernel_w + 1);
+    const std::int64_t sums_each = std::int64_t(p.kernel_h) * p.kernel_w + 1;
+    if (blocks.parts() > 1) floats = blocks.parts() * p.channels * sums_each;
   });
   return floats;
 }

@@ -75,11 +75,21 @@ struct Correlation {
     stage(taps, {0, 1, at.channel, 0, 0}, {K, tap_pitch, 0}, thread, staged);
   }
 
-  TWIDDLE_HD void load(const Place& at, int round, const OneThread& thread, float* buffer) const {
+  TWIDDLE_HD Part part(const Place& at, int round) const {
     const int first = at.image + round * images, left = batch - first;
-    stage(planes,
-          {first, left < images ? left : images, at.channel, at.row * S - pad_h, at.column * S - pad_w - lead<K>},
-          layout(), thread, buffer);
+    return {first, left < images ? left : images, at.channel, at.row * S - pad_h, at.column * S - pad_w - lead<K>};
+  }
+  // What a thread loads in each round. The registers to keep it are not there under kernels of 3 x 3, of which the
+  // compiler loads most at once.
+  TWIDDLE_HD auto loads_of(const Place& at, const OneThread& thread) const {
+    if constexpr (K == 3)
+      return thread;
+    else
+      return copies_of(planes, part(at, 0), layout(), thread);
+  }
+  template <class Loads>
+  TWIDDLE_HD void load(const Place& at, int round, const Loads& loads, float* buffer) const {
+    stage(planes, part(at, round), layout(), loads, buffer);
   }
 
   // A thread's results, counted from the first of its block and round.
@@ -190,6 +200,7 @@ struct WeightSums {
   int images = 1, rounds = 1;  // a block takes `rounds` times `images`
 
   static constexpr int strip = 4, lanes = 32, sums_each = G * K + 1;
+  static constexpr bool padded = true;
 
   TWIDDLE_HD int groups() const { return (kernel_h + G - 1) / G; }  // of G rows of taps
   TWIDDLE_HD int segments() const { return (rows + segment_rows - 1) / segment_rows; }

@@ -101,6 +101,7 @@ struct RowCorrelation {
   TWIDDLE_HD void load_taps(const Place& at, const OneThread& thread, float* staged) const {
     stage_rows(taps, {0, 1, at.channel, 0, -lead()}, taps_staged(), thread, staged);
   }
+  TWIDDLE_HD static OneThread loads_of(const Place&, const OneThread& thread) { return thread; }
   TWIDDLE_HD void load(const Place& at, int round, const OneThread& thread, float* buffer) const {
     const int first = at.image + round * images, left = batch - first;
     stage_rows(planes, {first, left < images ? left : images, at.channel, 0, at.column - pad_w - lead()}, pitch(),
@@ -158,6 +159,7 @@ struct RowWeightSums {
   int tile = row_step, segment = row_step, rounds = 1;  // columns of a block and of a thread, and images
 
   static constexpr int images = 1, sums_each = row_sums + 1;
+  static constexpr bool padded = true;
 
   TWIDDLE_HD int lead() const { return lead_of_row(pad_w); }
   TWIDDLE_HD int groups() const { return (lead() + kernel_w + row_sums - 1) / row_sums; }  // of eight taps
@@ -197,7 +199,7 @@ struct RowWeightSums {
   TWIDDLE_HD Share share_of(const OneThread& thread) const {
     return {thread.number % groups(), thread.number / groups()};
   }
-  TWIDDLE_HD void add(const Share& share, const float* staged, Sums& sums) const {
+  TWIDDLE_HD void add(const Place&, int /*round*/, const Share& share, const float* staged, Sums& sums) const {
     const int begin = share.segment * segment, end = begin + segment < tile ? begin + segment : tile;
     if (begin >= tile) return;
     const float *const from = staged + share.group * row_sums, *const gradients = staged + x_pitch();

@@ -43,10 +43,12 @@ TWIDDLE_HD bool rows_hold(const float* planes, int width) {
   return width % floats_in<Number> == 0 && reinterpret_cast<std::uintptr_t>(planes) % sizeof(Number) == 0;
 }
 
-// The bits of all numbers below `count`.
+// The bits of all numbers below `count`, nine at most: no block has more threads. Without branches.
 TWIDDLE_HD inline int bits_below(int count) {
+  constexpr int most_bits = 9;
   int bits = 0;
-  for (unsigned left = static_cast<unsigned>(count - 1); left > 0; left >>= 1) ++bits;
+#pragma unroll
+  for (int bit = 0; bit < most_bits; ++bit) bits += count > 1 << bit;
   return bits;
 }
 
@@ -95,27 +97,41 @@ TWIDDLE_HD void copy(const float* from, float* to) {
   small_fft::async_copy(reinterpret_cast<Number*>(to), reinterpret_cast<const Number*>(from), true);
 }
 
-// What the part holds of the planes, to shared memory that was cleared, or holds another such part.
-TWIDDLE_HD inline void stage(const Planes& planes, const Part& part, const Layout& layout, const OneThread& thread,
-                             float* staged) {
+// What a thread copies of a part: the same of the same part of other images.
+struct Copies {
+  Share share;
+  int rows, columns;  // its share begins before those
+  int bits;           // 1 << bits floats at a time
+  int from, to;       // where it begins, in the plane and in shared memory
+};
+TWIDDLE_HD inline Copies copies_of(const Planes& planes, const Part& part, const Layout& layout,
+                                   const OneThread& thread) {
   const Range rows = held(planes.height, planes.spread, part.row, layout.rows);
   const Range columns = held(planes.width, planes.spread, part.column, layout.pitch);
   const int bits = copied_together(planes, part), across = (columns.end - columns.begin) >> bits;
   const Share share = share_of(rows.end - rows.begin, across, thread);
-  const int step = planes.turned ? -1 : 1, row = rows.begin + share.row;
-  const float* const values = planes.values + (part.image + share.image) * planes.image +
-                              part.channel * planes.channel + (planes.turned ? planes.height * planes.width - 1 : 0);
-  float* const first =
-      staged + share.image * layout.plane + (row * planes.spread - part.row) * layout.pitch - part.column;
+  const int y = rows.begin + share.row, x = columns.begin + (share.column << bits), place = y * planes.width + x;
+  const int from = planes.turned ? planes.height * planes.width - 1 - place : place;
+  const int to = (y * planes.spread - part.row) * layout.pitch + x * planes.spread - part.column;
+  return {share, rows.end - rows.begin, across, bits, from, share.image * layout.plane + to};
+}
+
+// What the part holds of the planes, to shared memory that was cleared, or holds another such part.
+TWIDDLE_HD inline void stage(const Planes& planes, const Part& part, const Layout& layout, const Copies& copies,
+                             float* staged) {
+  const Share& share = copies.share;
+  const int step = planes.turned ? -1 : 1, more_columns = share.more_columns << copies.bits;
+  const float* from_column =
+      planes.values + (part.image + share.image) * planes.image + part.channel * planes.channel + copies.from;
+  float* to_column = staged + copies.to;
   const auto each = [&](const auto& copy_one) {
-    for (int column = share.column; column < across; column += share.more_columns) {
-      const int x = columns.begin + (column << bits);
-      const float* from_image = values + step * (row * planes.width + x);
-      float* to_image = first + x * planes.spread;
+    for (int column = share.column; column < copies.columns; column += share.more_columns) {
+      const float* from_image = from_column;
+      float* to_image = to_column;
       for (int image = share.image; image < part.images; image += share.more_images) {
         const float* from = from_image;
         float* to = to_image;
-        for (int y = row; y < rows.end; y += share.more_rows) {
+        for (int row = share.row; row < copies.rows; row += share.more_rows) {
           copy_one(from, to);
           from += step * share.more_rows * planes.width;
           to += share.more_rows * planes.spread * layout.pitch;
@@ -123,16 +139,22 @@ TWIDDLE_HD inline void stage(const Planes& planes, const Part& part, const Layou
         from_image += share.more_images * planes.image;
         to_image += share.more_images * layout.plane;
       }
+      from_column += step * more_columns;
+      to_column += more_columns * planes.spread;
     }
   };
   if (planes.mask != nullptr)
     each([&](const float* from, float* to) { *to = planes.mask[from - planes.values] > 0 ? *from : 0; });
-  else if (bits == 2)
+  else if (copies.bits == 2)
     each(copy<Four>);
-  else if (bits == 1)
+  else if (copies.bits == 1)
     each(copy<Two>);
   else
     each(copy<float>);
+}
+TWIDDLE_HD inline void stage(const Planes& planes, const Part& part, const Layout& layout, const OneThread& thread,
+                             float* staged) {
+  stage(planes, part, layout, copies_of(planes, part, layout, thread), staged);
 }
 
 // `Count` floats from where 16 bytes divide.

@@ -102,6 +102,7 @@ template <int N>
 struct WholeWeightSums {
   using Whole = WholePlane<N>;
   static constexpr int sums_each = 2 * Whole::taps + 1, images = Whole::lanes;
+  static constexpr bool padded = true;
   Planes x, gradient;
   int batch, channels, pad_h, pad_w, kernel_h, kernel_w;
   WeightResults results;
