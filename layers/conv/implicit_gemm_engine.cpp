@@ -9,28 +9,35 @@ namespace {
 
 class ImplicitGemmPlan final : public ConvPlan {
  public:
-  ImplicitGemmPlan(const Device& device, const ConvProblem& problem, ConvPass pass)
+  ImplicitGemmPlan(const Device& device, const ConvProblem& problem, ConvPass pass, TensorCores cores)
       : ConvPlan({.engine = "implicit_gemm",
+                  .name = cores == TensorCores::wgmma ? "wgmma" : "mma",
                   .scratch_bytes = implicit_gemm_scratch(device, problem, pass),
                   .masks = pass == ConvPass::backward_weight}),
         problem_(problem),
-        pass_(pass) {}
+        pass_(pass),
+        cores_(cores) {}
   void run(Context& ctx, ConvOperands& operands) const override {
-    run_implicit_gemm(*ctx.stream, problem_, pass_, operands);
+    run_implicit_gemm(*ctx.stream, cores_, problem_, pass_, operands);
   }
 
  private:
   ConvProblem problem_;
   ConvPass pass_;
+  TensorCores cores_;
 };
 
 class ImplicitGemmEngine final : public ConvEngine {
  public:
-  explicit ImplicitGemmEngine(Device device) : device_(device) {}
+  explicit ImplicitGemmEngine(Device device) : device_(device), cores_(tensor_cores(device)) {}
   std::string_view name() const override { return "implicit_gemm"; }
-  ConvPlans plans(const ConvProblem& problem, ConvPass pass, std::size_t) const override {
-    if (!implicit_gemm_fits(device_, problem, pass)) return {};
-    return {std::make_shared<ImplicitGemmPlan>(device_, problem, pass)};
+  ConvPlans plans(const ConvProblem& problem, ConvPass pass, std::size_t most) const override {
+    ConvPlans found;
+    if (!implicit_gemm_fits(device_, problem, pass)) return found;
+    for (const TensorCores cores : cores_)
+      if (found.size() < most && (cores == TensorCores::mma || pass != ConvPass::backward_weight))
+        found.push_back(std::make_shared<ImplicitGemmPlan>(device_, problem, pass, cores));
+    return found;
   }
   // With more channels, and with large kernels of stride 1, spectra do with fewer multiplications.
   bool pays(const ConvProblem& p) const override {
@@ -40,6 +47,7 @@ class ImplicitGemmEngine final : public ConvEngine {
 
  private:
   Device device_;
+  std::vector<TensorCores> cores_;
 };
 
 }  // namespace

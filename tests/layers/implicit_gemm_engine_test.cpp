@@ -1,14 +1,15 @@
 #include "layers/conv/implicit_gemm_engine.h"
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
 #include <cmath>
 #include <limits>
-#include <random>
 
 #include "layers/conv/conv_check.h"
 #include "layers/conv/engines.h"
 #include "layers/conv/epilogue.h"
 #include "tests/support/conv_problem.h"
-#include "tests/support/every_device.h"
 
 namespace twiddle {
 
@@ -20,20 +21,22 @@ Tensor& result_of(ConvPass pass, ConvOperands& operands) {
 
 constexpr float nan_value = std::numeric_limits<float>::quiet_NaN();
 
-class ImplicitGemm : public EveryDevice {
+// On a GPU, by the plan of that name in all passes that have it.
+class ImplicitGemm : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    EveryDevice::SetUp();
-    if (IsSkipped()) return;
-    engine_ = make_implicit_gemm_engine(GetParam());
+    if (cuda_device_count() == 0) GTEST_SKIP() << "no usable GPU";
+    const Device gpu{Device::Kind::cuda, 0};
+    engine_ = make_implicit_gemm_engine(gpu);
     if (engine_ == nullptr) GTEST_SKIP() << "no tensor cores";
-    ctx_ = std::make_unique<Context>(GetParam());
+    ctx_ = std::make_unique<Context>(gpu);
   }
 
   Tensor& run(const ConvProblem& problem, ConvPass pass, ConvOperands& operands) {
     Tensor& result = result_of(pass, operands);
     ctx_->stream->fill(result.write(), result.size(), nan_value);
-    first_plan(*engine_, problem, pass)->run(*ctx_, operands);
+    const auto named = engine_->plan(problem, pass, GetParam());
+    (named != nullptr ? named : first_plan(*engine_, problem, pass))->run(*ctx_, operands);
     return result;
   }
   std::vector<float> values_of(const Tensor& tensor) { return tensor.to_vector(*ctx_->stream); }
@@ -101,7 +104,7 @@ TEST_P(ImplicitGemm, GoesBackThroughReluAndBias) {
     ConvOperands operands = random_operands(stream, problem, ConvPass::backward_weight);
     ConvOperands masked = operands;
     masked.mask = random_operands(stream, problem, ConvPass::backward_input).y;
-    masked.w = Tensor(stream, problem.weight_shape()),
+    masked.w = Tensor(stream, problem.weight_shape());
     masked.bias = Tensor::filled(stream, {problem.filters}, nan_value);
     const std::vector<float> found = values_of(run(problem, ConvPass::backward_weight, masked));
     const std::vector<float> bias = values_of(relu_and_bias_backward(stream, masked.mask, true, true, operands.y)),
@@ -166,7 +169,7 @@ TEST_P(ImplicitGemm, LeavesGroupsManyChannelsAndTheWayBackThroughStridesToOthers
   EXPECT_FALSE(engine_->supports(conv_problem("2x8x9x9 * 8x8x3x3 stride 2"), ConvPass::backward_input));
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, ImplicitGemm, testing::ValuesIn(std::vector<Device>{{Device::Kind::cuda, 0}}),
-                         [](const auto&) { return "cuda"; });
+INSTANTIATE_TEST_SUITE_P(On, ImplicitGemm, testing::Values("wgmma", "mma"),
+                         [](const auto& tested) { return "cuda_" + std::string(tested.param); });
 
 }  // namespace twiddle

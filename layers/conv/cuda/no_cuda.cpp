@@ -24,7 +24,7 @@ bool implicit_gemm_fits(const Device&, const ConvProblem&, ConvPass) {
   return false;
 }
 
-void run_implicit_gemm(Stream&, const ConvProblem&, ConvPass, ConvOperands&) {
+void run_implicit_gemm(Stream&, TensorCores, const ConvProblem&, ConvPass, ConvOperands&) {
   throw Error(ErrorKind::device, "this build has no CUDA");
 }
 

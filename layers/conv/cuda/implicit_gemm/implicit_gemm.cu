@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "framework/cuda/check.h"
-#include "framework/error.h"
 #include "layers/conv/cuda/implicit_gemm/forward_kernel.h"
+#include "layers/conv/cuda/implicit_gemm/split_filters.h"
 #include "layers/conv/cuda/implicit_gemm/weight_kernel.h"
 
 namespace twiddle {
@@ -64,8 +64,9 @@ bool can_be_counted(const ConvProblem& c) {
 
 struct ForwardCut {
   Patches p;
-  int columns, warps_across, blocks, steps, turns, slots, buffers, resident;
+  int columns, warps_across, blocks, turns, slots, buffers, resident;
   std::size_t shared;
+  int filters() const { return columns * warps_across * column; }  // of a block
 };
 
 // Filters of a warp, in eights, and of a block: as few empty ones as can be, and the more of them have a patch
@@ -84,12 +85,12 @@ std::optional<ForwardCut> cut_forward(const Device& gpu, const ConvProblem& c) {
   const Room room = room_of(gpu);
   ForwardCut cut{.p = patches_of(c, forward_tile, 1)};
   cut_filters(c.filters, cut);
-  const int columns = cut.columns * cut.warps_across, tile = forward_tile / cut.warps_across;
-  cut.steps = static_cast<int>(quotient_up(cut.p.taps(), step));
-  cut.turns = static_cast<int>(quotient_up(cut.steps, steps_a_turn));
-  const double products = 3.0 * cut.steps * columns * tile / row_tile / multiplied_at_once;
+  const int tile = forward_tile / cut.warps_across;
+  cut.turns = static_cast<int>(quotient_up(cut.p.taps(), depth_of_turn));
+  const int tiles = cut.filters() / column * (tile / row_tile);  // of a tensor core
+  const double products = 3.0 * cut.turns * steps_a_turn * tiles / multiplied_at_once;
   const auto shared = [&](const Patches& p, int buffers, int slots) {
-    return sizeof(float) * static_cast<std::size_t>(ForwardPlaces(p, buffers, slots, columns, cut.steps).all);
+    return sizeof(float) * static_cast<std::size_t>(ForwardPlaces(p, buffers, slots, cut.filters(), cut.turns).all);
   };
   struct Way {
     int buffers, slots;
@@ -113,23 +114,13 @@ std::optional<ForwardCut> cut_forward(const Device& gpu, const ConvProblem& c) {
 // What a pass takes, one behind the other.
 struct ForwardScratch {
   ForwardScratch(const ConvProblem& c, const ForwardCut& cut)
-      : means(sizeof(uint4) * cut.blocks * cut.steps * cut.columns * cut.warps_across * lanes),
+      : means(sizeof(__half) * cut.blocks * cut.turns * cut.filters() * depth_of_turn * 2),
         exponents(means + sizeof(int) * c.channels),
         offsets(exponents + sizeof(int) * c.channels),
-        back(offsets + sizeof(int) * cut.steps * step),
+        back(offsets + sizeof(int) * cut.turns * depth_of_turn),
         bytes(back + sizeof(float) * c.filters) {}
   std::size_t means, exponents, offsets, back, bytes;
 };
-
-template <int Columns, bool Pairs>
-void launch_forward(Stream& stream, const ForwardCut& cut, const ForwardArguments& arguments) {
-  const auto kernel = forward_kernel<Columns, Pairs>;
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(cut.shared)));
-  const int at_once = std::max(cut.resident * multiprocessors(stream.device()) / cut.blocks, 1);
-  const dim3 grid(static_cast<unsigned>(std::min(arguments.tiles, at_once)), static_cast<unsigned>(cut.blocks));
-  kernel<<<grid, forward_threads, cut.shared, twiddle::detail::native(stream)>>>(arguments);
-  twiddle::detail::check_launch();
-}
 
 // The convolution of y's gradient whose result is x's, where the stride is 1: channels and filters change places.
 ConvProblem way_back(const ConvProblem& p) {
@@ -158,30 +149,29 @@ Filters filters_of(const ConvProblem& c, const ForwardCut& cut, const ForwardOpe
           .taps = cut.p.taps(),
           .taps_a_channel = kernel,
           .channels = c.channels,
-          .steps = cut.steps,
-          .columns = cut.columns * cut.warps_across,
+          .turns = cut.turns,
+          .rows = cut.filters(),
           .means = reinterpret_cast<int*>(scratch + places.means),
           .exponents = reinterpret_cast<int*>(scratch + places.exponents),
           .offsets = reinterpret_cast<int*>(scratch + places.offsets),
           .back = reinterpret_cast<float*>(scratch + places.back),
-          .pieces = reinterpret_cast<uint4*>(scratch)};
+          .halves = reinterpret_cast<__half*>(scratch)};
 }
 
-void forward(Stream& stream, const ConvProblem& c, const ForwardOperands& operands) {
+void forward(Stream& stream, TensorCores cores, const ConvProblem& c, const ForwardOperands& operands) {
   const ForwardCut cut = cut_forward(stream.device(), c).value();
   const auto scratch = stream.allocate(ForwardScratch(c, cut).bytes);
   const Filters filters = filters_of(c, cut, operands, static_cast<char*>(scratch.get()));
   const auto native = twiddle::detail::native(stream);
   mean_exponents_kernel<<<static_cast<unsigned>(c.channels), split_threads, 0, native>>>(filters);
   twiddle::detail::check_launch();
-  split_filters_kernel<<<static_cast<unsigned>(cut.blocks * filters.columns), split_threads, 0, native>>>(filters,
-                                                                                                          cut.p);
+  const int blocks = cut.blocks * cut.filters() / column;
+  split_filters_kernel<<<static_cast<unsigned>(blocks), split_threads, 0, native>>>(filters, cut.p);
   twiddle::detail::check_launch();
   const ForwardArguments arguments{.p = cut.p,
-                                   .places = ForwardPlaces(cut.p, cut.buffers, cut.slots, filters.columns, cut.steps),
+                                   .places = ForwardPlaces(cut.p, cut.buffers, cut.slots, cut.filters(), cut.turns),
                                    .tiles = c.batch * cut.p.tiles_an_image(),
                                    .filters = c.filters,
-                                   .steps = cut.steps,
                                    .turns = cut.turns,
                                    .warps_across = cut.warps_across,
                                    .slots = cut.slots,
@@ -192,72 +182,74 @@ void forward(Stream& stream, const ConvProblem& c, const ForwardOperands& operan
                                    .exponents = filters.exponents,
                                    .offsets = filters.offsets,
                                    .back = filters.back,
-                                   .pieces = filters.pieces,
+                                   .halves = filters.halves,
                                    .y = operands.y};
-  const bool pairs = c.precision == Precision::fp32;
-  const auto launch = cut.columns == 8   ? (pairs ? launch_forward<8, true> : launch_forward<8, false>)
-                      : cut.columns == 6 ? (pairs ? launch_forward<6, true> : launch_forward<6, false>)
-                                         : (pairs ? launch_forward<4, true> : launch_forward<4, false>);
-  launch(stream, cut, arguments);
+  const int at_once = std::max(cut.resident * multiprocessors(stream.device()) / cut.blocks, 1);
+  const dim3 grid(static_cast<unsigned>(std::min(arguments.tiles, at_once)), static_cast<unsigned>(cut.blocks));
+  const auto launch = cores == TensorCores::wgmma ? launch_forward_by_wgmma : launch_forward_by_mma;
+  launch(stream, arguments, cut.columns, c.precision == Precision::fp32, grid, cut.shared);
 }
 
 // -------------------------------------------------------------------------------------------------- backward_weight
 
-// What a warp can have in registers.
-constexpr int most_rows = 4, most_rows_a_block = 6;
-constexpr int most_columns(int rows) {
-  return rows == 2 ? 5 : rows == 3 ? 4 : 3;
-}
-
 struct WeightCut {
   Patches p;
-  int rows, columns, warps_down, warps_across, blocks, groups;
+  int warps, rows, columns, warps_down, warps_across, blocks, groups;
   int parts;  // blocks that share the tiles
   int buffers;
   std::size_t shared;
-  int warps_along() const { return weight_warps / (warps_down * warps_across); }
+  double cost;
+  int warps_along() const { return warps / (warps_down * warps_across); }
+  int rows_a_block() const { return rows * row_tile * warps_down; }
+  int taps_a_block() const { return columns * column * warps_across; }
 };
 
 // Filters and taps of a block's warps: as few empty ones as can be; as few blocks, each of which splits what it
 // multiplies; and as many of a warp, each of which gathers or loads what it multiplies.
-void cut_results(const ConvProblem& c, WeightCut& cut) {
-  const int taps = c.channels * c.kernel_h * c.kernel_w, steps = weight_tile / depth;
-  double least = std::numeric_limits<double>::max();
+WeightCut cut_results(const ConvProblem& c, int warps) {
+  constexpr int most_rows_a_block = 6, steps = weight_tile / depth;
+  constexpr double of_a_block = 40, of_loads = 0.1;  // against a product of a warp and a step of k
+  const int taps = c.channels * c.kernel_h * c.kernel_w;
+  WeightCut best{.p = patches_of(c, weight_tile, 1), .warps = warps, .cost = std::numeric_limits<double>::max()};
   for (int down = 1; down <= 2; ++down)
-    for (int across = 1; across <= weight_warps / down; across *= 2)
-      for (int rows = 2; rows <= most_rows; ++rows)
-        for (int columns = 2; columns <= most_columns(rows); ++columns) {
-          if (weight_warps / (down * across) > steps || rows * down > most_rows_a_block) continue;
-          const auto blocks = quotient_up(c.filters, 16 * rows * down),
-                     groups = quotient_up(taps, 8 * columns * across);
-          const double products = static_cast<double>(blocks * rows * down * groups * columns * across);
-          const double cost =
-              products * (1 + 0.1 * (1.0 / rows + 1.0 / columns)) + 40.0 * static_cast<double>(blocks * groups);
-          if (cost >= least) continue;
-          least = cost;
+    for (int across = 1; across <= warps / down; across *= 2)
+      for (int rows = fewest_rows; rows <= most_rows; ++rows)
+        for (int columns = fewest_columns; columns <= most_columns(rows); ++columns) {
+          if (warps / (down * across) > steps || rows * down > most_rows_a_block) continue;
+          WeightCut cut = best;
           cut.warps_down = down, cut.warps_across = across, cut.rows = rows, cut.columns = columns;
-          cut.blocks = static_cast<int>(blocks), cut.groups = static_cast<int>(groups);
+          cut.blocks = static_cast<int>(quotient_up(c.filters, cut.rows_a_block()));
+          cut.groups = static_cast<int>(quotient_up(taps, column * columns * across));
+          const double blocks = double(cut.blocks) * cut.groups, products = blocks * rows * down * columns * across;
+          cut.cost = products * (1 + of_loads * (1.0 / rows + 1.0 / columns)) + of_a_block * blocks;
+          if (cut.cost < best.cost) best = cut;
         }
+  return best;
 }
 
+// Two blocks of eight warps, which wait for memory in each other's shadow, or one of 16.
 std::optional<WeightCut> cut_weight(const Device& gpu, const ConvProblem& c, bool masked) {
   const Room room = room_of(gpu);
-  WeightCut cut{.p = patches_of(c, weight_tile, 1)};
-  cut_results(c, cut);
-  const int rows = cut.rows * 16 * cut.warps_down;
-  const double products =
-      3.0 * (weight_tile / 16) * cut.rows * cut.warps_down * cut.columns * cut.warps_across / multiplied_at_once;
-  const auto shared = [&](const Patches& p, int buffers) {
-    return sizeof(float) * static_cast<std::size_t>(WeightPlaces(p, masked, buffers, rows).all);
-  };
-  for (const int buffers : {2, 1}) {
-    const auto p = best_patches(c, weight_tile, products,
-                                [&](const Patches& other) { return shared(other, buffers) <= room.whole; });
-    if (!p) continue;
-    cut.p = *p, cut.buffers = buffers, cut.shared = shared(*p, buffers);
-    const int at_once = std::max(multiprocessors(gpu) / (cut.blocks * cut.groups), 1);
-    cut.parts = std::min(c.batch * p->tiles_an_image(), at_once);
-    return cut;
+  WeightCut cuts[] = {cut_results(c, most_weight_warps / 2), cut_results(c, most_weight_warps)};
+  if (cuts[1].cost < cuts[0].cost) std::swap(cuts[0], cuts[1]);
+  for (WeightCut& cut : cuts) {
+    const int resident = most_weight_warps / cut.warps;
+    const std::size_t bytes = resident == 2 ? room.half : room.whole;
+    const double tiles = double(cut.rows) * cut.warps_down * cut.columns * cut.warps_across;
+    const double products = 3 * tiles * weight_tile / step / multiplied_at_once;
+    const auto shared = [&](const Patches& p, int buffers) {
+      return sizeof(float) *
+             static_cast<std::size_t>(WeightPlaces(p, masked, buffers, cut.rows_a_block(), cut.taps_a_block()).all);
+    };
+    for (const int buffers : {2, 1}) {
+      const auto p =
+          best_patches(c, weight_tile, products, [&](const Patches& other) { return shared(other, buffers) <= bytes; });
+      if (!p) continue;
+      cut.p = *p, cut.buffers = buffers, cut.shared = shared(*p, buffers);
+      const int at_once = std::max(resident * multiprocessors(gpu) / (cut.blocks * cut.groups), 1);
+      cut.parts = std::min(c.batch * p->tiles_an_image(), at_once);
+      return cut;
+    }
   }
   return std::nullopt;
 }
@@ -277,28 +269,6 @@ struct SumOfParts {
   TWIDDLE_HD void store(std::int64_t i, double sum) const { result[i] = static_cast<float>(sum); }
 };
 
-template <int Rows, int Columns, bool Pairs>
-void launch_weight(Stream& stream, const WeightCut& cut, const WeightArguments& arguments) {
-  const auto kernel = weight_kernel<Rows, Columns, Pairs>;
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(cut.shared)));
-  const dim3 grid(static_cast<unsigned>(cut.parts), static_cast<unsigned>(cut.blocks),
-                  static_cast<unsigned>(cut.groups));
-  kernel<<<grid, weight_threads, cut.shared, twiddle::detail::native(stream)>>>(arguments);
-  twiddle::detail::check_launch();
-}
-template <int Rows, int Columns>
-void launch_weight(Stream& stream, const WeightCut& cut, const WeightArguments& arguments, bool pairs) {
-  if constexpr (Rows > most_rows) {
-    throw Error("no such tile");
-  } else if constexpr (Columns > most_columns(Rows)) {
-    launch_weight<Rows + 1, 2>(stream, cut, arguments, pairs);
-  } else {
-    if (cut.rows != Rows || cut.columns != Columns)
-      return launch_weight<Rows, Columns + 1>(stream, cut, arguments, pairs);
-    (pairs ? launch_weight<Rows, Columns, true> : launch_weight<Rows, Columns, false>)(stream, cut, arguments);
-  }
-}
-
 bool is_aligned(const float* values) {
   return reinterpret_cast<std::uintptr_t>(values) % sizeof(Four) == 0;
 }
@@ -314,23 +284,26 @@ void backward_weight(Stream& stream, const ConvProblem& c, ConvOperands& operand
   const float* const grad_y = operands.y.read();
   const bool by_fours = cut.p.places() % 4 == 0 && (one_panel || (cut.p.panel % 4 == 0 && cut.p.out_w % 4 == 0)) &&
                         is_aligned(grad_y) && is_aligned(mask);
-  const int rows = cut.rows * 16 * cut.warps_down;
-  const WeightArguments arguments{.p = cut.p,
-                                  .places = WeightPlaces(cut.p, mask != nullptr, cut.buffers, rows),
-                                  .tiles = c.batch * cut.p.tiles_an_image(),
-                                  .filters = c.filters,
-                                  .taps = cut.p.taps(),
-                                  .taps_a_channel = c.kernel_h * c.kernel_w,
-                                  .warps_down = cut.warps_down,
-                                  .warps_across = cut.warps_across,
-                                  .by_fours = by_fours,
-                                  .buffers = cut.buffers,
-                                  .x = operands.x.read(),
-                                  .grad_y = grad_y,
-                                  .mask = mask,
-                                  .partial = partial,
-                                  .partial_bias = wants_bias ? partial_bias : nullptr};
-  launch_weight<2, 2>(stream, cut, arguments, c.precision == Precision::fp32);
+  const WeightArguments arguments{
+      .p = cut.p,
+      .places = WeightPlaces(cut.p, mask != nullptr, cut.buffers, cut.rows_a_block(), cut.taps_a_block()),
+      .tiles = c.batch * cut.p.tiles_an_image(),
+      .filters = c.filters,
+      .taps = cut.p.taps(),
+      .taps_a_channel = c.kernel_h * c.kernel_w,
+      .warps_down = cut.warps_down,
+      .warps_across = cut.warps_across,
+      .by_fours = by_fours,
+      .buffers = cut.buffers,
+      .x = operands.x.read(),
+      .grad_y = grad_y,
+      .mask = mask,
+      .partial = partial,
+      .partial_bias = wants_bias ? partial_bias : nullptr};
+  const dim3 grid(static_cast<unsigned>(cut.parts), static_cast<unsigned>(cut.blocks),
+                  static_cast<unsigned>(cut.groups));
+  const auto launch = cut.warps == most_weight_warps ? launch_weight_of_16_warps : launch_weight_of_8_warps;
+  launch(stream, arguments, {cut.rows, cut.columns, c.precision == Precision::fp32}, grid, cut.shared);
   const std::int64_t count = std::int64_t(c.filters) * cut.p.taps();
   reduce_columns(stream, cut.parts * cut.warps_along(), count, SumOfParts{partial, count, operands.w.write()});
   if (wants_bias)
@@ -354,18 +327,19 @@ bool implicit_gemm_fits(const Device& gpu, const ConvProblem& problem, ConvPass 
                                            : cut_forward(gpu, convolved).has_value();
 }
 
-void run_implicit_gemm(Stream& stream, const ConvProblem& problem, ConvPass pass, ConvOperands& operands) {
+void run_implicit_gemm(Stream& stream, TensorCores cores, const ConvProblem& problem, ConvPass pass,
+                       ConvOperands& operands) {
   using namespace implicit_gemm;
   if (pass == ConvPass::backward_weight) return backward_weight(stream, problem, operands);
   if (pass == ConvPass::backward_input)
-    return forward(stream, way_back(problem),
+    return forward(stream, cores, way_back(problem),
                    {.x = operands.y.read(),
                     .w = operands.w.read(),
                     .bias = nullptr,
                     .relu = false,
                     .turned = true,
                     .y = operands.x.write()});
-  forward(stream, problem,
+  forward(stream, cores, problem,
           {.x = operands.x.read(),
            .w = operands.w.read(),
            .bias = operands.bias.defined() ? operands.bias.read() : nullptr,

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 
+#include "fft/pair_product.h"
 #include "framework/convolution.h"
 
 namespace twiddle {
@@ -11,7 +12,8 @@ bool implicit_gemm_fits(const Device& gpu, const ConvProblem& problem, ConvPass 
 
 // A pass with bias and ReLU, or with mask and the bias's gradient, in the class of problem.precision; and the scratch
 // memory that it takes.
-void run_implicit_gemm(Stream& stream, const ConvProblem& problem, ConvPass pass, ConvOperands& operands);
+void run_implicit_gemm(Stream& stream, TensorCores cores, const ConvProblem& problem, ConvPass pass,
+                       ConvOperands& operands);
 std::size_t implicit_gemm_scratch(const Device& gpu, const ConvProblem& problem, ConvPass pass);
 
 }  // namespace twiddle

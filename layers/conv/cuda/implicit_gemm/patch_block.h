@@ -10,6 +10,10 @@
 namespace twiddle::implicit_gemm {
 
 constexpr int lanes = 32;
+constexpr int row_tile = 16, column = 8, step = 16;  // rows, columns and k that a tensor core takes at once
+constexpr int steps_a_turn = 2;                      // of the weights that come to shared memory together
+constexpr int depth_of_turn = steps_a_turn * step;
+constexpr int none = -(1 << 20);  // the exponent of zeros
 
 // Zeros beyond the plane. Copies are to be committed.
 template <int Threads, class Number>

@@ -1,27 +1,26 @@
 #pragma once
+#include "fft/cuda/device/tensor_core.h"
 #include "layers/conv/cuda/implicit_gemm/patch_block.h"
 
 // The filters as forward_kernel reads them, split once a pass.
 namespace twiddle::implicit_gemm {
 
-constexpr int step = 16;          // k that a tensor core takes at once
-constexpr int column = 8;         // filters, or taps, that it takes as columns
-constexpr int none = -(1 << 20);  // the exponent of a channel with zeros alone
 constexpr int split_threads = 256;
 
 // k = 16 s + 4 j + q of step s is number j of the threads whose lane is q modulo 4: then four neighbours among threads
-// read neighbours among taps, which lie in different banks. Offsets of taps, in bytes:
-// [step][q][j].
+// read neighbours among taps, which lie in different banks. Offsets of taps, in bytes: [step][q][j].
 struct Filters {
   const float* w;
   int filter_stride, channel_stride;  // floats from one to the next; a channel's taps follow each other
   bool turned;                        // by 180 degrees
-  int filters, taps, taps_a_channel, channels, steps, columns;  // columns: filters / 8 of a block of forward_kernel
-  int* means;                                                   // of channels: their mean exponents
-  int* exponents;                                               // of channels: what the channel of x is multiplied by
+  int filters, taps, taps_a_channel, channels;
+  int turns;       // of 32 k
+  int rows;        // filters of a block of forward_kernel
+  int* means;      // of channels: their mean exponents
+  int* exponents;  // of channels: what the channel of x is multiplied by
   int* offsets;
-  float* back;    // of filters
-  uint4* pieces;  // [block][step][column of eight filters][lane]: high, high, low, low
+  float* back;     // of filters
+  __half* halves;  // [block][turn]: the matrix [row][32 k] of high halves, then that of low ones (tensor_core.h)
 };
 
 __device__ inline float weight_of(const Filters& f, int filter, int channel, int tap) {
@@ -69,7 +68,7 @@ __global__ void __launch_bounds__(split_threads) split_filters_kernel(const Filt
   if (blockIdx.x == 0) {
     for (int channel = thread; channel < f.channels; channel += split_threads)
       f.exponents[channel] = exponent_of_channel(f, channel, mean);
-    for (int i = thread; i < f.steps * step; i += split_threads) {
+    for (int i = thread; i < f.turns * depth_of_turn; i += split_threads) {
       const int k = i / step * step + i % 4 * 4 + i % step / 4;
       f.offsets[i] = offset_of_tap(p, k < f.taps ? k : 0) * word_bytes;  // beyond the last weights are zero
     }
@@ -85,13 +84,17 @@ __global__ void __launch_bounds__(split_threads) split_filters_kernel(const Filt
   const int exponent = pairs::scale_of_row(__int_as_float(largest_of_warp(__float_as_int(largest))));
   const float scale = pairs::power_of_two(exponent);
   if (lane == 0 && filter < f.filters) f.back[filter] = pairs::power_of_two(-exponent);
-  const int eight = filter / column, block = eight / f.columns;
-  for (int i = lane; i < f.steps * 4; i += lanes) {
+  const int block = filter / f.rows, row = filter % f.rows, matrix = f.rows * depth_of_turn;
+  for (int i = lane; i < f.turns * steps_a_turn * 4; i += lanes) {
     const int s = i / 4, q = i % 4, k = s * step + q;
-    const SplitTwo first = split_two(weight(k) * scale, weight(k + 4) * scale);
-    const SplitTwo second = split_two(weight(k + 8) * scale, weight(k + 12) * scale);
-    f.pieces[((std::int64_t(block) * f.steps + s) * f.columns + eight % f.columns) * lanes + filter % column * 4 + q] =
-        {first.high, second.high, first.low, second.low};
+    __half* const high = f.halves + (std::int64_t(block) * f.turns + s / steps_a_turn) * 2 * matrix;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {  // tensor cores want of this lane k 2 q and the next, then 8 further
+      const SplitTwo two = split_two(weight(k + 8 * half) * scale, weight(k + 8 * half + 4) * scale);
+      const int place = small_fft::place_of_piece(row, s % steps_a_turn * 2 + half) + 2 * q;
+      *reinterpret_cast<std::uint32_t*>(high + place) = two.high;
+      *reinterpret_cast<std::uint32_t*>(high + matrix + place) = two.low;
+    }
   }
 }
 
