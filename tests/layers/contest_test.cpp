@@ -176,6 +176,25 @@ TEST_F(ContestTest, CountsTheEpilogueThatTheLayerWillAskFor) {
   EXPECT_EQ(winner(hold({{"plain", one(8)}, {"sharing", {.plans = {masking}}}})), "plain") << "34 ms beside 40";
 }
 
+// Plans that do it win over faster ones that leave it to that pass.
+TEST_F(ContestTest, APlanThatDoesTheWayBackNeedNotBeTheFastestAlone) {
+  clock->without_plan_ms = 10;
+  FakePlan masking{.milliseconds = 12};
+  masking.masks = true;
+  const std::vector<std::pair<std::string, FakeEngineTraits>> both{{"plain", one(8)},
+                                                                   {"masking", {.plans = {masking}}}};
+  EXPECT_EQ(winner(hold(both), ConvPass::backward_weight), "plain") << "nothing follows";
+  problem.bias = problem.relu = true;
+  const ContestResult result = hold(both);
+  EXPECT_EQ(winner(result, ConvPass::forward), "plain");
+  EXPECT_EQ(winner(result, ConvPass::backward_input), "masking") << "24 ms beside 16 and 10";
+  EXPECT_EQ(winner(result, ConvPass::backward_weight), "masking");
+  EXPECT_EQ(result.passes[index_of(ConvPass::backward_weight)].reason,
+            "measured 12.00 ms with bias and ReLU, 24.00 for the way back, the fastest without 26.00");
+  masking.milliseconds = 14;
+  EXPECT_EQ(winner(hold({{"plain", one(8)}, {"masking", {.plans = {masking}}}}), ConvPass::backward_weight), "plain");
+}
+
 TEST_F(ContestTest, AContestWhoseRepeatsDisagreeIsHeldAgain) {
   int runs_of_it = 0;
   const auto disturbed = [&](int contests) {
