@@ -12,6 +12,8 @@ namespace {
 // Branches of the seed's tree.
 constexpr std::uint64_t shuffle_branch = 0, augment_branch = 1, noise_branch = 2, mixing_branch = 3;
 
+constexpr std::int64_t no_slot = -1;  // of an image that is not in the buffer
+
 // Fisher and Yates, with draws by position: a function of (seed, epoch).
 std::vector<std::int64_t> permutation(std::int64_t count, RandomSequence random) {
   std::vector<std::int64_t> order(static_cast<std::size_t>(count));
@@ -90,16 +92,53 @@ void BatchMaker::make(const Epoch& epoch, std::int64_t number, HostBatch& batch)
   const std::int64_t end = std::min(begin + options_.batch_size, dataset_.size());
   batch.count = 0, batch.indices.clear(), batch.bad.clear(), batch.error = nullptr;
   try {
-    batch.make_room(*epoch.stream, options_.batch_size, image_floats_, target_values_);
+    batch.make_room(*epoch.stream, most_images(), image_floats_, target_values_);
     Image image;
-    for (std::int64_t i = begin; i < end && !epoch.cancelled.load(std::memory_order_relaxed); ++i)
-      add_image(epoch, epoch.order.empty() ? i : epoch.order[static_cast<std::size_t>(i)], image, batch);
-    if (options_.mixing.any())
-      mix(options_.mixing, sequence(mixing_branch, epoch, begin), batch.count, augment_.image_shape(), batch.images,
-          target_values_, batch.targets);
+    std::vector<std::int64_t> slots(static_cast<std::size_t>(end - begin), no_slot);  // by place in the whole batch
+    for (std::int64_t i = first_own(begin, end, options_.rank); i < first_own(begin, end, options_.rank + 1); ++i)
+      if (add_image(epoch, i, image, batch)) slots[static_cast<std::size_t>(i - begin)] = batch.count - 1;
+    if (options_.mixing.any()) mix_images(epoch, begin, end, std::move(slots), batch);
   } catch (...) {
     batch.error = std::current_exception();
   }
+}
+
+// The rows of a batch of those places are dealt out in order, and as evenly as may be: rank 0 has one where there is any.
+std::int64_t BatchMaker::first_own(std::int64_t begin, std::int64_t end, int rank) const {
+  return begin + ((end - begin) * rank + options_.ranks - 1) / options_.ranks;
+}
+
+// That are in memory at a time: a rank's own and, where those are mixed with others, their partners.
+std::int64_t BatchMaker::most_images() const {
+  const std::int64_t own = options_.batch_size / options_.ranks;
+  return options_.mixing.any() ? std::min(2 * own, options_.batch_size) : own;
+}
+
+// The first of the whole batch with the last, and so on; what has no partner, or a bad one, stays as it is. A partner
+// that another rank has is made here as well, behind the rank's own images, and forgotten again.
+void BatchMaker::mix_images(const Epoch& epoch, std::int64_t begin, std::int64_t end, std::vector<std::int64_t> slots,
+                            HostBatch& batch) const {
+  const std::int64_t own = batch.count;
+  const std::size_t own_bad = batch.bad.size();
+  const auto slot_of = [&](std::int64_t place) -> std::int64_t& {
+    return slots[static_cast<std::size_t>(place - begin)];
+  };
+  const auto is_own = [&](std::int64_t place) {
+    return place >= first_own(begin, end, options_.rank) && place < first_own(begin, end, options_.rank + 1);
+  };
+  std::vector<std::pair<std::int64_t, std::int64_t>> pairs;
+  Image image;
+  for (std::int64_t a = begin, b = end - 1; a < b; ++a, --b) {
+    if (!is_own(a) && !is_own(b)) continue;
+    for (const std::int64_t place : {a, b})
+      if (!is_own(place) && add_image(epoch, place, image, batch)) slot_of(place) = batch.count - 1;
+    if (slot_of(a) != no_slot && slot_of(b) != no_slot) pairs.emplace_back(slot_of(a), slot_of(b));
+  }
+  mix(options_.mixing, sequence(mixing_branch, epoch, begin), pairs, augment_.image_shape(), batch.images,
+      target_values_, batch.targets);
+  batch.count = own;
+  batch.indices.resize(static_cast<std::size_t>(own));
+  batch.bad.erase(batch.bad.begin() + static_cast<std::ptrdiff_t>(own_bad), batch.bad.end());  // their rank tells
 }
 
 // Random numbers of their own for an image of an epoch, or for the batch that begins at that place of its order.
@@ -107,8 +146,11 @@ RandomSequence BatchMaker::sequence(std::uint64_t branch, const Epoch& epoch, st
   return RandomSequence{options_.seed, 0}.split(branch).split(epoch.number).split(static_cast<std::uint64_t>(place));
 }
 
-// Appends an image and its target, or what is wrong with it.
-void BatchMaker::add_image(const Epoch& epoch, std::int64_t index, Image& image, HostBatch& batch) const {
+// Appends the image at that place of the epoch's order and its target, or what is wrong with it: false. So is nothing
+// where nobody waits for the epoch any more.
+bool BatchMaker::add_image(const Epoch& epoch, std::int64_t place, Image& image, HostBatch& batch) const {
+  if (epoch.cancelled.load(std::memory_order_relaxed)) return false;
+  const std::int64_t index = epoch.order.empty() ? place : epoch.order[static_cast<std::size_t>(place)];
   Target target;
   try {
     target = dataset_.get(index, image);
@@ -118,7 +160,7 @@ void BatchMaker::add_image(const Epoch& epoch, std::int64_t index, Image& image,
       throw Error(ErrorKind::data, join(error.what(), "\n  image ", index + 1, " of ", format_count(dataset_.size()),
                                         "; set `on_error: skip` under `data:` to go on without such images"));
     batch.bad.push_back({index, error.what()});
-    return;
+    return false;
   } catch (const std::exception& error) {
     throw Error(join(dataset_.where(index), ": ", error.what()));
   }
@@ -136,6 +178,7 @@ void BatchMaker::add_image(const Epoch& epoch, std::int64_t index, Image& image,
     for (std::int64_t i = 0; i < image_floats_; ++i) to[i] += static_cast<float>(options_.noise) * noise.normal(i);
   ++batch.count;
   batch.indices.push_back(index);
+  return true;
 }
 
 void BatchMaker::check_labels(std::int64_t index, const std::vector<std::int64_t>& labels) const {

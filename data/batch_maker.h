@@ -49,7 +49,11 @@ class BatchMaker {
   Tensor targets(Stream& stream, std::int64_t count) const;  // with room for those of so many images
 
  private:
-  void add_image(const Epoch& epoch, std::int64_t index, Image& image, HostBatch& batch) const;
+  std::int64_t first_own(std::int64_t begin, std::int64_t end, int rank) const;
+  std::int64_t most_images() const;
+  bool add_image(const Epoch& epoch, std::int64_t place, Image& image, HostBatch& batch) const;
+  void mix_images(const Epoch& epoch, std::int64_t begin, std::int64_t end, std::vector<std::int64_t> slots,
+                  HostBatch& batch) const;
   RandomSequence sequence(std::uint64_t branch, const Epoch& epoch, std::int64_t place) const;
   void check_labels(std::int64_t index, const std::vector<std::int64_t>& labels) const;
   void write_target(Target& target, RandomSequence random, HostBatch& batch) const;

@@ -222,7 +222,7 @@ Batch Loader::State::place_for(const std::vector<std::int64_t>& indices) {
     const Shape& image = augment.image_shape();
     return Batch{Tensor(stream, {count, image[0], image[1], image[2]}), maker.targets(stream, count), {}};
   };
-  const bool is_full = count == options.batch_size;
+  const bool is_full = count == options.batch_size / options.ranks;
   if (is_full && next_place == places.size()) places.push_back(make());
   Batch batch = is_full ? places[next_place] : make();
   if (is_full) next_place = (next_place + 1) % batches_on(stream);
@@ -255,6 +255,8 @@ void Loader::State::remember_bad(const HostBatch& batch) {
 Loader::Loader(const Dataset& dataset, const Augment& augment, LoaderOptions options) {
   require(options.batch_size >= 1 && options.workers >= 0 && options.prefetch >= 0,
           "a loader needs a batch size of at least 1 and no negative counts of workers or batches ahead");
+  require(options.batch_size % options.ranks == 0, "a batch of ", options.batch_size, " cannot be shared evenly by ",
+          options.ranks, " ranks");
   state_ = std::make_unique<State>(dataset, augment, options);
   if (state_->batches == 0)
     throw Error(ErrorKind::data, join("no batch of ", options.batch_size, " can be made of ", dataset.size(),
@@ -294,6 +296,7 @@ void Loader::end_epoch() {
 bool Loader::next(Batch& batch) {
   State& state = *state_;
   require(state.epoch != nullptr, "a loader's next() needs start_epoch() first");
+  const bool shared = state.options.ranks > 1;  // then the other ranks may have images
   while (true) {
     // The memory of a batch handed out before: its copy has ended long ago, unless the host is many steps ahead.
     while (state.uploaded.size() > 1) {
@@ -309,14 +312,12 @@ bool Loader::next(Batch& batch) {
     const std::int64_t count = upload.host.count;
     state.position = std::min(state.position + state.options.batch_size, state.dataset.size());
     ++state.tried_batches, state.good_images += count;
-    if (count > 0) {
-      state.epoch->stream->wait_event(*upload.done);
-      batch = std::move(upload.batch);
-    }
+    if (count > 0) state.epoch->stream->wait_event(*upload.done);
+    if (count > 0 || shared) batch = std::move(upload.batch);
     state.uploaded.push_back(std::move(upload));
-    if (count > 0) return true;
+    if (count > 0 || shared) return true;
   }
-  if (state.tried_batches == state.batches && state.good_images == 0)
+  if (!shared && state.tried_batches == state.batches && state.good_images == 0)
     throw Error(ErrorKind::data, join("not one image could be read: all of ", state.dataset.describe(),
                                       " were skipped; the first: ", state.messages.front()));
   return false;

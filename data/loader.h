@@ -20,11 +20,12 @@ struct Batch {
 
 struct LoaderOptions {
   std::int64_t batch_size = 64;
-  int workers = 2;         // threads that decode and augment; 0: the caller's thread does it
-  int prefetch = 2;        // batches ready ahead of the step, besides the one that each worker is making
-  bool shuffle = false;    // a new order each epoch, a function of (seed, epoch)
-  bool drop_last = false;  // an epoch ends with the last full batch
-  bool skip_bad = false;   // on_error: skip: a bad image is left out and counted; otherwise it is an error
+  int rank = 0, ranks = 1;  // where ranks share each batch, the loader brings the rows of one; batch_size counts all
+  int workers = 2;          // threads that decode and augment; 0: the caller's thread does it
+  int prefetch = 2;         // batches ready ahead of the step, besides the one that each worker is making
+  bool shuffle = false;     // a new order each epoch, a function of (seed, epoch)
+  bool drop_last = false;   // an epoch ends with the last full batch
+  bool skip_bad = false;    // on_error: skip: a bad image is left out and counted; otherwise it is an error
   std::uint64_t seed = 1;
   TargetKind target = TargetKind::label;
   std::int64_t outputs = 0;  // classes in a row of shares
@@ -45,8 +46,9 @@ class Loader {
   // Batches go to this stream, which must live as long as the epoch; first_image > 0: a resumed run goes on there in
   // the epoch's order, with batches of whatever size.
   void start_epoch(Stream& stream, std::int64_t epoch, std::int64_t first_image = 0);
-  // False: the epoch is over; throws what a worker met. Batches of the full size lie at two places on a GPU in turn, on
-  // a CPU at one: a batch holds until the call after it. What the stream has been given by then may still read it.
+  // False: the epoch is over; throws what a worker met. Where ranks share a batch, one may have no row of it, and gets
+  // a batch without images. Batches of the full size lie at two places on a GPU in turn, on a CPU at one: a batch holds
+  // until the call after it. What the stream has been given by then may still read it.
   bool next(Batch& batch);
   void end_epoch();  // gives the memory on the device back, until the next epoch is started
   // Images of the epoch's order that next() has come past, bad ones included: the first_image of a resumed run.

@@ -58,8 +58,8 @@ double beta(double alpha, RandomSequence random) {
   return a + b > 0 ? a / (a + b) : 0.5;  // a tiny alpha may leave nothing of both
 }
 
-void mix(const Mixing& mixing, RandomSequence random, std::int64_t count, const std::vector<std::int64_t>& shape,
-         float* images, std::int64_t values, float* shares) {
+void mix(const Mixing& mixing, RandomSequence random, const std::vector<std::pair<std::int64_t, std::int64_t>>& pairs,
+         const std::vector<std::int64_t>& shape, float* images, std::int64_t values, float* shares) {
   const bool cut = mixing.cutmix > 0 && (mixing.mixup == 0 || random.split(0).uniform(0) < 0.5f);
   double lambda = beta(cut ? mixing.cutmix : mixing.mixup, random.split(1));
   Box box{0, 0, 0, 0};
@@ -68,7 +68,7 @@ void mix(const Mixing& mixing, RandomSequence random, std::int64_t count, const 
     lambda = 1 - static_cast<double>(box.area()) / static_cast<double>(shape[1] * shape[2]);
   }
   const std::int64_t size = shape[0] * shape[1] * shape[2];
-  for (std::int64_t i = 0, j = count - 1; i < j; ++i, --j) {
+  for (const auto& [i, j] : pairs) {
     if (cut)
       exchange(box, shape, images + i * size, images + j * size);
     else

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "framework/random.h"
@@ -15,9 +16,10 @@ struct Mixing {
   bool any() const { return mixup > 0 || cutmix > 0; }
 };
 
-// `images` are count x shape (channels, height, width) and `shares` count x values, both f32.
-void mix(const Mixing& mixing, RandomSequence random, std::int64_t count, const std::vector<std::int64_t>& shape,
-         float* images, std::int64_t values, float* shares);
+// Each image is in one pair at most. `images` are of that shape (channels, height, width) each, and `shares` of so many
+// values, f32.
+void mix(const Mixing& mixing, RandomSequence random, const std::vector<std::pair<std::int64_t, std::int64_t>>& pairs,
+         const std::vector<std::int64_t>& shape, float* images, std::int64_t values, float* shares);
 
 // A number from Beta(alpha, alpha).
 double beta(double alpha, RandomSequence random);

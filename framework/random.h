@@ -50,6 +50,16 @@ class Random {
     position_ += static_cast<std::uint64_t>(count);
     return numbers;
   }
+  // The same for rows of a batch, so many numbers each. Where this process has but some of the batch's rows, they get
+  // the numbers that they would have in the whole of it, and the position moves on by those of all.
+  RandomSequence take_rows(std::int64_t rows, std::int64_t numbers) {
+    RandomSequence own = take((rows_of_all_ > 0 ? rows_of_all_ : rows) * numbers);
+    own.first += static_cast<std::uint64_t>(first_row_ * numbers);
+    return own;
+  }
+  // From now on rows are those from first_row on of a batch of so many; 0: they are all there are.
+  void share_rows(std::int64_t first_row, std::int64_t of_all) { first_row_ = first_row, rows_of_all_ = of_all; }
+
   std::uint64_t seed() const { return seed_; }
   std::uint64_t position() const { return position_; }
   void restore(std::uint64_t seed, std::uint64_t position) { seed_ = seed, position_ = position; }
@@ -62,6 +72,7 @@ class Random {
  private:
   std::uint64_t seed_, position_ = 0, position_at_start_ = 0;
   const std::uint64_t* start_ = nullptr;
+  std::int64_t first_row_ = 0, rows_of_all_ = 0;
 };
 
 }  // namespace twiddle

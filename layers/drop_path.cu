@@ -37,7 +37,7 @@ std::string DropPath::describe() const {
 
 Variable DropPath::forward(Context& ctx, const Variable& x) {
   if (!ctx.training || rate_ == 0) return x;
-  const DropImages drop{rate_, 1 / (1 - rate_), ctx.random.take(x.value().dim(0))};
+  const DropImages drop{rate_, 1 / (1 - rate_), ctx.random.take_rows(x.value().dim(0), 1)};
   return ctx.tape.record(name(), dropped(*ctx.stream, drop, x.value()), {x},
                          [x, drop](Context& backward_ctx, const Tensor& grad_y) {
                            x.add_grad(backward_ctx, dropped(*backward_ctx.stream, drop, grad_y));

@@ -1,6 +1,8 @@
 #include "data/batch_maker.h"
 
+#include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include "data/loader.h"
 #include "tests/data/numbers.h"
@@ -128,6 +130,72 @@ TEST(BatchMaker, MixesABatchInTheSameWayFromWhereverAnEpochIsBegun) {
   EXPECT_EQ(whole[4], rest[0]);
   EXPECT_EQ(whole[5], rest[1]);
   EXPECT_NE(batches(1, 0), whole);
+}
+
+// What each of so many ranks gets of an epoch, put together batch by batch: images, targets and indices.
+struct Dealt {
+  std::vector<float> images, targets;
+  std::vector<std::int64_t> indices;
+  std::vector<std::size_t> rows;  // of each rank in each batch
+};
+
+Dealt dealt(const Dataset& data, LoaderOptions options, int ranks) {
+  const auto stream = make_stream({});
+  const Augment augment = plain();
+  std::vector<std::unique_ptr<Loader>> loaders;
+  options.ranks = ranks;
+  for (options.rank = 0; options.rank < ranks; ++options.rank) {
+    loaders.push_back(std::make_unique<Loader>(data, augment, options));
+    loaders.back()->start_epoch(*stream, 3);
+  }
+  Dealt all;
+  const auto append = [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); };
+  for (std::int64_t number = 0; number < loaders.front()->batches_per_epoch(); ++number)
+    for (const auto& loader : loaders) {
+      Batch batch;
+      EXPECT_TRUE(loader->next(batch));
+      all.rows.push_back(batch.indices.size());
+      EXPECT_EQ(loader->position(), std::min((number + 1) * options.batch_size, data.size()));
+      append(all.indices, batch.indices);
+      if (batch.indices.empty()) continue;
+      append(all.images, batch.images.to_vector(*stream));
+      if (options.outputs > 0) append(all.targets, batch.targets.to_vector(*stream));
+    }
+  return all;
+}
+
+TEST(BatchMaker, RanksShareTheRowsOfEachBatch) {
+  const Numbers data(30);
+  const LoaderOptions options{.batch_size = 12, .shuffle = true};
+  const Dealt whole = dealt(data, options, 1);
+  for (const int ranks : {2, 3, 4}) {
+    const Dealt shares = dealt(data, options, ranks);
+    EXPECT_EQ(shares.indices, whole.indices) << ranks;
+    EXPECT_EQ(shares.images, whole.images) << ranks;
+  }
+  EXPECT_EQ(dealt(data, options, 4).rows, (std::vector<std::size_t>{3, 3, 3, 3, 3, 3, 3, 3, 2, 1, 2, 1}));
+}
+
+TEST(BatchMaker, ARankMayHaveNoRowOfTheLastBatch) {
+  const Numbers data(14);
+  EXPECT_EQ(dealt(data, {.batch_size = 12}, 4).rows, (std::vector<std::size_t>{3, 3, 3, 3, 1, 0, 1, 0}));
+}
+
+// With bad images, too: what would have been mixed with one stays as it is.
+TEST(BatchMaker, MixesImagesThatSeveralRanksHave) {
+  for (const std::set<std::int64_t>& bad : {std::set<std::int64_t>{}, {0, 17}}) {
+    const Numbers data(30, bad);
+    const LoaderOptions options{
+        .batch_size = 12, .shuffle = true, .skip_bad = true, .outputs = 10, .mixing = {.mixup = 0.5, .cutmix = 1}};
+    const Dealt whole = dealt(data, options, 1);
+    EXPECT_EQ(whole.indices.size(), 30 - bad.size());
+    for (const int ranks : {2, 3}) {
+      const Dealt shares = dealt(data, options, ranks);
+      EXPECT_EQ(shares.indices, whole.indices) << ranks;
+      EXPECT_EQ(shares.images, whole.images) << ranks;
+      EXPECT_EQ(shares.targets, whole.targets) << ranks;
+    }
+  }
 }
 
 }  // namespace twiddle

@@ -19,7 +19,9 @@ struct MixedBatch {
         shares(static_cast<std::size_t>(count * count)) {
     for (std::size_t i = 0; i < images.size(); ++i) images[i] = static_cast<float>(i / 96);
     for (std::int64_t i = 0; i < count; ++i) at(i, i) = 1;
-    mix(mixing, RandomSequence{seed}, count, shape, images.data(), count, shares.data());
+    std::vector<std::pair<std::int64_t, std::int64_t>> pairs;
+    for (std::int64_t i = 0; i < count / 2; ++i) pairs.emplace_back(i, count - 1 - i);
+    mix(mixing, RandomSequence{seed}, pairs, shape, images.data(), count, shares.data());
   }
   float& at(std::int64_t image, std::int64_t label) { return shares[static_cast<std::size_t>(image * count + label)]; }
 };

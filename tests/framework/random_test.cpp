@@ -68,5 +68,15 @@ TEST(Random, TakesRangesInTurnAndCanGoBack) {
   EXPECT_EQ(random.take(5).bits(0), second);
 }
 
+// Rows 2 and 3 of five, ten numbers each.
+TEST(Random, ARowHasTheNumbersThatItHasInTheWholeBatch) {
+  Random whole(9), shared(9);
+  whole.take(3), shared.take(3);
+  const RandomSequence all = whole.take_rows(5, 10);
+  shared.share_rows(2, 5);
+  EXPECT_EQ(shared.take_rows(2, 10).bits(7), all.bits(27));
+  EXPECT_EQ(shared.position(), whole.position());
+}
+
 }  // namespace
 }  // namespace twiddle
