@@ -332,6 +332,9 @@ double Loader::wait_seconds() const {
 std::int64_t Loader::skipped() const {
   return static_cast<std::int64_t>(state_->skipped.size());
 }
+const std::set<std::int64_t>& Loader::skipped_indices() const {
+  return state_->skipped;
+}
 std::vector<std::string> Loader::skipped_messages() const {
   return state_->messages;
 }

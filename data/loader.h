@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,14 @@ namespace twiddle {
 struct Batch {
   Tensor images, targets;
   std::vector<std::int64_t> indices;  // into the dataset
+
+  // Where ranks share a batch, this one has the rows from `first` on of `all`, as whoever asks the ranks finds.
+  struct Rows {
+    std::int64_t first = 0, all = 0;  // all: 0 where nothing is shared
+    bool on_every_rank = true;        // each has one at least
+  } rows = {};
+  std::int64_t rows_here() const { return static_cast<std::int64_t>(images.defined() ? images.dim(0) : 0); }
+  std::int64_t rows_of_all() const { return rows.all > 0 ? rows.all : rows_here(); }
 };
 
 struct LoaderOptions {
@@ -53,8 +62,9 @@ class Loader {
   void end_epoch();  // gives the memory on the device back, until the next epoch is started
   // Images of the epoch's order that next() has come past, bad ones included: the first_image of a resumed run.
   std::int64_t position() const;
-  double wait_seconds() const;                        // spent inside next() waiting for workers, since start_epoch
-  std::int64_t skipped() const;                       // different bad images left out so far
+  double wait_seconds() const;   // spent inside next() waiting for workers, since start_epoch
+  std::int64_t skipped() const;  // different bad images left out so far
+  const std::set<std::int64_t>& skipped_indices() const;
   std::vector<std::string> skipped_messages() const;  // of the first few of them
 
  private:

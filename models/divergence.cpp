@@ -1,5 +1,6 @@
 #include "models/divergence.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +14,7 @@ namespace {
 
 std::string first_bad_value(Context& ctx, const Sequential& net, TrainStep& step, const Batch& batch,
                             const Divergence& facts) try {
+  if (!batch.images.defined()) return "no image was here";
   const std::string layer = net.first_bad_layer(ctx, Variable(batch.images));
   if (!layer.empty()) return join("first bad value: output of '", layer, "'");
   if (facts.exact && !std::isfinite(facts.loss)) return "every layer's output is finite: the labels or the loss itself";
@@ -25,6 +27,15 @@ std::string first_bad_value(Context& ctx, const Sequential& net, TrainStep& step
   return join("where it began cannot be told: ", error.what());
 }
 
+std::string what_ranks_found(Communicator& ranks, const std::string& own) {
+  const std::vector<std::string> all = ranks.gather(own);
+  if (std::equal(all.begin() + 1, all.end(), all.begin())) return own;
+  std::string text;
+  for (std::size_t rank = 0; rank < all.size(); ++rank)
+    text += join(rank > 0 ? "; " : "", "on rank ", rank, ": ", all[rank]);
+  return text;
+}
+
 // Three digits tell a learning rate.
 std::string short_number(double value) {
   char text[32];
@@ -35,7 +46,7 @@ std::string short_number(double value) {
 }  // namespace
 
 void report_divergence(Context& ctx, const Sequential& net, TrainStep& step, const Batch& batch,
-                       const Divergence& facts) {
+                       const Divergence& facts, Communicator& ranks) {
   const std::string became = std::isinf(facts.loss) ? " became infinite" : " became nan";
   const std::string what = !facts.exact                ? "the loss or an update" + became
                            : std::isfinite(facts.loss) ? "an update became nan or infinite"
@@ -44,7 +55,8 @@ void report_divergence(Context& ctx, const Sequential& net, TrainStep& step, con
   const std::string saved = facts.last_checkpoint.empty() ? "" : "\n  last good checkpoint: " + facts.last_checkpoint;
   throw Error(ErrorKind::diverged,
               join(what, " at epoch ", facts.epoch, facts.exact ? ", step " : ", at or before step ", facts.step,
-                   " (learning rate ", short_number(facts.rate), "); ", first_bad_value(ctx, net, step, batch, facts),
+                   " (learning rate ", short_number(facts.rate), "); ",
+                   what_ranks_found(ranks, first_bad_value(ctx, net, step, batch, facts)),
                    ".\n  Usual causes: a learning rate too high", lower, ", data not normalised.", saved));
 }
 

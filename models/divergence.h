@@ -15,8 +15,9 @@ struct Divergence {
 };
 
 // Throws an Error of kind diverged that says when, where the first bad value is, and what usually is the matter.
-// `batch` is that of the latest step; the weights are those of before the bad one, and finite.
+// `batch` is that of the latest step; the weights are those of before the bad one, and finite. Ranks that share the
+// batch look at their rows of it, and all tell what each has found.
 [[noreturn]] void report_divergence(Context& ctx, const Sequential& net, TrainStep& step, const Batch& batch,
-                                    const Divergence& facts);
+                                    const Divergence& facts, Communicator& ranks);
 
 }  // namespace twiddle

@@ -1,6 +1,7 @@
 #include "models/evaluate.h"
 
 #include "models/judge.h"
+#include "models/shared_evaluation.h"
 
 namespace twiddle {
 
@@ -16,7 +17,7 @@ std::unique_ptr<Judge> judge_of(TargetKind target, Stream& stream, const Sequent
 }  // namespace
 
 EvalResult evaluate(Context& ctx, const Sequential& net, const Loss& loss, Loader& loader, std::int64_t limit_batches,
-                    const std::function<bool()>& cancelled) {
+                    const std::function<bool()>& cancelled, Communicator* ranks) {
   const EvaluationMode evaluating(ctx);
   Stream& stream = *ctx.stream;
   EvalResult result;
@@ -24,10 +25,18 @@ EvalResult evaluate(Context& ctx, const Sequential& net, const Loss& loss, Loade
   const std::unique_ptr<Judge> judge = judge_of(result.target, stream, net, loader);
   double loss_sum = 0;
   loader.start_epoch(stream, 0);
-  Batch batch;
-  for (std::int64_t done = 0; (limit_batches == 0 || done < limit_batches) && loader.next(batch); ++done) {
-    if (cancelled && cancelled()) break;
-    const Tensor output = net.forward(ctx, Variable(batch.images)).value();
+  const auto next = [&](EvaluatedBatch& evaluated) {
+    evaluated.output = Tensor();
+    if (!loader.next(evaluated.batch) || (cancelled && cancelled())) return false;
+    if (evaluated.batch.images.defined()) evaluated.output = net.forward(ctx, Variable(evaluated.batch.images)).value();
+    return true;
+  };
+  const auto next_whole = [&](EvaluatedBatch& evaluated) {
+    return ranks == nullptr ? next(evaluated) : next_of_ranks(*ranks, stream, is_image(result.target), evaluated, next);
+  };
+  EvaluatedBatch evaluated;
+  for (std::int64_t done = 0; (limit_batches == 0 || done < limit_batches) && next_whole(evaluated); ++done) {
+    const auto& [batch, output] = evaluated;
     judge->add(batch, output);
     const auto images = static_cast<std::int64_t>(batch.indices.size());
     loss_sum +=

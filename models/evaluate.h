@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "data/loader.h"
+#include "framework/ranks/communicator.h"
 #include "layers/sequential.h"
 #include "models/loss.h"
 #include "models/metric.h"
@@ -50,8 +51,10 @@ struct EvalResult {
   std::vector<Restored> restored;
 };
 // The loader's labels must be classes of its dataset, and those outputs of the net: an Error of kind data where one is
-// not.
+// not. Where ranks share the batches of their loaders, each runs the net on its rows, and all get the same result, that
+// of one process: what the net gives for a batch is put together before it is judged.
 EvalResult evaluate(Context& ctx, const Sequential& net, const Loss& loss, Loader& loader,
-                    std::int64_t limit_batches = 0, const std::function<bool()>& cancelled = {});
+                    std::int64_t limit_batches = 0, const std::function<bool()>& cancelled = {},
+                    Communicator* ranks = nullptr);
 
 }  // namespace twiddle

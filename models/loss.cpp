@@ -30,6 +30,8 @@ class ClassFactors {
     diagnostics.add(place_, join("'", key_, "' has ", count, " numbers, the network gives ", classes, " scores"));
   }
 
+  bool empty() const { return factors_.empty(); }
+
   // Undefined where there are none. The first steps are not captured, so that this is no part of a graph.
   Tensor on(Stream& stream, std::int64_t classes) const {
     if (factors_.empty()) return {};
@@ -61,6 +63,7 @@ class CrossEntropy : public Loss {
                     "say it in one of the two");
   }
   TargetKind target() const override { return TargetKind::label; }
+  bool is_mean_of_images() const override { return class_weights_.empty(); }
 
   void expect_output(const Shape& output, const Shape&, const LayerConfig& last,
                      Diagnostics& diagnostics) const override {

@@ -24,6 +24,9 @@ class Loss {
   virtual Variable operator()(Context& ctx, const Variable& output, const Tensor& targets,
                               Tensor* sums = nullptr) const = 0;
 
+  // False where images count by more than their number, so that parts of a batch do not say how much they count.
+  virtual bool is_mean_of_images() const { return true; }
+
   // The standard deviation of the noise that is added to what the network sees, and not to the target.
   virtual double noise() const { return 0; }
 };

@@ -1,6 +1,7 @@
 #include "models/train_step.h"
 
 #include <algorithm>
+#include <deque>
 
 #include "framework/error.h"
 #include "framework/running_mean.h"
@@ -12,6 +13,19 @@ namespace {
 
 // The first steps of a shape choose convolution engines and fill the pool.
 constexpr int steps_before_capture = 2;
+
+// What layers keep of the batches that they see: batch norm's running averages, where it is not frozen.
+std::vector<Parameter*> running_state(const Sequential& net) {
+  std::vector<Parameter*> running;
+  for (const Sequential::Item* item : net.all_items()) {
+    std::deque<Parameter>& parameters = item->layer->parameters();
+    if (std::none_of(parameters.begin(), parameters.end(), [](const Parameter& each) { return each.trainable; }))
+      continue;
+    for (Parameter& parameter : parameters)
+      if (!parameter.trainable) running.push_back(&parameter);
+  }
+  return running;
+}
 
 // Where a loader puts its batches in turn; a caller's batch at a third place is not captured.
 constexpr std::size_t places_of_batches = 2;
@@ -29,6 +43,11 @@ TrainStep::TrainStep(Context& ctx, const Sequential& net, const Loss& loss, Opti
       inputs_(*ctx.stream),
       sums_(Tensor::filled(*ctx.stream, {2}, 0)) {
   optimizer_.prepare(*ctx.stream, parameters_);
+  if (options_.ranks != nullptr) {
+    means_.emplace(*options_.ranks, *ctx.stream);
+    running_ = running_state(net);
+    own_sums_ = Tensor::filled(*ctx.stream, {2}, 0);
+  }
   if (options_.accumulate == 1) return;
   mean_loss_ = Tensor::filled(*ctx.stream, {1}, 0);
   for (const Parameter* parameter : parameters_)
@@ -36,11 +55,13 @@ TrainStep::TrainStep(Context& ctx, const Sequential& net, const Loss& loss, Opti
 }
 
 Tensor TrainStep::run(const Batch& batch, double rate) {
-  ++batches_, images_ += batch.images.dim(0);
-  const double share = static_cast<double>(batch.images.dim(0)) / static_cast<double>(images_);
+  ++batches_, images_ += batch.rows_here(), images_of_ranks_ += batch.rows_of_all();
+  const double share = images_ > 0 ? static_cast<double>(batch.rows_here()) / static_cast<double>(images_) : 0;
+  ctx_.random.share_rows(batch.rows.first, batch.rows.all);
   inputs_.set(*ctx_.stream,
               {rate, ctx_.random.position(), share, options_.average ? options_.average->next_share() : 1});
   const Tensor loss = run_once(batch);
+  if (!batch.rows.on_every_rank) agree_on_position();
   if (options_.accumulate == 1) {
     end_update();
     return loss;
@@ -49,13 +70,14 @@ Tensor TrainStep::run(const Batch& batch, double rate) {
 }
 
 Tensor TrainStep::run_once(const Batch& batch) {
+  if (!batch.images.defined()) return step(batch);
   if (captured_on(batch) == nullptr && is_time_to_capture(batch)) try_to_capture(batch);
   if (const Captured* captured = captured_on(batch)) return replay(*captured);
   return captured_.empty() ? step(batch) : step_beside_graphs(batch);
 }
 
 void TrainStep::end_update() {
-  batches_ = images_ = 0;
+  batches_ = images_ = images_of_ranks_ = 0;
   if (options_.average) options_.average->count();
 }
 
@@ -63,7 +85,7 @@ Tensor TrainStep::update_now() {
   auto mean = mean_gradients_.begin();
   for (Parameter* parameter : parameters_)
     if (parameter->trainable) parameter->variable.grad() = *mean++;
-  update();
+  update(mean_loss_);
   end_update();
   return mean_loss_;
 }
@@ -89,19 +111,54 @@ bool TrainStep::is_time_to_capture(const Batch& batch) {
 
 Tensor TrainStep::step(const Batch& batch) {
   record_event(events_.start);
-  const Variable loss = loss_of(batch, &sums_);
+  const Tensor loss = learn_from(batch);
+  record_event(events_.backward);
+  if (options_.accumulate == 1)
+    update(loss);
+  else if (batch.images.defined())
+    add_to_means(loss);
+  record_event(events_.update);
+  return loss;
+}
+
+// Forward and backward pass; a rank without a row of the batch has nothing to do. The loss.
+Tensor TrainStep::learn_from(const Batch& batch) {
+  if (!batch.images.defined()) return Tensor::filled(*ctx_.stream, {1}, 0);
+  const Variable loss = loss_of(batch, means_ ? &own_sums_ : &sums_);
   record_event(events_.forward);
   ctx_.tape.backward(ctx_, loss);
-  record_event(events_.backward);
-  if (options_.accumulate > 1)
-    add_to_means(loss.value());
-  else
-    update();
-  record_event(events_.update);
   return loss.value();
 }
 
-void TrainStep::update() {
+// Gradients, running averages and the loss become the means over all rows, last layer first as the backward pass makes
+// them, and the sums grow by those of all ranks.
+void TrainStep::join_ranks(Tensor& loss) {
+  Stream& stream = *ctx_.stream;
+  std::vector<Tensor> tensors;
+  for (auto parameter = parameters_.rbegin(); parameter != parameters_.rend(); ++parameter) {
+    if (!(*parameter)->trainable) continue;
+    Tensor& gradient = (*parameter)->variable.grad();
+    if (!gradient.defined()) gradient = Tensor::filled(stream, (*parameter)->shape, 0);
+    tensors.push_back(gradient);
+  }
+  for (const Parameter* parameter : running_) tensors.push_back(parameter->variable.value());
+  tensors.push_back(loss);
+  means_->take(static_cast<double>(images_) / static_cast<double>(images_of_ranks_), tensors);
+  options_.ranks->sum(stream, own_sums_.write(), own_sums_.size());
+  add(stream, sums_, own_sums_, sums_);
+  stream.fill(own_sums_.write(), own_sums_.size(), 0);
+}
+
+// A rank without a row has drawn no random numbers: it goes on where the others are.
+void TrainStep::agree_on_position() {
+  std::uint64_t position = ctx_.random.position();
+  for (const std::string& text : options_.ranks->gather(std::to_string(position)))
+    position = std::max<std::uint64_t>(position, std::stoull(text));
+  ctx_.random.restore(ctx_.random.seed(), position);
+}
+
+void TrainStep::update(Tensor loss) {
+  if (means_) join_ranks(loss);
   if (options_.clip_norm > 0) clip_gradients(ctx_, parameters_, options_.clip_norm);
   optimizer_.step(ctx_, parameters_, {inputs_.rate(), sums_});
   if (options_.average) options_.average->update(*ctx_.stream, {inputs_.average_share(), sums_});
@@ -199,6 +256,7 @@ Tensor TrainStep::replay(const Captured& captured) {
 }
 
 std::string TrainStep::first_bad_gradient(const Batch& batch) {
+  if (!batch.images.defined()) return "";
   ctx_.tape.backward(ctx_, loss_of(batch, nullptr));
   std::string name;
   for (Parameter* parameter : parameters_) {  // in layer order: the backward pass comes to the last first

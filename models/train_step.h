@@ -1,13 +1,16 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "data/loader.h"
+#include "framework/ranks/communicator.h"
 #include "framework/step_inputs.h"
 #include "layers/sequential.h"
 #include "models/loss.h"
+#include "models/rank_means.h"
 #include "models/weight_average.h"
 
 namespace twiddle {
@@ -18,6 +21,7 @@ struct StepOptions {
   WeightAverage* average = nullptr;  // follows the weights where there is one
   bool capture = true;  // where the device can, a batch whose memory comes again is captured and replayed from then on
   bool events = false;  // between the phases
+  Communicator* ranks = nullptr;  // that share each batch; null: this process has all of it
 };
 
 // Moments of a step: its start and the end of each phase.
@@ -26,7 +30,8 @@ struct StepEvents {
 };
 
 // Forward, loss, backward, update: one step of training, again and again. Where several batches make an update, each of
-// them is a step without it, which may be captured, and the update comes after the last one.
+// them is a step without it, which may be captured, and the update comes after the last one. Where ranks share each
+// batch, all have the same gradients from before the update on, and the same weights, averages and sums behind it.
 class TrainStep {
  public:
   TrainStep(Context& ctx, const Sequential& net, const Loss& loss, Optimizer& optimizer, const StepOptions& options);
@@ -63,7 +68,10 @@ class TrainStep {
 
   Tensor run_once(const Batch& batch);
   Tensor step(const Batch& batch);
-  void update();
+  Tensor learn_from(const Batch& batch);
+  void update(Tensor loss);
+  void join_ranks(Tensor& loss);
+  void agree_on_position();
   void end_update();
   void add_to_means(const Tensor& loss);
   Tensor replay(const Captured& captured);
@@ -87,9 +95,15 @@ class TrainStep {
   StepEvents events_;
 
   // Where several batches make an update: their number and images so far, and the means over these images.
-  std::int64_t batches_ = 0, images_ = 0;
-  std::vector<Tensor> mean_gradients_;  // of the parameters that are trained, in order
+  std::int64_t batches_ = 0, images_ = 0;  // this rank's images
+  std::vector<Tensor> mean_gradients_;     // of the parameters that are trained, in order
   Tensor mean_loss_;
+
+  // Where ranks share each batch.
+  std::optional<RankMeans> means_;
+  std::vector<Parameter*> running_;   // batch norm's averages
+  Tensor own_sums_;                   // as sums_, of this rank's rows since the last update
+  std::int64_t images_of_ranks_ = 0;  // as images_, of all ranks
 
   Shape latest_shape_;      // of the steps that were not replayed ...
   int steps_of_shape_ = 0;  // ... and how many of that shape there were in a row

@@ -21,20 +21,45 @@ namespace twiddle {
 
 namespace {
 
-StepOptions step_options(const Config& config, WeightAverage* average, bool capture) {
+StepOptions step_options(const Config& config, WeightAverage* average, bool capture, Communicator& ranks) {
   StepOptions options;
   options.clip_norm = config.train.clip_norm;
   options.accumulate = config.train.accumulate;
   options.average = average;
   options.capture = capture;
+  options.ranks = ranks.size() > 1 ? &ranks : nullptr;
   return options;
 }
 
+std::shared_ptr<Communicator> given_or_one(std::shared_ptr<Communicator> ranks) {
+  return ranks ? std::move(ranks) : make_one_rank();
+}
+
+// A rank's part of each full batch.
+std::int64_t share_of_batch(const Experiment& experiment, const Communicator& ranks) {
+  const std::int64_t batch = experiment.config.train.batch_size, size = ranks.size();
+  if (size == 1) return batch;
+  if (experiment.device.kind != Device::Kind::cpu)
+    throw Error(ErrorKind::config, join(size, " processes train together on CPUs alone as yet, not on ",
+                                        to_string(experiment.device), ": --device cpu"));
+  if (batch % size != 0)
+    throw Error(
+        ErrorKind::config,
+        join("train.batch_size is the batch of all ranks together, and ", batch, " images cannot be shared evenly by ",
+             size, ": take ", std::max(batch / size, std::int64_t(1)) * size, " or ", (batch / size + 1) * size));
+  if (!experiment.loss->is_mean_of_images())
+    throw Error(ErrorKind::config,
+                "with class_weights a batch's loss is no mean of its images, and several ranks cannot share it as yet: "
+                "train with one process, or leave train.loss.cross_entropy.class_weights out");
+  return batch / size;
+}
+
 // Held against the memory before a picture is read or made: for what cannot run that would be time lost.
-TrainingData open_where_there_is_room(const Experiment& experiment, const Context& ctx) {
+TrainingData open_where_there_is_room(const Experiment& experiment, const Context& ctx, Communicator& ranks) {
   const Config::Train& train = experiment.config.train;
-  require_memory(experiment.model, train.batch_size, kept_tensors(train, *experiment.optimizer), ctx.stream->memory());
-  return TrainingData(experiment);
+  require_memory(experiment.model, share_of_batch(experiment, ranks), kept_tensors(train, *experiment.optimizer),
+                 ctx.stream->memory());
+  return TrainingData(experiment, ranks);
 }
 
 }  // namespace
@@ -47,6 +72,8 @@ struct Trainer::Impl {
   const Loss& loss_function = *experiment.loss;
   Optimizer& optimizer = *experiment.optimizer;
   Options options;
+  const std::shared_ptr<Communicator> ranks = given_or_one(options.ranks);
+  const std::int64_t images_here = share_of_batch(experiment, *ranks);
   Context ctx;
   TrainingData data;
   const std::vector<Metric> metrics = metrics_of(loss_function.target());
@@ -66,17 +93,18 @@ struct Trainer::Impl {
       : experiment(std::move(given)),
         options(std::move(run_options)),
         ctx(experiment.device, config.seed),
-        data(open_where_there_is_room(experiment, ctx)),
+        data(open_where_there_is_room(experiment, ctx, *ranks)),
         saver(options.run_folder, config.train, memory_plan()),
         reporter(*ctx.stream, config.train) {}
 
   MemoryPlan memory_plan() const {
-    return plan_memory(experiment.model, config.train.batch_size, kept_tensors(config.train, optimizer));
+    return plan_memory(experiment.model, images_here, kept_tensors(config.train, optimizer));
   }
 
   void start() {
     if (config.train.ema_decay > 0) average = std::make_unique<WeightAverage>(*ctx.stream, net, config.train.ema_decay);
-    train_step.emplace(ctx, net, loss_function, optimizer, step_options(config, average.get(), options.capture));
+    train_step.emplace(ctx, net, loss_function, optimizer,
+                       step_options(config, average.get(), options.capture, *ranks));
     net.initialize(ctx);
     if (!options.weights.empty()) taken_weights = take_weights(options.weights, ctx, net);
     if (!options.resume.empty()) {
@@ -97,10 +125,10 @@ struct Trainer::Impl {
   auto advising(const Work& work) try {
     return work();
   } catch (const OutOfMemory& error) {
-    throw OutOfMemory(join(error.what(), "\n  ",
-                           memory_advice(experiment.model, config.train.batch_size,
-                                         kept_tensors(config.train, optimizer), ctx.stream->memory()),
-                           saver.last_checkpoint().empty() ? "" : "\n  last checkpoint: " + saver.last_checkpoint()));
+    throw OutOfMemory(
+        join(error.what(), "\n  ",
+             memory_advice(experiment.model, images_here, kept_tensors(config.train, optimizer), ctx.stream->memory()),
+             saver.last_checkpoint().empty() ? "" : "\n  last checkpoint: " + saver.last_checkpoint()));
   }
 
   void set_sums(double loss, std::int64_t right) {
@@ -161,9 +189,9 @@ struct Trainer::Impl {
   // On a GPU the loss is looked at only now and then; from the bad step on, weights are left alone.
   void stop_where_not_finite(const Batch& batch, double loss, double sum, double its_rate) {
     if (std::isfinite(sum)) return;
-    report_divergence(
-        ctx, net, *train_step, batch,
-        {on_cpu() ? loss : sum, its_rate, state.epoch + 1, state.step, on_cpu(), saver.last_checkpoint()});
+    report_divergence(ctx, net, *train_step, batch,
+                      {on_cpu() ? loss : sum, its_rate, state.epoch + 1, state.step, on_cpu(), saver.last_checkpoint()},
+                      *ranks);
   }
 
   // The CPU captures nothing, and nobody expects it to.
@@ -179,7 +207,7 @@ struct Trainer::Impl {
     tell_not_captured(observers);
     saver.changed();
     move_to(options.overfit_batch ? state.position + config.train.batch_size : data.train().position());
-    state.images += batch.images.dim(0);
+    state.images += batch.rows_of_all();
     if (std::exchange(first_step, false)) reporter.measure_pace_from(state.batch);
     if (!train_step->waits_for_batches())
       end_step(batch, loss, observers);
@@ -243,7 +271,7 @@ struct Trainer::Impl {
   // The next batch that makes a step; false: the epoch has no more. An image that cannot be read ends the run, but not
   // what it has learnt: the steps up to there are saved.
   bool next_batch(Batch& batch, const std::vector<TrainObserver*>& observers) try {
-    return (options.overfit_batch && batch.images.defined()) || data.next(batch);
+    return (options.overfit_batch && batch.rows_of_all() > 0) || data.next(batch);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::data || !saved_before_ending(batch, observers)) throw;
     throw Error(ErrorKind::data, join(error.what(), "\n  step ", state.step, " is saved: ", saver.last_checkpoint()));
@@ -251,8 +279,9 @@ struct Trainer::Impl {
 
   // False where there is nothing to save, or where saving fails as well: then only the first error is reported.
   bool saved_before_ending(const Batch& batch, const std::vector<TrainObserver*>& observers) try {
-    if (!saver.has_to_save() || state.step == 0) return false;
-    catch_up(batch);
+    if (state.step == 0) return false;
+    catch_up(batch);  // on all ranks, of which one has something to save
+    if (!saver.has_to_save()) return false;
     save(observers);
     return true;
   } catch (const Error& error) {
@@ -276,7 +305,8 @@ struct Trainer::Impl {
       if (train_step->waits_for_batches()) continue;  // what it has summed up is in no checkpoint
       const std::int64_t every = config.train.checkpoint_every;
       const bool last = span().over(state.position), due = every > 0 && state.step % every == 0;
-      const bool stops = stop;  // read once: a signal between two looks must not save what was not caught up with
+      // Read once: a signal between two looks must not save what was not caught up with.
+      const bool stops = any(*ranks, stop);
       if (stops || due) catch_up(batch);
       if (stops && !last) return false;
       if (due && !last) save(observers);
@@ -304,6 +334,7 @@ struct Trainer::Impl {
     if (data.val()) save(observers);
     load_ahead();
     if (data.val() && !validate(report, stop)) return false;
+    data.ask_ranks_for_skipped();
     report.skipped = data.skipped();
     saver.changed();
     ++state.epoch;
@@ -324,8 +355,10 @@ struct Trainer::Impl {
   // False: stopped.
   bool validate(EpochReport& report, const std::atomic<bool>& stop) {
     const AveragedWeights averaged(average.get());
-    const EvalResult result = evaluate(ctx, net, loss_function, *data.val(), 0, [&stop] { return stop.load(); });
-    if (stop) return false;
+    const EvalResult result = evaluate(
+        ctx, net, loss_function, *data.val(), 0, [&stop] { return stop.load(); },
+        ranks->size() > 1 ? ranks.get() : nullptr);
+    if (any(*ranks, stop)) return false;
     last_validation = result;
     report.has_validation = true;
     report.val = result.scores;
@@ -343,7 +376,7 @@ struct Trainer::Impl {
         whole = run_epoch(observers, stop);
       } catch (const Interrupted&) {  // before the step that needed the engines; a resumed run measures again
       }
-      if (!whole || (stop && !is_over())) end = End::interrupted;
+      if (!whole || (!is_over() && any(*ranks, stop))) end = End::interrupted;
     }
     save(observers);
     return end;
@@ -401,6 +434,12 @@ const Dataset* Trainer::val_data() const {
 }
 const Augment& Trainer::val_augment() const {
   return *impl_->data.data().val_augment;
+}
+Communicator& Trainer::ranks() const {
+  return *impl_->ranks;
+}
+std::int64_t Trainer::images_here() const {
+  return impl_->images_here;
 }
 std::int64_t Trainer::batches_per_epoch() const {
   return impl_->batches_per_epoch();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "data/loader.h"
+#include "framework/ranks/communicator.h"
 #include "models/checkpoint.h"
 #include "models/evaluate.h"
 #include "models/experiment.h"
@@ -39,16 +40,19 @@ class TrainObserver {
   virtual void on_not_captured(const std::string& /*why*/) {}  // once: on this GPU, steps cannot be captured
 };
 
-// A run from YAML to a trained file: owns context, model, data, optimizer; saves and resumes exactly.
+// A run from YAML to a trained file: owns context, model, data, optimizer; saves and resumes exactly. Several ranks,
+// each with a Trainer of the same experiment, train as one process would: they share the images of each batch and have
+// equal weights after each step. What ends on one of them ends on all, behind the same step.
 class Trainer {
  public:
   struct Options {
-    std::string run_folder;          // empty: nothing is written
-    std::string resume;              // a checkpoint folder; empty: start anew
-    std::string weights;             // to start from, as far as they fit; empty: by the initialisers
-    std::int64_t limit_batches = 0;  // per epoch; 0: all
-    bool overfit_batch = false;      // the first batch again and again
-    bool capture = true;             // steps are captured where the device can: a CUDA graph
+    std::string run_folder;                    // empty: nothing is written; ranks other than 0 have none
+    std::string resume;                        // a checkpoint folder; empty: start anew
+    std::string weights;                       // to start from, as far as they fit; empty: by the initialisers
+    std::int64_t limit_batches = 0;            // per epoch; 0: all
+    bool overfit_batch = false;                // the first batch again and again
+    bool capture = true;                       // steps are captured where the device can: a CUDA graph
+    std::shared_ptr<Communicator> ranks = {};  // null: this process trains alone
   };
   enum class End { finished, interrupted };
 
@@ -72,6 +76,8 @@ class Trainer {
   const Dataset& train_data() const;
   const Dataset* val_data() const;
   const Augment& val_augment() const;
+  Communicator& ranks() const;
+  std::int64_t images_here() const;  // of each full batch, on this rank
   std::int64_t batches_per_epoch() const;
   std::int64_t steps_per_epoch() const;  // updates
   std::string last_checkpoint() const;

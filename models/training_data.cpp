@@ -1,6 +1,7 @@
 #include "models/training_data.h"
 
 #include <algorithm>
+#include <sstream>
 
 #include "framework/error.h"
 
@@ -17,14 +18,16 @@ bool sees_one_value_an_image(const Sequential::Item& item) {
          count_of(shape) == shape.at(0);
 }
 
-bool takes_single_images(const Config& config, const Sequential& net, std::int64_t images) {
+bool takes_single_images(const Config& config, const Sequential& net, std::int64_t images, int ranks) {
   for (const Sequential::Item* item : net.all_items()) {
     if (!sees_one_value_an_image(*item)) continue;
-    if (config.train.batch_size > 1 && images > 1) return false;
+    if (config.train.batch_size > ranks && images > 1) return false;
+    const std::string on_ranks = ranks > 1 ? join(" for ", ranks, " ranks") : "";
     throw Error(ErrorKind::config,
                 join(to_string(item->place), ": batch_norm '", item->layer->name(),
                      "' gets one value a channel from each image and needs two images a batch to train; ",
-                     images > 1 ? "train.batch_size is 1: make it 2 or more" : "the training data has one image"));
+                     images > 1 ? join("train.batch_size is ", ranks, on_ranks, ": make it ", 2 * ranks, " or more")
+                                : "the training data has one image"));
   }
   return true;
 }
@@ -44,13 +47,16 @@ LoaderOptions loader_options(const Experiment& experiment) {
   return options;
 }
 
-TrainingData::TrainingData(const Experiment& experiment) : data_(open_data(experiment)) {
+TrainingData::TrainingData(const Experiment& experiment, Communicator& ranks)
+    : ranks_(ranks), data_(open_data(experiment)) {
   const Config& config = experiment.config;
   if (data_.train == nullptr) throw Error(ErrorKind::config, config.file + ": training needs data.train");
-  takes_single_images_ = takes_single_images(config, *experiment.model.net, data_.train->size());
+  takes_single_images_ = takes_single_images(config, *experiment.model.net, data_.train->size(), ranks.size());
   LoaderOptions options = loader_options(experiment);
+  options.rank = ranks.rank(), options.ranks = ranks.size();
   if (data_.val) val_ = std::make_unique<Loader>(*data_.val, *data_.val_augment, options);
-  const bool last_is_single = data_.train->size() % config.train.batch_size == 1;
+  const std::int64_t last_images = data_.train->size() % config.train.batch_size;
+  const bool last_is_single = last_images > 0 && last_images < 2 * ranks.size();  // on one rank at least
   options.shuffle = true;
   options.mixing = config.train.mixing;
   options.drop_last = config.data.drop_last || (last_is_single && !takes_single_images_);
@@ -60,22 +66,85 @@ TrainingData::TrainingData(const Experiment& experiment) : data_(open_data(exper
 void TrainingData::start_epoch(Stream& stream, std::int64_t epoch, std::int64_t first_image) {
   if (untouched_epoch_ == epoch && first_image == 0) return;
   train_->start_epoch(stream, epoch, first_image);
+  images_of_epoch_ = first_image;
   untouched_epoch_ = first_image == 0 ? epoch : -1;
 }
 
 bool TrainingData::next(Batch& batch) {
   untouched_epoch_ = -1;
   do {
-    if (!train_->next(batch)) return false;
-  } while (batch.images.dim(0) == 1 && !takes_single_images_);
+    if (!next_of_ranks(batch)) return false;
+  } while (has_single_ && !takes_single_images_);
   return true;
 }
 
+bool TrainingData::next_of_ranks(Batch& batch) {
+  if (ranks_.size() > 1) return next_shared(batch);
+  if (!train_->next(batch)) return false;
+  has_single_ = batch.images.dim(0) == 1;
+  return true;
+}
+
+// The next batch of which a rank has a row. Each tells how many it has, so that all know where theirs are in the whole.
+bool TrainingData::next_shared(Batch& batch) {
+  bool more = false;
+  do {
+    batch = {};
+    const std::vector<std::string> counts = gather_or_fail(ranks_, [&] {
+      more = train_->next(batch);
+      return std::to_string(batch.rows_here());
+    });
+    has_single_ = false;
+    for (std::size_t rank = 0; rank < counts.size(); ++rank) {
+      const std::int64_t rows = std::stoll(counts[rank]);
+      if (static_cast<int>(rank) == ranks_.rank()) batch.rows.first = batch.rows.all;
+      batch.rows.all += rows;
+      batch.rows.on_every_rank = batch.rows.on_every_rank && rows > 0;
+      has_single_ = has_single_ || rows == 1;
+    }
+    images_of_epoch_ += batch.rows.all;
+  } while (more && batch.rows.all == 0);
+  if (!more && images_of_epoch_ == 0)
+    throw Error(ErrorKind::data,
+                join("not one image could be read: all of ", data_.train->describe(), " were skipped"));
+  return more;
+}
+
 std::int64_t TrainingData::skipped() const {
+  if (ranks_.size() > 1) return std::ssize(skipped_by_ranks_);
   return train_->skipped() + (val_ ? val_->skipped() : 0);
 }
 
+// An image may be another rank's in each epoch: it counts once.
+void TrainingData::ask_ranks_for_skipped() {
+  if (ranks_.size() == 1) return;
+  messages_of_ranks_.clear();
+  for (const std::string& text : ranks_.gather(skipped_here())) {
+    std::istringstream lines(text);
+    std::string line;
+    for (std::getline(lines, line); !line.empty(); std::getline(lines, line)) skipped_by_ranks_.insert(line);
+    while (std::getline(lines, line))
+      if (std::find(messages_of_ranks_.begin(), messages_of_ranks_.end(), line) == messages_of_ranks_.end())
+        messages_of_ranks_.push_back(line);
+  }
+}
+
+// A line for each image, an empty one, and one for each message.
+std::string TrainingData::skipped_here() const {
+  std::string text;
+  for (const std::int64_t index : train_->skipped_indices()) text += join("train ", index, "\n");
+  if (val_)
+    for (const std::int64_t index : val_->skipped_indices()) text += join("val ", index, "\n");
+  text += '\n';
+  for (const std::string& message : messages_here()) text += message + '\n';
+  return text;
+}
+
 std::vector<std::string> TrainingData::skipped_messages() const {
+  return ranks_.size() > 1 ? messages_of_ranks_ : messages_here();
+}
+
+std::vector<std::string> TrainingData::messages_here() const {
   std::vector<std::string> messages = train_->skipped_messages();
   if (val_)
     for (std::string& message : val_->skipped_messages()) messages.push_back(std::move(message));

@@ -1,9 +1,11 @@
 #pragma once
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "data/loader.h"
+#include "framework/ranks/communicator.h"
 #include "models/open_data.h"
 
 namespace twiddle {
@@ -16,8 +18,8 @@ class TrainingData {
  public:
   // An Error of kind config where the config has no training data, or where no batch of it can be trained on. A batch
   // norm that gets one value a channel from each image cannot be trained on one image: where the last batch of each
-  // epoch would have just one, it is left out.
-  explicit TrainingData(const Experiment& experiment);
+  // epoch would have just one, or one for one of the ranks that share it, it is left out.
+  TrainingData(const Experiment& experiment, Communicator& ranks);
 
   const OpenData& data() const { return data_; }
   Loader& train() { return *train_; }
@@ -27,14 +29,29 @@ class TrainingData {
 
   // The workers begin to make the batches of an epoch, unless they do so already and none has been taken.
   void start_epoch(Stream& stream, std::int64_t epoch, std::int64_t first_image);
-  bool next(Batch& batch);  // of the epoch, one that can be trained on; false: it has no more
+  // Of the epoch, a batch that can be trained on; false: it has no more. An image that one rank cannot read is an Error
+  // on all.
+  bool next(Batch& batch);
 
-  std::int64_t skipped() const;                       // different images left out, of both sets
-  std::vector<std::string> skipped_messages() const;  // of the first few of them
+  // Different images left out, of both sets, and messages of the first few of them; those of other ranks as of the last
+  // time that all asked.
+  void ask_ranks_for_skipped();
+  std::int64_t skipped() const;
+  std::vector<std::string> skipped_messages() const;
 
  private:
+  bool next_of_ranks(Batch& batch);
+  bool next_shared(Batch& batch);
+  std::string skipped_here() const;
+  std::vector<std::string> messages_here() const;
+
+  Communicator& ranks_;
   OpenData data_;
   bool takes_single_images_ = true;  // whether a batch of one image can be trained on
+  bool has_single_ = false;          // a rank has one image of the latest batch
+  std::int64_t images_of_epoch_ = 0;
+  std::set<std::string> skipped_by_ranks_;  // by set and number
+  std::vector<std::string> messages_of_ranks_;
   std::unique_ptr<Loader> train_, val_;
   std::int64_t untouched_epoch_ = -1;  // whose batches the workers make, and of which none was taken; -1: none
 };

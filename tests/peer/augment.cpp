@@ -82,8 +82,9 @@ std::vector<float> mix(Batch& batch, const Mixing& mixing, std::uint64_t seed) {
   const auto count = static_cast<std::size_t>(batch.shape[0]);
   std::vector<float> shares(count * count);
   for (std::size_t i = 0; i < count; ++i) shares[i * count + i] = 1;
-  mix(mixing, RandomSequence{seed}, batch.shape[0], batch.image_shape(), batch.values.data(), batch.shape[0],
-      shares.data());
+  std::vector<std::pair<std::int64_t, std::int64_t>> pairs;
+  for (std::int64_t i = 0; i < batch.shape[0] / 2; ++i) pairs.emplace_back(i, batch.shape[0] - 1 - i);
+  mix(mixing, RandomSequence{seed}, pairs, batch.image_shape(), batch.values.data(), batch.shape[0], shares.data());
   return shares;
 }
 

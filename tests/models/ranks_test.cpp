@@ -1,0 +1,231 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "framework/error.h"
+#include "tests/models/small_training.h"
+#include "tests/support/thread_ranks.h"
+
+// Several ranks train as one process does. Here they are threads; tests/apps/ranks_test.cpp has processes.
+namespace twiddle {
+namespace {
+
+using Weights = std::vector<std::vector<float>>;
+
+// What a training comes to, on each rank.
+struct Outcome {
+  Weights weights;
+  std::vector<double> steps, epochs, top1;
+  std::int64_t step = 0, images = 0, skipped = 0;
+  std::uint64_t position = 0;
+  EvalResult validation;
+  Trainer::End end = Trainer::End::finished;
+};
+
+struct Training {
+  std::vector<Override> overrides;
+  std::string folder, resume;
+  std::int64_t stop_after = 0;  // steps, on the last rank; 0: never
+};
+
+Outcome train_on(const std::shared_ptr<Communicator>& ranks, const Training& training) {
+  std::vector<Override> overrides = training.overrides;
+  overrides.push_back({"data.workers", "1", "--workers"});
+  Trainer::Options options;
+  options.ranks = ranks;
+  options.resume = training.resume;
+  if (ranks->rank() == 0) options.run_folder = training.folder;
+  Trainer trainer(small_experiment(overrides), options);
+  Losses losses;
+  std::atomic<bool> stop = false;
+  StopAfter stopper(training.stop_after, stop);
+  std::vector<TrainObserver*> observers{&losses};
+  if (training.stop_after > 0 && ranks->rank() == ranks->size() - 1) observers.push_back(&stopper);
+  Outcome outcome;
+  outcome.end = trainer.run(observers, stop);
+  outcome.weights = weights(trainer);
+  outcome.steps = losses.steps, outcome.epochs = losses.epochs, outcome.top1 = losses.top1;
+  outcome.step = trainer.state().step, outcome.skipped = trainer.skipped();
+  outcome.position = trainer.context().random.position();
+  if (trainer.last_validation() != nullptr) outcome.validation = *trainer.last_validation();
+  return outcome;
+}
+
+// Rank 0's, once all ranks have been found to be of equal weights.
+Outcome train(int size, const Training& training) {
+  std::vector<Outcome> outcomes(static_cast<std::size_t>(size));
+  on_ranks(size, [&](const std::shared_ptr<Communicator>& ranks) {
+    outcomes[static_cast<std::size_t>(ranks->rank())] = train_on(ranks, training);
+  });
+  for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.weights, outcomes.front().weights);
+  return outcomes.front();
+}
+
+void expect_close(const std::vector<double>& a, const std::vector<double>& b, double bound) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], bound * std::abs(b[i])) << i;
+}
+
+// Held to the largest number of each tensor.
+void expect_close(const Weights& a, const Weights& b, double bound) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t tensor = 0; tensor < a.size(); ++tensor) {
+    float largest = 0;
+    for (const float x : b[tensor]) largest = std::max(largest, std::abs(x));
+    for (std::size_t i = 0; i < a[tensor].size(); ++i)
+      ASSERT_NEAR(a[tensor][i], b[tensor][i], bound * static_cast<double>(largest)) << tensor << ", " << i;
+  }
+}
+
+// Batches of 20, the last of 10; batch norm by frozen averages, since its statistics are a rank's own.
+const std::vector<Override> twenty_steps{{"train.freeze", "[bn1]", "--set"}};
+
+std::vector<Override> with(std::vector<Override> more) {
+  more.insert(more.end(), twenty_steps.begin(), twenty_steps.end());
+  return more;
+}
+
+void expect_as_one(const Training& training, std::int64_t steps = 20) {
+  const Outcome one = train(1, training);
+  EXPECT_EQ(one.step, steps);
+  for (const int size : {2, 4}) {
+    const Outcome several = train(size, training);
+    EXPECT_EQ(several.step, one.step);
+    EXPECT_EQ(several.position, one.position) << "random numbers";
+    expect_close(several.weights, one.weights, 1e-5);
+    expect_close(several.steps, one.steps, 1e-5);
+    expect_close(several.epochs, one.epochs, 1e-5);
+    EXPECT_EQ(several.top1, one.top1);
+    EXPECT_EQ(several.validation.images, 40);
+    EXPECT_EQ(several.validation.confusion, one.validation.confusion);
+    EXPECT_NEAR(several.validation.scores.loss, one.validation.scores.loss, 1e-5);
+  }
+}
+
+TEST(Ranks, TrainAsOneProcessDoes) {
+  expect_as_one({twenty_steps, "", "", 0});
+}
+
+TEST(Ranks, ClipAverageAndMixAsOneProcessDoes) {
+  expect_as_one({with({{"train.clip_norm", "0.5", "--set"},
+                       {"train.ema", "{decay: 0.9}", "--set"},
+                       {"train.mixup", "0.4", "--set"}}),
+                 "", "", 0});
+}
+
+TEST(Ranks, AccumulateAsOneProcessDoes) {
+  expect_as_one({with({{"train.accumulate", "2", "--set"}}), "", "", 0}, 12);
+}
+
+// 82 images: the last batch has two, and on four ranks two have none.
+TEST(Ranks, ARankMayHaveNoImageOfABatch) {
+  expect_as_one({with({{"data.train.images", "82", "--set"}}), "", "", 0});
+  expect_as_one({with({{"data.train.images", "82", "--set"}, {"train.accumulate", "5", "--set"}}), "", "", 0}, 4);
+}
+
+TEST(Ranks, TrainToTheSameBitsAgain) {
+  const Training training{{}, "", "", 0};  // with batch norm by a rank's own statistics
+  EXPECT_EQ(train(3, {{{"train.batch_size", "30", "--batch-size"}}, "", "", 0}).weights,
+            train(3, {{{"train.batch_size", "30", "--batch-size"}}, "", "", 0}).weights);
+  EXPECT_EQ(train(2, training).weights, train(2, training).weights);
+}
+
+TEST(Ranks, LeaveBadImagesOutAsOneProcessDoes) {
+  const std::string list = write_pictures("ranks_bad", 17, {0, 5, 6, 13});
+  const Training training{with({{"data.train", "{format: image_list, channels: 1, file: " + list + "}", "--set"},
+                                {"data.on_error", "skip", "--set"},
+                                {"train.batch_size", "4", "--batch-size"}}),
+                          "", "", 0};
+  const Outcome one = train(1, training), two = train(2, training);
+  EXPECT_EQ(one.skipped, 4);
+  EXPECT_EQ(two.skipped, 4);
+  EXPECT_EQ(two.position, one.position);
+  expect_close(two.weights, one.weights, 1e-5);
+}
+
+std::string message_of(int size, const Training& training) {
+  try {
+    train(size, training);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// The rank that reads it, the step that is saved.
+TEST(Ranks, ABadImageOnOneRankEndsAllAndSaves) {
+  const std::string list = write_pictures("ranks_fail", 17, {3});
+  const Training training{with({{"data.train", "{format: image_list, channels: 1, file: " + list + "}", "--set"},
+                                {"train.batch_size", "2", "--batch-size"}}),
+                          new_folder("ranks_fail_run"), "", 0};
+  const std::string message = message_of(2, training);
+  EXPECT_TRUE(message.starts_with("rank ")) << message;
+  EXPECT_NE(message.find("3.png"), std::string::npos) << message;
+  EXPECT_NE(message.find(" is saved: "), std::string::npos) << message;
+}
+
+TEST(Ranks, ACheckpointOfTwoGoesOnOnOneAndOnTwoAgain) {
+  const std::string folder = new_folder("ranks_resume");
+  Training training{twenty_steps, folder, "", 7};
+  const auto checkpoint = [&](int step) {
+    return folder + "/checkpoints/step-" + (step < 10 ? "0000000" : "000000") + std::to_string(step);
+  };
+  const Outcome first = train(2, training);
+  EXPECT_EQ(first.end, Trainer::End::interrupted);
+  EXPECT_EQ(first.step, 7);
+  training.resume = checkpoint(7), training.stop_after = 13;
+  EXPECT_EQ(train(1, training).step, 13);
+  training.resume = checkpoint(13), training.stop_after = 0;
+  expect_close(train(2, training).weights, train(1, {twenty_steps, "", "", 0}).weights, 1e-5);
+}
+
+TEST(Ranks, AResumeOnAsManyEndsWithTheSameBits) {
+  const std::string folder = new_folder("ranks_same_bits");
+  EXPECT_EQ(train(2, {{}, folder, "", 7}).step, 7);
+  EXPECT_EQ(train(2, {{}, folder, folder + "/checkpoints/step-00000007", 0}).weights,
+            train(2, {{}, "", "", 0}).weights);
+}
+
+TEST(Ranks, TheGuardStopsAllAtTheSameStep) {
+  const std::string message = message_of(2, {{{"train.learning_rate", "1000", "--lr"}}, "", "", 0});
+  EXPECT_NE(message.find("loss became nan at epoch "), std::string::npos) << message;
+}
+
+// The images of a validation, too, which nobody but their rank has read.
+TEST(Ranks, JudgeImagesAsOneProcessDoes) {
+  const std::string config = R"(
+version: 1
+model: {input: [1, 8, 8], layers: [conv2d: {filters: 3, kernel: 3, pad: 1}, relu, conv2d: {filters: 1, kernel: 3, pad: 1}]}
+data: {train: {format: synthetic, images: 12}, val: {format: synthetic, images: 10, seed: 2}}
+train: {epochs: 1, batch_size: 4, loss: {mean_squared_error: {denoise: 0.1}}}
+)";
+  const auto validation_on = [&](int size) {
+    EvalResult validation;
+    on_ranks(size, [&](const std::shared_ptr<Communicator>& ranks) {
+      Trainer::Options options;
+      options.ranks = ranks;
+      Trainer trainer(load_experiment_text(config, "images.yaml"), options);
+      std::atomic<bool> stop = false;
+      trainer.run({}, stop);
+      if (ranks->rank() == size - 1) validation = *trainer.last_validation();
+    });
+    return validation;
+  };
+  const EvalResult one = validation_on(1), two = validation_on(2);
+  EXPECT_EQ(two.images, 10);
+  EXPECT_NEAR(two.scores.psnr, one.scores.psnr, 1e-4);
+  ASSERT_EQ(two.restored.size(), one.restored.size());
+  for (std::size_t i = 0; i < one.restored.size(); ++i) {
+    EXPECT_EQ(two.restored[i].index, one.restored[i].index);
+    EXPECT_EQ(two.restored[i].input.pixels, one.restored[i].input.pixels);
+  }
+}
+
+TEST(Ranks, RefuseWhatTheyCannotShare) {
+  EXPECT_NE(message_of(3, {}).find("20 images cannot be shared evenly by 3: take 18 or 21"), std::string::npos);
+  const std::string weighted = "{cross_entropy: {class_weights: [1, 1, 2, 1]}}";
+  EXPECT_NE(message_of(2, {{{"train.loss", weighted, "--set"}}, "", "", 0}).find("class_weights"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace twiddle
