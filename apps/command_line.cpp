@@ -5,17 +5,14 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <new>
 
 #include "apps/console.h"
+#include "apps/failure.h"
 #include "apps/flags.h"
-#include "apps/interrupt.h"
 #include "apps/shell_word.h"
 #include "apps/verb_options.h"
 #include "apps/version.h"
 #include "framework/error.h"
-#include "framework/interrupted.h"
-#include "framework/printable.h"
 #include "framework/text.h"
 
 namespace twiddle {
@@ -41,17 +38,6 @@ std::string unexpected_argument(const CLI::App& program, const std::vector<Verb>
   const auto near = nearest_name(name, flag_names(chosen.empty() ? program : *chosen.front()));
   return fmt::format("unknown flag '{}'; {}", name,
                      near ? "did you mean '" + *near + "'?" : "see '" + owner + " --help'");
-}
-
-void print_error(const std::string& message) {
-  const std::string first_line = message.substr(0, message.find('\n'));
-  const bool has_label = first_line.find("error: ") != std::string::npos;
-  const bool colour = use_colour(stderr);
-  tell(fmt::format("{}{}\n",
-                   has_label ? ""
-                   : colour  ? "\033[1;31merror:\033[0m "
-                             : "error: ",
-                   printable_lines(message)));
 }
 
 std::string whole_command(int argc, char** argv) {
@@ -121,18 +107,10 @@ int run_command_line(const std::vector<Verb>& verbs, int argc, char** argv) {
     if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
     print_error("standard output could not be written");
     return static_cast<int>(ErrorKind::failed);
-  } catch (const Error& error) {
-    print_error(error.what());
-    return static_cast<int>(error.kind());
-  } catch (const Interrupted&) {
-    tell("stopped before the work began\n");
-    return Interrupt::exit_code;
-  } catch (const std::bad_alloc&) {
-    print_error("out of memory; a smaller --batch-size needs less ('twiddle summary MODEL.yaml' tells how much)");
-    return static_cast<int>(ErrorKind::device);
-  } catch (const std::exception& error) {
-    print_error(error.what());
-    return static_cast<int>(ErrorKind::failed);
+  } catch (...) {
+    const Failure failure = failure_of(std::current_exception());
+    print_failure(failure);
+    return failure.code;
   }
 }
 

@@ -22,8 +22,9 @@ std::string warm_up_remark(const Config::Train& train) {
              : "";
 }
 
-std::string batches_of_a_step(const Config::Train& train) {
-  const std::string images = format_count(train.batch_size);
+std::string batches_of_a_step(const Config::Train& train, int ranks) {
+  const std::string all = format_count(train.batch_size);
+  const std::string images = ranks > 1 ? join(all, " = ", ranks, " x ", format_count(train.batch_size / ranks)) : all;
   return train.accumulate > 1 ? join(train.accumulate, " batches of ", images) : images;
 }
 
@@ -161,7 +162,7 @@ FrequencyBuffers* spectra_of(ConvTuner& convolutions) {
 std::vector<std::pair<std::string, std::string>> run_facts(const Config& config, Trainer& trainer) {
   const Sequential& net = *trainer.model().net;
   const MemoryPlan plan =
-      plan_memory(trainer.model(), config.train.batch_size, kept_tensors(config.train, trainer.optimizer()));
+      plan_memory(trainer.model(), trainer.images_here(), kept_tensors(config.train, trainer.optimizer()));
   const std::string val = trainer.val_data() ? trainer.val_data()->describe() : "none";
   return {
       {"device", fmt::format("{}   precision {}   engine {}   seed {}", describe(trainer.context().stream->device()),
@@ -175,7 +176,8 @@ std::vector<std::pair<std::string, std::string>> run_facts(const Config& config,
        fmt::format("{}, learning rate {}, {}{}, {} x {} of {}", trainer.optimizer().describe(),
                    format_number(config.train.learning_rate), config.train.schedule.describe(),
                    warm_up_remark(config.train), format_count(config.train.epochs, "epoch"),
-                   format_count(trainer.steps_per_epoch(), "step"), batches_of_a_step(config.train)) +
+                   format_count(trainer.steps_per_epoch(), "step"),
+                   batches_of_a_step(config.train, trainer.ranks().size())) +
            (config.train.ema_decay > 0 ? ", weights averaged with decay " + format_number(config.train.ema_decay)
                                        : "")},
   };

@@ -91,7 +91,7 @@ std::string make_run_folder(const std::string& out, const std::string& name) {
   }
 }
 
-NewFolder::NewFolder(const std::string& out, const std::string& name) {
+void NewFolder::make(const std::string& out, const std::string& name) {
   for (fs::path above = fs::absolute(out); !fs::exists(above); above = above.parent_path())
     made_above_.push_back(above.string());
   path_ = make_run_folder(out, name);

@@ -14,10 +14,11 @@ std::string make_run_folder(const std::string& out, const std::string& name);
 class NewFolder {
  public:
   NewFolder() = default;  // of a run that goes on in a folder of its own: nothing is made, and nothing goes
-  NewFolder(const std::string& out, const std::string& name);  // made by make_run_folder
+  NewFolder(const std::string& out, const std::string& name) { make(out, name); }
   ~NewFolder();
   NewFolder(const NewFolder&) = delete;
   NewFolder& operator=(const NewFolder&) = delete;
+  void make(const std::string& out, const std::string& name);  // by make_run_folder, once
   const std::string& path() const { return path_; }
   void keep() { kept_ = true; }
 

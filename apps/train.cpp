@@ -17,6 +17,7 @@
 #include "apps/open.h"
 #include "apps/progress.h"
 #include "apps/prove_threads.h"
+#include "apps/ranks.h"
 #include "apps/report_writer.h"
 #include "apps/run_folder.h"
 #include "apps/run_lock.h"
@@ -26,6 +27,7 @@
 #include "apps/version.h"
 #include "framework/error.h"
 #include "framework/text.h"
+#include "models/fingerprint.h"
 #include "models/memory_plan.h"
 
 namespace fs = std::filesystem;
@@ -39,26 +41,72 @@ struct TrainArguments {
   bool overfit_batch = false, print_config = false, no_graph = false, profile = false;
 };
 
-// A run about to begin, in a folder that is this process's own.
+// A run about to begin, in a folder that is this process's own: rank 0's.
 struct Run {
   const Flags& flags;
   const TrainArguments& arguments;
+  std::shared_ptr<Communicator> ranks;
   Console& console;
   const Interrupt& interrupt;
-  const ResumePoint place;  // without a checkpoint: it begins anew
-  NewFolder& new_folder;
-  const RunLock& lock;
+  ResumePoint place = {};  // without a checkpoint: it begins anew
+  NewFolder new_folder = {};
+  std::optional<RunLock> lock = {};
+
+  bool leads() const { return ranks->rank() == 0; }
 };
 
-// The experiment, with what it tells going to the console, the log file and all, and stopped by Ctrl-C.
-Experiment open_for_training(const std::string& path, const Flags& flags, Console& console,
-                             const Interrupt& interrupt) {
-  const auto tell = [&console](const std::string& text) { console.line(text); };
-  const auto stop = [&interrupt] { return interrupt.stop().load(); };
+// The experiment, with what it tells going to the console, the log file and all, and stopped by Ctrl-C: while it
+// searches, and while it measures, but for ranks of which the others would wait for this one's step.
+Experiment open_for_training(const std::string& path, const Run& run) {
+  const auto tell = [&console = run.console](const std::string& text) { console.line(text); };
+  const auto stop = [&interrupt = run.interrupt] { return interrupt.stop().load(); };
+  const bool alone = run.ranks->size() == 1;
   ExperimentOptions options;
-  options.measuring = std::make_shared<Measuring>(tell, stop);
+  options.measuring = std::make_shared<Measuring>(
+      tell, alone ? std::function<bool()>(stop) : [] { return false; });
   options.search_progress = tell_of_search(tell, stop);
-  return open_experiment(path, flags, options);
+  Flags flags = run.flags;
+  if (!run.leads()) flags.verbosity = -1;
+  Experiment experiment = open_experiment(path, flags, options);
+  prove_threads(omp_get_max_threads());
+  return experiment;
+}
+
+// The same on all ranks, each of which reads it by itself.
+Experiment open_on_ranks(const std::string& path, const Run& run) {
+  std::optional<Experiment> experiment;
+  gather_or_fail(*run.ranks, [&] {
+    experiment = open_for_training(path, run);
+    return "";
+  });
+  expect_alike(*run.ranks, {{"program", join(version(), " ", commit(), " ", compiler()), "give all hosts the same one"},
+                            {"config", to_yaml(experiment->config.tree), "start all with the same file and flags"}});
+  return *std::move(experiment);
+}
+
+// On all ranks; what they begin with must be the same.
+std::unique_ptr<Trainer> make_trainer(const Run& run, Experiment experiment) {
+  Trainer::Options options{run.leads() ? run.place.run_folder : "",
+                           run.place.checkpoint,
+                           run.arguments.weights,
+                           run.arguments.limit_batches,
+                           run.arguments.overfit_batch,
+                           !run.arguments.no_graph && !run.arguments.profile,
+                           run.ranks};
+  std::unique_ptr<Trainer> trainer;
+  gather_or_fail(*run.ranks, [&] {
+    trainer = std::make_unique<Trainer>(std::move(experiment), std::move(options));
+    return "";
+  });
+  if (run.ranks->size() == 1) return trainer;
+  const char* const same_files = "give all hosts the same files";
+  const Dataset* const val = trainer->val_data();
+  expect_alike(*run.ranks, {{"training set", fingerprint(trainer->train_data()), same_files},
+                            {"validation set", val ? fingerprint(*val) : "none", same_files},
+                            {"state of training", join("step ", trainer->state().step), "resume the same checkpoint"},
+                            {"set of weights", fingerprint(trainer->context(), *trainer->model().net),
+                             "give all hosts the same files"}});
+  return trainer;
 }
 
 // The table is for a file that was made for another network.
@@ -70,12 +118,13 @@ void show_weights(Console& console, const TakenWeights& weights, const std::stri
 }
 
 void show_header(Console& console, const Config& config, Trainer& trainer, const std::string& run_folder,
-                 const std::string& weights_file) {
+                 const std::string& weights_file, const std::string& hosts) {
   console.highlight(fmt::format("twiddle {}  train {}   run: {}", version(), config.file, run_folder));
   for (const auto& [title, text] : run_facts(config, trainer)) console.line(fmt::format("{:<9}{}", title, text));
+  if (!hosts.empty()) console.line(fmt::format("{:<9}{}", "ranks", hosts));
   const Model& model = trainer.model();
-  const MemoryPlan plan = plan_memory(model, config.train.batch_size, kept_tensors(config.train, trainer.optimizer()));
-  console.detail(memory_line(plan, config.train.batch_size));
+  const MemoryPlan plan = plan_memory(model, trainer.images_here(), kept_tensors(config.train, trainer.optimizer()));
+  console.detail(memory_line(plan, trainer.images_here()));
   if (const TakenWeights* weights = trainer.taken_weights()) show_weights(console, *weights, weights_file);
   console.line("");
 }
@@ -203,16 +252,41 @@ int end_run(const Flags& flags, Console& console, Trainer& trainer, const std::s
   return 0;
 }
 
-int train(const Run& run, Experiment experiment) {
-  const auto& [flags, arguments, console, interrupt, place, new_folder, lock] = run;
+// While it lives, says once where a run stands that was told to stop and cannot, as it waits for other ranks: those may
+// be at work on their batch, or gone, and then this one is about to be ended, too.
+class TellerWhileWaiting {
+ public:
+  TellerWhileWaiting(Run& run, const Trainer& trainer) : ranks_(*run.ranks) {
+    ranks_.while_waiting([&run, &trainer, told = false](double seconds) mutable {
+      if (seconds < patience || !run.interrupt.stop() || std::exchange(told, true)) return;
+      const std::string saved = trainer.last_checkpoint();
+      run.console.line("told to stop, and waits for another rank, which is at work or has ended; last checkpoint: " +
+                       (saved.empty() ? "none yet" : saved));
+    });
+  }
+  ~TellerWhileWaiting() { ranks_.while_waiting({}); }
+  TellerWhileWaiting(const TellerWhileWaiting&) = delete;
+  TellerWhileWaiting& operator=(const TellerWhileWaiting&) = delete;
+
+ private:
+  static constexpr double patience = 0.2;  // seconds
+  Communicator& ranks_;
+};
+
+// A rank other than 0: it trains and says nothing.
+int follow(Run& run, Trainer& trainer) {
+  const Trainer::End end = trainer.run({}, run.interrupt.stop());
+  return end == Trainer::End::interrupted ? Interrupt::exit_code : 0;
+}
+
+int lead(Run& run, Trainer& trainer, const std::string& hosts) {
+  auto& [flags, arguments, ranks, console, interrupt, place, new_folder, lock] = run;
   const std::string& run_folder = place.run_folder;
   const bool resumed = !place.checkpoint.empty();
-  Trainer trainer(std::move(experiment), {run_folder, place.checkpoint, arguments.weights, arguments.limit_batches,
-                                          arguments.overfit_batch, !arguments.no_graph && !arguments.profile});
   const Config& config = trainer.config();
   console.log_to((fs::path(run_folder) / "train.log").string());
-  if (!lock.missing().empty())
-    console.line("the file system cannot lock '" + run_folder + "' (" + lock.missing() +
+  if (!lock->missing().empty())
+    console.line("the file system cannot lock '" + run_folder + "' (" + lock->missing() +
                  "): no other process may train in it");
   if (resumed) {
     for (const std::string& change : config_changes(config.tree_of_file, config.tree))
@@ -233,15 +307,15 @@ int train(const Run& run, Experiment experiment) {
     return 0;
   }
   write_run_facts(run_folder, config, describe(trainer.context().stream->device()));
-  show_header(console, config, trainer, run_folder, arguments.weights);
-  static_cast<void>(recall_choices(trainer.model(), trainer.context().stream->device(), config.train.batch_size));
+  show_header(console, config, trainer, run_folder, arguments.weights, hosts);
+  static_cast<void>(recall_choices(trainer.model(), trainer.context().stream->device(), trainer.images_here()));
   if (resumed) console.line(fmt::format("resumed from {} at step {}", place.checkpoint, trainer.state().step));
 
-  FolderKeeper keeper(new_folder, lock);
+  FolderKeeper keeper(new_folder, *lock);
   Metrics metrics(run_folder, trainer.metrics(), trainer.steps_per_epoch(), trainer.state());
   Progress progress(console, config.train.epochs, trainer.has_validation() ? trainer.metrics() : std::vector<Metric>());
   ReportWriter report(config, trainer, metrics, console, run_folder, flags.command);
-  EngineTeller engines(console, trainer.model(), config.train.batch_size);
+  EngineTeller engines(console, trainer.model(), trainer.images_here());
   std::vector<TrainObserver*> observers{&keeper, &engines, &progress, &metrics, &report};
   std::optional<LayerProfile> profile;
   if (arguments.profile) observers.push_back(&profile.emplace(trainer));
@@ -252,7 +326,7 @@ int train(const Run& run, Experiment experiment) {
   } catch (const Error& error) {
     console.log(join("error: ", error.what()));
     report.write();
-    lock.check_folder();  // where it is gone, that is the cause
+    lock->check_folder();  // where it is gone, that is the cause
     throw;
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -264,6 +338,14 @@ int train(const Run& run, Experiment experiment) {
   return end_run(flags, console, trainer, run_folder, seconds, interrupted);
 }
 
+int train(Run& run, Experiment experiment) {
+  const std::unique_ptr<Trainer> trainer = make_trainer(run, std::move(experiment));
+  const std::string hosts = run.ranks->size() > 1 ? hosts_of(*run.ranks) : "";
+  if (!run.leads()) return follow(run, *trainer);
+  const TellerWhileWaiting teller(run, *trainer);
+  return lead(run, *trainer, hosts);
+}
+
 int print_config(const Flags& flags, const TrainArguments& arguments) {
   const bool resumed = !arguments.resume.empty();
   const Experiment experiment =
@@ -272,29 +354,38 @@ int print_config(const Flags& flags, const TrainArguments& arguments) {
   return 0;
 }
 
-int start_run(const Flags& flags, const TrainArguments& arguments) {
-  Console console(flags.verbosity);
-  const Interrupt interrupt;
-  Experiment experiment = open_for_training(arguments.config, flags, console, interrupt);
-  prove_threads(omp_get_max_threads());
-  NewFolder new_folder(experiment.config.train.out, experiment.config.name);
-  const RunLock lock(new_folder.path());
-  return train({flags, arguments, console, interrupt, {new_folder.path(), ""}, new_folder, lock},
-               std::move(experiment));
+int start_run(Run& run) {
+  Experiment experiment = open_on_ranks(run.arguments.config, run);
+  gather_or_fail(*run.ranks, [&] {
+    if (!run.leads()) return "";
+    run.new_folder.make(experiment.config.train.out, experiment.config.name);
+    run.place.run_folder = run.new_folder.path();
+    run.lock.emplace(run.place.run_folder);
+    return "";
+  });
+  return train(run, std::move(experiment));
 }
 
 // The lock comes first: a process that is about to end may yet save.
-int resume_run(const Flags& flags, const TrainArguments& arguments) {
-  const std::string run_folder = run_folder_to_resume(arguments.resume);
-  std::optional<RunLock> lock;
-  if (!run_folder.empty()) lock.emplace(run_folder);
-  const ResumePoint place = find_resume_point(arguments.resume);
-  Console console(flags.verbosity);
+int resume_run(Run& run) {
+  gather_or_fail(*run.ranks, [&] {
+    const std::string run_folder = run_folder_to_resume(run.arguments.resume);
+    if (run.leads() && !run_folder.empty()) run.lock.emplace(run_folder);
+    return "";
+  });
+  gather_or_fail(*run.ranks, [&] {
+    run.place = find_resume_point(run.arguments.resume);
+    return "";
+  });
+  Experiment experiment = open_on_ranks(run.place.run_folder, run);
+  return train(run, std::move(experiment));
+}
+
+int train_on(const std::shared_ptr<Communicator>& ranks, const Flags& flags, const TrainArguments& arguments) {
+  Console console(ranks->rank() == 0 ? flags.verbosity : -1);
   const Interrupt interrupt;
-  Experiment experiment = open_for_training(place.run_folder, flags, console, interrupt);
-  prove_threads(omp_get_max_threads());
-  NewFolder none;
-  return train({flags, arguments, console, interrupt, place, none, lock.value()}, std::move(experiment));
+  Run run{flags, arguments, ranks, console, interrupt};
+  return arguments.resume.empty() ? start_run(run) : resume_run(run);
 }
 
 }  // namespace
@@ -324,7 +415,8 @@ Action add_train(VerbOptions& verb, const Flags& flags) {
     if (!arguments->weights.empty()) arguments->weights = find_weights(arguments->weights);
     refuse_to_overwrite("--json", flags.json, {arguments->weights});
     if (arguments->print_config) return print_config(flags, *arguments);
-    return arguments->resume.empty() ? start_run(flags, *arguments) : resume_run(flags, *arguments);
+    const std::shared_ptr<Communicator> ranks = join_ranks();
+    return run_on_ranks(*ranks, [&] { return train_on(ranks, flags, *arguments); });
   };
 }
 

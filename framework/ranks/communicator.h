@@ -32,7 +32,7 @@ class Communicator {
   // for. Nothing where not all of them come within those seconds.
   virtual std::optional<std::vector<std::string>> gather_last(const std::string& text, double seconds) = 0;
   // Ends all ranks at once, this one with that exit code, whatever they are doing.
-  [[noreturn]] virtual void abort(int code) = 0;
+  virtual void abort(int code) = 0;  // does not return
 
   // Is called now and then while a call waits for other ranks, with the seconds that it has waited.
   using WhileWaiting = std::function<void(double seconds)>;

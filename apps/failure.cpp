@@ -1,0 +1,49 @@
+#include "apps/failure.h"
+
+#include <fmt/core.h>
+
+#include <cstdio>
+#include <new>
+
+#include "apps/console.h"
+#include "apps/interrupt.h"
+#include "framework/error.h"
+#include "framework/interrupted.h"
+#include "framework/printable.h"
+
+namespace twiddle {
+
+Failure failure_of(const std::exception_ptr& exception) {
+  try {
+    std::rethrow_exception(exception);
+  } catch (const Error& error) {
+    return {error.what(), static_cast<int>(error.kind())};
+  } catch (const Interrupted&) {
+    return {"stopped before the work began", Interrupt::exit_code, false};
+  } catch (const std::bad_alloc&) {
+    return {"out of memory; a smaller --batch-size needs less ('twiddle summary MODEL.yaml' tells how much)",
+            static_cast<int>(ErrorKind::device)};
+  } catch (const std::exception& error) {
+    return {error.what(), static_cast<int>(ErrorKind::failed)};
+  }
+}
+
+void print_error(const std::string& message) {
+  const std::string first_line = message.substr(0, message.find('\n'));
+  const bool has_label = first_line.find("error: ") != std::string::npos;
+  const bool colour = use_colour(stderr);
+  tell(fmt::format("{}{}\n",
+                   has_label ? ""
+                   : colour  ? "\033[1;31merror:\033[0m "
+                             : "error: ",
+                   printable_lines(message)));
+}
+
+void print_failure(const Failure& failure) {
+  if (failure.error)
+    print_error(failure.text);
+  else
+    tell(failure.text + "\n");
+}
+
+}  // namespace twiddle

@@ -1,0 +1,133 @@
+#include "apps/ranks.h"
+
+#include <fmt/core.h>
+#include <omp.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <sstream>
+
+#include "apps/failure.h"
+#include "framework/error.h"
+#include "framework/printable.h"
+#include "framework/ranks/launch.h"
+#include "framework/text.h"
+
+namespace twiddle {
+
+namespace {
+
+// As long as a rank waits for the others to fail, too, before it ends them.
+constexpr double seconds_for_others = 3;
+
+std::string host() {
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+// A value as long as it is before any text: no text can be taken for two.
+std::string packed(const std::vector<SharedFact>& facts) {
+  std::string text;
+  for (const SharedFact& fact : facts) text += std::to_string(fact.text.size()) + ' ' + fact.text;
+  return text;
+}
+
+std::vector<std::string> unpacked(const std::string& text) {
+  std::vector<std::string> parts;
+  for (std::size_t at = 0; at < text.size();) {
+    std::size_t digits = 0;
+    const std::size_t size = std::stoull(text.substr(at, 24), &digits);
+    parts.push_back(text.substr(at + digits + 1, size));
+    at += digits + 1 + size;
+  }
+  return parts;
+}
+
+std::string shown_line(const std::string& line) {
+  return shown(line.substr(std::min(line.find_first_not_of(' '), line.size())));
+}
+
+// The first line in which two texts differ, of each.
+std::pair<std::string, std::string> first_difference(const std::string& a, const std::string& b) {
+  std::istringstream lines_of_a(a), lines_of_b(b);
+  for (std::string line_a, line_b;;) {
+    const bool more_a = static_cast<bool>(std::getline(lines_of_a, line_a));
+    const bool more_b = static_cast<bool>(std::getline(lines_of_b, line_b));
+    if (!more_a) line_a = "nothing";
+    if (!more_b) line_b = "nothing";
+    if (line_a != line_b || (!more_a && !more_b)) return {shown_line(line_a), shown_line(line_b)};
+  }
+}
+
+int end_all(Communicator& ranks, const Failure& failure) {
+  if (ranks.gather_last(failure.text, seconds_for_others)) {
+    if (ranks.rank() == 0) print_failure(failure);
+    return failure.code;
+  }
+  print_error(
+      fmt::format("rank {} of {} on {}: {}\n  It ends all ranks.", ranks.rank(), ranks.size(), host(), failure.text));
+  ranks.abort(failure.code);
+  return failure.code;
+}
+
+}  // namespace
+
+std::shared_ptr<Communicator> join_ranks() {
+  const Launch launch = read_launch([](const char* name) { return std::getenv(name); });
+  if (launch.size == 1) return make_one_rank();
+  if (launch.launcher == "torchrun")
+    throw Error(ErrorKind::device, fmt::format("torchrun has started {0} processes, which nothing joins on CPUs: "
+                                               "start them by MPI, mpirun -n {0} twiddle train ...",
+                                               launch.size));
+  std::shared_ptr<Communicator> ranks = make_mpi_ranks();
+  if (ranks->size() != launch.size)
+    throw Error(ErrorKind::device,
+                fmt::format("{} has started {} processes, of which MPI joins {}: it belongs to another MPI than this "
+                            "program was built with (with srun, --mpi=pmix or --mpi=pmi2 may help)",
+                            launch.launcher, launch.size, ranks->size()));
+  return ranks;
+}
+
+int run_on_ranks(Communicator& ranks, const std::function<int()>& work) {
+  if (ranks.size() == 1) return work();
+  try {
+    const int code = work();
+    ranks.barrier();
+    return code;
+  } catch (...) {
+    return end_all(ranks, failure_of(std::current_exception()));
+  }
+}
+
+void expect_alike(Communicator& ranks, const std::vector<SharedFact>& facts) {
+  if (ranks.size() == 1) return;
+  const std::vector<std::string> all = ranks.gather(packed(facts)), hosts = ranks.gather(host());
+  const std::vector<std::string> wanted = unpacked(all.front());
+  std::string differences;
+  for (std::size_t rank = 1; rank < all.size(); ++rank) {
+    const std::vector<std::string> found = unpacked(all[rank]);
+    for (std::size_t i = 0; i < facts.size(); ++i) {
+      if (found[i] == wanted[i]) continue;
+      const auto [there, here] = first_difference(found[i], wanted[i]);
+      differences += fmt::format("\n  rank {} on {} has another {}: '{}', on rank 0 '{}'; {}", rank, hosts[rank],
+                                 facts[i].what, there, here, facts[i].advice);
+    }
+  }
+  if (!differences.empty()) throw Error(ErrorKind::config, "the ranks cannot train together:" + differences);
+}
+
+std::string hosts_of(Communicator& ranks) {
+  std::map<std::string, int> places;
+  for (const std::string& place :
+       ranks.gather(fmt::format("on {} with {}", host(), format_count(omp_get_max_threads(), "thread"))))
+    ++places[place];
+  std::string text;
+  for (const auto& [place, count] : places)
+    text += fmt::format("{}{} {}{}", text.empty() ? "" : ", ", count, place, count > 1 ? " each" : "");
+  return text;
+}
+
+}  // namespace twiddle

@@ -1,0 +1,28 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/ranks/communicator.h"
+
+namespace twiddle {
+
+// The ranks that this process trains with, as its launcher has them; itself alone where it was started without one.
+std::shared_ptr<Communicator> join_ranks();
+
+// Runs the work of this rank and returns its exit code. What it throws goes on where it is alone. Else it ends all
+// ranks, and is told once: by rank 0 where all have failed, and otherwise by the rank that did.
+int run_on_ranks(Communicator& ranks, const std::function<int()>& work);
+
+// Something that must be the same on all ranks.
+struct SharedFact {
+  std::string what, text, advice;  // "config", its lines, and what to do where they differ
+};
+// Throws an Error of kind config on all ranks, with the first line of each fact that differs from rank 0's.
+void expect_alike(Communicator& ranks, const std::vector<SharedFact>& facts);
+
+// "3 on a with 8 threads each, 1 on b with 4 threads": for all ranks at once.
+std::string hosts_of(Communicator& ranks);
+
+}  // namespace twiddle
