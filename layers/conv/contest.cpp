@@ -281,9 +281,16 @@ void Contest::weigh_way_back(ContestResult& result) const {
   double with_pass = 0, without = 0;
   for (const ConvPass pass : {ConvPass::backward_input, ConvPass::backward_weight}) {
     const ContestResult::Pass& here = result.passes[index_of(pass)];
-    if (here.winner == nullptr) continue;
+    if (here.winner == nullptr) {
+      if (std::find(passes_.begin(), passes_.end(), pass) != passes_.end()) return;
+      continue;
+    }
     winners[index_of(pass)] = here.winner;
     with_pass += here.milliseconds;
+    if (pass == ConvPass::backward_input && !problem_.relu) {  // a bias alone is the other pass's affair
+      without += here.milliseconds;
+      continue;
+    }
     const auto fastest = std::find_if(here.entrants.begin(), here.entrants.end(),
                                       [](const Entrant& each) { return is_in(each) && each.facts.masks; });
     if (fastest == here.entrants.end()) return;

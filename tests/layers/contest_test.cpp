@@ -193,6 +193,10 @@ TEST_F(ContestTest, APlanThatDoesTheWayBackNeedNotBeTheFastestAlone) {
             "measured 12.00 ms with bias and ReLU, 24.00 for the way back, the fastest without 26.00");
   masking.milliseconds = 14;
   EXPECT_EQ(winner(hold({{"plain", one(8)}, {"masking", {.plans = {masking}}}}), ConvPass::backward_weight), "plain");
+  problem.relu = false;
+  const ContestResult bias_alone = hold({{"plain", one(8)}, {"masking", {.plans = {masking}}}});
+  EXPECT_EQ(winner(bias_alone, ConvPass::backward_weight), "masking") << "14 ms beside 8 and 10";
+  EXPECT_EQ(winner(bias_alone, ConvPass::backward_input), "plain") << "which has nothing to do with a bias";
 }
 
 TEST_F(ContestTest, AContestWhoseRepeatsDisagreeIsHeldAgain) {

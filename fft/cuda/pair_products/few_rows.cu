@@ -66,8 +66,8 @@ struct SumOfTiles {
 bool has_few_rows(const PairProduct& p) {
   const bool whole_rows = p.b.period >= (p.b_along_k ? p.k : p.n) && p.c.stride == p.n && p.c.period >= p.n;
   return p.batch == 1 && !p.transpose_c && !p.add && (p.bias == nullptr || p.bias_of_columns) && whole_rows &&
-         p.m <= most_few_rows && p.k >= least_sum_of_few_rows && is_aligned<4>(p.b, 0) && is_aligned<2>(p.c, 0) &&
-         quotient_up(p.n, columns_of_few_rows) * quotient_up(p.k, depth) < most_steps;
+         p.m > 0 && p.n > 0 && p.m <= most_few_rows && p.k >= least_sum_of_few_rows && is_aligned<4>(p.b, 0) &&
+         is_aligned<2>(p.c, 0) && quotient_up(p.n, columns_of_few_rows) * quotient_up(p.k, depth) < most_steps;
 }
 
 std::size_t scratch_of_few_rows(const Device& device, const PairProduct& p) {

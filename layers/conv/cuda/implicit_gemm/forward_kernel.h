@@ -260,11 +260,11 @@ class Forward {
     }
   }
 
-  // The power of two between keeps the factor within range wherever the result is.
+  // The powers of two, one for each factor, keep their product within range wherever the result is.
   __device__ void store(int index) {
-    constexpr int between = 2 * pairs::top_exponent;
+    constexpr int up = pairs::top_exponent;
     const Tile at = tile_of(g_.p, index);
-    const float back_of_patch = back_ * pairs::power_of_two(between), least = g_.relu ? 0 : -INFINITY;
+    const float back_of_patch = back_ * pairs::power_of_two(up), least = g_.relu ? 0 : -INFINITY;
     float* const y = g_.y + (std::int64_t(at.image) * g_.filters + first_filter_) * g_.p.places();
     int places[2 * Rows];
 #pragma unroll
@@ -275,11 +275,11 @@ class Forward {
 #pragma unroll
       for (int e = 0; e < 2; ++e) {
         const int filter = first_row_ + j * column + lane_ % 4 * 2 + e;
-        const float back = back_of_filters_[filter] * back_of_patch, bias = bias_[filter];
+        const float back = back_of_filters_[filter] * pairs::power_of_two(up) * back_of_patch, bias = bias_[filter];
         const int plane = filter * g_.p.places();
 #pragma unroll
         for (int i = 0; i < 2 * Rows; ++i) {
-          const float sum = sums_[i / 2][j * 4 + i % 2 * 2 + e] * pairs::power_of_two(-between);
+          const float sum = sums_[i / 2][j * 4 + i % 2 * 2 + e] * pairs::power_of_two(-2 * up);
           const float value = fmaf(sum, back, bias);
           if (filter < filters && places[i] >= 0) y[plane + places[i]] = value < least ? least : value;
         }
