@@ -1,6 +1,7 @@
 #pragma once
 #include "fft/cuda/device/bulk_load.h"
 #include "fft/cuda/device/registers_of_warps.h"
+#include "fft/cuda/device/wgmma_of_registers.h"
 
 // What products with warps that copy and warps that multiply share: two groups of four warps multiply, and four warps
 // (of which one thread may be enough) copy, some stages of shared memory ahead of them.
@@ -36,6 +37,16 @@ struct Ring {
     if (lane == 0) is_free[stage].arrive();
   }
 };
+
+// products = (Keep ? products : 0) + the products of 16 k, with A's halves in registers; B's low ones lie `to_low`
+// behind its high ones. Small terms go first, as in begin_products.
+template <bool Keep, int Count>
+__device__ void multiply_halves(const small_fft::Fragment& high, const small_fft::Fragment& low, std::uint64_t of_b,
+                                int to_low, float (&products)[Count]) {
+  small_fft::multiply_by_wgmma<1, Keep>(products, low, of_b);
+  small_fft::multiply_by_wgmma<1, true>(products, high, of_b + to_low);
+  small_fft::multiply_by_wgmma<1, true>(products, high, of_b);
+}
 
 // What is computed up to here is not left for later: reads of shared memory are over before it is released.
 template <int Count>

@@ -2,8 +2,10 @@
 
 #include "fft/cuda/complex_pairs/pair_launch.h"
 #include "fft/cuda/complex_pairs/pair_split.h"
-#include "fft/cuda/complex_pairs/sm_90a/wgmma.h"
+#include "fft/cuda/complex_pairs/sm_90a/panel_descriptor.h"
 #include "fft/cuda/device/bulk_load.h"
+#include "fft/cuda/device/registers_of_warps.h"
+#include "fft/cuda/device/wgmma_of_registers.h"
 
 namespace twiddle::complex_pairs {
 
@@ -154,10 +156,10 @@ struct WgmmaBlock {
     const small_fft::Fragment &a_re = a.plane[a_plane], &a_im = a.plane[a_plane + 1];
     const std::uint64_t b_re = descriptor(b + b_plane * 2 * chunk_bytes);
     const std::uint64_t b_im = descriptor(b + (b_plane + 1) * 2 * chunk_bytes);
-    complex_pairs::multiply<1, Keep>(step.re, a_re, b_re);
-    complex_pairs::multiply<1, Keep>(step.im, a_im, b_re);
-    complex_pairs::multiply<-1, true>(step.re, a_im, b_im);
-    complex_pairs::multiply<1, true>(step.im, a_re, b_im);
+    small_fft::multiply_by_wgmma<1, Keep>(step.re, a_re, b_re);
+    small_fft::multiply_by_wgmma<1, Keep>(step.im, a_im, b_re);
+    small_fft::multiply_by_wgmma<-1, true>(step.re, a_im, b_im);
+    small_fft::multiply_by_wgmma<1, true>(step.im, a_re, b_im);
   }
 };
 
@@ -175,10 +177,10 @@ __global__ void __launch_bounds__(threads, 1) wgmma_kernel(const __grid_constant
   __syncthreads();
   const int group = static_cast<int>(threadIdx.x) / 128, thread = static_cast<int>(threadIdx.x) % 128;
   if (group < multiplying) {
-    ask_for_registers<Block::multiplying_registers>();
+    small_fft::take_registers<Block::multiplying_registers>();
     Block::multiply(arguments, shared, group, thread);
   } else {
-    give_up_registers<Block::splitting_registers>();
+    small_fft::give_registers<Block::splitting_registers>();
     Block::split(arguments, shared, group - multiplying, thread);
   }
 }

@@ -84,7 +84,7 @@ class ColumnsOfB {
 
 // What a thread has of a step of B, and what takes its columns' scales back.
 struct SplitShare {
-  std::uint32_t high[2][4], low[2][4];
+  small_fft::Fragment high[2], low[2];  // of each 16 k
   float back[2];
 };
 
@@ -112,8 +112,8 @@ __device__ inline void split_share(float (&values)[2][8], const float (&scales)[
       const float first = values[column][2 * i] * scale, second = values[column][2 * i + 1] * scale;
       const __half2 high = __floats2half2_rn(first, second);
       const __half2 low = __floats2half2_rn(first - __low2float(high), second - __high2float(high));
-      share.high[i / 2][i % 2 * 2 + column] = reinterpret_cast<const std::uint32_t&>(high);
-      share.low[i / 2][i % 2 * 2 + column] = reinterpret_cast<const std::uint32_t&>(low);
+      share.high[i / 2].at[i % 2 * 2 + column] = reinterpret_cast<const std::uint32_t&>(high);
+      share.low[i / 2].at[i % 2 * 2 + column] = reinterpret_cast<const std::uint32_t&>(low);
     }
   }
 }
@@ -238,20 +238,14 @@ class FewRowsProduct {
     split_share(values, scales, share);
   }
 
-  // As in begin_products.
   template <int Half>
   __device__ void begin(const SplitShare& b) {
     const __half* const a = shared_.stage[turn_.stage].a.halves.high + Half * half_of_rows * depth;
     const std::uint64_t high = small_fft::matrix_for_wgmma(a);
-    constexpr int to_low = small_fft::steps_for_wgmma(rows_of_a * depth);
+    constexpr int to_low = small_fft::steps_for_wgmma(rows_of_a * depth), next = small_fft::steps_for_wgmma(16);
     small_fft::begin_wgmma();
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const int k = small_fft::steps_for_wgmma(i * 16);
-      small_fft::multiply_by_wgmma(b.low[i], high + k, i > 0, products_[Half]);
-      small_fft::multiply_by_wgmma(b.high[i], high + to_low + k, true, products_[Half]);
-      small_fft::multiply_by_wgmma(b.high[i], high + k, true, products_[Half]);
-    }
+    multiply_halves<false>(b.high[0], b.low[0], high, to_low, products_[Half]);
+    multiply_halves<true>(b.high[1], b.low[1], high + next, to_low, products_[Half]);
     small_fft::commit_wgmma();
   }
   template <int Half>

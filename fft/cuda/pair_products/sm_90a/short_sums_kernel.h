@@ -85,27 +85,21 @@ class ShortSumsProduct {
 #pragma unroll
       for (int i = 0; i < 8; ++i) {
         const int place = small_fft::place_of_piece(row() + i % 2 * 8, i / 2) + lane_ % 4 * 2;
-        high_[step][i / 4][i % 4] = *reinterpret_cast<const std::uint32_t*>(part.halves.high + place);
-        low_[step][i / 4][i % 4] = *reinterpret_cast<const std::uint32_t*>(part.halves.low + place);
+        high_[step][i / 4].at[i % 4] = *reinterpret_cast<const std::uint32_t*>(part.halves.high + place);
+        low_[step][i / 4].at[i % 4] = *reinterpret_cast<const std::uint32_t*>(part.halves.low + place);
       }
 #pragma unroll
       for (int i = 0; i < 2; ++i) back_[step][i] = part.back[row() + 8 * i];
     }
   }
 
-  // As in begin_products.
   __device__ void begin(int step, const Turn<stages_of_short_sums>& turn, float (&products)[sums]) {
     shared_.ring.is_there[turn.stage].wait(turn.phase);
     const std::uint64_t high = small_fft::matrix_for_wgmma(shared_.stage[turn.stage].halves.high);
-    constexpr int to_low = small_fft::steps_for_wgmma(rows_of_b * depth);
+    constexpr int to_low = small_fft::steps_for_wgmma(rows_of_b * depth), next = small_fft::steps_for_wgmma(16);
     small_fft::begin_wgmma();
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const int k = small_fft::steps_for_wgmma(i * 16);
-      small_fft::multiply_by_wgmma(low_[step][i], high + k, i > 0, products);
-      small_fft::multiply_by_wgmma(high_[step][i], high + to_low + k, true, products);
-      small_fft::multiply_by_wgmma(high_[step][i], high + k, true, products);
-    }
+    multiply_halves<false>(high_[step][0], low_[step][0], high, to_low, products);
+    multiply_halves<true>(high_[step][1], low_[step][1], high + next, to_low, products);
     small_fft::commit_wgmma();
   }
   __device__ void add(int step, float (&products)[sums], float (&sum)[sums]) {
@@ -142,7 +136,7 @@ class ShortSumsProduct {
   Shared& shared_;
   int warp_, lane_, tile_, last_;
   Turn<stages_of_short_sums> turn_;
-  std::uint32_t high_[Steps][2][4], low_[Steps][2][4];  // the thread's of A
+  small_fft::Fragment high_[Steps][2], low_[Steps][2];  // the thread's of A, of each 16 k
   float back_[Steps][2];
 };
 

@@ -2,9 +2,11 @@
 #include <cuda.h>
 #include <cuda_fp16.h>
 
-#include "fft/cuda/complex_pairs/sm_90a/wgmma.h"
+#include "fft/cuda/complex_pairs/sm_90a/panel_descriptor.h"
 #include "fft/cuda/device/bulk_load.h"
 #include "fft/cuda/device/register_fft.h"
+#include "fft/cuda/device/registers_of_warps.h"
+#include "fft/cuda/device/wgmma_of_registers.h"
 #include "fft/cuda/stored_pairs/stored_spectrum.h"
 
 // How a block multiplies factors in the storages half_pairs and halves (stored_spectrum.h).
@@ -294,10 +296,10 @@ struct StoredBlock {
   template <bool Keep>
   __device__ static void add_products(float (&re)[32], float (&im)[32], const Fragment& a_re, const Fragment& a_im,
                                       std::uint64_t b_re, std::uint64_t b_im) {
-    complex_pairs::multiply<1, Keep, BAlongK>(re, a_re, b_re);
-    complex_pairs::multiply<sign_a, Keep, BAlongK>(im, a_im, b_re);
-    complex_pairs::multiply<-sign_a * sign_b, true, BAlongK>(re, a_im, b_im);
-    complex_pairs::multiply<sign_b, true, BAlongK>(im, a_re, b_im);
+    small_fft::multiply_by_wgmma<1, Keep, BAlongK>(re, a_re, b_re);
+    small_fft::multiply_by_wgmma<sign_a, Keep, BAlongK>(im, a_im, b_re);
+    small_fft::multiply_by_wgmma<-sign_a * sign_b, true, BAlongK>(re, a_im, b_im);
+    small_fft::multiply_by_wgmma<sign_b, true, BAlongK>(im, a_re, b_im);
   }
 
   // A thread's numbers: of two rows, and of two neighbours of each eight columns. All scales are loaded before the
@@ -353,10 +355,10 @@ __global__ void __launch_bounds__(threads, 1) stored_kernel(const __grid_constan
   __syncthreads();
   const int group = static_cast<int>(threadIdx.x) / 128, thread = static_cast<int>(threadIdx.x) % 128;
   if (group < multiplying) {
-    complex_pairs::ask_for_registers<multiplying_registers>();
+    small_fft::take_registers<multiplying_registers>();
     Block::multiply(arguments, shared, group, thread);
   } else {
-    complex_pairs::give_up_registers<copying_registers>();
+    small_fft::give_registers<copying_registers>();
     if (thread == 0) Block::copy(arguments, shared);
   }
 }

@@ -1,5 +1,5 @@
 #pragma once
-#include "fft/cuda/complex_pairs/sm_90a/wgmma.h"
+#include "fft/cuda/device/wgmma_of_registers.h"
 #include "framework/cuda/check.h"
 #include "layers/conv/cuda/implicit_gemm/patch_block.h"
 
@@ -218,13 +218,13 @@ class Forward {
     Products products;
     small_fft::begin_wgmma();
     if constexpr (Pairs) {
-      complex_pairs::multiply<1, false>(products, low[0], b_high);
-      complex_pairs::multiply<1, true>(products, low[1], b_high + next);
-      complex_pairs::multiply<1, true>(products, high[0], b_low);
-      complex_pairs::multiply<1, true>(products, high[1], b_low + next);
+      small_fft::multiply_by_wgmma<1, false>(products, low[0], b_high);
+      small_fft::multiply_by_wgmma<1, true>(products, low[1], b_high + next);
+      small_fft::multiply_by_wgmma<1, true>(products, high[0], b_low);
+      small_fft::multiply_by_wgmma<1, true>(products, high[1], b_low + next);
     }
-    complex_pairs::multiply<1, Pairs>(products, high[0], b_high);
-    complex_pairs::multiply<1, true>(products, high[1], b_high + next);
+    small_fft::multiply_by_wgmma<1, Pairs>(products, high[0], b_high);
+    small_fft::multiply_by_wgmma<1, true>(products, high[1], b_high + next);
     small_fft::commit_wgmma();
     small_fft::wait_for_wgmma();
 #pragma unroll

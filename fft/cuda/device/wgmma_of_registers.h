@@ -1,31 +1,13 @@
 #pragma once
-#include <cstdint>
-
 #include "fft/cuda/device/tensor_core.h"
 
-// Instructions of sm_90a alone, beside those in device/tensor_core.h (PTX ISA, "Asynchronous Warpgroup Level Matrix
+// wgmma with A in registers, beside that in tensor_core.h (PTX ISA, "Asynchronous Warpgroup Level Matrix
 // Multiply-Accumulate Instructions").
-namespace twiddle::complex_pairs {
-
-// The registers of a thread, of the whole warpgroup's.
-template <int Count>
-__device__ void ask_for_registers() {
-  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Count));
-}
-template <int Count>
-__device__ void give_up_registers() {
-  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Count));
-}
-
-// Of 64 lines of 128 bytes with the 128-byte swizzle; begins at one of 32 bytes of the first line.
-__device__ inline std::uint64_t descriptor(unsigned shared) {
-  constexpr std::uint64_t swizzle = std::uint64_t(1) << 62, eight_lines = std::uint64_t(1024 / 16) << 32;
-  return swizzle | eight_lines | std::uint64_t(1) << 16 | (shared & 0x3ffff) / 16;
-}
+namespace twiddle::small_fft {
 
 // 64 x 64 sums = (Keep ? sums : 0) + Sign * 64 x 16 of A by 16 x 64 of B, whose adjacent numbers differ in k, or not.
 template <int Sign, bool Keep, bool BAlongK = true>
-__device__ void multiply(float (&sums)[32], const small_fft::Fragment& a, std::uint64_t b) {
+__device__ void multiply_by_wgmma(float (&sums)[32], const Fragment& a, std::uint64_t b) {
   asm volatile(
       "{\n"
       ".reg .pred keep;\n"
@@ -45,7 +27,7 @@ __device__ void multiply(float (&sums)[32], const small_fft::Fragment& a, std::u
 }
 // 64 x 48 sums likewise, where B lies along k.
 template <int Sign, bool Keep>
-__device__ void multiply(float (&sums)[24], const small_fft::Fragment& a, std::uint64_t b) {
+__device__ void multiply_by_wgmma(float (&sums)[24], const Fragment& a, std::uint64_t b) {
   asm volatile(
       "{\n"
       ".reg .pred keep;\n"
@@ -63,7 +45,7 @@ __device__ void multiply(float (&sums)[24], const small_fft::Fragment& a, std::u
 }
 // 64 x 32 sums likewise, where B lies along k.
 template <int Sign, bool Keep>
-__device__ void multiply(float (&sums)[16], const small_fft::Fragment& a, std::uint64_t b) {
+__device__ void multiply_by_wgmma(float (&sums)[16], const Fragment& a, std::uint64_t b) {
   asm volatile(
       "{\n"
       ".reg .pred keep;\n"
@@ -78,4 +60,4 @@ __device__ void multiply(float (&sums)[16], const small_fft::Fragment& a, std::u
       : "r"(a.at[0]), "r"(a.at[1]), "r"(a.at[2]), "r"(a.at[3]), "l"(b), "n"(Sign), "n"(Keep ? 1 : 0));
 }
 
-}  // namespace twiddle::complex_pairs
+}  // namespace twiddle::small_fft
