@@ -15,6 +15,20 @@ TWIDDLE_HD void add_row_of_taps(const float* values, const float* gradients, flo
       if (c + kx - K / 2 >= 0 && c + kx - K / 2 < N) sums[kx] += gradients[c] * values[c + kx - K / 2];
 }
 
+// The images of a block's round.
+template <class Sums>
+TWIDDLE_HD Part part_of_round(const Sums& sums, const typename Sums::Place& at, int round) {
+  const int first = at.image + round * sums.images, left = sums.batch - first;
+  return {first, left < sums.images ? left : sums.images, at.channel, 0, 0};
+}
+
+// Their cells of x, and behind them those of the gradient of y.
+template <class Sums>
+TWIDDLE_HD void load_cells(const Sums& sums, const Part& part, const OneThread& thread, float* staged) {
+  stage_runs<cell_floats>(sums.x, part, thread, staged);
+  stage_runs<cell_floats>(sums.gradient, part, thread, staged + sums.images * cell_floats);
+}
+
 // The sums of K x K taps, K < N: a warp has two neighbouring rows of the gradient of y, and all taps in registers.
 template <int N, int K>
 struct TwoRowSums {
@@ -149,20 +163,13 @@ struct CellWeightSums {
   TWIDDLE_HD bool has_round(const Place& at, int round) const {
     return round < rounds && at.image + round * images < batch;
   }
-  TWIDDLE_HD int images_in(const Place& at, int round) const {
-    const int left = batch - at.image - round * images;
-    return left < images ? left : images;
-  }
-
   TWIDDLE_HD void load(const Place& at, int round, const OneThread& thread, float* staged) const {
-    const Part part{at.image + round * images, images_in(at, round), at.channel, 0, 0};
-    stage_runs<cell_floats>(x, part, thread, staged);
-    stage_runs<cell_floats>(gradient, part, thread, staged + images * cell_floats);
+    load_cells(*this, part_of_round(*this, at, round), thread, staged);
   }
 
   TWIDDLE_HD void add(const Place& at, int round, const OneThread&, const Share& share, const float* staged,
                       Sums& sums) const {
-    if (share.image >= images_in(at, round)) return;
+    if (share.image >= part_of_round(*this, at, round).images) return;
     const float* const of_x = staged + share.image * cell_floats;
     Work::add(of_x, of_x + images * cell_floats, share.warp, results.sums_bias(), sums.values);
   }
@@ -227,20 +234,13 @@ struct ChannelWeightSums {
   TWIDDLE_HD bool has_round(const Place& at, int round) const {
     return round < rounds && at.image + round * images < batch;
   }
-  TWIDDLE_HD int images_in(const Place& at, int round) const {
-    const int left = batch - at.image - round * images;
-    return left < images ? left : images;
-  }
-
   TWIDDLE_HD void load(const Place& at, int round, const OneThread& thread, float* staged) const {
-    const Part part{at.image + round * images, images_in(at, round), at.channel, 0, 0};
-    stage_runs<cell_floats>(x, part, thread, staged);
-    stage_runs<cell_floats>(gradient, part, thread, staged + images * cell_floats);
+    load_cells(*this, part_of_round(*this, at, round), thread, staged);
   }
 
   TWIDDLE_HD void add(const Place& at, int round, const Share& share, const float* staged, Sums& sums) const {
     const auto [shift, image, channel] = share;
-    if (image >= images_in(at, round)) return;
+    if (image >= part_of_round(*this, at, round).images) return;
     const float* const of_x = staged + image * cell_floats + channel * N * N;
     const float* const of_gradient = of_x + images * cell_floats;
     if (shift <= pads) add_pairs(of_x + shift * N, of_gradient, N - shift, sums.values);
