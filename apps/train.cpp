@@ -55,8 +55,8 @@ struct Run {
   bool leads() const { return ranks->rank() == 0; }
 };
 
-// The experiment, with what it tells going to the console, the log file and all, and stopped by Ctrl-C: while it
-// searches, and while it measures, but for ranks of which the others would wait for this one's step.
+// The experiment, with what it tells going to the console, the log file and all. Ctrl-C stops its search, and its
+// measuring where it trains alone: of several ranks one that stopped there would leave the others waiting.
 Experiment open_for_training(const std::string& path, const Run& run) {
   const auto tell = [&console = run.console](const std::string& text) { console.line(text); };
   const auto stop = [&interrupt = run.interrupt] { return interrupt.stop().load(); };
@@ -104,8 +104,7 @@ std::unique_ptr<Trainer> make_trainer(const Run& run, Experiment experiment) {
   expect_alike(*run.ranks, {{"training set", fingerprint(trainer->train_data()), same_files},
                             {"validation set", val ? fingerprint(*val) : "none", same_files},
                             {"state of training", join("step ", trainer->state().step), "resume the same checkpoint"},
-                            {"set of weights", fingerprint(trainer->context(), *trainer->model().net),
-                             "give all hosts the same files"}});
+                            {"set of weights", fingerprint(trainer->context(), *trainer->model().net), same_files}});
   return trainer;
 }
 

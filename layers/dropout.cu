@@ -1,5 +1,7 @@
 #include "layers/dropout.h"
 
+#include <algorithm>
+
 #include "framework/for_each.h"
 #include "framework/random.h"
 
@@ -31,7 +33,8 @@ std::string Dropout::describe() const {
 Variable Dropout::forward(Context& ctx, const Variable& x) {
   if (!ctx.training || rate_ == 0) return x;
   const float scale = 1 / (1 - rate_);
-  const RandomSequence random = ctx.random.take_rows(x.value().dim(0), x.value().size() / x.value().dim(0));
+  const std::int64_t rows = x.value().dim(0);
+  const RandomSequence random = ctx.random.take_rows(rows, x.value().size() / std::max<std::int64_t>(rows, 1));
   Tensor y(*ctx.stream, x.value().shape());
   map_indexed(*ctx.stream, y.size(), DropoutMask{rate_, scale, random}, random_cost, y.write(), x.value().read());
   return ctx.tape.record(name(), y, {x}, [x, random, rate = rate_, scale](Context& backward_ctx, const Tensor& grad_y) {

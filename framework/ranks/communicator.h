@@ -22,8 +22,6 @@ class Communicator {
   // Each of these floats, on the stream's device and in its order, becomes the sum over all ranks: the same bits on
   // every rank, and from run to run with as many ranks.
   virtual void sum(Stream& stream, float* values, std::int64_t count) = 0;
-  // On the host: every rank gets rank 0's bytes.
-  virtual void broadcast(void* bytes, std::size_t count) = 0;
   virtual void barrier() = 0;
   // On the host: a small text of each rank, by rank; every rank gets all.
   virtual std::vector<std::string> gather(const std::string& text) = 0;

@@ -73,15 +73,6 @@ class MpiRanks final : public Communicator {
     }
   }
 
-  void broadcast(void* bytes, std::size_t count) override {
-    for (std::size_t begin = 0; begin < count; begin += most_floats) {
-      const auto part = static_cast<int>(std::min<std::size_t>(most_floats, count - begin));
-      MPI_Request request{};
-      check_mpi(MPI_Ibcast(static_cast<char*>(bytes) + begin, part, MPI_BYTE, 0, all_, &request), "MPI_Ibcast");
-      finish(request);
-    }
-  }
-
   void barrier() override {
     MPI_Request request{};
     check_mpi(MPI_Ibarrier(all_, &request), "MPI_Ibarrier");

@@ -62,6 +62,13 @@ void choose_winner(ContestResult::Pass& here) {
   here.reason += dropped(here);
 }
 
+// Null: none of them.
+const Entrant* fastest_that_masks(const std::vector<Entrant>& entrants) {
+  const auto found = std::find_if(entrants.begin(), entrants.end(),
+                                  [](const Entrant& each) { return is_in(each) && each.facts.masks; });
+  return found == entrants.end() ? nullptr : &*found;
+}
+
 }  // namespace
 
 Contest::Contest(Context& ctx, const ConvProblem& problem, std::vector<ConvPass> passes,
@@ -277,44 +284,38 @@ void Contest::repeat_the_best(PassTrial& trial, ContestResult::Pass& here) const
 void Contest::weigh_way_back(ContestResult& result) const {
   if (!problem_.bias && !problem_.relu) return;
   StepPlans winners;
-  std::array<const Entrant*, 3> masking{};
-  double with_pass = 0, without = 0;
-  for (const ConvPass pass : {ConvPass::backward_input, ConvPass::backward_weight}) {
+  std::array<const Entrant*, 3> doing_it{};
+  double by_winners = 0, by_doing_it = 0;
+  for (const ConvPass pass : passes_) {
+    if (pass == ConvPass::forward) continue;
     const ContestResult::Pass& here = result.passes[index_of(pass)];
-    if (here.winner == nullptr) {
-      if (std::find(passes_.begin(), passes_.end(), pass) != passes_.end()) return;
-      continue;
-    }
+    if (here.winner == nullptr) return;
     winners[index_of(pass)] = here.winner;
-    with_pass += here.milliseconds;
-    if (pass == ConvPass::backward_input && !problem_.relu) {  // a bias alone is the other pass's affair
-      without += here.milliseconds;
-      continue;
-    }
-    const auto fastest = std::find_if(here.entrants.begin(), here.entrants.end(),
-                                      [](const Entrant& each) { return is_in(each) && each.facts.masks; });
-    if (fastest == here.entrants.end()) return;
-    masking[index_of(pass)] = &*fastest;
-    without += fastest->milliseconds;
+    by_winners += here.milliseconds;
+    const bool any_plan_does = pass == ConvPass::backward_input && !problem_.relu;  // a bias is the other pass's affair
+    const Entrant* const entrant = any_plan_does ? nullptr : fastest_that_masks(here.entrants);
+    if (!any_plan_does && entrant == nullptr) return;
+    doing_it[index_of(pass)] = entrant;
+    by_doing_it += any_plan_does ? here.milliseconds : entrant->milliseconds;
   }
   const auto& [of_forward, of_input, of_weight] = winners;
   if (of_weight == nullptr || plans_do_way_back(of_input.get(), of_weight.get(), problem_.relu)) return;
   try {
-    with_pass += StepTrial(ctx_, problem_).time_epilogue(second_look_ms);
+    by_winners += StepTrial(ctx_, problem_).time_epilogue(second_look_ms);
   } catch (const OutOfMemory&) {
     return;
   }
-  if (without >= with_pass) return;
-  for (const ConvPass pass : {ConvPass::backward_input, ConvPass::backward_weight}) {
-    ContestResult::Pass& here = result.passes[index_of(pass)];
-    const Entrant* const entrant = masking[index_of(pass)];
+  if (by_doing_it >= by_winners) return;
+  for (const ConvPass pass : passes_) {
+    const Entrant* const entrant = doing_it[index_of(pass)];
     if (entrant == nullptr) continue;
+    ContestResult::Pass& here = result.passes[index_of(pass)];
     here.winner = entrant->plan;
     here.milliseconds = entrant->milliseconds;
-    here.reason =
-        fmt::format("measured {:.2f} ms with bias and ReLU, {:.2f} for the way back, the fastest without {:.2f}",
-                    here.milliseconds, without, with_pass) +
-        dropped(here);
+    here.reason = fmt::format(
+        "measured {:.2f} ms with the way back through bias and ReLU, all of that {:.2f}, with a pass of its own {:.2f}",
+        here.milliseconds, by_doing_it, by_winners);
+    here.reason += dropped(here);
   }
 }
 

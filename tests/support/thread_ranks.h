@@ -56,10 +56,6 @@ class ThreadRank final : public Communicator {
       for (const std::string& each : all) values[i] += reinterpret_cast<const float*>(each.data())[i];
     }
   }
-  void broadcast(void* bytes, std::size_t count) override {
-    const auto all = meeting_->meet(rank_, std::string(static_cast<const char*>(bytes), count));
-    all.front().copy(static_cast<char*>(bytes), count);
-  }
   void barrier() override { meeting_->meet(rank_, ""); }
   std::vector<std::string> gather(const std::string& text) override { return meeting_->meet(rank_, text); }
   std::optional<std::vector<std::string>> gather_last(const std::string& text, double) override { return gather(text); }

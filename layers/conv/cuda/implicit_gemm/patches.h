@@ -72,10 +72,30 @@ inline Patches patches_of(const ConvProblem& c, int tile, int panels) {
   constexpr int most_bits = 7;
   int row_bits = 0;
   while (row_bits < most_bits && 1 << row_bits < copies) ++row_bits;
-  return {c.channels,   c.height, c.width,  c.kernel_h,     c.kernel_w,     c.stride_h,
-          c.stride_w,   c.pad_h,  c.pad_w,  c.dilation,     c.out_height(), c.out_width(),
-          tile,         panel,    panels,   tiles,          rows,           pitch,
-          rows * pitch, by_fours, row_bits, Divisor(panel), Divisor(tiles), Divisor(panels)};
+  return {.channels = c.channels,
+          .height = c.height,
+          .width = c.width,
+          .kernel_h = c.kernel_h,
+          .kernel_w = c.kernel_w,
+          .stride_h = c.stride_h,
+          .stride_w = c.stride_w,
+          .pad_h = c.pad_h,
+          .pad_w = c.pad_w,
+          .dilation = c.dilation,
+          .out_h = c.out_height(),
+          .out_w = c.out_width(),
+          .tile = tile,
+          .panel = panel,
+          .panels = panels,
+          .tiles_a_panel = tiles,
+          .rows = rows,
+          .pitch = pitch,
+          .plane = rows * pitch,
+          .by_fours = by_fours,
+          .row_bits = row_bits,
+          .by_panel = Divisor(panel),
+          .by_tiles_a_panel = Divisor(tiles),
+          .by_panels = Divisor(panels)};
 }
 
 }  // namespace twiddle::implicit_gemm
