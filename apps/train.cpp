@@ -1,5 +1,4 @@
 #include <fmt/core.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -8,105 +7,27 @@
 #include <optional>
 #include <utility>
 
-#include "apps/console.h"
 #include "apps/duration.h"
-#include "apps/interrupt.h"
 #include "apps/layer_profile.h"
 #include "apps/metrics.h"
 #include "apps/network_facts.h"
 #include "apps/open.h"
 #include "apps/progress.h"
-#include "apps/prove_threads.h"
-#include "apps/ranks.h"
 #include "apps/report_writer.h"
-#include "apps/run_folder.h"
 #include "apps/run_lock.h"
 #include "apps/shell_word.h"
+#include "apps/train_run.h"
 #include "apps/verb_options.h"
 #include "apps/verbs.h"
 #include "apps/version.h"
 #include "framework/error.h"
 #include "framework/text.h"
-#include "models/fingerprint.h"
 #include "models/memory_plan.h"
 
 namespace fs = std::filesystem;
 
 namespace twiddle {
 namespace {
-
-struct TrainArguments {
-  std::string config, resume, weights;
-  std::int64_t limit_batches = 0;
-  bool overfit_batch = false, print_config = false, no_graph = false, profile = false;
-};
-
-// A run about to begin, in a folder that is this process's own: rank 0's.
-struct Run {
-  const Flags& flags;
-  const TrainArguments& arguments;
-  std::shared_ptr<Communicator> ranks;
-  Console& console;
-  const Interrupt& interrupt;
-  ResumePoint place = {};  // without a checkpoint: it begins anew
-  NewFolder new_folder = {};
-  std::optional<RunLock> lock = {};
-
-  bool leads() const { return ranks->rank() == 0; }
-};
-
-// The experiment, with what it tells going to the console, the log file and all. Ctrl-C stops its search, and its
-// measuring where it trains alone: of several ranks one that stopped there would leave the others waiting.
-Experiment open_for_training(const std::string& path, const Run& run) {
-  const auto tell = [&console = run.console](const std::string& text) { console.line(text); };
-  const auto stop = [&interrupt = run.interrupt] { return interrupt.stop().load(); };
-  const bool alone = run.ranks->size() == 1;
-  ExperimentOptions options;
-  options.measuring = std::make_shared<Measuring>(
-      tell, alone ? std::function<bool()>(stop) : [] { return false; });
-  options.search_progress = tell_of_search(tell, stop);
-  Flags flags = run.flags;
-  if (!run.leads()) flags.verbosity = -1;
-  Experiment experiment = open_experiment(path, flags, options);
-  prove_threads(omp_get_max_threads());
-  return experiment;
-}
-
-// The same on all ranks, each of which reads it by itself.
-Experiment open_on_ranks(const std::string& path, const Run& run) {
-  std::optional<Experiment> experiment;
-  gather_or_fail(*run.ranks, [&] {
-    experiment = open_for_training(path, run);
-    return "";
-  });
-  expect_alike(*run.ranks, {{"program", join(version(), " ", commit(), " ", compiler()), "give all hosts the same one"},
-                            {"config", to_yaml(experiment->config.tree), "start all with the same file and flags"}});
-  return *std::move(experiment);
-}
-
-// On all ranks; what they begin with must be the same.
-std::unique_ptr<Trainer> make_trainer(const Run& run, Experiment experiment) {
-  Trainer::Options options{run.leads() ? run.place.run_folder : "",
-                           run.place.checkpoint,
-                           run.arguments.weights,
-                           run.arguments.limit_batches,
-                           run.arguments.overfit_batch,
-                           !run.arguments.no_graph && !run.arguments.profile,
-                           run.ranks};
-  std::unique_ptr<Trainer> trainer;
-  gather_or_fail(*run.ranks, [&] {
-    trainer = std::make_unique<Trainer>(std::move(experiment), std::move(options));
-    return "";
-  });
-  if (run.ranks->size() == 1) return trainer;
-  const char* const same_files = "give all hosts the same files";
-  const Dataset* const val = trainer->val_data();
-  expect_alike(*run.ranks, {{"training set", fingerprint(trainer->train_data()), same_files},
-                            {"validation set", val ? fingerprint(*val) : "none", same_files},
-                            {"state of training", join("step ", trainer->state().step), "resume the same checkpoint"},
-                            {"set of weights", fingerprint(trainer->context(), *trainer->model().net), same_files}});
-  return trainer;
-}
 
 // The table is for a file that was made for another network.
 void show_weights(Console& console, const TakenWeights& weights, const std::string& file) {
@@ -250,27 +171,6 @@ int end_run(const Flags& flags, Console& console, Trainer& trainer, const std::s
   console.line(next_line(flags, trainer, run_folder));
   return 0;
 }
-
-// While it lives, says once where a run stands that was told to stop and cannot, as it waits for other ranks: those may
-// be at work on their batch, or gone, and then this one is about to be ended, too.
-class TellerWhileWaiting {
- public:
-  TellerWhileWaiting(Run& run, const Trainer& trainer) : ranks_(*run.ranks) {
-    ranks_.while_waiting([&run, &trainer, told = false](double seconds) mutable {
-      if (seconds < patience || !run.interrupt.stop() || std::exchange(told, true)) return;
-      const std::string saved = trainer.last_checkpoint();
-      run.console.line("told to stop, and waits for another rank, which is at work or has ended; last checkpoint: " +
-                       (saved.empty() ? "none yet" : saved));
-    });
-  }
-  ~TellerWhileWaiting() { ranks_.while_waiting({}); }
-  TellerWhileWaiting(const TellerWhileWaiting&) = delete;
-  TellerWhileWaiting& operator=(const TellerWhileWaiting&) = delete;
-
- private:
-  static constexpr double patience = 0.2;  // seconds
-  Communicator& ranks_;
-};
 
 // A rank other than 0: it trains and says nothing.
 int follow(Run& run, Trainer& trainer) {

@@ -1,0 +1,81 @@
+#include "apps/train_run.h"
+
+#include <omp.h>
+
+#include <functional>
+#include <utility>
+
+#include "apps/open.h"
+#include "apps/prove_threads.h"
+#include "apps/version.h"
+#include "framework/text.h"
+#include "models/fingerprint.h"
+
+namespace twiddle {
+
+namespace {
+
+// The experiment, with what it tells going to the console, the log file and all. Ctrl-C stops its search, and its
+// measuring where it trains alone: of several ranks one that stopped there would leave the others waiting.
+Experiment open_for_training(const std::string& path, const Run& run) {
+  const auto tell = [&console = run.console](const std::string& text) { console.line(text); };
+  const auto stop = [&interrupt = run.interrupt] { return interrupt.stop().load(); };
+  const bool alone = run.ranks->size() == 1;
+  ExperimentOptions options;
+  options.measuring = std::make_shared<Measuring>(
+      tell, alone ? std::function<bool()>(stop) : [] { return false; });
+  options.search_progress = tell_of_search(tell, stop);
+  Flags flags = run.flags;
+  if (!run.leads()) flags.verbosity = -1;
+  Experiment experiment = open_experiment(path, flags, options);
+  prove_threads(omp_get_max_threads());
+  return experiment;
+}
+
+}  // namespace
+
+Experiment open_on_ranks(const std::string& path, const Run& run) {
+  std::optional<Experiment> experiment;
+  gather_or_fail(*run.ranks, [&] {
+    experiment = open_for_training(path, run);
+    return "";
+  });
+  expect_alike(*run.ranks, {{"program", join(version(), " ", commit(), " ", compiler()), "give all hosts the same one"},
+                            {"config", to_yaml(experiment->config.tree), "start all with the same file and flags"}});
+  return *std::move(experiment);
+}
+
+std::unique_ptr<Trainer> make_trainer(const Run& run, Experiment experiment) {
+  Trainer::Options options{run.leads() ? run.place.run_folder : "",
+                           run.place.checkpoint,
+                           run.arguments.weights,
+                           run.arguments.limit_batches,
+                           run.arguments.overfit_batch,
+                           !run.arguments.no_graph && !run.arguments.profile,
+                           run.ranks};
+  std::unique_ptr<Trainer> trainer;
+  gather_or_fail(*run.ranks, [&] {
+    trainer = std::make_unique<Trainer>(std::move(experiment), std::move(options));
+    return "";
+  });
+  if (run.ranks->size() == 1) return trainer;
+  const char* const same_files = "give all hosts the same files";
+  const Dataset* const val = trainer->val_data();
+  expect_alike(*run.ranks, {{"training set", fingerprint(trainer->train_data()), same_files},
+                            {"validation set", val ? fingerprint(*val) : "none", same_files},
+                            {"state of training", join("step ", trainer->state().step), "resume the same checkpoint"},
+                            {"set of weights", fingerprint(trainer->context(), *trainer->model().net), same_files}});
+  return trainer;
+}
+
+TellerWhileWaiting::TellerWhileWaiting(Run& run, const Trainer& trainer) : ranks_(*run.ranks) {
+  ranks_.while_waiting([&run, &trainer, told = false](double seconds) mutable {
+    constexpr double patience = 0.2;
+    if (seconds < patience || !run.interrupt.stop() || std::exchange(told, true)) return;
+    const std::string saved = trainer.last_checkpoint();
+    run.console.line("told to stop, and waits for another rank, which is at work or has ended; last checkpoint: " +
+                     (saved.empty() ? "none yet" : saved));
+  });
+}
+
+}  // namespace twiddle

@@ -1,0 +1,25 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+
+#include "framework/context.h"
+#include "framework/ranks/communicator.h"
+#include "models/experiment.h"
+#include "models/train_step.h"
+#include "models/training_data.h"
+
+namespace twiddle {
+
+// What a Trainer makes of an experiment before its first step.
+
+StepOptions step_options(const Config& config, WeightAverage* average, bool capture, Communicator& ranks);
+
+std::shared_ptr<Communicator> given_or_one(std::shared_ptr<Communicator> ranks);  // null: of a process by itself
+
+// A rank's part of each full batch; an Error of kind config where the ranks cannot share batches.
+std::int64_t share_of_batch(const Experiment& experiment, const Communicator& ranks);
+
+// Held against the memory before a picture is read or made: for what cannot run that would be time lost.
+TrainingData open_where_there_is_room(const Experiment& experiment, const Context& ctx, Communicator& ranks);
+
+}  // namespace twiddle
