@@ -31,6 +31,7 @@ struct Training {
 Outcome train_on(const std::shared_ptr<Communicator>& ranks, const Training& training) {
   std::vector<Override> overrides = training.overrides;
   overrides.push_back({"data.workers", "1", "--workers"});
+  overrides.push_back({"device", "cpu", "--device"});  // the sums of thread ranks are of host memory
   Trainer::Options options;
   options.ranks = ranks;
   options.resume = training.resume;
@@ -195,6 +196,7 @@ TEST(Ranks, TheGuardStopsAllAtTheSameStep) {
 TEST(Ranks, JudgeImagesAsOneProcessDoes) {
   const std::string config = R"(
 version: 1
+device: cpu
 model: {input: [1, 8, 8], layers: [conv2d: {filters: 3, kernel: 3, pad: 1}, relu, conv2d: {filters: 1, kernel: 3, pad: 1}]}
 data: {train: {format: synthetic, images: 12}, val: {format: synthetic, images: 10, seed: 2}}
 train: {epochs: 1, batch_size: 4, loss: {mean_squared_error: {denoise: 0.1}}}
