@@ -22,6 +22,11 @@ class Communicator {
   // Each of these floats, on the stream's device and in its order, becomes the sum over all ranks: the same bits on
   // every rank, and from run to run with as many ranks.
   virtual void sum(Stream& stream, float* values, std::int64_t count) = 0;
+  // The two halves of a sum, between which each rank works on its share alone: the rank-th of size() equal parts, of
+  // which `count` is a multiple. The first sums each rank's share to that rank and leaves anything in the others; the
+  // second hands each rank's share to all.
+  virtual void sum_scatter(Stream& stream, float* values, std::int64_t count) = 0;
+  virtual void gather_shares(Stream& stream, float* values, std::int64_t count) = 0;
   virtual void barrier() = 0;
   // On the host: a small text of each rank, by rank; every rank gets all.
   virtual std::vector<std::string> gather(const std::string& text) = 0;

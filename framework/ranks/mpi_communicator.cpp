@@ -63,7 +63,7 @@ class MpiRanks final : public Communicator {
   int size() const override { return size_; }
 
   void sum(Stream& stream, float* values, std::int64_t count) override {
-    require(stream.device().kind == Device::Kind::cpu, "MPI sums on CPUs alone, not on ", to_string(stream.device()));
+    require_cpu(stream);
     for (std::int64_t begin = 0; begin < count; begin += most_floats) {
       const auto part = static_cast<int>(std::min(most_floats, count - begin));
       MPI_Request request{};
@@ -71,6 +71,23 @@ class MpiRanks final : public Communicator {
                 "MPI_Iallreduce");
       finish(request);
     }
+  }
+
+  void sum_scatter(Stream& stream, float* values, std::int64_t count) override {
+    const int share = share_of(stream, count);
+    std::vector<float> own(static_cast<std::size_t>(share));
+    MPI_Request request{};
+    check_mpi(MPI_Ireduce_scatter_block(values, own.data(), share, MPI_FLOAT, MPI_SUM, all_, &request),
+              "MPI_Ireduce_scatter_block");
+    finish(request);
+    std::copy(own.begin(), own.end(), values + std::int64_t(rank_) * share);
+  }
+
+  void gather_shares(Stream& stream, float* values, std::int64_t count) override {
+    const int share = share_of(stream, count);
+    MPI_Request request{};
+    check_mpi(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_FLOAT, values, share, MPI_FLOAT, all_, &request), "MPI_Iallgather");
+    finish(request);
   }
 
   void barrier() override {
@@ -92,6 +109,16 @@ class MpiRanks final : public Communicator {
   void while_waiting(WhileWaiting listener) override { listener_ = std::move(listener); }
 
  private:
+  static void require_cpu(const Stream& stream) {
+    require(stream.device().kind == Device::Kind::cpu, "MPI sums on CPUs alone, not on ", to_string(stream.device()));
+  }
+
+  int share_of(const Stream& stream, std::int64_t count) const {
+    require_cpu(stream);
+    require(count % size_ == 0 && count / size_ <= most_floats, count, " floats in shares of ", size_, " ranks");
+    return static_cast<int>(count / size_);
+  }
+
   // False where that takes longer than there is time, if there is a limit.
   bool finish(MPI_Request& request, std::optional<double> limit = {}) {
     Wait wait;

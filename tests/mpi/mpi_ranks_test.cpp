@@ -46,6 +46,24 @@ TEST(MpiRanks, SumsAreTheSameBitsOnEveryRankAndAgain) {
   }
 }
 
+// What sum() gives, in two halves.
+TEST(MpiRanks, SumsToSharesAndHandsSharesToAll) {
+  const auto stream = make_stream({});
+  for (const std::size_t share : {std::size_t(1), std::size_t(500), std::size_t(1) << 19}) {
+    const std::size_t count = share * static_cast<std::size_t>(ranks().size());
+    std::vector<float> values(count);
+    std::iota(values.begin(), values.end(), static_cast<float>(ranks().rank()));
+    std::vector<float> sums = values;
+    ranks().sum(*stream, sums.data(), static_cast<std::int64_t>(count));
+    ranks().sum_scatter(*stream, values.data(), static_cast<std::int64_t>(count));
+    const std::size_t first = share * static_cast<std::size_t>(ranks().rank());
+    for (std::size_t i = 0; i < count; ++i)
+      if (i < first || i >= first + share) values[i] = -1;
+    ranks().gather_shares(*stream, values.data(), static_cast<std::int64_t>(count));
+    EXPECT_EQ(values, sums);
+  }
+}
+
 TEST(MpiRanks, GathersTextsOfAnyLength) {
   const auto text_of = [](int rank) { return std::string(static_cast<std::size_t>(1000 * rank), 'a') + '\0'; };
   const std::vector<std::string> texts = ranks().gather(text_of(ranks().rank()));

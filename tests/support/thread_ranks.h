@@ -1,7 +1,9 @@
 #pragma once
 #include <condition_variable>
+#include <cstring>
 #include <exception>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -54,6 +56,23 @@ class ThreadRank final : public Communicator {
     for (std::int64_t i = 0; i < count; ++i) {
       values[i] = 0;
       for (const std::string& each : all) values[i] += reinterpret_cast<const float*>(each.data())[i];
+    }
+  }
+  // By sum: what it leaves in the others' shares is spoiled, so that nobody counts on it.
+  void sum_scatter(Stream& stream, float* values, std::int64_t count) override {
+    sum(stream, values, count);
+    const std::int64_t share = count / size_;
+    for (std::int64_t i = 0; i < count; ++i)
+      if (i / share != rank_) values[i] = std::numeric_limits<float>::quiet_NaN();
+  }
+  void gather_shares(Stream& stream, float* values, std::int64_t count) override {
+    stream.synchronize();
+    const auto bytes = static_cast<std::size_t>(count / size_) * sizeof(float);
+    const float* const own = values + rank_ * (count / size_);
+    std::size_t at = 0;
+    for (const std::string& share : meeting_->meet(rank_, std::string(reinterpret_cast<const char*>(own), bytes))) {
+      std::memcpy(values + at, share.data(), bytes);
+      at += bytes / sizeof(float);
     }
   }
   void barrier() override { meeting_->meet(rank_, ""); }
