@@ -73,11 +73,18 @@ int end_all(Communicator& ranks, const Failure& failure) {
   return failure.code;
 }
 
-}  // namespace
+std::shared_ptr<Communicator> join_by_nccl(const Launch& launch) {
+  if (launch.meeting.host.empty())
+    throw Error(ErrorKind::config,
+                fmt::format("{} has started {} ranks on several machines, and they have to know where rank 0 is: give "
+                            "all of them MASTER_ADDR (mpirun -x MASTER_ADDR=HOST)",
+                            launch.launcher, launch.size));
+  std::shared_ptr<Communicator> ranks = make_nccl_ranks(launch);
+  ranks->when_lost(teller_of_loss(*ranks, [] { return std::string(); }));
+  return ranks;
+}
 
-std::shared_ptr<Communicator> join_ranks() {
-  const Launch launch = read_launch([](const char* name) { return std::getenv(name); });
-  if (launch.size == 1) return make_one_rank();
+std::shared_ptr<Communicator> join_by_mpi(const Launch& launch) {
   if (launch.launcher == "torchrun")
     throw Error(ErrorKind::device, fmt::format("torchrun has started {0} processes, which nothing joins on CPUs: "
                                                "start them by MPI, mpirun -n {0} twiddle train ...",
@@ -89,6 +96,31 @@ std::shared_ptr<Communicator> join_ranks() {
                             "program was built with (with srun, --mpi=pmix or --mpi=pmi2 may help)",
                             launch.launcher, launch.size, ranks->size()));
   return ranks;
+}
+
+}  // namespace
+
+std::shared_ptr<Communicator> join_ranks(const Flags& flags) {
+  const Launch launch = own_launch();
+  if (launch.size == 1) return make_one_rank();
+  const bool on_gpus = flags.value("device", "auto") != "cpu" && cuda_device_count() > 0;
+  return on_gpus ? join_by_nccl(launch) : join_by_mpi(launch);
+}
+
+std::optional<int> gpu_of_rank() {
+  const Launch launch = own_launch();
+  const int gpus = cuda_device_count();
+  if (launch.size == 1 || gpus == 0) return std::nullopt;
+  return gpus == 1 ? 0 : launch.local_rank;  // a launcher may show each process its own GPU alone
+}
+
+Communicator::WhenLost teller_of_loss(const Communicator& ranks, std::function<std::string()> last_checkpoint) {
+  const int rank = ranks.rank();
+  return [rank, last_checkpoint = std::move(last_checkpoint)](const std::string& who) {
+    if (rank > 1 || (rank == 1 && !who.starts_with("rank 0 "))) return;  // rank 0 tells, or the next where it is gone
+    const std::string saved = last_checkpoint();
+    print_error(fmt::format("{}; that ends all{}", who, saved.empty() ? "" : "\n  last checkpoint: " + saved));
+  };
 }
 
 int run_on_ranks(Communicator& ranks, const std::function<int()>& work) {

@@ -1,15 +1,24 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "apps/verbs.h"
 #include "framework/ranks/communicator.h"
 
 namespace twiddle {
 
 // The ranks that this process trains with, as its launcher has them; itself alone where it was started without one.
-std::shared_ptr<Communicator> join_ranks();
+// Joined by NCCL where there are GPUs and the flags do not ask for the CPU, else by MPI.
+std::shared_ptr<Communicator> join_ranks(const Flags& flags);
+
+// The GPU of this process, of those that it sees, where it is one of several on its machine; none where it is alone.
+std::optional<int> gpu_of_rank();
+
+// Tells, once for all ranks, which one is gone, and the last checkpoint as it is then found; empty: there is none.
+Communicator::WhenLost teller_of_loss(const Communicator& ranks, std::function<std::string()> last_checkpoint);
 
 // Runs the work of this rank and returns its exit code. What it throws goes on where it is alone. Else it ends all
 // ranks, and is told once: by rank 0 where all have failed, and otherwise by the rank that did.

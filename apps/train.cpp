@@ -13,6 +13,7 @@
 #include "apps/network_facts.h"
 #include "apps/open.h"
 #include "apps/progress.h"
+#include "apps/rank_processes.h"
 #include "apps/report_writer.h"
 #include "apps/run_lock.h"
 #include "apps/shell_word.h"
@@ -255,13 +256,13 @@ int print_config(const Flags& flags, const TrainArguments& arguments) {
 
 int start_run(Run& run) {
   Experiment experiment = open_on_ranks(run.arguments.config, run);
-  gather_or_fail(*run.ranks, [&] {
-    if (!run.leads()) return "";
+  const std::vector<std::string> folders = gather_or_fail(*run.ranks, [&] {
+    if (!run.leads()) return std::string();
     run.new_folder.make(experiment.config.train.out, experiment.config.name);
-    run.place.run_folder = run.new_folder.path();
-    run.lock.emplace(run.place.run_folder);
-    return "";
+    run.lock.emplace(run.new_folder.path());
+    return run.new_folder.path();
   });
+  run.place.run_folder = folders.front();
   return train(run, std::move(experiment));
 }
 
@@ -299,6 +300,7 @@ Action add_train(VerbOptions& verb, const Flags& flags) {
                   "Start from these weights, as far as layers fit by name and shape: a file or a run folder")
       .type_name("FILE")
       .excludes(resume);
+  add_gpus_option(verb, arguments->gpus);
   verb.add_option("--limit-batches", arguments->limit_batches, "Batches of an epoch; 0: all")
       .type_name("N")
       .check(whole_number_between(0, 1000000000));
@@ -314,7 +316,8 @@ Action add_train(VerbOptions& verb, const Flags& flags) {
     if (!arguments->weights.empty()) arguments->weights = find_weights(arguments->weights);
     refuse_to_overwrite("--json", flags.json, {arguments->weights});
     if (arguments->print_config) return print_config(flags, *arguments);
-    const std::shared_ptr<Communicator> ranks = join_ranks();
+    if (arguments->gpus > 0 && !is_started_rank()) return run_on_gpus(arguments->gpus);
+    const std::shared_ptr<Communicator> ranks = join_ranks(flags);
     return run_on_ranks(*ranks, [&] { return train_on(ranks, flags, *arguments); });
   };
 }

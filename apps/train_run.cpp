@@ -8,6 +8,7 @@
 #include "apps/open.h"
 #include "apps/prove_threads.h"
 #include "apps/version.h"
+#include "framework/error.h"
 #include "framework/text.h"
 #include "models/fingerprint.h"
 
@@ -25,11 +26,19 @@ Experiment open_for_training(const std::string& path, const Run& run) {
   options.measuring = std::make_shared<Measuring>(
       tell, alone ? std::function<bool()>(stop) : [] { return false; });
   options.search_progress = tell_of_search(tell, stop);
+  options.gpu = gpu_of_rank();
   Flags flags = run.flags;
   if (!run.leads()) flags.verbosity = -1;
   Experiment experiment = open_experiment(path, flags, options);
   prove_threads(omp_get_max_threads());
   return experiment;
+}
+
+// As it is on disk, for a thread that must not look at the trainer.
+std::string last_checkpoint_in(const std::string& run_folder) try {
+  return find_resume_point(run_folder).checkpoint;
+} catch (const Error&) {
+  return "";  // there is none yet
 }
 
 }  // namespace
@@ -46,6 +55,9 @@ Experiment open_on_ranks(const std::string& path, const Run& run) {
 }
 
 std::unique_ptr<Trainer> make_trainer(const Run& run, Experiment experiment) {
+  run.ranks->use(experiment.device);
+  run.ranks->when_lost(
+      teller_of_loss(*run.ranks, [folder = run.place.run_folder] { return last_checkpoint_in(folder); }));
   Trainer::Options options{run.leads() ? run.place.run_folder : "",
                            run.place.checkpoint,
                            run.arguments.weights,

@@ -17,6 +17,7 @@ namespace twiddle {
 struct TrainArguments {
   std::string config, resume, weights;
   std::int64_t limit_batches = 0;
+  int gpus = 0;  // processes to start, one a GPU; 0: this one alone
   bool overfit_batch = false, print_config = false, no_graph = false, profile = false;
 };
 

@@ -44,6 +44,12 @@ void VerbOptions::explain(const std::string& text) {
   app_->footer(text);
 }
 
+void add_gpus_option(VerbOptions& verb, int& gpus) {
+  verb.add_option("--gpus", gpus, "Start so many processes on this machine, one a GPU, which share each batch")
+      .type_name("N")
+      .check(whole_number_between(1, 1024));
+}
+
 template VerbOption VerbOptions::add_option(const std::string&, std::string&, const std::string&);
 template VerbOption VerbOptions::add_option(const std::string&, std::vector<std::string>&, const std::string&);
 template VerbOption VerbOptions::add_option(const std::string&, int&, const std::string&);

@@ -41,4 +41,7 @@ class VerbOptions {
   CLI::App* app_;
 };
 
+// --gpus N, of the verbs that run on several: apps/rank_processes.h starts them.
+void add_gpus_option(VerbOptions& verb, int& gpus);
+
 }  // namespace twiddle

@@ -86,6 +86,11 @@ void refuse_to_mix_images(Params& train, const Experiment& experiment) {
   train.error(mixing.mixup > 0 ? "mixup" : "cutmix", "'mixup' and 'cutmix' mix labels; the loss compares images");
 }
 
+Device device_of(const Config& config, std::optional<int> gpu) {
+  const bool leaves_open = config.device == "auto" || config.device == "cuda";
+  return gpu && leaves_open ? Device{Device::Kind::cuda, *gpu} : parse_device(config.device);
+}
+
 // The sections in turn, each by those who know what stands in it, as far as it can be read at all.
 Experiment read_sections(const ConfigNode& tree, const std::string& file, bool layers_are_whole,
                          const ExperimentOptions& options, Diagnostics& diagnostics) {
@@ -94,7 +99,7 @@ Experiment read_sections(const ConfigNode& tree, const std::string& file, bool l
   Params root(tree, "", diagnostics);
   config = read_config(root, file);
   if (!layers_are_whole) config.input.clear();  // shapes cannot be followed through a list with holes
-  if (!config.device.empty()) experiment.device = parse_device(config.device);
+  if (!config.device.empty()) experiment.device = device_of(config, options.gpu);
   Params data = root.child("data"), train = root.child("train");
   bool model_is_whole = diagnostics.empty();
   experiment.loss = read_loss(train);

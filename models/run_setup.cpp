@@ -25,9 +25,6 @@ std::shared_ptr<Communicator> given_or_one(std::shared_ptr<Communicator> ranks) 
 std::int64_t share_of_batch(const Experiment& experiment, const Communicator& ranks) {
   const std::int64_t batch = experiment.config.train.batch_size, size = ranks.size();
   if (size == 1) return batch;
-  if (experiment.device.kind != Device::Kind::cpu)
-    throw Error(ErrorKind::config, join(size, " processes train together on CPUs alone as yet, not on ",
-                                        to_string(experiment.device), ": --device cpu"));
   if (batch % size != 0)
     throw Error(
         ErrorKind::config,

@@ -1,6 +1,7 @@
 #include "framework/cuda/cuda_stream.h"
 #include "framework/error.h"
 #include "framework/gpu_check.h"
+#include "framework/ranks/communicator.h"
 
 namespace twiddle {
 
@@ -27,6 +28,10 @@ std::unique_ptr<Stream> make_cuda_stream(int /*index*/) {
 }
 
 std::string describe_cuda(int /*index*/) {
+  refuse();
+}
+
+std::unique_ptr<Communicator> make_nccl_ranks(const Launch& /*launch*/) {
   refuse();
 }
 

@@ -7,17 +7,21 @@
 #include <vector>
 
 #include "framework/device.h"
+#include "framework/ranks/launch.h"
 
 namespace twiddle {
 
 // What joins the processes ("ranks") that train one network together, as one of them sees it. All ranks call the same
-// functions in the same order, and a call ends when all have come to it. The transport is an existing library's: MPI
-// between CPUs.
+// functions in the same order, and a call ends when all have come to it. The transport of numbers is an existing
+// library's: MPI between CPUs, NCCL between GPUs.
 class Communicator {
  public:
   virtual ~Communicator() = default;
   virtual int rank() const = 0;  // 0 .. size() - 1; rank 0 talks to people and writes files
   virtual int size() const = 0;
+
+  // Before the first sum: makes ready what sums on this device need. An Error on one rank is one on all.
+  virtual void use(const Device& /*device*/) {}
 
   // Each of these floats, on the stream's device and in its order, becomes the sum over all ranks: the same bits on
   // every rank, and from run to run with as many ranks.
@@ -27,6 +31,12 @@ class Communicator {
   // second hands each rank's share to all.
   virtual void sum_scatter(Stream& stream, float* values, std::int64_t count) = 0;
   virtual void gather_shares(Stream& stream, float* values, std::int64_t count) = 0;
+  // The first of them beside the stream's work: it begins after what the stream has been given so far, and what the
+  // stream is given behind finish() begins after all that were begun so.
+  virtual void begin_sum_scatter(Stream& stream, float* values, std::int64_t count) {
+    sum_scatter(stream, values, count);
+  }
+  virtual void finish(Stream& /*stream*/) {}
   virtual void barrier() = 0;
   // On the host: a small text of each rank, by rank; every rank gets all.
   virtual std::vector<std::string> gather(const std::string& text) = 0;
@@ -40,6 +50,11 @@ class Communicator {
   // Is called now and then while a call waits for other ranks, with the seconds that it has waited.
   using WhileWaiting = std::function<void(double seconds)>;
   virtual void while_waiting(WhileWaiting listener) = 0;
+
+  // Is called on a thread of the communicator's where another rank is gone, right before that ends this process, too.
+  // By MPI it is not: there the launcher ends whoever is left.
+  using WhenLost = std::function<void(const std::string& who)>;
+  virtual void when_lost(WhenLost /*listener*/) {}
 };
 
 std::unique_ptr<Communicator> make_one_rank();  // of a process that trains by itself
@@ -48,6 +63,10 @@ std::unique_ptr<Communicator> make_one_rank();  // of a process that trains by i
 // build has no MPI.
 std::unique_ptr<Communicator> make_mpi_ranks();
 bool has_mpi();
+
+// Joins processes with a GPU each, however they were started: they meet at the launch's meeting place. An Error of kind
+// device where they do not all come, or where this build has no CUDA side.
+std::unique_ptr<Communicator> make_nccl_ranks(const Launch& launch);
 
 bool any(Communicator& ranks, bool flag);  // on all ranks: whether it is true on one of them
 

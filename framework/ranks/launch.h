@@ -1,19 +1,29 @@
 #pragma once
 #include <functional>
 #include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/ranks/socket.h"
 
 namespace twiddle {
 
-// What a launcher (mpirun, srun, torchrun) tells a process that it starts, by environment variables.
+// What a launcher (mpirun, srun, torchrun, or --gpus) tells a process that it starts, by environment variables.
 struct Launch {
   int rank = 0, size = 1;
   int local_rank = 0;         // among the ranks on this machine
   std::string launcher = {};  // empty: the process was started by itself
+  SocketPlace meeting = {};   // where rank 0 waits for the others, where nothing else joins them; no host: not known
 };
 
-// Reads the variables by `variable`, which gives null where one is not set: those of Open MPI, of MPICH and others that
-// speak PMI, of Slurm's srun, and of torchrun. The first family of which both rank and size are set counts. An Error of
-// kind config where they make no sense.
+// Reads the variables by `variable`, which gives null where one is not set: those of --gpus, of Open MPI, of MPICH and
+// others that speak PMI, of Slurm's srun, and of torchrun. The first family of which both rank and size are set counts.
+// An Error of kind config where they make no sense.
 Launch read_launch(const std::function<const char*(const char* name)>& variable);
+
+Launch own_launch();  // of this process
+
+// The variables of a rank that --gpus starts, one of so many on this machine.
+std::vector<std::pair<std::string, std::string>> variables_of_rank(int rank, int size, int port);
 
 }  // namespace twiddle

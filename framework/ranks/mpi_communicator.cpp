@@ -62,6 +62,12 @@ class MpiRanks final : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
 
+  void use(const Device& device) override {
+    if (device.kind == Device::Kind::cpu) return;
+    throw Error(ErrorKind::config, join("MPI has joined these ranks, on CPUs alone, and the config asks for ",
+                                        to_string(device), ": start them with --device cpu"));
+  }
+
   void sum(Stream& stream, float* values, std::int64_t count) override {
     require_cpu(stream);
     for (std::int64_t begin = 0; begin < count; begin += most_floats) {

@@ -50,6 +50,48 @@ TEST(Launch, MpirunInsideAStepOfSlurmCounts) {
          1, 4, 0, "mpirun");
 }
 
+// Of srun, which has started a torchrun on each of two machines.
+TEST(Launch, TheInnerLauncherCounts) {
+  const std::map<std::string, std::string> outer{
+      {"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_LOCALID", "0"}};
+  std::map<std::string, std::string> torchrun{
+      {"RANK", "9"}, {"WORLD_SIZE", "16"}, {"LOCAL_RANK", "1"}, {"TORCHELASTIC_RUN_ID", "none"}};
+  torchrun.insert(outer.begin(), outer.end());
+  expect(launch_of(torchrun), 9, 16, 1, "torchrun");
+  std::map<std::string, std::string> gpus = outer;
+  for (const auto& variable : variables_of_rank(2, 4, 40000)) gpus.insert(variable);
+  expect(launch_of(gpus), 2, 4, 2, "--gpus");
+}
+
+std::string meeting_of(std::map<std::string, std::string> variables) {
+  variables.insert({{"SLURM_PROCID", "7"}, {"SLURM_STEP_NUM_TASKS", "16"}});
+  const SocketPlace place = launch_of(variables).meeting;
+  return place.host.empty() ? "" : to_string(place);
+}
+
+TEST(Launch, TheRanksMeetBehindTheLaunchersPort) {
+  EXPECT_EQ(meeting_of({{"MASTER_ADDR", "a"}, {"MASTER_PORT", "29500"}}), "a:29501");
+  EXPECT_EQ(meeting_of({{"MASTER_ADDR", "a"}}), "a:29501");
+  EXPECT_EQ(meeting_of({{"NCCL_COMM_ID", "10.0.0.1:5000"}, {"MASTER_ADDR", "a"}}), "10.0.0.1:5001");
+  EXPECT_EQ(meeting_of({{"NCCL_COMM_ID", "[fe80::1]:5000"}}), "fe80::1:5001");
+  const auto variables = variables_of_rank(1, 4, 40000);
+  EXPECT_EQ(to_string(launch_of({variables.begin(), variables.end()}).meeting), "127.0.0.1:40000");
+}
+
+TEST(Launch, WithoutAnAddressTheRanksOfOneMachineMeetThere) {
+  const std::map<std::string, std::string> variables{
+      {"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}};
+  EXPECT_EQ(to_string(launch_of(variables).meeting), "127.0.0.1:29501");
+  EXPECT_EQ(launch_of({{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "4"}}).meeting.host, "");
+}
+
+TEST(Launch, UnderSlurmTheyMeetOnTheFirstHost) {
+  EXPECT_EQ(meeting_of({{"SLURM_STEP_NODELIST", "a,b"}, {"SLURM_JOB_ID", "20007"}}), "a:20008");
+  EXPECT_EQ(meeting_of({{"SLURM_STEP_NODELIST", "node[07-09,12],b"}, {"MASTER_PORT", "5000"}}), "node07:5001");
+  EXPECT_EQ(meeting_of({{"SLURM_STEP_NODELIST", "node[7,9]"}}), "node7:29501");
+  EXPECT_EQ(meeting_of({}), "");
+}
+
 TEST(Launch, NonsenseIsAnError) {
   EXPECT_THROW(launch_of({{"RANK", "one"}, {"WORLD_SIZE", "2"}}), Error);
   EXPECT_THROW(launch_of({{"RANK", "2"}, {"WORLD_SIZE", "2"}}), Error);

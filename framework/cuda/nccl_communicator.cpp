@@ -1,0 +1,247 @@
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <future>
+#include <map>
+#include <sstream>
+#include <thread>
+
+#include "framework/cuda/check.h"
+#include "framework/cuda/nccl_library.h"
+#include "framework/error.h"
+#include "framework/ranks/rank_lines.h"
+#include "framework/ranks/rank_texts.h"
+#include "framework/ranks/rank_watch.h"
+#include "framework/text.h"
+
+namespace twiddle {
+
+namespace {
+
+constexpr double seconds_to_meet = 60, seconds_to_join = 120;
+constexpr double seconds_of_silence = 30;  // after which a rank counts as gone
+
+// Recorded inside a graph, too, as an order between two of its streams.
+using OrderEvent = Handle<cudaEvent_t, cudaEventDestroy>;
+using SideStream = Handle<cudaStream_t, cudaStreamDestroy>;
+
+std::string host_name() {
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+// A GPU as no other is called, also where each process sees it as its first.
+std::string identity_of_gpu(int index) {
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, index));
+  std::string text;
+  for (const char byte : properties.uuid.bytes) text += std::to_string(static_cast<unsigned char>(byte)) + '.';
+  return text;
+}
+
+int version_of_nccl() {
+  int version = 0;
+  check_nccl(nccl().version(&version));
+  return version;
+}
+
+// "identity host version", where no part has a space in it.
+std::string facts_of_rank(const Device& device) {
+  if (device.kind != Device::Kind::cuda)
+    throw Error(ErrorKind::config,
+                "these ranks were to be joined on GPUs by NCCL, and the config asks for the CPU: "
+                "start them by MPI, and with --device cpu");
+  return join(identity_of_gpu(device.index), " ", host_name(), " ", version_of_nccl());
+}
+
+void refuse_two_on_one_gpu(const std::vector<std::string>& facts) {
+  std::map<std::string, std::size_t> owners;
+  for (std::size_t rank = 0; rank < facts.size(); ++rank) {
+    std::string gpu, host;
+    std::istringstream(facts[rank]) >> gpu >> host;
+    const auto [owner, is_new] = owners.emplace(gpu, rank);
+    if (!is_new)
+      throw Error(ErrorKind::config,
+                  join("ranks ", owner->second, " and ", rank, " on ", host,
+                       " have the same GPU: start as many processes on a machine as it has GPUs, and leave the device "
+                       "to the program (--device cuda)"));
+  }
+}
+
+void refuse_two_versions(const std::vector<std::string>& facts) {
+  std::string gpu, host, first, host_of_first;
+  std::istringstream(facts.front()) >> gpu >> host_of_first >> first;
+  for (const std::string& each : facts) {
+    std::string version;
+    std::istringstream(each) >> gpu >> host >> version;
+    if (version != first)
+      throw Error(ErrorKind::config, join("NCCL is of version ", first, " on ", host_of_first, " and ", version, " on ",
+                                          host, ": give all ranks the same one"));
+  }
+}
+
+// Containers start with 64 MiB, in which NCCL does not find room where GPUs cannot reach each other directly.
+std::string advice_where_nccl_fails() {
+  constexpr std::size_t enough = std::size_t(256) << 20;
+  std::string advice = "\n  NCCL_DEBUG=WARN has NCCL tell more";
+  struct statvfs room {};
+  if (statvfs("/dev/shm", &room) == 0 && room.f_bavail * room.f_frsize < enough)
+    advice += join("; /dev/shm has ", format_bytes(room.f_bavail * room.f_frsize),
+                   " left, and a container needs more (docker run --shm-size=1g)");
+  return advice;
+}
+
+class NcclRanks final : public Communicator {
+ public:
+  explicit NcclRanks(const Launch& launch) : NcclRanks(launch, meet_ranks(launch, seconds_to_meet)) {}
+  ~NcclRanks() override {
+    watch_.also_ask({});
+    // What may still be under way is given up: nobody waits for it any more.
+    if (comm_ != nullptr) static_cast<void>(nccl().abort(comm_));
+  }
+  NcclRanks(const NcclRanks&) = delete;
+  NcclRanks& operator=(const NcclRanks&) = delete;
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+
+  void use(const Device& device) override {
+    if (comm_ != nullptr) return;
+    const std::vector<std::string> facts = gather_or_fail(*this, [&] { return facts_of_rank(device); });
+    refuse_two_on_one_gpu(facts);
+    refuse_two_versions(facts);
+    const std::string id = gather_or_fail(*this, [&] { return rank_ == 0 ? new_id() : ""; }).front();
+    make_current(device.index);
+    comm_ = join_gpus(device.index, id);
+    // Ahead of the kernels that run beside it: what is summed is waited for sooner than what is computed.
+    int least = 0, greatest = 0;
+    check(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+    check(cudaStreamCreateWithPriority(side_.put(), cudaStreamNonBlocking, greatest));
+    for (OrderEvent* event : {&given_, &summed_}) check(cudaEventCreateWithFlags(event->put(), cudaEventDisableTiming));
+    watch_.also_ask([comm = comm_] { return what_is_wrong(comm); });
+  }
+
+  void sum(Stream& stream, float* values, std::int64_t count) override {
+    check_nccl(nccl().all_reduce(values, values, unsigned_of(count), nccl_float, nccl_sum, comm(), native(stream)));
+  }
+
+  void sum_scatter(Stream& stream, float* values, std::int64_t count) override {
+    scatter_on(native(stream), values, count);
+  }
+
+  void gather_shares(Stream& stream, float* values, std::int64_t count) override {
+    const std::int64_t share = count / size_;
+    check_nccl(
+        nccl().all_gather(values + rank_ * share, values, unsigned_of(share), nccl_float, comm(), native(stream)));
+  }
+
+  void begin_sum_scatter(Stream& stream, float* values, std::int64_t count) override {
+    check(cudaEventRecord(given_.get(), native(stream)));
+    check(cudaStreamWaitEvent(side_.get(), given_.get()));
+    scatter_on(side_.get(), values, count);
+    beside_ = true;
+  }
+
+  void finish(Stream& stream) override {
+    if (!std::exchange(beside_, false)) return;
+    check(cudaEventRecord(summed_.get(), side_.get()));
+    check(cudaStreamWaitEvent(native(stream), summed_.get()));
+  }
+
+  void barrier() override { static_cast<void>(gather("")); }
+
+  std::vector<std::string> gather(const std::string& text) override {
+    if (std::optional<std::vector<std::string>> texts = texts_.gather(text, {}, listener_)) return *std::move(texts);
+    // A rank is gone: the watch is about to see it, and ends this one.
+    std::this_thread::sleep_for(std::chrono::seconds(5));
+    throw Error("a rank has left the others, which wait for it");
+  }
+  std::optional<std::vector<std::string>> gather_last(const std::string& text, double seconds) override {
+    return last_.gather(text, seconds, {});
+  }
+
+  void abort(int code) override { watch_.end_all(code); }
+  void while_waiting(WhileWaiting listener) override { listener_ = std::move(listener); }
+  void when_lost(WhenLost listener) override { watch_.when_lost(std::move(listener)); }
+
+ private:
+  NcclRanks(const Launch& launch, RankLines lines)
+      : rank_(launch.rank),
+        size_(launch.size),
+        texts_(rank_, std::move(lines.texts)),
+        last_(rank_, std::move(lines.last)),
+        watch_(rank_, std::move(lines.life), seconds_of_silence) {}
+
+  static std::size_t unsigned_of(std::int64_t count) { return static_cast<std::size_t>(count); }
+  static cudaStream_t native(Stream& stream) { return static_cast<cudaStream_t>(stream.native()); }
+
+  static std::string new_id() {
+    NcclId id{};
+    check_nccl(nccl().unique_id(&id));
+    return {id.bytes, sizeof id.bytes};
+  }
+
+  static std::string what_is_wrong(NcclComm comm) {
+    NcclResult result = nccl_success;
+    if (nccl().async_error(comm, &result) != nccl_success) return "";
+    if (result == nccl_success || result == nccl_in_progress) return "";
+    return join("NCCL: ", nccl().error_string(result), ": another rank, or the network to it, has failed");
+  }
+
+  // On a thread of its own, for NCCL waits there for all ranks, and says nothing of one that does not come.
+  NcclComm join_gpus(int gpu, const std::string& bytes) {
+    NcclId id{};
+    bytes.copy(id.bytes, sizeof id.bytes);
+    std::packaged_task<NcclComm()> task([gpu, id, rank = rank_, size = size_] {
+      make_current(gpu);
+      NcclComm made = nullptr;
+      check_nccl(nccl().init_rank(&made, size, id, rank));
+      return made;
+    });
+    std::future<NcclComm> joined = task.get_future();
+    std::thread(std::move(task)).detach();
+    const auto start = std::chrono::steady_clock::now();
+    while (joined.wait_for(std::chrono::milliseconds(10)) != std::future_status::ready) {
+      const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      if (listener_) listener_(seconds);
+      if (seconds > seconds_to_join)
+        throw Error(ErrorKind::device,
+                    join("NCCL has not joined the GPUs within ", seconds_to_join,
+                         " s\n  NCCL_SOCKET_IFNAME names the network to use, and NCCL_DEBUG=INFO has it tell more"));
+    }
+    try {
+      return joined.get();
+    } catch (const Error& error) {
+      throw Error(ErrorKind::device, error.what() + advice_where_nccl_fails());
+    }
+  }
+
+  NcclComm comm() const {
+    require(comm_ != nullptr, "ranks sum on a GPU that they have not been told of by use()");
+    return comm_;
+  }
+
+  void scatter_on(cudaStream_t stream, float* values, std::int64_t count) {
+    const std::int64_t share = count / size_;
+    check_nccl(nccl().reduce_scatter(values, values + rank_ * share, unsigned_of(share), nccl_float, nccl_sum, comm(),
+                                     stream));
+  }
+
+  int rank_, size_;
+  NcclComm comm_ = nullptr;
+  SideStream side_;
+  OrderEvent given_, summed_;
+  bool beside_ = false;  // something runs on the side stream that the main one has not waited for
+  WhileWaiting listener_;
+  RankTexts texts_, last_;
+  RankWatch watch_;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_nccl_ranks(const Launch& launch) {
+  return std::make_unique<NcclRanks>(launch);
+}
+
+}  // namespace twiddle

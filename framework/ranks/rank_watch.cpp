@@ -1,0 +1,116 @@
+#include "framework/ranks/rank_watch.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "framework/error.h"
+
+namespace twiddle {
+
+namespace {
+
+// One byte each; behind `ends_all` comes the exit code.
+constexpr char alive = '.', leaves = '-', ends_all = '!';
+constexpr int watch_every_ms = 200;
+constexpr double sign_every = 1;  // seconds
+
+double seconds_from(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+RankWatch::RankWatch(int rank, RankLine line, double silence) : rank_(rank), silence_(silence) {
+  for (Socket& socket : line) {
+    Other& other = others_.emplace_back();
+    other.rank = rank == 0 ? static_cast<int>(others_.size()) : 0;
+    other.socket = std::move(socket);
+  }
+  thread_ = std::thread([this] { watch(); });
+}
+
+RankWatch::~RankWatch() {
+  leaves_ = true;
+  thread_.join();
+  tell_others({leaves});
+}
+
+void RankWatch::when_lost(Communicator::WhenLost listener) {
+  const std::lock_guard lock(mutex_);
+  listener_ = std::move(listener);
+}
+
+void RankWatch::also_ask(std::function<std::string()> what_is_wrong) {
+  const std::lock_guard lock(mutex_);
+  what_is_wrong_ = std::move(what_is_wrong);
+}
+
+void RankWatch::end_all(int code) {
+  tell_others({ends_all, static_cast<char>(code)});
+  std::_Exit(code);
+}
+
+void RankWatch::watch() {
+  Clock::time_point told = Clock::now();
+  while (!leaves_) {
+    std::vector<pollfd> wanted;
+    for (const Other& other : others_) wanted.push_back({other.has_left ? -1 : other.socket.handle(), POLLIN, 0});
+    poll(wanted.data(), wanted.size(), watch_every_ms);
+    for (Other& other : others_)
+      if (!other.has_left) look_at(other);
+    if (seconds_from(told) < sign_every) continue;
+    told = Clock::now();
+    tell_others({alive});
+    ask();
+  }
+}
+
+void RankWatch::ask() {
+  std::string wrong;
+  {
+    const std::lock_guard lock(mutex_);
+    if (what_is_wrong_) wrong = what_is_wrong_();
+  }
+  if (!wrong.empty()) lose(wrong);
+}
+
+void RankWatch::look_at(Other& other) {
+  char signs[64];
+  const ssize_t count = recv(other.socket.handle(), signs, sizeof signs, MSG_DONTWAIT);
+  if (count > 0) return take(other, signs, static_cast<std::size_t>(count));
+  const bool nothing_yet = count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
+  if (!nothing_yet) return lose(join("rank ", other.rank, " has ended without a word"));
+  if (seconds_from(other.heard) > silence_)
+    lose(join("rank ", other.rank, " gives no sign of life for ", silence_,
+              " s: it was stopped, or its machine is not to be reached"));
+}
+
+void RankWatch::take(Other& other, const char* signs, std::size_t count) {
+  other.heard = Clock::now();
+  for (std::size_t i = 0; i < count && !other.has_left; ++i) {
+    other.has_left = signs[i] == leaves;
+    if (signs[i] != ends_all) continue;
+    const int code = i + 1 < count ? static_cast<unsigned char>(signs[i + 1]) : 1;
+    if (rank_ == 0) end_all(code);
+    std::_Exit(code);
+  }
+}
+
+void RankWatch::lose(const std::string& who) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (listener_) listener_(who);
+  }
+  end_all(static_cast<int>(ErrorKind::failed));
+}
+
+void RankWatch::tell_others(const std::string& signs) {
+  for (const Other& other : others_)
+    if (!other.has_left)
+      static_cast<void>(::send(other.socket.handle(), signs.data(), signs.size(), MSG_DONTWAIT | MSG_NOSIGNAL));
+}
+
+}  // namespace twiddle

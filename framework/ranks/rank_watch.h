@@ -1,0 +1,57 @@
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "framework/ranks/communicator.h"
+#include "framework/ranks/rank_lines.h"
+
+namespace twiddle {
+
+// A thread that watches over connections whether the other ranks are there: rank 0 all others, each other rank rank 0.
+// It ends the process where one is gone, whatever the process does: a rank that waits for a GPU which waits for a rank
+// that has died waits for ever.
+class RankWatch {
+ public:
+  // `silence`: seconds without a sign of life after which a rank that has not ended counts as gone, too.
+  RankWatch(int rank, RankLine line, double silence);
+  ~RankWatch();  // tells the others that this rank leaves as it should
+  RankWatch(const RankWatch&) = delete;
+  RankWatch& operator=(const RankWatch&) = delete;
+
+  void when_lost(Communicator::WhenLost listener);
+  // Asks this, too, now and then: what is wrong; empty: nothing.
+  void also_ask(std::function<std::string()> what_is_wrong);
+  [[noreturn]] void end_all(int code);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Other {
+    int rank = 0;
+    Socket socket;
+    Clock::time_point heard = Clock::now();
+    bool has_left = false;
+  };
+
+  void watch();
+  void look_at(Other& other);
+  void take(Other& other, const char* signs, std::size_t count);
+  void ask();
+  void lose(const std::string& who);
+  void tell_others(const std::string& signs);
+
+  int rank_;
+  double silence_;
+  std::vector<Other> others_;
+  std::mutex mutex_;  // of the next two
+  Communicator::WhenLost listener_;
+  std::function<std::string()> what_is_wrong_;
+  std::atomic<bool> leaves_ = false;
+  std::thread thread_;  // last: it uses all others
+};
+
+}  // namespace twiddle

@@ -1,0 +1,150 @@
+#include "framework/ranks/socket.h"
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "framework/error.h"
+
+namespace twiddle {
+
+namespace {
+
+constexpr int transfer_looks_ms = 20;  // how often a transfer asks whether to go on
+
+using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+
+Addresses look_up(const char* host, int port, int family, int flags) {
+  addrinfo wanted{}, *found = nullptr;
+  wanted.ai_family = family;
+  wanted.ai_socktype = SOCK_STREAM;
+  wanted.ai_flags = flags | AI_NUMERICSERV;
+  const int failed = getaddrinfo(host, std::to_string(port).c_str(), &wanted, &found);
+  return {failed == 0 ? found : nullptr, freeaddrinfo};
+}
+
+void set(const Socket& socket, int level, int option, int value) {
+  setsockopt(socket.handle(), level, option, &value, sizeof value);
+}
+
+Socket new_socket(int family) {
+  return Socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+}
+
+// Small texts go at once, and no transfer blocks: poll() waits for it.
+Socket connected(Socket socket) {
+  set(socket, IPPROTO_TCP, TCP_NODELAY, 1);
+  fcntl(socket.handle(), F_SETFL, fcntl(socket.handle(), F_GETFL) | O_NONBLOCK);
+  return socket;
+}
+
+bool wait_for(const Socket& socket, short events, int milliseconds) {
+  pollfd wanted{socket.handle(), events, 0};
+  return poll(&wanted, 1, milliseconds) > 0;
+}
+
+bool would_block() {
+  return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+}
+
+// `move` sends or receives some of what is left, as send() and recv() do.
+template <class Move>
+Transfer move_all(const Socket& socket, short events, std::size_t count, const std::function<bool()>& goes_on,
+                  const Move& move) {
+  for (std::size_t done = 0; done < count;) {
+    const ssize_t moved = move(done);
+    if (moved > 0)
+      done += static_cast<std::size_t>(moved);
+    else if (moved == 0 || !would_block())
+      return Transfer::closed;
+    else if (!goes_on())
+      return Transfer::given_up;
+    else
+      wait_for(socket, events, transfer_looks_ms);
+  }
+  return Transfer::done;
+}
+
+// Of any family: an IPv6 socket takes IPv4 connections, too.
+Addresses addresses_to_listen_at(const SocketPlace& place, int family) {
+  const bool local = place.host == "localhost" || place.host == "127.0.0.1" || place.host == "::1";
+  return local ? look_up(place.host.c_str(), place.port, family, 0) : look_up(nullptr, place.port, family, AI_PASSIVE);
+}
+
+}  // namespace
+
+Socket::~Socket() {
+  if (open()) ::close(handle_);
+}
+
+std::string to_string(const SocketPlace& place) {
+  return join(place.host, ":", place.port);
+}
+
+Socket listen_at(const SocketPlace& place) {
+  int reason = EADDRNOTAVAIL;
+  for (const int family : {AF_INET6, AF_INET}) {
+    const Addresses addresses = addresses_to_listen_at(place, family);
+    if (!addresses) continue;
+    Socket listener = new_socket(family);
+    if (!listener.open()) continue;
+    set(listener, SOL_SOCKET, SO_REUSEADDR, 1);  // a port of a training that has just ended is free
+    if (family == AF_INET6) set(listener, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+    if (bind(listener.handle(), addresses->ai_addr, addresses->ai_addrlen) == 0 && listen(listener.handle(), 128) == 0)
+      return listener;
+    reason = errno;
+    if (reason == EADDRINUSE) break;
+  }
+  throw Error(ErrorKind::device, join("port ", place.port, " of this machine, where the ranks are to meet, ",
+                                      reason == EADDRINUSE ? "is in use" : "cannot be listened at", ": ",
+                                      std::strerror(reason), "\n  Another training may have it: give each one a ",
+                                      "MASTER_PORT of its own (the ranks meet at the port behind it)"));
+}
+
+std::optional<Socket> accept_within(const Socket& listener, double seconds) {
+  if (!wait_for(listener, POLLIN, std::max(static_cast<int>(1000 * seconds), 0))) return std::nullopt;
+  Socket socket(accept4(listener.handle(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (!socket.open()) return std::nullopt;
+  return connected(std::move(socket));
+}
+
+std::optional<Socket> connect_to(const SocketPlace& place) {
+  const Addresses addresses = look_up(place.host.c_str(), place.port, AF_UNSPEC, 0);
+  for (const addrinfo* each = addresses.get(); each != nullptr; each = each->ai_next) {
+    Socket socket = new_socket(each->ai_family);
+    if (socket.open() && ::connect(socket.handle(), each->ai_addr, each->ai_addrlen) == 0)
+      return connected(std::move(socket));
+  }
+  return std::nullopt;
+}
+
+Transfer send_bytes(const Socket& socket, const void* bytes, std::size_t count, const std::function<bool()>& goes_on) {
+  return move_all(socket, POLLOUT, count, goes_on, [&](std::size_t done) {
+    return ::send(socket.handle(), static_cast<const char*>(bytes) + done, count - done, MSG_NOSIGNAL);
+  });
+}
+
+Transfer receive_bytes(const Socket& socket, void* bytes, std::size_t count, const std::function<bool()>& goes_on) {
+  return move_all(socket, POLLIN, count, goes_on, [&](std::size_t done) {
+    return ::recv(socket.handle(), static_cast<char*>(bytes) + done, count - done, 0);
+  });
+}
+
+int free_port() {
+  const Socket listener = listen_at({"127.0.0.1", 0});
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  getsockname(listener.handle(), reinterpret_cast<sockaddr*>(&address), &size);
+  return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
+}
+
+}  // namespace twiddle

@@ -1,0 +1,46 @@
+#pragma once
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace twiddle {
+
+// A TCP connection, or a place where others are waited for; closed when its owner goes.
+class Socket {
+ public:
+  explicit Socket(int handle = -1) : handle_(handle) {}
+  ~Socket();
+  Socket(Socket&& other) noexcept : handle_(std::exchange(other.handle_, -1)) {}
+  Socket& operator=(Socket&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  int handle() const { return handle_; }
+  bool open() const { return handle_ >= 0; }
+
+ private:
+  int handle_;
+};
+
+struct SocketPlace {
+  std::string host;
+  int port = 0;
+};
+std::string to_string(const SocketPlace& place);  // "host:29501"
+
+// Waits for others at the place's port: of this machine alone where the host is named as localhost is. Throws an Error
+// of kind device where the port cannot be had.
+Socket listen_at(const SocketPlace& place);
+std::optional<Socket> accept_within(const Socket& listener, double seconds);
+std::optional<Socket> connect_to(const SocketPlace& place);  // one try
+
+// How a transfer went: all is through, the other end has closed, or `goes_on`, which is asked now and then, said no.
+enum class Transfer { done, closed, given_up };
+Transfer send_bytes(const Socket& socket, const void* bytes, std::size_t count, const std::function<bool()>& goes_on);
+Transfer receive_bytes(const Socket& socket, void* bytes, std::size_t count, const std::function<bool()>& goes_on);
+
+int free_port();  // of this machine, at this moment
+
+}  // namespace twiddle

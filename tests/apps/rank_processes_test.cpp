@@ -1,0 +1,71 @@
+#include "apps/rank_processes.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/apps/run_program.h"
+
+namespace fs = std::filesystem;
+
+namespace twiddle {
+namespace {
+
+// Shell scripts in the place of ranks.
+class RankProcesses3 : public testing::Test {
+ protected:
+  void SetUp() override { folder_ = fresh_folder("rank_processes"); }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  // The exit code, what was told, and what each rank has written to "$OUT.rank".
+  int run(const std::string& script) {
+    setenv("OUT", (folder_ / "rank").c_str(), 1);
+    testing::internal::CaptureStderr();
+    const int code = run_rank_processes("/bin/sh", {"sh", "-c", script}, 3);
+    told_ = testing::internal::GetCapturedStderr();
+    return code;
+  }
+  std::string written(int rank) const { return read_text(folder_ / ("rank." + std::to_string(rank))); }
+
+  fs::path folder_;
+  std::string told_;
+};
+
+const std::string waits = "while true; do sleep 0.05; done";
+
+TEST_F(RankProcesses3, KnowTheirNumberAndWhereToMeet) {
+  EXPECT_EQ(run("echo $TWIDDLE_RANK of $TWIDDLE_RANKS at ${TWIDDLE_PORT:+a port} > $OUT.$TWIDDLE_RANK"), 0);
+  for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(written(rank), std::to_string(rank) + " of 3 at a port\n");
+  EXPECT_EQ(told_, "");
+}
+
+TEST_F(RankProcesses3, EndWithTheCodeOfTheFirstThatFails) {
+  EXPECT_EQ(run("test $TWIDDLE_RANK = 1 && exit 3; sleep 1; exit 4"), 3);
+  EXPECT_EQ(told_, "");  // it has told that itself
+}
+
+TEST_F(RankProcesses3, NameTheOneThatWasKilled) {
+  EXPECT_EQ(run("test $TWIDDLE_RANK = 2 && kill -KILL $$; sleep 1; exit 1"), 128 + SIGKILL);
+  EXPECT_NE(told_.find("rank 2 of 3 (process "), std::string::npos) << told_;
+  EXPECT_NE(told_.find("was ended by signal 9, Killed"), std::string::npos) << told_;
+}
+
+TEST_F(RankProcesses3, AreEndedWhereOneFailsAndTheyGoOn) {
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(run("test $TWIDDLE_RANK = 0 && exit 2; test $TWIDDLE_RANK = 1 && trap '' TERM; " + waits), 2);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60));
+}
+
+TEST_F(RankProcesses3, EachHearsASignalOnce) {
+  const pid_t sender = fork();
+  if (sender == 0) {
+    while (written(0).empty() || written(1).empty() || written(2).empty()) usleep(10000);
+    kill(getppid(), SIGUSR1);
+    _exit(0);
+  }
+  EXPECT_EQ(run("trap 'echo heard >> $OUT.$TWIDDLE_RANK; exit 130' USR1; echo here > $OUT.$TWIDDLE_RANK; " + waits),
+            130);
+  waitpid(sender, nullptr, 0);
+  for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(written(rank), "here\nheard\n");
+}
+
+}  // namespace
+}  // namespace twiddle

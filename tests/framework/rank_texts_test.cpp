@@ -1,0 +1,125 @@
+#include "framework/ranks/rank_texts.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "framework/error.h"
+
+namespace twiddle {
+namespace {
+
+constexpr double patience = 60;
+
+Launch launch_at(int rank, int size, int port) {
+  return {rank, size, rank, "a test", {"127.0.0.1", port}};
+}
+
+// On so many ranks, each a thread with connections of its own.
+void on_connected_ranks(int size, const std::function<void(int rank, RankTexts& texts)>& work) {
+  const int port = free_port();
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank)
+    threads.emplace_back([&, rank] {
+      RankTexts texts(rank, std::move(meet_ranks(launch_at(rank, size, port), patience).texts));
+      work(rank, texts);
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(RankTexts, EachGetsAllByRank) {
+  on_connected_ranks(3, [](int rank, RankTexts& texts) {
+    const auto of = [](int one) { return std::string(static_cast<std::size_t>(1000 * one), 'a') + '\0'; };
+    const auto all = texts.gather(of(rank), {}, {});
+    ASSERT_TRUE(all.has_value());
+    EXPECT_EQ(*all, (std::vector<std::string>{of(0), of(1), of(2)}));
+    EXPECT_EQ(texts.gather("", {}, {}), std::vector<std::string>(3));
+  });
+}
+
+// More than the system keeps for a connection whose other end does not read.
+TEST(RankTexts, LongTextsPass) {
+  on_connected_ranks(3, [](int rank, RankTexts& texts) {
+    const std::string text(std::size_t(20) << 20, static_cast<char>('a' + rank));
+    const auto all = texts.gather(text, {}, {});
+    ASSERT_TRUE(all.has_value());
+    EXPECT_TRUE((*all)[static_cast<std::size_t>(rank)] == text);
+  });
+}
+
+TEST(RankTexts, TellsWhoeverWaits) {
+  on_connected_ranks(2, [](int rank, RankTexts& texts) {
+    double waited = 0;
+    if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    texts.gather("", {}, [&](double seconds) { waited = seconds; });
+    EXPECT_GT(waited, rank == 0 ? 0.05 : -1);
+  });
+}
+
+TEST(RankTexts, GivesUpWhereARankDoesNotCome) {
+  on_connected_ranks(2, [](int rank, RankTexts& texts) {
+    if (rank == 0) {
+      EXPECT_EQ(texts.gather("", 0.1, {}), std::nullopt);
+    } else {
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    }
+  });
+}
+
+TEST(RankTexts, GivesUpWhereARankIsGone) {
+  on_connected_ranks(2, [](int rank, RankTexts& texts) {
+    if (rank == 0) {
+      EXPECT_EQ(texts.gather("", {}, {}), std::nullopt);
+    }
+  });
+}
+
+std::string message_of(const Launch& launch, double seconds) {
+  try {
+    meet_ranks(launch, seconds);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::device);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(MeetingRanks, SayWhoIsMissing) {
+  const std::string message = message_of(launch_at(0, 3, free_port()), 0.1);
+  EXPECT_NE(message.find("have not come to 127.0.0.1:"), std::string::npos) << message;
+  EXPECT_NE(message.find("within 0.1 s: 1, 2"), std::string::npos) << message;
+}
+
+TEST(MeetingRanks, SayThatThePortIsInUse) {
+  const int port = free_port();
+  const Socket other = listen_at({"127.0.0.1", port});
+  const std::string message = message_of(launch_at(0, 2, port), 1);
+  EXPECT_NE(message.find("is in use"), std::string::npos) << message;
+  EXPECT_NE(message.find("MASTER_PORT"), std::string::npos) << message;
+}
+
+TEST(MeetingRanks, RefuseOneOfAnotherTraining) {
+  const int port = free_port();
+  std::thread other([port] { message_of(launch_at(2, 4, port), 0.5); });
+  const std::string message = message_of(launch_at(0, 2, port), patience);
+  other.join();
+  EXPECT_NE(message.find("rank 2 of 4 has come to"), std::string::npos) << message;
+}
+
+// A program that tries ports, or sends what it likes.
+TEST(MeetingRanks, LetAStrangerWait) {
+  const int port = free_port();
+  std::thread stranger([port] {
+    std::optional<Socket> socket;
+    while (!(socket = connect_to({"127.0.0.1", port}))) std::this_thread::yield();
+    const std::string text = "GET / HTTP/1.1\r\n\r\n and more than a rank says first";
+    send_bytes(*socket, text.data(), text.size(), [] { return true; });
+  });
+  std::thread rank_1([port] { EXPECT_EQ(message_of(launch_at(1, 2, port), patience), ""); });
+  EXPECT_EQ(message_of(launch_at(0, 2, port), patience), "");
+  stranger.join();
+  rank_1.join();
+}
+
+}  // namespace
+}  // namespace twiddle

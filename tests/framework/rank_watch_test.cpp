@@ -1,0 +1,106 @@
+#include "framework/ranks/rank_watch.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+namespace twiddle {
+namespace {
+
+// Ranks as processes, which the watch may end. Each holds to the end of `work`, and exits with what that gives.
+class WatchedRanks : public testing::Test {
+ protected:
+  void start(int size, double silence, const std::function<int(int rank, RankWatch& watch)>& work) {
+    const int port = free_port();
+    for (int rank = 0; rank < size; ++rank) {
+      const pid_t process = fork();
+      if (process > 0) processes_.push_back(process);
+      if (process != 0) continue;
+      int code = 1;
+      {
+        RankWatch watch(rank, std::move(meet_ranks({rank, size, rank, "a test", {"127.0.0.1", port}}, 60).life),
+                        silence);
+        watch.when_lost([rank](const std::string& who) {
+          if (who == "rank 1 has ended without a word" && rank == 0) std::_Exit(77);
+          if (who.starts_with("rank 1 gives no sign of life") && rank == 0) std::_Exit(78);
+        });
+        code = work(rank, watch);
+      }
+      std::_Exit(code);
+    }
+  }
+  int end_of(std::size_t rank) {
+    int status = 0;
+    waitpid(processes_[rank], &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+  pid_t process(std::size_t rank) const { return processes_[rank]; }
+
+  static int waits_for_ever() {
+    pause();
+    return 0;
+  }
+
+ private:
+  std::vector<pid_t> processes_;
+};
+
+TEST_F(WatchedRanks, MayLeaveOneBeforeTheOthers) {
+  start(3, 30, [](int rank, RankWatch&) {
+    usleep(rank == 1 ? 1000 : 600000);
+    return 10 + rank;
+  });
+  for (std::size_t rank = 0; rank < 3; ++rank) EXPECT_EQ(end_of(rank), 10 + static_cast<int>(rank));
+}
+
+TEST_F(WatchedRanks, EndWhereOneIsKilled) {
+  start(3, 30, [](int rank, RankWatch&) {
+    if (rank == 1) std::raise(SIGKILL);
+    return waits_for_ever();
+  });
+  EXPECT_EQ(end_of(1), 128 + SIGKILL);
+  EXPECT_EQ(end_of(0), 77);
+  EXPECT_EQ(end_of(2), 1);
+}
+
+TEST_F(WatchedRanks, EndWhereTheFirstIsKilled) {
+  start(3, 30, [](int rank, RankWatch&) {
+    if (rank == 0) std::raise(SIGKILL);
+    return waits_for_ever();
+  });
+  EXPECT_EQ(end_of(0), 128 + SIGKILL);
+  EXPECT_EQ(end_of(1), 1);
+  EXPECT_EQ(end_of(2), 1);
+}
+
+TEST_F(WatchedRanks, EndWhereOneIsStopped) {
+  start(2, 3, [](int rank, RankWatch&) {
+    if (rank == 1) std::raise(SIGSTOP);
+    return waits_for_ever();
+  });
+  EXPECT_EQ(end_of(0), 78);
+  kill(process(1), SIGKILL);
+  EXPECT_EQ(end_of(1), 128 + SIGKILL);
+}
+
+TEST_F(WatchedRanks, OneEndsAllWithItsCode) {
+  start(3, 30, [](int rank, RankWatch& watch) {
+    if (rank == 2) watch.end_all(5);
+    return waits_for_ever();
+  });
+  for (std::size_t rank = 0; rank < 3; ++rank) EXPECT_EQ(end_of(rank), 5);
+}
+
+TEST_F(WatchedRanks, EndWhereWhatTheyAlsoAskIsWrong) {
+  start(2, 30, [](int rank, RankWatch& watch) {
+    if (rank == 1) watch.also_ask([] { return "the network is gone"; });
+    return waits_for_ever();
+  });
+  EXPECT_EQ(end_of(1), 1);
+  EXPECT_EQ(end_of(0), 1);
+}
+
+}  // namespace
+}  // namespace twiddle
