@@ -1,0 +1,138 @@
+// Every plan that multiplies by pairs of halves, or by one half a float, against the reference on random problems.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <string>
+
+#include "framework/random.h"
+#include "layers/conv/conv_check.h"
+#include "layers/conv/engines.h"
+#include "tests/support/conv_problem.h"
+#include "tests/support/on_gpu.h"
+
+namespace twiddle {
+namespace {
+
+constexpr int samples = 3000;  // elements of a result that are held to the reference
+constexpr int seeds = 8;       // tests, so that a large number of problems can be shared by processes
+
+// TWIDDLE_RANDOM_PROBLEMS asks for more than what is quick.
+int problems_of_a_seed() {
+  const char* const text = std::getenv("TWIDDLE_RANDOM_PROBLEMS");
+  return text != nullptr ? (std::atoi(text) + seeds - 1) / seeds : 3;
+}
+
+class TensorCoreProblems : public OnGpu, public testing::WithParamInterface<int> {
+ protected:
+  void SetUp() override {
+    OnGpu::SetUp();
+    if (!IsSkipped()) engines_ = make_conv_engines(ctx->stream->device(), {.frequency_budget = std::size_t(1) << 28});
+  }
+
+  // From `least` to `most`.
+  int between(int least, int most) { return least + static_cast<int>(random_.below(draw_++, most - least + 1)); }
+  bool one_in(int n) { return between(1, n) == 1; }
+
+  ConvProblem of_many_channels();
+  ConvProblem of_a_first_layer();
+  ConvProblem random_problem() { return one_in(6) ? of_a_first_layer() : of_many_channels(); }
+  void hold_to_the_reference(const ConvProblem& problem, ConvPass pass);
+
+  struct Seen {
+    int runs = 0;
+    double worst = 0;
+  };
+  std::map<std::string, Seen> seen_;  // by way to multiply
+
+ private:
+  std::vector<std::unique_ptr<ConvEngine>> engines_;
+  RandomSequence random_{static_cast<std::uint64_t>(100 + GetParam())};
+  std::int64_t draw_ = 0;
+  int turn_ = 0;
+};
+
+// What is too small for tensor cores to pay they leave to other products: 32 of each at least.
+ConvProblem TensorCoreProblems::of_many_channels() {
+  ConvProblem p;
+  p.batch = between(32, 72), p.channels = between(32, 140), p.filters = between(32, 140);
+  if (one_in(2)) p.channels &= ~7, p.filters &= ~7;  // which stored spectra need
+  if (one_in(4)) {
+    p.kernel_h = p.kernel_w = 1;
+  } else {
+    p.kernel_h = one_in(3) ? 3 : between(1, 7), p.kernel_w = one_in(2) ? p.kernel_h : between(1, 7);
+    p.pad_h = between(0, p.kernel_h / 2), p.pad_w = between(0, p.kernel_w / 2);
+  }
+  p.height = between(p.kernel_h, 24), p.width = between(p.kernel_w, 24);
+  return p;
+}
+
+ConvProblem TensorCoreProblems::of_a_first_layer() {
+  ConvProblem p;
+  p.batch = between(1, 12), p.channels = between(1, 16), p.filters = between(1, 110);
+  p.kernel_h = between(1, 11), p.kernel_w = one_in(2) ? p.kernel_h : between(1, 11);
+  p.stride_h = between(1, 4), p.stride_w = one_in(2) ? p.stride_h : between(1, 4);
+  p.pad_h = between(0, p.kernel_h / 2), p.pad_w = between(0, p.kernel_w / 2);
+  p.height = between(p.kernel_h, 70), p.width = between(p.kernel_w, 70);
+  return p;
+}
+
+// "pairs" of "fbfft:32x32, pairs"; an engine that has no other way is its own: "implicit_gemm: wgmma". Empty: on no
+// tensor cores.
+std::string way_to_multiply(const ConvPlan& plan) {
+  const std::string name = full_name(plan);
+  const std::string last = name.substr(name.find_last_of(' ') + 1);
+  if (name.find("implicit_gemm") != std::string::npos) return "implicit_gemm: " + last;
+  if (last.find("pairs") == std::string::npos && last.find("halves") == std::string::npos) return "";
+  return plan.facts().engine + ": " + last;
+}
+
+// One plan of each way to multiply; over the problems, all grids have their turn.
+std::map<std::string, ConvPlans> plans_by_way(const ConvEngine& engine, const ConvProblem& problem, ConvPass pass) {
+  std::map<std::string, ConvPlans> found;
+  for (const auto& plan : engine.plans(problem, pass))
+    if (const std::string way = way_to_multiply(*plan); !way.empty()) found[way].push_back(plan);
+  return found;
+}
+
+void TensorCoreProblems::hold_to_the_reference(const ConvProblem& problem, ConvPass pass) {
+  ConvOperands operands = random_operands(stream(), problem, pass);
+  const ConvCheck check(stream(), problem, pass, operands, samples);
+  for (const auto& engine : engines_) {
+    for (const auto& [way, plans] : plans_by_way(*engine, problem, pass)) {
+      const auto& plan = plans[static_cast<std::size_t>(turn_++) % plans.size()];
+      const Tensor result = poisoned(written(pass, operands).shape());
+      ConvOperands own = operands;
+      (pass == ConvPass::forward ? own.y : pass == ConvPass::backward_input ? own.x : own.w) = result;
+      plan->run(*ctx, own);
+      const double error = check.error(stream(), result);
+      EXPECT_LE(error, promise(problem.precision))
+          << to_string(problem) << ", " << to_string(pass) << ", " << full_name(*plan);
+      Seen& seen = seen_[way + (problem.precision == Precision::fp32 ? ", fp32" : ", tf32")];
+      ++seen.runs;
+      seen.worst = std::isnan(error) ? error : std::max(seen.worst, error);
+    }
+  }
+}
+
+TEST_P(TensorCoreProblems, AgreeWithTheReference) {
+  const int problems = problems_of_a_seed();
+  for (int number = 0; number < problems; ++number) {
+    ConvProblem problem = random_problem();
+    for (const Precision precision : {Precision::fp32, Precision::tf32}) {
+      problem.precision = precision;
+      for (const ConvPass pass : every_pass) hold_to_the_reference(problem, pass);
+    }
+  }
+  EXPECT_FALSE(seen_.empty());
+  for (const auto& [way, seen] : seen_)
+    std::printf("%d problems, %s: %d runs, the worst error %.2e\n", problems, way.c_str(), seen.runs, seen.worst);
+}
+
+INSTANTIATE_TEST_SUITE_P(OfSeed, TensorCoreProblems, testing::Range(0, seeds));
+
+}  // namespace
+}  // namespace twiddle
