@@ -7,8 +7,8 @@
 namespace twiddle::implicit_gemm {
 
 constexpr int forward_warps = 8, forward_threads = forward_warps * lanes;
-constexpr int forward_rows = 2;  // of a warp, of 16 positions each
-constexpr int ring = 3;          // turns that have room where not all have
+constexpr int forward_rows = 2;               // of a warp, of 16 positions each
+constexpr int short_ring = 3, long_ring = 6;  // turns that have room where not all have
 
 // What a block has in shared memory, in floats, one behind the other.
 struct ForwardPlaces {
@@ -75,8 +75,7 @@ class Forward {
     for (int i = thread_; i < g_.p.channels; i += forward_threads) exponents_[i] = g_.exponents[i];
     int index = static_cast<int>(blockIdx.x), buffer = 0;
     if (index >= g_.tiles) return;
-    const bool resident = g_.slots == g_.turns;
-    if (resident)
+    if (g_.slots == g_.turns)
       for (int turn = 0; turn < g_.turns; ++turn) copy_weights(turn, turn);
     copy(index, patches_);
     for (; index < g_.tiles; index += static_cast<int>(gridDim.x)) {
@@ -85,11 +84,12 @@ class Forward {
       arrived<0>();
       const bool ahead = g_.buffers == 2 && next < g_.tiles;
       if (ahead) copy(next, patches_ + (buffer ^ 1) * g_.p.floats());
-      split(patch);
-      if (resident)
-        multiply_resident(index, patch);
+      if (g_.slots == g_.turns)
+        split(patch), multiply_resident(index, patch);
+      else if (g_.slots == long_ring)
+        multiply_by_turns<long_ring>(index, patch);
       else
-        multiply_by_turns(index, patch);
+        multiply_by_turns<short_ring>(index, patch);
       if (g_.buffers == 2) {
         buffer ^= 1;
       } else if (next < g_.tiles) {
@@ -164,20 +164,22 @@ class Forward {
     for (int turn = 0; turn < g_.turns; ++turn) multiply(patch, turn, turn);
   }
   // While the weights of a turn are multiplied, those of the next are there or on their way.
-  __device__ void multiply_by_turns(int index, const float* patch) {
-    copy_weights(0, 0);
-    small_fft::commit_group();
-    copy_weights(1, 1);
-    small_fft::commit_group();
+  template <int Ring>
+  __device__ void multiply_by_turns(int index, float* patch) {
+    const auto ask_for = [&](int turn, int slot) {
+      if (turn < g_.turns) copy_weights(turn, slot);
+      small_fft::commit_group();
+    };
+    for (int turn = 0; turn + 1 < Ring; ++turn) ask_for(turn, turn);
+    split(patch);
     begin(index);
     int slot = 0;
 #pragma unroll 1
     for (int turn = 0; turn < g_.turns; ++turn) {
-      arrived<1>();
-      if (turn + 2 < g_.turns) copy_weights(turn + 2, slot == 0 ? 2 : slot - 1);
-      small_fft::commit_group();
+      arrived<Ring - 2>();
+      ask_for(turn + Ring - 1, slot == 0 ? Ring - 1 : slot - 1);
       multiply(patch, turn, slot);
-      slot = slot == ring - 1 ? 0 : slot + 1;
+      slot = slot == Ring - 1 ? 0 : slot + 1;
     }
   }
 

@@ -95,14 +95,14 @@ std::optional<ForwardCut> cut_forward(const Device& gpu, const ConvProblem& c) {
   struct Way {
     int buffers, slots;
   };
-  const int least = std::min(cut.turns, ring);
+  const int least = std::min(cut.turns, short_ring);
   for (const int resident : {2, 1}) {
     const std::size_t bytes = resident == 2 ? room.half : room.whole;
     const auto p =
         best_patches(c, tile, products, [&](const Patches& other) { return shared(other, 1, least) <= bytes; });
     if (!p) continue;
     cut.p = *p, cut.resident = resident;
-    for (const Way way : {Way{2, cut.turns}, Way{1, cut.turns}, Way{1, least}})
+    for (const Way way : {Way{2, cut.turns}, Way{1, cut.turns}, Way{1, std::min(cut.turns, long_ring)}, Way{1, least}})
       if (const std::size_t taken = shared(*p, way.buffers, way.slots); taken <= bytes) {
         cut.buffers = way.buffers, cut.slots = way.slots, cut.shared = taken;
         return cut;
@@ -227,6 +227,9 @@ WeightCut cut_results(const ConvProblem& c, int warps) {
   return best;
 }
 
+// Of products of 32 positions, which a thread adds one after the other.
+constexpr int longest_sum = 2048;
+
 // Two blocks of eight warps, which wait for memory in each other's shadow, or one of 16.
 std::optional<WeightCut> cut_weight(const Device& gpu, const ConvProblem& c, bool masked) {
   const Room room = room_of(gpu);
@@ -246,8 +249,10 @@ std::optional<WeightCut> cut_weight(const Device& gpu, const ConvProblem& c, boo
           best_patches(c, weight_tile, products, [&](const Patches& other) { return shared(other, buffers) <= bytes; });
       if (!p) continue;
       cut.p = *p, cut.buffers = buffers, cut.shared = shared(*p, buffers);
+      const int tiles = c.batch * p->tiles_an_image(), sums_a_tile = weight_tile / depth / cut.warps_along();
       const int at_once = std::max(resident * multiprocessors(gpu) / (cut.blocks * cut.groups), 1);
-      cut.parts = std::min(c.batch * p->tiles_an_image(), at_once);
+      const auto enough = quotient_up(std::int64_t(tiles) * sums_a_tile, longest_sum);
+      cut.parts = static_cast<int>(std::max<std::int64_t>(std::min(tiles, at_once), enough));
       return cut;
     }
   }

@@ -59,9 +59,11 @@ TWIDDLE_HD inline int offset_of_tap(const Patches& p, int tap) {
   return channel * p.plane + ((row - channel * p.kernel_h) * p.pitch + tap - row * p.kernel_w) * p.dilation;
 }
 
-// In `panels` panels or a few less.
+// In `panels` panels or a few less, of eights of columns, so that eight positions that are stored together, and
+// gathered from different banks, lie in one row.
 inline Patches patches_of(const ConvProblem& c, int tile, int panels) {
-  const int panel = quotient_up(c.out_width(), panels);
+  const int eights = static_cast<int>(quotient_up(quotient_up(c.out_width(), panels), 8)) * 8;
+  const int panel = std::min(eights, c.out_width());
   panels = quotient_up(c.out_width(), panel);
   const int out_rows = std::min(tile % panel == 0 ? tile / panel : (tile + panel - 2) / panel + 1, c.out_height());
   const int rows = (out_rows - 1) * c.stride_h + c.dilation * (c.kernel_h - 1) + 1;
