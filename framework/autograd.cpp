@@ -7,12 +7,12 @@
 namespace twiddle {
 
 struct Variable::State {
-  Tensor value, grad;
+  Tensor value, grad, place;
   bool needs_grad = false;
 };
 
 Variable::Variable(Tensor value, bool needs_grad)
-    : state_(std::make_shared<State>(State{std::move(value), {}, needs_grad})) {}
+    : state_(std::make_shared<State>(State{std::move(value), {}, {}, needs_grad})) {}
 
 Tensor& Variable::value() const {
   return state_->value;
@@ -27,6 +27,14 @@ void Variable::clear_grad() const {
   state_->grad = {};
 }
 
+void Variable::set_grad_place(Tensor place) const {
+  state_->place = std::move(place);
+}
+Tensor Variable::new_grad(Stream& stream) const {
+  const bool is_free = state_->place.defined() && !state_->grad.defined();
+  return is_free ? state_->place : Tensor(stream, state_->value.shape());
+}
+
 void Variable::drop_value() const {
   state_->value = {};
 }
@@ -36,12 +44,15 @@ void Variable::add_grad(Context& ctx, Tensor grad) const {
   const Tensor& value = state_->value;  // undefined where it was dropped
   require(!value.defined() || grad.shape() == value.shape(), "a gradient ", to_string(grad.shape()), " for a value ",
           to_string(value.shape()));
+  Tensor& place = state_->place;
   if (!state_->grad.defined()) {
-    state_->grad = std::move(grad);
+    const bool lies_elsewhere = place.defined() && place.version().storage != grad.version().storage;
+    if (lies_elsewhere) ctx.stream->copy(place.write(), grad.read(), grad.bytes());
+    state_->grad = lies_elsewhere ? place : std::move(grad);
     return;
   }
-  // Out of place: the first gradient may be shared with another variable.
-  Tensor sum(*ctx.stream, grad.shape());
+  // Out of place, unless the place is its own: the first gradient may be shared with another variable.
+  Tensor sum = place.defined() ? place : Tensor(*ctx.stream, grad.shape());
   add(*ctx.stream, state_->grad, grad, sum);
   state_->grad = std::move(sum);
 }
@@ -55,9 +66,10 @@ Variable Tape::record(std::string name, Tensor output, const std::vector<Variabl
   return result;
 }
 
-void Tape::backward(Context& ctx, const Variable& loss) {
+void Tape::backward(Context& ctx, const Variable& loss, Tensor factor) {
   require(loss.value().size() == 1, "backward starts from one number, not from ", to_string(loss.value().shape()));
-  loss.add_grad(ctx, Tensor::filled(*ctx.stream, loss.value().shape(), 1.0f));
+  if (!factor.defined()) factor = Tensor::filled(*ctx.stream, loss.value().shape(), 1.0f);
+  loss.add_grad(ctx, std::move(factor));
   while (!records_.empty()) {
     // Taken off before it runs: what it holds is freed at the end of this turn, and an exception leaves no
     // record that ran by half.

@@ -20,6 +20,10 @@ class Variable {
   void add_grad(Context& ctx,
                 Tensor grad) const;  // keeps the first, adds later ones out of place; ignored without needs_grad
   void clear_grad() const;
+  // From now on its gradient lies there, whoever makes it; undefined: where it is made.
+  void set_grad_place(Tensor place) const;
+  // Memory for who makes its gradient: that place, which saves a copy, or a new tensor of the value's shape.
+  Tensor new_grad(Stream& stream) const;
   // Lets go of the value while the gradient's place stays: backward closures that need the value hold a Tensor of their
   // own, so an activation that nobody captured is freed as soon as the next layer has read it.
   void drop_value() const;
@@ -38,9 +42,9 @@ class Tape {
   // show it. Nothing is kept where no input needs a gradient; then `backward` is dropped and what it captured is freed.
   Variable record(std::string name, Tensor output, const std::vector<Variable>& inputs, Backward backward);
 
-  // Newest first, from d loss / d loss = 1 (loss has one element). A record that has run is dropped, and with it its
-  // activations.
-  void backward(Context& ctx, const Variable& loss);
+  // Newest first, from d loss / d loss = 1, or from the factor that is given (both have one element). A record that has
+  // run is dropped, and with it its activations.
+  void backward(Context& ctx, const Variable& loss, Tensor factor = {});
 
   // While off, nothing is recorded: evaluation.
   void set_recording(bool on) { recording_ = on; }

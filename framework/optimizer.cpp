@@ -42,11 +42,23 @@ Tensor& Optimizer::state_of(Stream& stream, const std::string& name, const Param
   return state_.at(stream, name + "." + parameter.name, parameter.shape);
 }
 
-Tensor clip_gradients(Context& ctx, std::vector<Parameter*>& parameters, double limit) {
+namespace {
+
+Tensor norm_of_all(Stream& stream, const Tensor& norm, Communicator& ranks) {
+  Tensor norms = Tensor::filled(stream, {ranks.size()}, 0);
+  stream.copy(norms.write() + ranks.rank(), norm.read(), norm.bytes());
+  ranks.sum(stream, norms.write(), norms.size());
+  return l2_norm(stream, {norms});
+}
+
+}  // namespace
+
+Tensor clip_gradients(Context& ctx, std::vector<Parameter*>& parameters, double limit, Communicator* ranks) {
   std::vector<Tensor> grads;
   for (const Parameter* parameter : parameters)
     if (parameter->variable.grad().defined()) grads.push_back(parameter->variable.grad());
-  const Tensor norm = l2_norm(*ctx.stream, grads);
+  Tensor norm = l2_norm(*ctx.stream, grads);
+  if (ranks != nullptr) norm = norm_of_all(*ctx.stream, norm, *ranks);
   for (Tensor& grad : grads) limit_norm(*ctx.stream, norm, static_cast<float>(limit), grad);
   return norm;
 }

@@ -8,6 +8,7 @@
 #include "framework/context.h"
 #include "framework/parameter.h"
 #include "framework/params.h"
+#include "framework/ranks/communicator.h"
 #include "framework/registry.h"
 
 namespace twiddle {
@@ -56,11 +57,21 @@ class Optimizer {
   OptimizerState state_;
 };
 
+// What a checkpoint keeps of an optimizer.
+struct SavedOptimizer {
+  std::string kind;
+  std::vector<std::pair<std::string, Tensor>> state;
+  SavedOptimizer(const Optimizer& optimizer) : SavedOptimizer(optimizer, optimizer.state()) {}
+  SavedOptimizer(const Optimizer& optimizer, std::vector<std::pair<std::string, Tensor>> whole_state)
+      : kind(optimizer.kind()), state(std::move(whole_state)) {}
+};
+
 using OptimizerRegistry = Registry<Optimizer, Params&>;
 OptimizerRegistry builtin_optimizers();  // sgd, adam, adamw
 
 // Scales all gradients so that their common L2 norm is at most `limit`; returns the norm before, one element. Where one
-// is not finite, all become NaN, so that a guarded step changes nothing.
-Tensor clip_gradients(Context& ctx, std::vector<Parameter*>& parameters, double limit);
+// is not finite, all become NaN, so that a guarded step changes nothing. With ranks, each has a share of the gradients,
+// and the norm is that of all shares.
+Tensor clip_gradients(Context& ctx, std::vector<Parameter*>& parameters, double limit, Communicator* ranks = nullptr);
 
 }  // namespace twiddle

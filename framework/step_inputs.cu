@@ -7,13 +7,15 @@ namespace twiddle {
 namespace {
 
 struct SetInputs {
-  float rate_value, gradient_share_value, average_share_value;
+  float rate_value, gradient_share_value, rank_share_value, update_share_value, average_share_value;
   std::uint64_t position_value;
-  float *rate, *gradient_share, *average_share;
+  float *rate, *gradient_share, *rank_share, *update_share, *average_share;
   std::uint64_t* position;
   TWIDDLE_HD void operator()(std::int64_t) const {
     *rate = rate_value;
     *gradient_share = gradient_share_value;
+    *rank_share = rank_share_value;
+    *update_share = update_share_value;
     *average_share = average_share_value;
     *position = position_value;
   }
@@ -24,14 +26,17 @@ struct SetInputs {
 StepInputs::StepInputs(Stream& stream)
     : rate_(stream, {1}),
       gradient_share_(stream, {1}),
+      rank_share_(stream, {1}),
+      update_share_(stream, {1}),
       average_share_(stream, {1}),
       random_position_(stream, {2}, DType::i32) {}
 
 void StepInputs::set(Stream& stream, const Values& values) {
   for_each_index(stream, 1,
                  SetInputs{static_cast<float>(values.rate), static_cast<float>(values.gradient_share),
+                           static_cast<float>(values.rank_share), static_cast<float>(values.update_share),
                            static_cast<float>(values.average_share), values.random_position, rate_.write(),
-                           gradient_share_.write(), average_share_.write(),
+                           gradient_share_.write(), rank_share_.write(), update_share_.write(), average_share_.write(),
                            reinterpret_cast<std::uint64_t*>(random_position_.write<std::int32_t>())});
 }
 

@@ -115,6 +115,12 @@ Tensor Tensor::reshaped(Shape shape) const {
   view.shape_ = std::move(shape);
   return view;
 }
+Tensor Tensor::part(std::int64_t first, Shape shape) const {
+  require(first >= 0 && first + count_of(shape) <= size() && type() == DType::f32, "no ", to_string(shape), " at ",
+          first, " of ", to_string(shape_));
+  auto* const begin = static_cast<float*>(storage_->block.get()) + first;
+  return over(storage_->device, std::move(shape), std::shared_ptr<void>(storage_->block, begin));
+}
 
 template <class T>
 std::vector<T> Tensor::to_vector(Stream& stream) const {

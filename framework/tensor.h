@@ -49,6 +49,8 @@ class Tensor {
   std::weak_ptr<const void> life() const { return storage_; }  // expires with the last owner of the elements
 
   Tensor reshaped(Shape shape) const;  // the same storage; the count must fit
+  // Some of its f32 elements as a tensor with versions of its own, which keeps the memory of all.
+  Tensor part(std::int64_t first, Shape shape) const;
   template <class T = float>
   std::vector<T> to_vector(Stream& stream) const;  // a copy on the host; waits for the stream
 

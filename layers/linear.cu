@@ -162,7 +162,7 @@ void Linear::backward(Context& ctx, const Variable& x, const Tensor& value, cons
     bias_->variable.add_grad(ctx, sum_over_channels(stream, grad_y, outputs_, 1));
   const Variable& weight = weight_->variable;
   if (weight.needs_grad()) {
-    Tensor grad_weight(stream, {outputs_, inputs_});
+    Tensor grad_weight = weight.new_grad(stream);
     multiply(stream, product(ConvPass::backward_weight, batch), grad_y.read(), value.read(), grad_weight.write());
     weight.add_grad(ctx, grad_weight);
   }

@@ -137,13 +137,13 @@ std::vector<Tensor> trained_values(Context& ctx, const Sequential& net, const Sa
 
 }  // namespace
 
-void write_checkpoint(const std::string& folder, Context& ctx, const Sequential& net, const Optimizer& optimizer,
+void write_checkpoint(const std::string& folder, Context& ctx, const Sequential& net, const SavedOptimizer& optimizer,
                       RunState state, const std::vector<std::string>& classes, WeightAverage* average) {
   state.random_seed = ctx.random.seed();
   state.random_position = ctx.random.position();
   SafeTensors contents{{}, format_state(state)};
   contents.metadata["format_version"] = format_version;
-  contents.metadata["optimizer"] = optimizer.kind();
+  contents.metadata["optimizer"] = optimizer.kind;
   if (average && average->begun())
     for (const Parameter* parameter : net.parameters())
       contents.arrays[join(trained_prefix, parameter->name)] = to_host(*ctx.stream, parameter->variable.value());
@@ -151,7 +151,7 @@ void write_checkpoint(const std::string& folder, Context& ctx, const Sequential&
     const AveragedWeights averaged(average);
     contents.metadata["model"] = save_weights(model_file(folder), ctx, net, classes);
   }
-  for (const auto& [name, tensor] : optimizer.state())
+  for (const auto& [name, tensor] : optimizer.state)
     contents.arrays[join(optimizer_prefix, name)] = to_host(*ctx.stream, tensor);
   write_safetensors(state_file(folder), contents);
 }

@@ -41,7 +41,7 @@ class CheckpointStore {
   // left. Checkpoints of later steps belong to a future that a resumed run has left: they are renamed to
   // abandoned-step-N, so that the newest is the last saved. They go when the run has come to their step again; until
   // then the `keep` newest of them stay.
-  std::string save(Context& ctx, const Sequential& net, const Optimizer& optimizer, const RunState& state,
+  std::string save(Context& ctx, const Sequential& net, const SavedOptimizer& optimizer, const RunState& state,
                    const std::vector<std::string>& classes, WeightAverage* average = nullptr);
   // <run>/best.safetensors, with epoch, step and score in its metadata.
   void save_best(Context& ctx, const Sequential& net, const std::vector<std::string>& classes,
@@ -55,7 +55,7 @@ class CheckpointStore {
 
 // Writes the two files of a checkpoint into an existing folder. With an average, its weights are those of
 // model.safetensors, which is what evaluation reads, and state.safetensors has those that training goes on with.
-void write_checkpoint(const std::string& folder, Context& ctx, const Sequential& net, const Optimizer& optimizer,
+void write_checkpoint(const std::string& folder, Context& ctx, const Sequential& net, const SavedOptimizer& optimizer,
                       RunState state, const std::vector<std::string>& classes, WeightAverage* average = nullptr);
 
 // Throws unless both files are whole and belong together.

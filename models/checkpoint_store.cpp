@@ -147,7 +147,7 @@ void CheckpointStore::prove_writable(std::size_t checkpoint_bytes, std::size_t b
                      " are free. Make room, keep fewer (train.keep), or choose another place with --out"));
 }
 
-std::string CheckpointStore::save(Context& ctx, const Sequential& net, const Optimizer& optimizer,
+std::string CheckpointStore::save(Context& ctx, const Sequential& net, const SavedOptimizer& optimizer,
                                   const RunState& state, const std::vector<std::string>& classes,
                                   WeightAverage* average) {
   create_folder(folder_);

@@ -1,38 +1,48 @@
 #include "models/rank_means.h"
 
-#include "framework/tensor_ops.h"
+#include "framework/running_mean.h"
 
 namespace twiddle {
 
-void RankMeans::take(double share, std::vector<Tensor>& tensors) {
-  const auto factor = static_cast<float>(share);
-  for (Tensor& tensor : tensors) {
-    const std::int64_t count = tensor.size();
-    if (count >= large_floats) {
-      float* const values = tensor.write();
-      scale(stream_, factor, count, values, values);
-      ranks_.sum(stream_, values, count);
-      continue;
-    }
-    if (used_ + count > bucket_floats) flush();
-    if (!bucket_.defined()) bucket_ = Tensor(stream_, {bucket_floats});
-    scale(stream_, factor, count, tensor.read(), bucket_.write() + used_);
-    packed_.push_back(&tensor);
-    used_ += count;
-  }
-  flush();
+namespace {
+
+// As floats of a bucket: each begins at a multiple of 64 bytes.
+std::int64_t room_of(const Tensor& tensor) {
+  constexpr std::int64_t line = 16;
+  return (tensor.size() + line - 1) / line * line;
 }
 
-void RankMeans::flush() {
-  if (used_ == 0) return;
-  float* from = bucket_.write();
-  ranks_.sum(stream_, from, used_);
-  for (Tensor* tensor : packed_) {
-    stream_.copy(tensor->write(), from, tensor->bytes());
-    from += tensor->size();
+std::vector<Tensor> parts_of(const Tensor& bucket, const std::vector<Tensor>& tensors, std::int64_t first) {
+  std::vector<Tensor> parts;
+  for (const Tensor& tensor : tensors) {
+    parts.push_back(bucket.part(first, tensor.shape()));
+    first += room_of(tensor);
   }
-  packed_.clear();
-  used_ = 0;
+  return parts;
+}
+
+std::int64_t room_of(const std::vector<Tensor>& tensors) {
+  std::int64_t room = 0;
+  for (const Tensor& tensor : tensors) room += room_of(tensor);
+  return room;
+}
+
+}  // namespace
+
+RankMeans::RankMeans(Communicator& ranks, Stream& stream) : ranks_(ranks), one_(Tensor::filled(stream, {1}, 1)) {}
+
+void RankMeans::take(Stream& stream, const Tensor& share, std::vector<Tensor> means, const std::vector<Tensor>& sums) {
+  const std::int64_t room_of_means = room_of(means), room = room_of_means + room_of(sums);
+  if (!bucket_.defined()) bucket_ = Tensor(stream, {room});
+  stream.fill(bucket_.write(), room, 0);
+  std::vector<Tensor> parts_of_means = parts_of(bucket_, means, 0),
+                      parts_of_sums = parts_of(bucket_, sums, room_of_means);
+  move_means(stream, means, parts_of_means, {share, {}});  // from 0 by the share: their product
+  move_means(stream, sums, parts_of_sums, {one_, {}});
+  ranks_.sum(stream, bucket_.write(), room);
+  parts_of_means.insert(parts_of_means.end(), parts_of_sums.begin(), parts_of_sums.end());
+  means.insert(means.end(), sums.begin(), sums.end());
+  move_means(stream, parts_of_means, means, {one_, {}});
 }
 
 }  // namespace twiddle

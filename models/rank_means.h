@@ -1,5 +1,4 @@
 #pragma once
-#include <cstdint>
 #include <vector>
 
 #include "framework/ranks/communicator.h"
@@ -7,26 +6,17 @@
 
 namespace twiddle {
 
-// Puts together what ranks have made of their rows of a batch. Small tensors go in buckets, so that the ranks meet a
-// few times a step and not once for each tensor; large ones are summed where they lie.
+// Puts together what is small and every rank needs at once: all of it in one sum, and in few launches.
 class RankMeans {
  public:
-  static constexpr std::int64_t bucket_floats = std::int64_t(1) << 22, large_floats = std::int64_t(1) << 20;
-
-  RankMeans(Communicator& ranks, Stream& stream) : ranks_(ranks), stream_(stream) {}
-
-  // Each tensor becomes the mean of those of all ranks, where this one counts by its share; the shares add up to 1. The
-  // tensors of a rank whose share is 0 may hold anything.
-  void take(double share, std::vector<Tensor>& tensors);
+  RankMeans(Communicator& ranks, Stream& stream);
+  // Each of `means` becomes the mean of those of all ranks, where this one counts by its share, one number on the
+  // device; the shares add up to 1. Each of `sums` becomes the sum.
+  void take(Stream& stream, const Tensor& share, std::vector<Tensor> means, const std::vector<Tensor>& sums);
 
  private:
-  void flush();
-
   Communicator& ranks_;
-  Stream& stream_;
-  Tensor bucket_;                // undefined until the first small tensor
-  std::vector<Tensor*> packed_;  // what it holds, one behind the other
-  std::int64_t used_ = 0;        // floats of it
+  Tensor one_, bucket_;
 };
 
 }  // namespace twiddle

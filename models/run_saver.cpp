@@ -5,6 +5,7 @@ namespace twiddle {
 RunSaver::RunSaver(const std::string& run_folder, const Config::Train& train, const MemoryPlan& plan) {
   if (run_folder.empty()) return;
   store_ = std::make_unique<CheckpointStore>(run_folder, train.keep);
+  saves_ = true;
   store_->prove_writable(plan.weights + plan.optimizer, plan.weights,
                          train.checkpoint_every > 0 ? train.keep : train.epochs);
 }
@@ -14,9 +15,9 @@ void RunSaver::goes_on_from(const std::string& checkpoint) {
   saved_ = true;
 }
 
-void RunSaver::save(Context& ctx, const Sequential& net, const Optimizer& optimizer, const RunState& state,
+void RunSaver::save(Context& ctx, const Sequential& net, const SavedOptimizer& optimizer, const RunState& state,
                     const std::vector<std::string>& classes, WeightAverage* average) {
-  last_checkpoint_ = store_->save(ctx, net, optimizer, state, classes, average);
+  if (store_) last_checkpoint_ = store_->save(ctx, net, optimizer, state, classes, average);
   saved_ = true;
 }
 

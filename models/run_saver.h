@@ -13,12 +13,15 @@ class RunSaver {
  public:
   // Throws, before the first step, where the folder cannot be written or there is no room for all that will lie there.
   RunSaver(const std::string& run_folder, const Config::Train& train, const MemoryPlan& plan);
+  // Before the first step: of several ranks one may have a folder, and all have to save at once, what they have of it.
+  void agree(Communicator& ranks) { saves_ = any(ranks, writes()); }
 
   // A run that goes on from a checkpoint: all that it knows is saved there.
   void goes_on_from(const std::string& checkpoint);
   void changed() { saved_ = false; }  // a step, or a validation, is not saved yet
-  bool has_to_save() const { return store_ != nullptr && !saved_; }
-  void save(Context& ctx, const Sequential& net, const Optimizer& optimizer, const RunState& state,
+  bool has_to_save() const { return saves_ && !saved_; }
+  bool writes() const { return store_ != nullptr; }
+  void save(Context& ctx, const Sequential& net, const SavedOptimizer& optimizer, const RunState& state,
             const std::vector<std::string>& classes, WeightAverage* average = nullptr);
   void save_best(Context& ctx, const Sequential& net, const RunState& state,
                  const std::vector<std::string>& classes) const;
@@ -26,6 +29,7 @@ class RunSaver {
 
  private:
   std::unique_ptr<CheckpointStore> store_;
+  bool saves_ = false;
   std::string last_checkpoint_;
   bool saved_ = false;  // the last checkpoint holds all there is
 };

@@ -42,24 +42,42 @@ TrainStep::TrainStep(Context& ctx, const Sequential& net, const Loss& loss, Opti
       parameters_(net.parameters()),
       inputs_(*ctx.stream),
       sums_(Tensor::filled(*ctx.stream, {2}, 0)) {
-  optimizer_.prepare(*ctx.stream, parameters_);
-  if (options_.ranks != nullptr) {
-    means_.emplace(*options_.ranks, *ctx.stream);
-    running_ = running_state(net);
-    own_sums_ = Tensor::filled(*ctx.stream, {2}, 0);
-  }
+  if (options_.ranks != nullptr)
+    share_weights();
+  else
+    optimizer_.prepare(*ctx.stream, parameters_);
   if (options_.accumulate == 1) return;
   mean_loss_ = Tensor::filled(*ctx.stream, {1}, 0);
+  if (shared_)
+    mean_gradients_ = shared_->gradients();
+  else
+    for (const Parameter* parameter : parameters_)
+      if (parameter->trainable) mean_gradients_.push_back(Tensor::filled(*ctx.stream, parameter->shape, 0));
+}
+
+void TrainStep::share_weights() {
+  shared_.emplace(*options_.ranks, *ctx_.stream, parameters_, optimizer_);
+  means_.emplace(*options_.ranks, *ctx_.stream);
+  running_ = running_state(net_);
+  own_sums_ = Tensor::filled(*ctx_.stream, {2}, 0);
+  if (options_.accumulate > 1) return;  // then the mean over batches lies where a batch's gradient would
+  auto place = shared_->gradients().begin();
   for (const Parameter* parameter : parameters_)
-    if (parameter->trainable) mean_gradients_.push_back(Tensor::filled(*ctx.stream, parameter->shape, 0));
+    if (parameter->trainable) parameter->variable.set_grad_place(*place++);
 }
 
 Tensor TrainStep::run(const Batch& batch, double rate) {
-  ++batches_, images_ += batch.rows_here(), images_of_ranks_ += batch.rows_of_all();
-  const double share = images_ > 0 ? static_cast<double>(batch.rows_here()) / static_cast<double>(images_) : 0;
+  ++batches_, images_ += batch.rows_of_all(), images_here_ += batch.rows_here();
+  const auto share = [](std::int64_t part, std::int64_t all) {
+    return static_cast<double>(part) / static_cast<double>(all);
+  };
   ctx_.random.share_rows(batch.rows.first, batch.rows.all);
-  inputs_.set(*ctx_.stream,
-              {rate, ctx_.random.position(), share, options_.average ? options_.average->next_share() : 1});
+  inputs_.set(*ctx_.stream, {.rate = rate,
+                             .random_position = ctx_.random.position(),
+                             .gradient_share = share(batch.rows_of_all(), images_),
+                             .rank_share = share(batch.rows_here(), batch.rows_of_all()),
+                             .update_share = share(images_here_, images_),
+                             .average_share = options_.average ? options_.average->next_share() : 1});
   const Tensor loss = run_once(batch);
   if (!batch.rows.on_every_rank) agree_on_position();
   if (options_.accumulate == 1) {
@@ -77,7 +95,7 @@ Tensor TrainStep::run_once(const Batch& batch) {
 }
 
 void TrainStep::end_update() {
-  batches_ = images_ = images_of_ranks_ = 0;
+  batches_ = images_ = images_here_ = 0;
   if (options_.average) options_.average->count();
 }
 
@@ -115,38 +133,62 @@ Tensor TrainStep::step(const Batch& batch) {
   record_event(events_.backward);
   if (options_.accumulate == 1)
     update(loss);
-  else if (batch.images.defined())
+  else
     add_to_means(loss);
   record_event(events_.update);
   return loss;
 }
 
-// Forward and backward pass; a rank without a row of the batch has nothing to do. The loss.
+// Forward and backward pass. The loss.
 Tensor TrainStep::learn_from(const Batch& batch) {
-  if (!batch.images.defined()) return Tensor::filled(*ctx_.stream, {1}, 0);
-  const Variable loss = loss_of(batch, means_ ? &own_sums_ : &sums_);
+  if (shared_) return learn_from_rows(batch);
+  const Variable loss = loss_of(batch, &sums_);
   record_event(events_.forward);
   ctx_.tape.backward(ctx_, loss);
   return loss.value();
 }
 
-// Gradients, running averages and the loss become the means over all rows, last layer first as the backward pass makes
-// them, and the sums grow by those of all ranks.
+// The same on one of several ranks: loss and gradients are those of its rows times their share of the batch, so that
+// ranks only have to add them up.
+Tensor TrainStep::learn_from_rows(const Batch& batch) {
+  std::vector<Tensor> part{Tensor::filled(*ctx_.stream, {1}, 0)};
+  if (batch.images.defined()) {
+    const Variable loss = loss_of(batch, &own_sums_);
+    record_event(events_.forward);
+    ctx_.tape.backward(ctx_, loss, inputs_.rank_share());
+    move_means(*ctx_.stream, {loss.value()}, part, {inputs_.rank_share(), {}});  // from 0 by the share: their product
+  }
+  fill_missing_gradients();
+  return part[0];
+}
+
+// With zeros: all of them, where this rank has no row of the batch.
+void TrainStep::fill_missing_gradients() {
+  for (const Parameter* parameter : parameters_)
+    if (parameter->trainable && !parameter->variable.grad().defined())
+      parameter->variable.add_grad(ctx_, Tensor::filled(*ctx_.stream, parameter->shape, 0));
+}
+
+// Each rank gets the gradients of its share of the weights. Running averages become the means over all rows, the loss
+// that of the whole batch, and the sums grow by those of all ranks.
 void TrainStep::join_ranks(Tensor& loss) {
   Stream& stream = *ctx_.stream;
-  std::vector<Tensor> tensors;
-  for (auto parameter = parameters_.rbegin(); parameter != parameters_.rend(); ++parameter) {
-    if (!(*parameter)->trainable) continue;
-    Tensor& gradient = (*parameter)->variable.grad();
-    if (!gradient.defined()) gradient = Tensor::filled(stream, (*parameter)->shape, 0);
-    tensors.push_back(gradient);
-  }
-  for (const Parameter* parameter : running_) tensors.push_back(parameter->variable.value());
-  tensors.push_back(loss);
-  means_->take(static_cast<double>(images_) / static_cast<double>(images_of_ranks_), tensors);
-  options_.ranks->sum(stream, own_sums_.write(), own_sums_.size());
+  shared_->sum_gradients(stream);
+  std::vector<Tensor> running;
+  for (const Parameter* parameter : running_) running.push_back(parameter->variable.value());
+  means_->take(stream, inputs_.update_share(), running, {loss, own_sums_});
   add(stream, sums_, own_sums_, sums_);
   stream.fill(own_sums_.write(), own_sums_.size(), 0);
+}
+
+// Where an element's new value was not finite, the rank whose share it is in has made its guard NaN.
+void TrainStep::agree_on_guard() {
+  Stream& stream = *ctx_.stream;
+  Tensor guard = sums_.part(0, {1}), difference(stream, {1});  // from itself: 0, or NaN
+  stream.copy(difference.write(), guard.read(), guard.bytes());
+  axpy(stream, -1, guard, difference);
+  options_.ranks->sum(stream, difference.write(), 1);
+  axpy(stream, 1, difference, guard);
 }
 
 // A rank without a row has drawn no random numbers: it goes on where the others are.
@@ -158,9 +200,14 @@ void TrainStep::agree_on_position() {
 }
 
 void TrainStep::update(Tensor loss) {
-  if (means_) join_ranks(loss);
-  if (options_.clip_norm > 0) clip_gradients(ctx_, parameters_, options_.clip_norm);
-  optimizer_.step(ctx_, parameters_, {inputs_.rate(), sums_});
+  if (shared_) join_ranks(loss);
+  std::vector<Parameter*>& updated = shared_ ? shared_->share() : parameters_;
+  if (options_.clip_norm > 0) clip_gradients(ctx_, updated, options_.clip_norm, options_.ranks);
+  optimizer_.step(ctx_, updated, {inputs_.rate(), sums_});
+  if (shared_) {
+    agree_on_guard();
+    shared_->hand_out(*ctx_.stream);
+  }
   if (options_.average) options_.average->update(*ctx_.stream, {inputs_.average_share(), sums_});
   for (Parameter* parameter : parameters_) parameter->variable.clear_grad();
 }
@@ -253,6 +300,10 @@ Tensor TrainStep::replay(const Captured& captured) {
   for (Parameter* parameter : parameters_)
     parameter->variable.value().write();  // whoever kept a version sees a new one
   return captured.loss;
+}
+
+std::vector<std::pair<std::string, Tensor>> TrainStep::optimizer_state() {
+  return shared_ ? shared_->whole_state(*ctx_.stream, optimizer_) : optimizer_.state();
 }
 
 std::string TrainStep::first_bad_gradient(const Batch& batch) {

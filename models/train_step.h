@@ -11,6 +11,7 @@
 #include "layers/sequential.h"
 #include "models/loss.h"
 #include "models/rank_means.h"
+#include "models/shared_weights.h"
 #include "models/weight_average.h"
 
 namespace twiddle {
@@ -21,7 +22,7 @@ struct StepOptions {
   WeightAverage* average = nullptr;  // follows the weights where there is one
   bool capture = true;  // where the device can, a batch whose memory comes again is captured and replayed from then on
   bool events = false;  // between the phases
-  Communicator* ranks = nullptr;  // that share each batch; null: this process has all of it
+  Communicator* ranks = nullptr;  // that share each batch, and the update; null: this process has all of it
 };
 
 // Moments of a step: its start and the end of each phase.
@@ -31,7 +32,7 @@ struct StepEvents {
 
 // Forward, loss, backward, update: one step of training, again and again. Where several batches make an update, each of
 // them is a step without it, which may be captured, and the update comes after the last one. Where ranks share each
-// batch, all have the same gradients from before the update on, and the same weights, averages and sums behind it.
+// batch, each updates its share of the weights, and all have the same weights, averages and sums behind that.
 class TrainStep {
  public:
   TrainStep(Context& ctx, const Sequential& net, const Loss& loss, Optimizer& optimizer, const StepOptions& options);
@@ -45,6 +46,9 @@ class TrainStep {
   // of an epoch. Its loss.
   bool waits_for_batches() const { return batches_ > 0; }
   Tensor update_now();
+
+  // The optimizer's state as one process has it, for a checkpoint. Of several ranks, all ask for it at once.
+  std::vector<std::pair<std::string, Tensor>> optimizer_state();
 
   // For a run that ends: the parameter whose gradient the backward pass finds not to be finite first; empty: none.
   std::string first_bad_gradient(const Batch& batch);
@@ -66,11 +70,15 @@ class TrainStep {
     StepEvents events;  // set anew at each replay
   };
 
+  void share_weights();
   Tensor run_once(const Batch& batch);
   Tensor step(const Batch& batch);
   Tensor learn_from(const Batch& batch);
   void update(Tensor loss);
+  Tensor learn_from_rows(const Batch& batch);
+  void fill_missing_gradients();
   void join_ranks(Tensor& loss);
+  void agree_on_guard();
   void agree_on_position();
   void end_update();
   void add_to_means(const Tensor& loss);
@@ -95,15 +103,16 @@ class TrainStep {
   StepEvents events_;
 
   // Where several batches make an update: their number and images so far, and the means over these images.
-  std::int64_t batches_ = 0, images_ = 0;  // this rank's images
-  std::vector<Tensor> mean_gradients_;     // of the parameters that are trained, in order
+  std::int64_t batches_ = 0, images_ = 0;
+  std::vector<Tensor> mean_gradients_;  // of the parameters that are trained, in order
   Tensor mean_loss_;
 
   // Where ranks share each batch.
+  std::optional<SharedWeights> shared_;
   std::optional<RankMeans> means_;
-  std::vector<Parameter*> running_;   // batch norm's averages
-  Tensor own_sums_;                   // as sums_, of this rank's rows since the last update
-  std::int64_t images_of_ranks_ = 0;  // as images_, of all ranks
+  std::vector<Parameter*> running_;  // batch norm's averages
+  Tensor own_sums_;                  // as sums_, of this rank's rows since the last update
+  std::int64_t images_here_ = 0;     // as images_, of this rank
 
   Shape latest_shape_;      // of the steps that were not replayed ...
   int steps_of_shape_ = 0;  // ... and how many of that shape there were in a row

@@ -57,8 +57,6 @@ struct Trainer::Impl {
 
   void start() {
     if (config.train.ema_decay > 0) average = std::make_unique<WeightAverage>(*ctx.stream, net, config.train.ema_decay);
-    train_step.emplace(ctx, net, loss_function, optimizer,
-                       step_options(config, average.get(), options.capture, *ranks));
     net.initialize(ctx);
     if (!options.weights.empty()) taken_weights = take_weights(options.weights, ctx, net);
     if (!options.resume.empty()) {
@@ -67,6 +65,8 @@ struct Trainer::Impl {
       ctx.random.restore(config.seed, ctx.random.position());
       saver.goes_on_from(options.resume);
     }
+    train_step.emplace(ctx, net, loss_function, optimizer,
+                       step_options(config, average.get(), options.capture, *ranks));
     watch.take_up(state);
     state.limit_batches = options.limit_batches;
     state.overfit_batch = options.overfit_batch ? 1 : 0;
@@ -136,7 +136,8 @@ struct Trainer::Impl {
   void save(const std::vector<TrainObserver*>& observers) {
     if (!saver.has_to_save()) return;
     read_sums();
-    saver.save(ctx, net, optimizer, state, classes(), average.get());
+    saver.save(ctx, net, {optimizer, train_step->optimizer_state()}, state, classes(), average.get());
+    if (!saver.writes()) return;
     for (TrainObserver* observer : observers) observer->on_checkpoint(saver.last_checkpoint());
   }
 
@@ -323,6 +324,7 @@ struct Trainer::Impl {
 
   End run(const std::vector<TrainObserver*>& observers, const std::atomic<bool>& stop) {
     reporter.forget();  // a run that failed may have left one, and its listeners may be gone
+    saver.agree(*ranks);
     End end = End::finished;
     while (end == End::finished && !is_over()) {
       bool whole = false;

@@ -87,7 +87,7 @@ void Conv2d::backward(Context& ctx, const ConvProblem& here, const Variable& x, 
   if (of_weight != nullptr) {
     const ProfilerRange range(ctx.profiler, *ctx.stream, name(), "backward_weight");
     ConvOperands operands{.x = input,
-                          .w = Tensor(*ctx.stream, here.weight_shape()),
+                          .w = weight_->variable.new_grad(*ctx.stream),
                           .y = grad_y,
                           .bias = by_plans ? bias_grad : Tensor(),
                           .mask = mask};

@@ -111,7 +111,7 @@ void ConvTranspose2d::backward(Context& ctx, const ConvProblem& here, const Vari
   }
   if (weight_->variable.needs_grad()) {
     const ProfilerRange range(ctx.profiler, stream, name(), "backward_weight");
-    ConvOperands operands{.x = grad_y, .w = Tensor(stream, here.weight_shape()), .y = input};
+    ConvOperands operands{.x = grad_y, .w = weight_->variable.new_grad(stream), .y = input};
     convolution_.plan(ctx, here, ConvPass::backward_weight).run(ctx, operands);
     weight_->variable.add_grad(ctx, operands.w);
   }

@@ -38,6 +38,35 @@ TEST(Tape, ChainsGradients) {
   EXPECT_TRUE(ctx.tape.empty());
 }
 
+TEST(Tape, StartsFromAFactor) {
+  Context ctx;
+  const Variable x = number(ctx, 5);
+  ctx.tape.backward(ctx, times(ctx, 3, x), Tensor::filled(*ctx.stream, {1}, 0.25F));
+  EXPECT_EQ(read(ctx, x.grad()), 0.75F);
+}
+
+// Whoever makes it there, or elsewhere, or in several parts.
+TEST(Variable, HasItsGradientAtItsPlace) {
+  Context ctx;
+  const Variable x = number(ctx, 5);
+  const Tensor place = Tensor::filled(*ctx.stream, {1}, 7);
+  x.set_grad_place(place);
+  EXPECT_EQ(x.new_grad(*ctx.stream).read(), place.read());
+  x.add_grad(ctx, Tensor::filled(*ctx.stream, {1}, 2));
+  EXPECT_EQ(read(ctx, place), 2);
+  EXPECT_NE(x.new_grad(*ctx.stream).read(), place.read()) << "it is taken";
+  const Tensor other = Tensor::filled(*ctx.stream, {1}, 3);
+  x.add_grad(ctx, other);
+  EXPECT_EQ(read(ctx, place), 5);
+  EXPECT_EQ(read(ctx, other), 3);
+  x.clear_grad();
+  Tensor made = x.new_grad(*ctx.stream);
+  ctx.stream->fill(made.write(), 1, 4);
+  x.add_grad(ctx, made);
+  EXPECT_EQ(read(ctx, x.grad()), 4);
+  EXPECT_EQ(x.grad().read(), place.read());
+}
+
 TEST(Tape, AddsTheGradientsOfABranch) {
   Context ctx;
   const Variable x = number(ctx, 1);

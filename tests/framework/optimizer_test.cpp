@@ -10,6 +10,7 @@
 #include "framework/tensor_ops.h"
 #include "tests/support/copy_of.h"
 #include "tests/support/every_device.h"
+#include "tests/support/thread_ranks.h"
 
 namespace twiddle {
 namespace {
@@ -226,6 +227,20 @@ TEST_P(EveryDevice, OptimizerClippingScalesToTheLimit) {
   expect_near(bench.parameter.variable.grad().to_vector(*bench.ctx.stream), {3, 4});
   EXPECT_NEAR(clip_gradients(bench.ctx, bench.parameters, 1).to_vector(*bench.ctx.stream).at(0), 5, 1e-6);
   expect_near(bench.parameter.variable.grad().to_vector(*bench.ctx.stream), {0.6, 0.8});
+}
+
+// Each rank has a share of the gradients, and a rank may have none.
+TEST(Optimizer, ClippingTakesTheNormOfAllShares) {
+  on_ranks(3, [](const std::shared_ptr<Communicator>& ranks) {
+    Bench bench({}, "sgd", {});
+    const float own = ranks->rank() == 0 ? 3e30F : 4e30F;
+    std::vector<Parameter*> here;
+    if (ranks->rank() < 2) here = bench.parameters;
+    bench.parameter.variable.grad() = Tensor::from<float>(*bench.ctx.stream, {2}, {own, 0});
+    const Tensor norm = clip_gradients(bench.ctx, here, 1, ranks.get());
+    EXPECT_NEAR(norm.to_vector(*bench.ctx.stream).at(0), 5e30, 1e24);
+    if (ranks->rank() < 2) expect_near(bench.parameter.variable.grad().to_vector(*bench.ctx.stream), {own / 5e30, 0});
+  });
 }
 
 TEST_P(EveryDevice, OptimizerChangesNothingWhereItsGuardIsNotFinite) {

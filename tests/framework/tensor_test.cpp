@@ -75,5 +75,18 @@ TEST(Tensor, ShapesAsText) {
   EXPECT_EQ(to_string(Shape{}), "scalar");
 }
 
+TEST(Tensor, APartKeepsTheMemoryAndHasVersionsOfItsOwn) {
+  const auto stream = make_stream({});
+  Tensor whole = Tensor::from<float>(*stream, {5}, {0, 1, 2, 3, 4});
+  Tensor part = whole.part(1, {2, 2});
+  const Version before = whole.version();
+  part.write()[3] = 7;
+  EXPECT_EQ(whole.version(), before);
+  EXPECT_EQ(whole.to_vector(*stream), (std::vector<float>{0, 1, 2, 3, 7}));
+  whole = {};
+  EXPECT_EQ(part.to_vector(*stream), (std::vector<float>{1, 2, 3, 7}));
+  EXPECT_THROW(part.part(1, {4}), Error);
+}
+
 }  // namespace
 }  // namespace twiddle

@@ -26,6 +26,7 @@ struct Training {
   std::vector<Override> overrides;
   std::string folder, resume;
   std::int64_t stop_after = 0;  // steps, on the last rank; 0: never
+  std::function<void(Experiment&)> spoil = {};
 };
 
 Outcome train_on(const std::shared_ptr<Communicator>& ranks, const Training& training) {
@@ -36,7 +37,9 @@ Outcome train_on(const std::shared_ptr<Communicator>& ranks, const Training& tra
   options.ranks = ranks;
   options.resume = training.resume;
   if (ranks->rank() == 0) options.run_folder = training.folder;
-  Trainer trainer(small_experiment(overrides), options);
+  Experiment experiment = small_experiment(overrides);
+  if (training.spoil) training.spoil(experiment);
+  Trainer trainer(std::move(experiment), options);
   Losses losses;
   std::atomic<bool> stop = false;
   StopAfter stopper(training.stop_after, stop);
@@ -190,6 +193,25 @@ TEST(Ranks, AResumeOnAsManyEndsWithTheSameBits) {
 TEST(Ranks, TheGuardStopsAllAtTheSameStep) {
   const std::string message = message_of(2, {{{"train.learning_rate", "1000", "--lr"}}, "", "", 0});
   EXPECT_NE(message.find("loss became nan at epoch "), std::string::npos) << message;
+}
+
+// A weight that becomes infinite is one rank's affair, until it is all ranks'.
+TEST(Ranks, AnUpdateThatOverflowsOnOneStopsAll) {
+  const std::string message = message_of(2, {{}, "", "", 0, [](Experiment& experiment) {
+                                               experiment.model.net->parameters().front()->learning_rate = INFINITY;
+                                             }});
+  EXPECT_NE(message.find("an update became nan or infinite at epoch 1, step 1 "), std::string::npos) << message;
+}
+
+TEST(Ranks, ACheckpointOfFourGoesOnOnThree) {
+  const std::string folder = new_folder("ranks_four_three");
+  std::vector<Override> overrides = with({{"train.optimizer", "adamw", "--set"},
+                                          {"train.batch_size", "12", "--batch-size"},
+                                          {"train.epochs", "3", "--epochs"},
+                                          {"train.learning_rate", "0.002", "--lr"}});
+  EXPECT_EQ(train(4, {overrides, folder, "", 7}).step, 7);
+  const Outcome three = train(3, {overrides, folder, folder + "/checkpoints/step-00000007", 0});
+  expect_close(three.weights, train(1, {overrides, "", "", 0}).weights, 1e-5);
 }
 
 // The images of a validation, too, which nobody but their rank has read.

@@ -1,0 +1,149 @@
+#include "models/shared_weights.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "framework/error.h"
+
+namespace twiddle {
+
+namespace {
+
+// Parameters and shares begin at multiples of that, 64 bytes: a line of the cache, and what kernels load at once.
+constexpr std::int64_t line_floats = 16;
+
+std::int64_t rounded_up(std::int64_t count, std::int64_t step) {
+  return (count + step - 1) / step * step;
+}
+
+// An optimizer names what it keeps of a parameter after it, "momentum.conv1.weight".
+std::string name_of(const std::string& kind, const Parameter& parameter) {
+  return kind + "." + parameter.name;
+}
+
+using State = std::map<std::string, Tensor>;
+
+State state_of(const Optimizer& optimizer) {
+  const auto list = optimizer.state();
+  return {list.begin(), list.end()};
+}
+
+// What is one number for a whole parameter, such as Adam's count of steps, is equal on all ranks that have a piece of
+// it, and those that have none know nothing of it: a line each.
+std::string numbers_in(Stream& stream, const State& state) {
+  std::ostringstream text;
+  text << std::hexfloat;
+  for (const auto& [name, tensor] : state)
+    if (tensor.size() == 1) text << tensor.to_vector(stream).at(0) << ' ' << name << '\n';
+  return text.str();
+}
+
+void read_numbers(Stream& stream, const std::string& text, State& state) {
+  std::istringstream lines(text);
+  for (std::string number, name; std::getline(lines, number, ' ') && std::getline(lines, name);)
+    state[name] = Tensor::filled(stream, {1}, std::strtof(number.c_str(), nullptr));
+}
+
+}  // namespace
+
+SharedWeights::SharedWeights(Communicator& ranks, Stream& stream, const std::vector<Parameter*>& parameters,
+                             Optimizer& optimizer)
+    : ranks_(ranks) {
+  lay_out(parameters);
+  for (Bucket& bucket : buckets_) {
+    find_share(bucket);
+    move_in(stream, bucket);
+  }
+  std::reverse(gradients_.begin(), gradients_.end());  // buckets begin with the last parameter
+  keep_state_of_share(stream, optimizer);
+  for (Parameter& piece : pieces_) share_.push_back(&piece);
+  optimizer.prepare(stream, share_);
+}
+
+void SharedWeights::lay_out(const std::vector<Parameter*>& parameters) {
+  for (auto parameter = parameters.rbegin(); parameter != parameters.rend(); ++parameter) {
+    if (!(*parameter)->trainable) continue;
+    if (buckets_.empty() || buckets_.back().floats >= bucket_floats) buckets_.emplace_back();
+    Bucket& bucket = buckets_.back();
+    bucket.places.push_back({*parameter, bucket.floats, 0, 0});
+    bucket.floats += rounded_up(count_of((*parameter)->shape), line_floats);
+  }
+}
+
+void SharedWeights::find_share(Bucket& bucket) const {
+  bucket.floats = rounded_up(bucket.floats, line_floats * ranks_.size());
+  const std::int64_t share = bucket.floats / ranks_.size(), begin = share * ranks_.rank(), end = begin + share;
+  for (Place& place : bucket.places) {
+    const std::int64_t place_end = place.begin + count_of(place.parameter->shape);
+    place.first = std::max(begin - place.begin, std::int64_t(0));
+    place.count = std::max(std::min(end, place_end) - (place.begin + place.first), std::int64_t(0));
+  }
+}
+
+void SharedWeights::move_in(Stream& stream, Bucket& bucket) {
+  bucket.weights = Tensor::filled(stream, {bucket.floats}, 0);
+  bucket.gradients = Tensor::filled(stream, {bucket.floats}, 0);
+  for (const Place& place : bucket.places) {
+    const Parameter& parameter = *place.parameter;
+    Tensor& value = parameter.variable.value();
+    Tensor moved = bucket.weights.part(place.begin, parameter.shape);
+    stream.copy(moved.write(), value.read(), value.bytes());
+    value = moved;
+    gradients_.push_back(bucket.gradients.part(place.begin, parameter.shape));
+    if (place.count == 0) continue;
+    Parameter& piece = pieces_.emplace_back(parameter);
+    piece.shape = {place.count};
+    piece.variable = Variable(bucket.weights.part(place.begin + place.first, piece.shape), true);
+    piece.variable.grad() = bucket.gradients.part(place.begin + place.first, piece.shape);
+  }
+}
+
+void SharedWeights::keep_state_of_share(Stream& stream, Optimizer& optimizer) const {
+  State state = state_of(optimizer);  // also that of parameters which are not trained now, and may be later
+  for (const Bucket& bucket : buckets_)
+    for (const Place& place : bucket.places)
+      for (const std::string& kind : optimizer.state_names()) {
+        const auto whole = state.find(name_of(kind, *place.parameter));
+        if (whole == state.end()) continue;
+        const Tensor values = whole->second;
+        if (place.count == 0) {
+          state.erase(whole);
+          continue;
+        }
+        Tensor& kept = whole->second = Tensor(stream, {place.count});
+        stream.copy(kept.write(), values.read() + place.first, kept.bytes());
+      }
+  optimizer.restore({state.begin(), state.end()});
+}
+
+void SharedWeights::sum_gradients(Stream& stream) {
+  for (Bucket& bucket : buckets_) ranks_.sum_scatter(stream, bucket.gradients.write(), bucket.floats);
+}
+
+void SharedWeights::hand_out(Stream& stream) {
+  for (auto bucket = buckets_.rbegin(); bucket != buckets_.rend(); ++bucket) {
+    ranks_.gather_shares(stream, bucket->weights.write(), bucket->floats);
+    for (const Place& place : bucket->places) place.parameter->variable.value().write();  // a new version
+  }
+}
+
+std::vector<std::pair<std::string, Tensor>> SharedWeights::whole_state(Stream& stream, const Optimizer& optimizer) {
+  const State own = state_of(optimizer);
+  State whole = own;
+  for (const std::string& text : ranks_.gather(numbers_in(stream, own))) read_numbers(stream, text, whole);
+  for (const std::string& kind : optimizer.state_names())
+    for (const Bucket& bucket : buckets_) {
+      Tensor all = Tensor::filled(stream, {bucket.floats}, 0);
+      for (const Place& place : bucket.places) {
+        if (place.count == 0) continue;
+        const Tensor& kept = own.at(name_of(kind, *place.parameter));
+        stream.copy(all.write() + place.begin + place.first, kept.read(), kept.bytes());
+      }
+      ranks_.gather_shares(stream, all.write(), bucket.floats);
+      for (const Place& place : bucket.places)
+        whole[name_of(kind, *place.parameter)] = all.part(place.begin, place.parameter->shape);
+    }
+  return {whole.begin(), whole.end()};
+}
+
+}  // namespace twiddle

@@ -1,0 +1,152 @@
+#include "models/shared_weights.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "framework/tensor_ops.h"
+#include "tests/models/small_training.h"
+#include "tests/support/copy_of.h"
+#include "tests/support/thread_ranks.h"
+
+namespace twiddle {
+namespace {
+
+using Ranks = std::shared_ptr<Communicator>;
+using Named = std::vector<std::pair<std::string, Tensor>>;
+
+// Parameters of many sizes, one of them frozen, of which a rank may have nothing, a part, or several.
+struct Weights {
+  Context ctx;
+  Stream& stream = *ctx.stream;
+  std::deque<Parameter> parameters;
+  std::unique_ptr<Optimizer> optimizer;
+
+  explicit Weights(const std::string& optimizer_name)
+      : optimizer(std::move(small_experiment({{"train.optimizer", optimizer_name, "--set"}}).optimizer)) {
+    int number = 0;
+    for (const std::int64_t size : {1, 17, 300, 5, 64}) {
+      Parameter& parameter = parameters.emplace_back();
+      parameter.name = "layer" + std::to_string(number++) + ".weight with a space";
+      parameter.shape = {size};
+      parameter.variable.value() = Tensor::from(stream, {size}, numbers(size, 1));
+      parameter.trainable = size != 5;
+      parameter.weight_decay = size != 17;
+      parameter.learning_rate = size == 64 ? 2 : 1;
+    }
+  }
+  // Of few bits, so that the parts of one add up to it exactly.
+  static std::vector<float> numbers(std::int64_t size, int seed) {
+    const RandomSequence random = RandomSequence{static_cast<std::uint64_t>(seed)};
+    std::vector<float> values;
+    for (std::int64_t i = 0; i < size; ++i) values.push_back(std::round(64 * random.normal(i)) / 64);
+    return values;
+  }
+  std::vector<Parameter*> all() {
+    std::vector<Parameter*> pointers;
+    for (Parameter& parameter : parameters) pointers.push_back(&parameter);
+    return pointers;
+  }
+  std::vector<std::vector<float>> values() const {
+    std::vector<std::vector<float>> all;
+    for (const Parameter& parameter : parameters) all.push_back(parameter.variable.value().to_vector(*ctx.stream));
+    return all;
+  }
+  void step(std::vector<Parameter*> updated) {
+    optimizer->step(ctx, updated, {Tensor::filled(stream, {1}, 0.125F), {}});
+  }
+  void step_alone(int seed) {
+    for (Parameter& parameter : parameters)
+      if (parameter.trainable)
+        parameter.variable.grad() = Tensor::from(stream, parameter.shape, numbers(count_of(parameter.shape), seed));
+    step(all());
+  }
+  // Each rank brings an equal part of the same gradients.
+  void step_shared(SharedWeights& shared, int ranks, int seed) {
+    auto gradient = shared.gradients().begin();
+    for (const Parameter& parameter : parameters) {
+      if (!parameter.trainable) continue;
+      const Tensor whole = Tensor::from(stream, parameter.shape, numbers(count_of(parameter.shape), seed));
+      Tensor place = *gradient++;
+      scale(stream, 1.0F / static_cast<float>(ranks), whole.size(), whole.read(), place.write());
+    }
+    shared.sum_gradients(stream);
+    step(shared.share());
+    shared.hand_out(stream);
+  }
+};
+
+std::map<std::string, std::vector<float>> values_of(Stream& stream, const Named& state) {
+  std::map<std::string, std::vector<float>> values;
+  for (const auto& [name, tensor] : state) values[name] = tensor.to_vector(stream);
+  return values;
+}
+
+Named copies_of(Stream& stream, const Named& state) {
+  Named copies;
+  for (const auto& [name, tensor] : state) copies.emplace_back(name, copy_of(stream, tensor));
+  return copies;
+}
+
+// To the same bits, on ranks of which some may have no piece of anything; and so does the state.
+TEST(SharedWeights, AreUpdatedAsOneProcessDoes) {
+  for (const char* const name : {"{sgd: {momentum: 0.9, weight_decay: 0.1}}", "{adamw: {weight_decay: 0.1}}", "sgd"})
+    for (const int size : {2, 4, 8}) {
+      Weights one(name);
+      for (const int seed : {2, 3, 4}) one.step_alone(seed);
+      on_ranks(size, [&](const Ranks& ranks) {
+        Weights several(name);
+        SharedWeights shared(*ranks, several.stream, several.all(), *several.optimizer);
+        for (const int seed : {2, 3, 4}) several.step_shared(shared, size, seed);
+        EXPECT_EQ(several.values(), one.values()) << name << " on " << size;
+        EXPECT_EQ(values_of(several.stream, shared.whole_state(several.stream, *several.optimizer)),
+                  values_of(one.stream, one.optimizer->state()))
+            << name << " on " << size;
+      });
+    }
+}
+
+TEST(SharedWeights, ARankKeepsTheStateOfItsShareAlone) {
+  std::int64_t kept[4] = {};
+  on_ranks(4, [&](const Ranks& ranks) {
+    Weights several("adam");
+    const SharedWeights shared(*ranks, several.stream, several.all(), *several.optimizer);
+    for (const auto& [name, tensor] : several.optimizer->state()) kept[ranks->rank()] += tensor.size();
+  });
+  EXPECT_EQ(kept[0] + kept[1] + kept[2] + kept[3], 2 * (1 + 17 + 300 + 64));
+  for (const std::int64_t here : kept) EXPECT_LE(here, 2 * 112);
+}
+
+// What a checkpoint has of one process, or of another number of ranks.
+TEST(SharedWeights, TakeUpTheWholeState) {
+  Weights one("adam");
+  one.step_alone(2);
+  const Named state = copies_of(one.stream, one.optimizer->state());
+  const auto values = one.values();
+  one.step_alone(3);
+  on_ranks(4, [&](const Ranks& ranks) {
+    Weights several("adam");
+    for (std::size_t i = 0; i < values.size(); ++i)
+      several.parameters[i].variable.value() = Tensor::from(several.stream, several.parameters[i].shape, values[i]);
+    several.optimizer->restore(copies_of(several.stream, state));
+    SharedWeights shared(*ranks, several.stream, several.all(), *several.optimizer);
+    several.step_shared(shared, 4, 3);
+    EXPECT_EQ(several.values(), one.values());
+  });
+}
+
+// Of a parameter that is frozen for now.
+TEST(SharedWeights, KeepAStateThatNobodyNeedsNow) {
+  on_ranks(2, [&](const Ranks& ranks) {
+    Weights several("{sgd: {momentum: 0.9}}");
+    const std::string name = "momentum." + several.parameters[3].name;
+    several.optimizer->restore({{name, Tensor::filled(several.stream, {5}, 7)}});
+    SharedWeights shared(*ranks, several.stream, several.all(), *several.optimizer);
+    const auto state = values_of(several.stream, shared.whole_state(several.stream, *several.optimizer));
+    EXPECT_EQ(state.at(name), std::vector<float>(5, 7));
+    EXPECT_EQ(state.size(), 5u);
+  });
+}
+
+}  // namespace
+}  // namespace twiddle
