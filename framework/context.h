@@ -9,6 +9,8 @@
 
 namespace twiddle {
 
+class Communicator;
+
 // All that an op may touch, handed down by reference: there are no globals.
 struct Context {
   explicit Context(Device device = {}, std::uint64_t seed = 1);
@@ -16,6 +18,9 @@ struct Context {
   Tape tape;
   Random random;
   Profiler profiler;
+  // That share each batch of a training step, for layers whose result depends on all of its rows; null: this process
+  // has all of them.
+  Communicator* ranks = nullptr;
   bool training = true;  // false: dropout passes through, batch norm uses its running averages
 };
 

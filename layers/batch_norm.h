@@ -5,7 +5,10 @@ namespace twiddle {
 
 // Each channel shifted and scaled to mean 0 and variance 1 over batch and plane, then by two trained numbers; in
 // evaluation by running averages. Where the two numbers are frozen, training goes by the running averages as well, and
-// leaves them as they are. Options: momentum (weight of the newest batch), epsilon.
+// leaves them as they are. Options: momentum (weight of the newest batch), epsilon, sync.
+//
+// Of ranks that share a batch each takes the mean and variance of its own rows, or with `sync` all take those of the
+// whole batch: the ranks hand each other the moments of their rows, and on the way back the sums of theirs.
 //
 // The ReLU that follows, and the sum of a residual whose path it ends, are done in the pass that writes its result. A
 // GPU whose blocks hold a channel of all images in shared memory (layers/cuda/channel_blocks.h) needs one pass each
@@ -21,19 +24,23 @@ class BatchNorm : public Layer {
   Variable forward_with_sum(Context& ctx, const Variable& x, const Variable& other) override {
     return normalize(ctx, x, &other);
   }
+  void forward_without_rows(Context& ctx) override;
+  void backward_without_rows(Context& ctx) override;
   bool take_over_relu() override { return relu_ = true; }
   bool take_over_sum() override { return true; }
   bool keeps_input() const override { return !frozen(); }
   bool keeps_output() const override { return relu_ && frozen(); }
+  bool sync() const { return sync_; }
 
  private:
   bool frozen() const { return scale_->frozen && bias_->frozen; }
+  bool meets_ranks(const Context& ctx) const;
   Variable normalize(Context& ctx, const Variable& x, const Variable* other);
   Variable normalize_by_batch(Context& ctx, const Variable& x, const Variable* other);
   Variable normalize_by_averages(Context& ctx, const Variable& x, const Variable* other);
 
   float momentum_, epsilon_;
-  bool relu_ = false;
+  bool sync_, relu_ = false;
   Parameter *scale_, *bias_, *running_mean_, *running_var_;
 };
 

@@ -157,6 +157,22 @@ std::vector<const Sequential*> Branches::paths() const {
   return all;
 }
 
+// A sum's adder comes behind the other path.
+std::vector<const Sequential*> Branches::paths_in_order() const {
+  std::vector<const Sequential*> all = paths();
+  if (adder_ != nullptr && adding_path_ == 0) std::swap(all[0], all[1]);
+  return all;
+}
+
+void Branches::forward_without_rows(Context& ctx) {
+  for (const Sequential* path : paths_in_order()) path->forward_without_rows(ctx);
+}
+
+void Branches::backward_without_rows(Context& ctx) {
+  const std::vector<const Sequential*> all = paths_in_order();
+  for (auto path = all.rbegin(); path != all.rend(); ++path) (*path)->backward_without_rows(ctx);
+}
+
 // What the tape does not hold of the other path's output is freed once it is added.
 Variable Branches::forward_in_adder(Context& ctx, const Variable& x) const {
   const Variable other = paths_[1 - adding_path_].layers.forward(ctx, x);

@@ -35,6 +35,9 @@ class Layer {
   Layer& operator=(const Layer&) = delete;
 
   virtual Variable forward(Context& ctx, const Variable& x) = 0;
+  // On a rank that has no row of a batch: what those passes would do together with the ranks that have some.
+  virtual void forward_without_rows(Context& /*ctx*/) {}
+  virtual void backward_without_rows(Context& /*ctx*/) {}
   virtual double flops() const { return 0; }  // of one image's forward pass, where they count
   // What the forward pass leaves for the backward one, as the memory plan counts it: tensors that the closure captured.
   virtual bool keeps_input() const { return false; }
@@ -60,6 +63,7 @@ class Layer {
   const std::string& name() const { return name_; }
   const Shape& output_shape() const { return output_; }  // of one image, without the batch axis
   std::deque<Parameter>& parameters() { return parameters_; }
+  const std::deque<Parameter>& parameters() const { return parameters_; }
 
  protected:
   void set_output_shape(Shape shape) { output_ = std::move(shape); }

@@ -76,6 +76,14 @@ Variable Sequential::forward(Context& ctx, const Variable& x, const Variable* ad
   return current;
 }
 
+void Sequential::forward_without_rows(Context& ctx) const {
+  for (const Item& item : items_) item.layer->forward_without_rows(ctx);
+}
+
+void Sequential::backward_without_rows(Context& ctx) const {
+  for (auto item = items_.rbegin(); item != items_.rend(); ++item) item->layer->backward_without_rows(ctx);
+}
+
 std::string Sequential::first_bad_layer(Context& ctx, const Variable& x) const {
   Variable current = x;
   std::string bad;

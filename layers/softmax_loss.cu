@@ -5,6 +5,7 @@
 
 #include "framework/error.h"
 #include "framework/for_each.h"
+#include "framework/ranks/communicator.h"
 #include "layers/exp_cost.h"
 
 namespace twiddle {
@@ -122,10 +123,22 @@ struct RowLoss {
   }
 };
 
+struct SumOfWeights {
+  std::int64_t batch;
+  const RowOutcome* outcome;
+  float* sums;  // the weights of all rows, and their number
+  TWIDDLE_HD float term(std::int64_t, std::int64_t row) const { return outcome[row].weight; }
+  TWIDDLE_HD void store(std::int64_t, double sum) const {
+    sums[0] = static_cast<float>(sum);
+    sums[1] = static_cast<float>(batch);
+  }
+};
+
 // All rows in one: the batch's mean loss, and what is added to the sums of many batches, where somebody keeps them.
 struct JoinOutcomes {
   std::int64_t batch;
   const RowOutcome* outcome;
+  const float* weights_of_all;  // of the rows of all ranks, and the number of these; null: these here are all
   float *mean, *weight, *sums;
   struct Sum {
     double loss, weight, right;
@@ -136,6 +149,7 @@ struct JoinOutcomes {
   }
   TWIDDLE_HD Sum join(Sum a, Sum b) const { return {a.loss + b.loss, a.weight + b.weight, a.right + b.right}; }
   TWIDDLE_HD void store(std::int64_t, Sum sum) const {
+    if (weights_of_all != nullptr) sum.weight = double(weights_of_all[0]) * batch / weights_of_all[1];
     *mean = static_cast<float>(sum.loss / sum.weight);
     *weight = static_cast<float>(sum.weight);
     if (sums == nullptr) return;
@@ -216,7 +230,21 @@ struct RowScales {  // one a row, in a tensor [batch, 3]
   const RowScale* read() const { return reinterpret_cast<const RowScale*>(tensor.read()); }
 };
 
+// As RowOutcome has them; undefined where a row's weight is 1, or no other rank has rows.
+Tensor weights_of_all(Context& ctx, std::int64_t batch, const RowOutcome* outcome, bool weighted) {
+  if (!weighted || ctx.ranks == nullptr || !ctx.training) return {};
+  Tensor sums(*ctx.stream, {2});
+  reduce_rows(*ctx.stream, 1, batch, SumOfWeights{batch, outcome, sums.write()});
+  ctx.ranks->sum(*ctx.stream, sums.write(), sums.size());
+  return sums;
+}
+
 }  // namespace
+
+void softmax_loss_without_rows(Context& ctx) {
+  Tensor sums = Tensor::filled(*ctx.stream, {2}, 0);
+  ctx.ranks->sum(*ctx.stream, sums.write(), sums.size());
+}
 
 Variable softmax_loss(Context& ctx, const Variable& logits, const Tensor& targets, float label_smoothing, Tensor* sums,
                       const Tensor& class_weights) {
@@ -235,8 +263,10 @@ Variable softmax_loss(Context& ctx, const Variable& logits, const Tensor& target
   Tensor outcomes(stream, {batch, 4}), loss(stream, {1}), weight(stream, {1});
   auto* const outcome = reinterpret_cast<RowOutcome*>(outcomes.write());
   fold_rows(stream, batch, classes, RowLoss{rows, value.read(), scales.read(), outcome});
+  const Tensor of_all = weights_of_all(ctx, batch, outcome, class_weights.defined());
   fold_rows(stream, 1, batch,
-            JoinOutcomes{batch, outcome, loss.write(), weight.write(), sums == nullptr ? nullptr : sums->write()});
+            JoinOutcomes{batch, outcome, of_all.defined() ? of_all.read() : nullptr, loss.write(), weight.write(),
+                         sums == nullptr ? nullptr : sums->write()});
   return ctx.tape.record("loss", loss, {logits},
                          // The targets and the class weights are held for as long as `rows` points into them.
                          [logits, value, targets, class_weights, rows, scales, outcomes, weight, batch, classes](

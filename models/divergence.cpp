@@ -47,6 +47,7 @@ std::string short_number(double value) {
 
 void report_divergence(Context& ctx, const Sequential& net, TrainStep& step, const Batch& batch,
                        const Divergence& facts, Communicator& ranks) {
+  ctx.ranks = nullptr;  // this run is over, and each rank goes through its own rows as far as it has to
   const std::string became = std::isinf(facts.loss) ? " became infinite" : " became nan";
   const std::string what = !facts.exact                ? "the loss or an update" + became
                            : std::isfinite(facts.loss) ? "an update became nan or infinite"

@@ -63,7 +63,9 @@ class CrossEntropy : public Loss {
                     "say it in one of the two");
   }
   TargetKind target() const override { return TargetKind::label; }
-  bool is_mean_of_images() const override { return class_weights_.empty(); }
+  void without_rows(Context& ctx) const override {
+    if (!class_weights_.empty()) softmax_loss_without_rows(ctx);
+  }
 
   void expect_output(const Shape& output, const Shape&, const LayerConfig& last,
                      Diagnostics& diagnostics) const override {

@@ -24,8 +24,8 @@ class Loss {
   virtual Variable operator()(Context& ctx, const Variable& output, const Tensor& targets,
                               Tensor* sums = nullptr) const = 0;
 
-  // False where images count by more than their number, so that parts of a batch do not say how much they count.
-  virtual bool is_mean_of_images() const { return true; }
+  // On a rank that has no row of a batch: what it would do together with the ranks that have some.
+  virtual void without_rows(Context& /*ctx*/) const {}
 
   // The standard deviation of the noise that is added to what the network sees, and not to the target.
   virtual double noise() const { return 0; }

@@ -30,10 +30,6 @@ std::int64_t share_of_batch(const Experiment& experiment, const Communicator& ra
         ErrorKind::config,
         join("train.batch_size is the batch of all ranks together, and ", batch, " images cannot be shared evenly by ",
              size, ": take ", std::max(batch / size, std::int64_t(1)) * size, " or ", (batch / size + 1) * size));
-  if (!experiment.loss->is_mean_of_images())
-    throw Error(ErrorKind::config,
-                "with class_weights a batch's loss is no mean of its images, and several ranks cannot share it as yet: "
-                "train with one process, or leave train.loss.cross_entropy.class_weights out");
   return batch / size;
 }
 

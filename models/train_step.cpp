@@ -56,6 +56,7 @@ TrainStep::TrainStep(Context& ctx, const Sequential& net, const Loss& loss, Opti
 }
 
 void TrainStep::share_weights() {
+  ctx_.ranks = options_.ranks;
   shared_.emplace(*options_.ranks, *ctx_.stream, parameters_, optimizer_);
   means_.emplace(*options_.ranks, *ctx_.stream);
   running_ = running_state(net_);
@@ -157,6 +158,10 @@ Tensor TrainStep::learn_from_rows(const Batch& batch) {
     record_event(events_.forward);
     ctx_.tape.backward(ctx_, loss, inputs_.rank_share());
     move_means(*ctx_.stream, {loss.value()}, part, {inputs_.rank_share(), {}});  // from 0 by the share: their product
+  } else {
+    net_.forward_without_rows(ctx_);
+    loss_.without_rows(ctx_);
+    net_.backward_without_rows(ctx_);
   }
   fill_missing_gradients();
   return part[0];

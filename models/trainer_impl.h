@@ -178,7 +178,9 @@ struct Trainer::Impl {
     std::vector<TrainObserver*> listeners;
     std::copy_if(observers.begin(), observers.end(), std::back_inserter(listeners),
                  [&](TrainObserver* observer) { return observer->wants_step(state.step); });
-    if (!listeners.empty() || on_cpu()) reporter.send(report_of_step(), std::move(listeners), loss, train_step->sums());
+    // Ranks all look at each, so that a loss which is not finite stops them behind the same step.
+    if (!listeners.empty() || on_cpu() || ranks->size() > 1)
+      reporter.send(report_of_step(), std::move(listeners), loss, train_step->sums());
     if (on_cpu()) tell(batch);
   }
 

@@ -4,32 +4,37 @@
 #include <sstream>
 
 #include "framework/error.h"
+#include "layers/batch_norm.h"
 
 namespace twiddle {
 
 namespace {
 
 // Behind a linear layer or a global pool: one value alone has no variance. A frozen one asks for none.
-bool sees_one_value_an_image(const Sequential::Item& item) {
-  const Shape& shape = item.layer->output_shape();
-  const std::deque<Parameter>& parameters = item.layer->parameters();
-  const auto is_trained = [](const Parameter& parameter) { return parameter.trainable; };
-  return item.kind == "batch_norm" && std::any_of(parameters.begin(), parameters.end(), is_trained) &&
-         count_of(shape) == shape.at(0);
+bool sees_one_value_an_image(const BatchNorm& norm) {
+  const bool is_frozen = std::none_of(norm.parameters().begin(), norm.parameters().end(),
+                                      [](const Parameter& parameter) { return parameter.trainable; });
+  return !is_frozen && count_of(norm.output_shape()) == norm.output_shape().at(0);
 }
 
-bool takes_single_images(const Config& config, const Sequential& net, std::int64_t images, int ranks) {
+LeastImages least_images(const Config& config, const Sequential& net, std::int64_t images, int ranks) {
+  LeastImages least;
   for (const Sequential::Item* item : net.all_items()) {
-    if (!sees_one_value_an_image(*item)) continue;
-    if (config.train.batch_size > ranks && images > 1) return false;
+    const auto* const norm = dynamic_cast<const BatchNorm*>(item->layer.get());
+    if (norm == nullptr || !sees_one_value_an_image(*norm)) continue;
+    least.of_batch = 2;
+    if (!norm->sync()) least.of_rank = 2;
+    if (config.train.batch_size >= std::max(least.of_batch, least.of_rank * ranks) && images >= least.of_batch)
+      continue;
     const std::string on_ranks = ranks > 1 ? join(" for ", ranks, " ranks") : "";
     throw Error(ErrorKind::config,
                 join(to_string(item->place), ": batch_norm '", item->layer->name(),
                      "' gets one value a channel from each image and needs two images a batch to train; ",
-                     images > 1 ? join("train.batch_size is ", ranks, on_ranks, ": make it ", 2 * ranks, " or more")
+                     images > 1 ? join("train.batch_size is ", config.train.batch_size, on_ranks, ": make it ",
+                                       2 * ranks, " or more")
                                 : "the training data has one image"));
   }
-  return true;
+  return least;
 }
 
 }  // namespace
@@ -51,15 +56,16 @@ TrainingData::TrainingData(const Experiment& experiment, Communicator& ranks)
     : ranks_(ranks), data_(open_data(experiment)) {
   const Config& config = experiment.config;
   if (data_.train == nullptr) throw Error(ErrorKind::config, config.file + ": training needs data.train");
-  takes_single_images_ = takes_single_images(config, *experiment.model.net, data_.train->size(), ranks.size());
+  least_ = least_images(config, *experiment.model.net, data_.train->size(), ranks.size());
   LoaderOptions options = loader_options(experiment);
   options.rank = ranks.rank(), options.ranks = ranks.size();
   if (data_.val) val_ = std::make_unique<Loader>(*data_.val, *data_.val_augment, options);
   const std::int64_t last_images = data_.train->size() % config.train.batch_size;
-  const bool last_is_single = last_images > 0 && last_images < 2 * ranks.size();  // on one rank at least
+  const std::int64_t least_images = least_.of_rank > 1 ? least_.of_rank * ranks.size() : least_.of_batch;
+  const bool last_is_too_small = last_images > 0 && last_images < least_images;
   options.shuffle = true;
   options.mixing = config.train.mixing;
-  options.drop_last = config.data.drop_last || (last_is_single && !takes_single_images_);
+  options.drop_last = config.data.drop_last || last_is_too_small;
   train_ = std::make_unique<Loader>(*data_.train, *data_.train_augment, options);
 }
 
@@ -74,14 +80,14 @@ bool TrainingData::next(Batch& batch) {
   untouched_epoch_ = -1;
   do {
     if (!next_of_ranks(batch)) return false;
-  } while (has_single_ && !takes_single_images_);
+  } while (has_too_few_);
   return true;
 }
 
 bool TrainingData::next_of_ranks(Batch& batch) {
   if (ranks_.size() > 1) return next_shared(batch);
   if (!train_->next(batch)) return false;
-  has_single_ = batch.images.dim(0) == 1;
+  has_too_few_ = batch.rows_here() < least_.of_batch;
   return true;
 }
 
@@ -94,14 +100,15 @@ bool TrainingData::next_shared(Batch& batch) {
       more = train_->next(batch);
       return std::to_string(batch.rows_here());
     });
-    has_single_ = false;
+    has_too_few_ = false;
     for (std::size_t rank = 0; rank < counts.size(); ++rank) {
       const std::int64_t rows = std::stoll(counts[rank]);
       if (static_cast<int>(rank) == ranks_.rank()) batch.rows.first = batch.rows.all;
       batch.rows.all += rows;
       batch.rows.on_every_rank = batch.rows.on_every_rank && rows > 0;
-      has_single_ = has_single_ || rows == 1;
+      has_too_few_ = has_too_few_ || (rows > 0 && rows < least_.of_rank);
     }
+    has_too_few_ = has_too_few_ || batch.rows.all < least_.of_batch;
     images_of_epoch_ += batch.rows.all;
   } while (more && batch.rows.all == 0);
   if (!more && images_of_epoch_ == 0)

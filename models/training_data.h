@@ -13,6 +13,11 @@ namespace twiddle {
 // How the images of an experiment are read, in batches of the config's size, for what its loss compares.
 LoaderOptions loader_options(const Experiment& experiment);
 
+// Images that a training batch must have in all, and that each of its ranks must have which has some.
+struct LeastImages {
+  std::int64_t of_batch = 1, of_rank = 1;
+};
+
 // What a run learns from and is measured on, and the threads that bring it.
 class TrainingData {
  public:
@@ -47,8 +52,8 @@ class TrainingData {
 
   Communicator& ranks_;
   OpenData data_;
-  bool takes_single_images_ = true;  // whether a batch of one image can be trained on
-  bool has_single_ = false;          // a rank has one image of the latest batch
+  LeastImages least_;
+  bool has_too_few_ = false;  // the latest batch
   std::int64_t images_of_epoch_ = 0;
   std::set<std::string> skipped_by_ranks_;  // by set and number
   std::vector<std::string> messages_of_ranks_;
