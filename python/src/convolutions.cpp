@@ -44,6 +44,14 @@ Devices& devices() {
 
 }  // namespace
 
+std::size_t HashOfCall::operator()(const ConvCall& call) const {
+  std::uint64_t hash = static_cast<std::uint64_t>(call.manner) * 2 + call.bias;
+  const auto mix = [&](std::int64_t size) { hash = (hash ^ static_cast<std::uint64_t>(size)) * 0x9e3779b97f4a7c15; };
+  for (const auto* sizes : {&call.x, &call.weight})
+    for (const std::int64_t size : *sizes) mix(size);
+  return static_cast<std::size_t>(hash >> 16);
+}
+
 Convolutions::Convolutions(Device device) {
   ctx_.stream = make_torch_stream(device);
   ctx_.training = false;  // each pass is chosen, and leaves memory, as if no other followed
@@ -51,8 +59,31 @@ Convolutions::Convolutions(Device device) {
 
 void Convolutions::run(const ConvProblem& problem, ConvPass pass, const ConvWish& wish, ConvOperands& operands) {
   const std::lock_guard lock(mutex_);
+  run(chosen({{problem, pass}, wish}), operands);
+}
+
+Convolutions::Known* Convolutions::find(const ConvCall& call) {
+  const std::lock_guard lock(mutex_);
+  const auto found = known_.find(call);
+  return found == known_.end() ? nullptr : &found->second;
+}
+
+Convolutions::Known& Convolutions::remember(const ConvCall& call, const ConvProblem& problem, const ConvWish& wish) {
+  const std::lock_guard lock(mutex_);
+  return known_
+      .try_emplace(call, Known{problem, wish, problem.input_shape(), problem.weight_shape(), problem.output_shape()})
+      .first->second;
+}
+
+void Convolutions::run(Known& known, ConvPass pass, ConvOperands& operands) {
+  const std::lock_guard lock(mutex_);
+  const Chosen*& here = known.chosen[static_cast<std::size_t>(pass)];
+  if (here == nullptr) here = &chosen({{known.problem, pass}, known.wish});
+  run(*here, operands);
+}
+
+void Convolutions::run(const Chosen& here, ConvOperands& operands) {
   if (ctx_.stream->device().kind == Device::Kind::cpu) follow_thread_count();
-  const Chosen& here = chosen({{problem, pass}, wish});
   here.plan->run(ctx_, operands);
   operands = {};  // PyTorch's again, and with them their spectra go
   for (ConvEngine* const engine : here.by->engines) engine->forget_gone();

@@ -57,7 +57,12 @@ Shape shape_of(const torch::stable::Tensor& tensor) {
 }
 
 Tensor view_of(const torch::stable::Tensor& tensor) {
-  return Tensor::over(device_of(tensor), shape_of(tensor), {tensor.data_ptr(), [tensor](void*) {}});
+  return Tensor::over(device_of(tensor), shape_of(tensor), {std::shared_ptr<void>(), tensor.data_ptr()});
+}
+
+OnDevice::OnDevice(Device device) {
+  if (device.kind == Device::Kind::cuda && torch::stable::accelerator::getCurrentDeviceIndex() != device.index)
+    guard_.emplace(device.index);
 }
 
 }  // namespace twiddle

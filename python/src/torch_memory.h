@@ -1,8 +1,10 @@
 #pragma once
+#include <torch/csrc/stable/accelerator.h>
 #include <torch/csrc/stable/tensor.h>
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 
 #include "framework/tensor.h"
 
@@ -20,7 +22,16 @@ torch::stable::Tensor plain(const torch::stable::Tensor& tensor);
 
 Device device_of(const torch::stable::Tensor& tensor);
 Shape shape_of(const torch::stable::Tensor& tensor);
-// The elements of one that is plain.
+// The elements of one that is plain, for as long as that stays.
 Tensor view_of(const torch::stable::Tensor& tensor);
+
+// Work on a GPU goes to its own, whichever is current, and leaves that as it was.
+class OnDevice {
+ public:
+  explicit OnDevice(Device device);
+
+ private:
+  std::optional<torch::stable::accelerator::DeviceGuard> guard_;
+};
 
 }  // namespace twiddle

@@ -44,6 +44,8 @@ def why_not(device: torch.device) -> Optional[str]:
     """Why nothing can be computed on a device; None: it can."""
     if device not in _why_not:
         _why_not[device] = _look_at(device)
+        if _why_not[device] is None and device.type != "meta":
+            usable.add(-1 if device.index is None else device.index)
     return _why_not[device]
 
 
@@ -59,4 +61,6 @@ def _look_at(device: torch.device) -> Optional[str]:
 
 
 _why_not: Dict[torch.device, Optional[str]] = {}
+usable: "set[int]" = set()
+"""The devices that were asked for and that something can be computed on, as ``Tensor.get_device`` numbers them."""
 _load()

@@ -1,22 +1,24 @@
 """conv2d and Conv2d, with the arguments of PyTorch's own and what Twiddle adds."""
 
 import warnings
-from typing import Any, Optional, Set, Tuple, Union
+from typing import Any, Dict, Optional, Set, Tuple, Union
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from twiddle_torch import ops
-from twiddle_torch._library import why_not
+from twiddle_torch._library import usable, why_not
 
 IntPair = Union[int, Tuple[int, ...]]  # a number, or one for rows and one for columns
+Arguments = Tuple[Any, ...]  # of conv2d from `stride` on, as a caller gives them
 
 WORKSPACE_LIMIT = 4 << 30
 """Bytes that a plan may take while it runs, unless an argument says otherwise."""
 
 _computed_in_float32 = (torch.float32, torch.bfloat16, torch.float16)
 _told: Set[str] = set()
+_manners: Dict[Any, "tuple[int, ops.Manner]"] = {}
 
 
 def conv2d(
@@ -47,6 +49,10 @@ def conv2d(
     bfloat16 and float16 are computed in float32 and given back in the type that PyTorch's conv2d would give.
     Of inputs that are not contiguous (channels_last, too) a contiguous copy is made in each call, and told once.
     """
+    arguments = stride, padding, dilation, groups, precision, workspace_limit, engine
+    goes_short = not torch.compiler.is_compiling() and _goes_short(x, weight, bias)
+    if goes_short and (known := _known(arguments)) is not None:
+        return ops.short_conv2d(x, weight, bias, *known)
     reason = refusal(x, weight, bias, dilation)
     if reason is not None:
         if strict:
@@ -60,15 +66,9 @@ def conv2d(
         ).squeeze(0)
     if not x.is_contiguous():
         _tell_once("an input is not contiguous (channels_last is not, either): it is copied in each call")
-
-    stride, dilation = _pair(stride), _pair(dilation)
-    if isinstance(padding, str):
-        x, padding = _padded(x, weight, padding, stride, dilation)
-    padding = _pair(padding)
-    deterministic = torch.are_deterministic_algorithms_enabled()
-    if engine is None:
-        engine = "rule" if deterministic else "measured"
-    manner = stride, padding, dilation, groups, precision, workspace_limit, engine, deterministic
+    x, manner = _manner(x, weight, *arguments)
+    if goes_short and not isinstance(padding, str):
+        _remember(arguments, manner)
     device = x.device.type
     autocasts = device != "meta" and torch.is_autocast_enabled(device)
     if x.dtype is torch.float32 and weight.dtype is torch.float32 and not autocasts:
@@ -76,6 +76,43 @@ def conv2d(
     dtype = torch.get_autocast_dtype(device) if autocasts else x.dtype
     y = ops.conv2d(x.float(), weight.float(), None if bias is None else bias.float(), *manner)
     return y.to(dtype)
+
+
+def _goes_short(x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> bool:
+    """Whether nothing has to be told, cast or copied, so that only the arguments are still to be looked at."""
+    return ops.may_go_short(x, weight, bias) and (
+        x.dim() == 4 and x.numel() > 0 and x.is_contiguous() and x.get_device() in usable
+        and not torch._C._is_any_autocast_enabled()
+    )
+
+
+def _known(arguments: Arguments) -> "Optional[tuple[int, ops.Manner]]":
+    """What they came to when they were used before."""
+    try:
+        return _manners.get((arguments, torch._C._get_deterministic_algorithms()))
+    except TypeError:  # a list is among them
+        return None
+
+
+def _remember(arguments: Arguments, manner: ops.Manner) -> None:
+    try:
+        _manners[arguments, manner[-1]] = ops.number_of(manner), manner
+    except TypeError:
+        pass
+
+
+def _manner(
+    x: Tensor, weight: Tensor, stride: IntPair, padding: Union[str, IntPair], dilation: IntPair, groups: int, precision: str,
+    workspace_limit: int, engine: Optional[str],
+) -> "tuple[Tensor, ops.Manner]":
+    """What the operators want to know, and x with the padding that they cannot give."""
+    stride, dilation = _pair(stride), _pair(dilation)
+    if isinstance(padding, str):
+        x, padding = _padded(x, weight, padding, stride, dilation)
+    deterministic = torch.are_deterministic_algorithms_enabled()
+    if engine is None:
+        engine = "rule" if deterministic else "measured"
+    return x, (stride, _pair(padding), dilation, groups, precision, workspace_limit, engine, deterministic)
 
 
 def refusal(x: Tensor, weight: Tensor, bias: Optional[Tensor], dilation: IntPair) -> Optional[str]:

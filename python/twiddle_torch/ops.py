@@ -3,7 +3,7 @@
 Each gradient is again one of the three operators, so that derivatives of any order are there.
 """
 
-from typing import Any, Callable, List, Optional, Sequence, cast
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, cast
 
 import torch
 from torch import Tensor
@@ -113,9 +113,6 @@ def _batched_conv2d(info: Any, in_dims: Sequence[Optional[int]], x: Tensor, weig
 
 def _operator(name: str, gradients: Callable[..., Any], setup: Callable[..., None], batched: Callable[..., Any]
               ) -> Callable[..., Tensor]:
-    """The operator with its gradients. Where PyTorch compiles what is called, it is the operator as it stands in PyTorch's
-    list; else a shorter way to the same, as what PyTorch does in Python around an operator with gradients takes several
-    times as long as a call itself."""
     op = getattr(torch.ops.twiddle, name).default
     torch.library.register_autograd(f"twiddle::{name}", gradients, setup_context=setup)
     torch.library.register_vmap(f"twiddle::{name}", batched)
@@ -124,36 +121,93 @@ def _operator(name: str, gradients: Callable[..., Any], setup: Callable[..., Non
         with torch._C._AutoDispatchBelowAutograd():
             return cast(Tensor, op(*args))
 
-    class Recorded(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, *args: Any) -> Tensor:
-            output = alone(*args)
-            setup(ctx, args, output)
-            return output
-
-        backward = staticmethod(gradients)
-
-    class Transformed(torch.autograd.Function):  # as torch.func wants it, at twice the time
+    class Transformed(torch.autograd.Function):  # as torch.func wants it
         forward = staticmethod(alone)
         setup_context = staticmethod(setup)
         backward = staticmethod(gradients)
         vmap = staticmethod(batched)
 
     def call(*args: Any) -> Tensor:
-        if torch.compiler.is_compiling():
-            return cast(Tensor, op(*args))
-        if torch._C._are_functorch_transforms_active():
+        if not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active():
             return cast(Tensor, Transformed.apply(*args))
-        a, b, c = args[:3]  # the third is a bias, None or a shape
-        if torch.is_grad_enabled() and (a.requires_grad or b.requires_grad or getattr(c, "requires_grad", False)):
-            return cast(Tensor, Recorded.apply(*args))
-        return alone(*args)
+        return cast(Tensor, op(*args))
 
     return call
 
 
-conv2d = _operator("conv2d", _conv2d_gradients, _setup_conv2d, _batched_conv2d)
+_any_conv2d = _operator("conv2d", _conv2d_gradients, _setup_conv2d, _batched_conv2d)
 backward_input = _operator("conv2d_backward_input", _input_gradients, _setup_gradient,
                            _one_by_one(lambda *args: backward_input(*args)))
 backward_weight = _operator("conv2d_backward_weight", _weight_gradients, _setup_gradient,
                             _one_by_one(lambda *args: backward_weight(*args)))
+
+
+def conv2d(x: Tensor, weight: Tensor, bias: Optional[Tensor], *manner: Any) -> Tensor:
+    if not torch.compiler.is_compiling() and may_go_short(x, weight, bias):
+        return short_conv2d(x, weight, bias, number_of(manner), manner)
+    return _any_conv2d(x, weight, bias, *manner)
+
+
+# A shorter way to the same, for plain tensors where nothing watches or transforms what is called: PyTorch's own way to an
+# operator with many arguments and with gradients in Python takes several times as long as a small layer. The operators at
+# its end know what stays the same from call to call by a number.
+
+Manner = Tuple[Any, ...]
+_float32, _plain_types = torch.float32, (Tensor, torch.nn.Parameter)
+_short_conv2d, _short_backward = torch.ops.twiddle._conv2d.default._op, torch.ops.twiddle._conv2d_backward.default._op
+_numbers: Dict[Manner, int] = {}
+
+
+def number_of(manner: Manner) -> int:
+    manner = tuple(tuple(each) if isinstance(each, list) else each for each in manner)
+    if manner not in _numbers:
+        _numbers[manner] = torch.ops.twiddle._manner(*manner)
+    return _numbers[manner]
+
+
+def may_go_short(x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> bool:
+    return _is_plain(x) and _is_plain(weight) and (bias is None or _is_plain(bias)) and not _is_watched()
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    return type(tensor) in _plain_types and tensor.dtype is _float32 and (tensor.is_cpu or tensor.is_cuda)
+
+
+def _is_watched() -> bool:
+    return bool(torch._C._are_functorch_transforms_active() or torch._C._len_torch_dispatch_stack()
+                or torch._C._get_tracing_state())
+
+
+def short_conv2d(x: Tensor, weight: Tensor, bias: Optional[Tensor], number: int, manner: Manner) -> Tensor:
+    if torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad or bias is not None and bias.requires_grad):
+        return cast(Tensor, _record(x, weight, bias, number, manner))
+    return cast(Tensor, _short_conv2d(x, weight, bias, number))
+
+
+class _Recorded(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Optional[Tensor], number: int, manner: Manner) -> Tensor:
+        needs_x, needs_weight = x.requires_grad, weight.requires_grad
+        ctx.save_for_backward(x if needs_weight else None, weight if needs_x else None)
+        ctx.missing = () if needs_x and needs_weight else x.shape if needs_x else weight.shape
+        ctx.manner = number, manner
+        return cast(Tensor, _short_conv2d(x, weight, bias, number))
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> "tuple[Optional[Tensor], ...]":  # type: ignore[override]
+        x, weight = ctx.saved_tensors
+        number, manner = ctx.manner
+        of_bias = grad.sum((0, 2, 3)) if ctx.needs_input_grad[2] else None
+        of_x = of_weight = None
+        if torch.is_grad_enabled() or torch.compiler.is_compiling() or not _is_plain(grad) or _is_watched():
+            if weight is not None:
+                of_x = backward_input(grad, weight, ctx.missing or x.shape, *manner)
+            if x is not None:
+                of_weight = backward_weight(grad, x, ctx.missing or weight.shape, *manner)
+        elif x is not None or weight is not None:
+            of_x, of_weight = _short_backward(grad, x, weight, ctx.missing, number)
+        return of_x, of_weight, of_bias, None, None
+
+
+# Below what PyTorch does in Python first, which is for torch.func.
+_record = super(torch.autograd.Function, _Recorded).apply  # type: ignore[misc]
