@@ -1,12 +1,13 @@
 """One layer, forward and backward: PyTorch's convolution, torch.fft, and twiddle_torch; milliseconds, errors against float64
 and memory at the peak.
 
-usage: python layer_times.py [--device cuda] [--seconds 0.3] [--set depthwise dense]
+usage: python layer_times.py [--device cuda] [--seconds 0.3] [--set depthwise dense] [--engine rule]
 
 The first rows of depthwise are the shapes on which NVIDIA shows fused_fft_conv2d of subquadratic-ops-torch.
 """
 
 import argparse
+import functools
 import time
 
 import torch
@@ -61,6 +62,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--seconds", type=float, default=0.3)
+    parser.add_argument("--engine", default=None)
     parser.add_argument("--set", nargs="+", default=["depthwise", "dense"], choices=layers)
     a = parser.parse_args()
     torch.backends.cudnn.benchmark = True
@@ -71,12 +73,13 @@ def main():
             x = torch.randn(batch, channels, plane, plane, device=a.device, requires_grad=True)
             weight = torch.randn(filters, channels // groups, kernel, kernel, device=a.device, requires_grad=True)
             grad, padding = torch.randn(batch, filters, plane, plane, device=a.device), kernel // 2
+            ours = functools.partial(twiddle_torch.conv2d, padding=padding, groups=groups, engine=a.engine)
             ways = {
                 "PyTorch, fp32": (False, lambda x, w: F.conv2d(x, w, padding=padding, groups=groups)),
                 "PyTorch, tf32": (True, lambda x, w: F.conv2d(x, w, padding=padding, groups=groups)),
                 "torch.fft": (False, lambda x, w: by_torch_fft(x, w, padding, groups)),
-                "twiddle_torch, fp32": (False, lambda x, w: twiddle_torch.conv2d(x, w, padding=padding, groups=groups)),
-                "twiddle_torch, tf32": (False, lambda x, w: twiddle_torch.conv2d(x, w, padding=padding, groups=groups, precision="tf32")),
+                "twiddle_torch, fp32": (False, ours),
+                "twiddle_torch, tf32": (False, functools.partial(ours, precision="tf32")),
             }
             doubles = [t.detach()[:4 if t is not weight else None].double().requires_grad_() for t in (x, weight, grad)]
             right = step(ways["PyTorch, fp32"][1], doubles[0], doubles[1], doubles[2].detach())

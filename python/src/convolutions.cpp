@@ -45,21 +45,20 @@ Devices& devices() {
 }  // namespace
 
 std::size_t HashOfCall::operator()(const ConvCall& call) const {
-  std::uint64_t hash = static_cast<std::uint64_t>(call.manner) * 2 + call.bias;
-  const auto mix = [&](std::int64_t size) { hash = (hash ^ static_cast<std::uint64_t>(size)) * 0x9e3779b97f4a7c15; };
+  auto hash =
+      static_cast<std::uint64_t>(call.manner * 8 + call.bias * 4 + call.input_gradient * 2 + call.weight_gradient);
   for (const auto* sizes : {&call.x, &call.weight})
-    for (const std::int64_t size : *sizes) mix(size);
+    for (const std::int64_t size : *sizes) hash = (hash ^ static_cast<std::uint64_t>(size)) * 0x9e3779b97f4a7c15;
   return static_cast<std::size_t>(hash >> 16);
 }
 
 Convolutions::Convolutions(Device device) {
   ctx_.stream = make_torch_stream(device);
-  ctx_.training = false;  // each pass is chosen, and leaves memory, as if no other followed
 }
 
 void Convolutions::run(const ConvProblem& problem, ConvPass pass, const ConvWish& wish, ConvOperands& operands) {
   const std::lock_guard lock(mutex_);
-  run(chosen({{problem, pass}, wish}), operands);
+  run(chosen({problem, pass, wish, false}), operands);
 }
 
 Convolutions::Known* Convolutions::find(const ConvCall& call) {
@@ -68,38 +67,96 @@ Convolutions::Known* Convolutions::find(const ConvCall& call) {
   return found == known_.end() ? nullptr : &found->second;
 }
 
-Convolutions::Known& Convolutions::remember(const ConvCall& call, const ConvProblem& problem, const ConvWish& wish) {
+Convolutions::Known& Convolutions::remember(const ConvCall& call, ConvProblem problem, const ConvWish& wish) {
   const std::lock_guard lock(mutex_);
-  return known_
-      .try_emplace(call, Known{problem, wish, problem.input_shape(), problem.weight_shape(), problem.output_shape()})
-      .first->second;
+  const bool trains = call.input_gradient || call.weight_gradient;
+  if (trains) problem.input_gradient = call.input_gradient, problem.weight_gradient = call.weight_gradient;
+  Known known{problem, wish, trains, problem.input_shape(), problem.weight_shape(), problem.output_shape()};
+  return known_.try_emplace(call, std::move(known)).first->second;
 }
 
 void Convolutions::run(Known& known, ConvPass pass, ConvOperands& operands) {
   const std::lock_guard lock(mutex_);
-  const Chosen*& here = known.chosen[static_cast<std::size_t>(pass)];
-  if (here == nullptr) here = &chosen({{known.problem, pass}, known.wish});
-  run(*here, operands);
+  run(chosen(known, pass), operands);
+}
+
+std::int64_t Convolutions::run_forward(Known& known, ConvOperands& operands) {
+  const std::lock_guard lock(mutex_);
+  const Chosen& forward = chosen(known, ConvPass::forward);
+  const std::string& shares = forward.plan->facts().shares;
+  bool helps = false;
+  for (const ConvPass pass : {ConvPass::backward_input, ConvPass::backward_weight})
+    if (known.problem.in_training(pass))  // all are chosen now, while the step holds little and a rehearsal finds room
+      helps |= !shares.empty() && chosen(known, pass).plan->facts().shares == shares;
+  if (helps) kept_[++last_kept_] = {operands.x, operands.w};
+  run(forward, operands);
+  return helps ? last_kept_ : 0;
+}
+
+void Convolutions::recall(std::int64_t number, ConvOperands& operands) {
+  const std::lock_guard lock(mutex_);
+  const auto found = kept_.find(number);
+  if (found == kept_.end()) return;
+  const auto take = [](const Tensor& kept, Tensor& tensor) {
+    if (tensor.read() == kept.read()) tensor = kept;
+  };
+  take(found->second.x, operands.x), take(found->second.w, operands.w);
+}
+
+// Whoever calls may be anywhere, as Python collects its garbage when it likes: also where the mutex is held. Then the
+// next call gives the memory back.
+void Convolutions::release(std::int64_t number) {
+  {
+    const std::lock_guard lock(release_mutex_);
+    released_.push_back(number);
+  }
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (lock.owns_lock()) forget_released();
+}
+
+void Convolutions::forget_released() {
+  std::vector<std::int64_t> released;
+  {
+    const std::lock_guard lock(release_mutex_);
+    released.swap(released_);
+  }
+  for (const std::int64_t number : released) kept_.erase(number);
+  for (auto& [limits, chooser] : choosers_)
+    for (ConvEngine* const engine : chooser.engines) engine->forget_gone();
+}
+
+std::int64_t Convolutions::kept() {
+  const std::lock_guard lock(mutex_);
+  forget_released();
+  return static_cast<std::int64_t>(kept_.size());
 }
 
 void Convolutions::run(const Chosen& here, ConvOperands& operands) {
   if (ctx_.stream->device().kind == Device::Kind::cpu) follow_thread_count();
   here.plan->run(ctx_, operands);
-  operands = {};  // PyTorch's again, and with them their spectra go
-  for (ConvEngine* const engine : here.by->engines) engine->forget_gone();
+  operands = {};  // PyTorch's again, and with them their spectra go, but those that are kept
+  forget_released();
+}
+
+const Convolutions::Chosen& Convolutions::chosen(Known& known, ConvPass pass) {
+  ctx_.training = known.trains;
+  const Chosen*& here = known.chosen[static_cast<std::size_t>(pass)];
+  if (here == nullptr) here = &chosen({known.problem, pass, known.wish, known.trains});
+  return *here;
 }
 
 const Convolutions::Chosen& Convolutions::chosen(const Key& key) {
+  ctx_.training = key.trains;
   const auto known = chosen_.find(key);
   if (known != chosen_.end()) return known->second;
-  const auto& [problem, pass] = key.first;
-  const ConvWish& wish = key.second;
   if (is_capturing(*ctx_.stream))
-    throw Error(ErrorKind::config, join("no plan has been chosen yet for ", to_string(pass), " of ", to_string(problem),
-                                        ", which cannot be done while a CUDA graph is captured: run the step once "
-                                        "before the capture, as torch.cuda.graph asks for"));
-  Chooser& by = chooser(wish);
-  const ConvTuner::Choice& choice = by.tuner.choose(ctx_, problem, pass, wish.engine);
+    throw Error(ErrorKind::config,
+                join("no plan has been chosen yet for ", to_string(key.pass), " of ", to_string(key.problem),
+                     ", which cannot be done while a CUDA graph is captured: run the step once "
+                     "before the capture, as torch.cuda.graph asks for"));
+  if (ctx_.stream->device().kind == Device::Kind::cpu) follow_thread_count();
+  Chooser& by = chooser(key.wish);
+  const ConvTuner::Choice& choice = by.tuner.choose(ctx_, key.problem, key.pass, key.wish.engine);
   return chosen_.emplace(key, Chosen{choice.plan, choice.reason, &by}).first->second;
 }
 
@@ -126,11 +183,9 @@ Convolutions::Chooser& Convolutions::chooser(const ConvWish& wish) {
 std::string Convolutions::choices() {
   const std::lock_guard lock(mutex_);
   std::string text;
-  for (const auto& [key, found] : chosen_) {
-    const auto& [problem, pass] = key.first;
-    text += join(to_string(ctx_.stream->device()), "\t", to_string(problem), "\t", to_string(problem.precision), "\t",
-                 to_string(pass), "\t", full_name(*found.plan), "\t", found.reason, "\n");
-  }
+  for (const auto& [key, found] : chosen_)
+    text += join(to_string(ctx_.stream->device()), "\t", to_string(key.problem), "\t", to_string(key.problem.precision),
+                 "\t", to_string(key.pass), "\t", full_name(*found.plan), "\t", found.reason, "\n");
   return text;
 }
 
@@ -148,6 +203,14 @@ std::string all_choices() {
   std::string text;
   for (const auto& [device, convolutions] : all.of) text += convolutions->choices();
   return text;
+}
+
+std::int64_t all_kept() {
+  Devices& all = devices();
+  const std::lock_guard lock(all.mutex);
+  std::int64_t count = 0;
+  for (const auto& [device, convolutions] : all.of) count += convolutions->kept();
+  return count;
 }
 
 }  // namespace twiddle

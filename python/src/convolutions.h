@@ -21,11 +21,12 @@ struct ConvWish {
   auto operator<=>(const ConvWish&) const = default;
 };
 
-// A call as it comes: what tells one problem from another before anything of it was looked at.
+// A call as it comes: what tells one from another before anything of it was looked at.
 struct ConvCall {
   std::array<std::int64_t, 4> x, weight;
   std::int64_t manner;  // the number under which all else that a caller may wish is known
   bool bias;
+  bool input_gradient = false, weight_gradient = false;  // which other passes will follow
   bool operator==(const ConvCall&) const = default;
 };
 struct HashOfCall {
@@ -33,43 +34,71 @@ struct HashOfCall {
 };
 
 // All convolutions of one device: their engines, the plans that were chosen, and what is run. Any thread may call; one
-// at a time is served, for plans share what they keep. Nothing of a call's stays behind but the choice of its plan.
+// at a time is served, for plans share what they keep. Nothing of a call's stays behind but the choice of its plan, and
+// spectra that its way back will use.
 class Convolutions {
  public:
   struct Chosen;
   explicit Convolutions(Device device);
 
+  // A pass by itself.
   void run(const ConvProblem& problem, ConvPass pass, const ConvWish& wish, ConvOperands& operands);
 
   // What is known of a call that was made before, its plans among it, so that the next one takes no more than a look.
   struct Known {
     ConvProblem problem;
     ConvWish wish;
+    bool trains;  // its passes are chosen as those of one step
     Shape x, weight, y;
-    std::array<const Chosen*, 3> chosen = {};  // by pass, once it was run
+    std::array<const Chosen*, 3> chosen = {};  // by pass, once it is
   };
   Known* find(const ConvCall& call);  // null: it was never made
-  Known& remember(const ConvCall& call, const ConvProblem& problem, const ConvWish& wish);
+  Known& remember(const ConvCall& call, ConvProblem problem, const ConvWish& wish);
   void run(Known& known, ConvPass pass, ConvOperands& operands);
+
+  // A forward pass in training. The spectra that the way back can use stay until they are released by the number that
+  // it returns, or others need the room; 0: there are none.
+  std::int64_t run_forward(Known& known, ConvOperands& operands);
+  // x and w as they were then, under which their spectra are known, in place of such as lie where those did.
+  void recall(std::int64_t number, ConvOperands& operands);
+  void release(std::int64_t number);
+  std::int64_t kept();  // calls whose spectra are
+
   // What was chosen so far, one pass a line: problem, pass, plan and reason, apart by tabs.
   std::string choices();
 
  private:
-  using Key = std::pair<std::pair<ConvProblem, ConvPass>, ConvWish>;
+  struct Key {
+    ConvProblem problem;
+    ConvPass pass;
+    ConvWish wish;
+    bool trains;
+    auto operator<=>(const Key&) const = default;
+  };
   struct Chooser {
     explicit Chooser(ConvTuner made);
     ConvTuner tuner;
     std::vector<ConvEngine*> engines;
   };
+  struct Kept {
+    Tensor x, w;
+  };
   void run(const Chosen& chosen, ConvOperands& operands);
+  const Chosen& chosen(Known& known, ConvPass pass);
   const Chosen& chosen(const Key& key);
   Chooser& chooser(const ConvWish& wish);
+  void forget_released();
 
   std::mutex mutex_;
   Context ctx_;
   std::map<std::pair<std::size_t, bool>, Chooser> choosers_;  // of a workspace_limit, deterministic or not
   std::map<Key, Chosen> chosen_;
   std::unordered_map<ConvCall, Known, HashOfCall> known_;
+  std::unordered_map<std::int64_t, Kept> kept_;
+  std::int64_t last_kept_ = 0;
+
+  std::mutex release_mutex_;
+  std::vector<std::int64_t> released_;
 };
 
 struct Convolutions::Chosen {
@@ -81,5 +110,6 @@ struct Convolutions::Chosen {
 // The device's own, made when it is first asked for.
 Convolutions& convolutions_of(Device device);
 std::string all_choices();  // of all devices
+std::int64_t all_kept();
 
 }  // namespace twiddle

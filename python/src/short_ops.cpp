@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "framework/error.h"
@@ -66,35 +67,66 @@ Convolutions::Known& known(Convolutions& here, const ConvCall& call) {
   return here.remember(call, problem, wish_of(manner));
 }
 
-TorchTensor conv2d(const TorchTensor& x, const TorchTensor& weight, const MaybeTensor& bias, std::int64_t manner) {
+// The result, and under which number its spectra are kept. In training the bias is no part of the problem: its gradient
+// is a sum of PyTorch's.
+std::pair<TorchTensor, std::int64_t> forward(const TorchTensor& x, const TorchTensor& weight, const MaybeTensor& bias,
+                                             std::int64_t manner, bool needs_x, bool needs_weight) {
   const Device device = device_of(x);
+  const bool trains = needs_x || needs_weight;
   check_operands(x, weight);
   Convolutions& here = convolutions_of(device);
-  Convolutions::Known& problem = known(here, {four(x.sizes()), four(weight.sizes()), manner, bias.has_value()});
+  Convolutions::Known& problem =
+      known(here, {four(x.sizes()), four(weight.sizes()), manner, bias.has_value() && !trains, needs_x, needs_weight});
   if (bias) {
     check_operands(x, *bias);
     expect_shape("bias", shape_of(*bias), {problem.weight[0]});
   }
   const OnDevice on_device(device);
-  const TorchTensor y = new_torch_tensor(device, problem.y), plain_x = plain(x), plain_weight = plain(weight);
+  TorchTensor y = new_torch_tensor(device, problem.y);
+  if (problem.problem.batch == 0) return {std::move(y), 0};
+  const TorchTensor plain_x = plain(x), plain_weight = plain(weight);
   const MaybeTensor plain_bias = bias ? MaybeTensor(plain(*bias)) : std::nullopt;
   ConvOperands operands{view_of(plain_x), view_of(plain_weight), view_of(y)};
   if (plain_bias) operands.bias = view_of(*plain_bias);
-  if (problem.problem.batch > 0) here.run(problem, ConvPass::forward, operands);
-  return y;
+  if (trains) return {std::move(y), here.run_forward(problem, operands)};
+  here.run(problem, ConvPass::forward, operands);
+  return {std::move(y), 0};
+}
+
+TorchTensor conv2d(const TorchTensor& x, const TorchTensor& weight, const MaybeTensor& bias, std::int64_t manner) {
+  return forward(x, weight, bias, manner, false, false).first;
+}
+
+// What is kept on a device has a number there; for Python it has one in the process, of which the last digits tell
+// which device it is.
+constexpr std::int64_t most_devices = 256;
+
+std::tuple<TorchTensor, std::int64_t> conv2d_recorded(const TorchTensor& x, const TorchTensor& weight,
+                                                      const MaybeTensor& bias, std::int64_t manner, bool needs_x,
+                                                      bool needs_weight) {
+  auto [y, kept] = forward(x, weight, bias, manner, needs_x, needs_weight);
+  const Device device = device_of(x);
+  const std::int64_t last = device.kind == Device::Kind::cpu ? most_devices - 1 : device.index;
+  return {std::move(y), kept == 0 ? 0 : kept * most_devices + last};
+}
+
+void release(std::int64_t kept) {
+  const auto last = static_cast<int>(kept % most_devices);
+  convolutions_of(last == most_devices - 1 ? Device{} : Device{Device::Kind::cuda, last}).release(kept / most_devices);
 }
 
 // Both gradients: of x where there is a weight, and of the weight where there is an x. Of what is not there `shape`
 // tells the shape.
 std::tuple<MaybeTensor, MaybeTensor> conv2d_backward(const TorchTensor& grad, const MaybeTensor& x,
                                                      const MaybeTensor& weight, std::vector<std::int64_t> shape,
-                                                     std::int64_t manner) {
+                                                     std::int64_t manner, std::int64_t kept) {
   const Device device = device_of(grad);
   for (const MaybeTensor* other : {&x, &weight})
     if (*other) check_operands(grad, **other);
   Convolutions& here = convolutions_of(device);
   Convolutions::Known& problem =
-      known(here, {x ? four(x->sizes()) : four(shape), weight ? four(weight->sizes()) : four(shape), manner, false});
+      known(here, {x ? four(x->sizes()) : four(shape), weight ? four(weight->sizes()) : four(shape), manner, false,
+                   weight.has_value(), x.has_value()});
   expect_shape("gradient", shape_of(grad), problem.y);
   const OnDevice on_device(device);
   MaybeTensor of_x, of_weight;
@@ -105,18 +137,19 @@ std::tuple<MaybeTensor, MaybeTensor> conv2d_backward(const TorchTensor& grad, co
     return {of_x, of_weight};
   }
   const TorchTensor plain_grad = plain(grad);
-  const Tensor y = view_of(plain_grad);
-  if (weight) {
-    const TorchTensor plain_weight = plain(*weight);
-    ConvOperands operands{view_of(*of_x), view_of(plain_weight), y};
-    here.run(problem, ConvPass::backward_input, operands);
-  }
-  if (x) {
-    const TorchTensor plain_x = plain(*x);
-    ConvOperands operands{view_of(plain_x), view_of(*of_weight), y};
-    here.run(problem, ConvPass::backward_weight, operands);
-  }
+  const Tensor y = view_of(plain_grad);  // one for both, so that they share its spectrum
+  const auto run = [&](ConvPass pass, const TorchTensor& x_or_gradient, const TorchTensor& weight_or_gradient) {
+    ConvOperands operands{view_of(x_or_gradient), view_of(weight_or_gradient), y};
+    if (kept != 0) here.recall(kept / most_devices, operands);
+    here.run(problem, pass, operands);
+  };
+  if (weight) run(ConvPass::backward_input, *of_x, plain(*weight));
+  if (x) run(ConvPass::backward_weight, plain(*x), *of_weight);
   return {of_x, of_weight};
+}
+
+std::int64_t kept() {
+  return all_kept();
 }
 
 }  // namespace
@@ -127,21 +160,31 @@ STABLE_TORCH_LIBRARY_FRAGMENT(twiddle, library) {
       "str engine, bool deterministic) -> int");
   library.def("_conv2d(Tensor x, Tensor weight, Tensor? bias, int manner) -> Tensor");
   library.def(
-      "_conv2d_backward(Tensor grad, Tensor? x, Tensor? weight, int[] shape, int manner) -> (Tensor?, Tensor?)");
+      "_conv2d_recorded(Tensor x, Tensor weight, Tensor? bias, int manner, bool needs_x, bool needs_weight) "
+      "-> (Tensor, int)");
+  library.def(
+      "_conv2d_backward(Tensor grad, Tensor? x, Tensor? weight, int[] shape, int manner, int kept) "
+      "-> (Tensor?, Tensor?)");
+  library.def("_release(int kept) -> ()");
+  library.def("_kept() -> int");
 }
 
 STABLE_TORCH_LIBRARY_IMPL(twiddle, CPU, library) {
   library.impl("_conv2d", TORCH_BOX(&conv2d));
+  library.impl("_conv2d_recorded", TORCH_BOX(&conv2d_recorded));
   library.impl("_conv2d_backward", TORCH_BOX(&conv2d_backward));
 }
 
 STABLE_TORCH_LIBRARY_IMPL(twiddle, CUDA, library) {
   library.impl("_conv2d", TORCH_BOX(&conv2d));
+  library.impl("_conv2d_recorded", TORCH_BOX(&conv2d_recorded));
   library.impl("_conv2d_backward", TORCH_BOX(&conv2d_backward));
 }
 
 STABLE_TORCH_LIBRARY_IMPL(twiddle, CompositeExplicitAutograd, library) {
   library.impl("_manner", TORCH_BOX(&manner));
+  library.impl("_release", TORCH_BOX(&release));
+  library.impl("_kept", TORCH_BOX(&kept));
 }
 
 }  // namespace twiddle

@@ -154,7 +154,11 @@ def conv2d(x: Tensor, weight: Tensor, bias: Optional[Tensor], *manner: Any) -> T
 
 Manner = Tuple[Any, ...]
 _float32, _plain_types = torch.float32, (Tensor, torch.nn.Parameter)
-_short_conv2d, _short_backward = torch.ops.twiddle._conv2d.default._op, torch.ops.twiddle._conv2d_backward.default._op
+_short_conv2d = torch.ops.twiddle._conv2d.default._op
+_recorded_conv2d = torch.ops.twiddle._conv2d_recorded.default._op
+_short_backward = torch.ops.twiddle._conv2d_backward.default._op
+_release = torch.ops.twiddle._release.default._op
+_saving_is_hooked = torch._C._autograd._top_saved_tensors_default_hooks
 _numbers: Dict[Manner, int] = {}
 
 
@@ -184,6 +188,19 @@ def short_conv2d(x: Tensor, weight: Tensor, bias: Optional[Tensor], number: int,
     return cast(Tensor, _short_conv2d(x, weight, bias, number))
 
 
+class _Spectra:
+    """Those that the forward pass has left for the way back, for as long as this object lives."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __del__(self, release: Callable[[int], None] = _release, unwatched: Any = torch._C._DisableTorchDispatch) -> None:
+        with unwatched():  # as garbage is collected anywhere
+            release(self.number)
+
+
 class _Recorded(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Optional[Tensor], number: int, manner: Manner) -> Tensor:
@@ -191,10 +208,14 @@ class _Recorded(torch.autograd.Function):
         ctx.save_for_backward(x if needs_weight else None, weight if needs_x else None)
         ctx.missing = () if needs_x and needs_weight else x.shape if needs_x else weight.shape
         ctx.manner = number, manner
-        return cast(Tensor, _short_conv2d(x, weight, bias, number))
+        y, kept = _recorded_conv2d(x, weight, bias, number, needs_x, needs_weight)
+        spectra = _Spectra(kept) if kept else None
+        # Whoever puts away or recomputes what is saved has no memory for more.
+        ctx.spectra = None if _saving_is_hooked(False) else spectra
+        return cast(Tensor, y)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> "tuple[Optional[Tensor], ...]":  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> "tuple[Optional[Tensor], ...]":
         x, weight = ctx.saved_tensors
         number, manner = ctx.manner
         of_bias = grad.sum((0, 2, 3)) if ctx.needs_input_grad[2] else None
@@ -205,9 +226,12 @@ class _Recorded(torch.autograd.Function):
             if x is not None:
                 of_weight = backward_weight(grad, x, ctx.missing or weight.shape, *manner)
         elif x is not None or weight is not None:
-            of_x, of_weight = _short_backward(grad, x, weight, ctx.missing, number)
+            kept = ctx.spectra.number if ctx.spectra else 0
+            of_x, of_weight = _short_backward(grad, x, weight, ctx.missing, number, kept)
+        if ctx.spectra and not torch._C._autograd._get_current_graph_task_keep_graph():
+            ctx.spectra = None  # as PyTorch lets go of what was saved, while the result of the forward pass may live on
         return of_x, of_weight, of_bias, None, None
 
 
 # Below what PyTorch does in Python first, which is for torch.func.
-_record = super(torch.autograd.Function, _Recorded).apply  # type: ignore[misc]
+_record = super(torch.autograd.Function, _Recorded).apply

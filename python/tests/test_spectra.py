@@ -1,0 +1,114 @@
+"""Spectra that the forward pass leaves for the way back: right results, and gone when the graph is."""
+
+import gc
+import unittest
+
+import torch
+import torch.nn.functional as F
+from support import Problem, TestCase, devices, in_double, operands, step
+
+import twiddle_torch
+
+problem = Problem(x=(2, 16, 20, 20), weight=(8, 16, 7, 7), padding=(3, 3))
+engines = {"cpu": "fft", "cuda": "fbfft"}
+
+
+def kept():
+    gc.collect()
+    return torch.ops.twiddle._kept()
+
+
+class Spectra(TestCase):
+    def setUp(self):
+        self.assertEqual(kept(), 0)
+
+    def forward(self, device, inputs, **more):
+        return twiddle_torch.conv2d(*inputs, **problem.window(), engine=engines[device], **more)
+
+    def test_stay_until_the_way_back(self):
+        for device in devices:
+            inputs = operands(problem, device)
+            for _ in range(2):  # the first call goes another way
+                y = self.forward(device, inputs)
+                self.assertEqual(kept(), 1)
+                grad = torch.randn_like(y)
+                found = torch.autograd.grad(y, inputs, grad)
+                self.assertEqual(kept(), 0)  # though y lives
+            for a, b in zip((y, *found), step(F.conv2d, in_double(*inputs), grad, **problem.window())):
+                self.assert_close(a, b)
+
+    def test_stay_for_a_second_way_back(self):
+        for device in devices:
+            inputs = operands(problem, device)
+            y = self.forward(device, inputs)
+            grad = torch.randn_like(y)
+            first = torch.autograd.grad(y, inputs, grad, retain_graph=True)
+            self.assertEqual(kept(), 1)
+            second = torch.autograd.grad(y, inputs, grad)
+            for a, b in zip(first, second):
+                self.assert_close(a, b)
+
+    def test_go_with_a_graph_that_nobody_walks_back(self):
+        for device in devices:
+            y = self.forward(device, operands(problem, device))
+            self.assertEqual(kept(), 1)
+            del y
+            self.assertEqual(kept(), 0)
+
+    def test_none_where_nothing_is_trained(self):
+        for device in devices:
+            inputs = operands(problem, device)
+            with torch.no_grad():
+                self.forward(device, inputs)
+                self.assertEqual(kept(), 0)
+            frozen = [inputs[0], *(t.detach() for t in inputs[1:])]
+            grad = torch.randn_like(self.forward(device, inputs))
+            y = self.forward(device, frozen)
+            right = F.conv2d(*in_double(*inputs), **problem.window())
+            self.assert_close(torch.autograd.grad(y, frozen[0], grad)[0],
+                              torch.autograd.grad(F.conv2d(frozen[0].double(), frozen[1].double(), **problem.window()), frozen[0], grad.double())[0])
+            self.assert_close(y, right)
+
+    def test_a_layer_that_is_called_twice(self):
+        def twice(conv, x, weight, **more):
+            return conv(conv(x, weight, padding=3, **more).tanh(), weight, padding=3, **more)
+
+        for device in devices:
+            x, weight = torch.randn(2, 8, 20, 20, device=device), 0.1 * torch.randn(8, 8, 7, 7, device=device)
+            x.requires_grad_(), weight.requires_grad_()
+            y = twice(twiddle_torch.conv2d, x, weight, engine=engines[device])
+            self.assertEqual(kept(), 2)
+            grad = torch.randn_like(y)
+            found = torch.autograd.grad(y, (x, weight), grad)
+            double = in_double(x, weight)
+            for a, b in zip(found, torch.autograd.grad(twice(F.conv2d, *double), double, grad.double())):
+                self.assert_close(a, b, 1e-5)
+
+    def test_inputs_that_come_back_elsewhere(self):
+        """As where what is saved waits on the host: the place of x then holds something else, and room is dear."""
+        for device in devices:
+            inputs = operands(problem, device)
+            right = step(F.conv2d, in_double(*inputs), torch.ones(2, 8, 20, 20, device=device), **problem.window())
+            with torch.autograd.graph.saved_tensors_hooks(lambda t: t.clone(), lambda t: t):
+                y = self.forward(device, inputs)
+            self.assertEqual(kept(), 0)
+            with torch.no_grad():
+                inputs[0].fill_(7)
+            found = torch.autograd.grad(y.sum(), inputs)
+            for a, b in zip(found, right[1:]):
+                self.assert_close(a, b)
+
+    def test_no_room_for_them(self):
+        for device in devices:
+            inputs = operands(problem, device)
+            limit = 3 << 18
+            ys = [twiddle_torch.conv2d(*inputs, **problem.window(), engine="rule", workspace_limit=limit) for _ in range(6)]
+            grads = torch.randn(6, 2, 8, 20, 20, device=device)
+            for y, grad in zip(ys, grads):
+                right = step(F.conv2d, in_double(*inputs), grad, **problem.window())
+                for a, b in zip(torch.autograd.grad(y, inputs, grad), right[1:]):
+                    self.assert_close(a, b)
+
+
+if __name__ == "__main__":
+    unittest.main()
