@@ -1,10 +1,11 @@
 """Training iterations of well-known networks, as PyTorch has them and after `twiddle_torch.convert`.
 
 usage: python convert_times.py alexnet vgg19 ... [--device cuda] [--precision fp32 tf32] [--min-kernel 1 5] [--engine rule]
-                               [--compile] [--batch-size N] [--seconds 1]
+                               [--compile] [--batch-size N] [--seconds 1] [--apart]
 
 An iteration is forward, loss, backward and a fused SGD update on one random batch; times are medians of five samples, and
-cuDNN's benchmark mode is on. The loss of the first step is shown beside that of the same weights in PyTorch.
+cuDNN's benchmark mode is on. The loss of the first step is shown beside that of the same weights in PyTorch. --apart: besides, with
+the same plans, but with no spectra kept from the forward pass for the way back.
 """
 
 import argparse
@@ -15,6 +16,9 @@ import torch.nn.functional as F
 from networks import networks
 
 import twiddle_torch
+
+
+keep_spectra = twiddle_torch.ops._Spectra
 
 
 class Training:
@@ -68,6 +72,7 @@ def main():
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--batch-size", type=int)
     parser.add_argument("--seconds", type=float, default=1)
+    parser.add_argument("--apart", action="store_true")
     parser.add_argument("--choices", action="store_true", help="print which plans were chosen")
     a = parser.parse_args()
     torch.backends.cudnn.benchmark = True
@@ -78,14 +83,15 @@ def main():
         for precision in a.precision:
             torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision == "tf32"
             before = None
-            for least in [None] + a.min_kernel:
+            for least, apart in [(None, False)] + [(least, apart) for least in a.min_kernel for apart in [False] + [True] * a.apart]:
                 convert = None if least is None else dict(min_kernel=least, precision=precision, engine=a.engine)
+                twiddle_torch.ops._Spectra = twiddle_torch.ops._release if apart else keep_spectra
                 training = Training(make, a.batch_size or batch, image, a.device, a.compile, convert)
                 ms, loss, first, peak = measure(training, a.device, a.seconds)
                 before = before or ms
-                who = "PyTorch" if least is None else f"convert, kernels from {least}"
+                who = "PyTorch" if least is None else f"convert, kernels from {least}{', apart' if apart else ''}"
                 how = "compiled" if a.compile else "eager"
-                print(f"{network:14s} {precision} {how:8s} {who:24s} {ms:9.2f} ms {before / ms:6.2f} times as fast, "
+                print(f"{network:14s} {precision} {how:8s} {who:30s} {ms:9.2f} ms {before / ms:6.2f} times as fast, "
                       f"first loss {loss:.6f}, first step {first:.1f} s, {peak:.2f} GiB", flush=True)
                 del training
                 if a.device == "cuda":

@@ -88,7 +88,7 @@ std::int64_t Convolutions::run_forward(Known& known, ConvOperands& operands) {
   for (const ConvPass pass : {ConvPass::backward_input, ConvPass::backward_weight})
     if (known.problem.in_training(pass))  // all are chosen now, while the step holds little and a rehearsal finds room
       helps |= !shares.empty() && chosen(known, pass).plan->facts().shares == shares;
-  if (helps) kept_[++last_kept_] = {operands.x, operands.w};
+  if (helps) kept_[++last_kept_] = {operands.x, operands.w, is_capturing(*ctx_.stream)};
   run(forward, operands);
   return helps ? last_kept_ : 0;
 }
@@ -96,7 +96,7 @@ std::int64_t Convolutions::run_forward(Known& known, ConvOperands& operands) {
 void Convolutions::recall(std::int64_t number, ConvOperands& operands) {
   const std::lock_guard lock(mutex_);
   const auto found = kept_.find(number);
-  if (found == kept_.end()) return;
+  if (found == kept_.end() || found->second.captured != is_capturing(*ctx_.stream)) return;
   const auto take = [](const Tensor& kept, Tensor& tensor) {
     if (tensor.read() == kept.read()) tensor = kept;
   };

@@ -82,6 +82,8 @@ class Convolutions {
   };
   struct Kept {
     Tensor x, w;
+    bool captured;  // what was computed outside of a CUDA graph is not there when it is replayed, and the other way
+                    // round
   };
   void run(const Chosen& chosen, ConvOperands& operands);
   const Chosen& chosen(Known& known, ConvPass pass);

@@ -109,6 +109,54 @@ class Spectra(TestCase):
                 for a, b in zip(torch.autograd.grad(y, inputs, grad), right[1:]):
                     self.assert_close(a, b)
 
+    @unittest.skipUnless("cuda" in devices, "no GPU that this build can use")
+    def test_in_a_graph(self):
+        inputs = operands(problem, "cuda")
+        grad = torch.randn(2, 8, 20, 20, device="cuda")
+        work = lambda: torch.autograd.grad(self.forward("cuda", inputs), inputs, grad)  # noqa: E731
+        stream = torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            work()
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            found = work()
+        self.assertEqual(kept(), 0)
+        for _ in range(3):
+            with torch.no_grad():
+                for old, new in zip(inputs, operands(problem, "cuda")):
+                    old.copy_(new)
+            torch.randn(1 << 22, device="cuda")  # over what the graph does not hold
+            graph.replay()
+            for a, b in zip(found, step(F.conv2d, in_double(*inputs), grad, **problem.window())[1:]):
+                self.assert_close(a, b)
+
+    @unittest.skipUnless("cuda" in devices, "no GPU that this build can use")
+    def test_on_streams_in_turn(self):
+        streams = [torch.cuda.Stream() for _ in range(3)]
+        for _ in range(8):
+            steps = []
+            for stream in streams:
+                with torch.cuda.stream(stream):
+                    inputs = operands(problem, "cuda")
+                    steps.append((inputs, self.forward("cuda", inputs), torch.randn(2, 8, 20, 20, device="cuda")))
+            for (inputs, y, grad), stream in zip(steps, streams):
+                with torch.cuda.stream(stream):
+                    found = torch.autograd.grad(y, inputs, grad)
+                    right = step(F.conv2d, in_double(*inputs), grad, **problem.window())[1:]
+                    for a, b in zip(found, right):
+                        self.assert_close(a, b)
+
+    @unittest.skipUnless("cuda" in devices, "no GPU that this build can use")
+    def test_memory_is_given_back(self):
+        inputs = operands(problem, "cuda")
+        torch.autograd.grad(self.forward("cuda", inputs).sum(), inputs)
+        before = torch.cuda.memory_allocated()
+        y = self.forward("cuda", inputs)
+        self.assertGreater(torch.cuda.memory_allocated() - before, y.numel() * 4)
+        torch.autograd.grad(y.sum(), inputs)
+        self.assertLess(torch.cuda.memory_allocated() - before, y.numel() * 4 + 1024)
+
 
 if __name__ == "__main__":
     unittest.main()
