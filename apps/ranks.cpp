@@ -9,6 +9,7 @@
 #include <map>
 #include <sstream>
 
+#include "apps/console.h"
 #include "apps/failure.h"
 #include "framework/error.h"
 #include "framework/printable.h"
@@ -89,7 +90,9 @@ std::shared_ptr<Communicator> join_by_mpi(const Launch& launch) {
     throw Error(ErrorKind::device, fmt::format("torchrun has started {0} processes, which nothing joins on CPUs: "
                                                "start them by MPI, mpirun -n {0} twiddle train ...",
                                                launch.size));
-  std::shared_ptr<Communicator> ranks = make_mpi_ranks();
+  std::shared_ptr<Communicator> ranks =
+      make_mpi_ranks([](const std::string& text) { tell(fmt::format("warning: {}\n", text)); });
+  ranks->when_lost(teller_of_loss(*ranks, [] { return std::string(); }));
   if (ranks->size() != launch.size)
     throw Error(ErrorKind::device,
                 fmt::format("{} has started {} processes, of which MPI joins {}: it belongs to another MPI than this "

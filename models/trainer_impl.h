@@ -12,6 +12,7 @@
 #include "models/resume.h"
 #include "models/run_saver.h"
 #include "models/run_setup.h"
+#include "models/shared_plans.h"
 #include "models/step_reporter.h"
 #include "models/trainer.h"
 #include "models/watch.h"
@@ -322,11 +323,17 @@ struct Trainer::Impl {
     return true;
   }
 
+  // What ranks settle once: who saves, and who chooses plans.
+  void prepare() {
+    saver.agree(*ranks);
+    share_plans(ctx, experiment.model, images_here, *ranks);
+  }
+
   bool is_over() const { return state.epoch >= config.train.epochs || watch.stops(state); }
 
   End run(const std::vector<TrainObserver*>& observers, const std::atomic<bool>& stop) {
     reporter.forget();  // a run that failed may have left one, and its listeners may be gone
-    saver.agree(*ranks);
+    if (!is_over()) prepare();
     End end = End::finished;
     while (end == End::finished && !is_over()) {
       bool whole = false;

@@ -52,7 +52,6 @@ class Communicator {
   virtual void while_waiting(WhileWaiting listener) = 0;
 
   // Is called on a thread of the communicator's where another rank is gone, right before that ends this process, too.
-  // By MPI it is not: there the launcher ends whoever is left.
   using WhenLost = std::function<void(const std::string& who)>;
   virtual void when_lost(WhenLost /*listener*/) {}
 };
@@ -60,8 +59,8 @@ class Communicator {
 std::unique_ptr<Communicator> make_one_rank();  // of a process that trains by itself
 
 // Joins the processes that an MPI launcher has started; leaves MPI when it goes. An Error of kind device where this
-// build has no MPI.
-std::unique_ptr<Communicator> make_mpi_ranks();
+// build has no MPI. Rank 0 warns where nobody can watch whether all are there.
+std::unique_ptr<Communicator> make_mpi_ranks(const std::function<void(const std::string&)>& warn = {});
 bool has_mpi();
 
 // Joins processes with a GPU each, however they were started: they meet at the launch's meeting place. An Error of kind

@@ -8,6 +8,8 @@
 
 #include "framework/error.h"
 #include "framework/ranks/communicator.h"
+#include "framework/ranks/own_meeting.h"
+#include "framework/ranks/rank_watch.h"
 
 namespace twiddle {
 
@@ -20,6 +22,8 @@ void check_mpi(int code, const char* call) {
   MPI_Error_string(code, text, &length);
   throw Error(ErrorKind::device, join(call, ": ", text));
 }
+
+constexpr double seconds_to_meet = 20, seconds_of_silence = 30;
 
 constexpr std::int64_t most_floats = std::int64_t(1) << 28;  // of one call: MPI counts in an int
 
@@ -52,12 +56,21 @@ class MpiRanks final : public Communicator {
     MPI_Comm_size(all_, &size_);
   }
   ~MpiRanks() override {
+    watch_.reset();
     MPI_Comm_free(&all_);
     MPI_Comm_free(&last_);
     MPI_Finalize();
   }
   MpiRanks(const MpiRanks&) = delete;
   MpiRanks& operator=(const MpiRanks&) = delete;
+
+  void watch(const std::function<void(const std::string&)>& warn) try {
+    if (size_ > 1)
+      watch_ = std::make_unique<RankWatch>(rank_, meet_at_own_place(*this, seconds_to_meet).life, seconds_of_silence);
+  } catch (const Error& error) {
+    if (rank_ == 0 && warn)
+      warn(join("a rank that hangs will be waited for, for ranks cannot reach each other over TCP: ", error.what()));
+  }
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
@@ -108,11 +121,15 @@ class MpiRanks final : public Communicator {
   }
 
   void abort(int code) override {
+    if (watch_) watch_->end_all(code);
     MPI_Abort(MPI_COMM_WORLD, code);
     std::_Exit(code);
   }
 
   void while_waiting(WhileWaiting listener) override { listener_ = std::move(listener); }
+  void when_lost(WhenLost listener) override {
+    if (watch_) watch_->when_lost(std::move(listener));
+  }
 
  private:
   static void require_cpu(const Stream& stream) {
@@ -166,6 +183,7 @@ class MpiRanks final : public Communicator {
   MPI_Comm all_{}, last_{};
   int rank_ = 0, size_ = 1;
   WhileWaiting listener_;
+  std::unique_ptr<RankWatch> watch_;  // null: nobody watches
 };
 
 }  // namespace
@@ -174,8 +192,10 @@ bool has_mpi() {
   return true;
 }
 
-std::unique_ptr<Communicator> make_mpi_ranks() {
-  return std::make_unique<MpiRanks>();
+std::unique_ptr<Communicator> make_mpi_ranks(const std::function<void(const std::string&)>& warn) {
+  auto ranks = std::make_unique<MpiRanks>();
+  ranks->watch(warn);
+  return ranks;
 }
 
 }  // namespace twiddle

@@ -54,11 +54,15 @@ void RankWatch::end_all(int code) {
 }
 
 void RankWatch::watch() {
-  Clock::time_point told = Clock::now();
+  Clock::time_point told = Clock::now(), looked = Clock::now();
   while (!leaves_) {
     std::vector<pollfd> wanted;
     for (const Other& other : others_) wanted.push_back({other.has_left ? -1 : other.socket.handle(), POLLIN, 0});
     poll(wanted.data(), wanted.size(), watch_every_ms);
+    // Where this process itself was stopped for a while, so may all have been, and none has been silent for it.
+    if (seconds_from(looked) > sign_every)
+      for (Other& other : others_) other.heard = Clock::now();
+    looked = Clock::now();
     for (Other& other : others_)
       if (!other.has_left) look_at(other);
     if (seconds_from(told) < sign_every) continue;

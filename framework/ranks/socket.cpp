@@ -1,6 +1,8 @@
 #include "framework/ranks/socket.h"
 
 #include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -20,6 +22,7 @@ namespace twiddle {
 namespace {
 
 constexpr int transfer_looks_ms = 20;  // how often a transfer asks whether to go on
+constexpr int connect_ms = 3000;       // an address that is not to be reached may not answer at all
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
@@ -41,7 +44,7 @@ Socket new_socket(int family) {
 }
 
 // Small texts go at once, and no transfer blocks: poll() waits for it.
-Socket connected(Socket socket) {
+Socket without_blocking(Socket socket) {
   set(socket, IPPROTO_TCP, TCP_NODELAY, 1);
   fcntl(socket.handle(), F_SETFL, fcntl(socket.handle(), F_GETFL) | O_NONBLOCK);
   return socket;
@@ -54,6 +57,24 @@ bool wait_for(const Socket& socket, short events, int milliseconds) {
 
 bool would_block() {
   return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+}
+
+// On a socket that does not block.
+bool connect_in_time(const Socket& socket, const addrinfo& address) {
+  if (::connect(socket.handle(), address.ai_addr, address.ai_addrlen) == 0) return true;
+  int error = 0;
+  socklen_t size = sizeof error;
+  return errno == EINPROGRESS && wait_for(socket, POLLOUT, connect_ms) &&
+         getsockopt(socket.handle(), SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0;
+}
+
+// Where nobody listens at a port that the system gives out itself, it may give out this very one to who tries it.
+bool is_connected_to_itself(const Socket& socket) {
+  sockaddr_storage own{}, other{};
+  socklen_t own_size = sizeof own, other_size = sizeof other;
+  return getsockname(socket.handle(), reinterpret_cast<sockaddr*>(&own), &own_size) == 0 &&
+         getpeername(socket.handle(), reinterpret_cast<sockaddr*>(&other), &other_size) == 0 &&
+         own_size == other_size && std::memcmp(&own, &other, own_size) == 0;
 }
 
 // `move` sends or receives some of what is left, as send() and recv() do.
@@ -114,15 +135,16 @@ std::optional<Socket> accept_within(const Socket& listener, double seconds) {
   if (!wait_for(listener, POLLIN, std::max(static_cast<int>(1000 * seconds), 0))) return std::nullopt;
   Socket socket(accept4(listener.handle(), nullptr, nullptr, SOCK_CLOEXEC));
   if (!socket.open()) return std::nullopt;
-  return connected(std::move(socket));
+  return without_blocking(std::move(socket));
 }
 
 std::optional<Socket> connect_to(const SocketPlace& place) {
   const Addresses addresses = look_up(place.host.c_str(), place.port, AF_UNSPEC, 0);
   for (const addrinfo* each = addresses.get(); each != nullptr; each = each->ai_next) {
     Socket socket = new_socket(each->ai_family);
-    if (socket.open() && ::connect(socket.handle(), each->ai_addr, each->ai_addrlen) == 0)
-      return connected(std::move(socket));
+    if (!socket.open()) continue;
+    socket = without_blocking(std::move(socket));
+    if (connect_in_time(socket, *each) && !is_connected_to_itself(socket)) return socket;
   }
   return std::nullopt;
 }
@@ -137,6 +159,22 @@ Transfer receive_bytes(const Socket& socket, void* bytes, std::size_t count, con
   return move_all(socket, POLLIN, count, goes_on, [&](std::size_t done) {
     return ::recv(socket.handle(), static_cast<char*>(bytes) + done, count - done, 0);
   });
+}
+
+std::vector<std::string> addresses_of_machine() {
+  std::vector<std::string> texts;
+  ifaddrs* first = nullptr;
+  if (getifaddrs(&first) != 0) return texts;
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> addresses(first, freeifaddrs);
+  for (const ifaddrs* each = first; each != nullptr; each = each->ifa_next) {
+    if (each->ifa_addr == nullptr || (each->ifa_flags & IFF_LOOPBACK) != 0 || (each->ifa_flags & IFF_UP) == 0) continue;
+    const int family = each->ifa_addr->sa_family;
+    if (family != AF_INET && family != AF_INET6) continue;
+    char text[NI_MAXHOST] = "";
+    const socklen_t size = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+    if (getnameinfo(each->ifa_addr, size, text, sizeof text, nullptr, 0, NI_NUMERICHOST) == 0) texts.emplace_back(text);
+  }
+  return texts;
 }
 
 int free_port() {

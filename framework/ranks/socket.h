@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace twiddle {
 
@@ -34,12 +35,14 @@ std::string to_string(const SocketPlace& place);  // "host:29501"
 // of kind device where the port cannot be had.
 Socket listen_at(const SocketPlace& place);
 std::optional<Socket> accept_within(const Socket& listener, double seconds);
-std::optional<Socket> connect_to(const SocketPlace& place);  // one try
+std::optional<Socket> connect_to(const SocketPlace& place);  // one try, of some seconds at most
 
 // How a transfer went: all is through, the other end has closed, or `goes_on`, which is asked now and then, said no.
 enum class Transfer { done, closed, given_up };
 Transfer send_bytes(const Socket& socket, const void* bytes, std::size_t count, const std::function<bool()>& goes_on);
 Transfer receive_bytes(const Socket& socket, void* bytes, std::size_t count, const std::function<bool()>& goes_on);
+
+std::vector<std::string> addresses_of_machine();  // at which others may reach it
 
 int free_port();  // of this machine, at this moment
 

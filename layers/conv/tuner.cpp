@@ -85,6 +85,15 @@ bool ConvTuner::recall(const Device& device, const ConvProblem& problem, ConvPas
   return true;
 }
 
+void ConvTuner::adopt(const ConvProblem& problem, ConvPass pass, const std::string& engine,
+                      const std::string& full_name) {
+  adopted_[question(problem, pass, engine)] = full_name;
+}
+
+bool ConvTuner::measures(const std::string& engine) const {
+  return is_measured(engine.empty() ? policy_.engine : engine);
+}
+
 const ConvTuner::Choice* ConvTuner::find(const ConvProblem& problem, ConvPass pass, const std::string& engine) const {
   const auto known = choices_.find(question(problem, pass, engine));
   return known == choices_.end() ? nullptr : &known->second;
@@ -314,6 +323,8 @@ std::vector<ConvEngine*> ConvTuner::contenders(const std::string& how) {
 }
 
 ConvTuner::Choice ConvTuner::known(const Device& device, const Question& question, bool forward_alone) {
+  if (const auto adopted = adopted_.find(question); adopted != adopted_.end())
+    if (Plan plan = same_plan(adopted->second, question)) return {std::move(plan), "as on rank 0", 0, forward_alone};
   const ChoiceKey key = cache_key(device, question, forward_alone);
   if (const auto exact = cache_.find(key))
     if (Plan plan = same_plan(exact->choice, question))

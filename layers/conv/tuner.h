@@ -51,6 +51,10 @@ class ConvTuner {
   const Choice& choose(Context& ctx, const ConvProblem& problem, ConvPass pass, const std::string& engine = {});
   // Takes over, without measuring, what the cache knows. False: choose() would measure.
   bool recall(const Device& device, const ConvProblem& problem, ConvPass pass, const std::string& engine = {});
+  // Where choose() would measure, it takes that plan, which another process has found to be the fastest: unless it
+  // cannot be made here, or misses the precision.
+  void adopt(const ConvProblem& problem, ConvPass pass, const std::string& engine, const std::string& full_name);
+  bool measures(const std::string& engine) const;  // goes by the clock where a layer says `engine`, or nothing
   const Choice* find(const ConvProblem& problem, ConvPass pass,
                      const std::string& engine = {}) const;  // null: not chosen yet
   // The plan that was chosen, and before that the one that most likely will be: by rule or name, without measuring. It
@@ -106,6 +110,7 @@ class ConvTuner {
   ConvPolicy policy_;
   ChoiceCache cache_;
   std::map<Question, Choice> choices_;
+  std::map<Question, std::string> adopted_;  // full names of plans
   std::set<std::string> warned_;
 };
 

@@ -109,16 +109,13 @@ TEST(MeetingRanks, RefuseOneOfAnotherTraining) {
 // A program that tries ports, or sends what it likes.
 TEST(MeetingRanks, LetAStrangerWait) {
   const int port = free_port();
-  std::thread stranger([port] {
-    std::optional<Socket> socket;
-    while (!(socket = connect_to({"127.0.0.1", port}))) std::this_thread::yield();
-    const std::string text = "GET / HTTP/1.1\r\n\r\n and more than a rank says first";
-    send_bytes(*socket, text.data(), text.size(), [] { return true; });
-  });
-  std::thread rank_1([port] { EXPECT_EQ(message_of(launch_at(1, 2, port), patience), ""); });
-  EXPECT_EQ(message_of(launch_at(0, 2, port), patience), "");
-  stranger.join();
-  rank_1.join();
+  std::thread rank_0([port] { EXPECT_EQ(message_of(launch_at(0, 2, port), patience), ""); });
+  std::optional<Socket> stranger;
+  while (!(stranger = connect_to({"127.0.0.1", port}))) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const std::string text = "GET / HTTP/1.1\r\n\r\n and more than a rank says first";
+  send_bytes(*stranger, text.data(), text.size(), [] { return true; });
+  EXPECT_EQ(message_of(launch_at(1, 2, port), patience), "");
+  rank_0.join();
 }
 
 }  // namespace

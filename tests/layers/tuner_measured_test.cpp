@@ -63,6 +63,24 @@ TEST_F(ConvTunerTest, AProblemThatDiffersInBatchAloneTakesTheSamePlan) {
   EXPECT_EQ(third.choose(ctx_, last, ConvPass::forward).reason, "measured 1.00 ms, next slow 20.00");
 }
 
+// Also a slower one; and it is no choice of a problem that nobody has named.
+TEST_F(ConvTunerTest, WhatAnotherProcessHasChosenIsNotMeasured) {
+  auto all = tuner({{"slow", one(20)}, {"fast", one(1)}}, {.engine = "measured"});
+  const std::string slow = full_name(*all.choose(ctx_, small_problem, ConvPass::forward, "slow").plan);
+  all.adopt(small_problem, ConvPass::forward, "", slow);
+  EXPECT_EQ(chosen(all), "slow");
+  EXPECT_EQ(all.find(small_problem, ConvPass::forward)->reason, "as on rank 0");
+  EXPECT_EQ(runs_["fast"], 0);
+  EXPECT_EQ(all.choose(ctx_, small_problem, ConvPass::backward_weight).plan->facts().engine, "fast");
+}
+
+TEST_F(ConvTunerTest, APlanThatCannotBeMadeHereIsNotAdopted) {
+  auto all = tuner({{"slow", one(20)}, {"fast", one(1)}}, {.engine = "measured"});
+  all.adopt(small_problem, ConvPass::forward, "", "elsewhere:only");
+  EXPECT_EQ(chosen(all), "fast");
+  EXPECT_TRUE(all.measures("") && all.measures("measured:slow") && !all.measures("slow"));
+}
+
 TEST_F(ConvTunerTest, APlanFromTheCacheShowsItsPrecisionBeforeItRuns) {
   const ConvPolicy policy{.engine = "measured", .cache_file = cache_path()};
   auto first = tuner({{"only", one(1)}}, policy);

@@ -3,6 +3,8 @@
 #include <cmath>
 
 #include "framework/error.h"
+#include "layers/conv/tuned_convolution.h"
+#include "layers/conv/tuner.h"
 #include "tests/models/small_training.h"
 #include "tests/support/thread_ranks.h"
 
@@ -148,6 +150,29 @@ TEST(Ranks, SyncBatchNormInPathsAsOneProcessDoes) {
   const std::string residual = "residual: {layers: [" + norm + "], shortcut: [" + norm + ", relu]}";
   const std::string layers = "[" + residual + ", relu, global_avg_pool, linear: {outputs: 4}]";
   expect_as_one({{{"model.layers", layers, "--set"}, {"data.train.images", "82", "--set"}}, "", "", 0});
+}
+
+TEST(Ranks, TakeThePlansThatTheFirstHasMeasured) {
+  std::vector<std::string> reasons(2), plans(2);
+  on_ranks(2, [&](const std::shared_ptr<Communicator>& ranks) {
+    Trainer::Options options;
+    options.ranks = ranks;
+    Trainer trainer(small_experiment({{"convolution.engine", "measured", "--set"},
+                                      {"convolution.cache", "off", "--set"},
+                                      {"deterministic", "false", "--set"},
+                                      {"train.epochs", "1", "--epochs"}}),
+                    options);
+    const std::atomic<bool> stop = false;
+    trainer.run({}, stop);
+    const TunedConvolution& conv = *trainer.model().net->convolutions().front();
+    const auto* const choice = trainer.model().convolutions->find(conv.problem(10), ConvPass::backward_weight);
+    ASSERT_NE(choice, nullptr);
+    reasons[static_cast<std::size_t>(ranks->rank())] = choice->reason;
+    plans[static_cast<std::size_t>(ranks->rank())] = full_name(*choice->plan);
+  });
+  EXPECT_EQ(plans[0], plans[1]);
+  EXPECT_TRUE(reasons[0].starts_with("measured ") || reasons[0].starts_with("cached")) << reasons[0];
+  EXPECT_EQ(reasons[1], "as on rank 0");
 }
 
 TEST(Ranks, TrainToTheSameBitsAgain) {

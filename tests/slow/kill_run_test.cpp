@@ -4,7 +4,7 @@
 #include <random>
 #include <thread>
 
-#include "tests/apps/run_program.h"
+#include "tests/apps/ranks_by_mpi.h"
 
 namespace fs = std::filesystem;
 
@@ -17,13 +17,6 @@ const std::vector<std::string> saving_often = {
 std::vector<std::string> with(std::vector<std::string> first, const std::vector<std::string>& more) {
   first.insert(first.end(), more.begin(), more.end());
   return first;
-}
-
-bool has_checkpoint(const fs::path& run) {
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(run / "checkpoints", none))
-    if (entry.path().filename().string().starts_with("step-")) return true;
-  return false;
 }
 
 // Killed again and again, wherever it is, and resumed each time: it ends with the weights of a run that nobody touched,
