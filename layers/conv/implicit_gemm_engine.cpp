@@ -2,6 +2,7 @@
 
 #include "fft/pair_product.h"
 #include "layers/conv/cuda/implicit_gemm/implicit_gemm.h"
+#include "layers/conv/cuda/tap_shifts/tap_shifts.h"
 
 namespace twiddle {
 
@@ -27,16 +28,37 @@ class ImplicitGemmPlan final : public ConvPlan {
   TensorCores cores_;
 };
 
+// Of 3x3 kernels, for any number of channels.
+class TapShiftsPlan final : public ConvPlan {
+ public:
+  TapShiftsPlan(const Device& device, const ConvProblem& problem, ConvPass pass)
+      : ConvPlan({.engine = "implicit_gemm",
+                  .name = "shifts",
+                  .scratch_bytes = tap_shifts_scratch(device, problem, pass),
+                  .masks = pass != ConvPass::forward}),
+        problem_(problem),
+        pass_(pass) {}
+  void run(Context& ctx, ConvOperands& operands) const override {
+    run_tap_shifts(*ctx.stream, problem_, pass_, operands);
+  }
+
+ private:
+  ConvProblem problem_;
+  ConvPass pass_;
+};
+
 class ImplicitGemmEngine final : public ConvEngine {
  public:
   explicit ImplicitGemmEngine(Device device) : device_(device), cores_(tensor_cores(device)) {}
   std::string_view name() const override { return "implicit_gemm"; }
   ConvPlans plans(const ConvProblem& problem, ConvPass pass, std::size_t most) const override {
     ConvPlans found;
-    if (!implicit_gemm_fits(device_, problem, pass)) return found;
-    for (const TensorCores cores : cores_)
-      if (found.size() < most && (cores == TensorCores::mma || pass != ConvPass::backward_weight))
-        found.push_back(std::make_shared<ImplicitGemmPlan>(device_, problem, pass, cores));
+    if (implicit_gemm_fits(device_, problem, pass))
+      for (const TensorCores cores : cores_)
+        if (found.size() < most && (cores == TensorCores::mma || pass != ConvPass::backward_weight))
+          found.push_back(std::make_shared<ImplicitGemmPlan>(device_, problem, pass, cores));
+    if (found.size() < most && cores_.front() == TensorCores::wgmma && tap_shifts_fit(problem, pass))
+      found.push_back(std::make_shared<TapShiftsPlan>(device_, problem, pass));
     return found;
   }
   // With more channels, and with large kernels of stride 1, spectra do with fewer multiplications.

@@ -29,7 +29,7 @@ class ImplicitGemm : public testing::TestWithParam<const char*> {
     const Device gpu{Device::Kind::cuda, 0};
     engine_ = make_implicit_gemm_engine(gpu);
     if (engine_ == nullptr) GTEST_SKIP() << "no tensor cores";
-    if (engine_->plan(conv_problem("2x3x8x8 * 4x3x3x3"), ConvPass::forward, GetParam()) == nullptr)
+    if (engine_->plan(conv_problem("2x3x16x16 * 4x3x3x3"), ConvPass::forward, GetParam()) == nullptr)
       GTEST_SKIP() << "no plan " << GetParam() << " here";
     ctx_ = std::make_unique<Context>(gpu);
   }
@@ -47,15 +47,23 @@ class ImplicitGemm : public testing::TestWithParam<const char*> {
   std::unique_ptr<Context> ctx_;
 };
 
-std::vector<ConvPass> passes_of(const ConvProblem& problem) {
+bool is_shifts(const std::string& plan) {
+  return plan == "shifts";
+}
+
+std::vector<ConvPass> passes_of(const std::string& plan, const ConvProblem& problem) {
   constexpr int few = 16;
-  if (problem.stride_h > 1 || problem.stride_w > 1 || problem.filters > few)
+  if (!is_shifts(plan) && (problem.stride_h > 1 || problem.stride_w > 1 || problem.filters > few))
     return {ConvPass::forward, ConvPass::backward_weight};
   return {std::begin(every_pass), std::end(every_pass)};
 }
 
-// Sides and strides that leave tiles, panels, filters and taps unfinished.
-std::vector<ConvProblem> problems() {
+// Sides and strides that leave tiles, panels, filters and taps unfinished. `shifts` is for kernels of 3x3.
+std::vector<ConvProblem> problems(const std::string& plan) {
+  if (is_shifts(plan))
+    return conv_problems({"3x40x37x45 * 70x40x3x3 pad 1", "2x17x16x30 * 24x17x3x3", "1x64x14x14 * 130x64x3x3 pad 1",
+                          "2x130x20x33 * 33x130x3x3 pad 2", "3x24x64x9 * 20x24x3x3 pad 0x1",
+                          "2x5x56x56 * 6x5x3x3 pad 3x1", "1x16x10x9 * 16x16x3x3", "2x100x30x24 * 64x100x3x3 pad 1"});
   return conv_problems({"3x3x37x41 * 70x3x5x5 stride 2x3 pad 1x2", "2x3x67x61 * 96x3x11x11 stride 4 pad 2",
                         "2x3x30x300 * 33x3x3x3 pad 1", "1x1x1x1 * 1x1x1x1", "5x4x9x7 * 17x4x7x5 pad 3x2",
                         "2x5x19x23 * 10x5x3x4 pad 2 dilation 2", "1x16x40x24 * 70x16x5x5 pad 2",
@@ -66,9 +74,9 @@ std::vector<ConvProblem> problems() {
 }  // namespace
 
 TEST_P(ImplicitGemm, AgreesWithTheReferenceInBothClasses) {
-  for (ConvProblem problem : problems())
+  for (ConvProblem problem : problems(GetParam()))
     for (const Precision precision : {Precision::fp32, Precision::tf32})
-      for (const ConvPass pass : passes_of(problem)) {
+      for (const ConvPass pass : passes_of(GetParam(), problem)) {
         problem.precision = precision;
         SCOPED_TRACE(to_string(problem) + ", " + std::string(to_string(pass)) + ", " +
                      std::string(to_string(precision)));
@@ -81,8 +89,8 @@ TEST_P(ImplicitGemm, AgreesWithTheReferenceInBothClasses) {
 }
 
 TEST_P(ImplicitGemm, EqualInputsGiveEqualBits) {
-  for (const ConvProblem& problem : problems())
-    for (const ConvPass pass : passes_of(problem)) {
+  for (const ConvProblem& problem : problems(GetParam()))
+    for (const ConvPass pass : passes_of(GetParam(), problem)) {
       ConvOperands operands = random_operands(*ctx_->stream, problem, pass);
       const std::vector<float> first = values_of(run(problem, pass, operands));
       EXPECT_EQ(first, values_of(run(problem, pass, operands))) << to_string(problem) << ", " << to_string(pass);
@@ -90,7 +98,7 @@ TEST_P(ImplicitGemm, EqualInputsGiveEqualBits) {
 }
 
 TEST_P(ImplicitGemm, AddsBiasAndLeavesNothingBelowZero) {
-  for (const ConvProblem& problem : problems()) {
+  for (const ConvProblem& problem : problems(GetParam())) {
     ConvOperands operands = random_operands(*ctx_->stream, problem, ConvPass::forward);
     std::vector<float> bias(static_cast<std::size_t>(problem.filters));
     for (std::size_t filter = 0; filter < bias.size(); ++filter)
@@ -107,7 +115,7 @@ TEST_P(ImplicitGemm, AddsBiasAndLeavesNothingBelowZero) {
 }
 
 TEST_P(ImplicitGemm, GoesBackThroughReluAndBias) {
-  for (const ConvProblem& problem : problems()) {
+  for (const ConvProblem& problem : problems(GetParam())) {
     Stream& stream = *ctx_->stream;
     ConvOperands operands = random_operands(stream, problem, ConvPass::backward_weight);
     ConvOperands masked = operands;
@@ -134,7 +142,8 @@ TEST_P(ImplicitGemm, GoesBackThroughReluAndBias) {
 
 // Channels over twelve decades whose weights go the other way, so that each adds as much to the results.
 TEST_P(ImplicitGemm, ChannelsMayDifferByDecadesWhereWeightsGoTheOtherWay) {
-  const ConvProblem problem = conv_problem("3x7x20x21 * 40x7x5x5 pad 2");
+  const bool of_3x3 = is_shifts(GetParam());
+  const ConvProblem problem = conv_problem(of_3x3 ? "3x7x20x21 * 40x7x3x3 pad 1" : "3x7x20x21 * 40x7x5x5 pad 2");
   for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_weight}) {
     Stream& stream = *ctx_->stream;
     ConvOperands operands = random_operands(stream, problem, pass);
@@ -145,7 +154,7 @@ TEST_P(ImplicitGemm, ChannelsMayDifferByDecadesWhereWeightsGoTheOtherWay) {
       tensor = Tensor::from(stream, tensor.shape(), values);
     };
     scale(operands.x, 20 * 21, 100);
-    if (pass == ConvPass::forward) scale(operands.w, 5 * 5, 0.01f);
+    if (pass == ConvPass::forward) scale(operands.w, of_3x3 ? 3 * 3 : 5 * 5, 0.01f);
     run(problem, pass, operands);
     const double allowed = pass == ConvPass::forward ? 1 : 3;  // of gradients, channels have norms of their own
     EXPECT_LE(conv_error(*ctx_, problem, pass, operands, std::numeric_limits<int>::max()),
@@ -156,7 +165,8 @@ TEST_P(ImplicitGemm, ChannelsMayDifferByDecadesWhereWeightsGoTheOtherWay) {
 
 // A number a million times larger than all others: whatever is not made of it keeps its bits.
 TEST_P(ImplicitGemm, OneLargeNumberSpoilsNoOtherImageAndNoOtherFilter) {
-  const ConvProblem problem = conv_problem("4x3x40x40 * 24x3x5x5 pad 2");
+  const ConvProblem problem =
+      conv_problem(is_shifts(GetParam()) ? "4x3x40x40 * 24x3x3x3 pad 1" : "4x3x40x40 * 24x3x5x5 pad 2");
   const auto plane = static_cast<std::size_t>(problem.filters) * 40 * 40;
   ConvOperands operands = random_operands(*ctx_->stream, problem, ConvPass::forward);
   const std::vector<float> alone = values_of(run(problem, ConvPass::forward, operands));
@@ -170,14 +180,46 @@ TEST_P(ImplicitGemm, OneLargeNumberSpoilsNoOtherImageAndNoOtherFilter) {
   EXPECT_LE(conv_error(*ctx_, problem, ConvPass::forward, operands, std::numeric_limits<int>::max()), 2e-6);
 }
 
+TEST_P(ImplicitGemm, ANaNStaysInItsImageFilterAndChannel) {
+  for (const ConvProblem& problem : problems(GetParam()))
+    for (const ConvPass pass : passes_of(GetParam(), problem)) {
+      Stream& stream = *ctx_->stream;
+      const PassPlaces places = places_of(problem, pass);
+      for (const bool rows : {true, false}) {
+        const PlaceOf& place = rows ? places.row : places.column;
+        const PlaceOf& of_result = rows ? places.result_row : places.result_column;
+        ConvOperands operands = random_operands(stream, problem, pass);
+        Tensor& factor = rows ? (pass == ConvPass::forward ? operands.x : operands.y)
+                              : (pass == ConvPass::backward_weight ? operands.x : operands.w);
+        factor = with_nan_at(stream, factor, place, place.count / 2);
+        EXPECT_FALSE(holds_nan_elsewhere(stream, run(problem, pass, operands), of_result, place.count / 2))
+            << to_string(problem) << ", " << to_string(pass);
+      }
+    }
+}
+
+// y's gradient counts only where y is above zero.
+TEST_P(ImplicitGemm, GoesBackThroughReluToItsInput) {
+  if (!is_shifts(GetParam())) GTEST_SKIP() << "this plan leaves it to others";
+  for (const ConvProblem& problem : problems(GetParam())) {
+    Stream& stream = *ctx_->stream;
+    ConvOperands operands = random_operands(stream, problem, ConvPass::backward_input);
+    operands.mask = random_operands(stream, problem, ConvPass::backward_input).y;
+    const std::vector<float> found = values_of(run(problem, ConvPass::backward_input, operands));
+    relu_and_bias_backward(stream, operands.mask, true, false, operands.y);
+    operands.mask = Tensor();
+    EXPECT_EQ(found, values_of(run(problem, ConvPass::backward_input, operands))) << to_string(problem);
+  }
+}
+
 TEST_P(ImplicitGemm, LeavesGroupsManyChannelsAndTheWayBackThroughStridesToOthers) {
-  EXPECT_FALSE(engine_->supports(conv_problem("2x17x9x9 * 8x17x3x3"), ConvPass::forward));
-  EXPECT_FALSE(engine_->supports(conv_problem("2x8x9x9 * 17x8x3x3"), ConvPass::backward_input));
+  EXPECT_FALSE(engine_->supports(conv_problem("2x17x9x9 * 8x17x5x5"), ConvPass::forward));
+  EXPECT_FALSE(engine_->supports(conv_problem("2x8x9x9 * 17x8x5x5"), ConvPass::backward_input));
   EXPECT_FALSE(engine_->supports(conv_problem("2x8x9x9 * 8x4x3x3 groups 2"), ConvPass::forward));
   EXPECT_FALSE(engine_->supports(conv_problem("2x8x9x9 * 8x8x3x3 stride 2"), ConvPass::backward_input));
 }
 
-INSTANTIATE_TEST_SUITE_P(On, ImplicitGemm, testing::Values("wgmma", "mma"),
+INSTANTIATE_TEST_SUITE_P(On, ImplicitGemm, testing::Values("wgmma", "mma", "shifts"),
                          [](const auto& tested) { return "cuda_" + std::string(tested.param); });
 
 }  // namespace twiddle

@@ -1,6 +1,7 @@
 #include "framework/error.h"
 #include "layers/conv/cuda/depthwise.h"
 #include "layers/conv/cuda/implicit_gemm/implicit_gemm.h"
+#include "layers/conv/cuda/tap_shifts/tap_shifts.h"
 
 namespace twiddle {
 
@@ -29,6 +30,18 @@ void run_implicit_gemm(Stream&, TensorCores, const ConvProblem&, ConvPass, ConvO
 }
 
 std::size_t implicit_gemm_scratch(const Device&, const ConvProblem&, ConvPass) {
+  return 0;
+}
+
+bool tap_shifts_fit(const ConvProblem&, ConvPass) {
+  return false;
+}
+
+void run_tap_shifts(Stream&, const ConvProblem&, ConvPass, ConvOperands&) {
+  throw Error(ErrorKind::device, "this build has no CUDA");
+}
+
+std::size_t tap_shifts_scratch(const Device&, const ConvProblem&, ConvPass) {
   return 0;
 }
 

@@ -1,0 +1,26 @@
+#include "framework/cuda/check.h"
+#include "layers/conv/cuda/tap_shifts/sm_90a/weight_kernel.h"
+
+namespace twiddle::tap_shifts {
+
+namespace {
+
+template <bool Pairs, bool Masked>
+void launch(Stream& stream, const WeightArguments& g, dim3 grid) {
+  const int bytes = WeightPlaces(g.t, Pairs).all;
+  const auto kernel = weight_kernel<Pairs, Masked>;
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+  kernel<<<grid, weight_threads, bytes, twiddle::detail::native(stream)>>>(g);
+  twiddle::detail::check_launch();
+}
+
+}  // namespace
+
+void launch_weight(Stream& stream, const WeightArguments& g, bool pairs, dim3 grid) {
+  if (g.mask == nullptr)
+    pairs ? launch<true, false>(stream, g, grid) : launch<false, false>(stream, g, grid);
+  else
+    pairs ? launch<true, true>(stream, g, grid) : launch<false, true>(stream, g, grid);
+}
+
+}  // namespace twiddle::tap_shifts
