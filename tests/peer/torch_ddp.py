@@ -1,0 +1,97 @@
+"""Times training steps of our models' files in PyTorch on several GPUs by DistributedDataParallel, to stand beside
+`twiddle time --gpus N` of the same file.
+
+usage: python3 tests/peer/torch_ddp.py MODEL.yaml --gpus N --batch-size 128 [--precision fp32 tf32] [--twiddle PROGRAM]
+
+--batch-size is that of each GPU. Prints a line of JSON for each precision: milliseconds of a step on one GPU alone, and on all.
+Needs PyTorch with NCCL, PyYAML and GPUs. DDP is used as its documentation advises for networks that never change (a static graph,
+gradients that lie in its buckets). A step is forward, loss, backward and a fused SGD update; in tf32 channels come last.
+"""
+import argparse
+import json
+import os
+import socket
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from torch_net import config_of, network
+
+WARM, SAMPLES, STEPS = 8, 5, 20  # as many on each rank: they wait for each other
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def step_of(net, outputs, config, batch, memory_format, rank):
+    x = torch.randn(batch, *config["model"]["input"], device=rank).to(memory_format=memory_format)
+    labels = torch.randint(0, outputs, (batch,), device=rank)
+    sgd = torch.optim.SGD(net.parameters(), lr=1e-4, momentum=0.9, weight_decay=5e-4, fused=True)
+
+    def step():
+        nn.functional.cross_entropy(net(x), labels).backward()
+        sgd.step()
+        sgd.zero_grad(set_to_none=True)
+
+    return step
+
+
+def median_ms(step):
+    start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    for _ in range(WARM):
+        step()
+    times = []
+    for _ in range(SAMPLES):
+        start.record()
+        for _ in range(STEPS):
+            step()
+        stop.record()
+        torch.cuda.synchronize()
+        times.append(start.elapsed_time(stop) / STEPS)
+    return sorted(times)[SAMPLES // 2]
+
+
+def times_of(config, precision, batch, rank):
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision == "tf32"
+    memory_format = torch.channels_last if precision == "tf32" else torch.contiguous_format
+    net = network(config)
+    outputs = net.shape[0]
+    net = net.to(rank).to(memory_format=memory_format)
+    alone = median_ms(step_of(net, outputs, config, batch, memory_format, rank))
+    dist.barrier()
+    shared = nn.parallel.DistributedDataParallel(net, device_ids=[rank], gradient_as_bucket_view=True, static_graph=True)
+    return alone, median_ms(step_of(shared, outputs, config, batch, memory_format, rank))
+
+
+def run(rank, arguments, config, port):
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    torch.cuda.set_device(rank)
+    torch.backends.cudnn.benchmark = True
+    dist.init_process_group("nccl", rank=rank, world_size=arguments.gpus)
+    for precision in arguments.precision:
+        alone, together = times_of(config, precision, arguments.batch_size, rank)
+        if rank == 0:
+            print(json.dumps({"precision": precision, "gpus": arguments.gpus, "batch_a_gpu": arguments.batch_size,
+                              "alone_ms": alone, "together_ms": together}), flush=True)
+        torch.cuda.empty_cache()
+    dist.destroy_process_group()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("model")
+    parser.add_argument("--gpus", type=int, required=True)
+    parser.add_argument("--batch-size", type=int, default=128)
+    parser.add_argument("--precision", nargs="+", choices=["fp32", "tf32"], default=["fp32"])
+    parser.add_argument("--twiddle", default="build/release/apps/twiddle")
+    arguments = parser.parse_args()
+    config = config_of(arguments.twiddle, arguments.model)
+    torch.multiprocessing.spawn(run, (arguments, config, free_port()), nprocs=arguments.gpus)
+
+
+if __name__ == "__main__":
+    main()
