@@ -67,8 +67,8 @@ double Timing::variation() const {
 }
 
 IterationTimer::IterationTimer(Context& ctx, const Model& model, const Loss& loss, Optimizer& optimizer,
-                               std::int64_t batch)
-    : ctx_(ctx), model_(model), loss_(loss), optimizer_(optimizer) {
+                               std::int64_t batch, Communicator& ranks)
+    : ctx_(ctx), model_(model), loss_(loss), optimizer_(optimizer), ranks_(ranks) {
   Shape shape = model.net->input_shape();
   shape.insert(shape.begin(), batch);
   const RandomSequence random{1};
@@ -81,20 +81,29 @@ IterationTimer::IterationTimer(Context& ctx, const Model& model, const Loss& los
   model.net->initialize(ctx);
 }
 
+// Ranks have to make as many steps, so the first says how many.
+int IterationTimer::as_rank_0(int number) {
+  return ranks_.size() == 1 ? number : std::stoi(ranks_.gather(std::to_string(number)).front());
+}
+
 void IterationTimer::run(TrainStep& step) {
   batch_.images.write();  // the same images over and over, but a step is not to find their spectra from the one before
   step.run(batch_, small_rate);
 }
 
-IterationTimes IterationTimer::whole_iterations(double seconds, int steps, bool capture) {
+IterationTimes IterationTimer::whole_iterations(double seconds, int steps, bool capture, bool together) {
   Stream& stream = *ctx_.stream;
-  TrainStep step(ctx_, *model_.net, loss_, optimizer_, {.capture = capture, .events = true});
+  const std::int64_t images = batch_.images.dim(0);
+  if (together) batch_.rows = {ranks_.rank() * images, ranks_.size() * images};
+  TrainStep step(ctx_, *model_.net, loss_, optimizer_,
+                 {.capture = capture, .events = true, .ranks = together ? &ranks_ : nullptr});
   IterationTimes times;
   // The pool is full when a step took nothing more from the driver: where spectra fill their budget, those that a step
   // finds differ from those that it leaves, and that takes some steps.
   std::int64_t before = 0;
   const auto allocated = [&] { return stream.memory().system_allocations; };
-  while (times.warm_up < warm_up_steps || (times.warm_up < most_warm_up_steps && allocated() != before)) {
+  const auto still_fills = [&] { return any(ranks_, allocated() != before); };
+  while (times.warm_up < warm_up_steps || (times.warm_up < most_warm_up_steps && still_fills())) {
     before = allocated();
     run(step);
     ++times.warm_up;
@@ -107,7 +116,7 @@ IterationTimes IterationTimer::whole_iterations(double seconds, int steps, bool 
   // On a GPU many steps follow each other without a wait, as they do in training; exactly so many go one by one.
   if (steps == 0 && stream.device().kind != Device::Kind::cpu)
     times.steps_a_sample =
-        std::clamp(static_cast<int>(sample_ms / std::max(time_in_a_row(stream, 1, run_step), 1e-3)), 1, 100);
+        as_rank_0(std::clamp(static_cast<int>(sample_ms / std::max(time_in_a_row(stream, 1, run_step), 1e-3)), 1, 100));
   FrequencyBuffers* const spectra = spectra_of(*model_.convolutions);
   if (spectra) spectra->reset_use();  // what was rehearsed until here is no part of a step
   const std::int64_t allocations = allocated(), waits = stream.synchronizations();
@@ -120,8 +129,8 @@ IterationTimes IterationTimer::whole_iterations(double seconds, int steps, bool 
     times.backward.samples.push_back(events.backward->milliseconds_since(*events.forward));
     times.update.samples.push_back(events.update->milliseconds_since(*events.backward));
     if (steps > 0 || times.whole.samples.size() < least_samples) continue;
-    times.steady = times.whole.variation() < steady_variation;
-    if (times.steady || milliseconds(start, Clock::now()) > 1000 * seconds) break;
+    times.steady = as_rank_0(times.whole.variation() < steady_variation ? 1 : 0) != 0;
+    if (times.steady || as_rank_0(milliseconds(start, Clock::now()) > 1000 * seconds ? 1 : 0) != 0) break;
   }
   times.allocations = allocated() - allocations;
   times.waits = stream.synchronizations() - waits;

@@ -40,21 +40,26 @@ struct LayerTime {
 // Trains a network on random numbers, for the clock alone.
 class IterationTimer {
  public:
-  IterationTimer(Context& ctx, const Model& model, const Loss& loss, Optimizer& optimizer, std::int64_t batch);
+  // `batch`: the images of this process. With ranks all of them must make the same calls.
+  IterationTimer(Context& ctx, const Model& model, const Loss& loss, Optimizer& optimizer, std::int64_t batch,
+                 Communicator& ranks);
 
   // Whole iterations without any timer inside a phase, until the median is steady, or for `seconds`, or `steps` of
-  // them; eager, or replayed from a graph where the device can.
-  IterationTimes whole_iterations(double seconds, int steps, bool capture);
+  // them; eager, or replayed from a graph where the device can. `together`: the ranks share each
+  // batch, which makes all that follows theirs.
+  IterationTimes whole_iterations(double seconds, int steps, bool capture, bool together = false);
   // A few more iterations with a timer around each layer and pass.
   std::vector<LayerTime> layer_by_layer(int steps);
 
  private:
   void run(TrainStep& step);
+  int as_rank_0(int number);
 
   Context& ctx_;
   const Model& model_;
   const Loss& loss_;
   Optimizer& optimizer_;
+  Communicator& ranks_;
   Batch batch_;
 };
 

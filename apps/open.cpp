@@ -7,6 +7,7 @@
 #include <chrono>
 #include <filesystem>
 
+#include "apps/ranks.h"
 #include "apps/run_folder.h"
 #include "apps/version.h"
 #include "framework/atomic_file.h"
@@ -77,6 +78,7 @@ Experiment open_experiment(const std::string& path, const Flags& flags, Experime
     throw Error(ErrorKind::config,
                 "'" + path + "' is a folder without a config.yaml; a YAML file or a run folder is needed");
   options.build = version() + (commit().empty() ? "" : " " + commit());
+  options.gpu = gpu_of_rank();
   if (flags.verbosity >= 0) tell_what_nobody_hears(options);
   Experiment experiment =
       run_folder ? load_run(path, flags.overrides, options) : load_experiment(path, flags.overrides, options);
@@ -104,6 +106,8 @@ SearchProgress tell_of_search(std::function<void(const std::string&)> tell, std:
 
 Device open_device(const Flags& flags) {
   const std::string device = flags.value("device", "auto");
+  const std::optional<int> gpu = gpu_of_rank();
+  if (gpu && (device == "auto" || device == "cuda")) return {Device::Kind::cuda, *gpu};
   warn_where_passed_over(device, flags);
   return parse_device(device);
 }

@@ -7,6 +7,8 @@
 #include "apps/iteration_timer.h"
 #include "apps/network_facts.h"
 #include "apps/open.h"
+#include "apps/rank_processes.h"
+#include "apps/ranks.h"
 #include "apps/text_table.h"
 #include "apps/verb_options.h"
 #include "apps/verbs.h"
@@ -14,12 +16,14 @@
 #include "framework/error.h"
 #include "framework/text.h"
 #include "models/memory_plan.h"
+#include "models/run_setup.h"
 
 namespace twiddle {
 namespace {
 
 struct TimeArguments {
   std::string config;
+  int gpus = 0;
   double seconds = 10;
   int steps = 0;
   bool no_graph = false;
@@ -139,7 +143,8 @@ void check_free_running(const IterationTimes& times) {
                      " times: both should be 0, so a layer or an engine holds the device up"));
 }
 
-int time_model(const Flags& flags, const TimeArguments& arguments, Context& ctx, const Experiment& experiment) {
+int time_model(const Flags& flags, const TimeArguments& arguments, Context& ctx, const Experiment& experiment,
+               Communicator& ranks) {
   const Config& config = experiment.config;
   const Model& model = experiment.model;
   Optimizer& optimizer = *experiment.optimizer;
@@ -150,7 +155,7 @@ int time_model(const Flags& flags, const TimeArguments& arguments, Context& ctx,
     fmt::print("{}  batch {}x{}  {}  engine {}, workspace limit {}  {}\n", config.name, batch, to_string(config.input),
                to_string(config.convolution.precision), model.convolutions->policy().engine,
                format_bytes(config.convolution.workspace_limit), device);
-  IterationTimer timer(ctx, model, *experiment.loss, optimizer, batch);
+  IterationTimer timer(ctx, model, *experiment.loss, optimizer, batch, ranks);
   const IterationTimes times = timer.whole_iterations(arguments.seconds, arguments.steps, false);
   const bool on_gpu = ctx.stream->device().kind != Device::Kind::cpu;
   if (on_gpu) check_free_running(times);
@@ -180,14 +185,82 @@ int time_model(const Flags& flags, const TimeArguments& arguments, Context& ctx,
   return 0;
 }
 
-int time(const Flags& flags, const TimeArguments& arguments) {
+// What several ranks come to, beside one of them alone with the same share of the batch.
+struct SharedTimes {
+  double alone, together, computing;  // ms: computing is forward, backward, and a rank's share of the update
+
+  SharedTimes(const IterationTimes& one, const IterationTimes& all, int ranks)
+      : alone(one.whole.quantile(0.5)),
+        together(all.whole.quantile(0.5)),
+        computing(alone - one.update.quantile(0.5) * (1 - 1.0 / ranks)) {}
+  double efficiency() const { return alone / together; }
+  double exposed() const { return together - computing; }
+};
+
+void print_shared(const SharedTimes& times, std::int64_t batch, int ranks) {
+  fmt::print(
+      "{} ranks: {:.3f} ms, one alone {:.3f} ms: efficiency {:.3f}, {:.1f} images/s\n"
+      "of it {:.3f} ms of computing (forward, backward, 1/{} of the update) and {:.3f} ms of communication that "
+      "nothing "
+      "hides\n",
+      ranks, times.together, times.alone, times.efficiency(), 1000 * static_cast<double>(batch) / times.together,
+      times.computing, ranks, times.exposed());
+}
+
+int time_on_ranks(const Flags& flags, const TimeArguments& arguments, Context& ctx, const Experiment& experiment,
+                  Communicator& ranks) {
+  const Config& config = experiment.config;
+  const std::int64_t batch = config.train.batch_size, share = batch / ranks.size();
+  const bool leads = ranks.rank() == 0, print = leads && flags.json != "-";
+  ranks.use(experiment.device);
+  if (print)
+    fmt::print("{}  batch {} = {} x {}x{}  {}  engine {}  {}\n", config.name, batch, ranks.size(), share,
+               to_string(config.input), to_string(config.convolution.precision),
+               experiment.model.convolutions->policy().engine, describe(experiment.device));
+  IterationTimer timer(ctx, experiment.model, *experiment.loss, *experiment.optimizer, share, ranks);
+  const bool capture = !arguments.no_graph && experiment.device.kind != Device::Kind::cpu;
+  const IterationTimes alone = timer.whole_iterations(arguments.seconds, arguments.steps, capture);
+  const IterationTimes together = timer.whole_iterations(arguments.seconds, arguments.steps, capture, true);
+  if (!leads) return 0;
+  const SharedTimes times(alone, together, ranks.size());
+  if (print) {
+    fmt::print("one rank alone, ");
+    print_whole(alone, share);
+    fmt::print("{} ranks together, ", ranks.size());
+    print_whole(together, batch);
+    if (!together.why_not_captured.empty()) fmt::print("no CUDA graph: {}\n", together.why_not_captured);
+    print_shared(times, batch, ranks.size());
+  }
+  write_json(flags, nlohmann::json{{"model", config.name},
+                                   {"batch_size", batch},
+                                   {"ranks", ranks.size()},
+                                   {"precision", to_string(config.convolution.precision)},
+                                   {"device", describe(experiment.device)},
+                                   {"twiddle", version()},
+                                   {"commit", commit()},
+                                   {"alone", to_json(alone.whole)},
+                                   {"together", to_json(together.whole)},
+                                   {"backward_together", to_json(together.backward)},
+                                   {"update_together", to_json(together.update)},
+                                   {"captured", together.captured},
+                                   {"efficiency", times.efficiency()},
+                                   {"computing_ms", times.computing},
+                                   {"exposed_communication_ms", times.exposed()},
+                                   {"images_per_second", 1000 * static_cast<double>(batch) / times.together},
+                                   {"peak_pool_bytes", together.memory.peak}});
+  return 0;
+}
+
+int time_on(Communicator& ranks, Flags flags, const TimeArguments& arguments) {
+  if (ranks.rank() != 0) flags.verbosity = -1;
   const Experiment experiment = open_experiment(arguments.config, flags, {.opens = OpenedData::none});
-  const std::int64_t batch = experiment.config.train.batch_size;
+  const std::int64_t batch = share_of_batch(experiment, ranks);
   const int optimizer_tensors = experiment.optimizer->state_tensors();
   Context ctx(experiment.device, experiment.config.seed);
   require_memory(experiment.model, batch, optimizer_tensors, ctx.stream->memory());
   try {
-    return time_model(flags, arguments, ctx, experiment);
+    return ranks.size() > 1 ? time_on_ranks(flags, arguments, ctx, experiment, ranks)
+                            : time_model(flags, arguments, ctx, experiment, ranks);
   } catch (const OutOfMemory& error) {
     throw OutOfMemory(
         join(error.what(), "\n  ", memory_advice(experiment.model, batch, optimizer_tensors, ctx.stream->memory())));
@@ -199,6 +272,7 @@ int time(const Flags& flags, const TimeArguments& arguments) {
 Action add_time(VerbOptions& verb, const Flags& flags) {
   const auto arguments = std::make_shared<TimeArguments>();
   verb.add_option("CONFIG", arguments->config, "A YAML file or a run folder").required();
+  add_gpus_option(verb, arguments->gpus);
   verb.add_option("--seconds", arguments->seconds, "Longest time for whole iterations (10)")
       .type_name("S")
       .check(number_between(0.01, 1e6));
@@ -206,7 +280,11 @@ Action add_time(VerbOptions& verb, const Flags& flags) {
       .type_name("N")
       .check(whole_number_between(1, 1000000));
   verb.add_flag("--no-graph", arguments->no_graph, "Eager iterations alone, none replayed from a CUDA graph");
-  return [&flags, arguments] { return time(flags, *arguments); };
+  return [&flags, arguments] {
+    if (arguments->gpus > 0 && !is_started_rank()) return run_on_gpus(arguments->gpus);
+    const std::shared_ptr<Communicator> ranks = join_ranks(flags);
+    return run_on_ranks(*ranks, [&] { return time_on(*ranks, flags, *arguments); });
+  };
 }
 
 }  // namespace twiddle

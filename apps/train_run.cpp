@@ -26,7 +26,6 @@ Experiment open_for_training(const std::string& path, const Run& run) {
   options.measuring = std::make_shared<Measuring>(
       tell, alone ? std::function<bool()>(stop) : [] { return false; });
   options.search_progress = tell_of_search(tell, stop);
-  options.gpu = gpu_of_rank();
   Flags flags = run.flags;
   if (!run.leads()) flags.verbosity = -1;
   Experiment experiment = open_experiment(path, flags, options);

@@ -8,6 +8,8 @@
 #include <memory>
 
 #include "apps/open.h"
+#include "apps/rank_processes.h"
+#include "apps/ranks.h"
 #include "apps/verb_options.h"
 #include "apps/verbs.h"
 #include "apps/version.h"
@@ -21,7 +23,16 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // What not every benchmark takes.
-enum : unsigned { layers = 1, networks = 2, models = 4, parts = 8, sample = 16, passes = 32, picture = 64 };
+enum : unsigned {
+  layers = 1,
+  networks = 2,
+  models = 4,
+  parts = 8,
+  sample = 16,
+  passes = 32,
+  picture = 64,
+  ranks = 128
+};
 
 struct Bench {
   const char *name, *title;
@@ -43,11 +54,13 @@ constexpr Bench benches[] = {
      layers | passes | parts, true},
     {"depthwise", "a kernel a channel: RepLKNet, SLaK, ConvNeXt", bench_depthwise, layers | passes},
     {"ranges", "errors where numbers are of many magnitudes, by plan", bench_ranges, layers | passes},
+    {"allreduce", "sums over GPUs or other ranks, by size", bench_allreduce, ranks},
 };
 
 struct BenchArguments {
   std::string what, csv, svg, shard, precision = "fp32", workspace = "4GiB";
   std::vector<std::string> passes;
+  int gpus = 0;
   BenchRequest request;
 };
 
@@ -76,7 +89,8 @@ void refuse_what_it_does_not_take(const Bench& bench, const BenchArguments& argu
              {"--shard", !arguments.shard.empty(), sample},
              {"--results", !request.results.empty(), sample},
              {"--recorded", request.recorded, sample},
-             {"--svg", !arguments.svg.empty(), picture}};
+             {"--svg", !arguments.svg.empty(), picture},
+             {"--gpus", arguments.gpus > 0, ranks}};
   for (const auto& [flag, given, part] : all)
     if (given && (bench.takes & part) == 0)
       throw Error(ErrorKind::config, fmt::format("bench {} does not take {}", bench.name, flag));
@@ -129,10 +143,7 @@ BenchRequest read_request(const Bench& bench, const BenchArguments& arguments, c
   return request;
 }
 
-int run(const BenchArguments& arguments, const Flags& flags) {
-  const Bench& bench = find_bench(arguments.what);
-  refuse_what_it_does_not_take(bench, arguments);
-  const BenchRequest request = read_request(bench, arguments, flags);
+int run_alone(const Bench& bench, const BenchArguments& arguments, const Flags& flags, const BenchRequest& request) {
   for (const auto& [name, output] :
        {std::pair{"--json", flags.json}, std::pair{"--csv", arguments.csv}, std::pair{"--svg", arguments.svg}})
     refuse_to_overwrite(name, output, request.results);
@@ -144,7 +155,8 @@ int run(const BenchArguments& arguments, const Flags& flags) {
   if (!request.recorded && request.print)
     fmt::print("{}: {}\n{}; {}, workspace limit {}; twiddle {} {}, {}\n{}\n", bench.name, bench.title,
                describe(options.device), to_string(options.precision), format_bytes(options.workspace_limit), version(),
-               commit(), compiler(), cpu ? "On a CPU, by its engines; the papers' times are of GPUs.\n" : "");
+               commit(), compiler(),
+               cpu && (bench.takes & ranks) == 0 ? "On a CPU, by its engines; the papers' times are of GPUs.\n" : "");
   std::fflush(stdout);  // what follows may take minutes
   const BenchResult result = bench.run(request);
   Json json = {{"bench", bench.name}};
@@ -159,6 +171,25 @@ int run(const BenchArguments& arguments, const Flags& flags) {
   if (!arguments.csv.empty()) write_file_atomically(arguments.csv, to_csv(result.rows));
   if (!arguments.svg.empty()) write_file_atomically(arguments.svg, result.svg);
   return 0;
+}
+
+// Rank 0 prints and writes, as one process does.
+int run_on(const std::shared_ptr<Communicator>& all, const Bench& bench, const BenchArguments& arguments,
+           const Flags& flags, BenchRequest request) {
+  request.ranks = all;
+  if (all->rank() == 0) return run_alone(bench, arguments, flags, request);
+  request.print = false;
+  bench.run(request);
+  return 0;
+}
+
+int run(const BenchArguments& arguments, const Flags& flags) {
+  const Bench& bench = find_bench(arguments.what);
+  refuse_what_it_does_not_take(bench, arguments);
+  if (arguments.gpus > 0 && !is_started_rank()) return run_on_gpus(arguments.gpus);
+  const BenchRequest request = read_request(bench, arguments, flags);
+  const std::shared_ptr<Communicator> all = (bench.takes & ranks) != 0 ? join_ranks(flags) : make_one_rank();
+  return run_on_ranks(*all, [&] { return run_on(all, bench, arguments, flags, request); });
 }
 
 std::string known_benches() {
@@ -211,6 +242,7 @@ Action add_bench(VerbOptions& verb, const Flags& flags) {
       .delimiter(',')
       .type_name("FILE,FILE");
   verb.add_flag("--recorded", request.recorded, "Of the sweep: show what --results hold and measure nothing");
+  add_gpus_option(verb, arguments->gpus);
   verb.add_option("--csv", arguments->csv, "Write the rows as comma-separated values, too").type_name("FILE");
   verb.add_option("--svg", arguments->svg, "Draw them, where there is a picture").type_name("FILE");
   return [&flags, arguments] { return run(*arguments, flags); };

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -7,6 +8,7 @@
 #include "apps/bench/layer_bench.h"
 #include "apps/bench/paper_times.h"
 #include "apps/bench/sweep_shapes.h"
+#include "framework/ranks/communicator.h"
 
 namespace twiddle {
 
@@ -24,6 +26,7 @@ struct BenchRequest {
   bool recorded = false;              // show what they hold, and measure nothing
   bool print = true;                  // text on standard output
   int verbosity = 0;                  // -q: -1
+  std::shared_ptr<Communicator> ranks = make_one_rank();  // that allreduce sums over
 };
 
 // What it found, beside the text that it printed as it went.
@@ -45,6 +48,7 @@ BenchResult bench_winograd(const BenchRequest& request);
 BenchResult bench_winograd_errors(const BenchRequest& request);  // its part `errors`
 BenchResult bench_depthwise(const BenchRequest& request);
 BenchResult bench_ranges(const BenchRequest& request);
+BenchResult bench_allreduce(const BenchRequest& request);
 
 // The layers that the request names, of every_layer(); `usual` where it names none. Throws where it names an unknown
 // one.

@@ -46,7 +46,7 @@ NetworkTimes time_network(const BenchRequest& request, const std::string& networ
   const Config& config = experiment.config;
   const Model& model = experiment.model;
   Context ctx(experiment.device, config.seed);
-  IterationTimer timer(ctx, model, *experiment.loss, *experiment.optimizer, config.train.batch_size);
+  IterationTimer timer(ctx, model, *experiment.loss, *experiment.optimizer, config.train.batch_size, *request.ranks);
   NetworkTimes times;
   times.iteration = timer.whole_iterations(0, warm_ups, false).whole.quantile(0.5);
   for (const LayerTime& row : timer.layer_by_layer(looks_at_a_layer))
