@@ -16,6 +16,12 @@ class CudaEvent final : public Event {
     const bool captured = capture != cudaStreamCaptureStatusNone;
     check(cudaEventRecordWithFlags(event_.get(), stream, captured ? cudaEventRecordExternal : cudaEventRecordDefault));
   }
+  // One that only orders two streams, and is cheaper. Inside a graph it is such an order of its parts.
+  struct OrdersOnly {};
+  CudaEvent(cudaStream_t stream, OrdersOnly /*purpose*/) {
+    check(cudaEventCreateWithFlags(event_.put(), cudaEventDisableTiming));
+    check(cudaEventRecord(event_.get(), stream));
+  }
   cudaEvent_t event() const { return event_.get(); }
   void wait() const override { check(cudaEventSynchronize(event_.get())); }
   double milliseconds_since(const Event& earlier) const override {

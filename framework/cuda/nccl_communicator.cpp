@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "framework/cuda/check.h"
+#include "framework/cuda/cuda_event.h"
 #include "framework/cuda/nccl_library.h"
 #include "framework/error.h"
 #include "framework/ranks/rank_lines.h"
@@ -21,8 +22,6 @@ namespace {
 constexpr double seconds_to_meet = 60, seconds_to_join = 120;
 constexpr double seconds_of_silence = 30;  // after which a rank counts as gone
 
-// Recorded inside a graph, too, as an order between two of its streams.
-using OrderEvent = Handle<cudaEvent_t, cudaEventDestroy>;
 using SideStream = Handle<cudaStream_t, cudaStreamDestroy>;
 
 std::string host_name() {
@@ -118,7 +117,6 @@ class NcclRanks final : public Communicator {
     int least = 0, greatest = 0;
     check(cudaDeviceGetStreamPriorityRange(&least, &greatest));
     check(cudaStreamCreateWithPriority(side_.put(), cudaStreamNonBlocking, greatest));
-    for (OrderEvent* event : {&given_, &summed_}) check(cudaEventCreateWithFlags(event->put(), cudaEventDisableTiming));
     watch_.also_ask([comm = comm_] { return what_is_wrong(comm); });
   }
 
@@ -131,22 +129,19 @@ class NcclRanks final : public Communicator {
   }
 
   void gather_shares(Stream& stream, float* values, std::int64_t count) override {
-    const std::int64_t share = count / size_;
-    check_nccl(
-        nccl().all_gather(values + rank_ * share, values, unsigned_of(share), nccl_float, comm(), native(stream)));
+    gather_on(native(stream), values, count);
   }
 
-  void begin_sum_scatter(Stream& stream, float* values, std::int64_t count) override {
-    check(cudaEventRecord(given_.get(), native(stream)));
-    check(cudaStreamWaitEvent(side_.get(), given_.get()));
+  std::shared_ptr<Event> begin_sum_scatter(Stream& stream, float* values, std::int64_t count) override {
+    wait_beside(stream);
     scatter_on(side_.get(), values, count);
-    beside_ = true;
+    return std::make_shared<CudaEvent>(side_.get(), CudaEvent::OrdersOnly());
   }
 
-  void finish(Stream& stream) override {
-    if (!std::exchange(beside_, false)) return;
-    check(cudaEventRecord(summed_.get(), side_.get()));
-    check(cudaStreamWaitEvent(native(stream), summed_.get()));
+  std::shared_ptr<Event> begin_gather_shares(Stream& stream, float* values, std::int64_t count) override {
+    wait_beside(stream);
+    gather_on(side_.get(), values, count);
+    return std::make_shared<CudaEvent>(side_.get(), CudaEvent::OrdersOnly());
   }
 
   void barrier() override { static_cast<void>(gather("")); }
@@ -228,11 +223,20 @@ class NcclRanks final : public Communicator {
                                      stream));
   }
 
+  void gather_on(cudaStream_t stream, float* values, std::int64_t count) {
+    const std::int64_t share = count / size_;
+    check_nccl(nccl().all_gather(values + rank_ * share, values, unsigned_of(share), nccl_float, comm(), stream));
+  }
+
+  // The side stream's work begins after what the stream has been given so far.
+  void wait_beside(Stream& stream) {
+    const CudaEvent given(native(stream), CudaEvent::OrdersOnly());
+    check(cudaStreamWaitEvent(side_.get(), given.event()));
+  }
+
   int rank_, size_;
   NcclComm comm_ = nullptr;
   SideStream side_;
-  OrderEvent given_, summed_;
-  bool beside_ = false;  // something runs on the side stream that the main one has not waited for
   WhileWaiting listener_;
   RankTexts texts_, last_;
   RankWatch watch_;

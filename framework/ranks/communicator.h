@@ -31,12 +31,16 @@ class Communicator {
   // second hands each rank's share to all.
   virtual void sum_scatter(Stream& stream, float* values, std::int64_t count) = 0;
   virtual void gather_shares(Stream& stream, float* values, std::int64_t count) = 0;
-  // The first of them beside the stream's work: it begins after what the stream has been given so far, and what the
-  // stream is given behind finish() begins after all that were begun so.
-  virtual void begin_sum_scatter(Stream& stream, float* values, std::int64_t count) {
+  // The same beside the stream's work: they begin after what the stream has been given so far, in the order in which
+  // they were called, and end at the event; null: they have ended.
+  virtual std::shared_ptr<Event> begin_sum_scatter(Stream& stream, float* values, std::int64_t count) {
     sum_scatter(stream, values, count);
+    return nullptr;
   }
-  virtual void finish(Stream& /*stream*/) {}
+  virtual std::shared_ptr<Event> begin_gather_shares(Stream& stream, float* values, std::int64_t count) {
+    gather_shares(stream, values, count);
+    return nullptr;
+  }
   virtual void barrier() = 0;
   // On the host: a small text of each rank, by rank; every rank gets all.
   virtual std::vector<std::string> gather(const std::string& text) = 0;

@@ -19,6 +19,7 @@ enum {
   cudaStreamNonBlocking,
   cudaEventRecordDefault = 0,
   cudaEventRecordExternal,
+  cudaEventDisableTiming,
   cudaMemcpyDefault,
   cudaStreamCaptureModeRelaxed,
   cudaDevAttrMultiProcessorCount
@@ -169,6 +170,9 @@ inline cudaError_t cudaEventCreate(cudaEvent_t* event) {
   *event = new FakeEvent{fake_cuda::current};
   return cudaSuccess;
 }
+inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, int) {
+  return cudaEventCreate(event);
+}
 inline cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return fake_cuda::destroy(event);
 }
@@ -181,6 +185,10 @@ inline cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t, cudaEv
 }
 inline cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, int) {
   return event->device == stream->device ? cudaSuccess : cudaErrorInvalidResourceHandle;
+}
+
+inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  return cudaEventRecordWithFlags(event, stream, cudaEventRecordDefault);
 }
 
 inline cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
