@@ -66,7 +66,7 @@ Variable Tape::record(std::string name, Tensor output, const std::vector<Variabl
   return result;
 }
 
-void Tape::backward(Context& ctx, const Variable& loss, Tensor factor) {
+void Tape::backward(Context& ctx, const Variable& loss, Tensor factor, const std::function<void()>& behind_each) {
   require(loss.value().size() == 1, "backward starts from one number, not from ", to_string(loss.value().shape()));
   if (!factor.defined()) factor = Tensor::filled(*ctx.stream, loss.value().shape(), 1.0f);
   loss.add_grad(ctx, std::move(factor));
@@ -83,6 +83,7 @@ void Tape::backward(Context& ctx, const Variable& loss, Tensor factor) {
     } catch (const OutOfMemory& error) {
       throw OutOfMemory(join("layer '", record.name, "', backward: ", error.what()));
     }
+    if (behind_each) behind_each();
   }
 }
 

@@ -43,8 +43,9 @@ class Tape {
   Variable record(std::string name, Tensor output, const std::vector<Variable>& inputs, Backward backward);
 
   // Newest first, from d loss / d loss = 1, or from the factor that is given (both have one element). A record that has
-  // run is dropped, and with it its activations.
-  void backward(Context& ctx, const Variable& loss, Tensor factor = {});
+  // run is dropped, and with it its activations. `behind_each` is called behind each of them: the gradients of what it
+  // used are there from then on.
+  void backward(Context& ctx, const Variable& loss, Tensor factor = {}, const std::function<void()>& behind_each = {});
 
   // While off, nothing is recorded: evaluation.
   void set_recording(bool on) { recording_ = on; }

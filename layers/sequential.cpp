@@ -15,6 +15,8 @@ Variable forward_timed(Layer& layer, Context& ctx, const Variable& x, const Vari
 }
 
 Variable forward_through(Layer& layer, Context& ctx, const Variable& x, const Variable* added) try {
+  if (ctx.before_use)
+    for (const Parameter& parameter : layer.parameters()) ctx.before_use(parameter);
   return forward_timed(layer, ctx, x, added);
 } catch (const OutOfMemory& error) {
   throw OutOfMemory(join("layer '", layer.name(), "', forward: ", error.what()));

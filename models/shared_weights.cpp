@@ -21,6 +21,10 @@ std::string name_of(const std::string& kind, const Parameter& parameter) {
   return kind + "." + parameter.name;
 }
 
+void wait_for_event(Stream& stream, std::shared_ptr<Event>& event) {
+  if (event) stream.wait_event(*std::exchange(event, nullptr));
+}
+
 using State = std::map<std::string, Tensor>;
 
 State state_of(const Optimizer& optimizer) {
@@ -51,6 +55,7 @@ SharedWeights::SharedWeights(Communicator& ranks, Stream& stream, const std::vec
     : ranks_(ranks) {
   lay_out(parameters);
   for (Bucket& bucket : buckets_) {
+    for (const Place& place : bucket.places) bucket_of_[place.parameter] = &bucket;
     find_share(bucket);
     move_in(stream, bucket);
   }
@@ -116,15 +121,43 @@ void SharedWeights::keep_state_of_share(Stream& stream, Optimizer& optimizer) co
   optimizer.restore({state.begin(), state.end()});
 }
 
-void SharedWeights::sum_gradients(Stream& stream) {
-  for (Bucket& bucket : buckets_) ranks_.sum_scatter(stream, bucket.gradients.write(), bucket.floats);
+void SharedWeights::begin_sums(Stream& stream) {
+  const auto is_complete = [](const Bucket& bucket) {
+    return std::all_of(bucket.places.begin(), bucket.places.end(),
+                       [](const Place& place) { return place.parameter->variable.grad().defined(); });
+  };
+  for (; begun_ < buckets_.size() && is_complete(buckets_[begun_]); ++begun_) {
+    Bucket& bucket = buckets_[begun_];
+    bucket.summed = ranks_.begin_sum_scatter(stream, bucket.gradients.write(), bucket.floats);
+  }
 }
 
-void SharedWeights::hand_out(Stream& stream) {
+void SharedWeights::sum_gradients(Stream& stream) {
+  begin_sums(stream);
+  require(begun_ == buckets_.size(), "ranks sum gradients of which some are not there");
+  for (Bucket& bucket : buckets_) wait_for_event(stream, bucket.summed);
+  begun_ = 0;
+}
+
+void SharedWeights::begin_hand_out(Stream& stream) {
   for (auto bucket = buckets_.rbegin(); bucket != buckets_.rend(); ++bucket) {
-    ranks_.gather_shares(stream, bucket->weights.write(), bucket->floats);
+    bucket->handed_out = ranks_.begin_gather_shares(stream, bucket->weights.write(), bucket->floats);
     for (const Place& place : bucket->places) place.parameter->variable.value().write();  // a new version
   }
+}
+
+void SharedWeights::wait_for(Stream& stream, const Parameter& parameter) {
+  const auto bucket = bucket_of_.find(&parameter);
+  if (bucket != bucket_of_.end()) wait_for_event(stream, bucket->second->handed_out);
+}
+
+void SharedWeights::wait_for_all(Stream& stream) {
+  for (Bucket& bucket : buckets_) wait_for_event(stream, bucket.handed_out);
+}
+
+void SharedWeights::forget_begun() {
+  begun_ = 0;
+  for (Bucket& bucket : buckets_) bucket.summed = bucket.handed_out = nullptr;
 }
 
 std::vector<std::pair<std::string, Tensor>> SharedWeights::whole_state(Stream& stream, const Optimizer& optimizer) {

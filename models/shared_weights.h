@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,10 +31,20 @@ class SharedWeights {
 
   // The memory of the trained parameters' gradients, in the order of the network: zeros at first.
   const std::vector<Tensor>& gradients() const { return gradients_; }
+  // Beside the stream's work, the sums of the buckets whose gradients are all there and that have not been begun yet.
+  // Has to be called at the same moments on all ranks, or by the second function alone, which begins all that are left
+  // and has the stream wait for all.
+  void begin_sums(Stream& stream);
   void sum_gradients(Stream& stream);
+  bool has_begun_sums() const { return begun_ > 0; }
+  void forget_begun();  // in a step that was given up: nothing waits for it
   // What this rank updates behind that: pieces of parameters, under their names and with their gradients.
   std::vector<Parameter*>& share() { return share_; }
-  void hand_out(Stream& stream);  // the weights that were updated, to all
+  // Beside the stream's work, the weights that were updated, to all, those first that a forward pass begins with. The
+  // stream has to wait for a parameter before it is used, and for all before the next update.
+  void begin_hand_out(Stream& stream);
+  void wait_for(Stream& stream, const Parameter& parameter);
+  void wait_for_all(Stream& stream);
 
   // The optimizer's state of all shares together, as one process has it. All ranks call it at once.
   std::vector<std::pair<std::string, Tensor>> whole_state(Stream& stream, const Optimizer& optimizer);
@@ -48,6 +59,7 @@ class SharedWeights {
     std::vector<Place> places;
     std::int64_t floats = 0;
     Tensor weights, gradients;
+    std::shared_ptr<Event> summed, handed_out;  // where the stream has not waited for it yet
   };
 
   void lay_out(const std::vector<Parameter*>& parameters);
@@ -57,6 +69,8 @@ class SharedWeights {
 
   Communicator& ranks_;
   std::vector<Bucket> buckets_;
+  std::map<const Parameter*, Bucket*> bucket_of_;
+  std::size_t begun_ = 0;  // buckets whose sums have been begun in this step
   std::vector<Tensor> gradients_;
   std::deque<Parameter> pieces_;
   std::vector<Parameter*> share_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <utility>
 
 #include "framework/error.h"
 #include "framework/running_mean.h"
@@ -26,6 +27,18 @@ std::vector<Parameter*> running_state(const Sequential& net) {
   }
   return running;
 }
+
+// While it lives, the context calls that in front of each layer.
+class BeforeUse {
+ public:
+  BeforeUse(Context& ctx, std::function<void(const Parameter&)> call) : ctx_(ctx) { ctx.before_use = std::move(call); }
+  ~BeforeUse() { ctx_.before_use = {}; }
+  BeforeUse(const BeforeUse&) = delete;
+  BeforeUse& operator=(const BeforeUse&) = delete;
+
+ private:
+  Context& ctx_;
+};
 
 // Where a loader puts its batches in turn; a caller's batch at a third place is not captured.
 constexpr std::size_t places_of_batches = 2;
@@ -90,8 +103,11 @@ Tensor TrainStep::run(const Batch& batch, double rate) {
 
 Tensor TrainStep::run_once(const Batch& batch) {
   if (!batch.images.defined()) return step(batch);
-  if (captured_on(batch) == nullptr && is_time_to_capture(batch)) try_to_capture(batch);
-  if (const Captured* captured = captured_on(batch)) return replay(*captured);
+  // A graph holds the order in which ranks sum that all have rows.
+  if (batch.rows.on_every_rank) {
+    if (captured_on(batch) == nullptr && is_time_to_capture(batch)) try_to_capture(batch);
+    if (const Captured* captured = captured_on(batch)) return replay(*captured);
+  }
   return captured_.empty() ? step(batch) : step_beside_graphs(batch);
 }
 
@@ -150,21 +166,46 @@ Tensor TrainStep::learn_from(const Batch& batch) {
 }
 
 // The same on one of several ranks: loss and gradients are those of its rows times their share of the batch, so that
-// ranks only have to add them up.
+// ranks only have to add them up. Where all ranks have rows, they do so beside the backward pass: all come through the
+// same layers in the same order.
 Tensor TrainStep::learn_from_rows(const Batch& batch) {
   std::vector<Tensor> part{Tensor::filled(*ctx_.stream, {1}, 0)};
+  shared_->forget_begun();
+  if (hands_out_late()) shared_->begin_hand_out(*ctx_.stream);
   if (batch.images.defined()) {
-    const Variable loss = loss_of(batch, &own_sums_);
+    const Variable loss = forward_on_handed_out(batch);
     record_event(events_.forward);
-    ctx_.tape.backward(ctx_, loss, inputs_.rank_share());
+    const bool beside = batch.rows.on_every_rank && options_.accumulate == 1;
+    ctx_.tape.backward(ctx_, loss, inputs_.rank_share(),
+                       beside ? [this] { shared_->begin_sums(*ctx_.stream); } : std::function<void()>());
     move_means(*ctx_.stream, {loss.value()}, part, {inputs_.rank_share(), {}});  // from 0 by the share: their product
   } else {
+    shared_->wait_for_all(*ctx_.stream);
     net_.forward_without_rows(ctx_);
     loss_.without_rows(ctx_);
     net_.backward_without_rows(ctx_);
   }
   fill_missing_gradients();
   return part[0];
+}
+
+Variable TrainStep::forward_on_handed_out(const Batch& batch) {
+  const BeforeUse waits(ctx_, [this](const Parameter& parameter) { shared_->wait_for(*ctx_.stream, parameter); });
+  const Variable loss = loss_of(batch, &own_sums_);
+  shared_->wait_for_all(*ctx_.stream);
+  return loss;
+}
+
+// An average of the weights needs them at once, and with several batches an update not every batch begins with new
+// ones.
+bool TrainStep::hands_out_late() const {
+  return shared_ && options_.accumulate == 1 && options_.average == nullptr;
+}
+
+void TrainStep::hand_out_weights() {
+  if (!std::exchange(has_to_hand_out_, false)) return;
+  shared_->begin_hand_out(*ctx_.stream);
+  shared_->wait_for_all(*ctx_.stream);
 }
 
 // With zeros: all of them, where this rank has no row of the batch.
@@ -211,7 +252,8 @@ void TrainStep::update(Tensor loss) {
   optimizer_.step(ctx_, updated, {inputs_.rate(), sums_});
   if (shared_) {
     agree_on_guard();
-    shared_->hand_out(*ctx_.stream);
+    has_to_hand_out_ = true;
+    if (!hands_out_late()) hand_out_weights();
   }
   if (options_.average) options_.average->update(*ctx_.stream, {inputs_.average_share(), sums_});
   for (Parameter* parameter : parameters_) parameter->variable.clear_grad();
@@ -244,7 +286,8 @@ Tensor TrainStep::step_beside_graphs(const Batch& batch) {
   try {
     return step(batch);
   } catch (const OutOfMemory& error) {
-    stream.synchronize();  // a graph may still be at work
+    if (shared_ && shared_->has_begun_sums()) throw;  // the other ranks do not begin again
+    stream.synchronize();                             // a graph may still be at work
     give_up_capture(error.what());
   }
   ctx_.random.restore(ctx_.random.seed(), position);
@@ -300,6 +343,7 @@ void TrainStep::capture(const Batch& batch) {
 
 Tensor TrainStep::replay(const Captured& captured) {
   captured.graph->replay();
+  has_to_hand_out_ = hands_out_late();
   events_ = captured.events;
   ctx_.random.skip(captured_draws_);
   for (Parameter* parameter : parameters_)

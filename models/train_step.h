@@ -47,6 +47,10 @@ class TrainStep {
   bool waits_for_batches() const { return batches_ > 0; }
   Tensor update_now();
 
+  // Of several ranks each has a part of the latest update alone until the next step begins, which hands the others out
+  // beside its forward pass. Whoever looks at the weights before has them handed out by this, on all ranks at once.
+  void hand_out_weights();
+
   // The optimizer's state as one process has it, for a checkpoint. Of several ranks, all ask for it at once.
   std::vector<std::pair<std::string, Tensor>> optimizer_state();
 
@@ -76,6 +80,8 @@ class TrainStep {
   Tensor learn_from(const Batch& batch);
   void update(Tensor loss);
   Tensor learn_from_rows(const Batch& batch);
+  Variable forward_on_handed_out(const Batch& batch);
+  bool hands_out_late() const;
   void fill_missing_gradients();
   void join_ranks(Tensor& loss);
   void agree_on_guard();
@@ -113,6 +119,7 @@ class TrainStep {
   std::vector<Parameter*> running_;  // batch norm's averages
   Tensor own_sums_;                  // as sums_, of this rank's rows since the last update
   std::int64_t images_here_ = 0;     // as images_, of this rank
+  bool has_to_hand_out_ = false;     // weights that the latest update has changed
 
   Shape latest_shape_;      // of the steps that were not replayed ...
   int steps_of_shape_ = 0;  // ... and how many of that shape there were in a row
