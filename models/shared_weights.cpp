@@ -126,15 +126,16 @@ void SharedWeights::begin_sums(Stream& stream) {
     return std::all_of(bucket.places.begin(), bucket.places.end(),
                        [](const Place& place) { return place.parameter->variable.grad().defined(); });
   };
-  for (; begun_ < buckets_.size() && is_complete(buckets_[begun_]); ++begun_) {
-    Bucket& bucket = buckets_[begun_];
-    bucket.summed = ranks_.begin_sum_scatter(stream, bucket.gradients.write(), bucket.floats);
-  }
+  while (begun_ < buckets_.size() && is_complete(buckets_[begun_])) begin_next_sum(stream);
+}
+
+void SharedWeights::begin_next_sum(Stream& stream) {
+  Bucket& bucket = buckets_[begun_++];
+  bucket.summed = ranks_.begin_sum_scatter(stream, bucket.gradients.write(), bucket.floats);
 }
 
 void SharedWeights::sum_gradients(Stream& stream) {
-  begin_sums(stream);
-  require(begun_ == buckets_.size(), "ranks sum gradients of which some are not there");
+  while (begun_ < buckets_.size()) begin_next_sum(stream);
   for (Bucket& bucket : buckets_) wait_for_event(stream, bucket.summed);
   begun_ = 0;
 }
@@ -153,6 +154,11 @@ void SharedWeights::wait_for(Stream& stream, const Parameter& parameter) {
 
 void SharedWeights::wait_for_all(Stream& stream) {
   for (Bucket& bucket : buckets_) wait_for_event(stream, bucket.handed_out);
+}
+
+void SharedWeights::hand_out(Stream& stream) {
+  begin_hand_out(stream);
+  wait_for_all(stream);
 }
 
 void SharedWeights::forget_begun() {

@@ -22,8 +22,8 @@ namespace twiddle {
 // be summed, long before the last; and those that the next forward pass asks for first may be handed out first.
 class SharedWeights {
  public:
-  static constexpr std::int64_t bucket_floats = std::int64_t(1)
-                                                << 22;  // a bucket ends with the parameter that fills it
+  // A bucket ends with the parameter that fills it: 4 MiB, so that the last, which nothing hides, is a small one.
+  static constexpr std::int64_t bucket_floats = std::int64_t(1) << 20;
 
   // Moves the values of the trained parameters into buckets. Of what state the optimizer has, of all of them, this
   // rank's share stays.
@@ -31,17 +31,18 @@ class SharedWeights {
 
   // The memory of the trained parameters' gradients, in the order of the network: zeros at first.
   const std::vector<Tensor>& gradients() const { return gradients_; }
-  // Beside the stream's work, the sums of the buckets whose gradients are all there and that have not been begun yet.
-  // Has to be called at the same moments on all ranks, or by the second function alone, which begins all that are left
-  // and has the stream wait for all.
+  // Begins, beside the stream's work, the sums of the buckets whose gradients are all there and that have not been
+  // begun yet. All ranks have to call it at the same moments.
   void begin_sums(Stream& stream);
+  // Begins those that are left, and has the stream wait for all.
   void sum_gradients(Stream& stream);
   bool has_begun_sums() const { return begun_ > 0; }
   void forget_begun();  // in a step that was given up: nothing waits for it
   // What this rank updates behind that: pieces of parameters, under their names and with their gradients.
   std::vector<Parameter*>& share() { return share_; }
-  // Beside the stream's work, the weights that were updated, to all, those first that a forward pass begins with. The
-  // stream has to wait for a parameter before it is used, and for all before the next update.
+  // The weights that were updated, to all; or beside the stream's work, those first that a forward pass begins with:
+  // then the stream has to wait for a parameter before it is used, and for all before the next update.
+  void hand_out(Stream& stream);
   void begin_hand_out(Stream& stream);
   void wait_for(Stream& stream, const Parameter& parameter);
   void wait_for_all(Stream& stream);
@@ -62,6 +63,7 @@ class SharedWeights {
     std::shared_ptr<Event> summed, handed_out;  // where the stream has not waited for it yet
   };
 
+  void begin_next_sum(Stream& stream);
   void lay_out(const std::vector<Parameter*>& parameters);
   void find_share(Bucket& bucket) const;
   void move_in(Stream& stream, Bucket& bucket);

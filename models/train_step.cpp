@@ -204,8 +204,7 @@ bool TrainStep::hands_out_late() const {
 
 void TrainStep::hand_out_weights() {
   if (!std::exchange(has_to_hand_out_, false)) return;
-  shared_->begin_hand_out(*ctx_.stream);
-  shared_->wait_for_all(*ctx_.stream);
+  shared_->hand_out(*ctx_.stream);
 }
 
 // With zeros: all of them, where this rank has no row of the batch.

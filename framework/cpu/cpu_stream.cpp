@@ -62,7 +62,7 @@ class CpuStream final : public Stream {
     copy(to, from, bytes);
     return record_event();
   }
-  void wait_event(const Event&) override {}
+  void wait_event(const Event& event) override { event.wait(); }
   std::shared_ptr<void> allocate_host(std::size_t bytes) override {
     void* const block = std::malloc(std::max<std::size_t>(bytes, 1));
     if (block == nullptr) throw Error(ErrorKind::device, join("out of memory: ", bytes, " bytes for a batch"));

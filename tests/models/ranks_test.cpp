@@ -195,6 +195,29 @@ TEST(Ranks, LeaveBadImagesOutAsOneProcessDoes) {
   expect_close(two.weights, one.weights, 1e-5);
 }
 
+// Weights of several buckets: their sums begin within the backward pass, and each is handed out in front of its layer.
+TEST(Ranks, SumAndHandOutBucketByBucketAsOneProcessDoes) {
+  const std::string config = R"(
+version: 1
+model: {input: [1, 8, 8], layers: [linear: {outputs: 16500}, relu, linear: {outputs: 64}, relu, linear: {outputs: 4}]}
+data: {train: {format: synthetic, images: 24, classes: 4}}
+train: {epochs: 2, batch_size: 6, learning_rate: 0.01}
+)";
+  const auto weights_of = [&](int size) {
+    Weights result;
+    on_ranks(size, [&](const std::shared_ptr<Communicator>& ranks) {
+      Trainer::Options options;
+      options.ranks = ranks;
+      Trainer trainer(load_experiment_text(config, "linear.yaml"), options);
+      std::atomic<bool> stop = false;
+      trainer.run({}, stop);
+      if (ranks->rank() == size - 1) result = weights(trainer);
+    });
+    return result;
+  };
+  expect_close(weights_of(2), weights_of(1), 1e-5);
+}
+
 std::string message_of(int size, const Training& training) {
   try {
     train(size, training);

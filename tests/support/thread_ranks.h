@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <condition_variable>
 #include <cstring>
 #include <exception>
@@ -9,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "framework/ranks/communicator.h"
@@ -40,6 +42,19 @@ class Meeting {
   std::vector<std::string> texts_, all_;
   std::mutex mutex_;
   std::condition_variable came_;
+};
+
+// Does its work when a stream waits for it, as late as it may be done.
+class LateEvent final : public Event {
+ public:
+  explicit LateEvent(std::function<void()> work) : work_(std::move(work)) {}
+  void wait() const override {
+    std::exchange(work_, [] {})();
+  }
+  double milliseconds_since(const Event&) const override { return 0; }
+
+ private:
+  mutable std::function<void()> work_;
 };
 
 // One of those ranks: what MPI does between processes, without MPI.
@@ -74,6 +89,21 @@ class ThreadRank final : public Communicator {
       std::memcpy(values + at, share.data(), bytes);
       at += bytes / sizeof(float);
     }
+  }
+  // Beside the stream's work: of what is begun the memory is spoiled until the stream waits for it, so that nobody
+  // looks before.
+  std::shared_ptr<Event> begin_sum_scatter(Stream& stream, float* values, std::int64_t count) override {
+    std::vector<float> given(values, values + count);
+    std::fill(values, values + count, std::numeric_limits<float>::quiet_NaN());
+    return std::make_shared<LateEvent>([this, &stream, values, given = std::move(given)]() mutable {
+      sum_scatter(stream, given.data(), static_cast<std::int64_t>(given.size()));
+      std::copy(given.begin(), given.end(), values);
+    });
+  }
+  std::shared_ptr<Event> begin_gather_shares(Stream& stream, float* values, std::int64_t count) override {
+    for (std::int64_t i = 0; i < count; ++i)
+      if (i / (count / size_) != rank_) values[i] = std::numeric_limits<float>::quiet_NaN();
+    return std::make_shared<LateEvent>([this, &stream, values, count] { gather_shares(stream, values, count); });
   }
   void barrier() override { meeting_->meet(rank_, ""); }
   std::vector<std::string> gather(const std::string& text) override { return meeting_->meet(rank_, text); }
