@@ -1,6 +1,6 @@
 """Losses of the same training by PyTorch in float64, by PyTorch in float32, and after `convert`: how far each is from the first.
 
-usage: python losses.py [--device cuda] [--steps 200] [--precision fp32 tf32]
+usage: python losses.py [--device cuda] [--steps 200] [--precision fp32 tf32] [--engine rule]
 """
 
 import argparse
@@ -35,12 +35,13 @@ def main():
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--precision", nargs="+", default=["fp32"], choices=["fp32", "tf32"])
+    parser.add_argument("--engine", default=None)
     a = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     right = list(losses(a.steps, a.device, torch.float64))
     runs = {"PyTorch, float32": list(losses(a.steps, a.device, torch.float32))}
     for precision in a.precision:
-        runs[f"twiddle_torch, {precision}"] = list(losses(a.steps, a.device, torch.float32, dict(precision=precision)))
+        runs[f"twiddle_torch, {precision}"] = list(losses(a.steps, a.device, torch.float32, dict(precision=precision, engine=a.engine)))
     marks = [step for step in (1, 10, 50, 100, 150, 200, 500) if step <= a.steps]
     print("step".ljust(22), *(f"{step:>9d}" for step in marks))
     print("PyTorch, float64".ljust(22), *(f"{right[step - 1]:9.5f}" for step in marks))

@@ -75,21 +75,21 @@ std::pair<TorchTensor, std::int64_t> forward(const TorchTensor& x, const TorchTe
   const bool trains = needs_x || needs_weight;
   check_operands(x, weight);
   Convolutions& here = convolutions_of(device);
-  Convolutions::Known& problem =
+  Convolutions::Known& about =
       known(here, {four(x.sizes()), four(weight.sizes()), manner, bias.has_value() && !trains, needs_x, needs_weight});
   if (bias) {
     check_operands(x, *bias);
-    expect_shape("bias", shape_of(*bias), {problem.weight[0]});
+    expect_shape("bias", shape_of(*bias), {about.weight[0]});
   }
   const OnDevice on_device(device);
-  TorchTensor y = new_torch_tensor(device, problem.y);
-  if (problem.problem.batch == 0) return {std::move(y), 0};
+  TorchTensor y = new_torch_tensor(device, about.y);
+  if (about.problem.batch == 0) return {std::move(y), 0};
   const TorchTensor plain_x = plain(x), plain_weight = plain(weight);
   const MaybeTensor plain_bias = bias ? MaybeTensor(plain(*bias)) : std::nullopt;
   ConvOperands operands{view_of(plain_x), view_of(plain_weight), view_of(y)};
   if (plain_bias) operands.bias = view_of(*plain_bias);
-  if (trains) return {std::move(y), here.run_forward(problem, operands)};
-  here.run(problem, ConvPass::forward, operands);
+  if (trains) return {std::move(y), here.run_forward(about, operands)};
+  here.run(about, ConvPass::forward, operands);
   return {std::move(y), 0};
 }
 
@@ -124,15 +124,15 @@ std::tuple<MaybeTensor, MaybeTensor> conv2d_backward(const TorchTensor& grad, co
   for (const MaybeTensor* other : {&x, &weight})
     if (*other) check_operands(grad, **other);
   Convolutions& here = convolutions_of(device);
-  Convolutions::Known& problem =
+  Convolutions::Known& about =
       known(here, {x ? four(x->sizes()) : four(shape), weight ? four(weight->sizes()) : four(shape), manner, false,
                    weight.has_value(), x.has_value()});
-  expect_shape("gradient", shape_of(grad), problem.y);
+  expect_shape("gradient", shape_of(grad), about.y);
   const OnDevice on_device(device);
   MaybeTensor of_x, of_weight;
-  if (weight) of_x = new_torch_tensor(device, problem.x);
-  if (x) of_weight = new_torch_tensor(device, problem.weight);
-  if (problem.problem.batch == 0) {
+  if (weight) of_x = new_torch_tensor(device, about.x);
+  if (x) of_weight = new_torch_tensor(device, about.weight);
+  if (about.problem.batch == 0) {
     if (of_weight) torch::stable::zero_(*of_weight);  // a sum of nothing
     return {of_x, of_weight};
   }
@@ -141,7 +141,7 @@ std::tuple<MaybeTensor, MaybeTensor> conv2d_backward(const TorchTensor& grad, co
   const auto run = [&](ConvPass pass, const TorchTensor& x_or_gradient, const TorchTensor& weight_or_gradient) {
     ConvOperands operands{view_of(x_or_gradient), view_of(weight_or_gradient), y};
     if (kept != 0) here.recall(kept / most_devices, operands);
-    here.run(problem, pass, operands);
+    here.run(about, pass, operands);
   };
   if (weight) run(ConvPass::backward_input, *of_x, plain(*weight));
   if (x) run(ConvPass::backward_weight, plain(*x), *of_weight);
