@@ -12,17 +12,17 @@
 namespace twiddle {
 namespace {
 
-using Ranks = std::shared_ptr<Communicator>;
-using Named = std::vector<std::pair<std::string, Tensor>>;
+using RankPointer = std::shared_ptr<Communicator>;
+using NamedState = std::vector<std::pair<std::string, Tensor>>;
 
 // Parameters of many sizes, one of them frozen, of which a rank may have nothing, a part, or several.
-struct Weights {
+struct UpdateBench {
   Context ctx;
   Stream& stream = *ctx.stream;
   std::deque<Parameter> parameters;
   std::unique_ptr<Optimizer> optimizer;
 
-  explicit Weights(const std::string& optimizer_name)
+  explicit UpdateBench(const std::string& optimizer_name)
       : optimizer(std::move(small_experiment({{"train.optimizer", optimizer_name, "--set"}}).optimizer)) {
     int number = 0;
     for (const std::int64_t size : {1, 17, 300, 5, 64}) {
@@ -76,14 +76,14 @@ struct Weights {
   }
 };
 
-std::map<std::string, std::vector<float>> values_of(Stream& stream, const Named& state) {
+std::map<std::string, std::vector<float>> values_by_name(Stream& stream, const NamedState& state) {
   std::map<std::string, std::vector<float>> values;
   for (const auto& [name, tensor] : state) values[name] = tensor.to_vector(stream);
   return values;
 }
 
-Named copies_of(Stream& stream, const Named& state) {
-  Named copies;
+NamedState copies_of(Stream& stream, const NamedState& state) {
+  NamedState copies;
   for (const auto& [name, tensor] : state) copies.emplace_back(name, copy_of(stream, tensor));
   return copies;
 }
@@ -92,15 +92,15 @@ Named copies_of(Stream& stream, const Named& state) {
 TEST(SharedWeights, AreUpdatedAsOneProcessDoes) {
   for (const char* const name : {"{sgd: {momentum: 0.9, weight_decay: 0.1}}", "{adamw: {weight_decay: 0.1}}", "sgd"})
     for (const int size : {2, 4, 8}) {
-      Weights one(name);
+      UpdateBench one(name);
       for (const int seed : {2, 3, 4}) one.step_alone(seed);
-      on_ranks(size, [&](const Ranks& ranks) {
-        Weights several(name);
+      on_ranks(size, [&](const RankPointer& ranks) {
+        UpdateBench several(name);
         SharedWeights shared(*ranks, several.stream, several.all(), *several.optimizer);
         for (const int seed : {2, 3, 4}) several.step_shared(shared, size, seed);
         EXPECT_EQ(several.values(), one.values()) << name << " on " << size;
-        EXPECT_EQ(values_of(several.stream, shared.whole_state(several.stream, *several.optimizer)),
-                  values_of(one.stream, one.optimizer->state()))
+        EXPECT_EQ(values_by_name(several.stream, shared.whole_state(several.stream, *several.optimizer)),
+                  values_by_name(one.stream, one.optimizer->state()))
             << name << " on " << size;
       });
     }
@@ -108,8 +108,8 @@ TEST(SharedWeights, AreUpdatedAsOneProcessDoes) {
 
 TEST(SharedWeights, ARankKeepsTheStateOfItsShareAlone) {
   std::int64_t kept[4] = {};
-  on_ranks(4, [&](const Ranks& ranks) {
-    Weights several("adam");
+  on_ranks(4, [&](const RankPointer& ranks) {
+    UpdateBench several("adam");
     const SharedWeights shared(*ranks, several.stream, several.all(), *several.optimizer);
     for (const auto& [name, tensor] : several.optimizer->state()) kept[ranks->rank()] += tensor.size();
   });
@@ -119,13 +119,13 @@ TEST(SharedWeights, ARankKeepsTheStateOfItsShareAlone) {
 
 // What a checkpoint has of one process, or of another number of ranks.
 TEST(SharedWeights, TakeUpTheWholeState) {
-  Weights one("adam");
+  UpdateBench one("adam");
   one.step_alone(2);
-  const Named state = copies_of(one.stream, one.optimizer->state());
+  const NamedState state = copies_of(one.stream, one.optimizer->state());
   const auto values = one.values();
   one.step_alone(3);
-  on_ranks(4, [&](const Ranks& ranks) {
-    Weights several("adam");
+  on_ranks(4, [&](const RankPointer& ranks) {
+    UpdateBench several("adam");
     for (std::size_t i = 0; i < values.size(); ++i)
       several.parameters[i].variable.value() = Tensor::from(several.stream, several.parameters[i].shape, values[i]);
     several.optimizer->restore(copies_of(several.stream, state));
@@ -137,12 +137,12 @@ TEST(SharedWeights, TakeUpTheWholeState) {
 
 // Of a parameter that is frozen for now.
 TEST(SharedWeights, KeepAStateThatNobodyNeedsNow) {
-  on_ranks(2, [&](const Ranks& ranks) {
-    Weights several("{sgd: {momentum: 0.9}}");
+  on_ranks(2, [&](const RankPointer& ranks) {
+    UpdateBench several("{sgd: {momentum: 0.9}}");
     const std::string name = "momentum." + several.parameters[3].name;
     several.optimizer->restore({{name, Tensor::filled(several.stream, {5}, 7)}});
     SharedWeights shared(*ranks, several.stream, several.all(), *several.optimizer);
-    const auto state = values_of(several.stream, shared.whole_state(several.stream, *several.optimizer));
+    const auto state = values_by_name(several.stream, shared.whole_state(several.stream, *several.optimizer));
     EXPECT_EQ(state.at(name), std::vector<float>(5, 7));
     EXPECT_EQ(state.size(), 5u);
   });
