@@ -17,6 +17,7 @@
 #include "framework/text.h"
 #include "models/memory_plan.h"
 #include "models/run_setup.h"
+#include "models/shared_plans.h"
 
 namespace twiddle {
 namespace {
@@ -217,6 +218,7 @@ int time_on_ranks(const Flags& flags, const TimeArguments& arguments, Context& c
     fmt::print("{}  batch {} = {} x {}x{}  {}  engine {}  {}\n", config.name, batch, ranks.size(), share,
                to_string(config.input), to_string(config.convolution.precision),
                experiment.model.convolutions->policy().engine, describe(experiment.device));
+  share_plans(ctx, experiment.model, share, ranks);
   IterationTimer timer(ctx, experiment.model, *experiment.loss, *experiment.optimizer, share, ranks);
   const bool capture = !arguments.no_graph && experiment.device.kind != Device::Kind::cpu;
   const IterationTimes alone = timer.whole_iterations(arguments.seconds, arguments.steps, capture);
