@@ -52,7 +52,10 @@ class IterationTimer {
   std::vector<LayerTime> layer_by_layer(int steps);
 
  private:
+  std::int64_t allocated() const;  // how often memory was asked of the system
   void run(TrainStep& step);
+  void warm_up(TrainStep& step, IterationTimes& times);
+  void time_steps(TrainStep& step, double seconds, int steps, IterationTimes& times);
   int as_rank_0(int number);
 
   Context& ctx_;

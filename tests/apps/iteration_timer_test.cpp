@@ -1,0 +1,55 @@
+#include "apps/iteration_timer.h"
+
+#include <gtest/gtest.h>
+
+#include "framework/ranks/communicator.h"
+#include "tests/models/small_training.h"
+
+namespace twiddle {
+namespace {
+
+// Trains nothing, and keeps another piece of memory, too large to be found in the pool, at each of these steps.
+class Greedy final : public Optimizer {
+ public:
+  explicit Greedy(std::set<int> steps) : steps_(std::move(steps)) {}
+  std::string kind() const override { return "greedy"; }
+  std::string describe() const override { return "greedy"; }
+  std::vector<std::string> state_names() const override { return {}; }
+  void step(Context& ctx, std::vector<Parameter*>&, const StepNumbers&) override {
+    if (steps_.contains(++done_)) kept_.push_back(Tensor::filled(*ctx.stream, {std::int64_t(done_) << 17}, 0));
+  }
+
+ private:
+  std::set<int> steps_;
+  int done_ = 0;
+  std::vector<Tensor> kept_;
+};
+
+IterationTimes times_of(Greedy optimizer) {
+  Context ctx;
+  const Experiment experiment = small_experiment({{"device", "cpu", "--device"}});
+  const auto alone = make_one_rank();
+  IterationTimer timer(ctx, experiment.model, *experiment.loss, optimizer, 4, *alone);
+  return timer.whole_iterations(1, 5, false);
+}
+
+TEST(IterationTimer, TimesStepsThatAskForNoMemory) {
+  const IterationTimes times = times_of(Greedy({}));
+  EXPECT_EQ(times.allocations, 0);
+  EXPECT_EQ(times.whole.samples.size(), 5);
+}
+
+TEST(IterationTimer, TimesOnceMoreWhereAStepAskedForMemory) {
+  const IterationTimes times = times_of(Greedy({5}));
+  EXPECT_EQ(times.allocations, 0);
+  EXPECT_EQ(times.whole.samples.size(), 5);
+}
+
+TEST(IterationTimer, TellsOfStepsThatAlwaysAskForMemory) {
+  std::set<int> all;
+  for (int step = 1; step < 40; ++step) all.insert(step);
+  EXPECT_GT(times_of(Greedy(all)).allocations, 0);
+}
+
+}  // namespace
+}  // namespace twiddle
