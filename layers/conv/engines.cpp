@@ -43,6 +43,12 @@ bool taps_pay_on_gpu(const ConvProblem& problem) {
   return problem.height > 1 || problem.kernel_w <= 512;
 }
 
+// Of a 1x1 layer the product of spectra is the layer itself, with transforms around it.
+SpectralBackend for_larger_kernels(SpectralBackend backend) {
+  backend.pays = [](const ConvProblem& problem) { return problem.kernel_h * problem.kernel_w > 1; };
+  return backend;
+}
+
 // Depthwise kernels in one kernel or tap by tap, products for 1x1 and for few channels, spectra for stride 1, cuDNN for
 // all else.
 Engines cuda_engines(Device device, const ConvEngineOptions& options) {
@@ -52,8 +58,8 @@ Engines cuda_engines(Device device, const ConvEngineOptions& options) {
   add(engines, make_depthwise_engine(device, taps_pay_on_gpu));
   add(engines, make_pairs_engine(device));
   add(engines, make_implicit_gemm_engine(device));
-  add(engines, spectral(fbfft(), buffers, options));
-  add(engines, spectral(cufft(), buffers, options));
+  add(engines, spectral(for_larger_kernels(fbfft()), buffers, options));
+  add(engines, spectral(for_larger_kernels(cufft()), buffers, options));
   add(engines, spectral(winograd(device), buffers, options));
   add(engines, make_cudnn_engine(device));
   add(engines, make_gemm_engine(device));

@@ -266,4 +266,17 @@ TEST(ConvEngines, BackwardInputUsesTheGradientThatBackwardWeightSaw) {
   }
 }
 
+// Where no clock decides, also in tf32, where other products than by pairs of halves may be faster.
+TEST(ConvEngines, TheRuleTakesNoSpectraFor1x1LayersOnAGpu) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU";
+  ConvProblem problem = conv_problem("64x512x14x14 * 512x512x1x1");
+  problem.precision = Precision::tf32;
+  for (const auto& engine : make_conv_engines({Device::Kind::cuda, 0})) {
+    const std::string name(engine->name());
+    if (name == "fbfft" || name == "cufft") {
+      EXPECT_FALSE(engine->pays(problem)) << name;
+    }
+  }
+}
+
 }  // namespace twiddle
