@@ -1,7 +1,7 @@
 """Training iterations of well-known networks, as PyTorch has them and after `twiddle_torch.convert`.
 
 usage: python convert_times.py alexnet vgg19 ... [--device cuda] [--precision fp32 tf32] [--min-kernel 1 5] [--engine rule]
-                               [--compile] [--batch-size N] [--seconds 1] [--apart]
+                               [--compile] [--batch-size N] [--seconds 1] [--apart] [--converted-alone]
 
 An iteration is forward, loss, backward and a fused SGD update on one random batch; times are medians of five samples, and
 cuDNN's benchmark mode is on. The loss of the first step is shown beside that of the same weights in PyTorch. --apart: besides, with
@@ -73,6 +73,7 @@ def main():
     parser.add_argument("--batch-size", type=int)
     parser.add_argument("--seconds", type=float, default=1)
     parser.add_argument("--apart", action="store_true")
+    parser.add_argument("--converted-alone", action="store_true")
     parser.add_argument("--choices", action="store_true", help="print which plans were chosen")
     a = parser.parse_args()
     torch.backends.cudnn.benchmark = True
@@ -83,7 +84,9 @@ def main():
         for precision in a.precision:
             torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision == "tf32"
             before = None
-            for least, apart in [(None, False)] + [(least, apart) for least in a.min_kernel for apart in [False] + [True] * a.apart]:
+            runs = [] if a.converted_alone else [(None, False)]
+            runs += [(least, apart) for least in a.min_kernel for apart in ([False, True] if a.apart else [False])]
+            for least, apart in runs:
                 convert = None if least is None else dict(min_kernel=least, precision=precision, engine=a.engine)
                 twiddle_torch.ops._Spectra = twiddle_torch.ops._release if apart else keep_spectra
                 training = Training(make, a.batch_size or batch, image, a.device, a.compile, convert)
