@@ -86,8 +86,10 @@ void SharedWeights::find_share(Bucket& bucket) const {
 }
 
 void SharedWeights::move_in(Stream& stream, Bucket& bucket) {
-  bucket.weights = Tensor::filled(stream, {bucket.floats}, 0);
-  bucket.gradients = Tensor::filled(stream, {bucket.floats}, 0);
+  for (Tensor* tensor : {&bucket.weights, &bucket.gradients}) {
+    *tensor = Tensor::over(stream.device(), {bucket.floats}, ranks_.allocate(stream, bucket.floats));
+    stream.fill(tensor->write(), bucket.floats, 0);
+  }
   for (const Place& place : bucket.places) {
     const Parameter& parameter = *place.parameter;
     Tensor& value = parameter.variable.value();

@@ -98,6 +98,7 @@ class NcclRanks final : public Communicator {
     watch_.also_ask({});
     // What may still be under way is given up: nobody waits for it any more.
     if (comm_ != nullptr) static_cast<void>(nccl().abort(comm_));
+    for (void* block : blocks_) static_cast<void>(nccl().release(block));
   }
   NcclRanks(const NcclRanks&) = delete;
   NcclRanks& operator=(const NcclRanks&) = delete;
@@ -142,6 +143,20 @@ class NcclRanks final : public Communicator {
     wait_beside(stream);
     gather_on(side_.get(), values, count);
     return std::make_shared<CudaEvent>(side_.get(), CudaEvent::OrdersOnly());
+  }
+
+  // In a window that all ranks reach directly NCCL needs no copies of its own, and fewer multiprocessors. Where there
+  // is none, the memory serves as any other. It is taken back with the communicator: the tensors in it go before, and
+  // on a rank that fails nothing must wait for the others.
+  std::shared_ptr<void> allocate(Stream& stream, std::int64_t count) override {
+    const auto bytes = static_cast<std::size_t>(count) * sizeof(float);
+    make_current(stream.device().index);
+    void* block = nullptr;
+    if (nccl().allocate == nullptr || nccl().allocate(&block, bytes) != nccl_success) return stream.allocate(bytes);
+    blocks_.push_back(block);
+    NcclWindow window = nullptr;
+    static_cast<void>(nccl().register_window(comm(), block, bytes, &window, nccl_symmetric_window));
+    return {block, [](void* /*block*/) {}};
   }
 
   void barrier() override { static_cast<void>(gather("")); }
@@ -237,6 +252,7 @@ class NcclRanks final : public Communicator {
   int rank_, size_;
   NcclComm comm_ = nullptr;
   SideStream side_;
+  std::vector<void*> blocks_;
   WhileWaiting listener_;
   RankTexts texts_, last_;
   RankWatch watch_;

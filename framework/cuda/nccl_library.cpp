@@ -67,6 +67,11 @@ Nccl::Nccl() {
   look_up_in(library, "ncclAllReduce", all_reduce);
   look_up_in(library, "ncclReduceScatter", reduce_scatter);
   look_up_in(library, "ncclAllGather", all_gather);
+  allocate = nullptr, release = nullptr, register_window = nullptr;
+  if (dlsym(library, "ncclMemAlloc") == nullptr || dlsym(library, "ncclCommWindowRegister") == nullptr) return;
+  look_up_in(library, "ncclMemAlloc", allocate);
+  look_up_in(library, "ncclMemFree", release);
+  look_up_in(library, "ncclCommWindowRegister", register_window);
 }
 
 const Nccl& nccl() {

@@ -9,6 +9,7 @@ namespace twiddle {
 // The few of NCCL's types, numbers and functions that are used here, as its library has them since 2.13: the program
 // needs neither its header to be built nor its library to start.
 using NcclComm = struct NcclCommOfLibrary*;
+using NcclWindow = struct NcclWindowOfLibrary*;
 using NcclResult = int;  // 0: it went well
 struct NcclId {
   char bytes[128];
@@ -16,6 +17,7 @@ struct NcclId {
 constexpr NcclResult nccl_success = 0, nccl_in_progress = 7;
 constexpr int nccl_float = 7;  // of its data types
 constexpr int nccl_sum = 0;    // of its operations
+constexpr int nccl_symmetric_window = 1;
 
 struct Nccl {
   Nccl();  // throws an Error of kind device that says what is missing
@@ -33,6 +35,10 @@ struct Nccl {
                                NcclComm comm, cudaStream_t stream);
   NcclResult (*all_gather)(const void* from, void* to, std::size_t count_of_rank, int type, NcclComm comm,
                            cudaStream_t stream);
+  // From 2.27 on; null: not there.
+  NcclResult (*allocate)(void** block, std::size_t bytes);
+  NcclResult (*release)(void* block);
+  NcclResult (*register_window)(NcclComm comm, void* block, std::size_t bytes, NcclWindow* window, int kind);
 };
 
 const Nccl& nccl();  // loaded by the first call; where that fails, the next one tries again

@@ -41,6 +41,11 @@ class Communicator {
     gather_shares(stream, values, count);
     return nullptr;
   }
+  // Memory on the stream's device, of `count` floats, that these work on best. All ranks ask for it in the same order,
+  // and for as much.
+  virtual std::shared_ptr<void> allocate(Stream& stream, std::int64_t count) {
+    return stream.allocate(static_cast<std::size_t>(count) * sizeof(float));
+  }
   virtual void barrier() = 0;
   // On the host: a small text of each rank, by rank; every rank gets all.
   virtual std::vector<std::string> gather(const std::string& text) = 0;
