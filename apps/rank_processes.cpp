@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -173,7 +174,7 @@ int run_on_gpus(int count) {
     throw Error(ErrorKind::config, fmt::format("--gpus {}: this machine has {} GPU{} that this build can use ('twiddle "
                                                "devices' lists them)",
                                                count, gpus, gpus == 1 ? "" : "s"));
-  return run_rank_processes("/proc/self/exe", own_arguments(), count);
+  return run_rank_processes(std::filesystem::read_symlink("/proc/self/exe").string(), own_arguments(), count);
 }
 
 bool is_started_rank() {
