@@ -49,6 +49,29 @@ TEST_F(RanksByMpi, RefuseOtherConfigsInOneMessage) {
   EXPECT_TRUE(fs::is_empty(out_));
 }
 
+TEST_F(RanksByMpi, RefuseOtherWeightsAndOtherCheckpoints) {
+  ASSERT_EQ(run(on(1, digits(twenty_steps))).code, 0);
+  const auto checkpoint = [&](const std::string& step) {
+    return (folder(1) / "checkpoints" / ("step-000000" + step)).string();
+  };
+  const auto apart = [&](std::vector<std::string> first, const std::vector<std::string>& second) {
+    first.insert(first.end(), {":", "-n", "1"});
+    const Finished mixed = run(joined(joined({"-n", "1"}, first), second));
+    EXPECT_EQ(mixed.code, 2);
+    EXPECT_EQ(count(mixed.err, "error: "), 1u) << mixed.err;
+    return mixed.err;
+  };
+  const auto from = [&](const std::string& step) {
+    return digits({"--weights", checkpoint(step) + "/model.safetensors"});
+  };
+  const std::string weights = apart(from("05"), from("20"));
+  EXPECT_NE(weights.find("rank 1 on "), std::string::npos) << weights;
+  EXPECT_NE(weights.find(" has another set of weights: "), std::string::npos) << weights;
+  const std::string state = apart({program_path(), "train", "--resume", checkpoint("10")},
+                                  {program_path(), "train", "--resume", checkpoint("15")});
+  EXPECT_NE(state.find(" has another state of training: 'step 15', on rank 0 'step 10'"), std::string::npos) << state;
+}
+
 TEST_F(RanksByMpi, TellAMistakeThatAllHaveOnce) {
   const Finished uneven = run(on(3, digits({})));
   EXPECT_EQ(uneven.code, 2);

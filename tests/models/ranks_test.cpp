@@ -157,7 +157,8 @@ TEST(Ranks, TakeThePlansThatTheFirstHasMeasured) {
   on_ranks(2, [&](const std::shared_ptr<Communicator>& ranks) {
     Trainer::Options options;
     options.ranks = ranks;
-    Trainer trainer(small_experiment({{"convolution.engine", "measured", "--set"},
+    Trainer trainer(small_experiment({{"device", "cpu", "--device"},
+                                      {"convolution.engine", "measured", "--set"},
                                       {"convolution.cache", "off", "--set"},
                                       {"deterministic", "false", "--set"},
                                       {"train.epochs", "1", "--epochs"}}),
@@ -199,6 +200,7 @@ TEST(Ranks, LeaveBadImagesOutAsOneProcessDoes) {
 TEST(Ranks, SumAndHandOutBucketByBucketAsOneProcessDoes) {
   const std::string config = R"(
 version: 1
+device: cpu
 model: {input: [1, 8, 8], layers: [linear: {outputs: 16500}, relu, linear: {outputs: 64}, relu, linear: {outputs: 4}]}
 data: {train: {format: synthetic, images: 24, classes: 4}}
 train: {epochs: 2, batch_size: 6, learning_rate: 0.01}
