@@ -28,7 +28,7 @@ std::vector<std::vector<float>> train_on_gpu(int size, const std::vector<Overrid
 }
 
 // Each tensor held to its largest number.
-void expect_as_one_on_gpu(const std::vector<Override>& overrides) {
+void expect_as_one_on_gpu(const std::vector<Override>& overrides, float bound = 1e-5F) {
   const auto one = train_on_gpu(1, overrides);
   for (const int size : {2, 4}) {
     const auto several = train_on_gpu(size, overrides);
@@ -39,7 +39,7 @@ void expect_as_one_on_gpu(const std::vector<Override>& overrides) {
         most = std::max(most, std::abs(several[tensor][i] - one[tensor][i]));
         largest = std::max(largest, std::abs(one[tensor][i]));
       }
-      EXPECT_LE(most, 1e-5F * largest) << "tensor " << tensor << " on " << size;
+      EXPECT_LE(most, bound * largest) << "tensor " << tensor << " on " << size;
     }
   }
 }
@@ -53,7 +53,8 @@ TEST_F(GpuRanks, TrainAsOneProcessDoes) {
   expect_as_one_on_gpu({{"train.freeze", "[bn1]", "--set"},
                         {"train.optimizer", "adamw", "--set"},
                         {"train.learning_rate", "0.002", "--lr"},
-                        {"train.accumulate", "2", "--set"}});
+                        {"train.accumulate", "2", "--set"}},
+                       1e-4F);  // where gradients are small, a division by their size makes much of rounding
 }
 
 TEST_F(GpuRanks, SyncBatchNormAndWeighClassesAsOneProcessDoes) {
