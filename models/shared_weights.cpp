@@ -42,6 +42,12 @@ std::string numbers_in(Stream& stream, const State& state) {
   return text.str();
 }
 
+// All that an optimizer keeps of a parameter: "mean.conv1.weight", "steps.conv1.weight".
+void forget(State& state, const Parameter& parameter) {
+  std::erase_if(state,
+                [&](const auto& entry) { return entry.first.substr(entry.first.find('.') + 1) == parameter.name; });
+}
+
 void read_numbers(Stream& stream, const std::string& text, State& state) {
   std::istringstream lines(text);
   for (std::string number, name; std::getline(lines, number, ' ') && std::getline(lines, name);)
@@ -108,18 +114,17 @@ void SharedWeights::move_in(Stream& stream, Bucket& bucket) {
 void SharedWeights::keep_state_of_share(Stream& stream, Optimizer& optimizer) const {
   State state = state_of(optimizer);  // also that of parameters which are not trained now, and may be later
   for (const Bucket& bucket : buckets_)
-    for (const Place& place : bucket.places)
+    for (const Place& place : bucket.places) {
+      // Its count of steps, too, which this rank would not count on and would yet tell the others.
+      if (place.count == 0) forget(state, *place.parameter);
       for (const std::string& kind : optimizer.state_names()) {
         const auto whole = state.find(name_of(kind, *place.parameter));
         if (whole == state.end()) continue;
         const Tensor values = whole->second;
-        if (place.count == 0) {
-          state.erase(whole);
-          continue;
-        }
         Tensor& kept = whole->second = Tensor(stream, {place.count});
         stream.copy(kept.write(), values.read() + place.first, kept.bytes());
       }
+    }
   optimizer.restore({state.begin(), state.end()});
 }
 

@@ -36,7 +36,6 @@ class SharedWeights {
   void begin_sums(Stream& stream);
   // Begins those that are left, and has the stream wait for all.
   void sum_gradients(Stream& stream);
-  bool has_begun_sums() const { return begun_ > 0; }
   void forget_begun();  // in a step that was given up: nothing waits for it
   // What this rank updates behind that: pieces of parameters, under their names and with their gradients.
   std::vector<Parameter*>& share() { return share_; }

@@ -285,8 +285,8 @@ Tensor TrainStep::step_beside_graphs(const Batch& batch) {
   try {
     return step(batch);
   } catch (const OutOfMemory& error) {
-    if (shared_ && shared_->has_begun_sums()) throw;  // the other ranks do not begin again
-    stream.synchronize();                             // a graph may still be at work
+    if (shared_) throw;    // the other ranks, which this one has met in this step, do not begin again
+    stream.synchronize();  // a graph may still be at work
     give_up_capture(error.what());
   }
   ctx_.random.restore(ctx_.random.seed(), position);

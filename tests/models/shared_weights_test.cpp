@@ -132,6 +132,10 @@ TEST(SharedWeights, TakeUpTheWholeState) {
     SharedWeights shared(*ranks, several.stream, several.all(), *several.optimizer);
     several.step_shared(shared, 4, 3);
     EXPECT_EQ(several.values(), one.values());
+    // Adam's count of steps, which a rank without a piece of the parameter has read, too, and has not counted on.
+    const auto whole = values_by_name(several.stream, shared.whole_state(several.stream, *several.optimizer));
+    for (const Parameter* parameter : {&several.parameters[0], &several.parameters[2], &several.parameters[4]})
+      EXPECT_EQ(whole.at("steps." + parameter->name), std::vector<float>{2}) << parameter->name;
   });
 }
 

@@ -193,7 +193,11 @@ bool tap_shifts_fit(const ConvProblem& p, ConvPass pass) {
   const bool of_3x3 = p.kernel_h == side && p.kernel_w == side && p.dilation == 1;
   if (!of_3x3 || p.stride_h != 1 || p.stride_w != 1 || p.groups != 1) return false;
   const ConvProblem convolved = pass == ConvPass::backward_input ? way_back(p) : p;
-  return can_be_counted(convolved) && fills_tiles(convolved);
+  if (!can_be_counted(convolved) || !fills_tiles(convolved)) return false;
+  // Each chunk of channels has scales in shared memory; two stages are what loading and multiplying hand each other.
+  constexpr int most_channels = 1 << 14, least_stages = 2;
+  return pass == ConvPass::backward_weight ||
+         (convolved.channels <= most_channels && cut_forward(convolved).stages >= least_stages);
 }
 
 void run_tap_shifts(Stream& stream, const ConvProblem& problem, ConvPass pass, ConvOperands& operands) {
