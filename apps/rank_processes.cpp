@@ -79,6 +79,7 @@ pid_t start(const std::string& program, const std::vector<char*>& arguments, int
   for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
   held.let_go_in_child();
   execv(program.c_str(), arguments.data());
+  print_error(fmt::format("{} cannot be started: {}", program, std::strerror(errno)));
   _exit(127);
 }
 

@@ -2,12 +2,13 @@
 
 #include <fmt/core.h>
 #include <omp.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <map>
 #include <sstream>
+#include <thread>
 
 #include "apps/console.h"
 #include "apps/failure.h"
@@ -22,12 +23,6 @@ namespace {
 
 // As long as a rank waits for the others to fail, too, before it ends them.
 constexpr double seconds_for_others = 3;
-
-std::string host() {
-  char name[256] = "";
-  gethostname(name, sizeof name - 1);
-  return name;
-}
 
 // A value as long as it is before any text: no text can be taken for two.
 std::string packed(const std::vector<SharedFact>& facts) {
@@ -68,8 +63,8 @@ int end_all(Communicator& ranks, const Failure& failure) {
     if (ranks.rank() == 0) print_failure(failure);
     return failure.code;
   }
-  print_error(
-      fmt::format("rank {} of {} on {}: {}\n  It ends all ranks.", ranks.rank(), ranks.size(), host(), failure.text));
+  print_error(fmt::format("rank {} of {} on {}: {}\n  It ends all ranks.", ranks.rank(), ranks.size(), host_name(),
+                          failure.text));
   ranks.abort(failure.code);
   return failure.code;
 }
@@ -120,7 +115,11 @@ std::optional<int> gpu_of_rank() {
 Communicator::WhenLost teller_of_loss(const Communicator& ranks, std::function<std::string()> last_checkpoint) {
   const int rank = ranks.rank();
   return [rank, last_checkpoint = std::move(last_checkpoint)](const std::string& who) {
-    if (rank > 1 || (rank == 1 && !who.starts_with("rank 0 "))) return;  // rank 0 tells, or the next where it is gone
+    // That rank 0 is gone all others see, and none of them what another has told: they take turns, and the launcher
+    // ends those that are left when the first one has told and ended.
+    constexpr double a_turn = 0.1, longest = 3;
+    if (who.starts_with("rank 0 "))
+      std::this_thread::sleep_for(std::chrono::duration<double>(std::min(a_turn * (rank - 1), longest)));
     const std::string saved = last_checkpoint();
     print_error(fmt::format("{}; that ends all{}", who, saved.empty() ? "" : "\n  last checkpoint: " + saved));
   };
@@ -139,7 +138,7 @@ int run_on_ranks(Communicator& ranks, const std::function<int()>& work) {
 
 void expect_alike(Communicator& ranks, const std::vector<SharedFact>& facts) {
   if (ranks.size() == 1) return;
-  const std::vector<std::string> all = ranks.gather(packed(facts)), hosts = ranks.gather(host());
+  const std::vector<std::string> all = ranks.gather(packed(facts)), hosts = ranks.gather(host_name());
   const std::vector<std::string> wanted = unpacked(all.front());
   std::string differences;
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
@@ -157,7 +156,7 @@ void expect_alike(Communicator& ranks, const std::vector<SharedFact>& facts) {
 std::string hosts_of(Communicator& ranks) {
   std::map<std::string, int> places;
   for (const std::string& place :
-       ranks.gather(fmt::format("on {} with {}", host(), format_count(omp_get_max_threads(), "thread"))))
+       ranks.gather(fmt::format("on {} with {}", host_name(), format_count(omp_get_max_threads(), "thread"))))
     ++places[place];
   std::string text;
   for (const auto& [place, count] : places)

@@ -17,7 +17,7 @@ std::shared_ptr<Communicator> join_ranks(const Flags& flags);
 // The GPU of this process, of those that it sees, where it is one of several on its machine; none where it is alone.
 std::optional<int> gpu_of_rank();
 
-// Tells, once for all ranks, which one is gone, and the last checkpoint as it is then found; empty: there is none.
+// Tells which rank is gone, or what else is wrong, and the last checkpoint as it is then found; empty: there is none.
 Communicator::WhenLost teller_of_loss(const Communicator& ranks, std::function<std::string()> last_checkpoint);
 
 // Runs the work of this rank and returns its exit code. What it throws goes on where it is alone. Else it ends all

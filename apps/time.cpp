@@ -201,9 +201,8 @@ struct SharedTimes {
 void print_shared(const SharedTimes& times, std::int64_t batch, int ranks) {
   fmt::print(
       "{} ranks: {:.3f} ms, one alone {:.3f} ms: efficiency {:.3f}, {:.1f} images/s\n"
-      "of it {:.3f} ms of computing (forward, backward, 1/{} of the update) and {:.3f} ms of communication that "
-      "nothing "
-      "hides\n",
+      "of it {:.3f} ms of computing (forward, backward, 1/{} of the update) and {:.3f} ms of "
+      "communication that nothing hides\n",
       ranks, times.together, times.alone, times.efficiency(), 1000 * static_cast<double>(batch) / times.together,
       times.computing, ranks, times.exposed());
 }

@@ -1,5 +1,6 @@
 #include "models/rank_means.h"
 
+#include "framework/quotient_up.h"
 #include "framework/running_mean.h"
 
 namespace twiddle {
@@ -9,7 +10,7 @@ namespace {
 // As floats of a bucket: each begins at a multiple of 64 bytes.
 std::int64_t room_of(const Tensor& tensor) {
   constexpr std::int64_t line = 16;
-  return (tensor.size() + line - 1) / line * line;
+  return quotient_up(tensor.size(), line) * line;
 }
 
 std::vector<Tensor> parts_of(const Tensor& bucket, const std::vector<Tensor>& tensors, std::int64_t first) {

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "framework/error.h"
+#include "framework/quotient_up.h"
 
 namespace twiddle {
 
@@ -13,7 +14,7 @@ namespace {
 constexpr std::int64_t line_floats = 16;
 
 std::int64_t rounded_up(std::int64_t count, std::int64_t step) {
-  return (count + step - 1) / step * step;
+  return quotient_up(count, step) * step;
 }
 
 // An optimizer names what it keeps of a parameter after it, "momentum.conv1.weight".

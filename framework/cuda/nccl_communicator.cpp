@@ -24,12 +24,6 @@ constexpr double seconds_of_silence = 30;  // after which a rank counts as gone
 
 using SideStream = Handle<cudaStream_t, cudaStreamDestroy>;
 
-std::string host_name() {
-  char name[256] = "";
-  gethostname(name, sizeof name - 1);
-  return name;
-}
-
 // A GPU as no other is called, also where each process sees it as its first.
 std::string identity_of_gpu(int index) {
   cudaDeviceProp properties{};
@@ -95,7 +89,7 @@ class NcclRanks final : public Communicator {
  public:
   explicit NcclRanks(const Launch& launch) : NcclRanks(launch, meet_ranks(launch, seconds_to_meet)) {}
   ~NcclRanks() override {
-    watch_.also_ask({});
+    watch_.leave();  // first: what the others then see of NCCL is no failure
     // What may still be under way is given up: nobody waits for it any more.
     if (comm_ != nullptr) static_cast<void>(nccl().abort(comm_));
     for (void* block : blocks_) static_cast<void>(nccl().release(block));

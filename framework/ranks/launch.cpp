@@ -1,5 +1,7 @@
 #include "framework/ranks/launch.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
@@ -96,6 +98,12 @@ Launch read_launch(const ReadVariable& variable) {
     return launch;
   }
   return {};
+}
+
+std::string host_name() {
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  return name;
 }
 
 Launch own_launch() {

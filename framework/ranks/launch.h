@@ -21,7 +21,8 @@ struct Launch {
 // An Error of kind config where they make no sense.
 Launch read_launch(const std::function<const char*(const char* name)>& variable);
 
-Launch own_launch();  // of this process
+Launch own_launch();      // of this process
+std::string host_name();  // of this machine
 
 // The variables of a rank that --gpus starts, one of so many on this machine.
 std::vector<std::pair<std::string, std::string>> variables_of_rank(int rank, int size, int port);

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <sstream>
 #include <thread>
@@ -14,10 +15,9 @@ namespace {
 
 // The machine as its network has it: containers and network namespaces of one machine may bear one name.
 std::string network_of_process() {
-  char name[256] = "", link[256] = "";
-  gethostname(name, sizeof name - 1);
+  char link[256] = "";
   const ssize_t length = readlink("/proc/self/ns/net", link, sizeof link - 1);
-  return join(name, "/", std::string(link, static_cast<std::size_t>(length > 0 ? length : 0)));
+  return join(host_name(), "/", std::string(link, static_cast<std::size_t>(length > 0 ? length : 0)));
 }
 
 // A word each: the network, the port, and addresses.
@@ -51,7 +51,11 @@ RankLines meet_at_own_place(Communicator& ranks, double patience) {
   const bool first = ranks.rank() == 0;
   const int port = first ? free_port() : 0;
   const std::string of_rank_0 = ranks.gather(first ? own_place(port) : "").front();
-  const SocketPlace place = first ? SocketPlace{"0.0.0.0", port} : place_of_rank_0(of_rank_0, patience);
+  const std::vector<std::string> networks = ranks.gather(network_of_process());
+  const auto is_here = [&](const std::string& network) { return network == networks.front(); };
+  const bool all_here = std::all_of(networks.begin(), networks.end(), is_here);  // then no other machine is let in
+  const SocketPlace place = first ? SocketPlace{all_here ? "127.0.0.1" : "0.0.0.0", port}  //
+                                  : place_of_rank_0(of_rank_0, patience);
   return meet_ranks({ranks.rank(), ranks.size(), 0, "", place}, patience);
 }
 

@@ -19,6 +19,8 @@ bool send_text(const Socket& socket, const std::string& text, const GoesOn& goes
 std::optional<std::string> receive_text(const Socket& socket, const GoesOn& goes_on) {
   std::uint64_t size = 0;
   if (receive_bytes(socket, &size, sizeof size, goes_on) != Transfer::done) return std::nullopt;
+  constexpr std::uint64_t longest = std::uint64_t(1) << 30;  // what says more is no rank
+  if (size > longest) return std::nullopt;
   std::string text(size, ' ');
   if (receive_bytes(socket, text.data(), size, goes_on) != Transfer::done) return std::nullopt;
   return text;

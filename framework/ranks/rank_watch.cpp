@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 
@@ -32,8 +33,8 @@ RankWatch::RankWatch(int rank, RankLine line, double silence) : rank_(rank), sil
   thread_ = std::thread([this] { watch(); });
 }
 
-RankWatch::~RankWatch() {
-  leaves_ = true;
+void RankWatch::leave() {
+  if (leaves_.exchange(true)) return;
   thread_.join();
   tell_others({leaves});
 }
@@ -68,7 +69,8 @@ void RankWatch::watch() {
     if (seconds_from(told) < sign_every) continue;
     told = Clock::now();
     tell_others({alive});
-    ask();
+    // What a rank gives up that leaves as it should is no failure.
+    if (std::none_of(others_.begin(), others_.end(), [](const Other& other) { return other.has_left; })) ask();
   }
 }
 

@@ -19,7 +19,7 @@ class RankWatch {
  public:
   // `silence`: seconds without a sign of life after which a rank that has not ended counts as gone, too.
   RankWatch(int rank, RankLine line, double silence);
-  ~RankWatch();  // tells the others that this rank leaves as it should
+  ~RankWatch() { leave(); }
   RankWatch(const RankWatch&) = delete;
   RankWatch& operator=(const RankWatch&) = delete;
 
@@ -27,6 +27,7 @@ class RankWatch {
   // Asks this, too, now and then: what is wrong; empty: nothing.
   void also_ask(std::function<std::string()> what_is_wrong);
   [[noreturn]] void end_all(int code);
+  void leave();  // tells the others that this rank leaves as it should, and watches no more
 
  private:
   using Clock = std::chrono::steady_clock;

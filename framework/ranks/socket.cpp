@@ -121,7 +121,7 @@ Socket listen_at(const SocketPlace& place) {
     set(listener, SOL_SOCKET, SO_REUSEADDR, 1);  // a port of a training that has just ended is free
     if (family == AF_INET6) set(listener, IPPROTO_IPV6, IPV6_V6ONLY, 0);
     if (bind(listener.handle(), addresses->ai_addr, addresses->ai_addrlen) == 0 && listen(listener.handle(), 128) == 0)
-      return listener;
+      return without_blocking(std::move(listener));  // a caller may be gone before it is let in
     reason = errno;
     if (reason == EADDRINUSE) break;
   }
