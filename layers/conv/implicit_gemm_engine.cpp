@@ -57,17 +57,20 @@ class ImplicitGemmEngine final : public ConvEngine {
       for (const TensorCores cores : cores_)
         if (found.size() < most && (cores == TensorCores::mma || pass != ConvPass::backward_weight))
           found.push_back(std::make_shared<ImplicitGemmPlan>(device_, problem, pass, cores));
-    if (found.size() < most && cores_.front() == TensorCores::wgmma && tap_shifts_fit(problem, pass))
+    // Back to x of a first layer nearly all rows of the products would be empty, and the rule would take it.
+    const bool to_few = pass == ConvPass::backward_input && problem.channels <= few_channels;
+    if (found.size() < most && cores_.front() == TensorCores::wgmma && !to_few && tap_shifts_fit(problem, pass))
       found.push_back(std::make_shared<TapShiftsPlan>(device_, problem, pass));
     return found;
   }
   // With more channels, and with large kernels of stride 1, spectra do with fewer multiplications.
   bool pays(const ConvProblem& p) const override {
     const bool few_taps = p.stride_h * p.stride_w > 1 || p.kernel_h * p.kernel_w <= 9;
-    return p.channels <= 4 && p.filters >= 32 && few_taps && p.flops() > 5e8;
+    return p.channels <= few_channels && p.filters >= 32 && few_taps && p.flops() > 5e8;
   }
 
  private:
+  static constexpr int few_channels = 4;  // a first layer's
   Device device_;
   std::vector<TensorCores> cores_;
 };

@@ -8,6 +8,8 @@
 #include "layers/conv/cuda/implicit_gemm/forward_kernel.h"
 #include "layers/conv/cuda/implicit_gemm/split_filters.h"
 #include "layers/conv/cuda/implicit_gemm/weight_kernel.h"
+#include "layers/conv/cuda/sum_of_parts.h"
+#include "layers/conv/cuda/way_back.h"
 
 namespace twiddle {
 
@@ -121,15 +123,6 @@ struct ForwardScratch {
         bytes(back + sizeof(float) * c.filters) {}
   std::size_t means, exponents, offsets, back, bytes;
 };
-
-// The convolution of y's gradient whose result is x's, where the stride is 1: channels and filters change places.
-ConvProblem way_back(const ConvProblem& p) {
-  ConvProblem back = p;
-  back.channels = p.filters, back.filters = p.channels;
-  back.height = p.out_height(), back.width = p.out_width();
-  back.pad_h = p.dilation * (p.kernel_h - 1) - p.pad_h, back.pad_w = p.dilation * (p.kernel_w - 1) - p.pad_w;
-  return back;
-}
 
 // What either pass reads and writes.
 struct ForwardOperands {
@@ -264,14 +257,6 @@ struct WeightScratch {
       : bias(sizeof(float) * c.filters * cut.p.taps() * cut.parts * cut.warps_along()),
         bytes(bias + sizeof(float) * c.filters * cut.parts) {}
   std::size_t bias, bytes;
-};
-
-struct SumOfParts {
-  const float* parts;
-  std::int64_t count;
-  float* result;
-  TWIDDLE_HD float term(std::int64_t part, std::int64_t i) const { return parts[part * count + i]; }
-  TWIDDLE_HD void store(std::int64_t i, double sum) const { result[i] = static_cast<float>(sum); }
 };
 
 bool is_aligned(const float* values) {

@@ -4,9 +4,11 @@
 #include <limits>
 
 #include "framework/cuda/check.h"
+#include "layers/conv/cuda/sum_of_parts.h"
 #include "layers/conv/cuda/tap_shifts/forward_arguments.h"
 #include "layers/conv/cuda/tap_shifts/split_filters.h"
 #include "layers/conv/cuda/tap_shifts/weight_arguments.h"
+#include "layers/conv/cuda/way_back.h"
 
 namespace twiddle {
 
@@ -17,15 +19,6 @@ constexpr int most_shared = 227 << 10;  // bytes of a block on compute capabilit
 
 bool by_pairs(const ConvProblem& c) {
   return c.precision == Precision::fp32;
-}
-
-// backward_input is the forward pass of y's gradient: channels and filters change places.
-ConvProblem way_back(const ConvProblem& p) {
-  ConvProblem back = p;
-  back.channels = p.filters, back.filters = p.channels;
-  back.height = p.out_height(), back.width = p.out_width();
-  back.pad_h = side - 1 - p.pad_h, back.pad_w = side - 1 - p.pad_w;
-  return back;
 }
 
 // Whether whole numbers of 32 bits are enough, for places in a plane, and in the planes of a chunk.
@@ -153,14 +146,6 @@ struct WeightScratch {
       : bias(sizeof(float) * c.filters * c.channels * taps * cut.parts),
         bytes(bias + sizeof(float) * c.filters * cut.parts) {}
   std::size_t bias, bytes;
-};
-
-struct SumOfParts {
-  const float* parts;
-  std::int64_t count;
-  float* result;
-  TWIDDLE_HD float term(std::int64_t part, std::int64_t i) const { return parts[part * count + i]; }
-  TWIDDLE_HD void store(std::int64_t i, double sum) const { result[i] = static_cast<float>(sum); }
 };
 
 void backward_weight(Stream& stream, const ConvProblem& c, ConvOperands& operands) {
