@@ -62,22 +62,25 @@ TEST_F(RanksInTrouble, ARunKilledAgainAndAgainComesToTheSameWeights) {
   const fs::path untouched = folder(1), killed = folder(2);
   const std::vector<std::string> resume =
       on(2, {program_path(), "train", "--resume", killed.string(), "--device", "cpu"});
+  const auto last = [](const fs::path& run) {
+    fs::path newest;
+    if (has_checkpoint(run))
+      for (const auto& entry : fs::directory_iterator(run / "checkpoints")) newest = std::max(newest, entry.path());
+    return newest;
+  };
   std::mt19937 random(1);
   int kills = 0;
   for (bool done = false; !done;) {
     if (!has_checkpoint(killed)) fs::remove_all(killed);
     Program program(has_checkpoint(killed) ? resume : saving_often({"--epochs", "6"}), TWIDDLE_MPIEXEC);
-    std::this_thread::sleep_for(std::chrono::milliseconds(std::uniform_int_distribution(300, 1200)(random)));
+    // Soon behind the next checkpoint, however fast the machine is.
+    program.comes_to([&, before = last(killed)] { return last(killed) != before; });
+    std::this_thread::sleep_for(std::chrono::milliseconds(std::uniform_int_distribution(0, 50)(random)));
     const std::vector<pid_t> ranks = ranks_of(program.pid());
-    if (kills < 20 && ranks.size() == 2) ++kills, kill(ranks[random() % 2], SIGKILL);
+    if (kills < 6 && ranks.size() == 2) ++kills, kill(ranks[random() % 2], SIGKILL);
     done = program.wait() == 0;
   }
   EXPECT_GT(kills, 2) << "too few kills: the test proves little";
-  const auto last = [](const fs::path& run) {
-    fs::path newest;
-    for (const auto& entry : fs::directory_iterator(run / "checkpoints")) newest = std::max(newest, entry.path());
-    return newest;
-  };
   EXPECT_EQ(last(killed).filename(), last(untouched).filename());
   for (const char* file : {"model.safetensors", "state.safetensors"})
     EXPECT_TRUE(read_text(last(untouched) / file) == read_text(last(killed) / file))
