@@ -29,11 +29,13 @@ namespace {
 constexpr double seconds_to_end = 10, seconds_after_sigterm = 5;
 
 constexpr int handed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGXCPU};
+constexpr int suspends = SIGTSTP;  // Ctrl-Z
 
 sigset_t awaited_signals() {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGCHLD);
+  sigaddset(&signals, suspends);
   for (const int number : handed_on) sigaddset(&signals, number);
   return signals;
 }
@@ -68,8 +70,8 @@ struct Rank {
 
 // In a process group of its own: Ctrl-C in a terminal comes to this process alone, which hands it on once.
 pid_t start(const std::string& program, const std::vector<char*>& arguments, int rank, int count, int port,
-            const HeldSignals& held) {
-  const auto variables = variables_of_rank(rank, count, port);
+            const std::string& token, const HeldSignals& held) {
+  const auto variables = variables_of_rank(rank, count, port, token);
   const pid_t parent = getpid(), process = fork();
   if (process < 0) throw Error(fmt::format("no process could be started for rank {}: {}", rank, std::strerror(errno)));
   if (process > 0) return process;
@@ -88,14 +90,18 @@ class RankProcesses {
   // The arguments begin with the program's name and end with null.
   RankProcesses(const std::string& program, const std::vector<char*>& arguments, int count) {
     const int port = free_port();
+    const std::string token = random_token();
     for (int rank = 0; rank < count; ++rank)
-      ranks_.push_back({rank, start(program, arguments, rank, count, port, held_)});
+      ranks_.push_back({rank, start(program, arguments, rank, count, port, token, held_)});
   }
 
   int wait() {
     while (!all_ended()) {
       const int number = held_.next_within(0.2);
-      if (number != 0 && number != SIGCHLD) signal_all(number);
+      if (number == suspends)
+        suspend();
+      else if (number != 0 && number != SIGCHLD)
+        signal_all(number);
       look();
       if (first_ != nullptr) hurry();
     }
@@ -115,6 +121,13 @@ class RankProcesses {
   void signal_all(int number) {
     for (const Rank& rank : ranks_)
       if (!rank.ended) kill(rank.process, number);
+  }
+
+  // All together, until the shell has this process go on.
+  void suspend() {
+    signal_all(SIGSTOP);
+    raise(SIGSTOP);
+    signal_all(SIGCONT);
   }
 
   // Of those that have ended since the last look one that was killed is the cause, and the others follow it.

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <random>
 
 #include "framework/error.h"
 
@@ -18,15 +19,17 @@ namespace {
 // a step of Slurm. Names that others may use, too, come last.
 struct Family {
   const char *launcher, *rank, *size, *local_rank, *sign;  // the sign must be set as well
+  const char *job, *step;                                  // what tells its ranks from those of other trainings
 };
 constexpr Family families[] = {
-    {"--gpus", "TWIDDLE_RANK", "TWIDDLE_RANKS", "TWIDDLE_RANK", "TWIDDLE_PORT"},
-    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "TORCHELASTIC_RUN_ID"},
-    {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", nullptr},
-    {"mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", nullptr},
-    {"srun", "PMIX_RANK", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", nullptr},
-    {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", nullptr},
-    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", nullptr},
+    {"--gpus", "TWIDDLE_RANK", "TWIDDLE_RANKS", "TWIDDLE_RANK", "TWIDDLE_PORT", "TWIDDLE_TOKEN", nullptr},
+    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RUN_ID", nullptr},
+    {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", nullptr, "PMIX_NAMESPACE",
+     nullptr},
+    {"mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", nullptr, nullptr, nullptr},
+    {"srun", "PMIX_RANK", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", nullptr, "SLURM_JOB_ID", "SLURM_STEP_ID"},
+    {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", nullptr, "SLURM_JOB_ID", "SLURM_STEP_ID"},
+    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", nullptr, nullptr, nullptr},
 };
 
 using ReadVariable = std::function<const char*(const char* name)>;
@@ -82,6 +85,14 @@ SocketPlace meeting_of(const Launch& launch, const ReadVariable& variable) {
   return {first_host(hosts), port};
 }
 
+// Of --gpus it is random; others call a job by a name.
+std::string token_of(const Family& family, const ReadVariable& variable) {
+  std::string token;
+  for (const char* name : {family.job, family.step})
+    if (const char* const text = name != nullptr ? variable(name) : nullptr) token += std::string(text) + '/';
+  return token;
+}
+
 }  // namespace
 
 Launch read_launch(const ReadVariable& variable) {
@@ -89,12 +100,12 @@ Launch read_launch(const ReadVariable& variable) {
     const char *const rank = variable(family.rank), *const size = variable(family.size);
     if (rank == nullptr || size == nullptr) continue;
     if (family.sign != nullptr && variable(family.sign) == nullptr) continue;
-    Launch launch{number_of(family.rank, rank), number_of(family.size, size), 0, family.launcher, {}};
+    Launch launch{number_of(family.rank, rank), number_of(family.size, size), 0, family.launcher, {}, {}};
     if (const char* const local = variable(family.local_rank)) launch.local_rank = number_of(family.local_rank, local);
     if (launch.rank >= launch.size)
       throw Error(ErrorKind::config, join("the environment says rank ", rank, " of ", size, " (", family.rank, ", ",
                                           family.size, "): the first rank is 0"));
-    if (launch.size > 1) launch.meeting = meeting_of(launch, variable);
+    if (launch.size > 1) launch.meeting = meeting_of(launch, variable), launch.token = token_of(family, variable);
     return launch;
   }
   return {};
@@ -110,10 +121,19 @@ Launch own_launch() {
   return read_launch([](const char* name) { return std::getenv(name); });
 }
 
-std::vector<std::pair<std::string, std::string>> variables_of_rank(int rank, int size, int port) {
+std::string random_token() {
+  std::random_device device;
+  std::string token;
+  for (int part = 0; part < 4; ++part) token += (part > 0 ? "-" : "") + std::to_string(device());
+  return token;
+}
+
+std::vector<std::pair<std::string, std::string>> variables_of_rank(int rank, int size, int port,
+                                                                   const std::string& token) {
   return {{"TWIDDLE_RANK", std::to_string(rank)},
           {"TWIDDLE_RANKS", std::to_string(size)},
-          {"TWIDDLE_PORT", std::to_string(port)}};
+          {"TWIDDLE_PORT", std::to_string(port)},
+          {"TWIDDLE_TOKEN", token}};
 }
 
 }  // namespace twiddle

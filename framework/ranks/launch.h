@@ -14,6 +14,7 @@ struct Launch {
   int local_rank = 0;         // among the ranks on this machine
   std::string launcher = {};  // empty: the process was started by itself
   SocketPlace meeting = {};   // where rank 0 waits for the others, where nothing else joins them; no host: not known
+  std::string token = {};  // what the ranks of this training alone say when they meet; empty: nothing tells them apart
 };
 
 // Reads the variables by `variable`, which gives null where one is not set: those of --gpus, of Open MPI, of MPICH and
@@ -24,7 +25,10 @@ Launch read_launch(const std::function<const char*(const char* name)>& variable)
 Launch own_launch();      // of this process
 std::string host_name();  // of this machine
 
+std::string random_token();  // that nobody guesses
+
 // The variables of a rank that --gpus starts, one of so many on this machine.
-std::vector<std::pair<std::string, std::string>> variables_of_rank(int rank, int size, int port);
+std::vector<std::pair<std::string, std::string>> variables_of_rank(int rank, int size, int port,
+                                                                   const std::string& token);
 
 }  // namespace twiddle

@@ -51,12 +51,13 @@ RankLines meet_at_own_place(Communicator& ranks, double patience) {
   const bool first = ranks.rank() == 0;
   const int port = first ? free_port() : 0;
   const std::string of_rank_0 = ranks.gather(first ? own_place(port) : "").front();
+  const std::string token = ranks.gather(first ? random_token() : "").front();
   const std::vector<std::string> networks = ranks.gather(network_of_process());
   const auto is_here = [&](const std::string& network) { return network == networks.front(); };
   const bool all_here = std::all_of(networks.begin(), networks.end(), is_here);  // then no other machine is let in
   const SocketPlace place = first ? SocketPlace{all_here ? "127.0.0.1" : "0.0.0.0", port}  //
                                   : place_of_rank_0(of_rank_0, patience);
-  return meet_ranks({ranks.rank(), ranks.size(), 0, "", place}, patience);
+  return meet_ranks({ranks.rank(), ranks.size(), 0, "", place, token}, patience);
 }
 
 }  // namespace twiddle

@@ -19,10 +19,10 @@ RankLine& line_of(RankLines& all, std::size_t number) {
   return *each[number];
 }
 
-// What a rank says first.
+// What a rank says first; behind it comes the token.
 struct Hello {
-  char word[8] = {'t', 'w', 'i', 'd', 'd', 'l', 'e', '1'};
-  std::int32_t rank = 0, size = 0, line = 0;
+  char word[8] = {'t', 'w', 'i', 'd', 'd', 'l', 'e', '2'};
+  std::int32_t rank = 0, size = 0, line = 0, token_size = 0;
 };
 
 class Deadline {
@@ -45,13 +45,17 @@ std::string missing_text(const RankLines& all, const Launch& launch, double pati
               " s: ", ranks, "\n  Are they started, and can their machines reach this one at that port?");
 }
 
-// Nothing where the caller is no rank: another program that tries ports.
-std::optional<Hello> hello_of(const Socket& socket, const Deadline& deadline) {
+// Nothing where the caller is no rank of this training: another program that tries ports, or a rank of another one.
+std::optional<Hello> hello_of(const Socket& socket, const std::string& token, const Deadline& deadline) {
   Hello hello;
   const Deadline soon(std::min(deadline.left(), 5.0));
-  if (receive_bytes(socket, &hello, sizeof hello, [&] { return soon.left() > 0; }) != Transfer::done) return {};
-  if (std::memcmp(hello.word, Hello().word, sizeof hello.word) != 0) return {};
-  return hello;
+  const auto receive = [&](void* bytes, std::size_t count) {
+    return receive_bytes(socket, bytes, count, [&] { return soon.left() > 0; }) == Transfer::done;
+  };
+  if (!receive(&hello, sizeof hello) || std::memcmp(hello.word, Hello().word, sizeof hello.word) != 0) return {};
+  std::string told(token.size(), ' ');
+  if (hello.token_size != static_cast<std::int32_t>(token.size()) || !receive(told.data(), told.size())) return {};
+  return told == token ? std::optional(hello) : std::nullopt;
 }
 
 void take_in(RankLines& all, const Launch& launch, const Hello& hello, Socket socket) {
@@ -77,7 +81,7 @@ RankLines wait_for_others(const Launch& launch, double patience) {
     std::optional<Socket> socket = accept_within(listener, deadline.left());
     if (deadline.left() <= 0) throw Error(ErrorKind::device, missing_text(all, launch, patience));
     if (!socket) continue;
-    const std::optional<Hello> hello = hello_of(*socket, deadline);
+    const std::optional<Hello> hello = hello_of(*socket, launch.token, deadline);
     if (!hello) continue;
     take_in(all, launch, *hello, *std::move(socket));
     ++come;
@@ -104,7 +108,9 @@ RankLines go_to_rank_0(const Launch& launch, double patience) {
     Socket socket = connect_within(launch.meeting, deadline, patience);
     Hello hello;
     hello.rank = launch.rank, hello.size = launch.size, hello.line = static_cast<std::int32_t>(line);
+    hello.token_size = static_cast<std::int32_t>(launch.token.size());
     send_bytes(socket, &hello, sizeof hello, in_time);
+    send_bytes(socket, launch.token.data(), launch.token.size(), in_time);
     line_of(all, line).push_back(std::move(socket));
   }
   for (std::size_t line = 0; line < lines; ++line) {
@@ -112,7 +118,7 @@ RankLines go_to_rank_0(const Launch& launch, double patience) {
     if (receive_bytes(line_of(all, line).front(), &answer, 1, in_time) != Transfer::done || answer != here)
       throw Error(ErrorKind::device, join("what listens at ", to_string(launch.meeting),
                                           " has not let this rank in: it has ended, waits for others in vain, or is "
-                                          "another program, and then another MASTER_PORT helps"));
+                                          "another training or program, and then another MASTER_PORT helps"));
   }
   return all;
 }

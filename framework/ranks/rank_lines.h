@@ -16,8 +16,9 @@ struct RankLines {
   RankLine life;   // tells that a rank is there
 };
 
-// Waits until all ranks of the launch have come to its meeting place. An Error of kind device where that takes more
-// than these seconds, or where somebody comes who does not belong to them.
+// Waits until all ranks of the launch have come to its meeting place. Whoever does not say its token is sent away. An
+// Error of kind device where that takes more than these seconds, or where one comes with the token whose number or size
+// does not fit.
 RankLines meet_ranks(const Launch& launch, double patience);
 
 }  // namespace twiddle

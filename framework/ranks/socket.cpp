@@ -134,7 +134,9 @@ Socket listen_at(const SocketPlace& place) {
 std::optional<Socket> accept_within(const Socket& listener, double seconds) {
   if (!wait_for(listener, POLLIN, std::max(static_cast<int>(1000 * seconds), 0))) return std::nullopt;
   Socket socket(accept4(listener.handle(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (!socket.open()) return std::nullopt;
+  if (!socket.open() && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))
+    throw Error(ErrorKind::device, join("a rank that has come cannot be let in: ", std::strerror(errno)));
+  if (!socket.open()) return std::nullopt;  // it has gone again
   return without_blocking(std::move(socket));
 }
 

@@ -34,6 +34,7 @@ std::string to_string(const SocketPlace& place);  // "host:29501"
 // Waits for others at the place's port: of this machine alone where the host is named as localhost is. Throws an Error
 // of kind device where the port cannot be had.
 Socket listen_at(const SocketPlace& place);
+// Nothing where nobody has come; an Error of kind device where the system has no room for one more connection.
 std::optional<Socket> accept_within(const Socket& listener, double seconds);
 std::optional<Socket> connect_to(const SocketPlace& place);  // one try, of some seconds at most
 

@@ -54,6 +54,37 @@ TEST_F(RankProcesses3, AreEndedWhereOneFailsAndTheyGoOn) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60));
 }
 
+// Ctrl-Z comes to the parent alone; stopped by it, and told to go on as a shell does, all go on.
+TEST_F(RankProcesses3, AreSuspendedTogether) {
+  const pid_t parent = fork();
+  if (parent == 0) {
+    run("echo $$ > $OUT.$TWIDDLE_RANK; until test -e $OUT.end; do sleep 0.05; done");
+    _exit(0);
+  }
+  const auto state_of = [&](int rank) {
+    std::ifstream file("/proc/" + std::to_string(std::atoi(written(rank).c_str())) + "/stat");
+    std::string number, name, state;
+    file >> number >> name >> state;
+    return state;
+  };
+  const auto all_are = [&](bool stopped) {
+    for (int rank = 0; rank < 3; ++rank)
+      if ((state_of(rank) == "T") != stopped) return false;
+    return true;
+  };
+  while (written(0).empty() || written(1).empty() || written(2).empty()) usleep(10000);
+  kill(parent, SIGTSTP);
+  int status = 0;
+  waitpid(parent, &status, WUNTRACED);
+  EXPECT_TRUE(WIFSTOPPED(status));
+  while (!all_are(true)) usleep(10000);
+  kill(parent, SIGCONT);
+  while (!all_are(false)) usleep(10000);
+  std::ofstream(folder_ / "rank.end") << "end";
+  waitpid(parent, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status));
+}
+
 TEST_F(RankProcesses3, EachHearsASignalOnce) {
   const pid_t sender = fork();
   if (sender == 0) {

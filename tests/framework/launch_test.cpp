@@ -59,8 +59,9 @@ TEST(Launch, TheInnerLauncherCounts) {
   torchrun.insert(outer.begin(), outer.end());
   expect(launch_of(torchrun), 9, 16, 1, "torchrun");
   std::map<std::string, std::string> gpus = outer;
-  for (const auto& variable : variables_of_rank(2, 4, 40000)) gpus.insert(variable);
+  for (const auto& variable : variables_of_rank(2, 4, 40000, "random")) gpus.insert(variable);
   expect(launch_of(gpus), 2, 4, 2, "--gpus");
+  EXPECT_EQ(launch_of(gpus).token, "random/");
 }
 
 std::string meeting_of(std::map<std::string, std::string> variables) {
@@ -74,8 +75,26 @@ TEST(Launch, TheRanksMeetBehindTheLaunchersPort) {
   EXPECT_EQ(meeting_of({{"MASTER_ADDR", "a"}}), "a:29501");
   EXPECT_EQ(meeting_of({{"NCCL_COMM_ID", "10.0.0.1:5000"}, {"MASTER_ADDR", "a"}}), "10.0.0.1:5001");
   EXPECT_EQ(meeting_of({{"NCCL_COMM_ID", "[fe80::1]:5000"}}), "fe80::1:5001");
-  const auto variables = variables_of_rank(1, 4, 40000);
+  const auto variables = variables_of_rank(1, 4, 40000, "random");
   EXPECT_EQ(to_string(launch_of({variables.begin(), variables.end()}).meeting), "127.0.0.1:40000");
+}
+
+TEST(Launch, AJobsNameTellsItsRanksFromOthers) {
+  const auto token_of = [](std::map<std::string, std::string> more) {
+    more.insert({{"SLURM_PROCID", "7"}, {"SLURM_STEP_NUM_TASKS", "16"}});
+    return launch_of(more).token;
+  };
+  EXPECT_EQ(token_of({{"SLURM_JOB_ID", "20007"}, {"SLURM_STEP_ID", "1"}}), "20007/1/");
+  EXPECT_EQ(token_of({}), "");
+  EXPECT_EQ(token_of({{"OMPI_COMM_WORLD_RANK", "1"},
+                      {"OMPI_COMM_WORLD_SIZE", "4"},
+                      {"PMIX_NAMESPACE", "prterun-a-77"},
+                      {"SLURM_JOB_ID", "20007"}}),
+            "prterun-a-77/");
+}
+
+TEST(Launch, TokensAreNotAlike) {
+  EXPECT_NE(random_token(), random_token());
 }
 
 TEST(Launch, WithoutAnAddressTheRanksOfOneMachineMeetThere) {

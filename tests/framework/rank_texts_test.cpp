@@ -1,6 +1,8 @@
 #include "framework/ranks/rank_texts.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <thread>
 
@@ -12,7 +14,7 @@ namespace {
 constexpr double patience = 60;
 
 Launch launch_at(int rank, int size, int port) {
-  return {rank, size, rank, "a test", {"127.0.0.1", port}};
+  return {rank, size, rank, "a test", {"127.0.0.1", port}, "its token"};
 }
 
 // On so many ranks, each a thread with connections of its own.
@@ -116,6 +118,50 @@ TEST(MeetingRanks, LetAStrangerWait) {
   send_bytes(*stranger, text.data(), text.size(), [] { return true; });
   EXPECT_EQ(message_of(launch_at(1, 2, port), patience), "");
   rank_0.join();
+}
+
+// It speaks as a rank does, and would take one's place.
+TEST(MeetingRanks, SendAwayOneOfAnotherTraining) {
+  const int port = free_port();
+  std::thread rank_0([port] { EXPECT_EQ(message_of(launch_at(0, 2, port), patience), ""); });
+  for (const char* token : {"", "its tokem", "another token"}) {
+    Launch other = launch_at(1, 2, port);
+    other.token = token;
+    const std::string message = message_of(other, patience);
+    EXPECT_NE(message.find("has not let this rank in"), std::string::npos) << message;
+  }
+  EXPECT_EQ(message_of(launch_at(1, 2, port), patience), "");
+  rank_0.join();
+}
+
+// While it lives, this process may open no more files than it has.
+class NoMoreFiles {
+ public:
+  NoMoreFiles() {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const int next = open("/dev/null", O_RDONLY);
+    close(next);
+    const rlimit none{static_cast<rlim_t>(next), before_.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoMoreFiles() { setrlimit(RLIMIT_NOFILE, &before_); }
+  NoMoreFiles(const NoMoreFiles&) = delete;
+  NoMoreFiles& operator=(const NoMoreFiles&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST(Sockets, TellWhereThereIsNoRoomForOneMore) {
+  const int port = free_port();
+  const Socket listener = listen_at({"127.0.0.1", port});
+  const std::optional<Socket> caller = connect_to({"127.0.0.1", port});
+  ASSERT_TRUE(caller.has_value());
+  {
+    const NoMoreFiles full;
+    EXPECT_THROW(accept_within(listener, 5), Error);
+  }
+  EXPECT_TRUE(accept_within(listener, 5).has_value());
 }
 
 }  // namespace
