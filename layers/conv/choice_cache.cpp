@@ -99,12 +99,14 @@ void ChoiceCache::load() {
   loaded_ = true;
   std::error_code ignored;
   if (file_.empty() || !std::filesystem::exists(file_, ignored)) return;
-  const bool is_file = std::filesystem::is_regular_file(file_, ignored);
-  std::ifstream in(file_);
+  std::ifstream in;
   std::string line;
-  const bool empty = is_file && in && !std::getline(in, line);
+  // Opening a pipe waits for its writer, and a device may never end its first line.
+  const bool is_file = std::filesystem::is_regular_file(file_, ignored);
+  if (is_file) in.open(file_);
+  const bool empty = in.is_open() && !std::getline(in, line);
   if (empty) return;
-  if (!is_file || !line.starts_with(beginning))
+  if (!line.starts_with(beginning))
     throw Error(ErrorKind::config, join("convolution.cache names ", file_, ", which is no cache of Twiddle's: its ",
                                         "first line must begin with '", beginning, "'. It is left as it is; name ",
                                         "another file, or `off`"));

@@ -1,6 +1,7 @@
 #include "layers/conv/choice_cache.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -87,6 +88,8 @@ TEST(ChoiceCache, NoOtherFileIsEverReplaced) {
   const std::string path = fresh_path("letter");
   std::ofstream(path) << "somebody's letter\n";
   std::ofstream(path + ".old") << "an older one\n";
+  const std::string pipe = fresh_path("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   const auto refusal = [](const std::string& file, bool storing) -> std::string {
     try {
       ChoiceCache cache(file);
@@ -104,6 +107,8 @@ TEST(ChoiceCache, NoOtherFileIsEverReplaced) {
                   "'# twiddle convolution choices '. It is left as it is; name another file, or `off`");
     EXPECT_NE(refusal(testing::TempDir(), storing), "") << "a folder";
     EXPECT_NE(refusal("/dev/null", storing), "");
+    EXPECT_NE(refusal("/dev/zero", storing), "") << "a line that never ends";
+    EXPECT_NE(refusal(pipe, storing), "") << "a pipe that nobody writes to";
   }
   EXPECT_EQ(contents(path), "somebody's letter\n");
   EXPECT_EQ(contents(path + ".old"), "an older one\n");
