@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "framework/error.h"
 #include "framework/tensor_ops.h"
 #include "tests/models/small_training.h"
 #include "tests/support/copy_of.h"
@@ -104,6 +105,27 @@ TEST(SharedWeights, AreUpdatedAsOneProcessDoes) {
             << name << " on " << size;
       });
     }
+}
+
+// Beside the backward pass a gradient is summed behind the first layer that gives it: what came later would be lost.
+TEST(SharedWeights, OneThatIsUsedTwiceIsRefused) {
+  on_ranks(2, [](const RankPointer& ranks) {
+    UpdateBench several("sgd");
+    Context& ctx = several.ctx;
+    const Variable weight = several.parameters.front().variable;  // one number
+    SharedWeights shared(*ranks, several.stream, {&several.parameters.front()}, *several.optimizer);
+    weight.set_grad_place(shared.gradients().front());
+    const auto add = [&](const Variable& x) {
+      return ctx.tape.record("add", Tensor::filled(several.stream, {1}, 1), {x, weight},
+                             [x, weight](Context& back, const Tensor& grad) {
+                               x.add_grad(back, grad);
+                               weight.add_grad(back, grad);
+                             });
+    };
+    const Variable twice = add(add(Variable(Tensor::filled(several.stream, {1}, 0), true)));
+    ctx.tape.backward(ctx, twice, {}, [&] { shared.begin_sums(several.stream); });
+    EXPECT_THROW(shared.sum_gradients(several.stream), Error);
+  });
 }
 
 TEST(SharedWeights, ARankKeepsTheStateOfItsShareAlone) {
