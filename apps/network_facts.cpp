@@ -161,8 +161,8 @@ FrequencyBuffers* spectra_of(ConvTuner& convolutions) {
 
 std::vector<std::pair<std::string, std::string>> run_facts(const Config& config, Trainer& trainer) {
   const Sequential& net = *trainer.model().net;
-  const MemoryPlan plan =
-      plan_memory(trainer.model(), trainer.images_here(), kept_tensors(config.train, trainer.optimizer()));
+  const MemoryPlan plan = plan_memory(trainer.model(), trainer.images_here(),
+                                      kept_tensors(config.train, trainer.optimizer(), trainer.ranks().size()));
   const std::string val = trainer.val_data() ? trainer.val_data()->describe() : "none";
   return {
       {"device", fmt::format("{}   precision {}   engine {}   seed {}", describe(trainer.context().stream->device()),

@@ -256,7 +256,7 @@ int time_on(Communicator& ranks, Flags flags, const TimeArguments& arguments) {
   if (ranks.rank() != 0) flags.verbosity = -1;
   const Experiment experiment = open_experiment(arguments.config, flags, {.opens = OpenedData::none});
   const std::int64_t batch = share_of_batch(experiment, ranks);
-  const int optimizer_tensors = experiment.optimizer->state_tensors();
+  const double optimizer_tensors = experiment.optimizer->state_tensors();
   Context ctx(experiment.device, experiment.config.seed);
   require_memory(experiment.model, batch, optimizer_tensors, ctx.stream->memory());
   try {

@@ -44,7 +44,8 @@ void show_header(Console& console, const Config& config, Trainer& trainer, const
   for (const auto& [title, text] : run_facts(config, trainer)) console.line(fmt::format("{:<9}{}", title, text));
   if (!hosts.empty()) console.line(fmt::format("{:<9}{}", "ranks", hosts));
   const Model& model = trainer.model();
-  const MemoryPlan plan = plan_memory(model, trainer.images_here(), kept_tensors(config.train, trainer.optimizer()));
+  const MemoryPlan plan = plan_memory(model, trainer.images_here(),
+                                      kept_tensors(config.train, trainer.optimizer(), trainer.ranks().size()));
   console.detail(memory_line(plan, trainer.images_here()));
   if (const TakenWeights* weights = trainer.taken_weights()) show_weights(console, *weights, weights_file);
   console.line("");

@@ -149,8 +149,9 @@ Experiment read_experiment(ConfigNode tree, const std::string& file, const std::
 
 }  // namespace
 
-int kept_tensors(const Config::Train& train, const Optimizer& optimizer) {
-  return optimizer.state_tensors() + (train.accumulate > 1 ? 1 : 0) + (train.ema_decay > 0 ? 1 : 0);
+double kept_tensors(const Config::Train& train, const Optimizer& optimizer, int ranks) {
+  return static_cast<double>(optimizer.state_tensors()) / ranks + (train.accumulate > 1 ? 1 : 0) +
+         (train.ema_decay > 0 ? 1 : 0);
 }
 
 Experiment load_experiment(const std::string& file, const std::vector<Override>& overrides,

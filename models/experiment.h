@@ -24,8 +24,9 @@ struct Experiment {
 };
 
 // Tensors as large as what is trained that a run keeps beside weights and gradients: the optimizer's, the gradients
-// that several batches sum up, and the average of the weights.
-int kept_tensors(const Config::Train& train, const Optimizer& optimizer);
+// that several batches sum up, and the average of the weights. Of the optimizer's, each of several ranks keeps its
+// share.
+double kept_tensors(const Config::Train& train, const Optimizer& optimizer, int ranks = 1);
 
 // Which datasets of a config will be opened. In those that will not be, an environment variable may be unset.
 enum class OpenedData : std::uint8_t { none, validation, all };

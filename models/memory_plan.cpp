@@ -152,14 +152,14 @@ std::string limits_within(const MemoryPlan& plan, std::size_t room) {
 
 }  // namespace
 
-MemoryPlan plan_memory(const Model& model, std::int64_t batch, int optimizer_tensors) {
+MemoryPlan plan_memory(const Model& model, std::int64_t batch, double optimizer_tensors) {
   MemoryPlan plan;
   for (const Parameter* parameter : model.net->parameters()) {
     const auto bytes = static_cast<std::size_t>(count_of(parameter->shape)) * sizeof(float);
     plan.weights += bytes;
     if (!parameter->trainable) continue;
     plan.gradients += bytes;
-    plan.optimizer += bytes * static_cast<std::size_t>(optimizer_tensors);
+    plan.optimizer += static_cast<std::size_t>(static_cast<double>(bytes) * optimizer_tensors);
   }
 
   // The batch at work and the next; targets are no larger than outputs.
@@ -185,7 +185,8 @@ MemoryPlan plan_memory(const Model& model, std::int64_t batch, int optimizer_ten
   return plan;
 }
 
-std::string memory_advice(const Model& model, std::int64_t batch, int optimizer_tensors, const MemoryUse& memory) try {
+std::string memory_advice(const Model& model, std::int64_t batch, double optimizer_tensors,
+                          const MemoryUse& memory) try {
   const std::size_t room = room_of(memory);
   const auto plan_of = [&](std::int64_t images) { return plan_memory(model, images, optimizer_tensors); };
   const auto fits = [&](std::int64_t images) { return plan_of(images).total() < room; };
@@ -206,7 +207,7 @@ std::string memory_advice(const Model& model, std::int64_t batch, int optimizer_
   return join("what a smaller batch needs cannot be told: ", error.what());
 }
 
-void require_memory(const Model& model, std::int64_t batch, int optimizer_tensors, const MemoryUse& memory) {
+void require_memory(const Model& model, std::int64_t batch, double optimizer_tensors, const MemoryUse& memory) {
   if (memory.free == 0 || plan_memory(model, batch, optimizer_tensors).total() <= room_of(memory)) return;
   throw OutOfMemory("too little memory: " + memory_advice(model, batch, optimizer_tensors, memory));
 }

@@ -35,8 +35,8 @@ std::int64_t share_of_batch(const Experiment& experiment, const Communicator& ra
 
 TrainingData open_where_there_is_room(const Experiment& experiment, const Context& ctx, Communicator& ranks) {
   const Config::Train& train = experiment.config.train;
-  require_memory(experiment.model, share_of_batch(experiment, ranks), kept_tensors(train, *experiment.optimizer),
-                 ctx.stream->memory());
+  require_memory(experiment.model, share_of_batch(experiment, ranks),
+                 kept_tensors(train, *experiment.optimizer, ranks.size()), ctx.stream->memory());
   return TrainingData(experiment, ranks);
 }
 

@@ -53,7 +53,7 @@ struct Trainer::Impl {
         reporter(*ctx.stream, config.train) {}
 
   MemoryPlan memory_plan() const {
-    return plan_memory(experiment.model, images_here, kept_tensors(config.train, optimizer));
+    return plan_memory(experiment.model, images_here, kept_tensors(config.train, optimizer, ranks->size()));
   }
 
   void start() {
@@ -80,10 +80,10 @@ struct Trainer::Impl {
   auto advising(const Work& work) try {
     return work();
   } catch (const OutOfMemory& error) {
-    throw OutOfMemory(
-        join(error.what(), "\n  ",
-             memory_advice(experiment.model, images_here, kept_tensors(config.train, optimizer), ctx.stream->memory()),
-             saver.last_checkpoint().empty() ? "" : "\n  last checkpoint: " + saver.last_checkpoint()));
+    throw OutOfMemory(join(error.what(), "\n  ",
+                           memory_advice(experiment.model, images_here,
+                                         kept_tensors(config.train, optimizer, ranks->size()), ctx.stream->memory()),
+                           saver.last_checkpoint().empty() ? "" : "\n  last checkpoint: " + saver.last_checkpoint()));
   }
 
   void set_sums(double loss, std::int64_t right) {

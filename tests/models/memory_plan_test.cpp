@@ -6,6 +6,7 @@
 #include "framework/error.h"
 #include "layers/softmax_loss.h"
 #include "tests/models/built_model.h"
+#include "tests/models/small_training.h"
 
 namespace twiddle {
 namespace {
@@ -18,6 +19,19 @@ TEST(MemoryPlan, CountsByKind) {
   EXPECT_EQ(plan.optimizer, 2u * 650 * 4);
   EXPECT_EQ(plan.workspace, 0u);
   EXPECT_GE(plan.activations, 4u * 10 * 4);
+}
+
+TEST(MemoryPlan, OneOfSeveralRanksKeepsItsShareOfTheOptimizersState) {
+  const Model model = model_of("[1, 8, 8]", "    - linear: {outputs: 10}\n");
+  const Experiment experiment = small_experiment({{"train.optimizer", "adam", "--set"}});
+  Config::Train train = experiment.config.train;
+  const auto optimizer_of = [&](int ranks) {
+    return plan_memory(model, 4, kept_tensors(train, *experiment.optimizer, ranks)).optimizer;
+  };
+  EXPECT_EQ(optimizer_of(1), 2u * 650 * 4);
+  EXPECT_EQ(optimizer_of(4), 2u * 650);
+  train.ema_decay = 0.9;  // each rank keeps all of the average
+  EXPECT_EQ(optimizer_of(4), 2u * 650 + 650 * 4);
 }
 
 TEST(MemoryPlan, AnActivationThatNobodyKeepsIsNotCountedTwice) {
