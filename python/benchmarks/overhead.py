@@ -32,12 +32,12 @@ def main():
     device = parser.parse_args().device
     torch.set_num_threads(1)
     x, weight = torch.randn(1, 1, 4, 4, device=device), torch.randn(1, 1, 3, 3, device=device)
-    manner = [1, 1], [1, 1], [1, 1], 1, "fp32", 1 << 30, "rule", False
+    arguments = [1, 1], [1, 1], [1, 1], 1, "fp32", 1 << 30, "rule", False
     calls = {
         "torch.nn.functional.conv2d": lambda: F.conv2d(x, weight, padding=1),
         "twiddle_torch.conv2d": lambda: twiddle_torch.conv2d(x, weight, padding=1, engine="rule"),
-        "torch.ops.twiddle.conv2d": lambda: torch.ops.twiddle.conv2d(x, weight, None, *manner),
-        "the same, an empty batch": lambda: torch.ops.twiddle.conv2d(x[:0], weight, None, *manner),
+        "torch.ops.twiddle.conv2d": lambda: torch.ops.twiddle.conv2d(x, weight, None, *arguments),
+        "the same, an empty batch": lambda: torch.ops.twiddle.conv2d(x[:0], weight, None, *arguments),
         "a new tensor of PyTorch's": lambda: torch.empty(1, 1, 4, 4, device=device),
     }
     for gradients in (False, True):

@@ -46,7 +46,7 @@ Devices& devices() {
 
 std::size_t HashOfCall::operator()(const ConvCall& call) const {
   auto hash =
-      static_cast<std::uint64_t>(call.manner * 8 + call.bias * 4 + call.input_gradient * 2 + call.weight_gradient);
+      static_cast<std::uint64_t>(call.arguments * 8 + call.bias * 4 + call.input_gradient * 2 + call.weight_gradient);
   for (const auto* sizes : {&call.x, &call.weight})
     for (const std::int64_t size : *sizes) hash = (hash ^ static_cast<std::uint64_t>(size)) * 0x9e3779b97f4a7c15;
   return static_cast<std::size_t>(hash >> 16);
@@ -56,22 +56,17 @@ Convolutions::Convolutions(Device device) {
   ctx_.stream = make_torch_stream(device);
 }
 
-void Convolutions::run(const ConvProblem& problem, ConvPass pass, const ConvWish& wish, ConvOperands& operands) {
-  const std::lock_guard lock(mutex_);
-  run(chosen({problem, pass, wish, false}), operands);
-}
-
 Convolutions::Known* Convolutions::find(const ConvCall& call) {
   const std::lock_guard lock(mutex_);
   const auto found = known_.find(call);
   return found == known_.end() ? nullptr : &found->second;
 }
 
-Convolutions::Known& Convolutions::remember(const ConvCall& call, ConvProblem problem, const ConvWish& wish) {
+Convolutions::Known& Convolutions::remember(const ConvCall& call, ConvProblem problem, const ConvOptions& options) {
   const std::lock_guard lock(mutex_);
   const bool trains = call.input_gradient || call.weight_gradient;
   if (trains) problem.input_gradient = call.input_gradient, problem.weight_gradient = call.weight_gradient;
-  Known known{problem, wish, trains, problem.input_shape(), problem.weight_shape(), problem.output_shape()};
+  Known known{problem, options, trains, problem.input_shape(), problem.weight_shape(), problem.output_shape()};
   return known_.try_emplace(call, std::move(known)).first->second;
 }
 
@@ -141,7 +136,7 @@ void Convolutions::run(const Chosen& here, ConvOperands& operands) {
 const Convolutions::Chosen& Convolutions::chosen(Known& known, ConvPass pass) {
   ctx_.training = known.trains;
   const Chosen*& here = known.chosen[static_cast<std::size_t>(pass)];
-  if (here == nullptr) here = &chosen({known.problem, pass, known.wish, known.trains});
+  if (here == nullptr) here = &chosen({known.problem, pass, known.options, known.trains});
   return *here;
 }
 
@@ -155,8 +150,8 @@ const Convolutions::Chosen& Convolutions::chosen(const Key& key) {
                      ", which cannot be done while a CUDA graph is captured: run the step once "
                      "before the capture, as torch.cuda.graph asks for"));
   if (ctx_.stream->device().kind == Device::Kind::cpu) follow_thread_count();
-  Chooser& by = chooser(key.wish);
-  const ConvTuner::Choice& choice = by.tuner.choose(ctx_, key.problem, key.pass, key.wish.engine);
+  Chooser& by = chooser(key.options);
+  const ConvTuner::Choice& choice = by.tuner.choose(ctx_, key.problem, key.pass, key.options.engine);
   return chosen_.emplace(key, Chosen{choice.plan, choice.reason, &by}).first->second;
 }
 
@@ -164,19 +159,19 @@ Convolutions::Chooser::Chooser(ConvTuner made) : tuner(std::move(made)) {
   for (const std::string& name : tuner.names()) engines.push_back(&tuner.engine(name));
 }
 
-Convolutions::Chooser& Convolutions::chooser(const ConvWish& wish) {
-  const std::pair limits{wish.workspace_limit, wish.deterministic};
+Convolutions::Chooser& Convolutions::chooser(const ConvOptions& options) {
+  const std::pair limits{options.workspace_limit, options.deterministic};
   const auto known = choosers_.find(limits);
   if (known != choosers_.end()) return known->second;
-  ConvPolicy policy{.workspace_limit = wish.workspace_limit,
-                    .frequency_budget = wish.workspace_limit,
-                    .deterministic = wish.deterministic,
+  ConvPolicy policy{.workspace_limit = options.workspace_limit,
+                    .frequency_budget = options.workspace_limit,
+                    .deterministic = options.deterministic,
                     .cache_file = cache_file(),
                     .warn = tell,
                     .build = TWIDDLE_TORCH_BUILD,
                     .measuring = std::make_shared<Measuring>(tell)};
-  const ConvEngineOptions options{wish.workspace_limit, wish.workspace_limit};
-  ConvTuner made(make_conv_engines(ctx_.stream->device(), options), std::move(policy));
+  const ConvEngineOptions of_engines{options.workspace_limit, options.workspace_limit};
+  ConvTuner made(make_conv_engines(ctx_.stream->device(), of_engines), std::move(policy));
   return choosers_.try_emplace(limits, std::move(made)).first->second;
 }
 

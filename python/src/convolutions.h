@@ -13,18 +13,18 @@
 
 namespace twiddle {
 
-// How PyTorch's caller wants a pass to be done.
-struct ConvWish {
+// How a pass is to be done.
+struct ConvOptions {
   std::string engine = "measured";  // as ConvPolicy has it
   std::size_t workspace_limit = std::size_t(4) << 30;
   bool deterministic = false;
-  auto operator<=>(const ConvWish&) const = default;
+  auto operator<=>(const ConvOptions&) const = default;
 };
 
 // A call as it comes: what tells one from another before anything of it was looked at.
 struct ConvCall {
   std::array<std::int64_t, 4> x, weight;
-  std::int64_t manner;  // the number under which all else that a caller may wish is known
+  std::int64_t arguments;  // the id of all arguments that are no tensors
   bool bias;
   bool input_gradient = false, weight_gradient = false;  // which other passes will follow
   bool operator==(const ConvCall&) const = default;
@@ -35,29 +35,26 @@ struct HashOfCall {
 
 // All convolutions of one device: their engines, the plans that were chosen, and what is run. Any thread may call; one
 // at a time is served, for plans share what they keep. Nothing of a call's stays behind but the choice of its plan, and
-// spectra that its way back will use.
+// spectra that its backward passes will use.
 class Convolutions {
  public:
   struct Chosen;
   explicit Convolutions(Device device);
 
-  // A pass by itself.
-  void run(const ConvProblem& problem, ConvPass pass, const ConvWish& wish, ConvOperands& operands);
-
   // What is known of a call that was made before, its plans among it, so that the next one takes no more than a look.
   struct Known {
     ConvProblem problem;
-    ConvWish wish;
+    ConvOptions options;
     bool trains;  // its passes are chosen as those of one step
     Shape x, weight, y;
     std::array<const Chosen*, 3> chosen = {};  // by pass, once it is
   };
   Known* find(const ConvCall& call);  // null: it was never made
-  Known& remember(const ConvCall& call, ConvProblem problem, const ConvWish& wish);
+  Known& remember(const ConvCall& call, ConvProblem problem, const ConvOptions& options);
   void run(Known& known, ConvPass pass, ConvOperands& operands);
 
-  // A forward pass in training. The spectra that the way back can use stay until they are released by the number that
-  // it returns, or others need the room; 0: there are none.
+  // A forward pass in training. The spectra that the backward passes can use stay until they are released by the number
+  // that it returns, or others need the room; 0: there are none.
   std::int64_t run_forward(Known& known, ConvOperands& operands);
   // x and w as they were then, under which their spectra are known, in place of such as lie where those did.
   void recall(std::int64_t number, ConvOperands& operands);
@@ -71,7 +68,7 @@ class Convolutions {
   struct Key {
     ConvProblem problem;
     ConvPass pass;
-    ConvWish wish;
+    ConvOptions options;
     bool trains;
     auto operator<=>(const Key&) const = default;
   };
@@ -88,7 +85,7 @@ class Convolutions {
   void run(const Chosen& chosen, ConvOperands& operands);
   const Chosen& chosen(Known& known, ConvPass pass);
   const Chosen& chosen(const Key& key);
-  Chooser& chooser(const ConvWish& wish);
+  Chooser& chooser(const ConvOptions& options);
   void forget_released();
 
   std::mutex mutex_;

@@ -1,80 +1,65 @@
 // The operators, as PyTorch's stable interface for libraries has them: shapes, gradients and all that happens before
-// numbers are there is in twiddle_torch/ops.py.
+// numbers are there is in twiddle_torch/ops.py. Those of the documentation come first. Those behind them, whose names
+// begin with an underscore, do the same with fewer arguments, which is faster: what they know by ids means something in
+// this process alone, so that they are for twiddle_torch/ops.py, and never part of a graph that outlives it.
 #include <torch/csrc/stable/library.h>
-#include <torch/csrc/stable/ops.h>
 
-#include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "framework/gpu_check.h"
 #include "framework/text.h"
 #include "layers/conv/engines.h"
-#include "python/src/convolutions.h"
-#include "python/src/manner.h"
-#include "python/src/torch_memory.h"
+#include "python/src/arguments.h"
+#include "python/src/passes.h"
 
 namespace twiddle {
 
 namespace {
 
-using TorchTensor = torch::stable::Tensor;
-using Pair = std::vector<std::int64_t>;
+using Integers = std::vector<std::int64_t>;
 
-void run(const ConvProblem& problem, ConvPass pass, const Manner& manner, ConvOperands operands) {
-  const ConvWish wish = wish_of(manner);
-  if (problem.batch > 0) convolutions_of(operands.x.device()).run(problem, pass, wish, operands);
-}
-
-TorchTensor conv2d(const TorchTensor& x, const TorchTensor& weight, const std::optional<TorchTensor>& bias, Pair stride,
-                   Pair padding, Pair dilation, std::int64_t groups, std::string precision,
-                   std::int64_t workspace_limit, std::string engine, bool deterministic) {
-  const Manner manner{std::move(stride),    std::move(padding), std::move(dilation), groups,
-                      std::move(precision), workspace_limit,    std::move(engine),   deterministic};
-  const ConvProblem problem = problem_of(shape_of(x), shape_of(weight), bias.has_value(), manner);
-  check_operands(x, weight);
-  if (bias) {
-    check_operands(x, *bias);
-    expect_shape("bias", shape_of(*bias), {problem.filters});
+template <class... Arguments>
+struct Operators {
+  static TorchTensor conv2d(const TorchTensor& x, const TorchTensor& weight, const MaybeTensor& bias,
+                            Arguments... arguments) {
+    return run_forward(x, weight, bias, id(std::move(arguments)...), {}).first;
   }
-  const OnDevice here(device_of(x));
-  const TorchTensor y = new_torch_tensor(device_of(x), problem.output_shape());
-  const TorchTensor plain_x = plain(x), plain_weight = plain(weight);
-  const std::optional<TorchTensor> plain_bias = bias ? std::optional(plain(*bias)) : std::nullopt;
-  run(problem, ConvPass::forward, manner,
-      {view_of(plain_x), view_of(plain_weight), view_of(y), plain_bias ? view_of(*plain_bias) : Tensor()});
-  return y;
+  static TorchTensor backward_input(const TorchTensor& grad, const TorchTensor& weight, Integers shape,
+                                    Arguments... arguments) {
+    return *run_backward(grad, {}, weight, shape, id(std::move(arguments)...), {}, 0).first;
+  }
+  static TorchTensor backward_weight(const TorchTensor& grad, const TorchTensor& x, Integers shape,
+                                     Arguments... arguments) {
+    return *run_backward(grad, x, {}, shape, id(std::move(arguments)...), {}, 0).second;
+  }
+  static std::int64_t id(Arguments... arguments) { return id_of({std::move(arguments)...}); }
+};
+using Documented = Operators<Integers, Integers, Integers, std::int64_t, std::string, std::int64_t, std::string, bool>;
+
+TorchTensor conv2d(const TorchTensor& x, const TorchTensor& weight, const MaybeTensor& bias, std::int64_t arguments) {
+  return run_forward(x, weight, bias, arguments, {}).first;
 }
 
-TorchTensor conv2d_backward_input(const TorchTensor& grad, const TorchTensor& weight, std::vector<std::int64_t> shape,
-                                  Pair stride, Pair padding, Pair dilation, std::int64_t groups, std::string precision,
-                                  std::int64_t workspace_limit, std::string engine, bool deterministic) {
-  const Manner manner{std::move(stride),    std::move(padding), std::move(dilation), groups,
-                      std::move(precision), workspace_limit,    std::move(engine),   deterministic};
-  const ConvProblem problem = problem_of(shape, shape_of(weight), false, manner);
-  check_operands(grad, weight);
-  expect_shape("gradient", shape_of(grad), problem.output_shape());
-  const OnDevice here(device_of(grad));
-  const TorchTensor x = new_torch_tensor(device_of(grad), problem.input_shape());
-  const TorchTensor plain_weight = plain(weight), plain_grad = plain(grad);
-  run(problem, ConvPass::backward_input, manner, {view_of(x), view_of(plain_weight), view_of(plain_grad)});
-  return x;
+std::tuple<TorchTensor, std::int64_t> conv2d_recorded(const TorchTensor& x, const TorchTensor& weight,
+                                                      const MaybeTensor& bias, std::int64_t arguments, bool needs_x,
+                                                      bool needs_weight) {
+  return run_forward(x, weight, bias, arguments, {needs_x, needs_weight});
 }
 
-TorchTensor conv2d_backward_weight(const TorchTensor& grad, const TorchTensor& x, std::vector<std::int64_t> shape,
-                                   Pair stride, Pair padding, Pair dilation, std::int64_t groups, std::string precision,
-                                   std::int64_t workspace_limit, std::string engine, bool deterministic) {
-  const Manner manner{std::move(stride),    std::move(padding), std::move(dilation), groups,
-                      std::move(precision), workspace_limit,    std::move(engine),   deterministic};
-  const ConvProblem problem = problem_of(shape_of(x), shape, false, manner);
-  check_operands(grad, x);
-  expect_shape("gradient", shape_of(grad), problem.output_shape());
-  const OnDevice here(device_of(grad));
-  TorchTensor weight = new_torch_tensor(device_of(grad), problem.weight_shape());
-  if (problem.batch == 0) return torch::stable::zero_(weight);  // a sum of nothing
-  const TorchTensor plain_x = plain(x), plain_grad = plain(grad);
-  run(problem, ConvPass::backward_weight, manner, {view_of(plain_x), view_of(weight), view_of(plain_grad)});
-  return weight;
+std::tuple<MaybeTensor, MaybeTensor> conv2d_backward(const TorchTensor& grad, const MaybeTensor& x,
+                                                     const MaybeTensor& weight, Integers shape, std::int64_t arguments,
+                                                     std::int64_t spectra) {
+  return run_backward(grad, x, weight, shape, arguments, {weight.has_value(), x.has_value()}, spectra);
+}
+
+void release(std::int64_t spectra) {
+  release_spectra(spectra);
+}
+
+std::int64_t kept() {
+  return all_kept();
 }
 
 std::string choices() {
@@ -96,6 +81,15 @@ std::string devices() {
   return text;
 }
 
+void implement_passes(torch::stable::detail::StableLibrary& library) {
+  library.impl("conv2d", TORCH_BOX(&Documented::conv2d));
+  library.impl("conv2d_backward_input", TORCH_BOX(&Documented::backward_input));
+  library.impl("conv2d_backward_weight", TORCH_BOX(&Documented::backward_weight));
+  library.impl("_conv2d", TORCH_BOX(&conv2d));
+  library.impl("_conv2d_recorded", TORCH_BOX(&conv2d_recorded));
+  library.impl("_conv2d_backward", TORCH_BOX(&conv2d_backward));
+}
+
 }  // namespace
 
 STABLE_TORCH_LIBRARY(twiddle, library) {
@@ -110,23 +104,35 @@ STABLE_TORCH_LIBRARY(twiddle, library) {
       "dilation, int groups, str precision, int workspace_limit, str engine, bool deterministic) -> Tensor");
   library.def("choices() -> str");
   library.def("devices() -> str");
+
+  library.def("_conv2d(Tensor x, Tensor weight, Tensor? bias, int arguments) -> Tensor");
+  library.def(
+      "_conv2d_recorded(Tensor x, Tensor weight, Tensor? bias, int arguments, bool needs_x, bool needs_weight) "
+      "-> (Tensor, int)");
+  library.def(
+      "_conv2d_backward(Tensor grad, Tensor? x, Tensor? weight, int[] shape, int arguments, int spectra) "
+      "-> (Tensor?, Tensor?)");
+  library.def(
+      "_id(int[] stride, int[] padding, int[] dilation, int groups, str precision, int workspace_limit, str engine, "
+      "bool deterministic) -> int");
+  library.def("_release(int spectra) -> ()");
+  library.def("_kept() -> int");
 }
 
 STABLE_TORCH_LIBRARY_IMPL(twiddle, CPU, library) {
-  library.impl("conv2d", TORCH_BOX(&conv2d));
-  library.impl("conv2d_backward_input", TORCH_BOX(&conv2d_backward_input));
-  library.impl("conv2d_backward_weight", TORCH_BOX(&conv2d_backward_weight));
+  implement_passes(library);
 }
 
 STABLE_TORCH_LIBRARY_IMPL(twiddle, CUDA, library) {
-  library.impl("conv2d", TORCH_BOX(&conv2d));
-  library.impl("conv2d_backward_input", TORCH_BOX(&conv2d_backward_input));
-  library.impl("conv2d_backward_weight", TORCH_BOX(&conv2d_backward_weight));
+  implement_passes(library);
 }
 
 STABLE_TORCH_LIBRARY_IMPL(twiddle, CompositeExplicitAutograd, library) {
   library.impl("choices", TORCH_BOX(&choices));
   library.impl("devices", TORCH_BOX(&devices));
+  library.impl("_id", TORCH_BOX(&Documented::id));
+  library.impl("_release", TORCH_BOX(&release));
+  library.impl("_kept", TORCH_BOX(&kept));
 }
 
 }  // namespace twiddle

@@ -67,10 +67,10 @@ class TestCase(unittest.TestCase):
         self.assertEqual(a.shape, b.shape)
         self.assertLessEqual(relative_error(a, b), limit)
 
-    def assert_step_is_right(self, problem, device, conv=twiddle_torch.conv2d, limit=fp32, **wish):
+    def assert_step_is_right(self, problem, device, conv=twiddle_torch.conv2d, limit=fp32, **options):
         inputs = operands(problem, device)
         grad = torch.randn_like(F.conv2d(*inputs, **problem.window()))
-        found = step(conv, inputs, grad, **problem.window(), **wish)
+        found = step(conv, inputs, grad, **problem.window(), **options)
         right = step(F.conv2d, in_double(*inputs), grad, **problem.window())
         for a, b in zip(found, right):
             self.assert_close(a, b, limit)

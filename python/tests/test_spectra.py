@@ -1,4 +1,4 @@
-"""Spectra that the forward pass leaves for the way back: right results, and gone when the graph is."""
+"""Spectra that the forward pass leaves for the backward passes: right results, and gone when the graph is."""
 
 import gc
 import unittest

@@ -12,7 +12,7 @@ from support import Problem, TestCase, awkward, devices, in_double, operands, st
 import twiddle_torch
 
 has_gpu = "cuda" in devices
-manner = ([1, 1], [2, 2], [1, 1], 1, "fp32", 1 << 30, "rule", False)
+arguments = ([1, 1], [2, 2], [1, 1], 1, "fp32", 1 << 30, "rule", False)
 
 
 class Machinery(TestCase):
@@ -20,10 +20,10 @@ class Machinery(TestCase):
         for device in devices:
             x, weight, bias = operands(Problem(), device)
             grad = torch.randn(2, 4, 12, 11, device=device, requires_grad=True)
-            torch.library.opcheck(torch.ops.twiddle.conv2d.default, (x, weight, bias, *manner))
-            torch.library.opcheck(torch.ops.twiddle.conv2d.default, (x, weight, None, *manner))
-            torch.library.opcheck(torch.ops.twiddle.conv2d_backward_input.default, (grad, weight, x.shape, *manner))
-            torch.library.opcheck(torch.ops.twiddle.conv2d_backward_weight.default, (grad, x, weight.shape, *manner))
+            torch.library.opcheck(torch.ops.twiddle.conv2d.default, (x, weight, bias, *arguments))
+            torch.library.opcheck(torch.ops.twiddle.conv2d.default, (x, weight, None, *arguments))
+            torch.library.opcheck(torch.ops.twiddle.conv2d_backward_input.default, (grad, weight, x.shape, *arguments))
+            torch.library.opcheck(torch.ops.twiddle.conv2d_backward_weight.default, (grad, x, weight.shape, *arguments))
 
     def test_compile_in_one_graph(self):
         for device in devices:

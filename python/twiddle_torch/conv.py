@@ -11,14 +11,14 @@ from twiddle_torch import ops
 from twiddle_torch._library import usable, why_not
 
 IntPair = Union[int, Tuple[int, ...]]  # a number, or one for rows and one for columns
-Arguments = Tuple[Any, ...]  # of conv2d from `stride` on, as a caller gives them
+CallArguments = Tuple[Any, ...]  # of conv2d from `stride` on, as a caller gives them
 
 WORKSPACE_LIMIT = 4 << 30
 """Bytes that a plan may take while it runs, unless an argument says otherwise."""
 
 _computed_in_float32 = (torch.float32, torch.bfloat16, torch.float16)
 _told: Set[str] = set()
-_manners: Dict[Any, "tuple[int, ops.Manner]"] = {}
+_known_arguments: Dict[Any, "tuple[int, ops.Arguments]"] = {}
 
 
 def conv2d(
@@ -50,9 +50,9 @@ def conv2d(
     Of inputs that are not contiguous (channels_last, too) a contiguous copy is made in each call, and told once.
     """
     arguments = stride, padding, dilation, groups, precision, workspace_limit, engine
-    goes_short = not torch.compiler.is_compiling() and _goes_short(x, weight, bias)
-    if goes_short and (known := _known(arguments)) is not None:
-        return ops.short_conv2d(x, weight, bias, *known)
+    is_fast = not torch.compiler.is_compiling() and _takes_fast_path(x, weight, bias)
+    if is_fast and (known := _known(arguments)) is not None:
+        return ops.fast_conv2d(x, weight, bias, *known)
     reason = refusal(x, weight, bias, dilation)
     if reason is not None:
         if strict:
@@ -66,45 +66,45 @@ def conv2d(
         ).squeeze(0)
     if not x.is_contiguous():
         _tell_once("an input is not contiguous (channels_last is not, either): it is copied in each call")
-    x, manner = _manner(x, weight, *arguments)
-    if goes_short and not isinstance(padding, str):
-        _remember(arguments, manner)
+    x, op_arguments = _op_arguments(x, weight, *arguments)
+    if is_fast and not isinstance(padding, str):
+        _remember(arguments, op_arguments)
     device = x.device.type
     autocasts = device != "meta" and torch.is_autocast_enabled(device)
     if x.dtype is torch.float32 and weight.dtype is torch.float32 and not autocasts:
-        return ops.conv2d(x, weight, bias, *manner)
+        return ops.conv2d(x, weight, bias, *op_arguments)
     dtype = torch.get_autocast_dtype(device) if autocasts else x.dtype
-    y = ops.conv2d(x.float(), weight.float(), None if bias is None else bias.float(), *manner)
+    y = ops.conv2d(x.float(), weight.float(), None if bias is None else bias.float(), *op_arguments)
     return y.to(dtype)
 
 
-def _goes_short(x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> bool:
+def _takes_fast_path(x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> bool:
     """Whether nothing has to be told, cast or copied, so that only the arguments are still to be looked at."""
-    return ops.may_go_short(x, weight, bias) and (
+    return ops.may_take_fast_path(x, weight, bias) and (
         x.dim() == 4 and x.numel() > 0 and x.is_contiguous() and x.get_device() in usable
         and not torch._C._is_any_autocast_enabled()
     )
 
 
-def _known(arguments: Arguments) -> "Optional[tuple[int, ops.Manner]]":
+def _known(arguments: CallArguments) -> "Optional[tuple[int, ops.Arguments]]":
     """What they came to when they were used before."""
     try:
-        return _manners.get((arguments, torch._C._get_deterministic_algorithms()))
+        return _known_arguments.get((arguments, torch._C._get_deterministic_algorithms()))
     except TypeError:  # a list is among them
         return None
 
 
-def _remember(arguments: Arguments, manner: ops.Manner) -> None:
+def _remember(arguments: CallArguments, op_arguments: ops.Arguments) -> None:
     try:
-        _manners[arguments, manner[-1]] = ops.number_of(manner), manner
+        _known_arguments[arguments, op_arguments[-1]] = ops.id_of(op_arguments), op_arguments
     except TypeError:
         pass
 
 
-def _manner(
+def _op_arguments(
     x: Tensor, weight: Tensor, stride: IntPair, padding: Union[str, IntPair], dilation: IntPair, groups: int, precision: str,
     workspace_limit: int, engine: Optional[str],
-) -> "tuple[Tensor, ops.Manner]":
+) -> "tuple[Tensor, ops.Arguments]":
     """What the operators want to know, and x with the padding that they cannot give."""
     stride, dilation = _pair(stride), _pair(dilation)
     if isinstance(padding, str):
@@ -150,9 +150,9 @@ class Conv2d(nn.Conv2d):
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        self._wish(precision, workspace_limit, engine, strict)
+        self._set_options(precision, workspace_limit, engine, strict)
 
-    def _wish(self, precision: str, workspace_limit: int, engine: Optional[str], strict: bool) -> None:
+    def _set_options(self, precision: str, workspace_limit: int, engine: Optional[str], strict: bool) -> None:
         self.precision, self.workspace_limit, self.engine, self.strict = precision, workspace_limit, engine, strict
 
     def _conv_forward(self, input: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:

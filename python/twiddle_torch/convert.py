@@ -33,7 +33,7 @@ def convert(
         fate = _why_not(layer, min_kernel)
         if fate == "":
             layer.__class__ = Conv2d
-            Conv2d._wish(cast(Conv2d, layer), precision, workspace_limit, engine, strict=False)
+            Conv2d._set_options(cast(Conv2d, layer), precision, workspace_limit, engine, strict=False)
         fates[name] = fate
         lines.append(f"{name or '(the model)'}: {_describe(layer)}: {fate and 'stays, ' + fate or 'Twiddle, ' + precision}")
     if file is not None:

@@ -36,49 +36,49 @@ torch.library.register_fake("twiddle::conv2d_backward_weight", _fake_gradient)
 # Gradients. What is saved is what the wanted gradients need.
 
 
-def _keep(ctx: Any, a: Tensor, b: Tensor, manner: Sequence[Any]) -> None:
+def _keep(ctx: Any, a: Tensor, b: Tensor, arguments: Sequence[Any]) -> None:
     needs_a, needs_b = ctx.needs_input_grad[:2]
     ctx.save_for_backward(a if needs_b else None, b if needs_a else None)
     ctx.shapes = a.shape, b.shape
-    ctx.manner = manner
+    ctx.arguments = arguments
 
 
 def _setup_conv2d(ctx: Any, inputs: Sequence[Any], output: Tensor) -> None:
-    x, weight, _bias, *manner = inputs
-    _keep(ctx, x, weight, manner)
+    x, weight, _bias, *arguments = inputs
+    _keep(ctx, x, weight, arguments)
 
 
 def _conv2d_gradients(ctx: Any, grad: Tensor) -> "tuple[Optional[Tensor], ...]":
     x, weight = ctx.saved_tensors
     wants_x, wants_weight, wants_bias = ctx.needs_input_grad[:3]
     x_shape, weight_shape = ctx.shapes
-    grad_x = backward_input(grad, weight, x_shape, *ctx.manner) if wants_x else None
-    grad_weight = backward_weight(grad, x, weight_shape, *ctx.manner) if wants_weight else None
+    grad_x = backward_input(grad, weight, x_shape, *ctx.arguments) if wants_x else None
+    grad_weight = backward_weight(grad, x, weight_shape, *ctx.arguments) if wants_weight else None
     grad_bias = grad.sum((0, 2, 3)) if wants_bias else None
-    return (grad_x, grad_weight, grad_bias, *[None] * len(ctx.manner))
+    return (grad_x, grad_weight, grad_bias, *[None] * len(ctx.arguments))
 
 
 def _setup_gradient(ctx: Any, inputs: Sequence[Any], output: Tensor) -> None:
-    grad, other, _shape, *manner = inputs
-    _keep(ctx, grad, other, manner)
+    grad, other, _shape, *arguments = inputs
+    _keep(ctx, grad, other, arguments)
 
 
 # Of <backward_input(grad, weight), v>: it is <grad, conv2d(v, weight)>, and linear in the weight, too.
 def _input_gradients(ctx: Any, v: Tensor) -> "tuple[Optional[Tensor], ...]":
     grad, weight = ctx.saved_tensors
     wants_grad, wants_weight = ctx.needs_input_grad[:2]
-    of_grad = conv2d(v, weight, None, *ctx.manner) if wants_grad else None
-    of_weight = backward_weight(grad, v, ctx.shapes[1], *ctx.manner) if wants_weight else None
-    return (of_grad, of_weight, None, *[None] * len(ctx.manner))
+    of_grad = conv2d(v, weight, None, *ctx.arguments) if wants_grad else None
+    of_weight = backward_weight(grad, v, ctx.shapes[1], *ctx.arguments) if wants_weight else None
+    return (of_grad, of_weight, None, *[None] * len(ctx.arguments))
 
 
 # Of <backward_weight(grad, x), v>: it is <grad, conv2d(x, v)>.
 def _weight_gradients(ctx: Any, v: Tensor) -> "tuple[Optional[Tensor], ...]":
     grad, x = ctx.saved_tensors
     wants_grad, wants_x = ctx.needs_input_grad[:2]
-    of_grad = conv2d(x, v, None, *ctx.manner) if wants_grad else None
-    of_x = backward_input(grad, v, ctx.shapes[1], *ctx.manner) if wants_x else None
-    return (of_grad, of_x, None, *[None] * len(ctx.manner))
+    of_grad = conv2d(x, v, None, *ctx.arguments) if wants_grad else None
+    of_x = backward_input(grad, v, ctx.shapes[1], *ctx.arguments) if wants_x else None
+    return (of_grad, of_x, None, *[None] * len(ctx.arguments))
 
 
 # Autocast: the operators themselves work in float32, whatever is cast around them.
@@ -100,11 +100,11 @@ def _one_by_one(op: Callable[..., Tensor]) -> Callable[..., "tuple[Tensor, int]"
 
 
 def _batched_conv2d(info: Any, in_dims: Sequence[Optional[int]], x: Tensor, weight: Tensor, bias: Optional[Tensor],
-                    *manner: Any) -> "tuple[Tensor, int]":
+                    *arguments: Any) -> "tuple[Tensor, int]":
     if in_dims[0] is None or any(dim is not None for dim in in_dims[1:3]):
-        return _one_by_one(conv2d)(info, in_dims, x, weight, bias, *manner)
+        return _one_by_one(conv2d)(info, in_dims, x, weight, bias, *arguments)
     x = x.movedim(in_dims[0], 0)
-    y = conv2d(x.flatten(0, 1), weight, bias, *manner)
+    y = conv2d(x.flatten(0, 1), weight, bias, *arguments)
     return y.unflatten(0, x.shape[:2]), 0
 
 
@@ -136,40 +136,40 @@ def _operator(name: str, gradients: Callable[..., Any], setup: Callable[..., Non
 
 
 _any_conv2d = _operator("conv2d", _conv2d_gradients, _setup_conv2d, _batched_conv2d)
-backward_input = _operator("conv2d_backward_input", _input_gradients, _setup_gradient,
-                           _one_by_one(lambda *args: backward_input(*args)))
-backward_weight = _operator("conv2d_backward_weight", _weight_gradients, _setup_gradient,
-                            _one_by_one(lambda *args: backward_weight(*args)))
+backward_input: Callable[..., Tensor] = _operator(
+    "conv2d_backward_input", _input_gradients, _setup_gradient, _one_by_one(lambda *args: backward_input(*args)))
+backward_weight: Callable[..., Tensor] = _operator(
+    "conv2d_backward_weight", _weight_gradients, _setup_gradient, _one_by_one(lambda *args: backward_weight(*args)))
 
 
-def conv2d(x: Tensor, weight: Tensor, bias: Optional[Tensor], *manner: Any) -> Tensor:
-    if not torch.compiler.is_compiling() and may_go_short(x, weight, bias):
-        return short_conv2d(x, weight, bias, number_of(manner), manner)
-    return _any_conv2d(x, weight, bias, *manner)
+def conv2d(x: Tensor, weight: Tensor, bias: Optional[Tensor], *arguments: Any) -> Tensor:
+    if not torch.compiler.is_compiling() and may_take_fast_path(x, weight, bias):
+        return fast_conv2d(x, weight, bias, id_of(arguments), arguments)
+    return _any_conv2d(x, weight, bias, *arguments)
 
 
-# A shorter way to the same, for plain tensors where nothing watches or transforms what is called: PyTorch's own way to an
+# A fast path to the same, for plain tensors where nothing watches or transforms what is called: PyTorch's own dispatch to an
 # operator with many arguments and with gradients in Python takes several times as long as a small layer. The operators at
-# its end know what stays the same from call to call by a number.
+# its end know what stays the same from call to call by an id.
 
-Manner = Tuple[Any, ...]
+Arguments = Tuple[Any, ...]
 _float32, _plain_types = torch.float32, (Tensor, torch.nn.Parameter)
-_short_conv2d = torch.ops.twiddle._conv2d.default._op
+_fast_conv2d = torch.ops.twiddle._conv2d.default._op
 _recorded_conv2d = torch.ops.twiddle._conv2d_recorded.default._op
-_short_backward = torch.ops.twiddle._conv2d_backward.default._op
+_fast_backward = torch.ops.twiddle._conv2d_backward.default._op
 _release = torch.ops.twiddle._release.default._op
 _saving_is_hooked = torch._C._autograd._top_saved_tensors_default_hooks
-_numbers: Dict[Manner, int] = {}
+_ids: Dict[Arguments, int] = {}
 
 
-def number_of(manner: Manner) -> int:
-    manner = tuple(tuple(each) if isinstance(each, list) else each for each in manner)
-    if manner not in _numbers:
-        _numbers[manner] = torch.ops.twiddle._manner(*manner)
-    return _numbers[manner]
+def id_of(arguments: Arguments) -> int:
+    arguments = tuple(tuple(each) if isinstance(each, list) else each for each in arguments)
+    if arguments not in _ids:
+        _ids[arguments] = torch.ops.twiddle._id(*arguments)
+    return _ids[arguments]
 
 
-def may_go_short(x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> bool:
+def may_take_fast_path(x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> bool:
     return _is_plain(x) and _is_plain(weight) and (bias is None or _is_plain(bias)) and not _is_watched()
 
 
@@ -182,33 +182,33 @@ def _is_watched() -> bool:
                 or torch._C._get_tracing_state())
 
 
-def short_conv2d(x: Tensor, weight: Tensor, bias: Optional[Tensor], number: int, manner: Manner) -> Tensor:
+def fast_conv2d(x: Tensor, weight: Tensor, bias: Optional[Tensor], id: int, arguments: Arguments) -> Tensor:
     if torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad or bias is not None and bias.requires_grad):
-        return cast(Tensor, _record(x, weight, bias, number, manner))
-    return cast(Tensor, _short_conv2d(x, weight, bias, number))
+        return cast(Tensor, _record(x, weight, bias, id, arguments))
+    return cast(Tensor, _fast_conv2d(x, weight, bias, id))
 
 
 class _Spectra:
-    """Those that the forward pass has left for the way back, for as long as this object lives."""
+    """Those that the forward pass has left for the backward passes, for as long as this object lives."""
 
-    __slots__ = ("number",)
+    __slots__ = ("id",)
 
-    def __init__(self, number: int) -> None:
-        self.number = number
+    def __init__(self, id: int) -> None:
+        self.id = id
 
     def __del__(self, release: Callable[[int], None] = _release, unwatched: Any = torch._C._DisableTorchDispatch) -> None:
         with unwatched():  # as garbage is collected anywhere
-            release(self.number)
+            release(self.id)
 
 
 class _Recorded(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Optional[Tensor], number: int, manner: Manner) -> Tensor:
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Optional[Tensor], id: int, arguments: Arguments) -> Tensor:
         needs_x, needs_weight = x.requires_grad, weight.requires_grad
         ctx.save_for_backward(x if needs_weight else None, weight if needs_x else None)
         ctx.missing = () if needs_x and needs_weight else x.shape if needs_x else weight.shape
-        ctx.manner = number, manner
-        y, kept = _recorded_conv2d(x, weight, bias, number, needs_x, needs_weight)
+        ctx.arguments = id, arguments
+        y, kept = _recorded_conv2d(x, weight, bias, id, needs_x, needs_weight)
         spectra = _Spectra(kept) if kept else None
         # Whoever puts away or recomputes what is saved has no memory for more.
         ctx.spectra = None if _saving_is_hooked(False) else spectra
@@ -217,17 +217,17 @@ class _Recorded(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> "tuple[Optional[Tensor], ...]":
         x, weight = ctx.saved_tensors
-        number, manner = ctx.manner
+        id, arguments = ctx.arguments
         of_bias = grad.sum((0, 2, 3)) if ctx.needs_input_grad[2] else None
         of_x = of_weight = None
         if torch.is_grad_enabled() or torch.compiler.is_compiling() or not _is_plain(grad) or _is_watched():
             if weight is not None:
-                of_x = backward_input(grad, weight, ctx.missing or x.shape, *manner)
+                of_x = backward_input(grad, weight, ctx.missing or x.shape, *arguments)
             if x is not None:
-                of_weight = backward_weight(grad, x, ctx.missing or weight.shape, *manner)
+                of_weight = backward_weight(grad, x, ctx.missing or weight.shape, *arguments)
         elif x is not None or weight is not None:
-            kept = ctx.spectra.number if ctx.spectra else 0
-            of_x, of_weight = _short_backward(grad, x, weight, ctx.missing, number, kept)
+            spectra = ctx.spectra.id if ctx.spectra else 0
+            of_x, of_weight = _fast_backward(grad, x, weight, ctx.missing, id, spectra)
         if ctx.spectra and not torch._C._autograd._get_current_graph_task_keep_graph():
             ctx.spectra = None  # as PyTorch lets go of what was saved, while the result of the forward pass may live on
         return of_x, of_weight, of_bias, None, None

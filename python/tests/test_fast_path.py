@@ -1,4 +1,4 @@
-"""The way that most calls take, and who must not be sent there."""
+"""The fast path, which most calls take, and who must not be sent there."""
 
 import unittest
 import warnings
@@ -22,15 +22,15 @@ class Watcher(TorchDispatchMode):
         return op(*args, **(kwargs or {}))
 
 
-class ShortWay(TestCase):
-    def test_second_call_takes_it_forward_and_back(self):
+class FastPath(TestCase):
+    def test_second_call_takes_it_forward_and_backward(self):
         ops = twiddle_torch.ops
         for device in devices:
             inputs = operands(Problem(), device)
             grad = torch.randn(2, 4, 12, 11, device=device)
             step(twiddle_torch.conv2d, inputs, grad, padding=2)
             with mock.patch.object(ops, "_recorded_conv2d", wraps=ops._recorded_conv2d) as forward, \
-                    mock.patch.object(ops, "_short_backward", wraps=ops._short_backward) as back:
+                    mock.patch.object(ops, "_fast_backward", wraps=ops._fast_backward) as back:
                 step(twiddle_torch.conv2d, inputs, grad, padding=2)
             self.assertEqual((forward.call_count, back.call_count), (1, 1))
 
@@ -58,7 +58,7 @@ class ShortWay(TestCase):
             for a, b in zip(found, right):
                 self.assert_close(a, b)
 
-    def test_watched_on_the_way_back_alone(self):
+    def test_watched_in_the_backward_pass_alone(self):
         inputs = operands(Problem(), "cpu")
         y = twiddle_torch.conv2d(*inputs, padding=2)
         with Watcher() as watcher:
