@@ -297,6 +297,8 @@ Tensor TrainStep::step_beside_graphs(const Batch& batch) {
 void TrainStep::try_to_capture(const Batch& batch) {
   try {
     capture(batch);
+  } catch (const RanksFailed&) {
+    throw;
   } catch (const Error& error) {  // a layer that waits for the device, or too little memory: the run goes on without
     give_up_capture(error.what());
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "framework/error.h"
+#include "framework/ranks/communicator.h"
 
 namespace fs = std::filesystem;
 
@@ -82,9 +83,9 @@ const Nccl& nccl() {
 void check_nccl(NcclResult result, const std::source_location& where) {
   if (result == nccl_success) return;
   const char* const details = nccl().last_error(nullptr);
-  throw Error(ErrorKind::device, join(fs::path(where.file_name()).filename().string(), ":", where.line(), ": NCCL: ",
-                                      nccl().error_string(result), details != nullptr && *details != '\0' ? ": " : "",
-                                      details != nullptr ? details : ""));
+  throw RanksFailed(join(fs::path(where.file_name()).filename().string(), ":", where.line(),
+                         ": NCCL: ", nccl().error_string(result), details != nullptr && *details != '\0' ? ": " : "",
+                         details != nullptr ? details : ""));
 }
 
 }  // namespace twiddle

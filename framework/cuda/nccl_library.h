@@ -43,7 +43,7 @@ struct Nccl {
 
 const Nccl& nccl();  // loaded by the first call; where that fails, the next one tries again
 
-// Throws an Error of kind device with the caller's line and NCCL's own words.
+// Throws RanksFailed with the caller's line and NCCL's own words.
 void check_nccl(NcclResult result, const std::source_location& where = std::source_location::current());
 
 }  // namespace twiddle

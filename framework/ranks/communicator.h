@@ -7,9 +7,16 @@
 #include <vector>
 
 #include "framework/device.h"
+#include "framework/error.h"
 #include "framework/ranks/launch.h"
 
 namespace twiddle {
+
+// What joins the ranks has failed: none of them goes on.
+class RanksFailed : public Error {
+ public:
+  explicit RanksFailed(const std::string& message) : Error(ErrorKind::device, message) {}
+};
 
 // What joins the processes ("ranks") that train one network together, as one of them sees it. All ranks call the same
 // functions in the same order, and a call ends when all have come to it. The transport of numbers is an existing

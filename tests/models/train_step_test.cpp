@@ -9,6 +9,7 @@
 #include "tests/models/bad_gradient.h"
 #include "tests/support/every_device.h"
 #include "tests/support/forwarding_stream.h"
+#include "tests/support/thread_ranks.h"
 
 namespace twiddle {
 namespace {
@@ -131,6 +132,43 @@ class Waits final : public Layer {
     return x;
   }
 };
+
+// Captures by running, as if nothing else were to be done.
+class CapturingStream final : public ForwardingStream {
+ public:
+  using ForwardingStream::ForwardingStream;
+  std::unique_ptr<Graph> capture(const std::function<void()>& work) override {
+    captures = true;
+    work();
+    return nullptr;
+  }
+  bool captures = false;
+};
+
+// Whose library fails once, while a step is captured.
+class FailingRank final : public ThreadRank {
+ public:
+  explicit FailingRank(CapturingStream& stream) : ThreadRank(std::make_shared<Meeting>(1), 0, 1), stream_(stream) {}
+  void sum(Stream& stream, float* values, std::int64_t count) override {
+    if (std::exchange(stream_.captures, false)) throw RanksFailed("the network is gone");
+    ThreadRank::sum(stream, values, count);
+  }
+
+ private:
+  CapturingStream& stream_;
+};
+
+TEST(TrainStep, EndsWhereWhatJoinsTheRanksFailsWhileItIsRecorded) {
+  StepBench bench({}, "sgd", true);
+  auto owned = std::make_unique<CapturingStream>(std::move(bench.ctx.stream));
+  FailingRank ranks(*owned);
+  bench.ctx.stream = std::move(owned);
+  TrainStep step(bench.ctx, *bench.model.net, *bench.experiment.loss, bench.optimizer, {.ranks = &ranks});
+  Batch batch = bench.batch(0);
+  batch.rows = {.first = 0, .all = 6, .on_every_rank = true};
+  for (int i = 0; i < 2; ++i) step.run(batch, 0.1);
+  EXPECT_THROW(step.run(batch, 0.1), RanksFailed);
+}
 
 TEST_P(EveryDevice, TrainStepThatCannotBeRecordedSaysWhyAndGoesOn) {
   StepBench eager(GetParam(), "adam", false), tried(GetParam(), "adam", true);

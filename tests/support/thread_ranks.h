@@ -58,7 +58,7 @@ class LateEvent final : public Event {
 };
 
 // One of those ranks: what MPI does between processes, without MPI.
-class ThreadRank final : public Communicator {
+class ThreadRank : public Communicator {
  public:
   ThreadRank(std::shared_ptr<Meeting> meeting, int rank, int size)
       : meeting_(std::move(meeting)), rank_(rank), size_(size) {}
