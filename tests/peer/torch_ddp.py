@@ -1,7 +1,7 @@
 """Times training steps of our models' files in PyTorch on several GPUs by DistributedDataParallel, to stand beside
 `twiddle time --gpus N` of the same file.
 
-usage: python3 tests/peer/torch_ddp.py MODEL.yaml --gpus N --batch-size 128 [--precision fp32 tf32] [--twiddle PROGRAM]
+usage: python3 tests/peer/torch_ddp.py MODEL.yaml --gpus N --batch-size 128 [--precision fp32 tf32] [--seconds 2] [--twiddle PROGRAM]
 
 --batch-size is that of each GPU. Prints a line of JSON for each precision: milliseconds of a step on one GPU alone, and on all.
 Needs PyTorch with NCCL, PyYAML and GPUs. DDP is used as its documentation advises for networks that never change (a static graph,
@@ -18,7 +18,7 @@ from torch import nn
 
 from torch_net import config_of, network
 
-WARM, SAMPLES, STEPS = 8, 5, 20  # as many on each rank: they wait for each other
+WARM, SAMPLES = 5, 5
 
 
 def free_port():
@@ -40,31 +40,34 @@ def step_of(net, outputs, config, batch, memory_format, rank):
     return step
 
 
-def median_ms(step):
+def ms_of(step, count):
     start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    for _ in range(WARM):
+    start.record()
+    for _ in range(count):
         step()
-    times = []
-    for _ in range(SAMPLES):
-        start.record()
-        for _ in range(STEPS):
-            step()
-        stop.record()
-        torch.cuda.synchronize()
-        times.append(start.elapsed_time(stop) / STEPS)
-    return sorted(times)[SAMPLES // 2]
+    stop.record()
+    torch.cuda.synchronize()
+    return start.elapsed_time(stop) / count
 
 
-def times_of(config, precision, batch, rank):
+def median_ms(step, seconds):
+    """Of samples that take so many seconds together. Ranks take as many steps each, for they wait for each other."""
+    ms_of(step, WARM)
+    count = torch.tensor(1000 * seconds / SAMPLES / ms_of(step, 1), device="cuda")
+    dist.broadcast(count, 0)
+    return sorted(ms_of(step, max(1, round(count.item()))) for _ in range(SAMPLES))[SAMPLES // 2]
+
+
+def times_of(config, precision, batch, seconds, rank):
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision == "tf32"
     memory_format = torch.channels_last if precision == "tf32" else torch.contiguous_format
     net = network(config)
     outputs = net.shape[0]
     net = net.to(rank).to(memory_format=memory_format)
-    alone = median_ms(step_of(net, outputs, config, batch, memory_format, rank))
+    alone = median_ms(step_of(net, outputs, config, batch, memory_format, rank), seconds)
     dist.barrier()
     shared = nn.parallel.DistributedDataParallel(net, device_ids=[rank], gradient_as_bucket_view=True, static_graph=True)
-    return alone, median_ms(step_of(shared, outputs, config, batch, memory_format, rank))
+    return alone, median_ms(step_of(shared, outputs, config, batch, memory_format, rank), seconds)
 
 
 def run(rank, arguments, config, port):
@@ -73,7 +76,7 @@ def run(rank, arguments, config, port):
     torch.backends.cudnn.benchmark = True
     dist.init_process_group("nccl", rank=rank, world_size=arguments.gpus)
     for precision in arguments.precision:
-        alone, together = times_of(config, precision, arguments.batch_size, rank)
+        alone, together = times_of(config, precision, arguments.batch_size, arguments.seconds, rank)
         if rank == 0:
             print(json.dumps({"precision": precision, "gpus": arguments.gpus, "batch_a_gpu": arguments.batch_size,
                               "alone_ms": alone, "together_ms": together}), flush=True)
@@ -87,6 +90,7 @@ def main():
     parser.add_argument("--gpus", type=int, required=True)
     parser.add_argument("--batch-size", type=int, default=128)
     parser.add_argument("--precision", nargs="+", choices=["fp32", "tf32"], default=["fp32"])
+    parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("--twiddle", default="build/release/apps/twiddle")
     arguments = parser.parse_args()
     config = config_of(arguments.twiddle, arguments.model)
