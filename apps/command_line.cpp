@@ -12,6 +12,7 @@
 #include "apps/shell_word.h"
 #include "apps/verb_options.h"
 #include "apps/version.h"
+#include "framework/atomic_file.h"
 #include "framework/error.h"
 #include "framework/text.h"
 
@@ -95,6 +96,7 @@ int run(const std::vector<Verb>& verbs, int argc, char** argv) {
       std::find_if(verbs.begin(), verbs.end(), [&](const Verb& v) { return v.name == chosen.get_name(); });
   collect_flags(program, verb->flags, verb->name, flags);
   collect_flags(chosen, verb->flags, verb->name, flags);
+  if (!flags.json.empty() && flags.json != "-") require_writable(flags.json);  // the results may take hours
   return actions[static_cast<std::size_t>(verb - verbs.begin())]();
 }
 

@@ -67,7 +67,7 @@ void put_json(const std::string& file, const std::string& text) {
   if (file == "-")
     fmt::print("{}\n", text);
   else
-    write_file_atomically(file, text + "\n");
+    write_results_file(file, text + "\n");
 }
 
 }  // namespace
@@ -140,6 +140,12 @@ void refuse_to_overwrite(const std::string& name, const std::string& output, con
   for (const std::string& input : inputs)
     if (fs::equivalent(output, input, not_there))
       throw Error(ErrorKind::config, name + ": '" + output + "' is read here; results need a file of their own");
+}
+
+void write_results_file(const std::string& path, const std::string& text) {
+  std::error_code told_by_the_write;
+  fs::create_directories(fs::absolute(path).parent_path(), told_by_the_write);
+  write_file_atomically(path, text);
 }
 
 void write_json(const Flags& flags, const nlohmann::json& results) {

@@ -35,6 +35,9 @@ Trained open_trained(const std::string& path, const std::string& model_file, con
 // that is read. No output: "" or "-".
 void refuse_to_overwrite(const std::string& name, const std::string& output, const std::vector<std::string>& inputs);
 
+// Makes the folders that the path names, as they may be missing still.
+void write_results_file(const std::string& path, const std::string& text);
+
 // Writes results to FILE of --json; "-" is standard output. Does nothing where the flag was not given.
 void write_json(const Flags& flags, const nlohmann::json& results);
 void write_json(const Flags& flags, const nlohmann::ordered_json& results);

@@ -37,13 +37,15 @@ void sync_folder(const std::string& folder) {
   if (result != 0 && reason != EINVAL && reason != ENOTSUP && reason != EROFS) fail("sync", folder, reason);
 }
 
-// A file being written beside its target: unless it was kept, it is removed again. Nothing that exists is written to
-// and no link is followed; a name that is taken, be it by what a killed process left, is passed over.
+// A file being written in a folder, by default beside its target: unless it was kept, it is removed again. Nothing that
+// exists is written to and no link is followed; a name that is taken, be it by what a killed process left, is passed
+// over.
 class TemporaryFile {
  public:
-  explicit TemporaryFile(std::string target) : target_(std::move(target)) {
+  explicit TemporaryFile(const std::string& target) : TemporaryFile(target, folder_of(target)) {}
+  TemporaryFile(std::string target, const std::string& folder) : target_(std::move(target)) {
     const std::string name = std::filesystem::path(target_).filename().string();
-    const std::string first = join(folder_of(target_), "/.", name, temporary_mark, ::getpid());
+    const std::string first = join(folder, "/.", name, temporary_mark, ::getpid());
     constexpr int most_tries = 1000;
     for (int tries = 0; tries < most_tries && file_ < 0; ++tries) {
       path_ = tries == 0 ? first : join(first, "-", tries);
@@ -82,9 +84,7 @@ class TemporaryFile {
   bool kept_ = false;
 };
 
-}  // namespace
-
-void write_file_atomically(const std::string& path, const std::vector<std::string_view>& parts) {
+void require_plain_file_or_none(const std::string& path) {
   // A rename would put a plain file in the place of a folder's or device's name, such as /dev/null.
   std::error_code ignored;
   const std::filesystem::file_status target = std::filesystem::status(path, ignored);
@@ -93,6 +93,20 @@ void write_file_atomically(const std::string& path, const std::vector<std::strin
 
   const std::string name = std::filesystem::path(path).filename().string();
   if (name.empty()) throw Error(join("cannot write '", path, "': it names no file"));
+}
+
+}  // namespace
+
+void require_writable(const std::string& path) {
+  require_plain_file_or_none(path);
+  std::string folder = folder_of(path);
+  std::error_code ignored;
+  while (!std::filesystem::exists(folder, ignored)) folder = folder_of(folder);
+  const TemporaryFile probe(path, folder);
+}
+
+void write_file_atomically(const std::string& path, const std::vector<std::string_view>& parts) {
+  require_plain_file_or_none(path);
   TemporaryFile file(path);
   for (const std::string_view part : parts) file.write(part);
   file.keep();

@@ -15,6 +15,10 @@ void write_file_atomically(const std::string& path, const std::vector<std::strin
 // The same care for any small file (metrics are appended, but configs and reports are replaced).
 void write_file_atomically(const std::string& path, const std::string& contents);
 
+// Throws what writing there would be refused for, as far as that is known beforehand, and writes nothing. Folders on
+// the way that are not there yet are left to whoever makes them.
+void require_writable(const std::string& path);
+
 // Renames a file or folder within one file system, and makes the new name last.
 void rename_durably(const std::string& from, const std::string& to);
 

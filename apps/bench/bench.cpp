@@ -147,6 +147,8 @@ int run_alone(const Bench& bench, const BenchArguments& arguments, const Flags& 
   for (const auto& [name, output] :
        {std::pair{"--json", flags.json}, std::pair{"--csv", arguments.csv}, std::pair{"--svg", arguments.svg}})
     refuse_to_overwrite(name, output, request.results);
+  for (const std::string& output : {arguments.csv, arguments.svg})
+    if (!output.empty()) require_writable(output);
   const BenchOptions& options = request.options;
   const bool cpu = options.device.kind == Device::Kind::cpu;
   if (request.recorded && request.results.empty())
@@ -168,8 +170,8 @@ int run_alone(const Bench& bench, const BenchArguments& arguments, const Flags& 
     json["measured_on"] = result.measured_on;
   json.update(Json{{"twiddle", version()}, {"commit", commit()}, {"compiler", compiler()}, {"rows", result.rows}});
   write_json(flags, json);
-  if (!arguments.csv.empty()) write_file_atomically(arguments.csv, to_csv(result.rows));
-  if (!arguments.svg.empty()) write_file_atomically(arguments.svg, result.svg);
+  if (!arguments.csv.empty()) write_results_file(arguments.csv, to_csv(result.rows));
+  if (!arguments.svg.empty()) write_results_file(arguments.svg, result.svg);
   return 0;
 }
 

@@ -65,6 +65,15 @@ TEST(Bench, KnowsEveryLayerByItsName) {
   EXPECT_EQ(chosen[1].name, "L3");
 }
 
+TEST(Bench, TriesThePlaceOfItsFilesBeforeItMeasures) {
+  for (const char* flag : {"--csv", "--svg"}) {
+    const Finished run =
+        run_program({"bench", "sweep", "--device", "cpu", "--sample", "1", flag, "/proc/no/such.file"});
+    EXPECT_EQ(run.code, 1);
+    EXPECT_EQ(run.out, "") << flag;
+  }
+}
+
 TEST(Bench, MeasuresLayersBesideThePaper) {
   const auto folder = fresh_folder("bench");
   const std::string csv = (folder / "table.csv").string();

@@ -106,6 +106,15 @@ TEST(CommandLine, AnUnusableDeviceIsCodeFour) {
   EXPECT_EQ(run.code, 4) << run.err;
 }
 
+TEST(CommandLine, APlaceForResultsIsTriedBeforeTheWork) {
+  const std::filesystem::path folder = fresh_folder("results");
+  const Finished refused = run_program({"summary", "models/digits.yaml", "--json", "/proc/no/such.json"});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_EQ(refused.out, "") << "nothing was done before";
+  EXPECT_EQ(run_program({"summary", "models/digits.yaml", "--json", (folder / "new/a.json").string()}).code, 0);
+  EXPECT_TRUE(std::filesystem::exists(folder / "new" / "a.json"));
+}
+
 TEST(CommandLine, AFullDiskIsNoSuccess) {
   if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
   EXPECT_EQ(run_program({"summary", "models/digits.yaml", "--json", "/dev/full"}).code, 1);

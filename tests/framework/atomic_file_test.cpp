@@ -83,6 +83,21 @@ TEST(AtomicFile, DoesNotReplaceADevice) {
 }
 
 // A limit on the size of files stands in for a full disk: the write stops half way with an error.
+TEST(AtomicFile, TellsBeforehandWhatCannotBeWritten) {
+  const std::filesystem::path folder = fresh_folder("beforehand");
+  std::ofstream(folder / "file") << "kept";
+  require_writable(folder / "new");
+  require_writable(folder / "file");
+  require_writable(folder / "no folder yet" / "nor here" / "new");
+  EXPECT_EQ(files_in(folder), 1) << "nothing is left";
+  EXPECT_EQ(contents_of(folder / "file"), "kept");
+
+  for (const std::filesystem::path& path :
+       {folder, folder / "", folder / "file" / "below a file", std::filesystem::path("/dev/null"),
+        std::filesystem::path("/proc/no folder yet/new")})
+    EXPECT_THROW(require_writable(path), Error) << path;
+}
+
 TEST(AtomicFile, AnUnfinishedWriteLeavesTheOldFileAlone) {
   const std::filesystem::path folder = fresh_folder("full");
   write_file_atomically(folder / "a.txt", "old");
