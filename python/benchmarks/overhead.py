@@ -46,9 +46,13 @@ def main():
         for name, call in calls.items():
             least, median = microseconds(call, device, calls=500 if device == "cuda" else 2000)
             print(f"  {name:28s} {least:6.2f} {median:6.2f}", flush=True)
+    print("backward passes of x and weight, and forward and backward in turn:")
+    grad = torch.randn(1, 1, 4, 4, device=device)
     for name in ("torch.nn.functional.conv2d", "twiddle_torch.conv2d"):
-        least, median = microseconds(lambda: torch.autograd.grad(calls[name]().sum(), (x, weight)), device, calls=300)
-        print(f"  {name}, sum, and back {least:6.2f} {median:6.2f}")
+        y = calls[name]()
+        least, median = microseconds(lambda: torch.autograd.grad(y, (x, weight), grad, retain_graph=True), device, calls=300)
+        both = microseconds(lambda: torch.autograd.grad(calls[name](), (x, weight), grad), device, calls=300)
+        print(f"  {name:28s} {least:6.2f} {median:6.2f}   {both[0]:6.2f} {both[1]:6.2f}", flush=True)
 
 
 if __name__ == "__main__":
