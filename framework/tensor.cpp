@@ -32,12 +32,14 @@ struct Tensor::Storage {
   Version version;
 };
 
+// Here and where a tensor is read or written a text is put together only where there is something to tell: this happens
+// for each operand of each kernel.
 std::int64_t count_of(const Shape& shape) {
   std::int64_t count = 1;
   for (const std::int64_t axis : shape) {
-    require(axis >= 0, "shape ", to_string(shape), " has a negative axis");
-    require(axis == 0 || count <= std::numeric_limits<std::int64_t>::max() / 8 / axis, "shape ", to_string(shape),
-            " is too large");
+    if (axis < 0) throw Error(join("shape ", to_string(shape), " has a negative axis"));
+    if (axis != 0 && count > std::numeric_limits<std::int64_t>::max() / 8 / axis)
+      throw Error(join("shape ", to_string(shape), " is too large"));
     count *= axis;
   }
   return count;
@@ -90,16 +92,17 @@ Device Tensor::device() const {
 template <class T>
 const T* Tensor::read() const {
   require(defined(), "reading an undefined tensor");
-  require(storage_->type == type_of<T>, "a ", name_of(storage_->type), " tensor ", to_string(shape_), " read as ",
-          name_of(type_of<T>));
+  if (storage_->type != type_of<T>)
+    throw Error(join("a ", name_of(storage_->type), " tensor ", to_string(shape_), " read as ", name_of(type_of<T>)));
   return static_cast<const T*>(storage_->block.get());
 }
 
 template <class T>
 T* Tensor::write() {
   require(defined(), "writing an undefined tensor");
-  require(storage_->type == type_of<T>, "a ", name_of(storage_->type), " tensor ", to_string(shape_), " written as ",
-          name_of(type_of<T>));
+  if (storage_->type != type_of<T>)
+    throw Error(
+        join("a ", name_of(storage_->type), " tensor ", to_string(shape_), " written as ", name_of(type_of<T>)));
   ++storage_->version.writes;
   return static_cast<T*>(storage_->block.get());
 }
