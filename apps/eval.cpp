@@ -5,6 +5,7 @@
 
 #include "apps/console.h"
 #include "apps/open.h"
+#include "apps/progress.h"
 #include "apps/text_table.h"
 #include "apps/verb_options.h"
 #include "apps/verbs.h"
@@ -117,7 +118,7 @@ int eval(const Flags& flags, const std::string& path, const std::string& model_f
   Loader loader(*data.val, *data.val_augment, loader_options(experiment));
   if (flags.verbosity >= 0) tell(fmt::format("{} on {}\n", printable(trained.weights), data.val->describe()));
   const EvalResult result = evaluate_advising(ctx, experiment, loader, config.train.batch_size);
-  if (loader.skipped() > 0) tell(fmt::format("{} images could not be read and were left out\n", loader.skipped()));
+  if (loader.skipped() > 0) tell(skipped_line(loader.skipped()) + "\n");
   tell_scores(flags, trained.weights, result, data.val->classes());
   if (result.undefined > 0)
     throw Error(ErrorKind::diverged, join(trained.weights, ": the network's outputs for ", result.undefined, " of ",

@@ -200,10 +200,9 @@ int lead(Run& run, Trainer& trainer, const std::string& hosts) {
   }
   if (trainer.state().epoch >= config.train.epochs) {
     console.line(
-        fmt::format("{} epochs are trained already, {} are asked for: nothing to do. To train on: {} "
-                    "train --resume {} --epochs {}",
-                    trainer.state().epoch, config.train.epochs, shell_word(flags.program), shell_word(run_folder),
-                    trainer.state().epoch + 10));
+        fmt::format("trained already: {}, asked for: {}: nothing to do. To train on: {} train --resume {} --epochs {}",
+                    format_count(trainer.state().epoch, "epoch"), format_count(config.train.epochs, "epoch"),
+                    shell_word(flags.program), shell_word(run_folder), trainer.state().epoch + 10));
     write_results(flags, trainer, run_folder, read_history(run_folder), 0, false);
     return 0;
   }

@@ -42,7 +42,8 @@ Shape read_input(Params& model) {
   if (!model.has("input")) model.error("input", "missing key 'input' in 'model'", "such as 'input: [3, 32, 32]'");
   if (input.empty()) return {};  // already told
   if (input.size() != 3) {
-    model.error("input", join("'input' must be [channels, height, width], found ", input.size(), " numbers"));
+    model.error("input", join("'input' must be [channels, height, width], found ",
+                              format_count(static_cast<std::int64_t>(input.size()), "number")));
     return {};
   }
   if (input[0] * input[1] * input[2] > most_values_an_image) {

@@ -123,8 +123,8 @@ TEST(Config, NeedsVersionAndModel) {
             "      | ^ 'model: {input: [channels, height, width], layers: [...]}'\n"
             "2 errors; nothing was run.");
   EXPECT_TRUE(holds(complaint_about("version: 2\n"), "this program reads version 1 of the format, found 2"));
-  EXPECT_TRUE(
-      holds(complaint_about("version: 1\nmodel: {input: [8, 8], layers: []}\n"), "[channels, height, width], found 2"));
+  EXPECT_TRUE(holds(complaint_about("version: 1\nmodel: {input: [8], layers: []}\n"),
+                    "[channels, height, width], found 1 number\n"));
   EXPECT_TRUE(holds(complaint_about("version: 1\nmodel: {input: [1, 8, 8], layers: []}\n"),
                     "'layers' must be a list of layers"));
   EXPECT_TRUE(
