@@ -1,14 +1,18 @@
 #pragma once
 #include <cuda_runtime.h>
 
+#include <memory>
+
 #include "framework/cuda/check.h"
+#include "framework/cuda/host_wait.h"
 #include "framework/device.h"
 
 namespace twiddle {
 
 class CudaEvent final : public Event {
  public:
-  explicit CudaEvent(cudaStream_t stream) {  // of the thread's current GPU
+  // Of the thread's current GPU. Whoever waits for it on the host is counted by `wait`.
+  CudaEvent(cudaStream_t stream, std::shared_ptr<HostWait> wait) : wait_(std::move(wait)) {
     check(cudaEventCreate(event_.put()));
     cudaStreamCaptureStatus capture{};
     check(cudaStreamIsCapturing(stream, &capture));
@@ -23,15 +27,19 @@ class CudaEvent final : public Event {
     check(cudaEventRecord(event_.get(), stream));
   }
   cudaEvent_t event() const { return event_.get(); }
-  void wait() const override { check(cudaEventSynchronize(event_.get())); }
-  double milliseconds_since(const Event& earlier) const override {
+  void wait() const override {
+    const HostWait::Span waiting(*wait_);
     check(cudaEventSynchronize(event_.get()));
+  }
+  double milliseconds_since(const Event& earlier) const override {
+    wait();
     float milliseconds = 0;
     check(cudaEventElapsedTime(&milliseconds, static_cast<const CudaEvent&>(earlier).event(), event()));
     return milliseconds;
   }
 
  private:
+  std::shared_ptr<HostWait> wait_ = std::make_shared<HostWait>();
   Handle<cudaEvent_t, cudaEventDestroy> event_;
 };
 

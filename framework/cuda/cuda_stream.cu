@@ -119,11 +119,11 @@ class CudaStream final : public Stream {
     if (bytes > 0) check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream()));
   }
   std::shared_ptr<Event> copy_async(void* to, const void* from, std::size_t bytes) override {
-    const CudaEvent given(stream());
+    const CudaEvent given(stream(), host_wait_);
     if (!copy_stream_.get()) check(cudaStreamCreateWithFlags(copy_stream_.put(), cudaStreamNonBlocking));
     check(cudaStreamWaitEvent(copy_stream_.get(), given.event()));
     if (bytes > 0) check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, copy_stream_.get()));
-    return std::make_shared<CudaEvent>(copy_stream_.get());
+    return std::make_shared<CudaEvent>(copy_stream_.get(), host_wait_);
   }
   void wait_event(const Event& event) override {
     check(cudaStreamWaitEvent(stream(), static_cast<const CudaEvent&>(event).event()));
@@ -137,10 +137,12 @@ class CudaStream final : public Stream {
   void fill(float* x, std::int64_t count, float value) override { for_each_index(*this, count, Fill{value, x}); }
   void synchronize() override {
     ++synchronizations_;
+    const HostWait::Span waiting(*host_wait_);
     check(cudaStreamSynchronize(stream()));
   }
+  std::shared_ptr<const HostWait> host_wait() const { return host_wait_; }
   std::int64_t synchronizations() const override { return synchronizations_; }
-  std::shared_ptr<Event> record_event() override { return std::make_shared<CudaEvent>(stream()); }
+  std::shared_ptr<Event> record_event() override { return std::make_shared<CudaEvent>(stream(), host_wait_); }
   void begin_range(const char* name) override { nvtxRangePushA(name); }
   void end_range() override { nvtxRangePop(); }
 
@@ -206,6 +208,7 @@ class CudaStream final : public Stream {
   }
 
   int index_;
+  std::shared_ptr<HostWait> host_wait_ = std::make_shared<HostWait>();
   std::int64_t synchronizations_ = 0, capture_changes_ = 0;
   Pool pool_{[this](std::size_t bytes) { return allocate_on_device(bytes); },
              [](void* block) { static_cast<void>(cudaFree(block)); }};
@@ -257,6 +260,10 @@ int cuda_device_count() {
 
 std::unique_ptr<Stream> make_cuda_stream(int index) {
   return std::make_unique<CudaStream>(index);
+}
+
+std::shared_ptr<const HostWait> host_wait_of(const Stream& stream) {
+  return dynamic_cast<const CudaStream&>(stream).host_wait();
 }
 
 std::size_t launches_of(const Graph& graph) {

@@ -3,12 +3,14 @@
 #include <memory>
 #include <string>
 
+#include "framework/cuda/host_wait.h"
 #include "framework/device.h"
 
 namespace twiddle {
 
 std::unique_ptr<Stream> make_cuda_stream(int index);  // throws where this build or machine has no such GPU
 std::string describe_cuda(int index);                 // the same
-std::size_t launches_of(const Graph& graph);          // kernels, copies and fills of one play
+std::shared_ptr<const HostWait> host_wait_of(const Stream& stream);
+std::size_t launches_of(const Graph& graph);  // kernels, copies and fills of one play
 
 }  // namespace twiddle

@@ -8,6 +8,7 @@
 
 #include "framework/cuda/check.h"
 #include "framework/cuda/cuda_event.h"
+#include "framework/cuda/cuda_stream.h"
 #include "framework/cuda/nccl_library.h"
 #include "framework/error.h"
 #include "framework/ranks/rank_lines.h"
@@ -21,6 +22,7 @@ namespace {
 
 constexpr double seconds_to_meet = 60, seconds_to_join = 120;
 constexpr double seconds_of_silence = 30;  // after which a rank counts as gone
+constexpr double longest_wait = 45;        // seconds of all ranks for their GPUs: no step takes that
 
 using SideStream = Handle<cudaStream_t, cudaStreamDestroy>;
 
@@ -144,6 +146,7 @@ class NcclRanks final : public Communicator {
   // on a rank that fails nothing must wait for the others.
   std::shared_ptr<void> allocate(Stream& stream, std::int64_t count) override {
     const auto bytes = static_cast<std::size_t>(count) * sizeof(float);
+    watch_.watch_waits([wait = host_wait_of(stream)] { return wait->seconds(); }, longest_wait);
     make_current(stream.device().index);
     void* block = nullptr;
     if (nccl().allocate == nullptr || nccl().allocate(&block, bytes) != nccl_success) return stream.allocate(bytes);

@@ -14,7 +14,7 @@ namespace twiddle {
 namespace {
 
 // One byte each; behind `ends_all` comes the exit code.
-constexpr char alive = '.', leaves = '-', ends_all = '!';
+constexpr char alive = '.', waits = 'w', leaves = '-', ends_all = '!';
 constexpr int watch_every_ms = 200;
 constexpr double sign_every = 1;  // seconds
 
@@ -49,6 +49,16 @@ void RankWatch::also_ask(std::function<std::string()> what_is_wrong) {
   what_is_wrong_ = std::move(what_is_wrong);
 }
 
+void RankWatch::watch_waits(std::function<double()> seconds_waited, double longest) {
+  const std::lock_guard lock(mutex_);
+  seconds_waited_ = std::move(seconds_waited), longest_wait_ = longest;
+}
+
+bool RankWatch::waits_for_ever() {
+  const std::lock_guard lock(mutex_);
+  return seconds_waited_ && seconds_waited_() > longest_wait_;
+}
+
 void RankWatch::end_all(int code) {
   tell_others({ends_all, static_cast<char>(code)});
   std::_Exit(code);
@@ -68,7 +78,7 @@ void RankWatch::watch() {
       if (!other.has_left) look_at(other);
     if (seconds_from(told) < sign_every) continue;
     told = Clock::now();
-    tell_others({alive});
+    tell_others({waits_for_ever() ? waits : alive});
     // What a rank gives up that leaves as it should is no failure.
     if (std::none_of(others_.begin(), others_.end(), [](const Other& other) { return other.has_left; })) ask();
   }
@@ -81,6 +91,10 @@ void RankWatch::ask() {
     if (what_is_wrong_) wrong = what_is_wrong_();
   }
   if (!wrong.empty()) lose(wrong);
+  const auto waits_too = [](const Other& other) { return other.waits_for_ever; };
+  if (rank_ == 0 && waits_for_ever() && std::all_of(others_.begin(), others_.end(), waits_too))
+    lose(join("all ranks have waited ", longest_wait_,
+              " s for their GPUs: a kernel hangs, or a sum to which one of them does not come"));
 }
 
 void RankWatch::look_at(Other& other) {
@@ -98,6 +112,7 @@ void RankWatch::take(Other& other, const char* signs, std::size_t count) {
   other.heard = Clock::now();
   for (std::size_t i = 0; i < count && !other.has_left; ++i) {
     other.has_left = signs[i] == leaves;
+    other.waits_for_ever = signs[i] == waits;
     if (signs[i] != ends_all) continue;
     const int code = i + 1 < count ? static_cast<unsigned char>(signs[i + 1]) : 1;
     if (rank_ == 0) end_all(code);

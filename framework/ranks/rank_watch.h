@@ -26,6 +26,9 @@ class RankWatch {
   void when_lost(Communicator::WhenLost listener);
   // Asks this, too, now and then: what is wrong; empty: nothing.
   void also_ask(std::function<std::string()> what_is_wrong);
+  // How long this rank has been waiting for its device. Where all have waited so long, what the devices were given
+  // hangs: no rank is going to give them more.
+  void watch_waits(std::function<double()> seconds_waited, double longest);
   [[noreturn]] void end_all(int code);
   void leave();  // tells the others that this rank leaves as it should, and watches no more
 
@@ -35,22 +38,25 @@ class RankWatch {
     int rank = 0;
     Socket socket;
     Clock::time_point heard = Clock::now();
-    bool has_left = false;
+    bool has_left = false, waits_for_ever = false;
   };
 
   void watch();
   void look_at(Other& other);
   void take(Other& other, const char* signs, std::size_t count);
   void ask();
+  bool waits_for_ever();
   void lose(const std::string& who);
   void tell_others(const std::string& signs);
 
   int rank_;
   double silence_;
   std::vector<Other> others_;
-  std::mutex mutex_;  // of the next two
+  std::mutex mutex_;  // of the next four
   Communicator::WhenLost listener_;
   std::function<std::string()> what_is_wrong_;
+  std::function<double()> seconds_waited_;
+  double longest_wait_ = 0;
   std::atomic<bool> leaves_ = false;
   std::thread thread_;  // last: it uses all others
 };

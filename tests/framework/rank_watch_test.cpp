@@ -93,6 +93,24 @@ TEST_F(WatchedRanks, OneEndsAllWithItsCode) {
   for (std::size_t rank = 0; rank < 3; ++rank) EXPECT_EQ(end_of(rank), 5);
 }
 
+TEST_F(WatchedRanks, EndWhereAllWaitForWhatHangs) {
+  start(3, 30, [](int /*rank*/, RankWatch& watch) {
+    watch.watch_waits([] { return 46.0; }, 45);
+    return waits_for_ever();
+  });
+  for (std::size_t rank = 0; rank < 3; ++rank) EXPECT_EQ(end_of(rank), 1);
+}
+
+// It computes, or reads, for long; the others wait for it.
+TEST_F(WatchedRanks, GoOnWhereOneDoesNotWait) {
+  start(3, 30, [](int rank, RankWatch& watch) {
+    watch.watch_waits([rank] { return rank == 1 ? 0.0 : 46.0; }, 45);
+    usleep(3000000);
+    return 10 + rank;
+  });
+  for (std::size_t rank = 0; rank < 3; ++rank) EXPECT_EQ(end_of(rank), 10 + static_cast<int>(rank));
+}
+
 TEST_F(WatchedRanks, EndWhereWhatTheyAlsoAskIsWrong) {
   start(2, 30, [](int rank, RankWatch& watch) {
     if (rank == 1) watch.also_ask([] { return "the network is gone"; });
