@@ -75,10 +75,15 @@ def write_stub(folder, soname, symbols):
 
 def write_stubs(folder):
     compiler = os.environ.get("CXX", "g++")
+    found = {name: output_of(compiler, f"-print-file-name={name}").strip()
+             for name in ("libc.so.6", "libm.so.6", "libstdc++.so.6", "libstdc++.a")}
+    missing = [name for name, path in found.items() if not os.path.isabs(path)]
+    if missing:
+        sys.exit(f"{compiler} has no {', '.join(missing)}")
     os.makedirs(folder, exist_ok=True)
     stubs = {}
     for library in ("libc.so.6", "libm.so.6", "libstdc++.so.6"):
-        for name, kind, version, changed in chosen(exported(output_of(compiler, f"-print-file-name={library}").strip())):
+        for name, kind, version, changed in chosen(exported(found[library])):
             homes = former_homes if changed and library == "libc.so.6" else []
             home = next((home for names, home in homes if re.match(names, name)), library)
             stubs.setdefault(home, []).append((name, kind, version))
