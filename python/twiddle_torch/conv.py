@@ -17,6 +17,9 @@ WORKSPACE_LIMIT = 4 << 30
 """Bytes that a plan may take while it runs, unless an argument says otherwise."""
 
 _computed_in_float32 = (torch.float32, torch.bfloat16, torch.float16)
+_is_compiling = torch.compiler.is_compiling
+_is_deterministic: Any = torch._C._get_deterministic_algorithms
+_any_autocast_is_enabled: Any = torch._C._is_any_autocast_enabled
 _told: Set[str] = set()
 _known_arguments: Dict[Any, "tuple[int, ops.Arguments]"] = {}
 
@@ -50,7 +53,7 @@ def conv2d(
     Of inputs that are not contiguous (channels_last, too) a contiguous copy is made in each call, and told once.
     """
     arguments = stride, padding, dilation, groups, precision, workspace_limit, engine
-    is_fast = not torch.compiler.is_compiling() and _takes_fast_path(x, weight, bias)
+    is_fast = not _is_compiling() and _takes_fast_path(x, weight, bias)
     if is_fast and (known := _known(arguments)) is not None:
         return ops.fast_conv2d(x, weight, bias, *known)
     reason = refusal(x, weight, bias, dilation)
@@ -82,14 +85,14 @@ def _takes_fast_path(x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> bool:
     """Whether nothing has to be told, cast or copied, so that only the arguments are still to be looked at."""
     return ops.may_take_fast_path(x, weight, bias) and (
         x.dim() == 4 and x.numel() > 0 and x.is_contiguous() and x.get_device() in usable
-        and not torch._C._is_any_autocast_enabled()
+        and not _any_autocast_is_enabled()
     )
 
 
 def _known(arguments: CallArguments) -> "Optional[tuple[int, ops.Arguments]]":
     """What they came to when they were used before."""
     try:
-        return _known_arguments.get((arguments, torch._C._get_deterministic_algorithms()))
+        return _known_arguments.get((arguments, _is_deterministic()))
     except TypeError:  # a list is among them
         return None
 

@@ -152,13 +152,21 @@ def conv2d(x: Tensor, weight: Tensor, bias: Optional[Tensor], *arguments: Any) -
 # operator with many arguments and with gradients in Python takes several times as long as a small layer. The operators at
 # its end know what stays the same from call to call by an id.
 
+# What Python does here costs more than the operators: a backward pass runs on another thread, whose core has nothing of it in
+# its caches. So the functions of each call are few and flat, and what they look up is at hand.
+
 Arguments = Tuple[Any, ...]
 _float32, _plain_types = torch.float32, (Tensor, torch.nn.Parameter)
-_fast_conv2d = torch.ops.twiddle._conv2d.default._op
-_recorded_conv2d = torch.ops.twiddle._conv2d_recorded.default._op
-_fast_backward = torch.ops.twiddle._conv2d_backward.default._op
-_release = torch.ops.twiddle._release.default._op
-_saving_is_hooked = torch._C._autograd._top_saved_tensors_default_hooks
+_fast_conv2d: Any = torch.ops.twiddle._conv2d.default._op
+_recorded_conv2d: Any = torch.ops.twiddle._conv2d_recorded.default._op
+_fast_backward: Any = torch.ops.twiddle._conv2d_backward.default._op
+_release: Any = torch.ops.twiddle._release.default._op
+_saving_is_hooked: Any = torch._C._autograd._top_saved_tensors_default_hooks
+_graph_is_kept: Any = torch._C._autograd._get_current_graph_task_keep_graph
+_transforms_are_active: Any = torch._C._are_functorch_transforms_active
+_count_of_modes: Any = torch._C._len_torch_dispatch_stack
+_tracing_state: Any = torch._C._get_tracing_state
+_grad_is_enabled, _is_compiling = torch.is_grad_enabled, torch.compiler.is_compiling
 _ids: Dict[Arguments, int] = {}
 
 
@@ -170,22 +178,18 @@ def id_of(arguments: Arguments) -> int:
 
 
 def may_take_fast_path(x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> bool:
-    return _is_plain(x) and _is_plain(weight) and (bias is None or _is_plain(bias)) and not _is_watched()
-
-
-def _is_plain(tensor: Tensor) -> bool:
-    return type(tensor) in _plain_types and tensor.dtype is _float32 and (tensor.is_cpu or tensor.is_cuda)
-
-
-def _is_watched() -> bool:
-    return bool(torch._C._are_functorch_transforms_active() or torch._C._len_torch_dispatch_stack()
-                or torch._C._get_tracing_state())
+    return (
+        type(x) in _plain_types and x.dtype is _float32 and (x.is_cpu or x.is_cuda)
+        and type(weight) in _plain_types and weight.dtype is _float32
+        and (bias is None or type(bias) in _plain_types and bias.dtype is _float32)
+        and not (_transforms_are_active() or _count_of_modes() or _tracing_state())
+    )
 
 
 def fast_conv2d(x: Tensor, weight: Tensor, bias: Optional[Tensor], id: int, arguments: Arguments) -> Tensor:
-    if torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad or bias is not None and bias.requires_grad):
-        return cast(Tensor, _record(x, weight, bias, id, arguments))
-    return cast(Tensor, _fast_conv2d(x, weight, bias, id))
+    records = _grad_is_enabled() and (x.requires_grad or weight.requires_grad or bias is not None and bias.requires_grad)
+    y: Tensor = _record(x, weight, bias, id, arguments) if records else _fast_conv2d(x, weight, bias, id)
+    return y
 
 
 class _Spectra:
@@ -206,32 +210,33 @@ class _Recorded(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Optional[Tensor], id: int, arguments: Arguments) -> Tensor:
         needs_x, needs_weight = x.requires_grad, weight.requires_grad
         ctx.save_for_backward(x if needs_weight else None, weight if needs_x else None)
-        ctx.missing = () if needs_x and needs_weight else x.shape if needs_x else weight.shape
-        ctx.arguments = id, arguments
+        missing = () if needs_x and needs_weight else x.shape if needs_x else weight.shape
+        y: Tensor
         y, kept = _recorded_conv2d(x, weight, bias, id, needs_x, needs_weight)
         spectra = _Spectra(kept) if kept else None
-        # Whoever puts away or recomputes what is saved has no memory for more.
-        ctx.spectra = None if _saving_is_hooked(False) else spectra
-        return cast(Tensor, y)
+        if spectra and _saving_is_hooked(False):
+            spectra = None  # whoever puts away or recomputes what is saved has no memory for more
+        ctx.rest = id, arguments, missing, bias is not None and bias.requires_grad, spectra
+        return y
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> "tuple[Optional[Tensor], ...]":
         x, weight = ctx.saved_tensors
-        id, arguments = ctx.arguments
-        of_bias = grad.sum((0, 2, 3)) if ctx.needs_input_grad[2] else None
+        id, arguments, missing, has_bias, spectra = ctx.rest
+        of_bias = grad.sum((0, 2, 3)) if has_bias and ctx.needs_input_grad[2] else None
         of_x = of_weight = None
-        if torch.is_grad_enabled() or torch.compiler.is_compiling() or not _is_plain(grad) or _is_watched():
+        if _grad_is_enabled() or _is_compiling() or not may_take_fast_path(grad, grad, None):
             if weight is not None:
-                of_x = backward_input(grad, weight, ctx.missing or x.shape, *arguments)
+                of_x = backward_input(grad, weight, missing or x.shape, *arguments)
             if x is not None:
-                of_weight = backward_weight(grad, x, ctx.missing or weight.shape, *arguments)
+                of_weight = backward_weight(grad, x, missing or weight.shape, *arguments)
         elif x is not None or weight is not None:
-            spectra = ctx.spectra.id if ctx.spectra else 0
-            of_x, of_weight = _fast_backward(grad, x, weight, ctx.missing, id, spectra)
-        if ctx.spectra and not torch._C._autograd._get_current_graph_task_keep_graph():
-            ctx.spectra = None  # as PyTorch lets go of what was saved, while the result of the forward pass may live on
+            of_x, of_weight = _fast_backward(grad, x, weight, missing, id, spectra.id if spectra else 0)
+        if spectra and not _graph_is_kept():
+            # As PyTorch lets go of what was saved, while the result of the forward pass may live on.
+            ctx.rest = id, arguments, missing, has_bias, None
         return of_x, of_weight, of_bias, None, None
 
 
 # Below what PyTorch does in Python first, which is for torch.func.
-_record = super(torch.autograd.Function, _Recorded).apply
+_record: Any = super(torch.autograd.Function, _Recorded).apply
