@@ -8,6 +8,7 @@
 #include "framework/cuda/blas_gemm.h"
 #include "framework/cuda/check.h"
 #include "framework/cuda/cuda_event.h"
+#include "framework/cuda/host_wait.h"
 #include "framework/error.h"
 #include "framework/for_each.h"
 #include "framework/gpu_check.h"
@@ -74,7 +75,7 @@ class TorchStream final : public Stream {
     check(cudaStreamSynchronize(stream()));
   }
   std::int64_t synchronizations() const override { return synchronizations_; }
-  std::shared_ptr<Event> record_event() override { return std::make_shared<CudaEvent>(stream()); }
+  std::shared_ptr<Event> record_event() override { return std::make_shared<CudaEvent>(stream(), host_wait_); }
   void begin_range(const char*) override {}
   void end_range() override {}
   std::unique_ptr<Graph> capture(const std::function<void()>&) override { return nullptr; }  // PyTorch does that
@@ -103,6 +104,7 @@ class TorchStream final : public Stream {
 
   int gpu_;
   CurrentStream current_stream_;
+  std::shared_ptr<HostWait> host_wait_ = std::make_shared<HostWait>();
   std::int64_t synchronizations_ = 0;
   Handle<cublasHandle_t, cublasDestroy> blas_;
 };
