@@ -1,6 +1,7 @@
 #pragma once
 #include "fft/cuda/device/wgmma_of_registers.h"
 #include "framework/cuda/check.h"
+#include "framework/cuda/shared_memory.h"
 #include "layers/conv/cuda/implicit_gemm/patch_block.h"
 
 // y = x * w as a matrix product of which rows are positions, columns are filters, and k are taps.
@@ -316,7 +317,7 @@ void launch_forward(Stream& stream, const ForwardArguments& arguments, int colum
   const auto kernel = columns == 8   ? (pairs ? forward_kernel<ByWgmma, 8, true> : forward_kernel<ByWgmma, 8, false>)
                       : columns == 6 ? (pairs ? forward_kernel<ByWgmma, 6, true> : forward_kernel<ByWgmma, 6, false>)
                                      : (pairs ? forward_kernel<ByWgmma, 4, true> : forward_kernel<ByWgmma, 4, false>);
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)));
+  twiddle::detail::allow_all_shared_memory(kernel, stream.device());
   kernel<<<grid, forward_threads, shared, twiddle::detail::native(stream)>>>(arguments);
   twiddle::detail::check_launch();
 }

@@ -1,6 +1,7 @@
 #pragma once
 #include "fft/cuda/device/tensor_core.h"
 #include "framework/cuda/check.h"
+#include "framework/cuda/shared_memory.h"
 #include "layers/conv/cuda/implicit_gemm/patch_block.h"
 
 // w's gradient as a matrix product of which rows are filters, columns are taps, and k are positions.
@@ -310,7 +311,7 @@ void launch_weight(Stream& stream, const WeightArguments& arguments, const Weigh
   } else {
     const auto kernel =
         tile.pairs ? weight_kernel<Warps, Rows, Columns, true> : weight_kernel<Warps, Rows, Columns, false>;
-    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)));
+    twiddle::detail::allow_all_shared_memory(kernel, stream.device());
     kernel<<<grid, Warps * lanes, shared, twiddle::detail::native(stream)>>>(arguments);
     twiddle::detail::check_launch();
   }

@@ -1,4 +1,5 @@
 #include "framework/cuda/check.h"
+#include "framework/cuda/shared_memory.h"
 #include "layers/conv/cuda/tap_shifts/sm_90a/forward_kernel.h"
 
 namespace twiddle::tap_shifts {
@@ -9,7 +10,7 @@ template <bool Pairs, bool Masked, int Rows>
 void launch(Stream& stream, const ForwardArguments& g, dim3 grid) {
   const int bytes = ForwardPlaces(g.t, g.chunks, g.stages, g.resident, Pairs).all;
   const auto kernel = forward_kernel<Pairs, Masked, Rows>;
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+  twiddle::detail::allow_all_shared_memory(kernel, stream.device());
   kernel<<<grid, forward_threads, bytes, twiddle::detail::native(stream)>>>(g);
   twiddle::detail::check_launch();
 }

@@ -1,4 +1,5 @@
 #include "framework/cuda/check.h"
+#include "framework/cuda/shared_memory.h"
 #include "layers/conv/cuda/tap_shifts/sm_90a/weight_kernel.h"
 
 namespace twiddle::tap_shifts {
@@ -9,7 +10,7 @@ template <bool Pairs, bool Masked>
 void launch(Stream& stream, const WeightArguments& g, dim3 grid) {
   const int bytes = WeightPlaces(g.t, Pairs).all;
   const auto kernel = weight_kernel<Pairs, Masked>;
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+  twiddle::detail::allow_all_shared_memory(kernel, stream.device());
   kernel<<<grid, weight_threads, bytes, twiddle::detail::native(stream)>>>(g);
   twiddle::detail::check_launch();
 }
