@@ -43,8 +43,8 @@ __device__ void multiply_by_wgmma(float (&sums)[24], const Fragment& a, std::uin
         "+f"(sums[21]), "+f"(sums[22]), "+f"(sums[23])
       : "r"(a.at[0]), "r"(a.at[1]), "r"(a.at[2]), "r"(a.at[3]), "l"(b), "n"(Sign), "n"(Keep ? 1 : 0));
 }
-// 64 x 32 sums likewise, where B lies along k.
-template <int Sign, bool Keep>
+// 64 x 32 sums likewise.
+template <int Sign, bool Keep, bool BAlongK = true>
 __device__ void multiply_by_wgmma(float (&sums)[16], const Fragment& a, std::uint64_t b) {
   asm volatile(
       "{\n"
@@ -52,12 +52,13 @@ __device__ void multiply_by_wgmma(float (&sums)[16], const Fragment& a, std::uin
       "setp.ne.b32 keep, %22, 0;\n"
       "wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16 "
       "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, "
-      "{%16, %17, %18, %19}, %20, keep, %21, 1, 0;\n"
+      "{%16, %17, %18, %19}, %20, keep, %21, 1, %23;\n"
       "}"
       : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]), "+f"(sums[4]), "+f"(sums[5]), "+f"(sums[6]),
         "+f"(sums[7]), "+f"(sums[8]), "+f"(sums[9]), "+f"(sums[10]), "+f"(sums[11]), "+f"(sums[12]), "+f"(sums[13]),
         "+f"(sums[14]), "+f"(sums[15])
-      : "r"(a.at[0]), "r"(a.at[1]), "r"(a.at[2]), "r"(a.at[3]), "l"(b), "n"(Sign), "n"(Keep ? 1 : 0));
+      : "r"(a.at[0]), "r"(a.at[1]), "r"(a.at[2]), "r"(a.at[3]), "l"(b), "n"(Sign), "n"(Keep ? 1 : 0),
+        "n"(BAlongK ? 0 : 1));
 }
 
 }  // namespace twiddle::small_fft

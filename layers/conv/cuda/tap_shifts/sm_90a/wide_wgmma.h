@@ -1,7 +1,7 @@
 #pragma once
 #include "fft/cuda/device/wgmma_of_registers.h"
 
-// wgmma of more columns, and of fewer, than in fft/cuda/device: of strips of 16 and 14 rows, and of 32 channels.
+// wgmma of more columns than in fft/cuda/device: of strips of 16 and 14 rows.
 namespace twiddle::tap_shifts {
 
 // 64 x 128 sums = (Keep ? sums : 0) + 64 x 16 of A by 16 x 128 of B, both along k.
@@ -54,25 +54,9 @@ __device__ void multiply_wide(float (&sums)[56], std::uint64_t a, std::uint64_t 
       : "l"(a), "l"(b), "n"(Keep ? 1 : 0));
 }
 
-// 64 x 32 sums likewise, with A in registers and B not along k.
-template <bool Keep>
-__device__ void multiply_pixels(float (&sums)[16], const small_fft::Fragment& a, std::uint64_t b) {
-  asm volatile(
-      "{\n"
-      ".reg .pred keep;\n"
-      "setp.ne.b32 keep, %21, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16 "
-      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, "
-      "{%16, %17, %18, %19}, %20, keep, 1, 1, 1;\n"
-      "}"
-      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]), "+f"(sums[4]), "+f"(sums[5]), "+f"(sums[6]),
-        "+f"(sums[7]), "+f"(sums[8]), "+f"(sums[9]), "+f"(sums[10]), "+f"(sums[11]), "+f"(sums[12]), "+f"(sums[13]),
-        "+f"(sums[14]), "+f"(sums[15])
-      : "r"(a.at[0]), "r"(a.at[1]), "r"(a.at[2]), "r"(a.at[3]), "l"(b), "n"(Keep ? 1 : 0));
-}
-// 64 x 64 sums likewise.
-template <bool Keep>
-__device__ void multiply_pixels(float (&sums)[32], const small_fft::Fragment& a, std::uint64_t b) {
+// 64 x 32 or 64 x 64 sums likewise, with A in registers and B not along k.
+template <bool Keep, int Count>
+__device__ void multiply_pixels(float (&sums)[Count], const small_fft::Fragment& a, std::uint64_t b) {
   small_fft::multiply_by_wgmma<1, Keep, false>(sums, a, b);
 }
 
