@@ -156,13 +156,13 @@ void backward_weight(Stream& stream, const ConvProblem& c, ConvOperands& operand
   auto* const partial_bias = reinterpret_cast<float*>(static_cast<char*>(scratch.get()) + places.bias);
   const bool wants_bias = operands.bias.defined();
   const WeightArguments arguments{.t = cut.t,
+                                  .channel_blocks = cut.channel_blocks,
                                   .x = operands.x.read(),
                                   .grad_y = operands.y.read(),
                                   .mask = operands.mask.defined() ? operands.mask.read() : nullptr,
                                   .partial = partial,
                                   .partial_bias = wants_bias ? partial_bias : nullptr};
-  const dim3 grid(static_cast<unsigned>(cut.parts), static_cast<unsigned>(cut.filter_blocks),
-                  static_cast<unsigned>(cut.channel_blocks));
+  const dim3 grid(static_cast<unsigned>(cut.parts * cut.channel_blocks), static_cast<unsigned>(cut.filter_blocks));
   launch_weight(stream, arguments, by_pairs(c), grid);
   const std::int64_t count = std::int64_t(c.filters) * c.channels * taps;
   reduce_columns(stream, cut.parts, count, SumOfParts{partial, count, operands.w.write()});

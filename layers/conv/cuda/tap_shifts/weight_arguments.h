@@ -16,11 +16,9 @@ TWIDDLE_HD constexpr int channel_octets(bool pairs) {
   return pairs ? 4 : 8;
 }
 
-// Of a patch of two short strips side by side: so many numbers of eight planes fit into the registers of a warp.
-constexpr int most_pixels_of_x = (strips * octet + side - 1) * (short_strip + side - 1);
-
 struct WeightArguments {
   Tiling t;  // short strips side by side
+  int channel_blocks;
   const float *x, *grad_y, *mask;
   float *partial, *partial_bias;  // [part][filter][channel][tap], [part][filter]; the latter may be null
 };

@@ -10,7 +10,24 @@
 // of kernels, multiply them: rows are filters, columns are channels, k are positions.
 namespace twiddle::tap_shifts {
 
-constexpr int registers_of_summing = 136, registers_of_splitting = 104;  // of 128 each at the start
+// With pairs, half as many sums leave registers to load what comes next while numbers are split.
+TWIDDLE_HD constexpr bool loads_ahead(bool pairs) {
+  return pairs;
+}
+constexpr int registers_of_all = 128;  // at the start
+TWIDDLE_HD constexpr int registers_of_summing(bool pairs) {
+  return pairs ? 112 : 136;
+}
+TWIDDLE_HD constexpr int registers_of_splitting(bool pairs) {
+  return pairs ? 176 : 104;
+}
+template <int Each>
+__device__ void set_registers() {
+  if constexpr (Each > registers_of_all)
+    small_fft::take_registers<Each>();
+  else
+    small_fft::give_registers<Each>();
+}
 
 // A plane's numbers are multiplied by a power of two that fits all that a block has seen of it; where a larger number
 // comes, the sums so far follow.
@@ -34,23 +51,39 @@ struct WeightShared {
         is_free(is_there + weight_stages) {}
 };
 
-// A warp loads eight planes' part of a tile into registers, brings them to scale and splits them.
-template <bool Pairs, bool Masked>
+// Blocks of the same tiles and filters follow each other, so that they find the gradient in the L2 cache.
+__device__ inline int channel_block(const WeightArguments& g) {
+  return static_cast<int>(blockIdx.x) % g.channel_blocks;
+}
+__device__ inline int part_of_block(const WeightArguments& g) {
+  return static_cast<int>(blockIdx.x) / g.channel_blocks;
+}
+__device__ inline int parts(const WeightArguments& g) {
+  return static_cast<int>(gridDim.x) / g.channel_blocks;
+}
+__device__ inline int filter_block() {
+  return static_cast<int>(blockIdx.y);
+}
+
+// A warp loads eight planes' part of a tile into registers, brings them to scale and splits them; what it does next is
+// on its way then. A lane has a number of each two rows of 16 columns. Whole: channels and filters are multiples of
+// eight.
+template <bool Pairs, bool Masked, bool Whole>
 class Splitting {
  public:
-  __device__ Splitting(const WeightArguments& g, const WeightPlaces& places, const WeightShared& s, int thread)
-      : g_(g), places_(places), s_(s), warp_(thread / lanes), lane_(thread % lanes) {}
+  __device__ Splitting(const WeightArguments& g, const WeightPlaces& places, const WeightShared& s, int warp, int lane)
+      : g_(g), places_(places), s_(s), warp_(warp), lane_(lane), row_(lane / columns), column_(lane % columns) {}
 
   __device__ void run() {
     Turn turn;
-    for (int tile = static_cast<int>(blockIdx.x); tile < g_.t.tiles(); tile += static_cast<int>(gridDim.x)) {
-      const Origin at = origin_of(g_.t, tile);
+    const int step = parts(g_);
+    int tile = part_of_block(g_);
+    ValuesOfX x;
+    if constexpr (ahead) load_x(tile, 0, x);
+    for (; tile < g_.t.tiles(); tile += step) {
       s_.is_free[turn.stage].wait(turn.phase ^ 1);
       changed_ = 0;
-#pragma unroll 1
-      for (int o = warp_; o < channel_octets(Pairs); o += splitting_warps) split_x(at, o, turn.stage);
-#pragma unroll 1
-      for (int o = warp_; o < filter_octets; o += splitting_warps) split_y(at, o, turn.stage);
+      split_tile(tile, tile + step, turn.stage, x);
       if (lane_ == 0) s_.changed[turn.stage * splitting_warps + warp_] = changed_;
       small_fft::show_to_wgmma();
       __syncwarp();
@@ -61,119 +94,168 @@ class Splitting {
   }
 
  private:
-  static constexpr int rounds_of_x = quotient_up(most_pixels_of_x, lanes);
-  static constexpr int rounds_of_y = quotient_up(octet * short_strip * strips, lanes);
+  static constexpr bool ahead = loads_ahead(Pairs);
+  static constexpr int columns = strips * octet, pitch = columns + side - 1, rows_a_round = lanes / columns;
+  static constexpr int rounds_of_y = short_strip / rows_a_round;
+  static constexpr int rounds_of_rows = (short_strip + side - 1) / rows_a_round, rounds_of_x = rounds_of_rows + 1;
+  static constexpr int octets_of_x = channel_octets(Pairs) / splitting_warps;  // of a warp
+  static constexpr int octets_of_y = filter_octets / splitting_warps;
   template <int Rounds>
   using Values = float[Rounds][octet];
+  using ValuesOfX = Values<rounds_of_x>;
+  using ValuesOfY = Values<rounds_of_y>;
+
+  __device__ void split_tile(int tile, int next_tile, int stage, ValuesOfX& x) {
+    ValuesOfY y[octets_of_y];
+    if constexpr (ahead) {
+      static_assert(octets_of_x == 1 && octets_of_y == 2);
+      load_y(tile, 0, y[0]);
+      finish_x(x, 0, stage);
+      load_y(tile, 1, y[1]);
+      finish_y(y[0], 0, stage);
+      load_x(next_tile, 0, x);
+      finish_y(y[1], 1, stage);
+    } else {
+#pragma unroll 1
+      for (int o = 0; o < octets_of_x; ++o) load_x(tile, o, x), finish_x(x, o, stage);
+#pragma unroll 1
+      for (int o = 0; o < octets_of_y; ++o) load_y(tile, o, y[0]), finish_y(y[0], o, stage);
+    }
+  }
 
   __device__ bool sums_bias() const {
-    return g_.partial_bias != nullptr && blockIdx.z == 0;
+    return g_.partial_bias != nullptr && channel_block(g_) == 0;
   }
 
-  __device__ void split_x(const Origin& at, int octet_of_block, int stage) {
-    const Tiling& t = g_.t;
-    const int first = (static_cast<int>(blockIdx.z) * channel_octets(Pairs) + octet_of_block) * octet;
-    const Planes planes(t.channels, first, t.height, t.width, at.image);
-    Values<rounds_of_x> v;
-    const auto pixels = [&](int pixel) {
-      return planes.place(pixel, t.pixels(), t.pitch(), at.row - t.pad_h, at.column - t.pad_w);
-    };
-    load(pixels, planes, g_.x, v);
-    scale(v, s_.exponents + octet_of_block * octet, factors_of(stage) + octet_of_block * octet);
-    store(v, t.pixels(), channel_octets(Pairs), octet_of_block, s_.stages + stage * places_.bytes_of_stage);
-  }
-  __device__ void split_y(const Origin& at, int octet_of_block, int stage) {
-    const Tiling& t = g_.t;
-    const int first = (static_cast<int>(blockIdx.y) * filter_octets + octet_of_block) * octet;
-    const Planes planes(t.filters, first, t.out_h, t.out_w, at.image);
-    Values<rounds_of_y> v;
-    const auto pixels = [&](int pixel) {
-      return planes.place(pixel, t.positions(), t.tile_columns(), at.row, at.column);
-    };
-    if constexpr (Masked)
-      load_masked(pixels, planes, v);
-    else
-      load(pixels, planes, g_.grad_y, v);
-    if (sums_bias()) add_to_bias(v, octet_of_block);
-    const int plane = block_filters + octet_of_block * octet;
-    scale(v, s_.exponents + plane, factors_of(stage) + plane);
-    store(v, t.positions(), filter_octets, octet_of_block,
-          s_.stages + stage * places_.bytes_of_stage + places_.bytes_of_x);
-  }
-  __device__ float* factors_of(int stage) const {
-    return s_.factors + stage * 2 * block_filters;
-  }
-
-  // Eight planes; behind the last of all it is taken again.
+  // Eight planes, of which behind the last of all that one is taken again.
   struct Planes {
     int height, width, left;
     std::int64_t first;
     __device__ Planes(int all, int plane, int its_height, int its_width, int image)
         : height(its_height), width(its_width), left(max(all - plane, 1)) {
-      first = (std::int64_t(image) * all + min(plane, all - 1)) * height * width;
+      first = (std::int64_t(image) * all + min(plane, Whole ? all - octet : all - 1)) * area();
     }
-    __device__ unsigned plane(int i) const {
-      return static_cast<unsigned>(min(i, left - 1)) * static_cast<unsigned>(height * width);
-    }
-    // In a plane; -1: nowhere.
-    __device__ int place(int pixel, int pixels, int pitch, int first_row, int first_column) const {
-      const int in_row = pixel * ((pixels_of_inverse + pitch - 1) / pitch) / pixels_of_inverse;
-      const int row = first_row + in_row, column = first_column + pixel - in_row * pitch;
-      const bool inside = pixel < pixels && static_cast<unsigned>(row) < static_cast<unsigned>(height) &&
-                          static_cast<unsigned>(column) < static_cast<unsigned>(width);
-      return inside ? row * width + column : -1;
-    }
-    static constexpr int pixels_of_inverse = 1 << 16;
+    __device__ unsigned area() const { return static_cast<unsigned>(height) * static_cast<unsigned>(width); }
+    __device__ unsigned to_next(int i) const { return Whole || i + 1 < left ? area() : 0; }
   };
 
-  template <int Rounds, class Pixels>
-  __device__ void load(const Pixels& place_of, const Planes& planes, const float* values, Values<Rounds>& v) const {
+  __device__ void load_x(int tile, int o, ValuesOfX& v) const {
+    const Tiling& t = g_.t;
+    const Origin at = origin_of(t, tile < t.tiles() ? tile : 0);  // behind the last, nobody needs them
+    const int first = (channel_block(g_) * channel_octets(Pairs) + warp_ + o * splitting_warps) * octet;
+    const Planes planes(t.channels, first, t.height, t.width, at.image);
+    load_rounds<0, rounds_of_rows>(planes, g_.x, at.row - t.pad_h + row_, at.column - t.pad_w + column_, v);
+    load_rounds<rounds_of_rows, rounds_of_x>(planes, g_.x, at.row - t.pad_h + row_at_the_end(),
+                                             at.column - t.pad_w + column_at_the_end(), v);
+  }
+  __device__ void load_y(int tile, int o, ValuesOfY& v) const {
+    const Tiling& t = g_.t;
+    const Origin at = origin_of(t, tile);
+    const int first = (filter_block() * filter_octets + warp_ + o * splitting_warps) * octet;
+    const Planes planes(t.filters, first, t.out_h, t.out_w, at.image);
+    const int row = at.row + row_, column = at.column + column_;
+    if constexpr (Masked)
+      load_masked(planes, row, column, v);
+    else
+      load_rounds<0, rounds_of_y>(planes, g_.grad_y, row, column, v);
+  }
+  // The last columns of a patch of x, two of each row.
+  __device__ int row_at_the_end() const {
+    return lane_ / (side - 1);
+  }
+  __device__ int column_at_the_end() const {
+    return columns + lane_ % (side - 1);
+  }
+
+  // Where it is written, and not where the number is used, which the compiler would like better.
+  __device__ static float load_where(bool inside, const float* from) {
+    float value;
+    asm volatile(
+        "{\n"
+        ".reg .pred inside;\n"
+        "setp.ne.s32 inside, %2, 0;\n"
+        "mov.f32 %0, 0f00000000;\n"
+        "@inside ld.global.nc.f32 %0, [%1];\n"
+        "}"
+        : "=f"(value)
+        : "l"(from), "r"(static_cast<int>(inside)));
+    return value;
+  }
+  template <int From, int To, int Rounds>
+  __device__ static void load_rounds(const Planes& planes, const float* values, int row, int column,
+                                     Values<Rounds>& v) {
+    for_rounds<From, To>(planes, values, row, column,
+                         [&](int r, int i, const float* from, bool inside) { v[r][i] = load_where(inside, from); });
+  }
+  template <int From, int To, class Function>
+  __device__ static void for_rounds(const Planes& planes, const float* values, int row, int column,
+                                    const Function& function) {
+    const float* of_round = values + planes.first + (row * planes.width + column);
+    const bool in_columns = static_cast<unsigned>(column) < static_cast<unsigned>(planes.width);
 #pragma unroll
-    for (int r = 0; r < Rounds; ++r) {
-      const int place = place_of(r * lanes + lane_);
-      const float* from = values + planes.first + place;
-      asm("" : "+l"(from));  // an address: as a sum it would be added up anew for each plane
+    for (int r = From; r < To; ++r) {
+      const int its_row = row + (r - From) * rows_a_round;
+      const bool inside = in_columns && static_cast<unsigned>(its_row) < static_cast<unsigned>(planes.height);
+      const float* from = of_round + std::int64_t(planes.width) * ((r - From) * rows_a_round);
 #pragma unroll
       for (int i = 0; i < octet; ++i) {
-        v[r][i] = 0;
-        if (place >= 0) v[r][i] = __ldg(from + planes.plane(i));
+        asm("" : "+l"(from));  // an address that goes on: places of eight planes would take registers
+        function(r, i, from, inside);
+        from += planes.to_next(i);
       }
     }
   }
   // The mask first, as a bit a number: both at once would not fit into registers.
-  template <int Rounds, class Pixels>
-  __device__ void load_masked(const Pixels& place_of, const Planes& planes, Values<Rounds>& v) const {
-    load(place_of, planes, g_.mask, v);
-    std::uint32_t wanted[(Rounds + 3) / 4] = {};
+  __device__ void load_masked(const Planes& planes, int row, int column, ValuesOfY& v) const {
+    load_rounds<0, rounds_of_y>(planes, g_.mask, row, column, v);
+    std::uint32_t wanted[(rounds_of_y + 3) / 4] = {};
 #pragma unroll
-    for (int r = 0; r < Rounds; ++r)
+    for (int r = 0; r < rounds_of_y; ++r)
 #pragma unroll
       for (int i = 0; i < octet; ++i) wanted[r / 4] |= v[r][i] > 0 ? 1u << (r % 4 * octet + i) : 0;
-#pragma unroll
-    for (int r = 0; r < Rounds; ++r) {
-      const float* from = g_.grad_y + planes.first + place_of(r * lanes + lane_);
-      asm("" : "+l"(from));
-#pragma unroll
-      for (int i = 0; i < octet; ++i) {
-        v[r][i] = 0;
-        if ((wanted[r / 4] >> (r % 4 * octet + i) & 1) != 0) v[r][i] = __ldg(from + planes.plane(i));
-      }
-    }
+    for_rounds<0, rounds_of_y>(planes, g_.grad_y, row, column, [&](int r, int i, const float* from, bool) {
+      v[r][i] = load_where((wanted[r / 4] >> (r % 4 * octet + i) & 1) != 0, from);
+    });
+  }
+
+  __device__ void finish_x(ValuesOfX& v, int o, int stage) {
+    const int octet_of_block = warp_ + o * splitting_warps;
+    scale(v, s_.exponents + octet_of_block * octet, factors_of(stage) + octet_of_block * octet);
+    char* const part = s_.stages + stage * places_.bytes_of_stage;
+    constexpr int pixels = pitch * (short_strip + side - 1);
+    uint4* const to = reinterpret_cast<uint4*>(part) + octet_of_block * pixels;
+    constexpr int to_low = channel_octets(Pairs) * pixels;
+    store<0, rounds_of_rows>(v, to + row_ * pitch + column_, rows_a_round * pitch, to_low);
+    store<rounds_of_rows, rounds_of_x>(v, to + row_at_the_end() * pitch + column_at_the_end(), 0, to_low);
+  }
+  __device__ void finish_y(ValuesOfY& v, int o, int stage) {
+    const int octet_of_block = warp_ + o * splitting_warps;
+    if (sums_bias()) add_to_bias(v, octet_of_block);
+    const int plane = block_filters + octet_of_block * octet;
+    scale(v, s_.exponents + plane, factors_of(stage) + plane);
+    char* const part = s_.stages + stage * places_.bytes_of_stage + places_.bytes_of_x;
+    constexpr int pixels = columns * short_strip;
+    uint4* const to = reinterpret_cast<uint4*>(part) + octet_of_block * pixels;
+    store<0, rounds_of_y>(v, to + lane_, lanes, filter_octets * pixels);
+  }
+  __device__ float* factors_of(int stage) const {
+    return s_.factors + stage * 2 * block_filters;
   }
 
   // Where the exponents of planes do not fit the largest finite numbers, they are lowered.
   template <int Rounds>
   __device__ void scale(Values<Rounds>& v, int* exponents, float* factors) {
-    float most[octet] = {}, most_scaled = 0;
+    float most_scaled = 0;
 #pragma unroll
     for (int i = 0; i < octet; ++i) {
+      float most = 0;
 #pragma unroll
-      for (int r = 0; r < Rounds; ++r) most[i] = fmaxf(most[i], fabsf(v[r][i]));
-      most_scaled = fmaxf(most_scaled, most[i] * pairs::power_of_two(exponents[i]));
+      for (int r = 0; r < Rounds; ++r) most = fmaxf(most, fabsf(v[r][i]));
+      most_scaled = fmaxf(most_scaled, most * pairs::power_of_two(exponents[i]));
     }
     if (lane_ < octet) factors[lane_] = 1;
     constexpr float too_large = 1 << (pairs::top_exponent + 1);
-    if (__any_sync(0xffffffffu, most_scaled >= too_large)) lower(v, most, exponents, factors);
+    if (__any_sync(0xffffffffu, most_scaled >= too_large)) lower(v, exponents, factors);
 #pragma unroll
     for (int i = 0; i < octet; ++i) {
       const float by = pairs::power_of_two(exponents[i]);
@@ -182,18 +264,16 @@ class Splitting {
     }
   }
   template <int Rounds>
-  __device__ void lower(const Values<Rounds>& v, float (&most)[octet], int* exponents, float* factors) {
+  __device__ void lower(const Values<Rounds>& v, int* exponents, float* factors) {
     changed_ = 1;
     __syncwarp();
 #pragma unroll
     for (int i = 0; i < octet; ++i) {
-      if (most[i] == INFINITY) {
-        most[i] = 0;
+      float most = 0;
 #pragma unroll
-        for (int r = 0; r < Rounds; ++r)
-          if (fabsf(v[r][i]) < INFINITY) most[i] = fmaxf(most[i], fabsf(v[r][i]));
-      }
-      const int of_warp = __reduce_max_sync(0xffffffffu, __float_as_int(most[i]));
+      for (int r = 0; r < Rounds; ++r)
+        if (fabsf(v[r][i]) < INFINITY) most = fmaxf(most, fabsf(v[r][i]));
+      const int of_warp = __reduce_max_sync(0xffffffffu, __float_as_int(most));
       const int top = pairs::exponent_of(__int_as_float(of_warp)), before = exponents[i];
       if (lane_ != i || top + before <= pairs::top_exponent) continue;
       exponents[i] = pairs::top_exponent - headroom - top;
@@ -203,25 +283,23 @@ class Splitting {
   }
 
   // [high, low][octet][pixel]
-  template <int Rounds>
-  __device__ void store(const Values<Rounds>& v, int pixels, int octets, int octet_of_block, char* part) const {
-    uint4* const to = reinterpret_cast<uint4*>(part) + octet_of_block * pixels + lane_;
+  template <int From, int To, int Rounds>
+  __device__ static void store(const Values<Rounds>& v, uint4* to, int a_round, int to_low) {
 #pragma unroll
-    for (int r = 0; r < Rounds; ++r) {
+    for (int r = From; r < To; ++r) {
       const SplitOctet split = split_octet(v[r]);
-      if (r * lanes + lane_ >= pixels) continue;
-      to[r * lanes] = split.high;
-      if constexpr (Pairs) to[octets * pixels + r * lanes] = split.low;
+      uint4* const at = to + (r - From) * a_round;
+      at[0] = split.high;
+      if constexpr (Pairs) at[to_low] = split.low;
     }
   }
 
-  template <int Rounds>
-  __device__ void add_to_bias(const Values<Rounds>& v, int octet_of_block) const {
+  __device__ void add_to_bias(const ValuesOfY& v, int octet_of_block) const {
 #pragma unroll
     for (int i = 0; i < octet; ++i) {
       float total = 0;
 #pragma unroll
-      for (int r = 0; r < Rounds; ++r) total += v[r][i];
+      for (int r = 0; r < rounds_of_y; ++r) total += v[r][i];
 #pragma unroll
       for (int by = lanes / 2; by > 0; by /= 2) total += __shfl_xor_sync(0xffffffffu, total, by);
       if (lane_ == i) s_.bias[octet_of_block * octet + i] += total;
@@ -229,15 +307,15 @@ class Splitting {
   }
   __device__ void store_bias() const {
     group_barrier(1);
-    const int of_block = warp_ * lanes + lane_, filter = static_cast<int>(blockIdx.y) * block_filters + of_block;
+    const int of_block = warp_ * lanes + lane_, filter = filter_block() * block_filters + of_block;
     if (of_block < block_filters && filter < g_.t.filters)
-      g_.partial_bias[std::int64_t(blockIdx.x) * g_.t.filters + filter] = s_.bias[of_block];
+      g_.partial_bias[std::int64_t(part_of_block(g_)) * g_.t.filters + filter] = s_.bias[of_block];
   }
 
   const WeightArguments& g_;
   const WeightPlaces& places_;
   const WeightShared& s_;
-  int warp_, lane_, changed_ = 0;
+  int warp_, lane_, row_, column_, changed_ = 0;
 };
 
 // Sums of the three taps of a kernel's row. A thread has of each eight channels two adjacent ones, of two filters.
@@ -257,7 +335,7 @@ class Summing {
 
   __device__ void run() {
     Turn turn;
-    for (int tile = static_cast<int>(blockIdx.x); tile < g_.t.tiles(); tile += static_cast<int>(gridDim.x)) {
+    for (int tile = part_of_block(g_); tile < g_.t.tiles(); tile += parts(g_)) {
       s_.is_there[turn.stage].wait(turn.phase);
       const int4 changed = *reinterpret_cast<const int4*>(s_.changed + turn.stage * splitting_warps);
       if ((changed.x | changed.y | changed.z | changed.w) != 0) follow(turn.stage);
@@ -318,17 +396,22 @@ class Summing {
     return to;
   }
   __device__ void add_turn(const Operands (&o)[steps]) {
-    if constexpr (Pairs) {
-      float products[side][count];
+    if constexpr (Pairs) {  // while the next tap is multiplied, sums follow those of the last
+      float even[count], odd[count];
       small_fft::begin_wgmma();
-#pragma unroll
-      for (int tap = 0; tap < side; ++tap) multiply_pairs(o, tap, products[tap]);
+      multiply_pairs(o, 0, even);
       small_fft::commit_wgmma();
+      multiply_pairs(o, 1, odd);
+      small_fft::commit_wgmma();
+      small_fft::wait_for_wgmma<1>();
+      add(even, 0);
+      small_fft::begin_wgmma();
+      multiply_pairs(o, 2, even);
+      small_fft::commit_wgmma();
+      small_fft::wait_for_wgmma<1>();
+      add(odd, 1);
       small_fft::wait_for_wgmma();
-#pragma unroll
-      for (int tap = 0; tap < side; ++tap)
-#pragma unroll
-        for (int i = 0; i < count; ++i) sums_[tap][i] += products[tap][i];
+      add(even, 2);
     } else {
       small_fft::begin_wgmma();
 #pragma unroll
@@ -338,6 +421,10 @@ class Summing {
       small_fft::commit_wgmma();
       small_fft::wait_for_wgmma();
     }
+  }
+  __device__ void add(const float (&products)[count], int tap) {
+#pragma unroll
+    for (int i = 0; i < count; ++i) sums_[tap][i] += products[i];
   }
   // From zero, small terms first, for tensor cores cut digits off where they add.
   __device__ void multiply_pairs(const Operands (&o)[steps], int tap, float (&products)[count]) const {
@@ -351,15 +438,15 @@ class Summing {
   }
 
   __device__ void store() const {
-    const int first_channel = static_cast<int>(blockIdx.z) * channel_octets(Pairs) * octet;
-    const int first_filter = static_cast<int>(blockIdx.y) * block_filters;
+    const int first_channel = channel_block(g_) * channel_octets(Pairs) * octet;
+    const int first_filter = filter_block() * block_filters;
 #pragma unroll
     for (int i = 0; i < count; ++i) {
       const int channel = first_channel + channel_of(i), filter = first_filter + filter_of(i);
       if (channel >= g_.t.channels || filter >= g_.t.filters) continue;
       // Two powers of two, as one might not be finite.
       const int back = -s_.exponents[channel_of(i)] - s_.exponents[block_filters + filter_of(i)], half = back / 2;
-      const std::int64_t kernel = (std::int64_t(blockIdx.x) * g_.t.filters + filter) * g_.t.channels + channel;
+      const std::int64_t kernel = (std::int64_t(part_of_block(g_)) * g_.t.filters + filter) * g_.t.channels + channel;
       float* const to = g_.partial + kernel * taps + kernel_row_ * side;
 #pragma unroll
       for (int tap = 0; tap < side; ++tap)
@@ -387,11 +474,15 @@ __global__ void __launch_bounds__(weight_threads, 1) weight_kernel(const __grid_
   __syncthreads();
   const int thread = number % group_threads, group = __shfl_sync(0xffffffffu, number / group_threads, 0);
   if (group < summing_groups) {
-    small_fft::take_registers<registers_of_summing>();
+    set_registers<registers_of_summing(Pairs)>();
     Summing<Pairs>(g, places, s, group, thread).run();
   } else {
-    small_fft::give_registers<registers_of_splitting>();
-    Splitting<Pairs, Masked>(g, places, s, thread).run();
+    set_registers<registers_of_splitting(Pairs)>();
+    const int warp = __shfl_sync(0xffffffffu, thread / lanes, 0), lane = thread % lanes;
+    if (g.t.channels % octet == 0 && g.t.filters % octet == 0)
+      Splitting<Pairs, Masked, true>(g, places, s, warp, lane).run();
+    else
+      Splitting<Pairs, Masked, false>(g, places, s, warp, lane).run();
   }
 }
 
