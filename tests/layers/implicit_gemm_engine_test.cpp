@@ -64,7 +64,8 @@ std::vector<ConvProblem> problems(const std::string& plan) {
   if (is_shifts(plan))
     return conv_problems({"3x40x37x45 * 70x40x3x3 pad 1", "2x17x16x30 * 24x17x3x3", "1x64x14x14 * 130x64x3x3 pad 1",
                           "2x130x20x33 * 33x130x3x3 pad 2", "3x24x64x9 * 20x24x3x3 pad 0x1",
-                          "2x5x56x56 * 6x5x3x3 pad 3x1", "1x16x10x9 * 16x16x3x3", "2x100x30x24 * 64x100x3x3 pad 1"});
+                          "2x5x56x56 * 6x5x3x3 pad 3x1", "1x176x17x20 * 24x176x3x3 pad 1", "1x16x10x9 * 16x16x3x3",
+                          "2x100x30x24 * 64x100x3x3 pad 1"});
   return conv_problems({"3x3x37x41 * 70x3x5x5 stride 2x3 pad 1x2", "2x3x67x61 * 96x3x11x11 stride 4 pad 2",
                         "2x3x30x300 * 33x3x3x3 pad 1", "1x1x1x1 * 1x1x1x1", "5x4x9x7 * 17x4x7x5 pad 3x2",
                         "2x5x19x23 * 10x5x3x4 pad 2 dilation 2", "1x16x40x24 * 70x16x5x5 pad 2",
@@ -181,6 +182,24 @@ TEST_P(ImplicitGemm, OneLargeNumberSpoilsNoOtherImageAndNoOtherFilter) {
   EXPECT_LE(conv_error(*ctx_, problem, ConvPass::forward, operands, std::numeric_limits<int>::max()), 2e-6);
 }
 
+TEST_P(ImplicitGemm, AnInfiniteNumberStaysInItsImage) {
+  const ConvProblem problem = conv_problem("4x20x30x30 * 70x20x3x3 pad 1");
+  if (engine_->plan(problem, ConvPass::forward, GetParam()) == nullptr) GTEST_SKIP() << "too many channels for it";
+  ConvOperands operands = random_operands(*ctx_->stream, problem, ConvPass::forward);
+  const std::vector<float> alone = values_of(run(problem, ConvPass::forward, operands));
+  std::vector<float> x = values_of(operands.x);
+  constexpr int image = 2, row = 7, column = 11, plane = 30 * 30;
+  x[image * 20 * plane + 3 * plane + row * 30 + column] = std::numeric_limits<float>::infinity();
+  operands.x = Tensor::from(*ctx_->stream, operands.x.shape(), x);
+  const std::vector<float> beside = values_of(run(problem, ConvPass::forward, operands));
+  const auto all = static_cast<std::size_t>(problem.filters * plane);
+  for (const std::size_t other : {0, 1, 3})
+    EXPECT_TRUE(
+        std::equal(alone.begin() + other * all, alone.begin() + (other + 1) * all, beside.begin() + other * all));
+  for (std::size_t filter = 0; filter < 70; ++filter)  // whether as Inf or as NaN
+    EXPECT_FALSE(std::isfinite(beside[image * all + filter * plane + row * 30 + column])) << filter;
+}
+
 TEST_P(ImplicitGemm, ANaNStaysInItsImageFilterAndChannel) {
   for (const ConvProblem& problem : problems(GetParam()))
     for (const ConvPass pass : passes_of(GetParam(), problem)) {
@@ -211,6 +230,20 @@ TEST_P(ImplicitGemm, GoesBackThroughReluToItsInput) {
     operands.mask = Tensor();
     EXPECT_EQ(found, values_of(run(problem, ConvPass::backward_input, operands))) << to_string(problem);
   }
+}
+
+// So that the way back may be done once, where that is faster than twice.
+TEST_P(ImplicitGemm, OffersGradientsThatLeaveTheWayBackToAPassOfItsOwn) {
+  if (!is_shifts(GetParam())) GTEST_SKIP() << "this plan leaves it to others";
+  ConvProblem problem = conv_problem("2x16x20x20 * 24x16x3x3 pad 1");
+  for (const ConvPass pass : {ConvPass::backward_input, ConvPass::backward_weight}) {
+    problem.relu = false;
+    EXPECT_EQ(engine_->plan(problem, pass, "shifts_apart"), nullptr);
+    problem.relu = true;
+    EXPECT_FALSE(engine_->plan(problem, pass, "shifts_apart")->facts().masks);
+    EXPECT_TRUE(engine_->plan(problem, pass, "shifts")->facts().masks);
+  }
+  EXPECT_EQ(engine_->plan(problem, ConvPass::forward, "shifts_apart"), nullptr);
 }
 
 TEST_P(ImplicitGemm, LeavesGroupsManyChannelsAndTheWayBackThroughStridesToOthers) {
