@@ -28,15 +28,13 @@ class ImplicitGemmPlan final : public ConvPlan {
   TensorCores cores_;
 };
 
-// Of 3x3 kernels, for any number of channels. `masks`: the way back through bias and ReLU is done while numbers are
-// split, twice in a step; else it is left to a pass of its own, which serves both gradients.
+// Of 3x3 kernels, for any number of channels. The way back through bias and ReLU is left to a pass of its own, which
+// serves both gradients: inside it takes longer in every layer of VGG-E (docs/notes/products.md).
 class TapShiftsPlan final : public ConvPlan {
  public:
-  TapShiftsPlan(const Device& device, const ConvProblem& problem, ConvPass pass, bool masks)
-      : ConvPlan({.engine = "implicit_gemm",
-                  .name = masks || pass == ConvPass::forward ? "shifts" : "shifts_apart",
-                  .scratch_bytes = tap_shifts_scratch(device, problem, pass),
-                  .masks = masks}),
+  TapShiftsPlan(const Device& device, const ConvProblem& problem, ConvPass pass)
+      : ConvPlan(
+            {.engine = "implicit_gemm", .name = "shifts", .scratch_bytes = tap_shifts_scratch(device, problem, pass)}),
         problem_(problem),
         pass_(pass) {}
   void run(Context& ctx, ConvOperands& operands) const override {
@@ -47,13 +45,6 @@ class TapShiftsPlan final : public ConvPlan {
   ConvProblem problem_;
   ConvPass pass_;
 };
-
-// Whether plans of a pass do the way back themselves: forward has none, and without bias and ReLU one plan is enough.
-std::vector<bool> ways_back(const ConvProblem& problem, ConvPass pass) {
-  if (pass == ConvPass::forward) return {false};
-  if (!problem.relu && !problem.bias) return {true};
-  return {true, false};
-}
 
 class ImplicitGemmEngine final : public ConvEngine {
  public:
@@ -67,9 +58,8 @@ class ImplicitGemmEngine final : public ConvEngine {
           found.push_back(std::make_shared<ImplicitGemmPlan>(device_, problem, pass, cores));
     // Back to x of a first layer nearly all rows of the products would be empty, and the rule would take it.
     const bool to_few = pass == ConvPass::backward_input && problem.channels <= few_channels;
-    if (cores_.front() == TensorCores::wgmma && !to_few && tap_shifts_fit(problem, pass))
-      for (const bool masks : ways_back(problem, pass))
-        if (found.size() < most) found.push_back(std::make_shared<TapShiftsPlan>(device_, problem, pass, masks));
+    if (found.size() < most && cores_.front() == TensorCores::wgmma && !to_few && tap_shifts_fit(problem, pass))
+      found.push_back(std::make_shared<TapShiftsPlan>(device_, problem, pass));
     return found;
   }
   // With more channels, and with large kernels of stride 1, spectra do with fewer multiplications.

@@ -25,7 +25,7 @@ struct ForwardArguments {
   int chunks;  // of 16 channels
   int stages;
   bool resident;  // whether weights stay in shared memory; else those of a chunk come with its patch
-  const float *x, *mask, *bias;
+  const float *x, *bias;
   bool relu;
   const float* scales;    // of channels of x, powers of two
   const float* back;      // of filters, what takes all scales back

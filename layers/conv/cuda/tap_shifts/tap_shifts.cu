@@ -73,7 +73,7 @@ struct ForwardScratch {
 
 // What either pass reads and writes.
 struct ForwardOperands {
-  const float *x, *mask, *w, *bias;
+  const float *x, *w, *bias;
   bool relu, turned;
   float* y;
 };
@@ -109,7 +109,6 @@ void forward(Stream& stream, const ConvProblem& c, const ForwardOperands& operan
                                    .stages = cut.stages,
                                    .resident = cut.resident,
                                    .x = operands.x,
-                                   .mask = operands.mask,
                                    .bias = operands.bias,
                                    .relu = operands.relu,
                                    .scales = filters.scales,
@@ -141,33 +140,23 @@ WeightCut cut_weight(const Device& gpu, const ConvProblem& c) {
   return cut;
 }
 
-struct WeightScratch {
-  WeightScratch(const ConvProblem& c, const WeightCut& cut)
-      : bias(sizeof(float) * c.filters * c.channels * taps * cut.parts),
-        bytes(bias + sizeof(float) * c.filters * cut.parts) {}
-  std::size_t bias, bytes;
-};
+std::size_t weight_scratch(const ConvProblem& c, const WeightCut& cut) {
+  return sizeof(float) * c.filters * c.channels * taps * cut.parts;
+}
 
 void backward_weight(Stream& stream, const ConvProblem& c, ConvOperands& operands) {
   const WeightCut cut = cut_weight(stream.device(), c);
-  const WeightScratch places(c, cut);
-  const auto scratch = stream.allocate(places.bytes);
+  const auto scratch = stream.allocate(weight_scratch(c, cut));
   auto* const partial = static_cast<float*>(scratch.get());
-  auto* const partial_bias = reinterpret_cast<float*>(static_cast<char*>(scratch.get()) + places.bias);
-  const bool wants_bias = operands.bias.defined();
   const WeightArguments arguments{.t = cut.t,
                                   .channel_blocks = cut.channel_blocks,
                                   .x = operands.x.read(),
                                   .grad_y = operands.y.read(),
-                                  .mask = operands.mask.defined() ? operands.mask.read() : nullptr,
-                                  .partial = partial,
-                                  .partial_bias = wants_bias ? partial_bias : nullptr};
+                                  .partial = partial};
   const dim3 grid(static_cast<unsigned>(cut.parts * cut.channel_blocks), static_cast<unsigned>(cut.filter_blocks));
   launch_weight(stream, arguments, by_pairs(c), grid);
   const std::int64_t count = std::int64_t(c.filters) * c.channels * taps;
   reduce_columns(stream, cut.parts, count, SumOfParts{partial, count, operands.w.write()});
-  if (wants_bias)
-    reduce_columns(stream, cut.parts, c.filters, SumOfParts{partial_bias, c.filters, operands.bias.write()});
 }
 
 }  // namespace
@@ -191,7 +180,6 @@ void run_tap_shifts(Stream& stream, const ConvProblem& problem, ConvPass pass, C
   if (pass == ConvPass::backward_input)
     return forward(stream, way_back(problem),
                    {.x = operands.y.read(),
-                    .mask = operands.mask.defined() ? operands.mask.read() : nullptr,
                     .w = operands.w.read(),
                     .bias = nullptr,
                     .relu = false,
@@ -199,7 +187,6 @@ void run_tap_shifts(Stream& stream, const ConvProblem& problem, ConvPass pass, C
                     .y = operands.x.write()});
   forward(stream, problem,
           {.x = operands.x.read(),
-           .mask = nullptr,
            .w = operands.w.read(),
            .bias = operands.bias.defined() ? operands.bias.read() : nullptr,
            .relu = operands.relu,
@@ -209,7 +196,7 @@ void run_tap_shifts(Stream& stream, const ConvProblem& problem, ConvPass pass, C
 
 std::size_t tap_shifts_scratch(const Device& gpu, const ConvProblem& problem, ConvPass pass) {
   using namespace tap_shifts;
-  if (pass == ConvPass::backward_weight) return WeightScratch(problem, cut_weight(gpu, problem)).bytes;
+  if (pass == ConvPass::backward_weight) return weight_scratch(problem, cut_weight(gpu, problem));
   const ConvProblem convolved = pass == ConvPass::forward ? problem : way_back(problem);
   return ForwardScratch(convolved, cut_forward(convolved)).bytes;
 }

@@ -34,7 +34,7 @@ struct ForwardShared {
 
 // A group that loads every other chunk. Its number is a constant, so that what all its threads share stays in the
 // registers of the warp.
-template <bool Pairs, bool Masked, int Group>
+template <bool Pairs, int Group>
 class Loading {
  public:
   __device__ Loading(const ForwardArguments& g, const ForwardPlaces& places, const ForwardShared& s, int thread)
@@ -88,11 +88,6 @@ class Loading {
       from[i] = plane + (row * g_.t.width + column);
       asm("" : "+l"(from[i]));  // an address: as a sum it would be added up anew for each channel
     }
-    std::uint32_t wanted[octets] = {};
-    if constexpr (Masked) {
-#pragma unroll
-      for (int o = 0; o < octets; ++o) wanted[o] = above_zero(from, inside, o, left);
-    }
 #pragma unroll
     for (int o = 0; o < octets; ++o)
 #pragma unroll
@@ -100,31 +95,8 @@ class Loading {
 #pragma unroll
         for (int i = 0; i < rounds; ++i) {
           v_[o][i][j] = 0;
-          if (Masked ? (wanted[o] & bit_of(j, i)) != 0 : inside[i]) v_[o][i][j] = __ldg(from[i] + plane_of(o, j, left));
+          if (inside[i]) v_[o][i][j] = __ldg(from[i] + plane_of(o, j, left));
         }
-  }
-  // Where the mask lets numbers pass, a bit each. They are loaded when that is known: both at once would not fit into
-  // registers.
-  __device__ std::uint32_t above_zero(const float* const (&from)[rounds], const bool (&inside)[rounds], int o,
-                                      int left) const {
-    const std::int64_t to_mask = g_.mask - g_.x;
-    float masks[octet][rounds];
-#pragma unroll
-    for (int j = 0; j < octet; ++j)
-#pragma unroll
-      for (int i = 0; i < rounds; ++i) {
-        masks[j][i] = 0;
-        if (inside[i]) masks[j][i] = __ldg(from[i] + to_mask + plane_of(o, j, left));
-      }
-    std::uint32_t bits = 0;
-#pragma unroll
-    for (int j = 0; j < octet; ++j)
-#pragma unroll
-      for (int i = 0; i < rounds; ++i) bits |= masks[j][i] > 0 ? bit_of(j, i) : 0;
-    return bits;
-  }
-  __device__ static constexpr std::uint32_t bit_of(int j, int i) {
-    return 1u << (j * rounds + i);
   }
   __device__ unsigned plane_of(int o, int j, int left) const {
     return static_cast<unsigned>(min(o * octet + j, left - 1)) * area_;
@@ -184,8 +156,6 @@ class Loading {
   }
   __device__ void tell(small_fft::Barrier& is_there) {
     small_fft::show_to_wgmma();
-    __syncwarp();
-    if (thread_ % lanes != 0) return;
     if (!g_.resident && thread_ == 0)
       is_there.expect(places_.bytes_of_weights);
     else
@@ -244,7 +214,7 @@ class Multiplying {
     small_fft::commit_wgmma();
     const float back = s_.back_of_stages[stage];
     small_fft::wait_for_wgmma();
-    if (thread_ % lanes == 0) s_.is_free[stage].arrive();
+    s_.is_free[stage].arrive();
 #pragma unroll
     for (int i = 0; i < 4 * Rows; ++i) sums[i] = fmaf(products[i], back, sums[i]);
   }
@@ -314,7 +284,8 @@ class Multiplying {
 template <bool Pairs>
 __device__ void begin_forward(const ForwardArguments& g, const ForwardPlaces& places, const ForwardShared& s) {
   const int thread = static_cast<int>(threadIdx.x), channels = g.t.channels;
-  if (thread < g.stages) s.is_there[thread].begin(4), s.is_free[thread].begin(4 * multiplying_groups);
+  if (thread < g.stages)
+    s.is_there[thread].begin(group_threads), s.is_free[thread].begin(multiplying_groups * group_threads);
   if (thread == 0) s.weights_are_there->begin(1);
   for (int i = thread; i < g.chunks * depth; i += forward_threads) s.scales[i] = g.scales[min(i, channels - 1)];
   for (int i = thread; i < g.chunks; i += forward_threads) {
@@ -337,7 +308,7 @@ __device__ void begin_forward(const ForwardArguments& g, const ForwardPlaces& pl
   }
 }
 
-template <bool Pairs, bool Masked, int Rows>
+template <bool Pairs, int Rows>
 __global__ void __launch_bounds__(forward_threads, 1) forward_kernel(const __grid_constant__ ForwardArguments g) {
   extern __shared__ __align__(128) char memory[];
   const ForwardPlaces places(g.t, g.chunks, g.stages, g.resident, Pairs);
@@ -351,9 +322,9 @@ __global__ void __launch_bounds__(forward_threads, 1) forward_kernel(const __gri
   } else {
     small_fft::give_registers<registers_of_loading>();
     if (group == multiplying_groups)
-      Loading<Pairs, Masked, 0>(g, places, s, thread).run();
+      Loading<Pairs, 0>(g, places, s, thread).run();
     else
-      Loading<Pairs, Masked, 1>(g, places, s, thread).run();
+      Loading<Pairs, 1>(g, places, s, thread).run();
   }
 }
 

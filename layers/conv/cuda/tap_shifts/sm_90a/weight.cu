@@ -6,10 +6,10 @@ namespace twiddle::tap_shifts {
 
 namespace {
 
-template <bool Pairs, bool Masked>
+template <bool Pairs>
 void launch(Stream& stream, const WeightArguments& g, dim3 grid) {
   const int bytes = WeightPlaces(g.t, Pairs).all;
-  const auto kernel = weight_kernel<Pairs, Masked>;
+  const auto kernel = weight_kernel<Pairs>;
   twiddle::detail::allow_all_shared_memory(kernel, stream.device());
   kernel<<<grid, weight_threads, bytes, twiddle::detail::native(stream)>>>(g);
   twiddle::detail::check_launch();
@@ -18,10 +18,7 @@ void launch(Stream& stream, const WeightArguments& g, dim3 grid) {
 }  // namespace
 
 void launch_weight(Stream& stream, const WeightArguments& g, bool pairs, dim3 grid) {
-  if (g.mask == nullptr)
-    pairs ? launch<true, false>(stream, g, grid) : launch<false, false>(stream, g, grid);
-  else
-    pairs ? launch<true, true>(stream, g, grid) : launch<false, true>(stream, g, grid);
+  pairs ? launch<true>(stream, g, grid) : launch<false>(stream, g, grid);
 }
 
 }  // namespace twiddle::tap_shifts

@@ -36,14 +36,12 @@ constexpr int headroom = 3;  // exponents that numbers may grow by until then
 
 struct WeightShared {
   char* stages;
-  float* bias;
   float* factors;  // [stage][x, y][64]: by how much sums so far are multiplied
   int* exponents;  // [x, y][64]
   int* changed;    // [stage][warp]: whether any of a warp's factors is not 1
   small_fft::Barrier *is_there, *is_free;
   __device__ WeightShared(char* base, const WeightPlaces& p)
       : stages(base),
-        bias(reinterpret_cast<float*>(base + p.bias)),
         factors(reinterpret_cast<float*>(base + p.factors)),
         exponents(reinterpret_cast<int*>(base + p.exponents)),
         changed(reinterpret_cast<int*>(base + p.changed)),
@@ -68,7 +66,7 @@ __device__ inline int filter_block() {
 // A warp loads eight planes' part of a tile into registers, brings them to scale and splits them; what it does next is
 // on its way then. A lane has a number of each two rows of 16 columns. Whole: channels and filters are multiples of
 // eight.
-template <bool Pairs, bool Masked, bool Whole>
+template <bool Pairs, bool Whole>
 class Splitting {
  public:
   __device__ Splitting(const WeightArguments& g, const WeightPlaces& places, const WeightShared& s, int warp, int lane)
@@ -86,11 +84,9 @@ class Splitting {
       split_tile(tile, tile + step, turn.stage, x);
       if (lane_ == 0) s_.changed[turn.stage * splitting_warps + warp_] = changed_;
       small_fft::show_to_wgmma();
-      __syncwarp();
-      if (lane_ == 0) s_.is_there[turn.stage].arrive();
+      s_.is_there[turn.stage].arrive();
       turn.advance(1, weight_stages);
     }
-    if (sums_bias()) store_bias();
   }
 
  private:
@@ -123,10 +119,6 @@ class Splitting {
     }
   }
 
-  __device__ bool sums_bias() const {
-    return g_.partial_bias != nullptr && channel_block(g_) == 0;
-  }
-
   // Eight planes, of which behind the last of all that one is taken again.
   struct Planes {
     int height, width, left;
@@ -153,11 +145,7 @@ class Splitting {
     const Origin at = origin_of(t, tile);
     const int first = (filter_block() * filter_octets + warp_ + o * splitting_warps) * octet;
     const Planes planes(t.filters, first, t.out_h, t.out_w, at.image);
-    const int row = at.row + row_, column = at.column + column_;
-    if constexpr (Masked)
-      load_masked(planes, row, column, v);
-    else
-      load_rounds<0, rounds_of_y>(planes, g_.grad_y, row, column, v);
+    load_rounds<0, rounds_of_y>(planes, g_.grad_y, at.row + row_, at.column + column_, v);
   }
   // The last columns of a patch of x, two of each row.
   __device__ int row_at_the_end() const {
@@ -184,12 +172,6 @@ class Splitting {
   template <int From, int To, int Rounds>
   __device__ static void load_rounds(const Planes& planes, const float* values, int row, int column,
                                      Values<Rounds>& v) {
-    for_rounds<From, To>(planes, values, row, column,
-                         [&](int r, int i, const float* from, bool inside) { v[r][i] = load_where(inside, from); });
-  }
-  template <int From, int To, class Function>
-  __device__ static void for_rounds(const Planes& planes, const float* values, int row, int column,
-                                    const Function& function) {
     const float* of_round = values + planes.first + (row * planes.width + column);
     const bool in_columns = static_cast<unsigned>(column) < static_cast<unsigned>(planes.width);
 #pragma unroll
@@ -200,22 +182,10 @@ class Splitting {
 #pragma unroll
       for (int i = 0; i < octet; ++i) {
         asm("" : "+l"(from));  // an address that goes on: places of eight planes would take registers
-        function(r, i, from, inside);
+        v[r][i] = load_where(inside, from);
         from += planes.to_next(i);
       }
     }
-  }
-  // The mask first, as a bit a number: both at once would not fit into registers.
-  __device__ void load_masked(const Planes& planes, int row, int column, ValuesOfY& v) const {
-    load_rounds<0, rounds_of_y>(planes, g_.mask, row, column, v);
-    std::uint32_t wanted[(rounds_of_y + 3) / 4] = {};
-#pragma unroll
-    for (int r = 0; r < rounds_of_y; ++r)
-#pragma unroll
-      for (int i = 0; i < octet; ++i) wanted[r / 4] |= v[r][i] > 0 ? 1u << (r % 4 * octet + i) : 0;
-    for_rounds<0, rounds_of_y>(planes, g_.grad_y, row, column, [&](int r, int i, const float* from, bool) {
-      v[r][i] = load_where((wanted[r / 4] >> (r % 4 * octet + i) & 1) != 0, from);
-    });
   }
 
   __device__ void finish_x(ValuesOfX& v, int o, int stage) {
@@ -230,7 +200,6 @@ class Splitting {
   }
   __device__ void finish_y(ValuesOfY& v, int o, int stage) {
     const int octet_of_block = warp_ + o * splitting_warps;
-    if (sums_bias()) add_to_bias(v, octet_of_block);
     const int plane = block_filters + octet_of_block * octet;
     scale(v, s_.exponents + plane, factors_of(stage) + plane);
     char* const part = s_.stages + stage * places_.bytes_of_stage + places_.bytes_of_x;
@@ -294,24 +263,6 @@ class Splitting {
     }
   }
 
-  __device__ void add_to_bias(const ValuesOfY& v, int octet_of_block) const {
-#pragma unroll
-    for (int i = 0; i < octet; ++i) {
-      float total = 0;
-#pragma unroll
-      for (int r = 0; r < rounds_of_y; ++r) total += v[r][i];
-#pragma unroll
-      for (int by = lanes / 2; by > 0; by /= 2) total += __shfl_xor_sync(0xffffffffu, total, by);
-      if (lane_ == i) s_.bias[octet_of_block * octet + i] += total;
-    }
-  }
-  __device__ void store_bias() const {
-    group_barrier(1);
-    const int of_block = warp_ * lanes + lane_, filter = filter_block() * block_filters + of_block;
-    if (of_block < block_filters && filter < g_.t.filters)
-      g_.partial_bias[std::int64_t(part_of_block(g_)) * g_.t.filters + filter] = s_.bias[of_block];
-  }
-
   const WeightArguments& g_;
   const WeightPlaces& places_;
   const WeightShared& s_;
@@ -340,7 +291,7 @@ class Summing {
       const int4 changed = *reinterpret_cast<const int4*>(s_.changed + turn.stage * splitting_warps);
       if ((changed.x | changed.y | changed.z | changed.w) != 0) follow(turn.stage);
       add_tile(small_fft::shared_address(s_.stages) + turn.stage * places_.bytes_of_stage);
-      if (lane_ == 0) s_.is_free[turn.stage].arrive();
+      s_.is_free[turn.stage].arrive();
       turn.advance(1, weight_stages);
     }
     store();
@@ -461,15 +412,15 @@ class Summing {
   float sums_[side][count] = {};
 };
 
-template <bool Pairs, bool Masked>
+template <bool Pairs>
 __global__ void __launch_bounds__(weight_threads, 1) weight_kernel(const __grid_constant__ WeightArguments g) {
   extern __shared__ __align__(128) char memory[];
   const WeightPlaces places(g.t, Pairs);
   const WeightShared s(memory, places);
   const int number = static_cast<int>(threadIdx.x);
-  if (number < weight_stages) s.is_there[number].begin(splitting_warps), s.is_free[number].begin(4 * summing_groups);
+  if (number < weight_stages)
+    s.is_there[number].begin(group_threads), s.is_free[number].begin(summing_groups * group_threads);
   if (number < 2 * block_filters) s.exponents[number] = first_exponent;
-  if (number < block_filters) s.bias[number] = 0;
   small_fft::show_to_wgmma();
   __syncthreads();
   const int thread = number % group_threads, group = __shfl_sync(0xffffffffu, number / group_threads, 0);
@@ -480,9 +431,9 @@ __global__ void __launch_bounds__(weight_threads, 1) weight_kernel(const __grid_
     set_registers<registers_of_splitting(Pairs)>();
     const int warp = __shfl_sync(0xffffffffu, thread / lanes, 0), lane = thread % lanes;
     if (g.t.channels % octet == 0 && g.t.filters % octet == 0)
-      Splitting<Pairs, Masked, true>(g, places, s, warp, lane).run();
+      Splitting<Pairs, true>(g, places, s, warp, lane).run();
     else
-      Splitting<Pairs, Masked, false>(g, places, s, warp, lane).run();
+      Splitting<Pairs, false>(g, places, s, warp, lane).run();
   }
 }
 
