@@ -89,6 +89,29 @@ TEST_F(NcclOnTwoGpus, SumsInTwoHalves) {
   });
 }
 
+// Memory that the ranks give goes another way.
+TEST_F(NcclOnTwoGpus, SumsWhatLiesInTheirOwnMemory) {
+  on_gpus([](Communicator& ranks, Stream& stream) {
+    constexpr std::int64_t count = std::int64_t(32) * 100003;
+    const Tensor given = values_on(stream, ranks, count);
+    Tensor values = Tensor::over(stream.device(), {count}, ranks.allocate(stream, count));
+    const auto work = [&] {
+      stream.copy(values.write(), given.read(), given.bytes());
+      stream.wait_event(*ranks.begin_sum_scatter(stream, values.write(), count));
+      stream.wait_event(*ranks.begin_gather_shares(stream, values.write(), count));
+    };
+    work();
+    EXPECT_EQ(values.to_vector(stream), sum_of_both(count));
+    const std::unique_ptr<Graph> graph = stream.capture(work);
+    ASSERT_NE(graph, nullptr);
+    for (int play = 0; play < 20; ++play) {
+      stream.fill(values.write(), count, std::numeric_limits<float>::quiet_NaN());
+      graph->replay();
+    }
+    EXPECT_EQ(values.to_vector(stream), sum_of_both(count));
+  });
+}
+
 // A graph of both halves beside other work, played again and again.
 TEST_F(NcclOnTwoGpus, SumsInsideAGraph) {
   on_gpus([](Communicator& ranks, Stream& stream) {
