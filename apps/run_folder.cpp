@@ -71,6 +71,16 @@ std::string original_config(const std::string& folder) {
   return origin != environment.end() && origin->is_string() ? origin->get<std::string>() : std::string();
 }
 
+// Opening a pipe, say in the place of train.log, would wait for ever for its other end.
+void require_no_pipes(const std::string& folder) {
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    std::error_code gone;
+    const fs::file_status status = entry.status(gone);
+    if (fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status))
+      throw Error(ErrorKind::data, "cannot use '" + entry.path().string() + "': it is no regular file");
+  }
+}
+
 // RUN of RUN/checkpoints/step-00000341.
 fs::path run_of(const fs::path& checkpoint) {
   const fs::path run = checkpoint.parent_path().parent_path();
@@ -121,6 +131,7 @@ void write_run_facts(const std::string& folder, const Config& config, const std:
 }
 
 Experiment load_run(const std::string& folder, const std::vector<Override>& overrides, ExperimentOptions options) {
+  require_no_pipes(folder);
   options.origin = original_config(folder);
   return load_experiment((fs::path(folder) / "config.yaml").string(), overrides, options);
 }

@@ -1,6 +1,7 @@
 #include "apps/run_folder.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <nlohmann/json.hpp>
 #include <set>
@@ -67,6 +68,17 @@ TEST(RunFolder, TheConfigComesBackAndRemembersItsOrigin) {
   EXPECT_EQ(config_changes(config.tree, back.tree), std::vector<std::string>{"train.epochs: 3 -> 4"});
   EXPECT_EQ(config_changes(back.tree_of_file, back.tree), std::vector<std::string>{"train.epochs: 3 -> 4"});
   EXPECT_TRUE(is_run_folder(folder));
+}
+
+TEST(RunFolder, APipeInThePlaceOfAFileIsRefusedAtOnce) {
+  const fs::path run = fresh_folder("pipe");
+  std::ofstream(run / "config.yaml") << "version: 1\nmodel: {input: [1, 4, 4], layers: [linear: {outputs: 2}]}\n";
+  EXPECT_EQ(load_run(run).config.name, "config");
+  for (const char* name : {"environment.json", "train.log", "metrics.jsonl"}) {
+    ASSERT_EQ(mkfifo((run / name).c_str(), 0600), 0);
+    EXPECT_THROW(load_run(run), Error) << name;
+    fs::remove(run / name);
+  }
 }
 
 TEST(RunFolder, APathCannotInjectKeysIntoTheConfig) {
