@@ -82,7 +82,6 @@ TEST(AtomicFile, DoesNotReplaceADevice) {
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
 }
 
-// A limit on the size of files stands in for a full disk: the write stops half way with an error.
 TEST(AtomicFile, TellsBeforehandWhatCannotBeWritten) {
   const std::filesystem::path folder = fresh_folder("beforehand");
   std::ofstream(folder / "file") << "kept";
@@ -98,6 +97,7 @@ TEST(AtomicFile, TellsBeforehandWhatCannotBeWritten) {
     EXPECT_THROW(require_writable(path), Error) << path;
 }
 
+// A limit on the size of files stands in for a full disk: the write stops half way with an error.
 TEST(AtomicFile, AnUnfinishedWriteLeavesTheOldFileAlone) {
   const std::filesystem::path folder = fresh_folder("full");
   write_file_atomically(folder / "a.txt", "old");
