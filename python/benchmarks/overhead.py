@@ -1,4 +1,4 @@
-"""What a call costs beside the arithmetic: a 3x3 layer on one image of 4x4, microseconds a call on the host.
+"""What a call costs beside the arithmetic: small 3x3 layers, microseconds a call on the host.
 
 usage: python overhead.py [--device cuda]
 """
@@ -26,33 +26,43 @@ def microseconds(work, device, calls=2000, samples=9):
     return min(times), sorted(times)[samples // 2]
 
 
+def measure_layer(channels, size, device):
+    x, grad = (torch.randn(1, channels, size, size, device=device) for _ in range(2))
+    weight, bias = torch.randn(channels, channels, 3, 3, device=device), torch.randn(channels, device=device)
+    arguments = [1, 1], [1, 1], [1, 1], 1, "fp32", 1 << 30, "rule", False
+    convs = {
+        "torch.nn.functional.conv2d": lambda *bias: F.conv2d(x, weight, *bias, padding=1),
+        "twiddle_torch.conv2d": lambda *bias: twiddle_torch.conv2d(x, weight, *bias, padding=1, engine="rule"),
+        "torch.ops.twiddle.conv2d": lambda *bias: torch.ops.twiddle.conv2d(x, weight, *(bias or [None]), *arguments),
+    }
+    calls = 300 if device == "cuda" else 2000
+
+    def tell(what, work, name):
+        print("  %-36s %-28s %7.2f %7.2f" % (what, name, *microseconds(work, device, calls)), flush=True)
+
+    print(f"1x{channels}x{size}x{size}, microseconds a call, least and median of nine:")
+    tell("a new tensor", lambda: torch.empty(1, channels, size, size, device=device), "torch.empty")
+    for name, conv in convs.items():
+        tell("without gradients", conv, name)
+    for tensor in (x, weight, bias):
+        tensor.requires_grad_()
+    for name, conv in convs.items():
+        y = conv()
+        tell("with gradients", conv, name)
+        tell("backward alone", lambda: torch.autograd.grad(y, (x, weight), grad, retain_graph=True), name)
+        tell("forward and backward", lambda: torch.autograd.grad(conv(), (x, weight), grad), name)
+        tell("forward and backward with a bias", lambda: torch.autograd.grad(conv(bias), (x, weight, bias), grad), name)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     device = parser.parse_args().device
     torch.set_num_threads(1)
-    x, weight = torch.randn(1, 1, 4, 4, device=device), torch.randn(1, 1, 3, 3, device=device)
-    arguments = [1, 1], [1, 1], [1, 1], 1, "fp32", 1 << 30, "rule", False
-    calls = {
-        "torch.nn.functional.conv2d": lambda: F.conv2d(x, weight, padding=1),
-        "twiddle_torch.conv2d": lambda: twiddle_torch.conv2d(x, weight, padding=1, engine="rule"),
-        "torch.ops.twiddle.conv2d": lambda: torch.ops.twiddle.conv2d(x, weight, None, *arguments),
-        "the same, an empty batch": lambda: torch.ops.twiddle.conv2d(x[:0], weight, None, *arguments),
-        "a new tensor of PyTorch's": lambda: torch.empty(1, 1, 4, 4, device=device),
-    }
-    for gradients in (False, True):
-        x.requires_grad_(gradients), weight.requires_grad_(gradients)
-        print(f"{'with' if gradients else 'without'} gradients, microseconds a call, least and median of nine:")
-        for name, call in calls.items():
-            least, median = microseconds(call, device, calls=500 if device == "cuda" else 2000)
-            print(f"  {name:28s} {least:6.2f} {median:6.2f}", flush=True)
-    print("backward passes of x and weight, and forward and backward in turn:")
-    grad = torch.randn(1, 1, 4, 4, device=device)
-    for name in ("torch.nn.functional.conv2d", "twiddle_torch.conv2d"):
-        y = calls[name]()
-        least, median = microseconds(lambda: torch.autograd.grad(y, (x, weight), grad, retain_graph=True), device, calls=300)
-        both = microseconds(lambda: torch.autograd.grad(calls[name](), (x, weight), grad), device, calls=300)
-        print(f"  {name:28s} {least:6.2f} {median:6.2f}   {both[0]:6.2f} {both[1]:6.2f}", flush=True)
+    for channels, size in ((1, 4), (16, 16)):
+        measure_layer(channels, size, device)
+    for chosen in sorted({(each["problem"], each["pass"], each["plan"]) for each in twiddle_torch.choices()}):
+        print(*chosen)
 
 
 if __name__ == "__main__":
