@@ -9,6 +9,7 @@ namespace twiddle {
 struct Variable::State {
   Tensor value, grad, place;
   bool needs_grad = false;
+  std::shared_ptr<void> uses = {};  // shared by all of them
 };
 
 Variable::Variable(Tensor value, bool needs_grad)
@@ -30,6 +31,14 @@ void Variable::clear_grad() const {
 void Variable::set_grad_place(Tensor place) const {
   state_->place = std::move(place);
 }
+std::shared_ptr<void> Variable::begin_use() const {
+  if (!state_->uses) state_->uses = std::make_shared<char>();
+  return state_->uses;
+}
+bool Variable::is_in_use() const {
+  return state_->uses.use_count() > 1;
+}
+
 Tensor Variable::new_grad(Stream& stream) const {
   const bool is_free = state_->place.defined() && !state_->grad.defined();
   return is_free ? state_->place : Tensor(stream, state_->value.shape());
@@ -58,11 +67,12 @@ void Variable::add_grad(Context& ctx, Tensor grad) const {
 }
 
 Variable Tape::record(std::string name, Tensor output, const std::vector<Variable>& inputs, Backward backward) {
-  bool needs_grad = false;
-  for (const Variable& input : inputs) needs_grad = needs_grad || input.needs_grad();
-  needs_grad = needs_grad && recording_;
-  Variable result(std::move(output), needs_grad);
-  if (needs_grad) records_.push_back({std::move(name), result, std::move(backward)});
+  std::vector<std::shared_ptr<void>> uses;
+  if (recording_)
+    for (const Variable& input : inputs)
+      if (input.needs_grad()) uses.push_back(input.begin_use());
+  Variable result(std::move(output), !uses.empty());
+  if (!uses.empty()) records_.push_back({std::move(name), result, std::move(uses), std::move(backward)});
   return result;
 }
 
@@ -70,21 +80,24 @@ void Tape::backward(Context& ctx, const Variable& loss, Tensor factor, const std
   require(loss.value().size() == 1, "backward starts from one number, not from ", to_string(loss.value().shape()));
   if (!factor.defined()) factor = Tensor::filled(*ctx.stream, loss.value().shape(), 1.0f);
   loss.add_grad(ctx, std::move(factor));
-  while (!records_.empty()) {
-    // Taken off before it runs: what it holds is freed at the end of this turn, and an exception leaves no
-    // record that ran by half.
-    const Record record = std::move(records_.back());
-    records_.pop_back();
-    const Tensor grad = std::move(record.output.grad());
-    if (!grad.defined()) continue;  // the loss does not depend on it
-    const ProfilerRange range(ctx.profiler, *ctx.stream, record.name, "backward");
-    try {
-      record.backward(ctx, grad);
-    } catch (const OutOfMemory& error) {
-      throw OutOfMemory(join("layer '", record.name, "', backward: ", error.what()));
-    }
-    if (behind_each) behind_each();
+  while (!records_.empty())
+    if (run_newest(ctx) && behind_each) behind_each();
+}
+
+bool Tape::run_newest(Context& ctx) {
+  // Taken off before it runs: what it holds is freed at the end of this turn, and an exception leaves no record that
+  // ran by half.
+  const Record record = std::move(records_.back());
+  records_.pop_back();
+  const Tensor grad = std::move(record.output.grad());
+  if (!grad.defined()) return false;
+  const ProfilerRange range(ctx.profiler, *ctx.stream, record.name, "backward");
+  try {
+    record.backward(ctx, grad);
+  } catch (const OutOfMemory& error) {
+    throw OutOfMemory(join("layer '", record.name, "', backward: ", error.what()));
   }
+  return true;
 }
 
 void Tape::clear() {

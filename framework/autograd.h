@@ -22,6 +22,10 @@ class Variable {
   void clear_grad() const;
   // From now on its gradient lies there, whoever makes it; undefined: where it is made.
   void set_grad_place(Tensor place) const;
+  // A use that contributes to its gradient, until that is dropped; and whether there is one: its gradient may still
+  // grow.
+  std::shared_ptr<void> begin_use() const;
+  bool is_in_use() const;
   // Memory for who makes its gradient: that place, which saves a copy, or a new tensor of the value's shape.
   Tensor new_grad(Stream& stream) const;
   // Lets go of the value while the gradient's place stays: backward closures that need the value hold a Tensor of their
@@ -43,8 +47,8 @@ class Tape {
   Variable record(std::string name, Tensor output, const std::vector<Variable>& inputs, Backward backward);
 
   // Newest first, from d loss / d loss = 1, or from the factor that is given (both have one element). A record that has
-  // run is dropped, and with it its activations. `behind_each` is called behind each of them: the gradients of what it
-  // used are there from then on.
+  // run is dropped, and with it its activations. `behind_each` is called behind each of them: the gradients of what no
+  // other one uses are complete from then on.
   void backward(Context& ctx, const Variable& loss, Tensor factor = {}, const std::function<void()>& behind_each = {});
 
   // While off, nothing is recorded: evaluation.
@@ -58,8 +62,10 @@ class Tape {
   struct Record {
     std::string name;
     Variable output;
+    std::vector<std::shared_ptr<void>> uses;  // of inputs
     Backward backward;
   };
+  bool run_newest(Context& ctx);  // false: the loss does not depend on it
   std::vector<Record> records_;
   bool recording_ = true;
 };

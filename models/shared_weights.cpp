@@ -77,7 +77,7 @@ void SharedWeights::lay_out(const std::vector<Parameter*>& parameters) {
     if (!(*parameter)->trainable) continue;
     if (buckets_.empty() || buckets_.back().floats >= bucket_floats) buckets_.emplace_back();
     Bucket& bucket = buckets_.back();
-    bucket.places.push_back({*parameter, bucket.floats, 0, 0, {}, {}});
+    bucket.places.push_back({*parameter, bucket.floats, 0, 0});
     bucket.floats += rounded_up(count_of((*parameter)->shape), line_floats);
   }
 }
@@ -97,13 +97,13 @@ void SharedWeights::move_in(Stream& stream, Bucket& bucket) {
     *tensor = Tensor::over(stream.device(), {bucket.floats}, ranks_.allocate(stream, bucket.floats));
     stream.fill(tensor->write(), bucket.floats, 0);
   }
-  for (Place& place : bucket.places) {
+  for (const Place& place : bucket.places) {
     const Parameter& parameter = *place.parameter;
     Tensor& value = parameter.variable.value();
     Tensor moved = bucket.weights.part(place.begin, parameter.shape);
     stream.copy(moved.write(), value.read(), value.bytes());
     value = moved;
-    gradients_.push_back(place.gradient = bucket.gradients.part(place.begin, parameter.shape));
+    gradients_.push_back(bucket.gradients.part(place.begin, parameter.shape));
     if (place.count == 0) continue;
     Parameter& piece = pieces_.emplace_back(parameter);
     piece.shape = {place.count};
@@ -131,26 +131,22 @@ void SharedWeights::keep_state_of_share(Stream& stream, Optimizer& optimizer) co
 
 void SharedWeights::begin_sums(Stream& stream) {
   const auto is_complete = [](const Bucket& bucket) {
-    return std::all_of(bucket.places.begin(), bucket.places.end(),
-                       [](const Place& place) { return place.parameter->variable.grad().defined(); });
+    return std::all_of(bucket.places.begin(), bucket.places.end(), [](const Place& place) {
+      const Variable& variable = place.parameter->variable;
+      return variable.grad().defined() && !variable.is_in_use();
+    });
   };
   while (begun_ < buckets_.size() && is_complete(buckets_[begun_])) begin_next_sum(stream);
 }
 
 void SharedWeights::begin_next_sum(Stream& stream) {
   Bucket& bucket = buckets_[begun_++];
-  for (Place& place : bucket.places) place.given = place.gradient.version();
   bucket.summed = ranks_.begin_sum_scatter(stream, bucket.gradients.write(), bucket.floats);
 }
 
 void SharedWeights::sum_gradients(Stream& stream) {
   while (begun_ < buckets_.size()) begin_next_sum(stream);
-  for (Bucket& bucket : buckets_) {
-    for (const Place& place : bucket.places)
-      require(place.gradient.version() == place.given, "'", place.parameter->name,
-              "' is used by two layers: ranks sum its gradient behind the first of them");
-    wait_for_event(stream, bucket.summed);
-  }
+  for (Bucket& bucket : buckets_) wait_for_event(stream, bucket.summed);
   begun_ = 0;
 }
 

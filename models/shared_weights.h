@@ -34,8 +34,7 @@ class SharedWeights {
   // Begins, beside the stream's work, the sums of the buckets whose gradients are all there and that have not been
   // begun yet. All ranks have to call it at the same moments.
   void begin_sums(Stream& stream);
-  // Begins those that are left, and has the stream wait for all. An Error where a gradient has changed since its sum
-  // was begun: two layers use one weight.
+  // Begins those that are left, and has the stream wait for all.
   void sum_gradients(Stream& stream);
   void forget_begun();  // in a step that was given up: nothing waits for it
   // What this rank updates behind that: pieces of parameters, under their names and with their gradients.
@@ -55,8 +54,6 @@ class SharedWeights {
     Parameter* parameter;
     std::int64_t begin;         // in the bucket
     std::int64_t first, count;  // of its elements those in this rank's share; a count of 0: none
-    Tensor gradient = {};
-    Version given = {};  // of the gradient, as its sum was begun
   };
   struct Bucket {
     std::vector<Place> places;

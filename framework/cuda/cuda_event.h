@@ -2,6 +2,7 @@
 #include <cuda_runtime.h>
 
 #include <memory>
+#include <optional>
 
 #include "framework/cuda/check.h"
 #include "framework/cuda/host_wait.h"
@@ -28,7 +29,8 @@ class CudaEvent final : public Event {
   }
   cudaEvent_t event() const { return event_.get(); }
   void wait() const override {
-    const HostWait::Span waiting(*wait_);
+    std::optional<HostWait::Span> waiting;
+    if (wait_) waiting.emplace(*wait_);
     check(cudaEventSynchronize(event_.get()));
   }
   double milliseconds_since(const Event& earlier) const override {
@@ -39,7 +41,7 @@ class CudaEvent final : public Event {
   }
 
  private:
-  std::shared_ptr<HostWait> wait_ = std::make_shared<HostWait>();
+  std::shared_ptr<HostWait> wait_;  // null: nobody counts
   Handle<cudaEvent_t, cudaEventDestroy> event_;
 };
 

@@ -81,6 +81,19 @@ TEST(Tape, AddsTheGradientsOfABranch) {
   EXPECT_EQ(read(ctx, x.grad()), 7);
 }
 
+TEST(Tape, TellsWhenAGradientIsComplete) {
+  Context ctx;
+  const Variable x = number(ctx, 1);
+  const Variable y = times(ctx, 2, times(ctx, 3, x)), unused = times(ctx, 5, x);
+  EXPECT_TRUE(x.is_in_use());
+  std::vector<bool> in_use;
+  ctx.tape.backward(ctx, y, {}, [&] { in_use.push_back(x.is_in_use()); });
+  EXPECT_EQ(in_use, (std::vector{true, false}));
+  times(ctx, 2, x);
+  ctx.tape.clear();
+  EXPECT_FALSE(x.is_in_use());
+}
+
 TEST(Tape, RecordsNothingThatNeedsNoGradient) {
   Context ctx;
   times(ctx, 2, number(ctx, 1, false));
