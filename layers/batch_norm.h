@@ -8,7 +8,7 @@ namespace twiddle {
 // leaves them as they are. Options: momentum (weight of the newest batch), epsilon, sync.
 //
 // Of ranks that share a batch each takes the mean and variance of its own rows, or with `sync` all take those of the
-// whole batch: the ranks hand each other the moments of their rows, and on the way back the sums of theirs.
+// whole batch: the ranks hand each other the moments of their rows, and in the backward pass the sums of theirs.
 //
 // The ReLU that follows, and the sum of a residual whose path it ends, are done in the pass that writes its result. A
 // GPU whose blocks hold a channel of all images in shared memory (layers/cuda/channel_blocks.h) needs one pass each

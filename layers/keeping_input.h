@@ -6,8 +6,8 @@
 
 namespace twiddle {
 
-// y = forward(x) element by element, whose way back, grad_x = backward(x, grad_y), needs the input. `cost`: the simple
-// operations that one call of either is worth.
+// y = forward(x) element by element, whose backward pass, grad_x = backward(x, grad_y), needs the input. `cost`: the
+// simple operations that one call of either is worth.
 template <class Forward, class Backward>
 Variable map_keeping_input(Context& ctx, const std::string& name, const Variable& x, const Forward& forward,
                            const Backward& backward, std::int64_t cost) {

@@ -3,7 +3,7 @@
 
 namespace twiddle {
 
-// max(x, 0), a NaN stays one; and the way back, which needs only the result.
+// max(x, 0), a NaN stays one; and its gradient, which needs only the result.
 struct ReluForward {
   TWIDDLE_HD float operator()(float x) const { return x < 0 ? 0 : x; }
 };

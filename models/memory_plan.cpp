@@ -52,11 +52,11 @@ class ActivationWalk {
 
   struct Joined {
     bool keeps_input;
-    std::size_t held;  // what the join takes, on the way back what it gives
+    std::size_t held;  // what the join takes, in the backward pass what it gives
   };
 
-  // While a path is at work, what the paths before it gave is held, on the way back their gradients; so is the input
-  // that nobody keeps, on the way back its gradient as soon as one path has given its part.
+  // While a path is at work, what the paths before it gave is held, in the backward pass their gradients; so is the
+  // input that nobody keeps, in the backward pass its gradient as soon as one path has given its part.
   Joined walk_paths(const Layer& layer, std::size_t before, bool before_is_kept) {
     const bool keeps_input = before_is_kept || starts_with_a_keeper(layer);
     if (keeps_input && !before_is_kept) kept_ += before;
@@ -100,7 +100,7 @@ class ActivationWalk {
 
   std::vector<std::size_t> alive_;
   std::size_t kept_ = 0;
-  bool needs_grad_ = false;  // a layer up to here is trained: from it on the tape keeps what the way back needs
+  bool needs_grad_ = false;  // a layer up to here is trained: from it on the tape keeps what the backward pass needs
 };
 
 // Of a pass of the layer.

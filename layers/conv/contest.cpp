@@ -88,7 +88,7 @@ ContestResult Contest::hold() {
 ContestResult Contest::hold_once(ContestResult result) {
   std::vector<Family> families = fastest_families(result);
   for (const ConvPass pass : passes_) race(pass, families, result.passes[index_of(pass)]);
-  weigh_way_back(result);
+  weigh_epilogue_backward(result);
   race_together(families, result);
   return result;
 }
@@ -281,7 +281,7 @@ void Contest::repeat_the_best(PassTrial& trial, ContestResult::Pass& here) const
 
 // Plans that go back through bias and ReLU themselves, in place of faster ones that leave it to a pass of its own. In
 // training one such pass serves both gradients.
-void Contest::weigh_way_back(ContestResult& result) const {
+void Contest::weigh_epilogue_backward(ContestResult& result) const {
   if (!problem_.bias && !problem_.relu) return;
   StepPlans winners;
   std::array<const Entrant*, 3> doing_it{};
@@ -299,7 +299,7 @@ void Contest::weigh_way_back(ContestResult& result) const {
     by_doing_it += any_plan_does ? here.milliseconds : entrant->milliseconds;
   }
   const auto& [of_forward, of_input, of_weight] = winners;
-  if (of_weight == nullptr || plans_do_way_back(of_input.get(), of_weight.get(), problem_.relu)) return;
+  if (of_weight == nullptr || plans_do_epilogue_backward(of_input.get(), of_weight.get(), problem_.relu)) return;
   try {
     by_winners += StepTrial(ctx_, problem_).time_epilogue(second_look_ms);
   } catch (const OutOfMemory&) {
@@ -313,7 +313,8 @@ void Contest::weigh_way_back(ContestResult& result) const {
     here.winner = entrant->plan;
     here.milliseconds = entrant->milliseconds;
     here.reason = fmt::format(
-        "measured {:.2f} ms with the way back through bias and ReLU, all of that {:.2f}, with a pass of its own {:.2f}",
+        "measured {:.2f} ms with the backward pass of bias and ReLU inside, all of that {:.2f}, with a pass of its own "
+        "{:.2f}",
         here.milliseconds, by_doing_it, by_winners);
     here.reason += dropped(here);
   }
@@ -332,7 +333,7 @@ void Contest::race_together(const std::vector<Family>& families, ContestResult& 
   }
   StepTrial trial(ctx_, problem_);
   const auto& [of_forward, of_input, of_weight] = plans;
-  if (of_weight != nullptr && !plans_do_way_back(of_input.get(), of_weight.get(), problem_.relu))
+  if (of_weight != nullptr && !plans_do_epilogue_backward(of_input.get(), of_weight.get(), problem_.relu))
     apart += trial.time_epilogue(second_look_ms);
   double least = apart;
   for (const Family& family : families) {

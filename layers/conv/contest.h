@@ -72,7 +72,7 @@ class Contest {
   void race(ConvPass pass, std::vector<Family>& families, ContestResult::Pass& here) const;
   void take_first_look(PassTrial& trial, Entrant& entrant, double& fastest) const;
   void repeat_the_best(PassTrial& trial, ContestResult::Pass& here) const;
-  void weigh_way_back(ContestResult& result) const;
+  void weigh_epilogue_backward(ContestResult& result) const;
   void race_together(const std::vector<Family>& families, ContestResult& result) const;
   void forget() const;
 

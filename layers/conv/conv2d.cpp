@@ -67,7 +67,7 @@ void Conv2d::backward(Context& ctx, const ConvProblem& here, const Variable& x, 
   const ConvPlan* const of_input = plan_for(x, ConvPass::backward_input);
   const ConvPlan* const of_weight = plan_for(weight_->variable, ConvPass::backward_weight);
   const bool wants_bias = bias_ && bias_->variable.needs_grad();
-  const bool by_plans = plans_do_way_back(of_input, of_weight, relu_);
+  const bool by_plans = plans_do_epilogue_backward(of_input, of_weight, relu_);
   const Tensor mask = by_plans ? output : Tensor();
   Tensor bias_grad;
   if (by_plans && wants_bias) bias_grad = Tensor(*ctx.stream, {here.filters});

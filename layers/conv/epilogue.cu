@@ -37,7 +37,7 @@ void relu_in_place(Stream& stream, Tensor& y) {
   map_elements(stream, y.size(), ReluForward{}, 1, y.write(), y.read());
 }
 
-bool plans_do_way_back(const ConvPlan* of_input, const ConvPlan* of_weight, bool relu) {
+bool plans_do_epilogue_backward(const ConvPlan* of_input, const ConvPlan* of_weight, bool relu) {
   return of_weight != nullptr && of_weight->facts().masks && (of_input == nullptr || !relu || of_input->facts().masks);
 }
 

@@ -10,11 +10,11 @@ void add_bias_and_relu(Stream& stream, ConvOperands& operands);
 // max(y, 0) in place, for engines that add the bias themselves.
 void relu_in_place(Stream& stream, Tensor& y);
 
-// Whether the plans of the backward passes (null: the pass is not run) do the way back through both themselves, which
+// Whether the plans of the backward passes (null: the pass is not run) do that of bias and ReLU themselves, which
 // spares a pass over y's gradient. With a ReLU all must: each reads that gradient.
-bool plans_do_way_back(const ConvPlan* of_input, const ConvPlan* of_weight, bool relu);
+bool plans_do_epilogue_backward(const ConvPlan* of_input, const ConvPlan* of_weight, bool relu);
 
-// The way back through both: where relu, grad_y becomes its part where y is above zero (a new tensor, others may hold
+// The backward pass of both: where relu, grad_y becomes its part where y is above zero (a new tensor, others may hold
 // the old one); returned is the gradient of the bias [filters], undefined where none is wanted.
 Tensor relu_and_bias_backward(Stream& stream, const Tensor& y, bool relu, bool wants_bias, Tensor& grad_y);
 

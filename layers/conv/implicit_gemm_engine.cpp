@@ -28,7 +28,7 @@ class ImplicitGemmPlan final : public ConvPlan {
   TensorCores cores_;
 };
 
-// Of 3x3 kernels, for any number of channels. The way back through bias and ReLU is left to a pass of its own, which
+// Of 3x3 kernels, for any number of channels. The backward pass of bias and ReLU is left to a pass of its own, which
 // serves both gradients: inside it takes longer in every layer of VGG-E (docs/notes/products.md).
 class TapShiftsPlan final : public ConvPlan {
  public:

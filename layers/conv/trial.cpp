@@ -114,7 +114,7 @@ StepTrial::StepTrial(Context& ctx, const ConvProblem& problem)
 StepTimes StepTrial::time(const StepPlans& plans, double budget_ms) {
   Stream& stream = *ctx_.stream;
   const auto& [of_forward, of_input, of_weight] = plans;
-  const bool by_plans = plans_do_way_back(of_input.get(), of_weight.get(), problem_.relu);
+  const bool by_plans = plans_do_epilogue_backward(of_input.get(), of_weight.get(), problem_.relu);
   const bool apart = of_weight != nullptr && !by_plans && (problem_.bias || problem_.relu);
   input_.mask = weight_.mask = by_plans && problem_.relu ? forward_.y : Tensor();
   weight_.bias = by_plans ? bias_gradient_ : Tensor();

@@ -55,7 +55,7 @@ Measurement measure(Context& ctx, const ConvPlan& plan, const ConvProblem& probl
 // Milliseconds of a training step's passes.
 struct StepTimes {
   std::array<double, 3> passes{};
-  double epilogue = 0;  // of the way back through bias and ReLU, where plans do not do it
+  double epilogue = 0;  // of the backward pass of bias and ReLU, where plans do not do it
   double total() const { return passes[0] + passes[1] + passes[2] + epilogue; }
 };
 

@@ -25,7 +25,7 @@ class Spectra(TestCase):
     def forward(self, device, inputs, **more):
         return twiddle_torch.conv2d(*inputs, **problem.window(), engine=engines[device], **more)
 
-    def test_stay_until_the_way_back(self):
+    def test_stay_until_the_backward_pass(self):
         for device in devices:
             inputs = operands(problem, device)
             for _ in range(2):  # the first call goes another way
@@ -37,7 +37,7 @@ class Spectra(TestCase):
             for a, b in zip((y, *found), step(F.conv2d, in_double(*inputs), grad, **problem.window())):
                 self.assert_close(a, b)
 
-    def test_stay_for_a_second_way_back(self):
+    def test_stay_for_a_second_backward_pass(self):
         for device in devices:
             inputs = operands(problem, device)
             y = self.forward(device, inputs)

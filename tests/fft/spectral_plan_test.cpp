@@ -1,4 +1,4 @@
-// The way back through bias and ReLU that plans do while they transform y's gradient.
+// The backward pass of bias and ReLU that plans do while they transform y's gradient.
 #include "fft/spectral_plan.h"
 
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ void expect_epilogue_backward(Context& ctx, ConvEngine& engine, const ConvProble
   }
 }
 
-TEST(SpectralPlan, DoesTheWayBackThroughBiasAndRelu) {
+TEST(SpectralPlan, DoesTheBackwardPassOfBiasAndRelu) {
   Context ctx;
   const ConvProblem problem = conv_problem("5x4x9x8 * 6x2x3x3 pad 1 groups 2");
   for (const FrequencyGrid& grid : {whole_plane(problem, 10, 10), tiled(problem, 6, 8)}) {
@@ -92,7 +92,7 @@ TEST(SpectralPlan, SharesNoSpectrumOfAnotherMask) {
   EXPECT_EQ(engine.buffers().use().held, held) << "that of the older mask is of no use";
 }
 
-TEST_P(EveryDevice, EnginesThatDoTheWayBackThroughBiasAndReluDoItRight) {
+TEST_P(EveryDevice, EnginesThatDoTheBackwardPassOfBiasAndReluDoItRight) {
   Context ctx(GetParam());
   for (const auto& engine : make_conv_engines(GetParam()))
     for (const ConvProblem& problem : conv_problems({"5x4x9x8 * 6x2x3x3 pad 1 groups 2", "3x3x13x13 * 5x3x3x3 pad 1",

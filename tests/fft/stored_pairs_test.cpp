@@ -134,7 +134,7 @@ TEST_F(StoredPairs, SumTheBiasGradient) {
 }
 
 // What the layer's ReLU cut off has no gradient: that of y is masked on its way into the transform.
-TEST_F(StoredPairs, TakeAMaskOnTheWayBack) {
+TEST_F(StoredPairs, TakeAMaskInTheBackwardPass) {
   for (const Precision precision : {Precision::fp32, Precision::tf32}) {
     ConvProblem problem = conv_problem("40x32x8x8 * 64x32x3x3 pad 1");
     problem.precision = precision;

@@ -159,7 +159,7 @@ TEST_F(ContestTest, TheFastestGridIsTakenAndOnItTheFastestProduct) {
   EXPECT_EQ(other->fate, "not tried: other grids were faster at a look");
 }
 
-// Bias and ReLU on the way back cost a pass of their own where plans do not do that.
+// Bias and ReLU in the backward pass cost a pass of their own where plans do not do that.
 TEST_F(ContestTest, CountsTheEpilogueThatTheLayerWillAskFor) {
   clock->without_plan_ms = 10;
   FakePlan masking = on_grid("8x8", 30);  // 30 ms for all three passes, which share
@@ -177,7 +177,7 @@ TEST_F(ContestTest, CountsTheEpilogueThatTheLayerWillAskFor) {
 }
 
 // Plans that do it win over faster ones that leave it to that pass.
-TEST_F(ContestTest, APlanThatDoesTheWayBackNeedNotBeTheFastestAlone) {
+TEST_F(ContestTest, APlanThatDoesTheEpiloguesBackwardPassNeedNotBeTheFastestAlone) {
   clock->without_plan_ms = 10;
   FakePlan masking{.milliseconds = 12};
   masking.masks = true;
@@ -189,9 +189,9 @@ TEST_F(ContestTest, APlanThatDoesTheWayBackNeedNotBeTheFastestAlone) {
   EXPECT_EQ(winner(result, ConvPass::forward), "plain");
   EXPECT_EQ(winner(result, ConvPass::backward_input), "masking") << "24 ms beside 16 and 10";
   EXPECT_EQ(winner(result, ConvPass::backward_weight), "masking");
-  EXPECT_EQ(
-      result.passes[index_of(ConvPass::backward_weight)].reason,
-      "measured 12.00 ms with the way back through bias and ReLU, all of that 24.00, with a pass of its own 26.00");
+  EXPECT_EQ(result.passes[index_of(ConvPass::backward_weight)].reason,
+            "measured 12.00 ms with the backward pass of bias and ReLU inside, all of that 24.00, with a pass of its "
+            "own 26.00");
   masking.milliseconds = 14;
   EXPECT_EQ(winner(hold({{"plain", one(8)}, {"masking", {.plans = {masking}}}}), ConvPass::backward_weight), "plain");
   problem.relu = false;

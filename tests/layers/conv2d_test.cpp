@@ -69,7 +69,7 @@ TEST_P(EveryDevice, Conv2dEveryEngineHasTheGradients) {
   }
 }
 
-// The ReLU's way back and the bias' gradient come out of the engines where these know how, and of a pass before them
+// The ReLU's and the bias' gradient come out of the engines where these know how, and of a pass before them
 // where they do not.
 TEST_P(EveryDevice, Conv2dGradientsThroughItsReluAreThoseOfEveryEngine) {
   const std::vector<float> x = [] {

@@ -219,7 +219,7 @@ TEST_P(ImplicitGemm, ANaNStaysInItsImageFilterAndChannel) {
     }
 }
 
-TEST_P(ImplicitGemm, LeavesGroupsManyChannelsAndTheWayBackThroughStridesToOthers) {
+TEST_P(ImplicitGemm, LeavesGroupsManyChannelsAndGradientsThroughStridesToOthers) {
   EXPECT_FALSE(engine_->supports(conv_problem("2x17x9x9 * 8x17x5x5"), ConvPass::forward));
   EXPECT_FALSE(engine_->supports(conv_problem("2x8x9x9 * 17x8x5x5"), ConvPass::backward_input));
   EXPECT_FALSE(engine_->supports(conv_problem("2x8x9x9 * 8x4x3x3 groups 2"), ConvPass::forward));

@@ -89,7 +89,7 @@ TEST_P(EveryDevice, MaxPoolGoesWindowByWindowWhateverThePlane) {
       grad_x[largest] += grad_y[y.size()];
       y.push_back(x[largest]);
     });
-    EXPECT_EQ(test.forward(shape, x), y);  // without places for a way back
+    EXPECT_EQ(test.forward(shape, x), y);  // without places for a backward pass
     const auto passes = test.forward_and_backward(shape, x, grad_y);
     EXPECT_EQ(passes.y, y);
     EXPECT_EQ(passes.grad_x, grad_x);

@@ -68,7 +68,7 @@ std::vector<float> input_values(std::int64_t count, RandomSequence random, const
   return values;
 }
 
-// The way back from y, whose gradient is given.
+// The backward pass from y, whose gradient is given.
 void play_back(Context& ctx, const Variable& y, const std::vector<float>& gradient) {
   const Tensor grad_y = Tensor::from(*ctx.stream, y.value().shape(), gradient);
   const Variable objective =

@@ -9,7 +9,7 @@
 #include "layers/conv/cuda/implicit_gemm/split_filters.h"
 #include "layers/conv/cuda/implicit_gemm/weight_kernel.h"
 #include "layers/conv/cuda/sum_of_parts.h"
-#include "layers/conv/cuda/way_back.h"
+#include "layers/conv/cuda/transposed.h"
 
 namespace twiddle {
 
@@ -311,7 +311,7 @@ bool implicit_gemm_fits(const Device& gpu, const ConvProblem& problem, ConvPass 
   using namespace implicit_gemm;
   const bool back = pass == ConvPass::backward_input;
   if (problem.groups != 1 || (back && (problem.stride_h > 1 || problem.stride_w > 1))) return false;
-  const ConvProblem convolved = back ? way_back(problem) : problem;
+  const ConvProblem convolved = back ? transposed(problem) : problem;
   if (convolved.channels > most_channels || !can_be_counted(convolved)) return false;
   return pass == ConvPass::backward_weight ? cut_weight(gpu, problem, true).has_value()
                                            : cut_forward(gpu, convolved).has_value();
@@ -322,7 +322,7 @@ void run_implicit_gemm(Stream& stream, TensorCores cores, const ConvProblem& pro
   using namespace implicit_gemm;
   if (pass == ConvPass::backward_weight) return backward_weight(stream, problem, operands);
   if (pass == ConvPass::backward_input)
-    return forward(stream, cores, way_back(problem),
+    return forward(stream, cores, transposed(problem),
                    {.x = operands.y.read(),
                     .w = operands.w.read(),
                     .bias = nullptr,
@@ -344,7 +344,7 @@ std::size_t implicit_gemm_scratch(const Device& gpu, const ConvProblem& problem,
     const auto with = [&](bool masked) { return WeightScratch(problem, *cut_weight(gpu, problem, masked)).bytes; };
     return std::max(with(true), with(false));
   }
-  const ConvProblem convolved = pass == ConvPass::forward ? problem : way_back(problem);
+  const ConvProblem convolved = pass == ConvPass::forward ? problem : transposed(problem);
   return ForwardScratch(convolved, *cut_forward(gpu, convolved)).bytes;
 }
 

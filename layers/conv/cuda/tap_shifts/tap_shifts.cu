@@ -8,7 +8,7 @@
 #include "layers/conv/cuda/tap_shifts/forward_arguments.h"
 #include "layers/conv/cuda/tap_shifts/split_filters.h"
 #include "layers/conv/cuda/tap_shifts/weight_arguments.h"
-#include "layers/conv/cuda/way_back.h"
+#include "layers/conv/cuda/transposed.h"
 
 namespace twiddle {
 
@@ -166,7 +166,7 @@ bool tap_shifts_fit(const ConvProblem& p, ConvPass pass) {
   using namespace tap_shifts;
   const bool of_3x3 = p.kernel_h == side && p.kernel_w == side && p.dilation == 1;
   if (!of_3x3 || p.stride_h != 1 || p.stride_w != 1 || p.groups != 1) return false;
-  const ConvProblem convolved = pass == ConvPass::backward_input ? way_back(p) : p;
+  const ConvProblem convolved = pass == ConvPass::backward_input ? transposed(p) : p;
   if (!can_be_counted(convolved) || !fills_tiles(convolved)) return false;
   // Each chunk of channels has scales in shared memory; two stages are what loading and multiplying hand each other.
   constexpr int most_channels = 1 << 14, least_stages = 2;
@@ -178,7 +178,7 @@ void run_tap_shifts(Stream& stream, const ConvProblem& problem, ConvPass pass, C
   using namespace tap_shifts;
   if (pass == ConvPass::backward_weight) return backward_weight(stream, problem, operands);
   if (pass == ConvPass::backward_input)
-    return forward(stream, way_back(problem),
+    return forward(stream, transposed(problem),
                    {.x = operands.y.read(),
                     .w = operands.w.read(),
                     .bias = nullptr,
@@ -197,7 +197,7 @@ void run_tap_shifts(Stream& stream, const ConvProblem& problem, ConvPass pass, C
 std::size_t tap_shifts_scratch(const Device& gpu, const ConvProblem& problem, ConvPass pass) {
   using namespace tap_shifts;
   if (pass == ConvPass::backward_weight) return weight_scratch(problem, cut_weight(gpu, problem));
-  const ConvProblem convolved = pass == ConvPass::forward ? problem : way_back(problem);
+  const ConvProblem convolved = pass == ConvPass::forward ? problem : transposed(problem);
   return ForwardScratch(convolved, cut_forward(convolved)).bytes;
 }
 

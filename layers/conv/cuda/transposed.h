@@ -4,7 +4,7 @@
 namespace twiddle {
 
 // The convolution of y's gradient whose result is x's, where the stride is 1: channels and filters change places.
-inline ConvProblem way_back(const ConvProblem& p) {
+inline ConvProblem transposed(const ConvProblem& p) {
   ConvProblem back = p;
   back.channels = p.filters, back.filters = p.channels;
   back.height = p.out_height(), back.width = p.out_width();
