@@ -185,8 +185,9 @@ class Splitting {
       for (int r = 0; r < Rounds; ++r)
         if (fabsf(v[r][i]) < INFINITY) most = fmaxf(most, fabsf(v[r][i]));
       const int of_warp = __reduce_max_sync(0xffffffffu, __float_as_int(most));
+      if (lane_ != i) continue;  // nor may another read what this one writes
       const int top = pairs::exponent_of(__int_as_float(of_warp)), before = exponents[i];
-      if (lane_ != i || top + before <= pairs::top_exponent) continue;
+      if (top + before <= pairs::top_exponent) continue;
       exponents[i] = pairs::top_exponent - headroom - top;
       factors[i] = exponents[i] - before < -126 ? 0 : pairs::power_of_two(exponents[i] - before);
     }
