@@ -69,7 +69,8 @@ __device__ int load_piece(const float* x, std::int64_t total, std::int64_t begin
   return lead;
 }
 
-// The reverse, from shared memory to x. The fours at its ends, which it may share with its neighbours, go float by float.
+// The reverse, from shared memory to x. The fours at its ends, which it may share with its neighbours, go float by
+// float.
 template <int Threads = piece_threads>
 __device__ void store_piece(float* x, std::int64_t begin, int count, const Four* staged) {
   const int lead = static_cast<int>(begin & 3), end = lead + count, thread = static_cast<int>(threadIdx.x);
