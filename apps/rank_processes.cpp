@@ -130,7 +130,8 @@ class RankProcesses {
     signal_all(SIGCONT);
   }
 
-  // Of those that have ended since the last look one that was killed is the cause, and the others follow it.
+  // One that was killed is the cause, and the others follow it: also where it is seen later than they, as a process
+  // takes some tenths of a second to let go of a GPU. What this process ends itself is no cause.
   void look() {
     std::vector<Rank*> failed;
     for (Rank& rank : ranks_) {
@@ -138,10 +139,14 @@ class RankProcesses {
       rank.ended = true;
       if (rank.failed()) failed.push_back(&rank);
     }
-    if (first_ != nullptr || failed.empty()) return;
+    if (failed.empty()) return;
     const auto killed = std::find_if(failed.begin(), failed.end(), [](const Rank* rank) { return rank->was_killed(); });
-    first_ = killed != failed.end() ? *killed : failed.front();
-    failed_at_ = Clock::now();
+    const bool one_was_killed = killed != failed.end() && !told_to_end_;
+    if (first_ == nullptr)
+      failed_at_ = Clock::now();
+    else if (first_->was_killed() || !one_was_killed)
+      return;
+    first_ = one_was_killed ? *killed : failed.front();
   }
 
   void hurry() {

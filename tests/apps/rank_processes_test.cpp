@@ -48,6 +48,12 @@ TEST_F(RankProcesses3, NameTheOneThatWasKilled) {
   EXPECT_NE(told_.find("was ended by signal 9, Killed"), std::string::npos) << told_;
 }
 
+// A killed process lets go of its GPU before its parent hears of its end, and others may end meanwhile.
+TEST_F(RankProcesses3, NameTheOneThatWasKilledWhereAnotherIsSeenToEndSooner) {
+  EXPECT_EQ(run("test $TWIDDLE_RANK = 2 && { sleep 1; kill -KILL $$; }; exit 1"), 128 + SIGKILL);
+  EXPECT_NE(told_.find("rank 2 of 3 (process "), std::string::npos) << told_;
+}
+
 TEST_F(RankProcesses3, AreEndedWhereOneFailsAndTheyGoOn) {
   const auto start = std::chrono::steady_clock::now();
   EXPECT_EQ(run("test $TWIDDLE_RANK = 0 && exit 2; test $TWIDDLE_RANK = 1 && trap '' TERM; " + waits), 2);
