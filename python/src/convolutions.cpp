@@ -26,12 +26,6 @@ std::string cache_file() {
   return file != nullptr ? file : "";
 }
 
-// As many threads as PyTorch would take in this thread.
-void follow_thread_count() {
-  const auto wanted = static_cast<int>(torch::stable::get_num_threads());
-  if (omp_get_max_threads() != wanted) omp_set_num_threads(wanted);
-}
-
 // For the rest of the process: at its end CUDA may be gone before what is destroyed.
 struct Devices {
   std::mutex mutex;
@@ -127,13 +121,21 @@ std::int64_t Convolutions::kept() {
 }
 
 void Convolutions::run(const Chosen& here, ConvOperands& operands) {
-  if (ctx_.stream->device().kind == Device::Kind::cpu) follow_thread_count();
   here.plan->run(ctx_, operands);
   operands = {};  // PyTorch's again, and with them their spectra go, but those that are kept
   forget_released();
 }
 
+// As many as PyTorch would take in this thread.
+void Convolutions::follow_thread_count(Known& known) {
+  if (ctx_.stream->device().kind != Device::Kind::cpu) return;
+  const auto wanted = static_cast<int>(torch::stable::get_num_threads());
+  if (omp_get_max_threads() != wanted) omp_set_num_threads(wanted);
+  if (known.options.threads != wanted) known.options.threads = wanted, known.chosen = {};
+}
+
 const Convolutions::Chosen& Convolutions::chosen(Known& known, ConvPass pass) {
+  follow_thread_count(known);
   ctx_.training = known.trains;
   const Chosen*& here = known.chosen[static_cast<std::size_t>(pass)];
   if (here == nullptr) here = &chosen({known.problem, pass, known.options, known.trains});
@@ -149,7 +151,6 @@ const Convolutions::Chosen& Convolutions::chosen(const Key& key) {
                 join("no plan has been chosen yet for ", to_string(key.pass), " of ", to_string(key.problem),
                      ", which cannot be done while a CUDA graph is captured: run the step once "
                      "before the capture, as torch.cuda.graph asks for"));
-  if (ctx_.stream->device().kind == Device::Kind::cpu) follow_thread_count();
   Chooser& by = chooser(key.options);
   const ConvTuner::Choice& choice = by.tuner.choose(ctx_, key.problem, key.pass, key.options.engine);
   return chosen_.emplace(key, Chosen{choice.plan, choice.reason, &by}).first->second;
@@ -160,7 +161,7 @@ Convolutions::Chooser::Chooser(ConvTuner made) : tuner(std::move(made)) {
 }
 
 Convolutions::Chooser& Convolutions::chooser(const ConvOptions& options) {
-  const std::pair limits{options.workspace_limit, options.deterministic};
+  const std::tuple limits{options.workspace_limit, options.deterministic, options.threads};
   const auto known = choosers_.find(limits);
   if (known != choosers_.end()) return known->second;
   ConvPolicy policy{.workspace_limit = options.workspace_limit,

@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@ struct ConvOptions {
   std::string engine = "measured";  // as ConvPolicy has it
   std::size_t workspace_limit = std::size_t(4) << 30;
   bool deterministic = false;
+  int threads = 0;  // of a CPU; its plans have scratch memory for so many
   auto operator<=>(const ConvOptions&) const = default;
 };
 
@@ -82,6 +84,7 @@ class Convolutions {
     bool captured;  // what was computed outside of a CUDA graph is not there when it is replayed, and the other way
                     // round
   };
+  void follow_thread_count(Known& known);
   void run(const Chosen& chosen, ConvOperands& operands);
   const Chosen& chosen(Known& known, ConvPass pass);
   const Chosen& chosen(const Key& key);
@@ -90,7 +93,7 @@ class Convolutions {
 
   std::mutex mutex_;
   Context ctx_;
-  std::map<std::pair<std::size_t, bool>, Chooser> choosers_;  // of a workspace_limit, deterministic or not
+  std::map<std::tuple<std::size_t, bool, int>, Chooser> choosers_;  // of a limit, deterministic or not, threads
   std::map<Key, Chosen> chosen_;
   std::unordered_map<ConvCall, Known, HashOfCall> known_;
   std::unordered_map<std::int64_t, Kept> kept_;

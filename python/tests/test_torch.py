@@ -133,9 +133,11 @@ class Machinery(TestCase):
     def test_threads_that_pytorch_is_given(self):
         before = torch.get_num_threads()
         try:
-            torch.set_num_threads(1)
-            self.assert_step_is_right(awkward[0], "cpu", engine="rule")
-            self.assertIn("1 thread", twiddle_torch.devices()[0])
+            for threads, told in ((1, "1 thread,"), (4, "4 threads"), (2, "2 threads")):
+                torch.set_num_threads(threads)
+                for problem in awkward:
+                    self.assert_step_is_right(problem, "cpu", engine="rule")
+                self.assertIn(told, twiddle_torch.devices()[0])
         finally:
             torch.set_num_threads(before)
 
