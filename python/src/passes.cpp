@@ -49,6 +49,7 @@ std::pair<TorchTensor, std::int64_t> run_forward(const TorchTensor& x, const Tor
   const bool trains = needed.x || needed.weight;
   check_operands(x, weight);
   const Device device = device_of(x);
+  const OnDevice on_device(device);
   Convolutions& convolutions = convolutions_of(device);
   Convolutions::Known& call = known(convolutions, {four(x.sizes()), four(weight.sizes()), arguments,
                                                    bias.has_value() && !trains, needed.x, needed.weight});
@@ -56,7 +57,6 @@ std::pair<TorchTensor, std::int64_t> run_forward(const TorchTensor& x, const Tor
     check_operands(x, *bias);
     expect_shape("bias", shape_of(*bias), {call.weight[0]});
   }
-  const OnDevice on_device(device);
   TorchTensor y = new_torch_tensor(device, call.y);
   if (call.problem.batch == 0) return {std::move(y), 0};
   const TorchTensor plain_x = plain(x), plain_weight = plain(weight);
@@ -74,12 +74,12 @@ std::pair<MaybeTensor, MaybeTensor> run_backward(const TorchTensor& grad, const 
   for (const MaybeTensor* other : {&x, &weight})
     if (*other) check_operands(grad, **other);
   const Device device = device_of(grad);
+  const OnDevice on_device(device);
   Convolutions& convolutions = convolutions_of(device);
   Convolutions::Known& call =
       known(convolutions, {x ? four(x->sizes()) : four(shape), weight ? four(weight->sizes()) : four(shape), arguments,
                            false, needed.x, needed.weight});
   expect_shape("gradient", shape_of(grad), call.y);
-  const OnDevice on_device(device);
   MaybeTensor of_x, of_weight;
   if (weight) of_x = new_torch_tensor(device, call.x);
   if (x) of_weight = new_torch_tensor(device, call.weight);
@@ -88,14 +88,15 @@ std::pair<MaybeTensor, MaybeTensor> run_backward(const TorchTensor& grad, const 
     return {of_x, of_weight};
   }
   const TorchTensor plain_grad = plain(grad);
-  const Tensor y = view_of(plain_grad);  // one for both, so that they share its spectrum
-  const auto run = [&](ConvPass pass, const TorchTensor& x_or_gradient, const TorchTensor& weight_or_gradient) {
-    ConvOperands operands{view_of(x_or_gradient), view_of(weight_or_gradient), y};
+  Tensor y = view_of(plain_grad);  // one for both, so that they share its spectrum, which goes with the last of them
+  const auto run = [&](ConvPass pass, const TorchTensor& x_or_gradient, const TorchTensor& weight_or_gradient,
+                       Tensor gradient) {
+    ConvOperands operands{view_of(x_or_gradient), view_of(weight_or_gradient), std::move(gradient)};
     if (spectra != 0) convolutions.recall(spectra / most_devices, operands);
     convolutions.run(call, pass, operands);
   };
-  if (weight) run(ConvPass::backward_input, *of_x, plain(*weight));
-  if (x) run(ConvPass::backward_weight, plain(*x), *of_weight);
+  if (weight) run(ConvPass::backward_input, *of_x, plain(*weight), x ? y : std::move(y));
+  if (x) run(ConvPass::backward_weight, plain(*x), *of_weight, std::move(y));
   return {of_x, of_weight};
 }
 

@@ -211,6 +211,9 @@ class OnAGpu(TestCase):
         self.step()
         self.assertGreater(torch.cuda.max_memory_allocated(), before)
         self.assertEqual(torch.cuda.memory_allocated(), before)
+        with torch.no_grad():
+            twiddle_torch.conv2d(*self.inputs, **self.problem.window())
+        self.assertEqual(torch.cuda.memory_allocated(), before)  # nothing of the step had stayed until another call
 
     def test_current_gpu_stays(self):
         before = torch.cuda.current_device()
