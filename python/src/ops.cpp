@@ -66,18 +66,16 @@ std::string choices() {
   return all_choices();
 }
 
-// One line for each device that can be used, "cpu: ..." first, and why not for others; behind each its engines.
-std::string devices() {
-  const auto line = [](Device device) {
-    std::string text = describe(device) + "\t";
-    for (const auto& engine : make_conv_engines(device)) text += join(engine->name(), " ");
-    return text + "\n";
-  };
-  std::string text = line({});
-  for (int gpu = 0; gpu < cuda_device_count(); ++gpu) {
-    const std::string why = why_unusable(look_at_gpu(gpu));
-    text += why.empty() ? line({Device::Kind::cuda, gpu}) : join("cuda:", gpu, ": ", why, "\n");
-  }
+// A line for the CPU (-1) or for a GPU that can be used, and behind a tab its engines; for one that cannot, why. Empty:
+// this build sees no such GPU. It is the thread's from then on.
+std::string device(std::int64_t gpu) {
+  if (gpu >= cuda_device_count()) return {};
+  const Device device = gpu < 0 ? Device{} : Device{Device::Kind::cuda, static_cast<int>(gpu)};
+  if (device.kind == Device::Kind::cuda)
+    if (const std::string why = why_unusable(look_at_gpu(device.index)); !why.empty())
+      return join(to_string(device), ": ", why);
+  std::string text = describe(device) + "\t";
+  for (const auto& engine : make_conv_engines(device)) text += join(engine->name(), " ");
   return text;
 }
 
@@ -103,7 +101,6 @@ STABLE_TORCH_LIBRARY(twiddle, library) {
       "conv2d_backward_weight(Tensor grad, Tensor x, SymInt[] weight_shape, int[] stride, int[] padding, int[] "
       "dilation, int groups, str precision, int workspace_limit, str engine, bool deterministic) -> Tensor");
   library.def("choices() -> str");
-  library.def("devices() -> str");
 
   library.def("_conv2d(Tensor x, Tensor weight, Tensor? bias, int arguments) -> Tensor");
   library.def(
@@ -115,6 +112,7 @@ STABLE_TORCH_LIBRARY(twiddle, library) {
   library.def(
       "_id(int[] stride, int[] padding, int[] dilation, int groups, str precision, int workspace_limit, str engine, "
       "bool deterministic) -> int");
+  library.def("_device(int gpu) -> str");
   library.def("_release(int spectra) -> ()");
   library.def("_kept() -> int");
 }
@@ -129,8 +127,8 @@ STABLE_TORCH_LIBRARY_IMPL(twiddle, CUDA, library) {
 
 STABLE_TORCH_LIBRARY_IMPL(twiddle, CompositeExplicitAutograd, library) {
   library.impl("choices", TORCH_BOX(&choices));
-  library.impl("devices", TORCH_BOX(&devices));
   library.impl("_id", TORCH_BOX(&Documented::id));
+  library.impl("_device", TORCH_BOX(&device));
   library.impl("_release", TORCH_BOX(&release));
   library.impl("_kept", TORCH_BOX(&kept));
 }

@@ -37,7 +37,8 @@ def choices() -> "list[dict[str, str]]":
 
 def devices() -> "list[str]":
     """A line for each device that can be used, with its engines, and for each GPU that cannot, why."""
-    return [line.replace("\t", ": engines ").rstrip() for line in torch.ops.twiddle.devices().splitlines()]
+    lines = [torch.ops.twiddle._device(-1), *map(_ask_about, range(torch.cuda.device_count()))]
+    return [line.replace("\t", ": engines ").rstrip() for line in lines if line]
 
 
 def why_not(device: torch.device) -> Optional[str]:
@@ -54,10 +55,16 @@ def _look_at(device: torch.device) -> Optional[str]:
         return None
     if device.type != "cuda":
         return f"the device {device.type} is not supported"
-    for line in torch.ops.twiddle.devices().splitlines():
-        if line.startswith(f"{device}: "):
-            return None if "\t" in line else line
-    return "this build of twiddle_torch has no CUDA side, or sees no GPU"
+    line = _ask_about(torch.cuda.current_device() if device.index is None else device.index)
+    if not line:
+        return "this build of twiddle_torch has no CUDA side, or sees no GPU"
+    return None if "\t" in line else line
+
+
+def _ask_about(gpu: int) -> str:
+    with torch.cuda.device(gpu):  # so that the current one stays, and no other GPU gets a context
+        line: str = torch.ops.twiddle._device(gpu)
+    return line
 
 
 _why_not: Dict[torch.device, Optional[str]] = {}
