@@ -57,6 +57,7 @@ TEST_F(WatchedRanks, MayLeaveOneBeforeTheOthers) {
 
 TEST_F(WatchedRanks, EndWhereOneIsKilled) {
   start(3, 30, [](int rank, RankWatch&) {
+    usleep(100000);  // by then rank 0 listens
     if (rank == 1) std::raise(SIGKILL);
     return waits_for_ever();
   });
