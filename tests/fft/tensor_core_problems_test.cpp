@@ -62,8 +62,11 @@ ConvProblem TensorCoreProblems::of_many_channels() {
   if (one_in(2)) p.channels &= ~31, p.filters &= ~31;  // which stored spectra need
   if (one_in(4)) {
     p.kernel_h = p.kernel_w = 1;
+  } else if (one_in(2)) {
+    p.kernel_h = p.kernel_w = 3;
+    p.pad_h = between(0, 1), p.pad_w = between(0, 1);
   } else {
-    p.kernel_h = one_in(3) ? 3 : between(1, 7), p.kernel_w = one_in(2) ? p.kernel_h : between(1, 7);
+    p.kernel_h = between(1, 7), p.kernel_w = one_in(2) ? p.kernel_h : between(1, 7);
     p.pad_h = between(0, p.kernel_h / 2), p.pad_w = between(0, p.kernel_w / 2);
   }
   p.height = between(p.kernel_h, 24), p.width = between(p.kernel_w, 24);
@@ -84,7 +87,7 @@ ConvProblem TensorCoreProblems::of_a_first_layer() {
 std::string way_to_multiply(const ConvPlan& plan) {
   const std::string name = full_name(plan);
   const std::string last = name.substr(name.find_last_of(" :") + 1);
-  const bool ours = last.ends_with("pairs") || last.ends_with("halves") || last.ends_with("mma");
+  const bool ours = last.ends_with("pairs") || last.ends_with("halves") || last.ends_with("mma") || last == "shifts";
   return ours ? plan.facts().engine + ": " + last : "";
 }
 
