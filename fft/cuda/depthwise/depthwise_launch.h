@@ -6,6 +6,7 @@
 #include "fft/cuda/depthwise/tuned_on_h200.h"
 #include "fft/cuda/device/resident_blocks.h"
 #include "framework/cuda/check.h"
+#include "framework/cuda/shared_memory.h"
 #include "framework/error.h"
 
 namespace twiddle::small_fft {
@@ -164,7 +165,7 @@ void launch_depthwise(Stream& stream, std::int64_t blocks, int planes_in_memory,
   const auto native = static_cast<cudaStream_t>(stream.native());
   const int bytes = planes_in_memory * Block::plane_pitch * static_cast<int>(sizeof(Complex));
   constexpr int granted = 48 << 10;  // more dynamic shared memory has to be asked for
-  if (bytes > granted) check(cudaFuncSetAttribute(Kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+  if (bytes > granted) twiddle::detail::allow_all_shared_memory(Kernel, stream.device());
   require(blocks < std::int64_t(1) << 31, "depthwise transforms of ", blocks, " blocks are more than a launch takes");
   Kernel<<<static_cast<unsigned>(blocks), Block::threads, static_cast<std::size_t>(bytes), native>>>(arguments...);
   check(cudaGetLastError());

@@ -1,6 +1,7 @@
 #pragma once
 #include "fft/cuda/device/tuned_on_h200.h"
 #include "framework/cuda/check.h"
+#include "framework/cuda/shared_memory.h"
 #include "framework/error.h"
 
 // Programmatic dependent launch (sm_90 and later; CUDA Programming Guide, "Programmatic Dependent Launch and
@@ -56,8 +57,7 @@ template <auto Kernel, class Arguments>
 void launch_dependent(Stream& stream, std::int64_t blocks, int threads, int shared_bytes, const Arguments& arguments) {
   const auto native = static_cast<cudaStream_t>(stream.native());
   constexpr int granted = 48 << 10;  // more dynamic shared memory has to be asked for
-  if (shared_bytes > granted)
-    check(cudaFuncSetAttribute(Kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));
+  if (shared_bytes > granted) twiddle::detail::allow_all_shared_memory(Kernel, stream.device());
   require(blocks < std::int64_t(1) << 31, "transforms of ", blocks, " blocks are more than one launch can take");
   if (blocks == 0) return;
   static const DependentLaunch first(Kernel, stream.device());  // asked once, for a process with one GPU

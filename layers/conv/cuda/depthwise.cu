@@ -1,6 +1,7 @@
 #include "layers/conv/cuda/depthwise.h"
 
 #include "framework/cuda/check.h"
+#include "framework/cuda/shared_memory.h"
 #include "layers/conv/cuda/depthwise_arguments.h"
 
 namespace twiddle {
@@ -159,7 +160,7 @@ template <class Blocks>
 void launch(Stream& stream, void (*kernel)(Blocks), const Blocks& blocks, int threads, int floats) {
   constexpr int granted = 48 << 10;  // more shared memory has to be asked for
   const int bytes = floats * static_cast<int>(sizeof(float));
-  if (bytes > granted) check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+  if (bytes > granted) detail::allow_all_shared_memory(kernel, stream.device());
   kernel<<<static_cast<unsigned>(blocks.blocks()), static_cast<unsigned>(threads), static_cast<std::size_t>(bytes),
            detail::native(stream)>>>(blocks);
   detail::check_launch();
