@@ -159,14 +159,14 @@ int time_model(const Flags& flags, const TimeArguments& arguments, Context& ctx,
   IterationTimer timer(ctx, model, *experiment.loss, optimizer, batch, ranks);
   const IterationTimes times = timer.whole_iterations(arguments.seconds, arguments.steps, false);
   const bool on_gpu = ctx.stream->device().kind != Device::Kind::cpu;
-  if (on_gpu) check_free_running(times);
   if (print) print_whole(times, batch);
+  if (on_gpu) check_free_running(times);
   IterationTimes replayed;
   if (on_gpu && !arguments.no_graph) {
     replayed = timer.whole_iterations(arguments.seconds, arguments.steps, true);
-    check_free_running(replayed);
     if (print && replayed.captured) print_whole(replayed, batch);
     if (print && !replayed.captured) fmt::print("no CUDA graph: {}\n", replayed.why_not_captured);
+    check_free_running(replayed);
   }
   std::fflush(stdout);
   const std::vector<LayerTime> layers = timer.layer_by_layer(profiled_steps);
