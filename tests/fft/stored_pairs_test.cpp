@@ -8,6 +8,7 @@
 
 #include "fft/spectral_engine.h"
 #include "framework/error.h"
+#include "framework/ranks/communicator.h"
 #include "layers/conv/conv_check.h"
 #include "layers/conv/engines.h"
 #include "tests/support/check_close.h"
@@ -113,6 +114,13 @@ TEST_F(StoredPairs, AreWhatTheDefinitionSays) {
   expect_reference("33x64x13x13 * 96x64x3x3 pad 1");  // rows that fill no tile, columns of three groups
   expect_reference("64x160x5x5 * 32x160x5x5 pad 2");
   expect_reference("32x32x40x40 * 64x32x3x3 pad 1");  // tiles
+}
+
+TEST_F(StoredPairs, TakeTilesAsTheyComeBesideSumsOfRanks) {
+  const std::unique_ptr<Communicator> ranks = make_one_rank();
+  ctx->ranks = ranks.get();
+  expect_reference("32x32x8x8 * 32x32x3x3 pad 1");  // fewer tiles than multiprocessors
+  expect_reference("320x96x13x13 * 96x96x3x3 pad 1");
 }
 
 TEST_F(StoredPairs, AddUpSlicesOfABatch) {

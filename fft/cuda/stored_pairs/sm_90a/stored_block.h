@@ -29,6 +29,7 @@ struct StoredArguments {
   int steps, steps_a_part;
   Divisor parts, tiles_down, tiles_across;
   int tiles;
+  int* taken;  // how many of them blocks have taken, 0 before; null: they are dealt out
   bool accumulate;
 };
 
@@ -135,6 +136,7 @@ struct StoredBlock {
     struct Stage {
       char a[A::bytes], b[B::bytes];
     } of_steps[stages];
+    int tiles[stages];  // to which the steps belong; arguments.tiles behind the last one
     Barrier full[stages], empty[stages];
     KRange found[multiplying * 4];  // by each warp
   };
@@ -162,19 +164,34 @@ struct StoredBlock {
     }
   };
 
+  // Where tiles are dealt out, those of a block that starts late, as another kernel holds its multiprocessor, are
+  // waited for; so a block may take the next one when it comes to it.
+  __device__ static int first_tile(const StoredArguments& arguments) {
+    return arguments.taken != nullptr ? atomicAdd(arguments.taken, 1) : static_cast<int>(blockIdx.x);
+  }
+  __device__ static int tile_behind(int tile, const StoredArguments& arguments) {
+    return arguments.taken != nullptr ? atomicAdd(arguments.taken, 1) : tile + static_cast<int>(gridDim.x);
+  }
+
   __device__ static void copy(const StoredArguments& arguments, Shared& shared) {
     Turn turn;
-    for (int tile = static_cast<int>(blockIdx.x); tile < arguments.tiles; tile += static_cast<int>(gridDim.x)) {
+    int tile = first_tile(arguments);
+    for (int next; tile < arguments.tiles; tile = next) {
+      next = tile_behind(tile, arguments);
       const Place place(arguments, tile);
       for (int step = 0; step < place.steps; ++step, turn.next()) {
         Barrier& full = shared.full[turn.stage];
         auto& to = shared.of_steps[turn.stage];
         shared.empty[turn.stage].wait(turn.phase ^ 1);
+        shared.tiles[turn.stage] = tile;
         full.expect(stage_bytes);
         A::copy(to.a, arguments.a, place.first_step + step, place.row, place.bin, full);
         B::copy(to.b, arguments.b, place.first_step + step, place.column, place.bin, full);
       }
     }
+    shared.empty[turn.stage].wait(turn.phase ^ 1);
+    shared.tiles[turn.stage] = arguments.tiles;
+    shared.full[turn.stage].arrive();
   }
 
   __device__ static void multiply(const StoredArguments& arguments, Shared& shared, int group, int thread) {
@@ -183,7 +200,10 @@ struct StoredBlock {
     const KRange range = range_of_k(arguments, shared.found, 128 * group + thread);
     const bool differ = range.smallest < range.largest;
     Turn turn;
-    for (int tile = static_cast<int>(blockIdx.x); tile < arguments.tiles; tile += static_cast<int>(gridDim.x)) {
+    while (true) {
+      shared.full[turn.stage].wait(turn.phase);
+      const int tile = shared.tiles[turn.stage];
+      if (tile == arguments.tiles) break;
       float re[32] = {}, im[32] = {};
       int step = Place(arguments, tile).first_step;
       for (int left = Place(arguments, tile).steps; left > 0; --left, ++step, turn.next()) {

@@ -67,6 +67,7 @@ void launch(Stream& stream, const FrequencyGemm& gemm, const Factors& factors, S
   const auto native = static_cast<cudaStream_t>(stream.native());
   constexpr int bytes = sizeof(typename Block::Shared);
   check(cudaFuncSetAttribute(stored_kernel<Block>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+  if (arguments.taken != nullptr) check(cudaMemsetAsync(arguments.taken, 0, sizeof *arguments.taken, native));
   const int blocks = std::min(arguments.tiles, multiprocessors(stream.device()));
   stored_kernel<Block><<<static_cast<unsigned>(blocks), threads, bytes, native>>>(arguments);
   detail::check_launch();
@@ -95,7 +96,7 @@ void multiply_in(TileShape tile, Stream& stream, const FrequencyGemm& gemm, cons
 }  // namespace
 
 void multiply_stored(Stream& stream, const FrequencyGemm& gemm, int halves_a_float, const void* a, const void* b,
-                     TileShape tile, std::int64_t part, small_fft::Complex* c) {
+                     TileShape tile, std::int64_t part, small_fft::Complex* c, int* taken) {
   const GroupedMatrix matrix_a = gemm.a(), matrix_b = gemm.b();
   const StoredSpectrum of_a{halves_a_float, gemm.bins, matrix_a.rows, matrix_a.columns};
   const StoredSpectrum of_b{halves_a_float, gemm.bins, matrix_b.rows, matrix_b.columns};
@@ -117,6 +118,7 @@ void multiply_stored(Stream& stream, const FrequencyGemm& gemm, int halves_a_flo
                                   .tiles_down = Divisor(1),
                                   .tiles_across = Divisor(1),
                                   .tiles = 0,
+                                  .taken = taken,
                                   .accumulate = gemm.accumulate && part >= gemm.k};
   if (halves_a_float == 2)
     multiply_in<2>(tile, stream, gemm, {a, b}, arguments);
