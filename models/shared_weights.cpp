@@ -17,6 +17,10 @@ std::int64_t rounded_up(std::int64_t count, std::int64_t step) {
   return quotient_up(count, step) * step;
 }
 
+std::int64_t floats_of(const Parameter& parameter) {
+  return rounded_up(count_of(parameter.shape), line_floats);
+}
+
 // An optimizer names what it keeps of a parameter after it, "momentum.conv1.weight".
 std::string name_of(const std::string& kind, const Parameter& parameter) {
   return kind + "." + parameter.name;
@@ -73,12 +77,16 @@ SharedWeights::SharedWeights(Communicator& ranks, Stream& stream, const std::vec
 }
 
 void SharedWeights::lay_out(const std::vector<Parameter*>& parameters) {
+  std::int64_t left = 0;  // floats that are in no bucket yet
+  for (const Parameter* parameter : parameters)
+    if (parameter->trainable) left += floats_of(*parameter);
   for (auto parameter = parameters.rbegin(); parameter != parameters.rend(); ++parameter) {
     if (!(*parameter)->trainable) continue;
-    if (buckets_.empty() || buckets_.back().floats >= bucket_floats) buckets_.emplace_back();
+    if (buckets_.empty() || buckets_.back().floats >= std::max(left, least_bucket)) buckets_.emplace_back();
     Bucket& bucket = buckets_.back();
     bucket.places.push_back({*parameter, bucket.floats, 0, 0});
-    bucket.floats += rounded_up(count_of((*parameter)->shape), line_floats);
+    bucket.floats += floats_of(**parameter);
+    left -= floats_of(**parameter);
   }
 }
 

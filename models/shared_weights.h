@@ -22,8 +22,9 @@ namespace twiddle {
 // be summed, long before the last; and those that the next forward pass asks for first may be handed out first.
 class SharedWeights {
  public:
-  // A bucket ends with the parameter that fills it: 4 MiB, so that the last, which nothing hides, is a small one.
-  static constexpr std::int64_t bucket_floats = std::int64_t(1) << 20;
+  // A bucket ends with the parameter by which it holds at least half of all floats that were left, and 4 MiB: few sums
+  // have few starts, and the last, which nothing hides, is a small one.
+  static constexpr std::int64_t least_bucket = std::int64_t(1) << 20;  // floats
 
   // Moves the values of the trained parameters into buckets. Of what state the optimizer has, of all of them, this
   // rank's share stays.

@@ -201,7 +201,7 @@ TEST(Ranks, SumAndHandOutBucketByBucketAsOneProcessDoes) {
   const std::string config = R"(
 version: 1
 device: cpu
-model: {input: [1, 8, 8], layers: [linear: {outputs: 16500}, relu, linear: {outputs: 64}, relu, linear: {outputs: 4}]}
+model: {input: [1, 8, 8], layers: [linear: {outputs: 16500}, relu, linear: {outputs: 70}, relu, linear: {outputs: 4}]}
 data: {train: {format: synthetic, images: 24, classes: 4}}
 train: {epochs: 2, batch_size: 6, learning_rate: 0.01}
 )";

@@ -130,6 +130,31 @@ TEST(SharedWeights, OneThatIsUsedTwiceIsSummedOnce) {
   });
 }
 
+// The last parameters first: 2.4 of 4.8 million floats, half of what is left, and the rest.
+TEST(SharedWeights, EachBucketHoldsHalfOfWhatIsLeft) {
+  on_ranks(2, [](const RankPointer& ranks) {
+    Context ctx;
+    std::deque<Parameter> parameters;
+    std::vector<Parameter*> pointers;
+    for (const std::int64_t size : {600'000, 600'000, 600'000, 600'000, 1'200'000, 1'200'000}) {
+      Parameter& parameter = parameters.emplace_back();
+      parameter.name = "weight" + std::to_string(parameters.size());
+      parameter.shape = {size};
+      parameter.variable.value() = Tensor::filled(*ctx.stream, {size}, 1);
+      pointers.push_back(&parameter);
+    }
+    const std::unique_ptr<Optimizer> optimizer = std::move(small_experiment({}).optimizer);
+    const SharedWeights shared(*ranks, *ctx.stream, pointers, *optimizer);
+    std::vector<int> in_buckets{1};
+    for (std::size_t i = 1; i < pointers.size(); ++i) {
+      const Tensor &here = shared.gradients()[i], &before = shared.gradients()[i - 1];  // lies behind it
+      if (before.read() != here.read() + here.size()) in_buckets.push_back(0);
+      ++in_buckets.back();
+    }
+    EXPECT_EQ(in_buckets, (std::vector{2, 2, 2}));
+  });
+}
+
 TEST(SharedWeights, ARankKeepsTheStateOfItsShareAlone) {
   std::int64_t kept[4] = {};
   on_ranks(4, [&](const RankPointer& ranks) {
