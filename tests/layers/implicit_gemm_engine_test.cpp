@@ -183,6 +183,23 @@ TEST_P(ImplicitGemm, OneLargeNumberSpoilsNoOtherImageAndNoOtherFilter) {
   EXPECT_LE(conv_error(*ctx_, problem, ConvPass::forward, operands, std::numeric_limits<int>::max()), 2e-6);
 }
 
+// So that each block sums some images, and meets the large one first, between others, and last.
+TEST_P(ImplicitGemm, ALargeImageThatMeetsZerosCostsOthersNoDigits) {
+  const ConvProblem problem =
+      conv_problem(is_shifts(GetParam()) ? "7x256x14x14 * 512x256x3x3 pad 1" : "7x3x30x30 * 64x3x5x5");
+  for (const std::size_t large : {0, 3, 6}) {
+    ConvOperands operands = random_operands(*ctx_->stream, problem, ConvPass::backward_weight);
+    std::vector<float> x = values_of(operands.x), grad_y = values_of(operands.y);
+    const std::size_t of_x = x.size() / 7, of_y = grad_y.size() / 7;
+    for (std::size_t i = large * of_x; i < (large + 1) * of_x; ++i) x[i] = 0;
+    for (std::size_t i = large * of_y; i < (large + 1) * of_y; ++i) grad_y[i] *= 1e6f;
+    operands.x = Tensor::from(*ctx_->stream, operands.x.shape(), x);
+    operands.y = Tensor::from(*ctx_->stream, operands.y.shape(), grad_y);
+    run(problem, ConvPass::backward_weight, operands);
+    EXPECT_LE(conv_error(*ctx_, problem, ConvPass::backward_weight, operands, 3000), promise(Precision::fp32)) << large;
+  }
+}
+
 TEST_P(ImplicitGemm, AnInfiniteNumberStaysInItsImage) {
   const ConvProblem problem = conv_problem("4x20x30x30 * 70x20x3x3 pad 1");
   if (engine_->plan(problem, ConvPass::forward, GetParam()) == nullptr) GTEST_SKIP() << "too many channels for it";

@@ -32,7 +32,7 @@ struct WeightPlaces {
         bytes_of_stage(bytes_of_x + filter_octets * t.positions() * 16 * (pairs ? 2 : 1)),
         factors(weight_stages * bytes_of_stage),
         exponents(factors + weight_stages * 2 * block_filters * 4),
-        changed(exponents + 2 * block_filters * 4),
+        changed(exponents + 2 * 2 * block_filters * 4),
         barriers(changed + weight_stages * splitting_warps * 4),
         all(barriers + 2 * weight_stages * 8) {}
 };

@@ -153,7 +153,8 @@ class Splitting {
     return s_.factors + stage * 2 * block_filters;
   }
 
-  // Where the exponents of planes do not fit the largest finite numbers, they are lowered.
+  // Where the exponents of planes do not fit the largest finite numbers, they are lowered; and raised where all numbers
+  // of eight planes are so small that their low halves would lose digits: after an image of larger ones, say.
   template <int Rounds>
   __device__ void scale(Values<Rounds>& v, int* exponents, float* factors) {
     float most_scaled = 0;
@@ -165,8 +166,8 @@ class Splitting {
       most_scaled = fmaxf(most_scaled, most * pairs::power_of_two(exponents[i]));
     }
     if (lane_ < octet) factors[lane_] = 1;
-    constexpr float too_large = 1 << (pairs::top_exponent + 1);
-    if (__any_sync(0xffffffffu, most_scaled >= too_large)) lower(v, exponents, factors);
+    if (any(most_scaled >= too_large) || (Pairs && !any(most_scaled >= too_small) && any(most_scaled > 0)))
+      fit(v, exponents, factors);
 #pragma unroll
     for (int i = 0; i < octet; ++i) {
       const float by = pairs::power_of_two(exponents[i]);
@@ -175,8 +176,8 @@ class Splitting {
     }
   }
   template <int Rounds>
-  __device__ void lower(const Values<Rounds>& v, int* exponents, float* factors) {
-    changed_ = 1;
+  __device__ void fit(const Values<Rounds>& v, int* exponents, float* factors) {
+    bool moved = false;
     __syncwarp();
 #pragma unroll
     for (int i = 0; i < octet; ++i) {
@@ -185,13 +186,25 @@ class Splitting {
       for (int r = 0; r < Rounds; ++r)
         if (fabsf(v[r][i]) < INFINITY) most = fmaxf(most, fabsf(v[r][i]));
       const int of_warp = __reduce_max_sync(0xffffffffu, __float_as_int(most));
-      if (lane_ != i) continue;  // nor may another read what this one writes
-      const int top = pairs::exponent_of(__int_as_float(of_warp)), before = exponents[i];
-      if (top + before <= pairs::top_exponent) continue;
-      exponents[i] = pairs::top_exponent - headroom - top;
-      factors[i] = exponents[i] - before < -126 ? 0 : pairs::power_of_two(exponents[i] - before);
+      if (lane_ == i && of_warp != 0)
+        moved = fit(__int_as_float(of_warp), exponents[i], lowest_of(exponents)[i], factors[i]);
     }
+    if (any(moved)) changed_ = 1;
     __syncwarp();
+  }
+  // Whether the exponent was moved. No other lane reads what this one writes before all have come here.
+  __device__ static bool fit(float largest, int& exponent, int& lowest, float& factor) {
+    const int top = pairs::exponent_of(largest), before = exponent, fitting = pairs::top_exponent - headroom - top;
+    if (top + before > pairs::top_exponent)
+      exponent = fitting;
+    else if (Pairs && top + before < least_top)
+      exponent = min(fitting, min(lowest + most_raised, first_exponent));
+    lowest = min(lowest, exponent);
+    factor = exponent - before < -126 ? 0 : pairs::power_of_two(exponent - before);
+    return exponent != before;
+  }
+  __device__ static bool any(bool of_lane) {
+    return __any_sync(0xffffffffu, of_lane);
   }
 
   // [high, low][octet][pixel]
