@@ -26,13 +26,14 @@ struct WeightArguments {
 // What a block has in shared memory, in bytes, one behind the other.
 struct WeightPlaces {
   int bytes_of_x, bytes_of_stage;
-  int factors, exponents, changed, barriers, all;
+  int factors, exponents, lowest, changed, barriers, all;
   TWIDDLE_HD WeightPlaces(const Tiling& t, bool pairs)
       : bytes_of_x(channel_octets(pairs) * t.pixels() * 16 * (pairs ? 2 : 1)),
         bytes_of_stage(bytes_of_x + filter_octets * t.positions() * 16 * (pairs ? 2 : 1)),
         factors(weight_stages * bytes_of_stage),
         exponents(factors + weight_stages * 2 * block_filters * 4),
-        changed(exponents + 2 * 2 * block_filters * 4),
+        lowest(exponents + 2 * block_filters * 4),
+        changed(lowest + 2 * block_filters * 4),
         barriers(changed + weight_stages * splitting_warps * 4),
         all(barriers + 2 * weight_stages * 8) {}
 };

@@ -14,7 +14,7 @@ __global__ void __launch_bounds__(weight_threads, 1) weight_kernel(const __grid_
   const int number = static_cast<int>(threadIdx.x);
   if (number < weight_stages)
     s.is_there[number].begin(group_threads), s.is_free[number].begin(summing_groups * group_threads);
-  if (number < 2 * 2 * block_filters) s.exponents[number] = first_exponent;
+  if (number < 2 * block_filters) s.exponents[number] = s.lowest[number] = first_exponent;
   small_fft::show_to_wgmma();
   __syncthreads();
   const int thread = number % group_threads, group = __shfl_sync(0xffffffffu, number / group_threads, 0);

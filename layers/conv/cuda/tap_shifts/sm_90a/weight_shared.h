@@ -25,34 +25,30 @@ __device__ void set_registers() {
     small_fft::give_registers<Each>();
 }
 
-// A plane's numbers are multiplied by a power of two that fits all that a block has seen of it; where a larger number
-// comes, the sums so far follow. So they do where what comes is so small that it would lose digits: a number from 2^-1
-// on has the 22 of two halves above 2^-24, a half's smallest.
+// A plane's numbers are multiplied by a power of two that fits those of a tile, and of the tiles that follow as long as
+// these are neither too large for it nor so small that their halves would lose bits. Where it changes, the sums so far
+// follow. It exceeds the lowest that the plane has had by 2^30 at most: sums of 2^31 products of numbers below 2^15,
+// raised by that twice, stay below 2^121.
 constexpr int first_exponent = 102;
 constexpr int headroom = 3;  // exponents that numbers may grow by until then
-constexpr int least_top = -1;
-constexpr float too_large = 1 << (pairs::top_exponent + 1), too_small = 0.5f;  // 2^least_top
-// Above the lowest that a plane has had: sums, of 2^31 products of two numbers up to 2^15, stay finite.
-constexpr int most_raised = 32;
+constexpr int most_raised = 30;
 
 struct WeightShared {
   char* stages;
   float* factors;  // [stage][x, y][64]: by how much sums so far are multiplied
-  int* exponents;  // [now, the lowest so far][x, y][64]
+  int* exponents;  // [x, y][64]
+  int* lowest;     // [x, y][64]: of the exponents so far
   int* changed;    // [stage][warp]: whether any of a warp's factors is not 1
   small_fft::Barrier *is_there, *is_free;
   __device__ WeightShared(char* base, const WeightPlaces& p)
       : stages(base),
         factors(reinterpret_cast<float*>(base + p.factors)),
         exponents(reinterpret_cast<int*>(base + p.exponents)),
+        lowest(reinterpret_cast<int*>(base + p.lowest)),
         changed(reinterpret_cast<int*>(base + p.changed)),
         is_there(reinterpret_cast<small_fft::Barrier*>(base + p.barriers)),
         is_free(is_there + weight_stages) {}
 };
-
-__device__ inline int* lowest_of(int* exponents) {
-  return exponents + 2 * block_filters;
-}
 
 // Blocks of the same tiles and filters follow each other, so that they find the gradient in the L2 cache.
 __device__ inline int channel_block(const WeightArguments& g) {

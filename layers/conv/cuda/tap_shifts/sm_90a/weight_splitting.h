@@ -132,7 +132,7 @@ class Splitting {
 
   __device__ void finish_x(ValuesOfX& v, int o, int stage) {
     const int octet_of_block = warp_ + o * splitting_warps;
-    scale(v, s_.exponents + octet_of_block * octet, factors_of(stage) + octet_of_block * octet);
+    scale(v, octet_of_block * octet, stage);
     char* const part = s_.stages + stage * places_.bytes_of_stage;
     constexpr int pixels = pitch * (short_strip + side - 1);
     uint4* const to = reinterpret_cast<uint4*>(part) + octet_of_block * pixels;
@@ -143,31 +143,34 @@ class Splitting {
   __device__ void finish_y(ValuesOfY& v, int o, int stage) {
     const int octet_of_block = warp_ + o * splitting_warps;
     const int plane = block_filters + octet_of_block * octet;
-    scale(v, s_.exponents + plane, factors_of(stage) + plane);
+    scale(v, plane, stage);
     char* const part = s_.stages + stage * places_.bytes_of_stage + places_.bytes_of_x;
     constexpr int pixels = columns * short_strip;
     uint4* const to = reinterpret_cast<uint4*>(part) + octet_of_block * pixels;
     store<0, rounds_of_y>(v, to + lane_, lanes, filter_octets * pixels);
   }
-  __device__ float* factors_of(int stage) const {
-    return s_.factors + stage * 2 * block_filters;
-  }
 
-  // Where the exponents of planes do not fit the largest finite numbers, they are lowered; and raised where all numbers
-  // of eight planes are so small that their low halves would lose digits: after an image of larger ones, say.
+  // Of eight planes from `plane` on, of those of x and of y's gradient.
   template <int Rounds>
-  __device__ void scale(Values<Rounds>& v, int* exponents, float* factors) {
-    float most_scaled = 0;
+  __device__ void scale(Values<Rounds>& v, int plane, int stage) {
+    const int* const exponents = s_.exponents + plane;
+    float* const factors = s_.factors + stage * 2 * block_filters + plane;
+    constexpr float too_large = 1 << (pairs::top_exponent + 1);
+    unsigned seen = 0;  // a bit a plane: not zero; then: large enough; and one of all: too large
 #pragma unroll
     for (int i = 0; i < octet; ++i) {
       float most = 0;
 #pragma unroll
       for (int r = 0; r < Rounds; ++r) most = fmaxf(most, fabsf(v[r][i]));
-      most_scaled = fmaxf(most_scaled, most * pairs::power_of_two(exponents[i]));
+      const float scaled = most * pairs::power_of_two(exponents[i]);
+      if (most > 0) seen |= 1u << i;
+      if (scaled >= 1) seen |= 1u << (octet + i);
+      if (scaled >= too_large) seen |= 1u << 2 * octet;
     }
     if (lane_ < octet) factors[lane_] = 1;
-    if (any(most_scaled >= too_large) || (Pairs && !any(most_scaled >= too_small) && any(most_scaled > 0)))
-      fit(v, exponents, factors);
+    seen = __reduce_or_sync(0xffffffffu, seen);
+    const unsigned too_small = seen & ~(seen >> octet) & ((1u << octet) - 1);
+    if (too_small != 0 || seen >> 2 * octet != 0) fit_exponents(v, plane, factors);
 #pragma unroll
     for (int i = 0; i < octet; ++i) {
       const float by = pairs::power_of_two(exponents[i]);
@@ -175,10 +178,11 @@ class Splitting {
       for (int r = 0; r < Rounds; ++r) v[r][i] *= by;
     }
   }
+  // To the largest finite number of each plane, whose lane is the only one that reads what it may write.
   template <int Rounds>
-  __device__ void fit(const Values<Rounds>& v, int* exponents, float* factors) {
-    bool moved = false;
+  __device__ void fit_exponents(const Values<Rounds>& v, int plane, float* factors) {
     __syncwarp();
+    bool changed = false;
 #pragma unroll
     for (int i = 0; i < octet; ++i) {
       float most = 0;
@@ -186,25 +190,18 @@ class Splitting {
       for (int r = 0; r < Rounds; ++r)
         if (fabsf(v[r][i]) < INFINITY) most = fmaxf(most, fabsf(v[r][i]));
       const int of_warp = __reduce_max_sync(0xffffffffu, __float_as_int(most));
-      if (lane_ == i && of_warp != 0)
-        moved = fit(__int_as_float(of_warp), exponents[i], lowest_of(exponents)[i], factors[i]);
+      if (lane_ != i || of_warp == 0) continue;
+      const int top = pairs::exponent_of(__int_as_float(of_warp)), before = s_.exponents[plane + i];
+      if (top + before >= 0 && top + before <= pairs::top_exponent) continue;
+      const int fitting = min(pairs::top_exponent - headroom - top, first_exponent);
+      const int lowest = min(s_.lowest[plane + i], fitting), after = min(fitting, lowest + most_raised);
+      s_.exponents[plane + i] = after;
+      s_.lowest[plane + i] = lowest;
+      factors[i] = after - before < -126 ? 0 : pairs::power_of_two(after - before);
+      changed = after != before;
     }
-    if (any(moved)) changed_ = 1;
+    if (__any_sync(0xffffffffu, changed)) changed_ = 1;
     __syncwarp();
-  }
-  // Whether the exponent was moved. No other lane reads what this one writes before all have come here.
-  __device__ static bool fit(float largest, int& exponent, int& lowest, float& factor) {
-    const int top = pairs::exponent_of(largest), before = exponent, fitting = pairs::top_exponent - headroom - top;
-    if (top + before > pairs::top_exponent)
-      exponent = fitting;
-    else if (Pairs && top + before < least_top)
-      exponent = min(fitting, min(lowest + most_raised, first_exponent));
-    lowest = min(lowest, exponent);
-    factor = exponent - before < -126 ? 0 : pairs::power_of_two(exponent - before);
-    return exponent != before;
-  }
-  __device__ static bool any(bool of_lane) {
-    return __any_sync(0xffffffffu, of_lane);
   }
 
   // [high, low][octet][pixel]
