@@ -103,7 +103,7 @@ class SeveralGpus(TestCase):
                     work()
                 torch.cuda.synchronize()
                 graph = torch.cuda.CUDAGraph()
-                with torch.cuda.graph(graph):
+                with torch.cuda.graph(graph, stream=torch.cuda.Stream()):  # PyTorch's own is the first GPU's
                     graphs.append((graph, inputs, grad, work()))
         for graph, inputs, grad, found in graphs:
             with torch.no_grad():
