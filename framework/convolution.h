@@ -50,7 +50,7 @@ std::string to_string(const ConvProblem& problem);  // "16x3x224x224 * 64x3x11x1
 
 // What a pass reads and writes; a gradient takes its owner's place: backward_input reads w, y and writes x;
 // backward_weight reads x, y and writes w; forward reads x, w and writes y, adding bias [filters] where it is defined,
-// and leaving nothing below zero with relu. An engine that does the epilogue's way back, too, heeds `mask` in both
+// and leaving nothing below zero with relu. An engine that does the epilogue's backward pass, too, heeds `mask` in both
 // backward passes where it is defined: y of the forward pass, whose gradient counts only where y is above zero; and
 // backward_weight writes the gradient of bias where that is defined.
 struct ConvOperands {
@@ -70,7 +70,7 @@ class ConvPlan {
     std::size_t scratch_bytes = 0;  // taken from the pool while it runs
     std::size_t kept_bytes = 0;     // left in memory in hope of use by a later pass; gone where others need the room
     bool deterministic = true;      // equal inputs give equal bits
-    bool masks = false;             // it does the epilogue's way back: see ConvOperands
+    bool masks = false;             // it does the epilogue's backward pass: see ConvOperands
     bool exact = false;             // sums in double: no contender, but what is taken where nothing else can
     // Of a library: that a NaN stays in its image, filter and channel is shown by tests for all other plans, and for
     // these on the problem, before they are used.
