@@ -53,6 +53,7 @@ constexpr Bench benches[] = {
     {"winograd", "VGG-E by batch size, and errors (Lavin, Gray 2015, tables 4 to 6)", bench_winograd,
      layers | passes | parts, true},
     {"depthwise", "a kernel a channel: RepLKNet, SLaK, ConvNeXt", bench_depthwise, layers | passes},
+    {"products", "products of spectra alone, by each way to multiply", bench_products, layers | passes},
     {"ranges", "errors where numbers are of many magnitudes, by plan", bench_ranges, layers | passes},
     {"allreduce", "sums over GPUs or other ranks, by size", bench_allreduce, ranks},
 };

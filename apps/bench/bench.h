@@ -47,6 +47,7 @@ BenchResult bench_fbfft_conv(const BenchRequest& request);
 BenchResult bench_winograd(const BenchRequest& request);
 BenchResult bench_winograd_errors(const BenchRequest& request);  // its part `errors`
 BenchResult bench_depthwise(const BenchRequest& request);
+BenchResult bench_products(const BenchRequest& request);
 BenchResult bench_ranges(const BenchRequest& request);
 BenchResult bench_allreduce(const BenchRequest& request);
 

@@ -121,6 +121,24 @@ TEST(PassStages, OfAnEngineAddUp) {
   }
 }
 
+TEST(Bench, MultipliesSpectraAlone) {
+  const Finished run =
+      run_program(small({"bench", "products", "--layers", "L5", "--engines", "fft,winograd", "--json", "-"}));
+  ASSERT_EQ(run.code, 0) << run.err;
+  std::set<std::string> engines;
+  const Json result = Json::parse(run.out);
+  for (const Json& row : result.at("rows")) {
+    engines.insert(row.at("engine"));
+    const double terms = row.at("bins").get<double>() * row.at("m").get<double>() * row.at("n").get<double>() *
+                         row.at("k").get<double>();
+    const double rate = row.at("operations_per_second"), seconds = row.at("ms").get<double>() / 1e3;
+    EXPECT_NEAR(rate * seconds / terms, row.at("engine") == "fft" ? 8 : 2, 1e-6) << row;
+    EXPECT_GT(row.at("bytes_per_second"), 0) << row;
+    EXPECT_LT(row.at("error"), promise(Precision::fp32)) << row;
+  }
+  EXPECT_EQ(engines, (std::set<std::string>{"fft", "winograd"}));
+}
+
 TEST(Bench, SumsUpTheConvolutionsOfANetwork) {
   const auto folder = fresh_folder("networks");
   std::ofstream(folder / "tiny.yaml") << "version: 1\nmodel:\n  input: [3, 9, 9]\n  layers:\n"
@@ -204,6 +222,7 @@ TEST(Bench, RefusesWhatItDoesNotKnow) {
       {{"bench", "sweep", "--layers", "L1"}, "does not take --layers"},
       {{"bench", "table4", "--workspace-limit", "much"}, "found 'much'"},
       {{"bench", "table5", "--engines", "gemm"}, "works by spectra"},
+      {{"bench", "products", "--engines", "gemm"}, "works by spectra"},
       {{"bench", "table3", "--models", "nowhere"}, "no folder 'nowhere'"},
       {{"bench", "fft", "--parts", "3d"}, "unknown part '3d'"},
       {{"bench", "fft", "--device", "cpu", "--parts", "2d,even"},
