@@ -42,7 +42,8 @@ bool user_binds_threads() {
 }  // namespace
 
 void bind_threads() {
-  static const std::vector<int> cores = numbers_of(cores_of_process());  // outlives every thread that reads it
+  // Never freed: it outlives every thread that reads it.
+  static const std::vector<int>& cores = *new std::vector<int>(numbers_of(cores_of_process()));
   if (user_binds_threads() || omp_get_max_threads() != static_cast<int>(cores.size())) return;
 #pragma omp parallel
   bind_this_thread(cores[static_cast<std::size_t>(omp_get_thread_num())]);
