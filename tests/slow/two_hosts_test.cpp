@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "tests/apps/ranks_by_mpi.h"
 
@@ -7,24 +8,27 @@ namespace fs = std::filesystem;
 namespace twiddle {
 namespace {
 
-// Two hosts made of network namespaces, which see each other by a cable alone. They need root.
+// Two hosts made of network namespaces, which see each other by a cable alone. They need root. Tests run side by side:
+// each has hosts of its own, named after its process.
 class TwoHosts : public RanksByMpi {
  protected:
   void SetUp() override {
     RanksByMpi::SetUp();
     if (IsSkipped()) return;
-    const std::string make =
-        "set -e\n"
-        "for name in twiddle_a twiddle_b; do ip netns add $name; ip -n $name link set lo up; done\n"
-        "ip link add twiddle_va netns twiddle_a type veth peer name twiddle_vb netns twiddle_b\n"
-        "ip -n twiddle_a addr add 10.77.0.1/24 dev twiddle_va; ip -n twiddle_a link set twiddle_va up\n"
-        "ip -n twiddle_b addr add 10.77.0.2/24 dev twiddle_vb; ip -n twiddle_b link set twiddle_vb up\n";
+    const std::string names = "a=" + first_ + "; b=" + second_ + "\n";
+    const std::string make = names +
+                             "set -e\n"
+                             "for name in $a $b; do ip netns add $name; ip -n $name link set lo up; done\n"
+                             "ip link add cable netns $a type veth peer name cable netns $b\n"
+                             "ip -n $a addr add 10.77.0.1/24 dev cable; ip -n $a link set cable up\n"
+                             "ip -n $b addr add 10.77.0.2/24 dev cable; ip -n $b link set cable up\n";
     remove();
     const Finished made = run_shell(make);
     if (made.code != 0) GTEST_SKIP() << "no network namespaces can be made here: " << made.err;
     // In the place of ssh: HOST COMMAND...
     const fs::path agent = out_ / "agent";
-    std::ofstream(agent) << "#!/bin/sh\nhost=$1; shift\ncase $host in *.1) name=twiddle_a;; *) name=twiddle_b;; esac\n"
+    std::ofstream(agent) << "#!/bin/sh\nhost=$1; shift\ncase $host in *.1) name=" << first_ << ";; *) name=" << second_
+                         << ";; esac\n"
                             "exec ip netns exec $name sh -c \"$*\"\n";
     fs::permissions(agent, fs::perms::owner_all);
   }
@@ -32,17 +36,20 @@ class TwoHosts : public RanksByMpi {
     remove();
     RanksByMpi::TearDown();
   }
-  static void remove() { run_shell("ip netns del twiddle_a; ip netns del twiddle_b"); }
+  void remove() const { run_shell("ip netns del " + first_ + "; ip netns del " + second_); }
 
   // What /bin/sh starts on the first host: two ranks on each of both.
   std::string on_both(const std::vector<std::string>& command) const {
-    std::string text = "exec ip netns exec twiddle_a " + std::string(TWIDDLE_MPIEXEC) +
+    std::string text = "exec ip netns exec " + first_ + " " + TWIDDLE_MPIEXEC +
                        " -n 4 --host 10.77.0.1:2,10.77.0.2:2 --mca plm_rsh_agent " + (out_ / "agent").string() +
                        " --mca btl tcp,self --mca btl_tcp_if_include 10.77.0.0/24 --mca oob_tcp_if_include "
                        "10.77.0.0/24 -x OMP_NUM_THREADS";
     for (const std::string& word : command) text += " '" + word + "'";
     return text;
   }
+
+  const std::string first_ = "twiddle_a" + std::to_string(getpid());
+  const std::string second_ = "twiddle_b" + std::to_string(getpid());
 };
 
 TEST_F(TwoHosts, TrainAsOneProcessDoes) {
@@ -63,7 +70,7 @@ TEST_F(TwoHosts, OneThatCannotBeReachedEndsAll) {
   ASSERT_TRUE(program.comes_to([&] { return has_checkpoint(folder(1)); })) << program.err();
   const std::vector<pid_t> here = ranks_of(program.pid());
   ASSERT_FALSE(here.empty());
-  run_shell("ip -n twiddle_b link set twiddle_vb down");
+  run_shell("ip -n " + second_ + " link set cable down");
   for (const pid_t rank : here)
     EXPECT_TRUE(program.comes_to([&] { return !fs::exists("/proc/" + std::to_string(rank)); }));
   program.signal(SIGKILL);
