@@ -116,7 +116,7 @@ class Machinery(TestCase):
 
     def test_fallback_warns_once_and_strict_raises(self):
         x, weight = torch.randn(1, 2, 9, 9).double(), torch.randn(3, 2, 3, 3).double()
-        twiddle_torch.conv._told.clear()
+        twiddle_torch._warnings.told.clear()
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             for _ in range(3):
@@ -129,6 +129,28 @@ class Machinery(TestCase):
             twiddle_torch.conv2d(x, weight, strict=True)
         compiled = torch.compile(twiddle_torch.conv2d, fullgraph=True, backend="aot_eager")
         self.assert_close(compiled(x, weight), F.conv2d(x, weight), 1e-12)
+
+    def test_copies_are_told_once_for_each_operand(self):
+        for device in devices:
+            x, weight, bias = operands(Problem(), device)
+            grad = torch.randn(2, 4, 12, 11, device=device)
+            right = step(F.conv2d, in_double(x, weight, bias), grad, padding=2)
+            strided = [t.detach().repeat_interleave(2, -1)[..., ::2].requires_grad_() for t in (x, weight, bias)]
+            last = grad.to(memory_format=torch.channels_last)
+            for operand, inputs, gradient in [
+                (None, (x, weight, bias), grad), ("an input", (strided[0], weight, bias), grad),
+                ("a weight", (x, strided[1], bias), grad), ("a bias", (x, weight, strided[2]), grad),
+                ("a gradient", (x, weight, bias), last),
+            ]:
+                twiddle_torch._warnings.told.clear()
+                with self.subTest(device=device, operand=operand), warnings.catch_warnings(record=True) as told:
+                    warnings.simplefilter("always")
+                    for _ in range(3):
+                        found = step(twiddle_torch.conv2d, inputs, gradient, padding=2)
+                    for a, b in zip(found, right):
+                        self.assert_close(a, b)
+                    self.assertEqual([str(each.message) for each in told], [] if operand is None else [
+                        f"twiddle_torch: {operand} is not contiguous (channels_last is not, either): it is copied in each call"])
 
     def test_threads_that_pytorch_is_given(self):
         before = torch.get_num_threads()

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from twiddle_torch import _library  # noqa: F401  the operators must be there
+from twiddle_torch._warnings import tell_of_copy
 
 
 def output_size(size: int, kernel: int, stride: int, padding: int, dilation: int) -> int:
@@ -225,6 +226,8 @@ class _Recorded(torch.autograd.Function):
         id, arguments, missing, has_bias, spectra = ctx.rest
         of_bias = grad.sum((0, 2, 3)) if has_bias and ctx.needs_input_grad[2] else None
         of_x = of_weight = None
+        if not grad.is_contiguous():
+            tell_of_copy("a gradient")
         if _grad_is_enabled() or _is_compiling() or not may_take_fast_path(grad, grad, None):
             if weight is not None:
                 of_x = backward_input(grad, weight, missing or x.shape, *arguments)
