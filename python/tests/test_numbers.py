@@ -148,8 +148,8 @@ class Gradients(TestCase):
             loose = dict(eps=1e-2, atol=2e-2, rtol=1e-2, nondet_tol=1e-5)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # that float32 is coarse
-                self.assertTrue(torch.autograd.gradcheck(conv, inputs, **loose))
-                self.assertTrue(torch.autograd.gradgradcheck(conv, inputs, **loose))
+                self.assertTrue(torch.autograd.gradcheck(conv, inputs, check_forward_ad=True, **loose))
+                self.assertTrue(torch.autograd.gradgradcheck(conv, inputs, check_fwd_over_rev=True, **loose))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 import torch.utils.checkpoint
 from support import Problem, TestCase, awkward, devices, in_double, operands, step
+from torch.autograd import forward_ad
 
 import twiddle_torch
 
@@ -58,6 +59,7 @@ class Machinery(TestCase):
             self.assert_close(torch.vmap(conv, (0, None))(x, weight), torch.stack([right(each, weight) for each in x]))
             self.assert_close(torch.vmap(conv, (1, None))(x.transpose(0, 1), weight), torch.stack([right(each, weight) for each in x]))
             self.assert_close(torch.vmap(conv, (None, 0))(x[0], several), torch.stack([right(x[0], each) for each in several]))
+            self.assert_close(torch.vmap(conv)(x, several), torch.stack([right(*each) for each in zip(x, several)]))
 
     def test_without_gradients_and_recomputed(self):
         for device in devices:
@@ -81,6 +83,37 @@ class Machinery(TestCase):
                 return torch.vmap(torch.func.grad(loss), (None, 0))(weight, x)
 
             self.assert_close(of_each(twiddle_torch.conv2d, weight, x), of_each(F.conv2d, weight.double(), x.double()))
+
+    def test_derivatives_forward(self):
+        """By torch.func and by forward_ad, compiled too, with gradients that are recorded besides and without."""
+        def by_func(conv, *tensors):
+            return torch.func.jvp(lambda *tensors: conv(*tensors, padding=2), tensors[:3], tensors[3:])[1]
+
+        def by_dual_numbers(conv, *tensors):
+            with forward_ad.dual_level():
+                y = conv(*map(forward_ad.make_dual, tensors[:3], tensors[3:]), padding=2)
+                return forward_ad.unpack_dual(y).tangent
+
+        for device in devices:
+            recorded = [*operands(Problem(), device), *(t.detach() for t in operands(Problem(), device))]
+            plain = [t.detach() for t in recorded]
+            right = by_func(F.conv2d, *(t.double() for t in plain))
+            compiled = torch.compile(twiddle_torch.conv2d, backend="aot_eager")
+            for way, tensors, conv in (
+                (by_func, plain, twiddle_torch.conv2d), (by_func, recorded, twiddle_torch.conv2d),
+                (by_dual_numbers, plain, twiddle_torch.conv2d), (by_dual_numbers, recorded, twiddle_torch.conv2d),
+                (by_dual_numbers, plain, compiled),
+            ):
+                self.assert_close(way(conv, *tensors), right)
+
+    def test_derivatives_forward_of_gradients(self):
+        for device in devices:
+            x, weight = torch.randn(1, 2, 5, 4, device=device), torch.randn(3, 2, 3, 3, device=device)
+
+            def hessian(conv, weight, x):
+                return torch.func.hessian(lambda weight: conv(x, weight, padding=1).pow(3).sum())(weight)
+
+            self.assert_close(hessian(twiddle_torch.conv2d, weight, x), hessian(F.conv2d, weight.double(), x.double()), 1e-5)
 
     def test_threads(self):
         for device in devices:
@@ -116,7 +149,7 @@ class Machinery(TestCase):
 
     def test_fallback_warns_once_and_strict_raises(self):
         x, weight = torch.randn(1, 2, 9, 9).double(), torch.randn(3, 2, 3, 3).double()
-        twiddle_torch.conv._told.clear()
+        twiddle_torch._warnings.told.clear()
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             for _ in range(3):
@@ -129,6 +162,28 @@ class Machinery(TestCase):
             twiddle_torch.conv2d(x, weight, strict=True)
         compiled = torch.compile(twiddle_torch.conv2d, fullgraph=True, backend="aot_eager")
         self.assert_close(compiled(x, weight), F.conv2d(x, weight), 1e-12)
+
+    def test_copies_are_told_once_for_each_operand(self):
+        for device in devices:
+            x, weight, bias = operands(Problem(), device)
+            grad = torch.randn(2, 4, 12, 11, device=device)
+            right = step(F.conv2d, in_double(x, weight, bias), grad, padding=2)
+            strided = [t.detach().repeat_interleave(2, -1)[..., ::2].requires_grad_() for t in (x, weight, bias)]
+            last = grad.to(memory_format=torch.channels_last)
+            for operand, inputs, gradient in [
+                (None, (x, weight, bias), grad), ("an input", (strided[0], weight, bias), grad),
+                ("a weight", (x, strided[1], bias), grad), ("a bias", (x, weight, strided[2]), grad),
+                ("a gradient", (x, weight, bias), last),
+            ]:
+                twiddle_torch._warnings.told.clear()
+                with self.subTest(device=device, operand=operand), warnings.catch_warnings(record=True) as told:
+                    warnings.simplefilter("always")
+                    for _ in range(3):
+                        found = step(twiddle_torch.conv2d, inputs, gradient, padding=2)
+                    for a, b in zip(found, right):
+                        self.assert_close(a, b)
+                    self.assertEqual([str(each.message) for each in told], [] if operand is None else [
+                        f"twiddle_torch: {operand} is not contiguous (channels_last is not, either): it is copied in each call"])
 
     def test_threads_that_pytorch_is_given(self):
         before = torch.get_num_threads()

@@ -1,7 +1,6 @@
 """conv2d and Conv2d, with the arguments of PyTorch's own and what Twiddle adds."""
 
-import warnings
-from typing import Any, Dict, Optional, Set, Tuple, Union
+from typing import Any, Dict, Optional, Tuple, Union
 
 import torch
 import torch.nn.functional as F
@@ -9,6 +8,7 @@ from torch import Tensor, nn
 
 from twiddle_torch import ops
 from twiddle_torch._library import usable, why_not
+from twiddle_torch._warnings import tell_of_copy, tell_once
 
 IntPair = Union[int, Tuple[int, ...]]  # a number, or one for rows and one for columns
 CallArguments = Tuple[Any, ...]  # of conv2d from `stride` on, as a caller gives them
@@ -20,7 +20,6 @@ _computed_in_float32 = (torch.float32, torch.bfloat16, torch.float16)
 _is_compiling = torch.compiler.is_compiling
 _is_deterministic: Any = torch._C._get_deterministic_algorithms
 _any_autocast_is_enabled: Any = torch._C._is_any_autocast_enabled
-_told: Set[str] = set()
 _known_arguments: Dict[Any, "tuple[int, ops.Arguments]"] = {}
 
 
@@ -50,7 +49,7 @@ def conv2d(
         strict: raise where PyTorch's own convolution would have to step in, in place of a warning.
 
     bfloat16 and float16 are computed in float32 and given back in the type that PyTorch's conv2d would give.
-    Of inputs that are not contiguous (channels_last, too) a contiguous copy is made in each call, and told once.
+    Of operands that are not contiguous (channels_last, too) a contiguous copy is made in each call, and told once.
     """
     arguments = stride, padding, dilation, groups, precision, workspace_limit, engine
     is_fast = not _is_compiling() and _takes_fast_path(x, weight, bias)
@@ -60,15 +59,17 @@ def conv2d(
     if reason is not None:
         if strict:
             raise ValueError(f"twiddle_torch.conv2d: {reason}")
-        _tell_once(f"{reason}: torch.nn.functional.conv2d is used")
+        tell_once(f"{reason}: torch.nn.functional.conv2d is used")
         return F.conv2d(x, weight, bias, stride, padding, dilation, groups)
     if x.dim() == 3:
         return conv2d(
             x.unsqueeze(0), weight, bias, stride, padding, dilation, groups, precision=precision,
             workspace_limit=workspace_limit, engine=engine, strict=strict,
         ).squeeze(0)
-    if not x.is_contiguous():
-        _tell_once("an input is not contiguous (channels_last is not, either): it is copied in each call")
+    if not _is_compiling():
+        for name, operand in (("an input", x), ("a weight", weight), ("a bias", bias)):
+            if operand is not None and not operand.is_contiguous():
+                tell_of_copy(name)
     x, op_arguments = _op_arguments(x, weight, *arguments)
     if is_fast and not isinstance(padding, str):
         _remember(arguments, op_arguments)
@@ -84,8 +85,8 @@ def conv2d(
 def _takes_fast_path(x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> bool:
     """Whether nothing has to be told, cast or copied, so that only the arguments are still to be looked at."""
     return ops.may_take_fast_path(x, weight, bias) and (
-        x.dim() == 4 and x.numel() > 0 and x.is_contiguous() and x.get_device() in usable
-        and not _any_autocast_is_enabled()
+        x.dim() == 4 and x.numel() > 0 and x.is_contiguous() and weight.is_contiguous()
+        and (bias is None or bias.is_contiguous()) and x.get_device() in usable and not _any_autocast_is_enabled()
     )
 
 
@@ -194,10 +195,3 @@ def _padded(
     if any(each % 2 for each in total):
         x = F.pad(x, (0, total[1] % 2, 0, total[0] % 2))
     return x, (total[0] // 2, total[1] // 2)
-
-
-def _tell_once(message: str) -> None:
-    if torch.compiler.is_compiling() or message in _told:
-        return
-    _told.add(message)
-    warnings.warn(f"twiddle_torch: {message}", stacklevel=3)

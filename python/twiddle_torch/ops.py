@@ -1,4 +1,4 @@
-"""What PyTorch must know of the operators beyond their arithmetic: shapes, gradients, autocast, vmap.
+"""What PyTorch must know of the operators beyond their arithmetic: shapes, gradients, derivatives forward, autocast, vmap.
 
 Each gradient is again one of the three operators, so that derivatives of any order are there.
 """
@@ -7,8 +7,10 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, cast
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from twiddle_torch import _library  # noqa: F401  the operators must be there
+from twiddle_torch._warnings import tell_of_copy
 
 
 def output_size(size: int, kernel: int, stride: int, padding: int, dilation: int) -> int:
@@ -61,6 +63,7 @@ def _conv2d_gradients(ctx: Any, grad: Tensor) -> "tuple[Optional[Tensor], ...]":
 def _setup_gradient(ctx: Any, inputs: Sequence[Any], output: Tensor) -> None:
     grad, other, _shape, *arguments = inputs
     _keep(ctx, grad, other, arguments)
+    ctx.shape = output.shape
 
 
 # Of <backward_input(grad, weight), v>: it is <grad, conv2d(v, weight)>, and linear in the weight, too.
@@ -79,6 +82,26 @@ def _weight_gradients(ctx: Any, v: Tensor) -> "tuple[Optional[Tensor], ...]":
     of_grad = conv2d(x, v, None, *ctx.arguments) if wants_grad else None
     of_x = backward_input(grad, v, ctx.shapes[1], *ctx.arguments) if wants_x else None
     return (of_grad, of_x, None, *[None] * len(ctx.arguments))
+
+
+# Derivatives forward, along tangents: each operator is linear in both of its operands.
+
+
+def _conv2d_tangent(ctx: Any, of_x: Tensor, of_weight: Tensor, of_bias: Optional[Tensor], *rest: Any) -> Tensor:
+    x, weight = ctx.saved_tensors
+    return conv2d(of_x, weight, of_bias, *ctx.arguments) + conv2d(x, of_weight, None, *ctx.arguments)
+
+
+def _input_tangent(ctx: Any, of_grad: Tensor, of_weight: Tensor, *rest: Any) -> Tensor:
+    grad, weight = ctx.saved_tensors
+    shape_and_arguments = ctx.shape, *ctx.arguments
+    return backward_input(of_grad, weight, *shape_and_arguments) + backward_input(grad, of_weight, *shape_and_arguments)
+
+
+def _weight_tangent(ctx: Any, of_grad: Tensor, of_x: Tensor, *rest: Any) -> Tensor:
+    grad, x = ctx.saved_tensors
+    shape_and_arguments = ctx.shape, *ctx.arguments
+    return backward_weight(of_grad, x, *shape_and_arguments) + backward_weight(grad, of_x, *shape_and_arguments)
 
 
 # Autocast: the operators themselves work in float32, whatever is cast around them.
@@ -110,9 +133,11 @@ def _batched_conv2d(info: Any, in_dims: Sequence[Optional[int]], x: Tensor, weig
 
 # The operators as they are called.
 
+_transforms_are_active: Any = torch._C._are_functorch_transforms_active
 
-def _operator(name: str, gradients: Callable[..., Any], setup: Callable[..., None], batched: Callable[..., Any]
-              ) -> Callable[..., Tensor]:
+
+def _operator(name: str, gradients: Callable[..., Any], setup: Callable[..., None], tangent: Callable[..., Tensor],
+              batched: Callable[..., Any]) -> Callable[..., Tensor]:
     op = getattr(torch.ops.twiddle, name).default
     torch.library.register_autograd(f"twiddle::{name}", gradients, setup_context=setup)
     torch.library.register_vmap(f"twiddle::{name}", batched)
@@ -121,25 +146,32 @@ def _operator(name: str, gradients: Callable[..., Any], setup: Callable[..., Non
         with torch._C._AutoDispatchBelowAutograd():
             return cast(Tensor, op(*args))
 
-    class Transformed(torch.autograd.Function):  # as torch.func wants it
+    class Transformed(torch.autograd.Function):  # as torch.func and forward_ad want it, for whom registering does not do
         forward = staticmethod(alone)
-        setup_context = staticmethod(setup)
         backward = staticmethod(gradients)
+        jvp = staticmethod(tangent)
         vmap = staticmethod(batched)
 
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Sequence[Any], output: Tensor) -> None:
+            setup(ctx, inputs, output)
+            ctx.save_for_forward(*inputs[:2])
+
     def call(*args: Any) -> Tensor:
-        if not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active():
+        if forward_ad._current_level >= 0 or not torch.compiler.is_compiling() and _transforms_are_active():
             return cast(Tensor, Transformed.apply(*args))
         return cast(Tensor, op(*args))
 
     return call
 
 
-_any_conv2d = _operator("conv2d", _conv2d_gradients, _setup_conv2d, _batched_conv2d)
+_any_conv2d = _operator("conv2d", _conv2d_gradients, _setup_conv2d, _conv2d_tangent, _batched_conv2d)
 backward_input: Callable[..., Tensor] = _operator(
-    "conv2d_backward_input", _input_gradients, _setup_gradient, _one_by_one(lambda *args: backward_input(*args)))
+    "conv2d_backward_input", _input_gradients, _setup_gradient, _input_tangent,
+    _one_by_one(lambda *args: backward_input(*args)))
 backward_weight: Callable[..., Tensor] = _operator(
-    "conv2d_backward_weight", _weight_gradients, _setup_gradient, _one_by_one(lambda *args: backward_weight(*args)))
+    "conv2d_backward_weight", _weight_gradients, _setup_gradient, _weight_tangent,
+    _one_by_one(lambda *args: backward_weight(*args)))
 
 
 def conv2d(x: Tensor, weight: Tensor, bias: Optional[Tensor], *arguments: Any) -> Tensor:
@@ -163,7 +195,6 @@ _fast_backward: Any = torch.ops.twiddle._conv2d_backward.default._op
 _release: Any = torch.ops.twiddle._release.default._op
 _saving_is_hooked: Any = torch._C._autograd._top_saved_tensors_default_hooks
 _graph_is_kept: Any = torch._C._autograd._get_current_graph_task_keep_graph
-_transforms_are_active: Any = torch._C._are_functorch_transforms_active
 _count_of_modes: Any = torch._C._len_torch_dispatch_stack
 _tracing_state: Any = torch._C._get_tracing_state
 _grad_is_enabled, _is_compiling = torch.is_grad_enabled, torch.compiler.is_compiling
@@ -182,7 +213,7 @@ def may_take_fast_path(x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> boo
         type(x) in _plain_types and x.dtype is _float32 and (x.is_cpu or x.is_cuda)
         and type(weight) in _plain_types and weight.dtype is _float32
         and (bias is None or type(bias) in _plain_types and bias.dtype is _float32)
-        and not (_transforms_are_active() or _count_of_modes() or _tracing_state())
+        and not (_transforms_are_active() or _count_of_modes() or _tracing_state() or forward_ad._current_level >= 0)
     )
 
 
@@ -225,6 +256,8 @@ class _Recorded(torch.autograd.Function):
         id, arguments, missing, has_bias, spectra = ctx.rest
         of_bias = grad.sum((0, 2, 3)) if has_bias and ctx.needs_input_grad[2] else None
         of_x = of_weight = None
+        if not grad.is_contiguous():
+            tell_of_copy("a gradient")
         if _grad_is_enabled() or _is_compiling() or not may_take_fast_path(grad, grad, None):
             if weight is not None:
                 of_x = backward_input(grad, weight, missing or x.shape, *arguments)

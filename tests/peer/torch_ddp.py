@@ -1,13 +1,16 @@
 """Times training steps of our models' files in PyTorch on several GPUs by DistributedDataParallel, to stand beside
 `twiddle time --gpus N` of the same file.
 
-usage: python3 tests/peer/torch_ddp.py MODEL.yaml --gpus N --batch-size 128 [--precision fp32 tf32] [--seconds 2] [--twiddle PROGRAM]
+usage: python3 tests/peer/torch_ddp.py MODEL.yaml --gpus N --batch-size 128 [--precision fp32 tf32] [--layouts contiguous channels_last]
+                                       [--seconds 2] [--twiddle PROGRAM]
 
---batch-size is that of each GPU. Prints a line of JSON for each precision: milliseconds of a step on one GPU alone, and on all.
-Needs PyTorch with NCCL, PyYAML and GPUs. DDP is used as its documentation advises for networks that never change (a static graph,
-gradients that lie in its buckets). A step is forward, loss, backward and a fused SGD update; in tf32 channels come last.
+--batch-size is that of each GPU. Prints a line of JSON for each precision: milliseconds of a step on one GPU alone, and on all, in
+the layout in which GPUs alone are fastest. Needs PyTorch with NCCL, PyYAML and GPUs. DDP is used as its documentation advises for
+networks that never change (a static graph, gradients that lie in its buckets). A step is forward, loss, backward and a fused SGD
+update.
 """
 import argparse
+import copy
 import json
 import os
 import socket
@@ -16,7 +19,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from torch_net import config_of, network
+from torch_net import LAYOUTS, config_of, network
 
 WARM, SAMPLES = 5, 5
 
@@ -58,16 +61,22 @@ def median_ms(step, seconds):
     return sorted(ms_of(step, max(1, round(count.item()))) for _ in range(SAMPLES))[SAMPLES // 2]
 
 
-def times_of(config, precision, batch, seconds, rank):
+def times_of(config, precision, layouts, batch, seconds, rank):
+    """The layout, and the times of this GPU alone and of all together."""
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision == "tf32"
-    memory_format = torch.channels_last if precision == "tf32" else torch.contiguous_format
     net = network(config)
-    outputs = net.shape[0]
-    net = net.to(rank).to(memory_format=memory_format)
-    alone = median_ms(step_of(net, outputs, config, batch, memory_format, rank), seconds)
-    dist.barrier()
-    shared = nn.parallel.DistributedDataParallel(net, device_ids=[rank], gradient_as_bucket_view=True, static_graph=True)
-    return alone, median_ms(step_of(shared, outputs, config, batch, memory_format, rank), seconds)
+
+    def ms_in(layout, wrap=lambda net: net):
+        there = wrap(copy.deepcopy(net).to(rank).to(memory_format=LAYOUTS[layout]))
+        return median_ms(step_of(there, net.shape[0], config, batch, LAYOUTS[layout], rank), seconds)
+
+    alone = torch.tensor([ms_in(layout) for layout in layouts], device=rank)
+    of_all = alone.clone()
+    dist.all_reduce(of_all)  # so that all choose the same
+    fastest = of_all.argmin().item()
+    together = ms_in(layouts[fastest], lambda net: nn.parallel.DistributedDataParallel(
+        net, device_ids=[rank], gradient_as_bucket_view=True, static_graph=True))
+    return layouts[fastest], alone[fastest].item(), together
 
 
 def run(rank, arguments, config, port):
@@ -76,9 +85,9 @@ def run(rank, arguments, config, port):
     torch.backends.cudnn.benchmark = True
     dist.init_process_group("nccl", rank=rank, world_size=arguments.gpus)
     for precision in arguments.precision:
-        alone, together = times_of(config, precision, arguments.batch_size, arguments.seconds, rank)
+        layout, alone, together = times_of(config, precision, arguments.layouts, arguments.batch_size, arguments.seconds, rank)
         if rank == 0:
-            print(json.dumps({"precision": precision, "gpus": arguments.gpus, "batch_a_gpu": arguments.batch_size,
+            print(json.dumps({"precision": precision, "layout": layout, "gpus": arguments.gpus, "batch_a_gpu": arguments.batch_size,
                               "alone_ms": alone, "together_ms": together}), flush=True)
         torch.cuda.empty_cache()
     dist.destroy_process_group()
@@ -90,6 +99,7 @@ def main():
     parser.add_argument("--gpus", type=int, required=True)
     parser.add_argument("--batch-size", type=int, default=128)
     parser.add_argument("--precision", nargs="+", choices=["fp32", "tf32"], default=["fp32"])
+    parser.add_argument("--layouts", nargs="+", choices=LAYOUTS, default=list(LAYOUTS))
     parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("--twiddle", default="build/release/apps/twiddle")
     arguments = parser.parse_args()

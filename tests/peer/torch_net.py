@@ -9,6 +9,9 @@ import torch
 import yaml
 from torch import nn
 
+LAYOUTS = {"contiguous": torch.contiguous_format, "channels_last": torch.channels_last}
+"""Those that are timed. Which one PyTorch is faster with depends on the network and the precision."""
+
 
 def config_of(program, file, settings=()):
     """The config with every key as it is used."""

@@ -1,11 +1,11 @@
 """Times training steps of our models' files in PyTorch, to stand beside `twiddle time` of the same file in one run.
 
 usage: python3 tests/peer/torch_time.py models/alexnet.yaml ... [--batch-size 128] [--precision fp32 tf32] [--compile]
-                                        [--channels-last] [--twiddle build/release/apps/twiddle]
+                                        [--layouts contiguous channels_last] [--twiddle build/release/apps/twiddle]
 
 Needs PyTorch, PyYAML and a GPU. A step is forward, loss, backward and a fused SGD update, on one random batch that lies on the
-GPU; cuDNN's benchmark mode is on. The median of 5 samples. The network is made from the file by torch_net.py. The memory is
-the most that was in use at once in one more step, as `twiddle time` tells it.
+GPU; cuDNN's benchmark mode is on. The median of 5 samples, in the layout that is faster. The network is made from the file by
+torch_net.py. The memory is the most that was in use at once in one more step, as `twiddle time` tells it.
 """
 import argparse
 import os
@@ -14,7 +14,7 @@ import sys
 import torch
 from torch import nn
 
-from torch_net import config_of, network
+from torch_net import LAYOUTS, config_of, network
 
 
 def median_ms(step, warm=5, samples=5, budget_ms=500):
@@ -37,6 +37,7 @@ def median_ms(step, warm=5, samples=5, budget_ms=500):
 def time_of(config, precision, batch, compiled, memory_format):
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision == "tf32"
     torch.backends.cudnn.benchmark = True
+    torch.compiler.reset()  # all networks run the same Python, of which only so many compiled forms are kept
     net = network(config)
     classes = net.shape[0]
     for module in net.modules():
@@ -66,18 +67,18 @@ def main():
     parser.add_argument("--batch-size", type=int, default=128)
     parser.add_argument("--precision", nargs="+", choices=["fp32", "tf32"], default=["fp32"])
     parser.add_argument("--compile", action="store_true")
-    parser.add_argument("--channels-last", action="store_true")
+    parser.add_argument("--layouts", nargs="+", choices=LAYOUTS, default=list(LAYOUTS))
     parser.add_argument("--twiddle", default="build/release/apps/twiddle")
     arguments = parser.parse_args()
     if not torch.cuda.is_available():
         sys.exit("torch_time.py needs a GPU")
-    memory_format = torch.channels_last if arguments.channels_last else torch.contiguous_format
     for path in arguments.models:
         config = config_of(arguments.twiddle, path)
         for precision in arguments.precision:
-            ms, peak = time_of(config, precision, arguments.batch_size, arguments.compile, memory_format)
+            (ms, peak), layout = min((time_of(config, precision, arguments.batch_size, arguments.compile, LAYOUTS[layout]), layout)
+                                     for layout in arguments.layouts)
             how = "compiled" if arguments.compile else "eager"
-            print(f"{os.path.basename(path):24s} {precision} {how:8s} batch {arguments.batch_size} {ms:9.3f} ms "
+            print(f"{os.path.basename(path):24s} {precision} {how:8s} {layout:13s} batch {arguments.batch_size} {ms:9.3f} ms "
                   f"{peak / 2**30:6.2f} GiB at the peak", flush=True)
             torch.cuda.empty_cache()
 
