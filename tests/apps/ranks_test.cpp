@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include "apps/metrics.h"
 #include "tests/apps/ranks_by_mpi.h"
+#include "tests/models/small_training.h"
 
 namespace fs = std::filesystem;
 
@@ -70,6 +72,41 @@ TEST_F(RanksByMpi, RefuseOtherWeightsAndOtherCheckpoints) {
   const std::string state = apart({program_path(), "train", "--resume", checkpoint("10")},
                                   {program_path(), "train", "--resume", checkpoint("15")});
   EXPECT_NE(state.find(" has another state of training: 'step 15', on rank 0 'step 10'"), std::string::npos) << state;
+}
+
+// Each of two ranks begins in a folder of its own, and there is the list of its images: one path for both, as on two
+// machines.
+class RanksWithTheirOwnImages : public RanksByMpi {
+ protected:
+  Finished train(const std::string& first_list, const std::string& second_list) const {
+    const fs::path config = out_ / "pictures.yaml";
+    std::ofstream(config)
+        << "version: 1\n"
+           "model: {input: [1, 8, 8], layers: [linear: {outputs: 4}]}\n"
+           "data: {train: {format: image_list, channels: 1, file: /proc/self/cwd/list.txt}, workers: 0}\n"
+           "train: {epochs: 2, batch_size: 4}\n";
+    const std::vector<std::string> command{program_path(), "train", config, "--device", "cpu", "--out", out_};
+    const auto in_folder_of = [](const std::string& list) {
+      return std::vector<std::string>{"-n", "1", "-wdir", fs::path(list).parent_path()};
+    };
+    std::vector<std::string> first = joined(in_folder_of(first_list), command);
+    first.emplace_back(":");
+    return run(joined(first, joined(in_folder_of(second_list), command)));
+  }
+};
+
+TEST_F(RanksWithTheirOwnImages, TellWhichOfThemHasWaitedForThem) {
+  const std::string fast = write_pictures("fast", 8), slow = write_pictures("slow", 8);
+  make_slow_to_read(slow);
+  const Finished trained = train(fast, slow);
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const History history = read_history(out_ / "pictures-001");
+  ASSERT_EQ(history.epochs.size(), 2u);
+  ASSERT_EQ(history.steps.size(), 4u);
+  for (const DataWait& wait : {history.epochs[1].wait, history.steps[3].wait}) {
+    ASSERT_EQ(wait.shares.size(), 2u);
+    EXPECT_EQ(wait.rank_of_largest(), 1);
+  }
 }
 
 TEST_F(RanksByMpi, TellAMistakeThatAllHaveOnce) {
