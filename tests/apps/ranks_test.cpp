@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include "apps/metrics.h"
+#include "apps/version.h"
+#include "framework/ranks/launch.h"
 #include "tests/apps/ranks_by_mpi.h"
 #include "tests/models/small_training.h"
 
@@ -17,6 +19,8 @@ TEST_F(RanksByMpi, EndWithTheWeightsOfOneProcessAndWithTheSameBitsAgain) {
   ASSERT_EQ(two.code, 0) << two.err;
   EXPECT_NE(two.err.find("10 steps of 32 = 2 x 16"), std::string::npos) << two.err;
   EXPECT_EQ(count(two.out, "best val-top1"), 1u) << two.out;
+  const std::string log = read_text(folder(2) / "train.log");
+  EXPECT_NE(log.find("2 on " + host_name() + " with 1 thread each"), std::string::npos) << log;
   EXPECT_LT(difference(weights_at(folder(2), "20"), one), 1e-5);
   ASSERT_EQ(run(on(4, command)).code, 0);
   EXPECT_LT(difference(weights_at(folder(3), "20"), one), 1e-5);
@@ -38,6 +42,19 @@ TEST_F(RanksByMpi, ACheckpointOfTwoGoesOnOnOneAndOnTwoAgain) {
   EXPECT_LT(difference(weights_at(folder(1), "20"), untouched), 1e-5);
   // A run that is over.
   EXPECT_EQ(run(on(2, {program_path(), "train", "--resume", folder(1).string()})).code, 0);
+}
+
+TEST_F(RanksByMpi, RefuseAnotherBuild) {
+  std::vector<std::string> other = digits({});
+  other.front() = TWIDDLE_OF_ANOTHER_BUILD;
+  const Finished mixed = run(joined(joined(on(1, digits({})), {":", "-n", "1"}), other));
+  EXPECT_EQ(mixed.code, 2);
+  EXPECT_EQ(count(mixed.err, "error: "), 1u) << mixed.err;
+  const std::string refusal = "rank 1 on " + host_name() +
+                              " has another program: '0.0.0 another commit of another compiler', on rank 0 '" +
+                              version() + " " + commit() + " " + compiler() + "'; give all hosts the same one";
+  EXPECT_NE(mixed.err.find(refusal), std::string::npos) << mixed.err;
+  EXPECT_TRUE(fs::is_empty(out_));
 }
 
 TEST_F(RanksByMpi, RefuseOtherConfigsInOneMessage) {
@@ -107,6 +124,24 @@ TEST_F(RanksWithTheirOwnImages, TellWhichOfThemHasWaitedForThem) {
     ASSERT_EQ(wait.shares.size(), 2u);
     EXPECT_EQ(wait.rank_of_largest(), 1);
   }
+}
+
+TEST_F(RanksWithTheirOwnImages, RefuseOtherImages) {
+  const auto refusal_of = [&](const std::string& first, const std::string& second) {
+    const Finished mixed = train(first, second);
+    EXPECT_EQ(mixed.code, 2);
+    EXPECT_EQ(count(mixed.err, "error: "), 1u) << mixed.err;
+    return mixed.err;
+  };
+  const std::string list = write_pictures("whole", 8);
+  const std::string fewer = refusal_of(list, write_pictures("fewer", 7));
+  EXPECT_NE(fewer.find(" has another training set: '7 images, "), std::string::npos) << fewer;
+  const std::string another = write_pictures("another", 8);
+  fs::copy_file(fs::path(list).parent_path() / "1.png", fs::path(another).parent_path() / "6.png",
+                fs::copy_options::overwrite_existing);
+  const std::string changed = refusal_of(list, another);
+  EXPECT_NE(changed.find(" has another training set: '8 images, "), std::string::npos) << changed;
+  EXPECT_NE(changed.find("give all hosts the same files"), std::string::npos) << changed;
 }
 
 TEST_F(RanksByMpi, TellAMistakeThatAllHaveOnce) {
