@@ -1,15 +1,45 @@
 #include <gtest/gtest.h>
 
 #include "apps/metrics.h"
+#include "apps/ranks.h"
 #include "apps/version.h"
+#include "framework/error.h"
 #include "framework/ranks/launch.h"
 #include "tests/apps/ranks_by_mpi.h"
 #include "tests/models/small_training.h"
+#include "tests/support/thread_ranks.h"
 
 namespace fs = std::filesystem;
 
 namespace twiddle {
 namespace {
+
+TEST(SharedFacts, ThatDifferAreToldWithTheLinesInWhichTheyDo) {
+  const std::string folder = "images: /a/folder/whose/name/is/longer/than/a/message/has/room/for/";
+  const std::vector<std::string> configs{"version: 1\n" + folder + "red", "version: 1\n" + folder + "blue",
+                                         "version: 1\n" + folder + "red\n  seed: 2"};
+  const auto message_of = [&](std::vector<std::string> texts) {
+    std::string message;
+    try {
+      on_ranks(static_cast<int>(texts.size()), [&](const std::shared_ptr<Communicator>& ranks) {
+        expect_alike(*ranks, {{"program", "1.0", "take one"}, {"config", texts.at(ranks->rank()), "take this"}});
+      });
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::config);
+      message = error.what();
+    }
+    return message;
+  };
+  EXPECT_EQ(message_of({configs[0], configs[0]}), "");
+  const std::string on = " on " + host_name() + " has another config: ";
+  EXPECT_EQ(message_of(configs),
+            "the ranks cannot train together:"
+            "\n  rank 1" +
+                on +
+                "'...essage/has/room/for/blue', on rank 0 '...essage/has/room/for/red'; take this"
+                "\n  rank 2" +
+                on + "'seed: 2', on rank 0 'nothing'; take this");
+}
 
 TEST_F(RanksByMpi, EndWithTheWeightsOfOneProcessAndWithTheSameBitsAgain) {
   const std::vector<std::string> command = digits(twenty_steps);
