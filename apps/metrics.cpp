@@ -46,7 +46,7 @@ std::string csv_line(const EpochReport& report, const std::vector<Metric>& metri
   for (const Metric& metric : metrics) val += csv_number(metric.of(report.val)) + ",";
   return fmt::format("{},{},{:.6g},{},{}{:.6g},{:.6g},{:.4f},{:.3f},{},{}\n", report.epoch, report.step,
                      report.train_loss, csv_number(report.train_top1), val, report.rate, report.images_per_second,
-                     report.wait_share, report.seconds, report.skipped, time);
+                     report.wait.largest(), report.seconds, report.skipped, time);
 }
 
 double number_in(const MetricsLine& line, const char* key) {
@@ -68,11 +68,25 @@ std::string text_in(const MetricsLine& line, const char* key) {
   return found != line.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
+DataWait wait_in(const MetricsLine& line) {
+  DataWait wait{{number_in(line, "data_wait")}};
+  if (const auto all = line.find("data_wait_by_rank"); all != line.end() && all->is_array()) {
+    wait.shares.clear();
+    for (const MetricsLine& share : *all) wait.shares.push_back(share.is_number() ? share.get<double>() : 0.0);
+  }
+  return wait;
+}
+
+void put_wait(const DataWait& wait, MetricsLine& line) {
+  line["data_wait"] = wait.largest();
+  if (wait.is_of_several()) line["data_wait_by_rank"] = wait.shares;
+}
+
 StepReport step_from(const MetricsLine& line) {
   StepReport report;
   report.epoch = whole_in(line, "epoch"), report.step = whole_in(line, "step"), report.batch = whole_in(line, "batch");
   report.loss = number_in(line, "loss"), report.rate = number_in(line, "learning_rate");
-  report.images_per_second = number_in(line, "images_per_second"), report.wait_share = number_in(line, "data_wait");
+  report.images_per_second = number_in(line, "images_per_second"), report.wait = wait_in(line);
   report.skipped = whole_in(line, "skipped");
   return report;
 }
@@ -83,7 +97,7 @@ EpochReport epoch_from(const MetricsLine& line) {
   report.step = whole_in(line, "step"), report.train_loss = number_in(line, "train_loss");
   if (const auto top1 = line.find("train_top1"); top1 != line.end() && top1->is_number()) report.train_top1 = *top1;
   report.rate = number_in(line, "learning_rate"), report.images_per_second = number_in(line, "images_per_second");
-  report.wait_share = number_in(line, "data_wait"), report.seconds = number_in(line, "seconds");
+  report.wait = wait_in(line), report.seconds = number_in(line, "seconds");
   report.skipped = whole_in(line, "skipped");
   report.best = line.value("best", MetricsLine()) == true;
   report.has_validation = line.contains("val_loss");
@@ -134,10 +148,10 @@ MetricsLine to_json(const EpochReport& report) {
                       {"train_top1", report.train_top1},
                       {"learning_rate", report.rate},
                       {"images_per_second", report.images_per_second},
-                      {"data_wait", report.wait_share},
                       {"seconds", report.seconds},
                       {"skipped", report.skipped},
                       {"best", report.best}};
+  put_wait(report.wait, line);
   for (const Metric& metric : every_metric())
     if (report.has_validation && (metric.score == &Scores::loss || !std::isnan(metric.of(report.val))))
       line[val_key(metric)] = metric.of(report.val);
@@ -155,16 +169,16 @@ Metrics::Metrics(const std::string& run_folder, const std::vector<Metric>& metri
 }
 
 void Metrics::on_step(const StepReport& report) {
-  const MetricsLine line = {{"kind", "step"},
-                            {"epoch", report.epoch},
-                            {"batch", report.batch},
-                            {"step", report.step},
-                            {"loss", report.loss},
-                            {"learning_rate", report.rate},
-                            {"images_per_second", report.images_per_second},
-                            {"data_wait", report.wait_share},
-                            {"skipped", report.skipped},
-                            {"time", now()}};
+  MetricsLine line = {{"kind", "step"},
+                      {"epoch", report.epoch},
+                      {"batch", report.batch},
+                      {"step", report.step},
+                      {"loss", report.loss},
+                      {"learning_rate", report.rate},
+                      {"images_per_second", report.images_per_second},
+                      {"skipped", report.skipped},
+                      {"time", now()}};
+  put_wait(report.wait, line);
   lines_ << json_text(line) << '\n' << std::flush;
   history_.steps.push_back(report);
 }

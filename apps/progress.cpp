@@ -19,10 +19,15 @@ std::string format_rate(double rate) {
   return rate < 100 ? fmt::format("{:.1f}", rate) : format_count(static_cast<std::int64_t>(std::llround(rate)));
 }
 
+// Of several ranks the one that waits longest, which is the one that the others wait for.
+std::string text_of(const DataWait& wait) {
+  const std::string share = fmt::format("{:.0f}%", 100 * wait.largest());
+  return wait.is_of_several() ? fmt::format("{} (rank {})", share, wait.rank_of_largest()) : share;
+}
+
 std::string facts(const StepReport& report) {
-  return fmt::format("loss {:.4f}  lr {:.3g}  {} images/s  eta {}  data wait {:.0f}%", report.loss, report.rate,
-                     format_rate(report.images_per_second), format_duration(report.eta_seconds),
-                     100 * report.wait_share) +
+  return fmt::format("loss {:.4f}  lr {:.3g}  {} images/s  eta {}  data wait {}", report.loss, report.rate,
+                     format_rate(report.images_per_second), format_duration(report.eta_seconds), text_of(report.wait)) +
          (report.skipped > 0 ? fmt::format("  skipped {}", format_count(report.skipped)) : "");
 }
 
@@ -58,10 +63,12 @@ void Progress::on_epoch(const EpochReport& report) {
     console_.line("  " + skipped_line(report.skipped));
     skipped_shown_ = report.skipped;
   }
-  if (report.wait_share > 0.2 && !data_hint_given_ && report.seconds > 1) {
+  if (report.wait.largest() > 0.2 && !data_hint_given_ && report.seconds > 1) {
+    const std::string who =
+        report.wait.is_of_several() ? fmt::format("on rank {} ", report.wait.rank_of_largest()) : "";
     console_.line(
-        fmt::format("  {:.0f}% of this epoch was spent waiting for data: try more --workers, or smaller images",
-                    100 * report.wait_share));
+        fmt::format("  {:.0f}% of this epoch was spent {}waiting for data: try more --workers, or smaller images",
+                    100 * report.wait.largest(), who));
     data_hint_given_ = true;
   }
 }

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <map>
 #include <sstream>
+#include <string_view>
 #include <thread>
 
 #include "apps/console.h"
@@ -42,8 +43,18 @@ std::vector<std::string> unpacked(const std::string& text) {
   return parts;
 }
 
-std::string shown_line(const std::string& line) {
-  return shown(line.substr(std::min(line.find_first_not_of(' '), line.size())));
+std::string_view without_indent(std::string_view line) {
+  return line.substr(std::min(line.find_first_not_of(' '), line.size()));
+}
+
+// Two lines, each around the place where they begin to differ: a message shows the first part of a long one.
+std::pair<std::string, std::string> shown_around_difference(std::string_view a, std::string_view b) {
+  constexpr std::ptrdiff_t kept = 20, most = 40;  // characters that are alike
+  const std::ptrdiff_t alike = std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin();
+  if (alike <= most) return {shown(a), shown(b)};
+  auto from = static_cast<std::size_t>(alike - kept);
+  while (from < static_cast<std::size_t>(alike) && (a[from] & 0xC0) == 0x80) ++from;  // inside a character of UTF-8
+  return {"..." + shown(a.substr(from)), "..." + shown(b.substr(from))};
 }
 
 // The first line in which two texts differ, of each.
@@ -54,7 +65,8 @@ std::pair<std::string, std::string> first_difference(const std::string& a, const
     const bool more_b = static_cast<bool>(std::getline(lines_of_b, line_b));
     if (!more_a) line_a = "nothing";
     if (!more_b) line_b = "nothing";
-    if (line_a != line_b || (!more_a && !more_b)) return {shown_line(line_a), shown_line(line_b)};
+    if (line_a != line_b || (!more_a && !more_b))
+      return shown_around_difference(without_indent(line_a), without_indent(line_b));
   }
 }
 

@@ -10,6 +10,7 @@
 #include "data/loader.h"
 #include "framework/ranks/communicator.h"
 #include "models/checkpoint.h"
+#include "models/data_wait.h"
 #include "models/evaluate.h"
 #include "models/experiment.h"
 
@@ -17,12 +18,14 @@ namespace twiddle {
 
 struct StepReport {
   std::int64_t epoch = 0, batch = 0, batches = 0, step = 0;  // counted from 1; a step is an update
-  double loss = 0, rate = 0, images_per_second = 0, wait_share = 0, eta_seconds = 0;
+  double loss = 0, rate = 0, images_per_second = 0, eta_seconds = 0;
+  DataWait wait;
   std::int64_t skipped = 0;  // different images that could not be read so far
 };
 struct EpochReport {
   std::int64_t epoch = 0, epochs = 0, step = 0;
-  double train_loss = 0, images_per_second = 0, wait_share = 0, seconds = 0, rate = 0;
+  double train_loss = 0, images_per_second = 0, seconds = 0, rate = 0;
+  DataWait wait;
   double train_top1 = std::numeric_limits<double>::quiet_NaN();  // share of 1, of images as trained on; NaN: not known
   bool has_validation = false, best = false;
   Scores val;

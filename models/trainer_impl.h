@@ -202,7 +202,7 @@ struct Trainer::Impl {
     if (!sent) return;
     StepReport& report = sent->report;
     stop_where_not_finite(batch, report.loss, sent->loss_sum, report.rate);
-    report.wait_share = data.train().wait_seconds() / reporter.epoch_seconds();
+    report.wait = data.wait_within(reporter.epoch_seconds());
     report.skipped = data.skipped();
     for (TrainObserver* listener : sent->listeners) listener->on_step(report);
   }
@@ -291,7 +291,7 @@ struct Trainer::Impl {
     if (loss_function.target() == TargetKind::label) report.train_top1 = static_cast<double>(state.right) / trained;
     report.seconds = seconds;
     report.images_per_second = static_cast<double>(images) / seconds;
-    report.wait_share = data.train().wait_seconds() / seconds;
+    report.wait = data.wait_within(seconds);
     if (data.val()) save(observers);
     load_ahead();
     if (data.val() && !validate(report, stop)) return false;

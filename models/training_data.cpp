@@ -73,6 +73,7 @@ void TrainingData::start_epoch(Stream& stream, std::int64_t epoch, std::int64_t 
   if (untouched_epoch_ == epoch && first_image == 0) return;
   train_->start_epoch(stream, epoch, first_image);
   images_of_epoch_ = first_image;
+  wait_seconds_.clear();
   untouched_epoch_ = first_image == 0 ? epoch : -1;
 }
 
@@ -86,23 +87,28 @@ bool TrainingData::next(Batch& batch) {
 
 bool TrainingData::next_of_ranks(Batch& batch) {
   if (ranks_.size() > 1) return next_shared(batch);
-  if (!train_->next(batch)) return false;
+  const bool more = train_->next(batch);
+  wait_seconds_ = {train_->wait_seconds()};
+  if (!more) return false;
   has_too_few_ = batch.rows_here() < least_.of_batch;
   return true;
 }
 
-// The next batch of which a rank has a row. Each tells how many it has, so that all know where theirs are in the whole.
+// The next batch of which a rank has a row. Each tells how many it has, so that all know where theirs are in the whole,
+// and how long it has waited for images.
 bool TrainingData::next_shared(Batch& batch) {
   bool more = false;
   do {
     batch = {};
-    const std::vector<std::string> counts = gather_or_fail(ranks_, [&] {
+    const std::vector<std::string> told = gather_or_fail(ranks_, [&] {
       more = train_->next(batch);
-      return std::to_string(batch.rows_here());
+      return join(batch.rows_here(), " ", train_->wait_seconds());
     });
     has_too_few_ = false;
-    for (std::size_t rank = 0; rank < counts.size(); ++rank) {
-      const std::int64_t rows = std::stoll(counts[rank]);
+    wait_seconds_.assign(told.size(), 0);
+    for (std::size_t rank = 0; rank < told.size(); ++rank) {
+      std::int64_t rows = 0;
+      std::istringstream(told[rank]) >> rows >> wait_seconds_[rank];
       if (static_cast<int>(rank) == ranks_.rank()) batch.rows.first = batch.rows.all;
       batch.rows.all += rows;
       batch.rows.on_every_rank = batch.rows.on_every_rank && rows > 0;
@@ -115,6 +121,12 @@ bool TrainingData::next_shared(Batch& batch) {
     throw Error(ErrorKind::data,
                 join("not one image could be read: all of ", data_.train->describe(), " were skipped"));
   return more;
+}
+
+DataWait TrainingData::wait_within(double seconds) const {
+  DataWait wait{wait_seconds_};
+  for (double& share : wait.shares) share /= seconds;
+  return wait;
 }
 
 std::int64_t TrainingData::skipped() const {

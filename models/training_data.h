@@ -6,6 +6,7 @@
 
 #include "data/loader.h"
 #include "framework/ranks/communicator.h"
+#include "models/data_wait.h"
 #include "models/open_data.h"
 
 namespace twiddle {
@@ -38,6 +39,9 @@ class TrainingData {
   // on all.
   bool next(Batch& batch);
 
+  // The time that ranks have waited for images of the epoch until its latest batch, as a share of so many seconds.
+  DataWait wait_within(double seconds) const;
+
   // Different images left out, of both sets, and messages of the first few of them; those of other ranks as of the last
   // time that all asked.
   void ask_ranks_for_skipped();
@@ -55,6 +59,7 @@ class TrainingData {
   LeastImages least_;
   bool has_too_few_ = false;  // the latest batch
   std::int64_t images_of_epoch_ = 0;
+  std::vector<double> wait_seconds_;        // by rank
   std::set<std::string> skipped_by_ranks_;  // by set and number
   std::vector<std::string> messages_of_ranks_;
   std::unique_ptr<Loader> train_, val_;

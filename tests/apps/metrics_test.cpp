@@ -88,6 +88,21 @@ TEST(Metrics, ComeBackAsTheyWere) {
   EXPECT_EQ(history.epochs.at(1).train_top1, 0.25);
 }
 
+TEST(Metrics, TellTheLongestWaitForDataAndOfSeveralRanksAll) {
+  const auto folder = fresh_folder("metrics");
+  Metrics metrics(folder, metrics_of(TargetKind::label), 100, at(0, 0));
+  EpochReport alone, shared;
+  alone.epoch = 1, alone.wait = {{0.25}};
+  shared.epoch = 2, shared.wait = {{0.125, 0.5, 0}};
+  metrics.on_epoch(alone);
+  metrics.on_epoch(shared);
+  const History history = read_history(folder);
+  EXPECT_EQ(history.epochs.at(0).wait.shares, alone.wait.shares);
+  EXPECT_EQ(history.epochs.at(1).wait.shares, shared.wait.shares);
+  EXPECT_EQ(count(read_text(folder / "metrics.jsonl"), "data_wait_by_rank"), 1u);
+  EXPECT_NE(read_text(folder / "metrics.csv").find(",0.5000,"), std::string::npos);
+}
+
 TEST(Metrics, OfARunThatKnewNoTrainingAccuracyAreReadWithoutOne) {
   const auto folder = fresh_folder("metrics");
   std::ofstream(folder / "metrics.jsonl") << R"({"kind":"epoch","epoch":1,"step":10,"train_loss":0.5})"

@@ -16,7 +16,7 @@ namespace {
 StepReport some_step() {
   StepReport report;
   report.epoch = 3, report.batch = 91, report.batches = 125, report.step = 341;
-  report.loss = 0.412, report.rate = 0.025, report.images_per_second = 3910, report.wait_share = 0.02;
+  report.loss = 0.412, report.rate = 0.025, report.images_per_second = 3910, report.wait = {{0.02}};
   report.eta_seconds = 6;
   return report;
 }
@@ -38,6 +38,12 @@ TEST(Progress, TellsOfImagesLeftOut) {
   report.skipped = 1234;
   EXPECT_TRUE(plain_line(report).ends_with("data wait 2%  skipped 1,234")) << plain_line(report);
   EXPECT_EQ(skipped_line(1), "1 image could not be read and was left out");
+}
+
+TEST(Progress, TellsWhichRankWaitsLongestForData) {
+  StepReport report = some_step();
+  report.wait = {{0.02, 0.6, 0.1}};
+  EXPECT_TRUE(plain_line(report).ends_with("data wait 60% (rank 1)")) << plain_line(report);
 }
 
 TEST(Progress, RowsStandUnderTheirHeader) {

@@ -1,11 +1,45 @@
 #include <gtest/gtest.h>
 
+#include "apps/metrics.h"
+#include "apps/ranks.h"
+#include "apps/version.h"
+#include "framework/error.h"
+#include "framework/ranks/launch.h"
 #include "tests/apps/ranks_by_mpi.h"
+#include "tests/models/small_training.h"
+#include "tests/support/thread_ranks.h"
 
 namespace fs = std::filesystem;
 
 namespace twiddle {
 namespace {
+
+TEST(SharedFacts, ThatDifferAreToldWithTheLinesInWhichTheyDo) {
+  const std::string folder = "images: /a/folder/whose/name/is/longer/than/a/message/has/room/for/";
+  const std::vector<std::string> configs{"version: 1\n" + folder + "red", "version: 1\n" + folder + "blue",
+                                         "version: 1\n" + folder + "red\n  seed: 2"};
+  const auto message_of = [&](std::vector<std::string> texts) {
+    std::string message;
+    try {
+      on_ranks(static_cast<int>(texts.size()), [&](const std::shared_ptr<Communicator>& ranks) {
+        expect_alike(*ranks, {{"program", "1.0", "take one"}, {"config", texts.at(ranks->rank()), "take this"}});
+      });
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::config);
+      message = error.what();
+    }
+    return message;
+  };
+  EXPECT_EQ(message_of({configs[0], configs[0]}), "");
+  const std::string on = " on " + host_name() + " has another config: ";
+  EXPECT_EQ(message_of(configs),
+            "the ranks cannot train together:"
+            "\n  rank 1" +
+                on +
+                "'...essage/has/room/for/blue', on rank 0 '...essage/has/room/for/red'; take this"
+                "\n  rank 2" +
+                on + "'seed: 2', on rank 0 'nothing'; take this");
+}
 
 TEST_F(RanksByMpi, EndWithTheWeightsOfOneProcessAndWithTheSameBitsAgain) {
   const std::vector<std::string> command = digits(twenty_steps);
@@ -15,6 +49,8 @@ TEST_F(RanksByMpi, EndWithTheWeightsOfOneProcessAndWithTheSameBitsAgain) {
   ASSERT_EQ(two.code, 0) << two.err;
   EXPECT_NE(two.err.find("10 steps of 32 = 2 x 16"), std::string::npos) << two.err;
   EXPECT_EQ(count(two.out, "best val-top1"), 1u) << two.out;
+  const std::string log = read_text(folder(2) / "train.log");
+  EXPECT_NE(log.find("2 on " + host_name() + " with 1 thread each"), std::string::npos) << log;
   EXPECT_LT(difference(weights_at(folder(2), "20"), one), 1e-5);
   ASSERT_EQ(run(on(4, command)).code, 0);
   EXPECT_LT(difference(weights_at(folder(3), "20"), one), 1e-5);
@@ -36,6 +72,19 @@ TEST_F(RanksByMpi, ACheckpointOfTwoGoesOnOnOneAndOnTwoAgain) {
   EXPECT_LT(difference(weights_at(folder(1), "20"), untouched), 1e-5);
   // A run that is over.
   EXPECT_EQ(run(on(2, {program_path(), "train", "--resume", folder(1).string()})).code, 0);
+}
+
+TEST_F(RanksByMpi, RefuseAnotherBuild) {
+  std::vector<std::string> other = digits({});
+  other.front() = TWIDDLE_OF_ANOTHER_BUILD;
+  const Finished mixed = run(joined(joined(on(1, digits({})), {":", "-n", "1"}), other));
+  EXPECT_EQ(mixed.code, 2);
+  EXPECT_EQ(count(mixed.err, "error: "), 1u) << mixed.err;
+  const std::string refusal = "rank 1 on " + host_name() +
+                              " has another program: '0.0.0 another commit of another compiler', on rank 0 '" +
+                              version() + " " + commit() + " " + compiler() + "'; give all hosts the same one";
+  EXPECT_NE(mixed.err.find(refusal), std::string::npos) << mixed.err;
+  EXPECT_TRUE(fs::is_empty(out_));
 }
 
 TEST_F(RanksByMpi, RefuseOtherConfigsInOneMessage) {
@@ -70,6 +119,59 @@ TEST_F(RanksByMpi, RefuseOtherWeightsAndOtherCheckpoints) {
   const std::string state = apart({program_path(), "train", "--resume", checkpoint("10")},
                                   {program_path(), "train", "--resume", checkpoint("15")});
   EXPECT_NE(state.find(" has another state of training: 'step 15', on rank 0 'step 10'"), std::string::npos) << state;
+}
+
+// Each of two ranks begins in a folder of its own, and there is the list of its images: one path for both, as on two
+// machines.
+class RanksWithTheirOwnImages : public RanksByMpi {
+ protected:
+  Finished train(const std::string& first_list, const std::string& second_list) const {
+    const fs::path config = out_ / "pictures.yaml";
+    std::ofstream(config)
+        << "version: 1\n"
+           "model: {input: [1, 8, 8], layers: [linear: {outputs: 4}]}\n"
+           "data: {train: {format: image_list, channels: 1, file: /proc/self/cwd/list.txt}, workers: 0}\n"
+           "train: {epochs: 2, batch_size: 4}\n";
+    const std::vector<std::string> command{program_path(), "train", config, "--device", "cpu", "--out", out_};
+    const auto in_folder_of = [](const std::string& list) {
+      return std::vector<std::string>{"-n", "1", "-wdir", fs::path(list).parent_path()};
+    };
+    std::vector<std::string> first = joined(in_folder_of(first_list), command);
+    first.emplace_back(":");
+    return run(joined(first, joined(in_folder_of(second_list), command)));
+  }
+};
+
+TEST_F(RanksWithTheirOwnImages, TellWhichOfThemHasWaitedForThem) {
+  const std::string fast = write_pictures("fast", 8), slow = write_pictures("slow", 8);
+  make_slow_to_read(slow);
+  const Finished trained = train(fast, slow);
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const History history = read_history(out_ / "pictures-001");
+  ASSERT_EQ(history.epochs.size(), 2u);
+  ASSERT_EQ(history.steps.size(), 4u);
+  for (const DataWait& wait : {history.epochs[1].wait, history.steps[3].wait}) {
+    ASSERT_EQ(wait.shares.size(), 2u);
+    EXPECT_EQ(wait.rank_of_largest(), 1);
+  }
+}
+
+TEST_F(RanksWithTheirOwnImages, RefuseOtherImages) {
+  const auto refusal_of = [&](const std::string& first, const std::string& second) {
+    const Finished mixed = train(first, second);
+    EXPECT_EQ(mixed.code, 2);
+    EXPECT_EQ(count(mixed.err, "error: "), 1u) << mixed.err;
+    return mixed.err;
+  };
+  const std::string list = write_pictures("whole", 8);
+  const std::string fewer = refusal_of(list, write_pictures("fewer", 7));
+  EXPECT_NE(fewer.find(" has another training set: '7 images, "), std::string::npos) << fewer;
+  const std::string another = write_pictures("another", 8);
+  fs::copy_file(fs::path(list).parent_path() / "1.png", fs::path(another).parent_path() / "6.png",
+                fs::copy_options::overwrite_existing);
+  const std::string changed = refusal_of(list, another);
+  EXPECT_NE(changed.find(" has another training set: '8 images, "), std::string::npos) << changed;
+  EXPECT_NE(changed.find("give all hosts the same files"), std::string::npos) << changed;
 }
 
 TEST_F(RanksByMpi, TellAMistakeThatAllHaveOnce) {

@@ -99,7 +99,7 @@ int run(const std::string& folder, const std::string& device, const std::string&
     const double loader = loader_rate(experiment(), 2), step = train(experiment(), true).images_per_second;
     const EpochReport both = train(experiment(), false);
     std::printf("| %s | %.0f | %.0f | %.0f | %.2f | %.1f %% |\n", network.model, loader, step, both.images_per_second,
-                both.images_per_second / step, 100 * both.wait_share);
+                both.images_per_second / step, 100 * both.wait.largest());
     std::fflush(stdout);
   }
   return 0;

@@ -57,6 +57,13 @@ Outcome train_on(const std::shared_ptr<Communicator>& ranks, const Training& tra
   return outcome;
 }
 
+struct Waits : TrainObserver {
+  std::vector<std::vector<double>> steps, epochs;
+  bool wants_step(std::int64_t) override { return true; }
+  void on_step(const StepReport& report) override { steps.push_back(report.wait.shares); }
+  void on_epoch(const EpochReport& report) override { epochs.push_back(report.wait.shares); }
+};
+
 // Rank 0's, once all ranks have been found to be of equal weights.
 Outcome train(int size, const Training& training) {
   std::vector<Outcome> outcomes(static_cast<std::size_t>(size));
@@ -316,6 +323,35 @@ train: {epochs: 1, batch_size: 4, loss: {mean_squared_error: {denoise: 0.1}}}
     EXPECT_EQ(two.restored[i].index, one.restored[i].index);
     EXPECT_EQ(two.restored[i].input.pixels, one.restored[i].input.pixels);
   }
+}
+
+TEST(Ranks, TellWhichOfThemHasWaitedForImages) {
+  const std::vector<std::string> lists{write_pictures("ranks_fast", 8), write_pictures("ranks_slow", 8)};
+  make_slow_to_read(lists[1]);
+  std::vector<std::vector<double>> of_steps, of_epochs;
+  on_ranks(2, [&](const std::shared_ptr<Communicator>& ranks) {
+    const std::string& list = lists.at(static_cast<std::size_t>(ranks->rank()));
+    Trainer::Options options;
+    options.ranks = ranks;
+    Trainer trainer(small_experiment({{"device", "cpu", "--device"},
+                                      {"data.train", "{format: image_list, channels: 1, file: " + list + "}", "--set"},
+                                      {"data.workers", "0", "--workers"},
+                                      {"train.epochs", "2", "--epochs"},
+                                      {"train.batch_size", "4", "--batch-size"}}),
+                    options);
+    Waits waits;
+    const std::atomic<bool> stop = false;
+    trainer.run({&waits}, stop);
+    if (ranks->rank() == 0) of_steps = waits.steps, of_epochs = waits.epochs;
+  });
+  EXPECT_EQ(of_steps.size(), 4u);
+  EXPECT_EQ(of_epochs.size(), 2u);
+  for (const auto& waits : {of_steps, of_epochs})
+    for (const std::vector<double>& by_rank : waits) {
+      ASSERT_EQ(by_rank.size(), 2u);
+      EXPECT_GT(by_rank[1], by_rank[0]);
+      EXPECT_LE(by_rank[1], 1);
+    }
 }
 
 TEST(Ranks, RefuseABatchThatTheyCannotShare) {

@@ -8,8 +8,8 @@ namespace fs = std::filesystem;
 namespace twiddle {
 namespace {
 
-// Two hosts made of network namespaces, which see each other by a cable alone. They need root. Tests run side by side:
-// each has hosts of its own, named after its process.
+// Two hosts made of namespaces, which have names of their own and see each other by a cable alone. They need root.
+// Tests run side by side: each has hosts of its own, named after its process.
 class TwoHosts : public RanksByMpi {
  protected:
   void SetUp() override {
@@ -17,7 +17,7 @@ class TwoHosts : public RanksByMpi {
     if (IsSkipped()) return;
     const std::string names = "a=" + first_ + "; b=" + second_ + "\n";
     const std::string make = names +
-                             "set -e\n"
+                             "set -e; unshare --uts hostname $a\n"
                              "for name in $a $b; do ip netns add $name; ip -n $name link set lo up; done\n"
                              "ip link add cable netns $a type veth peer name cable netns $b\n"
                              "ip -n $a addr add 10.77.0.1/24 dev cable; ip -n $a link set cable up\n"
@@ -29,7 +29,7 @@ class TwoHosts : public RanksByMpi {
     const fs::path agent = out_ / "agent";
     std::ofstream(agent) << "#!/bin/sh\nhost=$1; shift\ncase $host in *.1) name=" << first_ << ";; *) name=" << second_
                          << ";; esac\n"
-                            "exec ip netns exec $name sh -c \"$*\"\n";
+                         << enter_named << "sh -c \"$*\"\n";
     fs::permissions(agent, fs::perms::owner_all);
   }
   void TearDown() override {
@@ -38,18 +38,35 @@ class TwoHosts : public RanksByMpi {
   }
   void remove() const { run_shell("ip netns del " + first_ + "; ip netns del " + second_); }
 
-  // What /bin/sh starts on the first host: two ranks on each of both.
-  std::string on_both(const std::vector<std::string>& command) const {
-    std::string text = "exec ip netns exec " + first_ + " " + TWIDDLE_MPIEXEC +
-                       " -n 4 --host 10.77.0.1:2,10.77.0.2:2 --mca plm_rsh_agent " + (out_ / "agent").string() +
-                       " --mca btl tcp,self --mca btl_tcp_if_include 10.77.0.0/24 --mca oob_tcp_if_include "
-                       "10.77.0.0/24 -x OMP_NUM_THREADS";
-    for (const std::string& word : command) text += " '" + word + "'";
-    return text;
+  // What /bin/sh starts on the first host: two ranks on each of both, which may differ in their commands.
+  std::string on_each(const std::vector<std::string>& first, const std::vector<std::string>& second) const {
+    const auto two_on = [](const std::string& address, const std::vector<std::string>& command) {
+      std::string text = " -n 2 --host " + address + ":2 -x OMP_NUM_THREADS";
+      for (const std::string& word : command) text += " '" + word + "'";
+      return text;
+    };
+    return "name=" + first_ + "; " + enter_named + TWIDDLE_MPIEXEC + " --mca plm_rsh_agent " +
+           (out_ / "agent").string() + " --mca orte_tmpdir_base " + out_.string() +
+           " --mca btl tcp,self --mca btl_tcp_if_include 10.77.0.0/24 --mca oob_tcp_if_include 10.77.0.0/24" +
+           two_on("10.77.0.1", first) + " :" + two_on("10.77.0.2", second);
+  }
+  std::string on_both(const std::vector<std::string>& command) const { return on_each(command, command); }
+
+  static std::vector<pid_t> ranks_on(const std::string& host) {
+    std::istringstream processes(run_shell("ip netns pids " + host).out);
+    std::vector<pid_t> ranks;
+    for (std::string id; processes >> id;)
+      if (field_of("/proc/" + id, "Name") == "twiddle") ranks.push_back(std::stoi(id));
+    return ranks;
   }
 
-  const std::string first_ = "twiddle_a" + std::to_string(getpid());
-  const std::string second_ = "twiddle_b" + std::to_string(getpid());
+  static bool runs(pid_t process) { return fs::exists("/proc/" + std::to_string(process)); }
+
+  // In a shell, goes on as a process on the host $name.
+  static constexpr const char* enter_named =
+      "exec ip netns exec $name unshare --uts sh -c 'hostname '$name' && exec \"$@\"' sh ";
+  const std::string first_ = "twiddle-a" + std::to_string(getpid());
+  const std::string second_ = "twiddle-b" + std::to_string(getpid());
 };
 
 TEST_F(TwoHosts, TrainAsOneProcessDoes) {
@@ -57,22 +74,49 @@ TEST_F(TwoHosts, TrainAsOneProcessDoes) {
   const Finished four = run_shell(on_both(digits(twenty_steps)));
   ASSERT_EQ(four.code, 0) << four.err;
   EXPECT_NE(four.err.find("10 steps of 32 = 4 x 8"), std::string::npos) << four.err;
+  const std::string hosts = "2 on " + first_ + " with 1 thread each, 2 on " + second_ + " with 1 thread each";
+  EXPECT_EQ(count(read_text(folder(2) / "train.log"), hosts), 1u) << four.err;
   EXPECT_LT(difference(weights_at(folder(2), "20"), weights_at(folder(1), "20")), 1e-5);
   const fs::path checkpoint = folder(2) / "checkpoints" / "step-00000010";
   ASSERT_EQ(run(on(2, {program_path(), "train", "--resume", checkpoint.string()})).code, 0);
   EXPECT_LT(difference(weights_at(folder(2), "20"), weights_at(folder(1), "20")), 1e-5);
 }
 
+TEST_F(TwoHosts, RefuseAnotherConfigOnTheSecondInOneMessage) {
+  const Finished mixed = run_shell(on_each(digits({"--lr", "0.1"}), digits({"--lr", "0.2"})));
+  EXPECT_EQ(mixed.code, 2);
+  EXPECT_EQ(count(mixed.err, "error: "), 1u) << mixed.err;
+  for (const std::string rank : {"rank 2", "rank 3"})
+    EXPECT_EQ(count(mixed.err, rank + " on " + second_ +
+                                   " has another config: 'learning_rate: 0.2', on rank 0 'learning_rate: 0.1'"),
+              1u)
+        << mixed.err;
+}
+
+TEST_F(TwoHosts, OneThatIsKilledOnTheSecondEndsAllAndTheLastCheckpointIsNamed) {
+  Program program({"-c", on_both(digits({"--epochs", "100000", "--set", "train.checkpoint_every=7"}))}, "/bin/sh");
+  ASSERT_TRUE(program.comes_to([&] { return has_checkpoint(folder(1)); })) << program.err();
+  const std::vector<pid_t> here = ranks_on(first_), there = ranks_on(second_);
+  ASSERT_EQ(here.size(), 2u);
+  ASSERT_EQ(there.size(), 2u);
+  kill(there[0], SIGKILL);
+  EXPECT_NE(program.wait(), 0);
+  // mpirun may be gone before its process on the second host; ctest ends a test that waits for ever.
+  for (const pid_t rank : {here[0], here[1], there[0], there[1]})
+    while (runs(rank)) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  const std::string err = program.err();
+  EXPECT_NE(err.find(" has ended without a word; that ends all"), std::string::npos) << err;
+  EXPECT_NE(err.find("last checkpoint: " + (folder(1) / "checkpoints" / "step-").string()), std::string::npos) << err;
+}
+
 // mpirun itself may wait on for its own process on the host that it cannot reach any more; the ranks do not.
 TEST_F(TwoHosts, OneThatCannotBeReachedEndsAll) {
-  const std::vector<std::string> command = digits({"--epochs", "100000", "--set", "train.checkpoint_every=7"});
-  Program program({"-c", on_both(command)}, "/bin/sh");
+  Program program({"-c", on_both(digits({"--epochs", "100000", "--set", "train.checkpoint_every=7"}))}, "/bin/sh");
   ASSERT_TRUE(program.comes_to([&] { return has_checkpoint(folder(1)); })) << program.err();
-  const std::vector<pid_t> here = ranks_of(program.pid());
-  ASSERT_FALSE(here.empty());
+  const std::vector<pid_t> here = ranks_on(first_);
+  ASSERT_EQ(here.size(), 2u);
   run_shell("ip -n " + second_ + " link set cable down");
-  for (const pid_t rank : here)
-    EXPECT_TRUE(program.comes_to([&] { return !fs::exists("/proc/" + std::to_string(rank)); }));
+  for (const pid_t rank : here) EXPECT_TRUE(program.comes_to([&] { return !runs(rank); }));
   program.signal(SIGKILL);
   EXPECT_NE(program.err().find("gives no sign of life for"), std::string::npos) << program.err();
   EXPECT_NE(program.err().find("last checkpoint: "), std::string::npos) << program.err();
