@@ -1,53 +1,110 @@
-"""Losses of the same training by PyTorch in float64, by PyTorch in float32, and after `convert`: how far each is from the first.
+"""Losses of the same training by PyTorch in float64, which is the judge, and in float32 and TF32, by PyTorch and after `convert`.
 
-usage: python losses.py [--device cuda] [--steps 200] [--precision fp32 tf32] [--engine rule]
+usage: python losses.py [NETWORK ...] [--device cuda] [--steps 200] [--precision fp32 tf32] [--engine rule] [--batch-size N]
+
+The networks are those of networks.py, of full width, with small images, so that 200 steps in float64 take a GPU a minute or so.
+The weights and batches of all runs are the same: SGD with momentum 0.9 at a rate that leaves time before training magnifies
+roundings to differences of any size. Told is the largest relative difference to the judge's loss up to a step, and the mean of all.
 """
 
 import argparse
+from typing import Callable, NamedTuple, Tuple
 
 import torch
 import torch.nn.functional as F
-from networks import replknet
+from networks import UNet, alexnet, convnext_t, replknet, replknet31b, vgg19
+from torch import nn
 
 import twiddle_torch
 
 
-def losses(steps, device, dtype, convert=None):
+class Training(NamedTuple):
+    make: Callable[[], nn.Module]
+    batch: int
+    image: Tuple[int, int, int]
+    classes: int
+    rate: float
+
+
+trainings = {
+    "replknet31b": Training(lambda: replknet31b(classes=10), 16, (3, 64, 64), 10, 1e-3),
+    "convnext_t": Training(lambda: convnext_t(classes=10), 16, (3, 64, 64), 10, 1e-3),
+    "vgg19": Training(lambda: vgg19(1, classes=10), 32, (3, 32, 32), 10, 1e-3),
+    "alexnet": Training(lambda: alexnet(1, classes=10), 32, (3, 64, 64), 10, 1e-3),
+    "unet": Training(UNet, 8, (1, 64, 64), 2, 1e-3),
+    "replknet_small": Training(lambda: replknet((16, 32), (1, 1), (13, 13), classes=10), 32, (3, 32, 32), 10, 2e-2),
+}
+
+
+def network(training):
+    """Starts as PyTorch has it; without norms as He et al. 2015 do, for a deep network would learn nothing in so few steps."""
     torch.manual_seed(1)
-    net = replknet((16, 32), (1, 1), (13, 13), classes=10).to(device, dtype)
+    net = training.make()
+    if not any(isinstance(layer, (nn.BatchNorm2d, nn.LayerNorm)) for layer in net.modules()):
+        for layer in net.modules():
+            if isinstance(layer, (nn.Conv2d, nn.Linear)):
+                nn.init.kaiming_normal_(layer.weight)
+                nn.init.zeros_(layer.bias)
+    return net
+
+
+def batches(training, steps):
+    """A coarse pattern for each class, under noise."""
+    channels, *plane = training.image
+    generator = torch.Generator().manual_seed(7)
+    patterns = F.interpolate(torch.randn(training.classes, channels, 4, 4, generator=generator), size=plane)
+    for _ in range(steps):
+        labels = torch.randint(training.classes, (training.batch,), generator=generator)
+        noise = torch.randn(training.batch, *training.image, generator=generator)
+        yield (patterns[labels] + 2 * noise) / 5**0.5, labels
+
+
+def losses(training, steps, device, dtype, convert=None):
+    net = network(training).to(device, dtype)
     if convert is not None:
         twiddle_torch.convert(net, min_kernel=1, file=None, **convert)
-    optimizer = torch.optim.SGD(net.parameters(), 0.02, momentum=0.9)
-    generator = torch.Generator().manual_seed(7)
-    patterns = torch.randn(10, 3, 4, 4, generator=generator).repeat_interleave(8, 2).repeat_interleave(8, 3)
-    for _ in range(steps):
-        labels = torch.randint(10, (32,), generator=generator)
-        images = patterns[labels] + 2 * torch.randn(32, 3, 32, 32, generator=generator)
+    optimizer = torch.optim.SGD(net.parameters(), training.rate, momentum=0.9)
+    found = []
+    for images, labels in batches(training, steps):
         loss = F.cross_entropy(net(images.to(device, dtype)), labels.to(device))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        yield loss.item()
+        found.append(loss.item())
+    return found
+
+
+def row(name, cells):
+    print(f"| {name:24s} | " + " | ".join(f"{cell:>8s}" for cell in cells) + " |", flush=True)
+
+
+def compare(name, training, a):
+    marks = sorted({step for step in (1, 10, 50, 100, 200, 500) if step < a.steps} | {a.steps})
+    right = losses(training, a.steps, a.device, torch.float64)
+    print(f"\n{name}: {training.batch} images of {'x'.join(map(str, training.image))}, rate {training.rate:g}\n")
+    row("step", [*map(str, marks), "mean"])
+    row("---", ["---:"] * (len(marks) + 1))
+    row("loss in float64", [f"{right[step - 1]:.5f}" for step in marks] + [""])
+    for precision in a.precision:
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision == "tf32"
+        for who, convert in ("PyTorch", None), ("converted", dict(precision=precision, engine=a.engine)):
+            run = losses(training, a.steps, a.device, torch.float32, convert)
+            apart = [abs(p - q) / q for p, q in zip(run, right)]
+            row(f"{who}, {precision}", [f"{each:.1e}" for each in [*(max(apart[:step]) for step in marks), sum(apart) / len(apart)]])
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("networks", nargs="*", metavar="NETWORK", default=list(trainings), help=f"of {', '.join(trainings)}; all")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--precision", nargs="+", default=["fp32"], choices=["fp32", "tf32"])
+    parser.add_argument("--precision", nargs="+", default=["fp32", "tf32"], choices=["fp32", "tf32"])
     parser.add_argument("--engine", default=None)
+    parser.add_argument("--batch-size", type=int)
     a = parser.parse_args()
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    right = list(losses(a.steps, a.device, torch.float64))
-    runs = {"PyTorch, float32": list(losses(a.steps, a.device, torch.float32))}
-    for precision in a.precision:
-        runs[f"twiddle_torch, {precision}"] = list(losses(a.steps, a.device, torch.float32, dict(precision=precision, engine=a.engine)))
-    marks = [step for step in (1, 10, 50, 100, 150, 200, 500) if step <= a.steps]
-    print("step".ljust(22), *(f"{step:>9d}" for step in marks))
-    print("PyTorch, float64".ljust(22), *(f"{right[step - 1]:9.5f}" for step in marks))
-    for name, run in runs.items():
-        print(name.ljust(22), *(f"{run[step - 1]:9.5f}" for step in marks))
-        print("  largest difference".ljust(22), *(f"{max(abs(p - q) for p, q in zip(run[:step], right)):9.1e}" for step in marks))
+    for name in a.networks:
+        training = trainings[name]
+        compare(name, training._replace(batch=a.batch_size) if a.batch_size else training, a)
 
 
 if __name__ == "__main__":

@@ -17,24 +17,26 @@ def classifier(*widths):
     return layers[:-1]
 
 
-def alexnet():
+def alexnet(pixels=36, classes=1000):
+    """With so many pixels left for the linear layers: 36 of images of 224x224, 1 of 64x64."""
     layers = []
     for inputs, outputs, kernel, stride, padding, pool in (
         (3, 64, 11, 4, 2, True), (64, 192, 5, 1, 2, True), (192, 384, 3, 1, 1, False), (384, 256, 3, 1, 1, False), (256, 256, 3, 1, 1, True)
     ):
         layers += [nn.Conv2d(inputs, outputs, kernel, stride, padding), nn.ReLU(inplace=True)]
         layers += [nn.MaxPool2d(3, 2)] if pool else []
-    return nn.Sequential(*layers, *classifier(256 * 36, 4096, 4096, 1000))
+    return nn.Sequential(*layers, *classifier(256 * pixels, 4096, 4096, classes))
 
 
-def vgg19():
+def vgg19(pixels=49, classes=1000):
+    """With so many pixels left for the linear layers: 49 of images of 224x224, 1 of 32x32."""
     layers, inputs = [], 3
     for outputs, count in ((64, 2), (128, 2), (256, 4), (512, 4), (512, 4)):
         for _ in range(count):
             layers += [nn.Conv2d(inputs, outputs, 3, padding=1), nn.ReLU(inplace=True)]
             inputs = outputs
         layers.append(nn.MaxPool2d(2))
-    return nn.Sequential(*layers, *classifier(512 * 49, 4096, 4096, 1000))
+    return nn.Sequential(*layers, *classifier(512 * pixels, 4096, 4096, classes))
 
 
 class LargeKernelBlock(nn.Module):
@@ -77,7 +79,11 @@ class ChannelNorm(nn.LayerNorm):
         return super().forward(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
 
 
-def convnext_t():
+def replknet31b(classes=1000):
+    return replknet((128, 256, 512, 1024), (2, 2, 18, 2), (31, 29, 27, 13), classes)
+
+
+def convnext_t(classes=1000):
     widths, layers = (96, 192, 384, 768), [nn.Conv2d(3, 96, 4, 4), ChannelNorm(96)]
     for stage, (width, depth) in enumerate(zip(widths, (3, 3, 9, 3))):
         if stage > 0:
@@ -85,7 +91,7 @@ def convnext_t():
         for _ in range(depth):
             depthwise = nn.Conv2d(width, width, 7, padding=3, groups=width)
             layers.append(Residual(depthwise, ChannelNorm(width), nn.Conv2d(width, 4 * width, 1), nn.GELU(), nn.Conv2d(4 * width, width, 1)))
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), *classifier(768, 1000))
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), *classifier(768, classes))
 
 
 class UNet(nn.Module):
@@ -113,7 +119,7 @@ class UNet(nn.Module):
 networks = {
     "alexnet": (alexnet, 128, (3, 224, 224)),
     "vgg19": (vgg19, 64, (3, 224, 224)),
-    "replknet31b": (lambda: replknet((128, 256, 512, 1024), (2, 2, 18, 2), (31, 29, 27, 13)), 64, (3, 224, 224)),
+    "replknet31b": (replknet31b, 64, (3, 224, 224)),
     "convnext_t": (convnext_t, 64, (3, 224, 224)),
     "unet": (UNet, 4, (1, 512, 512)),
     "replknet_small": (lambda: replknet((32, 64), (2, 2), (13, 13), 10), 32, (3, 32, 32)),
