@@ -10,6 +10,7 @@
 #include "apps/verb_options.h"
 #include "apps/verbs.h"
 #include "framework/error.h"
+#include "framework/printable.h"
 #include "framework/text.h"
 #include "models/memory_plan.h"
 #include "models/training_data.h"
@@ -86,7 +87,7 @@ nlohmann::json check_one(const std::string& file, const Flags& flags, bool all_i
     }
   }
   if (flags.json != "-") {
-    fmt::print("ok  {}: {}, {}, {}/image, memory {} at batch {}\n", file, layers_text(*model.net),
+    fmt::print("ok  {}: {}, {}, {}/image, memory {} at batch {}\n", printable(file), layers_text(*model.net),
                parameters_text(*model.net), format_flops(flops_per_image(*model.net)), format_bytes(plan.total()),
                format_count(config.train.batch_size));
     if (flags.verbosity >= 0) {
@@ -108,8 +109,8 @@ int check(const Flags& flags, const std::vector<std::string>& files, bool all_im
       results.push_back(check_one(file, flags, all_images));
     } catch (const Error& error) {
       if (files.size() == 1) throw;
-      tell(fmt::format("{}\n", error.what()));
-      fmt::print("bad {}\n", file);
+      tell(printable_lines(error.what()) + "\n");
+      fmt::print("bad {}\n", printable(file));
       results.push_back({{"file", file}, {"error", error.what()}});
       if (code == 0) code = static_cast<int>(error.kind());
     }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "apps/console.h"
 #include "apps/conv_job.h"
 #include "apps/open.h"
 #include "apps/plan_table.h"
@@ -13,6 +14,7 @@
 #include "apps/verb_options.h"
 #include "apps/verbs.h"
 #include "framework/error.h"
+#include "framework/printable.h"
 #include "framework/text.h"
 
 namespace twiddle {
@@ -64,7 +66,8 @@ void print(const ConvJob& job, const ConvReport& report, bool list) {
   for (const ConvReport::Pass& pass : report.passes)
     table.add({std::string(to_string(pass.pass)), pass.engine, fmt::format("{:.3f}", pass.milliseconds),
                fmt::format("{:.1f}", report.problem.flops() / pass.milliseconds / 1e6), format_bytes(pass.workspace)});
-  fmt::print("{}median of {}; wrote {} to {}\n", table.text(), job.repeat, join_names(report.written), job.out);
+  fmt::print("{}median of {}; wrote {} to {}\n", table.text(), job.repeat, join_names(report.written),
+             printable(job.out));
   for (const ConvReport::Pass& pass : report.passes)
     if (!pass.entrants.empty() && list)
       fmt::print("\nevery plan for {}\n{}", to_string(pass.pass), plan_table(pass.entrants));
@@ -109,7 +112,7 @@ int run(const ConvArguments& arguments, const Flags& flags) {
   job.precision = parse_precision(arguments.precision);
   job.device = open_device(flags);
   if (flags.verbosity >= 0)
-    job.measuring = std::make_shared<Measuring>([](const std::string& text) { fmt::print(stderr, "{}\n", text); });
+    job.measuring = std::make_shared<Measuring>([](const std::string& text) { tell(printable(text) + "\n"); });
   if (const int threads = integer("--threads", flags.value("threads", "0"), 0, 1024)) omp_set_num_threads(threads);
 
   refuse_to_overwrite("OUT", job.out, {job.in});

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "framework/error.h"
+#include "framework/printable.h"
 #include "framework/tensor_ops.h"
 #include "framework/text.h"
 #include "layers/conv/engines.h"
@@ -53,7 +54,7 @@ class Inputs {
 
   template <class... Parts>
   [[noreturn]] void fail(const Parts&... parts) const {
-    throw Error(ErrorKind::data, join(path_, ": ", parts...));
+    throw Error(ErrorKind::data, join(printable(path_), ": ", parts...));
   }
 
  private:

@@ -121,8 +121,8 @@ int eval(const Flags& flags, const std::string& path, const std::string& model_f
   if (loader.skipped() > 0) tell(skipped_line(loader.skipped()) + "\n");
   tell_scores(flags, trained.weights, result, data.val->classes());
   if (result.undefined > 0)
-    throw Error(ErrorKind::diverged, join(trained.weights, ": the network's outputs for ", result.undefined, " of ",
-                                          result.images, " images are nan or infinite"));
+    throw Error(ErrorKind::diverged, join(printable(trained.weights), ": the network's outputs for ", result.undefined,
+                                          " of ", result.images, " images are nan or infinite"));
   return 0;
 }
 

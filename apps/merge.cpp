@@ -11,6 +11,7 @@
 #include "apps/verbs.h"
 #include "framework/atomic_file.h"
 #include "framework/error.h"
+#include "framework/printable.h"
 #include "framework/random.h"
 #include "framework/text.h"
 #include "models/layer_list.h"
@@ -82,7 +83,7 @@ int merge(const Flags& flags, const std::string& path, const std::string& model_
       "{} and {} went into convolutions: {} before, {} now; outputs for {} random images differ by {:.1e} (L2)\n",
       format_count(merged.norms, "batch norm"), format_count(merged.sums, "sum"), layers_text(net),
       layers_text(small_net), tried_images, apart);
-  fmt::print("config         {}\nweights        {}\n", config_file, weights_file);
+  fmt::print("config         {}\nweights        {}\n", printable(config_file), printable(weights_file));
   return 0;
 }
 

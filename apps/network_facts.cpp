@@ -7,6 +7,7 @@
 
 #include "apps/text_table.h"
 #include "fft/spectral_engine.h"
+#include "framework/printable.h"
 #include "framework/text.h"
 #include "layers/conv/tuned_convolution.h"
 #include "layers/conv/tuner.h"
@@ -170,7 +171,7 @@ std::vector<std::pair<std::string, std::string>> run_facts(const Config& config,
                              config.seed)},
       {"train", trainer.train_data().describe()},
       {"val", val},
-      {"model", fmt::format("{}: {}, {}, {}/image   memory plan {}", config.name, layers_text(net),
+      {"model", fmt::format("{}: {}, {}, {}/image   memory plan {}", printable(config.name), layers_text(net),
                             parameters_text(net), format_flops(flops_per_image(net)), format_bytes(plan.total()))},
       {"solver",
        fmt::format("{}, learning rate {}, {}{}, {} x {} of {}", trainer.optimizer().describe(),

@@ -76,7 +76,7 @@ Experiment open_experiment(const std::string& path, const Flags& flags, Experime
   const bool run_folder = fs::is_directory(path) && is_run_folder(path);
   if (fs::is_directory(path) && !run_folder)
     throw Error(ErrorKind::config,
-                "'" + path + "' is a folder without a config.yaml; a YAML file or a run folder is needed");
+                "'" + printable(path) + "' is a folder without a config.yaml; a YAML file or a run folder is needed");
   options.build = version() + (commit().empty() ? "" : " " + commit());
   options.gpu = gpu_of_rank();
   if (flags.verbosity >= 0) tell_what_nobody_hears(options);
@@ -118,15 +118,15 @@ void require_device(const Device& device) {
 
 Trained open_trained(const std::string& path, const std::string& model_file, const Flags& flags, OpenedData opens) {
   if (!fs::exists(path))
-    throw Error(ErrorKind::data, "there is no '" + path + "': a run folder or a weights file is needed");
+    throw Error(ErrorKind::data, "there is no '" + printable(path) + "': a run folder or a weights file is needed");
   const std::string extension = fs::path(path).extension().string();
   if (extension == ".yaml" || extension == ".yml")
-    throw Error(
-        ErrorKind::config,
-        "'" + path + "' is a config; the first argument is a run folder or a weights file, the config comes second");
+    throw Error(ErrorKind::config,
+                "'" + printable(path) +
+                    "' is a config; the first argument is a run folder or a weights file, the config comes second");
   const std::string run_folder = run_folder_of(path);
   if (model_file.empty() && run_folder.empty())
-    throw Error(ErrorKind::config, "'" + path +
+    throw Error(ErrorKind::config, "'" + printable(path) +
                                        "' lies in no run folder, so its network is unknown: name the YAML file, too "
                                        "('eval WEIGHTS CONFIG', 'predict --model CONFIG')");
   const std::string weights = find_weights(path);
@@ -139,7 +139,8 @@ void refuse_to_overwrite(const std::string& name, const std::string& output, con
   if (output.empty() || output == "-" || !fs::is_regular_file(output, not_there)) return;
   for (const std::string& input : inputs)
     if (fs::equivalent(output, input, not_there))
-      throw Error(ErrorKind::config, name + ": '" + output + "' is read here; results need a file of their own");
+      throw Error(ErrorKind::config,
+                  name + ": '" + printable(output) + "' is read here; results need a file of their own");
 }
 
 void write_results_file(const std::string& path, const std::string& text) {

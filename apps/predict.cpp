@@ -124,7 +124,7 @@ class Predictor {
 
   static std::vector<float> expect_finite(std::vector<float> values, const std::string& file) {
     if (!std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); }))
-      throw Error(ErrorKind::diverged, file + ": the network's outputs are nan or infinite");
+      throw Error(ErrorKind::diverged, printable(file) + ": the network's outputs are nan or infinite");
     return values;
   }
 

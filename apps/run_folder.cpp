@@ -77,7 +77,7 @@ void require_no_pipes(const std::string& folder) {
     std::error_code gone;
     const fs::file_status status = entry.status(gone);
     if (fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status))
-      throw Error(ErrorKind::data, "cannot use '" + entry.path().string() + "': it is no regular file");
+      throw Error(ErrorKind::data, "cannot use '" + printable(entry.path().string()) + "': it is no regular file");
   }
 }
 
@@ -92,12 +92,13 @@ fs::path run_of(const fs::path& checkpoint) {
 std::string make_run_folder(const std::string& out, const std::string& name) {
   std::error_code failed;
   fs::create_directories(out, failed);
-  if (!fs::is_directory(out)) throw Error("cannot make the folder '" + out + "' for runs: " + failed.message());
+  if (!fs::is_directory(out))
+    throw Error("cannot make the folder '" + printable(out) + "' for runs: " + failed.message());
   const std::string prefix = folder_name(name) + "-";
   for (int number = highest_number(out, prefix) + 1;; ++number) {
     const std::string folder = (fs::path(out) / fmt::format("{}{:03}", prefix, number)).string();
     if (mkdir(folder.c_str(), 0777) == 0) return folder;
-    if (errno != EEXIST) throw Error("cannot make the run folder '" + folder + "': " + std::strerror(errno));
+    if (errno != EEXIST) throw Error("cannot make the run folder '" + printable(folder) + "': " + std::strerror(errno));
   }
 }
 
@@ -152,7 +153,8 @@ ResumePoint find_resume_point(const std::string& path) {
   const std::string checkpoint = newest_checkpoint(path);
   const fs::path run = run_of(checkpoint);
   if (!is_run_folder(run.string()))
-    throw Error(ErrorKind::config, "--resume takes a run folder or one of its checkpoint folders; '" + run.string() +
+    throw Error(ErrorKind::config, "--resume takes a run folder or one of its checkpoint folders; '" +
+                                       printable(run.string()) +
                                        "' has no config.yaml. To start from weights alone use --weights");
   return {run.string(), checkpoint};
 }

@@ -8,6 +8,7 @@
 #include "apps/verb_options.h"
 #include "apps/verbs.h"
 #include "framework/error.h"
+#include "framework/printable.h"
 #include "framework/text.h"
 #include "models/memory_plan.h"
 
@@ -52,8 +53,8 @@ int summary(const Flags& flags, const std::string& file) {
   std::size_t weighted = 0;
   for (const LayerFacts& layer : layer_facts(*model.net)) weighted += layer.parameters > 0 ? 1 : 0;
   fmt::print("{}\n", layer_table(*model.net));
-  fmt::print("{}: {}, {} with parameters; {}; {}/image forward\n", config.name, layers_text(*model.net), weighted,
-             parameters_text(*model.net), format_flops(flops_per_image(*model.net)));
+  fmt::print("{}: {}, {} with parameters; {}; {}/image forward\n", printable(config.name), layers_text(*model.net),
+             weighted, parameters_text(*model.net), format_flops(flops_per_image(*model.net)));
   fmt::print("weight decay is for {} of them: not for biases, norms and scales\n",
              format_count(decayed_count(*model.net)));
   fmt::print("{}\n", memory_line(plan, config.train.batch_size));

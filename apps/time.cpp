@@ -14,6 +14,7 @@
 #include "apps/verbs.h"
 #include "apps/version.h"
 #include "framework/error.h"
+#include "framework/printable.h"
 #include "framework/text.h"
 #include "models/memory_plan.h"
 #include "models/run_setup.h"
@@ -153,8 +154,8 @@ int time_model(const Flags& flags, const TimeArguments& arguments, Context& ctx,
   const std::string device = describe(ctx.stream->device());
   const bool print = flags.json != "-";
   if (print)
-    fmt::print("{}  batch {}x{}  {}  engine {}, workspace limit {}  {}\n", config.name, batch, to_string(config.input),
-               to_string(config.convolution.precision), model.convolutions->policy().engine,
+    fmt::print("{}  batch {}x{}  {}  engine {}, workspace limit {}  {}\n", printable(config.name), batch,
+               to_string(config.input), to_string(config.convolution.precision), model.convolutions->policy().engine,
                format_bytes(config.convolution.workspace_limit), device);
   IterationTimer timer(ctx, model, *experiment.loss, optimizer, batch, ranks);
   const IterationTimes times = timer.whole_iterations(arguments.seconds, arguments.steps, false);
@@ -214,7 +215,7 @@ int time_on_ranks(const Flags& flags, const TimeArguments& arguments, Context& c
   const bool leads = ranks.rank() == 0, print = leads && flags.json != "-";
   ranks.use(experiment.device);
   if (print)
-    fmt::print("{}  batch {} = {} x {}x{}  {}  engine {}  {}\n", config.name, batch, ranks.size(), share,
+    fmt::print("{}  batch {} = {} x {}x{}  {}  engine {}  {}\n", printable(config.name), batch, ranks.size(), share,
                to_string(config.input), to_string(config.convolution.precision),
                experiment.model.convolutions->policy().engine, describe(experiment.device));
   share_plans(ctx, experiment.model, share, ranks);

@@ -22,6 +22,7 @@
 #include "apps/verbs.h"
 #include "apps/version.h"
 #include "framework/error.h"
+#include "framework/printable.h"
 #include "framework/text.h"
 #include "models/memory_plan.h"
 
@@ -32,7 +33,7 @@ namespace {
 
 // The table is for a file that was made for another network.
 void show_weights(Console& console, const TakenWeights& weights, const std::string& file) {
-  console.line(fmt::format("weights  {}: {} of {} taken", file,
+  console.line(fmt::format("weights  {}: {} of {} taken", printable(file),
                            format_count(static_cast<std::int64_t>(weights.taken())),
                            format_count(std::ssize(weights.layers), "layer")));
   if (weights.taken() < weights.layers.size() || !weights.left.empty()) console.line(weights_table(weights));
@@ -40,7 +41,8 @@ void show_weights(Console& console, const TakenWeights& weights, const std::stri
 
 void show_header(Console& console, const Config& config, Trainer& trainer, const std::string& run_folder,
                  const std::string& weights_file, const std::string& hosts) {
-  console.highlight(fmt::format("twiddle {}  train {}   run: {}", version(), config.file, run_folder));
+  console.highlight(
+      fmt::format("twiddle {}  train {}   run: {}", version(), printable(config.file), printable(run_folder)));
   for (const auto& [title, text] : run_facts(config, trainer)) console.line(fmt::format("{:<9}{}", title, text));
   if (!hosts.empty()) console.line(fmt::format("{:<9}{}", "ranks", hosts));
   const Model& model = trainer.model();
@@ -141,9 +143,9 @@ void show_results(Console& console, const Trainer& trainer, const std::string& r
   if (state.best_epoch > 0)
     text += fmt::format("{:<15}{} at epoch {}\n", std::string("best val-") + trainer.watched().name,
                         trainer.watched().text(state.best_score), state.best_epoch);
-  text += fmt::format("run            {}\nweights        {}\nreport         {}", run_folder,
-                      fs::exists(best) ? best.string() : trainer.last_checkpoint() + "/model.safetensors",
-                      (fs::path(run_folder) / "report.html").string());
+  text += fmt::format("run            {}\nweights        {}\nreport         {}", printable(run_folder),
+                      printable(fs::exists(best) ? best.string() : trainer.last_checkpoint() + "/model.safetensors"),
+                      printable((fs::path(run_folder) / "report.html").string()));
   console.log(text);
   fmt::print("{}\n", text);
 }
@@ -162,15 +164,15 @@ int end_run(const Flags& flags, Console& console, Trainer& trainer, const std::s
                              format_bytes(trainer.context().stream->memory().peak), format_bytes(peak_memory_bytes())));
   show_skipped(console, trainer);
   if (interrupted) {
-    console.line(fmt::format("saved step {}. Resume: {} train --resume {}", trainer.state().step,
-                             shell_word(flags.program), shell_word(run_folder)));
+    console.line(printable(fmt::format("saved step {}. Resume: {} train --resume {}", trainer.state().step,
+                                       shell_word(flags.program), shell_word(run_folder))));
     return Interrupt::exit_code;
   }
   if (trainer.stopped_early()) console.line(stopped_early_line(trainer));
   console.line(fmt::format("done in {}", format_duration(seconds)));
   if (flags.json == "-") return 0;  // the JSON is all that goes to stdout
   show_results(console, trainer, run_folder);
-  console.line(next_line(flags, trainer, run_folder));
+  console.line(printable(next_line(flags, trainer, run_folder)));
   return 0;
 }
 
@@ -187,7 +189,7 @@ int lead(Run& run, Trainer& trainer, const std::string& hosts) {
   const Config& config = trainer.config();
   console.log_to((fs::path(run_folder) / "train.log").string());
   if (!lock->missing().empty())
-    console.line("the file system cannot lock '" + run_folder + "' (" + lock->missing() +
+    console.line("the file system cannot lock '" + printable(run_folder) + "' (" + lock->missing() +
                  "): no other process may train in it");
   if (resumed) {
     for (const std::string& change : config_changes(config.tree_of_file, config.tree))
@@ -199,17 +201,18 @@ int lead(Run& run, Trainer& trainer, const std::string& hosts) {
     return 0;
   }
   if (trainer.state().epoch >= config.train.epochs) {
-    console.line(
+    console.line(printable(
         fmt::format("trained already: {}, asked for: {}: nothing to do. To train on: {} train --resume {} --epochs {}",
                     format_count(trainer.state().epoch, "epoch"), format_count(config.train.epochs, "epoch"),
-                    shell_word(flags.program), shell_word(run_folder), trainer.state().epoch + 10));
+                    shell_word(flags.program), shell_word(run_folder), trainer.state().epoch + 10)));
     write_results(flags, trainer, run_folder, read_history(run_folder), 0, false);
     return 0;
   }
   write_run_facts(run_folder, config, describe(trainer.context().stream->device()));
   show_header(console, config, trainer, run_folder, arguments.weights, hosts);
   static_cast<void>(recall_choices(trainer.model(), trainer.context().stream->device(), trainer.images_here()));
-  if (resumed) console.line(fmt::format("resumed from {} at step {}", place.checkpoint, trainer.state().step));
+  if (resumed)
+    console.line(fmt::format("resumed from {} at step {}", printable(place.checkpoint), trainer.state().step));
 
   FolderKeeper keeper(new_folder, *lock);
   Metrics metrics(run_folder, trainer.metrics(), trainer.steps_per_epoch(), trainer.state());

@@ -11,6 +11,7 @@
 #include "apps/verbs.h"
 #include "apps/version.h"
 #include "framework/error.h"
+#include "framework/printable.h"
 #include "layers/conv/tuned_convolution.h"
 #include "layers/conv/tuner.h"
 
@@ -108,8 +109,8 @@ std::string fate(const ConvTuner& convolutions) {
   const std::string& file = convolutions.policy().cache_file;
   const std::string& failure = convolutions.cache().write_failure();
   if (file.empty()) return "not kept: convolution.cache is off";
-  if (!failure.empty()) return "not kept: " + failure;
-  return "kept in " + file + "; training with `engine: measured` reads it";
+  if (!failure.empty()) return "not kept: " + printable(failure);
+  return "kept in " + printable(file) + "; training with `engine: measured` reads it";
 }
 
 int tune(Flags flags, const TuneArguments& arguments) {
@@ -124,7 +125,7 @@ int tune(Flags flags, const TuneArguments& arguments) {
   const std::string device = describe(ctx.stream->device());
   const bool text = flags.json != "-";
   if (text)
-    fmt::print("{}  batch {}x{}  {}  workspace limit {}  {}\n", config.name, batch, to_string(config.input),
+    fmt::print("{}  batch {}x{}  {}  workspace limit {}  {}\n", printable(config.name), batch, to_string(config.input),
                to_string(config.convolution.precision), format_bytes(config.convolution.workspace_limit), device);
   std::fflush(stdout);
   static_cast<void>(recall_choices(model, ctx.stream->device(), batch));  // so that what is left can be told

@@ -7,6 +7,7 @@
 #include "apps/iteration_timer.h"
 #include "apps/text_table.h"
 #include "framework/error.h"
+#include "framework/printable.h"
 #include "models/experiment.h"
 
 namespace twiddle {
@@ -91,7 +92,7 @@ void add(TextTable& table, Json& rows, const std::string& network, const std::st
 BenchResult bench_networks(const BenchRequest& request, const std::vector<std::string>& networks,
                            const std::vector<PaperNetwork>& paper) {
   if (!std::filesystem::is_directory(request.models))
-    throw Error(ErrorKind::config, "there is no folder '" + request.models +
+    throw Error(ErrorKind::config, "there is no folder '" + printable(request.models) +
                                        "' with the networks; --models names it (models/ of Twiddle's source)");
   const std::vector<std::string> engines =
       request.options.engines.empty() ? usual_engines(request.options) : request.options.engines;

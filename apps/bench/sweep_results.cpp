@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/error.h"
+#include "framework/printable.h"
 #include "framework/text.h"
 #include "models/json_text.h"
 
@@ -48,13 +49,14 @@ SweepResults::SweepResults(const std::vector<std::string>& files, std::string co
   for (std::size_t i = 1; i < files.size(); ++i) read(files[i]);
   out_.open(first, std::ios::app);
   if (!whole) out_ << '\n';
-  if (!out_) throw Error(ErrorKind::data, "'" + first + "' cannot be written; --results names another place");
+  if (!out_)
+    throw Error(ErrorKind::data, "'" + printable(first) + "' cannot be written; --results names another place");
 }
 
 SweepResults SweepResults::recorded(const std::vector<std::string>& files) {
   SweepResults results;
   for (const std::string& file : files) {
-    if (!std::ifstream(file)) throw Error(ErrorKind::data, "'" + file + "' cannot be read");
+    if (!std::ifstream(file)) throw Error(ErrorKind::data, "'" + printable(file) + "' cannot be read");
     results.read(file);
   }
   if (results.rows().empty()) throw Error(ErrorKind::data, "no rows of a sweep in " + join_names(files));

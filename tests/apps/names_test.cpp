@@ -80,6 +80,32 @@ TEST_F(Names, OfAModelThatIsNotThereAreShownWithCare) {
   expect_clean(check.out + check.err, "check");
 }
 
+// A name in a config may hold what the config's file may not: it is escaped there.
+TEST_F(Names, OfNetworksAndFilesAreShownWithCareByEveryVerb) {
+  const fs::path config = folder_ / "e\x1b[2J\nfake line.yaml", broken = folder_ / "\x1b[2J\nfake line.yaml";
+  const std::string cache = (folder_ / "kept\\e\\nfake line").string();
+  std::ofstream(config) << "version: 1\nname: \"bell\\a\\e[2J\\nfake line\"\nconvolution: {cache: \"" + cache +
+                               "\"}\n" +
+                               "model: {input: [1, 8, 8], layers: [conv2d: {filters: 2, kernel: 3}, "
+                               "linear: {outputs: 2}]}\n"
+                               "data:\n  on_error: skip\n  train: {format: image_folder, path: data, channels: 1}\n"
+                               "train: {batch_size: 4, epochs: 1}\n";
+  const std::string out = (folder_ / "runs").string();
+  const std::vector<std::vector<std::string>> commands{
+      {"check", config.string(), broken.string()},
+      {"summary", config.string()},
+      {"time", config.string(), "--steps", "1", "--device", "cpu"},
+      {"tune", config.string(), "--device", "cpu"},
+      {"train", config.string(), "--out", out, "--device", "cpu"},
+      {"merge", out + "/bell___2J_fake_line-001", "--out", (folder_ / "merged\x1b\nfake line").string()}};
+  for (const std::vector<std::string>& command : commands) {
+    const Finished finished = run_program(command);
+    EXPECT_EQ(finished.code, command.front() == "check" ? 2 : 0) << command.front() << finished.err;
+    expect_clean(finished.out, command.front().c_str());
+    expect_clean(finished.err, command.front().c_str());
+  }
+}
+
 TEST_F(Names, PredictTellsOfResizedPicturesAndOfFilesPassedOver) {
   const Finished train =
       run_program({"train", model_.string(), "--out", (folder_ / "runs").string(), "--device", "cpu"});
