@@ -1,5 +1,4 @@
 #include <fmt/core.h>
-#include <omp.h>
 
 #include <charconv>
 #include <memory>
@@ -11,6 +10,7 @@
 #include "apps/open.h"
 #include "apps/plan_table.h"
 #include "apps/text_table.h"
+#include "apps/use_threads.h"
 #include "apps/verb_options.h"
 #include "apps/verbs.h"
 #include "framework/error.h"
@@ -113,7 +113,7 @@ int run(const ConvArguments& arguments, const Flags& flags) {
   job.device = open_device(flags);
   if (flags.verbosity >= 0)
     job.measuring = std::make_shared<Measuring>([](const std::string& text) { tell(printable(text) + "\n"); });
-  if (const int threads = integer("--threads", flags.value("threads", "0"), 0, 1024)) omp_set_num_threads(threads);
+  use_threads(integer("--threads", flags.value("threads", "0"), 0, 1024));
 
   refuse_to_overwrite("OUT", job.out, {job.in});
   refuse_to_overwrite("--json", flags.json, {job.in, job.out});

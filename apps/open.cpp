@@ -9,6 +9,7 @@
 
 #include "apps/ranks.h"
 #include "apps/run_folder.h"
+#include "apps/use_threads.h"
 #include "apps/version.h"
 #include "framework/atomic_file.h"
 #include "framework/cpu/bind_threads.h"
@@ -83,7 +84,7 @@ Experiment open_experiment(const std::string& path, const Flags& flags, Experime
   Experiment experiment =
       run_folder ? load_run(path, flags.overrides, options) : load_experiment(path, flags.overrides, options);
   const Config& config = experiment.config;
-  if (config.threads > 0) omp_set_num_threads(config.threads);
+  use_threads(config.threads);
   if (experiment.device.kind == Device::Kind::cpu) bind_threads();
   if (flags.verbosity >= 0 && config.threads > omp_get_num_procs())
     tell(fmt::format("warning: {} share {}, and will wait for each other\n", format_count(config.threads, "thread"),

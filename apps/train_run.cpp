@@ -1,12 +1,9 @@
 #include "apps/train_run.h"
 
-#include <omp.h>
-
 #include <functional>
 #include <utility>
 
 #include "apps/open.h"
-#include "apps/prove_threads.h"
 #include "apps/version.h"
 #include "framework/error.h"
 #include "framework/text.h"
@@ -28,9 +25,7 @@ Experiment open_for_training(const std::string& path, const Run& run) {
   options.search_progress = tell_of_search(tell, stop);
   Flags flags = run.flags;
   if (!run.leads()) flags.verbosity = -1;
-  Experiment experiment = open_experiment(path, flags, options);
-  prove_threads(omp_get_max_threads());
-  return experiment;
+  return open_experiment(path, flags, options);
 }
 
 // As it is on disk, for a thread that must not look at the trainer.

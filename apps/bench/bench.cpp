@@ -1,7 +1,6 @@
 #include "apps/bench/bench.h"
 
 #include <fmt/core.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <limits>
@@ -10,6 +9,7 @@
 #include "apps/open.h"
 #include "apps/rank_processes.h"
 #include "apps/ranks.h"
+#include "apps/use_threads.h"
 #include "apps/verb_options.h"
 #include "apps/verbs.h"
 #include "apps/version.h"
@@ -137,7 +137,7 @@ BenchRequest read_request(const Bench& bench, const BenchArguments& arguments, c
   const std::string threads = flags.value("threads", "0");
   if (const std::string wrong = whole_number_between(0, 1024)(threads); !wrong.empty())
     throw Error(ErrorKind::config, "--threads: " + wrong);
-  if (const int count = std::stoi(threads)) omp_set_num_threads(count);
+  use_threads(std::stoi(threads));
   if (!arguments.shard.empty()) request.shard = read_shard(arguments.shard);
   request.print = flags.json != "-";
   request.verbosity = flags.verbosity;

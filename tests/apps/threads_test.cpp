@@ -2,7 +2,10 @@
 
 #include <cstdlib>
 
+#include "models/safetensors.h"
 #include "tests/apps/run_program.h"
+
+namespace fs = std::filesystem;
 
 namespace twiddle {
 namespace {
@@ -25,6 +28,34 @@ TEST(Threads, GiveTheirCoreAwaySoonUnlessTheUserSaysOtherwise) {
   const std::string passive = thread_settings();
   EXPECT_EQ(passive.find("GOMP_SPINCOUNT = '10000'"), std::string::npos) << passive;
   unsetenv("OMP_WAIT_POLICY");
+}
+
+// OpenMP's library would end the program from within the first computation.
+TEST(Threads, ThatCannotStartAreAnErrorOfEveryVerbThatComputes) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "it needs the address space for itself";
+#endif
+  const fs::path folder = fresh_folder("threads");
+  const std::string runs = (folder / "runs").string(), run = runs + "/digits-001";
+  const Finished train = run_program(
+      {"train", "models/digits.yaml", "--epochs", "1", "--limit-batches", "1", "--out", runs, "--device", "cpu"});
+  ASSERT_EQ(train.code, 0) << train.err;
+  const std::string arrays = (folder / "arrays.safetensors").string();
+  const auto ones = [](const Shape& shape) {
+    return HostArray{DType::f32, shape, std::vector<std::uint8_t>(static_cast<std::size_t>(4 * count_of(shape)))};
+  };
+  write_safetensors(arrays, {{{"input", ones({1, 1, 4, 4})}, {"weight", ones({1, 1, 3, 3})}}, {}});
+  std::ofstream(folder / "a.png", std::ios::binary) << "never read";
+
+  for (const std::string& command :
+       {"eval " + run + " --threads 4000", "predict " + run + " " + (folder / "a.png").string() + " --threads 4000",
+        std::string("time models/digits.yaml --threads 4000"), std::string("tune models/digits.yaml --threads 4000"),
+        "conv " + arrays + " " + arrays + ".out --threads 1000", std::string("bench table4 --threads 1000")}) {
+    const Finished finished = run_shell("ulimit -v 1500000; exec \"$TWIDDLE\" " + command + " --device cpu");
+    EXPECT_EQ(finished.code, 4) << command << finished.err;
+    EXPECT_NE(finished.err.find("error: cannot start "), std::string::npos) << command << finished.err;
+  }
+  fs::remove_all(folder);
 }
 
 }  // namespace

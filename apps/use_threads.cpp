@@ -1,6 +1,7 @@
-#include "apps/prove_threads.h"
+#include "apps/use_threads.h"
 
 #include <fmt/core.h>
+#include <omp.h>
 
 #include <latch>
 #include <thread>
@@ -9,6 +10,7 @@
 #include "framework/error.h"
 
 namespace twiddle {
+namespace {
 
 void prove_threads(int count) {
   std::vector<std::thread> threads;
@@ -26,6 +28,13 @@ void prove_threads(int count) {
                                                count, threads.size() + 1, error.what()));
   }
   end_them();
+}
+
+}  // namespace
+
+void use_threads(int count) {
+  if (count > 0) omp_set_num_threads(count);
+  prove_threads(omp_get_max_threads());
 }
 
 }  // namespace twiddle
