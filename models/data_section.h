@@ -13,6 +13,7 @@ class DatasetChoice {
   DatasetChoice() = default;                               // none
   DatasetChoice(Params& params, const DatasetSite& site);  // what is wrong goes to the diagnostics
   std::unique_ptr<Dataset> open() const;                   // null: the config names none
+  const Place& place() const { return place_; }            // of what is said of it in the config
 
  private:
   std::unique_ptr<DatasetSource> source_;

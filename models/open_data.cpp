@@ -3,21 +3,21 @@
 #include <algorithm>
 
 #include "framework/error.h"
-#include "framework/printable.h"
+#include "framework/params.h"
 #include "framework/text.h"
 
 namespace twiddle {
 
 namespace {
 
-void check_classes(const Experiment& experiment, const char* key, const Dataset& dataset) {
+// What is wrong is told of the last layer's line, which is the one to change.
+void check_classes(const Experiment& experiment, const char* key, const Dataset& dataset, Diagnostics& diagnostics) {
   const auto classes = static_cast<std::int64_t>(dataset.classes().size());
   const std::int64_t outputs = experiment.model.net->output_shape().at(0);
-  if (classes > outputs) {
-    throw Error(ErrorKind::config,
-                join(printable(experiment.config.file), ": data.", key, " has ", classes,
-                     " classes, the last layer gives ", outputs, " outputs: set its outputs to ", classes));
-  }
+  if (classes <= outputs) return;
+  diagnostics.add(experiment.config.layers.back().place,
+                  join("data.", key, " has ", classes, " classes, the last layer gives ", outputs, " outputs"),
+                  join("set its outputs to ", classes));
 }
 
 // What is missing or damaged in both is told in one go.
@@ -50,19 +50,22 @@ OpenData open_data(const Experiment& experiment) {
   OpenData opened{nullptr, nullptr, experiment.data.train_augment, experiment.data.val_augment};
   open_both(experiment.data, opened);
   if (is_image(experiment.loss->target())) return opened;
-  if (opened.train) check_classes(experiment, "train", *opened.train);
-  if (opened.val) check_classes(experiment, "val", *opened.val);
-  if (opened.train && opened.val && opened.train->classes() != opened.val->classes()) {
-    throw Error(ErrorKind::config,
-                join(printable(experiment.config.file), ": data.train and data.val do not have the same classes: ",
-                     shortened(opened.train->classes()), " and ", shortened(opened.val->classes())));
-  }
+  Diagnostics diagnostics;
+  if (opened.train) check_classes(experiment, "train", *opened.train, diagnostics);
+  if (opened.val) check_classes(experiment, "val", *opened.val, diagnostics);
+  if (opened.train && opened.val && opened.train->classes() != opened.val->classes())
+    diagnostics.add(experiment.data.val.place(),
+                    join("data.train and data.val do not have the same classes: ", shortened(opened.train->classes()),
+                         " and ", shortened(opened.val->classes())));
+  diagnostics.throw_if_any();
   return opened;
 }
 
 OpenData open_val_data(const Experiment& experiment) {
   OpenData opened{nullptr, experiment.data.val.open(), nullptr, experiment.data.val_augment};
-  if (opened.val && !is_image(experiment.loss->target())) check_classes(experiment, "val", *opened.val);
+  Diagnostics diagnostics;
+  if (opened.val && !is_image(experiment.loss->target())) check_classes(experiment, "val", *opened.val, diagnostics);
+  diagnostics.throw_if_any();
   return opened;
 }
 

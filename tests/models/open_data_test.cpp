@@ -46,6 +46,21 @@ TEST(OpenData, SaysWhatIsWrongAndWhere) {
   EXPECT_NE(error_of("  train: {format: synthetic, images: 12, classes: 4}\n").find("4 classes"), std::string::npos);
 }
 
+TEST(OpenData, PointsAtTheLayerThatHasTooFewOutputs) {
+  const std::string train = error_of("  train: {format: synthetic, images: 12, classes: 4}\n");
+  EXPECT_EQ(train.find("data.yaml:2:37: error: data.train has 4 classes, the last layer gives 3 outputs\n"), 0u)
+      << train;
+  EXPECT_NE(train.find("^~~~~~ set its outputs to 4\n"), std::string::npos) << train;
+  try {
+    open_val_data(experiment_with_data("  val: {format: synthetic, images: 12, classes: 5}\n"));
+    ADD_FAILURE() << "opened";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::config);
+    const std::string message = error.what();
+    EXPECT_EQ(message.find("data.yaml:2:37: error: data.val has 5 classes"), 0u) << message;
+  }
+}
+
 TEST(OpenData, OfImagesMadeOfImagesTheClassesDoNotMatter) {
   const Experiment experiment = load_experiment_text(
       "version: 1\nmodel: {input: [1, 4, 4], layers: [conv2d: {filters: 1, kernel: 1}]}\n"
@@ -104,7 +119,7 @@ TEST(OpenData, ForValidationNeedsNoTrainingData) {
 TEST(OpenData, RefusesSetsOfDifferentClasses) {
   const std::string text = error_of(
       "  train: {format: synthetic, images: 12, classes: 3}\n  val: {format: synthetic, images: 12, classes: 2}\n");
-  EXPECT_NE(text.find("do not have the same classes"), std::string::npos) << text;
+  EXPECT_EQ(text.find("data.yaml:5:8: error: data.train and data.val do not have the same classes"), 0u) << text;
 }
 
 }  // namespace
