@@ -91,8 +91,7 @@ nlohmann::json check_one(const std::string& file, const Flags& flags, bool all_i
                parameters_text(*model.net), format_flops(flops_per_image(*model.net)), format_bytes(plan.total()),
                format_count(config.train.batch_size));
     if (flags.verbosity >= 0) {
-      fmt::print("    data      {}\n    solver    {}, learning rate {}, {}\n", data, optimizer.describe(),
-                 format_number(config.train.learning_rate), config.train.schedule.describe());
+      fmt::print("    data      {}\n    solver    {}, {}\n", data, optimizer.describe(), rates_text(config.train));
       fmt::print("    schedule  {} {}\n", plot_schedule(config), format_count(config.train.epochs, "epoch"));
     }
   }

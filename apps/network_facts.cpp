@@ -16,13 +16,6 @@ namespace twiddle {
 
 namespace {
 
-// A short trial of a long schedule is no mistake, but its rates are not what the schedule is known for.
-std::string warm_up_remark(const Config::Train& train) {
-  return train.schedule.warmup >= static_cast<double>(train.epochs)
-             ? " (as long as the run: the full rate is never used)"
-             : "";
-}
-
 std::string batches_of_a_step(const Config::Train& train, int ranks) {
   const std::string all = format_count(train.batch_size);
   const std::string images = ranks > 1 ? join(all, " = ", ranks, " x ", format_count(train.batch_size / ranks)) : all;
@@ -103,6 +96,13 @@ std::string layer_table(const Sequential& net) {
   return table.text();
 }
 
+// A short trial of a long schedule is no mistake, but its rates are not what the schedule is known for.
+std::string rates_text(const Config::Train& train) {
+  const bool all_warm_up = train.schedule.warmup >= static_cast<double>(train.epochs);
+  return join("learning rate ", format_number(train.learning_rate), ", ", train.schedule.describe(),
+              all_warm_up ? " (which lasts the whole run: the full rate is never used)" : "");
+}
+
 std::string memory_line(const MemoryPlan& plan, std::int64_t batch) {
   const std::string workspace =
       plan.workspace > 0 ? format_bytes(plan.workspace) + " (" + plan.workspace_layer + ")" : "0";
@@ -174,10 +174,8 @@ std::vector<std::pair<std::string, std::string>> run_facts(const Config& config,
       {"model", fmt::format("{}: {}, {}, {}/image   memory plan {}", printable(config.name), layers_text(net),
                             parameters_text(net), format_flops(flops_per_image(net)), format_bytes(plan.total()))},
       {"solver",
-       fmt::format("{}, learning rate {}, {}{}, {} x {} of {}", trainer.optimizer().describe(),
-                   format_number(config.train.learning_rate), config.train.schedule.describe(),
-                   warm_up_remark(config.train), format_count(config.train.epochs, "epoch"),
-                   format_count(trainer.steps_per_epoch(), "step"),
+       fmt::format("{}, {}, {} x {} of {}", trainer.optimizer().describe(), rates_text(config.train),
+                   format_count(config.train.epochs, "epoch"), format_count(trainer.steps_per_epoch(), "step"),
                    batches_of_a_step(config.train, trainer.ranks().size())) +
            (config.train.ema_decay > 0 ? ", weights averaged with decay " + format_number(config.train.ema_decay)
                                        : "")},

@@ -28,6 +28,9 @@ std::string format_megaflops(double flops);      // "4.6"; "-" where none are co
 // name  kind  input  output  parameters  MFLOP/image  activation/image
 std::string layer_table(const Sequential& net);
 
+// "learning rate 0.1, cosine, warm-up 5 epochs", and whether the run ends before the warm-up does.
+std::string rates_text(const Config::Train& train);
+
 // "memory at batch 128: weights 233 MiB + gradients ... = 1.44 GiB"
 std::string memory_line(const MemoryPlan& plan, std::int64_t batch);
 

@@ -49,6 +49,19 @@ TEST(Summary, AGpuThatIsNotThereIsAnErrorOfTheDeviceWhateverTheEngine) {
     }
 }
 
+TEST(Check, RemarksAWarmUpThatTheRunDoesNotOutlast) {
+  const auto remarked = [](const std::string& warm_up) {
+    const Finished run = run_program({"check", "models/digits.yaml", "--epochs", "3", "--set",
+                                      "train.schedule={cosine: {warmup: " + warm_up + "}}"});
+    EXPECT_EQ(run.code, 0) << run.err;
+    EXPECT_NE(run.out.find("warm-up " + warm_up), std::string::npos) << run.out;
+    return run.out.find("the full rate is never used") != std::string::npos;
+  };
+  EXPECT_FALSE(remarked("2"));
+  EXPECT_TRUE(remarked("3"));
+  EXPECT_TRUE(remarked("4"));
+}
+
 TEST(Check, LooksAtEveryFileAndReportsTheFirstFailure) {
   const auto folder = fresh_folder("check");
   std::ofstream(folder / "bad.yaml") << "version: 1\nmodle: {}\n";
