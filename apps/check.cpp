@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/console.h"
+#include "apps/counted_work.h"
 #include "apps/network_facts.h"
 #include "apps/open.h"
 #include "apps/verb_options.h"
@@ -35,15 +36,15 @@ std::string plot_schedule(const Config& config) {
 }
 
 // Every image goes through the loader once, so that what is bad here is what is bad in training.
-void read_all(const Dataset& data, const Augment& augment, const Experiment& experiment) {
+void read_all(const Dataset& data, const Augment& augment, const Experiment& experiment, bool tells) {
   LoaderOptions options = loader_options(experiment);
   options.batch_size = 64;
   options.skip_bad = true;  // to count them all
   Loader loader(data, augment, options);
   const std::unique_ptr<Stream> stream = make_stream({});
   loader.start_epoch(*stream, 0);
-  for (Batch batch; loader.next(batch);) {
-  }
+  CountedWork work("reading images", data.size(), tells);
+  for (Batch batch; loader.next(batch);) work.at(loader.position());
   if (loader.skipped() == 0) return;
   const std::string first = loader.skipped_messages().front();
   const std::string count =
@@ -81,7 +82,7 @@ nlohmann::json check_one(const std::string& file, const Flags& flags, bool all_i
                                        std::pair{opened.val.get(), opened.val_augment.get()}}) {
       if (set == nullptr || set->size() == 0) continue;
       if (all_images)
-        read_all(*set, *augment, experiment);
+        read_all(*set, *augment, experiment, flags.verbosity >= 0);
       else if (!config.data.skip_bad)
         read_first(*set, *augment, experiment);
     }

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/console.h"
+#include "apps/counted_work.h"
 #include "apps/open.h"
 #include "apps/progress.h"
 #include "apps/text_table.h"
@@ -82,8 +83,13 @@ nlohmann::json to_json(const std::vector<EvalResult::LabelScore>& scores, const 
   return classes;
 }
 
-EvalResult evaluate_advising(Context& ctx, const Experiment& experiment, Loader& loader, std::int64_t batch) try {
-  return evaluate(ctx, *experiment.model.net, *experiment.loss, loader);
+EvalResult evaluate_advising(Context& ctx, const Experiment& experiment, Loader& loader, std::int64_t batch,
+                             CountedWork& work) try {
+  const auto go_on = [&] {
+    work.at(loader.position());
+    return false;
+  };
+  return evaluate(ctx, *experiment.model.net, *experiment.loss, loader, 0, go_on);
 } catch (const OutOfMemory& error) {
   const std::string smaller = batch > 1 ? join(", a smaller one needs less: --batch-size ", batch / 2) : "";
   throw OutOfMemory(join(error.what(), "\n  at a batch of ", batch, smaller));
@@ -117,7 +123,8 @@ int eval(const Flags& flags, const std::string& path, const std::string& model_f
   if (!data.val) throw Error(ErrorKind::config, printable(config.file) + ": there is no data.val to measure on");
   Loader loader(*data.val, *data.val_augment, loader_options(experiment));
   if (flags.verbosity >= 0) tell(fmt::format("{} on {}\n", printable(trained.weights), data.val->describe()));
-  const EvalResult result = evaluate_advising(ctx, experiment, loader, config.train.batch_size);
+  CountedWork work("measuring on images", data.val->size(), flags.verbosity >= 0);
+  const EvalResult result = evaluate_advising(ctx, experiment, loader, config.train.batch_size, work);
   if (loader.skipped() > 0) tell(skipped_line(loader.skipped()) + "\n");
   tell_scores(flags, trained.weights, result, data.val->classes());
   if (result.undefined > 0)

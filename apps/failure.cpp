@@ -18,8 +18,8 @@ Failure failure_of(const std::exception_ptr& exception) {
     std::rethrow_exception(exception);
   } catch (const Error& error) {
     return {error.what(), static_cast<int>(error.kind())};
-  } catch (const Interrupted&) {
-    return {"stopped before the work began", Interrupt::exit_code, false};
+  } catch (const Interrupted& interrupted) {
+    return {interrupted.what(), Interrupt::exit_code, false};
   } catch (const std::bad_alloc&) {
     return {"out of memory; a smaller --batch-size needs less ('twiddle summary MODEL.yaml' tells how much)",
             static_cast<int>(ErrorKind::device)};

@@ -4,6 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "apps/console.h"
 #include "apps/iteration_timer.h"
 #include "apps/network_facts.h"
 #include "apps/open.h"
@@ -145,6 +146,17 @@ void check_free_running(const IterationTimes& times) {
                      " times: both should be 0, so a layer or an engine holds the device up"));
 }
 
+std::string length_text(const TimeArguments& arguments) {
+  return arguments.steps > 0 ? format_count(arguments.steps, "step")
+                             : format_number(arguments.seconds) + " s at most after the warm-up";
+}
+
+// What comes next may take long; what came before is shown until then.
+void tell_phase(const Flags& flags, const std::string& phase) {
+  std::fflush(stdout);
+  if (flags.verbosity >= 0) tell("timing " + phase + " ...\n");
+}
+
 int time_model(const Flags& flags, const TimeArguments& arguments, Context& ctx, const Experiment& experiment,
                Communicator& ranks) {
   const Config& config = experiment.config;
@@ -158,18 +170,20 @@ int time_model(const Flags& flags, const TimeArguments& arguments, Context& ctx,
                to_string(config.input), to_string(config.convolution.precision), model.convolutions->policy().engine,
                format_bytes(config.convolution.workspace_limit), device);
   IterationTimer timer(ctx, model, *experiment.loss, optimizer, batch, ranks);
+  tell_phase(flags, "whole iterations, " + length_text(arguments));
   const IterationTimes times = timer.whole_iterations(arguments.seconds, arguments.steps, false);
   const bool on_gpu = ctx.stream->device().kind != Device::Kind::cpu;
   if (print) print_whole(times, batch);
   if (on_gpu) check_free_running(times);
   IterationTimes replayed;
   if (on_gpu && !arguments.no_graph) {
+    tell_phase(flags, "iterations replayed from a CUDA graph, " + length_text(arguments));
     replayed = timer.whole_iterations(arguments.seconds, arguments.steps, true);
     if (print && replayed.captured) print_whole(replayed, batch);
     if (print && !replayed.captured) fmt::print("no CUDA graph: {}\n", replayed.why_not_captured);
     check_free_running(replayed);
   }
-  std::fflush(stdout);
+  tell_phase(flags, "layer by layer, and errors against sums in double");
   const std::vector<LayerTime> layers = timer.layer_by_layer(profiled_steps);
   if (print) {
     print_layers(layers, batch);
@@ -221,7 +235,9 @@ int time_on_ranks(const Flags& flags, const TimeArguments& arguments, Context& c
   share_plans(ctx, experiment.model, share, ranks);
   IterationTimer timer(ctx, experiment.model, *experiment.loss, *experiment.optimizer, share, ranks);
   const bool capture = !arguments.no_graph && experiment.device.kind != Device::Kind::cpu;
+  tell_phase(flags, "one rank alone, " + length_text(arguments));
   const IterationTimes alone = timer.whole_iterations(arguments.seconds, arguments.steps, capture);
+  tell_phase(flags, join(ranks.size(), " ranks together, ", length_text(arguments)));
   const IterationTimes together = timer.whole_iterations(arguments.seconds, arguments.steps, capture, true);
   if (!leads) return 0;
   const SharedTimes times(alone, together, ranks.size());

@@ -1,0 +1,33 @@
+#include "apps/counted_work.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+#include "apps/console.h"
+#include "apps/duration.h"
+#include "framework/interrupted.h"
+#include "framework/text.h"
+
+namespace twiddle {
+
+CountedWork::CountedWork(std::string doing, std::int64_t images, bool tells)
+    : doing_(std::move(doing)), images_(images), tells_(tells) {}
+
+void CountedWork::at(std::int64_t done) {
+  if (interrupt_.stop())
+    throw Interrupted(fmt::format("stopped {}: {} of {} were done", doing_, format_count(done), format_count(images_)));
+  const Clock::time_point now = Clock::now();
+  if (!tells_ || now < next_) return;
+  next_ = now + std::chrono::seconds(10);
+  tell(counted_line(doing_, done, images_, std::chrono::duration<double>(now - start_).count()) + "\n");
+}
+
+std::string counted_line(const std::string& doing, std::int64_t done, std::int64_t images, double seconds) {
+  const std::string line = fmt::format("{}: {} of {}", doing, format_count(done), format_count(images));
+  if (done == 0) return line;  // nothing to judge by
+  const double left = seconds / static_cast<double>(done) * static_cast<double>(images - done);
+  return fmt::format("{}, about {} to go", line, format_duration(left));
+}
+
+}  // namespace twiddle

@@ -1,0 +1,30 @@
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "apps/interrupt.h"
+
+namespace twiddle {
+
+// Work on many images, for who waits for it: how far it is, on standard error, where it takes longer than two seconds,
+// and then every ten. Ctrl-C and what else asks the process to end stops it at the next at().
+class CountedWork {
+ public:
+  CountedWork(std::string doing, std::int64_t images, bool tells);  // "reading images"; all of them
+  void at(std::int64_t done);                                       // throws Interrupted
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  std::string doing_;
+  std::int64_t images_;
+  bool tells_;
+  Interrupt interrupt_;
+  Clock::time_point start_ = Clock::now(), next_ = start_ + std::chrono::seconds(2);
+};
+
+// "reading images: 12,000 of 50,000, about 1:20 to go"
+std::string counted_line(const std::string& doing, std::int64_t done, std::int64_t images, double seconds);
+
+}  // namespace twiddle
