@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "framework/error.h"
+#include "framework/printable.h"
 #include "framework/text.h"
 #include "models/checkpoint.h"
 
@@ -219,8 +220,10 @@ std::string newest_checkpoint(const std::string& path) {
 }
 
 std::string find_weights(const std::string& path) {
-  if (is_file(path)) return path;
-  if (!is_folder(path)) throw Error(ErrorKind::data, join("there is no weights file or run folder '", path, "'"));
+  std::error_code ignored;
+  if (!fs::exists(path, ignored))
+    throw Error(ErrorKind::data, join("there is no weights file or run folder '", printable(path), "'"));
+  if (!is_folder(path)) return path;  // a pipe is refused by who reads it
   std::vector<std::string> candidates = {path + "/best.safetensors", path + "/model.safetensors"};
   const std::vector<std::string> names = checkpoints_in(path + "/checkpoints");
   if (!names.empty()) candidates.push_back(join(path, "/checkpoints/", names.back(), "/model.safetensors"));
