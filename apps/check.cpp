@@ -36,14 +36,13 @@ std::string plot_schedule(const Config& config) {
 }
 
 // Every image goes through the loader once, so that what is bad here is what is bad in training.
-void read_all(const Dataset& data, const Augment& augment, const Experiment& experiment, bool tells) {
+void read_all(const Dataset& data, const Augment& augment, const Experiment& experiment, CountedWork work) {
   LoaderOptions options = loader_options(experiment);
   options.batch_size = 64;
   options.skip_bad = true;  // to count them all
   Loader loader(data, augment, options);
   const std::unique_ptr<Stream> stream = make_stream({});
   loader.start_epoch(*stream, 0);
-  CountedWork work("reading images", data.size(), tells);
   for (Batch batch; loader.next(batch);) work.at(loader.position());
   if (loader.skipped() == 0) return;
   const std::string first = loader.skipped_messages().front();
@@ -65,8 +64,8 @@ void read_first(const Dataset& data, const Augment& augment, const Experiment& e
   loader.next(batch);
 }
 
-nlohmann::json check_one(const std::string& file, const Flags& flags, bool all_images) {
-  const Experiment experiment = open_experiment(file, flags, {});
+nlohmann::json check_one(const std::string& file, const Flags& flags, bool all_images, const Interrupt& interrupt) {
+  const Experiment experiment = open_experiment(file, flags, stopped_by(interrupt, flags, OpenedData::all));
   require_device(experiment.device);
   const Config& config = experiment.config;
   const Model& model = experiment.model;
@@ -82,7 +81,7 @@ nlohmann::json check_one(const std::string& file, const Flags& flags, bool all_i
                                        std::pair{opened.val.get(), opened.val_augment.get()}}) {
       if (set == nullptr || set->size() == 0) continue;
       if (all_images)
-        read_all(*set, *augment, experiment, flags.verbosity >= 0);
+        read_all(*set, *augment, experiment, {"reading images", set->size(), flags.verbosity >= 0, interrupt});
       else if (!config.data.skip_bad)
         read_first(*set, *augment, experiment);
     }
@@ -102,11 +101,12 @@ nlohmann::json check_one(const std::string& file, const Flags& flags, bool all_i
 // All files are checked, whatever the ones before had; the exit code is that of the first that failed.
 int check(const Flags& flags, const std::vector<std::string>& files, bool all_images) {
   refuse_to_overwrite("--json", flags.json, files);
+  const Interrupt interrupt;
   int code = 0;
   nlohmann::json results = nlohmann::json::array();
   for (const std::string& file : files) {
     try {
-      results.push_back(check_one(file, flags, all_images));
+      results.push_back(check_one(file, flags, all_images, interrupt));
     } catch (const Error& error) {
       if (files.size() == 1) throw;
       tell(printable_lines(error.what()) + "\n");

@@ -11,8 +11,8 @@
 
 namespace twiddle {
 
-CountedWork::CountedWork(std::string doing, std::int64_t images, bool tells)
-    : doing_(std::move(doing)), images_(images), tells_(tells) {}
+CountedWork::CountedWork(std::string doing, std::int64_t images, bool tells, const Interrupt& interrupt)
+    : doing_(std::move(doing)), images_(images), tells_(tells), interrupt_(interrupt) {}
 
 void CountedWork::at(std::int64_t done) {
   if (interrupt_.stop())

@@ -11,8 +11,8 @@ namespace twiddle {
 // and then every ten. Ctrl-C and what else asks the process to end stops it at the next at().
 class CountedWork {
  public:
-  CountedWork(std::string doing, std::int64_t images, bool tells);  // "reading images"; all of them
-  void at(std::int64_t done);                                       // throws Interrupted
+  CountedWork(std::string doing, std::int64_t images, bool tells, const Interrupt& interrupt);  // "reading images"
+  void at(std::int64_t done);                                                                   // throws Interrupted
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -20,7 +20,7 @@ class CountedWork {
   std::string doing_;
   std::int64_t images_;
   bool tells_;
-  Interrupt interrupt_;
+  const Interrupt& interrupt_;
   Clock::time_point start_ = Clock::now(), next_ = start_ + std::chrono::seconds(2);
 };
 

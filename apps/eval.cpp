@@ -113,7 +113,8 @@ void tell_scores(const Flags& flags, const std::string& weights, const EvalResul
 }
 
 int eval(const Flags& flags, const std::string& path, const std::string& model_file) {
-  const Trained trained = open_trained(path, model_file, flags, OpenedData::validation);
+  const Interrupt interrupt;
+  const Trained trained = open_trained(path, model_file, flags, stopped_by(interrupt, flags, OpenedData::validation));
   const Experiment& experiment = trained.experiment;
   const Config& config = experiment.config;
   const Model& model = experiment.model;
@@ -123,7 +124,7 @@ int eval(const Flags& flags, const std::string& path, const std::string& model_f
   if (!data.val) throw Error(ErrorKind::config, printable(config.file) + ": there is no data.val to measure on");
   Loader loader(*data.val, *data.val_augment, loader_options(experiment));
   if (flags.verbosity >= 0) tell(fmt::format("{} on {}\n", printable(trained.weights), data.val->describe()));
-  CountedWork work("measuring on images", data.val->size(), flags.verbosity >= 0);
+  CountedWork work("measuring on images", data.val->size(), flags.verbosity >= 0, interrupt);
   const EvalResult result = evaluate_advising(ctx, experiment, loader, config.train.batch_size, work);
   if (loader.skipped() > 0) tell(skipped_line(loader.skipped()) + "\n");
   tell_scores(flags, trained.weights, result, data.val->classes());

@@ -4,6 +4,9 @@
 
 #include <cerrno>
 #include <string_view>
+#include <system_error>
+
+#include "framework/error.h"
 
 namespace twiddle {
 namespace {
@@ -25,23 +28,29 @@ void on_signal(int number) {
   errno = interrupted_errno;
 }
 
-// Code that oneDNN makes for a product (2.6.3, AVX2 and AVX-512) keeps numbers further below its stack pointer than the
-// 128 bytes that a signal leaves alone: a handler on the same stack writes over them, and the product then writes to
-// wrong places of the heap. One Ctrl-C in a hundred ended so. Room for a signal's frame, with all vector registers.
-constexpr std::size_t stack_bytes = std::size_t(64) << 10;
-
 }  // namespace
 
-Interrupt::Interrupt() : stack_(stack_bytes) {
+// Code that oneDNN makes for a product (2.6.3, AVX2 and AVX-512) keeps numbers further below its stack pointer than the
+// 128 bytes that a signal leaves alone: a handler on the same stack writes over them, and the product then writes to
+// wrong places of the heap. One Ctrl-C in a hundred ended so. The first thread is not the only one that computes, nor
+// the only one to be given signals: SIGXCPU of a limit of time comes to whichever thread runs at that moment, and
+// OpenMP starts new threads whenever a team grows again, so that a stack for signals of each thread's own would not do.
+Interrupt::Interrupt() {
   requested() = false;  // made here, so that the handler never constructs it
-  stack_t stack{};
-  stack.ss_sp = stack_.data(), stack.ss_size = stack_.size();
-  sigaltstack(&stack, &stack_before_);
+  try {
+    receiver_ = std::thread([this] { ended_.wait(); });  // before the mask, so that it hears
+  } catch (const std::system_error& error) {
+    throw Error(ErrorKind::device, join("cannot start a thread that waits for signals: ", error.what()));
+  }
+  sigset_t mask;
+  sigemptyset(&mask);
+  for (const int number : signals) sigaddset(&mask, number);
+  pthread_sigmask(SIG_BLOCK, &mask, &mask_before_);
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   struct sigaction action {};
   action.sa_handler = on_signal;
-  action.sa_flags = SA_RESTART | SA_ONSTACK;
+  action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
   for (std::size_t i = 0; i < signals.size(); ++i) {
     sigaction(signals[i], nullptr, &before_[i]);
@@ -51,8 +60,10 @@ Interrupt::Interrupt() : stack_(stack_bytes) {
 }
 
 Interrupt::~Interrupt() {
+  ended_.count_down();
+  receiver_.join();
   for (std::size_t i = 0; i < signals.size(); ++i) sigaction(signals[i], &before_[i], nullptr);
-  sigaltstack(&stack_before_, nullptr);
+  pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
 }
 
 const std::atomic<bool>& Interrupt::stop() const {

@@ -2,7 +2,8 @@
 #include <array>
 #include <atomic>
 #include <csignal>
-#include <vector>
+#include <latch>
+#include <thread>
 
 namespace twiddle {
 
@@ -10,12 +11,13 @@ namespace twiddle {
 // SIGXCPU) sets stop() and says so on standard error, once. A second Ctrl-C quits at once with code 130. What was
 // ignored when the program began stays ignored, as nohup wants it.
 // SIGPIPE and SIGXFSZ are ignored from then on: a write that fails says so itself.
-// The thread that makes it is to be the process's first, which gets such signals, and gets a stack for them alone.
+// Such signals come to a thread of their own, for a thread that computes must not be given any: the process's first
+// thread makes this before it starts others, and they begin as deaf to them as it is from then on.
 class Interrupt {
  public:
   static constexpr int exit_code = 130;
 
-  Interrupt();
+  Interrupt();  // throws an Error of kind device where that thread cannot be started
   ~Interrupt();
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
@@ -25,8 +27,9 @@ class Interrupt {
  private:
   static constexpr std::array signals = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGXCPU};
   std::array<struct sigaction, signals.size()> before_{};
-  std::vector<char> stack_;
-  stack_t stack_before_{};
+  sigset_t mask_before_{};
+  std::latch ended_{1};
+  std::thread receiver_;
 };
 
 }  // namespace twiddle

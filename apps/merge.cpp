@@ -55,7 +55,7 @@ double difference(const std::vector<float>& a, const std::vector<float>& b) {
 
 int merge(const Flags& flags, const std::string& path, const std::string& model_file, const std::string& out) {
   const std::string config_file = out + ".yaml", weights_file = out + ".safetensors";
-  const Trained trained = open_trained(path, model_file, flags, OpenedData::none);
+  const Trained trained = open_trained(path, model_file, flags, {.opens = OpenedData::none});
   const Experiment& experiment = trained.experiment;
   const Config& config = experiment.config;
   refuse_to_overwrite("--out", config_file, {config.file});

@@ -105,6 +105,17 @@ SearchProgress tell_of_search(std::function<void(const std::string&)> tell, std:
   };
 }
 
+ExperimentOptions stopped_by(const Interrupt& interrupt, const Flags& flags, OpenedData opens) {
+  const auto stop = [&interrupt] { return interrupt.stop().load(); };
+  const auto tell_unless_quiet = [quiet = flags.verbosity < 0](const std::string& text) {
+    if (!quiet) tell(printable(text) + "\n");
+  };
+  ExperimentOptions options{.opens = opens};
+  options.measuring = std::make_shared<Measuring>(tell_unless_quiet, stop);
+  options.search_progress = tell_of_search(tell_unless_quiet, stop);
+  return options;
+}
+
 Device open_device(const Flags& flags) {
   const std::string device = flags.value("device", "auto");
   const std::optional<int> gpu = gpu_of_rank();
@@ -117,7 +128,8 @@ void require_device(const Device& device) {
   static_cast<void>(describe(device));
 }
 
-Trained open_trained(const std::string& path, const std::string& model_file, const Flags& flags, OpenedData opens) {
+Trained open_trained(const std::string& path, const std::string& model_file, const Flags& flags,
+                     const ExperimentOptions& options) {
   if (!fs::exists(path))
     throw Error(ErrorKind::data, "there is no '" + printable(path) + "': a run folder or a weights file is needed");
   const std::string extension = fs::path(path).extension().string();
@@ -132,7 +144,7 @@ Trained open_trained(const std::string& path, const std::string& model_file, con
                                        "('eval WEIGHTS CONFIG', 'predict --model CONFIG')");
   const std::string weights = find_weights(path);
   refuse_to_overwrite("--json", flags.json, {weights});
-  return {open_experiment(model_file.empty() ? run_folder : model_file, flags, {.opens = opens}), weights};
+  return {open_experiment(model_file.empty() ? run_folder : model_file, flags, options), weights};
 }
 
 void refuse_to_overwrite(const std::string& name, const std::string& output, const std::vector<std::string>& inputs) {

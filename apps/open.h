@@ -3,6 +3,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "apps/interrupt.h"
 #include "apps/verbs.h"
 #include "models/checkpoint.h"
 #include "models/experiment.h"
@@ -17,6 +18,10 @@ Experiment open_experiment(const std::string& path, const Flags& flags, Experime
 // Interrupted once `stop` is true.
 SearchProgress tell_of_search(std::function<void(const std::string&)> tell, std::function<bool()> stop = {});
 
+// For a verb that has an Interrupt: with these options a search for images and measuring end with Interrupted once it
+// is asked for. What they tell goes to standard error, unless --quiet.
+ExperimentOptions stopped_by(const Interrupt& interrupt, const Flags& flags, OpenedData opens);
+
 // The device of a verb without a config: that of --device, by default auto.
 Device open_device(const Flags& flags);
 
@@ -29,7 +34,8 @@ struct Trained {
   Experiment experiment;
   std::string weights;  // the file
 };
-Trained open_trained(const std::string& path, const std::string& model_file, const Flags& flags, OpenedData opens);
+Trained open_trained(const std::string& path, const std::string& model_file, const Flags& flags,
+                     const ExperimentOptions& options);
 
 // Throws a config error where a flag or argument, called `name`, would have a file of results take the place of one
 // that is read. No output: "" or "-".

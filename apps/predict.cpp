@@ -193,7 +193,7 @@ class ImageWriter {
 int predict(const Flags& flags, const PredictArguments& arguments) {
   const Pictures pictures = expand(arguments.pictures);
   refuse_to_overwrite("--json", flags.json, pictures.files);
-  Predictor predictor(open_trained(arguments.path, arguments.model_file, flags, OpenedData::none));
+  Predictor predictor(open_trained(arguments.path, arguments.model_file, flags, {.opens = OpenedData::none}));
   const bool makes_images = is_image(predictor.target());
   std::optional<ImageWriter> images;
   if (makes_images) images.emplace(arguments.images);

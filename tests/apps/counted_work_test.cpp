@@ -19,16 +19,19 @@ TEST(CountedWork, TellsWhatIsLeftAsSoonAsThatCanBeJudged) {
 
 TEST(CountedWork, IsQuietWhileItIsShort) {
   testing::internal::CaptureStderr();
-  CountedWork work("reading images", 2, true);
+  const Interrupt interrupt;
+  CountedWork work("reading images", 2, true, interrupt);
   work.at(1);
   work.at(2);
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
 TEST(CountedWork, ASignalStopsIt) {
-  CountedWork work("reading images", 3000, true);
+  const Interrupt interrupt;
+  CountedWork work("reading images", 3000, true, interrupt);
   work.at(1000);
-  raise(SIGTERM);
+  kill(getpid(), SIGTERM);
+  while (!interrupt.stop()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   try {
     work.at(2000);
     ADD_FAILURE() << "went on";

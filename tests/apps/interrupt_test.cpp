@@ -1,57 +1,125 @@
 #include "apps/interrupt.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
-#include <cstdint>
+#include <chrono>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+#include <iostream>
+
+#include "framework/error.h"
 
 namespace twiddle {
 
 namespace {
 
-std::uintptr_t address_seen = 0;
-void note_stack(int) {
-  const char here = 0;
-  address_seen = reinterpret_cast<std::uintptr_t>(&here);
+std::atomic<pid_t> receiver = 0;
+void note_thread(int) {
+  receiver = gettid();
 }
 
-bool lies_in(std::uintptr_t address, const stack_t& stack) {
-  const auto begin = reinterpret_cast<std::uintptr_t>(stack.ss_sp);
-  return address >= begin && address < begin + stack.ss_size;
+// In place of the handler, whose thread cannot be seen, until the end.
+class NotedThread {
+ public:
+  explicit NotedThread(int number) : number_(number) {
+    receiver = 0;
+    struct sigaction noting {};
+    sigaction(number, nullptr, &before_);
+    noting = before_;
+    noting.sa_handler = note_thread;
+    sigaction(number, &noting, nullptr);
+  }
+  ~NotedThread() { sigaction(number_, &before_, nullptr); }
+  NotedThread(const NotedThread&) = delete;
+  NotedThread& operator=(const NotedThread&) = delete;
+
+ private:
+  int number_;
+  struct sigaction before_ {};
+};
+
+void wait_until(const auto& condition) {
+  while (!condition()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+// Ends the process with the code of the error that an Interrupt is without room for the stack of a thread.
+[[noreturn]] void make_without_room() {
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const rlim_t room = pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (1 << 20);
+  const rlimit tight{room, room};
+  setrlimit(RLIMIT_AS, &tight);
+  try {
+    const Interrupt interrupt;
+  } catch (const Error& error) {
+    std::cerr << error.what();
+    std::_Exit(static_cast<int>(error.kind()));
+  }
+  std::_Exit(0);
 }
 
 }  // namespace
 
 // Below the stack pointer of a library's code lie numbers that a handler on the same stack would write over.
-TEST(Interrupt, HandlesSignalsOnAStackOfTheirOwn) {
-  stack_t before{}, during{}, after{};
-  sigaltstack(nullptr, &before);
-  {
-    const Interrupt interrupt;
-    sigaltstack(nullptr, &during);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGXCPU}) {
-      struct sigaction action {};
-      sigaction(signal, nullptr, &action);
-      EXPECT_TRUE(action.sa_handler == SIG_IGN || (action.sa_flags & SA_ONSTACK) != 0) << signal;
-    }
-    struct sigaction own {
-    }, replaced{};
-    sigaction(SIGUSR1, nullptr, &replaced);
-    own = replaced;
-    own.sa_handler = note_stack;  // in place of the handler, whose frame cannot be seen
-    sigaction(SIGUSR1, &own, nullptr);
-    raise(SIGUSR1);
-    sigaction(SIGUSR1, &replaced, nullptr);
-    EXPECT_TRUE(lies_in(address_seen, during));
+TEST(Interrupt, SignalsComeToAThreadThatDoesNotCompute) {
+  const Interrupt interrupt;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGXCPU}) {
+    const NotedThread noted(signal);
+    kill(getpid(), signal);
+    wait_until([] { return receiver != 0; });
+    EXPECT_NE(receiver, gettid()) << signal;
   }
-  sigaltstack(nullptr, &after);
-  EXPECT_EQ(after.ss_flags, before.ss_flags);
+}
+
+TEST(Interrupt, ALimitOfTimeDoesNotDisturbTheThreadThatComputes) {
+  const Interrupt interrupt;
+  const NotedThread noted(SIGXCPU);
+  std::atomic<pid_t> worker = 0;
+  std::thread computing([&] {
+    worker = gettid();
+    while (receiver == 0) {
+    }
+  });
+  rlimit before{};
+  getrlimit(RLIMIT_CPU, &before);
+  rlimit soon = before;
+  soon.rlim_cur = static_cast<rlim_t>(std::clock() / CLOCKS_PER_SEC) + 1;
+  setrlimit(RLIMIT_CPU, &soon);
+  computing.join();
+  setrlimit(RLIMIT_CPU, &before);
+  EXPECT_NE(receiver, worker);
+  EXPECT_NE(receiver, gettid());
 }
 
 TEST(Interrupt, ASignalAsksForTheEnd) {
   const Interrupt interrupt;
   EXPECT_FALSE(interrupt.stop());
-  raise(SIGTERM);
-  EXPECT_TRUE(interrupt.stop());
+  kill(getpid(), SIGTERM);
+  wait_until([&] { return interrupt.stop().load(); });
+}
+
+TEST(Interrupt, WithoutAThreadItIsAnError) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "it needs the address space for itself";
+#endif
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a new process, where no stack of an earlier thread is at hand
+  EXPECT_EXIT(make_without_room(), testing::ExitedWithCode(4), "cannot start a thread that waits for signals: ");
+}
+
+TEST(Interrupt, LeavesSignalsAsTheyWere) {
+  sigset_t before, after;
+  pthread_sigmask(SIG_SETMASK, nullptr, &before);
+  struct sigaction action_before {
+  }, action_after{};
+  sigaction(SIGTERM, nullptr, &action_before);
+  { const Interrupt interrupt; }
+  pthread_sigmask(SIG_SETMASK, nullptr, &after);
+  sigaction(SIGTERM, nullptr, &action_after);
+  EXPECT_EQ(sigismember(&before, SIGTERM), sigismember(&after, SIGTERM));
+  EXPECT_EQ(action_before.sa_handler, action_after.sa_handler);
 }
 
 }  // namespace twiddle
