@@ -15,9 +15,12 @@ namespace twiddle {
 // said, and ends nothing.
 class ReportWriter : public TrainObserver {
  public:
-  // `command`: the line that started this process.
+  using Clock = std::chrono::steady_clock;
+
+  // `command`: the line that started this process. Between two reports lies the pause at least.
   ReportWriter(const Config& config, Trainer& trainer, const Metrics& metrics, Console& console,
-               const std::string& run_folder, const std::string& command);
+               const std::string& run_folder, const std::string& command,
+               Clock::duration least_pause = std::chrono::seconds(5));
   bool wants_step(std::int64_t /*step*/) override { return false; }
   void on_epoch(const EpochReport& report) override;
   void write();  // now
@@ -29,7 +32,8 @@ class ReportWriter : public TrainObserver {
   Console& console_;
   RunOrigin origin_;
   BestValidation best_;
-  std::optional<std::chrono::steady_clock::time_point> written_;
+  Clock::duration least_pause_;
+  std::optional<Clock::time_point> written_;
 };
 
 }  // namespace twiddle
