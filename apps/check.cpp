@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -11,6 +12,7 @@
 #include "apps/verb_options.h"
 #include "apps/verbs.h"
 #include "framework/error.h"
+#include "framework/interrupted.h"
 #include "framework/printable.h"
 #include "framework/text.h"
 #include "models/memory_plan.h"
@@ -36,7 +38,7 @@ std::string plot_schedule(const Config& config) {
 }
 
 // Every image goes through the loader once, so that what is bad here is what is bad in training.
-void read_all(const Dataset& data, const Augment& augment, const Experiment& experiment, CountedWork work) {
+void read_all(const Dataset& data, const Augment& augment, const Experiment& experiment, bool print, CountedWork work) {
   LoaderOptions options = loader_options(experiment);
   options.batch_size = 64;
   options.skip_bad = true;  // to count them all
@@ -50,7 +52,7 @@ void read_all(const Dataset& data, const Augment& augment, const Experiment& exp
       fmt::format("{} of {} images cannot be used", format_count(loader.skipped()), format_count(data.size()));
   if (!experiment.config.data.skip_bad)
     throw Error(ErrorKind::data, first + "\n  " + count + "; 'data.on_error: skip' goes on without such");
-  fmt::print("  {}; they will be skipped. The first: {}\n", count, first);
+  if (print) fmt::print("  {}; they will be skipped. The first: {}\n", count, first);
 }
 
 // One image shows whether data, network and loss fit.
@@ -81,7 +83,8 @@ nlohmann::json check_one(const std::string& file, const Flags& flags, bool all_i
                                        std::pair{opened.val.get(), opened.val_augment.get()}}) {
       if (set == nullptr || set->size() == 0) continue;
       if (all_images)
-        read_all(*set, *augment, experiment, {"reading images", set->size(), flags.verbosity >= 0, interrupt});
+        read_all(*set, *augment, experiment, flags.json != "-",
+                 {"reading images", set->size(), flags.verbosity >= 0, interrupt});
       else if (!config.data.skip_bad)
         read_first(*set, *augment, experiment);
     }
@@ -110,10 +113,13 @@ int check(const Flags& flags, const std::vector<std::string>& files, bool all_im
     } catch (const Error& error) {
       if (files.size() == 1) throw;
       tell(printable_lines(error.what()) + "\n");
-      fmt::print("bad {}\n", printable(file));
+      if (flags.json != "-") fmt::print("bad {}\n", printable(file));
       results.push_back({{"file", file}, {"error", error.what()}});
       if (code == 0) code = static_cast<int>(error.kind());
     }
+    if (interrupt.stop())
+      throw Interrupted(fmt::format("stopped: {} of {} were checked", format_count(std::ssize(results)),
+                                    format_count(std::ssize(files), "file")));
   }
   write_json(flags, results);
   return code;

@@ -21,10 +21,13 @@ class CountedWork {
   std::int64_t images_;
   bool tells_;
   const Interrupt& interrupt_;
-  Clock::time_point start_ = Clock::now(), next_ = start_ + std::chrono::seconds(2);
+  Clock::time_point next_ = Clock::now() + std::chrono::seconds(2);
+  std::int64_t first_ = 0;  // images, after which the pace is reckoned: before them engines may have been measured
+  Clock::time_point first_done_;
 };
 
 // "reading images: 12,000 of 50,000, about 1:20 to go"
-std::string counted_line(const std::string& doing, std::int64_t done, std::int64_t images, double seconds);
+// Without what is left where seconds_an_image is 0, not known.
+std::string counted_line(const std::string& doing, std::int64_t done, std::int64_t images, double seconds_an_image);
 
 }  // namespace twiddle

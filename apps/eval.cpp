@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "apps/console.h"
 #include "apps/counted_work.h"
@@ -85,11 +86,11 @@ nlohmann::json to_json(const std::vector<EvalResult::LabelScore>& scores, const 
 
 EvalResult evaluate_advising(Context& ctx, const Experiment& experiment, Loader& loader, std::int64_t batch,
                              CountedWork& work) try {
-  const auto go_on = [&] {
-    work.at(loader.position());
+  const auto cancelled = [&, done = std::int64_t(0)]() mutable {
+    work.at(std::exchange(done, loader.position()));  // this batch is read, and not measured yet
     return false;
   };
-  return evaluate(ctx, *experiment.model.net, *experiment.loss, loader, 0, go_on);
+  return evaluate(ctx, *experiment.model.net, *experiment.loss, loader, 0, cancelled);
 } catch (const OutOfMemory& error) {
   const std::string smaller = batch > 1 ? join(", a smaller one needs less: --batch-size ", batch / 2) : "";
   throw OutOfMemory(join(error.what(), "\n  at a batch of ", batch, smaller));

@@ -23,7 +23,7 @@ void on_signal(int number) {
   if (again && number == SIGINT) _exit(Interrupt::exit_code);
   if (again) return;
   const int interrupted_errno = errno;
-  constexpr std::string_view text = "\nstopping after this batch (Ctrl-C again: quit now) ...\n";
+  constexpr std::string_view text = "\nstopping (Ctrl-C again: quit now) ...\n";
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
   errno = interrupted_errno;
 }
@@ -37,14 +37,18 @@ void on_signal(int number) {
 // OpenMP starts new threads whenever a team grows again, so that a stack for signals of each thread's own would not do.
 Interrupt::Interrupt() {
   requested() = false;  // made here, so that the handler never constructs it
-  try {
-    receiver_ = std::thread([this] { ended_.wait(); });  // before the mask, so that it hears
-  } catch (const std::system_error& error) {
-    throw Error(ErrorKind::device, join("cannot start a thread that waits for signals: ", error.what()));
-  }
   sigset_t mask;
   sigemptyset(&mask);
   for (const int number : signals) sigaddset(&mask, number);
+  try {
+    receiver_ = std::thread([this, mask] {
+      pthread_sigmask(SIG_UNBLOCK, &mask, nullptr);  // whoever started the program may have had them blocked
+      ended_.wait();
+    });
+  } catch (const std::system_error& error) {
+    throw Error(ErrorKind::device, join("cannot start a thread that waits for signals: ", error.what(),
+                                        "; a limit of processes or memory (ulimit -u, -v) leaves no room for it"));
+  }
   pthread_sigmask(SIG_BLOCK, &mask, &mask_before_);
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);

@@ -11,8 +11,9 @@ namespace twiddle {
 // SIGXCPU) sets stop() and says so on standard error, once. A second Ctrl-C quits at once with code 130. What was
 // ignored when the program began stays ignored, as nohup wants it.
 // SIGPIPE and SIGXFSZ are ignored from then on: a write that fails says so itself.
-// Such signals come to a thread of their own, for a thread that computes must not be given any: the process's first
-// thread makes this before it starts others, and they begin as deaf to them as it is from then on.
+// Such signals come to a thread of their own, for a thread that computes must not be given any: the one that makes this
+// hears none of them from then on, and neither do those that it starts. Threads that it started before, as they join
+// ranks and compute nothing, may.
 class Interrupt {
  public:
   static constexpr int exit_code = 130;

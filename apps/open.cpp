@@ -84,14 +84,18 @@ Experiment open_experiment(const std::string& path, const Flags& flags, Experime
   Experiment experiment =
       run_folder ? load_run(path, flags.overrides, options) : load_experiment(path, flags.overrides, options);
   const Config& config = experiment.config;
-  use_threads(config.threads);
-  if (experiment.device.kind == Device::Kind::cpu) bind_threads();
+  if (config.threads > 0) omp_set_num_threads(static_cast<int>(config.threads));
   if (flags.verbosity >= 0 && config.threads > omp_get_num_procs())
     tell(fmt::format("warning: {} share {}, and will wait for each other\n", format_count(config.threads, "thread"),
                      format_count(omp_get_num_procs(), "core")));
   refuse_to_overwrite_inputs(flags, config);
   warn_where_passed_over(config.device, flags);
   return experiment;
+}
+
+void use_threads_of(const Experiment& experiment) {
+  use_threads(static_cast<int>(experiment.config.threads));
+  if (experiment.device.kind == Device::Kind::cpu) bind_threads();
 }
 
 SearchProgress tell_of_search(std::function<void(const std::string&)> tell, std::function<bool()> stop) {
@@ -144,7 +148,9 @@ Trained open_trained(const std::string& path, const std::string& model_file, con
                                        "('eval WEIGHTS CONFIG', 'predict --model CONFIG')");
   const std::string weights = find_weights(path);
   refuse_to_overwrite("--json", flags.json, {weights});
-  return {open_experiment(model_file.empty() ? run_folder : model_file, flags, options), weights};
+  Trained trained{open_experiment(model_file.empty() ? run_folder : model_file, flags, options), weights};
+  use_threads_of(trained.experiment);
+  return trained;
 }
 
 void refuse_to_overwrite(const std::string& name, const std::string& output, const std::vector<std::string>& inputs) {

@@ -11,8 +11,12 @@
 namespace twiddle {
 
 // The experiment that a verb's first argument stands for, a YAML file or a run folder, with the flags laid over its
-// config. `threads` takes effect here. What the options leave open is told on standard error, unless --quiet.
+// config. What the options leave open is told on standard error, unless --quiet.
 Experiment open_experiment(const std::string& path, const Flags& flags, ExperimentOptions options);
+
+// For a verb that computes, before it does: the experiment's threads, and on a CPU each bound to a core. Throws where
+// they cannot be had.
+void use_threads_of(const Experiment& experiment);
 
 // Tells how far the search for a dataset's images is where it takes longer than two seconds, and then every ten; throws
 // Interrupted once `stop` is true.
@@ -29,7 +33,7 @@ Device open_device(const Flags& flags);
 void require_device(const Device& device);
 
 // What eval and predict are given: RUN, or WEIGHTS with or without MODEL.yaml. Weights inside a run folder know their
-// config.
+// config. Its threads are in use.
 struct Trained {
   Experiment experiment;
   std::string weights;  // the file

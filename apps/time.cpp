@@ -274,6 +274,7 @@ int time_on(Communicator& ranks, Flags flags, const TimeArguments& arguments) {
   const Experiment experiment = open_experiment(arguments.config, flags, {.opens = OpenedData::none});
   const std::int64_t batch = share_of_batch(experiment, ranks);
   const double optimizer_tensors = experiment.optimizer->state_tensors();
+  use_threads_of(experiment);
   Context ctx(experiment.device, experiment.config.seed);
   require_memory(experiment.model, batch, optimizer_tensors, ctx.stream->memory());
   try {

@@ -25,7 +25,9 @@ Experiment open_for_training(const std::string& path, const Run& run) {
   options.search_progress = tell_of_search(tell, stop);
   Flags flags = run.flags;
   if (!run.leads()) flags.verbosity = -1;
-  return open_experiment(path, flags, options);
+  Experiment experiment = open_experiment(path, flags, options);
+  use_threads_of(experiment);
+  return experiment;
 }
 
 // As it is on disk, for a thread that must not look at the trainer.

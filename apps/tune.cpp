@@ -120,6 +120,7 @@ int tune(Flags flags, const TuneArguments& arguments) {
       open_experiment(arguments.config, flags, {.opens = OpenedData::none, .own_batch = true});
   const Config& config = experiment.config;
   const Model& model = experiment.model;
+  use_threads_of(experiment);
   Context ctx(experiment.device, config.seed);
   const std::int64_t batch = config.train.batch_size;
   const std::string device = describe(ctx.stream->device());

@@ -4,8 +4,8 @@
 
 namespace twiddle {
 
-// What share of the time a step waited for images, on each rank: one that reads slowly keeps all others waiting, whose
-// own images are there.
+// What share of an epoch's time so far was spent waiting for images, on each rank: one that reads slowly keeps all
+// others waiting, whose own images are there.
 struct DataWait {
   std::vector<double> shares;  // of 1, by rank; empty: not known
 

@@ -125,7 +125,8 @@ bool TrainingData::next_shared(Batch& batch) {
 
 DataWait TrainingData::wait_within(double seconds) const {
   DataWait wait{wait_seconds_};
-  for (double& share : wait.shares) share /= seconds;
+  // Ranks begin an epoch at slightly different times, and `seconds` are those of the one that asks.
+  for (double& share : wait.shares) share = std::min(share / seconds, 1.0);
   return wait;
 }
 

@@ -102,6 +102,10 @@ def main():
     parser.add_argument("--engine", default=None)
     parser.add_argument("--batch-size", type=int)
     a = parser.parse_args()
+    if unknown := set(a.networks) - set(trainings):
+        parser.error(f"unknown networks: {', '.join(sorted(unknown))}; known are {', '.join(trainings)}")
+    if a.steps < 1:
+        parser.error("--steps: at least 1")
     for name in a.networks:
         training = trainings[name]
         compare(name, training._replace(batch=a.batch_size) if a.batch_size else training, a)

@@ -13,8 +13,8 @@ namespace twiddle {
 namespace {
 
 TEST(CountedWork, TellsWhatIsLeftAsSoonAsThatCanBeJudged) {
-  EXPECT_EQ(counted_line("reading images", 0, 50000, 2), "reading images: 0 of 50,000");
-  EXPECT_EQ(counted_line("reading images", 12500, 50000, 40), "reading images: 12,500 of 50,000, about 2:00 to go");
+  EXPECT_EQ(counted_line("reading images", 200, 50000, 0), "reading images: 200 of 50,000");
+  EXPECT_EQ(counted_line("reading images", 12500, 50000, 0.0032), "reading images: 12,500 of 50,000, about 2:00 to go");
 }
 
 TEST(CountedWork, IsQuietWhileItIsShort) {
@@ -67,6 +67,16 @@ class ManyImages : public testing::Test {
 
 TEST_F(ManyImages, CheckTellsHowManyItHasReadAndStops) {
   expect_told_and_stopped({"check", config_, "--images"}, "reading images");
+}
+
+TEST_F(ManyImages, CheckStopsBehindTheFileItIsAt) {
+  std::vector<std::string> arguments(20001, config_);
+  arguments.front() = "check";
+  Program program(arguments);
+  EXPECT_TRUE(program.comes_to([&] { return program.out().find("ok  ") != std::string::npos; })) << program.err();
+  program.signal(SIGTERM);
+  EXPECT_EQ(program.wait(), 130);
+  EXPECT_NE(program.err().find(" of 20,000 files were checked"), std::string::npos) << program.err();
 }
 
 TEST_F(ManyImages, EvalTellsHowManyItHasMeasuredAndStops) {

@@ -66,12 +66,22 @@ void wait_until(const auto& condition) {
 // Below the stack pointer of a library's code lie numbers that a handler on the same stack would write over.
 TEST(Interrupt, SignalsComeToAThreadThatDoesNotCompute) {
   const Interrupt interrupt;
+  std::atomic<pid_t> worker = 0;
+  std::atomic<bool> ended = false;
+  std::thread computing([&] {
+    worker = gettid();
+    while (!ended) {
+    }
+  });
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGXCPU}) {
     const NotedThread noted(signal);
     kill(getpid(), signal);
     wait_until([] { return receiver != 0; });
     EXPECT_NE(receiver, gettid()) << signal;
+    EXPECT_NE(receiver, worker) << signal;
   }
+  ended = true;
+  computing.join();
 }
 
 TEST(Interrupt, ALimitOfTimeDoesNotDisturbTheThreadThatComputes) {
