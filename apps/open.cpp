@@ -84,7 +84,7 @@ Experiment open_experiment(const std::string& path, const Flags& flags, Experime
   Experiment experiment =
       run_folder ? load_run(path, flags.overrides, options) : load_experiment(path, flags.overrides, options);
   const Config& config = experiment.config;
-  if (config.threads > 0) omp_set_num_threads(static_cast<int>(config.threads));
+  if (config.threads > 0) omp_set_num_threads(config.threads);  // a plan of memory counts them, though none computes
   if (flags.verbosity >= 0 && config.threads > omp_get_num_procs())
     tell(fmt::format("warning: {} share {}, and will wait for each other\n", format_count(config.threads, "thread"),
                      format_count(omp_get_num_procs(), "core")));
@@ -94,7 +94,7 @@ Experiment open_experiment(const std::string& path, const Flags& flags, Experime
 }
 
 void use_threads_of(const Experiment& experiment) {
-  use_threads(static_cast<int>(experiment.config.threads));
+  use_threads(experiment.config.threads);
   if (experiment.device.kind == Device::Kind::cpu) bind_threads();
 }
 

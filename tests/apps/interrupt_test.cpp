@@ -26,9 +26,8 @@ class NotedThread {
  public:
   explicit NotedThread(int number) : number_(number) {
     receiver = 0;
-    struct sigaction noting {};
     sigaction(number, nullptr, &before_);
-    noting = before_;
+    struct sigaction noting = before_;
     noting.sa_handler = note_thread;
     sigaction(number, &noting, nullptr);
   }

@@ -58,5 +58,16 @@ TEST(Threads, ThatCannotStartAreAnErrorOfEveryVerbThatComputes) {
   fs::remove_all(folder);
 }
 
+TEST(Threads, AreNotStartedByVerbsThatOnlyPlan) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "it needs the address space for itself";
+#endif
+  for (const char* const verb : {"check", "summary"}) {
+    const Finished finished = run_shell(std::string("ulimit -v 1500000; exec \"$TWIDDLE\" ") + verb +
+                                        " models/digits.yaml --threads 4000 --device cpu");
+    EXPECT_EQ(finished.code, 0) << verb << finished.err;
+  }
+}
+
 }  // namespace
 }  // namespace twiddle
