@@ -24,20 +24,33 @@ struct PairFold {
   TWIDDLE_HD void store(std::int64_t row, const PairOf<double>& sums) const { op.store(row, sums); }
 };
 
+// On the CPU: in lanes of floats, as reduce_row_cpu has them. In doubles alone a batch norm's backward pass took twice
+// as long.
 template <class Op>
 struct PairsOfRow {
   Op op;
   std::int64_t columns;
   TWIDDLE_HD void operator()(std::int64_t row) const {
     const auto term = op.row(row);
-    double first = 0, second = 0;
-#pragma omp simd reduction(+ : first, second)
-    for (std::int64_t column = 0; column < columns; ++column) {
-      const PairOf<float> pair = term(column);
-      first += pair.first;
-      second += pair.second;
+    PairOf<double> sums{0, 0};
+    for (std::int64_t begin = 0; begin < columns; begin += reduce_run) {
+      const std::int64_t end = begin + reduce_run < columns ? begin + reduce_run : columns;
+      float first[reduce_lanes] = {}, second[reduce_lanes] = {};
+      std::int64_t column = begin;
+      for (; column + reduce_lanes <= end; column += reduce_lanes) {
+#pragma omp simd
+        for (std::int64_t lane = 0; lane < reduce_lanes; ++lane) {
+          const PairOf<float> pair = term(column + lane);
+          first[lane] += pair.first, second[lane] += pair.second;
+        }
+      }
+      for (; column < end; ++column) {
+        const PairOf<float> pair = term(column);
+        first[0] += pair.first, second[0] += pair.second;
+      }
+      for (std::int64_t lane = 0; lane < reduce_lanes; ++lane) sums.first += first[lane], sums.second += second[lane];
     }
-    op.store(row, PairOf<double>{first, second});
+    op.store(row, sums);
   }
 };
 
