@@ -123,6 +123,12 @@ TEST_F(StoredPairs, TakeTilesAsTheyComeBesideSumsOfRanks) {
   expect_reference("320x96x13x13 * 96x96x3x3 pad 1");
 }
 
+// 400 tiles on 132 multiprocessors: the last four are cut.
+TEST_F(StoredPairs, CutTheLastBinsAlongK) {
+  expect_reference("128x256x13x13 * 256x256x3x3 pad 1");
+  expect_reference("512x128x13x13 * 256x128x3x3 pad 1", std::size_t(110) << 20);  // two slices, whose gradients add up
+}
+
 TEST_F(StoredPairs, AddUpSlicesOfABatch) {
   expect_reference("128x64x13x13 * 64x64x3x3 pad 1", std::size_t(12) << 20);
 }

@@ -8,7 +8,9 @@
 
 namespace twiddle::small_fft {
 
-// The phases of plane_fft.h, with the barrier between them.
+// The phases of plane_fft.h, with the barrier between them. Exponents of halves come from the kernel before this one,
+// which has waited for the end of all earlier ones before it lets this one start (stored_pairs/sm_90a/
+// line_exponents.cu): so what earlier ones wrote, the planes, is loaded while that kernel runs.
 template <int H, int W, int P, int MinBlocks>
 __global__ void __launch_bounds__((PlaneBlock<H, W, P>::threads),
                                   (resident_blocks<PlaneBlock<H, W, P>::threads>(MinBlocks)))
@@ -17,10 +19,15 @@ __global__ void __launch_bounds__((PlaneBlock<H, W, P>::threads),
   extern __shared__ ComplexPair memory[];
   auto& shared = *reinterpret_cast<typename Block::Shared*>(memory);
   const auto thread = static_cast<int>(threadIdx.x);
-  grid_dependency_wait();
-  if (dependents_early) launch_dependents();
+  const bool loads_early = arguments.halves_a_float > 0;
+  const auto wait = [dependents_early] {
+    grid_dependency_wait();
+    if (dependents_early) launch_dependents();
+  };
+  if (!loads_early) wait();
   Block::columns(arguments, blockIdx.x, thread, shared);
   __syncthreads();
+  if (loads_early) wait();
   Block::rows(arguments, blockIdx.x, thread, shared);
 }
 

@@ -27,38 +27,61 @@ bool has_wgmma(const Device& gpu) {
 // fp32 sums of more terms would lose digits.
 constexpr std::int64_t longest_sum = 16384;
 
-// How a product is cut: the tiles of C, and the length of a part of k.
-struct Cut {
-  TileShape tile = TileShape::high_128x64;
-  std::int64_t part = 0;
-};
-
 struct Shape {
   TileShape tile;
   std::int64_t rows, columns;
   double step;  // what a step takes
 };
 
-// That with the fewest steps one after the other, where each tile takes some more to begin and to end, and those of
+// The cut with the fewest steps one after the other, where each tile takes some more to begin and to end, and those of
 // several parts as many again, as their sums are read once more.
-Cut cut_of(const FrequencyGemm& gemm, std::int64_t multiprocessors) {
-  constexpr std::int64_t depth = 32;
-  const Shape shapes[] = {
-      {TileShape::high_128x64, 128, 64, 1},
-      {TileShape::wide_64x128, 64, 128, gemm.k < long_sum ? wide_of_short_sums : wide_of_long_sums}};
-  Cut best;
-  double least = std::numeric_limits<double>::max();
-  for (const Shape& shape : shapes)
-    for (std::int64_t parts = 1; parts == 1 || (parts <= most_parts && gemm.k / parts >= least_part); ++parts) {
-      const std::int64_t part = quotient_up(quotient_up(gemm.k, parts), depth) * depth;
-      const std::int64_t tiles =
-          gemm.bins * parts * quotient_up(gemm.m, shape.rows) * quotient_up(gemm.n, shape.columns);
-      const double of_a_tile = static_cast<double>(part / depth) + (parts > 1 ? 2 : 1) * ends_of_a_tile;
-      const double steps = static_cast<double>(quotient_up(tiles, multiprocessors)) * of_a_tile * shape.step;
-      if (steps < least) least = steps, best = {shape.tile, part};
+class BestCut {
+ public:
+  BestCut(const FrequencyGemm& gemm, std::int64_t multiprocessors) : gemm_(gemm), multiprocessors_(multiprocessors) {
+    const Shape shapes[] = {
+        {TileShape::high_128x64, 128, 64, 1},
+        {TileShape::wide_64x128, 64, 128, gemm.k < long_sum ? wide_of_short_sums : wide_of_long_sums}};
+    for (const Shape& shape : shapes) {
+      consider(shape, gemm.bins, 1);
+      for (std::int64_t parts = 2; parts <= most_parts && gemm.k / parts >= least_part; ++parts)
+        consider(shape, 0, parts);
+      cut_last_bins(shape);
     }
-  return best;
-}
+  }
+  const Cut& get() const { return best_; }
+
+ private:
+  std::int64_t tiles_a_bin(const Shape& shape) const {
+    return quotient_up(gemm_.m, shape.rows) * quotient_up(gemm_.n, shape.columns);
+  }
+
+  // Tiles that are left when all multiprocessors have had as many would keep a few of them busy for as long as another
+  // round takes: cut along k they are shared by all.
+  void cut_last_bins(const Shape& shape) {
+    const std::int64_t rounds = gemm_.bins * tiles_a_bin(shape) / multiprocessors_;
+    const std::int64_t whole_bins = rounds * multiprocessors_ / tiles_a_bin(shape);
+    const std::int64_t left = (gemm_.bins - whole_bins) * tiles_a_bin(shape);
+    const std::int64_t parts = std::min(multiprocessors_ / std::max<std::int64_t>(left, 1), gemm_.k / depth);
+    if (whole_bins > 0 && parts > 1) consider(shape, whole_bins, parts);
+  }
+
+  void consider(const Shape& shape, std::int64_t whole_bins, std::int64_t parts) {
+    const std::int64_t part = quotient_up(quotient_up(gemm_.k, parts), depth) * depth;
+    const std::int64_t whole = whole_bins * tiles_a_bin(shape), cut = (gemm_.bins - whole_bins) * tiles_a_bin(shape);
+    const double steps =
+        rounds_of(whole) * (static_cast<double>(quotient_up(gemm_.k, depth)) + ends_of_a_tile) +
+        rounds_of(cut * quotient_up(gemm_.k, part)) * (static_cast<double>(part / depth) + 2 * ends_of_a_tile) +
+        (whole > 0 && cut > 0 ? sum_of_last_bins : 0);
+    if (steps * shape.step < least_) least_ = steps * shape.step, best_ = {shape.tile, whole_bins, part};
+  }
+  double rounds_of(std::int64_t tiles) const { return static_cast<double>(quotient_up(tiles, multiprocessors_)); }
+
+  static constexpr std::int64_t depth = 32;
+  const FrequencyGemm& gemm_;
+  std::int64_t multiprocessors_;
+  Cut best_ = {};
+  double least_ = std::numeric_limits<double>::max();
+};
 
 class StoredProduct final : public FrequencyProduct {
  public:
@@ -79,29 +102,30 @@ class StoredProduct final : public FrequencyProduct {
   }
 
   std::size_t scratch_bytes(const FrequencyGemm& gemm) const override {
-    const std::int64_t parts = quotient_up(gemm.k, cut_of(gemm, multiprocessors_).part);
-    return bytes_of_results(gemm, parts) + sizeof(int);
+    return bytes_of_results(gemm, cut_of(gemm)) + sizeof(int);
   }
 
   void run(Context& ctx, const FrequencyGemm& gemm, const void* a, const void* b, void* c, void* scratch) override {
-    const Cut cut = cut_of(gemm, multiprocessors_);
-    const std::int64_t parts = quotient_up(gemm.k, cut.part), count = numbers_of_c(gemm);
-    auto* const results = static_cast<Complex*>(parts == 1 ? c : scratch);
+    const Cut cut = cut_of(gemm);
+    auto* const sums = static_cast<Complex*>(c);
+    auto* const of_parts = static_cast<Complex*>(scratch);
     // Ranks sum gradients beside the product, on multiprocessors that it then has not. Alone it does without the count,
     // which costs 0.02 ms of AlexNet's 3.
-    auto* const count_of_tiles = reinterpret_cast<int*>(static_cast<char*>(scratch) + bytes_of_results(gemm, parts));
-    multiply_stored(*ctx.stream, gemm, halves_a_float_, a, b, cut.tile, cut.part, results,
+    auto* const count_of_tiles = reinterpret_cast<int*>(static_cast<char*>(scratch) + bytes_of_results(gemm, cut));
+    multiply_stored(*ctx.stream, gemm, halves_a_float_, a, b, cut, sums, of_parts,
                     ctx.ranks != nullptr ? count_of_tiles : nullptr);
-    if (parts == 1) return;
-    auto* const sums = static_cast<Complex*>(c);
-    for_each_index(*ctx.stream, count, small_fft::SumParts<Complex>{results, sums, count, parts, gemm.accumulate});
+    const std::int64_t count = (gemm.bins - cut.whole_bins) * gemm.m * gemm.n, parts = quotient_up(gemm.k, cut.part);
+    if (count == 0) return;
+    Complex* const last = sums + cut.whole_bins * gemm.m * gemm.n;
+    for_each_index(*ctx.stream, count, small_fft::SumParts<Complex>{of_parts, last, count, parts, gemm.accumulate});
   }
 
  private:
-  static std::size_t bytes_of_results(const FrequencyGemm& gemm, std::int64_t parts) {  // in scratch memory
-    return parts == 1 ? 0 : static_cast<std::size_t>(parts * numbers_of_c(gemm)) * sizeof(Complex);
+  Cut cut_of(const FrequencyGemm& gemm) const { return BestCut(gemm, multiprocessors_).get(); }
+  static std::size_t bytes_of_results(const FrequencyGemm& gemm, const Cut& cut) {  // in scratch memory
+    const std::int64_t parts = quotient_up(gemm.k, cut.part);
+    return static_cast<std::size_t>(parts * (gemm.bins - cut.whole_bins) * gemm.m * gemm.n) * sizeof(Complex);
   }
-  static std::int64_t numbers_of_c(const FrequencyGemm& gemm) { return gemm.bins * gemm.m * gemm.n; }
 
   int halves_a_float_;
   std::int64_t multiprocessors_;

@@ -4,6 +4,7 @@
 
 #include "fft/cuda/complex_pairs/sm_90a/panel_descriptor.h"
 #include "fft/cuda/device/bulk_load.h"
+#include "fft/cuda/device/dependent_launch.h"
 #include "fft/cuda/device/register_fft.h"
 #include "fft/cuda/device/registers_of_warps.h"
 #include "fft/cuda/device/wgmma_of_registers.h"
@@ -24,9 +25,9 @@ struct StoredArguments {
   CUtensorMap a, b;
   // What the factors lack: of each k in both, and of C's rows and columns.
   const int *a_of_k, *b_of_k, *of_rows, *of_columns;
-  Complex* c;  // with several parts of k, a spectrum for each
+  Complex *c, *of_parts;  // the latter: [part][bin - whole_bins][row][column]
   int bins, m, n, k;
-  int steps, steps_a_part;
+  int steps, whole_bins, steps_a_part;  // bins from whole_bins on are summed in parts of k
   Divisor parts, tiles_down, tiles_across;
   int tiles;
   int* taken;  // how many of them blocks have taken, 0 before; null: they are dealt out
@@ -155,10 +156,14 @@ struct StoredBlock {
     __device__ Place(const StoredArguments& arguments, int tile) {
       const auto strip = static_cast<int>(arguments.tiles_across.quotient(tile));
       const auto slab = static_cast<int>(arguments.tiles_down.quotient(strip));
-      bin = static_cast<int>(arguments.parts.quotient(slab));
-      part = slab - bin * static_cast<int>(arguments.parts.value());
       row = (strip - slab * static_cast<int>(arguments.tiles_down.value())) * Rows;
       column = (tile - strip * static_cast<int>(arguments.tiles_across.value())) * Columns;
+      bin = slab, part = 0, first_step = 0, steps = arguments.steps;
+      if (slab < arguments.whole_bins) return;
+      const int behind = slab - arguments.whole_bins;
+      const auto bin_behind = static_cast<int>(arguments.parts.quotient(behind));
+      bin = arguments.whole_bins + bin_behind;
+      part = behind - bin_behind * static_cast<int>(arguments.parts.value());
       first_step = part * arguments.steps_a_part;
       steps = min(arguments.steps_a_part, arguments.steps - first_step);
     }
@@ -338,15 +343,18 @@ struct StoredBlock {
       of_columns[i] = {scale_back(exponent(arguments.of_columns, at, arguments.n) + rest),
                        scale_back(exponent(arguments.of_columns, at + 1, arguments.n) + rest)};
     }
-    Complex* const c =
-        arguments.c + (std::int64_t(place.part) * arguments.bins + place.bin) * arguments.m * arguments.n;
+    const int whole = arguments.whole_bins;
+    const bool at_once = place.bin < whole, accumulate = at_once && arguments.accumulate;
+    Complex* c = at_once ? arguments.c : arguments.of_parts;
+    c += (at_once ? place.bin : std::int64_t(place.part) * (arguments.bins - whole) + place.bin - whole) * arguments.m *
+         arguments.n;
 #pragma unroll
     for (int below = 0; below < 2; ++below)
 #pragma unroll
       for (int i = 0; i < 8; ++i) {
         const int at = 4 * i + 2 * below;
         const float of_first = of_rows[below] * of_columns[i].x, of_next = of_rows[below] * of_columns[i].y;
-        store_pair(arguments, c, first + 8 * below, column + 8 * i,
+        store_pair(arguments, c, accumulate, first + 8 * below, column + 8 * i,
                    {{re[at] * of_first, im[at] * of_first}, {re[at + 1] * of_next, im[at + 1] * of_next}});
       }
   }
@@ -354,17 +362,18 @@ struct StoredBlock {
     return __ldg(of_lines + min(line, lines - 1));
   }
 
-  __device__ static void store_pair(const StoredArguments& arguments, Complex* c, int row, int column,
+  __device__ static void store_pair(const StoredArguments& arguments, Complex* c, bool accumulate, int row, int column,
                                     ComplexPair numbers) {
     if (row >= arguments.m || column >= arguments.n) return;
     auto* const to = reinterpret_cast<ComplexPair*>(c + std::int64_t(row) * arguments.n + column);
-    if (arguments.accumulate) numbers = {to->first + numbers.first, to->second + numbers.second};
+    if (accumulate) numbers = {to->first + numbers.first, to->second + numbers.second};
     *to = numbers;
   }
 };
 
 template <class Block>
-__global__ void __launch_bounds__(threads, 1) stored_kernel(const __grid_constant__ StoredArguments arguments) {
+__global__ void __launch_bounds__(threads, 1)
+    stored_kernel(const __grid_constant__ StoredArguments arguments, bool /*dependents_early*/) {
   extern __shared__ __align__(1024) char memory[];
   auto& shared = *reinterpret_cast<typename Block::Shared*>(memory);
   if (threadIdx.x == 0) {
@@ -372,6 +381,7 @@ __global__ void __launch_bounds__(threads, 1) stored_kernel(const __grid_constan
       shared.full[stage].begin(1), shared.empty[stage].begin(128 * multiplying);
     small_fft::show_to_wgmma();
   }
+  small_fft::grid_dependency_wait();
   __syncthreads();
   const int group = static_cast<int>(threadIdx.x) / 128, thread = static_cast<int>(threadIdx.x) % 128;
   if (group < multiplying) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "fft/cuda/device/dependent_launch.h"
 #include "fft/cuda/stored_pairs/sm_90a/stored_block.h"
 #include "framework/cuda/check.h"
 #include "framework/error.h"
@@ -58,19 +59,18 @@ template <int Halves, int Rows, int Columns, bool AAlongK, bool BAlongK>
 void launch(Stream& stream, const FrequencyGemm& gemm, const Factors& factors, StoredArguments arguments) {
   using Block = StoredBlock<Rows, Columns, AAlongK, BAlongK, Halves>;
   const std::int64_t down = quotient_up(gemm.m, Rows), across = quotient_up(gemm.n, Columns);
-  const std::int64_t tiles = gemm.bins * arguments.parts.value() * down * across;
+  const std::int64_t slabs = arguments.whole_bins + (gemm.bins - arguments.whole_bins) * arguments.parts.value();
+  const std::int64_t tiles = slabs * down * across;
   require(tiles < std::int64_t(1) << 30, tiles, " tiles are more than one launch can count");
   arguments.tiles_down = Divisor(down), arguments.tiles_across = Divisor(across);
   arguments.tiles = static_cast<int>(tiles);
   arguments.a = tensor_map<Halves>(factors.a, gemm.bins, gemm.a(), AAlongK, Rows);
   arguments.b = tensor_map<Halves>(factors.b, gemm.bins, gemm.b(), BAlongK, Columns);
-  const auto native = static_cast<cudaStream_t>(stream.native());
-  constexpr int bytes = sizeof(typename Block::Shared);
-  check(cudaFuncSetAttribute(stored_kernel<Block>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-  if (arguments.taken != nullptr) check(cudaMemsetAsync(arguments.taken, 0, sizeof *arguments.taken, native));
+  if (arguments.taken != nullptr)
+    check(cudaMemsetAsync(arguments.taken, 0, sizeof *arguments.taken, static_cast<cudaStream_t>(stream.native())));
   const int blocks = std::min(arguments.tiles, multiprocessors(stream.device()));
-  stored_kernel<Block><<<static_cast<unsigned>(blocks), threads, bytes, native>>>(arguments);
-  detail::check_launch();
+  constexpr int bytes = sizeof(typename Block::Shared);
+  small_fft::launch_dependent<stored_kernel<Block>>(stream, blocks, threads, bytes, arguments);
 }
 
 template <int Halves, int Rows, int Columns>
@@ -96,7 +96,7 @@ void multiply_in(TileShape tile, Stream& stream, const FrequencyGemm& gemm, cons
 }  // namespace
 
 void multiply_stored(Stream& stream, const FrequencyGemm& gemm, int halves_a_float, const void* a, const void* b,
-                     TileShape tile, std::int64_t part, small_fft::Complex* c, int* taken) {
+                     const Cut& cut, small_fft::Complex* c, small_fft::Complex* of_parts, int* taken) {
   const GroupedMatrix matrix_a = gemm.a(), matrix_b = gemm.b();
   const StoredSpectrum of_a{halves_a_float, gemm.bins, matrix_a.rows, matrix_a.columns};
   const StoredSpectrum of_b{halves_a_float, gemm.bins, matrix_b.rows, matrix_b.columns};
@@ -108,22 +108,24 @@ void multiply_stored(Stream& stream, const FrequencyGemm& gemm, int halves_a_flo
                                   .of_rows = a_along_k ? of_a.of_rows(a) : of_a.of_columns(a),
                                   .of_columns = b_along_k ? of_b.of_rows(b) : of_b.of_columns(b),
                                   .c = c,
+                                  .of_parts = of_parts,
                                   .bins = static_cast<int>(gemm.bins),
                                   .m = static_cast<int>(gemm.m),
                                   .n = static_cast<int>(gemm.n),
                                   .k = static_cast<int>(gemm.k),
                                   .steps = static_cast<int>(quotient_up(gemm.k, depth)),
-                                  .steps_a_part = static_cast<int>(part / depth),
-                                  .parts = Divisor(quotient_up(gemm.k, part)),
+                                  .whole_bins = static_cast<int>(cut.whole_bins),
+                                  .steps_a_part = static_cast<int>(cut.part / depth),
+                                  .parts = Divisor(quotient_up(gemm.k, cut.part)),
                                   .tiles_down = Divisor(1),
                                   .tiles_across = Divisor(1),
                                   .tiles = 0,
                                   .taken = taken,
-                                  .accumulate = gemm.accumulate && part >= gemm.k};
+                                  .accumulate = gemm.accumulate};
   if (halves_a_float == 2)
-    multiply_in<2>(tile, stream, gemm, {a, b}, arguments);
+    multiply_in<2>(cut.tile, stream, gemm, {a, b}, arguments);
   else
-    multiply_in<1>(tile, stream, gemm, {a, b}, arguments);
+    multiply_in<1>(cut.tile, stream, gemm, {a, b}, arguments);
 }
 
 }  // namespace twiddle::stored_pairs
