@@ -1,6 +1,7 @@
 """Losses of the same training by PyTorch in float64, which is the judge, and in float32 and TF32, by PyTorch and after `convert`.
 
 usage: python losses.py [NETWORK ...] [--device cuda] [--steps 200] [--precision fp32 tf32] [--engine rule] [--batch-size N]
+                        [--seed N]
 
 The networks are those of networks.py, of full width, with small images, so that 200 steps in float64 take a GPU a minute or so.
 The weights and batches of all runs are the same: SGD with momentum 0.9 at a rate that leaves time before training magnifies
@@ -36,9 +37,9 @@ trainings = {
 }
 
 
-def network(training):
+def network(training, seed):
     """Starts as PyTorch has it; without norms as He et al. 2015 do, for a deep network would learn nothing in so few steps."""
-    torch.manual_seed(1)
+    torch.manual_seed(seed)
     net = training.make()
     if not any(isinstance(layer, (nn.BatchNorm2d, nn.LayerNorm)) for layer in net.modules()):
         for layer in net.modules():
@@ -48,10 +49,10 @@ def network(training):
     return net
 
 
-def batches(training, steps):
+def batches(training, steps, seed):
     """A coarse pattern for each class, under noise."""
     channels, *plane = training.image
-    generator = torch.Generator().manual_seed(7)
+    generator = torch.Generator().manual_seed(6 + seed)
     patterns = F.interpolate(torch.randn(training.classes, channels, 4, 4, generator=generator), size=plane)
     for _ in range(steps):
         labels = torch.randint(training.classes, (training.batch,), generator=generator)
@@ -59,14 +60,14 @@ def batches(training, steps):
         yield (patterns[labels] + 2 * noise) / 5**0.5, labels
 
 
-def losses(training, steps, device, dtype, convert=None):
-    net = network(training).to(device, dtype)
+def losses(training, a, dtype, convert=None):
+    net = network(training, a.seed).to(a.device, dtype)
     if convert is not None:
         twiddle_torch.convert(net, min_kernel=1, file=None, **convert)
     optimizer = torch.optim.SGD(net.parameters(), training.rate, momentum=0.9)
     found = []
-    for images, labels in batches(training, steps):
-        loss = F.cross_entropy(net(images.to(device, dtype)), labels.to(device))
+    for images, labels in batches(training, a.steps, a.seed):
+        loss = F.cross_entropy(net(images.to(a.device, dtype)), labels.to(a.device))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -80,7 +81,7 @@ def row(name, cells):
 
 def compare(name, training, a):
     marks = sorted({step for step in (1, 10, 50, 100, 200, 500) if step < a.steps} | {a.steps})
-    right = losses(training, a.steps, a.device, torch.float64)
+    right = losses(training, a, torch.float64)
     print(f"\n{name}: {training.batch} images of {'x'.join(map(str, training.image))}, rate {training.rate:g}\n")
     row("step", [*map(str, marks), "mean"])
     row("---", ["---:"] * (len(marks) + 1))
@@ -88,7 +89,7 @@ def compare(name, training, a):
     for precision in a.precision:
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision == "tf32"
         for who, convert in ("PyTorch", None), ("converted", dict(precision=precision, engine=a.engine)):
-            run = losses(training, a.steps, a.device, torch.float32, convert)
+            run = losses(training, a, torch.float32, convert)
             apart = [abs(p - q) / q for p, q in zip(run, right)]
             row(f"{who}, {precision}", [f"{each:.1e}" for each in [*(max(apart[:step]) for step in marks), sum(apart) / len(apart)]])
 
@@ -101,6 +102,7 @@ def main():
     parser.add_argument("--precision", nargs="+", default=["fp32", "tf32"], choices=["fp32", "tf32"])
     parser.add_argument("--engine", default=None)
     parser.add_argument("--batch-size", type=int)
+    parser.add_argument("--seed", type=int, default=1, help="of weights and batches")
     a = parser.parse_args()
     if unknown := set(a.networks) - set(trainings):
         parser.error(f"unknown networks: {', '.join(sorted(unknown))}; known are {', '.join(trainings)}")
