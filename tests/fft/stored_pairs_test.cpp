@@ -123,12 +123,13 @@ TEST_F(StoredPairs, TakeTilesAsTheyComeBesideSumsOfRanks) {
   expect_reference("320x96x13x13 * 96x96x3x3 pad 1");
 }
 
-// 34 bins of four tiles on 132 multiprocessors: the last four are cut.
+// On 132 multiprocessors: of 34 bins of four tiles the last one is cut, in forward and backward_input.
 TEST_F(StoredPairs, CutTheLastBinsAlongK) {
   constexpr int samples = 3000;
   expect_reference("128x256x6x6 * 256x256x3x3 pad 1", enough, samples);
-  // In two slices, whose gradients add up.
-  expect_reference("512x128x6x6 * 256x128x3x3 pad 1", std::size_t(44) << 20, samples);
+  // Backward_weight in two slices, whose gradients add up: in fp32, and with less memory in tf32.
+  for (const std::size_t limit : {std::size_t(44) << 20, std::size_t(26) << 20})
+    expect_reference("512x128x6x6 * 256x128x3x3 pad 1", limit, samples);
 }
 
 TEST_F(StoredPairs, AddUpSlicesOfABatch) {

@@ -103,6 +103,7 @@ struct ForwardArguments {
   // 0: floats are stored. Else so many halves for each, which lack these powers of two; the latter of a matrix row.
   int halves_a_float = 0;
   const int *of_columns = nullptr, *of_rows = nullptr;
+  unsigned early_blocks = 0;  // the first ones, which load planes beside the kernel that finds the exponents
 };
 
 struct StoreFloats {

@@ -10,7 +10,8 @@ namespace twiddle::small_fft {
 
 // The phases of plane_fft.h, with the barrier between them. Exponents of halves come from the kernel before this one,
 // which has waited for the end of all earlier ones before it lets this one start (stored_pairs/sm_90a/
-// line_exponents.cu): so what earlier ones wrote, the planes, is loaded while that kernel runs.
+// line_exponents.cu): so the first blocks load what those wrote, the planes, while that kernel runs. The fence has them
+// look past what this multiprocessor's cache may still hold of the planes' memory, as the wait would.
 template <int H, int W, int P, int MinBlocks>
 __global__ void __launch_bounds__((PlaneBlock<H, W, P>::threads),
                                   (resident_blocks<PlaneBlock<H, W, P>::threads>(MinBlocks)))
@@ -19,12 +20,15 @@ __global__ void __launch_bounds__((PlaneBlock<H, W, P>::threads),
   extern __shared__ ComplexPair memory[];
   auto& shared = *reinterpret_cast<typename Block::Shared*>(memory);
   const auto thread = static_cast<int>(threadIdx.x);
-  const bool loads_early = arguments.halves_a_float > 0;
+  const bool loads_early = blockIdx.x < arguments.early_blocks;
   const auto wait = [dependents_early] {
     grid_dependency_wait();
     if (dependents_early) launch_dependents();
   };
-  if (!loads_early) wait();
+  if (loads_early)
+    __threadfence();
+  else
+    wait();
   Block::columns(arguments, blockIdx.x, thread, shared);
   __syncthreads();
   if (loads_early) wait();
@@ -82,8 +86,11 @@ void launch_stored_inverse(Stream& stream, typename Source::Arguments arguments)
 }
 
 template <int H, int W, BlockShape Shape>
-void launch_forward(Stream& stream, const ForwardArguments& arguments) {
+void launch_forward(Stream& stream, ForwardArguments arguments) {
   using Block = ForwardBlock<H, W, Shape.planes, StoreFloatsOrHalves>;
+  // As many as are resident at once; those behind them start when exponents have long been there.
+  if (arguments.halves_a_float > 0)
+    arguments.early_blocks = static_cast<unsigned>(Shape.min_blocks * multiprocessors(stream.device()));
   launch_dependent<forward_kernel<H, W, Shape.planes, Shape.min_blocks>>(
       stream, (arguments.tiles.count() + Shape.planes - 1) / Shape.planes, Block::threads,
       sizeof(typename Block::Shared), arguments);
