@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <limits>
 
 #include "fft/cuda/batched/column_fft.h"
 #include "fft/cuda/batched/plane_major_fft.h"
@@ -11,13 +10,13 @@
 #include "fft/cuda/batched/shared_plane_fft.h"
 #include "framework/error.h"
 #include "tests/support/check_close.h"
+#include "tests/support/limits.h"
 #include "tests/support/noise.h"
 #include "tests/support/plain_fft.h"
 
 namespace twiddle::small_fft {
 namespace {
 
-constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 constexpr float untouched = 12345;  // behind what a block may write
 constexpr int behind = 64;
 
@@ -25,7 +24,8 @@ constexpr int behind = 64;
 class Watched {
  public:
   explicit Watched(std::size_t floats)
-      : floats_(floats), memory_((floats + behind + 3) / 4, Four{{nan, nan, nan, nan}}) {
+      : floats_(floats),
+        memory_((floats + behind + 3) / 4, Four{{not_a_number, not_a_number, not_a_number, not_a_number}}) {
     std::fill(data() + floats, data() + floats + behind, untouched);
   }
   Watched(const std::vector<float>& values) : Watched(values.size()) {

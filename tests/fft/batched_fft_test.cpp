@@ -5,10 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "framework/error.h"
 #include "tests/support/check_close.h"
+#include "tests/support/limits.h"
 #include "tests/support/noise.h"
 #include "tests/support/on_gpu.h"
 #include "tests/support/plain_fft.h"
@@ -17,7 +17,6 @@
 namespace twiddle {
 namespace {
 
-constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 constexpr double rows_promise = 3e-7, planes_promise = 5e-7;
 
 double promise(const FftBatch& batch) {
@@ -210,7 +209,7 @@ TEST_F(BatchedFftOnGpu, TransformMoreThanTwoGigabytes) {
     EXPECT_LE(error_of_spectra(one, spectrum_of(batch, spectra, batch.count - 1),
                                plain_spectra(last, batch.height, batch.width)),
               promise(batch));
-    stream().fill(planes.write(), planes.size(), nan);
+    stream().fill(planes.write(), planes.size(), not_a_number);
     fft->inverse(spectra.read(), planes.write());
     for (const std::int64_t first : {std::int64_t(0), batch.count / 2000 * 1000, batch.count - together}) {
       const std::vector<float> back = on_host(planes.read() + first * size, some.size());
@@ -239,7 +238,7 @@ TEST_F(BatchedFftOnGpu, CanBeRecorded) {
     there_and_back();
     const auto graph = stream().capture(there_and_back);
     ASSERT_NE(graph, nullptr);
-    stream().fill(written, back.size(), nan);
+    stream().fill(written, back.size(), not_a_number);
     graph->replay();
     EXPECT_LE(relative_error(on_host(back), values), promise(batch));
   }

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <complex>
-#include <limits>
 
 #include "fft/cuda/planes/plane_arguments.h"
 #include "fft/spectral_engine.h"
@@ -13,14 +12,13 @@
 #include "tests/support/check_close.h"
 #include "tests/support/conv_problem.h"
 #include "tests/support/follow_planes.h"
+#include "tests/support/limits.h"
 #include "tests/support/noise.h"
 #include "tests/support/packed_bins.h"
 #include "tests/support/plain_backend.h"
 
 namespace twiddle::small_fft {
 namespace {
-
-constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 
 using Spectrum = std::vector<std::complex<double>>;
 
@@ -53,7 +51,8 @@ void expect_pass(const ConvProblem& problem, const FrequencyGrid& grid, bool for
   const std::vector<float> packed_a = packed_bins(a, N, N, gemm.m * gemm.groups),
                            packed_b = packed_bins(b, N, N, gemm.groups), bias = noise(problem.groups);
   for (const PlaneEpilogue& epilogue : {PlaneEpilogue{forward ? bias.data() : nullptr, forward}, PlaneEpilogue{}}) {
-    std::vector<float> expected(static_cast<std::size_t>(count_of(shape_of(problem, to))), nan), result = expected;
+    std::vector<float> expected(static_cast<std::size_t>(count_of(shape_of(problem, to))), not_a_number),
+        result = expected;
     transform.inverse(host, results, c.data(), expected.data(), epilogue, nullptr);
     for_each_colour(results, packed_a.data(), result.data(), epilogue, [&](const InverseArguments& arguments) {
       follow_inverse<N, N, ChannelProductSource<P>>(ChannelProductArguments{

@@ -3,12 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
 #include <limits>
 
 #include "fft/spectral_engine.h"
 #include "framework/error.h"
 #include "tests/support/check_close.h"
+#include "tests/support/magnitudes.h"
 #include "tests/support/noise.h"
 #include "tests/support/on_gpu.h"
 #include "tests/support/plain_backend.h"
@@ -16,37 +16,26 @@
 namespace twiddle {
 namespace {
 
-constexpr std::int64_t bins = 4, side = 64;
-constexpr std::int64_t numbers = bins * side * side;
+constexpr std::int64_t square_bins = 4, square_side = 64;
+constexpr std::int64_t square_elements = square_bins * square_side * square_side;
 
 // All three passes, square: where a factor's numbers along k lie beside each other differs from pass to pass.
-const FrequencyGemm forward{bins, side, side, side, false, false, true, true};
-const FrequencyGemm backward_input{bins, side, side, side};
-const FrequencyGemm backward_weight{bins, side, side, side, true, true};
+const FrequencyGemm square_forward{square_bins, square_side, square_side, square_side, false, false, true, true};
+const FrequencyGemm square_backward_input{square_bins, square_side, square_side, square_side};
+const FrequencyGemm square_backward_weight{square_bins, square_side, square_side, square_side, true, true};
 
-// By what a number is multiplied: of which line (row of A or column of B) and k.
-using Size = std::function<double(std::int64_t line, std::int64_t k)>;
-
-std::vector<float> factor(unsigned seed, bool along_k, const Size& size) {
-  std::vector<float> factor = noise(2 * numbers, seed);
-  for (std::int64_t i = 0; i < 2 * numbers; ++i) {
-    const std::int64_t row = i / 2 / side % side, column = i / 2 % side;
+std::vector<float> factor(unsigned seed, bool along_k, const Magnitude& size) {
+  std::vector<float> factor = noise(2 * square_elements, seed);
+  for (std::int64_t i = 0; i < 2 * square_elements; ++i) {
+    const std::int64_t row = i / 2 / square_side % square_side, column = i / 2 % square_side;
     float& number = factor[static_cast<std::size_t>(i)];
     number *= static_cast<float>(along_k ? size(row, column) : size(column, row));
   }
   return factor;
 }
 
-double same_size(std::int64_t, std::int64_t) {
-  return 1;
-}
-// Six decades, in no order.
-double decades(std::int64_t i) {
-  return std::pow(10.0, static_cast<double>(i * 29 % side) * 6 / side - 3);
-}
-
 std::vector<float> row_of(const std::vector<float>& c, std::int64_t row) {
-  return {c.begin() + 2 * row * side, c.begin() + 2 * (row + 1) * side};
+  return {c.begin() + 2 * row * square_side, c.begin() + 2 * (row + 1) * square_side};
 }
 
 class ComplexPairs : public OnGpu {
@@ -63,23 +52,24 @@ class ComplexPairs : public OnGpu {
   std::vector<float> run(FrequencyProduct& product, const FrequencyGemm& gemm, const std::vector<float>& a,
                          const std::vector<float>& b) {
     const Tensor left = on_device(a), right = on_device(b);
-    Tensor scratch = poisoned(product.scratch_bytes(gemm)), result = poisoned(Shape{2 * numbers});
+    Tensor scratch = poisoned(product.scratch_bytes(gemm)), result = poisoned(Shape{2 * square_elements});
     product.run(*ctx, gemm, left.read(), right.read(), result.write(), scratch.write());
     return on_host(result);
   }
 
   // The error of all numbers, and that of each row of the result; of one half a float both keep TF32's class.
-  void expect_product(const FrequencyGemm& gemm, const Size& of_a, const Size& of_b, double most_of_row = 1e-6) {
+  void expect_product(const FrequencyGemm& gemm, const Magnitude& of_a, const Magnitude& of_b,
+                      double most_of_row = 1e-6) {
     const std::vector<float> a = factor(1, !gemm.transpose_a, of_a), b = factor(2, gemm.transpose_b, of_b);
     Context host;
-    std::vector<float> expected(2 * numbers);
+    std::vector<float> expected(2 * square_elements);
     plain.products.front()->run(host, gemm, a.data(), b.data(), expected.data(), nullptr);
     for (FrequencyProduct* const product : products) {
       SCOPED_TRACE(product->name());
       const bool fp32 = product->keeps_fp32();
       const std::vector<float> actual = run(*product, gemm, a, b);
       EXPECT_LE(relative_error(actual, expected), fp32 ? 4e-7 : 4e-4);
-      for (std::int64_t row = 0; row < bins * side; ++row)
+      for (std::int64_t row = 0; row < square_bins * square_side; ++row)
         EXPECT_LE(relative_error(row_of(actual, row), row_of(expected, row)), fp32 ? most_of_row : 1e-3)
             << "row " << row;
     }
@@ -93,7 +83,7 @@ class ComplexPairs : public OnGpu {
 };
 
 TEST_F(ComplexPairs, KeepTheClassHoweverFarApartRowsAre) {
-  for (const FrequencyGemm& gemm : {forward, backward_input, backward_weight}) {
+  for (const FrequencyGemm& gemm : {square_forward, square_backward_input, square_backward_weight}) {
     expect_product(gemm, same_size, same_size);
     expect_product(
         gemm, [](auto, auto) { return 1e-6; }, [](auto, auto) { return 1e4; });
@@ -106,8 +96,8 @@ TEST_F(ComplexPairs, KeepTheClassHoweverFarApartRowsAre) {
 
 // A step of a product is 32 k: numbers of one step may be far larger than those of the last.
 TEST_F(ComplexPairs, KeepTheClassHoweverFarApartStepsAre) {
-  for (const FrequencyGemm& gemm : {forward, backward_input, backward_weight}) {
-    const Size growing = [](auto line, auto k) { return k < 32 && line % 3 > 0 ? 1e-6 : 1; };
+  for (const FrequencyGemm& gemm : {square_forward, square_backward_input, square_backward_weight}) {
+    const Magnitude growing = [](auto line, auto k) { return k < 32 && line % 3 > 0 ? 1e-6 : 1; };
     expect_product(gemm, growing, same_size);
     expect_product(gemm, same_size, growing);
     expect_product(
@@ -118,12 +108,12 @@ TEST_F(ComplexPairs, KeepTheClassHoweverFarApartStepsAre) {
 }
 
 TEST_F(ComplexPairs, KeepTheClassHoweverFarApartChannelsAre) {
-  for (const FrequencyGemm& gemm : {forward, backward_input}) {
+  for (const FrequencyGemm& gemm : {square_forward, square_backward_input}) {
     expect_product(
         gemm, [](auto, auto k) { return decades(k); }, [](auto, auto k) { return 1 / decades(k); });
     // Channels that are dead in all rows, where weights are large; or in all but one: then those weights leave the
     // others of a column fewer digits, which rows that do not use them see.
-    const Size large_weights = [](auto, auto k) { return k % 7 == 2 ? 1e6 : 1; };
+    const Magnitude large_weights = [](auto, auto k) { return k % 7 == 2 ? 1e6 : 1; };
     expect_product(
         gemm, [](auto, auto k) { return k % 7 == 2 ? 0 : 1; }, large_weights);
     expect_product(
@@ -135,13 +125,13 @@ TEST_F(ComplexPairs, KeepTheClassHoweverFarApartChannelsAre) {
 
 TEST_F(ComplexPairs, WhatIsNotFiniteSpoilsItsOwnRow) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
-  std::vector<float> a = noise(2 * numbers, 1);
-  const std::vector<float> b = noise(2 * numbers, 2);
-  a[2 * (5 * side + 3)] = std::numeric_limits<float>::quiet_NaN(), a[2 * (7 * side + 40)] = infinity;
+  std::vector<float> a = noise(2 * square_elements, 1);
+  const std::vector<float> b = noise(2 * square_elements, 2);
+  a[2 * (5 * square_side + 3)] = std::numeric_limits<float>::quiet_NaN(), a[2 * (7 * square_side + 40)] = infinity;
   for (FrequencyProduct* const product : products) {
-    const std::vector<float> c = run(*product, forward, a, b);
-    for (std::int64_t i = 0; i < numbers; ++i) {
-      const std::int64_t row = i / side;
+    const std::vector<float> c = run(*product, square_forward, a, b);
+    for (std::int64_t i = 0; i < square_elements; ++i) {
+      const std::int64_t row = i / square_side;
       const float re = c[static_cast<std::size_t>(2 * i)], im = c[static_cast<std::size_t>(2 * i + 1)];
       EXPECT_EQ(std::isfinite(re) && std::isfinite(im), row != 5 && row != 7) << product->name() << ", row " << row;
     }
@@ -150,7 +140,7 @@ TEST_F(ComplexPairs, WhatIsNotFiniteSpoilsItsOwnRow) {
 
 TEST_F(ComplexPairs, LeaveWhatIsSmallOrNotAlignedToOtherProducts) {
   for (const FrequencyProduct* const product : products) {
-    EXPECT_TRUE(product->supports(forward));
+    EXPECT_TRUE(product->supports(square_forward));
     EXPECT_FALSE(product->supports({4, 640, 6400, 30, false, false, true, true})) << "few channels";
     EXPECT_FALSE(product->supports({4, 64, 64, 65, false, false, true, true})) << "rows of an odd length";
     EXPECT_FALSE(product->supports({1, 64, 64, 64, false, false, true, true})) << "few products";

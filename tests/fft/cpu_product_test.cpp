@@ -42,7 +42,7 @@ struct Bins {
 
 struct CpuProductTest : EveryInstructionSet {};
 
-Bins noise(std::int64_t bins, std::int64_t rows, std::int64_t columns, int lanes, std::int64_t groups = 1) {
+Bins noise_in_lanes(std::int64_t bins, std::int64_t rows, std::int64_t columns, int lanes, std::int64_t groups = 1) {
   static std::mt19937 random(3);
   std::normal_distribution<float> normal;
   Bins made(bins, rows, columns, lanes, groups);
@@ -64,9 +64,9 @@ TEST_P(CpuProductTest, IsTheSumOfProductsOfEveryForm) {
     FrequencyGemm gemm{.bins = 11, .m = m, .n = n, .k = k};
     gemm.transpose_a = form & 1, gemm.conjugate_a = form & 2, gemm.transpose_b = form & 4;
     gemm.conjugate_b = form & 8, gemm.accumulate = form & 16;
-    Bins a = gemm.transpose_a ? noise(11, k, m, lanes) : noise(11, m, k, lanes);
-    Bins b = gemm.transpose_b ? noise(11, n, k, lanes) : noise(11, k, n, lanes);
-    Bins c = noise(11, m, n, lanes);
+    Bins a = gemm.transpose_a ? noise_in_lanes(11, k, m, lanes) : noise_in_lanes(11, m, k, lanes);
+    Bins b = gemm.transpose_b ? noise_in_lanes(11, n, k, lanes) : noise_in_lanes(11, k, n, lanes);
+    Bins c = noise_in_lanes(11, m, n, lanes);
     std::vector<Number> before(static_cast<std::size_t>(11 * m * n));
     for (std::size_t i = 0; gemm.accumulate && i < before.size(); ++i) {
       const auto place = static_cast<std::int64_t>(i);
@@ -131,8 +131,8 @@ TEST_P(CpuProductTest, IsOneOfEachGroup) {
       const bool depthwise = gemm.is_depthwise();
       EXPECT_EQ(depthwise, filters == 1 && channels == 1);
       const auto made = [&, all = groups](const GroupedMatrix& of) {
-        if (of.group_step < of.pitch) return noise(11, of.rows, all * of.columns, lanes, depthwise ? 1 : all);
-        return depthwise ? noise(11, 1, all, lanes) : noise(11, all * of.rows, of.columns, lanes);
+        if (of.group_step < of.pitch) return noise_in_lanes(11, of.rows, all * of.columns, lanes, depthwise ? 1 : all);
+        return depthwise ? noise_in_lanes(11, 1, all, lanes) : noise_in_lanes(11, all * of.rows, of.columns, lanes);
       };
       Bins a = made(gemm.a()), b = made(gemm.b()), c = made(gemm.c());
       std::vector<Number> expected;

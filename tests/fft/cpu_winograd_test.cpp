@@ -6,20 +6,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "fft/winograd/winograd_form.h"
 #include "tests/support/conv_problem.h"
 #include "tests/support/every_instruction_set.h"
+#include "tests/support/limits.h"
 #include "tests/support/noise.h"
 
 namespace twiddle {
 namespace {
 
 struct CpuWinogradTest : EveryInstructionSet {};
-
-constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 
 // A transform with the planes of one operand of a problem, and buffers for them.
 template <int outputs>
@@ -96,7 +94,7 @@ double forward_difference(Transformed<outputs>& t, const std::vector<float>& val
 template <int outputs, int size, auto line>
 double inverse_difference(Transformed<outputs>& t, const std::vector<float>& bias) {
   t.fill_spectrum();
-  std::vector<float> target(static_cast<std::size_t>(t.elements), nan);
+  std::vector<float> target(static_cast<std::size_t>(t.elements), not_a_number);
   t.inverse(target, {bias.empty() ? nullptr : bias.data(), !bias.empty()});
   std::vector<double> sums(target.size());
   std::vector<char> written(target.size());
@@ -127,21 +125,21 @@ double inverse_difference(Transformed<outputs>& t, const std::vector<float>& bia
 
 // Tiles that are cut off, fewer and more planes than a vector has, groups, pads wider than the plane, and a spectrum
 // that is more than the caches hold.
-const char* const problems[] = {"1x3x1x2 * 2x3x3x3 pad 3", "2x19x9x14 * 17x19x3x3 pad 1",
-                                "3x6x7x5 * 34x3x3x3 pad 2x0 groups 2", "2x16x8x12 * 32x16x3x3",
-                                "6x32x41x43 * 16x32x3x3 pad 1"};
+const char* const problem_texts[] = {"1x3x1x2 * 2x3x3x3 pad 3", "2x19x9x14 * 17x19x3x3 pad 1",
+                                     "3x6x7x5 * 34x3x3x3 pad 2x0 groups 2", "2x16x8x12 * 32x16x3x3",
+                                     "6x32x41x43 * 16x32x3x3 pad 1"};
 
 template <int outputs>
 void expect_forward(InstructionSet set) {
   using Form = WinogradForm<outputs>;
   constexpr double allowed = 3e-6;  // of bins of a few units
-  for (const char* const text : problems) {
+  for (const char* const text : problem_texts) {
     const ConvProblem problem = conv_problem(text);
     Transformed<outputs> x(set, problem, ConvOperand::x), w(set, problem, ConvOperand::w),
         y(set, problem, ConvOperand::y);
     const std::vector<float> of_x = noise(x.elements), of_w = noise(w.elements), of_y = noise(y.elements);
     std::vector<float> mask = noise(y.elements, 5);
-    mask.front() = nan;
+    mask.front() = not_a_number;
     x.forward(of_x.data()), w.forward(of_w.data()), y.forward({of_y.data(), mask.data()});
     EXPECT_LT((forward_difference<outputs, Form::points, Form::template input<double>>(x, of_x, {})), 4 * allowed)
         << text;
@@ -156,7 +154,7 @@ template <int outputs>
 void expect_inverse(InstructionSet set) {
   using Form = WinogradForm<outputs>;
   constexpr double allowed = 2e-5;  // of elements of up to a hundred
-  for (const char* const text : problems) {
+  for (const char* const text : problem_texts) {
     const ConvProblem problem = conv_problem(text);
     Transformed<outputs> x(set, problem, ConvOperand::x), w(set, problem, ConvOperand::w),
         y(set, problem, ConvOperand::y);
@@ -171,7 +169,7 @@ void expect_inverse(InstructionSet set) {
 
 template <int outputs>
 void expect_sums(InstructionSet set) {
-  for (const char* const text : problems) {
+  for (const char* const text : problem_texts) {
     Transformed<outputs> y(set, conv_problem(text), ConvOperand::y);
     const std::vector<float> values = noise(y.elements);
     y.forward(values.data());
@@ -183,7 +181,7 @@ void expect_sums(InstructionSet set) {
           if (at < values.size()) expected[static_cast<std::size_t>(column)] += double(values[at]);
         }
     });
-    std::vector<float> sums(expected.size(), nan);
+    std::vector<float> sums(expected.size(), not_a_number);
     y.transform.sum_columns(y.ctx, y.planes, y.spectrum.get(), false, sums.data());
     for (std::size_t i = 0; i < sums.size(); ++i) EXPECT_NEAR(double(sums[i]), expected[i] - 1, 2e-4) << text;
     std::fill(sums.begin(), sums.end(), 1.0f);
@@ -195,9 +193,9 @@ void expect_sums(InstructionSet set) {
 template <int outputs>
 void expect_own_images(InstructionSet set) {
   Transformed<outputs> x(set, conv_problem("3x5x9x9 * 4x5x3x3 pad 1"), ConvOperand::x);
-  std::vector<float> values = noise(x.elements), back(values.size(), nan);
+  std::vector<float> values = noise(x.elements), back(values.size(), not_a_number);
   const std::size_t image = values.size() / 3;
-  std::fill_n(values.begin() + static_cast<std::ptrdiff_t>(image), image, nan);
+  std::fill_n(values.begin() + static_cast<std::ptrdiff_t>(image), image, not_a_number);
   x.forward(values.data());
   x.inverse(back);
   for (std::size_t i = 0; i < back.size(); ++i) EXPECT_EQ(std::isnan(back[i]), i / image == 1) << i;

@@ -2,12 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "fft/spectral_engine.h"
 #include "framework/error.h"
 #include "tests/support/check_close.h"
 #include "tests/support/conv_problem.h"
+#include "tests/support/limits.h"
 #include "tests/support/noise.h"
 #include "tests/support/on_gpu.h"
 #include "tests/support/plain_backend.h"
@@ -15,12 +15,11 @@
 namespace twiddle {
 namespace {
 
-constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 constexpr double accurate = 1e-6;
 constexpr ConvOperand every_operand[] = {ConvOperand::x, ConvOperand::w, ConvOperand::y};
 
 // Sizes with all factors, odd and even, a batch in slices, groups, and planes that stand in for their transpose.
-struct Case {
+struct TransformCase {
   ConvProblem problem;
   FrequencyGrid grid;
   Planes planes(ConvOperand operand) const {
@@ -29,8 +28,8 @@ struct Case {
   }
 };
 
-std::vector<Case> cases() {
-  std::vector<Case> all;
+std::vector<TransformCase> cases() {
+  std::vector<TransformCase> all;
   const auto add = [&](const char* text, int more_h, int more_w) {
     const ConvProblem problem = conv_problem(text);
     all.push_back({problem, whole_plane(problem, least_height(problem) + more_h, least_width(problem) + more_w)});
@@ -68,7 +67,7 @@ TEST_F(Cufft, TransformsAreWhatTheDefinitionSays) {
   Context host;
   const SpectralBackend by_definition = plain_backend({}, {SpectrumStorage::interleaved});
   SpectralTransform& plain = *by_definition.transforms.front();
-  for (const Case& c : cases())
+  for (const TransformCase& c : cases())
     for (const ConvOperand operand : every_operand) {
       const Planes planes = c.planes(operand);
       const std::vector<float> values = noise(count_of(shape_of(c.problem, operand)));
@@ -78,7 +77,7 @@ TEST_F(Cufft, TransformsAreWhatTheDefinitionSays) {
       plain.forward(host, planes, values.data(), expected.data(), nullptr);
       std::vector<float> bias(static_cast<std::size_t>(planes.columns));
       for (std::size_t i = 0; i < bias.size(); ++i) bias[i] = 0.25f * static_cast<float>(i % 3);
-      std::vector<float> planes_back(values.size(), nan);
+      std::vector<float> planes_back(values.size(), not_a_number);
       const Tensor device_bias = on_device(bias);
       plain.inverse(host, planes, expected.data(), planes_back.data(), {bias.data(), true}, nullptr);
 
@@ -113,7 +112,7 @@ TEST_F(Cufft, LargeBatchesAreTransformedAsSmallOnes) {
 }
 
 TEST_F(Cufft, TransformsCanBeRecorded) {
-  const Case c = cases().at(3);
+  const TransformCase c = cases().at(3);
   const Planes planes = c.planes(ConvOperand::x);
   const Tensor source = on_device(noise(count_of(c.problem.input_shape())));
   for (const auto& transform : backend.transforms) {

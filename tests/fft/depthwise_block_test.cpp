@@ -6,23 +6,21 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <vector>
 
 #include "fft/cuda/depthwise/product_sums.h"
 #include "framework/error.h"
 #include "tests/support/check_close.h"
+#include "tests/support/limits.h"
 #include "tests/support/noise.h"
 
 namespace twiddle::small_fft {
 namespace {
 
-constexpr float nan = std::numeric_limits<float>::quiet_NaN();
-
 // A block of P planes: shared memory that others left full of NaN, and each thread's registers.
 template <class Block>
 struct Follower {
-  std::vector<Complex> shared = std::vector<Complex>(Block::shared_numbers, Complex{nan, nan});
+  std::vector<Complex> shared = std::vector<Complex>(Block::shared_numbers, Complex{not_a_number, not_a_number});
   struct alignas(16) Registers {
     typename Block::Registers v;
   };
@@ -50,7 +48,8 @@ struct Follower {
 
   // Bins to spectra in memory, one a plane, and back.
   std::vector<Complex> spectra() {
-    std::vector<Complex> numbers(std::size_t(Block::planes * Block::spectrum_numbers), Complex{nan, nan});
+    std::vector<Complex> numbers(std::size_t(Block::planes * Block::spectrum_numbers),
+                                 Complex{not_a_number, not_a_number});
     for_each_place([&](std::size_t place, Complex& bin) { numbers[place] = bin; });
     return numbers;
   }
@@ -70,7 +69,7 @@ struct Follower {
     each_thread([&](int thread, auto& v) { Block::columns_back(window, shared.data(), thread, v); });
     if (Block::threads > Block::lines)
       each_thread([&](int thread, auto& v) { Block::put_shares(window, v, thread, shared.data()); });
-    std::vector<float> planes(std::size_t(Block::planes * window.height * window.width), nan);
+    std::vector<float> planes(std::size_t(Block::planes * window.height * window.width), not_a_number);
     each_thread([&](int thread, auto& v) {
       const int plane = Block::stored_plane(window, thread);
       if (plane >= Block::planes) return;
@@ -112,7 +111,8 @@ template <class Block>
 std::vector<Complex> sums_of_products(const std::vector<Complex>& x, const std::vector<Complex>& y, int images,
                                       int parts) {
   const int channels = Block::planes / images, size = 2 * Block::pairs;
-  std::vector<Complex> sums(std::size_t(parts * channels * Block::spectrum_numbers), Complex{nan, nan});
+  std::vector<Complex> sums(std::size_t(parts * channels * Block::spectrum_numbers),
+                            Complex{not_a_number, not_a_number});
   const ProductSums products{size,     images,   parts,      Divisor(channels), Divisor(ProductSums::threads_of(size)),
                              x.data(), y.data(), sums.data()};
   for (std::int64_t index = 0; index < products.count(); ++index) products(index);

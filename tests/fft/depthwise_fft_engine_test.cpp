@@ -10,12 +10,11 @@
 #include "tests/support/depthwise_check.h"
 #include "tests/support/depthwise_problem.h"
 #include "tests/support/every_device.h"
+#include "tests/support/limits.h"
 
 namespace twiddle {
 
 namespace {
-
-constexpr std::size_t plenty = std::size_t(1) << 30;
 
 // Null on a CPU and in a build without CUDA.
 std::unique_ptr<ConvEngine> engine_on(Device device, std::shared_ptr<FrequencyBuffers> buffers, std::size_t limit) {

@@ -2,21 +2,18 @@
 // CPU.
 #include <gtest/gtest.h>
 
-#include <limits>
-
 #include "fft/cuda/planes/tuned_on_h200.h"
 #include "fft/spectral_engine.h"
 #include "framework/error.h"
 #include "layers/conv/conv_check.h"
 #include "layers/conv/engines.h"
 #include "tests/support/conv_problem.h"
+#include "tests/support/limits.h"
 #include "tests/support/on_gpu.h"
 #include "tests/support/spectral_plan.h"
 
 namespace twiddle {
 namespace {
-
-constexpr std::size_t plenty = std::size_t(1) << 30;
 
 class FbfftFusedInverses : public OnGpu {
  protected:
@@ -27,11 +24,10 @@ class FbfftFusedInverses : public OnGpu {
     if (pass == ConvPass::forward) operands.bias = Tensor::filled(stream(), {problem.filters}, 0.5f);
     (pass == ConvPass::forward ? operands.y : operands.x) = poisoned(shape_of(problem, written_by(pass)));
     plan->run(*ctx, operands);
-    EXPECT_LE(conv_error(*ctx, problem, pass, operands, all), promise(Precision::fp32));
+    EXPECT_LE(conv_error(*ctx, problem, pass, operands, all_samples), promise(Precision::fp32));
   }
   static ConvOperand written_by(ConvPass pass) { return pass == ConvPass::forward ? ConvOperand::y : ConvOperand::x; }
 
-  static constexpr int all = std::numeric_limits<int>::max();
   const std::shared_ptr<const SpectralBackend> backend = std::make_shared<const SpectralBackend>(fbfft());
   const std::shared_ptr<FrequencyBuffers> buffers = std::make_shared<FrequencyBuffers>(plenty);
 };

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
-#include <limits>
 
 #include "fft/spectral_engine.h"
 #include "framework/error.h"
 #include "tests/support/check_close.h"
 #include "tests/support/conv_problem.h"
+#include "tests/support/limits.h"
 #include "tests/support/noise.h"
 #include "tests/support/on_gpu.h"
 #include "tests/support/packed_bins.h"
@@ -19,8 +19,7 @@
 namespace twiddle {
 namespace {
 
-constexpr float nan = std::numeric_limits<float>::quiet_NaN();
-constexpr double promised = 5e-7;
+constexpr double largest_fbfft_error = 5e-7;
 
 std::vector<float> without_nan(std::vector<float> values) {
   std::erase_if(values, [](float value) { return std::isnan(value); });
@@ -55,12 +54,12 @@ void Fbfft::expect_transforms(const ConvProblem& problem, const FrequencyGrid& g
     const std::vector<float> bins = on_host(spectrum);
     const std::vector<float> expected = packed_bins(half, grid.height, grid.width, pitch);
     ASSERT_EQ(bins.size(), expected.size());
-    EXPECT_LE(relative_error(bins, expected), promised);
+    EXPECT_LE(relative_error(bins, expected), largest_fbfft_error);
 
     const bool outputs = operand == ConvOperand::y;
     const std::vector<float> bias_values(static_cast<std::size_t>(planes.columns), 0.25f);
     const Tensor bias = on_device(bias_values);
-    std::vector<float> planes_back(values.size(), nan);
+    std::vector<float> planes_back(values.size(), not_a_number);
     plain.inverse(host, planes, half.data(), planes_back.data(),
                   outputs ? PlaneEpilogue{bias_values.data(), true} : PlaneEpilogue{}, nullptr);
     Tensor target = poisoned(source.bytes());
@@ -68,7 +67,7 @@ void Fbfft::expect_transforms(const ConvProblem& problem, const FrequencyGrid& g
                         outputs ? PlaneEpilogue{bias.read(), true} : PlaneEpilogue{}, nullptr);
     const std::vector<float> back = on_host(target);
     expect_close(back, planes_back, 2e-6f);  // NaN where another slice or group lies
-    EXPECT_LE(relative_error(without_nan(back), without_nan(planes_back)), promised);
+    EXPECT_LE(relative_error(without_nan(back), without_nan(planes_back)), largest_fbfft_error);
     EXPECT_EQ(on_host(spectrum), bins) << "another pass may want the spectrum";
   }
 }
@@ -117,7 +116,7 @@ TEST_F(Fbfft, TransformsMoreThanTwoGigabytes) {
   transform().inverse(*ctx, planes, spectrum.read(), back.write(), {}, nullptr);
   for (const int i : {0, 1, 1100, 2198, 2199}) {
     SCOPED_TRACE(i);
-    EXPECT_LE(relative_error(on_host(back.read() + i * of_image, of_image), image), promised);
+    EXPECT_LE(relative_error(on_host(back.read() + i * of_image, of_image), image), largest_fbfft_error);
   }
   const ConvProblem one = conv_problem("1x1024x16x16 * 1x1024x1x1");
   const Planes few = planes_of(one, ConvOperand::x, whole_plane(one, 16, 16));

@@ -145,13 +145,13 @@ TEST_F(Buffers, CountFromWhereTheyAreToldTo) {
 // A training step over the stride-1 layers of a network asks for each factor's spectrum as the engine does: 24 times in
 // four layers. What of them is computed hangs on the budget alone.
 std::int64_t computed_in_a_step(const std::vector<ConvProblem>& layers, double budget_gib) {
-  struct Layer {
+  struct NetLayer {
     FrequencyGrid grid;
     Tensor x, w, grad_y;
   };
   Context ctx;
   FrequencyBuffers buffers(static_cast<std::size_t>(budget_gib * (1 << 30)));
-  std::vector<Layer> net;
+  std::vector<NetLayer> net;
   for (const ConvProblem& p : layers)
     net.push_back({whole_plane(p, least_height(p), least_width(p)), Tensor(*ctx.stream, p.input_shape()),
                    Tensor(*ctx.stream, p.weight_shape()), Tensor(*ctx.stream, p.output_shape())});
@@ -174,7 +174,7 @@ std::int64_t computed_in_a_step(const std::vector<ConvProblem>& layers, double b
   using enum ConvOperand;
   for (int step = 0; step < 2; ++step) {
     before = buffers.use().computed;
-    for (Layer& layer : net) layer.x.write(), layer.w.write(), layer.grad_y.write();
+    for (NetLayer& layer : net) layer.x.write(), layer.w.write(), layer.grad_y.write();
     for (std::size_t i = 0; i < net.size(); ++i) pass(i, x, w, y);
     for (std::size_t i = net.size(); i-- > 0;) pass(i, y, w, x), pass(i, y, x, w);
   }

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <complex>
-#include <limits>
 
 #include "fft/cuda/planes/plane_arguments.h"
 #include "fft/spectral_engine.h"
@@ -13,14 +12,13 @@
 #include "tests/support/check_close.h"
 #include "tests/support/conv_problem.h"
 #include "tests/support/follow_planes.h"
+#include "tests/support/limits.h"
 #include "tests/support/noise.h"
 #include "tests/support/packed_bins.h"
 #include "tests/support/plain_backend.h"
 
 namespace twiddle::small_fft {
 namespace {
-
-constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 
 using Spectrum = std::vector<std::complex<double>>;
 
@@ -49,7 +47,8 @@ void expect_convolution(const ConvProblem& problem, const FrequencyGrid& grid) {
                            packed_b = packed_bins(b, N, N, gemm.n * gemm.k);
   const std::vector<float> bias = noise(y.columns);
   for (const PlaneEpilogue& epilogue : {PlaneEpilogue{bias.data(), true}, PlaneEpilogue{}}) {
-    std::vector<float> expected(static_cast<std::size_t>(count_of(problem.output_shape())), nan), result = expected;
+    std::vector<float> expected(static_cast<std::size_t>(count_of(problem.output_shape())), not_a_number),
+        result = expected;
     transform.inverse(host, y, c.data(), expected.data(), epilogue, nullptr);
     follow_inverse<N, N, Source>(Source::arguments(plane_target(y, TileMap(y), false, result.data(), epilogue), gemm,
                                                    packed_a.data(), packed_b.data()));

@@ -4,20 +4,19 @@
 #include <gtest/gtest.h>
 
 #include <complex>
-#include <limits>
 #include <memory>
 #include <random>
 #include <vector>
 
 #include "framework/error.h"
+#include "tests/support/limits.h"
 
 namespace twiddle::small_fft {
 namespace {
 
 using Number = std::complex<double>;
-constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 
-std::vector<Complex> noise(std::int64_t count) {
+std::vector<Complex> complex_noise(std::int64_t count) {
   static std::mt19937 random(7);
   std::normal_distribution<float> normal;
   std::vector<Complex> numbers(static_cast<std::size_t>(count));
@@ -26,10 +25,10 @@ std::vector<Complex> noise(std::int64_t count) {
 }
 
 constexpr Complex poison(Complex) {
-  return {nan, nan};
+  return {not_a_number, not_a_number};
 }
 constexpr float poison(float) {
-  return nan;
+  return not_a_number;
 }
 
 template <class Tile, class Products, class Element = typename Products::Number>
@@ -93,10 +92,10 @@ void expect_product(const FrequencyGemm& gemm, std::int64_t part) {
                     " in tiles of ", Tile::rows, "x", Tile::columns, " and parts of ", part,
                     gemm.conjugate_a ? ", A conjugated" : "", gemm.conjugate_b ? ", B conjugated" : ""));
   const std::int64_t matrices = gemm.bins * gemm.groups;
-  const Operands before{noise(matrices * gemm.m * gemm.k), noise(matrices * gemm.k * gemm.n),
-                        noise(matrices * gemm.m * gemm.n)};
+  const Operands before{complex_noise(matrices * gemm.m * gemm.k), complex_noise(matrices * gemm.k * gemm.n),
+                        complex_noise(matrices * gemm.m * gemm.n)};
   const auto parts = static_cast<std::size_t>((gemm.k + part - 1) / part);
-  std::vector<Complex> results(parts * before.c.size(), Complex{nan, nan});
+  std::vector<Complex> results(parts * before.c.size(), Complex{not_a_number, not_a_number});
   if (gemm.accumulate) results = before.c;
   const auto multiply =
       gemm.conjugate_a != gemm.conjugate_b ? follow<Tile, Products<true>> : follow<Tile, Products<false>>;
@@ -147,11 +146,11 @@ template <class Tile>
 void expect_real_product(const FrequencyGemm& gemm, std::int64_t part) {
   SCOPED_TRACE(join(gemm.bins, " bins of ", gemm.m, "x", gemm.n, "x", gemm.k, " in tiles of ", Tile::rows, "x",
                     Tile::columns, " and parts of ", part));
-  const std::vector<float> a = real_parts(noise(gemm.bins * gemm.m * gemm.k)),
-                           b = real_parts(noise(gemm.bins * gemm.k * gemm.n)),
-                           c = real_parts(noise(gemm.bins * gemm.m * gemm.n));
+  const std::vector<float> a = real_parts(complex_noise(gemm.bins * gemm.m * gemm.k)),
+                           b = real_parts(complex_noise(gemm.bins * gemm.k * gemm.n)),
+                           c = real_parts(complex_noise(gemm.bins * gemm.m * gemm.n));
   const auto parts = static_cast<std::size_t>((gemm.k + part - 1) / part);
-  std::vector<float> results(parts * c.size(), nan);
+  std::vector<float> results(parts * c.size(), not_a_number);
   if (gemm.accumulate) results = c;
   follow<Tile, RealMultiplications<false>>(gemm, part, a.data(), b.data(), results.data());
   EXPECT_LE(error(gemm, {complex_numbers(a), complex_numbers(b), complex_numbers(c)}, complex_numbers(results)), 1e-6);

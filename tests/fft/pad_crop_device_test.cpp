@@ -4,15 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 
 #include "framework/error.h"
+#include "tests/support/limits.h"
 #include "tests/support/noise.h"
 
 namespace twiddle {
 namespace {
-
-constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 
 template <class Work>
 void follow(const Work& work) {
@@ -22,7 +20,7 @@ void follow(const Work& work) {
   EXPECT_LE(work.blocks.along * work.blocks.down, plane_threads);
 }
 
-struct Case {
+struct PlanesCase {
   Planes planes;
   std::int64_t first, count;
 
@@ -52,7 +50,7 @@ struct Case {
     return all;
   }
   std::vector<float> cropped(const std::vector<float>& from, const PlaneEpilogue& epilogue) const {
-    std::vector<float> all(static_cast<std::size_t>(tensor_size()), nan);
+    std::vector<float> all(static_cast<std::size_t>(tensor_size()), not_a_number);
     const auto scale = static_cast<float>(1 / (double(planes.grid.height) * planes.grid.width));
     for (std::int64_t plane = 0; plane < count; ++plane)
       for (int y = 0, back_y, back_x; y < planes.height; ++y)
@@ -77,19 +75,19 @@ void expect_same(const std::vector<float>& actual, const std::vector<float>& exp
 }
 
 template <int at_once>
-void expect_as_by_loops(const Case& c) {
+void expect_as_by_loops(const PlanesCase& c) {
   const Planes& planes = c.planes;
   SCOPED_TRACE(join(at_once, " at once, planes ", c.first, " and ", c.count - 1, " more of ", planes.rows, "x",
                     planes.columns, ", each ", planes.height, "x", planes.width, " in ", to_string(planes.grid)));
   const std::vector<float> tensor = noise(c.tensor_size());
-  std::vector<float> padded(static_cast<std::size_t>(c.count * c.padded_plane()), nan);
+  std::vector<float> padded(static_cast<std::size_t>(c.count * c.padded_plane()), not_a_number);
   follow(PadPlanes<at_once>(planes, c.first, c.count, tensor.data(), padded.data()));
   expect_same(padded, c.padded(tensor));
 
   const std::vector<float> grids = noise(c.count * c.padded_plane()), bias = noise(planes.columns);
   for (const PlaneEpilogue& epilogue :
        {PlaneEpilogue{}, PlaneEpilogue{bias.data(), false}, PlaneEpilogue{nullptr, true}, {bias.data(), true}}) {
-    std::vector<float> target(tensor.size(), nan);
+    std::vector<float> target(tensor.size(), not_a_number);
     follow(CropPlanes<at_once>(planes, c.first, c.count, grids.data(), target.data(), epilogue));
     expect_same(target, c.cropped(grids, epilogue));  // NaN where another group lies
   }
@@ -115,7 +113,8 @@ Planes in_grid(Planes planes, int pad_h, int pad_w, int height, int width, int w
 
 void expect_in_all_ways(const Planes& planes) {
   const std::int64_t all = planes.rows * planes.columns;
-  for (const Case& c : {Case{planes, 0, all}, Case{planes, all / 3, all - all / 3}, Case{planes, all / 2, 1}}) {
+  for (const PlanesCase& c :
+       {PlanesCase{planes, 0, all}, PlanesCase{planes, all / 3, all - all / 3}, PlanesCase{planes, all / 2, 1}}) {
     expect_as_by_loops<1>(c);
     if (in_pairs(planes, nullptr)) expect_as_by_loops<2>(c);
   }

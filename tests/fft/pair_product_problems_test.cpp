@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <map>
 #include <string>
 #include <vector>
@@ -12,21 +11,15 @@
 #include "fft/pair_product.h"
 #include "framework/random.h"
 #include "tests/support/on_gpu.h"
+#include "tests/support/problem_seeds.h"
 
 namespace twiddle {
 namespace {
 
-constexpr int samples = 3000;  // numbers of C that are held to the reference
-constexpr int seeds = 8;       // tests, so that a large number of problems can be shared by processes
-
-// TWIDDLE_RANDOM_PROBLEMS asks for more than what is quick.
-int problems_of_a_seed() {
-  const char* const text = std::getenv("TWIDDLE_RANDOM_PROBLEMS");
-  return text != nullptr ? (std::atoi(text) + seeds - 1) / seeds : 6;
-}
+constexpr int elements_of_c = 3000;  // numbers of C that are held to the reference
 
 // op(A) op(B), and the numbers of A and B as they lie in memory.
-struct Problem {
+struct RandomProduct {
   Gemm gemm;
   std::vector<float> a, b;
 
@@ -51,9 +44,9 @@ class PairProductProblems : public OnGpu, public testing::WithParamInterface<int
   }
   bool one_in(int n) { return between(1, n) == 1; }
 
-  Problem sized(std::int64_t m, std::int64_t n, std::int64_t k);
-  void put_lines_apart(Problem& problem);
-  void hold_to_sums_in_double(const std::string& form, Problem problem);
+  RandomProduct sized(std::int64_t m, std::int64_t n, std::int64_t k);
+  void put_lines_apart(RandomProduct& problem);
+  void hold_to_sums_in_double(const std::string& form, RandomProduct problem);
 
   struct Seen {
     int runs = 0;
@@ -68,8 +61,8 @@ class PairProductProblems : public OnGpu, public testing::WithParamInterface<int
 
 // Either factor may be the smaller one, and each may lie transposed. Two thirds have sides and sums of whole fours,
 // which the forms for few rows and short sums ask for.
-Problem PairProductProblems::sized(std::int64_t m, std::int64_t n, std::int64_t k) {
-  Problem problem;
+RandomProduct PairProductProblems::sized(std::int64_t m, std::int64_t n, std::int64_t k) {
+  RandomProduct problem;
   if (one_in(2)) std::swap(m, n);
   if (!one_in(3))
     for (std::int64_t* const length : {&m, &n, &k}) *length = (*length + 3) / 4 * 4;
@@ -83,7 +76,7 @@ Problem PairProductProblems::sized(std::int64_t m, std::int64_t n, std::int64_t 
 }
 
 // Every third k five decades larger in A and smaller in B, and every fifth row of A three decades larger.
-void PairProductProblems::put_lines_apart(Problem& problem) {
+void PairProductProblems::put_lines_apart(RandomProduct& problem) {
   const Gemm& g = problem.gemm;
   for (std::int64_t i = 0; i < g.k; i += 3) {
     for (std::int64_t row = 0; row < g.m; ++row) problem.a_at(row, i) *= 1e5f;
@@ -93,7 +86,7 @@ void PairProductProblems::put_lines_apart(Problem& problem) {
     for (std::int64_t i = 0; i < g.k; ++i) problem.a_at(row, i) *= 1e3f;
 }
 
-void PairProductProblems::hold_to_sums_in_double(const std::string& form, Problem problem) {
+void PairProductProblems::hold_to_sums_in_double(const std::string& form, RandomProduct problem) {
   if (one_in(4)) put_lines_apart(problem);
   const Gemm& g = problem.gemm;
   const Tensor a = on_device(problem.a), b = on_device(problem.b);
@@ -102,7 +95,7 @@ void PairProductProblems::hold_to_sums_in_double(const std::string& form, Proble
     run_pair_product(stream(), cores, pair_product_of(g, a.read(), b.read(), c.write()));
     const std::vector<float> found = on_host(c);
     double square = 0, norm = 0;
-    for (int i = 0; i < samples; ++i) {
+    for (int i = 0; i < elements_of_c; ++i) {
       const std::int64_t row = between(0, g.m - 1), column = between(0, g.n - 1);
       const double wanted = problem.expected(row, column);
       const double difference = found[static_cast<std::size_t>(row * g.n + column)] - wanted;
@@ -119,7 +112,7 @@ void PairProductProblems::hold_to_sums_in_double(const std::string& form, Proble
 
 TEST_P(PairProductProblems, AgreeWithSumsInDouble) {
   if (tensor_cores(stream().device()).empty()) GTEST_SKIP() << "no tensor cores for halves";
-  const int problems = problems_of_a_seed();
+  const int problems = problems_of_a_seed(6);
   for (int number = 0; number < problems; number += 3) {
     hold_to_sums_in_double("few rows", sized(between(1, 256), between(257, 4096), between(128, 3000)));
     hold_to_sums_in_double("short sums", sized(between(1000, 1500), between(1000, 1500), between(1, 128)));

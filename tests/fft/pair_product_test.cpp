@@ -9,12 +9,11 @@
 
 #include "framework/tensor.h"
 #include "tests/support/every_device.h"
+#include "tests/support/limits.h"
 
 namespace twiddle {
 
 namespace {
-
-constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
 
 // Two factors of a plain product, [m][k] and [k][n], as they are multiplied and as they lie in memory.
 struct Problem {

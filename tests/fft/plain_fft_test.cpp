@@ -1,7 +1,6 @@
 // The plain transform against sums on the host.
 #include <gtest/gtest.h>
 
-#include <limits>
 #include <utility>
 
 #include "fft/batched_fft.h"
@@ -9,14 +8,14 @@
 #include "framework/tensor.h"
 #include "tests/support/check_close.h"
 #include "tests/support/every_device.h"
+#include "tests/support/limits.h"
 #include "tests/support/noise.h"
 #include "tests/support/plain_fft.h"
 
 namespace twiddle {
 namespace {
 
-constexpr float nan = std::numeric_limits<float>::quiet_NaN();
-constexpr double promise = 1e-7;
+constexpr double largest_plain_error = 1e-7;
 
 // Of any size, odd ones too.
 std::vector<FftBatch> batches() {
@@ -43,14 +42,14 @@ TEST_P(EveryDevice, PlainFftIsWhatTheDefinitionSays) {
     const std::vector<float> values = noise(batch.count * batch.height * batch.width);
     const Shape size{static_cast<std::int64_t>(values.size())};
     const Tensor planes = Tensor::from(*stream, size, values);
-    Tensor spectra = Tensor::filled(*stream, {2 * batch.count * bins_of(batch)}, nan);
-    Tensor back = Tensor::filled(*stream, size, nan);
+    Tensor spectra = Tensor::filled(*stream, {2 * batch.count * bins_of(batch)}, not_a_number);
+    Tensor back = Tensor::filled(*stream, size, not_a_number);
     fft->forward(planes.read(), spectra.write());
     const std::vector<float> numbers = spectra.to_vector(*stream);
-    EXPECT_LE(error_of_spectra(batch, numbers, plain_spectra(values, batch.height, batch.width)), promise);
+    EXPECT_LE(error_of_spectra(batch, numbers, plain_spectra(values, batch.height, batch.width)), largest_plain_error);
     fft->inverse(spectra.read(), back.write());
     EXPECT_EQ(spectra.to_vector(*stream), numbers) << "an inverse overwrites them";
-    EXPECT_LE(relative_error(back.to_vector(*stream), values), promise);
+    EXPECT_LE(relative_error(back.to_vector(*stream), values), largest_plain_error);
   }
 }
 
@@ -71,7 +70,7 @@ TEST_P(EveryDevice, PlainFftsInverseIsThatOfRealPlanes) {
         for (const int column : {0, batch.width / 2})
           numbers[static_cast<std::size_t>(2 * bin_place(batch, plane, row, column).index + 1)] = 5;
     fft->inverse(Tensor::from(*stream, spectra.shape(), numbers).read(), back.write());
-    EXPECT_LE(relative_error(back.to_vector(*stream), values), promise);
+    EXPECT_LE(relative_error(back.to_vector(*stream), values), largest_plain_error);
   }
 }
 

@@ -6,21 +6,19 @@
 
 #include <algorithm>
 #include <complex>
-#include <limits>
 
 #include "fft/spectral_engine.h"
 #include "framework/error.h"
 #include "tests/support/check_close.h"
 #include "tests/support/conv_problem.h"
 #include "tests/support/follow_planes.h"
+#include "tests/support/limits.h"
 #include "tests/support/noise.h"
 #include "tests/support/packed_bins.h"
 #include "tests/support/plain_backend.h"
 
 namespace twiddle::small_fft {
 namespace {
-
-constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 
 template <int H, int W, int P>
 void expect_transforms(const ConvProblem& problem, const FrequencyGrid& grid) {
@@ -38,7 +36,8 @@ void expect_transforms(const ConvProblem& problem, const FrequencyGrid& grid) {
     std::vector<std::complex<double>> half(static_cast<std::size_t>(planes.grid.bins() * pitch));
     plain.forward(host, planes, source.data(), half.data(), nullptr);
     const std::vector<float> expected = packed_bins(half, H, W, pitch);
-    std::vector<Complex> spectrum(static_cast<std::size_t>(PlaneSize<H, W>::bins * pitch), Complex{nan, nan});
+    std::vector<Complex> spectrum(static_cast<std::size_t>(PlaneSize<H, W>::bins * pitch),
+                                  Complex{not_a_number, not_a_number});
     follow_forward<H, W, P>(forward_arguments(planes, source.data(), spectrum.data()));
     const auto* const numbers = reinterpret_cast<const float*>(spectrum.data());
     const std::vector<float> bins(numbers, numbers + 2 * spectrum.size());
@@ -48,7 +47,7 @@ void expect_transforms(const ConvProblem& problem, const FrequencyGrid& grid) {
     std::vector<float> bias(static_cast<std::size_t>(planes.columns));
     for (std::size_t i = 0; i < bias.size(); ++i) bias[i] = 0.25f * static_cast<float>(i % 3);
     const PlaneEpilogue epilogue = operand == ConvOperand::y ? PlaneEpilogue{bias.data(), true} : PlaneEpilogue{};
-    std::vector<float> planes_back(source.size(), nan), result = planes_back;
+    std::vector<float> planes_back(source.size(), not_a_number), result = planes_back;
     plain.inverse(host, planes, half.data(), planes_back.data(), epilogue, nullptr);
     for_each_colour(planes, spectrum.data(), result.data(), epilogue, follow_inverse<H, W, StoredSource<P>>);
     expect_close(result, planes_back, 2e-6f);  // NaN where another slice or group lies
@@ -119,11 +118,11 @@ TEST(PlaneFft, LeavesOutWhatTheMaskDoes) {
     const std::vector<float> source = noise(count, 1);
     std::vector<float> mask = noise(count, 2), passed = source;
     for (std::size_t i = 0; i < source.size(); ++i) {
-      if (i % 4 == 0 || i % 5 == 0) mask[i] = i % 4 == 0 ? 0 : nan;
+      if (i % 4 == 0 || i % 5 == 0) mask[i] = i % 4 == 0 ? 0 : not_a_number;
       if (!(mask[i] > 0)) passed[i] = 0;
     }
     const auto spectrum_of = [&](const PlaneSource& from) {
-      std::vector<float> bins(static_cast<std::size_t>(2 * PlaneSize<36, 12>::bins * 6), nan);
+      std::vector<float> bins(static_cast<std::size_t>(2 * PlaneSize<36, 12>::bins * 6), not_a_number);
       follow_forward<36, 12, 4>(forward_arguments(planes, from, bins.data()));
       return bins;
     };

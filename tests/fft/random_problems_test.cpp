@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <limits>
 #include <set>
 #include <string>
 
@@ -13,18 +12,11 @@
 #include "framework/random.h"
 #include "layers/conv/conv_check.h"
 #include "layers/conv/engines.h"
+#include "tests/support/conv_problem.h"
 #include "tests/support/every_device.h"
 
 namespace twiddle {
 namespace {
-
-// Over all elements of the result, which was NaN before.
-double error_of(Context& ctx, const ConvPlan& plan, const ConvProblem& problem, ConvPass pass) {
-  ConvOperands operands = random_operands(*ctx.stream, problem, pass);
-  if (pass == ConvPass::forward) operands.bias = Tensor::filled(*ctx.stream, {problem.filters}, 0.5f);
-  plan.run(ctx, operands);
-  return conv_error(ctx, problem, pass, operands, std::numeric_limits<int>::max());
-}
 
 // As awkward as they come: rectangles, primes, batch 1, kernels as large as the plane, wide pads, groups.
 ConvProblem random_problem(const RandomSequence& random, std::int64_t number) {
@@ -115,7 +107,7 @@ void expect_the_reference(const Device& device, RandomProblem random_problem_of,
         ASSERT_FALSE(plans.empty()) << to_string(problem);
         // Each pass by the likely best plan and by another: over the problems, all kinds have their turn.
         for (const std::size_t index : {std::size_t(0), static_cast<std::size_t>(number) % plans.size()}) {
-          const double error = error_of(ctx, *plans[index], problem, pass);
+          const double error = plan_error(ctx, *plans[index], problem, pass);
           double& most = by_small_tiles(*plans[index]) ? worst_by_small_tiles : worst;
           most = std::isnan(error) ? error : std::max(most, error);
           ++runs;
@@ -162,7 +154,7 @@ TEST_P(EveryDevice, SpectralEnginesKeepTf32OnRandomProblems) {
         std::erase_if(plans, [&](const auto& plan) { return exact.contains(plan->facts().name); });
         if (plans.empty()) continue;
         const ConvPlan& plan = *plans[static_cast<std::size_t>(number) % plans.size()];
-        const double error = error_of(ctx, plan, problem, pass);
+        const double error = plan_error(ctx, plan, problem, pass);
         ASSERT_LE(error, of_few_elements * promise(Precision::tf32))
             << to_string(problem) << ", " << to_string(pass) << ", " << full_name(plan);
         worst = std::max(worst, error);

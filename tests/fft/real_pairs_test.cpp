@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <functional>
-#include <limits>
 
 #include "fft/spectral_engine.h"
 #include "framework/error.h"
@@ -11,36 +10,26 @@
 #include "layers/conv/engines.h"
 #include "tests/support/check_close.h"
 #include "tests/support/conv_problem.h"
+#include "tests/support/limits.h"
+#include "tests/support/magnitudes.h"
 #include "tests/support/noise.h"
 #include "tests/support/on_gpu.h"
 
 namespace twiddle {
 namespace {
 
-constexpr int all = std::numeric_limits<int>::max();
-constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
-
-FrequencyGemm forward(std::int64_t bins, std::int64_t m, std::int64_t n, std::int64_t k) {
+FrequencyGemm real_forward(std::int64_t bins, std::int64_t m, std::int64_t n, std::int64_t k) {
   return {.bins = bins, .m = m, .n = n, .k = k, .transpose_b = true};
 }
-FrequencyGemm backward_input(std::int64_t bins, std::int64_t m, std::int64_t n, std::int64_t k) {
+FrequencyGemm real_backward_input(std::int64_t bins, std::int64_t m, std::int64_t n, std::int64_t k) {
   return {.bins = bins, .m = m, .n = n, .k = k};
 }
-FrequencyGemm backward_weight(std::int64_t bins, std::int64_t m, std::int64_t n, std::int64_t k, bool accumulate) {
+FrequencyGemm real_backward_weight(std::int64_t bins, std::int64_t m, std::int64_t n, std::int64_t k, bool accumulate) {
   return {.bins = bins, .m = m, .n = n, .k = k, .transpose_a = true, .accumulate = accumulate};
 }
 
-// By what a number is multiplied: of which line (row of A or column of B) and k.
-using Size = std::function<double(std::int64_t line, std::int64_t k)>;
-double same_size(std::int64_t, std::int64_t) {
-  return 1;
-}
-double decades(std::int64_t i) {
-  return std::pow(10.0, static_cast<double>(i * 29 % 64) * 6 / 64 - 3);
-}
-
 std::vector<float> factor(unsigned seed, std::int64_t bins, std::int64_t lines, std::int64_t k, bool along_k,
-                          const Size& size) {
+                          const Magnitude& size) {
   std::vector<float> numbers = noise(bins * lines * k, seed);
   for (std::int64_t i = 0; i < bins * lines * k; ++i) {
     const std::int64_t inner = along_k ? k : lines, row = i / inner % (along_k ? lines : k), column = i % inner;
@@ -90,7 +79,7 @@ class RealPairs : public OnGpu {
     return on_host(result);
   }
 
-  void expect_product(const FrequencyGemm& gemm, const Size& of_a = same_size, const Size& of_b = same_size) {
+  void expect_product(const FrequencyGemm& gemm, const Magnitude& of_a = same_size, const Magnitude& of_b = same_size) {
     const std::vector<float> a = factor(1, gemm.bins, gemm.m, gemm.k, !gemm.transpose_a, of_a);
     const std::vector<float> b = factor(2, gemm.bins, gemm.n, gemm.k, gemm.transpose_b, of_b);
     const std::int64_t count = gemm.bins * gemm.m * gemm.n;
@@ -131,25 +120,25 @@ class RealPairs : public OnGpu {
 };
 
 TEST_F(RealPairs, AreWhatTheDefinitionSays) {
-  expect_product(forward(36, 100, 130, 70));
-  expect_product(forward(16, 130, 67, 33));
-  expect_product(backward_input(16, 260, 66, 64));
-  expect_product(backward_input(36, 40, 129, 35));
-  expect_product(forward(4, 1000, 1100, 96));
-  expect_product(backward_weight(4, 1030, 920, 100, true));
-  expect_product(backward_weight(16, 66, 130, 200, false));
-  expect_product(backward_weight(36, 130, 35, 77, true));
+  expect_product(real_forward(36, 100, 130, 70));
+  expect_product(real_forward(16, 130, 67, 33));
+  expect_product(real_backward_input(16, 260, 66, 64));
+  expect_product(real_backward_input(36, 40, 129, 35));
+  expect_product(real_forward(4, 1000, 1100, 96));
+  expect_product(real_backward_weight(4, 1030, 920, 100, true));
+  expect_product(real_backward_weight(16, 66, 130, 200, false));
+  expect_product(real_backward_weight(36, 130, 35, 77, true));
 }
 
 TEST_F(RealPairs, CutLongSums) {
-  expect_product(forward(2, 64, 40, 5000));
-  expect_product(backward_weight(4, 33, 64, 9001, true));
-  expect_product(backward_weight(16, 40, 36, 9001, false));
+  expect_product(real_forward(2, 64, 40, 5000));
+  expect_product(real_backward_weight(4, 33, 64, 9001, true));
+  expect_product(real_backward_weight(16, 40, 36, 9001, false));
 }
 
 TEST_F(RealPairs, KeepTheClassHoweverFarApartNumbersAre) {
-  for (const FrequencyGemm& gemm : {forward(4, 80, 96, 64), forward(4, 96, 80, 64), backward_input(4, 96, 80, 64),
-                                    backward_weight(4, 64, 80, 96, false)}) {
+  for (const FrequencyGemm& gemm : {real_forward(4, 80, 96, 64), real_forward(4, 96, 80, 64),
+                                    real_backward_input(4, 96, 80, 64), real_backward_weight(4, 64, 80, 96, false)}) {
     expect_product(
         gemm, [](auto, auto) { return 1e-6; }, [](auto, auto) { return 1e4; });
     expect_product(
@@ -168,9 +157,9 @@ TEST_F(RealPairs, KeepTheClassHoweverFarApartNumbersAre) {
 
 TEST_F(RealPairs, LeaveWhatIsSmallOrInGroupsToOtherProducts) {
   for (FrequencyProduct* const product : products) {
-    EXPECT_FALSE(product->supports(forward(36, 640, 6400, 31))) << "few channels";
-    EXPECT_FALSE(product->supports(forward(16, 32, 32, 32))) << "few products";
-    FrequencyGemm in_groups = forward(36, 64, 64, 64);
+    EXPECT_FALSE(product->supports(real_forward(36, 640, 6400, 31))) << "few channels";
+    EXPECT_FALSE(product->supports(real_forward(16, 32, 32, 32))) << "few products";
+    FrequencyGemm in_groups = real_forward(36, 64, 64, 64);
     in_groups.groups = 2;
     EXPECT_FALSE(product->supports(in_groups));
   }
@@ -183,7 +172,7 @@ TEST_F(RealPairs, TakePartInPlansThatKeepTheClass) {
     expect_plans(problem, [&](const ConvPlan& plan, ConvPass pass) {
       ConvOperands operands = random_operands(stream(), problem, pass);
       plan.run(*ctx, operands);
-      const double error = conv_error(*ctx, problem, pass, operands, all);
+      const double error = conv_error(*ctx, problem, pass, operands, all_samples);
       const bool small_tiles = plan.facts().name.find("F(2x2)") != std::string::npos;
       EXPECT_LE(error, small_tiles ? 5e-7 : promise(Precision::fp32))
           << to_string(problem) << ", " << to_string(pass) << ", " << full_name(plan);

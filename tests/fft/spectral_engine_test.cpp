@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <complex>
-#include <limits>
 #include <utility>
 
 #include "framework/error.h"
@@ -13,13 +12,11 @@
 #include "tests/support/check_close.h"
 #include "tests/support/conv_problem.h"
 #include "tests/support/every_device.h"
+#include "tests/support/limits.h"
 #include "tests/support/plain_backend.h"
 
 namespace twiddle {
 namespace {
-
-constexpr std::size_t plenty = std::size_t(1) << 30;
-constexpr int all = std::numeric_limits<int>::max();
 
 const std::vector<SpectrumStorage> two_storages{SpectrumStorage::interleaved_doubles, SpectrumStorage::interleaved};
 
@@ -27,15 +24,8 @@ SpectralEngine plain_engine(const std::vector<FrequencyGrid>& grids, std::size_t
   return {plain_backend(grids), std::make_shared<FrequencyBuffers>(limit), plenty};
 }
 
-double error_of(Context& ctx, const ConvPlan& plan, const ConvProblem& problem, ConvPass pass) {
-  ConvOperands operands = random_operands(*ctx.stream, problem, pass);
-  if (pass == ConvPass::forward) operands.bias = Tensor::filled(*ctx.stream, {problem.filters}, 0.5f);
-  plan.run(ctx, operands);
-  return conv_error(ctx, problem, pass, operands, all);
-}
-
 double error_of(Context& ctx, const SpectralEngine& engine, const ConvProblem& problem, ConvPass pass) {
-  return error_of(ctx, *first_plan(engine, problem, pass), problem, pass);
+  return plan_error(ctx, *first_plan(engine, problem, pass), problem, pass);
 }
 
 int images_at_once(const SpectralEngine& engine, const ConvProblem& problem, ConvPass pass) {
@@ -148,7 +138,7 @@ TEST(SpectralEngine, SharesSpectraBetweenThePassesOfALayer) {
     run(engine, ctx, problem, ConvPass::backward_weight, weight);
     ConvOperands input{Tensor(*ctx.stream, problem.input_shape()), w, grad_y};
     run(engine, ctx, problem, ConvPass::backward_input, input);
-    EXPECT_LE(conv_error(ctx, problem, ConvPass::backward_input, input, all), promise(Precision::fp32));
+    EXPECT_LE(conv_error(ctx, problem, ConvPass::backward_input, input, all_samples), promise(Precision::fp32));
     EXPECT_EQ(engine.buffers().use().computed, step == 0 ? 3 : 4);  // the second time only w is new
     w.write();
   }
@@ -169,7 +159,7 @@ TEST(SpectralEngine, TransformsAWeightOnceInEvaluation) {
     operands.x.write();
     run(engine, ctx, problem, ConvPass::forward, operands);
   }
-  EXPECT_LE(conv_error(ctx, problem, ConvPass::forward, operands, all), promise(Precision::fp32));
+  EXPECT_LE(conv_error(ctx, problem, ConvPass::forward, operands, all_samples), promise(Precision::fp32));
   EXPECT_EQ(engine.buffers().use().computed, 1);  // of those that are kept
   EXPECT_LE(engine.buffers().use().peak, limit);
   operands.w.write();
@@ -210,7 +200,7 @@ TEST(SpectralEngine, TakesNoSpectrumThatFailedToBeComputed) {
   EXPECT_THROW(run(engine, ctx, problem, ConvPass::forward, operands), OutOfMemory);
   EXPECT_EQ(engine.buffers().use().held, 0u);
   run(engine, ctx, problem, ConvPass::forward, operands);
-  EXPECT_LE(conv_error(ctx, problem, ConvPass::forward, operands, all), promise(Precision::fp32));
+  EXPECT_LE(conv_error(ctx, problem, ConvPass::forward, operands, all_samples), promise(Precision::fp32));
 }
 
 // What one grid's plans leave behind is of use to each other, and to none of another grid.
@@ -265,7 +255,7 @@ TEST(SpectralEngine, FusesProductAndInverseOfFewChannels) {
   }
   const ConvPlans plans = engine.plans(few, ConvPass::forward);
   EXPECT_LT(plans[0]->facts().scratch_bytes, plans[1]->facts().scratch_bytes);
-  EXPECT_LE(error_of(ctx, *plans[1], few, ConvPass::forward), promise(Precision::fp32));
+  EXPECT_LE(plan_error(ctx, *plans[1], few, ConvPass::forward), promise(Precision::fp32));
   EXPECT_LE(error_of(ctx, engine, many, ConvPass::forward), promise(Precision::fp32));
   EXPECT_EQ(fused.runs, 1);
 }
@@ -283,7 +273,7 @@ TEST(SpectralEngine, PairsTransformsWithWhatHasTheirStorage) {
   for (const ConvPass pass : every_pass) {
     const ConvPlans plans = engine.plans(problem, pass);
     EXPECT_EQ(plans.size(), pass == ConvPass::forward ? 3u : 2u) << "doubles, fused too, and floats";
-    for (const auto& plan : plans) EXPECT_LE(error_of(ctx, *plan, problem, pass), promise(Precision::fp32));
+    for (const auto& plan : plans) EXPECT_LE(plan_error(ctx, *plan, problem, pass), promise(Precision::fp32));
   }
   EXPECT_EQ(fused.runs, 1);
 }
@@ -328,7 +318,7 @@ TEST(SpectralEngine, SharesNoSpectrumOfAnotherStorage) {
   ConvOperands operands = random_operands(*ctx.stream, problem, ConvPass::forward);
   for (const auto& plan : engine.plans(problem, ConvPass::forward)) {
     plan->run(ctx, operands);
-    EXPECT_LE(conv_error(ctx, problem, ConvPass::forward, operands, all), promise(Precision::fp32));
+    EXPECT_LE(conv_error(ctx, problem, ConvPass::forward, operands, all_samples), promise(Precision::fp32));
   }
   EXPECT_EQ(engine.buffers().use().computed, 4);
   EXPECT_EQ(engine.buffers().use().reused, 0);

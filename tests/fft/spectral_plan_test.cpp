@@ -12,13 +12,11 @@
 #include "tests/support/check_close.h"
 #include "tests/support/conv_problem.h"
 #include "tests/support/every_device.h"
+#include "tests/support/limits.h"
 #include "tests/support/plain_backend.h"
 
 namespace twiddle {
 namespace {
-
-constexpr std::size_t plenty = std::size_t(1) << 30;
-constexpr int all = std::numeric_limits<int>::max();
 
 SpectralEngine plain_engine(const FrequencyGrid& grid, std::size_t limit = plenty) {
   return {plain_backend({grid}), std::make_shared<FrequencyBuffers>(limit), plenty};
@@ -53,7 +51,7 @@ void expect_epilogue_backward(Context& ctx, ConvEngine& engine, const ConvProble
     run(engine, ctx, problem, pass, operands);
     if (pass == ConvPass::backward_weight) expect_close(operands.bias.to_vector(stream), sums, 2e-6f);
     operands.y = Tensor::from(stream, problem.output_shape(), passed);
-    EXPECT_LE(conv_error(ctx, problem, pass, operands, all), promise(Precision::fp32)) << to_string(pass);
+    EXPECT_LE(conv_error(ctx, problem, pass, operands, all_samples), promise(Precision::fp32)) << to_string(pass);
   }
 }
 
@@ -81,7 +79,7 @@ TEST(SpectralPlan, SharesNoSpectrumOfAnotherMask) {
     run(engine, ctx, problem, ConvPass::backward_input, operands);
     ConvOperands plain = operands;
     plain.y = mask == 0 ? operands.mask : grad_y;
-    EXPECT_LE(conv_error(ctx, problem, ConvPass::backward_input, plain, all), promise(Precision::fp32));
+    EXPECT_LE(conv_error(ctx, problem, ConvPass::backward_input, plain, all_samples), promise(Precision::fp32));
   }
   EXPECT_EQ(engine.buffers().use().computed, 3);
   EXPECT_EQ(engine.buffers().use().reused, 1);  // w's

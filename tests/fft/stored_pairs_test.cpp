@@ -13,23 +13,20 @@
 #include "layers/conv/engines.h"
 #include "tests/support/check_close.h"
 #include "tests/support/conv_problem.h"
+#include "tests/support/limits.h"
+#include "tests/support/magnitudes.h"
 #include "tests/support/on_gpu.h"
 
 namespace twiddle {
 namespace {
 
-constexpr int all_samples = std::numeric_limits<int>::max();
 constexpr std::size_t enough = std::size_t(1) << 32;
 
 // By what the planes of a row or column are multiplied.
-using Size = std::function<double(std::int64_t)>;
+using PlaneSize = std::function<double(std::int64_t)>;
 
-double same_size(std::int64_t) {
+double of_one_size(std::int64_t) {
   return 1;
-}
-// Six decades, in no order.
-double decades(std::int64_t i) {
-  return std::pow(10.0, static_cast<double>(i * 29 % 64) * 6 / 64 - 3);
 }
 double inverse_decades(std::int64_t i) {
   return 1 / decades(i);
@@ -98,7 +95,7 @@ class StoredPairs : public OnGpu {
   }
 
   // Planes of [rows][columns][plane] times that of their row and that of their column.
-  Tensor sized(const Tensor& tensor, const Shape& shape, const Size& of_row, const Size& of_column) {
+  Tensor sized(const Tensor& tensor, const Shape& shape, const PlaneSize& of_row, const PlaneSize& of_column) {
     std::vector<float> values = on_host(tensor);
     const std::int64_t plane = shape[2] * shape[3], columns = shape[1];
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -221,14 +218,14 @@ TEST_F(StoredPairs, TakeTheRoomTheySay) {
 TEST_F(StoredPairs, KeepTheClassHoweverFarApartPlanesAre) {
   const ConvProblem problem = conv_problem("64x64x6x6 * 64x64x3x3 pad 1");
   struct Sizes {
-    Size image, channel, of_filter_in_w, of_channel_in_w, filter_in_y;
+    PlaneSize image, channel, of_filter_in_w, of_channel_in_w, filter_in_y;
   };
-  const Sizes all[] = {{same_size, decades, same_size, inverse_decades, same_size},
-                       {same_size, same_size, decades, same_size, inverse_decades},
-                       {decades, same_size, same_size, same_size, same_size},
+  const Sizes all[] = {{of_one_size, decades, of_one_size, inverse_decades, of_one_size},
+                       {of_one_size, of_one_size, decades, of_one_size, inverse_decades},
+                       {decades, of_one_size, of_one_size, of_one_size, of_one_size},
                        {decades, decades, decades, inverse_decades, inverse_decades},
-                       {same_size, one_is_large, same_size, one_is_dead, same_size},
-                       {same_size, same_size, one_is_dead, same_size, one_is_large}};
+                       {of_one_size, one_is_large, of_one_size, one_is_dead, of_one_size},
+                       {of_one_size, of_one_size, one_is_dead, of_one_size, one_is_large}};
   for (const Sizes& sizes : all)
     for (const ConvPass pass : every_pass) {
       const ConvPlans found = plans(problem, pass);

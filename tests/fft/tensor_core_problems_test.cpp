@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <map>
 #include <string>
 
@@ -13,18 +12,12 @@
 #include "layers/conv/engines.h"
 #include "tests/support/conv_problem.h"
 #include "tests/support/on_gpu.h"
+#include "tests/support/problem_seeds.h"
 
 namespace twiddle {
 namespace {
 
-constexpr int samples = 3000;  // elements of a result that are held to the reference
-constexpr int seeds = 8;       // tests, so that a large number of problems can be shared by processes
-
-// TWIDDLE_RANDOM_PROBLEMS asks for more than what is quick.
-int problems_of_a_seed() {
-  const char* const text = std::getenv("TWIDDLE_RANDOM_PROBLEMS");
-  return text != nullptr ? (std::atoi(text) + seeds - 1) / seeds : 3;
-}
+constexpr int sampled = 3000;  // elements of a result that are held to the reference
 
 class TensorCoreProblems : public OnGpu, public testing::WithParamInterface<int> {
  protected:
@@ -101,7 +94,7 @@ std::map<std::string, ConvPlans> plans_by_way(const ConvEngine& engine, const Co
 
 void TensorCoreProblems::hold_to_the_reference(const ConvProblem& problem, ConvPass pass) {
   ConvOperands operands = random_operands(stream(), problem, pass);
-  const ConvCheck check(stream(), problem, pass, operands, samples);
+  const ConvCheck check(stream(), problem, pass, operands, sampled);
   for (const auto& engine : engines_) {
     for (const auto& [way, plans] : plans_by_way(*engine, problem, pass)) {
       const auto& plan = plans[static_cast<std::size_t>(turn_++) % plans.size()];
@@ -120,7 +113,7 @@ void TensorCoreProblems::hold_to_the_reference(const ConvProblem& problem, ConvP
 }
 
 TEST_P(TensorCoreProblems, AgreeWithTheReference) {
-  const int problems = problems_of_a_seed();
+  const int problems = problems_of_a_seed(3);
   for (int number = 0; number < problems; ++number) {
     ConvProblem problem = random_problem();
     for (const Precision precision : {Precision::fp32, Precision::tf32}) {

@@ -1,10 +1,10 @@
 // What a GPU's threads do to transform tiles, followed on the CPU: against the transform that takes a tile at a time.
 #include "fft/cuda/winograd/tile_kernels.h"
+#include "tests/support/limits.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 
 #include "tests/support/noise.h"
 #include "tests/support/plain_winograd.h"
@@ -13,8 +13,6 @@ namespace twiddle {
 namespace {
 
 using namespace winograd_blocks;
-
-constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 
 class TileKernels : public testing::TestWithParam<ConvProblem> {
  protected:
@@ -50,14 +48,15 @@ class TileKernels : public testing::TestWithParam<ConvProblem> {
     const Planes p = planes(outputs, operand);
     const std::vector<float> source = noise(floats_of(p)), mask = noise(floats_of(p), 5);
     const float* const masks = masked ? mask.data() : nullptr;
-    std::vector<float> expected(static_cast<std::size_t>(floats_of_spectrum(outputs, p)), nan);
+    std::vector<float> expected(static_cast<std::size_t>(floats_of_spectrum(outputs, p)), not_a_number);
     reference(outputs).forward(ctx_, p, {source.data(), masks}, expected.data(), nullptr);
     for (const std::int64_t wanted : {few_blocks, many_blocks}) {
       const TileBlocks blocks(p, 0, wanted);
-      std::vector<float> actual(expected.size(), nan), staged(static_cast<std::size_t>(blocks.staged_floats()));
+      std::vector<float> actual(expected.size(), not_a_number),
+          staged(static_cast<std::size_t>(blocks.staged_floats()));
       const ForwardBlock<outputs, size, line> block{blocks, source.data(), masks, actual.data()};
       for (std::int64_t i = 0; i < blocks.count(); ++i) {
-        std::fill(staged.begin(), staged.end(), nan);
+        std::fill(staged.begin(), staged.end(), not_a_number);
         const TileBlocks::Place at = blocks.place(i);
         for (int t = 0; t < blocks.threads(); ++t) block.load(at, t, blocks.threads(), staged.data());
         for (int t = 0; t < blocks.threads(); ++t) block.transform(at, t, blocks.threads(), staged.data());
@@ -71,14 +70,16 @@ class TileKernels : public testing::TestWithParam<ConvProblem> {
     const Planes p = planes(outputs, operand);
     const std::vector<float> spectrum = noise(floats_of_spectrum(outputs, p)), bias = noise(p.columns);
     const PlaneEpilogue epilogue{with_epilogue ? bias.data() : nullptr, with_epilogue};
-    std::vector<float> expected(static_cast<std::size_t>(floats_of(p)), nan);  // NaN stays where another group lies
+    std::vector<float> expected(static_cast<std::size_t>(floats_of(p)),
+                                not_a_number);  // NaN stays where another group lies
     reference(outputs).inverse(ctx_, p, spectrum.data(), expected.data(), epilogue, nullptr);
     for (const std::int64_t wanted : {few_blocks, many_blocks}) {
       const TileBlocks blocks(p, 0, wanted);
-      std::vector<float> actual(expected.size(), nan), staged(static_cast<std::size_t>(blocks.staged_floats()));
+      std::vector<float> actual(expected.size(), not_a_number),
+          staged(static_cast<std::size_t>(blocks.staged_floats()));
       const InverseBlock<outputs, size, line> block{blocks, spectrum.data(), actual.data(), epilogue};
       for (std::int64_t i = 0; i < blocks.count(); ++i) {
-        std::fill(staged.begin(), staged.end(), nan);
+        std::fill(staged.begin(), staged.end(), not_a_number);
         const TileBlocks::Place at = blocks.place(i);
         for (int t = 0; t < blocks.threads(); ++t) block.transform(at, t, blocks.threads(), staged.data());
         for (int t = 0; t < blocks.threads(); ++t) block.store(at, t, blocks.threads(), staged.data());
@@ -91,11 +92,12 @@ class TileKernels : public testing::TestWithParam<ConvProblem> {
   void expect_overlap_add() {
     const Planes p = planes(outputs, ConvOperand::x);
     const std::vector<float> spectrum = noise(floats_of_spectrum(outputs, p));
-    std::vector<float> expected(static_cast<std::size_t>(floats_of(p)), nan);
+    std::vector<float> expected(static_cast<std::size_t>(floats_of(p)), not_a_number);
     reference(outputs).inverse(ctx_, p, spectrum.data(), expected.data(), {}, nullptr);
     for (const std::int64_t wanted : {few_blocks, many_blocks}) {
       const TileBlocks blocks(p, 2, wanted);
-      std::vector<float> actual(expected.size(), nan), staged(static_cast<std::size_t>(blocks.staged_floats()));
+      std::vector<float> actual(expected.size(), not_a_number),
+          staged(static_cast<std::size_t>(blocks.staged_floats()));
       using Block = OverlapAddBlock<outputs>;
       const Block block{blocks, spectrum.data(), actual.data()};
       const int threads = blocks.threads();

@@ -15,7 +15,7 @@ struct Line {
 };
 
 template <int count>
-Line<count> noise() {
+Line<count> noisy_line() {
   static std::mt19937 random(3);
   std::normal_distribution<double> normal;
   Line<count> line;
@@ -44,8 +44,8 @@ TYPED_TEST_SUITE(WinogradFormTest, Forms);
 
 TYPED_TEST(WinogradFormTest, ProductsOfBinsAreCorrelations) {
   constexpr int outputs = TypeParam::outputs, points = TypeParam::points;
-  const Line<points> x = noise<points>();
-  const Line<3> w = noise<3>();
+  const Line<points> x = noisy_line<points>();
+  const Line<3> w = noisy_line<3>();
   const auto of_x = apply<TypeParam::template input<double>, points, points>(x);
   const auto of_w = apply<TypeParam::template filter<double>, 3, points>(w);
   Line<points> products;
@@ -58,8 +58,8 @@ TYPED_TEST(WinogradFormTest, ProductsOfBinsAreCorrelations) {
 // <L a, b> = <a, L' b>.
 template <auto line, auto transposed, int in, int out>
 void expect_transposed() {
-  const Line<in> a = noise<in>();
-  const Line<out> b = noise<out>();
+  const Line<in> a = noisy_line<in>();
+  const Line<out> b = noisy_line<out>();
   EXPECT_NEAR((dot(apply<line, in, out>(a), b)), (dot(a, apply<transposed, out, in>(b))), 1e-6);
 }
 
@@ -73,7 +73,7 @@ TYPED_TEST(WinogradFormTest, EachMatrixHasItsTransposed) {
 
 TYPED_TEST(WinogradFormTest, BinsTellTheSumOfTheOutputs) {
   constexpr int outputs = TypeParam::outputs, points = TypeParam::points;
-  const Line<outputs> y = noise<outputs>();
+  const Line<outputs> y = noisy_line<outputs>();
   double sum = 0;
   for (const double value : y.at) sum += value;
   EXPECT_NEAR(TypeParam::sum(apply<TypeParam::template output_transposed<double>, outputs, points>(y).at), sum, 1e-6);
@@ -84,7 +84,7 @@ TEST(Winograd, NestsALineInBothDimensions) {
   using Form = WinogradForm<4>;
   double w[3][3], bins[6][6];
   for (auto& row : w)
-    for (double& value : row) value = noise<1>().at[0];
+    for (double& value : row) value = noisy_line<1>().at[0];
   nest<Form::filter<double>>(w, bins);
   for (int i = 0; i < 6; ++i)
     for (int j = 0; j < 6; ++j) {

@@ -1,8 +1,11 @@
 #include "tests/support/conv_problem.h"
 
+#include <limits>
 #include <sstream>
 
 #include "framework/error.h"
+#include "layers/conv/conv_check.h"
+#include "layers/conv/engines.h"
 #include "layers/conv/trial.h"
 
 namespace twiddle {
@@ -71,6 +74,13 @@ std::shared_ptr<const ConvPlan> holding_plan(Context& ctx, const ConvEngine& eng
 
 std::size_t scratch_bytes(const ConvEngine& engine, const ConvProblem& problem, ConvPass pass) {
   return first_plan(engine, problem, pass)->facts().scratch_bytes;
+}
+
+double plan_error(Context& ctx, const ConvPlan& plan, const ConvProblem& problem, ConvPass pass) {
+  ConvOperands operands = random_operands(*ctx.stream, problem, pass);
+  if (pass == ConvPass::forward) operands.bias = Tensor::filled(*ctx.stream, {problem.filters}, 0.5f);
+  plan.run(ctx, operands);
+  return conv_error(ctx, problem, pass, operands, std::numeric_limits<int>::max());
 }
 
 void run(const ConvEngine& engine, Context& ctx, const ConvProblem& problem, ConvPass pass, ConvOperands& operands) {
