@@ -10,6 +10,7 @@
 #include "framework/error.h"
 #include "layers/conv/conv_check.h"
 #include "tests/support/conv_problem.h"
+#include "tests/support/limits.h"
 #include "tests/support/on_gpu.h"
 #include "tests/support/spectral_plan.h"
 
@@ -62,7 +63,6 @@ class Layer {
  private:
   ConvOperands operands(ConvPass pass) { return random_operands(*ctx_.stream, problem_, pass); }
 
-  static constexpr std::size_t plenty = std::size_t(1) << 30;
   Context& ctx_;
   ConvProblem problem_;
   Tensor x_, w_, y_, bias_, grad_x_, grad_w_, grad_y_, grad_bias_;

@@ -20,7 +20,7 @@ void follow(const Work& work) {
   EXPECT_LE(work.blocks.along * work.blocks.down, plane_threads);
 }
 
-struct PlanesCase {
+struct PadCropCase {
   Planes planes;
   std::int64_t first, count;
 
@@ -75,7 +75,7 @@ void expect_same(const std::vector<float>& actual, const std::vector<float>& exp
 }
 
 template <int at_once>
-void expect_as_by_loops(const PlanesCase& c) {
+void expect_as_by_loops(const PadCropCase& c) {
   const Planes& planes = c.planes;
   SCOPED_TRACE(join(at_once, " at once, planes ", c.first, " and ", c.count - 1, " more of ", planes.rows, "x",
                     planes.columns, ", each ", planes.height, "x", planes.width, " in ", to_string(planes.grid)));
@@ -113,8 +113,8 @@ Planes in_grid(Planes planes, int pad_h, int pad_w, int height, int width, int w
 
 void expect_in_all_ways(const Planes& planes) {
   const std::int64_t all = planes.rows * planes.columns;
-  for (const PlanesCase& c :
-       {PlanesCase{planes, 0, all}, PlanesCase{planes, all / 3, all - all / 3}, PlanesCase{planes, all / 2, 1}}) {
+  for (const PadCropCase& c :
+       {PadCropCase{planes, 0, all}, PadCropCase{planes, all / 3, all - all / 3}, PadCropCase{planes, all / 2, 1}}) {
     expect_as_by_loops<1>(c);
     if (in_pairs(planes, nullptr)) expect_as_by_loops<2>(c);
   }

@@ -16,7 +16,7 @@
 namespace twiddle {
 namespace {
 
-constexpr int elements_of_c = 3000;  // numbers of C that are held to the reference
+constexpr int sampled_of_c = 3000;  // numbers of C that are held to the reference
 
 // op(A) op(B), and the numbers of A and B as they lie in memory.
 struct RandomProduct {
@@ -95,7 +95,7 @@ void PairProductProblems::hold_to_sums_in_double(const std::string& form, Random
     run_pair_product(stream(), cores, pair_product_of(g, a.read(), b.read(), c.write()));
     const std::vector<float> found = on_host(c);
     double square = 0, norm = 0;
-    for (int i = 0; i < elements_of_c; ++i) {
+    for (int i = 0; i < sampled_of_c; ++i) {
       const std::int64_t row = between(0, g.m - 1), column = between(0, g.n - 1);
       const double wanted = problem.expected(row, column);
       const double difference = found[static_cast<std::size_t>(row * g.n + column)] - wanted;

@@ -1,7 +1,6 @@
 // Winograd's products by tensor cores, and the plans that take them.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <functional>
 
 #include "fft/spectral_engine.h"
@@ -103,7 +102,6 @@ class RealPairs : public OnGpu {
 
   // Of all plans by pairs.
   void expect_plans(const ConvProblem& problem, const std::function<void(const ConvPlan&, ConvPass)>& expect) {
-    constexpr std::size_t plenty = std::size_t(1) << 30;
     SpectralEngine engine(winograd(stream().device()), std::make_shared<FrequencyBuffers>(plenty), plenty);
     for (const ConvPass pass : every_pass) {
       std::size_t tried = 0;

@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <limits>
-
 #include "fft/spectral_engine.h"
 #include "framework/error.h"
 #include "layers/conv/conv_check.h"
@@ -46,8 +44,7 @@ void expect_epilogue_backward(Context& ctx, ConvEngine& engine, const ConvProble
     if (plans.empty() || !plans.front()->facts().masks) continue;
     ConvOperands operands = random_operands(stream, problem, pass);
     operands.y = grad_y, operands.mask = mask;
-    if (pass == ConvPass::backward_weight)
-      operands.bias = Tensor::filled(stream, {problem.filters}, std::numeric_limits<float>::quiet_NaN());
+    if (pass == ConvPass::backward_weight) operands.bias = Tensor::filled(stream, {problem.filters}, not_a_number);
     run(engine, ctx, problem, pass, operands);
     if (pass == ConvPass::backward_weight) expect_close(operands.bias.to_vector(stream), sums, 2e-6f);
     operands.y = Tensor::from(stream, problem.output_shape(), passed);

@@ -23,7 +23,7 @@ namespace {
 constexpr std::size_t enough = std::size_t(1) << 32;
 
 // By what the planes of a row or column are multiplied.
-using PlaneSize = std::function<double(std::int64_t)>;
+using PlaneMagnitude = std::function<double(std::int64_t)>;
 
 double of_one_size(std::int64_t) {
   return 1;
@@ -95,7 +95,8 @@ class StoredPairs : public OnGpu {
   }
 
   // Planes of [rows][columns][plane] times that of their row and that of their column.
-  Tensor sized(const Tensor& tensor, const Shape& shape, const PlaneSize& of_row, const PlaneSize& of_column) {
+  Tensor sized(const Tensor& tensor, const Shape& shape, const PlaneMagnitude& of_row,
+               const PlaneMagnitude& of_column) {
     std::vector<float> values = on_host(tensor);
     const std::int64_t plane = shape[2] * shape[3], columns = shape[1];
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -218,7 +219,7 @@ TEST_F(StoredPairs, TakeTheRoomTheySay) {
 TEST_F(StoredPairs, KeepTheClassHoweverFarApartPlanesAre) {
   const ConvProblem problem = conv_problem("64x64x6x6 * 64x64x3x3 pad 1");
   struct Sizes {
-    PlaneSize image, channel, of_filter_in_w, of_channel_in_w, filter_in_y;
+    PlaneMagnitude image, channel, of_filter_in_w, of_channel_in_w, filter_in_y;
   };
   const Sizes all[] = {{of_one_size, decades, of_one_size, inverse_decades, of_one_size},
                        {of_one_size, of_one_size, decades, of_one_size, inverse_decades},
@@ -253,7 +254,7 @@ TEST_F(StoredPairs, AreRoundedWhereTheClassAllows) {
 
 TEST_F(StoredPairs, WhatIsNotFiniteSpoilsItsOwnImage) {
   const ConvProblem problem = conv_problem("64x64x6x6 * 64x64x3x3 pad 1");
-  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+  for (const float bad : {not_a_number, std::numeric_limits<float>::infinity()}) {
     ConvOperands operands = random_operands(stream(), problem, ConvPass::forward);
     std::vector<float> x = on_host(operands.x);
     const std::size_t image = 64 * 36;

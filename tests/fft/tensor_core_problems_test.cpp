@@ -17,7 +17,7 @@
 namespace twiddle {
 namespace {
 
-constexpr int sampled = 3000;  // elements of a result that are held to the reference
+constexpr int sampled_elements = 3000;  // elements of a result that are held to the reference
 
 class TensorCoreProblems : public OnGpu, public testing::WithParamInterface<int> {
  protected:
@@ -94,7 +94,7 @@ std::map<std::string, ConvPlans> plans_by_way(const ConvEngine& engine, const Co
 
 void TensorCoreProblems::hold_to_the_reference(const ConvProblem& problem, ConvPass pass) {
   ConvOperands operands = random_operands(stream(), problem, pass);
-  const ConvCheck check(stream(), problem, pass, operands, sampled);
+  const ConvCheck check(stream(), problem, pass, operands, sampled_elements);
   for (const auto& engine : engines_) {
     for (const auto& [way, plans] : plans_by_way(*engine, problem, pass)) {
       const auto& plan = plans[static_cast<std::size_t>(turn_++) % plans.size()];

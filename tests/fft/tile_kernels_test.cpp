@@ -1,11 +1,11 @@
 // What a GPU's threads do to transform tiles, followed on the CPU: against the transform that takes a tile at a time.
 #include "fft/cuda/winograd/tile_kernels.h"
-#include "tests/support/limits.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+#include "tests/support/limits.h"
 #include "tests/support/noise.h"
 #include "tests/support/plain_winograd.h"
 

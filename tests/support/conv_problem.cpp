@@ -1,12 +1,12 @@
 #include "tests/support/conv_problem.h"
 
-#include <limits>
 #include <sstream>
 
 #include "framework/error.h"
 #include "layers/conv/conv_check.h"
 #include "layers/conv/engines.h"
 #include "layers/conv/trial.h"
+#include "tests/support/limits.h"
 
 namespace twiddle {
 
@@ -80,7 +80,7 @@ double plan_error(Context& ctx, const ConvPlan& plan, const ConvProblem& problem
   ConvOperands operands = random_operands(*ctx.stream, problem, pass);
   if (pass == ConvPass::forward) operands.bias = Tensor::filled(*ctx.stream, {problem.filters}, 0.5f);
   plan.run(ctx, operands);
-  return conv_error(ctx, problem, pass, operands, std::numeric_limits<int>::max());
+  return conv_error(ctx, problem, pass, operands, all_samples);
 }
 
 void run(const ConvEngine& engine, Context& ctx, const ConvProblem& problem, ConvPass pass, ConvOperands& operands) {

@@ -23,7 +23,7 @@ std::shared_ptr<const ConvPlan> first_plan(const ConvEngine& engine, const ConvP
 std::shared_ptr<const ConvPlan> holding_plan(Context& ctx, const ConvEngine& engine, const ConvProblem& problem,
                                              ConvPass pass);
 std::size_t scratch_bytes(const ConvEngine& engine, const ConvProblem& problem, ConvPass pass);  // of that
-// Of a plan on random operands, over all elements of the result, which was NaN before.
+// The error of a plan on random operands, over all elements of the result, which was NaN before.
 double plan_error(Context& ctx, const ConvPlan& plan, const ConvProblem& problem, ConvPass pass);
 void run(const ConvEngine& engine, Context& ctx, const ConvProblem& problem, ConvPass pass, ConvOperands& operands);
 

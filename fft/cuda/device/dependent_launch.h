@@ -12,14 +12,14 @@ namespace twiddle::small_fft {
 #if __CUDA_ARCH__ >= 900
 // Waits until the kernels before this one have ended and what they wrote can be seen. Every thread calls it before its
 // first access to global memory, even a thread that needs nothing from the kernel before: the kernel after this one
-// waits for this one alone, so this one must not end before those before it. (One loads before: planes/plane_launch.h.)
+// waits for this one alone, so this one must not end before those before it. (But see planes/plane_launch.h.)
 __device__ inline void grid_dependency_wait() {
   asm volatile("griddepcontrol.wait;" ::: "memory");
 }
 // Lets the next kernel's blocks start when all blocks of this one have called it or have ended. If it is called before
 // grid_dependency_wait(), kernels even earlier may still be running then; this is right only if the next kernel
-// accesses no memory before its own wait. Our kernels keep to that, but for transforms to halves, before which comes
-// none that calls it so; a library's may not: where one may follow, this is called after the wait.
+// accesses no memory before its own wait. Our kernels keep to that, but for transforms to halves: the
+// kernel before these calls it after its wait. So does a kernel that a library's may follow, which may not keep to it.
 __device__ inline void launch_dependents() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 }

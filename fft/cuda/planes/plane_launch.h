@@ -10,8 +10,8 @@ namespace twiddle::small_fft {
 
 // The phases of plane_fft.h, with the barrier between them. Exponents of halves come from the kernel before this one,
 // which has waited for the end of all earlier ones before it lets this one start (stored_pairs/sm_90a/
-// line_exponents.cu): so the first blocks load what those wrote, the planes, while that kernel runs. The fence has them
-// look past what this multiprocessor's cache may still hold of the planes' memory, as the wait would.
+// line_exponents.cu): so the first blocks load planes and mask, which those wrote, while it runs. The fence
+// has them look past what this multiprocessor's cache may still hold of the planes' memory, as the wait would.
 template <int H, int W, int P, int MinBlocks>
 __global__ void __launch_bounds__((PlaneBlock<H, W, P>::threads),
                                   (resident_blocks<PlaneBlock<H, W, P>::threads>(MinBlocks)))
@@ -88,7 +88,7 @@ void launch_stored_inverse(Stream& stream, typename Source::Arguments arguments)
 template <int H, int W, BlockShape Shape>
 void launch_forward(Stream& stream, ForwardArguments arguments) {
   using Block = ForwardBlock<H, W, Shape.planes, StoreFloatsOrHalves>;
-  // As many as are resident at once; those behind them start when exponents have long been there.
+  // At least so many are resident at once; those behind them start when exponents have long been there.
   if (arguments.halves_a_float > 0)
     arguments.early_blocks = static_cast<unsigned>(Shape.min_blocks * multiprocessors(stream.device()));
   launch_dependent<forward_kernel<H, W, Shape.planes, Shape.min_blocks>>(
