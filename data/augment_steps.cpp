@@ -36,17 +36,22 @@ struct Entry {
   Size size() { return has_value() ? params.pair(name, model_size, 1, largest_side) : model_size; }
 };
 
+// To the nearest whole number, a half to the even one: Python's round(), which torchvision uses.
+int rounded(double value) {
+  return static_cast<int>(std::nearbyint(value));
+}
+
 AugmentStep resize(Entry& entry) {
   const ConfigNode* value = entry.params.node(entry.name);
   const Size size = entry.size();
   if (!value || value->kind != ConfigNode::Kind::scalar)
     return {[size](Image& image, RandomSequence) { image = resized(image, size[0], size[1]); },
             join("resize ", size[0], "x", size[1])};
+  // As in torchvision, the longer side is truncated.
   return {[side = size[0]](Image& image, RandomSequence) {
             const int shorter = std::min(image.height, image.width);
             const auto scaled = [&](int x) {
-              const std::int64_t length = (std::int64_t(x) * side + shorter / 2) / shorter;
-              return static_cast<int>(std::clamp<std::int64_t>(length, 1, largest_side));
+              return static_cast<int>(std::min<std::int64_t>(std::int64_t(x) * side / shorter, largest_side));
             };
             image = resized(image, scaled(image.height), scaled(image.width));
           },
@@ -64,7 +69,8 @@ AugmentStep center_crop(Entry& entry) {
   const Size size = entry.size();
   return {[size](Image& image, RandomSequence) {
             expect_room("center_crop", image, size);
-            image = cropped(image, (image.height - size[0]) / 2, (image.width - size[1]) / 2, size[0], size[1]);
+            const int top = rounded((image.height - size[0]) / 2.0), left = rounded((image.width - size[1]) / 2.0);
+            image = cropped(image, top, left, size[0], size[1]);
           },
           "center_crop " + to_text(size)};
 }
@@ -131,17 +137,17 @@ Window random_window(const Image& image, Range scale, Range ratio, RandomSequenc
     const double share = scale.least + (scale.most - scale.least) * random.uniform_double(4 * attempt);
     const double low = std::log(ratio.least), high = std::log(ratio.most);
     const double sides = std::exp(low + (high - low) * random.uniform_double(4 * attempt + 1));
-    const double width = std::round(std::sqrt(area * share * sides));
-    const double height = std::round(std::sqrt(area * share / sides));
-    if (width < 1 || height < 1 || width > image.width || height > image.height) continue;
-    const int h = static_cast<int>(height), w = static_cast<int>(width);
+    const double width = std::sqrt(area * share * sides), height = std::sqrt(area * share / sides);
+    if (width > image.width + 1.0 || height > image.height + 1.0) continue;  // may be too large for an int
+    const int h = rounded(height), w = rounded(width);
+    if (w < 1 || h < 1 || w > image.width || h > image.height) continue;
     const auto top = static_cast<int>(random.below(4 * attempt + 2, image.height - h + 1));
     const auto left = static_cast<int>(random.below(4 * attempt + 3, image.width - w + 1));
     return {top, left, h, w};
   }
   const double sides = std::clamp(double(image.width) / image.height, ratio.least, ratio.most);
-  const int w = std::clamp(static_cast<int>(std::round(image.height * sides)), 1, image.width);
-  const int h = std::clamp(static_cast<int>(std::round(image.width / sides)), 1, image.height);
+  const int w = std::clamp(rounded(image.height * sides), 1, image.width);
+  const int h = std::clamp(rounded(image.width / sides), 1, image.height);
   return {(image.height - h) / 2, (image.width - w) / 2, h, w};
 }
 

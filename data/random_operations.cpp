@@ -15,13 +15,15 @@ double between(double least, double most, const RandomSequence& random, std::int
   return least + (most - least) * random.uniform_double(draw);
 }
 
-// One of RandAugment's operations, with the share of the largest magnitude and a sign of 1 or -1.
+// The strength of one of RandAugment's operations: a magnitude from 0 to 30 and a sign of 1 or -1.
 struct Strength {
-  double share;
+  std::int64_t magnitude;
   int sign;
-  float factor() const { return static_cast<float>(1 + sign * 0.9 * share); }
-  double slope() const { return sign * 0.3 * share; }
-  int shift(int side) const { return sign * static_cast<int>(150.0 / 331 * side * share); }
+  double share() const { return static_cast<double>(magnitude) / 30; }
+  float factor() const { return static_cast<float>(1 + sign * 0.9 * share()); }
+  double slope() const { return sign * 0.3 * share(); }
+  // 150 / 331 of the side times the share, truncated. In integers: doubles make 54.99... of 55.
+  int shift(int side) const { return sign * static_cast<int>(5 * magnitude * side / 331); }
 };
 
 using Operation = void (*)(Image&, const Strength&);
@@ -31,13 +33,13 @@ constexpr std::array<Operation, 14> operations_of_rand_augment{
     [](Image& image, const Strength& by) { shear_y(image, by.slope()); },
     [](Image& image, const Strength& by) { translate(image, by.shift(image.width), 0); },
     [](Image& image, const Strength& by) { translate(image, 0, by.shift(image.height)); },
-    [](Image& image, const Strength& by) { rotate(image, by.sign * 30 * by.share); },
+    [](Image& image, const Strength& by) { rotate(image, by.sign * 30 * by.share()); },
     [](Image& image, const Strength& by) { adjust_brightness(image, by.factor()); },
     [](Image& image, const Strength& by) { adjust_saturation(image, by.factor()); },
     [](Image& image, const Strength& by) { adjust_contrast(image, by.factor()); },
     [](Image& image, const Strength& by) { adjust_sharpness(image, by.factor()); },
-    [](Image& image, const Strength& by) { posterize(image, 8 - static_cast<int>(std::nearbyint(4 * by.share))); },
-    [](Image& image, const Strength& by) { solarize(image, static_cast<float>(255 - 255 * by.share)); },
+    [](Image& image, const Strength& by) { posterize(image, 8 - static_cast<int>(std::nearbyint(4 * by.share()))); },
+    [](Image& image, const Strength& by) { solarize(image, static_cast<float>(255 - 255 * by.share())); },
     [](Image& image, const Strength&) { autocontrast(image); },
     [](Image& image, const Strength&) { equalize(image); },
 };
@@ -63,7 +65,7 @@ void RandAugment::apply(Image& image, RandomSequence random) const {
   for (std::int64_t i = 0; i < operations; ++i) {
     const auto which = static_cast<std::size_t>(random.below(2 * i, operations_of_rand_augment.size()));
     const int sign = random.below(2 * i + 1, 2) == 0 ? 1 : -1;
-    operations_of_rand_augment[which](image, {static_cast<double>(magnitude) / 30, sign});
+    operations_of_rand_augment[which](image, {magnitude, sign});
   }
 }
 

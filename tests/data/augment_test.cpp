@@ -124,6 +124,61 @@ TEST(Augment, ResizeByOneNumberKeepsTheRatio) {
   EXPECT_EQ(steps({mapping({{"resize", sequence({"2", "3"})}})}, {1, 2, 3}, flat), std::vector<int>(6, 30));
 }
 
+// The formulas of torchvision 0.29, whose sizes and corners are these: int(side * long / short) and
+// int(round((length - side) / 2.0)), in which Python divides doubles and rounds a half to the even number.
+TEST(Augment, ResizeTruncatesTheLongSide) {
+  const Augment augment =
+      read_augment(mapping({{"augment", sequence({mapping({{"resize", "32"}})})}}), {1, 1000, 1000});
+  for (int i = 0; i < 500; ++i) {
+    const auto side = [i](std::int64_t draw) {
+      return static_cast<int>(RandomSequence{3}.below(2 * i + draw, 80)) + 20;
+    };
+    const int height = side(0), width = side(1);
+    const double shorter = std::min(height, width), longer = std::max(height, width);
+    const int truncated = static_cast<int>(32 * longer / shorter);
+    const std::string message = message_of(ErrorKind::config, [&] { run(augment, counting(height, width)); });
+    const std::string size = height < width ? join("1x32x", truncated) : join("1x", truncated, "x32");
+    EXPECT_EQ(message.rfind(join("the image is ", size, " after"), 0), 0u) << height << "x" << width << ": " << message;
+  }
+}
+
+TEST(Augment, CenterCropRoundsHalfToEven) {
+  const Augment augment = read_augment(mapping({{"augment", sequence({mapping({{"center_crop", "8"}})})}}), {1, 8, 8});
+  for (int i = 0; i < 500; ++i) {
+    const int height = 8 + i % 240, width = 8 + i * 7 % 240;
+    Image rows{1, height, width, {}}, columns = rows;
+    for (int y = 0; y < height; ++y)
+      for (int x = 0; x < width; ++x) {
+        rows.pixels.push_back(static_cast<std::uint8_t>(y));
+        columns.pixels.push_back(static_cast<std::uint8_t>(x));
+      }
+    const auto corner = [](int length) {
+      const int half = (length - 8) / 2;
+      return (length - 8) % 2 == 0 || half % 2 == 0 ? half : half + 1;
+    };
+    EXPECT_EQ(bytes(run(augment, rows))[0], corner(height)) << height;
+    EXPECT_EQ(bytes(run(augment, columns))[0], corner(width)) << width;
+  }
+}
+
+// torchvision's RandomResizedCrop, with scale and ratio of one value: no window fits, and the largest in the middle of
+// the image is taken. Its ratio makes one side 2.5 pixels, which become 2.
+TEST(Augment, RandomResizedCropRoundsToEven) {
+  const std::vector<Value> narrow{
+      mapping({{"random_resized_crop", mapping({{"scale", sequence({"1", "1"})}, {"ratio", sequence({"2", "2"})}})}})};
+  EXPECT_EQ(steps(narrow, {1, 2, 5}, counting(6, 5)), (std::vector<int>{10, 11, 12, 13, 14, 15, 16, 17, 18, 19}));
+}
+
+TEST(Augment, ResizesExtremeShapes) {
+  const std::vector<std::pair<int, int>> shapes{{1, 2000}, {2000, 1}, {1, 1}};
+  for (const auto& [height, width] : shapes) {
+    const Image flat{1, height, width, Bytes(static_cast<std::size_t>(height * width), 9)};
+    const std::vector<Value> by_side{mapping({{"resize", "8"}}), mapping({{"center_crop", "8"}})};
+    EXPECT_EQ(steps(by_side, {1, 8, 8}, flat), std::vector<int>(64, 9)) << height << "x" << width;
+    EXPECT_EQ(steps({"random_resized_crop"}, {1, 8, 8}, flat), std::vector<int>(64, 9)) << height << "x" << width;
+  }
+}
+
 TEST(Augment, RandomCropTakesEveryWindow) {
   std::set<int> corners;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {

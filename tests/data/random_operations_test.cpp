@@ -1,5 +1,6 @@
 #include "data/random_operations.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -52,6 +53,19 @@ TEST(RandAugment, DrawsFromTorchvisionsOperations) {
   std::set<Bytes> drawn;
   for (std::uint64_t seed = 0; seed < 600; ++seed) drawn.insert(augmented({.operations = 1, .magnitude = 9}, seed));
   EXPECT_EQ(drawn, expected);
+}
+
+// 150 / 331 * 331 * 11 / 30 is 55, which doubles miss by one bit.
+TEST(RandAugment, TruncatesShiftsExactly) {
+  const Image row{1, 1, 331, Bytes(331, 200)};
+  std::set<std::ptrdiff_t> black;  // pixels that came from outside
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    Image image = row;
+    RandAugment{.operations = 1, .magnitude = 11}.apply(image, RandomSequence{seed});
+    black.insert(std::count(image.pixels.begin(), image.pixels.end(), 0));
+  }
+  EXPECT_TRUE(black.contains(55));
+  EXPECT_FALSE(black.contains(54));
 }
 
 TEST(RandAugment, DependsOnTheSeedAlone) {
