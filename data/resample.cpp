@@ -54,8 +54,21 @@ std::uint16_t weighed(std::uint8_t value, std::uint16_t weight) {
   return static_cast<std::uint16_t>((static_cast<std::uint32_t>(value << 8) * weight) >> 16);
 }
 
-// out[x]: the weighted sum of the tap's rows at x, to the nearest. Every product was rounded down, by half on average;
-// where hundreds of rows become one, that is made up for in part only: no sum may pass 16 bits.
+// Products of more rows are summed in 32 bits: in 16 bits, each is rounded down by up to 1/256.
+constexpr int most_rows_in_16_bits = 64;
+
+// out[x]: the exact weighted sum of the tap's rows at x, to the nearest.
+void weigh_many_rows(const Plane& in, int width, const Tap& tap, const std::uint16_t* weights, std::uint8_t* out) {
+  std::vector<std::uint32_t> sums(static_cast<std::size_t>(width), 32767);
+  for (int k = 0; k < tap.count; ++k) {
+    const std::uint8_t* from = in.row(tap.first + k);
+    const std::uint32_t weight = weights[k];
+    for (int x = 0; x < width; ++x) sums[static_cast<std::size_t>(x)] += from[x] * weight;
+  }
+  for (int x = 0; x < width; ++x) out[x] = static_cast<std::uint8_t>(sums[static_cast<std::size_t>(x)] / 65535);
+}
+
+// out[x]: the weighted sum of the tap's rows at x, to the nearest. Every product was rounded down, by half on average.
 void weigh_rows(const Plane& in, int width, const Tap& tap, const std::uint16_t* weights, std::uint16_t* sums,
                 std::uint8_t* out) {
   if (tap.count <= 2) {
@@ -65,7 +78,8 @@ void weigh_rows(const Plane& in, int width, const Tap& tap, const std::uint16_t*
       out[x] = static_cast<std::uint8_t>((weighed(above[x], upper) + weighed(below[x], lower) + 129) >> 8);
     return;
   }
-  std::fill(sums, sums + width, static_cast<std::uint16_t>(128 + std::min(tap.count / 2, 127)));
+  if (tap.count > most_rows_in_16_bits) return weigh_many_rows(in, width, tap, weights, out);
+  std::fill(sums, sums + width, static_cast<std::uint16_t>(128 + tap.count / 2));
   for (int k = 0; k < tap.count; ++k) {
     const std::uint8_t* from = in.row(tap.first + k);
     const std::uint16_t weight = weights[k];

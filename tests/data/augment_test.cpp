@@ -1,6 +1,7 @@
 #include "data/augment.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "tests/data/fixtures.h"
@@ -73,7 +74,28 @@ TEST(Resized, ShrinkingFarAveragesAllPixels) {
   for (int i = 0; i < 600 * 300; ++i) image.pixels.push_back(i % 2 ? 254 : 0);
   EXPECT_NEAR(resized(image, 1, 1).pixels[0], 127, 1);
   EXPECT_EQ(resized({1, 255, 1, Bytes(255, 255)}, 1, 1).pixels, Bytes{255});
-  EXPECT_NEAR(resized({1, 1000, 1, Bytes(1000, 255)}, 1, 1).pixels[0], 255, 2);
+}
+
+TEST(Resized, KeepsBrightnessAtAnyRatio) {
+  for (const int length : {60, 250, 255, 256, 1000, 5000, 32768})
+    for (const int value : {255, 254, 128, 77, 1})
+      EXPECT_EQ(resized({1, length, 1, Bytes(static_cast<std::size_t>(length), static_cast<std::uint8_t>(value))}, 1, 1)
+                    .pixels[0],
+                value)
+          << length;
+}
+
+TEST(Resized, WeighsNoiseExactlyAtAnyRatio) {
+  for (const int length : {4, 24, 60, 65, 256, 3000, 32768}) {
+    Image image{1, length, 1, {}};
+    double sum = 0, weights = 0;
+    for (int i = 0; i < length; ++i) {
+      image.pixels.push_back(static_cast<std::uint8_t>(RandomSequence{5}.below(i, 256)));
+      const double weight = 1 - std::abs((i + 0.5) / length - 0.5);  // a triangle twice as wide as the image
+      sum += weight * image.pixels.back(), weights += weight;
+    }
+    EXPECT_NEAR(resized(image, 1, 1).pixels[0], sum / weights, 0.6) << length;
+  }
 }
 
 TEST(Cropped, TakesAWindowAndFillsTheOutsideWithZeros) {
