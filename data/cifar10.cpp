@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "data/classes.h"
+#include "data/file_kind.h"
 #include "data/files.h"
 #include "framework/printable.h"
 #include "framework/text.h"
@@ -13,7 +14,19 @@ namespace twiddle {
 
 namespace {
 
-constexpr std::int64_t record_bytes = 3073, class_count = 10;
+constexpr std::int64_t record_bytes = 3073, class_count = 10, cifar100_record_bytes = 3074;
+constexpr const char* download = "download CIFAR-10's binary version, cifar-10-binary.tar.gz";
+
+// What a folder without CIFAR-10's files has instead; empty if that is unknown.
+std::string other_version_in(const std::filesystem::path& folder) {
+  std::error_code none;
+  if (std::filesystem::exists(folder / "fine_label_names.txt", none) ||
+      std::filesystem::exists(folder / "train.bin", none))
+    return "CIFAR-100's binary version, which has labels of two kinds";
+  if (std::filesystem::exists(folder / "data_batch_1", none)) return "the Python version";
+  if (std::filesystem::exists(folder / "data_batch_1.mat", none)) return "the Matlab version";
+  return "";
+}
 
 // data_batch_*.bin in order, or test_batch.bin.
 std::vector<std::string> files_of_split(const std::string& folder, const std::string& split) {
@@ -25,12 +38,25 @@ std::vector<std::string> files_of_split(const std::string& folder, const std::st
     if (fits && entry->path().extension() == ".bin") files.push_back(entry->path().string());
   }
   if (code) throw Error(ErrorKind::data, join("cannot read folder '", printable(folder), "': ", code.message()));
-  if (files.empty())
-    throw Error(ErrorKind::data,
-                join("folder '", printable(folder), "' holds no ",
-                     split == "test" ? "test_batch.bin" : "data_batch_*.bin", "; CIFAR-10's binary version has them"));
+  if (files.empty()) {
+    const std::string other = other_version_in(folder);
+    throw Error(ErrorKind::data, join("folder '", printable(folder), "' holds no ",
+                                      split == "test" ? "test_batch.bin" : "data_batch_*.bin",
+                                      other.empty() ? "" : " but " + other, "; ", download));
+  }
   std::sort(files.begin(), files.end());
   return files;
+}
+
+// Why a file of so many bytes is not CIFAR-10's.
+std::string misfit(const std::string& path, std::int64_t bytes) {
+  const std::string kind = kind_of_file(read_first_bytes(path, bytes_of_kind), FileUse::dataset);
+  if (!kind.empty()) return "not CIFAR-10's binary version but " + kind;
+  if (bytes > 0 && bytes % cifar100_record_bytes == 0)
+    return join(format_count(bytes / cifar100_record_bytes, "record"), " of ", cifar100_record_bytes,
+                " bytes: this is CIFAR-100; ", download);
+  return join(bytes, " bytes are no whole number of CIFAR-10 records of ", record_bytes,
+              "; the file is truncated or of another kind");
 }
 
 std::vector<std::string> read_class_names(const std::filesystem::path& file) {
@@ -71,9 +97,7 @@ Cifar10::Cifar10(const DatasetSite& site, const Options& options) {
 void Cifar10::read(const std::string& path) {
   const std::uint64_t bytes = size_of_file(path);
   if (bytes == 0 || bytes % record_bytes != 0)
-    throw Error(ErrorKind::data,
-                join(printable(path), ": ", bytes, " bytes are no whole number of CIFAR-10 records of ", record_bytes,
-                     "; the file is cut short or is something else"));
+    throw Error(ErrorKind::data, join(printable(path), ": ", misfit(path, static_cast<std::int64_t>(bytes))));
   const std::vector<std::uint8_t> records = read_bytes(path);
   for (std::size_t i = 0; i < records.size(); i += record_bytes)
     if (records[i] >= class_count)

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <system_error>
 
@@ -32,7 +33,11 @@ std::uint64_t size_of_file(const std::string& path) {
 }
 
 std::vector<std::uint8_t> read_bytes(const std::string& path) {
-  std::vector<std::uint8_t> bytes(size_of_file(path));
+  return read_first_bytes(path, std::numeric_limits<std::size_t>::max());
+}
+
+std::vector<std::uint8_t> read_first_bytes(const std::string& path, std::size_t most) {
+  std::vector<std::uint8_t> bytes(std::min<std::uint64_t>(size_of_file(path), most));
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
   if (!file) fail(path, std::generic_category().message(errno));
   const std::size_t got = std::fread(bytes.data(), 1, bytes.size(), file.get());

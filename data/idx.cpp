@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "data/classes.h"
+#include "data/file_kind.h"
 #include "data/files.h"
 #include "framework/printable.h"
 #include "framework/text.h"
@@ -31,7 +32,7 @@ class IdxReader {
 
   IdxFile read(std::size_t fewest, std::size_t most, const char* what) {
     const std::vector<std::uint8_t> magic = take(4, "the header");
-    if (magic[0] != 0 || magic[1] != 0) fail("not an IDX file: it does not begin with two zero bytes");
+    if (magic[0] != 0 || magic[1] != 0) fail_by_kind(magic);
     if (magic[2] != 0x08) fail("holds values of type ", int(magic[2]), "; only unsigned bytes (type 8) can be read");
     if (magic[3] < fewest || magic[3] > most)
       fail("has ", int(magic[3]), " dimension(s), but ", what, " have ", fewest, fewest < most ? " or more" : "",
@@ -50,6 +51,16 @@ class IdxReader {
   template <class... Parts>
   [[noreturn]] void fail(const Parts&... parts) const {
     throw Error(ErrorKind::data, join(printable(path_), ": ", parts...));
+  }
+
+  [[noreturn]] void fail_by_kind(std::vector<std::uint8_t> first_bytes) {
+    const std::size_t begin = first_bytes.size();
+    first_bytes.resize(bytes_of_kind);
+    const int got = gzread(file_.get(), first_bytes.data() + begin, static_cast<unsigned>(bytes_of_kind - begin));
+    first_bytes.resize(begin + static_cast<std::size_t>(std::max(got, 0)));
+    const std::string kind = kind_of_file(first_bytes, FileUse::dataset);
+    if (!kind.empty()) fail("not an IDX file but ", kind);
+    fail("not an IDX file: it does not begin with two zero bytes");
   }
 
   std::uint64_t count_values(const std::vector<std::uint32_t>& sizes, std::uint64_t header) const {
@@ -78,7 +89,7 @@ class IdxReader {
       const int got = gzread(file_.get(), bytes.data() + begin, static_cast<unsigned>(bytes.size() - begin));
       if (got <= 0) {
         expect_sound();
-        fail("cut short in ", what, ": ", count, " bytes expected, ", begin, " found");
+        fail("truncated in ", what, ": ", count, " bytes expected, ", begin, " found");
       }
       bytes.resize(begin + static_cast<std::size_t>(got));
     }
@@ -95,7 +106,7 @@ class IdxReader {
   void expect_sound() const {
     int code = Z_OK;
     const char* message = gzerror(file_.get(), &code);
-    if (code == Z_BUF_ERROR) fail("cut short: the packed data end after ", file_size_, " bytes of the file");
+    if (code == Z_BUF_ERROR) fail("truncated: the packed data end after ", file_size_, " bytes of the file");
     if (code == Z_ERRNO) fail("cannot be read: ", std::generic_category().message(errno));
     if (code != Z_OK && code != Z_STREAM_END) fail("damaged: ", message);
   }

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "data/classes.h"
+#include "data/file_kind.h"
 #include "data/files.h"
 #include "framework/printable.h"
 #include "framework/text.h"
@@ -63,6 +64,8 @@ ImageList::ImageList(const DatasetSite& site, const Options& options)
 // Fills lines_ but for the labels, which are returned as written.
 std::vector<ImageList::WrittenLabel> ImageList::read_lines() {
   const std::vector<std::uint8_t> bytes = read_bytes(file_);
+  if (const std::string kind = kind_of_file(bytes, FileUse::dataset); !kind.empty())
+    throw Error(ErrorKind::data, join(printable(file_), ": not an image list but ", kind));
   std::string_view rest(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (rest.substr(0, 3) == "\xef\xbb\xbf") rest.remove_prefix(3);  // a byte-order mark
   std::vector<WrittenLabel> labels;

@@ -6,6 +6,7 @@
 
 #include "data/dataset.h"
 #include "data/decoders.h"
+#include "data/file_kind.h"
 #include "data/files.h"
 #include "data/jpeg_tables.h"
 #include "framework/printable.h"
@@ -83,7 +84,7 @@ bool has_jpeg_end(std::span<const std::uint8_t> bytes) {
 [[noreturn]] void fail_by_stb(const std::string& path, const char* format, std::size_t bytes) {
   const std::string reason = stbi_failure_reason() ? stbi_failure_reason() : "";
   const bool said = !reason.empty() && reason != "unknown image type" && reason != "bad png sig";
-  fail(path, format, " of ", bytes, " bytes, cut short or damaged", said ? " (" + shown(reason) + ")" : "");
+  fail(path, format, " of ", bytes, " bytes, truncated or damaged", said ? " (" + shown(reason) + ")" : "");
 }
 
 Image planar(const stbi_uc* pixels, int channels, int height, int width) {
@@ -115,7 +116,11 @@ Image read_by_stb(std::span<const std::uint8_t> file, int channels, const std::s
   if (file.size() > (std::size_t(1) << 30)) fail(path, "over 1 GiB");
   const int length = static_cast<int>(file.size());
   const char* const format = format_of(file);
-  if (format == nullptr) fail(path, "neither JPEG nor PNG (", file.size(), " bytes)");
+  if (format == nullptr) {
+    const std::string kind = kind_of_file(file, FileUse::image);
+    if (kind.empty()) fail(path, "neither JPEG nor PNG (", file.size(), " bytes)");
+    throw Error(ErrorKind::data, join("'", printable(path), "' is not a JPEG or PNG file but ", kind));
+  }
 
   if (!huffman_tables_fit(file)) fail(path, "damaged JPEG: a Huffman table of over 256 codes");
   int width = 0, height = 0, stored = 0;
@@ -130,7 +135,7 @@ Image read_by_stb(std::span<const std::uint8_t> file, int channels, const std::s
     fail(path, width, "x", height, " pixels are more than the ", format_count(max_pixels),
          " that `max_pixels` under `data:` allows");
   if (pixels / most_pixels_a_byte > length)
-    fail(path, "it claims ", width, "x", height, " pixels in ", length, " bytes; cut short or damaged");
+    fail(path, "it claims ", width, "x", height, " pixels in ", length, " bytes; truncated or damaged");
   // Four channels of 16 bits, sides padded to whole JPEG blocks; twice that for a buffer that grows by doubling.
   allocation_limit =
       std::max<std::size_t>(16 * (static_cast<std::size_t>(width) + 64) * (static_cast<std::size_t>(height) + 64),
@@ -143,7 +148,7 @@ Image read_by_stb(std::span<const std::uint8_t> file, int channels, const std::s
          " pixels: damaged, or more than can be held while it is decoded");
   if (!decoded) fail_by_stb(path, format, file.size());
   if (format == std::string_view("JPEG") && !has_jpeg_end(file))
-    fail(path, format, " of ", file.size(), " bytes, cut short or damaged (no end marker)");
+    fail(path, format, " of ", file.size(), " bytes, truncated or damaged (no end marker)");
   return planar(decoded.get(), channels, height, width);
 }
 

@@ -7,7 +7,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <span>
 
+#include "data/file_kind.h"
 #include "models/yaml.h"
 
 namespace twiddle {
@@ -40,6 +42,9 @@ FileText read_text(const std::string& path) {
   FileText result;
   std::array<char, 1 << 16> block;
   while (const std::size_t count = std::fread(block.data(), 1, block.size(), file.get())) {
+    const std::span first_bytes(reinterpret_cast<const std::uint8_t*>(block.data()), std::min(count, bytes_of_kind));
+    const std::string kind = result.text.empty() ? kind_of_file(first_bytes, FileUse::dataset) : "";
+    if (!kind.empty()) return {"", "it is no config but " + kind};
     result.text.append(block.data(), count);
     if (result.text.size() > largest_file) return {"", "it has more than 4 MiB: this is no config"};
   }

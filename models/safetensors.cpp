@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "data/file_kind.h"
+#include "data/files.h"
 #include "framework/error.h"
 #include "framework/printable.h"
 #include "models/safetensors_header.h"
@@ -158,6 +160,8 @@ Tensor to_tensor(Stream& stream, const HostArray& array) {
 
 SafeTensors read_safetensors(const std::string& path) {
   Reader reader(path);
+  const std::string other_kind = kind_of_file(read_first_bytes(path, bytes_of_kind), FileUse::weights);
+  if (!other_kind.empty()) reader.fail("not a safetensors file but ", other_kind);
   const std::uint64_t file_bytes = reader.left();
   if (file_bytes < 8) reader.fail("damaged: ", file_bytes, " bytes are too few for a safetensors file");
   std::uint64_t header_bytes = 0;

@@ -68,6 +68,24 @@ TEST(Cifar10, RefusesDamagedFiles) {
             std::string::npos);
 }
 
+TEST(Cifar10, NamesOtherVersions) {
+  const std::filesystem::path folder = fresh_folder();
+  const auto failure = [&](const std::string& path) {
+    return message_of(ErrorKind::data, [&] { open_dataset("cifar10", mapping({{"path", path}})); });
+  };
+  const auto expect = [](const std::string& message, const char* part) {
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+  };
+  expect(failure(write_file(folder / "train.bin", Bytes(2 * 3074))), "2 records of 3074 bytes: this is CIFAR-100");
+  expect(failure(folder.string()), "holds no data_batch_*.bin but CIFAR-100's binary version");
+  const std::filesystem::path python = folder / "python";
+  expect(failure(write_text(python / "data_batch_1", "\x80\x02}q\x01(U")),
+         "not CIFAR-10's binary version but a Python pickle");
+  expect(failure(python.string()),
+         "holds no data_batch_*.bin but the Python version; download CIFAR-10's binary version");
+  expect(failure(write_text(folder / "x.bin", "version https://git-lfs.github.com/spec/v1\n")), "a git-lfs pointer");
+}
+
 TEST(Cifar10, ReadsTheRealFormat) {
   const std::string folder = shared_data("cifar10-small");
   if (folder.empty()) GTEST_SKIP() << "no cifar10-small beside the project";

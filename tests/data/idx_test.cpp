@@ -122,6 +122,10 @@ TEST(Idx, SaysWhatIsWrong) {
   EXPECT_NE(failure(longer, small_labels).find("the header promises 28 bytes, the file has 29"), std::string::npos);
   EXPECT_NE(failure(small_images, {0, 0, 8, 1, 0, 0, 0, 2, 0, 1}).find("2 labels for the 3 images"), std::string::npos);
   EXPECT_NE(failure({'P', 'K', 3, 4, 5}, small_labels).find("not an IDX file"), std::string::npos);
+  const std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\n";
+  EXPECT_NE(failure(Bytes(pointer.begin(), pointer.end()), small_labels)
+                .find("images.idx: not an IDX file but a git-lfs pointer; run `git lfs pull`"),
+            std::string::npos);
 }
 
 TEST(Idx, NamesClassesAndChecksTheirNumber) {

@@ -71,6 +71,18 @@ std::vector<std::int64_t> labels_of(const Dataset& data, std::int64_t index) {
 
 }  // namespace
 
+TEST(ImageList, RefusesFilesOfOtherKinds) {
+  const std::filesystem::path folder = fresh_folder();
+  const auto failure = [&](const std::string& text) {
+    const std::string file = write_text(folder / "list.txt", text);
+    return message_of(ErrorKind::data, [&] { open_dataset("image_list", mapping({{"file", file}})); });
+  };
+  EXPECT_NE(failure("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12\n")
+                .find("list.txt: not an image list but a git-lfs pointer; run `git lfs pull`"),
+            std::string::npos);
+  EXPECT_NE(failure("<!DOCTYPE html>\n<p> 404\n").find("a web page (HTML)"), std::string::npos);
+}
+
 TEST(ImageList, TakesSeveralLabelsAndNone) {
   const auto numbers = open_list_for(TargetKind::labels, "one.png 3,7,0\none.png\nmy cats/two.png -\none.png 2\n");
   EXPECT_EQ(numbers->classes().size(), 8u);

@@ -48,6 +48,15 @@ TEST(ReadImage, DecodesAJpeg) {
   EXPECT_EQ(read_image(write_file(fresh_folder() / "small.jpg", small_jpeg()), 1).pixels.size(), 120u);
 }
 
+TEST(ReadImage, NamesOtherKinds) {
+  const std::string webp = "RIFF\x10\x20\x01WEBPVP8 ";
+  Bytes bytes(webp.begin(), webp.end());
+  bytes.insert(bytes.begin() + 7, 0);
+  const std::string file = write_file(fresh_folder() / "x.jpg", bytes);
+  EXPECT_EQ(message_of(ErrorKind::data, [&] { read_image(file, 3); }),
+            join("'", file, "' is not a JPEG or PNG file but a WebP image; convert it to PNG or JPEG"));
+}
+
 TEST(ReadImage, EveryTruncationOfAJpegIsAnError) {
   const Bytes whole = small_jpeg();
   Image image;
@@ -87,15 +96,15 @@ TEST(ReadImage, SaysWhatIsWrong) {
   EXPECT_NE(message_of(ErrorKind::data, [] { read_image(".", 3); }).find("Is a directory"), std::string::npos);
 }
 
-TEST(ReadImage, NamesTheFormatThatWasCutShort) {
+TEST(ReadImage, NamesTruncatedFormat) {
   const auto half = [](Bytes bytes) {
     bytes.resize(bytes.size() / 2);
     return bytes;
   };
   const Bytes jpeg = half(small_jpeg()), png = half(encode_png({3, 4, 6, Bytes(72, 99)}));
-  EXPECT_NE(failure(jpeg).find(join("JPEG of ", jpeg.size(), " bytes, cut short or damaged")), std::string::npos);
+  EXPECT_NE(failure(jpeg).find(join("JPEG of ", jpeg.size(), " bytes, truncated or damaged")), std::string::npos);
   EXPECT_EQ(failure(jpeg).find("png"), std::string::npos) << failure(jpeg);
-  EXPECT_NE(failure(png).find(join("PNG of ", png.size(), " bytes, cut short or damaged")), std::string::npos);
+  EXPECT_NE(failure(png).find(join("PNG of ", png.size(), " bytes, truncated or damaged")), std::string::npos);
 }
 
 TEST(ReadImage, RefusesHugeClaims) {

@@ -60,6 +60,7 @@ put("safetensors_fuzz", "two", safetensors({
 put("safetensors_fuzz", "torch", safetensors({
     "features.0.weight": tensor([2, 1, 1, 1], 0, 8), "features.1.num_batches_tracked": tensor([], 8, 16, "I64")}, bytes(16)))
 put("safetensors_fuzz", "halves", safetensors({"a": tensor([3], 0, 6, "F16"), "b": tensor([1], 6, 8, "BF16")}, bytes(8)))
+put("safetensors_fuzz", "pytorch", b"PK\3\4" + bytes(22) + b"\x10\0\0\0archive/data.pkl")
 put("safetensors_fuzz", "numbers", safetensors(b'{"a":{"dtype":"F32","shape":[1e9,-1,0.5],"data_offsets":[0,4]}}', bytes(4)))
 
 put("checkpoint_fuzz", "state", b"""run.step=7
@@ -101,6 +102,8 @@ put("dataset_fuzz", "gzipped", b"\0" + part(gzip.compress(pictures, mtime=0)) + 
 put("dataset_fuzz", "colour", b"\0" + part(idx([1, 3, 2, 2], bytes(12))) + idx([1], b"\5"))
 put("dataset_fuzz", "cifar10", b"\1" + b"\3" + bytes(3072))
 put("dataset_fuzz", "numbers", b"\2a.png 0\nb c.png 2\n")
+put("dataset_fuzz", "cifar100", b"\1" + bytes(3074))
+put("dataset_fuzz", "pointer", b"\2version https://git-lfs.github.com/spec/v1\noid sha256:0\n")
 put("dataset_fuzz", "names", "\2a.png Hund\r\nb.png Kätzchen\r\n".encode())
 
 put("choice_cache_fuzz", "two", b"""# twiddle convolution choices 2: plan, milliseconds, key

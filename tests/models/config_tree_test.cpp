@@ -51,6 +51,8 @@ TEST_F(ConfigTree, FilesThatCannotBeRead) {
   EXPECT_TRUE(holds(file_complaint(folder_.string()), "it is a folder, not a config file"));
   EXPECT_TRUE(holds(file_complaint(write("empty.yaml", "")), "the config is empty"));
   EXPECT_TRUE(holds(file_complaint(write("big.yaml", std::string((4u << 20) + 1, '#'))), "more than 4 MiB"));
+  EXPECT_TRUE(holds(file_complaint(write("pointer.yaml", "version https://git-lfs.github.com/spec/v1\n")),
+                    "it is no config but a git-lfs pointer; run `git lfs pull`"));
   EXPECT_TRUE(holds(file_complaint("/dev/zero"), "it is no regular file"));
 }
 

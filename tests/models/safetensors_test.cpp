@@ -252,6 +252,15 @@ TEST(SafeTensors, RefusesHugeHeaderLengths) {
             std::string::npos);
 }
 
+TEST(SafeTensors, NamesFilesOfOtherKinds) {
+  using namespace std::string_literals;
+  const std::string pytorch = "PK\x03\x04"s + std::string(22, '\0') + "\x10\0\0\0archive/data.pkl"s;
+  EXPECT_NE(refusal(pytorch)->find("not a safetensors file but a PyTorch file (.pt or .pth); save its tensors"),
+            std::string::npos);
+  EXPECT_NE(refusal("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\n")->find("run `git lfs pull`"),
+            std::string::npos);
+}
+
 TEST(SafeTensors, RefusesWhatIsNoFile) {
   EXPECT_THROW(read_safetensors(temporary("not_there")), Error);
   EXPECT_THROW(read_safetensors(testing::TempDir()), Error);
