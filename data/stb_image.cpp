@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <memory>
 #include <string_view>
@@ -8,7 +7,7 @@
 #include "data/decoders.h"
 #include "data/file_kind.h"
 #include "data/files.h"
-#include "data/jpeg_tables.h"
+#include "data/jpeg_segments.h"
 #include "framework/printable.h"
 #include "framework/text.h"
 
@@ -60,23 +59,8 @@ template <class... Parts>
 
 // As the first bytes have it; null where they are neither's.
 const char* format_of(std::span<const std::uint8_t> bytes) {
-  constexpr std::array<std::uint8_t, 8> png{137, 'P', 'N', 'G', 13, 10, 26, 10};
-  constexpr std::array<std::uint8_t, 2> jpeg{0xff, 0xd8};
-  const auto begins = [&](const auto& magic) {
-    return bytes.size() >= magic.size() && std::equal(magic.begin(), magic.end(), bytes.begin());
-  };
-  return begins(png) ? "PNG" : begins(jpeg) ? "JPEG" : nullptr;
-}
-
-// Whether the end of the image (FF D9) comes after the last scan has begun (FF DA): stb 2.30 fills what is missing
-// with grey and says nothing. Inside a scan neither pair occurs; a thumbnail, which may hold both, comes before.
-bool has_jpeg_end(std::span<const std::uint8_t> bytes) {
-  for (std::size_t i = bytes.size(); i >= 2; --i) {
-    if (bytes[i - 2] != 0xff) continue;
-    if (bytes[i - 1] == 0xd9) return true;
-    if (bytes[i - 1] == 0xda) return false;
-  }
-  return false;
+  if (begins_with(bytes, "\x89PNG\r\n\x1a\n")) return "PNG";
+  return begins_with(bytes, "\xff\xd8") ? "JPEG" : nullptr;
 }
 
 // stb tries its readers in turn and does not always say more than that the last one did not know the format. Of a
@@ -87,17 +71,24 @@ bool has_jpeg_end(std::span<const std::uint8_t> bytes) {
   fail(path, format, " of ", bytes, " bytes, truncated or damaged", said ? " (" + shown(reason) + ")" : "");
 }
 
-Image planar(const stbi_uc* pixels, int channels, int height, int width) {
+// The luma of ITU-R 601-2 in PIL's arithmetic, which rounds to the nearest byte.
+std::uint8_t gray_of(const stbi_uc* rgb) {
+  return static_cast<std::uint8_t>((rgb[0] * 19595 + rgb[1] * 38470 + rgb[2] * 7471 + 0x8000) >> 16);
+}
+
+// Of `stored` channels a pixel: gray or RGB, perhaps with alpha, which is dropped. RGB comes from RGB alone.
+Image planar(const stbi_uc* pixels, int stored, int channels, int height, int width) {
   const std::size_t plane = static_cast<std::size_t>(height) * static_cast<std::size_t>(width);
+  const auto step = static_cast<std::size_t>(stored);
   Image image{channels, height, width, {}};
-  if (channels == 1) {
-    image.pixels.assign(pixels, pixels + plane);
+  image.pixels.resize(plane * static_cast<std::size_t>(channels));
+  if (channels == 1 && stored >= 3) {
+    for (std::size_t i = 0; i < plane; ++i) image.pixels[i] = gray_of(pixels + i * step);
     return image;
   }
-  image.pixels.resize(plane * static_cast<std::size_t>(channels));
   for (int c = 0; c < channels; ++c) {
     std::uint8_t* out = image.pixels.data() + plane * static_cast<std::size_t>(c);
-    for (std::size_t i = 0; i < plane; ++i) out[i] = pixels[i * static_cast<std::size_t>(channels) + c];
+    for (std::size_t i = 0; i < plane; ++i) out[i] = pixels[i * step + static_cast<std::size_t>(c)];
   }
   return image;
 }
@@ -114,7 +105,6 @@ Image read_image(const std::string& path, int channels, std::int64_t max_pixels)
 Image read_by_stb(std::span<const std::uint8_t> file, int channels, const std::string& path, std::int64_t max_pixels) {
   if (file.empty()) fail(path, "the file is empty");
   if (file.size() > (std::size_t(1) << 30)) fail(path, "over 1 GiB");
-  const int length = static_cast<int>(file.size());
   const char* const format = format_of(file);
   if (format == nullptr) {
     const std::string kind = kind_of_file(file, FileUse::image);
@@ -123,11 +113,17 @@ Image read_by_stb(std::span<const std::uint8_t> file, int channels, const std::s
   }
 
   if (!huffman_tables_fit(file)) fail(path, "damaged JPEG: a Huffman table of over 256 codes");
+  const bool is_jpeg = format == std::string_view("JPEG");
+  const std::vector<std::uint8_t> marked = is_jpeg ? with_cmyk_marker(file) : std::vector<std::uint8_t>();
+  const std::uint8_t* const bytes = marked.empty() ? file.data() : marked.data();
+  const int length = static_cast<int>(marked.empty() ? file.size() : marked.size());
+  // stb's own gray is rounded down; of a JPEG it takes the first plane, which may be cyan or red.
+  const int wanted = channels == 1 && !(is_jpeg && stores_gray(file)) ? 0 : channels;
   int width = 0, height = 0, stored = 0;
   allocation_limit = 1 << 20;
-  if (!stbi_info_from_memory(file.data(), length, &width, &height, &stored)) {
+  if (!stbi_info_from_memory(bytes, length, &width, &height, &stored)) {
     // Only a try at decoding tells why.
-    stbi_image_free(stbi_load_from_memory(file.data(), length, &width, &height, &stored, channels));
+    stbi_image_free(stbi_load_from_memory(bytes, length, &width, &height, &stored, wanted));
     fail_by_stb(path, format, file.size());
   }
   const std::int64_t pixels = std::int64_t(width) * height;
@@ -135,21 +131,21 @@ Image read_by_stb(std::span<const std::uint8_t> file, int channels, const std::s
     fail(path, width, "x", height, " pixels are more than the ", format_count(max_pixels),
          " that `max_pixels` under `data:` allows");
   if (pixels / most_pixels_a_byte > length)
-    fail(path, "it claims ", width, "x", height, " pixels in ", length, " bytes; truncated or damaged");
+    fail(path, "it claims ", width, "x", height, " pixels in ", file.size(), " bytes; truncated or damaged");
   // Four channels of 16 bits, sides padded to whole JPEG blocks; twice that for a buffer that grows by doubling.
   allocation_limit =
       std::max<std::size_t>(16 * (static_cast<std::size_t>(width) + 64) * (static_cast<std::size_t>(height) + 64),
                             2 * file.size() + (1 << 16));
   stbi__g_failure_reason = nullptr;  // what its other readers said of the header
   const std::unique_ptr<stbi_uc, void (*)(void*)> decoded(
-      stbi_load_from_memory(file.data(), length, &width, &height, &stored, channels), &stbi_image_free);
+      stbi_load_from_memory(bytes, length, &width, &height, &stored, wanted), &stbi_image_free);
   if (!decoded && !stbi_failure_reason())
     fail(path, format, " of ", file.size(), " bytes and ", width, "x", height,
          " pixels: damaged, or more than can be held while it is decoded");
   if (!decoded) fail_by_stb(path, format, file.size());
-  if (format == std::string_view("JPEG") && !has_jpeg_end(file))
+  if (is_jpeg && !has_jpeg_end(file))
     fail(path, format, " of ", file.size(), " bytes, truncated or damaged (no end marker)");
-  return planar(decoded.get(), channels, height, width);
+  return planar(decoded.get(), wanted == 0 ? stored : wanted, channels, height, width);
 }
 
 std::vector<std::uint8_t> encode_png(const Image& image) {

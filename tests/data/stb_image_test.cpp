@@ -1,7 +1,11 @@
+#include "data/decoders.h"
+
 #include <sys/stat.h>
 
 #include "tests/data/fixtures.h"
+#include "tests/data/flat_jpeg.h"
 #include "tests/data/small_jpeg.h"
+#include "tests/data/small_png.h"
 #include "tests/support/temp_path.h"
 
 namespace twiddle {
@@ -38,6 +42,30 @@ TEST(ReadImage, GivesBackWhatEncodePngWrote) {
   }
 }
 
+TEST(ReadImage, ReadsGrayPngOfAnyDepth) {
+  const auto pixels = [](const Bytes& png) { return read_image(write_file(fresh_folder() / "x.png", png), 1).pixels; };
+  EXPECT_EQ(pixels(gray_png(3, 1, {0, 1, 1, 1, 0, 1})), (Bytes{0, 255, 255, 255, 0, 255}));
+  EXPECT_EQ(pixels(gray_png(4, 2, {0, 1, 2, 3})), (Bytes{0, 85, 170, 255}));
+  EXPECT_EQ(pixels(gray_png(4, 4, {0, 1, 8, 15})), (Bytes{0, 17, 136, 255}));
+  EXPECT_EQ(pixels(gray_png(4, 16, {0, 255, 256, 65535})), (Bytes{0, 0, 1, 255}));
+}
+
+TEST(ReadImage, ReadsInterlacedPng) {
+  std::vector<int> values;
+  for (int i = 0; i < 13 * 11; ++i) values.push_back(i);
+  const Bytes plain = gray_png(13, 8, values), interlaced = gray_png(13, 8, values, true);
+  const std::filesystem::path folder = fresh_folder();
+  const Image image = read_image(write_file(folder / "x.png", plain), 1);
+  EXPECT_EQ(image.pixels, Bytes(values.begin(), values.end()));
+  EXPECT_EQ(read_image(write_file(folder / "y.png", interlaced), 1).pixels, image.pixels);
+}
+
+TEST(ReadImage, IgnoresWrongEndings) {
+  const std::filesystem::path folder = fresh_folder();
+  EXPECT_EQ(read_image(write_file(folder / "x.JPEG", png_of(3, 2, 2, 9)), 3).pixels, Bytes(12, 9));
+  EXPECT_EQ(read_image(write_file(folder / "x.png", small_jpeg()), 3).width, 12);
+}
+
 TEST(ReadImage, DecodesAJpeg) {
   const Image image = read_image(write_file(fresh_folder() / "small.jpg", small_jpeg()), 3);
   EXPECT_EQ(image.channels * 10000 + image.height * 100 + image.width, 31012);
@@ -46,6 +74,58 @@ TEST(ReadImage, DecodesAJpeg) {
   EXPECT_NEAR(image.pixels[120 + 9 * 12], 225, 20);
   EXPECT_NEAR(image.pixels[240], 200, 20);
   EXPECT_EQ(read_image(write_file(fresh_folder() / "small.jpg", small_jpeg()), 1).pixels.size(), 120u);
+}
+
+// PIL's values; rounded down, four of them would be one less.
+TEST(ReadImage, RoundsGrayAsPil) {
+  const Bytes reds{10, 255, 0, 0, 201, 1, 255}, greens{20, 0, 255, 0, 7, 2, 255}, blues{30, 0, 0, 255, 99, 2, 254};
+  Image image{3, 1, 7, reds};
+  image.pixels.insert(image.pixels.end(), greens.begin(), greens.end());
+  image.pixels.insert(image.pixels.end(), blues.begin(), blues.end());
+  const std::string file = write_file(fresh_folder() / "x.png", encode_png(image));
+  EXPECT_EQ(read_image(file, 1).pixels, (Bytes{18, 76, 150, 29, 75, 2, 255}));
+}
+
+// Values as PIL reads such files: ink is stored inverted, with and without Adobe's marker.
+TEST(ReadImage, ReadsCmykAsPil) {
+  const Bytes marker = adobe_segment(0);
+  for (const Bytes& segments : {marker, Bytes{}}) {
+    const std::string file = write_file(fresh_folder() / "x.jpg", flat_jpeg({60, 120, 200, 180}, segments));
+    Bytes expected(64, 42);
+    expected.insert(expected.end(), 64, 85);
+    expected.insert(expected.end(), 64, 141);
+    EXPECT_EQ(read_image(file, 3).pixels, expected);
+    EXPECT_EQ(read_image(file, 1).pixels, Bytes(64, 79));
+  }
+}
+
+// Gray YCCK: the color 255 - Y times the black channel. Adobe's marker with an unknown transform is YCCK for libjpeg.
+TEST(ReadImage, ReadsYcckWithAnyTransform) {
+  for (const std::uint8_t transform : {2, 1})
+    for (const int channels : {1, 3}) {
+      const Bytes jpeg = flat_jpeg({55, 128, 128, 51}, adobe_segment(transform));
+      const std::string file = write_file(fresh_folder() / "x.jpg", jpeg);
+      EXPECT_EQ(read_image(file, channels).pixels, Bytes(static_cast<std::size_t>(64 * channels), 40));
+    }
+}
+
+TEST(ReadByStb, ReadsRgbJpegAsGray) {
+  for (const Bytes& jpeg : {flat_jpeg({201, 7, 99}, adobe_segment(0)), flat_jpeg({201, 7, 99}, {}, {'R', 'G', 'B'})}) {
+    EXPECT_EQ(read_by_stb(jpeg, 1, "x.jpg").pixels, Bytes(64, 75));
+    EXPECT_EQ(read_by_stb(jpeg, 3, "x.jpg").pixels[64], 7);
+  }
+  EXPECT_EQ(read_by_stb(flat_jpeg({75, 128, 128}), 1, "x.jpg").pixels, Bytes(64, 75));
+  EXPECT_EQ(read_by_stb(flat_jpeg({75}), 3, "x.jpg").pixels, Bytes(192, 75));
+}
+
+// As of a motion photo, in which a film follows the image.
+TEST(ReadByStb, ReadsJpegThatOtherBytesFollow) {
+  const Image alone = read_by_stb(small_jpeg(), 3, "x.jpg");
+  for (const Bytes& film : {Bytes(1024, 0), Bytes{'f', 't', 'y', 'p', 0xff, 0xda, 0, 1}, small_jpeg()}) {
+    Bytes file = small_jpeg();
+    file.insert(file.end(), film.begin(), film.end());
+    EXPECT_EQ(read_by_stb(file, 3, "x.jpg").pixels, alone.pixels);
+  }
 }
 
 TEST(ReadImage, NamesOtherKinds) {

@@ -49,6 +49,21 @@ def jpeg():
     return bytes.fromhex("".join(re.findall(r'"([0-9a-f]+)"', text)))
 
 
+def with_segment(image, code, data):
+    return image[:2] + struct.pack(">BBH", 0xff, code, len(data) + 2) + data + image[2:]
+
+
+def flat_jpeg(components):
+    """A JPEG of 8x8 pixels, each component the mean gray."""
+    count, names = len(components), components
+    frame = struct.pack(">BHHB", 8, 8, 8, count) + b"".join(bytes([name, 0x11, 0]) for name in names)
+    scan = bytes([count]) + b"".join(bytes([name, 0]) for name in names) + bytes([0, 63, 0])
+    image = with_segment(b"\xff\xd8", 0xda, scan) + bytes(count) + b"\xff\xd9"
+    for code, data in ((0xc4, b"\x10\1" + bytes(16)), (0xc4, b"\0\1" + bytes(16)), (0xc0, frame), (0xdb, b"\0" + bytes([8] * 64))):
+        image = with_segment(image, code, data)
+    return image
+
+
 def idx(sizes, values):
     return bytes([0, 0, 8, len(sizes)]) + b"".join(struct.pack(">I", size) for size in sizes) + values
 
@@ -95,6 +110,11 @@ put("image_fuzz", "colour", png(3, 2, 8, 2, bytes(9)))
 put("image_fuzz", "palette", png(4, 4, 4, 3, bytes(2)))
 put("image_fuzz", "deep", png(2, 2, 16, 6, bytes(16)))
 put("image_fuzz", "jpeg", jpeg())
+put("image_fuzz", "cmyk", flat_jpeg(b"\1\2\3\4"))
+put("image_fuzz", "ycck", with_segment(flat_jpeg(b"\1\2\3\4"), 0xee, b"Adobe\0\x64\0\0\0\0\2"))
+put("image_fuzz", "rgb", flat_jpeg(b"RGB"))
+put("image_fuzz", "trailing", jpeg() + b"ftypmp4\xff\xda\0\1")
+put("image_fuzz", "webp", b"RIFF\x20\0\0\0WEBPVP8 ")
 
 pictures, labels = idx([2, 3, 3], bytes(18)), idx([2], b"\0\1")
 put("dataset_fuzz", "idx", b"\0" + part(pictures) + labels)
