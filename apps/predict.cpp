@@ -104,7 +104,8 @@ class Predictor {
 
  private:
   Tensor output(const std::string& file) {
-    Image image = read_image(file, static_cast<int>(input_.at(0)), experiment_.config.data.max_pixels);
+    const Config::Data& data = experiment_.config.data;
+    Image image = read_image(file, static_cast<int>(input_.at(0)), data.max_pixels, data.orient);
     // Where the config has no steps for it, a picture is brought to the size that the network reads.
     const auto height = static_cast<int>(input_.at(1)), width = static_cast<int>(input_.at(2));
     if (!has_steps_ && (image.height != height || image.width != width)) {

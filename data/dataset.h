@@ -55,6 +55,7 @@ struct DatasetSite {
   std::int64_t model_outputs = 0;         // classes the model tells apart; 0: unknown
   TargetKind target = TargetKind::label;  // what is to be known of each image, where a format has the choice
   std::int64_t max_pixels = usual_max_pixels;
+  bool orient = true;  // images by their EXIF orientation
   SearchProgress progress = {};
 };
 std::string resolve_path(const DatasetSite& site, const std::string& path);  // throws where neither exists
@@ -85,8 +86,9 @@ class SourceOf : public DatasetSource {
 using DatasetRegistry = Registry<DatasetSource, const DatasetSite&, Params&>;
 DatasetRegistry builtin_datasets();  // idx, cifar10, image_folder, image_list, synthetic
 
-// Decodes a JPEG or PNG to `channels` (1 or 3) planes; throws an Error of kind data with file, size and reason.
-Image read_image(const std::string& path, int channels, std::int64_t max_pixels = usual_max_pixels);
+// Decodes a JPEG or PNG to `channels` (1 or 3) planes, `orient`: upright by its EXIF orientation; throws an Error of
+// kind data with file, size and reason.
+Image read_image(const std::string& path, int channels, std::int64_t max_pixels = usual_max_pixels, bool orient = true);
 // The same bytes as a PNG file's contents; for reports and predictions.
 std::vector<std::uint8_t> encode_png(const Image& image);
 

@@ -46,6 +46,7 @@ ImageFolder::ImageFolder(const DatasetSite& site, const Options& options)
     : folder_(resolve_path(site, options.path)),
       channels_(options.channels),
       max_pixels_(site.max_pixels),
+      orient_(site.orient),
       classes_(sorted_sub_folders(folder_)) {
   if (classes_.empty())
     throw Error(ErrorKind::data,
@@ -76,7 +77,7 @@ fs::path ImageFolder::path_of(std::int64_t index) const {
 }
 
 Target ImageFolder::get(std::int64_t index, Image& image) const {
-  image = read_image(path_of(index).string(), channels_, max_pixels_);
+  image = read_image(path_of(index).string(), channels_, max_pixels_, orient_);
   return files_[static_cast<std::size_t>(index)].label;
 }
 

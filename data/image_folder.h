@@ -33,6 +33,7 @@ class ImageFolder : public Dataset {
   std::string folder_;
   int channels_;
   std::int64_t max_pixels_;
+  bool orient_;
   std::vector<File> files_;
   std::int64_t passed_over_ = 0;  // files that are no JPEG or PNG by their names
   std::vector<std::string> classes_;

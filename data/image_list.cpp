@@ -56,6 +56,7 @@ ImageList::ImageList(const DatasetSite& site, const Options& options)
       folder_(std::filesystem::path(file_).parent_path().string()),
       channels_(options.channels),
       max_pixels_(site.max_pixels),
+      orient_(site.orient),
       target_(site.target),
       classes_(options.classes) {
   number_labels(read_lines());
@@ -138,7 +139,7 @@ std::string ImageList::place_of(std::int32_t number) const {
 }
 
 Image ImageList::read(const std::string& path) const {
-  return read_image((std::filesystem::path(folder_) / path).string(), channels_, max_pixels_);
+  return read_image((std::filesystem::path(folder_) / path).string(), channels_, max_pixels_, orient_);
 }
 
 Target ImageList::get(std::int64_t index, Image& image) const {

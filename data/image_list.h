@@ -44,6 +44,7 @@ class ImageList : public Dataset {
   std::string file_, folder_;
   int channels_;
   std::int64_t max_pixels_;
+  bool orient_;
   TargetKind target_;
   std::vector<Line> lines_;
   std::vector<std::int32_t> labels_;       // of all lines

@@ -8,6 +8,7 @@
 #include "data/file_kind.h"
 #include "data/files.h"
 #include "data/jpeg_segments.h"
+#include "data/orientation.h"
 #include "framework/printable.h"
 #include "framework/text.h"
 
@@ -95,11 +96,12 @@ Image planar(const stbi_uc* pixels, int stored, int channels, int height, int wi
 
 }  // namespace
 
-Image read_image(const std::string& path, int channels, std::int64_t max_pixels) {
+Image read_image(const std::string& path, int channels, std::int64_t max_pixels, bool orient) {
   require(channels == 1 || channels == 3, "read_image: images have 1 or 3 channels, not ", channels);
   const std::vector<std::uint8_t> file = read_bytes(path);
-  std::optional<Image> image = read_by_turbojpeg(file, channels, max_pixels);
-  return image ? *std::move(image) : read_by_stb(file, channels, path, max_pixels);
+  std::optional<Image> decoded = read_by_turbojpeg(file, channels, max_pixels);
+  Image image = decoded ? *std::move(decoded) : read_by_stb(file, channels, path, max_pixels);
+  return oriented(std::move(image), orient ? orientation_of(file) : upright);
 }
 
 Image read_by_stb(std::span<const std::uint8_t> file, int channels, const std::string& path, std::int64_t max_pixels) {

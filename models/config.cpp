@@ -162,6 +162,7 @@ Config::Data read_data(Params& data) {
   values.workers = static_cast<int>(data.integer("workers", values.workers, 0, 256));
   values.skip_bad = data.choice("on_error", "fail", {"fail", "skip"}) == "skip";
   values.max_pixels = data.integer("max_pixels", values.max_pixels, 1, largest_max_pixels);
+  values.orient = data.flag("orient", values.orient);
   values.drop_last = data.flag("drop_last", values.drop_last);
   return values;
 }

@@ -37,6 +37,7 @@ struct Config {
     int workers = 2;
     bool skip_bad = false;
     std::int64_t max_pixels = usual_max_pixels;
+    bool orient = true;      // images by their EXIF orientation
     bool drop_last = false;  // a training epoch ends with its last full batch
   } data;
 

@@ -53,6 +53,7 @@ DatasetSite site_of(const Experiment& experiment, bool model_is_whole, const Sea
   DatasetSite site{std::filesystem::path(config.file).parent_path().string(), config.input};
   if (model_is_whole) site.model_outputs = experiment.model.net->output_shape().at(0);
   site.max_pixels = config.data.max_pixels;
+  site.orient = config.data.orient;
   if (experiment.loss != nullptr) site.target = experiment.loss->target();
   site.progress = progress;
   return site;

@@ -49,8 +49,16 @@ def jpeg():
     return bytes.fromhex("".join(re.findall(r'"([0-9a-f]+)"', text)))
 
 
+def exif(orientation):
+    return b"Exif\0\0II*\0" + struct.pack("<IHHHIHHI", 8, 1, 0x0112, 3, 1, orientation, 0, 0)
+
+
 def with_segment(image, code, data):
     return image[:2] + struct.pack(">BBH", 0xff, code, len(data) + 2) + data + image[2:]
+
+
+def with_chunk(image, kind, data):
+    return image[:33] + struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) + image[33:]
 
 
 def flat_jpeg(components):
@@ -102,6 +110,7 @@ data:
   eval_augment: [center_crop]
   normalize: {mean: [0.5, 0.4, 0.3], std: 0.2}
   max_pixels: 1000
+  orient: false
 \0data.train.images=3""")
 
 put("image_fuzz", "grey", png(5, 4, 8, 0, bytes(5)))
@@ -110,6 +119,8 @@ put("image_fuzz", "colour", png(3, 2, 8, 2, bytes(9)))
 put("image_fuzz", "palette", png(4, 4, 4, 3, bytes(2)))
 put("image_fuzz", "deep", png(2, 2, 16, 6, bytes(16)))
 put("image_fuzz", "jpeg", jpeg())
+put("image_fuzz", "turned_jpeg", with_segment(jpeg(), 0xe1, exif(6)))
+put("image_fuzz", "turned_png", with_chunk(png(3, 2, 8, 2, bytes(9)), b"eXIf", exif(8)[6:]))
 put("image_fuzz", "cmyk", flat_jpeg(b"\1\2\3\4"))
 put("image_fuzz", "ycck", with_segment(flat_jpeg(b"\1\2\3\4"), 0xee, b"Adobe\0\x64\0\0\0\0\2"))
 put("image_fuzz", "rgb", flat_jpeg(b"RGB"))

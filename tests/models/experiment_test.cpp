@@ -77,6 +77,7 @@ data:
   workers: 2
   on_error: fail
   max_pixels: 67108864
+  orient: true
   drop_last: false
   train: {format: synthetic, images: 1024, seed: 1, first: 0}
   augment:
