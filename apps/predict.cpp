@@ -14,7 +14,7 @@
 #include "apps/validators.h"
 #include "apps/verb_options.h"
 #include "apps/verbs.h"
-#include "data/files.h"
+#include "data/find_images.h"
 #include "framework/atomic_file.h"
 #include "framework/error.h"
 #include "framework/printable.h"
@@ -26,13 +26,13 @@ namespace fs = std::filesystem;
 namespace twiddle {
 namespace {
 
-// The pictures that were named, and how many other files of the folders were passed over.
+// The images of a command line, and what was skipped in its folders.
 struct Pictures {
   std::vector<std::string> files;
-  std::int64_t passed_over = 0;
+  FoundImages counts;
 };
 
-// Folders stand for the pictures in them, in the order of their names.
+// Folders stand for the images in them, in the order of their names.
 Pictures expand(const std::vector<std::string>& given) {
   Pictures pictures;
   for (const std::string& path : given) {
@@ -41,15 +41,11 @@ Pictures expand(const std::vector<std::string>& given) {
       pictures.files.push_back(path);
       continue;
     }
-    std::vector<std::string> inside;
-    for (const auto& entry : fs::recursive_directory_iterator(path)) {
-      if (!entry.is_regular_file()) continue;
-      const std::string file = entry.path().string();
-      has_image_ending(file) ? inside.push_back(file) : void(++pictures.passed_over);
-    }
-    if (inside.empty()) throw Error(ErrorKind::data, "'" + printable(path) + "' holds no .png or .jpg");
-    std::sort(inside.begin(), inside.end());
-    pictures.files.insert(pictures.files.end(), inside.begin(), inside.end());
+    const FoundImages found = find_images(path);
+    if (found.files.empty())
+      throw Error(ErrorKind::data, "'" + printable(path) + "' holds no .jpg, .jpeg or .png file");
+    for (const std::string& file : found.files) pictures.files.push_back((fs::path(path) / file).string());
+    pictures.counts.add_counts(found);
   }
   return pictures;
 }
@@ -137,12 +133,10 @@ class Predictor {
   std::vector<std::string> classes_;
 };
 
-void tell_notes(const Flags& flags, const std::string& on_sizes, std::int64_t passed_over) {
+void tell_notes(const Flags& flags, const std::string& on_sizes, const std::string& on_folders) {
   if (flags.verbosity < 0) return;
-  if (!on_sizes.empty()) tell(fmt::format("note: {}\n", on_sizes));
-  if (passed_over > 0)
-    tell(fmt::format("note: {} {} no .png or .jpg and {} passed over\n", format_count(passed_over),
-                     passed_over == 1 ? "file is" : "files are", passed_over == 1 ? "was" : "were"));
+  for (const std::string& note : {on_sizes, on_folders})
+    if (!note.empty()) tell(fmt::format("note: {}\n", note));
 }
 
 struct PredictArguments {
@@ -211,7 +205,7 @@ int predict(const Flags& flags, const PredictArguments& arguments) {
     if (flags.json != "-") fmt::print("{}: {}\n", printable(file), line);
   }
   write_json(flags, results);
-  tell_notes(flags, predictor.note_on_sizes(), pictures.passed_over);
+  tell_notes(flags, predictor.note_on_sizes(), pictures.counts.notes());
   return 0;
 }
 

@@ -1,7 +1,6 @@
 #include "data/files.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -44,12 +43,6 @@ std::vector<std::uint8_t> read_first_bytes(const std::string& path, std::size_t 
   if (std::ferror(file.get())) fail(path, std::generic_category().message(errno));
   bytes.resize(got);
   return bytes;
-}
-
-bool has_image_ending(const std::string& path) {
-  std::string ending = std::filesystem::path(path).extension().string();
-  std::transform(ending.begin(), ending.end(), ending.begin(), [](unsigned char c) { return std::tolower(c); });
-  return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
 }
 
 }  // namespace twiddle

@@ -16,7 +16,4 @@ std::vector<std::uint8_t> read_first_bytes(const std::string& path, std::size_t 
 // Bytes of a regular file, without opening it; throws likewise.
 std::uint64_t size_of_file(const std::string& path);
 
-// Whether a name ends as JPEG and PNG files do: .jpg, .jpeg, .png, in letters of either case.
-bool has_image_ending(const std::string& path);
-
 }  // namespace twiddle

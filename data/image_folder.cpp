@@ -4,7 +4,6 @@
 #include <filesystem>
 
 #include "data/classes.h"
-#include "data/files.h"
 #include "framework/printable.h"
 #include "framework/text.h"
 
@@ -18,21 +17,13 @@ bool is_hidden(const fs::path& path) {
   return path.filename().string().rfind('.', 0) == 0;
 }
 
-// Visits the entries of a folder (Iterator decides how deep), with the system's reason where it cannot.
-template <class Iterator, class Visit>
-void for_each_entry(const fs::path& folder, const Visit& visit) {
-  std::error_code code;
-  for (Iterator entry(folder, code), end; !code && entry != end; entry.increment(code)) visit(*entry);
-  if (code)
-    throw Error(ErrorKind::data, join("cannot read folder '", printable(folder.string()), "': ", code.message()));
-}
-
 std::vector<std::string> sorted_sub_folders(const fs::path& folder) {
   std::vector<std::string> names;
-  for_each_entry<fs::directory_iterator>(folder, [&](const fs::directory_entry& entry) {
-    std::error_code code;
-    if (entry.is_directory(code) && !is_hidden(entry.path())) names.push_back(entry.path().filename().string());
-  });
+  std::error_code code, none;
+  for (fs::directory_iterator entry(folder, code), end; !code && entry != end; entry.increment(code))
+    if (entry->is_directory(none) && !is_hidden(entry->path())) names.push_back(entry->path().filename().string());
+  if (code)
+    throw Error(ErrorKind::data, join("cannot read folder '", printable(folder.string()), "': ", code.message()));
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -52,22 +43,16 @@ ImageFolder::ImageFolder(const DatasetSite& site, const Options& options)
     throw Error(ErrorKind::data,
                 join("folder '", printable(folder_), "' has no sub-folders; there must be one a class"));
   for (std::size_t label = 0; label < classes_.size(); ++label) {
-    const std::size_t before = files_.size();
-    for_each_entry<fs::recursive_directory_iterator>(
-        fs::path(folder_) / classes_[label], [&](const fs::directory_entry& entry) {
-          std::error_code code;
-          if (site.progress) site.progress(folder_, static_cast<std::int64_t>(files_.size()));
-          if (entry.is_directory(code) || is_hidden(entry.path())) return;
-          if (!has_image_ending(entry.path().string()))
-            ++passed_over_;
-          else
-            files_.push_back({entry.path().lexically_relative(folder_).string(), static_cast<std::int32_t>(label)});
-        });
-    if (files_.size() == before)
-      throw Error(ErrorKind::data, join("folder '", printable((fs::path(folder_) / classes_[label]).string()),
+    const fs::path name = classes_[label];
+    const FoundImages found = find_images((fs::path(folder_) / name).string(), [&](std::int64_t images) {
+      if (site.progress) site.progress(folder_, static_cast<std::int64_t>(files_.size()) + images);
+    });
+    if (found.files.empty())
+      throw Error(ErrorKind::data, join("folder '", printable((fs::path(folder_) / name).string()),
                                         "' holds no .jpg, .jpeg or .png file; fill it or take it away"));
-    std::sort(files_.begin() + static_cast<std::ptrdiff_t>(before), files_.end(),
-              [](const File& a, const File& b) { return a.path < b.path; });
+    for (const std::string& file : found.files)
+      files_.push_back({(name / file).string(), static_cast<std::int32_t>(label)});
+    counts_.add_counts(found);
   }
   classes_ = printable_classes(std::move(classes_));
 }
@@ -86,12 +71,10 @@ std::string ImageFolder::where(std::int64_t index) const {
 }
 
 std::string ImageFolder::describe() const {
-  const std::string others = passed_over_ == 0
-                                 ? ""
-                                 : join("; ", format_count(passed_over_, "file"), " that ",
-                                        passed_over_ == 1 ? "is" : "are", " no .jpg, .jpeg or .png passed over");
+  const std::string notes = counts_.notes();
   return join("image_folder, ", format_count(size(), "image"), ", ",
-              format_count(static_cast<std::int64_t>(classes_.size()), "class"), " (", printable(folder_), ")", others);
+              format_count(static_cast<std::int64_t>(classes_.size()), "class"), " (", printable(folder_), ")",
+              notes.empty() ? "" : "; ", notes);
 }
 
 }  // namespace twiddle

@@ -4,11 +4,12 @@
 #include <vector>
 
 #include "data/dataset.h"
+#include "data/find_images.h"
 
 namespace twiddle {
 
-// JPEG and PNG files below one sub-folder a class; classes and files in the order of their names. Files of other kinds
-// are counted and passed over.
+// JPEG and PNG files below one sub-folder a class; classes and files in the order of their names. Hidden files and
+// folders and files of other kinds are skipped and counted, links to folders are followed.
 class ImageFolder : public Dataset {
  public:
   struct Options {
@@ -35,7 +36,7 @@ class ImageFolder : public Dataset {
   std::int64_t max_pixels_;
   bool orient_;
   std::vector<File> files_;
-  std::int64_t passed_over_ = 0;  // files that are no JPEG or PNG by their names
+  FoundImages counts_;  // of what was skipped and followed, of all classes
   std::vector<std::string> classes_;
 };
 

@@ -106,7 +106,7 @@ TEST_F(Names, OfNetworksAndFilesAreShownWithCareByEveryVerb) {
   }
 }
 
-TEST_F(Names, PredictTellsOfResizedPicturesAndOfFilesPassedOver) {
+TEST_F(Names, PredictReportsResizedAndSkippedPictures) {
   const Finished train =
       run_program({"train", model_.string(), "--out", (folder_ / "runs").string(), "--device", "cpu"});
   ASSERT_EQ(train.code, 0) << train.err;
@@ -119,7 +119,7 @@ TEST_F(Names, PredictTellsOfResizedPicturesAndOfFilesPassedOver) {
   const Finished predict = run_program({"predict", run.string(), pictures.string()});
   ASSERT_EQ(predict.code, 0) << predict.err;
   EXPECT_NE(predict.err.find("1 picture was not 8x8 and was resized to it"), std::string::npos) << predict.err;
-  EXPECT_NE(predict.err.find("1 file is no .png or .jpg and was passed over"), std::string::npos) << predict.err;
+  EXPECT_NE(predict.err.find("skipped 1 file that is not .jpg, .jpeg or .png"), std::string::npos) << predict.err;
 }
 
 TEST(EscapeHtml, MakesAnyNameValidUtf8) {

@@ -64,17 +64,58 @@ TEST(ImageFolder, TellsHowManyImagesItFoundToWhoMayStopIt) {
   EXPECT_EQ(told, (std::vector<std::int64_t>{0, 1, 2}));
 }
 
-TEST(ImageFolder, CountsTheFilesThatItPassesOver) {
+TEST(ImageFolder, CountsWhatItSkips) {
   const std::filesystem::path folder = fresh_folder();
   write_file(folder / "cat" / "a.png", png_of(3, 2, 3, 40));
-  EXPECT_EQ(open_folder(folder)->describe().find("passed over"), std::string::npos);
+  EXPECT_EQ(open_folder(folder)->describe().find("skipped"), std::string::npos);
   write_text(folder / "cat" / "b.webp", "");
-  write_text(folder / "cat" / "._a.png", "");
-  EXPECT_NE(open_folder(folder)->describe().find("; 1 file that is no .jpg, .jpeg or .png passed over"),
+  EXPECT_NE(open_folder(folder)->describe().find("; skipped 1 file that is not .jpg, .jpeg or .png"),
             std::string::npos);
   write_text(folder / "cat" / "deeper" / "c.bmp", "");
-  EXPECT_NE(open_folder(folder)->describe().find("; 2 files that are no"), std::string::npos);
+  write_text(folder / "cat" / "._a.png", "");
+  EXPECT_NE(open_folder(folder)->describe().find(
+                "; skipped 2 files that are not .jpg, .jpeg or .png, 1 hidden file or folder"),
+            std::string::npos);
   EXPECT_EQ(open_folder(folder)->size(), 1);
+}
+
+TEST(ImageFolder, SkipsHiddenFolders) {
+  const std::filesystem::path folder = fresh_folder();
+  write_file(folder / "cat" / "a.png", png_of(3, 2, 3, 40));
+  write_file(folder / "cat" / ".ipynb_checkpoints" / "a-checkpoint.png", png_of(3, 2, 3, 40));
+  write_file(folder / ".ipynb_checkpoints" / "b.png", png_of(3, 2, 3, 40));
+  const auto data = open_folder(folder);
+  EXPECT_EQ(data->classes(), std::vector<std::string>{"cat"});
+  EXPECT_EQ(data->size(), 1);
+  EXPECT_NE(data->describe().find("; skipped 1 hidden file or folder"), std::string::npos) << data->describe();
+}
+
+TEST(ImageFolder, FollowsLinksToFolders) {
+  const std::filesystem::path folder = fresh_folder(), set = folder / "set";
+  write_file(set / "cat" / "a.png", png_of(3, 2, 3, 40));
+  write_file(folder / "elsewhere" / "deeper" / "b.png", png_of(3, 2, 3, 40));
+  write_file(folder / "dogs" / "c.png", png_of(3, 2, 3, 40));
+  std::filesystem::create_directory_symlink(folder / "elsewhere", set / "cat" / "more");
+  std::filesystem::create_directory_symlink(folder / "dogs", set / "dog");
+  const auto data = open_folder(set);
+  ASSERT_EQ(data->size(), 3);
+  EXPECT_EQ(data->where(1), (set / "cat" / "more" / "deeper" / "b.png").string());
+  EXPECT_EQ(data->where(2), (set / "dog" / "c.png").string());
+  EXPECT_NE(data->describe().find("; followed 1 link to folders"), std::string::npos) << data->describe();
+}
+
+TEST(ImageFolder, ReadsRingsOfLinksOnce) {
+  const std::filesystem::path folder = fresh_folder(), cat = folder / "cat";
+  write_file(cat / "z" / "b.png", png_of(3, 2, 3, 40));
+  write_file(cat / "a.png", png_of(3, 2, 3, 40));
+  std::filesystem::create_directory_symlink(cat, cat / "z" / "ring");
+  std::filesystem::create_directory_symlink(cat / "z",
+                                            cat / "link");  // before z in order, but z is read under its name
+  const auto data = open_folder(folder);
+  ASSERT_EQ(data->size(), 2);
+  EXPECT_EQ(data->where(1), (cat / "z" / "b.png").string());
+  EXPECT_NE(data->describe().find("skipped 2 links to folders that were read already"), std::string::npos)
+      << data->describe();
 }
 
 TEST(ImageFolder, ReadsNamesOfAnyBytesAndShowsThemWithCare) {
