@@ -38,6 +38,8 @@ class Dataset {
   virtual std::string where(
       std::int64_t index) const = 0;         // "train.idx image 17", "cats/0042.jpg": for messages, printable
   virtual std::string describe() const = 0;  // "idx, 1,500 images 1x8x8, 10 classes (data/digits/...)"
+  // Of numbered classes, where their number comes from: "labels.idx: image 17 has label 200". Empty if they have names.
+  virtual std::string largest_label() const { return ""; }
 };
 
 // A picture of more pixels is refused by what its header says, before it is decoded: a file of one megabyte can claim

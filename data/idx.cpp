@@ -137,10 +137,11 @@ Idx::Idx(const DatasetSite& site, const Options& options) : classes_(printable_c
   labels_ = std::move(numbers.values);
 
   const auto largest = std::max_element(labels_.begin(), labels_.end());
-  if (classes_.empty()) classes_ = numbered_classes(*largest + 1);
+  const std::string label =
+      join(printable(labels_file), ": image ", largest - labels_.begin(), " has label ", int(*largest));
+  if (classes_.empty()) classes_ = numbered_classes(*largest + 1), largest_label_ = label;
   if (*largest >= classes_.size())
-    throw Error(ErrorKind::data, join(printable(labels_file), ": image ", largest - labels_.begin(), " has label ",
-                                      int(*largest), ", but `classes` names only ", classes_.size()));
+    throw Error(ErrorKind::data, join(label, ", but `classes` names only ", classes_.size()));
 }
 
 Target Idx::get(std::int64_t index, Image& image) const {

@@ -21,9 +21,10 @@ class Idx : public Dataset {
   Target get(std::int64_t index, Image& image) const override;
   std::string where(std::int64_t index) const override;
   std::string describe() const override;
+  std::string largest_label() const override { return largest_label_; }
 
  private:
-  std::string images_file_;
+  std::string images_file_, largest_label_;
   int channels_ = 1, height_ = 0, width_ = 0;
   std::vector<std::uint8_t> pixels_, labels_;
   std::vector<std::string> classes_;

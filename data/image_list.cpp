@@ -118,6 +118,7 @@ void ImageList::number_labels(const std::vector<WrittenLabel>& labels) {
 
   const std::int64_t limit = by_number ? most_classes : static_cast<std::int64_t>(classes_.size());
   std::int64_t largest = -1;
+  std::int32_t line_of_largest = 0;
   for (const auto& [line, text] : labels) {
     const auto name = std::lower_bound(order.begin(), order.end(), std::pair(std::string_view(text), 0));
     const bool found = name != order.end() && name->first == text;
@@ -128,8 +129,9 @@ void ImageList::number_labels(const std::vector<WrittenLabel>& labels) {
                        by_number ? "' is no number from 0 to 1,048,575, as the first line's is"
                                  : join("' is none of the ", limit, " classes nor a number below ", limit)));
     labels_.push_back(static_cast<std::int32_t>(*label));
-    largest = std::max(largest, *label);
+    if (*label > largest) largest = *label, line_of_largest = line;
   }
+  if (by_number) largest_label_ = join(place_of(line_of_largest), " has label ", largest);
   classes_ = by_number ? numbered_classes(largest + 1) : printable_classes(std::move(classes_));
 }
 

@@ -24,6 +24,7 @@ class ImageList : public Dataset {
   Target get(std::int64_t index, Image& image) const override;
   std::string where(std::int64_t index) const override;
   std::string describe() const override;
+  std::string largest_label() const override { return largest_label_; }
 
  private:
   struct Line {
@@ -41,7 +42,7 @@ class ImageList : public Dataset {
   Image read(const std::string& path) const;
   std::string place_of(std::int32_t number) const;
 
-  std::string file_, folder_;
+  std::string file_, folder_, largest_label_;
   int channels_;
   std::int64_t max_pixels_;
   bool orient_;

@@ -17,6 +17,7 @@ class Subset : public Dataset {
   Target get(std::int64_t index, Image& image) const override { return whole_->get(first_ + index, image); }
   std::string where(std::int64_t index) const override { return whole_->where(first_ + index); }
   std::string describe() const override;
+  std::string largest_label() const override { return whole_->largest_label(); }
 
  private:
   std::unique_ptr<Dataset> whole_;

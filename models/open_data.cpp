@@ -15,8 +15,10 @@ void check_classes(const Experiment& experiment, const char* key, const Dataset&
   const auto classes = static_cast<std::int64_t>(dataset.classes().size());
   const std::int64_t outputs = experiment.model.net->output_shape().at(0);
   if (classes <= outputs) return;
+  const std::string label = dataset.largest_label();
   diagnostics.add(experiment.config.layers.back().place,
-                  join("data.", key, " has ", classes, " classes, the last layer gives ", outputs, " outputs"),
+                  join("data.", key, " has ", classes, " classes", label.empty() ? "" : " (" + label + ")",
+                       ", the last layer gives ", outputs, " outputs"),
                   join("set its outputs to ", classes));
 }
 

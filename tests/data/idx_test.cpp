@@ -141,6 +141,9 @@ TEST(Idx, NamesClassesAndChecksTheirNumber) {
                        })
                 .find("image 0 has label 2"),
             std::string::npos);
+  EXPECT_EQ(with(sequence({"cat", "dog", "cow"}))->largest_label(), "");
+  EXPECT_EQ(open_dataset("idx", mapping({{"images", images}, {"labels", labels}}))->largest_label(),
+            labels + ": image 0 has label 2");
 }
 
 TEST(Idx, NamesMissingFilesAndWrongOptions) {

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "framework/error.h"
+#include "tests/support/temp_path.h"
 
 namespace twiddle {
 namespace {
@@ -53,6 +56,15 @@ TEST(OpenData, PointsAtTheLayerThatHasTooFewOutputs) {
   EXPECT_NE(train.find("^~~~~~ set its outputs to 4\n"), std::string::npos) << train;
   const std::string val = error_of("  val: {format: synthetic, images: 12, classes: 5}\n", open_val_data);
   EXPECT_EQ(val.find("data.yaml:2:37: error: data.val has 5 classes"), 0u) << val;
+}
+
+TEST(OpenData, NamesFileOfTheLargestLabel) {
+  const std::string list = temp_path("labels.txt");
+  std::ofstream(list) << "a.png 1\nb.png 7\nc.png 2\n";
+  const std::string message = error_of("  train: {format: image_list, file: '" + list + "', count: 2}\n");
+  EXPECT_NE(message.find("data.train has 8 classes (" + list + ":2 has label 7), the last layer gives 3 outputs"),
+            std::string::npos)
+      << message;
 }
 
 TEST(OpenData, OfImagesMadeOfImagesTheClassesDoNotMatter) {
