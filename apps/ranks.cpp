@@ -127,13 +127,13 @@ std::optional<int> gpu_of_rank() {
 Communicator::WhenLost teller_of_loss(const Communicator& ranks, std::function<std::string()> last_checkpoint) {
   const int rank = ranks.rank();
   return [rank, last_checkpoint = std::move(last_checkpoint)](const std::string& who) {
-    // That rank 0 is gone all others see, and none of them what another has told: they take turns, and the launcher
-    // ends those that are left when the first one has told and ended.
+    // All others lose rank 0 at the same time, and none of them sees what another one reports: they take turns, and the
+    // launcher ends the rest when the first one has reported and exited.
     constexpr double a_turn = 0.1, longest = 3;
-    if (who.starts_with("rank 0 "))
+    if (who.find("rank 0 ") != std::string::npos)
       std::this_thread::sleep_for(std::chrono::duration<double>(std::min(a_turn * (rank - 1), longest)));
     const std::string saved = last_checkpoint();
-    print_error(fmt::format("{}; that ends all{}", who, saved.empty() ? "" : "\n  last checkpoint: " + saved));
+    print_error(fmt::format("{}; stopping all ranks{}", who, saved.empty() ? "" : "\n  last checkpoint: " + saved));
   };
 }
 

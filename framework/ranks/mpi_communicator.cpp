@@ -69,7 +69,8 @@ class MpiRanks final : public Communicator {
       watch_ = std::make_unique<RankWatch>(rank_, meet_at_own_place(*this, seconds_to_meet).life, seconds_of_silence);
   } catch (const Error& error) {
     if (rank_ == 0 && warn)
-      warn(join("a rank that hangs will be waited for, for ranks cannot reach each other over TCP: ", error.what()));
+      warn(join("no heartbeat monitoring: if a rank stops, the others wait for it; ranks cannot connect over TCP: ",
+                error.what()));
   }
 
   int rank() const override { return rank_; }

@@ -16,7 +16,7 @@ namespace {
 // One byte each; behind `ends_all` comes the exit code.
 constexpr char alive = '.', waits = 'w', leaves = '-', ends_all = '!';
 constexpr int watch_every_ms = 200;
-constexpr double sign_every = 1;  // seconds
+constexpr double heartbeat_every = 1;  // seconds
 
 double seconds_from(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -70,13 +70,11 @@ void RankWatch::watch() {
     std::vector<pollfd> wanted;
     for (const Other& other : others_) wanted.push_back({other.has_left ? -1 : other.socket.handle(), POLLIN, 0});
     poll(wanted.data(), wanted.size(), watch_every_ms);
-    // Where this process itself was stopped for a while, so may all have been, and none has been silent for it.
-    if (seconds_from(looked) > sign_every)
-      for (Other& other : others_) other.heard = Clock::now();
+    const double seconds = seconds_from(looked);  // before the heartbeats of this time are read
     looked = Clock::now();
     for (Other& other : others_)
-      if (!other.has_left) look_at(other);
-    if (seconds_from(told) < sign_every) continue;
+      if (!other.has_left) look_at(other, std::min(seconds, silence_ / 3));
+    if (seconds_from(told) < heartbeat_every) continue;
     told = Clock::now();
     tell_others({waits_for_ever() ? waits : alive});
     // What a rank gives up that leaves as it should is no failure.
@@ -97,19 +95,20 @@ void RankWatch::ask() {
               " s for their GPUs: a kernel hangs, or a sum to which one of them does not come"));
 }
 
-void RankWatch::look_at(Other& other) {
+void RankWatch::look_at(Other& other, double seconds) {
   char signs[64];
   const ssize_t count = recv(other.socket.handle(), signs, sizeof signs, MSG_DONTWAIT);
   if (count > 0) return take(other, signs, static_cast<std::size_t>(count));
   const bool nothing_yet = count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
-  if (!nothing_yet) return lose(join("rank ", other.rank, " has ended without a word"));
-  if (seconds_from(other.heard) > silence_)
-    lose(join("rank ", other.rank, " gives no sign of life for ", silence_,
-              " s: it was stopped, or its machine is not to be reached"));
+  if (!nothing_yet) return lose(join("rank ", other.rank, " disconnected unexpectedly"));
+  other.silence += seconds;
+  if (other.silence > silence_)
+    lose(join("no heartbeat from rank ", other.rank, " for ", silence_,
+              " s: its process was stopped or its host is unreachable"));
 }
 
 void RankWatch::take(Other& other, const char* signs, std::size_t count) {
-  other.heard = Clock::now();
+  other.silence = 0;
   for (std::size_t i = 0; i < count && !other.has_left; ++i) {
     other.has_left = signs[i] == leaves;
     other.waits_for_ever = signs[i] == waits;
@@ -128,10 +127,11 @@ void RankWatch::lose(const std::string& who) {
   end_all(static_cast<int>(ErrorKind::failed));
 }
 
+// Also those that have left, to which nothing is sent any more: any thread may call this, and which have left only the
+// watching thread knows.
 void RankWatch::tell_others(const std::string& signs) {
   for (const Other& other : others_)
-    if (!other.has_left)
-      static_cast<void>(::send(other.socket.handle(), signs.data(), signs.size(), MSG_DONTWAIT | MSG_NOSIGNAL));
+    static_cast<void>(::send(other.socket.handle(), signs.data(), signs.size(), MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
 }  // namespace twiddle

@@ -17,7 +17,8 @@ namespace twiddle {
 // that has died waits for ever.
 class RankWatch {
  public:
-  // `silence`: seconds without a sign of life after which a rank that has not ended counts as gone, too.
+  // `silence`: seconds without a heartbeat after which a rank that has not left counts as lost, too. A time in which
+  // this thread itself did not run counts for a third of that at most: the other ranks may have been stopped with it.
   RankWatch(int rank, RankLine line, double silence);
   ~RankWatch() { leave(); }
   RankWatch(const RankWatch&) = delete;
@@ -37,12 +38,12 @@ class RankWatch {
   struct Other {
     int rank = 0;
     Socket socket;
-    Clock::time_point heard = Clock::now();
+    double silence = 0;  // seconds since its last heartbeat
     bool has_left = false, waits_for_ever = false;
   };
 
   void watch();
-  void look_at(Other& other);
+  void look_at(Other& other, double seconds);  // since the last look
   void take(Other& other, const char* signs, std::size_t count);
   void ask();
   bool waits_for_ever();
@@ -51,8 +52,8 @@ class RankWatch {
 
   int rank_;
   double silence_;
-  std::vector<Other> others_;
-  std::mutex mutex_;  // of the next four
+  std::vector<Other> others_;  // what changes in them is of the watching thread alone
+  std::mutex mutex_;           // of the next four
   Communicator::WhenLost listener_;
   std::function<std::string()> what_is_wrong_;
   std::function<double()> seconds_waited_;

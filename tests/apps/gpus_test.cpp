@@ -61,7 +61,7 @@ TEST_F(RanksOnGpus, OneThatIsKilledEndsAllAndTheLastCheckpointIsNamed) {
   kill(two_ranks(program.pid(), folder(1)).other, SIGKILL);
   EXPECT_EQ(program.wait(), 128 + SIGKILL);
   const std::string err = program.err();
-  EXPECT_NE(err.find("rank 1 has ended without a word"), std::string::npos) << err;
+  EXPECT_NE(err.find("rank 1 disconnected unexpectedly"), std::string::npos) << err;
   EXPECT_NE(err.find("last checkpoint: " + (folder(1) / "checkpoints" / "step-").string()), std::string::npos) << err;
   EXPECT_NE(err.find("was ended by signal 9"), std::string::npos) << err;
 }

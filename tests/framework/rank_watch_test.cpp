@@ -23,8 +23,8 @@ class WatchedRanks : public testing::Test {
         RankWatch watch(rank, std::move(meet_ranks({rank, size, rank, "a test", {"127.0.0.1", port}}, 60).life),
                         silence);
         watch.when_lost([rank](const std::string& who) {
-          if (who == "rank 1 has ended without a word" && rank == 0) std::_Exit(77);
-          if (who.starts_with("rank 1 gives no sign of life") && rank == 0) std::_Exit(78);
+          if (who == "rank 1 disconnected unexpectedly" && rank == 0) std::_Exit(77);
+          if (who.starts_with("no heartbeat from rank 1 for") && rank == 0) std::_Exit(78);
         });
         code = work(rank, watch);
       }
@@ -84,6 +84,37 @@ TEST_F(WatchedRanks, EndWhereOneIsStopped) {
   EXPECT_EQ(end_of(0), 78);
   kill(process(1), SIGKILL);
   EXPECT_EQ(end_of(1), 128 + SIGKILL);
+}
+
+// As on a busy host: what the thread is also asked keeps it from looking for more than a second each time.
+TEST_F(WatchedRanks, LoseStoppedRankEvenIfLate) {
+  start(2, 3, [](int rank, RankWatch& watch) {
+    if (rank == 1) std::raise(SIGSTOP);
+    watch.also_ask([] {
+      usleep(1200000);
+      return std::string();
+    });
+    alarm(30);
+    return waits_for_ever();
+  });
+  EXPECT_EQ(end_of(0), 78);
+  kill(process(1), SIGKILL);
+  EXPECT_EQ(end_of(1), 128 + SIGKILL);
+}
+
+// For longer than a rank may be silent, and not woken at the same time.
+TEST_F(WatchedRanks, ContinueAfterAllWereStopped) {
+  start(2, 3, [](int rank, RankWatch&) {
+    usleep(6000000);
+    return 10 + rank;
+  });
+  usleep(1000000);
+  for (std::size_t rank = 0; rank < 2; ++rank) kill(process(rank), SIGSTOP);
+  usleep(4000000);
+  kill(process(0), SIGCONT);
+  usleep(700000);
+  kill(process(1), SIGCONT);
+  for (std::size_t rank = 0; rank < 2; ++rank) EXPECT_EQ(end_of(rank), 10 + static_cast<int>(rank));
 }
 
 TEST_F(WatchedRanks, OneEndsAllWithItsCode) {
