@@ -45,18 +45,85 @@ std::string missing_text(const RankLines& all, const Launch& launch, double pati
               " s: ", ranks, "\n  Are they started, and can their machines reach this one at that port?");
 }
 
-// Nothing where the caller is no rank of this training: another program that tries ports, or a rank of another one.
-std::optional<Hello> hello_of(const Socket& socket, const std::string& token, const Deadline& deadline) {
-  Hello hello;
-  const Deadline soon(std::min(deadline.left(), 5.0));
-  const auto receive = [&](void* bytes, std::size_t count) {
-    return receive_bytes(socket, bytes, count, [&] { return soon.left() > 0; }) == Transfer::done;
+// A connection that has not said yet which rank it is of.
+struct Caller {
+  Socket socket;
+  std::string address = address_of_peer(socket), said = {};
+  Deadline deadline{5};
+};
+
+// Callers are served at once, whatever each of them says and when: a program that tries ports may say nothing, and
+// keeps no rank waiting.
+class Callers {
+ public:
+  Callers(const Launch& launch, const Socket& listener)
+      : launch_(launch),
+        listener_(listener),
+        most_of_an_address_(lines * static_cast<std::size_t>(launch.size) + strangers_of_an_address) {}
+
+  struct Introduced {
+    Hello hello;
+    Socket socket;
   };
-  if (!receive(&hello, sizeof hello) || std::memcmp(hello.word, Hello().word, sizeof hello.word) != 0) return {};
-  std::string told(token.size(), ' ');
-  if (hello.token_size != static_cast<std::int32_t>(token.size()) || !receive(told.data(), told.size())) return {};
-  return told == token ? std::optional(hello) : std::nullopt;
-}
+  // Those that have said that they are ranks of this training, after waiting for that long at most. Others are closed:
+  // where they say something else, or nothing for some seconds.
+  std::vector<Introduced> introduced_within(double seconds) {
+    std::vector<const Socket*> sockets{&listener_};
+    for (const Caller& caller : callers_) sockets.push_back(&caller.socket);
+    const std::vector<bool> readable = readable_within(sockets, std::min(seconds, 0.5));
+    std::vector<Introduced> introduced;
+    std::vector<Caller> still;
+    for (std::size_t i = 0; i < callers_.size(); ++i) {
+      Caller& caller = callers_[i];
+      const bool may_go_on = !readable[i + 1] || listen_to(caller);
+      if (may_go_on && caller.said.size() == whole_size())
+        introduced.push_back({hello_in(caller), std::move(caller.socket)});
+      else if (may_go_on && caller.deadline.left() > 0)
+        still.push_back(std::move(caller));
+    }
+    callers_ = std::move(still);
+    if (readable[0]) let_in();
+    return introduced;
+  }
+
+ private:
+  static constexpr std::size_t strangers_of_an_address = 64;
+
+  std::size_t whole_size() const { return sizeof(Hello) + launch_.token.size(); }
+
+  static Hello hello_in(const Caller& caller) {
+    Hello hello;
+    std::memcpy(&hello, caller.said.data(), sizeof hello);
+    return hello;
+  }
+
+  // False where the caller is no rank of this training: another program, or a rank of another one.
+  bool listen_to(Caller& caller) const {
+    if (!receive_available(caller.socket, caller.said, whole_size() - caller.said.size())) return false;
+    if (caller.said.size() < sizeof(Hello)) return true;
+    const Hello hello = hello_in(caller);
+    return std::memcmp(hello.word, Hello().word, sizeof hello.word) == 0 &&
+           hello.token_size == static_cast<std::int32_t>(launch_.token.size()) &&
+           launch_.token.starts_with(std::string_view(caller.said).substr(sizeof hello));
+  }
+
+  // One that has many connections loses the oldest: a rank says at once who it is, and all of a host's may come at
+  // once.
+  void let_in() {
+    std::optional<Socket> socket = accept_within(listener_, 0);
+    if (!socket) return;
+    callers_.push_back({*std::move(socket)});
+    const std::string& address = callers_.back().address;
+    const auto is_of_it = [&](const Caller& caller) { return caller.address == address; };
+    if (static_cast<std::size_t>(std::count_if(callers_.begin(), callers_.end(), is_of_it)) > most_of_an_address_)
+      callers_.erase(std::find_if(callers_.begin(), callers_.end(), is_of_it));
+  }
+
+  const Launch& launch_;
+  const Socket& listener_;
+  std::size_t most_of_an_address_;
+  std::vector<Caller> callers_;  // the oldest first
+};
 
 void take_in(RankLines& all, const Launch& launch, const Hello& hello, Socket socket) {
   const bool fits = hello.size == launch.size && hello.rank > 0 && hello.rank < launch.size && hello.line >= 0 &&
@@ -77,14 +144,13 @@ RankLines wait_for_others(const Launch& launch, double patience) {
   for (std::size_t line = 0; line < lines; ++line) line_of(all, line).resize(others);
   const Socket listener = listen_at(launch.meeting);
   const Deadline deadline(patience);
+  Callers callers(launch, listener);
   for (std::size_t come = 0; come < lines * others;) {
-    std::optional<Socket> socket = accept_within(listener, deadline.left());
     if (deadline.left() <= 0) throw Error(ErrorKind::device, missing_text(all, launch, patience));
-    if (!socket) continue;
-    const std::optional<Hello> hello = hello_of(*socket, launch.token, deadline);
-    if (!hello) continue;
-    take_in(all, launch, *hello, *std::move(socket));
-    ++come;
+    for (Callers::Introduced& rank : callers.introduced_within(deadline.left())) {
+      take_in(all, launch, rank.hello, std::move(rank.socket));
+      ++come;
+    }
   }
   for (std::size_t line = 0; line < lines; ++line)
     for (const Socket& socket : line_of(all, line)) send_bytes(socket, &here, 1, [&] { return deadline.left() > 0; });
@@ -116,9 +182,9 @@ RankLines go_to_rank_0(const Launch& launch, double patience) {
   for (std::size_t line = 0; line < lines; ++line) {
     char answer = 0;
     if (receive_bytes(line_of(all, line).front(), &answer, 1, in_time) != Transfer::done || answer != here)
-      throw Error(ErrorKind::device, join("what listens at ", to_string(launch.meeting),
-                                          " has not let this rank in: it has ended, waits for others in vain, or is "
-                                          "another training or program, and then another MASTER_PORT helps"));
+      throw Error(ErrorKind::device, join(to_string(launch.meeting),
+                                          " did not accept this rank: rank 0 exited, other ranks are "
+                                          "missing, or another program has the port (set another MASTER_PORT)"));
   }
   return all;
 }

@@ -55,6 +55,10 @@ bool wait_for(const Socket& socket, short events, int milliseconds) {
   return poll(&wanted, 1, milliseconds) > 0;
 }
 
+int milliseconds_of(double seconds) {
+  return std::max(static_cast<int>(1000 * seconds), 0);
+}
+
 bool would_block() {
   return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
 }
@@ -132,12 +136,39 @@ Socket listen_at(const SocketPlace& place) {
 }
 
 std::optional<Socket> accept_within(const Socket& listener, double seconds) {
-  if (!wait_for(listener, POLLIN, std::max(static_cast<int>(1000 * seconds), 0))) return std::nullopt;
+  if (!wait_for(listener, POLLIN, milliseconds_of(seconds))) return std::nullopt;
   Socket socket(accept4(listener.handle(), nullptr, nullptr, SOCK_CLOEXEC));
   if (!socket.open() && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))
     throw Error(ErrorKind::device, join("a rank that has come cannot be let in: ", std::strerror(errno)));
   if (!socket.open()) return std::nullopt;  // it has gone again
   return without_blocking(std::move(socket));
+}
+
+std::string address_of_peer(const Socket& socket) {
+  sockaddr_storage peer{};
+  socklen_t size = sizeof peer;
+  char text[NI_MAXHOST] = "";
+  if (getpeername(socket.handle(), reinterpret_cast<sockaddr*>(&peer), &size) != 0) return "";
+  getnameinfo(reinterpret_cast<const sockaddr*>(&peer), size, text, sizeof text, nullptr, 0, NI_NUMERICHOST);
+  return text;
+}
+
+std::vector<bool> readable_within(const std::vector<const Socket*>& sockets, double seconds) {
+  std::vector<pollfd> wanted;
+  for (const Socket* socket : sockets) wanted.push_back({socket->handle(), POLLIN, 0});
+  poll(wanted.data(), wanted.size(), milliseconds_of(seconds));
+  std::vector<bool> readable;
+  for (const pollfd& each : wanted) readable.push_back(each.revents != 0);
+  return readable;
+}
+
+bool receive_available(const Socket& socket, std::string& bytes, std::size_t most) {
+  const std::size_t before = bytes.size();
+  bytes.resize(before + most);
+  const ssize_t count = ::recv(socket.handle(), bytes.data() + before, most, 0);
+  const bool nothing_yet = count < 0 && would_block();
+  bytes.resize(before + static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+  return count > 0 || nothing_yet;
 }
 
 std::optional<Socket> connect_to(const SocketPlace& place) {

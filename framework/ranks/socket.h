@@ -34,8 +34,13 @@ std::string to_string(const SocketPlace& place);  // "host:29501"
 // Waits for others at the place's port: of this machine alone where the host is named as localhost is. Throws an Error
 // of kind device where the port cannot be had.
 Socket listen_at(const SocketPlace& place);
-// Nothing where nobody has come; an Error of kind device where the system has no room for one more connection.
+// Nothing if no connection has come; an Error of kind device if the system has no room for one more.
 std::optional<Socket> accept_within(const Socket& listener, double seconds);
+std::string address_of_peer(const Socket& socket);  // without its port; empty: not known
+// Whether each has something to read, or has been closed, once one of them has or that time is over.
+std::vector<bool> readable_within(const std::vector<const Socket*>& sockets, double seconds);
+// Appends what has come so far, up to that many bytes. False: the other end has closed.
+bool receive_available(const Socket& socket, std::string& bytes, std::size_t most);
 std::optional<Socket> connect_to(const SocketPlace& place);  // one try, of some seconds at most
 
 // How a transfer went: all is through, the other end has closed, or `goes_on`, which is asked now and then, said no.

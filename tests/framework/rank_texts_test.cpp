@@ -108,14 +108,43 @@ TEST(MeetingRanks, RefuseOneOfAnotherTraining) {
   EXPECT_NE(message.find("rank 2 of 4 has come to"), std::string::npos) << message;
 }
 
+Socket stranger_at(int port) {
+  std::optional<Socket> stranger;
+  while (!(stranger = connect_to({"127.0.0.1", port}))) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return *std::move(stranger);
+}
+
 // A program that tries ports, or sends what it likes.
 TEST(MeetingRanks, LetAStrangerWait) {
   const int port = free_port();
   std::thread rank_0([port] { EXPECT_EQ(message_of(launch_at(0, 2, port), patience), ""); });
-  std::optional<Socket> stranger;
-  while (!(stranger = connect_to({"127.0.0.1", port}))) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const Socket stranger = stranger_at(port);
   const std::string text = "GET / HTTP/1.1\r\n\r\n and more than a rank says first";
-  send_bytes(*stranger, text.data(), text.size(), [] { return true; });
+  send_bytes(stranger, text.data(), text.size(), [] { return true; });
+  EXPECT_EQ(message_of(launch_at(1, 2, port), patience), "");
+  rank_0.join();
+}
+
+// Each of them might be waited for as long as for all ranks.
+TEST(MeetingRanks, ServeCallersWhileOthersAreSilent) {
+  constexpr double seconds = 4;
+  const int port = free_port();
+  std::thread rank_0([port] { EXPECT_EQ(message_of(launch_at(0, 2, port), seconds), ""); });
+  std::vector<Socket> strangers;
+  for (int i = 0; i < 6; ++i) strangers.push_back(stranger_at(port));
+  EXPECT_EQ(message_of(launch_at(1, 2, port), seconds), "");
+  rank_0.join();
+}
+
+TEST(MeetingRanks, CloseTheOldestOfManyFromOneAddress) {
+  const int port = free_port();
+  std::thread rank_0([port] { EXPECT_EQ(message_of(launch_at(0, 2, port), patience), ""); });
+  std::vector<Socket> strangers;
+  for (int i = 0; i < 200; ++i) strangers.push_back(stranger_at(port));
+  const auto start = std::chrono::steady_clock::now();
+  char byte = 0;
+  EXPECT_EQ(receive_bytes(strangers.front(), &byte, 1, [] { return true; }), Transfer::closed);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(3));  // before it is closed for its silence
   EXPECT_EQ(message_of(launch_at(1, 2, port), patience), "");
   rank_0.join();
 }
@@ -128,7 +157,7 @@ TEST(MeetingRanks, SendAwayOneOfAnotherTraining) {
     Launch other = launch_at(1, 2, port);
     other.token = token;
     const std::string message = message_of(other, patience);
-    EXPECT_NE(message.find("has not let this rank in"), std::string::npos) << message;
+    EXPECT_NE(message.find("did not accept this rank"), std::string::npos) << message;
   }
   EXPECT_EQ(message_of(launch_at(1, 2, port), patience), "");
   rank_0.join();
