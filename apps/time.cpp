@@ -228,6 +228,7 @@ int time_on_ranks(const Flags& flags, const TimeArguments& arguments, Context& c
   const std::int64_t batch = config.train.batch_size, share = batch / ranks.size();
   const bool leads = ranks.rank() == 0, print = leads && flags.json != "-";
   ranks.use(experiment.device);
+  ranks.limit_device_waits(config.train.collective_timeout);
   if (print)
     fmt::print("{}  batch {} = {} x {}x{}  {}  engine {}  {}\n", printable(config.name), batch, ranks.size(), share,
                to_string(config.input), to_string(config.convolution.precision),

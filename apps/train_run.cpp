@@ -52,6 +52,7 @@ Experiment open_on_ranks(const std::string& path, const Run& run) {
 
 std::unique_ptr<Trainer> make_trainer(const Run& run, Experiment experiment) {
   run.ranks->use(experiment.device);
+  run.ranks->limit_device_waits(experiment.config.train.collective_timeout);
   run.ranks->when_lost(
       teller_of_loss(*run.ranks, [folder = run.place.run_folder] { return last_checkpoint_in(folder); }));
   Trainer::Options options{run.leads() ? run.place.run_folder : "",

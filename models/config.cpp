@@ -185,6 +185,7 @@ Config::Train read_train(Params& train) {
   values.keep = train.integer("keep", values.keep, 1, 1000000);
   values.checkpoint_every = train.integer("checkpoint_every", values.checkpoint_every, 0, std::int64_t(1) << 40);
   values.out = train.text("out", values.out);
+  values.collective_timeout = train.number("collective_timeout", values.collective_timeout, 0, 1e6);
   return values;
 }
 

@@ -56,6 +56,7 @@ struct Config {
     std::int64_t keep = 3;              // newest checkpoints kept
     std::int64_t checkpoint_every = 0;  // steps between checkpoints inside an epoch; 0: at the end of each epoch alone
     std::string out = "runs";           // where run folders are made
+    double collective_timeout = 45;     // seconds that all ranks may wait for their GPUs; 0: no limit
   } train;
 
   // Every key as it is used: base merged, overrides applied, defaults written out, paths absolute. What the run folder

@@ -23,7 +23,6 @@ namespace {
 
 constexpr double seconds_to_meet = 60, seconds_to_join = 120;
 constexpr double seconds_of_silence = 30;  // after which a rank counts as gone
-constexpr double longest_wait = 45;        // seconds of all ranks for their GPUs: no step takes that
 
 using SideStream = Handle<cudaStream_t, cudaStreamDestroy>;
 
@@ -151,12 +150,14 @@ class NcclRanks final : public Communicator {
     return std::make_shared<CudaEvent>(side_.get(), CudaEvent::OrdersOnly());
   }
 
+  void limit_device_waits(double seconds) override { longest_wait_ = seconds; }
+
   // In a window that all ranks reach directly NCCL needs no copies of its own, and fewer multiprocessors. Where there
   // is none, the memory serves as any other. It is taken back with the communicator: the tensors in it go before, and
   // on a rank that fails nothing must wait for the others.
   std::shared_ptr<void> allocate(Stream& stream, std::int64_t count) override {
     const auto bytes = static_cast<std::size_t>(count) * sizeof(float);
-    watch_.watch_waits([wait = host_wait_of(stream)] { return wait->seconds(); }, longest_wait);
+    watch_.watch_waits([wait = host_wait_of(stream)] { return wait->seconds(); }, longest_wait_);
     make_current(stream.device().index);
     void* block = nullptr;
     if (nccl().allocate == nullptr || nccl().allocate(&block, bytes) != nccl_success) return stream.allocate(bytes);
@@ -257,6 +258,7 @@ class NcclRanks final : public Communicator {
   }
 
   int rank_, size_;
+  double longest_wait_ = 45;  // seconds of all ranks for their GPUs
   NcclComm comm_ = nullptr;
   SideStream side_;
   std::vector<void*> blocks_;

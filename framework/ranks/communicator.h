@@ -30,6 +30,9 @@ class Communicator {
   // Before the first sum: makes ready what sums on this device need. An Error on one rank is one on all.
   virtual void use(const Device& /*device*/) {}
 
+  // Before allocate(): all ranks end if each has waited this long for its device, which then hangs. 0: no limit.
+  virtual void limit_device_waits(double /*seconds*/) {}
+
   // Each of these floats, on the stream's device and in its order, becomes the sum over all ranks: the same bits on
   // every rank, and from run to run with as many ranks.
   virtual void sum(Stream& stream, float* values, std::int64_t count) = 0;

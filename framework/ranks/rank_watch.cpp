@@ -56,7 +56,7 @@ void RankWatch::watch_waits(std::function<double()> seconds_waited, double longe
 
 bool RankWatch::waits_for_ever() {
   const std::lock_guard lock(mutex_);
-  return seconds_waited_ && seconds_waited_() > longest_wait_;
+  return seconds_waited_ && longest_wait_ > 0 && seconds_waited_() > longest_wait_;
 }
 
 void RankWatch::end_all(int code) {
@@ -92,7 +92,9 @@ void RankWatch::ask() {
   const auto waits_too = [](const Other& other) { return other.waits_for_ever; };
   if (rank_ == 0 && waits_for_ever() && std::all_of(others_.begin(), others_.end(), waits_too))
     lose(join("all ranks have waited ", longest_wait_,
-              " s for their GPUs: a kernel hangs, or a sum to which one of them does not come"));
+              " s for their GPUs: a kernel hangs, or a collective that one of them does not join. If steps of this "
+              "network take that long, set train.collective_timeout above ",
+              longest_wait_));
 }
 
 void RankWatch::look_at(Other& other, double seconds) {

@@ -27,8 +27,8 @@ class RankWatch {
   void when_lost(Communicator::WhenLost listener);
   // Asks this, too, now and then: what is wrong; empty: nothing.
   void also_ask(std::function<std::string()> what_is_wrong);
-  // How long this rank has been waiting for its device. Where all have waited so long, what the devices were given
-  // hangs: no rank is going to give them more.
+  // How long this rank has been waiting for its device. If all have waited longer than `longest`, what the devices were
+  // given hangs: no rank is going to give them more. 0: no limit.
   void watch_waits(std::function<double()> seconds_waited, double longest);
   [[noreturn]] void end_all(int code);
   void leave();  // tells the others that this rank leaves as it should, and watches no more

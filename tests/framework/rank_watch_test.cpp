@@ -22,9 +22,10 @@ class WatchedRanks : public testing::Test {
       {
         RankWatch watch(rank, std::move(meet_ranks({rank, size, rank, "a test", {"127.0.0.1", port}}, 60).life),
                         silence);
-        watch.when_lost([rank](const std::string& who) {
+        watch.when_lost([rank, &watch](const std::string& who) {
           if (who == "rank 1 disconnected unexpectedly" && rank == 0) std::_Exit(77);
           if (who.starts_with("no heartbeat from rank 1 for") && rank == 0) std::_Exit(78);
+          if (who.find("set train.collective_timeout above 45") != std::string::npos && rank == 0) watch.end_all(79);
         });
         code = work(rank, watch);
       }
@@ -130,7 +131,16 @@ TEST_F(WatchedRanks, EndWhereAllWaitForWhatHangs) {
     watch.watch_waits([] { return 46.0; }, 45);
     return waits_for_ever();
   });
-  for (std::size_t rank = 0; rank < 3; ++rank) EXPECT_EQ(end_of(rank), 1);
+  for (std::size_t rank = 0; rank < 3; ++rank) EXPECT_EQ(end_of(rank), 79);
+}
+
+TEST_F(WatchedRanks, WaitForDevicesIfThereIsNoLimit) {
+  start(2, 30, [](int rank, RankWatch& watch) {
+    watch.watch_waits([] { return 1e6; }, 0);
+    usleep(3000000);
+    return 10 + rank;
+  });
+  for (std::size_t rank = 0; rank < 2; ++rank) EXPECT_EQ(end_of(rank), 10 + static_cast<int>(rank));
 }
 
 // It computes, or reads, for long; the others wait for it.

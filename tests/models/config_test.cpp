@@ -14,7 +14,8 @@ TEST(Config, ReadsEverySection) {
       "convolution: {engine: gemm, precision: tf32, workspace_limit: 512MiB, cache: tuned.txt, retune: true}\n"
       "data: {train: {format: synthetic}, workers: 0, on_error: skip, augment: [hflip]}\n"
       "train: {optimizer: adam, learning_rate: 0.5, schedule: {cosine: {warmup: 2}}, epochs: 3, batch_size: 9,\n"
-      "        clip_norm: 2, label_smoothing: 0.1, keep: 5, checkpoint_every: 100, out: results}\n");
+      "        clip_norm: 2, label_smoothing: 0.1, keep: 5, checkpoint_every: 100, out: results, collective_timeout: "
+      "600}\n");
   EXPECT_EQ(config.name, "trial");
   EXPECT_EQ(config.device, "cuda:1");
   EXPECT_EQ(config.threads, 3);
@@ -42,6 +43,7 @@ TEST(Config, ReadsEverySection) {
   EXPECT_EQ(config.train.clip_norm, 2);
   EXPECT_EQ(config.train.keep, 5);
   EXPECT_EQ(config.train.checkpoint_every, 100);
+  EXPECT_EQ(config.train.collective_timeout, 600);
   EXPECT_EQ(config.train.out, "results");
 }
 

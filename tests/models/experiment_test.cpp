@@ -98,6 +98,7 @@ train:
   keep: 3
   checkpoint_every: 0
   out: runs
+  collective_timeout: 45
 )");
 }
 
