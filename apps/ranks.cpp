@@ -98,7 +98,7 @@ std::shared_ptr<Communicator> join_by_mpi(const Launch& launch) {
                                                "start them by MPI, mpirun -n {0} twiddle train ...",
                                                launch.size));
   std::shared_ptr<Communicator> ranks =
-      make_mpi_ranks([](const std::string& text) { tell(fmt::format("warning: {}\n", text)); });
+      make_mpi_ranks([](const std::string& text) { tell(fmt::format("warning: {}\n", text)); }, print_error);
   ranks->when_lost(teller_of_loss(*ranks, [] { return std::string(); }));
   if (ranks->size() != launch.size)
     throw Error(ErrorKind::device,

@@ -78,8 +78,10 @@ class Communicator {
 std::unique_ptr<Communicator> make_one_rank();  // of a process that trains by itself
 
 // Joins the processes that an MPI launcher has started; leaves MPI when it goes. An Error of kind device where this
-// build has no MPI. Rank 0 warns where nobody can watch whether all are there.
-std::unique_ptr<Communicator> make_mpi_ranks(const std::function<void(const std::string&)>& warn = {});
+// build has no MPI. Rank 0 warns if ranks cannot send heartbeats. If a rank does not come within 60 s, it is reported
+// and this process ends, unless `report_missing` is empty: MPI itself waits without limit.
+using ReportText = std::function<void(const std::string&)>;
+std::unique_ptr<Communicator> make_mpi_ranks(const ReportText& warn = {}, const ReportText& report_missing = {});
 bool has_mpi();
 
 // Joins processes with a GPU each, however they were started: they meet at the launch's meeting place. An Error of kind

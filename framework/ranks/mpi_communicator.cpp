@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "framework/error.h"
+#include "framework/ranks/join_limit.h"
 #include "framework/ranks/communicator.h"
 #include "framework/ranks/own_meeting.h"
 #include "framework/ranks/rank_watch.h"
@@ -23,7 +24,7 @@ void check_mpi(int code, const char* call) {
   throw Error(ErrorKind::device, join(call, ": ", text));
 }
 
-constexpr double seconds_to_meet = 20, seconds_of_silence = 30;
+constexpr double seconds_to_join = 60, seconds_to_meet = 20, seconds_of_silence = 30;
 
 constexpr std::int64_t most_floats = std::int64_t(1) << 28;  // of one call: MPI counts in an int
 
@@ -64,7 +65,7 @@ class MpiRanks final : public Communicator {
   MpiRanks(const MpiRanks&) = delete;
   MpiRanks& operator=(const MpiRanks&) = delete;
 
-  void watch(const std::function<void(const std::string&)>& warn) try {
+  void watch(const ReportText& warn) try {
     if (size_ > 1)
       watch_ = std::make_unique<RankWatch>(rank_, meet_at_own_place(*this, seconds_to_meet).life, seconds_of_silence);
   } catch (const Error& error) {
@@ -193,9 +194,15 @@ bool has_mpi() {
   return true;
 }
 
-std::unique_ptr<Communicator> make_mpi_ranks(const std::function<void(const std::string&)>& warn) {
-  auto ranks = std::make_unique<MpiRanks>();
-  ranks->watch(warn);
+std::unique_ptr<Communicator> make_mpi_ranks(const ReportText& warn, const ReportText& report_missing) {
+  const auto limited = [&](const std::function<void()>& work) {
+    std::optional<JoinLimit> limit;
+    if (report_missing) limit.emplace(own_launch(), seconds_to_join, report_missing);
+    work();
+  };
+  std::unique_ptr<MpiRanks> ranks;
+  limited([&] { ranks = std::make_unique<MpiRanks>(); });
+  limited([&] { ranks->watch(warn); });
   return ranks;
 }
 
