@@ -96,6 +96,7 @@ int run(const std::vector<Verb>& verbs, int argc, char** argv) {
       std::find_if(verbs.begin(), verbs.end(), [&](const Verb& v) { return v.name == chosen.get_name(); });
   collect_flags(program, verb->flags, verb->name, flags);
   collect_flags(chosen, verb->flags, verb->name, flags);
+  flags.own = own_flags(chosen);
   if (!flags.json.empty() && flags.json != "-") require_writable(flags.json);  // the results may take hours
   return actions[static_cast<std::size_t>(verb - verbs.begin())]();
 }

@@ -100,6 +100,22 @@ void collect_flags(const CLI::App& app, unsigned groups, const std::string& verb
   }
 }
 
+std::string own_flags(const CLI::App& verb) {
+  std::string text;
+  for (const CLI::Option* option : verb.get_options()) {
+    const std::string type = option->get_type_name();
+    if (option->get_group() == shared_group || option->get_positional() || option->get_lnames().empty()) continue;
+    if (type == "FILE" || option == verb.get_help_ptr()) continue;
+    text += long_name(*option);
+    if (option->count() == 0)
+      text += " not given";
+    else if (type != "RUN")
+      for (const std::string& value : option->results()) text += ' ' + value;
+    text += '\n';
+  }
+  return text;
+}
+
 std::vector<std::string> flag_names(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options())

@@ -25,6 +25,10 @@ void declare_flags(CLI::App& app, unsigned groups);
 // Adds to `flags` what was given to the app, in the order typed. Throws a config error for a flag outside `groups`.
 void collect_flags(const CLI::App& app, unsigned groups, const std::string& verb, Flags& flags);
 
+// The flags that a verb alone has, given or not, a line each: "--limit-batches 3". Of one that names a run whether it
+// was given, and none that names another file: these may be at another place on each host.
+std::string own_flags(const CLI::App& verb);
+
 // All names by which an app's options can be called: "--epochs".
 std::vector<std::string> flag_names(const CLI::App& app);
 

@@ -13,6 +13,7 @@
 
 #include "apps/console.h"
 #include "apps/failure.h"
+#include "apps/version.h"
 #include "framework/error.h"
 #include "framework/printable.h"
 #include "framework/ranks/launch.h"
@@ -137,9 +138,12 @@ Communicator::WhenLost teller_of_loss(const Communicator& ranks, std::function<s
   };
 }
 
-int run_on_ranks(Communicator& ranks, const std::function<int()>& work) {
+int run_on_ranks(Communicator& ranks, const Flags& flags, const std::function<int()>& work) {
   if (ranks.size() == 1) return work();
   try {
+    // First: ranks that do different things call different functions, and MPI writes what it gets past what it expects.
+    expect_alike(ranks, {{"program", join(version(), " ", commit(), " ", compiler()), "give all hosts the same one"}});
+    expect_alike(ranks, {{"command", flags.own, "start all with the same flags"}});
     const int code = work();
     ranks.barrier();
     return code;
@@ -163,6 +167,10 @@ void expect_alike(Communicator& ranks, const std::vector<SharedFact>& facts) {
     }
   }
   if (!differences.empty()) throw Error(ErrorKind::config, "the ranks cannot train together:" + differences);
+}
+
+void expect_same_config(Communicator& ranks, const Config& config) {
+  expect_alike(ranks, {{"config", to_yaml(config.tree), "start all with the same file and flags"}});
 }
 
 std::string hosts_of(Communicator& ranks) {

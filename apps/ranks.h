@@ -20,9 +20,10 @@ std::optional<int> gpu_of_rank();
 // Tells which rank is gone, or what else is wrong, and the last checkpoint as it is then found; empty: there is none.
 Communicator::WhenLost teller_of_loss(const Communicator& ranks, std::function<std::string()> last_checkpoint);
 
-// Runs the work of this rank and returns its exit code. What it throws goes on where it is alone. Else it ends all
-// ranks, and is told once: by rank 0 where all have failed, and otherwise by the rank that did.
-int run_on_ranks(Communicator& ranks, const std::function<int()>& work);
+// Runs the work of this rank and returns its exit code, on ranks of the same program that were started with the same
+// flags. An exception is passed on if this process is alone. Else it ends all ranks and is reported once: by rank 0 if
+// all have failed, and otherwise by the rank that did.
+int run_on_ranks(Communicator& ranks, const Flags& flags, const std::function<int()>& work);
 
 // Something that must be the same on all ranks.
 struct SharedFact {
@@ -30,6 +31,8 @@ struct SharedFact {
 };
 // Throws an Error of kind config on all ranks, with the first line of each fact that differs from rank 0's.
 void expect_alike(Communicator& ranks, const std::vector<SharedFact>& facts);
+
+void expect_same_config(Communicator& ranks, const Config& config);
 
 // "3 on a with 8 threads each, 1 on b with 4 threads": for all ranks at once.
 std::string hosts_of(Communicator& ranks);

@@ -273,6 +273,7 @@ int time_on_ranks(const Flags& flags, const TimeArguments& arguments, Context& c
 int time_on(Communicator& ranks, Flags flags, const TimeArguments& arguments) {
   if (ranks.rank() != 0) flags.verbosity = -1;
   const Experiment experiment = open_experiment(arguments.config, flags, {.opens = OpenedData::none});
+  expect_same_config(ranks, experiment.config);
   const std::int64_t batch = share_of_batch(experiment, ranks);
   const double optimizer_tensors = experiment.optimizer->state_tensors();
   use_threads_of(experiment);
@@ -303,7 +304,7 @@ Action add_time(VerbOptions& verb, const Flags& flags) {
   return [&flags, arguments] {
     if (arguments->gpus > 0 && !is_started_rank()) return run_on_gpus(arguments->gpus);
     const std::shared_ptr<Communicator> ranks = join_ranks(flags);
-    return run_on_ranks(*ranks, [&] { return time_on(*ranks, flags, *arguments); });
+    return run_on_ranks(*ranks, flags, [&] { return time_on(*ranks, flags, *arguments); });
   };
 }
 

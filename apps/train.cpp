@@ -321,7 +321,7 @@ Action add_train(VerbOptions& verb, const Flags& flags) {
     if (arguments->print_config) return print_config(flags, *arguments);
     if (arguments->gpus > 0 && !is_started_rank()) return run_on_gpus(arguments->gpus);
     const std::shared_ptr<Communicator> ranks = join_ranks(flags);
-    return run_on_ranks(*ranks, [&] { return train_on(ranks, flags, *arguments); });
+    return run_on_ranks(*ranks, flags, [&] { return train_on(ranks, flags, *arguments); });
   };
 }
 

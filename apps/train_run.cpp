@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "apps/open.h"
-#include "apps/version.h"
 #include "framework/error.h"
 #include "framework/text.h"
 #include "models/fingerprint.h"
@@ -45,8 +44,7 @@ Experiment open_on_ranks(const std::string& path, const Run& run) {
     experiment = open_for_training(path, run);
     return "";
   });
-  expect_alike(*run.ranks, {{"program", join(version(), " ", commit(), " ", compiler()), "give all hosts the same one"},
-                            {"config", to_yaml(experiment->config.tree), "start all with the same file and flags"}});
+  expect_same_config(*run.ranks, experiment->config);
   return *std::move(experiment);
 }
 

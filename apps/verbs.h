@@ -16,6 +16,7 @@ struct Flags {
   int verbosity = 0;                // -q: -1, -v: 1
   std::string program = "twiddle";  // as it was called: "./twiddle"
   std::string command;              // the whole command line, as a shell would read it
+  std::string own;                  // the flags of the verb alone, a line each; values, but for names of files
 
   std::string value(const std::string& key, const std::string& fallback = {}) const;  // the last override of `device`
 };

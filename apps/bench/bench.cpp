@@ -192,7 +192,7 @@ int run(const BenchArguments& arguments, const Flags& flags) {
   if (arguments.gpus > 0 && !is_started_rank()) return run_on_gpus(arguments.gpus);
   const BenchRequest request = read_request(bench, arguments, flags);
   const std::shared_ptr<Communicator> all = (bench.takes & ranks) != 0 ? join_ranks(flags) : make_one_rank();
-  return run_on_ranks(*all, [&] { return run_on(all, bench, arguments, flags, request); });
+  return run_on_ranks(*all, flags, [&] { return run_on(all, bench, arguments, flags, request); });
 }
 
 std::string known_benches() {

@@ -98,6 +98,31 @@ TEST_F(RanksByMpi, RefuseOtherConfigsInOneMessage) {
   EXPECT_TRUE(fs::is_empty(out_));
 }
 
+TEST_F(RanksByMpi, RefuseOtherFlagsInOneMessage) {
+  const auto refusal_of = [&](const std::vector<std::string>& first, const std::vector<std::string>& second) {
+    const Finished mixed = run(joined(joined(on(1, first), {":", "-n", "1"}), second));
+    EXPECT_EQ(mixed.code, 2);
+    EXPECT_EQ(count(mixed.err, "error: "), 1u) << mixed.err;
+    return mixed.err;
+  };
+  const auto expect = [](const std::string& refusal, const std::string& there, const std::string& here) {
+    const std::string text = "rank 1 on " + host_name() + " has another command: '" + there + "', on rank 0 '" + here +
+                             "'; start all with the same flags";
+    EXPECT_NE(refusal.find(text), std::string::npos) << refusal;
+  };
+  expect(refusal_of(digits({}), digits({"--limit-batches", "3"})), "--limit-batches 3", "--limit-batches not given");
+  expect(refusal_of(digits({"--limit-batches", "4"}), digits({"--limit-batches", "3"})), "--limit-batches 3",
+         "--limit-batches 4");
+  expect(refusal_of(digits({"--overfit-batch"}), digits({})), "--overfit-batch not given", "--overfit-batch true");
+  expect(refusal_of(digits({}), {program_path(), "train", "--resume", folder(1).string(), "--device", "cpu"}),
+         "--resume", "--resume not given");
+  EXPECT_TRUE(fs::is_empty(out_));
+  const std::vector<std::string> time{program_path(), "time", "models/digits.yaml", "--device", "cpu"};
+  expect(refusal_of(joined(time, {"--steps", "2"}), joined(time, {"--steps", "3"})), "--steps 3", "--steps 2");
+  const std::string seed = refusal_of(joined(time, {"--seed", "2"}), joined(time, {"--seed", "3"}));
+  EXPECT_NE(seed.find("has another config: 'seed: 3', on rank 0 'seed: 2'"), std::string::npos) << seed;
+}
+
 TEST_F(RanksByMpi, RefuseOtherWeightsAndOtherCheckpoints) {
   ASSERT_EQ(run(on(1, digits(twenty_steps))).code, 0);
   const auto checkpoint = [&](const std::string& step) {
