@@ -13,14 +13,13 @@ namespace twiddle {
 namespace {
 
 // The experiment, with what it tells going to the console, the log file and all. Ctrl-C stops its search, and its
-// measuring where it trains alone: of several ranks one that stopped there would leave the others waiting.
+// measuring if it trains alone; several ranks stop that together.
 Experiment open_for_training(const std::string& path, const Run& run) {
   const auto tell = [&console = run.console](const std::string& text) { console.line(text); };
   const auto stop = [&interrupt = run.interrupt] { return interrupt.stop().load(); };
   const bool alone = run.ranks->size() == 1;
   ExperimentOptions options;
-  options.measuring = std::make_shared<Measuring>(
-      tell, alone ? std::function<bool()>(stop) : [] { return false; });
+  options.measuring = std::make_shared<Measuring>(tell, alone ? Measuring::Stop(stop) : Measuring::Stop());
   options.search_progress = tell_of_search(tell, stop);
   Flags flags = run.flags;
   if (!run.leads()) flags.verbosity = -1;
@@ -80,7 +79,7 @@ TellerWhileWaiting::TellerWhileWaiting(Run& run, const Trainer& trainer) : ranks
     constexpr double patience = 0.2;
     if (seconds < patience || !run.interrupt.stop() || std::exchange(told, true)) return;
     const std::string saved = trainer.last_checkpoint();
-    run.console.line("told to stop, and waits for another rank, which is at work or has ended; last checkpoint: " +
+    run.console.line("stop requested; waiting for another rank, which is busy or has exited; last checkpoint: " +
                      (saved.empty() ? "none yet" : saved));
   });
 }

@@ -1,7 +1,9 @@
 #include "models/shared_plans.h"
 
-#include <sstream>
+#include <memory>
+#include <utility>
 
+#include "framework/interrupted.h"
 #include "layers/conv/tuned_convolution.h"
 #include "layers/conv/tuner.h"
 
@@ -18,28 +20,39 @@ void each_measured(const Model& model, const Visit& visit) {
         visit(*convolution, convolution->pass_for(pass));
 }
 
-// A line for each.
-std::string choose_plans(Context& ctx, const Model& model, std::int64_t batch) {
-  std::string names;
-  each_measured(model, [&](const TunedConvolution& convolution, ConvPass pass) {
-    const auto& choice = model.convolutions->choose(ctx, convolution.problem(batch), pass, convolution.engine());
-    names += full_name(*choice.plan) + '\n';
-  });
-  return names;
-}
+// While it lives, measuring ends with Interrupted once `stop` is true. Not longer: of ranks that train, one that ended
+// its step there would leave the others waiting.
+class StopsMeasuring {
+ public:
+  StopsMeasuring(std::shared_ptr<Measuring> measuring, const Measuring::Stop& stop) : measuring_(std::move(measuring)) {
+    if (measuring_) measuring_->stop_if(stop);
+  }
+  ~StopsMeasuring() {
+    if (measuring_) measuring_->stop_if({});
+  }
+  StopsMeasuring(const StopsMeasuring&) = delete;
+  StopsMeasuring& operator=(const StopsMeasuring&) = delete;
+
+ private:
+  std::shared_ptr<Measuring> measuring_;
+};
 
 }  // namespace
 
-void share_plans(Context& ctx, const Model& model, std::int64_t batch, Communicator& ranks) {
+void share_plans(Context& ctx, const Model& model, std::int64_t batch, Communicator& ranks,
+                 const Measuring::Stop& stop) {
   if (ranks.size() == 1) return;
   const bool first = ranks.rank() == 0;
-  std::istringstream names(
-      gather_or_fail(ranks, [&] { return first ? choose_plans(ctx, model, batch) : std::string(); }).front());
-  if (first) return;
+  ConvTuner& tuner = *model.convolutions;
+  const StopsMeasuring stops(tuner.policy().measuring, stop);
   each_measured(model, [&](const TunedConvolution& convolution, ConvPass pass) {
-    std::string name;
-    std::getline(names, name);
-    model.convolutions->adopt(convolution.problem(batch), pass, convolution.engine(), name);
+    const ConvProblem problem = convolution.problem(batch);
+    const auto choose = [&] {
+      if (stop && stop()) throw Interrupted();
+      return first ? full_name(*tuner.choose(ctx, problem, pass, convolution.engine()).plan) : std::string();
+    };
+    const std::string chosen = gather_or_fail(ranks, choose).front();
+    if (!first) tuner.adopt(problem, pass, convolution.engine(), chosen);
   });
 }
 

@@ -326,18 +326,20 @@ struct Trainer::Impl {
     return true;
   }
 
-  // What ranks settle once: who saves, and who chooses plans.
-  void prepare() {
+  // What ranks settle once: who saves, and which plans all use. False: stopped while these were measured.
+  bool prepare(const std::atomic<bool>& stop) try {
     saver.agree(*ranks);
-    share_plans(ctx, experiment.model, images_here, *ranks);
+    share_plans(ctx, experiment.model, images_here, *ranks, [&stop] { return stop.load(); });
+    return true;
+  } catch (const Interrupted&) {
+    return false;
   }
 
   bool is_over() const { return state.epoch >= config.train.epochs || watch.stops(state); }
 
   End run(const std::vector<TrainObserver*>& observers, const std::atomic<bool>& stop) {
     reporter.forget();  // a run that failed may have left one, and its listeners may be gone
-    if (!is_over()) prepare();
-    End end = End::finished;
+    End end = is_over() || prepare(stop) ? End::finished : End::interrupted;
     while (end == End::finished && !is_over()) {
       bool whole = false;
       try {

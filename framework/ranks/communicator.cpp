@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "framework/error.h"
+#include "framework/interrupted.h"
 
 namespace twiddle {
 
@@ -23,8 +24,8 @@ class OneRank final : public Communicator {
   void while_waiting(WhileWaiting) override {}
 };
 
-// The first letter of what gather_or_fail sends: this, or the kind of the error as a digit.
-constexpr char fine = '+';
+// The first letter of what gather_or_fail sends: one of these, or the kind of the error as a digit.
+constexpr char fine = '+', interrupted = 'i';
 
 }  // namespace
 
@@ -45,16 +46,22 @@ std::vector<std::string> gather_or_fail(Communicator& ranks, const std::function
     text = fine + make();
   } catch (const Error& error) {
     text = static_cast<char>('0' + static_cast<int>(error.kind())) + std::string(error.what());
+  } catch (const Interrupted& stopped) {
+    text = interrupted + std::string(stopped.what());
   }
   std::vector<std::string> texts = ranks.gather(text);
-  const auto failed = std::find_if(texts.begin(), texts.end(), [](const std::string& each) { return each[0] != fine; });
+  const auto failed = std::find_if(texts.begin(), texts.end(),
+                                   [](const std::string& each) { return each[0] != fine && each[0] != interrupted; });
   if (failed != texts.end()) {
     // What goes wrong everywhere, such as a key that is missing in a config, is told as by one process.
     const bool everywhere = std::all_of(texts.begin(), texts.end(), [&](const auto& each) { return each == *failed; });
     throw Error(static_cast<ErrorKind>((*failed)[0] - '0'),
                 everywhere ? failed->substr(1) : join("rank ", failed - texts.begin(), ": ", failed->substr(1)));
   }
-  for (std::string& each : texts) each.erase(0, 1);
+  for (std::string& each : texts) {
+    if (each[0] == interrupted) throw Interrupted(each.substr(1));
+    each.erase(0, 1);
+  }
   return texts;
 }
 

@@ -90,8 +90,8 @@ std::unique_ptr<Communicator> make_nccl_ranks(const Launch& launch);
 
 bool any(Communicator& ranks, bool flag);  // on all ranks: whether it is true on one of them
 
-// Makes a text on each rank and gathers them. Where one rank fails, all throw its Error, with the rank's number: none
-// goes on without the others.
+// Makes a text on each rank and gathers them. If one rank fails, all throw its Error, with the rank's number: none
+// continues without the others. If one is stopped, all throw Interrupted.
 std::vector<std::string> gather_or_fail(Communicator& ranks, const std::function<std::string()>& make);
 
 }  // namespace twiddle

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/error.h"
+#include "framework/interrupted.h"
 #include "tests/support/thread_ranks.h"
 
 namespace twiddle {
@@ -54,6 +55,21 @@ TEST(Communicator, WhatFailsOnOneRankFailsOnAll) {
 TEST(Communicator, WhatFailsEverywhereIsToldAsByOneProcess) {
   const auto fails = [](int) -> std::string { throw Error(ErrorKind::config, "no such key"); };
   EXPECT_EQ(failure_of(fails, ErrorKind::config), "no such key");
+}
+
+TEST(Communicator, StopsAllIfOneIsStopped) {
+  on_ranks(2, [](const Ranks& ranks) {
+    const auto make = [&]() -> std::string {
+      if (ranks->rank() == 1) throw Interrupted("stopped at 3 of 5");
+      return "";
+    };
+    try {
+      gather_or_fail(*ranks, make);
+      ADD_FAILURE() << "nothing was thrown on rank " << ranks->rank();
+    } catch (const Interrupted& stopped) {
+      EXPECT_STREQ(stopped.what(), "stopped at 3 of 5");
+    }
+  });
 }
 
 TEST(Communicator, AnEmptyTextIsATextToo) {

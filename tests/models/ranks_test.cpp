@@ -183,6 +183,27 @@ TEST(Ranks, TakeThePlansThatTheFirstHasMeasured) {
   EXPECT_EQ(reasons[1], "as on rank 0");
 }
 
+void stop_before_plans(const std::shared_ptr<Communicator>& ranks, int stopped) {
+  Trainer::Options options;
+  options.ranks = ranks;
+  Trainer trainer(small_experiment({{"device", "cpu", "--device"},
+                                    {"convolution.engine", "measured", "--set"},
+                                    {"convolution.cache", "off", "--set"},
+                                    {"deterministic", "false", "--set"}}),
+                  options);
+  const std::atomic<bool> stop = ranks->rank() == stopped;
+  EXPECT_EQ(trainer.run({}, stop), Trainer::End::interrupted);
+  EXPECT_EQ(trainer.state().step, 0);
+  if (ranks->rank() == 0 && stopped == 1) return;  // it measures the first pass before it gets to know
+  const TunedConvolution& conv = *trainer.model().net->convolutions().front();
+  EXPECT_EQ(trainer.model().convolutions->find(conv.problem(10), ConvPass::forward), nullptr);
+}
+
+TEST(Ranks, StopBeforePlansIfOneIsStopped) {
+  for (const int stopped : {0, 1})
+    on_ranks(2, [&](const std::shared_ptr<Communicator>& ranks) { stop_before_plans(ranks, stopped); });
+}
+
 TEST(Ranks, TrainToTheSameBitsAgain) {
   const Training training{{}, "", "", 0};  // with batch norm by a rank's own statistics
   EXPECT_EQ(train(3, {{{"train.batch_size", "30", "--batch-size"}}, "", "", 0}).weights,
