@@ -40,8 +40,8 @@ Experiment open_on_ranks(const std::string& path, const Run& run);
 // On all ranks; what they begin with must be the same.
 std::unique_ptr<Trainer> make_trainer(const Run& run, Experiment experiment);
 
-// While it lives, says once where a run stands that was told to stop and cannot, as it waits for other ranks: those may
-// be at work on their batch, or gone, and then this one is about to be ended, too.
+// While it lives: if a stop is requested while this rank waits for others, reports that once, with the last checkpoint.
+// The others may be busy with their batch, or have exited; then this rank is about to be ended, too.
 class TellerWhileWaiting {
  public:
   TellerWhileWaiting(Run& run, const Trainer& trainer);

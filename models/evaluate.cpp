@@ -1,5 +1,8 @@
 #include "models/evaluate.h"
 
+#include <iterator>
+#include <optional>
+
 #include "models/judge.h"
 #include "models/shared_evaluation.h"
 
@@ -31,17 +34,22 @@ EvalResult evaluate(Context& ctx, const Sequential& net, const Loss& loss, Loade
     if (evaluated.batch.images.defined()) evaluated.output = net.forward(ctx, Variable(evaluated.batch.images)).value();
     return true;
   };
-  const auto next_whole = [&](EvaluatedBatch& evaluated) {
-    return ranks == nullptr ? next(evaluated) : next_of_ranks(*ranks, stream, is_image(result.target), evaluated, next);
+  const auto mean_loss = [&](const EvaluatedBatch& evaluated) -> double {
+    return loss(ctx, Variable(evaluated.output), evaluated.batch.targets).value().to_vector(stream).at(0);
   };
+  auto* const images = dynamic_cast<ImageJudge*>(judge.get());  // null: targets are labels
   EvaluatedBatch evaluated;
-  for (std::int64_t done = 0; (limit_batches == 0 || done < limit_batches) && next_whole(evaluated); ++done) {
-    const auto& [batch, output] = evaluated;
-    judge->add(batch, output);
-    const auto images = static_cast<std::int64_t>(batch.indices.size());
-    loss_sum +=
-        loss(ctx, Variable(output), batch.targets).value().to_vector(stream).at(0) * static_cast<double>(images);
-    result.images += images;
+  const auto judge_next = [&]() -> std::optional<JudgedBatch> {
+    if (ranks != nullptr && images != nullptr) return judge_next_of_ranks(*ranks, *images, next, mean_loss);
+    if (!(ranks != nullptr ? next_of_ranks(*ranks, stream, evaluated, next) : next(evaluated))) return std::nullopt;
+    judge->add(evaluated.batch, evaluated.output);
+    return JudgedBatch{std::ssize(evaluated.batch.indices), mean_loss(evaluated)};
+  };
+  for (std::int64_t done = 0; limit_batches == 0 || done < limit_batches; ++done) {
+    const std::optional<JudgedBatch> judged = judge_next();
+    if (!judged) break;
+    loss_sum += judged->loss * static_cast<double>(judged->images);
+    result.images += judged->images;
   }
   loader.end_epoch();
   judge->finish(result);

@@ -15,7 +15,20 @@ class Judge {
 };
 std::unique_ptr<Judge> judge_labels(Stream& stream, std::int64_t classes, std::int64_t outputs);
 std::unique_ptr<Judge> judge_several_labels(Stream& stream, std::int64_t classes, std::int64_t outputs);
-std::unique_ptr<Judge> judge_images(Stream& stream, const Augment& augment);  // which tells what a value is in bytes
+
+// Of images that are made of images. What add() does, in steps, so that ranks can take them together.
+class ImageJudge : public Judge {
+ public:
+  // Of each row the signal-to-noise ratio in dB; NaN: its outputs are not finite.
+  virtual std::vector<double> judge(const Batch& batch, const Tensor& output) const = 0;
+  virtual std::vector<std::size_t> count(const std::vector<double>& ratios) = 0;  // returns the rows to be shown
+  virtual std::vector<EvalResult::Restored> pictures(const Batch& batch, const Tensor& output,
+                                                     const std::vector<std::size_t>& rows,
+                                                     const std::vector<double>& ratios) const = 0;
+  virtual void show(std::vector<EvalResult::Restored> restored) = 0;
+};
+std::unique_ptr<ImageJudge> judge_images(Stream& stream,
+                                         const Augment& augment);  // which says what a value is in bytes
 
 // Area under precision over recall as scikit-learn's average_precision_score has it: the sum over falling thresholds t
 // of (R(t) - R(before)) P(t), where a threshold takes all images of its score at once, P is the share of the images

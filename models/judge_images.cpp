@@ -1,5 +1,8 @@
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <limits>
+#include <utility>
 
 #include "models/judge.h"
 
@@ -10,28 +13,57 @@ namespace {
 constexpr std::size_t restored_kept = 12;
 constexpr double least_error = 1e-10;  // that counts: equal images are 100 dB apart, not infinitely many
 
-class ImageJudge : public Judge {
+class RestoredImageJudge : public ImageJudge {
  public:
-  ImageJudge(Stream& stream, const Augment& augment) : stream_(stream), augment_(augment) {}
+  RestoredImageJudge(Stream& stream, const Augment& augment) : stream_(stream), augment_(augment) {}
 
   void add(const Batch& batch, const Tensor& output) override {
+    const std::vector<double> ratios = judge(batch, output);
+    show(pictures(batch, output, count(ratios), ratios));
+  }
+
+  std::vector<double> judge(const Batch& batch, const Tensor& output) const override {
     const std::vector<float> outputs = output.to_vector(stream_), targets = batch.targets.to_vector(stream_);
-    const std::vector<float> inputs =
-        restored_.size() < restored_kept ? batch.images.to_vector(stream_) : std::vector<float>();
     const std::size_t values = outputs.size() / batch.indices.size();
+    std::vector<double> ratios;
     for (std::size_t row = 0; row < batch.indices.size(); ++row) {
-      const float *const made = &outputs[row * values], *const target = &targets[row * values];
+      const float* const made = &outputs[row * values];
+      const bool finite = std::all_of(made, made + values, [](float x) { return std::isfinite(x); });
+      ratios.push_back(finite ? psnr_of(made, &targets[row * values]) : std::numeric_limits<double>::quiet_NaN());
+    }
+    return ratios;
+  }
+
+  std::vector<std::size_t> count(const std::vector<double>& ratios) override {
+    std::vector<std::size_t> shown;
+    for (std::size_t row = 0; row < ratios.size(); ++row) {
       ++images_;
-      if (!std::all_of(made, made + values, [](float x) { return std::isfinite(x); })) {
+      if (std::isnan(ratios[row])) {
         ++undefined_;
         continue;
       }
-      const double psnr = psnr_of(made, target);
-      sum_ += psnr;
-      if (restored_.size() < restored_kept)
-        restored_.push_back({batch.indices[row], psnr, augment_.picture(&inputs[row * values]), augment_.picture(made),
-                             augment_.picture(target)});
+      sum_ += ratios[row];
+      if (restored_.size() + shown.size() < restored_kept) shown.push_back(row);
     }
+    return shown;
+  }
+
+  std::vector<EvalResult::Restored> pictures(const Batch& batch, const Tensor& output,
+                                             const std::vector<std::size_t>& rows,
+                                             const std::vector<double>& ratios) const override {
+    std::vector<EvalResult::Restored> restored;
+    if (rows.empty()) return restored;
+    const std::vector<float> inputs = batch.images.to_vector(stream_), outputs = output.to_vector(stream_),
+                             targets = batch.targets.to_vector(stream_);
+    const std::size_t values = outputs.size() / batch.indices.size();
+    for (const std::size_t row : rows)
+      restored.push_back({batch.indices[row], ratios[row], augment_.picture(&inputs[row * values]),
+                          augment_.picture(&outputs[row * values]), augment_.picture(&targets[row * values])});
+    return restored;
+  }
+
+  void show(std::vector<EvalResult::Restored> restored) override {
+    std::move(restored.begin(), restored.end(), std::back_inserter(restored_));
   }
 
   // An image that is not finite restores nothing: 0 dB.
@@ -65,8 +97,8 @@ class ImageJudge : public Judge {
 
 }  // namespace
 
-std::unique_ptr<Judge> judge_images(Stream& stream, const Augment& augment) {
-  return std::make_unique<ImageJudge>(stream, augment);
+std::unique_ptr<ImageJudge> judge_images(Stream& stream, const Augment& augment) {
+  return std::make_unique<RestoredImageJudge>(stream, augment);
 }
 
 }  // namespace twiddle

@@ -173,7 +173,7 @@ class NcclRanks final : public Communicator {
     if (std::optional<std::vector<std::string>> texts = texts_.gather(text, {}, listener_)) return *std::move(texts);
     // A rank is gone: the watch is about to see it, and ends this one.
     std::this_thread::sleep_for(std::chrono::seconds(5));
-    throw Error("a rank has left the others, which wait for it");
+    throw Error("a rank disconnected while the others waited for it");
   }
   std::optional<std::vector<std::string>> gather_last(const std::string& text, double seconds) override {
     return last_.gather(text, seconds, {});

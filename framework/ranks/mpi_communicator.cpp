@@ -3,12 +3,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <numeric>
 #include <thread>
 
 #include "framework/error.h"
-#include "framework/ranks/join_limit.h"
 #include "framework/ranks/communicator.h"
+#include "framework/ranks/join_limit.h"
 #include "framework/ranks/own_meeting.h"
 #include "framework/ranks/rank_watch.h"
 
@@ -26,7 +25,9 @@ void check_mpi(int code, const char* call) {
 
 constexpr double seconds_to_join = 60, seconds_to_meet = 20, seconds_of_silence = 30;
 
-constexpr std::int64_t most_floats = std::int64_t(1) << 28;  // of one call: MPI counts in an int
+// Of one call: MPI counts in an int.
+constexpr std::int64_t most_floats = std::int64_t(1) << 28;
+constexpr std::int64_t most_bytes = std::int64_t(1) << 26;  // of the texts of all ranks together
 
 // Ranks often share cores, and a call of MPI that waits keeps its core busy: here the wait gives it away, soon for a
 // moment and later for longer.
@@ -161,25 +162,41 @@ class MpiRanks final : public Communicator {
   std::optional<std::vector<std::string>> gather_on(MPI_Comm channel, const std::string& text,
                                                     std::optional<double> limit) {
     const auto ranks = static_cast<std::size_t>(size_);
-    auto sizes = std::make_unique<std::vector<int>>(ranks + 1, static_cast<int>(text.size()));
+    auto sizes = std::make_unique<std::vector<std::int64_t>>(ranks + 1, static_cast<std::int64_t>(text.size()));
     MPI_Request request{};
-    check_mpi(MPI_Iallgather(&sizes->back(), 1, MPI_INT, sizes->data(), 1, MPI_INT, channel, &request),
+    check_mpi(MPI_Iallgather(&sizes->back(), 1, MPI_INT64_T, sizes->data(), 1, MPI_INT64_T, channel, &request),
               "MPI_Iallgather");
     if (!finish(request, limit)) {
       static_cast<void>(sizes.release());
       return std::nullopt;
     }
-    std::vector<int> places(ranks);
-    std::exclusive_scan(sizes->begin(), sizes->end() - 1, places.begin(), 0);
-    std::string all(static_cast<std::size_t>(places.back() + (*sizes)[ranks - 1]), ' ');
-    check_mpi(MPI_Iallgatherv(text.data(), sizes->back(), MPI_CHAR, all.data(), sizes->data(), places.data(), MPI_CHAR,
-                              channel, &request),
-              "MPI_Iallgatherv");
-    finish(request);  // all ranks have come
-    std::vector<std::string> texts;
-    for (std::size_t i = 0; i < ranks; ++i)
-      texts.push_back(all.substr(static_cast<std::size_t>(places[i]), static_cast<std::size_t>((*sizes)[i])));
+    sizes->pop_back();
+    std::vector<std::string> texts(ranks);
+    const std::int64_t longest = *std::max_element(sizes->begin(), sizes->end()), part = most_bytes / size_;
+    for (std::int64_t begin = 0; begin < longest; begin += part)
+      append_parts(channel, text, *sizes, begin, part, texts);
     return texts;
+  }
+
+  // Of each rank's text what begins there, and no more than a part: all ranks have come.
+  void append_parts(MPI_Comm channel, const std::string& text, const std::vector<std::int64_t>& sizes,
+                    std::int64_t begin, std::int64_t part, std::vector<std::string>& texts) {
+    std::vector<int> counts, places;
+    int all = 0;
+    for (const std::int64_t size : sizes) {
+      places.push_back(all);
+      counts.push_back(static_cast<int>(std::clamp<std::int64_t>(size - begin, 0, part)));
+      all += counts.back();
+    }
+    std::string received(static_cast<std::size_t>(all), ' ');
+    const int own = counts[static_cast<std::size_t>(rank_)];
+    MPI_Request request{};
+    check_mpi(MPI_Iallgatherv(text.data() + (own > 0 ? begin : 0), own, MPI_CHAR, received.data(), counts.data(),
+                              places.data(), MPI_CHAR, channel, &request),
+              "MPI_Iallgatherv");
+    finish(request);
+    for (std::size_t i = 0; i < texts.size(); ++i)
+      texts[i].append(received, static_cast<std::size_t>(places[i]), static_cast<std::size_t>(counts[i]));
   }
 
   MPI_Comm all_{}, last_{};

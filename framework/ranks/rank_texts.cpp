@@ -1,8 +1,12 @@
 #include "framework/ranks/rank_texts.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <cstring>
+#include <exception>
+
+#include "framework/error.h"
+#include "framework/text.h"
 
 namespace twiddle {
 
@@ -16,34 +20,36 @@ bool send_text(const Socket& socket, const std::string& text, const GoesOn& goes
          send_bytes(socket, text.data(), text.size(), goes_on) == Transfer::done;
 }
 
+std::string room_for(std::uint64_t size) try {
+  return std::string(size, ' ');
+} catch (const std::exception&) {  // std::bad_alloc, or std::length_error of a size that no string has
+  throw Error(ErrorKind::device, join("no memory for ", size, " bytes (", format_bytes(size),
+                                      ") that another rank sends at once"));
+}
+
 std::optional<std::string> receive_text(const Socket& socket, const GoesOn& goes_on) {
   std::uint64_t size = 0;
   if (receive_bytes(socket, &size, sizeof size, goes_on) != Transfer::done) return std::nullopt;
-  constexpr std::uint64_t longest = std::uint64_t(1) << 30;  // what says more is no rank
-  if (size > longest) return std::nullopt;
-  std::string text(size, ' ');
+  std::string text = room_for(size);
   if (receive_bytes(socket, text.data(), size, goes_on) != Transfer::done) return std::nullopt;
   return text;
 }
 
-std::string pack(const std::vector<std::string>& texts) {
-  std::string all;
-  for (const std::string& text : texts) {
-    const std::uint64_t size = text.size();
-    all.append(reinterpret_cast<const char*>(&size), sizeof size);
-    all += text;
-  }
-  return all;
+// How many, and then each.
+bool send_texts(const Socket& socket, const std::vector<std::string>& texts, const GoesOn& goes_on) {
+  const std::uint64_t count = texts.size();
+  return send_bytes(socket, &count, sizeof count, goes_on) == Transfer::done &&
+         std::all_of(texts.begin(), texts.end(), [&](const auto& text) { return send_text(socket, text, goes_on); });
 }
 
-std::vector<std::string> unpack(const std::string& all) {
+std::optional<std::vector<std::string>> receive_texts(const Socket& socket, const GoesOn& goes_on) {
+  std::uint64_t count = 0;
+  if (receive_bytes(socket, &count, sizeof count, goes_on) != Transfer::done) return std::nullopt;
   std::vector<std::string> texts;
-  for (std::size_t at = 0; at < all.size();) {
-    std::uint64_t size = 0;
-    std::memcpy(&size, all.data() + at, sizeof size);
-    at += sizeof size;
-    texts.push_back(all.substr(at, size));
-    at += size;
+  while (texts.size() < count) {
+    std::optional<std::string> text = receive_text(socket, goes_on);
+    if (!text) return std::nullopt;
+    texts.push_back(*std::move(text));
   }
   return texts;
 }
@@ -60,8 +66,7 @@ std::optional<std::vector<std::string>> RankTexts::gather(const std::string& tex
   };
   if (rank_ != 0) {
     if (!send_text(line_.front(), text, goes_on)) return std::nullopt;
-    const std::optional<std::string> all = receive_text(line_.front(), goes_on);
-    return all ? std::optional(unpack(*all)) : std::nullopt;
+    return receive_texts(line_.front(), goes_on);
   }
   std::vector<std::string> texts{text};
   for (const Socket& socket : line_) {
@@ -69,9 +74,8 @@ std::optional<std::vector<std::string>> RankTexts::gather(const std::string& tex
     if (!one) return std::nullopt;
     texts.push_back(*std::move(one));
   }
-  const std::string all = pack(texts);
   for (const Socket& socket : line_)
-    if (!send_text(socket, all, goes_on)) return std::nullopt;
+    if (!send_texts(socket, texts, goes_on)) return std::nullopt;
   return texts;
 }
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 #include <thread>
 
@@ -47,6 +48,24 @@ TEST(RankTexts, LongTextsPass) {
     ASSERT_TRUE(all.has_value());
     EXPECT_TRUE((*all)[static_cast<std::size_t>(rank)] == text);
   });
+}
+
+// As of a rank that sends what it should not.
+TEST(RankTexts, NamesSizeIfThereIsNoMemory) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  const Socket other(ends[1]);
+  RankLine line;
+  line.emplace_back(ends[0]);
+  const std::uint64_t size = std::uint64_t(1) << 62;
+  ASSERT_EQ(send_bytes(other, &size, sizeof size, [] { return true; }), Transfer::done);
+  try {
+    RankTexts(0, std::move(line)).gather("", {}, {});
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("no memory for 4611686018427387904 bytes"), std::string::npos)
+        << error.what();
+  }
 }
 
 TEST(RankTexts, TellsWhoeverWaits) {

@@ -72,6 +72,19 @@ TEST(MpiRanks, GathersTextsOfAnyLength) {
   EXPECT_EQ(ranks().gather(""), std::vector<std::string>(texts.size()));
 }
 
+// In parts, of which the longest text needs more than the others.
+TEST(MpiRanks, GathersLongTextsInParts) {
+  const auto text_of = [](int rank) {
+    std::string text(std::size_t(15'000'000) * static_cast<std::size_t>(1 + rank), static_cast<char>('a' + rank));
+    text.front() = '<', text.back() = '>';
+    return text;
+  };
+  const std::vector<std::string> texts = ranks().gather(text_of(ranks().rank()));
+  ASSERT_EQ(texts.size(), static_cast<std::size_t>(ranks().size()));
+  for (int rank = 0; rank < ranks().size(); ++rank)
+    EXPECT_TRUE(texts[static_cast<std::size_t>(rank)] == text_of(rank)) << "of rank " << rank;
+}
+
 TEST(MpiRanks, TellsWhoeverWaits) {
   if (ranks().rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
   double waited = 0;
