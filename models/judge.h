@@ -16,10 +16,10 @@ class Judge {
 std::unique_ptr<Judge> judge_labels(Stream& stream, std::int64_t classes, std::int64_t outputs);
 std::unique_ptr<Judge> judge_several_labels(Stream& stream, std::int64_t classes, std::int64_t outputs);
 
-// Of images that are made of images. What add() does, in steps, so that ranks can take them together.
+// For images that are made of images. Has what add() does in steps, so that ranks can take them together.
 class ImageJudge : public Judge {
  public:
-  // Of each row the signal-to-noise ratio in dB; NaN: its outputs are not finite.
+  // Returns each row's signal-to-noise ratio in dB; NaN: its outputs are not finite.
   virtual std::vector<double> judge(const Batch& batch, const Tensor& output) const = 0;
   virtual std::vector<std::size_t> count(const std::vector<double>& ratios) = 0;  // returns the rows to be shown
   virtual std::vector<EvalResult::Restored> pictures(const Batch& batch, const Tensor& output,

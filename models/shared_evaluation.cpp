@@ -180,7 +180,7 @@ std::vector<EvalResult::Restored> read_restored(const std::string& text) {
   return restored;
 }
 
-// Of the rows of all ranks, those from `first` on that are this rank's, counted from its own first one.
+// Selects this rank's rows, which begin at `first` among those of all ranks, and counts them from its own first one.
 std::vector<std::size_t> own_rows(const std::vector<std::size_t>& rows, std::size_t first, std::size_t count) {
   std::vector<std::size_t> own;
   for (const std::size_t row : rows)

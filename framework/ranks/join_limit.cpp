@@ -37,7 +37,7 @@ std::optional<Launch> launch_of(const fs::path& process) try {
   return std::nullopt;
 }
 
-// Behind the name, which is in brackets and may have any character.
+// The state follows the name, which is in brackets and may have any character.
 bool is_stopped(const fs::path& process) {
   const std::string stat = text_of_file(process / "stat");
   const std::size_t name_end = stat.rfind(')');

@@ -25,9 +25,9 @@ void check_mpi(int code, const char* call) {
 
 constexpr double seconds_to_join = 60, seconds_to_meet = 20, seconds_of_silence = 30;
 
-// Of one call: MPI counts in an int.
+// Limits for one call: MPI counts in an int.
 constexpr std::int64_t most_floats = std::int64_t(1) << 28;
-constexpr std::int64_t most_bytes = std::int64_t(1) << 26;  // of the texts of all ranks together
+constexpr std::int64_t most_bytes = std::int64_t(1) << 26;  // sent by all ranks together
 
 // Ranks often share cores, and a call of MPI that waits keeps its core busy: here the wait gives it away, soon for a
 // moment and later for longer.
@@ -178,7 +178,7 @@ class MpiRanks final : public Communicator {
     return texts;
   }
 
-  // Of each rank's text what begins there, and no more than a part: all ranks have come.
+  // Appends what begins there in each rank's string, up to the size of a part. All ranks have come.
   void append_parts(MPI_Comm channel, const std::string& text, const std::vector<std::int64_t>& sizes,
                     std::int64_t begin, std::int64_t part, std::vector<std::string>& texts) {
     std::vector<int> counts, places;

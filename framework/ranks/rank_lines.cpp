@@ -97,7 +97,7 @@ class Callers {
     return hello;
   }
 
-  // False where the caller is no rank of this training: another program, or a rank of another one.
+  // False if the caller is not a rank of this training: another program, or a rank of another one.
   bool listen_to(Caller& caller) const {
     if (!receive_available(caller.socket, caller.said, whole_size() - caller.said.size())) return false;
     if (caller.said.size() < sizeof(Hello)) return true;

@@ -34,7 +34,7 @@ std::string to_string(const SocketPlace& place);  // "host:29501"
 // Waits for others at the place's port: of this machine alone where the host is named as localhost is. Throws an Error
 // of kind device where the port cannot be had.
 Socket listen_at(const SocketPlace& place);
-// Nothing if no connection has come; an Error of kind device if the system has no room for one more.
+// Nothing if no connection has come; an Error of kind device if the system allows no more.
 std::optional<Socket> accept_within(const Socket& listener, double seconds);
 std::string address_of_peer(const Socket& socket);  // without its port; empty: not known
 // Whether each has something to read, or has been closed, once one of them has or that time is over.

@@ -14,7 +14,7 @@ class Measuring {
   // `tell` hears how far it is where it takes longer than two seconds, and then every ten; `stop` is asked again and
   // again, and ends it with true.
   explicit Measuring(Tell tell, Stop stop = {}) : tell_(std::move(tell)), stop_(std::move(stop)) {}
-  void stop_if(Stop stop) { stop_ = std::move(stop); }  // in place of the one before
+  void stop_if(Stop stop) { stop_ = std::move(stop); }  // instead of the one before
   void expect(int contests) { expected_ += contests; }  // so that the time they will take can be told
   void begin(const std::string& contest);               // "forward of 16x3x32x32 * 8x3x5x5"
   void end();

@@ -9,7 +9,7 @@
 namespace twiddle {
 namespace {
 
-// Of two, as mpirun would start it. It sleeps; killed with its owner.
+// One rank of two, as mpirun would start it. It sleeps, and is killed with its owner.
 class SleepingRank {
  public:
   explicit SleepingRank(const std::string& token) {
