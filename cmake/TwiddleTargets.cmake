@@ -5,7 +5,10 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 
-find_program(CCACHE ccache)
+# Searched for once, and NOTFOUND is kept: another compiler launcher would rebuild everything.
+if(NOT DEFINED CCACHE)
+  find_program(CCACHE ccache)
+endif()
 if(CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})

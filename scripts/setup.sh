@@ -94,8 +94,18 @@ choose_device() {
   if has nvcc && has nvidia-smi && nvidia-smi -L 2>/dev/null | grep -q '^GPU '; then cuda=ON; fi
 }
 
+# The packages of Ubuntu 22.04 have an older one.
+require_cmake() {
+  least=$(sed -n 's/^cmake_minimum_required(VERSION \(.*\))$/\1/p' CMakeLists.txt)
+  found=$(cmake --version 2>/dev/null | sed -n '1s/^cmake version //p')
+  [ "$(printf '%s\n' "$least" "$found" | sort -V | head -n 1)" = "$least" ] ||
+    fail "CMake $least or later is needed, found ${found:-none}: 'pip install cmake' has a newer one; its folder must be" \
+      "first on the PATH"
+}
+
 # configure [CMAKE-OPTION...]; TWIDDLE_CMAKE_ARGS adds to them.
 configure() {
+  require_cmake
   choose_device
   [ "$clean" = no ] || rm -rf "$build"
   phase "configuring $build"
