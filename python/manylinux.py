@@ -1,4 +1,4 @@
-"""How the package's library, built on a newer Linux, runs on those of manylinux_2_28 (PEP 600), as PyTorch's own do.
+"""How a release wheel's library (TWIDDLE_MANYLINUX=ON), built on a newer Linux, runs on those of manylinux_2_28 (PEP 600), as PyTorch's own do.
 
 usage: python manylinux.py stubs FOLDER       writes shared libraries to link against
        python manylinux.py check FILE...      libraries or wheels: are they such? Names each symbol that is too new
@@ -80,10 +80,14 @@ def write_stubs(folder):
     missing = [name for name, path in found.items() if not os.path.isabs(path)]
     if missing:
         sys.exit(f"{compiler} has no {', '.join(missing)}")
+    symbols = {library: exported(found[library]) for library in ("libc.so.6", "libm.so.6", "libstdc++.so.6")}
+    if "__isoc23_sscanf" in symbols["libc.so.6"]:
+        sys.exit("glibc 2.38 or later is here, whose headers call functions that older ones lack: build the wheel on an "
+                 "older Linux, such as Debian 12")
     os.makedirs(folder, exist_ok=True)
     stubs = {}
-    for library in ("libc.so.6", "libm.so.6", "libstdc++.so.6"):
-        for name, kind, version, changed in chosen(exported(found[library])):
+    for library in symbols:
+        for name, kind, version, changed in chosen(symbols[library]):
             homes = former_homes if changed and library == "libc.so.6" else []
             home = next((home for names, home in homes if re.match(names, name)), library)
             stubs.setdefault(home, []).append((name, kind, version))
