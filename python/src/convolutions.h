@@ -1,13 +1,13 @@
 #pragma once
 #include <array>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <map>
 #include <mutex>
 #include <string>
-#include <tuple>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "layers/conv/tuner.h"
@@ -27,6 +27,7 @@ struct ConvOptions {
 struct ConvCall {
   std::array<std::int64_t, 4> x, weight;
   std::int64_t arguments;  // the id of all arguments that are no tensors
+  int threads;             // of a CPU, which PyTorch would take in this thread; of a GPU 0
   bool bias;
   bool input_gradient = false, weight_gradient = false;  // which other passes will follow
   bool operator==(const ConvCall&) const = default;
@@ -35,13 +36,15 @@ struct HashOfCall {
   std::size_t operator()(const ConvCall& call) const;
 };
 
-// All convolutions of one device: their engines, the plans that were chosen, and what is run. Any thread may call; one
-// at a time is served, for plans share what they keep. Nothing of a call's stays behind but the choice of its plan, and
-// spectra that its backward passes will use.
+// All convolutions of one device: their engines, the plans that were chosen, and what is run. Any thread may call.
+// Calls that overlap run in lanes of their own, as plans keep spectra and libraries' handles; only plans are chosen one
+// at a time. Nothing of a call stays after it but the choice of its plan, and spectra that its backward passes will
+// use.
 class Convolutions {
  public:
   struct Chosen;
   explicit Convolutions(Device device);
+  ~Convolutions();
 
   // What is known of a call that was made before, its plans among it, so that the next one takes no more than a look.
   struct Known {
@@ -53,13 +56,17 @@ class Convolutions {
   };
   Known* find(const ConvCall& call);  // null: it was never made
   Known& remember(const ConvCall& call, ConvProblem problem, const ConvOptions& options);
-  void run(Known& known, ConvPass pass, ConvOperands& operands);
 
+  struct Work {
+    ConvPass pass;
+    ConvOperands operands;
+  };
+  // Passes of one call, in one lane, so that they share spectra. `spectra`: the number of those that the forward pass
+  // has left, or 0.
+  void run(Known& known, std::vector<Work> work, std::int64_t spectra = 0);
   // A forward pass in training. The spectra that the backward passes can use stay until they are released by the number
   // that it returns, or others need the room; 0: there are none.
-  std::int64_t run_forward(Known& known, ConvOperands& operands);
-  // x and w as they were then, under which their spectra are known, in place of such as lie where those did.
-  void recall(std::int64_t number, ConvOperands& operands);
+  std::int64_t run_forward(Known& known, ConvOperands operands);
   void release(std::int64_t number);
   std::int64_t kept();  // calls whose spectra are
 
@@ -74,44 +81,47 @@ class Convolutions {
     bool trains;
     auto operator<=>(const Key&) const = default;
   };
-  struct Chooser {
-    explicit Chooser(ConvTuner made);
-    ConvTuner tuner;
-    std::vector<ConvEngine*> engines;
-  };
+  struct Lane;
+  class Turn;
   struct Kept {
     Tensor x, w;
     bool captured;  // what was computed outside of a CUDA graph is not there when it is replayed, and the other way
                     // round
+    Lane* lane;     // that has the spectra
   };
-  void follow_thread_count(Known& known);
-  void run(const Chosen& chosen, ConvOperands& operands);
   const Chosen& chosen(Known& known, ConvPass pass);
-  const Chosen& chosen(const Key& key);
-  Chooser& chooser(const ConvOptions& options);
-  void forget_released();
+  const Chosen* look_up(Known& known, ConvPass pass);  // null: not chosen yet
+  const Chosen& choose(Known& known, ConvPass pass);
+  Lane* recall(std::int64_t spectra, ConvOperands& operands);
+  Lane& take(Lane* preferred = nullptr);
+  Lane& take_first();
+  bool captures() const;
 
-  std::mutex mutex_;
-  Context ctx_;
-  std::map<std::tuple<std::size_t, bool, int>, Chooser> choosers_;  // of a limit, deterministic or not, threads
+  const Device device_;
+  std::mutex choosing_;  // is taken first where both are
+
+  std::mutex mutex_;  // of what follows, but not of what a lane has, which is its turn's; never held for long
+  std::condition_variable idle_;
+  std::list<Lane> lanes_;
+  Lane& first_;  // in which plans are chosen
+  int waiting_for_first_ = 0;
   std::map<Key, Chosen> chosen_;
   std::unordered_map<ConvCall, Known, HashOfCall> known_;
   std::unordered_map<std::int64_t, Kept> kept_;
   std::int64_t last_kept_ = 0;
-
-  std::mutex release_mutex_;
-  std::vector<std::int64_t> released_;
 };
 
 struct Convolutions::Chosen {
-  ConvTuner::Plan plan;
+  Key key;
+  ConvTuner::Plan plan;  // of the first lane
   std::string reason;
-  Chooser* by;
 };
 
 // The device's own, made when it is first asked for.
 Convolutions& convolutions_of(Device device);
 std::string all_choices();  // of all devices
 std::int64_t all_kept();
+// Measures from now on what is known from the file, too, and replaces it there. Call before the first convolution.
+void ignore_kept_choices();
 
 }  // namespace twiddle

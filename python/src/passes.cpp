@@ -27,6 +27,11 @@ Convolutions::Known& known(Convolutions& convolutions, const ConvCall& call) {
   return convolutions.remember(call, problem, options_of(arguments));
 }
 
+// Of a CPU: as many as PyTorch would take in this thread.
+int threads_on(Device device) {
+  return device.kind == Device::Kind::cpu ? static_cast<int>(torch::stable::get_num_threads()) : 0;
+}
+
 // The id of spectra tells the device in its last digits, and in the others their number there.
 constexpr std::int64_t most_devices = 256;
 
@@ -51,7 +56,7 @@ std::pair<TorchTensor, std::int64_t> run_forward(const TorchTensor& x, const Tor
   const Device device = device_of(x);
   const OnDevice on_device(device);
   Convolutions& convolutions = convolutions_of(device);
-  Convolutions::Known& call = known(convolutions, {four(x.sizes()), four(weight.sizes()), arguments,
+  Convolutions::Known& call = known(convolutions, {four(x.sizes()), four(weight.sizes()), arguments, threads_on(device),
                                                    bias.has_value() && !trains, needed.x, needed.weight});
   if (bias) {
     check_operands(x, *bias);
@@ -63,8 +68,8 @@ std::pair<TorchTensor, std::int64_t> run_forward(const TorchTensor& x, const Tor
   const MaybeTensor plain_bias = bias ? MaybeTensor(plain(*bias)) : std::nullopt;
   ConvOperands operands{view_of(plain_x), view_of(plain_weight), view_of(y)};
   if (plain_bias) operands.bias = view_of(*plain_bias);
-  if (trains) return {std::move(y), id_on(device, convolutions.run_forward(call, operands))};
-  convolutions.run(call, ConvPass::forward, operands);
+  if (trains) return {std::move(y), id_on(device, convolutions.run_forward(call, std::move(operands)))};
+  convolutions.run(call, {{ConvPass::forward, std::move(operands)}});
   return {std::move(y), 0};
 }
 
@@ -78,7 +83,7 @@ std::pair<MaybeTensor, MaybeTensor> run_backward(const TorchTensor& grad, const 
   Convolutions& convolutions = convolutions_of(device);
   Convolutions::Known& call =
       known(convolutions, {x ? four(x->sizes()) : four(shape), weight ? four(weight->sizes()) : four(shape), arguments,
-                           false, needed.x, needed.weight});
+                           threads_on(device), false, needed.x, needed.weight});
   expect_shape("gradient", shape_of(grad), call.y);
   MaybeTensor of_x, of_weight;
   if (weight) of_x = new_torch_tensor(device, call.x);
@@ -88,15 +93,15 @@ std::pair<MaybeTensor, MaybeTensor> run_backward(const TorchTensor& grad, const 
     return {of_x, of_weight};
   }
   const TorchTensor plain_grad = plain(grad);
-  Tensor y = view_of(plain_grad);  // one for both, so that they share its spectrum, which goes with the last of them
-  const auto run = [&](ConvPass pass, const TorchTensor& x_or_gradient, const TorchTensor& weight_or_gradient,
-                       Tensor gradient) {
-    ConvOperands operands{view_of(x_or_gradient), view_of(weight_or_gradient), std::move(gradient)};
-    if (spectra != 0) convolutions.recall(spectra / most_devices, operands);
-    convolutions.run(call, pass, operands);
-  };
-  if (weight) run(ConvPass::backward_input, *of_x, plain(*weight), x ? y : std::move(y));
-  if (x) run(ConvPass::backward_weight, plain(*x), *of_weight, std::move(y));
+  const MaybeTensor plain_x = x ? MaybeTensor(plain(*x)) : std::nullopt;
+  const MaybeTensor plain_weight = weight ? MaybeTensor(plain(*weight)) : std::nullopt;
+  std::vector<Convolutions::Work> work;
+  {
+    const Tensor y = view_of(plain_grad);  // one for both, so that they share its spectrum, which goes with the last
+    if (weight) work.push_back({ConvPass::backward_input, {view_of(*of_x), view_of(*plain_weight), y}});
+    if (x) work.push_back({ConvPass::backward_weight, {view_of(*plain_x), view_of(*of_weight), y}});
+  }
+  convolutions.run(call, std::move(work), spectra / most_devices);
   return {of_x, of_weight};
 }
 

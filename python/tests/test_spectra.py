@@ -1,6 +1,7 @@
 """Spectra that the forward pass leaves for the backward passes: right results, and gone when the graph is."""
 
 import gc
+import resource
 import unittest
 
 import torch
@@ -108,6 +109,28 @@ class Spectra(TestCase):
                 right = step(F.conv2d, in_double(*inputs), grad, **problem.window())
                 for a, b in zip(torch.autograd.grad(y, inputs, grad), right[1:]):
                     self.assert_close(a, b)
+
+    def test_none_after_a_forward_pass_that_fails(self):
+        """As a training loop does that catches it, and goes on with a smaller batch."""
+        x, weight = (torch.randn(size, requires_grad=True) for size in ((1, 512, 32, 32), (512, 512, 7, 7)))
+
+        def forward():  # takes about 220 MB, of which the result is two
+            return twiddle_torch.conv2d(x, weight, padding=3, engine="fft")
+
+        forward()
+        self.assertEqual(kept(), 0)
+        twiddle_torch.conv2d(torch.randn(1, 1, 5, 6), torch.randn(1, 1, 3, 3), engine="rule")  # a choice empties the pool
+        limits = resource.getrlimit(resource.RLIMIT_AS)
+        with open("/proc/self/statm") as file:
+            taken = int(file.read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (taken + (16 << 20), limits[1]))
+        try:
+            with self.assertRaisesRegex(RuntimeError, "memory"):
+                forward()
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, limits)
+        self.assertEqual(kept(), 0)
+        forward()
 
     @unittest.skipUnless("cuda" in devices, "no GPU that this build can use")
     def test_in_a_graph(self):

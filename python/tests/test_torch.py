@@ -1,8 +1,11 @@
 """That PyTorch's machinery goes with the operators: opcheck, compile, vmap, threads, streams, graphs, determinism."""
 
 import threading
+import time
 import unittest
 import warnings
+from collections import Counter
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -84,6 +87,38 @@ class Machinery(TestCase):
 
             self.assert_close(of_each(twiddle_torch.conv2d, weight, x), of_each(F.conv2d, weight.double(), x.double()))
 
+    def test_gradients_of_a_batch_of_directions(self):
+        for device in devices:
+            inputs = operands(Problem(), device)
+            grads = torch.randn(3, 2, 4, 12, 11, device=device)
+            y = twiddle_torch.conv2d(*inputs, padding=2)
+            found = torch.autograd.grad(y, inputs, grads, is_grads_batched=True)
+            for index, grad in enumerate(grads):
+                right = step(F.conv2d, in_double(*inputs), grad, padding=2)[1:]
+                for a, b in zip(found, right):
+                    self.assert_close(a[index], b)
+
+    def test_vectorized_jacobian_and_hessian(self):
+        functional = torch.autograd.functional
+        for device in devices:
+            x, weight = torch.randn(2, 2, 5, 4, device=device), torch.randn(3, 2, 3, 3, device=device)
+
+            def conv(function):
+                return lambda x, weight: function(x, weight, padding=1)
+
+            def loss(function):
+                return lambda x, weight: function(x, weight, padding=1).pow(3).sum()
+
+            double = x.double(), weight.double()
+            for strategy in ("reverse-mode", "forward-mode"):
+                found = functional.jacobian(conv(twiddle_torch.conv2d), (x, weight), vectorize=True, strategy=strategy)
+                for a, b in zip(found, functional.jacobian(conv(F.conv2d), double)):
+                    self.assert_close(a, b)
+                found = functional.hessian(loss(twiddle_torch.conv2d), (x, weight), vectorize=True, outer_jacobian_strategy=strategy)
+                for row, right in zip(found, functional.hessian(loss(F.conv2d), double)):
+                    for a, b in zip(row, right):
+                        self.assert_close(a, b, 1e-5)
+
     def test_derivatives_forward(self):
         """By torch.func and by forward_ad, compiled too, with gradients that are recorded besides and without."""
         def by_func(conv, *tensors):
@@ -133,6 +168,76 @@ class Machinery(TestCase):
             for thread in threads:
                 thread.join()
             self.assertEqual(failures, [])
+
+    def assert_others_run_during(self, slow_calls, fast):
+        """Within one slow call its thread computes during several fast calls of this one."""
+        many, finished, done = 5, [0], threading.Event()
+
+        def work():
+            for call in slow_calls:
+                call()
+                finished[0] += 1
+            done.wait()
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        clock = time.pthread_getcpuclockid(thread.ident)  # stands still while the thread waits
+        together = Counter()
+        while finished[0] < len(slow_calls) and max(together.values(), default=0) < many:
+            at, before = finished[0], time.clock_gettime(clock)
+            fast()
+            if time.clock_gettime(clock) - before > 1e-4 and finished[0] == at:
+                together[at] += 1
+        slow_calls.clear()
+        done.set()
+        thread.join()
+        self.assertGreaterEqual(max(together.values(), default=0), many)
+
+    def test_a_call_waits_for_no_other(self):
+        for device in devices:
+            x, weight = torch.randn(1, 2, 6, 5, device=device), torch.randn(2, 2, 3, 3, device=device)
+            large, kernels = torch.randn(8, 64, 64, 64, device=device), torch.randn(64, 64, 9, 9, device=device)
+
+            def fast():
+                twiddle_torch.conv2d(x, weight, engine="rule")
+
+            def slow():
+                twiddle_torch.conv2d(large, kernels, padding=4, engine="gemm")
+
+            def measure(batch):
+                twiddle_torch.conv2d(large[:batch], kernels, engine="measured", workspace_limit=1 << 30)
+
+            fast(), slow()
+            self.assert_others_run_during([slow] * 50, fast)
+            self.assert_others_run_during([partial(measure, batch) for batch in range(1, 5)], fast)
+
+    def test_calls_of_one_layer_at_once(self):
+        """Its spectra, too: those that a thread keeps are found again by its backward pass, or computed again."""
+        for device in devices:
+            engine = {"cpu": "fft", "cuda": "fbfft"}[device]
+            problem = Problem(x=(2, 8, 20, 20), weight=(8, 8, 7, 7), padding=(3, 3))
+            steps = [(operands(problem, device), torch.randn(2, 8, 20, 20, device=device)) for _ in range(4)]
+            right = [step(F.conv2d, in_double(*inputs), grad, **problem.window()) for inputs, grad in steps]
+            together, failures = threading.Barrier(len(steps)), []
+
+            def work(index):
+                try:
+                    inputs, grad = steps[index]
+                    for _ in range(10):
+                        together.wait(60)
+                        for a, b in zip(step(twiddle_torch.conv2d, inputs, grad, engine=engine, **problem.window()), right[index]):
+                            self.assert_close(a, b)
+                except BaseException as error:  # told by the thread that waits
+                    together.abort()
+                    failures.append(error)
+
+            threads = [threading.Thread(target=work, args=(index,)) for index in range(len(steps))]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.assertEqual(failures, [])
+            self.assertEqual(torch.ops.twiddle._kept(), 0)
 
     def test_deterministic(self):
         for device in devices:
