@@ -148,8 +148,10 @@ class Gradients(TestCase):
             loose = dict(eps=1e-2, atol=2e-2, rtol=1e-2, nondet_tol=1e-5)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # that float32 is coarse
-                self.assertTrue(torch.autograd.gradcheck(conv, inputs, check_forward_ad=True, **loose))
-                self.assertTrue(torch.autograd.gradgradcheck(conv, inputs, check_fwd_over_rev=True, **loose))
+                self.assertTrue(torch.autograd.gradcheck(
+                    conv, inputs, check_forward_ad=True, check_batched_grad=True, check_batched_forward_grad=True, **loose))
+                self.assertTrue(torch.autograd.gradgradcheck(
+                    conv, inputs, check_fwd_over_rev=True, check_batched_grad=True, **loose))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 Each gradient is again one of the three operators, so that derivatives of any order are there.
 """
 
+from types import SimpleNamespace
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, cast
 
 import torch
@@ -131,6 +132,40 @@ def _batched_conv2d(info: Any, in_dims: Sequence[Optional[int]], x: Tensor, weig
     return y.unflatten(0, x.shape[:2]), 0
 
 
+def _batched_input_gradient(info: Any, in_dims: Sequence[Optional[int]], grad: Tensor, weight: Tensor, shape: Sequence[int],
+                            *arguments: Any) -> "tuple[Tensor, int]":
+    if in_dims[0] is None or in_dims[1] is not None:
+        return _one_by_one(backward_input)(info, in_dims, grad, weight, shape, *arguments)
+    grad = grad.movedim(in_dims[0], 0)
+    of_x = backward_input(grad.flatten(0, 1), weight, [grad.shape[0] * grad.shape[1], *shape[1:]], *arguments)
+    return of_x.unflatten(0, grad.shape[:2]), 0
+
+
+# The older vmap, which autograd.grad(is_grads_batched=True) and torch.autograd.functional still use: it calls a kernel.
+_older_vmap = torch.library.Library("twiddle", "IMPL")
+_is_batched: Any = torch._C._functorch.is_legacy_batchedtensor
+
+
+def _for_older_vmap(batched: Callable[..., "tuple[Tensor, int]"]) -> Callable[..., Tensor]:
+    """The same rule, for the outermost level at which an argument is batched."""
+
+    def rule(*args: Any) -> Tensor:
+        for level in range(1, 65):  # all that there can be
+            # Without a batch at this level a tensor gets one of 0 here.
+            unwrapped = [
+                torch._remove_batch_dim(arg, level, 0, 0) if isinstance(arg, Tensor) and _is_batched(arg) else None  # type: ignore
+                for arg in args
+            ]
+            in_dims = [None if each is None or each.shape[0] == 0 else 0 for each in unwrapped]
+            if 0 in in_dims:
+                break
+        info = SimpleNamespace(batch_size=unwrapped[in_dims.index(0)].shape[0])
+        y, dim = batched(info, in_dims, *(arg if dim is None else each for arg, dim, each in zip(args, in_dims, unwrapped)))
+        return cast(Tensor, torch._add_batch_dim(y, dim, level))  # type: ignore
+
+    return rule
+
+
 # The operators as they are called.
 
 _transforms_are_active: Any = torch._C._are_functorch_transforms_active
@@ -141,6 +176,7 @@ def _operator(name: str, gradients: Callable[..., Any], setup: Callable[..., Non
     op = getattr(torch.ops.twiddle, name).default
     torch.library.register_autograd(f"twiddle::{name}", gradients, setup_context=setup)
     torch.library.register_vmap(f"twiddle::{name}", batched)
+    _older_vmap.impl(name, _for_older_vmap(batched), "Batched")
 
     def alone(*args: Any) -> Tensor:
         with torch._C._AutoDispatchBelowAutograd():
@@ -167,8 +203,7 @@ def _operator(name: str, gradients: Callable[..., Any], setup: Callable[..., Non
 
 _any_conv2d = _operator("conv2d", _conv2d_gradients, _setup_conv2d, _conv2d_tangent, _batched_conv2d)
 backward_input: Callable[..., Tensor] = _operator(
-    "conv2d_backward_input", _input_gradients, _setup_gradient, _input_tangent,
-    _one_by_one(lambda *args: backward_input(*args)))
+    "conv2d_backward_input", _input_gradients, _setup_gradient, _input_tangent, _batched_input_gradient)
 backward_weight: Callable[..., Tensor] = _operator(
     "conv2d_backward_weight", _weight_gradients, _setup_gradient, _weight_tangent,
     _one_by_one(lambda *args: backward_weight(*args)))
@@ -199,12 +234,14 @@ _count_of_modes: Any = torch._C._len_torch_dispatch_stack
 _tracing_state: Any = torch._C._get_tracing_state
 _grad_is_enabled, _is_compiling = torch.is_grad_enabled, torch.compiler.is_compiling
 _ids: Dict[Arguments, int] = {}
+_arguments: Dict[int, Arguments] = {}
 
 
 def id_of(arguments: Arguments) -> int:
     arguments = tuple(tuple(each) if isinstance(each, list) else each for each in arguments)
     if arguments not in _ids:
-        _ids[arguments] = torch.ops.twiddle._id(*arguments)
+        id = _ids[arguments] = torch.ops.twiddle._id(*arguments)
+        _arguments[id] = arguments
     return _ids[arguments]
 
 
@@ -270,6 +307,28 @@ class _Recorded(torch.autograd.Function):
             ctx.rest = id, arguments, missing, has_bias, None
         return of_x, of_weight, of_bias, None, None
 
+
+# In the older vmap the operators of the documentation do it, which have rules.
+
+
+def _batched_forward(x: Tensor, weight: Tensor, bias: Optional[Tensor], id: int) -> Tensor:
+    return _any_conv2d(x, weight, bias, *_arguments[id])
+
+
+def _batched_backward(grad: Tensor, x: Optional[Tensor], weight: Optional[Tensor], shape: Sequence[int], id: int,
+                      spectra: int) -> "tuple[Optional[Tensor], Optional[Tensor]]":
+    arguments = _arguments[id]
+    of_x = of_weight = None
+    if weight is not None:
+        of_x = backward_input(grad, weight, shape if x is None else x.shape, *arguments)
+    if x is not None:
+        of_weight = backward_weight(grad, x, shape if weight is None else weight.shape, *arguments)
+    return of_x, of_weight
+
+
+_older_vmap.impl("_conv2d", _batched_forward, "Batched")
+_older_vmap.impl("_conv2d_recorded", lambda x, weight, bias, id, *needs: (_batched_forward(x, weight, bias, id), 0), "Batched")
+_older_vmap.impl("_conv2d_backward", _batched_backward, "Batched")
 
 # Below what PyTorch does in Python first, which is for torch.func.
 _record: Any = super(torch.autograd.Function, _Recorded).apply
