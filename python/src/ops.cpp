@@ -79,6 +79,14 @@ std::string device(std::int64_t gpu) {
   return text;
 }
 
+void measure_again() {
+  ignore_kept_choices();
+}
+
+std::string build() {
+  return TWIDDLE_TORCH_BUILD;
+}
+
 void implement_passes(torch::stable::detail::StableLibrary& library) {
   library.impl("conv2d", TORCH_BOX(&Documented::conv2d));
   library.impl("conv2d_backward_input", TORCH_BOX(&Documented::backward_input));
@@ -115,6 +123,8 @@ STABLE_TORCH_LIBRARY(twiddle, library) {
   library.def("_device(int gpu) -> str");
   library.def("_release(int spectra) -> ()");
   library.def("_kept() -> int");
+  library.def("_measure_again() -> ()");
+  library.def("_build() -> str");
 }
 
 STABLE_TORCH_LIBRARY_IMPL(twiddle, CPU, library) {
@@ -131,6 +141,8 @@ STABLE_TORCH_LIBRARY_IMPL(twiddle, CompositeExplicitAutograd, library) {
   library.impl("_device", TORCH_BOX(&device));
   library.impl("_release", TORCH_BOX(&release));
   library.impl("_kept", TORCH_BOX(&kept));
+  library.impl("_measure_again", TORCH_BOX(&measure_again));
+  library.impl("_build", TORCH_BOX(&build));
 }
 
 }  // namespace twiddle

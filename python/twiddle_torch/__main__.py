@@ -1,5 +1,12 @@
-"""python -m twiddle_torch: what is here, and whether it works."""
+"""python -m twiddle_torch [COMMAND]
 
+Without a command: what is here, and whether it works.
+  choices  the measured choices that are kept, and in which file
+  clear    deletes that file: each choice is measured again when it is next needed
+  tune     measures again, now, what the file knows of this machine, as after a run on a busy one
+"""
+
+import os
 import sys
 import time
 
@@ -7,6 +14,7 @@ import torch
 import torch.nn.functional as F
 
 import twiddle_torch
+from twiddle_torch import _cache
 
 
 def self_test(device: str) -> bool:
@@ -47,7 +55,55 @@ def _wait(device: str) -> None:
         torch.cuda.synchronize()
 
 
+def show_choices() -> int:
+    found = _cache.entries()
+    print(f"{_file()}: {len(found)} choices")
+    for entry in found:
+        when = ", forward alone" if entry.evaluates else ""
+        print(f"  {entry.device}: {entry.conv_pass}{when}, batch {entry.batch}, {entry.problem}, {entry.precision}: "
+              f"{entry.plan}, {entry.milliseconds} ms ({entry.build})")
+    return 0
+
+
+def clear() -> int:
+    file = _file()
+    if os.path.exists(file):
+        os.remove(file)
+        print(f"{file} deleted")
+    else:
+        print(f"{file} does not exist")
+    return 0
+
+
+def tune() -> int:
+    _file()
+    left = _cache.tune()
+    for choice in twiddle_torch.choices():
+        print("  {device} {pass} of {problem}, {precision}: {plan}, {reason}".format(**choice))
+    if left:
+        print(f"{left} choices of other devices, thread counts or builds stay as they are")
+    return 0
+
+
+def _file() -> str:
+    file = os.environ["TWIDDLE_TORCH_CACHE"]
+    if not file:
+        sys.exit("choices are not kept in a file: see TWIDDLE_TORCH_CACHE in docs/pytorch.md")
+    return file
+
+
 def main() -> int:
+    commands = {"choices": show_choices, "clear": clear, "tune": tune}
+    if len(sys.argv) > 1:
+        if len(sys.argv) > 2 or sys.argv[1] not in commands:
+            asks = sys.argv[1] in ("-h", "--help")
+            print(__doc__.rstrip(), file=sys.stdout if asks else sys.stderr)
+            return 0 if asks else 2
+        return commands[sys.argv[1]]()
+    return report()
+
+
+def report() -> int:
     cuda = f"CUDA {torch.version.cuda}" if torch.version.cuda else "no CUDA"
     print(f"twiddle_torch {twiddle_torch.__version__}, PyTorch {torch.__version__} ({cuda}), Python {sys.version.split()[0]}")
     for line in twiddle_torch.devices():

@@ -1,10 +1,11 @@
 """Loads the library of operators, and asks it what there is."""
 
-import os
 import pathlib
 from typing import Dict, Optional
 
 import torch
+
+from twiddle_torch import _cache
 
 __version__ = "0.1.0"
 
@@ -20,13 +21,8 @@ def _load() -> None:
             f"{library} is missing: install the wheel, or build it (docs/pytorch.md says how); "
             "a checkout of the sources alone will not do"
         )
-    os.environ.setdefault("TWIDDLE_TORCH_CACHE", _usual_cache_file())
+    _cache.set_up()
     torch.ops.load_library(str(library))
-
-
-def _usual_cache_file() -> str:
-    folder = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(folder, "twiddle", "torch-convolutions.txt") if os.path.isabs(folder) else ""
 
 
 def choices() -> "list[dict[str, str]]":

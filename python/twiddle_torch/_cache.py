@@ -1,0 +1,121 @@
+"""The file in which measured choices are kept between processes: reading it, and measuring again what it knows."""
+
+import os
+import re
+import warnings
+from typing import Dict, List, NamedTuple, Tuple
+
+import torch
+
+_beginning = b"# twiddle convolution choices "
+_variable = "TWIDDLE_TORCH_CACHE"
+
+
+class Entry(NamedTuple):
+    plan: str
+    milliseconds: str
+    batch: int
+    conv_pass: str
+    precision: str
+    problem: str  # of one image, and what else is computed with it
+    device: str
+    workspace_limit: int
+    engines: str  # that took part
+    build: str
+
+    @property
+    def evaluates(self) -> bool:
+        return "forward alone" in self.engines
+
+
+def usual_file() -> str:
+    folder = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(folder, "twiddle", "torch-convolutions.txt") if os.path.isabs(folder) else ""
+
+
+def set_up() -> None:
+    """Leaves in the environment, where the library reads it, the name of a usable file or an empty string."""
+    file = os.environ.get(_variable, usual_file())
+    if file == "off":
+        file = ""
+    if file and (problem := what_is_wrong(file)):
+        warnings.warn(f"twiddle_torch: {problem}; choices are not kept: delete it, or let {_variable} name another file", stacklevel=2)
+        file = ""
+    os.environ[_variable] = file
+
+
+def what_is_wrong(file: str) -> str:
+    """Why this file cannot be the cache; empty: it can, or does not exist yet."""
+    try:
+        with open(file, "rb") as opened:
+            start = opened.read(len(_beginning))
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        return f"the cache {file} cannot be read ({error.strerror})"
+    return "" if start in (b"", _beginning) else f"{file} is damaged or not a cache of convolution choices"
+
+
+def entries() -> List[Entry]:
+    """Those of this version that make sense."""
+    file = os.environ[_variable]
+    if not file or not os.path.exists(file):
+        return []
+    with open(file, encoding="utf-8", errors="replace") as lines:
+        fields = [line.rstrip("\n").split("\t") for line in lines]
+    found = []
+    for each in fields:
+        if len(each) == 10 and each[2].startswith("batch ") and each[7].startswith("workspace_limit "):
+            numbers = each[2].split()[1], each[7].split()[1]
+            if all(number.isdigit() for number in numbers):
+                batch, limit = map(int, numbers)
+                found.append(Entry(*each[:2], batch, *each[3:7], limit, *each[8:]))
+    return found
+
+
+def tune() -> int:
+    """Measures again what the file knows of this machine and build; returns how many entries it left as they were."""
+    devices = {line.split("\t")[0]: device for device, line in _lines_of_devices().items()}
+    build = "twiddle " + torch.ops.twiddle._build()
+    groups: Dict[Tuple[object, ...], List[Entry]] = {}
+    left = 0
+    for entry in entries():
+        if entry.device in devices and entry.build == build:
+            groups.setdefault(entry[2:3] + entry[4:9], []).append(entry)
+        else:
+            left += 1
+    torch.ops.twiddle._measure_again()
+    for index, group in enumerate(groups.values(), 1):
+        print(f"{index} of {len(groups)}: batch {group[0].batch}, {group[0].problem}, {group[0].precision}, {group[0].device}")
+        _run(group, devices[group[0].device])
+    return left
+
+
+def _lines_of_devices() -> Dict[str, str]:
+    devices = {"cpu": -1, **{f"cuda:{gpu}": gpu for gpu in range(torch.cuda.device_count())}}
+    return {name: line for name, gpu in devices.items() if "\t" in (line := torch.ops.twiddle._device(gpu))}
+
+
+def _run(group: List[Entry], device: str) -> None:
+    """A step, or where no gradient was measured a forward pass alone, of the problem that these entries share."""
+    from twiddle_torch.conv import conv2d
+
+    first = group[0]
+    sizes, more = re.fullmatch(r"(\S+ \* \S+)(.*)", first.problem).groups()  # type: ignore[union-attr]
+    x_shape, weight_shape = ([int(size) for size in shape.split("x")] for shape in sizes.split(" * "))
+
+    def pair(name: str, otherwise: int) -> List[int]:
+        found = re.search(rf" {name} (\d+)(?:x(\d+))?", more)
+        return [int(found[1]), int(found[2] or found[1])] if found else [otherwise, otherwise]
+
+    trains = any(entry.conv_pass != "forward" for entry in group)
+    x = torch.randn(first.batch, *x_shape[1:], device=device, requires_grad=trains and "the input's" not in more)
+    weight = torch.randn(*weight_shape, device=device, requires_grad=trains and "the weights'" not in more)
+    bias = torch.randn(weight_shape[0], device=device) if "then bias" in more else None
+    engines = re.findall(r"(\S+)\(", first.engines)
+    y = conv2d(
+        x, weight, bias, pair("stride", 1), pair("pad", 0), pair("dilation", 1), pair("groups", 1)[0], precision=first.precision,
+        workspace_limit=first.workspace_limit, engine="measured" if len(engines) > 1 else f"measured:{engines[0]}",
+    )
+    if trains:
+        torch.autograd.grad(y, [each for each in (x, weight) if each.requires_grad], torch.ones_like(y))
