@@ -49,6 +49,31 @@ class Numbers(TestCase):
                     self.assert_close(y, right)
                     self.assertTrue(y.is_contiguous())
 
+    def test_strides_that_mislead(self):
+        """Other libraries take these for another layout, and give wrong results; ours are those of plain copies, bit for bit."""
+        for device in devices:
+            def random(*shape):
+                return torch.randn(*shape, device=device)
+
+            one_pixel = random(16).as_strided((1, 16, 1, 1), (16, 1, 16, 16))
+            for name, (x, weight, grad) in {
+                "size 1 with any stride": (one_pixel, random(8, 16, 1, 1), random(1, 8, 1, 1)),
+                "transposed size 1": (random(1, 1, 16, 1).transpose(1, 2), random(8, 16, 1, 1), random(1, 8, 1, 1)),
+                "gradient": (random(1, 1, 4, 4), random(1, 1, 3, 3), random(4).as_strided((1, 1, 2, 2), (4, 1, 2, 1))),
+                "transposed gradient": (random(1, 1, 4, 4), random(1, 1, 3, 3), random(1, 1, 2, 2).transpose(2, 3)),
+                "gradient of stride 0": (random(2, 6, 9, 8), random(4, 6, 3, 3), random(1).expand(2, 4, 7, 6)),
+                "transposed weight": (random(2, 6, 9, 8), random(6, 4, 3, 3).transpose(0, 1), random(2, 4, 7, 6)),
+                "every other weight": (random(2, 6, 9, 8), random(4, 6, 6, 6)[:, :, ::2, ::2], random(2, 4, 7, 6)),
+            }.items():
+                with self.subTest(device=device, name=name):
+                    strided = [each.detach().requires_grad_() for each in (x, weight)]
+                    plain = [torch.empty(each.shape, device=device).copy_(each).requires_grad_() for each in (x, weight)]
+                    found = step(twiddle_torch.conv2d, strided, grad, engine="rule")
+                    right = step(twiddle_torch.conv2d, plain, torch.empty(grad.shape, device=device).copy_(grad), engine="rule")
+                    for a, b in zip(found, right):
+                        self.assertTrue(torch.equal(a, b))
+                    self.assert_close(found[0], F.conv2d(x.double(), weight.double()))
+
     def test_empty_batch(self):
         for device in devices:
             x, weight, bias = operands(Problem(), device)
