@@ -82,8 +82,8 @@ def write_stubs(folder):
         sys.exit(f"{compiler} has no {', '.join(missing)}")
     symbols = {library: exported(found[library]) for library in ("libc.so.6", "libm.so.6", "libstdc++.so.6")}
     if "__isoc23_sscanf" in symbols["libc.so.6"]:
-        sys.exit("glibc 2.38 or later is here, whose headers call functions that older ones lack: build the wheel on an "
-                 "older Linux, such as Debian 12")
+        sys.exit("glibc 2.38 or later is here, whose headers call functions of 2.38: build the wheel on an older Linux, "
+                 "such as Debian 12")
     os.makedirs(folder, exist_ok=True)
     stubs = {}
     for library in symbols:

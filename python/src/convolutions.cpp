@@ -29,7 +29,7 @@ std::string cache_file() {
   return file != nullptr ? file : "";
 }
 
-// The number of threads that plans for a CPU were made for.
+// Plans for a CPU have scratch memory for this number of threads.
 void follow_thread_count(const ConvOptions& options) {
   if (options.threads > 0 && omp_get_max_threads() != options.threads) omp_set_num_threads(options.threads);
 }
@@ -55,9 +55,9 @@ std::size_t HashOfCall::operator()(const ConvCall& call) const {
   return static_cast<std::size_t>(hash >> 16);
 }
 
-// What one call at a time works with: a stream with its own memory, engines, and what their plans keep.
+// What one call at a time uses: a stream with its own memory, engines, and what their plans keep.
 struct Convolutions::Lane {
-  // Of one limit, deterministic or not, and a number of threads.
+  // Each set serves one workspace limit, deterministic or not, and one number of threads.
   struct Engines {
     explicit Engines(ConvTuner made);
     ConvTuner tuner;
@@ -71,7 +71,7 @@ struct Convolutions::Lane {
 
   Context ctx;
   std::map<std::tuple<std::size_t, bool, int>, Engines> engines_by_limits;
-  std::unordered_map<const Chosen*, ConvTuner::Plan> plans;  // made again in this lane, if another chose them
+  std::unordered_map<const Chosen*, ConvTuner::Plan> plans;  // created again in this lane, unless it chose them
 
   // Guarded by Convolutions::mutex_.
   bool busy = false;
@@ -105,8 +105,10 @@ Convolutions::Convolutions(Device device) : device_(device), first_(lanes_.empla
 
 Convolutions::~Convolutions() = default;
 
-// The preferred lane if it is idle, else another that is, or a new one.
+// Returns the preferred lane if it is idle, else another that is, or a new one. A capture always gets the first lane: a
+// new one would create library handles, and its plans again, which a graph cannot contain.
 Convolutions::Lane& Convolutions::take(Lane* preferred) {
+  if (captures()) return take_first();
   {
     const std::lock_guard lock(mutex_);
     const auto is_free = [&](const Lane& lane) { return !lane.busy && !(&lane == &first_ && waiting_for_first_ > 0); };
@@ -157,7 +159,7 @@ void Convolutions::run(Known& known, std::vector<Work> work, std::int64_t spectr
     if (spectra != 0) preferred = recall(spectra, each.operands);
   }
   const Turn turn(*this, take(preferred));
-  // PyTorch's again before the turn ends, which forgets their spectra, but those that are kept.
+  // Freed before the turn ends, which then forgets their spectra, except for those that are kept.
   std::vector<Work> mine = std::move(work);
   for (Work& each : mine) turn.lane().run(*by_pass[index_of(each.pass)], each.operands);
 }
@@ -180,8 +182,8 @@ std::int64_t Convolutions::run_forward(Known& known, ConvOperands operands) {
   return last_kept_;
 }
 
-// Puts x and w as they were in the forward pass, under which their spectra are known, in place of such as lie where
-// those did. Returns the lane that has them.
+// Replaces x and w by the forward pass's tensors at the same addresses, under which their spectra are known. Returns
+// the lane that has these.
 Convolutions::Lane* Convolutions::recall(std::int64_t number, ConvOperands& operands) {
   const bool capturing = captures();
   const std::lock_guard lock(mutex_);
@@ -194,8 +196,8 @@ Convolutions::Lane* Convolutions::recall(std::int64_t number, ConvOperands& oper
   return found->second.lane;
 }
 
-// Whoever calls may be anywhere, as Python collects its garbage when it likes: also where this thread has the lane.
-// Then the end of that turn gives the memory back.
+// Python's garbage collector may call this at any time, also while this thread has the lane: then the end of that turn
+// frees the memory.
 void Convolutions::release(std::int64_t number) {
   Lane* lane = nullptr;
   {
@@ -228,7 +230,7 @@ const Convolutions::Chosen& Convolutions::chosen(Known& known, ConvPass pass) {
     throw Error(ErrorKind::config,
                 join("no plan has been chosen yet for ", to_string(pass), " of ", to_string(known.problem),
                      ", which cannot be done while a CUDA graph is "
-                     "captured: run the step once before the capture, as torch.cuda.graph asks for"));
+                     "captured: run the step once before the capture, as torch.cuda.graph requires"));
   return choose(known, pass);
 }
 
@@ -267,7 +269,7 @@ void Convolutions::Lane::run(const Chosen& chosen, ConvOperands& operands) {
     plan = engines(options).tuner.engine(facts.engine).plan(problem, pass, facts.name);
     if (plan == nullptr)
       throw Error(ErrorKind::device, join("the plan ", full_name(*chosen.plan), " for ", to_string(pass), " of ",
-                                          to_string(problem), " cannot be made again for another thread"));
+                                          to_string(problem), " cannot be created again for another thread"));
   }
   plan->run(ctx, operands);
   operands = {};

@@ -37,9 +37,8 @@ struct HashOfCall {
 };
 
 // All convolutions of one device: their engines, the plans that were chosen, and what is run. Any thread may call.
-// Calls that overlap run in lanes of their own, as plans keep spectra and libraries' handles; only plans are chosen one
-// at a time. Nothing of a call stays after it but the choice of its plan, and spectra that its backward passes will
-// use.
+// Calls that overlap run in separate lanes, because plans keep spectra and libraries' handles. Plans are chosen one at
+// a time. Only the choice of its plan stays after a call, and spectra that its backward passes will use.
 class Convolutions {
  public:
   struct Chosen;
@@ -98,9 +97,9 @@ class Convolutions {
   bool captures() const;
 
   const Device device_;
-  std::mutex choosing_;  // is taken first where both are
+  std::mutex choosing_;  // locked before mutex_
 
-  std::mutex mutex_;  // of what follows, but not of what a lane has, which is its turn's; never held for long
+  std::mutex mutex_;  // guards what follows, but not what a busy lane uses; never locked for long
   std::condition_variable idle_;
   std::list<Lane> lanes_;
   Lane& first_;  // in which plans are chosen

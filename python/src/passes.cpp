@@ -27,7 +27,7 @@ Convolutions::Known& known(Convolutions& convolutions, const ConvCall& call) {
   return convolutions.remember(call, problem, options_of(arguments));
 }
 
-// Of a CPU: as many as PyTorch would take in this thread.
+// Returns how many PyTorch would use on a CPU in this thread.
 int threads_on(Device device) {
   return device.kind == Device::Kind::cpu ? static_cast<int>(torch::stable::get_num_threads()) : 0;
 }

@@ -39,7 +39,7 @@ class Cache(TestCase):
         with open(self.file) as file:
             return file.read().splitlines()
 
-    def test_a_damaged_file_stays_and_is_told(self):
+    def test_keeps_damaged_file_and_warns(self):
         with open(self.file, "wb") as file:
             file.write(b"\0\0\xff not what was written\n")
         result = self.python("-c", STEP)
@@ -48,18 +48,18 @@ class Cache(TestCase):
         with open(self.file, "rb") as file:
             self.assertEqual(file.read(), b"\0\0\xff not what was written\n")
 
-    def test_a_folder_in_its_place_is_told(self):
+    def test_warns_of_folder_instead_of_file(self):
         os.mkdir(self.file)
         result = self.python("-c", STEP)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn(f"the cache {self.file} cannot be read (Is a directory)", result.stderr)
 
-    def test_off_keeps_no_file(self):
+    def test_off_writes_no_file(self):
         result = self.python("-c", STEP, cache="off")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(os.listdir(self.folder), [])
 
-    def test_choices_are_listed_measured_again_and_cleared(self):
+    def test_lists_tunes_and_clears_choices(self):
         self.assertEqual(self.python("-c", STEP).returncode, 0)
         before = self.lines()
         kept = len(before) - 1
@@ -86,7 +86,7 @@ class Cache(TestCase):
         self.assertFalse(os.path.exists(self.file))
         self.assertIn("0 choices", self.command("choices"))
 
-    def test_unknown_commands_are_refused(self):
+    def test_refuses_unknown_commands(self):
         result = self.python("-m", "twiddle_torch", "tunes")
         self.assertEqual(result.returncode, 2)
         self.assertIn("python -m twiddle_torch [COMMAND]", result.stderr)

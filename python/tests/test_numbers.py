@@ -50,7 +50,7 @@ class Numbers(TestCase):
                     self.assertTrue(y.is_contiguous())
 
     def test_strides_that_mislead(self):
-        """Other libraries take these for another layout, and give wrong results; ours are those of plain copies, bit for bit."""
+        """These strides can look like another layout. Results must be bitwise equal to those of contiguous copies."""
         for device in devices:
             def random(*shape):
                 return torch.randn(*shape, device=device)

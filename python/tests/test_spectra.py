@@ -110,8 +110,8 @@ class Spectra(TestCase):
                 for a, b in zip(torch.autograd.grad(y, inputs, grad), right[1:]):
                     self.assert_close(a, b)
 
-    def test_none_after_a_forward_pass_that_fails(self):
-        """As a training loop does that catches it, and goes on with a smaller batch."""
+    def test_none_after_failed_forward_pass(self):
+        """A training loop may catch the error and continue with a smaller batch."""
         x, weight = (torch.randn(size, requires_grad=True) for size in ((1, 512, 32, 32), (512, 512, 7, 7)))
 
         def forward():  # takes about 220 MB, of which the result is two

@@ -181,7 +181,7 @@ class Machinery(TestCase):
 
         thread = threading.Thread(target=work)
         thread.start()
-        clock = time.pthread_getcpuclockid(thread.ident)  # stands still while the thread waits
+        clock = time.pthread_getcpuclockid(thread.ident)  # stops while the thread waits
         together = Counter()
         while finished[0] < len(slow_calls) and max(together.values(), default=0) < many:
             at, before = finished[0], time.clock_gettime(clock)
@@ -193,7 +193,7 @@ class Machinery(TestCase):
         thread.join()
         self.assertGreaterEqual(max(together.values(), default=0), many)
 
-    def test_a_call_waits_for_no_other(self):
+    def test_overlapping_calls_do_not_wait(self):
         for device in devices:
             x, weight = torch.randn(1, 2, 6, 5, device=device), torch.randn(2, 2, 3, 3, device=device)
             large, kernels = torch.randn(8, 64, 64, 64, device=device), torch.randn(64, 64, 9, 9, device=device)
@@ -211,8 +211,8 @@ class Machinery(TestCase):
             self.assert_others_run_during([slow] * 50, fast)
             self.assert_others_run_during([partial(measure, batch) for batch in range(1, 5)], fast)
 
-    def test_calls_of_one_layer_at_once(self):
-        """Its spectra, too: those that a thread keeps are found again by its backward pass, or computed again."""
+    def test_one_layer_in_several_threads(self):
+        """A backward pass reuses the spectra of its own forward pass, or computes them again."""
         for device in devices:
             engine = {"cpu": "fft", "cuda": "fbfft"}[device]
             problem = Problem(x=(2, 8, 20, 20), weight=(8, 8, 7, 7), padding=(3, 3))
@@ -227,7 +227,7 @@ class Machinery(TestCase):
                         together.wait(60)
                         for a, b in zip(step(twiddle_torch.conv2d, inputs, grad, engine=engine, **problem.window()), right[index]):
                             self.assert_close(a, b)
-                except BaseException as error:  # told by the thread that waits
+                except BaseException as error:  # raised again by the waiting thread
                     together.abort()
                     failures.append(error)
 

@@ -57,7 +57,7 @@ def what_is_wrong(file: str) -> str:
 
 
 def entries() -> List[Entry]:
-    """Those of this version that make sense."""
+    """Returns those that this version can read."""
     file = os.environ[_variable]
     if not file or not os.path.exists(file):
         return []
