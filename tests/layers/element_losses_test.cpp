@@ -81,6 +81,19 @@ TEST_P(EveryDevice, BinaryCrossEntropyOfLargeLogitsIsFinite) {
   expect_close(ElementLoss{true}.gradient(GetParam(), {2, 2}, large, wanted), {0, 0, 0.25f, -0.25f}, 1e-6f);
 }
 
+// PyTorch's BCEWithLogitsLoss of the same numbers.
+TEST_P(EveryDevice, BinaryCrossEntropyWeightsLargeNegativeLogits) {
+  EXPECT_NEAR((ElementLoss{true, {1, 3}}.value(GetParam(), {1, 2}, {0, -120}, {0, 1})), 180.346574, 1e-4);
+}
+
+TEST_P(EveryDevice, BinaryCrossEntropyOfHugeLogitsIsFinite) {
+  for (const float x : {1e20f, 1e38f}) {
+    const ElementLoss loss{true};
+    EXPECT_FLOAT_EQ(loss.value(GetParam(), {2, 2}, {x, -x, x, -x}, {1, 0, 0, 1}), x / 2);
+    EXPECT_EQ(loss.gradient(GetParam(), {2, 2}, {x, -x, x, -x}, {1, 0, 0, 1}), (Values{0, 0, 0.25f, -0.25f}));
+  }
+}
+
 TEST_P(EveryDevice, MeanSquaredErrorIsTheMeanOverAllElements) {
   EXPECT_NEAR((ElementLoss{false}.value(GetParam(), {2, 1, 1, 2}, {1, 2, 3, 4}, {1, 0, 0, 0})), (4 + 9 + 16) / 4.0,
               1e-6);

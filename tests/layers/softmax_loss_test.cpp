@@ -48,6 +48,16 @@ TEST_P(EveryDevice, SoftmaxLossOfLargeLogitsIsFinite) {
   for (const float value : loss.gradient()) EXPECT_TRUE(std::isfinite(value));
 }
 
+TEST_P(EveryDevice, SoftmaxLossOfHugeLogitsHasFiniteGradients) {
+  for (const float x : {1e20f, 1e38f, 3e38f}) {
+    Loss right(GetParam(), {1, 2}, {x, -x}, {0}), wrong(GetParam(), {1, 2}, {x, -x}, {1});
+    EXPECT_EQ(right.value, 0) << x;
+    EXPECT_EQ(right.gradient(), (std::vector<float>{0, 0})) << x;
+    EXPECT_EQ(wrong.value, 2 * x);  // infinity from 1.8e38 on: more than a float holds
+    EXPECT_EQ(wrong.gradient(), (std::vector<float>{1, -1})) << x;
+  }
+}
+
 TEST_P(EveryDevice, SoftmaxLossShowsNaN) {
   EXPECT_TRUE(std::isnan(Loss(GetParam(), {1, 2}, {0, NAN}, {0}).value));
 }
@@ -124,6 +134,18 @@ TEST_P(EveryDevice, SoftmaxLossWeightsClassesAsPyTorchDoes) {
     EXPECT_NEAR(loss.of_labels(some_logits, {2, 1}), reference(some_logits, {0, 0, 1, 0, 1, 0}), 1e-6);
     const std::vector<float> shares{0.3f, 0, 0.7f, 0, 0.7f, 0.3f};
     EXPECT_NEAR(loss.value(some_logits, shares), reference(some_logits, shares), 1e-6);
+  }
+}
+
+// Numbers of PyTorch's CrossEntropyLoss.
+TEST_P(EveryDevice, SoftmaxLossSmoothsWeightedClassesAsPyTorch) {
+  for (const auto& [smoothing, expected] : {std::pair(0.0f, 0.995889), std::pair(0.1f, 0.991042)}) {
+    Context ctx(GetParam());
+    Stream& stream = *ctx.stream;
+    const Variable logits(Tensor::from<float>(stream, {3, 3}, {1, 0, 0, 0, 1, 0, 0, 0, 1}));
+    const Variable loss = softmax_loss(ctx, logits, Tensor::from<std::int32_t>(stream, {3}, {0, 2, 2}), smoothing,
+                                       nullptr, Tensor::from<float>(stream, {3}, {1, 2, 4}));
+    EXPECT_NEAR(loss.value().to_vector(stream).at(0), expected, 1e-6);
   }
 }
 
