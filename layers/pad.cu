@@ -130,14 +130,19 @@ std::string Pad::describe() const {
 }
 
 Variable Pad::forward(Context& ctx, const Variable& x) {
+  return pad_planes(ctx, name(), x, sizes_, mirror_);
+}
+
+Variable pad_planes(Context& ctx, const std::string& name, const Variable& x, const std::array<int, 4>& sizes,
+                    bool mirror) {
   const Shape shape = x.value().shape();
-  const PaddedAxis down{static_cast<int>(shape.at(2)), sizes_[0], sizes_[1], mirror_};
-  const PaddedAxis across{static_cast<int>(shape.at(3)), sizes_[2], sizes_[3], mirror_};
+  const PaddedAxis down{static_cast<int>(shape.at(2)), sizes[0], sizes[1], mirror};
+  const PaddedAxis across{static_cast<int>(shape.at(3)), sizes[2], sizes[3], mirror};
   const std::int64_t planes = shape[0] * shape[1];
   Tensor y(*ctx.stream, {shape[0], shape[1], down.padded(), across.padded()});
   for_each_in_rows(*ctx.stream, planes * down.padded(), across.padded(),
                    PadForward{Divisor(down.padded()), down, across, x.value().read(), y.write()});
-  return ctx.tape.record(name(), y, {x}, [x, shape, planes, down, across](Context& back, const Tensor& grad_y) {
+  return ctx.tape.record(name, y, {x}, [x, shape, planes, down, across](Context& back, const Tensor& grad_y) {
     Tensor grad_x(*back.stream, shape);
     for_each_in_rows(*back.stream, planes * down.size, across.size,
                      PadBackward{Divisor(down.size), down, across, grad_y.read(), grad_x.write()});

@@ -7,6 +7,7 @@
 #include "framework/text.h"
 #include "layers/conv/conv_options.h"
 #include "layers/conv/epilogue.h"
+#include "layers/pad.h"
 
 namespace twiddle {
 
@@ -28,10 +29,11 @@ ConvProblem the_other_way(const Site& site, const Params& params, const ConvOpti
   for (const auto& [what, count] : {std::pair("channels", channels), std::pair("filters", options.filters)})
     if (count % options.groups != 0)
       refuse(join(count, " ", what, " cannot be split into ", options.groups, " equal groups"));
-  if (options.output_pad[0] >= options.stride[0] || options.output_pad[1] >= options.stride[1])
-    refuse(join("'output_pad' ", format_sides(options.output_pad[0], options.output_pad[1]),
-                " must be smaller than the stride ", format_sides(options.stride[0], options.stride[1]),
-                ": a convolution with that stride passes over no more rows and columns"));
+  for (std::size_t i = 0; i < 2; ++i)
+    if (options.output_pad[i] >= std::max(options.stride[i], options.dilation))
+      refuse(join("'output_pad' ", format_sides(options.output_pad[0], options.output_pad[1]),
+                  " must be smaller than the stride ", format_sides(options.stride[0], options.stride[1]),
+                  " or the dilation ", options.dilation));
   ConvProblem problem;
   options.put_window_into(problem);
   problem.filters = channels, problem.channels = options.filters;
@@ -50,6 +52,7 @@ ConvTranspose2d::ConvTranspose2d(const Site& site, Params& params)
   if (!options) return;
   const ConvProblem problem = the_other_way(site, params, *options);
   output_pad_ = options->output_pad;
+  for (std::size_t i = 0; i < 2; ++i) extra_[i] = output_pad_[i] / options->stride[i];
   set_output_shape({problem.channels, problem.height, problem.width});
   // Of the kernel's taps one in stride_h stride_w meets an output.
   const std::int64_t taps = std::int64_t(problem.kernel_h) * problem.kernel_w;
@@ -67,14 +70,17 @@ std::string ConvTranspose2d::describe() const {
          (height > 0 || width > 0 ? ", output pad " + format_sides(height, width) : "");
 }
 
-Variable ConvTranspose2d::forward(Context& ctx, const Variable& x) {
+Variable ConvTranspose2d::forward(Context& ctx, const Variable& given) {
   Stream& stream = *ctx.stream;
+  const Shape shape = given.value().shape();
+  require(shape.size() == 4, name(), ": expects images of channels x height x width, got ", to_string(shape));
+  const ConvProblem here = convolution_.problem(shape[0]);
+  Shape expected = here.output_shape();
+  expected[2] -= extra_[0], expected[3] -= extra_[1];
+  require(shape == expected, name(), ": expects ", to_string(expected), ", got ", to_string(shape));
+  const bool extended = extra_[0] > 0 || extra_[1] > 0;
+  const Variable x = extended ? pad_planes(ctx, name(), given, {0, extra_[0], 0, extra_[1]}) : given;
   const Tensor input = x.value();
-  require(input.shape().size() == 4, name(), ": expects images of channels x height x width, got ",
-          to_string(input.shape()));
-  const ConvProblem here = convolution_.problem(input.dim(0));
-  require(input.shape() == here.output_shape(), name(), ": expects ", to_string(here.output_shape()), ", got ",
-          to_string(input.shape()));
 
   // Chosen now, while the step holds little and a rehearsal finds room.
   if (ctx.training && x.needs_grad()) convolution_.plan(ctx, here, ConvPass::backward_input);

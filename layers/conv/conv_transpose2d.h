@@ -14,7 +14,7 @@ namespace twiddle {
 class ConvTranspose2d : public Layer {
  public:
   ConvTranspose2d(const Site& site, Params& params);
-  Variable forward(Context& ctx, const Variable& x) override;
+  Variable forward(Context& ctx, const Variable& given) override;
   double flops() const override { return convolution_.of_one_image().flops(); }
   bool keeps_input() const override { return true; }
   bool keeps_output() const override { return relu_; }
@@ -28,6 +28,9 @@ class ConvTranspose2d : public Layer {
                 Tensor grad_y);
   TunedConvolution convolution_;
   std::array<int, 2> output_pad_{};
+  // Rows and columns of zeros that the input gets below and to the right: from a stride on, `output_pad` makes room for
+  // more outputs of the convolution that goes the other way, which are no inputs.
+  std::array<int, 2> extra_{};
   bool relu_ = false;  // what follows is a ReLU, which is done here, in one pass with the bias
   Parameter* weight_ = nullptr;
   Parameter* bias_ = nullptr;  // null without bias

@@ -13,8 +13,9 @@ namespace twiddle {
 namespace {
 
 // By definition, in double: each input adds its kernel, times itself, to the output. Without bias.
-std::vector<float> scattered(const ConvProblem& p, const std::vector<float>& x, const std::vector<float>& w) {
-  const int height = p.out_height(), width = p.out_width(), each = p.channels / p.groups;
+std::vector<float> scattered(const ConvProblem& p, int height, int width, const std::vector<float>& x,
+                             const std::vector<float>& w) {
+  const int each = p.channels / p.groups;
   std::vector<double> y(static_cast<std::size_t>(count_of(p.input_shape())));
   for (int image = 0; image < p.batch; ++image)
     for (int c = 0; c < p.filters; ++c)
@@ -39,7 +40,10 @@ const std::vector<LayerOptions>& many_kinds() {
       {{"filters", "2"}, {"kernel", "3"}, {"stride", "2"}, {"pad", "1"}, {"output_pad", "1"}},
       {{"filters", "4"}, {"kernel", "3"}, {"dilation", "2"}, {"pad", "1"}, {"groups", "2"}},
       {{"filters", "4"}, {"kernel", "4"}, {"stride", "2"}, {"pad", "1"}, {"groups", "4"}},
-      {{"filters", "2"}, {"kernel", "[1, 5]"}, {"stride", "[3, 2]"}, {"pad", "[0, 2]"}, {"output_pad", "[2, 0]"}}};
+      {{"filters", "2"}, {"kernel", "[1, 5]"}, {"stride", "[3, 2]"}, {"pad", "[0, 2]"}, {"output_pad", "[2, 0]"}},
+      {{"filters", "2"}, {"kernel", "3"}, {"dilation", "2"}, {"pad", "1"}, {"output_pad", "1"}},
+      {{"filters", "2"}, {"kernel", "3"}, {"stride", "2"}, {"dilation", "4"}, {"pad", "3"}, {"output_pad", "3"}},
+      {{"filters", "2"}, {"kernel", "[3, 1]"}, {"stride", "[1, 2]"}, {"dilation", "3"}, {"output_pad", "[2, 1]"}}};
   return kinds;
 }
 
@@ -57,11 +61,10 @@ TEST_P(EveryDevice, ConvTranspose2dIsWhatItsDefinitionSays) {
   for (const LayerOptions& options : many_kinds()) {
     LayerUnderTest layer(GetParam(), "conv_transpose2d", options, {4, 6, 5});
     const ConvProblem problem = layer.layer->convolutions().front()->problem(3);
-    ASSERT_EQ(problem.output_shape(), (Shape{3, 4, 6, 5}));
     ASSERT_EQ(problem.input_shape(), layer.output_shape(3));
     const std::vector<float> x = noise(3 * 4 * 6 * 5, 1), w = noise(count_of(problem.weight_shape()), 2);
     layer.set("weight", w);
-    expect_close(layer.forward({3, 4, 6, 5}, x), scattered(problem, x, w), 1e-5f);
+    expect_close(layer.forward({3, 4, 6, 5}, x), scattered(problem, 6, 5, x, w), 1e-5f);
   }
 }
 
@@ -140,7 +143,7 @@ TEST(ConvTranspose2d, SaysWhyItCannotBeBuilt) {
   EXPECT_NE(error({{"filters", "3"}, {"kernel", "3"}, {"groups", "2"}}, {4, 8, 8}).find("3 filters"),
             std::string::npos);
   EXPECT_NE(error({{"filters", "4"}, {"kernel", "3"}, {"output_pad", "1"}}, {3, 8, 8})
-                .find("'output_pad' 1 must be smaller than the stride 1"),
+                .find("'output_pad' 1 must be smaller than the stride 1 or the dilation 1"),
             std::string::npos);
   EXPECT_NE(error({{"filters", "4"}, {"kernel", "3"}, {"pad", "5"}}, {3, 8, 8})
                 .find("nothing is left of the input 8x8 with kernel 3x3, pad 5"),
