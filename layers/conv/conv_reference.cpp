@@ -35,7 +35,7 @@ double forward_element(const ConvProblem& p, const float* x, const float* w, con
       for (int kx = 0; kx < p.kernel_w; ++kx) {
         const int column_in = input_at(column, kx, p.stride_w, p.pad_w, p.dilation);
         if (inside(column_in, p.width))
-          sum += double(plane[std::int64_t(y) * p.width + column_in]) * kernel[ky * p.kernel_w + kx];
+          sum += double(plane[std::int64_t(y) * p.width + column_in]) * kernel[std::int64_t(ky) * p.kernel_w + kx];
       }
     }
   }
@@ -58,7 +58,7 @@ double backward_input_element(const ConvProblem& p, const float* w, const float*
         const int column_out = column + p.pad_w - kx * p.dilation;
         if (column_out % p.stride_w == 0 && inside(column_out, out_w * p.stride_w))
           sum += double(plane[std::int64_t(y / p.stride_h) * out_w + column_out / p.stride_w]) *
-                 kernel[ky * p.kernel_w + kx];
+                 kernel[std::int64_t(ky) * p.kernel_w + kx];
       }
     }
   }

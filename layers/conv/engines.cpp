@@ -45,7 +45,7 @@ bool taps_pay_on_gpu(const ConvProblem& problem) {
 
 // Of a 1x1 layer the product of spectra is the layer itself, with transforms around it.
 SpectralBackend for_larger_kernels(SpectralBackend backend) {
-  backend.pays = [](const ConvProblem& problem) { return problem.kernel_h * problem.kernel_w > 1; };
+  backend.pays = [](const ConvProblem& problem) { return problem.kernel_h > 1 || problem.kernel_w > 1; };
   return backend;
 }
 

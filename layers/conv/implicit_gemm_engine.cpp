@@ -64,7 +64,7 @@ class ImplicitGemmEngine final : public ConvEngine {
   }
   // With more channels, and with large kernels of stride 1, spectra do with fewer multiplications.
   bool pays(const ConvProblem& p) const override {
-    const bool few_taps = p.stride_h * p.stride_w > 1 || p.kernel_h * p.kernel_w <= 9;
+    const bool few_taps = p.stride_h > 1 || p.stride_w > 1 || std::int64_t(p.kernel_h) * p.kernel_w <= 9;
     return p.channels <= few_channels && p.filters >= 32 && few_taps && p.flops() > 5e8;
   }
 

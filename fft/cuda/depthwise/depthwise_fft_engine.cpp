@@ -48,7 +48,7 @@ class DepthwiseFftEngine final : public ConvEngine {
   // Beside sums over the taps, which the engine `depthwise` does; on small planes few taps meet the plane, and those
   // are as fast.
   bool pays(const ConvProblem& p) const override {
-    return p.kernel_h * p.kernel_w >= 121 && std::max(p.height, p.width) > 14;
+    return std::int64_t(p.kernel_h) * p.kernel_w >= 121 && std::max(p.height, p.width) > 14;
   }
   void forget() override { buffers_->forget(); }
   void forget_gone() override { buffers_->forget_gone(); }
