@@ -60,7 +60,7 @@ Schedule read_schedule(Params& params, const char* key) {
   auto [name, options] = params.named(key, "constant");
   Schedule schedule;
   schedule.warmup = options.number("warmup", 0.0, 0, 1e6);
-  schedule.warmup_start = options.number("warmup_start", 0.0, 0, 1);
+  schedule.warmup_start = options.number("warmup_start", schedule.warmup_start, 0, 1);
   if (name == "constant") {
     schedule.kind = Schedule::Kind::constant;
   } else if (name == "step") {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace twiddle {
 namespace {
 
@@ -62,6 +64,38 @@ TEST(Schedule, WarmUpRisesInAStraightLine) {
   EXPECT_DOUBLE_EQ(cosine.factor(0, 10), 0.2);
   EXPECT_DOUBLE_EQ(cosine.factor(2, 10), 0.6);
   EXPECT_DOUBLE_EQ(cosine.factor(4, 10), 1);
+}
+
+TEST(Schedule, WarmUpBeginsAboveZero) {
+  Schedule constant = schedule(Kind::constant);
+  constant.warmup = 2;
+  EXPECT_DOUBLE_EQ(constant.factor(0, 3), 0.01);
+  EXPECT_DOUBLE_EQ(constant.factor(1, 3), 0.505);
+}
+
+// Steps and milestones count epochs from the start of training, also those of the warm-up; cosine, poly and exponential
+// begin after it.
+TEST(Schedule, StepsCountEpochsOfWarmUp) {
+  Schedule step = schedule(Kind::step);
+  step.every = 2;
+  step.warmup = 5;
+  EXPECT_NEAR(step.factor(4.999, 10), 1, 1e-3);
+  EXPECT_NEAR(step.factor(5, 10), 0.01, 1e-12);
+  for (const Kind kind : {Kind::cosine, Kind::poly, Kind::exponential}) {
+    Schedule smooth = schedule(kind);
+    smooth.warmup = 5;
+    for (const double epoch : {0.0, 2.5, 4.999, 5.0, 5.001, 9.0}) EXPECT_LE(smooth.factor(epoch, 10), 1);
+    EXPECT_DOUBLE_EQ(smooth.factor(5, 10), 1);
+  }
+}
+
+// The last step's rate: one step above the floor, since a rate is that of the step's begin.
+TEST(Schedule, CosineAfterWarmUpEndsAtItsFloor) {
+  Schedule cosine = schedule(Kind::cosine);
+  cosine.warmup = 2, cosine.floor = 0.1;
+  constexpr double steps = 50, epochs = 10;  // steps of an epoch
+  EXPECT_NEAR(cosine.factor(epochs - 1 / steps, epochs),
+              0.1 + 0.9 * (1 + std::cos(3.141592653589793 * (1 - 1 / (steps * (epochs - 2))))) / 2, 1e-12);
 }
 
 TEST(Schedule, SaysWhatItIs) {

@@ -87,7 +87,7 @@ train:
   loss: {cross_entropy: {label_smoothing: 0}}
   optimizer: {sgd: {momentum: 0, weight_decay: 0, nesterov: false}}
   learning_rate: 0.01
-  schedule: {step: {warmup: 0, warmup_start: 0, every: 2, gamma: 0.1}}
+  schedule: {step: {warmup: 0, warmup_start: 0.01, every: 2, gamma: 0.1}}
   epochs: 10
   batch_size: 64
   accumulate: 1

@@ -274,7 +274,7 @@ TEST_P(EveryDevice, TrainerBlamesALayerForWhatItSawAlone) {
     FAIL() << "a step with weights that are no numbers went well";
   } catch (const Error& error) {
     const std::string what = GetParam().kind == Device::Kind::cpu
-                                 ? "step 2 (learning rate 0.004); every layer's output is finite: the labels or the"
+                                 ? "step 2 (learning rate 0.00416); every layer's output is finite: the labels or the"
                                  : "the images of step 5 leave every layer's output finite: those of an earlier step, ";
     EXPECT_EQ(error.kind(), ErrorKind::diverged);
     EXPECT_NE(std::string(error.what()).find(what), std::string::npos) << error.what();

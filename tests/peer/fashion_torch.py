@@ -44,7 +44,7 @@ def rate(train, epoch):
     """Linear from 0 in the warm-up, then a cosine down to 0."""
     warmup = float(train["schedule"]["cosine"]["warmup"])
     progress = (epoch - warmup) / (train["epochs"] - warmup)
-    return float(train["learning_rate"]) * (epoch / warmup if epoch < warmup else 0.5 * (1 + math.cos(math.pi * progress)))
+    return float(train["learning_rate"]) * (0.01 + 0.99 * epoch / warmup if epoch < warmup else 0.5 * (1 + math.cos(math.pi * progress)))
 
 
 def top1(net, images, targets, standard):
