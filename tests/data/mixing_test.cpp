@@ -60,6 +60,14 @@ TEST(Mixing, CutmixPutsInABoxWhoseAreaIsThePartnersShare) {
   EXPECT_GT(boxes, 50);
 }
 
+TEST(Mixing, LeavesSingleImageAlone) {
+  for (const Mixing& mixing : {Mixing{.mixup = 0.2}, Mixing{.cutmix = 1}, Mixing{.mixup = 1, .cutmix = 1}}) {
+    MixedBatch batch(1, mixing, 3);
+    EXPECT_EQ(batch.at(0, 0), 1);
+    EXPECT_EQ(batch.images, std::vector<float>(96, 0));
+  }
+}
+
 TEST(Mixing, OfBothABatchTakesOne) {
   std::int64_t blended = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {

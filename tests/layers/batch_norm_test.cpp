@@ -26,6 +26,15 @@ TEST_P(EveryDevice, BatchNormAveragesForEvaluation) {
   expect_close(test.get("running_mean"), {2});  // evaluation leaves them alone
 }
 
+TEST_P(EveryDevice, BatchNormMomentumOfOneKeepsLastBatch) {
+  LayerUnderTest test(GetParam(), "batch_norm", {{"momentum", "1"}, {"epsilon", "1e-12"}}, {1, 1, 2});
+  test.forward({1, 1, 1, 2}, {100, 300});
+  expect_close(test.forward({1, 1, 1, 2}, {2, 6}), {-1, 1});
+  EXPECT_EQ(test.get("running_mean"), (std::vector<float>{4}));
+  EXPECT_EQ(test.get("running_var"), (std::vector<float>{8}));
+  EXPECT_EQ(test.forward({1, 1, 1, 2}, {3, 3}), (std::vector<float>{0, 0}));
+}
+
 TEST_P(EveryDevice, BatchNormIsAccurateFarFromZero) {
   const std::vector<float> y = run_layer(GetParam(), "batch_norm", {}, {4, 1}, {10000, 10001, 10002, 10003});
   expect_close(y, {-1.341635f, -0.447212f, 0.447212f, 1.341635f}, 1e-4f);
