@@ -25,13 +25,13 @@ class OptimizerState {
 };
 
 // What a step tells its optimizer, one number each, on the stream's device: a captured step reads them anew at each
-// play.
+// play. No update reads what it writes, so that which elements it changes does not depend on the order of threads or
+// launches. Between two updates, StepInputs adds `found_bad` to the guard.
 struct StepNumbers {
   Tensor rate;  // the schedule's learning rate for this step
-  // Where defined, no weight and no state becomes a number that is not finite. The first element (the loss) decides
-  // before the step: not finite, the step changes nothing. An element whose own new values are not finite, by its
-  // gradient or by overflow, keeps its old ones and makes the guard NaN.
-  Tensor guard;
+  // If defined, no weight and no state becomes a number that is not finite. Both are defined or neither is.
+  Tensor guard = {};      // read: if its first element (the sum of the losses) is not finite, the step changes nothing
+  Tensor found_bad = {};  // written: NaN if an element kept its old values because its new ones were not finite
 };
 
 // Turns gradients into new values. Keeps its state (momentum, moments) by parameter name.

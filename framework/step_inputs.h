@@ -14,19 +14,22 @@ class StepInputs {
     double update_share = 1;    // ... and in all batches of the update
     double average_share = 1;   // of the new weights in their moving average
   };
-  explicit StepInputs(Stream& stream);
-  void set(Stream& stream, const Values& values);  // one launch, no wait
+  StepInputs(Stream& stream, const Tensor& guard);
+  void set(Stream& stream, const Values& values);  // one launch, no wait; includes close_update()
+  // Adds what the latest update found to the guard: if it found a bad element, later updates change nothing.
+  void close_update(Stream& stream);
 
-  const Tensor& rate() const { return rate_; }
+  StepNumbers for_update() const { return {rate_, guard_, found_bad_}; }
+  StepNumbers for_average() const { return {average_share_, guard_, found_bad_}; }
   const Tensor& gradient_share() const { return gradient_share_; }
   const Tensor& rank_share() const { return rank_share_; }
   const Tensor& update_share() const { return update_share_; }
-  const Tensor& average_share() const { return average_share_; }
   const std::uint64_t* random_position() const;
 
  private:
   Tensor rate_, gradient_share_, rank_share_, update_share_, average_share_;
   Tensor random_position_;  // in two words
+  Tensor guard_, found_bad_;
 };
 
 }  // namespace twiddle

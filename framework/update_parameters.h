@@ -58,12 +58,20 @@ struct Update {
 
 // StepNumbers as a kernel takes them.
 struct StepPointers {
-  const float* rate;
-  float* guard;
+  const float *rate, *guard;
+  float* found_bad;
   explicit StepPointers(const StepNumbers& numbers)
-      : rate(numbers.rate.read()), guard(numbers.guard.defined() ? Tensor(numbers.guard).write() : nullptr) {}
+      : rate(numbers.rate.read()),
+        guard(numbers.guard.defined() ? numbers.guard.read() : nullptr),
+        found_bad(guard != nullptr ? Tensor(numbers.found_bad).write() : nullptr) {}
   TWIDDLE_HD bool passes() const { return guard == nullptr || *guard - *guard == 0; }  // infinity and NaN: NaN
 };
+
+// Many threads may store at once, all of them the same value.
+TWIDDLE_HD inline void store_bad(float* found_bad) {
+#pragma omp atomic write
+  *found_bad = NAN;
+}
 
 // A parameter on the CPU, block by block: a loop that becomes vector code.
 template <class Rule>
@@ -71,18 +79,18 @@ struct UpdateBlock {
   static constexpr std::int64_t most = 4096;
   Update<Rule> update;
   Rule now;
-  float* guard;
+  float* found_bad;  // null: no element is guarded
 
   TWIDDLE_HD void operator()(std::int64_t block) const {
     const Update<Rule> here = update;
     const Rule rule = now;  // of this call's own: no store into a weight can change it
-    const bool guarded = guard != nullptr;
+    const bool guarded = found_bad != nullptr;
     const std::int64_t begin = most * block, end = begin + most < here.count ? begin + most : here.count;
     float difference = 0;
 #pragma omp simd reduction(+ : difference)
     for (std::int64_t i = begin; i < end; ++i)
       difference += here.template apply<typename Update<Rule>::One>(i, rule, guarded);
-    if (guarded && difference != 0) *guard = NAN;
+    if (guarded && difference != 0) store_bad(found_bad);
   }
 };
 
@@ -114,14 +122,14 @@ struct UpdateTable {
     const Update<Rule>& update = updates[low];
     const Rule now = update.rule.at(*numbers.rate);
     const std::int64_t i = four - first[low];
-    const bool guarded = numbers.guard != nullptr;
+    const bool guarded = numbers.found_bad != nullptr;
     float difference = 0;
     if (4 * i + 4 <= update.count)
       difference = update.template apply<Four>(i, now, guarded);
     else
       for (std::int64_t k = 4 * i; k < update.count; ++k)
         difference += update.template apply<typename Update<Rule>::One>(k, now, guarded);
-    if (guarded && difference != 0) *numbers.guard = NAN;
+    if (guarded && difference != 0) store_bad(numbers.found_bad);
   }
 };
 
@@ -135,7 +143,7 @@ void update_parameters(Stream& stream, const std::vector<Update<Rule>>& updates,
     using Block = UpdateBlock<Rule>;
     for (const Update<Rule>& update : updates)
       for_each_index(stream, (update.count + Block::most - 1) / Block::most,
-                     Block{update, update.rule.at(*numbers.rate), numbers.guard}, Block::most);
+                     Block{update, update.rule.at(*numbers.rate), numbers.found_bad}, Block::most);
     return;
   }
   for (std::size_t begin = 0; begin < updates.size(); begin += UpdateTable<Rule>::most) {

@@ -53,8 +53,8 @@ TrainStep::TrainStep(Context& ctx, const Sequential& net, const Loss& loss, Opti
       optimizer_(optimizer),
       options_(options),
       parameters_(net.parameters()),
-      inputs_(*ctx.stream),
-      sums_(Tensor::filled(*ctx.stream, {2}, 0)) {
+      sums_(Tensor::filled(*ctx.stream, {2}, 0)),
+      inputs_(*ctx.stream, sums_) {
   if (options_.ranks != nullptr)
     share_weights();
   else
@@ -226,14 +226,9 @@ void TrainStep::join_ranks(Tensor& loss) {
   stream.fill(own_sums_.write(), own_sums_.size(), 0);
 }
 
-// Where an element's new value was not finite, the rank whose share it is in has made its guard NaN.
-void TrainStep::agree_on_guard() {
-  Stream& stream = *ctx_.stream;
-  Tensor guard = sums_.part(0, {1}), difference(stream, {1});  // from itself: 0, or NaN
-  stream.copy(difference.write(), guard.read(), guard.bytes());
-  axpy(stream, -1, guard, difference);
-  options_.ranks->sum(stream, difference.write(), 1);
-  axpy(stream, 1, difference, guard);
+Tensor& TrainStep::sums() {
+  inputs_.close_update(*ctx_.stream);
+  return sums_;
 }
 
 // A rank without a row has drawn no random numbers: it goes on where the others are.
@@ -248,13 +243,14 @@ void TrainStep::update(Tensor loss) {
   if (shared_) join_ranks(loss);
   std::vector<Parameter*>& updated = shared_ ? shared_->share() : parameters_;
   if (options_.clip_norm > 0) clip_gradients(ctx_, updated, options_.clip_norm, options_.ranks);
-  optimizer_.step(ctx_, updated, {inputs_.rate(), sums_});
+  const StepNumbers numbers = inputs_.for_update();
+  optimizer_.step(ctx_, updated, numbers);
   if (shared_) {
-    agree_on_guard();
+    options_.ranks->sum(*ctx_.stream, Tensor(numbers.found_bad).write(), 1);  // NaN if it is on one rank
     has_to_hand_out_ = true;
     if (!hands_out_late()) hand_out_weights();
   }
-  if (options_.average) options_.average->update(*ctx_.stream, {inputs_.average_share(), sums_});
+  if (options_.average) options_.average->update(*ctx_.stream, inputs_.for_average());
   for (Parameter* parameter : parameters_) parameter->variable.clear_grad();
 }
 

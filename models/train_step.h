@@ -58,8 +58,8 @@ class TrainStep {
   std::string first_bad_gradient(const Batch& batch);
 
   // Two elements, over the steps since they were 0: loss times images, and images whose label came first, where images
-  // have one.
-  Tensor& sums() { return sums_; }
+  // have one. The first is NaN from the first update on that found a gradient, or a new value, that is not finite.
+  Tensor& sums();
   const StepEvents& events() const { return events_; }  // of the latest step
   bool captured() const { return !captured_.empty(); }
   // Why steps cannot be captured; empty: they can.
@@ -84,7 +84,6 @@ class TrainStep {
   bool hands_out_late() const;
   void fill_missing_gradients();
   void join_ranks(Tensor& loss);
-  void agree_on_guard();
   void agree_on_position();
   void end_update();
   void add_to_means(const Tensor& loss);
@@ -104,8 +103,8 @@ class TrainStep {
   Optimizer& optimizer_;
   StepOptions options_;
   std::vector<Parameter*> parameters_;
-  StepInputs inputs_;
   Tensor sums_;
+  StepInputs inputs_;
   StepEvents events_;
 
   // Where several batches make an update: their number and images so far, and the means over these images.

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "framework/error.h"
+#include "framework/step_inputs.h"
 #include "framework/tensor_ops.h"
 #include "tests/support/copy_of.h"
 #include "tests/support/every_device.h"
@@ -157,6 +159,41 @@ TEST_P(EveryDevice, OptimizersDecayAsPyTorchDoes) {
   }
 }
 
+// Gradients that differ show the order within the formulas: what epsilon is added to, what Nesterov's step uses.
+TEST_P(EveryDevice, OptimizersFollowChangingGradientsAsPyTorch) {
+  const auto weights = [](Bench& bench, const std::vector<float>& gradients) {
+    Stream& stream = *bench.ctx.stream;
+    bench.parameter.variable.value() = Tensor::filled(stream, {2}, 1);
+    std::vector<double> path;
+    for (const float gradient : gradients) {
+      bench.parameter.variable.grad() = Tensor::filled(stream, {2}, gradient);
+      bench.optimizer->step(bench.ctx, bench.parameters, {Tensor::filled(stream, {1}, 0.1f)});
+      path.push_back(bench.parameter.variable.value().to_vector(stream).at(0));
+    }
+    return path;
+  };
+  const auto expect = [](const std::vector<double>& path, const std::vector<double>& expected) {
+    for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(path.at(i), expected[i], 2e-6) << "step " << i + 1;
+  };
+  Bench adamw(GetParam(), "adamw", {{"weight_decay", "0.5"}});
+  expect(weights(adamw, {0.1f, 0, -0.2f}), {0.85, 0.740494, 0.737473});
+  Bench nesterov(GetParam(), "sgd", {{"momentum", "0.9"}, {"nesterov", "true"}});
+  expect(weights(nesterov, {1, 1, 0.5f}), {0.81, 0.539, 0.2901});
+
+  // By the formula in double, with an epsilon that is seen.
+  Bench adam(GetParam(), "adam", {{"epsilon", "0.1"}});
+  std::vector<double> expected;
+  double w = 1, mean = 0, square = 0;
+  for (int step = 1; step <= 3; ++step) {
+    const double g = step == 1 ? 0.1 : step == 2 ? 0 : -0.2;
+    mean = 0.9 * mean + 0.1 * g;
+    square = 0.999 * square + 0.001 * g * g;
+    w -= 0.1 * mean / (1 - std::pow(0.9, step)) / (std::sqrt(square / (1 - std::pow(0.999, step))) + 0.1);
+    expected.push_back(w);
+  }
+  expect(weights(adam, {0.1f, 0, -0.2f}), expected);
+}
+
 TEST_P(EveryDevice, OptimizerOwnRateMultipliesTheSchedule) {
   Bench bench(GetParam(), "sgd", {});
   bench.parameter.learning_rate = 2;
@@ -249,8 +286,9 @@ TEST_P(EveryDevice, OptimizerChangesNothingWhereItsGuardIsNotFinite) {
     Stream& stream = *bench.ctx.stream;
     const auto step_with = [&](float guard) {
       bench.parameter.variable.grad() = Tensor::filled(stream, {2}, 1);
-      bench.optimizer->step(bench.ctx, bench.parameters,
-                            {Tensor::filled(stream, {1}, 0.5f), Tensor::filled(stream, {1}, guard)});
+      bench.optimizer->step(
+          bench.ctx, bench.parameters,
+          {Tensor::filled(stream, {1}, 0.5f), Tensor::filled(stream, {1}, guard), Tensor::filled(stream, {1}, 0)});
       return bench.parameter.variable.value().to_vector(stream);
     };
     for (const float guard : {NAN, std::numeric_limits<float>::infinity()})
@@ -260,7 +298,7 @@ TEST_P(EveryDevice, OptimizerChangesNothingWhereItsGuardIsNotFinite) {
 }
 
 // Many parameters, some longer than any pack of neighbours, one gradient among all that is no number: its element stays
-// as it was, and so does its state; the guard tells.
+// as it was, and so does its state; `found_bad` tells.
 TEST_P(EveryDevice, OptimizerWritesNoNumberThatIsNotFinite) {
   const std::vector<std::pair<std::string, std::vector<std::pair<std::string, std::string>>>> optimizers = {
       {"sgd", {}},
@@ -280,23 +318,69 @@ TEST_P(EveryDevice, OptimizerWritesNoNumberThatIsNotFinite) {
         std::vector<float> gradient(size, 1e-6f);
         gradient[static_cast<std::size_t>(place)] = bad;
         bench.parameter.variable.grad() = Tensor::from(stream, {size}, gradient);
-        Tensor guard = Tensor::from<float>(stream, {2}, {3, 4});
-        bench.optimizer->step(bench.ctx, bench.parameters, {Tensor::filled(stream, {1}, 1), guard});
+        const Tensor guard = Tensor::filled(stream, {1}, 3), found_bad = Tensor::filled(stream, {1}, 0);
+        bench.optimizer->step(bench.ctx, bench.parameters, {Tensor::filled(stream, {1}, 1), guard, found_bad});
 
         const std::vector<float> weights = bench.parameter.variable.value().to_vector(stream);
         for (std::int64_t i = 0; i < size; ++i)
           EXPECT_EQ(weights[static_cast<std::size_t>(i)] == 1, i == place) << kind << ", " << bad << " at " << place;
         for (const auto& [name, state] : bench.optimizer->state()) EXPECT_TRUE(all_finite(stream, state)) << name;
-        EXPECT_TRUE(std::isnan(guard.to_vector(stream).at(0))) << kind << ", " << bad << " at " << place;
-        EXPECT_EQ(guard.to_vector(stream).at(1), 4);
-
-        const std::vector<float> after = weights;  // what follows changes nothing
-        bench.parameter.variable.grad() = Tensor::filled(stream, {size}, 1);
-        bench.optimizer->step(bench.ctx, bench.parameters, {Tensor::filled(stream, {1}, 1), guard});
-        EXPECT_EQ(bench.parameter.variable.value().to_vector(stream), after);
+        EXPECT_TRUE(std::isnan(found_bad.to_vector(stream).at(0))) << kind << ", " << bad << " at " << place;
+        EXPECT_EQ(guard.to_vector(stream).at(0), 3) << "read by other threads of the same step";
       }
     }
   }
+}
+
+// Blocks of a CPU's threads, and tables of a GPU's launches, that come after the bad elements.
+TEST_P(EveryDevice, OptimizerSkipsOnlyElementsWithBadGradients) {
+  constexpr std::int64_t size = 3 * 4096 + 5;
+  const std::set<std::pair<int, int>> bad{{0, 0}, {0, 4097}, {1, 17}, {45, 2}};  // parameter, element
+  for (const char* kind : {"sgd", "adam"}) {
+    Bench bench(GetParam(), kind, {});
+    Stream& stream = *bench.ctx.stream;
+    std::vector<Parameter> many(90);
+    bench.parameters.clear();
+    for (int i = 0; i < static_cast<int>(many.size()); ++i) {
+      Parameter& parameter = many[static_cast<std::size_t>(i)];
+      parameter.name = "p" + std::to_string(i);
+      parameter.shape = {size};
+      parameter.variable.value() = Tensor::filled(stream, {size}, 0);
+      std::vector<float> gradient(size, 1);
+      for (const auto& [owner, element] : bad)
+        if (owner == i) gradient[static_cast<std::size_t>(element)] = NAN;
+      parameter.variable.grad() = Tensor::from(stream, {size}, gradient);
+      bench.parameters.push_back(&parameter);
+    }
+    const Tensor found_bad = Tensor::filled(stream, {1}, 0);
+    bench.optimizer->step(bench.ctx, bench.parameters,
+                          {Tensor::filled(stream, {1}, 0.5f), Tensor::filled(stream, {1}, 3), found_bad});
+    std::set<std::pair<int, int>> kept;
+    for (int i = 0; i < static_cast<int>(many.size()); ++i) {
+      const std::vector<float> weights = many[static_cast<std::size_t>(i)].variable.value().to_vector(stream);
+      for (int k = 0; k < size; ++k)
+        if (weights[static_cast<std::size_t>(k)] == 0) kept.emplace(i, k);
+    }
+    EXPECT_EQ(kept, bad) << kind;
+    EXPECT_TRUE(std::isnan(found_bad.to_vector(stream).at(0))) << kind;
+  }
+}
+
+TEST_P(EveryDevice, StepInputsGuardLaterStepsOnly) {
+  Context ctx(GetParam());
+  Stream& stream = *ctx.stream;
+  const Tensor guard = Tensor::from<float>(stream, {2}, {3, 4});
+  StepInputs inputs(stream, guard);
+  const StepNumbers numbers = inputs.for_update();
+  const auto value = [&](const Tensor& tensor) { return tensor.to_vector(stream).at(0); };
+  inputs.set(stream, {.rate = 0.5});
+  EXPECT_EQ(value(guard), 3);
+  stream.fill(Tensor(numbers.found_bad).write(), 1, NAN);
+  EXPECT_EQ(value(numbers.guard), 3);
+  inputs.set(stream, {.rate = 0.5});
+  EXPECT_TRUE(std::isnan(value(numbers.guard)));
+  EXPECT_EQ(value(numbers.found_bad), 0);
+  EXPECT_EQ(guard.to_vector(stream).at(1), 4);
 }
 
 TEST_P(EveryDevice, OptimizerClippingHoldsWhereSquaresOverflow) {
@@ -313,10 +397,11 @@ TEST_P(EveryDevice, OptimizerClippingOfABadGradientLeavesAllWeightsAlone) {
     Stream& stream = *bench.ctx.stream;
     bench.parameter.variable.grad() = Tensor::from<float>(stream, {2}, {bad, 1});
     clip_gradients(bench.ctx, bench.parameters, 1);
-    Tensor guard = Tensor::filled(stream, {1}, 3);
-    bench.optimizer->step(bench.ctx, bench.parameters, {Tensor::filled(stream, {1}, 0.1f), guard});
+    const Tensor found_bad = Tensor::filled(stream, {1}, 0);
+    bench.optimizer->step(bench.ctx, bench.parameters,
+                          {Tensor::filled(stream, {1}, 0.1f), Tensor::filled(stream, {1}, 3), found_bad});
     EXPECT_EQ(bench.parameter.variable.value().to_vector(stream), (std::vector<float>{1, -2}));
-    EXPECT_TRUE(std::isnan(guard.to_vector(stream).at(0)));
+    EXPECT_TRUE(std::isnan(found_bad.to_vector(stream).at(0)));
   }
 }
 

@@ -24,11 +24,12 @@ TEST_P(EveryDevice, RunningMeanHeedsTheGuard) {
   Context ctx(GetParam());
   Stream& stream = *ctx.stream;
   std::vector<Tensor> means{Tensor::filled(stream, {2}, 1)};
-  const Tensor guard = Tensor::filled(stream, {1}, 0), share = Tensor::filled(stream, {1}, 0.5f);
-  move_means(stream, {Tensor::from<float>(stream, {2}, {3, INFINITY})}, means, {share, guard});
+  const Tensor share = Tensor::filled(stream, {1}, 0.5f), found_bad = Tensor::filled(stream, {1}, 0);
+  move_means(stream, {Tensor::from<float>(stream, {2}, {3, INFINITY})}, means,
+             {share, Tensor::filled(stream, {1}, 0), found_bad});
   EXPECT_EQ(means[0].to_vector(stream), (std::vector<float>{2, 1}));
-  EXPECT_TRUE(std::isnan(guard.to_vector(stream)[0]));
-  move_means(stream, {Tensor::filled(stream, {2}, 3)}, means, {share, guard});
+  EXPECT_TRUE(std::isnan(found_bad.to_vector(stream)[0]));
+  move_means(stream, {Tensor::filled(stream, {2}, 3)}, means, {share, Tensor::filled(stream, {1}, NAN), found_bad});
   EXPECT_EQ(means[0].to_vector(stream), (std::vector<float>{2, 1}));
 }
 
