@@ -177,7 +177,8 @@ std::vector<std::pair<std::string, std::string>> run_facts(const Config& config,
        fmt::format("{}, {}, {} x {} of {}", trainer.optimizer().describe(), rates_text(config.train),
                    format_count(config.train.epochs, "epoch"), format_count(trainer.steps_per_epoch(), "step"),
                    batches_of_a_step(config.train, trainer.ranks().size())) +
-           (config.train.ema_decay > 0 ? ", weights averaged with decay " + format_number(config.train.ema_decay)
+           (config.train.ema_decay > 0 ? join(", weights averaged with decay ", format_number(config.train.ema_decay),
+                                              config.train.ema_warmup ? ", after a warm-up" : "")
                                        : "")},
   };
 }

@@ -131,13 +131,13 @@ void read_early_stop(Params& train, Config::Train& values) {
   early_stop.finish();
 }
 
-// `ema: {decay: 0.9999}`; 0 where the key is absent.
-double read_ema_decay(Params& train) {
-  if (!is_given(train, "ema")) return 0;
+// `ema: {decay: 0.9999, warmup: true}`
+void read_ema(Params& train, Config::Train& values) {
+  if (!is_given(train, "ema")) return;
   Params ema = train.child("ema");
-  const double decay = ema.number("decay", 0.9999, 0.01, 0.9999999);
+  values.ema_decay = ema.number("decay", 0.9999, 0.01, 0.9999999);
+  values.ema_warmup = ema.flag("warmup", false);
   ema.finish();
-  return decay;
 }
 
 }  // namespace
@@ -175,7 +175,7 @@ Config::Train read_train(Params& train) {
   values.freeze = read_patterns(train, "freeze");
   values.epochs = train.integer("epochs", values.epochs, 1, 1000000);
   values.batch_size = train.integer("batch_size", values.batch_size, 1, 1 << 20);
-  values.ema_decay = read_ema_decay(train);
+  read_ema(train, values);
   values.accumulate = train.integer("accumulate", values.accumulate, 1, 1 << 20);
   values.clip_norm = train.number("clip_norm", values.clip_norm, 0, 1e9);
   values.mixing.mixup = train.number("mixup", 0.0, 0, 100);

@@ -47,6 +47,7 @@ struct Config {
     std::int64_t epochs = 10, batch_size = 64;
     std::int64_t accumulate = 1;  // batches an update
     double ema_decay = 0;         // of the moving average of the weights; 0: none is kept
+    bool ema_warmup = false;      // the decay is smaller in the first updates
     std::vector<ParameterPattern> freeze, learning_rates;
     double clip_norm = 0;  // 0: off
     Mixing mixing;

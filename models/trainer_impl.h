@@ -57,7 +57,8 @@ struct Trainer::Impl {
   }
 
   void start() {
-    if (config.train.ema_decay > 0) average = std::make_unique<WeightAverage>(*ctx.stream, net, config.train.ema_decay);
+    if (config.train.ema_decay > 0)
+      average = std::make_unique<WeightAverage>(*ctx.stream, net, config.train.ema_decay, config.train.ema_warmup);
     net.initialize(ctx);
     if (!options.weights.empty()) taken_weights = take_weights(options.weights, ctx, net);
     if (!options.resume.empty()) {
@@ -68,6 +69,7 @@ struct Trainer::Impl {
     }
     train_step.emplace(ctx, net, loss_function, optimizer,
                        step_options(config, average.get(), options.capture, *ranks));
+    if (average) average->count_from(state.step);
     watch.take_up(state);
     state.limit_batches = options.limit_batches;
     state.overfit_batch = options.overfit_batch ? 1 : 0;

@@ -1,5 +1,6 @@
 #include "models/weight_average.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "framework/error.h"
@@ -7,8 +8,8 @@
 
 namespace twiddle {
 
-WeightAverage::WeightAverage(Stream& stream, const Sequential& net, double decay)
-    : parameters_(net.parameters()), decay_(decay) {
+WeightAverage::WeightAverage(Stream& stream, const Sequential& net, double decay, bool warms_up)
+    : parameters_(net.parameters()), decay_(decay), warms_up_(warms_up) {
   for (const Parameter* parameter : parameters_) averages_.push_back(Tensor::filled(stream, parameter->shape, 0));
 }
 
@@ -16,6 +17,12 @@ void WeightAverage::update(Stream& stream, const StepNumbers& share) {
   std::vector<Tensor> weights;
   for (const Parameter* parameter : parameters_) weights.push_back(parameter->variable.value());
   move_means(stream, weights, averages_, share);
+}
+
+double WeightAverage::next_share() const {
+  if (!begun_) return 1;
+  const auto next = static_cast<double>(updates_ + 1);
+  return 1 - (warms_up_ ? std::min(decay_, (1 + next) / (10 + next)) : decay_);
 }
 
 void WeightAverage::restore(std::vector<Tensor> averages) {

@@ -50,6 +50,19 @@ TEST(WeightAverage, BeginsWithTheWeightsAndFollowsThem) {
   }
 }
 
+// min(0.75, (1 + n) / (10 + n)) for updates 2, 3, ...
+TEST(WeightAverage, WarmsUpItsDecay) {
+  SmallRun run;
+  WeightAverage average(*run.ctx.stream, run.net, 0.75, true);
+  EXPECT_DOUBLE_EQ(average.next_share(), 1);
+  average.count();
+  EXPECT_DOUBLE_EQ(average.next_share(), 1 - 3.0 / 12);
+  average.count();
+  EXPECT_DOUBLE_EQ(average.next_share(), 1 - 4.0 / 13);
+  for (int i = 0; i < 100; ++i) average.count();
+  EXPECT_DOUBLE_EQ(average.next_share(), 0.25);
+}
+
 TEST(WeightAverage, LiesInACheckpointBesideTheWeights) {
   const std::string folder = fresh_path("average_checkpoint");
   std::filesystem::create_directories(folder);
@@ -119,20 +132,23 @@ TEST_P(EveryDevice, WeightAverageIsWhatIsValidatedAndKept) {
   EXPECT_EQ(evaluate(ctx, *experiment.model.net, *experiment.loss, loader).scores.loss, validated);
 }
 
-TEST(WeightAverage, ResumesExactly) {
+namespace {
+
+void expect_exact_resume(const std::string& ema) {
+  const std::vector<Override> overrides{{"train.ema", ema, "--set"}};
   std::atomic<bool> stop = false;
   const std::string whole = new_folder("average_whole");
-  Trainer straight(small_experiment(with_average()), in_folder(whole));
+  Trainer straight(small_experiment(overrides), in_folder(whole));
   straight.run({}, stop);
-  for (const std::int64_t steps : {3, 10}) {
+  for (const std::int64_t first_steps : {3, 10}) {
     const std::string folder = new_folder("average_resumed");
     {
-      StopAfter stopper(steps, stop);
-      Trainer first(small_experiment(with_average()), in_folder(folder));
+      StopAfter stopper(first_steps, stop);
+      Trainer first(small_experiment(overrides), in_folder(folder));
       first.run({&stopper}, stop);
     }
     stop = false;
-    Trainer second(small_experiment(with_average()), in_folder(folder, newest_checkpoint(folder)));
+    Trainer second(small_experiment(overrides), in_folder(folder, newest_checkpoint(folder)));
     second.run({}, stop);
     EXPECT_EQ(weights(second), weights(straight));
     for (const char* file : {"/model.safetensors", "/state.safetensors"}) {
@@ -141,6 +157,16 @@ TEST(WeightAverage, ResumesExactly) {
       for (const auto& [name, array] : a.arrays) EXPECT_TRUE(array.bytes == b.arrays.at(name).bytes) << name;
     }
   }
+}
+
+}  // namespace
+
+TEST(WeightAverage, ResumesExactly) {
+  expect_exact_resume("{decay: 0.9}");
+}
+
+TEST(WeightAverage, ResumesExactlyInItsWarmUp) {
+  expect_exact_resume("{decay: 0.99, warmup: true}");
 }
 
 }  // namespace twiddle
