@@ -79,10 +79,12 @@ void Progress::on_not_captured(const std::string& why) {
 
 std::string bar_line(const StepReport& report, std::int64_t epochs, int width) {
   const std::string before = fmt::format("epoch {}/{} [", report.epoch, epochs);
-  const std::string after = fmt::format("] {}/{}  {}", report.batch, report.batches, facts(report));
+  const std::string after = fmt::format("] {}/{}  {}", report.step_of_epoch, report.steps_of_epoch, facts(report));
   // The bar gives way first, then the end of the line.
   const int cells = std::clamp(width - 1 - static_cast<int>(before.size() + after.size()), 6, 20);
-  const double share = report.batches > 0 ? static_cast<double>(report.batch) / static_cast<double>(report.batches) : 1;
+  const double share = report.steps_of_epoch > 0
+                           ? static_cast<double>(report.step_of_epoch) / static_cast<double>(report.steps_of_epoch)
+                           : 1;
   const int done = std::clamp(static_cast<int>(share * cells), 0, cells);
   std::string bar(static_cast<std::size_t>(cells), '.');
   std::fill_n(bar.begin(), done, '=');
@@ -91,7 +93,7 @@ std::string bar_line(const StepReport& report, std::int64_t epochs, int width) {
 }
 
 std::string plain_line(const StepReport& report) {
-  return fmt::format("{:>5}  step {}/{}  {}", report.epoch, report.batch, report.batches, facts(report));
+  return fmt::format("{:>5}  step {}/{}  {}", report.epoch, report.step_of_epoch, report.steps_of_epoch, facts(report));
 }
 
 std::string table_header(const std::vector<Metric>& validated) {

@@ -17,7 +17,8 @@
 namespace twiddle {
 
 struct StepReport {
-  std::int64_t epoch = 0, batch = 0, batches = 0, step = 0;  // counted from 1; a step is an update
+  // Counted from 1. A step is an update, of `accumulate` batches.
+  std::int64_t epoch = 0, batch = 0, batches = 0, step = 0, step_of_epoch = 0, steps_of_epoch = 0;
   double loss = 0, rate = 0, images_per_second = 0, eta_seconds = 0;
   DataWait wait;
   std::int64_t skipped = 0;  // different images that could not be read so far

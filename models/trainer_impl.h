@@ -193,6 +193,8 @@ struct Trainer::Impl {
     report.epoch = state.epoch + 1;
     report.batch = state.batch;
     report.batches = batches_per_epoch();
+    report.step_of_epoch = (state.batch + config.train.accumulate - 1) / config.train.accumulate;
+    report.steps_of_epoch = steps_per_epoch();
     report.step = state.step;
     report.rate = step_rate;
     return report;

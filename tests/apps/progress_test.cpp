@@ -15,7 +15,8 @@ namespace {
 
 StepReport some_step() {
   StepReport report;
-  report.epoch = 3, report.batch = 91, report.batches = 125, report.step = 341;
+  report.epoch = 3, report.batch = 182, report.batches = 250, report.step = 341;
+  report.step_of_epoch = 91, report.steps_of_epoch = 125;
   report.loss = 0.412, report.rate = 0.025, report.images_per_second = 3910, report.wait = {{0.02}};
   report.eta_seconds = 6;
   return report;

@@ -111,6 +111,23 @@ TEST_P(EveryDevice, AccumulatedBatchesAreOneOfAllTheirImages) {
   }
 }
 
+// Five batches an epoch, two a step.
+TEST(Trainer, CountsStepsOfAccumulatedBatches) {
+  struct Counts : TrainObserver {
+    std::vector<std::int64_t> steps, steps_of_epoch;
+    bool wants_step(std::int64_t) override { return true; }
+    void on_step(const StepReport& report) override {
+      steps.push_back(report.step_of_epoch);
+      EXPECT_EQ(report.steps_of_epoch, 3);
+      EXPECT_EQ(report.batches, 5);
+    }
+  } counts;
+  Trainer trainer(small_experiment({{"train.accumulate", "2", "--set"}, {"train.epochs", "2", "--epochs"}}), {});
+  std::atomic<bool> stop = false;
+  trainer.run({&counts}, stop);
+  EXPECT_EQ(counts.steps, (std::vector<std::int64_t>{1, 2, 3, 1, 2, 3}));
+}
+
 TEST(Trainer, StartsFromTheWeightsThatFit) {
   const std::string folder = new_folder("fine_tuning");
   std::atomic<bool> stop = false;
