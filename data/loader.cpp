@@ -280,6 +280,10 @@ const Augment& Loader::augment() const {
   return state_->augment;
 }
 
+const Dataset& Loader::dataset() const {
+  return state_->dataset;
+}
+
 std::int64_t Loader::classes() const {
   return static_cast<std::int64_t>(state_->dataset.classes().size());
 }

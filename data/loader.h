@@ -51,6 +51,7 @@ class Loader {
 
   std::int64_t batches_per_epoch() const;
   std::int64_t classes() const;  // that the dataset names
+  const Dataset& dataset() const;
   const Augment& augment() const;
   // Batches go to this stream, which must live as long as the epoch; first_image > 0: a resumed run goes on there in
   // the epoch's order, with batches of whatever size.

@@ -7,6 +7,7 @@
 
 #include "framework/error.h"
 #include "framework/text.h"
+#include "models/bad_image.h"
 
 namespace twiddle {
 
@@ -27,6 +28,13 @@ std::string first_bad_value(Context& ctx, const Sequential& net, TrainStep& step
   return join("where it began cannot be told: ", error.what());
 }
 
+// Empty where it cannot be told, too.
+std::string bad_image_here(Context& ctx, const Batch& batch, const Dataset& dataset) try {
+  return first_bad_image(*ctx.stream, batch, dataset);
+} catch (const Error&) {
+  return "";
+}
+
 std::string what_ranks_found(Communicator& ranks, const std::string& own) {
   const std::vector<std::string> all = ranks.gather(own);
   if (std::equal(all.begin() + 1, all.end(), all.begin())) return own;
@@ -45,7 +53,7 @@ std::string short_number(double value) {
 
 }  // namespace
 
-void report_divergence(Context& ctx, const Sequential& net, TrainStep& step, const Batch& batch,
+void report_divergence(Context& ctx, const Sequential& net, TrainStep& step, const Batch& batch, const Dataset& dataset,
                        const Divergence& facts, Communicator& ranks) {
   ctx.ranks = nullptr;  // this run is over, and each rank goes through its own rows as far as it has to
   const std::string became = std::isinf(facts.loss) ? " became infinite" : " became nan";
@@ -54,11 +62,15 @@ void report_divergence(Context& ctx, const Sequential& net, TrainStep& step, con
                                                        : "loss" + became;
   const std::string lower = facts.rate > 0 ? join(" (try ", short_number(facts.rate / 10), ")") : "";
   const std::string saved = facts.last_checkpoint.empty() ? "" : "\n  last good checkpoint: " + facts.last_checkpoint;
+  const std::string image = bad_image_here(ctx, batch, dataset);
+  const std::string causes = any(ranks, !image.empty())
+                                 ? join("Not the learning rate: ", bad_image_advice, ".")
+                                 : join("Usual causes: a learning rate too high", lower, ", data not normalised.");
   throw Error(ErrorKind::diverged,
               join(what, " at epoch ", facts.epoch, facts.exact ? ", step " : ", at or before step ", facts.step,
                    " (learning rate ", short_number(facts.rate), "); ",
-                   what_ranks_found(ranks, first_bad_value(ctx, net, step, batch, facts)),
-                   ".\n  Usual causes: a learning rate too high", lower, ", data not normalised.", saved));
+                   what_ranks_found(ranks, image.empty() ? first_bad_value(ctx, net, step, batch, facts) : image),
+                   ".\n  ", causes, saved));
 }
 
 }  // namespace twiddle

@@ -18,6 +18,6 @@ struct Divergence {
 // `batch` is that of the latest step; the weights are those of before the bad one, and finite. Ranks that share the
 // batch look at their rows of it, and all tell what each has found.
 [[noreturn]] void report_divergence(Context& ctx, const Sequential& net, TrainStep& step, const Batch& batch,
-                                    const Divergence& facts, Communicator& ranks);
+                                    const Dataset& dataset, const Divergence& facts, Communicator& ranks);
 
 }  // namespace twiddle

@@ -1,8 +1,11 @@
 #include "models/evaluate.h"
 
+#include <cmath>
 #include <iterator>
 #include <optional>
 
+#include "framework/error.h"
+#include "models/bad_image.h"
 #include "models/judge.h"
 #include "models/shared_evaluation.h"
 
@@ -15,6 +18,11 @@ std::unique_ptr<Judge> judge_of(TargetKind target, Stream& stream, const Sequent
   if (target == TargetKind::label) return judge_labels(stream, loader.classes(), outputs);
   if (target == TargetKind::labels) return judge_several_labels(stream, loader.classes(), outputs);
   return judge_images(stream, loader.augment());
+}
+
+void refuse_bad_image(Stream& stream, const Batch& batch, const Dataset& dataset) {
+  const std::string bad = first_bad_image(stream, batch, dataset);
+  if (!bad.empty()) throw Error(ErrorKind::data, join(bad, "; ", bad_image_advice));
 }
 
 }  // namespace
@@ -35,7 +43,10 @@ EvalResult evaluate(Context& ctx, const Sequential& net, const Loss& loss, Loade
     return true;
   };
   const auto mean_loss = [&](const EvaluatedBatch& evaluated) -> double {
-    return loss(ctx, Variable(evaluated.output), evaluated.batch.targets).value().to_vector(stream).at(0);
+    const Batch& batch = evaluated.batch;
+    const float mean = loss(ctx, Variable(evaluated.output), batch.targets).value().to_vector(stream).at(0);
+    if (!std::isfinite(mean)) refuse_bad_image(stream, batch, loader.dataset());
+    return mean;
   };
   auto* const images = dynamic_cast<ImageJudge*>(judge.get());  // null: targets are labels
   EvaluatedBatch evaluated;

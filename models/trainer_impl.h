@@ -148,7 +148,7 @@ struct Trainer::Impl {
   void stop_where_not_finite(const Batch& batch, double loss, double sum, double its_rate) {
     if (std::isfinite(sum)) return;
     train_step->hand_out_weights();
-    report_divergence(ctx, net, *train_step, batch,
+    report_divergence(ctx, net, *train_step, batch, *data.data().train,
                       {on_cpu() ? loss : sum, its_rate, state.epoch + 1, state.step, on_cpu(), saver.last_checkpoint()},
                       *ranks);
   }

@@ -46,6 +46,27 @@ TEST(Evaluate, CountsWhatIsRight) {
   EXPECT_NEAR(result.scores.loss, share * right + (1 - share) * wrong, 1e-5);
 }
 
+TEST(Evaluate, NamesAnImageThatIsNotFinite) {
+  AlwaysTwo two;
+  const Experiment overflowing = load_experiment_text(
+      "version: 1\ndevice: cpu\n"
+      "model: {input: [1, 4, 4], layers: [{linear: {outputs: 4}}]}\n"
+      "data: {normalize: {mean: 0, std: 1e-41}, workers: 0}\n",
+      "overflowing.yaml");
+  Loader loader(*two.data.train, *overflowing.data.val_augment, {.batch_size = 7, .workers = 0});
+  try {
+    evaluate(two.ctx, *two.model.net, *two.experiment.loss, loader);
+    FAIL() << "pixels that are not finite went well";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::data);
+    const std::string message = error.what();
+    EXPECT_NE(message.find(two.data.train->where(0) + ": the value at channel 0, row 0, column 0 is "),
+              std::string::npos)
+        << message;
+    EXPECT_NE(message.find("'normalize'"), std::string::npos) << message;
+  }
+}
+
 TEST(Evaluate, FillsTheConfusionMatrixAndTheMistakes) {
   AlwaysTwo two;
   const EvalResult result = evaluate(two.ctx, *two.model.net, *two.experiment.loss, two.loader);

@@ -263,6 +263,25 @@ TEST_P(EveryDevice, TrainerStopsAtALossThatIsNotFiniteAndNamesTheLayer) {
   EXPECT_EQ(weights(trainer)[0], start[0]);  // nothing was updated with it
 }
 
+// Bright pixels overflow here, all others do not: the message is about them, and not about the learning rate.
+TEST_P(EveryDevice, TrainerNamesAnImageThatIsNotFinite) {
+  Trainer trainer(small_experiment({{"data.normalize", "{mean: 0, std: 1.6e-39}", "--set"},
+                                    {"convolution.engine", "gemm", "--engine"},
+                                    {"device", to_string(GetParam()), "--device"}}),
+                  {});
+  std::atomic<bool> stop = false;
+  try {
+    trainer.run({}, stop);
+    FAIL() << "an infinite pixel went well";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::diverged);
+    const std::string message = error.what();
+    EXPECT_NE(message.find("synthetic image "), std::string::npos) << message;
+    EXPECT_NE(message.find(": the value at channel 0, row "), std::string::npos) << message;
+    EXPECT_NE(message.find(" is inf.\n  Not the learning rate: see 'normalize'"), std::string::npos) << message;
+  }
+}
+
 // Weights that are bad for one step, and whole again before anybody looks at the loss on a GPU.
 struct SpoilOneStep : TrainObserver {
   Trainer& trainer;
