@@ -59,6 +59,23 @@ TEST(Resume, WithAnotherBatchSizeGoesOnAtTheSameImage) {
   }
 }
 
+TEST(Resume, WithMoreEpochsFollowsTheLongerSchedule) {
+  struct Rates : TrainObserver {
+    std::vector<double> rates;
+    bool wants_step(std::int64_t) override { return true; }
+    void on_step(const StepReport& report) override { rates.push_back(report.rate); }
+  } whole, rest;
+  const auto epochs = [](const char* number) { return std::vector<Override>{{"train.epochs", number, "--epochs"}}; };
+  std::atomic<bool> stop = false;
+  Trainer straight(small_experiment(epochs("6")), {});
+  straight.run({&whole}, stop);
+  const std::string folder = new_folder("resume_more_epochs");
+  Trainer(small_experiment(epochs("3")), in_folder(folder)).run({}, stop);
+  Trainer resumed(small_experiment(epochs("6")), in_folder(folder, newest_checkpoint(folder)));
+  resumed.run({&rest}, stop);
+  EXPECT_EQ(rest.rates, std::vector<double>(whole.rates.begin() + 3 * 5, whole.rates.end()));
+}
+
 TEST(Resume, KeepsTheLimitsOfTheRun) {
   Trainer::Options limited;
   limited.limit_batches = 3;
