@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "apps/console.h"
 #include "apps/duration.h"
 #include "apps/layer_profile.h"
 #include "apps/metrics.h"
@@ -164,8 +165,10 @@ int end_run(const Flags& flags, Console& console, Trainer& trainer, const std::s
                              format_bytes(trainer.context().stream->memory().peak), format_bytes(peak_memory_bytes())));
   show_skipped(console, trainer);
   if (interrupted) {
-    console.line(printable(fmt::format("saved step {}. Resume: {} train --resume {}", trainer.state().step,
-                                       shell_word(flags.program), shell_word(run_folder))));
+    const std::string saved = printable(fmt::format("saved step {}. Resume: {} train --resume {}", trainer.state().step,
+                                                    shell_word(flags.program), shell_word(run_folder)));
+    console.line(saved);
+    if (flags.verbosity < 0) tell(saved + "\n");  // the answer to a request, which --quiet does not silence
     return Interrupt::exit_code;
   }
   if (trainer.stopped_early()) console.line(stopped_early_line(trainer));

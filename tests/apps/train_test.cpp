@@ -133,6 +133,24 @@ TEST_F(Train, CtrlCFinishesTheBatchSavesAndTellsHowToResume) {
   EXPECT_EQ(run_program({"eval", run(1).string()}).code, 0);
 }
 
+TEST_F(Train, QuietSaysWhatCtrlCSaved) {
+  Program program(digits({"--epochs", "100000", "-q"}));
+  const fs::path metrics = run(1) / "metrics.jsonl";
+  ASSERT_TRUE(program.comes_to([&] { return lines(metrics) >= 3; })) << program.err();
+  program.signal(SIGINT);
+  EXPECT_EQ(program.wait(), 130);
+  EXPECT_EQ(count(program.err(), "saved step "), 1u) << program.err();
+  EXPECT_NE(program.err().find("--resume " + run(1).string()), std::string::npos) << program.err();
+}
+
+TEST_F(Train, WarnsOfAnAverageThatIsTooSlow) {
+  const Finished done =
+      run_program(digits({"--epochs", "1", "--limit-batches", "3", "--set", "train.ema={decay: 0.9999}"}));
+  EXPECT_EQ(done.code, 0);
+  EXPECT_NE(done.err.find("warning: 'ema': with decay 0.9999 "), std::string::npos) << done.err;
+  EXPECT_NE(read_text(run(1) / "train.log").find("warning: 'ema'"), std::string::npos);
+}
+
 TEST_F(Train, AProfileCountsEveryLayerInEveryTrainingStep) {
   const Finished train = run_program(digits({"--epochs", "2", "--limit-batches", "3", "--profile"}));
   ASSERT_EQ(train.code, 0) << train.err;
