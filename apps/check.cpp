@@ -9,6 +9,8 @@
 #include "apps/counted_work.h"
 #include "apps/network_facts.h"
 #include "apps/open.h"
+#include "apps/pixel_statistics.h"
+#include "apps/run_warnings.h"
 #include "apps/verb_options.h"
 #include "apps/verbs.h"
 #include "framework/error.h"
@@ -66,6 +68,20 @@ void read_first(const Dataset& data, const Augment& augment, const Experiment& e
   loader.next(batch);
 }
 
+// Updates of the whole run; 0 without training images.
+std::int64_t updates_of(const Config& config, const Dataset* train) {
+  if (train == nullptr) return 0;
+  const std::int64_t size = config.train.batch_size, images = train->size();
+  const std::int64_t batches = config.data.drop_last ? images / size : (images + size - 1) / size;
+  return config.train.epochs * ((batches + config.train.accumulate - 1) / config.train.accumulate);
+}
+
+std::string in_four_digits(const std::vector<double>& values) {
+  std::string text;
+  for (const double value : values) text += fmt::format("{}{:.4f}", text.empty() ? "" : ", ", value);
+  return "[" + text + "]";
+}
+
 nlohmann::json check_one(const std::string& file, const Flags& flags, bool all_images, const Interrupt& interrupt) {
   const Experiment experiment = open_experiment(file, flags, stopped_by(interrupt, flags, OpenedData::all));
   require_device(experiment.device);
@@ -76,19 +92,30 @@ nlohmann::json check_one(const std::string& file, const Flags& flags, bool all_i
   require_memory(model, config.train.batch_size, kept_tensors(config.train, optimizer),
                  make_stream(experiment.device)->memory());
   std::string data = "no data section";
+  nlohmann::json result = {{"file", file}};
+  std::vector<std::string> warnings;
+  std::string pixels;  // how they are distributed; empty: not known
   if (config.data.present) {
     const OpenData opened = open_data(experiment);
     if (opened.train) data = opened.train->describe();
+    warnings = run_warnings(config, *experiment.loss, *opened.val_augment, updates_of(config, opened.train.get()));
     for (const auto& [set, augment] : {std::pair{opened.train.get(), opened.train_augment.get()},
                                        std::pair{opened.val.get(), opened.val_augment.get()}}) {
       if (set == nullptr || set->size() == 0) continue;
-      if (all_images)
-        read_all(*set, *augment, experiment, flags.json != "-",
+      if (all_images) {
+        const PixelStatistics statistics(*set);
+        read_all(statistics, *augment, experiment, flags.json != "-",
                  {"reading images", set->size(), flags.verbosity >= 0, interrupt});
-      else if (!config.data.skip_bad)
+        if (set != opened.train.get() || statistics.mean().empty()) continue;
+        pixels = join("mean ", in_four_digits(statistics.mean()), ", std ", in_four_digits(statistics.deviation()));
+        result["mean"] = statistics.mean(), result["std"] = statistics.deviation();
+      } else if (!config.data.skip_bad) {
         read_first(*set, *augment, experiment);
+      }
     }
   }
+  if (flags.verbosity >= 0)
+    for (const std::string& warning : warnings) tell(join("warning: ", printable(file), ": ", warning, "\n"));
   if (flags.json != "-") {
     fmt::print("ok  {}: {}, {}, {}/image, memory {} at batch {}\n", printable(file), layers_text(*model.net),
                parameters_text(*model.net), format_flops(flops_per_image(*model.net)), format_bytes(plan.total()),
@@ -96,9 +123,14 @@ nlohmann::json check_one(const std::string& file, const Flags& flags, bool all_i
     if (flags.verbosity >= 0) {
       fmt::print("    data      {}\n    solver    {}, {}\n", data, optimizer.describe(), rates_text(config.train));
       fmt::print("    schedule  {} {}\n", plot_schedule(config), format_count(config.train.epochs, "epoch"));
+      if (!pixels.empty()) fmt::print("    pixels    {} of the training images, for 'normalize'\n", pixels);
     }
   }
-  return {{"file", file}, {"parameters", parameter_count(*model.net)}, {"memory_bytes", plan.total()}, {"data", data}};
+  result.update({{"parameters", parameter_count(*model.net)},
+                 {"memory_bytes", plan.total()},
+                 {"data", data},
+                 {"warnings", warnings}});
+  return result;
 }
 
 // All files are checked, whatever the ones before had; the exit code is that of the first that failed.

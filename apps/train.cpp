@@ -17,6 +17,7 @@
 #include "apps/rank_processes.h"
 #include "apps/report_writer.h"
 #include "apps/run_lock.h"
+#include "apps/run_warnings.h"
 #include "apps/shell_word.h"
 #include "apps/train_run.h"
 #include "apps/verb_options.h"
@@ -51,6 +52,9 @@ void show_header(Console& console, const Config& config, Trainer& trainer, const
                                       kept_tensors(config.train, trainer.optimizer(), trainer.ranks().size()));
   console.detail(memory_line(plan, trainer.images_here()));
   if (const TakenWeights* weights = trainer.taken_weights()) show_weights(console, *weights, weights_file);
+  for (const std::string& warning :
+       run_warnings(config, trainer.loss(), trainer.val_augment(), config.train.epochs * trainer.steps_per_epoch()))
+    console.line("warning: " + warning);
   console.line("");
 }
 

@@ -111,6 +111,10 @@ float Augment::bytes_a_unit(std::int64_t channel) const {
   return 1 / scale_[static_cast<std::size_t>(channel)];
 }
 
+float Augment::byte_of_zero(std::int64_t channel) const {
+  return mean_[static_cast<std::size_t>(channel)];
+}
+
 Image Augment::picture(const float* values) const {
   Image image{static_cast<int>(shape_[0]), static_cast<int>(shape_[1]), static_cast<int>(shape_[2]), {}};
   const std::int64_t plane = shape_[1] * shape_[2];

@@ -38,6 +38,7 @@ class Augment {
   // Back to bytes, from values as operator() writes them; what is no byte is cut to one.
   Image picture(const float* values) const;
   float bytes_a_unit(std::int64_t channel) const;  // steps of a byte in a step of 1 there
+  float byte_of_zero(std::int64_t channel) const;  // what becomes 0 there: 255 times the mean of `normalize`
   std::string describe() const;
   const std::vector<std::int64_t>& image_shape() const { return shape_; }
 

@@ -63,6 +63,7 @@ class CrossEntropy : public Loss {
                     "say it in one of the two");
   }
   TargetKind target() const override { return TargetKind::label; }
+  bool has_weighted_mean() const override { return !class_weights_.empty(); }
   void without_rows(Context& ctx) const override {
     if (!class_weights_.empty()) softmax_loss_without_rows(ctx);
   }

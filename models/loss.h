@@ -27,6 +27,10 @@ class Loss {
   // On a rank that has no row of a batch: what it would do together with the ranks that have some.
   virtual void without_rows(Context& /*ctx*/) const {}
 
+  // In training, a batch's mean is divided by the weights of its targets, so that means of batches of one size do not
+  // add up to the mean of all.
+  virtual bool has_weighted_mean() const { return false; }
+
   // The standard deviation of the noise that is added to what the network sees, and not to the target.
   virtual double noise() const { return 0; }
 };

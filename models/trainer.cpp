@@ -44,6 +44,9 @@ const Model& Trainer::model() const {
 const Optimizer& Trainer::optimizer() const {
   return impl_->optimizer;
 }
+const Loss& Trainer::loss() const {
+  return impl_->loss_function;
+}
 const RunState& Trainer::state() const {
   return impl_->state;
 }

@@ -76,6 +76,7 @@ class Trainer {
   Context& context();
   const Model& model() const;
   const Optimizer& optimizer() const;
+  const Loss& loss() const;
   const RunState& state() const;
   const Dataset& train_data() const;
   const Dataset* val_data() const;

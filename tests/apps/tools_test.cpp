@@ -62,6 +62,30 @@ TEST(Check, RemarksAWarmUpThatTheRunDoesNotOutlast) {
   EXPECT_TRUE(remarked("4"));
 }
 
+// 1,200 digits in batches of 32.
+TEST(Check, WarnsOfSettingsThatRuinARun) {
+  const auto warnings = [](const std::vector<std::string>& settings) {
+    std::vector<std::string> arguments{"check", "models/digits.yaml"};
+    for (const std::string& setting : settings) arguments.insert(arguments.end(), {"--set", setting});
+    const Finished run = run_program(arguments);
+    EXPECT_EQ(run.code, 0) << run.err;
+    return run.err;
+  };
+  EXPECT_EQ(warnings({}), "");
+  const std::string slow = warnings({"train.ema={decay: 0.9999}"});
+  EXPECT_NE(slow.find("warning: models/digits.yaml: 'ema': with decay 0.9999 "), std::string::npos) << slow;
+  EXPECT_NE(slow.find("set decay 0.9"), std::string::npos) << slow;
+  EXPECT_EQ(warnings({"train.ema={decay: 0.98}"}), "");
+  EXPECT_EQ(warnings({"train.ema={decay: 0.9999, warmup: true}"}), "");
+  const std::string bytes = warnings({"data.normalize={mean: 127.5, std: 127.5}"});
+  EXPECT_NE(bytes.find("set mean 0.5 and std 0.5"), std::string::npos) << bytes;
+  EXPECT_EQ(warnings({"data.normalize={mean: 0.5, std: 1}"}), "");
+  const std::string weights = "train.loss={cross_entropy: {class_weights: [1, 1, 1, 1, 1, 1, 1, 1, 1, 2]}}";
+  EXPECT_EQ(warnings({weights}), "");
+  const std::string means = warnings({weights, "train.accumulate=2"});
+  EXPECT_NE(means.find("'class_weights' with 'accumulate'"), std::string::npos) << means;
+}
+
 TEST(Check, LooksAtEveryFileAndReportsTheFirstFailure) {
   const auto folder = fresh_folder("check");
   std::ofstream(folder / "bad.yaml") << "version: 1\nmodle: {}\n";
@@ -89,7 +113,13 @@ TEST(Check, HoldsThePlanAgainstTheMemory) {
 }
 
 TEST(Check, ReadsEveryImageWhereAsked) {
-  EXPECT_EQ(run_program({"check", "models/digits.yaml", "--images"}).code, 0);
+  const Finished run = run_program({"check", "models/digits.yaml", "--images"});
+  EXPECT_EQ(run.code, 0);
+  EXPECT_NE(run.out.find("pixels    mean [0."), std::string::npos) << run.out;
+  const Finished json = run_program({"check", "models/digits.yaml", "--images", "--json", "-"});
+  const auto facts = nlohmann::json::parse(json.out).at(0);
+  EXPECT_EQ(facts.at("mean").size(), 1u);
+  EXPECT_GT(facts.at("std").at(0).get<double>(), 0);
 }
 
 TEST(Devices, ListsTheCpu) {
