@@ -10,7 +10,6 @@
 #include <cstring>
 #include <utility>
 
-#include "framework/error.h"
 #include "framework/printable.h"
 
 namespace twiddle {
@@ -50,8 +49,7 @@ Console::~Console() {
 }
 
 void Console::log_to(const std::string& path) {
-  log_.reset(std::fopen(path.c_str(), "ae"));
-  if (!log_) throw Error("cannot write " + path + ": " + std::strerror(errno));
+  log_ = append_to_own_file(path);
 }
 
 void Console::log(const std::string& text) {

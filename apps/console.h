@@ -23,7 +23,7 @@ class Console {
   explicit Console(int verbosity);  // -1: silent but for the log file, 1: more
   ~Console();
 
-  void log_to(const std::string& path);     // from now on every line is appended there, too
+  void log_to(const std::string& path);     // every later line is appended there, too
   void line(const std::string& text);       // one whole line, or several
   void redraw(const std::string& text);     // replaces the last line that redraw() drew; terminals only
   void log(const std::string& text);        // for the log file alone
@@ -37,10 +37,7 @@ class Console {
   std::string erased();  // what takes the redrawn line off the terminal, where there is one
   bool quiet_, verbose_, terminal_, colour_;
   bool drawn_ = false, told_no_terminal_ = false, told_no_log_ = false;
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-  std::unique_ptr<std::FILE, Close> log_;
+  std::unique_ptr<std::FILE, CloseFile> log_;
 };
 
 }  // namespace twiddle

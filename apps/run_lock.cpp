@@ -1,6 +1,5 @@
 #include "apps/run_lock.h"
 
-#include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -8,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "apps/own_file.h"
 #include "framework/error.h"
 #include "framework/printable.h"
 
@@ -39,8 +39,7 @@ std::string holder(int file) {
 }  // namespace
 
 RunLock::RunLock(const std::string& run_folder) : folder_(run_folder) {
-  file_ = open(lock_file(folder_).c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-  if (file_ < 0) throw Error(fmt::format("cannot write '{}': {}", lock_file(folder_), std::strerror(errno)));
+  file_ = open_own_file(lock_file(folder_));
   if (flock(file_, LOCK_EX | LOCK_NB) == 0) {
     write_holder(file_, this_process());
     return;

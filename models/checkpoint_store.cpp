@@ -112,6 +112,14 @@ bool is_folder(const std::string& path) {
   return fs::is_directory(path, ignored);
 }
 
+// A run folder may come from another person: old checkpoints behind such a link would be removed, and not be the run's.
+void refuse_link(const std::string& path) {
+  std::error_code ignored;
+  if (fs::is_symlink(path, ignored))
+    throw Error(ErrorKind::data, join("'", printable(path), "' is a link to another folder, from which a resumed run ",
+                                      "would remove checkpoints; move that folder here in its place"));
+}
+
 void create_folder(const std::string& path) {
   std::error_code error;
   fs::create_directories(path, error);
@@ -126,6 +134,7 @@ CheckpointStore::CheckpointStore(std::string run_folder, std::int64_t keep)
       keep_(std::max<std::int64_t>(keep, 1)) {}
 
 void CheckpointStore::prove_writable(std::size_t checkpoint_bytes, std::size_t best_bytes, std::int64_t saves) const {
+  refuse_link(folder_);
   create_folder(folder_);
   remove_leftovers(folder_);
   remove_leftovers(run_folder_);
