@@ -23,7 +23,9 @@ bool write(std::FILE* file, const std::string& text) {
 }  // namespace
 
 bool is_terminal(std::FILE* file) {
-  return isatty(fileno(file)) == 1;
+  const char* const kind = std::getenv("TERM");
+  const bool is_dumb = kind != nullptr && std::strcmp(kind, "dumb") == 0;
+  return isatty(fileno(file)) == 1 && !is_dumb;
 }
 
 bool use_colour(std::FILE* file) {

@@ -3,10 +3,12 @@
 #include <memory>
 #include <string>
 
+#include "apps/own_file.h"
+
 namespace twiddle {
 
-bool is_terminal(std::FILE* file);
-bool use_colour(std::FILE* file);  // a terminal, and NO_COLOR is not set
+bool is_terminal(std::FILE* file);  // one that obeys escape codes: TERM is not dumb
+bool use_colour(std::FILE* file);   // a terminal, and NO_COLOR is not set
 
 // Text for people on standard error, written at once. Where it cannot be written it is dropped: a full disk or a reader
 // that went away is no reason to end anything.

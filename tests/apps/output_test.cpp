@@ -78,8 +78,24 @@ TEST_F(Output, AFullDiskUnderTheLogEndsNoRun) {
   testing::internal::CaptureStderr();
   console.line("one");
   console.line(std::string(100000, 'x'));
-  EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "the log file cannot be written (No space left on device): it misses what follows\n");
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(count(said, "the log file cannot be written (File too large): it misses what follows\n"), 1u) << said;
+}
+
+TEST(Console, SendsNoEscapesToDumbTerminals) {
+  const int leader = posix_openpt(O_RDWR | O_NOCTTY);
+  if (leader < 0 || grantpt(leader) != 0 || unlockpt(leader) != 0) GTEST_SKIP() << "no pseudo-terminal";
+  const std::unique_ptr<std::FILE, CloseFile> terminal(std::fopen(ptsname(leader), "r+"));
+  if (!terminal) GTEST_SKIP() << "no pseudo-terminal";
+  const char* const before = std::getenv("TERM");
+  const std::string kind = before == nullptr ? "xterm" : before;
+  setenv("TERM", "xterm", 1);
+  EXPECT_TRUE(is_terminal(terminal.get()));
+  setenv("TERM", "dumb", 1);
+  EXPECT_FALSE(is_terminal(terminal.get()));
+  EXPECT_FALSE(use_colour(terminal.get()));
+  setenv("TERM", kind.c_str(), 1);
+  close(leader);
 }
 
 TEST_F(Output, AReaderThatWentAwayEndsNoRun) {
