@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -53,20 +54,27 @@ double difference(const std::vector<float>& a, const std::vector<float>& b) {
   return std::sqrt(apart / all);
 }
 
+// The endings are not typed, so that files of these names may be others'.
+void require_new(const std::string& file) {
+  std::error_code ignored;
+  if (std::filesystem::exists(std::filesystem::symlink_status(file, ignored)))
+    throw Error(ErrorKind::config, "--out: '" + printable(file) + "' exists; remove it, or give another name");
+  require_writable(file);
+}
+
 int merge(const Flags& flags, const std::string& path, const std::string& model_file, const std::string& out) {
   const std::string config_file = out + ".yaml", weights_file = out + ".safetensors";
-  const Trained trained = open_trained(path, model_file, flags, {.opens = OpenedData::none});
+  for (const std::string& file : {config_file, weights_file}) require_new(file);
+  const Trained trained = open_trained(path, model_file, flags, {});
   const Experiment& experiment = trained.experiment;
   const Config& config = experiment.config;
-  refuse_to_overwrite("--out", config_file, {config.file});
-  refuse_to_overwrite("--out", weights_file, {trained.weights});
   Context ctx(experiment.device, config.seed);
   const Sequential& net = *experiment.model.net;
   const WeightsInfo info = load_weights(trained.weights, ctx, net);
   const MergedLayers merged = merge_layers(read_layers(layers_of(config.tree)), values_of(ctx, net));
 
   const std::string yaml = to_yaml(with_layers(config.tree, merged.layers));
-  const Experiment small = load_experiment_text(yaml, config_file, {}, {.opens = OpenedData::none});
+  const Experiment small = load_experiment_text(yaml, config_file, {}, {});
   const Sequential& small_net = *small.model.net;
   put_values(small_net, fitting_values(ctx, small_net, {merged.weights, {}}, weights_file));
   const double apart = difference(outputs(ctx, net), outputs(ctx, small_net));

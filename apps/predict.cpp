@@ -168,13 +168,17 @@ nlohmann::json name_picture(Predictor& predictor, const std::string& file, doubl
 // Writes the image that the network makes of a picture into a folder, under the picture's name where that is free.
 class ImageWriter {
  public:
-  explicit ImageWriter(const std::string& folder) : folder_(folder) { fs::create_directories(folder_); }
+  ImageWriter(const std::string& folder, const std::vector<std::string>& pictures) : folder_(folder) {
+    fs::create_directories(folder_);
+    for (const std::string& picture : pictures) pictures_.insert(fs::weakly_canonical(picture));
+  }
 
   std::string write(const std::string& picture, const Image& image) {
     std::string name = fs::path(picture).stem().string();
     while (!taken_.insert(name).second) name += "_";
     const std::string path = (folder_ / (name + ".png")).string();
-    refuse_to_overwrite("--images", path, {picture});
+    if (pictures_.count(fs::weakly_canonical(path)) > 0)  // this one or one that is read later
+      throw Error(ErrorKind::config, "--images: '" + printable(path) + "' is read here; name another folder");
     const std::vector<std::uint8_t> png = encode_png(image);
     write_file_atomically(path, std::string(png.begin(), png.end()));
     return path;
@@ -183,15 +187,16 @@ class ImageWriter {
  private:
   fs::path folder_;
   std::set<std::string> taken_;
+  std::set<fs::path> pictures_;
 };
 
 int predict(const Flags& flags, const PredictArguments& arguments) {
   const Pictures pictures = expand(arguments.pictures);
   refuse_to_overwrite("--json", flags.json, pictures.files);
-  Predictor predictor(open_trained(arguments.path, arguments.model_file, flags, {.opens = OpenedData::none}));
+  Predictor predictor(open_trained(arguments.path, arguments.model_file, flags, {}));
   const bool makes_images = is_image(predictor.target());
   std::optional<ImageWriter> images;
-  if (makes_images) images.emplace(arguments.images);
+  if (makes_images) images.emplace(arguments.images, pictures.files);
   nlohmann::json results = nlohmann::json::array();
   for (const std::string& file : pictures.files) {
     std::string line;

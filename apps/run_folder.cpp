@@ -35,7 +35,8 @@ std::string folder_name(const std::string& name) {
     const bool plain = byte >= 0x80 ? text : std::isalnum(byte) || c == '-' || c == '_' || c == '.';
     safe += plain ? c : '_';
   }
-  return safe.empty() || safe[0] == '.' ? "run" + safe : safe;
+  const bool hidden_or_flag = safe.empty() || safe[0] == '.' || safe[0] == '-';
+  return hidden_or_flag ? "run" + safe : safe;
 }
 
 int highest_number(const std::string& out, const std::string& prefix) {

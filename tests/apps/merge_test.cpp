@@ -29,9 +29,15 @@ TEST(Merge, LeavesASmallerNetworkThatSaysTheSame) {
   EXPECT_NEAR(nlohmann::json::parse(after.out).at("loss").get<double>(),
               nlohmann::json::parse(before.out).at("loss").get<double>(), 1e-4);
 
-  const Finished over = run_program({"merge", merged + ".safetensors", merged + ".yaml", "--out", merged});
+  const Finished over = run_program({"merge", run, "--out", merged});
   EXPECT_EQ(over.code, 2) << over.err;
-  EXPECT_NE(over.err.find("results need a file of their own"), std::string::npos) << over.err;
+  EXPECT_NE(over.err.find("merged.yaml' exists; remove it, or give another name"), std::string::npos) << over.err;
+
+  const std::string notes = (out / "notes").string();
+  std::ofstream(notes + ".safetensors") << "another program's";
+  EXPECT_EQ(run_program({"merge", run, "--out", notes}).code, 2);
+  EXPECT_EQ(read_text(notes + ".safetensors"), "another program's");
+  EXPECT_FALSE(fs::exists(notes + ".yaml"));
   fs::remove_all(out);
 }
 

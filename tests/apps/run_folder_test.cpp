@@ -32,6 +32,13 @@ TEST(RunFolder, IsNamedInAnyLanguage) {
   EXPECT_EQ(make_run_folder(out, "lat\xe9"), (out / "lat_-001").string());
 }
 
+TEST(RunFolder, IsNeverNamedLikeAFlag) {
+  const fs::path out = fresh_folder("flags");
+  EXPECT_EQ(make_run_folder(out, "-rf"), (out / "run-rf-001").string());
+  EXPECT_EQ(make_run_folder(out, ""), (out / "run-001").string());
+  EXPECT_EQ(make_run_folder(out, ".hidden"), (out / "run.hidden-001").string());
+}
+
 TEST(RunFolder, RunsThatStartAtOnceGetFoldersOfTheirOwn) {
   const fs::path out = fresh_folder("race");
   std::vector<std::string> folders(16);
