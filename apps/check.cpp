@@ -83,7 +83,7 @@ std::string in_four_digits(const std::vector<double>& values) {
 }
 
 nlohmann::json check_one(const std::string& file, const Flags& flags, bool all_images, const Interrupt& interrupt) {
-  const Experiment experiment = open_experiment(file, flags, stopped_by(interrupt, flags, OpenedData::all));
+  const Experiment experiment = open_experiment(file, flags, stopped_by(interrupt, flags));
   require_device(experiment.device);
   const Config& config = experiment.config;
   const Model& model = experiment.model;

@@ -115,7 +115,7 @@ void tell_scores(const Flags& flags, const std::string& weights, const EvalResul
 
 int eval(const Flags& flags, const std::string& path, const std::string& model_file) {
   const Interrupt interrupt;
-  const Trained trained = open_trained(path, model_file, flags, stopped_by(interrupt, flags, OpenedData::validation));
+  const Trained trained = open_trained(path, model_file, flags, stopped_by(interrupt, flags));
   const Experiment& experiment = trained.experiment;
   const Config& config = experiment.config;
   const Model& model = experiment.model;

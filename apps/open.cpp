@@ -109,12 +109,12 @@ SearchProgress tell_of_search(std::function<void(const std::string&)> tell, std:
   };
 }
 
-ExperimentOptions stopped_by(const Interrupt& interrupt, const Flags& flags, OpenedData opens) {
+ExperimentOptions stopped_by(const Interrupt& interrupt, const Flags& flags) {
   const auto stop = [&interrupt] { return interrupt.stop().load(); };
   const auto tell_unless_quiet = [quiet = flags.verbosity < 0](const std::string& text) {
     if (!quiet) tell(printable(text) + "\n");
   };
-  ExperimentOptions options{.opens = opens};
+  ExperimentOptions options;
   options.measuring = std::make_shared<Measuring>(tell_unless_quiet, stop);
   options.search_progress = tell_of_search(tell_unless_quiet, stop);
   return options;

@@ -24,7 +24,7 @@ SearchProgress tell_of_search(std::function<void(const std::string&)> tell, std:
 
 // For a verb that has an Interrupt: with these options a search for images and measuring end with Interrupted once it
 // is asked for. What they tell goes to standard error, unless --quiet.
-ExperimentOptions stopped_by(const Interrupt& interrupt, const Flags& flags, OpenedData opens);
+ExperimentOptions stopped_by(const Interrupt& interrupt, const Flags& flags);
 
 // The device of a verb without a config: that of --device, by default auto.
 Device open_device(const Flags& flags);

@@ -41,7 +41,7 @@ nlohmann::json to_json(const Config& config, const Sequential& net, const Memory
 }
 
 int summary(const Flags& flags, const std::string& file) {
-  const Experiment experiment = open_experiment(file, flags, {.opens = OpenedData::none});
+  const Experiment experiment = open_experiment(file, flags, {});
   require_device(experiment.device);
   const Config& config = experiment.config;
   const Model& model = experiment.model;

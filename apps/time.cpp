@@ -272,7 +272,7 @@ int time_on_ranks(const Flags& flags, const TimeArguments& arguments, Context& c
 
 int time_on(Communicator& ranks, Flags flags, const TimeArguments& arguments) {
   if (ranks.rank() != 0) flags.verbosity = -1;
-  const Experiment experiment = open_experiment(arguments.config, flags, {.opens = OpenedData::none});
+  const Experiment experiment = open_experiment(arguments.config, flags, {});
   expect_same_config(ranks, experiment.config);
   const std::int64_t batch = share_of_batch(experiment, ranks);
   const double optimizer_tensors = experiment.optimizer->state_tensors();

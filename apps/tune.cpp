@@ -116,8 +116,7 @@ std::string fate(const ConvTuner& convolutions) {
 int tune(Flags flags, const TuneArguments& arguments) {
   flags.overrides.push_back({"convolution.engine", "measured", "tune"});
   if (arguments.retune) flags.overrides.push_back({"convolution.retune", "true", "--retune"});
-  const Experiment experiment =
-      open_experiment(arguments.config, flags, {.opens = OpenedData::none, .own_batch = true});
+  const Experiment experiment = open_experiment(arguments.config, flags, {.own_batch = true});
   const Config& config = experiment.config;
   const Model& model = experiment.model;
   use_threads_of(experiment);

@@ -2,6 +2,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 
 #include "framework/params.h"
@@ -74,6 +75,25 @@ std::string without_detours(const std::filesystem::path& path) {
   std::error_code ignored;
   const std::filesystem::path straight = path.lexically_normal();
   return (std::filesystem::equivalent(path, straight, ignored) ? straight : path).string();
+}
+
+// `${NAME}` stands for the environment's value, in paths alone: elsewhere it could carry a secret into reports and
+// weights. The value is not searched again. An unset variable stays as it is; resolve_path() names it when the file is
+// opened, since a dataset may stay closed.
+std::string with_environment(std::string path, const Place& place, Diagnostics& diagnostics) {
+  for (std::size_t begin = path.find("${"); begin != std::string::npos; begin = path.find("${", begin)) {
+    const std::size_t end = path.find('}', begin);
+    if (end == std::string::npos) {
+      diagnostics.add(place, "'${' without its '}'");
+      break;
+    }
+    const std::string written = path.substr(begin, end + 1 - begin);
+    const char* const value = std::getenv(written.substr(2, written.size() - 3).c_str());
+    const std::string text = value == nullptr ? written : value;
+    path.replace(begin, written.size(), text);
+    begin += text.size();
+  }
+  return path;
 }
 
 // Where the path of a config lies. As it is written where it is nowhere: whoever opens it says so.
@@ -249,7 +269,7 @@ std::string Params::path(std::string_view key) {
   const std::string written = text(key, std::nullopt);
   const ConfigNode* node = value(key, false);
   if (node == nullptr || node->kind != Kind::scalar) return written;
-  const std::string found = find_path(written, node->place);
+  const std::string found = find_path(with_environment(written, node->place, *diagnostics_), node->place);
   use(key, text_node(absolute_path(found), node->place));
   return found;
 }
@@ -258,7 +278,10 @@ std::vector<std::string> Params::paths(std::string_view key) {
   std::vector<std::string> found = texts(key), whole;
   const ConfigNode* node = value(key, false);
   if (node == nullptr) return found;
-  for (std::string& path : found) whole.push_back(absolute_path(path = find_path(path, node->place)));
+  for (std::string& path : found) {
+    path = find_path(with_environment(path, node->place, *diagnostics_), node->place);
+    whole.push_back(absolute_path(path));
+  }
   use(key, scalar_or_list(whole, node->place));
   return found;
 }

@@ -4,7 +4,6 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <span>
@@ -149,27 +148,6 @@ ConfigNode merge_trees(ConfigNode base, const ConfigNode& over) {
     below->value = merges ? merge_trees(std::move(below->value), entry.value) : entry.value;
   }
   return base;
-}
-
-void substitute_environment(ConfigNode& node, Diagnostics& diagnostics) {
-  for (ConfigNode& item : node.items) substitute_environment(item, diagnostics);
-  for (ConfigNode::Entry& entry : node.entries) substitute_environment(entry.value, diagnostics);
-  for (std::size_t begin = node.text.find("${"); begin != std::string::npos; begin = node.text.find("${", begin)) {
-    const std::size_t end = node.text.find('}', begin);
-    if (end == std::string::npos) {
-      diagnostics.add(node.place, "'${' without its '}'");
-      return;
-    }
-    const std::string name = node.text.substr(begin + 2, end - begin - 2);
-    const char* value = std::getenv(name.c_str());
-    if (value == nullptr) {
-      diagnostics.add(node.place, "environment variable '" + name + "' is not set", "set it, or write the path itself");
-      return;
-    }
-    // What a variable holds is text and is not searched again.
-    node.text.replace(begin, end + 1 - begin, value);
-    begin += std::strlen(value);
-  }
 }
 
 }  // namespace twiddle

@@ -21,7 +21,4 @@ ConfigNode merge_trees(ConfigNode base, const ConfigNode& over);
 // Puts the values where their keys point, making sections on the way. Layers go by name or number.
 void apply_overrides(ConfigNode& tree, const std::vector<Override>& overrides, Diagnostics& diagnostics);
 
-// Replaces ${NAME} in every text below the node by the environment's value; an unset name is an error.
-void substitute_environment(ConfigNode& node, Diagnostics& diagnostics);
-
 }  // namespace twiddle

@@ -29,16 +29,6 @@ ConfigNode* find_layers(ConfigNode& tree) {
   return layers == nullptr || layers->kind != Kind::sequence ? nullptr : layers;
 }
 
-// Where a dataset stays closed, variables that are set are still put in: a file of its own must not be overwritten.
-void substitute_in_data(ConfigNode& data, OpenedData opens, Diagnostics& diagnostics) {
-  Diagnostics ignored;
-  for (ConfigNode::Entry& entry : data.entries) {
-    const bool closed =
-        (entry.key == "train" && opens != OpenedData::all) || (entry.key == "val" && opens == OpenedData::none);
-    substitute_environment(entry.value, closed ? ignored : diagnostics);
-  }
-}
-
 ConvPolicy policy_of(const Config& config, const ExperimentOptions& options) {
   ConvPolicy policy = config.convolution;
   policy.own_batch = options.own_batch;
@@ -141,7 +131,6 @@ Experiment read_experiment(ConfigNode tree, const std::string& file, const std::
   apply_overrides(tree, overrides, diagnostics);
   if (ConfigNode* layers = find_layers(tree)) *layers = expand_layers(*layers, diagnostics);
   const bool layers_are_whole = diagnostics.size() == errors_before_layers;
-  if (ConfigNode* data = find_value(tree, "data")) substitute_in_data(*data, options.opens, diagnostics);
   Experiment experiment =
       read_sections(tree, options.origin.empty() ? file : options.origin, layers_are_whole, options, diagnostics);
   experiment.config.tree_of_file = std::move(tree_of_file);

@@ -28,12 +28,8 @@ struct Experiment {
 // share.
 double kept_tensors(const Config::Train& train, const Optimizer& optimizer, int ranks = 1);
 
-// Which datasets of a config will be opened. In those that will not be, an environment variable may be unset.
-enum class OpenedData : std::uint8_t { none, validation, all };
-
 // What a program adds to a config.
 struct ExperimentOptions {
-  OpenedData opens = OpenedData::all;
   std::string origin = {};                    // the file that a run folder's config was made from; empty: the file read
   std::string build = {};                     // of the program: choices of convolution plans are kept with it
   std::optional<int> gpu = {};                // where the config leaves open which one; else the first

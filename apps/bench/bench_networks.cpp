@@ -42,8 +42,7 @@ NetworkTimes time_network(const BenchRequest& request, const std::string& networ
       {"convolution.engine", best_of(engine.substr(0, plus)), "--engines"}};
   if (plus != std::string::npos)
     overrides.push_back({"model.layers.conv1.engine", best_of(engine.substr(plus + 1)), "--engines"});
-  const Experiment experiment =
-      load_experiment(request.models + "/" + network + ".yaml", overrides, {.opens = OpenedData::none});
+  const Experiment experiment = load_experiment(request.models + "/" + network + ".yaml", overrides);
   const Config& config = experiment.config;
   const Model& model = experiment.model;
   Context ctx(experiment.device, config.seed);

@@ -51,7 +51,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   if (tree.kind == ConfigNode::Kind::mapping) {
     expand(tree, diagnostics);
     if (is_utf8(input)) apply_overrides(tree, overrides_in(input.substr(std::min(end + 1, input.size()))), diagnostics);
-    substitute_environment(tree, diagnostics);
     read_data(tree, diagnostics);
     const std::string written = to_yaml(tree);
     Diagnostics again;

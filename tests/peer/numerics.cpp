@@ -57,12 +57,11 @@ Experiment experiment_of(const Arguments& arguments) {
   std::vector<Override> overrides = arguments.overrides;
   overrides.push_back({"device", arguments.device, "--device"});
   overrides.push_back({"convolution.engine", arguments.engine, "--engine"});
-  const ExperimentOptions options{.opens = OpenedData::none};
-  const Experiment as_written = load_experiment(arguments.model, arguments.overrides, options);
+  const Experiment as_written = load_experiment(arguments.model, arguments.overrides);
   for (const Sequential::Item* item : as_written.model.net->all_items())
     if (item->kind == "dropout" || item->kind == "drop_path")
       overrides.push_back({"model.layers." + item->layer->name() + ".rate", "0", "no dropout"});
-  return load_experiment(arguments.model, overrides, options);
+  return load_experiment(arguments.model, overrides);
 }
 
 Batch batch_of(Context& ctx, const std::string& path) {
