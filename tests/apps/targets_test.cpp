@@ -89,6 +89,10 @@ TEST_F(Targets, TheImageItself) {
       run_program({"predict", run(), "data/digits/picture.png", "--images", (folder_ / "made").string()});
   ASSERT_EQ(predict.code, 0) << predict.err;
   EXPECT_EQ(read_image((folder_ / "made" / "picture.png").string(), 1).pixels.size(), 64u);
+  for (const char* name : {"x.jpg", "x.png"}) fs::copy_file("data/digits/picture.png", folder_ / name);
+  const std::string first = (folder_ / "x.jpg").string(), second = (folder_ / "x.png").string();
+  EXPECT_EQ(run_program({"predict", run(), first, second, "--images", folder_.string()}).code, 2);
+  EXPECT_EQ(read_text(second), read_text("data/digits/picture.png")) << "a picture that is read later";
   const std::string report = read_text(fs::path(run()) / "report.html");
   EXPECT_NE(report.find("Made of images"), std::string::npos);
   EXPECT_NE(report.find("PSNR, dB"), std::string::npos);
