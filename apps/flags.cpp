@@ -4,6 +4,7 @@
 #include <map>
 
 #include "framework/error.h"
+#include "framework/printable.h"
 
 namespace twiddle {
 namespace {
@@ -52,7 +53,7 @@ std::string long_name(const CLI::Option& option) {
 Override parse_set(const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0)
-    throw Error(ErrorKind::config, "--set needs key=value, such as --set train.epochs=3; found '" + text + "'");
+    throw Error(ErrorKind::config, "--set needs key=value, such as --set train.epochs=3; found '" + shown(text) + "'");
   return {text.substr(0, equals), text.substr(equals + 1), "--set"};
 }
 

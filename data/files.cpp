@@ -16,7 +16,7 @@ namespace twiddle {
 namespace {
 
 [[noreturn]] void fail(const std::string& path, const std::string& reason) {
-  throw Error(ErrorKind::data, join("cannot read '", printable(path), "': ", reason));
+  throw Error(ErrorKind::data, join("cannot read '", shown(path), "': ", reason));
 }
 
 }  // namespace

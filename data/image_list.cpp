@@ -161,7 +161,7 @@ Target ImageList::get(std::int64_t index, Image& image) const {
 
 std::string ImageList::where(std::int64_t index) const {
   const Line& line = lines_[static_cast<std::size_t>(index)];
-  return join(place_of(line.number), " (", printable(line.path), ")");
+  return join(place_of(line.number), " (", shown(line.path), ")");
 }
 
 std::string ImageList::describe() const {

@@ -55,7 +55,7 @@ namespace {
 
 template <class... Parts>
 [[noreturn]] void fail(const std::string& path, const Parts&... parts) {
-  throw Error(ErrorKind::data, join("'", printable(path), "' is not a readable image: ", parts...));
+  throw Error(ErrorKind::data, join("'", shown(path), "' is not a readable image: ", parts...));
 }
 
 // As the first bytes have it; null where they are neither's.

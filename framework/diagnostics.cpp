@@ -10,27 +10,30 @@ namespace twiddle {
 
 namespace {
 
-constexpr std::size_t widest_line = 110;
+constexpr std::size_t widest_line = 110, most_messages = 100;
 
-// A line as characters of one column each: what a terminal would act upon is shown as a blank.
-std::vector<std::string> characters(std::string_view line) {
-  std::vector<std::string> result;
-  while (!line.empty()) {
-    const Character character = first_character(line);
-    result.push_back(character.is_utf8 && !is_printable(character) ? " " : printable(character.bytes));
-    line.remove_prefix(character.bytes.size());
+// Whether a text has more characters than that.
+bool has_more_than(std::size_t most, std::string_view text) {
+  for (std::size_t count = 0; !text.empty(); ++count) {
+    if (count == most) return true;
+    text.remove_prefix(first_character(text).bytes.size());
   }
-  return result;
+  return false;
 }
 
 std::string quote_line(const Place& place, const std::string& hint) {
-  const std::vector<std::string> line = characters(place.source->lines[static_cast<std::size_t>(place.line - 1)]);
-  const auto column = std::min(static_cast<std::size_t>(std::max(place.column, 1)) - 1, line.size());
-  // Of an endless line only the part around the column is shown.
-  const std::size_t begin = line.size() > widest_line && column > widest_line / 2 ? column - widest_line / 2 : 0;
-  const std::size_t end = std::min(line.size(), begin + widest_line);
+  // Of a long line only the part around the column is shown; what a terminal would act upon is shown as a blank.
+  std::string_view line = place.source->lines[static_cast<std::size_t>(place.line - 1)];
+  const std::size_t wanted = static_cast<std::size_t>(std::max(place.column, 1)) - 1;
+  const std::size_t begin = has_more_than(widest_line, line) && wanted > widest_line / 2 ? wanted - widest_line / 2 : 0;
   std::string shown;
-  for (std::size_t i = begin; i < end; ++i) shown += line[i];
+  std::size_t end = 0;
+  for (; !line.empty() && end < begin + widest_line; ++end) {
+    const Character character = first_character(line);
+    if (end >= begin) shown += character.is_utf8 && !is_printable(character) ? " " : printable(character.bytes);
+    line.remove_prefix(character.bytes.size());
+  }
+  const std::size_t column = std::clamp(wanted, begin, std::max(begin, end));
 
   std::string number = std::to_string(place.line);
   if (number.size() < 5) number.insert(0, 5 - number.size(), ' ');
@@ -74,7 +77,10 @@ std::vector<const Diagnostics::Message*> Diagnostics::ordered() const {
 
 std::string Diagnostics::text() const {
   std::string text;
-  for (const Message* message : ordered()) {
+  std::vector<const Message*> messages = ordered();
+  const std::size_t count = messages.size();
+  messages.resize(std::min(count, most_messages));
+  for (const Message* message : messages) {
     const Place& place = message->place;
     const std::string where = to_string(place);
     text += (where.empty() ? "" : where + ": ") + "error: " + message->message + "\n";
@@ -86,6 +92,7 @@ std::string Diagnostics::text() const {
       text += "  " + message->hint + "\n";
     }
   }
+  if (count > most_messages) text += join("and ", count - most_messages, " more\n");
   return text;
 }
 

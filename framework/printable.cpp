@@ -76,14 +76,18 @@ std::string printable_lines(std::string_view text) {
 }
 
 std::string shown(std::string_view text) {
-  constexpr std::size_t most = 60;
+  constexpr std::size_t most = 200, first = 140, last = most - first - 3;
+  std::size_t count = 0, i = 0;
+  each_character(text, [&count](const Character&) { ++count; });
   std::string line;
-  while (!text.empty() && line.size() < most) {
-    const Character character = first_character(text);
-    line += printable(character.bytes);
-    text.remove_prefix(character.bytes.size());
-  }
-  return text.empty() ? line : line + "...";
+  each_character(text, [&](const Character& each) {
+    if (count <= most || i < first || i + last >= count)
+      line += is_printable(each) ? each.bytes : replacement;
+    else if (i == first)
+      line += "...";
+    ++i;
+  });
+  return line;
 }
 
 bool is_utf8(std::string_view text) {

@@ -15,7 +15,7 @@ std::string printable(std::string_view text);
 // The same for a text of several lines: '\n' and '\t' stay.
 std::string printable_lines(std::string_view text);
 
-// One line that is not endless, either: for a value inside a message.
+// The same with at most 200 characters, "..." in the middle of a longer text: for a value inside a message.
 std::string shown(std::string_view text);
 
 bool is_utf8(std::string_view text);

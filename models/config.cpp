@@ -32,7 +32,9 @@ std::string read_device(Params& root) {
   const bool numbered = device.rfind("cuda:", 0) == 0 && device.size() > 5 && device.size() < 9 &&
                         device.find_first_not_of("0123456789", 5) == std::string::npos;
   if (numbered || device == "auto" || device == "cpu" || device == "cuda") return device;
-  root.error("device", "'device' must be auto, cpu, cuda or cuda:N, found \"" + device + "\"");
+  const bool gpu = nearest_name(device, {"cuda"}).has_value();
+  root.error("device", "'device' must be auto, cpu, cuda or cuda:N, found \"" + shown(device) + "\"",
+             gpu ? "did you mean 'cuda'?" : "");
   return {};
 }
 
@@ -147,6 +149,8 @@ Config read_config(Params& root, const std::string& file) {
   config.file = file;
   read_version(root);
   config.name = root.text("name", printable(std::filesystem::path(file).stem().string()));
+  if (constexpr std::size_t longest = 200; config.name.size() > longest)
+    root.error("name", join("'name' has more than ", longest, " bytes"), "run folders are named after it");
   config.device = read_device(root);
   config.threads = static_cast<int>(root.integer("threads", config.threads, 0, 4096));
   config.seed = static_cast<std::uint64_t>(root.integer("seed", 1, 0, std::numeric_limits<std::int64_t>::max()));

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "data/file_kind.h"
+#include "framework/printable.h"
 #include "models/yaml.h"
 
 namespace twiddle {
@@ -68,7 +69,7 @@ class TreeLoader {
   ConfigNode load(const std::string& file, const Place& named_at) {
     FileText contents = read_text(file);
     if (contents.problem.empty()) return load_text(contents.text, file);
-    diagnostics_.add(named_at, "cannot read '" + file + "': " + contents.problem);
+    diagnostics_.add(named_at, "cannot read '" + shown(file) + "': " + contents.problem);
     return {};
   }
 
@@ -110,7 +111,7 @@ class TreeLoader {
     std::error_code ignored;
     chain_.push_back(std::filesystem::weakly_canonical(file, ignored));
     if (std::find(chain_.begin(), chain_.end(), std::filesystem::weakly_canonical(base, ignored)) != chain_.end()) {
-      diagnostics_.add(place, "'base' goes round in a circle: '" + base + "' is already being read");
+      diagnostics_.add(place, "'base' goes round in a circle: '" + shown(base) + "' is already being read");
       return false;
     }
     if (chain_.size() > longest_chain) {

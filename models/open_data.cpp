@@ -4,6 +4,7 @@
 
 #include "framework/error.h"
 #include "framework/params.h"
+#include "framework/printable.h"
 #include "framework/text.h"
 
 namespace twiddle {
@@ -40,10 +41,10 @@ void open_both(const DataSection& section, OpenData& opened) {
 
 // The first few names, so that two lists can be told apart in a message.
 std::string shortened(const std::vector<std::string>& classes) {
-  constexpr std::size_t shown = 6;
-  const std::vector<std::string> first(classes.begin(),
-                                       classes.begin() + static_cast<std::ptrdiff_t>(std::min(shown, classes.size())));
-  return join(classes.size(), " (", join_names(first), classes.size() > shown ? ", ..." : "", ")");
+  constexpr std::size_t most = 6;
+  std::vector<std::string> first;
+  for (std::size_t i = 0; i < std::min(most, classes.size()); ++i) first.push_back(shown(classes[i]));
+  return join(classes.size(), " (", join_names(first), classes.size() > most ? ", ..." : "", ")");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "framework/printable.h"
 #include "framework/text.h"
 #include "models/config_tree.h"
 #include "models/layer_list.h"
@@ -27,8 +28,8 @@ class Descent {
  public:
   Descent(const Override& override, Diagnostics& diagnostics) : diagnostics_(diagnostics) {
     auto source = std::make_shared<SourceText>();
-    source->name = override.from == "--set" || override.from.empty() ? "--set " + override.key + "=" + override.value
-                                                                     : override.from + " " + override.value;
+    const bool set = override.from == "--set" || override.from.empty();
+    source->name = shown(set ? "--set " + override.key + "=" + override.value : override.from + " " + override.value);
     place_ = {std::move(source), 0, 0, 1};
     std::istringstream parts(override.key);
     for (std::string part; std::getline(parts, part, '.');) path_.push_back(part);
@@ -99,7 +100,7 @@ class Descent {
       node.place = place_;
     }
     if (node.kind == Kind::scalar) {
-      fail(join("'", path_until(i), "' is a value, not a section: it has no '", key, "'"));
+      fail(join("'", shown(path_until(i)), "' is a value, not a section: it has no '", shown(key), "'"));
       return nullptr;
     }
     for (ConfigNode::Entry& entry : node.entries) {

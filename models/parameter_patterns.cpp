@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "framework/printable.h"
 #include "framework/text.h"
 
 namespace twiddle {
@@ -84,7 +85,7 @@ void expect_matches(const char* key, const std::vector<ParameterPattern>& patter
                                          [&](const Parameter* parameter) { return pattern.matches(parameter->name); });
     if (matches_one) continue;
     const auto nearest = nearest_name(pattern.text, names_of(net));
-    diagnostics.add(pattern.place, join("'", pattern.text, "' of '", key, "' matches no parameter of the model"),
+    diagnostics.add(pattern.place, join("'", shown(pattern.text), "' of '", key, "' matches no parameter of the model"),
                     nearest ? "did you mean '" + *nearest + "'?"
                             : join("parameters have names such as '", parameters.empty() ? "" : parameters[0]->name,
                                    "'; 'twiddle summary' lists the layers"));

@@ -188,7 +188,7 @@ class TreeBuilder : public YAML::EventHandler {
       if (is_new) {
         parent.node.entries.push_back({parent.key, parent.key_place, std::move(node)});
       } else {
-        diagnostics_.add(parent.key_place, join("duplicate key '", parent.key, "'",
+        diagnostics_.add(parent.key_place, join("duplicate key '", shown(parent.key), "'",
                                                 first->second > 0 ? join(" (first at line ", first->second, ")") : ""));
       }
     } else {
@@ -218,7 +218,7 @@ class TreeBuilder : public YAML::EventHandler {
   }
   void refuse_tag(const YAML::Mark& mark, const std::string& tag) {
     if (tag.empty() || tag == "?" || tag == "!") return;
-    diagnostics_.add(place(mark), "tags ('!" + tag.substr(tag.find_last_of(":!") + 1) + "') are not supported",
+    diagnostics_.add(place(mark), "tags ('!" + shown(tag.substr(tag.find_last_of(":!") + 1)) + "') are not supported",
                      "put quotes around a text that begins with '!'");
     throw Stop{};
   }

@@ -130,4 +130,14 @@ TEST(ImageList, ShowsItsLinesWithCare) {
   EXPECT_NE(data->where(0).find("(my\uFFFD[2J.png)"), std::string::npos);
 }
 
+TEST(ImageList, CutsLongLinesInMessages) {
+  const std::string text(5000000, 'x');
+  const auto data = open_list(text + " 1\n");
+  Image image;
+  EXPECT_LT(message_of(ErrorKind::data, [&] { data->get(0, image); }).size(), 1000u);
+  EXPECT_LT(data->where(0).size(), 1000u);
+  for (const std::string& line : {text, "a.png 1\nb.png " + text})
+    EXPECT_LT(message_of(ErrorKind::data, [&] { open_list(line); }).size(), 1000u);
+}
+
 }  // namespace twiddle

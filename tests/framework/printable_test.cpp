@@ -38,8 +38,10 @@ TEST(Printable, LinesStayLines) {
 TEST(Printable, ShownIsNotEndless) {
   EXPECT_EQ(shown("F64"), "F64");
   EXPECT_EQ(shown("\x1b[2J"), "\uFFFD[2J");
-  EXPECT_EQ(shown(std::string(1000, 'a')), std::string(60, 'a') + "...");
-  EXPECT_EQ(shown(std::string(59, 'a') + "ä" + "b"), std::string(59, 'a') + "ä...");  // no half characters
+  EXPECT_EQ(shown(std::string(200, 'a')), std::string(200, 'a'));
+  EXPECT_EQ(shown(std::string(1000, 'a') + ".png"), std::string(140, 'a') + "..." + std::string(53, 'a') + ".png");
+  EXPECT_EQ(shown(std::string(139, 'a') + "ä" + std::string(100, 'b')),
+            std::string(139, 'a') + "ä..." + std::string(57, 'b'));  // no half characters
 }
 
 }  // namespace twiddle

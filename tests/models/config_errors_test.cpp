@@ -145,6 +145,57 @@ TEST(ConfigErrors, ANetworkMustEndInARowOfScores) {
   EXPECT_EQ(errors_of(config + "    - flatten\n"), "");
 }
 
+// Wherever a long text stands, in a key or in a value, with blanks or without.
+TEST(ConfigErrors, LongTextsAreCut) {
+  const std::vector<std::string> configs{
+      "version: LONG\nname: LONG\ndevice: LONG\nseed: LONG\nLONG: 3\n",
+      "version: 1\nbase: LONG\n",
+      "version: 1\nmodel:\n  input: LONG\n  LONG: 3\n  layers:\n    - LONG\n    - LONG: {kernel: 2}\n    - linear: "
+      "LONG\n",
+      "version: 1\nmodel: {input: [LONG, 1, 1], layers: [max_pool: {kernel: LONG, LONG: 1}, relu: {name: LONG}]}\n",
+      "version: 1\nmodel: {input: [1, 8, 8], layers: [conv2d: {filters: 1, kernel: 1, engine: LONG, init: LONG}]}\n",
+      "version: 1\nmodel: {input: [1, 8, 8], layers: [{repeat: {times: LONG, layers: LONG, LONG: 1}}, LONG: 1, b: "
+      "2]}\n",
+      "convolution: {engine: LONG, precision: LONG, workspace_limit: LONG, retune: LONG, LONG: 1}\n",
+      "convolution: {engine: 'gemm:LONG'}\n",
+      "data: {train: {format: LONG}, val: {format: idx, images: '${LONG', labels: LONG, LONG: 1}, augment: [LONG: "
+      "2]}\n",
+      "data: {augment: [LONG, resize: LONG, hflip: {LONG: 1}], normalize: LONG, on_error: LONG, workers: LONG}\n",
+      "train: {optimizer: LONG, loss: LONG, schedule: LONG, epochs: LONG, learning_rate: LONG, LONG: 1, watch: LONG}\n",
+      "train: {optimizer: {LONG: {a: 1}}, schedule: {LONG: {b: 1}}, loss: {LONG: 1}, ema: LONG, early_stop: {LONG: "
+      "1}}\n",
+      "version: 1\nmodel: {input: [1, 8, 8], layers: [linear: {outputs: 2}]}\ntrain: {freeze: LONG}\n",
+      "version: 1\nmodel: {input: [1, 8, 8], layers: [linear: {outputs: 2}]}\ntrain: {learning_rates: {'LONG': 1}}\n",
+      "LONG: 1\nLONG: 2\n",
+      "a: !LONG b\n",
+      "a: 'LONG\n",
+      "[LONG\n",
+      "a: LONG: LONG\n",
+  };
+  for (const std::string& letters : {std::string("x"), std::string("x y ")}) {
+    std::string text;
+    while (text.size() < 30000) text += letters;
+    text += "x";
+    for (std::string config : configs) {
+      const std::string shape = config;
+      for (std::size_t at = config.find("LONG"); at != config.npos; at = config.find("LONG", at + text.size()))
+        config.replace(at, 4, text);
+      for (const std::string& message : {errors_of(config), errors_of(shape, {{"model.name", text, "--set"}})}) {
+        EXPECT_NE(message, "") << shape;
+        EXPECT_LT(message.size(), 10000u) << shape << message.substr(0, 1000);
+      }
+    }
+  }
+}
+
+TEST(ConfigErrors, ManyAreCounted) {
+  std::string config = "version: 1\nmodel: {input: [1, 8, 8], layers: [linear: {outputs: 2}]}\ndata: {augment: [";
+  for (int i = 0; i < 2000; ++i) config += "hflop, ";
+  const std::string message = errors_of(config + "hflop]}\n");
+  EXPECT_NE(message.find("\nand 1901 more\n2001 errors; nothing was run."), std::string::npos)
+      << message.substr(message.size() - 200);
+}
+
 TEST(ConfigErrors, OfLayersThatOtherProgramsHaveSayWhatIsTrue) {
   const auto with_last = [](const std::string& layer) {
     return errors_of("version: 1\nmodel:\n  input: [1, 8, 8]\n  layers: [linear: {outputs: 10}, " + layer + "]\n");
