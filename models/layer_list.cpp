@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include "framework/printable.h"
+
 namespace twiddle {
 
 namespace {
@@ -95,11 +97,15 @@ class Expander {
       return;
     }
     if (node.kind != Kind::mapping || node.entries.size() != 1) {
-      std::string what = "a layer is a name, or one name with its options";
+      std::string what = node.kind == Kind::null ? "an empty item: " : "";
+      what += "a layer is a name, or one name with its options";
       std::string hint = "such as '- relu' or '- conv2d: {filters: 64, kernel: 3}'";
       if (node.kind == Kind::mapping && node.entries.size() > 1) {
+        const ConfigNode::Entry& first = node.entries.front();
+        const bool says_kind = (first.key == "type" || first.key == "name") && first.value.kind == Kind::scalar;
         what += join("; this has ", node.entries.size(), " keys");
-        hint = "indent the options further than '" + node.entries.front().key + ":'";
+        hint = says_kind ? "write '- " + shown(first.value.text) + ": {...}' with the options in { }"
+                         : "indent the options further than '" + shown(first.key) + ":'";
       }
       diagnostics_.add(node.place, what, hint);
       return;

@@ -55,6 +55,21 @@ bool is_closed(const std::string& text, std::size_t begin) {
   return false;
 }
 
+// The '-' of an empty item of a list: it ends the last line with content before the mark, but for a comment.
+YAML::Mark dash_before(const std::string& text, const YAML::Mark& mark) {
+  YAML::Mark dash = mark;
+  std::size_t end = std::min(static_cast<std::size_t>(std::max(mark.pos, 0)), text.size());
+  for (;; --dash.line) {
+    const std::size_t begin = end == 0 ? 0 : text.rfind('\n', end - 1) + 1;  // npos + 1 is 0
+    const std::string_view line = std::string_view(text).substr(begin, end - begin);
+    const std::size_t found = line.substr(0, line.find('#')).rfind('-');
+    if (found != line.npos) dash.column = static_cast<int>(found);
+    if (found != line.npos) return dash;
+    if (begin == 0) return mark;
+    end = begin - 1;
+  }
+}
+
 // Turns the parser's events into a tree.
 class TreeBuilder : public YAML::EventHandler {
  public:
@@ -71,8 +86,9 @@ class TreeBuilder : public YAML::EventHandler {
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     refuse_anchor(mark, anchor);
     ConfigNode node = make(mark, ConfigNode::Kind::null);
-    // An absent value has no place of its own.
+    // An absent value has no place of its own; the parser's is that of what comes next.
     if (!open_.empty() && open_.back().has_key) node.place = open_.back().key_place;
+    if (!open_.empty() && open_.back().is_block_list()) node.place = place(dash_before(text_, mark));
     add(std::move(node));
   }
 
@@ -145,6 +161,8 @@ class TreeBuilder : public YAML::EventHandler {
     std::string key;
     Place key_place;
     std::map<std::string, int> key_lines;
+
+    bool is_block_list() const { return !flow && node.kind == ConfigNode::Kind::sequence; }
   };
 
   ConfigNode make(const YAML::Mark& mark, ConfigNode::Kind kind) {

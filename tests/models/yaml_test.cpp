@@ -63,6 +63,16 @@ TEST(Yaml, ScalarsStayTextAndQuotesAreRemembered) {
   EXPECT_EQ(node.find("g")->kind, Kind::scalar);
 }
 
+TEST(Yaml, EmptyItemsHaveTheirOwnPlace) {
+  const ConfigNode node = parse("a:\n  - x\n  -\n\n  # - y\n  - z\n  -  # w - v\nb:\n- - 1\n  -\n-");
+  const auto place_of = [&](const char* key, std::size_t i) { return to_string(node.find(key)->items.at(i).place); };
+  EXPECT_EQ(place_of("a", 1), "a.yaml:3:3");
+  EXPECT_EQ(place_of("a", 3), "a.yaml:7:3");
+  EXPECT_EQ(to_string(node.find("b")->items[0].items[1].place), "a.yaml:10:3");
+  EXPECT_EQ(place_of("b", 1), "a.yaml:11:1");
+  EXPECT_EQ(to_string(parse("a: [1,\n  , 2]\n").find("a")->items[1].place), "a.yaml:2:3");
+}
+
 TEST(Yaml, ColumnsCountCharacters) {
   const ConfigNode node = parse("\xEF\xBB\xBFk\xc3\xa4se: {gr\xc3\xbc\xc3\x9f: 1}\r\nb: 2\r\n");
   EXPECT_EQ(to_string(node.entries[0].value.entries[0].value.place), "a.yaml:1:14");
