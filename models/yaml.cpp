@@ -251,6 +251,78 @@ class TreeBuilder : public YAML::EventHandler {
   mutable std::ptrdiff_t last_characters_ = 0;
 };
 
+std::string_view without_blanks(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(' ');
+  return begin == text.npos ? "" : text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
+}
+
+std::size_t indentation(std::string_view line) {
+  return std::min(line.find_first_not_of(' '), line.size());
+}
+
+// The last line with content before `line`, both from 0; -1: none.
+int content_before(const std::vector<std::string>& lines, int line) {
+  for (--line; line >= 0; --line) {
+    const std::string_view text = without_blanks(lines[static_cast<std::size_t>(line)]);
+    if (!text.empty() && text[0] != '#') break;
+  }
+  return line;
+}
+
+struct Explanation {
+  std::string what, hint;
+};
+
+// Why a line is no YAML by itself. Without a word if it may be: a text of several lines is valid, so that the parser
+// complains of a line behind it.
+Explanation what_is_wrong_with(std::string_view line) {
+  const std::string text(without_blanks(line));
+  const std::size_t colon = text.find(':'), equals = text.find('='), brace = text.find_first_of("{[");
+  const auto value_behind = [&](std::size_t at) {
+    return shown(without_blanks(std::string_view(text).substr(at + 1)));
+  };
+  const auto key_before = [&](std::size_t at) { return shown(without_blanks(std::string_view(text).substr(0, at))); };
+  if (text.starts_with("//")) return {"this is no 'key: value'", "a comment begins with '#'"};
+  if (text.size() > 1 && text[0] == '-' && text[1] != ' ' && text[1] != '-')
+    return {"a '-' without a blank after it", "write '- " + value_behind(0) + "'"};
+  if (colon != text.npos && colon + 1 < text.size() && text[colon + 1] != ' ' && colon < brace)
+    return {"a ':' without a blank after it", "write '" + key_before(colon) + ": " + value_behind(colon) + "'"};
+  if (equals != text.npos && equals < std::min(colon, brace))
+    return {"this is no 'key: value'", "write '" + key_before(equals) + ": " + value_behind(equals) + "'"};
+  if (brace != text.npos && brace > 0 && text.find(": ") > brace && text[0] != '-')
+    return {"a '{' or '[' without ': ' before it", "write '" + key_before(brace) + ": " + text[brace] + "...'"};
+  if (colon == text.npos && text[0] != '-')
+    return {"this is neither 'key: value' nor '- item'", "a key ends in ':', an item of a list begins with '- '"};
+  return {};
+}
+
+// A ':' that the parser did not expect: the cause is in its line, or in the line before.
+Explanation explain_colon(const std::vector<std::string>& lines, Place& place) {
+  const Explanation usual{"a ':' that belongs to no key",
+                          "check the indentation, and put quotes around a text that holds ': '"};
+  const int line = place.line - 1, before = content_before(lines, line);
+  if (line < 0 || before < 0) return usual;
+  const std::string& text = lines[static_cast<std::size_t>(line)];
+  const std::string& text_before = lines[static_cast<std::size_t>(before)];
+  const auto go_to = [&](int number, const std::string& of) {
+    place.line = number + 1;
+    place.column = static_cast<int>(indentation(of)) + 1;
+  };
+  Explanation found = what_is_wrong_with(text_before);
+  if (!found.what.empty()) {
+    go_to(before, text_before);
+    return found;
+  }
+  const bool is_first_colon = text.find(':') + 1 == static_cast<std::size_t>(place.column);
+  const std::size_t colon = text_before.find(": ");
+  if (is_first_colon && colon != text_before.npos && indentation(text) > indentation(text_before)) {
+    go_to(line, text);
+    return {"this line is indented further than the line before, which has a value already", "indent both alike"};
+  }
+  found = what_is_wrong_with(text);
+  return found.what.empty() ? usual : found;
+}
+
 // The parser's complaint in words that help.
 void explain(const YAML::Exception& error, TreeBuilder& tree, const std::vector<std::string>& lines,
              Diagnostics& diagnostics) {
@@ -261,15 +333,16 @@ void explain(const YAML::Exception& error, TreeBuilder& tree, const std::vector<
   const std::string text = place.line > 0 ? lines[static_cast<std::size_t>(place.line - 1)] : std::string();
 
   std::string what = message, hint;
-  const bool unclosed = message == ErrorMsg::END_OF_SEQ_FLOW || message == ErrorMsg::END_OF_MAP_FLOW;
+  const bool unclosed =
+      message == ErrorMsg::END_OF_SEQ_FLOW || message == ErrorMsg::END_OF_MAP_FLOW || message == ErrorMsg::BLOCK_ENTRY;
   if (unclosed && tree.open_bracket() != nullptr) {
     // The parser blames the line where it noticed.
     const ConfigNode& bracket = *tree.open_bracket();
     place = bracket.place;
     what = bracket.kind == ConfigNode::Kind::sequence ? "this '[' is never closed" : "this '{' is never closed";
   } else if (message == ErrorMsg::MAP_VALUE) {
-    what = "a ':' that belongs to no key";
-    hint = "check the indentation, and put quotes around a text that holds ': '";
+    const Explanation found = explain_colon(lines, place);
+    what = found.what, hint = found.hint;
   } else if (message == ErrorMsg::BLOCK_ENTRY) {
     what = "a '-' where no list is";
     hint = "check the indentation";
@@ -278,6 +351,9 @@ void explain(const YAML::Exception& error, TreeBuilder& tree, const std::vector<
     hint = "check the indentation";
   } else if (message == ErrorMsg::EOF_IN_SCALAR || message == ErrorMsg::DOC_IN_SCALAR) {
     what = "a quote above is never closed";
+  } else if (message == ErrorMsg::UNKNOWN_TOKEN) {
+    what = "a text cannot begin like this";
+    hint = "put quotes around it";
   }
   const std::size_t indented = text.find_first_not_of(" \t");
   if (text.find('\t') < indented) hint = "a tab in the indentation: YAML is indented with blanks";
@@ -312,7 +388,8 @@ ConfigNode parse_yaml(const std::string& text, const std::shared_ptr<const Sourc
     mark.column = static_cast<int>(binary - begin);
     constexpr char digits[] = "0123456789abcdef";
     const auto byte = static_cast<unsigned char>(plain[binary]);
-    diagnostics.add(tree.place(mark), join("not a UTF-8 text: byte 0x", digits[byte >> 4], digits[byte & 15]));
+    diagnostics.add(tree.place(mark), join("not a UTF-8 text: byte 0x", digits[byte >> 4], digits[byte & 15]),
+                    "a config is a text file");
     return {};
   }
   try {

@@ -126,7 +126,7 @@ TEST(Yaml, BinaryIsRefused) {
   EXPECT_EQ(yaml_complaint(std::string("ab\nc\0d", 6)),
             "a.yaml:2:2: error: not a UTF-8 text: byte 0x00\n"
             "    2 | c d\n"
-            "      |  ^\n");
+            "      |  ^ a config is a text file\n");
   for (const char* wrong :
        {"a: \xff\n", "a: \xc3", "a: \xe2\x28\xa1\n", "\x7f\x45LF", "a: \xed\n", "\xf8\x88\x80\x80\x80"})
     EXPECT_NE(yaml_complaint(wrong).find("not a UTF-8 text"), std::string::npos) << yaml_complaint(wrong);
