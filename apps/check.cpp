@@ -143,10 +143,11 @@ int check(const Flags& flags, const std::vector<std::string>& files, bool all_im
     try {
       results.push_back(check_one(file, flags, all_images, interrupt));
     } catch (const Error& error) {
+      results.push_back({{"file", file}, {"error", error.what()}});
+      if (files.size() == 1) write_json(flags, results);
       if (files.size() == 1) throw;
       tell(printable_lines(error.what()) + "\n");
       if (flags.json != "-") fmt::print("bad {}\n", printable(file));
-      results.push_back({{"file", file}, {"error", error.what()}});
       if (code == 0) code = static_cast<int>(error.kind());
     }
     if (interrupt.stop())

@@ -51,9 +51,10 @@ std::string whole_command(int argc, char** argv) {
 std::vector<std::string> arguments_of(const std::vector<Verb>& verbs, int argc, char** argv) {
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   if (!arguments.empty() && arguments.front() == "help") {
-    arguments.erase(arguments.begin());
+    while (!arguments.empty() && arguments.front() == "help") arguments.erase(arguments.begin());
     const std::vector<std::string> known = verb_names(verbs);
-    if (!arguments.empty() && std::find(known.begin(), known.end(), arguments.front()) == known.end())
+    const bool names_verb = !arguments.empty() && !arguments.front().starts_with('-');
+    if (names_verb && std::find(known.begin(), known.end(), arguments.front()) == known.end())
       throw Error(ErrorKind::config, unknown_name("verb", arguments.front(), known));
     arguments.insert(arguments.end(), "--help");
   }

@@ -38,6 +38,8 @@ TEST(CommandLine, HelpIsAVerbToo) {
   EXPECT_EQ(run_program({"help"}).out, run_program({"--help"}).out);
   EXPECT_EQ(run_program({"help", "train"}).out, run_program({"train", "--help"}).out);
   EXPECT_EQ(run_program({"help", "train"}).code, 0);
+  for (const char* word : {"--help", "help", "-h"})
+    EXPECT_EQ(run_program({"help", word}).out, run_program({"--help"}).out);
   EXPECT_EQ(run_program({"help", "trian"}).err, "error: unknown verb 'trian'; did you mean 'train'?\n");
 }
 

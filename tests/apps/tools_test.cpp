@@ -97,6 +97,17 @@ TEST(Check, LooksAtEveryFileAndReportsTheFirstFailure) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(Check, WritesJsonOfABadFileToo) {
+  const auto folder = fresh_folder("check_json");
+  std::ofstream(folder / "bad.yaml") << "version: 1\nmodle: {}\n";
+  const Finished run = run_program({"check", (folder / "bad.yaml").string(), "--json", "-"});
+  EXPECT_EQ(run.code, 2);
+  EXPECT_NE(run.err.find("unknown key 'modle'"), std::string::npos) << run.err;
+  const std::string error = nlohmann::json::parse(run.out).at(0).at("error");
+  EXPECT_NE(error.find("unknown key 'modle'"), std::string::npos) << error;
+  std::filesystem::remove_all(folder);
+}
+
 TEST(Check, HoldsThePlanAgainstTheMemory) {
   for (const std::string verb : {"check", "time", "train"}) {
     const auto folder = fresh_folder("memory");
