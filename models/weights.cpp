@@ -75,6 +75,10 @@ std::vector<std::string> misfits(const std::map<std::string, HostArray>& arrays,
   return lines;
 }
 
+void expect_tensors(const SafeTensors& contents, const std::string& path) {
+  if (contents.arrays.empty()) throw Error(ErrorKind::data, join(printable(path), ": has no tensor in it"));
+}
+
 // The first of the lines, below `text`.
 std::string with_lines(std::string text, const std::vector<std::string>& lines) {
   for (std::size_t i = 0; i < lines.size() && i < most_listed; ++i) text += "\n  " + lines[i];
@@ -146,6 +150,7 @@ std::size_t TakenWeights::taken() const {
 
 TakenWeights take_weights(const std::string& path, Context& ctx, const Sequential& net) {
   const SafeTensors contents = read_safetensors(path);
+  expect_tensors(contents, path);
   check_finite(contents, path);
   check_format_version(contents, path);
   const std::vector<std::string> file_names = names_in_file(net, contents.arrays);
@@ -176,6 +181,7 @@ TakenWeights take_weights(const std::string& path, Context& ctx, const Sequentia
 
 std::vector<Tensor> fitting_values(Context& ctx, const Sequential& net, const SafeTensors& contents,
                                    const std::string& path) {
+  expect_tensors(contents, path);
   check_format_version(contents, path);
   const std::vector<Parameter*> parameters = net.parameters();
   const std::vector<std::string> file_names = names_in_file(net, contents.arrays);

@@ -136,6 +136,28 @@ TEST(Weights, OfAnotherNetworkAltogetherAreRefused) {
   EXPECT_TRUE(run.all_are(1));
 }
 
+TEST(Weights, OfAnEmptyFileAreRefused) {
+  const std::string path = fresh_path("weights_empty.safetensors");
+  SmallRun run;
+  for (const SafeTensors& contents : {SafeTensors{}, SafeTensors{{}, {{"from", "elsewhere"}}}}) {
+    write_safetensors(path, contents);
+    EXPECT_EQ(load_error(path, run), path + ": has no tensor in it");
+    EXPECT_THROW(take_weights(path, run.ctx, run.net), Error);
+  }
+}
+
+TEST(Weights, ToStartFromMayBeBesideEmptyTensors) {
+  const std::string path = fresh_path("weights_beside_empty.safetensors");
+  SmallRun run;
+  save_weights(path, run.ctx, run.net, {});
+  SafeTensors contents = read_safetensors(path);
+  contents.arrays["nothing"] = {DType::f32, {0, 3}, {}};
+  write_safetensors(path, contents);
+  const TakenWeights taken = take_weights(path, run.ctx, run.net);
+  EXPECT_EQ(taken.taken(), taken.layers.size());
+  EXPECT_EQ(taken.left, std::vector<std::string>{"'nothing' 0x3"});
+}
+
 TEST(Weights, ListsAtMostTen) {
   const std::string path = fresh_path("weights_many.safetensors");
   SmallRun run;
