@@ -14,6 +14,8 @@
 #include "apps/version.h"
 #include "framework/atomic_file.h"
 #include "framework/error.h"
+#include "framework/names_elsewhere.h"
+#include "framework/printable.h"
 #include "framework/text.h"
 
 namespace twiddle {
@@ -34,11 +36,16 @@ std::string unexpected_argument(const CLI::App& program, const std::vector<Verb>
   const bool is_flag = typed.size() > 1 && typed[0] == '-';
   if (!is_flag && chosen.empty()) return unknown_name("verb", typed, verb_names(verbs));
   const std::string owner = chosen.empty() ? "twiddle" : "twiddle " + chosen.front()->get_name();
-  if (!is_flag) return fmt::format("'{}' is one argument too many; see '{} --help'", typed, owner);
+  if (!is_flag) return fmt::format("'{}' is one argument too many; see '{} --help'", shown(typed), owner);
   const std::string name = typed.substr(0, typed.find('='));
-  const auto near = nearest_name(name, flag_names(chosen.empty() ? program : *chosen.front()));
-  return fmt::format("unknown flag '{}'; {}", name,
-                     near ? "did you mean '" + *near + "'?" : "see '" + owner + " --help'");
+  const std::vector<std::string> known = flag_names(chosen.empty() ? program : *chosen.front());
+  const bool sets_keys = std::find(known.begin(), known.end(), "--set") != known.end();
+  const NameElsewhere* const elsewhere = name_elsewhere(name);
+  std::string advice = "see '" + owner + " --help'";
+  if (sets_keys) advice += "; a key of the config is set as in --set train.epochs=3";
+  if (elsewhere != nullptr && !elsewhere->advice.empty()) advice = elsewhere->advice;
+  if (const auto near = nearest_name(name, known)) advice = "did you mean '" + *near + "'?";
+  return fmt::format("unknown flag '{}'; {}", shown(name), advice);
 }
 
 std::string whole_command(int argc, char** argv) {
@@ -81,6 +88,8 @@ int run(const std::vector<Verb>& verbs, int argc, char** argv) {
   try {
     program.parse(arguments_of(verbs, argc, argv));
   } catch (const CLI::ExtrasError&) {
+    // `--set train.epochs 3` leaves a word too many: the flag's own complaint helps more.
+    for (const CLI::App* const app : program.get_subcommands()) collect_flags(*app, all_flags, app->get_name(), flags);
     throw Error(ErrorKind::config, unexpected_argument(program, verbs));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return program.exit(error);  // --help and --version

@@ -1,5 +1,8 @@
 #include "framework/params.h"
 
+#include <algorithm>
+
+#include "framework/names_elsewhere.h"
 #include "framework/printable.h"
 #include "framework/text.h"
 
@@ -24,8 +27,24 @@ std::string found(const ConfigNode& node) {
   return "";
 }
 
+// `{name: sgd, momentum: 0.9}`, as other programs have it: how to write it here. Empty: it is something else.
+std::string choice_hint(std::string_view key, const ConfigNode& node) {
+  const auto says_which = [](const ConfigNode::Entry& entry) {
+    return (entry.key == "name" || entry.key == "type") && entry.value.kind == Kind::scalar;
+  };
+  const auto name = std::find_if(node.entries.begin(), node.entries.end(), says_which);
+  if (name == node.entries.end()) return {};
+  std::vector<std::string> options;
+  for (const ConfigNode::Entry& entry : node.entries)
+    if (&entry != &*name)
+      options.push_back(shown(entry.key) + ": " + (entry.value.kind == Kind::scalar ? shown(entry.value.text) : "..."));
+  const std::string chosen = shown(name->value.text);
+  return "write '" + shown(key) + ": " +
+         (options.empty() ? chosen : "{" + chosen + ": {" + join_names(options) + "}}") + "'";
+}
+
 std::string quoted_key(std::string_view key) {
-  return "'" + std::string(key) + "'";
+  return "'" + shown(key) + "'";
 }
 
 }  // namespace
@@ -60,6 +79,7 @@ bool Params::is_mapping() {
 const ConfigNode::Entry* Params::lookup(std::string_view key) {
   known_.emplace(key);
   if (!is_mapping()) return nullptr;
+  used_->at(key);  // its place among the keys, for advice_on() of another section
   for (const ConfigNode::Entry& entry : node_->entries)
     if (entry.key == key) return &entry;
   return nullptr;
@@ -87,6 +107,18 @@ std::shared_ptr<Params::Used> Params::Used::at(std::string_view key) {
   for (const auto& [name, used] : keys)
     if (name == key) return used;
   return keys.emplace_back(key, std::make_shared<Used>()).second;
+}
+
+std::vector<std::string> Params::Used::path_to(const std::string& name, std::size_t most) const {
+  for (const auto& [key, used] : keys) {
+    if (key == name) return {key};
+    if (most == 1) continue;
+    std::vector<std::string> path = used->path_to(name, most - 1);
+    if (path.empty()) continue;
+    path.insert(path.begin(), key);
+    return path;
+  }
+  return {};
 }
 
 ConfigNode Params::Used::node() const {
@@ -121,6 +153,7 @@ Params Params::child(std::string_view key) {
   ConfigNode nothing;
   nothing.place = node_->place;
   Params params(entry == nullptr ? nothing : entry->value, name, *diagnostics_);
+  params.root_ = root_;
   params.used_ = used_->at(key);
   params.used_->value = *params.node_;
   return params;
@@ -136,15 +169,17 @@ std::pair<std::string, Params> Params::named(std::string_view key, std::string_v
   ConfigNode options;
   options.place = node == nullptr ? node_->place : node->place;
   std::string name(fallback);
+  const std::string hint = node == nullptr ? "" : choice_hint(key, *node);
   if (node != nullptr && node->kind == Kind::scalar) {
     name = node->text;
-  } else if (node != nullptr && node->kind == Kind::mapping && node->entries.size() == 1) {
+  } else if (node != nullptr && node->kind == Kind::mapping && node->entries.size() == 1 && hint.empty()) {
     name = node->entries.front().key;
     options = node->entries.front().value;
   } else if (node != nullptr) {
-    expected(*node, key, "a name, or one name with its options as {name: {...}}");
+    expected(*node, key, "a name, or one name with its options as {NAME: {...}}", hint);
   }
   Params params(options, name, *diagnostics_);
+  params.root_ = root_;
   params.used_ = used_->at(key)->at(name);
   params.used_->value = options;
   return {name, params};
@@ -157,17 +192,40 @@ void Params::error(std::string_view key, std::string message, std::string hint) 
 
 void Params::finish() {
   if (!is_mapping()) return;
+  for (const ConfigNode::Entry& entry : node_->entries)
+    if (known_.count(entry.key) == 0)
+      diagnostics_->add(entry.place,
+                        join("unknown key ", quoted_key(entry.key), owner_.empty() ? "" : " in " + quoted_key(owner_)),
+                        advice_on(entry));
+}
+
+// The place of that key in another section, if one that was read has it; else the name that was probably meant.
+std::string Params::advice_on(const ConfigNode::Entry& unknown) const {
+  const bool has_value = unknown.value.kind != Kind::null;
+  if (const std::size_t sign = unknown.key.find_first_of("=:"); !has_value && sign != unknown.key.npos)
+    return "write '" + shown(unknown.key.substr(0, sign)) + ": " + shown(unknown.key.substr(sign + 1)) + "'";
+  const NameElsewhere* const elsewhere = name_elsewhere(unknown.key);
+  std::vector<std::string> names{unknown.key};
+  if (elsewhere != nullptr) names.insert(names.end(), elsewhere->here.begin(), elsewhere->here.end());
   const std::vector<std::string> known(known_.begin(), known_.end());
-  for (const ConfigNode::Entry& entry : node_->entries) {
-    if (known_.count(entry.key) > 0) continue;
-    const auto nearest = nearest_name(entry.key, known);
-    const std::string hint = nearest         ? "did you mean '" + *nearest + "'?"
-                             : known.empty() ? "it has no options"
-                                             : "known are: " + join_names(known);
-    diagnostics_->add(
-        entry.place,
-        join("unknown key ", quoted_key(shown(entry.key)), owner_.empty() ? "" : " in " + quoted_key(owner_)), hint);
+  const auto is_known = [&](const std::string& name) { return known_.count(name) > 0; };
+  for (const std::string& name : names) {
+    if (std::any_of(names.begin(), names.end(), is_known)) break;
+    for (const Used* around : {used_.get(), root_.get()}) {
+      // Deeper sections, such as one dataset and another, may differ in what they have.
+      const std::vector<std::string> path = around->path_to(name, around == used_.get() ? 4 : 2);
+      if (path.empty()) continue;
+      const ConfigNode& value = unknown.value;
+      std::string text = value.kind == Kind::scalar ? shown(value.text) : "...";
+      for (auto key = path.rbegin(); key != path.rend(); ++key)
+        text = key == path.rbegin() ? *key + ": " + text : *key + ": {" + text + "}";
+      return "write it as '" + text + "'" + (around == used_.get() ? "" : " at the top level");
+    }
   }
+  if (const auto nearest = nearest_name(unknown.key, known)) return "did you mean '" + *nearest + "'?";
+  if (elsewhere != nullptr && !elsewhere->advice.empty()) return elsewhere->advice;
+  if (!has_value) return "it has no value; a list is written in brackets, as in [a, b]";
+  return known.empty() ? "it has no options" : "known are: " + join_names(known);
 }
 
 }  // namespace twiddle

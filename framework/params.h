@@ -114,11 +114,14 @@ class Params {
     ConfigNode value;
     std::vector<std::pair<std::string, std::shared_ptr<Used>>> keys;
     std::shared_ptr<Used> at(std::string_view key);  // made where it is new
+    // The keys down to one of that name, at most so many; none: there is no such key.
+    std::vector<std::string> path_to(const std::string& name, std::size_t most) const;
     ConfigNode node() const;
   };
 
   void use_text(std::string_view key, std::string text, bool holds = true);  // a default, where it is a valid value
   bool is_mapping();
+  std::string advice_on(const ConfigNode::Entry& unknown) const;
   const ConfigNode::Entry* lookup(std::string_view key);
   const ConfigNode* value(std::string_view key, bool needed);
   void expected(const ConfigNode& node, std::string_view key, const std::string& what, const std::string& hint = {});
@@ -130,7 +133,7 @@ class Params {
   std::string owner_;
   Diagnostics* diagnostics_;
   std::set<std::string> known_;
-  std::shared_ptr<Used> used_ = std::make_shared<Used>();
+  std::shared_ptr<Used> used_ = std::make_shared<Used>(), root_ = used_;  // root_: of all sections around this one
   bool wrong_kind_told_ = false;
 };
 

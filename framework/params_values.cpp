@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "framework/names_elsewhere.h"
 #include "framework/params.h"
 #include "framework/printable.h"
 #include "framework/text.h"
@@ -26,14 +27,20 @@ std::optional<Number> parse_number(const ConfigNode& node) {
   return value;
 }
 
-std::optional<std::int64_t> parse_integer(const ConfigNode& node) {
+// Some readers of YAML take 010 for eight.
+bool looks_octal(const ConfigNode& node) {
   const std::size_t first = node.text.find_first_of("0123456789");
-  // Some readers of YAML take 010 for eight: refused, so that nobody has to know.
-  if (first != std::string::npos && node.text[first] == '0' && first + 1 < node.text.size()) return std::nullopt;
-  return parse_number<std::int64_t>(node);
+  if (first == std::string::npos || node.text[first] != '0' || first + 1 == node.text.size()) return false;
+  const char next = node.text[first + 1];
+  return (next >= '0' && next <= '9') && (first == 0 || node.text[first - 1] != '.');
+}
+
+std::optional<std::int64_t> parse_integer(const ConfigNode& node) {
+  return looks_octal(node) ? std::nullopt : parse_number<std::int64_t>(node);
 }
 
 std::optional<double> parse_double(const ConfigNode& node) {
+  if (looks_octal(node)) return std::nullopt;
   const std::optional<double> value = parse_number<double>(node);
   return value && std::isfinite(*value) ? value : std::nullopt;
 }
@@ -41,9 +48,55 @@ std::optional<double> parse_double(const ConfigNode& node) {
 // Why a scalar that looks right is none.
 std::string number_hint(const ConfigNode& node) {
   if (node.kind == Kind::scalar && node.quoted) return "in quotes it is text: take the quotes away";
-  if (node.kind == Kind::scalar && node.text.size() > 1 && node.text[0] == '0' &&
-      node.text.find_first_not_of("0123456789") == std::string::npos)
+  if (node.kind == Kind::scalar && looks_octal(node) &&
+      node.text.find_first_not_of("+-.0123456789") == std::string::npos)
     return "a leading zero could mean octal: write it without";
+  return {};
+}
+
+// A whole number written in another way, such as "1,000", "1_000", "1e3" or "10.0".
+std::string integer_hint(const ConfigNode& node) {
+  ConfigNode plain = node;
+  std::erase_if(plain.text, [](char letter) { return letter == ',' || letter == '_'; });
+  const std::optional<double> value = parse_double(plain);
+  const bool whole = value && std::floor(*value) == *value && std::abs(*value) < 1e15;
+  return whole && !parse_integer(node) ? join("write ", static_cast<std::int64_t>(*value)) : number_hint(node);
+}
+
+// A number written in another way, such as "0,01" or "50%".
+std::string double_hint(const ConfigNode& node) {
+  ConfigNode plain = node;
+  const bool percent = plain.text.ends_with('%');
+  if (percent) plain.text.pop_back();
+  std::replace(plain.text.begin(), plain.text.end(), ',', '.');
+  const std::optional<double> value = parse_double(plain);
+  if (!value || parse_double(node)) return number_hint(node);
+  return "write " + format_number(percent ? *value / 100 : *value);
+}
+
+// A text that lists numbers in another way than [3, 32, 32], such as "3, 32, 32", "(3, 3)" or "3x3": how to write it.
+std::string list_hint(const ConfigNode& node) {
+  std::string numbers;
+  bool in_number = false;
+  std::size_t count = 0;
+  for (const char letter : node.text) {
+    const bool digit = (letter >= '0' && letter <= '9') || letter == '.' || letter == '-' || letter == '+';
+    if (!digit && std::string_view(" ,;xX()[]*").find(letter) == std::string_view::npos) return {};
+    if (digit && !in_number) numbers += ++count > 1 ? ", " : "";
+    if (digit) numbers += letter;
+    in_number = digit;
+  }
+  if (node.text.starts_with('(') && !node.text.ends_with(')')) return "a list is written in brackets, as in [3, 3]";
+  return count > 1 && node.text.size() <= 100 ? "write [" + numbers + "]" : "";
+}
+
+std::string flag_hint(const ConfigNode& node) {
+  const std::string text = node.kind == Kind::scalar ? plain_name(node.text) : "";
+  const auto is_one_of = [&](const std::vector<std::string>& words) {
+    return std::find(words.begin(), words.end(), text) != words.end();
+  };
+  if (is_one_of({"true", "yes", "on", "1"})) return "write true";
+  if (is_one_of({"false", "no", "off", "0", "none"})) return "write false";
   return {};
 }
 
@@ -117,7 +170,7 @@ std::optional<std::int64_t> Params::integer_in(const ConfigNode& node, std::stri
                                                std::int64_t most) {
   const std::optional<std::int64_t> value = parse_integer(node);
   if (value && *value >= least && *value <= most) return value;
-  expected(node, key, "a whole number" + range_text(least, most), number_hint(node));
+  expected(node, key, "a whole number" + range_text(least, most), integer_hint(node));
   return std::nullopt;
 }
 
@@ -137,7 +190,7 @@ std::optional<double> Params::number_in(const ConfigNode& node, std::string_view
   expected(
       node, key,
       bounded ? join("a number from ", format_number(least), " to ", format_number(most)) : std::string("a number"),
-      number_hint(node));
+      double_hint(node));
   return std::nullopt;
 }
 
@@ -155,7 +208,7 @@ bool Params::flag(std::string_view key, bool fallback) {
   if (node == nullptr) return fallback;
   if (node->kind == Kind::scalar && !node->quoted && (node->text == "true" || node->text == "false"))
     return node->text == "true";
-  expected(*node, key, "true or false", number_hint(*node));
+  expected(*node, key, "true or false", flag_hint(*node));
   return fallback;
 }
 
@@ -212,8 +265,9 @@ std::array<int, 2> Params::pair(std::string_view key, std::optional<std::array<i
              number_hint(node->items[height ? 1 : 0]));
     return otherwise;
   }
+  const std::string list = list_hint(*node);
   expected(*node, key, "a whole number" + range_text(least, most) + ", or two of them as [height, width]",
-           number_hint(*node));
+           list.empty() ? number_hint(*node) : list);
   return otherwise;
 }
 
@@ -224,6 +278,10 @@ std::vector<double> Params::numbers(std::string_view key, std::vector<double> fa
     std::vector<std::string> texts;
     for (const double number : fallback) texts.push_back(format_number(number));
     use(key, scalar_or_list(texts, node_->place));
+    return fallback;
+  }
+  if (const std::string hint = list_hint(*node); !hint.empty()) {
+    expected(*node, key, "a number or a list of numbers", hint);
     return fallback;
   }
   std::vector<double> values;
@@ -239,7 +297,7 @@ std::vector<std::int64_t> Params::integers(std::string_view key, std::int64_t le
   const ConfigNode* node = value(key, false);
   if (node == nullptr) return {};
   if (node->kind != Kind::sequence) {
-    expected(*node, key, "a list of whole numbers" + range_text(least, most));
+    expected(*node, key, "a list of whole numbers" + range_text(least, most), list_hint(*node));
     return {};
   }
   std::vector<std::int64_t> values;
@@ -254,6 +312,10 @@ std::vector<std::int64_t> Params::integers(std::string_view key, std::int64_t le
 std::vector<std::string> Params::texts(std::string_view key) {
   const ConfigNode* node = value(key, false);
   if (node == nullptr) return {};
+  if (node->kind == Kind::scalar && !node->quoted && node->text.find(", ") != std::string::npos) {
+    expected(*node, key, "a list", "write [" + shown(node->text) + "], or put quotes around one text");
+    return {};
+  }
   std::vector<std::string> values;
   for (const ConfigNode& item : node->kind == Kind::sequence ? node->items : std::vector<ConfigNode>{*node}) {
     if (item.kind != Kind::scalar) {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <system_error>
 
+#include "framework/names_elsewhere.h"
 #include "framework/printable.h"
 
 namespace twiddle {
@@ -41,6 +42,14 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
 std::optional<std::string> nearest_name(std::string_view typed, const std::vector<std::string>& known) {
   constexpr std::size_t longest = 64;  // what is longer was not meant as a name
   if (typed.empty() || typed.size() > longest) return std::nullopt;
+  for (const std::string& name : known)
+    if (!name.empty() && plain_name(typed) == plain_name(name)) return name;
+  if (const NameElsewhere* const elsewhere = name_elsewhere(typed)) {
+    for (const std::string& here : elsewhere->here)
+      if (std::find(known.begin(), known.end(), here) != known.end()) return here;
+    // What sounds like a thing that is not here is another: "relu6" is not "relu".
+    if (elsewhere->here.empty()) return std::nullopt;
+  }
   const std::string wanted = lower(typed);
   const std::string* nearest = nullptr;
   std::size_t least = longest;
@@ -58,9 +67,19 @@ std::optional<std::string> nearest_name(std::string_view typed, const std::vecto
 }
 
 std::string unknown_name(std::string_view what, std::string_view typed, const std::vector<std::string>& known) {
-  std::string message = "unknown " + std::string(what) + " '" + shown(typed) + "'; ";
-  if (const auto nearest = nearest_name(typed, known)) return message + "did you mean '" + *nearest + "'?";
-  return message + "known are: " + join_names(known);
+  const std::string named = std::string(what) + " '" + shown(typed) + "'";
+  const NameElsewhere* const elsewhere = name_elsewhere(typed);
+  const auto nearest = nearest_name(typed, known);
+  const bool is_meant = nearest && elsewhere != nullptr &&
+                        std::find(elsewhere->here.begin(), elsewhere->here.end(), *nearest) != elsewhere->here.end();
+  if (is_meant || (nearest && plain_name(typed) == plain_name(*nearest)))
+    return "there is no " + named + ": it is called '" + *nearest + "'" +
+           (is_meant && !elsewhere->addition.empty() ? ", " + elsewhere->addition : "");
+  if (elsewhere != nullptr && !nearest && !elsewhere->advice.empty())
+    return "there is no " + named + ": " + elsewhere->advice;
+  if (elsewhere != nullptr && elsewhere->here.empty())
+    return "there is no " + named + " yet; known are: " + join_names(known);
+  return "unknown " + named + (nearest ? "; did you mean '" + *nearest + "'?" : "; known are: " + join_names(known));
 }
 
 std::string join_names(const std::vector<std::string>& names, std::string_view separator) {

@@ -8,7 +8,6 @@
 #include "layers/conv/engines.h"
 #include "layers/conv/tuned_convolution.h"
 #include "models/layer_list.h"
-#include "models/unknown_layer.h"
 
 namespace twiddle {
 
@@ -34,7 +33,9 @@ class ChainBuilder {
   void add(LayerConfig& config) {
     const bool branches = config.kind == "residual" || config.kind == "parallel";
     if (!branches && !registry_.has(config.kind)) {
-      diagnostics_.add(config.place, unknown_layer(config.kind, known_kinds()));
+      diagnostics_.add(
+          config.place, unknown_name("layer", config.kind, known_kinds()),
+          config.kind.find('(') == config.kind.npos ? "" : "options go into { }, as in 'dropout: {rate: 0.5}'");
       shape_known_ = false;
       return;
     }

@@ -2,12 +2,16 @@
 
 #include "data/subset.h"
 #include "framework/error.h"
+#include "framework/text.h"
 
 namespace twiddle {
 
 DatasetChoice::DatasetChoice(Params& params, const DatasetSite& site) {
   const DatasetRegistry registry = builtin_datasets();
-  const std::string format = params.text("format", std::nullopt);
+  if (!params.has("format"))
+    params.error("format", "missing key 'format' in '" + params.owner() + "'",
+                 "known are: " + join_names(registry.names()));
+  const std::string format = params.text("format", "");
   if (format.empty()) return;  // already in the diagnostics
   if (!registry.has(format)) {
     params.error("format", registry.unknown(format));

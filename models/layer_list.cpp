@@ -53,6 +53,29 @@ std::string counted(const std::string& name, const std::string& count) {
   return is_digit(name.back()) && !count.empty() ? name + "." + count : name + count;
 }
 
+// The option that a layer is about: what `- max_pool: 2` means.
+std::string main_option(const std::string& kind) {
+  static const std::map<std::string, std::string> options{
+      {"conv2d", "filters"},  {"conv_transpose2d", "filters"}, {"linear", "outputs"},
+      {"max_pool", "kernel"}, {"avg_pool", "kernel"},          {"dropout", "rate"},
+      {"drop_path", "rate"},  {"group_norm", "groups"},        {"pad", "size"},
+      {"upsample", "factor"}, {"leaky_relu", "slope"},
+  };
+  const auto option = options.find(kind);
+  return option == options.end() ? "" : option->second;
+}
+
+// Options that are one value, or a list, instead of a mapping.
+std::string options_hint(const std::string& kind, const ConfigNode& options) {
+  const std::string option = main_option(kind);
+  if (kind.find('{') != kind.npos) return "write ': ' before '{'";
+  if (options.kind == Kind::sequence && !options.items.empty() && options.items.front().kind == Kind::mapping)
+    return "write the options without '-'";
+  if (option.empty() || options.kind != Kind::scalar || options.text.find(':') != std::string::npos)
+    return "such as '- dropout: {rate: 0.5}'";
+  return "write '- " + kind + ": {" + option + ": " + shown(options.text) + "}'";
+}
+
 // A layer before it is put into the flat list.
 struct Item {
   std::string kind, name;  // name: empty where none was given
@@ -114,9 +137,10 @@ class Expander {
     if (entry.key == "repeat") return repeat(entry.value, count);
     Item item{entry.key, "", entry.place, entry.place, entry.value};
     if (item.options.kind == Kind::scalar || item.options.kind == Kind::sequence) {
-      diagnostics_.add(item.options.place, "the options of '" + item.kind + "' must be a mapping of keys to values",
-                       "such as '- dropout: {rate: 0.5}'");
-      item.options = {};
+      diagnostics_.add(item.options.place,
+                       "the options of '" + shown(item.kind) + "' must be a mapping of keys to values",
+                       options_hint(item.kind, item.options));
+      return;
     }
     take_name(item, count);
     expand_lists(path_lists(item.kind, item.options), diagnostics_, visited_);
@@ -155,7 +179,7 @@ class Expander {
   void name_the_unnamed() {
     std::map<std::string, int> counts;
     for (Item& item : items_) {
-      const std::string stem = stem_of(item.kind);
+      const std::string of_kind = stem_of(item.kind), stem = is_name(of_kind) ? of_kind : "layer";
       int& count = counts[stem];
       ++count;
       if (!item.name.empty()) continue;

@@ -4,6 +4,7 @@ namespace twiddle {
 
 std::unique_ptr<Optimizer> read_optimizer(Params& train) {
   auto [name, options] = train.named("optimizer", "sgd");
+  static_cast<void>(train.has("learning_rate"));  // where an optimizer's unknown key 'lr' belongs
   const OptimizerRegistry optimizers = builtin_optimizers();
   if (!optimizers.has(name)) {
     train.error("optimizer", optimizers.unknown(name));

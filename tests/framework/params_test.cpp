@@ -111,8 +111,53 @@ TEST_F(ParamsTest, QuotedNumberIsText) {
   EXPECT_NE(error().find("take the quotes away"), std::string::npos) << error();
 }
 
+TEST_F(ParamsTest, NumbersAreWrittenInAnyUsualWay) {
+  for (const char* right : {"1e-3", "1E-3", ".001", "1e-03", "0.001", "+.001"}) {
+    node_.entries.clear();
+    add("rate", scalar(right));
+    EXPECT_EQ(params().number("rate", 0.25, 0, 1), 0.001) << right;
+  }
+  EXPECT_TRUE(diagnostics_.empty());
+}
+
+TEST_F(ParamsTest, WrongWritingIsCorrected) {
+  const auto hint = [this](const char* text, const auto& read) {
+    diagnostics_ = {};
+    node_.entries.clear();
+    add("x", scalar(text));
+    read();
+    const std::size_t caret = error().find('^');
+    return error().substr(error().find_first_not_of("^~ ", caret));
+  };
+  const auto integer = [this] { params().integer("x", 1, 0, 1 << 30); };
+  const auto number = [this] { params().number("x", 0.25, 0, 1); };
+  const auto pair = [this] { params().pair("x", {{1, 1}}, 0, 9); };
+  const auto numbers = [this] { params().numbers("x", {}); };
+  const auto flag = [this] { params().flag("x", false); };
+  EXPECT_EQ(hint("1,000", integer), "write 1000\n");
+  EXPECT_EQ(hint("1_000", integer), "write 1000\n");
+  EXPECT_EQ(hint("1e3", integer), "write 1000\n");
+  EXPECT_EQ(hint("3.0", integer), "write 3\n");
+  EXPECT_EQ(hint("0,5", number), "write 0.5\n");
+  EXPECT_EQ(hint("50%", number), "write 0.5\n");
+  EXPECT_EQ(hint("(3, 3)", pair), "write [3, 3]\n");
+  EXPECT_EQ(hint("3x3", pair), "write [3, 3]\n");
+  EXPECT_EQ(hint("0.5, 0.5", numbers), "write [0.5, 0.5]\n");
+  EXPECT_EQ(hint("True", flag), "write true\n");
+  EXPECT_EQ(hint("off", flag), "write false\n");
+  EXPECT_EQ(hint("2", number), "\n");
+}
+
+TEST_F(ParamsTest, UnknownKeyOfAnotherSectionIsPlaced) {
+  add("momentum", scalar("0.9"));
+  Params root = params();
+  root.named("optimizer", "sgd").second.number("momentum", 0.0, 0, 1);
+  root.finish();
+  EXPECT_NE(error().find("write it as 'optimizer: {sgd: {momentum: 0.9}}'\n"), std::string::npos) << error();
+}
+
 TEST_F(ParamsTest, NumberRefusesWhatIsNotFinite) {
-  for (const char* wrong : {"nan", "inf", ".inf", "1e999", "0.5x"}) {
+  for (const char* wrong : {"nan", "inf", ".inf", "1e999", "0.5x", "010", "-00.5"}) {
     diagnostics_ = {};
     node_.entries.clear();
     add("rate", scalar(wrong));

@@ -21,7 +21,24 @@ TEST(Text, NearestNameForgivesASlip) {
 
 TEST(Text, UnknownNameSuggestsOrLists) {
   EXPECT_EQ(unknown_name("layer", "rellu", {"relu", "tanh"}), "unknown layer 'rellu'; did you mean 'relu'?");
-  EXPECT_EQ(unknown_name("layer", "attention", {"relu", "tanh"}), "unknown layer 'attention'; known are: relu, tanh");
+  EXPECT_EQ(unknown_name("layer", "transformer", {"relu", "tanh"}),
+            "unknown layer 'transformer'; known are: relu, tanh");
+}
+
+TEST(Text, UnknownNameKnowsNamesElsewhere) {
+  const std::vector<std::string> losses{"cross_entropy", "mean_squared_error"};
+  EXPECT_EQ(unknown_name("loss", "mse", losses), "there is no loss 'mse': it is called 'mean_squared_error'");
+  EXPECT_EQ(unknown_name("loss", "nn.MSELoss", losses),
+            "there is no loss 'nn.MSELoss': it is called 'mean_squared_error'");
+  EXPECT_EQ(unknown_name("loss", "CrossEntropy", losses),
+            "there is no loss 'CrossEntropy': it is called 'cross_entropy'");
+  EXPECT_EQ(unknown_name("layer", "ReflectionPad2d", {"pad"}),
+            "there is no layer 'ReflectionPad2d': it is called 'pad', with 'mode: mirror'");
+  EXPECT_EQ(unknown_name("layer", "softmax", {"relu"}),
+            "there is no layer 'softmax': leave it out: softmax comes by itself, with the loss");
+  EXPECT_EQ(unknown_name("layer", "relu6", {"relu"}), "there is no layer 'relu6' yet; known are: relu");
+  EXPECT_EQ(nearest_name("lr", {"learning_rate", "out"}), "learning_rate");
+  EXPECT_EQ(nearest_name("cifar100", {"cifar10"}), std::nullopt);
 }
 
 TEST(Text, FormatBytes) {

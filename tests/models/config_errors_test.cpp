@@ -63,7 +63,7 @@ a.yaml:12:17: error: unknown dataset 'synthetik'; did you mean 'synthetic'?
 a.yaml:13:27: error: 'random_crop' must be a whole number from 1 to 32768, or two of them as [height, width], found "big"
    13 |   augment: [{random_crop: big}, vflip]
       |                           ^~~
-a.yaml:13:33: error: unknown augment step 'vflip'; did you mean 'hflip'?
+a.yaml:13:33: error: there is no augment step 'vflip' yet; known are: center_crop, color_jitter, hflip, pad_crop, rand_augment, random_crop, random_erasing, random_resized_crop, resize
    13 |   augment: [{random_crop: big}, vflip]
       |                                 ^~~~~
 a.yaml:14:37: error: 'momentum' must be a number from 0 to 1, found "2"

@@ -92,7 +92,7 @@ TEST(Config, AllErrorsInOneGo) {
             "      |   ^~~~~~\n"
             "a.yaml:11:16: error: 'deterministic' must be true or false, found \"yes\"\n"
             "   11 | deterministic: yes\n"
-            "      |                ^~~\n"
+            "      |                ^~~ write true\n"
             "4 errors; nothing was run.");
 }
 

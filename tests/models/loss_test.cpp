@@ -66,7 +66,7 @@ TEST(LossConfig, OfImagesMixesNone) {
 }
 
 TEST(LossConfig, TellsWhatIsWrongInItsOptions) {
-  EXPECT_NE(complaint_about(scores_with("loss: crossentropy")).find("did you mean 'cross_entropy'"), std::string::npos);
+  EXPECT_NE(complaint_about(scores_with("loss: crossentropy")).find("it is called 'cross_entropy'"), std::string::npos);
   EXPECT_NE(complaint_about(scores_with("loss: {cross_entropy: {class_weights: [1, 2]}}"))
                 .find("'class_weights' has 2 numbers, the network gives 3 scores"),
             std::string::npos);
