@@ -20,12 +20,6 @@ namespace fs = std::filesystem;
   throw Error(ErrorKind::data, join("cannot read folder '", printable(folder.string()), "': ", code.message()));
 }
 
-bool has_image_ending(const fs::path& path) {
-  std::string ending = path.extension().string();
-  std::transform(ending.begin(), ending.end(), ending.begin(), [](unsigned char c) { return std::tolower(c); });
-  return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
-}
-
 // Searches the folder's own tree before any link, so that an image inside it is found under its own path.
 class Search {
  public:
@@ -66,7 +60,7 @@ class Search {
       ++found_.hidden;
     else if (entry.is_directory(none))
       entry.is_symlink(none) ? void(links_.insert(entry.path())) : folders_.push_back(entry.path());
-    else if (has_image_ending(entry.path()))
+    else if (has_image_ending(entry.path().string()))
       found_.files.push_back(entry.path().lexically_relative(root_).string());
     else
       ++found_.others;
@@ -88,6 +82,12 @@ class Search {
 };
 
 }  // namespace
+
+bool has_image_ending(const std::string& path) {
+  std::string ending = fs::path(path).extension().string();
+  std::transform(ending.begin(), ending.end(), ending.begin(), [](unsigned char c) { return std::tolower(c); });
+  return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
+}
 
 void FoundImages::add_counts(const FoundImages& other) {
   others += other.others, hidden += other.hidden, followed += other.followed, repeated += other.repeated;

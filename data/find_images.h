@@ -18,6 +18,9 @@ struct FoundImages {
   std::string notes() const;  // "skipped 2 files ..., followed 1 link to a folder"; empty if there is nothing to say
 };
 
+// Whether a name ends as those of JPEG and PNG files do, in letters of either case.
+bool has_image_ending(const std::string& path);
+
 // Searches a folder and those in it, each once: a link to a folder that is searched anyway, or that makes a ring, is
 // skipped. `progress` receives the number of images found before each entry and may throw.
 FoundImages find_images(const std::string& folder, const std::function<void(std::int64_t images)>& progress = {});

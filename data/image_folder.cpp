@@ -28,6 +28,15 @@ std::vector<std::string> sorted_sub_folders(const fs::path& folder) {
   return names;
 }
 
+// Those directly in the folder.
+std::int64_t count_pictures(const fs::path& folder) {
+  std::int64_t count = 0;
+  std::error_code code, none;
+  for (fs::directory_iterator entry(folder, code), end; !code && entry != end; entry.increment(code))
+    count += entry->is_regular_file(none) && !is_hidden(entry->path()) && has_image_ending(entry->path().string());
+  return count;
+}
+
 }  // namespace
 
 ImageFolder::Options::Options(Params& params)
@@ -38,6 +47,7 @@ ImageFolder::ImageFolder(const DatasetSite& site, const Options& options)
       channels_(options.channels),
       max_pixels_(site.max_pixels),
       orient_(site.orient),
+      without_class_(count_pictures(folder_)),
       classes_(sorted_sub_folders(folder_)) {
   if (classes_.empty())
     throw Error(ErrorKind::data,
@@ -72,9 +82,11 @@ std::string ImageFolder::where(std::int64_t index) const {
 
 std::string ImageFolder::describe() const {
   const std::string notes = counts_.notes();
-  return join("image_folder, ", format_count(size(), "image"), ", ",
-              format_count(static_cast<std::int64_t>(classes_.size()), "class"), " (", printable(folder_), ")",
-              notes.empty() ? "" : "; ", notes);
+  return join(
+      "image_folder, ", format_count(size(), "image"), ", ",
+      format_count(static_cast<std::int64_t>(classes_.size()), "class"), " (", printable(folder_), ")",
+      notes.empty() ? "" : "; ", notes,
+      without_class_ == 0 ? "" : join("; skipped ", format_count(without_class_, "image"), " in no class folder"));
 }
 
 }  // namespace twiddle

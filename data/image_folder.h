@@ -36,7 +36,8 @@ class ImageFolder : public Dataset {
   std::int64_t max_pixels_;
   bool orient_;
   std::vector<File> files_;
-  FoundImages counts_;  // of what was skipped and followed, of all classes
+  FoundImages counts_;          // of what was skipped and followed, of all classes
+  std::int64_t without_class_;  // pictures beside the sub-folders
   std::vector<std::string> classes_;
 };
 
