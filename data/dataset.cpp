@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "data/classes.h"
+#include "framework/error.h"
 #include "framework/printable.h"
 
 namespace twiddle {
@@ -21,6 +21,32 @@ std::string unset_variable(const std::string& path) {
 
 }  // namespace
 
+std::vector<std::int64_t> Dataset::labels(std::int64_t index) const {
+  Image image;
+  return get(index, image).labels;
+}
+
+void Dataset::expect_index(std::int64_t index) const {
+  if (index < 0 || index >= size())
+    throw Error(ErrorKind::data, join("there is no image ", index, " in ", describe(), "; the last is ", size() - 1));
+}
+
+std::vector<std::int64_t> empty_classes(const Dataset& data) {
+  std::vector<bool> has_image(data.classes().size(), false);
+  std::size_t empty = has_image.size();
+  for (std::int64_t index = 0; index < data.size() && empty > 0; ++index)
+    for (const std::int64_t label : data.labels(index)) {
+      const auto place = static_cast<std::size_t>(label);
+      if (label < 0 || place >= has_image.size() || has_image[place]) continue;  // a wrong label is an error later
+      has_image[place] = true;
+      --empty;
+    }
+  std::vector<std::int64_t> classes;
+  for (std::size_t label = 0; label < has_image.size(); ++label)
+    if (!has_image[label]) classes.push_back(static_cast<std::int64_t>(label));
+  return classes;
+}
+
 std::string resolve_path(const DatasetSite& site, const std::string& path) {
   const std::filesystem::path beside_config = std::filesystem::path(site.config_folder) / path;
   std::error_code code;
@@ -33,11 +59,6 @@ std::string resolve_path(const DatasetSite& site, const std::string& path) {
   throw Error(ErrorKind::data,
               join("no such file or folder: '", shown(path), "' (looked for ", shown(beside_config.string()),
                    ", beside the config file, and for ", shown(path), " from the current folder)"));
-}
-
-std::vector<std::string> printable_classes(std::vector<std::string> names) {
-  for (std::string& name : names) name = printable(name);
-  return names;
 }
 
 std::vector<std::string> resolve_paths(const DatasetSite& site, std::vector<std::string> paths) {
@@ -53,12 +74,6 @@ std::vector<std::string> resolve_paths(const DatasetSite& site, std::vector<std:
   }
   if (!missing.empty()) throw Error(kind, missing);
   return paths;
-}
-
-std::vector<std::string> numbered_classes(std::int64_t count) {
-  std::vector<std::string> names;
-  for (std::int64_t i = 0; i < count; ++i) names.push_back(std::to_string(i));
-  return names;
 }
 
 }  // namespace twiddle

@@ -118,10 +118,9 @@ class IdxReader {
 
 }  // namespace
 
-Idx::Options::Options(Params& params)
-    : images(params.path("images")), labels(params.path("labels")), classes(params.texts("classes")) {}
+Idx::Options::Options(Params& params) : images(params.path("images")), labels(params.path("labels")), classes(params) {}
 
-Idx::Idx(const DatasetSite& site, const Options& options) : classes_(printable_classes(options.classes)) {
+Idx::Idx(const DatasetSite& site, const Options& options) : classes_(options.classes.read(site)) {
   const std::vector<std::string> files = resolve_paths(site, {options.images, options.labels});
   images_file_ = files[0];
   const std::string& labels_file = files[1];

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "data/classes.h"
 #include "data/dataset.h"
 
 namespace twiddle {
@@ -13,7 +14,7 @@ class Idx : public Dataset {
   struct Options {
     explicit Options(Params& params);
     std::string images, labels;
-    std::vector<std::string> classes;  // empty: numbered
+    ClassNames classes;  // none: numbered
   };
   Idx(const DatasetSite& site, const Options& options);
   std::int64_t size() const override { return static_cast<std::int64_t>(labels_.size()); }

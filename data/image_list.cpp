@@ -47,9 +47,7 @@ const char* expected_line(TargetKind target) {
 }  // namespace
 
 ImageList::Options::Options(Params& params)
-    : file(params.path("file")),
-      channels(params.choice("channels", "3", {"1", "3"}) == "1" ? 1 : 3),
-      classes(params.texts("classes")) {}
+    : file(params.path("file")), channels(params.choice("channels", "3", {"1", "3"}) == "1" ? 1 : 3), classes(params) {}
 
 ImageList::ImageList(const DatasetSite& site, const Options& options)
     : file_(resolve_path(site, options.file)),
@@ -58,7 +56,7 @@ ImageList::ImageList(const DatasetSite& site, const Options& options)
       max_pixels_(site.max_pixels),
       orient_(site.orient),
       target_(site.target),
-      classes_(options.classes) {
+      classes_(options.classes.read(site)) {
   number_labels(read_lines());
 }
 
@@ -104,7 +102,6 @@ void ImageList::read_line(std::string_view text, std::int32_t number, std::vecto
 
 // Labels are names from `classes`, or numbers; without `classes`, the first one tells which of the two a file has.
 void ImageList::number_labels(const std::vector<WrittenLabel>& labels) {
-  constexpr std::int64_t most_classes = 1 << 20;
   const bool named = !classes_.empty(), numbers = !labels.empty() && whole_number(labels.front().text).has_value();
   if (!named && !numbers) {
     for (const WrittenLabel& label : labels) classes_.push_back(label.text);

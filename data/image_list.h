@@ -3,6 +3,7 @@
 #include <string_view>
 #include <vector>
 
+#include "data/classes.h"
 #include "data/dataset.h"
 
 namespace twiddle {
@@ -16,7 +17,7 @@ class ImageList : public Dataset {
     explicit Options(Params& params);
     std::string file;
     int channels;
-    std::vector<std::string> classes;  // empty: as the file's labels have them
+    ClassNames classes;  // none: as the file's labels have them
   };
   ImageList(const DatasetSite& site, const Options& options);
   std::int64_t size() const override { return static_cast<std::int64_t>(lines_.size()); }
