@@ -108,13 +108,20 @@ void Cifar10::read(const std::string& path) {
 }
 
 Target Cifar10::get(std::int64_t index, Image& image) const {
+  expect_index(index);
   const auto record = records_.begin() + index * record_bytes;
   image.channels = 3, image.height = image.width = 32;
   image.pixels.assign(record + 1, record + record_bytes);
   return *record;
 }
 
+std::vector<std::int64_t> Cifar10::labels(std::int64_t index) const {
+  expect_index(index);
+  return {records_[static_cast<std::size_t>(index * record_bytes)]};
+}
+
 std::string Cifar10::where(std::int64_t index) const {
+  expect_index(index);
   std::int64_t begin = 0;
   for (const File& file : files_) {
     if (index < file.end) return join(printable(file.path), " image ", index - begin);

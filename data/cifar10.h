@@ -18,6 +18,7 @@ class Cifar10 : public Dataset {
   std::int64_t size() const override { return files_.back().end; }
   const std::vector<std::string>& classes() const override { return classes_; }
   Target get(std::int64_t index, Image& image) const override;
+  std::vector<std::int64_t> labels(std::int64_t index) const override;
   std::string where(std::int64_t index) const override;
   std::string describe() const override;
 

@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "data/target.h"
@@ -20,7 +21,8 @@ struct Image {
 // What a dataset says of an image: its class, any number of classes, or another image.
 struct Target {
   Target() = default;
-  Target(std::int64_t label) : labels{label} {}        // NOLINT(google-explicit-constructor): the usual case
+  Target(std::int64_t label) : labels{label} {}  // NOLINT(google-explicit-constructor): the usual case
+  explicit Target(std::vector<std::int64_t> all) : labels(std::move(all)) {}
   std::int64_t label() const { return labels.at(0); }  // of an image that has one
 
   std::vector<std::int64_t> labels;
@@ -35,12 +37,22 @@ class Dataset {
   virtual const std::vector<std::string>& classes() const = 0;  // printable names, by label
   // Fills the image and returns its target; an Error of kind data names the file. The image's memory may be used again.
   virtual Target get(std::int64_t index, Image& image) const = 0;
+  // Those of the target, from what is known without reading the image, if the kind of dataset can.
+  virtual std::vector<std::int64_t> labels(std::int64_t index) const;
   virtual std::string where(
       std::int64_t index) const = 0;         // "train.idx image 17", "cats/0042.jpg": for messages, printable
   virtual std::string describe() const = 0;  // "idx, 1,500 images 1x8x8, 10 classes (data/digits/...)"
   // Of numbered classes, where their number comes from: "labels.idx: image 17 has label 200". Empty if they have names.
   virtual std::string largest_label() const { return ""; }
+
+ protected:
+  // Throws an Error of kind data if there is no such image. Numbers of images also come from files that may be of
+  // another dataset: get(), labels() and where() of every kind begin with this check.
+  void expect_index(std::int64_t index) const;
 };
+
+// Labels of the classes that have no image. Of a kind that knows its labels, no image is read.
+std::vector<std::int64_t> empty_classes(const Dataset& data);
 
 // A picture of more pixels is refused by what its header says, before it is decoded: a file of one megabyte can claim
 // pixels that take gigabytes. The second is the most that a config can allow.

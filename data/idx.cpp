@@ -144,13 +144,20 @@ Idx::Idx(const DatasetSite& site, const Options& options) : classes_(options.cla
 }
 
 Target Idx::get(std::int64_t index, Image& image) const {
+  expect_index(index);
   image.channels = channels_, image.height = height_, image.width = width_;
   const std::int64_t bytes = std::int64_t(channels_) * height_ * width_;
   image.pixels.assign(pixels_.begin() + index * bytes, pixels_.begin() + (index + 1) * bytes);
   return labels_[static_cast<std::size_t>(index)];
 }
 
+std::vector<std::int64_t> Idx::labels(std::int64_t index) const {
+  expect_index(index);
+  return {labels_[static_cast<std::size_t>(index)]};
+}
+
 std::string Idx::where(std::int64_t index) const {
+  expect_index(index);
   return join(printable(images_file_), " image ", index);
 }
 

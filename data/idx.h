@@ -20,6 +20,7 @@ class Idx : public Dataset {
   std::int64_t size() const override { return static_cast<std::int64_t>(labels_.size()); }
   const std::vector<std::string>& classes() const override { return classes_; }
   Target get(std::int64_t index, Image& image) const override;
+  std::vector<std::int64_t> labels(std::int64_t index) const override;
   std::string where(std::int64_t index) const override;
   std::string describe() const override;
   std::string largest_label() const override { return largest_label_; }

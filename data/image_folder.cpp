@@ -68,12 +68,18 @@ ImageFolder::ImageFolder(const DatasetSite& site, const Options& options)
 }
 
 fs::path ImageFolder::path_of(std::int64_t index) const {
+  expect_index(index);
   return fs::path(folder_) / files_[static_cast<std::size_t>(index)].path;
 }
 
 Target ImageFolder::get(std::int64_t index, Image& image) const {
   image = read_image(path_of(index).string(), channels_, max_pixels_, orient_);
   return files_[static_cast<std::size_t>(index)].label;
+}
+
+std::vector<std::int64_t> ImageFolder::labels(std::int64_t index) const {
+  expect_index(index);
+  return {files_[static_cast<std::size_t>(index)].label};
 }
 
 std::string ImageFolder::where(std::int64_t index) const {

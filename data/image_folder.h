@@ -21,6 +21,7 @@ class ImageFolder : public Dataset {
   std::int64_t size() const override { return static_cast<std::int64_t>(files_.size()); }
   const std::vector<std::string>& classes() const override { return classes_; }
   Target get(std::int64_t index, Image& image) const override;
+  std::vector<std::int64_t> labels(std::int64_t index) const override;
   std::string where(std::int64_t index) const override;
   std::string describe() const override;
 
@@ -37,7 +38,7 @@ class ImageFolder : public Dataset {
   bool orient_;
   std::vector<File> files_;
   FoundImages counts_;          // of what was skipped and followed, of all classes
-  std::int64_t without_class_;  // pictures beside the sub-folders
+  std::int64_t without_class_;  // pictures that are in no sub-folder
   std::vector<std::string> classes_;
 };
 

@@ -142,21 +142,27 @@ Image ImageList::read(const std::string& path) const {
 }
 
 Target ImageList::get(std::int64_t index, Image& image) const {
+  Target target(labels(index));
   const auto place = static_cast<std::size_t>(index);
   const Line& line = lines_[place];
-  Target target;
   try {
     image = read(line.path);
     if (target_ == TargetKind::image) target.image = read(target_paths_[place]);
   } catch (const Error& error) {
     throw Error(error.kind(), join(place_of(line.number), ": ", error.what()));
   }
-  const auto first = labels_.begin() + line.first_label;
-  target.labels.assign(first, first + line.labels);
   return target;
 }
 
+std::vector<std::int64_t> ImageList::labels(std::int64_t index) const {
+  expect_index(index);
+  const Line& line = lines_[static_cast<std::size_t>(index)];
+  const auto first = labels_.begin() + line.first_label;
+  return {first, first + line.labels};
+}
+
 std::string ImageList::where(std::int64_t index) const {
+  expect_index(index);
   const Line& line = lines_[static_cast<std::size_t>(index)];
   return join(place_of(line.number), " (", shown(line.path), ")");
 }

@@ -17,12 +17,13 @@ class ImageList : public Dataset {
     explicit Options(Params& params);
     std::string file;
     int channels;
-    ClassNames classes;  // none: as the file's labels have them
+    ClassNames classes;  // none: taken from the file's labels
   };
   ImageList(const DatasetSite& site, const Options& options);
   std::int64_t size() const override { return static_cast<std::int64_t>(lines_.size()); }
   const std::vector<std::string>& classes() const override { return classes_; }
   Target get(std::int64_t index, Image& image) const override;
+  std::vector<std::int64_t> labels(std::int64_t index) const override;
   std::string where(std::int64_t index) const override;
   std::string describe() const override;
   std::string largest_label() const override { return largest_label_; }

@@ -23,7 +23,7 @@ Synthetic::Synthetic(const DatasetSite& site, const Options& options) : images_(
 }
 
 Target Synthetic::get(std::int64_t index, Image& image) const {
-  const std::int64_t label = index % static_cast<std::int64_t>(classes_.size());
+  const std::int64_t label = labels(index).front();
   const RandomSequence noise = noise_.split(static_cast<std::uint64_t>(index));
   const RandomSequence pattern = RandomSequence{}.split(static_cast<std::uint64_t>(label));
   image.channels = channels_, image.height = height_, image.width = width_;
@@ -36,6 +36,11 @@ Target Synthetic::get(std::int64_t index, Image& image) const {
     std::memcpy(&image.pixels[i], &pixels, std::min<std::size_t>(8, image.pixels.size() - i));
   }
   return label;
+}
+
+std::vector<std::int64_t> Synthetic::labels(std::int64_t index) const {
+  expect_index(index);
+  return {index % static_cast<std::int64_t>(classes_.size())};
 }
 
 std::string Synthetic::describe() const {

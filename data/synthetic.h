@@ -20,6 +20,7 @@ class Synthetic : public Dataset {
   std::int64_t size() const override { return images_; }
   const std::vector<std::string>& classes() const override { return classes_; }
   Target get(std::int64_t index, Image& image) const override;
+  std::vector<std::int64_t> labels(std::int64_t index) const override;
   std::string where(std::int64_t index) const override { return join("synthetic image ", index); }
   std::string describe() const override;
 
