@@ -129,9 +129,17 @@ struct Trainer::Impl {
     state.batch = span().batches(state.position);
   }
 
-  double rate() const {
-    const double epoch = static_cast<double>(state.epoch) + span_of_updates().share(state.position);
+  double rate() const { return rate_at(state.position); }
+
+  double rate_at(std::int64_t position) const {
+    const double epoch = static_cast<double>(state.epoch) + span_of_updates().share(position);
     return config.train.learning_rate * config.train.schedule.factor(epoch, static_cast<double>(config.train.epochs));
+  }
+
+  // The position at which the epoch's latest update began, of a run that another process left after it.
+  std::int64_t start_of_last_update() const {
+    const std::int64_t images = span_of_updates().batch_size;
+    return std::max<std::int64_t>(state.position - 1, 0) / images * images;
   }
 
   const std::vector<std::string>& classes() const { return data.data().train->classes(); }
@@ -289,7 +297,7 @@ struct Trainer::Impl {
     report.epoch = state.epoch + 1;
     report.epochs = config.train.epochs;
     report.step = state.step;
-    report.rate = rate();
+    report.rate = first_step ? rate_at(start_of_last_update()) : step_rate;
     const auto trained = static_cast<double>(std::max<std::int64_t>(state.images, 1));
     report.train_loss = state.loss_sum / trained;  // as caught up with
     if (loss_function.target() == TargetKind::label) report.train_top1 = static_cast<double>(state.right) / trained;
