@@ -7,6 +7,7 @@
 #include <ctime>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "framework/atomic_file.h"
 #include "framework/error.h"
@@ -49,14 +50,23 @@ std::string csv_line(const EpochReport& report, const std::vector<Metric>& metri
                      report.wait.largest(), report.seconds, report.skipped, time);
 }
 
+// The file may be edited: only numbers that charts and sums can take are read, others count as absent.
+constexpr double most_number = 1e100;
+constexpr std::uint64_t most_whole = std::uint64_t(1) << 53;
+
+bool is_usable(const MetricsLine& value) {
+  return value.is_number() && std::abs(value.get<double>()) <= most_number;
+}
+
 double number_in(const MetricsLine& line, const char* key) {
   const auto found = line.find(key);
-  return found != line.end() && found->is_number() ? found->get<double>() : 0.0;
+  return found != line.end() && is_usable(*found) ? found->get<double>() : 0.0;
 }
 
 std::int64_t whole_in(const MetricsLine& line, const char* key) {
   const auto found = line.find(key);
-  return found != line.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
+  const bool usable = found != line.end() && found->is_number_unsigned() && found->get<std::uint64_t>() <= most_whole;
+  return usable ? found->get<std::int64_t>() : 0;
 }
 
 std::string val_key(const Metric& metric) {
@@ -68,11 +78,17 @@ std::string text_in(const MetricsLine& line, const char* key) {
   return found != line.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
+// It goes into the table as it is.
+std::string time_in(const MetricsLine& line) {
+  const std::string time = text_in(line, "time");
+  return time.find_first_not_of("0123456789-:TZ") == std::string::npos ? time : "";
+}
+
 DataWait wait_in(const MetricsLine& line) {
   DataWait wait{{number_in(line, "data_wait")}};
   if (const auto all = line.find("data_wait_by_rank"); all != line.end() && all->is_array()) {
     wait.shares.clear();
-    for (const MetricsLine& share : *all) wait.shares.push_back(share.is_number() ? share.get<double>() : 0.0);
+    for (const MetricsLine& share : *all) wait.shares.push_back(is_usable(share) ? share.get<double>() : 0.0);
   }
   return wait;
 }
@@ -95,14 +111,14 @@ EpochReport epoch_from(const MetricsLine& line) {
   EpochReport report;
   report.epoch = whole_in(line, "epoch"), report.epochs = whole_in(line, "epochs");
   report.step = whole_in(line, "step"), report.train_loss = number_in(line, "train_loss");
-  if (const auto top1 = line.find("train_top1"); top1 != line.end() && top1->is_number()) report.train_top1 = *top1;
+  if (const auto top1 = line.find("train_top1"); top1 != line.end() && is_usable(*top1)) report.train_top1 = *top1;
   report.rate = number_in(line, "learning_rate"), report.images_per_second = number_in(line, "images_per_second");
   report.wait = wait_in(line), report.seconds = number_in(line, "seconds");
   report.skipped = whole_in(line, "skipped");
   report.best = line.value("best", MetricsLine()) == true;
   report.has_validation = line.contains("val_loss");
   for (const Metric& metric : every_metric())
-    if (const auto found = line.find(val_key(metric)); found != line.end() && found->is_number())
+    if (const auto found = line.find(val_key(metric)); found != line.end() && is_usable(*found))
       report.val.*metric.score = *found;
   return report;
 }
@@ -124,13 +140,13 @@ History drop_later_lines(const std::string& folder, const std::vector<Metric>& m
   std::string kept, table = csv_header(metrics);
   for_each_line(folder, [&](const std::string& text, const MetricsLine& line, const std::string& kind) {
     if (kind == "step" && whole_in(line, "step") <= start.step) {
-      history.steps.push_back(step_from(line));
+      history.add(step_from(line));
       kept += text + "\n";
     }
     if (kind == "epoch" && whole_in(line, "epoch") <= start.epoch) {
       history.epochs.push_back(epoch_from(line));
       kept += text + "\n";
-      table += csv_line(history.epochs.back(), metrics, text_in(line, "time"));
+      table += csv_line(history.epochs.back(), metrics, time_in(line));
     }
   });
   write_file_atomically(path_in(folder, "metrics.jsonl"), kept);
@@ -139,6 +155,15 @@ History drop_later_lines(const std::string& folder, const std::vector<Metric>& m
 }
 
 }  // namespace
+
+void History::add(const StepReport& step) {
+  constexpr std::size_t most_steps = 4000;
+  if (seen_++ % stride_ == 0) steps.push_back(step);
+  if (steps.size() < most_steps) return;
+  for (std::size_t i = 1; i < most_steps / 2; ++i) steps[i] = std::move(steps[2 * i]);
+  steps.resize(most_steps / 2);
+  stride_ *= 2;
+}
 
 MetricsLine to_json(const EpochReport& report) {
   MetricsLine line = {{"epoch", report.epoch},
@@ -180,7 +205,7 @@ void Metrics::on_step(const StepReport& report) {
                       {"time", now()}};
   put_wait(report.wait, line);
   lines_ << json_text(line) << '\n' << std::flush;
-  history_.steps.push_back(report);
+  history_.add(report);
 }
 
 void Metrics::on_epoch(const EpochReport& report) {
@@ -196,7 +221,7 @@ void Metrics::on_epoch(const EpochReport& report) {
 History read_history(const std::string& run_folder) {
   History history;
   for_each_line(run_folder, [&](const std::string&, const MetricsLine& line, const std::string& kind) {
-    if (kind == "step") history.steps.push_back(step_from(line));
+    if (kind == "step") history.add(step_from(line));
     if (kind == "epoch") history.epochs.push_back(epoch_from(line));
   });
   return history;

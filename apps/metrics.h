@@ -10,8 +10,13 @@ namespace twiddle {
 
 // The history of a run: what curves are drawn from.
 struct History {
-  std::vector<StepReport> steps;
+  std::vector<StepReport> steps;  // evenly thinned in a long run: a chart has fewer points
   std::vector<EpochReport> epochs;
+
+  void add(const StepReport& step);
+
+ private:
+  std::size_t seen_ = 0, stride_ = 1;  // steps so far; of which every stride-th is kept
 };
 History read_history(const std::string& run_folder);  // from metrics.jsonl
 

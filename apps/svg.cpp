@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 #include "apps/html.h"
@@ -64,7 +65,7 @@ struct Axis {
 // Without the dust of floating point: 0.3, and not 0.30000000000000004.
 std::string tick_name(double value) {
   if (value == std::floor(value) && std::abs(value) < 1e9) return format_count(std::llround(value));
-  return format_number(std::stod(fmt::format("{:.6g}", value)));
+  return format_number(std::strtod(fmt::format("{:.6g}", value).c_str(), nullptr));
 }
 
 std::string axis_lines(const Chart& chart, const Axis& x, const Axis& y) {

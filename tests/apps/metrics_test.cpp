@@ -103,6 +103,41 @@ TEST(Metrics, TellTheLongestWaitForDataAndOfSeveralRanksAll) {
   EXPECT_NE(read_text(folder / "metrics.csv").find(",0.5000,"), std::string::npos);
 }
 
+// The steps of a long run are thinned evenly.
+TEST(Metrics, HistoryKeepsLimitedSteps) {
+  History history;
+  for (std::int64_t number = 0; number < 100000; ++number) {
+    StepReport step;
+    step.step = number;
+    history.add(step);
+  }
+  ASSERT_LE(history.steps.size(), 4000u);
+  ASSERT_GE(history.steps.size(), 2000u);
+  for (std::size_t i = 2; i < history.steps.size(); ++i)
+    EXPECT_EQ(history.steps[i].step - history.steps[i - 1].step, history.steps[1].step);
+  EXPECT_GT(history.steps.back().step, 99900);
+}
+
+TEST(Metrics, ReadEditedLinesAsFarAsTheyAreUsable) {
+  const auto folder = fresh_folder("metrics");
+  std::ofstream(folder / "metrics.jsonl")
+      << R"({"kind":"step","step":18446744073709551615,"loss":1e300,"images_per_second":-1e308})"
+      << "\n"
+      << R"({"kind":"epoch","epoch":-9223372036854775808,"step":1.5,"val_loss":1e307,"time":"a\nb,c"})"
+      << "\n"
+      << "[[[\n"
+      << R"({"kind":7})"
+      << "\n";
+  const History history = read_history(folder);
+  EXPECT_EQ(history.steps.at(0).step, 0);
+  EXPECT_EQ(history.steps.at(0).loss, 0);
+  EXPECT_EQ(history.epochs.at(0).epoch, 0);
+  EXPECT_TRUE(std::isnan(history.epochs.at(0).val.loss));
+  const Metrics resumed(folder, metrics_of(TargetKind::label), 100, at(1, 1));
+  const std::string table = read_text(folder / "metrics.csv");
+  EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 2) << table;
+}
+
 TEST(Metrics, OfARunThatKnewNoTrainingAccuracyAreReadWithoutOne) {
   const auto folder = fresh_folder("metrics");
   std::ofstream(folder / "metrics.jsonl") << R"({"kind":"epoch","epoch":1,"step":10,"train_loss":0.5})"

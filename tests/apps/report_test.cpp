@@ -172,6 +172,11 @@ TEST(Svg, ACurveFillsItsChartAndTicksAreWhole) {
   EXPECT_NE(svg.find(">20<"), std::string::npos);
 }
 
+TEST(Svg, DrawsNumbersOfAnySize) {
+  for (const double value : {1e-310, 1e100, -1e100})
+    expect_well_formed(Chart{.title = "", .curves = {{"a", {{0, value}, {1, 0}}}}}.svg());
+}
+
 TEST(Svg, MarksAHeight) {
   const std::string svg = Chart{.title = "", .curves = {{"a", {{0, 2}, {1, 3}}}}, .mark = 1}.svg();
   EXPECT_EQ(count(svg, "class=\"mark\""), 1u);
