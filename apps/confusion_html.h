@@ -1,12 +1,13 @@
 #pragma once
-#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "models/evaluate.h"
+
 namespace twiddle {
 
-// What was taken for what: of few classes the whole matrix, of many the pairs most often confused and the classes least
-// often known. `confusion`: [actual * classes + predicted].
-std::string confusion_html(const std::vector<std::string>& classes, const std::vector<std::int64_t>& confusion);
+// Predicted by actual classes: of few classes the whole matrix, of many the pairs most often confused and the classes
+// least often known. All labels of `confusion` are below the number of classes.
+std::string confusion_html(const std::vector<std::string>& classes, const Confusion& confusion);
 
 }  // namespace twiddle

@@ -25,18 +25,17 @@ struct ClassScore {
   std::int64_t images = 0, right = 0, predicted = 0;
 };
 
+// Scores of the classes that have images or were predicted.
 std::vector<ClassScore> class_scores(const EvalResult& result, const std::vector<std::string>& names) {
   std::vector<ClassScore> scores;
-  const auto classes = static_cast<std::size_t>(result.classes);
-  for (std::size_t actual = 0; actual < classes; ++actual) {
-    ClassScore score{names[actual], result.outside[actual]};
-    for (std::size_t other = 0; other < classes; ++other) {
-      score.images += result.confusion[actual * classes + other];
-      score.predicted += result.confusion[other * classes + actual];
-    }
-    score.right = result.confusion[actual * classes + actual];
-    if (score.images + score.predicted > 0) scores.push_back(score);
+  for (std::size_t label = 0; label < names.size(); ++label) scores.push_back({names[label], result.outside[label]});
+  for (const auto& [pair, images] : result.confusion) {
+    const auto& [actual, predicted] = pair;
+    scores[static_cast<std::size_t>(actual)].images += images;
+    scores[static_cast<std::size_t>(predicted)].predicted += images;
+    if (actual == predicted) scores[static_cast<std::size_t>(actual)].right += images;
   }
+  std::erase_if(scores, [](const ClassScore& score) { return score.images + score.predicted == 0; });
   return scores;
 }
 
@@ -120,18 +119,17 @@ int eval(const Flags& flags, const std::string& path, const std::string& model_f
   const Config& config = experiment.config;
   const Model& model = experiment.model;
   Context ctx(experiment.device, config.seed);
-  load_weights(trained.weights, ctx, *model.net);
-  const OpenData data = open_val_data(experiment);
+  const OpenData data = open_val_data(
+      experiment, network_classes(experiment, trained.weights, load_weights(trained.weights, ctx, *model.net)));
   if (!data.val) throw Error(ErrorKind::config, printable(config.file) + ": there is no data.val to measure on");
+  if (flags.verbosity >= 0) warn(data.warnings);
   Loader loader(*data.val, *data.val_augment, loader_options(experiment));
   if (flags.verbosity >= 0) tell(fmt::format("{} on {}\n", printable(trained.weights), data.val->describe()));
   CountedWork work("measuring on images", data.val->size(), flags.verbosity >= 0, interrupt);
   const EvalResult result = evaluate_advising(ctx, experiment, loader, config.train.batch_size, work);
   if (loader.skipped() > 0) tell(skipped_line(loader.skipped()) + "\n");
   tell_scores(flags, trained.weights, result, data.val->classes());
-  if (result.undefined > 0)
-    throw Error(ErrorKind::diverged, join(printable(trained.weights), ": the network's outputs for ", result.undefined,
-                                          " of ", result.images, " images are nan or infinite"));
+  expect_finite(result, [&] { return printable(trained.weights); });
   return 0;
 }
 

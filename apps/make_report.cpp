@@ -74,27 +74,33 @@ std::vector<Report::Picture> wrong_pictures(const Dataset& data, const EvalResul
   for (const EvalResult::Wrong& wrong : validation.wrong) {
     Report::Picture picture;
     if (!read_picture(data, wrong.index, picture.image)) continue;
-    picture.caption = fmt::format("{} taken for {}, {:.0f}%", class_name(data.classes(), wrong.actual),
+    picture.caption = fmt::format("{} predicted as {}, {:.0f}%", class_name(data.classes(), wrong.actual),
                                   class_name(data.classes(), wrong.predicted), 100 * wrong.probability);
     pictures.push_back(std::move(picture));
   }
   return pictures;
 }
 
-// "cat 3%, dog 99%; said: bird 80%": the labels that an image has, and those that the network would give it as well.
+// "cat 3%, dog 99%; said: bird 80%": the labels that an image has, and those that the network would give it as well; of
+// many the first few.
 std::string labels_caption(const EvalResult::Scored& image, const std::vector<std::string>& classes) {
-  const auto named = [&](std::int64_t label) {
-    return fmt::format("{} {:.0f}%", class_name(classes, label),
-                       100 * image.probabilities.at(static_cast<std::size_t>(label)));
+  constexpr std::size_t most_named = 5;
+  const auto named = [&](std::vector<std::int64_t> labels) {
+    const std::string more = labels.size() > most_named ? ", ..." : "";
+    labels.resize(std::min(most_named, labels.size()));
+    std::vector<std::string> names;
+    for (const std::int64_t label : labels)
+      names.push_back(fmt::format("{} {:.0f}%", class_name(classes, label),
+                                  100 * image.probabilities.at(static_cast<std::size_t>(label))));
+    return join_names(names) + more;
   };
-  std::vector<std::string> actual, said;
-  for (const std::int64_t label : image.labels) actual.push_back(named(label));
+  std::vector<std::int64_t> said;
   for (std::size_t i = 0; i < image.probabilities.size(); ++i) {
     const auto label = static_cast<std::int64_t>(i);
-    const bool has = std::find(image.labels.begin(), image.labels.end(), label) != image.labels.end();
-    if (!has && image.probabilities[i] >= 0.5f) said.push_back(named(label));
+    if (image.probabilities[i] >= 0.5f && !std::binary_search(image.labels.begin(), image.labels.end(), label))
+      said.push_back(label);
   }
-  return (actual.empty() ? "no label" : join_names(actual)) + (said.empty() ? "" : "; said: " + join_names(said));
+  return (image.labels.empty() ? "no label" : named(image.labels)) + (said.empty() ? "" : "; said: " + named(said));
 }
 
 std::vector<Report::Picture> worst_pictures(const Dataset& data, const EvalResult& validation) {
@@ -161,16 +167,6 @@ std::vector<Report::Fact> facts(const Config& config, Trainer& trainer, const Ru
   return facts;
 }
 
-// As many names as the validation tells apart: a network may have more outputs than the data has classes.
-std::vector<std::string> class_names(const Trainer& trainer, const std::vector<std::int64_t>& confusion) {
-  std::vector<std::string> names = trainer.train_data().classes();
-  std::size_t count = 0;
-  while (count * count < confusion.size()) ++count;
-  while (names.size() < count) names.push_back("output " + std::to_string(names.size()));
-  names.resize(count);
-  return names;
-}
-
 }  // namespace
 
 Report make_report(const Config& config, Trainer& trainer, const RunOrigin& origin, History history,
@@ -185,11 +181,11 @@ Report make_report(const Config& config, Trainer& trainer, const RunOrigin& orig
   report.filters = first_filters(trainer.context(), *trainer.model().net);
   report.layers = layer_facts(*trainer.model().net);
   if (validation == nullptr || trainer.val_data() == nullptr) return report;
-  const EvalResult& result = validation->result;
+  const EvalResult& result = *validation->result;
   const bool best = validation->epoch == trainer.state().best_epoch;
   report.examined = fmt::format("epoch {}{}", validation->epoch, best ? ", the best" : "");
-  report.classes = class_names(trainer, result.confusion);
-  report.confusion = result.confusion;
+  report.classes = trainer.val_data()->classes();
+  report.validation = validation->result;
   report.mistakes = wrong_pictures(*trainer.val_data(), result);
   report.worst = worst_pictures(*trainer.val_data(), result);
   report.restored = restored_pictures(result);

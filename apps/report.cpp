@@ -115,8 +115,8 @@ std::string report_html(const Report& report) {
     html += section("Surest mistakes", report.examined, pictures(report.mistakes, "mistakes"));
   if (!report.worst.empty()) html += section("Worst images", report.examined, pictures(report.worst, "mistakes"));
   if (!report.restored.empty()) html += section("Made of images", report.examined, rows_of_pictures(report.restored));
-  if (!report.confusion.empty() && report.confusion.size() == report.classes.size() * report.classes.size())
-    html += section("Confusion", report.examined, confusion_html(report.classes, report.confusion));
+  if (report.validation && report.validation->target == TargetKind::label)
+    html += section("Confusion", report.examined, confusion_html(report.classes, report.validation->confusion));
   if (!report.filters.empty()) html += section("Filters of the first layer", "", pictures(report.filters, "filters"));
   html += section("Layers", "", layers_table(report.layers));
   return html + "<footer>Twiddle " + version() + "</footer>\n</body>\n</html>\n";

@@ -1,4 +1,5 @@
 #pragma once
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,7 @@ struct Report {
   std::vector<Picture> filters, mistakes, worst;  // worst: of images with several labels
   std::vector<std::vector<Picture>> restored;     // of images made of images: input, output and what was wanted
   std::vector<std::string> classes;
-  std::vector<std::int64_t> confusion;  // [actual * classes + predicted]; empty: not measured
+  std::shared_ptr<const EvalResult> validation;  // null: none
   std::vector<LayerFacts> layers;
 };
 

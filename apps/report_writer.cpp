@@ -4,6 +4,7 @@
 
 #include "framework/atomic_file.h"
 #include "framework/error.h"
+#include "models/fingerprint.h"
 
 namespace twiddle {
 namespace {
@@ -17,6 +18,18 @@ std::string local_time() {
   return {text, std::strftime(text, sizeof text, "%F %R %Z", &parts)};
 }
 
+// What the trainer validates on; empty if it has no validation.
+BestValidation::Data validation_data(const Trainer& trainer) {
+  const Dataset* const val = trainer.val_data();
+  if (val == nullptr) return {};
+  return {{.target = trainer.target(),
+           .images = val->size(),
+           .classes = static_cast<std::int64_t>(val->classes().size()),
+           .outputs = trainer.model().net->output_shape().at(0),
+           .may_skip = trainer.config().data.skip_bad},
+          fingerprint(*val)};
+}
+
 }  // namespace
 
 ReportWriter::ReportWriter(const Config& config, Trainer& trainer, const Metrics& metrics, Console& console,
@@ -26,12 +39,15 @@ ReportWriter::ReportWriter(const Config& config, Trainer& trainer, const Metrics
       metrics_(metrics),
       console_(console),
       origin_{run_folder, command, local_time()},
-      best_(run_folder, trainer.state().best_epoch, trainer.watched().name),
-      least_pause_(least_pause) {}
+      best_(run_folder, trainer.state().best_epoch, trainer.watched().name, validation_data(trainer)),
+      least_pause_(least_pause) {
+  if (!best_.discarded().empty())
+    console_.line(join("warning: ", best_.discarded(), "; the report shows the next validation instead"));
+}
 
 void ReportWriter::on_epoch(const EpochReport& report) {
   try {
-    if (report.has_validation) best_.take(report, *trainer_.last_validation(), trainer_.state().best_epoch);
+    if (report.has_validation) best_.take(report, trainer_.last_validation(), trainer_.state().best_epoch);
   } catch (const Error& error) {
     console_.line(join("warning: the best epoch's validation is not kept: ", error.what()));
   }

@@ -177,22 +177,6 @@ struct LossBackward {  // (probability * all factors - the class's factor) / wei
   }
 };
 
-// How many classes come before the label in order of falling score; of equal scores the lower class comes first, and a
-// NaN comes before all, so that a broken network is never right.
-struct LabelRank {
-  std::int64_t classes;
-  const float* logits;
-  const std::int32_t* labels;
-  std::int32_t* rank;
-  TWIDDLE_HD float term(std::int64_t row, std::int64_t column) const {
-    const std::int32_t label = labels[row];
-    if (label < 0 || label >= classes) return 1;
-    const float own = logits[row * classes + label], other = logits[row * classes + column];
-    return column < label ? !(other < own) : column > label && !(other <= own);
-  }
-  TWIDDLE_HD void store(std::int64_t row, double before) const { rank[row] = static_cast<std::int32_t>(before); }
-};
-
 std::int64_t rows_of(const Tensor& logits, const char* what) {
   require(logits.shape().size() >= 2 && logits.size() > 0 && logits.size() == logits.dim(0) * logits.dim(1), what,
           " needs logits batch x classes, got ", to_string(logits.shape()));
@@ -286,15 +270,6 @@ Tensor softmax(Stream& stream, const Tensor& logits) {
   Tensor probability(stream, logits.shape());
   map_rows(stream, batch, classes, Probability{scales.read()}, exp_cost, probability.write(), logits.read());
   return probability;
-}
-
-Tensor label_ranks(Stream& stream, const Tensor& logits, const Tensor& labels) {
-  const std::int64_t batch = rows_of(logits, "label_ranks"), classes = logits.dim(1);
-  require(labels.size() == batch, "label_ranks: ", labels.size(), " labels for a batch of ", batch);
-  Tensor ranks(stream, {batch}, DType::i32);
-  reduce_rows(stream, batch, classes,
-              LabelRank{classes, logits.read(), labels.read<std::int32_t>(), ranks.write<std::int32_t>()});
-  return ranks;
 }
 
 }  // namespace twiddle

@@ -20,8 +20,4 @@ void softmax_loss_without_rows(Context& ctx);
 // Probabilities, row by row: exp(logits) / sum.
 Tensor softmax(Stream& stream, const Tensor& logits);
 
-// For each row how many classes come before the label, i32 [batch]: 0 where it is first. Of equal scores the lower
-// class comes first, and a NaN before all, so that a dead or broken network is not counted as right.
-Tensor label_ranks(Stream& stream, const Tensor& logits, const Tensor& labels);
-
 }  // namespace twiddle

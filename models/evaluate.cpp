@@ -1,5 +1,6 @@
 #include "models/evaluate.h"
 
+#include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <optional>
@@ -66,6 +67,25 @@ EvalResult evaluate(Context& ctx, const Sequential& net, const Loss& loss, Loade
   judge->finish(result);
   if (result.images > 0) result.scores.loss = loss_sum / static_cast<double>(result.images);
   return result;
+}
+
+void expect_finite(const EvalResult& result, const std::function<std::string()>& what) {
+  if (result.undefined > 0)
+    throw Error(ErrorKind::diverged, join(what(), ": the network's outputs for ", result.undefined, " of ",
+                                          result.images, " images are nan or infinite"));
+  if (result.images > 0 && !std::isfinite(result.scores.loss))
+    throw Error(ErrorKind::diverged,
+                join(what(), ": the outputs are finite, but too large for the loss, which is ", result.scores.loss));
+}
+
+std::size_t evaluation_bytes(TargetKind target, std::int64_t batch, const Shape& output, std::int64_t images) {
+  constexpr std::int64_t pair_bytes = 64;  // a node of a Confusion
+  const std::int64_t values = count_of(output), of_batch = batch * values * 4;
+  if (is_image(target)) return static_cast<std::size_t>(3 * of_batch);  // inputs, outputs and targets
+  if (target == TargetKind::label)
+    return static_cast<std::size_t>(of_batch + std::min(images, values * values) * pair_bytes + values * 8);
+  // Outputs and targets of a batch; for each image and label the score and, in one bit, whether it has the label.
+  return static_cast<std::size_t>(2 * of_batch + images * values * 4 + images * values / 8);
 }
 
 }  // namespace twiddle

@@ -1,6 +1,9 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "data/loader.h"
@@ -11,17 +14,23 @@
 
 namespace twiddle {
 
+// Images of each kind that an evaluation keeps as examples.
+constexpr std::size_t examples_kept = 12;
+
+// Images by (actual, predicted) class. Only pairs that occur are kept: with many classes, nearly none does.
+using Confusion = std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t>;
+
 // How well a net does on a dataset, and where it errs. What tells where follows from what an image's target is.
 struct EvalResult {
   TargetKind target = TargetKind::label;
   Scores scores;
   std::int64_t images = 0;
-  std::int64_t undefined = 0;  // images whose outputs are not finite: they are taken for nothing, and wrong
+  std::int64_t undefined = 0;  // images with non-finite outputs: no prediction, counted as wrong
 
   // Of one label an image.
-  std::int64_t classes = 0;             // that the dataset names
-  std::vector<std::int64_t> confusion;  // [actual * classes + predicted]
-  std::vector<std::int64_t> outside;    // [actual]: taken for an output that is no class of the data
+  std::int64_t classes = 0;           // that the dataset names
+  Confusion confusion;                // of predictions that are a class of the data
+  std::vector<std::int64_t> outside;  // [actual]: predicted as an output that is not a class of the data
   struct Wrong {
     std::int64_t index = 0, actual = 0, predicted = 0;
     float probability = 0;  // of the prediction
@@ -30,8 +39,8 @@ struct EvalResult {
 
   // Of any number of labels.
   struct LabelScore {
-    std::int64_t images = 0;       // that have the label
-    double average_precision = 0;  // where an image has it
+    std::int64_t images = 0;                     // that have the label
+    double average_precision = Scores::unknown;  // if an image has it
   };
   std::vector<LabelScore> labels;  // by label
   struct Scored {
@@ -56,5 +65,12 @@ struct EvalResult {
 EvalResult evaluate(Context& ctx, const Sequential& net, const Loss& loss, Loader& loader,
                     std::int64_t limit_batches = 0, const std::function<bool()>& cancelled = {},
                     Communicator* ranks = nullptr);
+
+// Throws an Error of kind diverged if outputs or the loss are not finite: scores of such an evaluation mean nothing.
+void expect_finite(const EvalResult& result, const std::function<std::string()>& what);
+
+// Most host memory that an evaluation adds to that of a training step: the outputs of a batch, and what is counted for
+// `images` images.
+std::size_t evaluation_bytes(TargetKind target, std::int64_t batch, const Shape& output, std::int64_t images);
 
 }  // namespace twiddle

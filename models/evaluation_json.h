@@ -11,7 +11,15 @@ namespace twiddle {
 // precision], and the `worst` images. Of images made of images, the first are `restored`, each with its psnr.
 nlohmann::json to_json(const EvalResult& result);
 
-// The inverse. Throws nlohmann's exceptions where a key is missing or of another type.
-EvalResult evaluation_from_json(const nlohmann::json& json);
+// What an evaluation was made of, as far as its numbers must agree with it.
+struct EvaluatedSet {
+  TargetKind target = TargetKind::label;
+  std::int64_t images = 0, classes = 0;
+  std::int64_t outputs = 0;  // of the network
+  bool may_skip = false;     // images that cannot be read are left out
+};
+
+// The inverse. The JSON may come from anyone: an Error of kind data says what in it is no evaluation of that set.
+EvalResult evaluation_from_json(const nlohmann::json& json, const EvaluatedSet& set);
 
 }  // namespace twiddle

@@ -10,7 +10,6 @@ namespace twiddle {
 
 namespace {
 
-constexpr std::size_t restored_kept = 12;
 constexpr double least_error = 1e-10;  // that counts: equal images are 100 dB apart, not infinitely many
 
 class RestoredImageJudge : public ImageJudge {
@@ -43,7 +42,7 @@ class RestoredImageJudge : public ImageJudge {
         continue;
       }
       sum_ += ratios[row];
-      if (restored_.size() + shown.size() < restored_kept) shown.push_back(row);
+      if (restored_.size() + shown.size() < examples_kept) shown.push_back(row);
     }
     return shown;
   }

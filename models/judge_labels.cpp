@@ -1,33 +1,30 @@
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "framework/error.h"
-#include "layers/softmax_loss.h"
 #include "models/judge.h"
 
 namespace twiddle {
 
 namespace {
 
-constexpr std::size_t wrong_kept = 12;
-
 class LabelJudge : public Judge {
  public:
   LabelJudge(Stream& stream, std::int64_t classes, std::int64_t outputs) : stream_(stream), outputs_(outputs) {
     found_.classes = classes;
-    found_.confusion.assign(static_cast<std::size_t>(classes * classes), 0);
     found_.outside.assign(static_cast<std::size_t>(classes), 0);
   }
 
   void add(const Batch& batch, const Tensor& output) override {
     const std::vector<std::int32_t> labels = batch.targets.to_vector<std::int32_t>(stream_);
     check_labels(batch, labels);
+    const std::vector<float> scores = output.to_vector(stream_);
+    const auto outputs = static_cast<std::size_t>(outputs_);
+    for (std::size_t row = 0; row < labels.size(); ++row)
+      add_image(batch.indices[row], labels[row], {&scores[row * outputs], outputs});
     images_ += static_cast<std::int64_t>(labels.size());
-    for (const std::int32_t rank : label_ranks(stream_, output, batch.targets).to_vector<std::int32_t>(stream_)) {
-      top1_ += rank < 1;
-      top5_ += rank < 5;
-    }
-    count_predictions(softmax(stream_, output).to_vector(stream_), batch, labels);
+    keep_most_confident();
   }
 
   void finish(EvalResult& result) override {
@@ -40,6 +37,8 @@ class LabelJudge : public Judge {
   }
 
  private:
+  using Scores = std::span<const float>;  // of one image, by output
+
   // What follows counts by label: one that is no class must not get there.
   void check_labels(const Batch& batch, const std::vector<std::int32_t>& labels) const {
     const std::int64_t classes = std::min(found_.classes, outputs_);
@@ -49,36 +48,56 @@ class LabelJudge : public Judge {
                                           "; of the data and of the model's outputs, ", classes, " are classes"));
   }
 
-  // Adds one batch's predictions to the counts and the list of mistakes.
-  void count_predictions(const std::vector<float>& probabilities, const Batch& batch,
-                         const std::vector<std::int32_t>& labels) {
-    for (std::size_t row = 0; row < labels.size(); ++row) {
-      const auto first = probabilities.begin() + static_cast<std::ptrdiff_t>(row) * outputs_;
-      const std::int64_t actual = labels[row];
-      if (!std::all_of(first, first + outputs_, [](float share) { return std::isfinite(share); })) {
-        ++found_.undefined;
-        continue;
-      }
-      const auto best = std::max_element(first, first + outputs_);
-      const std::int64_t predicted = best - first;
-      if (predicted < found_.classes)
-        ++found_.confusion[static_cast<std::size_t>(actual * found_.classes + predicted)];
-      else
-        ++found_.outside[static_cast<std::size_t>(actual)];
-      if (predicted != actual) found_.wrong.push_back({batch.indices[row], actual, predicted, *best});
+  // Top-1, top-5 and the table of classes come from the same scores, so that they agree.
+  void add_image(std::int64_t index, std::int64_t label, Scores scores) {
+    if (!std::all_of(scores.begin(), scores.end(), [](float score) { return std::isfinite(score); })) {
+      ++found_.undefined;
+      return;
     }
-    keep_most_confident();
+    const std::int64_t rank = rank_of(label, scores);
+    top1_ += rank < 1, top5_ += rank < 5;
+    const auto best = std::max_element(scores.begin(), scores.end());
+    const std::int64_t predicted = best - scores.begin();
+    if (predicted < found_.classes)
+      ++found_.confusion[{label, predicted}];
+    else
+      ++found_.outside[static_cast<std::size_t>(label)];
+    if (predicted == label) return;
+    const float probability = probability_of(*best, scores);
+    if (probability > 0) found_.wrong.push_back({index, label, predicted, probability});
+  }
+
+  // Number of classes that come before the label. If scores are equal, the lower class is first, as in max_element.
+  static std::int64_t rank_of(std::int64_t label, Scores scores) {
+    const auto at = scores.begin() + label;
+    const float score = *at;
+    return std::count_if(scores.begin(), at, [score](float other) { return other >= score; }) +
+           std::count_if(at, scores.end(), [score](float other) { return other > score; });
+  }
+
+  // The largest score's share of the softmax; 0 if it is below `least_`. Then the sum ends early: for most of the
+  // mistakes among many classes after a few terms.
+  float probability_of(float largest, Scores scores) const {
+    double sum = 0;
+    for (const float score : scores) {
+      sum += std::exp(score - largest);
+      if (sum * least_ > 1) return 0;
+    }
+    return static_cast<float>(1 / sum);
   }
 
   void keep_most_confident() {
     std::vector<EvalResult::Wrong>& wrong = found_.wrong;
     std::stable_sort(wrong.begin(), wrong.end(),
                      [](const auto& a, const auto& b) { return a.probability > b.probability; });
-    if (wrong.size() > wrong_kept) wrong.resize(wrong_kept);
+    if (wrong.size() < examples_kept) return;
+    wrong.resize(examples_kept);
+    least_ = wrong.back().probability;
   }
 
   Stream& stream_;
   std::int64_t outputs_, images_ = 0, top1_ = 0, top5_ = 0;
+  double least_ = 0;  // probability of a mistake that would be kept
   EvalResult found_;
 };
 

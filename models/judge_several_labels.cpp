@@ -9,8 +9,6 @@ namespace twiddle {
 
 namespace {
 
-constexpr std::size_t worst_kept = 12;
-
 // Binary cross entropy of one image, as its share of the loss: the mean over the classes.
 double loss_of(const float* logits, const float* targets, std::int64_t outputs) {
   double loss = 0;
@@ -35,14 +33,16 @@ class SeveralLabelsJudge : public Judge {
       add_image(batch.indices[row], &logits[first], &targets[first]);
     }
     std::stable_sort(worst_.begin(), worst_.end(), [](const auto& a, const auto& b) { return a.loss > b.loss; });
-    if (worst_.size() > worst_kept) worst_.resize(worst_kept);
+    if (worst_.size() < examples_kept) return;
+    worst_.resize(examples_kept);
+    least_ = worst_.back().loss;
   }
 
   void finish(EvalResult& result) override {
     double sum = 0;
     std::int64_t labels = 0;  // that an image has
     for (std::size_t label = 0; label < classes_; ++label) {
-      EvalResult::LabelScore score{std::count(has_[label].begin(), has_[label].end(), true), 0};
+      EvalResult::LabelScore score{std::count(has_[label].begin(), has_[label].end(), true)};
       if (score.images > 0) {
         score.average_precision = average_precision(scores_[label], has_[label]);
         sum += score.average_precision, ++labels;
@@ -57,15 +57,22 @@ class SeveralLabelsJudge : public Judge {
   void add_image(std::int64_t index, const float* logits, const float* targets) {
     const bool defined = std::all_of(logits, logits + outputs_, [](float x) { return std::isfinite(x); });
     undefined_ += defined ? 0 : 1;
-    EvalResult::Scored image{index, defined ? loss_of(logits, targets, outputs_) : 0, {}, {}};
     for (std::size_t label = 0; label < classes_; ++label) {
       has_[label].push_back(targets[label] > 0);
-      // What is not finite comes last: it is taken for nothing.
+      // What is not finite comes last: it is no prediction.
       scores_[label].push_back(defined ? logits[label] : -std::numeric_limits<float>::infinity());
+    }
+    const double loss = defined ? loss_of(logits, targets, outputs_) : 0;
+    if (defined && loss > least_) worst_.push_back(scored(index, loss, logits, targets));
+  }
+
+  EvalResult::Scored scored(std::int64_t index, double loss, const float* logits, const float* targets) const {
+    EvalResult::Scored image{index, loss, {}, {}};
+    for (std::size_t label = 0; label < classes_; ++label) {
       if (targets[label] > 0) image.labels.push_back(static_cast<std::int64_t>(label));
       image.probabilities.push_back(1 / (1 + std::exp(-logits[label])));
     }
-    if (defined) worst_.push_back(std::move(image));
+    return image;
   }
 
   Stream& stream_;
@@ -74,6 +81,7 @@ class SeveralLabelsJudge : public Judge {
   std::vector<std::vector<float>> scores_;  // of every image, by label; the logits, which rank as their sigmoids do
   std::vector<std::vector<bool>> has_;
   std::vector<EvalResult::Scored> worst_;
+  double least_ = -1;  // loss of an image that would be kept
 };
 
 }  // namespace

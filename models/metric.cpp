@@ -3,10 +3,12 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace twiddle {
 
 std::string Metric::text(double value) const {
+  if (std::isnan(value)) return "-";  // nothing to measure it on, such as mAP without a label
   if (unit == Unit::share) return fmt::format("{:.2f}%", 100 * value);
   return unit == Unit::decibels ? fmt::format("{:.2f} dB", value) : fmt::format("{:.4f}", value);
 }

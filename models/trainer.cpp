@@ -29,8 +29,11 @@ const Metric& Trainer::watched() const {
 bool Trainer::stopped_early() const {
   return impl_->state.epoch < impl_->config.train.epochs && impl_->watch.stops(impl_->state);
 }
-const EvalResult* Trainer::last_validation() const {
-  return impl_->last_validation ? &*impl_->last_validation : nullptr;
+TargetKind Trainer::target() const {
+  return impl_->loss_function.target();
+}
+std::shared_ptr<const EvalResult> Trainer::last_validation() const {
+  return impl_->last_validation;
 }
 const Config& Trainer::config() const {
   return impl_->config;

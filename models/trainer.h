@@ -67,10 +67,12 @@ class Trainer {
           const std::atomic<bool>& stop);     // stop: finish the batch, or leave a validation, save, return
   const TakenWeights* taken_weights() const;  // of Options::weights; null: none were given
   bool has_validation() const;
-  std::vector<Metric> metrics() const;        // of a validation
-  const Metric& watched() const;              // the one that the best epoch is chosen by
-  bool stopped_early() const;                 // as no epoch got better any more
-  const EvalResult* last_validation() const;  // at the end of the last epoch of this process; null: none yet
+  std::vector<Metric> metrics() const;  // of a validation
+  const Metric& watched() const;        // the one that the best epoch is chosen by
+  bool stopped_early() const;           // as no epoch got better any more
+  TargetKind target() const;
+  // At the end of the last epoch of this process; null: none yet.
+  std::shared_ptr<const EvalResult> last_validation() const;
 
   const Config& config() const;
   Context& context();

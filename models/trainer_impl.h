@@ -42,7 +42,7 @@ struct Trainer::Impl {
   bool first_step = true;  // of this process
   bool told_not_captured = false;
   std::optional<TakenWeights> taken_weights;
-  std::optional<EvalResult> last_validation;
+  std::shared_ptr<const EvalResult> last_validation;  // shared: among many classes its counts are large
 
   Impl(Experiment given, Options run_options)
       : experiment(std::move(given)),
@@ -328,13 +328,17 @@ struct Trainer::Impl {
   // False: stopped.
   bool validate(EpochReport& report, const std::atomic<bool>& stop) {
     const AveragedWeights averaged(average.get());
-    const EvalResult result = evaluate(
+    EvalResult result = evaluate(
         ctx, net, loss_function, *data.val(), 0, [&stop] { return stop.load(); },
         ranks->size() > 1 ? ranks.get() : nullptr);
     if (any(*ranks, stop)) return false;
-    last_validation = result;
+    expect_finite(result, [&] {
+      const std::string& saved = saver.last_checkpoint();
+      return join("validation after epoch ", report.epoch, saved.empty() ? "" : "; its weights are " + saved);
+    });
+    last_validation = std::make_shared<const EvalResult>(std::move(result));
     report.has_validation = true;
-    report.val = result.scores;
+    report.val = last_validation->scores;
     return true;
   }
 

@@ -49,9 +49,11 @@ Report small_report() {
   epoch.epoch = 1, epoch.step = 5, epoch.has_validation = true, epoch.val.top1 = 0.5;
   report.history.epochs.push_back(epoch);
   report.classes = {"cat", "<script>"};
-  report.confusion = {3, 1, 0, 4};
+  EvalResult validation;
+  validation.confusion = {{{0, 0}, 3}, {{0, 1}, 1}, {{1, 1}, 4}};
+  report.validation = std::make_shared<EvalResult>(validation);
   report.filters = {{Image{1, 2, 2, {0, 80, 160, 240}}, ""}};
-  report.mistakes = {{Image{3, 1, 1, {1, 2, 3}}, "cat taken for <script>, 90%"}};
+  report.mistakes = {{Image{3, 1, 1, {1, 2, 3}}, "cat predicted as <script>, 90%"}};
   report.layers = {{"conv1", "conv2d", "3x3", {1, 8, 8}, {4, 6, 6}, 40, 1e6, 576}};
   return report;
 }
@@ -75,8 +77,9 @@ TEST(Report, TellsWhatWasRunAndWhoseMistakesTheseAre) {
 }
 
 TEST(Confusion, TwentyClassesScrollInTheirFrame) {
-  const std::string html =
-      confusion_html(std::vector<std::string>(20, "a long name"), std::vector<std::int64_t>(400, 1));
+  Confusion all;
+  for (std::int64_t pair = 0; pair < 400; ++pair) all[{pair / 20, pair % 20}] = 1;
+  const std::string html = confusion_html(std::vector<std::string>(20, "a long name"), all);
   expect_well_formed(html);
   EXPECT_NE(html.find("<div class=\"scroll\">"), std::string::npos);
   EXPECT_NE(html.find("<tr class=\"turned\">"), std::string::npos);
@@ -84,16 +87,13 @@ TEST(Confusion, TwentyClassesScrollInTheirFrame) {
 }
 
 TEST(Confusion, ShortNamesStandLevel) {
-  EXPECT_EQ(confusion_html({"0", "1"}, {1, 0, 0, 1}).find("turned"), std::string::npos);
+  EXPECT_EQ(confusion_html({"0", "1"}, {{{0, 0}, 1}, {{1, 1}, 1}}).find("turned"), std::string::npos);
 }
 
 TEST(Confusion, OfManyClassesThePairsAndTheHardest) {
   std::vector<std::string> classes(1000, "thing");
   classes[5] = "axe", classes[7] = "bow", classes[9] = "cup";
-  std::vector<std::int64_t> confusion(1000 * 1000, 0);
-  confusion[5 * 1000 + 7] = 30, confusion[5 * 1000 + 5] = 10;
-  confusion[9 * 1000 + 9] = 8;
-  const std::string html = confusion_html(classes, confusion);
+  const std::string html = confusion_html(classes, {{{5, 5}, 10}, {{5, 7}, 30}, {{9, 9}, 8}});
   expect_well_formed(html);
   EXPECT_LT(html.size(), 10000u);
   EXPECT_NE(html.find("<td>axe</td><td>bow</td><td>30</td><td>75%</td>"), std::string::npos);

@@ -178,7 +178,7 @@ TEST_P(EveryDevice, SoftmaxLossTakesTrailingOnes) {
   EXPECT_NEAR(Loss(GetParam(), {1, 2, 1, 1}, {0, 0}, {1}).value, std::log(2.0), 1e-6);
 }
 
-// As label_ranks counts: of a tie the lower class is first, and a row with a NaN is never right.
+// If scores are equal, the lower class is first; a row with a NaN is never right.
 TEST_P(EveryDevice, SoftmaxLossAddsUpLossesAndRightRows) {
   Context ctx(GetParam());
   Stream& stream = *ctx.stream;
@@ -237,16 +237,6 @@ TEST_P(EveryDevice, SoftmaxGivesShares) {
   Context ctx(GetParam());
   const Tensor logits = Tensor::from<float>(*ctx.stream, {2, 2}, {0, std::log(3.0f), 1000, -1000});
   expect_close(softmax(*ctx.stream, logits).to_vector(*ctx.stream), {0.25f, 0.75f, 1, 0}, 1e-6f);
-}
-
-TEST_P(EveryDevice, LabelRanksCountWhatComesBefore) {
-  Context ctx(GetParam());
-  // Third; first; a tie goes to the lower class, so that a net of equal outputs is right only for class 0; NaN is
-  // wrong.
-  const Tensor logits = Tensor::from<float>(*ctx.stream, {5, 3}, {5, 4, 3, 1, 9, 2, 7, 7, 7, 7, 7, 7, NAN, NAN, NAN});
-  const Tensor labels = Tensor::from<std::int32_t>(*ctx.stream, {5}, {2, 1, 0, 2, 0});
-  EXPECT_EQ(label_ranks(*ctx.stream, logits, labels).to_vector<std::int32_t>(*ctx.stream),
-            (std::vector<std::int32_t>{2, 0, 0, 2, 2}));
 }
 
 }  // namespace twiddle

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <numeric>
 
 #include "framework/error.h"
+#include "models/judge.h"
 #include "models/open_data.h"
 
 namespace twiddle {
@@ -70,8 +70,12 @@ TEST(Evaluate, NamesAnImageThatIsNotFinite) {
 TEST(Evaluate, FillsTheConfusionMatrixAndTheMistakes) {
   AlwaysTwo two;
   const EvalResult result = evaluate(two.ctx, *two.model.net, *two.experiment.loss, two.loader);
-  EXPECT_EQ(std::accumulate(result.confusion.begin(), result.confusion.end(), std::int64_t(0)), 40);
-  for (std::size_t actual = 0; actual < 4; ++actual) EXPECT_EQ(result.confusion[actual * 4 + 1], 0);
+  std::int64_t images = 0;
+  for (const auto& [pair, count] : result.confusion) {
+    EXPECT_EQ(pair.second, 2);
+    images += count;
+  }
+  EXPECT_EQ(images, 40);
   ASSERT_FALSE(result.wrong.empty());
   for (const EvalResult::Wrong& wrong : result.wrong) {
     EXPECT_EQ(wrong.predicted, 2);
@@ -116,7 +120,7 @@ TEST(Evaluate, CountsPredictionsThatAreNoClassOfTheData) {
   AlwaysTwo two;
   const EvalResult result = evaluate_on(two, Labelled(2, {0, 1, 1}));
   EXPECT_EQ(result.classes, 2);
-  EXPECT_EQ(result.confusion, (std::vector<std::int64_t>(4, 0)));
+  EXPECT_TRUE(result.confusion.empty());
   EXPECT_EQ(result.outside, (std::vector<std::int64_t>{1, 2}));
   EXPECT_EQ(result.wrong.size(), 3u);
 }
@@ -138,15 +142,47 @@ TEST(Evaluate, NamesTheImageWhoseLabelIsNoClass) {
 }
 
 // Outputs that are no numbers are no prediction, and surely none of class 0.
-TEST(Evaluate, TakesOutputsThatAreNotFiniteForNothing) {
+TEST(Evaluate, CountsNonFiniteOutputsAsWrong) {
   AlwaysTwo two;
   for (Parameter* parameter : two.model.net->parameters())
     two.ctx.stream->fill(parameter->variable.value().write(), count_of(parameter->shape), NAN);
   const EvalResult result = evaluate_on(two, Labelled(4, {0, 0, 1}));
   EXPECT_EQ(result.undefined, 3);
   EXPECT_EQ(result.scores.top1, 0);
-  EXPECT_EQ(result.confusion, (std::vector<std::int64_t>(16, 0)));
+  EXPECT_TRUE(result.confusion.empty());
   EXPECT_TRUE(result.wrong.empty());
+}
+
+TEST(Evaluate, RefusesScoresThatAreNotFinite) {
+  const auto finite_error = [](const EvalResult& result) -> std::string {
+    try {
+      expect_finite(result, [] { return "best.safetensors"; });
+      return "";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::diverged);
+      return error.what();
+    }
+  };
+  EvalResult result;
+  result.images = 5, result.scores.loss = 0.5;
+  EXPECT_EQ(finite_error(result), "");
+  result.undefined = 2;
+  EXPECT_EQ(finite_error(result), "best.safetensors: the network's outputs for 2 of 5 images are nan or infinite");
+  result.undefined = 0, result.scores.loss = INFINITY;
+  EXPECT_NE(finite_error(result).find("too large for the loss"), std::string::npos) << finite_error(result);
+}
+
+// Counts are of pairs that occur: a table of all pairs would take 80 GB here.
+TEST(Evaluate, CountsPairsOfManyClasses) {
+  constexpr std::int64_t classes = 100000;
+  Context ctx;
+  const auto judge = judge_labels(*ctx.stream, classes, classes);
+  const Tensor output = Tensor::filled(*ctx.stream, {2, classes}, 0);
+  judge->add({Tensor(), Tensor::from<std::int32_t>(*ctx.stream, {2}, {0, classes - 1}), {0, 1}}, output);
+  EvalResult result;
+  judge->finish(result);
+  EXPECT_EQ(result.confusion, (Confusion{{{0, 0}, 1}, {{classes - 1, 0}, 1}}));
+  EXPECT_LT(evaluation_bytes(TargetKind::label, 32, {classes}, 1000), std::size_t(20) << 20);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <iterator>
 
 #include "models/experiment.h"
 
@@ -10,6 +11,52 @@ namespace twiddle {
 namespace {
 
 constexpr float infinite = std::numeric_limits<float>::infinity();
+
+// The result for these outputs, a row for each image, all of label 0.
+EvalResult judged(const std::vector<float>& outputs, std::int64_t classes) {
+  Context ctx;
+  const std::int64_t images = std::ssize(outputs) / classes;
+  const auto judge = judge_labels(*ctx.stream, classes, classes);
+  std::vector<std::int64_t> indices(static_cast<std::size_t>(images));
+  judge->add({Tensor(), Tensor::from(*ctx.stream, {images}, std::vector<std::int32_t>(indices.size(), 0)), indices},
+             Tensor::from(*ctx.stream, {images, classes}, outputs));
+  EvalResult result;
+  judge->finish(result);
+  return result;
+}
+
+// An infinite score of the label is no right prediction, by whichever count.
+TEST(Judge, CountsInfiniteScoreAsWrong) {
+  const EvalResult result = judged({infinite, 1, 2, -infinite, 1, 2, 3, 1, 2}, 3);
+  EXPECT_EQ(result.undefined, 2);
+  EXPECT_DOUBLE_EQ(result.scores.top1, 1.0 / 3);
+  EXPECT_DOUBLE_EQ(result.scores.top5, 1.0 / 3);
+  EXPECT_EQ(result.confusion, (Confusion{{{0, 0}, 1}}));
+}
+
+// If scores are equal, the lower class comes first.
+TEST(Judge, RanksLabelByScore) {
+  const EvalResult result = judged({7, 7, 0, 0, 0, 0, /**/ 1, 2, 3, 4, 5, 0, /**/ 1, 2, 3, 4, 5, 6}, 6);
+  EXPECT_DOUBLE_EQ(result.scores.top1, 1.0 / 3);
+  EXPECT_DOUBLE_EQ(result.scores.top5, 2.0 / 3);
+  ASSERT_EQ(result.wrong.size(), 2u);
+  EXPECT_EQ(result.wrong[0].predicted, 4);
+  EXPECT_NEAR(result.wrong[0].probability,
+              1 / (1 + std::exp(-1) + std::exp(-2) + std::exp(-3) + std::exp(-4) + std::exp(-5)), 1e-6);
+}
+
+TEST(Judge, KeepsMostConfidentMistakes) {
+  Context ctx;
+  const auto judge = judge_labels(*ctx.stream, 2, 2);
+  for (std::int64_t image = 0; image < 40; ++image)
+    judge->add({Tensor(), Tensor::from<std::int32_t>(*ctx.stream, {1}, {0}), {image}},
+               Tensor::from<float>(*ctx.stream, {1, 2}, {0, static_cast<float>((7 * image) % 40)}));
+  EvalResult result;
+  judge->finish(result);
+  ASSERT_EQ(result.wrong.size(), examples_kept);
+  EXPECT_EQ(result.wrong[0].probability, 1);
+  EXPECT_GT(result.wrong.back().probability, 0.99f);
+}
 
 // What scikit-learn's average_precision_score gives.
 TEST(Judge, AveragePrecisionIsTheAreaUnderPrecisionOverRecall) {
