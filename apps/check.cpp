@@ -88,7 +88,7 @@ nlohmann::json check_one(const std::string& file, const Flags& flags, bool all_i
   const Config& config = experiment.config;
   const Model& model = experiment.model;
   const Optimizer& optimizer = *experiment.optimizer;
-  const MemoryPlan plan = plan_memory(model, config.train.batch_size, kept_tensors(config.train, optimizer));
+  MemoryPlan plan = plan_memory(model, config.train.batch_size, kept_tensors(config.train, optimizer));
   require_memory(model, config.train.batch_size, kept_tensors(config.train, optimizer),
                  make_stream(experiment.device)->memory());
   std::string data = "no data section";

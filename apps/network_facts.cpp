@@ -108,11 +108,10 @@ std::string memory_line(const MemoryPlan& plan, std::int64_t batch) {
       plan.workspace > 0 ? format_bytes(plan.workspace) + " (" + plan.workspace_layer + ")" : "0";
   return fmt::format(
       "memory at batch {}: weights {} + gradients {} + optimizer {} + activations {} + workspace {} + spectra {} + "
-      "data {} "
-      "= {}",
+      "data {} + evaluation {} = {}",
       format_count(batch), format_bytes(plan.weights), format_bytes(plan.gradients), format_bytes(plan.optimizer),
       format_bytes(plan.activations), workspace, format_bytes(plan.spectra), format_bytes(plan.data),
-      format_bytes(plan.total()));
+      format_bytes(plan.evaluation), format_bytes(plan.total()));
 }
 
 std::string weights_table(const TakenWeights& weights) {
@@ -162,8 +161,7 @@ FrequencyBuffers* spectra_of(ConvTuner& convolutions) {
 
 std::vector<std::pair<std::string, std::string>> run_facts(const Config& config, Trainer& trainer) {
   const Sequential& net = *trainer.model().net;
-  const MemoryPlan plan = plan_memory(trainer.model(), trainer.images_here(),
-                                      kept_tensors(config.train, trainer.optimizer(), trainer.ranks().size()));
+  const MemoryPlan plan = trainer.memory_plan();
   const std::string val = trainer.val_data() ? trainer.val_data()->describe() : "none";
   return {
       {"device", fmt::format("{}   precision {}   engine {}   seed {}", describe(trainer.context().stream->device()),

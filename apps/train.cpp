@@ -26,7 +26,6 @@
 #include "framework/error.h"
 #include "framework/printable.h"
 #include "framework/text.h"
-#include "models/memory_plan.h"
 
 namespace fs = std::filesystem;
 
@@ -47,10 +46,7 @@ void show_header(Console& console, const Config& config, Trainer& trainer, const
       fmt::format("twiddle {}  train {}   run: {}", version(), printable(config.file), printable(run_folder)));
   for (const auto& [title, text] : run_facts(config, trainer)) console.line(fmt::format("{:<9}{}", title, text));
   if (!hosts.empty()) console.line(fmt::format("{:<9}{}", "ranks", hosts));
-  const Model& model = trainer.model();
-  const MemoryPlan plan = plan_memory(model, trainer.images_here(),
-                                      kept_tensors(config.train, trainer.optimizer(), trainer.ranks().size()));
-  console.detail(memory_line(plan, trainer.images_here()));
+  console.detail(memory_line(trainer.memory_plan(), trainer.images_here()));
   if (const TakenWeights* weights = trainer.taken_weights()) show_weights(console, *weights, weights_file);
   for (const std::string& warning :
        run_warnings(config, trainer.loss(), trainer.val_augment(), config.train.epochs * trainer.steps_per_epoch()))

@@ -10,8 +10,11 @@ namespace twiddle {
 // beside weights and gradients, as kept_tensors() counts.
 struct MemoryPlan {
   std::size_t weights = 0, gradients = 0, optimizer = 0, activations = 0, workspace = 0, spectra = 0, data = 0;
+  std::size_t evaluation = 0;   // in host memory, on a CPU: as evaluation_bytes() of the validation set
   std::string workspace_layer;  // where it and the activations together are most
-  std::size_t total() const { return weights + gradients + optimizer + activations + workspace + spectra + data; }
+  std::size_t total() const {
+    return weights + gradients + optimizer + activations + workspace + spectra + data + evaluation;
+  }
 };
 MemoryPlan plan_memory(const Model& model, std::int64_t batch, double optimizer_tensors);
 

@@ -13,6 +13,7 @@
 #include "models/data_wait.h"
 #include "models/evaluate.h"
 #include "models/experiment.h"
+#include "models/memory_plan.h"
 
 namespace twiddle {
 
@@ -84,6 +85,7 @@ class Trainer {
   const Dataset* val_data() const;
   const Augment& val_augment() const;
   Communicator& ranks() const;
+  MemoryPlan memory_plan() const;    // with what a validation takes
   std::int64_t images_here() const;  // of each full batch, on this rank
   std::int64_t batches_per_epoch() const;
   std::int64_t steps_per_epoch() const;  // updates

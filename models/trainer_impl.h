@@ -53,7 +53,9 @@ struct Trainer::Impl {
         reporter(*ctx.stream, config.train) {}
 
   MemoryPlan memory_plan() const {
-    return plan_memory(experiment.model, images_here, kept_tensors(config.train, optimizer, ranks->size()));
+    MemoryPlan plan = plan_memory(experiment.model, images_here, kept_tensors(config.train, optimizer, ranks->size()));
+    plan.evaluation = evaluation_in_plan(experiment, data.data().val.get());
+    return plan;
   }
 
   void start() {

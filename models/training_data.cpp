@@ -5,6 +5,7 @@
 
 #include "framework/error.h"
 #include "layers/batch_norm.h"
+#include "models/evaluate.h"
 
 namespace twiddle {
 
@@ -50,6 +51,12 @@ LoaderOptions loader_options(const Experiment& experiment) {
   options.outputs = experiment.model.net->output_shape().at(0);
   options.noise = experiment.loss->noise();
   return options;
+}
+
+std::size_t evaluation_in_plan(const Experiment& experiment, const Dataset* val) {
+  if (val == nullptr || experiment.device.kind != Device::Kind::cpu) return 0;
+  return evaluation_bytes(experiment.loss->target(), experiment.config.train.batch_size,
+                          experiment.model.net->output_shape(), val->size());
 }
 
 TrainingData::TrainingData(const Experiment& experiment, Communicator& ranks)

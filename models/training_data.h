@@ -14,6 +14,10 @@ namespace twiddle {
 // How the images of an experiment are read, in batches of the config's size, for what its loss compares.
 LoaderOptions loader_options(const Experiment& experiment);
 
+// What an evaluation of the data adds to a plan of the device's memory: on a GPU nothing, its counts are in host
+// memory.
+std::size_t evaluation_in_plan(const Experiment& experiment, const Dataset* val);
+
 // Images that a training batch must have in all, and that each of its ranks must have which has some.
 struct LeastImages {
   std::int64_t of_batch = 1, of_rank = 1;
