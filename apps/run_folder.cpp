@@ -7,10 +7,10 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "apps/config_origin.h"
 #include "apps/version.h"
 #include "data/decoders.h"
 #include "framework/atomic_file.h"
@@ -61,15 +61,6 @@ void flatten(const ConfigNode& node, const std::string& path, std::map<std::stri
   } else {
     leaves[path] = node.text;
   }
-}
-
-// The path of the file that a run's config came from; empty where environment.json is missing or says nothing.
-std::string original_config(const std::string& folder) {
-  std::ifstream file(fs::path(folder) / "environment.json");
-  const auto environment = nlohmann::json::parse(file, nullptr, false);
-  if (!environment.is_object()) return {};
-  const auto origin = environment.find("config_file");
-  return origin != environment.end() && origin->is_string() ? origin->get<std::string>() : std::string();
 }
 
 // Opening a pipe, say in the place of train.log, would wait for ever for its other end.
@@ -134,7 +125,7 @@ void write_run_facts(const std::string& folder, const Config& config, const std:
 
 Experiment load_run(const std::string& folder, const std::vector<Override>& overrides, ExperimentOptions options) {
   require_no_pipes(folder);
-  options.origin = original_config(folder);
+  options.origin = config_origin(folder);
   return load_experiment((fs::path(folder) / "config.yaml").string(), overrides, options);
 }
 

@@ -141,3 +141,18 @@ put("choice_cache_fuzz", "two", b"""# twiddle convolution choices 2: plan, milli
 fft:8x8\t1.5\tbatch 8\tforward\tfp32\ta key
 onednn:winograd\t0.25\tbatch 16\tbackward_weight\tfp32\tanother
 """)
+
+best = {"epoch": 1, "metric": "loss", "images": 10, "undefined": 1, "loss": 0.5}
+put("run_folder_fuzz", "labels", b"\0" + json.dumps(best | {
+    "top1": 0.5, "top5": 1, "outside": [0, 0, 1], "confusion": [[0, 0, 5], [2, 1, 3]],
+    "mistakes": [{"image": 7, "actual": 2, "predicted": 1, "probability": 0.75}]}).encode())
+put("run_folder_fuzz", "several", b"\1" + json.dumps(best | {
+    "map": 0.5, "labels": [[3, 0.5], [0, None], [1, 1]],
+    "worst": [{"image": 3, "loss": 2.5, "labels": [0, 2], "probabilities": [0.1, 0.9, 0]}]}).encode())
+put("run_folder_fuzz", "images", b"\2" + json.dumps(best | {"psnr": 20.5, "restored": [{"image": 0, "psnr": 19.5}]}).encode())
+put("run_folder_fuzz", "metrics", b"""\3{"kind": "step", "epoch": 1, "step": 1, "batch": 1, "loss": 2.5, "learning_rate": 0.1}
+{"kind": "step", "epoch": 1, "step": 3, "loss": 1.5, "learning_rate": 0.1, "images_per_second": 500.5, "data_wait": 0.1}
+{"kind": "epoch", "epoch": 1, "epochs": 2, "step": 3, "train_loss": 2, "train_top1": 0.5, "val_loss": 1.5, "val_top1": 0.5,
+{"kind": "epoch", "epoch": 1, "step": 3, "val_loss": 1.5, "best": true, "data_wait_by_rank": [0.1, 0.2], "time": "2026-11-22T22:08:36Z"}
+""")
+put("run_folder_fuzz", "environment", b'\4{"config_file": "/home/me/net.yaml", "twiddle": "1.0"}')
