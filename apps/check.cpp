@@ -98,7 +98,9 @@ nlohmann::json check_one(const std::string& file, const Flags& flags, bool all_i
   if (config.data.present) {
     const OpenData opened = open_data(experiment);
     if (opened.train) data = opened.train->describe();
+    plan.evaluation = evaluation_in_plan(experiment, opened.val.get());
     warnings = run_warnings(config, *experiment.loss, *opened.val_augment, updates_of(config, opened.train.get()));
+    warnings.insert(warnings.begin(), opened.warnings.begin(), opened.warnings.end());
     for (const auto& [set, augment] : {std::pair{opened.train.get(), opened.train_augment.get()},
                                        std::pair{opened.val.get(), opened.val_augment.get()}}) {
       if (set == nullptr || set->size() == 0) continue;

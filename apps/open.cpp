@@ -153,6 +153,16 @@ Trained open_trained(const std::string& path, const std::string& model_file, con
   return trained;
 }
 
+NetworkClasses network_classes(const Experiment& experiment, const std::string& weights_file,
+                               const WeightsInfo& weights) {
+  if (!weights.classes.empty()) return {weights.classes, printable(weights_file)};
+  return {experiment.data.class_names(), "'classes' of the config"};
+}
+
+void warn(const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings) tell(fmt::format("warning: {}\n", printable(warning)));
+}
+
 void refuse_to_overwrite(const std::string& name, const std::string& output, const std::vector<std::string>& inputs) {
   std::error_code not_there;
   if (output.empty() || output == "-" || !fs::is_regular_file(output, not_there)) return;

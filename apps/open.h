@@ -2,11 +2,13 @@
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 #include "apps/interrupt.h"
 #include "apps/verbs.h"
 #include "models/checkpoint.h"
 #include "models/experiment.h"
+#include "models/open_data.h"
 
 namespace twiddle {
 
@@ -40,6 +42,14 @@ struct Trained {
 };
 Trained open_trained(const std::string& path, const std::string& model_file, const Flags& flags,
                      const ExperimentOptions& options);
+
+// What the outputs of trained weights mean: the names kept with them, else those of the config's option `classes`; no
+// names if neither has some.
+NetworkClasses network_classes(const Experiment& experiment, const std::string& weights_file,
+                               const WeightsInfo& weights);
+
+// Prints each on standard error.
+void warn(const std::vector<std::string>& warnings);
 
 // Throws a config error where a flag or argument, called `name`, would have a file of results take the place of one
 // that is read. No output: "" or "-".

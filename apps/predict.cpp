@@ -63,7 +63,8 @@ class Predictor {
         input_(experiment_.config.input),
         ctx_(experiment_.device, experiment_.config.seed),
         has_steps_(has_eval_augment(experiment_.config.tree)) {
-    classes_ = load_weights(trained.weights, ctx_, *experiment_.model.net).classes;
+    const WeightsInfo weights = load_weights(trained.weights, ctx_, *experiment_.model.net);
+    classes_ = network_classes(experiment_, trained.weights, weights).names;
     ctx_.training = false;
     ctx_.tape.set_recording(false);
   }

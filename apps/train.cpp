@@ -213,6 +213,7 @@ int lead(Run& run, Trainer& trainer, const std::string& hosts) {
   }
   write_run_facts(run_folder, config, describe(trainer.context().stream->device()));
   show_header(console, config, trainer, run_folder, arguments.weights, hosts);
+  for (const std::string& warning : trainer.warnings()) console.line("warning: " + printable(warning));
   static_cast<void>(recall_choices(trainer.model(), trainer.context().stream->device(), trainer.images_here()));
   if (resumed)
     console.line(fmt::format("resumed from {} at step {}", printable(place.checkpoint), trainer.state().step));

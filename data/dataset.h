@@ -51,7 +51,7 @@ class Dataset {
   void expect_index(std::int64_t index) const;
 };
 
-// Labels of the classes that have no image. Of a kind that knows its labels, no image is read.
+// Returns the labels of the classes that have no image. Reads images only if the kind of dataset has no other way.
 std::vector<std::int64_t> empty_classes(const Dataset& data);
 
 // A picture of more pixels is refused by what its header says, before it is decoded: a file of one megabyte can claim
@@ -82,6 +82,8 @@ class DatasetSource {
  public:
   virtual ~DatasetSource() = default;
   virtual std::unique_ptr<Dataset> open() const = 0;
+  // As the option `classes` has them, without opening the dataset; empty: the config names none.
+  virtual std::vector<std::string> class_names() const { return {}; }
 };
 
 // The source of a kind of dataset that has Options, which a Params makes, and is made of (const DatasetSite&, const
@@ -91,6 +93,10 @@ class SourceOf : public DatasetSource {
  public:
   SourceOf(const DatasetSite& site, Params& params) : site_(site), options_(params) {}
   std::unique_ptr<Dataset> open() const override { return std::make_unique<Kind>(site_, options_); }
+  std::vector<std::string> class_names() const override {
+    if constexpr (requires { options_.classes.read(site_); }) return options_.classes.read(site_);
+    return {};
+  }
 
  private:
   DatasetSite site_;

@@ -160,6 +160,10 @@ void check_checkpoint(const std::string& folder) {
   read_checkpoint(folder);
 }
 
+std::vector<std::string> checkpoint_classes(const std::string& folder) {
+  return saved_classes(model_file(folder));
+}
+
 RunState restore_checkpoint(const std::string& folder, Context& ctx, const Sequential& net, Optimizer& optimizer,
                             WeightAverage* average) {
   const Checkpoint checkpoint = read_checkpoint(folder);

@@ -66,6 +66,9 @@ void check_checkpoint(const std::string& folder);
 RunState restore_checkpoint(const std::string& folder, Context& ctx, const Sequential& net, Optimizer& optimizer,
                             WeightAverage* average = nullptr);
 
+// The names of classes kept with its weights; may be empty.
+std::vector<std::string> checkpoint_classes(const std::string& folder);
+
 // The checkpoint folder that --resume means: the newest of a run folder, or the folder itself. Where it is damaged, the
 // Error names an older one that is whole.
 std::string newest_checkpoint(const std::string& path);

@@ -35,6 +35,20 @@ std::unique_ptr<Dataset> DatasetChoice::open() const {
   }
 }
 
+std::vector<std::string> DatasetChoice::class_names() const {
+  if (source_ == nullptr) return {};
+  try {
+    return source_->class_names();
+  } catch (const Error& error) {
+    throw Error(error.kind(), join(to_string(place_), ": ", error.what()));
+  }
+}
+
+std::vector<std::string> DataSection::class_names() const {
+  const std::vector<std::string> of_train = train.class_names();
+  return of_train.empty() ? val.class_names() : of_train;
+}
+
 DataSection read_data_section(Params& data, DatasetSite site) {
   const auto read = [&](const char* key) {
     if (!data.has(key)) return DatasetChoice();

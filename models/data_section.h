@@ -1,5 +1,7 @@
 #pragma once
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "data/augment.h"
 #include "data/dataset.h"
@@ -13,7 +15,9 @@ class DatasetChoice {
   DatasetChoice() = default;                               // none
   DatasetChoice(Params& params, const DatasetSite& site);  // what is wrong goes to the diagnostics
   std::unique_ptr<Dataset> open() const;                   // null: the config names none
-  const Place& place() const { return place_; }            // of what is said of it in the config
+  std::vector<std::string> class_names() const;            // of its option `classes`; empty: it has none
+  bool is_range() const { return first_ > 0 || count_ > 0; }
+  const Place& place() const { return place_; }  // of what is said of it in the config
 
  private:
   std::unique_ptr<DatasetSource> source_;
@@ -25,6 +29,9 @@ class DatasetChoice {
 struct DataSection {
   DatasetChoice train, val;
   std::shared_ptr<const Augment> train_augment, val_augment;
+
+  // Names of the classes by the option `classes` of data.train, else of data.val; empty if neither has it.
+  std::vector<std::string> class_names() const;
 };
 
 // Opens no file. Nothing is held against the model's input where the site has no shape of images.

@@ -80,6 +80,9 @@ std::int64_t Trainer::steps_per_epoch() const {
 std::string Trainer::last_checkpoint() const {
   return impl_->saver.last_checkpoint();
 }
+const std::vector<std::string>& Trainer::warnings() const {
+  return impl_->data.data().warnings;
+}
 std::int64_t Trainer::skipped() const {
   return impl_->data.skipped();
 }

@@ -6,6 +6,7 @@
 
 #include "framework/error.h"
 #include "framework/interrupted.h"
+#include "framework/printable.h"
 #include "models/divergence.h"
 #include "models/epoch_span.h"
 #include "models/memory_plan.h"
@@ -62,8 +63,15 @@ struct Trainer::Impl {
     if (config.train.ema_decay > 0)
       average = std::make_unique<WeightAverage>(*ctx.stream, net, config.train.ema_decay, config.train.ema_warmup);
     net.initialize(ctx);
-    if (!options.weights.empty()) taken_weights = take_weights(options.weights, ctx, net);
+    if (!options.weights.empty()) {
+      taken_weights = take_weights(options.weights, ctx, net);
+      if (taken_weights->has_last_layer())
+        map_classes({taken_weights->classes, printable(options.weights),
+                     "to train the last layer for other classes, give it another name: it is initialized then"});
+    }
     if (!options.resume.empty()) {
+      map_classes({checkpoint_classes(options.resume), printable(options.resume),
+                   "a run keeps its classes; start a new one, if need be with --weights"});
       state = restore_checkpoint(options.resume, ctx, net, optimizer, average.get());
       take_up(state, config, options);
       ctx.random.restore(config.seed, ctx.random.position());
@@ -77,6 +85,11 @@ struct Trainer::Impl {
     state.overfit_batch = options.overfit_batch ? 1 : 0;
     state.batch = span().batches(state.position);
     set_sums(state.loss_sum, state.right);
+  }
+
+  // The data gets the classes that the outputs of these weights mean, if they are named.
+  void map_classes(const NetworkClasses& classes) {
+    if (!classes.names.empty() && !is_image(loss_function.target())) data.map_classes(experiment, classes);
   }
 
   // Where the memory runs out in `work`, says what would fit.

@@ -64,11 +64,21 @@ TrainingData::TrainingData(const Experiment& experiment, Communicator& ranks)
   const Config& config = experiment.config;
   if (data_.train == nullptr) throw Error(ErrorKind::config, config.file + ": training needs data.train");
   least_ = least_images(config, *experiment.model.net, data_.train->size(), ranks.size());
+  make_loaders(experiment);
+}
+
+void TrainingData::map_classes(const Experiment& experiment, const NetworkClasses& network) {
+  twiddle::map_classes(experiment, network, data_);
+  make_loaders(experiment);
+}
+
+void TrainingData::make_loaders(const Experiment& experiment) {
+  const Config& config = experiment.config;
   LoaderOptions options = loader_options(experiment);
-  options.rank = ranks.rank(), options.ranks = ranks.size();
+  options.rank = ranks_.rank(), options.ranks = ranks_.size();
   if (data_.val) val_ = std::make_unique<Loader>(*data_.val, *data_.val_augment, options);
   const std::int64_t last_images = data_.train->size() % config.train.batch_size;
-  const std::int64_t least_images = least_.of_rank > 1 ? least_.of_rank * ranks.size() : least_.of_batch;
+  const std::int64_t least_images = least_.of_rank > 1 ? least_.of_rank * ranks_.size() : least_.of_batch;
   const bool last_is_too_small = last_images > 0 && last_images < least_images;
   options.shuffle = true;
   options.mixing = config.train.mixing;

@@ -32,6 +32,8 @@ class TrainingData {
   TrainingData(const Experiment& experiment, Communicator& ranks);
 
   const OpenData& data() const { return data_; }
+  // As map_classes() of open_data.h. Before the first epoch.
+  void map_classes(const Experiment& experiment, const NetworkClasses& network);
   Loader& train() { return *train_; }
   const Loader& train() const { return *train_; }
   Loader* val() { return val_.get(); }  // null where the config has none
@@ -53,6 +55,7 @@ class TrainingData {
   std::vector<std::string> skipped_messages() const;
 
  private:
+  void make_loaders(const Experiment& experiment);
   bool next_of_ranks(Batch& batch);
   bool next_shared(Batch& batch);
   std::string skipped_here() const;

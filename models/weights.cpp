@@ -148,6 +148,14 @@ std::size_t TakenWeights::taken() const {
       std::count_if(layers.begin(), layers.end(), [](const Layer& layer) { return layer.misfits.empty(); }));
 }
 
+bool TakenWeights::has_last_layer() const {
+  return !layers.empty() && layers.back().misfits.empty();
+}
+
+std::vector<std::string> saved_classes(const std::string& path) {
+  return parse_classes(read_safetensors(path), path);
+}
+
 TakenWeights take_weights(const std::string& path, Context& ctx, const Sequential& net) {
   const SafeTensors contents = read_safetensors(path);
   expect_tensors(contents, path);
@@ -170,6 +178,7 @@ TakenWeights take_weights(const std::string& path, Context& ctx, const Sequentia
     result.layers.push_back({item->layer->name(), join_names(lines)});
     file_name += static_cast<std::ptrdiff_t>(parameters.size());
   }
+  result.classes = parse_classes(contents, path);
   result.left = without_parameter(contents.arrays, file_names);
   if (values.empty())
     throw Error(ErrorKind::data, with_lines(join(printable(path), ": has no layer of this model, by name and shape"),

@@ -30,14 +30,19 @@ struct TakenWeights {
   struct Layer {
     std::string name, misfits;  // misfits: empty where all of its tensors were taken, else none was
   };
-  std::vector<Layer> layers;      // those that have parameters
-  std::vector<std::string> left;  // tensors of the file that the network has no place for, with their shapes
-  std::size_t taken() const;      // layers
+  std::vector<Layer> layers;         // those that have parameters
+  std::vector<std::string> left;     // tensors of the file that the network has no place for, with their shapes
+  std::vector<std::string> classes;  // names kept with the weights; may be empty
+  bool has_last_layer() const;       // that the file's classes belong to
+  std::size_t taken() const;         // layers
 };
 
 // Takes those layers whose tensors are all in the file, by name and shape; the others keep their values. Throws an
 // Error of kind data, and changes nothing, where that is none.
 TakenWeights take_weights(const std::string& path, Context& ctx, const Sequential& net);
+
+// The names kept with weights; may be empty.
+std::vector<std::string> saved_classes(const std::string& path);
 
 // The two halves of loading. First everything that can fail: new tensors in the order of net.parameters(), or one Error
 // that lists the tensors that are missing, unexpected, or of another shape or type. Then what cannot.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <functional>
 
 #include "framework/error.h"
 #include "tests/support/temp_path.h"
@@ -15,7 +16,7 @@ Experiment experiment_with_data(const std::string& data) {
                               "data.yaml");
 }
 
-std::string error_of(const std::string& data, OpenData (*open)(const Experiment&) = open_data) {
+std::string error_of(const std::string& data, const std::function<void(const Experiment&)>& open = open_data) {
   try {
     open(experiment_with_data(data));
   } catch (const Error& error) {
@@ -54,7 +55,8 @@ TEST(OpenData, PointsAtTheLayerThatHasTooFewOutputs) {
   EXPECT_EQ(train.find("data.yaml:2:37: error: data.train has 4 classes, the last layer gives 3 outputs\n"), 0u)
       << train;
   EXPECT_NE(train.find("^~~~~~ set its outputs to 4\n"), std::string::npos) << train;
-  const std::string val = error_of("  val: {format: synthetic, images: 12, classes: 5}\n", open_val_data);
+  const std::string val = error_of("  val: {format: synthetic, images: 12, classes: 5}\n",
+                                   [](const Experiment& experiment) { open_val_data(experiment); });
   EXPECT_EQ(val.find("data.yaml:2:37: error: data.val has 5 classes"), 0u) << val;
 }
 
@@ -122,10 +124,63 @@ TEST(OpenData, ForValidationNeedsNoTrainingData) {
   EXPECT_EQ(data.val->size(), 12);
 }
 
-TEST(OpenData, RefusesSetsOfDifferentClasses) {
-  const std::string text = error_of(
-      "  train: {format: synthetic, images: 12, classes: 3}\n  val: {format: synthetic, images: 12, classes: 2}\n");
-  EXPECT_EQ(text.find("data.yaml:5:8: error: data.train and data.val do not have the same classes"), 0u) << text;
+std::string list_of(const std::string& name, const std::string& lines) {
+  const std::string file = temp_path(name);
+  std::ofstream(file) << lines;
+  return "{format: image_list, file: " + file + "}";
+}
+
+TEST(OpenData, MapsClassesOfValidationByName) {
+  const std::string train = list_of("train.txt", "a.png cat\nb.png dog\nc.png hen\n"),
+                    val = list_of("val.txt", "a.png hen\nb.png dog\n");
+  const OpenData data = open_data(experiment_with_data("  train: " + train + "\n  val: " + val + "\n"));
+  EXPECT_EQ(data.val->classes(), data.train->classes());
+  EXPECT_EQ(data.val->labels(0), (std::vector<std::int64_t>{2}));
+  EXPECT_TRUE(data.warnings.empty());
+}
+
+TEST(OpenData, ListsBothSetsIfAClassIsUnknown) {
+  const std::string train = list_of("train.txt", "a.png cat\nb.png dog\nc.png hen\n"),
+                    val = list_of("val.txt", "a.png cow\nb.png dog\n");
+  const std::string text = error_of("  train: " + train + "\n  val: " + val + "\n");
+  EXPECT_EQ(
+      text.find("data.yaml:5:8: error: data.val has 1 class that data.train does not have: 1 (cow); data.val: 2 (cow, "
+                "dog); data.train: 3 (cat, dog, hen)"),
+      0u)
+      << text;
+}
+
+TEST(OpenData, MapsClassesOfValidationToNetwork) {
+  const Experiment experiment = experiment_with_data("  val: " + list_of("val.txt", "a.png hen\nb.png dog\n") + "\n");
+  const OpenData named = open_val_data(experiment, {{"cat", "dog", "hen"}, "best.safetensors"});
+  EXPECT_EQ(named.val->labels(0), (std::vector<std::int64_t>{2}));
+  EXPECT_TRUE(named.warnings.empty());
+  const OpenData unnamed = open_val_data(experiment);
+  ASSERT_EQ(unnamed.warnings.size(), 1u);
+  EXPECT_NE(unnamed.warnings[0].find("class N of the data is compared with output N"), std::string::npos);
+}
+
+TEST(OpenData, WarnsOfClassesWithoutImages) {
+  const OpenData data =
+      open_data(experiment_with_data("  train: {format: synthetic, images: 12, classes: 3, count: 2}\n"
+                                     "  val: {format: synthetic, images: 12, classes: 3, first: 11}\n"));
+  EXPECT_EQ(data.warnings, (std::vector<std::string>{"data.train: 1 of 3 classes has no image here (2)",
+                                                     "data.val: 2 of 3 classes have no image here (0, 1)"}));
+}
+
+// Labels that begin with 1, such as EMNIST letters.
+TEST(OpenData, NamesEmptyClassIfOutputsAreTooFew) {
+  const std::string train = list_of("train.txt", "a.png 1\nb.png 2\nc.png 3\n");
+  const std::string text = error_of("  train: " + train + "\n");
+  EXPECT_NE(text.find("the last layer gives 3 outputs; 1 of 4 classes has no image here (0)"), std::string::npos)
+      << text;
+}
+
+TEST(OpenData, RefusesClassNamesThatNoFileHolds) {
+  std::string lines;
+  for (const char letter : {'a', 'b', 'c'}) lines += "x.png " + std::string(6 << 20, letter) + "\n";
+  const std::string text = error_of("  train: " + list_of("train.txt", lines) + "\n");
+  EXPECT_EQ(text.find("data.yaml:4:10: error: the names of its 3 classes take 18.0 MiB"), 0u) << text.substr(0, 300);
 }
 
 }  // namespace
