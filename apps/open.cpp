@@ -78,7 +78,7 @@ Experiment open_experiment(const std::string& path, const Flags& flags, Experime
   if (fs::is_directory(path) && !run_folder)
     throw Error(ErrorKind::config,
                 "'" + printable(path) + "' is a folder without a config.yaml; a YAML file or a run folder is needed");
-  options.build = version() + (commit().empty() ? "" : " " + commit());
+  options.build = version() + (commit().empty() ? "" : " " + commit()) + " " + compiler();
   options.gpu = gpu_of_rank();
   if (flags.verbosity >= 0) tell_what_nobody_hears(options);
   Experiment experiment =

@@ -18,6 +18,11 @@ namespace {
 
 constexpr std::string_view temporary_mark = ".tmp-";
 
+// The process's number follows.
+std::string temporary_prefix(const std::string& target) {
+  return join(".", std::filesystem::path(target).filename().string(), temporary_mark);
+}
+
 [[noreturn]] void fail(const char* verb, const std::string& path, int reason) {
   throw Error(join("cannot ", verb, " '", path, "': ", std::strerror(reason), " (errno ", reason, ")"));
 }
@@ -44,8 +49,7 @@ class TemporaryFile {
  public:
   explicit TemporaryFile(const std::string& target) : TemporaryFile(target, folder_of(target)) {}
   TemporaryFile(std::string target, const std::string& folder) : target_(std::move(target)) {
-    const std::string name = std::filesystem::path(target_).filename().string();
-    const std::string first = join(folder, "/.", name, temporary_mark, ::getpid());
+    const std::string first = join(folder, "/", temporary_prefix(target_), ::getpid());
     constexpr int most_tries = 1000;
     for (int tries = 0; tries < most_tries && file_ < 0; ++tries) {
       path_ = tries == 0 ? first : join(first, "-", tries);
@@ -114,6 +118,13 @@ void write_file_atomically(const std::string& path, const std::vector<std::strin
 
 void write_file_atomically(const std::string& path, const std::string& contents) {
   write_file_atomically(path, std::vector<std::string_view>{contents});
+}
+
+void remove_temporary_files(const std::string& path) {
+  const std::string prefix = temporary_prefix(path);
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_of(path), ignored))
+    if (entry.path().filename().string().starts_with(prefix)) std::filesystem::remove(entry.path(), ignored);
 }
 
 void rename_durably(const std::string& from, const std::string& to) {

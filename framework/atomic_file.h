@@ -19,6 +19,10 @@ void write_file_atomically(const std::string& path, const std::string& contents)
 // the way that are not there yet are left to whoever makes them.
 void require_writable(const std::string& path);
 
+// Removes what killed calls of write_file_atomically() for `path` left behind. Only for a caller that knows that no
+// other process writes there.
+void remove_temporary_files(const std::string& path);
+
 // Renames a file or folder within one file system, and makes the new name last.
 void rename_durably(const std::string& from, const std::string& to);
 

@@ -2,8 +2,12 @@
 
 #include <omp.h>
 #include <sys/mman.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -17,6 +21,23 @@
 namespace twiddle {
 
 namespace {
+
+// "AMD EPYC 7J13"; empty on other processors than x86-64.
+std::string processor_name() {
+  std::string name;
+#if defined(__x86_64__)
+  constexpr unsigned first_leaf = 0x80000002, last_leaf = 0x80000004;
+  for (unsigned leaf = first_leaf; leaf <= last_leaf; ++leaf) {
+    std::array<unsigned, 4> words{};
+    if (__get_cpuid(leaf, &words[0], &words[1], &words[2], &words[3]) == 0) return {};
+    name.append(reinterpret_cast<const char*>(words.data()), sizeof words);
+  }
+  name.resize(std::strlen(name.c_str()));
+  name.erase(name.find_last_not_of(' ') + 1);
+  name.erase(0, name.find_first_not_of(' '));
+#endif
+  return name;
+}
 
 class CpuEvent final : public Event {
  public:
@@ -97,7 +118,9 @@ std::string describe_cpu() {
   else if (__builtin_cpu_supports("avx2"))
     vectors = "AVX2";
 #endif
-  return join("cpu: ", format_count(omp_get_max_threads(), "thread"), ", ", vectors, " (", cpu_gemm_library(), ")");
+  const std::string name = processor_name();
+  return join("cpu: ", name, name.empty() ? "" : ", ", format_count(omp_get_max_threads(), "thread"), ", ", vectors,
+              " (", cpu_gemm_library(), ")");
 }
 
 }  // namespace twiddle

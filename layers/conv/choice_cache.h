@@ -1,49 +1,71 @@
 #pragma once
 #include <functional>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace twiddle {
 
-// All that a choice depends on. Where the rest is another, what was measured does not count; where the batch alone is,
-// it may do.
+// Everything that a measured choice depends on. If `rest` differs, a stored choice does not count; if only the batch
+// differs, it may.
 struct ChoiceKey {
   int batch = 0;
   std::string rest;
 };
 
-// Measured choices kept in a text file between runs, one a line: the plan, milliseconds, key. It saves time and nothing
-// else: lines that make no sense are taken out with one warning, and that the file cannot be written is one warning,
-// too. But no file is ever replaced that does not begin as a cache does: that is an error (ErrorKind::config), for its
-// name is a mistake.
+// The entry, by batch, whose plan a batch may reuse without measuring: the next larger one, else the largest if it is
+// at least half as large. A small batch says little about a large one: at batch 1 a plan may win that takes twice the
+// time of another at batch 64.
+template <class ByBatch>
+auto find_reusable(ByBatch& by_batch, int batch) {
+  const auto larger = by_batch.lower_bound(batch);
+  if (larger != by_batch.end() || by_batch.empty()) return larger;
+  const auto largest = std::prev(by_batch.end());
+  return largest->first >= batch - largest->first ? largest : by_batch.end();
+}
+
+// Measured choices, kept in a text file between runs, one per line: plan, milliseconds, key. The file only saves time,
+// so nothing that is wrong with it stops a run. Damaged lines are removed with a warning. A file that does not begin as
+// a cache is neither used nor replaced, with a warning: its name may be a mistake. Processes that write one file at the
+// same time lose no entries.
 class ChoiceCache {
  public:
   struct Entry {
     std::string choice;
     double milliseconds = 0;
   };
+  struct Line {
+    ChoiceKey key;
+    Entry entry;
+  };
 
   using Warn = std::function<void(const std::string&)>;
 
-  // Without a file it keeps nothing. `retune`: it knows nothing, so that all is chosen anew, and stored.
+  // Without a file nothing is kept. `retune`: finds nothing, so that everything is measured again and stored.
   explicit ChoiceCache(std::string file, Warn warn = {}, bool retune = false);
-  std::optional<Entry> find(const ChoiceKey& key);  // reads the file when it is first asked
-  // Of the next larger batch that is known, or else of the largest.
+  std::optional<Entry> find(const ChoiceKey& key);  // the first call reads the file
   std::optional<Entry> find_other_batch(const ChoiceKey& key);
-  void store(const ChoiceKey& key, const Entry& entry);  // also what other programs wrote meanwhile stays
-  // Why the file does not hold what was stored: "cannot write ..."; empty: it holds it all.
+  // Adds the lines to what the file has by now, in one write.
+  void store(const std::vector<Line>& lines);
+  void store(const ChoiceKey& key, const Entry& entry) { store({{key, entry}}); }
+  // Why the file lacks what was stored: "cannot write ..."; empty: it has everything.
   const std::string& write_failure() const { return write_failure_; }
 
  private:
   using Batches = std::map<int, Entry>;
   void load();
+  std::size_t read();  // returns the number of damaged lines, which the next write removes
   void write();
+  void fail(const std::string& why);
   void warn(const std::string& problem);
   const Batches& batches_of(const ChoiceKey& key);
   std::string file_;
   Warn warn_;
   bool retune_, loaded_ = false;
+  bool usable_ = true;  // false: the file is neither used nor replaced
+  bool waits_for_lock_ = true;
   std::string write_failure_;
   std::map<std::string, Batches> entries_;  // by the rest of the key
 };

@@ -90,11 +90,13 @@ ContestResult Contest::hold_once(ContestResult result) {
   for (const ConvPass pass : passes_) race(pass, families, result.passes[index_of(pass)]);
   weigh_epilogue_backward(result);
   race_together(families, result);
+  for (const ConvPass pass : passes_) result.passes[index_of(pass)].short_of_memory = short_of_memory_;
   return result;
 }
 
-// What a plan that failed may have left to its engine.
-void Contest::forget() const {
+// A plan that failed may have left something to its engine.
+void Contest::note(const Error& failure) {
+  short_of_memory_ |= dynamic_cast<const OutOfMemory*>(&failure) != nullptr;
   for (ConvEngine* engine : engines_) engine->forget();
 }
 
@@ -168,24 +170,24 @@ std::vector<Contest::Family> Contest::fastest_families(const ContestResult& gath
 }
 
 // Infinite where there is no room for all of a step, or a library refuses.
-StepTimes Contest::look(StepTrial& trial, const StepPlans& plans, double budget_ms) const {
+StepTimes Contest::look(StepTrial& trial, const StepPlans& plans, double budget_ms) {
   rules_.between_two();
   try {
     return trial.time(plans, budget_ms);
-  } catch (const Error&) {
-    forget();
+  } catch (const Error& error) {
+    note(error);
     return {{infinity, infinity, infinity}};
   }
 }
 
-void Contest::look(StepTrial& trial, Family& family, double budget_ms) const {
+void Contest::look(StepTrial& trial, Family& family, double budget_ms) {
   const StepTimes times = look(trial, family.in_round(0), budget_ms);
   family.milliseconds = times.total();
   for (const ConvPass pass : passes_) family.plans[index_of(pass)].front().milliseconds = times.passes[index_of(pass)];
 }
 
 // Its other plans take turns in the step, each pass's next one at once.
-void Contest::choose_products(StepTrial& trial, Family& family) const {
+void Contest::choose_products(StepTrial& trial, Family& family) {
   std::size_t rounds = 0;
   for (const auto& plans : family.plans) rounds = std::max(rounds, plans.size());
   for (std::size_t round = 1; round < rounds; ++round) {
@@ -200,7 +202,7 @@ void Contest::choose_products(StepTrial& trial, Family& family) const {
 }
 
 // Everyone alone, of a family the fastest that keeps the precision: it leaves there that one at most.
-void Contest::race(ConvPass pass, std::vector<Family>& families, ContestResult::Pass& here) const {
+void Contest::race(ConvPass pass, std::vector<Family>& families, ContestResult::Pass& here) {
   PassTrial trial(ctx_, problem_, pass);
   double fastest = infinity;
   const auto holds = [&](const Timed& timed) {
@@ -235,7 +237,7 @@ void Contest::race(ConvPass pass, std::vector<Family>& families, ContestResult::
   choose_winner(here);
 }
 
-void Contest::take_first_look(PassTrial& trial, Entrant& entrant, double& fastest) const {
+void Contest::take_first_look(PassTrial& trial, Entrant& entrant, double& fastest) {
   rules_.between_two();
   try {
     const Work work = [&] { trial.run(*entrant.plan); };
@@ -253,7 +255,7 @@ void Contest::take_first_look(PassTrial& trial, Entrant& entrant, double& fastes
     entrant.milliseconds = time_calls(*ctx_.stream, first_look_ms, work);
     fastest = std::min(fastest, entrant.milliseconds);
   } catch (const Error& error) {
-    forget();
+    note(error);
     entrant.milliseconds = infinity;
     entrant.fate = fmt::format("failed: {}", error.what());
   }
@@ -321,7 +323,7 @@ void Contest::weigh_epilogue_backward(ContestResult& result) const {
 }
 
 // One family for all passes in place of the best of each, where that is faster.
-void Contest::race_together(const std::vector<Family>& families, ContestResult& result) const {
+void Contest::race_together(const std::vector<Family>& families, ContestResult& result) {
   if (families.empty() || passes_.size() == 1) return;
   StepPlans plans;
   double apart = 0;

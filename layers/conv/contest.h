@@ -28,6 +28,7 @@ struct ContestResult {
     std::string failure;                     // of engines that failed when they were asked; empty: none did
     std::vector<Entrant> entrants;           // the fastest first
     bool doubtful = false;                   // its repeats disagree: nothing to remember
+    bool short_of_memory = false;            // some plan could not be timed for that: nothing to remember, either
   };
   std::array<Pass, 3> passes;  // empty where the pass took no part
   bool doubtful() const { return passes[0].doubtful || passes[1].doubtful || passes[2].doubtful; }
@@ -66,21 +67,22 @@ class Contest {
   ContestResult hold_once(ContestResult result);
   std::vector<Family> families(const ContestResult& gathered) const;
   std::vector<Family> fastest_families(const ContestResult& gathered);
-  StepTimes look(StepTrial& trial, const StepPlans& plans, double budget_ms) const;
-  void look(StepTrial& trial, Family& family, double budget_ms) const;
-  void choose_products(StepTrial& trial, Family& family) const;
-  void race(ConvPass pass, std::vector<Family>& families, ContestResult::Pass& here) const;
-  void take_first_look(PassTrial& trial, Entrant& entrant, double& fastest) const;
+  StepTimes look(StepTrial& trial, const StepPlans& plans, double budget_ms);
+  void look(StepTrial& trial, Family& family, double budget_ms);
+  void choose_products(StepTrial& trial, Family& family);
+  void race(ConvPass pass, std::vector<Family>& families, ContestResult::Pass& here);
+  void take_first_look(PassTrial& trial, Entrant& entrant, double& fastest);
   void repeat_the_best(PassTrial& trial, ContestResult::Pass& here) const;
   void weigh_epilogue_backward(ContestResult& result) const;
-  void race_together(const std::vector<Family>& families, ContestResult& result) const;
-  void forget() const;
+  void race_together(const std::vector<Family>& families, ContestResult& result);
+  void note(const Error& failure);
 
   Context& ctx_;
   ConvProblem problem_;
   std::vector<ConvPass> passes_;
   std::vector<ConvEngine*> engines_;
   Rules rules_;
+  bool short_of_memory_ = false;
 };
 
 }  // namespace twiddle

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "framework/cpu/gemm.h"
 #include "framework/error.h"
 #include "layers/conv/cpu_rule.h"
 #include "layers/conv/epilogue.h"
@@ -308,6 +309,10 @@ class OnednnEngine final : public ConvEngine {
  public:
   std::string_view name() const override { return "onednn"; }
   bool pays(const ConvProblem& problem) const override { return onednn_pays(problem); }
+  // ONEDNN_MAX_CPU_ISA can exclude instruction sets that the processor has.
+  std::string library() const override {
+    return join(cpu_gemm_library(), " isa ", static_cast<int>(dnnl::get_effective_cpu_isa()));
+  }
   std::string refusal(const ConvProblem& problem, ConvPass pass) const override {
     return direct_->refusal(problem, pass);
   }

@@ -266,10 +266,12 @@ ConvTuner::Choice ConvTuner::by_measurement(Context& ctx, const Question& questi
     choice.holds = true;
     return choice;
   }
+  std::vector<ChoiceCache::Line> lines;
   for (const ConvPass pass : passes) {
     const Question each{question.how, problem, pass};
-    choices_.insert_or_assign(each, outcome(ctx, each, std::move(result->passes[index_of(pass)])));
+    choices_.insert_or_assign(each, outcome(ctx, each, std::move(result->passes[index_of(pass)]), lines));
   }
+  if (!lines.empty()) cache_.store(lines);
   return choices_.at(question);
 }
 
@@ -293,13 +295,14 @@ std::optional<ContestResult> ConvTuner::hold_contest(Context& ctx, const Questio
   return result;
 }
 
-// What is chosen by a contest of a pass, and kept for the next time.
-ConvTuner::Choice ConvTuner::outcome(Context& ctx, const Question& question, ContestResult::Pass result) {
+ConvTuner::Choice ConvTuner::outcome(Context& ctx, const Question& question, ContestResult::Pass result,
+                                     std::vector<ChoiceCache::Line>& lines) {
   if (result.winner == nullptr && question.how != measured)
     throw refused(question, result.entrants.empty() ? "" : result.reason);
   if (result.winner == nullptr) {
     Choice choice = by_rule(&ctx, question);
     choice.reason = std::move(result.reason);
+    choice.measured = true;
     return choice;
   }
   const bool coupled = std::any_of(result.entrants.begin(), result.entrants.end(),
@@ -307,12 +310,19 @@ ConvTuner::Choice ConvTuner::outcome(Context& ctx, const Question& question, Con
   const bool forward_alone = !ctx.training && coupled;
   if (result.doubtful)
     result.reason += ", not kept: its repeats disagree";
+  else if (result.short_of_memory)
+    result.reason += ", not kept: some plans had no room";
   else
-    cache_.store(cache_key(ctx.stream->device(), question, forward_alone),
-                 {full_name(*result.winner), result.milliseconds});
+    lines.push_back(
+        {cache_key(ctx.stream->device(), question, forward_alone), {full_name(*result.winner), result.milliseconds}});
   for (Entrant& entrant : result.entrants) entrant.plan = nullptr;  // a library's may hold memory of the device
-  return {std::move(result.winner),  std::move(result.reason), result.milliseconds, forward_alone, true,
-          std::move(result.entrants)};
+  return {.plan = std::move(result.winner),
+          .reason = std::move(result.reason),
+          .milliseconds = result.milliseconds,
+          .forward_alone = forward_alone,
+          .holds = true,
+          .measured = true,
+          .entrants = std::move(result.entrants)};
 }
 
 std::vector<ConvEngine*> ConvTuner::contenders(const std::string& how) {
@@ -323,36 +333,44 @@ std::vector<ConvEngine*> ConvTuner::contenders(const std::string& how) {
 }
 
 ConvTuner::Choice ConvTuner::known(const Device& device, const Question& question, bool forward_alone) {
+  const auto found = [&](const std::string& name, std::string reason, double milliseconds, bool measured) {
+    return Choice{.plan = same_plan(name, question),
+                  .reason = std::move(reason),
+                  .milliseconds = milliseconds,
+                  .forward_alone = forward_alone,
+                  .measured = measured};
+  };
   if (const auto adopted = adopted_.find(question); adopted != adopted_.end())
-    if (Plan plan = same_plan(adopted->second, question)) return {std::move(plan), "as on rank 0", 0, forward_alone};
+    if (Choice choice = found(adopted->second, "as on rank 0", 0, true); choice.plan != nullptr) return choice;
   const ChoiceKey key = cache_key(device, question, forward_alone);
   if (const auto exact = cache_.find(key))
-    if (Plan plan = same_plan(exact->choice, question))
-      return {std::move(plan), "cached", exact->milliseconds, forward_alone};
+    if (Choice choice = found(exact->choice, "cached", exact->milliseconds, true); choice.plan != nullptr)
+      return choice;
   if (policy_.own_batch) return {};
   if (Choice other = of_another_batch(question, forward_alone); other.plan != nullptr) return other;
   if (const auto other = cache_.find_other_batch(key))
-    if (Plan plan = same_plan(other->choice, question))
-      return {std::move(plan), "cached, for another batch", 0, forward_alone};
+    return found(other->choice, "cached, for another batch", 0, false);
   return {};
 }
 
+// A plan that was itself reused is no ground for another reuse: else batches of 1, 2, 4, ... would all have the
+// first's.
 ConvTuner::Choice ConvTuner::of_another_batch(const Question& question, bool forward_alone) const {
-  const Choice* nearest = nullptr;
-  int batch = 0;
+  std::map<int, const Choice*> measured;  // by batch
   for (const auto& [other, choice] : choices_) {
-    const int its_batch = other.problem.batch;
+    const int batch = other.problem.batch;
     const Question same{other.how, at_batch(other.problem, question.problem.batch), other.pass};
-    if (same != question || its_batch == question.problem.batch || its_batch < batch ||
-        choice.forward_alone != forward_alone)
-      continue;
-    nearest = &choice, batch = its_batch;
+    if (same == question && batch != question.problem.batch && choice.measured && choice.forward_alone == forward_alone)
+      measured[batch] = &choice;
   }
-  if (nearest == nullptr) return {};
-  return {same_plan(full_name(*nearest->plan), question), join("as at batch ", batch), 0, forward_alone};
+  const auto nearest = find_reusable(measured, question.problem.batch);
+  if (nearest == measured.end()) return {};
+  return {.plan = same_plan(full_name(*nearest->second->plan), question),
+          .reason = join("as at batch ", nearest->first),
+          .forward_alone = forward_alone};
 }
 
-// Everything that what is measured depends on, but the batch in a place of its own.
+// Everything that a measured choice depends on; docs/architecture.md lists it.
 ChoiceKey ConvTuner::cache_key(const Device& device, const Question& question, bool forward_alone) {
   const ConvProblem& problem = question.problem;
   const std::string follows = join(problem.bias ? " bias" : "", problem.relu ? " relu" : "");
@@ -360,7 +378,8 @@ ChoiceKey ConvTuner::cache_key(const Device& device, const Question& question, b
       join(to_string(question.pass), "\t", to_string(problem.precision), "\t", to_string(at_batch(problem, 1)),
            problem.input_gradient ? "" : " without the input's gradient",
            problem.weight_gradient ? "" : " without the weights' gradient", follows.empty() ? "" : ", then" + follows,
-           "\t", describe(device), "\tworkspace_limit ", policy_.workspace_limit, "\t");
+           "\t", describe(device), "\tworkspace_limit ", policy_.workspace_limit,
+           policy_.deterministic ? " deterministic" : "", "\t");
   for (const ConvEngine* engine : contenders(question.how))
     text += join(engine->name(), "(", library_of(*engine), ") ");
   text += join("frequency_budget ", policy_.frequency_budget, " ", forward_alone ? "forward alone " : "", "\ttwiddle ",

@@ -25,7 +25,7 @@ struct ConvPolicy {
   bool deterministic = false;                           // no plan that gives other bits from run to run
   std::string cache_file = {};  // measured choices are kept here between runs; empty: in memory alone
   bool retune = false;          // measure again what the file already knows
-  bool own_batch = false;       // measure what is known of another batch alone
+  bool own_batch = false;       // reuse no plan of another batch
   ChoiceCache::Warn warn = {};  // hears of a damaged file, and of engines whose library is of no use
   std::string build = {};       // which one of the program this is; what another one measured does not count
   std::shared_ptr<Measuring> measuring = {};  // for who waits; null: nobody is told, nor may stop it
@@ -42,6 +42,7 @@ class ConvTuner {
     // Made where no other pass followed, among plans that help each other: in training another may be better.
     bool forward_alone = false;
     bool holds = false;                  // it has shown on this very problem that it keeps the precision
+    bool measured = false;               // on this very problem: a batch near its own may reuse it
     std::vector<Entrant> entrants = {};  // of the contest that it won
   };
 
@@ -97,9 +98,11 @@ class ConvTuner {
   Choice by_measurement(Context& ctx, const Question& question);
   std::optional<ContestResult> hold_contest(Context& ctx, const Question& question,
                                             const std::vector<ConvPass>& passes);
-  Choice outcome(Context& ctx, const Question& question, ContestResult::Pass result);
+  // What a contest of a pass chose; adds to `lines` what the cache is to keep.
+  Choice outcome(Context& ctx, const Question& question, ContestResult::Pass result,
+                 std::vector<ChoiceCache::Line>& lines);
   std::vector<ConvEngine*> contenders(const std::string& how);  // among whom "measured" or "measured:cudnn" chooses
-  // What is known of the problem, or of one that differs in batch alone; an empty plan: nothing.
+  // What is known of the problem, or of one whose batch is near enough; an empty plan: nothing.
   Choice known(const Device& device, const Question& question, bool forward_alone);
   Choice of_another_batch(const Question& question, bool forward_alone) const;
   ChoiceKey cache_key(const Device& device, const Question& question, bool forward_alone);

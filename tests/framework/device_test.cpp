@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <thread>
 
 #include "framework/error.h"
@@ -38,6 +39,17 @@ TEST(Device, AnExplicitGpuThatIsNotThereIsAnErrorOfTheDevice) {
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::device);
   }
+}
+
+// Choices of convolution plans are kept by it: a folder may be shared by machines.
+TEST(Device, DescriptionNamesTheProcessor) {
+  std::ifstream in("/proc/cpuinfo");
+  const std::string key = "model name\t: ";
+  std::string line;
+  while (std::getline(in, line) && !line.starts_with(key)) continue;
+  if (!in) GTEST_SKIP() << "a processor without a name";
+  const std::string description = describe(Device{});
+  EXPECT_TRUE(description.starts_with("cpu: " + line.substr(key.size()) + ", ")) << description;
 }
 
 class TwoGpus : public testing::Test {

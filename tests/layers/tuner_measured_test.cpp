@@ -1,5 +1,8 @@
 // Plans that are chosen by the clock, and what is remembered of that.
+#include <omp.h>
+
 #include <fstream>
+#include <functional>
 
 #include "framework/interrupted.h"
 #include "layers/conv/engines.h"
@@ -41,8 +44,8 @@ TEST_F(ConvTunerTest, MeasuredMayBeOneEnginesPlansAlone) {
   EXPECT_THROW(all.check_name("measured:nobody"), Error);
 }
 
-// A batch that is not full, another --batch-size, an image to predict.
-TEST_F(ConvTunerTest, AProblemThatDiffersInBatchAloneTakesTheSamePlan) {
+// A batch that is not full, a smaller --batch-size, an image to predict.
+TEST_F(ConvTunerTest, SmallerBatchReusesPlan) {
   const std::vector<std::pair<std::string, FakeEngineTraits>> engines{{"slow", one(20)}, {"fast", one(1)}};
   const ConvPolicy policy{.engine = "measured", .cache_file = cache_path()};
   ConvProblem last = small_problem;
@@ -61,6 +64,29 @@ TEST_F(ConvTunerTest, AProblemThatDiffersInBatchAloneTakesTheSamePlan) {
   own.own_batch = true;
   auto third = tuner(engines, own);
   EXPECT_EQ(third.choose(ctx_, last, ConvPass::forward).reason, "measured 1.00 ms, next slow 20.00");
+}
+
+// At batch 1 `light` takes 2 ms and `heavy` 5.1; at batch 64, 65 and 11.4.
+TEST_F(ConvTunerTest, SmallBatchDecidesNothingForLargeOnes) {
+  const std::vector<std::pair<std::string, FakeEngineTraits>> engines{
+      {"light", {.plans = {{.milliseconds = 1, .per_image_ms = 1}}}},
+      {"heavy", {.plans = {{.milliseconds = 5, .per_image_ms = 0.1}}}}};
+  const ConvPolicy policy{.engine = "measured", .cache_file = cache_path()};
+  const auto choose = [&](ConvTuner& from, int batch) {
+    ConvProblem problem = small_problem;
+    problem.batch = batch;
+    return from.choose(ctx_, problem, ConvPass::forward);
+  };
+  auto first = tuner(engines, policy);
+  EXPECT_EQ(choose(first, 1).plan->facts().engine, "light");
+  EXPECT_EQ(choose(first, 2).reason, "as at batch 1") << "half as large";
+  auto second = tuner(engines, policy);
+  EXPECT_EQ(choose(second, 2).reason, "cached, for another batch");
+  for (ConvTuner* each : {&first, &second}) {
+    EXPECT_TRUE(choose(*each, 4).reason.starts_with("measured")) << "batch 2 was not";
+    EXPECT_EQ(choose(*each, 64).plan->facts().engine, "heavy");
+  }
+  EXPECT_EQ(choose(second, 48).reason, "as at batch 64") << "larger";
 }
 
 // Also a slower one; and it is no choice of a problem that nobody has named.
@@ -194,6 +220,65 @@ TEST_F(ConvTunerTest, WhatWasMeasuredAmongOthersIsMeasuredAnew) {
   EXPECT_TRUE(third.find(small_problem, ConvPass::forward)->reason.starts_with("measured"));
 }
 
+// All that a stored choice depends on, as docs/architecture.md lists it, except the batch.
+TEST_F(ConvTunerTest, MeasuresAgainIfAConditionChanged) {
+  struct Conditions {
+    std::vector<std::pair<std::string, FakeEngineTraits>> engines{{"fast", one(1)}, {"slow", one(20)}};
+    ConvPolicy policy{.engine = "measured", .build = "1.0"};
+    ConvProblem problem = small_problem;
+    int threads = 1;
+  };
+  const std::string cache = cache_path();
+  const auto reason = [&](Conditions with) {
+    const int threads = omp_get_max_threads();
+    omp_set_num_threads(with.threads);
+    with.policy.cache_file = cache;
+    auto from = tuner(with.engines, with.policy);
+    const std::string text = from.choose(ctx_, with.problem, ConvPass::forward).reason;
+    omp_set_num_threads(threads);
+    return text;
+  };
+  EXPECT_TRUE(reason({}).starts_with("measured"));
+  EXPECT_EQ(reason({}), "cached");
+  const std::vector<std::pair<const char*, std::function<void(Conditions&)>>> changes{
+      {"build", [](Conditions& to) { to.policy.build = "1.1"; }},
+      {"workspace limit", [](Conditions& to) { to.policy.workspace_limit = 5000; }},
+      {"frequency budget", [](Conditions& to) { to.policy.frequency_budget = 5000; }},
+      {"deterministic", [](Conditions& to) { to.policy.deterministic = true; }},
+      {"engine option", [](Conditions& to) { to.policy.engine = "measured:fast"; }},
+      {"engines of the build", [](Conditions& to) { to.engines.emplace_back("new", one(5)); }},
+      {"a library's version", [](Conditions& to) { to.engines[0].second.library = "cuDNN 91900"; }},
+      {"a missing library", [](Conditions& to) { to.engines[1].second.missing = true; }},
+      {"threads", [](Conditions& to) { to.threads = 2; }},
+      {"precision", [](Conditions& to) { to.problem.precision = Precision::tf32; }},
+      {"bias", [](Conditions& to) { to.problem.bias = true; }},
+      {"ReLU", [](Conditions& to) { to.problem.relu = true; }},
+      {"no gradient of the input", [](Conditions& to) { to.problem.input_gradient = false; }},
+      {"no gradient of the weights", [](Conditions& to) { to.problem.weight_gradient = false; }},
+      {"kernel", [](Conditions& to) { to.problem.kernel_w = 2; }},
+      {"stride", [](Conditions& to) { to.problem.stride_h = 2; }},
+      {"pad", [](Conditions& to) { to.problem.pad_w = 1; }},
+      {"dilation", [](Conditions& to) { to.problem.dilation = 2; }},
+      {"groups", [](Conditions& to) { to.problem.groups = 2; }},
+      {"size", [](Conditions& to) { to.problem.height = 9; }}};
+  for (const auto& [name, change] : changes) {
+    Conditions with;
+    change(with);
+    EXPECT_TRUE(reason(with).starts_with("measured")) << name;
+    EXPECT_EQ(reason(with), "cached") << name;
+  }
+  EXPECT_EQ(reason({}), "cached") << "nothing replaced it";
+}
+
+// With more room one of the others may win.
+TEST_F(ConvTunerTest, KeepsNoChoiceMadeShortOfMemory) {
+  const ConvPolicy policy{.engine = "measured", .cache_file = cache_path()};
+  auto all = tuner({{"large", {.plans = {{.no_room = true}}}}, {"small", one(1)}}, policy);
+  const std::string reason = all.choose(ctx_, small_problem, ConvPass::forward).reason;
+  EXPECT_NE(reason.find("not kept: some plans had no room"), std::string::npos) << reason;
+  EXPECT_FALSE(std::filesystem::exists(policy.cache_file));
+}
+
 TEST_F(ConvTunerTest, WhatAnotherBuildMeasuredIsMeasuredAnewAndDamageIsNoError) {
   const ConvPolicy policy{.engine = "measured", .cache_file = cache_path()};
   auto first = tuner({{"only", one(1)}}, policy);
@@ -216,14 +301,21 @@ TEST_F(ConvTunerTest, ACacheThatCannotBeWrittenIsNoError) {
   EXPECT_NE(chooser.cache().write_failure(), "");
 }
 
-TEST_F(ConvTunerTest, AFileThatIsNoCacheIsAnErrorAndStays) {
+TEST_F(ConvTunerTest, WarnsIfFileIsNoCache) {
   const std::string letter = temp_path("letter");
   std::ofstream(letter) << "somebody's letter\n";
-  auto chooser = tuner({{"only", one(1)}}, {.engine = "measured", .cache_file = letter});
-  EXPECT_NE(complaint(chooser, "").find("no cache of Twiddle's"), std::string::npos);
-  EXPECT_TRUE(std::filesystem::exists(letter) && !std::filesystem::exists(letter + ".old"));
-  auto by_rule = tuner({{"only", one(1)}}, {.engine = "rule", .cache_file = letter});
-  EXPECT_EQ(chosen(by_rule), "only") << "who does not measure does not mind";
+  std::vector<std::string> warnings;
+  const auto warn = [&](const std::string& text) { warnings.push_back(text); };
+  auto by_rule = tuner({{"only", one(1)}}, {.engine = "rule", .cache_file = letter, .warn = warn});
+  EXPECT_EQ(chosen(by_rule), "only");
+  EXPECT_TRUE(warnings.empty()) << "only measuring reads it";
+  auto chooser = tuner({{"only", one(1)}}, {.engine = "measured", .cache_file = letter, .warn = warn});
+  EXPECT_EQ(chosen(chooser), "only");
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_NE(warnings[0].find("no cache of Twiddle's"), std::string::npos) << warnings[0];
+  std::string left;
+  std::getline(std::ifstream(letter), left);
+  EXPECT_EQ(left, "somebody's letter");
   std::filesystem::remove(letter);
 }
 

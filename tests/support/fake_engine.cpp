@@ -32,6 +32,7 @@ class PlanOfFake final : public ConvPlan {
     if (runs_ != nullptr) ++*runs_;
     ++met_->runs;
     ++clock_->plans_run;
+    if (traits_.no_room) throw OutOfMemory("no room");
     if (traits_.throws || traits_.throws_in == pass_) throw Error(ErrorKind::device, "out of luck");
     Tensor& result = pass_ == ConvPass::forward          ? operands.y
                      : pass_ == ConvPass::backward_input ? operands.x
@@ -52,6 +53,7 @@ class PlanOfFake final : public ConvPlan {
         if (operand != &result && holds_nan(*operand))
           std::fill_n(values, result.size(), std::numeric_limits<float>::quiet_NaN());
     if (traits_.shares.empty() || !known) clock_->milliseconds += traits_.milliseconds;
+    clock_->milliseconds += traits_.per_image_ms * problem_.batch;
     if (pass_ == ConvPass::backward_input) clock_->milliseconds += traits_.backward_input_ms;
     if (traits_.more) clock_->milliseconds += traits_.more(met_->runs);
   }
@@ -74,7 +76,7 @@ class FakeEngine final : public ConvEngine {
   std::string_view name() const override { return name_; }
   std::string library() const override {
     if (traits_.missing) throw Error(ErrorKind::device, "libmissing cannot be loaded\n  Install it");
-    return {};
+    return traits_.library;
   }
   std::string refusal(const ConvProblem&, ConvPass) const override { return traits_.refusal; }
   bool pays(const ConvProblem&) const override { return traits_.pays; }

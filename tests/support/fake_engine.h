@@ -40,13 +40,15 @@ inline double in_second_turn(int run) {
 struct FakePlan {
   std::string name = {};
   double milliseconds = 1;
+  double per_image_ms = 0;               // on top
   std::function<double(int)> more = {};  // milliseconds on top in its n-th run, from 1 on; empty: none
   double backward_input_ms = 0;          // on top, in that pass
   float error = 0;                       // relative
   std::size_t scratch = 0;
   bool deterministic = true;
   bool masks = false;
-  bool throws = false;  // when it runs
+  bool throws = false;   // when it runs
+  bool no_room = false;  // throws OutOfMemory when it runs
   std::optional<ConvPass> throws_in = {};
   bool spreads = false;     // of a library: where one of its operands holds a NaN, all of its result is
   std::string shares = {};  // takes no time where it has met one of its operands before
@@ -58,6 +60,7 @@ struct FakeEngineTraits {
   bool pays = true;
   bool missing = false;  // its library: whoever asks it for anything hears of it
   std::string refusal = {};
+  std::string library = {};
 };
 
 // `runs` counts those of all its plans, null: nobody counts.
