@@ -1,3 +1,5 @@
+#include <numeric>
+
 #include "tests/support/check_layer.h"
 #include "tests/support/square_windows.h"
 
@@ -44,6 +46,18 @@ TEST_P(EveryDevice, AvgPoolNeverCountsWhatLiesBeyondThePadding) {  // the last w
   expect_close(run_layer(GetParam(), "avg_pool", {{"kernel", "[1, 2]"}, {"stride", "2"}, {"rounding", "ceil"}},
                          {1, 1, 1, 3}, {2, 4, 7}),
                {3, 7});
+  const auto means = [](const LayerOptions& window, const Shape& in, float first) {
+    LayerOptions options = window;
+    options.push_back({"rounding", "ceil"});
+    std::vector<float> x(static_cast<std::size_t>(count_of(in)));
+    std::iota(x.begin(), x.end(), first);
+    return run_layer(GetParam(), "avg_pool", options, in, x);
+  };
+  expect_close(means({{"kernel", "[1, 2]"}}, {1, 1, 1, 5}, 1), {1.5f, 3.5f, 5});
+  expect_close(means({{"kernel", "3"}, {"stride", "2"}, {"pad", "1"}}, {1, 1, 4, 4}, 1),
+               {1.555556f, 3.333333f, 2, 6.333333f, 11, 6, 4.5f, 7.5f, 4});
+  expect_close(means({{"kernel", "2"}, {"stride", "3"}}, {1, 1, 7, 7}, 0),
+               {4, 7, 9.5f, 25, 28, 30.5f, 42.5f, 45.5f, 48});
 }
 
 TEST_P(EveryDevice, AvgPoolGradients) {

@@ -118,6 +118,26 @@ TEST(ConvTranspose2d, DescribesItself) {
   EXPECT_DOUBLE_EQ(layer.layer->flops(), 2.0 * 4 * 7 * 7 * 3 * 3 * 3);
 }
 
+TEST(ConvTranspose2d, HasTheSizeOfTheFormula) {
+  constexpr int in = 5;
+  for (int kernel = 1; kernel <= 4; ++kernel)
+    for (int stride = 1; stride <= 3; ++stride)
+      for (int pad = 0; pad <= 2; ++pad)
+        for (int dilation = 1; dilation <= 2; ++dilation)
+          for (int more = 0; more < stride; ++more) {
+            const int size = (in - 1) * stride - 2 * pad + dilation * (kernel - 1) + more + 1;
+            const LayerOptions options{{"filters", "2"},
+                                       {"kernel", std::to_string(kernel)},
+                                       {"stride", std::to_string(stride)},
+                                       {"pad", std::to_string(pad)},
+                                       {"dilation", std::to_string(dilation)},
+                                       {"output_pad", std::to_string(more)}};
+            EXPECT_EQ(LayerUnderTest({}, "conv_transpose2d", options, {1, in, in}).layer->output_shape(),
+                      (Shape{2, size, size}))
+                << kernel << " " << stride << " " << pad << " " << dilation << " " << more;
+          }
+}
+
 // For the layer the convolution's passes have other meanings.
 TEST(ConvTranspose2d, RunsTheConvolutionThatGoesTheOtherWay) {
   ConvTuner tuner(make_conv_engines(Device{}), ConvPolicy{});

@@ -114,6 +114,8 @@ TEST(MaxPool, RoundsAsAsked) {
   EXPECT_EQ(shape_for({{"kernel", "3"}, {"stride", "2"}}, {4, 6, 6}), (Shape{4, 2, 2}));
   EXPECT_EQ(shape_for({{"kernel", "3"}, {"stride", "2"}, {"rounding", "ceil"}}, {4, 6, 6}), (Shape{4, 3, 3}));
   EXPECT_EQ(shape_for({{"kernel", "3"}, {"stride", "2"}}, {64, 55, 55}), (Shape{64, 27, 27}));
+  EXPECT_EQ(shape_for({{"kernel", "3"}, {"stride", "4"}, {"rounding", "ceil"}}, {1, 8, 10}), (Shape{1, 2, 3}));
+  EXPECT_EQ(shape_for({{"kernel", "1"}, {"stride", "2"}, {"rounding", "ceil"}}, {1, 6, 7}), (Shape{1, 3, 4}));
   // The third window would begin at 4, beyond the padded 2 + 1.
   EXPECT_EQ(shape_for({{"kernel", "2"}, {"stride", "2"}, {"pad", "1"}, {"rounding", "ceil"}}, {1, 3, 3}),
             (Shape{1, 2, 2}));

@@ -23,6 +23,7 @@ TEST_P(EveryDevice, UpsampleMixesNeighbours) {
 TEST_P(EveryDevice, UpsampleGradients) {
   for (const char* mode : {"nearest", "bilinear"}) {
     expect_gradients(GetParam(), "upsample", {{"mode", mode}}, {2, 3, 4, 5});
+    expect_gradients(GetParam(), "upsample", {{"mode", mode}}, {1, 2, 9, 5});
     expect_gradients(GetParam(), "upsample", {{"mode", mode}, {"factor", "[1, 5]"}}, {2, 2, 3, 2});
     expect_gradients(GetParam(), "upsample", {{"mode", mode}, {"factor", "3"}}, {2, 2, 1, 3});
   }
