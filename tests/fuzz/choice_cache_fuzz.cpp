@@ -2,17 +2,14 @@
 
 #include "tests/fuzz/input_file.h"
 
-// Any bytes as a file of choices: it is read, or measured anew with a warning, or refused as no cache of ours.
+// Any bytes as a file of choices: nothing that is wrong with it is an error.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace twiddle;
   static const InputFolder folder;
   const std::string file = folder.write("choices.txt", {data, size});
   ChoiceCache cache(file, [](const std::string&) {});
-  try {
-    cache.find({8, "a key"});
-    cache.find_other_batch({8, "a key"});
-    cache.store({8, "a key"}, {"fft", 1.5});
-  } catch (const Error&) {
-  }
+  cache.find({8, "a key"});
+  cache.find_other_batch({8, "a key"});
+  cache.store({8, "a key"}, {"fft", 1.5});
   return 0;
 }
