@@ -27,10 +27,12 @@ class Divisor {
 
   TWIDDLE_HD std::int64_t value() const { return divisor_; }
   TWIDDLE_HD std::int64_t quotient(std::int64_t index) const {
-    if (index >= limit) return index / divisor_;
+    return index >= limit ? index / divisor_ : quotient32(static_cast<int>(index));
+  }
+  TWIDDLE_HD int quotient32(int index) const {
     const auto small = static_cast<std::uint32_t>(index);
     const auto high = static_cast<std::uint32_t>((std::uint64_t(small) * inverse_) >> 32);
-    return static_cast<std::int64_t>((high + small) >> shift_);
+    return static_cast<int>((high + small) >> shift_);
   }
   TWIDDLE_HD std::int64_t remainder(std::int64_t index) const { return index - quotient(index) * divisor_; }
 
@@ -111,8 +113,12 @@ void map_rows(Stream& stream, std::int64_t rows, std::int64_t columns, const Row
               float* out, const Floats*... in) {
   if (rows <= 0 || columns <= 0) return;
 #ifdef __CUDACC__
-  if (on_gpu(stream))
-    return detail::map_cuda(stream, rows * columns, detail::MapRows<Rows>{functor, Divisor(columns)}, out, in...);
+  if (on_gpu(stream)) {
+    const Divisor by(columns);
+    if (columns % 4 == 0)
+      return detail::map_cuda(stream, rows * columns, detail::MapRows<Rows, true>{functor, by}, out, in...);
+    return detail::map_cuda(stream, rows * columns, detail::MapRows<Rows, false>{functor, by}, out, in...);
+  }
 #endif
   detail::require_host(stream, __PRETTY_FUNCTION__);
   detail::map_rows_cpu(rows, columns, functor, cost, out, in...);

@@ -46,7 +46,8 @@ struct MapIndexed {
   }
 };
 
-template <class Rows>
+// `in_fours`: four neighbours lie in one row, as in rows of a multiple of four.
+template <class Rows, bool in_fours>
 struct MapRows {
   Rows functor;
   Divisor columns;
@@ -57,7 +58,7 @@ struct MapRows {
     Four out;
 #pragma unroll
     for (int k = 0; k < 4; ++k, ++column) {
-      if (column == columns.value()) {
+      if (!in_fours && column == columns.value()) {
         column = 0;
         f = functor.row(++row);
       }

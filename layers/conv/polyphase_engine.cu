@@ -21,34 +21,57 @@ struct Phases {
   int phases_h, phases_w, phase_height, phase_width;
 };
 
-struct Split {  // one call an element of a phase
+// Rows of phases, made by map_rows: a row's place is found once, and a GPU writes four elements at a time. There are
+// fewer than 2^31 rows (why_no_stride_one): with 64-bit indices these kernels took longer than their memory traffic.
+struct SplitRows {
   Phases p;
-  Divisor phase_width, phase_height, phases_w, phases_h;
+  Divisor phase_height, phases_w, phases_h;
   const float* planes;
-  float* phases;
-  TWIDDLE_HD void operator()(std::int64_t index) const {
-    const std::int64_t row = phase_width.quotient(index), phase = phase_height.quotient(row);
-    const std::int64_t across = phases_w.quotient(phase), plane = phases_h.quotient(across);
-    const std::int64_t h = (row - phase * p.phase_height) * p.stride_h + across - plane * p.phases_h - p.pad_h;
-    const std::int64_t w = (index - row * p.phase_width) * p.stride_w + phase - across * p.phases_w - p.pad_w;
-    const bool inside = h >= 0 && h < p.height && w >= 0 && w < p.width;
-    phases[index] = inside ? planes[(plane * p.height + h) * p.width + w] : 0;
+  struct Row {
+    const float* plane_row;  // null: outside the plane
+    int width, stride, offset;
+    TWIDDLE_HD float operator()(std::int64_t column) const {
+      const int w = static_cast<int>(column) * stride + offset;
+      return plane_row != nullptr && w >= 0 && w < width ? plane_row[w] : 0;
+    }
+  };
+  TWIDDLE_HD Row row(std::int64_t index) const {
+    const int row = static_cast<int>(index), phase = phase_height.quotient32(row), across = phases_w.quotient32(phase);
+    const int plane = phases_h.quotient32(across);
+    const int h = (row - phase * p.phase_height) * p.stride_h + across - plane * p.phases_h - p.pad_h;
+    const bool inside = h >= 0 && h < p.height;
+    return {inside ? planes + (std::int64_t(plane) * p.height + h) * p.width : nullptr, p.width, p.stride_w,
+            phase - across * p.phases_w - p.pad_w};
   }
 };
 
-struct Join {  // one call an element of a plane; what no phase holds was seen by no kernel: zero
+// Rows of planes from their phases. No kernel has seen what no phase holds: zero.
+struct JoinRows {
   Phases p;
-  Divisor width, height, stride_w, stride_h;
+  Divisor height, stride_w, stride_h;
   const float* phases;
-  float* planes;
-  TWIDDLE_HD void operator()(std::int64_t index) const {
-    const std::int64_t row = width.quotient(index), plane = height.quotient(row);
-    const std::int64_t h = row - plane * p.height + p.pad_h, w = index - row * p.width + p.pad_w;
-    const std::int64_t i = stride_h.quotient(h), j = stride_w.quotient(w);
-    const std::int64_t phase_h = h - i * p.stride_h, phase_w = w - j * p.stride_w;
-    const std::int64_t phase = (plane * p.phases_h + phase_h) * p.phases_w + phase_w;
-    const bool held = phase_h < p.phases_h && phase_w < p.phases_w && i < p.phase_height && j < p.phase_width;
-    planes[index] = held ? phases[(phase * p.phase_height + i) * p.phase_width + j] : 0;
+  struct Row {
+    const float* phase_row;  // of the first phase across; the others follow. Null: no phase holds this row
+    int phase_size, phases, phase_width, stride, pad;
+    Divisor by_stride;
+    TWIDDLE_HD float operator()(std::int64_t column) const {
+      const int w = static_cast<int>(column) + pad, j = by_stride.quotient32(w), phase = w - j * stride;
+      const bool held = phase_row != nullptr && phase < phases && j < phase_width;
+      return held ? phase_row[std::int64_t(phase) * phase_size + j] : 0;
+    }
+  };
+  TWIDDLE_HD Row row(std::int64_t index) const {
+    const int row = static_cast<int>(index), plane = height.quotient32(row), h = row - plane * p.height + p.pad_h;
+    const int i = stride_h.quotient32(h), phase_h = h - i * p.stride_h;
+    const bool held = phase_h < p.phases_h && i < p.phase_height;
+    const std::int64_t first = (std::int64_t(plane) * p.phases_h + phase_h) * p.phases_w;
+    return {held ? phases + (first * p.phase_height + i) * p.phase_width : nullptr,
+            p.phase_height * p.phase_width,
+            p.phases_w,
+            p.phase_width,
+            p.stride_w,
+            p.pad_w,
+            stride_w};
   }
 };
 
@@ -71,16 +94,17 @@ Phases kernel_phases(const ConvProblem& outer, const ConvProblem& inner) {
 
 Tensor split(Stream& stream, const Phases& phases, const Tensor& planes, const Shape& shape) {
   Tensor result(stream, shape);
-  for_each_index(stream, result.size(),
-                 Split{phases, Divisor(phases.phase_width), Divisor(phases.phase_height), Divisor(phases.phases_w),
-                       Divisor(phases.phases_h), planes.read(), result.write()});
+  map_rows(stream, result.size() / phases.phase_width, phases.phase_width,
+           SplitRows{phases, Divisor(phases.phase_height), Divisor(phases.phases_w), Divisor(phases.phases_h),
+                     planes.read()},
+           1, result.write());
   return result;
 }
 
 void join_phases(Stream& stream, const Phases& phases, const Tensor& from, Tensor& planes) {
-  for_each_index(stream, planes.size(),
-                 Join{phases, Divisor(phases.width), Divisor(phases.height), Divisor(phases.stride_w),
-                      Divisor(phases.stride_h), from.read(), planes.write()});
+  map_rows(stream, planes.size() / phases.width, phases.width,
+           JoinRows{phases, Divisor(phases.height), Divisor(phases.stride_w), Divisor(phases.stride_h), from.read()}, 1,
+           planes.write());
 }
 
 ConvProblem stride_one(const ConvProblem& problem) {
@@ -95,6 +119,10 @@ ConvProblem stride_one(const ConvProblem& problem) {
   inner.width = problem.out_width() + inner.kernel_w - 1;
   inner.stride_h = inner.stride_w = 1;
   inner.pad_h = inner.pad_w = 0;
+  const std::int64_t most_rows =
+      std::max(std::int64_t(problem.batch) * problem.channels * problem.height, inner.batch * channels * inner.height);
+  if (most_rows > std::numeric_limits<int>::max())
+    throw Error(ErrorKind::config, join("its planes have ", most_rows, " rows, more than 2^31"));
   return inner;
 }
 

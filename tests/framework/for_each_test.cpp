@@ -98,6 +98,9 @@ TEST(Divisor, DividesAsTheProcessorDoes) {
                                      7 * divisor - 1, 7 * divisor, limit - 2, limit - 1, limit, limit * limit / 2}) {
       EXPECT_EQ(by.quotient(index), index / divisor) << index << " / " << divisor;
       EXPECT_EQ(by.remainder(index), index % divisor) << index << " % " << divisor;
+      if (index < limit) {
+        EXPECT_EQ(by.quotient32(static_cast<int>(index)), index / divisor) << index << " / " << divisor;
+      }
     }
   }
 }

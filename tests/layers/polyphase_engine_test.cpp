@@ -16,10 +16,11 @@ namespace {
 TEST_P(EveryDevice, PolyphaseAgreesWithTheReference) {
   Context ctx(GetParam());
   const auto engine = make_polyphase_engine(make_gemm_engine());
-  for (const ConvProblem& problem : conv_problems(
-           {"2x3x23x23 * 8x3x11x11 stride 4 pad 2", "2x4x9x11 * 6x4x3x5 stride 2x3 pad 1x2",
-            "1x2x7x7 * 3x2x2x2 stride 4", "3x6x12x9 * 4x3x5x4 stride 3x2 pad 2x0 groups 2",
-            "2x3x8x8 * 4x3x1x1 stride 2", "2x3x6x10 * 4x3x3x3 stride 1x2 pad 1", "1x1x5x5 * 2x1x5x5 stride 2"}))
+  for (const ConvProblem& problem :
+       conv_problems({"2x3x23x23 * 8x3x11x11 stride 4 pad 2", "2x4x9x11 * 6x4x3x5 stride 2x3 pad 1x2",
+                      "1x2x7x7 * 3x2x2x2 stride 4", "3x6x12x9 * 4x3x5x4 stride 3x2 pad 2x0 groups 2",
+                      "2x3x8x8 * 4x3x1x1 stride 2", "3x5x9x12 * 4x5x1x1 stride 2x3 pad 1",
+                      "2x3x6x10 * 4x3x3x3 stride 1x2 pad 1", "1x1x5x5 * 2x1x5x5 stride 2"}))
     for (const ConvPass pass : every_pass) {
       ASSERT_TRUE(engine->supports(problem, pass)) << to_string(problem);
       ConvOperands operands = random_operands(*ctx.stream, problem, pass);
@@ -66,6 +67,13 @@ TEST(PolyphaseEngine, RefusesStridesThatMakeTooManyChannels) {
       EXPECT_NE(engine->refusal(problem, pass), "") << text;
     }
   }
+}
+
+TEST(PolyphaseEngine, RefusesMoreThan2To31Rows) {
+  const ConvProblem problem = conv_problem("32768x65536x3x2 * 4x65536x1x1 stride 2");
+  validate(problem);
+  for (const ConvPass pass : every_pass)
+    EXPECT_NE(make_polyphase_engine(make_gemm_engine())->refusal(problem, pass).find("rows"), std::string::npos);
 }
 
 TEST(PolyphaseEngine, OfAKernelSmallerThanItsStrideOnlyPhasesWithTapsAreSplit) {
