@@ -101,32 +101,39 @@ nlohmann::json to_json(const Tuned& row) {
 }
 
 bool is_kept(const ConvTuner& convolutions) {
-  return !convolutions.policy().cache_file.empty() && convolutions.cache().write_failure().empty();
+  return convolutions.measures("") && !convolutions.policy().cache_file.empty() &&
+         convolutions.cache().write_failure().empty();
 }
 
 // What became of the choices.
 std::string fate(const ConvTuner& convolutions) {
+  const std::string& engine = convolutions.policy().engine;
+  if (!convolutions.measures(engine)) return "not kept: `engine: " + printable(engine) + "` names the plan";
   const std::string& file = convolutions.policy().cache_file;
   const std::string& failure = convolutions.cache().write_failure();
   if (file.empty()) return "not kept: convolution.cache is off";
   if (!failure.empty()) return "not kept: " + printable(failure);
-  return "kept in " + printable(file) + "; training with `engine: measured` reads it";
+  return "kept in " + printable(file) + "; training with `engine: " + engine + "` reads it";
 }
 
 int tune(Flags flags, const TuneArguments& arguments) {
-  flags.overrides.push_back({"convolution.engine", "measured", "tune"});
   if (arguments.retune) flags.overrides.push_back({"convolution.retune", "true", "--retune"});
-  const Experiment experiment = open_experiment(arguments.config, flags, {.own_batch = true});
+  const Experiment experiment = open_experiment(arguments.config, flags, {.tunes = true});
   const Config& config = experiment.config;
+  if (config.deterministic)
+    throw Error(ErrorKind::config,
+                "'deterministic: true' excludes engines that are measured, so no run would read what tune keeps");
   const Model& model = experiment.model;
+  const std::string& engine = model.convolutions->policy().engine;
   use_threads_of(experiment);
   Context ctx(experiment.device, config.seed);
   const std::int64_t batch = config.train.batch_size;
   const std::string device = describe(ctx.stream->device());
   const bool text = flags.json != "-";
   if (text)
-    fmt::print("{}  batch {}x{}  {}  workspace limit {}  {}\n", printable(config.name), batch, to_string(config.input),
-               to_string(config.convolution.precision), format_bytes(config.convolution.workspace_limit), device);
+    fmt::print("{}  batch {}x{}  {}  engine {}, workspace limit {}  {}\n", printable(config.name), batch,
+               to_string(config.input), to_string(config.convolution.precision), printable(engine),
+               format_bytes(config.convolution.workspace_limit), device);
   std::fflush(stdout);
   static_cast<void>(recall_choices(model, ctx.stream->device(), batch));  // so that what is left can be told
   const std::vector<Tuned> rows = tune_model(ctx, model, batch, flags.verbosity >= 0);
@@ -139,6 +146,7 @@ int tune(Flags flags, const TuneArguments& arguments) {
   for (const Tuned& row : rows) layers.push_back(to_json(row));
   const nlohmann::json json = {{"model", config.name},
                                {"batch_size", batch},
+                               {"engine", engine},
                                {"precision", to_string(config.convolution.precision)},
                                {"workspace_limit_bytes", config.convolution.workspace_limit},
                                {"device", device},

@@ -179,9 +179,8 @@ class ChainBuilder {
   bool trained_before_ = false;
 };
 
-// What the config leaves open: a GPU measures in seconds what a CPU takes minutes for.
-std::string engine_of(const Config& config, Device device) {
-  if (!config.convolution.engine.empty()) return config.convolution.engine;
+// Where the config leaves it open: a GPU measures in seconds what a CPU takes minutes for.
+std::string usual_engine(const Config& config, Device device) {
   return device.kind == Device::Kind::cuda && !config.deterministic ? "measured" : "rule";
 }
 
@@ -195,7 +194,7 @@ std::vector<std::unique_ptr<ConvEngine>> engines_of(const Config& config, Device
 }  // namespace
 
 BuiltModel build_model(Params& root, const Config& config, Device device, ConvPolicy policy) {
-  policy.engine = engine_of(config, device);
+  if (policy.engine.empty()) policy.engine = usual_engine(config, device);
   policy.deterministic = config.deterministic;
   Model model;
   model.device = device;

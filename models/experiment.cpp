@@ -29,9 +29,17 @@ ConfigNode* find_layers(ConfigNode& tree) {
   return layers == nullptr || layers->kind != Kind::sequence ? nullptr : layers;
 }
 
+// What is measured where a config says `engine`: that engine's plans if it names one. A plan that it names stays.
+std::string measured_form(const std::string& engine) {
+  if (engine.empty() || engine == "rule") return "measured";
+  const bool names_engine = engine.find(':') == std::string::npos && engine != "measured";
+  return names_engine ? "measured:" + engine : engine;
+}
+
 ConvPolicy policy_of(const Config& config, const ExperimentOptions& options) {
   ConvPolicy policy = config.convolution;
-  policy.own_batch = options.own_batch;
+  policy.own_batch = options.tunes;
+  if (options.tunes) policy.engine = measured_form(policy.engine);
   policy.build = options.build;
   policy.warn = options.warn;
   policy.measuring = options.measuring;

@@ -33,7 +33,7 @@ struct ExperimentOptions {
   std::string origin = {};                    // the file that a run folder's config was made from; empty: the file read
   std::string build = {};                     // of the program: choices of convolution plans are kept with it
   std::optional<int> gpu = {};                // where the config leaves open which one; else the first
-  bool own_batch = false;                     // measure convolutions that are known of another batch alone
+  bool tunes = false;                         // measure every convolution, for its own batch
   ChoiceCache::Warn warn = {};                // hears what is wrong with the choices kept, and with engines
   std::shared_ptr<Measuring> measuring = {};  // hears how far measuring convolutions is, and may stop it
   SearchProgress search_progress = {};        // hears how far the search for images is, and may stop it

@@ -266,6 +266,60 @@ TEST(Tune, ChoosesForEveryPassAndKeepsTheChoices) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(Tune, ChoosesAmongPlansOfNamedEngine) {
+  const auto folder = fresh_folder("tune_engine");
+  const auto run = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"tune",
+                                       "models/digits.yaml",
+                                       "--device",
+                                       "cpu",
+                                       "--batch",
+                                       "2",
+                                       "-q",
+                                       "--set",
+                                       "convolution.cache=" + (folder / "choices.txt").string(),
+                                       "--set",
+                                       "model.layers=[{conv2d: {filters: 4, kernel: 5}}, {linear: {outputs: "
+                                       "10}}]",
+                                       "--json",
+                                       "-"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_program(arguments);
+  };
+  const std::string set = "convolution.engine=";
+  for (const std::vector<std::string>& named : {std::vector<std::string>{"--engine", "fft"}, {"--set", set + "gemm"}}) {
+    const Finished tuned = run(named);
+    ASSERT_EQ(tuned.code, 0) << tuned.err;
+    const Json json = Json::parse(tuned.out);
+    EXPECT_EQ(json.at("engine"), named[0] == "--engine" ? "measured:fft" : "measured:gemm");
+    for (const Json& row : json.at("layers")) {
+      EXPECT_EQ("measured:" + row.at("engine").get<std::string>(), json.at("engine")) << row;
+      EXPECT_TRUE(row.at("reason").get<std::string>().starts_with("measured")) << row;
+    }
+  }
+  const Json by_fft = Json::parse(run({"--engine", "measured:fft"}).out).at("layers").at(0);
+  const std::string plan = "fft:" + by_fft.at("plan").get<std::string>();
+  const Json named = Json::parse(run({"--engine", plan}).out);
+  EXPECT_EQ(named.at("layers").at(0).at("reason"), "named");
+  EXPECT_EQ(named.at("kept"), false);
+  const Finished table = run({"--engine", plan, "--json", (folder / "tuned.json").string()});
+  EXPECT_NE(table.out.find("not kept: `engine: " + plan + "` names the plan"), std::string::npos) << table.out;
+  EXPECT_NE(run({"--set", "deterministic=true"}).err.find("excludes engines that are measured"), std::string::npos);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Engine, UnknownNameIsAnErrorOfEveryVerb) {
+  for (const char* verb : {"train", "time", "tune", "summary", "check"})
+    for (const std::vector<std::string>& named :
+         {std::vector<std::string>{"--engine", "cuddn"}, {"--set", "convolution.engine=measured:cuddn"}}) {
+      std::vector<std::string> arguments{verb, "models/digits.yaml", "--device", "cpu"};
+      arguments.insert(arguments.end(), named.begin(), named.end());
+      const Finished run = run_program(arguments);
+      EXPECT_EQ(run.code, 2) << verb;
+      EXPECT_NE(run.err.find("unknown convolution engine 'cuddn'"), std::string::npos) << run.err;
+    }
+}
+
 TEST(Tune, DoesNotSayThatItKeptWhatItCouldNotWrite) {
   const auto run = [](const std::string& cache, const std::vector<std::string>& more = {}) {
     std::vector<std::string> arguments{"tune",
