@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fft/grid.h"
+#include "layers/conv/gemm_engine.h"
 
 namespace twiddle {
 
@@ -93,8 +94,14 @@ bool depthwise_pays_beside_onednn(const ConvProblem& problem) {
   return depthwise_pays(problem) && !(quick && fills_a_vector(problem) && onednn_pays(problem));
 }
 
-// A product takes the images one by one, which small ones do not pay.
+// A product takes the images one by one, which small ones do not pay. Of few filters most of oneDNN's lanes are
+// padding: the three passes of 64 to 3 channels with 3x3 kernels on 64x64 take it four times as long (one thread,
+// AVX2). With more weights than images it is the copy of those that takes the product's time.
 bool onednn_pays(const ConvProblem& problem) {
+  constexpr int few_filters = 4;
+  const bool few = problem.filters / problem.groups <= few_filters && 4 * problem.filters <= problem.channels &&
+                   2 * count_of(problem.weight_shape()) <= count_of(problem.input_shape());
+  if (few && unrolls_output(problem)) return false;
   const bool product = problem.kernel_h == 1 && problem.kernel_w == 1 && problem.stride_h == 1 &&
                        problem.stride_w == 1 && problem.pad_h == 0 && problem.pad_w == 0;
   return !product || !has_large_outputs(problem);

@@ -16,7 +16,7 @@ bool winograd_pays_beside_onednn(const ConvProblem& problem);
 bool depthwise_pays_beside_onednn(const ConvProblem& problem);
 bool depthwise_pays(const ConvProblem& problem);
 
-// oneDNN: everywhere else but where a convolution is a product of two matrices as they lie there.
+// oneDNN: everywhere else, unless a convolution is a product of two matrices in their own layout, or has few filters.
 bool onednn_pays(const ConvProblem& problem);
 
 }  // namespace twiddle

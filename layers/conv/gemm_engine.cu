@@ -166,44 +166,38 @@ struct SumOfShares {
   }
 };
 
-class GemmPlan final : public ConvPlan {
- public:
-  GemmPlan(Device device, const ConvProblem& problem, ConvPass pass)
-      : GemmPlan(problem, pass, shares_of(device, problem, pass)) {}
+// What a pass reads, null for what it does not, and what it writes.
+struct Arrays {
+  const float *x, *w, *y;
+  float* result;
+};
 
-  void run(Context& ctx, ConvOperands& operands) const override {
-    Stream& stream = *ctx.stream;
+// The matrix products that a pass of a problem comes to.
+class Products {
+ public:
+  Products(Device device, const ConvProblem& problem, ConvPass pass)
+      : problem_(problem), pass_(pass), shares_(shares_of(device, problem, pass)) {}
+
+  // The columns of one image, or the sums of all shares.
+  std::int64_t scratch_floats() const {
+    const ConvProblem& p = problem_;
+    if (!is_product(p)) return std::int64_t(p.channels) * p.kernel_h * p.kernel_w * p.out_height() * p.out_width();
+    return pass_ == ConvPass::backward_weight && shares_.apart ? shares_.count * count_of(p.weight_shape()) : 0;
+  }
+
+  void run(Stream& stream, const Arrays& arrays, float* scratch) const {
     const Matrices m(problem_);
-    const std::shared_ptr<void> workspace =
-        facts().scratch_bytes > 0 ? stream.allocate(facts().scratch_bytes) : nullptr;
-    float* const scratch = static_cast<float*>(workspace.get());
     switch (pass_) {
       case ConvPass::forward:
-        return forward(stream, m, operands, scratch);
+        return forward(stream, m, arrays, scratch);
       case ConvPass::backward_input:
-        return backward_input(stream, m, operands, scratch);
+        return backward_input(stream, m, arrays, scratch);
       case ConvPass::backward_weight:
-        return backward_weight(stream, m, operands, scratch);
+        return backward_weight(stream, m, arrays, scratch);
     }
   }
 
  private:
-  GemmPlan(const ConvProblem& problem, ConvPass pass, Shares shares)
-      : ConvPlan({.engine = "gemm", .scratch_bytes = scratch_bytes(problem, pass, shares)}),
-        problem_(problem),
-        pass_(pass),
-        shares_(shares) {}
-
-  // The columns of one image, or the sums of all shares.
-  static std::size_t scratch_bytes(const ConvProblem& p, ConvPass pass, Shares shares) {
-    std::int64_t floats = 0;
-    if (!is_product(p))
-      floats = std::int64_t(p.channels) * p.kernel_h * p.kernel_w * p.out_height() * p.out_width();
-    else if (pass == ConvPass::backward_weight && shares.apart)
-      floats = shares.count * count_of(p.weight_shape());
-    return static_cast<std::size_t>(floats) * sizeof(float);
-  }
-
   // The matrices of one image and group: w [filters][depth], columns [depth][places], y [filters][places].
   struct Matrices {
     explicit Matrices(const ConvProblem& p)
@@ -245,22 +239,21 @@ class GemmPlan final : public ConvPlan {
   }
 
   // y = w columns
-  void forward(Stream& stream, const Matrices& m, ConvOperands& operands, float* columns) const {
-    const float *const x = operands.x.read(), *const w = operands.w.read();
-    float* const y = operands.y.write();
+  void forward(Stream& stream, const Matrices& m, const Arrays& arrays, float* columns) const {
+    const float *const x = arrays.x, *const w = arrays.w;
+    float* const y = arrays.result;
     for_each_share([&](int image) {
       const float* const patches = unroll(stream, problem_, m, x + image * m.image_size, columns);
       for (std::int64_t group = 0; group < problem_.groups; ++group)
         stream.gemm({.m = m.filters, .n = m.places, .k = m.depth, .tf32 = m.tf32}, w + group * m.filters * m.depth,
                     patches + group * m.depth * m.places, y + image * m.output_size + group * m.filters * m.places);
     });
-    add_bias_and_relu(stream, operands);
   }
 
   // columns = w^T grad_y, and back to where they came from
-  void backward_input(Stream& stream, const Matrices& m, ConvOperands& operands, float* columns) const {
-    const float *const w = operands.w.read(), *const grad_y = operands.y.read();
-    float* const grad_x = operands.x.write();
+  void backward_input(Stream& stream, const Matrices& m, const Arrays& arrays, float* columns) const {
+    const float *const w = arrays.w, *const grad_y = arrays.y;
+    float* const grad_x = arrays.result;
     for_each_share([&](int image) {
       float* const of_image = grad_x + image * m.image_size;
       float* const patches = m.unrolled ? columns : of_image;
@@ -273,9 +266,9 @@ class GemmPlan final : public ConvPlan {
   }
 
   // grad_w = sum over the images of grad_y columns^T
-  void backward_weight(Stream& stream, const Matrices& m, ConvOperands& operands, float* scratch) const {
-    const float *const x = operands.x.read(), *const grad_y = operands.y.read();
-    float* const grad_w = operands.w.write();
+  void backward_weight(Stream& stream, const Matrices& m, const Arrays& arrays, float* scratch) const {
+    const float *const x = arrays.x, *const grad_y = arrays.y;
+    float* const grad_w = arrays.result;
     for_each_share([&](int share) {
       const std::int64_t batch = problem_.batch, first = batch * share / shares_.count;
       const std::int64_t end = batch * (share + 1) / shares_.count;
@@ -329,12 +322,93 @@ class GemmPlan final : public ConvPlan {
   Shares shares_;
 };
 
+// The kernels of the rotated problem: [groups][channels][filters][taps] of w [groups][filters][channels][taps], the
+// taps in reverse. Applied twice, with filters and channels swapped, it returns w.
+struct RotatedKernels {
+  const float* w;
+  std::int64_t filters, channels, taps;  // of one group of w
+  float* rotated;
+  TWIDDLE_HD void operator()(std::int64_t i) const {
+    const std::int64_t tap = i % taps, filter = i / taps % filters, channel = i / taps / filters % channels;
+    const std::int64_t group = i / taps / filters / channels;
+    rotated[i] = w[((group * filters + filter) * channels + channel) * taps + taps - 1 - tap];
+  }
+};
+
+// The same convolution with x and y in each other's place, for strides of 1: the passes of one are those of the other.
+ConvProblem rotated(const ConvProblem& p) {
+  ConvProblem other = p;
+  other.channels = p.filters, other.filters = p.channels;
+  other.height = p.out_height(), other.width = p.out_width();
+  other.pad_h = p.dilation * (p.kernel_h - 1) - p.pad_h, other.pad_w = p.dilation * (p.kernel_w - 1) - p.pad_w;
+  return other;
+}
+ConvPass rotated(ConvPass pass) {
+  if (pass == ConvPass::backward_weight) return pass;
+  return pass == ConvPass::forward ? ConvPass::backward_input : ConvPass::forward;
+}
+
+class GemmPlan final : public ConvPlan {
+ public:
+  static std::shared_ptr<const ConvPlan> make(Device device, const ConvProblem& p, ConvPass pass) {
+    const bool rotates = device.kind == Device::Kind::cpu && unrolls_output(p);  // on a GPU that was not measured
+    const Products products(device, rotates ? rotated(p) : p, rotates ? rotated(pass) : pass);
+    return std::shared_ptr<const ConvPlan>(new GemmPlan(p, pass, rotates, products));
+  }
+
+  void run(Context& ctx, ConvOperands& operands) const override {
+    Stream& stream = *ctx.stream;
+    const std::shared_ptr<void> workspace =
+        facts().scratch_bytes > 0 ? stream.allocate(facts().scratch_bytes) : nullptr;
+    float* const scratch = static_cast<float*>(workspace.get());
+    const bool forward = pass_ == ConvPass::forward, of_weight = pass_ == ConvPass::backward_weight;
+    Tensor& result = forward ? operands.y : of_weight ? operands.w : operands.x;
+    const auto read = [&](const Tensor& tensor) { return &tensor == &result ? nullptr : tensor.read(); };
+    const Arrays arrays{read(operands.x), read(operands.w), read(operands.y), result.write()};
+    if (rotates_)
+      run_rotated(stream, arrays, scratch);
+    else
+      products_.run(stream, arrays, scratch);
+    if (forward) add_bias_and_relu(stream, operands);
+  }
+
+ private:
+  GemmPlan(const ConvProblem& p, ConvPass pass, bool rotates, const Products& products)
+      : ConvPlan(
+            {.engine = "gemm",
+             .scratch_bytes = sizeof(float) * static_cast<std::size_t>(products.scratch_floats() +
+                                                                       (rotates ? count_of(p.weight_shape()) : 0))}),
+        problem_(p),
+        pass_(pass),
+        rotates_(rotates),
+        products_(products) {}
+
+  void run_rotated(Stream& stream, const Arrays& arrays, float* scratch) const {
+    float* const kernels = scratch + products_.scratch_floats();
+    const std::int64_t count = count_of(problem_.weight_shape());
+    const std::int64_t filters = problem_.filters / problem_.groups, channels = problem_.channels / problem_.groups;
+    const std::int64_t taps = std::int64_t(problem_.kernel_h) * problem_.kernel_w;
+    if (pass_ == ConvPass::backward_weight) {
+      products_.run(stream, {arrays.y, nullptr, arrays.x, kernels}, scratch);
+      for_each_index(stream, count, RotatedKernels{kernels, channels, filters, taps, arrays.result});
+    } else {
+      for_each_index(stream, count, RotatedKernels{arrays.w, filters, channels, taps, kernels});
+      products_.run(stream, {arrays.y, kernels, arrays.x, arrays.result}, scratch);
+    }
+  }
+
+  ConvProblem problem_;
+  ConvPass pass_;
+  bool rotates_;
+  Products products_;
+};
+
 class GemmEngine final : public ConvEngine {
  public:
   explicit GemmEngine(Device device) : device_(device) {}
   std::string_view name() const override { return "gemm"; }
   ConvPlans plans(const ConvProblem& problem, ConvPass pass, std::size_t) const override {
-    return {std::make_shared<GemmPlan>(device_, problem, pass)};
+    return {GemmPlan::make(device_, problem, pass)};
   }
 
  private:
@@ -342,6 +416,14 @@ class GemmEngine final : public ConvEngine {
 };
 
 }  // namespace
+
+// With few filters a product has few rows, and its time is that of the columns, which every tap of every channel has.
+// The rotated problem has columns for the taps of the filters instead.
+bool unrolls_output(const ConvProblem& p) {
+  const ConvProblem other = rotated(p);
+  return !is_product(p) && p.stride_h == 1 && p.stride_w == 1 && other.pad_h >= 0 && other.pad_w >= 0 &&
+         2 * p.filters <= p.channels && p.filters <= std::int64_t(p.height) * p.width;
+}
 
 std::unique_ptr<ConvEngine> make_gemm_engine(Device device) {
   return std::make_unique<GemmEngine>(device);

@@ -9,4 +9,8 @@ namespace twiddle {
 // group. Supports every valid problem, on either device.
 std::unique_ptr<ConvEngine> make_gemm_engine(Device device = {});
 
+// Whether a CPU unrolls y instead of x, which has fewer planes: then a layer of few filters is as fast as its rotated
+// one, of few channels.
+bool unrolls_output(const ConvProblem& problem);
+
 }  // namespace twiddle

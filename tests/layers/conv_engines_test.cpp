@@ -38,6 +38,17 @@ const std::vector<ConvProblem>& awkward_problems() {
       "1x4x11x12 * 5x4x3x3 pad 2 dilation 2",
       "2x4x14x14 * 6x2x3x2 stride 2x3 pad 3x1 dilation 3 groups 2",
       "2x3x4x4 * 5x3x3x3 pad 4",  // sees padding alone
+      "1x16x4x4 * 16x8x1x1 groups 2",
+      "1x4x4x4 * 16x2x1x1 groups 2",
+      "2x8x9x9 * 8x8x3x3 pad 1",
+      "2x9x9x9 * 8x9x3x3 pad 1",
+      "2x3x10x10 * 4x3x1x1 stride 3",  // inputs that no window covers
+      "1x5x17x16 * 6x5x14x14",
+      "1x3x28x28 * 6x3x14x14 stride 14",
+      "2x9x7x8 * 3x9x3x3 pad 1",  // few filters from here on
+      "2x12x6x11 * 1x12x5x4 pad 4x0",
+      "2x8x9x8 * 2x4x3x2 pad 1x0 dilation 2 groups 2",
+      "1x6x5x7 * 2x6x2x2 pad 2",
       "5x1x12x12 * 20x1x5x5",
       "2x5x15x14 * 5x1x3x3 stride 2 pad 1 groups 5",  // depthwise from here on
       "3x3x9x8 * 3x1x4x4 stride 2 pad 1 groups 3",
@@ -45,6 +56,7 @@ const std::vector<ConvProblem>& awkward_problems() {
       "1x2x10x11 * 2x1x2x6 pad 0x3 groups 2",
       "2x4x5x5 * 4x1x9x9 pad 4 groups 4",  // of whose taps some meet padding alone
       "2x3x6x7 * 3x1x3x3 pad 5 groups 3",  // and some outputs
+      "1x24x6x6 * 24x1x3x3 stride 2 pad 1 groups 24",
       "70x2x7x7 * 2x1x7x7 pad 3 groups 2",
       "2x2x1x40 * 2x1x1x11 pad 0x5 groups 2",  // one row
       "1x2x150x140 * 2x1x5x5 pad 2 groups 2",
@@ -149,6 +161,12 @@ TEST_P(FastConvEngine, AgreesWithTheReferenceOnAlexNetsAndOverFeatsLayers) {
        "2x96x28x28 * 256x96x5x5", "2x256x12x12 * 512x256x3x3 pad 1", "2x512x12x12 * 1024x512x3x3 pad 1",
        "2x1024x12x12 * 1024x1024x3x3 pad 1", "34x34x12x12 * 36x34x3x3 pad 1"});
   for (const ConvProblem& problem : layers) expect_right(problem, 100);
+}
+
+TEST_P(FastConvEngine, AgreesWithTheReferenceOnLargeAndWideProblems) {
+  for (const char* problem : {"1x1x320x480 * 1x1x9x9 pad 4", "2x720x9x9 * 720x240x2x2 stride 4 pad 1 groups 3",
+                              "1x64x10x10 * 128x16x3x3 pad 1 groups 4", "1x64x32x32 * 3x64x9x9 pad 4"})
+    expect_right(conv_problem(problem), 100);
 }
 
 // Whatever number an image holds, and whatever a filter or a channel: what is not made of it stays as it is, to the

@@ -77,6 +77,19 @@ TEST(CpuRule, SmallDepthwiseKernelsAreLeftToOnednn) {
     EXPECT_TRUE(depthwise_pays_beside_onednn(conv_problem(problem))) << problem;
 }
 
+TEST(CpuRule, LayersOfFewFiltersGoToProducts) {
+  for (const char* problem : {"1x64x64x64 * 1x64x7x7 pad 3", "1x64x64x64 * 3x64x3x3 pad 1",
+                              "1x64x64x64 * 3x64x1x7 pad 0x3", "16x256x7x7 * 3x256x3x3 pad 1",
+                              "1x64x64x64 * 16x8x3x3 pad 1 groups 8", "1x64x64x64 * 4x64x3x3 pad 2 dilation 2"}) {
+    EXPECT_FALSE(onednn_pays(conv_problem(problem))) << problem;
+    EXPECT_FALSE(spectra(problem) || spectra_without_onednn(problem)) << problem;
+  }
+  for (const char* problem : {"1x64x64x64 * 3x64x3x3 stride 2 pad 1", "1x8x64x64 * 3x8x3x3 pad 1",
+                              "1x512x7x7 * 4x512x3x3 pad 1", "1x64x64x64 * 16x64x3x3 pad 1"})
+    EXPECT_TRUE(onednn_pays(conv_problem(problem))) << problem;
+  EXPECT_TRUE(spectra("1x64x64x64 * 3x64x9x9 pad 4"));
+}
+
 TEST(CpuRule, ProductsAreLeftToProducts) {
   EXPECT_FALSE(onednn_pays(conv_problem("16x64x28x28 * 128x64x1x1")));
   EXPECT_TRUE(onednn_pays(conv_problem("16x512x7x7 * 512x512x1x1"))) << "too small, one image at a time";

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <omp.h>
 
+#include <algorithm>
 #include <atomic>
 
 #include "framework/error.h"
@@ -86,6 +87,22 @@ TEST_F(GemmEngine, SumsOfSharesTakeNoMoreRoomThanTheOperands) {
   run_pass(wide, ConvPass::backward_weight);
   EXPECT_EQ(products_.by_one_thread, 0);
   EXPECT_EQ(first_plan(*make_gemm_engine(), wide, ConvPass::backward_weight)->facts().scratch_bytes, 0u);
+}
+
+// The product of a layer with three filters would have three rows, and columns of 64 channels.
+TEST_F(GemmEngine, UnrollsTheSideWithFewerPlanes) {
+  const auto scratch_floats = [](const char* problem) {
+    std::int64_t most = 0;
+    for (const ConvPass pass : every_pass) {
+      const auto bytes = first_plan(*make_gemm_engine(), conv_problem(problem), pass)->facts().scratch_bytes;
+      most = std::max(most, static_cast<std::int64_t>(bytes / sizeof(float)));
+    }
+    return most;
+  };
+  EXPECT_EQ(scratch_floats("4x64x20x30 * 3x64x5x5 pad 2"), 3 * 25 * 20 * 30 + 3 * 64 * 25);
+  EXPECT_EQ(scratch_floats("4x64x20x30 * 3x64x5x5 stride 2 pad 2"), 64 * 25 * 10 * 15) << "of strides of 1 alone";
+  EXPECT_EQ(scratch_floats("4x64x20x30 * 33x64x5x5 pad 2"), 64 * 25 * 20 * 30);
+  for (const ConvPass pass : every_pass) run_pass(conv_problem("3x64x20x30 * 3x64x5x5 pad 2"), pass);
 }
 
 TEST_F(GemmEngine, AProductThatFailsInAThreadOfManyIsAnErrorAsElsewhere) {
