@@ -17,7 +17,7 @@
 #include "framework/interrupted.h"
 #include "framework/printable.h"
 #include "framework/text.h"
-#include "models/memory_plan.h"
+#include "models/run_setup.h"
 #include "models/training_data.h"
 
 namespace twiddle {
@@ -88,9 +88,8 @@ nlohmann::json check_one(const std::string& file, const Flags& flags, bool all_i
   const Config& config = experiment.config;
   const Model& model = experiment.model;
   const Optimizer& optimizer = *experiment.optimizer;
-  MemoryPlan plan = plan_memory(model, config.train.batch_size, kept_tensors(config.train, optimizer));
-  require_memory(model, config.train.batch_size, kept_tensors(config.train, optimizer),
-                 make_stream(experiment.device)->memory());
+  MemoryPlan plan =
+      require_memory(model, training_size(experiment, *make_one_rank()), make_stream(experiment.device)->memory());
   std::string data = "no data section";
   nlohmann::json result = {{"file", file}};
   std::vector<std::string> warnings;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <map>
 
 #include "framework/error.h"
 #include "framework/printable.h"
@@ -122,14 +123,14 @@ ConvReport run_conv(const ConvJob& job) {
 
   const Tensor x = inputs.tensor(stream, "input"), w = inputs.tensor(stream, "weight");
   const Tensor bias = inputs.tensor(stream, "bias"), grad_y = inputs.tensor(stream, "grad_output");
-  SafeTensors results;
+  std::map<std::string, Tensor> results;
   // Runs a pass and keeps what it wrote under a name.
   const auto run_pass = [&](ConvPass pass, ConvOperands operands, const Tensor& written, const std::string& name) {
     const ConvTuner::Choice& choice = tuner.choose(ctx, problem, pass);
     const ConvPlan& plan = *choice.plan;
     const double milliseconds = median_milliseconds(stream, job.repeat, [&] { plan.run(ctx, operands); });
     report.passes.push_back({pass, full_name(plan), milliseconds, plan.facts().scratch_bytes, choice.entrants});
-    results.arrays[name] = to_host(stream, written);
+    results[name] = written;
   };
 
   const Tensor y(stream, problem.output_shape());
@@ -139,10 +140,10 @@ ConvReport run_conv(const ConvJob& job) {
     run_pass(ConvPass::backward_input, {grad_x, w, grad_y, {}}, grad_x, "grad_input");
     run_pass(ConvPass::backward_weight, {x, grad_w, grad_y, {}}, grad_w, "grad_weight");
     const std::int64_t plane = std::int64_t(problem.out_height()) * problem.out_width();
-    results.arrays["grad_bias"] = to_host(stream, sum_over_channels(stream, grad_y, problem.filters, plane));
+    results["grad_bias"] = sum_over_channels(stream, grad_y, problem.filters, plane);
   }
-  write_safetensors(job.out, results);
-  for (const auto& [name, array] : results.arrays) report.written.push_back(name);
+  write_safetensors(job.out, source_of(stream, results, {}));
+  for (const auto& [name, array] : results) report.written.push_back(name);
   return report;
 }
 

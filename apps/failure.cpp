@@ -21,7 +21,7 @@ Failure failure_of(const std::exception_ptr& exception) {
   } catch (const Interrupted& interrupted) {
     return {interrupted.what(), Interrupt::exit_code, false};
   } catch (const std::bad_alloc&) {
-    return {"out of memory; a smaller --batch-size needs less ('twiddle summary MODEL.yaml' tells how much)",
+    return {"out of memory on the host: its memory, or the limit on this process (ulimit -v), is used up",
             static_cast<int>(ErrorKind::device)};
   } catch (const std::exception& error) {
     return {error.what(), static_cast<int>(ErrorKind::failed)};

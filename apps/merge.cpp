@@ -76,7 +76,7 @@ int merge(const Flags& flags, const std::string& path, const std::string& model_
   const std::string yaml = to_yaml(with_layers(config.tree, merged.layers));
   const Experiment small = load_experiment_text(yaml, config_file, {}, {});
   const Sequential& small_net = *small.model.net;
-  put_values(small_net, fitting_values(ctx, small_net, {merged.weights, {}}, weights_file));
+  put_values(small_net, fitting_values(ctx, small_net, source_of({merged.weights, {}}), weights_file));
   const double apart = difference(outputs(ctx, net), outputs(ctx, small_net));
   write_file_atomically(config_file, yaml);
   save_weights(weights_file, ctx, small_net, info.classes, {});

@@ -108,10 +108,11 @@ std::string memory_line(const MemoryPlan& plan, std::int64_t batch) {
       plan.workspace > 0 ? format_bytes(plan.workspace) + " (" + plan.workspace_layer + ")" : "0";
   return fmt::format(
       "memory at batch {}: weights {} + gradients {} + optimizer {} + activations {} + workspace {} + spectra {} + "
-      "data {} + evaluation {} = {}",
+      "data {} + evaluation {}{} = {}",
       format_count(batch), format_bytes(plan.weights), format_bytes(plan.gradients), format_bytes(plan.optimizer),
       format_bytes(plan.activations), workspace, format_bytes(plan.spectra), format_bytes(plan.data),
-      format_bytes(plan.evaluation), format_bytes(plan.total()));
+      format_bytes(plan.evaluation), plan.program > 0 ? " + program " + format_bytes(plan.program) : "",
+      format_bytes(plan.total()));
 }
 
 std::string weights_table(const TakenWeights& weights) {
@@ -161,7 +162,6 @@ FrequencyBuffers* spectra_of(ConvTuner& convolutions) {
 
 std::vector<std::pair<std::string, std::string>> run_facts(const Config& config, Trainer& trainer) {
   const Sequential& net = *trainer.model().net;
-  const MemoryPlan plan = trainer.memory_plan();
   const std::string val = trainer.val_data() ? trainer.val_data()->describe() : "none";
   return {
       {"device", fmt::format("{}   precision {}   engine {}   seed {}", describe(trainer.context().stream->device()),
@@ -170,7 +170,8 @@ std::vector<std::pair<std::string, std::string>> run_facts(const Config& config,
       {"train", trainer.train_data().describe()},
       {"val", val},
       {"model", fmt::format("{}: {}, {}, {}/image   memory plan {}", printable(config.name), layers_text(net),
-                            parameters_text(net), format_flops(flops_per_image(net)), format_bytes(plan.total()))},
+                            parameters_text(net), format_flops(flops_per_image(net)),
+                            format_bytes(trainer.memory_plan().total()))},
       {"solver",
        fmt::format("{}, {}, {} x {} of {}", trainer.optimizer().describe(), rates_text(config.train),
                    format_count(config.train.epochs, "epoch"), format_count(trainer.steps_per_epoch(), "step"),

@@ -4,6 +4,7 @@
 
 #include "framework/atomic_file.h"
 #include "framework/error.h"
+#include "framework/memory_for.h"
 #include "models/fingerprint.h"
 
 namespace twiddle {
@@ -47,7 +48,9 @@ ReportWriter::ReportWriter(const Config& config, Trainer& trainer, const Metrics
 
 void ReportWriter::on_epoch(const EpochReport& report) {
   try {
-    if (report.has_validation) best_.take(report, trainer_.last_validation(), trainer_.state().best_epoch);
+    if (report.has_validation)
+      memory_for("the best epoch's validation",
+                 [&] { best_.take(report, trainer_.last_validation(), trainer_.state().best_epoch); });
   } catch (const Error& error) {
     console_.line(join("warning: the best epoch's validation is not kept: ", error.what()));
   }
@@ -55,8 +58,10 @@ void ReportWriter::on_epoch(const EpochReport& report) {
 }
 
 void ReportWriter::write() try {
-  const Report report = make_report(config_, trainer_, origin_, metrics_.history(), best_.get());
-  write_file_atomically(origin_.folder + "/report.html", report_html(report));
+  memory_for("report.html", [&] {
+    const Report report = make_report(config_, trainer_, origin_, metrics_.history(), best_.get());
+    write_file_atomically(origin_.folder + "/report.html", report_html(report));
+  });
   written_ = Clock::now();
 } catch (const Error& error) {
   written_ = Clock::now();

@@ -10,7 +10,7 @@
 #include "framework/error.h"
 #include "framework/printable.h"
 #include "framework/text.h"
-#include "models/memory_plan.h"
+#include "models/run_setup.h"
 
 namespace twiddle {
 namespace {
@@ -26,10 +26,11 @@ nlohmann::json to_json(const Config& config, const Sequential& net, const Memory
                       {"parameters", layer.parameters},
                       {"flops_per_image", layer.flops},
                       {"activation_bytes_per_image", layer.activation_bytes}});
-  const nlohmann::json memory = {
-      {"weights", plan.weights},         {"gradients", plan.gradients}, {"optimizer", plan.optimizer},
-      {"activations", plan.activations}, {"workspace", plan.workspace}, {"workspace_layer", plan.workspace_layer},
-      {"spectra", plan.spectra},         {"data", plan.data},           {"total", plan.total()}};
+  const nlohmann::json memory = {{"weights", plan.weights},     {"gradients", plan.gradients},
+                                 {"optimizer", plan.optimizer}, {"activations", plan.activations},
+                                 {"workspace", plan.workspace}, {"workspace_layer", plan.workspace_layer},
+                                 {"spectra", plan.spectra},     {"data", plan.data},
+                                 {"program", plan.program},     {"total", plan.total()}};
   return {{"name", config.name},
           {"batch_size", config.train.batch_size},
           {"parameters", parameter_count(net)},
@@ -46,8 +47,7 @@ int summary(const Flags& flags, const std::string& file) {
   const Config& config = experiment.config;
   const Model& model = experiment.model;
   const std::vector<std::string> unknown = recall_choices(model, experiment.device, config.train.batch_size);
-  const MemoryPlan plan =
-      plan_memory(model, config.train.batch_size, kept_tensors(config.train, *experiment.optimizer));
+  const MemoryPlan plan = plan_memory(model, training_size(experiment, *make_one_rank()));
   write_json(flags, to_json(config, *model.net, plan, unknown));
   if (flags.json == "-") return 0;
   std::size_t weighted = 0;

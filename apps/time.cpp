@@ -187,12 +187,12 @@ int time_model(const Flags& flags, const TimeArguments& arguments, Context& ctx,
   const std::vector<LayerTime> layers = timer.layer_by_layer(profiled_steps);
   if (print) {
     print_layers(layers, batch);
-    const MemoryPlan plan = plan_memory(model, batch, optimizer.state_tensors());
+    const MemoryPlan plan = plan_memory(model, {batch, static_cast<double>(optimizer.state_tensors())});
     const auto held = [](const MemoryUse& use) { return format_bytes(use.in_use + use.cached); };
-    fmt::print("memory: {} in use at the peak of an iteration, {} held{}; planned {} (less the data ahead)\n",
+    fmt::print("memory: {} in use at the peak of an iteration, {} held{}; planned {}\n",
                format_bytes(times.memory.peak), held(times.memory),
                replayed.captured ? join(", ", held(replayed.memory), " where a CUDA graph is replayed") : "",
-               format_bytes(plan.total() - plan.data / 2));
+               format_bytes(plan.total()));
     print_spectra(times, model.convolutions->policy().frequency_budget);
   }
   nlohmann::json json = to_json(config, model.convolutions->policy(), device, times, layers);
@@ -275,16 +275,15 @@ int time_on(Communicator& ranks, Flags flags, const TimeArguments& arguments) {
   const Experiment experiment = open_experiment(arguments.config, flags, {});
   expect_same_config(ranks, experiment.config);
   const std::int64_t batch = share_of_batch(experiment, ranks);
-  const double optimizer_tensors = experiment.optimizer->state_tensors();
+  const TrainingSize size{batch, static_cast<double>(experiment.optimizer->state_tensors())};
   use_threads_of(experiment);
   Context ctx(experiment.device, experiment.config.seed);
-  require_memory(experiment.model, batch, optimizer_tensors, ctx.stream->memory());
+  require_memory(experiment.model, size, ctx.stream->memory());
   try {
     return ranks.size() > 1 ? time_on_ranks(flags, arguments, ctx, experiment, ranks)
                             : time_model(flags, arguments, ctx, experiment, ranks);
   } catch (const OutOfMemory& error) {
-    throw OutOfMemory(
-        join(error.what(), "\n  ", memory_advice(experiment.model, batch, optimizer_tensors, ctx.stream->memory())));
+    throw OutOfMemory(join(error.what(), "\n  ", memory_advice(experiment.model, size, ctx.stream->memory())));
   }
 }
 

@@ -121,6 +121,7 @@ void write_results(const Flags& flags, Trainer& trainer, const std::string& run_
                             {"steps", state.step},
                             {"seconds", seconds},
                             {"skipped_images", trainer.skipped()},
+                            {"planned_memory_bytes", trainer.memory_plan().total()},
                             {"peak_pool_bytes", trainer.context().stream->memory().peak},
                             {"peak_memory_bytes", peak_memory_bytes()},
                             {"history", epochs}};

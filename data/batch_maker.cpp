@@ -1,6 +1,7 @@
 #include "data/batch_maker.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "framework/text.h"
@@ -162,6 +163,8 @@ bool BatchMaker::add_image(const Epoch& epoch, std::int64_t place, Image& image,
                                         "; set `on_error: skip` under `data:` to go on without such images"));
     batch.bad.push_back({index, error.what()});
     return false;
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorKind::device, join(dataset_.where(index), ": out of memory on the host, for reading this image"));
   } catch (const std::exception& error) {
     throw Error(join(dataset_.where(index), ": ", error.what()));
   }
@@ -171,6 +174,9 @@ bool BatchMaker::add_image(const Epoch& epoch, std::int64_t place, Image& image,
     if (options_.target == TargetKind::image) expect_one_size(image, target.image);
     augment_(image, sequence(augment_branch, epoch, index), to);
     write_target(target, sequence(augment_branch, epoch, index), batch);
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorKind::device, join(dataset_.where(index), ": out of memory on the host, for augmenting a ",
+                                        image.width, "x", image.height, " image"));
   } catch (const Error& error) {
     throw Error(error.kind(), join(dataset_.where(index), ": ", error.what()));
   }

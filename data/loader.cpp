@@ -49,6 +49,7 @@ struct Loader::State {
   std::condition_variable moved;
   std::shared_ptr<Epoch> epoch;
   std::int64_t claimed = 0, delivered = 0;  // batches of this epoch
+  int being_made = 0;                       // batches of any epoch
   std::map<std::int64_t, HostBatch> ready;  // by number
   std::vector<HostBatch> spare;             // buffers to use again
   bool stopping = false;
@@ -130,11 +131,14 @@ void Loader::State::start(Stream& stream, std::int64_t number, std::int64_t firs
 
 void Loader::State::end() {
   {
-    const std::lock_guard lock(mutex);
+    std::unique_lock lock(mutex);
     cancel();
+    moved.wait(lock, [&] { return being_made == 0; });
   }
   drop_uploads();
   drop_places();
+  const std::lock_guard lock(mutex);
+  spare.clear();
 }
 
 // With the mutex held: what the workers are making is of no use any more.
@@ -154,10 +158,12 @@ void Loader::State::work() {
     if (stopping) return;
     const std::shared_ptr<Epoch> pass = epoch;
     const std::int64_t number = claimed++;
+    ++being_made;
     HostBatch batch = spare_buffer();
     lock.unlock();
     maker.make(*pass, number, batch);
     lock.lock();
+    --being_made;
     if (pass == epoch)
       ready.emplace(number, std::move(batch));
     else
@@ -252,6 +258,11 @@ void Loader::State::remember_bad(const HostBatch& batch) {
     if (skipped.insert(bad.index).second && messages.size() < most_messages) messages.push_back(bad.message);
 }
 
+// Those that workers make or have made, and the one that is being copied to the device or was last.
+std::int64_t most_host_batches(const LoaderOptions& options) {
+  return (options.workers > 0 ? options.workers + options.prefetch : 0) + 1;
+}
+
 Loader::Loader(const Dataset& dataset, const Augment& augment, LoaderOptions options) {
   require(options.batch_size >= 1 && options.workers >= 0 && options.prefetch >= 0,
           "a loader needs a batch size of at least 1 and no negative counts of workers or batches ahead");
@@ -303,7 +314,7 @@ bool Loader::next(Batch& batch) {
   const bool shared = state.options.ranks > 1;  // then the other ranks may have images
   while (true) {
     // The memory of a batch handed out before: its copy has ended long ago, unless the host is many steps ahead.
-    while (state.uploaded.size() > 1) {
+    while (state.uploaded.size() >= batches_on(*state.epoch->stream)) {
       state.use_again(std::move(state.uploaded.front()));
       state.uploaded.pop_front();
     }

@@ -42,6 +42,9 @@ struct LoaderOptions {
   Mixing mixing = {};        // of images and labels; targets are rows of shares then
 };
 
+// Batches that a loader holds on the host at most.
+std::int64_t most_host_batches(const LoaderOptions& options);
+
 // Feeds epochs of batches, made ahead of time by worker threads. On a GPU the next one is copied to the
 // device while the step is running. What a batch holds depends on seed, epoch and index alone.
 class Loader {
@@ -60,7 +63,7 @@ class Loader {
   // a batch without images. Batches of the full size lie at two places on a GPU in turn, on a CPU at one: a batch holds
   // until the call after it. What the stream has been given by then may still read it.
   bool next(Batch& batch);
-  void end_epoch();  // gives the memory on the device back, until the next epoch is started
+  void end_epoch();  // frees its memory, until the next epoch is started
   // Images of the epoch's order that next() has come past, bad ones included: the first_image of a resumed run.
   std::int64_t position() const;
   double wait_seconds() const;   // spent inside next() waiting for workers, since start_epoch

@@ -91,6 +91,9 @@ void Adam::step(Context& ctx, std::vector<Parameter*>& parameters, const StepNum
 Tensor Adam::count_steps(Stream& stream, const std::vector<Parameter*>& parameters, const StepNumbers& numbers) {
   const auto count = static_cast<std::int64_t>(parameters.size());
   Tensor corrections(stream, {count, 2});
+  std::vector<float*> steps;  // all are there before one is counted: if there is no memory, nothing has changed
+  for (const Parameter* parameter : parameters)
+    steps.push_back(state_.at(stream, "steps." + parameter->name, {1}).write());
   for (std::int64_t begin = 0; begin < count; begin += CountSteps::most) {
     CountSteps counting{StepPointers(numbers),
                         static_cast<float>(beta1_),
@@ -98,9 +101,7 @@ Tensor Adam::count_steps(Stream& stream, const std::vector<Parameter*>& paramete
                         corrections.write() + 2 * begin,
                         {}};
     const std::int64_t here = std::min<std::int64_t>(CountSteps::most, count - begin);
-    for (std::int64_t i = 0; i < here; ++i)
-      counting.steps[i] =
-          state_.at(stream, "steps." + parameters[static_cast<std::size_t>(begin + i)]->name, {1}).write();
+    std::copy_n(steps.begin() + begin, here, counting.steps);
     for_each_index(stream, here, counting);
   }
   return corrections;

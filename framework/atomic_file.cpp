@@ -109,15 +109,15 @@ void require_writable(const std::string& path) {
   const TemporaryFile probe(path, folder);
 }
 
-void write_file_atomically(const std::string& path, const std::vector<std::string_view>& parts) {
+void write_file_atomically(const std::string& path, const std::function<void(const BytesVisitor&)>& produce) {
   require_plain_file_or_none(path);
   TemporaryFile file(path);
-  for (const std::string_view part : parts) file.write(part);
+  produce([&file](std::string_view part) { file.write(part); });
   file.keep();
 }
 
 void write_file_atomically(const std::string& path, const std::string& contents) {
-  write_file_atomically(path, std::vector<std::string_view>{contents});
+  write_file_atomically(path, [&contents](const BytesVisitor& write) { write(contents); });
 }
 
 void remove_temporary_files(const std::string& path) {

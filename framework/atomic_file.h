@@ -1,16 +1,19 @@
 #pragma once
+#include <functional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace twiddle {
 
 // Files and folders that appear whole, by one rename of something already on the disk, or not at all.
 
-// Writes the parts one after the other under a temporary name in the same folder, syncs, renames, and syncs the folder.
-// On failure the temporary file goes and an Error tells the path and the reason; what was at `path` before is still
-// there.
-void write_file_atomically(const std::string& path, const std::vector<std::string_view>& parts);
+// Takes bytes one part after another.
+using BytesVisitor = std::function<void(std::string_view)>;
+
+// Writes what `produce` passes to its argument under a temporary name in the same folder, syncs, renames, and syncs the
+// folder. On failure, also of `produce`, the temporary file is removed and an Error tells the path and the reason; what
+// was at `path` before is still there.
+void write_file_atomically(const std::string& path, const std::function<void(const BytesVisitor&)>& produce);
 
 // The same care for any small file (metrics are appended, but configs and reports are replaced).
 void write_file_atomically(const std::string& path, const std::string& contents);

@@ -96,6 +96,8 @@ bool Tape::run_newest(Context& ctx) {
     record.backward(ctx, grad);
   } catch (const OutOfMemory& error) {
     throw OutOfMemory(join("layer '", record.name, "', backward: ", error.what()));
+  } catch (const std::bad_alloc&) {
+    throw OutOfMemory(join("layer '", record.name, "', backward: out of memory on the host"));
   }
   return true;
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "framework/device.h"
@@ -16,7 +17,15 @@ class Pool {
   using Allocate = std::function<void*(std::size_t bytes)>;  // null where there is no memory
   using Free = std::function<void(void*)>;
 
-  Pool(Allocate allocate, Free free);
+  // Where blocks of 256 KiB or more come from if not from `allocate`: pieces of one range of addresses, each at a given
+  // address, the first at none. Neighbors are joined, so that unused memory between others serves larger requests, and
+  // any part may be freed alone.
+  struct Pieces {
+    std::function<void*(void* at, std::size_t bytes)> allocate;  // null: no memory, or not at that address
+    std::function<void(void*, std::size_t bytes)> free;
+  };
+
+  Pool(Allocate allocate, Free free, std::optional<Pieces> pieces = {});
 
   std::shared_ptr<void> take(
       std::size_t bytes);  // throws an Error of kind device, with what is held, where memory is short

@@ -1,5 +1,7 @@
 #include "layers/sequential.h"
 
+#include <new>
+
 #include "framework/error.h"
 #include "framework/tensor_ops.h"
 
@@ -20,6 +22,8 @@ Variable forward_through(Layer& layer, Context& ctx, const Variable& x, const Va
   return forward_timed(layer, ctx, x, added);
 } catch (const OutOfMemory& error) {
   throw OutOfMemory(join("layer '", layer.name(), "', forward: ", error.what()));
+} catch (const std::bad_alloc&) {
+  throw OutOfMemory(join("layer '", layer.name(), "', forward: out of memory on the host"));
 }
 
 }  // namespace

@@ -40,8 +40,8 @@ void each_field(State& state, const Visit& visit) {
   visit("overfit_batch", state.overfit_batch);
 }
 
-std::map<std::string, std::string> format_state(const RunState& state) {
-  std::map<std::string, std::string> metadata;
+Metadata format_state(const RunState& state) {
+  Metadata metadata;
   each_field(state, [&metadata](const char* name, const auto& field) {
     char text[64];
     const std::to_chars_result end = std::to_chars(text, text + sizeof text, field);  // reads back as the same number
@@ -51,7 +51,7 @@ std::map<std::string, std::string> format_state(const RunState& state) {
   return metadata;
 }
 
-const std::string& metadata_of(const SafeTensors& contents, const std::string& key, const std::string& path) {
+const std::string& metadata_of(const ArraySource& contents, const std::string& key, const std::string& path) {
   const auto found = contents.metadata.find(key);
   if (found == contents.metadata.end())
     throw Error(ErrorKind::data, join(printable(path), ": has no '", key, "' in its metadata"));
@@ -68,7 +68,7 @@ bool is_score(std::string_view name) {
   return name == "best_top1" || name == "improved_score";
 }
 
-RunState parse_state(const SafeTensors& contents, const std::string& path) {
+RunState parse_state(const ArraySource& contents, const std::string& path) {
   RunState state;
   state.position = -1;
   each_field(state, [&](const char* name, auto& field) {
@@ -88,13 +88,13 @@ RunState parse_state(const SafeTensors& contents, const std::string& path) {
   return state;
 }
 
-// A checkpoint's two files, read and found to be whole and of one save.
+// A checkpoint's two files, which are of one save. Their arrays are verified when they are read.
 struct Checkpoint {
-  SafeTensors model, state;
+  ArraySource model, state;
 };
 
-Checkpoint read_checkpoint(const std::string& folder) {
-  Checkpoint checkpoint{read_safetensors(model_file(folder)), read_safetensors(state_file(folder))};
+Checkpoint open_checkpoint(const std::string& folder) {
+  Checkpoint checkpoint{open_safetensors(model_file(folder)), open_safetensors(state_file(folder))};
   check_format_version(checkpoint.state, state_file(folder));
   if (metadata_of(checkpoint.state, "model", state_file(folder)) !=
       metadata_of(checkpoint.model, "xxh3", model_file(folder)))
@@ -105,7 +105,7 @@ Checkpoint read_checkpoint(const std::string& folder) {
 
 // The optimizer's tensors are named after their parameter, "momentum.conv1.weight", and as large or one number.
 std::vector<std::pair<std::string, Tensor>> optimizer_state(Context& ctx, const Sequential& net,
-                                                            const SafeTensors& contents, const std::string& path) {
+                                                            const ArraySource& contents, const std::string& path) {
   std::vector<std::pair<std::string, Tensor>> state;
   const std::vector<Parameter*> parameters = net.parameters();
   for (const auto& [key, array] : contents.arrays) {
@@ -121,43 +121,59 @@ std::vector<std::pair<std::string, Tensor>> optimizer_state(Context& ctx, const 
       throw Error(ErrorKind::data,
                   join(printable(path), ": '", key, "' is ", to_string(array.shape), " in the file, its parameter ",
                        to_string((*parameter)->shape), " in the model"));
-    state.emplace_back(name, to_tensor(*ctx.stream, array));
+    state.emplace_back(name, read_tensor(*ctx.stream, contents, key));
   }
   return state;
 }
 
 // The weights that training goes on with, where a checkpoint has them beside averaged ones; else nothing.
-std::vector<Tensor> trained_values(Context& ctx, const Sequential& net, const SafeTensors& contents,
+std::vector<Tensor> trained_values(Context& ctx, const Sequential& net, const ArraySource& contents,
                                    const std::string& path) {
-  SafeTensors trained;
+  ArraySource trained;
   for (const auto& [key, array] : contents.arrays)
     if (key.starts_with(trained_prefix)) trained.arrays[key.substr(trained_prefix.size())] = array;
+  trained.read = [&contents](const std::string& name, const BytesVisitor& visit) {
+    contents.read(join(trained_prefix, name), visit);
+  };
   return trained.arrays.empty() ? std::vector<Tensor>() : fitting_values(ctx, net, trained, path);
 }
 
 }  // namespace
 
+SavedBytes saved_bytes(const Sequential& net, const Optimizer& optimizer, bool averages) {
+  std::size_t weights = 0, trained = 0;
+  for (const Parameter* parameter : net.parameters()) {
+    const auto bytes = static_cast<std::size_t>(count_of(parameter->shape)) * sizeof(float);
+    weights += bytes;
+    trained += parameter->trainable ? bytes : 0;
+  }
+  const auto states = static_cast<std::size_t>(optimizer.state_tensors());
+  return {(averages ? 2 : 1) * weights + states * trained, weights};
+}
+
 void write_checkpoint(const std::string& folder, Context& ctx, const Sequential& net, const SavedOptimizer& optimizer,
                       RunState state, const std::vector<std::string>& classes, WeightAverage* average) {
   state.random_seed = ctx.random.seed();
   state.random_position = ctx.random.position();
-  SafeTensors contents{{}, format_state(state)};
-  contents.metadata["format_version"] = format_version;
-  contents.metadata["optimizer"] = optimizer.kind;
+  Metadata metadata = format_state(state);
+  metadata["format_version"] = format_version;
+  metadata["optimizer"] = optimizer.kind;
+  std::map<std::string, Tensor> tensors;  // handles: nothing is copied
   if (average && average->begun())
     for (const Parameter* parameter : net.parameters())
-      contents.arrays[join(trained_prefix, parameter->name)] = to_host(*ctx.stream, parameter->variable.value());
+      tensors[join(trained_prefix, parameter->name)] = parameter->variable.value();
   {
     const AveragedWeights averaged(average);
-    contents.metadata["model"] = save_weights(model_file(folder), ctx, net, classes);
+    metadata["model"] = save_weights(model_file(folder), ctx, net, classes);
   }
-  for (const auto& [name, tensor] : optimizer.state)
-    contents.arrays[join(optimizer_prefix, name)] = to_host(*ctx.stream, tensor);
-  write_safetensors(state_file(folder), contents);
+  for (const auto& [name, tensor] : optimizer.state) tensors[join(optimizer_prefix, name)] = tensor;
+  write_safetensors(state_file(folder), source_of(*ctx.stream, std::move(tensors), std::move(metadata)));
 }
 
 void check_checkpoint(const std::string& folder) {
-  read_checkpoint(folder);
+  const Checkpoint checkpoint = open_checkpoint(folder);
+  verify_arrays(checkpoint.model);
+  verify_arrays(checkpoint.state);
 }
 
 std::vector<std::string> checkpoint_classes(const std::string& folder) {
@@ -166,7 +182,7 @@ std::vector<std::string> checkpoint_classes(const std::string& folder) {
 
 RunState restore_checkpoint(const std::string& folder, Context& ctx, const Sequential& net, Optimizer& optimizer,
                             WeightAverage* average) {
-  const Checkpoint checkpoint = read_checkpoint(folder);
+  const Checkpoint checkpoint = open_checkpoint(folder);
   const std::string path = state_file(folder);
   const RunState state = parse_state(checkpoint.state, path);
   const std::string& kind = metadata_of(checkpoint.state, "optimizer", path);

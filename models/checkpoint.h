@@ -29,6 +29,12 @@ struct RunState {
   std::int64_t limit_batches = 0, overfit_batch = 0;  // Trainer::Options, as the run was begun
 };
 
+// Bytes of the tensors in files that a run leaves: a checkpoint, with the optimizer's state of all ranks, and weights.
+struct SavedBytes {
+  std::size_t checkpoint = 0, weights = 0;
+};
+SavedBytes saved_bytes(const Sequential& net, const Optimizer& optimizer, bool averages);
+
 // <run>/checkpoints/step-00000341/{model,state}.safetensors: a folder that appears whole, by one rename, or not at all.
 class CheckpointStore {
  public:
@@ -36,7 +42,7 @@ class CheckpointStore {
   // Throws before step 1 where the folder cannot be written, or where there is no room for all that will lie there at
   // once: `keep` checkpoints (fewer where fewer are saved), one more while it is written, and best.safetensors. What
   // the run has there already counts as room. Leftovers of a kill go.
-  void prove_writable(std::size_t checkpoint_bytes, std::size_t best_bytes, std::int64_t saves) const;
+  void prove_writable(const SavedBytes& bytes, std::int64_t saves) const;
   // The new folder, in the place of one of the same step; older ones than `keep` go, and so does what a killed save
   // left. Checkpoints of later steps belong to a future that a resumed run has left: they are renamed to
   // abandoned-step-N, so that the newest is the last saved. They go when the run has come to their step again; until

@@ -133,7 +133,7 @@ CheckpointStore::CheckpointStore(std::string run_folder, std::int64_t keep)
       folder_(run_folder_ + "/checkpoints"),
       keep_(std::max<std::int64_t>(keep, 1)) {}
 
-void CheckpointStore::prove_writable(std::size_t checkpoint_bytes, std::size_t best_bytes, std::int64_t saves) const {
+void CheckpointStore::prove_writable(const SavedBytes& bytes, std::int64_t saves) const {
   refuse_link(folder_);
   create_folder(folder_);
   remove_leftovers(folder_);
@@ -145,13 +145,13 @@ void CheckpointStore::prove_writable(std::size_t checkpoint_bytes, std::size_t b
   if (::statvfs(folder_.c_str(), &space) != 0) return;  // a file system that cannot tell
   const std::uint64_t free_bytes = std::uint64_t(space.f_bavail) * space.f_frsize;
   const std::int64_t at_once = std::min(keep_, saves) + 1;
-  const auto one = static_cast<double>(checkpoint_bytes);
+  const auto one = static_cast<double>(bytes.checkpoint);
   double there = static_cast<double>(bytes_of(run_folder_ + "/best.safetensors"));
   for (const std::string& folder : list()) there += static_cast<double>(bytes_of(folder));
-  const double all = static_cast<double>(at_once) * one + static_cast<double>(best_bytes);
+  const double all = static_cast<double>(at_once) * one + static_cast<double>(bytes.weights);
   const double needed = std::min(std::max(all - there, one), 1e18);
   if (static_cast<double>(free_bytes) < needed)
-    throw Error(join("'", folder_, "': ", at_once, " checkpoints of ", format_bytes(checkpoint_bytes),
+    throw Error(join("'", folder_, "': ", at_once, " checkpoints of ", format_bytes(bytes.checkpoint),
                      " at once and the best weights need ", format_bytes(static_cast<std::uint64_t>(needed)),
                      " more, only ", format_bytes(free_bytes),
                      " are free. Make room, keep fewer (train.keep), or choose another place with --out"));

@@ -14,6 +14,7 @@ class DatasetChoice {
  public:
   DatasetChoice() = default;                               // none
   DatasetChoice(Params& params, const DatasetSite& site);  // what is wrong goes to the diagnostics
+  bool present() const { return source_ != nullptr; }      // the config names one
   std::unique_ptr<Dataset> open() const;                   // null: the config names none
   std::vector<std::string> class_names() const;            // of its option `classes`; empty: it has none
   bool is_range() const { return first_ > 0 || count_ > 0; }

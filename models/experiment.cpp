@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "framework/error.h"
 #include "framework/text.h"
+#include "layers/conv/tuned_convolution.h"
 #include "models/config_tree.h"
 #include "models/layer_list.h"
 #include "models/metric.h"
@@ -68,6 +70,45 @@ void apply_patterns(const Config::Train& train, const Sequential& net, Params& s
     section.error("freeze", "'freeze' leaves nothing to train", "leave out the last layers at least");
 }
 
+bool is_possible(const TunedConvolution& convolution, std::int64_t batch) {
+  try {
+    static_cast<void>(convolution.problem(batch));
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// The most images up to `batch` that all of a layer's convolutions can have; 0: none.
+std::int64_t most_images(const Layer& layer, std::int64_t batch) {
+  std::int64_t possible = 0, impossible = batch + 1;
+  const std::vector<const TunedConvolution*> convolutions = layer.convolutions();
+  while (impossible - possible > 1) {
+    const std::int64_t middle = possible + (impossible - possible) / 2;
+    const bool all = std::all_of(convolutions.begin(), convolutions.end(),
+                                 [middle](const auto* convolution) { return is_possible(*convolution, middle); });
+    (all ? possible : impossible) = middle;
+  }
+  return possible;
+}
+
+// A convolution may be possible for one image and not for a batch. Reports the layer that allows the fewest images.
+void expect_possible_batch(std::int64_t batch, const Sequential& net, Diagnostics& diagnostics) {
+  const Sequential::Item* tightest = nullptr;
+  std::int64_t most = batch;
+  for (const Sequential::Item* item : net.all_items())
+    if (const std::int64_t here = most_images(*item->layer, batch); here < most) most = here, tightest = item;
+  if (tightest == nullptr) return;
+  for (const TunedConvolution* convolution : tightest->layer->convolutions()) try {
+      static_cast<void>(convolution->problem(batch));
+    } catch (const Error& error) {
+      diagnostics.add(tightest->place,
+                      join("layer '", tightest->layer->name(), "', batch of ", batch, " images: ", error.what()),
+                      most > 0 ? join("set train.batch_size to ", most, " or less") : "");
+      return;
+    }
+}
+
 // What `watch` and `early_stop` look at must be measured.
 void expect_measured(Params& train, Params& data, const Config& config, const std::vector<Metric>& metrics) {
   std::vector<std::string> names{"auto"};
@@ -109,6 +150,7 @@ Experiment read_sections(const ConfigNode& tree, const std::string& file, bool l
   experiment.model = std::move(built.model);
   model_is_whole = model_is_whole && diagnostics.size() == errors_before_model;
   if (model_is_whole) apply_patterns(config.train, *experiment.model.net, train);
+  if (model_is_whole) expect_possible_batch(config.train.batch_size, *experiment.model.net, diagnostics);
   refuse_to_mix_images(train, experiment);
   train.finish();
   if (experiment.loss != nullptr && !built.output.empty() && !config.layers.empty())

@@ -138,8 +138,8 @@ std::int64_t largest_batch(std::int64_t batch, const Fits& fits) {
 
 // The limits that bring a plan down to the room there is; empty: one alone cannot.
 std::string limits_within(const MemoryPlan& plan, std::size_t room) {
-  if (plan.total() <= room) return {};
-  const std::size_t missing = plan.total() - room;
+  if (plan.to_allocate() <= room) return {};
+  const std::size_t missing = plan.to_allocate() - room;
   std::vector<std::string> limits;
   const auto lower = [&](const char* key, std::size_t part) {
     const std::size_t mebibytes = part > missing ? (part - missing) >> 20 : 0;
@@ -152,19 +152,21 @@ std::string limits_within(const MemoryPlan& plan, std::size_t room) {
 
 }  // namespace
 
-MemoryPlan plan_memory(const Model& model, std::int64_t batch, double optimizer_tensors) {
+MemoryPlan plan_memory(const Model& model, const TrainingSize& size) {
+  const std::int64_t batch = size.batch;
   MemoryPlan plan;
+  plan.program = size.program;
   for (const Parameter* parameter : model.net->parameters()) {
     const auto bytes = static_cast<std::size_t>(count_of(parameter->shape)) * sizeof(float);
     plan.weights += bytes;
     if (!parameter->trainable) continue;
     plan.gradients += bytes;
-    plan.optimizer += static_cast<std::size_t>(static_cast<double>(bytes) * optimizer_tensors);
+    plan.optimizer += static_cast<std::size_t>(static_cast<double>(bytes) * size.optimizer_tensors);
   }
 
-  // The batch at work and the next; targets are no larger than outputs.
+  // Targets are no larger than outputs.
   const std::size_t image_and_target = image_bytes(model.net->input_shape()) + image_bytes(model.net->output_shape());
-  plan.data = static_cast<std::size_t>(batch) * image_and_target * 2;
+  plan.data = static_cast<std::size_t>(batch * size.batches) * image_and_target;
   // Scratch and activations of the layer where both together are most.
   const ActivationWalk walk(*model.net);
   const std::vector<const Sequential::Item*> items = model.net->all_items();
@@ -185,31 +187,35 @@ MemoryPlan plan_memory(const Model& model, std::int64_t batch, double optimizer_
   return plan;
 }
 
-std::string memory_advice(const Model& model, std::int64_t batch, double optimizer_tensors,
-                          const MemoryUse& memory) try {
+std::string memory_advice(const Model& model, const TrainingSize& size, const MemoryUse& memory) try {
+  const std::int64_t batch = size.batch;
   const std::size_t room = room_of(memory);
-  const auto plan_of = [&](std::int64_t images) { return plan_memory(model, images, optimizer_tensors); };
-  const auto fits = [&](std::int64_t images) { return plan_of(images).total() < room; };
+  const auto plan_of = [&](std::int64_t images) {
+    return plan_memory(model, {images, size.optimizer_tensors, size.batches, size.program});
+  };
+  const auto fits = [&](std::int64_t images) { return plan_of(images).to_allocate() < room; };
   const std::int64_t largest = largest_batch(batch, fits);
   if (largest == 0) {
     const MemoryPlan one = plan_of(1);
     const std::string limits = limits_within(one, room);
-    return join("even a batch of 1 needs ", format_bytes(one.total()), " by plan, and the device has ",
+    return join("even a batch of 1 needs ", format_bytes(one.to_allocate()), " by plan, and the device has ",
                 format_bytes(room), ": take ", limits.empty() ? "" : limits + " or ", "another device");
   }
   const MemoryPlan whole = plan_of(batch);
   const std::string limits = limits_within(whole, room);
-  return join("training needs ", format_bytes(whole.total()), " at a batch of ", format_count(batch),
+  return join("training needs ", format_bytes(whole.to_allocate()), " at a batch of ", format_count(batch),
               " by plan, the device has ", format_bytes(room), "; a batch of ", format_count(largest), " needs ",
-              format_bytes(plan_of(largest).total()), ": --batch-size ", largest,
+              format_bytes(plan_of(largest).to_allocate()), ": --batch-size ", largest,
               limits.empty() ? "" : join("; or, at a batch of ", format_count(batch), ", ", limits));
 } catch (const Error& error) {  // the memory that ran out is the news, not a plan that cannot be made
   return join("what a smaller batch needs cannot be told: ", error.what());
 }
 
-void require_memory(const Model& model, std::int64_t batch, double optimizer_tensors, const MemoryUse& memory) {
-  if (memory.free == 0 || plan_memory(model, batch, optimizer_tensors).total() <= room_of(memory)) return;
-  throw OutOfMemory("too little memory: " + memory_advice(model, batch, optimizer_tensors, memory));
+MemoryPlan require_memory(const Model& model, const TrainingSize& size, const MemoryUse& memory) {
+  MemoryPlan plan = plan_memory(model, size);
+  if (memory.free > 0 && plan.to_allocate() > room_of(memory))
+    throw OutOfMemory("too little memory: " + memory_advice(model, size, memory));
+  return plan;
 }
 
 }  // namespace twiddle

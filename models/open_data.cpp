@@ -6,6 +6,7 @@
 
 #include "data/relabeled.h"
 #include "framework/error.h"
+#include "framework/memory_for.h"
 #include "framework/params.h"
 #include "framework/printable.h"
 #include "framework/text.h"
@@ -45,16 +46,16 @@ void check_classes(const Experiment& experiment, const char* key, const Dataset&
 // What is missing or damaged in both is told in one go.
 void open_both(const DataSection& section, OpenData& opened) {
   std::string failures;
-  const auto open = [&](const DatasetChoice& choice, std::unique_ptr<Dataset>& dataset) {
+  const auto open = [&](const char* key, const DatasetChoice& choice, std::unique_ptr<Dataset>& dataset) {
     try {
-      dataset = choice.open();
+      dataset = memory_for(join("the dataset data.", key), [&] { return choice.open(); });
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::data) throw;
       failures += (failures.empty() ? "" : "\n") + std::string(error.what());
     }
   };
-  open(section.train, opened.train);
-  open(section.val, opened.val);
+  open("train", section.train, opened.train);
+  open("val", section.val, opened.val);
   if (!failures.empty()) throw Error(ErrorKind::data, failures);
 }
 

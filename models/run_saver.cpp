@@ -2,12 +2,11 @@
 
 namespace twiddle {
 
-RunSaver::RunSaver(const std::string& run_folder, const Config::Train& train, const MemoryPlan& plan) {
+RunSaver::RunSaver(const std::string& run_folder, const Config::Train& train, const SavedBytes& bytes) {
   if (run_folder.empty()) return;
   store_ = std::make_unique<CheckpointStore>(run_folder, train.keep);
   saves_ = true;
-  store_->prove_writable(plan.weights + plan.optimizer, plan.weights,
-                         train.checkpoint_every > 0 ? train.keep : train.epochs);
+  store_->prove_writable(bytes, train.checkpoint_every > 0 ? train.keep : train.epochs);
 }
 
 void RunSaver::goes_on_from(const std::string& checkpoint) {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "models/memory_plan.h"
+#include "models/checkpoint.h"
 #include "models/trainer.h"
 
 namespace twiddle {
@@ -12,7 +12,7 @@ namespace twiddle {
 class RunSaver {
  public:
   // Throws, before the first step, where the folder cannot be written or there is no room for all that will lie there.
-  RunSaver(const std::string& run_folder, const Config::Train& train, const MemoryPlan& plan);
+  RunSaver(const std::string& run_folder, const Config::Train& train, const SavedBytes& bytes);
   // Before the first step: of several ranks one may have a folder, and all have to save at once, what they have of it.
   void agree(Communicator& ranks) { saves_ = any(ranks, writes()); }
 

@@ -3,10 +3,17 @@
 #include <algorithm>
 #include <utility>
 
+#include "framework/cpu/free_memory.h"
 #include "framework/error.h"
-#include "models/memory_plan.h"
 
 namespace twiddle {
+
+namespace {
+
+// Pages of this program and its libraries that a training loads after the plan is made (measured).
+constexpr std::size_t code_used_later = std::size_t(9) << 20;
+
+}  // namespace
 
 StepOptions step_options(const Config& config, WeightAverage* average, bool capture, Communicator& ranks) {
   StepOptions options;
@@ -33,11 +40,28 @@ std::int64_t share_of_batch(const Experiment& experiment, const Communicator& ra
   return batch / size;
 }
 
-TrainingData open_where_there_is_room(const Experiment& experiment, const Context& ctx, Communicator& ranks) {
+TrainingSize training_size(const Experiment& experiment, const Communicator& ranks) {
   const Config::Train& train = experiment.config.train;
-  require_memory(experiment.model, share_of_batch(experiment, ranks),
-                 kept_tensors(train, *experiment.optimizer, ranks.size()), ctx.stream->memory());
-  return TrainingData(experiment, ranks);
+  TrainingSize size;
+  size.batch = share_of_batch(experiment, ranks);
+  size.optimizer_tensors = kept_tensors(train, *experiment.optimizer, ranks.size());
+  size.batches = 2;  // on a GPU, the next one is copied during the step
+  if (experiment.device.kind != Device::Kind::cpu) return size;
+  // The loaders' batches are in the same memory. They make those of the next epoch during a validation.
+  const int loaders = experiment.data.val.present() ? 2 : 1;
+  size.batches = 1 + loaders * most_host_batches(loader_options(experiment));
+  size.program = resident_memory() + code_used_later;
+  return size;
+}
+
+TrainingData open_if_memory_suffices(const Experiment& experiment, const Context& ctx, Communicator& ranks,
+                                     MemoryPlan& plan) {
+  plan = require_memory(experiment.model, training_size(experiment, ranks), ctx.stream->memory());
+  const std::size_t before = resident_memory();
+  TrainingData data(experiment, ranks);
+  const std::size_t after = resident_memory();
+  if (experiment.device.kind == Device::Kind::cpu && after > before) plan.data += after - before;
+  return data;
 }
 
 }  // namespace twiddle

@@ -5,6 +5,7 @@
 #include "framework/context.h"
 #include "framework/ranks/communicator.h"
 #include "models/experiment.h"
+#include "models/memory_plan.h"
 #include "models/train_step.h"
 #include "models/training_data.h"
 
@@ -19,7 +20,11 @@ std::shared_ptr<Communicator> given_or_one(std::shared_ptr<Communicator> ranks);
 // A rank's part of each full batch; an Error of kind config where the ranks cannot share batches.
 std::int64_t share_of_batch(const Experiment& experiment, const Communicator& ranks);
 
-// Held against the memory before a picture is read or made: for what cannot run that would be time lost.
-TrainingData open_where_there_is_room(const Experiment& experiment, const Context& ctx, Communicator& ranks);
+// What a run of the experiment takes besides its model, on each of several ranks.
+TrainingSize training_size(const Experiment& experiment, const Communicator& ranks);
+
+// Throws if the plan does not fit, before an image is read or made. The datasets join the plan once they are open.
+TrainingData open_if_memory_suffices(const Experiment& experiment, const Context& ctx, Communicator& ranks,
+                                     MemoryPlan& plan);
 
 }  // namespace twiddle

@@ -212,16 +212,13 @@ void check_layout(SafeTensorsHeader& header, std::uint64_t available, const std:
   if (position != available) fail(available - position, " bytes follow the last tensor");
 }
 
-std::string format_header(const std::map<std::string, HostArray>& arrays,
-                          const std::map<std::string, std::string>& metadata) {
+std::string format_header(const ArrayTable& arrays, const Metadata& metadata) {
   json header = json::object();
   if (!metadata.empty()) header[metadata_name] = metadata;
   std::uint64_t position = 0;
   for (const auto& [name, array] : arrays) {
     require(name != metadata_name, "a tensor cannot be called '__metadata__' in a safetensors file");
-    require(array.bytes.size() == 4 * static_cast<std::size_t>(count_of(array.shape)), "'", name, "' has ",
-            array.bytes.size(), " bytes, its shape ", to_string(array.shape), " takes another number");
-    const std::uint64_t end = position + array.bytes.size();
+    const std::uint64_t end = position + array.bytes();
     header[name] = {
         {"dtype", array.type == DType::f32 ? "F32" : "I32"}, {"shape", array.shape}, {"data_offsets", {position, end}}};
     position = end;

@@ -21,7 +21,7 @@ struct SafeTensorsHeader {
     std::uint64_t begin = 0, end = 0;  // counted from the end of the header
   };
   std::vector<Entry> entries;  // by offset once laid out
-  std::map<std::string, std::string> metadata;
+  Metadata metadata;
 };
 
 // Headers of real files have some 100 bytes a tensor: the largest language models come to a few MiB. Reading one costs
@@ -36,7 +36,6 @@ SafeTensorsHeader parse_header(const std::string& text, const std::string& path)
 void check_layout(SafeTensorsHeader& header, std::uint64_t available, const std::string& path);
 
 // The header of a file that holds these arrays in the order of their names, padded with spaces to whole 8 bytes.
-std::string format_header(const std::map<std::string, HostArray>& arrays,
-                          const std::map<std::string, std::string>& metadata);
+std::string format_header(const ArrayTable& arrays, const Metadata& metadata);
 
 }  // namespace twiddle

@@ -42,7 +42,7 @@ bool folders_are_ordered(const std::set<std::string>& folders) {
 }
 
 // The file's layers in order; empty where one name is of another kind.
-std::vector<TorchName> layers_in(const std::map<std::string, HostArray>& arrays) {
+std::vector<TorchName> layers_in(const ArrayTable& arrays) {
   std::set<TorchName, decltype(&comes_first)> layers(&comes_first);
   std::set<std::string> folders;
   for (const auto& [name, array] : arrays) {
@@ -63,7 +63,7 @@ std::string torch_tensor(const std::string& kind, const std::string& parameter) 
 }
 
 // Where layers are called as in PyTorch: our "bn1.scale" is "bn1.weight" there, and a scale a channel is no module.
-std::map<std::string, std::string> same_layers(const Sequential& net, const std::map<std::string, HostArray>& arrays) {
+std::map<std::string, std::string> same_layers(const Sequential& net, const ArrayTable& arrays) {
   std::map<std::string, std::string> names;
   for (const Sequential::Item* item : net.all_items())
     for (const Parameter& parameter : item->layer->parameters()) {
@@ -76,7 +76,7 @@ std::map<std::string, std::string> same_layers(const Sequential& net, const std:
 
 }  // namespace
 
-std::map<std::string, std::string> torch_names(const Sequential& net, const std::map<std::string, HostArray>& arrays) {
+std::map<std::string, std::string> torch_names(const Sequential& net, const ArrayTable& arrays) {
   const std::vector<TorchName> layers = layers_in(arrays);
   if (layers.empty()) return same_layers(net, arrays);
   std::map<std::string, std::string> names;

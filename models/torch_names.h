@@ -14,6 +14,6 @@ namespace twiddle {
 // models/resnet18.yaml do ("layer1.0.conv1"). In both, `weight` of a norm is our `scale`.
 //
 // Returns the file's name for each of our parameters that it calls otherwise. Whether shapes fit is not looked at here.
-std::map<std::string, std::string> torch_names(const Sequential& net, const std::map<std::string, HostArray>& arrays);
+std::map<std::string, std::string> torch_names(const Sequential& net, const ArrayTable& arrays);
 
 }  // namespace twiddle

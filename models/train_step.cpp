@@ -28,6 +28,12 @@ std::vector<Parameter*> running_state(const Sequential& net) {
   return running;
 }
 
+Tensor copy_of(Stream& stream, const Tensor& tensor) {
+  Tensor copy(stream, tensor.shape());
+  stream.copy(copy.write(), tensor.read(), tensor.bytes());
+  return copy;
+}
+
 // While it lives, the context calls that in front of each layer.
 class BeforeUse {
  public:
@@ -53,6 +59,7 @@ TrainStep::TrainStep(Context& ctx, const Sequential& net, const Loss& loss, Opti
       optimizer_(optimizer),
       options_(options),
       parameters_(net.parameters()),
+      running_(running_state(net)),
       sums_(Tensor::filled(*ctx.stream, {2}, 0)),
       inputs_(*ctx.stream, sums_) {
   if (options_.ranks != nullptr)
@@ -72,7 +79,6 @@ void TrainStep::share_weights() {
   ctx_.ranks = options_.ranks;
   shared_.emplace(*options_.ranks, *ctx_.stream, parameters_, optimizer_);
   means_.emplace(*options_.ranks, *ctx_.stream);
-  running_ = running_state(net_);
   own_sums_ = Tensor::filled(*ctx_.stream, {2}, 0);
   if (options_.accumulate > 1) return;  // then the mean over batches lies where a batch's gradient would
   auto place = shared_->gradients().begin();
@@ -271,22 +277,26 @@ Variable TrainStep::loss_of(const Batch& batch, Tensor* sums) {
   return loss_(ctx_, net_.forward(ctx_, Variable(batch.images)), batch.targets, sums);
 }
 
-// A batch of another shape, or at another place, beside graphs, which keep their memory for themselves: where that
-// leaves too little, the run goes on without them.
+// A batch of another shape, or at another place, while graphs keep their memory for themselves. If that leaves too
+// little, the step is repeated without graphs. Until then it may have moved whatever changes before the update, which
+// itself allocates nothing after its first change.
 Tensor TrainStep::step_beside_graphs(const Batch& batch) {
   Stream& stream = *ctx_.stream;
-  Tensor sums_before(stream, sums_.shape());
-  stream.copy(sums_before.write(), sums_.read(), sums_.bytes());
   const std::uint64_t position = ctx_.random.position();
+  std::vector<std::pair<Tensor, Tensor>> moved;  // what the forward pass changes, and a copy of it from before
   try {
+    moved.emplace_back(sums_, copy_of(stream, sums_));
+    for (const Parameter* parameter : running_)
+      moved.emplace_back(parameter->variable.value(), copy_of(stream, parameter->variable.value()));
     return step(batch);
   } catch (const OutOfMemory& error) {
-    if (shared_) throw;    // the other ranks, which this one has met in this step, do not begin again
-    stream.synchronize();  // a graph may still be at work
+    if (shared_) throw;    // the other ranks do not repeat this step
+    stream.synchronize();  // a graph may still be running
     give_up_capture(error.what());
   }
   ctx_.random.restore(ctx_.random.seed(), position);
-  stream.copy(sums_.write(), sums_before.read(), sums_.bytes());
+  for (auto& [tensor, before] : moved) stream.copy(tensor.write(), before.read(), before.bytes());
+  moved.clear();
   return step(batch);
 }
 

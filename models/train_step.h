@@ -103,6 +103,7 @@ class TrainStep {
   Optimizer& optimizer_;
   StepOptions options_;
   std::vector<Parameter*> parameters_;
+  std::vector<Parameter*> running_;  // batch norm's averages
   Tensor sums_;
   StepInputs inputs_;
   StepEvents events_;
@@ -115,10 +116,9 @@ class TrainStep {
   // Where ranks share each batch.
   std::optional<SharedWeights> shared_;
   std::optional<RankMeans> means_;
-  std::vector<Parameter*> running_;  // batch norm's averages
-  Tensor own_sums_;                  // as sums_, of this rank's rows since the last update
-  std::int64_t images_here_ = 0;     // as images_, of this rank
-  bool has_to_hand_out_ = false;     // weights that the latest update has changed
+  Tensor own_sums_;               // as sums_, of this rank's rows since the last update
+  std::int64_t images_here_ = 0;  // as images_, of this rank
+  bool has_to_hand_out_ = false;  // weights that the latest update has changed
 
   Shape latest_shape_;      // of the steps that were not replayed ...
   int steps_of_shape_ = 0;  // ... and how many of that shape there were in a row

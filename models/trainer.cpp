@@ -65,8 +65,8 @@ const Augment& Trainer::val_augment() const {
 Communicator& Trainer::ranks() const {
   return *impl_->ranks;
 }
-MemoryPlan Trainer::memory_plan() const {
-  return impl_->memory_plan();
+const MemoryPlan& Trainer::memory_plan() const {
+  return impl_->plan;
 }
 std::int64_t Trainer::images_here() const {
   return impl_->images_here;

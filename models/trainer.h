@@ -85,8 +85,8 @@ class Trainer {
   const Dataset* val_data() const;
   const Augment& val_augment() const;
   Communicator& ranks() const;
-  MemoryPlan memory_plan() const;    // with what a validation takes
-  std::int64_t images_here() const;  // of each full batch, on this rank
+  const MemoryPlan& memory_plan() const;  // of this rank
+  std::int64_t images_here() const;       // of each full batch, on this rank
   std::int64_t batches_per_epoch() const;
   std::int64_t steps_per_epoch() const;  // updates
   std::string last_checkpoint() const;

@@ -6,6 +6,7 @@
 
 #include "framework/error.h"
 #include "framework/interrupted.h"
+#include "framework/memory_for.h"
 #include "framework/printable.h"
 #include "models/divergence.h"
 #include "models/epoch_span.h"
@@ -31,6 +32,7 @@ struct Trainer::Impl {
   const std::shared_ptr<Communicator> ranks = given_or_one(options.ranks);
   const std::int64_t images_here = share_of_batch(experiment, *ranks);
   Context ctx;
+  MemoryPlan plan;
   TrainingData data;
   const std::vector<Metric> metrics = metrics_of(loss_function.target());
   const Watch watch{metrics, config.train};
@@ -49,14 +51,10 @@ struct Trainer::Impl {
       : experiment(std::move(given)),
         options(std::move(run_options)),
         ctx(experiment.device, config.seed),
-        data(open_where_there_is_room(experiment, ctx, *ranks)),
-        saver(options.run_folder, config.train, memory_plan()),
-        reporter(*ctx.stream, config.train) {}
-
-  MemoryPlan memory_plan() const {
-    MemoryPlan plan = plan_memory(experiment.model, images_here, kept_tensors(config.train, optimizer, ranks->size()));
+        data(open_if_memory_suffices(experiment, ctx, *ranks, plan)),
+        saver(options.run_folder, config.train, saved_bytes(net, optimizer, config.train.ema_decay > 0)),
+        reporter(*ctx.stream, config.train) {
     plan.evaluation = evaluation_in_plan(experiment, data.data().val.get());
-    return plan;
   }
 
   void start() {
@@ -98,8 +96,7 @@ struct Trainer::Impl {
     return work();
   } catch (const OutOfMemory& error) {
     throw OutOfMemory(join(error.what(), "\n  ",
-                           memory_advice(experiment.model, images_here,
-                                         kept_tensors(config.train, optimizer, ranks->size()), ctx.stream->memory()),
+                           memory_advice(experiment.model, training_size(experiment, *ranks), ctx.stream->memory()),
                            saver.last_checkpoint().empty() ? "" : "\n  last checkpoint: " + saver.last_checkpoint()));
   }
 
@@ -162,7 +159,9 @@ struct Trainer::Impl {
   void save(const std::vector<TrainObserver*>& observers) {
     if (!saver.has_to_save()) return;
     read_sums();
-    saver.save(ctx, net, {optimizer, train_step->optimizer_state()}, state, classes(), average.get());
+    memory_for("saving a checkpoint", [&] {
+      saver.save(ctx, net, {optimizer, train_step->optimizer_state()}, state, classes(), average.get());
+    });
     if (!saver.writes()) return;
     for (TrainObserver* observer : observers) observer->on_checkpoint(saver.last_checkpoint());
   }
@@ -343,9 +342,11 @@ struct Trainer::Impl {
   // False: stopped.
   bool validate(EpochReport& report, const std::atomic<bool>& stop) {
     const AveragedWeights averaged(average.get());
-    EvalResult result = evaluate(
-        ctx, net, loss_function, *data.val(), 0, [&stop] { return stop.load(); },
-        ranks->size() > 1 ? ranks.get() : nullptr);
+    EvalResult result = memory_for("the validation", [&] {
+      return evaluate(
+          ctx, net, loss_function, *data.val(), 0, [&stop] { return stop.load(); },
+          ranks->size() > 1 ? ranks.get() : nullptr);
+    });
     if (any(*ranks, stop)) return false;
     expect_finite(result, [&] {
       const std::string& saved = saver.last_checkpoint();

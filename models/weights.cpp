@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -20,7 +21,7 @@ using nlohmann::json;
 constexpr std::size_t most_listed = 10;
 
 // What the file calls each parameter, in the order of the parameters.
-std::vector<std::string> names_in_file(const Sequential& net, const std::map<std::string, HostArray>& arrays) {
+std::vector<std::string> names_in_file(const Sequential& net, const ArrayTable& arrays) {
   const std::map<std::string, std::string> foreign = torch_names(net, arrays);
   std::vector<std::string> names;
   for (const Parameter* parameter : net.parameters()) {
@@ -41,8 +42,7 @@ bool fits(const Shape& in_file, const Shape& in_model) {
 }
 
 // Why the file has no value for a parameter; empty where it has.
-std::string misfit(const Parameter& parameter, const std::string& file_name,
-                   const std::map<std::string, HostArray>& arrays) {
+std::string misfit(const Parameter& parameter, const std::string& file_name, const ArrayTable& arrays) {
   const bool same = parameter.name == file_name;
   const std::string shown_name = join("'", parameter.name, "'", same ? "" : " ('" + file_name + "')");
   const auto found = arrays.find(file_name);
@@ -54,8 +54,7 @@ std::string misfit(const Parameter& parameter, const std::string& file_name,
 }
 
 // What of the file belongs to no parameter, with shapes.
-std::vector<std::string> without_parameter(const std::map<std::string, HostArray>& arrays,
-                                           const std::vector<std::string>& file_names) {
+std::vector<std::string> without_parameter(const ArrayTable& arrays, const std::vector<std::string>& file_names) {
   const std::set<std::string> names(file_names.begin(), file_names.end());
   std::vector<std::string> left;
   for (const auto& [name, array] : arrays)
@@ -64,8 +63,7 @@ std::vector<std::string> without_parameter(const std::map<std::string, HostArray
 }
 
 // What does not fit, a line each.
-std::vector<std::string> misfits(const std::map<std::string, HostArray>& arrays,
-                                 const std::vector<Parameter*>& parameters,
+std::vector<std::string> misfits(const ArrayTable& arrays, const std::vector<Parameter*>& parameters,
                                  const std::vector<std::string>& file_names) {
   std::vector<std::string> lines;
   for (std::size_t i = 0; i < parameters.size(); ++i)
@@ -75,7 +73,7 @@ std::vector<std::string> misfits(const std::map<std::string, HostArray>& arrays,
   return lines;
 }
 
-void expect_tensors(const SafeTensors& contents, const std::string& path) {
+void expect_tensors(const ArraySource& contents, const std::string& path) {
   if (contents.arrays.empty()) throw Error(ErrorKind::data, join(printable(path), ": has no tensor in it"));
 }
 
@@ -85,7 +83,7 @@ std::string with_lines(std::string text, const std::vector<std::string>& lines) 
   return lines.size() > most_listed ? join(text, "\n  ... and ", lines.size() - most_listed, " more") : text;
 }
 
-std::vector<std::string> parse_classes(const SafeTensors& contents, const std::string& path) {
+std::vector<std::string> parse_classes(const ArraySource& contents, const std::string& path) {
   const auto text = contents.metadata.find("classes");
   if (text == contents.metadata.end()) return {};
   const auto fail = [&path] {
@@ -106,38 +104,45 @@ std::vector<std::string> parse_classes(const SafeTensors& contents, const std::s
   return classes;
 }
 
-// A network with such weights says nothing of any image.
-void check_finite(const SafeTensors& contents, const std::string& path) {
-  for (const auto& [name, array] : contents.arrays) {
-    if (array.type != DType::f32) continue;
-    const auto* const values = reinterpret_cast<const float*>(array.bytes.data());
-    const auto count = static_cast<std::ptrdiff_t>(array.bytes.size() / sizeof(float));
-    const auto bad = std::count_if(values, values + count, [](float value) { return !std::isfinite(value); });
+// Throws if some of the floats are not finite: a network with such weights says nothing of any image.
+ArraySource checked_for_finite(ArraySource source, const std::string& path) {
+  const auto read = source.read;
+  source.read = [read, arrays = source.arrays, path](const std::string& name, const BytesVisitor& visit) {
+    const bool floats = arrays.at(name).type == DType::f32;
+    std::size_t bad = 0, count = 0;
+    read(name, [&](std::string_view part) {
+      visit(part);
+      for (std::size_t i = 0; floats && i < part.size(); i += sizeof(float), ++count) {
+        float value = 0;
+        std::memcpy(&value, part.data() + i, sizeof value);
+        bad += std::isfinite(value) ? 0 : 1;
+      }
+    });
     if (bad > 0)
       throw Error(ErrorKind::diverged, join(path, ": ", bad, " of the ", count, " values of '", shown(name),
                                             "' are nan or infinite: the training that made them went wrong"));
-  }
+  };
+  return source;
 }
 
 }  // namespace
 
 std::string save_weights(const std::string& path, Context& ctx, const Sequential& net,
-                         const std::vector<std::string>& classes, const std::map<std::string, std::string>& more) {
-  SafeTensors contents;
+                         const std::vector<std::string>& classes, const Metadata& more) {
+  std::map<std::string, Tensor> tensors;
   for (const Parameter* parameter : net.parameters()) {
     require(parameter->variable.value().defined(), "'", parameter->name, "' has no value to save yet");
-    contents.arrays[parameter->name] = to_host(*ctx.stream, parameter->variable.value());
+    tensors[parameter->name] = parameter->variable.value();
   }
-  contents.metadata = more;
-  contents.metadata["format_version"] = format_version;
-  contents.metadata["format"] = "pt";  // some Python loaders ask for it
-  if (!classes.empty()) contents.metadata["classes"] = json_text(json(classes));
-  return write_safetensors(path, contents);
+  Metadata metadata = more;
+  metadata["format_version"] = format_version;
+  metadata["format"] = "pt";  // some Python loaders ask for it
+  if (!classes.empty()) metadata["classes"] = json_text(json(classes));
+  return write_safetensors(path, source_of(*ctx.stream, std::move(tensors), std::move(metadata)));
 }
 
 WeightsInfo load_weights(const std::string& path, Context& ctx, const Sequential& net) {
-  const SafeTensors contents = read_safetensors(path);
-  check_finite(contents, path);
+  const ArraySource contents = checked_for_finite(open_safetensors(path), path);
   WeightsInfo info{parse_classes(contents, path)};
   put_values(net, fitting_values(ctx, net, contents, path));
   return info;
@@ -153,17 +158,16 @@ bool TakenWeights::has_last_layer() const {
 }
 
 std::vector<std::string> saved_classes(const std::string& path) {
-  return parse_classes(read_safetensors(path), path);
+  return parse_classes(open_safetensors(path), path);
 }
 
 TakenWeights take_weights(const std::string& path, Context& ctx, const Sequential& net) {
-  const SafeTensors contents = read_safetensors(path);
+  const ArraySource contents = checked_for_finite(open_safetensors(path), path);
   expect_tensors(contents, path);
-  check_finite(contents, path);
   check_format_version(contents, path);
   const std::vector<std::string> file_names = names_in_file(net, contents.arrays);
   TakenWeights result;
-  std::vector<std::pair<Parameter*, const HostArray*>> values;
+  std::vector<std::pair<Parameter*, std::string>> fitting;
   auto file_name = file_names.begin();
   for (const Sequential::Item* item : net.all_items()) {
     std::deque<Parameter>& parameters = item->layer->parameters();
@@ -174,21 +178,23 @@ TakenWeights take_weights(const std::string& path, Context& ctx, const Sequentia
       if (std::string line = misfit(parameters[i], own_names[i], contents.arrays); !line.empty())
         lines.push_back(std::move(line));
     for (std::size_t i = 0; i < parameters.size() && lines.empty(); ++i)
-      values.emplace_back(&parameters[i], &contents.arrays.at(own_names[i]));
+      fitting.emplace_back(&parameters[i], own_names[i]);
     result.layers.push_back({item->layer->name(), join_names(lines)});
     file_name += static_cast<std::ptrdiff_t>(parameters.size());
   }
   result.classes = parse_classes(contents, path);
   result.left = without_parameter(contents.arrays, file_names);
-  if (values.empty())
+  if (fitting.empty())
     throw Error(ErrorKind::data, with_lines(join(printable(path), ": has no layer of this model, by name and shape"),
                                             misfits(contents.arrays, net.parameters(), file_names)));
-  for (const auto& [parameter, array] : values)
-    parameter->variable.value() = to_tensor(*ctx.stream, *array).reshaped(parameter->shape);
+  std::vector<Tensor> values;
+  for (const auto& [parameter, name] : fitting)
+    values.push_back(read_tensor(*ctx.stream, contents, name).reshaped(parameter->shape));
+  for (std::size_t i = 0; i < fitting.size(); ++i) fitting[i].first->variable.value() = std::move(values[i]);
   return result;
 }
 
-std::vector<Tensor> fitting_values(Context& ctx, const Sequential& net, const SafeTensors& contents,
+std::vector<Tensor> fitting_values(Context& ctx, const Sequential& net, const ArraySource& contents,
                                    const std::string& path) {
   expect_tensors(contents, path);
   check_format_version(contents, path);
@@ -199,7 +205,7 @@ std::vector<Tensor> fitting_values(Context& ctx, const Sequential& net, const Sa
     throw Error(ErrorKind::data, with_lines(join(printable(path), ": does not fit this model"), lines));
   std::vector<Tensor> values;
   for (std::size_t i = 0; i < parameters.size(); ++i)
-    values.push_back(to_tensor(*ctx.stream, contents.arrays.at(file_names[i])).reshaped(parameters[i]->shape));
+    values.push_back(read_tensor(*ctx.stream, contents, file_names[i]).reshaped(parameters[i]->shape));
   return values;
 }
 
@@ -208,7 +214,7 @@ void put_values(const Sequential& net, std::vector<Tensor> values) {
   for (std::size_t i = 0; i < parameters.size(); ++i) parameters[i]->variable.value() = std::move(values[i]);
 }
 
-void check_format_version(const SafeTensors& contents, const std::string& path) {
+void check_format_version(const ArraySource& contents, const std::string& path) {
   const auto version = contents.metadata.find("format_version");
   if (version != contents.metadata.end() && version->second != format_version)
     throw Error(ErrorKind::data,

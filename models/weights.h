@@ -19,7 +19,7 @@ struct WeightsInfo {
 // Every parameter of the net by name, batch norm's running state included; `more` joins the file's metadata. Returns
 // the checksum that stands for the whole file.
 std::string save_weights(const std::string& path, Context& ctx, const Sequential& net,
-                         const std::vector<std::string>& classes, const std::map<std::string, std::string>& more = {});
+                         const std::vector<std::string>& classes, const Metadata& more = {});
 
 // Names and shapes must fit, or nothing is changed and the message tells which do not. Names may be ours or PyTorch's
 // (torch_names.h).
@@ -46,11 +46,11 @@ std::vector<std::string> saved_classes(const std::string& path);
 
 // The two halves of loading. First everything that can fail: new tensors in the order of net.parameters(), or one Error
 // that lists the tensors that are missing, unexpected, or of another shape or type. Then what cannot.
-std::vector<Tensor> fitting_values(Context& ctx, const Sequential& net, const SafeTensors& contents,
+std::vector<Tensor> fitting_values(Context& ctx, const Sequential& net, const ArraySource& contents,
                                    const std::string& path);
 void put_values(const Sequential& net, std::vector<Tensor> values);
 
 // Throws unless the file is of a format that this program reads; one from elsewhere names none and will do.
-void check_format_version(const SafeTensors& contents, const std::string& path);
+void check_format_version(const ArraySource& contents, const std::string& path);
 
 }  // namespace twiddle

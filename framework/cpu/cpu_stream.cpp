@@ -1,7 +1,6 @@
 #include "framework/cpu/cpu_stream.h"
 
 #include <omp.h>
-#include <sys/mman.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -14,6 +13,7 @@
 
 #include "framework/cpu/free_memory.h"
 #include "framework/cpu/gemm.h"
+#include "framework/cpu/map_memory.h"
 #include "framework/error.h"
 #include "framework/pool.h"
 #include "framework/text.h"
@@ -50,17 +50,10 @@ class CpuEvent final : public Event {
   std::chrono::steady_clock::time_point time_ = std::chrono::steady_clock::now();
 };
 
-constexpr std::size_t large_page = std::size_t(2) << 20;
-
-// 64 bytes: a cache line, and the widest vector. Sizes from the pool are multiples of it. Large blocks are put on large
-// pages where the system has some: spectra, which are read and written in pieces far apart, are then moved up to three
-// times as fast.
+// 64 bytes: a cache line, and the widest vector. Sizes from the pool are multiples of it.
 void* allocate_block(std::size_t bytes) {
-  const bool large = bytes >= 2 * large_page;
   void* block = nullptr;
-  if (posix_memalign(&block, large ? large_page : 64, bytes) != 0) return nullptr;
-  if (large) madvise(block, bytes, MADV_HUGEPAGE);
-  return block;
+  return posix_memalign(&block, 64, bytes) == 0 ? block : nullptr;
 }
 
 // A device whose work is done when the call returns.
@@ -84,11 +77,7 @@ class CpuStream final : public Stream {
     return record_event();
   }
   void wait_event(const Event& event) override { event.wait(); }
-  std::shared_ptr<void> allocate_host(std::size_t bytes) override {
-    void* const block = std::malloc(std::max<std::size_t>(bytes, 1));
-    if (block == nullptr) throw Error(ErrorKind::device, join("out of memory: ", bytes, " bytes for a batch"));
-    return {block, [](void* returned) { std::free(returned); }};
-  }
+  std::shared_ptr<void> allocate_host(std::size_t bytes) override { return pool_.take(bytes); }
   void fill(float* x, std::int64_t count, float value) override { std::fill_n(x, count, value); }
   void gemm(const Gemm& shape, const float* a, const float* b, float* c) override { cpu_gemm(shape, a, b, c); }
   void synchronize() override {}
@@ -101,7 +90,9 @@ class CpuStream final : public Stream {
   std::int64_t capture_changes() const override { return 0; }
 
  private:
-  Pool pool_{allocate_block, [](void* block) { std::free(block); }};
+  // Large blocks are put on large pages if the system has some: spectra, which are read and written in parts far apart,
+  // are then moved up to three times as fast.
+  Pool pool_{allocate_block, [](void* block) { std::free(block); }, Pool::Pieces{map_memory, unmap_memory}};
 };
 
 }  // namespace

@@ -66,6 +66,12 @@ std::size_t left_of_addresses(const fs::path& proc) {
 
 }  // namespace
 
+std::size_t resident_memory(const fs::path& proc) {
+  std::size_t pages = 0, resident = 0;
+  std::ifstream(proc / "self/statm") >> pages >> resident;
+  return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
 std::size_t free_memory(const fs::path& proc) {
   std::size_t least = std::min(left_on_machine(proc), left_of_addresses(proc));
   for (const fs::path& group : cgroup_folders("memory", proc / "self")) least = std::min(least, left_in_group(group));

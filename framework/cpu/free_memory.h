@@ -9,4 +9,7 @@ namespace twiddle {
 // kernel tells of itself; tests have their own.
 std::size_t free_memory(const std::filesystem::path& proc = "/proc");
 
+// Bytes of this process that are in memory now: code, stacks and heap.
+std::size_t resident_memory(const std::filesystem::path& proc = "/proc");
+
 }  // namespace twiddle

@@ -44,6 +44,7 @@ bool TunedConvolution::in_training(ConvPass of_layer) const {
 }
 
 const ConvPlan& TunedConvolution::plan(Context& ctx, const ConvProblem& here, ConvPass of_layer) {
+  tuner_.forget_gone();
   Plan& plan = plans_[{here.batch, ctx.training}][static_cast<std::size_t>(of_layer)];
   if (plan == nullptr) plan = tuner_.choose(ctx, here, pass_for(of_layer), engine_).plan;
   return *plan;

@@ -75,6 +75,10 @@ void ConvTuner::forget_rehearsals(Context& ctx) {
   ctx.stream->release_unused();
 }
 
+void ConvTuner::forget_gone() {
+  for (const auto& engine : engines_) engine->forget_gone();
+}
+
 bool ConvTuner::recall(const Device& device, const ConvProblem& problem, ConvPass pass, const std::string& engine) {
   const Question asked = question(problem, pass, engine);
   if (!is_measured(asked.how)) return true;

@@ -66,6 +66,8 @@ class ConvTuner {
   void check_name(const std::string& engine) const;
   std::vector<std::string> names() const;  // of the engines, in order
   ConvEngine& engine(const std::string& name);
+  // Frees what the engines keep of tensors that are gone, such as spectra of an output's gradient after its last use.
+  void forget_gone();
   const ConvPolicy& policy() const { return policy_; }
   const ChoiceCache& cache() const { return cache_; }
 

@@ -16,7 +16,8 @@ TEST(Summary, CountsADigitsNetByHand) {
   EXPECT_EQ(facts.at("layers").at(0).at("flops_per_image"), 2.0 * 32 * 8 * 8 * 9);
   EXPECT_EQ(facts.at("memory_bytes").at("weights"), facts.at("parameters").get<int>() * 4);
   std::size_t sum = 0;
-  for (const char* part : {"weights", "gradients", "optimizer", "activations", "workspace", "spectra", "data"})
+  for (const char* part :
+       {"weights", "gradients", "optimizer", "activations", "workspace", "spectra", "data", "program"})
     sum += facts.at("memory_bytes").at(part).get<std::size_t>();
   EXPECT_EQ(facts.at("memory_bytes").at("total"), sum);
 }

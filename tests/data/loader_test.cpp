@@ -292,6 +292,28 @@ TEST(Loader, BeginsTheNextCopyWhileABatchIsInUse) {
   EXPECT_NE(stream.destinations.back(), batch.targets.read<std::int32_t>());
 }
 
+class Unreadable final : public Numbers {
+ public:
+  using Numbers::Numbers;
+  Target get(std::int64_t, Image&) const override { throw std::bad_alloc(); }
+};
+
+TEST(Loader, NamesImageThatMemoryIsTooSmallFor) {
+  const Unreadable data(5);
+  const Augment augment = plain();
+  const auto stream = make_stream({});
+  Loader loader(data, augment, {.batch_size = 2});
+  Batch batch;
+  loader.start_epoch(*stream, 0);
+  try {
+    loader.next(batch);
+    FAIL() << "read without memory";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::device);
+    EXPECT_EQ(error.what(), data.where(0) + ": out of memory on the host, for reading this image");
+  }
+}
+
 TEST(Loader, AnEpochThatEndsGivesItsMemoryBack) {
   const Numbers data(40);
   const Augment augment = plain();

@@ -46,7 +46,9 @@ std::string failure_of(const std::string& path) {
 TEST(AtomicFile, ReplacesWhatWasThereAndLeavesNothingElse) {
   const std::filesystem::path folder = fresh_folder("replace");
   write_file_atomically(folder / "a.txt", "old");
-  write_file_atomically(folder / "a.txt", std::vector<std::string_view>{"new", " ", "text"});
+  write_file_atomically(folder / "a.txt", [](const BytesVisitor& write) {
+    for (const char* part : {"new", " ", "text"}) write(part);
+  });
   EXPECT_EQ(contents_of(folder / "a.txt"), "new text");
   EXPECT_EQ(files_in(folder), 1);
 }

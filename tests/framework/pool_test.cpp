@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <vector>
 
 #include "framework/error.h"
 
@@ -250,6 +251,81 @@ TEST(Pool, BlocksMayOutliveThePool) {
   EXPECT_EQ(freed, 0);
   block.reset();
   EXPECT_EQ(freed, 1);
+}
+
+// A pool whose large blocks are pieces of one range of addresses.
+struct PoolOfPieces {
+  std::size_t size = 256 * mib;
+  std::unique_ptr<char[]> range{new char[size]};  // untouched
+  std::size_t used = 0;
+  Pool pool{[](std::size_t bytes) { return std::malloc(bytes); }, [](void* block) { std::free(block); },
+            Pool::Pieces{[this](void* at, std::size_t bytes) -> void* {
+                           char* const begin = at == nullptr ? range.get() : static_cast<char*>(at);
+                           if (begin + bytes > range.get() + size) return nullptr;
+                           used += bytes;
+                           return begin;
+                         },
+                         [this](void*, std::size_t bytes) { used -= bytes; }}};
+};
+
+TEST(PoolOfPieces, JoinsNeighboringPieces) {
+  PoolOfPieces memory;
+  auto a = memory.pool.take(4 * mib), b = memory.pool.take(3 * mib), c = memory.pool.take(2 * mib);
+  void* const first = a.get();
+  a.reset(), b.reset();
+  EXPECT_EQ(memory.pool.take(7 * mib).get(), first);
+  EXPECT_EQ(memory.used, 9 * mib);
+}
+
+TEST(PoolOfPieces, RequestsOnlyWhatItLacks) {
+  PoolOfPieces memory;
+  auto a = memory.pool.take(4 * mib), b = memory.pool.take(3 * mib);
+  void* const second = b.get();
+  b.reset();
+  EXPECT_EQ(memory.pool.take(8 * mib).get(), second);
+  EXPECT_EQ(memory.used, 12 * mib);
+}
+
+TEST(PoolOfPieces, FreesUnusedBlocksBetweenOthers) {
+  PoolOfPieces memory;
+  auto a = memory.pool.take(4 * mib), b = memory.pool.take(3 * mib), c = memory.pool.take(2 * mib);
+  b.reset();
+  memory.pool.release_cached();
+  EXPECT_EQ(memory.used, 6 * mib);
+  EXPECT_EQ(memory.pool.use().cached, 0u);
+  a.reset(), c.reset();
+  memory.pool.release_cached();
+  EXPECT_EQ(memory.used, 0u);
+}
+
+TEST(PoolOfPieces, ReusesAddressesOfFreedBlocks) {
+  PoolOfPieces memory;
+  auto a = memory.pool.take(4 * mib), b = memory.pool.take(3 * mib), c = memory.pool.take(2 * mib);
+  void *const first = a.get(), *const second = b.get();
+  b.reset();
+  memory.pool.release_cached();
+  b = memory.pool.take(2 * mib);
+  EXPECT_EQ(b.get(), second);
+  a.reset();
+  memory.pool.release_cached();
+  EXPECT_EQ(memory.pool.take(3 * mib).get(), first);
+}
+
+TEST(PoolOfPieces, FreesFragmentsBeforeItGrowsFurther) {
+  PoolOfPieces memory;
+  std::vector<std::shared_ptr<void>> blocks;
+  for (int i = 0; i < 20; ++i) blocks.push_back(memory.pool.take(4 * mib));
+  for (std::size_t i = 0; i < blocks.size(); i += 2) blocks[i].reset();
+  blocks.push_back(memory.pool.take(30 * mib));
+  EXPECT_EQ(memory.used, 110 * mib);  // below 16 MiB and 1.2 times the 80 MiB that were in use
+  blocks.push_back(memory.pool.take(20 * mib));
+  EXPECT_EQ(memory.used, 122 * mib);  // two fragments less than 130: below 124
+}
+
+TEST(PoolOfPieces, KeepsSmallBlocksApart) {
+  PoolOfPieces memory;
+  const auto small = memory.pool.take(1000);
+  EXPECT_EQ(memory.used, 0u);
 }
 
 }  // namespace

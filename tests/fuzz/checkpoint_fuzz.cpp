@@ -28,7 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     Params options(ConfigNode{}, "sgd", diagnostics);
     const auto optimizer = builtin_optimizers().make("sgd", options);
     SafeTensors state{{}, metadata_of(std::string(data, data + size))};
-    state.metadata["model"] = write_safetensors(folder.path() + "/model.safetensors", {});
+    state.metadata["model"] = write_safetensors(folder.path() + "/model.safetensors", SafeTensors{});
     write_safetensors(folder.path() + "/state.safetensors", state);
     restore_checkpoint(folder.path(), ctx, net, *optimizer);
   } catch (const Error&) {

@@ -15,7 +15,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string& path = file.holding({data, size});
   try {
     const SafeTensors contents = read_safetensors(path);
-    const SafeTensorsHeader header = parse_header(format_header(contents.arrays, contents.metadata), "written");
+    const SafeTensorsHeader header =
+        parse_header(format_header(source_of(contents).arrays, contents.metadata), "written");
     require(header.entries.size() == contents.arrays.size() && header.metadata == contents.metadata, "lost in writing");
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::data || error.what() != printable_lines(error.what())) throw;

@@ -102,4 +102,32 @@ TEST_P(EveryDevice, SequentialRefusesAnotherShape) {
   EXPECT_THROW(net.layers.forward(net.ctx, net.input({3}, 1)), Error);
 }
 
+// A layer for which the host has no memory, in one of its passes.
+class Hungry final : public Layer {
+ public:
+  explicit Hungry(bool backward) : Layer("hungry", {1}), backward_(backward) {}
+  Variable forward(Context& ctx, const Variable& x) override {
+    if (!backward_) throw std::bad_alloc();
+    return ctx.tape.record(name(), x.value(), {x}, [](Context&, const Tensor&) { throw std::bad_alloc(); });
+  }
+
+ private:
+  bool backward_;
+};
+
+TEST(Sequential, NamesLayerThatMemoryIsTooSmallFor) {
+  for (const bool backward : {false, true}) {
+    Context ctx;
+    Sequential net({1});
+    net.add("hungry", std::make_unique<Hungry>(backward));
+    try {
+      ctx.tape.backward(ctx, net.forward(ctx, Variable(Tensor::filled(*ctx.stream, {1}, 1), true)));
+      FAIL() << "ran without memory";
+    } catch (const OutOfMemory& error) {
+      EXPECT_EQ(error.what(),
+                join("layer 'hungry', ", backward ? "backward" : "forward", ": out of memory on the host"));
+    }
+  }
+}
+
 }  // namespace twiddle

@@ -215,15 +215,38 @@ TEST(CheckpointStore, RemovesWhatAKilledSaveLeft) {
   EXPECT_FALSE(fs::exists(path + "/.best.safetensors.tmp-4711"));
 }
 
+// Of several ranks each keeps a part of the optimizer's state, and the one that saves writes all of it.
+TEST(CheckpointStore, SavedBytesAreThoseOfTheFiles) {
+  const std::string path = fresh_path("store_bytes");
+  SmallRun run;
+  for (const bool averages : {false, true}) {
+    WeightAverage average(*run.ctx.stream, run.net, 0.9);
+    std::vector<Tensor> values;
+    for (const Parameter* parameter : run.net.parameters())
+      values.push_back(Tensor::filled(*run.ctx.stream, parameter->shape, 1));
+    average.restore(std::move(values));
+    const std::string folder = CheckpointStore(path, 1).save(run.ctx, run.net, run.optimizer, at_step(averages ? 2 : 1),
+                                                             {}, averages ? &average : nullptr);
+    std::size_t model = 0, state = 0;
+    for (const auto& [name, array] : read_safetensors(folder + "/model.safetensors").arrays)
+      model += array.bytes.size();
+    for (const auto& [name, array] : read_safetensors(folder + "/state.safetensors").arrays)
+      if (!name.starts_with("optimizer.steps.")) state += array.bytes.size();  // one number each
+    const SavedBytes planned = saved_bytes(run.net, run.optimizer, averages);
+    EXPECT_EQ(planned.weights, model);
+    EXPECT_EQ(planned.checkpoint, model + state) << averages;
+  }
+}
+
 TEST(CheckpointStore, ProvesThatItCanWrite) {
   const std::string path = fresh_path("store_probe");
-  CheckpointStore(path, 1).prove_writable(1000, 1000, 1);
+  CheckpointStore(path, 1).prove_writable({1000, 1000}, 1);
   EXPECT_TRUE(fs::is_empty(path + "/checkpoints"));
-  expect_within("are free. Make room", error_of([&] { CheckpointStore(path, 1).prove_writable(SIZE_MAX, 1, 1); }));
+  expect_within("are free. Make room", error_of([&] { CheckpointStore(path, 1).prove_writable({SIZE_MAX, 1}, 1); }));
 
   const std::string file = fresh_path("store_probe_file");
   std::ofstream(file) << "in the way";
-  expect_within("cannot create folder", error_of([&] { CheckpointStore(file, 1).prove_writable(1, 1, 1); }));
+  expect_within("cannot create folder", error_of([&] { CheckpointStore(file, 1).prove_writable({1, 1}, 1); }));
 }
 
 // Three checkpoints that stay, a fourth while it is written, and the best weights: what is free holds three alone.
@@ -233,7 +256,7 @@ TEST(CheckpointStore, CountsAllThatLiesThereAtOnce) {
   // Two fit and three do not, also where others write to the disk meanwhile.
   const std::size_t most = fs::space(path).available / 5 * 2;
   const auto room_for = [&](std::int64_t keep, std::int64_t saves) {
-    return error_of([&] { CheckpointStore(path, keep).prove_writable(most, 1000, saves); });
+    return error_of([&] { CheckpointStore(path, keep).prove_writable({most, 1000}, saves); });
   };
   expect_within("4 checkpoints of ", room_for(3, 100));
   expect_within("3 checkpoints of ", room_for(3, 2));
@@ -248,9 +271,9 @@ TEST(CheckpointStore, WhatTheRunHasAlreadyCountsAsRoom) {
   std::ofstream(file) << "";
   const std::size_t half = fs::space(path).available / 2;
   fs::resize_file(file, half);  // a hole: it takes no room in truth
-  EXPECT_EQ(error_of([&] { CheckpointStore(path, 1).prove_writable(half, half / 2, 9); }), "");
+  EXPECT_EQ(error_of([&] { CheckpointStore(path, 1).prove_writable({half, half / 2}, 9); }), "");
   fs::remove(file);
-  expect_within("only", error_of([&] { CheckpointStore(path, 1).prove_writable(half, half / 2, 9); }));
+  expect_within("only", error_of([&] { CheckpointStore(path, 1).prove_writable({half, half / 2}, 9); }));
 }
 
 TEST(NewestCheckpoint, IsFoundByRunOrCheckpointFolder) {
@@ -298,7 +321,7 @@ TEST(FindWeights, PrefersBestToNewest) {
   const std::string path = fresh_path("find_weights");
   expect_within("there is no weights file", error_of([&] { find_weights(path); }));
   CheckpointStore store(path, 3);
-  store.prove_writable(1, 1, 1);
+  store.prove_writable({1, 1}, 1);
   expect_within("holds no weights", error_of([&] { find_weights(path); }));
   SmallRun run;
   const std::string folder = store.save(run.ctx, run.net, run.optimizer, at_step(1), {});

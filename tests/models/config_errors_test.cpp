@@ -75,6 +75,24 @@ a.yaml:14:50: error: 'epochs' must be a whole number from 1 to 1000000, found "t
 12 errors; nothing was run.)");
 }
 
+TEST(ConfigErrors, NameLayerThatBatchIsTooLargeFor) {
+  const std::string config = R"(version: 1
+model:
+  input: [1, 1024, 1024]
+  layers:
+    - conv2d: {filters: 1, kernel: 1}
+    - conv2d: {filters: 4, kernel: 1}
+    - linear: {outputs: 2}
+train: {batch_size: 1000000}
+)";
+  const std::string error =
+      R"(a.yaml:6:7: error: layer 'conv2', batch of 1000000 images: conv2d: the output 1000000x4x1024x1024 is too large
+    6 |     - conv2d: {filters: 4, kernel: 1}
+      |       ^~~~~~ set train.batch_size to 262144 or less)";
+  EXPECT_EQ(errors_of(config).substr(0, error.size()), error);
+  EXPECT_EQ(errors_of(config, {{"train.batch_size", "262144", "--set"}}), "");
+}
+
 TEST(ConfigErrors, ABadInputHidesNoOption) {
   const std::string config = R"(version: 1
 model:

@@ -13,7 +13,7 @@ namespace {
 
 TEST(MemoryPlan, CountsByKind) {
   const Model model = model_of("[1, 8, 8]", "    - linear: {outputs: 10}\n");
-  const MemoryPlan plan = plan_memory(model, 4, 2);
+  const MemoryPlan plan = plan_memory(model, {4, 2});
   EXPECT_EQ(plan.weights, 650u * 4);
   EXPECT_EQ(plan.gradients, 650u * 4);
   EXPECT_EQ(plan.optimizer, 2u * 650 * 4);
@@ -26,7 +26,7 @@ TEST(MemoryPlan, OneOfSeveralRanksKeepsItsShareOfTheOptimizersState) {
   const Experiment experiment = small_experiment({{"train.optimizer", "adam", "--set"}});
   Config::Train train = experiment.config.train;
   const auto optimizer_of = [&](int ranks) {
-    return plan_memory(model, 4, kept_tensors(train, *experiment.optimizer, ranks)).optimizer;
+    return plan_memory(model, {4, kept_tensors(train, *experiment.optimizer, ranks)}).optimizer;
   };
   EXPECT_EQ(optimizer_of(1), 2u * 650 * 4);
   EXPECT_EQ(optimizer_of(4), 2u * 650);
@@ -39,7 +39,7 @@ TEST(MemoryPlan, AnActivationThatNobodyKeepsIsNotCountedTwice) {
   const Model plain = model_of("[64, 32, 32]", convolution + "    - flatten\n");
   const Model with_relu = model_of("[64, 32, 32]", convolution + "    - relu\n    - flatten\n");
   // relu keeps its own output; the convolution's goes back to the pool.
-  EXPECT_LE(plan_memory(with_relu, 1, 0).activations, plan_memory(plain, 1, 0).activations + 64 * 32 * 32 * 4);
+  EXPECT_LE(plan_memory(with_relu, {1, 0}).activations, plan_memory(plain, {1, 0}).activations + 64 * 32 * 32 * 4);
 }
 
 // What a forward and a backward pass take at most, without the images: of the second step, which chooses no plans.
@@ -74,7 +74,7 @@ TEST(MemoryPlan, IsWhatAStepThroughPathsTakes) {
            "{filters: 32, kernel: 1, pad: 2}]]}, conv2d: {filters: 9, kernel: 1, pad: 4}]]}\n",
        }) {
     const Model model = model_of("[2, 16, 16]", stem + layers + head, {}, "direct");
-    const MemoryPlan plan = plan_memory(model, 16, 0);
+    const MemoryPlan plan = plan_memory(model, {16, 0});
     const auto taken = static_cast<double>(peak_of_a_step(model, 16));
     const auto planned = static_cast<double>(plan.activations + plan.gradients + plan.workspace);
     EXPECT_GE(planned + small, 0.94 * taken) << layers;
@@ -82,12 +82,22 @@ TEST(MemoryPlan, IsWhatAStepThroughPathsTakes) {
   }
 }
 
+// The spectra of the second layer's gradients must be gone when the first layer needs its scratch.
+TEST(MemoryPlan, CountsNoSpectraAfterTheirLastUse) {
+  const Model model = model_of("[1, 28, 28]",
+                               "    - conv2d: {filters: 20, kernel: 5, engine: gemm}\n    - max_pool: {kernel: 2}\n"
+                               "    - conv2d: {filters: 50, kernel: 5, engine: fft}\n    - linear: {outputs: 2}\n");
+  const MemoryPlan plan = plan_memory(model, {64, 0});
+  EXPECT_LE(static_cast<double>(peak_of_a_step(model, 64)),
+            1.1 * static_cast<double>(plan.activations + plan.gradients + plan.workspace + plan.spectra));
+}
+
 // Products by tensor cores take the halves of one factor and more: of 512 x 4096 numbers here.
 TEST(MemoryPlan, CountsWhatLinearLayersTakeForTheirProducts) {
   const Device gpu{Device::Kind::cuda, 0};
   if (tensor_cores(gpu).empty()) GTEST_SKIP() << "no tensor cores";
   const Model model = model_of("[4096, 1, 1]", "    - linear: {outputs: 1024}\n", gpu);
-  const MemoryPlan plan = plan_memory(model, 512, 0);
+  const MemoryPlan plan = plan_memory(model, {512, 0});
   EXPECT_GE(plan.workspace, 512u * 4096 * 4);
   EXPECT_LE(plan.workspace, 8 * 512u * 4096 * 4);
   EXPECT_EQ(plan.workspace_layer, "fc1");
@@ -99,8 +109,9 @@ std::string advice_of(const std::string& engine, std::size_t missing) {
   const Model model = model_of(
       "[16, 64, 64]", "    - conv2d: {filters: 16, kernel: 5, pad: 2}\n    - linear: {outputs: 2}\n", {}, engine);
   MemoryUse memory;
-  memory.in_use = plan_memory(model, 8, 1).total() - missing;
-  return memory_advice(model, 8, 1, memory);
+  const TrainingSize size{.batch = 8, .optimizer_tensors = 1, .batches = 2};
+  memory.in_use = plan_memory(model, size).total() - missing;
+  return memory_advice(model, size, memory);
 }
 
 TEST(MemoryAdvice, NamesTheBatchThatFitsAndTheLimitsThatWouldDo) {
@@ -115,12 +126,12 @@ TEST(MemoryAdvice, NamesTheBatchThatFitsAndTheLimitsThatWouldDo) {
 TEST(MemoryAdvice, NamesTheLargestBatchThatFits) {
   const Model model = model_of("[1, 256, 256]", "    - linear: {outputs: 2}\n");
   MemoryUse memory;
-  memory.free = plan_memory(model, 45, 0).total();
-  EXPECT_NE(memory_advice(model, 1000, 0, memory).find(": --batch-size 40"), std::string::npos)
-      << memory_advice(model, 1000, 0, memory);
-  memory.free = plan_memory(model, 12, 0).total();
-  EXPECT_NE(memory_advice(model, 1000, 0, memory).find(": --batch-size 11"), std::string::npos)
-      << memory_advice(model, 1000, 0, memory);
+  memory.free = plan_memory(model, {45, 0}).total();
+  EXPECT_NE(memory_advice(model, {1000, 0}, memory).find(": --batch-size 40"), std::string::npos)
+      << memory_advice(model, {1000, 0}, memory);
+  memory.free = plan_memory(model, {12, 0}).total();
+  EXPECT_NE(memory_advice(model, {1000, 0}, memory).find(": --batch-size 11"), std::string::npos)
+      << memory_advice(model, {1000, 0}, memory);
 }
 
 TEST(MemoryAdvice, NamesNoLimitThatWouldNotDo) {
@@ -132,13 +143,13 @@ TEST(MemoryAdvice, NamesNoLimitThatWouldNotDo) {
 TEST(RequireMemory, RefusesAPlanThatIsMoreThanTheDeviceHas) {
   const Model model = model_of("[1, 8, 8]", "    - linear: {outputs: 10}\n");
   MemoryUse memory;
-  require_memory(model, 4, 2, memory);  // nothing is known
-  memory.free = plan_memory(model, 4, 2).total();
-  require_memory(model, 4, 2, memory);
+  require_memory(model, {4, 2}, memory);  // nothing is known
+  memory.free = plan_memory(model, {4, 2}).total();
+  require_memory(model, {4, 2}, memory);
   memory.free -= 1;
-  EXPECT_THROW(require_memory(model, 4, 2, memory), OutOfMemory);
+  EXPECT_THROW(require_memory(model, {4, 2}, memory), OutOfMemory);
   memory.cached = 1;
-  require_memory(model, 4, 2, memory);
+  require_memory(model, {4, 2}, memory);
 }
 
 }  // namespace

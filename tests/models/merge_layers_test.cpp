@@ -66,7 +66,7 @@ std::vector<std::string> kinds_after_merging(const std::string& layers, int norm
   EXPECT_EQ(merged.norms, norms);
   EXPECT_EQ(merged.sums, sums);
   Network small(to_yaml(with_layers(tree, merged.layers)));
-  put_values(small.net(), fitting_values(small.ctx, small.net(), {merged.weights, {}}, "merged"));
+  put_values(small.net(), fitting_values(small.ctx, small.net(), source_of({merged.weights, {}}), "merged"));
   const std::vector<float> expected = whole.outputs(), actual = small.outputs();
   for (std::size_t i = 0; i < expected.size(); ++i)
     EXPECT_NEAR(actual[i], expected[i], 1e-5 * (1 + std::fabs(expected[i])));

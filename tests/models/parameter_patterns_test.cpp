@@ -76,7 +76,7 @@ TEST(ParameterPatterns, FreezeTakesLessMemoryByPlan) {
   // By an engine without scratch memory, which may be most at another layer than the activations.
   const std::string rest = "\nconvolution: {engine: direct}";
   const Experiment frozen = experiment_with("{freeze: [stem, bn1]}" + rest), whole = experiment_with("{}" + rest);
-  const MemoryPlan less = plan_memory(frozen.model, 8, 1), more = plan_memory(whole.model, 8, 1);
+  const MemoryPlan less = plan_memory(frozen.model, {8, 1}), more = plan_memory(whole.model, {8, 1});
   EXPECT_EQ(less.weights, more.weights);
   EXPECT_EQ(more.gradients - less.gradients, 4u * (4 * 2 * 9 + 4 + 4 + 4));
   EXPECT_LT(less.activations, more.activations);

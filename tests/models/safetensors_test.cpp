@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "framework/error.h"
+#include "tests/support/forwarding_stream.h"
 #include "tests/support/temp_path.h"
 
 namespace twiddle {
@@ -102,6 +103,38 @@ TEST(SafeTensors, TensorsComeBackFromTheDevice) {
   const Tensor copy = to_tensor(*stream, to_host(*stream, labels));
   EXPECT_EQ(copy.type(), DType::i32);
   EXPECT_EQ(copy.to_vector<std::int32_t>(*stream), (std::vector<std::int32_t>{5, 6, 7}));
+}
+
+TEST(SafeTensors, WritesTensorsFromWhereTheyAre) {
+  const std::unique_ptr<Stream> stream = make_stream({});
+  const Tensor weights = Tensor::from(*stream, {2, 2}, {1, 2, 3, 4});
+  const ArraySource source = source_of(*stream, {{"a", weights}}, {});
+  source.read("a", [&](std::string_view part) {
+    EXPECT_EQ(static_cast<const void*>(part.data()), weights.read());
+    EXPECT_EQ(part.size(), weights.bytes());
+  });
+}
+
+// A stand-in for a GPU, whose memory the host cannot read; counts the host memory that is taken.
+class OtherDevice final : public ForwardingStream {
+ public:
+  using ForwardingStream::ForwardingStream;
+  Device device() const override { return {Device::Kind::cuda, 0}; }
+  std::shared_ptr<void> allocate_host(std::size_t bytes) override {
+    host_bytes += bytes;
+    return ForwardingStream::allocate_host(bytes);
+  }
+  std::size_t host_bytes = 0;
+};
+
+TEST(SafeTensors, CopiesDeviceTensorsInSmallParts) {
+  OtherDevice stream(make_stream({}));
+  std::vector<float> values(3'000'001);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+  const std::string path = temporary("parts");
+  write_safetensors(path, source_of(stream, {{"a", Tensor::from(stream, {3'000'001}, values)}}, {}));
+  EXPECT_LE(stream.host_bytes, std::size_t(4) << 20);
+  EXPECT_EQ(read_tensor(stream, open_safetensors(path), "a").to_vector(stream), values);
 }
 
 TEST(SafeTensors, DataStartsAtAMultipleOfEight) {

@@ -56,9 +56,9 @@ SafeTensors torch_file() {
   return file;
 }
 
-std::map<std::string, HostArray> arrays_called(const std::vector<std::string>& names) {
-  std::map<std::string, HostArray> arrays;
-  for (const std::string& name : names) arrays[name] = array_of({1}, 0);
+ArrayTable arrays_called(const std::vector<std::string>& names) {
+  ArrayTable arrays;
+  for (const std::string& name : names) arrays[name] = {DType::f32, {1}};
   return arrays;
 }
 

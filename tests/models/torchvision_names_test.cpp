@@ -161,8 +161,8 @@ Shape without_ones(Shape shape) {
 }
 
 Tensors ours_by_torch_names(const std::string& file, const Tensors& theirs) {
-  std::map<std::string, HostArray> arrays;
-  for (const auto& [name, shape] : theirs) arrays[name] = {DType::f32, shape, {}};
+  ArrayTable arrays;
+  for (const auto& [name, shape] : theirs) arrays[name] = {DType::f32, shape};
   const Model model = load_experiment("models/" + file + ".yaml").model;
   const std::map<std::string, std::string> names = torch_names(*model.net, arrays);
   Tensors tensors;
