@@ -293,7 +293,7 @@ TEST(Tune, ChoosesAmongPlansOfNamedEngine) {
     const Json json = Json::parse(tuned.out);
     EXPECT_EQ(json.at("engine"), named[0] == "--engine" ? "measured:fft" : "measured:gemm");
     for (const Json& row : json.at("layers")) {
-      EXPECT_EQ("measured:" + row.at("engine").get<std::string>(), json.at("engine")) << row;
+      EXPECT_EQ("measured:" + row.at("engine").get<std::string>(), json.at("engine").get<std::string>()) << row;
       EXPECT_TRUE(row.at("reason").get<std::string>().starts_with("measured")) << row;
     }
   }
