@@ -121,7 +121,7 @@ TEST(Sequential, NamesLayerThatMemoryIsTooSmallFor) {
     Sequential net({1});
     net.add("hungry", std::make_unique<Hungry>(backward));
     try {
-      ctx.tape.backward(ctx, net.forward(ctx, Variable(Tensor::filled(*ctx.stream, {1}, 1), true)));
+      ctx.tape.backward(ctx, net.forward(ctx, Variable(Tensor::filled(*ctx.stream, {1, 1}, 1), true)));
       FAIL() << "ran without memory";
     } catch (const OutOfMemory& error) {
       EXPECT_EQ(error.what(),
