@@ -23,8 +23,8 @@ bool send_text(const Socket& socket, const std::string& text, const GoesOn& goes
 std::string room_for(std::uint64_t size) try {
   return std::string(size, ' ');
 } catch (const std::exception&) {  // std::bad_alloc, or std::length_error of a size that no string has
-  throw Error(ErrorKind::device, join("no memory for ", size, " bytes (", format_bytes(size),
-                                      ") that another rank sends at once"));
+  throw Error(ErrorKind::device,
+              join("no memory for ", size, " bytes (", format_bytes(size), ") that another rank sends at once"));
 }
 
 std::optional<std::string> receive_text(const Socket& socket, const GoesOn& goes_on) {

@@ -87,8 +87,7 @@ TEST_F(ClassNamesOfRun, CheckWarnsOfClassesWithoutImages) {
   const std::string range = "{format: image_folder, path: " + (folder_ / "train").string() + ", count: 16}";
   const Finished checked = run_program({"check", config(range)});
   EXPECT_EQ(checked.code, 0) << checked.err;
-  EXPECT_NE(checked.err.find(": data.train: 1 of 3 classes has no image here (red)"), std::string::npos)
-      << checked.err;
+  EXPECT_NE(checked.err.find(": data.train: 1 of 3 classes has no image here (red)"), std::string::npos) << checked.err;
 }
 
 // The validation set became smaller: what best.json says of it is discarded, with a message.
