@@ -45,7 +45,8 @@ TEST(Weights, ThatAreNotFiniteAreRefused) {
     FAIL() << "weights of NaN were taken";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::diverged);
-    EXPECT_EQ(error.what(), path + ": 6 of the 6 values of 'conv1.weight' are nan or infinite: the training that made " +
+    EXPECT_EQ(error.what(), path +
+                                ": 6 of the 6 values of 'conv1.weight' are nan or infinite: the training that made " +
                                 "them went wrong");
   }
   EXPECT_TRUE(run.all_are(1));

@@ -28,8 +28,7 @@ class RanksInTrouble : public RanksByMpi {
     kill(leader ? ranks.leader : ranks.other, SIGSTOP);
     EXPECT_NE(program.wait(), 0);
     const std::string err = program.err();
-    EXPECT_NE(err.find(leader ? "no heartbeat from rank 0" : "no heartbeat from rank 1"), std::string::npos)
-        << err;
+    EXPECT_NE(err.find(leader ? "no heartbeat from rank 0" : "no heartbeat from rank 1"), std::string::npos) << err;
     EXPECT_NE(err.find("last checkpoint: " + (folder(1) / "checkpoints" / "step-").string()), std::string::npos) << err;
     EXPECT_EQ(run(on(2, {program_path(), "train", "--resume", folder(1).string(), "--epochs", "1"})).code, 0);
   }
