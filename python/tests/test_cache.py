@@ -44,7 +44,11 @@ class Cache(TestCase):
             file.write(b"\0\0\xff not what was written\n")
         result = self.python("-c", STEP)
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn(f"{self.file} is damaged", result.stderr)
+        self.assertIn("is no cache of Twiddle's", result.stderr)
+        for command in ("choices", "clear", "tune"):
+            result = self.python("-m", "twiddle_torch", command)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn(f"{self.file} is not a file of choices, or is damaged", result.stderr)
         with open(self.file, "rb") as file:
             self.assertEqual(file.read(), b"\0\0\xff not what was written\n")
 
@@ -52,7 +56,9 @@ class Cache(TestCase):
         os.mkdir(self.file)
         result = self.python("-c", STEP)
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn(f"the cache {self.file} cannot be read (Is a directory)", result.stderr)
+        self.assertIn("is no cache of Twiddle's", result.stderr)
+        result = self.python("-m", "twiddle_torch", "choices")
+        self.assertIn(f"{self.file} cannot be read: Is a directory", result.stderr)
 
     def test_off_writes_no_file(self):
         result = self.python("-c", STEP, cache="off")

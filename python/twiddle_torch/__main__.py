@@ -57,7 +57,7 @@ def _wait(device: str) -> None:
 
 def show_choices() -> int:
     found = _cache.entries()
-    print(f"{_file()}: {len(found)} choices")
+    print(f"{_cache.file()}: {len(found)} choices")
     for entry in found:
         when = ", forward alone" if entry.evaluates else ""
         print(f"  {entry.device}: {entry.conv_pass}{when}, batch {entry.batch}, {entry.problem}, {entry.precision}: "
@@ -66,7 +66,7 @@ def show_choices() -> int:
 
 
 def clear() -> int:
-    file = _file()
+    file = _cache.file()
     if os.path.exists(file):
         os.remove(file)
         print(f"{file} deleted")
@@ -76,20 +76,12 @@ def clear() -> int:
 
 
 def tune() -> int:
-    _file()
     left = _cache.tune()
     for choice in twiddle_torch.choices():
         print("  {device} {pass} of {problem}, {precision}: {plan}, {reason}".format(**choice))
     if left:
         print(f"{left} choices of other devices, thread counts or builds stay as they are")
     return 0
-
-
-def _file() -> str:
-    file = os.environ["TWIDDLE_TORCH_CACHE"]
-    if not file:
-        sys.exit("choices are not kept in a file: see TWIDDLE_TORCH_CACHE in docs/pytorch.md")
-    return file
 
 
 def main() -> int:

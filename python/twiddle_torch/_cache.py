@@ -2,7 +2,7 @@
 
 import os
 import re
-import warnings
+import sys
 from typing import Dict, List, NamedTuple, Tuple
 
 import torch
@@ -20,6 +20,7 @@ class Entry(NamedTuple):
     problem: str  # of one image, and what else is computed with it
     device: str
     workspace_limit: int
+    deterministic: bool
     engines: str  # that took part
     build: str
 
@@ -34,42 +35,42 @@ def usual_file() -> str:
 
 
 def set_up() -> None:
-    """Leaves in the environment, where the library reads it, the name of a usable file or an empty string."""
-    file = os.environ.get(_variable, usual_file())
-    if file == "off":
-        file = ""
-    if file and (problem := what_is_wrong(file)):
-        warnings.warn(f"twiddle_torch: {problem}; choices are not kept: delete it, or let {_variable} name another file", stacklevel=2)
-        file = ""
-    os.environ[_variable] = file
+    """Leaves in the environment, where the library reads it, the name of a file or an empty string."""
+    name = os.environ.get(_variable, usual_file())
+    os.environ[_variable] = "" if name == "off" else name
 
 
-def what_is_wrong(file: str) -> str:
-    """Why this file cannot be the cache; empty: it can, or does not exist yet."""
+def file() -> str:
+    """Returns the name of the file; exits if there is none, or if another program wrote the file."""
+    name = os.environ[_variable]
+    if not name:
+        sys.exit(f"choices are not kept in a file: {_variable} is off")
     try:
-        with open(file, "rb") as opened:
+        with open(name, "rb") as opened:
             start = opened.read(len(_beginning))
     except FileNotFoundError:
-        return ""
+        return name
     except OSError as error:
-        return f"the cache {file} cannot be read ({error.strerror})"
-    return "" if start in (b"", _beginning) else f"{file} is damaged or not a cache of convolution choices"
+        sys.exit(f"{name} cannot be read: {error.strerror}")
+    if start not in (b"", _beginning):
+        sys.exit(f"{name} is not a file of choices, or is damaged: delete it, or set {_variable}")
+    return name
 
 
 def entries() -> List[Entry]:
     """Returns those that this version can read."""
-    file = os.environ[_variable]
-    if not file or not os.path.exists(file):
+    if not os.path.exists(file()):
         return []
-    with open(file, encoding="utf-8", errors="replace") as lines:
-        fields = [line.rstrip("\n").split("\t") for line in lines]
     found = []
-    for each in fields:
-        if len(each) == 10 and each[2].startswith("batch ") and each[7].startswith("workspace_limit "):
-            numbers = each[2].split()[1], each[7].split()[1]
-            if all(number.isdigit() for number in numbers):
-                batch, limit = map(int, numbers)
-                found.append(Entry(*each[:2], batch, *each[3:7], limit, *each[8:]))
+    with open(file(), encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            fields = line.rstrip("\n").split("\t")
+            if len(fields) != 10:
+                continue
+            batch = re.fullmatch(r"batch (\d+)", fields[2])
+            limits = re.fullmatch(r"workspace_limit (\d+)( deterministic)?", fields[7])
+            if batch and limits:
+                found.append(Entry(*fields[:2], int(batch[1]), *fields[3:7], int(limits[1]), bool(limits[2]), *fields[8:]))
     return found
 
 
@@ -81,7 +82,7 @@ def tune() -> int:
     left = 0
     for entry in entries():
         if entry.device in devices and entry.build == build:
-            groups.setdefault(entry[2:3] + entry[4:9], []).append(entry)
+            groups.setdefault(entry[2:3] + entry[4:10], []).append(entry)
         else:
             left += 1
     torch.ops.twiddle._measure_again()
@@ -113,6 +114,7 @@ def _run(group: List[Entry], device: str) -> None:
     weight = torch.randn(*weight_shape, device=device, requires_grad=trains and "the weights'" not in more)
     bias = torch.randn(weight_shape[0], device=device) if "then bias" in more else None
     engines = re.findall(r"(\S+)\(", first.engines)
+    torch.use_deterministic_algorithms(first.deterministic)
     y = conv2d(
         x, weight, bias, pair("stride", 1), pair("pad", 0), pair("dilation", 1), pair("groups", 1)[0], precision=first.precision,
         workspace_limit=first.workspace_limit, engine="measured" if len(engines) > 1 else f"measured:{engines[0]}",
