@@ -17,6 +17,15 @@ std::atomic<bool>& requested() {
   return flag;
 }
 
+// Libraries may take a signal as they are loaded, before main(): UCX, which Open MPI 5 uses, takes SIGHUP. So this runs
+// before their constructors.
+bool hangup_was_ignored = false;
+void note_hangup(int, char**, char**) {
+  struct sigaction action {};
+  hangup_was_ignored = sigaction(SIGHUP, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+[[gnu::section(".preinit_array"), gnu::used]] void (*const noted)(int, char**, char**) = note_hangup;
+
 // Only a second Ctrl-C is a person in a hurry. A closed terminal and some batch tools send their signal twice.
 void on_signal(int number) {
   const bool again = requested().exchange(true);
@@ -58,6 +67,10 @@ Interrupt::Interrupt() {
   sigemptyset(&action.sa_mask);
   for (std::size_t i = 0; i < signals.size(); ++i) {
     sigaction(signals[i], nullptr, &before_[i]);
+    if (signals[i] == SIGHUP && hangup_was_ignored) {
+      std::signal(SIGHUP, SIG_IGN);
+      continue;
+    }
     // A shell's background jobs begin with SIGINT ignored, and `kill -INT` is how scripts stop them.
     if (before_[i].sa_handler != SIG_IGN || signals[i] == SIGINT) sigaction(signals[i], &action, nullptr);
   }

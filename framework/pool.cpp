@@ -17,10 +17,14 @@ namespace {
 
 constexpr std::size_t large = std::size_t(1) << 20, least_piece = std::size_t(1) << 18, page = 4096;
 
+std::size_t round_up(std::size_t bytes, std::size_t step) {
+  return (bytes + step - 1) / step * step;
+}
+
 // Sizes are rounded up so that batches of nearly equal size share blocks.
 std::size_t rounded(std::size_t bytes) {
   const std::size_t step = bytes < least_piece ? 512 : bytes < large ? page : std::size_t(1) << 16;
-  return std::max<std::size_t>(step, (bytes + step - 1) / step * step);
+  return std::max(step, round_up(bytes, step));
 }
 
 // Blocks that are taken as they were before, in one piece of memory.
@@ -101,10 +105,24 @@ struct Pool::State {
     });
     if (block == blocks.end()) return block;
     take_from_unused(block);
+    return cut(block, size);
+  }
+
+  // A piece cut to size; the rest is unused.
+  Blocks::iterator cut(Blocks::iterator block, std::size_t size) {
     if (const std::size_t rest = block->second.size - size; rest > 0) {
       block->second.size = size;
-      add_unused(blocks.emplace(block->first + size, Block{rest, false, false, true}).first);
+      add_unused(join_with_next(blocks.emplace(block->first + size, Block{rest, false, false, true}).first));
     }
+    return block;
+  }
+
+  Blocks::iterator join_with_next(Blocks::iterator block) {
+    const auto next = std::next(block);
+    if (next == blocks.end() || next->second.used || next->second.first) return block;
+    take_from_unused(next);
+    block->second.size += next->second.size;
+    blocks.erase(next);
     return block;
   }
 
@@ -142,35 +160,34 @@ struct Pool::State {
       if (block->second.piece && !block->second.used) unused_parts.push_back(block);
     std::sort(unused_parts.begin(), unused_parts.end(),
               [](const auto& a, const auto& b) { return a->second.size < b->second.size; });
-    for (auto part = unused_parts.begin(); held > most && part != unused_parts.end(); ++part) {
-      held -= (*part)->second.size;
-      drop(*part);
-    }
+    for (auto part = unused_parts.begin(); held > most && part != unused_parts.end(); ++part) held -= drop(*part);
   }
 
   // The lowest place where so much fits: at the beginning of the range, or after a block. If that block is unused, only
   // what it lacks is requested.
   Blocks::iterator extend(std::size_t size) {
     limit_held(size);
-    if (pieces_begin != nullptr && fits(pieces_begin, blocks.lower_bound(pieces_begin), size))
-      if (const auto added = add_piece(pieces_begin, size); added != blocks.end()) return added;
+    const std::size_t granularity = pieces->granularity, whole = round_up(size, granularity);
+    if (pieces_begin != nullptr && fits(pieces_begin, blocks.lower_bound(pieces_begin), whole))
+      if (const auto added = add_piece(pieces_begin, whole); added != blocks.end()) return cut(added, size);
     for (auto block = blocks.lower_bound(pieces_begin); block != blocks.end(); ++block) {
       if (!block->second.piece) continue;
       char* const end = block->first + block->second.size;
-      const std::size_t lacking = block->second.used ? size : size - block->second.size;
+      const std::size_t lacking = block->second.used ? whole : round_up(size - block->second.size, granularity);
       if (!fits(end, std::next(block), lacking)) continue;
       const auto added = add_piece(end, lacking);
       if (added == blocks.end()) continue;
       added->second.first = false;
-      if (block->second.used) return added;
+      if (block->second.used) return cut(added, size);
       take_from_unused(block);
       block->second.size += lacking;
       blocks.erase(added);
-      return block;
+      return cut(block, size);
     }
-    const auto added = add_piece(nullptr, size);
-    if (added != blocks.end() && (pieces_begin == nullptr || added->first < pieces_begin)) pieces_begin = added->first;
-    return added;
+    const auto added = add_piece(nullptr, whole);
+    if (added == blocks.end()) return added;
+    if (pieces_begin == nullptr || added->first < pieces_begin) pieces_begin = added->first;
+    return cut(added, size);
   }
 
   bool fits(char* begin, Blocks::const_iterator next, std::size_t size) const {
@@ -220,14 +237,37 @@ struct Pool::State {
     return block->second.first && (next == blocks.end() || next->second.first);
   }
 
-  void drop(Blocks::iterator block) {
+  // Frees an unused block, of a piece what is whole. Returns the bytes freed.
+  std::size_t drop(Blocks::iterator block) {
+    if (block->second.piece) return drop_piece(block);
+    const std::size_t bytes = block->second.size;
     take_from_unused(block);
-    if (block->second.piece)
-      pieces->free(block->first, block->second.size);
-    else
-      free(block->first);
-    if (const auto next = std::next(block); next != blocks.end()) next->second.first = true;  // none is before it now
+    free(block->first);
+    if (const auto next = std::next(block); next != blocks.end())
+      next->second.first = true;  // nothing is before it now
     blocks.erase(block);
+    return bytes;
+  }
+
+  std::size_t drop_piece(Blocks::iterator block) {
+    const auto address = reinterpret_cast<std::uintptr_t>(block->first);
+    const std::size_t size = block->second.size, granularity = pieces->granularity;
+    const std::size_t begin = round_up(address, granularity) - address;
+    const std::size_t end = std::max((address + size) / granularity * granularity, address) - address;
+    if (begin >= end) return 0;
+    take_from_unused(block);
+    pieces->free(block->first + begin, end - begin);
+    if (end < size)
+      add_unused(blocks.emplace(block->first + end, Block{size - end, false, true, true}).first);
+    else if (const auto next = std::next(block); next != blocks.end())
+      next->second.first = true;  // nothing is before it now
+    if (begin == 0) {
+      blocks.erase(block);
+    } else {
+      block->second.size = begin;
+      add_unused(block);
+    }
+    return end - begin;
   }
 
   void give_back(char* place) {
@@ -238,11 +278,7 @@ struct Pool::State {
     }
     auto block = blocks.find(place);
     use.in_use -= block->second.size;
-    if (const auto next = std::next(block); next != blocks.end() && !next->second.used && !next->second.first) {
-      take_from_unused(next);
-      block->second.size += next->second.size;
-      blocks.erase(next);
-    }
+    join_with_next(block);
     if (!block->second.first && !std::prev(block)->second.used) {
       const auto before = std::prev(block);
       take_from_unused(before);

@@ -19,10 +19,11 @@ class Pool {
 
   // Where blocks of 256 KiB or more come from if not from `allocate`: pieces of one range of addresses, each at a given
   // address, the first at none. Neighbors are joined, so that unused memory between others serves larger requests, and
-  // any part may be freed alone.
+  // any part may be freed alone. Addresses and sizes are multiples of `granularity`.
   struct Pieces {
     std::function<void*(void* at, std::size_t bytes)> allocate;  // null: no memory, or not at that address
     std::function<void(void*, std::size_t bytes)> free;
+    std::size_t granularity = 4096;
   };
 
   Pool(Allocate allocate, Free free, std::optional<Pieces> pieces = {});

@@ -11,7 +11,7 @@ struct TrainingSize {
   std::int64_t batch = 1;        // images on this rank
   double optimizer_tensors = 0;  // copies of the trained parameters besides weights and gradients: see kept_tensors()
   std::int64_t batches = 1;      // of images and targets in the model's memory, those made ahead included
-  std::size_t program = 0;       // what the process takes before: code, stacks and heap
+  std::size_t program = 0;       // what the process takes before: code, stacks and heap; on a GPU cuBLAS's workspace
 };
 
 // Bytes that training takes, by kind.

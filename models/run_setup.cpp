@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "framework/cpu/free_memory.h"
+#include "framework/cuda/cuda_stream.h"
 #include "framework/error.h"
 
 namespace twiddle {
@@ -45,8 +46,11 @@ TrainingSize training_size(const Experiment& experiment, const Communicator& ran
   TrainingSize size;
   size.batch = share_of_batch(experiment, ranks);
   size.optimizer_tensors = kept_tensors(train, *experiment.optimizer, ranks.size());
-  size.batches = 2;  // on a GPU, the next one is copied during the step
-  if (experiment.device.kind != Device::Kind::cpu) return size;
+  if (experiment.device.kind != Device::Kind::cpu) {
+    size.batches = 2;  // the next one is copied during the step
+    size.program = cublas_workspace_bytes;
+    return size;
+  }
   // The loaders' batches are in the same memory. They make those of the next epoch during a validation.
   const int loaders = experiment.data.val.present() ? 2 : 1;
   size.batches = 1 + loaders * most_host_batches(loader_options(experiment));

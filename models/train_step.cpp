@@ -7,6 +7,7 @@
 #include "framework/error.h"
 #include "framework/running_mean.h"
 #include "framework/tensor_ops.h"
+#include "layers/conv/tuned_convolution.h"
 
 namespace twiddle {
 
@@ -26,12 +27,6 @@ std::vector<Parameter*> running_state(const Sequential& net) {
       if (!parameter.trainable) running.push_back(&parameter);
   }
   return running;
-}
-
-Tensor copy_of(Stream& stream, const Tensor& tensor) {
-  Tensor copy(stream, tensor.shape());
-  stream.copy(copy.write(), tensor.read(), tensor.bytes());
-  return copy;
 }
 
 // While it lives, the context calls that in front of each layer.
@@ -108,13 +103,17 @@ Tensor TrainStep::run(const Batch& batch, double rate) {
 }
 
 Tensor TrainStep::run_once(const Batch& batch) {
+  if (captured_rows_ > 0 && batch.rows_of_all() != captured_rows_) {  // the last batch of an epoch
+    drop_graphs();
+    return step(batch);
+  }
   if (!batch.images.defined()) return step(batch);
   // A graph holds the order in which ranks sum that all have rows.
   if (batch.rows.on_every_rank) {
     if (captured_on(batch) == nullptr && is_time_to_capture(batch)) try_to_capture(batch);
     if (const Captured* captured = captured_on(batch)) return replay(*captured);
   }
-  return captured_.empty() ? step(batch) : step_beside_graphs(batch);
+  return step(batch);
 }
 
 void TrainStep::end_update() {
@@ -143,8 +142,8 @@ const TrainStep::Captured* TrainStep::captured_on(const Batch& batch) const {
 
 bool TrainStep::is_time_to_capture(const Batch& batch) {
   if (!options_.capture || !why_not_captured_.empty() || captured_.size() == places_of_batches) return false;
+  if (captured_rows_ > 0) return true;
   const Shape& shape = batch.images.shape();
-  if (!captured_.empty()) return shape == captured_.front().batch.images.shape();
   steps_of_shape_ = shape == latest_shape_ ? steps_of_shape_ + 1 : 1;
   latest_shape_ = shape;
   return steps_of_shape_ > steps_before_capture;
@@ -277,29 +276,6 @@ Variable TrainStep::loss_of(const Batch& batch, Tensor* sums) {
   return loss_(ctx_, net_.forward(ctx_, Variable(batch.images)), batch.targets, sums);
 }
 
-// A batch of another shape, or at another place, while graphs keep their memory for themselves. If that leaves too
-// little, the step is repeated without graphs. Until then it may have moved whatever changes before the update, which
-// itself allocates nothing after its first change.
-Tensor TrainStep::step_beside_graphs(const Batch& batch) {
-  Stream& stream = *ctx_.stream;
-  const std::uint64_t position = ctx_.random.position();
-  std::vector<std::pair<Tensor, Tensor>> moved;  // what the forward pass changes, and a copy of it from before
-  try {
-    moved.emplace_back(sums_, copy_of(stream, sums_));
-    for (const Parameter* parameter : running_)
-      moved.emplace_back(parameter->variable.value(), copy_of(stream, parameter->variable.value()));
-    return step(batch);
-  } catch (const OutOfMemory& error) {
-    if (shared_) throw;    // the other ranks do not repeat this step
-    stream.synchronize();  // a graph may still be running
-    give_up_capture(error.what());
-  }
-  ctx_.random.restore(ctx_.random.seed(), position);
-  for (auto& [tensor, before] : moved) stream.copy(tensor.write(), before.read(), before.bytes());
-  moved.clear();
-  return step(batch);
-}
-
 void TrainStep::try_to_capture(const Batch& batch) {
   try {
     capture(batch);
@@ -310,9 +286,13 @@ void TrainStep::try_to_capture(const Batch& batch) {
   }
 }
 
+void TrainStep::drop_graphs() {
+  captured_.clear();
+}
+
 void TrainStep::give_up_capture(const std::string& why) {
   why_not_captured_ = why;
-  captured_.clear();
+  drop_graphs();
   ctx_.tape.clear();
   for (Parameter* parameter : parameters_) parameter->variable.clear_grad();
   ctx_.stream->release_unused();
@@ -320,9 +300,15 @@ void TrainStep::give_up_capture(const std::string& why) {
 
 void TrainStep::capture(const Batch& batch) {
   Stream& stream = *ctx_.stream;
-  // The first steps left blocks of many sizes behind, of trying out convolutions too: what a graph takes for as
-  // long as it lives is to be cut from none of them.
-  if (captured_.empty()) stream.release_unused();
+  const auto forget_spectra = [this] {
+    for (const TunedConvolution* convolution : net_.convolutions()) convolution->tuner().forget();
+  };
+  // The steps before left spectra and blocks of many sizes behind: what a graph takes for as long as it lives is to be
+  // cut from none of them.
+  if (captured_.empty()) {
+    forget_spectra();
+    stream.release_unused();
+  }
   Random& random = ctx_.random;
   const std::uint64_t position = random.position();
   const auto as_before = [&random, position] {
@@ -333,6 +319,7 @@ void TrainStep::capture(const Batch& batch) {
   const auto work = [&] {
     random.restore(random.seed(), position);
     captured.loss = step(captured.batch);
+    forget_spectra();  // nobody else may take them, and they would lie beside the graph
   };
   random.count_from(inputs_.random_position());
   try {
@@ -345,6 +332,7 @@ void TrainStep::capture(const Batch& batch) {
   as_before();
   if (!captured.graph) return give_up_capture("the device captures no graphs");
   captured.events = events_;
+  captured_rows_ = batch.rows_of_all();
   captured_.push_back(std::move(captured));
 }
 

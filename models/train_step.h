@@ -62,6 +62,8 @@ class TrainStep {
   Tensor& sums();
   const StepEvents& events() const { return events_; }  // of the latest step
   bool captured() const { return !captured_.empty(); }
+  // Gives back the memory of captured steps, for a validation. The next step is captured again.
+  void drop_graphs();
   // Why steps cannot be captured; empty: they can.
   const std::string& why_not_captured() const { return why_not_captured_; }
 
@@ -88,7 +90,6 @@ class TrainStep {
   void end_update();
   void add_to_means(const Tensor& loss);
   Tensor replay(const Captured& captured);
-  Tensor step_beside_graphs(const Batch& batch);
   Variable loss_of(const Batch& batch, Tensor* sums);
   const Captured* captured_on(const Batch& batch) const;  // null: none
   bool is_time_to_capture(const Batch& batch);
@@ -126,6 +127,7 @@ class TrainStep {
   // captured step reads it, while the step before still reads the other: its first layer needs the images to the end of
   // the backward pass. All else that the graphs take is the same memory, for they take turns.
   std::vector<Captured> captured_;
+  std::int64_t captured_rows_ = 0;    // of their batches, on all ranks; also after the graphs are dropped
   std::uint64_t captured_draws_ = 0;  // random numbers that a captured step takes
   std::string why_not_captured_;
 };

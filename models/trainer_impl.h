@@ -342,6 +342,7 @@ struct Trainer::Impl {
   // False: stopped.
   bool validate(EpochReport& report, const std::atomic<bool>& stop) {
     const AveragedWeights averaged(average.get());
+    train_step->drop_graphs();
     EvalResult result = memory_for("the validation", [&] {
       return evaluate(
           ctx, net, loss_function, *data.val(), 0, [&stop] { return stop.load(); },

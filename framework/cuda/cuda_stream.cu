@@ -3,11 +3,13 @@
 #include <nvtx3/nvToolsExt.h>
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "framework/cuda/blas_gemm.h"
 #include "framework/cuda/check.h"
 #include "framework/cuda/cuda_event.h"
+#include "framework/cuda/device_range.h"
 #include "framework/error.h"
 #include "framework/for_each.h"
 #include "framework/gpu_check.h"
@@ -86,9 +88,8 @@ class CudaStream final : public Stream {
     check(cublasCreate(blas_.put()));
     check(cublasSetStream(blas_.get(), stream_.get()));
     // cuBLAS would take memory of its own while a graph is captured: it gets this instead.
-    constexpr std::size_t workspace = std::size_t(32) << 20;
-    workspace_ = allocate(workspace);
-    check(cublasSetWorkspace(blas_.get(), workspace_.get(), workspace));
+    workspace_ = allocate(cublas_workspace_bytes);
+    check(cublasSetWorkspace(blas_.get(), workspace_.get(), cublas_workspace_bytes));
   }
   ~CudaStream() override {
     static_cast<void>(cudaSetDevice(index_));  // cuBLAS takes its handle back there
@@ -181,28 +182,38 @@ class CudaStream final : public Stream {
   };
   Captured capture(const std::function<void()>& work, Pool::Holding holding) {
     // Relaxed: the pool may still ask the driver for memory.
+    check(cudaStreamSynchronize(stream()));  // for DeviceRange::capturing
     check(cudaStreamBeginCapture(stream(), cudaStreamCaptureModeRelaxed));
+    set_capturing(true);
     pool_.start_holding(holding);
-    ++capture_changes_;
     Captured captured;
     try {
       work();
     } catch (...) {
-      ++capture_changes_;
       pool_.stop_holding();
+      set_capturing(false);
       static_cast<void>(cudaStreamEndCapture(stream_.get(), captured.graph.put()));
       static_cast<void>(cudaGetLastError());
       throw;
     }
-    ++capture_changes_;
     captured.blocks = pool_.stop_holding();
+    set_capturing(false);
     check(cudaStreamEndCapture(stream(), captured.graph.put()));
     return captured;
+  }
+  void set_capturing(bool capturing) {
+    ++capture_changes_;
+    if (range_) range_->capturing = capturing;
   }
   std::unique_ptr<Graph> made_of(Captured captured) const {
     return std::make_unique<CudaGraph>(index_, stream(), captured.graph.get(), std::move(captured.blocks));
   }
 
+  static std::optional<Pool::Pieces> pieces_of(const std::shared_ptr<DeviceRange>& range) {
+    if (!range) return {};
+    return Pool::Pieces{[range](void* at, std::size_t bytes) { return range->map(at, bytes); },
+                        [range](void* begin, std::size_t bytes) { range->unmap(begin, bytes); }, DeviceRange::chunk};
+  }
   void* allocate_on_device(std::size_t bytes) const {
     make_current(index_);
     void* block = nullptr;
@@ -214,8 +225,9 @@ class CudaStream final : public Stream {
   int index_;
   std::shared_ptr<HostWait> host_wait_ = std::make_shared<HostWait>();
   std::int64_t synchronizations_ = 0, capture_changes_ = 0;
+  std::shared_ptr<DeviceRange> range_ = DeviceRange::reserve(index_);
   Pool pool_{[this](std::size_t bytes) { return allocate_on_device(bytes); },
-             [](void* block) { static_cast<void>(cudaFree(block)); }};
+             [](void* block) { static_cast<void>(cudaFree(block)); }, pieces_of(range_)};
   StreamHandle stream_, copy_stream_;  // the second for copies beside the work
   BlasHandle blas_;
   std::shared_ptr<void> workspace_;

@@ -8,6 +8,8 @@
 
 namespace twiddle {
 
+constexpr std::size_t cublas_workspace_bytes = std::size_t(32) << 20;  // that each stream takes
+
 std::unique_ptr<Stream> make_cuda_stream(int index);  // throws where this build or machine has no such GPU
 std::string describe_cuda(int index);                 // the same
 std::shared_ptr<const HostWait> host_wait_of(const Stream& stream);

@@ -79,6 +79,10 @@ void ConvTuner::forget_gone() {
   for (const auto& engine : engines_) engine->forget_gone();
 }
 
+void ConvTuner::forget() {
+  for (const auto& engine : engines_) engine->forget();
+}
+
 bool ConvTuner::recall(const Device& device, const ConvProblem& problem, ConvPass pass, const std::string& engine) {
   const Question asked = question(problem, pass, engine);
   if (!is_measured(asked.how)) return true;

@@ -68,6 +68,7 @@ class ConvTuner {
   ConvEngine& engine(const std::string& name);
   // Frees what the engines keep of tensors that are gone, such as spectra of an output's gradient after its last use.
   void forget_gone();
+  void forget();  // frees all that the engines keep from pass to pass
   const ConvPolicy& policy() const { return policy_; }
   const ChoiceCache& cache() const { return cache_; }
 

@@ -16,8 +16,10 @@ class RanksByMpi : public testing::Test {
     for (const char* name :
          {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "OMPI_MCA_rmaps_base_oversubscribe"})
       setenv(name, "1", 1);
+    setenv("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe", 1);  // as Open MPI 5 wants to be told
     // Seconds in which the others may tell something before they are killed, too; Open MPI always waits that long.
     setenv("OMPI_MCA_odls_base_sigkill_timeout", "2", 1);
+    setenv("PRTE_MCA_odls_base_sigkill_timeout", "2", 1);
     setenv("LSAN_OPTIONS", "detect_leaks=0", 0);  // where a sanitizer looks on: what Open MPI never frees is its own
     out_ = fresh_folder("ranks");
   }
@@ -36,6 +38,18 @@ class RanksByMpi : public testing::Test {
   }
   static std::vector<std::string> on(int ranks, const std::vector<std::string>& command) {
     return joined({"-n", std::to_string(ranks)}, command);
+  }
+  // Rank 0 runs the first command, rank 1 the second. A shell tells them apart: mpiexec of Open MPI 5.0.7 crashes where
+  // it is given two commands.
+  static std::vector<std::string> apart(const std::vector<std::string>& first, const std::vector<std::string>& second) {
+    const auto quoted = [](const std::vector<std::string>& command) {
+      std::string text;
+      for (const std::string& word : command) text += " '" + word + "'";
+      return text;
+    };
+    return on(2, {"/bin/sh", "-c",
+                  "if [ ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} = 0 ]; then exec" + quoted(first) + "; fi; exec" +
+                      quoted(second)});
   }
   static Finished run(const std::vector<std::string>& arguments) { return run_program(arguments, TWIDDLE_MPIEXEC); }
   std::filesystem::path folder(int number) const { return out_ / ("digits-00" + std::to_string(number)); }

@@ -77,7 +77,7 @@ TEST_F(RanksByMpi, ACheckpointOfTwoGoesOnOnOneAndOnTwoAgain) {
 TEST_F(RanksByMpi, RefuseAnotherBuild) {
   std::vector<std::string> other = digits({});
   other.front() = TWIDDLE_OF_ANOTHER_BUILD;
-  const Finished mixed = run(joined(joined(on(1, digits({})), {":", "-n", "1"}), other));
+  const Finished mixed = run(apart(digits({}), other));
   EXPECT_EQ(mixed.code, 2);
   EXPECT_EQ(count(mixed.err, "error: "), 1u) << mixed.err;
   const std::string refusal = "rank 1 on " + host_name() +
@@ -88,8 +88,7 @@ TEST_F(RanksByMpi, RefuseAnotherBuild) {
 }
 
 TEST_F(RanksByMpi, RefuseOtherConfigsInOneMessage) {
-  const std::vector<std::string> first = joined({"-n", "1"}, digits({"--lr", "0.1"}));
-  const Finished mixed = run(joined(joined(first, {":", "-n", "1"}), digits({"--lr", "0.2"})));
+  const Finished mixed = run(apart(digits({"--lr", "0.1"}), digits({"--lr", "0.2"})));
   EXPECT_EQ(mixed.code, 2);
   EXPECT_EQ(count(mixed.err, "error: "), 1u) << mixed.err;
   EXPECT_NE(mixed.err.find("has another config: 'learning_rate: 0.2', on rank 0 'learning_rate: 0.1'"),
@@ -100,7 +99,7 @@ TEST_F(RanksByMpi, RefuseOtherConfigsInOneMessage) {
 
 TEST_F(RanksByMpi, RefuseOtherFlagsInOneMessage) {
   const auto refusal_of = [&](const std::vector<std::string>& first, const std::vector<std::string>& second) {
-    const Finished mixed = run(joined(joined(on(1, first), {":", "-n", "1"}), second));
+    const Finished mixed = run(apart(first, second));
     EXPECT_EQ(mixed.code, 2);
     EXPECT_EQ(count(mixed.err, "error: "), 1u) << mixed.err;
     return mixed.err;
@@ -128,9 +127,8 @@ TEST_F(RanksByMpi, RefuseOtherWeightsAndOtherCheckpoints) {
   const auto checkpoint = [&](const std::string& step) {
     return (folder(1) / "checkpoints" / ("step-000000" + step)).string();
   };
-  const auto apart = [&](std::vector<std::string> first, const std::vector<std::string>& second) {
-    first.insert(first.end(), {":", "-n", "1"});
-    const Finished mixed = run(joined(joined({"-n", "1"}, first), second));
+  const auto refusal_of = [&](const std::vector<std::string>& first, const std::vector<std::string>& second) {
+    const Finished mixed = run(apart(first, second));
     EXPECT_EQ(mixed.code, 2);
     EXPECT_EQ(count(mixed.err, "error: "), 1u) << mixed.err;
     return mixed.err;
@@ -138,11 +136,11 @@ TEST_F(RanksByMpi, RefuseOtherWeightsAndOtherCheckpoints) {
   const auto from = [&](const std::string& step) {
     return digits({"--weights", checkpoint(step) + "/model.safetensors"});
   };
-  const std::string weights = apart(from("05"), from("20"));
+  const std::string weights = refusal_of(from("05"), from("20"));
   EXPECT_NE(weights.find("rank 1 on "), std::string::npos) << weights;
   EXPECT_NE(weights.find(" has another set of weights: "), std::string::npos) << weights;
-  const std::string state = apart({program_path(), "train", "--resume", checkpoint("10")},
-                                  {program_path(), "train", "--resume", checkpoint("15")});
+  const std::string state = refusal_of({program_path(), "train", "--resume", checkpoint("10")},
+                                       {program_path(), "train", "--resume", checkpoint("15")});
   EXPECT_NE(state.find(" has another state of training: 'step 15', on rank 0 'step 10'"), std::string::npos) << state;
 }
 
@@ -158,12 +156,10 @@ class RanksWithTheirOwnImages : public RanksByMpi {
            "data: {train: {format: image_list, channels: 1, file: /proc/self/cwd/list.txt}, workers: 0}\n"
            "train: {epochs: 2, batch_size: 4}\n";
     const std::vector<std::string> command{program_path(), "train", config, "--device", "cpu", "--out", out_};
-    const auto in_folder_of = [](const std::string& list) {
-      return std::vector<std::string>{"-n", "1", "-wdir", fs::path(list).parent_path()};
+    const auto in_folder_of = [&command](const std::string& list) {
+      return joined({"env", "-C", fs::path(list).parent_path()}, command);
     };
-    std::vector<std::string> first = joined(in_folder_of(first_list), command);
-    first.emplace_back(":");
-    return run(joined(first, joined(in_folder_of(second_list), command)));
+    return run(apart(in_folder_of(first_list), in_folder_of(second_list)));
   }
 };
 

@@ -2,6 +2,8 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
+
 #include "tests/data/fixtures.h"
 #include "tests/data/flat_jpeg.h"
 #include "tests/data/small_jpeg.h"

@@ -255,8 +255,9 @@ TEST(Pool, BlocksMayOutliveThePool) {
 
 // A pool whose large blocks are pieces of one range of addresses.
 struct PoolOfPieces {
+  std::size_t granularity = 4096;
   std::size_t size = 256 * mib;
-  std::unique_ptr<char[]> range{new char[size]};  // untouched
+  std::unique_ptr<char, void (*)(void*)> range{static_cast<char*>(std::aligned_alloc(32 * mib, size)), std::free};
   std::size_t used = 0;
   Pool pool{[](std::size_t bytes) { return std::malloc(bytes); }, [](void* block) { std::free(block); },
             Pool::Pieces{[this](void* at, std::size_t bytes) -> void* {
@@ -265,7 +266,12 @@ struct PoolOfPieces {
                            used += bytes;
                            return begin;
                          },
-                         [this](void*, std::size_t bytes) { used -= bytes; }}};
+                         [this](void* begin, std::size_t bytes) {
+                           EXPECT_EQ((static_cast<char*>(begin) - range.get()) % granularity, 0u);
+                           EXPECT_EQ(bytes % granularity, 0u);
+                           used -= bytes;
+                         },
+                         granularity}};
 };
 
 TEST(PoolOfPieces, JoinsNeighboringPieces) {
@@ -320,6 +326,35 @@ TEST(PoolOfPieces, FreesFragmentsBeforeItGrowsFurther) {
   EXPECT_EQ(memory.used, 110 * mib);  // below 16 MiB and 1.2 times the 80 MiB that were in use
   blocks.push_back(memory.pool.take(20 * mib));
   EXPECT_EQ(memory.used, 122 * mib);  // two fragments less than 130: below 124
+}
+
+TEST(PoolOfPieces, AsksForWholeGranulesAndCutsThem) {
+  PoolOfPieces memory{.granularity = 16 * mib};
+  auto a = memory.pool.take(10 * mib), b = memory.pool.take(6 * mib);
+  EXPECT_EQ(memory.used, 16 * mib);
+  EXPECT_EQ(b.get(), static_cast<char*>(a.get()) + 10 * mib);
+  auto c = memory.pool.take(20 * mib), d = memory.pool.take(15 * mib);
+  EXPECT_EQ(memory.used, 64 * mib);
+  EXPECT_EQ(memory.pool.use().in_use, 51 * mib);
+  EXPECT_EQ(memory.pool.use().cached, 13 * mib);
+}
+
+TEST(PoolOfPieces, FreesOnlyWholeGranules) {
+  PoolOfPieces memory{.granularity = 16 * mib};
+  auto a = memory.pool.take(10 * mib), b = memory.pool.take(40 * mib), c = memory.pool.take(10 * mib);
+  void* const second = b.get();
+  EXPECT_EQ(memory.used, 64 * mib);
+  b.reset();
+  memory.pool.release_cached();
+  EXPECT_EQ(memory.used, 32 * mib);  // 16 to 48 of 64 MiB are gone
+  EXPECT_EQ(memory.pool.use().cached, 12 * mib);
+  b = memory.pool.take(38 * mib);
+  EXPECT_EQ(b.get(), second);
+  EXPECT_EQ(memory.used, 64 * mib);
+  a.reset(), b.reset(), c.reset();
+  memory.pool.release_cached();
+  EXPECT_EQ(memory.used, 0u);
+  EXPECT_EQ(memory.pool.use().cached, 0u);
 }
 
 TEST(PoolOfPieces, KeepsSmallBlocksApart) {

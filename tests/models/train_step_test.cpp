@@ -279,13 +279,12 @@ class Captured final : public Graph {
   bool& full_;
 };
 
-// A device that captures, and has no memory for a layer's outputs as long as a graph holds its own: `most` bytes in one
-// piece, and larger ones `spared` times.
+// A device that captures, and has no memory for a layer's outputs as long as a graph holds its own.
 class Crowded final : public ForwardingStream {
  public:
   Crowded(std::unique_ptr<Stream> stream, bool can_record) : ForwardingStream(std::move(stream)), can_(can_record) {}
   std::shared_ptr<void> allocate(std::size_t bytes) override {
-    if (full && bytes > most && spared-- <= 0) throw OutOfMemory("out of memory: held by a graph");
+    if (full && bytes > 1000) throw OutOfMemory("out of memory: held by a graph");
     return ForwardingStream::allocate(bytes);
   }
   std::unique_ptr<Graph> capture(const std::function<void()>&) override {
@@ -295,8 +294,6 @@ class Crowded final : public ForwardingStream {
   }
   void release_unused() override { full = false; }
   bool full = false;
-  std::size_t most = 1000;
-  int spared = 0;
 
  private:
   bool can_;
@@ -353,7 +350,7 @@ TEST(TrainStep, WithoutMemoryForARecordingGoesOnWithoutOne) {
 }
 
 // The last batch of an epoch, say. (The captured step itself does nothing here.)
-TEST(TrainStep, GivesTheRecordingUpWhereAnotherShapeFindsNoMemoryBesideIt) {
+TEST(TrainStep, DropsItsGraphsBeforeABatchOfAnotherSize) {
   StepBench eager({}, "{sgd: {momentum: 0.9}}", false), tried({}, "{sgd: {momentum: 0.9}}", true);
   tried.ctx.stream = std::make_unique<Crowded>(std::move(tried.ctx.stream), true);
   for (int i = 0; i < 2; ++i) EXPECT_EQ(eager.run(eager.batch(i), 0.1), tried.run(tried.batch(i), 0.1)) << "step " << i;
@@ -363,34 +360,9 @@ TEST(TrainStep, GivesTheRecordingUpWhereAnotherShapeFindsNoMemoryBesideIt) {
   ASSERT_TRUE(tried.step.captured());
   EXPECT_EQ(eager.run(eager.batch(3, 3), 0.1), tried.run(three, 0.1));
   EXPECT_FALSE(tried.step.captured());
-  EXPECT_NE(tried.step.why_not_captured().find("held by a graph"), std::string::npos);
-  const auto sums = [](StepBench& bench) { return bench.step.sums().to_vector(*bench.ctx.stream); };
-  EXPECT_EQ(sums(eager), sums(tried));
-}
-
-// Whichever allocation of a step fails because of the graphs: what the step had changed by then changes once.
-TEST(TrainStep, RepeatedAfterOutOfMemoryChangesStateOnce) {
-  bool repeated = true;
-  for (int spared = 0; repeated; ++spared) {
-    StepBench eager({}, "adam", false), tried({}, "adam", true);
-    tried.ctx.stream = std::make_unique<Crowded>(std::move(tried.ctx.stream), true);
-    auto& stream = static_cast<Crowded&>(*tried.ctx.stream);
-    for (const int images : {3, 6, 6})
-      for (StepBench* bench : {&eager, &tried}) bench->run(bench->batch(images, images), 0.1);
-    const Batch six = tried.batch(6), three = tried.batch(7, 3);
-    tried.step.run(six, 0.1);  // captured: does nothing here
-    ASSERT_TRUE(tried.step.captured());
-    stream.full = true, stream.most = 0, stream.spared = spared;
-    EXPECT_EQ(eager.run(eager.batch(7, 3), 0.1), tried.run(three, 0.1)) << spared;
-    repeated = !tried.step.captured();
-    EXPECT_EQ(eager.weights(), tried.weights()) << "allocation " << spared << " failed";
-    EXPECT_EQ(learnt(eager), learnt(tried)) << "allocation " << spared << " failed";
-    EXPECT_EQ(eager.ctx.random.position(), tried.ctx.random.position()) << spared;
-    const AveragedWeights of_eager(&eager.average), of_tried(&tried.average);
-    EXPECT_EQ(eager.weights(), tried.weights()) << "average, allocation " << spared << " failed";
-    ASSERT_LT(spared, 1000);
-    if (HasFailure()) break;
-  }
+  tried.step.run(six, 0.1);
+  EXPECT_TRUE(tried.step.captured());
+  EXPECT_EQ(tried.step.why_not_captured(), "");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "fft/cuda/device/dependent_launch.h"
 #include "fft/cuda/stored_pairs/sm_90a/stored_block.h"
 #include "framework/cuda/check.h"
+#include "framework/cuda/driver_function.h"
 #include "framework/error.h"
 #include "framework/quotient_up.h"
 
@@ -14,16 +15,9 @@ namespace {
 
 using EncodeTiled = decltype(&cuTensorMapEncodeTiled);
 EncodeTiled encode_tiled() {
-  void* function = nullptr;
-  cudaDriverEntryPointQueryResult result{};
-#if CUDART_VERSION < 12050  // before there was a function that takes a version
-  check(cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &function, cudaEnableDefault, &result));
-#else
-  constexpr unsigned since = 12000;
-  check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, since, cudaEnableDefault, &result));
-#endif
-  require(result == cudaDriverEntryPointSuccess, "the driver knows no tensor maps");
-  return reinterpret_cast<EncodeTiled>(function);
+  const auto encode = driver_function<EncodeTiled>("cuTensorMapEncodeTiled");
+  require(encode != nullptr, "the driver knows no tensor maps");
+  return encode;
 }
 
 // Boxes of a step's numbers of so many lines. What lies outside of a bin's matrix is zero.

@@ -1,0 +1,23 @@
+#pragma once
+#include <cuda.h>
+#include <cuda_runtime.h>
+
+namespace twiddle {
+
+// A function of the driver, as CUDA 12.0 has it; null: the driver has none. So the program needs no driver to start.
+template <class Function>
+Function driver_function(const char* name) {
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult result{};
+#if CUDART_VERSION < 12050  // before, there was no function that takes a version
+  const cudaError_t status = cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &result);
+#else
+  constexpr unsigned since = 12000;
+  const cudaError_t status = cudaGetDriverEntryPointByVersion(name, &function, since, cudaEnableDefault, &result);
+#endif
+  if (status != cudaSuccess) static_cast<void>(cudaGetLastError());
+  return status == cudaSuccess && result == cudaDriverEntryPointSuccess ? reinterpret_cast<Function>(function)
+                                                                        : nullptr;
+}
+
+}  // namespace twiddle
