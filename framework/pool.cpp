@@ -152,8 +152,8 @@ struct Pool::State {
 
   // Before so much is added: the smallest unused parts are freed if the pool would hold much more than was ever in use.
   void limit_held(std::size_t size) {
-    constexpr std::size_t spare = std::size_t(16) << 20;
-    const std::size_t most_in_use = std::max(use.peak, use.in_use + size), most = most_in_use + most_in_use / 5 + spare;
+    const std::size_t spare = std::max(std::size_t(4) << 20, pieces->granularity);
+    const std::size_t most_in_use = std::max(use.peak, use.in_use + size), most = most_in_use + most_in_use / 8 + spare;
     std::size_t held = use.in_use + use.cached + size;
     std::vector<Blocks::iterator> unused_parts;
     for (auto block = blocks.lower_bound(pieces_begin); held > most && block != blocks.end(); ++block)

@@ -323,9 +323,9 @@ TEST(PoolOfPieces, FreesFragmentsBeforeItGrowsFurther) {
   for (int i = 0; i < 20; ++i) blocks.push_back(memory.pool.take(4 * mib));
   for (std::size_t i = 0; i < blocks.size(); i += 2) blocks[i].reset();
   blocks.push_back(memory.pool.take(30 * mib));
-  EXPECT_EQ(memory.used, 110 * mib);  // below 16 MiB and 1.2 times the 80 MiB that were in use
+  EXPECT_EQ(memory.used, 94 * mib);  // four fragments less than 110: below 4 MiB and 9/8 of the 80 that were in use
   blocks.push_back(memory.pool.take(20 * mib));
-  EXPECT_EQ(memory.used, 122 * mib);  // two fragments less than 130: below 124
+  EXPECT_EQ(memory.used, 102 * mib);  // three fragments less than 114: below 4 MiB and 9/8 of 90
 }
 
 TEST(PoolOfPieces, AsksForWholeGranulesAndCutsThem) {
