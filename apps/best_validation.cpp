@@ -19,8 +19,10 @@ constexpr const char* fingerprint_key = "validation_set";
 // it does not fit the data: a later report would show images or classes that do not exist.
 std::optional<ValidatedEpoch> read_validation(const std::string& path, std::int64_t best_epoch,
                                               const BestValidation::Data& data) {
+  if (!std::filesystem::exists(path) || best_epoch == 0) return std::nullopt;
+  if (!std::filesystem::is_regular_file(path)) throw Error(ErrorKind::data, "it is not a regular file");
   std::ifstream file(path);
-  if (!file || best_epoch == 0) return std::nullopt;
+  if (!file) throw Error(ErrorKind::data, "it cannot be opened");
   const nlohmann::json kept = nlohmann::json::parse(file, nullptr, false);
   if (!kept.is_object()) throw Error(ErrorKind::data, "it is not a JSON object");
   if (kept.value("epoch", nlohmann::json()) != best_epoch) return std::nullopt;

@@ -8,7 +8,9 @@
 namespace twiddle {
 
 std::string config_origin(const std::string& run_folder) {
-  std::ifstream file(std::filesystem::path(run_folder) / "environment.json");
+  const std::filesystem::path path = std::filesystem::path(run_folder) / "environment.json";
+  if (!std::filesystem::is_regular_file(path)) return {};
+  std::ifstream file(path);
   const auto environment = nlohmann::json::parse(file, nullptr, false);
   if (!environment.is_object()) return {};
   const auto found = environment.find("config_file");

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <new>
 
 #include "apps/console.h"
@@ -23,6 +24,9 @@ Failure failure_of(const std::exception_ptr& exception) {
   } catch (const std::bad_alloc&) {
     return {"out of memory on the host: its memory, or the limit on this process (ulimit -v), is used up",
             static_cast<int>(ErrorKind::device)};
+  } catch (const std::filesystem::filesystem_error& error) {
+    return {join("cannot open '", printable(error.path1().string()), "': ", error.code().message()),
+            static_cast<int>(ErrorKind::data)};
   } catch (const std::exception& error) {
     return {error.what(), static_cast<int>(ErrorKind::failed)};
   }

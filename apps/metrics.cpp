@@ -3,7 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -11,6 +13,7 @@
 
 #include "framework/atomic_file.h"
 #include "framework/error.h"
+#include "framework/printable.h"
 #include "models/json_text.h"
 
 namespace twiddle {
@@ -126,7 +129,10 @@ EpochReport epoch_from(const MetricsLine& line) {
 // An object for each line that is one; a line cut short by a crash, or by someone else, is passed over.
 template <class Use>
 void for_each_line(const std::string& run_folder, const Use& use) {
-  std::ifstream file(path_in(run_folder, "metrics.jsonl"));
+  const std::string path = path_in(run_folder, "metrics.jsonl");
+  std::ifstream file(path);
+  if (!file && std::filesystem::exists(path))
+    throw Error(ErrorKind::data, join("cannot open '", printable(path), "': ", std::strerror(errno)));
   for (std::string text; std::getline(file, text);) {
     const MetricsLine line = MetricsLine::parse(text, nullptr, false);
     if (line.is_object()) use(text, line, text_in(line, "kind"));

@@ -127,6 +127,10 @@ Image Augment::picture(const float* values) const {
 
 void Augment::expect_shape(const Image& image) const {
   const auto text = [](auto channels, auto height, auto width) { return join(channels, "x", height, "x", width); };
+  if (image.channels != shape_[0] && image.channels == shape_[2])
+    throw Error(ErrorKind::config, join("the image has ", image.channels, " channels, the model's input has ",
+                                        shape_[0], "; `input` is [channels, height, width]: write `input: [",
+                                        image.channels, ", ", shape_[0], ", ", shape_[1], "]`", where()));
   if (image.channels != shape_[0])
     throw Error(
         ErrorKind::config,

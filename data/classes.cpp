@@ -17,6 +17,8 @@ std::vector<std::string> lines_of(const std::string& path) {
   const std::vector<std::uint8_t> bytes = read_bytes(path);
   std::string_view rest(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (rest.starts_with("\xef\xbb\xbf")) rest.remove_prefix(3);  // a byte-order mark
+  if (!is_utf8(rest))
+    throw Error(ErrorKind::data, join("'", printable(path), "' is not a text file; expected one class name per line"));
   std::vector<std::string> lines;
   while (!rest.empty()) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());

@@ -39,9 +39,16 @@ class Search {
   void follow_link() {
     const fs::path link = *links_.begin();
     links_.erase(links_.begin());
-    const bool is_new = !searched_.contains(real_path(link));
+    const fs::path target = real_path(link);
+    const bool is_new = !searched_.contains(target) && !holds_root(target);
     is_new ? ++found_.followed : ++found_.repeated;
     if (is_new) folders_.push_back(link);
+  }
+
+  // Through a link to such a folder, the images of other classes would be found.
+  bool holds_root(const fs::path& folder) const {
+    const fs::path root = real_path(root_);
+    return std::mismatch(folder.begin(), folder.end(), root.begin(), root.end()).first == folder.end();
   }
 
   void search_folder() {
@@ -100,7 +107,8 @@ std::string FoundImages::notes() const {
         join(format_count(others, "file"), others == 1 ? " that is" : " that are", " not .jpg, .jpeg or .png"));
   if (hidden > 0)
     skipped.push_back(join(format_count(hidden), hidden == 1 ? " hidden file or folder" : " hidden files or folders"));
-  if (repeated > 0) skipped.push_back(join(format_count(repeated, "link"), " to folders that were read already"));
+  if (repeated > 0)
+    skipped.push_back(join(format_count(repeated, "link"), " to folders that were read already or hold this one"));
   std::string text = skipped.empty() ? "" : "skipped " + join_names(skipped);
   if (followed > 0) text += join(text.empty() ? "" : "; ", "followed ", format_count(followed, "link"), " to folders");
   return text;

@@ -11,14 +11,7 @@ namespace twiddle {
 
 Relabeled::Relabeled(std::unique_ptr<Dataset> data, std::vector<std::string> classes)
     : data_(std::move(data)), classes_(std::move(classes)) {
-  std::map<std::string, std::int64_t> label_of;
-  for (const std::string& name : classes_) label_of.emplace(name, std::ssize(label_of));
-  require(label_of.size() == classes_.size(), "two of the network's classes have one name");
-  for (const std::string& name : data_->classes()) {
-    const auto found = label_of.find(name);
-    require(found != label_of.end(), "'", name, "' is not a class of the network");
-    labels_.push_back(found->second);
-  }
+  labels_ = class_places(data_->classes(), classes_);
 }
 
 Target Relabeled::get(std::int64_t index, Image& image) const {
@@ -32,6 +25,19 @@ std::vector<std::int64_t> Relabeled::mapped(std::vector<std::int64_t> labels) co
   for (std::int64_t& label : labels)
     label = label >= 0 && label < std::ssize(labels_) ? labels_[static_cast<std::size_t>(label)] : -1;
   return labels;
+}
+
+std::vector<std::int64_t> class_places(const std::vector<std::string>& names, const std::vector<std::string>& known) {
+  std::map<std::string, std::int64_t> place_of;
+  for (const std::string& name : known) place_of.emplace(name, std::ssize(place_of));
+  require(place_of.size() == known.size(), "the network has two classes of the same name");
+  std::vector<std::int64_t> places;
+  for (const std::string& name : names) {
+    const auto found = place_of.find(name);
+    require(found != place_of.end(), "'", name, "' is not a class of the network");
+    places.push_back(found->second);
+  }
+  return places;
 }
 
 std::vector<std::string> unknown_names(const std::vector<std::string>& names, const std::vector<std::string>& known) {

@@ -27,6 +27,9 @@ class Relabeled : public Dataset {
   std::vector<std::int64_t> labels_;  // of `classes_`, by label of the data
 };
 
+// Where each name is among the known ones, which have it.
+std::vector<std::int64_t> class_places(const std::vector<std::string>& names, const std::vector<std::string>& known);
+
 // Those of the names that are not among the known ones.
 std::vector<std::string> unknown_names(const std::vector<std::string>& names, const std::vector<std::string>& known);
 

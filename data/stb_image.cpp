@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
+#include <new>
 #include <string_view>
 
 #include "data/dataset.h"
@@ -19,12 +20,19 @@ namespace {
 // stb's allocator, which has no user data: how much one decoding may ask for at a time. It zeroes, so that what a
 // damaged file leaves unset is the same in every run.
 thread_local std::size_t allocation_limit = 0;
+thread_local bool memory_ran_out = false;  // below the limit
 
 void* limited_allocate(std::size_t bytes) {
-  return bytes <= allocation_limit ? std::calloc(bytes, 1) : nullptr;
+  if (bytes > allocation_limit) return nullptr;
+  void* const block = std::calloc(bytes, 1);
+  memory_ran_out = memory_ran_out || block == nullptr;
+  return block;
 }
 void* limited_reallocate(void* old, std::size_t bytes) {
-  return bytes <= allocation_limit ? std::realloc(old, bytes) : nullptr;
+  if (bytes > allocation_limit) return nullptr;
+  void* const block = std::realloc(old, bytes);
+  memory_ran_out = memory_ran_out || block == nullptr;
+  return block;
 }
 
 }  // namespace
@@ -123,6 +131,7 @@ Image read_by_stb(std::span<const std::uint8_t> file, int channels, const std::s
   const int wanted = channels == 1 && !(is_jpeg && stores_gray(file)) ? 0 : channels;
   int width = 0, height = 0, stored = 0;
   allocation_limit = 1 << 20;
+  memory_ran_out = false;
   if (!stbi_info_from_memory(bytes, length, &width, &height, &stored)) {
     // Only a try at decoding tells why.
     stbi_image_free(stbi_load_from_memory(bytes, length, &width, &height, &stored, wanted));
@@ -141,6 +150,7 @@ Image read_by_stb(std::span<const std::uint8_t> file, int channels, const std::s
   stbi__g_failure_reason = nullptr;  // what its other readers said of the header
   const std::unique_ptr<stbi_uc, void (*)(void*)> decoded(
       stbi_load_from_memory(bytes, length, &width, &height, &stored, wanted), &stbi_image_free);
+  if (!decoded && memory_ran_out) throw std::bad_alloc();  // not the image's fault
   if (!decoded && !stbi_failure_reason())
     fail(path, format, " of ", file.size(), " bytes and ", width, "x", height,
          " pixels: damaged, or more than can be held while it is decoded");

@@ -56,7 +56,8 @@ std::optional<std::string> nearest_name(std::string_view typed, const std::vecto
   for (const std::string& name : known) {
     const std::string candidate = lower(name);
     const bool part = wanted.size() >= 4 && candidate.find(wanted) != std::string::npos;  // "pool" of "max_pool"
-    const std::size_t distance = edit_distance(wanted, candidate);
+    const bool begins = part && candidate.starts_with(wanted);  // "batch" is "batch_size" and not "watch"
+    const std::size_t distance = begins ? 0 : edit_distance(wanted, candidate);
     const std::size_t allowed = std::max<std::size_t>(1, wanted.size() / 3);
     if ((part || (distance <= allowed && distance < wanted.size())) && distance < least) {
       least = distance;

@@ -32,6 +32,12 @@ class ClassFactors {
 
   bool empty() const { return factors_.empty(); }
 
+  void order(const std::vector<std::int64_t>& places) {
+    if (factors_.size() != places.size()) return;  // one for all; or the data has not all classes of the network
+    const std::vector<float> before = factors_;
+    for (std::size_t i = 0; i < places.size(); ++i) factors_[static_cast<std::size_t>(places[i])] = before[i];
+  }
+
   // Undefined where there are none. The first steps are not captured, so that this is no part of a graph.
   Tensor on(Stream& stream, std::int64_t classes) const {
     if (factors_.empty()) return {};
@@ -64,6 +70,7 @@ class CrossEntropy : public Loss {
   }
   TargetKind target() const override { return TargetKind::label; }
   bool has_weighted_mean() const override { return !class_weights_.empty(); }
+  void order_classes(const std::vector<std::int64_t>& places) override { class_weights_.order(places); }
   void without_rows(Context& ctx) const override {
     if (!class_weights_.empty()) softmax_loss_without_rows(ctx);
   }
@@ -92,6 +99,7 @@ class BinaryCrossEntropyLoss : public Loss {
  public:
   BinaryCrossEntropyLoss(Params& options, Params&) : positive_weight_(options, "positive_weight") {}
   TargetKind target() const override { return TargetKind::labels; }
+  void order_classes(const std::vector<std::int64_t>& places) override { positive_weight_.order(places); }
 
   void expect_output(const Shape& output, const Shape&, const LayerConfig& last,
                      Diagnostics& diagnostics) const override {

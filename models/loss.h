@@ -31,6 +31,10 @@ class Loss {
   // add up to the mean of all.
   virtual bool has_weighted_mean() const { return false; }
 
+  // Numbers that are listed by class are in the data's order; the network has its classes in another: class i of the
+  // data is its class places[i]. Before the first batch.
+  virtual void order_classes(const std::vector<std::int64_t>& /*places*/) {}
+
   // The standard deviation of the noise that is added to what the network sees, and not to the target.
   virtual double noise() const { return 0; }
 };

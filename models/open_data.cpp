@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "data/classes.h"
 #include "data/relabeled.h"
 #include "framework/error.h"
 #include "framework/memory_for.h"
@@ -21,13 +22,13 @@ namespace {
 std::string without_images(const Dataset& data) {
   const std::vector<std::int64_t> empty = empty_classes(data);
   if (empty.empty()) return "";
-  constexpr std::size_t shown = 6;
+  constexpr std::size_t most = 6;
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < std::min(shown, empty.size()); ++i)
-    names.push_back(data.classes()[static_cast<std::size_t>(empty[i])]);
+  for (std::size_t i = 0; i < std::min(most, empty.size()); ++i)
+    names.push_back(shown(data.classes()[static_cast<std::size_t>(empty[i])]));
   return join(format_count(std::ssize(empty)), " of ", format_count(std::ssize(data.classes()), "class"),
               empty.size() == 1 ? " has" : " have", " no image here (", join_names(names),
-              empty.size() > shown ? ", ..." : "", ")");
+              empty.size() > most ? ", ..." : "", ")");
 }
 
 // What is wrong is told of the last layer's line, which is the one to change.
@@ -68,10 +69,17 @@ std::string shortened(const std::vector<std::string>& classes) {
 }
 
 std::unique_ptr<Dataset> with_classes(std::unique_ptr<Dataset> data, const NetworkClasses& network, const char* key,
-                                      const Place& place, Diagnostics& diagnostics) {
+                                      const Place& place, OpenData& opened, Diagnostics& diagnostics) {
   if (!data || data->classes() == network.names) return data;
   const std::vector<std::string> unknown = unknown_names(data->classes(), network.names);
   if (unknown.empty()) return std::make_unique<Relabeled>(std::move(data), network.names);
+  const std::int64_t count = std::ssize(network.names);
+  const std::vector<std::string> numbers = numbered_classes(count);
+  if (std::ssize(data->classes()) == count && (data->classes() == numbers || network.names == numbers)) {
+    opened.warnings.push_back(join("data.", key, " and ", network.origin,
+                                   " are compared by the order of their classes: one of them has no names"));
+    return data;
+  }
   diagnostics.add(place,
                   join("data.", key, " has ", format_count(std::ssize(unknown), "class"), " that ", network.origin,
                        " does not have: ", shortened(unknown), "; data.", key, ": ", shortened(data->classes()), "; ",
@@ -140,8 +148,8 @@ OpenData open_val_data(const Experiment& experiment, const NetworkClasses& netwo
 void map_classes(const Experiment& experiment, const NetworkClasses& network, OpenData& data) {
   Diagnostics diagnostics;
   const DataSection& section = experiment.data;
-  data.train = with_classes(std::move(data.train), network, "train", section.train.place(), diagnostics);
-  data.val = with_classes(std::move(data.val), network, "val", section.val.place(), diagnostics);
+  data.train = with_classes(std::move(data.train), network, "train", section.train.place(), data, diagnostics);
+  data.val = with_classes(std::move(data.val), network, "val", section.val.place(), data, diagnostics);
   diagnostics.throw_if_any();
 }
 

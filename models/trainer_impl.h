@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "data/relabeled.h"
 #include "framework/error.h"
 #include "framework/interrupted.h"
 #include "framework/memory_for.h"
@@ -87,7 +88,11 @@ struct Trainer::Impl {
 
   // The data gets the classes that the outputs of these weights mean, if they are named.
   void map_classes(const NetworkClasses& classes) {
-    if (!classes.names.empty() && !is_image(loss_function.target())) data.map_classes(experiment, classes);
+    if (classes.names.empty() || is_image(loss_function.target())) return;
+    const std::vector<std::string> of_data = data.data().train->classes();
+    data.map_classes(experiment, classes);
+    if (data.data().train->classes() != of_data)
+      experiment.loss->order_classes(class_places(of_data, data.data().train->classes()));
   }
 
   // Where the memory runs out in `work`, says what would fit.

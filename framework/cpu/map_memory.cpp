@@ -33,6 +33,10 @@ void* map_memory(void* at, std::size_t bytes) {
   if (at == nullptr) at = unused_addresses(bytes);
   const int exactly = at == nullptr ? 0 : MAP_FIXED_NOREPLACE;
   void* const block = map(at, bytes, PROT_READ | PROT_WRITE, exactly);
+  if (block != nullptr && at != nullptr && block != at) {  // before 4.17, Linux takes the address for a wish
+    ::munmap(block, bytes);
+    return nullptr;
+  }
   if (block != nullptr) ::madvise(block, bytes, MADV_HUGEPAGE);
   return block;
 }

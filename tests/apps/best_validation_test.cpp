@@ -44,6 +44,14 @@ TEST(BestValidation, IsThatOfTheBestEpochAndOutlivesTheProcess) {
   }
 }
 
+TEST(BestValidation, DiscardsAFolderInPlaceOfTheFile) {
+  const std::filesystem::path folder = fresh_folder("folder_for_best_validation");
+  std::filesystem::create_directories(folder / "best.json");
+  const BestValidation best(folder.string(), 7, "top1", four_images);
+  EXPECT_EQ(best.get(), nullptr);
+  EXPECT_NE(best.discarded().find("it is not a regular file"), std::string::npos) << best.discarded();
+}
+
 TEST(BestValidation, WhereTheBestIsNotAtHandIsTheLast) {
   const std::filesystem::path folder = fresh_folder("no_best_validation");
   std::ofstream(folder / "best.json") << "{\"epoch\": 7";

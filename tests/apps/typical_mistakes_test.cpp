@@ -45,6 +45,7 @@ const std::vector<WrongConfig> wrong_configs{
     {"momentum: 0.9",
      "lr: 0.1",
      {"unknown key 'lr' in 'sgd'", "write it as 'train: {learning_rate: 0.1}' at the top level"}},
+    {"batch_size: 4", "batch: 4", {"unknown key 'batch'", "did you mean 'batch_size'?"}},
     {"epochs: 1", "num_epochs: 1", {"unknown key 'num_epochs'", "did you mean 'epochs'?"}},
     {"augment: [hflip]",
      "batch_size: 4",

@@ -119,6 +119,14 @@ TEST(ImageFolder, ReadsRingsOfLinksOnce) {
       << data->describe();
 }
 
+TEST(ImageFolder, ReadsNoOtherClassThroughALinkToTheParent) {
+  const std::filesystem::path folder = fresh_folder();
+  write_file(folder / "cat" / "a.png", png_of(3, 2, 3, 40));
+  write_file(folder / "dog" / "b.png", png_of(3, 2, 3, 40));
+  std::filesystem::create_directory_symlink(folder, folder / "cat" / "all");
+  EXPECT_EQ(open_folder(folder)->size(), 2);
+}
+
 TEST(ImageFolder, ReadsNamesOfAnyBytesAndShowsThemWithCare) {
   const std::filesystem::path folder = fresh_folder();
   write_file(folder / "latin\xe9" / "p\x1b[2J\xff.png", png_of(3, 2, 3, 40));

@@ -51,6 +51,22 @@ TEST(LossConfig, SmoothsAndWeightsWhatIsTrainedOnAlone) {
   EXPECT_EQ(value(weighted, false, both), without);
 }
 
+TEST(LossConfig, GivesEachClassItsOwnWeightInTheNetworksOrder) {
+  const auto of_two_images = [](const Experiment& experiment) {
+    Context ctx;
+    const Variable output(Tensor::from<float>(*ctx.stream, {2, 3}, {0, 1, 2, 0, 1, 2}));
+    const Tensor labels = Tensor::from<std::int32_t>(*ctx.stream, {2}, {0, 2});
+    return (*experiment.loss)(ctx, output, labels).value().to_vector(*ctx.stream).at(0);
+  };
+  const Experiment of_network = loaded(scores_with("loss: {cross_entropy: {class_weights: [1, 2, 100]}}"));
+  const auto expected = of_two_images(of_network);
+  const std::string of_data = scores_with("loss: {cross_entropy: {class_weights: [100, 1, 2]}}");
+  EXPECT_NE(of_two_images(loaded(of_data)), expected);
+  const Experiment ordered = loaded(of_data);
+  ordered.loss->order_classes({2, 0, 1});
+  EXPECT_EQ(of_two_images(ordered), expected);
+}
+
 TEST(LossConfig, TellsWhatTheNetworkMustGive) {
   EXPECT_NE(complaint_about(image_with("loss: binary_cross_entropy"))
                 .find("row of scores, one a class, but 'conv1' gives 1x4x4"),
