@@ -86,7 +86,8 @@ TEST(MpiRanks, GathersLongTextsInParts) {
 }
 
 TEST(MpiRanks, TellsWhoeverWaits) {
-  if (ranks().rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  ranks().barrier();  // all begin together
+  if (ranks().rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(200));
   double waited = 0;
   ranks().while_waiting([&](double seconds) { waited = seconds; });
   ranks().barrier();
