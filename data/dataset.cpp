@@ -52,8 +52,7 @@ std::string resolve_path(const DatasetSite& site, const std::string& path) {
   std::error_code code;
   if (std::filesystem::exists(path, code)) return path;
   if (std::filesystem::exists(beside_config, code)) return beside_config.string();
-  if (code)
-    throw Error(ErrorKind::data, join("cannot open '", shown(beside_config.string()), "': ", code.message()));
+  if (code) throw Error(ErrorKind::data, join("cannot open '", shown(beside_config.string()), "': ", code.message()));
   if (const std::string name = unset_variable(path); !name.empty())
     throw Error(ErrorKind::config, join("environment variable '", shown(name), "' is not set, but '", shown(path),
                                         "' needs it; set it, or write the path itself"));

@@ -108,7 +108,7 @@ struct Pool::State {
     return cut(block, size);
   }
 
-  // A piece cut to size; the rest is unused.
+  // Splits a piece: its first `size` bytes, and an unused rest.
   Blocks::iterator cut(Blocks::iterator block, std::size_t size) {
     if (const std::size_t rest = block->second.size - size; rest > 0) {
       block->second.size = size;
@@ -237,7 +237,7 @@ struct Pool::State {
     return block->second.first && (next == blocks.end() || next->second.first);
   }
 
-  // Frees an unused block, of a piece what is whole. Returns the bytes freed.
+  // Frees an unused block; of a piece, only complete granules. Returns the bytes freed.
   std::size_t drop(Blocks::iterator block) {
     if (block->second.piece) return drop_piece(block);
     const std::size_t bytes = block->second.size;

@@ -69,6 +69,7 @@ std::string main_option(const std::string& kind) {
 std::string options_hint(const std::string& kind, const ConfigNode& options) {
   const std::string option = main_option(kind);
   if (kind.find('{') != kind.npos) return "write ': ' before '{'";
+  if (options.kind == Kind::sequence && kind == "residual") return "write the list as 'layers:' of 'residual'";
   if (options.kind == Kind::sequence && !options.items.empty() && options.items.front().kind == Kind::mapping)
     return "write the options without '-'";
   if (option.empty() || options.kind != Kind::scalar || options.text.find(':') != std::string::npos)

@@ -303,8 +303,7 @@ void TrainStep::capture(const Batch& batch) {
   const auto forget_spectra = [this] {
     for (const TunedConvolution* convolution : net_.convolutions()) convolution->tuner().forget();
   };
-  // The steps before left spectra and blocks of many sizes behind: what a graph takes for as long as it lives is to be
-  // cut from none of them.
+  // Earlier steps left spectra and blocks of many sizes. A graph keeps its memory for long, so it must not split those.
   if (captured_.empty()) {
     forget_spectra();
     stream.release_unused();
@@ -319,7 +318,7 @@ void TrainStep::capture(const Batch& batch) {
   const auto work = [&] {
     random.restore(random.seed(), position);
     captured.loss = step(captured.batch);
-    forget_spectra();  // nobody else may take them, and they would lie beside the graph
+    forget_spectra();  // no later step can use them, and the graph would keep their memory
   };
   random.count_from(inputs_.random_position());
   try {

@@ -62,7 +62,7 @@ class TrainStep {
   Tensor& sums();
   const StepEvents& events() const { return events_; }  // of the latest step
   bool captured() const { return !captured_.empty(); }
-  // Gives back the memory of captured steps, for a validation. The next step is captured again.
+  // Frees the memory of captured steps, for a validation. The next step is captured again.
   void drop_graphs();
   // Why steps cannot be captured; empty: they can.
   const std::string& why_not_captured() const { return why_not_captured_; }

@@ -101,7 +101,21 @@ std::vector<std::string> parse_classes(const ArraySource& contents, const std::s
     if (!name.is_string()) fail();
     classes.push_back(printable(name.get<std::string>()));
   }
+  std::set<std::string_view> seen;
+  for (const std::string& name : classes)
+    if (!seen.insert(name).second)
+      throw Error(ErrorKind::data,
+                  join(printable(path), ": 'classes' in its metadata names '", shown(name), "' twice; edit that list"));
   return classes;
+}
+
+void expect_outputs(const std::vector<std::string>& classes, const Sequential& net, const std::string& path) {
+  const std::int64_t outputs = net.output_shape().at(0);
+  const bool is_row = count_of(net.output_shape()) == outputs;
+  if (is_row && std::ssize(classes) > outputs)
+    throw Error(ErrorKind::data,
+                join(printable(path), ": 'classes' in its metadata has ", format_count(std::ssize(classes), "name"),
+                     ", the network has ", outputs, " outputs; edit that list"));
 }
 
 // Throws if some of the floats are not finite: a network with such weights says nothing of any image.
@@ -144,7 +158,9 @@ std::string save_weights(const std::string& path, Context& ctx, const Sequential
 WeightsInfo load_weights(const std::string& path, Context& ctx, const Sequential& net) {
   const ArraySource contents = checked_for_finite(open_safetensors(path), path);
   WeightsInfo info{parse_classes(contents, path)};
-  put_values(net, fitting_values(ctx, net, contents, path));
+  std::vector<Tensor> values = fitting_values(ctx, net, contents, path);
+  expect_outputs(info.classes, net, path);
+  put_values(net, std::move(values));
   return info;
 }
 
@@ -183,6 +199,7 @@ TakenWeights take_weights(const std::string& path, Context& ctx, const Sequentia
     file_name += static_cast<std::ptrdiff_t>(parameters.size());
   }
   result.classes = parse_classes(contents, path);
+  if (result.has_last_layer()) expect_outputs(result.classes, net, path);
   result.left = without_parameter(contents.arrays, file_names);
   if (fitting.empty())
     throw Error(ErrorKind::data, with_lines(join(printable(path), ": has no layer of this model, by name and shape"),

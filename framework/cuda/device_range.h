@@ -15,12 +15,12 @@ class DeviceRange {
   static std::shared_ptr<DeviceRange> reserve(int index);
   virtual ~DeviceRange() = default;
 
-  // Chunks at that address, with none at the begin of the range; null: no memory, or out of the range.
+  // Chunks at that address, with null at the start of the range; null: no memory, or out of the range.
   virtual void* map(void* at, std::size_t bytes) = 0;
-  // Waits for the GPU's work first, unless `capturing`.
+  // Waits for the GPU first, unless `capturing`.
   virtual void unmap(void* begin, std::size_t bytes) = 0;
 
-  // A graph is being captured, which nobody may wait for; what was at work before has ended.
+  // A graph is being captured: waiting for the GPU is an error, and all earlier work has finished.
   std::atomic<bool> capturing = false;
 };
 

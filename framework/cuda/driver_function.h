@@ -4,7 +4,8 @@
 
 namespace twiddle {
 
-// A function of the driver, as CUDA 12.0 has it; null: the driver has none. So the program needs no driver to start.
+// The driver's function of that name in its version of CUDA 12.0, null if the driver lacks it. Because it is looked up
+// at run time, the program starts without a driver.
 template <class Function>
 Function driver_function(const char* name) {
   void* function = nullptr;

@@ -16,7 +16,7 @@ class RanksByMpi : public testing::Test {
     for (const char* name :
          {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "OMPI_MCA_rmaps_base_oversubscribe"})
       setenv(name, "1", 1);
-    setenv("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe", 1);  // as Open MPI 5 wants to be told
+    setenv("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe", 1);  // for Open MPI 5
     // Seconds in which the others may tell something before they are killed, too; Open MPI always waits that long.
     setenv("OMPI_MCA_odls_base_sigkill_timeout", "2", 1);
     setenv("PRTE_MCA_odls_base_sigkill_timeout", "2", 1);

@@ -17,7 +17,7 @@ namespace twiddle {
 // A layer that only holds parameters.
 class Holder final : public Layer {
  public:
-  Holder(const std::string& name, const std::vector<std::pair<std::string, Shape>>& parameters) : Layer(name, {1}) {
+  Holder(const std::string& name, const std::vector<std::pair<std::string, Shape>>& parameters) : Layer(name, {3}) {
     for (const auto& [own_name, shape] : parameters) {
       Parameter parameter;
       parameter.name = own_name;

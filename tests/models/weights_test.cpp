@@ -182,6 +182,14 @@ TEST(Weights, RefusesClassesThatAreNoList) {
     write_safetensors(path, contents);
     EXPECT_NE(load_error(path, run).find("not a JSON list of names"), std::string::npos) << text.substr(0, 20);
   }
+  contents.metadata["classes"] = "[\"a\", \"a\"]";
+  write_safetensors(path, contents);
+  EXPECT_NE(load_error(path, run).find("names 'a' twice"), std::string::npos);
+  std::string many = "[\"0\"";
+  for (int i = 1; i < 100; ++i) many += ", \"" + std::to_string(i) + "\"";
+  contents.metadata["classes"] = many + "]";
+  write_safetensors(path, contents);
+  EXPECT_NE(load_error(path, run).find("has 100 names, the network has"), std::string::npos);
   EXPECT_TRUE(run.all_are(1));
 }
 
