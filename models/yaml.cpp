@@ -313,11 +313,20 @@ Explanation explain_colon(const std::vector<std::string>& lines, Place& place) {
     go_to(before, text_before);
     return found;
   }
+  if (text_before.find("- ") == indentation(text_before) && text_before.find(':') == text_before.npos &&
+      indentation(text) > indentation(text_before)) {
+    go_to(before, text_before);
+    return {"the next line is indented further, but this one does not end with ':'", "add ':' at its end"};
+  }
   const bool is_first_colon = text.find(':') + 1 == static_cast<std::size_t>(place.column);
   const std::size_t colon = text_before.find(": ");
   if (is_first_colon && colon != text_before.npos && indentation(text) > indentation(text_before)) {
     go_to(line, text);
     return {"this line is indented further than the line before, which has a value already", "indent both alike"};
+  }
+  if (const std::size_t brace = text.find(" {"); brace != text.npos && text.find(':') > brace) {
+    place.column = static_cast<int>(brace) + 2;
+    return {"a '{' without a ':' before it", "write ': {' instead of ' {'"};
   }
   found = what_is_wrong_with(text);
   return found.what.empty() ? usual : found;
@@ -339,7 +348,12 @@ void explain(const YAML::Exception& error, TreeBuilder& tree, const std::vector<
     // The parser blames the line where it noticed.
     const ConfigNode& bracket = *tree.open_bracket();
     place = bracket.place;
-    what = bracket.kind == ConfigNode::Kind::sequence ? "this '[' is never closed" : "this '{' is never closed";
+    const char close = bracket.kind == ConfigNode::Kind::sequence ? ']' : '}';
+    const std::string& line = lines[static_cast<std::size_t>(place.line - 1)];
+    if (line.find(close, static_cast<std::size_t>(place.column)) != line.npos)
+      what = "a comma is missing between two entries", hint = "such as '{filters: 8, kernel: 3}'";
+    else
+      what = close == ']' ? "this '[' is never closed" : "this '{' is never closed";
   } else if (message == ErrorMsg::MAP_VALUE) {
     const Explanation found = explain_colon(lines, place);
     what = found.what, hint = found.hint;
