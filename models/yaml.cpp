@@ -348,12 +348,16 @@ void explain(const YAML::Exception& error, TreeBuilder& tree, const std::vector<
     // The parser blames the line where it noticed.
     const ConfigNode& bracket = *tree.open_bracket();
     place = bracket.place;
-    const char close = bracket.kind == ConfigNode::Kind::sequence ? ']' : '}';
-    const std::string& line = lines[static_cast<std::size_t>(place.line - 1)];
-    if (line.find(close, static_cast<std::size_t>(place.column)) != line.npos)
+    const bool is_list = bracket.kind == ConfigNode::Kind::sequence;
+    const char open = is_list ? '[' : '{', close = is_list ? ']' : '}';
+    const auto number = static_cast<std::size_t>(std::max(place.line, 0));  // 0: an override, which has no lines
+    const std::string line = number > 0 && number <= lines.size() ? lines[number - 1] : std::string();
+    const auto begin = line.begin() + std::clamp<std::ptrdiff_t>(place.column - 1, 0, std::ssize(line));
+    const std::ptrdiff_t closed = std::count(begin, line.end(), close);
+    if (closed > 0 && closed >= std::count(begin, line.end(), open))
       what = "a comma is missing between two entries", hint = "such as '{filters: 8, kernel: 3}'";
     else
-      what = close == ']' ? "this '[' is never closed" : "this '{' is never closed";
+      what = is_list ? "this '[' is never closed" : "this '{' is never closed";
   } else if (message == ErrorMsg::MAP_VALUE) {
     const Explanation found = explain_colon(lines, place);
     what = found.what, hint = found.hint;
