@@ -67,11 +67,7 @@ const ConvTuner::Choice& ConvTuner::choose(Context& ctx, const ConvProblem& prob
 
 // What was tried leaves the memory as it was. In evaluation the weights' spectra stay, which other layers have left.
 void ConvTuner::forget_rehearsals(Context& ctx) {
-  for (const auto& engine : engines_)
-    if (ctx.training)
-      engine->forget();
-    else
-      engine->forget_gone();
+  ctx.training ? forget() : forget_gone();
   ctx.stream->release_unused();
 }
 

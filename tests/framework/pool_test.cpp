@@ -346,7 +346,7 @@ TEST(PoolOfPieces, FreesOnlyWholeGranules) {
   EXPECT_EQ(memory.used, 64 * mib);
   b.reset();
   memory.pool.release_cached();
-  EXPECT_EQ(memory.used, 32 * mib);  // 16 to 48 of 64 MiB are gone
+  EXPECT_EQ(memory.used, 32 * mib);  // 16 to 48 of 64 MiB are freed
   EXPECT_EQ(memory.pool.use().cached, 12 * mib);
   b = memory.pool.take(38 * mib);
   EXPECT_EQ(b.get(), second);
