@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "apps/bench/batched_fft.h"
 #include "apps/bench/fftw.h"
-#include "fft/batched_fft.h"
 #include "fft/spectral_transform.h"
 #include "framework/context.h"
 

@@ -2,7 +2,7 @@
 #include <memory>
 #include <string>
 
-#include "fft/batched_fft.h"
+#include "apps/bench/batched_fft.h"
 
 namespace twiddle {
 

@@ -1,4 +1,3 @@
-#include "fft/batched_fft.h"
 #include "fft/cuda/cufft/pad_and_crop.h"
 #include "fft/cuda/products/real_products.h"
 #include "fft/cuda/winograd/cuda_winograd.h"
@@ -47,14 +46,6 @@ void pad_planes(Stream&, const Planes&, std::int64_t, std::int64_t, const float*
 
 void crop_planes(Stream&, const Planes&, std::int64_t, std::int64_t, const float*, float*, const PlaneEpilogue&) {
   throw Error(ErrorKind::device, "a build without CUDA crops no planes");
-}
-
-std::unique_ptr<BatchedFft> make_batched_fft(Stream&, const FftBatch&) {
-  throw Error(ErrorKind::device, "batched transforms run on a GPU, and this build has no CUDA side");
-}
-
-std::unique_ptr<BatchedFft> make_cufft_batch(Stream&, const FftBatch&) {
-  throw Error(ErrorKind::device, "cuFFT runs on a GPU, and this build has no CUDA side");
 }
 
 }  // namespace twiddle

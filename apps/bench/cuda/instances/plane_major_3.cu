@@ -1,0 +1,3 @@
+#include "apps/bench/cuda/plane_major_groups.h"
+
+template void twiddle::small_fft::add_group_of_plane_major<3>(std::vector<BatchKernels>& all);

@@ -1,3 +1,0 @@
-#include "fft/cuda/batched/plane_major_groups.h"
-
-template void twiddle::small_fft::add_group_of_plane_major<0>(std::vector<BatchKernels>& all);
