@@ -21,8 +21,6 @@
 namespace twiddle {
 namespace {
 
-constexpr auto all_flags = ~0u;
-
 std::vector<std::string> verb_names(const std::vector<Verb>& verbs) {
   std::vector<std::string> names;
   for (const Verb& verb : verbs) names.push_back(verb.name);
@@ -30,15 +28,15 @@ std::vector<std::string> verb_names(const std::vector<Verb>& verbs) {
 }
 
 // What CLI11 could not place, told with what may have been meant.
-std::string unexpected_argument(const CLI::App& program, const std::vector<Verb>& verbs) {
-  const std::vector<CLI::App*> chosen = program.get_subcommands();
-  const std::string typed = program.remaining(true).empty() ? "" : program.remaining(true).front();
+std::string unexpected_argument(const CLI::App& parser, const std::vector<Verb>& verbs) {
+  const std::vector<CLI::App*> chosen = parser.get_subcommands();
+  const std::string typed = parser.remaining(true).empty() ? "" : parser.remaining(true).front();
   const bool is_flag = typed.size() > 1 && typed[0] == '-';
   if (!is_flag && chosen.empty()) return unknown_name("verb", typed, verb_names(verbs));
-  const std::string owner = chosen.empty() ? "twiddle" : "twiddle " + chosen.front()->get_name();
+  const std::string owner = chosen.empty() ? parser.get_name() : parser.get_name() + " " + chosen.front()->get_name();
   if (!is_flag) return fmt::format("'{}' is one argument too many; see '{} --help'", shown(typed), owner);
   const std::string name = typed.substr(0, typed.find('='));
-  const std::vector<std::string> known = flag_names(chosen.empty() ? program : *chosen.front());
+  const std::vector<std::string> known = flag_names(chosen.empty() ? parser : *chosen.front());
   const bool sets_keys = std::find(known.begin(), known.end(), "--set") != known.end();
   const NameElsewhere* const elsewhere = name_elsewhere(name);
   std::string advice = "see '" + owner + " --help'";
@@ -69,42 +67,45 @@ std::vector<std::string> arguments_of(const std::vector<Verb>& verbs, int argc, 
   return arguments;
 }
 
-int run(const std::vector<Verb>& verbs, int argc, char** argv) {
+int run(const Program& program, int argc, char** argv) {
+  const std::vector<Verb>& verbs = program.verbs;
   Flags flags;
   if (argc > 0) flags.program = argv[0];
   flags.command = whole_command(argc, argv);
-  CLI::App program("Twiddle trains convolutional networks from a YAML file.", "twiddle");
-  program.set_version_flag("--version", "twiddle " + version());
-  program.require_subcommand(0, 1);
-  program.footer("'twiddle VERB --help' tells what a verb takes. Start with: twiddle train models/digits.yaml");
-  declare_flags(program, all_flags);
+  CLI::App parser(program.description, program.name);
+  parser.set_version_flag("--version", program.name + " " + version());
+  parser.require_subcommand(0, 1);
+  parser.footer(program.footer);
+  unsigned all_flags = 0;
   std::vector<Action> actions;
   for (const Verb& verb : verbs) {
-    CLI::App* app = program.add_subcommand(verb.name, verb.help);
+    CLI::App* app = parser.add_subcommand(verb.name, verb.help);
     VerbOptions options(*app);
     actions.push_back(verb.add(options, flags));
     declare_flags(*app, verb.flags);
+    all_flags |= verb.flags;
   }
+  declare_flags(parser, all_flags);
   try {
-    program.parse(arguments_of(verbs, argc, argv));
+    parser.parse(arguments_of(verbs, argc, argv));
   } catch (const CLI::ExtrasError&) {
     // `--set train.epochs 3` leaves a word too many: the flag's own complaint helps more.
-    for (const CLI::App* const app : program.get_subcommands()) collect_flags(*app, all_flags, app->get_name(), flags);
-    throw Error(ErrorKind::config, unexpected_argument(program, verbs));
+    for (const CLI::App* const app : parser.get_subcommands()) collect_flags(*app, all_flags, app->get_name(), flags);
+    throw Error(ErrorKind::config, unexpected_argument(parser, verbs));
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return program.exit(error);  // --help and --version
-    const std::vector<CLI::App*> chosen = program.get_subcommands();
-    throw Error(ErrorKind::config, fmt::format("{}; see 'twiddle {}--help'", error.what(),
+    if (error.get_exit_code() == 0) return parser.exit(error);  // --help and --version
+    const std::vector<CLI::App*> chosen = parser.get_subcommands();
+    throw Error(ErrorKind::config, fmt::format("{}; see '{} {}--help'", error.what(), program.name,
                                                chosen.empty() ? "" : chosen.front()->get_name() + " "));
   }
-  if (program.get_subcommands().empty()) {
-    tell(program.help());
+  if (parser.get_subcommands().empty()) {
+    tell(parser.help());
     return static_cast<int>(ErrorKind::config);
   }
-  const CLI::App& chosen = *program.get_subcommands().front();
+  const CLI::App& chosen = *parser.get_subcommands().front();
   const auto verb =
       std::find_if(verbs.begin(), verbs.end(), [&](const Verb& v) { return v.name == chosen.get_name(); });
-  collect_flags(program, verb->flags, verb->name, flags);
+  collect_flags(parser, verb->flags, verb->name, flags);
   collect_flags(chosen, verb->flags, verb->name, flags);
   flags.own = own_flags(chosen);
   if (!flags.json.empty() && flags.json != "-") require_writable(flags.json);  // the results may take hours
@@ -113,10 +114,10 @@ int run(const std::vector<Verb>& verbs, int argc, char** argv) {
 
 }  // namespace
 
-int run_command_line(const std::vector<Verb>& verbs, int argc, char** argv) {
+int run_command_line(const Program& program, int argc, char** argv) {
   fill_standard_streams();
   try {
-    const int code = run(verbs, argc, argv);
+    const int code = run(program, argc, argv);
     if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
     print_error("standard output could not be written");
     return static_cast<int>(ErrorKind::failed);

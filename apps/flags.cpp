@@ -88,9 +88,11 @@ void collect_flags(const CLI::App& app, unsigned groups, const std::string& verb
     const SharedFlag* flag = option->get_positional() ? nullptr : find_flag(*option);
     if (flag == nullptr) continue;
     const std::string name = long_name(*option);
-    if ((flag->group & groups) == 0)
-      throw Error(ErrorKind::config,
-                  "'" + verb + "' does not take " + name + "; 'twiddle " + verb + " --help' lists what it takes");
+    if ((flag->group & groups) == 0) {
+      const std::string program = (app.get_parent() == nullptr ? app : *app.get_parent()).get_name();
+      throw Error(ErrorKind::config, "'" + verb + "' does not take " + name + "; '" + program + " " + verb +
+                                         " --help' lists what it takes");
+    }
     const std::string& value = option->results().at(seen[option]++);
     if (flag->group == json_flag)
       flags.json = value;

@@ -26,7 +26,7 @@ using Action = std::function<int()>;
 
 // A verb is one file with one such function: it declares the verb's own options and arguments and returns what to run.
 // Shared flags need no declaration: main.cpp lists each verb with the groups of flags it takes.
-using AddVerb = Action (*)(VerbOptions& verb, const Flags& flags);
+using AddVerb = std::function<Action(VerbOptions& verb, const Flags& flags)>;
 
 Action add_train(VerbOptions& verb, const Flags& flags);
 Action add_eval(VerbOptions& verb, const Flags& flags);
@@ -34,7 +34,6 @@ Action add_predict(VerbOptions& verb, const Flags& flags);
 Action add_merge(VerbOptions& verb, const Flags& flags);
 Action add_time(VerbOptions& verb, const Flags& flags);
 Action add_tune(VerbOptions& verb, const Flags& flags);
-Action add_bench(VerbOptions& verb, const Flags& flags);
 Action add_conv(VerbOptions& verb, const Flags& flags);
 Action add_summary(VerbOptions& verb, const Flags& flags);
 Action add_check(VerbOptions& verb, const Flags& flags);

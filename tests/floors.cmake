@@ -28,9 +28,9 @@ set(packages
   "cufft ^(fft|apps/bench|python/src)/cuda/"
   "cudnn ^layers/conv/cudnn_[a-z]+\\.(h|cpp)$")
 
-# The papers' tables stand apart: no other file of apps/ sees into apps/bench/ (`add_bench` of apps/verbs.h is its door), and
-# of apps/ it sees what shows and reads things for every verb, and nothing of a training run.
-set(bench_may_see "^(bench/[a-z0-9_/]+|console|duration|html|iteration_timer|open|rank_processes|ranks|svg|text_table|use_threads|verb_options|verbs|version)$")
+# twiddle-bench is a separate program: no other file of apps/ includes from apps/bench/. From apps/ it includes what every verb
+# uses to read and show things, and nothing of a training run.
+set(bench_may_see "^(bench/[a-z0-9_/]+|command_line|console|duration|flags|html|iteration_timer|open|rank_processes|ranks|svg|text_table|use_threads|verb_options|verbs|version)$")
 
 set(breaches "")
 foreach(folder framework fft data layers models apps python)

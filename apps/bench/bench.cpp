@@ -6,6 +6,8 @@
 #include <limits>
 #include <memory>
 
+#include "apps/command_line.h"
+#include "apps/flags.h"
 #include "apps/open.h"
 #include "apps/rank_processes.h"
 #include "apps/ranks.h"
@@ -22,7 +24,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What not every benchmark takes.
+// Options that only some benchmarks take.
 enum : unsigned {
   layers = 1,
   networks = 2,
@@ -38,7 +40,8 @@ struct Bench {
   const char *name, *title;
   BenchResult (*run)(const BenchRequest& request);
   unsigned takes;
-  bool forward_alone = false;  // the passes where none are named; else all three
+  const char* parts = "";      // names of its parts
+  bool forward_alone = false;  // default of --passes; false: all three passes
 };
 constexpr Bench benches[] = {
     {"table3", "convolutions of whole networks (Vasilache et al. 2014, table 3)", bench_table3, networks | models},
@@ -46,12 +49,13 @@ constexpr Bench benches[] = {
     {"table5", "stages of convolutions by spectra (Vasilache et al. 2014, table 5)", bench_table5, layers | passes},
     {"dieleman", "five shapes (Dieleman 2014)", bench_dieleman, layers | passes},
     {"mathieu", "layers, a network, memory and curves (Mathieu, Henaff, LeCun 2013)", bench_mathieu,
-     layers | models | parts | passes | picture},
+     layers | models | parts | passes | picture, "layers, network, memory, curves"},
     {"sweep", "8,232 shapes (Vasilache et al. 2014, table 2, figures 1-6)", bench_sweep, sample | picture},
-    {"fft", "batched transforms alone (Vasilache et al. 2014, figures 7 and 8)", bench_fft, parts | picture},
+    {"fft", "batched transforms alone (Vasilache et al. 2014, figures 7 and 8)", bench_fft, parts | picture,
+     "1d, 2d, even, conv"},
     {"fbfft-conv", "fbfft over cufft at 3x3 kernels (Vasilache et al. 2014, section 5.4)", bench_fbfft_conv, 0},
     {"winograd", "VGG-E by batch size, and errors (Lavin, Gray 2015, tables 4 to 6)", bench_winograd,
-     layers | passes | parts, true},
+     layers | passes | parts, "speed, errors", true},
     {"depthwise", "a kernel a channel: RepLKNet, SLaK, ConvNeXt", bench_depthwise, layers | passes},
     {"products", "products of spectra alone, by each way to multiply", bench_products, layers | passes},
     {"ranges", "errors where numbers are of many magnitudes, by plan", bench_ranges, layers | passes},
@@ -59,43 +63,11 @@ constexpr Bench benches[] = {
 };
 
 struct BenchArguments {
-  std::string what, csv, svg, shard, precision = "fp32", workspace = "4GiB";
+  std::string csv, svg, shard, precision = "fp32", workspace = "4GiB";
   std::vector<std::string> passes;
   int gpus = 0;
   BenchRequest request;
 };
-
-const Bench& find_bench(const std::string& name) {
-  std::vector<std::string> known;
-  for (const Bench& bench : benches) {
-    if (bench.name == name) return bench;
-    known.emplace_back(bench.name);
-  }
-  throw Error(ErrorKind::config, unknown_name("benchmark", name, known));
-}
-
-void refuse_what_it_does_not_take(const Bench& bench, const BenchArguments& arguments) {
-  const BenchRequest& request = arguments.request;
-  const struct {
-    const char* flag;
-    bool given;
-    unsigned part;
-  } all[] = {{"--layers", !request.layers.empty(), layers},
-             {"--networks", !request.networks.empty(), networks},
-             {"--models", request.models != BenchRequest().models, models},
-             {"--parts", !request.parts.empty(), parts},
-             {"--passes", !arguments.passes.empty(), passes},
-             {"--sample", request.sample > 0, sample},
-             {"--seed", request.seed != BenchRequest().seed, sample},
-             {"--shard", !arguments.shard.empty(), sample},
-             {"--results", !request.results.empty(), sample},
-             {"--recorded", request.recorded, sample},
-             {"--svg", !arguments.svg.empty(), picture},
-             {"--gpus", arguments.gpus > 0, ranks}};
-  for (const auto& [flag, given, part] : all)
-    if (given && (bench.takes & part) == 0)
-      throw Error(ErrorKind::config, fmt::format("bench {} does not take {}", bench.name, flag));
-}
 
 // The value called `name` among those that to_string names.
 template <class Value>
@@ -186,69 +158,78 @@ int run_on(const std::shared_ptr<Communicator>& all, const Bench& bench, const B
   return 0;
 }
 
-int run(const BenchArguments& arguments, const Flags& flags) {
-  const Bench& bench = find_bench(arguments.what);
-  refuse_what_it_does_not_take(bench, arguments);
+int run(const Bench& bench, const BenchArguments& arguments, const Flags& flags) {
   if (arguments.gpus > 0 && !is_started_rank()) return run_on_gpus(arguments.gpus);
   const BenchRequest request = read_request(bench, arguments, flags);
   const std::shared_ptr<Communicator> all = (bench.takes & ranks) != 0 ? join_ranks(flags) : make_one_rank();
   return run_on_ranks(*all, flags, [&] { return run_on(all, bench, arguments, flags, request); });
 }
 
-std::string known_benches() {
-  std::string text = "WHAT is one of:\n";
-  for (const Bench& bench : benches) text += fmt::format("  {:<12}{}\n", bench.name, bench.title);
-  return text;
+// Declares the options that all benchmarks take.
+void add_common_options(VerbOptions& verb, BenchArguments& arguments) {
+  BenchOptions& options = arguments.request.options;
+  verb.add_option("--engines", options.engines, "ENGINE or ENGINE:PLAN; all but direct")
+      .delimiter(',')
+      .type_name("A,B");
+  verb.add_option("--precision", arguments.precision, "fp32, tf32 or bf16: the error limit of results")
+      .type_name("CLASS");
+  verb.add_option("--batch-size,--batch", options.batch, "Images in a batch; the papers' own")
+      .type_name("N")
+      .check(whole_number_between(1, 1 << 22));
+  verb.add_option("--workspace-limit", arguments.workspace, "Largest workspace of a plan (4GiB)").type_name("SIZE");
+  verb.add_option("--milliseconds", options.budget_ms, "Time for one engine and pass, at least three runs (50)")
+      .type_name("MS")
+      .check(number_between(0, 1e6));
+  verb.add_option("--csv", arguments.csv, "Write the rows as comma-separated values, too").type_name("FILE");
+}
+
+void add_sweep_options(VerbOptions& verb, BenchArguments& arguments) {
+  BenchRequest& request = arguments.request;
+  verb.add_option("--sample", request.sample, "Number of shapes, picked at random; all")
+      .type_name("N")
+      .check(whole_number_between(1, 8232));
+  verb.add_option("--seed", request.seed, "Seed of the sample (1)")
+      .type_name("N")
+      .check(whole_number_between(0, std::numeric_limits<long long>::max()));
+  verb.add_option("--shard", arguments.shard, "Every Nth shape from the Ith on; all").type_name("I/N");
+  verb.add_option("--results", request.results, "Files of measured shapes; the first is resumed, the others are read")
+      .delimiter(',')
+      .type_name("FILE,FILE");
+  verb.add_flag("--recorded", request.recorded, "Show what --results hold and measure nothing");
+}
+
+Action add_bench(const Bench& bench, VerbOptions& verb, const Flags& flags) {
+  const auto arguments = std::make_shared<BenchArguments>();
+  BenchRequest& request = arguments->request;
+  const auto takes = [&](unsigned option) { return (bench.takes & option) != 0; };
+  add_common_options(verb, *arguments);
+  if (takes(layers))
+    verb.add_option("--layers", request.layers, "Layers of any table, by name").delimiter(',').type_name("A,B");
+  if (takes(passes))
+    verb.add_option("--passes", arguments->passes, "forward, backward_input, backward_weight")
+        .delimiter(',')
+        .type_name("A,B");
+  if (takes(networks))
+    verb.add_option("--networks", request.networks, "Networks, by the names of their files")
+        .delimiter(',')
+        .type_name("A,B");
+  if (takes(models)) verb.add_option("--models", request.models, "Folder of the networks (models)").type_name("DIR");
+  if (takes(parts)) verb.add_option("--parts", request.parts, bench.parts).delimiter(',').type_name("A,B");
+  if (takes(sample)) add_sweep_options(verb, *arguments);
+  if (takes(ranks)) add_gpus_option(verb, arguments->gpus);
+  if (takes(picture)) verb.add_option("--svg", arguments->svg, "Draw the results").type_name("FILE");
+  return [&bench, &flags, arguments] { return run(bench, *arguments, flags); };
 }
 
 }  // namespace
 
-Action add_bench(VerbOptions& verb, const Flags& flags) {
-  const auto arguments = std::make_shared<BenchArguments>();
-  BenchRequest& request = arguments->request;
-  verb.explain(known_benches());
-  verb.add_option("WHAT", arguments->what, "What to measure; see below").required();
-  verb.add_option("--engines", request.options.engines, "ENGINE or ENGINE:PLAN; all but direct")
-      .delimiter(',')
-      .type_name("A,B");
-  verb.add_option("--layers", request.layers, "Of the table, by name; all").delimiter(',').type_name("A,B");
-  verb.add_option("--passes", arguments->passes, "forward, backward_input, backward_weight")
-      .delimiter(',')
-      .type_name("A,B");
-  verb.add_option("--precision", arguments->precision, "fp32, tf32 or bf16: the error that results may have")
-      .type_name("CLASS");
-  verb.add_option("--batch-size,--batch", request.options.batch, "Images in a batch; the papers' own")
-      .type_name("N")
-      .check(whole_number_between(1, 1 << 22));
-  verb.add_option("--workspace-limit", arguments->workspace, "Most scratch that a plan may take (4GiB)")
-      .type_name("SIZE");
-  verb.add_option("--milliseconds", request.options.budget_ms, "Time for one engine and pass, at least three runs (50)")
-      .type_name("MS")
-      .check(number_between(0, 1e6));
-  verb.add_option("--networks", request.networks, "Of table3, by the names of their files")
-      .delimiter(',')
-      .type_name("A,B");
-  verb.add_option("--models", request.models, "Folder of the networks (models)").type_name("DIR");
-  verb.add_option("--parts", request.parts,
-                  "Of mathieu: layers, network, memory, curves; of fft: 1d, 2d, even, conv; of winograd: speed, errors")
-      .delimiter(',')
-      .type_name("A,B");
-  verb.add_option("--sample", request.sample, "Of the sweep: so many shapes by chance; all")
-      .type_name("N")
-      .check(whole_number_between(1, 8232));
-  verb.add_option("--seed", request.seed, "Of the sample (1)")
-      .type_name("N")
-      .check(whole_number_between(0, std::numeric_limits<long long>::max()));
-  verb.add_option("--shard", arguments->shard, "Of the sweep: every Nth shape from the Ith on; all").type_name("I/N");
-  verb.add_option("--results", request.results,
-                  "Where the sweep keeps what it measured and goes on from; others are read, too")
-      .delimiter(',')
-      .type_name("FILE,FILE");
-  verb.add_flag("--recorded", request.recorded, "Of the sweep: show what --results hold and measure nothing");
-  add_gpus_option(verb, arguments->gpus);
-  verb.add_option("--csv", arguments->csv, "Write the rows as comma-separated values, too").type_name("FILE");
-  verb.add_option("--svg", arguments->svg, "Draw them, where there is a picture").type_name("FILE");
-  return [&flags, arguments] { return run(*arguments, flags); };
+std::vector<Verb> bench_verbs() {
+  std::vector<Verb> verbs;
+  for (const Bench& bench : benches) {
+    const auto add = [&bench](VerbOptions& verb, const Flags& flags) { return add_bench(bench, verb, flags); };
+    verbs.push_back({bench.name, bench.title, add, device_flags | json_flag});
+  }
+  return verbs;
 }
 
 }  // namespace twiddle

@@ -12,7 +12,12 @@
 
 namespace twiddle {
 
-// One call of `twiddle bench`.
+struct Verb;
+
+// The benchmarks, as the verbs of twiddle-bench.
+std::vector<Verb> bench_verbs();
+
+// One call of `twiddle-bench`.
 struct BenchRequest {
   BenchOptions options;
   std::vector<std::string> layers;    // by name; empty: all

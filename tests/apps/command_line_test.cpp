@@ -19,6 +19,19 @@ TEST(CommandLine, SuggestsTheFlagThatWasMeant) {
   EXPECT_EQ(run.err, "error: unknown flag '--epoch'; did you mean '--epochs'?\n");
 }
 
+TEST(CommandLine, NamesTheProgramThatHasTheBenchmarks) {
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"bench"},
+        {"bench", "sweep", "--device", "cpu", "--layers", "L1", "--csv", "a.csv"},
+        {"help", "bench"}}) {
+    const Finished run = run_program(arguments);
+    EXPECT_EQ(run.code, 2);
+    EXPECT_EQ(run.err,
+              "error: there is no verb 'bench': twiddle-bench measures as papers did; build it by 'cmake --build "
+              "build/release --target twiddle-bench'\n");
+  }
+}
+
 TEST(CommandLine, WithoutAVerbTellsWhatThereIs) {
   const Finished run = run_program({});
   EXPECT_EQ(run.code, 2);

@@ -50,7 +50,7 @@ TEST(Threads, ThatCannotStartAreAnErrorOfEveryVerbThatComputes) {
   for (const std::string& command :
        {"eval " + run + " --threads 4000", "predict " + run + " " + (folder / "a.png").string() + " --threads 4000",
         std::string("time models/digits.yaml --threads 4000"), std::string("tune models/digits.yaml --threads 4000"),
-        "conv " + arrays + " " + arrays + ".out --threads 1000", std::string("bench table4 --threads 1000")}) {
+        "conv " + arrays + " " + arrays + ".out --threads 1000"}) {
     const Finished finished = run_shell("ulimit -v 1500000; exec \"$TWIDDLE\" " + command + " --device cpu");
     EXPECT_EQ(finished.code, 4) << command << finished.err;
     EXPECT_NE(finished.err.find("error: cannot start "), std::string::npos) << command << finished.err;

@@ -67,8 +67,7 @@ TEST(Bench, KnowsEveryLayerByItsName) {
 
 TEST(Bench, TriesThePlaceOfItsFilesBeforeItMeasures) {
   for (const char* flag : {"--csv", "--svg"}) {
-    const Finished run =
-        run_program({"bench", "sweep", "--device", "cpu", "--sample", "1", flag, "/proc/no/such.file"});
+    const Finished run = run_program({"sweep", "--device", "cpu", "--sample", "1", flag, "/proc/no/such.file"});
     EXPECT_EQ(run.code, 1);
     EXPECT_EQ(run.out, "") << flag;
   }
@@ -78,7 +77,7 @@ TEST(Bench, MeasuresLayersBesideThePaper) {
   const auto folder = fresh_folder("bench");
   const std::string csv = (folder / "table.csv").string();
   const Finished run =
-      run_program(small({"bench", "table4", "--layers", "L4", "--engines", "gemm", "--csv", csv, "--json", "-"}));
+      run_program(small({"table4", "--layers", "L4", "--engines", "gemm", "--csv", csv, "--json", "-"}));
   ASSERT_EQ(run.code, 0) << run.err;
   const Json table = Json::parse(run.out);
   EXPECT_EQ(table.at("bench"), "table4");
@@ -98,7 +97,7 @@ TEST(Bench, MeasuresLayersBesideThePaper) {
 
 TEST(Bench, PrintsATableALayer) {
   const Finished run =
-      run_program(small({"bench", "mathieu", "--parts", "layers", "--layers", "ma.1", "--engines", "fft,gemm"}));
+      run_program(small({"mathieu", "--parts", "layers", "--layers", "ma.1", "--engines", "fft,gemm"}));
   ASSERT_EQ(run.code, 0) << run.err;
   for (const char* part : {"On a CPU", "ma.1  1x3x32x32 * 96x3x11x11", "their FFT", "together", "gemm"})
     EXPECT_NE(run.out.find(part), std::string::npos) << part << " is not in\n" << run.out;
@@ -122,8 +121,7 @@ TEST(PassStages, OfAnEngineAddUp) {
 }
 
 TEST(Bench, MultipliesSpectraAlone) {
-  const Finished run =
-      run_program(small({"bench", "products", "--layers", "L5", "--engines", "fft,winograd", "--json", "-"}));
+  const Finished run = run_program(small({"products", "--layers", "L5", "--engines", "fft,winograd", "--json", "-"}));
   ASSERT_EQ(run.code, 0) << run.err;
   std::set<std::string> engines;
   const Json result = Json::parse(run.out);
@@ -145,8 +143,8 @@ TEST(Bench, SumsUpTheConvolutionsOfANetwork) {
                                          "    - conv2d: {filters: 4, kernel: 3, stride: 2}\n    - relu\n"
                                          "    - conv2d: {filters: 4, kernel: 3}\n    - linear: {outputs: 10}\n"
                                          "data: {train: {format: synthetic, images: 4, classes: 10}}\n";
-  const Finished run = run_program(small({"bench", "table3", "--models", folder.string(), "--networks", "tiny",
-                                          "--engines", "gemm,fft,fft+gemm", "-q", "--json", "-"}));
+  const Finished run = run_program(small({"table3", "--models", folder.string(), "--networks", "tiny", "--engines",
+                                          "gemm,fft,fft+gemm", "-q", "--json", "-"}));
   ASSERT_EQ(run.code, 0) << run.err;
   const Json rows = Json::parse(run.out).at("rows");
   ASSERT_EQ(rows.size(), 3u);
@@ -158,15 +156,14 @@ TEST(Bench, SumsUpTheConvolutionsOfANetwork) {
 }
 
 TEST(Bench, TellsTheMemoryOfSpectra) {
-  const Finished run =
-      run_program(small({"bench", "mathieu", "--parts", "memory", "--engines", "gemm", "--json", "-"}));
+  const Finished run = run_program(small({"mathieu", "--parts", "memory", "--engines", "gemm", "--json", "-"}));
   ASSERT_EQ(run.code, 0) << run.err;
   const Json rows = Json::parse(run.out).at("rows");
   ASSERT_EQ(rows.size(), 8u);
   EXPECT_EQ(rows[0].at("formula_bytes"), 4.0 * 16 * 17 * (96 + 256 + 96 * 256));
   EXPECT_EQ(rows[0].at("forward_bytes"), 0);  // no spectra
 
-  const Finished whole = run_program({"bench", "mathieu", "--parts", "memory", "--engines", "gemm", "--json", "-"});
+  const Finished whole = run_program({"mathieu", "--parts", "memory", "--engines", "gemm", "--json", "-"});
   const Json printed = Json::parse(whole.out);
   for (const Json& row : printed.at("rows"))  // the paper's table is its formula
     EXPECT_NEAR(row.at("formula_bytes").get<double>(), row.at("paper_bytes").get<double>(), 1e6) << row;
@@ -179,7 +176,7 @@ TEST(Bench, TellsTheMemoryOfSpectra) {
 }
 
 TEST(Bench, TimesTransformsAlone) {
-  const Finished run = run_program(small({"bench", "fft", "--json", "-"}));
+  const Finished run = run_program(small({"fft", "--json", "-"}));
   ASSERT_EQ(run.code, 0) << run.err;
   const Json rows = Json::parse(run.out).at("rows");
   ASSERT_EQ(rows.size(), (8u + 7u) * 2);  // sizes of rows and of planes, there and back
@@ -193,8 +190,8 @@ TEST(Bench, TimesTransformsAlone) {
 
 TEST(Bench, TimesTheTransformsOfAConvolution) {
   if (cuda_device_count() == 0) GTEST_SKIP() << "no usable GPU";
-  const Finished run = run_program({"bench", "fft", "--device", "cuda", "--parts", "conv", "--batch-size", "3",
-                                    "--milliseconds", "0", "--json", "-"});
+  const Finished run = run_program(
+      {"fft", "--device", "cuda", "--parts", "conv", "--batch-size", "3", "--milliseconds", "0", "--json", "-"});
   ASSERT_EQ(run.code, 0) << run.err;
   const Json rows = Json::parse(run.out).at("rows");
   ASSERT_EQ(rows.size(), 15u * 2 * 2);  // sizes, whole planes and smaller ones, there and back
@@ -207,30 +204,48 @@ TEST(Bench, TimesTheTransformsOfAConvolution) {
 }
 
 TEST(Bench, RacesFbfftOnAGpuAlone) {
-  const Finished run = run_program(small({"bench", "fbfft-conv"}));
+  const Finished run = run_program(small({"fbfft-conv"}));
   EXPECT_EQ(run.code, 4);
   EXPECT_NE(run.err.find("need a GPU"), std::string::npos) << run.err;
 }
 
+TEST(Bench, HelpListsBenchmarksAndTheirOptions) {
+  const Finished all = run_program({"--help"});
+  EXPECT_EQ(all.code, 0);
+  for (const char* name : {"table3", "sweep", "fbfft-conv", "allreduce"})
+    EXPECT_NE(all.out.find(std::string("\n  ") + name + " "), std::string::npos) << all.out;
+  EXPECT_EQ(run_program({"--version"}).out.rfind("twiddle-bench ", 0), 0u);
+  const Finished sweep = run_program({"sweep", "--help"});
+  EXPECT_NE(sweep.out.find("--recorded"), std::string::npos) << sweep.out;
+  EXPECT_EQ(sweep.out.find("--layers"), std::string::npos) << sweep.out;
+}
+
+TEST(Bench, ThreadsThatCannotStartAreAnError) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "it needs the address space for itself";
+#endif
+  const Finished run = run_shell("ulimit -v 1500000; exec \"$TWIDDLE\" table4 --threads 1000 --device cpu");
+  EXPECT_EQ(run.code, 4);
+  EXPECT_NE(run.err.find("error: cannot start "), std::string::npos) << run.err;
+}
+
 TEST(Bench, RefusesWhatItDoesNotKnow) {
   const std::pair<std::vector<std::string>, const char*> mistakes[] = {
-      {{"bench", "tabel4"}, "did you mean 'table4'?"},
-      {{"bench", "table4", "--layers", "L9"}, "unknown layer 'L9'"},
-      {{"bench", "table4", "--engines", "gem"}, "did you mean 'gemm'?"},
-      {{"bench", "table4", "--passes", "forwards"}, "did you mean 'forward'?"},
-      {{"bench", "table4", "--svg", "none.svg"}, "does not take --svg"},
-      {{"bench", "sweep", "--layers", "L1"}, "does not take --layers"},
-      {{"bench", "table4", "--workspace-limit", "much"}, "found 'much'"},
-      {{"bench", "table5", "--engines", "gemm"}, "works by spectra"},
-      {{"bench", "products", "--engines", "gemm"}, "works by spectra"},
-      {{"bench", "table3", "--models", "nowhere"}, "no folder 'nowhere'"},
-      {{"bench", "fft", "--parts", "3d"}, "unknown part '3d'"},
-      {{"bench", "fft", "--device", "cpu", "--parts", "2d,even"},
-       "part 'even' of fft takes a GPU; a CPU has 1d and 2d"},
-      {{"bench", "fft", "--device", "cpu", "--parts", "conv"}, "part 'conv' of fft takes a GPU"},
-      {{"bench", "fft", "--layers", "L1"}, "does not take --layers"},
-      {{"bench", "fbfft-conv", "--parts", "1d"}, "does not take --parts"},
-      {{"bench", "mathieu", "--parts", "layer"}, "did you mean 'layers'?"}};
+      {{"tabel4"}, "did you mean 'table4'?"},
+      {{"table4", "--layers", "L9"}, "unknown layer 'L9'"},
+      {{"table4", "--engines", "gem"}, "did you mean 'gemm'?"},
+      {{"table4", "--passes", "forwards"}, "did you mean 'forward'?"},
+      {{"table4", "--svg", "none.svg"}, "unknown flag '--svg'; see 'twiddle-bench table4 --help'"},
+      {{"sweep", "--layers", "L1"}, "unknown flag '--layers'"},
+      {{"table4", "--workspace-limit", "much"}, "found 'much'"},
+      {{"table5", "--engines", "gemm"}, "works by spectra"},
+      {{"products", "--engines", "gemm"}, "works by spectra"},
+      {{"table3", "--models", "nowhere"}, "no folder 'nowhere'"},
+      {{"fft", "--parts", "3d"}, "unknown part '3d'"},
+      {{"fft", "--device", "cpu", "--parts", "2d,even"}, "part 'even' of fft takes a GPU; a CPU has 1d and 2d"},
+      {{"fft", "--device", "cpu", "--parts", "conv"}, "part 'conv' of fft takes a GPU"},
+      {{"--epochs", "1", "table4"}, "unknown flag '--epochs'"},
+      {{"mathieu", "--parts", "layer"}, "did you mean 'layers'?"}};
   for (const auto& [arguments, message] : mistakes) {
     const Finished run = run_program(small(arguments));
     EXPECT_EQ(run.code, 2);

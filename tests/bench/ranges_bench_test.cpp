@@ -12,8 +12,8 @@ namespace {
 using Json = nlohmann::json;
 
 TEST(RangesBench, HoldsEachPlanToEachRange) {
-  const Finished run = run_program({"bench", "ranges", "--device", "cpu", "--layers", "L5", "--batch-size", "2",
-                                    "--engines", "gemm,winograd", "--json", "-"});
+  const Finished run = run_program({"ranges", "--device", "cpu", "--layers", "L5", "--batch-size", "2", "--engines",
+                                    "gemm,winograd", "--json", "-"});
   ASSERT_EQ(run.code, 0) << run.err;
   std::map<std::string, int> rows_of;
   std::map<std::string, double> uniform;

@@ -119,10 +119,10 @@ TEST(HeatMap, TellsEqualFailedAndNotMeasuredApart) {
 TEST(Bench, SweepsAndGoesOn) {
   const auto folder = fresh_folder("sweep");
   const std::string results = (folder / "sweep.jsonl").string(), picture = (folder / "sweep.svg").string();
-  std::vector<std::string> arguments{"bench",   "sweep",     "--device", "cpu",      "--engines", "gemm,fft",
-                                     "--batch", "1",         "-q",       "--sample", "4",         "--seed",
-                                     "9",       "--results", results,    "--svg",    picture,     "--milliseconds",
-                                     "0",       "--json",    "-"};
+  std::vector<std::string> arguments{"sweep",     "--device", "cpu",      "--engines", "gemm,fft",       "--batch",
+                                     "1",         "-q",       "--sample", "4",         "--seed",         "9",
+                                     "--results", results,    "--svg",    picture,     "--milliseconds", "0",
+                                     "--json",    "-"};
   const Finished first = run_program(arguments);
   ASSERT_EQ(first.code, 0) << first.err;
   const auto rows = nlohmann::json::parse(first.out).at("rows");
@@ -147,10 +147,8 @@ TEST(Bench, WhatMissesThePrecisionIsNoWinOfASweep) {
       results.add({shape, "fft", {1, 1, 1}, 1e-4, {}});
       results.add({shape, "gemm", {2, 2, 2}, 1e-7, {}});
     }
-    ASSERT_EQ(
-        run_program({"bench", "sweep", "--recorded", "--engines", "fft,gemm", "--results", file, "--svg", picture})
-            .code,
-        0);
+    ASSERT_EQ(run_program({"sweep", "--recorded", "--engines", "fft,gemm", "--results", file, "--svg", picture}).code,
+              0);
     EXPECT_EQ(count(read_text(picture), "✕"), precision == "fp32" ? 2u : 1u) << precision;  // one is the key's
   }
   std::filesystem::remove_all(folder);
@@ -162,14 +160,14 @@ TEST(Bench, SweepsInShardsAndDrawsThemTogether) {
   const std::string picture = (folder / "sweep.svg").string();
   for (const char* shard : {"1/2", "2/2"}) {
     const Finished measured =
-        run_program({"bench", "sweep", "--device", "cpu", "--engines", "gemm,fft", "--batch", "1", "-q", "--sample",
-                     "5", "--shard", shard, "--results", shard[0] == '1' ? first : second, "--milliseconds", "0"});
+        run_program({"sweep", "--device", "cpu", "--engines", "gemm,fft", "--batch", "1", "-q", "--sample", "5",
+                     "--shard", shard, "--results", shard[0] == '1' ? first : second, "--milliseconds", "0"});
     ASSERT_EQ(measured.code, 0) << measured.err;
   }
   const std::string kept = read_text(first) + read_text(second);
   const auto show = [&](const std::string& engines) {
-    return run_program({"bench", "sweep", "--recorded", "--engines", engines, "--batch", "1", "--sample", "5",
-                        "--results", first + "," + second, "--svg", picture, "--json", "-"});
+    return run_program({"sweep", "--recorded", "--engines", engines, "--batch", "1", "--sample", "5", "--results",
+                        first + "," + second, "--svg", picture, "--json", "-"});
   };
   const Finished shown = show("fft,gemm");
   ASSERT_EQ(shown.code, 0) << shown.err;
@@ -181,10 +179,10 @@ TEST(Bench, SweepsInShardsAndDrawsThemTogether) {
 
   EXPECT_EQ(show("fft").code, 2);
   EXPECT_NE(show("fft,cudnn").err.find("cudnn"), std::string::npos);
-  EXPECT_EQ(run_program({"bench", "sweep", "--recorded"}).code, 2);
+  EXPECT_EQ(run_program({"sweep", "--recorded"}).code, 2);
   for (const char* shard : {"3/2", "0/2", "1", "1/2/3", "a/b"})
-    EXPECT_EQ(run_program({"bench", "sweep", "--shard", shard}).code, 2) << shard;
-  EXPECT_EQ(run_program({"bench", "table4", "--shard", "1/2"}).code, 2);
+    EXPECT_EQ(run_program({"sweep", "--shard", shard}).code, 2) << shard;
+  EXPECT_EQ(run_program({"table4", "--shard", "1/2"}).code, 2);
   std::filesystem::remove_all(folder);
 }
 

@@ -36,7 +36,7 @@ TEST(WinogradBench, CountsTheNetworksOperationsAsThePaperDoes) {
 TEST(WinogradBench, MeasuresLayersAndTheirSumBesideErrors) {
   const auto folder = fresh_folder("winograd");
   const std::string csv = (folder / "table.csv").string();
-  const Finished run = run_program({"bench", "winograd", "--device", "cpu", "--layers", "vgg5", "--batch-size", "1",
+  const Finished run = run_program({"winograd", "--device", "cpu", "--layers", "vgg5", "--batch-size", "1",
                                     "--milliseconds", "0", "--engines", "winograd,gemm", "--csv", csv, "--json", "-"});
   ASSERT_EQ(run.code, 0) << run.err;
   const Json rows = Json::parse(run.out).at("rows");
@@ -70,7 +70,7 @@ TEST(WinogradBench, MeasuresLayersAndTheirSumBesideErrors) {
 }
 
 TEST(WinogradBench, SumsUpAllPassesAsATrainingStepRunsThem) {
-  const Finished run = run_program({"bench", "winograd", "--device", "cpu", "--layers", "L4", "--batch-size", "1",
+  const Finished run = run_program({"winograd", "--device", "cpu", "--layers", "L4", "--batch-size", "1",
                                     "--milliseconds", "0", "--engines", "fft,winograd", "--parts", "speed", "--passes",
                                     "forward,backward_input,backward_weight", "--json", "-"});
   ASSERT_EQ(run.code, 0) << run.err;
@@ -88,12 +88,12 @@ TEST(WinogradBench, SumsUpAllPassesAsATrainingStepRunsThem) {
 }
 
 TEST(WinogradBench, PrintsALineABatchAndRefusesOtherParts) {
-  const Finished run = run_program({"bench", "winograd", "--device", "cpu", "--layers", "L4", "--batch-size", "1",
+  const Finished run = run_program({"winograd", "--device", "cpu", "--layers", "L4", "--batch-size", "1",
                                     "--milliseconds", "0", "--engines", "gemm", "--parts", "speed"});
   ASSERT_EQ(run.code, 0) << run.err;
   for (const char* part : {"batch 1, forward", "layer  depth  GFLOP", "TFLOP/s", "all layers, forward", "gemm ms"})
     EXPECT_NE(run.out.find(part), std::string::npos) << part << " is not in\n" << run.out;
-  const Finished mistake = run_program({"bench", "winograd", "--parts", "error"});
+  const Finished mistake = run_program({"winograd", "--parts", "error"});
   EXPECT_EQ(mistake.code, 2);
   EXPECT_NE(mistake.err.find("did you mean 'errors'?"), std::string::npos) << mistake.err;
 }

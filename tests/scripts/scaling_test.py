@@ -14,8 +14,6 @@ SCALING = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../script
 TWIDDLE = """#!{python}
 import json, sys
 value = lambda name: sys.argv[sys.argv.index(name) + 1]
-if sys.argv[1] == "bench":
-    sys.exit()
 gpus, batch = int(value("--gpus")), int(value("--batch-size"))
 alone = batch / gpus
 together = alone + 2
@@ -36,7 +34,7 @@ class Scaling(unittest.TestCase):
     def tables(self, gpus, network, twiddle=TWIDDLE, python=PYTHON):
         with tempfile.TemporaryDirectory() as folder:
             programs = []
-            for name, text in [("twiddle", twiddle), ("python", python)]:
+            for name, text in [("twiddle", twiddle), ("python", python), ("twiddle-bench", "#!/bin/sh\n")]:
                 programs.append(os.path.join(folder, name))
                 with open(programs[-1], "w") as file:
                     file.write(text.format(python=sys.executable))
