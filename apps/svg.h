@@ -29,14 +29,4 @@ struct Chart {
 // The colours and letters of charts and maps, on light pages and on dark ones; for a <style> element.
 std::string chart_style();
 
-// Drawings of one size, so many beside each other, and what stands below them all, as a file of its own.
-struct Drawings {
-  std::vector<std::string> all;
-  int columns = 1;
-  double width = Chart::width, height = Chart::height;  // of each
-  std::string footer = {};
-  double footer_height = 0;
-};
-std::string svg_page(const Drawings& drawings);
-
 }  // namespace twiddle

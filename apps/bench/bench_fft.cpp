@@ -6,6 +6,7 @@
 
 #include "apps/bench/bench.h"
 #include "apps/bench/fft_bench.h"
+#include "apps/bench/svg_page.h"
 #include "apps/svg.h"
 #include "apps/text_table.h"
 #include "framework/error.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "apps/bench/bench.h"
+#include "apps/bench/svg_page.h"
 #include "apps/svg.h"
 #include "apps/text_table.h"
 #include "framework/error.h"

@@ -8,10 +8,10 @@
 
 #include "apps/bench/bench.h"
 #include "apps/bench/heat_map.h"
+#include "apps/bench/svg_page.h"
 #include "apps/bench/sweep_results.h"
 #include "apps/console.h"
 #include "apps/duration.h"
-#include "apps/svg.h"
 #include "apps/text_table.h"
 #include "framework/error.h"
 #include "framework/text.h"

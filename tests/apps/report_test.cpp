@@ -183,13 +183,6 @@ TEST(Svg, MarksAHeight) {
   EXPECT_NE(svg.find(">1<"), std::string::npos);
 }
 
-TEST(Svg, AFileIsLegibleOnDarkPages) {
-  const std::string page = svg_page({.all = {Chart{.title = "a"}.svg()}});
-  expect_well_formed(page.substr(page.find("</style>") + 8, page.rfind("</svg>") - page.find("</style>") - 8));
-  EXPECT_NE(page.find("prefers-color-scheme:dark"), std::string::npos);
-  EXPECT_NE(page.find("class=\"paper\""), std::string::npos);
-}
-
 TEST(Base64, KnowsTheExamplesOfTheStandard) {
   const auto encode = [](const std::string& text) { return base64({text.begin(), text.end()}); };
   EXPECT_EQ(encode(""), "");

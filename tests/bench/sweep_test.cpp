@@ -4,8 +4,8 @@
 #include <set>
 
 #include "apps/bench/heat_map.h"
+#include "apps/bench/svg_page.h"
 #include "apps/bench/sweep_results.h"
-#include "apps/svg.h"
 #include "framework/error.h"
 #include "tests/apps/run_program.h"
 
@@ -114,6 +114,13 @@ TEST(HeatMap, TellsEqualFailedAndNotMeasuredApart) {
   EXPECT_EQ(count(page, "<svg"), count(page, "</svg>"));
   EXPECT_NE(page.find("height=\"886\""), std::string::npos);  // two rows and the key
   EXPECT_NE(page.find("not measured"), std::string::npos);
+}
+
+TEST(SvgPage, IsLegibleOnDarkPages) {
+  const std::string page = svg_page({.all = {Chart{.title = "a"}.svg()}});
+  EXPECT_EQ(count(page, "<svg"), count(page, "</svg>"));
+  EXPECT_NE(page.find("prefers-color-scheme:dark"), std::string::npos);
+  EXPECT_NE(page.find("class=\"paper\""), std::string::npos);
 }
 
 TEST(Bench, SweepsAndGoesOn) {

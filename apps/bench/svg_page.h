@@ -1,0 +1,19 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "apps/svg.h"
+
+namespace twiddle {
+
+// Drawings of one size in `columns` columns, with a footer below all, as one file.
+struct Drawings {
+  std::vector<std::string> all;
+  int columns = 1;
+  double width = Chart::width, height = Chart::height;  // of each drawing
+  std::string footer = {};
+  double footer_height = 0;
+};
+std::string svg_page(const Drawings& drawings);
+
+}  // namespace twiddle
