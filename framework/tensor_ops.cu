@@ -13,16 +13,6 @@ struct Add {
   TWIDDLE_HD float operator()(float a, float b) const { return a + b; }
 };
 
-struct Scale {
-  float factor;
-  TWIDDLE_HD float operator()(float x) const { return factor == 0 ? 0 : factor * x; }
-};
-
-struct Axpy {
-  float factor;
-  TWIDDLE_HD float operator()(float x, float y) const { return y + factor * x; }
-};
-
 struct AddBias {  // y [outer, channels, inner] as rows of `inner`
   Divisor channels;
   const float* bias;
@@ -108,15 +98,6 @@ void add(Stream& stream, const Tensor& a, const Tensor& b, Tensor& sum) {
   require(a.shape() == b.shape() && a.shape() == sum.shape(), "add: shapes ", to_string(a.shape()), ", ",
           to_string(b.shape()), ", ", to_string(sum.shape()), " differ");
   map_elements(stream, sum.size(), Add{}, 1, sum.write(), a.read(), b.read());
-}
-
-void axpy(Stream& stream, float factor, const Tensor& x, Tensor& y) {
-  require(x.size() == y.size(), "axpy: sizes ", x.size(), " and ", y.size(), " differ");
-  map_elements(stream, y.size(), Axpy{factor}, 1, y.write(), x.read(), y.read());
-}
-
-void scale(Stream& stream, float factor, std::int64_t count, const float* from, float* to) {
-  map_elements(stream, count, Scale{factor}, 1, to, from);
 }
 
 void add_bias(Stream& stream, const Tensor& bias, std::int64_t inner, Tensor& y) {

@@ -5,9 +5,6 @@ namespace twiddle {
 
 // Operations that several layers and optimizers share. All tensors are f32 on the stream's device.
 void add(Stream& stream, const Tensor& a, const Tensor& b, Tensor& sum);  // sum = a + b, elementwise; sum may be a or b
-void axpy(Stream& stream, float factor, const Tensor& x, Tensor& y);      // y = y + factor x
-// to = factor from, which may be the same; a factor of 0 makes zeros of anything.
-void scale(Stream& stream, float factor, std::int64_t count, const float* from, float* to);
 void add_bias(Stream& stream, const Tensor& bias, std::int64_t inner,
               Tensor& y);  // y [outer, channels, inner] += bias [channels]
 // y [outer, channels, inner] to [channels]: the gradient of a bias.

@@ -17,14 +17,17 @@ float read(Context& ctx, const Tensor& tensor) {
   return tensor.to_vector(*ctx.stream).at(0);
 }
 
+Tensor scaled(Context& ctx, float factor, const Tensor& x) {
+  std::vector<float> values = x.to_vector(*ctx.stream);
+  for (float& value : values) value *= factor;
+  return Tensor::from(*ctx.stream, x.shape(), values);
+}
+
 // factor x x, written as a layer would write it.
 Variable times(Context& ctx, float factor, const Variable& x) {
-  Tensor y = Tensor::filled(*ctx.stream, x.value().shape(), 0);
-  axpy(*ctx.stream, factor, x.value(), y);
+  const Tensor y = scaled(ctx, factor, x.value());
   return ctx.tape.record("times", y, {x}, [x, factor](Context& backward_ctx, const Tensor& grad_y) {
-    Tensor grad_x = Tensor::filled(*backward_ctx.stream, grad_y.shape(), 0);
-    axpy(*backward_ctx.stream, factor, grad_y, grad_x);
-    x.add_grad(backward_ctx, grad_x);
+    x.add_grad(backward_ctx, scaled(backward_ctx, factor, grad_y));
   });
 }
 

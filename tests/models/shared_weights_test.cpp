@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "framework/error.h"
-#include "framework/tensor_ops.h"
 #include "tests/models/small_training.h"
 #include "tests/support/copy_of.h"
 #include "tests/support/thread_ranks.h"
@@ -67,9 +66,11 @@ struct UpdateBench {
     auto gradient = shared.gradients().begin();
     for (const Parameter& parameter : parameters) {
       if (!parameter.trainable) continue;
-      const Tensor whole = Tensor::from(stream, parameter.shape, numbers(count_of(parameter.shape), seed));
+      std::vector<float> values = numbers(count_of(parameter.shape), seed);
+      for (float& value : values) value *= 1.0F / static_cast<float>(ranks);
       Tensor place = *gradient++;
-      scale(stream, 1.0F / static_cast<float>(ranks), whole.size(), whole.read(), place.write());
+      stream.copy(place.write(), values.data(), values.size() * sizeof(float));
+      stream.synchronize();  // `values` is freed
     }
     shared.sum_gradients(stream);
     step(shared.share());
