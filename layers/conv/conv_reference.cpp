@@ -1,10 +1,6 @@
 // The three passes as gather sums in double, one element at a time: the definition that every engine is held to.
 #include <algorithm>
-#include <limits>
-#include <vector>
 
-#include "framework/random.h"
-#include "layers/conv/conv_check.h"
 #include "layers/conv/engines.h"
 
 namespace twiddle {
@@ -100,32 +96,6 @@ double conv_reference(const ConvProblem& problem, ConvPass pass, const float* x,
     default:
       return forward_element(problem, x, w, bias, index);
   }
-}
-
-double conv_error(Context& ctx, const ConvProblem& problem, ConvPass pass, const ConvOperands& operands, int samples) {
-  const bool forward = pass == ConvPass::forward, input = pass == ConvPass::backward_input;
-  const Tensor& written = forward ? operands.y : input ? operands.x : operands.w;
-  if (ctx.stream->device().kind != Device::Kind::cpu)
-    return ConvCheck(*ctx.stream, problem, pass, operands, samples).error(*ctx.stream, written);
-  if (holds_nan(*ctx.stream, written)) return std::numeric_limits<double>::quiet_NaN();
-  const float* const result = written.read();
-  const float *const x = operands.x.read(), *const w = operands.w.read(), *const y = operands.y.read();
-  const float* const bias = operands.bias.defined() ? operands.bias.read() : nullptr;
-  const std::int64_t count = written.size(), taken = std::min<std::int64_t>(samples, count);
-
-  std::vector<std::int64_t> places(static_cast<std::size_t>(taken));
-  std::vector<float> found(places.size());
-  std::vector<double> expected(places.size());
-#pragma omp parallel for schedule(dynamic)
-  for (std::int64_t i = 0; i < taken; ++i) {
-    // One element of each of `taken` equal ranges, at a place of its own, so that no stride of the result hides.
-    const std::int64_t begin = i * count / taken, end = (i + 1) * count / taken;
-    const std::int64_t index = begin + RandomSequence{1}.below(i, end - begin);
-    const auto at = static_cast<std::size_t>(i);
-    places[at] = index, found[at] = result[index];
-    expected[at] = conv_reference(problem, pass, x, w, y, bias, index);
-  }
-  return relative_error(problem, pass, places, found, expected);
 }
 
 }  // namespace twiddle

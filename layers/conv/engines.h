@@ -23,8 +23,4 @@ std::vector<std::unique_ptr<ConvEngine>> make_conv_engines(Device device, const 
 double conv_reference(const ConvProblem& problem, ConvPass pass, const float* x, const float* w, const float* y,
                       const float* bias, std::int64_t index);
 
-// relative_error (conv_check.h) of what the pass wrote against the reference on `samples` elements spread over it; NaN
-// where any element is, sampled or not.
-double conv_error(Context& ctx, const ConvProblem& problem, ConvPass pass, const ConvOperands& operands, int samples);
-
 }  // namespace twiddle

@@ -22,6 +22,7 @@
 #include "layers/conv/conv_check.h"
 #include "layers/conv/cudnn_plan.h"
 #include "layers/conv/engines.h"
+#include "tests/support/conv_problem.h"
 
 using namespace twiddle;
 using nlohmann::json;

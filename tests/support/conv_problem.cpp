@@ -1,8 +1,12 @@
 #include "tests/support/conv_problem.h"
 
+#include <algorithm>
+#include <limits>
 #include <sstream>
 
+#include "framework/context.h"
 #include "framework/error.h"
+#include "framework/random.h"
 #include "layers/conv/conv_check.h"
 #include "layers/conv/engines.h"
 #include "layers/conv/trial.h"
@@ -74,6 +78,31 @@ std::shared_ptr<const ConvPlan> holding_plan(Context& ctx, const ConvEngine& eng
 
 std::size_t scratch_bytes(const ConvEngine& engine, const ConvProblem& problem, ConvPass pass) {
   return first_plan(engine, problem, pass)->facts().scratch_bytes;
+}
+
+double conv_error(Context& ctx, const ConvProblem& problem, ConvPass pass, const ConvOperands& operands, int samples) {
+  const Tensor& result = written(pass, operands);
+  if (ctx.stream->device().kind != Device::Kind::cpu)
+    return ConvCheck(*ctx.stream, problem, pass, operands, samples).error(*ctx.stream, result);
+  if (holds_nan(*ctx.stream, result)) return std::numeric_limits<double>::quiet_NaN();
+  const float* const values = result.read();
+  const float *const x = operands.x.read(), *const w = operands.w.read(), *const y = operands.y.read();
+  const float* const bias = operands.bias.defined() ? operands.bias.read() : nullptr;
+  const std::int64_t count = result.size(), taken = std::min<std::int64_t>(samples, count);
+
+  std::vector<std::int64_t> places(static_cast<std::size_t>(taken));
+  std::vector<float> found(places.size());
+  std::vector<double> expected(places.size());
+#pragma omp parallel for schedule(dynamic)
+  for (std::int64_t i = 0; i < taken; ++i) {
+    // One element of each of `taken` equal ranges, at a place of its own, so that no stride of the result hides.
+    const std::int64_t begin = i * count / taken, end = (i + 1) * count / taken;
+    const std::int64_t index = begin + RandomSequence{1}.below(i, end - begin);
+    const auto at = static_cast<std::size_t>(i);
+    places[at] = index, found[at] = values[index];
+    expected[at] = conv_reference(problem, pass, x, w, y, bias, index);
+  }
+  return relative_error(problem, pass, places, found, expected);
 }
 
 double plan_error(Context& ctx, const ConvPlan& plan, const ConvProblem& problem, ConvPass pass) {

@@ -17,6 +17,10 @@ Shape shape_of(const ConvProblem& problem, ConvOperand operand);
 // The tensor that a pass writes.
 const Tensor& written(ConvPass pass, const ConvOperands& operands);
 
+// relative_error (layers/conv/conv_check.h) of the result against conv_reference on `samples` elements spread over it;
+// NaN if any element is NaN, sampled or not.
+double conv_error(Context& ctx, const ConvProblem& problem, ConvPass pass, const ConvOperands& operands, int samples);
+
 // What the rule would take: the engine's first plan. Fails where there is none.
 std::shared_ptr<const ConvPlan> first_plan(const ConvEngine& engine, const ConvProblem& problem, ConvPass pass);
 // The first of its plans that the tuner would take; null: there is none.

@@ -8,6 +8,7 @@
 
 #include "layers/conv/conv_check.h"
 #include "layers/conv/engines.h"
+#include "tests/support/conv_problem.h"
 #include "tests/support/noise.h"
 
 namespace twiddle {
