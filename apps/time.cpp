@@ -86,7 +86,10 @@ void print_layers(const std::vector<LayerTime>& rows, std::int64_t batch) {
 }
 
 nlohmann::json to_json(const Timing& timing) {
-  return {{"median_ms", timing.quantile(0.5)}, {"p10_ms", timing.quantile(0.1)}, {"p90_ms", timing.quantile(0.9)}};
+  return {{"median_ms", timing.quantile(0.5)},
+          {"p10_ms", timing.quantile(0.1)},
+          {"p90_ms", timing.quantile(0.9)},
+          {"samples", timing.samples.size()}};
 }
 
 double per_step(std::int64_t count, const IterationTimes& times) {
@@ -261,6 +264,7 @@ int time_on_ranks(const Flags& flags, const TimeArguments& arguments, Context& c
                                    {"together", to_json(together.whole)},
                                    {"backward_together", to_json(together.backward)},
                                    {"update_together", to_json(together.update)},
+                                   {"alone_captured", alone.captured},
                                    {"captured", together.captured},
                                    {"efficiency", times.efficiency()},
                                    {"computing_ms", times.computing},
