@@ -15,6 +15,7 @@ class PixelStatistics : public Dataset {
   std::int64_t size() const override { return dataset_.size(); }
   const std::vector<std::string>& classes() const override { return dataset_.classes(); }
   Target get(std::int64_t index, Image& image) const override;
+  std::vector<std::int64_t> labels(std::int64_t index) const override { return dataset_.labels(index); }
   std::string where(std::int64_t index) const override { return dataset_.where(index); }
   std::string describe() const override { return dataset_.describe(); }
 

@@ -16,6 +16,7 @@ class TwoPictures : public Dataset {
     image = index == 0 ? Image{2, 1, 2, {0, 255, 51, 51}} : Image{2, 1, 1, {255, 102}};
     return 0;
   }
+  std::vector<std::int64_t> labels(std::int64_t) const override { return {0}; }
   std::string where(std::int64_t) const override { return ""; }
   std::string describe() const override { return ""; }
 
@@ -33,6 +34,13 @@ TEST(PixelStatistics, WeighEachImageTheSame) {
   EXPECT_DOUBLE_EQ(statistics.deviation().at(0), std::sqrt(0.75 - 0.75 * 0.75));
   EXPECT_DOUBLE_EQ(statistics.mean().at(1), 0.3);
   EXPECT_NEAR(statistics.deviation().at(1), 0.1, 1e-12);
+}
+
+TEST(PixelStatistics, ReadsLabelsWithoutImages) {
+  const TwoPictures pictures;
+  const PixelStatistics statistics(pictures);
+  EXPECT_EQ(statistics.labels(0), (std::vector<std::int64_t>{0}));
+  EXPECT_TRUE(statistics.mean().empty());
 }
 
 }  // namespace
