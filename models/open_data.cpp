@@ -126,14 +126,13 @@ OpenData open_data(const Experiment& experiment) {
   }
   diagnostics.throw_if_any();
   warn_of_empty_classes(experiment.data, opened);
-  if (opened.train) map_classes(experiment, {opened.train->classes(), "data.train"}, opened);
   return opened;
 }
 
 OpenData open_val_data(const Experiment& experiment, const NetworkClasses& network) {
   OpenData opened{nullptr, experiment.data.val.open(), nullptr, experiment.data.val_augment};
   if (!opened.val || is_image(experiment.loss->target())) return opened;
-  if (!network.names.empty()) map_classes(experiment, network, opened);
+  map_classes(experiment, network, opened);
   Diagnostics diagnostics;
   check_classes(experiment, "val", *opened.val, diagnostics);
   diagnostics.throw_if_any();
@@ -145,9 +144,15 @@ OpenData open_val_data(const Experiment& experiment, const NetworkClasses& netwo
   return opened;
 }
 
-void map_classes(const Experiment& experiment, const NetworkClasses& network, OpenData& data) {
+void map_classes(const Experiment& experiment, const NetworkClasses& named, OpenData& data) {
+  if (is_image(experiment.loss->target()) || (named.names.empty() && !data.train)) return;
+  const NetworkClasses of_train{data.train ? data.train->classes() : named.names, "data.train"};
+  const NetworkClasses& network = named.names.empty() ? of_train : named;
   Diagnostics diagnostics;
   const DataSection& section = experiment.data;
+  // Numbered classes that a training set has and the network names are compared by their order, in both sets alike.
+  if (data.val && unknown_names(data.val->classes(), of_train.names).empty())
+    data.val = with_classes(std::move(data.val), of_train, "val", section.val.place(), data, diagnostics);
   data.train = with_classes(std::move(data.train), network, "train", section.train.place(), data, diagnostics);
   data.val = with_classes(std::move(data.val), network, "val", section.val.place(), data, diagnostics);
   diagnostics.throw_if_any();

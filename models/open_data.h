@@ -24,16 +24,16 @@ struct NetworkClasses {
 };
 
 // Opens what the config names. Data with more classes than the model has outputs is an Error of kind config; missing or
-// damaged files are an Error of kind data. The classes of data.val are mapped to those of data.train as by
-// map_classes().
+// damaged files are an Error of kind data.
 OpenData open_data(const Experiment& experiment);
 
 // The same without the training data, which a trained network no longer needs: nothing of it is opened. The classes of
 // data.val are mapped to the network's, if those are known.
 OpenData open_val_data(const Experiment& experiment, const NetworkClasses& network = {});
 
-// Gives the datasets the network's classes: labels are mapped by name, and classes may be missing in the data. An Error
-// of kind config lists both sets of names if the data has a class that the network does not know.
+// Gives the datasets the network's classes, or those of data.train if the network has no names: labels are mapped by
+// name, and classes may be missing in the data. An Error of kind config lists both sets of names if the data has a
+// class that the network does not know.
 void map_classes(const Experiment& experiment, const NetworkClasses& network, OpenData& data);
 
 }  // namespace twiddle

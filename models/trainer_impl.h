@@ -62,15 +62,18 @@ struct Trainer::Impl {
     if (config.train.ema_decay > 0)
       average = std::make_unique<WeightAverage>(*ctx.stream, net, config.train.ema_decay, config.train.ema_warmup);
     net.initialize(ctx);
+    NetworkClasses classes;
     if (!options.weights.empty()) {
       taken_weights = take_weights(options.weights, ctx, net);
       if (taken_weights->has_last_layer())
-        map_classes({taken_weights->classes, printable(options.weights),
-                     "to train the last layer for other classes, give it another name: it is initialized then"});
+        classes = {taken_weights->classes, printable(options.weights),
+                   "to train the last layer for other classes, give it another name: it is initialized then"};
     }
+    if (!options.resume.empty())
+      classes = {checkpoint_classes(options.resume), printable(options.resume),
+                 "a run keeps its classes; start a new one, if need be with --weights"};
+    map_classes(classes);
     if (!options.resume.empty()) {
-      map_classes({checkpoint_classes(options.resume), printable(options.resume),
-                   "a run keeps its classes; start a new one, if need be with --weights"});
       state = restore_checkpoint(options.resume, ctx, net, optimizer, average.get());
       take_up(state, config, options);
       ctx.random.restore(config.seed, ctx.random.position());
@@ -86,9 +89,8 @@ struct Trainer::Impl {
     set_sums(state.loss_sum, state.right);
   }
 
-  // The data gets the classes that the outputs of these weights mean, if they are named.
+  // The data gets the classes that the outputs of the weights mean, if they are named.
   void map_classes(const NetworkClasses& classes) {
-    if (classes.names.empty() || is_image(loss_function.target())) return;
     const std::vector<std::string> of_data = data.data().train->classes();
     data.map_classes(experiment, classes);
     if (data.data().train->classes() != of_data)

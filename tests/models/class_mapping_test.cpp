@@ -56,6 +56,45 @@ TEST(ClassMapping, LastLayerFromFileKeepsItsClasses) {
   EXPECT_NE(message.find("give it another name"), std::string::npos) << message;
 }
 
+// The training data lacks a class that the validation data and the network have.
+TEST(ClassMapping, ValidationHasClassThatTrainingLacks) {
+  const std::string list = write_pictures("mapping", 12), part = list + ".part";
+  std::ofstream(part) << "0.png b\n1.png c\n2.png d\n";
+  Trainer::Options options;
+  options.weights = checkpoint_of(list, new_folder("mapping_run")) + "/model.safetensors";
+  const std::string format = "{format: image_list, channels: 1, file: ";
+  const Trainer tuned(small_experiment({{"data.train", format + part + "}", "--set"},
+                                        {"data.val", format + list + ", classes: [a, b, c, d]}", "--set"}}),
+                      options);
+  EXPECT_EQ(tuned.train_data().labels(0), (std::vector<std::int64_t>{1}));
+  EXPECT_EQ(tuned.val_data()->labels(3), (std::vector<std::int64_t>{3}));
+}
+
+// The same pictures of the same classes, whose numbers differ.
+TEST(ClassMapping, ClassWeightsFollowClassesOfNetwork) {
+  const std::string list = write_pictures("mapping", 12), turned = list + ".turned";
+  std::ofstream lines(turned);
+  for (int i = 0; i < 12; ++i) lines << i << ".png " << 3 - i % 4 << '\n';
+  lines.close();
+  Trainer::Options options;
+  options.weights = checkpoint_of(list, new_folder("mapping_run")) + "/model.safetensors";
+  const auto losses = [&](const std::string& file, const std::string& classes, const std::string& factors) {
+    const std::string data = "{format: image_list, channels: 1, file: " + file + ", classes: " + classes + "}";
+    Trainer trainer(small_experiment({{"data.train", data, "--set"},
+                                      {"data.val", data, "--set"},
+                                      {"train.epochs", "1", ""},
+                                      {"train.loss", "{cross_entropy: {class_weights: " + factors + "}}", "--set"}}),
+                    options);
+    Losses seen;
+    std::atomic<bool> stop = false;
+    trainer.run({&seen}, stop);
+    return seen.steps;
+  };
+  const std::vector<double> of_network = losses(list, "[a, b, c, d]", "[1, 2, 4, 8]");
+  EXPECT_EQ(losses(turned, "[d, c, b, a]", "[8, 4, 2, 1]"), of_network);
+  EXPECT_NE(losses(turned, "[d, c, b, a]", "[1, 2, 4, 8]"), of_network);
+}
+
 TEST(ClassMapping, NewLastLayerTakesClassesOfData) {
   const std::string list = write_pictures("mapping", 12);
   Trainer::Options options;

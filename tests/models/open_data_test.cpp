@@ -16,7 +16,13 @@ Experiment experiment_with_data(const std::string& data) {
                               "data.yaml");
 }
 
-std::string error_of(const std::string& data, const std::function<void(const Experiment&)>& open = open_data) {
+OpenData open_mapped(const Experiment& experiment) {
+  OpenData data = open_data(experiment);
+  map_classes(experiment, {}, data);
+  return data;
+}
+
+std::string error_of(const std::string& data, const std::function<void(const Experiment&)>& open = open_mapped) {
   try {
     open(experiment_with_data(data));
   } catch (const Error& error) {
@@ -133,7 +139,7 @@ std::string list_of(const std::string& name, const std::string& lines) {
 TEST(OpenData, MapsClassesOfValidationByName) {
   const std::string train = list_of("train.txt", "a.png cat\nb.png dog\nc.png hen\n"),
                     val = list_of("val.txt", "a.png hen\nb.png dog\n");
-  const OpenData data = open_data(experiment_with_data("  train: " + train + "\n  val: " + val + "\n"));
+  const OpenData data = open_mapped(experiment_with_data("  train: " + train + "\n  val: " + val + "\n"));
   EXPECT_EQ(data.val->classes(), data.train->classes());
   EXPECT_EQ(data.val->labels(0), (std::vector<std::int64_t>{2}));
   EXPECT_TRUE(data.warnings.empty());
