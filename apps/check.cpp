@@ -16,6 +16,7 @@
 #include "framework/error.h"
 #include "framework/interrupted.h"
 #include "framework/printable.h"
+#include "framework/quotient_up.h"
 #include "framework/text.h"
 #include "models/run_setup.h"
 #include "models/training_data.h"
@@ -69,11 +70,13 @@ void read_first(const Dataset& data, const Augment& augment, const Experiment& e
 }
 
 // Updates of the whole run; 0 without training images.
-std::int64_t updates_of(const Config& config, const Dataset* train) {
-  if (train == nullptr) return 0;
-  const std::int64_t size = config.train.batch_size, images = train->size();
-  const std::int64_t batches = config.data.drop_last ? images / size : (images + size - 1) / size;
-  return config.train.epochs * ((batches + config.train.accumulate - 1) / config.train.accumulate);
+std::int64_t updates_of(const Experiment& experiment, const Dataset* data) {
+  if (data == nullptr) return 0;
+  const Config::Train& train = experiment.config.train;
+  const bool drops_last = training_options(experiment, data->size()).drop_last;
+  const std::int64_t batches =
+      drops_last ? data->size() / train.batch_size : quotient_up(data->size(), train.batch_size);
+  return train.epochs * quotient_up(batches, train.accumulate);
 }
 
 std::string in_four_digits(const std::vector<double>& values) {
@@ -95,10 +98,11 @@ nlohmann::json check_one(const std::string& file, const Flags& flags, bool all_i
   std::vector<std::string> warnings;
   std::string pixels;  // how they are distributed; empty: not known
   if (config.data.present) {
-    const OpenData opened = open_data(experiment);
+    OpenData opened = open_data(experiment);
+    map_classes(experiment, {}, opened);
     if (opened.train) data = opened.train->describe();
     plan.evaluation = evaluation_in_plan(experiment, opened.val.get());
-    warnings = run_warnings(config, *experiment.loss, *opened.val_augment, updates_of(config, opened.train.get()));
+    warnings = run_warnings(config, *experiment.loss, *opened.val_augment, updates_of(experiment, opened.train.get()));
     warnings.insert(warnings.begin(), opened.warnings.begin(), opened.warnings.end());
     for (const auto& [set, augment] : {std::pair{opened.train.get(), opened.train_augment.get()},
                                        std::pair{opened.val.get(), opened.val_augment.get()}}) {

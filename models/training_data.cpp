@@ -53,6 +53,19 @@ LoaderOptions loader_options(const Experiment& experiment) {
   return options;
 }
 
+LoaderOptions training_options(const Experiment& experiment, std::int64_t images, int ranks) {
+  const Config& config = experiment.config;
+  const LeastImages least = least_images(config, *experiment.model.net, images, ranks);
+  const std::int64_t last = images % config.train.batch_size;
+  const bool last_is_too_small = last > 0 && last < (least.of_rank > 1 ? least.of_rank * ranks : least.of_batch);
+  LoaderOptions options = loader_options(experiment);
+  options.ranks = ranks;
+  options.shuffle = true;
+  options.mixing = config.train.mixing;
+  options.drop_last = config.data.drop_last || last_is_too_small;
+  return options;
+}
+
 std::size_t evaluation_in_plan(const Experiment& experiment, const Dataset* val) {
   if (val == nullptr || experiment.device.kind != Device::Kind::cpu) return 0;
   return evaluation_bytes(experiment.loss->target(), experiment.config.train.batch_size,
@@ -73,16 +86,11 @@ void TrainingData::map_classes(const Experiment& experiment, const NetworkClasse
 }
 
 void TrainingData::make_loaders(const Experiment& experiment) {
-  const Config& config = experiment.config;
   LoaderOptions options = loader_options(experiment);
   options.rank = ranks_.rank(), options.ranks = ranks_.size();
   if (data_.val) val_ = std::make_unique<Loader>(*data_.val, *data_.val_augment, options);
-  const std::int64_t last_images = data_.train->size() % config.train.batch_size;
-  const std::int64_t least_images = least_.of_rank > 1 ? least_.of_rank * ranks_.size() : least_.of_batch;
-  const bool last_is_too_small = last_images > 0 && last_images < least_images;
-  options.shuffle = true;
-  options.mixing = config.train.mixing;
-  options.drop_last = config.data.drop_last || last_is_too_small;
+  options = training_options(experiment, data_.train->size(), ranks_.size());
+  options.rank = ranks_.rank();
   train_ = std::make_unique<Loader>(*data_.train, *data_.train_augment, options);
 }
 

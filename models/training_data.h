@@ -13,6 +13,10 @@ namespace twiddle {
 
 // How the images of an experiment are read, in batches of the config's size, for what its loss compares.
 LoaderOptions loader_options(const Experiment& experiment);
+// The same for training on so many images, by that many ranks. An Error of kind config if no batch can be trained on. A
+// batch norm that gets one value a channel from each image cannot be trained on one image: if the last batch of each
+// epoch would have just one, or one for one of the ranks that share it, it is left out.
+LoaderOptions training_options(const Experiment& experiment, std::int64_t images, int ranks = 1);
 
 // What an evaluation of the data adds to a plan of the device's memory: on a GPU nothing, its counts are in host
 // memory.
@@ -26,9 +30,7 @@ struct LeastImages {
 // What a run learns from and is measured on, and the threads that bring it.
 class TrainingData {
  public:
-  // An Error of kind config where the config has no training data, or where no batch of it can be trained on. A batch
-  // norm that gets one value a channel from each image cannot be trained on one image: where the last batch of each
-  // epoch would have just one, or one for one of the ranks that share it, it is left out.
+  // An Error of kind config if the config has no training data, or as training_options().
   TrainingData(const Experiment& experiment, Communicator& ranks);
 
   const OpenData& data() const { return data_; }

@@ -87,6 +87,19 @@ TEST(Check, WarnsOfSettingsThatRuinARun) {
   EXPECT_NE(means.find("'class_weights' with 'accumulate'"), std::string::npos) << means;
 }
 
+// Of nine images the last one would be a batch of its own, which the batch norm cannot be trained on.
+TEST(Check, CountsUpdatesAsTrainDoes) {
+  const auto folder = fresh_folder("updates");
+  const std::string file = (folder / "net.yaml").string();
+  std::ofstream(file) << "version: 1\nmodel: {input: [1, 4, 4], layers: [linear: {outputs: 3}, batch_norm]}\n"
+                         "data: {train: {format: synthetic, images: 9, classes: 3}}\n"
+                         "train: {epochs: 2, batch_size: 4, ema: {decay: 0.9999}}\n";
+  const Finished checked = run_program({"check", file});
+  EXPECT_NE(checked.err.find("after its 4 updates"), std::string::npos) << checked.err;
+  const Finished trained = run_program({"train", file, "--out", folder.string()});
+  EXPECT_NE(trained.err.find("after its 4 updates"), std::string::npos) << trained.err;
+}
+
 TEST(Check, LooksAtEveryFileAndReportsTheFirstFailure) {
   const auto folder = fresh_folder("check");
   std::ofstream(folder / "bad.yaml") << "version: 1\nmodle: {}\n";
