@@ -5,7 +5,6 @@
 #include "framework/atomic_file.h"
 #include "framework/error.h"
 #include "framework/memory_for.h"
-#include "models/fingerprint.h"
 
 namespace twiddle {
 namespace {
@@ -28,7 +27,7 @@ BestValidation::Data validation_data(const Trainer& trainer) {
            .classes = static_cast<std::int64_t>(val->classes().size()),
            .outputs = trainer.model().net->output_shape().at(0),
            .may_skip = trainer.config().data.skip_bad},
-          fingerprint(*val)};
+          trainer.state().validation_set};
 }
 
 }  // namespace

@@ -66,9 +66,8 @@ std::unique_ptr<Trainer> make_trainer(const Run& run, Experiment experiment) {
   });
   if (run.ranks->size() == 1) return trainer;
   const char* const same_files = "give all hosts the same files";
-  const Dataset* const val = trainer->val_data();
   expect_alike(*run.ranks, {{"training set", fingerprint(trainer->train_data()), same_files},
-                            {"validation set", val ? fingerprint(*val) : "none", same_files},
+                            {"validation set", trainer->state().validation_set, same_files},
                             {"state of training", join("step ", trainer->state().step), "resume the same checkpoint"},
                             {"set of weights", fingerprint(trainer->context(), *trainer->model().net), same_files}});
   return trainer;

@@ -48,6 +48,7 @@ Metadata format_state(const RunState& state) {
     metadata[join(run_prefix, name)] = std::string(text, end.ptr);
   });
   metadata[join(run_prefix, "watched")] = state.watched;
+  metadata[join(run_prefix, "validation_set")] = state.validation_set;
   return metadata;
 }
 
@@ -83,8 +84,9 @@ RunState parse_state(const ArraySource& contents, const std::string& path) {
       throw Error(ErrorKind::data,
                   join(printable(path), ": '", key, "' in its metadata is '", shown(text), "', below 0"));
   });
-  const auto watched = contents.metadata.find(join(run_prefix, "watched"));
-  if (watched != contents.metadata.end()) state.watched = watched->second;
+  for (const auto& [name, field] : {std::pair("watched", &state.watched), {"validation_set", &state.validation_set}})
+    if (const auto found = contents.metadata.find(join(run_prefix, name)); found != contents.metadata.end())
+      *field = found->second;
   return state;
 }
 

@@ -23,6 +23,7 @@ struct RunState {
   std::int64_t improved_epoch = 0;  // the last one that bettered the score by more than early stopping asks; 0: none
   double improved_score = -1;       // of that epoch
   std::string watched;              // the metric's name
+  std::string validation_set;       // fingerprint() of the data that the scores are of; empty: not known
   std::int64_t images = 0;          // trained on in the epoch under way
   double loss_sum = 0;              // over those images, so that a resumed epoch reports the same mean
   std::int64_t right = 0;           // of those images, whose label came first

@@ -81,7 +81,7 @@ std::string Trainer::last_checkpoint() const {
   return impl_->saver.last_checkpoint();
 }
 const std::vector<std::string>& Trainer::warnings() const {
-  return impl_->data.data().warnings;
+  return impl_->warnings;
 }
 std::int64_t Trainer::skipped() const {
   return impl_->data.skipped();

@@ -90,7 +90,7 @@ class Trainer {
   std::int64_t batches_per_epoch() const;
   std::int64_t steps_per_epoch() const;  // updates
   std::string last_checkpoint() const;
-  const std::vector<std::string>& warnings() const;   // of the data, as opened
+  const std::vector<std::string>& warnings() const;   // of the data, as opened and as resumed
   std::int64_t skipped() const;                       // different images left out, of both sets
   std::vector<std::string> skipped_messages() const;  // of the first few of them
 

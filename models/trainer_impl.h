@@ -11,6 +11,7 @@
 #include "framework/printable.h"
 #include "models/divergence.h"
 #include "models/epoch_span.h"
+#include "models/fingerprint.h"
 #include "models/memory_plan.h"
 #include "models/resume.h"
 #include "models/run_saver.h"
@@ -46,6 +47,7 @@ struct Trainer::Impl {
   bool first_step = true;  // of this process
   bool told_not_captured = false;
   std::optional<TakenWeights> taken_weights;
+  std::vector<std::string> warnings;
   std::shared_ptr<const EvalResult> last_validation;  // shared: among many classes its counts are large
 
   Impl(Experiment given, Options run_options)
@@ -82,7 +84,9 @@ struct Trainer::Impl {
     train_step.emplace(ctx, net, loss_function, optimizer,
                        step_options(config, average.get(), options.capture, *ranks));
     if (average) average->count_from(state.step);
-    watch.take_up(state);
+    warnings = data.data().warnings;
+    const std::string of_best = watch.take_up(state, data.val() ? fingerprint(data.val()->dataset()) : "");
+    if (!of_best.empty()) warnings.push_back(of_best);
     state.limit_batches = options.limit_batches;
     state.overfit_batch = options.overfit_batch ? 1 : 0;
     state.batch = span().batches(state.position);

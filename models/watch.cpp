@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "framework/text.h"
+
 namespace twiddle {
 
 namespace {
@@ -19,9 +21,19 @@ const Metric& find_metric(const std::vector<Metric>& metrics, const std::string&
 Watch::Watch(const std::vector<Metric>& metrics, const Config::Train& train)
     : metric_(find_metric(metrics, train.watch)), patience_(train.patience), min_delta_(train.min_delta) {}
 
-void Watch::take_up(RunState& state) const {
-  if (!state.watched.empty() && state.watched != metric_.name) state.best_epoch = state.improved_epoch = 0;
-  state.watched = metric_.name;
+std::string Watch::take_up(RunState& state, const std::string& validation_set) const {
+  const auto changes = [](std::string& known, const std::string& now) {
+    const bool differs = !known.empty() && !now.empty() && known != now;
+    if (!now.empty()) known = now;
+    return differs;
+  };
+  const std::int64_t best_epoch = state.best_epoch;
+  const bool other_metric = changes(state.watched, metric_.name),
+             other_set = changes(state.validation_set, validation_set);
+  if (other_metric || other_set) state.best_epoch = state.improved_epoch = 0;
+  if (!other_set || best_epoch == 0) return "";
+  return join("data.val is not the validation set of the run so far: the best score, of epoch ", best_epoch,
+              ", is not comparable and is discarded");
 }
 
 bool Watch::take(std::int64_t epoch, const Scores& scores, RunState& state) const {

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <string>
 
 #include "models/checkpoint.h"
 #include "models/config.h"
@@ -15,8 +16,9 @@ class Watch {
   Watch(const std::vector<Metric>& metrics, const Config::Train& train);
 
   const Metric& metric() const { return metric_; }
-  // Forgets scores of another metric, by which the run was begun.
-  void take_up(RunState& state) const;
+  // Forgets scores of another metric, by which the run was begun, and of other data. Returns a warning of the latter;
+  // may be empty. The set is one that fingerprint() names; empty: there is none.
+  std::string take_up(RunState& state, const std::string& validation_set = {}) const;
   // The scores of a finished epoch. True: it is the best so far. One that is not finite is never the best.
   bool take(std::int64_t epoch, const Scores& scores, RunState& state) const;
   // `patience` epochs have gone by since the last one that bettered the score by more than `min_delta`.

@@ -54,6 +54,18 @@ TEST(Watch, StopsWhereNothingGetsBetter) {
   EXPECT_EQ(stops_after("top1", 0, {NAN, 0.1, NAN, 0.2}), 0) << "before the first score there is nothing to better";
 }
 
+TEST(Watch, DiscardsBestOfAnotherValidationSet) {
+  const Watch watch(every_metric(), {});
+  RunState state;
+  state.best_epoch = state.improved_epoch = 3;
+  EXPECT_EQ(watch.take_up(state, "12 images, a1b2"), "");
+  EXPECT_EQ(watch.take_up(state), "");
+  EXPECT_EQ(state.best_epoch, 3);
+  EXPECT_NE(watch.take_up(state, "12 images, c3d4"), "");
+  EXPECT_EQ(state.best_epoch, 0);
+  EXPECT_EQ(state.improved_epoch, 0);
+}
+
 // Each epoch is a little better than the one before, but not by so much.
 TEST(Watch, CountsWhatIsBetterByMoreThanMinDelta) {
   EXPECT_EQ(stops_after("top1", 0.1, {0.1, 0.15, 0.19, 0.5}), 3);
