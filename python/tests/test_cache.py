@@ -92,6 +92,15 @@ class Cache(TestCase):
         self.assertFalse(os.path.exists(self.file))
         self.assertIn("0 choices", self.command("choices"))
 
+    def test_skips_entry_whose_problem_is_damaged(self):
+        self.assertEqual(self.python("-c", STEP).returncode, 0)
+        first, entry, *others = self.lines()
+        fields = entry.split("\t")
+        with open(self.file, "w") as file:
+            print(first, "\t".join([*fields[:5], "1x4x9x9 6x2x3x3", *fields[6:]]), *others, sep="\n", file=file)
+        self.assertIn(f"{self.file}: {len(others)} choices", self.command("choices"))
+        self.command("tune")
+
     def test_refuses_unknown_commands(self):
         result = self.python("-m", "twiddle_torch", "tunes")
         self.assertEqual(result.returncode, 2)

@@ -8,6 +8,7 @@ from typing import Dict, List, NamedTuple, Tuple
 import torch
 
 _beginning = b"# twiddle convolution choices "
+_problem = re.compile(r"(\d+x\d+x\d+x\d+) \* (\d+x\d+x\d+x\d+)(.*)")  # shapes of the input and the weights
 _variable = "TWIDDLE_TORCH_CACHE"
 
 
@@ -69,7 +70,7 @@ def entries() -> List[Entry]:
                 continue
             batch = re.fullmatch(r"batch (\d+)", fields[2])
             limits = re.fullmatch(r"workspace_limit (\d+)( deterministic)?", fields[7])
-            if batch and limits:
+            if batch and limits and _problem.fullmatch(fields[5]):
                 found.append(Entry(*fields[:2], int(batch[1]), *fields[3:7], int(limits[1]), bool(limits[2]), *fields[8:]))
     return found
 
@@ -102,8 +103,8 @@ def _run(group: List[Entry], device: str) -> None:
     from twiddle_torch.conv import conv2d
 
     first = group[0]
-    sizes, more = re.fullmatch(r"(\S+ \* \S+)(.*)", first.problem).groups()  # type: ignore[union-attr]
-    x_shape, weight_shape = ([int(size) for size in shape.split("x")] for shape in sizes.split(" * "))
+    *shapes, more = _problem.fullmatch(first.problem).groups()  # type: ignore[union-attr]
+    x_shape, weight_shape = ([int(size) for size in shape.split("x")] for shape in shapes)
 
     def pair(name: str, otherwise: int) -> List[int]:
         found = re.search(rf" {name} (\d+)(?:x(\d+))?", more)
