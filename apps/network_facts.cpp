@@ -108,11 +108,11 @@ std::string memory_line(const MemoryPlan& plan, std::int64_t batch) {
       plan.workspace > 0 ? format_bytes(plan.workspace) + " (" + plan.workspace_layer + ")" : "0";
   return fmt::format(
       "memory at batch {}: weights {} + gradients {} + optimizer {} + activations {} + workspace {} + spectra {} + "
-      "data {} + evaluation {}{} = {}",
+      "data {}{}{} = {}",
       format_count(batch), format_bytes(plan.weights), format_bytes(plan.gradients), format_bytes(plan.optimizer),
       format_bytes(plan.activations), workspace, format_bytes(plan.spectra), format_bytes(plan.data),
-      format_bytes(plan.evaluation), plan.program > 0 ? " + program " + format_bytes(plan.program) : "",
-      format_bytes(plan.total()));
+      plan.evaluation > 0 ? " + evaluation " + format_bytes(plan.evaluation) : "",
+      plan.program > 0 ? " + program " + format_bytes(plan.program) : "", format_bytes(plan.total()));
 }
 
 std::string weights_table(const TakenWeights& weights) {

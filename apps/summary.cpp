@@ -26,11 +26,11 @@ nlohmann::json to_json(const Config& config, const Sequential& net, const Memory
                       {"parameters", layer.parameters},
                       {"flops_per_image", layer.flops},
                       {"activation_bytes_per_image", layer.activation_bytes}});
-  const nlohmann::json memory = {{"weights", plan.weights},     {"gradients", plan.gradients},
-                                 {"optimizer", plan.optimizer}, {"activations", plan.activations},
-                                 {"workspace", plan.workspace}, {"workspace_layer", plan.workspace_layer},
-                                 {"spectra", plan.spectra},     {"data", plan.data},
-                                 {"program", plan.program},     {"total", plan.total()}};
+  const nlohmann::json memory = {
+      {"weights", plan.weights},         {"gradients", plan.gradients}, {"optimizer", plan.optimizer},
+      {"activations", plan.activations}, {"workspace", plan.workspace}, {"workspace_layer", plan.workspace_layer},
+      {"spectra", plan.spectra},         {"data", plan.data},           {"evaluation", plan.evaluation},
+      {"program", plan.program},         {"total", plan.total()}};
   return {{"name", config.name},
           {"batch_size", config.train.batch_size},
           {"parameters", parameter_count(net)},

@@ -67,6 +67,7 @@ TEST(CommandLine, TakesSharedFlagsBeforeAndAfterTheVerb) {
   const Finished after = run_program({"summary", "models/digits.yaml", "--set", "train.batch_size=7"});
   EXPECT_EQ(before.code, 0) << before.err;
   EXPECT_NE(before.out.find("memory at batch 7:"), std::string::npos) << before.out;
+  EXPECT_EQ(before.out.find("evaluation"), std::string::npos) << before.out;
   // The memory of the process itself differs between runs.
   const auto without_program = [](const std::string& text) { return text.substr(0, text.find(" + program ")); };
   EXPECT_EQ(without_program(before.out), without_program(after.out));

@@ -17,7 +17,7 @@ TEST(Summary, CountsADigitsNetByHand) {
   EXPECT_EQ(facts.at("memory_bytes").at("weights"), facts.at("parameters").get<int>() * 4);
   std::size_t sum = 0;
   for (const char* part :
-       {"weights", "gradients", "optimizer", "activations", "workspace", "spectra", "data", "program"})
+       {"weights", "gradients", "optimizer", "activations", "workspace", "spectra", "data", "evaluation", "program"})
     sum += facts.at("memory_bytes").at(part).get<std::size_t>();
   EXPECT_EQ(facts.at("memory_bytes").at("total"), sum);
 }
