@@ -290,6 +290,7 @@ int resume_run(Run& run) {
 }
 
 int train_on(const std::shared_ptr<Communicator>& ranks, const Flags& flags, const TrainArguments& arguments) {
+  if (arguments.print_config) return ranks->rank() == 0 ? print_config(flags, arguments) : 0;
   Console console(ranks->rank() == 0 ? flags.verbosity : -1);
   const Interrupt interrupt;
   Run run{flags, arguments, ranks, console, interrupt};
@@ -323,8 +324,7 @@ Action add_train(VerbOptions& verb, const Flags& flags) {
       throw Error(ErrorKind::config, "train needs a YAML file, such as models/digits.yaml, or --resume RUN");
     if (!arguments->weights.empty()) arguments->weights = find_weights(arguments->weights);
     refuse_to_overwrite("--json", flags.json, {arguments->weights});
-    if (arguments->print_config) return print_config(flags, *arguments);
-    if (arguments->gpus > 0 && !is_started_rank()) return run_on_gpus(arguments->gpus);
+    if (arguments->gpus > 0 && !arguments->print_config && !is_started_rank()) return run_on_gpus(arguments->gpus);
     const std::shared_ptr<Communicator> ranks = join_ranks(flags);
     return run_on_ranks(*ranks, flags, [&] { return train_on(ranks, flags, *arguments); });
   };

@@ -113,6 +113,7 @@ TEST_F(RanksByMpi, RefuseOtherFlagsInOneMessage) {
   expect(refusal_of(digits({"--limit-batches", "4"}), digits({"--limit-batches", "3"})), "--limit-batches 3",
          "--limit-batches 4");
   expect(refusal_of(digits({"--overfit-batch"}), digits({})), "--overfit-batch not given", "--overfit-batch true");
+  expect(refusal_of(digits({"--print-config"}), digits({})), "--print-config not given", "--print-config true");
   expect(refusal_of(digits({}), {program_path(), "train", "--resume", folder(1).string(), "--device", "cpu"}),
          "--resume", "--resume not given");
   EXPECT_TRUE(fs::is_empty(out_));
