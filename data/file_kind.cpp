@@ -143,6 +143,11 @@ std::string first_characters(Bytes bytes) {
   return text;
 }
 
+bool is_text(Bytes bytes) {
+  const Bytes first = bytes.first(std::min(bytes.size(), bytes_of_kind));
+  return std::all_of(first.begin(), first.end(), [](int byte) { return std::isprint(byte) || std::isspace(byte); });
+}
+
 const char* cure_of(const Kind& kind, FileUse use) {
   return use == FileUse::image ? kind.for_images : use == FileUse::dataset ? kind.for_datasets : kind.for_weights;
 }
@@ -172,7 +177,7 @@ Kind recognized(Bytes bytes) {
 std::string kind_of_file(std::span<const std::uint8_t> first_bytes, FileUse use) {
   if (is_safetensors(first_bytes)) return use == FileUse::weights ? "" : "a safetensors file";
   const Kind kind = recognized(first_bytes);
-  if (kind.name == nullptr) return "";
+  if (kind.name == nullptr) return use == FileUse::image && is_text(first_bytes) ? "text" : "";
   const char* const cure = cure_of(kind, use);
   return cure == nullptr ? kind.name : join(kind.name, "; ", cure);
 }

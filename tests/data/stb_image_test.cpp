@@ -172,7 +172,8 @@ TEST(ReadImage, EveryFlippedByteIsAnErrorOrAnImage) {
 
 TEST(ReadImage, SaysWhatIsWrong) {
   EXPECT_NE(failure({}).find("the file is empty"), std::string::npos);
-  EXPECT_NE(failure(Bytes(40, 'a')).find("neither JPEG nor PNG (40 bytes)"), std::string::npos);
+  EXPECT_NE(failure(Bytes(40, '\1')).find("neither JPEG nor PNG (40 bytes)"), std::string::npos);
+  EXPECT_NE(failure(Bytes(40, 'a')).find("' is not a JPEG or PNG file but text"), std::string::npos);
   EXPECT_NE(message_of(ErrorKind::data, [] { read_image("gone.png", 3); }).find("'gone.png': No such file"),
             std::string::npos);
   EXPECT_NE(message_of(ErrorKind::data, [] { read_image(".", 3); }).find("Is a directory"), std::string::npos);
