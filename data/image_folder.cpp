@@ -17,24 +17,19 @@ bool is_hidden(const fs::path& path) {
   return path.filename().string().rfind('.', 0) == 0;
 }
 
-std::vector<std::string> sorted_sub_folders(const fs::path& folder) {
+// Counts the pictures that are directly in the folder, too.
+std::vector<std::string> sorted_sub_folders(const fs::path& folder, std::int64_t& pictures) {
   std::vector<std::string> names;
   std::error_code code, none;
-  for (fs::directory_iterator entry(folder, code), end; !code && entry != end; entry.increment(code))
-    if (entry->is_directory(none) && !is_hidden(entry->path())) names.push_back(entry->path().filename().string());
+  for (fs::directory_iterator entry(folder, code), end; !code && entry != end; entry.increment(code)) {
+    if (is_hidden(entry->path())) continue;
+    if (entry->is_directory(none)) names.push_back(entry->path().filename().string());
+    pictures += entry->is_regular_file(none) && has_image_ending(entry->path().string());
+  }
   if (code)
     throw Error(ErrorKind::data, join("cannot read folder '", printable(folder.string()), "': ", code.message()));
   std::sort(names.begin(), names.end());
   return names;
-}
-
-// Those directly in the folder.
-std::int64_t count_pictures(const fs::path& folder) {
-  std::int64_t count = 0;
-  std::error_code code, none;
-  for (fs::directory_iterator entry(folder, code), end; !code && entry != end; entry.increment(code))
-    count += entry->is_regular_file(none) && !is_hidden(entry->path()) && has_image_ending(entry->path().string());
-  return count;
 }
 
 }  // namespace
@@ -47,8 +42,7 @@ ImageFolder::ImageFolder(const DatasetSite& site, const Options& options)
       channels_(options.channels),
       max_pixels_(site.max_pixels),
       orient_(site.orient),
-      without_class_(count_pictures(folder_)),
-      classes_(sorted_sub_folders(folder_)) {
+      classes_(sorted_sub_folders(folder_, without_class_)) {
   if (classes_.empty())
     throw Error(ErrorKind::data,
                 join("folder '", printable(folder_), "' has no sub-folders; there must be one a class"));

@@ -37,8 +37,8 @@ class ImageFolder : public Dataset {
   std::int64_t max_pixels_;
   bool orient_;
   std::vector<File> files_;
-  FoundImages counts_;          // of what was skipped and followed, of all classes
-  std::int64_t without_class_;  // pictures that are in no sub-folder
+  FoundImages counts_;              // of what was skipped and followed, of all classes
+  std::int64_t without_class_ = 0;  // pictures that are in no sub-folder
   std::vector<std::string> classes_;
 };
 
