@@ -1,21 +1,18 @@
 #include "models/safetensors.h"
 
-#include <xxhash.h>
-
 #include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <memory>
-#include <new>
 #include <utility>
 
 #include "data/file_kind.h"
 #include "data/files.h"
 #include "framework/error.h"
 #include "framework/printable.h"
+#include "models/checksum.h"
 #include "models/safetensors_header.h"
 
 namespace twiddle {
@@ -28,26 +25,6 @@ using Stored = SafeTensorsHeader::Stored;
 
 constexpr std::string_view checksum_key = "xxh3";
 constexpr std::size_t part_bytes = std::size_t(4) << 20;  // what is read of a file or a GPU at once
-
-// XXH3 of bytes that come in parts.
-class Checksum {
- public:
-  Checksum() : state_(XXH3_createState(), XXH3_freeState) {
-    if (!state_) throw std::bad_alloc();
-    XXH3_64bits_reset(state_.get());
-  }
-  void add(std::string_view part) { XXH3_64bits_update(state_.get(), part.data(), part.size()); }
-  std::string text() const {
-    static constexpr char digits[] = "0123456789abcdef";
-    std::string text;
-    const std::uint64_t value = XXH3_64bits_digest(state_.get());
-    for (int shift = 60; shift >= 0; shift -= 4) text += digits[(value >> shift) & 15];
-    return text;
-  }
-
- private:
-  std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state_;
-};
 
 std::string array_key(const std::string& name) {
   return join(checksum_key, ":", name);
