@@ -9,6 +9,7 @@
 
 #include "framework/block_layout.h"
 #include "framework/error.h"
+#include "framework/quotient_up.h"
 #include "framework/text.h"
 
 namespace twiddle {
@@ -16,10 +17,6 @@ namespace twiddle {
 namespace {
 
 constexpr std::size_t large = std::size_t(1) << 20, least_piece = std::size_t(1) << 18, page = 4096;
-
-std::size_t round_up(std::size_t bytes, std::size_t step) {
-  return (bytes + step - 1) / step * step;
-}
 
 // Sizes are rounded up so that batches of nearly equal size share blocks.
 std::size_t rounded(std::size_t bytes) {

@@ -10,7 +10,7 @@ namespace {
 // As floats of a bucket: each begins at a multiple of 64 bytes.
 std::int64_t room_of(const Tensor& tensor) {
   constexpr std::int64_t line = 16;
-  return quotient_up(tensor.size(), line) * line;
+  return round_up(tensor.size(), line);
 }
 
 std::vector<Tensor> parts_of(const Tensor& bucket, const std::vector<Tensor>& tensors, std::int64_t first) {

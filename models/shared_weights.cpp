@@ -13,12 +13,8 @@ namespace {
 // Parameters and shares begin at multiples of that, 64 bytes: a line of the cache, and what kernels load at once.
 constexpr std::int64_t line_floats = 16;
 
-std::int64_t rounded_up(std::int64_t count, std::int64_t step) {
-  return quotient_up(count, step) * step;
-}
-
 std::int64_t floats_of(const Parameter& parameter) {
-  return rounded_up(count_of(parameter.shape), line_floats);
+  return round_up(count_of(parameter.shape), line_floats);
 }
 
 // An optimizer names what it keeps of a parameter after it, "momentum.conv1.weight".
@@ -91,7 +87,7 @@ void SharedWeights::lay_out(const std::vector<Parameter*>& parameters) {
 }
 
 void SharedWeights::find_share(Bucket& bucket) const {
-  bucket.floats = rounded_up(bucket.floats, line_floats * ranks_.size());
+  bucket.floats = round_up(bucket.floats, line_floats * ranks_.size());
   const std::int64_t share = bucket.floats / ranks_.size(), begin = share * ranks_.rank(), end = begin + share;
   for (Place& place : bucket.places) {
     const std::int64_t place_end = place.begin + count_of(place.parameter->shape);
