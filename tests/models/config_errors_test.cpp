@@ -225,7 +225,7 @@ TEST(ConfigErrors, OfLayersThatOtherProgramsHaveSayWhatIsTrue) {
   EXPECT_TRUE(holds("LogSoftmax", "softmax comes by itself"));
   EXPECT_TRUE(holds("add", "there is no layer 'add': paths are joined by 'residual: "));
   EXPECT_TRUE(holds("concat: {axis: 1}", "'parallel: {join: concat, paths: [...]}'"));
-  EXPECT_TRUE(holds("mish", "there is no layer 'mish' yet; known are: "));
+  EXPECT_TRUE(holds("mish", "unknown layer 'mish'; known are: "));
   EXPECT_TRUE(holds("GELU", "there is no layer 'GELU': it is called 'gelu'"));
   EXPECT_TRUE(holds("Hardswish", "it is called 'hard_swish'"));
   EXPECT_TRUE(holds("swish", "it is called 'silu'"));
