@@ -26,11 +26,21 @@ std::string PoolWindow::describe() const {
   return text;
 }
 
+std::array<int, 2> read_pad(Params& params, const std::array<int, 2>& kernel, int most) {
+  const ConfigNode* const written = params.node("pad");
+  if (written == nullptr || written->text != "same") return params.pair("pad", {{0, 0}}, 0, most);
+  const std::string half = pair_text(kernel[0] / 2, kernel[1] / 2, ", ");
+  params.error("pad", "'pad' is a number, found \"same\"",
+               join("write ", kernel[0] / 2 == kernel[1] / 2 ? half : "[" + half + "]",
+                    ": kernel / 2, which keeps the size of a plane if the kernel is odd and the stride 1"));
+  return {0, 0};
+}
+
 PoolWindow read_pool_window(const Site& site, Params& params) {
   const std::string& kind = params.owner();
   const auto kernel = params.pair("kernel", std::nullopt, 1, 4096);
   const auto stride = params.pair("stride", kernel, 1, 4096);
-  const auto pad = params.pair("pad", std::array<int, 2>{0, 0}, 0, 2048);
+  const auto pad = read_pad(params, kernel, 2048);
   const bool ceil = params.choice("rounding", "floor", {"floor", "ceil"}) == "ceil";
 
   const auto fail = [](const std::string& message) { throw Error(ErrorKind::config, message); };

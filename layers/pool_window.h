@@ -1,4 +1,6 @@
 #pragma once
+#include <array>
+
 #include "layers/layer.h"
 
 namespace twiddle {
@@ -18,6 +20,9 @@ struct PoolWindow {
 // Reads kernel, stride, pad and rounding (floor, as PyTorch by default; ceil, as Caffe). Throws where the input is not
 // planes or a window does not fit.
 PoolWindow read_pool_window(const Site& site, Params& params);
+
+// Reads `pad`; of `same`, which other programs have, the error says the number for this kernel.
+std::array<int, 2> read_pad(Params& params, const std::array<int, 2>& kernel, int most);
 
 // [channels, out_height, out_width]
 Shape pooled_shape(const Site& site, const PoolWindow& window);

@@ -6,6 +6,7 @@
 #include "framework/text.h"
 #include "layers/conv/tuner.h"
 #include "layers/planes.h"
+#include "layers/pool_window.h"
 
 namespace twiddle {
 
@@ -48,7 +49,7 @@ std::optional<ConvOptions> read_conv_options(const Site& site, Params& params, b
   options.filters = static_cast<int>(params.integer("filters", {}, 1, largest_option));
   options.kernel = params.pair("kernel", {}, 1, largest_option);
   options.stride = params.pair("stride", {{1, 1}}, 1, largest_option);
-  options.pad = params.pair("pad", {{0, 0}}, 0, largest_option);
+  options.pad = read_pad(params, options.kernel, largest_option);
   if (transposed) options.output_pad = params.pair("output_pad", {{0, 0}}, 0, largest_option);
   options.dilation = static_cast<int>(params.integer("dilation", 1, 1, largest_option));
   options.groups = static_cast<int>(params.integer("groups", 1, 1, largest_option));

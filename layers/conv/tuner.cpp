@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "framework/error.h"
 #include "framework/text.h"
@@ -10,6 +11,8 @@
 namespace twiddle {
 
 namespace {
+
+constexpr std::array gpu_engines{"cudnn", "cufft", "depthwise_fft", "fbfft", "implicit_gemm", "pairs"};
 
 const std::string rule = "rule", measured = "measured", measured_among = "measured:";
 
@@ -118,7 +121,12 @@ void ConvTuner::check_name(const std::string& engine) const {
   const std::string name =
       engine.starts_with(measured_among) ? engine.substr(measured_among.size()) : parts_of(engine).first;
   const bool is_policy = name == rule || name == measured;
-  if (std::find(known.begin(), known.end(), name) == known.end() || (is_policy && name != engine))
+  const bool is_known = std::find(known.begin(), known.end(), name) != known.end();
+  if (!is_known && std::find(gpu_engines.begin(), gpu_engines.end(), name) != gpu_engines.end())
+    throw Error(ErrorKind::config,
+                join("convolution engine '", name, "' needs a GPU and a build with ",
+                     name == gpu_engines[0] ? "cuDNN" : "CUDA", "; known here are: ", join_names(known)));
+  if (!is_known || (is_policy && name != engine))
     throw Error(ErrorKind::config, unknown_name("convolution engine", name, known));
 }
 
