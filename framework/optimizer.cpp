@@ -1,19 +1,9 @@
 #include "framework/optimizer.h"
 
-#include "framework/adam.h"
 #include "framework/error.h"
-#include "framework/sgd.h"
 #include "framework/tensor_ops.h"
 
 namespace twiddle {
-
-OptimizerRegistry builtin_optimizers() {
-  OptimizerRegistry optimizers("optimizer");
-  optimizers.add<Sgd>("sgd");
-  optimizers.add<Adam>("adam");
-  optimizers.add<AdamW>("adamw");
-  return optimizers;
-}
 
 Tensor& OptimizerState::at(Stream& stream, const std::string& name, const Shape& shape) {
   Tensor& tensor = tensors_[name];

@@ -67,7 +67,7 @@ struct SavedOptimizer {
 };
 
 using OptimizerRegistry = Registry<Optimizer, Params&>;
-OptimizerRegistry builtin_optimizers();  // sgd, adam, adamw
+OptimizerRegistry builtin_optimizers();  // optimizers.cu
 
 // Scales all gradients so that their common L2 norm is at most `limit`; returns the norm before, one element. Where one
 // is not finite, all become NaN, so that a guarded step changes nothing. With ranks, each has a share of the gradients,

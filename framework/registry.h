@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/error.h"
@@ -14,12 +15,15 @@ namespace twiddle {
 template <class Base, class... Args>
 class Registry {
  public:
+  using Maker = std::function<std::unique_ptr<Base>(Args...)>;
   explicit Registry(std::string what) : what_(std::move(what)) {}
 
   template <class T>
   void add(const std::string& name) {
-    const auto make = [](Args... args) -> std::unique_ptr<Base> { return std::make_unique<T>(args...); };
-    require(makers_.emplace(name, make).second, what_, " '", name, "' is registered twice");
+    add(name, [](Args... args) -> std::unique_ptr<Base> { return std::make_unique<T>(args...); });
+  }
+  void add(const std::string& name, Maker make) {
+    require(makers_.emplace(name, std::move(make)).second, what_, " '", name, "' is registered twice");
   }
   bool has(const std::string& name) const { return makers_.count(name) > 0; }
   std::unique_ptr<Base> make(const std::string& name, Args... args) const {
@@ -36,7 +40,7 @@ class Registry {
 
  private:
   std::string what_;  // "layer", "optimizer": for the message
-  std::map<std::string, std::function<std::unique_ptr<Base>(Args...)>> makers_;
+  std::map<std::string, Maker> makers_;
 };
 
 }  // namespace twiddle

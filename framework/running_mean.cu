@@ -7,12 +7,9 @@ namespace twiddle {
 
 namespace {
 
-struct MeanRule {
-  static constexpr int states = 0, divisors = 0;
-  float share;
-  TWIDDLE_HD MeanRule at(float step_share) const { return {step_share}; }
+struct MeanRule : UpdateRule {
   TWIDDLE_HD void operator()(float value, float& mean, float*) const {
-    mean = share == 1 ? value : mean + share * (value - mean);
+    mean = rate == 1 ? value : mean + rate * (value - mean);
   }
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <vector>
 
@@ -8,10 +9,21 @@
 
 namespace twiddle {
 
-// One parameter's turn in an optimizer's step. Rule: at(rate) makes the rule of this step, a function (grad, weight&,
-// state[]) of one element; Rule::states counts its state tensors, two at most.
+// What a rule has if it declares nothing else. A rule is a function (grad, weight&, state[]) of one element.
+struct UpdateRule {
+  static constexpr std::array<const char*, 0> states{};  // names of the tensors kept for each parameter, two at most
+  // The last states that can become infinite or NaN in an element whose new weight is finite.
+  static constexpr int checked_states = 0;
+  float rate = 1;   // the parameter's, and from begin() on that of the step
+  float decay = 0;  // of the weight; 0 for a parameter that is not decayed
+
+  TWIDDLE_HD void begin(float step_rate) { rate = step_rate * rate; }
+};
+
+// One parameter's turn in an optimizer's step.
 template <class Rule>
 struct Update {
+  static constexpr int states = static_cast<int>(std::tuple_size_v<decltype(Rule::states)>);
   Rule rule;
   std::int64_t count;
   const float* grad;
@@ -30,28 +42,27 @@ struct Update {
     constexpr int width = sizeof(Pack) / sizeof(float);
     const Pack g = reinterpret_cast<const Pack*>(grad)[i];
     Pack w = reinterpret_cast<Pack*>(weight)[i], kept[2];
-    for (int s = 0; s < Rule::states; ++s) kept[s] = reinterpret_cast<Pack*>(state[s])[i];
+    for (int s = 0; s < states; ++s) kept[s] = reinterpret_cast<Pack*>(state[s])[i];
     float difference = 0;
     for (int k = 0; k < width; ++k) {
       float own[2] = {}, new_weight = w.at[k];
-      for (int s = 0; s < Rule::states; ++s) own[s] = kept[s].at[k];
+      for (int s = 0; s < states; ++s) own[s] = kept[s].at[k];
       now(g.at[k], new_weight, own);
       const float here = difference_of(new_weight, own);
       difference += here;
       const bool written = !guarded || here == 0;
       w.at[k] = written ? new_weight : w.at[k];
-      for (int s = 0; s < Rule::states; ++s) kept[s].at[k] = written ? own[s] : kept[s].at[k];
+      for (int s = 0; s < states; ++s) kept[s].at[k] = written ? own[s] : kept[s].at[k];
     }
-    for (int s = 0; s < Rule::states; ++s) reinterpret_cast<Pack*>(state[s])[i] = kept[s];
+    for (int s = 0; s < states; ++s) reinterpret_cast<Pack*>(state[s])[i] = kept[s];
     reinterpret_cast<Pack*>(weight)[i] = w;
     return difference;
   }
 
-  // x - x is NaN for what is not finite. A state that is not makes the weight so, too, but for those that a rule
-  // divides by: the last Rule::divisors.
+  // x - x is NaN if x is not finite. A state that is not finite makes the weight so, too, except for checked_states.
   static TWIDDLE_HD float difference_of(float new_weight, const float* own) {
     float sum = new_weight - new_weight;
-    for (int s = Rule::states - Rule::divisors; s < Rule::states; ++s) sum += own[s] - own[s];
+    for (int s = states - Rule::checked_states; s < states; ++s) sum += own[s] - own[s];
     return sum;
   }
 };
@@ -120,7 +131,8 @@ struct UpdateTable {
         high = middle;
     }
     const Update<Rule>& update = updates[low];
-    const Rule now = update.rule.at(*numbers.rate);
+    Rule now = update.rule;
+    now.begin(*numbers.rate);
     const std::int64_t i = four - first[low];
     const bool guarded = numbers.found_bad != nullptr;
     float difference = 0;
@@ -141,9 +153,12 @@ void update_parameters(Stream& stream, const std::vector<Update<Rule>>& updates,
   if (!on_gpu(stream)) {
     if (!numbers.passes()) return;
     using Block = UpdateBlock<Rule>;
-    for (const Update<Rule>& update : updates)
-      for_each_index(stream, (update.count + Block::most - 1) / Block::most,
-                     Block{update, update.rule.at(*numbers.rate), numbers.found_bad}, Block::most);
+    for (const Update<Rule>& update : updates) {
+      Rule now = update.rule;
+      now.begin(*numbers.rate);
+      for_each_index(stream, (update.count + Block::most - 1) / Block::most, Block{update, now, numbers.found_bad},
+                     Block::most);
+    }
     return;
   }
   for (std::size_t begin = 0; begin < updates.size(); begin += UpdateTable<Rule>::most) {

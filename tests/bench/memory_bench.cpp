@@ -13,7 +13,7 @@
 
 #include "fft/cuda/cufft/pad_and_crop.h"
 #include "framework/error.h"
-#include "framework/sgd.h"
+#include "framework/optimizer.h"
 #include "layers/conv/engines.h"
 #include "layers/conv/epilogue.h"
 #include "layers/conv/tuner.h"
@@ -208,7 +208,7 @@ void MemoryBench::update() {
   Params params(options_node({{"momentum", "0.9"}, {"weight_decay", "5e-4"}}), "sgd", diagnostics);
   double milliseconds = 0, count = 0;
   {
-    Sgd sgd(params);
+    const std::unique_ptr<Optimizer> sgd = builtin_optimizers().make("sgd", params);
     std::deque<Parameter> parameters;
     std::vector<Parameter*> all;
     const auto add = [&](const Shape& shape) {
@@ -221,7 +221,7 @@ void MemoryBench::update() {
     };
     for (const auto& [weight, bias] : weights_and_biases) add(weight), add({bias});
     const StepNumbers numbers{Tensor::filled(*ctx_.stream, {1}, 0.01f), Tensor::filled(*ctx_.stream, {1}, 1)};
-    milliseconds = median_ms(1, [&] { sgd.step(ctx_, all, numbers); });
+    milliseconds = median_ms(1, [&] { sgd->step(ctx_, all, numbers); });
   }
   print("sgd with momentum", join(count / 1e6, " million parameters"), 5 * sizeof(float) * count, milliseconds, 1);
 }
