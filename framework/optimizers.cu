@@ -1,4 +1,5 @@
 #include "framework/adam.h"
+#include "framework/lion.h"
 #include "framework/optimizer.h"
 #include "framework/sgd.h"
 
@@ -11,6 +12,7 @@ OptimizerRegistry builtin_optimizers() {
   optimizers.add(Sgd::kind, make_sgd);
   optimizers.add<RuleOptimizer<Adam>>(Adam::kind);
   optimizers.add<RuleOptimizer<AdamW>>(AdamW::kind);
+  optimizers.add<RuleOptimizer<Lion>>(Lion::kind);
   return optimizers;
 }
 

@@ -137,7 +137,7 @@ const std::vector<WrongConfig> wrong_configs{
     {"optimizer: {sgd: {momentum: 0.9}}", "optimizer: SGD", {"there is no optimizer 'SGD': it is called 'sgd'"}},
     {"optimizer: {sgd: {momentum: 0.9}}",
      "optimizer: rmsprop",
-     {"unknown optimizer 'rmsprop'; known are: adam, adamw, sgd"}},
+     {"unknown optimizer 'rmsprop'; known are: adam, adamw, lion, sgd"}},
     {"optimizer: {sgd: {momentum: 0.9}}", "optimizer: {name: sgd}", {"write 'optimizer: sgd'"}},
     // data
     {"[hflip]", "[RandomHorizontalFlip]", {"there is no augment step 'RandomHorizontalFlip': it is called 'hflip'"}},

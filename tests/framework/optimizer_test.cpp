@@ -92,9 +92,9 @@ TEST_P(EveryDevice, OptimizerAdamWTakesDecayOffTheWeight) {
   expect_near(bench.step(0.01), {1 * (1 - 0.005) - 0.01, -2 * (1 - 0.005) - 0.01});
 }
 
-// The formulas of torch.optim.SGD, Adam and AdamW, as its documentation has them, in double: three steps with a decay,
-// for a weight and for a bias, which has none. The gradient is {0.5, 0.25} in each.
-TEST_P(EveryDevice, OptimizersDecayAsPyTorchDoes) {
+// The formulas of torch.optim.SGD, Adam and AdamW, as its documentation has them, and of Lion's paper, in double: three
+// steps with a decay, for a weight and for a bias, which has none. The gradient is {0.5, 0.25} in each.
+TEST_P(EveryDevice, OptimizersDecayAsTheirFormulas) {
   struct Formula {
     const char* kind;
     std::vector<std::pair<std::string, std::string>> options;
@@ -135,7 +135,9 @@ TEST_P(EveryDevice, OptimizersDecayAsPyTorchDoes) {
          }
          return w;
        }},
-      {"adamw", {}, [](double w, double g, double decay) {
+      {"adamw",
+       {},
+       [](double w, double g, double decay) {
          double mean = 0, square = 0;
          for (int step = 1; step <= 3; ++step) {
            w -= rate * decay * w;
@@ -143,6 +145,10 @@ TEST_P(EveryDevice, OptimizersDecayAsPyTorchDoes) {
            square = 0.999 * square + 0.001 * g * g;
            w -= rate * mean / (1 - std::pow(0.9, step)) / (std::sqrt(square / (1 - std::pow(0.999, step))) + 1e-8);
          }
+         return w;
+       }},
+      {"lion", {}, [](double w, double, double decay) {  // the gradient, and so each mean, is positive
+         for (int step = 1; step <= 3; ++step) w -= rate * (1 + decay * w);
          return w;
        }}};
   for (const Formula& formula : formulas) {
@@ -192,6 +198,26 @@ TEST_P(EveryDevice, OptimizersFollowChangingGradientsAsPyTorch) {
     expected.push_back(w);
   }
   expect(weights(adam, {0.1f, 0, -0.2f}), expected);
+
+  // The last step moves against its gradient: the mean has the greater weight.
+  Bench lion(GetParam(), "lion", {{"weight_decay", "0.5"}});
+  expected.clear();
+  w = 1, mean = 0;
+  for (const double g : {1.0, 0.0, -0.5, 0.05}) {
+    const double direction = 0.9 * mean + 0.1 * g;
+    w -= 0.1 * ((direction > 0 ? 1 : direction < 0 ? -1 : 0) + 0.5 * w);
+    mean = 0.99 * mean + 0.01 * g;
+    expected.push_back(w);
+  }
+  expect(weights(lion, {1, 0, -0.5f, 0.05f}), expected);
+}
+
+// Its sign is 0, so that only the decay moves a weight without any gradient so far.
+TEST_P(EveryDevice, OptimizerLionKeepsWeightWithoutGradient) {
+  Bench bench(GetParam(), "lion", {});
+  bench.parameter.variable.grad() = Tensor::filled(*bench.ctx.stream, {2}, 0);
+  bench.optimizer->step(bench.ctx, bench.parameters, {Tensor::filled(*bench.ctx.stream, {1}, 0.1f)});
+  EXPECT_EQ(bench.parameter.variable.value().to_vector(*bench.ctx.stream), (std::vector<float>{1, -2}));
 }
 
 TEST_P(EveryDevice, OptimizerOwnRateMultipliesTheSchedule) {
@@ -201,7 +227,7 @@ TEST_P(EveryDevice, OptimizerOwnRateMultipliesTheSchedule) {
 }
 
 TEST_P(EveryDevice, OptimizerRestoredStateGoesOnAlike) {
-  for (const char* kind : {"sgd", "adam"}) {
+  for (const char* kind : {"sgd", "adam", "lion"}) {
     const std::vector<std::pair<std::string, std::string>> options =
         kind == std::string("sgd") ? std::vector<std::pair<std::string, std::string>>{{"momentum", "0.9"}}
                                    : std::vector<std::pair<std::string, std::string>>{};
@@ -218,7 +244,7 @@ TEST_P(EveryDevice, OptimizerRestoredStateGoesOnAlike) {
 }
 
 TEST_P(EveryDevice, OptimizerPreparedHasAllThatIsAsLargeAsItsParameter) {
-  for (const char* kind : {"sgd", "adam", "adamw"}) {
+  for (const char* kind : {"sgd", "adam", "adamw", "lion"}) {
     const std::vector<std::pair<std::string, std::string>> momentum{{"momentum", "0.9"}}, none;
     const auto& options = kind == std::string("sgd") ? momentum : none;
     Bench prepared(GetParam(), kind, options), straight(GetParam(), kind, options);
@@ -238,7 +264,7 @@ TEST_P(EveryDevice, OptimizerPreparedHasAllThatIsAsLargeAsItsParameter) {
 
 // More parameters than one table of a GPU's update takes, of sizes that no vector width divides.
 TEST_P(EveryDevice, OptimizerUpdatesManyParametersAlike) {
-  for (const char* kind : {"sgd", "adam"}) {
+  for (const char* kind : {"sgd", "adam", "lion"}) {
     Bench bench(GetParam(), kind, {});
     std::vector<Parameter> many(90);
     bench.parameters.clear();
@@ -281,7 +307,7 @@ TEST(Optimizer, ClippingTakesTheNormOfAllShares) {
 }
 
 TEST_P(EveryDevice, OptimizerChangesNothingWhereItsGuardIsNotFinite) {
-  for (const char* kind : {"sgd", "adam"}) {
+  for (const char* kind : {"sgd", "adam", "lion"}) {
     Bench bench(GetParam(), kind, {});
     Stream& stream = *bench.ctx.stream;
     const auto step_with = [&](float guard) {
@@ -305,10 +331,12 @@ TEST_P(EveryDevice, OptimizerWritesNoNumberThatIsNotFinite) {
       {"sgd", {{"momentum", "0.9"}}},
       {"sgd", {{"momentum", "0.9"}, {"nesterov", "true"}}},
       {"adam", {}},
-      {"adamw", {}}};
+      {"adamw", {}},
+      {"lion", {}}};
   constexpr std::int64_t size = 39;
   for (const auto& [kind, options] : optimizers) {
     for (const float bad : {NAN, INFINITY, 3e38f}) {
+      if (kind == "lion" && std::isfinite(bad)) continue;  // it takes the sign of any finite gradient
       for (const std::int64_t place : {0, 17, 38}) {
         Bench bench(GetParam(), kind, options);
         Stream& stream = *bench.ctx.stream;
@@ -336,7 +364,7 @@ TEST_P(EveryDevice, OptimizerWritesNoNumberThatIsNotFinite) {
 TEST_P(EveryDevice, OptimizerSkipsOnlyElementsWithBadGradients) {
   constexpr std::int64_t size = 3 * 4096 + 5;
   const std::set<std::pair<int, int>> bad{{0, 0}, {0, 4097}, {1, 17}, {45, 2}};  // parameter, element
-  for (const char* kind : {"sgd", "adam"}) {
+  for (const char* kind : {"sgd", "adam", "lion"}) {
     Bench bench(GetParam(), kind, {});
     Stream& stream = *bench.ctx.stream;
     std::vector<Parameter> many(90);
