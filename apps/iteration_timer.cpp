@@ -8,6 +8,7 @@
 #include "apps/layer_profile.h"
 #include "apps/network_facts.h"
 #include "framework/error.h"
+#include "framework/ranks/pack.h"
 #include "layers/conv/tuned_convolution.h"
 #include "layers/conv/tuner.h"
 
@@ -83,7 +84,7 @@ IterationTimer::IterationTimer(Context& ctx, const Model& model, const Loss& los
 
 // Ranks have to make as many steps, so the first says how many.
 int IterationTimer::as_rank_0(int number) {
-  return ranks_.size() == 1 ? number : std::stoi(ranks_.gather(std::to_string(number)).front());
+  return ranks_.size() == 1 ? number : unpack<int>(ranks_.gather(pack(number)).front());
 }
 
 std::int64_t IterationTimer::allocated() const {

@@ -17,6 +17,7 @@
 #include "framework/error.h"
 #include "framework/printable.h"
 #include "framework/ranks/launch.h"
+#include "framework/ranks/pack.h"
 #include "framework/text.h"
 
 namespace twiddle {
@@ -25,24 +26,6 @@ namespace {
 
 // As long as a rank waits for the others to fail, too, before it ends them.
 constexpr double seconds_for_others = 3;
-
-// A value as long as it is before any text: no text can be taken for two.
-std::string packed(const std::vector<SharedFact>& facts) {
-  std::string text;
-  for (const SharedFact& fact : facts) text += std::to_string(fact.text.size()) + ' ' + fact.text;
-  return text;
-}
-
-std::vector<std::string> unpacked(const std::string& text) {
-  std::vector<std::string> parts;
-  for (std::size_t at = 0; at < text.size();) {
-    std::size_t digits = 0;
-    const std::size_t size = std::stoull(text.substr(at, 24), &digits);
-    parts.push_back(text.substr(at + digits + 1, size));
-    at += digits + 1 + size;
-  }
-  return parts;
-}
 
 std::string_view without_indent(std::string_view line) {
   return line.substr(std::min(line.find_first_not_of(' '), line.size()));
@@ -154,11 +137,13 @@ int run_on_ranks(Communicator& ranks, const Flags& flags, const std::function<in
 
 void expect_alike(Communicator& ranks, const std::vector<SharedFact>& facts) {
   if (ranks.size() == 1) return;
-  const std::vector<std::string> all = ranks.gather(packed(facts)), hosts = ranks.gather(host_name());
-  const std::vector<std::string> wanted = unpacked(all.front());
+  std::vector<std::string> own;
+  for (const SharedFact& fact : facts) own.push_back(fact.text);
+  const std::vector<std::string> all = ranks.gather(pack(own)), hosts = ranks.gather(host_name());
+  const auto wanted = unpack<std::vector<std::string>>(all.front());
   std::string differences;
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
-    const std::vector<std::string> found = unpacked(all[rank]);
+    const auto found = unpack<std::vector<std::string>>(all[rank]);
     for (std::size_t i = 0; i < facts.size(); ++i) {
       if (found[i] == wanted[i]) continue;
       const auto [there, here] = first_difference(found[i], wanted[i]);

@@ -1,10 +1,10 @@
 #include "models/shared_weights.h"
 
 #include <algorithm>
-#include <sstream>
 
 #include "framework/error.h"
 #include "framework/quotient_up.h"
+#include "framework/ranks/pack.h"
 
 namespace twiddle {
 
@@ -34,13 +34,13 @@ State state_of(const Optimizer& optimizer) {
 }
 
 // What is one number for a whole parameter, such as Adam's count of steps, is equal on all ranks that have a piece of
-// it, and those that have none know nothing of it: a line each.
+// it, and those that have none know nothing of it.
 std::string numbers_in(Stream& stream, const State& state) {
-  std::ostringstream text;
-  text << std::hexfloat;
+  std::vector<std::string> names;
+  std::vector<float> numbers;
   for (const auto& [name, tensor] : state)
-    if (tensor.size() == 1) text << tensor.to_vector(stream).at(0) << ' ' << name << '\n';
-  return text.str();
+    if (tensor.size() == 1) names.push_back(name), numbers.push_back(tensor.to_vector(stream).at(0));
+  return pack(names, numbers);
 }
 
 // All that an optimizer keeps of a parameter: "mean.conv1.weight", "steps.conv1.weight".
@@ -50,9 +50,8 @@ void forget(State& state, const Parameter& parameter) {
 }
 
 void read_numbers(Stream& stream, const std::string& text, State& state) {
-  std::istringstream lines(text);
-  for (std::string number, name; std::getline(lines, number, ' ') && std::getline(lines, name);)
-    state[name] = Tensor::filled(stream, {1}, std::strtof(number.c_str(), nullptr));
+  const auto [names, numbers] = unpack<std::vector<std::string>, std::vector<float>>(text);
+  for (std::size_t i = 0; i < names.size(); ++i) state[names[i]] = Tensor::filled(stream, {1}, numbers.at(i));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "framework/error.h"
+#include "framework/ranks/pack.h"
 #include "framework/running_mean.h"
 #include "framework/tensor_ops.h"
 #include "layers/conv/tuned_convolution.h"
@@ -239,8 +240,8 @@ Tensor& TrainStep::sums() {
 // A rank without a row has drawn no random numbers: it goes on where the others are.
 void TrainStep::agree_on_position() {
   std::uint64_t position = ctx_.random.position();
-  for (const std::string& text : options_.ranks->gather(std::to_string(position)))
-    position = std::max<std::uint64_t>(position, std::stoull(text));
+  for (const std::string& text : options_.ranks->gather(pack(position)))
+    position = std::max(position, unpack<std::uint64_t>(text));
   ctx_.random.restore(ctx_.random.seed(), position);
 }
 

@@ -1,9 +1,9 @@
 #include "models/training_data.h"
 
 #include <algorithm>
-#include <sstream>
 
 #include "framework/error.h"
+#include "framework/ranks/pack.h"
 #include "layers/batch_norm.h"
 #include "models/evaluate.h"
 
@@ -127,13 +127,13 @@ bool TrainingData::next_shared(Batch& batch) {
     batch = {};
     const std::vector<std::string> told = gather_or_fail(ranks_, [&] {
       more = train_->next(batch);
-      return join(batch.rows_here(), " ", train_->wait_seconds());
+      return pack(batch.rows_here(), train_->wait_seconds());
     });
     has_too_few_ = false;
     wait_seconds_.assign(told.size(), 0);
     for (std::size_t rank = 0; rank < told.size(); ++rank) {
-      std::int64_t rows = 0;
-      std::istringstream(told[rank]) >> rows >> wait_seconds_[rank];
+      const auto [rows, seconds] = unpack<std::int64_t, double>(told[rank]);
+      wait_seconds_[rank] = seconds;
       if (static_cast<int>(rank) == ranks_.rank()) batch.rows.first = batch.rows.all;
       batch.rows.all += rows;
       batch.rows.on_every_rank = batch.rows.on_every_rank && rows > 0;
@@ -165,24 +165,20 @@ void TrainingData::ask_ranks_for_skipped() {
   if (ranks_.size() == 1) return;
   messages_of_ranks_.clear();
   for (const std::string& text : ranks_.gather(skipped_here())) {
-    std::istringstream lines(text);
-    std::string line;
-    for (std::getline(lines, line); !line.empty(); std::getline(lines, line)) skipped_by_ranks_.insert(line);
-    while (std::getline(lines, line))
-      if (std::find(messages_of_ranks_.begin(), messages_of_ranks_.end(), line) == messages_of_ranks_.end())
-        messages_of_ranks_.push_back(line);
+    const auto [images, messages] = unpack<std::vector<std::string>, std::vector<std::string>>(text);
+    skipped_by_ranks_.insert(images.begin(), images.end());
+    for (const std::string& message : messages)
+      if (std::find(messages_of_ranks_.begin(), messages_of_ranks_.end(), message) == messages_of_ranks_.end())
+        messages_of_ranks_.push_back(message);
   }
 }
 
-// A line for each image, an empty one, and one for each message.
 std::string TrainingData::skipped_here() const {
-  std::string text;
-  for (const std::int64_t index : train_->skipped_indices()) text += join("train ", index, "\n");
+  std::vector<std::string> images;
+  for (const std::int64_t index : train_->skipped_indices()) images.push_back(join("train ", index));
   if (val_)
-    for (const std::int64_t index : val_->skipped_indices()) text += join("val ", index, "\n");
-  text += '\n';
-  for (const std::string& message : messages_here()) text += message + '\n';
-  return text;
+    for (const std::int64_t index : val_->skipped_indices()) images.push_back(join("val ", index));
+  return pack(images, messages_here());
 }
 
 std::vector<std::string> TrainingData::skipped_messages() const {

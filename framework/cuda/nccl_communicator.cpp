@@ -4,14 +4,15 @@
 #include <cstdlib>
 #include <future>
 #include <map>
-#include <sstream>
 #include <thread>
+#include <tuple>
 
 #include "framework/cuda/check.h"
 #include "framework/cuda/cuda_event.h"
 #include "framework/cuda/cuda_stream.h"
 #include "framework/cuda/nccl_library.h"
 #include "framework/error.h"
+#include "framework/ranks/pack.h"
 #include "framework/ranks/rank_lines.h"
 #include "framework/ranks/rank_texts.h"
 #include "framework/ranks/rank_watch.h"
@@ -41,20 +42,21 @@ int version_of_nccl() {
   return version;
 }
 
-// "identity host version", where no part has a space in it.
+// The GPU's identity, the host, and the version of NCCL.
+using RankFacts = std::tuple<std::string, std::string, int>;
+
 std::string facts_of_rank(const Device& device) {
   if (device.kind != Device::Kind::cuda)
     throw Error(ErrorKind::config,
                 "these ranks were to be joined on GPUs by NCCL, and the config asks for the CPU: "
                 "start them by MPI, and with --device cpu");
-  return join(identity_of_gpu(device.index), " ", host_name(), " ", version_of_nccl());
+  return pack(identity_of_gpu(device.index), host_name(), version_of_nccl());
 }
 
-void refuse_two_on_one_gpu(const std::vector<std::string>& facts) {
+void refuse_two_on_one_gpu(const std::vector<RankFacts>& facts) {
   std::map<std::string, std::size_t> owners;
   for (std::size_t rank = 0; rank < facts.size(); ++rank) {
-    std::string gpu, host;
-    std::istringstream(facts[rank]) >> gpu >> host;
+    const auto& [gpu, host, version] = facts[rank];
     const auto [owner, is_new] = owners.emplace(gpu, rank);
     if (!is_new)
       throw Error(ErrorKind::config,
@@ -64,12 +66,9 @@ void refuse_two_on_one_gpu(const std::vector<std::string>& facts) {
   }
 }
 
-void refuse_two_versions(const std::vector<std::string>& facts) {
-  std::string gpu, host, first, host_of_first;
-  std::istringstream(facts.front()) >> gpu >> host_of_first >> first;
-  for (const std::string& each : facts) {
-    std::string version;
-    std::istringstream(each) >> gpu >> host >> version;
+void refuse_two_versions(const std::vector<RankFacts>& facts) {
+  const auto& [first_gpu, host_of_first, first] = facts.front();
+  for (const auto& [gpu, host, version] : facts) {
     if (version != first)
       throw Error(ErrorKind::config, join("NCCL is of version ", first, " on ", host_of_first, " and ", version, " on ",
                                           host, ": give all ranks the same one"));
@@ -112,7 +111,9 @@ class NcclRanks final : public Communicator {
 
   void use(const Device& device) override {
     if (comm_ != nullptr) return;
-    const std::vector<std::string> facts = gather_or_fail(*this, [&] { return facts_of_rank(device); });
+    std::vector<RankFacts> facts;
+    for (const std::string& text : gather_or_fail(*this, [&] { return facts_of_rank(device); }))
+      facts.push_back(unpack<std::string, std::string, int>(text));
     refuse_two_on_one_gpu(facts);
     refuse_two_versions(facts);
     let_copies_hand_out();

@@ -1,11 +1,11 @@
 #include "framework/ranks/rank_texts.h"
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <exception>
 
 #include "framework/error.h"
+#include "framework/ranks/pack.h"
 #include "framework/text.h"
 
 namespace twiddle {
@@ -35,25 +35,6 @@ std::optional<std::string> receive_text(const Socket& socket, const GoesOn& goes
   return text;
 }
 
-// How many, and then each.
-bool send_texts(const Socket& socket, const std::vector<std::string>& texts, const GoesOn& goes_on) {
-  const std::uint64_t count = texts.size();
-  return send_bytes(socket, &count, sizeof count, goes_on) == Transfer::done &&
-         std::all_of(texts.begin(), texts.end(), [&](const auto& text) { return send_text(socket, text, goes_on); });
-}
-
-std::optional<std::vector<std::string>> receive_texts(const Socket& socket, const GoesOn& goes_on) {
-  std::uint64_t count = 0;
-  if (receive_bytes(socket, &count, sizeof count, goes_on) != Transfer::done) return std::nullopt;
-  std::vector<std::string> texts;
-  while (texts.size() < count) {
-    std::optional<std::string> text = receive_text(socket, goes_on);
-    if (!text) return std::nullopt;
-    texts.push_back(*std::move(text));
-  }
-  return texts;
-}
-
 }  // namespace
 
 std::optional<std::vector<std::string>> RankTexts::gather(const std::string& text, std::optional<double> limit,
@@ -66,7 +47,8 @@ std::optional<std::vector<std::string>> RankTexts::gather(const std::string& tex
   };
   if (rank_ != 0) {
     if (!send_text(line_.front(), text, goes_on)) return std::nullopt;
-    return receive_texts(line_.front(), goes_on);
+    const std::optional<std::string> all = receive_text(line_.front(), goes_on);
+    return all ? std::optional(unpack<std::vector<std::string>>(*all)) : std::nullopt;
   }
   std::vector<std::string> texts{text};
   for (const Socket& socket : line_) {
@@ -74,8 +56,9 @@ std::optional<std::vector<std::string>> RankTexts::gather(const std::string& tex
     if (!one) return std::nullopt;
     texts.push_back(*std::move(one));
   }
+  const std::string all = pack(texts);
   for (const Socket& socket : line_)
-    if (!send_texts(socket, texts, goes_on)) return std::nullopt;
+    if (!send_text(socket, all, goes_on)) return std::nullopt;
   return texts;
 }
 
