@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 
+#include "framework/context.h"
 #include "framework/error.h"
 #include "framework/printable.h"
 #include "framework/tensor_ops.h"

@@ -11,11 +11,14 @@
 #include "apps/text_table.h"
 #include "apps/verb_options.h"
 #include "apps/verbs.h"
+#include "framework/context.h"
 #include "framework/error.h"
 #include "framework/printable.h"
 #include "framework/text.h"
+#include "layers/sequential.h"
 #include "models/evaluation_json.h"
 #include "models/training_data.h"
+#include "models/weights.h"
 
 namespace twiddle {
 namespace {

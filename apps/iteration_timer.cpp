@@ -1,4 +1,5 @@
 #include "apps/iteration_timer.h"
+#include "layers/conv/trial.h"
 
 #include <algorithm>
 #include <chrono>
@@ -9,6 +10,7 @@
 #include "apps/network_facts.h"
 #include "framework/error.h"
 #include "framework/ranks/pack.h"
+#include "layers/conv/measure.h"
 #include "layers/conv/tuned_convolution.h"
 #include "layers/conv/tuner.h"
 

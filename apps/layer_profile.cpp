@@ -1,4 +1,5 @@
 #include "apps/layer_profile.h"
+#include "models/checkpoint.h"
 
 #include <fmt/core.h>
 

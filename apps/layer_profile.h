@@ -9,6 +9,10 @@
 
 namespace twiddle {
 
+class Layer;
+class Profiler;
+class Sequential;
+
 // A layer and a part of its work, as the profiler's ranges are named.
 struct LayerPass {
   const Layer* layer;

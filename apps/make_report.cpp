@@ -9,8 +9,14 @@
 #include "apps/report.h"
 #include "apps/version.h"
 #include "data/augment.h"
+#include "framework/context.h"
 #include "framework/error.h"
+#include "framework/parameter.h"
 #include "framework/text.h"
+#include "layers/sequential.h"
+#include "models/builder.h"
+#include "models/checkpoint.h"
+#include "models/config.h"
 
 namespace twiddle {
 namespace {

@@ -14,6 +14,7 @@
 #include "framework/atomic_file.h"
 #include "framework/error.h"
 #include "framework/printable.h"
+#include "models/checkpoint.h"
 #include "models/json_text.h"
 
 namespace twiddle {

@@ -1,4 +1,7 @@
 #include "apps/network_facts.h"
+#include "data/dataset.h"
+#include "framework/optimizer.h"
+#include "framework/ranks/communicator.h"
 
 #include <fmt/core.h>
 #include <sys/resource.h>
@@ -11,6 +14,12 @@
 #include "framework/text.h"
 #include "layers/conv/tuned_convolution.h"
 #include "layers/conv/tuner.h"
+#include "layers/sequential.h"
+#include "models/builder.h"
+#include "models/config.h"
+#include "models/memory_plan.h"
+#include "models/trainer.h"
+#include "models/weights.h"
 
 namespace twiddle {
 

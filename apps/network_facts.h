@@ -2,11 +2,18 @@
 #include <string>
 #include <vector>
 
-#include "fft/frequency_buffers.h"
-#include "models/memory_plan.h"
-#include "models/trainer.h"
+#include "framework/tensor.h"
+#include "models/config.h"
 
 namespace twiddle {
+
+class ConvTuner;
+class FrequencyBuffers;
+class Sequential;
+class Trainer;
+struct MemoryPlan;
+struct Model;
+struct TakenWeights;
 
 // A layer as a row of a table.
 struct LayerFacts {

@@ -1,5 +1,10 @@
 #include "apps/open.h"
 #include "apps/console.h"
+#include "apps/interrupt.h"
+#include "layers/conv/measuring.h"
+#include "models/checkpoint.h"
+#include "models/open_data.h"
+#include "models/weights.h"
 
 #include <fmt/core.h>
 #include <omp.h>

@@ -4,13 +4,14 @@
 #include <string>
 #include <vector>
 
-#include "apps/interrupt.h"
 #include "apps/verbs.h"
-#include "models/checkpoint.h"
 #include "models/experiment.h"
-#include "models/open_data.h"
 
 namespace twiddle {
+
+class Interrupt;
+struct NetworkClasses;
+struct WeightsInfo;
 
 // The experiment that a verb's first argument stands for, a YAML file or a run folder, with the flags laid over its
 // config. What the options leave open is told on standard error, unless --quiet.

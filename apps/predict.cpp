@@ -14,12 +14,18 @@
 #include "apps/validators.h"
 #include "apps/verb_options.h"
 #include "apps/verbs.h"
+#include "data/augment.h"
 #include "data/find_images.h"
 #include "framework/atomic_file.h"
 #include "framework/error.h"
 #include "framework/printable.h"
 #include "framework/text.h"
+#include "layers/sequential.h"
 #include "layers/softmax_loss.h"
+#include "models/evaluate.h"
+#include "models/loss.h"
+#include "models/open_data.h"
+#include "models/weights.h"
 
 namespace fs = std::filesystem;
 

@@ -1,10 +1,13 @@
 #include "apps/report_writer.h"
+#include "models/builder.h"
+#include "models/checkpoint.h"
 
 #include <ctime>
 
 #include "framework/atomic_file.h"
 #include "framework/error.h"
 #include "framework/memory_for.h"
+#include "models/config.h"
 
 namespace twiddle {
 namespace {

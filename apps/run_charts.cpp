@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "apps/svg.h"
+#include "models/loss.h"
 
 namespace twiddle {
 namespace {

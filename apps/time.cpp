@@ -17,6 +17,7 @@
 #include "framework/error.h"
 #include "framework/printable.h"
 #include "framework/text.h"
+#include "layers/conv/tuner.h"
 #include "models/memory_plan.h"
 #include "models/run_setup.h"
 #include "models/shared_plans.h"

@@ -23,9 +23,13 @@
 #include "apps/verb_options.h"
 #include "apps/verbs.h"
 #include "apps/version.h"
+#include "framework/context.h"
 #include "framework/error.h"
 #include "framework/printable.h"
 #include "framework/text.h"
+#include "models/checkpoint.h"
+#include "models/memory_plan.h"
+#include "models/weights.h"
 
 namespace fs = std::filesystem;
 

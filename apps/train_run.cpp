@@ -1,4 +1,5 @@
 #include "apps/train_run.h"
+#include "models/checkpoint.h"
 
 #include <functional>
 #include <utility>
@@ -6,6 +7,7 @@
 #include "apps/open.h"
 #include "framework/error.h"
 #include "framework/text.h"
+#include "layers/conv/measuring.h"
 #include "models/fingerprint.h"
 
 namespace twiddle {

@@ -14,6 +14,7 @@
 #include "framework/printable.h"
 #include "layers/conv/tuned_convolution.h"
 #include "layers/conv/tuner.h"
+#include "layers/sequential.h"
 
 namespace twiddle {
 namespace {

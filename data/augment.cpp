@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "data/augment_steps.h"
+#include "framework/error.h"
+#include "framework/params.h"
 #include "framework/text.h"
 
 namespace twiddle {

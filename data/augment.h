@@ -3,10 +3,13 @@
 #include <string>
 #include <vector>
 
-#include "data/dataset.h"
+#include "data/image.h"
+#include "framework/place.h"
 #include "framework/random.h"
 
 namespace twiddle {
+
+class Params;
 
 // The steps between a decoded image and the floats a network reads: resize, crops, flips, then (value / 255 - mean) /
 // deviation. A step draws its random numbers from the sequence it is handed, which the loader derives from (seed,

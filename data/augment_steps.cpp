@@ -5,6 +5,7 @@
 #include <map>
 
 #include "data/random_operations.h"
+#include "framework/params.h"
 #include "framework/text.h"
 
 namespace twiddle {

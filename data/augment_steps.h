@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "data/augment.h"
+#include "framework/params.h"
 
 namespace twiddle {
 

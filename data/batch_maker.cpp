@@ -4,6 +4,10 @@
 #include <new>
 #include <utility>
 
+#include "data/augment.h"
+#include "data/dataset.h"
+#include "framework/error.h"
+#include "framework/random.h"
 #include "framework/text.h"
 
 namespace twiddle {

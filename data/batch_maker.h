@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "data/dataset.h"
 #include "data/loader.h"
+#include "framework/random.h"
 
 namespace twiddle {
 

@@ -7,6 +7,7 @@
 #include "data/classes.h"
 #include "data/file_kind.h"
 #include "data/files.h"
+#include "framework/params.h"
 #include "framework/printable.h"
 #include "framework/text.h"
 

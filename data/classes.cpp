@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "data/files.h"
+#include "framework/params.h"
 #include "framework/printable.h"
 
 namespace twiddle {

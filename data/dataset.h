@@ -6,17 +6,14 @@
 #include <utility>
 #include <vector>
 
+#include "data/image.h"
+#include "data/pixel_limit.h"
 #include "data/target.h"
-#include "framework/params.h"
 #include "framework/registry.h"
 
 namespace twiddle {
 
-// Bytes of one picture, planar: pixels[(c * height + y) * width + x].
-struct Image {
-  int channels = 0, height = 0, width = 0;
-  std::vector<std::uint8_t> pixels;
-};
+class Params;
 
 // What a dataset says of an image: its class, any number of classes, or another image.
 struct Target {
@@ -53,10 +50,6 @@ class Dataset {
 
 // Returns the labels of the classes that have no image. Reads images only if the kind of dataset has no other way.
 std::vector<std::int64_t> empty_classes(const Dataset& data);
-
-// A picture of more pixels is refused by what its header says, before it is decoded: a file of one megabyte can claim
-// pixels that take gigabytes. The second is the most that a config can allow.
-constexpr std::int64_t usual_max_pixels = std::int64_t(1) << 26, largest_max_pixels = std::int64_t(1) << 28;
 
 // Hears now and then how many images were found so far in a folder that is being searched; may throw Interrupted.
 using SearchProgress = std::function<void(const std::string& folder, std::int64_t images)>;

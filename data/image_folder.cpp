@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "data/classes.h"
+#include "framework/params.h"
 #include "framework/printable.h"
 #include "framework/text.h"
 

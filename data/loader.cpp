@@ -9,8 +9,11 @@
 #include <set>
 #include <thread>
 
+#include "data/augment.h"
 #include "data/batch_maker.h"
+#include "data/dataset.h"
 #include "framework/cpu/bind_threads.h"
+#include "framework/error.h"
 
 namespace twiddle {
 

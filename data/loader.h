@@ -5,12 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "data/augment.h"
-#include "data/dataset.h"
 #include "data/mixing.h"
+#include "data/target.h"
 #include "framework/tensor.h"
 
 namespace twiddle {
+
+class Augment;
+class Dataset;
 
 // Images [batch, channels, height, width] f32 on the stream's device, and what is to be made of them: labels i32
 // [batch]; shares of the classes f32 [batch, outputs], which of several labels are 1 each; or images like those.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "framework/random.h"
+
 namespace twiddle {
 
 namespace {

@@ -3,9 +3,9 @@
 #include <utility>
 #include <vector>
 
-#include "framework/random.h"
-
 namespace twiddle {
+
+struct RandomSequence;
 
 // Images of a batch mixed in pairs, the first with the last and so on, and with them their targets; 0: not at all.
 // mixup (Zhang, Cisse, Dauphin, Lopez-Paz, mixup: Beyond Empirical Risk Minimization, 2018) takes lambda of the image

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "data/classes.h"
+#include "framework/params.h"
 #include "framework/text.h"
 
 namespace twiddle {

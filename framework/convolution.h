@@ -8,15 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "framework/context.h"
+#include "framework/precision.h"
 #include "framework/tensor.h"
 
 namespace twiddle {
 
-// Classes of error, not of storage: the relative L2 error of a pass against a double reference on random normal data.
-enum class Precision : std::uint8_t { fp32, tf32, bf16 };
-double promise(Precision precision);  // 2e-6, 1e-3, 1e-2
-std::string_view to_string(Precision precision);
+struct Context;
 
 enum class ConvPass : std::uint8_t { forward, backward_input, backward_weight };
 constexpr ConvPass every_pass[] = {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight};

@@ -98,4 +98,9 @@ class Stream {
 
 std::unique_ptr<Stream> make_stream(Device device);  // throws ErrorKind::device where this build or machine has none
 
+// Whether the work goes to a GPU, where some functors map it to threads in another way than to the CPU's.
+inline bool on_gpu(const Stream& stream) {
+  return stream.device().kind == Device::Kind::cuda;
+}
+
 }  // namespace twiddle

@@ -3,6 +3,7 @@
 #include <set>
 #include <tuple>
 
+#include "framework/error.h"
 #include "framework/params.h"
 #include "framework/printable.h"
 

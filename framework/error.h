@@ -1,7 +1,7 @@
 #pragma once
-#include <sstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace twiddle {
 
@@ -25,12 +25,27 @@ class OutOfMemory : public Error {
   explicit OutOfMemory(const std::string& message) : Error(ErrorKind::device, message) {}
 };
 
+namespace detail {
+
+// Defined once, in error.cpp: a stream in each caller would cost every file a second of compiling.
+void append(std::string& text, std::string_view part);
+void append(std::string& text, char part);
+void append(std::string& text, int part);
+void append(std::string& text, long part);
+void append(std::string& text, long long part);
+void append(std::string& text, unsigned part);
+void append(std::string& text, unsigned long part);
+void append(std::string& text, unsigned long long part);
+void append(std::string& text, double part);  // six significant digits
+
+}  // namespace detail
+
 // Strings the parts together: join("expects ", 3, " channels").
 template <class... Parts>
 std::string join(const Parts&... parts) {
-  std::ostringstream text;
-  (text << ... << parts);
-  return text.str();
+  std::string text;
+  (detail::append(text, parts), ...);
+  return text;
 }
 
 // Throws an Error made of the parts unless the condition holds: for a caller's mistake.

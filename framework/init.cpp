@@ -6,6 +6,7 @@
 
 #include "framework/parameter.h"
 #include "framework/params.h"
+#include "framework/random.h"
 #include "framework/text.h"
 
 namespace twiddle {

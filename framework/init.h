@@ -2,9 +2,9 @@
 #include <cstdint>
 #include <span>
 
-#include "framework/random.h"
-
 namespace twiddle {
+
+struct RandomSequence;
 
 class Params;
 

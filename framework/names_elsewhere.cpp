@@ -3,6 +3,9 @@
 #include <cctype>
 #include <map>
 
+#include "framework/error.h"
+#include "models/evaluate.h"
+
 namespace twiddle {
 
 namespace {

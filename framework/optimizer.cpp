@@ -1,6 +1,9 @@
 #include "framework/optimizer.h"
 
+#include "framework/context.h"
 #include "framework/error.h"
+#include "framework/parameter.h"
+#include "framework/ranks/communicator.h"
 #include "framework/tensor_ops.h"
 
 namespace twiddle {

@@ -5,13 +5,15 @@
 #include <utility>
 #include <vector>
 
-#include "framework/context.h"
-#include "framework/parameter.h"
-#include "framework/params.h"
-#include "framework/ranks/communicator.h"
 #include "framework/registry.h"
+#include "framework/tensor.h"
 
 namespace twiddle {
+
+class Communicator;
+class Params;
+struct Context;
+struct Parameter;
 
 // An optimizer's memory: tensors by name, zero at first.
 class OptimizerState {

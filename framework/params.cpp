@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "framework/error.h"
 #include "framework/names_elsewhere.h"
 #include "framework/printable.h"
 #include "framework/text.h"

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "framework/error.h"
 #include "framework/names_elsewhere.h"
 #include "framework/params.h"
 #include "framework/printable.h"

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "framework/for_each.h"
+#include "framework/hd.h"
 
 namespace twiddle {
 

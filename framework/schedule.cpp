@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "framework/error.h"
+#include "framework/params.h"
 #include "framework/text.h"
 
 namespace twiddle {

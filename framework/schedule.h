@@ -2,9 +2,9 @@
 #include <string>
 #include <vector>
 
-#include "framework/params.h"
-
 namespace twiddle {
+
+class Params;
 
 // The learning rate over time, as a factor of the base rate. Times are in epochs and may be fractions.
 struct Schedule {

@@ -1,6 +1,7 @@
 #include "layers/avg_pool.h"
 
 #include "framework/for_each.h"
+#include "framework/params.h"
 
 namespace twiddle {
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "framework/for_each.h"
+#include "framework/params.h"
 #include "framework/random.h"
 
 namespace twiddle {

@@ -6,10 +6,11 @@
 
 #include "framework/context.h"
 #include "framework/parameter.h"
-#include "framework/params.h"
 #include "framework/registry.h"
 
 namespace twiddle {
+
+class Params;
 
 class ConvTuner;
 class Sequential;

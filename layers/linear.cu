@@ -5,6 +5,7 @@
 
 #include "fft/pair_product.h"
 #include "framework/for_each.h"
+#include "framework/params.h"
 #include "framework/tensor_ops.h"
 #include "layers/conv/tuner.h"
 #include "layers/relu_functors.h"

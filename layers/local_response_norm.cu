@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "framework/for_each.h"
+#include "framework/params.h"
 #include "layers/cuda/norm_ranges.h"
 
 namespace twiddle {

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "framework/for_each_in_rows.h"
+#include "framework/params.h"
 #include "layers/cuda/max_pool_gradient.h"
 
 namespace twiddle {

@@ -1,5 +1,6 @@
 #include "layers/moments.h"
 
+#include "framework/error.h"
 #include "framework/sum_pairs.h"
 
 namespace twiddle {

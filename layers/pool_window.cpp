@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "framework/params.h"
+
 namespace twiddle {
 
 namespace {

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/place.h"
 #include "layers/layer.h"
 
 namespace twiddle {

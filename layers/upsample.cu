@@ -5,6 +5,7 @@
 
 #include "framework/error.h"
 #include "framework/for_each_in_rows.h"
+#include "framework/params.h"
 #include "framework/text.h"
 #include "layers/planes.h"
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "data/dataset.h"
+#include "framework/error.h"
 #include "framework/text.h"
 
 namespace twiddle {

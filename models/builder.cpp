@@ -1,4 +1,5 @@
 #include "models/builder.h"
+#include "layers/conv/measuring.h"
 
 #include <algorithm>
 
@@ -7,6 +8,7 @@
 #include "layers/branches.h"
 #include "layers/conv/engines.h"
 #include "layers/conv/tuned_convolution.h"
+#include "layers/conv/tuner.h"
 #include "models/layer_list.h"
 
 namespace twiddle {
@@ -192,6 +194,11 @@ std::vector<std::unique_ptr<ConvEngine>> engines_of(const Config& config, Device
 }
 
 }  // namespace
+
+Model::Model() = default;
+Model::Model(Model&&) noexcept = default;
+Model& Model::operator=(Model&&) noexcept = default;
+Model::~Model() = default;
 
 BuiltModel build_model(Params& root, const Config& config, Device device, ConvPolicy policy) {
   if (policy.engine.empty()) policy.engine = usual_engine(config, device);

@@ -3,14 +3,25 @@
 #include <string>
 #include <vector>
 
-#include "layers/sequential.h"
-#include "models/config.h"
+#include "framework/device.h"
+#include "framework/params.h"
+#include "framework/tensor.h"
 
 namespace twiddle {
+
+class ConvTuner;
+class Sequential;
+struct Config;
+struct ConvPolicy;
 
 // A network and what it was built with. Nothing is allocated yet: initialize() or a checkpoint gives the parameters
 // their values.
 struct Model {
+  Model();
+  Model(Model&&) noexcept;
+  Model& operator=(Model&&) noexcept;
+  ~Model();
+
   Device device;  // that it was built for; it may not be there
   std::unique_ptr<ConvTuner> convolutions;
   std::unique_ptr<Sequential> net;

@@ -4,8 +4,14 @@
 #include <charconv>
 #include <utility>
 
+#include "framework/context.h"
 #include "framework/error.h"
+#include "framework/optimizer.h"
+#include "framework/parameter.h"
 #include "framework/printable.h"
+#include "layers/sequential.h"
+#include "models/weight_average.h"
+#include "models/weights.h"
 
 namespace twiddle {
 

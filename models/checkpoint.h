@@ -3,13 +3,13 @@
 #include <string>
 #include <vector>
 
-#include "framework/context.h"
-#include "framework/optimizer.h"
-#include "layers/sequential.h"
-#include "models/weight_average.h"
-#include "models/weights.h"
-
 namespace twiddle {
+
+class Optimizer;
+class Sequential;
+class WeightAverage;
+struct Context;
+struct SavedOptimizer;
 
 // Where a run stands, apart from its tensors.
 struct RunState {

@@ -5,9 +5,13 @@
 #include <optional>
 
 #include "framework/error.h"
+#include "framework/optimizer.h"
 #include "framework/printable.h"
 #include "framework/text.h"
+#include "layers/sequential.h"
 #include "models/checkpoint.h"
+#include "models/weight_average.h"
+#include "models/weights.h"
 
 namespace twiddle {
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 
+#include "framework/error.h"
 #include "framework/printable.h"
 #include "framework/text.h"
 #include "models/layer_list.h"

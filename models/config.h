@@ -3,12 +3,12 @@
 #include <string>
 #include <vector>
 
-#include "data/dataset.h"
 #include "data/mixing.h"
+#include "data/pixel_limit.h"
 #include "framework/params.h"
 #include "framework/schedule.h"
 #include "framework/tensor.h"
-#include "layers/conv/tuner.h"
+#include "layers/conv/conv_policy.h"
 #include "models/parameter_patterns.h"
 
 namespace twiddle {

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "data/file_kind.h"
+#include "framework/error.h"
 #include "framework/printable.h"
 #include "models/yaml.h"
 

@@ -1,7 +1,9 @@
 #include "models/data_section.h"
 
+#include "data/augment.h"
 #include "data/subset.h"
 #include "framework/error.h"
+#include "framework/params.h"
 #include "framework/text.h"
 
 namespace twiddle {

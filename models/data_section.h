@@ -3,11 +3,13 @@
 #include <string>
 #include <vector>
 
-#include "data/augment.h"
 #include "data/dataset.h"
-#include "framework/params.h"
+#include "framework/place.h"
 
 namespace twiddle {
+
+class Augment;
+class Params;
 
 // A dataset, or a contiguous range of its images, as a config names it: read, but not opened.
 class DatasetChoice {

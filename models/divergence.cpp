@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "data/dataset.h"
 #include "framework/error.h"
 #include "framework/text.h"
 #include "models/bad_image.h"

@@ -5,9 +5,13 @@
 #include <iterator>
 #include <optional>
 
+#include "data/dataset.h"
+#include "framework/context.h"
 #include "framework/error.h"
+#include "layers/sequential.h"
 #include "models/bad_image.h"
 #include "models/judge.h"
+#include "models/loss.h"
 #include "models/shared_evaluation.h"
 
 namespace twiddle {

@@ -6,13 +6,17 @@
 #include <utility>
 #include <vector>
 
-#include "data/loader.h"
-#include "framework/ranks/communicator.h"
-#include "layers/sequential.h"
-#include "models/loss.h"
+#include "data/image.h"
+#include "framework/tensor.h"
 #include "models/metric.h"
 
 namespace twiddle {
+
+class Communicator;
+class Loader;
+class Loss;
+class Sequential;
+struct Context;
 
 // Images of each kind that an evaluation keeps as examples.
 constexpr std::size_t examples_kept = 12;

@@ -6,8 +6,10 @@
 #include "framework/error.h"
 #include "framework/text.h"
 #include "layers/conv/tuned_convolution.h"
+#include "layers/sequential.h"
 #include "models/config_tree.h"
 #include "models/layer_list.h"
+#include "models/loss.h"
 #include "models/metric.h"
 #include "models/parameter_patterns.h"
 #include "models/read_optimizer.h"
@@ -188,6 +190,11 @@ Experiment read_experiment(ConfigNode tree, const std::string& file, const std::
 }
 
 }  // namespace
+
+Experiment::Experiment() = default;
+Experiment::Experiment(Experiment&&) noexcept = default;
+Experiment& Experiment::operator=(Experiment&&) noexcept = default;
+Experiment::~Experiment() = default;
 
 double kept_tensors(const Config::Train& train, const Optimizer& optimizer, int ranks) {
   return static_cast<double>(optimizer.state_tensors()) / ranks + (train.accumulate > 1 ? 1 : 0) +

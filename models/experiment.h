@@ -4,17 +4,24 @@
 #include <string>
 #include <vector>
 
-#include "framework/optimizer.h"
 #include "models/builder.h"
 #include "models/config.h"
 #include "models/data_section.h"
-#include "models/loss.h"
 
 namespace twiddle {
+
+class Loss;
+class Measuring;
+class Optimizer;
 
 // A config, read once, and what is built from it while it is read, so that everything that is wrong in it is told in
 // one go. Nothing is allocated on a device yet, and no dataset is opened.
 struct Experiment {
+  Experiment();
+  Experiment(Experiment&&) noexcept;
+  Experiment& operator=(Experiment&&) noexcept;
+  ~Experiment();
+
   Config config;
   Device device;  // the config's, which need not be there yet
   Model model;
@@ -30,13 +37,13 @@ double kept_tensors(const Config::Train& train, const Optimizer& optimizer, int 
 
 // What a program adds to a config.
 struct ExperimentOptions {
-  std::string origin = {};                    // the file that a run folder's config was made from; empty: the file read
-  std::string build = {};                     // of the program: choices of convolution plans are kept with it
-  std::optional<int> gpu = {};                // where the config leaves open which one; else the first
-  bool tunes = false;                         // measure every convolution, for its own batch
-  ChoiceCache::Warn warn = {};                // hears what is wrong with the choices kept, and with engines
-  std::shared_ptr<Measuring> measuring = {};  // hears how far measuring convolutions is, and may stop it
-  SearchProgress search_progress = {};        // hears how far the search for images is, and may stop it
+  std::string origin = {};      // the file that a run folder's config was made from; empty: the file read
+  std::string build = {};       // of the program: choices of convolution plans are kept with it
+  std::optional<int> gpu = {};  // where the config leaves open which one; else the first
+  bool tunes = false;           // measure every convolution, for its own batch
+  std::function<void(const std::string&)> warn = {};  // hears what is wrong with the choices kept, and with engines
+  std::shared_ptr<Measuring> measuring = {};          // hears how far measuring convolutions is, and may stop it
+  SearchProgress search_progress = {};                // hears how far the search for images is, and may stop it
 };
 
 // Reads the file, merges its `base:`, applies the overrides and checks everything that can be checked without opening

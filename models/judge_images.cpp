@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "data/augment.h"
+#include "data/loader.h"
 #include "models/judge.h"
 
 namespace twiddle {

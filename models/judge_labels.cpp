@@ -2,6 +2,7 @@
 #include <cmath>
 #include <span>
 
+#include "data/loader.h"
 #include "framework/error.h"
 #include "models/judge.h"
 

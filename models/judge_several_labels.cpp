@@ -3,6 +3,7 @@
 #include <limits>
 #include <numeric>
 
+#include "data/loader.h"
 #include "models/judge.h"
 
 namespace twiddle {

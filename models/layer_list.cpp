@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "framework/error.h"
 #include "framework/printable.h"
 
 namespace twiddle {

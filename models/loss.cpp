@@ -3,10 +3,12 @@
 #include <algorithm>
 
 #include "framework/error.h"
+#include "framework/params.h"
 #include "framework/registry.h"
 #include "framework/text.h"
 #include "layers/element_losses.h"
 #include "layers/softmax_loss.h"
+#include "models/config.h"
 
 namespace twiddle {
 

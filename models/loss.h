@@ -2,11 +2,14 @@
 #include <memory>
 
 #include "data/target.h"
-#include "framework/context.h"
-#include "framework/params.h"
-#include "models/config.h"
+#include "framework/autograd.h"
 
 namespace twiddle {
+
+class Diagnostics;
+class Params;
+struct Context;
+struct LayerConfig;
 
 // What training makes small, as `train.loss` names it: how far a network's outputs are from a batch's targets.
 class Loss {

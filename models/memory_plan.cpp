@@ -6,6 +6,9 @@
 #include "framework/text.h"
 #include "layers/conv/engines.h"
 #include "layers/conv/tuned_convolution.h"
+#include "layers/conv/tuner.h"
+#include "layers/sequential.h"
+#include "models/builder.h"
 
 namespace twiddle {
 

@@ -2,9 +2,10 @@
 #include <cstdint>
 #include <string>
 
-#include "models/builder.h"
-
 namespace twiddle {
+
+struct MemoryUse;
+struct Model;
 
 // What a training needs memory for, besides its model.
 struct TrainingSize {

@@ -11,7 +11,10 @@
 #include "framework/params.h"
 #include "framework/printable.h"
 #include "framework/text.h"
+#include "layers/sequential.h"
+#include "models/experiment.h"
 #include "models/json_text.h"
+#include "models/loss.h"
 #include "models/safetensors_header.h"
 
 namespace twiddle {

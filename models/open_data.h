@@ -3,11 +3,11 @@
 #include <string>
 #include <vector>
 
-#include "data/augment.h"
-#include "data/dataset.h"
-#include "models/experiment.h"
-
 namespace twiddle {
+
+class Augment;
+class Dataset;
+struct Experiment;
 
 // The data section of a config, opened: datasets and the steps from an image to a network's input.
 struct OpenData {

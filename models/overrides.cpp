@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "framework/error.h"
 #include "framework/printable.h"
 #include "framework/text.h"
 #include "models/config_tree.h"

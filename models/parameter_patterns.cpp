@@ -2,8 +2,12 @@
 
 #include <algorithm>
 
+#include "framework/error.h"
+#include "framework/parameter.h"
+#include "framework/params.h"
 #include "framework/printable.h"
 #include "framework/text.h"
+#include "layers/sequential.h"
 
 namespace twiddle {
 

@@ -2,10 +2,13 @@
 #include <string>
 #include <vector>
 
-#include "framework/params.h"
-#include "layers/sequential.h"
+#include "framework/place.h"
 
 namespace twiddle {
+
+class Diagnostics;
+class Params;
+class Sequential;
 
 // What a config writes for many parameters at once, such as `conv*` or `stage1.*.bias`: * stands for any text, dots
 // too, and ? for one character. It means a parameter where it matches its name, "stage1.conv1.weight", or the name of a

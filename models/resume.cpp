@@ -1,6 +1,8 @@
 #include "models/resume.h"
 
 #include "framework/error.h"
+#include "models/checkpoint.h"
+#include "models/config.h"
 
 namespace twiddle {
 

@@ -1,5 +1,10 @@
 #include "models/run_saver.h"
 
+#include "framework/optimizer.h"
+#include "layers/sequential.h"
+#include "models/config.h"
+#include "models/weight_average.h"
+
 namespace twiddle {
 
 RunSaver::RunSaver(const std::string& run_folder, const Config::Train& train, const SavedBytes& bytes) {

@@ -3,10 +3,16 @@
 #include <string>
 #include <vector>
 
+#include "framework/ranks/communicator.h"
 #include "models/checkpoint.h"
-#include "models/trainer.h"
+#include "models/config.h"
 
 namespace twiddle {
+
+class Sequential;
+class WeightAverage;
+struct Context;
+struct SavedOptimizer;
 
 // What a run leaves in its folder for later: checkpoints and the best weights. Without a folder it leaves nothing.
 class RunSaver {

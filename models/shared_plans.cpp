@@ -4,8 +4,11 @@
 #include <utility>
 
 #include "framework/interrupted.h"
+#include "framework/ranks/communicator.h"
 #include "layers/conv/tuned_convolution.h"
 #include "layers/conv/tuner.h"
+#include "layers/sequential.h"
+#include "models/builder.h"
 
 namespace twiddle {
 

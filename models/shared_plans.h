@@ -1,9 +1,11 @@
 #pragma once
-#include "framework/ranks/communicator.h"
 #include "layers/conv/measuring.h"
-#include "models/builder.h"
 
 namespace twiddle {
+
+class Communicator;
+struct Context;
+struct Model;
 
 // Before ranks train: where convolution plans are chosen by measurement, rank 0 measures, for the batch that each has,
 // and the others use its choices. So all run the same kernels, no rank waits in a step for one that measures, and none

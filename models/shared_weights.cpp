@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "framework/error.h"
+#include "framework/parameter.h"
 #include "framework/quotient_up.h"
 #include "framework/ranks/pack.h"
 

@@ -3,6 +3,8 @@
 #include <limits>
 #include <utility>
 
+#include "models/config.h"
+
 namespace twiddle {
 
 namespace {

@@ -4,6 +4,9 @@
 #include <optional>
 #include <vector>
 
+#include "framework/device.h"
+#include "framework/tensor.h"
+#include "models/config.h"
 #include "models/trainer.h"
 
 namespace twiddle {

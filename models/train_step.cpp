@@ -9,6 +9,7 @@
 #include "framework/running_mean.h"
 #include "framework/tensor_ops.h"
 #include "layers/conv/tuned_convolution.h"
+#include "layers/conv/tuner.h"
 
 namespace twiddle {
 

@@ -1,6 +1,9 @@
 #include "models/trainer.h"
 
+#include "data/augment.h"
+#include "models/evaluate.h"
 #include "models/trainer_impl.h"
+#include "models/weights.h"
 
 namespace twiddle {
 

@@ -7,15 +7,25 @@
 #include <string>
 #include <vector>
 
-#include "data/loader.h"
-#include "framework/ranks/communicator.h"
-#include "models/checkpoint.h"
+#include "data/target.h"
 #include "models/data_wait.h"
-#include "models/evaluate.h"
-#include "models/experiment.h"
-#include "models/memory_plan.h"
+#include "models/metric.h"
 
 namespace twiddle {
+
+class Augment;
+class Communicator;
+class Dataset;
+class Loss;
+class Optimizer;
+struct Config;
+struct Context;
+struct EvalResult;
+struct Experiment;
+struct MemoryPlan;
+struct Model;
+struct RunState;
+struct TakenWeights;
 
 struct StepReport {
   // Counted from 1. A step is an update, of `accumulate` batches.

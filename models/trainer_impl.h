@@ -20,6 +20,7 @@
 #include "models/step_reporter.h"
 #include "models/trainer.h"
 #include "models/watch.h"
+#include "models/weights.h"
 
 namespace twiddle {
 

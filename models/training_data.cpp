@@ -2,10 +2,15 @@
 
 #include <algorithm>
 
+#include "data/dataset.h"
 #include "framework/error.h"
 #include "framework/ranks/pack.h"
 #include "layers/batch_norm.h"
+#include "layers/sequential.h"
+#include "models/config.h"
 #include "models/evaluate.h"
+#include "models/experiment.h"
+#include "models/loss.h"
 
 namespace twiddle {
 

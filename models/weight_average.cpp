@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "framework/error.h"
+#include "framework/parameter.h"
 #include "framework/running_mean.h"
+#include "layers/sequential.h"
 
 namespace twiddle {
 

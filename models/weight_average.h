@@ -3,10 +3,13 @@
 #include <string>
 #include <vector>
 
-#include "framework/optimizer.h"
-#include "layers/sequential.h"
+#include "framework/tensor.h"
 
 namespace twiddle {
+
+class Sequential;
+struct Parameter;
+struct StepNumbers;
 
 // An exponential moving average of a network's weights, as torch.optim.swa_utils.AveragedModel keeps it with
 // get_ema_multi_avg_fn(decay) and use_buffers=True. The first update takes the weights as they are; each later one

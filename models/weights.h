@@ -3,11 +3,13 @@
 #include <string>
 #include <vector>
 
-#include "framework/context.h"
-#include "layers/sequential.h"
+#include "framework/tensor.h"
 #include "models/safetensors.h"
 
 namespace twiddle {
+
+class Sequential;
+struct Context;
 
 inline constexpr const char* format_version = "1";  // of weights and checkpoints
 

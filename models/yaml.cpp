@@ -9,6 +9,7 @@
 #include <map>
 #include <sstream>
 
+#include "framework/error.h"
 #include "framework/printable.h"
 #include "models/config.h"
 

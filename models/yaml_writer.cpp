@@ -4,6 +4,7 @@
 #include <cctype>
 #include <string_view>
 
+#include "framework/error.h"
 #include "framework/printable.h"
 #include "models/config.h"
 

@@ -6,6 +6,7 @@
 #include "apps/text_table.h"
 #include "framework/error.h"
 #include "layers/conv/conv_check.h"
+#include "layers/conv/measure.h"
 
 namespace twiddle {
 namespace {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "framework/context.h"
 #include "framework/random.h"
 #include "layers/conv/engines.h"
 

@@ -5,6 +5,7 @@
 
 #include "framework/error.h"
 #include "framework/text.h"
+#include "layers/conv/measure.h"
 
 namespace twiddle {
 

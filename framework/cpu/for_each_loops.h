@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
 
+#include "framework/hd.h"
+
 // How framework/for_each.h does its work on the CPU: a part of it, which nothing else includes.
 namespace twiddle::detail {
 

@@ -2,6 +2,8 @@
 #include <cstdint>
 #include <source_location>
 
+#include "framework/for_each.h"
+
 // How framework/for_each.h does its work on a GPU: a part of it, which nothing else includes.
 namespace twiddle::detail {
 

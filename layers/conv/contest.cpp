@@ -1,12 +1,15 @@
 #include "layers/conv/contest.h"
+#include "framework/context.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 
+#include "framework/error.h"
 #include "framework/text.h"
 #include "layers/conv/epilogue.h"
+#include "layers/conv/measure.h"
 
 namespace twiddle {
 

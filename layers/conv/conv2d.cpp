@@ -1,6 +1,7 @@
 #include "layers/conv/conv2d.h"
 
 #include "framework/error.h"
+#include "framework/params.h"
 #include "layers/conv/conv_options.h"
 #include "layers/conv/epilogue.h"
 

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "framework/error.h"
+#include "framework/params.h"
 #include "framework/text.h"
 #include "layers/conv/tuner.h"
 #include "layers/planes.h"

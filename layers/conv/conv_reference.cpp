@@ -1,6 +1,7 @@
 // The three passes as gather sums in double, one element at a time: the definition that every engine is held to.
 #include <algorithm>
 
+#include "framework/context.h"
 #include "layers/conv/engines.h"
 
 namespace twiddle {

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "framework/error.h"
+#include "framework/params.h"
 #include "framework/text.h"
 #include "layers/conv/conv_options.h"
 #include "layers/conv/epilogue.h"

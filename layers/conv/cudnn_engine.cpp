@@ -1,5 +1,6 @@
 #include "layers/conv/cudnn_engine.h"
 
+#include "framework/context.h"
 #include "framework/error.h"
 #include "layers/conv/cudnn_plan.h"
 #include "layers/conv/epilogue.h"

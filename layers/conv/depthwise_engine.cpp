@@ -1,5 +1,6 @@
 #include "layers/conv/depthwise_engine.h"
 
+#include "framework/context.h"
 #include "layers/conv/cpu/depthwise.h"
 #include "layers/conv/cuda/depthwise.h"
 

@@ -1,5 +1,6 @@
 #include "layers/conv/direct_engine.h"
 
+#include "framework/context.h"
 #include "framework/error.h"
 #include "layers/conv/engines.h"
 #include "layers/conv/epilogue.h"

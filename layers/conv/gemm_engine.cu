@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "framework/context.h"
 #include "framework/for_each.h"
 #include "layers/conv/epilogue.h"
 

@@ -1,6 +1,7 @@
 #include "layers/conv/implicit_gemm_engine.h"
 
 #include "fft/pair_product.h"
+#include "framework/context.h"
 #include "layers/conv/cuda/implicit_gemm/implicit_gemm.h"
 #include "layers/conv/cuda/tap_shifts/tap_shifts.h"
 

@@ -12,12 +12,14 @@
 #include <unordered_map>
 #include <utility>
 
+#include "framework/context.h"
 #include "framework/cpu/gemm.h"
 #include "framework/error.h"
 #include "layers/conv/cpu_rule.h"
 #include "layers/conv/epilogue.h"
 #include "layers/conv/onednn_plan.h"
 #include "layers/conv/pieces.h"
+#include "layers/conv/tuner.h"
 
 namespace twiddle {
 

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "fft/pair_product.h"
+#include "framework/context.h"
 #include "framework/error.h"
 
 namespace twiddle {

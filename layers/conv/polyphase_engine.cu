@@ -4,6 +4,7 @@
 #include <limits>
 #include <string>
 
+#include "framework/context.h"
 #include "framework/error.h"
 #include "framework/for_each.h"
 

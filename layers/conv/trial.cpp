@@ -4,8 +4,10 @@
 
 #include <limits>
 
+#include "framework/context.h"
 #include "framework/error.h"
 #include "layers/conv/epilogue.h"
+#include "layers/conv/measure.h"
 
 namespace twiddle {
 

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "layers/conv/conv_check.h"
-#include "layers/conv/measure.h"
 
 namespace twiddle {
 

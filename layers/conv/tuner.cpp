@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <array>
 
+#include "framework/context.h"
 #include "framework/error.h"
 #include "framework/text.h"
+#include "layers/conv/contest.h"
+#include "layers/conv/measuring.h"
 
 namespace twiddle {
 

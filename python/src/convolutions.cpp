@@ -11,8 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include "framework/context.h"
 #include "framework/error.h"
 #include "layers/conv/engines.h"
+#include "layers/conv/measuring.h"
 #include "python/src/torch_stream.h"
 
 namespace twiddle {

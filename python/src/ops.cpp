@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include "framework/error.h"
 #include "framework/gpu_check.h"
 #include "framework/text.h"
 #include "layers/conv/engines.h"

@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "data/dataset.h"
+#include "framework/context.h"
+#include "layers/sequential.h"
 #include "models/experiment.h"
 #include "models/weights.h"
 #include "tests/apps/run_program.h"

@@ -1,4 +1,5 @@
 #include "apps/metrics.h"
+#include "models/checkpoint.h"
 
 #include <gtest/gtest.h>
 

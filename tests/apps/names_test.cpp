@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/html.h"
+#include "data/augment.h"
 #include "data/dataset.h"
 #include "framework/printable.h"
 #include "tests/apps/run_program.h"

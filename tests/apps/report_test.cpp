@@ -1,4 +1,5 @@
 #include "apps/report.h"
+#include "models/loss.h"
 
 #include <gtest/gtest.h>
 

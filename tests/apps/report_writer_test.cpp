@@ -1,4 +1,5 @@
 #include "apps/report_writer.h"
+#include "models/experiment.h"
 
 #include <gtest/gtest.h>
 

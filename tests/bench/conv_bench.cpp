@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "apps/bench/bench_layers.h"
+#include "framework/context.h"
 #include "framework/convolution.h"
 #include "framework/error.h"
 #include "layers/conv/contest.h"

@@ -10,6 +10,7 @@
 #include "data/decoders.h"
 #include "data/files.h"
 #include "data/loader.h"
+#include "framework/params.h"
 
 using namespace twiddle;
 

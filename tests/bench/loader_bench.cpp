@@ -11,7 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "data/loader.h"
+#include "framework/context.h"
 #include "framework/error.h"
+#include "models/config.h"
+#include "models/experiment.h"
 #include "models/open_data.h"
 #include "models/trainer.h"
 

@@ -14,6 +14,7 @@
 #include "fft/cuda/cufft/pad_and_crop.h"
 #include "framework/error.h"
 #include "framework/optimizer.h"
+#include "framework/params.h"
 #include "layers/conv/engines.h"
 #include "layers/conv/epilogue.h"
 #include "layers/conv/tuner.h"

@@ -14,6 +14,7 @@
 #include "data/augment.h"
 #include "data/dataset.h"
 #include "data/files.h"
+#include "framework/params.h"
 #include "tests/support/temp_path.h"
 
 namespace twiddle {

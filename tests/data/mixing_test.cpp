@@ -1,4 +1,5 @@
 #include "data/mixing.h"
+#include "framework/random.h"
 
 #include <gtest/gtest.h>
 

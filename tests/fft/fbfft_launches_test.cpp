@@ -9,6 +9,7 @@
 #include "framework/cuda/cuda_stream.h"
 #include "framework/error.h"
 #include "layers/conv/conv_check.h"
+#include "layers/layer.h"
 #include "tests/support/conv_problem.h"
 #include "tests/support/limits.h"
 #include "tests/support/on_gpu.h"

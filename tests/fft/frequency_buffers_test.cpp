@@ -1,4 +1,5 @@
 #include "fft/frequency_buffers.h"
+#include "framework/context.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
 #include "framework/cpu/bind_threads.h"
+#include "framework/error.h"
 
 #include <gtest/gtest.h>
 #include <omp.h>

@@ -1,4 +1,7 @@
 #include "framework/optimizer.h"
+#include "framework/context.h"
+#include "framework/parameter.h"
+#include "framework/params.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
 #include "framework/params.h"
+#include "framework/error.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
 #include "framework/running_mean.h"
+#include "framework/context.h"
 
 #include <cmath>
 

@@ -1,3 +1,7 @@
+#include "framework/context.h"
+#include "framework/optimizer.h"
+#include "framework/params.h"
+#include "layers/sequential.h"
 #include "models/checkpoint.h"
 
 #include "tests/fuzz/input_file.h"

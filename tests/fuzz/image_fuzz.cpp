@@ -1,4 +1,5 @@
 #include "data/augment.h"
+#include "data/dataset.h"
 #include "framework/printable.h"
 #include "tests/fuzz/input_file.h"
 

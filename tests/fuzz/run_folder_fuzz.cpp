@@ -3,6 +3,7 @@
 #include "apps/metrics.h"
 #include "apps/run_charts.h"
 #include "framework/printable.h"
+#include "models/checkpoint.h"
 #include "tests/fuzz/input_file.h"
 
 namespace {

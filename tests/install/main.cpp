@@ -2,7 +2,9 @@
 #include <vector>
 
 #include "fft/grid.h"
+#include "framework/context.h"
 #include "framework/tensor.h"
+#include "layers/sequential.h"
 #include "models/experiment.h"
 
 namespace {

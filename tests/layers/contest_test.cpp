@@ -1,4 +1,5 @@
 #include "layers/conv/contest.h"
+#include "framework/context.h"
 
 #include <gtest/gtest.h>
 

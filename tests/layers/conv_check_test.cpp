@@ -1,4 +1,5 @@
 #include "layers/conv/conv_check.h"
+#include "framework/context.h"
 
 #include <cmath>
 #include <limits>

@@ -1,3 +1,4 @@
+#include "framework/context.h"
 #include "layers/conv/engines.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
 #include "layers/conv/gemm_engine.h"
+#include "framework/context.h"
 
 #include <gtest/gtest.h>
 #include <omp.h>

@@ -1,4 +1,5 @@
 #include "layers/conv/pairs_engine.h"
+#include "framework/context.h"
 
 #include <limits>
 

@@ -1,4 +1,5 @@
 #include "layers/conv/polyphase_engine.h"
+#include "framework/context.h"
 
 #include <gtest/gtest.h>
 

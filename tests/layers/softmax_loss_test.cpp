@@ -1,4 +1,5 @@
 #include "layers/softmax_loss.h"
+#include "models/loss.h"
 
 #include <cmath>
 

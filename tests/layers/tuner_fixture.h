@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/context.h"
 #include "framework/error.h"
 #include "layers/conv/tuner.h"
 #include "tests/support/fake_engine.h"

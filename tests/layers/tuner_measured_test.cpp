@@ -6,6 +6,7 @@
 
 #include "framework/interrupted.h"
 #include "layers/conv/engines.h"
+#include "layers/conv/measuring.h"
 #include "tests/layers/tuner_fixture.h"
 
 namespace twiddle {

@@ -1,4 +1,5 @@
 #include "models/builder.h"
+#include "layers/sequential.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,6 @@
 #include "models/checkpoint.h"
+#include "models/weight_average.h"
+#include "models/weights.h"
 
 #include <gtest/gtest.h>
 

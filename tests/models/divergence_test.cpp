@@ -1,4 +1,5 @@
 #include "models/divergence.h"
+#include "models/checkpoint.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,11 @@
 #include "models/evaluate.h"
+#include "data/dataset.h"
+#include "data/loader.h"
+#include "framework/context.h"
+#include "framework/parameter.h"
+#include "layers/sequential.h"
+#include "models/builder.h"
+#include "models/experiment.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,6 @@
 #include "models/judge.h"
+#include "data/loader.h"
+#include "framework/context.h"
 
 #include <gtest/gtest.h>
 

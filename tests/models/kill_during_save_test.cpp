@@ -6,6 +6,7 @@
 #include <random>
 
 #include "models/checkpoint.h"
+#include "models/weights.h"
 #include "tests/models/small_run.h"
 
 namespace twiddle {

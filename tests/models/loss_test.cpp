@@ -1,4 +1,5 @@
 #include "models/loss.h"
+#include "framework/context.h"
 
 #include "models/experiment.h"
 #include "tests/models/config_text.h"

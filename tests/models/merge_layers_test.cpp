@@ -1,4 +1,8 @@
 #include "models/merge_layers.h"
+#include "framework/context.h"
+#include "framework/parameter.h"
+#include "framework/random.h"
+#include "layers/sequential.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
 #include "models/open_data.h"
+#include "models/experiment.h"
 
 #include <gtest/gtest.h>
 

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "framework/error.h"
+#include "models/checkpoint.h"
 #include "models/trainer.h"
 #include "tests/models/small_training.h"
 #include "tests/support/forwarding_stream.h"

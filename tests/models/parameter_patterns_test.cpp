@@ -1,4 +1,5 @@
 #include "models/parameter_patterns.h"
+#include "layers/sequential.h"
 
 #include "layers/conv/tuned_convolution.h"
 #include "models/memory_plan.h"

@@ -1,4 +1,5 @@
 #include "models/resume.h"
+#include "models/checkpoint.h"
 
 #include <gtest/gtest.h>
 

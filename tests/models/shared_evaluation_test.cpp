@@ -1,4 +1,5 @@
 #include "models/shared_evaluation.h"
+#include "data/augment.h"
 
 #include <gtest/gtest.h>
 

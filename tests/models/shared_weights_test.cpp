@@ -1,4 +1,5 @@
 #include "models/shared_weights.h"
+#include "framework/random.h"
 
 #include <gtest/gtest.h>
 

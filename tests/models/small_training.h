@@ -6,6 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "data/dataset.h"
+#include "framework/context.h"
+#include "framework/parameter.h"
+#include "layers/sequential.h"
+#include "models/config.h"
+#include "models/experiment.h"
 #include "models/trainer.h"
 #include "tests/support/temp_path.h"
 

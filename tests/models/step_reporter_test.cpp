@@ -1,4 +1,5 @@
 #include "models/step_reporter.h"
+#include "models/config.h"
 
 #include <gtest/gtest.h>
 

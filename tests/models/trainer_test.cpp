@@ -1,4 +1,6 @@
 #include "models/trainer.h"
+#include "layers/conv/measuring.h"
+#include "models/checkpoint.h"
 
 #include <gtest/gtest.h>
 

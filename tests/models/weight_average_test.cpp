@@ -1,4 +1,7 @@
 #include "models/weight_average.h"
+#include "data/loader.h"
+#include "models/evaluate.h"
+#include "models/weights.h"
 
 #include <cmath>
 

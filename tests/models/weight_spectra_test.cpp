@@ -1,7 +1,12 @@
 // Weights do not change in evaluation: their spectra, Fourier's or Winograd's, are computed once.
 #include <gtest/gtest.h>
 
+#include "data/loader.h"
+#include "framework/context.h"
+#include "framework/parameter.h"
+#include "layers/sequential.h"
 #include "models/evaluate.h"
+#include "models/experiment.h"
 #include "models/open_data.h"
 #include "tests/support/every_device.h"
 

@@ -1,4 +1,5 @@
 #include "models/yaml.h"
+#include "framework/error.h"
 
 #include <gtest/gtest.h>
 

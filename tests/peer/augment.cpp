@@ -9,6 +9,7 @@
 #include <string>
 
 #include "data/image_operations.h"
+#include "data/loader.h"
 #include "data/mixing.h"
 #include "data/random_operations.h"
 #include "framework/error.h"

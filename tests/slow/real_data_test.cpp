@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <string>
 
+#include "models/config.h"
+#include "models/experiment.h"
 #include "models/trainer.h"
 
 namespace twiddle {

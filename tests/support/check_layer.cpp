@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "layers/conv/engines.h"
+#include "models/evaluate.h"
 
 namespace twiddle {
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "framework/context.h"
+#include "framework/params.h"
 #include "layers/conv/tuner.h"
 #include "layers/layer.h"
 #include "tests/support/check_close.h"

@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "framework/context.h"
 #include "layers/conv/conv_check.h"
 #include "layers/conv/engines.h"
 #include "tests/support/conv_problem.h"

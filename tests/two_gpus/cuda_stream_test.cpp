@@ -1,6 +1,7 @@
 // framework/cuda/cuda_stream.cu over a runtime of two GPUs that compute nothing, for machines without any: whichever
 // GPU is the thread's, a stream uses its own.
 #include "framework/cuda/cuda_stream.h"
+#include "framework/error.h"
 
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
