@@ -16,7 +16,7 @@ using namespace batch_norm;
 
 // All that a pass needs to know of the channels.
 struct Channels {
-  Planes planes;
+  BatchShape planes;
   Tensor mean, inverse, scale, bias;
   Tensor count;  // of values of all ranks, where these are their statistics; else undefined
   Factors factors() const { return {Divisor(planes.channels), mean.read(), inverse.read(), scale.read(), bias.read()}; }
@@ -25,7 +25,7 @@ struct Channels {
 // `other` is added where it is defined.
 template <bool Relu>
 void normalize_with(Stream& stream, const Channels& channels, const Tensor& x, const Tensor& other, Tensor& y) {
-  const Planes& planes = channels.planes;
+  const BatchShape& planes = channels.planes;
   const Normalize<Relu> functor{channels.factors()};
   if (other.defined())
     map_rows(stream, planes.rows(), planes.inner, functor, 1, y.write(), x.read(), other.read());
@@ -39,11 +39,11 @@ void normalize_with(Stream& stream, const Channels& channels, const Tensor& x, c
   run(stream, channels, x, other, y);
 }
 
-MomentsOfImages moments_of_images(const Planes& planes, const Tensor& x, const Tensor& moments) {
+MomentsOfImages moments_of_images(const BatchShape& planes, const Tensor& x, const Tensor& moments) {
   return {planes.channels, {static_cast<double>(planes.inner), moments.read()}, planes.inner == 1 ? x.read() : nullptr};
 }
 
-Tensor moments_of_planes(Stream& stream, const Planes& planes, const Tensor& x) {
+Tensor moments_of_planes(Stream& stream, const BatchShape& planes, const Tensor& x) {
   return planes.inner == 1 ? x : row_moments(stream, x, planes.rows(), planes.inner);
 }
 
@@ -54,7 +54,7 @@ Statistics<Parts> statistics_of(const Parts& parts, const ChannelForward& pass, 
 
 // The statistics of a batch, one image's planes after another.
 void measure(Stream& stream, const Tensor& x, const ChannelForward& pass) {
-  const Planes& planes = pass.planes;
+  const BatchShape& planes = pass.planes;
   const Tensor moments = moments_of_planes(stream, planes, x);
   fold_rows(stream, planes.channels, planes.batch, statistics_of(moments_of_images(planes, x, moments), pass, nullptr));
 }
@@ -62,7 +62,7 @@ void measure(Stream& stream, const Tensor& x, const ChannelForward& pass) {
 // The statistics of the rows of all ranks, in order of ranks: the same bits on each. Without rows x is undefined.
 void measure_with_ranks(Context& ctx, const Tensor& x, const ChannelForward& pass, Tensor& count) {
   Stream& stream = *ctx.stream;
-  const Planes& planes = pass.planes;
+  const BatchShape& planes = pass.planes;
   const std::int64_t ranks = ctx.ranks->size(), share = 3 * planes.channels;
   Tensor all = Tensor::filled(stream, {ranks, planes.channels, 3}, 0);
   float* const own = all.write() + ctx.ranks->rank() * share;
@@ -85,7 +85,7 @@ struct Gradients {
 template <class Gate>
 void take_parameter_gradients(Stream& stream, const Channels& channels, const Tensor& x, const Gate& gate,
                               Gradients& to) {
-  const Planes& planes = channels.planes;
+  const BatchShape& planes = channels.planes;
   const auto [bias, scale] = sum_pairs_by_channel(
       stream, planes,
       GradientTerms<Gate>{gate, Divisor(planes.channels), planes.inner, x.read(), channels.mean.read()});
@@ -113,7 +113,7 @@ ChannelSums mean_of_ranks(Context& ctx, std::int64_t channels, const Gradients& 
 template <bool Gated>
 void take_input_gradient(Stream& stream, const Channels& channels, const Tensor& x, const ChannelSums& sums,
                          Gradients& to) {
-  const Planes& planes = channels.planes;
+  const BatchShape& planes = channels.planes;
   map_rows(stream, planes.rows(), planes.inner,
            Backward<Gated>{channels.factors(), sums.values, sums.gradients.read(), sums.products.read()}, 1,
            to.x.write(), x.read(), to.passed.read());
@@ -184,7 +184,7 @@ Variable BatchNorm::normalize(Context& ctx, const Variable& x, const Variable* o
 Variable BatchNorm::normalize_by_batch(Context& ctx, const Variable& x, const Variable* other) {
   Stream& stream = *ctx.stream;
   const Tensor value = x.value();
-  const Planes planes = planes_of(value);
+  const BatchShape planes = batch_shape_of(value);
   const bool with_ranks = meets_ranks(ctx);
   require(with_ranks || planes.values() > 1, "batch_norm '", name(),
           "' needs more than one value per channel to train: take a batch of two or more images");
@@ -247,8 +247,9 @@ void BatchNorm::backward_without_rows(Context& ctx) {
 }
 
 Variable BatchNorm::normalize_by_averages(Context& ctx, const Variable& x, const Variable* other) {
-  Channels channels{planes_of(x.value()),     running_mean_->variable.value(), Tensor(*ctx.stream, running_var_->shape),
-                    scale_->variable.value(), bias_->variable.value(),         {}};
+  Channels channels{
+      batch_shape_of(x.value()), running_mean_->variable.value(), Tensor(*ctx.stream, running_var_->shape),
+      scale_->variable.value(),  bias_->variable.value(),         {}};
   for_each_index(*ctx.stream, channels.planes.channels,
                  InverseDeviation{epsilon_, running_var_->variable.value().read(), channels.inverse.write()});
   Tensor y(*ctx.stream, x.value().shape());

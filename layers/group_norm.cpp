@@ -28,7 +28,7 @@ std::string GroupNorm::describe() const {
 }
 
 Variable GroupNorm::forward(Context& ctx, const Variable& x) {
-  const Planes planes = planes_of(x.value());
+  const BatchShape planes = batch_shape_of(x.value());
   return normalize_groups(ctx, name(), x, {planes, planes.channels / groups_, false, epsilon_}, scale_->variable,
                           bias_->variable);
 }

@@ -9,8 +9,8 @@ namespace twiddle {
 namespace {
 
 // The whole of each image as one group. A row of features is one plane.
-NormGroups whole_images(const Planes& planes, float epsilon) {
-  const Planes filled = planes.inner == 1 ? Planes{planes.batch, 1, planes.channels} : planes;
+NormGroups whole_images(const BatchShape& planes, float epsilon) {
+  const BatchShape filled = planes.inner == 1 ? BatchShape{planes.batch, 1, planes.channels} : planes;
   return {filled, filled.channels, true, epsilon};
 }
 
@@ -32,7 +32,7 @@ std::size_t LayerNorm::kept_bytes() const {  // mean and 1 / deviation of each p
 }
 
 Variable LayerNorm::forward(Context& ctx, const Variable& x) {
-  const Planes planes = planes_of(x.value());
+  const BatchShape planes = batch_shape_of(x.value());
   if (over_channels_ && planes.inner > 1)
     return normalize_pixels(ctx, name(), x, {planes, epsilon_}, scale_->variable, bias_->variable);
   return normalize_groups(ctx, name(), x, whole_images(planes, epsilon_), scale_->variable, bias_->variable);

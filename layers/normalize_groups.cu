@@ -181,7 +181,7 @@ struct Normalized {
 };
 
 Normalized measured(Stream& stream, const NormGroups& groups, const Tensor& x) {
-  const Planes& planes = groups.planes;
+  const BatchShape& planes = groups.planes;
   Normalized all{groups, x, Tensor(stream, {groups.groups()}), Tensor(stream, {groups.groups()})};
   const Tensor rows = row_moments(stream, x, planes.rows(), planes.inner);
   fold_rows(stream, groups.groups(), groups.channels_each,
@@ -195,7 +195,7 @@ Normalized measured(Stream& stream, const NormGroups& groups, const Tensor& x) {
 
 template <bool OwnFactors>
 Tensor forward(Stream& stream, const Normalized& all, const Tensor& scale, const Tensor& bias) {
-  const Planes& planes = all.groups.planes;
+  const BatchShape& planes = all.groups.planes;
   Tensor y(stream, all.x.shape());
   map_rows(stream, planes.rows(), planes.inner,
            Normalize<OwnFactors>{RowPlace<OwnFactors>(all.groups), all.mean.read(), all.inverse.read(), scale.read(),
@@ -206,7 +206,7 @@ Tensor forward(Stream& stream, const Normalized& all, const Tensor& scale, const
 
 template <bool OwnFactors>
 Tensor gradient_sums(Stream& stream, const Normalized& all, const Tensor& scale, const Tensor& grad_y) {
-  const Planes& planes = all.groups.planes;
+  const BatchShape& planes = all.groups.planes;
   Tensor rows(stream, {planes.rows(), 2});
   sum_pairs_of_rows(stream, planes.rows(), planes.inner,
                     GradientSums<OwnFactors>{RowPlace<OwnFactors>(all.groups), all.mean.read(), scale.read(),
@@ -217,7 +217,7 @@ Tensor gradient_sums(Stream& stream, const Normalized& all, const Tensor& scale,
 template <bool OwnFactors>
 Tensor input_gradient(Stream& stream, const Normalized& all, const Tensor& scale, const Tensor& grad_y,
                       const Tensor& rows) {
-  const Planes& planes = all.groups.planes;
+  const BatchShape& planes = all.groups.planes;
   const RowPlace<OwnFactors> place(all.groups);
   Tensor sums(stream, {all.groups.groups(), 2}), grad_x(stream, all.x.shape());
   sum_pairs_of_rows(stream, all.groups.groups(), all.groups.channels_each,
@@ -232,7 +232,7 @@ Tensor input_gradient(Stream& stream, const Normalized& all, const Tensor& scale
 template <bool OwnFactors>
 Tensor scale_gradient(Stream& stream, const Normalized& all, const Shape& shape, const Tensor& grad_y,
                       const Tensor& rows) {
-  const Planes& planes = all.groups.planes;
+  const BatchShape& planes = all.groups.planes;
   Tensor grad(stream, shape);
   if constexpr (OwnFactors)
     reduce_columns(
@@ -247,7 +247,7 @@ Tensor scale_gradient(Stream& stream, const Normalized& all, const Shape& shape,
 template <bool OwnFactors>
 Tensor bias_gradient(Stream& stream, const Normalized& all, const Shape& shape, const Tensor& grad_y,
                      const Tensor& rows) {
-  const Planes& planes = all.groups.planes;
+  const BatchShape& planes = all.groups.planes;
   Tensor grad(stream, shape);
   if constexpr (OwnFactors)
     reduce_columns(stream, planes.batch, grad.size(), OwnBias{grad.size(), grad_y.read(), grad.write()});

@@ -8,7 +8,7 @@ namespace twiddle {
 // Which numbers of an image are normalised together, `channels_each` neighbouring channels; and whether each number has
 // a scale and bias of its own, or those of its channel.
 struct NormGroups {
-  Planes planes;
+  BatchShape planes;
   std::int64_t channels_each;
   bool own_factors;
   float epsilon;

@@ -13,14 +13,14 @@ constexpr int strip = 64;
 
 struct Strips {
   Divisor each;  // strips of an image
-  explicit Strips(const Planes& planes) : each((planes.inner + strip - 1) / strip) {}
-  std::int64_t count(const Planes& planes) const { return planes.batch * each.value(); }
+  explicit Strips(const BatchShape& planes) : each((planes.inner + strip - 1) / strip) {}
+  std::int64_t count(const BatchShape& planes) const { return planes.batch * each.value(); }
 
   struct Place {
     std::int64_t at, pixel;  // of its first pixel: in [batch, channels, inner], in [batch, inner]
     int pixels;
   };
-  TWIDDLE_HD Place place(const Planes& planes, std::int64_t i) const {
+  TWIDDLE_HD Place place(const BatchShape& planes, std::int64_t i) const {
     const std::int64_t image = each.quotient(i), first = each.remainder(i) * strip, left = planes.inner - first;
     return {image * planes.channels * planes.inner + first, image * planes.inner + first,
             static_cast<int>(left < strip ? left : strip)};
@@ -31,7 +31,7 @@ struct ForwardStrip {
   PixelForward pass;
   Strips strips;
   TWIDDLE_HD void operator()(std::int64_t i) const {
-    const Planes& planes = pass.planes;
+    const BatchShape& planes = pass.planes;
     const Strips::Place place = strips.place(planes, i);
     const auto channels = static_cast<float>(planes.channels);
     const float* const x = pass.x + place.at;
@@ -63,7 +63,7 @@ struct BackwardStrip {
   PixelBackward pass;
   Strips strips;
   TWIDDLE_HD void operator()(std::int64_t i) const {
-    const Planes& planes = pass.planes;
+    const BatchShape& planes = pass.planes;
     const Strips::Place place = strips.place(planes, i);
     const auto channels = static_cast<float>(planes.channels);
     const float *const x = pass.x + place.at, *const grad_y = pass.grad_y + place.at;
@@ -97,7 +97,7 @@ struct BackwardStrip {
 
 // What a number adds to the gradients of its channel's bias and scale.
 struct FactorTerms {
-  Planes planes;
+  BatchShape planes;
   Divisor channels;
   const float *x, *mean, *inverse, *grad_y;
   struct Row {
@@ -130,7 +130,7 @@ void run(Stream& stream, const PixelBackward& pass) {
 Variable normalize_pixels(Context& ctx, const std::string& name, const Variable& x, const PixelNorm& norm,
                           const Variable& scale, const Variable& bias) {
   const Tensor value = x.value();
-  const Planes planes = norm.planes;
+  const BatchShape planes = norm.planes;
   Tensor mean(*ctx.stream, {planes.values()}), inverse(*ctx.stream, {planes.values()}), y(*ctx.stream, value.shape());
   run(*ctx.stream, PixelForward{planes, norm.epsilon, value.read(), scale.value().read(), bias.value().read(),
                                 mean.write(), inverse.write(), y.write()});

@@ -6,7 +6,7 @@
 namespace twiddle {
 
 struct PixelNorm {
-  Planes planes;
+  BatchShape planes;
   float epsilon;
 };
 

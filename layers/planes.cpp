@@ -5,7 +5,7 @@
 
 namespace twiddle {
 
-Planes planes_of(const Tensor& x) {
+BatchShape batch_shape_of(const Tensor& x) {
   return {x.dim(0), x.dim(1), x.size() / (x.dim(0) * x.dim(1))};
 }
 

@@ -11,12 +11,12 @@ namespace twiddle {
 
 // A batch as [batch, channels, inner]: one row is one channel of one image, all its pixels; one number where images are
 // rows of features.
-struct Planes {
+struct BatchShape {
   std::int64_t batch, channels, inner;
   TWIDDLE_HD std::int64_t rows() const { return batch * channels; }
   TWIDDLE_HD std::int64_t values() const { return batch * inner; }  // per channel
 };
-Planes planes_of(const Tensor& x);
+BatchShape batch_shape_of(const Tensor& x);
 
 // Throws where one image has no first axis.
 void require_channels(const Site& site, const Params& params);
@@ -74,7 +74,7 @@ struct PairsDownTheBatch {
 
 // For each channel the sum of term(row, column) over batch and pixels: the gradient of what a channel shares.
 template <class Term>
-Tensor sum_by_channel(Stream& stream, const Planes& planes, const Term& term) {
+Tensor sum_by_channel(Stream& stream, const BatchShape& planes, const Term& term) {
   if (planes.inner == 1) {
     Tensor sums(stream, {planes.channels});
     using Terms = detail::DownTheBatch<Term>;
@@ -88,7 +88,7 @@ Tensor sum_by_channel(Stream& stream, const Planes& planes, const Term& term) {
 
 // The same for two sums at once: term.row(row) makes the function of a column, which gives a PairOf<float>.
 template <class Term>
-std::array<Tensor, 2> sum_pairs_by_channel(Stream& stream, const Planes& planes, const Term& term) {
+std::array<Tensor, 2> sum_pairs_by_channel(Stream& stream, const BatchShape& planes, const Term& term) {
   if (planes.inner == 1) {
     Tensor first(stream, {planes.channels}), second(stream, {planes.channels});
     using Terms = detail::PairsDownTheBatch<Term>;

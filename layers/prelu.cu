@@ -47,7 +47,7 @@ PRelu::PRelu(const Site& site, Params& params) : Layer(site.name, site.input) {
 Variable PRelu::forward(Context& ctx, const Variable& x) {
   const Tensor value = x.value();
   const Variable slope = slope_->variable;
-  const Planes planes = planes_of(value);
+  const BatchShape planes = batch_shape_of(value);
   Tensor y(*ctx.stream, value.shape());
   map_rows(*ctx.stream, planes.rows(), planes.inner, PReluForward{Divisor(planes.channels), slope.value().read()}, 1,
            y.write(), value.read());

@@ -26,7 +26,7 @@ struct Product {  // what a number adds to the gradient of its channel's factor
   }
 };
 
-Tensor scaled(Stream& stream, const Planes& planes, const Tensor& x, const Tensor& scale) {
+Tensor scaled(Stream& stream, const BatchShape& planes, const Tensor& x, const Tensor& scale) {
   Tensor y(stream, x.shape());
   map_rows(stream, planes.rows(), planes.inner, Multiply{Divisor(planes.channels), scale.read()}, 1, y.write(),
            x.read());
@@ -44,7 +44,7 @@ Scale::Scale(const Site& site, Params& params) : Layer(site.name, site.input) {
 Variable Scale::forward(Context& ctx, const Variable& x) {
   const Tensor value = x.value();
   const Variable scale = scale_->variable;
-  const Planes planes = planes_of(value);
+  const BatchShape planes = batch_shape_of(value);
   return ctx.tape.record(name(), scaled(*ctx.stream, planes, value, scale.value()), {x, scale},
                          [x, value, scale, planes](Context& backward_ctx, const Tensor& grad_y) {
                            Stream& stream = *backward_ctx.stream;

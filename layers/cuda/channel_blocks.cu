@@ -265,7 +265,7 @@ __global__ void __launch_bounds__(most_threads) backward_kernel(ChannelBackward 
   cluster::wait();
 }
 
-ChannelShare share_of(const Planes& planes, int blocks, int width) {
+ChannelShare share_of(const BatchShape& planes, int blocks, int width) {
   const auto batch = static_cast<int>(planes.batch), channels = static_cast<int>(planes.channels);
   const auto inner = static_cast<int>(planes.inner);
   return {batch, channels, inner, blocks, (batch + blocks - 1) / blocks, Divisor(inner / width)};
@@ -279,7 +279,7 @@ int attribute(const Stream& stream, cudaDeviceAttr which) {
 
 // The smallest cluster whose blocks hold `tensors` of a channel in so much memory, or a larger one that keeps the whole
 // GPU at work; 0: there is none.
-int blocks_within(std::int64_t bytes, const Planes& planes, int tensors, int most, int processors) {
+int blocks_within(std::int64_t bytes, const BatchShape& planes, int tensors, int most, int processors) {
   const auto fits = [&](std::int64_t blocks) {
     return ((planes.batch + blocks - 1) / blocks * planes.inner + 3) / 4 * 4 * tensors <= bytes / 4;
   };
@@ -308,7 +308,7 @@ struct Limits {
   }
 };
 
-int blocks_of_channel(const Stream& stream, const Limits& limits, const Planes& planes, int tensors) {
+int blocks_of_channel(const Stream& stream, const Limits& limits, const BatchShape& planes, int tensors) {
   const int most = limits.clusters ? most_blocks : 1, processors = multiprocessors(stream.device());
   const int blocks = blocks_within(limits.half, planes, tensors, most, processors);
   return blocks > 0 ? blocks : blocks_within(limits.whole, planes, tensors, most, processors);
@@ -355,7 +355,7 @@ bool launch(Stream& stream, Kernel<Pass> kernel, const Pass& pass, int tensors, 
   return true;
 }
 
-bool served(const Planes& planes) {
+bool served(const BatchShape& planes) {
   return planes.inner > 1 && planes.batch < (std::int64_t(1) << 31) && planes.channels < (std::int64_t(1) << 31);
 }
 

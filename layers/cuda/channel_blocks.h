@@ -6,7 +6,7 @@ namespace twiddle {
 // What batch norm's passes over a batch read and write: x, y, `other` and their gradients as [batch, channels, inner],
 // the rest as [channels]. `inverse` is 1 / deviation.
 struct ChannelForward {
-  Planes planes;
+  BatchShape planes;
   float momentum, epsilon;
   bool relu;
   const float *x, *other;  // `other` is added before the ReLU; null: nothing is
@@ -15,7 +15,7 @@ struct ChannelForward {
 };
 
 struct ChannelBackward {
-  Planes planes;
+  BatchShape planes;
   bool relu;
   const float *x, *y;  // y tells what the ReLU let through; null: x does
   const float *grad_y, *mean, *inverse, *scale, *bias;

@@ -31,7 +31,7 @@ struct BlockPixel {
   bool exists;
   int index;
   std::int64_t at;
-  __device__ BlockPixel(const Planes& planes, const Divisor& inner) {
+  __device__ BlockPixel(const BatchShape& planes, const Divisor& inner) {
     const std::int64_t wanted = std::int64_t(blockIdx.x) * block_pixels + threadIdx.x, last = planes.values() - 1;
     exists = wanted <= last;
     index = static_cast<int>(exists ? wanted : last);
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(block_pixels* Lanes) backward_kernel(PixelBack
 
 // work(lanes) where the pixels and the channels of an image can be counted in an int.
 template <class Work>
-bool with_lanes(const Planes& planes, const Work& work) {
+bool with_lanes(const BatchShape& planes, const Work& work) {
   constexpr std::int64_t limit = std::int64_t(1) << 31;
   if (planes.values() >= limit || planes.channels * planes.inner >= limit) return false;
   if (planes.channels < many_channels)

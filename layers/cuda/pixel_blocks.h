@@ -6,14 +6,14 @@ namespace twiddle {
 // What the passes read and write, as [batch, channels, inner]; mean and inverse, which is 1 / deviation, are [batch,
 // inner], scale and bias [channels].
 struct PixelForward {
-  Planes planes;
+  BatchShape planes;
   float epsilon;
   const float *x, *scale, *bias;
   float *mean, *inverse, *y;
 };
 
 struct PixelBackward {
-  Planes planes;
+  BatchShape planes;
   const float *x, *mean, *inverse, *scale, *grad_y;
   float* grad_x;
 };
