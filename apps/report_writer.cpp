@@ -1,4 +1,5 @@
 #include "apps/report_writer.h"
+#include "layers/sequential.h"
 #include "models/builder.h"
 #include "models/checkpoint.h"
 

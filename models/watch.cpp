@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "framework/error.h"
 #include "framework/text.h"
 
 namespace twiddle {
