@@ -4,7 +4,6 @@
 #include <map>
 
 #include "framework/error.h"
-#include "models/evaluate.h"
 
 namespace twiddle {
 

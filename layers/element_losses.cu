@@ -3,7 +3,6 @@
 #include "framework/error.h"
 #include "framework/for_each.h"
 #include "layers/exp_cost.h"
-#include "models/loss.h"
 
 namespace twiddle {
 

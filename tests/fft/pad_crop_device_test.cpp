@@ -1,6 +1,5 @@
 // What a GPU's threads do to pad and to crop planes, followed on the CPU: all of them, against plain loops.
 #include "fft/cuda/cufft/pad_crop_device.h"
-#include "data/augment.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,4 @@
 #include "layers/softmax_loss.h"
-#include "models/loss.h"
 
 #include <cmath>
 

@@ -1,6 +1,7 @@
 #include "models/trainer.h"
 #include "layers/conv/measuring.h"
 #include "models/checkpoint.h"
+#include "models/evaluate.h"
 
 #include <gtest/gtest.h>
 
