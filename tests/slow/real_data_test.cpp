@@ -8,6 +8,7 @@
 #include <string>
 
 #include "models/config.h"
+#include "models/evaluate.h"
 #include "models/experiment.h"
 #include "models/trainer.h"
 
