@@ -5,8 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "framework/context.h"
 #include "framework/error.h"
 #include "framework/optimizer.h"
+#include "framework/parameter.h"
+#include "framework/params.h"
 #include "framework/text.h"
 #include "framework/update_parameters.h"
 
