@@ -69,8 +69,8 @@ constexpr std::int64_t largest_tile = 12 * 32;
 
 // Panels of `width` rows of op(A) (columns of op(B)), k-major within a panel, filled up with zeros: element (i, k) of
 // the source lies at source[i * step_i + k * step_k].
-void pack(const float* source, std::int64_t step_i, std::int64_t step_k, std::int64_t count, std::int64_t depth,
-          std::int64_t width, float* packed) {
+void pack_panel(const float* source, std::int64_t step_i, std::int64_t step_k, std::int64_t count, std::int64_t depth,
+                std::int64_t width, float* packed) {
   const std::int64_t panels = (count + width - 1) / width;
 #pragma omp parallel for schedule(static) if (count * depth > 65536)
   for (std::int64_t panel = 0; panel < panels; ++panel) {
@@ -118,8 +118,8 @@ void cpu_gemm(const Gemm& shape, const float* a, const float* b, float* c) {
     for (std::int64_t k0 = 0; k0 == 0 || k0 < k; k0 += block_k) {
       const std::int64_t depth = std::min(block_k, k - k0);
       const float round_beta = k0 == 0 ? beta : 1;
-      pack(a + k0 * a_k, a_row, a_k, m, depth, kernel.rows, packed_a.get());
-      pack(b + n0 * b_column + k0 * b_k, b_column, b_k, width, depth, kernel.columns, packed_b.get());
+      pack_panel(a + k0 * a_k, a_row, a_k, m, depth, kernel.rows, packed_a.get());
+      pack_panel(b + n0 * b_column + k0 * b_k, b_column, b_k, width, depth, kernel.columns, packed_b.get());
 #pragma omp parallel for collapse(2) schedule(static) if (m * width * depth > 65536)
       for (std::int64_t tile_m = 0; tile_m < panels_m; tile_m += tile_panels_m)
         for (std::int64_t tile_n = 0; tile_n < panels_n; tile_n += tile_panels_n)
