@@ -145,7 +145,8 @@ std::string first_characters(Bytes bytes) {
 
 bool is_text(Bytes bytes) {
   const Bytes first = bytes.first(std::min(bytes.size(), bytes_of_kind));
-  return std::all_of(first.begin(), first.end(), [](int byte) { return std::isprint(byte) || std::isspace(byte); });
+  return !first.empty() &&
+         std::all_of(first.begin(), first.end(), [](int byte) { return std::isprint(byte) || std::isspace(byte); });
 }
 
 const char* cure_of(const Kind& kind, FileUse use) {

@@ -88,13 +88,13 @@ void weigh_rows(const Plane& in, int width, const Tap& tap, const std::uint16_t*
   for (int x = 0; x < width; ++x) out[x] = static_cast<std::uint8_t>(sums[x] >> 8);
 }
 
-constexpr int side = 8;  // rows and columns that are turned at a time
+constexpr int block_side = 8;  // rows and columns that are turned at a time
 
 // The rows of an 8 x 8 block, a byte each column, become its columns: halves change places, then quarters, then bytes.
-void turn_block(std::array<std::uint64_t, side>& rows) {
+void turn_block(std::array<std::uint64_t, block_side>& rows) {
   const auto exchange = [&](std::size_t distance, std::uint64_t low) {
     const std::size_t bits = 8 * distance;
-    for (std::size_t i = 0; i < side; ++i) {
+    for (std::size_t i = 0; i < block_side; ++i) {
       if (i & distance) continue;
       const std::uint64_t difference = ((rows[i] >> bits) ^ rows[i + distance]) & low;
       rows[i] ^= difference << bits;
@@ -111,25 +111,25 @@ void turn_block(std::array<std::uint64_t, side>& rows) {
 // time.
 void resample_and_turn(const Plane& in, int width, const Taps& taps, std::uint8_t* out) {
   const int count = static_cast<int>(taps.outputs.size());
-  const std::size_t padded = (static_cast<std::size_t>(width) + side - 1) / side * side;
+  const std::size_t padded = (static_cast<std::size_t>(width) + block_side - 1) / block_side * block_side;
   std::vector<std::uint16_t> sums(padded);
-  std::vector<std::uint8_t> rows(side * padded);
-  for (int first = 0; first < count; first += side) {
-    const int high = std::min(side, count - first);
+  std::vector<std::uint8_t> rows(block_side * padded);
+  for (int first = 0; first < count; first += block_side) {
+    const int high = std::min(block_side, count - first);
     for (int y = 0; y < high; ++y) {
       const Tap& tap = taps.outputs[static_cast<std::size_t>(first + y)];
       weigh_rows(in, width, tap, &taps.weights[tap.weights], sums.data(), &rows[static_cast<std::size_t>(y) * padded]);
     }
-    for (int left = 0; left < width; left += side) {
-      std::array<std::uint64_t, side> turned;
-      for (std::size_t y = 0; y < side; ++y)
-        std::memcpy(&turned[y], &rows[y * padded + static_cast<std::size_t>(left)], side);
+    for (int left = 0; left < width; left += block_side) {
+      std::array<std::uint64_t, block_side> turned;
+      for (std::size_t y = 0; y < block_side; ++y)
+        std::memcpy(&turned[y], &rows[y * padded + static_cast<std::size_t>(left)], block_side);
       turn_block(turned);
-      const int wide = std::min(side, width - left);
+      const int wide = std::min(block_side, width - left);
       std::uint8_t* to = out + static_cast<std::size_t>(left) * count + first;
       for (int x = 0; x < wide; ++x, to += count) {
-        if (high == side)
-          std::memcpy(to, &turned[static_cast<std::size_t>(x)], side);
+        if (high == block_side)
+          std::memcpy(to, &turned[static_cast<std::size_t>(x)], block_side);
         else
           std::memcpy(to, &turned[static_cast<std::size_t>(x)], static_cast<std::size_t>(high));
       }

@@ -1,11 +1,11 @@
 #pragma once
 #include <cstdint>
 
-#include "framework/hd.h"
+#include "framework/host_device.h"
 
 namespace twiddle {
 
-// A number that many indices are divided by: a GPU takes some eighty instructions for a 64-bit division, and four for
+// A number that many indices are divided by: a GPU takes about 80 instructions for a 64-bit division, and four for
 // this. Indices below 2^31 are multiplied by a scaled inverse (Granlund, Montgomery, Division by Invariant Integers
 // using Multiplication, 1994); larger ones are divided.
 class Divisor {

@@ -3,7 +3,7 @@
 
 #include "framework/device.h"
 #include "framework/divisor.h"
-#include "framework/hd.h"
+#include "framework/host_device.h"
 
 namespace twiddle {
 

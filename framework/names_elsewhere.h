@@ -7,7 +7,7 @@ namespace twiddle {
 
 // What a config may call by a name of PyTorch, torchvision, Keras, Caffe or the literature.
 struct NameElsewhere {
-  std::vector<std::string> here;  // names of this program, the likeliest first; empty: none, not even a similar one
+  std::vector<std::string> here;  // names of this program, the most likely first; empty: none, not even a similar one
   std::string advice = {};        // what to do instead, if none of these names fits; may be empty
   std::string addition = {};      // what follows such a name, as "with 'mode: mirror'"; may be empty
 };

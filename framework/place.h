@@ -5,7 +5,7 @@
 
 namespace twiddle {
 
-// A text that configuration came from: a file, or a command-line override.
+// Where configuration was read from: a file, or a command-line override.
 struct SourceText {
   std::string name;
   std::vector<std::string> lines;

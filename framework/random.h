@@ -2,7 +2,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "framework/hd.h"
+#include "framework/host_device.h"
 
 namespace twiddle {
 

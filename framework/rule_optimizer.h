@@ -85,7 +85,7 @@ class RuleOptimizer final : public Optimizer {
   Tensor count_steps(Stream& stream, const std::vector<Parameter*>& parameters, const StepNumbers& numbers) {
     const auto count = static_cast<std::int64_t>(parameters.size());
     Tensor corrections(stream, {count, Rule::correction_count});
-    std::vector<float*> steps;  // all are there before one is counted: if there is no memory, nothing has changed
+    std::vector<float*> steps;  // all allocated before the first is counted: running out of memory changes nothing
     for (const Parameter* parameter : parameters)
       steps.push_back(state_.at(stream, "steps." + parameter->name, {1}).write());
     for (std::int64_t begin = 0; begin < count; begin += CountSteps<Rule>::most) {

@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-#include "framework/hd.h"
+#include "framework/host_device.h"
 
 // How framework/for_each.h does its work on the CPU: a part of it, which nothing else includes.
 namespace twiddle::detail {

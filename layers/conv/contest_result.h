@@ -9,12 +9,12 @@
 
 namespace twiddle {
 
-// How one plan fared.
+// The result of one plan.
 struct Entrant {
   std::shared_ptr<const ConvPlan> plan;  // null where the contest is long over
   ConvPlan::Facts facts;
-  double milliseconds = std::numeric_limits<double>::infinity();      // alone, as far as it was timed
-  double error = std::numeric_limits<double>::quiet_NaN();            // as far as it was looked at
+  double milliseconds = std::numeric_limits<double>::infinity();      // alone, if it was timed
+  double error = std::numeric_limits<double>::quiet_NaN();            // if it was checked
   std::string fate = "not tried: other grids were faster at a look";  // why it is out; empty: it ran to the end
 };
 
