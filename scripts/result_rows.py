@@ -1,4 +1,4 @@
-"""From the JSON of `twiddle time`, `tune` and `bench` to the rows of a run file (docs/formats.md), for scripts/results."""
+"""From the JSON of `twiddle time`, `twiddle tune` and `twiddle-bench` to the rows of a run file (docs/formats.md), for scripts/results."""
 import re
 
 VENDORS = ["cudnn", "onednn"]  # engines that call a vendor's convolutions
