@@ -3,6 +3,7 @@
 #include "framework/params.h"
 #include "layers/sequential.h"
 #include "models/checkpoint.h"
+#include "models/safetensors.h"
 
 #include "tests/fuzz/input_file.h"
 
