@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <new>
 
-#include "apps/console.h"
+#include "apps/command_line/console.h"
 #include "apps/interrupt.h"
 #include "framework/error.h"
 #include "framework/interrupted.h"

@@ -4,8 +4,8 @@
 #include <new>
 #include <utility>
 
-#include "data/augment.h"
-#include "data/dataset.h"
+#include "data/augmentation/augment.h"
+#include "data/formats/dataset.h"
 #include "framework/error.h"
 #include "framework/random.h"
 #include "framework/text.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "data/dataset.h"
+#include "data/formats/dataset.h"
 #include "data/loader.h"
 #include "framework/random.h"
 

@@ -9,9 +9,9 @@
 #include <set>
 #include <thread>
 
-#include "data/augment.h"
+#include "data/augmentation/augment.h"
 #include "data/batch_maker.h"
-#include "data/dataset.h"
+#include "data/formats/dataset.h"
 #include "framework/cpu/bind_threads.h"
 #include "framework/error.h"
 

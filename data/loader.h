@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "data/mixing.h"
+#include "data/augmentation/mixing.h"
 #include "data/target.h"
 #include "framework/tensor.h"
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <vector>
 
+#include "framework/config/params.h"
 #include "framework/parameter.h"
-#include "framework/params.h"
 #include "framework/random.h"
 #include "framework/text.h"
 

@@ -1,7 +1,7 @@
 #include "framework/running_mean.h"
 
 #include "framework/error.h"
-#include "framework/update_parameters.h"
+#include "framework/optimizers/update_parameters.h"
 
 namespace twiddle {
 

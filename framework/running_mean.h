@@ -1,7 +1,7 @@
 #pragma once
 #include <vector>
 
-#include "framework/optimizer.h"
+#include "framework/optimizers/optimizer.h"
 
 namespace twiddle {
 

@@ -1,5 +1,5 @@
 #pragma once
-#include "framework/optimizer.h"
+#include "framework/optimizers/optimizer.h"
 
 namespace twiddle {
 

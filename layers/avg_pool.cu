@@ -1,7 +1,7 @@
 #include "layers/avg_pool.h"
 
+#include "framework/config/params.h"
 #include "framework/for_each.h"
-#include "framework/params.h"
 
 namespace twiddle {
 

@@ -1,7 +1,7 @@
 #include "layers/batch_norm.h"
 
+#include "framework/config/params.h"
 #include "framework/error.h"
-#include "framework/params.h"
 #include "framework/ranks/communicator.h"
 #include "layers/batch_norm_functors.h"
 #include "layers/cuda/channel_blocks.h"

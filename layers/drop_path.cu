@@ -1,7 +1,7 @@
 #include "layers/drop_path.h"
 
+#include "framework/config/params.h"
 #include "framework/for_each.h"
-#include "framework/params.h"
 #include "framework/random.h"
 
 namespace twiddle {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "framework/config/params.h"
 #include "framework/for_each.h"
-#include "framework/params.h"
 #include "framework/random.h"
 
 namespace twiddle {

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "framework/params.h"
+#include "framework/config/params.h"
 #include "layers/keeping_input.h"
 
 namespace twiddle {

@@ -1,7 +1,7 @@
 #include "layers/group_norm.h"
 
+#include "framework/config/params.h"
 #include "framework/error.h"
-#include "framework/params.h"
 #include "layers/normalize_groups.h"
 
 namespace twiddle {

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "framework/config/registry.h"
 #include "framework/context.h"
 #include "framework/parameter.h"
-#include "framework/registry.h"
 
 namespace twiddle {
 

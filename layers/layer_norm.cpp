@@ -1,6 +1,6 @@
 #include "layers/layer_norm.h"
 
-#include "framework/params.h"
+#include "framework/config/params.h"
 #include "layers/normalize_groups.h"
 #include "layers/normalize_pixels.h"
 

@@ -4,10 +4,10 @@
 #include <optional>
 
 #include "fft/pair_product.h"
+#include "framework/config/params.h"
 #include "framework/for_each.h"
-#include "framework/params.h"
 #include "framework/tensor_ops.h"
-#include "layers/conv/tuner.h"
+#include "layers/conv/tuner/tuner.h"
 #include "layers/relu_functors.h"
 
 namespace twiddle {

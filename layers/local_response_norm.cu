@@ -2,8 +2,8 @@
 
 #include <cmath>
 
+#include "framework/config/params.h"
 #include "framework/for_each.h"
-#include "framework/params.h"
 #include "layers/cuda/norm_ranges.h"
 
 namespace twiddle {

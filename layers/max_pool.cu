@@ -2,8 +2,8 @@
 
 #include <cmath>
 
+#include "framework/config/params.h"
 #include "framework/for_each_in_rows.h"
-#include "framework/params.h"
 #include "layers/cuda/max_pool_gradient.h"
 
 namespace twiddle {

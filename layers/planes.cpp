@@ -1,7 +1,7 @@
 #include "layers/planes.h"
 
+#include "framework/config/params.h"
 #include "framework/error.h"
-#include "framework/params.h"
 
 namespace twiddle {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "framework/params.h"
+#include "framework/config/params.h"
 
 namespace twiddle {
 

@@ -1,6 +1,6 @@
 #include "layers/scale.h"
 
-#include "framework/params.h"
+#include "framework/config/params.h"
 #include "layers/planes.h"
 
 namespace twiddle {

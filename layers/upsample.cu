@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "framework/config/params.h"
 #include "framework/error.h"
 #include "framework/for_each_in_rows.h"
-#include "framework/params.h"
 #include "framework/text.h"
 #include "layers/planes.h"
 

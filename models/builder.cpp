@@ -1,15 +1,15 @@
 #include "models/builder.h"
-#include "layers/conv/measuring.h"
+#include "layers/conv/tuner/measuring.h"
 
 #include <algorithm>
 
 #include "framework/error.h"
 #include "framework/text.h"
 #include "layers/branches.h"
-#include "layers/conv/engines.h"
+#include "layers/conv/engines/engines.h"
 #include "layers/conv/tuned_convolution.h"
-#include "layers/conv/tuner.h"
-#include "models/layer_list.h"
+#include "layers/conv/tuner/tuner.h"
+#include "models/config/layer_list.h"
 
 namespace twiddle {
 

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "framework/config/params.h"
 #include "framework/device.h"
-#include "framework/params.h"
 #include "framework/tensor.h"
 
 namespace twiddle {

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
+#include "framework/config/params.h"
+#include "framework/config/registry.h"
 #include "framework/error.h"
-#include "framework/params.h"
-#include "framework/registry.h"
 #include "framework/text.h"
 #include "layers/element_losses.h"
 #include "layers/softmax_loss.h"
-#include "models/config.h"
+#include "models/config/config.h"
 
 namespace twiddle {
 

@@ -4,9 +4,9 @@
 
 #include "framework/error.h"
 #include "framework/text.h"
-#include "layers/conv/engines.h"
+#include "layers/conv/engines/engines.h"
 #include "layers/conv/tuned_convolution.h"
-#include "layers/conv/tuner.h"
+#include "layers/conv/tuner/tuner.h"
 #include "layers/sequential.h"
 #include "models/builder.h"
 

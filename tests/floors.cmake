@@ -11,26 +11,26 @@ set(may_include_python framework fft layers python)
 
 # "HEADER-PREFIX REGEX": the files that may include it
 set(packages
-  "yaml-cpp/ ^models/yaml\\.cpp$"
+  "yaml-cpp/ ^models/config/yaml\\.cpp$"
   "CLI/ ^apps/"
   "spdlog/ ^apps/"
   "nlohmann/ ^(models|apps)/"
   "xxhash ^models/"
-  "oneapi/ ^(framework/cpu/gemm\\.cpp|layers/conv/onednn_[a-z]+\\.(h|cpp))$"
-  "dnnl ^(framework/cpu/gemm\\.cpp|layers/conv/onednn_[a-z]+\\.(h|cpp))$"
+  "oneapi/ ^(framework/cpu/gemm\\.cpp|layers/conv/engines/onednn_[a-z]+\\.(h|cpp))$"
+  "dnnl ^(framework/cpu/gemm\\.cpp|layers/conv/engines/onednn_[a-z]+\\.(h|cpp))$"
   "mpi ^framework/ranks/mpi_communicator\\.cpp$"
   "torch/ ^python/"
-  "stb/ ^data/stb_image\\.cpp$"
-  "turbojpeg ^data/turbojpeg\\.cpp$"
+  "stb/ ^data/images/stb_image\\.cpp$"
+  "turbojpeg ^data/images/turbojpeg\\.cpp$"
   "zlib ^data/"
   "cuda /cuda/"
   "cublas /cuda/"
   "cufft ^(fft|apps/bench|python/src)/cuda/"
-  "cudnn ^layers/conv/cudnn_[a-z]+\\.(h|cpp)$")
+  "cudnn ^layers/conv/engines/cudnn_[a-z]+\\.(h|cpp)$")
 
 # twiddle-bench is a separate program: no other file of apps/ includes from apps/bench/. From apps/ it includes what every verb
 # uses to read and show things, and nothing of a training run.
-set(bench_may_see "^(bench/[a-z0-9_/]+|command_line|console|duration|flags|html|iteration_timer|open|rank_processes|ranks|svg|text_table|use_threads|verb_options|verbs|version)$")
+set(bench_may_see "^(bench/[a-z0-9_/]+|command_line/[a-z_]+|ranks/[a-z_]+|report/html|report/svg|verbs/iteration_timer|verbs/open|verbs/verbs|version)$")
 
 set(breaches "")
 foreach(folder framework fft data layers models apps python)

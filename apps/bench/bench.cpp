@@ -6,14 +6,14 @@
 #include <limits>
 #include <memory>
 
-#include "apps/command_line.h"
-#include "apps/flags.h"
-#include "apps/open.h"
-#include "apps/rank_processes.h"
-#include "apps/ranks.h"
-#include "apps/use_threads.h"
-#include "apps/verb_options.h"
-#include "apps/verbs.h"
+#include "apps/command_line/command_line.h"
+#include "apps/command_line/flags.h"
+#include "apps/command_line/use_threads.h"
+#include "apps/command_line/verb_options.h"
+#include "apps/ranks/rank_processes.h"
+#include "apps/ranks/ranks.h"
+#include "apps/verbs/open.h"
+#include "apps/verbs/verbs.h"
 #include "apps/version.h"
 #include "framework/atomic_file.h"
 #include "framework/error.h"

@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "apps/bench/bench.h"
-#include "apps/text_table.h"
+#include "apps/command_line/text_table.h"
 #include "framework/error.h"
 #include "framework/tensor.h"
-#include "layers/conv/measure.h"
+#include "layers/conv/tuner/measure.h"
 
 namespace twiddle {
 namespace {

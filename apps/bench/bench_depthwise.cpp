@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "apps/bench/bench.h"
-#include "apps/text_table.h"
+#include "apps/command_line/text_table.h"
 
 namespace twiddle {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "apps/bench/bench.h"
-#include "apps/text_table.h"
+#include "apps/command_line/text_table.h"
 #include "framework/error.h"
 
 namespace twiddle {

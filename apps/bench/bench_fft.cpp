@@ -7,8 +7,8 @@
 #include "apps/bench/bench.h"
 #include "apps/bench/fft_bench.h"
 #include "apps/bench/svg_page.h"
-#include "apps/svg.h"
-#include "apps/text_table.h"
+#include "apps/command_line/text_table.h"
+#include "apps/report/svg.h"
 #include "framework/error.h"
 #include "framework/text.h"
 

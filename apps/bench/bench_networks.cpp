@@ -3,12 +3,12 @@
 #include <filesystem>
 
 #include "apps/bench/bench.h"
-#include "apps/console.h"
-#include "apps/iteration_timer.h"
-#include "apps/text_table.h"
+#include "apps/command_line/console.h"
+#include "apps/command_line/text_table.h"
+#include "apps/verbs/iteration_timer.h"
 #include "framework/error.h"
 #include "framework/printable.h"
-#include "models/experiment.h"
+#include "models/config/experiment.h"
 
 namespace twiddle {
 namespace {

@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "apps/bench/bench.h"
-#include "apps/text_table.h"
+#include "apps/command_line/text_table.h"
 #include "framework/error.h"
-#include "layers/conv/conv_check.h"
-#include "layers/conv/measure.h"
+#include "layers/conv/tuner/conv_check.h"
+#include "layers/conv/tuner/measure.h"
 
 namespace twiddle {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "apps/bench/bench.h"
 #include "apps/bench/range_check.h"
-#include "apps/text_table.h"
+#include "apps/command_line/text_table.h"
 #include "framework/error.h"
 
 namespace twiddle {

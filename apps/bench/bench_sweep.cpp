@@ -10,9 +10,9 @@
 #include "apps/bench/heat_map.h"
 #include "apps/bench/svg_page.h"
 #include "apps/bench/sweep_results.h"
-#include "apps/console.h"
-#include "apps/duration.h"
-#include "apps/text_table.h"
+#include "apps/command_line/console.h"
+#include "apps/command_line/duration.h"
+#include "apps/command_line/text_table.h"
 #include "framework/error.h"
 #include "framework/text.h"
 

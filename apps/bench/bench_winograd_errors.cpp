@@ -2,7 +2,7 @@
 
 #include "apps/bench/bench.h"
 #include "apps/bench/largest_error.h"
-#include "apps/text_table.h"
+#include "apps/command_line/text_table.h"
 #include "framework/error.h"
 #include "framework/text.h"
 

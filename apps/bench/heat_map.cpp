@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "apps/html.h"
+#include "apps/report/html.h"
 
 namespace twiddle {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "framework/context.h"
 #include "framework/random.h"
-#include "layers/conv/engines.h"
+#include "layers/conv/engines/engines.h"
 
 namespace twiddle {
 namespace {

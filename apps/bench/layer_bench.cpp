@@ -5,7 +5,7 @@
 
 #include "framework/error.h"
 #include "framework/text.h"
-#include "layers/conv/measure.h"
+#include "layers/conv/tuner/measure.h"
 
 namespace twiddle {
 

@@ -6,8 +6,8 @@
 #include "apps/bench/bench_layers.h"
 #include "fft/spectral_engine.h"
 #include "framework/context.h"
-#include "layers/conv/contest.h"
-#include "layers/conv/engines.h"
+#include "layers/conv/engines/engines.h"
+#include "layers/conv/tuner/contest.h"
 
 namespace twiddle {
 

@@ -1,5 +1,5 @@
 #include "apps/bench/bench.h"
-#include "apps/command_line.h"
+#include "apps/command_line/command_line.h"
 #include "framework/cpu/thread_settings.h"
 
 using namespace twiddle;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "framework/error.h"
-#include "layers/conv/conv_check.h"
+#include "layers/conv/tuner/conv_check.h"
 
 namespace twiddle {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "framework/context.h"
 #include "framework/random.h"
-#include "layers/conv/conv_check.h"
-#include "layers/conv/engines.h"
+#include "layers/conv/engines/engines.h"
+#include "layers/conv/tuner/conv_check.h"
 
 namespace twiddle {
 namespace {

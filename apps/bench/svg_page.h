@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/svg.h"
+#include "apps/report/svg.h"
 
 namespace twiddle {
 

@@ -5,7 +5,7 @@
 #include "framework/error.h"
 #include "framework/printable.h"
 #include "framework/text.h"
-#include "models/json_text.h"
+#include "models/config/json_text.h"
 
 namespace twiddle {
 namespace {

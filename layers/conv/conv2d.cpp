@@ -1,9 +1,9 @@
 #include "layers/conv/conv2d.h"
 
+#include "framework/config/params.h"
 #include "framework/error.h"
-#include "framework/params.h"
 #include "layers/conv/conv_options.h"
-#include "layers/conv/epilogue.h"
+#include "layers/conv/engines/epilogue.h"
 
 namespace twiddle {
 

@@ -2,10 +2,10 @@
 
 #include <limits>
 
+#include "framework/config/params.h"
 #include "framework/error.h"
-#include "framework/params.h"
 #include "framework/text.h"
-#include "layers/conv/tuner.h"
+#include "layers/conv/tuner/tuner.h"
 #include "layers/planes.h"
 #include "layers/pool_window.h"
 

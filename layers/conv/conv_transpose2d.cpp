@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <limits>
 
+#include "framework/config/params.h"
 #include "framework/error.h"
-#include "framework/params.h"
 #include "framework/text.h"
 #include "layers/conv/conv_options.h"
-#include "layers/conv/epilogue.h"
+#include "layers/conv/engines/epilogue.h"
 #include "layers/pad.h"
 
 namespace twiddle {

@@ -4,7 +4,7 @@
 
 #include "framework/error.h"
 #include "layers/conv/conv_options.h"
-#include "layers/conv/tuner.h"
+#include "layers/conv/tuner/tuner.h"
 
 namespace twiddle {
 

@@ -13,8 +13,8 @@
 
 #include "framework/context.h"
 #include "framework/error.h"
-#include "layers/conv/engines.h"
-#include "layers/conv/measuring.h"
+#include "layers/conv/engines/engines.h"
+#include "layers/conv/tuner/measuring.h"
 #include "python/src/torch_stream.h"
 
 namespace twiddle {

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "layers/conv/tuner.h"
+#include "layers/conv/tuner/tuner.h"
 
 namespace twiddle {
 

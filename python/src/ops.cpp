@@ -11,7 +11,7 @@
 #include "framework/error.h"
 #include "framework/gpu_check.h"
 #include "framework/text.h"
-#include "layers/conv/engines.h"
+#include "layers/conv/engines/engines.h"
 #include "python/src/arguments.h"
 #include "python/src/passes.h"
 

@@ -1,4 +1,4 @@
-#include "apps/best_validation.h"
+#include "apps/report/best_validation.h"
 
 #include <gtest/gtest.h>
 

@@ -2,11 +2,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "data/dataset.h"
+#include "data/formats/dataset.h"
 #include "framework/context.h"
 #include "layers/sequential.h"
-#include "models/experiment.h"
-#include "models/weights.h"
+#include "models/checkpoints/weights.h"
+#include "models/config/experiment.h"
 #include "tests/apps/run_program.h"
 
 namespace fs = std::filesystem;

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "models/experiment.h"
+#include "models/config/experiment.h"
 #include "tests/apps/run_program.h"
 
 namespace twiddle {

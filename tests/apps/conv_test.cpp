@@ -4,11 +4,11 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "apps/conv_job.h"
+#include "apps/verbs/conv_job.h"
 #include "framework/error.h"
 #include "framework/random.h"
-#include "layers/conv/engines.h"
-#include "models/safetensors.h"
+#include "layers/conv/engines/engines.h"
+#include "models/checkpoints/safetensors.h"
 #include "tests/apps/run_program.h"
 #include "tests/support/temp_path.h"
 

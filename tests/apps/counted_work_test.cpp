@@ -1,4 +1,4 @@
-#include "apps/counted_work.h"
+#include "apps/verbs/counted_work.h"
 
 #include <gtest/gtest.h>
 

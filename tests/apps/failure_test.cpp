@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "apps/config_origin.h"
+#include "apps/run_folder/config_origin.h"
 #include "framework/error.h"
 #include "tests/support/temp_path.h"
 

@@ -1,4 +1,4 @@
-#include "apps/iteration_timer.h"
+#include "apps/verbs/iteration_timer.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-#include "apps/metrics.h"
-#include "models/checkpoint.h"
+#include "apps/report/metrics.h"
+#include "models/checkpoints/checkpoint.h"
 
 #include <gtest/gtest.h>
 

@@ -2,9 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "apps/html.h"
-#include "data/augment.h"
-#include "data/dataset.h"
+#include "apps/report/html.h"
+#include "data/augmentation/augment.h"
+#include "data/formats/dataset.h"
 #include "framework/printable.h"
 #include "tests/apps/run_program.h"
 

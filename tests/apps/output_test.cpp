@@ -5,7 +5,7 @@
 #include <csignal>
 #include <thread>
 
-#include "apps/console.h"
+#include "apps/command_line/console.h"
 #include "tests/apps/run_program.h"
 
 namespace fs = std::filesystem;

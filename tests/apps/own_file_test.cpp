@@ -1,4 +1,4 @@
-#include "apps/own_file.h"
+#include "apps/run_folder/own_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

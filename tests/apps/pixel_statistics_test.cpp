@@ -1,4 +1,4 @@
-#include "apps/pixel_statistics.h"
+#include "apps/verbs/pixel_statistics.h"
 
 #include <gtest/gtest.h>
 

@@ -1,13 +1,13 @@
-#include "apps/progress.h"
+#include "apps/verbs/progress.h"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 
-#include "apps/duration.h"
-#include "apps/text_table.h"
-#include "apps/validators.h"
+#include "apps/command_line/duration.h"
+#include "apps/command_line/text_table.h"
+#include "apps/command_line/validators.h"
 #include "tests/support/temp_path.h"
 
 namespace twiddle {

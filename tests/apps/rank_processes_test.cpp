@@ -1,4 +1,4 @@
-#include "apps/rank_processes.h"
+#include "apps/ranks/rank_processes.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "apps/metrics.h"
-#include "apps/ranks.h"
+#include "apps/ranks/ranks.h"
+#include "apps/report/metrics.h"
 #include "apps/version.h"
 #include "framework/error.h"
 #include "framework/ranks/launch.h"

@@ -1,4 +1,4 @@
-#include "apps/report.h"
+#include "apps/verbs/report.h"
 #include "models/loss.h"
 
 #include <gtest/gtest.h>
@@ -6,10 +6,10 @@
 #include <cmath>
 #include <limits>
 
-#include "apps/base64.h"
-#include "apps/confusion_html.h"
-#include "apps/run_charts.h"
-#include "apps/svg.h"
+#include "apps/report/base64.h"
+#include "apps/report/confusion_html.h"
+#include "apps/report/run_charts.h"
+#include "apps/report/svg.h"
 #include "tests/apps/run_program.h"
 
 namespace twiddle {

@@ -1,5 +1,5 @@
-#include "apps/report_writer.h"
-#include "models/experiment.h"
+#include "apps/report/report_writer.h"
+#include "models/config/experiment.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "apps/run_folder.h"
+#include "apps/run_folder/run_folder.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "apps/version.h"
-#include "data/decoders.h"
+#include "data/images/decoders.h"
 #include "framework/error.h"
 #include "tests/apps/run_program.h"
 

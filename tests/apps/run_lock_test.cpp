@@ -1,8 +1,8 @@
-#include "apps/run_lock.h"
+#include "apps/run_folder/run_lock.h"
 
 #include <gtest/gtest.h>
 
-#include "apps/metrics.h"
+#include "apps/report/metrics.h"
 #include "framework/error.h"
 #include "tests/apps/run_program.h"
 

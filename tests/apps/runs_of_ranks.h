@@ -5,7 +5,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "models/safetensors.h"
+#include "models/checkpoints/safetensors.h"
 #include "tests/apps/run_program.h"
 
 // What several ranks leave behind, and how they are found.

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "data/dataset.h"
+#include "data/formats/dataset.h"
 #include "tests/apps/run_program.h"
 
 namespace fs = std::filesystem;

@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "models/safetensors.h"
+#include "models/checkpoints/safetensors.h"
 #include "tests/apps/run_program.h"
 
 namespace fs = std::filesystem;

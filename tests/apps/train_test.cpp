@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "apps/metrics.h"
-#include "data/dataset.h"
+#include "apps/report/metrics.h"
+#include "data/formats/dataset.h"
 #include "tests/apps/run_program.h"
 
 namespace fs = std::filesystem;

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "models/evaluate.h"
+#include "models/evaluation/evaluate.h"
 #include "tests/apps/run_program.h"
 
 namespace fs = std::filesystem;

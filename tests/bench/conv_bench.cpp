@@ -16,9 +16,9 @@
 #include "framework/context.h"
 #include "framework/convolution.h"
 #include "framework/error.h"
-#include "layers/conv/contest.h"
-#include "layers/conv/engines.h"
-#include "layers/conv/onednn_shim.h"
+#include "layers/conv/engines/engines.h"
+#include "layers/conv/engines/onednn_shim.h"
+#include "layers/conv/tuner/contest.h"
 
 using namespace twiddle;
 using dnnl::memory;

@@ -19,11 +19,11 @@
 #include "apps/bench/bench_layers.h"
 #include "framework/context.h"
 #include "framework/error.h"
-#include "layers/conv/contest.h"
-#include "layers/conv/conv_check.h"
-#include "layers/conv/cudnn_plan.h"
-#include "layers/conv/engines.h"
-#include "layers/conv/measure.h"
+#include "layers/conv/engines/cudnn_plan.h"
+#include "layers/conv/engines/engines.h"
+#include "layers/conv/tuner/contest.h"
+#include "layers/conv/tuner/conv_check.h"
+#include "layers/conv/tuner/measure.h"
 #include "tests/support/conv_problem.h"
 
 using namespace twiddle;

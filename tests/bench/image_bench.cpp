@@ -6,11 +6,11 @@
 #include <cstdio>
 #include <thread>
 
-#include "data/augment_steps.h"
-#include "data/decoders.h"
+#include "data/augmentation/augment_steps.h"
 #include "data/files.h"
+#include "data/images/decoders.h"
 #include "data/loader.h"
-#include "framework/params.h"
+#include "framework/config/params.h"
 
 using namespace twiddle;
 

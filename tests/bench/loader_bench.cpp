@@ -14,10 +14,10 @@
 #include "data/loader.h"
 #include "framework/context.h"
 #include "framework/error.h"
-#include "models/config.h"
-#include "models/experiment.h"
-#include "models/open_data.h"
-#include "models/trainer.h"
+#include "models/config/config.h"
+#include "models/config/experiment.h"
+#include "models/training/open_data.h"
+#include "models/training/trainer.h"
 
 using namespace twiddle;
 

@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "fft/cuda/cufft/pad_and_crop.h"
+#include "framework/config/params.h"
 #include "framework/error.h"
-#include "framework/optimizer.h"
-#include "framework/params.h"
-#include "layers/conv/engines.h"
-#include "layers/conv/epilogue.h"
-#include "layers/conv/tuner.h"
+#include "framework/optimizers/optimizer.h"
+#include "layers/conv/engines/engines.h"
+#include "layers/conv/engines/epilogue.h"
+#include "layers/conv/tuner/tuner.h"
 #include "layers/layer.h"
 
 using namespace twiddle;

@@ -10,9 +10,9 @@
 #include <string>
 
 #include "framework/context.h"
-#include "layers/conv/conv_check.h"
-#include "layers/conv/engines.h"
-#include "layers/conv/tuner.h"
+#include "layers/conv/engines/engines.h"
+#include "layers/conv/tuner/conv_check.h"
+#include "layers/conv/tuner/tuner.h"
 #include "tests/support/conv_problem.h"
 
 namespace twiddle {

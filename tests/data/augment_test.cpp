@@ -1,4 +1,4 @@
-#include "data/augment.h"
+#include "data/augmentation/augment.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "data/cifar10.h"
+#include "data/formats/cifar10.h"
 
 #include "tests/data/fixtures.h"
 

@@ -1,4 +1,4 @@
-#include "data/classes.h"
+#include "data/formats/classes.h"
 
 #include "tests/data/fixtures.h"
 

@@ -1,6 +1,6 @@
-#include "data/dataset.h"
+#include "data/formats/dataset.h"
 
-#include "data/subset.h"
+#include "data/formats/subset.h"
 #include "tests/data/fixtures.h"
 
 namespace twiddle {

@@ -1,4 +1,4 @@
-#include "data/file_kind.h"
+#include "data/images/file_kind.h"
 
 #include <string>
 #include <utility>

@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "data/augment.h"
-#include "data/dataset.h"
+#include "data/augmentation/augment.h"
 #include "data/files.h"
-#include "framework/params.h"
+#include "data/formats/dataset.h"
+#include "framework/config/params.h"
 #include "tests/support/temp_path.h"
 
 namespace twiddle {

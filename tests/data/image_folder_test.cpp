@@ -1,4 +1,4 @@
-#include "data/image_folder.h"
+#include "data/formats/image_folder.h"
 
 #include "framework/interrupted.h"
 #include "tests/data/fixtures.h"

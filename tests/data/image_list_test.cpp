@@ -1,4 +1,4 @@
-#include "data/image_list.h"
+#include "data/formats/image_list.h"
 
 #include "tests/data/fixtures.h"
 

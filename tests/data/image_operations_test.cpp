@@ -1,5 +1,5 @@
 // Numbers by hand, from the formulas of torchvision/transforms/_functional_tensor.py.
-#include "data/image_operations.h"
+#include "data/augmentation/image_operations.h"
 
 #include "tests/data/fixtures.h"
 

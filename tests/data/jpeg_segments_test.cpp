@@ -1,4 +1,4 @@
-#include "data/jpeg_segments.h"
+#include "data/images/jpeg_segments.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "data/mixing.h"
+#include "data/augmentation/mixing.h"
 #include "framework/random.h"
 
 #include <gtest/gtest.h>

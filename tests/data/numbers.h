@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "data/augment.h"
-#include "data/dataset.h"
+#include "data/augmentation/augment.h"
+#include "data/formats/dataset.h"
 #include "framework/error.h"
 #include "tests/data/fixtures.h"
 

@@ -1,4 +1,4 @@
-#include "data/orientation.h"
+#include "data/images/orientation.h"
 
 #include <utility>
 #include <vector>

@@ -1,10 +1,10 @@
-#include "data/random_operations.h"
+#include "data/augmentation/random_operations.h"
 
 #include <algorithm>
 #include <cmath>
 #include <set>
 
-#include "data/image_operations.h"
+#include "data/augmentation/image_operations.h"
 #include "tests/data/fixtures.h"
 
 namespace twiddle {

@@ -1,4 +1,4 @@
-#include "data/relabeled.h"
+#include "data/formats/relabeled.h"
 
 #include "tests/data/numbers.h"
 

@@ -1,4 +1,4 @@
-#include "data/decoders.h"
+#include "data/images/decoders.h"
 
 #include <sys/stat.h>
 

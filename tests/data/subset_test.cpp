@@ -1,4 +1,4 @@
-#include "data/subset.h"
+#include "data/formats/subset.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "data/synthetic.h"
+#include "data/formats/synthetic.h"
 
 #include "tests/data/fixtures.h"
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <array>
 
-#include "data/decoders.h"
+#include "data/images/decoders.h"
 
 #include "tests/data/fixtures.h"
 #include "tests/data/small_jpeg.h"

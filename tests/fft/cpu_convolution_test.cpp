@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "fft/cpu/cpu_backend.h"
-#include "layers/conv/conv_check.h"
-#include "layers/conv/engines.h"
+#include "layers/conv/engines/engines.h"
+#include "layers/conv/tuner/conv_check.h"
 #include "tests/support/conv_problem.h"
 #include "tests/support/every_instruction_set.h"
 

@@ -8,7 +8,7 @@
 #include "fft/spectral_engine.h"
 #include "framework/cuda/cuda_stream.h"
 #include "framework/error.h"
-#include "layers/conv/conv_check.h"
+#include "layers/conv/tuner/conv_check.h"
 #include "layers/layer.h"
 #include "tests/support/conv_problem.h"
 #include "tests/support/limits.h"

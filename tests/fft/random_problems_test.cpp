@@ -10,7 +10,7 @@
 
 #include "fft/spectral_engine.h"
 #include "framework/random.h"
-#include "layers/conv/engines.h"
+#include "layers/conv/engines/engines.h"
 #include "tests/support/conv_problem.h"
 #include "tests/support/every_device.h"
 

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "framework/error.h"
-#include "layers/conv/conv_check.h"
-#include "layers/conv/engines.h"
+#include "layers/conv/engines/engines.h"
+#include "layers/conv/tuner/conv_check.h"
 #include "tests/support/check_close.h"
 #include "tests/support/conv_problem.h"
 #include "tests/support/every_device.h"

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "framework/random.h"
-#include "layers/conv/conv_check.h"
-#include "layers/conv/engines.h"
+#include "layers/conv/engines/engines.h"
+#include "layers/conv/tuner/conv_check.h"
 #include "tests/support/conv_problem.h"
 #include "tests/support/on_gpu.h"
 #include "tests/support/problem_seeds.h"

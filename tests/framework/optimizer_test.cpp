@@ -1,7 +1,7 @@
-#include "framework/optimizer.h"
+#include "framework/optimizers/optimizer.h"
+#include "framework/config/params.h"
 #include "framework/context.h"
 #include "framework/parameter.h"
-#include "framework/params.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "framework/params.h"
+#include "framework/config/params.h"
 #include "framework/error.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "framework/registry.h"
+#include "framework/config/registry.h"
 
 #include <gtest/gtest.h>
 

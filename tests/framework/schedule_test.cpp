@@ -1,4 +1,4 @@
-#include "framework/schedule.h"
+#include "framework/optimizers/schedule.h"
 
 #include <gtest/gtest.h>
 

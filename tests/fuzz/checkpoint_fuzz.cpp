@@ -1,9 +1,9 @@
+#include "framework/config/params.h"
 #include "framework/context.h"
-#include "framework/optimizer.h"
-#include "framework/params.h"
+#include "framework/optimizers/optimizer.h"
 #include "layers/sequential.h"
-#include "models/checkpoint.h"
-#include "models/safetensors.h"
+#include "models/checkpoints/checkpoint.h"
+#include "models/checkpoints/safetensors.h"
 
 #include "tests/fuzz/input_file.h"
 

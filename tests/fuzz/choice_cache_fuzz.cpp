@@ -1,4 +1,4 @@
-#include "layers/conv/choice_cache.h"
+#include "layers/conv/tuner/choice_cache.h"
 
 #include "tests/fuzz/input_file.h"
 

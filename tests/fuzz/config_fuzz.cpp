@@ -1,9 +1,9 @@
 #include <algorithm>
 
 #include "framework/printable.h"
-#include "models/config_tree.h"
-#include "models/data_section.h"
-#include "models/layer_list.h"
+#include "models/config/config_tree.h"
+#include "models/config/data_section.h"
+#include "models/config/layer_list.h"
 #include "tests/fuzz/input_file.h"
 
 namespace {

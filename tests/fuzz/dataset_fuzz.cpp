@@ -1,5 +1,5 @@
-#include "data/dataset.h"
-#include "framework/params.h"
+#include "data/formats/dataset.h"
+#include "framework/config/params.h"
 
 #include "framework/printable.h"
 #include "tests/fuzz/input_file.h"

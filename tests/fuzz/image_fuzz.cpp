@@ -1,5 +1,5 @@
-#include "data/augment.h"
-#include "data/dataset.h"
+#include "data/augmentation/augment.h"
+#include "data/formats/dataset.h"
 #include "framework/printable.h"
 #include "tests/fuzz/input_file.h"
 

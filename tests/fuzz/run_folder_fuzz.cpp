@@ -1,9 +1,9 @@
-#include "apps/best_validation.h"
-#include "apps/config_origin.h"
-#include "apps/metrics.h"
-#include "apps/run_charts.h"
+#include "apps/report/best_validation.h"
+#include "apps/report/metrics.h"
+#include "apps/report/run_charts.h"
+#include "apps/run_folder/config_origin.h"
 #include "framework/printable.h"
-#include "models/checkpoint.h"
+#include "models/checkpoints/checkpoint.h"
 #include "tests/fuzz/input_file.h"
 
 namespace {

@@ -1,9 +1,9 @@
-#include "models/safetensors.h"
+#include "models/checkpoints/safetensors.h"
 
 #include "framework/printable.h"
 #include "layers/sequential.h"
-#include "models/safetensors_header.h"
-#include "models/weights.h"
+#include "models/checkpoints/safetensors_header.h"
+#include "models/checkpoints/weights.h"
 #include "tests/fuzz/input_file.h"
 
 // Any file as weights: it is read or refused, and what was read can be written.

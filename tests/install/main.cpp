@@ -5,7 +5,7 @@
 #include "framework/context.h"
 #include "framework/tensor.h"
 #include "layers/sequential.h"
-#include "models/experiment.h"
+#include "models/config/experiment.h"
 
 namespace {
 

@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "framework/error.h"
-#include "layers/conv/engines.h"
-#include "layers/conv/tuner.h"
+#include "layers/conv/engines/engines.h"
+#include "layers/conv/tuner/tuner.h"
 #include "tests/support/check_layer.h"
 #include "tests/support/noise.h"
 

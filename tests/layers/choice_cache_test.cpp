@@ -1,4 +1,4 @@
-#include "layers/conv/choice_cache.h"
+#include "layers/conv/tuner/choice_cache.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "layers/conv/contest.h"
+#include "layers/conv/tuner/contest.h"
 #include "framework/context.h"
 
 #include <gtest/gtest.h>

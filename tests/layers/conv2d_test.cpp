@@ -4,7 +4,7 @@
 #include <set>
 
 #include "framework/error.h"
-#include "layers/conv/engines.h"
+#include "layers/conv/engines/engines.h"
 #include "tests/support/check_layer.h"
 #include "tests/support/conv_problem.h"
 

@@ -1,10 +1,10 @@
-#include "layers/conv/conv_check.h"
+#include "layers/conv/tuner/conv_check.h"
 #include "framework/context.h"
 
 #include <cmath>
 #include <limits>
 
-#include "layers/conv/engines.h"
+#include "layers/conv/engines/engines.h"
 #include "tests/support/conv_problem.h"
 #include "tests/support/every_device.h"
 

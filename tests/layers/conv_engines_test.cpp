@@ -1,5 +1,5 @@
 #include "framework/context.h"
-#include "layers/conv/engines.h"
+#include "layers/conv/engines/engines.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <limits>
 
 #include "framework/error.h"
-#include "layers/conv/conv_check.h"
+#include "layers/conv/tuner/conv_check.h"
 #include "tests/support/conv_problem.h"
 
 namespace twiddle {

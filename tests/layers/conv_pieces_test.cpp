@@ -1,8 +1,8 @@
-#include "layers/conv/pieces.h"
+#include "layers/conv/tuner/pieces.h"
 
 #include <gtest/gtest.h>
 
-#include "layers/conv/engines.h"
+#include "layers/conv/engines/engines.h"
 
 namespace twiddle {
 

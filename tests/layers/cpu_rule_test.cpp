@@ -1,4 +1,4 @@
-#include "layers/conv/cpu_rule.h"
+#include "layers/conv/engines/cpu_rule.h"
 
 #include <gtest/gtest.h>
 

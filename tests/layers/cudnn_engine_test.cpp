@@ -1,13 +1,13 @@
-#include "layers/conv/cudnn_engine.h"
+#include "layers/conv/engines/cudnn_engine.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
 #include "framework/error.h"
-#include "layers/conv/conv_check.h"
-#include "layers/conv/engines.h"
-#include "layers/conv/tuner.h"
+#include "layers/conv/engines/engines.h"
+#include "layers/conv/tuner/conv_check.h"
+#include "layers/conv/tuner/tuner.h"
 #include "tests/support/conv_problem.h"
 #include "tests/support/on_gpu.h"
 

@@ -1,9 +1,9 @@
 // The blocks of the depthwise kernels for a GPU, followed on the CPU: all threads of one phase before the next.
-#include "layers/conv/cuda/depthwise_blocks.h"
+#include "layers/conv/kernels/cuda/depthwise_blocks.h"
 
 #include <gtest/gtest.h>
 
-#include "layers/conv/cuda/depthwise_arguments.h"
+#include "layers/conv/kernels/cuda/depthwise_arguments.h"
 #include "tests/support/conv_problem.h"
 #include "tests/support/depthwise_check.h"
 #include "tests/support/depthwise_problem.h"

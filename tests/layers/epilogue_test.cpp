@@ -1,4 +1,4 @@
-#include "layers/conv/epilogue.h"
+#include "layers/conv/engines/epilogue.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "layers/conv/gemm_engine.h"
+#include "layers/conv/engines/gemm_engine.h"
 #include "framework/context.h"
 
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 #include <atomic>
 
 #include "framework/error.h"
-#include "layers/conv/conv_check.h"
-#include "layers/conv/engines.h"
+#include "layers/conv/engines/engines.h"
+#include "layers/conv/tuner/conv_check.h"
 #include "tests/support/conv_problem.h"
 #include "tests/support/forwarding_stream.h"
 

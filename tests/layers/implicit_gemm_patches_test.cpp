@@ -1,4 +1,4 @@
-#include "layers/conv/cuda/implicit_gemm/patches.h"
+#include "layers/conv/kernels/cuda/implicit_gemm/patches.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "layers/conv/measuring.h"
+#include "layers/conv/tuner/measuring.h"
 
 #include <gtest/gtest.h>
 

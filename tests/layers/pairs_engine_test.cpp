@@ -1,10 +1,10 @@
-#include "layers/conv/pairs_engine.h"
+#include "layers/conv/engines/pairs_engine.h"
 #include "framework/context.h"
 
 #include <limits>
 
-#include "layers/conv/conv_check.h"
-#include "layers/conv/engines.h"
+#include "layers/conv/engines/engines.h"
+#include "layers/conv/tuner/conv_check.h"
 #include "tests/support/conv_problem.h"
 #include "tests/support/every_device.h"
 

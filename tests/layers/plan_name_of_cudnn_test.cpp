@@ -1,4 +1,4 @@
-#include "layers/conv/plan_name_of_cudnn.h"
+#include "layers/conv/engines/plan_name_of_cudnn.h"
 
 #include <gtest/gtest.h>
 

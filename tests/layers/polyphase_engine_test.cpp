@@ -1,13 +1,13 @@
-#include "layers/conv/polyphase_engine.h"
+#include "layers/conv/engines/polyphase_engine.h"
 #include "framework/context.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
-#include "layers/conv/conv_check.h"
-#include "layers/conv/engines.h"
-#include "layers/conv/gemm_engine.h"
+#include "layers/conv/engines/engines.h"
+#include "layers/conv/engines/gemm_engine.h"
+#include "layers/conv/tuner/conv_check.h"
 #include "tests/support/conv_problem.h"
 #include "tests/support/every_device.h"
 

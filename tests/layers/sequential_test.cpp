@@ -1,7 +1,7 @@
 #include "layers/sequential.h"
 
-#include "layers/conv/engines.h"
-#include "layers/conv/tuner.h"
+#include "layers/conv/engines/engines.h"
+#include "layers/conv/tuner/tuner.h"
 #include "tests/support/check_layer.h"
 
 namespace twiddle {

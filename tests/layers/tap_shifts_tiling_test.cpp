@@ -1,4 +1,4 @@
-#include "layers/conv/cuda/tap_shifts/tiling.h"
+#include "layers/conv/kernels/cuda/tap_shifts/tiling.h"
 
 #include <gtest/gtest.h>
 

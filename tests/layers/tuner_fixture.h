@@ -10,7 +10,7 @@
 
 #include "framework/context.h"
 #include "framework/error.h"
-#include "layers/conv/tuner.h"
+#include "layers/conv/tuner/tuner.h"
 #include "tests/support/fake_engine.h"
 #include "tests/support/temp_path.h"
 

@@ -5,8 +5,8 @@
 #include <functional>
 
 #include "framework/interrupted.h"
-#include "layers/conv/engines.h"
-#include "layers/conv/measuring.h"
+#include "layers/conv/engines/engines.h"
+#include "layers/conv/tuner/measuring.h"
 #include "tests/layers/tuner_fixture.h"
 
 namespace twiddle {

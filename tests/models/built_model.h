@@ -1,7 +1,7 @@
 #pragma once
 #include <string>
 
-#include "models/experiment.h"
+#include "models/config/experiment.h"
 
 namespace twiddle {
 

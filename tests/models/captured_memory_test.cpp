@@ -8,8 +8,8 @@
 #include <tuple>
 
 #include "framework/pool.h"
-#include "models/experiment.h"
-#include "models/train_step.h"
+#include "models/config/experiment.h"
+#include "models/training/train_step.h"
 #include "tests/support/forwarding_stream.h"
 
 namespace twiddle {

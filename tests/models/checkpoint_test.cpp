@@ -1,6 +1,6 @@
-#include "models/checkpoint.h"
-#include "models/weight_average.h"
-#include "models/weights.h"
+#include "models/checkpoints/checkpoint.h"
+#include "models/checkpoints/weights.h"
+#include "models/training/weight_average.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "layers/layer.h"
-#include "models/experiment.h"
+#include "models/config/experiment.h"
 
 namespace twiddle {
 

@@ -1,4 +1,4 @@
-#include "models/config.h"
+#include "models/config/config.h"
 
 #include <cstdlib>
 

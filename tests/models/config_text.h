@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "models/experiment.h"
+#include "models/config/experiment.h"
 
 namespace twiddle {
 

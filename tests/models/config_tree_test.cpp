@@ -1,4 +1,4 @@
-#include "models/config_tree.h"
+#include "models/config/config_tree.h"
 
 #include <cstdlib>
 #include <filesystem>

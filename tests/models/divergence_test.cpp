@@ -1,5 +1,5 @@
-#include "models/divergence.h"
-#include "models/checkpoint.h"
+#include "models/training/divergence.h"
+#include "models/checkpoints/checkpoint.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "models/epoch_span.h"
+#include "models/training/epoch_span.h"
 
 #include <gtest/gtest.h>
 

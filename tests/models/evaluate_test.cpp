@@ -1,19 +1,19 @@
-#include "models/evaluate.h"
-#include "data/dataset.h"
+#include "models/evaluation/evaluate.h"
+#include "data/formats/dataset.h"
 #include "data/loader.h"
 #include "framework/context.h"
 #include "framework/parameter.h"
 #include "layers/sequential.h"
 #include "models/builder.h"
-#include "models/experiment.h"
+#include "models/config/experiment.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "framework/error.h"
-#include "models/judge.h"
-#include "models/open_data.h"
+#include "models/evaluation/judge.h"
+#include "models/training/open_data.h"
 
 namespace twiddle {
 namespace {

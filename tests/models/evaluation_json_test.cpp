@@ -1,4 +1,4 @@
-#include "models/evaluation_json.h"
+#include "models/evaluation/evaluation_json.h"
 
 #include <gtest/gtest.h>
 

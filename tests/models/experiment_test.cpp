@@ -1,4 +1,4 @@
-#include "models/experiment.h"
+#include "models/config/experiment.h"
 
 #include <cstdlib>
 #include <filesystem>

@@ -1,4 +1,4 @@
-#include "models/judge.h"
+#include "models/evaluation/judge.h"
 #include "data/loader.h"
 #include "framework/context.h"
 
@@ -7,7 +7,7 @@
 #include <cmath>
 #include <iterator>
 
-#include "models/experiment.h"
+#include "models/config/experiment.h"
 
 namespace twiddle {
 namespace {

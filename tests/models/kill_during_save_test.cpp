@@ -5,8 +5,8 @@
 
 #include <random>
 
-#include "models/checkpoint.h"
-#include "models/weights.h"
+#include "models/checkpoints/checkpoint.h"
+#include "models/checkpoints/weights.h"
 #include "tests/models/small_run.h"
 
 namespace twiddle {

@@ -1,4 +1,4 @@
-#include "models/layer_list.h"
+#include "models/config/layer_list.h"
 
 #include "tests/models/config_text.h"
 

@@ -1,7 +1,7 @@
 #include "models/loss.h"
 #include "framework/context.h"
 
-#include "models/experiment.h"
+#include "models/config/experiment.h"
 #include "tests/models/config_text.h"
 
 namespace twiddle {

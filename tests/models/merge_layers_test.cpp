@@ -1,4 +1,4 @@
-#include "models/merge_layers.h"
+#include "models/checkpoints/merge_layers.h"
 #include "framework/context.h"
 #include "framework/parameter.h"
 #include "framework/random.h"
@@ -9,9 +9,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "models/experiment.h"
-#include "models/layer_list.h"
-#include "models/weights.h"
+#include "models/checkpoints/weights.h"
+#include "models/config/experiment.h"
+#include "models/config/layer_list.h"
 
 namespace twiddle {
 

@@ -1,4 +1,4 @@
-#include "models/metric.h"
+#include "models/evaluation/metric.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-#include "models/open_data.h"
-#include "models/experiment.h"
+#include "models/training/open_data.h"
+#include "models/config/experiment.h"
 
 #include <gtest/gtest.h>
 

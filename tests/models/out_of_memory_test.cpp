@@ -3,8 +3,8 @@
 #include <filesystem>
 
 #include "framework/error.h"
-#include "models/checkpoint.h"
-#include "models/trainer.h"
+#include "models/checkpoints/checkpoint.h"
+#include "models/training/trainer.h"
 #include "tests/models/small_training.h"
 #include "tests/support/forwarding_stream.h"
 #include "tests/support/temp_path.h"

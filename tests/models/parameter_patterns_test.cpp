@@ -1,4 +1,4 @@
-#include "models/parameter_patterns.h"
+#include "models/config/parameter_patterns.h"
 #include "layers/sequential.h"
 
 #include "layers/conv/tuned_convolution.h"

@@ -1,4 +1,4 @@
-#include "models/rank_means.h"
+#include "models/training/rank_means.h"
 
 #include <gtest/gtest.h>
 

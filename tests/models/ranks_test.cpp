@@ -4,9 +4,9 @@
 
 #include "framework/error.h"
 #include "layers/conv/tuned_convolution.h"
-#include "layers/conv/tuner.h"
-#include "models/checkpoint.h"
-#include "models/evaluate.h"
+#include "layers/conv/tuner/tuner.h"
+#include "models/checkpoints/checkpoint.h"
+#include "models/evaluation/evaluate.h"
 #include "tests/models/small_training.h"
 #include "tests/support/thread_ranks.h"
 

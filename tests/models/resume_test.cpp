@@ -1,5 +1,5 @@
-#include "models/resume.h"
-#include "models/checkpoint.h"
+#include "models/training/resume.h"
+#include "models/checkpoints/checkpoint.h"
 
 #include <gtest/gtest.h>
 

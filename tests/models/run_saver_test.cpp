@@ -1,4 +1,4 @@
-#include "models/run_saver.h"
+#include "models/training/run_saver.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "models/shared_evaluation.h"
-#include "data/augment.h"
+#include "models/evaluation/shared_evaluation.h"
+#include "data/augmentation/augment.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "models/experiment.h"
+#include "models/config/experiment.h"
 #include "tests/support/thread_ranks.h"
 
 namespace twiddle {

@@ -1,4 +1,4 @@
-#include "models/shared_weights.h"
+#include "models/training/shared_weights.h"
 #include "framework/random.h"
 
 #include <gtest/gtest.h>

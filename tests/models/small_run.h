@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "framework/optimizer.h"
+#include "framework/optimizers/optimizer.h"
 #include "layers/sequential.h"
 #include "tests/support/temp_path.h"
 

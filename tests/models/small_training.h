@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "data/dataset.h"
+#include "data/formats/dataset.h"
 #include "framework/context.h"
 #include "framework/parameter.h"
 #include "layers/sequential.h"
-#include "models/config.h"
-#include "models/experiment.h"
-#include "models/trainer.h"
+#include "models/config/config.h"
+#include "models/config/experiment.h"
+#include "models/training/trainer.h"
 #include "tests/support/temp_path.h"
 
 namespace twiddle {

@@ -1,5 +1,5 @@
-#include "models/step_reporter.h"
-#include "models/config.h"
+#include "models/training/step_reporter.h"
+#include "models/config/config.h"
 
 #include <gtest/gtest.h>
 

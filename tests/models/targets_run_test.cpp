@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "models/checkpoint.h"
+#include "models/checkpoints/checkpoint.h"
 #include "tests/models/small_training.h"
 #include "tests/support/every_device.h"
 

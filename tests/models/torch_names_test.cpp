@@ -1,4 +1,4 @@
-#include "models/torch_names.h"
+#include "models/checkpoints/torch_names.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "framework/error.h"
-#include "models/experiment.h"
-#include "models/weights.h"
+#include "models/checkpoints/weights.h"
+#include "models/config/experiment.h"
 #include "tests/models/small_run.h"
 
 namespace twiddle {

@@ -6,8 +6,8 @@
 #include <array>
 #include <map>
 
-#include "models/experiment.h"
-#include "models/torch_names.h"
+#include "models/checkpoints/torch_names.h"
+#include "models/config/experiment.h"
 
 namespace twiddle {
 

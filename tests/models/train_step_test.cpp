@@ -1,11 +1,11 @@
-#include "models/train_step.h"
+#include "models/training/train_step.h"
 
 #include <cmath>
 #include <limits>
 
 #include "framework/error.h"
 #include "framework/tensor_ops.h"
-#include "models/experiment.h"
+#include "models/config/experiment.h"
 #include "tests/models/bad_gradient.h"
 #include "tests/support/every_device.h"
 #include "tests/support/forwarding_stream.h"

@@ -1,7 +1,7 @@
-#include "models/trainer.h"
-#include "layers/conv/measuring.h"
-#include "models/checkpoint.h"
-#include "models/evaluate.h"
+#include "models/training/trainer.h"
+#include "layers/conv/tuner/measuring.h"
+#include "models/checkpoints/checkpoint.h"
+#include "models/evaluation/evaluate.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 
 #include "framework/error.h"
 #include "layers/conv/tuned_convolution.h"
-#include "layers/conv/tuner.h"
+#include "layers/conv/tuner/tuner.h"
 #include "tests/models/small_training.h"
 #include "tests/support/conv_problem.h"
 #include "tests/support/copy_of.h"

@@ -1,4 +1,4 @@
-#include "models/training_data.h"
+#include "models/training/training_data.h"
 
 #include <gtest/gtest.h>
 

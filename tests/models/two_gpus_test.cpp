@@ -4,8 +4,8 @@
 #include <functional>
 #include <thread>
 
-#include "models/experiment.h"
-#include "models/train_step.h"
+#include "models/config/experiment.h"
+#include "models/training/train_step.h"
 
 namespace twiddle {
 namespace {

@@ -1,4 +1,4 @@
-#include "models/watch.h"
+#include "models/training/watch.h"
 
 #include <cmath>
 

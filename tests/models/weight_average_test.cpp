@@ -1,12 +1,12 @@
-#include "models/weight_average.h"
+#include "models/training/weight_average.h"
 #include "data/loader.h"
-#include "models/evaluate.h"
-#include "models/weights.h"
+#include "models/checkpoints/weights.h"
+#include "models/evaluation/evaluate.h"
 
 #include <cmath>
 
-#include "models/checkpoint.h"
-#include "models/open_data.h"
+#include "models/checkpoints/checkpoint.h"
+#include "models/training/open_data.h"
 #include "tests/models/small_run.h"
 #include "tests/models/small_training.h"
 #include "tests/support/every_device.h"

@@ -5,9 +5,9 @@
 #include "framework/context.h"
 #include "framework/parameter.h"
 #include "layers/sequential.h"
-#include "models/evaluate.h"
-#include "models/experiment.h"
-#include "models/open_data.h"
+#include "models/config/experiment.h"
+#include "models/evaluation/evaluate.h"
+#include "models/training/open_data.h"
 #include "tests/support/every_device.h"
 
 namespace twiddle {

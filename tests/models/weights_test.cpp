@@ -1,4 +1,4 @@
-#include "models/weights.h"
+#include "models/checkpoints/weights.h"
 
 #include <gtest/gtest.h>
 

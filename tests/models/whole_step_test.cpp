@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "layers/conv/engines.h"
-#include "models/experiment.h"
-#include "models/train_step.h"
+#include "layers/conv/engines/engines.h"
+#include "models/config/experiment.h"
+#include "models/training/train_step.h"
 #include "tests/support/every_device.h"
 
 namespace twiddle {

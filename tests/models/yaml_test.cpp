@@ -1,9 +1,9 @@
-#include "models/yaml.h"
+#include "models/config/yaml.h"
 #include "framework/error.h"
 
 #include <gtest/gtest.h>
 
-#include "models/config.h"
+#include "models/config/config.h"
 
 namespace twiddle {
 

@@ -8,12 +8,12 @@
 #include <sstream>
 #include <string>
 
-#include "data/image_operations.h"
+#include "data/augmentation/image_operations.h"
+#include "data/augmentation/mixing.h"
+#include "data/augmentation/random_operations.h"
 #include "data/loader.h"
-#include "data/mixing.h"
-#include "data/random_operations.h"
 #include "framework/error.h"
-#include "models/safetensors.h"
+#include "models/checkpoints/safetensors.h"
 
 namespace twiddle {
 

@@ -6,9 +6,9 @@
 
 #include "framework/error.h"
 #include "layers/softmax_loss.h"
-#include "models/experiment.h"
-#include "models/train_step.h"
-#include "models/weights.h"
+#include "models/checkpoints/weights.h"
+#include "models/config/experiment.h"
+#include "models/training/train_step.h"
 
 namespace twiddle {
 

@@ -7,10 +7,10 @@
 #include <filesystem>
 #include <string>
 
-#include "models/config.h"
-#include "models/evaluate.h"
-#include "models/experiment.h"
-#include "models/trainer.h"
+#include "models/config/config.h"
+#include "models/config/experiment.h"
+#include "models/evaluation/evaluate.h"
+#include "models/training/trainer.h"
 
 namespace twiddle {
 namespace {

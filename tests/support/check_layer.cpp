@@ -4,8 +4,8 @@
 #include <map>
 #include <numeric>
 
-#include "layers/conv/engines.h"
-#include "models/evaluate.h"
+#include "layers/conv/engines/engines.h"
+#include "models/evaluation/evaluate.h"
 
 namespace twiddle {
 

@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
+#include "framework/config/params.h"
 #include "framework/context.h"
-#include "framework/params.h"
-#include "layers/conv/tuner.h"
+#include "layers/conv/tuner/tuner.h"
 #include "layers/layer.h"
 #include "tests/support/check_close.h"
 #include "tests/support/every_device.h"

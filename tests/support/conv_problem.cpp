@@ -7,9 +7,9 @@
 #include "framework/context.h"
 #include "framework/error.h"
 #include "framework/random.h"
-#include "layers/conv/conv_check.h"
-#include "layers/conv/engines.h"
-#include "layers/conv/trial.h"
+#include "layers/conv/engines/engines.h"
+#include "layers/conv/tuner/conv_check.h"
+#include "layers/conv/tuner/trial.h"
 #include "tests/support/limits.h"
 
 namespace twiddle {

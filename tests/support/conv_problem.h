@@ -17,8 +17,8 @@ Shape shape_of(const ConvProblem& problem, ConvOperand operand);
 // The tensor that a pass writes.
 const Tensor& written(ConvPass pass, const ConvOperands& operands);
 
-// relative_error (layers/conv/conv_check.h) of the result against conv_reference on `samples` elements spread over it;
-// NaN if any element is NaN, sampled or not.
+// relative_error (layers/conv/tuner/conv_check.h) of the result against conv_reference on `samples` elements spread
+// over it; NaN if any element is NaN, sampled or not.
 double conv_error(Context& ctx, const ConvProblem& problem, ConvPass pass, const ConvOperands& operands, int samples);
 
 // What the rule would take: the engine's first plan. Fails where there is none.

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "framework/error.h"
-#include "layers/conv/engines.h"
+#include "layers/conv/engines/engines.h"
 
 namespace twiddle {
 

@@ -1,1 +1,1 @@
-#include "../models/config.h"
+#include "../models/config/config.h"

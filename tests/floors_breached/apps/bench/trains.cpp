@@ -1,1 +1,1 @@
-#include "apps/run_folder.h"
+#include "apps/run_folder/run_folder.h"

@@ -1,0 +1,147 @@
+#include <fmt/core.h>
+
+#include <charconv>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "apps/command_line/console.h"
+#include "apps/command_line/text_table.h"
+#include "apps/command_line/use_threads.h"
+#include "apps/command_line/verb_options.h"
+#include "apps/verbs/conv_job.h"
+#include "apps/verbs/open.h"
+#include "apps/verbs/plan_table.h"
+#include "apps/verbs/verbs.h"
+#include "framework/error.h"
+#include "framework/printable.h"
+#include "framework/text.h"
+
+namespace twiddle {
+namespace {
+
+// The options as typed.
+struct ConvArguments {
+  std::string in, out, engine = "rule", stride = "1", pad = "0", dilation = "1", groups = "1", precision = "fp32",
+                       repeat = "5";
+  bool list = false;
+};
+
+std::optional<int> parse_integer(std::string_view text, int least, int most) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  return whole && value >= least && value <= most ? std::optional(value) : std::nullopt;
+}
+
+int integer(const char* flag, const std::string& text, int least, int most) {
+  const std::optional<int> value = parse_integer(text, least, most);
+  if (!value)
+    throw Error(ErrorKind::config,
+                fmt::format("{} must be a whole number from {} to {}, found '{}'", flag, least, most, text));
+  return *value;
+}
+
+// "2", or "2,1" for height and width.
+std::array<int, 2> pair(const char* flag, const std::string& text, int least, int most) {
+  const std::size_t comma = text.find(',');
+  const std::optional<int> height = parse_integer(text.substr(0, comma), least, most);
+  const std::optional<int> width =
+      comma == std::string::npos ? height : parse_integer(text.substr(comma + 1), least, most);
+  if (!height || !width)
+    throw Error(ErrorKind::config, fmt::format("{} must be H or H,W with whole numbers from {} to {}, found '{}'", flag,
+                                               least, most, text));
+  return {*height, *width};
+}
+
+Precision parse_precision(const std::string& text) {
+  for (const Precision precision : {Precision::fp32, Precision::tf32, Precision::bf16})
+    if (text == to_string(precision)) return precision;
+  throw Error(ErrorKind::config, unknown_name("precision", text, {"fp32", "tf32", "bf16"}));
+}
+
+void print(const ConvJob& job, const ConvReport& report, bool list) {
+  fmt::print("{}, {}, {}\n", to_string(report.problem), to_string(job.precision), to_string(job.device));
+  TextTable table({"pass", "engine", "ms", "GFLOP/s", "workspace"});
+  for (const ConvReport::Pass& pass : report.passes)
+    table.add({std::string(to_string(pass.pass)), pass.engine, fmt::format("{:.3f}", pass.milliseconds),
+               fmt::format("{:.1f}", report.problem.flops() / pass.milliseconds / 1e6), format_bytes(pass.workspace)});
+  fmt::print("{}median of {}; wrote {} to {}\n", table.text(), job.repeat, join_names(report.written),
+             printable(job.out));
+  for (const ConvReport::Pass& pass : report.passes)
+    if (!pass.entrants.empty() && list)
+      fmt::print("\nevery plan for {}\n{}", to_string(pass.pass), plan_table(pass.entrants));
+}
+
+nlohmann::json to_json(const ConvJob& job, const ConvReport& report) {
+  const ConvProblem& problem = report.problem;
+  nlohmann::json passes = nlohmann::json::array();
+  for (const ConvReport::Pass& pass : report.passes) {
+    passes.push_back({{"pass", to_string(pass.pass)},
+                      {"engine", pass.engine},
+                      {"ms", pass.milliseconds},
+                      {"workspace_bytes", pass.workspace}});
+    if (!pass.entrants.empty()) passes.back()["plans"] = plans_json(pass.entrants);
+  }
+  return {{"input", problem.input_shape()},
+          {"weight", problem.weight_shape()},
+          {"output", problem.output_shape()},
+          {"stride", {problem.stride_h, problem.stride_w}},
+          {"pad", {problem.pad_h, problem.pad_w}},
+          {"dilation", problem.dilation},
+          {"groups", problem.groups},
+          {"precision", to_string(job.precision)},
+          {"engine", job.engine},
+          {"device", to_string(job.device)},
+          {"flops", problem.flops()},
+          {"repeat", job.repeat},
+          {"passes", passes},
+          {"file", job.out},
+          {"written", report.written}};
+}
+
+int run(const ConvArguments& arguments, const Flags& flags) {
+  constexpr int most = 65536;
+  ConvJob job;
+  job.in = arguments.in, job.out = arguments.out, job.engine = arguments.list ? "measured" : arguments.engine;
+  job.stride = pair("--stride", arguments.stride, 1, most);
+  job.pad = pair("--pad", arguments.pad, 0, most);
+  job.dilation = integer("--dilation", arguments.dilation, 1, most);
+  job.groups = integer("--groups", arguments.groups, 1, most);
+  job.repeat = integer("--repeat", arguments.repeat, 1, 1'000'000);
+  job.precision = parse_precision(arguments.precision);
+  job.device = open_device(flags);
+  if (flags.verbosity >= 0)
+    job.measuring = std::make_shared<Measuring>([](const std::string& text) { tell(printable(text) + "\n"); });
+  use_threads(integer("--threads", flags.value("threads", "0"), 0, 1024));
+
+  refuse_to_overwrite("OUT", job.out, {job.in});
+  refuse_to_overwrite("--json", flags.json, {job.in, job.out});
+  const ConvReport report = run_conv(job);
+  write_json(flags, to_json(job, report));
+  if (flags.json != "-") print(job, report, arguments.list);
+  return 0;
+}
+
+}  // namespace
+
+Action add_conv(VerbOptions& verb, const Flags& flags) {
+  const auto arguments = std::make_shared<ConvArguments>();
+  verb.add_option("IN", arguments->in,
+                  "safetensors file with input (batch, channels, h, w), weight (filters, channels / groups, kh, kw), "
+                  "and, if wanted, bias and grad_output")
+      .required();
+  verb.add_option("OUT", arguments->out, "File for output and, with grad_output, the three gradients").required();
+  verb.add_option("--engine", arguments->engine, "rule, measured, ENGINE or ENGINE:PLAN").type_name("NAME");
+  verb.add_flag("--list", arguments->list, "Measure, and show every plan with its time, error and why it lost");
+  verb.add_option("--stride", arguments->stride).type_name("H[,W]");
+  verb.add_option("--pad", arguments->pad).type_name("H[,W]");
+  verb.add_option("--dilation", arguments->dilation).type_name("N");
+  verb.add_option("--groups", arguments->groups).type_name("N");
+  verb.add_option("--precision", arguments->precision, "fp32, tf32 or bf16: the error that the result may have")
+      .type_name("CLASS");
+  verb.add_option("--repeat", arguments->repeat, "Timed runs of each pass; the median is printed").type_name("N");
+  return [&flags, arguments] { return run(*arguments, flags); };
+}
+
+}  // namespace twiddle

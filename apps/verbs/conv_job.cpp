@@ -1,0 +1,151 @@
+#include "apps/verbs/conv_job.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <map>
+
+#include "framework/context.h"
+#include "framework/error.h"
+#include "framework/printable.h"
+#include "framework/tensor_ops.h"
+#include "framework/text.h"
+#include "layers/conv/engines/engines.h"
+#include "layers/conv/tuner/tuner.h"
+#include "models/checkpoints/safetensors.h"
+
+namespace twiddle {
+namespace {
+
+// The arrays of the input file, held against what a convolution takes.
+class Inputs {
+ public:
+  explicit Inputs(const std::string& path) : path_(path), contents_(read_safetensors(path)) {
+    for (const auto& [name, array] : contents_.arrays) {
+      if (std::find(known_.begin(), known_.end(), name) == known_.end()) fail(unknown_name("array", name, known_));
+      if (array.type != DType::f32) fail("'", name, "' has dtype I32; F32 is needed");
+    }
+    for (const char* name : {"input", "weight"}) {
+      const Shape& shape = get(name).shape;
+      if (shape.size() != 4) fail("'", name, "' is ", to_string(shape), "; it must have 4 axes, ", axes_of(name));
+    }
+  }
+
+  const HostArray& get(const std::string& name) const {
+    const auto found = contents_.arrays.find(name);
+    if (found == contents_.arrays.end())
+      fail("has no '", name, "'; needed are input and weight, and may be bias and grad_output");
+    return found->second;
+  }
+  bool has(const std::string& name) const { return contents_.arrays.count(name) > 0; }
+
+  int dim(const std::string& name, std::size_t axis) const {
+    const std::int64_t size = get(name).shape[axis];
+    if (size > std::numeric_limits<int>::max()) fail("'", name, "' ", to_string(get(name).shape), " is too large");
+    return static_cast<int>(size);
+  }
+
+  void expect_shape(const std::string& name, const Shape& shape) const {
+    if (has(name) && get(name).shape != shape)
+      fail("'", name, "' is ", to_string(get(name).shape), "; for this convolution it must be ", to_string(shape));
+  }
+
+  Tensor tensor(Stream& stream, const std::string& name) const {
+    return has(name) ? to_tensor(stream, get(name)) : Tensor();
+  }
+
+  template <class... Parts>
+  [[noreturn]] void fail(const Parts&... parts) const {
+    throw Error(ErrorKind::data, join(printable(path_), ": ", parts...));
+  }
+
+ private:
+  static const char* axes_of(std::string_view name) {
+    return name == "input" ? "(batch, channels, height, width)"
+                           : "(filters, channels / groups, kernel height, kernel width)";
+  }
+
+  std::string path_;
+  SafeTensors contents_;
+  std::vector<std::string> known_ = {"input", "weight", "bias", "grad_output"};
+};
+
+ConvProblem problem_of(const ConvJob& job, const Inputs& inputs) {
+  ConvProblem problem;
+  problem.batch = inputs.dim("input", 0), problem.channels = inputs.dim("input", 1);
+  problem.height = inputs.dim("input", 2), problem.width = inputs.dim("input", 3);
+  problem.filters = inputs.dim("weight", 0);
+  problem.kernel_h = inputs.dim("weight", 2), problem.kernel_w = inputs.dim("weight", 3);
+  problem.stride_h = job.stride[0], problem.stride_w = job.stride[1];
+  problem.pad_h = job.pad[0], problem.pad_w = job.pad[1];
+  problem.dilation = job.dilation, problem.groups = job.groups;
+  problem.precision = job.precision;
+  validate(problem);
+  if (inputs.dim("weight", 1) != problem.channels / problem.groups)
+    inputs.fail("'weight' ", to_string(inputs.get("weight").shape), " reads ", inputs.dim("weight", 1),
+                " channels a group; 'input' ", to_string(problem.input_shape()), " in ", problem.groups,
+                problem.groups == 1 ? " group has " : " groups has ", problem.channels / problem.groups);
+  inputs.expect_shape("bias", {problem.filters});
+  inputs.expect_shape("grad_output", problem.output_shape());
+  return problem;
+}
+
+double median_milliseconds(Stream& stream, int repeat, const auto& run) {
+  std::vector<double> times;
+  for (int i = -1; i < repeat; ++i) {  // the first run makes plans and takes memory
+    const std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+    run();
+    stream.synchronize();
+    if (i >= 0)
+      times.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+  }
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
+}
+
+}  // namespace
+
+ConvReport run_conv(const ConvJob& job) {
+  require(job.repeat > 0, "repeat is ", job.repeat, "; it must be 1 or more");
+  const Inputs inputs(job.in);
+  ConvReport report{problem_of(job, inputs), {}, {}};
+  const ConvProblem& problem = report.problem;
+
+  Context ctx(job.device);
+  Stream& stream = *ctx.stream;
+  constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
+  ConvTuner tuner(
+      make_conv_engines(job.device, {.workspace_limit = unlimited}),
+      {.engine = job.engine, .precision = job.precision, .workspace_limit = unlimited, .measuring = job.measuring});
+  if (job.measuring) job.measuring->expect(1);
+  tuner.check_name(job.engine);
+  ctx.training = inputs.has("grad_output");  // the passes are chosen together
+
+  const Tensor x = inputs.tensor(stream, "input"), w = inputs.tensor(stream, "weight");
+  const Tensor bias = inputs.tensor(stream, "bias"), grad_y = inputs.tensor(stream, "grad_output");
+  std::map<std::string, Tensor> results;
+  // Runs a pass and keeps what it wrote under a name.
+  const auto run_pass = [&](ConvPass pass, ConvOperands operands, const Tensor& written, const std::string& name) {
+    const ConvTuner::Choice& choice = tuner.choose(ctx, problem, pass);
+    const ConvPlan& plan = *choice.plan;
+    const double milliseconds = median_milliseconds(stream, job.repeat, [&] { plan.run(ctx, operands); });
+    report.passes.push_back({pass, full_name(plan), milliseconds, plan.facts().scratch_bytes, choice.entrants});
+    results[name] = written;
+  };
+
+  const Tensor y(stream, problem.output_shape());
+  run_pass(ConvPass::forward, {x, w, y, bias}, y, "output");
+  if (grad_y.defined()) {
+    const Tensor grad_x(stream, problem.input_shape()), grad_w(stream, problem.weight_shape());
+    run_pass(ConvPass::backward_input, {grad_x, w, grad_y, {}}, grad_x, "grad_input");
+    run_pass(ConvPass::backward_weight, {x, grad_w, grad_y, {}}, grad_w, "grad_weight");
+    const std::int64_t plane = std::int64_t(problem.out_height()) * problem.out_width();
+    results["grad_bias"] = sum_over_channels(stream, grad_y, problem.filters, plane);
+  }
+  write_safetensors(job.out, source_of(stream, results, {}));
+  for (const auto& [name, array] : results) report.written.push_back(name);
+  return report;
+}
+
+}  // namespace twiddle

@@ -1,0 +1,43 @@
+#pragma once
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/convolution.h"
+#include "layers/conv/tuner/contest.h"
+#include "layers/conv/tuner/measuring.h"
+
+namespace twiddle {
+
+// One convolution over arrays from a file: `input` [batch, channels, height, width], `weight` [filters, channels /
+// groups, kernel_h, kernel_w], `bias` [filters] and `grad_output` where they are there.
+struct ConvJob {
+  std::string in, out;
+  std::string engine = "rule";
+  std::array<int, 2> stride = {1, 1}, pad = {0, 0};
+  int dilation = 1, groups = 1;
+  Precision precision = Precision::fp32;
+  int repeat = 5;  // timed runs of each pass, after one that is not timed
+  Device device;
+  std::shared_ptr<Measuring> measuring = {};  // for who waits while engine "measured" chooses
+};
+
+// What was computed, and how fast.
+struct ConvReport {
+  struct Pass {
+    ConvPass pass = ConvPass::forward;
+    std::string engine;
+    double milliseconds = 0;  // median
+    std::size_t workspace = 0;
+    std::vector<Entrant> entrants = {};  // of the contest, where "measured" held one
+  };
+  ConvProblem problem;
+  std::vector<Pass> passes;
+  std::vector<std::string> written;  // names of the arrays in the file
+};
+
+// Writes `output` and, with grad_output, `grad_input`, `grad_weight` and `grad_bias`. Throws what does not fit.
+ConvReport run_conv(const ConvJob& job);
+
+}  // namespace twiddle

@@ -1,0 +1,193 @@
+#include "apps/verbs/iteration_timer.h"
+#include "layers/conv/tuner/trial.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <numeric>
+
+#include "apps/verbs/layer_profile.h"
+#include "apps/verbs/network_facts.h"
+#include "framework/error.h"
+#include "framework/ranks/pack.h"
+#include "layers/conv/tuned_convolution.h"
+#include "layers/conv/tuner/measure.h"
+#include "layers/conv/tuner/tuner.h"
+
+namespace twiddle {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int warm_up_steps = 3, most_warm_up_steps = 12, most_steps = 10000, most_turns = 3;
+constexpr std::size_t least_samples = 10;
+constexpr double sample_ms = 30;
+constexpr double steady_variation = 0.01;
+constexpr double small_rate = 1e-6;  // an update costs the same at any rate; this one cannot diverge
+
+double milliseconds(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double, std::milli>(to - from).count();
+}
+
+double median(std::vector<double> values) {
+  return Timing{std::move(values)}.quantile(0.5);
+}
+
+ConvPass pass_named(const std::string& part) {
+  for (const ConvPass pass : every_pass)
+    if (part == to_string(pass)) return pass;
+  throw Error(join("a convolution has no pass '", part, "'"));
+}
+
+// Labels, or zeros: no labels, or a black image.
+Tensor some_targets(Stream& stream, const Loss& loss, std::int64_t batch, Shape output) {
+  if (loss.target() != TargetKind::label) {
+    output.insert(output.begin(), batch);
+    return Tensor::filled(stream, output, 0);
+  }
+  const RandomSequence random{1};
+  std::vector<std::int32_t> labels;
+  for (std::int64_t i = 0; i < batch; ++i) labels.push_back(static_cast<std::int32_t>(random.below(i, output.at(0))));
+  return Tensor::from(stream, {batch}, labels);
+}
+
+}  // namespace
+
+double Timing::quantile(double share) const {
+  if (samples.empty()) return 0;
+  std::vector<double> sorted = samples;
+  std::sort(sorted.begin(), sorted.end());
+  return sorted[static_cast<std::size_t>(std::lround(share * static_cast<double>(sorted.size() - 1)))];
+}
+
+double Timing::variation() const {
+  if (samples.size() < 2) return 0;
+  const auto count = static_cast<double>(samples.size());
+  const double mean = std::accumulate(samples.begin(), samples.end(), 0.0) / count;
+  double squares = 0;
+  for (const double sample : samples) squares += (sample - mean) * (sample - mean);
+  return std::sqrt(squares / (count - 1)) / mean;
+}
+
+IterationTimer::IterationTimer(Context& ctx, const Model& model, const Loss& loss, Optimizer& optimizer,
+                               std::int64_t batch, Communicator& ranks)
+    : ctx_(ctx), model_(model), loss_(loss), optimizer_(optimizer), ranks_(ranks) {
+  Shape shape = model.net->input_shape();
+  shape.insert(shape.begin(), batch);
+  const RandomSequence random{1};
+  std::vector<float> pixels(static_cast<std::size_t>(count_of(shape)));
+  const auto count = static_cast<std::int64_t>(pixels.size());
+#pragma omp parallel for schedule(static)
+  for (std::int64_t i = 0; i < count; ++i) pixels[static_cast<std::size_t>(i)] = random.normal(i);
+  batch_.images = Tensor::from(*ctx.stream, shape, pixels);
+  batch_.targets = some_targets(*ctx.stream, loss, batch, model.net->output_shape());
+  model.net->initialize(ctx);
+}
+
+// Ranks have to make as many steps, so the first says how many.
+int IterationTimer::as_rank_0(int number) {
+  return ranks_.size() == 1 ? number : unpack<int>(ranks_.gather(pack(number)).front());
+}
+
+std::int64_t IterationTimer::allocated() const {
+  return ctx_.stream->memory().system_allocations;
+}
+
+void IterationTimer::run(TrainStep& step) {
+  batch_.images.write();  // the same images over and over, but a step is not to find their spectra from the one before
+  step.run(batch_, small_rate);
+}
+
+IterationTimes IterationTimer::whole_iterations(double seconds, int steps, bool capture, bool together) {
+  const std::int64_t images = batch_.images.dim(0);
+  if (together) batch_.rows = {ranks_.rank() * images, ranks_.size() * images};
+  TrainStep step(ctx_, *model_.net, loss_, optimizer_,
+                 {.capture = capture, .events = true, .ranks = together ? &ranks_ : nullptr});
+  IterationTimes warm;
+  warm_up(step, warm);
+  if (capture) warm.why_not_captured = step.why_not_captured();
+  // A step that finds other memory free than the one before may want more of it even now, seldom: then once more.
+  for (int turn = 1;; ++turn) {
+    IterationTimes times = warm;
+    time_steps(step, seconds, steps, times);
+    if (turn == most_turns || !any(ranks_, times.allocations > 0)) return times;
+  }
+}
+
+// The pool is full when a step took nothing more from the driver: where spectra fill their budget, those that a step
+// finds differ from those that it leaves, and that takes some steps.
+void IterationTimer::warm_up(TrainStep& step, IterationTimes& times) {
+  std::int64_t before = 0;
+  const auto still_fills = [&] { return any(ranks_, allocated() != before); };
+  while (times.warm_up < warm_up_steps || (times.warm_up < most_warm_up_steps && still_fills())) {
+    before = allocated();
+    run(step);
+    ++times.warm_up;
+  }
+  times.captured = step.captured();
+}
+
+void IterationTimer::time_steps(TrainStep& step, double seconds, int steps, IterationTimes& times) {
+  Stream& stream = *ctx_.stream;
+  stream.reset_peak();
+  const auto run_step = [&] { run(step); };
+  // On a GPU many steps follow each other without a wait, as they do in training; exactly so many go one by one.
+  if (steps == 0 && stream.device().kind != Device::Kind::cpu)
+    times.steps_a_sample =
+        as_rank_0(std::clamp(static_cast<int>(sample_ms / std::max(time_in_a_row(stream, 1, run_step), 1e-3)), 1, 100));
+  FrequencyBuffers* const spectra = spectra_of(*model_.convolutions);
+  if (spectra) spectra->reset_use();  // what was rehearsed until here is no part of a step
+  const std::int64_t allocations = allocated(), waits = stream.synchronizations();
+  const Clock::time_point start = Clock::now();
+  const int most = steps > 0 ? steps : most_steps;
+  for (int done = 0; done < most; done += times.steps_a_sample) {
+    times.whole.samples.push_back(time_in_a_row(stream, times.steps_a_sample, run_step));
+    const StepEvents& events = step.events();
+    times.forward.samples.push_back(events.forward->milliseconds_since(*events.start));
+    times.backward.samples.push_back(events.backward->milliseconds_since(*events.forward));
+    times.update.samples.push_back(events.update->milliseconds_since(*events.backward));
+    if (steps > 0 || times.whole.samples.size() < least_samples) continue;
+    times.steady = as_rank_0(times.whole.variation() < steady_variation ? 1 : 0) != 0;
+    if (times.steady || as_rank_0(milliseconds(start, Clock::now()) > 1000 * seconds ? 1 : 0) != 0) break;
+  }
+  times.allocations = allocated() - allocations;
+  times.waits = stream.synchronizations() - waits;
+  times.memory = stream.memory();
+  if (spectra) times.spectra = spectra->use();
+}
+
+std::vector<LayerTime> IterationTimer::layer_by_layer(int steps) {
+  ctx_.profiler.clear();
+  ctx_.profiler.enable(true);
+  TrainStep step(ctx_, *model_.net, loss_, optimizer_, {.capture = false});
+  for (int i = 0; i < steps; ++i) run(step);
+  ctx_.profiler.enable(false);
+  std::vector<LayerTime> rows;
+  for (const auto& [layer, part] : layer_passes(*model_.net)) {
+    const std::vector<const TunedConvolution*> held = layer->convolutions();
+    const TunedConvolution* const convolution = held.empty() ? nullptr : held.front();
+    for (const Profiler::Entry& entry : ctx_.profiler.entries()) {
+      if (entry.name != layer->name() || entry.part != part) continue;
+      LayerTime row{entry.name, part, "", "", "", median(entry.milliseconds)};
+      // A linear layer's backward pass is two products of the forward one's size; the one of bias and ReLU is none.
+      const bool product = row.pass != "backward_bias";
+      const double products = convolution == nullptr && row.pass == "backward" ? 2 : product ? 1 : 0;
+      row.flops = layer->flops() * products * static_cast<double>(batch_.images.dim(0));
+      if (convolution != nullptr && product) {
+        const ConvPass pass = convolution->pass_for(pass_named(part));
+        const ConvProblem problem = convolution->problem(batch_.images.dim(0));
+        const ConvTuner::Choice& choice = model_.convolutions->choose(ctx_, problem, pass, convolution->engine());
+        const ConvPlan::Facts& plan = choice.plan->facts();
+        row.engine = plan.engine;
+        row.plan = plan.name;
+        row.reason = choice.reason;
+        row.workspace = plan.scratch_bytes;
+        row.error = measure(ctx_, *choice.plan, problem, pass, 0).error;
+      }
+      rows.push_back(row);
+    }
+  }
+  return rows;
+}
+
+}  // namespace twiddle

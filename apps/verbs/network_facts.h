@@ -1,0 +1,62 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "framework/tensor.h"
+#include "models/config/config.h"
+
+namespace twiddle {
+
+class ConvTuner;
+class FrequencyBuffers;
+class Sequential;
+class Trainer;
+struct MemoryPlan;
+struct Model;
+struct TakenWeights;
+
+// A layer as a row of a table.
+struct LayerFacts {
+  std::string name, kind, options;
+  Shape input, output;
+  std::int64_t parameters = 0;
+  double flops = 0;                  // of one image, forward
+  std::size_t activation_bytes = 0;  // of one image's output
+};
+std::vector<LayerFacts> layer_facts(const Sequential& net);
+std::int64_t parameter_count(const Sequential& net);
+std::string parameters_text(const Sequential& net);  // "1,240 parameters, 1,000 of them frozen"
+std::int64_t decayed_count(const Sequential& net);   // parameters that an optimizer's weight decay takes
+double flops_per_image(const Sequential& net);
+std::string layers_text(const Sequential& net);  // "10 layers"
+std::string format_flops(double flops);          // "4.6 MFLOP", "3.2 kFLOP"
+std::string format_megaflops(double flops);      // "4.6"; "-" where none are counted
+
+// name  kind  input  output  parameters  MFLOP/image  activation/image
+std::string layer_table(const Sequential& net);
+
+// "learning rate 0.1, cosine, warm-up 5 epochs", and whether the run ends before the warm-up does.
+std::string rates_text(const Config::Train& train);
+
+// "memory at batch 128: weights 233 MiB + gradients ... = 1.44 GiB"
+std::string memory_line(const MemoryPlan& plan, std::int64_t batch);
+
+// What a network took of a file of weights, as a table; layers in a row that were all taken are one line of it.
+std::string weights_table(const TakenWeights& weights);
+
+// Which plan a convolution was given for a pass, and why.
+struct EngineChoice {
+  std::string layer, pass, engine, plan, reason;
+};
+std::vector<EngineChoice> engine_choices(const Model& model, std::int64_t batch);  // as far as they are made
+std::string engine_table(const std::vector<EngineChoice>& choices);
+
+// The memory that all engines by spectra share; null: there is no such engine.
+FrequencyBuffers* spectra_of(ConvTuner& convolutions);
+
+// What stands above a run: device, data, model, solver, as (title, text).
+std::vector<std::pair<std::string, std::string>> run_facts(const Config& config, Trainer& trainer);
+
+std::size_t peak_memory_bytes();  // the most this process ever held, as the system counts it
+
+}  // namespace twiddle

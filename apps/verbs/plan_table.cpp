@@ -1,0 +1,41 @@
+#include "apps/verbs/plan_table.h"
+
+#include <fmt/core.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "apps/command_line/text_table.h"
+#include "framework/text.h"
+
+namespace twiddle {
+
+std::string plan_table(const std::vector<Entrant>& entrants) {
+  TextTable table({"engine", "plan", "ms", "error", "workspace", "why it lost"});
+  for (const Entrant& entrant : entrants) {
+    const ConvPlan::Facts& facts = entrant.facts;
+    table.add({facts.engine, facts.name.empty() ? "-" : facts.name,
+               std::isfinite(entrant.milliseconds) ? fmt::format("{:.3f}", entrant.milliseconds) : "-",
+               std::isfinite(entrant.error) ? fmt::format("{:.1e}", entrant.error) : "-",
+               format_bytes(facts.scratch_bytes),
+               !entrant.fate.empty()           ? entrant.fate
+               : &entrant == &entrants.front() ? "the fastest alone"
+                                               : "slower"});
+  }
+  return table.text();
+}
+
+nlohmann::json plans_json(const std::vector<Entrant>& entrants) {
+  nlohmann::json plans = nlohmann::json::array();
+  for (const Entrant& entrant : entrants) {
+    const ConvPlan::Facts& facts = entrant.facts;
+    nlohmann::json plan = {{"engine", facts.engine}, {"plan", facts.name}, {"workspace_bytes", facts.scratch_bytes}};
+    if (std::isfinite(entrant.milliseconds)) plan["ms"] = entrant.milliseconds;
+    if (std::isfinite(entrant.error)) plan["error"] = entrant.error;
+    if (!entrant.fate.empty()) plan["fate"] = entrant.fate;
+    plans.push_back(std::move(plan));
+  }
+  return plans;
+}
+
+}  // namespace twiddle

@@ -1,0 +1,56 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "apps/command_line/console.h"
+#include "apps/command_line/flags.h"
+#include "apps/interrupt.h"
+#include "apps/ranks/ranks.h"
+#include "apps/run_folder/run_folder.h"
+#include "apps/run_folder/run_lock.h"
+#include "models/training/trainer.h"
+
+namespace twiddle {
+
+struct TrainArguments {
+  std::string config, resume, weights;
+  std::int64_t limit_batches = 0;
+  int gpus = 0;  // processes to start, one a GPU; 0: this one alone
+  bool overfit_batch = false, print_config = false, no_graph = false, profile = false;
+};
+
+// A run about to begin, in a folder that is this process's own: rank 0's.
+struct Run {
+  const Flags& flags;
+  const TrainArguments& arguments;
+  std::shared_ptr<Communicator> ranks;
+  Console& console;
+  const Interrupt& interrupt;
+  ResumePoint place = {};  // without a checkpoint: it begins anew
+  NewFolder new_folder = {};
+  std::optional<RunLock> lock = {};
+
+  bool leads() const { return ranks->rank() == 0; }
+};
+
+// The experiment of the config at `path`, the same on all ranks, each of which reads it by itself.
+Experiment open_on_ranks(const std::string& path, const Run& run);
+// On all ranks; what they begin with must be the same.
+std::unique_ptr<Trainer> make_trainer(const Run& run, Experiment experiment);
+
+// While it lives: if a stop is requested while this rank waits for others, reports that once, with the last checkpoint.
+// The others may be busy with their batch, or have exited; then this rank is about to be ended, too.
+class TellerWhileWaiting {
+ public:
+  TellerWhileWaiting(Run& run, const Trainer& trainer);
+  ~TellerWhileWaiting() { ranks_.while_waiting({}); }
+  TellerWhileWaiting(const TellerWhileWaiting&) = delete;
+  TellerWhileWaiting& operator=(const TellerWhileWaiting&) = delete;
+
+ private:
+  Communicator& ranks_;
+};
+
+}  // namespace twiddle

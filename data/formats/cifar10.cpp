@@ -1,0 +1,139 @@
+#include "data/formats/cifar10.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "data/files.h"
+#include "data/formats/classes.h"
+#include "data/images/file_kind.h"
+#include "framework/config/params.h"
+#include "framework/printable.h"
+#include "framework/text.h"
+
+namespace twiddle {
+
+namespace {
+
+constexpr std::int64_t record_bytes = 3073, class_count = 10, cifar100_record_bytes = 3074;
+constexpr const char* download = "download CIFAR-10's binary version, cifar-10-binary.tar.gz";
+
+// What a folder without CIFAR-10's files has instead; empty if that is unknown.
+std::string other_version_in(const std::filesystem::path& folder) {
+  std::error_code none;
+  if (std::filesystem::exists(folder / "fine_label_names.txt", none) ||
+      std::filesystem::exists(folder / "train.bin", none))
+    return "CIFAR-100's binary version, which has labels of two kinds";
+  if (std::filesystem::exists(folder / "data_batch_1", none)) return "the Python version";
+  if (std::filesystem::exists(folder / "data_batch_1.mat", none)) return "the Matlab version";
+  return "";
+}
+
+// data_batch_*.bin in order, or test_batch.bin.
+std::vector<std::string> files_of_split(const std::string& folder, const std::string& split) {
+  std::vector<std::string> files;
+  std::error_code code;
+  for (std::filesystem::directory_iterator entry(folder, code), end; !code && entry != end; entry.increment(code)) {
+    const std::string name = entry->path().filename().string();
+    const bool fits = split == "test" ? name == "test_batch.bin" : name.rfind("data_batch_", 0) == 0;
+    if (fits && entry->path().extension() == ".bin") files.push_back(entry->path().string());
+  }
+  if (code) throw Error(ErrorKind::data, join("cannot read folder '", printable(folder), "': ", code.message()));
+  if (files.empty()) {
+    const std::string other = other_version_in(folder);
+    throw Error(ErrorKind::data, join("folder '", printable(folder), "' holds no ",
+                                      split == "test" ? "test_batch.bin" : "data_batch_*.bin",
+                                      other.empty() ? "" : " but " + other, "; ", download));
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+// Why a file of so many bytes is not CIFAR-10's.
+std::string misfit(const std::string& path, std::int64_t bytes) {
+  const std::string kind = kind_of_file(read_first_bytes(path, bytes_of_kind), FileUse::dataset);
+  if (!kind.empty()) return "not CIFAR-10's binary version but " + kind;
+  if (bytes > 0 && bytes % cifar100_record_bytes == 0)
+    return join(format_count(bytes / cifar100_record_bytes, "record"), " of ", cifar100_record_bytes,
+                " bytes: this is CIFAR-100; ", download);
+  return join(bytes, " bytes are no whole number of CIFAR-10 records of ", record_bytes,
+              "; the file is truncated or of another kind");
+}
+
+std::vector<std::string> read_class_names(const std::filesystem::path& file) {
+  constexpr std::uint64_t most_bytes = 1 << 16;
+  std::vector<std::string> names;
+  std::error_code code;
+  const bool plausible =
+      std::filesystem::is_regular_file(file, code) && std::filesystem::file_size(file, code) < most_bytes;
+  std::ifstream lines(plausible ? file : std::filesystem::path());
+  for (std::string line; std::getline(lines, line);) {
+    while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back()))) line.pop_back();
+    if (!line.empty()) names.push_back(line);
+  }
+  if (names.size() == class_count) return printable_classes(names);
+  return {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"};
+}
+
+}  // namespace
+
+Cifar10::Options::Options(Params& params)
+    : paths(params.paths("path")), split(params.choice("split", "", {"train", "test"})) {
+  const ConfigNode* path = params.node("path");
+  if (path == nullptr) params.error("path", "cifar10 needs `path`: the folder with the .bin files, or such files");
+  if (path != nullptr && path->kind == ConfigNode::Kind::sequence && path->items.empty())
+    params.error("path", "cifar10: `path` is an empty list");
+}
+
+Cifar10::Cifar10(const DatasetSite& site, const Options& options) {
+  std::vector<std::string> paths = resolve_paths(site, options.paths);
+  if (std::filesystem::is_directory(paths.front()) && paths.size() == 1)
+    paths = files_of_split(paths.front(), options.split);
+  else if (!options.split.empty())
+    throw Error(ErrorKind::config, "cifar10: `split` chooses among a folder's files, but `path` names files itself");
+  for (const std::string& path : paths) read(path);
+  classes_ = read_class_names(std::filesystem::path(paths.front()).parent_path() / "batches.meta.txt");
+}
+
+void Cifar10::read(const std::string& path) {
+  const std::uint64_t bytes = size_of_file(path);
+  if (bytes == 0 || bytes % record_bytes != 0)
+    throw Error(ErrorKind::data, join(printable(path), ": ", misfit(path, static_cast<std::int64_t>(bytes))));
+  const std::vector<std::uint8_t> records = read_bytes(path);
+  for (std::size_t i = 0; i < records.size(); i += record_bytes)
+    if (records[i] >= class_count)
+      throw Error(ErrorKind::data, join(printable(path), ": record ", i / record_bytes, " has label ", int(records[i]),
+                                        "; CIFAR-10 has labels 0 to 9"));
+  records_.insert(records_.end(), records.begin(), records.end());
+  files_.push_back({path, static_cast<std::int64_t>(records_.size()) / record_bytes});
+}
+
+Target Cifar10::get(std::int64_t index, Image& image) const {
+  expect_index(index);
+  const auto record = records_.begin() + index * record_bytes;
+  image.channels = 3, image.height = image.width = 32;
+  image.pixels.assign(record + 1, record + record_bytes);
+  return *record;
+}
+
+std::vector<std::int64_t> Cifar10::labels(std::int64_t index) const {
+  expect_index(index);
+  return {records_[static_cast<std::size_t>(index * record_bytes)]};
+}
+
+std::string Cifar10::where(std::int64_t index) const {
+  expect_index(index);
+  std::int64_t begin = 0;
+  for (const File& file : files_) {
+    if (index < file.end) return join(printable(file.path), " image ", index - begin);
+    begin = file.end;
+  }
+  return join("cifar10 image ", index);
+}
+
+std::string Cifar10::describe() const {
+  return join("cifar10, ", format_count(size(), "image"), " 3x32x32, 10 classes (", printable(files_.front().path),
+              files_.size() > 1 ? join(" and ", files_.size() - 1, " more") : "", ")");
+}
+
+}  // namespace twiddle

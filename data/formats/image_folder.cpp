@@ -1,0 +1,93 @@
+#include "data/formats/image_folder.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "data/formats/classes.h"
+#include "framework/config/params.h"
+#include "framework/printable.h"
+#include "framework/text.h"
+
+namespace twiddle {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_hidden(const fs::path& path) {
+  return path.filename().string().rfind('.', 0) == 0;
+}
+
+// Counts the pictures that are directly in the folder, too.
+std::vector<std::string> sorted_sub_folders(const fs::path& folder, std::int64_t& pictures) {
+  std::vector<std::string> names;
+  std::error_code code, none;
+  for (fs::directory_iterator entry(folder, code), end; !code && entry != end; entry.increment(code)) {
+    if (is_hidden(entry->path())) continue;
+    if (entry->is_directory(none)) names.push_back(entry->path().filename().string());
+    pictures += entry->is_regular_file(none) && has_image_ending(entry->path().string());
+  }
+  if (code)
+    throw Error(ErrorKind::data, join("cannot read folder '", printable(folder.string()), "': ", code.message()));
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace
+
+ImageFolder::Options::Options(Params& params)
+    : path(params.path("path")), channels(params.choice("channels", "3", {"1", "3"}) == "1" ? 1 : 3) {}
+
+ImageFolder::ImageFolder(const DatasetSite& site, const Options& options)
+    : folder_(resolve_path(site, options.path)),
+      channels_(options.channels),
+      max_pixels_(site.max_pixels),
+      orient_(site.orient),
+      classes_(sorted_sub_folders(folder_, without_class_)) {
+  if (classes_.empty())
+    throw Error(ErrorKind::data,
+                join("folder '", printable(folder_), "' has no sub-folders; there must be one a class"));
+  for (std::size_t label = 0; label < classes_.size(); ++label) {
+    const fs::path name = classes_[label];
+    const FoundImages found = find_images((fs::path(folder_) / name).string(), [&](std::int64_t images) {
+      if (site.progress) site.progress(folder_, static_cast<std::int64_t>(files_.size()) + images);
+    });
+    if (found.files.empty())
+      throw Error(ErrorKind::data, join("folder '", printable((fs::path(folder_) / name).string()),
+                                        "' holds no .jpg, .jpeg or .png file; fill it or take it away"));
+    for (const std::string& file : found.files)
+      files_.push_back({(name / file).string(), static_cast<std::int32_t>(label)});
+    counts_.add_counts(found);
+  }
+  classes_ = printable_classes(std::move(classes_));
+}
+
+fs::path ImageFolder::path_of(std::int64_t index) const {
+  expect_index(index);
+  return fs::path(folder_) / files_[static_cast<std::size_t>(index)].path;
+}
+
+Target ImageFolder::get(std::int64_t index, Image& image) const {
+  image = read_image(path_of(index).string(), channels_, max_pixels_, orient_);
+  return files_[static_cast<std::size_t>(index)].label;
+}
+
+std::vector<std::int64_t> ImageFolder::labels(std::int64_t index) const {
+  expect_index(index);
+  return {files_[static_cast<std::size_t>(index)].label};
+}
+
+std::string ImageFolder::where(std::int64_t index) const {
+  return printable(path_of(index).string());
+}
+
+std::string ImageFolder::describe() const {
+  const std::string notes = counts_.notes();
+  return join(
+      "image_folder, ", format_count(size(), "image"), ", ",
+      format_count(static_cast<std::int64_t>(classes_.size()), "class"), " (", printable(folder_), ")",
+      notes.empty() ? "" : "; ", notes,
+      without_class_ == 0 ? "" : join("; skipped ", format_count(without_class_, "image"), " in no class folder"));
+}
+
+}  // namespace twiddle

@@ -1,0 +1,33 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/formats/dataset.h"
+
+namespace twiddle {
+
+// A contiguous range of another dataset, so that one file can serve for training and validation.
+class Subset : public Dataset {
+ public:
+  // Images first .. first + count - 1; a count of 0 takes all that follow. Throws where the dataset has fewer.
+  Subset(std::unique_ptr<Dataset> whole, std::int64_t first, std::int64_t count);
+  std::int64_t size() const override { return count_; }
+  const std::vector<std::string>& classes() const override { return whole_->classes(); }
+  Target get(std::int64_t index, Image& image) const override { return whole_->get(index_in_whole(index), image); }
+  std::vector<std::int64_t> labels(std::int64_t index) const override { return whole_->labels(index_in_whole(index)); }
+  std::string where(std::int64_t index) const override { return whole_->where(index_in_whole(index)); }
+  std::string describe() const override;
+  std::string largest_label() const override { return whole_->largest_label(); }
+
+ private:
+  std::int64_t index_in_whole(std::int64_t index) const {
+    expect_index(index);
+    return first_ + index;
+  }
+
+  std::unique_ptr<Dataset> whole_;
+  std::int64_t first_, count_;
+};
+
+}  // namespace twiddle

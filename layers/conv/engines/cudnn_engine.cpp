@@ -1,0 +1,116 @@
+#include "layers/conv/engines/cudnn_engine.h"
+
+#include "framework/context.h"
+#include "framework/error.h"
+#include "layers/conv/engines/cudnn_plan.h"
+#include "layers/conv/engines/epilogue.h"
+
+namespace twiddle {
+
+namespace {
+
+// How many engines of the graph API are taken for each layout and heuristic.
+constexpr int graphs_taken = 8;
+
+// cuDNN itself on one GPU, shared by the plans of one engine; made when it is first needed.
+class Session {
+ public:
+  explicit Session(Device device) : device_(device) {}
+  cudnnHandle_t handle() {
+    make_current(device_.index);
+    if (!handle_.get()) check(cudnn().create(handle_.put()));
+    return handle_.get();
+  }
+  // What follows goes to this stream.
+  cudnnHandle_t handle(Stream& stream) {
+    check(cudnn().set_stream(handle(), static_cast<cudaStream_t>(stream.native())));
+    return handle();
+  }
+
+ private:
+  Device device_;
+  CudnnHandle handle_;
+};
+
+ConvPointers pointers(ConvOperands& operands, ConvPass pass) {
+  auto& [x, w, y, bias, relu, mask] = operands;
+  return {pass == ConvPass::backward_input ? x.write() : x.read(),
+          pass == ConvPass::backward_weight ? w.write() : w.read(), pass == ConvPass::forward ? y.write() : y.read()};
+}
+
+class CudnnConvPlan final : public ConvPlan {
+ public:
+  CudnnConvPlan(std::shared_ptr<Session> session, std::unique_ptr<CudnnPlan> plan, ConvPass pass)
+      : ConvPlan({.engine = "cudnn",
+                  .name = to_string(plan->name),
+                  .scratch_bytes = plan->workspace,
+                  .deterministic = plan->deterministic,
+                  .vendor = true}),
+        session_(std::move(session)),
+        plan_(std::move(plan)),
+        pass_(pass) {}
+
+  void run(Context& ctx, ConvOperands& operands) const override {
+    Stream& stream = *ctx.stream;
+    const std::shared_ptr<void> scratch = plan_->workspace > 0 ? stream.allocate(plan_->workspace) : nullptr;
+    plan_->run(session_->handle(stream), stream, pointers(operands, pass_), scratch.get());
+    if (pass_ == ConvPass::forward) add_bias_and_relu(stream, operands);
+  }
+
+ private:
+  std::shared_ptr<Session> session_;
+  std::unique_ptr<CudnnPlan> plan_;
+  ConvPass pass_;
+};
+
+class CudnnEngine final : public ConvEngine {
+ public:
+  explicit CudnnEngine(Device device) : session_(std::make_shared<Session>(device)) {}
+  std::string_view name() const override { return "cudnn"; }
+  std::string library() const override { return join("cuDNN ", cudnn().version()); }
+
+  ConvPlans plans(const ConvProblem& problem, ConvPass pass, std::size_t most) const override {
+    ConvPlans found;
+    const auto add = [&](CudnnPlans plans) {
+      for (auto& plan : plans)
+        if (found.size() < most) found.push_back(wrap(std::move(plan), pass));
+    };
+    const int graphs = static_cast<int>(std::min(most, std::size_t(graphs_taken)));
+    for (const CudnnLayout layout : {CudnnLayout::nchw, CudnnLayout::nhwc})
+      if (found.size() < most) add(cudnn_graphs(session_->handle(), problem, pass, layout, graphs));
+    if (found.size() < most) add(cudnn_algorithms(session_->handle(), problem, pass));
+    return found;
+  }
+
+  // Without asking for all: graphs may have to be compiled.
+  std::shared_ptr<const ConvPlan> plan(const ConvProblem& problem, ConvPass pass,
+                                       std::string_view name) const override {
+    const auto parsed = parse_cudnn_plan_name(std::string(name));
+    if (!parsed) return nullptr;
+    cudnnHandle_t const handle = session_->handle();
+    if (parsed->engine >= 0) {
+      auto exact = cudnn_graph(handle, problem, pass, *parsed);
+      return exact == nullptr ? nullptr : wrap(std::move(exact), pass);
+    }
+    if (auto algorithm = cudnn_algorithm(handle, problem, pass, *parsed)) return wrap(std::move(algorithm), pass);
+    if (name != "nchw" && name != "nhwc") return nullptr;
+    const CudnnLayout layout = name == "nchw" ? CudnnLayout::nchw : CudnnLayout::nhwc;
+    CudnnPlans guesses = cudnn_graphs(handle, problem, pass, layout, 1);
+    return guesses.empty() ? nullptr : wrap(std::move(guesses.front()), pass);
+  }
+
+ private:
+  std::shared_ptr<const ConvPlan> wrap(std::unique_ptr<CudnnPlan> plan, ConvPass pass) const {
+    return std::make_shared<CudnnConvPlan>(session_, std::move(plan), pass);
+  }
+
+  std::shared_ptr<Session> session_;
+};
+
+}  // namespace
+
+std::unique_ptr<ConvEngine> make_cudnn_engine(Device device) {
+  return std::make_unique<CudnnEngine>(device);
+}
+
+}  // namespace twiddle

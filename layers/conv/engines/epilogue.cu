@@ -1,0 +1,60 @@
+#include "layers/conv/engines/epilogue.h"
+
+#include "framework/for_each.h"
+#include "framework/tensor_ops.h"
+#include "layers/relu_functors.h"
+
+namespace twiddle {
+
+namespace {
+
+struct BiasAndRelu {  // y as rows of places, one a filter and image
+  Divisor filters;
+  const float* bias;
+  struct Row {
+    float bias;
+    TWIDDLE_HD float operator()(std::int64_t, float y) const { return y + bias < 0 ? 0 : y + bias; }
+  };
+  TWIDDLE_HD Row row(std::int64_t row) const { return {bias[filters.remainder(row)]}; }
+};
+
+}  // namespace
+
+void add_bias_and_relu(Stream& stream, ConvOperands& operands) {
+  Tensor& y = operands.y;
+  const std::int64_t filters = y.dim(1), places = y.dim(2) * y.dim(3);
+  if (!operands.bias.defined()) {
+    if (operands.relu) relu_in_place(stream, y);
+  } else if (operands.relu) {
+    map_rows(stream, y.dim(0) * filters, places, BiasAndRelu{Divisor(filters), operands.bias.read()}, 1, y.write(),
+             y.read());
+  } else {
+    add_bias(stream, operands.bias, places, y);
+  }
+}
+
+void relu_in_place(Stream& stream, Tensor& y) {
+  map_elements(stream, y.size(), ReluForward{}, 1, y.write(), y.read());
+}
+
+bool plans_do_epilogue_backward(const ConvPlan* of_input, const ConvPlan* of_weight, bool relu) {
+  return of_weight != nullptr && of_weight->facts().masks && (of_input == nullptr || !relu || of_input->facts().masks);
+}
+
+Tensor relu_and_bias_backward(Stream& stream, const Tensor& y, bool relu, bool wants_bias, Tensor& grad_y) {
+  const std::int64_t batch = grad_y.dim(0), filters = grad_y.dim(1), places = grad_y.dim(2) * grad_y.dim(3);
+  if (!relu) return wants_bias ? sum_over_channels(stream, grad_y, filters, places) : Tensor();
+  Tensor passed(stream, grad_y.shape()), bias;
+  if (wants_bias) {
+    Tensor sums(stream, {batch, filters});
+    map_and_sum_rows(stream, batch * filters, places, ReluBackward{}, passed.write(), sums.write(), y.read(),
+                     grad_y.read());
+    bias = sum_over_channels(stream, sums, filters, 1);
+  } else {
+    map_elements(stream, y.size(), ReluBackward{}, 1, passed.write(), y.read(), grad_y.read());
+  }
+  grad_y = passed;
+  return bias;
+}
+
+}  // namespace twiddle

@@ -1,0 +1,10 @@
+#include "layers/conv/kernels/cuda/implicit_gemm/weight_kernel.h"
+
+namespace twiddle::implicit_gemm {
+
+void launch_weight_of_8_warps(Stream& stream, const WeightArguments& arguments, const WeightTile& tile, dim3 grid,
+                              std::size_t shared) {
+  launch_weight<8>(stream, arguments, tile, grid, shared);
+}
+
+}  // namespace twiddle::implicit_gemm

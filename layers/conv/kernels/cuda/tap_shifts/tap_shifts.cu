@@ -1,0 +1,204 @@
+#include "layers/conv/kernels/cuda/tap_shifts/tap_shifts.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "framework/cuda/check.h"
+#include "layers/conv/kernels/cuda/sum_of_parts.h"
+#include "layers/conv/kernels/cuda/tap_shifts/forward_arguments.h"
+#include "layers/conv/kernels/cuda/tap_shifts/split_filters.h"
+#include "layers/conv/kernels/cuda/tap_shifts/weight_arguments.h"
+#include "layers/conv/kernels/cuda/transposed.h"
+
+namespace twiddle {
+
+namespace tap_shifts {
+namespace {
+
+constexpr int most_shared = 227 << 10;  // bytes of a block on compute capability 9.0
+
+bool by_pairs(const ConvProblem& c) {
+  return c.precision == Precision::fp32;
+}
+
+// Whether whole numbers of 32 bits are enough, for places in a plane, and in the planes of a chunk.
+bool can_be_counted(const ConvProblem& c) {
+  constexpr std::int64_t most = std::numeric_limits<int>::max() / depth;
+  const std::int64_t seen = (std::int64_t(c.height) + tall_strip * 4) * (c.width + tall_strip * 4);
+  const std::int64_t places = (std::int64_t(c.out_height()) + tall_strip * 4) * (c.out_width() + tall_strip * 4);
+  return seen <= most && places <= most && places * c.batch / (octet * short_strip) <= most &&
+         std::int64_t(c.channels) * c.filters * taps <= most;
+}
+
+// Tiles of planes that are much smaller would be empty for the most part.
+bool fills_tiles(const ConvProblem& c) {
+  const Tiling t = best_tiling(c, by_pairs(c));
+  constexpr int most_empty = 4;
+  return std::int64_t(t.tiles_an_image()) * t.positions() <= std::int64_t(most_empty) * t.out_h * t.out_w;
+}
+
+// ---------------------------------------------------------------------------------------------------------- forward
+
+struct ForwardCut {
+  Tiling t;
+  int chunks, blocks, stages;
+  bool resident;
+};
+
+ForwardCut cut_forward(const ConvProblem& c) {
+  const bool pairs = by_pairs(c);
+  ForwardCut cut{.t = best_tiling(c, pairs),
+                 .chunks = static_cast<int>(quotient_up(c.channels, depth)),
+                 .blocks = static_cast<int>(quotient_up(c.filters, block_filters))};
+  const auto stages = [&](bool resident) {
+    int most = most_stages;
+    while (most > 0 && ForwardPlaces(cut.t, cut.chunks, most, resident, pairs).all > most_shared) --most;
+    return most;
+  };
+  constexpr int enough = 3;
+  cut.resident = stages(true) >= enough;
+  cut.stages = stages(cut.resident);
+  return cut;
+}
+
+// What a pass takes, one behind the other.
+struct ForwardScratch {
+  ForwardScratch(const ConvProblem& c, const ForwardCut& cut)
+      : scales(sizeof(__half) * cut.blocks * cut.chunks * halves_of_chunk(by_pairs(c))),
+        means(scales + sizeof(float) * c.channels),
+        back(means + sizeof(int) * c.channels),
+        bytes(back + sizeof(float) * c.filters) {}
+  std::size_t scales, means, back, bytes;
+};
+
+// What either pass reads and writes.
+struct ForwardOperands {
+  const float *x, *w, *bias;
+  bool relu, turned;
+  float* y;
+};
+
+void split_filters(Stream& stream, const ConvProblem& c, const ForwardCut& cut, const Filters& filters) {
+  const auto native = twiddle::detail::native(stream);
+  mean_exponents_kernel<<<static_cast<unsigned>(c.channels), split_threads, 0, native>>>(filters);
+  twiddle::detail::check_launch();
+  const auto kernel = by_pairs(c) ? split_filters_kernel<true> : split_filters_kernel<false>;
+  kernel<<<static_cast<unsigned>(cut.blocks * block_filters), split_threads, 0, native>>>(filters);
+  twiddle::detail::check_launch();
+}
+
+void forward(Stream& stream, const ConvProblem& c, const ForwardOperands& operands) {
+  const ForwardCut cut = cut_forward(c);
+  const ForwardScratch places(c, cut);
+  const auto scratch = stream.allocate(places.bytes);
+  char* const at = static_cast<char*>(scratch.get());
+  const Filters filters{.w = operands.w,
+                        .filter_stride = operands.turned ? taps : c.channels * taps,
+                        .channel_stride = operands.turned ? c.filters * taps : taps,
+                        .turned = operands.turned,
+                        .filters = c.filters,
+                        .channels = c.channels,
+                        .chunks = cut.chunks,
+                        .means = reinterpret_cast<int*>(at + places.means),
+                        .scales = reinterpret_cast<float*>(at + places.scales),
+                        .back = reinterpret_cast<float*>(at + places.back),
+                        .weights = reinterpret_cast<__half*>(at)};
+  split_filters(stream, c, cut, filters);
+  const ForwardArguments arguments{.t = cut.t,
+                                   .chunks = cut.chunks,
+                                   .stages = cut.stages,
+                                   .resident = cut.resident,
+                                   .x = operands.x,
+                                   .bias = operands.bias,
+                                   .relu = operands.relu,
+                                   .scales = filters.scales,
+                                   .back = filters.back,
+                                   .weights = filters.weights,
+                                   .y = operands.y};
+  const int at_once = std::max(multiprocessors(stream.device()) / cut.blocks, 1);  // each keeps to its filters
+  const dim3 grid(static_cast<unsigned>(std::min(cut.t.tiles(), at_once)), static_cast<unsigned>(cut.blocks));
+  launch_forward(stream, arguments, by_pairs(c), grid);
+}
+
+// -------------------------------------------------------------------------------------------------- backward_weight
+
+struct WeightCut {
+  Tiling t;
+  int filter_blocks, channel_blocks;
+  int parts;  // blocks that share the tiles
+};
+
+WeightCut cut_weight(const Device& gpu, const ConvProblem& c) {
+  const bool pairs = by_pairs(c);
+  WeightCut cut{.t = tiling_by(c, short_strip, strips),
+                .filter_blocks = static_cast<int>(quotient_up(c.filters, block_filters)),
+                .channel_blocks = static_cast<int>(quotient_up(c.channels, channel_octets(pairs) * octet))};
+  constexpr int longest = 128;  // tiles that a block sums one after the other, to keep the class
+  const int at_once = std::max(multiprocessors(gpu) / (cut.filter_blocks * cut.channel_blocks), 1);
+  const auto rounds = static_cast<int>(quotient_up(cut.t.tiles(), std::int64_t(longest) * at_once));
+  cut.parts = std::min(rounds * at_once, cut.t.tiles());
+  return cut;
+}
+
+std::size_t weight_scratch(const ConvProblem& c, const WeightCut& cut) {
+  return sizeof(float) * c.filters * c.channels * taps * cut.parts;
+}
+
+void backward_weight(Stream& stream, const ConvProblem& c, ConvOperands& operands) {
+  const WeightCut cut = cut_weight(stream.device(), c);
+  const auto scratch = stream.allocate(weight_scratch(c, cut));
+  auto* const partial = static_cast<float*>(scratch.get());
+  const WeightArguments arguments{.t = cut.t,
+                                  .channel_blocks = cut.channel_blocks,
+                                  .x = operands.x.read(),
+                                  .grad_y = operands.y.read(),
+                                  .partial = partial};
+  const dim3 grid(static_cast<unsigned>(cut.parts * cut.channel_blocks), static_cast<unsigned>(cut.filter_blocks));
+  launch_weight(stream, arguments, by_pairs(c), grid);
+  const std::int64_t count = std::int64_t(c.filters) * c.channels * taps;
+  reduce_columns(stream, cut.parts, count, SumOfParts{partial, count, operands.w.write()});
+}
+
+}  // namespace
+}  // namespace tap_shifts
+
+bool tap_shifts_fit(const ConvProblem& p, ConvPass pass) {
+  using namespace tap_shifts;
+  const bool of_3x3 = p.kernel_h == side && p.kernel_w == side && p.dilation == 1;
+  if (!of_3x3 || p.stride_h != 1 || p.stride_w != 1 || p.groups != 1) return false;
+  const ConvProblem convolved = pass == ConvPass::backward_input ? transposed(p) : p;
+  if (!can_be_counted(convolved) || !fills_tiles(convolved)) return false;
+  // Each chunk of channels has scales in shared memory; two stages are what loading and multiplying hand each other.
+  constexpr int most_channels = 1 << 14, least_stages = 2;
+  return pass == ConvPass::backward_weight ||
+         (convolved.channels <= most_channels && cut_forward(convolved).stages >= least_stages);
+}
+
+void run_tap_shifts(Stream& stream, const ConvProblem& problem, ConvPass pass, ConvOperands& operands) {
+  using namespace tap_shifts;
+  if (pass == ConvPass::backward_weight) return backward_weight(stream, problem, operands);
+  if (pass == ConvPass::backward_input)
+    return forward(stream, transposed(problem),
+                   {.x = operands.y.read(),
+                    .w = operands.w.read(),
+                    .bias = nullptr,
+                    .relu = false,
+                    .turned = true,
+                    .y = operands.x.write()});
+  forward(stream, problem,
+          {.x = operands.x.read(),
+           .w = operands.w.read(),
+           .bias = operands.bias.defined() ? operands.bias.read() : nullptr,
+           .relu = operands.relu,
+           .turned = false,
+           .y = operands.y.write()});
+}
+
+std::size_t tap_shifts_scratch(const Device& gpu, const ConvProblem& problem, ConvPass pass) {
+  using namespace tap_shifts;
+  if (pass == ConvPass::backward_weight) return weight_scratch(problem, cut_weight(gpu, problem));
+  const ConvProblem convolved = pass == ConvPass::forward ? problem : transposed(problem);
+  return ForwardScratch(convolved, cut_forward(convolved)).bytes;
+}
+
+}  // namespace twiddle

@@ -1,9 +1,0 @@
-#include "layers/conv/cudnn_engine.h"
-
-namespace twiddle {
-
-std::unique_ptr<ConvEngine> make_cudnn_engine(Device /*device*/) {
-  return nullptr;
-}
-
-}  // namespace twiddle

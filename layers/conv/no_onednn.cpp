@@ -1,9 +1,0 @@
-#include "layers/conv/onednn_engine.h"
-
-namespace twiddle {
-
-std::unique_ptr<ConvEngine> make_onednn_engine() {
-  return nullptr;
-}
-
-}  // namespace twiddle

@@ -1,0 +1,364 @@
+#include "layers/conv/tuner/contest.h"
+#include "framework/context.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "framework/error.h"
+#include "framework/text.h"
+#include "layers/conv/engines/epilogue.h"
+#include "layers/conv/tuner/measure.h"
+
+namespace twiddle {
+
+namespace {
+
+constexpr double step_look_ms = 1, first_look_ms = 3, second_look_ms = 10, last_look_ms = 30;
+constexpr double near = 1.3;  // of the fastest at the first look: who gets the second
+constexpr double far = 1.5;   // behind the fastest in a single run: who gets none
+// A plan so many times as slow as the fastest yet is not held to its precision, which takes several runs more, and an
+// engine of which so many plans were as slow, the likeliest first, is not asked for its others: of a depthwise 31x31
+// layer cuDNN has dozens a pass that take 5 ms and more, where 0.2 will do.
+constexpr double hopeless = 10;
+constexpr int most_hopeless = 3;
+constexpr std::size_t most_second_looks = 4, most_repeats = 4;
+constexpr double most_apart = 1.5;  // the winner of one turn in the other: beyond, something else was at work
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+bool is_in(const Entrant& entrant) {
+  return entrant.fate.empty();
+}
+
+// What is out comes after the fastest: it was never timed, or took many times as long. Of two that are equally fast the
+// likelier one stays before the other.
+template <class Timed>
+void sort_by_time(std::vector<Timed>& all) {
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Timed& a, const Timed& b) { return a.milliseconds < b.milliseconds; });
+}
+
+// For a reason: what would have taken part and could not.
+std::string dropped(const ContestResult::Pass& pass) {
+  std::string text = pass.failure;
+  for (const Entrant& entrant : pass.entrants)
+    if (entrant.fate.starts_with("misses") || entrant.fate.starts_with("failed"))
+      text += fmt::format(", {} {}", full_name(*entrant.plan), entrant.fate);
+  return text;
+}
+
+// The fastest of those that raced alone.
+void choose_winner(ContestResult::Pass& here) {
+  if (here.entrants.empty() || !is_in(here.entrants.front())) {
+    here.reason = "nothing else keeps the precision" + dropped(here);
+    return;
+  }
+  here.winner = here.entrants.front().plan;
+  here.milliseconds = here.entrants.front().milliseconds;
+  here.reason = fmt::format("measured {:.2f} ms", here.milliseconds);
+  const auto next = std::find_if(here.entrants.begin(), here.entrants.end(), [&](const Entrant& entrant) {
+    return is_in(entrant) && entrant.facts.engine != here.winner->facts().engine;
+  });
+  if (next != here.entrants.end())
+    here.reason += fmt::format(", next {} {:.2f}", next->facts.engine, next->milliseconds);
+  here.reason += dropped(here);
+}
+
+// Null: none of them.
+const Entrant* fastest_that_masks(const std::vector<Entrant>& entrants) {
+  const auto found = std::find_if(entrants.begin(), entrants.end(),
+                                  [](const Entrant& each) { return is_in(each) && each.facts.masks; });
+  return found == entrants.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+Contest::Contest(Context& ctx, const ConvProblem& problem, std::vector<ConvPass> passes,
+                 std::vector<ConvEngine*> engines, Rules rules)
+    : ctx_(ctx),
+      problem_(problem),
+      passes_(std::move(passes)),
+      engines_(std::move(engines)),
+      rules_(std::move(rules)) {}
+
+ContestResult Contest::hold() {
+  const ContestResult gathered = gather();
+  ContestResult result = hold_once(gathered);
+  return result.doubtful() ? hold_once(gathered) : result;
+}
+
+ContestResult Contest::hold_once(ContestResult result) {
+  std::vector<Family> families = fastest_families(result);
+  for (const ConvPass pass : passes_) race(pass, families, result.passes[index_of(pass)]);
+  weigh_epilogue_backward(result);
+  race_together(families, result);
+  for (const ConvPass pass : passes_) result.passes[index_of(pass)].short_of_memory = short_of_memory_;
+  return result;
+}
+
+// A plan that failed may have left something to its engine.
+void Contest::note(const Error& failure) {
+  short_of_memory_ |= dynamic_cast<const OutOfMemory*>(&failure) != nullptr;
+  for (ConvEngine* engine : engines_) engine->forget();
+}
+
+// Who may take part. One engine whose library is missing, say, is no reason to do without the others.
+ContestResult Contest::gather() const {
+  ContestResult gathered;
+  for (const ConvPass pass : passes_) {
+    ContestResult::Pass& here = gathered.passes[index_of(pass)];
+    for (const ConvEngine* engine : engines_) try {
+        for (auto& plan : engine->plans(problem_, pass)) {
+          const ConvPlan::Facts facts = plan->facts();
+          if (facts.scratch_bytes <= rules_.workspace_limit && (!facts.exact || rules_.exact) &&
+              (facts.deterministic || !rules_.deterministic))
+            here.entrants.push_back({.plan = std::move(plan), .facts = facts});
+        }
+      } catch (const Error& error) {
+        here.failure += fmt::format(", {} failed: {}", engine->name(), first_line(error.what()));
+        rules_.failed(*engine, error);
+      }
+  }
+  return gathered;
+}
+
+StepPlans Contest::Family::in_round(std::size_t round) const {
+  StepPlans chosen;
+  for (std::size_t i = 0; i < plans.size(); ++i)
+    if (!plans[i].empty()) chosen[i] = plans[i][std::min(round, plans[i].size() - 1)].plan;
+  return chosen;
+}
+
+// Those with plans for every pass that is contested.
+std::vector<Contest::Family> Contest::families(const ContestResult& gathered) const {
+  std::vector<Family> all;
+  for (const ConvPass pass : passes_)
+    for (const Entrant& entrant : gathered.passes[index_of(pass)].entrants) {
+      const std::string& shares = entrant.facts.shares;
+      if (shares.empty()) continue;
+      auto family = std::find_if(all.begin(), all.end(), [&](const Family& each) { return each.shares == shares; });
+      if (family == all.end()) family = all.insert(all.end(), Family{.shares = shares, .engine = entrant.facts.engine});
+      family->plans[index_of(pass)].push_back({entrant.plan});
+    }
+  std::erase_if(all, [&](const Family& family) {
+    return std::any_of(passes_.begin(), passes_.end(),
+                       [&](ConvPass pass) { return family.plans[index_of(pass)].empty(); });
+  });
+  return all;
+}
+
+// The fastest of each engine that comes near the fastest of all, with its plans sorted; where a step finds no room,
+// each engine's likely best, whose plans may find it alone.
+std::vector<Contest::Family> Contest::fastest_families(const ContestResult& gathered) {
+  std::vector<Family> all = families(gathered);
+  if (all.empty()) return all;
+  StepTrial trial(ctx_, problem_);
+  for (Family& family : all) look(trial, family, step_look_ms);
+  sort_by_time(all);
+  const double limit = near * all.front().milliseconds;
+  for (std::size_t i = 0; i < std::min(all.size(), most_second_looks); ++i)
+    if (all[i].milliseconds <= limit && all[i].milliseconds < second_look_ms) look(trial, all[i], second_look_ms);
+  sort_by_time(all);
+  const double fastest = all.front().milliseconds;
+  std::vector<Family> best;
+  for (Family& family : all) {
+    const bool is_first_of_engine =
+        std::none_of(best.begin(), best.end(), [&](const Family& better) { return better.engine == family.engine; });
+    if (!is_first_of_engine || family.milliseconds > near * fastest) continue;
+    if (fastest < infinity) choose_products(trial, family);
+    best.push_back(std::move(family));
+  }
+  return best;
+}
+
+// Infinite where there is no room for all of a step, or a library refuses.
+StepTimes Contest::look(StepTrial& trial, const StepPlans& plans, double budget_ms) {
+  rules_.between_two();
+  try {
+    return trial.time(plans, budget_ms);
+  } catch (const Error& error) {
+    note(error);
+    return {{infinity, infinity, infinity}};
+  }
+}
+
+void Contest::look(StepTrial& trial, Family& family, double budget_ms) {
+  const StepTimes times = look(trial, family.in_round(0), budget_ms);
+  family.milliseconds = times.total();
+  for (const ConvPass pass : passes_) family.plans[index_of(pass)].front().milliseconds = times.passes[index_of(pass)];
+}
+
+// Its other plans take turns in the step, each pass's next one at once.
+void Contest::choose_products(StepTrial& trial, Family& family) {
+  std::size_t rounds = 0;
+  for (const auto& plans : family.plans) rounds = std::max(rounds, plans.size());
+  for (std::size_t round = 1; round < rounds; ++round) {
+    const StepPlans turn = family.in_round(round);
+    StepTimes times = look(trial, turn, step_look_ms);
+    if (times.total() <= near * family.milliseconds && times.total() < second_look_ms)
+      times = look(trial, turn, second_look_ms);
+    for (std::size_t i = 0; i < family.plans.size(); ++i)
+      if (round < family.plans[i].size()) family.plans[i][round].milliseconds = times.passes[i];
+  }
+  for (auto& plans : family.plans) sort_by_time(plans);
+}
+
+// Everyone alone, of a family the fastest that keeps the precision: it leaves there that one at most.
+void Contest::race(ConvPass pass, std::vector<Family>& families, ContestResult::Pass& here) {
+  PassTrial trial(ctx_, problem_, pass);
+  double fastest = infinity;
+  const auto holds = [&](const Timed& timed) {
+    Entrant& entrant = *std::find_if(here.entrants.begin(), here.entrants.end(),
+                                     [&](const Entrant& each) { return each.plan == timed.plan; });
+    take_first_look(trial, entrant, fastest);
+    return is_in(entrant);
+  };
+  for (Family& family : families) {
+    std::vector<Timed>& plans = family.plans[index_of(pass)];
+    // What failed in a step that others managed is out; where no step was managed, each may do it alone.
+    if (family.milliseconds < infinity)
+      std::erase_if(plans, [](const Timed& timed) { return timed.milliseconds == infinity; });
+    const auto first = std::find_if(plans.begin(), plans.end(), holds);
+    plans = first == plans.end() ? std::vector<Timed>{} : std::vector<Timed>{*first};
+  }
+  std::map<std::string, int> slow_plans;  // by engine
+  for (Entrant& entrant : here.entrants) {
+    if (!entrant.facts.shares.empty()) continue;
+    int& slow = slow_plans[entrant.facts.engine];
+    if (slow >= most_hopeless) {
+      entrant.fate =
+          fmt::format("not tried: likelier plans of its engine were {} times as slow as the fastest", hopeless);
+      continue;
+    }
+    take_first_look(trial, entrant, fastest);
+    if (entrant.milliseconds < infinity && entrant.milliseconds > hopeless * fastest) ++slow;
+  }
+  sort_by_time(here.entrants);
+  repeat_the_best(trial, here);
+  sort_by_time(here.entrants);
+  choose_winner(here);
+}
+
+void Contest::take_first_look(PassTrial& trial, Entrant& entrant, double& fastest) {
+  rules_.between_two();
+  try {
+    const Work work = [&] { trial.run(*entrant.plan); };
+    work();
+    const double once = time_in_a_row(*ctx_.stream, 1, work);
+    if (once > hopeless * fastest) {
+      entrant.milliseconds = once;
+      entrant.fate = fmt::format("more than {} times as slow as the fastest", hopeless);
+      return;
+    }
+    entrant.fate = trial.why_not(*entrant.plan, entrant.error);
+    if (!is_in(entrant)) return;
+    entrant.milliseconds = once;
+    if (once > far * fastest + 0.05) return;
+    entrant.milliseconds = time_calls(*ctx_.stream, first_look_ms, work);
+    fastest = std::min(fastest, entrant.milliseconds);
+  } catch (const Error& error) {
+    note(error);
+    entrant.milliseconds = infinity;
+    entrant.fate = fmt::format("failed: {}", error.what());
+  }
+}
+
+// A second time, a while after their first turn: what kept the machine busy shows as another winner. The first turn
+// needs no such look: all that run again were near its winner.
+static_assert(near <= most_apart);
+void Contest::repeat_the_best(PassTrial& trial, ContestResult::Pass& here) const {
+  if (here.entrants.empty() || !is_in(here.entrants.front())) return;
+  const double limit = near * here.entrants.front().milliseconds;
+  std::vector<double> again;
+  for (Entrant& entrant : here.entrants) {
+    if (entrant.milliseconds > limit || again.size() >= most_repeats) break;
+    rules_.between_two();
+    try {
+      again.push_back(time_calls(*ctx_.stream, second_look_ms, [&] { trial.run(*entrant.plan); }));
+    } catch (const Error&) {  // the first turn stands
+      again.push_back(entrant.milliseconds);
+    }
+    entrant.milliseconds = std::min(entrant.milliseconds, again.back());
+  }
+  here.doubtful = again.front() > most_apart * *std::min_element(again.begin(), again.end());
+}
+
+// Plans that go back through bias and ReLU themselves, in place of faster ones that leave it to a pass of its own. In
+// training one such pass serves both gradients.
+void Contest::weigh_epilogue_backward(ContestResult& result) const {
+  if (!problem_.bias && !problem_.relu) return;
+  StepPlans winners;
+  std::array<const Entrant*, 3> doing_it{};
+  double by_winners = 0, by_doing_it = 0;
+  for (const ConvPass pass : passes_) {
+    if (pass == ConvPass::forward) continue;
+    const ContestResult::Pass& here = result.passes[index_of(pass)];
+    if (here.winner == nullptr) return;
+    winners[index_of(pass)] = here.winner;
+    by_winners += here.milliseconds;
+    const bool any_plan_does = pass == ConvPass::backward_input && !problem_.relu;  // a bias is the other pass's affair
+    const Entrant* const entrant = any_plan_does ? nullptr : fastest_that_masks(here.entrants);
+    if (!any_plan_does && entrant == nullptr) return;
+    doing_it[index_of(pass)] = entrant;
+    by_doing_it += any_plan_does ? here.milliseconds : entrant->milliseconds;
+  }
+  const auto& [of_forward, of_input, of_weight] = winners;
+  if (of_weight == nullptr || plans_do_epilogue_backward(of_input.get(), of_weight.get(), problem_.relu)) return;
+  try {
+    by_winners += StepTrial(ctx_, problem_).time_epilogue(second_look_ms);
+  } catch (const OutOfMemory&) {
+    return;
+  }
+  if (by_doing_it >= by_winners) return;
+  for (const ConvPass pass : passes_) {
+    const Entrant* const entrant = doing_it[index_of(pass)];
+    if (entrant == nullptr) continue;
+    ContestResult::Pass& here = result.passes[index_of(pass)];
+    here.winner = entrant->plan;
+    here.milliseconds = entrant->milliseconds;
+    here.reason = fmt::format(
+        "measured {:.2f} ms with the backward pass of bias and ReLU inside, all of that {:.2f}, with a pass of its own "
+        "{:.2f}",
+        here.milliseconds, by_doing_it, by_winners);
+    here.reason += dropped(here);
+  }
+}
+
+// One family for all passes in place of the best of each, where that is faster.
+void Contest::race_together(const std::vector<Family>& families, ContestResult& result) {
+  if (families.empty() || passes_.size() == 1) return;
+  StepPlans plans;
+  double apart = 0;
+  for (const ConvPass pass : passes_) {
+    const ContestResult::Pass& here = result.passes[index_of(pass)];
+    if (here.winner == nullptr) return;
+    plans[index_of(pass)] = here.winner;
+    apart += here.milliseconds;
+  }
+  StepTrial trial(ctx_, problem_);
+  const auto& [of_forward, of_input, of_weight] = plans;
+  if (of_weight != nullptr && !plans_do_epilogue_backward(of_input.get(), of_weight.get(), problem_.relu))
+    apart += trial.time_epilogue(second_look_ms);
+  double least = apart;
+  for (const Family& family : families) {
+    const StepPlans together = family.in_round(0);
+    if (std::any_of(passes_.begin(), passes_.end(), [&](ConvPass pass) { return together[index_of(pass)] == nullptr; }))
+      continue;
+    const StepTimes times = look(trial, together, last_look_ms);
+    if (times.total() >= least) continue;
+    least = times.total();
+    const bool doubtful = result.doubtful();  // what they won against
+    for (const ConvPass pass : passes_) {
+      ContestResult::Pass& here = result.passes[index_of(pass)];
+      here.winner = together[index_of(pass)];
+      here.milliseconds = times.passes[index_of(pass)];
+      here.doubtful = doubtful;
+      here.reason = fmt::format("measured {:.2f} ms beside its other passes, {} {:.2f}, the best apart {:.2f}",
+                                here.milliseconds, passes_.size() == 3 ? "all three" : "both", least, apart) +
+                    dropped(here);
+    }
+  }
+}
+
+}  // namespace twiddle

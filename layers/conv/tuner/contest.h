@@ -1,0 +1,67 @@
+#pragma once
+#include <array>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "layers/conv/tuner/contest_result.h"
+#include "layers/conv/tuner/trial.h"
+
+namespace twiddle {
+
+class Error;
+
+// Which plans of some engines are fastest for a problem's passes: a short look at all plans, a long one at the best,
+// each held to the precision, with the epilogue that the problem names. Plans that share spectra are looked at one
+// behind the other, as a training step runs them, and such plans for all passes may win together without winning each.
+class Contest {
+ public:
+  struct Rules {
+    std::size_t workspace_limit = 0;
+    bool deterministic = false;                 // plans that are not are left out
+    bool exact = false;                         // plans that sum in double take part, too
+    std::function<void()> between_two = [] {};  // is called between two measurements, and may throw
+    std::function<void(const ConvEngine&, const Error&)> failed = [](const auto&, const auto&) {};  // to make plans
+  };
+  Contest(Context& ctx, const ConvProblem& problem, std::vector<ConvPass> passes, std::vector<ConvEngine*> engines,
+          Rules rules);
+  // Held again where its repeats disagree.
+  ContestResult hold();
+
+ private:
+  struct Timed {
+    std::shared_ptr<const ConvPlan> plan;
+    double milliseconds = std::numeric_limits<double>::infinity();  // in its step
+  };
+  // Plans that share: for each pass some, the fastest first.
+  struct Family {
+    std::string shares, engine;
+    std::array<std::vector<Timed>, 3> plans = {};
+    double milliseconds = std::numeric_limits<double>::infinity();  // of the step of its fastest
+    StepPlans in_round(std::size_t round) const;                    // of each pass's plans that one, or the last
+  };
+  ContestResult gather() const;
+  ContestResult hold_once(ContestResult result);
+  std::vector<Family> families(const ContestResult& gathered) const;
+  std::vector<Family> fastest_families(const ContestResult& gathered);
+  StepTimes look(StepTrial& trial, const StepPlans& plans, double budget_ms);
+  void look(StepTrial& trial, Family& family, double budget_ms);
+  void choose_products(StepTrial& trial, Family& family);
+  void race(ConvPass pass, std::vector<Family>& families, ContestResult::Pass& here);
+  void take_first_look(PassTrial& trial, Entrant& entrant, double& fastest);
+  void repeat_the_best(PassTrial& trial, ContestResult::Pass& here) const;
+  void weigh_epilogue_backward(ContestResult& result) const;
+  void race_together(const std::vector<Family>& families, ContestResult& result);
+  void note(const Error& failure);
+
+  Context& ctx_;
+  ConvProblem problem_;
+  std::vector<ConvPass> passes_;
+  std::vector<ConvEngine*> engines_;
+  Rules rules_;
+  bool short_of_memory_ = false;
+};
+
+}  // namespace twiddle

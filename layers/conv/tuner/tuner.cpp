@@ -1,0 +1,418 @@
+#include "layers/conv/tuner/tuner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "framework/context.h"
+#include "framework/error.h"
+#include "framework/text.h"
+#include "layers/conv/tuner/contest.h"
+#include "layers/conv/tuner/measuring.h"
+
+namespace twiddle {
+
+namespace {
+
+constexpr std::array gpu_engines{"cudnn", "cufft", "depthwise_fft", "fbfft", "implicit_gemm", "pairs"};
+
+const std::string rule = "rule", measured = "measured", measured_among = "measured:";
+
+bool is_measured(const std::string& how) {
+  return how == measured || how.starts_with(measured_among);
+}
+
+// "rule" of "measured", "cudnn" of "measured:cudnn"; what is not measured as it is.
+std::string without_clock(const std::string& how) {
+  if (how == measured) return rule;
+  return is_measured(how) ? how.substr(measured_among.size()) : how;
+}
+
+ConvProblem at_batch(ConvProblem problem, int batch) {
+  problem.batch = batch;
+  return problem;
+}
+
+// "fbfft:32x32, tiles": the engine's name, and the plan's; of an engine alone the plan's is empty.
+std::pair<std::string, std::string> parts_of(const std::string& full_name) {
+  const std::size_t colon = full_name.find(':');
+  return {full_name.substr(0, colon), colon == std::string::npos ? "" : full_name.substr(colon + 1)};
+}
+
+std::string what(const ConvProblem& problem, ConvPass pass) {
+  return join(to_string(pass), " of ", to_string(problem));
+}
+
+// Where it cannot be loaded, it has no version.
+std::string library_of(const ConvEngine& engine) try { return engine.library(); } catch (const Error&) {
+  return "missing";
+}
+
+}  // namespace
+
+ConvTuner::ConvTuner(std::vector<std::unique_ptr<ConvEngine>> engines, ConvPolicy policy)
+    : engines_(std::move(engines)),
+      policy_(std::move(policy)),
+      cache_(policy_.cache_file, policy_.warn, policy_.retune) {}
+
+ConvTuner::Question ConvTuner::question(const ConvProblem& problem, ConvPass pass, const std::string& engine) const {
+  return {engine.empty() ? policy_.engine : engine, problem, pass};
+}
+
+const ConvTuner::Choice& ConvTuner::choose(Context& ctx, const ConvProblem& problem, ConvPass pass,
+                                           const std::string& engine) {
+  const Question asked = question(problem, pass, engine);
+  const auto known = choices_.find(asked);
+  if (known != choices_.end() && known->second.holds && !(ctx.training && known->second.forward_alone))
+    return known->second;
+  Choice choice = is_measured(asked.how) ? by_measurement(ctx, asked) : unmeasured(&ctx, asked);
+  forget_rehearsals(ctx);
+  return choices_.insert_or_assign(asked, std::move(choice)).first->second;
+}
+
+// What was tried leaves the memory as it was. In evaluation the weights' spectra stay, which other layers have left.
+void ConvTuner::forget_rehearsals(Context& ctx) {
+  ctx.training ? forget() : forget_gone();
+  ctx.stream->release_unused();
+}
+
+void ConvTuner::forget_gone() {
+  for (const auto& engine : engines_) engine->forget_gone();
+}
+
+void ConvTuner::forget() {
+  for (const auto& engine : engines_) engine->forget();
+}
+
+bool ConvTuner::recall(const Device& device, const ConvProblem& problem, ConvPass pass, const std::string& engine) {
+  const Question asked = question(problem, pass, engine);
+  if (!is_measured(asked.how)) return true;
+  if (const Choice* chosen = find(problem, pass, engine); chosen != nullptr && !chosen->forward_alone) return true;
+  Choice found = known(device, asked, false);
+  if (found.plan == nullptr) return false;
+  choices_.insert_or_assign(asked, std::move(found));
+  return true;
+}
+
+void ConvTuner::adopt(const ConvProblem& problem, ConvPass pass, const std::string& engine,
+                      const std::string& full_name) {
+  adopted_[question(problem, pass, engine)] = full_name;
+}
+
+bool ConvTuner::measures(const std::string& engine) const {
+  return is_measured(engine.empty() ? policy_.engine : engine);
+}
+
+const ConvTuner::Choice* ConvTuner::find(const ConvProblem& problem, ConvPass pass, const std::string& engine) const {
+  const auto known = choices_.find(question(problem, pass, engine));
+  return known == choices_.end() ? nullptr : &known->second;
+}
+
+ConvTuner::Plan ConvTuner::expected(const ConvProblem& problem, ConvPass pass, const std::string& engine) {
+  if (const Choice* known = find(problem, pass, engine)) return known->plan;
+  const Question asked = question(problem, pass, engine);
+  if (const Choice other = of_another_batch(asked, false); is_measured(asked.how) && other.plan != nullptr)
+    return other.plan;
+  return unmeasured(nullptr, asked).plan;
+}
+
+void ConvTuner::check_name(const std::string& engine) const {
+  if (engines_.empty()) return;
+  std::vector<std::string> known = names();
+  known.insert(known.begin(), {rule, measured});
+  const std::string name =
+      engine.starts_with(measured_among) ? engine.substr(measured_among.size()) : parts_of(engine).first;
+  const bool is_policy = name == rule || name == measured;
+  const bool is_known = std::find(known.begin(), known.end(), name) != known.end();
+  if (!is_known && std::find(gpu_engines.begin(), gpu_engines.end(), name) != gpu_engines.end())
+    throw Error(ErrorKind::config,
+                join("convolution engine '", name, "' needs a GPU and a build with ",
+                     name == gpu_engines[0] ? "cuDNN" : "CUDA", "; known here are: ", join_names(known)));
+  if (!is_known || (is_policy && name != engine))
+    throw Error(ErrorKind::config, unknown_name("convolution engine", name, known));
+}
+
+std::vector<std::string> ConvTuner::names() const {
+  std::vector<std::string> all;
+  for (const auto& engine : engines_) all.emplace_back(engine->name());
+  return all;
+}
+
+ConvEngine& ConvTuner::engine(const std::string& name) {
+  const auto found =
+      std::find_if(engines_.begin(), engines_.end(), [&](const auto& engine) { return engine->name() == name; });
+  if (found == engines_.end()) throw Error(ErrorKind::config, unknown_name("convolution engine", name, names()));
+  return **found;
+}
+
+ConvTuner::Choice ConvTuner::unmeasured(Context* ctx, Question question) {
+  question.how = without_clock(question.how);
+  return question.how == rule ? by_rule(ctx, question) : by_name(ctx, question);
+}
+
+ConvTuner::Choice ConvTuner::by_rule(Context* ctx, const Question& question) {
+  std::string refusals;
+  bool broken = false;
+  for (const auto& engine : engines_) {
+    if (!engine->pays(question.problem)) continue;
+    Refusal refusal;
+    Choice choice;
+    try {
+      choice = first_that_holds(ctx, question, *engine, refusal);
+    } catch (const OutOfMemory&) {
+      throw;
+    } catch (const Error& error) {
+      warn_of(*engine, error);
+      broken = true;
+      refusal = {std::string(engine->name()), "failed: " + first_line(error.what())};
+    }
+    if (!refusal.plan.empty()) refusals += join(", ", refusal.plan, " ", refusal.why);
+    if (choice.plan == nullptr) continue;
+    choice.reason = rule + refusals + choice.reason;
+    return choice;
+  }
+  throw Error(broken ? ErrorKind::device : ErrorKind::config,
+              join("no convolution engine can do ", what(question.problem, question.pass), refusals));
+}
+
+ConvTuner::Choice ConvTuner::by_name(Context* ctx, const Question& question) {
+  const auto [name, plan] = parts_of(question.how);
+  const ConvEngine& named = engine(name);
+  Refusal refusal;
+  Choice choice;
+  if (plan.empty()) {
+    choice = first_that_holds(ctx, question, named, refusal);
+  } else {
+    choice.plan = plan_named(named, question, plan);
+    refusal.why = why_not(ctx, question, choice);
+  }
+  if (choice.plan == nullptr || (!plan.empty() && !refusal.why.empty())) throw refused(question, refusal.why);
+  choice.reason = "named" + choice.reason;
+  return choice;
+}
+
+ConvTuner::Choice ConvTuner::first_that_holds(Context* ctx, const Question& question, const ConvEngine& engine,
+                                              Refusal& refusal) const {
+  // As a rule the first will do, and others may be costly to make.
+  for (const std::size_t most : {std::size_t(1), ConvEngine::all_plans})
+    for (Plan& plan : engine.plans(question.problem, question.pass, most)) {
+      if (full_name(*plan) == refusal.plan) continue;
+      Choice choice{std::move(plan)};
+      std::string why = why_not(ctx, question, choice);
+      if (why.empty()) return choice;
+      if (refusal.plan.empty()) refusal = {full_name(*choice.plan), std::move(why)};
+    }
+  return {};
+}
+
+std::string ConvTuner::why_not(Context* ctx, const Question& question, Choice& choice) const {
+  const ConvPlan::Facts& facts = choice.plan->facts();
+  if (facts.scratch_bytes > policy_.workspace_limit)
+    return join("needs ", format_bytes(facts.scratch_bytes), " of workspace, more than the workspace_limit of ",
+                format_bytes(policy_.workspace_limit));
+  if (policy_.deterministic && !facts.deterministic)
+    return "gives other bits in each run, which `deterministic: true` rules out";
+  if (ctx == nullptr) return {};
+  choice.holds = true;
+  if (facts.exact) return {};
+  try {
+    double error = 0;
+    return PassTrial(*ctx, question.problem, question.pass).why_not(*choice.plan, error);
+  } catch (const OutOfMemory&) {       // no room for a rehearsal is no reason against the plan
+    if (policy_.deterministic) throw;  // what is taken is not to depend on what room there is
+    choice.reason += ", not held to its precision: no room for that";
+    return {};
+  } catch (const Error& error) {
+    return "failed: " + first_line(error.what());
+  }
+}
+
+ConvTuner::Plan ConvTuner::plan_named(const ConvEngine& engine, const Question& question, const std::string& name) {
+  if (Plan plan = engine.plan(question.problem, question.pass, name)) return plan;
+  std::vector<std::string> plans;
+  for (const Plan& each : engine.plans(question.problem, question.pass)) plans.push_back(each->facts().name);
+  throw Error(ErrorKind::config,
+              join("'", name, "' is no plan of the convolution engine '", engine.name(), "' for ",
+                   what(question.problem, question.pass), "; its plans: ", plans.empty() ? "none" : join_names(plans)));
+}
+
+// Where nothing speaks against its plans, it has none.
+Error ConvTuner::refused(const Question& question, const std::string& why) {
+  const std::string wanted = what(question.problem, question.pass);
+  std::vector<std::string> others;
+  std::string none;
+  for (const auto& other : engines_) try {
+      if (why.empty() && other->name() == question.how)
+        if (const std::string told = other->refusal(question.problem, question.pass); !told.empty()) none = ": " + told;
+      Refusal ignored;
+      if (first_that_holds(nullptr, question, *other, ignored).plan) others.emplace_back(other->name());
+    } catch (const Error& error) {
+      warn_of(*other, error);
+    }
+  return Error(ErrorKind::config, join("convolution engine '", question.how, "' ",
+                                       why.empty() ? join("cannot do ", wanted, none) : join(why, ", for ", wanted),
+                                       "; engines that can: ", others.empty() ? "none" : join_names(others)));
+}
+
+// One engine whose library is missing, say, is no reason to do without the others. Each reason is told once.
+void ConvTuner::warn_of(const ConvEngine& engine, const Error& error) {
+  if (policy_.warn && warned_.insert(error.what()).second)
+    policy_.warn(fmt::format("convolution engine '{}' is left out, others are used: {}", engine.name(), error.what()));
+}
+
+ConvTuner::Choice ConvTuner::by_measurement(Context& ctx, const Question& question) {
+  const bool evaluates = !ctx.training;  // and has no other passes
+  for (const bool forward_alone : {false, true}) {
+    if (forward_alone && !evaluates) continue;
+    Choice choice = known(ctx.stream->device(), question, forward_alone);
+    if (choice.plan != nullptr && why_not(&ctx, question, choice).empty()) return choice;
+  }
+
+  const ConvProblem& problem = question.problem;
+  const bool trains = !evaluates && problem.in_training(question.pass);
+  std::vector<ConvPass> passes;
+  for (const ConvPass each : every_pass)
+    if (each == question.pass || (trains && problem.in_training(each))) passes.push_back(each);
+  std::optional<ContestResult> result = hold_contest(ctx, question, passes);
+  if (!result) {
+    Choice choice = unmeasured(nullptr, question);
+    choice.reason += ", not measured: no room for that";
+    choice.holds = true;
+    return choice;
+  }
+  std::vector<ChoiceCache::Line> lines;
+  for (const ConvPass pass : passes) {
+    const Question each{question.how, problem, pass};
+    choices_.insert_or_assign(each, outcome(ctx, each, std::move(result->passes[index_of(pass)]), lines));
+  }
+  if (!lines.empty()) cache_.store(lines);
+  return choices_.at(question);
+}
+
+// Nothing where the rehearsal finds no room; the passes themselves may find it.
+std::optional<ContestResult> ConvTuner::hold_contest(Context& ctx, const Question& question,
+                                                     const std::vector<ConvPass>& passes) {
+  Contest::Rules rules{.workspace_limit = policy_.workspace_limit, .deterministic = policy_.deterministic};
+  rules.failed = [&](const ConvEngine& engine, const Error& error) { warn_of(engine, error); };
+  const std::shared_ptr<Measuring>& measuring = policy_.measuring;
+  if (measuring) {
+    rules.between_two = [&] { measuring->between_two(); };
+    measuring->begin(to_string(question.problem));
+  }
+  std::optional<ContestResult> result;
+  try {
+    result = Contest(ctx, question.problem, passes, contenders(question.how), rules).hold();
+  } catch (const OutOfMemory&) {
+    forget_rehearsals(ctx);
+  }
+  if (measuring) measuring->end();
+  return result;
+}
+
+ConvTuner::Choice ConvTuner::outcome(Context& ctx, const Question& question, ContestResult::Pass result,
+                                     std::vector<ChoiceCache::Line>& lines) {
+  if (result.winner == nullptr && question.how != measured)
+    throw refused(question, result.entrants.empty() ? "" : result.reason);
+  if (result.winner == nullptr) {
+    Choice choice = by_rule(&ctx, question);
+    choice.reason = std::move(result.reason);
+    choice.measured = true;
+    return choice;
+  }
+  const bool coupled = std::any_of(result.entrants.begin(), result.entrants.end(),
+                                   [](const Entrant& entrant) { return !entrant.facts.shares.empty(); });
+  const bool forward_alone = !ctx.training && coupled;
+  if (result.doubtful)
+    result.reason += ", not kept: its repeats disagree";
+  else if (result.short_of_memory)
+    result.reason += ", not kept: some plans had no room";
+  else
+    lines.push_back(
+        {cache_key(ctx.stream->device(), question, forward_alone), {full_name(*result.winner), result.milliseconds}});
+  for (Entrant& entrant : result.entrants) entrant.plan = nullptr;  // a library's may hold memory of the device
+  return {.plan = std::move(result.winner),
+          .reason = std::move(result.reason),
+          .milliseconds = result.milliseconds,
+          .forward_alone = forward_alone,
+          .holds = true,
+          .measured = true,
+          .entrants = std::move(result.entrants)};
+}
+
+std::vector<ConvEngine*> ConvTuner::contenders(const std::string& how) {
+  if (how != measured) return {&engine(without_clock(how))};
+  std::vector<ConvEngine*> all;
+  for (const auto& engine : engines_) all.push_back(engine.get());
+  return all;
+}
+
+ConvTuner::Choice ConvTuner::known(const Device& device, const Question& question, bool forward_alone) {
+  const auto found = [&](const std::string& name, std::string reason, double milliseconds, bool measured) {
+    return Choice{.plan = same_plan(name, question),
+                  .reason = std::move(reason),
+                  .milliseconds = milliseconds,
+                  .forward_alone = forward_alone,
+                  .measured = measured};
+  };
+  if (const auto adopted = adopted_.find(question); adopted != adopted_.end())
+    if (Choice choice = found(adopted->second, "as on rank 0", 0, true); choice.plan != nullptr) return choice;
+  const ChoiceKey key = cache_key(device, question, forward_alone);
+  if (const auto exact = cache_.find(key))
+    if (Choice choice = found(exact->choice, "cached", exact->milliseconds, true); choice.plan != nullptr)
+      return choice;
+  if (policy_.own_batch) return {};
+  if (Choice other = of_another_batch(question, forward_alone); other.plan != nullptr) return other;
+  if (const auto other = cache_.find_other_batch(key))
+    return found(other->choice, "cached, for another batch", 0, false);
+  return {};
+}
+
+// A plan that was itself reused is no ground for another reuse: else batches of 1, 2, 4, ... would all have the
+// first's.
+ConvTuner::Choice ConvTuner::of_another_batch(const Question& question, bool forward_alone) const {
+  std::map<int, const Choice*> measured;  // by batch
+  for (const auto& [other, choice] : choices_) {
+    const int batch = other.problem.batch;
+    const Question same{other.how, at_batch(other.problem, question.problem.batch), other.pass};
+    if (same == question && batch != question.problem.batch && choice.measured && choice.forward_alone == forward_alone)
+      measured[batch] = &choice;
+  }
+  const auto nearest = find_reusable(measured, question.problem.batch);
+  if (nearest == measured.end()) return {};
+  return {.plan = same_plan(full_name(*nearest->second->plan), question),
+          .reason = join("as at batch ", nearest->first),
+          .forward_alone = forward_alone};
+}
+
+// Everything that a measured choice depends on; docs/architecture.md lists it.
+ChoiceKey ConvTuner::cache_key(const Device& device, const Question& question, bool forward_alone) {
+  const ConvProblem& problem = question.problem;
+  const std::string follows = join(problem.bias ? " bias" : "", problem.relu ? " relu" : "");
+  std::string text =
+      join(to_string(question.pass), "\t", to_string(problem.precision), "\t", to_string(at_batch(problem, 1)),
+           problem.input_gradient ? "" : " without the input's gradient",
+           problem.weight_gradient ? "" : " without the weights' gradient", follows.empty() ? "" : ", then" + follows,
+           "\t", describe(device), "\tworkspace_limit ", policy_.workspace_limit,
+           policy_.deterministic ? " deterministic" : "", "\t");
+  for (const ConvEngine* engine : contenders(question.how))
+    text += join(engine->name(), "(", library_of(*engine), ") ");
+  text += join("frequency_budget ", policy_.frequency_budget, " ", forward_alone ? "forward alone " : "", "\ttwiddle ",
+               policy_.build);
+  return {problem.batch, std::move(text)};
+}
+
+// What was chosen, made again; null where that cannot be.
+ConvTuner::Plan ConvTuner::same_plan(const std::string& full_name, const Question& question) const try {
+  const auto [name, plan] = parts_of(full_name);
+  for (const auto& engine : engines_) {
+    if (engine->name() != name) continue;
+    Choice choice{engine->plan(question.problem, question.pass, plan)};
+    return choice.plan != nullptr && why_not(nullptr, question, choice).empty() ? choice.plan : nullptr;
+  }
+  return nullptr;
+} catch (const Error&) {
+  return nullptr;
+}
+
+}  // namespace twiddle

@@ -1,0 +1,41 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "framework/tensor.h"
+#include "models/checkpoints/safetensors.h"
+
+namespace twiddle {
+
+// What a safetensors file says about itself before its bytes: 8 bytes of header length, a JSON object, the bytes.
+struct SafeTensorsHeader {
+  // How the file stores an array. Halves are read as F32. Passed over is a count of batches in PyTorch's batch norm,
+  // which is I64 and of no use here.
+  enum class Stored : std::uint8_t { f32, i32, f16, bf16, passed_over };
+  struct Entry {
+    std::string name;
+    Stored stored = Stored::f32;
+    Shape shape;
+    std::uint64_t begin = 0, end = 0;  // counted from the end of the header
+  };
+  std::vector<Entry> entries;  // by offset once laid out
+  Metadata metadata;
+};
+
+// Headers of real files have some 100 bytes a tensor: the largest language models come to a few MiB. Reading one costs
+// at most some ten times its size.
+constexpr std::uint64_t most_header_bytes = 16u << 20;
+
+// Reads the JSON; `path` is named in errors. The text may come from anyone: it is read entry by entry, and the first
+// thing that does not belong into such a header stops it.
+SafeTensorsHeader parse_header(const std::string& text, const std::string& path);
+
+// Sorts the entries by offset and checks that they cover `available` bytes once each, without overlap or gap.
+void check_layout(SafeTensorsHeader& header, std::uint64_t available, const std::string& path);
+
+// The header of a file that holds these arrays in the order of their names, padded with spaces to whole 8 bytes.
+std::string format_header(const ArrayTable& arrays, const Metadata& metadata);
+
+}  // namespace twiddle

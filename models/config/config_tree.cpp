@@ -1,0 +1,155 @@
+#include "models/config/config_tree.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <span>
+
+#include "data/images/file_kind.h"
+#include "framework/error.h"
+#include "framework/printable.h"
+#include "models/config/yaml.h"
+
+namespace twiddle {
+
+namespace {
+
+using Kind = ConfigNode::Kind;
+
+constexpr std::size_t largest_file = 4u << 20, longest_chain = 16;
+
+ConfigNode::Entry* find_entry(ConfigNode& mapping, const std::string& key) {
+  const auto entry = std::find_if(mapping.entries.begin(), mapping.entries.end(),
+                                  [&](const ConfigNode::Entry& candidate) { return candidate.key == key; });
+  return entry == mapping.entries.end() ? nullptr : &*entry;
+}
+
+// The text of a file, or what keeps it from being read.
+struct FileText {
+  std::string text, problem;
+};
+
+FileText read_text(const std::string& path) {
+  std::error_code ignored;
+  const std::filesystem::file_status status = std::filesystem::status(path, ignored);
+  if (std::filesystem::is_directory(status)) return {"", "it is a folder, not a config file"};
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+    return {"", "it is no regular file"};  // reading from a pipe may never end
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
+  if (file == nullptr) return {"", std::strerror(errno)};
+  FileText result;
+  std::array<char, 1 << 16> block;
+  while (const std::size_t count = std::fread(block.data(), 1, block.size(), file.get())) {
+    const std::span first_bytes(reinterpret_cast<const std::uint8_t*>(block.data()), std::min(count, bytes_of_kind));
+    const std::string kind = result.text.empty() ? kind_of_file(first_bytes, FileUse::dataset) : "";
+    if (!kind.empty()) return {"", "it is no config but " + kind};
+    result.text.append(block.data(), count);
+    if (result.text.size() > largest_file) return {"", "it has more than 4 MiB: this is no config"};
+  }
+  if (std::ferror(file.get()) != 0) return {"", std::strerror(errno)};
+  return result;
+}
+
+// A choice is a mapping of which one entry is meant: its name, or its `format`.
+bool is_other_choice(const std::string& key, const ConfigNode& base, const ConfigNode& over) {
+  const bool named = key == "optimizer" || key == "schedule";
+  if (named && base.entries.size() == 1 && over.entries.size() == 1)
+    return base.entries.front().key != over.entries.front().key;
+  const ConfigNode *before = base.find("format"), *after = over.find("format");
+  return before != nullptr && after != nullptr && before->text != after->text;
+}
+
+// Loads a file and the files below it (`base:`). It keeps the chain of their names, so that a circle is found.
+class TreeLoader {
+ public:
+  explicit TreeLoader(Diagnostics& diagnostics) : diagnostics_(diagnostics) {}
+
+  ConfigNode load(const std::string& file, const Place& named_at) {
+    FileText contents = read_text(file);
+    if (contents.problem.empty()) return load_text(contents.text, file);
+    diagnostics_.add(named_at, "cannot read '" + shown(file) + "': " + contents.problem);
+    return {};
+  }
+
+  ConfigNode load_text(const std::string& text, const std::string& file) {
+    const auto source = make_source(file, text);
+    const std::size_t errors_before = diagnostics_.size();
+    ConfigNode tree = parse_yaml(text, source, diagnostics_);
+    if (tree.kind == Kind::null) {
+      if (diagnostics_.size() == errors_before)
+        diagnostics_.add(Place{source, 0, 0, 1}, "the config is empty",
+                         "it needs at least 'version: 1' and 'model:'; models/digits.yaml is an example");
+      return {};
+    }
+    if (tree.kind != Kind::mapping) {
+      diagnostics_.add(tree.place, "a config is a mapping of keys to values", "such as 'version: 1'");
+      return {};
+    }
+    return with_base(std::move(tree), file);
+  }
+
+ private:
+  ConfigNode with_base(ConfigNode tree, const std::string& file) {
+    const auto entry = std::find_if(tree.entries.begin(), tree.entries.end(),
+                                    [](const ConfigNode::Entry& candidate) { return candidate.key == "base"; });
+    if (entry == tree.entries.end()) return tree;
+    const ConfigNode base = entry->value;
+    tree.entries.erase(entry);
+    if (base.kind != Kind::scalar || base.text.empty()) {
+      diagnostics_.add(base.place, "'base' must be the path of another config");
+      return tree;
+    }
+    const std::filesystem::path path = (std::filesystem::path(file).parent_path() / base.text).lexically_normal();
+    if (!enter(file, path.string(), base.place)) return tree;
+    ConfigNode below = load(path.string(), base.place);
+    return below.kind == Kind::mapping ? merge_trees(std::move(below), tree) : tree;
+  }
+
+  bool enter(const std::string& file, const std::string& base, const Place& place) {
+    std::error_code ignored;
+    chain_.push_back(std::filesystem::weakly_canonical(file, ignored));
+    if (std::find(chain_.begin(), chain_.end(), std::filesystem::weakly_canonical(base, ignored)) != chain_.end()) {
+      diagnostics_.add(place, "'base' goes round in a circle: '" + shown(base) + "' is already being read");
+      return false;
+    }
+    if (chain_.size() > longest_chain) {
+      diagnostics_.add(place, join("more than ", longest_chain, " configs, each the base of another"));
+      return false;
+    }
+    return true;
+  }
+
+  Diagnostics& diagnostics_;
+  std::vector<std::filesystem::path> chain_;
+};
+
+}  // namespace
+
+ConfigNode load_tree(const std::string& file, Diagnostics& diagnostics) {
+  return TreeLoader(diagnostics).load(file, Place{});
+}
+
+ConfigNode load_tree_text(const std::string& text, const std::string& name, Diagnostics& diagnostics) {
+  return TreeLoader(diagnostics).load_text(text, name);
+}
+
+ConfigNode merge_trees(ConfigNode base, const ConfigNode& over) {
+  base.place = over.place;
+  for (const ConfigNode::Entry& entry : over.entries) {
+    ConfigNode::Entry* below = find_entry(base, entry.key);
+    if (below == nullptr) {
+      base.entries.push_back(entry);
+      continue;
+    }
+    const bool merges = below->value.kind == Kind::mapping && entry.value.kind == Kind::mapping &&
+                        !is_other_choice(entry.key, below->value, entry.value);
+    below->place = entry.place;
+    below->value = merges ? merge_trees(std::move(below->value), entry.value) : entry.value;
+  }
+  return base;
+}
+
+}  // namespace twiddle

@@ -1,0 +1,57 @@
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/builder.h"
+#include "models/config/config.h"
+#include "models/config/data_section.h"
+
+namespace twiddle {
+
+class Loss;
+class Measuring;
+class Optimizer;
+
+// A config, read once, and what is built from it while it is read, so that everything that is wrong in it is told in
+// one go. Nothing is allocated on a device yet, and no dataset is opened.
+struct Experiment {
+  Experiment();
+  Experiment(Experiment&&) noexcept;
+  Experiment& operator=(Experiment&&) noexcept;
+  ~Experiment();
+
+  Config config;
+  Device device;  // the config's, which need not be there yet
+  Model model;
+  std::unique_ptr<Loss> loss;
+  std::unique_ptr<Optimizer> optimizer;
+  DataSection data;
+};
+
+// Tensors as large as what is trained that a run keeps beside weights and gradients: the optimizer's, the gradients
+// that several batches sum up, and the average of the weights. Of the optimizer's, each of several ranks keeps its
+// share.
+double kept_tensors(const Config::Train& train, const Optimizer& optimizer, int ranks = 1);
+
+// What a program adds to a config.
+struct ExperimentOptions {
+  std::string origin = {};      // the file that a run folder's config was made from; empty: the file read
+  std::string build = {};       // of the program: choices of convolution plans are kept with it
+  std::optional<int> gpu = {};  // where the config leaves open which one; else the first
+  bool tunes = false;           // measure every convolution, for its own batch
+  std::function<void(const std::string&)> warn = {};  // hears what is wrong with the choices kept, and with engines
+  std::shared_ptr<Measuring> measuring = {};          // hears how far measuring convolutions is, and may stop it
+  SearchProgress search_progress = {};                // hears how far the search for images is, and may stop it
+};
+
+// Reads the file, merges its `base:`, applies the overrides and checks everything that can be checked without opening
+// another file: the sections, each layer's options and shapes, the options of optimizer, datasets and augmentation. All
+// errors in one go: an Error of kind config whose text has a block for each.
+Experiment load_experiment(const std::string& file, const std::vector<Override>& overrides = {},
+                           const ExperimentOptions& options = {});
+Experiment load_experiment_text(const std::string& text, const std::string& name,
+                                const std::vector<Override>& overrides = {}, const ExperimentOptions& options = {});
+
+}  // namespace twiddle

@@ -1,0 +1,315 @@
+#include "models/config/layer_list.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <set>
+
+#include "framework/error.h"
+#include "framework/printable.h"
+
+namespace twiddle {
+
+namespace {
+
+using Kind = ConfigNode::Kind;
+
+constexpr std::size_t most_layers = 1000;
+
+bool is_digit(char c) {
+  return std::isdigit(static_cast<unsigned char>(c)) != 0;
+}
+
+bool is_letter(char c) {
+  return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+
+// Short stems as papers use them; a kind that is not here is its own stem.
+std::string stem_of(const std::string& kind) {
+  static const std::map<std::string, std::string> stems{
+      {"conv2d", "conv"},
+      {"conv_transpose2d", "conv_transpose"},
+      {"linear", "fc"},
+      {"max_pool", "pool"},
+      {"avg_pool", "pool"},
+      {"leaky_relu", "relu"},
+      {"global_avg_pool", "pool"},
+      {"local_response_norm", "norm"},
+      {"batch_norm", "bn"},
+  };
+  const auto stem = stems.find(kind);
+  if (stem != stems.end()) return stem->second;
+  return !kind.empty() && is_digit(kind.back()) ? kind + "_" : kind;
+}
+
+// "conv1", "stage3.block" and, as PyTorch has it, "layer1.0".
+bool is_name(const std::string& text) {
+  const auto fits = [](char c) { return is_letter(c) || is_digit(c) || c == '-' || c == '.'; };
+  return !text.empty() && text.size() <= 100 && is_letter(text[0]) && std::all_of(text.begin(), text.end(), fits) &&
+         text.back() != '.' && text.find("..") == std::string::npos;
+}
+
+// "block" becomes "block2", and what ends in a digit itself "layer1.2". No count: no repeat.
+std::string counted(const std::string& name, const std::string& count) {
+  return is_digit(name.back()) && !count.empty() ? name + "." + count : name + count;
+}
+
+// The option that a layer is about: what `- max_pool: 2` means.
+std::string main_option(const std::string& kind) {
+  static const std::map<std::string, std::string> options{
+      {"conv2d", "filters"},  {"conv_transpose2d", "filters"}, {"linear", "outputs"},
+      {"max_pool", "kernel"}, {"avg_pool", "kernel"},          {"dropout", "rate"},
+      {"drop_path", "rate"},  {"group_norm", "groups"},        {"pad", "size"},
+      {"upsample", "factor"}, {"leaky_relu", "slope"},
+  };
+  const auto option = options.find(kind);
+  return option == options.end() ? "" : option->second;
+}
+
+// Options that are one value, or a list, instead of a mapping.
+std::string options_hint(const std::string& kind, const ConfigNode& options) {
+  const std::string option = main_option(kind);
+  if (kind.find('{') != kind.npos) return "write ': ' before '{'";
+  if (options.kind == Kind::sequence && kind == "residual") return "write the list as 'layers:' of 'residual'";
+  if (options.kind == Kind::sequence && !options.items.empty() && options.items.front().kind == Kind::mapping)
+    return "write the options without '-'";
+  if (option.empty() || options.kind != Kind::scalar || options.text.find(':') != std::string::npos)
+    return "such as '- dropout: {rate: 0.5}'";
+  return "write '- " + kind + ": {" + option + ": " + shown(options.text) + "}'";
+}
+
+// A layer before it is put into the flat list.
+struct Item {
+  std::string kind, name;  // name: empty where none was given
+  Place place, name_place;
+  ConfigNode options;
+};
+
+void expand_lists(const std::vector<ConfigNode*>& lists, Diagnostics& diagnostics, std::size_t& visited);
+
+// Writes out one list, or all paths of one layer that joins them: layers without a name are counted within that.
+class Expander {
+ public:
+  Expander(Diagnostics& diagnostics, std::size_t& visited) : diagnostics_(diagnostics), visited_(visited) {}
+
+  // `count` is that of the repeats around it: "2", or "2.1" inside two.
+  void expand(const ConfigNode& list, const std::string& count) {
+    for (const ConfigNode& node : list.items) {
+      if (++visited_ > most_layers) {
+        if (visited_ == most_layers + 1) diagnostics_.add(node.place, join("more than ", most_layers, " layers"));
+        return;
+      }
+      add(node, count);
+    }
+  }
+
+  // What each of the lists, expanded in this order, has become.
+  void take(const std::vector<ConfigNode*>& lists, const std::vector<std::size_t>& ends) {
+    name_the_unnamed();
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < lists.size(); ++i) {
+      lists[i]->items.clear();
+      for (; next < ends[i]; ++next) lists[i]->items.push_back(to_node(items_[next]));
+    }
+  }
+
+  std::size_t size() const { return items_.size(); }
+
+ private:
+  void add(const ConfigNode& node, const std::string& count) {
+    if (node.kind == Kind::scalar && !node.text.empty()) {
+      items_.push_back({node.text, "", node.place, node.place, {}});
+      return;
+    }
+    if (node.kind != Kind::mapping || node.entries.size() != 1) {
+      std::string what = node.kind == Kind::null ? "an empty item: " : "";
+      what += "a layer is a name, or one name with its options";
+      std::string hint = "such as '- relu' or '- conv2d: {filters: 64, kernel: 3}'";
+      if (node.kind == Kind::mapping && node.entries.size() > 1) {
+        const ConfigNode::Entry& first = node.entries.front();
+        const bool says_kind = (first.key == "type" || first.key == "name") && first.value.kind == Kind::scalar;
+        what += join("; this has ", node.entries.size(), " keys");
+        hint = says_kind ? "write '- " + shown(first.value.text) + ": {...}' with the options in { }"
+                         : "indent the options further than '" + shown(first.key) + ":'";
+      }
+      diagnostics_.add(node.place, what, hint);
+      return;
+    }
+    const ConfigNode::Entry& entry = node.entries.front();
+    if (entry.key == "repeat") return repeat(entry.value, count);
+    Item item{entry.key, "", entry.place, entry.place, entry.value};
+    if (item.options.kind == Kind::scalar || item.options.kind == Kind::sequence) {
+      diagnostics_.add(item.options.place,
+                       "the options of '" + shown(item.kind) + "' must be a mapping of keys to values",
+                       options_hint(item.kind, item.options));
+      return;
+    }
+    take_name(item, count);
+    expand_lists(path_lists(item.kind, item.options), diagnostics_, visited_);
+    items_.push_back(std::move(item));
+  }
+
+  void repeat(const ConfigNode& node, const std::string& count) {
+    Params params(node, "repeat", diagnostics_);
+    const std::int64_t times = params.integer("times", std::nullopt, 1, most_layers);
+    const ConfigNode* layers = params.node("layers");
+    if (layers == nullptr || layers->kind != Kind::sequence || layers->items.empty()) {
+      params.error("layers", "'repeat' needs 'layers', a list");
+      layers = nullptr;
+    }
+    params.finish();
+    for (std::int64_t i = 1; layers != nullptr && i <= times && visited_ <= most_layers; ++i)
+      expand(*layers, count.empty() ? std::to_string(i) : join(count, ".", i));
+  }
+
+  void take_name(Item& item, const std::string& count) {
+    if (item.options.kind != Kind::mapping) return;
+    const auto entry = std::find_if(item.options.entries.begin(), item.options.entries.end(),
+                                    [](const ConfigNode::Entry& candidate) { return candidate.key == "name"; });
+    if (entry == item.options.entries.end()) return;
+    item.name_place = entry->value.place;
+    if (entry->value.kind == Kind::scalar && is_name(entry->value.text)) {
+      item.name = counted(entry->value.text, count);
+      taken_.insert(item.name);
+    } else {
+      diagnostics_.add(item.name_place,
+                       "'name' must be made of letters, digits, '_' and '-', a letter first; '.' may stand between");
+    }
+    item.options.entries.erase(entry);
+  }
+
+  void name_the_unnamed() {
+    std::map<std::string, int> counts;
+    for (Item& item : items_) {
+      const std::string of_kind = stem_of(item.kind), stem = is_name(of_kind) ? of_kind : "layer";
+      int& count = counts[stem];
+      ++count;
+      if (!item.name.empty()) continue;
+      while (!taken_.insert(join(stem, count)).second) ++count;
+      item.name = join(stem, count);
+    }
+  }
+
+  static ConfigNode to_node(Item& item) {
+    if (item.options.kind == Kind::null) {
+      item.options.kind = Kind::mapping;
+      item.options.place = item.place;
+    }
+    if (item.options.kind == Kind::mapping)
+      item.options.entries.insert(item.options.entries.begin(),
+                                  {"name", item.name_place, text_node(item.name, item.name_place)});
+    ConfigNode node;
+    node.kind = Kind::mapping;
+    node.place = item.place;
+    node.entries.push_back({item.kind, item.place, std::move(item.options)});
+    return node;
+  }
+
+  Diagnostics& diagnostics_;
+  std::vector<Item> items_;
+  std::set<std::string> taken_;  // names
+  std::size_t& visited_;         // layers and repeats of the whole network
+};
+
+void expand_lists(const std::vector<ConfigNode*>& lists, Diagnostics& diagnostics, std::size_t& visited) {
+  Expander expander(diagnostics, visited);
+  std::vector<std::size_t> ends;
+  for (const ConfigNode* list : lists) {
+    expander.expand(*list, "");
+    ends.push_back(expander.size());
+  }
+  expander.take(lists, ends);
+}
+
+// "a.b" may be a layer of that name, or layer "b" inside layer "a", but not both.
+void check_names(ConfigNode& list, const std::string& prefix, std::map<std::string, int>& lines,
+                 Diagnostics& diagnostics) {
+  for (ConfigNode& item : list.items) {
+    ConfigNode::Entry& layer = item.entries.front();
+    const ConfigNode* given = layer.value.find("name");
+    if (given == nullptr) continue;
+    const std::string name = prefix + given->text;
+    const auto [first, is_new] = lines.emplace(name, given->place.line);
+    if (!is_new)
+      diagnostics.add(given->place, join("two layers are called '", name, "'",
+                                         first->second > 0 ? join(" (first at line ", first->second, ")") : ""));
+    for (ConfigNode* path : path_lists(layer.key, layer.value)) check_names(*path, name + ".", lines, diagnostics);
+  }
+}
+
+}  // namespace
+
+std::vector<ConfigNode*> path_lists(const std::string& kind, ConfigNode& options) {
+  std::vector<ConfigNode*> lists;
+  const auto take = [&](ConfigNode& node) {
+    if (node.kind == Kind::sequence) lists.push_back(&node);
+  };
+  const auto with_key = [&](const char* key, const auto& use) {
+    for (ConfigNode::Entry& entry : options.entries)
+      if (entry.key == key) use(entry.value);
+  };
+  if (kind == "residual")
+    for (const char* key : {"layers", "shortcut"}) with_key(key, take);
+  if (kind == "parallel")
+    with_key("paths", [&](ConfigNode& paths) {
+      for (ConfigNode& path : paths.items) take(path);
+    });
+  return lists;
+}
+
+ConfigNode expand_layers(const ConfigNode& list, Diagnostics& diagnostics) {
+  ConfigNode expanded = list;
+  std::size_t visited = 0;
+  expand_lists({&expanded}, diagnostics, visited);
+  std::map<std::string, int> lines;
+  check_names(expanded, "", lines, diagnostics);
+  return expanded;
+}
+
+std::vector<std::string> layer_names(const ConfigNode& list) {
+  std::vector<std::string> names;
+  for (const ConfigNode& item : list.items) {
+    const bool is_layer = item.kind == Kind::mapping && item.entries.size() == 1;
+    const ConfigNode* name = is_layer ? item.entries.front().value.find("name") : nullptr;
+    names.push_back(name == nullptr ? std::string() : name->text);
+  }
+  return names;
+}
+
+std::vector<LayerConfig> read_layers(const ConfigNode& list, const std::string& prefix) {
+  std::vector<LayerConfig> layers;
+  for (const ConfigNode& item : list.items) {
+    const ConfigNode::Entry& entry = item.entries.front();
+    LayerConfig layer{entry.key, "", entry.value, entry.place, {}};
+    if (const ConfigNode* name = entry.value.find("name")) {
+      layer.name = prefix + name->text;
+      layer.options.entries.erase(layer.options.entries.begin());
+    }
+    for (const ConfigNode* path : path_lists(layer.kind, layer.options))
+      layer.paths.push_back(read_layers(*path, layer.name + "."));
+    layers.push_back(std::move(layer));
+  }
+  return layers;
+}
+
+ConfigNode write_layers(const std::vector<LayerConfig>& layers, const std::string& prefix) {
+  ConfigNode list;
+  list.kind = Kind::sequence;
+  for (const LayerConfig& layer : layers) {
+    ConfigNode options = layer.options;
+    options.kind = Kind::mapping;
+    const std::vector<ConfigNode*> lists = path_lists(layer.kind, options);
+    for (std::size_t i = 0; i < lists.size(); ++i) *lists[i] = write_layers(layer.paths.at(i), layer.name + ".");
+    const std::string name = layer.name.substr(std::min(prefix.size(), layer.name.size()));
+    if (!name.empty())
+      options.entries.insert(options.entries.begin(), {"name", layer.place, text_node(name, layer.place)});
+    ConfigNode item;
+    item.kind = Kind::mapping;
+    item.place = layer.place;
+    item.entries.push_back({layer.kind, layer.place, std::move(options)});
+    list.items.push_back(std::move(item));
+  }
+  return list;
+}
+
+}  // namespace twiddle

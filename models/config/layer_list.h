@@ -1,0 +1,30 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "models/config/config.h"
+
+namespace twiddle {
+
+// The list under `model.layers`.
+
+// Writes every `repeat:` out and gives every layer its name, so that the list is flat and each item is
+// {kind: {name: ..., options}}. A layer without a name is called after its kind and counted: conv1, pool1, fc1, relu1;
+// inside a repeat a given name is counted: block1, block2, or layer1.1, layer1.2 where it ends in a digit. The lists of
+// a layer that joins paths are written out likewise; names inside are unique among the paths of one such layer. A list
+// that is written out comes back as it is.
+ConfigNode expand_layers(const ConfigNode& list, Diagnostics& diagnostics);
+
+// Names in an expanded list, in order; empty where an item has none.
+std::vector<std::string> layer_names(const ConfigNode& list);
+
+// The lists of layers among the options of a `residual` (layers, shortcut) or a `parallel` (paths), in that order; none
+// for other kinds. What should be a list and is none is left out.
+std::vector<ConfigNode*> path_lists(const std::string& kind, ConfigNode& options);
+
+// Converts an expanded list to what the builder takes, and back. Names get the prefix, and those inside a layer its
+// name: "block1.conv1".
+std::vector<LayerConfig> read_layers(const ConfigNode& list, const std::string& prefix = "");
+ConfigNode write_layers(const std::vector<LayerConfig>& layers, const std::string& prefix = "");
+
+}  // namespace twiddle

@@ -1,0 +1,434 @@
+#include "models/config/yaml.h"
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/mark.h>
+#include <yaml-cpp/parser.h>
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+
+#include "framework/error.h"
+#include "framework/printable.h"
+#include "models/config/config.h"
+
+namespace twiddle {
+
+namespace {
+
+constexpr std::size_t deepest = 64, most_values = 100000;
+
+// Thrown through the parser when going on makes no sense; the reason is in the diagnostics.
+struct Stop {};
+
+// Line ends of every kind as '\n', and no byte order mark.
+std::string with_plain_ends(const std::string& text) {
+  std::string result;
+  result.reserve(text.size());
+  for (std::size_t i = text.rfind("\xEF\xBB\xBF", 0) == 0 ? 3 : 0; i < text.size(); ++i) {
+    if (text[i] == '\r' && i + 1 < text.size() && text[i + 1] == '\n') continue;
+    result += text[i] == '\r' ? '\n' : text[i];
+  }
+  return result;
+}
+
+// The first byte that belongs to no UTF-8 text; its size where there is none.
+std::size_t find_binary(std::string_view text) {
+  const std::size_t size = text.size();
+  while (!text.empty()) {
+    const Character character = first_character(text);
+    const bool control =
+        (character.code < 0x20 || character.code == 0x7f) && character.code != '\n' && character.code != '\t';
+    if (!character.is_utf8 || control) break;
+    text.remove_prefix(character.bytes.size());
+  }
+  return size - text.size();
+}
+
+// Whether the quote at `begin` has its partner; the parser takes the end of the file for one.
+bool is_closed(const std::string& text, std::size_t begin) {
+  const char quote = text[begin];
+  for (std::size_t i = begin + 1; i < text.size(); ++i) {
+    if (text[i] == quote) return true;
+    if (quote == '"' && text[i] == '\\') ++i;
+  }
+  return false;
+}
+
+// The '-' of an empty item of a list: it ends the last line with content before the mark, but for a comment.
+YAML::Mark dash_before(const std::string& text, const YAML::Mark& mark) {
+  YAML::Mark dash = mark;
+  std::size_t end = std::min(static_cast<std::size_t>(std::max(mark.pos, 0)), text.size());
+  for (;; --dash.line) {
+    const std::size_t begin = end == 0 ? 0 : text.rfind('\n', end - 1) + 1;  // npos + 1 is 0
+    const std::string_view line = std::string_view(text).substr(begin, end - begin);
+    const std::size_t found = line.substr(0, line.find('#')).rfind('-');
+    if (found != line.npos) dash.column = static_cast<int>(found);
+    if (found != line.npos) return dash;
+    if (begin == 0) return mark;
+    end = begin - 1;
+  }
+}
+
+// Turns the parser's events into a tree.
+class TreeBuilder : public YAML::EventHandler {
+ public:
+  TreeBuilder(const std::string& text, std::shared_ptr<const SourceText> source, Diagnostics& diagnostics)
+      : text_(text), source_(std::move(source)), diagnostics_(diagnostics) {}
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (++documents_ < 2) return;
+    diagnostics_.add(place(mark), "a second document in one file", "a config is one document: take the '---' away");
+    throw Stop{};
+  }
+  void OnDocumentEnd() override {}
+
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    refuse_anchor(mark, anchor);
+    ConfigNode node = make(mark, ConfigNode::Kind::null);
+    // An absent value has no place of its own; the parser's is that of what comes next.
+    if (!open_.empty() && open_.back().has_key) node.place = open_.back().key_place;
+    if (!open_.empty() && open_.back().is_block_list()) node.place = place(dash_before(text_, mark));
+    add(std::move(node));
+  }
+
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override { refuse_alias(mark); }
+
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    refuse_anchor(mark, anchor);
+    refuse_tag(mark, tag);
+    ConfigNode node = make(mark, ConfigNode::Kind::scalar);
+    node.text = value;
+    node.quoted = tag == "!";
+    const auto begin = static_cast<std::size_t>(std::max(mark.pos, 0));
+    if (node.quoted && begin < text_.size() && (text_[begin] == '"' || text_[begin] == '\'') &&
+        !is_closed(text_, begin)) {
+      diagnostics_.add(node.place, "not valid YAML: this quote is never closed");
+      throw Stop{};
+    }
+    const auto characters = std::count_if(value.begin(), value.end(), [](char byte) { return (byte & 0xc0) != 0x80; });
+    node.place.length = static_cast<int>(characters) + (node.quoted ? 2 : 0);
+    add(std::move(node));
+  }
+
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value style) override {
+    open(mark, tag, anchor, style, ConfigNode::Kind::sequence);
+  }
+  void OnSequenceEnd() override { close(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value style) override {
+    open(mark, tag, anchor, style, ConfigNode::Kind::mapping);
+  }
+  void OnMapEnd() override { close(); }
+
+  Place place(const YAML::Mark& mark) const {
+    if (source_->lines.empty()) return {source_, 0, 0, 1};
+    const auto line =
+        static_cast<std::size_t>(std::clamp<int>(mark.line, 0, static_cast<int>(source_->lines.size()) - 1));
+    const std::string& text = source_->lines[line];
+    const auto column =
+        std::min(static_cast<std::size_t>(std::max(mark.column, 0)), text.size());  // the parser's: bytes
+    // Counted on from the last place, or a long line would be counted again for each of its values.
+    if (line != last_line_ || column < last_column_) last_line_ = line, last_column_ = 0, last_characters_ = 0;
+    const auto from = text.begin() + static_cast<std::ptrdiff_t>(last_column_);
+    const auto to = text.begin() + static_cast<std::ptrdiff_t>(column);
+    last_characters_ += std::count_if(from, to, [](char byte) { return (byte & 0xc0) != 0x80; });
+    last_column_ = column;
+    return {source_, static_cast<int>(line) + 1, static_cast<int>(last_characters_) + 1, 1};
+  }
+
+  [[noreturn]] void refuse_alias(const YAML::Mark& mark) {
+    diagnostics_.add(place(mark), "aliases ('*name') are not supported",
+                     "write the value out, or put quotes around a text that begins with '*'");
+    throw Stop{};
+  }
+
+  // Where a [ or { was opened that is still open.
+  const ConfigNode* open_bracket() const {
+    const auto bracket = std::find_if(open_.rbegin(), open_.rend(), [](const Open& open) { return open.flow; });
+    return bracket == open_.rend() ? nullptr : &bracket->node;
+  }
+  bool empty() const { return documents_ == 0 || root_.kind == ConfigNode::Kind::null; }
+  ConfigNode take() { return std::move(root_); }
+
+ private:
+  // A mapping or list whose end has not been seen yet.
+  struct Open {
+    ConfigNode node;
+    bool flow = false, has_key = false;
+    std::string key;
+    Place key_place;
+    std::map<std::string, int> key_lines;
+
+    bool is_block_list() const { return !flow && node.kind == ConfigNode::Kind::sequence; }
+  };
+
+  ConfigNode make(const YAML::Mark& mark, ConfigNode::Kind kind) {
+    ConfigNode node;
+    node.kind = kind;
+    node.place = place(mark);
+    if (++values_ > most_values) {
+      diagnostics_.add(node.place, join("more than ", most_values, " values: this is no config"));
+      throw Stop{};
+    }
+    return node;
+  }
+
+  void open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value style,
+            ConfigNode::Kind kind) {
+    refuse_anchor(mark, anchor);
+    refuse_tag(mark, tag);
+    if (open_.size() >= deepest) {
+      diagnostics_.add(place(mark), join("nested more than ", deepest, " levels deep"));
+      throw Stop{};
+    }
+    open_.emplace_back();
+    open_.back().node = make(mark, kind);
+    open_.back().flow = style == YAML::EmitterStyle::Flow;
+  }
+
+  void close() {
+    ConfigNode node = std::move(open_.back().node);
+    open_.pop_back();
+    add(std::move(node));
+  }
+
+  void add(ConfigNode node) {
+    if (open_.empty()) {
+      root_ = std::move(node);
+    } else if (Open& parent = open_.back(); parent.node.kind == ConfigNode::Kind::sequence) {
+      parent.node.items.push_back(std::move(node));
+    } else if (parent.has_key) {
+      parent.has_key = false;
+      const auto [first, is_new] = parent.key_lines.emplace(parent.key, parent.key_place.line);
+      if (is_new) {
+        parent.node.entries.push_back({parent.key, parent.key_place, std::move(node)});
+      } else {
+        diagnostics_.add(parent.key_place, join("duplicate key '", shown(parent.key), "'",
+                                                first->second > 0 ? join(" (first at line ", first->second, ")") : ""));
+      }
+    } else {
+      take_key(parent, node);
+    }
+  }
+
+  void take_key(Open& parent, const ConfigNode& node) {
+    if (node.kind != ConfigNode::Kind::scalar) {
+      diagnostics_.add(node.place, "a key must be a text", "put quotes around ${...} inside { } and [ ]");
+      throw Stop{};
+    }
+    if (node.text == "<<" && !node.quoted) {
+      diagnostics_.add(node.place, "merge keys ('<<') are not supported", "a file takes over another by 'base: FILE'");
+      throw Stop{};
+    }
+    parent.has_key = true;
+    parent.key = node.text;
+    parent.key_place = node.place;
+  }
+
+  void refuse_anchor(const YAML::Mark& mark, YAML::anchor_t anchor) {
+    if (anchor == 0) return;
+    diagnostics_.add(place(mark), "anchors ('&name') are not supported",
+                     "write the value out where it is needed; 'repeat:' repeats layers");
+    throw Stop{};
+  }
+  void refuse_tag(const YAML::Mark& mark, const std::string& tag) {
+    if (tag.empty() || tag == "?" || tag == "!") return;
+    diagnostics_.add(place(mark), "tags ('!" + shown(tag.substr(tag.find_last_of(":!") + 1)) + "') are not supported",
+                     "put quotes around a text that begins with '!'");
+    throw Stop{};
+  }
+
+  const std::string& text_;
+  std::shared_ptr<const SourceText> source_;
+  Diagnostics& diagnostics_;
+  std::vector<Open> open_;
+  ConfigNode root_;
+  std::size_t documents_ = 0, values_ = 0;
+  mutable std::size_t last_line_ = 0, last_column_ = 0;
+  mutable std::ptrdiff_t last_characters_ = 0;
+};
+
+std::string_view without_blanks(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(' ');
+  return begin == text.npos ? "" : text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
+}
+
+std::size_t indentation(std::string_view line) {
+  return std::min(line.find_first_not_of(' '), line.size());
+}
+
+// The last line with content before `line`, both from 0; -1: none.
+int content_before(const std::vector<std::string>& lines, int line) {
+  for (--line; line >= 0; --line) {
+    const std::string_view text = without_blanks(lines[static_cast<std::size_t>(line)]);
+    if (!text.empty() && text[0] != '#') break;
+  }
+  return line;
+}
+
+struct Explanation {
+  std::string what, hint;
+};
+
+// Why a line is no YAML by itself. Without a word if it may be: a text of several lines is valid, so that the parser
+// complains of a line behind it.
+Explanation what_is_wrong_with(std::string_view line) {
+  const std::string text(without_blanks(line));
+  const std::size_t colon = text.find(':'), equals = text.find('='), brace = text.find_first_of("{[");
+  const auto value_behind = [&](std::size_t at) {
+    return shown(without_blanks(std::string_view(text).substr(at + 1)));
+  };
+  const auto key_before = [&](std::size_t at) { return shown(without_blanks(std::string_view(text).substr(0, at))); };
+  if (text.starts_with("//")) return {"this is no 'key: value'", "a comment begins with '#'"};
+  if (text.size() > 1 && text[0] == '-' && text[1] != ' ' && text[1] != '-')
+    return {"a '-' without a blank after it", "write '- " + value_behind(0) + "'"};
+  if (colon != text.npos && colon + 1 < text.size() && text[colon + 1] != ' ' && colon < brace)
+    return {"a ':' without a blank after it", "write '" + key_before(colon) + ": " + value_behind(colon) + "'"};
+  if (equals != text.npos && equals < std::min(colon, brace))
+    return {"this is no 'key: value'", "write '" + key_before(equals) + ": " + value_behind(equals) + "'"};
+  if (brace != text.npos && brace > 0 && text.find(": ") > brace && text[0] != '-')
+    return {"a '{' or '[' without ': ' before it", "write '" + key_before(brace) + ": " + text[brace] + "...'"};
+  if (colon == text.npos && text[0] != '-')
+    return {"this is neither 'key: value' nor '- item'", "a key ends in ':', an item of a list begins with '- '"};
+  return {};
+}
+
+// A ':' that the parser did not expect: the cause is in its line, or in the line before.
+Explanation explain_colon(const std::vector<std::string>& lines, Place& place) {
+  const Explanation usual{"a ':' that belongs to no key",
+                          "check the indentation, and put quotes around a text that holds ': '"};
+  const int line = place.line - 1, before = content_before(lines, line);
+  if (line < 0 || before < 0) return usual;
+  const std::string& text = lines[static_cast<std::size_t>(line)];
+  const std::string& text_before = lines[static_cast<std::size_t>(before)];
+  const auto go_to = [&](int number, const std::string& of) {
+    place.line = number + 1;
+    place.column = static_cast<int>(indentation(of)) + 1;
+  };
+  Explanation found = what_is_wrong_with(text_before);
+  if (!found.what.empty()) {
+    go_to(before, text_before);
+    return found;
+  }
+  if (text_before.find("- ") == indentation(text_before) && text_before.find(':') == text_before.npos &&
+      indentation(text) > indentation(text_before)) {
+    go_to(before, text_before);
+    return {"the next line is indented further, but this one does not end with ':'", "add ':' at its end"};
+  }
+  const bool is_first_colon = text.find(':') + 1 == static_cast<std::size_t>(place.column);
+  const std::size_t colon = text_before.find(": ");
+  if (is_first_colon && colon != text_before.npos && indentation(text) > indentation(text_before)) {
+    go_to(line, text);
+    return {"this line is indented further than the line before, which has a value already", "indent both alike"};
+  }
+  if (const std::size_t brace = text.find(" {"); brace != text.npos && text.find(':') > brace) {
+    place.column = static_cast<int>(brace) + 2;
+    return {"a '{' without a ':' before it", "write ': {' instead of ' {'"};
+  }
+  found = what_is_wrong_with(text);
+  return found.what.empty() ? usual : found;
+}
+
+// The parser's complaint in words that help.
+void explain(const YAML::Exception& error, TreeBuilder& tree, const std::vector<std::string>& lines,
+             Diagnostics& diagnostics) {
+  using namespace YAML;
+  const std::string& message = error.msg;
+  if (message.rfind(ErrorMsg::UNKNOWN_ANCHOR, 0) == 0) tree.refuse_alias(error.mark);
+  Place place = tree.place(error.mark);
+  const std::string text = place.line > 0 ? lines[static_cast<std::size_t>(place.line - 1)] : std::string();
+
+  std::string what = message, hint;
+  const bool unclosed =
+      message == ErrorMsg::END_OF_SEQ_FLOW || message == ErrorMsg::END_OF_MAP_FLOW || message == ErrorMsg::BLOCK_ENTRY;
+  if (unclosed && tree.open_bracket() != nullptr) {
+    // The parser blames the line where it noticed.
+    const ConfigNode& bracket = *tree.open_bracket();
+    place = bracket.place;
+    const bool is_list = bracket.kind == ConfigNode::Kind::sequence;
+    const char open = is_list ? '[' : '{', close = is_list ? ']' : '}';
+    const auto number = static_cast<std::size_t>(std::max(place.line, 0));  // 0: an override, which has no lines
+    const std::string line = number > 0 && number <= lines.size() ? lines[number - 1] : std::string();
+    const auto begin = line.begin() + std::clamp<std::ptrdiff_t>(place.column - 1, 0, std::ssize(line));
+    const std::ptrdiff_t closed = std::count(begin, line.end(), close);
+    if (closed > 0 && closed >= std::count(begin, line.end(), open))
+      what = "a comma is missing between two entries", hint = "such as '{filters: 8, kernel: 3}'";
+    else
+      what = is_list ? "this '[' is never closed" : "this '{' is never closed";
+  } else if (message == ErrorMsg::MAP_VALUE) {
+    const Explanation found = explain_colon(lines, place);
+    what = found.what, hint = found.hint;
+  } else if (message == ErrorMsg::BLOCK_ENTRY) {
+    what = "a '-' where no list is";
+    hint = "check the indentation";
+  } else if (message == ErrorMsg::END_OF_MAP || message == ErrorMsg::END_OF_SEQ) {
+    what = "this line fits neither the lines above nor a level below them";
+    hint = "check the indentation";
+  } else if (message == ErrorMsg::EOF_IN_SCALAR || message == ErrorMsg::DOC_IN_SCALAR) {
+    what = "a quote above is never closed";
+  } else if (message == ErrorMsg::UNKNOWN_TOKEN) {
+    what = "a text cannot begin like this";
+    hint = "put quotes around it";
+  }
+  const std::size_t indented = text.find_first_not_of(" \t");
+  if (text.find('\t') < indented) hint = "a tab in the indentation: YAML is indented with blanks";
+  if (text.find("${") != std::string::npos && text.find('"') == std::string::npos)
+    hint = "put quotes around ${...} inside { } and [ ]";
+  diagnostics.add(place, "not valid YAML: " + what, hint);
+}
+
+}  // namespace
+
+std::shared_ptr<const SourceText> make_source(const std::string& name, const std::string& text) {
+  auto source = std::make_shared<SourceText>();
+  source->name = name;
+  std::istringstream plain(with_plain_ends(text));
+  for (std::string line; std::getline(plain, line);) source->lines.push_back(line);
+  if (source->lines.empty()) source->lines.emplace_back();
+  return source;
+}
+
+bool is_line_of_text(const std::string& bytes) {
+  return bytes.find_first_of("\n\t") == std::string::npos && find_binary(bytes) == bytes.size();
+}
+
+ConfigNode parse_yaml(const std::string& text, const std::shared_ptr<const SourceText>& source,
+                      Diagnostics& diagnostics) {
+  const std::string plain = with_plain_ends(text);
+  TreeBuilder tree(plain, source, diagnostics);
+  if (const std::size_t binary = find_binary(plain); binary < plain.size()) {
+    const std::size_t begin = binary == 0 ? 0 : plain.rfind('\n', binary - 1) + 1;  // npos + 1 is 0
+    YAML::Mark mark;
+    mark.line = static_cast<int>(std::count(plain.begin(), plain.begin() + static_cast<std::ptrdiff_t>(binary), '\n'));
+    mark.column = static_cast<int>(binary - begin);
+    constexpr char digits[] = "0123456789abcdef";
+    const auto byte = static_cast<unsigned char>(plain[binary]);
+    diagnostics.add(tree.place(mark), join("not a UTF-8 text: byte 0x", digits[byte >> 4], digits[byte & 15]),
+                    "a config is a text file");
+    return {};
+  }
+  try {
+    std::istringstream in(plain);
+    YAML::Parser parser(in);
+    while (parser.HandleNextDocument(tree)) {
+    }
+    return tree.take();
+  } catch (const YAML::Exception& error) {
+    try {
+      explain(error, tree, source->lines, diagnostics);
+    } catch (const Stop&) {
+    }
+  } catch (const Stop&) {
+  }
+  return {};
+}
+
+ConfigNode parse_yaml(const std::string& text, const std::string& name, Diagnostics& diagnostics) {
+  return parse_yaml(text, make_source(name, text), diagnostics);
+}
+
+}  // namespace twiddle

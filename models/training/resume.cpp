@@ -1,0 +1,39 @@
+#include "models/training/resume.h"
+
+#include "framework/error.h"
+#include "models/checkpoints/checkpoint.h"
+#include "models/config/config.h"
+
+namespace twiddle {
+
+namespace {
+
+[[noreturn]] void refuse(const std::string& why) {
+  throw Error(ErrorKind::config, "--resume: " + why);
+}
+
+void keep_limits(RunState& state, Trainer::Options& options) {
+  if (options.limit_batches > 0 && options.limit_batches != state.limit_batches)
+    refuse(
+        join("the run was begun ",
+             state.limit_batches > 0 ? join("with --limit-batches ", state.limit_batches) : "without --limit-batches",
+             " and goes on so; leave the flag out, or start a new run"));
+  if (options.overfit_batch && !state.overfit_batch)
+    refuse("the run was begun without --overfit-batch and goes on so; leave the flag out, or start a new run");
+  options.limit_batches = state.limit_batches;
+  options.overfit_batch = state.overfit_batch != 0;
+}
+
+}  // namespace
+
+void take_up(RunState& state, const Config& config, Trainer::Options& options) {
+  keep_limits(state, options);
+  // Checkpoints of older programs count batches alone.
+  if (state.position < 0) state.position = state.batch * config.train.batch_size;
+  // The order of an epoch's images is a function of the seed: with another one, some would come twice, some never.
+  if (config.seed != state.random_seed && state.position > 0)
+    refuse(join("the epoch under way was begun with seed ", state.random_seed, ", its images come in that order; seed ",
+                config.seed, " can begin with an epoch: resume a checkpoint of an epoch's end, or keep the seed"));
+}
+
+}  // namespace twiddle

@@ -1,0 +1,64 @@
+#include "models/training/step_reporter.h"
+
+#include <limits>
+#include <utility>
+
+#include "models/config/config.h"
+
+namespace twiddle {
+
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+StepReporter::StepReporter(Stream& stream, const Config::Train& train)
+    : stream_(stream),
+      epochs_(train.epochs),
+      batch_size_(train.batch_size),
+      numbers_(stream.allocate_host(2 * sizeof(float))) {}
+
+void StepReporter::begin_epoch(std::int64_t batches) {
+  epoch_start_ = Clock::now();
+  first_batch_ = batches;
+  measure_pace_from(batches);
+}
+
+void StepReporter::measure_pace_from(std::int64_t batches) {
+  pace_start_ = Clock::now();
+  pace_batch_ = batches;
+}
+
+double StepReporter::epoch_seconds() const {
+  return seconds_since(epoch_start_);
+}
+
+void StepReporter::send(const StepReport& report, std::vector<TrainObserver*> listeners, const Tensor& loss,
+                        const Tensor& sums) {
+  auto* const to = static_cast<float*>(numbers_.get());
+  stream_.copy(to, loss.read(), sizeof(float));
+  stream_.copy(to + 1, sums.read(), sizeof(float));
+  latest_ = {report, std::move(listeners)};
+  numbers_here_ = stream_.record_event();
+}
+
+std::optional<StepReporter::Sent> StepReporter::take() {
+  if (!latest_) return std::nullopt;
+  numbers_here_->wait();
+  const auto* const from = static_cast<const float*>(numbers_.get());
+  StepReport& report = latest_->report;
+  report.loss = from[0];
+  latest_->loss_sum = from[1];
+  const auto done = static_cast<double>(report.batch - first_batch_);
+  report.images_per_second = done * static_cast<double>(batch_size_) / epoch_seconds();
+  const auto left = static_cast<double>((epochs_ - report.epoch + 1) * report.batches - report.batch);
+  const std::int64_t paced = report.batch - pace_batch_;
+  report.eta_seconds = paced > 0 ? left * seconds_since(pace_start_) / static_cast<double>(paced)
+                                 : std::numeric_limits<double>::quiet_NaN();  // not known yet
+  return std::exchange(latest_, std::nullopt);
+}
+
+}  // namespace twiddle
