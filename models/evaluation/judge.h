@@ -5,6 +5,9 @@
 
 namespace twiddle {
 
+class Augment;
+struct Batch;
+
 // Holds a net's outputs to their targets, batch by batch, and tells what that comes to: one of these for each kind of
 // target.
 class Judge {
