@@ -1,4 +1,4 @@
-"""README.md and docs/*.md: links lead somewhere, and no text carries the id of a commit.
+"""README.md, CONTRIBUTING.md and docs/*.md: links and paths exist, no text has the id of a commit, the glossary is used.
 
 usage: python3 tests/scripts/docs_test.py
 """
@@ -10,6 +10,7 @@ import unittest
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
 PAGES = ["README.md", "CONTRIBUTING.md"] + sorted(os.path.relpath(path, ROOT) for path in glob.glob(f"{ROOT}/docs/*.md"))
 CODE = re.compile(r"^```.*?^```$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
+FOLDERS = "apps|cmake|data|fft|framework|layers|models|python|scripts|tests"
 COMMIT_ID = re.compile(r"(?<![\w#/])(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7}(?!\w)")
 
 
@@ -44,13 +45,22 @@ class Docs(unittest.TestCase):
 
     def test_sources_exist(self):
         """A path in backticks that names a source file must exist."""
-        folders = "apps|cmake|data|fft|framework|layers|models|python|scripts|tests"
         for page in PAGES:
-            for path in re.findall(rf"`((?:{folders})/[\w./]+\.(?:h|cpp|cu|cmake|py|yaml))`", read(page)):
+            for path in re.findall(rf"`((?:{FOLDERS})/[\w./]+\.(?:h|cpp|cu|cmake|py|yaml))`", read(page)):
                 if path.startswith(("layers/elu", "layers/swish", "tests/layers/elu", "tests/layers/swish")) or "pointwise" in path:
                     continue  # the examples of docs/extending.md
                 with self.subTest(page=page, path=path):
                     self.assertTrue(os.path.exists(os.path.join(ROOT, path)))
+
+    def test_glossary_is_short_and_used(self):
+        terms = re.findall(r"^\| \*\*(.+?)\*\* \|", read("docs/glossary.md"), re.MULTILINE)
+        self.assertTrue(0 < len(terms) <= 25, len(terms))
+        files = [os.path.join(folder, name) for top in FOLDERS.split("|") + ["docs"] for folder, _, names in os.walk(f"{ROOT}/{top}")
+                 for name in names if name.endswith((".md", ".h", ".cpp", ".cu", ".py"))]
+        text = "\n".join(map(read, files)).lower()
+        for term in terms:
+            with self.subTest(term=term):
+                self.assertGreaterEqual(text.count(term), 10)
 
     def test_readme_has_at_most_150_lines(self):
         self.assertLessEqual(read("README.md").count("\n"), 150)
