@@ -1,4 +1,5 @@
-"""README.md, CONTRIBUTING.md and docs/*.md: links and paths exist, no text has the id of a commit, the glossary is used.
+"""README.md, CONTRIBUTING.md and docs/*.md: paths exist, no text has the id of a commit, the
+glossary is used. All pages: links lead somewhere.
 
 usage: python3 tests/scripts/docs_test.py
 """
@@ -11,6 +12,8 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
 PAGES = ["README.md", "CONTRIBUTING.md"] + sorted(os.path.relpath(path, ROOT) for path in glob.glob(f"{ROOT}/docs/*.md"))
 CODE = re.compile(r"^```.*?^```$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 FOLDERS = "apps|cmake|data|fft|framework|layers|models|python|scripts|tests"
+ALL_PAGES = PAGES + sorted(os.path.relpath(path, ROOT) for top in FOLDERS.split("|") + ["docs/*"]
+                           for path in glob.glob(f"{ROOT}/{top}/**/*.md", recursive=True))
 COMMIT_ID = re.compile(r"(?<![\w#/])(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7}(?!\w)")
 
 
@@ -27,7 +30,7 @@ def anchors(text):
 
 class Docs(unittest.TestCase):
     def test_links_lead_somewhere(self):
-        for page in PAGES:
+        for page in ALL_PAGES:
             for link in re.findall(r"\]\(([^)\s]+)\)", CODE.sub("", read(page))):
                 if re.match(r"\w+:", link):
                     continue
