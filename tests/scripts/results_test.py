@@ -62,6 +62,18 @@ class Results(unittest.TestCase):
             return json.load(file)
 
 
+    def broken_rules(self, *changes):
+        """Checks a run for each change. Returns a string for each: its broken rules."""
+        for number, change in enumerate(changes, start=1):
+            run = copy.deepcopy({**RUN, "run": number})
+            change(run)
+            self.write(f"docs/results/runs/{number:04d}-h200-networks.json", json.dumps(run))
+        done = self.results("check")
+        lines = done.stdout.splitlines()
+        self.assertEqual(done.returncode, 1 if len(lines) > 1 else 0)
+        return ["\n".join(line for line in lines if f"/{number:04d}-" in line) for number in range(1, len(changes) + 1)]
+
+
 class Record(Results):
     def test_adds_the_header_to_rows(self):
         twiddle = self.program("twiddle", TIME)
@@ -135,17 +147,6 @@ class Record(Results):
 
 
 class Check(Results):
-    def broken_rules(self, *changes):
-        """Checks a run for each change. Returns a string for each: its broken rules."""
-        for number, change in enumerate(changes, start=1):
-            run = copy.deepcopy({**RUN, "run": number})
-            change(run)
-            self.write(f"docs/results/runs/{number:04d}-h200-networks.json", json.dumps(run))
-        done = self.results("check")
-        lines = done.stdout.splitlines()
-        self.assertEqual(done.returncode, 1 if len(lines) > 1 else 0)
-        return ["\n".join(line for line in lines if f"/{number:04d}-" in line) for number in range(1, len(changes) + 1)]
-
     def test_accepts_a_run(self):
         self.assertEqual(self.broken_rules(lambda run: None), [""])
 
@@ -213,6 +214,27 @@ class Check(Results):
         broken = self.results("check").stdout
         for name in ["0001", "0002", "0003"]:
             self.assertIn(f"{name}-cpu-cpu.json: ", broken)
+
+
+class Old(Results):
+    def test_may_lack_what_a_page_did_not_state(self):
+        def old(**fields):
+            return lambda run: run.update(old=True, **fields)
+
+        table = {"columns": ["a", "b"], "rows": [["1", "2"]]}
+        broken = self.broken_rules(old(date=None, commit=None, dirty=None), old(tables={"times": table}), lambda run: run["rows"][0].pop("samples"),
+                                   lambda run: run.update(date=None), lambda run: run.update(tables={"times": table}),
+                                   old(tables={"times": {**table, "rows": [["1"]]}}), old(tables={"times": {**table, "rows": [["1", 2]]}}))
+        self.assertEqual(broken[:2], ["", ""])
+        for found, message in zip(broken[2:], ["0 samples", "'date' must not be null", "only an old run has 'tables'", "2 strings in each row",
+                                               "2 strings in each row"]):
+            self.assertIn(message, found)
+
+    def test_needs_no_samples(self):
+        def change(run):
+            run["rows"][0].pop("samples")
+            run["old"] = True
+        self.assertEqual(self.broken_rules(change), [""])
 
 
 if __name__ == "__main__":
