@@ -14,7 +14,8 @@ def rows_of_time(found):
     if "alone" in found:  # several ranks, and one with its shard of the batch
         ranks, graph = "gpus" if gpu else "ranks", {True: "graph", False: "eager"}
         return [row(found["alone"], **{ranks: 1}, batch=found["batch_size"] // found["ranks"], variant=graph[found["alone_captured"]]),
-                row(found["together"], **{ranks: found["ranks"]}, variant=graph[found["captured"]], peak_bytes=found["peak_pool_bytes"])]
+                row(found["together"], **{ranks: found["ranks"]}, variant=graph[found["captured"]], peak_bytes=found["peak_pool_bytes"],
+                    exposed_ms=found["exposed_communication_ms"])]
     setting = {"engine": found["engine"]}
     if not gpu:
         setting["threads"] = int(re.search(r"(\d+) thread", found["device"])[1])

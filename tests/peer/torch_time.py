@@ -1,13 +1,14 @@
-"""Times training steps of our models' files in PyTorch, to stand beside `twiddle time` of the same file in one run.
+"""Times training steps of our models' files in PyTorch, to compare with `twiddle time` of the same file in one run.
 
-usage: python3 tests/peer/torch_time.py models/alexnet.yaml ... [--batch-size 128] [--precision fp32 tf32] [--compile]
+usage: python3 tests/peer/torch_time.py models/alexnet.yaml ... [--batch-size 128] [--precision fp32 tf32 bf16] [--compile] [--graph]
                                         [--layouts contiguous channels_last] [--device cpu] [--threads N] [--json FILE]
                                         [--twiddle build/release/apps/twiddle]
 
 Needs PyTorch, PyYAML and, without `--device cpu`, a GPU. A step is forward, loss, backward and a fused SGD update, on one random
-batch that lies on the device; cuDNN's benchmark mode is on. Prints the median of 11 samples, in the layout that is faster. The
-network is made from the file by torch_net.py. The memory is the most that was in use at once in one more step, as `twiddle time`
-reports it. --json writes a row for each layout, for `scripts/results record`; `-` is standard output.
+batch in the device's memory; cuDNN's benchmark mode is on. bf16 is autocast with weights in fp32. --graph captures the whole step
+in a CUDA graph and times replays, alone or with --compile. Prints the median of 11 samples (10th to 90th percentile) in the faster
+layout. torch_net.py makes the network from the file. The memory is the peak of a step, as `twiddle time` reports it. --json writes a
+row for each layout, for `scripts/results record`; `-` is standard output.
 """
 import argparse
 import os
@@ -19,6 +20,8 @@ from torch import nn
 
 from torch_net import LAYOUTS, config_of, network
 from torch_rows import SAMPLES, times_of, write_json
+
+WARM = 5  # steps
 
 
 def milliseconds_on_gpu(step, steps):
@@ -38,16 +41,34 @@ def milliseconds_on_cpu(step, steps):
     return 1000 * (time.perf_counter() - start)
 
 
-def samples_of(step, device, warm=5, budget_ms=500):
+def samples_of(step, device, budget_ms=500):
     milliseconds = milliseconds_on_gpu if device == "cuda" else milliseconds_on_cpu
-    milliseconds(step, warm)
+    milliseconds(step, WARM)
     steps = max(1, min(40, int(budget_ms / SAMPLES / milliseconds(step, 1))))
     return [milliseconds(step, steps) / steps for _ in range(SAMPLES)]
 
 
-def measure(config, precision, batch, compiled, memory_format, device):
-    """Times, and the memory at the peak where it is known."""
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision == "tf32"
+def replay_of(step):
+    """Captures a step in a CUDA graph. Returns the function that replays it, and the memory at the peak.
+
+    A step begins without gradients, so the captured backward pass writes them instead of adding to them.
+    """
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):  # a capture must not benchmark algorithms or load kernels
+        for _ in range(WARM):
+            step()
+    torch.cuda.current_stream().wait_stream(stream)
+    torch.cuda.reset_peak_memory_stats()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    return graph.replay, torch.cuda.max_memory_allocated()
+
+
+def measure(config, precision, batch, compiled, graph, memory_format, device):
+    """Returns the times, and on a GPU the memory at the peak."""
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision != "fp32"
     torch.backends.cudnn.benchmark = True
     torch.compiler.reset()  # all networks run the same Python, of which only so many compiled forms are kept
     net = network(config)
@@ -62,10 +83,15 @@ def measure(config, precision, batch, compiled, memory_format, device):
     call = torch.compile(net) if compiled else net
 
     def step():
-        nn.functional.cross_entropy(call(x), labels).backward()
+        with torch.autocast(device, torch.bfloat16, enabled=precision == "bf16"):
+            loss = nn.functional.cross_entropy(call(x), labels)
+        loss.backward()
         sgd.step()
         sgd.zero_grad(set_to_none=True)
 
+    if graph:
+        replay, peak_bytes = replay_of(step)
+        return {**times_of(samples_of(replay, device)), "peak_bytes": peak_bytes}
     times = times_of(samples_of(step, device))
     if device == "cpu":
         return times
@@ -76,12 +102,14 @@ def measure(config, precision, batch, compiled, memory_format, device):
 
 
 def row_of(config, precision, layout, arguments):
+    variant = "_".join(["compiled"] * arguments.compile + ["graph"] * arguments.graph) or "eager"
     row = {"program": "pytorch", "network": config["name"], "batch": arguments.batch_size, "precision": precision,
-           "variant": "compiled" if arguments.compile else "eager", "layout": layout}
+           "variant": variant, "layout": layout}
     if arguments.device == "cpu":
         row["threads"] = torch.get_num_threads()
     try:
-        return {**row, **measure(config, precision, arguments.batch_size, arguments.compile, LAYOUTS[layout], arguments.device)}
+        return {**row, **measure(config, precision, arguments.batch_size, arguments.compile, arguments.graph, LAYOUTS[layout],
+                                 arguments.device)}
     except RuntimeError as error:  # such as too little memory
         return {**row, "median_ms": None, "reason": (str(error).splitlines() or [type(error).__name__])[0]}
     finally:
@@ -93,9 +121,9 @@ def line_of(path, rows):
     """The fastest of one network and precision."""
     measured = [row for row in rows if row["median_ms"] is not None]
     best = min(measured, key=lambda row: row["median_ms"]) if measured else rows[0]
-    result = f"{best['median_ms']:9.3f} ms" if measured else f"failed: {best['reason']}"
+    result = "{median_ms:9.3f} ms ({p10_ms:.3f} to {p90_ms:.3f})".format(**best) if measured else f"failed: {best['reason']}"
     peak = f" {best['peak_bytes'] / 2**30:6.2f} GiB at the peak" if "peak_bytes" in best else ""
-    return (f"{os.path.basename(path):24s} {best['precision']} {best['variant']:8s} {best['layout']:13s} batch {best['batch']} "
+    return (f"{os.path.basename(path):24s} {best['precision']} {best['variant']:14s} {best['layout']:13s} batch {best['batch']} "
             f"{result}{peak}")
 
 
@@ -103,8 +131,9 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("models", nargs="+")
     parser.add_argument("--batch-size", type=int, default=128)
-    parser.add_argument("--precision", nargs="+", choices=["fp32", "tf32"], default=["fp32"])
+    parser.add_argument("--precision", nargs="+", choices=["fp32", "tf32", "bf16"], default=["fp32"])
     parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--graph", action="store_true", help="capture the whole step in a CUDA graph")
     parser.add_argument("--layouts", nargs="+", choices=LAYOUTS, default=list(LAYOUTS))
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument("--threads", type=int, help="of a CPU; all cores")
@@ -113,6 +142,8 @@ def main():
     arguments = parser.parse_args()
     if arguments.device == "cuda" and not torch.cuda.is_available():
         sys.exit("torch_time.py needs a GPU, or --device cpu")
+    if arguments.graph and arguments.device == "cpu":
+        sys.exit("--graph needs a GPU")
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
     rows = []

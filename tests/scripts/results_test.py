@@ -34,7 +34,7 @@ class Results(unittest.TestCase):
         self.runs = os.path.join(self.home, "docs/results/runs")
         os.makedirs(self.runs)
         os.mkdir(os.path.join(self.home, "scripts"))
-        for name in ["results", "result_rows.py"]:
+        for name in ["results", "result_pages.py", "result_rows.py"]:
             shutil.copy(os.path.join(SCRIPTS, name), os.path.join(self.home, "scripts"))
         self.write("bin/nvidia-smi", "#!/bin/sh\n[ $1 = topo ] && echo X NV18 || printf '%s\\n' "
                    "'NVIDIA H200, 143771, 580.159.04, 0' 'NVIDIA H200, 143771, 580.159.04, 0'\n")
@@ -60,6 +60,18 @@ class Results(unittest.TestCase):
     def run_file(self, name):
         with open(os.path.join(self.runs, name), encoding="utf-8") as file:
             return json.load(file)
+
+
+    def broken_rules(self, *changes):
+        """Checks a run for each change. Returns a string for each: its broken rules."""
+        for number, change in enumerate(changes, start=1):
+            run = copy.deepcopy({**RUN, "run": number})
+            change(run)
+            self.write(f"docs/results/runs/{number:04d}-h200-networks.json", json.dumps(run))
+        done = self.results("check")
+        lines = done.stdout.splitlines()
+        self.assertEqual(done.returncode, 1 if len(lines) > 1 else 0)
+        return ["\n".join(line for line in lines if f"/{number:04d}-" in line) for number in range(1, len(changes) + 1)]
 
 
 class Record(Results):
@@ -135,17 +147,6 @@ class Record(Results):
 
 
 class Check(Results):
-    def broken_rules(self, *changes):
-        """Checks a run for each change. Returns a string for each: its broken rules."""
-        for number, change in enumerate(changes, start=1):
-            run = copy.deepcopy({**RUN, "run": number})
-            change(run)
-            self.write(f"docs/results/runs/{number:04d}-h200-networks.json", json.dumps(run))
-        done = self.results("check")
-        lines = done.stdout.splitlines()
-        self.assertEqual(done.returncode, 1 if len(lines) > 1 else 0)
-        return ["\n".join(line for line in lines if f"/{number:04d}-" in line) for number in range(1, len(changes) + 1)]
-
     def test_accepts_a_run(self):
         self.assertEqual(self.broken_rules(lambda run: None), [""])
 
@@ -213,6 +214,162 @@ class Check(Results):
         broken = self.results("check").stdout
         for name in ["0001", "0002", "0003"]:
             self.assertIn(f"{name}-cpu-cpu.json: ", broken)
+
+
+class Old(Results):
+    def test_may_lack_what_a_page_did_not_state(self):
+        def old(**fields):
+            return lambda run: run.update(old=True, **fields)
+
+        table = {"columns": ["a", "b"], "rows": [["1", "2"]]}
+        broken = self.broken_rules(old(date=None, commit=None, dirty=None), old(tables={"times": table}), lambda run: run["rows"][0].pop("samples"),
+                                   lambda run: run.update(date=None), lambda run: run.update(tables={"times": table}),
+                                   old(tables={"times": {**table, "rows": [["1"]]}}), old(tables={"times": {**table, "rows": [["1", 2]]}}))
+        self.assertEqual(broken[:2], ["", ""])
+        for found, message in zip(broken[2:], ["0 samples", "'date' must not be null", "only an old run has 'tables'", "2 strings in each row",
+                                               "2 strings in each row"]):
+            self.assertIn(message, found)
+
+    def test_needs_no_samples(self):
+        def change(run):
+            run["rows"][0].pop("samples")
+            run["old"] = True
+        self.assertEqual(self.broken_rules(change), [""])
+
+
+def row(program, precision, median, **more):
+    return {"command": "twiddle-1", "program": program, "network": "alexnet", "batch": 128, "precision": precision, **TIMES,
+            "median_ms": median, **more}
+
+
+class Pages(Results):
+    """Pages of docs/results with one run."""
+
+    def run_of(self, rows, number=7, **fields):
+        self.write(f"docs/results/runs/{number:04d}-h200-networks.json",
+                   json.dumps({**copy.deepcopy(RUN), "notes": ["all: a test"], "run": number, "rows": rows, **fields}))
+
+    def rendered(self, *lines, page="page.md"):
+        """Returns a page with these lines after `render`."""
+        path = self.write(f"docs/results/{page}", "".join(line + "\n" for line in lines))
+        done = self.results("render")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+
+    def cells(self, marker):
+        return [line.split(" | ")[-1].removesuffix(" |") for line in self.rendered(marker, "<!-- end -->").splitlines() if line.startswith("|")]
+
+    def refused(self, *lines):
+        self.write("docs/results/page.md", "".join(line + "\n" for line in lines))
+        done = self.results("check")
+        self.assertEqual(done.returncode, 1)
+        return done.stdout
+
+
+class Render(Pages):
+    def test_makes_a_table_of_one_run(self):
+        self.run_of([row("twiddle", "fp32", 3.0), row("pytorch", "fp32", 11.0, layout="contiguous"),
+                     row("pytorch", "fp32", 12.5, layout="channels_last"), row("twiddle", "tf32", 2.498),
+                     row("twiddle", "fp32", 102.4, network="vgg_e")])
+        text = self.rendered("Before.", "<!-- table run=7 rows=network,batch columns=twiddle:fp32,pytorch:fp32,pytorch:fp32/twiddle:fp32,twiddle:tf32 -->",
+                             "<!-- end -->", "After.")
+        self.assertEqual(text.splitlines(), [
+            "Before.", "<!-- table run=7 rows=network,batch columns=twiddle:fp32,pytorch:fp32,pytorch:fp32/twiddle:fp32,twiddle:tf32 -->",
+            "| network | batch | Twiddle fp32 | PyTorch fp32 | PyTorch fp32 / Twiddle fp32 | Twiddle tf32 |",
+            "| --- | ---: | ---: | ---: | ---: | ---: |",
+            "| AlexNet | 128 | **3.00** | 11.0 | 3.67 | 2.50 |", "| VGG-E | 128 | 102 |  |  |  |", "",
+            "[Run 7](runs/0007-h200-networks.json): NVIDIA H200.", "<!-- end -->", "After."])
+        self.assertEqual(self.rendered(*text.splitlines()), text)
+        self.assertEqual(self.results("check").returncode, 0, self.results("check").stdout)
+
+    def test_old_numbers_keep_their_digits(self):
+        self.run_of([], old=True)
+        path = os.path.join(self.runs, "0007-h200-networks.json")
+        line = json.dumps(row("twiddle", "fp32", 0)).replace('"median_ms": 0', '"median_ms": 2.020')
+        with open(path, encoding="utf-8") as file:
+            text = file.read().replace('"rows": []', f'"rows": [{line}]')
+        self.write("docs/results/runs/0007-h200-networks.json", text)
+        self.assertEqual(self.cells("<!-- table run=7 rows=network columns=twiddle -->")[-1], "2.020")
+
+    def test_shows_other_fields_of_the_fastest(self):
+        self.run_of([row("twiddle", "fp32", 3.0, engine="fbfft", peak_bytes=7), row("twiddle", "fp32", 2.0, engine="winograd")])
+        self.assertEqual(self.cells("<!-- table run=7 rows=network columns=twiddle@engine titles=,plan -->"), ["plan", "---", "`winograd`"])
+
+    def test_sums_passes_of_an_engine(self):
+        passes = [(each, name, ms) for each, name, ms in [("forward", "fbfft", 1.0), ("backward", "fbfft", 2.0), ("forward", "gemm", 0.5),
+                                                          ("backward", "gemm", 4.0), ("forward", "cudnn", 0.1)]]
+        self.run_of([row("twiddle", "fp32", ms, engine=name, **{"pass": each}) for each, name, ms in passes])
+        self.assertEqual(self.cells("<!-- table run=7 rows=network columns=twiddle total=pass -->")[-1], "3.00")
+
+    def test_selects_rows_and_shows_the_spread(self):
+        self.run_of([row("twiddle", "fp32", 3.0), row("twiddle", "fp32", 2.0, batch=64), row("twiddle", "fp32", 4.0, batch=256, gpus=2)])
+        self.assertEqual(self.cells("<!-- table run=7 rows=network columns=twiddle where=batch=128 spread=p10_ms,p90_ms -->")[-1],
+                         "3.00 (2.96 to 3.05)")
+        self.assertEqual(self.cells("<!-- table run=7 rows=batch columns=twiddle where=batch=64|128 -->")[2:], ["3.00", "2.00"])
+        self.assertIn("| 128 | 4.00 |", self.rendered("<!-- table run=7 rows=images_per_gpu columns=twiddle:gpus=2 -->", "<!-- end -->"))
+
+    def test_failures_and_absent_rows(self):
+        self.run_of([row("twiddle", "fp32", None, reason="no memory"), row("twiddle", "fp32", 3.0, batch=64), row("pytorch", "fp32", 1.0)])
+        self.assertEqual(self.cells("<!-- table run=7 rows=batch columns=pytorch,twiddle -->")[2:], ["failed", "3.00"])
+
+    def test_stored_tables(self):
+        self.run_of([], old=True, tables={"times": {"columns": ["a", "b"], "rows": [["x", "1.50"], ["y", "2"]]}})
+        text = self.rendered("<!-- table run=7 name=times columns=b where=a=y titles=ms -->", "<!-- end -->")
+        self.assertIn("| ms |\n| ---: |\n| 2 |\n", text)
+
+    def test_answers(self):
+        self.run_of([row("twiddle", "fp32", 3.0), row("pytorch", "fp32", 11.0), row("twiddle", "fp32", 4.0, batch=64),
+                     row("pytorch", "fp32", 8.0, batch=64)])
+        text = self.rendered('<!-- answer run=7 rows=batch ratio=pytorch/twiddle text="{min1}x to {max1}x as fast as PyTorch." -->', "<!-- end -->")
+        self.assertIn("\n**2.00x to 3.67x as fast as PyTorch.**\n", text)
+
+    def test_names_what_is_wrong_with_a_marker(self):
+        self.run_of([row("twiddle", "fp32", 3.0)])
+        for marker, message in [
+                ("table run=7,8 rows=network columns=twiddle", "a table shows one run"), ("table rows=network columns=twiddle", "a table shows one run"),
+                ("table run=8 rows=network columns=twiddle", "run 8 has 0 files"), ("table run=7 rows=network", "needs 'rows' and 'columns'"),
+                ("table run=7 rows=network columns=pytorch", "no row of run 7 has 'pytorch'"), ("table run=7 size=3", "known options are"),
+                ("table run=7 name=times", "no table 'times'"), ("table run=7 rows=network columns=twiddle titles=a", "'titles' must be 2"),
+                ("answer run=7 rows=network ratio=twiddle/twiddle text={min2}", "{min1}, {max1}"), ("answer run=7 rows=network", "needs 'ratio'")]:
+            found = self.refused("Text.", f"<!-- {marker} -->", "<!-- end -->")
+            self.assertIn("docs/results/page.md:2: ", found)
+            self.assertIn(message, found)
+        self.assertIn("page.md:1: a marker without", self.refused("<!-- table run=7 rows=network columns=twiddle -->"))
+        self.run_of([row("twiddle", "fp32", 3.0)], dirty=True)
+        self.assertIn("uncommitted changes", self.refused("<!-- table run=7 rows=network columns=twiddle -->", "<!-- end -->"))
+
+    def test_leaves_examples_in_code_alone(self):
+        self.assertIn("\n  <!-- table run=12 -->\n", self.rendered("```", "  <!-- table run=12 -->", "  <!-- end -->", "```"))
+
+
+class CheckOfPages(Pages):
+    def broken(self, *lines, page="results/page.md"):
+        self.write(f"docs/{page}", "".join(line + "\n" for line in lines))
+        done = self.results("check")
+        self.assertEqual(done.returncode, 1 if " 0 broken rules" not in done.stdout else 0)
+        return done.stdout
+
+    def test_finds_edited_tables(self):
+        self.run_of([row("twiddle", "fp32", 3.0)])
+        text = self.rendered("<!-- table run=7 rows=network columns=twiddle -->", "<!-- end -->")
+        found = self.broken(*text.replace("3.00", "2.00").splitlines())
+        self.assertIn("docs/results/page.md differs from its run files; run 'scripts/results render'", found)
+        self.assertIn("-| AlexNet | 2.00 |\n+| AlexNet | 3.00 |", found)
+
+    def test_finds_tables_without_a_run(self):
+        table = ["| network | ms |", "| --- | ---: |", "| AlexNet | 3.00 |"]
+        self.assertIn(" 0 broken rules", self.broken(*table, page="notes/page.md"))
+        self.assertIn("docs/results/page.md:2: a table without a marker", self.broken(*table))
+
+    def test_finds_provenance_in_prose(self):
+        for text, message in [("At c2d9cb4 it was slower.", "a commit id, c2d9cb4"), ("Measured on 2026-11-22.", "a date, 2026-11-22"),
+                              ("With driver 580.159.04.", "a driver's version, driver 580.1")]:
+            for page in ["results/page.md", "notes/page.md", "reliability.md"]:
+                self.assertIn(f"docs/{page}:1: {message}, belongs in a run file", self.broken(text, page=page))
+                os.remove(os.path.join(self.home, "docs", page))
+        for text in ["Run 12 took 1234567 ns, 1e10 times the 2e-6 of [run](runs/0012-h200-networks.json).", "```\nc2d9cb4\n```"]:
+            self.assertIn(" 0 broken rules", self.broken(text))
 
 
 if __name__ == "__main__":

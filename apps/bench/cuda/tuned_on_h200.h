@@ -3,7 +3,7 @@
 #include <limits>
 
 // All numbers of this folder that were measured and not derived: on one NVIDIA H200 (sm_90, 132 multiprocessors) with
-// CUDA 13.0; docs/results/transforms.md has the tables. Results do not depend on them. Every GPU runs with the same
+// CUDA 13.0; docs/results/runs/0078 has the tables. Results do not depend on them. Every GPU runs with the same
 // shapes of blocks, but for those that need more shared memory than it has; what is said here about numbers of rows and
 // planes is in proportion to its multiprocessors (batched_fft.cpp). On another GPU some may not be the fastest.
 //

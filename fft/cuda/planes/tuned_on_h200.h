@@ -2,7 +2,7 @@
 #include <cstdint>
 
 // All numbers of this folder that were measured and not derived: on one NVIDIA H200 (sm_90, 132 multiprocessors) with
-// CUDA 13.0; docs/notes/fbfft.md has the tables. Results do not depend on any of them, and every GPU runs with all of
+// CUDA 13.0; docs/results/runs/0081 has the table. Results do not depend on any of them, and every GPU runs with all of
 // them; on another one some may not be the fastest. `engine: measured` chooses grids and products on the GPU at hand,
 // but none of these numbers.
 namespace twiddle::small_fft {

@@ -1,8 +1,8 @@
 #pragma once
 #include "framework/convolution.h"
 
-// Where the rule of a CPU takes which engine: found by measurement (docs/results/spectral.md, winograd.md) and not a
-// measurement at run time, so that the same run gives the same bits again.
+// Which engine a CPU's heuristic selects. Its thresholds were measured (docs/notes/spectral.md, docs/results/cpu.md).
+// It does not measure at run time, so equal runs are bitwise identical.
 namespace twiddle {
 
 // Spectra, in a build with oneDNN and in one where matrix products are the rival.
