@@ -83,7 +83,4 @@ struct Override {
 // YAML that reads back to the same tree.
 std::string to_yaml(const ConfigNode& node);
 
-// The tree of a YAML text with places, duplicates refused; errors go to the diagnostics.
-ConfigNode parse_yaml(const std::string& text, const std::string& name, Diagnostics& diagnostics);
-
 }  // namespace twiddle

@@ -1,5 +1,6 @@
 #include "models/config/yaml.h"
 
+#include <fmt/core.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/mark.h>
@@ -11,13 +12,14 @@
 
 #include "framework/error.h"
 #include "framework/printable.h"
-#include "models/config/config.h"
 
 namespace twiddle {
 
 namespace {
 
 constexpr std::size_t deepest = 64, most_values = 100000;
+constexpr const char* no_aliases = "aliases ('*name') are not supported";
+constexpr const char* instead_of_alias = "write the value out, or put quotes around a text that begins with '*'";
 
 // Thrown through the parser when going on makes no sense; the reason is in the diagnostics.
 struct Stop {};
@@ -46,14 +48,19 @@ std::size_t find_binary(std::string_view text) {
   return size - text.size();
 }
 
-// Whether the quote at `begin` has its partner; the parser takes the end of the file for one.
-bool is_closed(const std::string& text, std::size_t begin) {
-  const char quote = text[begin];
+std::ptrdiff_t count_characters(std::string_view text) {
+  return std::count_if(text.begin(), text.end(), [](char byte) { return (byte & 0xc0) != 0x80; });
+}
+
+// Whether a quote that begins there has no partner; the parser takes the end of the file for one.
+bool is_unclosed_quote(const std::string& text, std::size_t begin) {
+  const char quote = begin < text.size() ? text[begin] : '\0';
+  if (quote != '"' && quote != '\'') return false;
   for (std::size_t i = begin + 1; i < text.size(); ++i) {
-    if (text[i] == quote) return true;
+    if (text[i] == quote) return false;
     if (quote == '"' && text[i] == '\\') ++i;
   }
-  return false;
+  return true;
 }
 
 // The '-' of an empty item of a list: it ends the last line with content before the mark, but for a comment.
@@ -78,38 +85,29 @@ class TreeBuilder : public YAML::EventHandler {
       : text_(text), source_(std::move(source)), diagnostics_(diagnostics) {}
 
   void OnDocumentStart(const YAML::Mark& mark) override {
-    if (++documents_ < 2) return;
-    diagnostics_.add(place(mark), "a second document in one file", "a config is one document: take the '---' away");
-    throw Stop{};
+    if (++documents_ > 1)
+      refuse(place(mark), "a second document in one file", "a config is one document: take the '---' away");
   }
   void OnDocumentEnd() override {}
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    refuse_anchor(mark, anchor);
-    ConfigNode node = make(mark, ConfigNode::Kind::null);
+    ConfigNode node = make(mark, "", anchor, ConfigNode::Kind::null);
     // An absent value has no place of its own; the parser's is that of what comes next.
-    if (!open_.empty() && open_.back().has_key) node.place = open_.back().key_place;
+    if (!open_.empty() && open_.back().has_key) node.place = open_.back().node.entries.back().place;
     if (!open_.empty() && open_.back().is_block_list()) node.place = place(dash_before(text_, mark));
     add(std::move(node));
   }
 
-  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override { refuse_alias(mark); }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override { refuse(place(mark), no_aliases, instead_of_alias); }
 
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
-    refuse_anchor(mark, anchor);
-    refuse_tag(mark, tag);
-    ConfigNode node = make(mark, ConfigNode::Kind::scalar);
+    ConfigNode node = make(mark, tag, anchor, ConfigNode::Kind::scalar);
     node.text = value;
     node.quoted = tag == "!";
-    const auto begin = static_cast<std::size_t>(std::max(mark.pos, 0));
-    if (node.quoted && begin < text_.size() && (text_[begin] == '"' || text_[begin] == '\'') &&
-        !is_closed(text_, begin)) {
-      diagnostics_.add(node.place, "not valid YAML: this quote is never closed");
-      throw Stop{};
-    }
-    const auto characters = std::count_if(value.begin(), value.end(), [](char byte) { return (byte & 0xc0) != 0x80; });
-    node.place.length = static_cast<int>(characters) + (node.quoted ? 2 : 0);
+    if (node.quoted && is_unclosed_quote(text_, static_cast<std::size_t>(std::max(mark.pos, 0))))
+      refuse(node.place, "not valid YAML: this quote is never closed");
+    node.place.length = static_cast<int>(count_characters(value)) + (node.quoted ? 2 : 0);
     add(std::move(node));
   }
 
@@ -133,17 +131,9 @@ class TreeBuilder : public YAML::EventHandler {
         std::min(static_cast<std::size_t>(std::max(mark.column, 0)), text.size());  // the parser's: bytes
     // Counted on from the last place, or a long line would be counted again for each of its values.
     if (line != last_line_ || column < last_column_) last_line_ = line, last_column_ = 0, last_characters_ = 0;
-    const auto from = text.begin() + static_cast<std::ptrdiff_t>(last_column_);
-    const auto to = text.begin() + static_cast<std::ptrdiff_t>(column);
-    last_characters_ += std::count_if(from, to, [](char byte) { return (byte & 0xc0) != 0x80; });
+    last_characters_ += count_characters(std::string_view(text).substr(last_column_, column - last_column_));
     last_column_ = column;
     return {source_, static_cast<int>(line) + 1, static_cast<int>(last_characters_) + 1, 1};
-  }
-
-  [[noreturn]] void refuse_alias(const YAML::Mark& mark) {
-    diagnostics_.add(place(mark), "aliases ('*name') are not supported",
-                     "write the value out, or put quotes around a text that begins with '*'");
-    throw Stop{};
   }
 
   // Where a [ or { was opened that is still open.
@@ -151,43 +141,44 @@ class TreeBuilder : public YAML::EventHandler {
     const auto bracket = std::find_if(open_.rbegin(), open_.rend(), [](const Open& open) { return open.flow; });
     return bracket == open_.rend() ? nullptr : &bracket->node;
   }
-  bool empty() const { return documents_ == 0 || root_.kind == ConfigNode::Kind::null; }
   ConfigNode take() { return std::move(root_); }
 
  private:
   // A mapping or list whose end has not been seen yet.
   struct Open {
     ConfigNode node;
-    bool flow = false, has_key = false;
-    std::string key;
-    Place key_place;
+    bool flow = false, has_key = false;  // has_key: the last entry waits for its value
     std::map<std::string, int> key_lines;
 
     bool is_block_list() const { return !flow && node.kind == ConfigNode::Kind::sequence; }
   };
 
-  ConfigNode make(const YAML::Mark& mark, ConfigNode::Kind kind) {
+  [[noreturn]] void refuse(const Place& place, const std::string& what, const std::string& hint = {}) const {
+    diagnostics_.add(place, what, hint);
+    throw Stop{};
+  }
+
+  ConfigNode make(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, ConfigNode::Kind kind) {
+    if (anchor != 0)
+      refuse(place(mark), "anchors ('&name') are not supported",
+             "write the value out where it is needed; 'repeat:' repeats layers");
+    if (!tag.empty() && tag != "?" && tag != "!")
+      refuse(place(mark), "tags ('!" + shown(tag.substr(tag.find_last_of(":!") + 1)) + "') are not supported",
+             "put quotes around a text that begins with '!'");
     ConfigNode node;
     node.kind = kind;
     node.place = place(mark);
-    if (++values_ > most_values) {
-      diagnostics_.add(node.place, join("more than ", most_values, " values: this is no config"));
-      throw Stop{};
-    }
+    if (++values_ > most_values) refuse(node.place, join("more than ", most_values, " values: this is no config"));
     return node;
   }
 
   void open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value style,
             ConfigNode::Kind kind) {
-    refuse_anchor(mark, anchor);
-    refuse_tag(mark, tag);
-    if (open_.size() >= deepest) {
-      diagnostics_.add(place(mark), join("nested more than ", deepest, " levels deep"));
-      throw Stop{};
-    }
-    open_.emplace_back();
-    open_.back().node = make(mark, kind);
-    open_.back().flow = style == YAML::EmitterStyle::Flow;
+    if (open_.size() >= deepest) refuse(place(mark), join("nested more than ", deepest, " levels deep"));
+    Open opened;
+    opened.node = make(mark, tag, anchor, kind);
+    opened.flow = style == YAML::EmitterStyle::Flow;
+    open_.push_back(std::move(opened));
   }
 
   void close() {
@@ -203,43 +194,25 @@ class TreeBuilder : public YAML::EventHandler {
       parent.node.items.push_back(std::move(node));
     } else if (parent.has_key) {
       parent.has_key = false;
-      const auto [first, is_new] = parent.key_lines.emplace(parent.key, parent.key_place.line);
-      if (is_new) {
-        parent.node.entries.push_back({parent.key, parent.key_place, std::move(node)});
-      } else {
-        diagnostics_.add(parent.key_place, join("duplicate key '", shown(parent.key), "'",
-                                                first->second > 0 ? join(" (first at line ", first->second, ")") : ""));
-      }
+      parent.node.entries.back().value = std::move(node);
+      const ConfigNode::Entry& entry = parent.node.entries.back();
+      const auto [first, is_new] = parent.key_lines.emplace(entry.key, entry.place.line);
+      if (is_new) return;
+      diagnostics_.add(entry.place, join("duplicate key '", shown(entry.key), "'",
+                                         first->second > 0 ? join(" (first at line ", first->second, ")") : ""));
+      parent.node.entries.pop_back();
     } else {
-      take_key(parent, node);
+      add_key(parent, node);
     }
   }
 
-  void take_key(Open& parent, const ConfigNode& node) {
-    if (node.kind != ConfigNode::Kind::scalar) {
-      diagnostics_.add(node.place, "a key must be a text", "put quotes around ${...} inside { } and [ ]");
-      throw Stop{};
-    }
-    if (node.text == "<<" && !node.quoted) {
-      diagnostics_.add(node.place, "merge keys ('<<') are not supported", "a file takes over another by 'base: FILE'");
-      throw Stop{};
-    }
+  void add_key(Open& parent, const ConfigNode& node) const {
+    if (node.kind != ConfigNode::Kind::scalar)
+      refuse(node.place, "a key must be a text", "put quotes around ${...} inside { } and [ ]");
+    if (node.text == "<<" && !node.quoted)
+      refuse(node.place, "merge keys ('<<') are not supported", "a file takes over another by 'base: FILE'");
     parent.has_key = true;
-    parent.key = node.text;
-    parent.key_place = node.place;
-  }
-
-  void refuse_anchor(const YAML::Mark& mark, YAML::anchor_t anchor) {
-    if (anchor == 0) return;
-    diagnostics_.add(place(mark), "anchors ('&name') are not supported",
-                     "write the value out where it is needed; 'repeat:' repeats layers");
-    throw Stop{};
-  }
-  void refuse_tag(const YAML::Mark& mark, const std::string& tag) {
-    if (tag.empty() || tag == "?" || tag == "!") return;
-    diagnostics_.add(place(mark), "tags ('!" + shown(tag.substr(tag.find_last_of(":!") + 1)) + "') are not supported",
-                     "put quotes around a text that begins with '!'");
-    throw Stop{};
+    parent.node.entries.push_back({node.text, node.place, {}});
   }
 
   const std::string& text_;
@@ -271,25 +244,23 @@ int content_before(const std::vector<std::string>& lines, int line) {
 }
 
 struct Explanation {
-  std::string what, hint;
+  std::string what = {}, hint = {};
 };
 
 // Why a line is no YAML by itself. Without a word if it may be: a text of several lines is valid, so that the parser
 // complains of a line behind it.
 Explanation what_is_wrong_with(std::string_view line) {
-  const std::string text(without_blanks(line));
+  const std::string_view text = without_blanks(line);
   const std::size_t colon = text.find(':'), equals = text.find('='), brace = text.find_first_of("{[");
-  const auto value_behind = [&](std::size_t at) {
-    return shown(without_blanks(std::string_view(text).substr(at + 1)));
-  };
-  const auto key_before = [&](std::size_t at) { return shown(without_blanks(std::string_view(text).substr(0, at))); };
+  const auto key_before = [&](std::size_t at) { return shown(without_blanks(text.substr(0, at))); };
+  const auto value_after = [&](std::size_t at) { return shown(without_blanks(text.substr(at + 1))) + "'"; };
   if (text.starts_with("//")) return {"this is no 'key: value'", "a comment begins with '#'"};
   if (text.size() > 1 && text[0] == '-' && text[1] != ' ' && text[1] != '-')
-    return {"a '-' without a blank after it", "write '- " + value_behind(0) + "'"};
+    return {"a '-' without a blank after it", "write '- " + value_after(0)};
   if (colon != text.npos && colon + 1 < text.size() && text[colon + 1] != ' ' && colon < brace)
-    return {"a ':' without a blank after it", "write '" + key_before(colon) + ": " + value_behind(colon) + "'"};
+    return {"a ':' without a blank after it", "write '" + key_before(colon) + ": " + value_after(colon)};
   if (equals != text.npos && equals < std::min(colon, brace))
-    return {"this is no 'key: value'", "write '" + key_before(equals) + ": " + value_behind(equals) + "'"};
+    return {"this is no 'key: value'", "write '" + key_before(equals) + ": " + value_after(equals)};
   if (brace != text.npos && brace > 0 && text.find(": ") > brace && text[0] != '-')
     return {"a '{' or '[' without ': ' before it", "write '" + key_before(brace) + ": " + text[brace] + "...'"};
   if (colon == text.npos && text[0] != '-')
@@ -297,7 +268,7 @@ Explanation what_is_wrong_with(std::string_view line) {
   return {};
 }
 
-// A ':' that the parser did not expect: the cause is in its line, or in the line before.
+// A ':' that the parser did not expect: the cause is in its line, or in the line before. Moves the place there.
 Explanation explain_colon(const std::vector<std::string>& lines, Place& place) {
   const Explanation usual{"a ':' that belongs to no key",
                           "check the indentation, and put quotes around a text that holds ': '"};
@@ -305,80 +276,79 @@ Explanation explain_colon(const std::vector<std::string>& lines, Place& place) {
   if (line < 0 || before < 0) return usual;
   const std::string& text = lines[static_cast<std::size_t>(line)];
   const std::string& text_before = lines[static_cast<std::size_t>(before)];
-  const auto go_to = [&](int number, const std::string& of) {
-    place.line = number + 1;
-    place.column = static_cast<int>(indentation(of)) + 1;
-  };
-  Explanation found = what_is_wrong_with(text_before);
-  if (!found.what.empty()) {
-    go_to(before, text_before);
+  const bool deeper = indentation(text) > indentation(text_before);
+  const bool is_first_colon = text.find(':') + 1 == static_cast<std::size_t>(place.column);
+  Place start = place;  // of the line before
+  start.line = before + 1;
+  start.column = static_cast<int>(indentation(text_before)) + 1;
+  if (Explanation found = what_is_wrong_with(text_before); !found.what.empty()) {
+    place = start;
     return found;
   }
-  if (text_before.find("- ") == indentation(text_before) && text_before.find(':') == text_before.npos &&
-      indentation(text) > indentation(text_before)) {
-    go_to(before, text_before);
+  if (deeper && text_before.find("- ") == indentation(text_before) && text_before.find(':') == text_before.npos) {
+    place = start;
     return {"the next line is indented further, but this one does not end with ':'", "add ':' at its end"};
   }
-  const bool is_first_colon = text.find(':') + 1 == static_cast<std::size_t>(place.column);
-  const std::size_t colon = text_before.find(": ");
-  if (is_first_colon && colon != text_before.npos && indentation(text) > indentation(text_before)) {
-    go_to(line, text);
+  if (deeper && is_first_colon && text_before.find(": ") != text_before.npos) {
+    place.column = static_cast<int>(indentation(text)) + 1;
     return {"this line is indented further than the line before, which has a value already", "indent both alike"};
   }
   if (const std::size_t brace = text.find(" {"); brace != text.npos && text.find(':') > brace) {
     place.column = static_cast<int>(brace) + 2;
     return {"a '{' without a ':' before it", "write ': {' instead of ' {'"};
   }
-  found = what_is_wrong_with(text);
+  const Explanation found = what_is_wrong_with(text);
   return found.what.empty() ? usual : found;
 }
 
+// What the parser expected when it found a bracket still open.
+Explanation explain_bracket(const ConfigNode& bracket, const std::string& line) {
+  const bool is_list = bracket.kind == ConfigNode::Kind::sequence;
+  const char open = is_list ? '[' : '{', close = is_list ? ']' : '}';
+  const auto begin = line.begin() + std::clamp<std::ptrdiff_t>(bracket.place.column - 1, 0, std::ssize(line));
+  const std::ptrdiff_t closed = std::count(begin, line.end(), close);
+  if (closed > 0 && closed >= std::count(begin, line.end(), open))
+    return {"a comma is missing between two entries", "such as '{filters: 8, kernel: 3}'"};
+  return {join("this '", open, "' is never closed")};
+}
+
+Explanation explain_message(const std::string& message) {
+  using namespace YAML;
+  if (message == ErrorMsg::BLOCK_ENTRY) return {"a '-' where no list is", "check the indentation"};
+  if (message == ErrorMsg::END_OF_MAP || message == ErrorMsg::END_OF_SEQ)
+    return {"this line fits neither the lines above nor a level below them", "check the indentation"};
+  if (message == ErrorMsg::EOF_IN_SCALAR || message == ErrorMsg::DOC_IN_SCALAR)
+    return {"a quote above is never closed"};
+  if (message == ErrorMsg::UNKNOWN_TOKEN) return {"a text cannot begin like this", "put quotes around it"};
+  return {message};
+}
+
 // The parser's complaint in words that help.
-void explain(const YAML::Exception& error, TreeBuilder& tree, const std::vector<std::string>& lines,
+void explain(const YAML::Exception& error, const TreeBuilder& tree, const std::vector<std::string>& lines,
              Diagnostics& diagnostics) {
   using namespace YAML;
   const std::string& message = error.msg;
-  if (message.rfind(ErrorMsg::UNKNOWN_ANCHOR, 0) == 0) tree.refuse_alias(error.mark);
   Place place = tree.place(error.mark);
-  const std::string text = place.line > 0 ? lines[static_cast<std::size_t>(place.line - 1)] : std::string();
-
-  std::string what = message, hint;
+  if (message.starts_with(ErrorMsg::UNKNOWN_ANCHOR)) return diagnostics.add(place, no_aliases, instead_of_alias);
+  const auto line_at = [&lines](const Place& at) {
+    return at.line > 0 ? lines[static_cast<std::size_t>(at.line - 1)] : "";
+  };
+  const std::string text = line_at(place);
+  const ConfigNode* const bracket = tree.open_bracket();
   const bool unclosed =
       message == ErrorMsg::END_OF_SEQ_FLOW || message == ErrorMsg::END_OF_MAP_FLOW || message == ErrorMsg::BLOCK_ENTRY;
-  if (unclosed && tree.open_bracket() != nullptr) {
-    // The parser blames the line where it noticed.
-    const ConfigNode& bracket = *tree.open_bracket();
-    place = bracket.place;
-    const bool is_list = bracket.kind == ConfigNode::Kind::sequence;
-    const char open = is_list ? '[' : '{', close = is_list ? ']' : '}';
-    const auto number = static_cast<std::size_t>(std::max(place.line, 0));  // 0: an override, which has no lines
-    const std::string line = number > 0 && number <= lines.size() ? lines[number - 1] : std::string();
-    const auto begin = line.begin() + std::clamp<std::ptrdiff_t>(place.column - 1, 0, std::ssize(line));
-    const std::ptrdiff_t closed = std::count(begin, line.end(), close);
-    if (closed > 0 && closed >= std::count(begin, line.end(), open))
-      what = "a comma is missing between two entries", hint = "such as '{filters: 8, kernel: 3}'";
-    else
-      what = is_list ? "this '[' is never closed" : "this '{' is never closed";
-  } else if (message == ErrorMsg::MAP_VALUE) {
-    const Explanation found = explain_colon(lines, place);
-    what = found.what, hint = found.hint;
-  } else if (message == ErrorMsg::BLOCK_ENTRY) {
-    what = "a '-' where no list is";
-    hint = "check the indentation";
-  } else if (message == ErrorMsg::END_OF_MAP || message == ErrorMsg::END_OF_SEQ) {
-    what = "this line fits neither the lines above nor a level below them";
-    hint = "check the indentation";
-  } else if (message == ErrorMsg::EOF_IN_SCALAR || message == ErrorMsg::DOC_IN_SCALAR) {
-    what = "a quote above is never closed";
-  } else if (message == ErrorMsg::UNKNOWN_TOKEN) {
-    what = "a text cannot begin like this";
-    hint = "put quotes around it";
+  Explanation found;
+  if (unclosed && bracket != nullptr) {
+    place = bracket->place;  // the parser blames the line where it noticed
+    found = explain_bracket(*bracket, line_at(place));
+  } else {
+    found = message == ErrorMsg::MAP_VALUE ? explain_colon(lines, place) : explain_message(message);
   }
-  const std::size_t indented = text.find_first_not_of(" \t");
-  if (text.find('\t') < indented) hint = "a tab in the indentation: YAML is indented with blanks";
+  if (text.find('\t') < text.find_first_not_of(" \t"))
+    found.hint = "a tab in the indentation: YAML is indented with blanks";
   if (text.find("${") != std::string::npos && text.find('"') == std::string::npos)
-    hint = "put quotes around ${...} inside { } and [ ]";
-  diagnostics.add(place, "not valid YAML: " + what, hint);
+    found.hint = "put quotes around ${...} inside { } and [ ]";
+  diagnostics.add(place, "not valid YAML: " + found.what, found.hint);
 }
 
 }  // namespace
@@ -401,13 +371,11 @@ ConfigNode parse_yaml(const std::string& text, const std::shared_ptr<const Sourc
   const std::string plain = with_plain_ends(text);
   TreeBuilder tree(plain, source, diagnostics);
   if (const std::size_t binary = find_binary(plain); binary < plain.size()) {
-    const std::size_t begin = binary == 0 ? 0 : plain.rfind('\n', binary - 1) + 1;  // npos + 1 is 0
+    const std::string_view before = std::string_view(plain).substr(0, binary);
     YAML::Mark mark;
-    mark.line = static_cast<int>(std::count(plain.begin(), plain.begin() + static_cast<std::ptrdiff_t>(binary), '\n'));
-    mark.column = static_cast<int>(binary - begin);
-    constexpr char digits[] = "0123456789abcdef";
-    const auto byte = static_cast<unsigned char>(plain[binary]);
-    diagnostics.add(tree.place(mark), join("not a UTF-8 text: byte 0x", digits[byte >> 4], digits[byte & 15]),
+    mark.line = static_cast<int>(std::count(before.begin(), before.end(), '\n'));
+    mark.column = static_cast<int>(binary - (before.rfind('\n') + 1));  // npos + 1 is 0
+    diagnostics.add(tree.place(mark), fmt::format("not a UTF-8 text: byte 0x{:02x}", plain[binary] & 0xff),
                     "a config is a text file");
     return {};
   }
@@ -418,17 +386,10 @@ ConfigNode parse_yaml(const std::string& text, const std::shared_ptr<const Sourc
     }
     return tree.take();
   } catch (const YAML::Exception& error) {
-    try {
-      explain(error, tree, source->lines, diagnostics);
-    } catch (const Stop&) {
-    }
+    explain(error, tree, source->lines, diagnostics);
   } catch (const Stop&) {
   }
   return {};
-}
-
-ConfigNode parse_yaml(const std::string& text, const std::string& name, Diagnostics& diagnostics) {
-  return parse_yaml(text, make_source(name, text), diagnostics);
 }
 
 }  // namespace twiddle

@@ -13,7 +13,7 @@ using Kind = ConfigNode::Kind;
 
 ConfigNode parse(const std::string& text) {
   Diagnostics diagnostics;
-  ConfigNode node = parse_yaml(text, "a.yaml", diagnostics);
+  ConfigNode node = parse_yaml(text, make_source("a.yaml", text), diagnostics);
   EXPECT_TRUE(diagnostics.empty()) << diagnostics.text();
   return node;
 }
@@ -21,7 +21,7 @@ ConfigNode parse(const std::string& text) {
 // What is said of a text that is refused.
 std::string yaml_complaint(const std::string& text) {
   Diagnostics diagnostics;
-  parse_yaml(text, "a.yaml", diagnostics);
+  parse_yaml(text, make_source("a.yaml", text), diagnostics);
   return diagnostics.text();
 }
 
@@ -153,8 +153,9 @@ TEST(Yaml, EveryTruncationIsReadOrRefused) {
       "version: 1\nmodel: {input: [1, \"8\", 8], layers: [relu, {conv2d: {filters: 'x'}}]}\nlist:\n  - a\n  - b: c\n";
   for (std::size_t length = 0; length < text.size(); ++length) {
     Diagnostics diagnostics;
-    const ConfigNode node = parse_yaml(text.substr(0, length), "a.yaml", diagnostics);
-    EXPECT_TRUE(node.kind != Kind::null || length == 0 || !diagnostics.empty()) << text.substr(0, length);
+    const std::string part = text.substr(0, length);
+    const ConfigNode node = parse_yaml(part, make_source("a.yaml", part), diagnostics);
+    EXPECT_TRUE(node.kind != Kind::null || length == 0 || !diagnostics.empty()) << part;
   }
 }
 
