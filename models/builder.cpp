@@ -31,26 +31,28 @@ class ChainBuilder {
     if (!shape_known_) shape_ = {1, 1, 1};
   }
 
-  // Puts a layer at the end of the chain, and into its config every option as the layer uses it.
-  void add(LayerConfig& config) {
-    const bool branches = config.kind == "residual" || config.kind == "parallel";
-    if (!branches && !registry_.has(config.kind)) {
-      diagnostics_.add(
-          config.place, unknown_name("layer", config.kind, known_kinds()),
-          config.kind.find('(') == config.kind.npos ? "" : "options go into { }, as in 'dropout: {rate: 0.5}'");
+  // Puts a layer at the end of the chain, and into its item of the list every option as the layer uses it.
+  void add(ConfigNode& item) {
+    auto& [kind, place, options] = item.entries.front();
+    const std::string name = prefix_ + layer_name(item);
+    const bool branches = kind == "residual" || kind == "parallel";
+    if (!branches && !registry_.has(kind)) {
+      diagnostics_.add(place, unknown_name("layer", kind, known_kinds()),
+                       kind.find('(') == kind.npos ? "" : "options go into { }, as in 'dropout: {rate: 0.5}'");
       shape_known_ = false;
       return;
     }
     const std::size_t errors_before = diagnostics_.size();
-    Params params(config.options, config.kind, diagnostics_);
+    const ConfigNode::Entry given_name = options.entries.front();
+    options.entries.erase(options.entries.begin());
+    Params params(options, kind, diagnostics_);
     std::unique_ptr<Layer> layer;
     try {
-      layer = branches
-                  ? make_branches(config, params)
-                  : registry_.make(config.kind, Site{config.name, shape_, convolutions_, anything_trained()}, params);
+      layer = branches ? make_branches(item, name, params)
+                       : registry_.make(kind, Site{name, shape_, convolutions_, anything_trained()}, params);
     } catch (const Error& error) {
       if (shape_known_ && diagnostics_.size() == errors_before) {
-        diagnostics_.add(config.place, join("layer '", config.name, "': ", error.what()),
+        diagnostics_.add(place, join("layer '", name, "': ", error.what()),
                          join("its input is ", to_string(shape_),
                               previous_.empty() ? " (model.input)" : " from '" + previous_ + "'"));
       }
@@ -61,18 +63,20 @@ class ChainBuilder {
     if (layer == nullptr) return;
     freeze_parameters(*layer);
     shape_ = layer->output_shape();
-    previous_ = config.name;
+    previous_ = name;
     if (!net_.items().empty()) layer->leave_work_to(*net_.items().back().layer);
-    net_.add(config.kind, std::move(layer), config.place);
-    config.options = params.used();
+    net_.add(kind, std::move(layer), place);
+    options = params.used();
+    options.kind = ConfigNode::Kind::mapping;
+    options.entries.insert(options.entries.begin(), given_name);
   }
 
   // At the end of the chain; empty: not known.
   Shape output() const { return shape_known_ ? shape_ : Shape(); }
 
  private:
-  // A path that starts where another chain is, with the same input and after the same layers.
-  ChainBuilder(Sequential& path, const ChainBuilder& from)
+  // A path of the layer of that name, which starts where its chain is, with the same input and after the same layers.
+  ChainBuilder(Sequential& path, const ChainBuilder& from, const std::string& layer)
       : net_(path),
         convolutions_(from.convolutions_),
         frozen_(from.frozen_),
@@ -80,6 +84,7 @@ class ChainBuilder {
         shape_(from.shape_),
         shape_known_(from.shape_known_),
         previous_(from.previous_),
+        prefix_(layer + "."),
         trained_before_(from.anything_trained()) {}
 
   // Before any layer is built behind it, which asks whether it has to give a gradient back.
@@ -105,26 +110,28 @@ class ChainBuilder {
   }
 
   // Null where the paths are wrong, of which the diagnostics tell then.
-  std::unique_ptr<Layer> make_branches(LayerConfig& config, Params& params) {
+  std::unique_ptr<Layer> make_branches(ConfigNode& item, const std::string& layer, Params& params) {
     const std::size_t errors_before = diagnostics_.size();
-    const bool residual = config.kind == "residual";
+    auto& [kind, place, options] = item.entries.front();
+    const bool residual = kind == "residual";
     const Join join = residual ? Join::add : read_join(params);
     const std::vector<std::string> names = residual ? read_residual(params) : read_parallel(params);
     if (diagnostics_.size() > errors_before) return nullptr;
     std::vector<Branches::Path> paths;
     bool shapes_known = true;
-    for (std::size_t i = 0; i < config.paths.size(); ++i) {
-      Branches::Path path{names.at(i), Sequential(shape_)};
-      ChainBuilder chain(path.layers, *this);
-      for (LayerConfig& layer : config.paths[i]) chain.add(layer);
+    for (ConfigNode* list : path_lists(kind, options)) {
+      Branches::Path path{names.at(paths.size()), Sequential(shape_)};
+      ChainBuilder chain(path.layers, *this, layer);
+      for (ConfigNode& inner : list->items) chain.add(inner);
       shapes_known = shapes_known && chain.shape_known_;
       paths.push_back(std::move(path));
     }
     if (residual && paths.size() == 1) paths.push_back({"its input", Sequential(shape_)});
-    put_back(config, params);
+    for (const char* key : {"layers", "shortcut", "paths"})  // as they are used, for a config that can be read again
+      if (const ConfigNode* list = options.find(key)) params.use(key, *list);
     shape_known_ = shapes_known;
     if (!shapes_known) return nullptr;
-    return std::make_unique<Branches>(config.name, join, std::move(paths));
+    return std::make_unique<Branches>(layer, join, std::move(paths));
   }
 
   static Join read_join(Params& params) {
@@ -162,14 +169,6 @@ class ChainBuilder {
     return names;
   }
 
-  // The lists of layers as they are used, for a config that can be read again.
-  static void put_back(const LayerConfig& config, Params& params) {
-    const std::vector<LayerConfig> one{config};
-    const ConfigNode written = write_layers(one);
-    for (const char* key : {"layers", "shortcut", "paths"})
-      if (const ConfigNode* list = written.items.at(0).entries.at(0).value.find(key)) params.use(key, *list);
-  }
-
   Sequential& net_;
   ConvTuner& convolutions_;
   const std::vector<ParameterPattern>& frozen_;
@@ -177,7 +176,7 @@ class ChainBuilder {
   LayerRegistry registry_ = builtin_layers();
   Shape shape_;
   bool shape_known_;
-  std::string previous_;
+  std::string previous_, prefix_;  // prefix_: of the names of its layers
   bool trained_before_ = false;
 };
 
@@ -213,9 +212,9 @@ BuiltModel build_model(Params& root, const Config& config, Device device, ConvPo
   }
   model.net = std::make_unique<Sequential>(config.input);
   ChainBuilder chain(*model.net, *model.convolutions, config.train.freeze, root.diagnostics());
-  std::vector<LayerConfig> layers = config.layers;
-  for (LayerConfig& layer : layers) chain.add(layer);
-  return {std::move(model), write_layers(layers), chain.output()};
+  ConfigNode layers = config.layers;
+  for (ConfigNode& layer : layers.items) chain.add(layer);
+  return {std::move(model), std::move(layers), chain.output()};
 }
 
 std::vector<std::string> recall_choices(const Model& model, const Device& device, std::int64_t batch) {

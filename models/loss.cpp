@@ -8,7 +8,7 @@
 #include "framework/text.h"
 #include "layers/element_losses.h"
 #include "layers/softmax_loss.h"
-#include "models/config/config.h"
+#include "models/config/layer_list.h"
 
 namespace twiddle {
 
@@ -77,13 +77,13 @@ class CrossEntropy : public Loss {
     if (!class_weights_.empty()) softmax_loss_without_rows(ctx);
   }
 
-  void expect_output(const Shape& output, const Shape&, const LayerConfig& last,
+  void expect_output(const Shape& output, const Shape&, const ConfigNode& last,
                      Diagnostics& diagnostics) const override {
     if (is_row(output)) return class_weights_.expect_classes(output.front(), diagnostics);
-    diagnostics.add(
-        last.place,
-        join("the network must end in a row of scores, one a class, but '", last.name, "' gives ", to_string(output)),
-        "end with '- linear: {outputs: CLASSES}'; softmax comes by itself, with the loss");
+    diagnostics.add(last.place,
+                    join("the network must end in a row of scores, one a class, but '", layer_name(last), "' gives ",
+                         to_string(output)),
+                    "end with '- linear: {outputs: CLASSES}'; softmax comes by itself, with the loss");
   }
 
   Variable operator()(Context& ctx, const Variable& output, const Tensor& targets, Tensor* sums) const override {
@@ -103,12 +103,12 @@ class BinaryCrossEntropyLoss : public Loss {
   TargetKind target() const override { return TargetKind::labels; }
   void order_classes(const std::vector<std::int64_t>& places) override { positive_weight_.order(places); }
 
-  void expect_output(const Shape& output, const Shape&, const LayerConfig& last,
+  void expect_output(const Shape& output, const Shape&, const ConfigNode& last,
                      Diagnostics& diagnostics) const override {
     if (is_row(output)) return positive_weight_.expect_classes(output.front(), diagnostics);
     diagnostics.add(last.place,
                     join("with binary_cross_entropy the network must end in a row of scores, one a class, but '",
-                         last.name, "' gives ", to_string(output)),
+                         layer_name(last), "' gives ", to_string(output)),
                     "end with '- linear: {outputs: CLASSES}'; the sigmoid comes by itself, with the loss");
   }
 
@@ -131,12 +131,12 @@ class MeanSquaredError : public Loss {
   TargetKind target() const override { return target_; }
   double noise() const override { return noise_; }
 
-  void expect_output(const Shape& output, const Shape& input, const LayerConfig& last,
+  void expect_output(const Shape& output, const Shape& input, const ConfigNode& last,
                      Diagnostics& diagnostics) const override {
     if (output == input) return;
     diagnostics.add(last.place,
                     join("with mean_squared_error the network must give an image like its input, ", to_string(input),
-                         ", but '", last.name, "' gives ", to_string(output)),
+                         ", but '", layer_name(last), "' gives ", to_string(output)),
                     "convolutions with 'pad' keep the size; 'upsample' and 'conv_transpose2d' undo strides and pools");
   }
 

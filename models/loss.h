@@ -9,7 +9,7 @@ namespace twiddle {
 class Diagnostics;
 class Params;
 struct Context;
-struct LayerConfig;
+struct ConfigNode;
 
 // What training makes small, as `train.loss` names it: how far a network's outputs are from a batch's targets.
 class Loss {
@@ -18,7 +18,7 @@ class Loss {
   virtual TargetKind target() const = 0;
 
   // Puts it down in the diagnostics, at the last layer, where outputs of this shape cannot be held to the targets.
-  virtual void expect_output(const Shape& output, const Shape& input, const LayerConfig& last,
+  virtual void expect_output(const Shape& output, const Shape& input, const ConfigNode& last,
                              Diagnostics& diagnostics) const = 0;
 
   // The batch's mean, one element. Targets are as the loader makes them for target(): labels i32 [batch] or shares of

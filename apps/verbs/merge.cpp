@@ -20,7 +20,6 @@
 #include "layers/sequential.h"
 #include "models/checkpoints/merge_layers.h"
 #include "models/checkpoints/weights.h"
-#include "models/config/layer_list.h"
 
 namespace twiddle {
 namespace {
@@ -32,10 +31,6 @@ std::map<std::string, HostArray> values_of(Context& ctx, const Sequential& net) 
   for (const Parameter* parameter : net.parameters())
     values[parameter->name] = to_host(*ctx.stream, parameter->variable.value());
   return values;
-}
-
-ConfigNode layers_of(const ConfigNode& tree) {
-  return *tree.find("model")->find("layers");
 }
 
 std::vector<float> outputs(Context& ctx, const Sequential& net) {
@@ -74,7 +69,7 @@ int merge(const Flags& flags, const std::string& path, const std::string& model_
   Context ctx(experiment.device, config.seed);
   const Sequential& net = *experiment.model.net;
   const WeightsInfo info = load_weights(trained.weights, ctx, net);
-  const MergedLayers merged = merge_layers(read_layers(layers_of(config.tree)), values_of(ctx, net));
+  const MergedLayers merged = merge_layers(*config.tree.find("model")->find("layers"), values_of(ctx, net));
 
   const std::string yaml = to_yaml(with_layers(config.tree, merged.layers));
   const Experiment small = load_experiment_text(yaml, config_file, {}, {});

@@ -25,15 +25,23 @@ HostArray array_of(Shape shape, const std::vector<float>& values) {
   return array;
 }
 
-std::string option(const LayerConfig& layer, const std::string& key) {
-  const ConfigNode* value = layer.options.find(key);
-  return value == nullptr ? std::string() : value->text;
-}
+// An item of a list of layers, under its full name.
+struct NamedLayer {
+  ConfigNode* item;
+  std::string name;
 
-void set_option(LayerConfig& layer, const std::string& key, const std::string& value) {
-  for (ConfigNode::Entry& entry : layer.options.entries)
-    if (entry.key == key) entry.value.text = value;
-}
+  NamedLayer(ConfigNode& in_list, const std::string& prefix) : item(&in_list), name(prefix + layer_name(in_list)) {}
+  const std::string& kind() const { return item->entries.front().key; }
+  ConfigNode& options() const { return item->entries.front().value; }
+  std::string option(const std::string& key) const {
+    const ConfigNode* value = options().find(key);
+    return value == nullptr ? std::string() : value->text;
+  }
+  void set_option(const std::string& key, const std::string& value) const {
+    for (ConfigNode::Entry& entry : options().entries)
+      if (entry.key == key) entry.value.text = value;
+  }
+};
 
 struct Size {
   std::int64_t height, width;
@@ -41,14 +49,14 @@ struct Size {
 };
 
 // "3" or "[1, 31]".
-Size size_option(const LayerConfig& layer, const std::string& key) {
-  const ConfigNode& value = *layer.options.find(key);
+Size size_option(const NamedLayer& layer, const std::string& key) {
+  const ConfigNode& value = *layer.options().find(key);
   const bool two = value.kind == Kind::sequence;
   return {std::stoll(two ? value.items.at(0).text : value.text), std::stoll(two ? value.items.at(1).text : value.text)};
 }
 
 // How far the small kernel's first row and column lie from the large one's; none where their middles do not coincide.
-std::optional<Size> offset_inside(const LayerConfig& small, const LayerConfig& large) {
+std::optional<Size> offset_inside(const NamedLayer& small, const NamedLayer& large) {
   const Size kernel = size_option(small, "kernel"), whole = size_option(large, "kernel");
   const Size pad = size_option(small, "pad"), whole_pad = size_option(large, "pad");
   const Size offset{whole_pad.height - pad.height, whole_pad.width - pad.width};
@@ -61,22 +69,28 @@ class Merger {
  public:
   explicit Merger(std::map<std::string, HostArray> weights) { merged_.weights = std::move(weights); }
 
-  std::vector<LayerConfig> merge(std::vector<LayerConfig> layers) {
-    std::vector<LayerConfig> result;
-    for (LayerConfig& layer : layers) {
-      for (std::vector<LayerConfig>& path : layer.paths) path = merge(std::move(path));
-      if (is_sum_of_convolutions(layer)) {
-        result.push_back(merge_sum(layer));
-      } else if (layer.kind == "batch_norm" && !result.empty() && result.back().kind == "conv2d") {
-        merge_norm(result.back(), layer);
+  // `prefix`: what the names in the list have before them.
+  ConfigNode merge(ConfigNode list, const std::string& prefix) {
+    std::vector<ConfigNode> merged;
+    for (ConfigNode& item : list.items) {
+      const NamedLayer layer(item, prefix);
+      for (ConfigNode* path : path_lists(layer.kind(), layer.options()))
+        *path = merge(std::move(*path), layer.name + ".");
+      const std::vector<NamedLayer> summed = summands(layer);
+      if (!summed.empty()) {
+        merged.push_back(merge_sum(layer, summed));
+      } else if (layer.kind() == "batch_norm" && !merged.empty() &&
+                 NamedLayer(merged.back(), prefix).kind() == "conv2d") {
+        merge_norm(NamedLayer(merged.back(), prefix), layer);
       } else {
-        result.push_back(std::move(layer));
+        merged.push_back(std::move(item));
       }
     }
-    return result;
+    list.items = std::move(merged);
+    return list;
   }
 
-  MergedLayers take(std::vector<LayerConfig> layers) {
+  MergedLayers take(ConfigNode layers) {
     merged_.layers = std::move(layers);
     return std::move(merged_);
   }
@@ -85,27 +99,28 @@ class Merger {
   std::vector<float> values(const std::string& name) const { return floats_of(merged_.weights.at(name)); }
 
   // Zeros where the convolution has none.
-  std::vector<float> bias_of(const LayerConfig& convolution, std::size_t filters) const {
-    return option(convolution, "bias") == "true" ? values(convolution.name + ".bias") : std::vector<float>(filters, 0);
+  std::vector<float> bias_of(const NamedLayer& convolution, std::size_t filters) const {
+    return convolution.option("bias") == "true" ? values(convolution.name + ".bias") : std::vector<float>(filters, 0);
   }
 
   // Not those of a layer that is called `NAME.other`: names may hold dots.
-  void erase(const LayerConfig& layer) {
+  void erase(const NamedLayer& layer) {
     std::erase_if(merged_.weights,
                   [&](const auto& entry) { return entry.first.substr(0, entry.first.rfind('.')) == layer.name; });
   }
 
-  void put(LayerConfig& convolution, Shape shape, const std::vector<float>& weight, const std::vector<float>& bias) {
-    set_option(convolution, "bias", "true");
+  void put(const NamedLayer& convolution, Shape shape, const std::vector<float>& weight,
+           const std::vector<float>& bias) {
+    convolution.set_option("bias", "true");
     merged_.weights[convolution.name + ".bias"] = array_of({shape.at(0)}, bias);
     merged_.weights[convolution.name + ".weight"] = array_of(std::move(shape), weight);
   }
 
   // y = scale (w x + b - mean) / sqrt(variance + epsilon) + shift.
-  void merge_norm(LayerConfig& convolution, const LayerConfig& norm) {
+  void merge_norm(const NamedLayer& convolution, const NamedLayer& norm) {
     const std::vector<float> scale = values(norm.name + ".scale"), shift = values(norm.name + ".bias");
     const std::vector<float> mean = values(norm.name + ".running_mean"), variance = values(norm.name + ".running_var");
-    const double epsilon = std::stod(option(norm, "epsilon"));
+    const double epsilon = std::stod(norm.option("epsilon"));
     const Shape shape = merged_.weights.at(convolution.name + ".weight").shape;
     std::vector<float> weight = values(convolution.name + ".weight");
     std::vector<float> bias = bias_of(convolution, scale.size());
@@ -120,51 +135,56 @@ class Merger {
     ++merged_.norms;
   }
 
-  static const LayerConfig& largest_kernel(const LayerConfig& sum) {
-    const auto area = [](const std::vector<LayerConfig>& path) {
-      const Size kernel = size_option(path.front(), "kernel");
+  static const NamedLayer& largest_kernel(const std::vector<NamedLayer>& convolutions) {
+    const auto area = [](const NamedLayer& each) {
+      const Size kernel = size_option(each, "kernel");
       return kernel.height * kernel.width;
     };
-    return std::max_element(sum.paths.begin(), sum.paths.end(),
-                            [&](const auto& a, const auto& b) { return area(a) < area(b); })
-        ->front();
+    return *std::max_element(convolutions.begin(), convolutions.end(),
+                             [&](const NamedLayer& a, const NamedLayer& b) { return area(a) < area(b); });
   }
 
-  // All paths are one convolution each, over the same inputs, and their kernels have the same middle.
-  static bool is_sum_of_convolutions(const LayerConfig& layer) {
-    const bool adds = layer.kind == "residual" || (layer.kind == "parallel" && option(layer, "join") == "add");
-    if (!adds || layer.paths.size() < 2) return false;
-    for (const std::vector<LayerConfig>& path : layer.paths)
-      if (path.size() != 1 || path.front().kind != "conv2d") return false;
-    const LayerConfig& large = largest_kernel(layer);
-    return std::all_of(layer.paths.begin(), layer.paths.end(), [&](const std::vector<LayerConfig>& path) {
-      const LayerConfig& each = path.front();
+  // The convolutions that a layer sums up, if all its paths are one each, over the same inputs, and their kernels have
+  // the same middle; else none.
+  static std::vector<NamedLayer> summands(const NamedLayer& layer) {
+    const bool adds = layer.kind() == "residual" || (layer.kind() == "parallel" && layer.option("join") == "add");
+    const std::vector<ConfigNode*> paths = path_lists(layer.kind(), layer.options());
+    if (!adds || paths.size() < 2) return {};
+    std::vector<NamedLayer> all;
+    for (ConfigNode* path : paths) {
+      if (path->items.size() != 1) return {};
+      all.emplace_back(path->items.front(), layer.name + ".");
+      if (all.back().kind() != "conv2d") return {};
+    }
+    const NamedLayer& large = largest_kernel(all);
+    const bool alike = std::all_of(all.begin(), all.end(), [&large](const NamedLayer& each) {
       return size_option(each, "stride") == size_option(large, "stride") &&
-             option(each, "groups") == option(large, "groups") && size_option(each, "dilation") == Size{1, 1} &&
+             each.option("groups") == large.option("groups") && size_option(each, "dilation") == Size{1, 1} &&
              offset_inside(each, large).has_value();
     });
+    return alike ? all : std::vector<NamedLayer>();
   }
 
-  LayerConfig merge_sum(const LayerConfig& sum) {
-    const LayerConfig& large = largest_kernel(sum);
+  ConfigNode merge_sum(const NamedLayer& sum, const std::vector<NamedLayer>& summed) {
+    const NamedLayer& large = largest_kernel(summed);
     const Shape shape = merged_.weights.at(large.name + ".weight").shape;
     std::vector<float> weight(static_cast<std::size_t>(count_of(shape))), bias(static_cast<std::size_t>(shape.at(0)));
-    for (const std::vector<LayerConfig>& path : sum.paths) {
-      add_kernel(path.front(), *offset_inside(path.front(), large), shape, weight);
-      const std::vector<float> part = bias_of(path.front(), bias.size());
+    for (const NamedLayer& each : summed) {
+      add_kernel(each, *offset_inside(each, large), shape, weight);
+      const std::vector<float> part = bias_of(each, bias.size());
       for (std::size_t i = 0; i < bias.size(); ++i) bias[i] += part[i];
     }
-    LayerConfig merged = large;
+    for (const NamedLayer& each : summed) erase(each);
+    large.set_option("name", layer_name(*sum.item));
+    NamedLayer merged = large;
     merged.name = sum.name;
-    merged.place = sum.place;
-    for (const std::vector<LayerConfig>& path : sum.paths) erase(path.front());
     put(merged, shape, weight, bias);
     ++merged_.sums;
-    return merged;
+    return *large.item;
   }
 
   // Adds the planes of a kernel to the larger planes of another.
-  void add_kernel(const LayerConfig& convolution, Size offset, const Shape& shape, std::vector<float>& whole) const {
+  void add_kernel(const NamedLayer& convolution, Size offset, const Shape& shape, std::vector<float>& whole) const {
     const std::vector<float> part = values(convolution.name + ".weight");
     const Size kernel = size_option(convolution, "kernel");
     const std::int64_t planes = shape.at(0) * shape.at(1);
@@ -182,16 +202,16 @@ class Merger {
 
 }  // namespace
 
-MergedLayers merge_layers(std::vector<LayerConfig> layers, std::map<std::string, HostArray> weights) {
+MergedLayers merge_layers(ConfigNode layers, std::map<std::string, HostArray> weights) {
   Merger merger(std::move(weights));
-  return merger.take(merger.merge(std::move(layers)));
+  return merger.take(merger.merge(std::move(layers), ""));
 }
 
-ConfigNode with_layers(ConfigNode tree, const std::vector<LayerConfig>& layers) {
+ConfigNode with_layers(ConfigNode tree, const ConfigNode& layers) {
   for (ConfigNode::Entry& section : tree.entries) {
     if (section.key == "model")
       for (ConfigNode::Entry& entry : section.value.entries)
-        if (entry.key == "layers") entry.value = write_layers(layers);
+        if (entry.key == "layers") entry.value = layers;
     if (section.key == "train")
       std::erase_if(section.value.entries, [](const ConfigNode::Entry& entry) {
         return entry.key == "freeze" || entry.key == "learning_rates";

@@ -7,7 +7,6 @@
 #include "framework/error.h"
 #include "framework/printable.h"
 #include "framework/text.h"
-#include "models/config/layer_list.h"
 
 namespace twiddle {
 
@@ -72,7 +71,7 @@ void read_model(Params& root, Config& config) {
     const bool told = layers->kind == Kind::sequence && !root.diagnostics().empty();
     if (!told) model.error("layers", "'layers' must be a list of layers", "one a line, such as '- relu'");
   } else {
-    config.layers = read_layers(*layers);
+    config.layers = *layers;
   }
   model.finish();
 }
@@ -109,13 +108,11 @@ void refuse_measured(Params& root, const Config& config) {
   const std::string message = "'deterministic: true' excludes engines that are measured: two runs may choose otherwise";
   const std::string hint = "take 'engine: rule' or an engine's name";
   if (config.convolution.engine.starts_with("measured")) root.child("convolution").error("engine", message, hint);
-  const std::function<void(const std::vector<LayerConfig>&)> look_at = [&](const std::vector<LayerConfig>& layers) {
-    for (const LayerConfig& layer : layers) {
-      const ConfigNode* engine = layer.options.find("engine");
-      if (engine != nullptr && engine->text.starts_with("measured"))
-        root.diagnostics().add(engine->place, message, hint);
-      for (const std::vector<LayerConfig>& path : layer.paths) look_at(path);
-    }
+  const std::function<void(const ConfigNode&)> look_at = [&](const ConfigNode& node) {
+    const ConfigNode* engine = node.find("engine");
+    if (engine != nullptr && engine->text.starts_with("measured")) root.diagnostics().add(engine->place, message, hint);
+    for (const ConfigNode& item : node.items) look_at(item);
+    for (const ConfigNode::Entry& entry : node.entries) look_at(entry.value);
   };
   look_at(config.layers);
 }

@@ -13,14 +13,6 @@
 
 namespace twiddle {
 
-// One line under `layers:`, with every `repeat:` written out: its kind, its name and its options.
-struct LayerConfig {
-  std::string kind, name;
-  ConfigNode options;  // without `name`
-  Place place;
-  std::vector<std::vector<LayerConfig>> paths;  // of a layer that joins paths, as path_lists() has them
-};
-
 // One experiment, as a YAML file and the command line describe it.
 struct Config {
   std::string file, name;  // name: `name:` or the file's stem
@@ -28,8 +20,8 @@ struct Config {
   int threads = 0;  // 0: as many as the machine has
   std::uint64_t seed = 1;
   bool deterministic = false;
-  Shape input;  // channels, height, width
-  std::vector<LayerConfig> layers;
+  Shape input;             // channels, height, width
+  ConfigNode layers;       // a list that expand_layers() (layer_list.h) has written out
   ConvPolicy convolution;  // engine: empty where the config leaves it open
 
   struct Data {

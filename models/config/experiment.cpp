@@ -155,8 +155,8 @@ Experiment read_sections(const ConfigNode& tree, const std::string& file, bool l
   if (model_is_whole) expect_possible_batch(config.train.batch_size, *experiment.model.net, diagnostics);
   refuse_to_mix_images(train, experiment);
   train.finish();
-  if (experiment.loss != nullptr && !built.output.empty() && !config.layers.empty())
-    experiment.loss->expect_output(built.output, config.input, config.layers.back(), diagnostics);
+  if (experiment.loss != nullptr && !built.output.empty() && !config.layers.items.empty())
+    experiment.loss->expect_output(built.output, config.input, config.layers.items.back(), diagnostics);
 
   config.data = read_data(data);
   config.data.present = root.has("data");

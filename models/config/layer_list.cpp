@@ -78,12 +78,10 @@ std::string options_hint(const std::string& kind, const ConfigNode& options) {
   return "write '- " + kind + ": {" + option + ": " + shown(options.text) + "}'";
 }
 
-// A layer before it is put into the flat list.
-struct Item {
-  std::string kind, name;  // name: empty where none was given
-  Place place, name_place;
-  ConfigNode options;
-};
+// The name of a layer in an expanded list.
+ConfigNode& name_in(ConfigNode& item) {
+  return item.entries.front().value.entries.front().value;
+}
 
 void expand_lists(const std::vector<ConfigNode*>& lists, Diagnostics& diagnostics, std::size_t& visited);
 
@@ -92,9 +90,30 @@ class Expander {
  public:
   Expander(Diagnostics& diagnostics, std::size_t& visited) : diagnostics_(diagnostics), visited_(visited) {}
 
+  void write_out(ConfigNode& list) {
+    const std::vector<ConfigNode> given = std::move(list.items);
+    list.items.clear();
+    items_ = &list.items;
+    add_all(given, "");
+  }
+
+  // Once all lists are written out, so that no given name is taken.
+  void name_the_unnamed(ConfigNode& list) {
+    for (ConfigNode& item : list.items) {
+      const std::string of_kind = stem_of(item.entries.front().key), stem = is_name(of_kind) ? of_kind : "layer";
+      std::string& name = name_in(item).text;
+      int& count = counts_[stem];
+      ++count;
+      if (!name.empty()) continue;
+      while (!taken_.insert(join(stem, count)).second) ++count;
+      name = join(stem, count);
+    }
+  }
+
+ private:
   // `count` is that of the repeats around it: "2", or "2.1" inside two.
-  void expand(const ConfigNode& list, const std::string& count) {
-    for (const ConfigNode& node : list.items) {
+  void add_all(const std::vector<ConfigNode>& nodes, const std::string& count) {
+    for (const ConfigNode& node : nodes) {
       if (++visited_ > most_layers) {
         if (visited_ == most_layers + 1) diagnostics_.add(node.place, join("more than ", most_layers, " layers"));
         return;
@@ -103,24 +122,8 @@ class Expander {
     }
   }
 
-  // What each of the lists, expanded in this order, has become.
-  void take(const std::vector<ConfigNode*>& lists, const std::vector<std::size_t>& ends) {
-    name_the_unnamed();
-    std::size_t next = 0;
-    for (std::size_t i = 0; i < lists.size(); ++i) {
-      lists[i]->items.clear();
-      for (; next < ends[i]; ++next) lists[i]->items.push_back(to_node(items_[next]));
-    }
-  }
-
-  std::size_t size() const { return items_.size(); }
-
- private:
   void add(const ConfigNode& node, const std::string& count) {
-    if (node.kind == Kind::scalar && !node.text.empty()) {
-      items_.push_back({node.text, "", node.place, node.place, {}});
-      return;
-    }
+    if (node.kind == Kind::scalar && !node.text.empty()) return add_layer({node.text, node.place, {}}, count);
     if (node.kind != Kind::mapping || node.entries.size() != 1) {
       std::string what = node.kind == Kind::null ? "an empty item: " : "";
       what += "a layer is a name, or one name with its options";
@@ -137,16 +140,28 @@ class Expander {
     }
     const ConfigNode::Entry& entry = node.entries.front();
     if (entry.key == "repeat") return repeat(entry.value, count);
-    Item item{entry.key, "", entry.place, entry.place, entry.value};
-    if (item.options.kind == Kind::scalar || item.options.kind == Kind::sequence) {
-      diagnostics_.add(item.options.place,
-                       "the options of '" + shown(item.kind) + "' must be a mapping of keys to values",
-                       options_hint(item.kind, item.options));
+    if (entry.value.kind == Kind::scalar || entry.value.kind == Kind::sequence) {
+      diagnostics_.add(entry.value.place,
+                       "the options of '" + shown(entry.key) + "' must be a mapping of keys to values",
+                       options_hint(entry.key, entry.value));
       return;
     }
-    take_name(item, count);
-    expand_lists(path_lists(item.kind, item.options), diagnostics_, visited_);
-    items_.push_back(std::move(item));
+    add_layer(entry, count);
+  }
+
+  // Its name comes first among its options; one that has none is named later.
+  void add_layer(ConfigNode::Entry layer, const std::string& count) {
+    ConfigNode& options = layer.value;
+    if (options.kind == Kind::null) options.place = layer.place;
+    options.kind = Kind::mapping;
+    ConfigNode::Entry name = take_name(layer, count);
+    options.entries.insert(options.entries.begin(), std::move(name));
+    expand_lists(path_lists(layer.key, options), diagnostics_, visited_);
+    ConfigNode item;
+    item.kind = Kind::mapping;
+    item.place = layer.place;
+    item.entries.push_back(std::move(layer));
+    items_->push_back(std::move(item));
   }
 
   void repeat(const ConfigNode& node, const std::string& count) {
@@ -159,66 +174,34 @@ class Expander {
     }
     params.finish();
     for (std::int64_t i = 1; layers != nullptr && i <= times && visited_ <= most_layers; ++i)
-      expand(*layers, count.empty() ? std::to_string(i) : join(count, ".", i));
+      add_all(layers->items, count.empty() ? std::to_string(i) : join(count, ".", i));
   }
 
-  void take_name(Item& item, const std::string& count) {
-    if (item.options.kind != Kind::mapping) return;
-    const auto entry = std::find_if(item.options.entries.begin(), item.options.entries.end(),
-                                    [](const ConfigNode::Entry& candidate) { return candidate.key == "name"; });
-    if (entry == item.options.entries.end()) return;
-    item.name_place = entry->value.place;
-    if (entry->value.kind == Kind::scalar && is_name(entry->value.text)) {
-      item.name = counted(entry->value.text, count);
-      taken_.insert(item.name);
-    } else {
-      diagnostics_.add(item.name_place,
+  ConfigNode::Entry take_name(ConfigNode::Entry& layer, const std::string& count) {
+    const ConfigNode* const given = layer.value.find("name");
+    ConfigNode name = text_node("", given == nullptr ? layer.place : given->place);
+    if (given != nullptr && given->kind == Kind::scalar && is_name(given->text)) {
+      name.text = counted(given->text, count);
+      taken_.insert(name.text);
+    } else if (given != nullptr) {
+      diagnostics_.add(name.place,
                        "'name' must be made of letters, digits, '_' and '-', a letter first; '.' may stand between");
     }
-    item.options.entries.erase(entry);
-  }
-
-  void name_the_unnamed() {
-    std::map<std::string, int> counts;
-    for (Item& item : items_) {
-      const std::string of_kind = stem_of(item.kind), stem = is_name(of_kind) ? of_kind : "layer";
-      int& count = counts[stem];
-      ++count;
-      if (!item.name.empty()) continue;
-      while (!taken_.insert(join(stem, count)).second) ++count;
-      item.name = join(stem, count);
-    }
-  }
-
-  static ConfigNode to_node(Item& item) {
-    if (item.options.kind == Kind::null) {
-      item.options.kind = Kind::mapping;
-      item.options.place = item.place;
-    }
-    if (item.options.kind == Kind::mapping)
-      item.options.entries.insert(item.options.entries.begin(),
-                                  {"name", item.name_place, text_node(item.name, item.name_place)});
-    ConfigNode node;
-    node.kind = Kind::mapping;
-    node.place = item.place;
-    node.entries.push_back({item.kind, item.place, std::move(item.options)});
-    return node;
+    std::erase_if(layer.value.entries, [](const ConfigNode::Entry& entry) { return entry.key == "name"; });
+    return {"name", name.place, std::move(name)};
   }
 
   Diagnostics& diagnostics_;
-  std::vector<Item> items_;
-  std::set<std::string> taken_;  // names
-  std::size_t& visited_;         // layers and repeats of the whole network
+  std::vector<ConfigNode>* items_ = nullptr;  // of the list that is written out
+  std::set<std::string> taken_;               // names
+  std::map<std::string, int> counts_;         // of layers, by the stem of their names
+  std::size_t& visited_;                      // layers and repeats of the whole network
 };
 
 void expand_lists(const std::vector<ConfigNode*>& lists, Diagnostics& diagnostics, std::size_t& visited) {
   Expander expander(diagnostics, visited);
-  std::vector<std::size_t> ends;
-  for (const ConfigNode* list : lists) {
-    expander.expand(*list, "");
-    ends.push_back(expander.size());
-  }
-  expander.take(lists, ends);
+  for (ConfigNode* list : lists) expander.write_out(*list);
+  for (ConfigNode* list : lists) expander.name_the_unnamed(*list);
 }
 
 // "a.b" may be a layer of that name, or layer "b" inside layer "a", but not both.
@@ -226,13 +209,12 @@ void check_names(ConfigNode& list, const std::string& prefix, std::map<std::stri
                  Diagnostics& diagnostics) {
   for (ConfigNode& item : list.items) {
     ConfigNode::Entry& layer = item.entries.front();
-    const ConfigNode* given = layer.value.find("name");
-    if (given == nullptr) continue;
-    const std::string name = prefix + given->text;
-    const auto [first, is_new] = lines.emplace(name, given->place.line);
+    const ConfigNode& given = name_in(item);
+    const std::string name = prefix + given.text;
+    const auto [first, is_new] = lines.emplace(name, given.place.line);
     if (!is_new)
-      diagnostics.add(given->place, join("two layers are called '", name, "'",
-                                         first->second > 0 ? join(" (first at line ", first->second, ")") : ""));
+      diagnostics.add(given.place, join("two layers are called '", name, "'",
+                                        first->second > 0 ? join(" (first at line ", first->second, ")") : ""));
     for (ConfigNode* path : path_lists(layer.key, layer.value)) check_names(*path, name + ".", lines, diagnostics);
   }
 }
@@ -266,50 +248,16 @@ ConfigNode expand_layers(const ConfigNode& list, Diagnostics& diagnostics) {
   return expanded;
 }
 
+std::string layer_name(const ConfigNode& item) {
+  const bool is_layer = item.kind == Kind::mapping && item.entries.size() == 1;
+  const ConfigNode* name = is_layer ? item.entries.front().value.find("name") : nullptr;
+  return name == nullptr ? std::string() : name->text;
+}
+
 std::vector<std::string> layer_names(const ConfigNode& list) {
   std::vector<std::string> names;
-  for (const ConfigNode& item : list.items) {
-    const bool is_layer = item.kind == Kind::mapping && item.entries.size() == 1;
-    const ConfigNode* name = is_layer ? item.entries.front().value.find("name") : nullptr;
-    names.push_back(name == nullptr ? std::string() : name->text);
-  }
+  for (const ConfigNode& item : list.items) names.push_back(layer_name(item));
   return names;
-}
-
-std::vector<LayerConfig> read_layers(const ConfigNode& list, const std::string& prefix) {
-  std::vector<LayerConfig> layers;
-  for (const ConfigNode& item : list.items) {
-    const ConfigNode::Entry& entry = item.entries.front();
-    LayerConfig layer{entry.key, "", entry.value, entry.place, {}};
-    if (const ConfigNode* name = entry.value.find("name")) {
-      layer.name = prefix + name->text;
-      layer.options.entries.erase(layer.options.entries.begin());
-    }
-    for (const ConfigNode* path : path_lists(layer.kind, layer.options))
-      layer.paths.push_back(read_layers(*path, layer.name + "."));
-    layers.push_back(std::move(layer));
-  }
-  return layers;
-}
-
-ConfigNode write_layers(const std::vector<LayerConfig>& layers, const std::string& prefix) {
-  ConfigNode list;
-  list.kind = Kind::sequence;
-  for (const LayerConfig& layer : layers) {
-    ConfigNode options = layer.options;
-    options.kind = Kind::mapping;
-    const std::vector<ConfigNode*> lists = path_lists(layer.kind, options);
-    for (std::size_t i = 0; i < lists.size(); ++i) *lists[i] = write_layers(layer.paths.at(i), layer.name + ".");
-    const std::string name = layer.name.substr(std::min(prefix.size(), layer.name.size()));
-    if (!name.empty())
-      options.entries.insert(options.entries.begin(), {"name", layer.place, text_node(name, layer.place)});
-    ConfigNode item;
-    item.kind = Kind::mapping;
-    item.place = layer.place;
-    item.entries.push_back({layer.kind, layer.place, std::move(options)});
-    list.items.push_back(std::move(item));
-  }
-  return list;
 }
 
 }  // namespace twiddle

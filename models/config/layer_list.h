@@ -15,16 +15,13 @@ namespace twiddle {
 // that is written out comes back as it is.
 ConfigNode expand_layers(const ConfigNode& list, Diagnostics& diagnostics);
 
-// Names in an expanded list, in order; empty where an item has none.
+// The name of an item in an expanded list, or of all; empty where it has none. Inside a layer that joins paths, a layer
+// of the network has that one's name before its own: "block1.conv1".
+std::string layer_name(const ConfigNode& item);
 std::vector<std::string> layer_names(const ConfigNode& list);
 
 // The lists of layers among the options of a `residual` (layers, shortcut) or a `parallel` (paths), in that order; none
 // for other kinds. What should be a list and is none is left out.
 std::vector<ConfigNode*> path_lists(const std::string& kind, ConfigNode& options);
-
-// Converts an expanded list to what the builder takes, and back. Names get the prefix, and those inside a layer its
-// name: "block1.conv1".
-std::vector<LayerConfig> read_layers(const ConfigNode& list, const std::string& prefix = "");
-ConfigNode write_layers(const std::vector<LayerConfig>& layers, const std::string& prefix = "");
 
 }  // namespace twiddle

@@ -41,7 +41,7 @@ void check_classes(const Experiment& experiment, const char* key, const Dataset&
   if (classes <= outputs) return;
   const std::string label = dataset.largest_label();
   const std::string empty = without_images(dataset);  // such as class 0 if labels begin with 1
-  diagnostics.add(experiment.config.layers.back().place,
+  diagnostics.add(experiment.config.layers.items.back().place,
                   join("data.", key, " has ", classes, " classes", label.empty() ? "" : " (" + label + ")",
                        ", the last layer gives ", outputs, " outputs", empty.empty() ? "" : "; " + empty),
                   join("set its outputs to ", classes));

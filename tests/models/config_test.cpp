@@ -21,11 +21,12 @@ TEST(Config, ReadsEverySection) {
   EXPECT_EQ(config.threads, 3);
   EXPECT_EQ(config.seed, 7u);
   EXPECT_EQ(config.input, (Shape{3, 32, 16}));
-  ASSERT_EQ(config.layers.size(), 1u);
-  EXPECT_EQ(config.layers[0].kind, "conv2d");
-  EXPECT_EQ(config.layers[0].name, "conv1");
-  EXPECT_EQ(config.layers[0].options.entries.size(), 2u);
-  EXPECT_EQ(to_string(config.layers[0].place), "a.yaml:6:38");
+  ASSERT_EQ(config.layers.items.size(), 1u);
+  const ConfigNode::Entry& layer = layer_at(config.layers, 0);
+  EXPECT_EQ(layer.key, "conv2d");
+  EXPECT_EQ(layer.value.find("name")->text, "conv1");
+  EXPECT_EQ(layer.value.entries.size(), 3u);
+  EXPECT_EQ(to_string(layer.place), "a.yaml:6:38");
   EXPECT_EQ(config.convolution.engine, "gemm");
   EXPECT_EQ(config.convolution.precision, Precision::tf32);
   EXPECT_EQ(config.convolution.workspace_limit, 512u << 20);

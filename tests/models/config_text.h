@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "models/config/experiment.h"
+#include "models/config/layer_list.h"
 
 namespace twiddle {
 
@@ -31,9 +32,12 @@ inline bool holds(const std::string& text, const std::string& part) {
 }
 
 inline std::vector<std::string> names_of_layers(const Config& config) {
-  std::vector<std::string> result;
-  for (const LayerConfig& layer : config.layers) result.push_back(layer.name);
-  return result;
+  return layer_names(config.layers);
+}
+
+// The kind of a layer in a list, where it stands and its options.
+inline const ConfigNode::Entry& layer_at(const ConfigNode& list, std::size_t i) {
+  return list.items.at(i).entries.front();
 }
 
 }  // namespace twiddle

@@ -35,7 +35,7 @@ TEST(Experiment, TheResolvedTreeReadsBack) {
   EXPECT_EQ(to_yaml(again.tree), written);
   EXPECT_EQ(again.name, "a");
   EXPECT_EQ(names_of_layers(again), names_of_layers(config));
-  EXPECT_EQ(again.layers[1].options.find("bias")->text, "false");
+  EXPECT_EQ(layer_at(again.layers, 1).value.find("bias")->text, "false");
 }
 
 // A program whose defaults are others reads the same run.

@@ -11,7 +11,6 @@
 
 #include "models/checkpoints/weights.h"
 #include "models/config/experiment.h"
-#include "models/config/layer_list.h"
 
 namespace twiddle {
 
@@ -66,7 +65,7 @@ std::vector<std::string> kinds_after_merging(const std::string& layers, int norm
   Network whole(nets_head + layers + "    - linear: {outputs: 3}\n");
   whole.draw_values();
   const ConfigNode& tree = whole.experiment.config.tree;
-  const MergedLayers merged = merge_layers(read_layers(*tree.find("model")->find("layers")), whole.values());
+  const MergedLayers merged = merge_layers(*tree.find("model")->find("layers"), whole.values());
   EXPECT_EQ(merged.norms, norms);
   EXPECT_EQ(merged.sums, sums);
   Network small(to_yaml(with_layers(tree, merged.layers)));
@@ -130,7 +129,7 @@ TEST(MergeLayers, PatternsOfLayersThatAreGoneAreLeftOut) {
               "    - conv2d: {filters: 2, kernel: 1}\n    - batch_norm\n    - linear: {outputs: 3}\n"
               "train: {freeze: [bn1]}\n");
   const ConfigNode& tree = net.experiment.config.tree;
-  const MergedLayers merged = merge_layers(read_layers(*tree.find("model")->find("layers")), net.values());
+  const MergedLayers merged = merge_layers(*tree.find("model")->find("layers"), net.values());
   EXPECT_EQ(kinds_of(Network(to_yaml(with_layers(tree, merged.layers))).net()),
             (std::vector<std::string>{"conv2d", "linear"}));
 }

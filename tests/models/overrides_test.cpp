@@ -1,5 +1,3 @@
-#include <tuple>
-
 #include "tests/models/config_text.h"
 
 namespace twiddle {
@@ -21,8 +19,8 @@ TEST(Overrides, ReachEverything) {
   EXPECT_EQ(config.train.schedule.kind, Schedule::Kind::step);
   EXPECT_EQ(config.train.schedule.every, 7);
   EXPECT_EQ(names_of_layers(config), (std::vector<std::string>{"dropout1", "fc1"}));
-  EXPECT_EQ(config.layers[1].options.find("outputs")->text, "20");
-  EXPECT_EQ(config.layers[1].options.find("bias")->text, "false");
+  EXPECT_EQ(layer_at(config.layers, 1).value.find("outputs")->text, "20");
+  EXPECT_EQ(layer_at(config.layers, 1).value.find("bias")->text, "false");
   EXPECT_EQ(config.input, (Shape{3, 4, 5}));
   EXPECT_EQ(config.tree.find("data")->find("train")->find("images")->text, "a.gz");
 }
@@ -64,14 +62,17 @@ TEST(Overrides, ReachLayersInPaths) {
                                          {"model.layers.parallel1.residual1.dropout1.rate", "0.25", "--set"},
                                          {"model.layers.parallel1.paths.0", "[relu]", "--set"},
                                          {"model.layers.parallel1.join", "add", "--set"}});
-  const auto& [layers, shortcut] = std::tie(config.layers[0].paths.at(0), config.layers[0].paths.at(1));
-  EXPECT_EQ(layers[0].name, "block.conv1");
-  EXPECT_EQ(layers[0].options.find("filters")->text, "3");
-  EXPECT_EQ(shortcut[0].name, "block.conv2");
-  EXPECT_EQ(shortcut[0].options.find("filters")->text, "3");
-  const LayerConfig& parallel = config.layers[1];
-  EXPECT_EQ(parallel.paths.at(0).at(0).name, "parallel1.relu1");
-  EXPECT_EQ(parallel.paths.at(1).at(0).paths.at(0).at(0).options.find("rate")->text, "0.25");
+  const ConfigNode& block = layer_at(config.layers, 0).value;
+  const ConfigNode &inner = layer_at(*block.find("layers"), 0).value,
+                   &beside = layer_at(*block.find("shortcut"), 0).value;
+  EXPECT_EQ(inner.find("name")->text, "conv1");
+  EXPECT_EQ(inner.find("filters")->text, "3");
+  EXPECT_EQ(beside.find("name")->text, "conv2");
+  EXPECT_EQ(beside.find("filters")->text, "3");
+  const ConfigNode& paths = *layer_at(config.layers, 1).value.find("paths");
+  EXPECT_EQ(layer_names(paths.items.at(0)), std::vector<std::string>{"relu1"});
+  const ConfigNode& residual = layer_at(paths.items.at(1), 0).value;
+  EXPECT_EQ(layer_at(*residual.find("layers"), 0).value.find("rate")->text, "0.25");
   EXPECT_TRUE(holds(complaint_about(text, {{"model.layers.block.conv7.filters", "3", "--set"}}),
                     "unknown layer 'conv7'; did you mean 'conv1'?"));
 }
@@ -83,9 +84,9 @@ TEST(Overrides, ReachLayersWhoseNamesHaveDots) {
       "    - linear: {outputs: 10}\n";
   const Config config = config_of(
       text, {{"model.layers.layer1.0.conv.1.bias", "false", "--set"}, {"model.layers.0.conv.1.lr", "2", "--set"}});
-  const LayerConfig& inside = config.layers[0].paths.at(0).at(0);
-  EXPECT_EQ(inside.options.find("bias")->text, "false");
-  EXPECT_EQ(inside.options.find("lr")->text, "2");
+  const ConfigNode& inside = layer_at(*layer_at(config.layers, 0).value.find("layers"), 0).value;
+  EXPECT_EQ(inside.find("bias")->text, "false");
+  EXPECT_EQ(inside.find("lr")->text, "2");
   EXPECT_TRUE(holds(complaint_about(text, {{"model.layers.layer1.7.lr", "2", "--set"}}), "unknown layer 'layer1'"));
 }
 
