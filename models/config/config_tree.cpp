@@ -21,12 +21,6 @@ using Kind = ConfigNode::Kind;
 
 constexpr std::size_t largest_file = 4u << 20, longest_chain = 16;
 
-ConfigNode::Entry* find_entry(ConfigNode& mapping, const std::string& key) {
-  const auto entry = std::find_if(mapping.entries.begin(), mapping.entries.end(),
-                                  [&](const ConfigNode::Entry& candidate) { return candidate.key == key; });
-  return entry == mapping.entries.end() ? nullptr : &*entry;
-}
-
 // The text of a file, or what keeps it from being read.
 struct FileText {
   std::string text, problem;
@@ -55,8 +49,7 @@ FileText read_text(const std::string& path) {
 
 // A choice is a mapping of which one entry is meant: its name, or its `format`.
 bool is_other_choice(const std::string& key, const ConfigNode& base, const ConfigNode& over) {
-  const bool named = key == "optimizer" || key == "schedule";
-  if (named && base.entries.size() == 1 && over.entries.size() == 1)
+  if (is_choice(key) && base.entries.size() == 1 && over.entries.size() == 1)
     return base.entries.front().key != over.entries.front().key;
   const ConfigNode *before = base.find("format"), *after = over.find("format");
   return before != nullptr && after != nullptr && before->text != after->text;
@@ -93,11 +86,10 @@ class TreeLoader {
 
  private:
   ConfigNode with_base(ConfigNode tree, const std::string& file) {
-    const auto entry = std::find_if(tree.entries.begin(), tree.entries.end(),
-                                    [](const ConfigNode::Entry& candidate) { return candidate.key == "base"; });
-    if (entry == tree.entries.end()) return tree;
+    const ConfigNode::Entry* const entry = find_entry(tree, "base");
+    if (entry == nullptr) return tree;
     const ConfigNode base = entry->value;
-    tree.entries.erase(entry);
+    std::erase_if(tree.entries, [](const ConfigNode::Entry& each) { return each.key == "base"; });
     if (base.kind != Kind::scalar || base.text.empty()) {
       diagnostics_.add(base.place, "'base' must be the path of another config");
       return tree;
@@ -134,6 +126,16 @@ ConfigNode load_tree(const std::string& file, Diagnostics& diagnostics) {
 
 ConfigNode load_tree_text(const std::string& text, const std::string& name, Diagnostics& diagnostics) {
   return TreeLoader(diagnostics).load_text(text, name);
+}
+
+bool is_choice(std::string_view key) {
+  return key == "optimizer" || key == "schedule" || key == "loss";
+}
+
+ConfigNode::Entry* find_entry(ConfigNode& mapping, std::string_view key) {
+  for (ConfigNode::Entry& entry : mapping.entries)
+    if (entry.key == key) return &entry;
+  return nullptr;
 }
 
 ConfigNode merge_trees(ConfigNode base, const ConfigNode& over) {

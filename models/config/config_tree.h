@@ -1,6 +1,7 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/config/config.h"
@@ -17,6 +18,12 @@ ConfigNode load_tree_text(const std::string& text, const std::string& name, Diag
 // This tree's keys win; mappings merge, all else is replaced. What says `one of these` (an optimizer's name, a format)
 // is replaced as a whole where the choice is another.
 ConfigNode merge_trees(ConfigNode base, const ConfigNode& over);
+
+// Whether a key of `train` has one of several names below it, with that one's options: `optimizer: {sgd: {...}}`.
+bool is_choice(std::string_view key);
+
+// Null: the mapping has no such key.
+ConfigNode::Entry* find_entry(ConfigNode& mapping, std::string_view key);
 
 // Puts the values where their keys point, making sections on the way. Layers go by name or number.
 void apply_overrides(ConfigNode& tree, const std::vector<Override>& overrides, Diagnostics& diagnostics);

@@ -20,17 +20,11 @@ namespace {
 
 using Kind = ConfigNode::Kind;
 
-ConfigNode* find_value(ConfigNode& mapping, const std::string& key) {
-  for (ConfigNode::Entry& entry : mapping.entries)
-    if (entry.key == key) return &entry.value;
-  return nullptr;
-}
-
 // The list under model.layers; null where there is none.
 ConfigNode* find_layers(ConfigNode& tree) {
-  ConfigNode* model = find_value(tree, "model");
-  ConfigNode* layers = model == nullptr ? nullptr : find_value(*model, "layers");
-  return layers == nullptr || layers->kind != Kind::sequence ? nullptr : layers;
+  ConfigNode::Entry* const model = find_entry(tree, "model");
+  ConfigNode::Entry* const layers = model == nullptr ? nullptr : find_entry(model->value, "layers");
+  return layers == nullptr || layers->value.kind != Kind::sequence ? nullptr : &layers->value;
 }
 
 // What is measured where a config says `engine`: that engine's plans if it names one. A plan that it names stays.

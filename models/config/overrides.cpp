@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <sstream>
 
 #include "framework/error.h"
 #include "framework/printable.h"
@@ -27,30 +26,25 @@ std::size_t levels(const ConfigNode& node) {
 // Follows the key of one override down the tree and puts its value there.
 class Descent {
  public:
-  Descent(const Override& override, Diagnostics& diagnostics) : diagnostics_(diagnostics) {
+  Descent(const Override& override, Diagnostics& diagnostics) : diagnostics_(diagnostics), rest_(override.key) {
     auto source = std::make_shared<SourceText>();
     const bool set = override.from == "--set" || override.from.empty();
     source->name = shown(set ? "--set " + override.key + "=" + override.value : override.from + " " + override.value);
     place_ = {std::move(source), 0, 0, 1};
-    std::istringstream parts(override.key);
-    for (std::string part; std::getline(parts, part, '.');) path_.push_back(part);
-    if (override.key.empty() || override.key.back() == '.') path_.emplace_back();
     value_ = override.is_text ? text_value(override.value) : parse_value(override.value);
   }
 
   void apply(ConfigNode& tree) {
     if (failed_) return;
-    if (std::count(path_.begin(), path_.end(), "") > 0)
+    if (("." + rest_ + ".").find("..") != std::string::npos)
       return fail("the key has an empty part", "such as --set train.epochs=3");
-    if (path_.size() + levels(value_) > most_levels)
-      return fail(join("nested more than ", most_levels, " levels deep"));
-    if (path_.front() == "base")
-      return fail("'base' cannot be set from the command line", "name the other file itself");
+    const auto parts = static_cast<std::size_t>(1 + std::count(rest_.begin(), rest_.end(), '.'));
+    if (parts + levels(value_) > most_levels) return fail(join("nested more than ", most_levels, " levels deep"));
+    if (part() == "base") return fail("'base' cannot be set from the command line", "name the other file itself");
     ConfigNode *node = &tree, *holder = nullptr;
-    for (std::size_t i = 0; i < path_.size() && node != nullptr; ++i) {
-      if (in_layers(i)) join_name(*node, i);
+    while (node != nullptr && !rest_.empty()) {
       holder = node;
-      node = step(*node, i);
+      node = step(*node);
     }
     if (node == nullptr) return;
     *node = value_;
@@ -66,15 +60,12 @@ class Descent {
 
   ConfigNode text_value(const std::string& text) {
     if (!is_line_of_text(text)) fail("the value is no text: it holds control characters, or bytes that are not UTF-8");
-    ConfigNode value;
-    value.kind = Kind::scalar;
-    value.text = text;
+    ConfigNode value = text_node(text, place_);
     value.quoted = true;
-    value.place = place_;
     return value;
   }
 
-  // To leave a value out by mistake would empty a whole section: whoever means that writes null.
+  // To leave a value out by mistake would empty a whole section: null takes a key away.
   ConfigNode parse_value(const std::string& text) {
     if (text.find_first_not_of(" \t") == std::string::npos) {
       fail("there is no value behind the '='", "such as --set train.epochs=3; KEY=null takes a key away");
@@ -87,47 +78,46 @@ class Descent {
     return value;
   }
 
-  std::string path_until(std::size_t end) const {
-    return join_names({path_.begin(), path_.begin() + static_cast<std::ptrdiff_t>(end)}, ".");
+  std::string part() const { return rest_.substr(0, rest_.find('.')); }
+
+  void pass(const std::string& part) {
+    done_ += (done_.empty() ? "" : ".") + part;
+    rest_.erase(0, part.size() + 1);
   }
 
-  ConfigNode* step(ConfigNode& node, std::size_t i) {
-    if (node.kind == Kind::sequence) return step_into_list(node, i);
-    const std::string& key = path_[i];
-    if (node.kind == Kind::null || (is_choice(i) && (node.kind == Kind::scalar || node.find(key) == nullptr))) {
+  bool in_layers() const { return (done_ + ".").starts_with("model.layers."); }
+
+  // One part of the key down; null: there is no such key.
+  ConfigNode* step(ConfigNode& node) {
+    const std::string key = part();
+    const bool chooses = done_.starts_with("train.") && is_choice(done_.substr(6));
+    if (node.kind == Kind::null || (chooses && node.find(key) == nullptr)) {
       // `schedule: step` becomes a mapping so that its options can be set; another choice takes the place of the old.
       node = ConfigNode{};
       node.kind = Kind::mapping;
       node.place = place_;
     }
     if (node.kind == Kind::scalar) {
-      fail(join("'", shown(path_until(i)), "' is a value, not a section: it has no '", shown(key), "'"));
+      fail(join("'", shown(done_), "' is a value, not a section: it has no '", shown(key), "'"));
       return nullptr;
     }
-    for (ConfigNode::Entry& entry : node.entries) {
-      if (entry.key != key) continue;
-      if (i + 1 == path_.size()) entry.place = place_;
-      return &entry.value;
+    if (ConfigNode::Entry* entry = find_entry(node, key)) {
+      pass(key);
+      if (rest_.empty()) entry->place = place_;
+      return &entry->value;
     }
-    if (in_layers(i) && !lists_in(node).empty()) {
-      for (ConfigNode* list : lists_in(node))
-        if (ConfigNode* layer = named_layer(*list, i)) return layer;
-      if (!is_option_of_paths(key)) {
-        fail(unknown_name("layer", key, names_in(node)));
-        return nullptr;
-      }
+    if (in_layers())
+      if (ConfigNode* layer = named_layer(node)) return layer;
+    if (node.kind == Kind::sequence) return item_at(node, key);
+    if (in_layers() && !lists_in(node).empty() && !is_option_of_paths(key)) {
+      fail(unknown_name("layer", key, names_in(node)));
+      return nullptr;
     }
+    pass(key);
     node.entries.push_back({key, place_, ConfigNode{}});
     node.entries.back().value.place = place_;
     return &node.entries.back().value;
   }
-
-  // Whether the key says which of several is meant, as in train.optimizer.sgd.
-  bool is_choice(std::size_t i) const {
-    return i == 2 && path_[0] == "train" && (path_[1] == "optimizer" || path_[1] == "schedule" || path_[1] == "loss");
-  }
-
-  bool in_layers(std::size_t i) const { return i >= 2 && path_[0] == "model" && path_[1] == "layers"; }
 
   // A list of layers itself, or those among the options of a layer that joins paths.
   static std::vector<ConfigNode*> lists_in(ConfigNode& node) {
@@ -149,54 +139,45 @@ class Descent {
     return key == "layers" || key == "shortcut" || key == "paths" || key == "join" || key == "name";
   }
 
-  // A layer's name may hold dots: parts of the key that make up the name of a layer here become one.
-  void join_name(ConfigNode& node, std::size_t i) {
-    for (const ConfigNode* list : lists_in(node))
-      for (const std::string& name : layer_names(*list)) {
-        const std::size_t parts = 1 + static_cast<std::size_t>(std::count(name.begin(), name.end(), '.'));
-        const auto first = path_.begin() + static_cast<std::ptrdiff_t>(i);
-        if (parts == 1 || parts > path_.size() - i) continue;
-        const auto last = first + static_cast<std::ptrdiff_t>(parts);
-        if (join_names({first, last}, ".") != name) continue;
-        *first = name;
-        path_.erase(first + 1, last);
-        return;
-      }
+  // The layer here whose name comes next in the key, which may be several parts: names may hold dots. Null: none.
+  ConfigNode* named_layer(ConfigNode& node) {
+    ConfigNode* layer = nullptr;
+    std::string longest;
+    for (ConfigNode* list : lists_in(node))
+      for (ConfigNode& item : list->items)
+        if (const std::string name = layer_name(item);
+            name.size() > longest.size() && (rest_ + ".").starts_with(name + "."))
+          layer = &item, longest = name;
+    if (layer == nullptr) return nullptr;
+    pass(longest);
+    return &layer_or_options(*layer);
   }
 
-  // The layer of that name, or its options where the key goes on; null: the list has none.
-  ConfigNode* named_layer(ConfigNode& list, std::size_t i) const {
-    const std::vector<std::string> names = layer_names(list);
-    const auto name = std::find(names.begin(), names.end(), path_[i]);
-    return name == names.end() ? nullptr : &layer_at(list.items[static_cast<std::size_t>(name - names.begin())], i);
-  }
-
-  ConfigNode& layer_at(ConfigNode& item, std::size_t i) const {
-    const bool options = i + 1 < path_.size() && item.kind == Kind::mapping && item.entries.size() == 1 &&
-                         path_[i + 1] != item.entries.front().key;
+  ConfigNode& layer_or_options(ConfigNode& item) const {
+    const bool options =
+        !rest_.empty() && item.kind == Kind::mapping && item.entries.size() == 1 && part() != item.entries.front().key;
     return options ? item.entries.front().value : item;
   }
 
-  // A number, from 0; for layers their names as well, and then the layer's options are meant.
-  ConfigNode* step_into_list(ConfigNode& list, std::size_t i) {
-    const bool layers = in_layers(i);
-    if (layers)
-      if (ConfigNode* layer = named_layer(list, i)) return layer;
-    const bool number = path_[i].size() < 6 && path_[i].find_first_not_of("0123456789") == std::string::npos;
-    const std::size_t index = number ? std::stoul(path_[i]) : list.items.size();
-    if (index < list.items.size()) return layers ? &layer_at(list.items[index], i) : &list.items[index];
-    if (layers && !number) {
-      fail(unknown_name("layer", path_[i], layer_names(list)));
-    } else {
-      fail(join("'", path_until(i), "' has ", list.items.size(), " items, counted from 0: there is no '", path_[i],
-                "'"));
+  // By its number, from 0.
+  ConfigNode* item_at(ConfigNode& list, const std::string& key) {
+    const bool number = key.size() < 6 && key.find_first_not_of("0123456789") == std::string::npos;
+    const std::size_t index = number ? std::stoul(key) : list.items.size();
+    if (index < list.items.size()) {
+      const bool layers = in_layers();
+      pass(key);
+      return layers ? &layer_or_options(list.items[index]) : &list.items[index];
     }
+    if (in_layers() && !number)
+      fail(unknown_name("layer", key, layer_names(list)));
+    else
+      fail(join("'", done_, "' has ", list.items.size(), " items, counted from 0: there is no '", key, "'"));
     return nullptr;
   }
 
   Diagnostics& diagnostics_;
   Place place_;
-  std::vector<std::string> path_;
+  std::string done_, rest_;  // of the key
   ConfigNode value_;
   bool failed_ = false;
 };

@@ -79,6 +79,13 @@ TEST_F(ConfigTree, BaseIsMergedBelow) {
   EXPECT_EQ(config.name, "top");
 }
 
+TEST_F(ConfigTree, ReplacesOptionsOfAnotherLoss) {
+  write("base.yaml", smallest_config + "train: {loss: {cross_entropy: {label_smoothing: 0.1}}}\n");
+  const Config config =
+      load_experiment(write("top.yaml", "base: base.yaml\ntrain: {loss: {binary_cross_entropy: {}}}\n")).config;
+  EXPECT_EQ(config.tree.find("train")->find("loss")->entries.front().key, "binary_cross_entropy");
+}
+
 TEST_F(ConfigTree, BadBases) {
   const std::string missing =
       file_complaint(write("a.yaml", "version: 1\nbase: none.yaml\n" + smallest_config.substr(11)));
