@@ -4,7 +4,6 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <utility>
 
@@ -106,14 +105,7 @@ std::string as_floats(std::string_view halves, float (*convert)(std::uint16_t)) 
 // A file whose parts are checked against its size before they are read.
 class Reader {
  public:
-  explicit Reader(const std::string& path) : path_(path) {
-    std::error_code error;
-    const std::filesystem::file_status status = std::filesystem::status(path, error);
-    if (!std::filesystem::exists(status)) fail("no such file");
-    if (!std::filesystem::is_regular_file(status)) fail("it is no regular file");
-    size_ = std::filesystem::file_size(path, error);
-    if (error) fail(error.message());
-    file_.open(path, std::ios::binary);
+  explicit Reader(const std::string& path) : path_(path), size_(size_of_file(path)), file_(path, std::ios::binary) {
     if (!file_) fail("cannot be opened: ", std::strerror(errno));
   }
 
@@ -133,8 +125,8 @@ class Reader {
 
  private:
   std::string path_;
+  std::uint64_t size_;
   std::ifstream file_;
-  std::uint64_t size_ = 0;
 };
 
 // The arrays of a file whose header was read.

@@ -1,13 +1,10 @@
 #include "models/config/config_tree.h"
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <span>
 
+#include "data/files.h"
 #include "data/images/file_kind.h"
 #include "framework/error.h"
 #include "framework/printable.h"
@@ -21,30 +18,19 @@ using Kind = ConfigNode::Kind;
 
 constexpr std::size_t largest_file = 4u << 20, longest_chain = 16;
 
-// The text of a file, or what keeps it from being read.
-struct FileText {
-  std::string text, problem;
-};
-
-FileText read_text(const std::string& path) {
+// The text of a config file; throws an Error that names a file that is none, or cannot be read.
+std::string read_text(const std::string& path) {
+  const auto refuse = [&path](const std::string& reason) {
+    throw Error(ErrorKind::config, "cannot read '" + shown(path) + "': " + reason);
+  };
   std::error_code ignored;
-  const std::filesystem::file_status status = std::filesystem::status(path, ignored);
-  if (std::filesystem::is_directory(status)) return {"", "it is a folder, not a config file"};
-  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
-    return {"", "it is no regular file"};  // reading from a pipe may never end
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
-  if (file == nullptr) return {"", std::strerror(errno)};
-  FileText result;
-  std::array<char, 1 << 16> block;
-  while (const std::size_t count = std::fread(block.data(), 1, block.size(), file.get())) {
-    const std::span first_bytes(reinterpret_cast<const std::uint8_t*>(block.data()), std::min(count, bytes_of_kind));
-    const std::string kind = result.text.empty() ? kind_of_file(first_bytes, FileUse::dataset) : "";
-    if (!kind.empty()) return {"", "it is no config but " + kind};
-    result.text.append(block.data(), count);
-    if (result.text.size() > largest_file) return {"", "it has more than 4 MiB: this is no config"};
-  }
-  if (std::ferror(file.get()) != 0) return {"", std::strerror(errno)};
-  return result;
+  if (std::filesystem::is_directory(path, ignored)) refuse("it is a folder, not a config file");
+  const std::vector<std::uint8_t> bytes = read_first_bytes(path, largest_file + 1);
+  const std::span first_bytes(bytes.data(), std::min(bytes.size(), bytes_of_kind));
+  const std::string kind = kind_of_file(first_bytes, FileUse::dataset);
+  if (!kind.empty()) refuse("it is no config but " + kind);
+  if (bytes.size() > largest_file) refuse("it has more than 4 MiB: this is no config");
+  return {bytes.begin(), bytes.end()};
 }
 
 // A choice is a mapping of which one entry is meant: its name, or its `format`.
@@ -61,10 +47,14 @@ class TreeLoader {
   explicit TreeLoader(Diagnostics& diagnostics) : diagnostics_(diagnostics) {}
 
   ConfigNode load(const std::string& file, const Place& named_at) {
-    FileText contents = read_text(file);
-    if (contents.problem.empty()) return load_text(contents.text, file);
-    diagnostics_.add(named_at, "cannot read '" + shown(file) + "': " + contents.problem);
-    return {};
+    std::string text;
+    try {
+      text = read_text(file);
+    } catch (const Error& error) {
+      diagnostics_.add(named_at, error.what());
+      return {};
+    }
+    return load_text(text, file);
   }
 
   ConfigNode load_text(const std::string& text, const std::string& file) {
