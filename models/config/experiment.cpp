@@ -10,9 +10,7 @@
 #include "models/config/config_tree.h"
 #include "models/config/layer_list.h"
 #include "models/config/parameter_patterns.h"
-#include "models/config/read_optimizer.h"
 #include "models/evaluation/metric.h"
-#include "models/loss.h"
 
 namespace twiddle {
 
@@ -127,6 +125,20 @@ Device device_of(const Config& config, std::optional<int> gpu) {
   return gpu && leaves_open ? Device{Device::Kind::cuda, *gpu} : parse_device(config.device);
 }
 
+// Null if there is none of that name, which is then in the diagnostics.
+std::unique_ptr<Optimizer> read_optimizer(Params& train) {
+  auto [name, options] = train.named("optimizer", "sgd");
+  static_cast<void>(train.has("learning_rate"));  // where an optimizer's unknown key 'lr' belongs
+  const OptimizerRegistry optimizers = builtin_optimizers();
+  if (!optimizers.has(name)) {
+    train.error("optimizer", optimizers.unknown(name));
+    return nullptr;
+  }
+  std::unique_ptr<Optimizer> optimizer = optimizers.make(name, options);
+  options.finish();
+  return optimizer;
+}
+
 // The sections in turn, each by those who know what stands in it, as far as it can be read at all.
 Experiment read_sections(const ConfigNode& tree, const std::string& file, bool layers_are_whole,
                          const ExperimentOptions& options, Diagnostics& diagnostics) {
@@ -184,11 +196,6 @@ Experiment read_experiment(ConfigNode tree, const std::string& file, const std::
 }
 
 }  // namespace
-
-Experiment::Experiment() = default;
-Experiment::Experiment(Experiment&&) noexcept = default;
-Experiment& Experiment::operator=(Experiment&&) noexcept = default;
-Experiment::~Experiment() = default;
 
 double kept_tensors(const Config::Train& train, const Optimizer& optimizer, int ranks) {
   return static_cast<double>(optimizer.state_tensors()) / ranks + (train.accumulate > 1 ? 1 : 0) +

@@ -4,24 +4,19 @@
 #include <string>
 #include <vector>
 
+#include "framework/optimizers/optimizer.h"
 #include "models/builder.h"
 #include "models/config/config.h"
 #include "models/config/data_section.h"
+#include "models/loss.h"
 
 namespace twiddle {
 
-class Loss;
 class Measuring;
-class Optimizer;
 
 // A config, read once, and what is built from it while it is read, so that everything that is wrong in it is told in
 // one go. Nothing is allocated on a device yet, and no dataset is opened.
 struct Experiment {
-  Experiment();
-  Experiment(Experiment&&) noexcept;
-  Experiment& operator=(Experiment&&) noexcept;
-  ~Experiment();
-
   Config config;
   Device device;  // the config's, which need not be there yet
   Model model;
