@@ -53,16 +53,8 @@ EvalResult evaluate(Context& ctx, const Sequential& net, const Loss& loss, Loade
     if (!std::isfinite(mean)) refuse_bad_image(stream, batch, loader.dataset());
     return mean;
   };
-  auto* const images = dynamic_cast<ImageJudge*>(judge.get());  // null: targets are labels
-  EvaluatedBatch evaluated;
-  const auto judge_next = [&]() -> std::optional<JudgedBatch> {
-    if (ranks != nullptr && images != nullptr) return judge_next_of_ranks(*ranks, *images, next, mean_loss);
-    if (!(ranks != nullptr ? next_of_ranks(*ranks, stream, evaluated, next) : next(evaluated))) return std::nullopt;
-    judge->add(evaluated.batch, evaluated.output);
-    return JudgedBatch{std::ssize(evaluated.batch.indices), mean_loss(evaluated)};
-  };
   for (std::int64_t done = 0; limit_batches == 0 || done < limit_batches; ++done) {
-    const std::optional<JudgedBatch> judged = judge_next();
+    const std::optional<JudgedBatch> judged = judge_next(ranks, *judge, next, mean_loss);
     if (!judged) break;
     loss_sum += judged->loss * static_cast<double>(judged->images);
     result.images += judged->images;
@@ -88,8 +80,9 @@ std::size_t evaluation_bytes(TargetKind target, std::int64_t batch, const Shape&
   if (is_image(target)) return static_cast<std::size_t>(3 * of_batch);  // inputs, outputs and targets
   if (target == TargetKind::label)
     return static_cast<std::size_t>(of_batch + std::min(images, values * values) * pair_bytes + values * 8);
-  // Outputs and targets of a batch; for each image and label the score and, in one bit, whether it has the label.
-  return static_cast<std::size_t>(2 * of_batch + images * values * 4 + images * values / 8);
+  // Outputs and targets of a batch, three copies of each; for each image and label the score and, in one bit, whether
+  // it has the label.
+  return static_cast<std::size_t>(6 * of_batch + images * values * 4 + images * values / 8);
 }
 
 }  // namespace twiddle

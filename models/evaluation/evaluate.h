@@ -64,8 +64,8 @@ struct EvalResult {
   std::vector<Restored> restored;
 };
 // The loader's labels must be classes of its dataset, and those outputs of the net: an Error of kind data where one is
-// not. Where ranks share the batches of their loaders, each runs the net on its rows, and all get the same result, that
-// of one process: what the net gives for a batch is put together before it is judged.
+// not. If ranks share the batches of their loaders, each evaluates its rows and all get the same result: that of one
+// process, but for the rounding of the loss.
 EvalResult evaluate(Context& ctx, const Sequential& net, const Loss& loss, Loader& loader,
                     std::int64_t limit_batches = 0, const std::function<bool()>& cancelled = {},
                     Communicator* ranks = nullptr);

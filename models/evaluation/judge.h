@@ -1,5 +1,6 @@
 #pragma once
 #include <memory>
+#include <string>
 
 #include "models/evaluation/evaluate.h"
 
@@ -8,30 +9,19 @@ namespace twiddle {
 class Augment;
 struct Batch;
 
-// Holds a net's outputs to their targets, batch by batch, and tells what that comes to: one of these for each kind of
-// target.
+// Compares a network's outputs with their targets, batch by batch: one class for each kind of target. Ranks that share
+// a batch judge their own rows, and each counts the rows of all.
 class Judge {
  public:
   virtual ~Judge() = default;
-  virtual void add(const Batch& batch, const Tensor& output) = 0;
-  virtual void finish(EvalResult& result) = 0;  // fills in all but the loss and the number of images
+  virtual std::string judge(const Batch& batch, const Tensor& output) const = 0;  // by pack() (framework/ranks/pack.h)
+  virtual void count(const std::string& judged) = 0;  // in the order of the rows in the batch
+  virtual void finish(EvalResult& result) = 0;        // sets all but the loss and the number of images
+  void add(const Batch& batch, const Tensor& output) { count(judge(batch, output)); }
 };
 std::unique_ptr<Judge> judge_labels(Stream& stream, std::int64_t classes, std::int64_t outputs);
 std::unique_ptr<Judge> judge_several_labels(Stream& stream, std::int64_t classes, std::int64_t outputs);
-
-// For images that are made of images. Has what add() does in steps, so that ranks can take them together.
-class ImageJudge : public Judge {
- public:
-  // Returns each row's signal-to-noise ratio in dB; NaN: its outputs are not finite.
-  virtual std::vector<double> judge(const Batch& batch, const Tensor& output) const = 0;
-  virtual std::vector<std::size_t> count(const std::vector<double>& ratios) = 0;  // returns the rows to be shown
-  virtual std::vector<EvalResult::Restored> pictures(const Batch& batch, const Tensor& output,
-                                                     const std::vector<std::size_t>& rows,
-                                                     const std::vector<double>& ratios) const = 0;
-  virtual void show(std::vector<EvalResult::Restored> restored) = 0;
-};
-std::unique_ptr<ImageJudge> judge_images(Stream& stream,
-                                         const Augment& augment);  // which says what a value is in bytes
+std::unique_ptr<Judge> judge_images(Stream& stream, const Augment& augment);  // which says what a value is in bytes
 
 // Area under precision over recall as scikit-learn's average_precision_score has it: the sum over falling thresholds t
 // of (R(t) - R(before)) P(t), where a threshold takes all images of its score at once, P is the share of the images

@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <limits>
 #include <utility>
 
 #include "data/augmentation/augment.h"
 #include "data/loader.h"
+#include "framework/ranks/pack.h"
 #include "models/evaluation/judge.h"
 
 namespace twiddle {
@@ -14,29 +14,43 @@ namespace {
 
 constexpr double least_error = 1e-10;  // that counts: equal images are 100 dB apart, not infinitely many
 
-class RestoredImageJudge : public ImageJudge {
+class RestoredImageJudge : public Judge {
  public:
   RestoredImageJudge(Stream& stream, const Augment& augment) : stream_(stream), augment_(augment) {}
 
-  void add(const Batch& batch, const Tensor& output) override {
-    const std::vector<double> ratios = judge(batch, output);
-    show(pictures(batch, output, count(ratios), ratios));
-  }
-
-  std::vector<double> judge(const Batch& batch, const Tensor& output) const override {
+  // Each row's signal-to-noise ratio in dB, NaN if its outputs are not finite; input, output and target of the first
+  // finite rows, as many as may still be shown.
+  std::string judge(const Batch& batch, const Tensor& output) const override {
     const std::vector<float> outputs = output.to_vector(stream_), targets = batch.targets.to_vector(stream_);
     const std::size_t values = outputs.size() / batch.indices.size();
+    std::vector<float> inputs;  // read if a row is shown
     std::vector<double> ratios;
+    std::vector<std::uint8_t> pixels;
+    std::size_t shown = restored_.size();
     for (std::size_t row = 0; row < batch.indices.size(); ++row) {
-      const float* const made = &outputs[row * values];
+      const float *const made = &outputs[row * values], *const target = &targets[row * values];
       const bool finite = std::all_of(made, made + values, [](float x) { return std::isfinite(x); });
-      ratios.push_back(finite ? psnr_of(made, &targets[row * values]) : std::numeric_limits<double>::quiet_NaN());
+      ratios.push_back(finite ? psnr_of(made, target) : std::numeric_limits<double>::quiet_NaN());
+      if (!finite || shown++ >= examples_kept) continue;
+      if (inputs.empty()) inputs = batch.images.to_vector(stream_);
+      for (const float* const of_row : {static_cast<const float*>(&inputs[row * values]), made, target}) {
+        const Image picture = augment_.picture(of_row);
+        pixels.insert(pixels.end(), picture.pixels.begin(), picture.pixels.end());
+      }
     }
-    return ratios;
+    return pack(batch.indices, ratios, pixels);
   }
 
-  std::vector<std::size_t> count(const std::vector<double>& ratios) override {
-    std::vector<std::size_t> shown;
+  void count(const std::string& judged) override {
+    const auto [indices, ratios, pixels] =
+        unpack<std::vector<std::int64_t>, std::vector<double>, std::vector<std::uint8_t>>(judged);
+    const Shape& shape = augment_.image_shape();
+    auto pixel = pixels.begin();
+    const auto next_picture = [&] {
+      const auto begin = pixel;
+      pixel += count_of(shape);
+      return Image{static_cast<int>(shape[0]), static_cast<int>(shape[1]), static_cast<int>(shape[2]), {begin, pixel}};
+    };
     for (std::size_t row = 0; row < ratios.size(); ++row) {
       ++images_;
       if (std::isnan(ratios[row])) {
@@ -44,27 +58,9 @@ class RestoredImageJudge : public ImageJudge {
         continue;
       }
       sum_ += ratios[row];
-      if (restored_.size() + shown.size() < examples_kept) shown.push_back(row);
+      if (restored_.size() < examples_kept)
+        restored_.push_back({indices[row], ratios[row], next_picture(), next_picture(), next_picture()});
     }
-    return shown;
-  }
-
-  std::vector<EvalResult::Restored> pictures(const Batch& batch, const Tensor& output,
-                                             const std::vector<std::size_t>& rows,
-                                             const std::vector<double>& ratios) const override {
-    std::vector<EvalResult::Restored> restored;
-    if (rows.empty()) return restored;
-    const std::vector<float> inputs = batch.images.to_vector(stream_), outputs = output.to_vector(stream_),
-                             targets = batch.targets.to_vector(stream_);
-    const std::size_t values = outputs.size() / batch.indices.size();
-    for (const std::size_t row : rows)
-      restored.push_back({batch.indices[row], ratios[row], augment_.picture(&inputs[row * values]),
-                          augment_.picture(&outputs[row * values]), augment_.picture(&targets[row * values])});
-    return restored;
-  }
-
-  void show(std::vector<EvalResult::Restored> restored) override {
-    std::move(restored.begin(), restored.end(), std::back_inserter(restored_));
   }
 
   // An image that is not finite restores nothing: 0 dB.
@@ -98,7 +94,7 @@ class RestoredImageJudge : public ImageJudge {
 
 }  // namespace
 
-std::unique_ptr<ImageJudge> judge_images(Stream& stream, const Augment& augment) {
+std::unique_ptr<Judge> judge_images(Stream& stream, const Augment& augment) {
   return std::make_unique<RestoredImageJudge>(stream, augment);
 }
 

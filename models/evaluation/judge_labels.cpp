@@ -4,6 +4,7 @@
 
 #include "data/loader.h"
 #include "framework/error.h"
+#include "framework/ranks/pack.h"
 #include "models/evaluation/judge.h"
 
 namespace twiddle {
@@ -17,14 +18,31 @@ class LabelJudge : public Judge {
     found_.outside.assign(static_cast<std::size_t>(classes), 0);
   }
 
-  void add(const Batch& batch, const Tensor& output) override {
+  std::string judge(const Batch& batch, const Tensor& output) const override {
     const std::vector<std::int32_t> labels = batch.targets.to_vector<std::int32_t>(stream_);
     check_labels(batch, labels);
     const std::vector<float> scores = output.to_vector(stream_);
     const auto outputs = static_cast<std::size_t>(outputs_);
+    std::vector<std::int64_t> ranks, predictions;
+    std::vector<float> probabilities;
+    for (std::size_t row = 0; row < labels.size(); ++row) {
+      const Scores of_row{&scores[row * outputs], outputs};
+      const auto best = std::max_element(of_row.begin(), of_row.end());
+      const bool finite = std::all_of(of_row.begin(), of_row.end(), [](float score) { return std::isfinite(score); });
+      ranks.push_back(rank_of(labels[row], of_row));
+      predictions.push_back(finite ? best - of_row.begin() : -1);
+      probabilities.push_back(finite && predictions[row] != labels[row] ? probability_of(*best, of_row) : 0);
+    }
+    return pack(batch.indices, labels, ranks, predictions, probabilities);
+  }
+
+  void count(const std::string& judged) override {
+    const auto [indices, labels, ranks, predictions, probabilities] =
+        unpack<std::vector<std::int64_t>, std::vector<std::int32_t>, std::vector<std::int64_t>,
+               std::vector<std::int64_t>, std::vector<float>>(judged);
     for (std::size_t row = 0; row < labels.size(); ++row)
-      add_image(batch.indices[row], labels[row], {&scores[row * outputs], outputs});
-    images_ += static_cast<std::int64_t>(labels.size());
+      count_image(indices[row], labels[row], ranks[row], predictions[row], probabilities[row]);
+    images_ += std::ssize(labels);
     keep_most_confident();
   }
 
@@ -49,22 +67,19 @@ class LabelJudge : public Judge {
                                           "; of the data and of the model's outputs, ", classes, " are classes"));
   }
 
-  // Top-1, top-5 and the table of classes come from the same scores, so that they agree.
-  void add_image(std::int64_t index, std::int64_t label, Scores scores) {
-    if (!std::all_of(scores.begin(), scores.end(), [](float score) { return std::isfinite(score); })) {
+  // Top-1, top-5 and the table of classes come from the same scores, so that they agree. `predicted` is -1 if these are
+  // not finite.
+  void count_image(std::int64_t index, std::int64_t label, std::int64_t rank, std::int64_t predicted,
+                   float probability) {
+    if (predicted < 0) {
       ++found_.undefined;
       return;
     }
-    const std::int64_t rank = rank_of(label, scores);
     top1_ += rank < 1, top5_ += rank < 5;
-    const auto best = std::max_element(scores.begin(), scores.end());
-    const std::int64_t predicted = best - scores.begin();
     if (predicted < found_.classes)
       ++found_.confusion[{label, predicted}];
     else
       ++found_.outside[static_cast<std::size_t>(label)];
-    if (predicted == label) return;
-    const float probability = probability_of(*best, scores);
     if (probability > 0) found_.wrong.push_back({index, label, predicted, probability});
   }
 

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "data/loader.h"
+#include "framework/ranks/pack.h"
 #include "models/evaluation/judge.h"
 
 namespace twiddle {
@@ -27,11 +28,16 @@ class SeveralLabelsJudge : public Judge {
         scores_(classes_),
         has_(classes_) {}
 
-  void add(const Batch& batch, const Tensor& output) override {
-    const std::vector<float> logits = output.to_vector(stream_), targets = batch.targets.to_vector(stream_);
-    for (std::size_t row = 0; row < batch.indices.size(); ++row) {
+  std::string judge(const Batch& batch, const Tensor& output) const override {
+    return pack(batch.indices, output.to_vector(stream_), batch.targets.to_vector(stream_));
+  }
+
+  void count(const std::string& judged) override {
+    const auto [indices, logits, targets] =
+        unpack<std::vector<std::int64_t>, std::vector<float>, std::vector<float>>(judged);
+    for (std::size_t row = 0; row < indices.size(); ++row) {
       const std::size_t first = row * static_cast<std::size_t>(outputs_);
-      add_image(batch.indices[row], &logits[first], &targets[first]);
+      add_image(indices[row], &logits[first], &targets[first]);
     }
     std::stable_sort(worst_.begin(), worst_.end(), [](const auto& a, const auto& b) { return a.loss > b.loss; });
     if (worst_.size() < examples_kept) return;

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <optional>
 
@@ -14,20 +15,16 @@ struct EvaluatedBatch {
   Tensor output;
 };
 
-// The next batch with all rows, on every rank, from what next() makes of this rank's: targets, indices and output, but
-// not the images. False: it was the last one, or one rank's next() gave false. An Error on one rank is one on all.
-// Batches of which no rank has a row are left out.
-bool next_of_ranks(Communicator& ranks, Stream& stream, EvaluatedBatch& whole,
-                   const std::function<bool(EvaluatedBatch&)>& next);
-
 struct JudgedBatch {
   std::int64_t images = 0;
   double loss = 0;  // the mean
 };
-// The same for images that are made of images, whose outputs are too large to send: each rank judges its own rows, and
-// on every rank the judge counts those of all, in the batch's order. Only the pictures that it shows are sent.
-std::optional<JudgedBatch> judge_next_of_ranks(Communicator& ranks, ImageJudge& judge,
-                                               const std::function<bool(EvaluatedBatch&)>& next,
-                                               const std::function<double(const EvaluatedBatch&)>& loss);
+
+// Judges the next batch, which next() evaluates. If ranks share it, each judges its own rows, which next() gives it,
+// and counts the judged rows of all, in the order of the batch. Nothing: it was the last batch, or next() of one rank
+// gave false. An Error on one rank is one on all. Batches of which no rank has a row are left out.
+std::optional<JudgedBatch> judge_next(Communicator* ranks, Judge& judge,
+                                      const std::function<bool(EvaluatedBatch&)>& next,
+                                      const std::function<double(const EvaluatedBatch&)>& loss);
 
 }  // namespace twiddle
