@@ -2,6 +2,7 @@
 #include "framework/for_each.h"
 #include "framework/text.h"
 #include "layers/branches.h"
+#include "layers/elementwise.h"
 #include "layers/relu_functors.h"
 
 namespace twiddle {
@@ -20,39 +21,24 @@ struct Multiply {
   TWIDDLE_HD float operator()(float a, float b) const { return a * b; }
 };
 
-// Copies rows between a tensor and a part of the rows of a wider one: `row` numbers of each, from `offset` on.
-struct CopyIntoRows {
+// Copies rows of `row` numbers between tensors whose rows are `from_row` and `to_row` long.
+struct CopyRows {
   Divisor row;
-  std::int64_t wide_row, offset;
-  const float* part;
-  float* whole;
+  std::int64_t from_row, to_row;
+  const float* from;
+  float* to;
   TWIDDLE_HD void operator()(std::int64_t i) const {
-    whole[row.quotient(i) * wide_row + offset + row.remainder(i)] = part[i];
+    const std::int64_t index = row.quotient(i), column = i - index * row.value();
+    to[index * to_row + column] = from[index * from_row + column];
   }
 };
-
-struct CopyFromRows {
-  Divisor row;
-  std::int64_t wide_row, offset;
-  const float* whole;
-  float* part;
-  TWIDDLE_HD void operator()(std::int64_t i) const {
-    part[i] = whole[row.quotient(i) * wide_row + offset + row.remainder(i)];
-  }
-};
-
-template <class Functor>
-Tensor combine(Stream& stream, const Functor& functor, const Tensor& a, const Tensor& b) {
-  Tensor result(stream, a.shape());
-  map_elements(stream, a.size(), functor, 1, result.write(), a.read(), b.read());
-  return result;
-}
 
 Tensor sum_of(Stream& stream, const std::vector<Tensor>& parts, bool relu) {
   Tensor sum = parts.at(0);
   for (std::size_t i = 1; i < parts.size(); ++i) {
     const bool last = i + 1 == parts.size();
-    sum = relu && last ? combine(stream, AddAndRelu{}, sum, parts[i]) : combine(stream, Add{}, sum, parts[i]);
+    sum = relu && last ? map_tensors(stream, AddAndRelu{}, 1, sum, parts[i])
+                       : map_tensors(stream, Add{}, 1, sum, parts[i]);
   }
   return sum;
 }
@@ -60,7 +46,7 @@ Tensor sum_of(Stream& stream, const std::vector<Tensor>& parts, bool relu) {
 // Of all but one; `start` is the first factor.
 Tensor product_of(Stream& stream, Tensor start, const std::vector<Tensor>& factors, std::size_t but) {
   for (std::size_t i = 0; i < factors.size(); ++i)
-    if (i != but) start = combine(stream, Multiply{}, start, factors[i]);
+    if (i != but) start = map_tensors(stream, Multiply{}, 1, start, factors[i]);
   return start;
 }
 
@@ -74,7 +60,7 @@ Tensor concatenation_of(Stream& stream, const std::vector<Tensor>& parts, const 
   for (const Tensor& part : parts) {
     const std::int64_t row = row_of(part.shape());
     for_each_index(stream, part.size(),
-                   CopyIntoRows{Divisor(row), row_of(batched), offset, part.read(), whole.write()});
+                   CopyRows{Divisor(row), row, row_of(batched), part.read(), whole.write() + offset});
     offset += row;
   }
   return whole;
@@ -84,7 +70,7 @@ Tensor part_of(Stream& stream, const Tensor& whole, std::int64_t offset, const S
   Tensor part(stream, batched);
   const std::int64_t row = row_of(batched);
   for_each_index(stream, part.size(),
-                 CopyFromRows{Divisor(row), row_of(whole.shape()), offset, whole.read(), part.write()});
+                 CopyRows{Divisor(row), row_of(whole.shape()), row, whole.read() + offset, part.write()});
   return part;
 }
 
@@ -198,7 +184,7 @@ Variable Branches::forward(Context& ctx, const Variable& x) {
     const Tensor y = sum_of(stream, values, relu_);
     return ctx.tape.record(
         name(), y, outputs, [outputs, output = relu_ ? y : Tensor()](Context& back, const Tensor& grad_y) {
-          const Tensor grad = output.defined() ? combine(*back.stream, ReluBackward{}, output, grad_y) : grad_y;
+          const Tensor grad = output.defined() ? map_tensors(*back.stream, ReluBackward{}, 1, output, grad_y) : grad_y;
           for (const Variable& each : outputs) each.add_grad(back, grad);
         });
   }

@@ -2,7 +2,7 @@
 
 #include "framework/error.h"
 #include "framework/for_each.h"
-#include "layers/exp_cost.h"
+#include "layers/elementwise.h"
 
 namespace twiddle {
 

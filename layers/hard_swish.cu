@@ -1,18 +1,15 @@
 #include "layers/hard_swish.h"
 
-#include "layers/keeping_input.h"
+#include "layers/elementwise.h"
 
 namespace twiddle {
 
 namespace {
 
 // Written so that a NaN stays one.
-struct HardSwishForward {
-  TWIDDLE_HD float operator()(float x) const { return x <= -3 ? 0 : x >= 3 ? x : x * (x + 3) * (1 / 6.0f); }
-};
-
-struct HardSwishBackward {
-  TWIDDLE_HD float operator()(float x, float grad_y) const {
+struct HardSwishFunction {
+  TWIDDLE_HD float forward(float x) const { return x <= -3 ? 0 : x >= 3 ? x : x * (x + 3) * (1 / 6.0f); }
+  TWIDDLE_HD float backward(float x, float grad_y) const {
     return x <= -3 ? 0 : x >= 3 ? grad_y : grad_y * (x * (1 / 3.0f) + 0.5f);
   }
 };
@@ -20,7 +17,7 @@ struct HardSwishBackward {
 }  // namespace
 
 Variable HardSwish::forward(Context& ctx, const Variable& x) {
-  return map_keeping_input(ctx, name(), x, HardSwishForward{}, HardSwishBackward{}, 3);
+  return map_keeping_input(ctx, name(), x, HardSwishFunction{}, 3);
 }
 
 }  // namespace twiddle

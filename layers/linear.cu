@@ -8,6 +8,7 @@
 #include "framework/for_each.h"
 #include "framework/tensor_ops.h"
 #include "layers/conv/tuner/tuner.h"
+#include "layers/elementwise.h"
 #include "layers/relu_functors.h"
 
 namespace twiddle {
@@ -154,11 +155,7 @@ Variable Linear::forward(Context& ctx, const Variable& x) {
 void Linear::backward(Context& ctx, const Variable& x, const Tensor& value, const Tensor& output, Tensor grad_y) const {
   Stream& stream = *ctx.stream;
   const std::int64_t batch = value.dim(0);
-  if (relu_) {
-    Tensor passed(stream, grad_y.shape());
-    map_elements(stream, passed.size(), ReluBackward{}, 1, passed.write(), output.read(), grad_y.read());
-    grad_y = passed;
-  }
+  if (relu_) grad_y = map_tensors(stream, ReluBackward{}, 1, output, grad_y);
   if (bias_ != nullptr && bias_->variable.needs_grad())
     bias_->variable.add_grad(ctx, sum_over_channels(stream, grad_y, outputs_, 1));
   const Variable& weight = weight_->variable;

@@ -1,37 +1,17 @@
 #include "layers/scale.h"
 
 #include "framework/config/params.h"
-#include "layers/planes.h"
+#include "layers/map_by_channel.h"
 
 namespace twiddle {
 
 namespace {
 
-struct Multiply {  // by the factor of a row's channel
-  Divisor channels;
-  const float* scale;
-  struct Row {
-    float factor;
-    TWIDDLE_HD float operator()(std::int64_t, float x) const { return x * factor; }
-  };
-  TWIDDLE_HD Row row(std::int64_t row) const { return {scale[channels.remainder(row)]}; }
+struct ScaleFunction {
+  TWIDDLE_HD float forward(float scale, float x) const { return x * scale; }
+  TWIDDLE_HD float backward(float scale, float, float grad_y) const { return grad_y * scale; }
+  TWIDDLE_HD float backward_parameter(float, float x, float grad_y) const { return x * grad_y; }
 };
-
-struct Product {  // what a number adds to the gradient of its channel's factor
-  std::int64_t inner;
-  const float *x, *grad_y;
-  TWIDDLE_HD float operator()(std::int64_t row, std::int64_t column) const {
-    const std::int64_t i = row * inner + column;
-    return x[i] * grad_y[i];
-  }
-};
-
-Tensor scaled(Stream& stream, const BatchShape& planes, const Tensor& x, const Tensor& scale) {
-  Tensor y(stream, x.shape());
-  map_rows(stream, planes.rows(), planes.inner, Multiply{Divisor(planes.channels), scale.read()}, 1, y.write(),
-           x.read());
-  return y;
-}
 
 }  // namespace
 
@@ -42,18 +22,7 @@ Scale::Scale(const Site& site, Params& params) : Layer(site.name, site.input) {
 }
 
 Variable Scale::forward(Context& ctx, const Variable& x) {
-  const Tensor value = x.value();
-  const Variable scale = scale_->variable;
-  const BatchShape planes = batch_shape_of(value);
-  return ctx.tape.record(name(), scaled(*ctx.stream, planes, value, scale.value()), {x, scale},
-                         [x, value, scale, planes](Context& backward_ctx, const Tensor& grad_y) {
-                           Stream& stream = *backward_ctx.stream;
-                           if (x.needs_grad()) x.add_grad(backward_ctx, scaled(stream, planes, grad_y, scale.value()));
-                           if (scale.needs_grad())
-                             scale.add_grad(
-                                 backward_ctx,
-                                 sum_by_channel(stream, planes, Product{planes.inner, value.read(), grad_y.read()}));
-                         });
+  return map_by_channel(ctx, name(), x, scale_->variable, ScaleFunction{}, 1);
 }
 
 }  // namespace twiddle

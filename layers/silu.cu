@@ -2,19 +2,15 @@
 
 #include <cmath>
 
-#include "layers/exp_cost.h"
-#include "layers/keeping_input.h"
+#include "layers/elementwise.h"
 
 namespace twiddle {
 
 namespace {
 
-struct SiluForward {
-  TWIDDLE_HD float operator()(float x) const { return x / (1 + expf(-x)); }
-};
-
-struct SiluBackward {
-  TWIDDLE_HD float operator()(float x, float grad_y) const {
+struct SiluFunction {
+  TWIDDLE_HD float forward(float x) const { return x / (1 + expf(-x)); }
+  TWIDDLE_HD float backward(float x, float grad_y) const {
     const float s = 1 / (1 + expf(-x));
     return grad_y * s * (1 + x * (1 - s));
   }
@@ -23,7 +19,7 @@ struct SiluBackward {
 }  // namespace
 
 Variable Silu::forward(Context& ctx, const Variable& x) {
-  return map_keeping_input(ctx, name(), x, SiluForward{}, SiluBackward{}, exp_cost);
+  return map_keeping_input(ctx, name(), x, SiluFunction{}, exp_cost);
 }
 
 }  // namespace twiddle

@@ -6,7 +6,7 @@
 #include "framework/error.h"
 #include "framework/for_each.h"
 #include "framework/ranks/communicator.h"
-#include "layers/exp_cost.h"
+#include "layers/elementwise.h"
 
 namespace twiddle {
 
