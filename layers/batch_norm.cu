@@ -5,6 +5,7 @@
 #include "framework/ranks/communicator.h"
 #include "layers/batch_norm_functors.h"
 #include "layers/cuda/channel_blocks.h"
+#include "layers/elementwise.h"
 #include "layers/planes.h"
 #include "layers/relu_functors.h"
 
@@ -47,16 +48,12 @@ Tensor moments_of_planes(Stream& stream, const BatchShape& planes, const Tensor&
   return planes.inner == 1 ? x : row_moments(stream, x, planes.rows(), planes.inner);
 }
 
-template <class Parts>
-Statistics<Parts> statistics_of(const Parts& parts, const ChannelForward& pass, float* count) {
-  return {{parts}, pass.momentum, pass.epsilon, pass.mean, pass.inverse, pass.running_mean, pass.running_var, count};
-}
-
 // The statistics of a batch, one image's planes after another.
 void measure(Stream& stream, const Tensor& x, const ChannelForward& pass) {
   const BatchShape& planes = pass.planes;
   const Tensor moments = moments_of_planes(stream, planes, x);
-  fold_rows(stream, planes.channels, planes.batch, statistics_of(moments_of_images(planes, x, moments), pass, nullptr));
+  fold_rows(stream, planes.channels, planes.batch,
+            Statistics<MomentsOfImages>{{}, moments_of_images(planes, x, moments), pass, nullptr});
 }
 
 // The statistics of the rows of all ranks, in order of ranks: the same bits on each. Without rows x is undefined.
@@ -69,11 +66,11 @@ void measure_with_ranks(Context& ctx, const Tensor& x, const ChannelForward& pas
   if (planes.batch > 0) {
     const Tensor moments = moments_of_planes(stream, planes, x);
     fold_rows(stream, planes.channels, planes.batch,
-              MomentsForRanks{{moments_of_images(planes, x, moments)}, static_cast<float>(planes.batch), own});
+              MomentsForRanks{{}, moments_of_images(planes, x, moments), static_cast<float>(planes.batch), own});
   }
   ctx.ranks->gather_shares(stream, all.write(), ranks * share);
   const MomentsOfRanks parts{planes.channels, static_cast<double>(planes.inner), all.read()};
-  fold_rows(stream, planes.channels, ranks, statistics_of(parts, pass, count.write()));
+  fold_rows(stream, planes.channels, ranks, Statistics<MomentsOfRanks>{{}, parts, pass, count.write()});
 }
 
 // What goes back: the gradient before the ReLU, which is that of another path's output as well, and those of x, where
@@ -82,13 +79,15 @@ struct Gradients {
   Tensor passed, x, scale, bias;
 };
 
-template <class Gate>
-void take_parameter_gradients(Stream& stream, const Channels& channels, const Tensor& x, const Gate& gate,
-                              Gradients& to) {
+// `y` and `to.passed` are read and written if the gate is the output.
+template <ReluGate gate>
+void take_parameter_gradients(Stream& stream, const Channels& channels, const Tensor& x, const float* y,
+                              const Tensor& grad_y, Gradients& to) {
   const BatchShape& planes = channels.planes;
-  const auto [bias, scale] = sum_pairs_by_channel(
-      stream, planes,
-      GradientTerms<Gate>{gate, Divisor(planes.channels), planes.inner, x.read(), channels.mean.read()});
+  const auto [bias, scale] =
+      sum_pairs_by_channel(stream, planes,
+                           GradientTerms<gate>{channels.factors(), planes.inner, x.read(), y, grad_y.read(),
+                                               y != nullptr ? to.passed.write() : nullptr});
   to.bias = bias, to.scale = scale;
   for_each_index(stream, planes.channels, ScaleGradient{channels.inverse.read(), to.scale.write()});
 }
@@ -119,38 +118,31 @@ void take_input_gradient(Stream& stream, const Channels& channels, const Tensor&
            to.x.write(), x.read(), to.passed.read());
 }
 
-// `output` is defined where it tells what the ReLU let through.
-Gradients gradients(Context& ctx, const Channels& channels, bool relu, const Tensor& x, const Tensor& output,
+// `output` is defined if the gate is the output.
+Gradients gradients(Context& ctx, const Channels& channels, ReluGate gate, const Tensor& x, const Tensor& output,
                     const Tensor& grad_y, bool of_x) {
   Stream& stream = *ctx.stream;
-  const bool by_output = output.defined(), by_input = relu && !by_output;
+  const bool by_output = gate == ReluGate::output;
+  const float* const y = by_output ? output.read() : nullptr;
   const Shape parameter{channels.planes.channels};
   Gradients all{by_output ? Tensor(stream, x.shape()) : grad_y, of_x ? Tensor(stream, x.shape()) : Tensor(),
                 Tensor(stream, parameter), Tensor(stream, parameter)};
   const bool with_ranks = channels.count.defined();
   if (of_x && on_gpu(stream) && !with_ranks &&
       normalize_channels_backward_in_blocks(
-          stream, {channels.planes, relu, x.read(), by_output ? output.read() : nullptr, grad_y.read(),
-                   channels.mean.read(), channels.inverse.read(), channels.scale.read(), channels.bias.read(),
-                   by_output ? all.passed.write() : nullptr, all.scale.write(), all.bias.write(), all.x.write()}))
+          stream, {channels.planes, gate, x.read(), y, grad_y.read(), channels.mean.read(), channels.inverse.read(),
+                   channels.scale.read(), channels.bias.read(), by_output ? all.passed.write() : nullptr,
+                   all.scale.write(), all.bias.write(), all.x.write()}))
     return all;
-  if (by_output)
-    take_parameter_gradients(stream, channels, x, GateOfOutput{output.read(), grad_y.read(), all.passed.write()}, all);
-  else if (by_input)
-    take_parameter_gradients(stream, channels, x, GateOfInput{channels.factors(), grad_y.read()}, all);
-  else
-    take_parameter_gradients(stream, channels, x, NoGate{grad_y.read()}, all);
+  auto* const take = by_output                 ? &take_parameter_gradients<ReluGate::output>
+                     : gate == ReluGate::input ? &take_parameter_gradients<ReluGate::input>
+                                               : &take_parameter_gradients<ReluGate::none>;
+  take(stream, channels, x, y, grad_y, all);
   const ChannelSums sums = with_ranks ? mean_of_ranks(ctx, channels.planes.channels, all, channels.count)
                                       : ChannelSums{all.bias, all.scale, static_cast<float>(channels.planes.values())};
-  if (of_x && by_input) take_input_gradient<true>(stream, channels, x, sums, all);
-  if (of_x && !by_input) take_input_gradient<false>(stream, channels, x, sums, all);
+  auto* const take_input = gate == ReluGate::input ? &take_input_gradient<true> : &take_input_gradient<false>;
+  if (of_x) take_input(stream, channels, x, sums, all);
   return all;
-}
-
-Tensor passed_by_relu(Stream& stream, const Tensor& y, const Tensor& grad_y) {
-  Tensor passed(stream, y.shape());
-  map_elements(stream, y.size(), ReluBackward{}, 1, passed.write(), y.read(), grad_y.read());
-  return passed;
 }
 
 std::vector<Variable> with_other(std::vector<Variable> inputs, const Variable* other) {
@@ -212,11 +204,12 @@ Variable BatchNorm::normalize_by_batch(Context& ctx, const Variable& x, const Va
     normalize_with(stream, channels, value, added, relu_, y);
   }
   const Variable sum = other != nullptr ? *other : Variable();
-  const Tensor output = relu_ && other != nullptr ? y : Tensor();
+  const ReluGate gate = !relu_ ? ReluGate::none : other == nullptr ? ReluGate::input : ReluGate::output;
+  const Tensor output = gate == ReluGate::output ? y : Tensor();
   return ctx.tape.record(
       name(), y, with_other({x, scale, bias}, other),
-      [x, value, sum, output, channels, scale, bias, relu = relu_](Context& backward_ctx, const Tensor& grad_y) {
-        const Gradients back = gradients(backward_ctx, channels, relu, value, output, grad_y, x.needs_grad());
+      [x, value, sum, output, channels, scale, bias, gate](Context& backward_ctx, const Tensor& grad_y) {
+        const Gradients back = gradients(backward_ctx, channels, gate, value, output, grad_y, x.needs_grad());
         sum.add_grad(backward_ctx, back.passed);
         if (x.needs_grad()) x.add_grad(backward_ctx, back.x);
         scale.add_grad(backward_ctx, back.scale);
@@ -256,17 +249,17 @@ Variable BatchNorm::normalize_by_averages(Context& ctx, const Variable& x, const
   normalize_with(*ctx.stream, channels, x.value(), other != nullptr ? other->value() : Tensor(), relu_, y);
   const Variable sum = other != nullptr ? *other : Variable();
   const Tensor output = relu_ ? y : Tensor();
-  return ctx.tape.record(name(), y, with_other({x}, other),
-                         [x, sum, output, channels](Context& backward_ctx, const Tensor& grad_y) {
-                           Stream& back = *backward_ctx.stream;
-                           const Tensor passed = output.defined() ? passed_by_relu(back, output, grad_y) : grad_y;
-                           sum.add_grad(backward_ctx, passed);
-                           if (!x.needs_grad()) return;
-                           Tensor grad_x(back, grad_y.shape());
-                           map_rows(back, channels.planes.rows(), channels.planes.inner,
-                                    BackwardByAverages{channels.factors()}, 1, grad_x.write(), passed.read());
-                           x.add_grad(backward_ctx, grad_x);
-                         });
+  return ctx.tape.record(
+      name(), y, with_other({x}, other), [x, sum, output, channels](Context& backward_ctx, const Tensor& grad_y) {
+        Stream& back = *backward_ctx.stream;
+        const Tensor passed = output.defined() ? map_tensors(back, ReluBackward{}, 1, output, grad_y) : grad_y;
+        sum.add_grad(backward_ctx, passed);
+        if (!x.needs_grad()) return;
+        Tensor grad_x(back, grad_y.shape());
+        map_rows(back, channels.planes.rows(), channels.planes.inner, BackwardByAverages{channels.factors()}, 1,
+                 grad_x.write(), passed.read());
+        x.add_grad(backward_ctx, grad_x);
+      });
 }
 
 }  // namespace twiddle

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 
+#include "layers/cuda/channel_blocks.h"
 #include "layers/moments.h"
 #include "layers/planes.h"
 #include "layers/relu_functors.h"
@@ -31,19 +32,12 @@ struct MomentsOfRanks {
   }
 };
 
-// A channel's parts together.
-template <class Parts>
-struct JoinMoments {
-  Parts parts;
-  TWIDDLE_HD Moments start() const { return {0, 0, 0}; }
-  TWIDDLE_HD Moments join(const Moments& a, const Moments& b) const { return joined(a, b); }
-  TWIDDLE_HD Moments term(std::int64_t channel, std::int64_t part) const { return parts.of(channel, part); }
-};
-
 // As MomentsOfRanks has them.
-struct MomentsForRanks : JoinMoments<MomentsOfImages> {
+struct MomentsForRanks : JoinMoments {
+  MomentsOfImages parts;
   float images;
   float* values;
+  TWIDDLE_HD Moments term(std::int64_t channel, std::int64_t image) const { return parts.of(channel, image); }
   TWIDDLE_HD void store(std::int64_t channel, const Moments& all) const {
     float* const here = values + 3 * channel;
     here[0] = images;
@@ -52,20 +46,14 @@ struct MomentsForRanks : JoinMoments<MomentsOfImages> {
   }
 };
 
-// From moments to 1 / deviation, and the running averages on the way. The running variance is the unbiased one, as in
-// PyTorch.
 template <class Parts>
-struct Statistics : JoinMoments<Parts> {
-  float momentum, epsilon;
-  float *mean, *inverse, *running_mean, *running_var;
-  float* count;  // of values; null: nobody asks
+struct Statistics : JoinMoments {
+  Parts parts;
+  ChannelForward pass;
+  float* count;  // of values; null: not stored
+  TWIDDLE_HD Moments term(std::int64_t channel, std::int64_t part) const { return parts.of(channel, part); }
   TWIDDLE_HD void store(std::int64_t channel, const Moments& all) const {
-    const auto middle = static_cast<float>(all.mean);
-    mean[channel] = middle;
-    inverse[channel] = inverse_deviation(all, epsilon);
-    const auto unbiased = static_cast<float>(all.deviations / (all.count > 1 ? all.count - 1 : 1));
-    running_mean[channel] += momentum * (middle - running_mean[channel]);
-    running_var[channel] += momentum * (unbiased - running_var[channel]);
+    store_statistics(pass, channel, all, inverse_deviation(all, pass.epsilon));
     if (count != nullptr) count[channel] = static_cast<float>(all.count);
   }
 };
@@ -107,64 +95,29 @@ struct Normalize {
   TWIDDLE_HD Row row(std::int64_t row) const { return {factors.of_row(row)}; }
 };
 
-// The gradient before the ReLU, of which there are three kinds: there is none; it is made of x alone, whose result is
-// computed again, which reads less than the result would; or another path's output was added, and the result tells. In
-// the last case what passed is written down, for that path and the pass that follows. A gate has a function for each
-// row, whose first element is number `first`, which takes the column and x there.
-struct NoGate {
-  const float* grad_y;
-  struct Row {
-    const float* grad_y;
-    TWIDDLE_HD float operator()(std::int64_t column, float) const { return grad_y[column]; }
-  };
-  TWIDDLE_HD Row row(std::int64_t, std::int64_t first) const { return {grad_y + first}; }
-};
-
-struct GateOfInput {
+// What an element adds to its channel's sums of the gradient before the ReLU, and of that gradient times (x - mean).
+// `passed` is read by the pass that follows and is the gradient of the other path.
+template <ReluGate gate>
+struct GradientTerms {
   Factors factors;
-  const float* grad_y;
-  struct Row {
-    Factors::Channel normalized;
-    const float* grad_y;
-    TWIDDLE_HD float operator()(std::int64_t column, float x) const {
-      return ReluBackward{}(normalized(x), grad_y[column]);
-    }
-  };
-  TWIDDLE_HD Row row(std::int64_t row, std::int64_t first) const { return {factors.of_row(row), grad_y + first}; }
-};
-
-struct GateOfOutput {
-  const float *y, *grad_y;
+  std::int64_t inner;
+  const float *x, *y, *grad_y;
   float* passed;
   struct Row {
-    const float *y, *grad_y;
+    Factors::Channel normalized;
+    const float *x, *y, *grad_y;
     float* passed;
-    TWIDDLE_HD float operator()(std::int64_t column, float) const {
-      return passed[column] = ReluBackward{}(y[column], grad_y[column]);
-    }
-  };
-  TWIDDLE_HD Row row(std::int64_t, std::int64_t first) const { return {y + first, grad_y + first, passed + first}; }
-};
-
-// What an element adds to its channel's sums of the gradient, and of the gradient times (x - mean).
-template <class Gate>
-struct GradientTerms {
-  Gate gate;
-  Divisor channels;
-  std::int64_t inner;
-  const float *x, *mean;
-  struct Row {
-    typename Gate::Row gate;
-    float middle;
-    const float* x;
     TWIDDLE_HD PairOf<float> operator()(std::int64_t column) const {
-      const float here = x[column], gradient = gate(column, here);
-      return {gradient, gradient * (here - middle)};
+      const float here = x[column];
+      float gradient = grad_y[column];
+      if constexpr (gate == ReluGate::input) gradient = ReluBackward{}(normalized(here), gradient);
+      if constexpr (gate == ReluGate::output) passed[column] = gradient = ReluBackward{}(y[column], gradient);
+      return {gradient, gradient * (here - normalized.middle)};
     }
   };
   TWIDDLE_HD Row row(std::int64_t row) const {
-    const std::int64_t first = row * inner;
-    return {gate.row(row, first), mean[channels.remainder(row)], x + first};
+    const std::int64_t first = row * inner, gated = gate == ReluGate::output ? first : 0;
+    return {factors.of_row(row), x + first, y + gated, grad_y + first, passed + gated};
   }
 };
 

@@ -35,6 +35,12 @@ struct RowMoments {
   TWIDDLE_HD Moments of(std::int64_t row) const { return {columns, values[2 * row], values[2 * row + 1]}; }
 };
 
+// The part of an operation of fold_rows that joins moments.
+struct JoinMoments {
+  TWIDDLE_HD Moments start() const { return {0, 0, 0}; }
+  TWIDDLE_HD Moments join(const Moments& a, const Moments& b) const { return joined(a, b); }
+};
+
 // x as a matrix: the mean of each row and the squared deviations from it, as [rows, 2]. Memory is read once.
 Tensor row_moments(Stream& stream, const Tensor& x, std::int64_t rows, std::int64_t columns);
 

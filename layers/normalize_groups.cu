@@ -1,6 +1,6 @@
 #include "layers/normalize_groups.h"
 
-#include <utility>
+#include <array>
 
 #include "framework/sum_pairs.h"
 #include "layers/moments.h"
@@ -10,13 +10,11 @@ namespace twiddle {
 namespace {
 
 // From the moments of a group's channels to its mean and 1 / deviation.
-struct GroupStatistics {
+struct GroupStatistics : JoinMoments {
   RowMoments rows;
   std::int64_t channels_each;
   float epsilon;
   float *mean, *inverse;
-  TWIDDLE_HD Moments start() const { return {0, 0, 0}; }
-  TWIDDLE_HD Moments join(const Moments& a, const Moments& b) const { return joined(a, b); }
   TWIDDLE_HD Moments term(std::int64_t group, std::int64_t channel) const {
     return rows.of(group * channels_each + channel);
   }
@@ -61,7 +59,6 @@ template <bool OwnFactors>
 struct GradientSums {
   RowPlace<OwnFactors> place;
   const float *mean, *scale, *x, *grad_y;
-  PairOf<float>* sums;
   struct Row {
     float middle;
     const float *scale, *x, *grad_y;
@@ -74,40 +71,31 @@ struct GradientSums {
     const std::int64_t first = row * place.inner;
     return {mean[place.group(row)], scale + place.factors(row), x + first, grad_y + first};
   }
-  TWIDDLE_HD void store(std::int64_t row, const PairOf<double>& pair) const {
-    sums[row] = {static_cast<float>(pair.first), static_cast<float>(pair.second)};
-  }
 };
 
-// The same over a group.
+// The same over a group: `gradients` and `products` are the sums of its rows.
 template <bool OwnFactors>
 struct GroupGradientSums {
   RowPlace<OwnFactors> place;
-  const float* scale;
-  const PairOf<float>* rows;
-  PairOf<float>* groups;
+  const float *scale, *gradients, *products;
   struct Row {
     GroupGradientSums all;
     std::int64_t first;
     TWIDDLE_HD PairOf<float> operator()(std::int64_t channel) const {
       const std::int64_t row = first + channel;
       const float factor = OwnFactors ? 1 : all.scale[all.place.factors(row)];
-      return {factor * all.rows[row].first, factor * all.rows[row].second};
+      return {factor * all.gradients[row], factor * all.products[row]};
     }
   };
   TWIDDLE_HD Row row(std::int64_t group) const { return {*this, group * place.channels_each.value()}; }
-  TWIDDLE_HD void store(std::int64_t group, const PairOf<double>& pair) const {
-    groups[group] = {static_cast<float>(pair.first), static_cast<float>(pair.second)};
-  }
 };
 
 // grad_x = (g - mean(g) - x' mean(g x')) / deviation, x' the normalised x.
 template <bool OwnFactors>
 struct Backward {
   RowPlace<OwnFactors> place;
-  float values;  // of a group
-  const float *mean, *inverse, *scale;
-  const PairOf<float>* sums;
+  float values;                                                // of a group
+  const float *mean, *inverse, *scale, *gradients, *products;  // the latter two: sums over groups
   struct Row {
     float middle, factor, share, slope;
     const float* scale;
@@ -118,43 +106,24 @@ struct Backward {
   TWIDDLE_HD Row row(std::int64_t row) const {
     const std::int64_t group = place.group(row);
     const float factor = inverse[group];
-    return {mean[group], factor, sums[group].first / values, sums[group].second * factor * factor / values,
+    return {mean[group], factor, gradients[group] / values, products[group] * factor * factor / values,
             scale + place.factors(row)};
   }
 };
 
 // Down the batch, from the sums of rows: what belongs to a channel.
-struct ChannelBias {
-  std::int64_t channels;
-  const PairOf<float>* rows;
-  float* grad;
-  TWIDDLE_HD float term(std::int64_t image, std::int64_t channel) const {
-    return rows[image * channels + channel].first;
-  }
-  TWIDDLE_HD void store(std::int64_t channel, double sum) const { grad[channel] = static_cast<float>(sum); }
-};
-
 struct ChannelScale {
   RowPlace<false> place;
-  const float* inverse;
-  const PairOf<float>* rows;
+  const float *inverse, *products;
   float* grad;
   TWIDDLE_HD float term(std::int64_t image, std::int64_t channel) const {
     const std::int64_t row = image * place.channels.value() + channel;
-    return rows[row].second * inverse[place.group(row)];
+    return products[row] * inverse[place.group(row)];
   }
   TWIDDLE_HD void store(std::int64_t channel, double sum) const { grad[channel] = static_cast<float>(sum); }
 };
 
-// Down the batch, where each number of an image has factors of its own and the image is one group.
-struct OwnBias {
-  std::int64_t numbers;
-  const float* grad_y;
-  float* grad;
-  TWIDDLE_HD float term(std::int64_t image, std::int64_t number) const { return grad_y[image * numbers + number]; }
-  TWIDDLE_HD void store(std::int64_t number, double sum) const { grad[number] = static_cast<float>(sum); }
-};
-
+// Down the batch, where each number of an image has a factor of its own and the image is one group.
 struct OwnScale {
   std::int64_t numbers;
   const float *mean, *inverse, *x, *grad_y;
@@ -165,14 +134,6 @@ struct OwnScale {
   }
   TWIDDLE_HD void store(std::int64_t number, double sum) const { grad[number] = static_cast<float>(sum); }
 };
-
-PairOf<float>* pairs(Tensor& x) {
-  return reinterpret_cast<PairOf<float>*>(x.write());
-}
-
-const PairOf<float>* pairs(const Tensor& x) {
-  return reinterpret_cast<const PairOf<float>*>(x.read());
-}
 
 // All that is known of one batch after its forward pass.
 struct Normalized {
@@ -185,7 +146,8 @@ Normalized measured(Stream& stream, const NormGroups& groups, const Tensor& x) {
   Normalized all{groups, x, Tensor(stream, {groups.groups()}), Tensor(stream, {groups.groups()})};
   const Tensor rows = row_moments(stream, x, planes.rows(), planes.inner);
   fold_rows(stream, groups.groups(), groups.channels_each,
-            GroupStatistics{{static_cast<double>(planes.inner), rows.read()},
+            GroupStatistics{{},
+                            {static_cast<double>(planes.inner), rows.read()},
                             groups.channels_each,
                             groups.epsilon,
                             all.mean.write(),
@@ -204,55 +166,37 @@ Tensor forward(Stream& stream, const Normalized& all, const Tensor& scale, const
   return y;
 }
 
-template <bool OwnFactors>
-Tensor gradient_sums(Stream& stream, const Normalized& all, const Tensor& scale, const Tensor& grad_y) {
-  const BatchShape& planes = all.groups.planes;
-  Tensor rows(stream, {planes.rows(), 2});
-  sum_pairs_of_rows(stream, planes.rows(), planes.inner,
-                    GradientSums<OwnFactors>{RowPlace<OwnFactors>(all.groups), all.mean.read(), scale.read(),
-                                             all.x.read(), grad_y.read(), pairs(rows)});
-  return rows;
-}
+// The sums of gradients and products over each row.
+using RowSums = std::array<Tensor, 2>;
 
 template <bool OwnFactors>
 Tensor input_gradient(Stream& stream, const Normalized& all, const Tensor& scale, const Tensor& grad_y,
-                      const Tensor& rows) {
+                      const RowSums& rows) {
   const BatchShape& planes = all.groups.planes;
   const RowPlace<OwnFactors> place(all.groups);
-  Tensor sums(stream, {all.groups.groups(), 2}), grad_x(stream, all.x.shape());
-  sum_pairs_of_rows(stream, all.groups.groups(), all.groups.channels_each,
-                    GroupGradientSums<OwnFactors>{place, scale.read(), pairs(rows), pairs(sums)});
+  const auto [gradients, products] =
+      sum_pairs_by_row(stream, all.groups.groups(), all.groups.channels_each,
+                       GroupGradientSums<OwnFactors>{place, scale.read(), rows[0].read(), rows[1].read()});
+  Tensor grad_x(stream, all.x.shape());
   map_rows(stream, planes.rows(), planes.inner,
            Backward<OwnFactors>{place, static_cast<float>(all.groups.values()), all.mean.read(), all.inverse.read(),
-                                scale.read(), pairs(std::as_const(sums))},
+                                scale.read(), gradients.read(), products.read()},
            1, grad_x.write(), all.x.read(), grad_y.read());
   return grad_x;
 }
 
 template <bool OwnFactors>
 Tensor scale_gradient(Stream& stream, const Normalized& all, const Shape& shape, const Tensor& grad_y,
-                      const Tensor& rows) {
-  const BatchShape& planes = all.groups.planes;
+                      const RowSums& rows) {
+  const std::int64_t batch = all.groups.planes.batch;
   Tensor grad(stream, shape);
   if constexpr (OwnFactors)
     reduce_columns(
-        stream, planes.batch, grad.size(),
+        stream, batch, grad.size(),
         OwnScale{grad.size(), all.mean.read(), all.inverse.read(), all.x.read(), grad_y.read(), grad.write()});
   else
-    reduce_columns(stream, planes.batch, planes.channels,
-                   ChannelScale{RowPlace<false>(all.groups), all.inverse.read(), pairs(rows), grad.write()});
-  return grad;
-}
-
-template <bool OwnFactors>
-Tensor bias_gradient(Stream& stream, const Normalized& all, const Shape& shape, const Tensor& grad_y,
-                     const Tensor& rows) {
-  const BatchShape& planes = all.groups.planes;
-  Tensor grad(stream, shape);
-  if constexpr (OwnFactors)
-    reduce_columns(stream, planes.batch, grad.size(), OwnBias{grad.size(), grad_y.read(), grad.write()});
-  else
-    reduce_columns(stream, planes.batch, planes.channels, ChannelBias{planes.channels, pairs(rows), grad.write()});
+    reduce_columns(stream, batch, grad.size(),
+                   ChannelScale{RowPlace<false>(all.groups), all.inverse.read(), rows[1].read(), grad.write()});
   return grad;
 }
 
@@ -260,13 +204,18 @@ template <bool OwnFactors>
 void backward(Context& ctx, const Normalized& all, const Variable& x, const Variable& scale, const Variable& bias,
               const Tensor& grad_y) {
   Stream& stream = *ctx.stream;
+  const BatchShape& planes = all.groups.planes;
   const Tensor factors = scale.value();
-  // The gradients of a number's own factors do without the sums of rows.
-  const Tensor rows =
-      !OwnFactors || x.needs_grad() ? gradient_sums<OwnFactors>(stream, all, factors, grad_y) : Tensor();
+  RowSums rows;  // the gradients of a number's own factors do without them
+  if (!OwnFactors || x.needs_grad())
+    rows = sum_pairs_by_row(stream, planes.rows(), planes.inner,
+                            GradientSums<OwnFactors>{RowPlace<OwnFactors>(all.groups), all.mean.read(), factors.read(),
+                                                     all.x.read(), grad_y.read()});
   if (x.needs_grad()) x.add_grad(ctx, input_gradient<OwnFactors>(stream, all, factors, grad_y, rows));
   if (scale.needs_grad()) scale.add_grad(ctx, scale_gradient<OwnFactors>(stream, all, factors.shape(), grad_y, rows));
-  if (bias.needs_grad()) bias.add_grad(ctx, bias_gradient<OwnFactors>(stream, all, factors.shape(), grad_y, rows));
+  if (bias.needs_grad())
+    bias.add_grad(
+        ctx, sum_over_channels(stream, OwnFactors ? grad_y : rows[0], factors.size(), 1).reshaped(factors.shape()));
 }
 
 }  // namespace

@@ -86,18 +86,21 @@ Tensor sum_by_channel(Stream& stream, const BatchShape& planes, const Term& term
   return sum_over_channels(stream, row_sums, planes.channels, 1);
 }
 
-// The same for two sums at once: term.row(row) makes the function of a column, which gives a PairOf<float>.
+// Two sums over each row at once: term.row(row) makes the function of a column, which gives a PairOf<float>.
+template <class Term>
+std::array<Tensor, 2> sum_pairs_by_row(Stream& stream, std::int64_t rows, std::int64_t columns, const Term& term) {
+  Tensor first(stream, {rows}), second(stream, {rows});
+  sum_pairs_of_rows(stream, rows, columns, detail::RowPairs<Term>{term, first.write(), second.write()});
+  return {first, second};
+}
+
+// The same over each channel.
 template <class Term>
 std::array<Tensor, 2> sum_pairs_by_channel(Stream& stream, const BatchShape& planes, const Term& term) {
-  if (planes.inner == 1) {
-    Tensor first(stream, {planes.channels}), second(stream, {planes.channels});
-    using Terms = detail::PairsDownTheBatch<Term>;
-    sum_pairs_of_rows(stream, planes.channels, planes.batch,
-                      detail::RowPairs<Terms>{{term, planes.channels}, first.write(), second.write()});
-    return {first, second};
-  }
-  Tensor first(stream, {planes.rows()}), second(stream, {planes.rows()});
-  sum_pairs_of_rows(stream, planes.rows(), planes.inner, detail::RowPairs<Term>{term, first.write(), second.write()});
+  if (planes.inner == 1)
+    return sum_pairs_by_row(stream, planes.channels, planes.batch,
+                            detail::PairsDownTheBatch<Term>{term, planes.channels});
+  const auto [first, second] = sum_pairs_by_row(stream, planes.rows(), planes.inner, term);
   return {sum_over_channels(stream, first, planes.channels, 1), sum_over_channels(stream, second, planes.channels, 1)};
 }
 

@@ -121,15 +121,6 @@ __device__ Moments moments_of_block(const Pack<Width>* staged, int packs, double
   return {count, mean, square - count * (mean - middle) * (mean - middle)};
 }
 
-__device__ void store_statistics(const ChannelForward& pass, int channel, const Moments& all, float inverse) {
-  const auto mean = static_cast<float>(all.mean);
-  const auto unbiased = static_cast<float>(all.deviations / (all.count > 1 ? all.count - 1 : 1));
-  pass.mean[channel] = mean;
-  pass.inverse[channel] = inverse;
-  pass.running_mean[channel] += pass.momentum * (mean - pass.running_mean[channel]);
-  pass.running_var[channel] += pass.momentum * (unbiased - pass.running_var[channel]);
-}
-
 template <int Width, bool Sum>
 __global__ void __launch_bounds__(most_threads) forward_kernel(ChannelForward pass, ChannelShare share) {
   extern __shared__ Four memory[];
@@ -184,9 +175,7 @@ __global__ void __launch_bounds__(most_threads) forward_kernel(ChannelForward pa
   cluster::wait();  // a block stays until no other reads its shared memory
 }
 
-enum class Gate { none, input, output };  // what tells which gradients the ReLU lets through
-
-template <int Width, Gate gate>
+template <int Width, ReluGate gate>
 __global__ void __launch_bounds__(most_threads) backward_kernel(ChannelBackward pass, ChannelShare share) {
   extern __shared__ Four memory[];
   __shared__ double sums[most_warps], products[most_warps];
@@ -206,7 +195,7 @@ __global__ void __launch_bounds__(most_threads) backward_kernel(ChannelBackward 
   for (int begin = threadIdx.x; begin < packs; begin += in_flight * blockDim.x) {
     std::int64_t at[in_flight];
     Pack<Width> y[in_flight];
-    if (gate == Gate::output) {
+    if (gate == ReluGate::output) {
 #pragma unroll
       for (int j = 0; j < in_flight; ++j) {
         const int i = begin + j * static_cast<int>(blockDim.x);
@@ -224,15 +213,15 @@ __global__ void __launch_bounds__(most_threads) backward_kernel(ChannelBackward 
 #pragma unroll
       for (int k = 0; k < Width; ++k) {
         const float difference = here.at[k] - mean;
-        if (gate == Gate::input) g.at[k] = ReluBackward{}(difference * factor + shift, g.at[k]);
-        if (gate == Gate::output) g.at[k] = ReluBackward{}(y[j].at[k], g.at[k]);
+        if (gate == ReluGate::input) g.at[k] = ReluBackward{}(difference * factor + shift, g.at[k]);
+        if (gate == ReluGate::output) g.at[k] = ReluBackward{}(y[j].at[k], g.at[k]);
         few += g.at[k];
         few_products += g.at[k] * difference;
       }
       sum += few;
       product += few_products;
-      if (gate != Gate::none) gradient[i] = g;
-      if (gate == Gate::output) *reinterpret_cast<Pack<Width>*>(pass.passed + at[j]) = g;
+      if (gate != ReluGate::none) gradient[i] = g;
+      if (gate == ReluGate::output) *reinterpret_cast<Pack<Width>*>(pass.passed + at[j]) = g;
     }
   }
   sum = sum_over_block(sum, sums);
@@ -367,9 +356,9 @@ bool run(Stream& stream, const ChannelForward& pass) {
 
 template <int Width>
 bool run(Stream& stream, const ChannelBackward& pass) {
-  Kernel<ChannelBackward> kernel = &backward_kernel<Width, Gate::none>;
-  if (pass.relu)
-    kernel = pass.y != nullptr ? &backward_kernel<Width, Gate::output> : &backward_kernel<Width, Gate::input>;
+  Kernel<ChannelBackward> kernel = &backward_kernel<Width, ReluGate::none>;
+  if (pass.gate == ReluGate::input) kernel = &backward_kernel<Width, ReluGate::input>;
+  if (pass.gate == ReluGate::output) kernel = &backward_kernel<Width, ReluGate::output>;
   return launch(stream, kernel, pass, 2, Width);
 }
 
