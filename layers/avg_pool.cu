@@ -53,16 +53,6 @@ struct AvgPoolForward {
   }
 };
 
-// The windows of one axis that hold a place.
-struct Covering {
-  int begin, end;
-};
-
-TWIDDLE_HD Covering covering(int place, int kernel, int stride, int pad, int windows) {
-  const int padded = place + pad, past = padded / stride + 1;
-  return {padded < kernel ? 0 : (padded - kernel) / stride + 1, past < windows ? past : windows};
-}
-
 // One call an input, which gathers what the windows that hold it share out: no two calls add to one place, and the
 // order of the sum is fixed.
 struct AvgPoolBackward {
@@ -73,10 +63,8 @@ struct AvgPoolBackward {
   TWIDDLE_HD void operator()(std::int64_t i) const {
     const PoolWindow& window = means.window;
     const std::int64_t row = width.quotient(i), plane = height.quotient(row);
-    const Covering rows = covering(static_cast<int>(height.remainder(row)), window.kernel_h, window.stride_h,
-                                   window.pad_h, window.out_height);
-    const Covering columns = covering(static_cast<int>(width.remainder(i)), window.kernel_w, window.stride_w,
-                                      window.pad_w, window.out_width);
+    const PoolWindow::Range rows = window.over_row(static_cast<int>(height.remainder(row)));
+    const PoolWindow::Range columns = window.over_column(static_cast<int>(width.remainder(i)));
     const float* const from = grad_y + plane * window.out_height * window.out_width;
     float sum = 0;
     for (int out_h = rows.begin; out_h < rows.end; ++out_h)

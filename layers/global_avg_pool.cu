@@ -1,7 +1,7 @@
 #include "layers/global_avg_pool.h"
 
-#include "framework/config/params.h"
 #include "framework/for_each.h"
+#include "layers/planes.h"
 
 namespace twiddle {
 
@@ -30,10 +30,7 @@ struct SpreadOverPlane {
 }  // namespace
 
 GlobalAvgPool::GlobalAvgPool(const Site& site, Params& params) : Layer(site.name, {}) {
-  if (site.input.size() != 3)
-    throw Error(ErrorKind::config,
-                join(params.owner(), " pools planes: it needs an input channels x height x width, and gets ",
-                     to_string(site.input), "; put it before any flatten or linear"));
+  require_planes(site, params);
   set_output_shape({site.input[0]});
 }
 

@@ -5,6 +5,7 @@
 #include "framework/config/params.h"
 #include "framework/for_each.h"
 #include "layers/cuda/norm_ranges.h"
+#include "layers/planes.h"
 
 namespace twiddle {
 
@@ -161,8 +162,7 @@ LocalResponseNorm::LocalResponseNorm(const Site& site, Params& params)
   if (size_ % 2 == 0)
     params.error("size", join("'size' must be odd, so that the window has a middle; got ", size_),
                  join("take ", size_ - 1, " or ", size_ + 1));
-  if (site.input.empty())
-    throw Error(ErrorKind::config, join(params.owner(), " needs an input with channels, and gets a scalar"));
+  require_channels(site, params);
 }
 
 std::string LocalResponseNorm::describe() const {

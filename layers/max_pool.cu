@@ -78,13 +78,11 @@ struct MaxPoolGather {
   TWIDDLE_HD void operator()(std::int64_t i) const {
     const std::int64_t row = width.quotient(i), plane = height.quotient(row);
     const int h = static_cast<int>(height.remainder(row)), w = static_cast<int>(width.remainder(i));
-    const int last_h = (h + window.pad_h) / window.stride_h, last_w = (w + window.pad_w) / window.stride_w;
-    const int more_h = (window.kernel_h - 1) / window.stride_h, more_w = (window.kernel_w - 1) / window.stride_w;
+    const PoolWindow::Range rows = window.over_row(h), columns = window.over_column(w);
     const std::int64_t out = plane * window.out_height * window.out_width;
     float sum = 0;
-    for (int out_h = last_h - more_h; out_h <= last_h; ++out_h)
-      for (int out_w = last_w - more_w; out_w <= last_w; ++out_w) {
-        if (out_h < 0 || out_h >= window.out_height || out_w < 0 || out_w >= window.out_width) continue;
+    for (int out_h = rows.begin; out_h < rows.end; ++out_h)
+      for (int out_w = columns.begin; out_w < columns.end; ++out_w) {
         const std::int64_t at = out + std::int64_t(out_h) * window.out_width + out_w;
         if (index[at] == h * window.width + w) sum += grad_y[at];
       }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "framework/config/params.h"
+#include "layers/planes.h"
 
 namespace twiddle {
 
@@ -46,9 +47,7 @@ PoolWindow read_pool_window(const Site& site, Params& params) {
   const bool ceil = params.choice("rounding", "floor", {"floor", "ceil"}) == "ceil";
 
   const auto fail = [](const std::string& message) { throw Error(ErrorKind::config, message); };
-  if (site.input.size() != 3)
-    fail(join(kind, " pools planes: it needs an input channels x height x width, and gets ", to_string(site.input),
-              "; put it before any flatten or linear"));
+  require_planes(site, params);
   if (2 * pad[0] > kernel[0] || 2 * pad[1] > kernel[1])
     fail(join(kind, ": pad ", pair_text(pad[0], pad[1], "x"), " is more than half the kernel ", kernel[0], "x",
               kernel[1], ", so that windows would lie in the padding alone; at most ",

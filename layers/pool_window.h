@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 
+#include "framework/host_device.h"
 #include "layers/layer.h"
 
 namespace twiddle {
@@ -15,6 +16,19 @@ struct PoolWindow {
     return kernel_h == kernel && kernel_w == kernel && stride_h == stride && stride_w == stride;
   }
   std::string describe() const;  // "3x3, stride 2, pad 1"
+
+  // The windows that hold a row or column of the plane: begin <= window < end.
+  struct Range {
+    int begin, end;
+  };
+  TWIDDLE_HD Range over_row(int row) const { return over(row + pad_h, kernel_h, stride_h, out_height); }
+  TWIDDLE_HD Range over_column(int column) const { return over(column + pad_w, kernel_w, stride_w, out_width); }
+
+ private:
+  TWIDDLE_HD static Range over(int padded, int kernel, int stride, int windows) {
+    const int past = padded / stride + 1;
+    return {padded < kernel ? 0 : (padded - kernel) / stride + 1, past < windows ? past : windows};
+  }
 };
 
 // Reads kernel, stride, pad and rounding (floor, as PyTorch by default; ceil, as Caffe). Throws where the input is not

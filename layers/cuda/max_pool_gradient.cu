@@ -10,12 +10,6 @@ namespace {
 // were. Windows that may share an input take turns, so that the order of its sum is fixed.
 constexpr int held = 4, most_turns = 16;
 
-// The first row of windows that holds a row of the plane.
-__device__ int first_window(const PoolWindow& window, int row) {
-  const int padded = row + window.pad_h;
-  return padded < window.kernel_h ? 0 : (padded - window.kernel_h) / window.stride_h + 1;
-}
-
 __global__ void __launch_bounds__(piece_threads)
     max_pool_backward_kernel(PoolWindow window, PlanePieces pieces, Divisor out_width, Divisor out_height, int turns_h,
                              int turns_w, const float* grad_y, const std::int32_t* index, float* grad_x) {
@@ -33,8 +27,8 @@ __global__ void __launch_bounds__(piece_threads)
   for (int i = threadIdx.x; i < (lead + in_count + 3) / 4; i += piece_threads) staged[i] = {};
 
   const bool whole = pieces.strips == 1;
-  const int out_begin = whole ? 0 : first_window(window, piece.begin);
-  const int out_end = whole ? rows : min((piece.end - 1 + window.pad_h) / window.stride_h + 1, rows);
+  const int out_begin = whole ? 0 : window.over_row(piece.begin).begin;
+  const int out_end = whole ? rows : window.over_row(piece.end - 1).end;
   const int count = piece.planes * (out_end - out_begin) * row_size;
   const std::int64_t out = (std::int64_t(piece.plane) * rows + out_begin) * row_size;
   const float* const from = grad_y + out;
