@@ -22,6 +22,12 @@ struct DropoutMask {
   }
 };
 
+Tensor dropped(Stream& stream, const DropoutMask& mask, const Tensor& x) {
+  Tensor y(stream, x.shape());
+  map_indexed(stream, y.size(), mask, random_cost, y.write(), x.read());
+  return y;
+}
+
 }  // namespace
 
 Dropout::Dropout(const Site& site, Params& params)
@@ -33,17 +39,12 @@ std::string Dropout::describe() const {
 
 Variable Dropout::forward(Context& ctx, const Variable& x) {
   if (!ctx.training || rate_ == 0) return x;
-  const float scale = 1 / (1 - rate_);
   const std::int64_t rows = x.value().dim(0);
-  const RandomSequence random = ctx.random.take_rows(rows, x.value().size() / std::max<std::int64_t>(rows, 1));
-  Tensor y(*ctx.stream, x.value().shape());
-  map_indexed(*ctx.stream, y.size(), DropoutMask{rate_, scale, random}, random_cost, y.write(), x.value().read());
-  return ctx.tape.record(name(), y, {x}, [x, random, rate = rate_, scale](Context& backward_ctx, const Tensor& grad_y) {
-    Stream& stream = *backward_ctx.stream;
-    Tensor grad_x(stream, grad_y.shape());
-    map_indexed(stream, grad_x.size(), DropoutMask{rate, scale, random}, random_cost, grad_x.write(), grad_y.read());
-    x.add_grad(backward_ctx, grad_x);
-  });
+  const DropoutMask mask{rate_, 1 / (1 - rate_),
+                         ctx.random.take_rows(rows, x.value().size() / std::max<std::int64_t>(rows, 1))};
+  return ctx.tape.record(
+      name(), dropped(*ctx.stream, mask, x.value()), {x},
+      [x, mask](Context& back, const Tensor& grad_y) { x.add_grad(back, dropped(*back.stream, mask, grad_y)); });
 }
 
 }  // namespace twiddle

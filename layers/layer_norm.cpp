@@ -34,7 +34,7 @@ std::size_t LayerNorm::kept_bytes() const {  // mean and 1 / deviation of each p
 Variable LayerNorm::forward(Context& ctx, const Variable& x) {
   const BatchShape planes = batch_shape_of(x.value());
   if (over_channels_ && planes.inner > 1)
-    return normalize_pixels(ctx, name(), x, {planes, epsilon_}, scale_->variable, bias_->variable);
+    return normalize_pixels(ctx, name(), x, epsilon_, scale_->variable, bias_->variable);
   return normalize_groups(ctx, name(), x, whole_images(planes, epsilon_), scale_->variable, bias_->variable);
 }
 

@@ -127,13 +127,13 @@ void run(Stream& stream, const PixelBackward& pass) {
 
 }  // namespace
 
-Variable normalize_pixels(Context& ctx, const std::string& name, const Variable& x, const PixelNorm& norm,
+Variable normalize_pixels(Context& ctx, const std::string& name, const Variable& x, float epsilon,
                           const Variable& scale, const Variable& bias) {
   const Tensor value = x.value();
-  const BatchShape planes = norm.planes;
+  const BatchShape planes = batch_shape_of(value);
   Tensor mean(*ctx.stream, {planes.values()}), inverse(*ctx.stream, {planes.values()}), y(*ctx.stream, value.shape());
-  run(*ctx.stream, PixelForward{planes, norm.epsilon, value.read(), scale.value().read(), bias.value().read(),
-                                mean.write(), inverse.write(), y.write()});
+  run(*ctx.stream, PixelForward{planes, epsilon, value.read(), scale.value().read(), bias.value().read(), mean.write(),
+                                inverse.write(), y.write()});
   return ctx.tape.record(
       name, y, {x, scale, bias},
       [x, value, mean, inverse, scale, bias, planes](Context& backward_ctx, const Tensor& grad_y) {

@@ -5,13 +5,8 @@
 
 namespace twiddle {
 
-struct PixelNorm {
-  BatchShape planes;
-  float epsilon;
-};
-
 // The channels of each pixel shifted and scaled to mean 0 and variance 1, then each channel by its scale and bias.
-Variable normalize_pixels(Context& ctx, const std::string& name, const Variable& x, const PixelNorm& norm,
+Variable normalize_pixels(Context& ctx, const std::string& name, const Variable& x, float epsilon,
                           const Variable& scale, const Variable& bias);
 
 }  // namespace twiddle

@@ -1,7 +1,5 @@
 #include "layers/cuda/pixel_blocks.h"
 
-#include <type_traits>
-
 #include "layers/moments.h"
 
 namespace twiddle {
@@ -93,36 +91,28 @@ __global__ void __launch_bounds__(block_pixels* Lanes) backward_kernel(PixelBack
     grad_x[c * pitch] = inverse * (grad_y[c * pitch] * pass.scale[c] - share - (x[c * pitch] - mean) * slope);
 }
 
-// work(lanes) where the pixels and the channels of an image can be counted in an int.
-template <class Work>
-bool with_lanes(const BatchShape& planes, const Work& work) {
+// The kernel for few or for many channels, if an int can count the pixels and the numbers of an image.
+template <class Pass>
+bool launch(Stream& stream, void (*few)(Pass, Divisor), void (*many)(Pass, Divisor), const Pass& pass) {
   constexpr std::int64_t limit = std::int64_t(1) << 31;
+  const BatchShape& planes = pass.planes;
   if (planes.values() >= limit || planes.channels * planes.inner >= limit) return false;
-  if (planes.channels < many_channels)
-    work(std::integral_constant<int, few_lanes>{});
-  else
-    work(std::integral_constant<int, many_lanes>{});
+  const bool is_few = planes.channels < many_channels;
+  auto* const kernel = is_few ? few : many;
+  kernel<<<detail::blocks_for(planes.values(), block_pixels), dim3(block_pixels, is_few ? few_lanes : many_lanes), 0,
+           detail::native(stream)>>>(pass, Divisor(planes.inner));
+  detail::check_launch();
   return true;
 }
 
 }  // namespace
 
 bool normalize_pixels_in_blocks(Stream& stream, const PixelForward& pass) {
-  const bool done = with_lanes(pass.planes, [&](auto lanes) {
-    forward_kernel<lanes><<<detail::blocks_for(pass.planes.values(), block_pixels), dim3(block_pixels, lanes), 0,
-                            detail::native(stream)>>>(pass, Divisor(pass.planes.inner));
-  });
-  detail::check_launch();
-  return done;
+  return launch(stream, &forward_kernel<few_lanes>, &forward_kernel<many_lanes>, pass);
 }
 
 bool normalize_pixels_backward_in_blocks(Stream& stream, const PixelBackward& pass) {
-  const bool done = with_lanes(pass.planes, [&](auto lanes) {
-    backward_kernel<lanes><<<detail::blocks_for(pass.planes.values(), block_pixels), dim3(block_pixels, lanes), 0,
-                             detail::native(stream)>>>(pass, Divisor(pass.planes.inner));
-  });
-  detail::check_launch();
-  return done;
+  return launch(stream, &backward_kernel<few_lanes>, &backward_kernel<many_lanes>, pass);
 }
 
 }  // namespace twiddle
