@@ -23,17 +23,39 @@ struct RowsByChannel {
   TWIDDLE_HD Row row(std::int64_t row) const { return {function, parameter[channels.remainder(row)]}; }
 };
 
-template <class Function>
-struct ParameterTerm {
+// What the elements of a row add to the gradient of its parameter. A row is a channel of one image, or where its planes
+// are single numbers, a channel of the whole batch.
+template <class Function, bool WholeBatch>
+struct ParameterSums {
   Function function;
   Divisor channels;
   std::int64_t inner;
   const float *parameter, *x, *grad_y;
-  TWIDDLE_HD float operator()(std::int64_t row, std::int64_t column) const {
-    const std::int64_t i = row * inner + column;
+  float* sums;
+  TWIDDLE_HD float term(std::int64_t row, std::int64_t column) const {
+    const std::int64_t i = WholeBatch ? column * channels.value() + row : row * inner + column;
     return function.backward_parameter(parameter[channels.remainder(row)], x[i], grad_y[i]);
   }
+  TWIDDLE_HD void store(std::int64_t row, double sum) const { sums[row] = static_cast<float>(sum); }
 };
+
+template <class Function>
+Tensor parameter_gradient(Stream& stream, const BatchShape& planes, const Function& function, const Tensor& parameter,
+                          const Tensor& x, const Tensor& grad_y) {
+  const Divisor channels(planes.channels);
+  const bool whole_batch = planes.inner == 1;
+  Tensor sums(stream, {whole_batch ? planes.channels : planes.rows()});
+  if (whole_batch) {
+    reduce_rows(
+        stream, planes.channels, planes.batch,
+        ParameterSums<Function, true>{function, channels, 1, parameter.read(), x.read(), grad_y.read(), sums.write()});
+    return sums;
+  }
+  reduce_rows(stream, planes.rows(), planes.inner,
+              ParameterSums<Function, false>{function, channels, planes.inner, parameter.read(), x.read(),
+                                             grad_y.read(), sums.write()});
+  return sum_over_channels(stream, sums, planes.channels, 1);
+}
 
 }  // namespace detail
 
@@ -45,21 +67,20 @@ Variable map_by_channel(Context& ctx, const std::string& name, const Variable& x
                         const Function& function, std::int64_t cost) {
   const Tensor value = x.value();
   const BatchShape planes = batch_shape_of(value);
-  const Divisor channels(planes.channels);
   Tensor y(*ctx.stream, value.shape());
   map_rows(*ctx.stream, planes.rows(), planes.inner,
-           detail::RowsByChannel<Function>{function, channels, parameter.value().read()}, cost, y.write(),
-           value.read());
+           detail::RowsByChannel<Function>{function, Divisor(planes.channels), parameter.value().read()}, cost,
+           y.write(), value.read());
   return ctx.tape.record(name, y, {x, parameter}, [=](Context& back, const Tensor& grad_y) {
-    const float* const numbers = parameter.value().read();
+    Stream& stream = *back.stream;
+    const Tensor numbers = parameter.value();
     if (parameter.needs_grad())
-      parameter.add_grad(back, sum_by_channel(*back.stream, planes,
-                                              detail::ParameterTerm<Function>{function, channels, planes.inner, numbers,
-                                                                              value.read(), grad_y.read()}));
+      parameter.add_grad(back, detail::parameter_gradient(stream, planes, function, numbers, value, grad_y));
     if (!x.needs_grad()) return;
-    Tensor grad_x(*back.stream, value.shape());
-    map_rows(*back.stream, planes.rows(), planes.inner, detail::RowsByChannel<Function>{function, channels, numbers},
-             cost, grad_x.write(), value.read(), grad_y.read());
+    Tensor grad_x(stream, value.shape());
+    map_rows(stream, planes.rows(), planes.inner,
+             detail::RowsByChannel<Function>{function, Divisor(planes.channels), numbers.read()}, cost, grad_x.write(),
+             value.read(), grad_y.read());
     x.add_grad(back, grad_x);
   });
 }

@@ -31,14 +31,6 @@ Parameter undecayed(std::string name, Shape shape, double start);
 namespace detail {
 
 template <class Term>
-struct RowSums {  // of term(row, column), for each channel of each image
-  Term element;
-  float* sums;
-  TWIDDLE_HD float term(std::int64_t row, std::int64_t column) const { return element(row, column); }
-  TWIDDLE_HD void store(std::int64_t row, double sum) const { sums[row] = static_cast<float>(sum); }
-};
-
-template <class Term>
 struct RowPairs {
   Term element;
   float *first, *second;
@@ -50,16 +42,7 @@ struct RowPairs {
 };
 
 template <class Term>
-struct DownTheBatch {  // where a row is but one number: the terms of one channel
-  Term element;
-  std::int64_t channels;
-  TWIDDLE_HD auto operator()(std::int64_t channel, std::int64_t image) const {
-    return element(image * channels + channel, 0);
-  }
-};
-
-template <class Term>
-struct PairsDownTheBatch {
+struct PairsDownTheBatch {  // where a row is but one number: the terms of one channel
   Term element;
   std::int64_t channels;
   struct Row {
@@ -72,20 +55,6 @@ struct PairsDownTheBatch {
 
 }  // namespace detail
 
-// For each channel the sum of term(row, column) over batch and pixels: the gradient of what a channel shares.
-template <class Term>
-Tensor sum_by_channel(Stream& stream, const BatchShape& planes, const Term& term) {
-  if (planes.inner == 1) {
-    Tensor sums(stream, {planes.channels});
-    using Terms = detail::DownTheBatch<Term>;
-    reduce_rows(stream, planes.channels, planes.batch, detail::RowSums<Terms>{{term, planes.channels}, sums.write()});
-    return sums;
-  }
-  Tensor row_sums(stream, {planes.rows()});
-  reduce_rows(stream, planes.rows(), planes.inner, detail::RowSums<Term>{term, row_sums.write()});
-  return sum_over_channels(stream, row_sums, planes.channels, 1);
-}
-
 // Two sums over each row at once: term.row(row) makes the function of a column, which gives a PairOf<float>.
 template <class Term>
 std::array<Tensor, 2> sum_pairs_by_row(Stream& stream, std::int64_t rows, std::int64_t columns, const Term& term) {
@@ -94,7 +63,7 @@ std::array<Tensor, 2> sum_pairs_by_row(Stream& stream, std::int64_t rows, std::i
   return {first, second};
 }
 
-// The same over each channel.
+// The same over each channel: the gradients of what a channel shares.
 template <class Term>
 std::array<Tensor, 2> sum_pairs_by_channel(Stream& stream, const BatchShape& planes, const Term& term) {
   if (planes.inner == 1)
