@@ -142,15 +142,6 @@ void backward_rows(Stream& stream, const Lrn& lrn, const Tensor& x, const Tensor
                  lrn.cost());
 }
 
-void forward_all(Stream& stream, const Lrn& lrn, const Tensor& x, Tensor& y) {
-  if (!on_gpu(stream) || !normalize_in_ranges(stream, lrn, x, y)) forward_rows(stream, lrn, x, y);
-}
-
-void backward_all(Stream& stream, const Lrn& lrn, const Tensor& x, const Tensor& grad_y, Tensor& grad_x) {
-  if (!on_gpu(stream) || !normalize_backward_in_ranges(stream, lrn, x, grad_y, grad_x))
-    backward_rows(stream, lrn, x, grad_y, grad_x);
-}
-
 }  // namespace
 
 LocalResponseNorm::LocalResponseNorm(const Site& site, Params& params)
@@ -174,11 +165,14 @@ Variable LocalResponseNorm::forward(Context& ctx, const Variable& x) {
   const std::int64_t channels = value.dim(1), rows = value.dim(0) * channels;
   const Lrn lrn{{channels, value.size() / rows, size_ / 2}, rows, k_, alpha_ / static_cast<float>(size_), beta_};
 
-  Tensor y(*ctx.stream, value.shape());
-  forward_all(*ctx.stream, lrn, value, y);
+  Stream& stream = *ctx.stream;
+  Tensor y(stream, value.shape());
+  if (!on_gpu(stream) || !normalize_in_ranges(stream, lrn, value, y)) forward_rows(stream, lrn, value, y);
   return ctx.tape.record(name(), y, {x}, [x, value, lrn](Context& backward_ctx, const Tensor& grad_y) {
-    Tensor grad_x(*backward_ctx.stream, value.shape());
-    backward_all(*backward_ctx.stream, lrn, value, grad_y, grad_x);
+    Stream& back = *backward_ctx.stream;
+    Tensor grad_x(back, value.shape());
+    if (!on_gpu(back) || !normalize_backward_in_ranges(back, lrn, value, grad_y, grad_x))
+      backward_rows(back, lrn, value, grad_y, grad_x);
     x.add_grad(backward_ctx, grad_x);
   });
 }
