@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "framework/config/params.h"
+#include "framework/text.h"
 #include "layers/planes.h"
 
 namespace twiddle {
@@ -17,24 +18,20 @@ int pooled_size(int size, int kernel, int stride, int pad, bool ceil) {
   return count;
 }
 
-std::string pair_text(std::int64_t h, std::int64_t w, const char* separator) {
-  return h == w ? join(h) : join(h, separator, w);
-}
-
 }  // namespace
 
 std::string PoolWindow::describe() const {
-  std::string text = join(kernel_h, "x", kernel_w, ", stride ", pair_text(stride_h, stride_w, "x"));
-  if (pad_h > 0 || pad_w > 0) text += ", pad " + pair_text(pad_h, pad_w, "x");
+  std::string text = join(kernel_h, "x", kernel_w, ", stride ", format_sides(stride_h, stride_w));
+  if (pad_h > 0 || pad_w > 0) text += ", pad " + format_sides(pad_h, pad_w);
   return text;
 }
 
 std::array<int, 2> read_pad(Params& params, const std::array<int, 2>& kernel, int most) {
   const ConfigNode* const written = params.node("pad");
   if (written == nullptr || written->text != "same") return params.pair("pad", {{0, 0}}, 0, most);
-  const std::string half = pair_text(kernel[0] / 2, kernel[1] / 2, ", ");
+  const int half_h = kernel[0] / 2, half_w = kernel[1] / 2;
   params.error("pad", "'pad' is a number, found \"same\"",
-               join("write ", kernel[0] / 2 == kernel[1] / 2 ? half : "[" + half + "]",
+               join("write ", half_h == half_w ? join(half_h) : join("[", half_h, ", ", half_w, "]"),
                     ": kernel / 2, which keeps the size of a plane if the kernel is odd and the stride 1"));
   return {0, 0};
 }
@@ -49,9 +46,9 @@ PoolWindow read_pool_window(const Site& site, Params& params) {
   const auto fail = [](const std::string& message) { throw Error(ErrorKind::config, message); };
   require_planes(site, params);
   if (2 * pad[0] > kernel[0] || 2 * pad[1] > kernel[1])
-    fail(join(kind, ": pad ", pair_text(pad[0], pad[1], "x"), " is more than half the kernel ", kernel[0], "x",
-              kernel[1], ", so that windows would lie in the padding alone; at most ",
-              pair_text(kernel[0] / 2, kernel[1] / 2, "x"), " fits"));
+    fail(join(kind, ": pad ", format_sides(pad[0], pad[1]), " is more than half the kernel ", kernel[0], "x", kernel[1],
+              ", so that windows would lie in the padding alone; at most ", format_sides(kernel[0] / 2, kernel[1] / 2),
+              " fits"));
   // Numbers within a plane are ints, with room for what a window reaches beyond it.
   if (site.input[1] * site.input[2] >= std::int64_t(1) << 30)
     fail(join(kind, " pools planes of less than 2^30 values, and gets ", to_string(site.input)));
@@ -59,7 +56,7 @@ PoolWindow read_pool_window(const Site& site, Params& params) {
   const int room_h = height + 2 * pad[0], room_w = width + 2 * pad[1];
   if (kernel[0] > room_h || kernel[1] > room_w)
     fail(join(kind, ": a kernel of ", kernel[0], "x", kernel[1], " does not fit its input ", to_string(site.input),
-              " with pad ", pair_text(pad[0], pad[1], "x"), "; at most ", room_h, "x", room_w,
+              " with pad ", format_sides(pad[0], pad[1]), "; at most ", room_h, "x", room_w,
               " fits: take a smaller kernel, fewer strides before it, or a larger model input"));
 
   return {kernel[0],
