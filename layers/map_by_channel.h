@@ -23,8 +23,8 @@ struct RowsByChannel {
   TWIDDLE_HD Row row(std::int64_t row) const { return {function, parameter[channels.remainder(row)]}; }
 };
 
-// What the elements of a row add to the gradient of its parameter. A row is a channel of one image, or where its planes
-// are single numbers, a channel of the whole batch.
+// The terms of a row in the gradient of its parameter. A row is a channel of one image or, if planes are single
+// numbers, a channel of the whole batch.
 template <class Function, bool WholeBatch>
 struct ParameterSums {
   Function function;

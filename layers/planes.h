@@ -42,7 +42,7 @@ struct RowPairs {
 };
 
 template <class Term>
-struct PairsDownTheBatch {  // where a row is but one number: the terms of one channel
+struct PairsDownTheBatch {  // if planes are single numbers: a row is a channel
   Term element;
   std::int64_t channels;
   struct Row {
