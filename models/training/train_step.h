@@ -11,7 +11,7 @@
 #include "layers/sequential.h"
 #include "models/loss.h"
 #include "models/training/rank_means.h"
-#include "models/training/shared_weights.h"
+#include "models/training/sharded_optimizer.h"
 #include "models/training/weight_average.h"
 
 namespace twiddle {
@@ -115,7 +115,7 @@ class TrainStep {
   Tensor mean_loss_;
 
   // Where ranks share each batch.
-  std::optional<SharedWeights> shared_;
+  std::optional<ShardedOptimizer> shared_;
   std::optional<RankMeans> means_;
   Tensor own_sums_;               // as sums_, of this rank's rows since the last update
   std::int64_t images_here_ = 0;  // as images_, of this rank

@@ -1,4 +1,4 @@
-#include "models/training/shared_weights.h"
+#include "models/training/sharded_optimizer.h"
 #include "framework/random.h"
 
 #include <gtest/gtest.h>
@@ -63,7 +63,7 @@ struct UpdateBench {
     step(all());
   }
   // Each rank brings an equal part of the same gradients.
-  void step_shared(SharedWeights& shared, int ranks, int seed) {
+  void step_shared(ShardedOptimizer& shared, int ranks, int seed) {
     auto gradient = shared.gradients().begin();
     for (const Parameter& parameter : parameters) {
       if (!parameter.trainable) continue;
@@ -92,14 +92,14 @@ NamedState copies_of(Stream& stream, const NamedState& state) {
 }
 
 // To the same bits, on ranks of which some may have no piece of anything; and so does the state.
-TEST(SharedWeights, AreUpdatedAsOneProcessDoes) {
+TEST(ShardedOptimizer, AreUpdatedAsOneProcessDoes) {
   for (const char* const name : {"{sgd: {momentum: 0.9, weight_decay: 0.1}}", "{adamw: {weight_decay: 0.1}}", "sgd"})
     for (const int size : {2, 4, 8}) {
       UpdateBench one(name);
       for (const int seed : {2, 3, 4}) one.step_alone(seed);
       on_ranks(size, [&](const RankPointer& ranks) {
         UpdateBench several(name);
-        SharedWeights shared(*ranks, several.stream, several.all(), *several.optimizer);
+        ShardedOptimizer shared(*ranks, several.stream, several.all(), *several.optimizer);
         for (const int seed : {2, 3, 4}) several.step_shared(shared, size, seed);
         EXPECT_EQ(several.values(), one.values()) << name << " on " << size;
         EXPECT_EQ(values_by_name(several.stream, shared.whole_state(several.stream, *several.optimizer)),
@@ -110,12 +110,12 @@ TEST(SharedWeights, AreUpdatedAsOneProcessDoes) {
 }
 
 // Beside the backward pass a gradient is summed when it is complete: behind the last layer that adds to it.
-TEST(SharedWeights, OneThatIsUsedTwiceIsSummedOnce) {
+TEST(ShardedOptimizer, OneThatIsUsedTwiceIsSummedOnce) {
   on_ranks(2, [](const RankPointer& ranks) {
     UpdateBench several("sgd");
     Context& ctx = several.ctx;
     const Variable weight = several.parameters.front().variable;  // one number
-    SharedWeights shared(*ranks, several.stream, {&several.parameters.front()}, *several.optimizer);
+    ShardedOptimizer shared(*ranks, several.stream, {&several.parameters.front()}, *several.optimizer);
     weight.set_grad_place(shared.gradients().front());
     const auto add = [&](const Variable& x) {
       return ctx.tape.record("add", Tensor::filled(several.stream, {1}, 1), {x, weight},
@@ -133,7 +133,7 @@ TEST(SharedWeights, OneThatIsUsedTwiceIsSummedOnce) {
 }
 
 // The last parameters first: 2.4 of 4.8 million floats, half of what is left, and the rest.
-TEST(SharedWeights, EachBucketHoldsHalfOfWhatIsLeft) {
+TEST(ShardedOptimizer, EachBucketHoldsHalfOfWhatIsLeft) {
   on_ranks(2, [](const RankPointer& ranks) {
     Context ctx;
     std::deque<Parameter> parameters;
@@ -146,7 +146,7 @@ TEST(SharedWeights, EachBucketHoldsHalfOfWhatIsLeft) {
       pointers.push_back(&parameter);
     }
     const std::unique_ptr<Optimizer> optimizer = std::move(small_experiment({}).optimizer);
-    const SharedWeights shared(*ranks, *ctx.stream, pointers, *optimizer);
+    const ShardedOptimizer shared(*ranks, *ctx.stream, pointers, *optimizer);
     std::vector<int> in_buckets{1};
     for (std::size_t i = 1; i < pointers.size(); ++i) {
       const Tensor &here = shared.gradients()[i], &before = shared.gradients()[i - 1];  // lies behind it
@@ -157,11 +157,11 @@ TEST(SharedWeights, EachBucketHoldsHalfOfWhatIsLeft) {
   });
 }
 
-TEST(SharedWeights, ARankKeepsTheStateOfItsShareAlone) {
+TEST(ShardedOptimizer, ARankKeepsTheStateOfItsShareAlone) {
   std::int64_t kept[4] = {};
   on_ranks(4, [&](const RankPointer& ranks) {
     UpdateBench several("adam");
-    const SharedWeights shared(*ranks, several.stream, several.all(), *several.optimizer);
+    const ShardedOptimizer shared(*ranks, several.stream, several.all(), *several.optimizer);
     for (const auto& [name, tensor] : several.optimizer->state()) kept[ranks->rank()] += tensor.size();
   });
   EXPECT_EQ(kept[0] + kept[1] + kept[2] + kept[3], 2 * (1 + 17 + 300 + 64));
@@ -169,7 +169,7 @@ TEST(SharedWeights, ARankKeepsTheStateOfItsShareAlone) {
 }
 
 // What a checkpoint has of one process, or of another number of ranks.
-TEST(SharedWeights, TakeUpTheWholeState) {
+TEST(ShardedOptimizer, TakeUpTheWholeState) {
   UpdateBench one("adam");
   one.step_alone(2);
   const NamedState state = copies_of(one.stream, one.optimizer->state());
@@ -180,7 +180,7 @@ TEST(SharedWeights, TakeUpTheWholeState) {
     for (std::size_t i = 0; i < values.size(); ++i)
       several.parameters[i].variable.value() = Tensor::from(several.stream, several.parameters[i].shape, values[i]);
     several.optimizer->restore(copies_of(several.stream, state));
-    SharedWeights shared(*ranks, several.stream, several.all(), *several.optimizer);
+    ShardedOptimizer shared(*ranks, several.stream, several.all(), *several.optimizer);
     several.step_shared(shared, 4, 3);
     EXPECT_EQ(several.values(), one.values());
     // Adam's count of steps, which a rank without a piece of the parameter has read, too, and has not counted on.
@@ -191,12 +191,12 @@ TEST(SharedWeights, TakeUpTheWholeState) {
 }
 
 // Of a parameter that is frozen for now.
-TEST(SharedWeights, KeepAStateThatNobodyNeedsNow) {
+TEST(ShardedOptimizer, KeepAStateThatNobodyNeedsNow) {
   on_ranks(2, [&](const RankPointer& ranks) {
     UpdateBench several("{sgd: {momentum: 0.9}}");
     const std::string name = "momentum." + several.parameters[3].name;
     several.optimizer->restore({{name, Tensor::filled(several.stream, {5}, 7)}});
-    SharedWeights shared(*ranks, several.stream, several.all(), *several.optimizer);
+    ShardedOptimizer shared(*ranks, several.stream, several.all(), *several.optimizer);
     const auto state = values_by_name(several.stream, shared.whole_state(several.stream, *several.optimizer));
     EXPECT_EQ(state.at(name), std::vector<float>(5, 7));
     EXPECT_EQ(state.size(), 5u);

@@ -20,7 +20,7 @@ namespace twiddle {
 // Weights and gradients lie in buckets, so that ranks meet a few times a step and nothing is copied for that. A bucket
 // holds whole parameters, in the order in which the backward pass makes their gradients: the first is complete, and may
 // be summed, long before the last; and those that the next forward pass asks for first may be handed out first.
-class SharedWeights {
+class ShardedOptimizer {
  public:
   // A bucket ends with the parameter by which it holds at least half of all floats that were left, and 4 MiB: few sums
   // have few starts, and the last, which nothing hides, is a small one.
@@ -28,7 +28,8 @@ class SharedWeights {
 
   // Moves the values of the trained parameters into buckets. Of what state the optimizer has, of all of them, this
   // rank's share stays.
-  SharedWeights(Communicator& ranks, Stream& stream, const std::vector<Parameter*>& parameters, Optimizer& optimizer);
+  ShardedOptimizer(Communicator& ranks, Stream& stream, const std::vector<Parameter*>& parameters,
+                   Optimizer& optimizer);
 
   // The memory of the trained parameters' gradients, in the order of the network: zeros at first.
   const std::vector<Tensor>& gradients() const { return gradients_; }

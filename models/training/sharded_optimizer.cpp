@@ -1,4 +1,4 @@
-#include "models/training/shared_weights.h"
+#include "models/training/sharded_optimizer.h"
 
 #include <algorithm>
 
@@ -57,8 +57,8 @@ void read_numbers(Stream& stream, const std::string& text, State& state) {
 
 }  // namespace
 
-SharedWeights::SharedWeights(Communicator& ranks, Stream& stream, const std::vector<Parameter*>& parameters,
-                             Optimizer& optimizer)
+ShardedOptimizer::ShardedOptimizer(Communicator& ranks, Stream& stream, const std::vector<Parameter*>& parameters,
+                                   Optimizer& optimizer)
     : ranks_(ranks) {
   lay_out(parameters);
   for (Bucket& bucket : buckets_) {
@@ -72,7 +72,7 @@ SharedWeights::SharedWeights(Communicator& ranks, Stream& stream, const std::vec
   optimizer.prepare(stream, share_);
 }
 
-void SharedWeights::lay_out(const std::vector<Parameter*>& parameters) {
+void ShardedOptimizer::lay_out(const std::vector<Parameter*>& parameters) {
   std::int64_t left = 0;  // floats that are in no bucket yet
   for (const Parameter* parameter : parameters)
     if (parameter->trainable) left += floats_of(*parameter);
@@ -86,7 +86,7 @@ void SharedWeights::lay_out(const std::vector<Parameter*>& parameters) {
   }
 }
 
-void SharedWeights::find_share(Bucket& bucket) const {
+void ShardedOptimizer::find_share(Bucket& bucket) const {
   bucket.floats = round_up(bucket.floats, line_floats * ranks_.size());
   const std::int64_t share = bucket.floats / ranks_.size(), begin = share * ranks_.rank(), end = begin + share;
   for (Place& place : bucket.places) {
@@ -96,7 +96,7 @@ void SharedWeights::find_share(Bucket& bucket) const {
   }
 }
 
-void SharedWeights::move_in(Stream& stream, Bucket& bucket) {
+void ShardedOptimizer::move_in(Stream& stream, Bucket& bucket) {
   for (Tensor* tensor : {&bucket.weights, &bucket.gradients}) {
     *tensor = Tensor::over(stream.device(), {bucket.floats}, ranks_.allocate(stream, bucket.floats));
     stream.fill(tensor->write(), bucket.floats, 0);
@@ -116,7 +116,7 @@ void SharedWeights::move_in(Stream& stream, Bucket& bucket) {
   }
 }
 
-void SharedWeights::keep_state_of_share(Stream& stream, Optimizer& optimizer) const {
+void ShardedOptimizer::keep_state_of_share(Stream& stream, Optimizer& optimizer) const {
   State state = state_of(optimizer);  // also that of parameters which are not trained now, and may be later
   for (const Bucket& bucket : buckets_)
     for (const Place& place : bucket.places) {
@@ -133,7 +133,7 @@ void SharedWeights::keep_state_of_share(Stream& stream, Optimizer& optimizer) co
   optimizer.restore({state.begin(), state.end()});
 }
 
-void SharedWeights::begin_sums(Stream& stream) {
+void ShardedOptimizer::begin_sums(Stream& stream) {
   const auto is_complete = [](const Bucket& bucket) {
     return std::all_of(bucket.places.begin(), bucket.places.end(), [](const Place& place) {
       const Variable& variable = place.parameter->variable;
@@ -143,44 +143,44 @@ void SharedWeights::begin_sums(Stream& stream) {
   while (begun_ < buckets_.size() && is_complete(buckets_[begun_])) begin_next_sum(stream);
 }
 
-void SharedWeights::begin_next_sum(Stream& stream) {
+void ShardedOptimizer::begin_next_sum(Stream& stream) {
   Bucket& bucket = buckets_[begun_++];
   bucket.summed = ranks_.begin_sum_scatter(stream, bucket.gradients.write(), bucket.floats);
 }
 
-void SharedWeights::sum_gradients(Stream& stream) {
+void ShardedOptimizer::sum_gradients(Stream& stream) {
   while (begun_ < buckets_.size()) begin_next_sum(stream);
   for (Bucket& bucket : buckets_) wait_for_event(stream, bucket.summed);
   begun_ = 0;
 }
 
-void SharedWeights::begin_hand_out(Stream& stream) {
+void ShardedOptimizer::begin_hand_out(Stream& stream) {
   for (auto bucket = buckets_.rbegin(); bucket != buckets_.rend(); ++bucket) {
     bucket->handed_out = ranks_.begin_gather_shares(stream, bucket->weights.write(), bucket->floats);
     for (const Place& place : bucket->places) place.parameter->variable.value().write();  // a new version
   }
 }
 
-void SharedWeights::wait_for(Stream& stream, const Parameter& parameter) {
+void ShardedOptimizer::wait_for(Stream& stream, const Parameter& parameter) {
   const auto bucket = bucket_of_.find(&parameter);
   if (bucket != bucket_of_.end()) wait_for_event(stream, bucket->second->handed_out);
 }
 
-void SharedWeights::wait_for_all(Stream& stream) {
+void ShardedOptimizer::wait_for_all(Stream& stream) {
   for (Bucket& bucket : buckets_) wait_for_event(stream, bucket.handed_out);
 }
 
-void SharedWeights::hand_out(Stream& stream) {
+void ShardedOptimizer::hand_out(Stream& stream) {
   begin_hand_out(stream);
   wait_for_all(stream);
 }
 
-void SharedWeights::forget_begun() {
+void ShardedOptimizer::forget_begun() {
   begun_ = 0;
   for (Bucket& bucket : buckets_) bucket.summed = bucket.handed_out = nullptr;
 }
 
-std::vector<std::pair<std::string, Tensor>> SharedWeights::whole_state(Stream& stream, const Optimizer& optimizer) {
+std::vector<std::pair<std::string, Tensor>> ShardedOptimizer::whole_state(Stream& stream, const Optimizer& optimizer) {
   const State own = state_of(optimizer);
   State whole = own;
   for (const std::string& text : ranks_.gather(numbers_in(stream, own))) read_numbers(stream, text, whole);
