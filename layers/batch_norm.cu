@@ -68,7 +68,7 @@ void measure_with_ranks(Context& ctx, const Tensor& x, const ChannelForward& pas
     fold_rows(stream, planes.channels, planes.batch,
               MomentsForRanks{{}, moments_of_images(planes, x, moments), static_cast<float>(planes.batch), own});
   }
-  ctx.ranks->gather_shares(stream, all.write(), ranks * share);
+  ctx.ranks->all_gather(stream, all.write(), ranks * share);
   const MomentsOfRanks parts{planes.channels, static_cast<double>(planes.inner), all.read()};
   fold_rows(stream, planes.channels, ranks, Statistics<MomentsOfRanks>{{}, parts, pass, count.write()});
 }
@@ -104,7 +104,7 @@ ChannelSums mean_of_ranks(Context& ctx, std::int64_t channels, const Gradients& 
   Tensor sums = Tensor::filled(stream, {2, channels}, 0);
   if (own.bias.defined()) stream.copy(sums.write(), own.bias.read(), own.bias.bytes());
   if (own.scale.defined()) stream.copy(sums.write() + channels, own.scale.read(), own.scale.bytes());
-  ctx.ranks->sum(stream, sums.write(), sums.size());
+  ctx.ranks->all_reduce(stream, sums.write(), sums.size());
   if (count.defined()) for_each_index(stream, channels, DivideByCount{channels, count.read(), sums.write()});
   return {sums.part(0, {channels}), sums.part(channels, {channels}), 1};
 }

@@ -219,7 +219,7 @@ Tensor weights_of_all(Context& ctx, std::int64_t batch, const RowOutcome* outcom
   if (!weighted || ctx.ranks == nullptr || !ctx.training) return {};
   Tensor sums(*ctx.stream, {2});
   reduce_rows(*ctx.stream, 1, batch, SumOfWeights{batch, outcome, sums.write()});
-  ctx.ranks->sum(*ctx.stream, sums.write(), sums.size());
+  ctx.ranks->all_reduce(*ctx.stream, sums.write(), sums.size());
   return sums;
 }
 
@@ -227,7 +227,7 @@ Tensor weights_of_all(Context& ctx, std::int64_t batch, const RowOutcome* outcom
 
 void softmax_loss_without_rows(Context& ctx) {
   Tensor sums = Tensor::filled(*ctx.stream, {2}, 0);
-  ctx.ranks->sum(*ctx.stream, sums.write(), sums.size());
+  ctx.ranks->all_reduce(*ctx.stream, sums.write(), sums.size());
 }
 
 Variable softmax_loss(Context& ctx, const Variable& logits, const Tensor& targets, float label_smoothing, Tensor* sums,

@@ -22,9 +22,9 @@ struct Collective {
   void (Communicator::*run)(Stream& stream, float* values, std::int64_t count);
   int halves;
 };
-constexpr Collective collectives[] = {{"sum", &Communicator::sum, 2},
-                                      {"scatter", &Communicator::sum_scatter, 1},
-                                      {"gather", &Communicator::gather_shares, 1}};
+constexpr Collective collectives[] = {{"sum", &Communicator::all_reduce, 2},
+                                      {"scatter", &Communicator::reduce_scatter, 1},
+                                      {"gather", &Communicator::all_gather, 1}};
 
 // All ranks must make the same calls, so rank 0 says how many fit into a sample.
 int calls_of_a_sample(Communicator& ranks, double ms) {

@@ -75,10 +75,10 @@ void refuse_two_versions(const std::vector<RankFacts>& facts) {
   }
 }
 
-// NCCL hands out what lies in windows by copies that take no multiprocessors, where it may choose so: the forward pass
-// beside them loses 0.1 ms of AlexNet's iteration where kernels of NCCL's cost it 0.18. Whoever has set this himself is
-// heard, and versions before 2.28 have no such copies.
-void let_copies_hand_out() {
+// Allows NCCL to all-gather memory in windows by copies, which use no multiprocessors: they slow the overlapped forward
+// pass of AlexNet by 0.1 ms, NCCL's kernels by 0.18 ms. A value set by the user is kept. NCCL has such copies from 2.28
+// on.
+void let_copies_all_gather() {
   constexpr int overwrite = 0;
   if (version_of_nccl() >= 22800) setenv("NCCL_CTA_POLICY", "2", overwrite);
 }
@@ -116,7 +116,7 @@ class NcclRanks final : public Communicator {
       facts.push_back(unpack<std::string, std::string, int>(text));
     refuse_two_on_one_gpu(facts);
     refuse_two_versions(facts);
-    let_copies_hand_out();
+    let_copies_all_gather();
     const std::string id = gather_or_fail(*this, [&] { return rank_ == 0 ? new_id() : ""; }).front();
     make_current(device.index);
     comm_ = join_gpus(device.index, id);
@@ -127,27 +127,27 @@ class NcclRanks final : public Communicator {
     watch_.also_ask([comm = comm_] { return what_is_wrong(comm); });
   }
 
-  void sum(Stream& stream, float* values, std::int64_t count) override {
+  void all_reduce(Stream& stream, float* values, std::int64_t count) override {
     check_nccl(nccl().all_reduce(values, values, unsigned_of(count), nccl_float, nccl_sum, comm(), native(stream)));
   }
 
-  void sum_scatter(Stream& stream, float* values, std::int64_t count) override {
-    scatter_on(native(stream), values, count);
+  void reduce_scatter(Stream& stream, float* values, std::int64_t count) override {
+    reduce_scatter_on(native(stream), values, count);
   }
 
-  void gather_shares(Stream& stream, float* values, std::int64_t count) override {
-    gather_on(native(stream), values, count);
+  void all_gather(Stream& stream, float* values, std::int64_t count) override {
+    all_gather_on(native(stream), values, count);
   }
 
-  std::shared_ptr<Event> begin_sum_scatter(Stream& stream, float* values, std::int64_t count) override {
+  std::shared_ptr<Event> begin_reduce_scatter(Stream& stream, float* values, std::int64_t count) override {
     wait_beside(stream);
-    scatter_on(side_.get(), values, count);
+    reduce_scatter_on(side_.get(), values, count);
     return std::make_shared<CudaEvent>(side_.get(), CudaEvent::OrdersOnly());
   }
 
-  std::shared_ptr<Event> begin_gather_shares(Stream& stream, float* values, std::int64_t count) override {
+  std::shared_ptr<Event> begin_all_gather(Stream& stream, float* values, std::int64_t count) override {
     wait_beside(stream);
-    gather_on(side_.get(), values, count);
+    all_gather_on(side_.get(), values, count);
     return std::make_shared<CudaEvent>(side_.get(), CudaEvent::OrdersOnly());
   }
 
@@ -241,15 +241,15 @@ class NcclRanks final : public Communicator {
     return comm_;
   }
 
-  void scatter_on(cudaStream_t stream, float* values, std::int64_t count) {
-    const std::int64_t share = count / size_;
-    check_nccl(nccl().reduce_scatter(values, values + rank_ * share, unsigned_of(share), nccl_float, nccl_sum, comm(),
+  void reduce_scatter_on(cudaStream_t stream, float* values, std::int64_t count) {
+    const std::int64_t shard = count / size_;
+    check_nccl(nccl().reduce_scatter(values, values + rank_ * shard, unsigned_of(shard), nccl_float, nccl_sum, comm(),
                                      stream));
   }
 
-  void gather_on(cudaStream_t stream, float* values, std::int64_t count) {
-    const std::int64_t share = count / size_;
-    check_nccl(nccl().all_gather(values + rank_ * share, values, unsigned_of(share), nccl_float, comm(), stream));
+  void all_gather_on(cudaStream_t stream, float* values, std::int64_t count) {
+    const std::int64_t shard = count / size_;
+    check_nccl(nccl().all_gather(values + rank_ * shard, values, unsigned_of(shard), nccl_float, comm(), stream));
   }
 
   // The side stream's work begins after what the stream has been given so far.

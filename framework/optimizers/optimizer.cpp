@@ -40,7 +40,7 @@ namespace {
 Tensor norm_of_all(Stream& stream, const Tensor& norm, Communicator& ranks) {
   Tensor norms = Tensor::filled(stream, {ranks.size()}, 0);
   stream.copy(norms.write() + ranks.rank(), norm.read(), norm.bytes());
-  ranks.sum(stream, norms.write(), norms.size());
+  ranks.all_reduce(stream, norms.write(), norms.size());
   return l2_norm(stream, {norms});
 }
 

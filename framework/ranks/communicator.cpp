@@ -14,9 +14,9 @@ class OneRank final : public Communicator {
  public:
   int rank() const override { return 0; }
   int size() const override { return 1; }
-  void sum(Stream&, float*, std::int64_t) override {}
-  void sum_scatter(Stream&, float*, std::int64_t) override {}
-  void gather_shares(Stream&, float*, std::int64_t) override {}
+  void all_reduce(Stream&, float*, std::int64_t) override {}
+  void reduce_scatter(Stream&, float*, std::int64_t) override {}
+  void all_gather(Stream&, float*, std::int64_t) override {}
   void barrier() override {}
   std::vector<std::string> gather(const std::string& text) override { return {text}; }
   std::optional<std::vector<std::string>> gather_last(const std::string& text, double) override { return {{text}}; }

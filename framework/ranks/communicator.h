@@ -27,32 +27,32 @@ class Communicator {
   virtual int rank() const = 0;  // 0 .. size() - 1; rank 0 talks to people and writes files
   virtual int size() const = 0;
 
-  // Before the first sum: makes ready what sums on this device need. An Error on one rank is one on all.
+  // Prepares collectives on this device; call before the first one. An Error on one rank is an Error on all.
   virtual void use(const Device& /*device*/) {}
 
   // Before allocate(): all ranks end if each has waited this long for its device, which then hangs. 0: no limit.
   virtual void limit_device_waits(double /*seconds*/) {}
 
-  // Each of these floats, on the stream's device and in its order, becomes the sum over all ranks: the same bits on
-  // every rank, and from run to run with as many ranks.
-  virtual void sum(Stream& stream, float* values, std::int64_t count) = 0;
-  // The two halves of a sum, between which each rank works on its share alone: the rank-th of size() equal parts, of
-  // which `count` is a multiple. The first sums each rank's share to that rank and leaves anything in the others; the
-  // second hands each rank's share to all.
-  virtual void sum_scatter(Stream& stream, float* values, std::int64_t count) = 0;
-  virtual void gather_shares(Stream& stream, float* values, std::int64_t count) = 0;
-  // The same beside the stream's work: they begin after what the stream has been given so far, in the order in which
-  // they were called, and end at the event; null: they have ended.
-  virtual std::shared_ptr<Event> begin_sum_scatter(Stream& stream, float* values, std::int64_t count) {
-    sum_scatter(stream, values, count);
+  // Replaces each of these floats, which are on the stream's device, by its sum over all ranks, in the stream's order.
+  // The result is bitwise identical on all ranks, and from run to run with the same number of ranks.
+  virtual void all_reduce(Stream& stream, float* values, std::int64_t count) = 0;
+  // The two halves of an all-reduce. A rank's shard is the rank-th of size() equal parts; `count` is a multiple of
+  // size(). reduce_scatter() sums the shards, each on its rank, and leaves undefined values in the other ranks' shards;
+  // all_gather() copies each rank's shard to all ranks.
+  virtual void reduce_scatter(Stream& stream, float* values, std::int64_t count) = 0;
+  virtual void all_gather(Stream& stream, float* values, std::int64_t count) = 0;
+  // The same, overlapped with later work of the stream: they begin after the work that the stream has been given so
+  // far, in the order of the calls. The event marks their end; null: they have ended.
+  virtual std::shared_ptr<Event> begin_reduce_scatter(Stream& stream, float* values, std::int64_t count) {
+    reduce_scatter(stream, values, count);
     return nullptr;
   }
-  virtual std::shared_ptr<Event> begin_gather_shares(Stream& stream, float* values, std::int64_t count) {
-    gather_shares(stream, values, count);
+  virtual std::shared_ptr<Event> begin_all_gather(Stream& stream, float* values, std::int64_t count) {
+    all_gather(stream, values, count);
     return nullptr;
   }
-  // Memory on the stream's device, of `count` floats, that these work on best. All ranks ask for it in the same order,
-  // and for as much.
+  // Memory on the stream's device for `count` floats, on which collectives are fastest. All ranks call it in the same
+  // order with the same counts.
   virtual std::shared_ptr<void> allocate(Stream& stream, std::int64_t count) {
     return stream.allocate(static_cast<std::size_t>(count) * sizeof(float));
   }

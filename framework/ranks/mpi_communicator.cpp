@@ -84,7 +84,7 @@ class MpiRanks final : public Communicator {
                                         to_string(device), ": start them with --device cpu"));
   }
 
-  void sum(Stream& stream, float* values, std::int64_t count) override {
+  void all_reduce(Stream& stream, float* values, std::int64_t count) override {
     require_cpu(stream);
     for (std::int64_t begin = 0; begin < count; begin += most_floats) {
       const auto part = static_cast<int>(std::min(most_floats, count - begin));
@@ -95,20 +95,20 @@ class MpiRanks final : public Communicator {
     }
   }
 
-  void sum_scatter(Stream& stream, float* values, std::int64_t count) override {
-    const int share = share_of(stream, count);
-    std::vector<float> own(static_cast<std::size_t>(share));
+  void reduce_scatter(Stream& stream, float* values, std::int64_t count) override {
+    const int shard = shard_of(stream, count);
+    std::vector<float> own(static_cast<std::size_t>(shard));
     MPI_Request request{};
-    check_mpi(MPI_Ireduce_scatter_block(values, own.data(), share, MPI_FLOAT, MPI_SUM, all_, &request),
+    check_mpi(MPI_Ireduce_scatter_block(values, own.data(), shard, MPI_FLOAT, MPI_SUM, all_, &request),
               "MPI_Ireduce_scatter_block");
     finish(request);
-    std::copy(own.begin(), own.end(), values + std::int64_t(rank_) * share);
+    std::copy(own.begin(), own.end(), values + std::int64_t(rank_) * shard);
   }
 
-  void gather_shares(Stream& stream, float* values, std::int64_t count) override {
-    const int share = share_of(stream, count);
+  void all_gather(Stream& stream, float* values, std::int64_t count) override {
+    const int shard = shard_of(stream, count);
     MPI_Request request{};
-    check_mpi(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_FLOAT, values, share, MPI_FLOAT, all_, &request), "MPI_Iallgather");
+    check_mpi(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_FLOAT, values, shard, MPI_FLOAT, all_, &request), "MPI_Iallgather");
     finish(request);
   }
 
@@ -139,9 +139,9 @@ class MpiRanks final : public Communicator {
     require(stream.device().kind == Device::Kind::cpu, "MPI sums on CPUs alone, not on ", to_string(stream.device()));
   }
 
-  int share_of(const Stream& stream, std::int64_t count) const {
+  int shard_of(const Stream& stream, std::int64_t count) const {
     require_cpu(stream);
-    require(count % size_ == 0 && count / size_ <= most_floats, count, " floats in shares of ", size_, " ranks");
+    require(count % size_ == 0 && count / size_ <= most_floats, count, " floats in shards of ", size_, " ranks");
     return static_cast<int>(count / size_);
   }
 

@@ -40,7 +40,7 @@ void RankMeans::take(Stream& stream, const Tensor& share, std::vector<Tensor> me
                       parts_of_sums = parts_of(bucket_, sums, room_of_means);
   move_means(stream, means, parts_of_means, {share, {}});  // from 0 by the share: their product
   move_means(stream, sums, parts_of_sums, {one_, {}});
-  ranks_.sum(stream, bucket_.write(), room);
+  ranks_.all_reduce(stream, bucket_.write(), room);
   parts_of_means.insert(parts_of_means.end(), parts_of_sums.begin(), parts_of_sums.end());
   means.insert(means.end(), sums.begin(), sums.end());
   move_means(stream, parts_of_means, means, {one_, {}});

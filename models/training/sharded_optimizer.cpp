@@ -145,7 +145,7 @@ void ShardedOptimizer::begin_sums(Stream& stream) {
 
 void ShardedOptimizer::begin_next_sum(Stream& stream) {
   Bucket& bucket = buckets_[begun_++];
-  bucket.summed = ranks_.begin_sum_scatter(stream, bucket.gradients.write(), bucket.floats);
+  bucket.summed = ranks_.begin_reduce_scatter(stream, bucket.gradients.write(), bucket.floats);
 }
 
 void ShardedOptimizer::sum_gradients(Stream& stream) {
@@ -156,7 +156,7 @@ void ShardedOptimizer::sum_gradients(Stream& stream) {
 
 void ShardedOptimizer::begin_hand_out(Stream& stream) {
   for (auto bucket = buckets_.rbegin(); bucket != buckets_.rend(); ++bucket) {
-    bucket->handed_out = ranks_.begin_gather_shares(stream, bucket->weights.write(), bucket->floats);
+    bucket->handed_out = ranks_.begin_all_gather(stream, bucket->weights.write(), bucket->floats);
     for (const Place& place : bucket->places) place.parameter->variable.value().write();  // a new version
   }
 }
@@ -192,7 +192,7 @@ std::vector<std::pair<std::string, Tensor>> ShardedOptimizer::whole_state(Stream
         const Tensor& kept = own.at(name_of(kind, *place.parameter));
         stream.copy(all.write() + place.begin + place.first, kept.read(), kept.bytes());
       }
-      ranks_.gather_shares(stream, all.write(), bucket.floats);
+      ranks_.all_gather(stream, all.write(), bucket.floats);
       for (const Place& place : bucket.places)
         whole[name_of(kind, *place.parameter)] = all.part(place.begin, place.parameter->shape);
     }

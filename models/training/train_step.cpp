@@ -253,7 +253,7 @@ void TrainStep::update(Tensor loss) {
   const StepNumbers numbers = inputs_.for_update();
   optimizer_.step(ctx_, updated, numbers);
   if (shared_) {
-    options_.ranks->sum(*ctx_.stream, Tensor(numbers.found_bad).write(), 1);  // NaN if it is on one rank
+    options_.ranks->all_reduce(*ctx_.stream, Tensor(numbers.found_bad).write(), 1);  // NaN if it is on one rank
     has_to_hand_out_ = true;
     if (!hands_out_late()) hand_out_weights();
   }

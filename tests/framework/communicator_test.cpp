@@ -15,7 +15,7 @@ TEST(Communicator, OneRankKeepsWhatItHas) {
   const auto stream = make_stream({});
   const auto alone = make_one_rank();
   float values[] = {1, 2};
-  alone->sum(*stream, values, 2);
+  alone->all_reduce(*stream, values, 2);
   EXPECT_EQ(values[1], 2);
   EXPECT_EQ(alone->gather("text"), std::vector<std::string>{"text"});
   EXPECT_TRUE(any(*alone, true));

@@ -60,7 +60,7 @@ Tensor values_on(Stream& stream, const Communicator& ranks, std::int64_t count) 
   return Tensor::from(stream, {count}, values_of(ranks.rank(), count));
 }
 
-std::vector<float> share_of(const std::vector<float>& values, int rank) {
+std::vector<float> shard_of(const std::vector<float>& values, int rank) {
   const auto half = static_cast<std::ptrdiff_t>(values.size() / 2);
   return {values.begin() + rank * half, values.begin() + (rank + 1) * half};
 }
@@ -71,7 +71,7 @@ TEST_F(NcclOnTwoGpus, Sums) {
   on_gpus([](Communicator& ranks, Stream& stream) {
     for (const std::int64_t count : counts) {
       Tensor values = values_on(stream, ranks, count);
-      ranks.sum(stream, values.write(), count);
+      ranks.all_reduce(stream, values.write(), count);
       EXPECT_EQ(values.to_vector(stream), sum_of_both(count)) << count;
     }
   });
@@ -81,9 +81,9 @@ TEST_F(NcclOnTwoGpus, SumsInTwoHalves) {
   on_gpus([](Communicator& ranks, Stream& stream) {
     for (const std::int64_t count : counts) {
       Tensor values = values_on(stream, ranks, count);
-      ranks.sum_scatter(stream, values.write(), count);
-      EXPECT_EQ(share_of(values.to_vector(stream), ranks.rank()), share_of(sum_of_both(count), ranks.rank())) << count;
-      ranks.gather_shares(stream, values.write(), count);
+      ranks.reduce_scatter(stream, values.write(), count);
+      EXPECT_EQ(shard_of(values.to_vector(stream), ranks.rank()), shard_of(sum_of_both(count), ranks.rank())) << count;
+      ranks.all_gather(stream, values.write(), count);
       EXPECT_EQ(values.to_vector(stream), sum_of_both(count)) << count;
     }
   });
@@ -97,8 +97,8 @@ TEST_F(NcclOnTwoGpus, SumsWhatLiesInTheirOwnMemory) {
     Tensor values = Tensor::over(stream.device(), {count}, ranks.allocate(stream, count));
     const auto work = [&] {
       stream.copy(values.write(), given.read(), given.bytes());
-      stream.wait_event(*ranks.begin_sum_scatter(stream, values.write(), count));
-      stream.wait_event(*ranks.begin_gather_shares(stream, values.write(), count));
+      stream.wait_event(*ranks.begin_reduce_scatter(stream, values.write(), count));
+      stream.wait_event(*ranks.begin_all_gather(stream, values.write(), count));
     };
     work();
     EXPECT_EQ(values.to_vector(stream), sum_of_both(count));
@@ -120,12 +120,12 @@ TEST_F(NcclOnTwoGpus, SumsInsideAGraph) {
     Tensor values(stream, {count}), twice(stream, {count});
     const auto work = [&] {
       stream.copy(values.write(), given.read(), given.bytes());
-      const auto summed = ranks.begin_sum_scatter(stream, values.write(), count);
+      const auto summed = ranks.begin_reduce_scatter(stream, values.write(), count);
       add(stream, given, given, twice);
       if (summed) stream.wait_event(*summed);
       add(stream, values, values, values);
-      const auto handed_out = ranks.begin_gather_shares(stream, values.write(), count);
-      if (handed_out) stream.wait_event(*handed_out);
+      const auto gathered = ranks.begin_all_gather(stream, values.write(), count);
+      if (gathered) stream.wait_event(*gathered);
     };
     work();
     const std::unique_ptr<Graph> graph = stream.capture(work);

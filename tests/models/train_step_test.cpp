@@ -149,9 +149,9 @@ class CapturingStream final : public ForwardingStream {
 class FailingRank final : public ThreadRank {
  public:
   explicit FailingRank(CapturingStream& stream) : ThreadRank(std::make_shared<Meeting>(1), 0, 1), stream_(stream) {}
-  void sum(Stream& stream, float* values, std::int64_t count) override {
+  void all_reduce(Stream& stream, float* values, std::int64_t count) override {
     if (std::exchange(stream_.captures, false)) throw RanksFailed("the network is gone");
-    ThreadRank::sum(stream, values, count);
+    ThreadRank::all_reduce(stream, values, count);
   }
 
  private:

@@ -21,7 +21,7 @@ TEST(MpiRanks, SumsFloats) {
   for (const std::size_t count : {std::size_t(1), std::size_t(1000), std::size_t(1) << 20}) {
     std::vector<float> values(count);
     std::iota(values.begin(), values.end(), static_cast<float>(ranks().rank()));
-    ranks().sum(*stream, values.data(), static_cast<std::int64_t>(count));
+    ranks().all_reduce(*stream, values.data(), static_cast<std::int64_t>(count));
     const auto size = static_cast<float>(ranks().size());
     for (std::size_t i = 0; i < count; ++i)
       ASSERT_EQ(values[i], size * (static_cast<float>(i) + (size - 1) / 2)) << i << " of " << count;
@@ -36,7 +36,7 @@ TEST(MpiRanks, SumsAreTheSameBitsOnEveryRankAndAgain) {
       std::vector<float> values(count);
       for (std::size_t i = 0; i < count; ++i)
         values[i] = 1 / (3 + static_cast<float>((7 * i + static_cast<std::size_t>(ranks().rank())) % 1009));
-      ranks().sum(*stream, values.data(), static_cast<std::int64_t>(count));
+      ranks().all_reduce(*stream, values.data(), static_cast<std::int64_t>(count));
       return values;
     };
     const std::vector<float> values = sums();
@@ -49,17 +49,17 @@ TEST(MpiRanks, SumsAreTheSameBitsOnEveryRankAndAgain) {
 // What sum() gives, in two halves.
 TEST(MpiRanks, SumsToSharesAndHandsSharesToAll) {
   const auto stream = make_stream({});
-  for (const std::size_t share : {std::size_t(1), std::size_t(500), std::size_t(1) << 19}) {
-    const std::size_t count = share * static_cast<std::size_t>(ranks().size());
+  for (const std::size_t shard : {std::size_t(1), std::size_t(500), std::size_t(1) << 19}) {
+    const std::size_t count = shard * static_cast<std::size_t>(ranks().size());
     std::vector<float> values(count);
     std::iota(values.begin(), values.end(), static_cast<float>(ranks().rank()));
     std::vector<float> sums = values;
-    ranks().sum(*stream, sums.data(), static_cast<std::int64_t>(count));
-    ranks().sum_scatter(*stream, values.data(), static_cast<std::int64_t>(count));
-    const std::size_t first = share * static_cast<std::size_t>(ranks().rank());
+    ranks().all_reduce(*stream, sums.data(), static_cast<std::int64_t>(count));
+    ranks().reduce_scatter(*stream, values.data(), static_cast<std::int64_t>(count));
+    const std::size_t first = shard * static_cast<std::size_t>(ranks().rank());
     for (std::size_t i = 0; i < count; ++i)
-      if (i < first || i >= first + share) values[i] = -1;
-    ranks().gather_shares(*stream, values.data(), static_cast<std::int64_t>(count));
+      if (i < first || i >= first + shard) values[i] = -1;
+    ranks().all_gather(*stream, values.data(), static_cast<std::int64_t>(count));
     EXPECT_EQ(values, sums);
   }
 }

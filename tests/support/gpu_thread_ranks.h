@@ -13,14 +13,14 @@ class GpuThreadRank final : public Communicator {
   explicit GpuThreadRank(std::shared_ptr<Communicator> thread) : thread_(std::move(thread)) {}
   int rank() const override { return thread_->rank(); }
   int size() const override { return thread_->size(); }
-  void sum(Stream& stream, float* values, std::int64_t count) override {
-    by_host(stream, values, count, &Communicator::sum);
+  void all_reduce(Stream& stream, float* values, std::int64_t count) override {
+    by_host(stream, values, count, &Communicator::all_reduce);
   }
-  void sum_scatter(Stream& stream, float* values, std::int64_t count) override {
-    by_host(stream, values, count, &Communicator::sum_scatter);
+  void reduce_scatter(Stream& stream, float* values, std::int64_t count) override {
+    by_host(stream, values, count, &Communicator::reduce_scatter);
   }
-  void gather_shares(Stream& stream, float* values, std::int64_t count) override {
-    by_host(stream, values, count, &Communicator::gather_shares);
+  void all_gather(Stream& stream, float* values, std::int64_t count) override {
+    by_host(stream, values, count, &Communicator::all_gather);
   }
   void barrier() override { thread_->barrier(); }
   std::vector<std::string> gather(const std::string& text) override { return thread_->gather(text); }

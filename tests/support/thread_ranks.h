@@ -64,7 +64,7 @@ class ThreadRank : public Communicator {
       : meeting_(std::move(meeting)), rank_(rank), size_(size) {}
   int rank() const override { return rank_; }
   int size() const override { return size_; }
-  void sum(Stream& stream, float* values, std::int64_t count) override {
+  void all_reduce(Stream& stream, float* values, std::int64_t count) override {
     stream.synchronize();
     const auto bytes = static_cast<std::size_t>(count) * sizeof(float);
     const auto all = meeting_->meet(rank_, std::string(reinterpret_cast<const char*>(values), bytes));
@@ -73,37 +73,37 @@ class ThreadRank : public Communicator {
       for (const std::string& each : all) values[i] += reinterpret_cast<const float*>(each.data())[i];
     }
   }
-  // By sum: what it leaves in the others' shares is spoiled, so that nobody counts on it.
-  void sum_scatter(Stream& stream, float* values, std::int64_t count) override {
-    sum(stream, values, count);
-    const std::int64_t share = count / size_;
+  // By all_reduce: overwrites the other ranks' shards with NaN, so that a test fails that reads them.
+  void reduce_scatter(Stream& stream, float* values, std::int64_t count) override {
+    all_reduce(stream, values, count);
+    const std::int64_t shard = count / size_;
     for (std::int64_t i = 0; i < count; ++i)
-      if (i / share != rank_) values[i] = std::numeric_limits<float>::quiet_NaN();
+      if (i / shard != rank_) values[i] = std::numeric_limits<float>::quiet_NaN();
   }
-  void gather_shares(Stream& stream, float* values, std::int64_t count) override {
+  void all_gather(Stream& stream, float* values, std::int64_t count) override {
     stream.synchronize();
     const auto bytes = static_cast<std::size_t>(count / size_) * sizeof(float);
     const float* const own = values + rank_ * (count / size_);
     std::size_t at = 0;
-    for (const std::string& share : meeting_->meet(rank_, std::string(reinterpret_cast<const char*>(own), bytes))) {
-      std::memcpy(values + at, share.data(), bytes);
+    for (const std::string& shard : meeting_->meet(rank_, std::string(reinterpret_cast<const char*>(own), bytes))) {
+      std::memcpy(values + at, shard.data(), bytes);
       at += bytes / sizeof(float);
     }
   }
   // Beside the stream's work: of what is begun the memory is spoiled until the stream waits for it, so that nobody
   // looks before.
-  std::shared_ptr<Event> begin_sum_scatter(Stream& stream, float* values, std::int64_t count) override {
+  std::shared_ptr<Event> begin_reduce_scatter(Stream& stream, float* values, std::int64_t count) override {
     std::vector<float> given(values, values + count);
     std::fill(values, values + count, std::numeric_limits<float>::quiet_NaN());
     return std::make_shared<LateEvent>([this, &stream, values, given = std::move(given)]() mutable {
-      sum_scatter(stream, given.data(), static_cast<std::int64_t>(given.size()));
+      reduce_scatter(stream, given.data(), static_cast<std::int64_t>(given.size()));
       std::copy(given.begin(), given.end(), values);
     });
   }
-  std::shared_ptr<Event> begin_gather_shares(Stream& stream, float* values, std::int64_t count) override {
+  std::shared_ptr<Event> begin_all_gather(Stream& stream, float* values, std::int64_t count) override {
     for (std::int64_t i = 0; i < count; ++i)
       if (i / (count / size_) != rank_) values[i] = std::numeric_limits<float>::quiet_NaN();
-    return std::make_shared<LateEvent>([this, &stream, values, count] { gather_shares(stream, values, count); });
+    return std::make_shared<LateEvent>([this, &stream, values, count] { all_gather(stream, values, count); });
   }
   void barrier() override { meeting_->meet(rank_, ""); }
   std::vector<std::string> gather(const std::string& text) override { return meeting_->meet(rank_, text); }
