@@ -56,7 +56,7 @@ void measure(Stream& stream, const Tensor& x, const ChannelForward& pass) {
             Statistics<MomentsOfImages>{{}, moments_of_images(planes, x, moments), pass, nullptr});
 }
 
-// The statistics of the rows of all ranks, in order of ranks: the same bits on each. Without rows x is undefined.
+// The statistics of the rows of all ranks, in the order of ranks: bitwise identical on each.
 void measure_with_ranks(Context& ctx, const Tensor& x, const ChannelForward& pass, Tensor& count) {
   Stream& stream = *ctx.stream;
   const BatchShape& planes = pass.planes;
@@ -98,14 +98,14 @@ struct ChannelSums {
   float values;
 };
 
-// Of all ranks, already divided by the number of values: 0 of one that has no rows.
+// Of all ranks, already divided by the number of values.
 ChannelSums mean_of_ranks(Context& ctx, std::int64_t channels, const Gradients& own, const Tensor& count) {
   Stream& stream = *ctx.stream;
-  Tensor sums = Tensor::filled(stream, {2, channels}, 0);
-  if (own.bias.defined()) stream.copy(sums.write(), own.bias.read(), own.bias.bytes());
-  if (own.scale.defined()) stream.copy(sums.write() + channels, own.scale.read(), own.scale.bytes());
+  Tensor sums(stream, {2, channels});
+  stream.copy(sums.write(), own.bias.read(), own.bias.bytes());
+  stream.copy(sums.write() + channels, own.scale.read(), own.scale.bytes());
   ctx.ranks->all_reduce(stream, sums.write(), sums.size());
-  if (count.defined()) for_each_index(stream, channels, DivideByCount{channels, count.read(), sums.write()});
+  for_each_index(stream, channels, DivideByCount{channels, count.read(), sums.write()});
   return {sums.part(0, {channels}), sums.part(channels, {channels}), 1};
 }
 
@@ -219,24 +219,6 @@ Variable BatchNorm::normalize_by_batch(Context& ctx, const Variable& x, const Va
 
 bool BatchNorm::meets_ranks(const Context& ctx) const {
   return sync_ && ctx.ranks != nullptr && ctx.training && !frozen();
-}
-
-// The running averages move here, too.
-void BatchNorm::forward_without_rows(Context& ctx) {
-  if (!meets_ranks(ctx)) return;
-  const std::int64_t channels = output_shape()[0], inner = count_of(output_shape()) / channels;
-  Tensor mean(*ctx.stream, {channels}), inverse(*ctx.stream, {channels}), count(*ctx.stream, {channels});
-  ChannelForward pass{};
-  pass.planes = {0, channels, inner};
-  pass.momentum = momentum_, pass.epsilon = epsilon_;
-  pass.mean = mean.write(), pass.inverse = inverse.write();
-  pass.running_mean = running_mean_->variable.value().write();
-  pass.running_var = running_var_->variable.value().write();
-  measure_with_ranks(ctx, {}, pass, count);
-}
-
-void BatchNorm::backward_without_rows(Context& ctx) {
-  if (meets_ranks(ctx)) mean_of_ranks(ctx, output_shape()[0], {}, {});
 }
 
 Variable BatchNorm::normalize_by_averages(Context& ctx, const Variable& x, const Variable* other) {

@@ -7,8 +7,9 @@ namespace twiddle {
 // evaluation by running averages. Where the two numbers are frozen, training goes by the running averages as well, and
 // leaves them as they are. Options: momentum (weight of the newest batch), epsilon, sync.
 //
-// Of ranks that share a batch each takes the mean and variance of its own rows, or with `sync` all take those of the
-// whole batch: the ranks hand each other the moments of their rows, and in the backward pass the sums of theirs.
+// Of ranks that share a batch each uses the mean and variance of its own rows, or with `sync` those of the entire
+// batch: the ranks all-gather the moments of their rows, and all-reduce sums over them in the backward pass. A rank
+// without rows takes part with a batch of 0 rows.
 //
 // The ReLU that follows, and the sum of a residual whose path it ends, are done in the pass that writes its result. A
 // GPU whose blocks hold a channel of all images in shared memory (layers/cuda/channel_blocks.h) needs one pass each
@@ -24,8 +25,7 @@ class BatchNorm : public Layer {
   Variable forward_with_sum(Context& ctx, const Variable& x, const Variable& other) override {
     return normalize(ctx, x, &other);
   }
-  void forward_without_rows(Context& ctx) override;
-  void backward_without_rows(Context& ctx) override;
+  bool runs_without_rows() const override { return sync_; }
   bool take_over_relu() override { return relu_ = true; }
   bool take_over_sum() override { return true; }
   bool keeps_input() const override { return !frozen(); }

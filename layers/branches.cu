@@ -51,7 +51,7 @@ Tensor product_of(Stream& stream, Tensor start, const std::vector<Tensor>& facto
 }
 
 std::int64_t row_of(const Shape& batched) {
-  return count_of(batched) / batched.at(0);
+  return count_of({batched.begin() + 1, batched.end()});
 }
 
 Tensor concatenation_of(Stream& stream, const std::vector<Tensor>& parts, const Shape& batched) {
@@ -141,22 +141,6 @@ std::vector<const Sequential*> Branches::paths() const {
   std::vector<const Sequential*> all;
   for (const Path& path : paths_) all.push_back(&path.layers);
   return all;
-}
-
-// A sum's adder comes behind the other path.
-std::vector<const Sequential*> Branches::paths_in_order() const {
-  std::vector<const Sequential*> all = paths();
-  if (adder_ != nullptr && adding_path_ == 0) std::swap(all[0], all[1]);
-  return all;
-}
-
-void Branches::forward_without_rows(Context& ctx) {
-  for (const Sequential* path : paths_in_order()) path->forward_without_rows(ctx);
-}
-
-void Branches::backward_without_rows(Context& ctx) {
-  const std::vector<const Sequential*> all = paths_in_order();
-  for (auto path = all.rbegin(); path != all.rend(); ++path) (*path)->backward_without_rows(ctx);
 }
 
 // What the tape does not hold of the other path's output is freed once it is added.

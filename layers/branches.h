@@ -23,8 +23,7 @@ class Branches : public Layer {
   // Throws an Error that shows all shapes where the outputs of the paths do not fit together.
   Branches(std::string name, Join join, std::vector<Path> paths);
   Variable forward(Context& ctx, const Variable& x) override;
-  void forward_without_rows(Context& ctx) override;
-  void backward_without_rows(Context& ctx) override;
+  bool runs_without_rows() const override { return true; }  // for the layers of its paths
   bool keeps_output() const override { return relu_; }
   std::size_t kept_bytes() const override;
   bool take_over_relu() override;
@@ -32,7 +31,6 @@ class Branches : public Layer {
   std::vector<const Sequential*> paths() const override;
 
  private:
-  std::vector<const Sequential*> paths_in_order() const;
   Variable forward_in_adder(Context& ctx, const Variable& x) const;
 
   Join join_;

@@ -36,9 +36,8 @@ class Layer {
   Layer& operator=(const Layer&) = delete;
 
   virtual Variable forward(Context& ctx, const Variable& x) = 0;
-  // On a rank that has no row of a batch: what those passes would do together with the ranks that have some.
-  virtual void forward_without_rows(Context& /*ctx*/) {}
-  virtual void backward_without_rows(Context& /*ctx*/) {}
+  // Whether forward() has to run on a batch of 0 rows; if not, Sequential skips the layer.
+  virtual bool runs_without_rows() const { return false; }
   virtual double flops() const { return 0; }  // of one image's forward pass, where they count
   // What the forward pass leaves for the backward one, as the memory plan counts it: tensors that the closure captured.
   virtual bool keeps_input() const { return false; }

@@ -6,7 +6,7 @@
 namespace twiddle {
 
 BatchShape batch_shape_of(const Tensor& x) {
-  return {x.dim(0), x.dim(1), x.size() / (x.dim(0) * x.dim(1))};
+  return {x.dim(0), x.dim(1), count_of({x.shape().begin() + 2, x.shape().end()})};
 }
 
 void require_channels(const Site& site, const Params& params) {

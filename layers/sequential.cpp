@@ -9,6 +9,18 @@ namespace twiddle {
 
 namespace {
 
+// A layer's output for a batch of 0 rows, if it has nothing to do for one.
+Variable skip(const Layer& layer, Context& ctx, const Variable& x, const Variable* added) {
+  Shape shape = layer.output_shape();
+  shape.insert(shape.begin(), 0);
+  const Variable other = added != nullptr ? *added : Variable();
+  return ctx.tape.record(layer.name(), Tensor(*ctx.stream, shape), {x, other},
+                         [x, other, nothing = x.value()](Context& back, const Tensor& grad_y) {
+                           x.add_grad(back, nothing);
+                           other.add_grad(back, grad_y);
+                         });
+}
+
 // A layer that joins paths times its own part alone: the layers inside have ranges of their own.
 Variable forward_timed(Layer& layer, Context& ctx, const Variable& x, const Variable* added) {
   if (!layer.paths().empty()) return layer.forward(ctx, x);
@@ -19,6 +31,7 @@ Variable forward_timed(Layer& layer, Context& ctx, const Variable& x, const Vari
 Variable forward_through(Layer& layer, Context& ctx, const Variable& x, const Variable* added) try {
   if (ctx.before_use)
     for (const Parameter& parameter : layer.parameters()) ctx.before_use(parameter);
+  if (x.value().dim(0) == 0 && !layer.runs_without_rows()) return skip(layer, ctx, x, added);
   return forward_timed(layer, ctx, x, added);
 } catch (const OutOfMemory& error) {
   throw OutOfMemory(join("layer '", layer.name(), "', forward: ", error.what()));
@@ -80,14 +93,6 @@ Variable Sequential::forward(Context& ctx, const Variable& x, const Variable* ad
     current = std::move(next);
   }
   return current;
-}
-
-void Sequential::forward_without_rows(Context& ctx) const {
-  for (const Item& item : items_) item.layer->forward_without_rows(ctx);
-}
-
-void Sequential::backward_without_rows(Context& ctx) const {
-  for (auto item = items_.rbegin(); item != items_.rend(); ++item) item->layer->backward_without_rows(ctx);
 }
 
 std::string Sequential::first_bad_layer(Context& ctx, const Variable& x) const {

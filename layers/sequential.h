@@ -27,9 +27,7 @@ class Sequential {
   std::vector<Parameter*> parameters() const;                 // in the order of all_items()
   std::vector<const TunedConvolution*> convolutions() const;  // likewise
 
-  void initialize(Context& ctx) const;             // allocates and fills every parameter from ctx.random's seed
-  void forward_without_rows(Context& ctx) const;   // of all layers ...
-  void backward_without_rows(Context& ctx) const;  // ... and the last one first
+  void initialize(Context& ctx) const;  // allocates and fills every parameter from ctx.random's seed
   // Each layer inside a profiler range of its name. `added`: what the last layer, which took over the sum, adds.
   Variable forward(Context& ctx, const Variable& x, const Variable* added = nullptr) const;
   // The name of the first layer whose output holds a value that is not finite; empty where all are finite.

@@ -179,28 +179,32 @@ Tensor TrainStep::learn_from_rows(const Batch& batch) {
   std::vector<Tensor> part{Tensor::filled(*ctx_.stream, {1}, 0)};
   shared_->forget_begun();
   if (hands_out_late()) shared_->begin_hand_out(*ctx_.stream);
-  if (batch.images.defined()) {
-    const Variable loss = forward_on_handed_out(batch);
-    record_event(events_.forward);
-    const bool beside = batch.rows.on_every_rank && options_.accumulate == 1;
-    ctx_.tape.backward(ctx_, loss, inputs_.rank_share(),
-                       beside ? [this] { shared_->begin_sums(*ctx_.stream); } : std::function<void()>());
-    move_means(*ctx_.stream, {loss.value()}, part, {inputs_.rank_share(), {}});  // from 0 by the share: their product
-  } else {
-    shared_->wait_for_all(*ctx_.stream);
-    net_.forward_without_rows(ctx_);
-    loss_.without_rows(ctx_);
-    net_.backward_without_rows(ctx_);
-  }
+  const Variable loss = forward_on_handed_out(batch);
+  record_event(events_.forward);
+  const bool beside = batch.rows.on_every_rank && options_.accumulate == 1;
+  ctx_.tape.backward(ctx_, loss, inputs_.rank_share(),
+                     beside ? [this] { shared_->begin_sums(*ctx_.stream); } : std::function<void()>());
+  move_means(*ctx_.stream, {loss.value()}, part, {inputs_.rank_share(), {}});  // from 0 by the share: their product
   fill_missing_gradients();
   return part[0];
 }
 
 Variable TrainStep::forward_on_handed_out(const Batch& batch) {
   const BeforeUse waits(ctx_, [this](const Parameter& parameter) { shared_->wait_for(*ctx_.stream, parameter); });
-  const Variable loss = loss_of(batch, &own_sums_);
+  const Variable loss = batch.images.defined() ? loss_of(batch, &own_sums_) : loss_without_rows();
   shared_->wait_for_all(*ctx_.stream);
   return loss;
+}
+
+// On a rank without a row of the batch: a batch of 0 rows, for the collectives of layers on all ranks.
+Variable TrainStep::loss_without_rows() {
+  Shape shape = net_.input_shape();
+  shape.insert(shape.begin(), 0);
+  const Variable output = net_.forward(ctx_, Variable(Tensor(*ctx_.stream, shape)));
+  loss_.without_rows(ctx_);
+  return ctx_.tape.record(
+      "loss", Tensor::filled(*ctx_.stream, {1}, 0), {output},
+      [output, nothing = output.value()](Context& back, const Tensor&) { output.add_grad(back, nothing); });
 }
 
 // An average of the weights needs them at once, and with several batches an update not every batch begins with new

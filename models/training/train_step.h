@@ -84,6 +84,7 @@ class TrainStep {
   Tensor learn_from_rows(const Batch& batch);
   Variable forward_on_handed_out(const Batch& batch);
   bool hands_out_late() const;
+  Variable loss_without_rows();
   void fill_missing_gradients();
   void join_ranks(Tensor& loss);
   void agree_on_position();

@@ -132,6 +132,16 @@ TEST_P(EveryDevice, BranchesPutChannelsBehindEachOther) {
   }
 }
 
+// For the layers of their paths that are not skipped for such a batch.
+TEST_P(EveryDevice, BranchesRunWithoutRows) {
+  for (const Join join : {Join::add, Join::concat, Join::multiply}) {
+    Branched net(GetParam(), join, {3, 2, 2}, three_paths);
+    const auto [shape, y, grad_x] = net.run({0, 3, 2, 2}, {}, {});
+    EXPECT_EQ(shape, (Shape{0, join == Join::concat ? 9 : 3, 2, 2}));
+    EXPECT_TRUE(grad_x.empty());
+  }
+}
+
 TEST_P(EveryDevice, BranchesNest) {
   Branched net(GetParam(), Join::add, {3, 2, 2}, {{}, {}});
   std::vector<Branches::Path> outer;
