@@ -1,5 +1,7 @@
 #include "framework/autograd.h"
 
+#include <map>
+
 #include "framework/context.h"
 #include "framework/error.h"
 #include "framework/tensor_ops.h"
@@ -7,9 +9,8 @@
 namespace twiddle {
 
 struct Variable::State {
-  Tensor value, grad, place;
+  Tensor value, grad, grad_buffer;
   bool needs_grad = false;
-  std::shared_ptr<void> uses = {};  // shared by all of them
 };
 
 Variable::Variable(Tensor value, bool needs_grad)
@@ -28,20 +29,13 @@ void Variable::clear_grad() const {
   state_->grad = {};
 }
 
-void Variable::set_grad_place(Tensor place) const {
-  state_->place = std::move(place);
-}
-std::shared_ptr<void> Variable::begin_use() const {
-  if (!state_->uses) state_->uses = std::make_shared<char>();
-  return state_->uses;
-}
-bool Variable::is_in_use() const {
-  return state_->uses.use_count() > 1;
+void Variable::set_grad_buffer(Tensor buffer) const {
+  state_->grad_buffer = std::move(buffer);
 }
 
 Tensor Variable::new_grad(Stream& stream) const {
-  const bool is_free = state_->place.defined() && !state_->grad.defined();
-  return is_free ? state_->place : Tensor(stream, state_->value.shape());
+  const bool is_free = state_->grad_buffer.defined() && !state_->grad.defined();
+  return is_free ? state_->grad_buffer : Tensor(stream, state_->value.shape());
 }
 
 void Variable::drop_value() const {
@@ -53,44 +47,56 @@ void Variable::add_grad(Context& ctx, Tensor grad) const {
   const Tensor& value = state_->value;  // undefined where it was dropped
   require(!value.defined() || grad.shape() == value.shape(), "a gradient ", to_string(grad.shape()), " for a value ",
           to_string(value.shape()));
-  Tensor& place = state_->place;
+  Tensor& buffer = state_->grad_buffer;
   if (!state_->grad.defined()) {
-    const bool lies_elsewhere = place.defined() && place.version().storage != grad.version().storage;
-    if (lies_elsewhere) ctx.stream->copy(place.write(), grad.read(), grad.bytes());
-    state_->grad = lies_elsewhere ? place : std::move(grad);
+    const bool must_copy = buffer.defined() && buffer.version().storage != grad.version().storage;
+    if (must_copy) ctx.stream->copy(buffer.write(), grad.read(), grad.bytes());
+    state_->grad = must_copy ? buffer : std::move(grad);
     return;
   }
-  // Out of place, unless the place is its own: the first gradient may be shared with another variable.
-  Tensor sum = place.defined() ? place : Tensor(*ctx.stream, grad.shape());
+  // Out of place, except in its own buffer: the first gradient may be shared with another variable.
+  Tensor sum = buffer.defined() ? buffer : Tensor(*ctx.stream, grad.shape());
   add(*ctx.stream, state_->grad, grad, sum);
   state_->grad = std::move(sum);
 }
 
 Variable Tape::record(std::string name, Tensor output, const std::vector<Variable>& inputs, Backward backward) {
-  std::vector<std::shared_ptr<void>> uses;
+  std::vector<Variable> differentiated;
   if (recording_)
     for (const Variable& input : inputs)
-      if (input.needs_grad()) uses.push_back(input.begin_use());
-  Variable result(std::move(output), !uses.empty());
-  if (!uses.empty()) records_.push_back({std::move(name), result, std::move(uses), std::move(backward)});
+      if (input.needs_grad()) differentiated.push_back(input);
+  Variable result(std::move(output), !differentiated.empty());
+  if (!differentiated.empty())
+    records_.push_back({std::move(name), result, std::move(differentiated), std::move(backward)});
   return result;
 }
 
-void Tape::backward(Context& ctx, const Variable& loss, Tensor factor, const std::function<void()>& behind_each) {
+void Tape::backward(Context& ctx, const Variable& loss, Tensor factor) {
   require(loss.value().size() == 1, "backward starts from one number, not from ", to_string(loss.value().shape()));
   if (!factor.defined()) factor = Tensor::filled(*ctx.stream, loss.value().shape(), 1.0f);
   loss.add_grad(ctx, std::move(factor));
-  while (!records_.empty())
-    if (run_newest(ctx) && behind_each) behind_each();
+  if (hooks_ == nullptr) {
+    while (!records_.empty()) run_newest(ctx);
+    return;
+  }
+  std::map<const Tensor*, int> uses;  // of each variable, by the records that are left
+  for (const Record& record : records_)
+    for (const Variable& input : record.inputs) ++uses[&input.value()];
+  while (!records_.empty()) {
+    const std::vector<Variable> inputs = records_.back().inputs;
+    run_newest(ctx);
+    for (const Variable& input : inputs)
+      if (--uses[&input.value()] == 0 && input.grad().defined()) hooks_->gradient_complete(input);
+  }
 }
 
-bool Tape::run_newest(Context& ctx) {
+void Tape::run_newest(Context& ctx) {
   // Taken off before it runs: what it holds is freed at the end of this turn, and an exception leaves no record that
   // ran by half.
   const Record record = std::move(records_.back());
   records_.pop_back();
   const Tensor grad = std::move(record.output.grad());
-  if (!grad.defined()) return false;
+  if (!grad.defined()) return;  // the loss does not depend on it
   const ProfilerRange range(ctx.profiler, *ctx.stream, record.name, "backward");
   try {
     record.backward(ctx, grad);
@@ -99,7 +105,6 @@ bool Tape::run_newest(Context& ctx) {
   } catch (const std::bad_alloc&) {
     throw OutOfMemory(join("layer '", record.name, "', backward: out of memory on the host"));
   }
-  return true;
 }
 
 void Tape::clear() {

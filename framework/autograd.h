@@ -20,16 +20,12 @@ class Variable {
   void add_grad(Context& ctx,
                 Tensor grad) const;  // keeps the first, adds later ones out of place; ignored without needs_grad
   void clear_grad() const;
-  // From now on its gradient lies there, whoever makes it; undefined: where it is made.
-  void set_grad_place(Tensor place) const;
-  // A use that contributes to its gradient, until that is dropped; and whether there is one: its gradient may still
-  // grow.
-  std::shared_ptr<void> begin_use() const;
-  bool is_in_use() const;
-  // Memory for who makes its gradient: that place, which saves a copy, or a new tensor of the value's shape.
+  // Sets the memory that holds its gradients from now on; undefined: each stays in the memory it was computed in.
+  void set_grad_buffer(Tensor buffer) const;
+  // Memory to compute a gradient in: the buffer, if it is free, which saves a copy; else a new tensor.
   Tensor new_grad(Stream& stream) const;
-  // Lets go of the value while the gradient's place stays: backward closures that need the value hold a Tensor of their
-  // own, so an activation that nobody captured is freed as soon as the next layer has read it.
+  // Releases the value and keeps the gradient: backward closures that need the value hold a Tensor of their own, so an
+  // activation that no closure captured is freed as soon as the next layer has read it.
   void drop_value() const;
 
  private:
@@ -37,19 +33,31 @@ class Variable {
   std::shared_ptr<State> state_;
 };
 
+// Callbacks during forward and backward passes, for work on parameters that overlaps with them.
+class TapeHooks {
+ public:
+  virtual ~TapeHooks() = default;
+  virtual void before_read(const Variable& parameter) = 0;       // before the forward pass of its layer
+  virtual void gradient_complete(const Variable& variable) = 0;  // backward() adds no more to its gradient
+};
+
 // The forward pass recorded in order, and run backwards by backward().
 class Tape {
  public:
   using Backward = std::function<void(Context&, const Tensor& grad_output)>;
+
+  void set_hooks(TapeHooks* hooks) { hooks_ = hooks; }  // null: none
+  void before_read(const Variable& parameter) const {
+    if (hooks_ != nullptr) hooks_->before_read(parameter);
+  }
 
   // The result of an op, and how its gradient flows to the inputs. The name is that of the layer: profiles and errors
   // show it. Nothing is kept where no input needs a gradient; then `backward` is dropped and what it captured is freed.
   Variable record(std::string name, Tensor output, const std::vector<Variable>& inputs, Backward backward);
 
   // Newest first, from d loss / d loss = 1, or from the factor that is given (both have one element). A record that has
-  // run is dropped, and with it its activations. `behind_each` is called behind each of them: the gradients of what no
-  // other one uses are complete from then on.
-  void backward(Context& ctx, const Variable& loss, Tensor factor = {}, const std::function<void()>& behind_each = {});
+  // run is dropped, and with it its activations.
+  void backward(Context& ctx, const Variable& loss, Tensor factor = {});
 
   // While off, nothing is recorded: evaluation.
   void set_recording(bool on) { recording_ = on; }
@@ -62,11 +70,12 @@ class Tape {
   struct Record {
     std::string name;
     Variable output;
-    std::vector<std::shared_ptr<void>> uses;  // of inputs
+    std::vector<Variable> inputs;  // that need a gradient
     Backward backward;
   };
-  bool run_newest(Context& ctx);  // false: the loss does not depend on it
+  void run_newest(Context& ctx);
   std::vector<Record> records_;
+  TapeHooks* hooks_ = nullptr;
   bool recording_ = true;
 };
 

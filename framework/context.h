@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <memory>
 
 #include "framework/autograd.h"
@@ -11,7 +10,6 @@
 namespace twiddle {
 
 class Communicator;
-struct Parameter;
 
 // All that an op may touch, handed down by reference: there are no globals.
 struct Context {
@@ -23,8 +21,6 @@ struct Context {
   // That share each batch of a training step, for layers whose result depends on all of its rows; null: this process
   // has all of them.
   Communicator* ranks = nullptr;
-  // Is called in front of a layer's forward pass with each of its parameters, whose values may still be on their way.
-  std::function<void(const Parameter& parameter)> before_use = {};
   bool training = true;  // false: dropout passes through, batch norm uses its running averages
 };
 

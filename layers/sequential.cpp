@@ -29,8 +29,7 @@ Variable forward_timed(Layer& layer, Context& ctx, const Variable& x, const Vari
 }
 
 Variable forward_through(Layer& layer, Context& ctx, const Variable& x, const Variable* added) try {
-  if (ctx.before_use)
-    for (const Parameter& parameter : layer.parameters()) ctx.before_use(parameter);
+  for (const Parameter& parameter : layer.parameters()) ctx.tape.before_read(parameter.variable);
   if (x.value().dim(0) == 0 && !layer.runs_without_rows()) return skip(layer, ctx, x, added);
   return forward_timed(layer, ctx, x, added);
 } catch (const OutOfMemory& error) {

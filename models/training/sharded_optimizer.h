@@ -7,76 +7,89 @@
 #include <utility>
 #include <vector>
 
+#include "framework/autograd.h"
 #include "framework/optimizers/optimizer.h"
 #include "framework/ranks/communicator.h"
 
 namespace twiddle {
 
-// The trained weights of a network that ranks update together, each its share: gradients are summed to the rank whose
-// share they belong to, which alone keeps the optimizer's state of it, and the new weights are handed to all. As many
-// bytes travel as for a sum of all gradients to everybody, and a rank updates and keeps 1/size of what one process
-// does.
+// Updates a network's weights on several ranks, each of which updates one shard of them and keeps the optimizer's state
+// of that shard alone (ZeRO-1): gradients are reduce-scattered, and the updated weights are all-gathered. This
+// transfers the same number of bytes as an all-reduce of the gradients.
 //
-// Weights and gradients lie in buckets, so that ranks meet a few times a step and nothing is copied for that. A bucket
-// holds whole parameters, in the order in which the backward pass makes their gradients: the first is complete, and may
-// be summed, long before the last; and those that the next forward pass asks for first may be handed out first.
-class ShardedOptimizer {
+// Weights and gradients are in buckets, so that a step has few collectives and copies nothing for them. A bucket holds
+// intact parameters, in the order in which the backward pass computes their gradients: a bucket is reduce-scattered
+// while the backward pass computes the next one's gradients. All-gathers overlap with the next forward pass, in its
+// order.
+class ShardedOptimizer final : public TapeHooks {
  public:
-  // A bucket ends with the parameter by which it holds at least half of all floats that were left, and 4 MiB: few sums
-  // have few starts, and the last, which nothing hides, is a small one.
+  // A bucket ends with the parameter by which it holds at least half of all floats that were left, and 4 MiB: few
+  // collectives have few starts, and the last one, which overlaps with nothing, is small.
   static constexpr std::int64_t least_bucket = std::int64_t(1) << 20;  // floats
 
-  // Moves the values of the trained parameters into buckets. Of what state the optimizer has, of all of them, this
-  // rank's share stays.
-  ShardedOptimizer(Communicator& ranks, Stream& stream, const std::vector<Parameter*>& parameters,
-                   Optimizer& optimizer);
+  // Moves the values of the trained parameters into buckets, and reduces the optimizer's state to this rank's shard.
+  // `gather_in_forward`: the all-gather of updated weights begins in the next step, not at the end of the update.
+  ShardedOptimizer(Communicator& ranks, Context& ctx, const std::vector<Parameter*>& parameters, Optimizer& optimizer,
+                   bool gather_in_forward);
+  ~ShardedOptimizer() override { ctx_.tape.set_hooks(nullptr); }
+  ShardedOptimizer(const ShardedOptimizer&) = delete;
+  ShardedOptimizer& operator=(const ShardedOptimizer&) = delete;
 
   // The memory of the trained parameters' gradients, in the order of the network: zeros at first.
   const std::vector<Tensor>& gradients() const { return gradients_; }
-  // Begins, beside the stream's work, the sums of the buckets whose gradients are all there and that have not been
-  // begun yet. All ranks have to call it at the same moments.
-  void begin_sums(Stream& stream);
-  // Begins those that are left, and has the stream wait for all.
-  void sum_gradients(Stream& stream);
-  void forget_begun();  // in a step that was given up: nothing waits for it
-  // What this rank updates behind that: pieces of parameters, under their names and with their gradients.
-  std::vector<Parameter*>& share() { return share_; }
-  // The weights that were updated, to all; or beside the stream's work, those first that a forward pass begins with:
-  // then the stream has to wait for a parameter before it is used, and for all before the next update.
-  void hand_out(Stream& stream);
-  void begin_hand_out(Stream& stream);
-  void wait_for(Stream& stream, const Parameter& parameter);
-  void wait_for_all(Stream& stream);
+  // The parts of parameters that this rank updates, under the parameters' names and with their gradients.
+  std::vector<Parameter*>& shard() { return shard_; }
 
-  // The optimizer's state of all shares together, as one process has it. All ranks call it at once.
-  std::vector<std::pair<std::string, Tensor>> whole_state(Stream& stream, const Optimizer& optimizer);
+  // In this order, on all ranks. `reduce_in_backward`: the backward pass may begin collectives; all ranks must then run
+  // the same layers.
+  void begin_step(bool reduce_in_backward);
+  void reduce_gradients();
+  void end_update();
+
+  // After a captured step was replayed, which ran the collectives of all three.
+  void replayed() { must_gather_ = gather_in_forward_; }
+  // All-gathers the weights if the latest update has not yet. On all ranks, before weights are read between steps.
+  void all_gather_weights();
+  // The optimizer's state of all shards, as one process has it. On all ranks.
+  std::vector<std::pair<std::string, Tensor>> whole_state();
+
+  void before_read(const Variable& parameter) override;
+  void gradient_complete(const Variable& variable) override;
 
  private:
-  struct Place {
+  struct Slice {
     Parameter* parameter;
-    std::int64_t begin;         // in the bucket
-    std::int64_t first, count;  // of its elements those in this rank's share; a count of 0: none
+    std::int64_t offset;        // in the bucket
+    std::int64_t first, count;  // its elements in this rank's shard; count 0: none
   };
   struct Bucket {
-    std::vector<Place> places;
+    std::vector<Slice> slices;
     std::int64_t floats = 0;
     Tensor weights, gradients;
-    std::shared_ptr<Event> summed, handed_out;  // where the stream has not waited for it yet
+    std::size_t incomplete = 0;                // gradients in this step
+    std::shared_ptr<Event> reduced, gathered;  // null: the stream has waited for it
   };
 
-  void begin_next_sum(Stream& stream);
   void lay_out(const std::vector<Parameter*>& parameters);
-  void find_share(Bucket& bucket) const;
-  void move_in(Stream& stream, Bucket& bucket);
-  void keep_state_of_share(Stream& stream, Optimizer& optimizer) const;
+  void find_shard(Bucket& bucket) const;
+  void move_into(Bucket& bucket);
+  void keep_state_of_shard() const;
+  void begin_next_reduce();
+  void begin_all_gather();
+  void wait_for_weights();
 
   Communicator& ranks_;
+  Context& ctx_;
+  Stream& stream_;
+  Optimizer& optimizer_;
+  bool gather_in_forward_, must_gather_ = false;
+  bool reduce_in_backward_ = false;
   std::vector<Bucket> buckets_;
-  std::map<const Parameter*, Bucket*> bucket_of_;
-  std::size_t begun_ = 0;  // buckets whose sums have been begun in this step
+  std::map<const Tensor*, Bucket*> bucket_of_;  // by a parameter's value
+  std::size_t begun_ = 0;                       // buckets whose reduce-scatter has begun in this step
   std::vector<Tensor> gradients_;
-  std::deque<Parameter> pieces_;
-  std::vector<Parameter*> share_;
+  std::deque<Parameter> parts_;
+  std::vector<Parameter*> shard_;
 };
 
 }  // namespace twiddle

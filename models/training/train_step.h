@@ -19,10 +19,10 @@ namespace twiddle {
 struct StepOptions {
   double clip_norm = 0;              // 0: gradients are not clipped
   std::int64_t accumulate = 1;       // batches an update: its gradient is that of the mean over all their images
-  WeightAverage* average = nullptr;  // follows the weights where there is one
+  WeightAverage* average = nullptr;  // follows the weights; null: none
   bool capture = true;  // where the device can, a batch whose memory comes again is captured and replayed from then on
   bool events = false;  // between the phases
-  Communicator* ranks = nullptr;  // that share each batch, and the update; null: this process has all of it
+  Communicator* ranks = nullptr;  // that share each batch and the update; null: one process
 };
 
 // Moments of a step: its start and the end of each phase.
@@ -31,8 +31,8 @@ struct StepEvents {
 };
 
 // Forward, loss, backward, update: one step of training, again and again. Where several batches make an update, each of
-// them is a step without it, which may be captured, and the update comes after the last one. Where ranks share each
-// batch, each updates its share of the weights, and all have the same weights, averages and sums behind that.
+// them is a step without it, which may be captured, and the update comes after the last one. If ranks share each batch,
+// each updates its shard of the weights, and all have the same weights, averages and sums after that.
 class TrainStep {
  public:
   TrainStep(Context& ctx, const Sequential& net, const Loss& loss, Optimizer& optimizer, const StepOptions& options);
@@ -47,11 +47,11 @@ class TrainStep {
   bool waits_for_batches() const { return batches_ > 0; }
   Tensor update_now();
 
-  // Of several ranks each has a part of the latest update alone until the next step begins, which hands the others out
-  // beside its forward pass. Whoever looks at the weights before has them handed out by this, on all ranks at once.
-  void hand_out_weights();
+  // All-gathers the updated weights, which otherwise happens in the next step's forward pass. Call on all ranks before
+  // reading weights between steps.
+  void all_gather_weights();
 
-  // The optimizer's state as one process has it, for a checkpoint. Of several ranks, all ask for it at once.
+  // The optimizer's state as one process has it, for a checkpoint. Call on all ranks.
   std::vector<std::pair<std::string, Tensor>> optimizer_state();
 
   // For a run that ends: the parameter whose gradient the backward pass finds not to be finite first; empty: none.
@@ -76,22 +76,21 @@ class TrainStep {
     StepEvents events;  // set anew at each replay
   };
 
-  void share_weights();
-  Tensor run_once(const Batch& batch);
+  void set_inputs(const Batch& batch, double rate);
   Tensor step(const Batch& batch);
-  Tensor learn_from(const Batch& batch);
   void update(Tensor loss);
-  Tensor learn_from_rows(const Batch& batch);
-  Variable forward_on_handed_out(const Batch& batch);
-  bool hands_out_late() const;
-  Variable loss_without_rows();
-  void fill_missing_gradients();
-  void join_ranks(Tensor& loss);
-  void agree_on_position();
-  void end_update();
-  void add_to_means(const Tensor& loss);
-  Tensor replay(const Captured& captured);
   Variable loss_of(const Batch& batch, Tensor* sums);
+  void add_to_means(const Tensor& loss);
+  void end_update();
+
+  void share_update();
+  Variable loss_without_rows();
+  Tensor part_of_rank(const Tensor& loss);
+  void reduce_over_ranks(Tensor& loss);
+  void agree_on_position();
+
+  Tensor replay_or_step(const Batch& batch);
+  Tensor replay(const Captured& captured);
   const Captured* captured_on(const Batch& batch) const;  // null: none
   bool is_time_to_capture(const Batch& batch);
   void try_to_capture(const Batch& batch);
@@ -115,12 +114,11 @@ class TrainStep {
   std::vector<Tensor> mean_gradients_;  // of the parameters that are trained, in order
   Tensor mean_loss_;
 
-  // Where ranks share each batch.
-  std::optional<ShardedOptimizer> shared_;
+  // If ranks share each batch.
+  std::optional<ShardedOptimizer> sharded_;
   std::optional<RankMeans> means_;
   Tensor own_sums_;               // as sums_, of this rank's rows since the last update
   std::int64_t images_here_ = 0;  // as images_, of this rank
-  bool has_to_hand_out_ = false;  // weights that the latest update has changed
 
   Shape latest_shape_;      // of the steps that were not replayed ...
   int steps_of_shape_ = 0;  // ... and how many of that shape there were in a row

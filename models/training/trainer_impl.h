@@ -181,7 +181,7 @@ struct Trainer::Impl {
   // On a GPU the loss is looked at only now and then; from the bad step on, weights are left alone.
   void stop_where_not_finite(const Batch& batch, double loss, double sum, double its_rate) {
     if (std::isfinite(sum)) return;
-    train_step->hand_out_weights();
+    train_step->all_gather_weights();
     report_divergence(ctx, net, *train_step, batch, *data.data().train,
                       {on_cpu() ? loss : sum, its_rate, state.epoch + 1, state.step, on_cpu(), saver.last_checkpoint()},
                       *ranks);
@@ -248,7 +248,7 @@ struct Trainer::Impl {
   // Tells what is to be told before anything is saved, and that all was finite so far. Ranks come here in the same step
   // and have the same weights from here on.
   void catch_up(const Batch& batch) {
-    train_step->hand_out_weights();
+    train_step->all_gather_weights();
     tell(batch);
     read_sums();
     stop_where_not_finite(batch, state.loss_sum, state.loss_sum, rate());

@@ -48,26 +48,26 @@ TEST(Tape, StartsFromAFactor) {
   EXPECT_EQ(read(ctx, x.grad()), 0.75F);
 }
 
-// Whoever makes it there, or elsewhere, or in several parts.
-TEST(Variable, HasItsGradientAtItsPlace) {
+// Whether an op computes it there, or elsewhere, or in several parts.
+TEST(Variable, KeepsItsGradientInItsBuffer) {
   Context ctx;
   const Variable x = number(ctx, 5);
-  const Tensor place = Tensor::filled(*ctx.stream, {1}, 7);
-  x.set_grad_place(place);
-  EXPECT_EQ(x.new_grad(*ctx.stream).read(), place.read());
+  const Tensor buffer = Tensor::filled(*ctx.stream, {1}, 7);
+  x.set_grad_buffer(buffer);
+  EXPECT_EQ(x.new_grad(*ctx.stream).read(), buffer.read());
   x.add_grad(ctx, Tensor::filled(*ctx.stream, {1}, 2));
-  EXPECT_EQ(read(ctx, place), 2);
-  EXPECT_NE(x.new_grad(*ctx.stream).read(), place.read()) << "it is taken";
+  EXPECT_EQ(read(ctx, buffer), 2);
+  EXPECT_NE(x.new_grad(*ctx.stream).read(), buffer.read()) << "it is in use";
   const Tensor other = Tensor::filled(*ctx.stream, {1}, 3);
   x.add_grad(ctx, other);
-  EXPECT_EQ(read(ctx, place), 5);
+  EXPECT_EQ(read(ctx, buffer), 5);
   EXPECT_EQ(read(ctx, other), 3);
   x.clear_grad();
   Tensor made = x.new_grad(*ctx.stream);
   ctx.stream->fill(made.write(), 1, 4);
   x.add_grad(ctx, made);
   EXPECT_EQ(read(ctx, x.grad()), 4);
-  EXPECT_EQ(x.grad().read(), place.read());
+  EXPECT_EQ(x.grad().read(), buffer.read());
 }
 
 TEST(Tape, AddsTheGradientsOfABranch) {
@@ -84,17 +84,45 @@ TEST(Tape, AddsTheGradientsOfABranch) {
   EXPECT_EQ(read(ctx, x.grad()), 7);
 }
 
-TEST(Tape, TellsWhenAGradientIsComplete) {
+// Counts the complete gradients of one variable, and remembers the latest.
+class GradientCount final : public TapeHooks {
+ public:
+  GradientCount(Context& ctx, const Variable& x) : ctx_(ctx), x_(x) { ctx_.tape.set_hooks(this); }
+  void before_read(const Variable&) override {}
+  void gradient_complete(const Variable& variable) override {
+    if (&variable.value() == &x_.value()) ++count, latest = read(ctx_, variable.grad());
+  }
+  int count = 0;
+  float latest = 0;
+
+ private:
+  Context& ctx_;
+  const Variable x_;
+};
+
+TEST(Tape, ReportsCompleteGradientOnce) {
   Context ctx;
   const Variable x = number(ctx, 1);
-  const Variable y = times(ctx, 2, times(ctx, 3, x)), unused = times(ctx, 5, x);
-  EXPECT_TRUE(x.is_in_use());
-  std::vector<bool> in_use;
-  ctx.tape.backward(ctx, y, {}, [&] { in_use.push_back(x.is_in_use()); });
-  EXPECT_EQ(in_use, (std::vector{true, false}));
-  times(ctx, 2, x);
-  ctx.tape.clear();
-  EXPECT_FALSE(x.is_in_use());
+  GradientCount hooks(ctx, x);
+  const Variable a = times(ctx, 2, times(ctx, 3, x)), unused = times(ctx, 5, x), b = times(ctx, 7, x);
+  Tensor sum(*ctx.stream, {1});
+  add(*ctx.stream, a.value(), b.value(), sum);
+  const Variable y = ctx.tape.record("add", sum, {a, b}, [a, b](Context& backward_ctx, const Tensor& grad) {
+    a.add_grad(backward_ctx, grad);
+    b.add_grad(backward_ctx, grad);
+  });
+  ctx.tape.backward(ctx, y);
+  EXPECT_EQ(hooks.count, 1);
+  EXPECT_EQ(hooks.latest, 13);
+}
+
+TEST(Tape, ReportsNoGradientTheLossDoesNotReach) {
+  Context ctx;
+  const Variable x = number(ctx, 1);
+  GradientCount hooks(ctx, x);
+  const Variable y = times(ctx, 2, number(ctx, 1)), unused = times(ctx, 5, x);
+  ctx.tape.backward(ctx, y);
+  EXPECT_EQ(hooks.count, 0);
 }
 
 TEST(Tape, RecordsNothingThatNeedsNoGradient) {

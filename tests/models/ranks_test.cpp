@@ -226,8 +226,8 @@ TEST(Ranks, LeaveBadImagesOutAsOneProcessDoes) {
   expect_close(two.weights, one.weights, 1e-5);
 }
 
-// Weights of several buckets: their sums begin within the backward pass, and each is handed out in front of its layer.
-TEST(Ranks, SumAndHandOutBucketByBucketAsOneProcessDoes) {
+// Reduce-scatters begin in the backward pass, and all-gathers end before the layer that reads the weights.
+TEST(Ranks, OverlapBucketsAsOneProcessDoes) {
   const std::string config = R"(
 version: 1
 device: cpu

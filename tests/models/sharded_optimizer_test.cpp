@@ -63,19 +63,20 @@ struct UpdateBench {
     step(all());
   }
   // Each rank brings an equal part of the same gradients.
-  void step_shared(ShardedOptimizer& shared, int ranks, int seed) {
-    auto gradient = shared.gradients().begin();
+  void step_sharded(ShardedOptimizer& sharded, int ranks, int seed) {
+    sharded.begin_step(false);
+    auto gradient = sharded.gradients().begin();
     for (const Parameter& parameter : parameters) {
       if (!parameter.trainable) continue;
       std::vector<float> values = numbers(count_of(parameter.shape), seed);
       for (float& value : values) value *= 1.0F / static_cast<float>(ranks);
-      Tensor place = *gradient++;
-      stream.copy(place.write(), values.data(), values.size() * sizeof(float));
+      Tensor buffer = *gradient++;
+      stream.copy(buffer.write(), values.data(), values.size() * sizeof(float));
       stream.synchronize();  // `values` is freed
     }
-    shared.sum_gradients(stream);
-    step(shared.share());
-    shared.hand_out(stream);
+    sharded.reduce_gradients();
+    step(sharded.shard());
+    sharded.end_update();
   }
 };
 
@@ -91,32 +92,33 @@ NamedState copies_of(Stream& stream, const NamedState& state) {
   return copies;
 }
 
-// To the same bits, on ranks of which some may have no piece of anything; and so does the state.
-TEST(ShardedOptimizer, AreUpdatedAsOneProcessDoes) {
+// Bitwise, weights and state, on ranks of which some may have no part of any parameter.
+TEST(ShardedOptimizer, UpdatesAsOneProcessDoes) {
   for (const char* const name : {"{sgd: {momentum: 0.9, weight_decay: 0.1}}", "{adamw: {weight_decay: 0.1}}", "sgd"})
     for (const int size : {2, 4, 8}) {
       UpdateBench one(name);
       for (const int seed : {2, 3, 4}) one.step_alone(seed);
       on_ranks(size, [&](const RankPointer& ranks) {
         UpdateBench several(name);
-        ShardedOptimizer shared(*ranks, several.stream, several.all(), *several.optimizer);
-        for (const int seed : {2, 3, 4}) several.step_shared(shared, size, seed);
+        ShardedOptimizer sharded(*ranks, several.ctx, several.all(), *several.optimizer, false);
+        for (const int seed : {2, 3, 4}) several.step_sharded(sharded, size, seed);
         EXPECT_EQ(several.values(), one.values()) << name << " on " << size;
-        EXPECT_EQ(values_by_name(several.stream, shared.whole_state(several.stream, *several.optimizer)),
+        EXPECT_EQ(values_by_name(several.stream, sharded.whole_state()),
                   values_by_name(one.stream, one.optimizer->state()))
             << name << " on " << size;
       });
     }
 }
 
-// Beside the backward pass a gradient is summed when it is complete: behind the last layer that adds to it.
-TEST(ShardedOptimizer, OneThatIsUsedTwiceIsSummedOnce) {
+// In the backward pass a gradient is reduced when it is complete: after the last layer that adds to it.
+TEST(ShardedOptimizer, ReducesAGradientUsedTwiceOnce) {
   on_ranks(2, [](const RankPointer& ranks) {
     UpdateBench several("sgd");
     Context& ctx = several.ctx;
     const Variable weight = several.parameters.front().variable;  // one number
-    ShardedOptimizer shared(*ranks, several.stream, {&several.parameters.front()}, *several.optimizer);
-    weight.set_grad_place(shared.gradients().front());
+    ShardedOptimizer sharded(*ranks, ctx, {&several.parameters.front()}, *several.optimizer, false);
+    weight.set_grad_buffer(sharded.gradients().front());
+    sharded.begin_step(true);
     const auto add = [&](const Variable& x) {
       return ctx.tape.record("add", Tensor::filled(several.stream, {1}, 1), {x, weight},
                              [x, weight](Context& back, const Tensor& grad) {
@@ -125,9 +127,9 @@ TEST(ShardedOptimizer, OneThatIsUsedTwiceIsSummedOnce) {
                              });
     };
     const Variable twice = add(add(Variable(Tensor::filled(several.stream, {1}, 0), true)));
-    ctx.tape.backward(ctx, twice, {}, [&] { shared.begin_sums(several.stream); });
-    shared.sum_gradients(several.stream);
-    for (const Parameter* piece : shared.share())  // on the rank that has it
+    ctx.tape.backward(ctx, twice);
+    sharded.reduce_gradients();
+    for (const Parameter* piece : sharded.shard())  // on the rank that has it
       EXPECT_EQ(piece->variable.grad().to_vector(several.stream).at(0), 2 * 2);
   });
 }
@@ -146,10 +148,10 @@ TEST(ShardedOptimizer, EachBucketHoldsHalfOfWhatIsLeft) {
       pointers.push_back(&parameter);
     }
     const std::unique_ptr<Optimizer> optimizer = std::move(small_experiment({}).optimizer);
-    const ShardedOptimizer shared(*ranks, *ctx.stream, pointers, *optimizer);
+    const ShardedOptimizer sharded(*ranks, ctx, pointers, *optimizer, false);
     std::vector<int> in_buckets{1};
     for (std::size_t i = 1; i < pointers.size(); ++i) {
-      const Tensor &here = shared.gradients()[i], &before = shared.gradients()[i - 1];  // lies behind it
+      const Tensor &here = sharded.gradients()[i], &before = sharded.gradients()[i - 1];  // lies behind it
       if (before.read() != here.read() + here.size()) in_buckets.push_back(0);
       ++in_buckets.back();
     }
@@ -157,11 +159,11 @@ TEST(ShardedOptimizer, EachBucketHoldsHalfOfWhatIsLeft) {
   });
 }
 
-TEST(ShardedOptimizer, ARankKeepsTheStateOfItsShareAlone) {
+TEST(ShardedOptimizer, KeepsTheStateOfItsShardAlone) {
   std::int64_t kept[4] = {};
   on_ranks(4, [&](const RankPointer& ranks) {
     UpdateBench several("adam");
-    const ShardedOptimizer shared(*ranks, several.stream, several.all(), *several.optimizer);
+    const ShardedOptimizer sharded(*ranks, several.ctx, several.all(), *several.optimizer, false);
     for (const auto& [name, tensor] : several.optimizer->state()) kept[ranks->rank()] += tensor.size();
   });
   EXPECT_EQ(kept[0] + kept[1] + kept[2] + kept[3], 2 * (1 + 17 + 300 + 64));
@@ -169,7 +171,7 @@ TEST(ShardedOptimizer, ARankKeepsTheStateOfItsShareAlone) {
 }
 
 // What a checkpoint has of one process, or of another number of ranks.
-TEST(ShardedOptimizer, TakeUpTheWholeState) {
+TEST(ShardedOptimizer, ResumesFromTheWholeState) {
   UpdateBench one("adam");
   one.step_alone(2);
   const NamedState state = copies_of(one.stream, one.optimizer->state());
@@ -180,24 +182,23 @@ TEST(ShardedOptimizer, TakeUpTheWholeState) {
     for (std::size_t i = 0; i < values.size(); ++i)
       several.parameters[i].variable.value() = Tensor::from(several.stream, several.parameters[i].shape, values[i]);
     several.optimizer->restore(copies_of(several.stream, state));
-    ShardedOptimizer shared(*ranks, several.stream, several.all(), *several.optimizer);
-    several.step_shared(shared, 4, 3);
+    ShardedOptimizer sharded(*ranks, several.ctx, several.all(), *several.optimizer, false);
+    several.step_sharded(sharded, 4, 3);
     EXPECT_EQ(several.values(), one.values());
     // Adam's count of steps, which a rank without a piece of the parameter has read, too, and has not counted on.
-    const auto whole = values_by_name(several.stream, shared.whole_state(several.stream, *several.optimizer));
+    const auto whole = values_by_name(several.stream, sharded.whole_state());
     for (const Parameter* parameter : {&several.parameters[0], &several.parameters[2], &several.parameters[4]})
       EXPECT_EQ(whole.at("steps." + parameter->name), std::vector<float>{2}) << parameter->name;
   });
 }
 
-// Of a parameter that is frozen for now.
-TEST(ShardedOptimizer, KeepAStateThatNobodyNeedsNow) {
+TEST(ShardedOptimizer, KeepsTheStateOfAFrozenParameter) {
   on_ranks(2, [&](const RankPointer& ranks) {
     UpdateBench several("{sgd: {momentum: 0.9}}");
     const std::string name = "momentum." + several.parameters[3].name;
     several.optimizer->restore({{name, Tensor::filled(several.stream, {5}, 7)}});
-    ShardedOptimizer shared(*ranks, several.stream, several.all(), *several.optimizer);
-    const auto state = values_by_name(several.stream, shared.whole_state(several.stream, *several.optimizer));
+    ShardedOptimizer sharded(*ranks, several.ctx, several.all(), *several.optimizer, false);
+    const auto state = values_by_name(several.stream, sharded.whole_state());
     EXPECT_EQ(state.at(name), std::vector<float>(5, 7));
     EXPECT_EQ(state.size(), 5u);
   });
