@@ -1,6 +1,7 @@
 #pragma once
 #include "fft/cpu/kernels.h"
 #include "fft/cpu/kernels/vector.h"
+#include "fft/cpu/kernels/with_constant.h"
 
 namespace twiddle {
 namespace {
@@ -194,39 +195,8 @@ void fft(const FftSteps& steps, const float* in, std::int64_t in_stride, float* 
     const bool last = i + 1 == steps.count;
     float* to = last ? out : spare + (i % 2) * steps.points * dense;
     const std::int64_t to_stride = last ? out_stride : dense;
-    const auto run = [&](auto step) { step(steps.step[i], in, in_stride, to, to_stride); };
-    switch (steps.step[i].radix) {
-      case 1:
-        run(fft_step<1, lanes>);
-        break;
-      case 2:
-        run(fft_step<2, lanes>);
-        break;
-      case 3:
-        run(fft_step<3, lanes>);
-        break;
-      case 4:
-        run(fft_step<4, lanes>);
-        break;
-      case 5:
-        run(fft_step<5, lanes>);
-        break;
-      case 6:
-        run(fft_step<6, lanes>);
-        break;
-      case 7:
-        run(fft_step<7, lanes>);
-        break;
-      case 8:
-        run(fft_step<8, lanes>);
-        break;
-      case 9:
-        run(fft_step<9, lanes>);
-        break;
-      case 10:
-        run(fft_step<10, lanes>);
-        break;
-    }
+    with_constant<10>(steps.step[i].radix,
+                      [&]<int radix>() { fft_step<radix, lanes>(steps.step[i], in, in_stride, to, to_stride); });
     in = to, in_stride = to_stride;
   }
 }

@@ -3,6 +3,7 @@
 #include "fft/cpu/kernels/columns.h"
 #include "fft/cpu/kernels/planes.h"
 #include "fft/cpu/kernels/vector.h"
+#include "fft/cpu/kernels/with_constant.h"
 
 // The transforms of planes of a few points, weights, to many bins and back: sums with a cosine and a sine each, as in
 // the definition. Only half of them are needed, since bins up and down from 0 share theirs.
@@ -20,25 +21,7 @@ template <class Run>
   const int chunks = (count + 5) / 6;
   for (int chunk = 0; chunk < chunks; ++chunk) {
     const int first = chunk * count / chunks;
-    switch ((chunk + 1) * count / chunks - first) {
-      case 1:
-        run.template operator()<1>(first);
-        break;
-      case 2:
-        run.template operator()<2>(first);
-        break;
-      case 3:
-        run.template operator()<3>(first);
-        break;
-      case 4:
-        run.template operator()<4>(first);
-        break;
-      case 5:
-        run.template operator()<5>(first);
-        break;
-      default:
-        run.template operator()<6>(first);
-    }
+    with_constant<6>((chunk + 1) * count / chunks - first, [&]<int rows>() { run.template operator()<rows>(first); });
   }
 }
 

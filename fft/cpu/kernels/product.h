@@ -1,6 +1,7 @@
 #pragma once
 #include "fft/cpu/kernels.h"
 #include "fft/cpu/kernels/vector.h"
+#include "fft/cpu/kernels/with_constant.h"
 
 namespace twiddle {
 namespace {
@@ -90,24 +91,6 @@ void multiply_tile(const TileFactors& factors, float* c, std::int64_t c_row) {
     }
 }
 
-template <int lanes, int blocks, bool conjugate_a, bool conjugate_b>
-void multiply_rows(int rows, const TileFactors& factors, float* c, std::int64_t c_row) {
-  switch (rows) {
-    case 1:
-      return multiply_tile<lanes, 1, blocks, conjugate_a, conjugate_b>(factors, c, c_row);
-    case 2:
-      return multiply_tile<lanes, 2, blocks, conjugate_a, conjugate_b>(factors, c, c_row);
-    case 3:
-      return multiply_tile<lanes, 3, blocks, conjugate_a, conjugate_b>(factors, c, c_row);
-    case 4:
-      return multiply_tile<lanes, 4, blocks, conjugate_a, conjugate_b>(factors, c, c_row);
-    case 5:
-      return multiply_tile<lanes, 5, blocks, conjugate_a, conjugate_b>(factors, c, c_row);
-    default:
-      return multiply_tile<lanes, 6, blocks, conjugate_a, conjugate_b>(factors, c, c_row);
-  }
-}
-
 constexpr std::int64_t block_k = 128;
 
 // Packs the part of op(B) that one round of the loops reads, two blocks of columns wide, into contiguous rows: `k` rows
@@ -140,12 +123,14 @@ void pack_columns(const float* b, std::int64_t step, std::int64_t k, std::int64_
       }
 }
 
-template <int lanes, bool conjugate_a, bool conjugate_b>
+template <int lanes, int most_rows, bool conjugate_a, bool conjugate_b>
 void multiply_rows(int blocks, int rows, const TileFactors& factors, float* c, std::int64_t c_row) {
-  if (blocks == 2)
-    multiply_rows<lanes, 2, conjugate_a, conjugate_b>(rows, factors, c, c_row);
-  else
-    multiply_rows<lanes, 1, conjugate_a, conjugate_b>(rows, factors, c, c_row);
+  with_constant<most_rows>(rows, [&]<int tile_rows>() {
+    if (blocks == 2)
+      multiply_tile<lanes, tile_rows, 2, conjugate_a, conjugate_b>(factors, c, c_row);
+    else
+      multiply_tile<lanes, tile_rows, 1, conjugate_a, conjugate_b>(factors, c, c_row);
+  });
 }
 
 // One group of one bin. k is cut into rounds of block_k, so that the packed part of B stays in the L1 cache, and sums
@@ -179,8 +164,8 @@ void multiply_bin(const BinProducts& p, const float* a, const float* b, float* c
           factors.a[i] =
               p.transpose_a ? a + k * a_row + row / lanes * dense + row % lanes : a + row * a_row + k / lanes * dense;
         }
-        multiply_rows<lanes, conjugate_a, conjugate_b>(blocks, static_cast<int>(rows), factors,
-                                                       c + first * c_row + column * 2, c_row);
+        multiply_rows<lanes, most_rows, conjugate_a, conjugate_b>(blocks, static_cast<int>(rows), factors,
+                                                                  c + first * c_row + column * 2, c_row);
       }
     }
   }

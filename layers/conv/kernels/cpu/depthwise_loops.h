@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "fft/cpu/kernels/vector.h"
+#include "fft/cpu/kernels/with_constant.h"
 #include "layers/conv/kernels/cpu/depthwise_kernels.h"
 
 // Compiled once for each instruction set, in an unnamed namespace for the same reason as fft/cpu/kernels/vector.h.
@@ -96,14 +97,7 @@ void sum_taps_by(const TapSums& s) {
   for (int g = 0; g < s.grid_count; ++g) most_rows = std::max(most_rows, std::min(s.grids[g].rows, 4));
   for (std::int64_t row = 0; row < s.rows; row += most_rows) {
     const std::int64_t left = std::min<std::int64_t>(s.rows - row, most_rows);
-    if (left == 4)
-      sum_rows<lanes, 4, most_vectors>(s, row);
-    else if (left == 3)
-      sum_rows<lanes, 3, most_vectors>(s, row);
-    else if (left == 2)
-      sum_rows<lanes, 2, most_vectors>(s, row);
-    else
-      sum_rows<lanes, 1, most_vectors>(s, row);
+    with_constant<4>(static_cast<int>(left), [&]<int rows>() { sum_rows<lanes, rows, most_vectors>(s, row); });
   }
 }
 
@@ -141,14 +135,8 @@ void multiply_row(const TapProducts& p, const TapGrid& grid, int row) {
   const int parts = (grid.columns + most_columns - 1) / most_columns;
   for (int part = 0, column = 0; part < parts; ++part) {
     const int columns = (grid.columns - column + parts - part - 1) / (parts - part);
-    if (columns == 4 && most_columns >= 4)
-      multiply_block<lanes, Rows, most_columns>(p, grid, row, column);
-    else if (columns == 3 && most_columns >= 3)
-      multiply_block<lanes, Rows, std::min(3, most_columns)>(p, grid, row, column);
-    else if (columns == 2)
-      multiply_block<lanes, Rows, 2>(p, grid, row, column);
-    else
-      multiply_block<lanes, Rows, 1>(p, grid, row, column);
+    with_constant<most_columns>(columns,
+                                [&]<int count>() { multiply_block<lanes, Rows, count>(p, grid, row, column); });
     column += columns;
   }
 }
@@ -161,14 +149,7 @@ void multiply_taps_by(const TapProducts& p) {
     const int parts = (grid.rows + rows_of_taps_at_once - 1) / rows_of_taps_at_once;
     for (int part = 0, row = 0; part < parts; ++part) {
       const int rows = (grid.rows - row + parts - part - 1) / (parts - part);
-      if (rows == 4)
-        multiply_row<lanes, 4, most_columns>(p, grid, row);
-      else if (rows == 3)
-        multiply_row<lanes, 3, most_columns>(p, grid, row);
-      else if (rows == 2)
-        multiply_row<lanes, 2, most_columns>(p, grid, row);
-      else
-        multiply_row<lanes, 1, most_columns>(p, grid, row);
+      with_constant<4>(rows, [&]<int count>() { multiply_row<lanes, count, most_columns>(p, grid, row); });
       row += rows;
     }
   }
