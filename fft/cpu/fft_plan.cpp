@@ -43,7 +43,7 @@ bool FftPlan::can(int points) {
   return points == 1;
 }
 
-FftPlan::FftPlan(int points) : points_(points) {
+FftPlan::FftPlan(int points) : steps_{points, 0, {}} {
   require(can(points), "a Fourier transform of ", points, " points: only products of 2, 3, 5 and 7 can be done");
   Factors factors = factors_of(points);
   if (factors.radices.empty()) factors.radices = {1};
@@ -52,22 +52,16 @@ FftPlan::FftPlan(int points) : points_(points) {
   int spacing = 1;
   for (const int radix : factors.radices) {
     const int length = points / spacing, groups = length / radix;
-    Step& step = steps_.emplace_back(Step{radix, groups, spacing, {}});
+    std::vector<float>& roots = roots_[steps_.count];
     for (int group = 0; group < groups; ++group)
       for (int output = 1; output < radix; ++output) {
         const double angle = -2 * std::numbers::pi * group * output / length;
-        step.roots.push_back(static_cast<float>(std::cos(angle)));
-        step.roots.push_back(static_cast<float>(std::sin(angle)));
+        roots.push_back(static_cast<float>(std::cos(angle)));
+        roots.push_back(static_cast<float>(std::sin(angle)));
       }
+    steps_.step[steps_.count++] = {radix, groups, spacing, roots.data()};
     spacing *= radix;
   }
-}
-
-FftSteps FftPlan::steps() const {
-  FftSteps steps{points_, static_cast<int>(steps_.size()), {}};
-  for (std::size_t i = 0; i < steps_.size(); ++i)
-    steps.step[i] = {steps_[i].radix, steps_[i].groups, steps_[i].spacing, steps_[i].roots.data()};
-  return steps;
 }
 
 std::vector<float> roots_of_row(int points) {

@@ -11,16 +11,14 @@ class FftPlan {
  public:
   static bool can(int points);  // whether it is a product of 2, 3, 5 and 7
   explicit FftPlan(int points);
-  FftSteps steps() const;  // valid as long as the plan lives
+  FftPlan(const FftPlan&) = delete;
+  FftPlan& operator=(const FftPlan&) = delete;
+  const FftSteps& steps() const { return steps_; }  // valid as long as the plan lives
   double operations() const { return operations_; }
 
  private:
-  struct Step {
-    int radix, groups, spacing;
-    std::vector<float> roots;
-  };
-  int points_;
-  std::vector<Step> steps_;
+  FftSteps steps_;
+  std::vector<float> roots_[FftSteps::most];  // of each step
   double operations_ = 0;
 };
 
