@@ -1,7 +1,6 @@
 #include "fft/cuda/cufft/pad_and_crop.h"
 #include "fft/cuda/products/real_products.h"
 #include "fft/cuda/winograd/cuda_winograd.h"
-#include "fft/depthwise_fft_engine.h"
 #include "fft/pair_product.h"
 #include "fft/spectral_engine.h"
 #include "framework/error.h"

@@ -1,4 +1,4 @@
-#include "fft/depthwise_fft_engine.h"
+#include "fft/spectral_engine.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,6 +1,5 @@
 #include "layers/conv/engines/engines.h"
 
-#include "fft/depthwise_fft_engine.h"
 #include "fft/spectral_engine.h"
 #include "layers/conv/engines/cpu_rule.h"
 #include "layers/conv/engines/cudnn_engine.h"
