@@ -70,7 +70,7 @@ std::shared_ptr<const ConvPlan> SpectralEngine::make_plan(const ConvProblem& pro
   facts.kept_bytes = std::min(buffers_->budget(), whole.a_bytes + whole.b_bytes);
   facts.masks = parts.transform->masks_and_sums();
   facts.shares = join(backend_->engine, " ", to_string(parts.grid), " ", parts.transform->name(), ", ",
-                      to_string(parts.transform->storage()));
+                      static_cast<int>(parts.transform->storage()));
   return std::make_shared<SpectralPlan>(std::move(facts), backend_, buffers_, problem, pass, parts, images);
 }
 

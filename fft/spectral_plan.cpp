@@ -92,7 +92,7 @@ SpectralPlan::SpectralPlan(Facts facts, std::shared_ptr<const SpectralBackend> b
       images_(images_at_once),
       whole_(slice_of(problem, pass, parts, images_)),
       last_(slice_of(problem, pass, parts, images_left(problem.batch, images_))),
-      kind_of_spectrum_(join(parts.transform->name(), ", ", to_string(parts.transform->storage()))) {}
+      kind_of_spectrum_(join(parts.transform->name(), ", ", static_cast<int>(parts.transform->storage()))) {}
 
 std::shared_ptr<void> SpectralPlan::spectrum(Context& ctx, ConvOperands& operands, ConvOperand operand,
                                              const Planes& planes, void* scratch) const {

@@ -7,6 +7,7 @@
 #include "fft/grid.h"
 #include "fft/spectrum_storage.h"
 #include "framework/context.h"
+#include "framework/error.h"
 
 namespace twiddle {
 
@@ -49,7 +50,10 @@ class SpectralTransform {
                        const PlaneEpilogue& epilogue, void* scratch) = 0;
   // sums[column], or what it holds and, where `add`: the sum over all elements of the column's planes, which each
   // spectrum's constant part is.
-  virtual void sum_columns(Context& ctx, const Planes& planes, const void* spectrum, bool add, float* sums);
+  virtual void sum_columns(Context& /*ctx*/, const Planes& /*planes*/, const void* /*spectrum*/, bool /*add*/,
+                           float* /*sums*/) {
+    throw Error(join(name(), " sums no columns"));
+  }
 };
 
 }  // namespace twiddle

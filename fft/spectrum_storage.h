@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <string_view>
 
 namespace twiddle {
 
@@ -16,6 +15,5 @@ enum class SpectrumStorage : std::uint8_t {
                         // such factors is interleaved
   halves,               // likewise, rounded to one half each
 };
-std::string_view to_string(SpectrumStorage storage);  // "split blocks"
 
 }  // namespace twiddle
