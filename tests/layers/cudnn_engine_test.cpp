@@ -1,11 +1,10 @@
-#include "layers/conv/engines/cudnn_engine.h"
+#include "layers/conv/engines/engines.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
 #include "framework/error.h"
-#include "layers/conv/engines/engines.h"
 #include "layers/conv/tuner/conv_check.h"
 #include "layers/conv/tuner/tuner.h"
 #include "tests/support/conv_problem.h"

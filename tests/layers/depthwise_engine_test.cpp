@@ -1,6 +1,5 @@
-#include "layers/conv/engines/depthwise_engine.h"
-
 #include "layers/conv/engines/engines.h"
+
 #include "layers/conv/kernels/cpu/depthwise.h"
 #include "layers/conv/tuner/trial.h"
 #include "layers/conv/tuner/tuner.h"

@@ -1,5 +1,5 @@
-#include "layers/conv/engines/gemm_engine.h"
 #include "framework/context.h"
+#include "layers/conv/engines/engines.h"
 
 #include <gtest/gtest.h>
 #include <omp.h>
@@ -8,7 +8,6 @@
 #include <atomic>
 
 #include "framework/error.h"
-#include "layers/conv/engines/engines.h"
 #include "layers/conv/tuner/conv_check.h"
 #include "tests/support/conv_problem.h"
 #include "tests/support/forwarding_stream.h"

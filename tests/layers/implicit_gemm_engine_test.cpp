@@ -1,4 +1,4 @@
-#include "layers/conv/engines/implicit_gemm_engine.h"
+#include "layers/conv/engines/engines.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,6 @@
 #include <cmath>
 #include <limits>
 
-#include "layers/conv/engines/engines.h"
 #include "layers/conv/engines/epilogue.h"
 #include "layers/conv/tuner/conv_check.h"
 #include "tests/support/conv_problem.h"

@@ -1,10 +1,9 @@
-#include "layers/conv/engines/onednn_engine.h"
+#include "layers/conv/engines/engines.h"
 
 #include <gtest/gtest.h>
 #include <omp.h>
 
 #include "framework/context.h"
-#include "layers/conv/engines/engines.h"
 #include "layers/conv/tuner/conv_check.h"
 #include "tests/support/conv_problem.h"
 

@@ -1,9 +1,8 @@
-#include "layers/conv/engines/pairs_engine.h"
 #include "framework/context.h"
+#include "layers/conv/engines/engines.h"
 
 #include <limits>
 
-#include "layers/conv/engines/engines.h"
 #include "layers/conv/tuner/conv_check.h"
 #include "tests/support/conv_problem.h"
 #include "tests/support/every_device.h"

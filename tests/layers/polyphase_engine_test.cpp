@@ -1,12 +1,10 @@
-#include "layers/conv/engines/polyphase_engine.h"
 #include "framework/context.h"
+#include "layers/conv/engines/engines.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
-#include "layers/conv/engines/engines.h"
-#include "layers/conv/engines/gemm_engine.h"
 #include "layers/conv/tuner/conv_check.h"
 #include "tests/support/conv_problem.h"
 #include "tests/support/every_device.h"

@@ -1,9 +1,7 @@
 // Plans that are chosen by rule or by name, and what holds however a plan is chosen.
 #include "layers/conv/tuner/tuner.h"
 
-#include "layers/conv/engines/direct_engine.h"
 #include "layers/conv/engines/engines.h"
-#include "layers/conv/engines/onednn_engine.h"
 #include "tests/layers/tuner_fixture.h"
 
 namespace twiddle {

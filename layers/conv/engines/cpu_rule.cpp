@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "fft/grid.h"
-#include "layers/conv/engines/gemm_engine.h"
+#include "layers/conv/engines/engines.h"
 
 namespace twiddle {
 

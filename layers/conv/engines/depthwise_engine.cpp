@@ -1,4 +1,4 @@
-#include "layers/conv/engines/depthwise_engine.h"
+#include "layers/conv/engines/engines.h"
 
 #include "framework/context.h"
 #include "layers/conv/kernels/cpu/depthwise.h"

@@ -1,8 +1,7 @@
-#include "layers/conv/engines/direct_engine.h"
+#include "layers/conv/engines/engines.h"
 
 #include "framework/context.h"
 #include "framework/error.h"
-#include "layers/conv/engines/engines.h"
 #include "layers/conv/engines/epilogue.h"
 
 namespace twiddle {

@@ -2,14 +2,6 @@
 
 #include "fft/spectral_engine.h"
 #include "layers/conv/engines/cpu_rule.h"
-#include "layers/conv/engines/cudnn_engine.h"
-#include "layers/conv/engines/depthwise_engine.h"
-#include "layers/conv/engines/direct_engine.h"
-#include "layers/conv/engines/gemm_engine.h"
-#include "layers/conv/engines/implicit_gemm_engine.h"
-#include "layers/conv/engines/onednn_engine.h"
-#include "layers/conv/engines/pairs_engine.h"
-#include "layers/conv/engines/polyphase_engine.h"
 
 namespace twiddle {
 

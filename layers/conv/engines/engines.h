@@ -18,6 +18,48 @@ struct ConvEngineOptions {
 // The engines of a device; their order is the selection rule.
 std::vector<std::unique_ptr<ConvEngine>> make_conv_engines(Device device, const ConvEngineOptions& options = {});
 
+// Each engine alone; null if the build or the device has none. Those that multiply spectra are in fft/spectral_engine.h.
+
+// Seven loops with sums in double, on the CPU: slow, and right. Supports every valid problem.
+std::unique_ptr<ConvEngine> make_direct_engine();
+
+// The unrolled baseline: each image's patches as the columns of a matrix (im2col), and one matrix product per image and
+// group. Supports every valid problem, on either device.
+std::unique_ptr<ConvEngine> make_gemm_engine(Device device = {});
+
+// 1x1 convolutions as matrix products by a GPU's tensor cores, in the fp32 class.
+std::unique_ptr<ConvEngine> make_pairs_engine(Device device);
+
+// Layers with few channels, such as a network's first, as matrix products by a GPU's tensor cores, whose one factor is
+// gathered from x while it is multiplied; backward_input where filters are few and the stride is 1.
+std::unique_ptr<ConvEngine> make_implicit_gemm_engine(Device device);
+
+// Depthwise convolutions (groups = channels = filters) summed tap by tap, for small kernels and small planes: each
+// plane is read once, and bias, ReLU and the backward pass of both are done in the same pass. On the CPU for any
+// kernel, stride and dilation; on a GPU undilated, for kernels of up to 11 x 11 with strides of 1 or 2, and with stride
+// 1 of any size on planes of up to 16 x 16 and of up to 2,040 taps on planes of one row.
+//
+// `pays`: where the rule takes it; null: wherever it can.
+std::unique_ptr<ConvEngine> make_depthwise_engine(Device device, bool (*pays)(const ConvProblem&) = nullptr);
+
+// A convolution of stride s as one of stride 1 over s x s times the channels: phase (a, b) of x holds its rows a, a +
+// s, a + 2s ... and columns b, b + s ..., that of the kernel likewise, and their convolutions add up to y. `inner` is
+// asked for stride 1 alone; its name becomes "polyphase(inner)".
+// What is split stays for the next pass, within `budget` bytes.
+std::unique_ptr<ConvEngine> make_polyphase_engine(std::shared_ptr<ConvEngine> inner,
+                                                  std::size_t budget = std::size_t(512) << 20);
+
+// oneDNN's convolutions: "direct" and "winograd".
+std::unique_ptr<ConvEngine> make_onednn_engine();
+
+// What cuDNN's heuristics name, in their order, and its older algorithms behind. The library is loaded when the engine
+// is first asked for anything; where it is missing, that throws.
+std::unique_ptr<ConvEngine> make_cudnn_engine(Device device);
+
+// Whether the engine `gemm` unrolls y instead of x on a CPU, which has fewer planes: then a layer of few filters is as
+// fast as its rotated one, of few channels.
+bool unrolls_output(const ConvProblem& problem);
+
 // One element of a pass's result (flat index into the written tensor), summed in double from host arrays: what every
 // engine is held to.
 double conv_reference(const ConvProblem& problem, ConvPass pass, const float* x, const float* w, const float* y,

@@ -1,4 +1,4 @@
-#include "layers/conv/engines/gemm_engine.h"
+#include "layers/conv/engines/engines.h"
 
 #include <omp.h>
 

@@ -1,4 +1,4 @@
-#include "layers/conv/engines/implicit_gemm_engine.h"
+#include "layers/conv/engines/engines.h"
 
 #include "fft/pair_product.h"
 #include "framework/context.h"

@@ -1,4 +1,4 @@
-#include "layers/conv/engines/cudnn_engine.h"
+#include "layers/conv/engines/engines.h"
 
 namespace twiddle {
 

@@ -1,4 +1,4 @@
-#include "layers/conv/engines/onednn_engine.h"
+#include "layers/conv/engines/engines.h"
 
 #include <omp.h>
 

@@ -1,4 +1,4 @@
-#include "layers/conv/engines/pairs_engine.h"
+#include "layers/conv/engines/engines.h"
 
 #include <limits>
 

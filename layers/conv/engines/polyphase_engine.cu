@@ -1,4 +1,4 @@
-#include "layers/conv/engines/polyphase_engine.h"
+#include "layers/conv/engines/engines.h"
 
 #include <algorithm>
 #include <limits>
