@@ -4,6 +4,7 @@
 
 #include "fft/grid.h"
 #include "layers/conv/engines/engines.h"
+#include "layers/conv/pass_arrays.h"
 
 namespace twiddle {
 
@@ -102,9 +103,7 @@ bool onednn_pays(const ConvProblem& problem) {
   const bool few = problem.filters / problem.groups <= few_filters && 4 * problem.filters <= problem.channels &&
                    2 * count_of(problem.weight_shape()) <= count_of(problem.input_shape());
   if (few && unrolls_output(problem)) return false;
-  const bool product = problem.kernel_h == 1 && problem.kernel_w == 1 && problem.stride_h == 1 &&
-                       problem.stride_w == 1 && problem.pad_h == 0 && problem.pad_w == 0;
-  return !product || !has_large_outputs(problem);
+  return !is_product(problem) || !has_large_outputs(problem);
 }
 
 }  // namespace twiddle

@@ -4,6 +4,7 @@
 #include "framework/error.h"
 #include "layers/conv/engines/cudnn_plan.h"
 #include "layers/conv/engines/epilogue.h"
+#include "layers/conv/engines/plan_of.h"
 
 namespace twiddle {
 
@@ -38,36 +39,13 @@ ConvPointers pointers(ConvOperands& operands, ConvPass pass) {
           pass == ConvPass::backward_weight ? w.write() : w.read(), pass == ConvPass::forward ? y.write() : y.read()};
 }
 
-class CudnnConvPlan final : public ConvPlan {
- public:
-  CudnnConvPlan(std::shared_ptr<Session> session, std::unique_ptr<CudnnPlan> plan, ConvPass pass)
-      : ConvPlan({.engine = "cudnn",
-                  .name = to_string(plan->name),
-                  .scratch_bytes = plan->workspace,
-                  .deterministic = plan->deterministic,
-                  .vendor = true}),
-        session_(std::move(session)),
-        plan_(std::move(plan)),
-        pass_(pass) {}
-
-  void run(Context& ctx, ConvOperands& operands) const override {
-    Stream& stream = *ctx.stream;
-    const std::shared_ptr<void> scratch = plan_->workspace > 0 ? stream.allocate(plan_->workspace) : nullptr;
-    plan_->run(session_->handle(stream), stream, pointers(operands, pass_), scratch.get());
-    if (pass_ == ConvPass::forward) add_bias_and_relu(stream, operands);
-  }
-
- private:
-  std::shared_ptr<Session> session_;
-  std::unique_ptr<CudnnPlan> plan_;
-  ConvPass pass_;
-};
-
 class CudnnEngine final : public ConvEngine {
  public:
   explicit CudnnEngine(Device device) : session_(std::make_shared<Session>(device)) {}
   std::string_view name() const override { return "cudnn"; }
-  std::string library() const override { return join("cuDNN ", cudnn().version()); }
+  std::string library() const override try { return join("cuDNN ", cudnn().version()); } catch (const Error&) {
+    return "missing";  // it cannot be loaded
+  }
 
   ConvPlans plans(const ConvProblem& problem, ConvPass pass, std::size_t most) const override {
     ConvPlans found;
@@ -100,8 +78,18 @@ class CudnnEngine final : public ConvEngine {
   }
 
  private:
-  std::shared_ptr<const ConvPlan> wrap(std::unique_ptr<CudnnPlan> plan, ConvPass pass) const {
-    return std::make_shared<CudnnConvPlan>(session_, std::move(plan), pass);
+  std::shared_ptr<const ConvPlan> wrap(std::shared_ptr<const CudnnPlan> plan, ConvPass pass) const {
+    const ConvPlan::Facts facts{.engine = "cudnn",
+                                .name = to_string(plan->name),
+                                .scratch_bytes = plan->workspace,
+                                .deterministic = plan->deterministic,
+                                .vendor = true};
+    return plan_of(facts, [session = session_, plan = std::move(plan), pass](Context& ctx, ConvOperands& operands) {
+      Stream& stream = *ctx.stream;
+      const std::shared_ptr<void> scratch = plan->workspace > 0 ? stream.allocate(plan->workspace) : nullptr;
+      plan->run(session->handle(stream), stream, pointers(operands, pass), scratch.get());
+      if (pass == ConvPass::forward) add_bias_and_relu(stream, operands);
+    });
   }
 
   std::shared_ptr<Session> session_;

@@ -1,6 +1,7 @@
 #include "layers/conv/engines/engines.h"
 
 #include "framework/context.h"
+#include "layers/conv/engines/plan_of.h"
 #include "layers/conv/kernels/cpu/depthwise.h"
 #include "layers/conv/kernels/cuda/depthwise.h"
 
@@ -16,40 +17,24 @@ bool can_sum_by_taps(const ConvProblem& problem) {
          std::int64_t(problem.kernel_h) * problem.kernel_w <= most_taps;
 }
 
-class DepthwiseOnCpu final : public ConvPlan {
- public:
-  DepthwiseOnCpu(const ConvProblem& problem, ConvPass pass)
-      : ConvPlan({.engine = "depthwise",
+std::shared_ptr<const ConvPlan> plan_on_cpu(const ConvProblem& problem, ConvPass pass) {
+  return plan_of({.engine = "depthwise",
                   .scratch_bytes = depthwise_scratch_on_cpu(problem, pass),
-                  .masks = pass != ConvPass::forward}),
-        problem_(problem),
-        pass_(pass) {}
-  void run(Context& ctx, ConvOperands& operands) const override {
-    depthwise_on_cpu(*ctx.stream, problem_, pass_, operands);
-  }
+                  .masks = pass != ConvPass::forward},
+                 [problem, pass](Context& ctx, ConvOperands& operands) {
+                   depthwise_on_cpu(*ctx.stream, problem, pass, operands);
+                 });
+}
 
- private:
-  ConvProblem problem_;
-  ConvPass pass_;
-};
-
-class DepthwiseOnGpu final : public ConvPlan {
- public:
-  DepthwiseOnGpu(const ConvProblem& problem, ConvPass pass)
-      : ConvPlan({.engine = "depthwise",
+std::shared_ptr<const ConvPlan> plan_on_gpu(const ConvProblem& problem, ConvPass pass) {
+  return plan_of({.engine = "depthwise",
                   .scratch_bytes = depthwise_scratch_on_gpu(problem, pass),
                   .masks = pass == ConvPass::backward_input ||
-                           (pass == ConvPass::backward_weight && depthwise_sums_bias_on_gpu(problem))}),
-        problem_(problem),
-        pass_(pass) {}
-  void run(Context& ctx, ConvOperands& operands) const override {
-    depthwise_on_gpu(*ctx.stream, problem_, pass_, operands);
-  }
-
- private:
-  ConvProblem problem_;
-  ConvPass pass_;
-};
+                           (pass == ConvPass::backward_weight && depthwise_sums_bias_on_gpu(problem))},
+                 [problem, pass](Context& ctx, ConvOperands& operands) {
+                   depthwise_on_gpu(*ctx.stream, problem, pass, operands);
+                 });
+}
 
 class DepthwiseEngine final : public ConvEngine {
  public:
@@ -57,9 +42,9 @@ class DepthwiseEngine final : public ConvEngine {
   std::string_view name() const override { return "depthwise"; }
   ConvPlans plans(const ConvProblem& problem, ConvPass pass, std::size_t) const override {
     if (!can_sum_by_taps(problem)) return {};
-    if (!on_gpu_) return {std::make_shared<DepthwiseOnCpu>(problem, pass)};
+    if (!on_gpu_) return {plan_on_cpu(problem, pass)};
     if (!depthwise_fits_gpu(problem)) return {};
-    return {std::make_shared<DepthwiseOnGpu>(problem, pass)};
+    return {plan_on_gpu(problem, pass)};
   }
   bool pays(const ConvProblem& problem) const override { return pays_ == nullptr || pays_(problem); }
 

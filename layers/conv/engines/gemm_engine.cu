@@ -8,6 +8,9 @@
 #include "framework/context.h"
 #include "framework/for_each.h"
 #include "layers/conv/engines/epilogue.h"
+#include "layers/conv/engines/plan_of.h"
+#include "layers/conv/kernels/cuda/transposed.h"
+#include "layers/conv/pass_arrays.h"
 
 namespace twiddle {
 
@@ -132,11 +135,6 @@ struct Col2imElement {
   }
 };
 
-// A 1x1 kernel without stride or padding: the image is its own column matrix.
-bool is_product(const ConvProblem& p) {
-  return p.kernel_h == 1 && p.kernel_w == 1 && p.stride_h == 1 && p.stride_w == 1 && p.pad_h == 0 && p.pad_w == 0;
-}
-
 // The shares of a pass: each one image, or in backward_weight a stretch of the batch. They are done in turn, each
 // product by all threads, or `apart`, each by one thread of a CPU.
 struct Shares {
@@ -167,56 +165,43 @@ struct SumOfShares {
   }
 };
 
-// What a pass reads, null for what it does not, and what it writes.
-struct Arrays {
-  const float *x, *w, *y;
-  float* result;
-};
-
-// The matrix products that a pass of a problem comes to.
+// The matrix products that a pass of a problem comes to. Those of one image and group are of w [filters][depth],
+// columns [depth][places] and y [filters][places]; the image of a product is its own column matrix.
 class Products {
  public:
-  Products(Device device, const ConvProblem& problem, ConvPass pass)
-      : problem_(problem), pass_(pass), shares_(shares_of(device, problem, pass)) {}
+  Products(Device device, const ConvProblem& p, ConvPass pass)
+      : problem_(p),
+        pass_(pass),
+        shares_(shares_of(device, p, pass)),
+        unrolling_{p.height, p.width, p.kernel_h, p.kernel_w,     p.stride_h,   p.stride_w,
+                   p.pad_h,  p.pad_w, p.dilation, p.out_height(), p.out_width()},
+        unrolled_(!is_product(p)),
+        tf32_(p.precision != Precision::fp32),
+        filters_(p.filters / p.groups),
+        depth_(std::int64_t(p.channels) / p.groups * p.kernel_h * p.kernel_w),
+        places_(std::int64_t(p.out_height()) * p.out_width()) {}
 
   // The columns of one image, or the sums of all shares.
   std::int64_t scratch_floats() const {
-    const ConvProblem& p = problem_;
-    if (!is_product(p)) return std::int64_t(p.channels) * p.kernel_h * p.kernel_w * p.out_height() * p.out_width();
-    return pass_ == ConvPass::backward_weight && shares_.apart ? shares_.count * count_of(p.weight_shape()) : 0;
+    if (unrolled_) return problem_.groups * depth_ * places_;
+    return pass_ == ConvPass::backward_weight && shares_.apart ? shares_.count * weight_size() : 0;
   }
 
-  void run(Stream& stream, const Arrays& arrays, float* scratch) const {
-    const Matrices m(problem_);
+  void run(Stream& stream, const PassArrays& arrays, float* scratch) const {
     switch (pass_) {
       case ConvPass::forward:
-        return forward(stream, m, arrays, scratch);
+        return forward(stream, arrays, scratch);
       case ConvPass::backward_input:
-        return backward_input(stream, m, arrays, scratch);
+        return backward_input(stream, arrays, scratch);
       case ConvPass::backward_weight:
-        return backward_weight(stream, m, arrays, scratch);
+        return backward_weight(stream, arrays, scratch);
     }
   }
 
  private:
-  // The matrices of one image and group: w [filters][depth], columns [depth][places], y [filters][places].
-  struct Matrices {
-    explicit Matrices(const ConvProblem& p)
-        : unrolling{p.height, p.width, p.kernel_h, p.kernel_w,     p.stride_h,   p.stride_w,
-                    p.pad_h,  p.pad_w, p.dilation, p.out_height(), p.out_width()},
-          unrolled(!is_product(p)),
-          filters(p.filters / p.groups),
-          depth(std::int64_t(p.channels) / p.groups * p.kernel_h * p.kernel_w),
-          places(std::int64_t(p.out_height()) * p.out_width()),
-          image_size(std::int64_t(p.channels) * p.height * p.width),
-          output_size(p.filters * places),
-          weight_size(p.filters * depth),
-          tf32(p.precision != Precision::fp32) {}
-    Unrolling unrolling;
-    bool unrolled;
-    std::int64_t filters, depth, places, image_size, output_size, weight_size;
-    bool tf32;
-  };
+  std::int64_t image_size() const { return std::int64_t(problem_.channels) * problem_.height * problem_.width; }
+  std::int64_t output_size() const { return problem_.filters * places_; }
+  std::int64_t weight_size() const { return problem_.filters * depth_; }
 
   // work(share) for every share.
   template <class Work>
@@ -239,88 +224,83 @@ class Products {
     if (failure) std::rethrow_exception(failure);
   }
 
+  // One for each group, of matrices that follow each other.
+  void multiply(Stream& stream, const Gemm& gemm, const float* a, const float* b, float* c) const {
+    for (std::int64_t group = 0; group < problem_.groups; ++group)
+      stream.gemm(gemm, a + group * gemm.m * gemm.k, b + group * gemm.k * gemm.n, c + group * gemm.m * gemm.n);
+  }
+
   // y = w columns
-  void forward(Stream& stream, const Matrices& m, const Arrays& arrays, float* columns) const {
-    const float *const x = arrays.x, *const w = arrays.w;
-    float* const y = arrays.result;
+  void forward(Stream& stream, const PassArrays& arrays, float* columns) const {
     for_each_share([&](int image) {
-      const float* const patches = unroll(stream, problem_, m, x + image * m.image_size, columns);
-      for (std::int64_t group = 0; group < problem_.groups; ++group)
-        stream.gemm({.m = m.filters, .n = m.places, .k = m.depth, .tf32 = m.tf32}, w + group * m.filters * m.depth,
-                    patches + group * m.depth * m.places, y + image * m.output_size + group * m.filters * m.places);
+      const float* const patches = unroll(stream, arrays.x + image * image_size(), columns);
+      multiply(stream, {.m = filters_, .n = places_, .k = depth_, .tf32 = tf32_}, arrays.w, patches,
+               arrays.result + image * output_size());
     });
   }
 
   // columns = w^T grad_y, and back to where they came from
-  void backward_input(Stream& stream, const Matrices& m, const Arrays& arrays, float* columns) const {
-    const float *const w = arrays.w, *const grad_y = arrays.y;
-    float* const grad_x = arrays.result;
+  void backward_input(Stream& stream, const PassArrays& arrays, float* columns) const {
     for_each_share([&](int image) {
-      float* const of_image = grad_x + image * m.image_size;
-      float* const patches = m.unrolled ? columns : of_image;
-      for (std::int64_t group = 0; group < problem_.groups; ++group)
-        stream.gemm({.transpose_a = true, .m = m.depth, .n = m.places, .k = m.filters, .tf32 = m.tf32},
-                    w + group * m.filters * m.depth, grad_y + image * m.output_size + group * m.filters * m.places,
-                    patches + group * m.depth * m.places);
-      if (m.unrolled) roll_up(stream, problem_, m, columns, of_image);
+      float* const of_image = arrays.result + image * image_size();
+      multiply(stream, {.transpose_a = true, .m = depth_, .n = places_, .k = filters_, .tf32 = tf32_}, arrays.w,
+               arrays.y + image * output_size(), unrolled_ ? columns : of_image);
+      if (unrolled_) roll_up(stream, columns, of_image);
     });
   }
 
   // grad_w = sum over the images of grad_y columns^T
-  void backward_weight(Stream& stream, const Matrices& m, const Arrays& arrays, float* scratch) const {
-    const float *const x = arrays.x, *const grad_y = arrays.y;
-    float* const grad_w = arrays.result;
+  void backward_weight(Stream& stream, const PassArrays& arrays, float* scratch) const {
     for_each_share([&](int share) {
       const std::int64_t batch = problem_.batch, first = batch * share / shares_.count;
       const std::int64_t end = batch * (share + 1) / shares_.count;
-      float* const sum = shares_.apart ? scratch + share * m.weight_size : grad_w;
-      for (std::int64_t image = first; image < end; ++image) {
-        const float* const patches = unroll(stream, problem_, m, x + image * m.image_size, scratch);
-        for (std::int64_t group = 0; group < problem_.groups; ++group)
-          stream.gemm({.transpose_b = true,
-                       .m = m.filters,
-                       .n = m.depth,
-                       .k = m.places,
-                       .beta = image > first ? 1.0f : 0.0f,
-                       .tf32 = m.tf32},
-                      grad_y + image * m.output_size + group * m.filters * m.places,
-                      patches + group * m.depth * m.places, sum + group * m.filters * m.depth);
-      }
+      float* const sum = shares_.apart ? scratch + share * weight_size() : arrays.result;
+      for (std::int64_t image = first; image < end; ++image)
+        multiply(stream,
+                 {.transpose_b = true,
+                  .m = filters_,
+                  .n = depth_,
+                  .k = places_,
+                  .beta = image > first ? 1.0f : 0.0f,
+                  .tf32 = tf32_},
+                 arrays.y + image * output_size(), unroll(stream, arrays.x + image * image_size(), scratch), sum);
     });
     if (shares_.apart)
-      map_indexed(stream, m.weight_size, SumOfShares{scratch, shares_.count, m.weight_size}, shares_.count, grad_w,
-                  scratch);
+      map_indexed(stream, weight_size(), SumOfShares{scratch, shares_.count, weight_size()}, shares_.count,
+                  arrays.result, scratch);
   }
 
   // The image's column matrix: written to `columns`, or the image itself.
-  static const float* unroll(Stream& stream, const ConvProblem& p, const Matrices& m, const float* image,
-                             float* columns) {
-    if (!m.unrolled) return image;
-    const Unrolling& u = m.unrolling;
+  const float* unroll(Stream& stream, const float* image, float* columns) const {
+    if (!unrolled_) return image;
+    const Unrolling& u = unrolling_;
+    const std::int64_t count = problem_.groups * depth_ * places_;
     if (on_gpu(stream))
-      for_each_index(stream, p.channels * m.places * u.kernel_h * u.kernel_w,
+      for_each_index(stream, count,
                      Im2colElement{u, Divisor(u.out_w), Divisor(u.out_h), Divisor(u.kernel_w), Divisor(u.kernel_h),
                                    image, columns});
     else
-      for_each_index(stream, std::int64_t(p.channels) * p.kernel_h * p.kernel_w * u.out_h, Im2colRow{u, image, columns},
-                     u.out_w);
+      for_each_index(stream, count / u.out_w, Im2colRow{u, image, columns}, u.out_w);
     return columns;
   }
 
-  static void roll_up(Stream& stream, const ConvProblem& p, const Matrices& m, const float* columns, float* image) {
-    const Unrolling& u = m.unrolling;
+  void roll_up(Stream& stream, const float* columns, float* image) const {
+    const Unrolling& u = unrolling_;
     if (on_gpu(stream))
-      for_each_index(stream, m.image_size,
+      for_each_index(stream, image_size(),
                      Col2imElement{u, Divisor(u.width), Divisor(u.height), Divisor(u.stride_w), Divisor(u.stride_h),
                                    columns, image});
     else
-      for_each_index(stream, std::int64_t(p.channels) * p.height, Col2imRow{u, columns, image},
-                     std::int64_t(p.width) * p.kernel_h * p.kernel_w);
+      for_each_index(stream, std::int64_t(problem_.channels) * u.height, Col2imRow{u, columns, image},
+                     std::int64_t(u.width) * u.kernel_h * u.kernel_w);
   }
 
   ConvProblem problem_;
   ConvPass pass_;
   Shares shares_;
+  Unrolling unrolling_;
+  bool unrolled_, tf32_;
+  std::int64_t filters_, depth_, places_;
 };
 
 // The kernels of the rotated problem: [groups][channels][filters][taps] of w [groups][filters][channels][taps], the
@@ -336,80 +316,49 @@ struct RotatedKernels {
   }
 };
 
-// The same convolution with x and y in each other's place, for strides of 1: the passes of one are those of the other.
-ConvProblem rotated(const ConvProblem& p) {
-  ConvProblem other = p;
-  other.channels = p.filters, other.filters = p.channels;
-  other.height = p.out_height(), other.width = p.out_width();
-  other.pad_h = p.dilation * (p.kernel_h - 1) - p.pad_h, other.pad_w = p.dilation * (p.kernel_w - 1) - p.pad_w;
-  return other;
-}
-ConvPass rotated(ConvPass pass) {
+// The pass of the convolution with x and y in each other's place that is this one's.
+ConvPass transposed(ConvPass pass) {
   if (pass == ConvPass::backward_weight) return pass;
   return pass == ConvPass::forward ? ConvPass::backward_input : ConvPass::forward;
 }
 
-class GemmPlan final : public ConvPlan {
- public:
-  static std::shared_ptr<const ConvPlan> make(Device device, const ConvProblem& p, ConvPass pass) {
-    const bool rotates = device.kind == Device::Kind::cpu && unrolls_output(p);  // on a GPU that was not measured
-    const Products products(device, rotates ? rotated(p) : p, rotates ? rotated(pass) : pass);
-    return std::shared_ptr<const ConvPlan>(new GemmPlan(p, pass, rotates, products));
+// A pass by the products of the rotated problem, behind whose scratch are the rotated kernels.
+void run_rotated(Stream& stream, const Products& products, const ConvProblem& p, ConvPass pass,
+                 const PassArrays& arrays, float* scratch) {
+  float* const kernels = scratch + products.scratch_floats();
+  const std::int64_t count = count_of(p.weight_shape());
+  const std::int64_t filters = p.filters / p.groups, channels = p.channels / p.groups;
+  const std::int64_t taps = std::int64_t(p.kernel_h) * p.kernel_w;
+  if (pass == ConvPass::backward_weight) {
+    products.run(stream, {arrays.y, nullptr, arrays.x, kernels}, scratch);
+    for_each_index(stream, count, RotatedKernels{kernels, channels, filters, taps, arrays.result});
+  } else {
+    for_each_index(stream, count, RotatedKernels{arrays.w, filters, channels, taps, kernels});
+    products.run(stream, {arrays.y, kernels, arrays.x, arrays.result}, scratch);
   }
-
-  void run(Context& ctx, ConvOperands& operands) const override {
-    Stream& stream = *ctx.stream;
-    const std::shared_ptr<void> workspace =
-        facts().scratch_bytes > 0 ? stream.allocate(facts().scratch_bytes) : nullptr;
-    float* const scratch = static_cast<float*>(workspace.get());
-    const bool forward = pass_ == ConvPass::forward, of_weight = pass_ == ConvPass::backward_weight;
-    Tensor& result = forward ? operands.y : of_weight ? operands.w : operands.x;
-    const auto read = [&](const Tensor& tensor) { return &tensor == &result ? nullptr : tensor.read(); };
-    const Arrays arrays{read(operands.x), read(operands.w), read(operands.y), result.write()};
-    if (rotates_)
-      run_rotated(stream, arrays, scratch);
-    else
-      products_.run(stream, arrays, scratch);
-    if (forward) add_bias_and_relu(stream, operands);
-  }
-
- private:
-  GemmPlan(const ConvProblem& p, ConvPass pass, bool rotates, const Products& products)
-      : ConvPlan(
-            {.engine = "gemm",
-             .scratch_bytes = sizeof(float) * static_cast<std::size_t>(products.scratch_floats() +
-                                                                       (rotates ? count_of(p.weight_shape()) : 0))}),
-        problem_(p),
-        pass_(pass),
-        rotates_(rotates),
-        products_(products) {}
-
-  void run_rotated(Stream& stream, const Arrays& arrays, float* scratch) const {
-    float* const kernels = scratch + products_.scratch_floats();
-    const std::int64_t count = count_of(problem_.weight_shape());
-    const std::int64_t filters = problem_.filters / problem_.groups, channels = problem_.channels / problem_.groups;
-    const std::int64_t taps = std::int64_t(problem_.kernel_h) * problem_.kernel_w;
-    if (pass_ == ConvPass::backward_weight) {
-      products_.run(stream, {arrays.y, nullptr, arrays.x, kernels}, scratch);
-      for_each_index(stream, count, RotatedKernels{kernels, channels, filters, taps, arrays.result});
-    } else {
-      for_each_index(stream, count, RotatedKernels{arrays.w, filters, channels, taps, kernels});
-      products_.run(stream, {arrays.y, kernels, arrays.x, arrays.result}, scratch);
-    }
-  }
-
-  ConvProblem problem_;
-  ConvPass pass_;
-  bool rotates_;
-  Products products_;
-};
+}
 
 class GemmEngine final : public ConvEngine {
  public:
   explicit GemmEngine(Device device) : device_(device) {}
   std::string_view name() const override { return "gemm"; }
-  ConvPlans plans(const ConvProblem& problem, ConvPass pass, std::size_t) const override {
-    return {GemmPlan::make(device_, problem, pass)};
+  ConvPlans plans(const ConvProblem& p, ConvPass pass, std::size_t) const override {
+    const bool rotates = device_.kind == Device::Kind::cpu && unrolls_output(p);  // on a GPU that was not measured
+    const Products products(device_, rotates ? transposed(p) : p, rotates ? transposed(pass) : pass);
+    const std::int64_t floats = products.scratch_floats() + (rotates ? count_of(p.weight_shape()) : 0);
+    const std::size_t bytes = static_cast<std::size_t>(floats) * sizeof(float);
+    const auto run = [=](Context& ctx, ConvOperands& operands) {
+      Stream& stream = *ctx.stream;
+      const std::shared_ptr<void> workspace = bytes > 0 ? stream.allocate(bytes) : nullptr;
+      float* const scratch = static_cast<float*>(workspace.get());
+      const PassArrays arrays = arrays_of(pass, operands);
+      if (rotates)
+        run_rotated(stream, products, p, pass, arrays, scratch);
+      else
+        products.run(stream, arrays, scratch);
+      if (pass == ConvPass::forward) add_bias_and_relu(stream, operands);
+    };
+    return {plan_of({.engine = "gemm", .scratch_bytes = bytes}, run)};
   }
 
  private:
@@ -421,7 +370,7 @@ class GemmEngine final : public ConvEngine {
 // With few filters a product has few rows, and its time is that of the columns, which every tap of every channel has.
 // The rotated problem has columns for the taps of the filters instead.
 bool unrolls_output(const ConvProblem& p) {
-  const ConvProblem other = rotated(p);
+  const ConvProblem other = transposed(p);
   return !is_product(p) && p.stride_h == 1 && p.stride_w == 1 && other.pad_h >= 0 && other.pad_w >= 0 &&
          2 * p.filters <= p.channels && p.filters <= std::int64_t(p.height) * p.width;
 }

@@ -2,6 +2,7 @@
 
 #include "fft/pair_product.h"
 #include "framework/context.h"
+#include "layers/conv/engines/plan_of.h"
 #include "layers/conv/kernels/cuda/implicit_gemm/implicit_gemm.h"
 #include "layers/conv/kernels/cuda/tap_shifts/tap_shifts.h"
 
@@ -9,43 +10,24 @@ namespace twiddle {
 
 namespace {
 
-class ImplicitGemmPlan final : public ConvPlan {
- public:
-  ImplicitGemmPlan(const Device& device, const ConvProblem& problem, ConvPass pass, TensorCores cores)
-      : ConvPlan({.engine = "implicit_gemm",
+std::shared_ptr<const ConvPlan> gathering_plan(const Device& device, const ConvProblem& problem, ConvPass pass,
+                                               TensorCores cores) {
+  return plan_of({.engine = "implicit_gemm",
                   .name = cores == TensorCores::wgmma ? "wgmma" : "mma",
                   .scratch_bytes = implicit_gemm_scratch(device, problem, pass),
-                  .masks = pass == ConvPass::backward_weight}),
-        problem_(problem),
-        pass_(pass),
-        cores_(cores) {}
-  void run(Context& ctx, ConvOperands& operands) const override {
-    run_implicit_gemm(*ctx.stream, cores_, problem_, pass_, operands);
-  }
-
- private:
-  ConvProblem problem_;
-  ConvPass pass_;
-  TensorCores cores_;
-};
+                  .masks = pass == ConvPass::backward_weight},
+                 [problem, pass, cores](Context& ctx, ConvOperands& operands) {
+                   run_implicit_gemm(*ctx.stream, cores, problem, pass, operands);
+                 });
+}
 
 // Of 3x3 kernels, for any number of channels. The backward pass of bias and ReLU is left to a pass of its own, which
 // serves both gradients: inside it takes longer in every layer of VGG-E (docs/notes/products.md).
-class TapShiftsPlan final : public ConvPlan {
- public:
-  TapShiftsPlan(const Device& device, const ConvProblem& problem, ConvPass pass)
-      : ConvPlan(
-            {.engine = "implicit_gemm", .name = "shifts", .scratch_bytes = tap_shifts_scratch(device, problem, pass)}),
-        problem_(problem),
-        pass_(pass) {}
-  void run(Context& ctx, ConvOperands& operands) const override {
-    run_tap_shifts(*ctx.stream, problem_, pass_, operands);
-  }
-
- private:
-  ConvProblem problem_;
-  ConvPass pass_;
-};
+std::shared_ptr<const ConvPlan> tap_shifts_plan(const Device& device, const ConvProblem& problem, ConvPass pass) {
+  return plan_of(
+      {.engine = "implicit_gemm", .name = "shifts", .scratch_bytes = tap_shifts_scratch(device, problem, pass)},
+      [problem, pass](Context& ctx, ConvOperands& operands) { run_tap_shifts(*ctx.stream, problem, pass, operands); });
+}
 
 class ImplicitGemmEngine final : public ConvEngine {
  public:
@@ -56,11 +38,11 @@ class ImplicitGemmEngine final : public ConvEngine {
     if (implicit_gemm_fits(device_, problem, pass))
       for (const TensorCores cores : cores_)
         if (found.size() < most && (cores == TensorCores::mma || pass != ConvPass::backward_weight))
-          found.push_back(std::make_shared<ImplicitGemmPlan>(device_, problem, pass, cores));
+          found.push_back(gathering_plan(device_, problem, pass, cores));
     // Back to x of a first layer nearly all rows of the products would be empty, and the rule would take it.
     const bool to_few = pass == ConvPass::backward_input && problem.channels <= few_channels;
     if (found.size() < most && cores_.front() == TensorCores::wgmma && !to_few && tap_shifts_fit(problem, pass))
-      found.push_back(std::make_shared<TapShiftsPlan>(device_, problem, pass));
+      found.push_back(tap_shifts_plan(device_, problem, pass));
     return found;
   }
   // With more channels, and with large kernels of stride 1, spectra do with fewer multiplications.

@@ -18,6 +18,7 @@
 #include "layers/conv/engines/cpu_rule.h"
 #include "layers/conv/engines/epilogue.h"
 #include "layers/conv/engines/onednn_plan.h"
+#include "layers/conv/engines/plan_of.h"
 #include "layers/conv/tuner/pieces.h"
 #include "layers/conv/tuner/tuner.h"
 
@@ -288,23 +289,14 @@ dnnl::memory Convolutions::input(Stream& stream, const Operand& operand, const f
   return memory;
 }
 
-class OnednnPlan final : public ConvPlan {
- public:
-  OnednnPlan(std::string name, std::shared_ptr<Convolutions> convolutions, const ConvProblem& problem, ConvPass pass)
-      : ConvPlan({.engine = "onednn",
-                  .name = std::move(name),
-                  .scratch_bytes = convolutions->workspace_bytes(problem, pass),
-                  .vendor = true}),
-        convolutions_(std::move(convolutions)),
-        problem_(problem),
-        pass_(pass) {}
-  void run(Context& ctx, ConvOperands& operands) const override { convolutions_->run(ctx, problem_, pass_, operands); }
-
- private:
-  std::shared_ptr<Convolutions> convolutions_;
-  ConvProblem problem_;
-  ConvPass pass_;
-};
+std::shared_ptr<const ConvPlan> make_plan(const char* name, const std::shared_ptr<Convolutions>& convolutions,
+                                          const ConvProblem& problem, ConvPass pass) {
+  return plan_of(
+      {.engine = "onednn", .name = name, .scratch_bytes = convolutions->workspace_bytes(problem, pass), .vendor = true},
+      [convolutions, problem, pass](Context& ctx, ConvOperands& operands) {
+        convolutions->run(ctx, problem, pass, operands);
+      });
+}
 
 // Direct first: Winograd gives up some of the precision.
 class OnednnEngine final : public ConvEngine {
@@ -320,10 +312,9 @@ class OnednnEngine final : public ConvEngine {
   }
   ConvPlans plans(const ConvProblem& problem, ConvPass pass, std::size_t most) const override {
     ConvPlans found;
-    if (direct_->supports(problem, pass))
-      found.push_back(std::make_shared<OnednnPlan>("direct", direct_, problem, pass));
+    if (direct_->supports(problem, pass)) found.push_back(make_plan("direct", direct_, problem, pass));
     if (found.size() < most && winograd_->supports(problem, pass))
-      found.push_back(std::make_shared<OnednnPlan>("winograd", winograd_, problem, pass));
+      found.push_back(make_plan("winograd", winograd_, problem, pass));
     return found;
   }
   void forget() override { direct_->forget(), winograd_->forget(); }

@@ -4,7 +4,8 @@
 
 #include "fft/pair_product.h"
 #include "framework/context.h"
-#include "framework/error.h"
+#include "layers/conv/engines/plan_of.h"
+#include "layers/conv/pass_arrays.h"
 
 namespace twiddle {
 
@@ -12,22 +13,12 @@ namespace {
 
 // With P places a plane, w is [filters][channels] and the planes of an image are a matrix [channels][P] or
 // [filters][P].
-bool is_product(const ConvProblem& p) {
-  const bool is_one = p.kernel_h == 1 && p.kernel_w == 1 && p.stride_h == 1 && p.stride_w == 1;
-  return is_one && p.pad_h == 0 && p.pad_w == 0 && p.groups == 1;
-}
-
 template <class Number>
 StridedMatrix<Number> planes(Number* values, std::int64_t places, std::int64_t channels) {
   return {values, places, places, channels * places};
 }
 
-struct Operands {
-  const float *x = nullptr, *w = nullptr, *y = nullptr;
-  float* result = nullptr;
-};
-
-PairProduct product_of(const ConvProblem& p, ConvPass pass, const Operands& at) {
+PairProduct product_of(const ConvProblem& p, ConvPass pass, const PassArrays& at) {
   const std::int64_t places = std::int64_t(p.height) * p.width, columns = p.batch * places;
   const auto x = planes(at.x, places, p.channels), y = planes(at.y, places, p.filters);
   if (pass == ConvPass::backward_weight) {
@@ -53,34 +44,14 @@ PairProduct product_of(const ConvProblem& p, ConvPass pass, const Operands& at) 
           .c = planes(at.result, places, m)};
 }
 
-class PairsPlan final : public ConvPlan {
- public:
-  PairsPlan(Facts facts, const ConvProblem& problem, ConvPass pass, TensorCores cores)
-      : ConvPlan(std::move(facts)), problem_(problem), pass_(pass), cores_(cores) {}
-
-  void run(Context& ctx, ConvOperands& operands) const override {
-    Operands at;
-    if (pass_ != ConvPass::backward_input) at.x = operands.x.read();
-    if (pass_ != ConvPass::backward_weight) at.w = operands.w.read();
-    if (pass_ != ConvPass::forward) at.y = operands.y.read();
-    at.result = result(operands).write();
-    PairProduct product = product_of(problem_, pass_, at);
-    if (pass_ == ConvPass::forward) {
-      product.bias = operands.bias.defined() ? operands.bias.read() : nullptr;
-      product.relu = operands.relu;
-    }
-    run_pair_product(*ctx.stream, cores_, product);
+void run_pairs(Stream& stream, TensorCores cores, const ConvProblem& problem, ConvPass pass, ConvOperands& operands) {
+  PairProduct product = product_of(problem, pass, arrays_of(pass, operands));
+  if (pass == ConvPass::forward) {
+    product.bias = read_if_defined(operands.bias);
+    product.relu = operands.relu;
   }
-
- private:
-  Tensor& result(ConvOperands& operands) const {
-    return pass_ == ConvPass::forward ? operands.y : pass_ == ConvPass::backward_input ? operands.x : operands.w;
-  }
-
-  ConvProblem problem_;
-  ConvPass pass_;
-  TensorCores cores_;
-};
+  run_pair_product(stream, cores, product);
+}
 
 class PairsEngine final : public ConvEngine {
  public:
@@ -90,12 +61,15 @@ class PairsEngine final : public ConvEngine {
   ConvPlans plans(const ConvProblem& problem, ConvPass pass, std::size_t most) const override {
     const std::int64_t columns = std::int64_t(problem.batch) * problem.height * problem.width;
     ConvPlans found;
-    if (!is_product(problem) || columns > std::numeric_limits<int>::max()) return found;
+    if (!is_product(problem) || problem.groups > 1 || columns > std::numeric_limits<int>::max()) return found;
     for (const TensorCores cores : cores_) {
       if (found.size() == most) break;
-      ConvPlan::Facts facts{"pairs", cores == TensorCores::wgmma ? "wgmma" : "mma"};
-      facts.scratch_bytes = scratch_of_pair_product(device_, cores, product_of(problem, pass, {}));
-      found.push_back(std::make_shared<PairsPlan>(std::move(facts), problem, pass, cores));
+      found.push_back(plan_of({.engine = "pairs",
+                               .name = cores == TensorCores::wgmma ? "wgmma" : "mma",
+                               .scratch_bytes = scratch_of_pair_product(device_, cores, product_of(problem, pass, {}))},
+                              [problem, pass, cores](Context& ctx, ConvOperands& operands) {
+                                run_pairs(*ctx.stream, cores, problem, pass, operands);
+                              }));
     }
     return found;
   }

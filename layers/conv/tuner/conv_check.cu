@@ -8,6 +8,7 @@
 #include "framework/for_each.h"
 #include "framework/random.h"
 #include "framework/tensor_ops.h"
+#include "layers/conv/pass_arrays.h"
 
 namespace twiddle {
 
@@ -221,7 +222,7 @@ ConvCheck::ConvCheck(Stream& stream, const ConvProblem& p, ConvPass pass, const 
                     operands.x.read(),
                     operands.w.read(),
                     operands.y.read(),
-                    forward && operands.bias.defined() ? operands.bias.read() : nullptr,
+                    forward ? read_if_defined(operands.bias) : nullptr,
                     static_cast<double*>(sums.get())};
   const std::int64_t taps = std::int64_t(p.kernel_h) * p.kernel_w;
   if (forward)

@@ -9,7 +9,9 @@
 #include <numeric>
 #include <vector>
 
+#include "framework/quotient_up.h"
 #include "layers/conv/kernels/cpu/depthwise_kernels.h"
+#include "layers/conv/pass_arrays.h"
 
 namespace twiddle {
 
@@ -42,7 +44,7 @@ void copy_row(const float* from, const float* mask, int count, float* to) {
 }
 
 std::int64_t in_vectors(std::int64_t floats) {
-  return (floats + depthwise_vector - 1) / depthwise_vector * depthwise_vector;
+  return round_up<std::int64_t>(floats, depthwise_vector);
 }
 
 // The taps of an axis that meet one of its phases: tap first + i * step of the kernel meets element i behind `offset`.
@@ -229,7 +231,7 @@ struct DepthwisePass {
     const InputPhases phases(p);
     const std::vector<TapGrid> grids = phases.grids();
     const float *const x = operands.x.read(), *const w = operands.w.read();
-    const float* const bias = operands.bias.defined() ? operands.bias.read() : nullptr;
+    const float* const bias = read_if_defined(operands.bias);
     float* const y = operands.y.write();
     const float least = operands.relu ? 0 : -std::numeric_limits<float>::infinity();
     for_each_with_buffers(planes(), buffers, scratch, [&](std::int64_t plane, float* in, float* out) {
@@ -250,7 +252,7 @@ struct DepthwisePass {
   void backward_input(ConvOperands& operands) const {
     const OutputGradient gradient(p);
     const float *const grad_y = operands.y.read(), *const w = operands.w.read();
-    const float* const mask = operands.mask.defined() ? operands.mask.read() : nullptr;
+    const float* const mask = read_if_defined(operands.mask);
     float* const grad_x = operands.x.write();
     const std::vector<PhaseTaps> phases = gradient.phases();
     for_each_with_buffers(planes(), buffers, scratch, [&](std::int64_t plane, float* in, float* out) {
@@ -269,7 +271,7 @@ struct DepthwisePass {
     const InputPhases phases(p);
     const std::vector<TapGrid> grids = phases.grids();
     const float *const x = operands.x.read(), *const grad_y = operands.y.read();
-    const float* const mask = operands.mask.defined() ? operands.mask.read() : nullptr;
+    const float* const mask = read_if_defined(operands.mask);
     const int slices = slices_of(p), sums_each = taps() + 1;
     const auto add_slice = [&](std::int64_t task, float* in, float* out) {
       const std::int64_t slice = task / p.channels, channel = task % p.channels;

@@ -3,6 +3,7 @@
 #include "framework/cuda/check.h"
 #include "framework/cuda/shared_memory.h"
 #include "layers/conv/kernels/cuda/depthwise_arguments.h"
+#include "layers/conv/pass_arrays.h"
 
 namespace twiddle {
 
@@ -213,10 +214,6 @@ template <int N>
 void launch(Stream& stream, const WholeWeightSums<N>& blocks) {
   constexpr int threads = WholePlane<N>::threads;
   launch(stream, weight_kernel<WholeWeightSums<N>, threads>, blocks, threads, blocks.staged_floats());
-}
-
-const float* read_if_defined(const Tensor& tensor) {
-  return tensor.defined() ? tensor.read() : nullptr;
 }
 
 void forward(Stream& stream, const ConvProblem& p, ConvOperands& operands) {
