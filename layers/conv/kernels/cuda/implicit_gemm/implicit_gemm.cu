@@ -124,13 +124,6 @@ struct ForwardScratch {
   std::size_t means, exponents, offsets, back, bytes;
 };
 
-// What either pass reads and writes.
-struct ForwardOperands {
-  const float *x, *w, *bias;
-  bool relu, turned;
-  float* y;
-};
-
 Filters filters_of(const ConvProblem& c, const ForwardCut& cut, const ForwardOperands& operands, char* scratch) {
   const ForwardScratch places(c, cut);
   const int kernel = c.kernel_h * c.kernel_w;
@@ -311,7 +304,7 @@ bool implicit_gemm_fits(const Device& gpu, const ConvProblem& problem, ConvPass 
   using namespace implicit_gemm;
   const bool back = pass == ConvPass::backward_input;
   if (problem.groups != 1 || (back && (problem.stride_h > 1 || problem.stride_w > 1))) return false;
-  const ConvProblem convolved = back ? transposed(problem) : problem;
+  const ConvProblem convolved = forward_problem(problem, pass);
   if (convolved.channels > most_channels || !can_be_counted(convolved)) return false;
   return pass == ConvPass::backward_weight ? cut_weight(gpu, problem, true).has_value()
                                            : cut_forward(gpu, convolved).has_value();
@@ -321,21 +314,7 @@ void run_implicit_gemm(Stream& stream, TensorCores cores, const ConvProblem& pro
                        ConvOperands& operands) {
   using namespace implicit_gemm;
   if (pass == ConvPass::backward_weight) return backward_weight(stream, problem, operands);
-  if (pass == ConvPass::backward_input)
-    return forward(stream, cores, transposed(problem),
-                   {.x = operands.y.read(),
-                    .w = operands.w.read(),
-                    .bias = nullptr,
-                    .relu = false,
-                    .turned = true,
-                    .y = operands.x.write()});
-  forward(stream, cores, problem,
-          {.x = operands.x.read(),
-           .w = operands.w.read(),
-           .bias = operands.bias.defined() ? operands.bias.read() : nullptr,
-           .relu = operands.relu,
-           .turned = false,
-           .y = operands.y.write()});
+  forward(stream, cores, forward_problem(problem, pass), forward_operands(pass, operands));
 }
 
 std::size_t implicit_gemm_scratch(const Device& gpu, const ConvProblem& problem, ConvPass pass) {
@@ -344,7 +323,7 @@ std::size_t implicit_gemm_scratch(const Device& gpu, const ConvProblem& problem,
     const auto with = [&](bool masked) { return WeightScratch(problem, *cut_weight(gpu, problem, masked)).bytes; };
     return std::max(with(true), with(false));
   }
-  const ConvProblem convolved = pass == ConvPass::forward ? problem : transposed(problem);
+  const ConvProblem convolved = forward_problem(problem, pass);
   return ForwardScratch(convolved, *cut_forward(gpu, convolved)).bytes;
 }
 

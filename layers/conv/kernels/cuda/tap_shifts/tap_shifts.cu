@@ -71,13 +71,6 @@ struct ForwardScratch {
   std::size_t scales, means, back, bytes;
 };
 
-// What either pass reads and writes.
-struct ForwardOperands {
-  const float *x, *w, *bias;
-  bool relu, turned;
-  float* y;
-};
-
 void split_filters(Stream& stream, const ConvProblem& c, const ForwardCut& cut, const Filters& filters) {
   const auto native = twiddle::detail::native(stream);
   mean_exponents_kernel<<<static_cast<unsigned>(c.channels), split_threads, 0, native>>>(filters);
@@ -166,7 +159,7 @@ bool tap_shifts_fit(const ConvProblem& p, ConvPass pass) {
   using namespace tap_shifts;
   const bool of_3x3 = p.kernel_h == side && p.kernel_w == side && p.dilation == 1;
   if (!of_3x3 || p.stride_h != 1 || p.stride_w != 1 || p.groups != 1) return false;
-  const ConvProblem convolved = pass == ConvPass::backward_input ? transposed(p) : p;
+  const ConvProblem convolved = forward_problem(p, pass);
   if (!can_be_counted(convolved) || !fills_tiles(convolved)) return false;
   // Each chunk of channels has scales in shared memory; two stages are what loading and multiplying hand each other.
   constexpr int most_channels = 1 << 14, least_stages = 2;
@@ -177,27 +170,13 @@ bool tap_shifts_fit(const ConvProblem& p, ConvPass pass) {
 void run_tap_shifts(Stream& stream, const ConvProblem& problem, ConvPass pass, ConvOperands& operands) {
   using namespace tap_shifts;
   if (pass == ConvPass::backward_weight) return backward_weight(stream, problem, operands);
-  if (pass == ConvPass::backward_input)
-    return forward(stream, transposed(problem),
-                   {.x = operands.y.read(),
-                    .w = operands.w.read(),
-                    .bias = nullptr,
-                    .relu = false,
-                    .turned = true,
-                    .y = operands.x.write()});
-  forward(stream, problem,
-          {.x = operands.x.read(),
-           .w = operands.w.read(),
-           .bias = operands.bias.defined() ? operands.bias.read() : nullptr,
-           .relu = operands.relu,
-           .turned = false,
-           .y = operands.y.write()});
+  forward(stream, forward_problem(problem, pass), forward_operands(pass, operands));
 }
 
 std::size_t tap_shifts_scratch(const Device& gpu, const ConvProblem& problem, ConvPass pass) {
   using namespace tap_shifts;
   if (pass == ConvPass::backward_weight) return weight_scratch(problem, cut_weight(gpu, problem));
-  const ConvProblem convolved = pass == ConvPass::forward ? problem : transposed(problem);
+  const ConvProblem convolved = forward_problem(problem, pass);
   return ForwardScratch(convolved, cut_forward(convolved)).bytes;
 }
 
