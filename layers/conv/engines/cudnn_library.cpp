@@ -23,47 +23,14 @@ void* open_library() {
                    " on LD_LIBRARY_PATH, or choose another engine: convolution: {engine: gemm}"));
 }
 
-template <class Function>
-void look_up(void* library, const char* name, Function*& function) {
-  function = reinterpret_cast<Function*>(dlsym(library, name));
-  if (function == nullptr) throw Error(ErrorKind::device, join("the cuDNN that was loaded has no function ", name));
-}
-
 }  // namespace
 
-Cudnn::Cudnn() {
-  void* const library = open_library();  // stays loaded to the program's end
-  look_up(library, "cudnnGetVersion", version);
-  look_up(library, "cudnnGetErrorString", error_string);
-  look_up(library, "cudnnGetLastErrorString", last_error_string);
-  look_up(library, "cudnnCreate", create);
-  look_up(library, "cudnnDestroy", destroy);
-  look_up(library, "cudnnSetStream", set_stream);
+Cudnn::Cudnn() : library_(open_library()) {}
 
-  look_up(library, "cudnnCreateTensorDescriptor", create_tensor);
-  look_up(library, "cudnnDestroyTensorDescriptor", destroy_tensor);
-  look_up(library, "cudnnSetTensor4dDescriptor", set_tensor);
-  look_up(library, "cudnnCreateFilterDescriptor", create_filter);
-  look_up(library, "cudnnDestroyFilterDescriptor", destroy_filter);
-  look_up(library, "cudnnSetFilter4dDescriptor", set_filter);
-  look_up(library, "cudnnCreateConvolutionDescriptor", create_convolution);
-  look_up(library, "cudnnDestroyConvolutionDescriptor", destroy_convolution);
-  look_up(library, "cudnnSetConvolution2dDescriptor", set_convolution);
-  look_up(library, "cudnnSetConvolutionGroupCount", set_groups);
-  look_up(library, "cudnnSetConvolutionMathType", set_math);
-  look_up(library, "cudnnGetConvolutionForwardWorkspaceSize", forward_workspace);
-  look_up(library, "cudnnGetConvolutionBackwardDataWorkspaceSize", backward_input_workspace);
-  look_up(library, "cudnnGetConvolutionBackwardFilterWorkspaceSize", backward_weight_workspace);
-  look_up(library, "cudnnConvolutionForward", forward);
-  look_up(library, "cudnnConvolutionBackwardData", backward_input);
-  look_up(library, "cudnnConvolutionBackwardFilter", backward_weight);
-
-  look_up(library, "cudnnBackendCreateDescriptor", create_descriptor);
-  look_up(library, "cudnnBackendDestroyDescriptor", destroy_descriptor);
-  look_up(library, "cudnnBackendSetAttribute", set_attribute);
-  look_up(library, "cudnnBackendGetAttribute", get_attribute);
-  look_up(library, "cudnnBackendFinalize", finalize);
-  look_up(library, "cudnnBackendExecute", execute);
+Cudnn::Symbol Cudnn::find(const char* name) const {
+  void* const address = dlsym(library_, name);
+  if (address == nullptr) throw Error(ErrorKind::device, join("the cuDNN that was loaded has no function ", name));
+  return {address};
 }
 
 const Cudnn& cudnn() {

@@ -9,40 +9,56 @@ namespace twiddle {
 
 // cuDNN's functions, looked up by name. The program is not linked against cuDNN, so that it starts, and works with the
 // other engines, where libcudnn is missing; libcudnn.so.9 in turn loads its parts when they are first used.
-struct Cudnn {
+class Cudnn {
+  // Converts to the type of the function that it points to.
+  struct Symbol {
+    void* address;
+    template <class Function>
+    operator Function*() const {
+      return reinterpret_cast<Function*>(address);
+    }
+  };
+  Symbol find(const char* name) const;
+
+  void* library_;  // stays loaded to the program's end
+
+ public:
   Cudnn();  // throws an Error of kind device that says what is missing
 
-  decltype(&cudnnGetVersion) version;
-  decltype(&cudnnGetErrorString) error_string;
-  decltype(&cudnnGetLastErrorString) last_error_string;
-  decltype(&cudnnCreate) create;
-  decltype(&cudnnDestroy) destroy;
-  decltype(&cudnnSetStream) set_stream;
+  decltype(&cudnnGetVersion) version = find("cudnnGetVersion");
+  decltype(&cudnnGetErrorString) error_string = find("cudnnGetErrorString");
+  decltype(&cudnnGetLastErrorString) last_error_string = find("cudnnGetLastErrorString");
+  decltype(&cudnnCreate) create = find("cudnnCreate");
+  decltype(&cudnnDestroy) destroy = find("cudnnDestroy");
+  decltype(&cudnnSetStream) set_stream = find("cudnnSetStream");
 
-  decltype(&cudnnCreateTensorDescriptor) create_tensor;
-  decltype(&cudnnDestroyTensorDescriptor) destroy_tensor;
-  decltype(&cudnnSetTensor4dDescriptor) set_tensor;
-  decltype(&cudnnCreateFilterDescriptor) create_filter;
-  decltype(&cudnnDestroyFilterDescriptor) destroy_filter;
-  decltype(&cudnnSetFilter4dDescriptor) set_filter;
-  decltype(&cudnnCreateConvolutionDescriptor) create_convolution;
-  decltype(&cudnnDestroyConvolutionDescriptor) destroy_convolution;
-  decltype(&cudnnSetConvolution2dDescriptor) set_convolution;
-  decltype(&cudnnSetConvolutionGroupCount) set_groups;
-  decltype(&cudnnSetConvolutionMathType) set_math;
-  decltype(&cudnnGetConvolutionForwardWorkspaceSize) forward_workspace;
-  decltype(&cudnnGetConvolutionBackwardDataWorkspaceSize) backward_input_workspace;
-  decltype(&cudnnGetConvolutionBackwardFilterWorkspaceSize) backward_weight_workspace;
-  decltype(&cudnnConvolutionForward) forward;
-  decltype(&cudnnConvolutionBackwardData) backward_input;
-  decltype(&cudnnConvolutionBackwardFilter) backward_weight;
+  decltype(&cudnnCreateTensorDescriptor) create_tensor = find("cudnnCreateTensorDescriptor");
+  decltype(&cudnnDestroyTensorDescriptor) destroy_tensor = find("cudnnDestroyTensorDescriptor");
+  decltype(&cudnnSetTensor4dDescriptor) set_tensor = find("cudnnSetTensor4dDescriptor");
+  decltype(&cudnnCreateFilterDescriptor) create_filter = find("cudnnCreateFilterDescriptor");
+  decltype(&cudnnDestroyFilterDescriptor) destroy_filter = find("cudnnDestroyFilterDescriptor");
+  decltype(&cudnnSetFilter4dDescriptor) set_filter = find("cudnnSetFilter4dDescriptor");
+  decltype(&cudnnCreateConvolutionDescriptor) create_convolution = find("cudnnCreateConvolutionDescriptor");
+  decltype(&cudnnDestroyConvolutionDescriptor) destroy_convolution = find("cudnnDestroyConvolutionDescriptor");
+  decltype(&cudnnSetConvolution2dDescriptor) set_convolution = find("cudnnSetConvolution2dDescriptor");
+  decltype(&cudnnSetConvolutionGroupCount) set_groups = find("cudnnSetConvolutionGroupCount");
+  decltype(&cudnnSetConvolutionMathType) set_math = find("cudnnSetConvolutionMathType");
+  decltype(&cudnnGetConvolutionForwardWorkspaceSize) forward_workspace =
+      find("cudnnGetConvolutionForwardWorkspaceSize");
+  decltype(&cudnnGetConvolutionBackwardDataWorkspaceSize) backward_input_workspace =
+      find("cudnnGetConvolutionBackwardDataWorkspaceSize");
+  decltype(&cudnnGetConvolutionBackwardFilterWorkspaceSize) backward_weight_workspace =
+      find("cudnnGetConvolutionBackwardFilterWorkspaceSize");
+  decltype(&cudnnConvolutionForward) forward = find("cudnnConvolutionForward");
+  decltype(&cudnnConvolutionBackwardData) backward_input = find("cudnnConvolutionBackwardData");
+  decltype(&cudnnConvolutionBackwardFilter) backward_weight = find("cudnnConvolutionBackwardFilter");
 
-  decltype(&cudnnBackendCreateDescriptor) create_descriptor;
-  decltype(&cudnnBackendDestroyDescriptor) destroy_descriptor;
-  decltype(&cudnnBackendSetAttribute) set_attribute;
-  decltype(&cudnnBackendGetAttribute) get_attribute;
-  decltype(&cudnnBackendFinalize) finalize;
-  decltype(&cudnnBackendExecute) execute;
+  decltype(&cudnnBackendCreateDescriptor) create_descriptor = find("cudnnBackendCreateDescriptor");
+  decltype(&cudnnBackendDestroyDescriptor) destroy_descriptor = find("cudnnBackendDestroyDescriptor");
+  decltype(&cudnnBackendSetAttribute) set_attribute = find("cudnnBackendSetAttribute");
+  decltype(&cudnnBackendGetAttribute) get_attribute = find("cudnnBackendGetAttribute");
+  decltype(&cudnnBackendFinalize) finalize = find("cudnnBackendFinalize");
+  decltype(&cudnnBackendExecute) execute = find("cudnnBackendExecute");
 };
 
 const Cudnn& cudnn();  // loaded by the first call; where that fails, the next one tries again
@@ -50,30 +66,17 @@ const Cudnn& cudnn();  // loaded by the first call; where that fails, the next o
 // Throws an Error of kind device with the caller's line and cuDNN's own words.
 void check(cudnnStatus_t status, const std::source_location& where = std::source_location::current());
 
-namespace detail {
+template <auto function, class T>
+cudnnStatus_t destroy_by(T handle) {
+  return (cudnn().*function)(handle);
+}
+template <class T, auto function>
+using CudnnOwner = Handle<T, destroy_by<function, T>>;
 
-inline cudnnStatus_t destroy(cudnnHandle_t handle) {
-  return cudnn().destroy(handle);
-}
-inline cudnnStatus_t destroy_tensor(cudnnTensorDescriptor_t tensor) {
-  return cudnn().destroy_tensor(tensor);
-}
-inline cudnnStatus_t destroy_filter(cudnnFilterDescriptor_t filter) {
-  return cudnn().destroy_filter(filter);
-}
-inline cudnnStatus_t destroy_convolution(cudnnConvolutionDescriptor_t convolution) {
-  return cudnn().destroy_convolution(convolution);
-}
-inline cudnnStatus_t destroy_descriptor(cudnnBackendDescriptor_t descriptor) {
-  return cudnn().destroy_descriptor(descriptor);
-}
-
-}  // namespace detail
-
-using CudnnHandle = Handle<cudnnHandle_t, detail::destroy>;
-using CudnnTensor = Handle<cudnnTensorDescriptor_t, detail::destroy_tensor>;
-using CudnnFilter = Handle<cudnnFilterDescriptor_t, detail::destroy_filter>;
-using CudnnConvolution = Handle<cudnnConvolutionDescriptor_t, detail::destroy_convolution>;
-using CudnnDescriptor = Handle<cudnnBackendDescriptor_t, detail::destroy_descriptor>;
+using CudnnHandle = CudnnOwner<cudnnHandle_t, &Cudnn::destroy>;
+using CudnnTensor = CudnnOwner<cudnnTensorDescriptor_t, &Cudnn::destroy_tensor>;
+using CudnnFilter = CudnnOwner<cudnnFilterDescriptor_t, &Cudnn::destroy_filter>;
+using CudnnConvolution = CudnnOwner<cudnnConvolutionDescriptor_t, &Cudnn::destroy_convolution>;
+using CudnnDescriptor = CudnnOwner<cudnnBackendDescriptor_t, &Cudnn::destroy_descriptor>;
 
 }  // namespace twiddle
