@@ -1,3 +1,4 @@
+#include <array>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -10,45 +11,30 @@ namespace {
 
 struct Algorithm {
   const char* family;
-  int number;
-  bool deterministic;
+  std::array<int, 3> numbers;                              // by pass; `none`: the pass has no such algorithm
+  std::array<bool, 3> deterministic = {true, true, true};  // by pass
 };
+constexpr int none = -1;
 
 // The gradients' algorithms have numbers for names: ALGO_0 and ALGO_3 sum with atomics and compute as the implicit
 // products of forward do, without and with indices computed beforehand; ALGO_1 is deterministic.
-const std::vector<Algorithm> forward_algorithms{
-    {"implicit_gemm", CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, true},
-    {"implicit_precomp_gemm", CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, true},
-    {"gemm", CUDNN_CONVOLUTION_FWD_ALGO_GEMM, true},
-    {"fft", CUDNN_CONVOLUTION_FWD_ALGO_FFT, true},
-    {"fft_tiling", CUDNN_CONVOLUTION_FWD_ALGO_FFT_TILING, true},
-    {"winograd", CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD, true},
-    {"winograd_nonfused", CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED, true}};
-const std::vector<Algorithm> backward_input_algorithms{
-    {"implicit_gemm", CUDNN_CONVOLUTION_BWD_DATA_ALGO_0, false},
-    {"implicit_precomp_gemm", CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, true},
-    {"fft", CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT, true},
-    {"fft_tiling", CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT_TILING, true},
-    {"winograd", CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD, true},
-    {"winograd_nonfused", CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD_NONFUSED, true}};
-const std::vector<Algorithm> backward_weight_algorithms{
-    {"implicit_gemm", CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0, false},
-    {"implicit_precomp_gemm", CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, true},
-    {"gemm", CUDNN_CONVOLUTION_BWD_FILTER_ALGO_3, false},
-    {"fft", CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT, true},
-    {"fft_tiling", CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT_TILING, true},
-    {"winograd_nonfused", CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED, true}};
-
-const std::vector<Algorithm>& algorithms_of(ConvPass pass) {
-  switch (pass) {
-    case ConvPass::backward_input:
-      return backward_input_algorithms;
-    case ConvPass::backward_weight:
-      return backward_weight_algorithms;
-    default:
-      return forward_algorithms;
-  }
-}
+const Algorithm algorithms[] = {
+    {"implicit_gemm",
+     {CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, CUDNN_CONVOLUTION_BWD_DATA_ALGO_0, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0},
+     {true, false, false}},
+    {"implicit_precomp_gemm",
+     {CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, CUDNN_CONVOLUTION_BWD_DATA_ALGO_1,
+      CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1}},
+    {"gemm", {CUDNN_CONVOLUTION_FWD_ALGO_GEMM, none, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_3}, {true, true, false}},
+    {"fft",
+     {CUDNN_CONVOLUTION_FWD_ALGO_FFT, CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT}},
+    {"fft_tiling",
+     {CUDNN_CONVOLUTION_FWD_ALGO_FFT_TILING, CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT_TILING,
+      CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT_TILING}},
+    {"winograd", {CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD, CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD, none}},
+    {"winograd_nonfused",
+     {CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED, CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD_NONFUSED,
+      CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED}}};
 
 // A problem in cuDNN's terms.
 struct Descriptors {
@@ -132,16 +118,18 @@ CudnnPlans cudnn_algorithms(cudnnHandle_t handle, const ConvProblem& problem, Co
   CudnnPlans plans;
   for (const cudnnMathType_t math : maths) {
     const auto descriptors = std::make_shared<const Descriptors>(problem, math);
-    for (const Algorithm& algorithm : algorithms_of(pass)) {
-      const std::optional<std::size_t> workspace = workspace_of(handle, *descriptors, pass, algorithm.number);
+    for (const Algorithm& algorithm : algorithms) {
+      const int number = algorithm.numbers[static_cast<std::size_t>(pass)];
+      if (number == none) continue;
+      const std::optional<std::size_t> workspace = workspace_of(handle, *descriptors, pass, number);
       if (!workspace) continue;
       auto plan = std::make_unique<AlgorithmPlan>();
       plan->name = {algorithm.family, math == CUDNN_TENSOR_OP_MATH};
-      plan->deterministic = algorithm.deterministic;
+      plan->deterministic = algorithm.deterministic[static_cast<std::size_t>(pass)];
       plan->workspace = *workspace;
       plan->descriptors = descriptors;
       plan->pass = pass;
-      plan->number = algorithm.number;
+      plan->number = number;
       plans.push_back(std::move(plan));
     }
   }
