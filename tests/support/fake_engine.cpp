@@ -74,14 +74,11 @@ class FakeEngine final : public ConvEngine {
     for (std::size_t i = 0; i < traits_.plans.size(); ++i) met_.push_back(std::make_shared<Met>());
   }
   std::string_view name() const override { return name_; }
-  std::string library() const override {
-    if (traits_.missing) throw Error(ErrorKind::device, "libmissing cannot be loaded\n  Install it");
-    return traits_.library;
-  }
+  std::string library() const override { return traits_.missing ? "missing" : traits_.library; }
   std::string refusal(const ConvProblem&, ConvPass) const override { return traits_.refusal; }
   bool pays(const ConvProblem&) const override { return traits_.pays; }
   ConvPlans plans(const ConvProblem& problem, ConvPass pass, std::size_t most) const override {
-    library();
+    if (traits_.missing) throw Error(ErrorKind::device, "libmissing cannot be loaded\n  Install it");
     ConvPlans made;
     for (std::size_t i = 0; i < traits_.plans.size() && made.size() < most; ++i) {
       const FakePlan& plan = traits_.plans[i];

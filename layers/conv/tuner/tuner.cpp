@@ -1,14 +1,11 @@
 #include "layers/conv/tuner/tuner.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 
 #include "framework/context.h"
 #include "framework/error.h"
 #include "framework/text.h"
-#include "layers/conv/tuner/contest.h"
 #include "layers/conv/tuner/measuring.h"
 
 namespace twiddle {
@@ -29,11 +26,6 @@ std::string without_clock(const std::string& how) {
   return is_measured(how) ? how.substr(measured_among.size()) : how;
 }
 
-ConvProblem at_batch(ConvProblem problem, int batch) {
-  problem.batch = batch;
-  return problem;
-}
-
 // "fbfft:32x32, tiles": the engine's name, and the plan's; of an engine alone the plan's is empty.
 std::pair<std::string, std::string> parts_of(const std::string& full_name) {
   const std::size_t colon = full_name.find(':');
@@ -42,11 +34,6 @@ std::pair<std::string, std::string> parts_of(const std::string& full_name) {
 
 std::string what(const ConvProblem& problem, ConvPass pass) {
   return join(to_string(pass), " of ", to_string(problem));
-}
-
-// Where it cannot be loaded, it has no version.
-std::string library_of(const ConvEngine& engine) try { return engine.library(); } catch (const Error&) {
-  return "missing";
 }
 
 }  // namespace
@@ -118,19 +105,16 @@ ConvTuner::Plan ConvTuner::expected(const ConvProblem& problem, ConvPass pass, c
 }
 
 void ConvTuner::check_name(const std::string& engine) const {
-  if (engines_.empty()) return;
+  if (engines_.empty() || engine == rule || engine == measured) return;
+  const std::string name = is_measured(engine) ? without_clock(engine) : parts_of(engine).first;
+  if (find_engine(name) != nullptr) return;
   std::vector<std::string> known = names();
   known.insert(known.begin(), {rule, measured});
-  const std::string name =
-      engine.starts_with(measured_among) ? engine.substr(measured_among.size()) : parts_of(engine).first;
-  const bool is_policy = name == rule || name == measured;
-  const bool is_known = std::find(known.begin(), known.end(), name) != known.end();
-  if (!is_known && std::find(gpu_engines.begin(), gpu_engines.end(), name) != gpu_engines.end())
-    throw Error(ErrorKind::config,
-                join("convolution engine '", name, "' needs a GPU and a build with ",
-                     name == gpu_engines[0] ? "cuDNN" : "CUDA", "; known here are: ", join_names(known)));
-  if (!is_known || (is_policy && name != engine))
+  if (std::find(gpu_engines.begin(), gpu_engines.end(), name) == gpu_engines.end())
     throw Error(ErrorKind::config, unknown_name("convolution engine", name, known));
+  throw Error(ErrorKind::config,
+              join("convolution engine '", name, "' needs a GPU and a build with ",
+                   name == gpu_engines[0] ? "cuDNN" : "CUDA", "; known here are: ", join_names(known)));
 }
 
 std::vector<std::string> ConvTuner::names() const {
@@ -139,11 +123,15 @@ std::vector<std::string> ConvTuner::names() const {
   return all;
 }
 
+ConvEngine* ConvTuner::find_engine(const std::string& name) const {
+  for (const auto& engine : engines_)
+    if (engine->name() == name) return engine.get();
+  return nullptr;
+}
+
 ConvEngine& ConvTuner::engine(const std::string& name) {
-  const auto found =
-      std::find_if(engines_.begin(), engines_.end(), [&](const auto& engine) { return engine->name() == name; });
-  if (found == engines_.end()) throw Error(ErrorKind::config, unknown_name("convolution engine", name, names()));
-  return **found;
+  if (ConvEngine* const found = find_engine(name)) return *found;
+  throw Error(ErrorKind::config, unknown_name("convolution engine", name, names()));
 }
 
 ConvTuner::Choice ConvTuner::unmeasured(Context* ctx, Question question) {
@@ -258,7 +246,7 @@ Error ConvTuner::refused(const Question& question, const std::string& why) {
 // One engine whose library is missing, say, is no reason to do without the others. Each reason is told once.
 void ConvTuner::warn_of(const ConvEngine& engine, const Error& error) {
   if (policy_.warn && warned_.insert(error.what()).second)
-    policy_.warn(fmt::format("convolution engine '{}' is left out, others are used: {}", engine.name(), error.what()));
+    policy_.warn(join("convolution engine '", engine.name(), "' is left out, others are used: ", error.what()));
 }
 
 ConvTuner::Choice ConvTuner::by_measurement(Context& ctx, const Question& question) {
@@ -348,24 +336,20 @@ std::vector<ConvEngine*> ConvTuner::contenders(const std::string& how) {
 }
 
 ConvTuner::Choice ConvTuner::known(const Device& device, const Question& question, bool forward_alone) {
-  const auto found = [&](const std::string& name, std::string reason, double milliseconds, bool measured) {
-    return Choice{.plan = same_plan(name, question),
-                  .reason = std::move(reason),
-                  .milliseconds = milliseconds,
-                  .forward_alone = forward_alone,
-                  .measured = measured};
-  };
-  if (const auto adopted = adopted_.find(question); adopted != adopted_.end())
-    if (Choice choice = found(adopted->second, "as on rank 0", 0, true); choice.plan != nullptr) return choice;
   const ChoiceKey key = cache_key(device, question, forward_alone);
-  if (const auto exact = cache_.find(key))
-    if (Choice choice = found(exact->choice, "cached", exact->milliseconds, true); choice.plan != nullptr)
-      return choice;
-  if (policy_.own_batch) return {};
-  if (Choice other = of_another_batch(question, forward_alone); other.plan != nullptr) return other;
-  if (const auto other = cache_.find_other_batch(key))
-    return found(other->choice, "cached, for another batch", 0, false);
-  return {};
+  Choice choice;
+  if (const auto adopted = adopted_.find(question); adopted != adopted_.end())
+    choice = again(adopted->second, question, {.reason = "as on rank 0", .measured = true});
+  if (choice.plan == nullptr)
+    if (const auto exact = cache_.find(key))
+      choice =
+          again(exact->choice, question, {.reason = "cached", .milliseconds = exact->milliseconds, .measured = true});
+  if (choice.plan == nullptr && !policy_.own_batch) choice = of_another_batch(question, forward_alone);
+  if (choice.plan == nullptr && !policy_.own_batch)
+    if (const auto other = cache_.find_other_batch(key))
+      choice = again(other->choice, question, {.reason = "cached, for another batch"});
+  choice.forward_alone = forward_alone;
+  return choice;
 }
 
 // A plan that was itself reused is no ground for another reuse: else batches of 1, 2, 4, ... would all have the
@@ -374,45 +358,41 @@ ConvTuner::Choice ConvTuner::of_another_batch(const Question& question, bool for
   std::map<int, const Choice*> measured;  // by batch
   for (const auto& [other, choice] : choices_) {
     const int batch = other.problem.batch;
-    const Question same{other.how, at_batch(other.problem, question.problem.batch), other.pass};
+    Question same = other;
+    same.problem.batch = question.problem.batch;
     if (same == question && batch != question.problem.batch && choice.measured && choice.forward_alone == forward_alone)
       measured[batch] = &choice;
   }
   const auto nearest = find_reusable(measured, question.problem.batch);
   if (nearest == measured.end()) return {};
-  return {.plan = same_plan(full_name(*nearest->second->plan), question),
-          .reason = join("as at batch ", nearest->first),
-          .forward_alone = forward_alone};
+  return again(full_name(*nearest->second->plan), question, {.reason = join("as at batch ", nearest->first)});
 }
 
 // Everything that a measured choice depends on; docs/architecture.md lists it.
 ChoiceKey ConvTuner::cache_key(const Device& device, const Question& question, bool forward_alone) {
-  const ConvProblem& problem = question.problem;
+  ConvProblem problem = question.problem;
+  problem.batch = 1;
   const std::string follows = join(problem.bias ? " bias" : "", problem.relu ? " relu" : "");
-  std::string text =
-      join(to_string(question.pass), "\t", to_string(problem.precision), "\t", to_string(at_batch(problem, 1)),
-           problem.input_gradient ? "" : " without the input's gradient",
-           problem.weight_gradient ? "" : " without the weights' gradient", follows.empty() ? "" : ", then" + follows,
-           "\t", describe(device), "\tworkspace_limit ", policy_.workspace_limit,
-           policy_.deterministic ? " deterministic" : "", "\t");
-  for (const ConvEngine* engine : contenders(question.how))
-    text += join(engine->name(), "(", library_of(*engine), ") ");
+  std::string text = join(to_string(question.pass), "\t", to_string(problem.precision), "\t", to_string(problem),
+                          problem.input_gradient ? "" : " without the input's gradient",
+                          problem.weight_gradient ? "" : " without the weights' gradient",
+                          follows.empty() ? "" : ", then" + follows, "\t", describe(device), "\tworkspace_limit ",
+                          policy_.workspace_limit, policy_.deterministic ? " deterministic" : "", "\t");
+  for (const ConvEngine* engine : contenders(question.how)) text += join(engine->name(), "(", engine->library(), ") ");
   text += join("frequency_budget ", policy_.frequency_budget, " ", forward_alone ? "forward alone " : "", "\ttwiddle ",
                policy_.build);
-  return {problem.batch, std::move(text)};
+  return {question.problem.batch, std::move(text)};
 }
 
-// What was chosen, made again; null where that cannot be.
-ConvTuner::Plan ConvTuner::same_plan(const std::string& full_name, const Question& question) const try {
+// The choice with that plan, made again; without one where that cannot be.
+ConvTuner::Choice ConvTuner::again(const std::string& full_name, const Question& question, Choice choice) const try {
   const auto [name, plan] = parts_of(full_name);
-  for (const auto& engine : engines_) {
-    if (engine->name() != name) continue;
-    Choice choice{engine->plan(question.problem, question.pass, plan)};
-    return choice.plan != nullptr && why_not(nullptr, question, choice).empty() ? choice.plan : nullptr;
-  }
-  return nullptr;
+  const ConvEngine* const engine = find_engine(name);
+  if (engine != nullptr) choice.plan = engine->plan(question.problem, question.pass, plan);
+  if (choice.plan != nullptr && !why_not(nullptr, question, choice).empty()) choice.plan = nullptr;
+  return choice;
 } catch (const Error&) {
-  return nullptr;
+  return {};
 }
 
 }  // namespace twiddle

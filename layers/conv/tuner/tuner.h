@@ -9,7 +9,7 @@
 
 #include "layers/conv/conv_policy.h"
 #include "layers/conv/tuner/choice_cache.h"
-#include "layers/conv/tuner/contest_result.h"
+#include "layers/conv/tuner/contest.h"
 
 namespace twiddle {
 
@@ -20,7 +20,7 @@ class ConvTuner {
  public:
   using Plan = std::shared_ptr<const ConvPlan>;
   struct Choice {
-    Plan plan;
+    Plan plan = {};
     std::string reason = {};  // "rule", "named", "measured 1.42 ms, next gemm 3.10", "cached", "as at batch 128"
     double milliseconds = 0;  // where measured
     // Made where no other pass followed, among plans that help each other: in training another may be better.
@@ -67,6 +67,7 @@ class ConvTuner {
   struct Refusal {
     std::string plan, why;  // of the first plan that may not be taken
   };
+  ConvEngine* find_engine(const std::string& name) const;  // null: there is none
   Question question(const ConvProblem& problem, ConvPass pass, const std::string& engine) const;
 
   // Without the clock. With no context nothing is run, and a plan's word for its precision is taken.
@@ -93,7 +94,7 @@ class ConvTuner {
   Choice known(const Device& device, const Question& question, bool forward_alone);
   Choice of_another_batch(const Question& question, bool forward_alone) const;
   ChoiceKey cache_key(const Device& device, const Question& question, bool forward_alone);
-  Plan same_plan(const std::string& full_name, const Question& question) const;
+  Choice again(const std::string& full_name, const Question& question, Choice choice) const;
   void forget_rehearsals(Context& ctx);
 
   std::vector<std::unique_ptr<ConvEngine>> engines_;
