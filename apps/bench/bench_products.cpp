@@ -6,7 +6,7 @@
 #include "apps/command_line/text_table.h"
 #include "framework/error.h"
 #include "layers/conv/tuner/conv_check.h"
-#include "layers/conv/tuner/measure.h"
+#include "layers/conv/tuner/timing.h"
 
 namespace twiddle {
 namespace {

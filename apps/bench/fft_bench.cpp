@@ -6,7 +6,7 @@
 #include "fft/spectral_engine.h"
 #include "framework/error.h"
 #include "framework/tensor.h"
-#include "layers/conv/tuner/measure.h"
+#include "layers/conv/tuner/timing.h"
 
 namespace twiddle {
 

@@ -11,7 +11,7 @@
 #include "framework/error.h"
 #include "framework/ranks/pack.h"
 #include "layers/conv/tuned_convolution.h"
-#include "layers/conv/tuner/measure.h"
+#include "layers/conv/tuner/timing.h"
 #include "layers/conv/tuner/tuner.h"
 
 namespace twiddle {

@@ -23,7 +23,7 @@
 #include "layers/conv/engines/engines.h"
 #include "layers/conv/tuner/contest.h"
 #include "layers/conv/tuner/conv_check.h"
-#include "layers/conv/tuner/measure.h"
+#include "layers/conv/tuner/timing.h"
 #include "tests/support/conv_problem.h"
 
 using namespace twiddle;

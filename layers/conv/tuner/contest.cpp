@@ -9,7 +9,7 @@
 #include "framework/error.h"
 #include "framework/text.h"
 #include "layers/conv/engines/epilogue.h"
-#include "layers/conv/tuner/measure.h"
+#include "layers/conv/tuner/timing.h"
 
 namespace twiddle {
 

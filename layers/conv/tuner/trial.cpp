@@ -7,7 +7,7 @@
 #include "framework/context.h"
 #include "framework/error.h"
 #include "layers/conv/engines/epilogue.h"
-#include "layers/conv/tuner/measure.h"
+#include "layers/conv/tuner/timing.h"
 
 namespace twiddle {
 

@@ -1,4 +1,4 @@
-#include "layers/conv/tuner/measure.h"
+#include "layers/conv/tuner/timing.h"
 
 #include <algorithm>
 #include <limits>
