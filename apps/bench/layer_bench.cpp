@@ -159,7 +159,7 @@ std::vector<BenchRow> LayerBench::run(const BenchLayer& layer) {
         row.failure = here.failure;
       } else {
         const Measurement measured = measure(ctx_, *plan, problem, pass, options_.budget_ms);
-        row.milliseconds = measured.milliseconds, row.error = measured.error, row.failure = measured.failure;
+        row.milliseconds = measured.milliseconds(), row.error = measured.error, row.failure = measured.failure;
         row.plan = plan->facts().name;
         row.workspace = plan->facts().scratch_bytes;
       }

@@ -63,9 +63,11 @@ Precision parse_precision(const std::string& text) {
 void print(const ConvJob& job, const ConvReport& report, bool list) {
   fmt::print("{}, {}, {}\n", to_string(report.problem), to_string(job.precision), to_string(job.device));
   TextTable table({"pass", "engine", "ms", "GFLOP/s", "workspace"});
-  for (const ConvReport::Pass& pass : report.passes)
-    table.add({std::string(to_string(pass.pass)), pass.engine, fmt::format("{:.3f}", pass.milliseconds),
-               fmt::format("{:.1f}", report.problem.flops() / pass.milliseconds / 1e6), format_bytes(pass.workspace)});
+  for (const ConvReport::Pass& pass : report.passes) {
+    const double median = pass.timing.quantile(0.5);
+    table.add({std::string(to_string(pass.pass)), pass.engine, fmt::format("{:.3f}", median),
+               fmt::format("{:.1f}", report.problem.flops() / median / 1e6), format_bytes(pass.workspace)});
+  }
   fmt::print("{}median of {}; wrote {} to {}\n", table.text(), job.repeat, join_names(report.written),
              printable(job.out));
   for (const ConvReport::Pass& pass : report.passes)
@@ -79,8 +81,9 @@ nlohmann::json to_json(const ConvJob& job, const ConvReport& report) {
   for (const ConvReport::Pass& pass : report.passes) {
     passes.push_back({{"pass", to_string(pass.pass)},
                       {"engine", pass.engine},
-                      {"ms", pass.milliseconds},
+                      {"ms", pass.timing.quantile(0.5)},
                       {"workspace_bytes", pass.workspace}});
+    passes.back().update(to_json(pass.timing));
     if (!pass.entrants.empty()) passes.back()["plans"] = plans_json(pass.entrants);
   }
   return {{"input", problem.input_shape()},

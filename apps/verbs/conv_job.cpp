@@ -4,6 +4,7 @@
 #include <chrono>
 #include <limits>
 #include <map>
+#include <utility>
 
 #include "framework/context.h"
 #include "framework/error.h"
@@ -90,18 +91,17 @@ ConvProblem problem_of(const ConvJob& job, const Inputs& inputs) {
   return problem;
 }
 
-double median_milliseconds(Stream& stream, int repeat, const auto& run) {
-  std::vector<double> times;
+Timing time_runs(Stream& stream, int repeat, const auto& run) {
+  Timing timing;
   for (int i = -1; i < repeat; ++i) {  // the first run makes plans and takes memory
     const std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
     run();
     stream.synchronize();
     if (i >= 0)
-      times.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+      timing.samples.push_back(
+          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
   }
-  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-  std::nth_element(times.begin(), middle, times.end());
-  return *middle;
+  return timing;
 }
 
 }  // namespace
@@ -129,8 +129,8 @@ ConvReport run_conv(const ConvJob& job) {
   const auto run_pass = [&](ConvPass pass, ConvOperands operands, const Tensor& written, const std::string& name) {
     const ConvTuner::Choice& choice = tuner.choose(ctx, problem, pass);
     const ConvPlan& plan = *choice.plan;
-    const double milliseconds = median_milliseconds(stream, job.repeat, [&] { plan.run(ctx, operands); });
-    report.passes.push_back({pass, full_name(plan), milliseconds, plan.facts().scratch_bytes, choice.entrants});
+    Timing timing = time_runs(stream, job.repeat, [&] { plan.run(ctx, operands); });
+    report.passes.push_back({pass, full_name(plan), std::move(timing), plan.facts().scratch_bytes, choice.entrants});
     results[name] = written;
   };
 

@@ -7,6 +7,7 @@
 #include "framework/convolution.h"
 #include "layers/conv/tuner/contest.h"
 #include "layers/conv/tuner/measuring.h"
+#include "layers/conv/tuner/timing.h"
 
 namespace twiddle {
 
@@ -28,7 +29,7 @@ struct ConvReport {
   struct Pass {
     ConvPass pass = ConvPass::forward;
     std::string engine;
-    double milliseconds = 0;  // median
+    Timing timing = {};
     std::size_t workspace = 0;
     std::vector<Entrant> entrants = {};  // of the contest, where "measured" held one
   };

@@ -1,17 +1,14 @@
 #include "apps/verbs/iteration_timer.h"
-#include "layers/conv/tuner/trial.h"
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <numeric>
 
 #include "apps/verbs/layer_profile.h"
 #include "apps/verbs/network_facts.h"
 #include "framework/error.h"
 #include "framework/ranks/pack.h"
 #include "layers/conv/tuned_convolution.h"
-#include "layers/conv/tuner/timing.h"
+#include "layers/conv/tuner/trial.h"
 #include "layers/conv/tuner/tuner.h"
 
 namespace twiddle {
@@ -52,22 +49,6 @@ Tensor some_targets(Stream& stream, const Loss& loss, std::int64_t batch, Shape 
 }
 
 }  // namespace
-
-double Timing::quantile(double share) const {
-  if (samples.empty()) return 0;
-  std::vector<double> sorted = samples;
-  std::sort(sorted.begin(), sorted.end());
-  return sorted[static_cast<std::size_t>(std::lround(share * static_cast<double>(sorted.size() - 1)))];
-}
-
-double Timing::variation() const {
-  if (samples.size() < 2) return 0;
-  const auto count = static_cast<double>(samples.size());
-  const double mean = std::accumulate(samples.begin(), samples.end(), 0.0) / count;
-  double squares = 0;
-  for (const double sample : samples) squares += (sample - mean) * (sample - mean);
-  return std::sqrt(squares / (count - 1)) / mean;
-}
 
 IterationTimer::IterationTimer(Context& ctx, const Model& model, const Loss& loss, Optimizer& optimizer,
                                std::int64_t batch, Communicator& ranks)

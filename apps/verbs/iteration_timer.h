@@ -4,17 +4,11 @@
 
 #include "fft/frequency_buffers.h"
 #include "framework/optimizers/optimizer.h"
+#include "layers/conv/tuner/timing.h"
 #include "models/builder.h"
 #include "models/training/train_step.h"
 
 namespace twiddle {
-
-// Milliseconds of one part of an iteration, over many.
-struct Timing {
-  std::vector<double> samples;
-  double quantile(double share) const;  // 0.5: the median
-  double variation() const;             // standard deviation over mean
-};
 
 struct IterationTimes {
   Timing forward, backward, update, whole;

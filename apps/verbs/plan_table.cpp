@@ -38,4 +38,11 @@ nlohmann::json plans_json(const std::vector<Entrant>& entrants) {
   return plans;
 }
 
+nlohmann::json to_json(const Timing& timing) {
+  return {{"median_ms", timing.quantile(0.5)},
+          {"p10_ms", timing.quantile(0.1)},
+          {"p90_ms", timing.quantile(0.9)},
+          {"samples", timing.samples.size()}};
+}
+
 }  // namespace twiddle

@@ -4,11 +4,14 @@
 #include <vector>
 
 #include "layers/conv/tuner/contest.h"
+#include "layers/conv/tuner/timing.h"
 
 namespace twiddle {
 
 // engine  plan  ms  error  workspace  fate: every plan of a contest, the fastest first.
 std::string plan_table(const std::vector<Entrant>& entrants);
 nlohmann::json plans_json(const std::vector<Entrant>& entrants);
+// median_ms, p10_ms, p90_ms and samples.
+nlohmann::json to_json(const Timing& timing);
 
 }  // namespace twiddle

@@ -12,6 +12,7 @@
 #include "apps/verbs/iteration_timer.h"
 #include "apps/verbs/network_facts.h"
 #include "apps/verbs/open.h"
+#include "apps/verbs/plan_table.h"
 #include "apps/verbs/verbs.h"
 #include "apps/version.h"
 #include "framework/error.h"
@@ -84,13 +85,6 @@ void print_layers(const std::vector<LayerTime>& rows, std::int64_t batch) {
       "per layer, a separate pass of {} iterations at batch {}; its timers wait for the device around each layer,\n"
       "so the rows ({:.3f} ms in all) do not sum to the above. error: relative, against a sum in double.\n{}",
       profiled_steps, batch, sum, table.text());
-}
-
-nlohmann::json to_json(const Timing& timing) {
-  return {{"median_ms", timing.quantile(0.5)},
-          {"p10_ms", timing.quantile(0.1)},
-          {"p90_ms", timing.quantile(0.9)},
-          {"samples", timing.samples.size()}};
 }
 
 double per_step(std::int64_t count, const IterationTimes& times) {

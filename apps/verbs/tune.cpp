@@ -64,10 +64,10 @@ void print(const std::vector<Tuned>& rows) {
   double sum = 0;
   for (const Tuned& row : rows) {
     const bool worked = row.measured.failure.empty();
-    sum += row.measured.milliseconds;
+    sum += row.measured.milliseconds();
     const ConvPlan::Facts& plan = row.choice.plan->facts();
     table.add({row.layer, std::string(to_string(row.pass)), plan.engine, plan.name.empty() ? "-" : plan.name,
-               worked ? fmt::format("{:.3f}", row.measured.milliseconds) : "-",
+               worked ? fmt::format("{:.3f}", row.measured.milliseconds()) : "-",
                worked ? fmt::format("{:.1e}", row.measured.error) : "-", format_bytes(plan.scratch_bytes),
                worked ? row.choice.reason : row.choice.reason + "; failed: " + row.measured.failure});
   }
@@ -94,10 +94,12 @@ nlohmann::json to_json(const Tuned& row) {
                          {"flops", row.problem.flops()},
                          {"workspace_bytes", plan.scratch_bytes}};
   if (!row.choice.entrants.empty()) json["plans"] = plans_json(row.choice.entrants);
-  if (row.measured.failure.empty())
-    json["ms"] = row.measured.milliseconds, json["error"] = row.measured.error;
-  else
+  if (row.measured.failure.empty()) {
+    json["ms"] = row.measured.milliseconds(), json["error"] = row.measured.error;
+    json.update(to_json(row.measured.timing));
+  } else {
     json["failure"] = row.measured.failure;
+  }
   return json;
 }
 

@@ -157,6 +157,9 @@ TEST(Conv, TellsJsonAloneWhatItTellsInWords) {
   for (const auto& pass : facts.at("passes")) {
     EXPECT_EQ(pass.at("engine"), "gemm");
     EXPECT_GT(pass.at("ms").get<double>(), 0);
+    EXPECT_EQ(pass.at("median_ms"), pass.at("ms"));
+    EXPECT_LE(pass.at("p10_ms").get<double>(), pass.at("p90_ms").get<double>());
+    EXPECT_EQ(pass.at("samples"), 3);
     EXPECT_TRUE(pass.at("workspace_bytes").is_number_unsigned());
     expect_within(pass.at("pass").get<std::string>() + " ", words.out);
   }

@@ -1,11 +1,11 @@
 #include "layers/conv/tuner/contest.h"
-#include "framework/context.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 
+#include "framework/context.h"
 #include "framework/error.h"
 #include "framework/text.h"
 #include "layers/conv/engines/epilogue.h"

@@ -7,7 +7,7 @@
 #include "framework/context.h"
 #include "framework/error.h"
 #include "layers/conv/engines/epilogue.h"
-#include "layers/conv/tuner/timing.h"
+#include "layers/conv/pass_arrays.h"
 
 namespace twiddle {
 
@@ -21,10 +21,6 @@ void renew(ConvOperands& operands) {
 
 Tensor zeros(Stream& stream, const ConvProblem& problem) {
   return Tensor::filled(stream, {problem.filters}, 0);
-}
-
-Tensor result_of(ConvPass pass, const ConvOperands& operands) {
-  return pass == ConvPass::forward ? operands.y : pass == ConvPass::backward_input ? operands.x : operands.w;
 }
 
 // What stands for y of the forward pass: half of it above zero.
@@ -97,9 +93,9 @@ Measurement measure(Context& ctx, const ConvPlan& plan, const ConvProblem& probl
   PassTrial trial(ctx, problem, pass);
   const double error = trial.error(plan);
   trial.run(plan);
-  return {time_calls(*ctx.stream, budget_ms, [&] { trial.run(plan); }), error, {}};
+  return {sample_calls(*ctx.stream, budget_ms, [&] { trial.run(plan); }), error, {}};
 } catch (const Error& error) {
-  return {0, std::numeric_limits<double>::infinity(), error.what()};
+  return {{}, std::numeric_limits<double>::infinity(), error.what()};
 }
 
 StepTrial::StepTrial(Context& ctx, const ConvProblem& problem)

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "layers/conv/tuner/conv_check.h"
+#include "layers/conv/tuner/timing.h"
 
 namespace twiddle {
 
@@ -44,9 +45,10 @@ class PassTrial {
 
 // How fast and how exact a plan is.
 struct Measurement {
-  double milliseconds = 0;  // the best of a few runs, each on new operands, with the problem's epilogue
-  double error = 0;         // of a sample; NaN where elements were left unwritten
-  std::string failure;      // what it threw; then the error is infinite
+  Timing timing = {};   // of a few runs, each on new operands, with the problem's epilogue
+  double error = 0;     // of a sample; NaN where elements were left unwritten
+  std::string failure;  // what it threw; then the error is infinite
+  double milliseconds() const { return timing.quantile(0); }  // the least
 };
 Measurement measure(Context& ctx, const ConvPlan& plan, const ConvProblem& problem, ConvPass pass,
                     double budget_ms = 50);
