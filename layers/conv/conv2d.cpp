@@ -1,14 +1,19 @@
 #include "layers/conv/conv2d.h"
 
+#include <optional>
+#include <utility>
+
 #include "framework/config/params.h"
 #include "framework/error.h"
-#include "layers/conv/conv_options.h"
 #include "layers/conv/engines/epilogue.h"
+#include "layers/pad.h"
 
 namespace twiddle {
 
-Conv2d::Conv2d(const Site& site, Params& params)
-    : Layer(site.name, site.input), convolution_(site, params.owner(), TunedConvolution::Direction::plain) {
+Conv2d::Conv2d(const Site& site, const std::string& kind, TunedConvolution::Direction direction)
+    : Layer(site.name, site.input), convolution_(site, kind, direction) {}
+
+Conv2d::Conv2d(const Site& site, Params& params) : Conv2d(site, params.owner(), TunedConvolution::Direction::plain) {
   const std::optional<ConvOptions> options = read_conv_options(site, params, false);
   if (!options) return;
   ConvProblem problem;
@@ -21,15 +26,17 @@ Conv2d::Conv2d(const Site& site, Params& params)
 
   set_output_shape({problem.filters, problem.out_height(), problem.out_width()});
   const std::int64_t taps = std::int64_t(problem.kernel_h) * problem.kernel_w;
-  const std::int64_t fan_in = problem.channels / problem.groups * taps;
-  const std::int64_t fan_out = problem.filters / problem.groups * taps;
-  weight_ = &add_parameter(options->weight(problem.weight_shape(), fan_in, fan_out));
-  if (problem.bias) bias_ = &add_parameter(options->bias(fan_in, fan_out));
-  convolution_.define(problem, options->engine, *weight_);
+  define(problem, *options, problem.channels / problem.groups * taps, problem.filters / problem.groups * taps);
+}
+
+void Conv2d::define(const ConvProblem& problem, const ConvOptions& options, std::int64_t fan_in, std::int64_t fan_out) {
+  weight_ = &add_parameter(options.weight(problem.weight_shape(), fan_in, fan_out));
+  if (options.with_bias) bias_ = &add_parameter(options.bias(fan_in, fan_out));
+  convolution_.define(problem, options.engine, *weight_);
 }
 
 bool Conv2d::take_over_relu() {
-  convolution_.do_relu();
+  if (!convolution_.transposed()) convolution_.do_relu();
   return relu_ = true;
 }
 
@@ -37,27 +44,44 @@ std::string Conv2d::describe() const {
   return describe_window(convolution_.of_one_image());
 }
 
-Variable Conv2d::forward(Context& ctx, const Variable& x) {
-  const Shape& shape = x.value().shape();
-  const ConvProblem& one = convolution_.of_one_image();
-  require(shape.size() == 4, name(), ": a batch of ", to_string(Shape{one.channels, one.height, one.width}),
-          " images is expected, got ", to_string(shape));
-  const ConvProblem here = convolution_.problem(shape[0]);
-  require(shape == here.input_shape(), name(), ": expects ", to_string(here.input_shape()), ", got ", to_string(shape));
+ConvOperands Conv2d::in_order(ConvOperands operands) const {
+  if (convolution_.transposed()) std::swap(operands.x, operands.y);
+  return operands;
+}
 
-  ConvOperands operands{x.value(), weight_->variable.value(), Tensor(*ctx.stream, here.output_shape()),
-                        bias_ ? bias_->variable.value() : Tensor(), relu_};
+Variable Conv2d::forward(Context& ctx, const Variable& given) {
+  const Shape shape = given.value().shape();
+  require(shape.size() == 4, name(), ": expects images of channels x height x width, got ", to_string(shape));
+  const ConvProblem here = convolution_.problem(shape[0]);
+  const bool transposed = convolution_.transposed();
+  Shape expected = transposed ? here.output_shape() : here.input_shape();
+  expected[2] -= extra_[0], expected[3] -= extra_[1];
+  require(shape == expected, name(), ": expects ", to_string(expected), ", got ", to_string(shape));
+  const bool extended = extra_[0] > 0 || extra_[1] > 0;
+  const Variable x = extended ? pad_planes(ctx, name(), given, {0, extra_[0], 0, extra_[1]}) : given;
+
   // Chosen now, while the step holds little and a rehearsal finds room.
   if (ctx.training && x.needs_grad()) convolution_.plan(ctx, here, ConvPass::backward_input);
   if (ctx.training && weight_->variable.needs_grad()) convolution_.plan(ctx, here, ConvPass::backward_weight);
+  const Tensor input = x.value(), bias = bias_ ? bias_->variable.value() : Tensor();
+  ConvOperands operands = in_order({.x = input,
+                                    .w = weight_->variable.value(),
+                                    .y = Tensor(*ctx.stream, transposed ? here.input_shape() : here.output_shape()),
+                                    .bias = transposed ? Tensor() : bias,
+                                    .relu = !transposed && relu_});
   convolution_.plan(ctx, here, ConvPass::forward).run(ctx, operands);
+  const Tensor y = in_order(operands).y;
+  if (transposed) {
+    ConvOperands epilogue{.x = {}, .w = {}, .y = y, .bias = bias, .relu = relu_};
+    add_bias_and_relu(*ctx.stream, epilogue);
+  }
+
   std::vector<Variable> inputs{x, weight_->variable};
   if (bias_) inputs.push_back(bias_->variable);
-  const Tensor input = x.value(), output = relu_ ? operands.y : Tensor();
-  return ctx.tape.record(name(), operands.y, inputs,
-                         [this, here, x, input, output](Context& context, const Tensor& grad_y) {
-                           backward(context, here, x, input, output, grad_y);
-                         });
+  const Tensor output = relu_ ? y : Tensor();
+  return ctx.tape.record(name(), y, inputs, [this, here, x, input, output](Context& context, const Tensor& grad_y) {
+    backward(context, here, x, input, output, grad_y);
+  });
 }
 
 void Conv2d::backward(Context& ctx, const ConvProblem& here, const Variable& x, const Tensor& input,
@@ -68,7 +92,8 @@ void Conv2d::backward(Context& ctx, const ConvProblem& here, const Variable& x, 
   const ConvPlan* const of_input = plan_for(x, ConvPass::backward_input);
   const ConvPlan* const of_weight = plan_for(weight_->variable, ConvPass::backward_weight);
   const bool wants_bias = bias_ && bias_->variable.needs_grad();
-  const bool by_plans = plans_do_epilogue_backward(of_input, of_weight, relu_);
+  // Those of a transposed one run other passes of the convolution, whose gradients the epilogue does not follow.
+  const bool by_plans = !convolution_.transposed() && plans_do_epilogue_backward(of_input, of_weight, relu_);
   const Tensor mask = by_plans ? output : Tensor();
   Tensor bias_grad;
   if (by_plans && wants_bias) bias_grad = Tensor(*ctx.stream, {here.filters});
@@ -80,18 +105,18 @@ void Conv2d::backward(Context& ctx, const ConvProblem& here, const Variable& x, 
   // room.
   if (of_input != nullptr) {
     const ProfilerRange range(ctx.profiler, *ctx.stream, name(), "backward_input");
-    ConvOperands operands{
-        .x = Tensor(*ctx.stream, here.input_shape()), .w = weight_->variable.value(), .y = grad_y, .mask = mask};
+    ConvOperands operands =
+        in_order({.x = Tensor(*ctx.stream, input.shape()), .w = weight_->variable.value(), .y = grad_y, .mask = mask});
     of_input->run(ctx, operands);
-    x.add_grad(ctx, operands.x);
+    x.add_grad(ctx, in_order(operands).x);
   }
   if (of_weight != nullptr) {
     const ProfilerRange range(ctx.profiler, *ctx.stream, name(), "backward_weight");
-    ConvOperands operands{.x = input,
-                          .w = weight_->variable.new_grad(*ctx.stream),
-                          .y = grad_y,
-                          .bias = by_plans ? bias_grad : Tensor(),
-                          .mask = mask};
+    ConvOperands operands = in_order({.x = input,
+                                      .w = weight_->variable.new_grad(*ctx.stream),
+                                      .y = grad_y,
+                                      .bias = by_plans ? bias_grad : Tensor(),
+                                      .mask = mask});
     of_weight->run(ctx, operands);
     weight_->variable.add_grad(ctx, operands.w);
   }

@@ -1,6 +1,8 @@
 #pragma once
+#include <array>
 #include <string>
 
+#include "layers/conv/conv_options.h"
 #include "layers/conv/tuned_convolution.h"
 #include "layers/layer.h"
 
@@ -10,7 +12,7 @@ namespace twiddle {
 class Conv2d : public Layer {
  public:
   Conv2d(const Site& site, Params& params);
-  Variable forward(Context& ctx, const Variable& x) override;
+  Variable forward(Context& ctx, const Variable& given) override;
   double flops() const override { return convolution_.of_one_image().flops(); }
   bool keeps_input() const override { return true; }
   bool keeps_output() const override { return relu_; }
@@ -18,11 +20,22 @@ class Conv2d : public Layer {
   std::vector<const TunedConvolution*> convolutions() const override { return {&convolution_}; }
   std::string describe() const override;
 
+ protected:
+  Conv2d(const Site& site, const std::string& kind, TunedConvolution::Direction direction);
+  // Adds the parameters and defines the convolution, whose problem was validated.
+  void define(const ConvProblem& problem, const ConvOptions& options, std::int64_t fan_in, std::int64_t fan_out);
+  // Rows and columns of zeros that the input gets below and to the right before the convolution.
+  void extend_input(const std::array<int, 2>& zeros) { extra_ = zeros; }
+
  private:
+  // x and y of the layer as those of the convolution, and the reverse: a transposed one swaps them.
+  ConvOperands in_order(ConvOperands operands) const;
   // `input` is x's value, which x itself may have dropped by then; `output` is defined where the ReLU is done here.
   void backward(Context& ctx, const ConvProblem& here, const Variable& x, const Tensor& input, const Tensor& output,
                 Tensor grad_y);
+
   TunedConvolution convolution_;
+  std::array<int, 2> extra_{};
   bool relu_ = false;  // what follows is a ReLU, which is done here
   Parameter* weight_ = nullptr;
   Parameter* bias_ = nullptr;  // null without bias
