@@ -14,7 +14,7 @@ Conv2d::Conv2d(const Site& site, const std::string& kind, TunedConvolution::Dire
     : Layer(site.name, site.input), convolution_(site, kind, direction) {}
 
 Conv2d::Conv2d(const Site& site, Params& params) : Conv2d(site, params.owner(), TunedConvolution::Direction::plain) {
-  const std::optional<ConvOptions> options = read_conv_options(site, params, false);
+  const std::optional<ConvLayerOptions> options = read_conv_options(site, params, false);
   if (!options) return;
   ConvProblem problem;
   const auto [channels, height, width] = input_sizes(site, params);
@@ -29,7 +29,8 @@ Conv2d::Conv2d(const Site& site, Params& params) : Conv2d(site, params.owner(), 
   define(problem, *options, problem.channels / problem.groups * taps, problem.filters / problem.groups * taps);
 }
 
-void Conv2d::define(const ConvProblem& problem, const ConvOptions& options, std::int64_t fan_in, std::int64_t fan_out) {
+void Conv2d::define(const ConvProblem& problem, const ConvLayerOptions& options, std::int64_t fan_in,
+                    std::int64_t fan_out) {
   weight_ = &add_parameter(options.weight(problem.weight_shape(), fan_in, fan_out));
   if (options.with_bias) bias_ = &add_parameter(options.bias(fan_in, fan_out));
   convolution_.define(problem, options.engine, *weight_);

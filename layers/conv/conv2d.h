@@ -23,7 +23,7 @@ class Conv2d : public Layer {
  protected:
   Conv2d(const Site& site, const std::string& kind, TunedConvolution::Direction direction);
   // Adds the parameters and defines the convolution, whose problem was validated.
-  void define(const ConvProblem& problem, const ConvOptions& options, std::int64_t fan_in, std::int64_t fan_out);
+  void define(const ConvProblem& problem, const ConvLayerOptions& options, std::int64_t fan_in, std::int64_t fan_out);
   // Rows and columns of zeros that the input gets below and to the right before the convolution.
   void extend_input(const std::array<int, 2>& zeros) { extra_ = zeros; }
 

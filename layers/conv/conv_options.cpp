@@ -17,7 +17,7 @@ constexpr int largest_option = 1 << 20;
 
 }  // namespace
 
-void ConvOptions::put_window_into(ConvProblem& problem) const {
+void ConvLayerOptions::put_window_into(ConvProblem& problem) const {
   problem.kernel_h = kernel[0], problem.kernel_w = kernel[1];
   problem.stride_h = stride[0], problem.stride_w = stride[1];
   problem.pad_h = pad[0], problem.pad_w = pad[1];
@@ -25,7 +25,7 @@ void ConvOptions::put_window_into(ConvProblem& problem) const {
   problem.groups = groups;
 }
 
-Parameter ConvOptions::weight(const Shape& shape, std::int64_t fan_in, std::int64_t fan_out) const {
+Parameter ConvLayerOptions::weight(const Shape& shape, std::int64_t fan_in, std::int64_t fan_out) const {
   return {.name = "weight",
           .shape = shape,
           .initializer = weight_start,
@@ -34,7 +34,7 @@ Parameter ConvOptions::weight(const Shape& shape, std::int64_t fan_in, std::int6
           .learning_rate = weight_rate};
 }
 
-Parameter ConvOptions::bias(std::int64_t fan_in, std::int64_t fan_out) const {
+Parameter ConvLayerOptions::bias(std::int64_t fan_in, std::int64_t fan_out) const {
   return {.name = "bias",
           .shape = {filters},
           .initializer = bias_start,
@@ -44,9 +44,9 @@ Parameter ConvOptions::bias(std::int64_t fan_in, std::int64_t fan_out) const {
           .learning_rate = bias_rate};
 }
 
-std::optional<ConvOptions> read_conv_options(const Site& site, Params& params, bool transposed) {
+std::optional<ConvLayerOptions> read_conv_options(const Site& site, Params& params, bool transposed) {
   const std::size_t errors = params.diagnostics().size();
-  ConvOptions options{};
+  ConvLayerOptions options{};
   options.filters = static_cast<int>(params.integer("filters", {}, 1, largest_option));
   options.kernel = params.pair("kernel", {}, 1, largest_option);
   options.stride = params.pair("stride", {{1, 1}}, 1, largest_option);

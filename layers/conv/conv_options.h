@@ -9,7 +9,7 @@
 namespace twiddle {
 
 // What the layers conv2d and conv_transpose2d are asked for. Pairs are height and width.
-struct ConvOptions {
+struct ConvLayerOptions {
   int filters, dilation, groups;
   std::array<int, 2> kernel, stride, pad, output_pad;
   bool with_bias;
@@ -23,7 +23,7 @@ struct ConvOptions {
 };
 
 // Nothing where an option was not understood: then sizes fit nothing. `output_pad` is an option of a transposed one.
-std::optional<ConvOptions> read_conv_options(const Site& site, Params& params, bool transposed);
+std::optional<ConvLayerOptions> read_conv_options(const Site& site, Params& params, bool transposed);
 
 // Channels, height and width of the input; throws where it has none, or is too large.
 std::array<int, 3> input_sizes(const Site& site, const Params& params);

@@ -13,7 +13,7 @@ namespace twiddle {
 namespace {
 
 // How large an axis becomes; checked, since options may be as large as a million.
-int grown(int size, int axis, const ConvOptions& options) {
+int grown(int size, int axis, const ConvLayerOptions& options) {
   const auto i = static_cast<std::size_t>(axis);
   const std::int64_t reach = std::int64_t(options.dilation) * (options.kernel[i] - 1);
   const std::int64_t out = (std::int64_t(size) - 1) * options.stride[i] - 2 * std::int64_t(options.pad[i]) + reach +
@@ -22,7 +22,7 @@ int grown(int size, int axis, const ConvOptions& options) {
 }
 
 // The convolution that goes the other way: from the layer's output to its input.
-ConvProblem the_other_way(const Site& site, const Params& params, const ConvOptions& options) {
+ConvProblem the_other_way(const Site& site, const Params& params, const ConvLayerOptions& options) {
   const auto [channels, height, width] = input_sizes(site, params);
   const auto refuse = [&](const std::string& why) { throw Error(ErrorKind::config, params.owner() + ": " + why); };
   for (const auto& [what, count] : {std::pair("channels", channels), std::pair("filters", options.filters)})
@@ -47,7 +47,7 @@ ConvProblem the_other_way(const Site& site, const Params& params, const ConvOpti
 
 ConvTranspose2d::ConvTranspose2d(const Site& site, Params& params)
     : Conv2d(site, params.owner(), TunedConvolution::Direction::transposed) {
-  const std::optional<ConvOptions> options = read_conv_options(site, params, true);
+  const std::optional<ConvLayerOptions> options = read_conv_options(site, params, true);
   if (!options) return;
   const ConvProblem problem = the_other_way(site, params, *options);
   output_pad_ = options->output_pad;
