@@ -15,6 +15,7 @@
 #include "framework/error.h"
 #include "layers/conv/engines/engines.h"
 #include "layers/conv/tuner/measuring.h"
+#include "layers/conv/tuner/trial.h"
 #include "python/src/torch_stream.h"
 
 namespace twiddle {
