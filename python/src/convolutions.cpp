@@ -32,76 +32,52 @@ std::string cache_file() {
   return file != nullptr ? file : "";
 }
 
-// Plans for a CPU have scratch memory for this number of threads.
-void follow_thread_count(const ConvOptions& options) {
-  if (options.threads > 0 && omp_get_max_threads() != options.threads) omp_set_num_threads(options.threads);
-}
-
 // For the rest of the process: at its end CUDA may be gone before what is destroyed.
 struct Devices {
   std::mutex mutex;
   std::map<std::pair<Device::Kind, int>, std::unique_ptr<Convolutions>> of;
   std::atomic<bool> ignore_kept_choices = false;
+  std::atomic<std::int64_t> last_kept = 0;  // spectra have numbers of their own in the process
 };
 Devices& devices() {
   static auto& all = *new Devices;
   return all;
 }
 
-}  // namespace
-
-std::size_t HashOfCall::operator()(const ConvCall& call) const {
-  auto hash =
-      static_cast<std::uint64_t>(call.arguments * 8 + call.bias * 4 + call.input_gradient * 2 + call.weight_gradient);
-  for (const auto* sizes : {&call.x, &call.weight})
-    for (const std::int64_t size : *sizes) hash = (hash ^ static_cast<std::uint64_t>(size)) * 0x9e3779b97f4a7c15;
-  return static_cast<std::size_t>(hash >> 16);
+std::vector<Convolutions*> all_convolutions() {
+  Devices& all = devices();
+  const std::lock_guard lock(all.mutex);
+  std::vector<Convolutions*> found;
+  for (const auto& [device, convolutions] : all.of) found.push_back(convolutions.get());
+  return found;
 }
+
+}  // namespace
 
 // What one call at a time uses: a stream with its own memory, engines, and what their plans keep.
 struct Convolutions::Lane {
-  // Each set serves one workspace limit, deterministic or not, and one number of threads.
-  struct Engines {
-    explicit Engines(ConvTuner made);
-    ConvTuner tuner;
-    std::vector<ConvEngine*> all;
-  };
   explicit Lane(Device device) { ctx.stream = make_torch_stream(device); }
 
-  Engines& engines(const ConvOptions& options);
-  void run(const Chosen& chosen, ConvOperands& operands);
-  void forget_gone();
+  void prepare_for(const ConvCall& call);
+  ConvTuner& tuner(const ConvCall& call);
+  void run(const Known& known, ConvPass pass, ConvOperands& operands);
 
   Context ctx;
-  std::map<std::tuple<std::size_t, bool, int>, Engines> engines_by_limits;
-  std::unordered_map<const Chosen*, ConvTuner::Plan> plans;  // created again in this lane, unless it chose them
+  std::map<std::tuple<std::size_t, bool, int>, ConvTuner> tuners;  // by workspace limit, determinism and threads
+  std::unordered_map<const Chosen*, ConvTuner::Plan> plans;        // created again in this lane, unless it chose them
 
   // Guarded by Convolutions::mutex_.
   bool busy = false;
   bool released = false;  // spectra of this lane were released while it was busy
 };
 
-// Returns a lane to the others at the end of a call.
-class Convolutions::Turn {
- public:
-  Turn(Convolutions& all, Lane& taken) : all_(all), lane_(taken) {}
-  ~Turn();
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-  Lane& lane() const { return lane_; }
-
- private:
-  Convolutions& all_;
-  Lane& lane_;
-};
-
-Convolutions::Turn::~Turn() {
+void Convolutions::EndTurn::operator()(Lane* lane) const {
   for (bool again = true; again;) {
-    lane_.forget_gone();
-    const std::lock_guard lock(all_.mutex_);
-    lane_.busy = again = std::exchange(lane_.released, false);
+    for (auto& [limits, tuner] : lane->tuners) tuner.forget_gone();
+    const std::lock_guard lock(all->mutex_);
+    lane->busy = again = std::exchange(lane->released, false);
   }
-  all_.idle_.notify_all();
+  all->idle_.notify_all();
 }
 
 Convolutions::Convolutions(Device device) : device_(device), first_(lanes_.emplace_back(device)) {}
@@ -110,7 +86,7 @@ Convolutions::~Convolutions() = default;
 
 // Returns the preferred lane if it is idle, else another that is, or a new one. A capture always gets the first lane: a
 // new one would create library handles, and its plans again, which a graph cannot contain.
-Convolutions::Lane& Convolutions::take(Lane* preferred) {
+Convolutions::Turn Convolutions::take(Lane* preferred) {
   if (captures()) return take_first();
   {
     const std::lock_guard lock(mutex_);
@@ -120,77 +96,71 @@ Convolutions::Lane& Convolutions::take(Lane* preferred) {
       if (found == nullptr && is_free(lane)) found = &lane;
     if (found != nullptr) {
       found->busy = true;
-      return *found;
+      return {found, {this}};
     }
   }
   std::list<Lane> made;
   made.emplace_back(device_).busy = true;
   const std::lock_guard lock(mutex_);
   lanes_.splice(lanes_.end(), made);
-  return lanes_.back();
+  return {&lanes_.back(), {this}};
 }
 
-Convolutions::Lane& Convolutions::take_first() {
+Convolutions::Turn Convolutions::take_first() {
   std::unique_lock lock(mutex_);
   ++waiting_for_first_;
   idle_.wait(lock, [&] { return !first_.busy; });
   --waiting_for_first_;
   first_.busy = true;
-  return first_;
+  return {&first_, {this}};
 }
 
-Convolutions::Known* Convolutions::find(const ConvCall& call) {
+Convolutions::Known& Convolutions::known(const ConvCall& call) {
   const std::lock_guard lock(mutex_);
-  const auto found = known_.find(call);
-  return found == known_.end() ? nullptr : &found->second;
+  if (const auto found = known_.find(call); found != known_.end()) return found->second;
+  ConvProblem of_one_image = call.problem;  // a batch may be empty
+  of_one_image.batch = 1;
+  validate(of_one_image);
+  return known_.emplace(call, Known{call}).first->second;
 }
 
-Convolutions::Known& Convolutions::remember(const ConvCall& call, ConvProblem problem, const ConvOptions& options) {
-  const std::lock_guard lock(mutex_);
-  const bool trains = call.input_gradient || call.weight_gradient;
-  if (trains) problem.input_gradient = call.input_gradient, problem.weight_gradient = call.weight_gradient;
-  Known known{problem, options, trains, problem.input_shape(), problem.weight_shape(), problem.output_shape()};
-  known.options.threads = call.threads;
-  return known_.try_emplace(call, std::move(known)).first->second;
-}
-
-void Convolutions::run(Known& known, std::vector<Work> work, std::int64_t spectra) {
-  std::array<const Chosen*, 3> by_pass = {};
+void Convolutions::run_backward(Known& known, std::vector<Work> work, std::int64_t spectra) {
   Lane* preferred = nullptr;
   for (Work& each : work) {
-    by_pass[index_of(each.pass)] = &chosen(known, each.pass);
+    chosen(known, each.pass);
     if (spectra != 0) preferred = recall(spectra, each.operands);
   }
-  const Turn turn(*this, take(preferred));
+  const Turn lane = take(preferred);
   // Freed before the turn ends, which then forgets their spectra, except for those that are kept.
   std::vector<Work> mine = std::move(work);
-  for (Work& each : mine) turn.lane().run(*by_pass[index_of(each.pass)], each.operands);
+  for (Work& each : mine) lane->run(known, each.pass, each.operands);
 }
 
 std::int64_t Convolutions::run_forward(Known& known, ConvOperands operands) {
-  const Chosen& forward = chosen(known, ConvPass::forward);
-  const std::string& shares = forward.plan->facts().shares;
+  const std::string& shares = chosen(known, ConvPass::forward).plan->facts().shares;
   bool helps = false;
-  for (const ConvPass pass : {ConvPass::backward_input, ConvPass::backward_weight})
-    if (known.problem.in_training(pass))  // all are chosen now, while the step holds little and a rehearsal finds room
-      helps |= !shares.empty() && chosen(known, pass).plan->facts().shares == shares;
-  const Turn turn(*this, take());
+  // The backward plans are chosen now, while the step holds little memory, so that a trial run finds enough.
+  if (known.call.trains && !shares.empty())
+    for (const ConvPass pass : {ConvPass::backward_input, ConvPass::backward_weight})
+      if (known.call.problem.in_training(pass)) helps |= chosen(known, pass).plan->facts().shares == shares;
+  const Turn lane = take();
   ConvOperands mine = std::move(operands);
   Kept kept;
-  if (helps) kept = {mine.x, mine.w, captures(), &turn.lane()};
-  turn.lane().run(forward, mine);
+  if (helps) kept = {mine.x, mine.w, captures(), lane.get()};
+  lane->run(known, ConvPass::forward, mine);
   if (!helps) return 0;
+  const std::int64_t number = ++devices().last_kept;
   const std::lock_guard lock(mutex_);
-  kept_.emplace(++last_kept_, std::move(kept));
-  return last_kept_;
+  kept_.emplace(number, std::move(kept));
+  return number;
 }
 
 // Replaces x and w by the forward pass's tensors at the same addresses, under which their spectra are known. Returns
 // the lane that has these.
-Convolutions::Lane* Convolutions::recall(std::int64_t number, ConvOperands& operands) {
+Convolutions::Lane* Convolutions::recall(std::int64_t spectra, ConvOperands& operands) {
   const bool capturing = captures();
   const std::lock_guard lock(mutex_);
-  const auto found = kept_.find(number);
+  const auto found = kept_.find(spectra);
   if (found == kept_.end() || found->second.captured != capturing) return nullptr;
   const auto take = [](const Tensor& kept, Tensor& tensor) {
     if (tensor.read() == kept.read()) tensor = kept;
@@ -201,11 +171,11 @@ Convolutions::Lane* Convolutions::recall(std::int64_t number, ConvOperands& oper
 
 // Python's garbage collector may call this at any time, also while this thread has the lane: then the end of that turn
 // frees the memory.
-void Convolutions::release(std::int64_t number) {
+void Convolutions::release(std::int64_t spectra) {
   Lane* lane = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = kept_.find(number);
+    const auto found = kept_.find(spectra);
     if (found == kept_.end()) return;
     lane = found->second.lane;
     kept_.erase(found);
@@ -215,7 +185,7 @@ void Convolutions::release(std::int64_t number) {
     }
     lane->busy = true;
   }
-  const Turn turn(*this, *lane);
+  const Turn turn(lane, {this});
 }
 
 std::int64_t Convolutions::kept() {
@@ -227,90 +197,77 @@ bool Convolutions::captures() const {
   return is_capturing(*first_.ctx.stream);
 }
 
+// Returns the pass's plan, which the first call chooses.
 const Convolutions::Chosen& Convolutions::chosen(Known& known, ConvPass pass) {
-  if (const Chosen* const found = look_up(known, pass)) return *found;
+  Chosen& chosen = known.chosen[index_of(pass)];
+  const auto is_known = [&] {
+    const std::lock_guard lock(mutex_);
+    return chosen.plan != nullptr;
+  };
+  if (is_known()) return chosen;
+  const ConvCall& call = known.call;
   if (captures())
     throw Error(ErrorKind::config,
-                join("no plan has been chosen yet for ", to_string(pass), " of ", to_string(known.problem),
+                join("no plan has been chosen yet for ", to_string(pass), " of ", to_string(call.problem),
                      ", which cannot be done while a CUDA graph is "
                      "captured: run the step once before the capture, as torch.cuda.graph requires"));
-  return choose(known, pass);
-}
-
-const Convolutions::Chosen* Convolutions::look_up(Known& known, ConvPass pass) {
-  const std::lock_guard lock(mutex_);
-  const Chosen*& here = known.chosen[index_of(pass)];
-  if (here != nullptr) return here;
-  const auto found = chosen_.find({known.problem, pass, known.options, known.trains});
-  if (found != chosen_.end()) here = &found->second;
-  return here;
-}
-
-const Convolutions::Chosen& Convolutions::choose(Known& known, ConvPass pass) {
   const std::lock_guard choosing(choosing_);
-  if (const Chosen* const found = look_up(known, pass)) return *found;  // another thread was faster
-  const Turn turn(*this, take_first());
-  Lane& lane = turn.lane();
-  lane.ctx.training = known.trains;
-  follow_thread_count(known.options);
-  ConvTuner& tuner = lane.engines(known.options).tuner;
-  const ConvTuner::Choice& choice = tuner.choose(lane.ctx, known.problem, pass, known.options.engine);
-  const Key key{known.problem, pass, known.options, known.trains};
+  if (is_known()) return chosen;  // another thread was faster
+  const Turn lane = take_first();
+  lane->prepare_for(call);
+  const ConvTuner::Choice& choice = lane->tuner(call).choose(lane->ctx, call.problem, pass, call.engine);
+  lane->plans.emplace(&chosen, choice.plan);
   const std::lock_guard lock(mutex_);
-  const Chosen& made = chosen_.emplace(key, Chosen{key, choice.plan, choice.reason}).first->second;
-  lane.plans.emplace(&made, choice.plan);
-  return made;
+  return chosen = {choice.plan, choice.reason};
 }
 
-void Convolutions::Lane::run(const Chosen& chosen, ConvOperands& operands) {
-  const auto& [problem, pass, options, trains] = chosen.key;
-  ctx.training = trains;
-  follow_thread_count(options);
+void Convolutions::Lane::prepare_for(const ConvCall& call) {
+  ctx.training = call.trains;
+  if (call.threads > 0 && omp_get_max_threads() != call.threads) omp_set_num_threads(call.threads);
+}
+
+void Convolutions::Lane::run(const Known& known, ConvPass pass, ConvOperands& operands) {
+  prepare_for(known.call);
+  const Chosen& chosen = known.chosen[index_of(pass)];
   ConvTuner::Plan& plan = plans[&chosen];
   if (plan == nullptr) {
     const ConvPlan::Facts& facts = chosen.plan->facts();
-    plan = engines(options).tuner.engine(facts.engine).plan(problem, pass, facts.name);
+    plan = tuner(known.call).engine(facts.engine).plan(known.call.problem, pass, facts.name);
     if (plan == nullptr)
-      throw Error(ErrorKind::device, join("the plan ", full_name(*chosen.plan), " for ", to_string(pass), " of ",
-                                          to_string(problem), " cannot be created again for another thread"));
+      throw Error(ErrorKind::device,
+                  join("the plan ", full_name(*chosen.plan), " for ", to_string(pass), " of ",
+                       to_string(known.call.problem), " cannot be created again for another thread"));
   }
   plan->run(ctx, operands);
   operands = {};
 }
 
-void Convolutions::Lane::forget_gone() {
-  for (auto& [limits, engines] : engines_by_limits)
-    for (ConvEngine* const engine : engines.all) engine->forget_gone();
-}
-
-Convolutions::Lane::Engines::Engines(ConvTuner made) : tuner(std::move(made)) {
-  for (const std::string& name : tuner.names()) all.push_back(&tuner.engine(name));
-}
-
-Convolutions::Lane::Engines& Convolutions::Lane::engines(const ConvOptions& options) {
-  const std::tuple limits{options.workspace_limit, options.deterministic, options.threads};
-  const auto known = engines_by_limits.find(limits);
-  if (known != engines_by_limits.end()) return known->second;
-  ConvPolicy policy{.workspace_limit = options.workspace_limit,
-                    .frequency_budget = options.workspace_limit,
-                    .deterministic = options.deterministic,
+ConvTuner& Convolutions::Lane::tuner(const ConvCall& call) {
+  const std::tuple limits{call.workspace_limit, call.deterministic, call.threads};
+  const auto known = tuners.find(limits);
+  if (known != tuners.end()) return known->second;
+  ConvPolicy policy{.workspace_limit = call.workspace_limit,
+                    .frequency_budget = call.workspace_limit,
+                    .deterministic = call.deterministic,
                     .cache_file = cache_file(),
                     .retune = devices().ignore_kept_choices,
                     .own_batch = devices().ignore_kept_choices,
                     .warn = tell,
                     .build = TWIDDLE_TORCH_BUILD,
                     .measuring = std::make_shared<Measuring>(tell)};
-  const ConvEngineOptions of_engines{options.workspace_limit, options.workspace_limit};
+  const ConvEngineOptions of_engines{call.workspace_limit, call.workspace_limit};
   ConvTuner made(make_conv_engines(ctx.stream->device(), of_engines), std::move(policy));
-  return engines_by_limits.try_emplace(limits, std::move(made)).first->second;
+  return tuners.try_emplace(limits, std::move(made)).first->second;
 }
 
 std::string Convolutions::choices() {
   const std::lock_guard lock(mutex_);
   std::string text;
-  for (const auto& [key, found] : chosen_)
-    text += join(to_string(device_), "\t", to_string(key.problem), "\t", to_string(key.problem.precision), "\t",
-                 to_string(key.pass), "\t", full_name(*found.plan), "\t", found.reason, "\n");
+  for (const auto& [call, known] : known_)
+    for (const ConvPass pass : every_pass)
+      if (const auto& [plan, reason] = known.chosen[index_of(pass)]; plan != nullptr)
+        text += join(to_string(device_), "\t", to_string(call.problem), "\t", to_string(call.problem.precision), "\t",
+                     to_string(pass), "\t", full_name(*plan), "\t", reason, "\n");
   return text;
 }
 
@@ -323,19 +280,19 @@ Convolutions& convolutions_of(Device device) {
 }
 
 std::string all_choices() {
-  Devices& all = devices();
-  const std::lock_guard lock(all.mutex);
   std::string text;
-  for (const auto& [device, convolutions] : all.of) text += convolutions->choices();
+  for (Convolutions* const each : all_convolutions()) text += each->choices();
   return text;
 }
 
 std::int64_t all_kept() {
-  Devices& all = devices();
-  const std::lock_guard lock(all.mutex);
   std::int64_t count = 0;
-  for (const auto& [device, convolutions] : all.of) count += convolutions->kept();
+  for (Convolutions* const each : all_convolutions()) count += each->kept();
   return count;
+}
+
+void release_spectra(std::int64_t spectra) {
+  for (Convolutions* const each : all_convolutions()) each->release(spectra);
 }
 
 void ignore_kept_choices() {

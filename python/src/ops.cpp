@@ -4,6 +4,8 @@
 // this process alone, so that they are for twiddle_torch/ops.py, and never part of a graph that outlives it.
 #include <torch/csrc/stable/library.h>
 
+#include <deque>
+#include <mutex>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -12,7 +14,6 @@
 #include "framework/gpu_check.h"
 #include "framework/text.h"
 #include "layers/conv/engines/engines.h"
-#include "python/src/arguments.h"
 #include "python/src/passes.h"
 
 namespace twiddle {
@@ -21,50 +22,63 @@ namespace {
 
 using Integers = std::vector<std::int64_t>;
 
+// For the rest of the process: a library's variables may be gone at its end, while PyTorch still calls.
+struct AllArguments {
+  std::mutex mutex;
+  std::deque<ConvCall> by_id;
+};
+AllArguments& all_arguments() {
+  static auto& all = *new AllArguments;
+  return all;
+}
+
+// An id stands for arguments in this process, so that a call from Python passes one number.
+std::int64_t id_of(const ConvCall& arguments) {
+  AllArguments& all = all_arguments();
+  const std::lock_guard lock(all.mutex);
+  all.by_id.push_back(arguments);
+  return static_cast<std::int64_t>(all.by_id.size()) - 1;
+}
+
+const ConvCall& arguments_of(std::int64_t id) {
+  AllArguments& all = all_arguments();
+  const std::lock_guard lock(all.mutex);
+  require(id >= 0 && id < static_cast<std::int64_t>(all.by_id.size()), "no arguments have the id ", id);
+  return all.by_id[static_cast<std::size_t>(id)];
+}
+
 template <class... Arguments>
 struct Operators {
   static TorchTensor conv2d(const TorchTensor& x, const TorchTensor& weight, const MaybeTensor& bias,
-                            Arguments... arguments) {
-    return run_forward(x, weight, bias, id(std::move(arguments)...), {}).first;
+                            Arguments... given) {
+    return run_forward(x, weight, bias, checked_arguments(given...), {}).first;
   }
   static TorchTensor backward_input(const TorchTensor& grad, const TorchTensor& weight, Integers shape,
-                                    Arguments... arguments) {
-    return *run_backward(grad, {}, weight, shape, id(std::move(arguments)...), {}, 0).first;
+                                    Arguments... given) {
+    return *run_backward(grad, {}, weight, shape, checked_arguments(given...), {}, 0).first;
   }
   static TorchTensor backward_weight(const TorchTensor& grad, const TorchTensor& x, Integers shape,
-                                     Arguments... arguments) {
-    return *run_backward(grad, x, {}, shape, id(std::move(arguments)...), {}, 0).second;
+                                     Arguments... given) {
+    return *run_backward(grad, x, {}, shape, checked_arguments(given...), {}, 0).second;
   }
-  static std::int64_t id(Arguments... arguments) { return id_of({std::move(arguments)...}); }
+  static std::int64_t id(Arguments... given) { return id_of(checked_arguments(given...)); }
 };
 using Documented = Operators<Integers, Integers, Integers, std::int64_t, std::string, std::int64_t, std::string, bool>;
 
 TorchTensor conv2d(const TorchTensor& x, const TorchTensor& weight, const MaybeTensor& bias, std::int64_t arguments) {
-  return run_forward(x, weight, bias, arguments, {}).first;
+  return run_forward(x, weight, bias, arguments_of(arguments), {}).first;
 }
 
 std::tuple<TorchTensor, std::int64_t> conv2d_recorded(const TorchTensor& x, const TorchTensor& weight,
                                                       const MaybeTensor& bias, std::int64_t arguments, bool needs_x,
                                                       bool needs_weight) {
-  return run_forward(x, weight, bias, arguments, {needs_x, needs_weight});
+  return run_forward(x, weight, bias, arguments_of(arguments), {needs_x, needs_weight});
 }
 
 std::tuple<MaybeTensor, MaybeTensor> conv2d_backward(const TorchTensor& grad, const MaybeTensor& x,
                                                      const MaybeTensor& weight, Integers shape, std::int64_t arguments,
                                                      std::int64_t spectra) {
-  return run_backward(grad, x, weight, shape, arguments, {weight.has_value(), x.has_value()}, spectra);
-}
-
-void release(std::int64_t spectra) {
-  release_spectra(spectra);
-}
-
-std::int64_t kept() {
-  return all_kept();
-}
-
-std::string choices() {
-  return all_choices();
+  return run_backward(grad, x, weight, shape, arguments_of(arguments), {weight.has_value(), x.has_value()}, spectra);
 }
 
 // A line for the CPU (-1) or for a GPU that can be used, and behind a tab its engines; for one that cannot, why. Empty:
@@ -78,10 +92,6 @@ std::string device(std::int64_t gpu) {
   std::string text = describe(device) + "\t";
   for (const auto& engine : make_conv_engines(device)) text += join(engine->name(), " ");
   return text;
-}
-
-void measure_again() {
-  ignore_kept_choices();
 }
 
 std::string build() {
@@ -100,15 +110,16 @@ void implement_passes(torch::stable::detail::StableLibrary& library) {
 }  // namespace
 
 STABLE_TORCH_LIBRARY(twiddle, library) {
-  library.def(
-      "conv2d(Tensor x, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, int groups, "
-      "str precision, int workspace_limit, str engine, bool deterministic) -> Tensor");
-  library.def(
-      "conv2d_backward_input(Tensor grad, Tensor weight, SymInt[] input_shape, int[] stride, int[] padding, int[] "
-      "dilation, int groups, str precision, int workspace_limit, str engine, bool deterministic) -> Tensor");
-  library.def(
-      "conv2d_backward_weight(Tensor grad, Tensor x, SymInt[] weight_shape, int[] stride, int[] padding, int[] "
-      "dilation, int groups, str precision, int workspace_limit, str engine, bool deterministic) -> Tensor");
+  const std::string arguments =
+      "int[] stride, int[] padding, int[] dilation, int groups, str precision, int workspace_limit, str engine, "
+      "bool deterministic) -> ";
+  const auto define = [&](const std::string& start, const char* result) {
+    library.def((start + arguments + result).c_str());
+  };
+  define("conv2d(Tensor x, Tensor weight, Tensor? bias, ", "Tensor");
+  define("conv2d_backward_input(Tensor grad, Tensor weight, SymInt[] input_shape, ", "Tensor");
+  define("conv2d_backward_weight(Tensor grad, Tensor x, SymInt[] weight_shape, ", "Tensor");
+  define("_id(", "int");
   library.def("choices() -> str");
 
   library.def("_conv2d(Tensor x, Tensor weight, Tensor? bias, int arguments) -> Tensor");
@@ -118,9 +129,6 @@ STABLE_TORCH_LIBRARY(twiddle, library) {
   library.def(
       "_conv2d_backward(Tensor grad, Tensor? x, Tensor? weight, int[] shape, int arguments, int spectra) "
       "-> (Tensor?, Tensor?)");
-  library.def(
-      "_id(int[] stride, int[] padding, int[] dilation, int groups, str precision, int workspace_limit, str engine, "
-      "bool deterministic) -> int");
   library.def("_device(int gpu) -> str");
   library.def("_release(int spectra) -> ()");
   library.def("_kept() -> int");
@@ -137,12 +145,12 @@ STABLE_TORCH_LIBRARY_IMPL(twiddle, CUDA, library) {
 }
 
 STABLE_TORCH_LIBRARY_IMPL(twiddle, CompositeExplicitAutograd, library) {
-  library.impl("choices", TORCH_BOX(&choices));
+  library.impl("choices", TORCH_BOX(&all_choices));
   library.impl("_id", TORCH_BOX(&Documented::id));
   library.impl("_device", TORCH_BOX(&device));
-  library.impl("_release", TORCH_BOX(&release));
-  library.impl("_kept", TORCH_BOX(&kept));
-  library.impl("_measure_again", TORCH_BOX(&measure_again));
+  library.impl("_release", TORCH_BOX(&release_spectra));
+  library.impl("_kept", TORCH_BOX(&all_kept));
+  library.impl("_measure_again", TORCH_BOX(&ignore_kept_choices));
   library.impl("_build", TORCH_BOX(&build));
 }
 

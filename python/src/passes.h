@@ -3,8 +3,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
+
+#include "python/src/convolutions.h"
 
 // Forward and backward passes on PyTorch's tensors: what the operators of ops.cpp have in common.
 namespace twiddle {
@@ -12,22 +15,27 @@ namespace twiddle {
 using TorchTensor = torch::stable::Tensor;
 using MaybeTensor = std::optional<TorchTensor>;
 
-// Of what gradients will be asked for. Passes of one training step are chosen together; a pass by itself has neither.
+// Checks the operators' arguments that are not tensors. Returns a call in which the tensors' sizes are missing.
+ConvCall checked_arguments(const std::vector<std::int64_t>& stride, const std::vector<std::int64_t>& padding,
+                           const std::vector<std::int64_t>& dilation, std::int64_t groups, const std::string& precision,
+                           std::int64_t workspace_limit, std::string engine, bool deterministic);
+
+// The gradients that the backward pass will compute. Passes of one training step are chosen together; a pass by itself
+// has neither.
 struct NeededGradients {
   bool x = false, weight = false;
 };
 
-// The result, and the id of the spectra that were kept for the backward passes, which is 0 where there are none.
+// Returns the result, and the number of the spectra that were kept for the backward passes, or 0.
 std::pair<TorchTensor, std::int64_t> run_forward(const TorchTensor& x, const TorchTensor& weight,
-                                                 const MaybeTensor& bias, std::int64_t arguments,
+                                                 const MaybeTensor& bias, const ConvCall& arguments,
                                                  NeededGradients needed);
 
-// The gradient of x where there is a weight, and that of the weight where there is an x. `shape` is that of the one
-// that is not there.
+// Returns the gradient of x if there is a weight, and that of the weight if there is an x. `shape` is that of the
+// missing one.
 std::pair<MaybeTensor, MaybeTensor> run_backward(const TorchTensor& grad, const MaybeTensor& x,
                                                  const MaybeTensor& weight, const std::vector<std::int64_t>& shape,
-                                                 std::int64_t arguments, NeededGradients needed, std::int64_t spectra);
-
-void release_spectra(std::int64_t id);
+                                                 const ConvCall& arguments, NeededGradients needed,
+                                                 std::int64_t spectra);
 
 }  // namespace twiddle

@@ -46,6 +46,10 @@ torch::stable::Tensor plain(const torch::stable::Tensor& tensor) {
   return aligned ? dense : torch::stable::clone(dense);
 }
 
+std::optional<torch::stable::Tensor> plain(const std::optional<torch::stable::Tensor>& tensor) {
+  return tensor ? std::optional(plain(*tensor)) : std::nullopt;
+}
+
 Device device_of(const torch::stable::Tensor& tensor) {
   if (tensor.is_cpu()) return {};
   return {Device::Kind::cuda, tensor.get_device_index()};
@@ -60,9 +64,10 @@ Tensor view_of(const torch::stable::Tensor& tensor) {
   return Tensor::over(device_of(tensor), shape_of(tensor), {std::shared_ptr<void>(), tensor.data_ptr()});
 }
 
-OnDevice::OnDevice(Device device) {
-  if (device.kind == Device::Kind::cuda && torch::stable::accelerator::getCurrentDeviceIndex() != device.index)
-    guard_.emplace(device.index);
+std::optional<torch::stable::accelerator::DeviceGuard> guard_for(Device device) {
+  namespace accelerator = torch::stable::accelerator;
+  if (device.kind == Device::Kind::cpu || accelerator::getCurrentDeviceIndex() == device.index) return {};
+  return accelerator::DeviceGuard(device.index);
 }
 
 }  // namespace twiddle

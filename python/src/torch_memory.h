@@ -19,19 +19,14 @@ torch::stable::Tensor new_torch_tensor(Device device, const Shape& shape);
 // The same elements as our plans want them: without gaps, channels before rows, at an address that vectors can be
 // loaded from. Copied where they are not.
 torch::stable::Tensor plain(const torch::stable::Tensor& tensor);
+std::optional<torch::stable::Tensor> plain(const std::optional<torch::stable::Tensor>& tensor);
 
 Device device_of(const torch::stable::Tensor& tensor);
 Shape shape_of(const torch::stable::Tensor& tensor);
 // The elements of one that is plain, for as long as that stays.
 Tensor view_of(const torch::stable::Tensor& tensor);
 
-// Work on a GPU goes to its own, whichever is current, and leaves that as it was.
-class OnDevice {
- public:
-  explicit OnDevice(Device device);
-
- private:
-  std::optional<torch::stable::accelerator::DeviceGuard> guard_;
-};
+// While this lives, work goes to that device, whichever GPU was current before.
+std::optional<torch::stable::accelerator::DeviceGuard> guard_for(Device device);
 
 }  // namespace twiddle
