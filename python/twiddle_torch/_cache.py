@@ -77,7 +77,9 @@ def entries() -> List[Entry]:
 
 def tune() -> int:
     """Measures again what the file knows of this machine and build; returns how many entries it left as they were."""
-    devices = {line.split("\t")[0]: device for device, line in _lines_of_devices().items()}
+    gpus = range(torch.cuda.device_count())
+    names = {-1: "cpu", **{gpu: f"cuda:{gpu}" for gpu in gpus}}
+    devices = {torch.ops.twiddle._device(gpu).split("\t")[0]: name for gpu, name in names.items()}
     build = "twiddle " + torch.ops.twiddle._build()
     groups: Dict[Tuple[object, ...], List[Entry]] = {}
     left = 0
@@ -91,11 +93,6 @@ def tune() -> int:
         print(f"{index} of {len(groups)}: batch {group[0].batch}, {group[0].problem}, {group[0].precision}, {group[0].device}")
         _run(group, devices[group[0].device])
     return left
-
-
-def _lines_of_devices() -> Dict[str, str]:
-    devices = {"cpu": -1, **{f"cuda:{gpu}": gpu for gpu in range(torch.cuda.device_count())}}
-    return {name: line for name, gpu in devices.items() if "\t" in (line := torch.ops.twiddle._device(gpu))}
 
 
 def _run(group: List[Entry], device: str) -> None:

@@ -20,7 +20,7 @@ _computed_in_float32 = (torch.float32, torch.bfloat16, torch.float16)
 _is_compiling = torch.compiler.is_compiling
 _is_deterministic: Any = torch._C._get_deterministic_algorithms
 _any_autocast_is_enabled: Any = torch._C._is_any_autocast_enabled
-_known_arguments: Dict[Any, "tuple[int, ops.Arguments]"] = {}
+_known_ids: Dict[Any, int] = {}
 
 
 def conv2d(
@@ -53,8 +53,8 @@ def conv2d(
     """
     arguments = stride, padding, dilation, groups, precision, workspace_limit, engine
     is_fast = not _is_compiling() and _takes_fast_path(x, weight, bias)
-    if is_fast and (known := _known(arguments)) is not None:
-        return ops.fast_conv2d(x, weight, bias, *known)
+    if is_fast and (id := _known_id(arguments)) is not None:
+        return ops.fast_conv2d(x, weight, bias, id)
     reason = refusal(x, weight, bias, dilation)
     if reason is not None:
         if strict:
@@ -90,17 +90,17 @@ def _takes_fast_path(x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> bool:
     )
 
 
-def _known(arguments: CallArguments) -> "Optional[tuple[int, ops.Arguments]]":
-    """What they came to when they were used before."""
+def _known_id(arguments: CallArguments) -> Optional[int]:
+    """That of the operators' arguments that these became in an earlier call."""
     try:
-        return _known_arguments.get((arguments, _is_deterministic()))
+        return _known_ids.get((arguments, _is_deterministic()))
     except TypeError:  # a list is among them
         return None
 
 
 def _remember(arguments: CallArguments, op_arguments: ops.Arguments) -> None:
     try:
-        _known_arguments[arguments, op_arguments[-1]] = ops.id_of(op_arguments), op_arguments
+        _known_ids[arguments, op_arguments[-1]] = ops.id_of(op_arguments)
     except TypeError:
         pass
 

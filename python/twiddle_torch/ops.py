@@ -36,73 +36,46 @@ torch.library.register_fake("twiddle::conv2d_backward_input", _fake_gradient)
 torch.library.register_fake("twiddle::conv2d_backward_weight", _fake_gradient)
 
 
-# Gradients. What is saved is what the wanted gradients need.
+# Gradients. Each operator takes two tensors a and b, and is linear in each: conv2d(x, weight), backward_input(grad, weight) and
+# backward_weight(grad, x). What is saved is what the wanted gradients need.
 
 
-def _keep(ctx: Any, a: Tensor, b: Tensor, arguments: Sequence[Any]) -> None:
+def _setup(ctx: Any, inputs: Sequence[Any], output: Tensor) -> None:
+    a, b, _bias_or_shape, *ctx.arguments = inputs
     needs_a, needs_b = ctx.needs_input_grad[:2]
     ctx.save_for_backward(a if needs_b else None, b if needs_a else None)
     ctx.shapes = a.shape, b.shape
-    ctx.arguments = arguments
-
-
-def _setup_conv2d(ctx: Any, inputs: Sequence[Any], output: Tensor) -> None:
-    x, weight, _bias, *arguments = inputs
-    _keep(ctx, x, weight, arguments)
-
-
-def _conv2d_gradients(ctx: Any, grad: Tensor) -> "tuple[Optional[Tensor], ...]":
-    x, weight = ctx.saved_tensors
-    wants_x, wants_weight, wants_bias = ctx.needs_input_grad[:3]
-    x_shape, weight_shape = ctx.shapes
-    grad_x = backward_input(grad, weight, x_shape, *ctx.arguments) if wants_x else None
-    grad_weight = backward_weight(grad, x, weight_shape, *ctx.arguments) if wants_weight else None
-    grad_bias = grad.sum((0, 2, 3)) if wants_bias else None
-    return (grad_x, grad_weight, grad_bias, *[None] * len(ctx.arguments))
-
-
-def _setup_gradient(ctx: Any, inputs: Sequence[Any], output: Tensor) -> None:
-    grad, other, _shape, *arguments = inputs
-    _keep(ctx, grad, other, arguments)
     ctx.shape = output.shape
 
 
-# Of <backward_input(grad, weight), v>: it is <grad, conv2d(v, weight)>, and linear in the weight, too.
-def _input_gradients(ctx: Any, v: Tensor) -> "tuple[Optional[Tensor], ...]":
-    grad, weight = ctx.saved_tensors
-    wants_grad, wants_weight = ctx.needs_input_grad[:2]
-    of_grad = conv2d(v, weight, None, *ctx.arguments) if wants_grad else None
-    of_weight = backward_weight(grad, v, ctx.shapes[1], *ctx.arguments) if wants_weight else None
-    return (of_grad, of_weight, None, *[None] * len(ctx.arguments))
+Gradient = Callable[..., Tensor]  # of the saved tensors, the output's gradient, the result's shape and the other arguments
 
 
-# Of <backward_weight(grad, x), v>: it is <grad, conv2d(x, v)>.
-def _weight_gradients(ctx: Any, v: Tensor) -> "tuple[Optional[Tensor], ...]":
-    grad, x = ctx.saved_tensors
-    wants_grad, wants_x = ctx.needs_input_grad[:2]
-    of_grad = conv2d(x, v, None, *ctx.arguments) if wants_grad else None
-    of_x = backward_input(grad, v, ctx.shapes[1], *ctx.arguments) if wants_x else None
-    return (of_grad, of_x, None, *[None] * len(ctx.arguments))
+def _gradients_by(of_a: Gradient, of_b: Gradient) -> Callable[..., "tuple[Optional[Tensor], ...]"]:
+    def gradients(ctx: Any, grad: Tensor) -> "tuple[Optional[Tensor], ...]":
+        a, b = ctx.saved_tensors
+        wants_a, wants_b, wants_bias = ctx.needs_input_grad[:3]
+        return (
+            of_a(b, grad, ctx.shapes[0], *ctx.arguments) if wants_a else None,
+            of_b(a, grad, ctx.shapes[1], *ctx.arguments) if wants_b else None,
+            grad.sum((0, 2, 3)) if wants_bias else None,
+            *[None] * len(ctx.arguments),
+        )
+
+    return gradients
 
 
-# Derivatives forward, along tangents: each operator is linear in both of its operands.
-
-
-def _conv2d_tangent(ctx: Any, of_x: Tensor, of_weight: Tensor, of_bias: Optional[Tensor], *rest: Any) -> Tensor:
-    x, weight = ctx.saved_tensors
-    return conv2d(of_x, weight, of_bias, *ctx.arguments) + conv2d(x, of_weight, None, *ctx.arguments)
-
-
-def _input_tangent(ctx: Any, of_grad: Tensor, of_weight: Tensor, *rest: Any) -> Tensor:
-    grad, weight = ctx.saved_tensors
-    shape_and_arguments = ctx.shape, *ctx.arguments
-    return backward_input(of_grad, weight, *shape_and_arguments) + backward_input(grad, of_weight, *shape_and_arguments)
-
-
-def _weight_tangent(ctx: Any, of_grad: Tensor, of_x: Tensor, *rest: Any) -> Tensor:
-    grad, x = ctx.saved_tensors
-    shape_and_arguments = ctx.shape, *ctx.arguments
-    return backward_weight(of_grad, x, *shape_and_arguments) + backward_weight(grad, of_x, *shape_and_arguments)
+_conv2d_gradients = _gradients_by(
+    lambda weight, grad, *rest: backward_input(grad, weight, *rest),
+    lambda x, grad, *rest: backward_weight(grad, x, *rest))
+# Of <backward_input(grad, weight), v>, which is <grad, conv2d(v, weight)>.
+_input_gradients = _gradients_by(
+    lambda weight, v, _shape, *rest: conv2d(v, weight, None, *rest),
+    lambda grad, v, *rest: backward_weight(grad, v, *rest))
+# Of <backward_weight(grad, x), v>, which is <grad, conv2d(x, v)>.
+_weight_gradients = _gradients_by(
+    lambda x, v, _shape, *rest: conv2d(x, v, None, *rest),
+    lambda grad, v, *rest: backward_input(grad, v, *rest))
 
 
 # Autocast: the operators themselves work in float32, whatever is cast around them.
@@ -171,10 +144,9 @@ def _for_older_vmap(batched: Callable[..., "tuple[Tensor, int]"]) -> Callable[..
 _transforms_are_active: Any = torch._C._are_functorch_transforms_active
 
 
-def _operator(name: str, gradients: Callable[..., Any], setup: Callable[..., None], tangent: Callable[..., Tensor],
-              batched: Callable[..., Any]) -> Callable[..., Tensor]:
+def _operator(name: str, gradients: Callable[..., Any], batched: Callable[..., Any]) -> Callable[..., Tensor]:
     op = getattr(torch.ops.twiddle, name).default
-    torch.library.register_autograd(f"twiddle::{name}", gradients, setup_context=setup)
+    torch.library.register_autograd(f"twiddle::{name}", gradients, setup_context=_setup)
     torch.library.register_vmap(f"twiddle::{name}", batched)
     _older_vmap.impl(name, _for_older_vmap(batched), "Batched")
 
@@ -182,7 +154,12 @@ def _operator(name: str, gradients: Callable[..., Any], setup: Callable[..., Non
         with torch._C._AutoDispatchBelowAutograd():
             return cast(Tensor, op(*args))
 
-    class Transformed(torch.autograd.Function):  # as torch.func and forward_ad want it, for whom registering does not do
+    def tangent(ctx: Any, of_a: Tensor, of_b: Tensor, of_bias: Optional[Tensor], *rest: Any) -> Tensor:
+        a, b = ctx.saved_tensors
+        bias_or_shape = (of_bias, None) if name == "conv2d" else (ctx.shape, ctx.shape)
+        return call(of_a, b, bias_or_shape[0], *ctx.arguments) + call(a, of_b, bias_or_shape[1], *ctx.arguments)
+
+    class Transformed(torch.autograd.Function):  # for torch.func and forward_ad, which do not use what is registered
         forward = staticmethod(alone)
         backward = staticmethod(gradients)
         jvp = staticmethod(tangent)
@@ -190,7 +167,7 @@ def _operator(name: str, gradients: Callable[..., Any], setup: Callable[..., Non
 
         @staticmethod
         def setup_context(ctx: Any, inputs: Sequence[Any], output: Tensor) -> None:
-            setup(ctx, inputs, output)
+            _setup(ctx, inputs, output)
             ctx.save_for_forward(*inputs[:2])
 
     def call(*args: Any) -> Tensor:
@@ -201,17 +178,15 @@ def _operator(name: str, gradients: Callable[..., Any], setup: Callable[..., Non
     return call
 
 
-_any_conv2d = _operator("conv2d", _conv2d_gradients, _setup_conv2d, _conv2d_tangent, _batched_conv2d)
-backward_input: Callable[..., Tensor] = _operator(
-    "conv2d_backward_input", _input_gradients, _setup_gradient, _input_tangent, _batched_input_gradient)
+_any_conv2d = _operator("conv2d", _conv2d_gradients, _batched_conv2d)
+backward_input: Callable[..., Tensor] = _operator("conv2d_backward_input", _input_gradients, _batched_input_gradient)
 backward_weight: Callable[..., Tensor] = _operator(
-    "conv2d_backward_weight", _weight_gradients, _setup_gradient, _weight_tangent,
-    _one_by_one(lambda *args: backward_weight(*args)))
+    "conv2d_backward_weight", _weight_gradients, _one_by_one(lambda *args: backward_weight(*args)))
 
 
 def conv2d(x: Tensor, weight: Tensor, bias: Optional[Tensor], *arguments: Any) -> Tensor:
     if not torch.compiler.is_compiling() and may_take_fast_path(x, weight, bias):
-        return fast_conv2d(x, weight, bias, id_of(arguments), arguments)
+        return fast_conv2d(x, weight, bias, id_of(arguments))
     return _any_conv2d(x, weight, bias, *arguments)
 
 
@@ -254,9 +229,9 @@ def may_take_fast_path(x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> boo
     )
 
 
-def fast_conv2d(x: Tensor, weight: Tensor, bias: Optional[Tensor], id: int, arguments: Arguments) -> Tensor:
+def fast_conv2d(x: Tensor, weight: Tensor, bias: Optional[Tensor], id: int) -> Tensor:
     records = _grad_is_enabled() and (x.requires_grad or weight.requires_grad or bias is not None and bias.requires_grad)
-    y: Tensor = _record(x, weight, bias, id, arguments) if records else _fast_conv2d(x, weight, bias, id)
+    y: Tensor = _record(x, weight, bias, id) if records else _fast_conv2d(x, weight, bias, id)
     return y
 
 
@@ -275,7 +250,7 @@ class _Spectra:
 
 class _Recorded(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Optional[Tensor], id: int, arguments: Arguments) -> Tensor:
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Optional[Tensor], id: int) -> Tensor:
         needs_x, needs_weight = x.requires_grad, weight.requires_grad
         ctx.save_for_backward(x if needs_weight else None, weight if needs_x else None)
         missing = () if needs_x and needs_weight else x.shape if needs_x else weight.shape
@@ -284,39 +259,36 @@ class _Recorded(torch.autograd.Function):
         spectra = _Spectra(kept) if kept else None
         if spectra and _saving_is_hooked(False):
             spectra = None  # whoever puts away or recomputes what is saved has no memory for more
-        ctx.rest = id, arguments, missing, bias is not None and bias.requires_grad, spectra
+        ctx.rest = id, missing, bias is not None and bias.requires_grad, spectra
         return y
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> "tuple[Optional[Tensor], ...]":
         x, weight = ctx.saved_tensors
-        id, arguments, missing, has_bias, spectra = ctx.rest
+        id, missing, has_bias, spectra = ctx.rest
         of_bias = grad.sum((0, 2, 3)) if has_bias and ctx.needs_input_grad[2] else None
         of_x = of_weight = None
         if not grad.is_contiguous():
             tell_of_copy("a gradient")
         if _grad_is_enabled() or _is_compiling() or not may_take_fast_path(grad, grad, None):
-            if weight is not None:
-                of_x = backward_input(grad, weight, missing or x.shape, *arguments)
-            if x is not None:
-                of_weight = backward_weight(grad, x, missing or weight.shape, *arguments)
+            of_x, of_weight = _backward(grad, x, weight, missing, id)
         elif x is not None or weight is not None:
             of_x, of_weight = _fast_backward(grad, x, weight, missing, id, spectra.id if spectra else 0)
         if spectra and not _graph_is_kept():
             # As PyTorch lets go of what was saved, while the result of the forward pass may live on.
-            ctx.rest = id, arguments, missing, has_bias, None
-        return of_x, of_weight, of_bias, None, None
+            ctx.rest = id, missing, has_bias, None
+        return of_x, of_weight, of_bias, None
 
 
-# In the older vmap the operators of the documentation do it, which have rules.
+# The same by the operators of the documentation, which have gradients and rules for vmap.
 
 
-def _batched_forward(x: Tensor, weight: Tensor, bias: Optional[Tensor], id: int) -> Tensor:
+def _forward(x: Tensor, weight: Tensor, bias: Optional[Tensor], id: int, *needs: bool) -> Tensor:
     return _any_conv2d(x, weight, bias, *_arguments[id])
 
 
-def _batched_backward(grad: Tensor, x: Optional[Tensor], weight: Optional[Tensor], shape: Sequence[int], id: int,
-                      spectra: int) -> "tuple[Optional[Tensor], Optional[Tensor]]":
+def _backward(grad: Tensor, x: Optional[Tensor], weight: Optional[Tensor], shape: Sequence[int], id: int,
+              spectra: int = 0) -> "tuple[Optional[Tensor], Optional[Tensor]]":
     arguments = _arguments[id]
     of_x = of_weight = None
     if weight is not None:
@@ -326,9 +298,9 @@ def _batched_backward(grad: Tensor, x: Optional[Tensor], weight: Optional[Tensor
     return of_x, of_weight
 
 
-_older_vmap.impl("_conv2d", _batched_forward, "Batched")
-_older_vmap.impl("_conv2d_recorded", lambda x, weight, bias, id, *needs: (_batched_forward(x, weight, bias, id), 0), "Batched")
-_older_vmap.impl("_conv2d_backward", _batched_backward, "Batched")
+_older_vmap.impl("_conv2d", _forward, "Batched")
+_older_vmap.impl("_conv2d_recorded", lambda *args: (_forward(*args), 0), "Batched")
+_older_vmap.impl("_conv2d_backward", _backward, "Batched")
 
 # Below what PyTorch does in Python first, which is for torch.func.
 _record: Any = super(torch.autograd.Function, _Recorded).apply
