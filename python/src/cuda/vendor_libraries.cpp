@@ -8,24 +8,29 @@
 
 namespace {
 
+template <class Status>
 struct Library {
   const char* names[2];  // of CUDA 13 and 12
+  Status missing;        // what our functions return if it or its function is missing
 };
-constexpr Library cublas{{"libcublas.so.13", "libcublas.so.12"}}, cufft{{"libcufft.so.12", "libcufft.so.11"}};
+constexpr Library<cublasStatus_t> cublas{{"libcublas.so.13", "libcublas.so.12"}, CUBLAS_STATUS_NOT_INITIALIZED};
+constexpr Library<cufftResult> cufft{{"libcufft.so.12", "libcufft.so.11"}, CUFFT_SETUP_FAILED};
 
-// What is loaded already comes first: it need not be where the loader looks.
-void* open(const Library& library) {
+// Returns the library's function of that name, or null. Loaded libraries first: they need not be where the loader
+// looks.
+template <auto ours, class Status>
+decltype(ours) find(const Library<Status>& library, const char* name) {
   for (const int loaded : {RTLD_NOLOAD, 0})
-    for (const char* const name : library.names)
-      if (void* const found = dlopen(name, RTLD_NOW | RTLD_LOCAL | loaded)) return found;
+    for (const char* const file : library.names)
+      if (void* const found = dlopen(file, RTLD_NOW | RTLD_LOCAL | loaded))
+        return reinterpret_cast<decltype(ours)>(dlsym(found, name));
   return nullptr;
 }
 
-// The library's function in place of ours of that name; null: it has none.
-template <class Function>
-Function* find(const Library& library, Function*, const char* name) {
-  void* const found = open(library);
-  return found != nullptr ? reinterpret_cast<Function*>(dlsym(found, name)) : nullptr;
+template <auto ours, class Status, class... Arguments>
+Status call(const Library<Status>& library, const char* name, Arguments... arguments) {
+  static const auto function = find<ours>(library, name);
+  return function != nullptr ? function(arguments...) : library.missing;
 }
 
 }  // namespace
@@ -33,32 +38,27 @@ Function* find(const Library& library, Function*, const char* name) {
 extern "C" {
 
 cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
-  static const auto function = find(cublas, &cublasCreate_v2, "cublasCreate_v2");
-  return function != nullptr ? function(handle) : CUBLAS_STATUS_NOT_INITIALIZED;
+  return call<&cublasCreate_v2>(cublas, "cublasCreate_v2", handle);
 }
 
 cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
-  static const auto function = find(cublas, &cublasDestroy_v2, "cublasDestroy_v2");
-  return function != nullptr ? function(handle) : CUBLAS_STATUS_NOT_INITIALIZED;
+  return call<&cublasDestroy_v2>(cublas, "cublasDestroy_v2", handle);
 }
 
 cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t streamId) {
-  static const auto function = find(cublas, &cublasSetStream_v2, "cublasSetStream_v2");
-  return function != nullptr ? function(handle, streamId) : CUBLAS_STATUS_NOT_INITIALIZED;
+  return call<&cublasSetStream_v2>(cublas, "cublasSetStream_v2", handle, streamId);
 }
 
 cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void* workspace, size_t workspaceSizeInBytes) {
-  static const auto function = find(cublas, &cublasSetWorkspace_v2, "cublasSetWorkspace_v2");
-  return function != nullptr ? function(handle, workspace, workspaceSizeInBytes) : CUBLAS_STATUS_NOT_INITIALIZED;
+  return call<&cublasSetWorkspace_v2>(cublas, "cublasSetWorkspace_v2", handle, workspace, workspaceSizeInBytes);
 }
 
 cublasStatus_t cublasGetProperty(libraryPropertyType type, int* value) {
-  static const auto function = find(cublas, &cublasGetProperty, "cublasGetProperty");
-  return function != nullptr ? function(type, value) : CUBLAS_STATUS_NOT_INITIALIZED;
+  return call<&cublasGetProperty>(cublas, "cublasGetProperty", type, value);
 }
 
 const char* cublasGetStatusString(cublasStatus_t status) {
-  static const auto function = find(cublas, &cublasGetStatusString, "cublasGetStatusString");
+  static const auto function = find<&cublasGetStatusString>(cublas, "cublasGetStatusString");
   return function != nullptr ? function(status) : "cuBLAS is missing";
 }
 
@@ -67,10 +67,8 @@ cublasStatus_t cublasGemmEx_64(cublasHandle_t handle, cublasOperation_t transa, 
                                const void* B, cudaDataType Btype, int64_t ldb, const void* beta, void* C,
                                cudaDataType Ctype, int64_t ldc, cublasComputeType_t computeType,
                                cublasGemmAlgo_t algo) {
-  static const auto function = find(cublas, &cublasGemmEx_64, "cublasGemmEx_64");
-  return function != nullptr ? function(handle, transa, transb, m, n, k, alpha, A, Atype, lda, B, Btype, ldb, beta, C,
-                                        Ctype, ldc, computeType, algo)
-                             : CUBLAS_STATUS_NOT_INITIALIZED;
+  return call<&cublasGemmEx_64>(cublas, "cublasGemmEx_64", handle, transa, transb, m, n, k, alpha, A, Atype, lda, B,
+                                Btype, ldb, beta, C, Ctype, ldc, computeType, algo);
 }
 
 cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb,
@@ -80,18 +78,16 @@ cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle, cublasOperat
                                              void* C, cudaDataType Ctype, int64_t ldc, long long int strideC,
                                              int64_t batchCount, cublasComputeType_t computeType,
                                              cublasGemmAlgo_t algo) {
-  static const auto function = find(cublas, &cublasGemmStridedBatchedEx_64, "cublasGemmStridedBatchedEx_64");
-  return function != nullptr ? function(handle, transa, transb, m, n, k, alpha, A, Atype, lda, strideA, B, Btype, ldb,
-                                        strideB, beta, C, Ctype, ldc, strideC, batchCount, computeType, algo)
-                             : CUBLAS_STATUS_NOT_INITIALIZED;
+  return call<&cublasGemmStridedBatchedEx_64>(cublas, "cublasGemmStridedBatchedEx_64", handle, transa, transb, m, n, k,
+                                              alpha, A, Atype, lda, strideA, B, Btype, ldb, strideB, beta, C, Ctype,
+                                              ldc, strideC, batchCount, computeType, algo);
 }
 
 cublasStatus_t cublasCgemm_v2_64(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int64_t m,
                                  int64_t n, int64_t k, const cuComplex* alpha, const cuComplex* A, int64_t lda,
                                  const cuComplex* B, int64_t ldb, const cuComplex* beta, cuComplex* C, int64_t ldc) {
-  static const auto function = find(cublas, &cublasCgemm_v2_64, "cublasCgemm_v2_64");
-  return function != nullptr ? function(handle, transa, transb, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc)
-                             : CUBLAS_STATUS_NOT_INITIALIZED;
+  return call<&cublasCgemm_v2_64>(cublas, "cublasCgemm_v2_64", handle, transa, transb, m, n, k, alpha, A, lda, B, ldb,
+                                  beta, C, ldc);
 }
 
 cublasStatus_t cublasCgemmBatched_64(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb,
@@ -99,10 +95,8 @@ cublasStatus_t cublasCgemmBatched_64(cublasHandle_t handle, cublasOperation_t tr
                                      const cuComplex* const Aarray[], int64_t lda, const cuComplex* const Barray[],
                                      int64_t ldb, const cuComplex* beta, cuComplex* const Carray[], int64_t ldc,
                                      int64_t batchCount) {
-  static const auto function = find(cublas, &cublasCgemmBatched_64, "cublasCgemmBatched_64");
-  return function != nullptr
-             ? function(handle, transa, transb, m, n, k, alpha, Aarray, lda, Barray, ldb, beta, Carray, ldc, batchCount)
-             : CUBLAS_STATUS_NOT_INITIALIZED;
+  return call<&cublasCgemmBatched_64>(cublas, "cublasCgemmBatched_64", handle, transa, transb, m, n, k, alpha, Aarray,
+                                      lda, Barray, ldb, beta, Carray, ldc, batchCount);
 }
 
 cublasStatus_t cublasCgemmStridedBatched_64(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb,
@@ -110,10 +104,9 @@ cublasStatus_t cublasCgemmStridedBatched_64(cublasHandle_t handle, cublasOperati
                                             int64_t lda, long long int strideA, const cuComplex* B, int64_t ldb,
                                             long long int strideB, const cuComplex* beta, cuComplex* C, int64_t ldc,
                                             long long int strideC, int64_t batchCount) {
-  static const auto function = find(cublas, &cublasCgemmStridedBatched_64, "cublasCgemmStridedBatched_64");
-  return function != nullptr ? function(handle, transa, transb, m, n, k, alpha, A, lda, strideA, B, ldb, strideB, beta,
-                                        C, ldc, strideC, batchCount)
-                             : CUBLAS_STATUS_NOT_INITIALIZED;
+  return call<&cublasCgemmStridedBatched_64>(cublas, "cublasCgemmStridedBatched_64", handle, transa, transb, m, n, k,
+                                             alpha, A, lda, strideA, B, ldb, strideB, beta, C, ldc, strideC,
+                                             batchCount);
 }
 
 cublasStatus_t cublasCgemm3mStridedBatched_64(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb,
@@ -122,78 +115,64 @@ cublasStatus_t cublasCgemm3mStridedBatched_64(cublasHandle_t handle, cublasOpera
                                               const cuComplex* B, int64_t ldb, long long int strideB,
                                               const cuComplex* beta, cuComplex* C, int64_t ldc, long long int strideC,
                                               int64_t batchCount) {
-  static const auto function = find(cublas, &cublasCgemm3mStridedBatched_64, "cublasCgemm3mStridedBatched_64");
-  return function != nullptr ? function(handle, transa, transb, m, n, k, alpha, A, lda, strideA, B, ldb, strideB, beta,
-                                        C, ldc, strideC, batchCount)
-                             : CUBLAS_STATUS_NOT_INITIALIZED;
+  return call<&cublasCgemm3mStridedBatched_64>(cublas, "cublasCgemm3mStridedBatched_64", handle, transa, transb, m, n,
+                                               k, alpha, A, lda, strideA, B, ldb, strideB, beta, C, ldc, strideC,
+                                               batchCount);
 }
 
 cublasStatus_t cublasCgeam_64(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int64_t m,
                               int64_t n, const cuComplex* alpha, const cuComplex* A, int64_t lda, const cuComplex* beta,
                               const cuComplex* B, int64_t ldb, cuComplex* C, int64_t ldc) {
-  static const auto function = find(cublas, &cublasCgeam_64, "cublasCgeam_64");
-  return function != nullptr ? function(handle, transa, transb, m, n, alpha, A, lda, beta, B, ldb, C, ldc)
-                             : CUBLAS_STATUS_NOT_INITIALIZED;
+  return call<&cublasCgeam_64>(cublas, "cublasCgeam_64", handle, transa, transb, m, n, alpha, A, lda, beta, B, ldb, C,
+                               ldc);
 }
 
 cufftResult cufftCreate(cufftHandle* handle) {
-  static const auto function = find(cufft, &cufftCreate, "cufftCreate");
-  return function != nullptr ? function(handle) : CUFFT_SETUP_FAILED;
+  return call<&cufftCreate>(cufft, "cufftCreate", handle);
 }
 
 cufftResult cufftDestroy(cufftHandle plan) {
-  static const auto function = find(cufft, &cufftDestroy, "cufftDestroy");
-  return function != nullptr ? function(plan) : CUFFT_SETUP_FAILED;
+  return call<&cufftDestroy>(cufft, "cufftDestroy", plan);
 }
 
 cufftResult cufftGetVersion(int* version) {
-  static const auto function = find(cufft, &cufftGetVersion, "cufftGetVersion");
-  return function != nullptr ? function(version) : CUFFT_SETUP_FAILED;
+  return call<&cufftGetVersion>(cufft, "cufftGetVersion", version);
 }
 
 cufftResult cufftGetSizeMany64(cufftHandle plan, int rank, long long int* n, long long int* inembed,
                                long long int istride, long long int idist, long long int* onembed,
                                long long int ostride, long long int odist, cufftType type, long long int batch,
                                size_t* workSize) {
-  static const auto function = find(cufft, &cufftGetSizeMany64, "cufftGetSizeMany64");
-  return function != nullptr
-             ? function(plan, rank, n, inembed, istride, idist, onembed, ostride, odist, type, batch, workSize)
-             : CUFFT_SETUP_FAILED;
+  return call<&cufftGetSizeMany64>(cufft, "cufftGetSizeMany64", plan, rank, n, inembed, istride, idist, onembed,
+                                   ostride, odist, type, batch, workSize);
 }
 
 cufftResult cufftMakePlanMany64(cufftHandle plan, int rank, long long int* n, long long int* inembed,
                                 long long int istride, long long int idist, long long int* onembed,
                                 long long int ostride, long long int odist, cufftType type, long long int batch,
                                 size_t* workSize) {
-  static const auto function = find(cufft, &cufftMakePlanMany64, "cufftMakePlanMany64");
-  return function != nullptr
-             ? function(plan, rank, n, inembed, istride, idist, onembed, ostride, odist, type, batch, workSize)
-             : CUFFT_SETUP_FAILED;
+  return call<&cufftMakePlanMany64>(cufft, "cufftMakePlanMany64", plan, rank, n, inembed, istride, idist, onembed,
+                                    ostride, odist, type, batch, workSize);
 }
 
 cufftResult cufftSetAutoAllocation(cufftHandle plan, int autoAllocate) {
-  static const auto function = find(cufft, &cufftSetAutoAllocation, "cufftSetAutoAllocation");
-  return function != nullptr ? function(plan, autoAllocate) : CUFFT_SETUP_FAILED;
+  return call<&cufftSetAutoAllocation>(cufft, "cufftSetAutoAllocation", plan, autoAllocate);
 }
 
 cufftResult cufftSetStream(cufftHandle plan, cudaStream_t stream) {
-  static const auto function = find(cufft, &cufftSetStream, "cufftSetStream");
-  return function != nullptr ? function(plan, stream) : CUFFT_SETUP_FAILED;
+  return call<&cufftSetStream>(cufft, "cufftSetStream", plan, stream);
 }
 
 cufftResult cufftSetWorkArea(cufftHandle plan, void* workArea) {
-  static const auto function = find(cufft, &cufftSetWorkArea, "cufftSetWorkArea");
-  return function != nullptr ? function(plan, workArea) : CUFFT_SETUP_FAILED;
+  return call<&cufftSetWorkArea>(cufft, "cufftSetWorkArea", plan, workArea);
 }
 
 cufftResult cufftExecR2C(cufftHandle plan, cufftReal* idata, cufftComplex* odata) {
-  static const auto function = find(cufft, &cufftExecR2C, "cufftExecR2C");
-  return function != nullptr ? function(plan, idata, odata) : CUFFT_SETUP_FAILED;
+  return call<&cufftExecR2C>(cufft, "cufftExecR2C", plan, idata, odata);
 }
 
 cufftResult cufftExecC2R(cufftHandle plan, cufftComplex* idata, cufftReal* odata) {
-  static const auto function = find(cufft, &cufftExecC2R, "cufftExecC2R");
-  return function != nullptr ? function(plan, idata, odata) : CUFFT_SETUP_FAILED;
+  return call<&cufftExecC2R>(cufft, "cufftExecC2R", plan, idata, odata);
 }
 
 }  // extern "C"
