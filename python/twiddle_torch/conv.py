@@ -91,7 +91,7 @@ def _takes_fast_path(x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> bool:
 
 
 def _known_id(arguments: CallArguments) -> Optional[int]:
-    """That of the operators' arguments that these became in an earlier call."""
+    """Returns the id of the operators' arguments, if an earlier call with these has made one."""
     try:
         return _known_ids.get((arguments, _is_deterministic()))
     except TypeError:  # a list is among them

@@ -96,22 +96,17 @@ def _one_by_one(op: Callable[..., Tensor]) -> Callable[..., "tuple[Tensor, int]"
     return batched
 
 
-def _batched_conv2d(info: Any, in_dims: Sequence[Optional[int]], x: Tensor, weight: Tensor, bias: Optional[Tensor],
-                    *arguments: Any) -> "tuple[Tensor, int]":
-    if in_dims[0] is None or any(dim is not None for dim in in_dims[1:3]):
-        return _one_by_one(conv2d)(info, in_dims, x, weight, bias, *arguments)
-    x = x.movedim(in_dims[0], 0)
-    y = conv2d(x.flatten(0, 1), weight, bias, *arguments)
-    return y.unflatten(0, x.shape[:2]), 0
+def _as_larger_batch(op: Callable[..., Tensor]) -> Callable[..., "tuple[Tensor, int]"]:
+    def batched(info: Any, in_dims: Sequence[Any], images: Tensor, weight: Tensor, bias_or_shape: Any,
+                *arguments: Any) -> "tuple[Tensor, int]":
+        if in_dims[0] is None or in_dims[1] is not None or isinstance(in_dims[2], int):
+            return _one_by_one(op)(info, in_dims, images, weight, bias_or_shape, *arguments)
+        images = images.movedim(in_dims[0], 0)
+        if isinstance(bias_or_shape, (list, tuple)):
+            bias_or_shape = [images.shape[0] * images.shape[1], *bias_or_shape[1:]]
+        return op(images.flatten(0, 1), weight, bias_or_shape, *arguments).unflatten(0, images.shape[:2]), 0
 
-
-def _batched_input_gradient(info: Any, in_dims: Sequence[Optional[int]], grad: Tensor, weight: Tensor, shape: Sequence[int],
-                            *arguments: Any) -> "tuple[Tensor, int]":
-    if in_dims[0] is None or in_dims[1] is not None:
-        return _one_by_one(backward_input)(info, in_dims, grad, weight, shape, *arguments)
-    grad = grad.movedim(in_dims[0], 0)
-    of_x = backward_input(grad.flatten(0, 1), weight, [grad.shape[0] * grad.shape[1], *shape[1:]], *arguments)
-    return of_x.unflatten(0, grad.shape[:2]), 0
+    return batched
 
 
 # The older vmap, which autograd.grad(is_grads_batched=True) and torch.autograd.functional still use: it calls a kernel.
@@ -144,8 +139,15 @@ def _for_older_vmap(batched: Callable[..., "tuple[Tensor, int]"]) -> Callable[..
 _transforms_are_active: Any = torch._C._are_functorch_transforms_active
 
 
-def _operator(name: str, gradients: Callable[..., Any], batched: Callable[..., Any]) -> Callable[..., Tensor]:
+def _operator(name: str, gradients: Callable[..., Any], vmap_rule: Callable[..., Any]) -> Callable[..., Tensor]:
     op = getattr(torch.ops.twiddle, name).default
+
+    def call(*args: Any) -> Tensor:
+        if forward_ad._current_level >= 0 or not torch.compiler.is_compiling() and _transforms_are_active():
+            return cast(Tensor, Transformed.apply(*args))
+        return cast(Tensor, op(*args))
+
+    batched = vmap_rule(call)
     torch.library.register_autograd(f"twiddle::{name}", gradients, setup_context=_setup)
     torch.library.register_vmap(f"twiddle::{name}", batched)
     _older_vmap.impl(name, _for_older_vmap(batched), "Batched")
@@ -170,18 +172,12 @@ def _operator(name: str, gradients: Callable[..., Any], batched: Callable[..., A
             _setup(ctx, inputs, output)
             ctx.save_for_forward(*inputs[:2])
 
-    def call(*args: Any) -> Tensor:
-        if forward_ad._current_level >= 0 or not torch.compiler.is_compiling() and _transforms_are_active():
-            return cast(Tensor, Transformed.apply(*args))
-        return cast(Tensor, op(*args))
-
     return call
 
 
-_any_conv2d = _operator("conv2d", _conv2d_gradients, _batched_conv2d)
-backward_input: Callable[..., Tensor] = _operator("conv2d_backward_input", _input_gradients, _batched_input_gradient)
-backward_weight: Callable[..., Tensor] = _operator(
-    "conv2d_backward_weight", _weight_gradients, _one_by_one(lambda *args: backward_weight(*args)))
+_any_conv2d = _operator("conv2d", _conv2d_gradients, _as_larger_batch)
+backward_input = _operator("conv2d_backward_input", _input_gradients, _as_larger_batch)
+backward_weight = _operator("conv2d_backward_weight", _weight_gradients, _one_by_one)
 
 
 def conv2d(x: Tensor, weight: Tensor, bias: Optional[Tensor], *arguments: Any) -> Tensor:
