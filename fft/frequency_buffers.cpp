@@ -6,6 +6,15 @@ namespace twiddle {
 
 std::shared_ptr<void> FrequencyBuffers::spectrum(Stream& stream, const Subject& subject, std::size_t bytes,
                                                  const std::function<void(void*)>& compute) {
+  return find_or_make(stream, subject, [&] {
+    std::shared_ptr<void> block = scratch(stream, bytes);
+    compute(block.get());
+    return block;
+  });
+}
+
+std::shared_ptr<void> FrequencyBuffers::find_or_make(Stream& stream, const Subject& subject,
+                                                     const std::function<std::shared_ptr<void>()>& make) {
   // What was computed outside of a graph is not there when it is replayed, and the other way round.
   if (const std::int64_t changes = stream.capture_changes(); changes != capture_changes_) {
     forget();
@@ -23,8 +32,7 @@ std::shared_ptr<void> FrequencyBuffers::spectrum(Stream& stream, const Subject& 
     return known->bytes;
   }
   drop_outdated(subject);
-  const std::shared_ptr<void> block = scratch(stream, bytes);
-  compute(block.get());  // known from here on: where this throws, nobody must find what it left
+  std::shared_ptr<void> block = make();  // known from here on: if this throws, what it left must not be found
   entries_.insert(place(), {source, mask, subject.source.life(), subject.planes, subject.kind, block});
   ++use_.computed;
   return block;
@@ -44,7 +52,7 @@ void FrequencyBuffers::forget() {
 }
 
 void FrequencyBuffers::forget_gone() {
-  std::erase_if(entries_, [](const Entry& entry) { return entry.life.expired() && entry.bytes.use_count() == 1; });
+  std::erase_if(entries_, [](const Entry& entry) { return entry.life.expired(); });
 }
 
 FrequencyBuffers::Use FrequencyBuffers::use() const {
@@ -64,8 +72,7 @@ void FrequencyBuffers::drop_outdated(const Subject& subject) {
   const Version version = subject.source.version();
   std::erase_if(entries_, [&](const Entry& entry) {
     const bool same_planes = entry.planes == subject.planes && entry.kind == subject.kind;
-    return entry.source.storage == version.storage && (entry.source != version || same_planes) &&
-           entry.bytes.use_count() == 1;
+    return entry.source.storage == version.storage && (entry.source != version || same_planes);
   });
 }
 

@@ -12,8 +12,9 @@
 namespace twiddle {
 
 // The memory of all spectra of a model, kept within a budget: spectra by what they are the spectrum of, so that one
-// which is still valid is not computed again, and scratch. Those used longest ago go first; of those that are asked for
-// in turn the one used last, whose turn is the farthest away.
+// which is still valid is not computed again, and scratch. Also the memory of phases of strided planes (polyphase).
+// Those used longest ago go first; of those that are asked for in turn the one used last, whose turn is the farthest
+// away.
 class FrequencyBuffers {
  public:
   explicit FrequencyBuffers(std::size_t budget_bytes) : budget_(budget_bytes) {}
@@ -31,6 +32,9 @@ class FrequencyBuffers {
   // that until the room is needed.
   std::shared_ptr<void> spectrum(Stream& stream, const Subject& subject, std::size_t bytes,
                                  const std::function<void(void*)>& compute);
+  // The same for what else can be computed of it: `make` returns an owner of memory that it takes by scratch().
+  std::shared_ptr<void> find_or_make(Stream& stream, const Subject& subject,
+                                     const std::function<std::shared_ptr<void>()>& make);
   std::shared_ptr<void> scratch(Stream& stream, std::size_t bytes);  // what nobody asks for again
   void forget();                                                     // forgets all spectra
   void forget_gone();                                                // those of tensors that are gone

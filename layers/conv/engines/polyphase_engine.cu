@@ -4,6 +4,7 @@
 #include <limits>
 #include <string>
 
+#include "fft/frequency_buffers.h"
 #include "framework/context.h"
 #include "framework/error.h"
 #include "framework/for_each.h"
@@ -17,7 +18,6 @@ namespace {
 // channels stay together. Of a kernel smaller than its stride there are as many phases as it has taps: others meet
 // none.
 struct Phases {
-  bool operator==(const Phases&) const = default;
   int height, width, stride_h, stride_w, pad_h, pad_w;
   int phases_h, phases_w, phase_height, phase_width;
 };
@@ -83,6 +83,11 @@ int phases_down(const ConvProblem& problem) {
   return std::min(problem.stride_h, problem.kernel_h);
 }
 
+std::string name_of(const Phases& p) {
+  return join(p.height, "x", p.width, " stride ", p.stride_h, "x", p.stride_w, " pad ", p.pad_h, "x", p.pad_w, " to ",
+              p.phases_h, "x", p.phases_w, " phases of ", p.phase_height, "x", p.phase_width);
+}
+
 Phases input_phases(const ConvProblem& outer, const ConvProblem& inner) {
   return {outer.height, outer.width,        outer.stride_h,       outer.stride_w, outer.pad_h,
           outer.pad_w,  phases_down(outer), phases_across(outer), inner.height,   inner.width};
@@ -93,8 +98,7 @@ Phases kernel_phases(const ConvProblem& outer, const ConvProblem& inner) {
           phases_down(outer), phases_across(outer), inner.kernel_h, inner.kernel_w};
 }
 
-Tensor split(Stream& stream, const Phases& phases, const Tensor& planes, const Shape& shape) {
-  Tensor result(stream, shape);
+Tensor split(Stream& stream, const Phases& phases, const Tensor& planes, Tensor result) {
   map_rows(stream, result.size() / phases.phase_width, phases.phase_width,
            SplitRows{phases, Divisor(phases.phase_height), Divisor(phases.phases_w), Divisor(phases.phases_h),
                      planes.read()},
@@ -139,59 +143,14 @@ std::size_t bytes_of(const Shape& shape) {
   return static_cast<std::size_t>(count_of(shape)) * sizeof(float);
 }
 
-// Planes that were split, for the next pass that reads the same tensor in the same version: then the inner plan finds
-// its spectra again, too. A tensor's phases go when it does, when it is split in a newer version, or when others need
-// the room: all together take `budget` bytes at most.
-class Splits {
- public:
-  explicit Splits(std::size_t budget) : budget_(budget) {}
-  Tensor phases_of(Stream& stream, const Phases& phases, const Tensor& planes, const Shape& shape) {
-    // What was computed outside of a graph is not there when it is replayed, and the other way round.
-    if (stream.capture_changes() != capture_changes_) forget();
-    capture_changes_ = stream.capture_changes();
-    const Version version = planes.version();
-    for (const Entry& entry : entries_)
-      if (entry.version == version && entry.kind == phases) return entry.phases;
-    std::erase_if(entries_, [&](const Entry& entry) {
-      return entry.life.expired() || (entry.version.storage == version.storage && entry.kind == phases);
-    });
-    const Tensor result = split(stream, phases, planes, shape);
-    if (result.bytes() > budget_) return result;
-    entries_.push_back({version, planes.life(), phases, result});
-    while (held() > budget_) entries_.erase(entries_.begin());
-    return result;
-  }
-  void forget() { entries_.clear(); }
-  void forget_gone() {
-    std::erase_if(entries_, [](const Entry& entry) { return entry.life.expired(); });
-  }
-
- private:
-  struct Entry {
-    Version version;
-    std::weak_ptr<const void> life;
-    Phases kind;
-    Tensor phases;
-  };
-  std::size_t held() const {
-    std::size_t bytes = 0;
-    for (const Entry& entry : entries_) bytes += entry.phases.bytes();
-    return bytes;
-  }
-
-  std::size_t budget_;
-  std::vector<Entry> entries_;  // the oldest first
-  std::int64_t capture_changes_ = 0;
-};
-
 // A plan of the inner problem, between splitting what it reads into phases and joining those that it writes.
 class PolyphasePlan final : public ConvPlan {
  public:
-  PolyphasePlan(Facts facts, std::shared_ptr<const ConvPlan> plan, std::shared_ptr<Splits> splits,
+  PolyphasePlan(Facts facts, std::shared_ptr<const ConvPlan> plan, std::shared_ptr<FrequencyBuffers> buffers,
                 const ConvProblem& outer, const ConvProblem& inner, ConvPass pass)
       : ConvPlan(std::move(facts)),
         plan_(std::move(plan)),
-        splits_(std::move(splits)),
+        buffers_(std::move(buffers)),
         input_(inner.input_shape()),
         weight_(inner.weight_shape()),
         input_phases_(input_phases(outer, inner)),
@@ -201,22 +160,31 @@ class PolyphasePlan final : public ConvPlan {
   void run(Context& ctx, ConvOperands& operands) const override {
     Stream& stream = *ctx.stream;
     ConvOperands phased{{}, {}, operands.y, operands.bias, operands.relu, operands.mask};
-    if (pass_ == ConvPass::backward_input)
-      phased.x = Tensor(stream, input_);
-    else if (ctx.training)
-      phased.x = splits_->phases_of(stream, input_phases_, operands.x, input_);
-    else  // no other pass will read it
-      phased.x = split(stream, input_phases_, operands.x, input_);
+    const bool keeps_x = ctx.training;  // else no other pass will read it
+    phased.x = pass_ == ConvPass::backward_input ? Tensor(stream, input_)
+                                                 : phases_of(stream, input_phases_, operands.x, input_, keeps_x);
     phased.w = pass_ == ConvPass::backward_weight ? Tensor(stream, weight_)
-                                                  : splits_->phases_of(stream, kernel_phases_, operands.w, weight_);
+                                                  : phases_of(stream, kernel_phases_, operands.w, weight_, true);
     plan_->run(ctx, phased);
     if (pass_ == ConvPass::backward_input) join_phases(stream, input_phases_, phased.x, operands.x);
     if (pass_ == ConvPass::backward_weight) join_phases(stream, kernel_phases_, phased.w, operands.w);
   }
 
  private:
+  // With `keep` the phases stay for the next pass that reads the same tensor in the same version: then the inner plan
+  // finds its spectra again, too.
+  Tensor phases_of(Stream& stream, const Phases& phases, const Tensor& planes, const Shape& shape, bool keep) const {
+    const std::size_t bytes = bytes_of(shape);
+    if (!keep || bytes > buffers_->budget()) return split(stream, phases, planes, Tensor(stream, shape));
+    const auto make = [&] {
+      const Tensor memory = Tensor::over(planes.device(), shape, buffers_->scratch(stream, bytes));
+      return std::make_shared<Tensor>(split(stream, phases, planes, memory));
+    };
+    return *std::static_pointer_cast<Tensor>(buffers_->find_or_make(stream, {planes, {}, name_of(phases)}, make));
+  }
+
   std::shared_ptr<const ConvPlan> plan_;
-  std::shared_ptr<Splits> splits_;
+  std::shared_ptr<FrequencyBuffers> buffers_;
   Shape input_, weight_;
   Phases input_phases_, kernel_phases_;
   ConvPass pass_;
@@ -227,7 +195,7 @@ class PolyphaseEngine final : public ConvEngine {
   PolyphaseEngine(std::shared_ptr<ConvEngine> inner, std::size_t budget)
       : inner_(std::move(inner)),
         name_(join("polyphase(", inner_->name(), ")")),
-        splits_(std::make_shared<Splits>(budget)) {}
+        buffers_(std::make_shared<FrequencyBuffers>(budget)) {}
   std::string_view name() const override { return name_; }
   ConvPlans plans(const ConvProblem& problem, ConvPass pass, std::size_t most) const override {
     if (!serves(problem)) return {};
@@ -249,11 +217,11 @@ class PolyphaseEngine final : public ConvEngine {
   }
   std::string library() const override { return inner_->library(); }
   void forget() override {
-    splits_->forget();
+    buffers_->forget();
     inner_->forget();
   }
   void forget_gone() override {
-    splits_->forget_gone();
+    buffers_->forget_gone();
     inner_->forget_gone();
   }
 
@@ -270,11 +238,11 @@ class PolyphaseEngine final : public ConvEngine {
     facts.scratch_bytes += phases;
     facts.kept_bytes += phases;
     if (!facts.shares.empty()) facts.shares = "phases of " + facts.shares;
-    return std::make_shared<PolyphasePlan>(std::move(facts), std::move(plan), splits_, outer, inner, pass);
+    return std::make_shared<PolyphasePlan>(std::move(facts), std::move(plan), buffers_, outer, inner, pass);
   }
   std::shared_ptr<ConvEngine> inner_;
   std::string name_;
-  std::shared_ptr<Splits> splits_;
+  std::shared_ptr<FrequencyBuffers> buffers_;  // of phases
 };
 
 }  // namespace
