@@ -6,11 +6,29 @@
 #include <string>
 #include <vector>
 
+#include "data/augmentation/mixing.h"
 #include "data/formats/dataset.h"
-#include "data/loader.h"
 #include "framework/random.h"
+#include "framework/tensor.h"
 
 namespace twiddle {
+
+class Augment;
+
+struct LoaderOptions {
+  std::int64_t batch_size = 64;
+  int rank = 0, ranks = 1;  // where ranks share each batch, the loader brings the rows of one; batch_size counts all
+  int workers = 2;          // threads that decode and augment; 0: the caller's thread does it
+  int prefetch = 2;         // batches ready ahead of the step, besides the one that each worker is making
+  bool shuffle = false;     // a new order each epoch, a function of (seed, epoch)
+  bool drop_last = false;   // an epoch ends with the last full batch
+  bool skip_bad = false;    // on_error: skip: a bad image is left out and counted; otherwise it is an error
+  std::uint64_t seed = 1;
+  TargetKind target = TargetKind::label;
+  std::int64_t outputs = 0;  // classes in a row of shares
+  double noise = 0;          // standard deviation of what is added to the images, after the targets were made
+  Mixing mixing = {};        // of images and labels; targets are rows of shares then
+};
 
 // One pass over the dataset, fixed when it starts.
 struct Epoch {

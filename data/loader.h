@@ -1,18 +1,18 @@
 #pragma once
+#include <condition_variable>
 #include <cstdint>
+#include <deque>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
-#include "data/augmentation/mixing.h"
-#include "data/target.h"
-#include "framework/tensor.h"
+#include "data/batch_maker.h"
 
 namespace twiddle {
-
-class Augment;
-class Dataset;
 
 // Images [batch, channels, height, width] f32 on the stream's device, and what is to be made of them: labels i32
 // [batch]; shares of the classes f32 [batch, outputs], which of several labels are 1 each; or images like those.
@@ -29,21 +29,6 @@ struct Batch {
   std::int64_t rows_of_all() const { return rows.all > 0 ? rows.all : rows_here(); }
 };
 
-struct LoaderOptions {
-  std::int64_t batch_size = 64;
-  int rank = 0, ranks = 1;  // where ranks share each batch, the loader brings the rows of one; batch_size counts all
-  int workers = 2;          // threads that decode and augment; 0: the caller's thread does it
-  int prefetch = 2;         // batches ready ahead of the step, besides the one that each worker is making
-  bool shuffle = false;     // a new order each epoch, a function of (seed, epoch)
-  bool drop_last = false;   // an epoch ends with the last full batch
-  bool skip_bad = false;    // on_error: skip: a bad image is left out and counted; otherwise it is an error
-  std::uint64_t seed = 1;
-  TargetKind target = TargetKind::label;
-  std::int64_t outputs = 0;  // classes in a row of shares
-  double noise = 0;          // standard deviation of what is added to the images, after the targets were made
-  Mixing mixing = {};        // of images and labels; targets are rows of shares then
-};
-
 // Batches that a loader holds on the host at most.
 std::int64_t most_host_batches(const LoaderOptions& options);
 
@@ -51,13 +36,15 @@ std::int64_t most_host_batches(const LoaderOptions& options);
 // device while the step is running. What a batch holds depends on seed, epoch and index alone.
 class Loader {
  public:
-  Loader(const Dataset& dataset, const Augment& augment, LoaderOptions options);
+  Loader(const Dataset& dataset, const Augment& augment, const LoaderOptions& options);
   ~Loader();
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
 
-  std::int64_t batches_per_epoch() const;
-  std::int64_t classes() const;  // that the dataset names
-  const Dataset& dataset() const;
-  const Augment& augment() const;
+  std::int64_t batches_per_epoch() const { return batches_; }
+  std::int64_t classes() const { return std::ssize(dataset_.classes()); }  // that the dataset names
+  const Dataset& dataset() const { return dataset_; }
+  const Augment& augment() const { return augment_; }
   // Batches go to this stream, which must live as long as the epoch; first_image > 0: a resumed run goes on there in
   // the epoch's order, with batches of whatever size.
   void start_epoch(Stream& stream, std::int64_t epoch, std::int64_t first_image = 0);
@@ -67,15 +54,62 @@ class Loader {
   bool next(Batch& batch);
   void end_epoch();  // frees its memory, until the next epoch is started
   // Images of the epoch's order that next() has come past, bad ones included: the first_image of a resumed run.
-  std::int64_t position() const;
-  double wait_seconds() const;   // spent inside next() waiting for workers, since start_epoch
-  std::int64_t skipped() const;  // different bad images left out so far
-  const std::set<std::int64_t>& skipped_indices() const;
-  std::vector<std::string> skipped_messages() const;  // of the first few of them
+  std::int64_t position() const { return position_; }
+  double wait_seconds() const { return wait_seconds_; }          // in next(), for workers, since start_epoch
+  std::int64_t skipped() const { return std::ssize(skipped_); }  // different bad images left out so far
+  const std::set<std::int64_t>& skipped_indices() const { return skipped_; }
+  const std::vector<std::string>& skipped_messages() const { return messages_; }  // of the first few of them
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  // A batch, and the copy of it to the device.
+  struct Upload {
+    HostBatch host;
+    Batch batch;
+    std::shared_ptr<Event> done;  // null where there was nothing to copy
+  };
+
+  void start_workers();
+  void stop_workers();
+  void cancel();
+  void work();
+  bool next_is_ready() const;
+  HostBatch take_next();
+  void upload_ahead();
+  Batch place_for(const std::vector<std::int64_t>& indices);
+  void drop_uploads();
+  void drop_places();
+  void use_again(Upload upload);
+  HostBatch spare_buffer();
+  void remember_bad(const HostBatch& batch);
+
+  const Dataset& dataset_;
+  const Augment& augment_;
+  const LoaderOptions options_;
+  const BatchMaker maker_;
+  const std::int64_t batches_;
+
+  // Guarded by the mutex; `moved` tells of every change.
+  mutable std::mutex mutex_;
+  std::condition_variable moved_;
+  std::shared_ptr<Epoch> epoch_;
+  std::int64_t claimed_ = 0, delivered_ = 0;  // batches of this epoch
+  int being_made_ = 0;                        // batches of any epoch
+  std::map<std::int64_t, HostBatch> ready_;   // by number
+  std::vector<HostBatch> spare_;              // buffers to use again
+  bool stopping_ = false;
+
+  // The caller's own.
+  double wait_seconds_ = 0;
+  std::int64_t position_ = 0;                         // in the order of this epoch: after the batch returned last
+  std::int64_t tried_batches_ = 0, good_images_ = 0;  // of this epoch, since it was started
+  std::vector<Batch> places_;                         // of batches of the full size, in turn; empty: not made yet
+  std::size_t next_place_ = 0;
+  const Stream* stream_of_places_ = nullptr;
+  std::deque<Upload> uploads_, uploaded_;  // not yet returned; returned, and their host memory not yet free
+  std::set<std::int64_t> skipped_;
+  std::vector<std::string> messages_;
+
+  std::vector<std::thread> workers_;
 };
 
 }  // namespace twiddle

@@ -193,7 +193,7 @@ std::vector<std::string> TrainingData::skipped_messages() const {
 std::vector<std::string> TrainingData::messages_here() const {
   std::vector<std::string> messages = train_->skipped_messages();
   if (val_)
-    for (std::string& message : val_->skipped_messages()) messages.push_back(std::move(message));
+    for (const std::string& message : val_->skipped_messages()) messages.push_back(message);
   return messages;
 }
 
