@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "data/augmentation/augment_steps.h"
 #include "framework/config/params.h"
 #include "framework/error.h"
 #include "framework/text.h"
@@ -60,20 +59,13 @@ Augment::Augment(Params& data, const char* key, const std::vector<std::int64_t>&
   place_ = list ? list->place : data.place();
   if (list && list->kind == ConfigNode::Kind::sequence) {
     ConfigNode used = *list;
-    for (ConfigNode& entry : used.items) {
-      AugmentStep step = read_augment_step(entry, size, data.diagnostics());
-      steps_.push_back(std::move(step.apply));
-      changes_.push_back(step.changes);
-      late_steps_.push_back(std::move(step.apply_late));
-      names_.push_back(std::move(step.name));
-      entry = std::move(step.used);
-    }
+    for (ConfigNode& entry : used.items) steps_.push_back(read_augment_step(entry, size, data.diagnostics()));
     data.use(key, std::move(used));
   } else if (list && list->kind != ConfigNode::Kind::null) {
     data.error(key, join("'", key, "' must be a list of steps"), "such as [random_crop, hflip]");
   }
   const Normalization normalization = read_normalization(data, static_cast<std::size_t>(shape_[0]));
-  if (!normalization.name.empty()) names_.push_back("normalize " + normalization.name);
+  normalization_ = normalization.name;
   for (std::size_t c = 0; c < normalization.mean.size(); ++c) {
     mean_.push_back(static_cast<float>(255 * normalization.mean[c]));
     scale_.push_back(static_cast<float>(1 / (255 * normalization.deviation[c])));
@@ -82,19 +74,20 @@ Augment::Augment(Params& data, const char* key, const std::vector<std::int64_t>&
 
 void Augment::operator()(Image& image, RandomSequence random, float* out) const {
   for (std::size_t i = 0; i < steps_.size(); ++i)
-    if (steps_[i]) steps_[i](image, random.split(i));
+    if (steps_[i].apply) steps_[i].apply(image, random.split(i));
   expect_shape(image);
   write_values(image, out);
-  for (std::size_t i = 0; i < late_steps_.size(); ++i)
-    if (late_steps_[i]) late_steps_[i](out, shape_, random.split(i));
+  for (std::size_t i = 0; i < steps_.size(); ++i)
+    if (steps_[i].apply_late) steps_[i].apply_late(out, shape_, random.split(i));
 }
 
 void Augment::apply_to_target(Image& target, RandomSequence random, float* out) const {
   for (std::size_t i = 0; i < steps_.size(); ++i) {
-    if (changes_[i] == Changes::both)
-      throw Error(ErrorKind::config, join("the step '", names_[i], "' moves pixels and changes colours at once; it is ",
+    const Step& step = steps_[i];
+    if (step.changes == Changes::both)
+      throw Error(ErrorKind::config, join("the step '", step.name, "' moves pixels and changes colours at once; it is ",
                                           "not for images that are the targets of others", where()));
-    if (steps_[i] && changes_[i] == Changes::places) steps_[i](target, random.split(i));
+    if (step.apply && step.changes == Changes::places) step.apply(target, random.split(i));
   }
   expect_shape(target);
   write_values(target, out);
@@ -155,7 +148,10 @@ std::string Augment::where() const {
 }
 
 std::string Augment::describe() const {
-  return names_.empty() ? "none" : join_names(names_);
+  std::vector<std::string> names;
+  for (const Step& step : steps_) names.push_back(step.name);
+  if (!normalization_.empty()) names.push_back("normalize " + normalization_);
+  return names.empty() ? "none" : join_names(names);
 }
 
 }  // namespace twiddle

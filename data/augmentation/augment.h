@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <functional>
 #include <string>
 #include <vector>
@@ -9,19 +10,25 @@
 
 namespace twiddle {
 
+class Diagnostics;
 class Params;
+struct ConfigNode;
 
 // The steps between a decoded image and the floats a network reads: resize, crops, flips, then (value / 255 - mean) /
 // deviation. A step draws its random numbers from the sequence it is handed, which the loader derives from (seed,
 // epoch, index).
 class Augment {
  public:
-  using Step = std::function<void(Image&, RandomSequence)>;
-  // One that comes after all others, on the values that the network reads, [channels, height, width].
-  using LateStep = std::function<void(float* values, const std::vector<std::int64_t>& shape, RandomSequence)>;
-
   // What a step does to pixels: an image that is the target of another is moved as that one is, and keeps its colours.
   enum class Changes : std::uint8_t { places, colours, both };
+
+  struct Step {
+    std::function<void(Image&, RandomSequence)> apply;  // empty if the step is a late one
+    std::string name;                                   // in a summary
+    Changes changes = Changes::places;
+    // Comes after all others, on the values that the network reads, [channels, height, width].
+    std::function<void(float* values, const std::vector<std::int64_t>& shape, RandomSequence)> apply_late = {};
+  };
 
   // Reads the list at `key` (`augment:` for training, `eval_augment:` for validation) and `normalize`. A step is a name
   // or {name: options}; a size is N or [height, width] and the model's input where it is left out:
@@ -53,12 +60,14 @@ class Augment {
   std::string key_;
   Place place_;  // of the steps in the config, or of the section where there are none
   std::vector<Step> steps_;
-  std::vector<Changes> changes_;      // as many
-  std::vector<LateStep> late_steps_;  // as many; each step of the list is in one of both, and empty in the other
-  std::vector<std::string> names_;
+  std::string normalization_;        // its name; empty: none
   std::vector<float> mean_, scale_;  // one a channel, on bytes: (value - mean) * scale
   std::vector<std::int64_t> shape_;
 };
+
+// Reads one entry of a list of steps, and replaces it by one with every option as it is used. Mistakes go to the
+// diagnostics; then the step does nothing.
+Augment::Step read_augment_step(ConfigNode& entry, std::array<int, 2> model_size, Diagnostics& diagnostics);
 
 // A part of an image.
 struct Window {

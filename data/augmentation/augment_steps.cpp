@@ -1,9 +1,9 @@
-#include "data/augmentation/augment_steps.h"
-
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 
+#include "data/augmentation/augment.h"
 #include "data/augmentation/random_operations.h"
 #include "framework/config/params.h"
 #include "framework/text.h"
@@ -42,7 +42,7 @@ int rounded(double value) {
   return static_cast<int>(std::nearbyint(value));
 }
 
-AugmentStep resize(Entry& entry) {
+Augment::Step resize(Entry& entry) {
   const ConfigNode* value = entry.params.node(entry.name);
   const Size size = entry.size();
   if (!value || value->kind != ConfigNode::Kind::scalar)
@@ -66,7 +66,7 @@ void expect_room(const std::string& step, const Image& image, const Size& size) 
                                       to_text(size), "`; put `resize` or `pad_crop` before it, or in its place"));
 }
 
-AugmentStep center_crop(Entry& entry) {
+Augment::Step center_crop(Entry& entry) {
   const Size size = entry.size();
   return {[size](Image& image, RandomSequence) {
             expect_room("center_crop", image, size);
@@ -82,7 +82,7 @@ void crop_anywhere(Image& image, const Size& size, RandomSequence random) {
   image = cropped(image, offset(0, image.height - size[0]), offset(1, image.width - size[1]), size[0], size[1]);
 }
 
-AugmentStep random_crop(Entry& entry) {
+Augment::Step random_crop(Entry& entry) {
   const Size size = entry.size();
   return {[size](Image& image, RandomSequence random) {
             expect_room("random_crop", image, size);
@@ -91,7 +91,7 @@ AugmentStep random_crop(Entry& entry) {
           "random_crop " + to_text(size)};
 }
 
-AugmentStep pad_crop(Entry& entry) {
+Augment::Step pad_crop(Entry& entry) {
   int pad = 4;
   Size size = entry.model_size;
   if (entry.has_options() || !entry.has_value()) {
@@ -110,7 +110,7 @@ AugmentStep pad_crop(Entry& entry) {
           join("pad_crop ", pad, ", ", to_text(size))};
 }
 
-AugmentStep hflip(Entry& entry) {
+Augment::Step hflip(Entry& entry) {
   const bool empty = entry.params.has(entry.name) && !entry.has_value();  // {hflip: }
   const double probability = empty ? 0.5 : entry.params.number(entry.name, 0.5, 0, 1);
   return {[probability](Image& image, RandomSequence random) {
@@ -152,7 +152,7 @@ Window random_window(const Image& image, Range scale, Range ratio, RandomSequenc
   return {(image.height - h) / 2, (image.width - w) / 2, h, w};
 }
 
-AugmentStep random_resized_crop(Entry& entry) {
+Augment::Step random_resized_crop(Entry& entry) {
   Range scale{0.08, 1}, ratio{3.0 / 4, 4.0 / 3};
   Size size = entry.model_size;
   if (entry.has_options() || !entry.has_value()) {
@@ -170,7 +170,7 @@ AugmentStep random_resized_crop(Entry& entry) {
           "random_resized_crop " + to_text(size)};
 }
 
-AugmentStep color_jitter(Entry& entry) {
+Augment::Step color_jitter(Entry& entry) {
   ColorJitter jitter;
   Params options = entry.params.child(entry.name);
   jitter.brightness = options.number("brightness", 0.0, 0, 100);
@@ -183,25 +183,20 @@ AugmentStep color_jitter(Entry& entry) {
   return {[jitter](Image& image, RandomSequence random) { jitter.apply(image, random); },
           join("color_jitter ", format_number(jitter.brightness), ", ", format_number(jitter.contrast), ", ",
                format_number(jitter.saturation), ", ", format_number(jitter.hue)),
-          {},
-          {},
           Augment::Changes::colours};
 }
 
-AugmentStep rand_augment(Entry& entry) {
+Augment::Step rand_augment(Entry& entry) {
   RandAugment augment;
   Params options = entry.params.child(entry.name);
   augment.operations = options.integer("operations", augment.operations, 0, 1000);
   augment.magnitude = options.integer("magnitude", augment.magnitude, 0, 30);
   options.finish();
   return {[augment](Image& image, RandomSequence random) { augment.apply(image, random); },
-          join("rand_augment ", augment.operations, " of magnitude ", augment.magnitude),
-          {},
-          {},
-          Augment::Changes::both};
+          join("rand_augment ", augment.operations, " of magnitude ", augment.magnitude), Augment::Changes::both};
 }
 
-AugmentStep random_erasing(Entry& entry) {
+Augment::Step random_erasing(Entry& entry) {
   RandomErasing erasing;
   Params options = entry.params.child(entry.name);
   erasing.probability = options.number("probability", erasing.probability, 0, 1);
@@ -213,13 +208,13 @@ AugmentStep random_erasing(Entry& entry) {
   options.finish();
   return {{},
           join("random_erasing ", format_number(erasing.probability), erasing.noise ? ", noise" : ""),
-          {},
+          Augment::Changes::places,
           [erasing](float* values, const std::vector<std::int64_t>& shape, RandomSequence random) {
             erasing.apply(values, shape, random);
           }};
 }
 
-using Reader = AugmentStep (*)(Entry&);
+using Reader = Augment::Step (*)(Entry&);
 const std::map<std::string, Reader>& step_readers() {
   static const std::map<std::string, Reader> readers{
       {"resize", resize},
@@ -237,12 +232,11 @@ const std::map<std::string, Reader>& step_readers() {
 
 }  // namespace
 
-AugmentStep read_augment_step(const ConfigNode& entry, std::array<int, 2> model_size, Diagnostics& diagnostics) {
-  const AugmentStep nothing{[](Image&, RandomSequence) {}, "", entry};
+Augment::Step read_augment_step(ConfigNode& entry, std::array<int, 2> model_size, Diagnostics& diagnostics) {
   const bool plain = entry.kind == ConfigNode::Kind::scalar;
   if (!plain && (entry.kind != ConfigNode::Kind::mapping || entry.entries.size() != 1)) {
     diagnostics.add(entry.place, "an augment step is a name, or one name with its options", "such as '- resize: 256'");
-    return nothing;
+    return {};
   }
   const std::string name = plain ? entry.text : entry.entries.front().key;
   const auto reader = step_readers().find(name);
@@ -250,14 +244,13 @@ AugmentStep read_augment_step(const ConfigNode& entry, std::array<int, 2> model_
     std::vector<std::string> known;
     for (const auto& [step, read] : step_readers()) known.push_back(step);
     diagnostics.add(plain ? entry.place : entry.entries.front().place, unknown_name("augment step", name, known));
-    return nothing;
+    return {};
   }
   ConfigNode no_options;
   no_options.place = entry.place;
   Entry options{name, Params(plain ? no_options : entry, name, diagnostics), model_size};
-  AugmentStep step = reader->second(options);
-  step.used = options.params.used();
-  if (step.used.kind == ConfigNode::Kind::null) step.used = entry;
+  Augment::Step step = reader->second(options);
+  if (ConfigNode used = options.params.used(); used.kind != ConfigNode::Kind::null) entry = std::move(used);
   return step;
 }
 

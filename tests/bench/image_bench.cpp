@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <thread>
 
-#include "data/augmentation/augment_steps.h"
 #include "data/files.h"
 #include "data/images/decoders.h"
 #include "data/loader.h"
@@ -49,9 +48,10 @@ Augment augment_of(const std::vector<const char*>& steps) {
   return Augment(params, "augment", {3, 224, 224});
 }
 
-AugmentStep step(const char* name) {
+Augment::Step step(const char* name) {
   Diagnostics diagnostics;
-  return read_augment_step(scalar(name), {224, 224}, diagnostics);
+  ConfigNode entry = scalar(name);
+  return read_augment_step(entry, {224, 224}, diagnostics);
 }
 
 // Microseconds an image of each part, summed over images; then their quickest of several rounds.
@@ -62,7 +62,7 @@ struct Times {
 };
 
 Times one_round(const Dataset& dataset, std::int64_t images) {
-  const AugmentStep window = step("random_resized_crop"), flip = step("hflip");
+  const Augment::Step window = step("random_resized_crop"), flip = step("hflip");
   const Augment normalize = augment_of({});
   std::vector<float> floats(3 * 224 * 224 * 16);
   Times times;
