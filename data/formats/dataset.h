@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "data/images/image.h"
-#include "data/images/pixel_limit.h"
 #include "data/target.h"
 #include "framework/config/registry.h"
 

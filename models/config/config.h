@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "data/augmentation/mixing.h"
-#include "data/images/pixel_limit.h"
+#include "data/images/image.h"
 #include "framework/config/params.h"
 #include "framework/optimizers/schedule.h"
 #include "framework/tensor.h"
