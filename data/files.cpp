@@ -45,4 +45,21 @@ std::vector<std::uint8_t> read_first_bytes(const std::string& path, std::size_t 
   return bytes;
 }
 
+std::string_view trimmed(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
+  return text.substr(0, text.find_last_not_of(blanks) + 1);
+}
+
+std::vector<std::string_view> lines_of(std::span<const std::uint8_t> contents) {
+  std::string_view rest(reinterpret_cast<const char*>(contents.data()), contents.size());
+  if (rest.starts_with("\xef\xbb\xbf")) rest.remove_prefix(3);
+  std::vector<std::string_view> lines;
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    lines.push_back(trimmed(rest.substr(0, end)));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return lines;
+}
+
 }  // namespace twiddle

@@ -1,11 +1,10 @@
-#include "data/formats/cifar10.h"
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 
 #include "data/files.h"
 #include "data/formats/classes.h"
+#include "data/formats/kinds.h"
 #include "data/images/file_kind.h"
 #include "framework/config/params.h"
 #include "framework/printable.h"
@@ -75,65 +74,87 @@ std::vector<std::string> read_class_names(const std::filesystem::path& file) {
   return {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"};
 }
 
+// CIFAR-10's binary version, kept in memory: records of a label byte and 3 x 32 x 32 bytes.
+class Cifar10 : public Dataset {
+ public:
+  struct Options {
+    explicit Options(Params& params)
+        : paths(params.paths("path")), split(params.choice("split", "", {"train", "test"})) {
+      const ConfigNode* path = params.node("path");
+      if (path == nullptr) params.error("path", "cifar10 needs `path`: the folder with the .bin files, or such files");
+      if (path != nullptr && path->kind == ConfigNode::Kind::sequence && path->items.empty())
+        params.error("path", "cifar10: `path` is an empty list");
+    }
+    std::vector<std::string> paths;
+    std::string split;  // of a folder; empty: not given
+  };
+
+  Cifar10(const DatasetSite& site, const Options& options) {
+    std::vector<std::string> paths = resolve_paths(site, options.paths);
+    if (std::filesystem::is_directory(paths.front()) && paths.size() == 1)
+      paths = files_of_split(paths.front(), options.split);
+    else if (!options.split.empty())
+      throw Error(ErrorKind::config, "cifar10: `split` chooses among a folder's files, but `path` names files itself");
+    for (const std::string& path : paths) read(path);
+    classes_ = read_class_names(std::filesystem::path(paths.front()).parent_path() / "batches.meta.txt");
+  }
+
+  std::int64_t size() const override { return files_.back().end; }
+  const std::vector<std::string>& classes() const override { return classes_; }
+
+  Target get(std::int64_t index, Image& image) const override {
+    expect_index(index);
+    const auto record = records_.begin() + index * record_bytes;
+    image.channels = 3, image.height = image.width = 32;
+    image.pixels.assign(record + 1, record + record_bytes);
+    return *record;
+  }
+
+  std::vector<std::int64_t> labels(std::int64_t index) const override {
+    expect_index(index);
+    return {records_[static_cast<std::size_t>(index * record_bytes)]};
+  }
+
+  std::string where(std::int64_t index) const override {
+    expect_index(index);
+    const auto is_before = [](std::int64_t image, const File& file) { return image < file.end; };
+    const auto file = std::upper_bound(files_.begin(), files_.end(), index, is_before);
+    return join(printable(file->path), " image ", index - (file == files_.begin() ? 0 : (file - 1)->end));
+  }
+
+  std::string describe() const override {
+    return join("cifar10, ", format_count(size(), "image"), " 3x32x32, 10 classes (", printable(files_.front().path),
+                files_.size() > 1 ? join(" and ", files_.size() - 1, " more") : "", ")");
+  }
+
+ private:
+  struct File {
+    std::string path;
+    std::int64_t end;  // the first image after it, counted over all files
+  };
+
+  void read(const std::string& path) {
+    const std::uint64_t bytes = size_of_file(path);
+    if (bytes == 0 || bytes % record_bytes != 0)
+      throw Error(ErrorKind::data, join(printable(path), ": ", misfit(path, static_cast<std::int64_t>(bytes))));
+    const std::vector<std::uint8_t> records = read_bytes(path);
+    for (std::size_t i = 0; i < records.size(); i += record_bytes)
+      if (records[i] >= class_count)
+        throw Error(ErrorKind::data, join(printable(path), ": record ", i / record_bytes, " has label ",
+                                          int(records[i]), "; CIFAR-10 has labels 0 to 9"));
+    records_.insert(records_.end(), records.begin(), records.end());
+    files_.push_back({path, std::ssize(records_) / record_bytes});
+  }
+
+  std::vector<File> files_;
+  std::vector<std::uint8_t> records_;
+  std::vector<std::string> classes_;
+};
+
 }  // namespace
 
-Cifar10::Options::Options(Params& params)
-    : paths(params.paths("path")), split(params.choice("split", "", {"train", "test"})) {
-  const ConfigNode* path = params.node("path");
-  if (path == nullptr) params.error("path", "cifar10 needs `path`: the folder with the .bin files, or such files");
-  if (path != nullptr && path->kind == ConfigNode::Kind::sequence && path->items.empty())
-    params.error("path", "cifar10: `path` is an empty list");
-}
-
-Cifar10::Cifar10(const DatasetSite& site, const Options& options) {
-  std::vector<std::string> paths = resolve_paths(site, options.paths);
-  if (std::filesystem::is_directory(paths.front()) && paths.size() == 1)
-    paths = files_of_split(paths.front(), options.split);
-  else if (!options.split.empty())
-    throw Error(ErrorKind::config, "cifar10: `split` chooses among a folder's files, but `path` names files itself");
-  for (const std::string& path : paths) read(path);
-  classes_ = read_class_names(std::filesystem::path(paths.front()).parent_path() / "batches.meta.txt");
-}
-
-void Cifar10::read(const std::string& path) {
-  const std::uint64_t bytes = size_of_file(path);
-  if (bytes == 0 || bytes % record_bytes != 0)
-    throw Error(ErrorKind::data, join(printable(path), ": ", misfit(path, static_cast<std::int64_t>(bytes))));
-  const std::vector<std::uint8_t> records = read_bytes(path);
-  for (std::size_t i = 0; i < records.size(); i += record_bytes)
-    if (records[i] >= class_count)
-      throw Error(ErrorKind::data, join(printable(path), ": record ", i / record_bytes, " has label ", int(records[i]),
-                                        "; CIFAR-10 has labels 0 to 9"));
-  records_.insert(records_.end(), records.begin(), records.end());
-  files_.push_back({path, static_cast<std::int64_t>(records_.size()) / record_bytes});
-}
-
-Target Cifar10::get(std::int64_t index, Image& image) const {
-  expect_index(index);
-  const auto record = records_.begin() + index * record_bytes;
-  image.channels = 3, image.height = image.width = 32;
-  image.pixels.assign(record + 1, record + record_bytes);
-  return *record;
-}
-
-std::vector<std::int64_t> Cifar10::labels(std::int64_t index) const {
-  expect_index(index);
-  return {records_[static_cast<std::size_t>(index * record_bytes)]};
-}
-
-std::string Cifar10::where(std::int64_t index) const {
-  expect_index(index);
-  std::int64_t begin = 0;
-  for (const File& file : files_) {
-    if (index < file.end) return join(printable(file.path), " image ", index - begin);
-    begin = file.end;
-  }
-  return join("cifar10 image ", index);
-}
-
-std::string Cifar10::describe() const {
-  return join("cifar10, ", format_count(size(), "image"), " 3x32x32, 10 classes (", printable(files_.front().path),
-              files_.size() > 1 ? join(" and ", files_.size() - 1, " more") : "", ")");
+void add_cifar10(DatasetRegistry& datasets) {
+  datasets.add<SourceOf<Cifar10>>("cifar10");
 }
 
 }  // namespace twiddle

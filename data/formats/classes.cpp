@@ -1,6 +1,5 @@
 #include "data/formats/classes.h"
 
-#include <algorithm>
 #include <set>
 #include <string_view>
 
@@ -12,28 +11,14 @@ namespace twiddle {
 
 namespace {
 
-// The lines of a text file without blanks at their ends; empty ones at the end of the file are left out.
-std::vector<std::string> lines_of(const std::string& path) {
-  constexpr const char* blanks = " \t\r\v\f";
-  const std::vector<std::uint8_t> bytes = read_bytes(path);
-  std::string_view rest(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (rest.starts_with("\xef\xbb\xbf")) rest.remove_prefix(3);  // a byte-order mark
-  if (!is_utf8(rest))
-    throw Error(ErrorKind::data, join("'", printable(path), "' is not a text file; expected one class name per line"));
-  std::vector<std::string> lines;
-  while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-    line.remove_prefix(std::min(line.find_first_not_of(blanks), line.size()));
-    lines.emplace_back(line.substr(0, line.find_last_not_of(blanks) + 1));
-  }
-  while (!lines.empty() && lines.back().empty()) lines.pop_back();
-  return lines;
-}
-
+// Empty lines at the end of the file are left out.
 std::vector<std::string> read_names(const std::string& path) {
-  std::vector<std::string> names = lines_of(path);
+  const std::vector<std::uint8_t> bytes = read_bytes(path);
+  if (!is_utf8({reinterpret_cast<const char*>(bytes.data()), bytes.size()}))
+    throw Error(ErrorKind::data, join("'", printable(path), "' is not a text file; expected one class name per line"));
+  const std::vector<std::string_view> lines = lines_of(bytes);
+  std::vector<std::string> names(lines.begin(), lines.end());
+  while (!names.empty() && names.back().empty()) names.pop_back();
   const auto fail = [&](std::size_t line, const std::string& what) {
     throw Error(ErrorKind::data, join(printable(path), ":", line + 1, ": ", what));
   };

@@ -1,13 +1,13 @@
-#include "data/formats/idx.h"
-
 #include <zlib.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <memory>
 #include <system_error>
 
 #include "data/files.h"
 #include "data/formats/classes.h"
+#include "data/formats/kinds.h"
 #include "data/images/file_kind.h"
 #include "framework/config/params.h"
 #include "framework/printable.h"
@@ -117,54 +117,78 @@ class IdxReader {
   std::unique_ptr<gzFile_s, int (*)(gzFile)> file_;
 };
 
+// Images and labels in MNIST's IDX format, plain or gzipped, kept in memory. Images of three dimensions are grey; of
+// four [count, channels, height, width].
+class Idx : public Dataset {
+ public:
+  struct Options {
+    explicit Options(Params& params) : images(params.path("images")), labels(params.path("labels")), classes(params) {}
+    std::string images, labels;
+    ClassNames classes;  // none: numbered
+  };
+
+  Idx(const DatasetSite& site, const Options& options) : classes_(options.classes.read(site)) {
+    const std::vector<std::string> files = resolve_paths(site, {options.images, options.labels});
+    images_file_ = files[0];
+    const std::string& labels_file = files[1];
+    IdxFile pictures = IdxReader(images_file_).read(3, 4, "images");
+    IdxFile numbers = IdxReader(labels_file).read(1, 1, "labels");
+    if (pictures.sizes[0] != numbers.sizes[0])
+      throw Error(ErrorKind::data, join(printable(labels_file), ": ", numbers.sizes[0], " labels for the ",
+                                        pictures.sizes[0], " images of ", printable(images_file_)));
+    if (pictures.sizes.size() == 4) channels_ = static_cast<int>(pictures.sizes[1]);
+    height_ = static_cast<int>(pictures.sizes[pictures.sizes.size() - 2]);
+    width_ = static_cast<int>(pictures.sizes.back());
+    pixels_ = std::move(pictures.values);
+    labels_ = std::move(numbers.values);
+
+    const auto largest = std::max_element(labels_.begin(), labels_.end());
+    const std::string label =
+        join(printable(labels_file), ": image ", largest - labels_.begin(), " has label ", int(*largest));
+    if (classes_.empty()) classes_ = numbered_classes(*largest + 1), largest_label_ = label;
+    if (*largest >= classes_.size())
+      throw Error(ErrorKind::data, join(label, ", but `classes` names only ", classes_.size()));
+  }
+
+  std::int64_t size() const override { return std::ssize(labels_); }
+  const std::vector<std::string>& classes() const override { return classes_; }
+
+  Target get(std::int64_t index, Image& image) const override {
+    expect_index(index);
+    image.channels = channels_, image.height = height_, image.width = width_;
+    const std::int64_t bytes = std::int64_t(channels_) * height_ * width_;
+    image.pixels.assign(pixels_.begin() + index * bytes, pixels_.begin() + (index + 1) * bytes);
+    return labels_[static_cast<std::size_t>(index)];
+  }
+
+  std::vector<std::int64_t> labels(std::int64_t index) const override {
+    expect_index(index);
+    return {labels_[static_cast<std::size_t>(index)]};
+  }
+
+  std::string where(std::int64_t index) const override {
+    expect_index(index);
+    return join(printable(images_file_), " image ", index);
+  }
+
+  std::string describe() const override {
+    return join("idx, ", format_count(size(), "image"), " ", channels_, "x", height_, "x", width_, ", ",
+                format_count(std::ssize(classes_), "class"), " (", printable(images_file_), ")");
+  }
+
+  std::string largest_label() const override { return largest_label_; }
+
+ private:
+  std::string images_file_, largest_label_;
+  int channels_ = 1, height_ = 0, width_ = 0;
+  std::vector<std::uint8_t> pixels_, labels_;
+  std::vector<std::string> classes_;
+};
+
 }  // namespace
 
-Idx::Options::Options(Params& params) : images(params.path("images")), labels(params.path("labels")), classes(params) {}
-
-Idx::Idx(const DatasetSite& site, const Options& options) : classes_(options.classes.read(site)) {
-  const std::vector<std::string> files = resolve_paths(site, {options.images, options.labels});
-  images_file_ = files[0];
-  const std::string& labels_file = files[1];
-  IdxFile pictures = IdxReader(images_file_).read(3, 4, "images");
-  IdxFile numbers = IdxReader(labels_file).read(1, 1, "labels");
-  if (pictures.sizes[0] != numbers.sizes[0])
-    throw Error(ErrorKind::data, join(printable(labels_file), ": ", numbers.sizes[0], " labels for the ",
-                                      pictures.sizes[0], " images of ", printable(images_file_)));
-  if (pictures.sizes.size() == 4) channels_ = static_cast<int>(pictures.sizes[1]);
-  height_ = static_cast<int>(pictures.sizes[pictures.sizes.size() - 2]);
-  width_ = static_cast<int>(pictures.sizes.back());
-  pixels_ = std::move(pictures.values);
-  labels_ = std::move(numbers.values);
-
-  const auto largest = std::max_element(labels_.begin(), labels_.end());
-  const std::string label =
-      join(printable(labels_file), ": image ", largest - labels_.begin(), " has label ", int(*largest));
-  if (classes_.empty()) classes_ = numbered_classes(*largest + 1), largest_label_ = label;
-  if (*largest >= classes_.size())
-    throw Error(ErrorKind::data, join(label, ", but `classes` names only ", classes_.size()));
-}
-
-Target Idx::get(std::int64_t index, Image& image) const {
-  expect_index(index);
-  image.channels = channels_, image.height = height_, image.width = width_;
-  const std::int64_t bytes = std::int64_t(channels_) * height_ * width_;
-  image.pixels.assign(pixels_.begin() + index * bytes, pixels_.begin() + (index + 1) * bytes);
-  return labels_[static_cast<std::size_t>(index)];
-}
-
-std::vector<std::int64_t> Idx::labels(std::int64_t index) const {
-  expect_index(index);
-  return {labels_[static_cast<std::size_t>(index)]};
-}
-
-std::string Idx::where(std::int64_t index) const {
-  expect_index(index);
-  return join(printable(images_file_), " image ", index);
-}
-
-std::string Idx::describe() const {
-  return join("idx, ", format_count(size(), "image"), " ", channels_, "x", height_, "x", width_, ", ",
-              format_count(static_cast<std::int64_t>(classes_.size()), "class"), " (", printable(images_file_), ")");
+void add_idx(DatasetRegistry& datasets) {
+  datasets.add<SourceOf<Idx>>("idx");
 }
 
 }  // namespace twiddle

@@ -1,5 +1,3 @@
-#include "data/formats/cifar10.h"
-
 #include "tests/data/fixtures.h"
 
 namespace twiddle {

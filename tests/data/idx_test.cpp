@@ -1,5 +1,3 @@
-#include "data/formats/idx.h"
-
 #include "tests/data/fixtures.h"
 
 namespace twiddle {

@@ -1,5 +1,3 @@
-#include "data/formats/image_folder.h"
-
 #include "framework/interrupted.h"
 #include "tests/data/fixtures.h"
 #include "tests/data/small_jpeg.h"

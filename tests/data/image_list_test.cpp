@@ -1,5 +1,3 @@
-#include "data/formats/image_list.h"
-
 #include "tests/data/fixtures.h"
 
 namespace twiddle {

@@ -1,5 +1,3 @@
-#include "data/formats/synthetic.h"
-
 #include "tests/data/fixtures.h"
 
 namespace twiddle {
