@@ -168,33 +168,27 @@ int run(const Bench& bench, const BenchArguments& arguments, const Flags& flags)
 // Declares the options that all benchmarks take.
 void add_common_options(VerbOptions& verb, BenchArguments& arguments) {
   BenchOptions& options = arguments.request.options;
-  verb.add_option("--engines", options.engines, "ENGINE or ENGINE:PLAN; all but direct")
-      .delimiter(',')
-      .type_name("A,B");
-  verb.add_option("--precision", arguments.precision, "fp32, tf32 or bf16: the error limit of results")
-      .type_name("CLASS");
-  verb.add_option("--batch-size,--batch", options.batch, "Images in a batch; the papers' own")
-      .type_name("N")
-      .check(whole_number_between(1, 1 << 22));
-  verb.add_option("--workspace-limit", arguments.workspace, "Largest workspace of a plan (4GiB)").type_name("SIZE");
-  verb.add_option("--milliseconds", options.budget_ms, "Time for one engine and pass, at least three runs (50)")
-      .type_name("MS")
-      .check(number_between(0, 1e6));
-  verb.add_option("--csv", arguments.csv, "Write the rows as comma-separated values, too").type_name("FILE");
+  verb.add_option("--engines", options.engines, "ENGINE or ENGINE:PLAN; all but direct",
+                  {.value = "A,B", .separated = true});
+  verb.add_option("--precision", arguments.precision, "fp32, tf32 or bf16: the error limit of results",
+                  {.value = "CLASS"});
+  verb.add_option("--batch-size,--batch", options.batch, "Images in a batch; the papers' own",
+                  {.value = "N", .check = whole_number_between(1, 1 << 22)});
+  verb.add_option("--workspace-limit", arguments.workspace, "Largest workspace of a plan (4GiB)", {.value = "SIZE"});
+  verb.add_option("--milliseconds", options.budget_ms, "Time for one engine and pass, at least three runs (50)",
+                  {.value = "MS", .check = number_between(0, 1e6)});
+  verb.add_option("--csv", arguments.csv, "Write the rows as comma-separated values, too", {.value = "FILE"});
 }
 
 void add_sweep_options(VerbOptions& verb, BenchArguments& arguments) {
   BenchRequest& request = arguments.request;
-  verb.add_option("--sample", request.sample, "Number of shapes, picked at random; all")
-      .type_name("N")
-      .check(whole_number_between(1, 8232));
-  verb.add_option("--seed", request.seed, "Seed of the sample (1)")
-      .type_name("N")
-      .check(whole_number_between(0, std::numeric_limits<long long>::max()));
-  verb.add_option("--shard", arguments.shard, "Every Nth shape from the Ith on; all").type_name("I/N");
-  verb.add_option("--results", request.results, "Files of measured shapes; the first is resumed, the others are read")
-      .delimiter(',')
-      .type_name("FILE,FILE");
+  verb.add_option("--sample", request.sample, "Number of shapes, picked at random; all",
+                  {.value = "N", .check = whole_number_between(1, 8232)});
+  verb.add_option("--seed", request.seed, "Seed of the sample (1)",
+                  {.value = "N", .check = whole_number_between(0, std::numeric_limits<long long>::max())});
+  verb.add_option("--shard", arguments.shard, "Every Nth shape from the Ith on; all", {.value = "I/N"});
+  verb.add_option("--results", request.results, "Files of measured shapes; the first is resumed, the others are read",
+                  {.value = "FILE,FILE", .separated = true});
   verb.add_flag("--recorded", request.recorded, "Show what --results hold and measure nothing");
 }
 
@@ -204,20 +198,18 @@ Action add_bench(const Bench& bench, VerbOptions& verb, const Flags& flags) {
   const auto takes = [&](unsigned option) { return (bench.takes & option) != 0; };
   add_common_options(verb, *arguments);
   if (takes(layers))
-    verb.add_option("--layers", request.layers, "Layers of any table, by name").delimiter(',').type_name("A,B");
+    verb.add_option("--layers", request.layers, "Layers of any table, by name", {.value = "A,B", .separated = true});
   if (takes(passes))
-    verb.add_option("--passes", arguments->passes, "forward, backward_input, backward_weight")
-        .delimiter(',')
-        .type_name("A,B");
+    verb.add_option("--passes", arguments->passes, "forward, backward_input, backward_weight",
+                    {.value = "A,B", .separated = true});
   if (takes(networks))
-    verb.add_option("--networks", request.networks, "Networks, by the names of their files")
-        .delimiter(',')
-        .type_name("A,B");
-  if (takes(models)) verb.add_option("--models", request.models, "Folder of the networks (models)").type_name("DIR");
-  if (takes(parts)) verb.add_option("--parts", request.parts, bench.parts).delimiter(',').type_name("A,B");
+    verb.add_option("--networks", request.networks, "Networks, by the names of their files",
+                    {.value = "A,B", .separated = true});
+  if (takes(models)) verb.add_option("--models", request.models, "Folder of the networks (models)", {.value = "DIR"});
+  if (takes(parts)) verb.add_option("--parts", request.parts, bench.parts, {.value = "A,B", .separated = true});
   if (takes(sample)) add_sweep_options(verb, *arguments);
   if (takes(ranks)) add_gpus_option(verb, arguments->gpus);
-  if (takes(picture)) verb.add_option("--svg", arguments->svg, "Draw the results").type_name("FILE");
+  if (takes(picture)) verb.add_option("--svg", arguments->svg, "Draw the results", {.value = "FILE"});
   return [&bench, &flags, arguments] { return run(bench, *arguments, flags); };
 }
 

@@ -1,60 +1,58 @@
 #include "apps/command_line/verb_options.h"
 
+#include <fmt/core.h>
+
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdint>
+#include <cstdlib>
 #include <vector>
 
 namespace twiddle {
 
-VerbOption& VerbOption::required() {
-  option_->required();
-  return *this;
+Validator whole_number_between(long long least, long long most) {
+  return [=](const std::string& text) {
+    char* end = nullptr;
+    errno = 0;
+    const long long value = std::strtoll(text.c_str(), &end, 10);
+    const bool ok = !text.empty() && *end == '\0' && errno == 0 && value >= least && value <= most;
+    return ok ? std::string() : fmt::format("a whole number from {} to {} is needed, found '{}'", least, most, text);
+  };
 }
 
-VerbOption& VerbOption::type_name(const std::string& name) {
-  option_->type_name(name);
-  return *this;
-}
-
-VerbOption& VerbOption::delimiter(char between) {
-  option_->delimiter(between);
-  return *this;
-}
-
-VerbOption& VerbOption::check(const Validator& validator) {
-  option_->check(validator);
-  return *this;
-}
-
-VerbOption& VerbOption::excludes(const VerbOption& other) {
-  option_->excludes(other.option_);
-  return *this;
+Validator number_between(double least, double most) {
+  return [=](const std::string& text) {
+    char* end = nullptr;
+    const double value = std::strtod(text.c_str(), &end);
+    const bool ok = !text.empty() && *end == '\0' && value >= least && value <= most;
+    return ok ? std::string() : fmt::format("a number from {} to {} is needed, found '{}'", least, most, text);
+  };
 }
 
 template <class T>
-VerbOption VerbOptions::add_option(const std::string& names, T& value, const std::string& help) {
-  return VerbOption(*app_->add_option(names, value, help));
+void VerbOptions::add_option(const std::string& names, T& value, const std::string& help, const OptionRules& rules) {
+  CLI::Option& option = *app_->add_option(names, value, help)->required(rules.required);
+  if (!rules.value.empty()) option.type_name(rules.value);
+  if (rules.check) option.check(rules.check);
+  if (rules.separated) option.delimiter(',');
+  if (!rules.excludes.empty()) option.excludes(app_->get_option(rules.excludes));
 }
 
-VerbOption VerbOptions::add_flag(const std::string& names, bool& value, const std::string& help) {
-  return VerbOption(*app_->add_flag(names, value, help));
-}
-
-void VerbOptions::explain(const std::string& text) {
-  app_->footer(text);
+void VerbOptions::add_flag(const std::string& names, bool& value, const std::string& help) {
+  app_->add_flag(names, value, help);
 }
 
 void add_gpus_option(VerbOptions& verb, int& gpus) {
-  verb.add_option("--gpus", gpus, "Start so many processes on this machine, one a GPU, which share each batch")
-      .type_name("N")
-      .check(whole_number_between(1, 1024));
+  verb.add_option("--gpus", gpus, "Start so many processes on this machine, one a GPU, which share each batch",
+                  {.value = "N", .check = whole_number_between(1, 1024)});
 }
 
-template VerbOption VerbOptions::add_option(const std::string&, std::string&, const std::string&);
-template VerbOption VerbOptions::add_option(const std::string&, std::vector<std::string>&, const std::string&);
-template VerbOption VerbOptions::add_option(const std::string&, int&, const std::string&);
-template VerbOption VerbOptions::add_option(const std::string&, std::int64_t&, const std::string&);
-template VerbOption VerbOptions::add_option(const std::string&, std::uint64_t&, const std::string&);
-template VerbOption VerbOptions::add_option(const std::string&, double&, const std::string&);
+template void VerbOptions::add_option(const std::string&, std::string&, const std::string&, const OptionRules&);
+template void VerbOptions::add_option(const std::string&, std::vector<std::string>&, const std::string&,
+                                      const OptionRules&);
+template void VerbOptions::add_option(const std::string&, int&, const std::string&, const OptionRules&);
+template void VerbOptions::add_option(const std::string&, std::int64_t&, const std::string&, const OptionRules&);
+template void VerbOptions::add_option(const std::string&, std::uint64_t&, const std::string&, const OptionRules&);
+template void VerbOptions::add_option(const std::string&, double&, const std::string&, const OptionRules&);
 
 }  // namespace twiddle

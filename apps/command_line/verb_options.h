@@ -1,27 +1,26 @@
 #pragma once
+#include <functional>
 #include <string>
-
-#include "apps/command_line/validators.h"
 
 namespace CLI {
 class App;
-class Option;
-}  // namespace CLI
+}
 
 namespace twiddle {
 
-// One option or argument of a verb. Each function changes it and returns it.
-class VerbOption {
- public:
-  explicit VerbOption(CLI::Option& option) : option_(&option) {}
-  VerbOption& required();
-  VerbOption& type_name(const std::string& name);  // what help calls its value
-  VerbOption& delimiter(char between);             // of values that are given in one text: A,B
-  VerbOption& check(const Validator& validator);
-  VerbOption& excludes(const VerbOption& other);
+// Checks an option's text, as CLI11 calls it: returns the error, or nothing. These refuse what CLI11 would read
+// halfway, such as "10 minutes".
+using Validator = std::function<std::string(const std::string&)>;
+Validator whole_number_between(long long least, long long most);
+Validator number_between(double least, double most);
 
- private:
-  CLI::Option* option_;
+// What else there is to say of an option or argument.
+struct OptionRules {
+  std::string value = {};  // what help calls its value
+  Validator check = {};    // of each value
+  bool required = false;
+  bool separated = false;     // several values are given in one text: A,B
+  std::string excludes = {};  // an option or argument that cannot be given as well
 };
 
 // What a verb declares its options and arguments with. CLI11 stays behind it, in three files: its headers alone take
@@ -31,11 +30,10 @@ class VerbOptions {
   explicit VerbOptions(CLI::App& app) : app_(&app) {}
 
   // A name without dashes is an argument: "CONFIG". The value is written when the command line is read; T is
-  // std::string, std::vector<std::string>, int, std::int64_t, std::uint64_t or double.
+  // std::string, int, std::int64_t, std::uint64_t, double, or a vector of strings.
   template <class T>
-  VerbOption add_option(const std::string& names, T& value, const std::string& help = "");
-  VerbOption add_flag(const std::string& names, bool& value, const std::string& help);
-  void explain(const std::string& text);  // stands below the options in the verb's help
+  void add_option(const std::string& names, T& value, const std::string& help, const OptionRules& rules = {});
+  void add_flag(const std::string& names, bool& value, const std::string& help);
 
  private:
   CLI::App* app_;

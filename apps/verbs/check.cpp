@@ -168,7 +168,7 @@ int check(const Flags& flags, const std::vector<std::string>& files, bool all_im
 Action add_check(VerbOptions& verb, const Flags& flags) {
   const auto files = std::make_shared<std::vector<std::string>>();
   const auto all_images = std::make_shared<bool>(false);
-  verb.add_option("CONFIG", *files, "YAML files").required();
+  verb.add_option("CONFIG", *files, "YAML files", {.required = true});
   verb.add_flag("--images", *all_images, "Read every image, not only the first");
   return [&flags, files, all_images] { return check(flags, *files, *all_images); };
 }

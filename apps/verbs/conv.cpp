@@ -1,9 +1,9 @@
 #include <fmt/core.h>
 
-#include <charconv>
+#include <array>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
+#include <string>
 
 #include "apps/command_line/console.h"
 #include "apps/command_line/text_table.h"
@@ -20,38 +20,30 @@
 namespace twiddle {
 namespace {
 
-// The options as typed.
 struct ConvArguments {
-  std::string in, out, engine = "rule", stride = "1", pad = "0", dilation = "1", groups = "1", precision = "fp32",
-                       repeat = "5";
+  ConvJob job;
+  std::string stride = "1", pad = "0", precision = "fp32";  // as typed
   bool list = false;
 };
 
-std::optional<int> parse_integer(std::string_view text, int least, int most) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = error == std::errc() && end == text.data() + text.size();
-  return whole && value >= least && value <= most ? std::optional(value) : std::nullopt;
-}
-
-int integer(const char* flag, const std::string& text, int least, int most) {
-  const std::optional<int> value = parse_integer(text, least, most);
-  if (!value)
-    throw Error(ErrorKind::config,
-                fmt::format("{} must be a whole number from {} to {}, found '{}'", flag, least, most, text));
-  return *value;
-}
+constexpr int largest_size = 65536;
 
 // "2", or "2,1" for height and width.
-std::array<int, 2> pair(const char* flag, const std::string& text, int least, int most) {
+std::array<int, 2> pair(const char* flag, const std::string& text, int least) {
+  const Validator error_of = whole_number_between(least, largest_size);
   const std::size_t comma = text.find(',');
-  const std::optional<int> height = parse_integer(text.substr(0, comma), least, most);
-  const std::optional<int> width =
-      comma == std::string::npos ? height : parse_integer(text.substr(comma + 1), least, most);
-  if (!height || !width)
+  const std::string height = text.substr(0, comma), width = comma == text.npos ? height : text.substr(comma + 1);
+  if (!error_of(height).empty() || !error_of(width).empty())
     throw Error(ErrorKind::config, fmt::format("{} must be H or H,W with whole numbers from {} to {}, found '{}'", flag,
-                                               least, most, text));
-  return {*height, *width};
+                                               least, largest_size, text));
+  return {std::stoi(height), std::stoi(width)};
+}
+
+int threads_of(const Flags& flags) {
+  const std::string text = flags.value("threads", "0");
+  const std::string error = whole_number_between(0, 1024)(text);
+  if (!error.empty()) throw Error(ErrorKind::config, "--threads: " + error);
+  return std::stoi(text);
 }
 
 Precision parse_precision(const std::string& text) {
@@ -104,19 +96,15 @@ nlohmann::json to_json(const ConvJob& job, const ConvReport& report) {
 }
 
 int run(const ConvArguments& arguments, const Flags& flags) {
-  constexpr int most = 65536;
-  ConvJob job;
-  job.in = arguments.in, job.out = arguments.out, job.engine = arguments.list ? "measured" : arguments.engine;
-  job.stride = pair("--stride", arguments.stride, 1, most);
-  job.pad = pair("--pad", arguments.pad, 0, most);
-  job.dilation = integer("--dilation", arguments.dilation, 1, most);
-  job.groups = integer("--groups", arguments.groups, 1, most);
-  job.repeat = integer("--repeat", arguments.repeat, 1, 1'000'000);
+  ConvJob job = arguments.job;
+  if (arguments.list) job.engine = "measured";
+  job.stride = pair("--stride", arguments.stride, 1);
+  job.pad = pair("--pad", arguments.pad, 0);
   job.precision = parse_precision(arguments.precision);
   job.device = open_device(flags);
   if (flags.verbosity >= 0)
     job.measuring = std::make_shared<Measuring>([](const std::string& text) { tell(printable(text) + "\n"); });
-  use_threads(integer("--threads", flags.value("threads", "0"), 0, 1024));
+  use_threads(threads_of(flags));
 
   refuse_to_overwrite("OUT", job.out, {job.in});
   refuse_to_overwrite("--json", flags.json, {job.in, job.out});
@@ -130,20 +118,22 @@ int run(const ConvArguments& arguments, const Flags& flags) {
 
 Action add_conv(VerbOptions& verb, const Flags& flags) {
   const auto arguments = std::make_shared<ConvArguments>();
-  verb.add_option("IN", arguments->in,
+  ConvJob& job = arguments->job;
+  verb.add_option("IN", job.in,
                   "safetensors file with input (batch, channels, h, w), weight (filters, channels / groups, kh, kw), "
-                  "and, if wanted, bias and grad_output")
-      .required();
-  verb.add_option("OUT", arguments->out, "File for output and, with grad_output, the three gradients").required();
-  verb.add_option("--engine", arguments->engine, "rule, measured, ENGINE or ENGINE:PLAN").type_name("NAME");
+                  "and, if wanted, bias and grad_output",
+                  {.required = true});
+  verb.add_option("OUT", job.out, "File for output and, with grad_output, the three gradients", {.required = true});
+  verb.add_option("--engine", job.engine, "rule, measured, ENGINE or ENGINE:PLAN", {.value = "NAME"});
   verb.add_flag("--list", arguments->list, "Measure, and show every plan with its time, error and why it lost");
-  verb.add_option("--stride", arguments->stride).type_name("H[,W]");
-  verb.add_option("--pad", arguments->pad).type_name("H[,W]");
-  verb.add_option("--dilation", arguments->dilation).type_name("N");
-  verb.add_option("--groups", arguments->groups).type_name("N");
-  verb.add_option("--precision", arguments->precision, "fp32, tf32 or bf16: the error that the result may have")
-      .type_name("CLASS");
-  verb.add_option("--repeat", arguments->repeat, "Timed runs of each pass; the median is printed").type_name("N");
+  verb.add_option("--stride", arguments->stride, "", {.value = "H[,W]"});
+  verb.add_option("--pad", arguments->pad, "", {.value = "H[,W]"});
+  verb.add_option("--dilation", job.dilation, "", {.value = "N", .check = whole_number_between(1, largest_size)});
+  verb.add_option("--groups", job.groups, "", {.value = "N", .check = whole_number_between(1, largest_size)});
+  verb.add_option("--precision", arguments->precision, "fp32, tf32 or bf16: the error that the result may have",
+                  {.value = "CLASS"});
+  verb.add_option("--repeat", job.repeat, "Timed runs of each pass; the median is printed",
+                  {.value = "N", .check = whole_number_between(1, 1'000'000)});
   return [&flags, arguments] { return run(*arguments, flags); };
 }
 

@@ -10,7 +10,6 @@
 #include <set>
 
 #include "apps/command_line/console.h"
-#include "apps/command_line/validators.h"
 #include "apps/command_line/verb_options.h"
 #include "apps/verbs/open.h"
 #include "apps/verbs/verbs.h"
@@ -225,16 +224,15 @@ int predict(const Flags& flags, const PredictArguments& arguments) {
 
 Action add_predict(VerbOptions& verb, const Flags& flags) {
   const auto arguments = std::make_shared<PredictArguments>();
-  verb.add_option("RUN", arguments->path, "A run folder, a checkpoint folder or a weights file").required();
-  verb.add_option("PICTURE", arguments->pictures, "PNG or JPEG files, or folders of them").required();
-  verb.add_option("--model", arguments->model_file, "The YAML file, where the weights lie in no run folder")
-      .type_name("CONFIG");
+  verb.add_option("RUN", arguments->path, "A run folder, a checkpoint folder or a weights file", {.required = true});
+  verb.add_option("PICTURE", arguments->pictures, "PNG or JPEG files, or folders of them", {.required = true});
+  verb.add_option("--model", arguments->model_file, "The YAML file, where the weights lie in no run folder",
+                  {.value = "CONFIG"});
   verb.add_option("--threshold", arguments->threshold,
-                  "Of several labels, tell those of at least this probability (0.5)")
-      .type_name("P")
-      .check(number_between(0, 1));
-  verb.add_option("--images", arguments->images, "Where the images go that a network makes (predictions)")
-      .type_name("FOLDER");
+                  "Of several labels, tell those of at least this probability (0.5)",
+                  {.value = "P", .check = number_between(0, 1)});
+  verb.add_option("--images", arguments->images, "Where the images go that a network makes (predictions)",
+                  {.value = "FOLDER"});
   return [&flags, arguments] { return predict(flags, *arguments); };
 }
 

@@ -68,7 +68,7 @@ int summary(const Flags& flags, const std::string& file) {
 
 Action add_summary(VerbOptions& verb, const Flags& flags) {
   const auto file = std::make_shared<std::string>();
-  verb.add_option("CONFIG", *file, "A YAML file or a run folder").required();
+  verb.add_option("CONFIG", *file, "A YAML file or a run folder", {.required = true});
   return [&flags, file] { return summary(flags, *file); };
 }
 

@@ -290,14 +290,12 @@ int time_on(Communicator& ranks, Flags flags, const TimeArguments& arguments) {
 
 Action add_time(VerbOptions& verb, const Flags& flags) {
   const auto arguments = std::make_shared<TimeArguments>();
-  verb.add_option("CONFIG", arguments->config, "A YAML file or a run folder").required();
+  verb.add_option("CONFIG", arguments->config, "A YAML file or a run folder", {.required = true});
   add_gpus_option(verb, arguments->gpus);
-  verb.add_option("--seconds", arguments->seconds, "Longest time for whole iterations (10)")
-      .type_name("S")
-      .check(number_between(0.01, 1e6));
-  verb.add_option("--steps", arguments->steps, "Exactly so many iterations instead, timed one by one")
-      .type_name("N")
-      .check(whole_number_between(1, 1000000));
+  verb.add_option("--seconds", arguments->seconds, "Longest time for whole iterations (10)",
+                  {.value = "S", .check = number_between(0.01, 1e6)});
+  verb.add_option("--steps", arguments->steps, "Exactly so many iterations instead, timed one by one",
+                  {.value = "N", .check = whole_number_between(1, 1000000)});
   verb.add_flag("--no-graph", arguments->no_graph, "Eager iterations alone, none replayed from a CUDA graph");
   return [&flags, arguments] {
     if (arguments->gpus > 0 && !is_started_rank()) return run_on_gpus(arguments->gpus);

@@ -305,18 +305,15 @@ int train_on(const std::shared_ptr<Communicator>& ranks, const Flags& flags, con
 
 Action add_train(VerbOptions& verb, const Flags& flags) {
   const auto arguments = std::make_shared<TrainArguments>();
-  const VerbOption config = verb.add_option("CONFIG", arguments->config, "The YAML file of the experiment");
-  VerbOption resume =
-      verb.add_option("--resume", arguments->resume, "Go on with a run: its folder, or one of its checkpoints");
-  resume.type_name("RUN").excludes(config);
+  verb.add_option("CONFIG", arguments->config, "The YAML file of the experiment");
+  verb.add_option("--resume", arguments->resume, "Go on with a run: its folder, or one of its checkpoints",
+                  {.value = "RUN", .excludes = "CONFIG"});
   verb.add_option("--weights", arguments->weights,
-                  "Start from these weights, as far as layers fit by name and shape: a file or a run folder")
-      .type_name("FILE")
-      .excludes(resume);
+                  "Start from these weights, as far as layers fit by name and shape: a file or a run folder",
+                  {.value = "FILE", .excludes = "--resume"});
   add_gpus_option(verb, arguments->gpus);
-  verb.add_option("--limit-batches", arguments->limit_batches, "Batches of an epoch; 0: all")
-      .type_name("N")
-      .check(whole_number_between(0, 1000000000));
+  verb.add_option("--limit-batches", arguments->limit_batches, "Batches of an epoch; 0: all",
+                  {.value = "N", .check = whole_number_between(0, 1000000000)});
   verb.add_flag("--overfit-batch", arguments->overfit_batch,
                 "Train on the first batch alone, again and again: its loss must fall");
   verb.add_flag("--no-graph", arguments->no_graph, "On a GPU, do not play steps from a CUDA graph");

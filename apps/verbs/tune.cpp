@@ -166,7 +166,7 @@ int tune(Flags flags, const TuneArguments& arguments) {
 
 Action add_tune(VerbOptions& verb, const Flags& flags) {
   const auto arguments = std::make_shared<TuneArguments>();
-  verb.add_option("CONFIG", arguments->config, "A YAML file or a run folder").required();
+  verb.add_option("CONFIG", arguments->config, "A YAML file or a run folder", {.required = true});
   verb.add_flag("--plans", arguments->plans, "Show every plan with its time, error and why it lost");
   verb.add_flag("--retune", arguments->retune, "Measure again what is known already");
   return [&flags, arguments] { return tune(flags, *arguments); };

@@ -7,7 +7,7 @@
 
 #include "apps/command_line/duration.h"
 #include "apps/command_line/text_table.h"
-#include "apps/command_line/validators.h"
+#include "apps/command_line/verb_options.h"
 #include "tests/support/temp_path.h"
 
 namespace twiddle {
