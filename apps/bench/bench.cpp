@@ -8,7 +8,6 @@
 
 #include "apps/command_line/command_line.h"
 #include "apps/command_line/flags.h"
-#include "apps/command_line/use_threads.h"
 #include "apps/command_line/verb_options.h"
 #include "apps/ranks/rank_processes.h"
 #include "apps/ranks/ranks.h"
@@ -106,10 +105,7 @@ BenchRequest read_request(const Bench& bench, const BenchArguments& arguments, c
   for (const std::string& pass : arguments.passes)
     options.passes.push_back(
         named("pass", pass, {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight}));
-  const std::string threads = flags.value("threads", "0");
-  if (const std::string wrong = whole_number_between(0, 1024)(threads); !wrong.empty())
-    throw Error(ErrorKind::config, "--threads: " + wrong);
-  use_threads(std::stoi(threads));
+  use_threads_of(flags);
   if (!arguments.shard.empty()) request.shard = read_shard(arguments.shard);
   request.print = flags.json != "-";
   request.verbosity = flags.verbosity;

@@ -11,7 +11,6 @@
 #include "apps/bench/svg_page.h"
 #include "apps/bench/sweep_results.h"
 #include "apps/command_line/console.h"
-#include "apps/command_line/duration.h"
 #include "apps/command_line/text_table.h"
 #include "framework/error.h"
 #include "framework/text.h"

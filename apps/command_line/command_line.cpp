@@ -8,7 +8,6 @@
 
 #include "apps/command_line/console.h"
 #include "apps/command_line/flags.h"
-#include "apps/command_line/shell_word.h"
 #include "apps/command_line/verb_options.h"
 #include "apps/failure.h"
 #include "apps/version.h"

@@ -1,7 +1,9 @@
 #include "apps/command_line/flags.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <map>
+#include <string_view>
 
 #include "framework/error.h"
 #include "framework/printable.h"
@@ -117,6 +119,15 @@ std::string own_flags(const CLI::App& verb) {
     text += '\n';
   }
   return text;
+}
+
+std::string shell_word(const std::string& text) {
+  const std::string_view plain = "_-./:=,+@%0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  const auto is_plain = [plain](char letter) { return (letter & 0x80) != 0 || plain.find(letter) != plain.npos; };
+  if (!text.empty() && std::all_of(text.begin(), text.end(), is_plain)) return text;
+  std::string quoted = "'";
+  for (const char letter : text) quoted += letter == '\'' ? "'\\''" : std::string(1, letter);
+  return quoted + "'";
 }
 
 std::vector<std::string> flag_names(const CLI::App& app) {

@@ -29,6 +29,9 @@ void collect_flags(const CLI::App& app, unsigned groups, const std::string& verb
 // was given, and none that names another file: these may be at another place on each host.
 std::string own_flags(const CLI::App& verb);
 
+// The text as one word of a shell's command line: in quotes where it needs them.
+std::string shell_word(const std::string& text);
+
 // All names by which an app's options can be called: "--epochs".
 std::vector<std::string> flag_names(const CLI::App& app);
 

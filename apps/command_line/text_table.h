@@ -15,4 +15,6 @@ class TextTable {
   std::vector<std::vector<std::string>> rows_;
 };
 
+std::string format_duration(double seconds);  // "0:06", "1:02:03"
+
 }  // namespace twiddle

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "apps/command_line/duration.h"
+#include "apps/command_line/text_table.h"
 #include "apps/verbs/progress.h"
 #include "apps/verbs/report.h"
 #include "apps/version.h"
@@ -65,26 +65,9 @@ std::string class_name(const std::vector<std::string>& classes, std::int64_t lab
   return index < classes.size() ? classes[index] : std::to_string(label);
 }
 
-// A picture of the dataset, no larger than a report needs it. False: it cannot be read, which was told when it was met;
-// a report is no reason to fail.
-bool read_picture(const Dataset& data, std::int64_t index, Image& image) try {
-  data.get(index, image);
-  image = no_larger(std::move(image));
-  return true;
-} catch (const Error&) {
-  return false;
-}
-
-std::vector<Report::Picture> wrong_pictures(const Dataset& data, const EvalResult& validation) {
-  std::vector<Report::Picture> pictures;
-  for (const EvalResult::Wrong& wrong : validation.wrong) {
-    Report::Picture picture;
-    if (!read_picture(data, wrong.index, picture.image)) continue;
-    picture.caption = fmt::format("{} predicted as {}, {:.0f}%", class_name(data.classes(), wrong.actual),
-                                  class_name(data.classes(), wrong.predicted), 100 * wrong.probability);
-    pictures.push_back(std::move(picture));
-  }
-  return pictures;
+std::string wrong_caption(const EvalResult::Wrong& wrong, const std::vector<std::string>& classes) {
+  return fmt::format("{} predicted as {}, {:.0f}%", class_name(classes, wrong.actual),
+                     class_name(classes, wrong.predicted), 100 * wrong.probability);
 }
 
 // "cat 3%, dog 99%; said: bird 80%": the labels that an image has, and those that the network would give it as well; of
@@ -109,13 +92,18 @@ std::string labels_caption(const EvalResult::Scored& image, const std::vector<st
   return (image.labels.empty() ? "no label" : named(image.labels)) + (said.empty() ? "" : "; said: " + named(said));
 }
 
-std::vector<Report::Picture> worst_pictures(const Dataset& data, const EvalResult& validation) {
+// Pictures of the dataset, no larger than a report needs them. One that cannot be read is left out: that was reported
+// when it was met, and a report is no reason to fail.
+template <class Example, class Caption>
+std::vector<Report::Picture> pictures_of(const Dataset& data, const std::vector<Example>& examples, Caption caption) {
   std::vector<Report::Picture> pictures;
-  for (const EvalResult::Scored& image : validation.worst) {
-    Report::Picture picture;
-    if (!read_picture(data, image.index, picture.image)) continue;
-    picture.caption = labels_caption(image, data.classes());
-    pictures.push_back(std::move(picture));
+  for (const Example& example : examples) {
+    try {
+      Image image;
+      data.get(example.index, image);
+      pictures.push_back({no_larger(std::move(image)), caption(example, data.classes())});
+    } catch (const Error&) {
+    }
   }
   return pictures;
 }
@@ -132,17 +120,6 @@ std::vector<std::vector<Report::Picture>> restored_pictures(const EvalResult& va
   return rows;
 }
 
-// Facts as a terminal shows them are set apart by blanks.
-std::vector<std::string> parts_of(const std::string& text) {
-  std::vector<std::string> parts;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find("   ", begin), text.size());
-    parts.push_back(text.substr(begin, end - begin));
-    begin = std::min(text.find_first_not_of(' ', end), text.size());
-  }
-  return parts;
-}
-
 std::string summary(const RunState& state, const Metric& watched, const Config& config) {
   if (state.best_epoch == 0) return "";
   return fmt::format("{} {} at epoch {} of {}", watched.text(state.best_score), watched.title, state.best_epoch,
@@ -154,19 +131,18 @@ std::string read_whole(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-std::vector<Report::Fact> facts(const Config& config, Trainer& trainer, const RunOrigin& origin,
-                                const History& history) {
+std::vector<Fact> facts(const Config& config, Trainer& trainer, const RunOrigin& origin, const History& history) {
   double seconds = 0;
   for (const EpochReport& epoch : history.epochs) seconds += epoch.seconds;
   const RunState& state = trainer.state();
-  std::vector<Report::Fact> facts{{"command", {origin.command}}, {"started", {origin.started}}};
+  std::vector<Fact> facts{{"command", {origin.command}}, {"started", {origin.started}}};
   facts.push_back({"trained",
                    {fmt::format("{} of {}", format_count(state.epoch), format_count(config.train.epochs, "epoch")),
                     format_count(state.step, "step"), format_duration(seconds)}});
   facts.push_back({"twiddle", {version()}});
   if (!commit().empty()) facts.back().parts.push_back("commit " + commit());
   facts.back().parts.push_back(compiler());
-  for (const auto& [name, text] : run_facts(config, trainer)) facts.push_back({name, parts_of(text)});
+  for (const Fact& fact : run_facts(config, trainer)) facts.push_back(fact);
   const std::vector<std::string> skipped = trainer.skipped_messages();
   if (!skipped.empty())
     facts.push_back({"skipped", {skipped_line(trainer.skipped()) + "; the first: " + skipped.front()}});
@@ -192,8 +168,8 @@ Report make_report(const Config& config, Trainer& trainer, const RunOrigin& orig
   report.examined = fmt::format("epoch {}{}", validation->epoch, best ? ", the best" : "");
   report.classes = trainer.val_data()->classes();
   report.validation = validation->result;
-  report.mistakes = wrong_pictures(*trainer.val_data(), result);
-  report.worst = worst_pictures(*trainer.val_data(), result);
+  report.mistakes = pictures_of(*trainer.val_data(), result.wrong, wrong_caption);
+  report.worst = pictures_of(*trainer.val_data(), result.worst, labels_caption);
   report.restored = restored_pictures(result);
   report.facts.push_back({"validation", {report.examined}});
   for (const Metric& metric : trainer.metrics())

@@ -51,15 +51,17 @@ int highest_number(const std::string& out, const std::string& prefix) {
   return highest;
 }
 
-void flatten(const ConfigNode& node, const std::string& path, std::map<std::string, std::string>& leaves) {
+// use(path, text) for each value: "train.epochs", "2".
+template <class Use>
+void for_each_leaf(const ConfigNode& node, const std::string& path, const Use& use) {
   if (node.kind == ConfigNode::Kind::mapping) {
     for (const auto& entry : node.entries)
-      flatten(entry.value, path.empty() ? entry.key : path + "." + entry.key, leaves);
+      for_each_leaf(entry.value, path.empty() ? entry.key : path + "." + entry.key, use);
   } else if (node.kind == ConfigNode::Kind::sequence) {
     for (std::size_t i = 0; i < node.items.size(); ++i)
-      flatten(node.items[i], path + "[" + std::to_string(i) + "]", leaves);
+      for_each_leaf(node.items[i], path + "[" + std::to_string(i) + "]", use);
   } else {
-    leaves[path] = node.text;
+    use(path, node.text);
   }
 }
 
@@ -152,19 +154,15 @@ ResumePoint find_resume_point(const std::string& path) {
 }
 
 std::vector<std::string> config_changes(const ConfigNode& before, const ConfigNode& after) {
-  std::map<std::string, std::string> old_leaves, new_leaves;
-  flatten(before, "", old_leaves);
-  flatten(after, "", new_leaves);
+  struct Change {
+    std::string from = "(not set)", to = "(gone)";
+  };
+  std::map<std::string, Change> by_key;
+  for_each_leaf(before, "", [&](const std::string& key, const std::string& text) { by_key[key].from = text; });
+  for_each_leaf(after, "", [&](const std::string& key, const std::string& text) { by_key[key].to = text; });
   std::vector<std::string> changes;
-  for (const auto& [key, value] : old_leaves) {
-    const auto now = new_leaves.find(key);
-    if (now == new_leaves.end())
-      changes.push_back(printable(key + ": " + value + " -> (gone)"));
-    else if (now->second != value)
-      changes.push_back(printable(key + ": " + value + " -> " + now->second));
-  }
-  for (const auto& [key, value] : new_leaves)
-    if (old_leaves.count(key) == 0) changes.push_back(printable(key + ": (not set) -> " + value));
+  for (const auto& [key, change] : by_key)
+    if (change.from != change.to) changes.push_back(printable(key + ": " + change.from + " -> " + change.to));
   return changes;
 }
 

@@ -1,6 +1,6 @@
 #include "apps/run_folder/run_warnings.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -25,9 +25,8 @@ std::string slow_average(const Config::Train& train, std::int64_t updates) {
 }
 
 std::string list_of(const std::vector<double>& values) {
-  std::string text;
-  for (const double value : values) text += fmt::format("{}{:.4g}", text.empty() ? "" : ", ", value);
-  return values.size() == 1 ? text : "[" + text + "]";
+  const std::string list = fmt::format("{:.4g}", fmt::join(values, ", "));
+  return values.size() == 1 ? list : "[" + list + "]";
 }
 
 // Means and deviations of pixels lie between 0 and 1.

@@ -1,4 +1,4 @@
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <iterator>
@@ -79,12 +79,6 @@ std::int64_t updates_of(const Experiment& experiment, const Dataset* data) {
   return train.epochs * quotient_up(batches, train.accumulate);
 }
 
-std::string in_four_digits(const std::vector<double>& values) {
-  std::string text;
-  for (const double value : values) text += fmt::format("{}{:.4f}", text.empty() ? "" : ", ", value);
-  return "[" + text + "]";
-}
-
 nlohmann::json check_one(const std::string& file, const Flags& flags, bool all_images, const Interrupt& interrupt) {
   const Experiment experiment = open_experiment(file, flags, stopped_by(interrupt, flags));
   require_device(experiment.device);
@@ -112,8 +106,9 @@ nlohmann::json check_one(const std::string& file, const Flags& flags, bool all_i
         read_all(statistics, *augment, experiment, flags.json != "-",
                  {"reading images", set->size(), flags.verbosity >= 0, interrupt});
         if (set != opened.train.get() || statistics.mean().empty()) continue;
-        pixels = join("mean ", in_four_digits(statistics.mean()), ", std ", in_four_digits(statistics.deviation()));
-        result["mean"] = statistics.mean(), result["std"] = statistics.deviation();
+        const std::vector<double> mean = statistics.mean(), deviation = statistics.deviation();
+        pixels = fmt::format("mean [{:.4f}], std [{:.4f}]", fmt::join(mean, ", "), fmt::join(deviation, ", "));
+        result["mean"] = mean, result["std"] = deviation;
       } else if (!config.data.skip_bad) {
         read_first(*set, *augment, experiment);
       }

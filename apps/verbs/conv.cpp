@@ -7,7 +7,6 @@
 
 #include "apps/command_line/console.h"
 #include "apps/command_line/text_table.h"
-#include "apps/command_line/use_threads.h"
 #include "apps/command_line/verb_options.h"
 #include "apps/verbs/conv_job.h"
 #include "apps/verbs/open.h"
@@ -37,13 +36,6 @@ std::array<int, 2> pair(const char* flag, const std::string& text, int least) {
     throw Error(ErrorKind::config, fmt::format("{} must be H or H,W with whole numbers from {} to {}, found '{}'", flag,
                                                least, largest_size, text));
   return {std::stoi(height), std::stoi(width)};
-}
-
-int threads_of(const Flags& flags) {
-  const std::string text = flags.value("threads", "0");
-  const std::string error = whole_number_between(0, 1024)(text);
-  if (!error.empty()) throw Error(ErrorKind::config, "--threads: " + error);
-  return std::stoi(text);
 }
 
 Precision parse_precision(const std::string& text) {
@@ -76,7 +68,7 @@ nlohmann::json to_json(const ConvJob& job, const ConvReport& report) {
                       {"ms", pass.timing.quantile(0.5)},
                       {"workspace_bytes", pass.workspace}});
     passes.back().update(to_json(pass.timing));
-    if (!pass.entrants.empty()) passes.back()["plans"] = plans_json(pass.entrants);
+    if (!pass.entrants.empty()) passes.back()["plans"] = pass.entrants;
   }
   return {{"input", problem.input_shape()},
           {"weight", problem.weight_shape()},
@@ -104,7 +96,7 @@ int run(const ConvArguments& arguments, const Flags& flags) {
   job.device = open_device(flags);
   if (flags.verbosity >= 0)
     job.measuring = std::make_shared<Measuring>([](const std::string& text) { tell(printable(text) + "\n"); });
-  use_threads(threads_of(flags));
+  use_threads_of(flags);
 
   refuse_to_overwrite("OUT", job.out, {job.in});
   refuse_to_overwrite("--json", flags.json, {job.in, job.out});

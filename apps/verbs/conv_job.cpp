@@ -1,17 +1,19 @@
 #include "apps/verbs/conv_job.h"
 
 #include <algorithm>
-#include <chrono>
+#include <functional>
 #include <limits>
 #include <map>
 #include <utility>
 
+#include "apps/verbs/iteration_timer.h"
 #include "framework/context.h"
 #include "framework/error.h"
 #include "framework/printable.h"
 #include "framework/tensor_ops.h"
 #include "framework/text.h"
 #include "layers/conv/engines/engines.h"
+#include "layers/conv/tuner/measure.h"
 #include "layers/conv/tuner/tuner.h"
 #include "models/checkpoints/safetensors.h"
 
@@ -91,16 +93,10 @@ ConvProblem problem_of(const ConvJob& job, const Inputs& inputs) {
   return problem;
 }
 
-Timing time_runs(Stream& stream, int repeat, const auto& run) {
+Timing time_runs(Stream& stream, int repeat, const std::function<void()>& run) {
+  run();  // makes plans and takes memory
   Timing timing;
-  for (int i = -1; i < repeat; ++i) {  // the first run makes plans and takes memory
-    const std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
-    run();
-    stream.synchronize();
-    if (i >= 0)
-      timing.samples.push_back(
-          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
-  }
+  for (int i = 0; i < repeat; ++i) timing.samples.push_back(time_in_a_row(stream, 1, run));
   return timing;
 }
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "apps/command_line/console.h"
-#include "apps/command_line/duration.h"
+#include "apps/command_line/text_table.h"
 #include "framework/interrupted.h"
 #include "framework/text.h"
 

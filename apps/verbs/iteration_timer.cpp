@@ -22,14 +22,6 @@ constexpr double sample_ms = 30;
 constexpr double steady_variation = 0.01;
 constexpr double small_rate = 1e-6;  // an update costs the same at any rate; this one cannot diverge
 
-double milliseconds(Clock::time_point from, Clock::time_point to) {
-  return std::chrono::duration<double, std::milli>(to - from).count();
-}
-
-double median(std::vector<double> values) {
-  return Timing{std::move(values)}.quantile(0.5);
-}
-
 ConvPass pass_named(const std::string& part) {
   for (const ConvPass pass : every_pass)
     if (part == to_string(pass)) return pass;
@@ -119,7 +111,8 @@ void IterationTimer::time_steps(TrainStep& step, double seconds, int steps, Iter
   FrequencyBuffers* const spectra = spectra_of(*model_.convolutions);
   if (spectra) spectra->reset_use();  // what was rehearsed until here is no part of a step
   const std::int64_t allocations = allocated(), waits = stream.synchronizations();
-  const Clock::time_point start = Clock::now();
+  const Clock::time_point end =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   const int most = steps > 0 ? steps : most_steps;
   for (int done = 0; done < most; done += times.steps_a_sample) {
     times.whole.samples.push_back(time_in_a_row(stream, times.steps_a_sample, run_step));
@@ -129,7 +122,7 @@ void IterationTimer::time_steps(TrainStep& step, double seconds, int steps, Iter
     times.update.samples.push_back(events.update->milliseconds_since(*events.backward));
     if (steps > 0 || times.whole.samples.size() < least_samples) continue;
     times.steady = as_rank_0(times.whole.variation() < steady_variation ? 1 : 0) != 0;
-    if (times.steady || as_rank_0(milliseconds(start, Clock::now()) > 1000 * seconds ? 1 : 0) != 0) break;
+    if (times.steady || as_rank_0(Clock::now() > end ? 1 : 0) != 0) break;
   }
   times.allocations = allocated() - allocations;
   times.waits = stream.synchronizations() - waits;
@@ -149,7 +142,7 @@ std::vector<LayerTime> IterationTimer::layer_by_layer(int steps) {
     const TunedConvolution* const convolution = held.empty() ? nullptr : held.front();
     for (const Profiler::Entry& entry : ctx_.profiler.entries()) {
       if (entry.name != layer->name() || entry.part != part) continue;
-      LayerTime row{entry.name, part, "", "", "", median(entry.milliseconds)};
+      LayerTime row{entry.name, part, "", "", "", Timing{entry.milliseconds}.quantile(0.5)};
       // A linear layer's backward pass is two products of the forward one's size; the one of bias and ReLU is none.
       const bool product = row.pass != "backward_bias";
       const double products = convolution == nullptr && row.pass == "backward" ? 2 : product ? 1 : 0;

@@ -12,7 +12,6 @@
 #include "fft/spectral_engine.h"
 #include "framework/printable.h"
 #include "framework/text.h"
-#include "layers/conv/tuned_convolution.h"
 #include "layers/conv/tuner/tuner.h"
 #include "layers/sequential.h"
 #include "models/builder.h"
@@ -143,52 +142,31 @@ std::string weights_table(const TakenWeights& weights) {
   return table.text();
 }
 
-std::vector<EngineChoice> engine_choices(const Model& model, std::int64_t batch) {
-  std::vector<EngineChoice> choices;
-  for (const TunedConvolution* convolution : model.net->convolutions()) {
-    const ConvProblem problem = convolution->problem(batch);
-    for (const ConvPass pass : every_pass)
-      if (const auto* const choice =
-              model.convolutions->find(problem, convolution->pass_for(pass), convolution->engine()))
-        choices.push_back({convolution->layer(), std::string(to_string(pass)), choice->plan->facts().engine,
-                           choice->plan->facts().name, choice->reason});
-  }
-  return choices;
-}
-
-std::string engine_table(const std::vector<EngineChoice>& choices) {
-  TextTable table({"layer", "pass", "engine", "plan", "chosen because"});
-  for (const EngineChoice& choice : choices)
-    table.add({choice.layer, choice.pass, choice.engine, choice.plan.empty() ? "-" : choice.plan, choice.reason});
-  return table.text();
-}
-
 FrequencyBuffers* spectra_of(ConvTuner& convolutions) {
   for (const std::string& name : convolutions.names())
     if (auto* const engine = dynamic_cast<SpectralEngine*>(&convolutions.engine(name))) return &engine->buffers();
   return nullptr;
 }
 
-std::vector<std::pair<std::string, std::string>> run_facts(const Config& config, Trainer& trainer) {
+std::vector<Fact> run_facts(const Config& config, Trainer& trainer) {
   const Sequential& net = *trainer.model().net;
-  const std::string val = trainer.val_data() ? trainer.val_data()->describe() : "none";
-  return {
-      {"device", fmt::format("{}   precision {}   engine {}   seed {}", describe(trainer.context().stream->device()),
-                             to_string(config.convolution.precision), trainer.model().convolutions->policy().engine,
-                             config.seed)},
-      {"train", trainer.train_data().describe()},
-      {"val", val},
-      {"model", fmt::format("{}: {}, {}, {}/image   memory plan {}", printable(config.name), layers_text(net),
-                            parameters_text(net), format_flops(flops_per_image(net)),
-                            format_bytes(trainer.memory_plan().total()))},
-      {"solver",
-       fmt::format("{}, {}, {} x {} of {}", trainer.optimizer().describe(), rates_text(config.train),
-                   format_count(config.train.epochs, "epoch"), format_count(trainer.steps_per_epoch(), "step"),
-                   batches_of_a_step(config.train, trainer.ranks().size())) +
-           (config.train.ema_decay > 0 ? join(", weights averaged with decay ", format_number(config.train.ema_decay),
-                                              config.train.ema_warmup ? ", after a warm-up" : "")
-                                       : "")},
-  };
+  std::string solver =
+      fmt::format("{}, {}, {} x {} of {}", trainer.optimizer().describe(), rates_text(config.train),
+                  format_count(config.train.epochs, "epoch"), format_count(trainer.steps_per_epoch(), "step"),
+                  batches_of_a_step(config.train, trainer.ranks().size()));
+  if (config.train.ema_decay > 0)
+    solver += join(", weights averaged with decay ", format_number(config.train.ema_decay),
+                   config.train.ema_warmup ? ", after a warm-up" : "");
+  return {{"device",
+           {describe(trainer.context().stream->device()), join("precision ", to_string(config.convolution.precision)),
+            join("engine ", trainer.model().convolutions->policy().engine), join("seed ", config.seed)}},
+          {"train", {trainer.train_data().describe()}},
+          {"val", {trainer.val_data() ? trainer.val_data()->describe() : "none"}},
+          {"model",
+           {fmt::format("{}: {}, {}, {}/image", printable(config.name), layers_text(net), parameters_text(net),
+                        format_flops(flops_per_image(net))),
+            "memory plan " + format_bytes(trainer.memory_plan().total())}},
+          {"solver", {solver}}};
 }
 
 std::size_t peak_memory_bytes() {

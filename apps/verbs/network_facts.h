@@ -44,18 +44,15 @@ std::string memory_line(const MemoryPlan& plan, std::int64_t batch);
 // What a network took of a file of weights, as a table; layers in a row that were all taken are one line of it.
 std::string weights_table(const TakenWeights& weights);
 
-// Which plan a convolution was given for a pass, and why.
-struct EngineChoice {
-  std::string layer, pass, engine, plan, reason;
-};
-std::vector<EngineChoice> engine_choices(const Model& model, std::int64_t batch);  // as far as they are made
-std::string engine_table(const std::vector<EngineChoice>& choices);
-
 // The memory that all engines by spectra share; null: there is no such engine.
 FrequencyBuffers* spectra_of(ConvTuner& convolutions);
 
-// What stands above a run: device, data, model, solver, as (title, text).
-std::vector<std::pair<std::string, std::string>> run_facts(const Config& config, Trainer& trainer);
+// What stands above a run: device, data, model, solver.
+struct Fact {
+  std::string name;
+  std::vector<std::string> parts;
+};
+std::vector<Fact> run_facts(const Config& config, Trainer& trainer);
 
 std::size_t peak_memory_bytes();  // the most this process ever held, as the system counts it
 

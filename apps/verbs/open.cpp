@@ -11,8 +11,10 @@
 
 #include <chrono>
 #include <filesystem>
+#include <latch>
+#include <thread>
 
-#include "apps/command_line/use_threads.h"
+#include "apps/command_line/verb_options.h"
 #include "apps/ranks/ranks.h"
 #include "apps/run_folder/run_folder.h"
 #include "apps/version.h"
@@ -69,6 +71,31 @@ void tell_what_nobody_hears(ExperimentOptions& options) {
     options.search_progress = tell_of_search([](const std::string& text) { tell(text + "\n"); });
 }
 
+void prove_threads(int count) {
+  std::vector<std::thread> threads;
+  std::latch all_there(1);
+  const auto end_them = [&] {
+    all_there.count_down();
+    for (std::thread& thread : threads) thread.join();
+  };
+  try {
+    while (static_cast<int>(threads.size()) + 1 < count) threads.emplace_back([&] { all_there.wait(); });
+  } catch (const std::exception& error) {
+    end_them();
+    throw Error(ErrorKind::device, fmt::format("cannot start {} threads for computing, only {}: {}; take fewer: "
+                                               "threads, or --threads",
+                                               count, threads.size() + 1, error.what()));
+  }
+  end_them();
+}
+
+// Has OpenMP compute with so many threads; 0: with as many as it chooses. Throws an Error of kind device if this
+// process cannot have them at once: OpenMP's library would end it on the spot, from within the first computation.
+void use_threads(int count) {
+  if (count > 0) omp_set_num_threads(count);
+  prove_threads(omp_get_max_threads());
+}
+
 void put_json(const std::string& file, const std::string& text) {
   if (file == "-")
     fmt::print("{}\n", text);
@@ -101,6 +128,13 @@ Experiment open_experiment(const std::string& path, const Flags& flags, Experime
 void use_threads_of(const Experiment& experiment) {
   use_threads(experiment.config.threads);
   if (experiment.device.kind == Device::Kind::cpu) bind_threads();
+}
+
+void use_threads_of(const Flags& flags) {
+  const std::string threads = flags.value("threads", "0");
+  const std::string wrong = whole_number_between(0, 1024)(threads);
+  if (!wrong.empty()) throw Error(ErrorKind::config, "--threads: " + wrong);
+  use_threads(std::stoi(threads));
 }
 
 SearchProgress tell_of_search(std::function<void(const std::string&)> tell, std::function<bool()> stop) {

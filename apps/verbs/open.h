@@ -29,8 +29,9 @@ SearchProgress tell_of_search(std::function<void(const std::string&)> tell, std:
 // is asked for. What they tell goes to standard error, unless --quiet.
 ExperimentOptions stopped_by(const Interrupt& interrupt, const Flags& flags);
 
-// The device of a verb without a config: that of --device, by default auto.
+// For a verb without a config: the device of --device, by default auto, and the threads of --threads.
 Device open_device(const Flags& flags);
+void use_threads_of(const Flags& flags);
 
 // For a verb that plans for a device without running: throws where it is not there.
 void require_device(const Device& device);

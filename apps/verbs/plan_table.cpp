@@ -25,17 +25,12 @@ std::string plan_table(const std::vector<Entrant>& entrants) {
   return table.text();
 }
 
-nlohmann::json plans_json(const std::vector<Entrant>& entrants) {
-  nlohmann::json plans = nlohmann::json::array();
-  for (const Entrant& entrant : entrants) {
-    const ConvPlan::Facts& facts = entrant.facts;
-    nlohmann::json plan = {{"engine", facts.engine}, {"plan", facts.name}, {"workspace_bytes", facts.scratch_bytes}};
-    if (std::isfinite(entrant.milliseconds)) plan["ms"] = entrant.milliseconds;
-    if (std::isfinite(entrant.error)) plan["error"] = entrant.error;
-    if (!entrant.fate.empty()) plan["fate"] = entrant.fate;
-    plans.push_back(std::move(plan));
-  }
-  return plans;
+void to_json(nlohmann::json& json, const Entrant& entrant) {
+  const ConvPlan::Facts& facts = entrant.facts;
+  json = {{"engine", facts.engine}, {"plan", facts.name}, {"workspace_bytes", facts.scratch_bytes}};
+  if (std::isfinite(entrant.milliseconds)) json["ms"] = entrant.milliseconds;
+  if (std::isfinite(entrant.error)) json["error"] = entrant.error;
+  if (!entrant.fate.empty()) json["fate"] = entrant.fate;
 }
 
 nlohmann::json to_json(const Timing& timing) {

@@ -10,7 +10,7 @@ namespace twiddle {
 
 // engine  plan  ms  error  workspace  fate: every plan of a contest, the fastest first.
 std::string plan_table(const std::vector<Entrant>& entrants);
-nlohmann::json plans_json(const std::vector<Entrant>& entrants);
+void to_json(nlohmann::json& json, const Entrant& entrant);
 // median_ms, p10_ms, p90_ms and samples.
 nlohmann::json to_json(const Timing& timing);
 

@@ -31,28 +31,23 @@ namespace fs = std::filesystem;
 namespace twiddle {
 namespace {
 
-// The images of a command line, and what was skipped in its folders.
-struct Pictures {
-  std::vector<std::string> files;
-  FoundImages counts;
-};
-
-// Folders stand for the images in them, in the order of their names.
-Pictures expand(const std::vector<std::string>& given) {
-  Pictures pictures;
+// The images of a command line, and what was skipped in its folders: these stand for the images in them, in the order
+// of their names.
+FoundImages expand(const std::vector<std::string>& given) {
+  FoundImages all;
   for (const std::string& path : given) {
     if (!fs::exists(path)) throw Error(ErrorKind::data, "there is no '" + printable(path) + "'");
     if (!fs::is_directory(path)) {
-      pictures.files.push_back(path);
+      all.files.push_back(path);
       continue;
     }
     const FoundImages found = find_images(path);
     if (found.files.empty())
       throw Error(ErrorKind::data, "'" + printable(path) + "' holds no .jpg, .jpeg or .png file");
-    for (const std::string& file : found.files) pictures.files.push_back((fs::path(path) / file).string());
-    pictures.counts.add_counts(found);
+    for (const std::string& file : found.files) all.files.push_back((fs::path(path) / file).string());
+    all.add_counts(found);
   }
-  return pictures;
+  return all;
 }
 
 bool has_eval_augment(const ConfigNode& tree) {
@@ -79,11 +74,11 @@ class Predictor {
   // A share for each class: of all, or of each for itself where a picture may have several.
   std::vector<float> probabilities(const std::string& file) {
     const Tensor scores = output(file);
-    std::vector<float> shares =
-        target() == TargetKind::label ? softmax(*ctx_.stream, scores).to_vector(*ctx_.stream) : values_of(scores, file);
-    if (target() == TargetKind::labels)
+    const bool one = target() == TargetKind::label;
+    std::vector<float> shares = values_of(one ? softmax(*ctx_.stream, scores) : scores, file);
+    if (!one)
       for (float& share : shares) share = 1 / (1 + std::exp(-share));
-    return expect_finite(std::move(shares), file);
+    return shares;
   }
 
   // The image that the network makes of a picture.
@@ -122,10 +117,7 @@ class Predictor {
   }
 
   std::vector<float> values_of(const Tensor& output, const std::string& file) {
-    return expect_finite(output.to_vector(*ctx_.stream), file);
-  }
-
-  static std::vector<float> expect_finite(std::vector<float> values, const std::string& file) {
+    std::vector<float> values = output.to_vector(*ctx_.stream);
     if (!std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); }))
       throw Error(ErrorKind::diverged, printable(file) + ": the network's outputs are nan or infinite");
     return values;
@@ -197,7 +189,7 @@ class ImageWriter {
 };
 
 int predict(const Flags& flags, const PredictArguments& arguments) {
-  const Pictures pictures = expand(arguments.pictures);
+  const FoundImages pictures = expand(arguments.pictures);
   refuse_to_overwrite("--json", flags.json, pictures.files);
   Predictor predictor(open_trained(arguments.path, arguments.model_file, flags, {}));
   const bool makes_images = is_image(predictor.target());
@@ -216,7 +208,7 @@ int predict(const Flags& flags, const PredictArguments& arguments) {
     if (flags.json != "-") fmt::print("{}: {}\n", printable(file), line);
   }
   write_json(flags, results);
-  tell_notes(flags, predictor.note_on_sizes(), pictures.counts.notes());
+  tell_notes(flags, predictor.note_on_sizes(), pictures.notes());
   return 0;
 }
 

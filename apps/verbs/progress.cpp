@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include "apps/command_line/duration.h"
+#include "apps/command_line/text_table.h"
 #include "framework/text.h"
 
 namespace twiddle {

@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include "apps/report/base64.h"
 #include "apps/report/confusion_html.h"
 #include "apps/report/html.h"
 #include "apps/report/run_charts.h"

@@ -16,10 +16,6 @@ struct Report {
     Image image;
     std::string caption;
   };
-  struct Fact {
-    std::string name;
-    std::vector<std::string> parts;
-  };
   std::string title, summary;  // "digits-001", "97.64% top-1 at epoch 5 of 12"
   std::vector<Fact> facts;
   std::string config;  // YAML

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "apps/command_line/console.h"
-#include "apps/command_line/duration.h"
-#include "apps/command_line/shell_word.h"
+#include "apps/command_line/flags.h"
+#include "apps/command_line/text_table.h"
 #include "apps/command_line/verb_options.h"
 #include "apps/ranks/rank_processes.h"
 #include "apps/report/metrics.h"
@@ -27,6 +27,10 @@
 #include "framework/error.h"
 #include "framework/printable.h"
 #include "framework/text.h"
+#include "layers/conv/tuned_convolution.h"
+#include "layers/conv/tuner/tuner.h"
+#include "layers/sequential.h"
+#include "models/builder.h"
 #include "models/checkpoints/checkpoint.h"
 #include "models/checkpoints/weights.h"
 #include "models/memory_plan.h"
@@ -48,7 +52,8 @@ void show_header(Console& console, const Config& config, Trainer& trainer, const
                  const std::string& weights_file, const std::string& hosts) {
   console.highlight(
       fmt::format("twiddle {}  train {}   run: {}", version(), printable(config.file), printable(run_folder)));
-  for (const auto& [title, text] : run_facts(config, trainer)) console.line(fmt::format("{:<9}{}", title, text));
+  for (const auto& [name, parts] : run_facts(config, trainer))
+    console.line(fmt::format("{:<9}{}", name, join_names(parts, "   ")));
   if (!hosts.empty()) console.line(fmt::format("{:<9}{}", "ranks", hosts));
   console.detail(memory_line(trainer.memory_plan(), trainer.images_here()));
   if (const TakenWeights* weights = trainer.taken_weights()) show_weights(console, *weights, weights_file);
@@ -71,14 +76,22 @@ class EngineTeller : public TrainObserver {
 
  private:
   void tell() {
-    const std::vector<EngineChoice> choices = engine_choices(model_, batch_);
-    if (choices.empty()) return;
-    const bool measured = std::any_of(choices.begin(), choices.end(),
-                                      [](const EngineChoice& choice) { return choice.reason.starts_with("measured"); });
+    TextTable table({"layer", "pass", "engine", "plan", "chosen because"});
+    bool chosen = false, measured = false;
+    for (const TunedConvolution* convolution : model_.net->convolutions())
+      for (const ConvPass pass : every_pass) {
+        const auto* const choice =
+            model_.convolutions->find(convolution->problem(batch_), convolution->pass_for(pass), convolution->engine());
+        if (choice == nullptr) continue;
+        const ConvPlan::Facts& plan = choice->plan->facts();
+        table.add({convolution->layer(), std::string(to_string(pass)), plan.engine, plan.name.empty() ? "-" : plan.name,
+                   choice->reason});
+        chosen = true, measured = measured || choice->reason.starts_with("measured");
+      }
     if (measured)
-      console_.line(engine_table(choices));
-    else
-      console_.detail(engine_table(choices));
+      console_.line(table.text());
+    else if (chosen)
+      console_.detail(table.text());
   }
 
   Console& console_;

@@ -93,7 +93,7 @@ nlohmann::json to_json(const Tuned& row) {
                          {"reason", row.choice.reason},
                          {"flops", row.problem.flops()},
                          {"workspace_bytes", plan.scratch_bytes}};
-  if (!row.choice.entrants.empty()) json["plans"] = plans_json(row.choice.entrants);
+  if (!row.choice.entrants.empty()) json["plans"] = row.choice.entrants;
   if (row.measured.failure.empty()) {
     json["ms"] = row.measured.milliseconds(), json["error"] = row.measured.error;
     json.update(to_json(row.measured.timing));

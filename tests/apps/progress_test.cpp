@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include "apps/command_line/duration.h"
 #include "apps/command_line/text_table.h"
 #include "apps/command_line/verb_options.h"
 #include "tests/support/temp_path.h"

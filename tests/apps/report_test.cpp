@@ -6,8 +6,8 @@
 #include <cmath>
 #include <limits>
 
-#include "apps/report/base64.h"
 #include "apps/report/confusion_html.h"
+#include "apps/report/html.h"
 #include "apps/report/run_charts.h"
 #include "apps/report/svg.h"
 #include "tests/apps/run_program.h"
