@@ -13,7 +13,7 @@
 #include "framework/tensor_ops.h"
 #include "framework/text.h"
 #include "layers/conv/engines/engines.h"
-#include "layers/conv/tuner/measure.h"
+#include "layers/conv/tuner/timing.h"
 #include "layers/conv/tuner/tuner.h"
 #include "models/checkpoints/safetensors.h"
 
