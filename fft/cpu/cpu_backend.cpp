@@ -59,7 +59,7 @@ void CpuProduct::run(Context& /*ctx*/, const FrequencyGemm& gemm, const void* a,
 
 namespace {
 
-// `run(first bin, bins)` for all bins, some at a time by one thread, which prefetches the next bin's factors.
+// Calls `run(first bin, bins)` for chunks of all bins, each on one thread, which prefetches the next bin's factors.
 template <class Run>
 void for_bins(std::int64_t bins, const Run& run) {
   const std::int64_t together = std::clamp<std::int64_t>(bins / (8 * omp_get_max_threads()), 1, 32);
@@ -67,7 +67,7 @@ void for_bins(std::int64_t bins, const Run& run) {
   for (std::int64_t bin = 0; bin < bins; bin += together) run(bin, std::min(together, bins - bin));
 }
 
-// Groups lie beside each other, in blocks of their own, or one behind the other.
+// Groups are adjacent columns, separate blocks of columns, or separate matrices.
 BinMatrices matrices_of(const GroupedMatrix& matrix, std::int64_t groups, int lanes) {
   const bool beside = matrix.group_step < matrix.pitch;
   const SpectrumLayout layout = beside ? layout_of(matrix.rows, groups * matrix.columns, lanes, groups)

@@ -9,13 +9,13 @@ namespace twiddle {
 
 SpectralBackend cpu_fft(InstructionSet set);  // for a processor that has it
 
-// Where a matrix of a spectrum lies, whose columns are those of so many groups: bins are an odd number of blocks apart,
-// so that they do not fall into the same sets of a cache.
+// Strides of one operand's matrices in a spectrum; a matrix has the columns of `groups` groups. Bins are an odd number
+// of blocks apart, so that they do not map to the same cache sets.
 struct SpectrumLayout {
   int lanes;
   std::int64_t group_columns;
-  std::int64_t group_blocks;  // of `lanes` columns, the last one filled up
-  std::int64_t blocks;        // of all groups, a row
+  std::int64_t group_blocks;  // of `lanes` columns, the last one padded
+  std::int64_t blocks;        // of all groups, per row
   std::int64_t bin_stride;    // floats
 
   std::int64_t row_stride() const { return blocks * 2 * lanes; }
@@ -26,15 +26,15 @@ struct SpectrumLayout {
 };
 SpectrumLayout layout_of(std::int64_t rows, std::int64_t columns, int lanes, std::int64_t groups = 1);
 SpectrumLayout layout_of(const Planes& planes, int lanes);
-// Whether a spectrum of so many bytes is written by non-temporal stores, as caches would not hold it until it is read.
+// Returns whether a spectrum of `bytes` is written by non-temporal stores: caches would evict it before it is read.
 bool past_caches(std::size_t bytes);
 
 // Real transforms, of rows of an even number of points, vectorised over adjacent planes.
 class CpuTransform : public SpectralTransform {
  public:
   explicit CpuTransform(InstructionSet set) : kernels_(kernels_for(set)) {}
-  // The factor of spectra: about that of a unitary transform, but a power of two, by which nothing is rounded.
-  // So bins are no larger than what comes of them, and none overflows where the results do not.
+  // Returns the factor of spectra: about that of a unitary transform, rounded to a power of two, so that scaling is
+  // exact. Bins are no larger than their results, so that no bin overflows unless a result does.
   static double scale(const FrequencyGrid& grid);
   std::string_view name() const override { return "planes"; }
   SpectrumStorage storage() const override { return SpectrumStorage::split_blocks; }
@@ -45,8 +45,8 @@ class CpuTransform : public SpectralTransform {
   void forward(Context& ctx, const Planes& planes, const PlaneSource& source, void* spectrum, void* scratch) override;
   void inverse(Context& ctx, const Planes& planes, const void* spectrum, float* target, const PlaneEpilogue& epilogue,
                void* scratch) override;
-  // Of the products of each plane's bins by those of its channel's kernel, or by their conjugates, a block of planes at
-  // a time: so a product never leaves the caches.
+  // Transforms back the products of each plane's bins by those of its channel's kernel, or by their conjugates, one
+  // block of planes at a time. Products stay in the caches.
   bool inverts_products(const Planes& planes) const;
   std::size_t product_scratch_bytes(const Planes& planes) const;
   void inverse_of_products(const Planes& planes, const float* spectrum, const float* kernels, bool conjugate,
@@ -58,7 +58,7 @@ class CpuTransform : public SpectralTransform {
   const FftPlan& plan(int points);
   const std::vector<float>& row_roots(int points);
   const std::vector<float>& few_roots(int points, int few);
-  // What all blocks share.
+  // Returns the fields that all blocks have in common.
   PlaneTransform of_planes(const Planes& planes, float* spectrum, void* scratch);
   PlaneTransform inverse_of_planes(const Planes& planes, const float* spectrum, const PlaneEpilogue& epilogue,
                                    void* scratch);
@@ -70,7 +70,7 @@ class CpuTransform : public SpectralTransform {
   std::map<std::pair<int, int>, std::vector<float>> few_roots_;
 };
 
-// Depthwise products in the inverse.
+// Computes depthwise products within the inverse transform.
 class CpuChannelInverse : public FusedInverse {
  public:
   explicit CpuChannelInverse(InstructionSet set) : transform_(set) {}
@@ -87,7 +87,7 @@ class CpuChannelInverse : public FusedInverse {
   CpuTransform transform_;
 };
 
-// The products of bins, each by one thread: of matrices, or, where depthwise, of one channel a lane.
+// Multiplies bins, each on one thread: matrices, or, if depthwise, one channel per lane.
 class CpuProduct : public FrequencyProduct {
  public:
   explicit CpuProduct(InstructionSet set) : kernels_(kernels_for(set)) {}

@@ -9,7 +9,7 @@ namespace twiddle {
 namespace {
 
 constexpr std::size_t most_grids = 8;
-constexpr int largest = 512, largest_of_rows = 8192;  // points of a side; of planes of one row
+constexpr int largest = 512, largest_of_rows = 8192;  // points per side; of planes of one row
 constexpr int shortest_step = 8;                      // outputs of a tile's side
 
 // A grid's height or width.
@@ -18,7 +18,7 @@ struct Side {
   double operations;  // of a transform
 };
 
-// `multiple`: 2 for rows, whose bins are then half of their points and one.
+// `multiple`: 2 for rows of real numbers, which have points / 2 + 1 bins.
 std::vector<Side> sides(int outputs, int kernel, int least_whole, int multiple, int most_points) {
   std::vector<Side> found;
   const auto good = [&](int points) {
@@ -39,10 +39,10 @@ std::vector<Side> sides(int outputs, int kernel, int least_whole, int multiple, 
   return found;
 }
 
-// About the nanoseconds of a core for all three passes, with the rates of one that has AVX-512: on another the order is
-// much the same.
+// Estimates the ns per core of all three passes, with rates of a core with AVX-512. Other cores give nearly the same
+// order.
 double cost_of(const ConvProblem& problem, const Side& h, const Side& w, int lanes) {
-  constexpr double operations = 90, product_flops = 110, bytes = 12;  // a nanosecond
+  constexpr double operations = 90, product_flops = 110, bytes = 12;  // per ns
   const int groups = is_depthwise(problem) ? 1 : problem.groups;
   const auto filled = [&](int planes) { return std::ceil(double(planes) / groups / lanes) * lanes; };
   const double images = double(problem.batch) * h.tiles * w.tiles;

@@ -12,7 +12,7 @@ namespace twiddle {
 
 namespace {
 
-// Tile `tile` of a block of so many planes.
+// Returns the window of tile `tile` in a block of `count` planes.
 BlockWindow window_of(const Planes& planes, int count, std::int64_t tile) {
   const int s = static_cast<int>(tile / planes.grid.tiles_w), t = static_cast<int>(tile % planes.grid.tiles_w);
   BlockWindow window{};
@@ -34,9 +34,9 @@ BlockWindow window_of(const Planes& planes, int count, std::int64_t tile) {
 // A block of adjacent planes.
 struct Block {
   std::int64_t column;    // of the first plane
-  int planes;             // that there are
+  int planes;             // present in the block
   std::int64_t plane;     // floats before the first one in the tensor
-  std::int64_t spectrum;  // floats before the block's first tile in a bin; tiles follow each other at `tile_stride`
+  std::int64_t spectrum;  // floats before the block's first tile in a bin; consecutive tiles are `tile_stride` apart
   std::int64_t tile_stride;
 };
 
@@ -46,7 +46,7 @@ Block block_at(const Planes& planes, const SpectrumLayout& layout, std::int64_t 
           row * planes.grid.tiles() * layout.row_stride() + block * 2 * layout.lanes, layout.row_stride()};
 }
 
-// `work(block, thread)` for all blocks of planes. A thread takes two at a time: their bins are adjacent in memory.
+// Calls `work(block, thread)` for all blocks of planes. A thread processes two in a row, since their bins are adjacent.
 template <class Work>
 void for_each_block(const Planes& planes, int lanes, const Work& work) {
   const SpectrumLayout layout = layout_of(planes, lanes);
@@ -55,8 +55,8 @@ void for_each_block(const Planes& planes, int lanes, const Work& work) {
   for (std::int64_t index = 0; index < blocks; ++index) work(block_at(planes, layout, index), omp_get_thread_num());
 }
 
-// All tiles of all blocks of planes. A block belongs to one thread, which takes its tiles in order: so tiles that
-// overlap are added up one after another. `aim` sets the window's pointers; each thread has so many floats of scratch.
+// Runs all tiles of all blocks of planes. One thread processes a block's tiles in order, so that overlapping tiles are
+// added in a fixed order. `aim` sets the window's pointers; each thread has `scratch` floats.
 template <class Aim, class Run>
 void for_each_tile(const Planes& planes, const CpuKernels& kernels, const PlaneTransform& common,
                    std::int64_t scratch_floats, const Aim& aim, const Run& run) {
@@ -72,12 +72,12 @@ void for_each_tile(const Planes& planes, const CpuKernels& kernels, const PlaneT
   });
 }
 
-// What is done to a block, wherever it lies.
+// Adapts a kernel that does not depend on the block's position.
 auto alone(void (*run)(const PlaneTransform&)) {
   return [run](const PlaneTransform& plane, const Block&) { run(plane); };
 }
 
-// Blocks of planes of few points.
+// Runs blocks of planes of few points.
 template <class Aim>
 void for_each_few(const Planes& planes, const CpuKernels& kernels, const FewPoints& common, const Aim& aim,
                   void (*run)(const FewPoints&)) {
@@ -95,7 +95,7 @@ void for_each_few(const Planes& planes, const CpuKernels& kernels, const FewPoin
   });
 }
 
-// Whether sums by the definition take fewer operations than a fast transform: for weights.
+// Returns whether direct sums take fewer operations than a fast transform, as for weights.
 bool of_few_points(const Planes& planes) {
   const bool whole = planes.grid.tiles() == 1 && planes.first_h == 0 && planes.first_w == 0 &&
                      planes.window_h >= planes.height && planes.window_w >= planes.width &&
@@ -214,7 +214,7 @@ auto aim_at(float* target, const PlaneEpilogue& epilogue) {
   };
 }
 
-// Of an inverse transform: it undoes the scales of two factors.
+// Returns an inverse transform's scale: it undoes the scales of both factors.
 float scale_back(const FrequencyGrid& grid) {
   const double factors = CpuTransform::scale(grid) * CpuTransform::scale(grid);
   return static_cast<float>(1 / (factors * grid.height * grid.width));

@@ -11,15 +11,15 @@ namespace twiddle {
 
 namespace {
 
-// Additions and multiplications of one small transform, as dft.h does it, a fused multiply-add taken for one.
+// Additions and multiplications of one small transform as in dft.h; a fused multiply-add counts as one.
 const std::map<int, int> costs{{2, 4}, {3, 16}, {4, 16}, {5, 36}, {6, 44}, {7, 66}, {8, 56}, {9, 120}, {10, 92}};
 
 struct Factors {
   std::vector<int> radices;
-  double cost = 0;  // operations a point
+  double cost = 0;  // operations per point
 };
 
-// The cheapest way to write `points` as a product of small transforms; each costs its loads and stores as well.
+// Returns the cheapest factorization of `points` into small transforms; the cost of each includes its loads and stores.
 Factors factors_of(int points) {
   if (points == 1) return {};
   Factors best{{}, std::numeric_limits<double>::infinity()};

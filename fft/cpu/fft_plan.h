@@ -6,14 +6,14 @@
 
 namespace twiddle {
 
-// How a complex transform of some number of points is done: its factors, and the twiddle factors between them.
+// A complex transform: its factors and the twiddle factors between them.
 class FftPlan {
  public:
   static bool can(int points);  // whether it is a product of 2, 3, 5 and 7
   explicit FftPlan(int points);
   FftPlan(const FftPlan&) = delete;
   FftPlan& operator=(const FftPlan&) = delete;
-  const FftSteps& steps() const { return steps_; }  // valid as long as the plan lives
+  const FftSteps& steps() const { return steps_; }  // valid during the plan's lifetime
   double operations() const { return operations_; }
 
  private:

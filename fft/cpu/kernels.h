@@ -3,8 +3,8 @@
 
 namespace twiddle {
 
-// What the vectorised code of each instruction set offers, as plain values: it is compiled for processors that may not
-// be the one at hand, so nothing that other code shares (templates of the library, inline functions) may come from it.
+// Interface of the vectorised code of each instruction set, as plain values. That code may use instructions that this
+// processor does not have. It must therefore not share templates or inline functions of the library with other code.
 
 // One complex transform: steps of small transforms, each over elements `groups` * `spacing` apart.
 struct FftStep {
@@ -18,17 +18,17 @@ struct FftSteps {
 };
 
 // The window of a tile in a block of adjacent planes: element (i, j) of the transform is (top + i, left + j) of a
-// plane. Only what lies in the plane and in the window is touched: [row_begin, row_end) x [column_begin, column_end).
+// plane. Only elements inside the plane and the window are accessed: [row_begin, row_end) x [column_begin, column_end).
 struct BlockWindow {
-  const float* source;  // the first plane, to be read ...
-  float* target;        // ... or written
-  const float* mask;    // in the same places: what is read counts where this is above zero; null: everywhere
+  const float* source;  // the first plane, to read ...
+  float* target;        // ... or write
+  const float* mask;    // at the same indices: an element is read as zero unless its mask is above zero; null: no mask
   std::int64_t plane_stride;
-  int planes, pitch;  // planes of the block that there are; floats from row to row
+  int planes, pitch;  // valid planes of the block; floats from row to row
   int top, left;
   int row_begin, row_end, column_begin, column_end;
-  int rows_added, columns_added;  // elements before these hold another tile's part already: added to, not overwritten
-  const float* bias;              // one a plane; null: none
+  int rows_added, columns_added;  // elements before these hold another tile's results: added to, not overwritten
+  const float* bias;              // one per plane; null: none
 };
 
 // A block of planes, one in each SIMD lane, so that planes never mix.
@@ -36,57 +36,57 @@ struct PlaneTransform {
   FftSteps rows, columns;  // half the width, which is even, and height points
   const float* row_roots;  // [i up to a quarter of the width][cos, sin of 2 pi i / width]
   BlockWindow window = {};
-  float* spectrum = nullptr;    // the block's place in the first bin
+  float* spectrum = nullptr;    // the block in the first bin
   std::int64_t bin_stride = 0;  // floats
   float scale = 1;
   bool relu = false;
   float* scratch = nullptr;
 };
 
-// A block of planes of so few points that they are summed as the definition says. The window is that of one row which
-// holds all of a plane's elements.
+// A block of planes of few points, transformed by direct sums. The window is one row that holds all elements of a
+// plane.
 struct FewPoints {
   int rows = 0, columns = 0, height = 0, width = 0;           // of a plane, and of the transform
   const float *row_roots = nullptr, *column_roots = nullptr;  // [bin 0 ... half of them][element][cosine, sine]
   BlockWindow window = {};
-  float* spectrum = nullptr;  // the block's place in the first bin
+  float* spectrum = nullptr;  // the block in the first bin
   std::int64_t bin_stride = 0;
   float scale = 1;
   bool relu = false;
   float* scratch = nullptr;
 };
 
-// All tiles of a block of adjacent planes for Winograd's F(outputs x outputs, 3x3). The window is that of all tiles
-// together; that of w, which is one tile of 3x3, is a row of nine.
+// All tiles of a block of adjacent planes for Winograd's F(outputs x outputs, 3x3). The window covers all tiles; for w,
+// which is one tile of 3x3, it is a row of nine.
 struct WinogradBlock {
-  static constexpr int columns = 16;  // planes of a whole block: a cache line of each bin
+  static constexpr int columns = 16;  // planes of a full block: a cache line of each bin
   BlockWindow window;
   int outputs, size;  // 2 or 4; elements along a tile: outputs + 2 of x, `outputs` of y, 3 of w
   int tiles_h, tiles_w;
-  float* spectrum;  // the block's place in the first bin
+  float* spectrum;  // the block in the first bin
   std::int64_t bin_stride, tile_stride;
-  bool relu, past_caches;  // non-temporal stores, to where vectors are aligned
+  bool relu, past_caches;  // past_caches: non-temporal stores to aligned vectors
   float* scratch;
 };
 
-// Where the matrices of an operand lie in a spectrum: floats from row to row, from group to group and from bin to bin.
+// Strides of an operand's matrices in a spectrum: floats from row to row, group to group and bin to bin.
 struct BinMatrices {
   std::int64_t row, group, bin;
 };
 
-// C = op(A) op(B), or C + it, for all groups of bins [0, bins).
+// C = op(A) op(B), or C += op(A) op(B), for all groups of bins [0, bins).
 struct BinProducts {
   std::int64_t bins, groups, m, n, k;
   bool transpose_a, conjugate_a, transpose_b, conjugate_b, accumulate;
-  bool past_caches;  // C is more than caches hold: non-temporal stores
+  bool past_caches;  // C exceeds the caches: non-temporal stores
   const float *a, *b;
   float* c;
   BinMatrices of_a, of_b, of_c;
   float* scratch;
 };
 
-// Products of one channel a group, for bins [0, bins): matrices of `blocks` blocks of channels and of `rows` rows, or
-// of one row where they are of weights.
+// Products of groups with one channel each, for bins [0, bins): matrices of `blocks` blocks of channels and `rows`
+// rows, or one row for weights.
 struct ChannelProducts {
   std::int64_t bins, rows, blocks;
   bool conjugate_b;  // in multiply_channels
@@ -97,8 +97,8 @@ struct ChannelProducts {
   std::int64_t a_bin, b_bin, c_bin;  // floats from bin to bin
 };
 
-// Spectra hold a matrix a bin, bins of one column of the plane after each other (see kernels/columns.h); a row of the
-// matrix holds blocks of `lanes` columns, filled up with zeros: [re of each][im of each].
+// A spectrum has one matrix per bin; bins of one column of the plane are adjacent (see kernels/columns.h). A row of the
+// matrix is blocks of `lanes` columns, zero-padded: [re of each][im of each].
 struct CpuKernels {
   int lanes;
   std::int64_t (*plane_scratch)(int height, int width);  // floats, of forward and inverse
@@ -115,7 +115,7 @@ struct CpuKernels {
   std::int64_t (*product_scratch)();  // floats, of multiply
   void (*multiply)(const BinProducts& products);
   void (*multiply_channels)(const ChannelProducts& products);  // C[row] = A[row] B
-  void (*sum_channels)(const ChannelProducts& products);  // C = the sum over rows of conj(A[row]) B[row], or C + it
+  void (*sum_channels)(const ChannelProducts& products);  // C = the sum over rows of conj(A[row]) B[row], or C += it
 };
 
 enum class InstructionSet : std::uint8_t { baseline, avx2, avx512 };

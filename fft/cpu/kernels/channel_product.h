@@ -2,7 +2,7 @@
 #include "fft/cpu/kernels.h"
 #include "fft/cpu/kernels/vector.h"
 
-// Products of depthwise convolutions: each channel has numbers of its own, a lane each.
+// Products of depthwise convolutions: one channel per lane.
 namespace twiddle {
 namespace {
 
@@ -41,7 +41,8 @@ void multiply_channels(const ChannelProducts& products) {
   run(products);
 }
 
-// The sum of `blocks` blocks over all rows, in the order of the rows; in stretches, as longer sums lose digits in fp32.
+// Returns the sum of `blocks` blocks over all rows, in the order of rows. It is split into stretches, as longer fp32
+// sums lose accuracy.
 template <int lanes, int blocks>
 void sum_blocks(const ChannelProducts& p, const float* a, const float* b, float* c) {
   constexpr std::int64_t dense = 2 * lanes, stretch = 64;

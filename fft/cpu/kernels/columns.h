@@ -4,8 +4,8 @@
 namespace twiddle {
 namespace {
 
-// The bins that are stored of a column of a plane's bins. Those of a column that is its own mirror, as the first and
-// the middle one are, are conjugates of each other but for the first and the middle one: the half of them will do.
+// The stored bins of one column of a plane's bins. The first and the middle column are their own mirror images: their
+// bins, except for the first and the middle one, form conjugate pairs. Only one of each pair is stored.
 struct StoredColumn {
   std::int64_t first;  // bins before it
   int bins;

@@ -37,13 +37,13 @@ struct Roots<9> {
 
 constexpr float half_root = 0.707106781186547524f;
 
-// times -i
+// a times -i
 template <int lanes>
 [[gnu::always_inline]] inline Complex<lanes> turned(const Complex<lanes>& a) {
   return {a.im, -a.re};
 }
 
-// times cosine - i sine
+// a times (cosine - i sine)
 template <int lanes>
 [[gnu::always_inline]] inline Complex<lanes> rotated(const Complex<lanes>& a, float cosine, float sine) {
   return {a.re * cosine + a.im * sine, a.im * cosine - a.re * sine};
@@ -52,7 +52,7 @@ template <int lanes>
 template <int points, int lanes>
 [[gnu::always_inline]] inline void dft(Complex<lanes> (&x)[points]);
 
-// Sums and differences of x[j] and x[points - j] need only cosines and only sines.
+// Uses that the sums of x[j] and x[points - j] need only cosines, and their differences only sines.
 template <int points, int lanes>
 [[gnu::always_inline]] inline void odd_dft(Complex<lanes> (&x)[points]) {
   constexpr int half = points / 2;
@@ -140,7 +140,7 @@ template <int lanes>
   }
 }
 
-// The transform of a few points, in place and in registers.
+// Transforms a few points in place, in registers.
 template <int points, int lanes>
 [[gnu::always_inline]] inline void dft(Complex<lanes> (&x)[points]) {
   if constexpr (points == 2) {
@@ -166,7 +166,7 @@ template <int points, int lanes>
   }
 }
 
-// A step of Stockham's algorithm: it leaves its results in the order that the next step, or the caller, reads.
+// A step of Stockham's algorithm: its results are in the order that the next step, or the caller, reads.
 template <int radix, int lanes>
 void fft_step(const FftStep& step, const float* in, std::int64_t in_stride, float* out, std::int64_t out_stride) {
   const float* roots = step.roots;
@@ -186,7 +186,7 @@ void fft_step(const FftStep& step, const float* in, std::int64_t in_stride, floa
     }
 }
 
-// `points` complex vectors, `in_stride` and `out_stride` floats apart; `spare` has room for twice as many.
+// Transforms `points` complex vectors, `in_stride` and `out_stride` floats apart; `spare` holds 2 * `points` vectors.
 template <int lanes>
 void fft(const FftSteps& steps, const float* in, std::int64_t in_stride, float* out, std::int64_t out_stride,
          float* spare) {

@@ -5,8 +5,8 @@
 #include "fft/cpu/kernels/vector.h"
 #include "fft/cpu/kernels/with_constant.h"
 
-// The transforms of planes of a few points, weights, to many bins and back: sums with a cosine and a sine each, as in
-// the definition. Only half of them are needed, since bins up and down from 0 share theirs.
+// Transforms between planes of a few points (weights) and many bins, as direct sums with a cosine and a sine each. Bins
+// +f and -f have the same products, so that only half of them are computed.
 namespace twiddle {
 namespace {
 
@@ -25,7 +25,7 @@ template <class Run>
   }
 }
 
-// Rows [first, first + count) of the plane to their bin of which `roots` are the cosines and sines.
+// Transforms rows [first, first + count) of the plane to one bin each; `roots` are that bin's cosines and sines.
 template <int lanes, int count>
 void row_bins(const float* plane, int columns, const float* roots, float* out) {
   Complex<lanes> sums[count] = {};
@@ -40,7 +40,7 @@ void row_bins(const float* plane, int columns, const float* roots, float* out) {
   for (int i = 0; i < count; ++i) store_complex<lanes>(out + i * 2 * lanes, sums[i]);
 }
 
-// Bins [first, first + count) of a column, and those as far down from 0 where they are stored.
+// Computes bins [first, first + count) of a column, and the bins of opposite sign if they are stored.
 template <int lanes, int count, bool past_caches>
 void column_bins(const float* in, const FewPoints& few, int first, int stored, float* spectrum) {
   const std::int64_t bin_stride = few.bin_stride;
@@ -89,7 +89,7 @@ void forward_few(const FewPoints& few) {
   if constexpr (past_caches) Special<lanes>::finish_streams();
 }
 
-// Rows [first, first + count) from a column of bins, of which `stored` are there.
+// Computes rows [first, first + count) from a column of bins, of which `stored` are stored.
 template <int lanes, int count>
 void rows_of_column(const float* spectrum, const FewPoints& few, int first, int stored, float* out) {
   const Complex<lanes> zeroth = load_complex<lanes>(spectrum);
@@ -127,7 +127,7 @@ void rows_of_column(const float* spectrum, const FewPoints& few, int first, int 
   for (int i = 0; i < count; ++i) store_complex<lanes>(out + i * 2 * lanes, sums[i]);
 }
 
-// Element `j` of rows [first, first + count), from the bins of the rows: `in` is [bin][row].
+// Computes element `j` of rows [first, first + count) from the bins of the rows: `in` is [bin][row].
 template <int lanes, int count>
 void elements_of_rows(const float* in, const FewPoints& few, int first, int j, float* out) {
   Floats<lanes> sums[count] = {};
@@ -144,7 +144,7 @@ void elements_of_rows(const float* in, const FewPoints& few, int first, int j, f
       sums[i] -= value.im * sine;
     }
   }
-  // Each stood for its conjugate, too; the first and the middle one do not.
+  // Each bin also represents its conjugate, except for the first and the middle one.
   const bool middle = few.width % 2 == 0;
   const float sign = middle ? roots[few.width * few.columns] : 0;
 #pragma GCC unroll 16

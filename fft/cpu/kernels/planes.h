@@ -7,10 +7,9 @@
 namespace twiddle {
 namespace {
 
-// What the transforms of a block take: half-transformed planes, then a few lines. A row of `width` real numbers takes
-// half as many complex ones: its first and its last bin are real, and share the first column. Columns, rows in the
-// inverse, are an odd number of vectors apart, so that they do not fall
-// into the same sets of a cache.
+// Floats of scratch for a block: half-transformed planes, then a few lines. A row of `width` real numbers takes width /
+// 2 complex ones: its first and last bin are real and share the first column. Columns (in the inverse: rows) are an odd
+// number of vectors apart, so that they do not map to the same cache sets.
 template <int lanes>
 std::int64_t half_scratch(int height, int width) {
   const std::int64_t forward = std::int64_t(height | 1) * (width / 2), inverse = std::int64_t(width / 2 | 1) * height;
@@ -26,14 +25,14 @@ std::int64_t plane_scratch(int height, int width) {
   return half_scratch<lanes>(height, width) + std::int64_t(4) * longest_line(height, width) * 2 * lanes;
 }
 
-// `value` where the mask is above zero, else zeros; the mask has only the first `valid` lanes.
+// Returns `value` where the mask is above zero, else zeros; the mask has only the first `valid` lanes.
 template <int lanes>
 [[gnu::always_inline]] inline Floats<lanes> masked(const Floats<lanes>& value, const float* mask, int valid) {
   const Floats<lanes> passes = valid == lanes ? load<lanes>(mask) : Special<lanes>::load_first(mask, valid);
   return passes > 0 ? value : Floats<lanes>{};
 }
 
-// Row `row` of each plane of the window becomes a line of real numbers.
+// Copies row `row` of each plane of the window to a line of real numbers.
 template <int lanes>
 void gather_row(const BlockWindow& window, int row, float scale, int points, float* line) {
   const int begin = window.column_begin, end = window.column_end;
@@ -79,7 +78,7 @@ void gather_row(const BlockWindow& window, int row, float scale, int points, flo
   }
 }
 
-// The other way: a line of real numbers goes to row `row` of each plane.
+// The inverse: writes a line of real numbers to row `row` of each plane.
 template <int lanes>
 void scatter_row(const BlockWindow& window, int row, float scale, bool relu, const float* line) {
   float* first = window.target + std::int64_t(window.top + row) * window.pitch + window.left;
@@ -91,7 +90,7 @@ void scatter_row(const BlockWindow& window, int row, float scale, bool relu, con
     for (int i = 0; i < lanes; ++i)
       square[i] = i < valid ? load<lanes>(line + (j + i) * lanes) * scale : Floats<lanes>{};
     transpose<lanes>(square);
-    const int old = added - j < 0 ? 0 : added - j < valid ? added - j : valid;  // what is added to comes first
+    const int old = added - j < 0 ? 0 : added - j < valid ? added - j : valid;  // elements to add to come first
 #pragma GCC unroll 16
     for (int plane = 0; plane < lanes; ++plane) {
       if (plane == window.planes) break;
@@ -117,8 +116,9 @@ template <int lanes, bool past_caches>
     store_complex<lanes>(to, value);
 }
 
-// A row of each plane as half as many complex numbers: elements 0 and 1 are the first one, 2 and 3 the next. What comes
-// of the even and of the odd ones is told apart by its symmetry. The bins go to row `row` of the columns of `half`.
+// Transforms a row of each plane as half as many complex numbers: elements 0 and 1 are the first one, 2 and 3 the next.
+// The bins of the even and of the odd elements are separated by symmetry. They are written to row `row` of the columns
+// of `half`.
 template <int lanes>
 void forward_row(const PlaneTransform& plane, int row, float* half, float* line, float* bins, float* spare) {
   constexpr std::int64_t dense = 2 * lanes;
@@ -139,7 +139,7 @@ void forward_row(const PlaneTransform& plane, int row, float* half, float* line,
   }
 }
 
-// The shared column, transformed, becomes the first and the middle column of bins.
+// Writes the transformed shared column as the first and the middle column of bins.
 template <int lanes, bool past_caches>
 void put_shared_column(const PlaneTransform& plane, const float* shared) {
   const int height = plane.columns.points, width = 2 * plane.rows.points;
@@ -183,7 +183,7 @@ void forward_planes(const PlaneTransform& plane) {
   if constexpr (past_caches) Special<lanes>::finish_streams();
 }
 
-// The first and the middle column of bins, whose inverses are real, as one.
+// Combines the first and the middle column of bins, whose inverses are real, into one column.
 template <int lanes>
 void take_shared_column(const PlaneTransform& plane, float* shared) {
   const int height = plane.columns.points, width = 2 * plane.rows.points;
@@ -197,8 +197,8 @@ void take_shared_column(const PlaneTransform& plane, float* shared) {
   }
 }
 
-// Row `row` of each plane from its `bins`: those of the even and of the odd elements, conjugated, which turns the
-// transform around.
+// Computes row `row` of each plane from `bins`: the bins of the even and odd elements, conjugated, so that a forward
+// transform computes the inverse.
 template <int lanes>
 void inverse_row(const PlaneTransform& plane, int row, const float* bins, float* line, float* out, float* spare) {
   constexpr std::int64_t dense = 2 * lanes;
@@ -217,7 +217,7 @@ void inverse_row(const PlaneTransform& plane, int row, const float* bins, float*
   scatter_row<lanes>(plane.window, row, plane.scale, plane.relu, out);
 }
 
-// A column's inverse is its transform, read backwards.
+// The inverse of a column is its forward transform, read in reverse order.
 template <int lanes>
 void inverse_planes(const PlaneTransform& plane) {
   constexpr std::int64_t dense = 2 * lanes;

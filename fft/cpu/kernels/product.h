@@ -6,8 +6,8 @@
 namespace twiddle {
 namespace {
 
-// The addresses to prefetch while a bin is multiplied: the factors of the next bin, first A and then B, `fetched`
-// floats for each k.
+// Returns the addresses to prefetch while a bin is multiplied: the factors of the next bin, first A and then B,
+// `fetched` floats per k.
 class NextBin {
  public:
   static constexpr int line = 16;  // floats of a cache line
@@ -15,8 +15,8 @@ class NextBin {
 
   NextBin(const float* a, std::int64_t a_floats, const float* b, std::int64_t b_floats)
       : at_(a), end_(a + a_floats), next_(b), next_end_(b + b_floats) {}
-  // Those of the next `k` steps. Once all is prefetched, `cached`, which is in the cache anyway: so the loop that
-  // prefetches needs no condition.
+  // Returns the address for the next `k` steps. After everything is prefetched, it returns `cached`, which is in the
+  // cache already, so that the inner loop needs no condition.
   const float* take(std::int64_t k, const float* cached) {
     if (at_ >= end_) at_ = next_, end_ = next_end_, next_ = next_end_;
     if (at_ >= end_) return cached;
@@ -29,8 +29,8 @@ class NextBin {
   const float *at_, *end_, *next_, *next_end_;
 };
 
-// Where a tile of C finds its factors: element (i, k) of op(A) is a[i][k / lanes * a_block + k % lanes * a_step], its
-// imaginary part `lanes` behind.
+// The factors of a tile of C: element (i, k) of op(A) is a[i][k / lanes * a_block + k % lanes * a_step], and its
+// imaginary part is `lanes` floats later.
 struct TileFactors {
   const float* a[12];
   std::int64_t a_step, a_block;
@@ -45,7 +45,7 @@ template <bool negative, class Vector>
   return negative ? sum - factor * vector : sum + factor * vector;
 }
 
-// rows x (blocks * lanes) of C, all in registers.
+// Computes rows x (blocks * lanes) of C in registers.
 template <int lanes, int rows, int blocks, bool conjugate_a, bool conjugate_b>
 void multiply_tile(const TileFactors& factors, float* c, std::int64_t c_row) {
   Complex<lanes> sums[rows][blocks] = {};
@@ -102,7 +102,7 @@ void pack_rows(const float* b, std::int64_t step, std::int64_t k, std::int64_t b
       store_complex<lanes>(packed, load_complex<lanes>(b + block * 2 * lanes));
 }
 
-// The same from the transposed matrix: `columns` rows of it from b on.
+// The same from the transposed matrix: `columns` rows from b on.
 template <int lanes>
 void pack_columns(const float* b, std::int64_t step, std::int64_t k, std::int64_t columns, float* packed) {
   constexpr std::int64_t dense = 2 * lanes;
@@ -133,8 +133,8 @@ void multiply_rows(int blocks, int rows, const TileFactors& factors, float* c, s
   });
 }
 
-// One group of one bin. k is cut into rounds of block_k, so that the packed part of B stays in the L1 cache, and sums
-// stay short.
+// Multiplies one group of one bin. k is split into rounds of block_k: the packed part of B stays in the L1 cache, and
+// sums stay short.
 template <int lanes, int most_rows, bool conjugate_a, bool conjugate_b>
 void multiply_bin(const BinProducts& p, const float* a, const float* b, float* c, NextBin& next) {
   constexpr std::int64_t dense = 2 * lanes;

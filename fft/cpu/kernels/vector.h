@@ -1,8 +1,8 @@
 #pragma once
 #include <cstdint>
 
-// Everything in this folder is compiled once for each instruction set. The namespace is unnamed, so that the linker
-// never takes code of one set for that of another.
+// This folder is compiled once per instruction set. The namespace is unnamed, so that the linker never merges code of
+// two sets.
 namespace twiddle {
 namespace {
 
@@ -25,10 +25,10 @@ template <int lanes>
   *reinterpret_cast<Floats<lanes>*>(to) = value;
 }
 
-// What each instruction set does in its own way; here for one that has no instruction for it.
+// Operations that have an instruction in some instruction sets; these are for sets without it.
 template <int lanes>
 struct Special {
-  // The first `count` lanes alone, which may be all that there is in memory; the others are zero.
+  // Loads only the first `count` lanes, as memory may end there; the others are zero.
   static Floats<lanes> load_first(const float* from, int count) {
     Floats<lanes> value = {};
     for (int lane = 0; lane < count; ++lane) value[lane] = from[lane];
@@ -37,9 +37,9 @@ struct Special {
   static void store_first(float* to, Floats<lanes> value, int count) {
     for (int lane = 0; lane < count; ++lane) to[lane] = value[lane];
   }
-  // A non-temporal store, for what does not fit the caches: memory is written without being read first.
+  // A non-temporal store, for data larger than the caches: memory is written without being read first.
   static void stream(float* to, Floats<lanes> value) { store<lanes>(to, value); }
-  static void finish_streams() {}  // a fence: afterwards other threads see what was streamed
+  static void finish_streams() {}  // a fence: makes streamed data visible to other threads
 };
 
 // lanes complex numbers, stored as [re of each][im of each].

@@ -6,11 +6,11 @@
 
 // Winograd's transforms of a block of planes, strip by strip: a strip is a row of tiles. Along each dimension a line of
 // elements becomes a line of bins: first down the strip's columns, once for the tiles that share them, then along the
-// tiles' rows. Backwards it is the other way around, and tiles that overlap are added up in between.
+// tiles' rows. The inverse transforms rows first; overlapping tiles are added between the two.
 namespace twiddle {
 namespace {
 
-// Floats as a number, which templates can take as their type: they would forget the attributes of Floats.
+// Wraps Floats in a struct: as a template argument, Floats would lose its attributes.
 template <int lanes>
 struct Number {
   Floats<lanes> value;
@@ -41,8 +41,8 @@ inline std::int64_t winograd_scratch(const WinogradBlock& block) {
   return std::int64_t(block.size + block.outputs + 2) * strip_columns(block) * WinogradBlock::columns;
 }
 
-// A vector of a block's planes, with its lines in the scratch: row i of the window is in `line(i)`, where a row of the
-// strips before was; bins that are done down the columns are in `half`.
+// A vector of a block's planes and its lines in the scratch. Row i of the window is in `line(i)`, which strips reuse.
+// Bins transformed along columns only are in `half`.
 template <int lanes, class Form, int size>
 struct PlaneVector {
   BlockWindow window;
@@ -101,7 +101,7 @@ void scatter_line(const PlaneVector<lanes, Form, size>& planes, int row, bool re
   }
 }
 
-// Down the columns of the strip of which `top` is the first line.
+// Transforms the columns of the strip whose first line is `top`.
 template <int lanes, class Form, int size, auto transform>
 [[gnu::flatten]] void forward_columns(const PlaneVector<lanes, Form, size>& planes, int top) {
   const float* lines[size];
@@ -122,7 +122,7 @@ std::int64_t tile_row(const WinogradBlock& block, int strip, int tile, int row) 
   return (std::int64_t(strip) * block.tiles_w + tile) * block.tile_stride + row * Form::points * block.bin_stride;
 }
 
-// Row `row` of a tile's bins.
+// Computes row `row` of a tile's bins.
 template <int lanes, class Form, int size, auto transform>
 [[gnu::flatten]] void tile_row_bins(const PlaneVector<lanes, Form, size>& planes, int tile, int row,
                                     Number<lanes> (&bins)[Form::points]) {
@@ -133,7 +133,7 @@ template <int lanes, class Form, int size, auto transform>
   transform(elements, bins);
 }
 
-// All vectors of a whole block, so that the store of a cache line is followed by that of its rest.
+// All vectors of a full block, so that a cache line is stored completely before the next one.
 template <int lanes, class Form, int size, auto transform>
 [[gnu::flatten]] void stream_tile_row(const PlaneVectors<lanes, Form, size>& vectors, const WinogradBlock& block,
                                       int strip, int tile, int row) {
@@ -165,7 +165,7 @@ template <int lanes, class Form, int size, auto transform>
   }
 }
 
-// Of a tile's row of bins all vectors are stored one after another, so that a cache line is written at once.
+// Stores all vectors of one row of a tile's bins consecutively, so that a cache line is written at once.
 template <int lanes, class Form, int size, auto transform>
 void forward_block(const WinogradBlock& block) {
   constexpr int shared = size > Form::outputs ? size - Form::outputs : 0;  // lines that two strips have in common
@@ -187,8 +187,7 @@ void forward_block(const WinogradBlock& block) {
   if (block.past_caches) Special<lanes>::finish_streams();
 }
 
-// Row `row` of a tile's bins becomes elements of `half`; the first of them are added to what the tile before has for
-// them.
+// Computes elements of `half` from row `row` of a tile's bins; the first ones are added to the previous tile's results.
 template <int lanes, class Form, int size, auto transform>
 [[gnu::flatten]] void inverse_tile_row(const PlaneVector<lanes, Form, size>& planes, const WinogradBlock& block,
                                        int strip, int tile, int row) {
@@ -211,7 +210,7 @@ template <int lanes, class Form, int size, auto transform>
   }
 }
 
-// Down the columns: the first lines are added to what the strip before has for them.
+// Transforms columns; the first lines are added to the previous strip's results.
 template <int lanes, class Form, int size, auto transform>
 [[gnu::flatten]] void inverse_columns(const PlaneVector<lanes, Form, size>& planes, int strip) {
   float* lines[size];
@@ -229,7 +228,7 @@ template <int lanes, class Form, int size, auto transform>
   }
 }
 
-// Each row of a tile's bins is far from the next: those of the tile that follows, or of w's next block, are prefetched.
+// Rows of a tile's bins are far apart in memory: the rows of the next tile, or of w's next block, are prefetched.
 template <int lanes, class Form, int size, auto transform>
 void inverse_block(const WinogradBlock& block) {
   const PlaneVectors<lanes, Form, size> vectors(block);
@@ -243,7 +242,7 @@ void inverse_block(const WinogradBlock& block) {
         for (const auto& planes : vectors)
           inverse_tile_row<lanes, Form, size, transform>(planes, block, strip, tile, row);
       }
-    // The lines to which no other strip adds.
+    // The lines to which no later strip adds.
     const int top = strip * Form::outputs, done = strip + 1 == block.tiles_h ? size : Form::outputs;
     for (const auto& planes : vectors) {
       inverse_columns<lanes, Form, size, transform>(planes, strip);
