@@ -13,7 +13,7 @@ namespace twiddle {
 
 namespace {
 
-// What all blocks of the planes share.
+// Returns the fields that all blocks of the planes have in common.
 template <int outputs>
 WinogradBlock common_block(const Planes& planes) {
   WinogradBlock block{};
@@ -34,7 +34,7 @@ WinogradBlock common_block(const Planes& planes) {
   return block;
 }
 
-// `run` for all blocks of planes, some at a time by one thread. `aim(block, floats before the first plane, its column)`
+// Calls `run` for all blocks of planes, in chunks per thread. `aim(block, floats before the first plane, its column)`
 // sets the window's pointers.
 template <class Aim>
 void for_each_block(const Planes& planes, const CpuKernels& kernels, const WinogradBlock& common, const Aim& aim,
@@ -55,7 +55,7 @@ void for_each_block(const Planes& planes, const CpuKernels& kernels, const Winog
   }
 }
 
-// What a bin counts in the sum of all y, by its place along a tile.
+// Returns a bin's weight in the sum of all y, by its index along a tile.
 template <int outputs>
 auto weights_of_sum() {
   using Form = WinogradForm<outputs>;
@@ -115,7 +115,7 @@ void CpuWinograd<outputs>::inverse(Context& /*ctx*/, const Planes& planes, const
   for_each_block(planes, kernels_, common, aim, kernels_.inverse_winograd);
 }
 
-// A sum in double of each bin, and then what these make of the sum of all elements.
+// Sums each bin in double, then computes the sum of all elements from these sums.
 template <int outputs>
 void CpuWinograd<outputs>::sum_columns(Context& /*ctx*/, const Planes& planes, const void* spectrum, bool add,
                                        float* sums) {

@@ -4,12 +4,12 @@
 
 namespace twiddle {
 
-// Floats from bin to bin of a matrix of planes: an odd number of cache lines, so that those of one tile, which are made
-// at the same time, do not fall into the same sets of a cache. With bins of whole powers of two transforms take twice
-// as long.
+// Returns the floats from bin to bin of a matrix of planes: an odd number of cache lines, so that the bins of one tile,
+// which are computed together, do not map to the same cache sets. With a power-of-two stride, transforms take twice as
+// long.
 std::int64_t winograd_bin_stride(std::int64_t rows, std::int64_t columns);
 
-// The same on a CPU, vectorised over adjacent planes.
+// Winograd's transforms on a CPU, vectorised over adjacent planes.
 template <int outputs>
 class CpuWinograd final : public WinogradTransform<outputs> {
  public:

@@ -42,16 +42,16 @@ struct WinogradForm<2> {
   TWIDDLE_HD static void output_transposed(const V (&y)[2], V (&bins)[4]) {  // A
     bins[0] = y[0], bins[1] = y[0] + y[1], bins[2] = y[0] - y[1], bins[3] = y[1];
   }
-  // The sum of all y from the bins that output_transposed() makes of them.
+  // Returns the sum of all y from the bins of output_transposed().
   template <class V>
   TWIDDLE_HD static V sum(const V (&bins)[4]) {
     return bins[1];
   }
 };
 
-// Points 0, 5/8, -5/8, 3/2, -3/2. Of the pairs +-a, +-b in sixteenths these are among those that err least: 3.3e-7 by
-// the transforms alone, and the product's error counts 4.8-fold; 0, +-1, +-2 of the paper err by 7.0e-7 and
-// count 10.8-fold (docs/spectral.md).
+// Points 0, 5/8, -5/8, 3/2, -3/2. Among all +-a, +-b in sixteenths, these have nearly the smallest error: 3.3e-7 from
+// the transforms alone, and the product's error is multiplied by 4.8. The paper's 0, +-1, +-2 have 7.0e-7 and multiply
+// it by 10.8 (docs/spectral.md).
 template <>
 struct WinogradForm<4> {
   static constexpr int outputs = 4, points = 6;
@@ -114,7 +114,7 @@ struct WinogradForm<4> {
     bins[3] = even_b + odd_b, bins[4] = even_b - odd_b;
     bins[5] = y[3];
   }
-  // The sum of all y from the bins that output_transposed() makes of them.
+  // Returns the sum of all y from the bins of output_transposed().
   template <class V>
   TWIDDLE_HD static V sum(const V (&bins)[6]) {
     const V even = (bins[3] + bins[4]) * 0.5f - bins[0], odd = (bins[3] - bins[4]) * (0.5f / b);  // bb y2, y1 + bb y3
@@ -122,10 +122,10 @@ struct WinogradForm<4> {
   }
 };
 
-// `line` along both dimensions of a tile: to = L from L'.
+// Applies `line` along both dimensions of a tile: to = L from L'.
 template <auto line, class V, int in, int out>
 TWIDDLE_HD void nest(const V (&from)[in][in], V (&to)[out][out]) {
-  V half[in][out];  // columns are done: half[j] is column j
+  V half[in][out];  // after the columns: half[j] is column j
 #pragma unroll
   for (int j = 0; j < in; ++j) {
     V column[in];
