@@ -65,8 +65,8 @@ void FrequencyBuffers::reset_use() {
   use_ = {.peak = *held_};
 }
 
-// What nobody can ask for again: spectra of tensors that are gone, and those of an older version, or of the same planes
-// seen through an older mask.
+// Drops spectra that cannot be requested again: those of freed tensors, of older versions, and of the same planes with
+// an older mask.
 void FrequencyBuffers::drop_outdated(const Subject& subject) {
   forget_gone();
   const Version version = subject.source.version();
@@ -76,7 +76,7 @@ void FrequencyBuffers::drop_outdated(const Subject& subject) {
   });
 }
 
-// Those that a pass still works with stay.
+// Keeps spectra that a pass still uses.
 void FrequencyBuffers::make_room(std::size_t bytes) {
   if (*held_ + bytes > budget_) forget_gone();
   for (auto entry = entries_.end(); entry != entries_.begin() && *held_ + bytes > budget_;) {

@@ -19,17 +19,17 @@ class FrequencyBuffers {
  public:
   explicit FrequencyBuffers(std::size_t budget_bytes) : budget_(budget_bytes) {}
 
-  // What a spectrum is of: a tensor in its present version, seen through a mask in its present version where there is
-  // one, cut into `planes` and stored as `kind` says.
+  // The source of a spectrum: a tensor at its current version, with a mask at its current version if there is one,
+  // divided into `planes` and stored as `kind`.
   struct Subject {
     Tensor source;
     Planes planes;
     std::string kind;
     Tensor mask = {};
-    bool in_turn = false;  // weights in evaluation: asked for once a batch, layer by layer
+    bool in_turn = false;  // weights in evaluation: requested once per batch, layer by layer
   };
-  // The subject's spectrum, which `compute` writes where it is not known. It stays while its owner holds it, and after
-  // that until the room is needed.
+  // Returns the subject's spectrum; `compute` writes it if it is not cached. It stays while its owner holds it, and
+  // after that until its memory is needed.
   std::shared_ptr<void> spectrum(Stream& stream, const Subject& subject, std::size_t bytes,
                                  const std::function<void(void*)>& compute);
   // The same for what else can be computed of it: `make` returns an owner of memory that it takes by scratch().
@@ -37,14 +37,14 @@ class FrequencyBuffers {
                                      const std::function<std::shared_ptr<void>()>& make);
   std::shared_ptr<void> scratch(Stream& stream, std::size_t bytes);  // what nobody asks for again
   void forget();                                                     // forgets all spectra
-  void forget_gone();                                                // those of tensors that are gone
+  void forget_gone();                                                // spectra of freed tensors
 
   struct Use {
-    std::size_t held = 0, peak = 0;         // bytes now and at most
+    std::size_t held = 0, peak = 0;         // bytes: current and maximum
     std::int64_t computed = 0, reused = 0;  // spectra
   };
   Use use() const;
-  void reset_use();  // counts begin again, and the peak from what is held
+  void reset_use();  // resets the counts, and the peak to the bytes held
   std::size_t budget() const { return budget_; }
 
  private:
@@ -60,7 +60,7 @@ class FrequencyBuffers {
   void make_room(std::size_t bytes);
 
   std::size_t budget_;
-  Entries entries_;                                                       // the last one goes first
+  Entries entries_;                                                       // the last one is evicted first
   std::shared_ptr<std::size_t> held_ = std::make_shared<std::size_t>(0);  // bytes; a block may outlive this object
   std::int64_t capture_changes_ = 0;
   Use use_;

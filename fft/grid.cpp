@@ -9,7 +9,7 @@ namespace twiddle {
 
 namespace {
 
-// Below plane + pad the halos before and behind the plane would share more than zeros; outputs and kernel have to fit.
+// Below plane + pad, the halos before and after the plane would share more than zeros; outputs and kernel must fit.
 int least(int plane, int pad, int outputs, int kernel) {
   return std::max({plane + pad, outputs, kernel});
 }

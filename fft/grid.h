@@ -7,13 +7,13 @@
 
 namespace twiddle {
 
-// How a convolution's planes are cut for Fourier transforms of height x width points. One grid serves all three passes
-// and all three operands, so that a spectrum which one pass computed serves the next:
+// Divides a convolution's planes for Fourier transforms of height x width points. One grid serves all three passes and
+// all three operands, so that a spectrum computed in one pass can be used in the next:
 //   x: windows of height x width, overlapping where there are several tiles (overlap-save);
 //   y: step_h x step_w outputs a tile, zeros up to height x width;
 //   w: the kernel, zeros up to height x width, the same for all tiles.
-// Tile t's x-window begins `pad` before the first input of its outputs. With one tile only height >= plane + pad is
-// needed: the zeros behind the plane are those before it too, since a transform is circular.
+// Tile t's x-window begins `pad` before the first input of its outputs. A single tile needs only height >= plane + pad:
+// a transform is circular, so that the zeros after the plane also serve as those before it.
 struct FrequencyGrid {
   int height = 0, width = 0;
   int tiles_h = 1, tiles_w = 1;
@@ -36,23 +36,23 @@ enum class ConvOperand : std::uint8_t { x, w, y };
 std::string_view to_string(ConvOperand operand);
 Tensor& tensor_of(ConvOperands& operands, ConvOperand operand);
 
-// Whether each group is one channel and one filter. Then no bin is summed over channels, and a product is one a
-// channel.
+// Returns whether each group is one channel and one filter. Then no bin is summed over channels, and there is one
+// product per channel.
 bool is_depthwise(const ConvProblem& problem);
 
-// The planes of one operand, of all groups, as a matrix of planes, and what the transform does with each. Their
-// spectrum is one complex matrix a bin, of rows * tiles by columns.
+// The planes of one operand, of all groups, as a matrix of planes, and how they are transformed. Their spectrum is one
+// complex matrix per bin, of rows * tiles by columns.
 struct Planes {
-  // x: batch, channels; y: batch, filters; w: filters, channels of a group, or, where depthwise, one row of all.
+  // x: batch, channels; y: batch, filters; w: filters, channels of a group, or, if depthwise, one row of all channels.
   std::int64_t rows = 0, columns = 0;
-  // The columns of x and y belong to so many groups, one after another, each of which products read by itself: where a
-  // storage has blocks of columns, none has columns of two groups. 1 where depthwise, as for an ungrouped problem.
+  // The columns of x and y are divided into this number of adjacent groups. Products read each group separately. In
+  // storages with blocks of columns, no block has columns of two groups. 1 if depthwise or ungrouped.
   std::int64_t groups = 1;
   std::int64_t row_stride = 0, column_stride = 0;  // floats from one plane to the next
   std::int64_t offset = 0;                         // floats before the first plane
   int height = 0, width = 0;                       // of a plane
-  // Element (i, j) of tile (s, t) is the plane's (first_h + s * grid.step_h + i, first_w + t * grid.step_w + j), zero
-  // outside of the plane and from window_h, window_w on. Backwards, each tile's window is added to the plane.
+  // Element (i, j) of tile (s, t) is the plane's (first_h + s * grid.step_h + i, first_w + t * grid.step_w + j). It is
+  // zero outside of the plane and from window_h, window_w on. The inverse adds each tile's window to the plane.
   int first_h = 0, first_w = 0, window_h = 0, window_w = 0;
   FrequencyGrid grid;
 
@@ -60,7 +60,7 @@ struct Planes {
   bool operator==(const Planes&) const = default;
 };
 
-// Images [first_image, first_image + images) of x or y; w whole.
+// Returns the planes of images [first_image, first_image + images) of x or y, or of all of w.
 Planes planes_of(const ConvProblem& problem, ConvOperand operand, const FrequencyGrid& grid, int first_image = 0,
                  int images = 0 /* all */);
 

@@ -9,21 +9,21 @@ namespace twiddle {
 
 SpectralBackend cpu_fft();
 SpectralBackend cufft();                  // no transforms in a build without CUDA
-SpectralBackend fbfft();                  // likewise
-SpectralBackend winograd(Device device);  // kernels of 3x3, on either device
+SpectralBackend fbfft();                  // the same
+SpectralBackend winograd(Device device);  // 3x3 kernels, on either device
 
-// The plans of one backend for stride 1: x and w are transformed, multiplied a bin at a time and transformed back, and
-// the other two passes likewise with the roles permuted (Mathieu, Henaff, LeCun, Fast Training of Convolutional
-// Networks through FFTs, 2014; Vasilache et al., Fast Convolutional Nets With fbfft, 2015). Spectra live in buffers
-// that all layers and spectral engines share, so that plans of one grid and transform help each other.
+// The plans of one backend for stride 1: x and w are transformed, multiplied bin by bin and transformed back. The other
+// two passes do the same with permuted roles (Mathieu, Henaff, LeCun, Fast Training of Convolutional Networks through
+// FFTs, 2014; Vasilache et al., Fast Convolutional Nets With fbfft, 2015). Spectra are in buffers that all layers and
+// spectral engines share, so that plans with the same grid and transform reuse each other's spectra.
 class SpectralEngine final : public ConvEngine {
  public:
-  // `limit`: the most bytes of spectra and scratch that a pass may take.
+  // `limit`: the maximum bytes of spectra and scratch of a pass.
   SpectralEngine(SpectralBackend backend, std::shared_ptr<FrequencyBuffers> buffers, std::size_t limit);
 
   std::string_view name() const override { return backend_->engine; }
-  // Each grid and transform with each product, or fused; only what keeps the problem's precision, and fits the limit in
-  // all passes, as one grid is to serve them all.
+  // Returns each grid and transform with each product, or fused. Includes only plans that are within the problem's
+  // error limit and fit the memory limit in all passes, as one grid serves all passes.
   ConvPlans plans(const ConvProblem& problem, ConvPass pass, std::size_t most = all_plans) const override;
   bool pays(const ConvProblem& problem) const override { return backend_->pays == nullptr || backend_->pays(problem); }
   std::string library() const override { return backend_->library; }

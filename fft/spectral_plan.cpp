@@ -25,13 +25,13 @@ SpectralSlice roles_of(ConvPass pass) {
   }
 }
 
-// The images behind the last whole slice; as many as a slice where none are left.
+// Returns the number of images after the last full slice, or a full slice if none are left.
 int images_left(int batch, int images) {
   return batch % images > 0 ? batch % images : images;
 }
 
-// Of a whole slice, with scratch for the last one, too, which is smaller and may want more of it: a product of fewer
-// rows may be cut into more parts.
+// Returns the scratch of a full slice or of the smaller last one, whichever is larger: a product of fewer rows may be
+// split into more parts, which need more scratch.
 std::size_t scratch_of(const SpectralSlice& whole, const SpectralSlice& last) {
   return std::max(whole.scratch_bytes, last.scratch_bytes);
 }
@@ -103,7 +103,7 @@ std::shared_ptr<void> SpectralPlan::spectrum(Context& ctx, ConvOperands& operand
     const StageRange stage(ctx.profiler, *ctx.stream, stage_name(operand));
     parts_.transform->forward(ctx, planes, {source.read(), mask.defined() ? mask.read() : nullptr}, spectrum, scratch);
   };
-  // In evaluation no other pass reads x, and w stays as it is from batch to batch.
+  // In evaluation no other pass reads x, and w does not change between batches.
   const bool evaluates = !ctx.training;
   if (evaluates && operand == ConvOperand::x) {
     std::shared_ptr<void> spectrum = buffers_->scratch(*ctx.stream, bytes);
@@ -122,7 +122,7 @@ void SpectralPlan::run(Context& ctx, ConvOperands& operands) const {
   float* const target = tensor_of(operands, whole_.c_is).write();
   const std::shared_ptr<void> scratch = buffers_->scratch(stream, scratch_of(whole_, last_));
 
-  std::shared_ptr<void> c, weights;  // the latter stay for all slices
+  std::shared_ptr<void> c, weights;  // weights stay for all slices
   for (int first = 0; first < problem_.batch; first += images_) {
     const bool is_last = first + images_ >= problem_.batch;
     const int images = std::min(images_, problem_.batch - first);

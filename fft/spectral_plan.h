@@ -11,27 +11,27 @@
 
 namespace twiddle {
 
-// All that makes and multiplies spectra of one kind. Products, and the fused inverse, serve the transforms of
-// their storage.
+// Everything that computes and multiplies spectra of one kind. Products and the fused inverse work with the transforms
+// of the same storage.
 struct SpectralBackend {
   std::string engine;   // its name: "fft", "cufft"
-  std::string library;  // "cuFFT 12.0": whose speed is not this program's own; empty: its own
-  std::vector<std::unique_ptr<SpectralTransform>> transforms;  // the usual one first; none: cannot be had here
-  std::vector<std::unique_ptr<FrequencyProduct>> products;     // the usual one of each storage first
+  std::string library;  // "cuFFT 12.0": the library that determines the speed; empty: own kernels
+  std::vector<std::unique_ptr<SpectralTransform>> transforms;  // the default first; empty: not available
+  std::vector<std::unique_ptr<FrequencyProduct>> products;     // the default of each storage first
   std::unique_ptr<FusedInverse> fused = nullptr;               // of x and y; null: none
-  bool (*pays)(const ConvProblem&) = nullptr;                  // where the rule takes it; null: wherever it can
+  bool (*pays)(const ConvProblem&) = nullptr;                  // whether the heuristic selects it; null: if supported
 };
 
-// How a spectral plan goes about it: which transform on which grid, and what multiplies.
+// The parts of a spectral plan: a transform on a grid, and a product.
 struct SpectralParts {
   SpectralTransform* transform = nullptr;
   FrequencyGrid grid;
-  FrequencyProduct* product = nullptr;  // what multiplies ...
-  FusedInverse* fused = nullptr;        // ... or, in its place, does that in the inverse
+  FrequencyProduct* product = nullptr;  // what multiplies, or ...
+  FusedInverse* fused = nullptr;        // ... multiplies within the inverse transform instead
 };
 
-// What is done to some images: C = op(A) op(B), a bin and a group at a time. Where the inverse is fused, the product's
-// spectrum takes no bytes.
+// The work for some images: C = op(A) op(B) per bin and group. If the inverse is fused, the product's spectrum takes no
+// memory.
 struct SpectralSlice {
   ConvOperand a_is, b_is, c_is;
   Planes a = {}, b = {}, c = {};
@@ -41,13 +41,13 @@ struct SpectralSlice {
 };
 SpectralSlice slice_of(const ConvProblem& problem, ConvPass pass, const SpectralParts& parts, int images);
 
-// How many images go at once where spectra and scratch may take `limit` bytes; 0: not even one fits.
+// Returns the most images per slice whose spectra and scratch fit `limit` bytes; 0: not even one fits.
 int images_within(std::size_t limit, const ConvProblem& problem, ConvPass pass, const SpectralParts& parts);
-// Bytes of spectra and scratch that so many images at once take.
+// Returns the bytes of spectra and scratch for slices of `images` images.
 std::size_t scratch_bytes(const ConvProblem& problem, ConvPass pass, const SpectralParts& parts, int images);
 
-// A convolution as a product of spectra: two operands are transformed, multiplied a bin at a time and transformed back;
-// which is which depends on the pass. A batch whose spectra exceed the limit goes in slices.
+// A convolution as a product of spectra: two operands are transformed, multiplied bin by bin and transformed back; the
+// pass determines which operands. A batch whose spectra exceed the limit is processed in slices.
 class SpectralPlan final : public ConvPlan {
  public:
   SpectralPlan(Facts facts, std::shared_ptr<const SpectralBackend> backend, std::shared_ptr<FrequencyBuffers> buffers,
@@ -66,7 +66,7 @@ class SpectralPlan final : public ConvPlan {
   ConvPass pass_;
   SpectralParts parts_;
   int images_;
-  SpectralSlice whole_, last_;  // a slice of images_, and what is left of the batch behind the last of these
+  SpectralSlice whole_, last_;  // a slice of images_, and the rest of the batch after the last of these
   std::string kind_of_spectrum_;
 };
 
