@@ -52,8 +52,8 @@ __device__ int power_bits(const ColumnExponent& column) {
   return __float_as_int(pairs::power_of_two(-pairs::limited(column.mean(), most_balance)));
 }
 
-// A block has 64 columns of a bin. A column that has only zeros in a sample is looked at in all rows: it may be a
-// channel that is dead, or one that is nearly so.
+// A block processes 64 columns of a bin. A column with only zeros in the sample is read in all rows: the channel may be
+// dead, or nearly so.
 __global__ void __launch_bounds__(lanes* warps) balance_kernel(const Columns columns) {
   __shared__ int4 found[warps][lanes];
   const int block = static_cast<int>(blockIdx.x), lane = static_cast<int>(threadIdx.x) % lanes;
@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(lanes* warps) balance_kernel(const Columns col
   const bool is_one = pair < columns.pairs;
   const ComplexPair* const from = columns.numbers + std::int64_t(bin) * columns.rows * columns.pairs + pair;
   TwoExponents sums;
-  for (int step = columns.rows / sampled_rows | 1;; step = 1) {  // odd, to meet each tile of an image
+  for (int step = columns.rows / sampled_rows | 1;; step = 1) {  // odd, so that each tile of an image is sampled
     found[warp][lane] = is_one ? sum_rows(from, columns, warp, step) : TwoExponents{};
     __syncthreads();
     sums = {};

@@ -3,13 +3,12 @@
 
 #include "fft/frequency_product.h"
 
-// Powers of two along k, by which the columns of A are multiplied and the rows of B divided: they bring a column's
-// numbers to about 1, and so a row of B to the size of what it contributes. Where channels of large values have small
-// weights, those of small values would else have too few digits in both factors. Of backward_weight, whose k are images
-// and tiles, there are none.
+// Powers of two along k: columns of A are multiplied by them and rows of B divided. They scale a column's numbers to
+// about 1, and so a row of B to the size of its contribution. If channels of large values have small weights, channels
+// of small values would otherwise lose digits in both factors. backward_weight needs none: its k are images and tiles.
 namespace twiddle::complex_pairs {
 
-// So with two halves a float. One keeps its 11 bits down to 2^-28 of a line's largest number, and needs no balance.
+// Needed for split fp16. A single fp16 value keeps its 11 bits down to 2^-28 of a line's largest number.
 constexpr bool is_balanced(int halves, bool transpose_a) {
   return halves == 2 && !transpose_a;
 }

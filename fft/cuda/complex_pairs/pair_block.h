@@ -26,9 +26,9 @@ struct PairArguments {
   bool accumulate, aligned;  // aligned: pairs of C's columns are
 };
 
-// Rows x Columns of C a block. k is multiplied in steps of `depth`, each in two halves: an instruction of the tensor
-// cores takes 16 of k. After a step the sums are added to others by fp32 adders, as the tensor cores truncate what they
-// add, so that errors of longer sums would grow with their length.
+// A block computes Rows x Columns of C. k is multiplied in steps of `depth`, each in two parts: a tensor core
+// instruction processes 16 k. After a step, fp32 adders add its products to the sums. Tensor cores truncate sums, so
+// that the error of longer sums would grow with their length.
 constexpr int depth = 32, half_depth = 16;
 
 template <int Rows, int Columns>
@@ -61,21 +61,21 @@ struct TilePlace {
   struct Divided {
     int quotient, remainder;
   };
-  // Of ints, for which a Divisor never has to divide.
+  // On ints, for which a Divisor needs no division instruction.
   __device__ static Divided divided(int number, const Divisor& divisor) {
     const int quotient = static_cast<int>(divisor.quotient(number));
     return {quotient, number - quotient * static_cast<int>(divisor.value())};
   }
 };
 
-// A panel is what shared memory holds of one factor for half a step: a line of 128 bytes for each line of the factor,
-// with 16 of k of each plane: high halves of the real and of the imaginary parts, then the low halves of both. Where a
-// float is one half, the high one, the other 16 k of the step lie in place of the low halves. The eight chunks of 16
-// bytes of a line change places with the line's number, so that accesses do not meet in the same banks: that is the
-// "128-byte swizzle" of wgmma's descriptors, and ldmatrix follows it by addresses.
+// A panel is one factor's part of half a step in shared memory: 128 bytes for each line of the factor, with 16 k of
+// each plane. The planes are the high parts of the real and imaginary parts, then the low parts of both. With a single
+// fp16 value per float, the other 16 k of the step are stored instead of the low parts. The eight 16-byte chunks of a
+// line are permuted by the line's number, which avoids bank conflicts. This is the "128-byte swizzle" of wgmma's
+// descriptors; ldmatrix uses the same addresses.
 enum Plane { re_high, im_high, re_low, im_low };
 constexpr int planes = 4, line_bytes = 128, chunk_bytes = 16;
-// Where half a step lies, with so many halves a float: in which panel, and in which plane the real parts' high halves.
+// The panel of half a step, and in it the plane of the real parts' high values, for `Halves` fp16 values per float.
 template <int Halves>
 __device__ constexpr int panel_of(int half) {
   return Halves == 2 ? half : 0;
@@ -88,14 +88,14 @@ __device__ inline int chunk_at(int line, int plane, int chunk_of_plane) {
   return ((2 * plane + chunk_of_plane) ^ (line & 7)) * chunk_bytes;
 }
 
-// What takes the scales of a tile's lines back, for the step at hand.
+// Factors that undo the scales of a tile's lines in one step.
 template <class Tile>
 struct LineScales {
   float of_rows[Tile::rows];
   alignas(8) float of_columns[Tile::columns];
 };
 
-// Writes results of a thread: neighbours in a row, added to C where that is wanted.
+// Writes a thread's results: neighbors in a row, added to C if `accumulate` is set.
 class ResultStore {
  public:
   __device__ ResultStore(const PairArguments& arguments, const TilePlace& place)

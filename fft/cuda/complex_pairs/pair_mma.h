@@ -4,7 +4,7 @@
 
 namespace twiddle::complex_pairs {
 
-// By mma.sync, which every GPU since sm_80 has, in tiles of 64 x 64; with one half a float or two.
+// By mma.sync (compute capability 8.0 or higher), in tiles of 64 x 64; with one or two fp16 values per float.
 template <int Halves>
 void multiply_by_mma(Stream& stream, const FrequencyGemm& gemm, PairArguments arguments);
 

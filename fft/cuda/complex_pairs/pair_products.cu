@@ -19,7 +19,7 @@ namespace twiddle {
 namespace complex_pairs {
 namespace {
 
-// What multiplies in tiles of one shape, of which each step takes so long, relative to others of the same product.
+// A kernel for tiles of one shape; `step` is the relative time per step.
 struct TileKernel {
   std::int64_t rows, columns;
   double step;
@@ -30,7 +30,7 @@ constexpr TileKernel by_wgmma(double step) {
   return {Rows, Columns, step, multiply_by_wgmma<PairTile<Rows, Columns>, Halves>};
 }
 
-// A product with so many halves a float, by the first of as many kernels as there are that takes the least time.
+// A product with a number of fp16 values per float, by whichever of its kernels is estimated to be the fastest.
 struct Kernels {
   std::string_view name;
   int halves;
@@ -45,15 +45,15 @@ std::vector<Kernels> kernels_for(TensorCores cores) {
           {"pairs", 2, 1, {by_wgmma<128, 64, 2>(1), by_wgmma<64, 128, 2>(1)}}};
 }
 
-// How a product is cut: into tiles of which kernel, and k into parts of which length.
+// The tiling of a product: its kernel, and the length and number of parts of k.
 struct Cut {
   const TileKernel* kernel;
   std::int64_t part, parts;
 };
 
-// That of the least time, counted in steps one after the other, where each tile takes some more to begin and to end,
-// and those of several parts as many again, as their sums are read once more; of equal ones that which fills tiles
-// best. fp32 sums of more than longest_part would lose digits.
+// Returns the tiling with the least time in consecutive steps. Each tile has extra steps for its start and end, twice
+// as many if k is split, as the sums are read again. Among equal times, it returns the tiling that fills tiles best.
+// fp32 sums longer than longest_part would lose accuracy.
 Cut cut(const FrequencyGemm& gemm, const std::vector<TileKernel>& kernels, std::int64_t tiles_at_a_time) {
   constexpr std::int64_t longest_part = 16384;
   const std::int64_t first = quotient_up(gemm.k, longest_part);

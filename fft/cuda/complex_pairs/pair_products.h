@@ -7,9 +7,9 @@
 
 namespace twiddle {
 
-// Products of interleaved spectra on the tensor cores of the calling thread's GPU, the usual ones first: "pairs" by
-// wgmma, on GPUs of compute capability 9.0, and "pairs_mma" by mma.sync, from 8.0 on; and with one half a float, in
-// TF32's class, "halves" and "halves_mma".
+// Products of interleaved spectra on the tensor cores of the calling thread's GPU, the default first: "pairs" by wgmma
+// (compute capability 9.0) and "pairs_mma" by mma.sync (8.0 or higher). "halves" and "halves_mma" use a single fp16
+// value per float and are within the error limit of tf32.
 std::vector<std::unique_ptr<FrequencyProduct>> make_pair_products();
 
 // Whether that GPU has one, and it takes products of a problem's size.

@@ -6,10 +6,9 @@
 #include "fft/cuda/device/async_copy.h"
 #include "fft/cuda/pair_products/pair_scales.h"
 
-// How 128 threads bring half of the lines of a step of a tile's factors to the panels of A and B: by async copies into
-// slots of shared memory that are a thread's own, so that it needs no barrier to read them again, and from there,
-// balanced along k, scaled line by line and split into pairs of halves. While one step is split, the copies of the next
-// ones are in flight.
+// 128 threads bring half of the lines of a step to the panels of A and B. Async copies write to slots of shared memory
+// that are private to a thread, which needs no barrier to read them. From there, numbers are scaled along k, scaled per
+// line and split into fp16 values. While one step is split, copies of the next ones are in flight.
 namespace twiddle::complex_pairs {
 
 constexpr int splitting_threads = 128, slots_apart = splitting_threads;
@@ -44,7 +43,8 @@ struct LineShare {
       }
   }
 
-  // Of the whole line's 32 numbers; these threads' numbers differ in the bits of Lanes, 2 Lanes and 4 Lanes.
+  // Returns the largest of the 32 numbers of a line. The line's threads differ in the bits of Lanes, 2 Lanes and 4
+  // Lanes.
   template <int Lanes>
   __device__ float largest_of_line() const {
     float largest = 0;
@@ -59,7 +59,7 @@ struct LineShare {
   }
 };
 
-// Where a thread's halves of a line lie: two neighbours along k are one store a plane.
+// Destination of a thread's fp16 values of a line: two neighbors along k are one store per plane.
 template <int Halves>
 struct SplitStore {
   char* panel;  // of the step's first half, the thread's first line and its place along k
@@ -104,17 +104,17 @@ struct PanelSource {
   int last_line;           // of the factor, counted from the tile's first one
 };
 
-// One factor's share of a thread. Lines that lie behind the last one are read from it, and never stored in C.
-// AlongK: numbers of neighbouring k lie beside each other. Right: it is B, and else A. Factors are conjugated where
-// they are transposed: A where it is not AlongK, and B where it is.
+// A thread's part of one factor. For lines beyond the last one, the last one is read; their results are not stored in
+// C. AlongK: numbers of neighboring k are adjacent. Right: this is B, otherwise A. Transposed factors are conjugated: A
+// if not AlongK, and B if AlongK.
 template <bool AlongK, bool Right, int Lines, int PanelBytes, int Halves>
 struct PanelPart {
   static constexpr bool conjugate = AlongK == Right;
   static constexpr int copies = Lines / 2 * depth / 2 / splitting_threads;
   static_assert(Lines / 2 % 32 == 0);
 
-  // Along k a warp copies 128 bytes each of four lines: every other one, since these lie in banks of their own. Else it
-  // copies 64 bytes each of 16 k: numbers of eight lines, two a thread.
+  // If AlongK, a warp copies 128 bytes of every other line, four lines in total, which use distinct banks. Otherwise it
+  // copies 64 bytes of each of 16 k: numbers of eight lines, two per thread.
   __device__ static int first_line(int share, int thread) {
     const int warp = thread / 32, lane = thread % 32;
     return share * (Lines / 2) + (AlongK ? warp / 2 * 8 + warp % 2 + lane / 8 * 2 : warp * 8 + lane % 4 * 2);
@@ -133,8 +133,8 @@ struct PanelPart {
     source.numbers += AlongK ? depth : depth * operand.pitch;
   }
 
-  // The thread's copies of a step; `left`: how many k there are from the step on. What lies behind becomes zero.
-  // Four copies are two lines: along k two for each of them, else one for each k of both.
+  // Issues the thread's copies of a step. `left`: number of k from this step on; numbers beyond them become zero. Four
+  // copies are two lines: if AlongK, two copies per line, otherwise one per k of both lines.
   __device__ static void copy(const PanelSource& source, int pitch, int share, int thread, int left,
                               ComplexPair* slots) {
 #pragma unroll 4
@@ -147,8 +147,8 @@ struct PanelPart {
     }
   }
 
-  // Two lines at a time: all loads before the first store, which might be to where another load is from, for all that
-  // the compiler knows. `scales` are those that take the lines' scales back.
+  // Splits two lines at a time. All loads precede the first store: the compiler must assume that they may alias.
+  // `scales` undo the lines' scales.
   template <bool Balanced>
   __device__ static void split(char* panel, float* scales, int share, int thread, const Balance& balance,
                                const ComplexPair* slots) {
@@ -215,7 +215,7 @@ struct Steps {
   }
 };
 
-// Each store() puts the next of a block's steps into panels: as many as a float has halves.
+// Each store() writes the block's next step to panels: as many panels as a float has fp16 values.
 template <class Tile, bool TransposeA, bool TransposeB, int Halves, int StepsAhead>
 class Splitter {
  public:
@@ -269,7 +269,7 @@ class Splitter {
     if (++slot_ == StepsAhead) slot_ = 0;
   }
 
-  // Of the step that is split next, so that it is there by then.
+  // Loads the factors of the next step to split, so that they arrive in time.
   __device__ void load_balance() {
     if constexpr (balanced) {
       of_a_ = balance_of(2 * A::pair_of_k(thread_));

@@ -11,9 +11,9 @@ namespace twiddle::complex_pairs {
 
 namespace {
 
-// Of four warpgroups two split, half of the lines each, and two multiply, 64 x 64 or 64 x 128 of C each. Shared memory
-// holds several steps, so that these run apart: while one of the multiplying warpgroups adds up or stores its sums, the
-// tensor cores work for the other. Registers go to where the sums are.
+// Two of four warpgroups split half of the lines each, the two others multiply 64 x 64 or 64 x 128 of C each. Shared
+// memory holds several steps, so that these need not run in lockstep: while one multiplying warpgroup adds or stores
+// its sums, the tensor cores work for the other. Warpgroups that hold sums get more registers.
 constexpr int multiplying = 2, splitting = 2, threads = (multiplying + splitting) * 128;
 constexpr int stages = 2, steps_ahead = 2;
 
@@ -21,7 +21,8 @@ template <class Tile, bool TransposeA, bool TransposeB, int Halves>
 struct WgmmaBlock {
   using Split = Splitter<Tile, TransposeA, TransposeB, Halves, steps_ahead>;
 
-  // Of 128 columns a step's products are added up 32 at a time: registers do not hold them all beside the sums.
+  // With 128 columns, products of a step are added 32 columns at a time: registers cannot hold all of them and the
+  // sums.
   static constexpr int columns = Tile::rows > 64 ? Tile::columns : Tile::columns / multiplying;  // of a warpgroup
   static constexpr bool wide = columns > 64;
   static constexpr int columns_at_once = wide ? 32 : 64, sums_at_once = columns_at_once / 2;
@@ -29,7 +30,7 @@ struct WgmmaBlock {
   static_assert(Halves == 1 || !wide);
 
   struct alignas(1024) Shared {
-    char panels[stages][Halves][Split::panel_bytes];  // each at a place that 1024 divides, for the swizzle
+    char panels[stages][Halves][Split::panel_bytes];  // 1024-byte aligned for the swizzle
     LineScales<Tile> scales[stages];
     ComplexPair slots[2][Split::slots];
     small_fft::Barrier full[stages], empty[stages];
@@ -40,7 +41,7 @@ struct WgmmaBlock {
     float re[sums_at_once], im[sums_at_once];
   };
 
-  // Takes back the scales of these two rows and of the columns.
+  // Undoes the scaling of these two rows and of the columns.
   class StepScales {
    public:
     __device__ StepScales(const LineScales<Tile>& scales, int row, int column)
@@ -150,7 +151,7 @@ struct WgmmaBlock {
     small_fft::wait_for_wgmma();
   }
 
-  // Of the planes of A and B that begin with these of the real parts.
+  // For the planes of A and B that start with these planes of the real parts.
   template <bool Keep>
   __device__ static void add_products(const OfA& a, int a_plane, unsigned b, int b_plane, Products& step) {
     const small_fft::Fragment &a_re = a.plane[a_plane], &a_im = a.plane[a_plane + 1];

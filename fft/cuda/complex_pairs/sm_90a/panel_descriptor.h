@@ -1,10 +1,10 @@
 #pragma once
 #include <cstdint>
 
-// What wgmma wants of the panels in which B lies in shared memory.
+// wgmma's descriptors of B's panels in shared memory.
 namespace twiddle::complex_pairs {
 
-// Of 64 lines of 128 bytes with the 128-byte swizzle; begins at one of 32 bytes of the first line.
+// Describes 64 lines of 128 bytes with the 128-byte swizzle, starting at a multiple of 32 bytes in the first line.
 __device__ inline std::uint64_t descriptor(unsigned shared) {
   constexpr std::uint64_t swizzle = std::uint64_t(1) << 62, eight_lines = std::uint64_t(1024 / 16) << 32;
   return swizzle | eight_lines | std::uint64_t(1) << 16 | (shared & 0x3ffff) / 16;
