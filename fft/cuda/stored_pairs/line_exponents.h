@@ -5,9 +5,9 @@
 
 namespace twiddle::stored_pairs {
 
-// The exponents of a spectrum's columns and rows, from the planes that it will be of, before it is: that of a column
-// from its largest plane, and that of a row from the plane which is largest beside its column's. No number of a bin is
-// larger than the sum of its plane's magnitudes. A plane that holds a NaN or Inf counts for none.
+// Computes the exponents of a spectrum's columns and rows from its planes, before the spectrum: a column's from its
+// largest plane, a row's from the plane that is largest relative to its column. No number of a bin exceeds the sum of
+// its plane's magnitudes. Planes with NaN or Inf are ignored.
 std::size_t exponents_scratch_bytes(const Planes& planes);
 void find_exponents(Stream& stream, const Planes& planes, const float* values, void* scratch, int* of_columns,
                     int* of_rows);

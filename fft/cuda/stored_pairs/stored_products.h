@@ -7,8 +7,9 @@
 
 namespace twiddle {
 
-// The products "stored_pairs" of spectra in the storage half_pairs, within fp32's class, and "stored_halves" of those
-// in the storage halves, within TF32's, where the calling thread's GPU has them: of compute capability 9.0.
+// Products for GPUs of compute capability 9.0; none if the calling thread's GPU has another one. "stored_pairs"
+// multiplies the storage half_pairs within the error limit of fp32, "stored_halves" the storage halves within that of
+// tf32.
 std::vector<std::unique_ptr<FrequencyProduct>> make_stored_products();
 
 // Whether that GPU has them, and they take products of a problem's size.

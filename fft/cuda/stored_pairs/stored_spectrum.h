@@ -5,18 +5,18 @@
 #include "fft/cuda/pair_products/pair_scales.h"
 #include "framework/for_each.h"
 
-// The storages half_pairs and halves: a spectrum's floats as sums of two halves each, or rounded to one, [bin][row]
-// [column / 32][plane][32 columns]; of one half there are the first two planes alone. Every number lacks two powers of
-// two, of its row and of its column, which are the same in all bins: number = (high + low) * 2^(of_rows[row] +
-// of_columns[column] - top_exponent). These exponents lie behind the halves, first those of the columns.
+// The storages half_pairs and halves: a spectrum's floats as split fp16 (high + low) or as single fp16 values,
+// [bin][row] [column / 32][plane][32 columns]; `halves` has only the first two planes. A power of two is removed from
+// each row and each column, the same in all bins: number = (high + low) * 2^(of_rows[row] + of_columns[column] -
+// top_exponent). The exponents follow the fp16 values, those of the columns first.
 namespace twiddle::stored_pairs {
 
 enum Plane { re_high, im_high, re_low, im_low };
 constexpr int columns_a_group = 32;
 
-// Of the largest number that a half could be for what its plane holds.
+// Exponent of the largest fp16 value that the bound of a plane allows.
 constexpr int top_exponent = 15;
-// That of a line of zeros, or of one without finite numbers.
+// Exponent of a line of zeros or without finite numbers.
 constexpr int no_exponent = -160;
 
 // 2^exponent is above the bound of a plane's numbers. A plane whose numbers would be multiplied by more than 2^126 has
@@ -27,7 +27,7 @@ TWIDDLE_HD inline int exponent_above(float bound) {
   if (!(bound > 0) || exponent >= 127) return no_exponent;
   return exponent + 1 > least ? exponent + 1 : least;
 }
-// What numbers that shall lack an exponent are multiplied by, and what gives it back.
+// The factor that removes an exponent, and the one that restores it.
 TWIDDLE_HD inline float scale_without(int exponent) {
   return pairs::power_of_two(pairs::limited(top_exponent - exponent, 126));
 }
@@ -43,7 +43,7 @@ struct StoredSpectrum {
     constexpr int floats_a_number = 2, bytes_a_half = 2;
     return static_cast<std::size_t>(bins * rows * columns * halves_a_float * floats_a_number * bytes_a_half);
   }
-  // With room for the last step of a product along rows, which may read exponents behind the last one.
+  // Includes padding for the last step of a product along rows, which may read past the last exponent.
   std::size_t bytes() const {
     constexpr std::int64_t step = 32;
     const std::int64_t exponents = (rows + step - 1) / step * step + columns;

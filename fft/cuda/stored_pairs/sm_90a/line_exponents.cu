@@ -16,15 +16,15 @@ using small_fft::launch_dependent;
 
 constexpr int lanes = 32;
 
-// Lines lack the same power of two as the largest one, unless they are smaller by orders of magnitude: then by a
-// multiple of `coarse` less. So a product has nothing to do where all k are of about the same size; pairs of halves
-// have 18 binades to spare.
+// Lines use the same power of two as the largest one, unless they are smaller by orders of magnitude: then it is
+// smaller by a multiple of `coarse`. A product thus scales nothing if all k are of similar size. Split fp16 has 18
+// binades of headroom.
 constexpr int coarse = 8;
 __device__ int coarsely(int exponent, int largest) {
   return exponent == no_exponent ? no_exponent : largest - (largest - exponent) / coarse * coarse;
 }
 
-// The transform behind these kernels counts on this order (planes/plane_launch.h).
+// The transform that follows these kernels depends on this order (planes/plane_launch.h).
 __device__ void begin(bool dependents_early) {
   small_fft::grid_dependency_wait();
   if (dependents_early) small_fft::launch_dependents();
@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(bounding_threads) bounds_kernel(const PlaneBou
 
 // One cluster finds all exponents, as a second launch would take longer than these few numbers do: first its blocks
 // take 32 columns at a time, and then, when the largest planes of all columns are known, its warps a row at a time.
-constexpr int blocks_of_cluster = 8;  // as many as every GPU with clusters has room for
+constexpr int blocks_of_cluster = 8;  // the maximum that every GPU with clusters supports
 constexpr int exponent_threads = 1024, exponent_warps = exponent_threads / lanes;
 struct LineExponents {
   const float* bounds;

@@ -10,7 +10,7 @@
 #include "fft/cuda/device/wgmma_of_registers.h"
 #include "fft/cuda/stored_pairs/stored_spectrum.h"
 
-// How a block multiplies factors in the storages half_pairs and halves (stored_spectrum.h).
+// The block's part of a product of factors in the storages half_pairs and halves (stored_spectrum.h).
 namespace twiddle::stored_pairs {
 
 using small_fft::Barrier;
@@ -23,20 +23,20 @@ constexpr int depth = 32, half_depth = 16;  // k of a step and of an instruction
 
 struct StoredArguments {
   CUtensorMap a, b;
-  // What the factors lack: of each k in both, and of C's rows and columns.
+  // Exponents that were removed from the factors: per k of both, and per row and column of C.
   const int *a_of_k, *b_of_k, *of_rows, *of_columns;
   Complex *c, *of_parts;  // the latter: [part][bin - whole_bins][row][column]
   int bins, m, n, k;
   int steps, whole_bins, steps_a_part;  // bins from whole_bins on are summed in parts of k
   Divisor parts, tiles_down, tiles_across;
   int tiles;
-  int* taken;  // how many of them blocks have taken, 0 before; null: they are dealt out
+  int* taken;  // number of tiles started, initially 0 (dynamic schedule); null: static schedule
   bool accumulate;
 };
 
-// A factor's share of a step in shared memory, as the tensor copy writes it: where its numbers along k lie beside each
-// other [high, low][line][re, im][32 k], lines of 128 bytes with the 128-byte swizzle; else [line / 32][plane][k]
-// [32 lines], of 64 bytes with the 64-byte swizzle.
+// A factor's part of a step in shared memory, as the tensor copy writes it. If numbers along k are adjacent: [high,
+// low][line][re, im][32 k], lines of 128 bytes with the 128-byte swizzle. Otherwise: [line / 32][plane][k][32 lines],
+// lines of 64 bytes with the 64-byte swizzle.
 template <int Lines, bool AlongK, int Halves>
 struct Panel {
   static constexpr int planes = 2 * Halves;
@@ -119,11 +119,11 @@ __device__ inline __half half_of_power(int exponent) {
 // Warpgroups of a block.
 constexpr int multiplying = 2, threads = (multiplying + 1) * 128;
 constexpr int multiplying_registers = 240, copying_registers = 24;
-// Of a multiprocessor's 256 KB the L1 cache gets what shared memory leaves: a form of this kernel that left it less
-// than 60 KB took up to 30 % longer where it stores much.
+// The L1 cache gets the part of a multiprocessor's 256 KB that shared memory does not use. A variant that left it less
+// than 60 KB took up to 30 % longer if it stores much.
 constexpr int most_shared = 194 * 1024;
 
-// One thread asks for copies, and two warpgroups multiply, 64 x 64 of C each.
+// One thread issues copies, and two warpgroups multiply 64 x 64 of C each.
 template <int Rows, int Columns, bool AAlongK, bool BAlongK, int Halves>
 struct StoredBlock {
   using A = Panel<Rows, AAlongK, Halves>;
@@ -137,7 +137,7 @@ struct StoredBlock {
     struct Stage {
       char a[A::bytes], b[B::bytes];
     } of_steps[stages];
-    int tiles[stages];  // to which the steps belong; arguments.tiles behind the last one
+    int tiles[stages];  // tiles of the steps; arguments.tiles after the last one
     Barrier full[stages], empty[stages];
     KRange found[multiplying * 4];  // by each warp
   };
@@ -169,8 +169,8 @@ struct StoredBlock {
     }
   };
 
-  // Where tiles are dealt out, those of a block that starts late, as another kernel holds its multiprocessor, are
-  // waited for; so a block may take the next one when it comes to it.
+  // With the static schedule, a block that starts late, because another kernel occupies its multiprocessor, delays its
+  // tiles. A dynamic schedule avoids this.
   __device__ static int first_tile(const StoredArguments& arguments) {
     return arguments.taken != nullptr ? atomicAdd(arguments.taken, 1) : static_cast<int>(blockIdx.x);
   }
@@ -266,7 +266,7 @@ struct StoredBlock {
                                       multiplier(arguments, k + 8 * i + 1, largest)};
     return multipliers;
   }
-  // What both factors lack at k, the largest of which counts as 1.
+  // Returns the power of two removed from both factors at k, relative to the largest one, which counts as 1.
   __device__ static __half multiplier(const StoredArguments& arguments, int k, int largest) {
     return half_of_power(min(__ldg(arguments.a_of_k + k) + __ldg(arguments.b_of_k + k) - largest, 0));
   }
@@ -283,7 +283,7 @@ struct StoredBlock {
         }
   }
 
-  // Tensor cores cut digits off where they add: so they add a step from zero, and fp32 adders the rest.
+  // Tensor cores truncate sums: they add one step, starting from zero, and fp32 adders add the steps.
   template <class OfB, class Release>
   __device__ static void add_step(float (&re)[32], float (&im)[32], const Fragment (&a)[2][planes], const OfB& of_b,
                                   const Release& release) {
@@ -298,7 +298,7 @@ struct StoredBlock {
     for (int i = 0; i < 32; ++i) re[i] += step_re[i], im[i] += step_im[i];
   }
 
-  // Where factors are rounded, what is cut off does not matter.
+  // For rounded factors, whose error exceeds that of truncated sums.
   template <class OfB, class Release>
   __device__ static void multiply_step(float (&re)[32], float (&im)[32], const Fragment (&a)[2][planes],
                                        const OfB& of_b, const Release& release) {
@@ -327,8 +327,8 @@ struct StoredBlock {
     small_fft::multiply_by_wgmma<sign_b, true, BAlongK>(im, a_re, b_im);
   }
 
-  // A thread's numbers: of two rows, and of two neighbours of each eight columns. All scales are loaded before the
-  // first store, which might be to where another is from, for all that the compiler knows.
+  // Stores a thread's numbers: two rows, and two neighbors of each eight columns. All scales are loaded before the
+  // first store: the compiler must assume that they may alias.
   __device__ static void store(const StoredArguments& arguments, const Place& place, int of_k, int first_row,
                                int first_column, const float (&re)[32], const float (&im)[32]) {
     const int first = place.row + first_row, column = place.column + first_column;

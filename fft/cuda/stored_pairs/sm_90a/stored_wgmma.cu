@@ -20,7 +20,7 @@ EncodeTiled encode_tiled() {
   return encode;
 }
 
-// Boxes of a step's numbers of so many lines. What lies outside of a bin's matrix is zero.
+// Returns a map with boxes of one step and `lines` lines. Elements outside of a bin's matrix are zero.
 template <int Halves>
 CUtensorMap tensor_map(const void* spectrum, std::int64_t bins, const GroupedMatrix& matrix, bool along_k, int lines) {
   static const EncodeTiled encode = encode_tiled();
