@@ -10,7 +10,7 @@ namespace twiddle {
 
 namespace {
 
-// As the process was started with (taskset, a control group): asked for once, before a thread is bound.
+// The initial affinity of the process (taskset, a control group): read once, before a thread is bound.
 const cpu_set_t& cores_of_process() {
   static const cpu_set_t at_start = [] {
     cpu_set_t cores;

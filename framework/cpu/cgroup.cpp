@@ -18,7 +18,7 @@ bool lists(const std::string& names, std::string_view name) {  // "rw,cpu,cpuacc
   return false;
 }
 
-// A hierarchy as /proc/self/mountinfo tells of it: its group `root` is seen at the folder `place`.
+// A hierarchy in /proc/self/mountinfo: its group `root` is mounted at the folder `place`.
 struct Mount {
   std::string root, place;
   bool version_2 = false;

@@ -6,9 +6,9 @@
 
 namespace twiddle {
 
-// The folders of the control groups that this process is in, its own first, then those around it: a limit in any of
-// them holds. A controller, such as "cpu" or "memory", has a hierarchy of its own in version 1 and shares one in
-// version 2; both may be mounted. Empty where none is. `process` is the kernel's folder about the process.
+// Returns the folders of the process's control groups, the innermost first; the limits of all of them apply. In version
+// 1 each controller, such as "cpu" or "memory", has a separate hierarchy; in version 2 all share one. Both may be
+// mounted. Empty if none is. `process` is the kernel's folder of the process.
 std::vector<std::filesystem::path> cgroup_folders(std::string_view controller,
                                                   const std::filesystem::path& process = "/proc/self");
 

@@ -16,13 +16,13 @@ void for_each_index_cpu(std::int64_t count, const Functor& functor, std::int64_t
   for (std::int64_t i = 0; i < count; ++i) functor(i);
 }
 
-// Elementwise passes go in blocks: one call each, and straight vector code inside. The output may be one of the inputs.
+// Elementwise passes run in blocks: one call per block, with vector code inside. The output may be one of the inputs.
 inline constexpr std::int64_t map_block = 4096;
 
 template <class Functor, class... Floats>
 void map_indexed_cpu(std::int64_t count, const Functor& functor, std::int64_t cost, float* out, const Floats*... in) {
   const auto map_one_block = [=](std::int64_t block) {
-    const Functor f = functor;  // one of its own, which no store into `out` can change
+    const Functor f = functor;  // a local copy, which stores into `out` cannot change
     const std::int64_t begin = block * map_block, end = begin + map_block < count ? begin + map_block : count;
 #pragma omp simd
     for (std::int64_t i = begin; i < end; ++i) out[i] = f(i, in[i]...);

@@ -19,14 +19,14 @@ namespace {
 
 constexpr std::size_t no_limit = std::numeric_limits<std::size_t>::max();
 
-// The number of a file that holds one; none where it holds "max", or is not there.
+// Returns the number in a file; none if it contains "max" or does not exist.
 std::optional<std::size_t> read_number(const fs::path& path) {
   std::size_t number = 0;
   if (std::ifstream(path) >> number) return number;
   return std::nullopt;
 }
 
-// The number behind a name, in a file of such lines: "MemAvailable:   21526400 kB", "inactive_file 4096".
+// Returns the number after a name, in a file with lines such as "MemAvailable:   21526400 kB", "inactive_file 4096".
 std::size_t number_of(const fs::path& path, const std::string& wanted) {
   std::ifstream file(path);
   std::string name, rest;
@@ -36,7 +36,7 @@ std::size_t number_of(const fs::path& path, const std::string& wanted) {
 }
 
 std::size_t left_of(std::size_t limit, std::size_t used) {
-  return used < limit ? limit - used : 1;  // 0 would say that it is not known
+  return used < limit ? limit - used : 1;  // 0 would mean unknown
 }
 
 std::size_t left_on_machine(const fs::path& proc) {

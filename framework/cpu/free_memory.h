@@ -4,9 +4,9 @@
 
 namespace twiddle {
 
-// Bytes that this process can still take: the least of what the machine has available, with its swap, what the limits
-// of its control groups leave, and what its address space (`ulimit -v`) leaves. 0: not known. `proc` is where the
-// kernel tells of itself; tests have their own.
+// Returns the bytes that this process can still allocate: the minimum of the machine's available memory and swap, of
+// what the limits of its control groups leave, and of what its address space (`ulimit -v`) leaves. 0: unknown. `proc`
+// is the kernel's folder; tests use another one.
 std::size_t free_memory(const std::filesystem::path& proc = "/proc");
 
 // Bytes of this process that are in memory now: code, stacks and heap.

@@ -10,11 +10,12 @@ namespace twiddle {
 
 namespace {
 
-// oneDNN cuts the sums of a matrix product, and adds up a vector's one by one, which loses 1.4e-8 times the root of
-// their number (measured; of matrices a tenth of that): of longer sums than these, parts are added up.
+// The longest sums computed at once; parts of longer ones are added up. oneDNN splits the sums of a matrix product, but
+// adds those of a vector one by one: its error is 1.4e-8 times the root of the length (measured; a tenth of that for
+// matrices).
 constexpr std::int64_t longest_of_vectors = 4096, longest_of_matrices = 65536;
 
-// C = alpha op(A) op(B) + beta C, where no leading dimension is left open.
+// C = alpha op(A) op(B) + beta C, with all leading dimensions set.
 void multiply(const Gemm& g, const float* a, const float* b, float* c) {
   const auto status = dnnl::sgemm(g.transpose_a ? 'T' : 'N', g.transpose_b ? 'T' : 'N', g.m, g.n, g.k, g.alpha, a,
                                   g.lda, b, g.ldb, g.beta, c, g.ldc);
@@ -22,7 +23,7 @@ void multiply(const Gemm& g, const float* a, const float* b, float* c) {
           " with rows of ", g.lda, ", ", g.ldb, ", ", g.ldc, " (status ", static_cast<int>(status), ")");
 }
 
-// Of a longer product, in which a part on top of C would only go on with C's own sum.
+// Splits a longer product. Parts are summed separately: added to C directly, a part would continue C's sum.
 void multiply_in_parts(Gemm part, std::int64_t longest, const float* a, const float* b, float* c) {
   const std::int64_t terms = part.k, ldc = part.ldc;
   part.k = longest;

@@ -24,8 +24,8 @@ bool is_set(std::initializer_list<const char*> names) {
 
 std::vector<ThreadSetting> missing_thread_settings(std::optional<double> cpu_quota, int threads) {
   std::vector<ThreadSetting> missing;
-  // By default a thread spins some 300,000 times before it sleeps, and where other programs want its core it keeps the
-  // very thread that it waits for from running. This many cost nothing on idle cores: docs/notes/cpu.md.
+  // By default a thread spins about 300,000 times before it sleeps. If other programs use its core, it may block the
+  // thread it waits for. This lower count costs nothing on idle cores: docs/notes/cpu.md.
   if (!is_set({"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"})) missing.push_back({"GOMP_SPINCOUNT", "10000"});
   // The kernel stops all threads of a group that has used its quota up until the next period begins. A thread for a
   // part of a CPU still brings that part.

@@ -16,9 +16,9 @@ struct ThreadSetting {
 // would be otherwise.
 std::vector<ThreadSetting> missing_thread_settings(std::optional<double> cpu_quota, int threads);
 
-// Puts the missing settings into the environment and starts the program anew: the runtime has read its environment
-// before main begins. To be called first in main. Does nothing where no setting is missing, as in the program that it
-// has started, and where the program cannot be started anew.
+// Sets the missing environment variables and restarts the program, as the runtime reads its environment before main
+// starts. Call it first in main. Does nothing if no setting is missing, as in the restarted program, or if the restart
+// fails.
 void apply_thread_settings(char** argv);
 
 }  // namespace twiddle

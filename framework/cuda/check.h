@@ -13,10 +13,10 @@ void check(cudaError_t status, const std::source_location& where = std::source_l
 void check(cublasStatus_t status, const std::source_location& where = std::source_location::current());
 
 int multiprocessors(const Device& device);  // of a GPU
-void make_current(int index);               // the calling thread's GPU, where it is another
+void make_current(int index);               // sets the calling thread's GPU if it differs
 
-// Sole owner of a library's handle; destroyed by the function it is made with. A destructor stays silent: CUDA may
-// already be gone.
+// Unique owner of a library's handle; destroyed by the function in its type. The destructor ignores errors: CUDA may
+// already be shut down.
 template <class T, auto destroy>
 class Handle {
  public:

@@ -12,16 +12,16 @@ namespace twiddle {
 
 class CudaEvent final : public Event {
  public:
-  // Of the thread's current GPU. Whoever waits for it on the host is counted by `wait`.
+  // An event on the thread's current GPU. `wait` counts the time that the host waits for it.
   CudaEvent(cudaStream_t stream, std::shared_ptr<HostWait> wait) : wait_(std::move(wait)) {
     check(cudaEventCreate(event_.put()));
     cudaStreamCaptureStatus capture{};
     check(cudaStreamIsCapturing(stream, &capture));
-    // Inside a graph the event is made anew at each replay, and can be read in between.
+    // In a graph the event is recorded again at each replay, and can be read between replays.
     const bool captured = capture != cudaStreamCaptureStatusNone;
     check(cudaEventRecordWithFlags(event_.get(), stream, captured ? cudaEventRecordExternal : cudaEventRecordDefault));
   }
-  // One that only orders two streams, and is cheaper. Inside a graph it is such an order of its parts.
+  // An event that only orders two streams, and is cheaper. In a graph it becomes a dependency.
   struct OrdersOnly {};
   CudaEvent(cudaStream_t stream, OrdersOnly /*purpose*/) {
     check(cudaEventCreateWithFlags(event_.put(), cudaEventDisableTiming));
@@ -41,7 +41,7 @@ class CudaEvent final : public Event {
   }
 
  private:
-  std::shared_ptr<HostWait> wait_;  // null: nobody counts
+  std::shared_ptr<HostWait> wait_;  // null: host waits are not counted
   Handle<cudaEvent_t, cudaEventDestroy> event_;
 };
 

@@ -46,7 +46,7 @@ class CudaGraph final : public Graph {
     check(cudaGraphInstantiate(executable_.put(), graph, 0));
     count_launches(graph);
   }
-  ~CudaGraph() override { static_cast<void>(cudaStreamSynchronize(stream_)); }  // it may still be at work
+  ~CudaGraph() override { static_cast<void>(cudaStreamSynchronize(stream_)); }  // it may still be running
   void replay() override {
     make_current(index_);
     check(cudaGraphLaunch(executable_.get(), stream_));
@@ -62,7 +62,7 @@ class CudaGraph final : public Graph {
     for (const cudaGraphNode_t node : nodes) {
       cudaGraphNodeType type{};
       if (cudaGraphNodeGetType(node, &type) != cudaSuccess) {
-        // A kind that the runtime has no name for: of NCCL's, which waits for another GPU.
+        // A node type without a name in the runtime: NCCL's, which waits for another GPU.
         static_cast<void>(cudaGetLastError());
         continue;
       }
@@ -87,12 +87,12 @@ class CudaStream final : public Stream {
     check(cudaStreamCreateWithFlags(stream_.put(), cudaStreamNonBlocking));
     check(cublasCreate(blas_.put()));
     check(cublasSetStream(blas_.get(), stream_.get()));
-    // cuBLAS would take memory of its own while a graph is captured: it gets this instead.
+    // cuBLAS would allocate memory while a graph is captured; it uses this workspace instead.
     workspace_ = allocate(cublas_workspace_bytes);
     check(cublasSetWorkspace(blas_.get(), workspace_.get(), cublas_workspace_bytes));
   }
   ~CudaStream() override {
-    static_cast<void>(cudaSetDevice(index_));  // cuBLAS takes its handle back there
+    static_cast<void>(cudaSetDevice(index_));  // cuBLAS destroys its handle on this GPU
     static_cast<void>(cudaStreamSynchronize(stream_.get()));
     if (copy_stream_.get()) static_cast<void>(cudaStreamSynchronize(copy_stream_.get()));
   }
@@ -152,10 +152,10 @@ class CudaStream final : public Stream {
   void end_range() override { nvtxRangePop(); }
 
   std::unique_ptr<Graph> capture(const std::function<void()>& work) override {
-    capture(work, Pool::Holding::anew);  // tells what memory the work takes, and when
+    capture(work, Pool::Holding::anew);  // records what memory the work uses, and when
     release_unused();
     auto graph = made_of(capture(work, Pool::Holding::before));
-    pool_.release_cached();  // what the first left in use until the second
+    pool_.release_cached();  // memory that the first capture kept for the second
     return graph;
   }
 
@@ -181,7 +181,7 @@ class CudaStream final : public Stream {
     std::vector<std::shared_ptr<void>> blocks;
   };
   Captured capture(const std::function<void()>& work, Pool::Holding holding) {
-    // Relaxed: the pool may still ask the driver for memory.
+    // Relaxed: the pool may still allocate from the driver.
     check(cudaStreamSynchronize(stream()));  // for DeviceRange::capturing
     check(cudaStreamBeginCapture(stream(), cudaStreamCaptureModeRelaxed));
     set_capturing(true);
@@ -228,7 +228,7 @@ class CudaStream final : public Stream {
   std::shared_ptr<DeviceRange> range_ = DeviceRange::reserve(index_);
   Pool pool_{[this](std::size_t bytes) { return allocate_on_device(bytes); },
              [](void* block) { static_cast<void>(cudaFree(block)); }, pieces_of(range_)};
-  StreamHandle stream_, copy_stream_;  // the second for copies beside the work
+  StreamHandle stream_, copy_stream_;  // the second for copies during the work
   BlasHandle blas_;
   std::shared_ptr<void> workspace_;
 };

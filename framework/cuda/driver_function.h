@@ -4,8 +4,8 @@
 
 namespace twiddle {
 
-// The driver's function of that name in its version of CUDA 12.0, null if the driver lacks it. Because it is looked up
-// at run time, the program starts without a driver.
+// Returns the driver's function `name` in its version of CUDA 12.0; null if the driver does not have it. It is looked
+// up at run time, so that the program starts without a driver.
 template <class Function>
 Function driver_function(const char* name) {
   void* function = nullptr;

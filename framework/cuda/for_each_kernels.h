@@ -118,7 +118,8 @@ struct SumOf {
   __device__ void store(std::int64_t row, double sum) const { op.store(row, sum); }
 };
 
-// `lanes` threads a row; the order of the fold depends on the row's length alone, so equal inputs give equal bits.
+// Uses `lanes` threads per row. The order of the fold depends only on the row's length: results are bitwise
+// reproducible.
 constexpr int fold_threads = 256;
 
 template <int lanes, class Op>
@@ -154,15 +155,14 @@ void fold_rows_cuda(Stream& stream, std::int64_t rows, std::int64_t columns, con
 
 constexpr int sum_threads = 256, sum_warps = sum_threads / 32;
 
-__device__ inline double warp_sum(double sum) {  // whole in the first lane
+__device__ inline double warp_sum(double sum) {  // the first lane has the full sum
   for (int half = 16; half > 0; half /= 2) sum += __shfl_down_sync(0xffffffffu, sum, half);
   return sum;
 }
 
-// Rows of a map and their sums, where a block takes `rows_each` short rows: it maps them as the contiguous range that
-// they are, which begins where 16 divides, and leaves the results in shared memory for its warps to sum, one a row.
-// Each thread loads all that it takes at once before it stores the first, since a store might change what is still to
-// be loaded for all the compiler knows.
+// Maps rows and sums them; a block processes `rows_each` short rows. They are mapped as one contiguous, 16-byte aligned
+// range and stored in shared memory; then each warp sums a row. A thread issues all loads before its first store: the
+// compiler must assume that they may alias.
 constexpr int sum_fours = 4, sum_piece = 4 * sum_fours * sum_threads;
 
 template <class Functor, class... Floats>
@@ -202,7 +202,7 @@ __global__ void map_and_sum_short_rows_kernel(std::int64_t rows, int columns, in
   }
 }
 
-// The same for rows of any length and place, a block a row.
+// The same for rows of any length and alignment, one block per row.
 constexpr int sum_batch = 8;
 
 template <class Functor, class... Floats>
@@ -237,7 +237,7 @@ __global__ void map_and_sum_long_rows_kernel(std::int64_t columns, Functor funct
 template <class Functor, class... Floats>
 void map_and_sum_rows_cuda(Stream& stream, std::int64_t rows, std::int64_t columns, const Functor& functor, float* out,
                            float* sums, const Floats*... in) {
-  constexpr int longest = sum_piece / 4;  // four of them, so that each piece begins where 16 divides
+  constexpr int longest = sum_piece / 4;  // four of them, so that each piece is 16-byte aligned
   if (columns > 0 && columns <= longest && aligned_for_four(out, in...)) {
     const int rows_each = 4 * (longest / static_cast<int>(columns));
     map_and_sum_short_rows_kernel<<<blocks_for(rows, rows_each), sum_threads, 0, native(stream)>>>(

@@ -7,7 +7,7 @@ namespace twiddle {
 // Since when a thread of the host has been waiting for what a GPU was given, for another thread that watches over it.
 class HostWait {
  public:
-  // A wait, while it lives. One that begins while another goes on counts with that one.
+  // A wait, during its lifetime. One that starts during another one is counted together with it.
   class Span {
    public:
     explicit Span(HostWait& wait) : wait_(wait) {
@@ -25,7 +25,7 @@ class HostWait {
     bool is_first_ = false;
   };
 
-  double seconds() const {  // 0: nobody waits
+  double seconds() const {  // 0: no thread waits
     const Ticks since = since_;
     return since == 0 ? 0 : std::chrono::duration<double>(Clock::duration(now() - since)).count();
   }

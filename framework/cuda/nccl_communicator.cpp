@@ -83,7 +83,7 @@ void let_copies_all_gather() {
   if (version_of_nccl() >= 22800) setenv("NCCL_CTA_POLICY", "2", overwrite);
 }
 
-// Containers start with 64 MiB, in which NCCL does not find room where GPUs cannot reach each other directly.
+// The default of containers is 64 MiB, too little for NCCL if GPUs cannot access each other directly.
 std::string advice_where_nccl_fails() {
   constexpr std::size_t enough = std::size_t(256) << 20;
   std::string advice = "\n  NCCL_DEBUG=WARN has NCCL tell more";
@@ -98,8 +98,8 @@ class NcclRanks final : public Communicator {
  public:
   explicit NcclRanks(const Launch& launch) : NcclRanks(launch, meet_ranks(launch, seconds_to_meet)) {}
   ~NcclRanks() override {
-    watch_.leave();  // first: what the others then see of NCCL is no failure
-    // What may still be under way is given up: nobody waits for it any more.
+    watch_.leave();  // first: the others then do not treat NCCL's errors as a failure
+    // Aborts pending collectives: their results are not needed.
     if (comm_ != nullptr) static_cast<void>(nccl().abort(comm_));
     for (void* block : blocks_) static_cast<void>(nccl().release(block));
   }
@@ -120,7 +120,7 @@ class NcclRanks final : public Communicator {
     const std::string id = gather_or_fail(*this, [&] { return rank_ == 0 ? new_id() : ""; }).front();
     make_current(device.index);
     comm_ = join_gpus(device.index, id);
-    // Ahead of the kernels that run beside it: what is summed is waited for sooner than what is computed.
+    // Higher priority than concurrent kernels: sums are needed before what these compute.
     int least = 0, greatest = 0;
     check(cudaDeviceGetStreamPriorityRange(&least, &greatest));
     check(cudaStreamCreateWithPriority(side_.put(), cudaStreamNonBlocking, greatest));
@@ -153,9 +153,9 @@ class NcclRanks final : public Communicator {
 
   void limit_device_waits(double seconds) override { longest_wait_ = seconds; }
 
-  // In a window that all ranks reach directly NCCL needs no copies of its own, and fewer multiprocessors. Where there
-  // is none, the memory serves as any other. It is taken back with the communicator: the tensors in it go before, and
-  // on a rank that fails nothing must wait for the others.
+  // In a window that all ranks access directly, NCCL needs no internal copies and fewer multiprocessors. Without
+  // windows the memory works like any other. It is freed with the communicator: its tensors are freed before. A rank
+  // that fails must not wait for the others here.
   std::shared_ptr<void> allocate(Stream& stream, std::int64_t count) override {
     const auto bytes = static_cast<std::size_t>(count) * sizeof(float);
     watch_.watch_waits([wait = host_wait_of(stream)] { return wait->seconds(); }, longest_wait_);
@@ -172,7 +172,7 @@ class NcclRanks final : public Communicator {
 
   std::vector<std::string> gather(const std::string& text) override {
     if (std::optional<std::vector<std::string>> texts = texts_.gather(text, {}, listener_)) return *std::move(texts);
-    // A rank is gone: the watch is about to see it, and ends this one.
+    // A rank has exited: the monitor will detect it and end this process.
     std::this_thread::sleep_for(std::chrono::seconds(5));
     throw Error("a rank disconnected while the others waited for it");
   }
@@ -208,7 +208,7 @@ class NcclRanks final : public Communicator {
     return join("NCCL: ", nccl().error_string(result), ": another rank, or the network to it, has failed");
   }
 
-  // On a thread of its own, for NCCL waits there for all ranks, and says nothing of one that does not come.
+  // Runs on a separate thread: NCCL waits for all ranks without a timeout.
   NcclComm join_gpus(int gpu, const std::string& bytes) {
     NcclId id{};
     bytes.copy(id.bytes, sizeof id.bytes);
@@ -252,7 +252,7 @@ class NcclRanks final : public Communicator {
     check_nccl(nccl().all_gather(values + rank_ * shard, values, unsigned_of(shard), nccl_float, comm(), stream));
   }
 
-  // The side stream's work begins after what the stream has been given so far.
+  // The side stream's work starts after everything submitted to the stream so far.
   void wait_beside(Stream& stream) {
     const CudaEvent given(native(stream), CudaEvent::OrdersOnly());
     check(cudaStreamWaitEvent(side_.get(), given.event()));

@@ -6,8 +6,8 @@
 
 namespace twiddle {
 
-// The few of NCCL's types, numbers and functions that are used here, as its library has them since 2.13: the program
-// needs neither its header to be built nor its library to start.
+// The NCCL types, constants and functions used here, as in its library since 2.13. The program thus builds without
+// NCCL's header and starts without its library.
 using NcclComm = struct NcclCommOfLibrary*;
 using NcclWindow = struct NcclWindowOfLibrary*;
 using NcclResult = int;  // 0: it went well
@@ -41,9 +41,9 @@ struct Nccl {
   NcclResult (*register_window)(NcclComm comm, void* block, std::size_t bytes, NcclWindow* window, int kind);
 };
 
-const Nccl& nccl();  // loaded by the first call; where that fails, the next one tries again
+const Nccl& nccl();  // loaded by the first call; after a failure, the next one retries
 
-// Throws RanksFailed with the caller's line and NCCL's own words.
+// Throws RanksFailed with the caller's line and NCCL's message.
 void check_nccl(NcclResult result, const std::source_location& where = std::source_location::current());
 
 }  // namespace twiddle

@@ -4,8 +4,8 @@
 
 namespace twiddle::detail {
 
-// Lets a kernel that declares no shared memory of its own take as much as a block can have on that GPU. Always as much:
-// where launches asked for what each needs, one of another thread could take back what this one has just been granted.
+// Allows a kernel without static shared memory the maximum per block of that GPU. The value is always the maximum: with
+// different values, a launch on another thread could lower the limit that this launch has just set.
 template <class... Arguments>
 void allow_all_shared_memory(void (*kernel)(Arguments...), const Device& gpu) {
   int bytes = 0;

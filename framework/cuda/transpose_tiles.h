@@ -5,8 +5,8 @@
 // A transpose through tiles of shared memory, for .cu files.
 namespace twiddle {
 
-// `count` matrices [rows][columns], one behind the other, each to [columns][rows]. A pitch is the distance from row to
-// row, in elements.
+// Transposes `count` consecutive matrices [rows][columns] to [columns][rows]. A pitch is the distance from row to row,
+// in elements.
 template <class Element>
 struct MatricesToTranspose {
   std::int64_t count, rows, columns;

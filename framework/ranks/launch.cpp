@@ -19,7 +19,7 @@ namespace {
 // a step of Slurm. Names that others may use, too, come last.
 struct Family {
   const char *launcher, *rank, *size, *local_rank, *sign;  // the sign must be set as well
-  const char *job, *step;                                  // what tells its ranks from those of other trainings
+  const char *job, *step;                                  // variables that identify the job
 };
 constexpr Family families[] = {
     {"--gpus", "TWIDDLE_RANK", "TWIDDLE_RANKS", "TWIDDLE_RANK", "TWIDDLE_PORT", "TWIDDLE_TOKEN", nullptr},
@@ -43,7 +43,7 @@ int number_of(const char* name, const char* text) {
   return number;
 }
 
-// Of the ranks on this machine; 0: not told.
+// Returns the number of ranks on this machine; 0: unknown.
 int ranks_here(const ReadVariable& variable) {
   for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "LOCAL_WORLD_SIZE"})
     if (const char* const text = variable(name)) return number_of(name, text);
@@ -59,9 +59,9 @@ std::string first_host(const std::string& list) {
   return host + list.substr(first, list.find_first_of(",-]", first) - first);
 }
 
-constexpr int usual_port = 29501;  // behind torchrun's own
+constexpr int usual_port = 29501;  // after torchrun's default
 
-// The port behind the launcher's: torchrun itself listens at MASTER_PORT, and NCCL where NCCL_COMM_ID says.
+// Uses the port after the launcher's: torchrun listens at MASTER_PORT, and NCCL at NCCL_COMM_ID.
 SocketPlace meeting_of(const Launch& launch, const ReadVariable& variable) {
   if (const char* const port = variable("TWIDDLE_PORT")) return {"127.0.0.1", number_of("TWIDDLE_PORT", port)};
   if (const char* const id = variable("NCCL_COMM_ID")) {
@@ -78,14 +78,14 @@ SocketPlace meeting_of(const Launch& launch, const ReadVariable& variable) {
   if (ranks_here(variable) == launch.size) return {"127.0.0.1", port};
   const char* const hosts = variable("SLURM_STEP_NODELIST");
   if (hosts == nullptr) return {};
-  // Jobs of several people may share a machine.
+  // Jobs of several users may share a machine.
   constexpr int ports_of_jobs = 20000, first_port = 20001;
   const char* const job = variable("SLURM_JOB_ID");
   if (given == nullptr && job != nullptr) port = first_port + number_of("SLURM_JOB_ID", job) % ports_of_jobs;
   return {first_host(hosts), port};
 }
 
-// Of --gpus it is random; others call a job by a name.
+// The token of --gpus is random; other launchers provide a job name.
 std::string token_of(const Family& family, const ReadVariable& variable) {
   std::string token;
   for (const char* name : {family.job, family.step})

@@ -8,13 +8,13 @@
 
 namespace twiddle {
 
-// What a launcher (mpirun, srun, torchrun, or --gpus) tells a process that it starts, by environment variables.
+// The environment variables by which a launcher (mpirun, srun, torchrun, or --gpus) describes a process that it starts.
 struct Launch {
   int rank = 0, size = 1;
   int local_rank = 0;         // among the ranks on this machine
   std::string launcher = {};  // empty: the process was started by itself
-  SocketPlace meeting = {};   // where rank 0 waits for the others, where nothing else joins them; no host: not known
-  std::string token = {};  // what the ranks of this training alone say when they meet; empty: nothing tells them apart
+  SocketPlace meeting = {};   // where rank 0 listens if nothing else joins the ranks; no host: unknown
+  std::string token = {};     // identifies the ranks of this training at the rendezvous; empty: no check
 };
 
 // Reads the variables by `variable`, which gives null where one is not set: those of --gpus, of Open MPI, of MPICH and
@@ -25,9 +25,9 @@ Launch read_launch(const std::function<const char*(const char* name)>& variable)
 Launch own_launch();      // of this process
 std::string host_name();  // of this machine
 
-std::string random_token();  // that nobody guesses
+std::string random_token();  // not predictable
 
-// The variables of a rank that --gpus starts, one of so many on this machine.
+// Returns the environment variables of one of `size` ranks that --gpus starts on this machine.
 std::vector<std::pair<std::string, std::string>> variables_of_rank(int rank, int size, int port,
                                                                    const std::string& token);
 

@@ -14,7 +14,7 @@ namespace twiddle {
 
 namespace {
 
-// The machine as its network has it: containers and network namespaces of one machine may bear one name.
+// Identifies the machine's network: containers and network namespaces of one machine may share a host name.
 std::string network_of_process() {
   char link[256] = "";
   const ssize_t length = readlink("/proc/self/ns/net", link, sizeof link - 1);
@@ -45,7 +45,7 @@ RankLines meet_at_own_place(Communicator& ranks, double patience) {
   const std::string token = ranks.gather(first ? random_token() : "").front();
   const std::vector<std::string> networks = ranks.gather(network_of_process());
   const auto is_here = [&](const std::string& network) { return network == networks.front(); };
-  const bool all_here = std::all_of(networks.begin(), networks.end(), is_here);  // then no other machine is let in
+  const bool all_here = std::all_of(networks.begin(), networks.end(), is_here);  // then other machines cannot connect
   const SocketPlace place = first ? SocketPlace{all_here ? "127.0.0.1" : "0.0.0.0", port}  //
                                   : place_of_rank_0(of_rank_0, patience);
   return meet_ranks({ranks.rank(), ranks.size(), 0, "", place, token}, patience);

@@ -4,8 +4,8 @@
 
 namespace twiddle {
 
-// For ranks that something else has joined: connections of their own, at a place that rank 0 chooses and tells the
-// others by gather(). An Error of kind device on all of them where they do not all come within these seconds.
+// Opens separate connections for ranks that are already joined, at an address that rank 0 selects and sends by
+// gather(). Throws an Error of kind device on all ranks if not all of them connect within `patience` seconds.
 RankLines meet_at_own_place(Communicator& ranks, double patience);
 
 }  // namespace twiddle

@@ -19,7 +19,7 @@ RankLine& line_of(RankLines& all, std::size_t number) {
   return *each[number];
 }
 
-// What a rank says first; behind it comes the token.
+// A rank sends this first, then the token.
 struct Hello {
   char word[8] = {'t', 'w', 'i', 'd', 'd', 'l', 'e', '2'};
   std::int32_t rank = 0, size = 0, line = 0, token_size = 0;
@@ -192,7 +192,7 @@ RankLines go_to_rank_0(const Launch& launch, double patience) {
 }  // namespace
 
 RankLines meet_ranks(const Launch& launch, double patience) {
-  // Rank 0 waits a little less than the others, so that it is the one to tell who is missing.
+  // Rank 0 has a shorter timeout than the others, so that it reports which ranks are missing.
   return launch.rank == 0 ? wait_for_others(launch, patience) : go_to_rank_0(launch, 1.1 * patience);
 }
 

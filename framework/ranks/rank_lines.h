@@ -11,14 +11,13 @@ using RankLine = std::vector<Socket>;
 
 // Three of them, so that none waits for what goes over another.
 struct RankLines {
-  RankLine texts;  // of the training
-  RankLine last;   // of ranks that end
-  RankLine life;   // tells that a rank is there
+  RankLine texts;  // for gathers during training
+  RankLine last;   // for gathers on exit
+  RankLine life;   // for heartbeats
 };
 
-// Waits until all ranks of the launch have come to its meeting place. Whoever does not say its token is sent away. An
-// Error of kind device where that takes more than these seconds, or where one comes with the token whose number or size
-// does not fit.
+// Waits until all ranks of the launch have connected. Connections without its token are closed. Throws an Error of kind
+// device after `patience` seconds, or if a rank with the token has a conflicting rank or size.
 RankLines meet_ranks(const Launch& launch, double patience);
 
 }  // namespace twiddle

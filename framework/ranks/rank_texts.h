@@ -8,12 +8,12 @@
 
 namespace twiddle {
 
-// Gathers texts over connections: each rank's goes to rank 0, and from there all go to each.
+// Gathers strings over connections: rank 0 receives each rank's string and sends all of them to each rank.
 class RankTexts {
  public:
   RankTexts(int rank, RankLine line) : rank_(rank), line_(std::move(line)) {}
 
-  // Nothing where not all have come within the limit, if there is one, or where one of them is gone.
+  // Returns nothing if a rank disconnects, or if the limit expires before all strings arrive.
   std::optional<std::vector<std::string>> gather(const std::string& text, std::optional<double> limit,
                                                  const Communicator::WhileWaiting& listener);
 

@@ -13,7 +13,7 @@ namespace twiddle {
 
 namespace {
 
-// One byte each; behind `ends_all` comes the exit code.
+// One byte each; the exit code follows `ends_all`.
 constexpr char alive = '.', waits = 'w', leaves = '-', ends_all = '!';
 constexpr int watch_every_ms = 200;
 constexpr double heartbeat_every = 1;  // seconds
@@ -77,7 +77,7 @@ void RankWatch::watch() {
     if (seconds_from(told) < heartbeat_every) continue;
     told = Clock::now();
     tell_others({waits_for_ever() ? waits : alive});
-    // What a rank gives up that leaves as it should is no failure.
+    // A rank that leaves normally may abort collectives: this is not a failure.
     if (std::none_of(others_.begin(), others_.end(), [](const Other& other) { return other.has_left; })) ask();
   }
 }

@@ -12,9 +12,8 @@
 
 namespace twiddle {
 
-// A thread that watches over connections whether the other ranks are there: rank 0 all others, each other rank rank 0.
-// It ends the process where one is gone, whatever the process does: a rank that waits for a GPU which waits for a rank
-// that has died waits for ever.
+// A thread that monitors the other ranks: rank 0 monitors all others, each other rank monitors rank 0. It ends the
+// process if one of them exits. Without it, a rank blocks forever in a collective that a dead rank never joins.
 class RankWatch {
  public:
   // `silence`: seconds without a heartbeat after which a rank that has not left counts as lost, too. A time in which
@@ -25,13 +24,13 @@ class RankWatch {
   RankWatch& operator=(const RankWatch&) = delete;
 
   void when_lost(Communicator::WhenLost listener);
-  // Asks this, too, now and then: what is wrong; empty: nothing.
+  // Registers another check, which runs periodically and returns an error message; empty: no error.
   void also_ask(std::function<std::string()> what_is_wrong);
-  // How long this rank has been waiting for its device. If all have waited longer than `longest`, what the devices were
-  // given hangs: no rank is going to give them more. 0: no limit.
+  // Registers a function that returns how long this rank has waited for its device. If all ranks have waited longer
+  // than `longest`, the devices hang: no rank will submit more work. 0: no limit.
   void watch_waits(std::function<double()> seconds_waited, double longest);
   [[noreturn]] void end_all(int code);
-  void leave();  // tells the others that this rank leaves as it should, and watches no more
+  void leave();  // reports a normal exit to the others and stops monitoring
 
  private:
   using Clock = std::chrono::steady_clock;

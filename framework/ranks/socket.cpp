@@ -21,8 +21,8 @@ namespace twiddle {
 
 namespace {
 
-constexpr int transfer_looks_ms = 20;  // how often a transfer asks whether to go on
-constexpr int connect_ms = 3000;       // an address that is not to be reached may not answer at all
+constexpr int transfer_looks_ms = 20;  // how often a transfer checks whether to continue
+constexpr int connect_ms = 3000;       // an unreachable address may not answer at all
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
@@ -43,7 +43,7 @@ Socket new_socket(int family) {
   return Socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
 }
 
-// Small texts go at once, and no transfer blocks: poll() waits for it.
+// Makes a socket send small messages at once and never block: poll() waits for it.
 Socket without_blocking(Socket socket) {
   set(socket, IPPROTO_TCP, TCP_NODELAY, 1);
   fcntl(socket.handle(), F_SETFL, fcntl(socket.handle(), F_GETFL) | O_NONBLOCK);
@@ -63,7 +63,7 @@ bool would_block() {
   return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
 }
 
-// On a socket that does not block.
+// For a non-blocking socket.
 bool connect_in_time(const Socket& socket, const addrinfo& address) {
   if (::connect(socket.handle(), address.ai_addr, address.ai_addrlen) == 0) return true;
   int error = 0;
@@ -72,7 +72,8 @@ bool connect_in_time(const Socket& socket, const addrinfo& address) {
          getsockopt(socket.handle(), SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0;
 }
 
-// Where nobody listens at a port that the system gives out itself, it may give out this very one to who tries it.
+// Connecting to an ephemeral port without a listener may connect a socket to itself, if the system assigns it this
+// port.
 bool is_connected_to_itself(const Socket& socket) {
   sockaddr_storage own{}, other{};
   socklen_t own_size = sizeof own, other_size = sizeof other;
@@ -81,7 +82,7 @@ bool is_connected_to_itself(const Socket& socket) {
          own_size == other_size && std::memcmp(&own, &other, own_size) == 0;
 }
 
-// `move` sends or receives some of what is left, as send() and recv() do.
+// `move` sends or receives part of the remaining bytes, like send() and recv().
 template <class Move>
 Transfer move_all(const Socket& socket, short events, std::size_t count, const std::function<bool()>& goes_on,
                   const Move& move) {
@@ -99,7 +100,7 @@ Transfer move_all(const Socket& socket, short events, std::size_t count, const s
   return Transfer::done;
 }
 
-// Of any family: an IPv6 socket takes IPv4 connections, too.
+// Returns addresses of `family`; an IPv6 socket accepts IPv4 connections, too.
 Addresses addresses_to_listen_at(const SocketPlace& place, int family) {
   const bool local = place.host == "localhost" || place.host == "127.0.0.1" || place.host == "::1";
   return local ? look_up(place.host.c_str(), place.port, family, 0) : look_up(nullptr, place.port, family, AI_PASSIVE);
@@ -122,10 +123,10 @@ Socket listen_at(const SocketPlace& place) {
     if (!addresses) continue;
     Socket listener = new_socket(family);
     if (!listener.open()) continue;
-    set(listener, SOL_SOCKET, SO_REUSEADDR, 1);  // a port of a training that has just ended is free
+    set(listener, SOL_SOCKET, SO_REUSEADDR, 1);  // the port of a training that has just exited is free
     if (family == AF_INET6) set(listener, IPPROTO_IPV6, IPV6_V6ONLY, 0);
     if (bind(listener.handle(), addresses->ai_addr, addresses->ai_addrlen) == 0 && listen(listener.handle(), 128) == 0)
-      return without_blocking(std::move(listener));  // a caller may be gone before it is let in
+      return without_blocking(std::move(listener));  // a client may disconnect before accept()
     reason = errno;
     if (reason == EADDRINUSE) break;
   }
@@ -140,7 +141,7 @@ std::optional<Socket> accept_within(const Socket& listener, double seconds) {
   Socket socket(accept4(listener.handle(), nullptr, nullptr, SOCK_CLOEXEC));
   if (!socket.open() && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))
     throw Error(ErrorKind::device, join("a rank that has come cannot be let in: ", std::strerror(errno)));
-  if (!socket.open()) return std::nullopt;  // it has gone again
+  if (!socket.open()) return std::nullopt;  // the client has disconnected
   return without_blocking(std::move(socket));
 }
 

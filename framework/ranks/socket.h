@@ -41,9 +41,9 @@ std::string address_of_peer(const Socket& socket);  // without its port; empty: 
 std::vector<bool> readable_within(const std::vector<const Socket*>& sockets, double seconds);
 // Appends what has come so far, up to that many bytes. False: the other end has closed.
 bool receive_available(const Socket& socket, std::string& bytes, std::size_t most);
-std::optional<Socket> connect_to(const SocketPlace& place);  // one try, of some seconds at most
+std::optional<Socket> connect_to(const SocketPlace& place);  // one attempt, of a few seconds at most
 
-// How a transfer went: all is through, the other end has closed, or `goes_on`, which is asked now and then, said no.
+// Result of a transfer: done, closed by the peer, or given up because `goes_on`, called periodically, returned false.
 enum class Transfer { done, closed, given_up };
 Transfer send_bytes(const Socket& socket, const void* bytes, std::size_t count, const std::function<bool()>& goes_on);
 Transfer receive_bytes(const Socket& socket, void* bytes, std::size_t count, const std::function<bool()>& goes_on);
