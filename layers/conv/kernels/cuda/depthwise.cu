@@ -23,7 +23,7 @@ __device__ void for_each_round(const Blocks& blocks, const typename Blocks::Plac
   };
   for (int round = -ahead; round < 0 || blocks.has_round(at, round); ++round) {
     const int next = round + ahead;
-    if (next > 0) wait_for_all();  // for planes that were on their way, and for threads that still read a buffer
+    if (next > 0) wait_for_all();  // for planes in flight, and for threads that still read a buffer
     if (blocks.has_round(at, next)) blocks.load(at, next, loads, buffer(next));
     small_fft::commit_group();
     if (ahead == 0) wait_for_all();
@@ -32,7 +32,7 @@ __device__ void for_each_round(const Blocks& blocks, const typename Blocks::Plac
   __syncthreads();
 }
 
-// Of Correlation and RowCorrelation.
+// For Correlation and RowCorrelation.
 template <class Blocks>
 __global__ void __launch_bounds__(most_threads, correlation_warps * 32 / most_threads)
     correlation_kernel(const Blocks blocks) {
@@ -86,8 +86,7 @@ __global__ void __launch_bounds__(WholePlane<N>::threads) whole_correlation_kern
   blocks.store(at, thread, staged);
 }
 
-// The sums of as many values as a warp has lanes, one a lane. By halves: each lane sends the half of its values that
-// the other one keeps.
+// Returns the warp's sum of one value per lane. In each step, a lane sends half of its values and keeps the other half.
 template <int Count>
 __device__ float sum_for_lane(const float (&values)[Count], int lane) {
   constexpr int half = Count / 2;
@@ -137,7 +136,7 @@ __global__ void __launch_bounds__(MostThreads, BlocksAtOnce) weight_kernel(const
   blocks.store(at, thread, staged);
 }
 
-// Of RowWeightSums and ChannelWeightSums.
+// For RowWeightSums and ChannelWeightSums.
 template <class Blocks, int MostThreads, int BlocksAtOnce = 1>
 __global__ void __launch_bounds__(MostThreads, BlocksAtOnce) gathered_weight_kernel(const Blocks blocks) {
   extern __shared__ Four shared[];
@@ -159,7 +158,7 @@ __global__ void __launch_bounds__(MostThreads, BlocksAtOnce) gathered_weight_ker
 
 template <class Blocks>
 void launch(Stream& stream, void (*kernel)(Blocks), const Blocks& blocks, int threads, int floats) {
-  constexpr int granted = 48 << 10;  // more shared memory has to be asked for
+  constexpr int granted = 48 << 10;  // more shared memory needs an opt-in
   const int bytes = floats * static_cast<int>(sizeof(float));
   if (bytes > granted) detail::allow_all_shared_memory(kernel, stream.device());
   kernel<<<static_cast<unsigned>(blocks.blocks()), static_cast<unsigned>(threads), static_cast<std::size_t>(bytes),
@@ -181,7 +180,7 @@ template <int N, int K>
 void launch(Stream& stream, const CellCorrelation<N, K>& blocks) {
   launch(stream, cell_correlation_kernel<N, K>, blocks, blocks.threads(), blocks.staged_floats());
 }
-// The most that a block may have.
+// Returns the maximum per block.
 int shared_bytes_of_block(const Stream& stream) {
   int bytes = 0;
   check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, stream.device().index));

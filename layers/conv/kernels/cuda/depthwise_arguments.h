@@ -30,12 +30,12 @@ constexpr int rows_of_taps = K <= 7   ? K
                              : K == 9 ? 5
                                       : 4;
 
-// A block has at most so many threads, and floats in each buffer of shared memory: two of them and the taps are 64 KB.
-// Launches of fewer blocks would leave multiprocessors idle.
+// Limits per block: threads, and floats in each buffer of shared memory (two of them and the taps are 64 KB). Launches
+// of fewer blocks would leave multiprocessors idle.
 constexpr int most_threads = 256, most_staged = 8120, longest_row = 128, fewest_blocks = 264;
 
-// Warps for which a multiprocessor has registers: of correlations it is told to the compiler (80 a thread; left alone
-// it takes 128, and a launch up to a quarter longer), sums take up to 128.
+// Warps that fit a multiprocessor's registers. For correlations, launch bounds limit the compiler to 80 registers per
+// thread: it would use 128, and a launch would take up to 25 % longer. Sums use up to 128.
 constexpr int correlation_warps = 24, sums_warps = 16;
 
 // The same for planes that are computed as a whole.
@@ -55,8 +55,8 @@ inline int larger_side_of_kernel(const ConvProblem& p) {
   return std::max(p.kernel_h, p.kernel_w);
 }
 
-// Small planes under kernels that are large beside them: whole planes where the other blocks have no kernel, and where
-// a plane has fewer elements than a kernel has taps, but for a batch that would leave most lanes idle.
+// Small planes with relatively large kernels. Full planes are used if the other blocks have no kernel, or if a plane
+// has fewer elements than a kernel has taps, unless the batch would leave most lanes idle.
 inline bool by_whole_planes(const ConvProblem& p) {
   const int side = largest_side(p), kernel = larger_side_of_kernel(p);
   if (p.stride_h != 1 || p.stride_w != 1 || side > largest_plane) return false;
@@ -112,7 +112,7 @@ inline bool fits(const ConvProblem& p) {
          (by_rows(p) || by_whole_planes(p) || larger_side_of_kernel(p) <= largest_kernel);
 }
 
-// Of more padding than that, a row of the gradient may meet no row of x, and then no block has it.
+// With more padding, a row of the gradient may overlap no row of x; then no block has it.
 inline bool sums_bias(const ConvProblem& p) {
   return p.pad_h < p.kernel_h || by_whole_planes(p);
 }
@@ -150,9 +150,9 @@ inline Planes taps_of(const ConvProblem& p, const float* w, bool turned) {
           .turned = turned};
 }
 
-// How long a launch takes, by a model of an H100 that was fitted to the table of docs/notes/depthwise.md: a
-// multiprocessor has its blocks in waves, of so many as registers and shared memory hold. A round takes a time for each
-// warp of the wave, of ten warps at least, and a block a tenth of a round beside its rounds.
+// Estimates a launch's time by a model of an H100, fitted to the table of docs/notes/depthwise.md. A multiprocessor
+// runs its blocks in waves, limited by registers and shared memory. A round has a time per warp of the wave, for at
+// least ten warps. A block adds a tenth of a round.
 template <class Blocks>
 std::int64_t time_of(const Blocks& blocks, int warps_that_fit) {
   constexpr int multiprocessors = 132, shared_bytes = 227 << 10, reserved_bytes = 1 << 10, busy_warps = 10;
@@ -239,7 +239,7 @@ void with_forward_blocks(const ConvProblem& p, const float* x, const float* w, c
   });
 }
 
-// With the taps turned round, tap 0 of the first result meets what lies kernel - 1 - pad before it.
+// With rotated taps, tap 0 of the first result reads the element kernel - 1 - pad before it.
 template <class Run>
 void with_backward_input_blocks(const ConvProblem& p, const float* grad_y, const float* mask, const float* w,
                                 float* grad_x, const Run& run) {

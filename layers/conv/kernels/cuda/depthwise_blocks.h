@@ -25,8 +25,8 @@ constexpr int patch_w = 4;
 template <int K>
 constexpr int patch_h = K <= 7 ? 7 : 4;
 
-// results(r, c) = bias + sum over (i, j) of taps(i, j) planes(r S - pad_h + i, c S - pad_w + j), for K x K taps.
-// The forward pass, and backward_input as the same with turned taps and the gradient of y in place of x.
+// results(r, c) = bias + sum over (i, j) of taps(i, j) planes(r S - pad_h + i, c S - pad_w + j), for K x K taps. Used
+// for the forward pass, and for backward_input with rotated taps and the gradient of y instead of x.
 template <int K, int S>
 struct Correlation {
   static constexpr int R = patch_h<K>;  // rows of a patch
@@ -46,7 +46,7 @@ struct Correlation {
   TWIDDLE_HD int across() const { return tile_w / patch_w; }
   TWIDDLE_HD int patches() const { return tile_h / R * across(); }
   TWIDDLE_HD int threads() const { return in_warps(images * patches()); }
-  // What the patches of one image read lies in other banks than what those of the next read beside them.
+  // The patches of adjacent images are read from different banks.
   static constexpr int most_padding = 4 * 7;
   TWIDDLE_HD Layout layout() const {
     const int rows = (tile_h - 1) * S + K, pitch = in_fours(lead<K> + (tile_w - 1) * S + K), fours = rows * pitch / 4;
@@ -79,8 +79,8 @@ struct Correlation {
     const int first = at.image + round * images, left = batch - first;
     return {first, left < images ? left : images, at.channel, at.row * S - pad_h, at.column * S - pad_w - lead<K>};
   }
-  // What a thread loads in each round. The registers to keep it are not there under kernels of 3 x 3, of which the
-  // compiler loads most at once.
+  // A thread's loads in each round. For 3 x 3 kernels there are not enough registers to keep them, as the compiler
+  // issues most loads at once.
   TWIDDLE_HD auto loads_of(const Place& at, const OneThread& thread) const {
     if constexpr (K == 3)
       return thread;

@@ -22,7 +22,7 @@ TWIDDLE_HD Part part_of_round(const Sums& sums, const typename Sums::Place& at, 
   return {first, left < sums.images ? left : sums.images, at.channel, 0, 0};
 }
 
-// Their cells of x, and behind them those of the gradient of y.
+// Loads their cells of x, then those of the gradient of y.
 template <class Sums>
 TWIDDLE_HD void load_cells(const Sums& sums, const Part& part, const OneThread& thread, float* staged) {
   stage_runs<cell_floats>(sums.x, part, thread, staged);
@@ -33,7 +33,7 @@ TWIDDLE_HD void load_cells(const Sums& sums, const Part& part, const OneThread& 
 template <int N, int K>
 struct TwoRowSums {
   static constexpr int plane_side = N, warps = N / 2, blocks_at_once = 3, sums_each = K * K + 1;  // the last: the bias
-  static constexpr bool two_buffers = false;  // they would take the place of other blocks
+  static constexpr bool two_buffers = false;  // they would reduce the number of resident blocks
 
   TWIDDLE_HD static void add(const float* of_x, const float* of_gradient, int warp, bool sums_bias,
                              float (&sums)[sums_each]) {
@@ -51,7 +51,7 @@ struct TwoRowSums {
     });
   }
 
-  // Of the sums of all warps, those of a tap so far from the middle one, or of the bias.
+  // Returns the sum of all warps for a tap at this offset from the middle one, or for the bias.
   TWIDDLE_HD static float tap(const float* of_warps, int down, int across) {
     return over_warps(of_warps + (down + K / 2) * K + across + K / 2);
   }
@@ -101,8 +101,8 @@ struct ShiftSums {
   TWIDDLE_HD static float bias(const float* of_warps) { return of_warps[2 * taps]; }
 
  private:
-  // Rows of x and of the gradient beside them, of which the first are odd ones or not: odd rows begin two floats behind
-  // where 16 bytes do.
+  // Rows of x and of the gradient; the template arguments are 1 if the first row is odd. Odd rows start two floats
+  // after a 16-byte boundary.
   template <int OddX, int OddGradient>
   TWIDDLE_HD static void add_pairs(const float* of_x, const float* of_gradient, int rows, float* sums) {
 #pragma unroll 1

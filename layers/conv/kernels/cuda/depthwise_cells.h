@@ -103,8 +103,8 @@ TWIDDLE_HD void leave_positive(float (&sums)[Count]) {
   for (float& sum : sums) sum = sum < 0 ? 0 : sum;
 }
 
-// Two neighbouring rows of y and the two of x that are D pairs further on, as far as they meet: run(row of x among the
-// two, row of y among the two, row of taps).
+// Combines two adjacent rows of y with the two rows of x that are D pairs further, as far as they overlap: run(row of x
+// among the two, row of y among the two, row of taps).
 template <int K, int D, class Run>
 TWIDDLE_HD void for_each_meeting(const Run& run) {
 #pragma unroll
@@ -221,7 +221,7 @@ struct OnePlane {
   }
 
  private:
-  // The plane begins `Channel` floats behind where 16 bytes do.
+  // The plane starts `Channel` floats after a 16-byte boundary.
   template <int Channel>
   TWIDDLE_HD static void load_plane(const float* cell, float (&values)[N * N]) {
     static_assert(N * N % 4 == 1 && Channel < 4);

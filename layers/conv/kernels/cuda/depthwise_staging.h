@@ -79,7 +79,7 @@ struct Range {
   int begin, end;
 };
 TWIDDLE_HD inline Range held(int size, int spread, int first, int count) {
-  const int shift = spread - 1;  // in place of a division
+  const int shift = spread - 1;  // instead of a division
   const int begin = first > 0 ? (first + shift) >> shift : 0;
   const int end = first + count > 0 ? (first + count + shift) >> shift : 0;
   return {begin, end < size ? end : size};
@@ -100,7 +100,7 @@ TWIDDLE_HD void copy(const float* from, float* to) {
 // What a thread copies of a part: the same of the same part of other images.
 struct Copies {
   Share share;
-  int rows, columns;  // its share begins before those
+  int rows, columns;  // its part starts before those
   int bits;           // 1 << bits floats at a time
   int from, to;       // where it begins, in the plane and in shared memory
 };

@@ -1,10 +1,10 @@
 #pragma once
 #include "layers/conv/kernels/cuda/depthwise_blocks.h"
 
-// Planes of at most N x N under kernels of any size, with stride 1: blocks that compute with those taps alone that meet
-// the plane. x(i, j) and y(r, c) meet at tap (i - r + pad_h, j - c + pad_w), so these are 2 N - 1 in a row and in a
-// column. Of a block each lane has an image, so that all threads of a warp read the same taps; each warp has a row of
-// the results, or of the pairs of rows of x and y one in N.
+// Planes of at most N x N with kernels of any size and stride 1. Blocks use only taps that overlap the plane. x(i, j)
+// and y(r, c) are combined by tap (i - r + pad_h, j - c + pad_w): 2 N - 1 taps per row and per column. Each lane of a
+// block has one image, so that all threads of a warp read the same taps. Each warp has one row of the results, or one
+// in N of the pairs of rows of x and y.
 namespace twiddle::depthwise {
 
 template <int N>
@@ -17,8 +17,8 @@ struct WholePlane {
   TWIDDLE_HD static constexpr Layout tap_layout() { return {taps, tap_pitch, 0}; }
 };
 
-// results(r, c) = bias + sum over (i, j) of taps(i - r + pad_h, j - c + pad_w) planes(i, j): the forward pass, and
-// backward_input as the same with turned taps and the gradient of y in place of x.
+// results(r, c) = bias + sum over (i, j) of taps(i - r + pad_h, j - c + pad_w) planes(i, j). Used for the forward pass,
+// and for backward_input with rotated taps and the gradient of y instead of x.
 template <int N>
 struct WholeCorrelation {
   using Whole = WholePlane<N>;
@@ -177,7 +177,7 @@ struct WholeWeightSums {
   }
 
  private:
-  // Rows of x with those of the gradient beside them, as far as both have some.
+  // Combines rows of x with rows of the gradient, as far as both exist.
   template <int First>
   TWIDDLE_HD static void add_pairs(const float* of_x, const float* of_gradient, int rows_of_x, int rows_of_gradient,
                                    Sums& sums) {

@@ -5,7 +5,7 @@
 
 namespace twiddle {
 
-// Adds up what blocks have summed of gradients of weights, one share behind another, in their order, by reduce_columns.
+// Adds the blocks' sums of weight gradients, stored consecutively, in order, by reduce_columns.
 struct SumOfParts {
   const float* parts;
   std::int64_t count;

@@ -9,14 +9,14 @@ namespace twiddle::implicit_gemm {
 
 constexpr int forward_warps = 8, forward_threads = forward_warps * lanes;
 constexpr int forward_rows = 2;               // of a warp, of 16 positions each
-constexpr int short_ring = 3, long_ring = 6;  // turns that have room where not all have
+constexpr int short_ring = 3, long_ring = 6;  // turns in a ring if shared memory cannot hold all
 
-// What a block has in shared memory, in floats, one behind the other.
+// Offsets in a block's shared memory, in floats.
 struct ForwardPlaces {
   int weights, offsets, back_of_filters, bias, exponents, tops, all;
   ForwardPlaces(const Patches& p, int buffers, int slots, int filters, int turns)
       : weights(static_cast<int>(quotient_up(buffers * p.floats(), atom) * atom)),
-        offsets(weights + slots * filters * depth_of_turn),  // two halves are as large as a float
+        offsets(weights + slots * filters * depth_of_turn),  // two fp16 values are as large as a float
         back_of_filters(offsets + turns * depth_of_turn),
         bias(back_of_filters + filters),
         exponents(bias + filters),
@@ -32,8 +32,8 @@ struct ForwardArguments {
   ForwardPlaces places;
   int tiles, filters, turns;
   int warps_across;  // of a block, with other filters; the rest: other positions
-  int slots;         // turns of weights that have room: all, or a ring
-  int buffers;       // patches that have room: with two of them the next one comes while one is multiplied
+  int slots;         // turns of weights in shared memory: all, or a ring
+  int buffers;       // patches in shared memory: with two, the next one is loaded while one is multiplied
   const float *x, *bias;
   bool relu;
   const int *exponents, *offsets;
@@ -112,7 +112,7 @@ class Forward {
     if constexpr (ByWgmma) small_fft::show_to_wgmma();
     __syncthreads();
   }
-  // Of this thread's rows, two for each 16 positions.
+  // Returns a position of this thread's rows, two for each 16 positions.
   __device__ int position(int i) const { return first_position_ + i / 2 * warps_together * row_tile + i % 2 * 8; }
 
   __device__ void copy(int index, float* patch) {
@@ -120,7 +120,7 @@ class Forward {
     small_fft::commit_group();
   }
 
-  // The whole patch by one power of two, behind those of its channels.
+  // Scales the patch by one power of two, in addition to those of its channels.
   __device__ void split(float* patch) {
     int top = none;
     for (int channel = 0; channel < g_.p.channels; ++channel) {
@@ -164,7 +164,7 @@ class Forward {
 #pragma unroll 1
     for (int turn = 0; turn < g_.turns; ++turn) multiply(patch, turn, turn);
   }
-  // While the weights of a turn are multiplied, those of the next are there or on their way.
+  // While the weights of a turn are multiplied, those of the next turn are loaded or in flight.
   template <int Ring>
   __device__ void multiply_by_turns(int index, float* patch) {
     const auto ask_for = [&](int turn, int slot) {
@@ -184,7 +184,7 @@ class Forward {
     }
   }
 
-  // What the tensor core wants of the patch: of 16 positions and 16 k.
+  // Gathers a tensor core operand from the patch: 16 positions and 16 k.
   __device__ void gather(const float* patch, int s, int row, small_fft::Fragment& high,
                          small_fft::Fragment& low) const {
     const int4 offset = reinterpret_cast<const int4*>(offsets_)[s * 4 + lane_ % 4];
@@ -198,7 +198,7 @@ class Forward {
     }
   }
 
-  // The products of a turn, from zero: the tensor core cuts digits off where it adds. Small terms go first.
+  // Computes the products of a turn, starting from zero: tensor cores truncate sums. Small terms are added first.
   __device__ void multiply(const float* patch, int turn, int slot) {
     const int matrix = filters_ * depth_of_turn;
     const __half* const weights = weights_ + slot * 2 * matrix + first_row_ * depth_of_turn;
@@ -310,7 +310,7 @@ __global__ void __launch_bounds__(forward_threads, 2) forward_kernel(const Forwa
   Forward<ByWgmma, Columns, Pairs>(g, forward_memory->at).run();
 }
 
-// With so many columns of eight filters a warp.
+// For `columns` groups of eight filters per warp.
 template <bool ByWgmma>
 void launch_forward(Stream& stream, const ForwardArguments& arguments, int columns, bool pairs, dim3 grid,
                     std::size_t shared) {

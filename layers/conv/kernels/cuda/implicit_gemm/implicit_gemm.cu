@@ -18,7 +18,7 @@ namespace {
 
 constexpr int forward_tile = forward_warps * forward_rows * row_tile;  // where all warps have other positions
 
-// Bytes of shared memory that leave room for a second block, and that one can have.
+// Bytes of shared memory: the most that leave space for a second block, and the most per block.
 struct Room {
   std::size_t half, whole;
 };
@@ -38,8 +38,8 @@ Room room_of(const Device& gpu) {
 constexpr double product_in_floats = 32;
 constexpr int multiplied_at_once = 4;  // by a multiprocessor
 
-// The cut of planes that takes the least time of all that fit: what a tile takes grows with its products, and with its
-// patch's floats.
+// Returns the fastest tiling that fits by an estimate: a tile's time grows with its products and with its patch's
+// floats.
 template <class Fits>
 std::optional<Patches> best_patches(const ConvProblem& c, int tile, double products, const Fits& fits) {
   const auto time = [&](const Patches& p) { return p.tiles_an_image() * (p.floats() + products * product_in_floats); };
@@ -113,7 +113,7 @@ std::optional<ForwardCut> cut_forward(const Device& gpu, const ConvProblem& c) {
   return std::nullopt;
 }
 
-// What a pass takes, one behind the other.
+// Offsets of a pass's buffers in its workspace.
 struct ForwardScratch {
   ForwardScratch(const ConvProblem& c, const ForwardCut& cut)
       : means(sizeof(__half) * cut.blocks * cut.turns * cut.filters() * depth_of_turn * 2),
@@ -213,7 +213,7 @@ WeightCut cut_results(const ConvProblem& c, int warps) {
   return best;
 }
 
-// Of products of 32 positions, which a thread adds one after the other.
+// Products of 32 positions that a thread adds consecutively.
 constexpr int longest_sum = 2048;
 
 // Two blocks of eight warps, which wait for memory in each other's shadow, or one of 16.
@@ -296,8 +296,8 @@ void backward_weight(Stream& stream, const ConvProblem& c, ConvOperands& operand
 }  // namespace
 }  // namespace implicit_gemm
 
-// Of more channels patches are narrow, and most of what is copied and split is seen by few positions: 64 channels of
-// 224x224 took two to ten times as long as by spectra.
+// With more channels patches are narrow, and most elements copied and split are used by few positions: 64 channels of
+// 224x224 took two to ten times as long as by FFT convolution.
 constexpr int most_channels = 16;
 
 bool implicit_gemm_fits(const Device& gpu, const ConvProblem& problem, ConvPass pass) {

@@ -6,8 +6,8 @@
 
 namespace twiddle {
 
-// Whether the kernels can do a pass on a GPU with tensor cores that multiply halves: without groups, of few channels
-// (in backward_input: filters, and strides of 1), where what a tile of the result needs fits into shared memory.
+// Returns whether the kernels support a pass on a GPU with fp16 tensor cores: no groups, few channels (backward_input:
+// filters, and strides of 1), and a tile's operands fit into shared memory.
 bool implicit_gemm_fits(const Device& gpu, const ConvProblem& problem, ConvPass pass);
 
 // A pass with bias and ReLU, or with mask and the bias's gradient, in the class of problem.precision; and the scratch

@@ -5,12 +5,12 @@
 #include "fft/cuda/pair_products/pair_scales.h"
 #include "layers/conv/kernels/cuda/implicit_gemm/patches.h"
 
-// How the threads of a block bring a patch to shared memory and split its floats where they lie: each into a pair of
-// halves, which are one word, the high one below.
+// The threads of a block load a patch to shared memory and split its floats in place: each into two fp16 values in one
+// word, the high value in the lower half of the word.
 namespace twiddle::implicit_gemm {
 
 constexpr int lanes = 32;
-constexpr int row_tile = 16, column = 8, step = 16;  // rows, columns and k that a tensor core takes at once
+constexpr int row_tile = 16, column = 8, step = 16;  // rows, columns and k of a tensor core instruction
 constexpr int steps_a_turn = 2;                      // of the weights that come to shared memory together
 constexpr int depth_of_turn = steps_a_turn * step;
 constexpr int none = -(1 << 20);  // the exponent of zeros
@@ -67,7 +67,7 @@ __device__ float largest_of_thread(const Patches& p, const float* plane, int thr
 __device__ inline std::uint32_t bits_of(__half2 pair) {
   return *reinterpret_cast<const std::uint32_t*>(&pair);
 }
-// Of two words the halves below, and those above.
+// Returns the lower fp16 values of two words.
 __device__ inline std::uint32_t lower_halves(std::uint32_t first, std::uint32_t second) {
   return __byte_perm(first, second, 0x5410);
 }
@@ -75,7 +75,7 @@ __device__ inline std::uint32_t upper_halves(std::uint32_t first, std::uint32_t 
   return __byte_perm(first, second, 0x7632);
 }
 
-// A word of a split patch: places are in bytes, which spares a multiplication for each.
+// Returns a word of a split patch: offsets are in bytes, which saves a multiplication for each.
 __device__ inline const char* bytes_from(const float* patch, int byte) {
   return reinterpret_cast<const char*>(patch) + byte;
 }

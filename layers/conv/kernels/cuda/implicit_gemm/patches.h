@@ -5,11 +5,11 @@
 #include "framework/for_each.h"
 #include "framework/quotient_up.h"
 
-// How output planes are cut into tiles, and which patch of x a tile needs.
+// The tiling of output planes, and the patch of x for each tile.
 namespace twiddle::implicit_gemm {
 
-// A plane of y is cut into panels of adjacent columns. The positions of a panel are counted row by row, and as many as
-// a tile has, one behind the other, are a tile. Its patch is the rectangle of x that its kernels see, of all channels.
+// A plane of y is divided into panels of adjacent columns. The positions of a panel are numbered row by row; a tile is
+// a run of consecutive positions. Its patch is the rectangle of x that its kernels read, in all channels.
 struct Patches {
   int channels, height, width, kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w, dilation, out_h, out_w;
   int tile;                // positions

@@ -20,7 +20,7 @@ struct Filters {
   int* exponents;  // of channels: what the channel of x is multiplied by
   int* offsets;
   float* back;     // of filters
-  __half* halves;  // [block][turn]: the matrix [row][32 k] of high halves, then that of low ones (tensor_core.h)
+  __half* halves;  // [block][turn]: the matrix [row][32 k] of high values, then of low ones (tensor_core.h)
 };
 
 __device__ inline float weight_of(const Filters& f, int filter, int channel, int tap) {
@@ -28,7 +28,7 @@ __device__ inline float weight_of(const Filters& f, int filter, int channel, int
   return f.w[from + (f.turned ? f.taps_a_channel - 1 - tap : tap)];
 }
 
-// The mean exponent of each channel, a block a channel.
+// Computes the mean exponent of each channel, one block per channel.
 __global__ void __launch_bounds__(split_threads) mean_exponents_kernel(const Filters f) {
   __shared__ int sum, count;
   if (threadIdx.x == 0) sum = count = 0;
@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(split_threads) split_filters_kernel(const Filt
     const int s = i / 4, q = i % 4, k = s * step + q;
     __half* const high = f.halves + (std::int64_t(block) * f.turns + s / steps_a_turn) * 2 * matrix;
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {  // tensor cores want of this lane k 2 q and the next, then 8 further
+    for (int half = 0; half < 2; ++half) {  // tensor cores read k 2 q and 2 q + 1 from this lane, then k 8 further
       const SplitTwo two = split_two(weight(k + 8 * half) * scale, weight(k + 8 * half + 4) * scale);
       const int place = small_fft::place_of_piece(row, s % steps_a_turn * 2 + half) + 2 * q;
       *reinterpret_cast<std::uint32_t*>(high + place) = two.high;

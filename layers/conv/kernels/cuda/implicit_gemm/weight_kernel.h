@@ -11,8 +11,8 @@ constexpr int weight_tile = 128;       // positions
 constexpr int most_weight_warps = 16;  // of a block, and of all of a multiprocessor
 constexpr int depth = 32;              // positions whose products are added from zero
 
-// What a block has in shared memory, in floats, one behind the other. A row of the gradient has four floats more than a
-// tile has positions, so that rows lie in different banks.
+// Offsets in a block's shared memory, in floats. A row of the gradient has four floats more than a tile has positions,
+// so that rows use different banks.
 struct WeightPlaces {
   int row, gradient, mask, tile, windows, back_of_taps, channels, largest, back_of_filters, bias, all;
   WeightPlaces(const Patches& p, bool masked, int buffers, int rows, int taps)
@@ -35,10 +35,10 @@ struct WeightArguments {
   int tiles, filters, taps, taps_a_channel;
   int warps_down, warps_across;    // warps of a block with other filters, or other taps; the rest: other positions
   bool by_fours;                   // whether four neighbours of the gradient may be copied at once
-  int buffers;                     // tiles that have room: with two the next one comes while one is multiplied
+  int buffers;                     // tiles in shared memory: with two, the next one is loaded while one is multiplied
   const float *x, *grad_y, *mask;  // with a mask, what counts is where that is above zero
   float* partial;                  // [part][filter][tap]
-  float* partial_bias;             // [block][filter]; null: not wanted
+  float* partial_bias;             // [block][filter]; null: not computed
 };
 
 // A warp has 16 Rows filters and 8 Columns taps.
@@ -123,7 +123,7 @@ class WeightGradient {
     }
   }
 
-  // The patch by a power of two a channel, the gradient by one a filter.
+  // Scales the patch by a power of two per channel, the gradient by one per filter.
   __device__ void split(int index, float* tile) {
     const Tile at = tile_of(g_.p, index);
     for (int i = thread_; i < weight_tile; i += threads) windows()[i] = position_of(g_.p, at, i).window * word_bytes;
@@ -143,7 +143,7 @@ class WeightGradient {
     for (int i = thread_; i < g_.p.channels; i += threads) largest()[i] = 0;
   }
 
-  // In place: the high halves of a row, then the low ones. Eight neighbours among threads have a row.
+  // Splits in place: the high values of a row, then the low ones. Eight adjacent threads process a row.
   __device__ void split_gradient(float* tile) {
     constexpr int rows_at_once = threads / threads_a_row;
     for (int first = warp_ * (lanes / threads_a_row); first < rows_; first += rows_at_once)
@@ -205,7 +205,7 @@ class WeightGradient {
     for (int first = part_ * depth; first < weight_tile; first += parts_ * depth) multiply(tile, gradient, first);
   }
 
-  // The products of 32 positions, from zero: the tensor core cuts digits off where it adds. Small terms go first.
+  // Computes the products of 32 positions, starting from zero: tensor cores truncate sums. Small terms are added first.
   __device__ void multiply(const float* patch, const __half* gradient, int first) {
     std::uint32_t high[Columns][4], low[Columns][4];
     const float* const back_of_taps = shared_ + g_.places.back_of_taps + first_column_ + lane_ % 4 * 2;

@@ -28,12 +28,12 @@ struct ForwardArguments {
   const float *x, *bias;
   bool relu;
   const float* scales;    // of channels of x, powers of two
-  const float* back;      // of filters, what takes all scales back
+  const float* back;      // of filters: undoes all scales
   const __half* weights;  // [block][chunk][tap][high, low][octet of channels][filter][8]
   float* y;
 };
 
-// What a block has in shared memory, in bytes, one behind the other.
+// Offsets in a block's shared memory, in bytes.
 struct ForwardPlaces {
   int bytes_of_weights, bytes_of_patch;  // of a chunk
   int patches, scales, scaled, back, bias, tops, back_of_stages, barriers, all;

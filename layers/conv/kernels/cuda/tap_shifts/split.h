@@ -5,7 +5,7 @@
 
 #include "layers/conv/kernels/cuda/tap_shifts/tiling.h"
 
-// Eight floats of a pixel, one a channel, as vectors of halves.
+// Eight floats of a pixel, one per channel, as fp16 vectors.
 namespace twiddle::tap_shifts {
 
 constexpr int lanes = 32, group_threads = 128;  // of a warp, and of four that multiply together
@@ -18,7 +18,7 @@ __device__ inline std::uint32_t bits_of(__half2 pair) {
   return *reinterpret_cast<const std::uint32_t*>(&pair);
 }
 
-// Without the low halves, which the compiler leaves out where nobody uses them.
+// Without the low values, which the compiler removes if they are unused.
 __device__ inline SplitOctet split_octet(const float (&v)[octet]) {
   std::uint32_t high[4], low[4];
 #pragma unroll
@@ -31,9 +31,9 @@ __device__ inline SplitOctet split_octet(const float (&v)[octet]) {
   return {{high[0], high[1], high[2], high[3]}, {low[0], low[1], low[2], low[3]}};
 }
 
-// A matrix of halves in shared memory as wgmma reads it without swizzling: eight rows of 16 bytes, one behind the
-// other, are a core matrix, which may begin at any place that 16 divides; from one to the next it is so many vectors of
-// 16 bytes, in either direction (PTX ISA, "Strides", of the matrix descriptor).
+// Describes an fp16 matrix in shared memory for wgmma without swizzling. Eight consecutive rows of 16 bytes are a core
+// matrix, which is 16-byte aligned. `along_k` and `across_k` are the distances between core matrices in vectors of 16
+// bytes (PTX ISA, "Strides", of the matrix descriptor).
 __device__ inline std::uint64_t matrix_of_vectors(unsigned address, int along_k, int across_k) {
   return (address & 0x3ffff) >> 4 | std::uint64_t(along_k) << 16 | std::uint64_t(across_k) << 32;
 }
@@ -46,7 +46,7 @@ struct Turn {
   }
 };
 
-// Of the four warps with that number, which is not 0: that is the block's barrier.
+// A barrier of four warps, with a number other than 0, which is the block's barrier.
 __device__ inline void group_barrier(int number) {
   asm volatile("bar.sync %0, 128;" ::"r"(number) : "memory");
 }

@@ -15,7 +15,7 @@ struct Filters {
   int* means;       // of channels: their mean exponents
   float* scales;    // of channels: what the channel of x is multiplied by
   float* back;      // of filters
-  __half* weights;  // as ForwardArguments has them
+  __half* weights;  // layout as in ForwardArguments
 };
 
 __device__ inline float weight_of(const Filters& f, int filter, int channel, int tap) {
@@ -23,7 +23,7 @@ __device__ inline float weight_of(const Filters& f, int filter, int channel, int
   return f.w[from + (f.turned ? taps - 1 - tap : tap)];
 }
 
-// The mean exponent of each channel, a block a channel.
+// Computes the mean exponent of each channel, one block per channel.
 __global__ void __launch_bounds__(split_threads) mean_exponents_kernel(const Filters f) {
   __shared__ int sum, count;
   if (threadIdx.x == 0) sum = count = 0;
@@ -45,7 +45,7 @@ __device__ inline int exponent_of_channel(const Filters& f, int channel, int mea
   return own - mean >= -near && own - mean <= near ? 0 : pairs::limited(own - mean, far);
 }
 
-// Of all channels, by all threads of a block.
+// Computes the mean of all channels, on all threads of a block.
 __device__ inline int mean_of_channels(const Filters& f) {
   __shared__ int sum, count;
   const int thread = static_cast<int>(threadIdx.x);
@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(split_threads) split_filters_kernel(const Filt
     const float magnitude = fabsf(weight(i / taps, i % taps));
     if (magnitude < INFINITY) most = fmaxf(most, magnitude);
   }
-  constexpr int up = pairs::top_exponent + spare;  // what results are multiplied by at last, behind their sums' scale
+  constexpr int up = pairs::top_exponent + spare;  // applied to results last, in addition to the scale of their sums
   const int exponent = max(pairs::scale_of_row(largest_of_block(most)), up - 126);
   const float scale = pairs::power_of_two(exponent);
   if (thread == 0 && filter < f.filters) f.back[filter] = pairs::power_of_two(up - exponent);

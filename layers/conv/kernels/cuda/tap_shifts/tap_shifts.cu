@@ -61,7 +61,7 @@ ForwardCut cut_forward(const ConvProblem& c) {
   return cut;
 }
 
-// What a pass takes, one behind the other.
+// Offsets of a pass's buffers in its workspace.
 struct ForwardScratch {
   ForwardScratch(const ConvProblem& c, const ForwardCut& cut)
       : scales(sizeof(__half) * cut.blocks * cut.chunks * halves_of_chunk(by_pairs(c))),
@@ -126,7 +126,7 @@ WeightCut cut_weight(const Device& gpu, const ConvProblem& c) {
   WeightCut cut{.t = tiling_by(c, short_strip, strips),
                 .filter_blocks = static_cast<int>(quotient_up(c.filters, block_filters)),
                 .channel_blocks = static_cast<int>(quotient_up(c.channels, channel_octets(pairs) * octet))};
-  constexpr int longest = 128;  // tiles that a block sums one after the other, to keep the class
+  constexpr int longest = 128;  // tiles that a block sums consecutively, to stay within the error limit
   const int at_once = std::max(multiprocessors(gpu) / (cut.filter_blocks * cut.channel_blocks), 1);
   const auto rounds = static_cast<int>(quotient_up(cut.t.tiles(), std::int64_t(longest) * at_once));
   cut.parts = std::min(rounds * at_once, cut.t.tiles());

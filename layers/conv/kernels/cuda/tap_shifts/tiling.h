@@ -3,11 +3,11 @@
 #include "framework/for_each.h"
 #include "framework/quotient_up.h"
 
-// How planes of y are cut into tiles, and which patch of x a tile needs.
+// The tiling of planes of y, and the patch of x for each tile.
 namespace twiddle::tap_shifts {
 
 constexpr int side = 3, taps = side * side;  // of a kernel
-constexpr int octet = 8;   // columns of a strip; also channels or filters whose halves are one vector of 16 bytes
+constexpr int octet = 8;   // columns of a strip; also channels or filters in one 16-byte vector of fp16
 constexpr int strips = 2;  // of a tile
 constexpr int tall_strip = 16, short_strip = 14;  // rows
 

@@ -11,7 +11,7 @@ constexpr int summing_groups = side, weight_threads = group_threads * (summing_g
 constexpr int splitting_warps = 4;
 constexpr int weight_stages = 2;
 
-// Of a block: with pairs, sums are kept beside the products of a turn, which leaves registers for half as many.
+// Octets per block: split fp16 keeps the sums and a turn's products in registers, which leaves space for half as many.
 TWIDDLE_HD constexpr int channel_octets(bool pairs) {
   return pairs ? 4 : 8;
 }
@@ -23,7 +23,7 @@ struct WeightArguments {
   float* partial;  // [part][filter][channel][tap]
 };
 
-// What a block has in shared memory, in bytes, one behind the other.
+// Offsets in a block's shared memory, in bytes.
 struct WeightPlaces {
   int bytes_of_x, bytes_of_stage;
   int factors, exponents, lowest, changed, barriers, all;

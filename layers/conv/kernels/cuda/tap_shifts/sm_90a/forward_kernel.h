@@ -74,7 +74,7 @@ class Loading {
  private:
   static constexpr int octets = depth / octet, outside = -(1 << 30);
 
-  // Beyond the last channel the last one is taken again, with its scale, and weights are zero there.
+  // After the last channel, the last one is loaded again, with its scale; its weights are zero.
   __device__ void load(const Origin& at, int chunk) {
     const int left = g_.t.channels - chunk * depth;
     const float* const plane = g_.x + (std::int64_t(at.image) * g_.t.channels + chunk * depth) * area_;
@@ -86,7 +86,7 @@ class Loading {
       inside[i] = static_cast<unsigned>(row) < static_cast<unsigned>(g_.t.height) &&
                   static_cast<unsigned>(column) < static_cast<unsigned>(g_.t.width);
       from[i] = plane + (row * g_.t.width + column);
-      asm("" : "+l"(from[i]));  // an address: as a sum it would be added up anew for each channel
+      asm("" : "+l"(from[i]));  // an address: as a sum it would be recomputed for each channel
     }
 #pragma unroll
     for (int o = 0; o < octets; ++o)
@@ -102,7 +102,7 @@ class Loading {
     return static_cast<unsigned>(min(o * octet + j, left - 1)) * area_;
   }
 
-  // The whole chunk of the patch by one power of two, behind those of its channels. What takes it back.
+  // Scales the chunk of the patch by one power of two, in addition to those of its channels. Returns the inverse.
   __device__ float scale(int chunk) {
     if (s_.scaled[chunk]) for_all([&](float& value, int channel, int) { value *= s_.scales[chunk * depth + channel]; });
     const int exponent = min(pairs::scale_of_row(largest()), 126 - pairs::top_exponent - spare);
@@ -200,7 +200,7 @@ class Multiplying {
   }
 
  private:
-  // From zero, for tensor cores cut digits off where they add.
+  // Starts from zero, as tensor cores truncate sums.
   __device__ void add_products(unsigned weights, unsigned patch, int stage, Sums& sums) {
     Sums products;
     const std::uint64_t a = matrix_of_vectors(weights, block_filters, octet);

@@ -2,8 +2,8 @@
 #include "layers/conv/kernels/cuda/tap_shifts/sm_90a/weight_splitting.h"
 #include "layers/conv/kernels/cuda/tap_shifts/sm_90a/weight_summing.h"
 
-// Four warps load and split tiles of x and of y's gradient, by eight planes each; three groups of four warps, one a row
-// of kernels, multiply them: rows are filters, columns are channels, k are positions.
+// Four warps load and split tiles of x and of y's gradient, eight planes each. Three warpgroups, one per row of
+// kernels, multiply them: rows are filters, columns are channels, k are positions.
 namespace twiddle::tap_shifts {
 
 template <bool Pairs>

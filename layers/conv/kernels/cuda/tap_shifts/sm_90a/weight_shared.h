@@ -25,10 +25,9 @@ __device__ void set_registers() {
     small_fft::give_registers<Each>();
 }
 
-// A plane's numbers are multiplied by a power of two that fits those of a tile, and of the tiles that follow as long as
-// these are neither too large for it nor so small that their halves would lose bits. Where it changes, the sums so far
-// follow. It exceeds the lowest that the plane has had by 2^30 at most: sums of 2^31 products of numbers below 2^15,
-// raised by that twice, stay below 2^121.
+// A plane's numbers are multiplied by a power of two that fits a tile. Later tiles use it unless they would overflow or
+// their fp16 values would lose bits. If it changes, the sums are rescaled. It exceeds the plane's lowest power by at
+// most 2^30: sums of 2^31 products of numbers below 2^15, raised by that twice, stay below 2^121.
 constexpr int first_exponent = 102;
 constexpr int headroom = 3;  // exponents that numbers may grow by until then
 constexpr int most_raised = 30;

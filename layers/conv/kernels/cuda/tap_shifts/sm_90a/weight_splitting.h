@@ -5,9 +5,8 @@
 
 namespace twiddle::tap_shifts {
 
-// A warp loads eight planes' part of a tile into registers, brings them to scale and splits them; what it does next is
-// on its way then. A lane has a number of each two rows of 16 columns. Whole: channels and filters are multiples of
-// eight.
+// A warp loads eight planes' part of a tile into registers, scales and splits them; the next part is in flight
+// meanwhile. A lane has a number of each two rows of 16 columns. Whole: channels and filters are multiples of eight.
 template <bool Pairs, bool Whole>
 class Splitting {
  public:
@@ -61,7 +60,7 @@ class Splitting {
     }
   }
 
-  // Eight planes, of which behind the last of all that one is taken again.
+  // Eight planes; after the last plane, the last one is read again.
   struct Planes {
     int height, width, left;
     std::int64_t first;
@@ -75,7 +74,7 @@ class Splitting {
 
   __device__ void load_x(int tile, int o, ValuesOfX& v) const {
     const Tiling& t = g_.t;
-    const Origin at = origin_of(t, tile < t.tiles() ? tile : 0);  // behind the last, nobody needs them
+    const Origin at = origin_of(t, tile < t.tiles() ? tile : 0);  // after the last tile, the values are not used
     const int first = (channel_block(g_) * channel_octets(Pairs) + warp_ + o * splitting_warps) * octet;
     const Planes planes(t.channels, first, t.height, t.width, at.image);
     load_rounds<0, rounds_of_rows>(planes, g_.x, at.row - t.pad_h + row_, at.column - t.pad_w + column_, v);
@@ -123,7 +122,7 @@ class Splitting {
       const float* from = of_round + std::int64_t(planes.width) * ((r - From) * rows_a_round);
 #pragma unroll
       for (int i = 0; i < octet; ++i) {
-        asm("" : "+l"(from));  // an address that goes on: places of eight planes would take registers
+        asm("" : "+l"(from));  // an incremented address: separate addresses of eight planes would use registers
         v[r][i] = load_where(inside, from);
         from += planes.to_next(i);
       }
@@ -150,7 +149,7 @@ class Splitting {
     store<0, rounds_of_y>(v, to + lane_, lanes, filter_octets * pixels);
   }
 
-  // Of eight planes from `plane` on, of those of x and of y's gradient.
+  // Scales eight planes from `plane` on, of x or of y's gradient.
   template <int Rounds>
   __device__ void scale(Values<Rounds>& v, int plane, int stage) {
     const int* const exponents = s_.exponents + plane;

@@ -48,14 +48,14 @@ class Summing {
     }
   }
 
-  // Of 16 positions, k of a wgmma: eight columns of two rows.
+  // Operands of 16 positions, k of a wgmma: eight columns of two rows.
   struct Operands {
     small_fft::Fragment high, low;  // of filters
     std::uint64_t x;
   };
   __device__ void add_tile(unsigned stage) {
     constexpr int columns = strips * octet;
-    // Of this lane: a row of a matrix of eight pixels and eight filters; of four matrices, those of odd number have the
+    // This lane's row of a matrix of eight pixels and eight filters. Of four matrices, those with odd numbers have the
     // next filters, and the last two the next row of pixels.
     const int of_lane = (2 * warp_ + lane_ / 8 % 2) * g_.t.positions() + lane_ / 16 * columns + lane_ % 8;
     const unsigned y = stage + places_.bytes_of_x + of_lane * 16, low = filter_octets * g_.t.positions() * 16;
@@ -112,7 +112,7 @@ class Summing {
 #pragma unroll
     for (int i = 0; i < count; ++i) sums_[tap][i] += products[i];
   }
-  // From zero, small terms first, for tensor cores cut digits off where they add.
+  // Starts from zero, small terms first, as tensor cores truncate sums.
   __device__ void multiply_pairs(const Operands (&o)[steps], int tap, float (&products)[count]) const {
     const int low = channel_octets(Pairs) * pixels_;
     multiply_pixels<false>(products, o[0].low, o[0].x + tap);

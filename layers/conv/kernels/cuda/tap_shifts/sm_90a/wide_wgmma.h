@@ -30,7 +30,7 @@ __device__ void multiply_wide(float (&sums)[64], std::uint64_t a, std::uint64_t 
         "+f"(sums[63])
       : "l"(a), "l"(b), "n"(Keep ? 1 : 0));
 }
-// 64 x 112 sums likewise.
+// The same for 64 x 112 sums.
 template <bool Keep>
 __device__ void multiply_wide(float (&sums)[56], std::uint64_t a, std::uint64_t b) {
   asm volatile(
@@ -54,7 +54,7 @@ __device__ void multiply_wide(float (&sums)[56], std::uint64_t a, std::uint64_t 
       : "l"(a), "l"(b), "n"(Keep ? 1 : 0));
 }
 
-// 64 x 32 or 64 x 64 sums likewise, with A in registers and B not along k.
+// The same for 64 x 32 or 64 x 64 sums, with A in registers and B not along k.
 template <bool Keep, int Count>
 __device__ void multiply_pixels(float (&sums)[Count], const small_fft::Fragment& a, std::uint64_t b) {
   small_fft::multiply_by_wgmma<1, Keep, false>(sums, a, b);
