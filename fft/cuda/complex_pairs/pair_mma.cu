@@ -80,7 +80,7 @@ class WarpSums {
       for (int l = 0; l < 4; ++l) sums.re[j][l] = sums.im[j][l] = 0;
   }
 
-  // `re`: the plane of the real parts, behind which that of the imaginary ones is.
+  // `re`: the plane of the real parts; the plane of the imaginary parts follows.
   __device__ Complexes of_a(const char* panels, int i, int re) const {
     const int lane = static_cast<int>(threadIdx.x) % 32, line = row_ + 16 * i + lane % 16;
     return load(panels + line * line_bytes, line, lane / 16, re);
