@@ -11,7 +11,8 @@ namespace twiddle::pairs {
 
 namespace {
 
-// Where a block has as many tiles, it has whole ones, whose sums need no room: then blocks differ by little.
+// With this number of tiles per block, blocks have complete tiles, whose sums need no scratch: their loads differ
+// little.
 constexpr std::int64_t most_tiles_cut = 16;
 constexpr std::int64_t most_steps = std::int64_t(1) << 28;  // of all tiles that have the same rows
 
@@ -37,7 +38,7 @@ struct Scratch {
   std::size_t scales, results, bytes;
 };
 
-// Of tiles that several blocks have parts of; so many adjacent numbers of C.
+// Adds tiles that several blocks have parts of; Count adjacent numbers of C at a time.
 template <int Count>
 struct SumOfTiles {
   FewRows of;

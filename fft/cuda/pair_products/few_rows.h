@@ -1,8 +1,8 @@
 #pragma once
 #include "fft/pair_product.h"
 
-// Products whose A has few rows, as images of a batch before a linear layer: their time is that of reading B, once.
-// By wgmma alone.
+// Products whose A has few rows, such as images of a batch before a linear layer: they take the time of reading B once.
+// Only by wgmma.
 namespace twiddle::pairs {
 
 bool has_few_rows(const PairProduct& product);

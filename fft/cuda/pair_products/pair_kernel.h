@@ -3,20 +3,20 @@
 #include "fft/cuda/pair_products/split_kernel.h"
 #include "framework/cuda/check.h"
 
-// C = A B by pairs of halves. A block has a tile of 128 rows and 64 columns of C.
+// C = A B by split fp16. A block computes a tile of 128 rows and 64 columns of C.
 namespace twiddle::pairs {
 
 constexpr int columns = rows_of_b;
-constexpr int resident = 2;  // blocks of a multiprocessor
-constexpr int stages = 3;    // steps whose A and floats of B have room, of which two are on their way
+constexpr int resident = 2;  // blocks per multiprocessor
+constexpr int stages = 3;    // steps of A and of B's floats in shared memory; two of them are in flight
 
 struct Arguments {
   const SplitPart<rows_of_a>* a;        // [matrix][tile][step]
-  const SplitPart<rows_of_b>* split_b;  // likewise; null: B is split in the product
+  const SplitPart<rows_of_b>* split_b;  // the same; null: B is split in the product
   const float* scales;                  // of B's rows
   Factor b;                             // by its columns
   std::int64_t m;
-  int k, part, steps;  // k is summed in parts of that length, side by side
+  int k, part, steps;  // k is summed in parallel parts of this length
   int tiles_m, tiles_n;
   float* c;
   std::int64_t c_stride, c_piece_stride, c_part_stride, c_matrix_step;
@@ -37,7 +37,7 @@ struct Shared {
   small_fft::Barrier a_is_there[stages];
 };
 
-// Four warps have 64 rows, each of them 16, as wgmma has it: c[4 j] to c[4 j + 3] are of columns 8 j to 8 j + 7, two
+// Four warps compute 64 rows, 16 each, in wgmma's layout: c[4 j] to c[4 j + 3] are of columns 8 j to 8 j + 7, two
 // adjacent ones of row lane / 4, then two of the row 8 below.
 constexpr int sums_a_thread = columns / 2;
 __device__ inline int first_row_of(int warp, int lane) {
@@ -47,8 +47,8 @@ __device__ inline int first_column_of(int lane) {
   return lane % 4 * 2;
 }
 
-// The products of a step, from zero: the tensor core cuts digits off where it adds, so it adds 32 k and no more. Small
-// terms go first.
+// Starts the products of a step from zero: tensor cores truncate sums, so that they add only 32 k. Small terms go
+// first.
 template <bool ByWgmma>
 __device__ void begin_products(const Halves<rows_of_a>& a, const Halves<columns>& b, int warp, int lane,
                                float (&products)[sums_a_thread]) {
@@ -166,9 +166,9 @@ __device__ inline void store(const Arguments& g, float (&sums)[sums_a_thread], s
   }
 }
 
-// While tensor cores multiply a step, the next one's part of B is split and those after it are copied: a step's A and
-// the next one's floats, which come as one group of copies, are there two steps after these were asked for. A barrier a
-// step is enough.
+// While tensor cores multiply a step, the next one's part of B is split and those after it are copied. A step's A and
+// the next one's floats are one group of copies and arrive two steps after they are issued. One barrier per step is
+// enough.
 template <bool ByWgmma, bool BAlongK, int Width>
 __global__ void __launch_bounds__(threads, resident) pair_kernel(const Arguments g) {
   extern __shared__ SplitPart<rows_of_a> memory[];
@@ -181,7 +181,7 @@ __global__ void __launch_bounds__(threads, resident) pair_kernel(const Arguments
   const SplitPart<rows_of_a>* next_a = g.a + (matrix * g.tiles_m + tile_m) * g.steps + first_k / depth;
   const float* const scales = g.scales + matrix * g.steps * depth;
 
-  // By the copy engine where there is one.
+  // Uses the copy engine if the GPU has one.
   const auto copy_a = [&](int k, int stage) {
     if (k >= last_k) return;
     const auto* const from = next_a++;
@@ -209,7 +209,7 @@ __global__ void __launch_bounds__(threads, resident) pair_kernel(const Arguments
 
   if constexpr (ByWgmma) {
     if (thread < stages) shared.a_is_there[thread].begin(1);
-    small_fft::show_to_wgmma();  // and to the copy engine
+    small_fft::show_to_wgmma();  // makes the stores visible to wgmma and the copy engine
     __syncthreads();
   }
   copy_floats(first_k, 0);
@@ -229,7 +229,7 @@ __global__ void __launch_bounds__(threads, resident) pair_kernel(const Arguments
     const int next = stage + 1 == stages ? 0 : stage + 1, last = stage == 0 ? stages - 1 : stage - 1;
     small_fft::wait_group<stages - 2>();
     if constexpr (ByWgmma) small_fft::show_to_wgmma();
-    __syncthreads();  // B's halves and the next step's floats are there, and what the last step used is free
+    __syncthreads();  // B's fp16 values and the next step's floats are ready; the last step's buffers are free
     if constexpr (ByWgmma) shared.a_is_there[stage].wait(phase);
     begin_products<ByWgmma>(shared.a[stage].halves, shared.b[buffer], warp, lane, products);
     copy_a(k + (stages - 1) * depth, last);
@@ -250,7 +250,7 @@ void launch(Stream& stream, void (*kernel)(Arguments), const Arguments& argument
   twiddle::detail::check_launch();
 }
 
-// By how B lies: along k or not, and copied by four floats or one by one.
+// Selects the kernel by B's layout: adjacent along k or not, and copied by four floats or one by one.
 template <bool ByWgmma>
 void launch_pairs(Stream& stream, const Arguments& arguments, dim3 grid, bool along_k, bool by_fours) {
   if (along_k)
@@ -261,7 +261,7 @@ void launch_pairs(Stream& stream, const Arguments& arguments, dim3 grid, bool al
                           grid);
 }
 
-// The first is compiled for sm_90a alone (sm_90a/), the second for every architecture, to do nothing below sm_80.
+// The first is compiled only for sm_90a (sm_90a/), the second for all architectures; below sm_80 it does nothing.
 void multiply_by_wgmma(Stream& stream, const Arguments& arguments, dim3 grid, bool along_k, bool by_fours);
 void multiply_by_mma(Stream& stream, const Arguments& arguments, dim3 grid, bool along_k, bool by_fours);
 

@@ -16,17 +16,16 @@ namespace twiddle {
 namespace pairs {
 namespace {
 
-// Sums of a product are cut into parts, which blocks sum side by side and which are added in their order, where they
-// are longer than what one thread may add, and where there are too few tiles for all multiprocessors.
+// k is split into parts that blocks sum in parallel and that are added in order. This is done if a thread's sums would
+// be too long, or if there are too few tiles for all multiprocessors.
 constexpr std::int64_t most_parts = 65535, most_batch = 65535;  // of a grid's other dimensions
 
 std::int64_t part_of(const PairProduct& p, std::int64_t parts) {
   return std::max(quotient_up(quotient_up(p.k, parts), depth) * depth, least_part);
 }
 
-// About what a product takes where k is cut into such parts, in steps of blocks that have a multiprocessor together:
-// one that has it for itself is faster. Each takes some steps more to begin and to end, and parts must be written and
-// read.
+// Estimates a product's time for this length of parts, in steps of blocks that share a multiprocessor; a block alone on
+// one is faster. Each part has extra steps for its start and end, and parts must be written and read.
 double estimate(const PairProduct& p, std::int64_t tiles, std::int64_t part, int multiprocessors) {
   const std::int64_t parts = quotient_up(p.k, part), blocks = tiles * parts;
   const std::int64_t at_a_time = std::int64_t(resident) * multiprocessors, left = blocks % at_a_time;
@@ -36,7 +35,7 @@ double estimate(const PairProduct& p, std::int64_t tiles, std::int64_t part, int
   return steps + step_of_a_last_kernel + static_cast<double>(p.batch * p.m * p.n * (2 * parts + 1)) / floats_a_step;
 }
 
-// Whether C has no gaps, within a matrix and between those of a batch, so that it can be written as one row.
+// Returns whether C has no gaps, within a matrix and between those of a batch, so that it can be written as one row.
 bool is_dense(const PairProduct& p) {
   const std::int64_t across = p.transpose_c ? p.m : p.n;
   return p.c.stride == across && p.c.period >= across && (p.batch == 1 || p.c_step == p.m * p.n);
@@ -70,7 +69,7 @@ Cut cut(const PairProduct& p, TensorCores cores, int multiprocessors) {
           .split_b = cores == TensorCores::wgmma && tiles_m >= tiles_that_share_b};
 }
 
-// What a product takes, one behind the other.
+// Offsets of a product's buffers in its scratch.
 struct Scratch {
   Scratch(const PairProduct& p, const Cut& cut)
       : b(p.batch * cut.tiles_m * cut.steps * sizeof(SplitPart<rows_of_a>)),
@@ -146,7 +145,7 @@ std::vector<TensorCores> tensor_cores(const Device& device) {
   check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device.index));
   check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device.index));
   if (major < 8) return {};
-  // TWIDDLE_WGMMA=OFF leaves the kernels of all other GPUs alone to compete, to be timed here.
+  // TWIDDLE_WGMMA=OFF leaves only the kernels of other GPUs, so that they can be timed here.
   if (TWIDDLE_WGMMA && major == 9 && minor == 0) return {TensorCores::wgmma, TensorCores::mma};
   return {TensorCores::mma};
 }
@@ -155,7 +154,7 @@ std::size_t scratch_of_pair_product(const Device& device, TensorCores cores, con
   using namespace pairs;
   const std::size_t bytes = Scratch(product, cut(product, cores, multiprocessors(device))).bytes;
   if (cores != TensorCores::wgmma) return bytes;
-  // And as much as the form above takes, which has to do where values begin at a place that others do not suit.
+  // Also at least the scratch of the general form, which runs if operands are not aligned for the others.
   if (has_few_rows(product)) return std::max(bytes, scratch_of_few_rows(device, product));
   if (has_short_sums(product)) return std::max(bytes, scratch_of_short_sums(product));
   return bytes;

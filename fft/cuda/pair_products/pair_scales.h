@@ -5,14 +5,14 @@
 
 #include "framework/for_each.h"
 
-// A float as a pair of halves (fp16): the nearest half, and the nearest to what is left. The two have 22 bits of it, as
-// far as it lies between 2^-3 and 2^15; below, the second is subnormal, and bits are lost one by one. So numbers are
-// scaled first, by powers of two, which lose nothing. README.md tells why these.
+// Splits a float into two fp16 values: the nearest one (high), and the nearest to the rest (low). Together they have 22
+// bits if the float is between 2^-3 and 2^15. For smaller floats the low one is subnormal and loses bits. Numbers are
+// therefore first scaled by powers of two, which is exact. README.md explains the choice of scales.
 namespace twiddle::pairs {
 
 constexpr int top_exponent = 14;  // of the largest number of a row
 
-// The floor of log2 of a magnitude; -127 of zero and of subnormal numbers, 128 of what is not finite.
+// Returns the floor of log2 of a magnitude; -127 for zero and subnormal numbers, 128 for non-finite ones.
 TWIDDLE_HD inline int exponent_of(float magnitude) {
   std::uint32_t bits = 0;
   std::memcpy(&bits, &magnitude, sizeof bits);
@@ -29,8 +29,9 @@ TWIDDLE_HD constexpr int limited(int exponent, int most) {
   return exponent < -most ? -most : exponent > most ? most : exponent;
 }
 
-// The mean exponent e of a column of A: the column is multiplied by 2^-e, and the row of B that it meets by 2^e. The
-// mean and not the largest, for else one large number in one row would leave all other rows of that column too small.
+// The mean exponent e of a column of A: the column is multiplied by 2^-e, and the corresponding row of B by 2^e. With
+// the largest exponent instead of the mean, one large number in one row would make the column too small in all other
+// rows.
 struct ColumnExponent {
   int sum = 0, count = 0;  // of numbers that are finite and not zero
   TWIDDLE_HD void add(float value) {
@@ -42,7 +43,7 @@ struct ColumnExponent {
   TWIDDLE_HD int mean() const { return count == 0 ? -126 : limited(sum / count, 126); }
 };
 
-// The exponent of the power of two that a row is multiplied by; its negative is one, too, which takes it back.
+// Returns the exponent of the power of two by which a row is multiplied; the power of its negative undoes the scale.
 TWIDDLE_HD inline int scale_of_row(float largest) {
   const int exponent = exponent_of(largest);
   return exponent > 127 ? 0 : limited(top_exponent - exponent, 126);

@@ -3,13 +3,13 @@
 #include "fft/cuda/device/tensor_core.h"
 #include "fft/cuda/pair_products/pair_scales.h"
 
-// A factor's part of one step of a sum: some rows (of A; of B columns, which are called rows here, too) and 32 k, first
-// as floats as they come from memory, then as halves.
+// A factor's part of one step of a sum: some rows (for B columns, also called rows here) and 32 k, first as floats from
+// memory, then as fp16 values.
 namespace twiddle::pairs {
 
 constexpr int depth = 32, threads = 256, warps = threads / 32;
 
-// Where a block reads a factor: one matrix of a batch. See StridedMatrix.
+// A factor in memory: one matrix of a batch. See StridedMatrix.
 struct Factor {
   const float* values;
   std::int64_t stride, piece_stride;
@@ -22,9 +22,9 @@ struct Factor {
   }
 };
 
-// Floats lie as in memory: [row][k] where adjacent elements differ in k, else [k][row]. Which four floats of a line lie
-// where is exchanged by the number of the line, so that neither threads with a row each nor threads with a k each meet
-// in a bank.
+// Layout as in memory: [row][k] if adjacent elements differ in k, otherwise [k][row]. Groups of four floats in a line
+// are permuted by the line's number. This avoids bank conflicts, both for threads with one row each and for threads
+// with one k each.
 template <bool AlongK, int Rows>
 struct Floats {
   static constexpr int rows = Rows;
@@ -91,7 +91,7 @@ class StepCopy {
   int rows_left_;
 };
 
-// Of column k = lane, in the warp's share of the rows.
+// Adds the exponents of column k = lane, in the warp's part of the rows.
 template <bool AlongK, int Rows>
 __device__ void add_exponents(const Floats<AlongK, Rows>& part, int warp, int lane, ColumnExponent& column) {
   constexpr int each = Rows / warps;
@@ -126,13 +126,13 @@ __device__ void store_for_registers(const __half2 (&pairs)[8], int row, int shar
   }
 }
 
-// In which order a row's k lie: as they are, or, of each 16, as wgmma has them of a factor in registers where a thread
-// has four adjacent ones: 4 i and 4 i + 1 at places 2 i and 2 i + 1, the other two eight further.
+// Order of a row's k: plain, or, within each 16, wgmma's order of a factor in registers whose threads have four
+// adjacent k: 4 i and 4 i + 1 have indices 2 i and 2 i + 1, and the other two are eight further.
 enum class Order : std::uint8_t { plain, of_registers };
 
-// Splits all rows, scaled by scales[k] and then each as a whole, which back[row] takes back. Some adjacent threads have
-// a row together, each of them k that are chosen so that they do not meet in a bank: where rows lie along k 8 or 16
-// that follow each other, else a share of each eight.
+// Splits all rows, scaled by scales[k] and then per row, which back[row] undoes. Several adjacent threads share a row;
+// their k are chosen to avoid bank conflicts: 8 or 16 consecutive k if rows are adjacent along k, otherwise a part of
+// each eight.
 template <Order order = Order::plain, bool AlongK, int Rows>
 __device__ void split_rows(const Floats<AlongK, Rows>& part, int thread, const float* scales, Halves<Rows>& halves,
                            float* back) {
@@ -168,7 +168,7 @@ __device__ void split_rows(const Floats<AlongK, Rows>& part, int thread, const f
     store_for_registers<AlongK>(high, row, share, halves.high);
     store_for_registers<AlongK>(low, row, share, halves.low);
   } else {
-    constexpr int stored = run < 8 ? run : 8;  // halves at once
+    constexpr int stored = run < 8 ? run : 8;  // fp16 values per store
     using Piece = std::conditional_t<stored == 8, uint4, std::conditional_t<stored == 4, uint2, unsigned>>;
 #pragma unroll
     for (int i = 0; i < count; i += stored) {

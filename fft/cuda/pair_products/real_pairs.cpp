@@ -9,14 +9,14 @@ namespace twiddle {
 
 namespace {
 
-// As many terms are added one after the other: the error of a sum of 8,192, of 3e-7, would be 1.5e-6 behind F(4x4).
+// The most consecutively added terms: the error of a sum of 8,192, 3e-7, would be 1.5e-6 after F(4x4).
 constexpr std::int64_t longest_sum = 2048;
 
 PairProduct product_of(const FrequencyGemm& gemm, const float* a, const float* b, float* c) {
   PairProduct product = pair_product_of(
       {.transpose_a = gemm.transpose_a, .transpose_b = gemm.transpose_b, .m = gemm.m, .n = gemm.n, .k = gemm.k}, a, b,
       c);
-  product.balance = !gemm.transpose_a;  // else what is summed over are tiles of images
+  product.balance = !gemm.transpose_a;  // for transpose_a the sum is over tiles of images
   product.add = gemm.accumulate;
   product.longest_sum = longest_sum;
   product.batch = gemm.bins;

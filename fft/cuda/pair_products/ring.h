@@ -3,8 +3,8 @@
 #include "fft/cuda/device/registers_of_warps.h"
 #include "fft/cuda/device/wgmma_of_registers.h"
 
-// What products with warps that copy and warps that multiply share: two groups of four warps multiply, and four warps
-// (of which one thread may be enough) copy, some stages of shared memory ahead of them.
+// Common parts of products with separate copying and multiplying warps: two warpgroups multiply, and a third one (of
+// which one thread may be enough) copies, several stages of shared memory ahead.
 namespace twiddle::pairs {
 
 constexpr int multiplying_warps = 8, multiplying_threads = 32 * multiplying_warps, copying_threads = 128;
@@ -38,8 +38,8 @@ struct Ring {
   }
 };
 
-// products = (Keep ? products : 0) + the products of 16 k, with A's halves in registers; B's low ones lie `to_low`
-// behind its high ones. Small terms go first, as in begin_products.
+// products = (Keep ? products : 0) + the products of 16 k, with A's fp16 values in registers; B's low values are
+// `to_low` after its high ones. Small terms are added first, as in begin_products.
 template <bool Keep, int Count>
 __device__ void multiply_halves(const small_fft::Fragment& high, const small_fft::Fragment& low, std::uint64_t of_b,
                                 int to_low, float (&products)[Count]) {
@@ -48,7 +48,7 @@ __device__ void multiply_halves(const small_fft::Fragment& high, const small_fft
   small_fft::multiply_by_wgmma<1, true>(products, high, of_b);
 }
 
-// What is computed up to here is not left for later: reads of shared memory are over before it is released.
+// Keeps the compiler from deferring computations: shared memory is read before it is released.
 template <int Count>
 __device__ void complete(float (&values)[Count]) {
 #pragma unroll

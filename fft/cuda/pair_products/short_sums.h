@@ -1,8 +1,8 @@
 #pragma once
 #include "fft/pair_product.h"
 
-// Products of short sums, as the gradient of a linear layer's weights, which is summed over images: their time is that
-// of writing C. By wgmma alone.
+// Products with short sums, such as the gradient of a linear layer's weights, which is summed over images: they take
+// the time of writing C. Only by wgmma.
 namespace twiddle::pairs {
 
 bool has_short_sums(const PairProduct& product);

@@ -1,8 +1,8 @@
 #pragma once
 #include "fft/cuda/pair_products/pair_tile.h"
 
-// A is split once, before the product: each of its tiles is multiplied with many of B's. So is B, where each of its
-// tiles is multiplied with several of A's.
+// A is split once, before the product, as each of its tiles is multiplied with many of B's. B is split too if each of
+// its tiles is multiplied with several of A's.
 namespace twiddle::pairs {
 
 constexpr int rows_of_a = 128, rows_of_b = 64;  // of a tile; B's are columns of C
@@ -11,7 +11,7 @@ constexpr int rows_of_a = 128, rows_of_b = 64;  // of a tile; B's are columns of
 template <int Rows>
 struct SplitPart {
   Halves<Rows> halves;
-  float back[Rows];  // takes the rows' scales back
+  float back[Rows];  // undoes the rows' scales
 };
 
 struct SplitArguments {
@@ -22,7 +22,7 @@ struct SplitArguments {
   float* scales;                // what B's rows are multiplied by: of each matrix k, and what is left of the last step
 };
 
-// As many rows as a tile has, in fours that are spread over all; all, where a tile has them.
+// Returns as many rows as a tile has, in fours that are evenly spread; all rows if a tile has them.
 template <bool AlongK>
 Factor sample_of(const Factor& factor) {
   constexpr std::int64_t adjacent = 4;
@@ -70,7 +70,7 @@ class Splitting {
   }
 
  private:
-  // Of column thread % 32. Where the sample has none but zeros, other rows may have more.
+  // Returns the exponent of column thread % 32. If the sample has only zeros, it reads all rows.
   __device__ int exponent_of_column() {
     const ColumnExponent sampled = sum_of_warps(exponents(g_.sample, 1));
     const bool may_be_more = g_.tiles > 1 && sampled.count == 0 && step_ * depth + thread_ % depth < g_.k;

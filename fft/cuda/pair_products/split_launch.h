@@ -10,7 +10,7 @@ inline Factor factor(const StridedMatrix<const float>& matrix, std::int64_t rows
   return {matrix.values, matrix.stride, matrix.piece_stride, Divisor(matrix.period), rows, step};
 }
 
-// Whether so many adjacent elements may be copied at once.
+// Returns whether Count adjacent elements may be copied at once.
 template <int Count, class Number>
 bool is_aligned(const StridedMatrix<Number>& matrix, std::int64_t step) {
   return reinterpret_cast<std::uintptr_t>(matrix.values) % (Count * sizeof(float)) == 0 && matrix.stride % Count == 0 &&

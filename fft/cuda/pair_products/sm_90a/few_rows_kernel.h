@@ -4,9 +4,9 @@
 #include "fft/cuda/pair_products/few_rows_launch.h"
 #include "fft/cuda/pair_products/ring.h"
 
-// C = A B of few rows: B's columns are rows for wgmma, whose halves it has in registers, and A's rows are its columns.
-// What a thread has of a step are columns 2 (lane / 4) and the next of its warp's 16, and of each 16 k those from
-// 4 (lane % 4) on.
+// C = A B of few rows: B's columns are wgmma's rows, with fp16 values in registers, and A's rows are its columns. In
+// each step, a thread has columns 2 (lane / 4) and the next of its warp's 16, and four of each 16 k, from 4 (lane % 4)
+// on.
 namespace twiddle::pairs {
 
 // B's floats of a step and 128 columns, as threads read them.
@@ -15,8 +15,8 @@ struct FloatsOfFewRows {
   static constexpr int columns = columns_of_few_rows;
   alignas(128) float at[columns * depth];
 
-  // Of the first of four floats that lie side by side: along k [column % 2][k / 16][column / 2][k % 16], else
-  // [k][column], where fours change places so that threads do not meet in a bank.
+  // Offset of the first of four adjacent floats: along k [column % 2][k / 16][column / 2][k % 16], otherwise
+  // [k][column], with fours permuted to avoid bank conflicts.
   __device__ static int place(int column, int k) {
     if constexpr (AlongK)
       return ((column % 2 * 2 + k / 16) * columns / 2 + column / 2) * 16 + k % 16;
@@ -82,7 +82,7 @@ class ColumnsOfB {
   const float* from_;
 };
 
-// What a thread has of a step of B, and what takes its columns' scales back.
+// A thread's part of a step of B, and the factors that undo its columns' scales.
 struct SplitShare {
   small_fft::Fragment high[2], low[2];  // of each 16 k
   float back[2];

@@ -2,7 +2,8 @@
 #include "fft/cuda/pair_products/ring.h"
 #include "fft/cuda/pair_products/short_sums_launch.h"
 
-// C = A B of short sums: A's halves of a tile, of all k, stay in registers while B's tiles pass.
+// C = A B of short sums: A's fp16 values of a tile, for all k, stay in registers while the block iterates over B's
+// tiles.
 namespace twiddle::pairs {
 
 constexpr int stages_of_short_sums = 16;

@@ -4,7 +4,7 @@
 // C = A B of factors that are both split, by wgmma.
 namespace twiddle::pairs {
 
-constexpr int split_stages = 4;  // steps that have room in shared memory
+constexpr int split_stages = 4;  // steps in shared memory
 
 struct SharedOfSplit {
   SplitPart<rows_of_a> a[split_stages];
@@ -40,7 +40,7 @@ class SplitProduct {
       begin(step + 1, second);
       add<1>(step, first);
       add<0>(step + 1, second);
-      __syncthreads();  // nobody reads these two any more
+      __syncthreads();  // no thread reads these two any more
       copy(step + split_stages), copy(step + 1 + split_stages);
     }
     if (step < steps_) {
@@ -61,14 +61,14 @@ class SplitProduct {
     shared_.are_there[stage].load(&shared_.b[stage], b_ + step, bytes_b);
   }
 
-  // Has the tensor cores multiply a step, when it is there.
+  // Starts the multiplication of a step after it has arrived.
   __device__ void begin(int step, float (&products)[sums_a_thread]) {
     const int stage = step % split_stages;
     shared_.are_there[stage].wait(step / split_stages % 2);
     begin_products<true>(shared_.a[stage].halves, shared_.b[stage].halves, thread_ / 32, thread_ % 32, products);
   }
 
-  // When at most so many steps are still being multiplied.
+  // Waits until at most InFlight steps are still being multiplied, then adds the products.
   template <int InFlight>
   __device__ void add(int step, float (&products)[sums_a_thread]) {
     const int stage = step % split_stages;
