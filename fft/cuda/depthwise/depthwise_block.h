@@ -100,7 +100,8 @@ struct DepthwiseBlock {
     transform<forwards>(v);
   }
 
-  // Bins to the thread's own place in its row, for itself. With S == 2 no thread may still be reading rows.
+  // Writes bins to the thread's elements of its row, to be read only by itself. With S == 2 no thread may still be
+  // reading rows.
   TWIDDLE_HD static void put_bins(const Registers& v, int thread, Complex* shared) {
     Complex* const bins = shared + bins_at(thread);
     unrolled<points>([&](auto m) { bins[m] = v[m]; });
@@ -136,15 +137,15 @@ struct DepthwiseBlock {
     unrolled<points>([&](auto j) { shares[j * pairs] = v[j]; });
   }
 
-  // Of which plane a thread stores elements; of none: P.
+  // Returns the plane of which a thread stores elements; P: none.
   TWIDDLE_HD static int stored_plane(const PlaneWindow& window, int thread) {
     if constexpr (S == 2) return thread / N;
     const ColumnPair at(window, thread);
     return at.holds ? at.plane : P;
   }
 
-  // function(row, column, two elements beside each other) for the elements of that plane which are this thread's to
-  // store. Those outside of the window are for the function to leave out.
+  // Calls function(row, column, two adjacent elements) for the elements of that plane that this thread stores. The
+  // function must skip those outside of the window.
   template <class Function>
   TWIDDLE_HD static void for_each_element(const PlaneWindow& window, const Registers& v, const Complex* shared,
                                           int thread, const Function& function) {
@@ -208,7 +209,7 @@ struct DepthwiseBlock {
     });
   }
 
-  // Two points beside each other of a row that rows_back() left, from the shares of two threads where S == 2.
+  // Returns two adjacent points of a row from rows_back(), from the parts of two threads if S == 2.
   TWIDDLE_HD static ComplexPair row_pair(const Complex* row, int pair) {
     const auto* const at = reinterpret_cast<const ComplexPair*>(row);
     if constexpr (S == 1) {

@@ -14,8 +14,8 @@ namespace {
 
 using small_fft::DepthwiseKernels;
 
-// Into how many parts the images are cut for a sum over them: so that all multiprocessors have blocks that transform
-// and correlate, or, where spectra are shared, by images.
+// Returns the number of parts into which the images are divided for a sum over them. It is chosen so that all
+// multiprocessors have blocks that transform and correlate, or, if spectra are shared, by the number of images.
 int parts_of(const ConvProblem& problem, const DepthwiseKernels& kernels, int multiprocessors, bool shares) {
   if (shares) return (problem.batch + small_fft::images_a_sum - 1) / small_fft::images_a_sum;
   const int blocks = small_fft::correlating_waves * multiprocessors * kernels.correlating_blocks;
@@ -45,7 +45,7 @@ class DepthwiseFftEngine final : public ConvEngine {
     return found;
   }
 
-  // Beside sums over the taps, which the engine `depthwise` does; on small planes few taps meet the plane, and those
+  // Compared with sums over the taps (engine `depthwise`): on small planes few taps overlap the plane, and these sums
   // are as fast.
   bool pays(const ConvProblem& p) const override {
     return std::int64_t(p.kernel_h) * p.kernel_w >= 121 && std::max(p.height, p.width) > 14;
@@ -56,13 +56,13 @@ class DepthwiseFftEngine final : public ConvEngine {
  private:
   static constexpr std::size_t sizes_to_try = 2;
 
-  // Of the images of x or y, or of as many sums of parts.
+  // Returns the bytes of spectra of images of x or y, or of sums of parts.
   static std::size_t spectrum_bytes(const ConvProblem& problem, const DepthwiseKernels& kernels, int images) {
     return static_cast<std::size_t>(std::int64_t(images) * problem.channels * kernels.spectrum_numbers) *
            sizeof(small_fft::Complex);
   }
 
-  // Spectra are kept for the gradient of weights.
+  // Keeps spectra for the gradient of weights.
   bool can_share(const ConvProblem& problem, const DepthwiseKernels& kernels) const {
     const int parts = parts_of(problem, kernels, multiprocessors_, true);
     return problem.weight_gradient && spectrum_bytes(problem, kernels, 2 * problem.batch + parts) <= limit_;

@@ -11,7 +11,7 @@ namespace twiddle {
 // each leaves the spectrum of the planes it reads there, and backward_weight needs no more than both of these.
 class DepthwiseFftPlan final : public ConvPlan {
  public:
-  // `parts`: into how many the images are cut for a sum over them.
+  // `parts`: number of parts into which the images are divided for a sum over them.
   DepthwiseFftPlan(Facts facts, const ConvProblem& problem, ConvPass pass, const small_fft::DepthwiseKernels& kernels,
                    int parts, std::shared_ptr<FrequencyBuffers> buffers);
   void run(Context& ctx, ConvOperands& operands) const override;

@@ -21,15 +21,14 @@ struct DepthwisePlanes {
 struct ConvolveArguments {
   DepthwisePlanes from, to;
   const float* source = nullptr;
-  float* target = nullptr;           // null: the spectra are all that is wanted
-  const Complex* kernels = nullptr;  // spectra, one a channel
+  float* target = nullptr;           // null: only the spectra are computed
+  const Complex* kernels = nullptr;  // spectra, one per channel
   bool conjugate = false;            // correlate with the kernel, else convolve
-  const float* bias = nullptr;       // one number a channel, or null
+  const float* bias = nullptr;       // one number per channel, or null
   bool relu = false;
 };
 
-// The spectra of gradients of kernels, summed over images in `parts` parts, each of images that follow each other:
-// [part][channel].
+// The spectra of gradients of kernels, summed over images in `parts` parts of consecutive images: [part][channel].
 struct CorrelateArguments {
   DepthwisePlanes x, y;  // of y: its gradient
   const float *source_x, *source_y;
@@ -50,14 +49,14 @@ struct DepthwiseKernels {
   int size = 0;                       // of transforms: size x size points
   std::int64_t spectrum_numbers = 0;  // complex numbers of a spectrum in memory
   int correlating_planes = 0;         // planes of a block of correlate(), of which parts are a multiple
-  int correlating_blocks = 0;         // and how many of these a multiprocessor holds
-  // `spectra`: of all planes of `from`, written on the way; null: nobody wants them.
+  int correlating_blocks = 0;         // and the number of these blocks per multiprocessor
+  // `spectra`: of all planes of `from`, an additional output; null: not stored.
   void (*convolve)(Stream& stream, const ConvolveArguments& arguments, Complex* spectra) = nullptr;
   void (*correlate)(Stream& stream, const CorrelateArguments& arguments) = nullptr;
   void (*inverse_sum)(Stream& stream, const InverseSumArguments& arguments) = nullptr;
 };
 
-// All sizes, smaller ones first.
+// Returns all sizes, the smallest first.
 std::vector<DepthwiseKernels> all_depthwise_kernels();
 
 constexpr int depthwise_groups = 4;

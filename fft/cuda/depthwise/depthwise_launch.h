@@ -96,9 +96,9 @@ __global__ void __launch_bounds__(Block::threads, (resident_blocks<Block::thread
   bins_to_planes<Block>(arguments, first, shared, thread, there, v);
 }
 
-// Part p has images p, p + parts, and so on. A block has as many parts as planes, each with a sum of its own: so its
-// planes are of images that follow each other. The spectrum of x stays in shared memory while that of y's gradient is
-// made in registers.
+// Part p has images p, p + parts, and so on. A block has the same number of parts as planes, each with a separate sum:
+// its planes are of consecutive images. The spectrum of x stays in shared memory while that of y's gradient is computed
+// in registers.
 template <class Block, int MinBlocks>
 __global__ void __launch_bounds__(Block::threads, (resident_blocks<Block::threads>(MinBlocks)))
     correlate_kernel(const CorrelateArguments arguments) {
@@ -164,7 +164,7 @@ template <auto Kernel, class Block, class... Arguments>
 void launch_depthwise(Stream& stream, std::int64_t blocks, int planes_in_memory, const Arguments&... arguments) {
   const auto native = static_cast<cudaStream_t>(stream.native());
   const int bytes = planes_in_memory * Block::plane_pitch * static_cast<int>(sizeof(Complex));
-  constexpr int granted = 48 << 10;  // more dynamic shared memory has to be asked for
+  constexpr int granted = 48 << 10;  // more dynamic shared memory needs an opt-in
   if (bytes > granted) twiddle::detail::allow_all_shared_memory(Kernel, stream.device());
   require(blocks < std::int64_t(1) << 31, "depthwise transforms of ", blocks, " blocks are more than a launch takes");
   Kernel<<<static_cast<unsigned>(blocks), Block::threads, static_cast<std::size_t>(bytes), native>>>(arguments...);

@@ -8,12 +8,12 @@ namespace twiddle::small_fft {
 struct ProductSums {
   int size;  // of transforms: a spectrum is [bin][row], size x size / 2 numbers
   int images, parts;
-  Divisor channels, threads;  // so many threads a spectrum
+  Divisor channels, threads;  // threads per spectrum
   const Complex *x, *y;       // [channel][image]
   Complex* sums;              // [part][channel]
 
-  // Each number has a thread. Row 0, which is two real rows, needs opposite frequencies, and more of everything: so it
-  // goes, a pair of these at a time, to threads behind the others, and no warp of those waits for its one lane.
+  // One thread per number. Row 0 packs two real rows and needs opposite frequencies. It takes more time, so that its
+  // pairs are assigned to threads after all others: no other warp waits for a single lane.
   static int threads_of(int size) { return size * (size / 2) + size / 2 + 1; }
   std::int64_t count() const { return parts * channels.value() * threads.value(); }
 
@@ -40,8 +40,8 @@ struct ProductSums {
     if (far != near) target[far] = both.opposite();
   }
 
-  // product(where the spectra of an image begin) of all images that the spectrum is a sum of. Those of four images are
-  // asked for before the first is added, since memory is far.
+  // Sums product(offset of an image's spectra) over the spectrum's images. Four images are loaded before the first is
+  // added, to hide memory latency.
   template <class Sum, class Product>
   TWIDDLE_HD Sum sum(std::int64_t spectrum, const Product& product) const {
     const std::int64_t numbers = size * (size / 2), step = parts * numbers;

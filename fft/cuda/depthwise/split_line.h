@@ -2,9 +2,9 @@
 #include "fft/cuda/device/register_fft.h"
 
 // The transform of one line, a row or a column of N complex points, by S threads: each has N / S of its bins in
-// registers. One thread alone has registers for some 64 points. Two share a line of twice as many by decimation in
-// frequency (Gentleman, Sande, 1966): the even bins are the transform of x[j] + x[j + N/2], and the odd ones that of
-// (x[j] - x[j + N/2]) e^(-2 pi i j / N), so that each thread reads the whole line and needs nothing else of the other.
+// registers. One thread has registers for about 64 points. Two threads share a line of twice the length by decimation
+// in frequency (Gentleman, Sande, 1966): the even bins are the transform of x[j] + x[j + N/2], and the odd ones that of
+// (x[j] - x[j + N/2]) e^(-2 pi i j / N). Each thread thus reads the full line and needs nothing else of the other.
 namespace twiddle::small_fft {
 
 template <int N, int S>
@@ -27,8 +27,8 @@ struct SplitLine {
     if (part == 1) unrolled<points>([&](auto j) { v[j] = detail::times_root<-decltype(j)::value, N>(v[j]); });
   }
 
-  // After the inverse transform of its bins a thread has its share of two points, J and J + points: their sum of shares
-  // is the one, the difference the other.
+  // After the inverse transform of its bins a thread has its part of two points, J and J + points: the sum of both
+  // threads' parts is one point, their difference the other.
   TWIDDLE_HD static void turn_shares(Complex (&v)[points], int part) {
     if (part == 1) unrolled<points>([&](auto j) { v[j] = detail::times_root<decltype(j)::value, N>(v[j]); });
   }

@@ -4,8 +4,8 @@
 // CUDA 13.0. Results do not depend on any of them.
 namespace twiddle::small_fft {
 
-// By how many threads a line is shared, how many planes a block takes, and for how many resident blocks a
-// multiprocessor's registers should suffice.
+// Threads per line, planes per block, and the number of resident blocks for which a multiprocessor's registers should
+// suffice.
 struct DepthwiseBlockShape {
   int split, planes, min_blocks;
 };
@@ -22,11 +22,11 @@ constexpr DepthwiseShape depthwise_shapes[] = {
     {84, {2, 1, 4}, {2, 1, 4}},   {96, {2, 1, 4}, {2, 1, 2}},
 };
 
-// So many waves of blocks correlate a layer: more parts are more spectra to write and to add.
+// Waves of blocks that correlate a layer: more parts are more spectra to write and to add.
 constexpr int correlating_waves = 2;
 
-// So many images' spectra a thread adds up one after the other: of 64 images in one part 0.58 ms (table31_64), in eight
-// 0.51, in twelve 0.59, on an H100; likewise replk1 0.184, 0.145, 0.139.
+// Number of images whose spectra a thread adds consecutively. With 64 images in one part: 0.58 ms (table31_64), in
+// eight 0.51, in twelve 0.59, on an H100; replk1: 0.184, 0.145, 0.139.
 constexpr int images_a_sum = 8;
 
 }  // namespace twiddle::small_fft
