@@ -7,8 +7,8 @@
 // and wait do nothing.
 namespace twiddle::small_fft {
 
-// Copies a number of 4, 8 or 16 bytes, or stores a zero where it is not `wanted`: then `from` is not read and may be
-// anything.
+// Copies a number of 4, 8 or 16 bytes, or stores a zero unless it is `wanted`: then `from` is not read and may be
+// invalid.
 template <class Number>
 TWIDDLE_HD void async_copy(Number* to, const Number* from, bool wanted) {
   static_assert(sizeof(Number) == 4 || sizeof(Number) == 8 || sizeof(Number) == 16);
@@ -22,7 +22,7 @@ TWIDDLE_HD void async_copy(Number* to, const Number* from, bool wanted) {
 #endif
 }
 
-// The same of 16 bytes that no other thread of the multiprocessor will want: past its first cache.
+// The same for 16 bytes that no other thread of the multiprocessor needs: bypasses the L1 cache.
 template <class Number>
 TWIDDLE_HD void async_copy_once(Number* to, const Number* from, bool wanted) {
   static_assert(sizeof(Number) == 16);

@@ -4,11 +4,11 @@
 #include "fft/cuda/device/tensor_core.h"
 
 // Copies from global to shared memory by the multiprocessor's copy engine (the TMA, cp.async.bulk, sm_90 and later),
-// which take one instruction of one thread, and the barriers that tell when they have arrived (PTX ISA, "mbarrier").
+// issued by one instruction of one thread, and the barriers that signal their arrival (PTX ISA, "mbarrier").
 namespace twiddle::small_fft {
 
-// A barrier in shared memory, whose phases, 0, 1, 0 ..., are over after so many arrivals and when all bytes that were
-// expected have come.
+// A barrier in shared memory. Its phases, 0, 1, 0 ..., complete after `arrivals` arrivals and when all expected bytes
+// have arrived.
 class Barrier {
  public:
   // By one thread; a barrier of the block must follow.
@@ -18,7 +18,7 @@ class Barrier {
   __device__ void arrive() {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(&state_)) : "memory");
   }
-  // Arrives, and so many bytes will be copied in this phase.
+  // Arrives, and announces this number of bytes for this phase.
   __device__ void expect(int bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&state_)), "r"(bytes)
                  : "memory");

@@ -10,16 +10,16 @@
 namespace twiddle::small_fft {
 
 #if __CUDA_ARCH__ >= 900
-// Waits until the kernels before this one have ended and what they wrote can be seen. Every thread calls it before its
-// first access to global memory, even a thread that needs nothing from the kernel before: the kernel after this one
-// waits for this one alone, so this one must not end before those before it. (But see planes/plane_launch.h.)
+// Waits until the kernels before this one have finished and their writes are visible. Every thread calls it before its
+// first access to global memory, even if it needs nothing from the kernel before. The kernel after this one waits only
+// for this one, which must therefore not finish before those before it. (But see planes/plane_launch.h.)
 __device__ inline void grid_dependency_wait() {
   asm volatile("griddepcontrol.wait;" ::: "memory");
 }
-// Lets the next kernel's blocks start when all blocks of this one have called it or have ended. If it is called before
-// grid_dependency_wait(), kernels even earlier may still be running then; this is right only if the next kernel
-// accesses no memory before its own wait. Our kernels keep to that, but for transforms to halves: the
-// kernel before these calls it after its wait. So does a kernel that a library's may follow, which may not keep to it.
+// Lets the next kernel's blocks start when all blocks of this one have called it or exited. If it is called before
+// grid_dependency_wait(), even earlier kernels may still be running then; this is correct only if the next kernel
+// accesses no memory before its own wait. Our kernels do not, except for transforms to fp16: the kernel before these
+// calls it after its wait. So does a kernel that may be followed by a library's.
 __device__ inline void launch_dependents() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 }
@@ -36,7 +36,7 @@ struct DependentLaunch {
 
   Device device;
   bool waits;               // the kernel has a grid_dependency_wait(), so that it may start early
-  std::int64_t small_grid;  // up to so many threads a grid calls launch_dependents() at its start
+  std::int64_t small_grid;  // grids of at most this number of threads call launch_dependents() at their start
 
  private:
   // The #if above was decided for the PTX that the kernel's code was made of, which may be older than the GPU. Runtimes
@@ -56,11 +56,11 @@ struct DependentLaunch {
 template <auto Kernel, class Arguments>
 void launch_dependent(Stream& stream, std::int64_t blocks, int threads, int shared_bytes, const Arguments& arguments) {
   const auto native = static_cast<cudaStream_t>(stream.native());
-  constexpr int granted = 48 << 10;  // more dynamic shared memory has to be asked for
+  constexpr int granted = 48 << 10;  // more dynamic shared memory needs an opt-in
   if (shared_bytes > granted) twiddle::detail::allow_all_shared_memory(Kernel, stream.device());
   require(blocks < std::int64_t(1) << 31, "transforms of ", blocks, " blocks are more than one launch can take");
   if (blocks == 0) return;
-  static const DependentLaunch first(Kernel, stream.device());  // asked once, for a process with one GPU
+  static const DependentLaunch first(Kernel, stream.device());  // checked once, for a process with one GPU
   const DependentLaunch found = first.device == stream.device() ? first : DependentLaunch(Kernel, stream.device());
   cudaLaunchAttribute overlap{};
   overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;

@@ -1,7 +1,7 @@
 #pragma once
 
-// Four warps hand registers back that others of their block take (setmaxnreg, sm_90a alone): those that copy need few,
-// those that multiply many. A multiple of 8; what all warps have together must be what the block was started with.
+// Moves registers between the warpgroups of a block (setmaxnreg, sm_90a only): copying warps need few, multiplying
+// warps many. Counts are multiples of 8; their sum must be what the block was launched with.
 namespace twiddle::small_fft {
 
 template <int Each>

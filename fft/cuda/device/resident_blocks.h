@@ -2,9 +2,9 @@
 
 namespace twiddle::small_fft {
 
-// The second argument of __launch_bounds__, from which the compiler knows how many registers a thread may have:
-// `wanted` resident blocks a multiprocessor, which was measured on an H200, but no more than the architecture being
-// compiled for can hold threads for (CUDA Programming Guide, "Compute Capabilities"), for ptxas refuses more.
+// Returns the second argument of __launch_bounds__, which limits the registers per thread: `wanted` resident blocks per
+// multiprocessor, which was measured on an H200, but at most what the threads of the target architecture allow (CUDA
+// Programming Guide, "Compute Capabilities"), as ptxas rejects more.
 template <int Threads>
 constexpr int resident_blocks(int wanted) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800

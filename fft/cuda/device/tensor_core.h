@@ -3,12 +3,12 @@
 
 #include <cstdint>
 
-// Products of matrices of halves by tensor cores, with sums in fp32.
+// Products of fp16 matrices by tensor cores, with sums in fp32.
 //
-// A matrix lies in shared memory by rows of 32 k, which are 64 bytes. Eight rows (512 bytes, at a place that 512
-// divides) are what the hardware calls a swizzled atom: of the four pieces of eight halves that a row has, piece i lies
-// at place i ^ (row / 2 % 4), so that eight rows' pieces of the same k lie in different banks ("64-byte swizzle" in the
-// PTX manual, "Shared memory matrix layout").
+// A matrix in shared memory has rows of 32 k, which are 64 bytes. Eight rows (512 bytes, 512-byte aligned) are a
+// swizzled atom of the hardware. A row has four pieces of eight fp16 values; piece i has index i ^ (row / 2 % 4), so
+// that eight rows' pieces of the same k are in different banks ("64-byte swizzle" in the PTX manual, "Shared memory
+// matrix layout").
 namespace twiddle::small_fft {
 
 constexpr int halves_a_row = 32;
@@ -66,7 +66,7 @@ __device__ inline std::uint64_t matrix_for_wgmma(const __half* matrix) {
   return (address & 0x3ffff) >> 4 | std::uint64_t(1) << 16 | (atom_bytes >> 4) << 32 | swizzle_of_64_bytes << 62;
 }
 
-// What to add to it for a place so many halves further.
+// Returns the increment of a descriptor for an offset of `halves` fp16 values.
 __host__ __device__ constexpr int steps_for_wgmma(int halves) {
   return halves * 2 / 16;
 }
@@ -77,7 +77,7 @@ __device__ inline void begin_wgmma() {
 __device__ inline void commit_wgmma() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
-// Until at most the latest `InFlight` of what was committed are still being multiplied.
+// Waits until at most the latest `InFlight` committed groups are still being multiplied.
 template <int InFlight = 0>
 __device__ inline void wait_for_wgmma() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(InFlight) : "memory");

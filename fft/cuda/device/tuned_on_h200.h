@@ -5,11 +5,11 @@
 // Results do not depend on them, and every GPU runs with all of them; on another one some may not be the fastest.
 namespace twiddle::small_fft {
 
-// What a number of rows, planes or blocks that was measured there is relative to: another GPU asks for its own.
+// Numbers of rows, planes or blocks that were measured are scaled from this to the current GPU's multiprocessors.
 constexpr int multiprocessors_of_an_h200 = 132;
 
-// Up to how many threads of a grid, for each multiprocessor, the next kernel may start at this one's begin: its blocks
-// take up places on the multiprocessors, which this kernel's own blocks still need in larger grids.
+// The most threads per multiprocessor of a grid whose next kernel may start when this one starts: the next kernel's
+// blocks occupy multiprocessors that the blocks of larger grids still need.
 constexpr std::int64_t small_grid_threads = 96;
 
 }  // namespace twiddle::small_fft

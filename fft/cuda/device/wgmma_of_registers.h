@@ -1,7 +1,7 @@
 #pragma once
 #include "fft/cuda/device/tensor_core.h"
 
-// wgmma with A in registers, beside that in tensor_core.h (PTX ISA, "Asynchronous Warpgroup Level Matrix
+// wgmma with A in registers; tensor_core.h has A in shared memory (PTX ISA, "Asynchronous Warpgroup Level Matrix
 // Multiply-Accumulate Instructions").
 namespace twiddle::small_fft {
 
@@ -25,7 +25,7 @@ __device__ void multiply_by_wgmma(float (&sums)[32], const Fragment& a, std::uin
       : "r"(a.at[0]), "r"(a.at[1]), "r"(a.at[2]), "r"(a.at[3]), "l"(b), "n"(Sign), "n"(Keep ? 1 : 0),
         "n"(BAlongK ? 0 : 1));
 }
-// 64 x 48 sums likewise, where B lies along k.
+// The same for 64 x 48 sums, with B adjacent along k.
 template <int Sign, bool Keep>
 __device__ void multiply_by_wgmma(float (&sums)[24], const Fragment& a, std::uint64_t b) {
   asm volatile(
@@ -43,7 +43,7 @@ __device__ void multiply_by_wgmma(float (&sums)[24], const Fragment& a, std::uin
         "+f"(sums[21]), "+f"(sums[22]), "+f"(sums[23])
       : "r"(a.at[0]), "r"(a.at[1]), "r"(a.at[2]), "r"(a.at[3]), "l"(b), "n"(Sign), "n"(Keep ? 1 : 0));
 }
-// 64 x 32 sums likewise.
+// The same for 64 x 32 sums.
 template <int Sign, bool Keep, bool BAlongK = true>
 __device__ void multiply_by_wgmma(float (&sums)[16], const Fragment& a, std::uint64_t b) {
   asm volatile(
