@@ -100,7 +100,7 @@ TWIDDLE_HD inline int clamped(int index, int size) {
   return index < 0 ? 0 : index < size ? index : size - 1;
 }
 
-// Real planes as cuFFT transforms them in place, [plane][height][padded_width]: a row has the room of its width / 2 + 1
+// Real planes as cuFFT transforms them in place, [plane][height][padded_width]: a row has space for width / 2 + 1
 // complex bins.
 inline int padded_width(const FrequencyGrid& grid) {
   return 2 * (grid.width / 2 + 1);
@@ -114,9 +114,9 @@ inline bool in_pairs(const Planes& planes, const float* tensor) {
          even(planes.column_stride) && reinterpret_cast<std::uintptr_t>(tensor) % sizeof(Floats<2>) == 0;
 }
 
-// Loads have no condition, so that the compiler issues them all before the first is used: an element outside of the
-// plane is loaded from the plane's edge, one behind the last plane from the thread's last plane, and it is replaced by
-// a zero or left out afterwards.
+// Loads have no condition, so that the compiler issues all of them before the first is used. Elements outside of the
+// plane are loaded from the plane's edge, those after the last plane from the thread's last plane. They are replaced by
+// zeros or left out afterwards.
 
 // Pads: stores pairs, since a padded row is a whole number of them, and loads `loaded` elements at once.
 template <int loaded>

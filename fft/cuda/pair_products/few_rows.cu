@@ -11,7 +11,7 @@ namespace twiddle::pairs {
 
 namespace {
 
-// With this number of tiles per block, blocks have complete tiles, whose sums need no scratch: their loads differ
+// With this number of tiles per block, blocks have complete tiles, whose sums need no scratch: their work differs
 // little.
 constexpr std::int64_t most_tiles_cut = 16;
 constexpr std::int64_t most_steps = std::int64_t(1) << 28;  // of all tiles that have the same rows

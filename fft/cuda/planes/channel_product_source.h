@@ -2,8 +2,8 @@
 #include "fft/cuda/planes/plane_inverse.h"
 
 // The Source of a depthwise convolution's inverse: the bins of a plane are those of another spectrum times those of the
-// plane's channel, so that the product is never stored. Its blocks are consecutive planes, as those of a stored
-// spectrum: what a warp reads of it is contiguous, and the kernels' spectra, one a channel, stay in the caches.
+// plane's channel, so that the product is never stored. Its blocks are consecutive planes, as in a stored spectrum: a
+// warp reads contiguous memory, and the kernels' spectra, one per channel, stay in the caches.
 namespace twiddle::small_fft {
 
 struct ChannelProductArguments : InverseArguments {

@@ -22,8 +22,8 @@ void FbfftHalvesTransform::forward(Context& ctx, const Planes& planes, const Pla
   const stored_pairs::StoredSpectrum of = stored(planes);
   int* const of_columns = of.of_columns(spectrum);
   int* const of_rows = of.of_rows(spectrum);
-  // Planes are no larger where a mask takes elements away: bounds hold without it. No other launch may come between
-  // these two (planes/plane_launch.h).
+  // A mask only reduces magnitudes: bounds are valid without it. No other launch may come between these two
+  // (planes/plane_launch.h).
   stored_pairs::find_exponents(*ctx.stream, planes, source.values, scratch, of_columns, of_rows);
   floats_.forward_as_halves(ctx, planes, source, spectrum, halves_a_float_, of_columns, of_rows);
 }

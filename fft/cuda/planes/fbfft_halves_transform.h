@@ -4,9 +4,9 @@
 
 namespace twiddle {
 
-// The same transforms, but what goes forward is stored as halves, for products that need not split it: two a float, or
-// one, in TF32's class. Products of two are floats. Before each a look at all planes finds the exponents which their
-// numbers shall lack.
+// The same transforms, but forward results are stored as fp16, for products that need not split them: two values per
+// float, or one, within the error limit of tf32. Products of two such spectra are floats. Before each transform, a pass
+// over all planes computes the exponents to remove from its numbers.
 class FbfftHalvesTransform final : public SpectralTransform {
  public:
   explicit FbfftHalvesTransform(int halves_a_float) : halves_a_float_(halves_a_float) {}

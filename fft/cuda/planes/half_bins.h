@@ -9,7 +9,7 @@ namespace twiddle::small_fft {
 // Writes the bins of a plane in the storages half_pairs and halves.
 class HalfBins {
  public:
-  // `plane`: of matrix_row * columns + column; exponent: what its numbers shall lack.
+  // `plane`: matrix_row * columns + column; exponent: removed from its numbers.
   TWIDDLE_HD HalfBins(const ForwardArguments& arguments, std::int64_t plane, int exponent)
       : pairs_(arguments.halves_a_float == 2),
         of_plane_(reinterpret_cast<__half*>(arguments.spectrum) + plane / columns * (planes() * columns) +

@@ -10,13 +10,13 @@ inline ForwardArguments forward_arguments(const Planes& planes, const PlaneSourc
           source.mask};
 }
 
-// Where the tiles of one colour are written. Of the three ways of plane_store.h it takes that with the fewest memory
-// transactions.
+// Returns the target for the tiles of one color, with whichever of the three methods of plane_store.h needs the fewest
+// memory transactions.
 inline PlaneTarget plane_target(const Planes& planes, const TileMap& tiles, bool add, float* target,
                                 const PlaneEpilogue& epilogue) {
   const bool whole = planes.grid.tiles() == 1;
   const std::int64_t size = std::int64_t(planes.height) * planes.width;
-  // Whether all rows of the planes are aligned to so many floats.
+  // Returns whether all rows of the planes are aligned to `floats` floats.
   const auto begin_at = [&](int floats) {
     return reinterpret_cast<std::uintptr_t>(target + planes.offset) % (floats * sizeof(float)) == 0 &&
            planes.row_stride % floats == 0 && planes.column_stride % floats == 0 && planes.width % floats == 0;

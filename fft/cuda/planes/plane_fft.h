@@ -99,11 +99,11 @@ struct ForwardArguments {
   std::int64_t pitch;  // from bin to bin
   const float* source;
   Complex* spectrum;
-  const float* mask = nullptr;  // null: none; else ReLU's: where it is not above zero, the source is taken for zero
-  // 0: floats are stored. Else so many halves for each, which lack these powers of two; the latter of a matrix row.
+  const float* mask = nullptr;  // null: none; else ReLU's: the source is read as zero unless the mask is above zero
+  // 0: floats are stored. Otherwise: fp16 values per float, without these powers of two; of_rows is per matrix row.
   int halves_a_float = 0;
   const int *of_columns = nullptr, *of_rows = nullptr;
-  unsigned early_blocks = 0;  // the first ones, which load planes beside the kernel that finds the exponents
+  unsigned early_blocks = 0;  // the first ones, which load planes while exponents are computed
 };
 
 struct StoreFloats {
@@ -139,8 +139,8 @@ struct ForwardBlock : PlaneBlock<H, W, P> {
   }
 
  private:
-  // The padding is zeros that are not read, so it costs nothing. Two columns are loaded by one access of 8 bytes where
-  // all rows begin at an even element.
+  // The padding is zeros that are not read, so it costs nothing. Two columns are loaded by one access of 8 bytes if all
+  // rows start at an even element.
   TWIDDLE_HD static void load_columns(Complex (&v)[H], const ForwardArguments& arguments, const TilePlace& place,
                                       int column) {
     const int width = arguments.tiles.plane_width();

@@ -7,9 +7,9 @@
 
 namespace twiddle::small_fft {
 
-// Tiles that are accumulated in their planes overlap (overlap-add), and two blocks of one launch must not accumulate in
-// the same place. So the tiles are coloured, as in graph colouring: every `height`th one down and every `width`th one
-// across has the same colour, tiles of one colour do not overlap, and each colour is a launch of its own. That also
+// Tiles that are accumulated in their planes overlap (overlap-add), and two blocks of one launch must not accumulate to
+// the same elements. Tiles are therefore colored, as in graph coloring: every `height`th one down and every `width`th
+// one across has the same color, and tiles of one color do not overlap. Each color is a separate launch, which also
 // fixes the order of the sums.
 struct Colours {
   int height = 1, width = 1;

@@ -36,8 +36,8 @@ __global__ void __launch_bounds__(ChannelSumBlock::threads) channel_sum_kernel(c
   ChannelSumBlock::store(arguments, blockIdx.x, thread, shared);
 }
 
-// How long the parts are that blocks sum side by side: short enough to fill a GPU where there are few bins and
-// channels, and for a sum in fp32. The same on every GPU, so that sums have the same bits.
+// Returns the length of the parts that blocks sum in parallel: short enough to fill a GPU if there are few bins and
+// channels, and for a sum in fp32. It is the same on every GPU, so that sums are bitwise identical.
 std::int64_t part_of_rows(const FrequencyGemm& gemm) {
   const std::int64_t blocks = gemm.bins * quotient_up(gemm.groups, ChannelSumBlock::columns);
   const std::int64_t wanted = std::max<std::int64_t>(1, 2 * channel_sum_blocks * multiprocessors_of_an_h200 / blocks);

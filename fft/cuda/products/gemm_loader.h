@@ -61,7 +61,7 @@ struct GemmLoader {
   }
 
   const Number* from;
-  int to, k, wanted;  // wanted: how many of its shares lie inside the operand; to: -1 where the thread has no share
+  int to, k, wanted;  // wanted: loads inside the operand; to: -1 if the thread has no load
 
   TWIDDLE_HD GemmLoader(const Operand& operand, std::int64_t bin, std::int64_t of_group, int first_line, int first_k,
                         int thread) {
@@ -75,7 +75,7 @@ struct GemmLoader {
     wanted = lines <= 0 ? 0 : operand.along_k ? (lines + lines_apart - 1) / lines_apart : shares;
   }
 
-  // `left`: how many k are still to be copied. What is outside of the operand becomes zero.
+  // `left`: number of k still to copy. Numbers outside of the operand become zero.
   TWIDDLE_HD void operator()(const Operand& operand, Number* shared, int left) {
     if (left < Depth && wanted > 0) {
       const int k_step = operand.in_groups ? k_apart_in_groups : k_apart;

@@ -34,7 +34,7 @@ constexpr TileShape tile_shapes_real[] = {
 // In a shorter part of k the sum over the parts is more work than the parallelism saves.
 constexpr std::int64_t least_part = 256;
 
-// To begin and to end a tile takes as long as so many multiplications.
+// A tile's start and end take as long as this number of multiplications.
 constexpr double begin_and_end = 1000;
 
 // Waves of blocks: beyond this many they overlap, so that a part of a wave counts as a part; and a GPU that is hardly

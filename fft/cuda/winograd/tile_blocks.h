@@ -19,8 +19,8 @@ namespace twiddle::winograd_blocks {
 // 32 lanes with a patch each meet no bank conflict.
 class TileBlocks {
  public:
-  // `overlap`: elements that a tile shares with the next, where tiles are added up: then a block also has the tiles
-  // above and to the left of its own, for what these add to its elements.
+  // `overlap`: elements that a tile shares with the next, if tiles are added up. A block then also has the tiles above
+  // and to the left of its tiles, which add to its elements.
   TileBlocks(const Planes& planes, int overlap, std::int64_t wanted_blocks);
 
   std::int64_t count() const {
@@ -127,7 +127,7 @@ class TileBlocks {
   static std::int64_t divided_up(std::int64_t count, std::int64_t by) {
     return (count + by - 1) / by;
   }
-  // Elements of a patch below and behind these are finished by the next block.
+  // Elements of a patch below and right of these are completed by the next block.
   TWIDDLE_HD bool finishes(const Place& at, int i, int j) const {
     return (i < tiles_h_ * p.grid.step_h || at.tile_row + tiles_h_ >= p.grid.tiles_h) &&
            (j < tiles_w_ * p.grid.step_w || at.tile_column + tiles_w_ >= p.grid.tiles_w);

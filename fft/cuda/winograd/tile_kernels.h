@@ -100,8 +100,8 @@ struct InverseBlock {
   }
 };
 
-// A spectrum to x, whose tiles overlap: overlap-add in shared memory. Of each thread's tile, those in even rows and
-// columns of tiles go first, and so on: of one parity no two overlap. The order is always the same, and so is the sum.
+// A spectrum to x, whose tiles overlap: overlap-add in shared memory. Each thread adds tiles in even rows and columns
+// of tiles first, and so on: tiles of one parity do not overlap. The order is fixed, and so is the sum.
 template <int outputs>
 struct OverlapAddBlock {
   static constexpr int points = outputs + 2, parities = 4;
@@ -114,7 +114,7 @@ struct OverlapAddBlock {
     for (int i = thread; i < blocks.staged_floats(); i += threads) staged[i] = 0;
   }
   TWIDDLE_HD int rounds(int threads) const { return (blocks.items() + threads - 1) / threads; }
-  // Of the tile that the thread has in this round.
+  // Transforms the thread's tile in this round.
   TWIDDLE_HD void transform(const TileBlocks::Place& at, int item, Sums& sums) const {
     const TileBlocks::Tile tile = blocks.tile(at, item);
     if (!tile.present) return;
