@@ -67,8 +67,8 @@ struct TwoRowSums {
   }
 };
 
-// The sums of all taps that meet a plane: warp t has the pairs of rows of x and of the gradient of y whose shift is t,
-// and those whose shift is t - N: N together, whatever t is, and each shift has its own row of taps.
+// The sums of all taps that overlap a plane: warp t has the pairs of rows of x and of the gradient of y whose shift is
+// t, and those whose shift is t - N: N together, whatever t is, and each shift has its own row of taps.
 template <int N>
 struct ShiftSums {
   static_assert(N % 4 == 2);

@@ -233,7 +233,7 @@ struct OnePlane {
 };
 
 // results(r, c) = bias + sum over (i, j) of taps(i, j) planes(r - pad + i, c - pad + j), of N x N planes: the forward
-// pass, and backward_input as the same with turned taps and the gradient of y in place of x. K: taps that meet a plane.
+// pass, and backward_input with rotated taps and the gradient of y instead of x. K: taps that overlap a plane.
 template <int N, int K>
 struct CellCorrelation {
   using Work = std::conditional_t<N % 2 == 0, TwoRows<N, K>, OnePlane<N, K>>;

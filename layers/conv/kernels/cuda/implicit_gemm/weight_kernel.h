@@ -189,7 +189,7 @@ class WeightGradient {
     }
   }
 
-  // Of taps beyond the last none is stored.
+  // Replaces taps after the last one by 0; their results are not stored.
   __device__ int existing(int tap) const {
     return tap < g_.taps ? tap : 0;
   }
