@@ -108,7 +108,7 @@ class WarpSums {
   }
 
   __device__ static void add(RowSums& sums, const Complexes& a, const Complexes& b) {
-    constexpr unsigned signs = 0x80008000;  // of two halves
+    constexpr unsigned signs = 0x80008000;  // of two fp16 values
     using small_fft::multiply;
 #pragma unroll
     for (int j = 0; j < column_blocks; ++j) {
@@ -146,7 +146,7 @@ struct Shared {
   ComplexPair slots[2][Split::slots];
 };
 
-// All threads split the next step into the stage of shared memory that nobody reads, and then multiply it.
+// All threads split the next step into the stage of shared memory that is not being read, and then multiply it.
 template <bool TransposeA, bool TransposeB, int Halves>
 __global__ void __launch_bounds__(threads, small_fft::resident_blocks<threads>(2))
     mma_kernel(const __grid_constant__ PairArguments arguments) {

@@ -13,7 +13,7 @@ namespace twiddle::small_fft {
 // Sizes for planes of H x W points, both even. The spectrum of a real plane is conjugate symmetric: bin (r, c) is the
 // conjugate of bin (-r, -c), modulo H and W. So rows H/2 + 1 .. H - 1 follow from the others and are not stored, and of
 // rows 0 and H/2, which are symmetric in themselves, only columns 0 .. W/2 are. The order of the packed bins: row 0,
-// columns 0 .. W/2; row H/2 likewise; then rows 1 .. H/2 - 1, all columns.
+// columns 0 .. W/2; row H/2, the same; then rows 1 .. H/2 - 1, all columns.
 template <int H, int W>
 struct PlaneSize {
   static_assert(H % 2 == 0 && W % 2 == 0);

@@ -2,8 +2,8 @@
 #include <cstdint>
 
 // All numbers of this folder that were measured and not derived: on one NVIDIA H200 (sm_90, 132 multiprocessors) with
-// CUDA 13.0. They choose among tiles and lengths of parts, so that on another GPU a product may not be cut in the
-// fastest way; `engine: measured` chooses among products on the GPU at hand. As the number of parts depends on the
+// CUDA 13.0. They choose among tiles and lengths of parts, so that on another GPU the tiling may not be the
+// fastest; `engine: measured` selects among products on the current GPU. As the number of parts depends on the
 // number of multiprocessors, sums may differ in their last bits from GPU to GPU.
 namespace twiddle::small_fft {
 

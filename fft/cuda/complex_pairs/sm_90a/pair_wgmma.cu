@@ -170,7 +170,7 @@ __global__ void __launch_bounds__(threads, 1) wgmma_kernel(const __grid_constant
   extern __shared__ __align__(1024) char memory[];
   auto& shared = *reinterpret_cast<typename Block::Shared*>(memory);
   if (threadIdx.x == 0) {
-    // Every thread arrives, not one a warp: racecheck follows only threads that do, and the times are the same.
+    // Every thread arrives, not one per warp: racecheck follows only threads that do, and the times are the same.
     for (int stage = 0; stage < stages; ++stage)
       shared.full[stage].begin(128 * splitting), shared.empty[stage].begin(128 * multiplying);
     small_fft::show_to_wgmma();
