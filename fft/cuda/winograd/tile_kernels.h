@@ -129,7 +129,7 @@ struct OverlapAddBlock {
     for (int i = 0; i < points; ++i)
 #pragma unroll
       for (int j = 0; j < points; ++j)
-        // Of a tile of the blocks above or before, only the last rows or columns are in this one.
+        // A tile of the blocks above or before has only its last rows or columns in this one.
         if (tile.down + i >= 0 && tile.across + j >= 0) to[i * blocks.patch_w() + j] += sums[i][j];
   }
   TWIDDLE_HD void store(const TileBlocks::Place& at, int thread, int threads, const float* staged) const {
