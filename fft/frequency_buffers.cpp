@@ -15,7 +15,7 @@ std::shared_ptr<void> FrequencyBuffers::spectrum(Stream& stream, const Subject& 
 
 std::shared_ptr<void> FrequencyBuffers::find_or_make(Stream& stream, const Subject& subject,
                                                      const std::function<std::shared_ptr<void>()>& make) {
-  // What was computed outside of a graph is not there when it is replayed, and the other way round.
+  // Values computed outside of a graph are not valid when it is replayed, and vice versa.
   if (const std::int64_t changes = stream.capture_changes(); changes != capture_changes_) {
     forget();
     capture_changes_ = changes;
@@ -32,7 +32,7 @@ std::shared_ptr<void> FrequencyBuffers::find_or_make(Stream& stream, const Subje
     return known->bytes;
   }
   drop_outdated(subject);
-  std::shared_ptr<void> block = make();  // known from here on: if this throws, what it left must not be found
+  std::shared_ptr<void> block = make();  // on an exception the entry must not remain
   entries_.insert(place(), {source, mask, subject.source.life(), subject.planes, subject.kind, block});
   ++use_.computed;
   return block;

@@ -11,10 +11,9 @@
 
 namespace twiddle {
 
-// The memory of all spectra of a model, kept within a budget: spectra by what they are the spectrum of, so that one
-// which is still valid is not computed again, and scratch. Also the memory of phases of strided planes (polyphase).
-// Those used longest ago go first; of those that are asked for in turn the one used last, whose turn is the farthest
-// away.
+// Holds the memory of all spectra of a model within a budget: spectra, keyed by their source so that a valid one is not
+// computed again, phases of strided planes (polyphase), and scratch. The least recently used spectrum is evicted first.
+// Among spectra requested in turn, the most recently used one is evicted first, as its next use is the latest.
 class FrequencyBuffers {
  public:
   explicit FrequencyBuffers(std::size_t budget_bytes) : budget_(budget_bytes) {}
@@ -32,10 +31,10 @@ class FrequencyBuffers {
   // after that until its memory is needed.
   std::shared_ptr<void> spectrum(Stream& stream, const Subject& subject, std::size_t bytes,
                                  const std::function<void(void*)>& compute);
-  // The same for what else can be computed of it: `make` returns an owner of memory that it takes by scratch().
+  // The same for other values computed from the subject: `make` returns an owner of memory that it takes by scratch().
   std::shared_ptr<void> find_or_make(Stream& stream, const Subject& subject,
                                      const std::function<std::shared_ptr<void>()>& make);
-  std::shared_ptr<void> scratch(Stream& stream, std::size_t bytes);  // what nobody asks for again
+  std::shared_ptr<void> scratch(Stream& stream, std::size_t bytes);  // not cached
   void forget();                                                     // forgets all spectra
   void forget_gone();                                                // spectra of freed tensors
 
