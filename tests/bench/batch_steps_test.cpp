@@ -145,7 +145,7 @@ TEST(BatchSteps, TransformRowsInOneThread) {
   expect_rows_of_threads<2, 4, 8, 10, 12, 14, 16, 18, 20, 24, 28, 30, 32, 36, 40, 48>();
 }
 
-TEST(BatchSteps, TransformRowsThatThreadsShare) {
+TEST(BatchSteps, TransformRowsSplitAcrossThreads) {
   expect_many_rows<64, 8, 128>();
   expect_many_rows<128, 8, 128>();
   expect_many_rows<256, 16, 256>();
@@ -169,7 +169,7 @@ TEST(BatchSteps, TransformPlanes) {
   expect_planes<64, 32, 4>();
 }
 
-TEST(BatchSteps, TransformLargePlanesInTwo) {
+TEST(BatchSteps, TransformLargePlanesInTwoSteps) {
   for (const BinLayout layout : {BinLayout::plane_major, BinLayout::frequency_major}) {
     expect_two_steps<ManyRows<128, 8, 128>, Columns<128, 16>, 128>(layout);
     expect_two_steps<FewRows<128, 4, 4, 32>, Columns<128, 16>, 128>(layout);
@@ -177,7 +177,7 @@ TEST(BatchSteps, TransformLargePlanesInTwo) {
   }
 }
 
-TEST(BatchSteps, TransformPlanesThatBlocksShare) {
+TEST(BatchSteps, TransformPlanesSplitAcrossBlocks) {
   expect_shared_planes<32, 4, 8, 96>();
   expect_shared_planes<64, 8, 8, 288>();
   expect_shared_planes<64, 8, 4, 72>();

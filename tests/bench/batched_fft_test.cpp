@@ -103,7 +103,7 @@ void BatchedFftOnGpu::expect_as_plain(const FftBatch& batch) {
   EXPECT_LE(relative_error(on_host(back), on_host(expected_back)), promise(batch));
 }
 
-TEST_F(BatchedFftOnGpu, AreWhatTheDefinitionSaysInAllSizes) {
+TEST_F(BatchedFftOnGpu, MatchDefinitionInAllSizes) {
   for (FftBatch batch : all_sizes())
     for (const int count : {1, 37, 300}) {
       if (batch.height * batch.width * count > 1 << 21) continue;
@@ -122,20 +122,20 @@ void BatchedFftOnGpu::expect_many_as_plain(bool rows) {
   }
 }
 
-TEST_F(BatchedFftOnGpu, AreWhatThePlainTransformSaysOfManyRows) {
+TEST_F(BatchedFftOnGpu, MatchPlainFftForManyRows) {
   expect_many_as_plain(true);
 }
 
-TEST_F(BatchedFftOnGpu, AreWhatThePlainTransformSaysOfManyPlanes) {
+TEST_F(BatchedFftOnGpu, MatchPlainFftForManyPlanes) {
   expect_many_as_plain(false);
 }
 
-TEST_F(BatchedFftOnGpu, AreWhatThePlainTransformSaysOfAMillionRows) {
+TEST_F(BatchedFftOnGpu, MatchPlainFftForMillionRows) {
   for (const BinLayout layout : {BinLayout::plane_major, BinLayout::frequency_major})
     expect_as_plain({.width = 64, .count = 999'999, .layout = layout});
 }
 
-TEST_F(BatchedFftOnGpu, AreWhatThePlainTransformSaysOfThousandsOfPlanes) {
+TEST_F(BatchedFftOnGpu, MatchPlainFftForThousandPlanes) {
   for (const BinLayout layout : {BinLayout::plane_major, BinLayout::packed})
     expect_as_plain({.height = 32, .width = 32, .count = 20'001, .layout = layout});
   for (const BinLayout layout : {BinLayout::plane_major, BinLayout::frequency_major})
@@ -143,7 +143,7 @@ TEST_F(BatchedFftOnGpu, AreWhatThePlainTransformSaysOfThousandsOfPlanes) {
 }
 
 // So many that packed ones of these sizes go by blocks of another shape.
-TEST_F(BatchedFftOnGpu, AreWhatThePlainTransformSaysOfWideBlocks) {
+TEST_F(BatchedFftOnGpu, MatchPlainFftForWideBlocks) {
   for (const auto& [height, width] : {std::pair{20, 10}, {24, 24}, {28, 28}, {30, 30}, {32, 32}, {36, 36}})
     expect_as_plain({.height = height, .width = width, .count = 65'537, .layout = BinLayout::packed});
 }
@@ -157,7 +157,7 @@ TEST_F(BatchedFftOnGpu, AgreeWithCufft) {
   }
 }
 
-TEST_F(BatchedFftOnGpu, AreLinearAndKeepTheEnergy) {
+TEST_F(BatchedFftOnGpu, AreLinearAndSatisfyParseval) {
   for (FftBatch batch : all_sizes()) {
     SCOPED_TRACE(to_string(batch));
     batch.count = 3;
@@ -218,7 +218,7 @@ TEST_F(BatchedFftOnGpu, TransformMoreThanTwoGigabytes) {
   }
 }
 
-TEST_F(BatchedFftOnGpu, CanBeRecorded) {
+TEST_F(BatchedFftOnGpu, RunInCapturedGraph) {
   const FftBatch batches[] = {{.width = 256, .count = 70},
                               {.height = 32, .width = 32, .count = 70},
                               {.height = 32, .width = 32, .count = 70, .layout = BinLayout::packed},
@@ -245,7 +245,7 @@ TEST_F(BatchedFftOnGpu, CanBeRecorded) {
 }
 
 // Each begins before the one in front of it has ended.
-TEST_F(BatchedFftOnGpu, WaitForEachOther) {
+TEST_F(BatchedFftOnGpu, RunInStreamOrder) {
   const FftBatch batches[] = {{.width = 2, .count = 1},
                               {.width = 64, .count = 37},
                               {.width = 256, .count = 8000, .layout = BinLayout::frequency_major},
@@ -279,7 +279,7 @@ TEST_F(BatchedFftOnGpu, WaitForEachOther) {
   }
 }
 
-TEST_F(BatchedFftOnGpu, RefuseWhatTheyCannotTake) {
+TEST_F(BatchedFftOnGpu, RefuseUnsupportedSizes) {
   const auto message = [&](const FftBatch& batch) -> std::string {
     try {
       make_batched_fft(stream(), batch);
@@ -301,7 +301,7 @@ TEST_F(BatchedFftOnGpu, RefuseWhatTheyCannotTake) {
   EXPECT_THROW(fft->forward(planes.read() + 1, spectra.write()), Error);
 }
 
-TEST(BatchedFft, TellsWhereBinsLie) {
+TEST(BatchedFft, ReturnsBinIndexInEachLayout) {
   const FftBatch natural{.height = 8, .width = 6, .count = 10};
   EXPECT_EQ(bins_of(natural), 32);
   EXPECT_EQ(bin_place(natural, 2, 3, 1).index, 2 * 32 + 3 * 4 + 1);
@@ -323,7 +323,7 @@ TEST(BatchedFft, TellsWhereBinsLie) {
   EXPECT_EQ(to_string(FftBatch{.width = 64, .count = 12}), "12 rows of 64, plane-major");
 }
 
-TEST(BatchedFft, WantsAGpu) {
+TEST(BatchedFft, RequiresGpu) {
   const auto host = make_stream({});
   for (const auto make : {+[](Stream& stream) { return make_batched_fft(stream, {.width = 8, .count = 1}); },
                           +[](Stream& stream) { return make_cufft_batch(stream, {.width = 8, .count = 1}); }})

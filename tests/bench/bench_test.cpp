@@ -19,7 +19,7 @@ std::vector<std::string> small(std::vector<std::string> arguments) {
   return arguments;
 }
 
-TEST(Bench, WritesTableRowsAsCsv) {
+TEST(Bench, WritesRowsAsCsv) {
   const nlohmann::ordered_json rows = {{{"a", 1}, {"b", "x, \"y\""}}, {{"a", 2}, {"in", {{"c", 0.5}, {"d", "z"}}}}};
   EXPECT_EQ(to_csv(rows), "a,b,in.c,in.d\n1,\"x, \"\"y\"\"\",,\n2,,0.5,z\n");
 }
@@ -41,7 +41,7 @@ TEST(LayerBench, MeasuresEveryEngineAndPass) {
   EXPECT_EQ(bench.spectral().front()->name(), "fft");
 }
 
-TEST(LayerBench, TellsHowManyTimesAsFast) {
+TEST(LayerBench, ComputesSpeedUp) {
   LayerBench bench({.engines = {"gemm"}});
   BenchRow slow, fast, failed;
   slow.engine = "gemm", slow.milliseconds = 6;
@@ -53,7 +53,7 @@ TEST(LayerBench, TellsHowManyTimesAsFast) {
   EXPECT_DOUBLE_EQ(speed_up(fast, {fast, slow}, nullptr), 0);
 }
 
-TEST(Bench, KnowsEveryLayerByItsName) {
+TEST(Bench, SelectsLayersByName) {
   std::set<std::string> names;
   for (const BenchLayer& layer : every_layer()) EXPECT_TRUE(names.insert(layer.name).second) << layer.name;
   BenchRequest request;
@@ -65,7 +65,7 @@ TEST(Bench, KnowsEveryLayerByItsName) {
   EXPECT_EQ(chosen[1].name, "L3");
 }
 
-TEST(Bench, TriesThePlaceOfItsFilesBeforeItMeasures) {
+TEST(Bench, ChecksOutputPathsBeforeMeasuring) {
   for (const char* flag : {"--csv", "--svg"}) {
     const Finished run = run_program({"sweep", "--device", "cpu", "--sample", "1", flag, "/proc/no/such.file"});
     EXPECT_EQ(run.code, 1);
@@ -73,7 +73,7 @@ TEST(Bench, TriesThePlaceOfItsFilesBeforeItMeasures) {
   }
 }
 
-TEST(Bench, MeasuresLayersBesideThePaper) {
+TEST(Bench, PrintsMeasuredAndPublishedTimes) {
   const auto folder = fresh_folder("bench");
   const std::string csv = (folder / "table.csv").string();
   const Finished run =
@@ -95,7 +95,7 @@ TEST(Bench, MeasuresLayersBesideThePaper) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(Bench, PrintsATableALayer) {
+TEST(Bench, PrintsOneTablePerLayer) {
   const Finished run =
       run_program(small({"mathieu", "--parts", "layers", "--layers", "ma.1", "--engines", "fft,gemm"}));
   ASSERT_EQ(run.code, 0) << run.err;
@@ -104,7 +104,7 @@ TEST(Bench, PrintsATableALayer) {
   EXPECT_EQ(run.out.find("backward_input "), std::string::npos) << run.out;
 }
 
-TEST(PassStages, OfAnEngineAddUp) {
+TEST(PassStages, SumToPassTime) {
   LayerBench bench({.engines = {"fft"}});
   const ConvProblem problem = square_problem(2, 3, 4, 8, 3);
   for (const ConvPass pass : every_pass) {
@@ -120,7 +120,7 @@ TEST(PassStages, OfAnEngineAddUp) {
   }
 }
 
-TEST(Bench, MultipliesSpectraAlone) {
+TEST(Bench, TimesFrequencyProductsOnly) {
   const Finished run = run_program(small({"products", "--layers", "L5", "--engines", "fft,winograd", "--json", "-"}));
   ASSERT_EQ(run.code, 0) << run.err;
   std::set<std::string> engines;
@@ -137,7 +137,7 @@ TEST(Bench, MultipliesSpectraAlone) {
   EXPECT_EQ(engines, (std::set<std::string>{"fft", "winograd"}));
 }
 
-TEST(Bench, SumsUpTheConvolutionsOfANetwork) {
+TEST(Bench, SumsTimesOfNetworkConvolutions) {
   const auto folder = fresh_folder("networks");
   std::ofstream(folder / "tiny.yaml") << "version: 1\nmodel:\n  input: [3, 9, 9]\n  layers:\n"
                                          "    - conv2d: {filters: 4, kernel: 3, stride: 2}\n    - relu\n"
@@ -155,7 +155,7 @@ TEST(Bench, SumsUpTheConvolutionsOfANetwork) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(Bench, TellsTheMemoryOfSpectra) {
+TEST(Bench, ReportsSpectrumMemory) {
   const Finished run = run_program(small({"mathieu", "--parts", "memory", "--engines", "gemm", "--json", "-"}));
   ASSERT_EQ(run.code, 0) << run.err;
   const Json rows = Json::parse(run.out).at("rows");
@@ -175,7 +175,7 @@ TEST(Bench, TellsTheMemoryOfSpectra) {
   EXPECT_GT(step, forward);  // the first pass's spectra stay for the others
 }
 
-TEST(Bench, TimesTransformsAlone) {
+TEST(Bench, TimesTransformsOnly) {
   const Finished run = run_program(small({"fft", "--json", "-"}));
   ASSERT_EQ(run.code, 0) << run.err;
   const Json rows = Json::parse(run.out).at("rows");
@@ -188,7 +188,7 @@ TEST(Bench, TimesTransformsAlone) {
   }
 }
 
-TEST(Bench, TimesTheTransformsOfAConvolution) {
+TEST(Bench, TimesTransformsOfConvolution) {
   if (cuda_device_count() == 0) GTEST_SKIP() << "no usable GPU";
   const Finished run = run_program(
       {"fft", "--device", "cuda", "--parts", "conv", "--batch-size", "3", "--milliseconds", "0", "--json", "-"});
@@ -203,7 +203,7 @@ TEST(Bench, TimesTheTransformsOfAConvolution) {
   }
 }
 
-TEST(Bench, RacesFbfftOnAGpuAlone) {
+TEST(Bench, RunsFbfftOnlyOnGpu) {
   const Finished run = run_program(small({"fbfft-conv"}));
   EXPECT_EQ(run.code, 4);
   EXPECT_NE(run.err.find("need a GPU"), std::string::npos) << run.err;
@@ -220,7 +220,7 @@ TEST(Bench, HelpListsBenchmarksAndTheirOptions) {
   EXPECT_EQ(sweep.out.find("--layers"), std::string::npos) << sweep.out;
 }
 
-TEST(Bench, ThreadsThatCannotStartAreAnError) {
+TEST(Bench, FailsIfThreadsCannotStart) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "it needs the address space for itself";
 #endif
@@ -229,7 +229,7 @@ TEST(Bench, ThreadsThatCannotStartAreAnError) {
   EXPECT_NE(run.err.find("error: cannot start "), std::string::npos) << run.err;
 }
 
-TEST(Bench, RefusesWhatItDoesNotKnow) {
+TEST(Bench, RefusesUnknownArguments) {
   const std::pair<std::vector<std::string>, const char*> mistakes[] = {
       {{"tabel4"}, "did you mean 'table4'?"},
       {{"table4", "--layers", "L9"}, "unknown layer 'L9'"},

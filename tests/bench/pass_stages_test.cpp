@@ -25,7 +25,7 @@ const std::vector<Profiler::Entry> forward{{"layer", "forward: fft of x: pad", {
                                            {"layer", "forward: inverse", {6, 4, 6, 4}},
                                            {"layer", "forward", {28, 28}}};
 
-TEST(PassStages, TakesPartsOutOfTheWhole) {
+TEST(PassStages, SubtractsNestedStages) {
   const PassStages stages = stages_of(ConvPass::forward, forward, 2);
   EXPECT_DOUBLE_EQ(stages.fft_a, 3 - 1 - 0.5);  // A is w
   EXPECT_DOUBLE_EQ(stages.transpose_a, 1);
@@ -39,7 +39,7 @@ TEST(PassStages, TakesPartsOutOfTheWhole) {
   EXPECT_DOUBLE_EQ(stages.whole, 28);
 }
 
-TEST(PassStages, KnowsWhatEachPassReads) {
+TEST(PassStages, NamesOperandsOfEachPass) {
   const std::vector<Profiler::Entry> weight{{"layer", "backward_weight", {10}},
                                             {"layer", "backward_weight: fft of y", {1}},
                                             {"layer", "backward_weight: fft of x", {2}},
@@ -52,7 +52,7 @@ TEST(PassStages, KnowsWhatEachPassReads) {
   EXPECT_DOUBLE_EQ(stages.transpose_c, 0);
 }
 
-TEST(PassStages, TakesTheMedianOfTheRuns) {
+TEST(PassStages, ReturnsMedianOfRuns) {
   const std::vector<Profiler::Entry> input{{"layer", "backward_input", {9, 30, 8}},
                                            {"layer", "backward_input: product", {1, 2, 20, 5, 2, 2}}};
   const PassStages stages = stages_of(ConvPass::backward_input, input, 3);

@@ -34,7 +34,7 @@ std::vector<FftBatch> batches() {
   return all;
 }
 
-TEST_P(EveryDevice, PlainFftIsWhatTheDefinitionSays) {
+TEST_P(EveryDevice, PlainFftMatchesDefinition) {
   const auto stream = make_stream(GetParam());
   for (const FftBatch& batch : batches()) {
     SCOPED_TRACE(to_string(batch));
@@ -54,7 +54,7 @@ TEST_P(EveryDevice, PlainFftIsWhatTheDefinitionSays) {
 }
 
 // Bins that are their own conjugates have no imaginary part: what stands there is for nobody.
-TEST_P(EveryDevice, PlainFftsInverseIsThatOfRealPlanes) {
+TEST_P(EveryDevice, PlainFftInverseIgnoresUnusedImaginaryParts) {
   const auto stream = make_stream(GetParam());
   for (const BinLayout layout : {BinLayout::plane_major, BinLayout::frequency_major, BinLayout::packed}) {
     const FftBatch batch{.height = 6, .width = 8, .count = 3, .layout = layout};
@@ -74,7 +74,7 @@ TEST_P(EveryDevice, PlainFftsInverseIsThatOfRealPlanes) {
   }
 }
 
-TEST(PlainFft, RefusesWhatHasNoMeaning) {
+TEST(PlainFft, RefusesInvalidSizes) {
   const auto host = make_stream({});
   for (const FftBatch& batch :
        {FftBatch{.width = 8, .count = 0}, FftBatch{.width = 0, .count = 1}, FftBatch{.width = 65'537, .count = 1},

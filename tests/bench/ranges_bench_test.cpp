@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-TEST(RangesBench, HoldsEachPlanToEachRange) {
+TEST(RangesBench, ChecksEveryPlanInEveryRange) {
   const Finished run = run_program({"ranges", "--device", "cpu", "--layers", "L5", "--batch-size", "2", "--engines",
                                     "gemm,winograd", "--json", "-"});
   ASSERT_EQ(run.code, 0) << run.err;

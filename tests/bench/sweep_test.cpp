@@ -12,7 +12,7 @@
 namespace twiddle {
 namespace {
 
-TEST(SweepShapes, AreThePapersTable2) {
+TEST(SweepShapes, MatchTable2OfPaper) {
   const std::vector<SweepShape> all = sweep_shapes();
   EXPECT_EQ(all.size(), 8232u);
   EXPECT_EQ(std::set<SweepShape>(all.begin(), all.end()).size(), 8232u);
@@ -23,7 +23,7 @@ TEST(SweepShapes, AreThePapersTable2) {
   }
 }
 
-TEST(SweepShapes, ALargerSampleBeginsWithTheSmaller) {
+TEST(SweepShapes, LargerSampleStartsWithSmaller) {
   const std::vector<SweepShape> few = sweep_sample(10, 3), more = sweep_sample(300, 3);
   EXPECT_TRUE(std::equal(few.begin(), few.end(), more.begin()));
   EXPECT_EQ(std::set<SweepShape>(more.begin(), more.end()).size(), 300u);
@@ -31,7 +31,7 @@ TEST(SweepShapes, ALargerSampleBeginsWithTheSmaller) {
   EXPECT_EQ(sweep_sample(100000, 1).size(), 8232u);
 }
 
-TEST(SweepShapes, ShardsTakeAllAndNoneTwice) {
+TEST(SweepShapes, ShardsCoverEachShapeOnce) {
   const std::vector<SweepShape> all = sweep_sample(11, 3);
   std::vector<SweepShape> together;
   for (int index = 1; index <= 3; ++index)
@@ -41,7 +41,7 @@ TEST(SweepShapes, ShardsTakeAllAndNoneTwice) {
   EXPECT_EQ(shard_of(all, {2, 3}).front(), all[1]);
 }
 
-TEST(SweepResults, GoOnFromWhatAFileHolds) {
+TEST(SweepResults, ResumeFromFile) {
   const auto folder = fresh_folder("sweep_results");
   const std::string file = (folder / "sweep.jsonl").string();
   const SweepShape shape{1, 4, 16, 3, 8}, other{1, 4, 16, 5, 8};
@@ -61,7 +61,7 @@ TEST(SweepResults, GoOnFromWhatAFileHolds) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(SweepResults, ReadAllFilesAndWriteTheFirst) {
+TEST(SweepResults, ReadAllFilesAndWriteFirst) {
   const auto folder = fresh_folder("sweep_files");
   const std::string first = (folder / "1.jsonl").string(), second = (folder / "2.jsonl").string();
   const SweepShape shape{1, 4, 16, 3, 8}, other{1, 4, 16, 5, 8};
@@ -82,7 +82,7 @@ TEST(SweepResults, ReadAllFilesAndWriteTheFirst) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(SweepResults, ALineCutShortIsMeasuredAgain) {
+TEST(SweepResults, MeasureAgainIfLineIsTruncated) {
   const auto folder = fresh_folder("sweep_cut");
   const std::string file = (folder / "sweep.jsonl").string();
   const SweepShape shape{1, 4, 16, 3, 8};
@@ -96,7 +96,7 @@ TEST(SweepResults, ALineCutShortIsMeasuredAgain) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(HeatMap, TellsEqualFailedAndNotMeasuredApart) {
+TEST(HeatMap, DistinguishesEqualFailedAndUnmeasured) {
   HeatMap map{"a <b>", "x", "y", {"1", "2"}, {"low", "high"}, {}};
   map.cells = {{{1, false}, {16, false}}, {{0, true}, {0, false}}};
   const std::string svg = map.svg();
@@ -123,7 +123,7 @@ TEST(SvgPage, IsLegibleOnDarkPages) {
   EXPECT_NE(page.find("class=\"paper\""), std::string::npos);
 }
 
-TEST(Bench, SweepsAndGoesOn) {
+TEST(Bench, ResumesSweep) {
   const auto folder = fresh_folder("sweep");
   const std::string results = (folder / "sweep.jsonl").string(), picture = (folder / "sweep.svg").string();
   std::vector<std::string> arguments{"sweep",     "--device", "cpu",      "--engines", "gemm,fft",       "--batch",
@@ -144,7 +144,7 @@ TEST(Bench, SweepsAndGoesOn) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(Bench, WhatMissesThePrecisionIsNoWinOfASweep) {
+TEST(Bench, SweepIgnoresPlansExceedingErrorLimit) {
   const auto folder = fresh_folder("sweep_precision");
   const SweepShape shape{1, 4, 16, 3, 8};
   for (const std::string precision : {"fp32", "tf32"}) {
@@ -161,7 +161,7 @@ TEST(Bench, WhatMissesThePrecisionIsNoWinOfASweep) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(Bench, SweepsInShardsAndDrawsThemTogether) {
+TEST(Bench, DrawsShardsOfSweepTogether) {
   const auto folder = fresh_folder("shards");
   const std::string first = (folder / "1.jsonl").string(), second = (folder / "2.jsonl").string();
   const std::string picture = (folder / "sweep.svg").string();

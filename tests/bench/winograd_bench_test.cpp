@@ -14,7 +14,7 @@ namespace {
 using Json = nlohmann::json;
 
 // What VGG-E's convolutions take for one image, as the paper's table 3 has it.
-TEST(WinogradBench, CountsTheNetworksOperationsAsThePaperDoes) {
+TEST(WinogradBench, CountsOperationsAsInPaper) {
   double gigaflops = 0;
   for (const BenchLayer& layer : vgg_layers()) {
     ConvProblem one = layer.problem;
@@ -33,7 +33,7 @@ TEST(WinogradBench, CountsTheNetworksOperationsAsThePaperDoes) {
   }
 }
 
-TEST(WinogradBench, MeasuresLayersAndTheirSumBesideErrors) {
+TEST(WinogradBench, MeasuresTimesAndErrorsOfLayers) {
   const auto folder = fresh_folder("winograd");
   const std::string csv = (folder / "table.csv").string();
   const Finished run = run_program({"winograd", "--device", "cpu", "--layers", "vgg5", "--batch-size", "1",
@@ -69,7 +69,7 @@ TEST(WinogradBench, MeasuresLayersAndTheirSumBesideErrors) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(WinogradBench, SumsUpAllPassesAsATrainingStepRunsThem) {
+TEST(WinogradBench, SumsPassesOfTrainingStep) {
   const Finished run = run_program({"winograd", "--device", "cpu", "--layers", "L4", "--batch-size", "1",
                                     "--milliseconds", "0", "--engines", "fft,winograd", "--parts", "speed", "--passes",
                                     "forward,backward_input,backward_weight", "--json", "-"});
@@ -87,7 +87,7 @@ TEST(WinogradBench, SumsUpAllPassesAsATrainingStepRunsThem) {
   }
 }
 
-TEST(WinogradBench, PrintsALineABatchAndRefusesOtherParts) {
+TEST(WinogradBench, PrintsTableAndRefusesUnknownPart) {
   const Finished run = run_program({"winograd", "--device", "cpu", "--layers", "L4", "--batch-size", "1",
                                     "--milliseconds", "0", "--engines", "gemm", "--parts", "speed"});
   ASSERT_EQ(run.code, 0) << run.err;
