@@ -42,7 +42,7 @@ std::string failure(const Value& data, std::vector<std::int64_t> shape = {3, 4, 
 
 }  // namespace
 
-TEST(Resized, ShrinkingByTwoWeighsNeighboursByATriangle) {
+TEST(Resized, HalvingUsesTriangleFilter) {
   // Output 0 is centred on 1.0 with reach 2: inputs at 0.5, 1.5, 2.5 weigh 0.75, 0.75, 0.25.
   const Image image{1, 1, 4, {0, 70, 140, 210}};
   EXPECT_EQ(resized(image, 1, 2).pixels, (Bytes{50, 160}));  // (0.75 * 70 + 0.25 * 140) / 1.75, and its mirror
@@ -53,13 +53,13 @@ TEST(Resized, EnlargingIsBilinear) {
   EXPECT_EQ(resized(image, 4, 1).pixels, (Bytes{0, 25, 75, 100}));
 }
 
-TEST(Resized, KeepsFlatColoursAndEqualSizes) {
+TEST(Resized, KeepsFlatColorsAndEqualSizes) {
   const Image flat{3, 7, 5, Bytes(105, 200)};
   EXPECT_EQ(resized(flat, 3, 11).pixels, Bytes(99, 200));
   EXPECT_EQ(resized(counting(3, 3), 3, 3).pixels, counting(3, 3).pixels);
 }
 
-TEST(Resized, OfAWindowIsAsIfItHadBeenCutOut) {
+TEST(Resized, WindowEqualsResizeOfCrop) {
   const Image image = counting(40, 37);
   for (const int side : {1, 7, 8, 9, 17, 24}) {
     const Window window{40 - side, 3, side, 33};
@@ -69,7 +69,7 @@ TEST(Resized, OfAWindowIsAsIfItHadBeenCutOut) {
   }
 }
 
-TEST(Resized, ShrinkingFarAveragesAllPixels) {
+TEST(Resized, StrongShrinkingAveragesAllPixels) {
   Image image{1, 600, 300, {}};
   for (int i = 0; i < 600 * 300; ++i) image.pixels.push_back(i % 2 ? 254 : 0);
   EXPECT_NEAR(resized(image, 1, 1).pixels[0], 127, 1);
@@ -98,13 +98,13 @@ TEST(Resized, WeighsNoiseExactlyAtAnyRatio) {
   }
 }
 
-TEST(Cropped, TakesAWindowAndFillsTheOutsideWithZeros) {
+TEST(Cropped, FillsOutsideWithZeros) {
   EXPECT_EQ(cropped(counting(3, 3), 1, 1, 2, 2).pixels, (Bytes{4, 5, 7, 8}));
   EXPECT_EQ(cropped(counting(3, 3), -1, 2, 3, 2).pixels, (Bytes{0, 0, 2, 0, 5, 0}));
   EXPECT_EQ(cropped(counting(2, 2), 5, -9, 1, 2).pixels, (Bytes{0, 0}));
 }
 
-TEST(FlipHorizontally, TurnsEachRow) {
+TEST(FlipHorizontally, ReversesEachRow) {
   Image image = counting(2, 3);
   flip_horizontally(image);
   EXPECT_EQ(image.pixels, (Bytes{2, 1, 0, 5, 4, 3}));
@@ -140,7 +140,7 @@ TEST(Augment, RunsStepsInOrder) {
   EXPECT_EQ(steps({"center_crop"}, {1, 2, 2}, image), (std::vector<int>{5, 6, 9, 10}));  // the model's size
 }
 
-TEST(Augment, ResizeByOneNumberKeepsTheRatio) {
+TEST(Augment, ResizeByOneNumberKeepsRatio) {
   const Image flat{1, 6, 9, Bytes(54, 30)};
   EXPECT_EQ(steps({mapping({{"resize", "4"}})}, {1, 4, 6}, flat), std::vector<int>(24, 30));
   EXPECT_EQ(steps({mapping({{"resize", sequence({"2", "3"})}})}, {1, 2, 3}, flat), std::vector<int>(6, 30));
@@ -201,7 +201,7 @@ TEST(Augment, ResizesExtremeShapes) {
   }
 }
 
-TEST(Augment, RandomCropTakesEveryWindow) {
+TEST(Augment, RandomCropReachesEveryWindow) {
   std::set<int> corners;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     const std::vector<int> window = steps({"random_crop"}, {1, 2, 2}, counting(3, 4), seed);
@@ -211,7 +211,7 @@ TEST(Augment, RandomCropTakesEveryWindow) {
   EXPECT_EQ(corners, (std::set<int>{0, 1, 2, 4, 5, 6}));
 }
 
-TEST(Augment, PadCropMovesTheImageByUpToThePad) {
+TEST(Augment, PadCropShiftsUpToPad) {
   std::set<int> first;
   for (std::uint64_t seed = 0; seed < 200; ++seed)
     first.insert(steps({mapping({{"pad_crop", mapping({{"pad", "1"}})}})}, {1, 1, 1}, {1, 1, 1, {9}}, seed)[0]);
@@ -219,13 +219,13 @@ TEST(Augment, PadCropMovesTheImageByUpToThePad) {
   EXPECT_EQ(steps({mapping({{"pad_crop", "0"}})}, {1, 3, 3}, counting(3, 3))[8], 8);
 }
 
-TEST(Augment, FlipsHalfOfTheImages) {
+TEST(Augment, FlipsHalfOfImages) {
   int flipped = 0;
   for (std::uint64_t seed = 0; seed < 1000; ++seed) flipped += steps({"hflip"}, {1, 1, 2}, counting(1, 2), seed)[0];
   EXPECT_NEAR(flipped, 500, 60);
 }
 
-TEST(Augment, RandomResizedCropFillsTheSizeAndDependsOnTheSeed) {
+TEST(Augment, RandomResizedCropDependsOnSeed) {
   const std::vector<Value> list{mapping({{"random_resized_crop", "8"}})};
   const Image image = counting(12, 20);
   EXPECT_EQ(steps(list, {1, 8, 8}, image, 3), steps(list, {1, 8, 8}, image, 3));
@@ -238,7 +238,7 @@ TEST(Augment, RandomResizedCropFillsTheSizeAndDependsOnTheSeed) {
   EXPECT_EQ(steps(whole, {1, 2, 2}, counting(2, 4)), (std::vector<int>{1, 2, 5, 6}));
 }
 
-TEST(Augment, SaysWhatToAddForAnotherShape) {
+TEST(Augment, SuggestsStepIfShapeDiffers) {
   const auto failed = [](const Image& image, std::vector<std::int64_t> shape) {
     return message_of(ErrorKind::config, [&] { run(read_augment(mapping({}), shape), image); });
   };
@@ -249,7 +249,7 @@ TEST(Augment, SaysWhatToAddForAnotherShape) {
   EXPECT_NE(failed(counting(4, 4), {3, 4, 4}).find("set `channels: 3`"), std::string::npos);
 }
 
-TEST(Augment, CollectsEveryMistake) {
+TEST(Augment, ReportsAllErrors) {
   const std::string all =
       failure(mapping({{"augment", sequence({"hflop", mapping({{"resize", "0"}}),
                                              mapping({{"pad_crop", mapping({{"pud", "1"}})}}), sequence({"hflip"})})},
@@ -273,7 +273,7 @@ TEST(Augment, CollectsEveryMistake) {
 }
 
 // What is erased is 0 for the network, wherever the step stands in the list; elsewhere white is 1.
-TEST(Augment, ErasesBehindTheNormalization) {
+TEST(Augment, ErasesAfterNormalization) {
   const Augment augment = read_augment(
       mapping({{"augment", sequence({mapping({{"random_erasing", mapping({{"probability", "1"}})}}), "center_crop"})},
                {"normalize", mapping({{"mean", "0.5"}, {"std", "0.5"}})}}),
@@ -310,7 +310,7 @@ TEST(Augment, DescribesItself) {
   EXPECT_EQ(augment.describe(), "pad_crop 2, 32, hflip, normalize cifar10");
 }
 
-TEST(Augment, TellsWhereAStepWithoutOptionsStands) {
+TEST(Augment, ErrorHasLineOfOptionlessStep) {
   auto source = std::make_shared<SourceText>();
   source->name = "cats.yaml";
   Value step("color_jitter");
@@ -319,7 +319,7 @@ TEST(Augment, TellsWhereAStepWithoutOptionsStands) {
   EXPECT_NE(message.find("cats.yaml:9:7: error: 'color_jitter' changes nothing"), std::string::npos) << message;
 }
 
-TEST(Augment, ACropNeedsRoomForItself) {
+TEST(Augment, RefusesCropLargerThanImage) {
   for (const char* step : {"random_crop", "center_crop"}) {
     const Augment augment = read_augment(mapping({{"augment", sequence({mapping({{step, "4"}})})}}), {1, 4, 4});
     const std::string message = message_of(ErrorKind::config, [&] { run(augment, counting(4, 3)); });
@@ -332,7 +332,7 @@ TEST(Augment, ACropNeedsRoomForItself) {
   EXPECT_NE(message.find("6x3, too small for `pad_crop: 4`"), std::string::npos) << message;
 }
 
-TEST(Augment, TellsWhereItsStepsStand) {
+TEST(Augment, ErrorHasLineOfStep) {
   auto source = std::make_shared<SourceText>();
   source->name = "cats.yaml";
   Value data = mapping({{"augment", sequence({"hflip"})}});

@@ -51,7 +51,7 @@ ImagesAndTargets first_batch(const Dataset& data, const Augment& augment, Loader
 
 }  // namespace
 
-TEST(BatchMaker, MakesARowOfSharesOfSeveralLabels) {
+TEST(BatchMaker, WritesMultiHotTargets) {
   const Negatives data;
   const ImagesAndTargets made =
       first_batch(data, read_augment(mapping({}), {1, 3, 4}), {.target = TargetKind::labels, .outputs = 6});
@@ -60,7 +60,7 @@ TEST(BatchMaker, MakesARowOfSharesOfSeveralLabels) {
             (std::vector<float>{0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0}));
 }
 
-TEST(BatchMaker, CropsAndFlipsAnImageAndItsTargetAlike) {
+TEST(BatchMaker, TransformsImageAndTargetTogether) {
   const Negatives data;
   const Augment augment = read_augment(mapping({{"augment", sequence({"random_crop", "hflip"})}}), {1, 2, 2});
   const ImagesAndTargets made = first_batch(data, augment, {.seed = 3, .target = TargetKind::image});
@@ -68,7 +68,7 @@ TEST(BatchMaker, CropsAndFlipsAnImageAndItsTargetAlike) {
   for (std::size_t i = 0; i < made.images.size(); ++i) EXPECT_NEAR(made.images[i] + made.targets[i], 1, 1e-6) << i;
 }
 
-TEST(BatchMaker, KeepsTheColoursOfATarget) {
+TEST(BatchMaker, KeepsColorsOfTarget) {
   const Negatives data;
   const auto made_with = [&](const Value& steps) {
     return first_batch(data, read_augment(mapping({{"augment", steps}}), {1, 3, 4}), {.target = TargetKind::image});
@@ -83,7 +83,7 @@ TEST(BatchMaker, KeepsTheColoursOfATarget) {
             std::string::npos);
 }
 
-TEST(BatchMaker, WantsAnImageAndItsTargetOfOneSize) {
+TEST(BatchMaker, RefusesTargetOfAnotherSize) {
   Negatives data;
   data.height_of_target = 2;
   const Augment augment = read_augment(mapping({}), {1, 3, 4});
@@ -94,7 +94,7 @@ TEST(BatchMaker, WantsAnImageAndItsTargetOfOneSize) {
   EXPECT_NE(failure(Numbers(5), plain()).find("no image is its target"), std::string::npos);
 }
 
-TEST(BatchMaker, AddsNoiseToTheImageAndNotToItsTarget) {
+TEST(BatchMaker, AddsNoiseOnlyToImage) {
   const Negatives data;
   const Augment augment = read_augment(mapping({}), {1, 3, 4});
   const ImagesAndTargets clean = first_batch(data, augment, {.target = TargetKind::input});
@@ -110,7 +110,7 @@ TEST(BatchMaker, AddsNoiseToTheImageAndNotToItsTarget) {
 }
 
 // As whoever goes on from there finds it.
-TEST(BatchMaker, MixesABatchInTheSameWayFromWhereverAnEpochIsBegun) {
+TEST(BatchMaker, MixesIdenticallyIfEpochIsResumed) {
   const Numbers data(12);
   const Augment augment = plain();
   const auto batches = [&](std::int64_t epoch, std::int64_t first_image) {
@@ -164,7 +164,7 @@ Dealt dealt(const Dataset& data, LoaderOptions options, int ranks) {
   return all;
 }
 
-TEST(BatchMaker, RanksShareTheRowsOfEachBatch) {
+TEST(BatchMaker, SplitsRowsAcrossRanks) {
   const Numbers data(30);
   const LoaderOptions options{.batch_size = 12, .shuffle = true};
   const Dealt whole = dealt(data, options, 1);
@@ -176,13 +176,13 @@ TEST(BatchMaker, RanksShareTheRowsOfEachBatch) {
   EXPECT_EQ(dealt(data, options, 4).rows, (std::vector<std::size_t>{3, 3, 3, 3, 3, 3, 3, 3, 2, 1, 2, 1}));
 }
 
-TEST(BatchMaker, ARankMayHaveNoRowOfTheLastBatch) {
+TEST(BatchMaker, AllowsRankWithoutRows) {
   const Numbers data(14);
   EXPECT_EQ(dealt(data, {.batch_size = 12}, 4).rows, (std::vector<std::size_t>{3, 3, 3, 3, 1, 0, 1, 0}));
 }
 
 // With bad images, too: what would have been mixed with one stays as it is.
-TEST(BatchMaker, MixesImagesThatSeveralRanksHave) {
+TEST(BatchMaker, MixesImagesAcrossRanks) {
   for (const std::set<std::int64_t>& bad : {std::set<std::int64_t>{}, {0, 17}}) {
     const Numbers data(30, bad);
     const LoaderOptions options{

@@ -15,7 +15,7 @@ Bytes records(const std::vector<std::uint8_t>& labels) {
 
 }  // namespace
 
-TEST(Cifar10, ReadsTheFilesOfASplitInOrder) {
+TEST(Cifar10, ReadsFilesOfSplitInOrder) {
   const std::filesystem::path folder = fresh_folder();
   write_file(folder / "data_batch_2.bin", records({5}));
   write_file(folder / "data_batch_1.bin", records({3, 4}));
@@ -35,7 +35,7 @@ TEST(Cifar10, ReadsTheFilesOfASplitInOrder) {
   EXPECT_NE(train->describe().find("3 images 3x32x32, 10 classes"), std::string::npos);
 }
 
-TEST(Cifar10, TakesNamedFilesAndClassNames) {
+TEST(Cifar10, ReadsNamedFilesAndClassNames) {
   const std::filesystem::path folder = fresh_folder();
   const std::string one = write_file(folder / "one.bin", records({1})),
                     two = write_file(folder / "two.bin", records({2}));

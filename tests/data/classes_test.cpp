@@ -18,7 +18,7 @@ std::string names_failure(const std::string& text) {
 
 }  // namespace
 
-TEST(ClassNames, ReadsFileOfOneNamePerLine) {
+TEST(ClassNames, ReadsOneNamePerLine) {
   EXPECT_EQ(names_in("\xef\xbb\xbfgreat white shark\r\n  hen \ncock\n\n"),
             (std::vector<std::string>{"great white shark", "hen", "cock"}));
 }
@@ -29,7 +29,7 @@ TEST(ClassNames, NamesLineOfBadFile) {
   EXPECT_NE(names_failure("\n\n").find("names.txt: has no class name"), std::string::npos);
 }
 
-TEST(ClassNames, RefusesNameThatComesTwice) {
+TEST(ClassNames, RefusesDuplicateName) {
   const std::string list = write_text(fresh_folder() / "list.txt", "a.png 0\n");
   const std::string message = message_of(ErrorKind::config, [&] {
     open_dataset("image_list", mapping({{"file", list}, {"classes", sequence({"x", "x"})}}));

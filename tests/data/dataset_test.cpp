@@ -28,7 +28,7 @@ std::vector<std::unique_ptr<Dataset>> one_of_each() {
 
 }  // namespace
 
-TEST(Dataset, RefusesImageThatIsNotThere) {
+TEST(Dataset, RefusesIndexOutOfRange) {
   Image image;
   for (const std::unique_ptr<Dataset>& data : one_of_each())
     for (const std::int64_t index : {std::int64_t(-1), data->size(), std::int64_t(1000000000000000)}) {
@@ -38,7 +38,7 @@ TEST(Dataset, RefusesImageThatIsNotThere) {
     }
 }
 
-TEST(Dataset, KnowsLabelsWithoutReadingImages) {
+TEST(Dataset, ReturnsLabelsWithoutReadingImages) {
   Image image;
   for (const std::unique_ptr<Dataset>& data : one_of_each())
     EXPECT_EQ(data->labels(0), data->get(0, image).labels) << data->describe();

@@ -68,7 +68,7 @@ TEST(KindOfFile, NamesWeights) {
   }
 }
 
-TEST(KindOfFile, NamesCureForAnyUse) {
+TEST(KindOfFile, SuggestsFixForAnyUse) {
   const std::vector<std::pair<std::string, std::string>> kinds{
       {"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\n", "a git-lfs pointer; run `git lfs pull`"},
       {"\n  <!DOCTYPE HTML>\n<html>", "a web page (HTML); download the file again"},

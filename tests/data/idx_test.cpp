@@ -43,7 +43,7 @@ TEST(Idx, ReadsImagesAndLabels) {
   EXPECT_EQ(data->describe().rfind("idx, 3 images 1x2x2, 3 classes (", 0), 0u) << data->describe();
 }
 
-TEST(Idx, ReadsFourDimensionsAsColour) {
+TEST(Idx, ReadsFourDimensionsAsColor) {
   Bytes images = small_images;
   images[3] = 4;
   images.insert(images.begin() + 7, {3, 0, 0, 0});  // 3 x 3 x 2 x 2
@@ -66,14 +66,14 @@ TEST(Idx, ReadsTheShippedDigits) {
   EXPECT_EQ(Bytes(image.pixels.begin(), image.pixels.begin() + 8), (Bytes{0, 0, 80, 207, 143, 16, 0, 0}));
 }
 
-TEST(Idx, EveryTruncationIsAnError) {
+TEST(Idx, RefusesEveryTruncation) {
   for (std::size_t length = 0; length < small_images.size(); ++length)
     EXPECT_NE(failure(Bytes(small_images.begin(), small_images.begin() + length), small_labels), "") << length;
   for (std::size_t length = 0; length < small_labels.size(); ++length)
     EXPECT_NE(failure(small_images, Bytes(small_labels.begin(), small_labels.begin() + length)), "") << length;
 }
 
-TEST(Idx, EveryTruncationOfAPackedFileIsAnError) {
+TEST(Idx, RefusesEveryTruncationOfGzip) {
   const std::string images = "data/digits/test-images.idx.gz";
   const Bytes whole = read_bytes("data/digits/test-labels.idx.gz");
   const std::filesystem::path folder = fresh_folder();
@@ -85,7 +85,7 @@ TEST(Idx, EveryTruncationOfAPackedFileIsAnError) {
   }
 }
 
-TEST(Idx, EveryFlippedBitOfAPackedFileIsAnErrorOrHarmless) {
+TEST(Idx, SurvivesEveryFlippedBitOfGzip) {
   const std::string images = "data/digits/test-images.idx.gz";
   const Bytes whole = read_bytes("data/digits/test-labels.idx.gz");
   const std::filesystem::path folder = fresh_folder();
@@ -102,7 +102,7 @@ TEST(Idx, EveryFlippedBitOfAPackedFileIsAnErrorOrHarmless) {
   }
 }
 
-TEST(Idx, EveryFlippedBitOfTheHeaderIsAnError) {
+TEST(Idx, RefusesEveryFlippedBitOfHeader) {
   for (std::size_t bit = 0; bit < 8 * 16; ++bit) {
     Bytes flipped = small_images;
     flipped[bit / 8] ^= static_cast<std::uint8_t>(1 << bit % 8);
@@ -110,7 +110,7 @@ TEST(Idx, EveryFlippedBitOfTheHeaderIsAnError) {
   }
 }
 
-TEST(Idx, SaysWhatIsWrong) {
+TEST(Idx, ReportsInvalidFiles) {
   EXPECT_NE(failure(small_labels, small_images).find("are `images` and `labels` swapped?"), std::string::npos);
   Bytes huge = small_images;
   std::fill(huge.begin() + 4, huge.begin() + 16, std::uint8_t(255));

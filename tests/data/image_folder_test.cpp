@@ -12,7 +12,7 @@ std::unique_ptr<Dataset> open_folder(const std::filesystem::path& folder, const 
 
 }  // namespace
 
-TEST(ImageFolder, TakesSubFoldersAsClassesInOrder) {
+TEST(ImageFolder, ReadsSubfoldersAsClassesInOrder) {
   const std::filesystem::path folder = fresh_folder();
   write_file(folder / "dog" / "b.PNG", png_of(3, 2, 3, 40));
   write_file(folder / "dog" / "a.Jpeg", small_jpeg());
@@ -36,7 +36,7 @@ TEST(ImageFolder, TakesSubFoldersAsClassesInOrder) {
   EXPECT_EQ(image.channels, 1);
 }
 
-TEST(ImageFolder, SaysWhatIsWrong) {
+TEST(ImageFolder, ReportsInvalidFolders) {
   const std::filesystem::path folder = fresh_folder();
   const auto failure = [&](const std::filesystem::path& path) {
     return message_of(ErrorKind::data, [&] { open_folder(path); });
@@ -49,7 +49,7 @@ TEST(ImageFolder, SaysWhatIsWrong) {
   EXPECT_NE(message_of(ErrorKind::config, [&] { open_folder(folder, "2"); }).find("channels"), std::string::npos);
 }
 
-TEST(ImageFolder, TellsHowManyImagesItFoundToWhoMayStopIt) {
+TEST(ImageFolder, ReportsProgressAndCanBeInterrupted) {
   const std::filesystem::path folder = fresh_folder();
   for (const char* name : {"a.png", "b.png", "c.png"}) write_file(folder / "cat" / name, png_of(3, 2, 3, 40));
   std::vector<std::int64_t> told;
@@ -63,7 +63,7 @@ TEST(ImageFolder, TellsHowManyImagesItFoundToWhoMayStopIt) {
   EXPECT_EQ(told, (std::vector<std::int64_t>{0, 1, 2}));
 }
 
-TEST(ImageFolder, CountsWhatItSkips) {
+TEST(ImageFolder, CountsSkippedFiles) {
   const std::filesystem::path folder = fresh_folder();
   write_file(folder / "cat" / "a.png", png_of(3, 2, 3, 40));
   EXPECT_EQ(open_folder(folder)->describe().find("skipped"), std::string::npos);
@@ -103,7 +103,7 @@ TEST(ImageFolder, FollowsLinksToFolders) {
   EXPECT_NE(data->describe().find("; followed 1 link to folders"), std::string::npos) << data->describe();
 }
 
-TEST(ImageFolder, ReadsRingsOfLinksOnce) {
+TEST(ImageFolder, ReadsCyclicLinksOnce) {
   const std::filesystem::path folder = fresh_folder(), cat = folder / "cat";
   write_file(cat / "z" / "b.png", png_of(3, 2, 3, 40));
   write_file(cat / "a.png", png_of(3, 2, 3, 40));
@@ -117,7 +117,7 @@ TEST(ImageFolder, ReadsRingsOfLinksOnce) {
       << data->describe();
 }
 
-TEST(ImageFolder, ReadsNoOtherClassThroughALinkToTheParent) {
+TEST(ImageFolder, IgnoresLinkToParentFolder) {
   const std::filesystem::path folder = fresh_folder();
   write_file(folder / "cat" / "a.png", png_of(3, 2, 3, 40));
   write_file(folder / "dog" / "b.png", png_of(3, 2, 3, 40));
@@ -125,7 +125,7 @@ TEST(ImageFolder, ReadsNoOtherClassThroughALinkToTheParent) {
   EXPECT_EQ(open_folder(folder)->size(), 2);
 }
 
-TEST(ImageFolder, ReadsNamesOfAnyBytesAndShowsThemWithCare) {
+TEST(ImageFolder, ReadsAndEscapesAnyFileName) {
   const std::filesystem::path folder = fresh_folder();
   write_file(folder / "latin\xe9" / "p\x1b[2J\xff.png", png_of(3, 2, 3, 40));
   write_text(folder / "line\nbreak" / "broken\n.png", "");
@@ -138,7 +138,7 @@ TEST(ImageFolder, ReadsNamesOfAnyBytesAndShowsThemWithCare) {
   EXPECT_NE(message.find("line\uFFFDbreak/broken\uFFFD.png' is not a readable image"), std::string::npos) << message;
 }
 
-TEST(ImageFolder, HoldsPicturesToTheSitesLimit) {
+TEST(ImageFolder, RefusesImagesAbovePixelLimit) {
   const std::filesystem::path folder = fresh_folder();
   write_file(folder / "cat" / "a.png", png_of(3, 2, 3, 40));
   DatasetSite site{"", {3, 8, 8}, 0};

@@ -13,7 +13,7 @@ std::unique_ptr<Dataset> open_list(const std::string& text, std::vector<std::pai
 
 }  // namespace
 
-TEST(ImageList, ForgivesLineEndsBlanksAndSpacesInPaths) {
+TEST(ImageList, AcceptsCrlfBlankLinesAndSpaces) {
   const auto data = open_list("\xef\xbb\xbfmy cats/one 1.png 2\r\n\r\n   \n  gone.png\t0  \r\nother.jpg 1");
   ASSERT_EQ(data->size(), 3);
   EXPECT_EQ(data->classes(), (std::vector<std::string>{"0", "1", "2"}));
@@ -26,7 +26,7 @@ TEST(ImageList, ForgivesLineEndsBlanksAndSpacesInPaths) {
   EXPECT_NE(data->where(2).find("list.txt:5 (other.jpg)"), std::string::npos);
 }
 
-TEST(ImageList, TakesClassNames) {
+TEST(ImageList, ReadsClassNames) {
   Image image;
   const auto found = open_list("x.png dog\nmy cats/one 1.png cat\n");
   EXPECT_EQ(found->classes(), (std::vector<std::string>{"cat", "dog"}));
@@ -81,7 +81,7 @@ TEST(ImageList, RefusesFilesOfOtherKinds) {
   EXPECT_NE(failure("<!DOCTYPE html>\n<p> 404\n").find("a web page (HTML)"), std::string::npos);
 }
 
-TEST(ImageList, TakesSeveralLabelsAndNone) {
+TEST(ImageList, ReadsAnyNumberOfLabels) {
   const auto numbers = open_list_for(TargetKind::labels, "one.png 3,7,0\none.png\nmy cats/two.png -\none.png 2\n");
   EXPECT_EQ(numbers->classes().size(), 8u);
   EXPECT_EQ(labels_of(*numbers, 0), (std::vector<std::int64_t>{3, 7, 0}));
@@ -96,7 +96,7 @@ TEST(ImageList, TakesSeveralLabelsAndNone) {
             std::string::npos);
 }
 
-TEST(ImageList, TakesAnotherImageAsTheTarget) {
+TEST(ImageList, ReadsTargetImage) {
   const auto data = open_list_for(TargetKind::image, "my cats/two.png one.png\n");
   Image image;
   const Target target = data->get(0, image);
@@ -107,7 +107,7 @@ TEST(ImageList, TakesAnotherImageAsTheTarget) {
             std::string::npos);
 }
 
-TEST(ImageList, OfImagesThatAreTheirOwnTargetsNeedsNoLabels) {
+TEST(ImageList, NeedsNoLabelsForInputTargets) {
   const auto data = open_list_for(TargetKind::input, "one.png\nmy cats/two.png 4\n");
   Image image;
   data->get(0, image);
@@ -116,7 +116,7 @@ TEST(ImageList, OfImagesThatAreTheirOwnTargetsNeedsNoLabels) {
   EXPECT_EQ(image.pixels, Bytes(4, 7));
 }
 
-TEST(ImageList, ShowsItsLinesWithCare) {
+TEST(ImageList, EscapesLinesInMessages) {
   const auto failure = [](const std::string& text) { return message_of(ErrorKind::data, [&] { open_list(text); }); };
   EXPECT_NE(failure("a.png 1\n\x1b[2J\n").find("found '\uFFFD[2J'"), std::string::npos);
   EXPECT_NE(failure("a.png 1\nb.png \x9b"
@@ -128,7 +128,7 @@ TEST(ImageList, ShowsItsLinesWithCare) {
   EXPECT_NE(data->where(0).find("(my\uFFFD[2J.png)"), std::string::npos);
 }
 
-TEST(ImageList, CutsLongLinesInMessages) {
+TEST(ImageList, TruncatesLongLinesInMessages) {
   const std::string text(5000000, 'x');
   const auto data = open_list(text + " 1\n");
   Image image;

@@ -35,27 +35,27 @@ TEST(ImageOperations, Brightness) {
   EXPECT_EQ(after(adjust_brightness, image, 1.0f), image.pixels);
 }
 
-TEST(ImageOperations, ContrastIsAboutTheMeanGrey) {
+TEST(ImageOperations, ContrastBlendsWithMeanGray) {
   EXPECT_EQ(after(adjust_contrast, grey_row, 2.0f), (Bytes{0, 15, 35, 55}));
   EXPECT_EQ(after(adjust_contrast, grey_row, 0.5f), (Bytes{17, 22, 27, 32}));
   EXPECT_EQ(after(adjust_contrast, two_colours, 0.5f), (Bytes{131, 31, 81, 31, 56, 31}));  // the mean is 62
 }
 
-TEST(ImageOperations, SaturationIsAboutThePixelInGrey) {
+TEST(ImageOperations, SaturationBlendsWithGrayPixel) {
   EXPECT_EQ(after(adjust_saturation, colour, 0.0f), (Bytes{124, 124, 124}));
   EXPECT_EQ(after(adjust_saturation, colour, 0.5f), (Bytes{162, 112, 87}));
   EXPECT_EQ(after(adjust_saturation, colour, 2.0f), (Bytes{255, 76, 0}));
   EXPECT_EQ(after(adjust_saturation, grey_row, 2.0f), grey_row.pixels);
 }
 
-TEST(ImageOperations, SharpnessIsAboutTheSmoothedImage) {
+TEST(ImageOperations, SharpnessBlendsWithSmoothedImage) {
   const Image dot{1, 3, 3, {0, 0, 0, 0, 104, 0, 0, 0, 13}};
   EXPECT_EQ(after(adjust_sharpness, dot, 0.0f)[4], 41);  // (5 * 104 + 13) / 13
   EXPECT_EQ(after(adjust_sharpness, dot, 2.0f), (Bytes{0, 0, 0, 0, 167, 0, 0, 0, 13}));
   EXPECT_EQ(after(adjust_sharpness, grey_row, 2.0f), grey_row.pixels) << "too small to be smoothed";
 }
 
-TEST(ImageOperations, HueTurns) {
+TEST(ImageOperations, RotatesHue) {
   const Image red{3, 1, 2, {255, 90, 0, 90, 0, 90}};  // and a grey, which has no hue
   EXPECT_EQ(after(adjust_hue, red, 1 / 3.0f), (Bytes{0, 90, 255, 90, 0, 90}));
   EXPECT_EQ(after(adjust_hue, red, 0.5f), (Bytes{0, 90, 255, 90, 255, 90}));

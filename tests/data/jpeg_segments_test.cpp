@@ -13,7 +13,7 @@ TEST(HuffmanTablesFit, AcceptsIntactFilesAndOtherKinds) {
   EXPECT_TRUE(huffman_tables_fit(Bytes{}));
 }
 
-TEST(HuffmanTablesFit, FindsTableOfTooManyCodes) {
+TEST(HuffmanTablesFit, RejectsTableWithTooManyCodes) {
   Bytes file{0xff, 0xd8, 0xff, 0xe0, 0, 4, 1, 2, 0xff, 0xff, 0xc4, 1, 19, 0};  // an APP0 segment, a fill byte, DHT
   file.insert(file.end(), 15, 17);
   file.push_back(1);  // 15 x 17 + 1 = 256 codes
@@ -25,7 +25,7 @@ TEST(HuffmanTablesFit, FindsTableOfTooManyCodes) {
   EXPECT_FALSE(huffman_tables_fit(file));
 }
 
-TEST(HasJpegEnd, IgnoresWhatFollowsTheEnd) {
+TEST(HasJpegEnd, IgnoresBytesAfterEnd) {
   Bytes file = small_jpeg();
   EXPECT_TRUE(has_jpeg_end(file));
   for (const int byte : {0xff, 0xda, 0, 8, 0xff, 0xd8}) {
@@ -51,7 +51,7 @@ TEST(HasJpegEnd, RejectsTruncatedImageBeforeAnother) {
   EXPECT_FALSE(has_jpeg_end(file));
 }
 
-TEST(StoresGray, KnowsYcbcrFromRgb) {
+TEST(StoresGray, DistinguishesYcbcrFromRgb) {
   Bytes file = small_jpeg();
   EXPECT_TRUE(stores_gray(file));
   const Bytes frame{0xff, 0xc0};

@@ -72,7 +72,7 @@ class NumbersOfOneCore final : public Numbers {
   mutable std::atomic<int> on_one_core = 0;
 };
 
-TEST(Loader, WorkersShareNoCoreWithTheThreadThatComputes) {
+TEST(Loader, KeepsWorkersOffComputeCore) {
   if (omp_get_num_procs() == 1) GTEST_SKIP() << "one core: nothing to choose from";
   const NumbersOfOneCore data(20);
   const Augment augment = plain();
@@ -86,7 +86,7 @@ TEST(Loader, WorkersShareNoCoreWithTheThreadThatComputes) {
   EXPECT_EQ(data.on_one_core, 0);
 }
 
-TEST(Loader, BatchesDoNotDependOnTheWorkers) {
+TEST(Loader, BatchesIgnoreWorkerCount) {
   const Numbers data(103);
   const Augment augment =
       read_augment(mapping({{"augment", sequence({mapping({{"pad_crop", "1"}}), "hflip"})}}), {1, 2, 3});
@@ -100,7 +100,7 @@ TEST(Loader, BatchesDoNotDependOnTheWorkers) {
   EXPECT_EQ(all[0], all[2]);
 }
 
-TEST(Loader, ShufflesEachEpochAnewAndVisitsEveryImageOnce) {
+TEST(Loader, ShufflesEachEpochWithoutRepeats) {
   const Numbers data(50);
   const Augment augment = plain();
   Loader loader(data, augment, {.batch_size = 7, .shuffle = true});
@@ -112,7 +112,7 @@ TEST(Loader, ShufflesEachEpochAnewAndVisitsEveryImageOnce) {
   EXPECT_NE(drain(other, 0).indices, first);
 }
 
-TEST(Loader, ResumesInTheMiddleOfAnEpoch) {
+TEST(Loader, ResumesMidEpoch) {
   const Numbers data(40);
   const Augment augment = read_augment(mapping({{"augment", sequence({"hflip"})}}), {1, 2, 3});
   const LoaderOptions options{.batch_size = 8, .shuffle = true};
@@ -123,7 +123,7 @@ TEST(Loader, ResumesInTheMiddleOfAnEpoch) {
   EXPECT_TRUE(drain(resumed, 2, 40).indices.empty());
 }
 
-TEST(Loader, ResumesWithBatchesOfAnotherSize) {
+TEST(Loader, ResumesWithAnotherBatchSize) {
   const Numbers data(40);
   const Augment augment = plain();
   Loader loader(data, augment, {.batch_size = 8, .shuffle = true});
@@ -137,7 +137,7 @@ TEST(Loader, ResumesWithBatchesOfAnotherSize) {
   }
 }
 
-TEST(Loader, NamesTheImageWhoseLabelIsNoClass) {
+TEST(Loader, NamesImageOfInvalidLabel) {
   Numbers data(12);
   data.label_of_ten = 10;
   const Augment augment = plain();
@@ -148,7 +148,7 @@ TEST(Loader, NamesTheImageWhoseLabelIsNoClass) {
       << message;
 }
 
-TEST(Loader, DropsTheLastBatchWhereAsked) {
+TEST(Loader, DropsLastBatchIfSet) {
   const Numbers data(10);
   const Augment augment = plain();
   Loader loader(data, augment, {.batch_size = 4, .drop_last = true});
@@ -158,7 +158,7 @@ TEST(Loader, DropsTheLastBatchWhereAsked) {
   EXPECT_NE(message.find("no batch of 11 can be made of 10 image(s)"), std::string::npos) << message;
 }
 
-TEST(Loader, ANewEpochCancelsAnUnfinishedOne) {
+TEST(Loader, NewEpochCancelsUnfinishedEpoch) {
   const Numbers data(1000);
   const Augment augment = plain();
   const auto stream = make_stream({});
@@ -175,7 +175,7 @@ TEST(Loader, ANewEpochCancelsAnUnfinishedOne) {
   }
 }
 
-TEST(Loader, ABadImageReachesTheCallerInItsPlace) {
+TEST(Loader, ReportsBadImageInOrder) {
   const Numbers data(20, {13});
   const Augment augment = plain();
   const auto stream = make_stream({});
@@ -191,7 +191,7 @@ TEST(Loader, ABadImageReachesTheCallerInItsPlace) {
   }
 }
 
-TEST(Loader, OtherExceptionsAndWrongShapesNameTheImage) {
+TEST(Loader, NamesImageIfReadingThrows) {
   Numbers data(3);
   data.broken = 2;
   const Augment augment = plain(), larger = read_augment(mapping({}), {1, 9, 9});
@@ -236,7 +236,7 @@ TEST(Loader, PositionCountsBadImages) {
   }
 }
 
-TEST(Loader, AnEpochWithoutAGoodImageIsAnError) {
+TEST(Loader, FailsIfNoImageIsReadable) {
   const Numbers data(3, {0, 1, 2});
   const Augment augment = plain();
   Loader loader(data, augment, {.batch_size = 2, .skip_bad = true});
@@ -258,7 +258,7 @@ class FakeGpu final : public ForwardingStream {
 };
 
 // A captured step finds its images at one of two places; what is read there must not be overwritten meanwhile.
-TEST(Loader, FullBatchesLieAtTwoPlacesInTurnAndHoldUntilTheNextCall) {
+TEST(Loader, AlternatesBetweenTwoBatchBuffers) {
   const Numbers data(50);
   const Augment augment = plain();
   FakeGpu stream;
@@ -277,7 +277,7 @@ TEST(Loader, FullBatchesLieAtTwoPlacesInTurnAndHoldUntilTheNextCall) {
   for (const float* place : other) EXPECT_EQ(full.count(place), 0u);
 }
 
-TEST(Loader, BeginsTheNextCopyWhileABatchIsInUse) {
+TEST(Loader, CopiesNextBatchDuringStep) {
   const Numbers data(40);
   const Augment augment = plain();
   FakeGpu stream;
@@ -298,7 +298,7 @@ class Unreadable final : public Numbers {
   Target get(std::int64_t, Image&) const override { throw std::bad_alloc(); }
 };
 
-TEST(Loader, NamesImageThatMemoryIsTooSmallFor) {
+TEST(Loader, NamesImageIfOutOfMemory) {
   const Unreadable data(5);
   const Augment augment = plain();
   const auto stream = make_stream({});
@@ -314,7 +314,7 @@ TEST(Loader, NamesImageThatMemoryIsTooSmallFor) {
   }
 }
 
-TEST(Loader, AnEpochThatEndsGivesItsMemoryBack) {
+TEST(Loader, FreesMemoryAtEndOfEpoch) {
   const Numbers data(40);
   const Augment augment = plain();
   const auto stream = make_stream({});
@@ -329,7 +329,7 @@ TEST(Loader, AnEpochThatEndsGivesItsMemoryBack) {
   EXPECT_EQ(stream->memory().in_use, 0u);
 }
 
-TEST(Loader, RefusesUseWithoutAnEpoch) {
+TEST(Loader, RefusesNextBeforeStartEpoch) {
   const Numbers data(3);
   const Augment augment = plain();
   Loader loader(data, augment, {});
@@ -341,7 +341,7 @@ TEST(Loader, RefusesUseWithoutAnEpoch) {
 
 #ifndef __SANITIZE_ADDRESS__  // it needs the address space for itself
 // So little of it is left that a few threads find room for their stacks, and 256 do not.
-TEST(Loader, ThreadsThatCannotStartAreAnErrorInWords) {
+TEST(Loader, FailsIfThreadsCannotStart) {
   std::ifstream statm("/proc/self/statm");
   rlim_t pages = 0;
   ASSERT_TRUE(statm >> pages);

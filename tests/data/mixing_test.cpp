@@ -27,7 +27,7 @@ struct MixedBatch {
   float& at(std::int64_t image, std::int64_t label) { return shares[static_cast<std::size_t>(image * count + label)]; }
 };
 
-TEST(Mixing, MixupBlendsAnImageWithItsPartnerByTheSharesOfTheirTargets) {
+TEST(Mixing, MixupBlendsImagesAndTargetsEqually) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     MixedBatch batch(5, {.mixup = 0.2}, seed);
     const float lambda = batch.at(0, 0);
@@ -42,7 +42,7 @@ TEST(Mixing, MixupBlendsAnImageWithItsPartnerByTheSharesOfTheirTargets) {
   }
 }
 
-TEST(Mixing, CutmixPutsInABoxWhoseAreaIsThePartnersShare) {
+TEST(Mixing, CutmixTargetWeightIsBoxArea) {
   std::int64_t boxes = 0;
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     MixedBatch batch(4, {.cutmix = 1}, seed);
@@ -69,7 +69,7 @@ TEST(Mixing, LeavesSingleImageAlone) {
   }
 }
 
-TEST(Mixing, OfBothABatchTakesOne) {
+TEST(Mixing, UsesMixupOrCutmixPerBatch) {
   std::int64_t blended = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     const MixedBatch batch(2, {.mixup = 1, .cutmix = 1}, seed);
@@ -79,7 +79,7 @@ TEST(Mixing, OfBothABatchTakesOne) {
 }
 
 // Beta(a, a) has the mean 1/2 and the variance 1 / (4 (2 a + 1)).
-TEST(Mixing, BetaHasItsMeanAndItsVariance) {
+TEST(Mixing, BetaHasItsMeanAndVariance) {
   constexpr int draws = 20000;
   for (const double alpha : {0.01, 0.2, 1.0, 3.0}) {
     double sum = 0, squares = 0;

@@ -82,7 +82,7 @@ TEST(OrientationOf, AcceptsEveryTruncation) {
 }
 
 // As PIL's ImageOps.exif_transpose.
-TEST(Oriented, TurnsAndMirrors) {
+TEST(Oriented, RotatesAndMirrors) {
   const std::vector<std::pair<int, Bytes>> upright_pixels{
       {1, {1, 2, 3, 4, 5, 6}}, {2, {3, 2, 1, 6, 5, 4}}, {3, {6, 5, 4, 3, 2, 1}}, {4, {4, 5, 6, 1, 2, 3}},
       {5, {1, 4, 2, 5, 3, 6}}, {6, {4, 1, 5, 2, 6, 3}}, {7, {6, 3, 5, 2, 4, 1}}, {8, {3, 6, 2, 5, 1, 4}}};

@@ -68,7 +68,7 @@ TEST(RandAugment, TruncatesShiftsExactly) {
   EXPECT_FALSE(black.contains(54));
 }
 
-TEST(RandAugment, DependsOnTheSeedAlone) {
+TEST(RandAugment, DependsOnlyOnSeed) {
   EXPECT_EQ(augmented({}, 3), augmented({}, 3));
   std::set<Bytes> drawn;
   for (std::uint64_t seed = 0; seed < 100; ++seed) drawn.insert(augmented({}, seed));
@@ -88,7 +88,7 @@ TEST(ColorJitter, DrawsFactorsFromItsRange) {
 }
 
 // Black and white: contrast about the mean of a dimmed image is another than dimming after it.
-TEST(ColorJitter, DrawsTheOrderToo) {
+TEST(ColorJitter, DrawsOrderOfOperations) {
   const ColorJitter jitter{.brightness = 0.3, .contrast = 0.3};
   const auto in_order = [&](std::uint64_t seed, bool brightness_first) {
     const RandomSequence random{seed};
@@ -129,7 +129,7 @@ TEST(RandomErasing, ErasesABox) {
   EXPECT_EQ(corners.size(), 25u);
 }
 
-TEST(RandomErasing, DrawsShareAndAspectAndWhetherAtAll) {
+TEST(RandomErasing, DrawsProbabilityAreaAndAspect) {
   int erased = 0;
   for (std::uint64_t seed = 0; seed < 1000; ++seed) {
     std::vector<float> values(32 * 32, 1);
@@ -142,7 +142,7 @@ TEST(RandomErasing, DrawsShareAndAspectAndWhetherAtAll) {
   EXPECT_NEAR(erased, 250, 55);
 }
 
-TEST(RandomErasing, FillsWithNoiseWhereAsked) {
+TEST(RandomErasing, FillsWithNoiseIfSet) {
   std::vector<float> values(64 * 64, 100);
   RandomErasing{.probability = 1, .least_area = 0.3, .noise = true}.apply(values.data(), {1, 64, 64},
                                                                           RandomSequence{1});
@@ -154,7 +154,7 @@ TEST(RandomErasing, FillsWithNoiseWhereAsked) {
   EXPECT_NEAR(squares / count, 1, 0.15);
 }
 
-TEST(RandomErasing, LeavesAnImageAloneThatNoBoxFits) {
+TEST(RandomErasing, LeavesImageIfNoBoxFits) {
   std::vector<float> values(16, 1);
   RandomErasing{.probability = 1, .least_area = 1, .most_area = 1, .least_aspect = 1, .most_aspect = 1}.apply(
       values.data(), {1, 4, 4}, RandomSequence{1});

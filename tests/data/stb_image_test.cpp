@@ -34,7 +34,7 @@ std::string failure(const Bytes& bytes) {
 
 }  // namespace
 
-TEST(ReadImage, GivesBackWhatEncodePngWrote) {
+TEST(ReadImage, ReadsOutputOfEncodePng) {
   const std::string file = (fresh_folder() / "x.png").string();
   for (const int channels : {1, 3}) {
     Image image{channels, 3, 5, {}};
@@ -68,7 +68,7 @@ TEST(ReadImage, IgnoresWrongEndings) {
   EXPECT_EQ(read_image(write_file(folder / "x.png", small_jpeg()), 3).width, 12);
 }
 
-TEST(ReadImage, DecodesAJpeg) {
+TEST(ReadImage, DecodesJpeg) {
   const Image image = read_image(write_file(fresh_folder() / "small.jpg", small_jpeg()), 3);
   EXPECT_EQ(image.channels * 10000 + image.height * 100 + image.width, 31012);
   // Red rises by 20 a column, green by 25 a row, blue falls from 200 to 30 in the middle.
@@ -121,7 +121,7 @@ TEST(ReadByStb, ReadsRgbJpegAsGray) {
 }
 
 // As of a motion photo, in which a film follows the image.
-TEST(ReadByStb, ReadsJpegThatOtherBytesFollow) {
+TEST(ReadByStb, ReadsJpegWithTrailingBytes) {
   const Image alone = read_by_stb(small_jpeg(), 3, "x.jpg");
   for (const Bytes& film : {Bytes(1024, 0), Bytes{'f', 't', 'y', 'p', 0xff, 0xda, 0, 1}, small_jpeg()}) {
     Bytes file = small_jpeg();
@@ -139,7 +139,7 @@ TEST(ReadImage, NamesOtherKinds) {
             join("'", file, "' is not a JPEG or PNG file but a WebP image; convert it to PNG or JPEG"));
 }
 
-TEST(ReadImage, EveryTruncationOfAJpegIsAnError) {
+TEST(ReadImage, RefusesEveryTruncationOfJpeg) {
   const Bytes whole = small_jpeg();
   Image image;
   ASSERT_TRUE(decodes(whole, image));
@@ -147,7 +147,7 @@ TEST(ReadImage, EveryTruncationOfAJpegIsAnError) {
     EXPECT_FALSE(decodes(Bytes(whole.begin(), whole.begin() + length), image)) << length << " of " << whole.size();
 }
 
-TEST(ReadImage, EveryTruncationOfAPngIsAnErrorUntilItsPixelsAreWhole) {
+TEST(ReadImage, RefusesPngWithTruncatedPixels) {
   const Bytes whole = encode_png({3, 4, 6, Bytes(72, 99)});
   Image image;
   ASSERT_TRUE(decodes(whole, image));
@@ -155,7 +155,7 @@ TEST(ReadImage, EveryTruncationOfAPngIsAnErrorUntilItsPixelsAreWhole) {
     EXPECT_FALSE(decodes(Bytes(whole.begin(), whole.begin() + length), image)) << length << " of " << whole.size();
 }
 
-TEST(ReadImage, EveryFlippedByteIsAnErrorOrAnImage) {
+TEST(ReadImage, SurvivesEveryFlippedByte) {
   for (const Bytes& whole : {small_jpeg(), encode_png({3, 4, 6, Bytes(72, 99)})}) {
     int decoded = 0;
     for (std::size_t i = 0; i < whole.size(); ++i) {
@@ -170,7 +170,7 @@ TEST(ReadImage, EveryFlippedByteIsAnErrorOrAnImage) {
   }
 }
 
-TEST(ReadImage, SaysWhatIsWrong) {
+TEST(ReadImage, ReportsInvalidFiles) {
   EXPECT_NE(failure({}).find("the file is empty"), std::string::npos);
   EXPECT_NE(failure(Bytes(40, '\1')).find("neither JPEG nor PNG (40 bytes)"), std::string::npos);
   EXPECT_NE(failure(Bytes(40, 'a')).find("' is not a JPEG or PNG file but text"), std::string::npos);
@@ -190,7 +190,7 @@ TEST(ReadImage, NamesTruncatedFormat) {
   EXPECT_NE(failure(png).find(join("PNG of ", png.size(), " bytes, truncated or damaged")), std::string::npos);
 }
 
-TEST(ReadImage, RefusesHugeClaims) {
+TEST(ReadImage, RefusesHugeDimensions) {
   Bytes png = png_of(3, 4, 4, 1);
   png[16] = 0, png[17] = 0, png[18] = 0x70, png[19] = 0;  // width 28,672
   png[20] = 0, png[21] = 0, png[22] = 0x08, png[23] = 0;  // height 2,048
@@ -203,7 +203,7 @@ TEST(ReadImage, RefusesHugeClaims) {
   EXPECT_NE(failure(png).find("too large"), std::string::npos) << failure(png);
 }
 
-TEST(ReadImage, RefusesMorePixelsThanAllowedBeforeItDecodes) {
+TEST(ReadImage, RefusesTooManyPixelsBeforeDecoding) {
   for (const Bytes& file : {png_of(3, 10, 12, 7), small_jpeg()}) {
     const std::string path = write_file(fresh_folder() / "x.img", file);
     EXPECT_EQ(read_image(path, 3, 120).pixels.size(), 360u);
@@ -214,14 +214,14 @@ TEST(ReadImage, RefusesMorePixelsThanAllowedBeforeItDecodes) {
   }
 }
 
-TEST(ReadImage, ShowsTheNameOfAnUnknownPartWithCare) {
+TEST(ReadImage, EscapesNameOfUnknownPngChunk) {
   Bytes png = png_of(3, 4, 4, 1);
   const std::string part = "IDAT", hostile = "\x1b[2J";
   std::copy(hostile.begin(), hostile.end(), std::search(png.begin(), png.end(), part.begin(), part.end()));
   EXPECT_NE(failure(png).find("(\uFFFD[2J PNG chunk not known)"), std::string::npos) << failure(png);
 }
 
-TEST(ReadImage, TellsOfPixelsThatCannotBeHeldWhileTheyAreDecoded) {
+TEST(ReadImage, FailsIfDecodingExhaustsMemory) {
   Bytes png{137, 'P',  'N', 'G', 13, 10, 26, 10, 0, 0, 0, 13, 'I', 'H', 'D',  'R', 0,   0,   0x40, 0,  0,
             0,   0x40, 0,   16,  6,  0,  0,  0,  0, 0, 0, 0,  0,   0,   0xc0, 0,   'I', 'D', 'A',  'T'};
   const Bytes end{0, 0, 0, 0, 'I', 'E', 'N', 'D', 0, 0, 0, 0};
@@ -232,7 +232,7 @@ TEST(ReadImage, TellsOfPixelsThatCannotBeHeldWhileTheyAreDecoded) {
   EXPECT_NE(message.find("16384x16384 pixels: damaged, or more than can be held"), std::string::npos) << message;
 }
 
-TEST(ReadImage, RefusesWhatIsNoRegularFile) {
+TEST(ReadImage, RefusesPipesAndDevices) {
   const std::string pipe = (fresh_folder() / "pipe.png").string();
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   for (const std::string& path : {pipe, std::string("/dev/zero")})

@@ -29,11 +29,11 @@ TEST(Subset, ShiftsTheIndex) {
   EXPECT_EQ(subset.where(1), "image 4");
 }
 
-TEST(Subset, TakesTheRestWithoutACount) {
+TEST(Subset, ZeroCountSelectsRest) {
   EXPECT_EQ(Subset(std::make_unique<Numbered>(), 8, 0).size(), 2);
 }
 
-TEST(Subset, RefusesWhatIsNotThere) {
+TEST(Subset, RefusesRangeOutsideDataset) {
   for (const auto& [first, count] : {std::pair(10, 0), std::pair(0, 11), std::pair(9, 2), std::pair(-1, 2)}) {
     EXPECT_THROW(Subset(std::make_unique<Numbered>(), first, count), Error) << first << " " << count;
   }

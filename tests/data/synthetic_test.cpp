@@ -2,7 +2,7 @@
 
 namespace twiddle {
 
-TEST(Synthetic, MakesTheModelsShapeTheSameEachTime) {
+TEST(Synthetic, MakesSameImageOfModelShape) {
   const auto data = open_dataset("synthetic", mapping({{"images", "6"}, {"classes", "4"}}), {"", {3, 5, 7}, 0});
   EXPECT_EQ(data->size(), 6);
   EXPECT_EQ(data->classes().size(), 4u);
@@ -15,11 +15,11 @@ TEST(Synthetic, MakesTheModelsShapeTheSameEachTime) {
   EXPECT_NE(first.pixels, next.pixels);
 }
 
-TEST(Synthetic, TakesTheModelsClasses) {
+TEST(Synthetic, UsesClassesOfModel) {
   EXPECT_EQ(open_dataset("synthetic", mapping({}), {"", {1, 4, 4}, 7})->classes().size(), 7u);
 }
 
-TEST(Synthetic, ClassesDifferInTheMeanWhateverTheSeed) {
+TEST(Synthetic, ClassMeansIgnoreSeed) {
   const DatasetSite site{"", {1, 8, 8}, 0};
   const auto options = [](const char* seed) { return mapping({{"images", "400"}, {"classes", "2"}, {"seed", seed}}); };
   const auto train = open_dataset("synthetic", options("1"), site),

@@ -16,7 +16,7 @@ bool turbojpeg_is_built_in() {
 
 }  // namespace
 
-TEST(Turbojpeg, LeavesWhatIsNotAWholeJpegToStb) {
+TEST(Turbojpeg, LeavesTruncatedJpegToStb) {
   const Bytes whole = small_jpeg();
   EXPECT_EQ(read_by_turbojpeg(whole, 3).has_value(), turbojpeg_is_built_in());
   for (std::size_t length = 0; length < whole.size(); ++length)
@@ -25,7 +25,7 @@ TEST(Turbojpeg, LeavesWhatIsNotAWholeJpegToStb) {
   EXPECT_FALSE(read_by_turbojpeg(Bytes(40, 'a'), 3));
 }
 
-TEST(Turbojpeg, LeavesHugeClaimsToStb) {
+TEST(Turbojpeg, LeavesHugeDimensionsToStb) {
   Bytes jpeg = small_jpeg();
   const std::array<std::uint8_t, 4> frame{0xff, 0xc0, 0, 17};
   const auto size = std::search(jpeg.begin(), jpeg.end(), frame.begin(), frame.end()) + 5;
@@ -39,7 +39,7 @@ TEST(Turbojpeg, LeavesHugeClaimsToStb) {
 }
 
 // The standard fixes neither the inverse transform's rounding nor how colour that was stored at half size is enlarged.
-TEST(Turbojpeg, AgreesWithStbToAFewUnits) {
+TEST(Turbojpeg, AgreesWithStbWithinFour) {
   if (!turbojpeg_is_built_in()) GTEST_SKIP() << "built without libjpeg-turbo";
   for (const int channels : {1, 3}) {
     const std::optional<Image> image = read_by_turbojpeg(small_jpeg(), channels);
