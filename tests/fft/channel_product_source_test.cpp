@@ -69,7 +69,7 @@ void expect_passes(const char* text, bool tiles = false) {
   for (const bool forward : {true, false}) expect_pass<N, P>(problem, grid, forward);
 }
 
-TEST(ChannelProductSource, MultipliesEachPlaneByItsChannelsKernel) {
+TEST(ChannelProductSource, MultipliesPlanesByChannelKernels) {
   expect_passes<8, 32>("3x11x6x7 * 11x1x3x3 pad 1 groups 11");
   expect_passes<14, 8>("4x5x7x7 * 5x1x13x13 pad 6 groups 5");
   expect_passes<28, 8>("3x9x14x14 * 9x1x27x27 pad 13 groups 9");

@@ -58,7 +58,7 @@ void expect_sums(std::int64_t rows, std::int64_t columns, std::int64_t part, boo
   }
 }
 
-TEST(ChannelSum, IsOverTheRowsOfEachBinAndColumn) {
+TEST(ChannelSum, SumsRowsPerBinAndColumn) {
   expect_sums(20, 32, 4096, false);
   expect_sums(5, 37, 4096, true);  // fewer rows than warps
   expect_sums(150, 3, 64, false);  // three results

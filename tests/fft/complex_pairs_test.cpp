@@ -82,7 +82,7 @@ class ComplexPairs : public OnGpu {
   SpectralBackend backend_ = fbfft();
 };
 
-TEST_F(ComplexPairs, KeepTheClassHoweverFarApartRowsAre) {
+TEST_F(ComplexPairs, MeetErrorLimitForMixedRows) {
   for (const FrequencyGemm& gemm : {square_forward, square_backward_input, square_backward_weight}) {
     expect_product(gemm, same_size, same_size);
     expect_product(
@@ -95,7 +95,7 @@ TEST_F(ComplexPairs, KeepTheClassHoweverFarApartRowsAre) {
 }
 
 // A step of a product is 32 k: numbers of one step may be far larger than those of the last.
-TEST_F(ComplexPairs, KeepTheClassHoweverFarApartStepsAre) {
+TEST_F(ComplexPairs, MeetErrorLimitForMixedSteps) {
   for (const FrequencyGemm& gemm : {square_forward, square_backward_input, square_backward_weight}) {
     const Magnitude growing = [](auto line, auto k) { return k < 32 && line % 3 > 0 ? 1e-6 : 1; };
     expect_product(gemm, growing, same_size);
@@ -107,7 +107,7 @@ TEST_F(ComplexPairs, KeepTheClassHoweverFarApartStepsAre) {
   }
 }
 
-TEST_F(ComplexPairs, KeepTheClassHoweverFarApartChannelsAre) {
+TEST_F(ComplexPairs, MeetErrorLimitForMixedChannels) {
   for (const FrequencyGemm& gemm : {square_forward, square_backward_input}) {
     expect_product(
         gemm, [](auto, auto k) { return decades(k); }, [](auto, auto k) { return 1 / decades(k); });
@@ -123,7 +123,7 @@ TEST_F(ComplexPairs, KeepTheClassHoweverFarApartChannelsAre) {
   }
 }
 
-TEST_F(ComplexPairs, WhatIsNotFiniteSpoilsItsOwnRow) {
+TEST_F(ComplexPairs, KeepNonFiniteInItsRow) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   std::vector<float> a = noise(2 * square_elements, 1);
   const std::vector<float> b = noise(2 * square_elements, 2);
@@ -138,7 +138,7 @@ TEST_F(ComplexPairs, WhatIsNotFiniteSpoilsItsOwnRow) {
   }
 }
 
-TEST_F(ComplexPairs, LeaveWhatIsSmallOrNotAlignedToOtherProducts) {
+TEST_F(ComplexPairs, RejectSmallOrUnalignedProducts) {
   for (const FrequencyProduct* const product : products) {
     EXPECT_TRUE(product->supports(square_forward));
     EXPECT_FALSE(product->supports({4, 640, 6400, 30, false, false, true, true})) << "few channels";

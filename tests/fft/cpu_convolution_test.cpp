@@ -12,7 +12,7 @@ namespace {
 
 struct CpuConvolution : EveryInstructionSet {};
 
-TEST_P(CpuConvolution, AgreesWithTheReferenceInEveryGrid) {
+TEST_P(CpuConvolution, AgreesWithReferenceOnEveryGrid) {
   Context ctx;
   for (const ConvProblem& problem : conv_problems(
            {"1x1x1x1 * 1x1x1x1", "2x3x6x7 * 4x3x3x3 pad 1", "3x2x5x4 * 3x2x5x4", "2x2x4x4 * 3x2x3x3 pad 4",
@@ -44,7 +44,7 @@ Tensor times(Stream& stream, const Tensor& tensor, float factor) {
 }
 
 // Operands up to 1e18 and results up to 1e37: no bin on the way is past what a float holds.
-TEST_P(CpuConvolution, LargeNumbersOverflowNowhereOnTheWay) {
+TEST_P(CpuConvolution, LargeOperandsDoNotOverflowSpectra) {
   Context ctx;
   const ConvProblem problem = conv_problem("2x16x28x28 * 16x16x5x5 pad 2");
   SpectralEngine engine(cpu_fft(GetParam()), std::make_shared<FrequencyBuffers>(std::size_t(1) << 30),

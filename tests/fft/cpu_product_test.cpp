@@ -55,7 +55,7 @@ Bins noise_in_lanes(std::int64_t bins, std::int64_t rows, std::int64_t columns, 
   return made;
 }
 
-TEST_P(CpuProductTest, IsTheSumOfProductsOfEveryForm) {
+TEST_P(CpuProductTest, MatchesDefinitionInEveryForm) {
   Context ctx;
   CpuProduct product(GetParam());
   const int lanes = kernels_for(GetParam()).lanes;
@@ -117,7 +117,7 @@ void each_element(const FrequencyGemm& gemm, const Work& work) {
         for (std::int64_t j = 0; j < gemm.n; ++j) work(bin, group, i, j);
 }
 
-TEST_P(CpuProductTest, IsOneOfEachGroup) {
+TEST_P(CpuProductTest, MultipliesEachGroup) {
   Context ctx;
   CpuProduct product(GetParam());
   const int lanes = kernels_for(GetParam()).lanes;

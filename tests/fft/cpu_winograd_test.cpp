@@ -201,22 +201,22 @@ void expect_own_images(InstructionSet set) {
   for (std::size_t i = 0; i < back.size(); ++i) EXPECT_EQ(std::isnan(back[i]), i / image == 1) << i;
 }
 
-TEST_P(CpuWinogradTest, MakesTheBinsOfEveryTile) {
+TEST_P(CpuWinogradTest, TransformsEveryTile) {
   expect_forward<2>(GetParam());
   expect_forward<4>(GetParam());
 }
 
-TEST_P(CpuWinogradTest, GoesBackToEveryElement) {
+TEST_P(CpuWinogradTest, InverseWritesEveryElement) {
   expect_inverse<2>(GetParam());
   expect_inverse<4>(GetParam());
 }
 
-TEST_P(CpuWinogradTest, SumsTheElementsOfColumns) {
+TEST_P(CpuWinogradTest, SumsElementsOfColumns) {
   expect_sums<2>(GetParam());
   expect_sums<4>(GetParam());
 }
 
-TEST_P(CpuWinogradTest, KeepsWhatIsNotANumberInItsImage) {
+TEST_P(CpuWinogradTest, KeepsNanInItsImage) {
   expect_own_images<2>(GetParam());
   expect_own_images<4>(GetParam());
 }

@@ -63,7 +63,7 @@ class Cufft : public OnGpu {
   const SpectralBackend backend = cufft();
 };
 
-TEST_F(Cufft, TransformsAreWhatTheDefinitionSays) {
+TEST_F(Cufft, TransformsMatchDefinition) {
   Context host;
   const SpectralBackend by_definition = plain_backend({}, {SpectrumStorage::interleaved});
   SpectralTransform& plain = *by_definition.transforms.front();
@@ -95,7 +95,7 @@ TEST_F(Cufft, TransformsAreWhatTheDefinitionSays) {
 }
 
 // Of many planes, too, all ways agree.
-TEST_F(Cufft, LargeBatchesAreTransformedAsSmallOnes) {
+TEST_F(Cufft, TransformsLargeBatches) {
   const ConvProblem problem = conv_problem("67x37x60x61 * 3x37x3x3 pad 1");
   const Planes planes = planes_of(problem, ConvOperand::x, whole_plane(problem, 64, 63));
   const std::vector<float> values = noise(count_of(problem.input_shape()));
@@ -111,7 +111,7 @@ TEST_F(Cufft, LargeBatchesAreTransformedAsSmallOnes) {
   }
 }
 
-TEST_F(Cufft, TransformsCanBeRecorded) {
+TEST_F(Cufft, TransformsRunInCapturedGraph) {
   const TransformCase c = cases().at(3);
   const Planes planes = c.planes(ConvOperand::x);
   const Tensor source = on_device(noise(count_of(c.problem.input_shape())));
@@ -134,7 +134,7 @@ TEST_F(Cufft, TransformsCanBeRecorded) {
   }
 }
 
-TEST_F(Cufft, RefusesToConjugateWhatItDoesNotTranspose) {
+TEST_F(Cufft, RefusesConjugateWithoutTranspose) {
   const FrequencyGemm gemm{4, 2, 2, 2, false, true, false, false, false};
   const Tensor a = poisoned(1024), b = poisoned(1024);
   Tensor c = poisoned(1024), scratch = poisoned(1024);
@@ -148,7 +148,7 @@ TEST_F(Cufft, RefusesToConjugateWhatItDoesNotTranspose) {
 }
 
 // Needs no GPU.
-TEST(CufftGrids, AreSizesWithSmallFactorsUpToPowersOfTwo) {
+TEST(CufftGrids, HaveSmallPrimeFactors) {
   const SpectralBackend backend = cufft();
   if (backend.transforms.empty()) GTEST_SKIP() << "a build without CUDA";
   const auto grids = [&](const char* text) { return backend.transforms.front()->grids(conv_problem(text)); };

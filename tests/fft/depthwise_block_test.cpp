@@ -177,7 +177,7 @@ void expect_passes(const Sizes& s) {
   }
 }
 
-TEST(DepthwiseBlock, ConvolvesWithALineAThread) {
+TEST(DepthwiseBlock, ConvolvesWithOneLinePerThread) {
   expect_passes<2, 1, 3>({1, 1, 1, 1, 0, 0});
   expect_passes<8, 1, 2>({5, 5, 3, 3, 1, 1});
   expect_passes<10, 1, 3>({7, 7, 7, 7, 3, 3});
@@ -188,7 +188,7 @@ TEST(DepthwiseBlock, ConvolvesWithALineAThread) {
   expect_passes<10, 1, 12>({7, 6, 5, 5, 2, 2});
 }
 
-TEST(DepthwiseBlock, ConvolvesWithALineTwoThreads) {
+TEST(DepthwiseBlock, ConvolvesWithTwoThreadsPerLine) {
   expect_passes<4, 2, 2>({3, 3, 2, 2, 1, 1});
   expect_passes<8, 2, 1>({6, 5, 4, 5, 2, 2});
   expect_passes<12, 2, 3>({9, 8, 7, 5, 3, 2});

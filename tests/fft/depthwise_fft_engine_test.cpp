@@ -74,7 +74,7 @@ std::int64_t count_of_nan(const std::vector<float>& values, std::int64_t first, 
 
 }  // namespace
 
-TEST_P(EveryDevice, DepthwiseFftAgreesWithTheReferenceOnRandomProblems) {
+TEST_P(EveryDevice, DepthwiseFftAgreesWithReferenceOnRandomProblems) {
   const auto engine = engine_on(GetParam());
   if (engine == nullptr) GTEST_SKIP() << "runs on a GPU alone";
   Context ctx(GetParam());
@@ -91,7 +91,7 @@ TEST_P(EveryDevice, DepthwiseFftAgreesWithTheReferenceOnRandomProblems) {
   EXPECT_GT(runs, random_depthwise_problems());
 }
 
-TEST_P(EveryDevice, DepthwiseFftAgreesWithTheReferenceInEverySize) {
+TEST_P(EveryDevice, DepthwiseFftAgreesWithReferenceInEverySize) {
   const auto engine = engine_on(GetParam());
   if (engine == nullptr) GTEST_SKIP() << "runs on a GPU alone";
   Context ctx(GetParam());
@@ -107,7 +107,7 @@ TEST_P(EveryDevice, DepthwiseFftAgreesWithTheReferenceInEverySize) {
 }
 
 // Whichever pass comes first, each spectrum is made once, on the way of a pass that needs the planes anyway.
-TEST_P(EveryDevice, PassesOfDepthwiseFftShareSpectraInAnyOrder) {
+TEST_P(EveryDevice, DepthwiseFftSharesSpectraInAnyOrder) {
   const auto buffers = std::make_shared<FrequencyBuffers>(plenty);
   const auto engine = engine_on(GetParam(), buffers, plenty);
   if (engine == nullptr) GTEST_SKIP() << "runs on a GPU alone";
@@ -126,7 +126,7 @@ TEST_P(EveryDevice, PassesOfDepthwiseFftShareSpectraInAnyOrder) {
     }
 }
 
-TEST_P(EveryDevice, DepthwiseFftMakesSpectraOfWhatChanged) {
+TEST_P(EveryDevice, DepthwiseFftRecomputesSpectraOfChangedTensors) {
   const auto buffers = std::make_shared<FrequencyBuffers>(plenty);
   const auto engine = engine_on(GetParam(), buffers, plenty);
   if (engine == nullptr) GTEST_SKIP() << "runs on a GPU alone";
@@ -172,7 +172,7 @@ TEST_P(EveryDevice, DepthwiseFftSharesWithinItsBudget) {
     EXPECT_EQ(shared_plan(*engine_on(GetParam(), buffers, limit), problem, ConvPass::forward), nullptr);
 }
 
-TEST_P(EveryDevice, DepthwiseFftSharesNothingWhereWeightsAreNotTrained) {
+TEST_P(EveryDevice, DepthwiseFftSharesNothingIfWeightsAreFrozen) {
   const auto engine = engine_on(GetParam());
   if (engine == nullptr) GTEST_SKIP() << "runs on a GPU alone";
   ConvProblem problem = problem_of_size(40);
@@ -181,7 +181,7 @@ TEST_P(EveryDevice, DepthwiseFftSharesNothingWhereWeightsAreNotTrained) {
   EXPECT_EQ(shared_plan(*engine, problem, ConvPass::forward), nullptr);
 }
 
-TEST_P(EveryDevice, SharedSpectraKeepNanInItsImageAndChannel) {
+TEST_P(EveryDevice, DepthwiseFftKeepsNanInItsPlane) {
   const auto engine = engine_on(GetParam());
   if (engine == nullptr) GTEST_SKIP() << "runs on a GPU alone";
   Context ctx(GetParam());
@@ -203,7 +203,7 @@ TEST_P(EveryDevice, SharedSpectraKeepNanInItsImageAndChannel) {
   }
 }
 
-TEST_P(EveryDevice, DepthwiseFftLeavesOtherProblemsToOthers) {
+TEST_P(EveryDevice, DepthwiseFftRejectsOtherProblems) {
   const auto engine = engine_on(GetParam());
   if (engine == nullptr) GTEST_SKIP() << "runs on a GPU alone";
   for (const ConvProblem& problem :

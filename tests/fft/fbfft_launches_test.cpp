@@ -85,7 +85,7 @@ class FbfftLaunches : public OnGpu {
 
 // The transforms of both factors, the product and the inverse; where another pass has left the spectra, the last two.
 // Sums are short here: cuBLAS and our own products cut long ones into parts.
-TEST_F(FbfftLaunches, AreFourAPassAtMost) {
+TEST_F(FbfftLaunches, AreAtMostFourPerPass) {
   struct Case {
     const char* problem;
     int points;
@@ -107,7 +107,7 @@ TEST_F(FbfftLaunches, AreFourAPassAtMost) {
 }
 
 // x, w and the gradient of y are transformed once for the three passes: bias and ReLU, both ways, go along.
-TEST_F(FbfftLaunches, AreNineATrainingStep) {
+TEST_F(FbfftLaunches, AreNinePerTrainingStep) {
   const ConvProblem problem = conv_problem("16x8x13x13 * 12x8x3x3 pad 1");
   Layer layer(*ctx, problem, whole_plane(problem, 14, 14), "tiles");
   const int without = launches(layer, training_step), with_bias = launches(layer, training_step, true);
@@ -116,14 +116,14 @@ TEST_F(FbfftLaunches, AreNineATrainingStep) {
   EXPECT_EQ(with_bias, 9 + 1) << "the sum over the spectra's constant parts";
 }
 
-TEST_F(FbfftLaunches, AreThreeWhereTheProductIsInTheInverse) {
+TEST_F(FbfftLaunches, AreThreeIfInverseFusesProduct) {
   const ConvProblem problem = conv_problem("4x3x30x30 * 8x3x3x3 pad 1");
   Layer layer(*ctx, problem, whole_plane(problem, 32, 32), in_the_inverse);
   EXPECT_LE(launches(layer, {ConvPass::forward}), 3);
 }
 
 // x, w and the gradient of y are transformed once; two products are in the inverse, and that of the batch is a sum.
-TEST_F(FbfftLaunches, AreSevenADepthwiseTrainingStep) {
+TEST_F(FbfftLaunches, AreSevenPerDepthwiseTrainingStep) {
   const ConvProblem problem = conv_problem("16x40x28x28 * 40x1x13x13 pad 6 groups 40");
   Layer layer(*ctx, problem, whole_plane(problem, 36, 36), in_the_inverse);
   EXPECT_EQ(launches(layer, training_step), 7);
@@ -131,7 +131,7 @@ TEST_F(FbfftLaunches, AreSevenADepthwiseTrainingStep) {
 
 // The windows of x overlap, by more of them the larger a kernel is beside the tile: each colour of tiles, of which no
 // two do, is added to x's gradient by a launch of its own. The other passes have nothing to add up.
-TEST_F(FbfftLaunches, AreOneMoreForEachFurtherColourOfTilesInTheInputsGradient) {
+TEST_F(FbfftLaunches, AddOnePerTileColor) {
   struct Case {
     const char* problem;
     int height, width, colours;
@@ -149,7 +149,7 @@ TEST_F(FbfftLaunches, AreOneMoreForEachFurtherColourOfTilesInTheInputsGradient) 
 }
 
 // A sum over more than 256 terms, where there are too few tiles of products to keep a GPU busy.
-TEST_F(FbfftLaunches, AreOneMoreWherePartsOfALongSumAreAddedUp) {
+TEST_F(FbfftLaunches, AddOneForSplitK) {
   const ConvProblem problem = conv_problem("600x4x13x13 * 4x4x3x3 pad 1");
   Layer layer(*ctx, problem, whole_plane(problem, 14, 14), "tiles");
   EXPECT_LE(launches(layer, {ConvPass::forward}), 4);

@@ -135,7 +135,7 @@ TEST_F(Fbfft, TransformsMoreThanTwoGigabytes) {
   EXPECT_NEAR(in_bins / 256 / in_planes, 1, 1e-6);
 }
 
-TEST_F(Fbfft, CanBeRecorded) {
+TEST_F(Fbfft, RunsInCapturedGraph) {
   const ConvProblem problem = conv_problem("2x3x24x24 * 4x3x3x3 pad 1");
   const Planes planes = planes_of(problem, ConvOperand::x, tiled(problem, 8, 8));
   const Tensor x = on_device(noise(count_of(problem.input_shape())));

@@ -27,7 +27,7 @@ class Buffers : public testing::Test {
   Tensor x_ = Tensor::filled(*ctx_.stream, {36}, 0), y_ = Tensor::filled(*ctx_.stream, {36}, 0);
 };
 
-TEST_F(Buffers, KeepWhatIsStillTrue) {
+TEST_F(Buffers, ReuseSpectrumUntilTensorChanges) {
   EXPECT_FALSE(current(x_));
   EXPECT_TRUE(current(x_));
   EXPECT_FALSE(current(y_));
@@ -40,14 +40,14 @@ TEST_F(Buffers, KeepWhatIsStillTrue) {
   EXPECT_EQ(buffers_.use().held, 2000u);  // what x was before is not kept
 }
 
-TEST_F(Buffers, TellOtherCutsAndWaysApart) {
+TEST_F(Buffers, DistinguishKindsAndGrids) {
   EXPECT_FALSE(current(x_));
   EXPECT_FALSE(current(x_, 1000, "another"));
   planes_ = planes_of(problem_, ConvOperand::x, whole_plane(problem_, 8, 10));
   EXPECT_FALSE(current(x_));
 }
 
-TEST_F(Buffers, TellMasksApartAndKeepTheLatest) {
+TEST_F(Buffers, DistinguishMasksAndKeepLatest) {
   EXPECT_FALSE(current(x_, 1000, "kind", y_));
   EXPECT_TRUE(current(x_, 1000, "kind", y_));
   EXPECT_FALSE(current(x_));
@@ -56,14 +56,14 @@ TEST_F(Buffers, TellMasksApartAndKeepTheLatest) {
   EXPECT_EQ(buffers_.use().held, 1000u);
 }
 
-TEST_F(Buffers, KeepNothingThatFailedToBeComputed) {
+TEST_F(Buffers, KeepNothingIfComputationFails) {
   const auto fails = [](void*) { throw std::runtime_error("no memory"); };
   EXPECT_THROW(buffers_.spectrum(*ctx_.stream, {x_, planes_, "kind"}, 1000, fails), std::runtime_error);
   EXPECT_EQ(buffers_.use().held, 0u);
   EXPECT_FALSE(current(x_));
 }
 
-TEST_F(Buffers, DropWhatWasUsedLongestAgo) {
+TEST_F(Buffers, EvictLeastRecentlyUsed) {
   const Tensor z = Tensor::filled(*ctx_.stream, {36}, 0);
   current(x_), current(y_), current(x_);
   EXPECT_FALSE(current(z, 2000));
@@ -73,7 +73,7 @@ TEST_F(Buffers, DropWhatWasUsedLongestAgo) {
 }
 
 // Four weights in turn where there is room for three: taking the oldest first would compute all of them each time.
-TEST_F(Buffers, KeepWhatFitsOfWeightsThatTakeTurns) {
+TEST_F(Buffers, KeepSomeOfCyclicallyUsedWeights) {
   std::vector<Tensor> weights;
   for (int i = 0; i < 4; ++i) weights.push_back(Tensor::filled(*ctx_.stream, {36}, 0));
   for (const Tensor& weight : weights) EXPECT_FALSE(current_in_turn(weight));
@@ -85,21 +85,21 @@ TEST_F(Buffers, KeepWhatFitsOfWeightsThatTakeTurns) {
   }
 }
 
-TEST_F(Buffers, TakeTheRoomOfWhatIsGoneFirst) {
+TEST_F(Buffers, EvictFreedTensorsFirst) {
   EXPECT_FALSE(current_in_turn(x_));
   { current(Tensor::filled(*ctx_.stream, {36}, 0)); }
   { const auto scratch = buffers_.scratch(*ctx_.stream, 2000); }
   EXPECT_TRUE(current_in_turn(x_));
 }
 
-TEST_F(Buffers, DropOlderVersionsInEveryCut) {
+TEST_F(Buffers, DropOlderVersionsOfEveryKind) {
   current(x_), current(x_, 1000, "another");
   x_.write();
   current(x_);
   EXPECT_EQ(buffers_.use().held, 1000u);
 }
 
-TEST_F(Buffers, ForgetWhatIsGoneAloneOrAll) {
+TEST_F(Buffers, ForgetFreedTensorsOrAll) {
   current(x_);
   { current(Tensor::filled(*ctx_.stream, {36}, 0)); }
   EXPECT_EQ(buffers_.use().held, 2000u);
@@ -110,13 +110,13 @@ TEST_F(Buffers, ForgetWhatIsGoneAloneOrAll) {
   EXPECT_EQ(buffers_.use().held, 0u);
 }
 
-TEST_F(Buffers, ForgetTensorsThatAreGone) {
+TEST_F(Buffers, ForgetFreedTensorsOnNextUse) {
   { current(Tensor::filled(*ctx_.stream, {36}, 0)); }
   current(x_);
   EXPECT_EQ(buffers_.use().held, 1000u);
 }
 
-TEST_F(Buffers, LeaveWhatAPassWorksWith) {
+TEST_F(Buffers, DoNotEvictSpectrumInUse) {
   const auto held = buffers_.spectrum(*ctx_.stream, {x_, planes_, "kind"}, 1000, [](void*) {});
   current(y_);
   { const auto scratch = buffers_.scratch(*ctx_.stream, 2000); }
@@ -124,7 +124,7 @@ TEST_F(Buffers, LeaveWhatAPassWorksWith) {
   EXPECT_FALSE(current(y_));
 }
 
-TEST_F(Buffers, CountScratchUntilItIsGivenBack) {
+TEST_F(Buffers, CountScratchUntilFreed) {
   auto scratch = buffers_.scratch(*ctx_.stream, 500);
   EXPECT_EQ(buffers_.use().held, 500u);
   scratch.reset();
@@ -133,7 +133,7 @@ TEST_F(Buffers, CountScratchUntilItIsGivenBack) {
   EXPECT_EQ(buffers_.scratch(*ctx_.stream, 0), nullptr);
 }
 
-TEST_F(Buffers, CountFromWhereTheyAreToldTo) {
+TEST_F(Buffers, RestartCountsAfterResetUse) {
   { const auto scratch = buffers_.scratch(*ctx_.stream, 2000); }
   current(x_);
   buffers_.reset_use();
@@ -183,7 +183,7 @@ std::int64_t computed_in_a_step(const std::vector<ConvProblem>& layers, double b
   return buffers.use().computed - before;
 }
 
-TEST(FrequencyBuffers, ShareMoreOfAStepWithALargerBudget) {
+TEST(FrequencyBuffers, ReuseMoreSpectraWithLargerBudget) {
   const std::vector<ConvProblem> alexnet =
       conv_problems({"128x64x27x27 * 192x64x5x5 pad 2", "128x192x13x13 * 384x192x3x3 pad 1",
                      "128x384x13x13 * 256x384x3x3 pad 1", "128x256x13x13 * 256x256x3x3 pad 1"});

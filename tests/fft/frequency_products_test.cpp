@@ -68,7 +68,7 @@ void FrequencyProducts::expect_products(const FrequencyGemm& gemm) {
   EXPECT_GT(tried, 0);
 }
 
-TEST_F(FrequencyProducts, AreWhatTheDefinitionSays) {
+TEST_F(FrequencyProducts, MatchDefinition) {
   expect_products(forward(40, 5, 7, 3));
   expect_products(forward(34, 200, 96, 3));
   expect_products(forward(9, 130, 131, 65));
@@ -80,7 +80,7 @@ TEST_F(FrequencyProducts, AreWhatTheDefinitionSays) {
 }
 
 // "pairs" and "halves" want 32 of each, and even rows; the last three are for the largest tiles of "halves".
-TEST_F(FrequencyProducts, AreSoWhereTensorCoresTakePart) {
+TEST_F(FrequencyProducts, MatchDefinitionOnTensorCores) {
   expect_products(forward(9, 130, 131, 66));
   expect_products(forward(300, 33, 65, 32));
   expect_products(backward_input(20, 130, 66, 34));
@@ -97,7 +97,7 @@ FrequencyGemm in_groups(FrequencyGemm gemm, std::int64_t groups) {
   return gemm;
 }
 
-TEST_F(FrequencyProducts, AreOneOfEachGroup) {
+TEST_F(FrequencyProducts, MatchDefinitionInGroups) {
   for (const std::int64_t groups : {2, 17}) {
     expect_products(in_groups(forward(9, 30, 7, 33), groups));
     expect_products(in_groups(backward_input(9, 30, 34, 8), groups));
@@ -109,7 +109,7 @@ TEST_F(FrequencyProducts, AreOneOfEachGroup) {
   }
 }
 
-TEST_F(FrequencyProducts, AreOfNumbersWhereDepthwise) {
+TEST_F(FrequencyProducts, MatchDefinitionIfDepthwise) {
   for (const std::int64_t groups : {3, 32, 77}) {
     expect_products(in_groups(forward(40, 21, 1, 1), groups));
     expect_products(in_groups(backward_input(40, 21, 1, 1), groups));
@@ -118,14 +118,14 @@ TEST_F(FrequencyProducts, AreOfNumbersWhereDepthwise) {
   }
 }
 
-TEST_F(FrequencyProducts, SumManyNumbersInParts) {
+TEST_F(FrequencyProducts, SumManyTermsInParts) {
   expect_products(backward_weight(10, 33, 34, 3000, false));
   expect_products(backward_weight(10, 34, 66, 3000, true));
   expect_products(backward_weight(2, 96, 3, 20000, true));
   expect_products(backward_weight(1, 8, 8, 100000, false));
 }
 
-TEST_F(FrequencyProducts, KeepThePrecisionHoweverLongTheSum) {
+TEST_F(FrequencyProducts, MeetErrorLimitForLongSums) {
   expect_products(forward(3, 4, 6, 9001));
   expect_products(backward_input(3, 4, 6, 9001));
   expect_products(backward_weight(2, 8, 8, 9001, true));

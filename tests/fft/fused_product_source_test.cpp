@@ -68,14 +68,14 @@ void expect_tiles(const char* text) {
   expect_convolution<N, Source>(problem, tiled(problem, N, N));
 }
 
-TEST(FusedProductSource, SumsTheChannelsOfWholePlanes) {
+TEST(FusedProductSource, SumsChannelsOfWholePlanes) {
   expect_whole<8, FusedProductSource<1, 4, 8>>("3x1x6x7 * 11x1x3x3 pad 1");
   expect_whole<14, FusedProductSource<2, 4, 4>>("4x2x13x13 * 10x2x3x3 pad 1");
   expect_whole<10, FusedProductSource<3, 2, 4>>("4x3x8x8 * 5x3x3x3 pad 1");  // rows that lie at even places
   expect_whole<30, FusedProductSource<4, 4, 4>>("2x4x26x25 * 4x4x5x5 pad 2");
 }
 
-TEST(FusedProductSource, SumsTheChannelsOfTiles) {
+TEST(FusedProductSource, SumsChannelsOfTiles) {
   expect_tiles<8, FusedProductSource<3, 4, 8>>("3x3x20x17 * 9x3x3x3 pad 1");
   expect_tiles<16, FusedProductSource<1, 2, 4>>("2x1x30x41 * 6x1x7x7 pad 3");
   expect_tiles<12, FusedProductSource<4, 4, 4>>("3x4x11x30 * 3x4x5x5");

@@ -123,7 +123,7 @@ void expect_products(std::int64_t m, std::int64_t n) {
   each({2, m, n, 301, true, true, false, false, false, 3}, 256);
 }
 
-TEST(GemmBlock, IsTheSumOfProductsOfEveryForm) {
+TEST(GemmBlock, MatchesDefinitionInEveryForm) {
   expect_products<GemmTile<64, 64, 8, 4>>(66, 65);  // odd rows go one by one
   expect_products<GemmTile<32, 32, 4, 4>>(31, 34);
   expect_products<GemmTile<64, 32, 8, 4>>(65, 33);
@@ -166,14 +166,14 @@ void expect_real_products(std::int64_t m, std::int64_t n) {
     }
 }
 
-TEST(GemmBlock, IsTheSumOfRealProducts) {
+TEST(GemmBlock, MatchesDefinitionForRealProducts) {
   expect_real_products<GemmTile<64, 128, 8, 8, 16, 2>>(68, 132);  // lines in groups of four
   expect_real_products<GemmTile<64, 128, 8, 8, 16, 2>>(65, 131);  // and one number at a time
   expect_real_products<GemmTile<32, 64, 4, 8, 16, 2>>(36, 63);
   expect_real_products<GemmTile<16, 32, 4, 4, 16, 3>>(17, 36);
 }
 
-TEST(GemmBlock, KeepsItsDigitsOverLongSums) {
+TEST(GemmBlock, MeetsErrorLimitForLongSums) {
   const FrequencyGemm gemm{1, 96, 3, 20000, true, true, false, false, false};
   expect_product<GemmTile<128, 4, 2, 2, 16, 3>, FourMultiplications>(gemm, 20224);
   expect_product<GemmTile<128, 4, 2, 2, 16, 3>, ThreeMultiplications>(gemm, 20224);

@@ -9,7 +9,7 @@ namespace twiddle {
 namespace {
 
 // AlexNet's conv3: 13 points with a pad of 1 fit a transform of 14, for the halos before and behind are the same zeros.
-TEST(Grid, OneTileNeedsThePlaneAndOnePad) {
+TEST(Grid, TileCoversPlaneAndOnePad) {
   const ConvProblem problem = conv_problem("2x8x13x13 * 4x8x3x3 pad 1");
   EXPECT_EQ(least_height(problem), 14);
   const FrequencyGrid grid = whole_plane(problem, 14, 16);
@@ -19,7 +19,7 @@ TEST(Grid, OneTileNeedsThePlaneAndOnePad) {
   EXPECT_THROW(whole_plane(problem, 13, 16), Error);
 }
 
-TEST(Grid, WidePadsMakeTheOutputTheLargest) {
+TEST(Grid, TileCoversOutputIfPadIsWide) {
   EXPECT_EQ(least_height(conv_problem("1x1x4x4 * 1x1x3x3 pad 4")), 10);
 }
 
@@ -30,7 +30,7 @@ TEST(Grid, TilesCoverTheOutput) {
   EXPECT_THROW(tiled(conv_problem("2x8x28x28 * 4x8x5x5"), 4, 16), Error);
 }
 
-TEST(Grid, PlanesOfASliceHaveAllGroups) {
+TEST(Grid, SliceHasPlanesOfAllGroups) {
   const ConvProblem problem = conv_problem("6x4x9x8 * 10x2x3x2 pad 1x0 groups 2");
   const FrequencyGrid grid = whole_plane(problem, 10, 8);
   const Planes x = planes_of(problem, ConvOperand::x, grid, 2, 3);
@@ -63,7 +63,7 @@ TEST(Grid, DepthwiseWeightsAreOneRow) {
   EXPECT_EQ(planes_of(problem, ConvOperand::x, whole_plane(problem, 10, 8)).groups, 1);
 }
 
-TEST(Grid, WhereTheFarTapsWrapIntoWhatIsCroppedThePlaneAndOnePadDo) {
+TEST(Grid, TapsMayWrapIntoCroppedRegion) {
   EXPECT_EQ(least_height(conv_problem("1x2x28x28 * 2x1x29x29 pad 14 groups 2")), 42);
   EXPECT_EQ(least_height(conv_problem("1x2x14x14 * 2x1x27x27 pad 13 groups 2")), 27);
   EXPECT_EQ(least_height(conv_problem("1x2x56x56 * 2x1x31x31 pad 15 groups 2")), 71);

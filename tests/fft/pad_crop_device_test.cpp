@@ -120,7 +120,7 @@ void expect_in_all_ways(const Planes& planes) {
   }
 }
 
-TEST(PadCropDevice, PlanesSmallerThanABlock) {
+TEST(PadCropDevice, HandlesPlanesSmallerThanBlock) {
   expect_in_all_ways(in_grid(planes_of_size(3, 7, 13, 13), 1, 1, 14, 14));
   expect_in_all_ways(in_grid(planes_of_size(5, 9, 3, 3), 0, 0, 16, 14));
   expect_in_all_ways(in_grid(planes_of_size(31, 37, 1, 1), 0, 0, 2, 2));  // more planes at once than a row has
@@ -128,7 +128,7 @@ TEST(PadCropDevice, PlanesSmallerThanABlock) {
   expect_in_all_ways(in_grid(planes_of_size(4, 5, 4, 6), 2, 2, 9, 10));
 }
 
-TEST(PadCropDevice, PlanesInRanges) {
+TEST(PadCropDevice, HandlesRangesOfPlanes) {
   expect_in_all_ways(in_grid(planes_of_size(2, 5, 27, 27), 2, 2, 30, 30));
   expect_in_all_ways(in_grid(planes_of_size(3, 4, 32, 32), 4, 4, 40, 40));
   expect_in_all_ways(in_grid(planes_of_size(2, 3, 30, 29), 0, 2, 32, 35));
@@ -136,13 +136,13 @@ TEST(PadCropDevice, PlanesInRanges) {
   expect_in_all_ways(in_grid(planes_of_size(3, 4, 1, 50), 0, 4, 1, 54));
 }
 
-TEST(PadCropDevice, GroupsLieBetweenRowsOfPlanes) {
+TEST(PadCropDevice, HandlesRowsStridedByGroups) {
   expect_in_all_ways(in_grid(planes_of_size(5, 3, 5, 7, true), 1, 1, 8, 9));
   expect_in_all_ways(in_grid(planes_of_size(6, 4, 6, 8, true), 2, 2, 8, 12));
   expect_in_all_ways(in_grid(planes_of_size(40, 3, 1, 2, true), 0, 0, 2, 4));
 }
 
-TEST(PadCropDevice, WindowsThatLeaveOutSomeOfThePlane) {
+TEST(PadCropDevice, HandlesWindowsSmallerThanPlane) {
   expect_in_all_ways(in_grid(planes_of_size(3, 4, 9, 11), 1, 1, 8, 8, 6, 7));
   expect_in_all_ways(in_grid(planes_of_size(3, 4, 9, 12), -2, -2, 8, 8));
   expect_in_all_ways(in_grid(planes_of_size(3, 4, 9, 12), -12, 0, 8, 8));  // nothing is left

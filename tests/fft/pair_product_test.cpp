@@ -104,7 +104,7 @@ class PairProductTest : public EveryDevice {
 
 }  // namespace
 
-TEST_P(PairProductTest, AgreesWithASumInDoubleHoweverFactorsLie) {
+TEST_P(PairProductTest, AgreesWithDoubleInEveryLayout) {
   std::uniform_int_distribution<int> side(1, 300), length(1, 700);
   for (int round = 0; round < 12; ++round)
     for (const bool a_along_k : {true, false})
@@ -121,7 +121,7 @@ TEST_P(PairProductTest, AgreesWithASumInDoubleHoweverFactorsLie) {
 }
 
 // What follows a product, wherever its results lie and however it is cut: C + A B + bias, and max(0, that).
-TEST_P(PairProductTest, AddsCAndTheBiasAndLeavesNothingBelowZeroWhereItIsAskedTo) {
+TEST_P(PairProductTest, AppliesAccumulationBiasAndReluEpilogue) {
   constexpr std::int64_t batch = 3;
   int number = 0;
   for (const std::int64_t k : {70, 1500})
@@ -181,7 +181,7 @@ TEST_P(PairProductTest, AddsCAndTheBiasAndLeavesNothingBelowZeroWhereItIsAskedTo
 }
 
 // The columns of a large A are looked at in some rows, and in all where these have nothing but zeros.
-TEST_P(PairProductTest, FindsTheSizeOfColumnsThatAreZeroInMostRows) {
+TEST_P(PairProductTest, ScalesColumnsThatAreMostlyZero) {
   for (const bool a_along_k : {true, false}) {
     Problem p{1100, 40, 64, a_along_k};
     p.fill(random_);
@@ -212,7 +212,7 @@ TEST_P(PairProductTest, SplitsBothFactorsOfLargeMatrices) {
 }
 
 // A linear layer's: some tiles of C are one block's, others several blocks'.
-TEST_P(PairProductTest, MultipliesFewRowsWithALargeMatrix) {
+TEST_P(PairProductTest, MultipliesFewRowsByLargeMatrix) {
   int number = 0;
   for (const std::int64_t m : {1, 64, 65, 128, 200, 256})
     for (const bool b_along_k : {true, false}) {
@@ -228,7 +228,7 @@ TEST_P(PairProductTest, MultipliesFewRowsWithALargeMatrix) {
     }
 }
 
-TEST_P(PairProductTest, AddsTheBiasToFewRowsAndLeavesNothingBelowZero) {
+TEST_P(PairProductTest, FewRowsGetBiasAndRelu) {
   for (const std::int64_t n : {520, 20000})
     for (const bool of_columns : {false, true}) {
       Problem p{66, n, 132};
@@ -261,7 +261,7 @@ TEST_P(PairProductTest, AddsTheBiasToFewRowsAndLeavesNothingBelowZero) {
 }
 
 // The gradient of a linear layer's weights, as it lies and transposed.
-TEST_P(PairProductTest, SumsShortSumsOfLargeMatrices) {
+TEST_P(PairProductTest, MultipliesLargeMatricesWithSmallK) {
   for (const std::int64_t k : {40, 64, 100, 128})
     for (const bool transpose : {false, true}) {
       Problem p{1100, 1204, k, false, false};
@@ -296,7 +296,7 @@ TEST_P(PairProductTest, SumsShortSumsOfLargeMatrices) {
     }
 }
 
-TEST_P(PairProductTest, GivesEqualBitsAndCutsLongSums) {
+TEST_P(PairProductTest, SplitKIsBitwiseReproducible) {
   for (const std::int64_t m : {70, 1000}) {
     Problem p{m, 40, 20000};
     p.fill(random_);
@@ -310,7 +310,7 @@ TEST_P(PairProductTest, GivesEqualBitsAndCutsLongSums) {
 }
 
 // Magnitudes at which halves alone would overflow or vanish: each row and column keeps the class by its own norm.
-TEST_P(PairProductTest, KeepsTheClassInHardRanges) {
+TEST_P(PairProductTest, MeetsErrorLimitInHardRanges) {
   std::uniform_real_distribution<float> decades(-3, 3);
   const auto far_apart = [&] { return std::pow(10.0f, decades(random_)); };
   const auto expect_class = [&](const char* what, double most, const auto& change) {
@@ -352,7 +352,7 @@ TEST_P(PairProductTest, KeepsTheClassInHardRanges) {
   });
 }
 
-TEST_P(PairProductTest, WhatIsNotFiniteStaysInItsRowAndColumn) {
+TEST_P(PairProductTest, KeepsNonFiniteInItsRow) {
   const float infinite = std::numeric_limits<float>::infinity();
   for (const auto& [m, n, k, other] :
        {std::tuple(40, 50, 96, not_a_number), std::tuple(40, 50, 96, infinite), std::tuple(40, 600, 300, not_a_number),

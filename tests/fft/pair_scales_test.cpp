@@ -6,7 +6,7 @@
 
 namespace twiddle::pairs {
 
-TEST(PairScales, ExponentIsTheFloorOfTheLogarithm) {
+TEST(PairScales, ExponentIsFloorOfLog2) {
   EXPECT_EQ(exponent_of(1), 0);
   EXPECT_EQ(exponent_of(1.999f), 0);
   EXPECT_EQ(exponent_of(0.5f), -1);
@@ -16,7 +16,7 @@ TEST(PairScales, ExponentIsTheFloorOfTheLogarithm) {
   for (const int exponent : {-126, -1, 0, 5, 127}) EXPECT_EQ(exponent_of(power_of_two(exponent)), exponent);
 }
 
-TEST(PairScales, ARowIsBroughtBelowTheLargestHalfAndBack) {
+TEST(PairScales, RowScaleAvoidsFp16Overflow) {
   for (const float largest : {1e-30f, 3e-5f, 1.0f, 77.0f, 3e38f}) {
     const int scale = scale_of_row(largest);
     EXPECT_LT(largest * power_of_two(scale), 32768) << largest;
@@ -27,7 +27,7 @@ TEST(PairScales, ARowIsBroughtBelowTheLargestHalfAndBack) {
   EXPECT_EQ(scale_of_row(std::numeric_limits<float>::infinity()), 0);
 }
 
-TEST(PairScales, AColumnsMeanCountsWhatIsFiniteAndNotZero) {
+TEST(PairScales, ColumnMeanIgnoresZeroAndInfinity) {
   ColumnExponent column;
   EXPECT_EQ(column.mean(), -126);  // a column of zeros: what it meets is made small
   for (const float value :

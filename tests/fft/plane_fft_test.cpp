@@ -71,7 +71,7 @@ TEST(PlaneFft, TransformsWholePlanes) {
   whole("2x2x33x61 * 1x2x3x3 pad 1", Index<36>{}, Index<64>{});
 }
 
-TEST(PlaneFft, TransformsTilesAndAddsThoseThatOverlap) {
+TEST(PlaneFft, TransformsAndAddsOverlappingTiles) {
   const auto in_tiles = [](const char* text, auto height, auto width) {
     const ConvProblem problem = conv_problem(text);
     expect_transforms<height, width, 8>(problem, tiled(problem, height, width));
@@ -86,7 +86,7 @@ TEST(PlaneFft, TransformsTilesAndAddsThoseThatOverlap) {
 }
 
 // All that the block reads, and nothing behind the last bin.
-TEST(PlaneFft, ABlocksLinesAreItsBins) {
+TEST(PlaneFft, BlockLinesMatchBins) {
   constexpr int side = 8, together = 32;
   const ConvProblem problem = conv_problem("40x3x8x8 * 2x3x3x3");
   const Planes planes = planes_of(problem, ConvOperand::x, whole_plane(problem, side, side));
@@ -110,7 +110,7 @@ TEST(PlaneFft, ABlocksLinesAreItsBins) {
   EXPECT_EQ(lines_of(3).size(), 0u) << "of 120 planes 24 are left for it";
 }
 
-TEST(PlaneFft, LeavesOutWhatTheMaskDoes) {
+TEST(PlaneFft, ZeroesMaskedElements) {
   for (const char* const text : {"2x3x36x12 * 2x3x1x1", "2x3x35x11 * 2x3x1x1"}) {  // in pairs, and one by one
     const ConvProblem problem = conv_problem(text);
     const Planes planes = planes_of(problem, ConvOperand::x, whole_plane(problem, 36, 12));

@@ -133,7 +133,7 @@ TEST_P(EveryDevice, SpectralEnginesAgreeWithTheReferenceOnRandomProblemsInGroups
 
 // Plans that the class of TF32 alone allows: those with products of rounded factors. What the class promises of a layer
 // a result of a few elements, which may cancel, can miss by little: five of them by 3 %.
-TEST_P(EveryDevice, SpectralEnginesKeepTf32OnRandomProblems) {
+TEST_P(EveryDevice, SpectralEnginesMeetTf32LimitOnRandomProblems) {
   Context ctx(GetParam());
   const RandomSequence random{21};
   constexpr double of_few_elements = 3;

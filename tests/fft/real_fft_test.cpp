@@ -92,7 +92,7 @@ double spectrum_error(const Planes& p, const std::vector<float>& source,
   return std::sqrt(difference / size);
 }
 
-TEST_P(RealFft, IsWhatTheDefinitionSays) {
+TEST_P(RealFft, MatchesDefinition) {
   CpuTransform transform(GetParam());
   for (int points = 1; points <= 128; ++points) {
     if (!FftPlan::can(points)) continue;
@@ -120,7 +120,7 @@ TEST_P(RealFft, StoresNoBinTwice) {
 }
 
 // Planes beside each other, of one image and of the next: a block of them, and more than one.
-TEST_P(RealFft, NoPlaneTouchesAnother) {
+TEST_P(RealFft, KeepsPlanesIndependent) {
   CpuTransform transform(GetParam());
   for (const int points : {5, 16, 30}) {
     const Planes p = planes(3, 37, points, points, {points + 2, points + points % 2, 1, 1, points, points});
@@ -138,7 +138,7 @@ TEST_P(RealFft, NoPlaneTouchesAnother) {
   }
 }
 
-TEST_P(RealFft, ComesBack) {
+TEST_P(RealFft, InverseRestoresInput) {
   CpuTransform transform(GetParam());
   for (const int points : {1, 2, 7, 12, 16, 18, 30, 36, 40, 64, 100, 256}) {
     const Planes p = planes(3, 19, points, points);
@@ -150,7 +150,7 @@ TEST_P(RealFft, ComesBack) {
 }
 
 // Weights are summed by the definition where their points are few, by a fast transform where not.
-TEST_P(RealFft, WeightsOfAnySizeAreTransformedAndComeBack) {
+TEST_P(RealFft, TransformsWeightsOfAnySize) {
   CpuTransform transform(GetParam());
   for (const auto& [height, width, grid_height, grid_width] : {std::array{1, 1, 1, 2},
                                                                {1, 3, 4, 5},
@@ -171,7 +171,7 @@ TEST_P(RealFft, WeightsOfAnySizeAreTransformedAndComeBack) {
 }
 
 // Tiles of outputs of one group among others: nothing is read or written around them.
-TEST_P(RealFft, TouchesNothingAroundItsPlanes) {
+TEST_P(RealFft, WritesOnlyItsPlanes) {
   CpuTransform transform(GetParam());
   const float nan = std::numeric_limits<float>::quiet_NaN();
   Planes p = planes(2, 18, 9, 21, {8, 16, 2, 3, 5, 9});
@@ -232,7 +232,7 @@ TEST_P(RealFft, MasksAndSums) {
 }
 
 // Windows that overlap are added, in whatever order their elements were there before.
-TEST_P(RealFft, OverlappingTilesAreAdded) {
+TEST_P(RealFft, AddsOverlappingTiles) {
   CpuTransform transform(GetParam());
   Planes p = planes(3, 5, 10, 10, {8, 8, 2, 2, 5, 5});
   p.first_h = p.first_w = -1;

@@ -117,7 +117,7 @@ class RealPairs : public OnGpu {
   SpectralBackend backend_;
 };
 
-TEST_F(RealPairs, AreWhatTheDefinitionSays) {
+TEST_F(RealPairs, MatchDefinition) {
   expect_product(real_forward(36, 100, 130, 70));
   expect_product(real_forward(16, 130, 67, 33));
   expect_product(real_backward_input(16, 260, 66, 64));
@@ -128,13 +128,13 @@ TEST_F(RealPairs, AreWhatTheDefinitionSays) {
   expect_product(real_backward_weight(36, 130, 35, 77, true));
 }
 
-TEST_F(RealPairs, CutLongSums) {
+TEST_F(RealPairs, SplitLongSums) {
   expect_product(real_forward(2, 64, 40, 5000));
   expect_product(real_backward_weight(4, 33, 64, 9001, true));
   expect_product(real_backward_weight(16, 40, 36, 9001, false));
 }
 
-TEST_F(RealPairs, KeepTheClassHoweverFarApartNumbersAre) {
+TEST_F(RealPairs, MeetErrorLimitForMixedScales) {
   for (const FrequencyGemm& gemm : {real_forward(4, 80, 96, 64), real_forward(4, 96, 80, 64),
                                     real_backward_input(4, 96, 80, 64), real_backward_weight(4, 64, 80, 96, false)}) {
     expect_product(
@@ -153,7 +153,7 @@ TEST_F(RealPairs, KeepTheClassHoweverFarApartNumbersAre) {
   }
 }
 
-TEST_F(RealPairs, LeaveWhatIsSmallOrInGroupsToOtherProducts) {
+TEST_F(RealPairs, RejectSmallOrGroupedProducts) {
   for (FrequencyProduct* const product : products) {
     EXPECT_FALSE(product->supports(real_forward(36, 640, 6400, 31))) << "few channels";
     EXPECT_FALSE(product->supports(real_forward(16, 32, 32, 32))) << "few products";
@@ -163,7 +163,7 @@ TEST_F(RealPairs, LeaveWhatIsSmallOrInGroupsToOtherProducts) {
   }
 }
 
-TEST_F(RealPairs, TakePartInPlansThatKeepTheClass) {
+TEST_F(RealPairs, WinogradPlansMeetErrorLimit) {
   for (const ConvProblem& problem :
        conv_problems({"3x40x13x11 * 36x40x3x3 pad 1", "2x96x14x14 * 130x96x3x3 pad 1", "5x512x9x9 * 64x512x3x3 pad 1",
                       "33x32x12x12 * 33x32x3x3", "40x33x13x13 * 400x33x3x3"}))
@@ -177,7 +177,7 @@ TEST_F(RealPairs, TakePartInPlansThatKeepTheClass) {
     });
 }
 
-TEST_F(RealPairs, WhatIsNoNumberStaysInItsImage) {
+TEST_F(RealPairs, KeepNanInItsImage) {
   const ConvProblem problem = conv_problem("5x64x14x14 * 70x64x3x3 pad 1");
   expect_plans(problem, [&](const ConvPlan& plan, ConvPass pass) {
     const PassPlaces places = places_of(problem, pass);

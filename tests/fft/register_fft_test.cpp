@@ -43,11 +43,11 @@ void expect_small_errors() {
   (check(Points, error<forwards, Points>(), error<backwards, Points>()), ...);
 }
 
-TEST(RegisterFft, IsWhatTheDefinitionSays) {
+TEST(RegisterFft, MatchesDefinition) {
   expect_small_errors<1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20, 24, 28, 30, 32, 36, 40, 48, 64, 49, 45, 105>();
 }
 
-TEST(RegisterFft, TwiddleFactorsAreExactToDouble) {
+TEST(RegisterFft, TwiddleFactorsAreExactInDouble) {
   for (const int n : {2, 3, 5, 7, 8, 12, 30, 48, 64, 256})
     for (int k = 0; k < n; ++k) {
       EXPECT_NEAR(detail::turn_cos(k, n), std::cos(2 * M_PI * k / n), 1e-15) << k << " of " << n;

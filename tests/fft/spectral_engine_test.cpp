@@ -38,7 +38,7 @@ std::vector<std::string> names(const ConvPlans& plans) {
   return all_names;
 }
 
-TEST(SpectralEngine, AgreesWithTheReferenceOnWholePlanesAndTiles) {
+TEST(SpectralEngine, MatchesReferenceOnPlanesAndTiles) {
   Context ctx;
   for (const ConvProblem& problem :
        conv_problems({"2x3x6x7 * 4x3x3x3 pad 1", "1x1x1x1 * 1x1x1x1", "3x2x5x4 * 3x2x5x4", "2x2x4x4 * 3x2x3x3 pad 4",
@@ -55,7 +55,7 @@ TEST(SpectralEngine, AgreesWithTheReferenceOnWholePlanesAndTiles) {
   }
 }
 
-TEST(SpectralEngine, TakesTheBatchInSlicesThatFitTheLimit) {
+TEST(SpectralEngine, SlicesBatchToFitLimit) {
   Context ctx;
   const ConvProblem problem = conv_problem("7x4x6x6 * 4x2x3x3 pad 1 groups 2");
   const FrequencyGrid grid = whole_plane(problem, 7, 8);
@@ -95,7 +95,7 @@ class ScratchyProduct final : public FrequencyProduct {
   std::unique_ptr<FrequencyProduct> plain_ = std::move(plain_backend({}).products.front());
 };
 
-TEST(SpectralEngine, HasScratchForALastSliceThatWantsMoreThanTheOthers) {
+TEST(SpectralEngine, ReservesScratchForLargerLastSlice) {
   Context ctx;
   const ConvProblem problem = conv_problem("7x4x6x6 * 4x4x3x3 pad 1");
   for (const ConvPass pass : every_pass) {
@@ -112,7 +112,7 @@ TEST(SpectralEngine, HasScratchForALastSliceThatWantsMoreThanTheOthers) {
   }
 }
 
-TEST(SpectralEngine, RefusesWhatItCannotDo) {
+TEST(SpectralEngine, RejectsUnsupportedProblems) {
   const SpectralEngine engine = plain_engine({FrequencyGrid{8, 8, 1, 1, 6, 6}});
   for (const ConvProblem& problem :
        conv_problems({"1x1x7x7 * 1x1x3x3 stride 2 pad 1", "1x1x6x6 * 1x1x3x3 pad 1 dilation 2"}))
@@ -124,7 +124,7 @@ TEST(SpectralEngine, RefusesWhatItCannotDo) {
 }
 
 // A layer's step: six transforms instead of nine, for each operand is needed by two passes.
-TEST(SpectralEngine, SharesSpectraBetweenThePassesOfALayer) {
+TEST(SpectralEngine, SharesSpectraBetweenPasses) {
   Context ctx;
   const ConvProblem problem = conv_problem("2x3x6x6 * 4x3x3x3 pad 1");
   SpectralEngine engine = plain_engine({whole_plane(problem, 7, 8)});
@@ -145,7 +145,7 @@ TEST(SpectralEngine, SharesSpectraBetweenThePassesOfALayer) {
 }
 
 // Its spectrum stays while slices of batches, which no other pass reads, come and go.
-TEST(SpectralEngine, TransformsAWeightOnceInEvaluation) {
+TEST(SpectralEngine, TransformsWeightOnceInEvaluation) {
   Context ctx;
   ctx.training = false;
   const ConvProblem problem = conv_problem("7x4x6x6 * 4x4x3x3 pad 1");
@@ -190,7 +190,7 @@ class FailingOnceTransform final : public SpectralTransform {
   bool failed_ = false;
 };
 
-TEST(SpectralEngine, TakesNoSpectrumThatFailedToBeComputed) {
+TEST(SpectralEngine, DiscardsSpectrumIfTransformFails) {
   Context ctx;
   const ConvProblem problem = conv_problem("2x3x6x6 * 4x3x3x3 pad 1");
   SpectralBackend backend = plain_backend({whole_plane(problem, 7, 8)});
@@ -204,7 +204,7 @@ TEST(SpectralEngine, TakesNoSpectrumThatFailedToBeComputed) {
 }
 
 // What one grid's plans leave behind is of use to each other, and to none of another grid.
-TEST(SpectralEngine, OffersEachGridForAllPassesAndSaysWhichShare) {
+TEST(SpectralEngine, OnlyPlansOfSameGridShare) {
   const ConvProblem problem = conv_problem("2x3x6x6 * 4x3x3x3 pad 1");
   const SpectralEngine engine = plain_engine({whole_plane(problem, 7, 8), tiled(problem, 4, 4)});
   const ConvPlans forward = engine.plans(problem, ConvPass::forward);
@@ -240,7 +240,7 @@ class PlainFusedInverse final : public FusedInverse {
   SpectralBackend parts_ = plain_backend({});
 };
 
-TEST(SpectralEngine, FusesProductAndInverseOfFewChannels) {
+TEST(SpectralEngine, FusesProductAndInverse) {
   Context ctx;
   const ConvProblem few = conv_problem("5x4x6x6 * 6x2x3x3 pad 1 groups 2"), many = conv_problem("2x3x6x6 * 4x3x3x3");
   SpectralBackend backend = plain_backend({whole_plane(few, 7, 8)});
@@ -260,7 +260,7 @@ TEST(SpectralEngine, FusesProductAndInverseOfFewChannels) {
   EXPECT_EQ(fused.runs, 1);
 }
 
-TEST(SpectralEngine, PairsTransformsWithWhatHasTheirStorage) {
+TEST(SpectralEngine, CombinesTransformsAndProductsByStorage) {
   Context ctx;
   const ConvProblem problem = conv_problem("2x2x6x6 * 4x2x3x3 pad 1");
   const FrequencyGrid grid = whole_plane(problem, 7, 8);
@@ -278,7 +278,7 @@ TEST(SpectralEngine, PairsTransformsWithWhatHasTheirStorage) {
   EXPECT_EQ(fused.runs, 1);
 }
 
-TEST(SpectralEngine, OffersNothingWithoutAProductOfTheStorage) {
+TEST(SpectralEngine, OffersNothingWithoutMatchingStorage) {
   const ConvProblem problem = conv_problem("2x2x6x6 * 4x2x3x3 pad 1");
   SpectralBackend backend = plain_backend({whole_plane(problem, 7, 8)}, two_storages);
   backend.fused = std::make_unique<PlainFusedInverse>();
@@ -298,7 +298,7 @@ class CoarseProduct final : public FrequencyProduct {
   void run(Context&, const FrequencyGemm&, const void*, const void*, void*, void*) override {}
 };
 
-TEST(SpectralEngine, BeginsWithProductsThatRoundTheirFactorsWhereTheyMay) {
+TEST(SpectralEngine, ListsRoundingProductsFirstInTf32) {
   ConvProblem problem = conv_problem("2x2x6x6 * 4x2x3x3 pad 1");
   SpectralBackend backend = plain_backend({whole_plane(problem, 7, 8)});
   const std::string grid = to_string(whole_plane(problem, 7, 8));
@@ -310,7 +310,7 @@ TEST(SpectralEngine, BeginsWithProductsThatRoundTheirFactorsWhereTheyMay) {
   EXPECT_EQ(names(engine.plans(problem, ConvPass::forward)), (std::vector{coarse, fine}));
 }
 
-TEST(SpectralEngine, SharesNoSpectrumOfAnotherStorage) {
+TEST(SpectralEngine, DoesNotShareSpectraAcrossStorages) {
   Context ctx;
   const ConvProblem problem = conv_problem("2x3x6x6 * 4x3x3x3 pad 1");
   SpectralEngine engine(plain_backend({whole_plane(problem, 7, 8)}, two_storages),

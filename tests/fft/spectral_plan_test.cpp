@@ -52,7 +52,7 @@ void expect_epilogue_backward(Context& ctx, ConvEngine& engine, const ConvProble
   }
 }
 
-TEST(SpectralPlan, DoesTheBackwardPassOfBiasAndRelu) {
+TEST(SpectralPlan, FusesBackwardOfBiasAndRelu) {
   Context ctx;
   const ConvProblem problem = conv_problem("5x4x9x8 * 6x2x3x3 pad 1 groups 2");
   for (const FrequencyGrid& grid : {whole_plane(problem, 10, 10), tiled(problem, 6, 8)}) {
@@ -64,7 +64,7 @@ TEST(SpectralPlan, DoesTheBackwardPassOfBiasAndRelu) {
   }
 }
 
-TEST(SpectralPlan, SharesNoSpectrumOfAnotherMask) {
+TEST(SpectralPlan, DoesNotShareSpectraAcrossMasks) {
   Context ctx;
   const ConvProblem problem = conv_problem("2x3x6x6 * 4x3x3x3 pad 1");
   SpectralEngine engine = plain_engine({whole_plane(problem, 7, 8)});
@@ -87,7 +87,7 @@ TEST(SpectralPlan, SharesNoSpectrumOfAnotherMask) {
   EXPECT_EQ(engine.buffers().use().held, held) << "that of the older mask is of no use";
 }
 
-TEST_P(EveryDevice, EnginesThatDoTheBackwardPassOfBiasAndReluDoItRight) {
+TEST_P(EveryDevice, FusedBackwardOfBiasAndReluIsCorrect) {
   Context ctx(GetParam());
   for (const auto& engine : make_conv_engines(GetParam()))
     for (const ConvProblem& problem : conv_problems({"5x4x9x8 * 6x2x3x3 pad 1 groups 2", "3x3x13x13 * 5x3x3x3 pad 1",

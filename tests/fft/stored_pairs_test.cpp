@@ -107,14 +107,14 @@ class StoredPairs : public OnGpu {
   }
 };
 
-TEST_F(StoredPairs, AreWhatTheDefinitionSays) {
+TEST_F(StoredPairs, MatchReference) {
   expect_reference("40x32x8x8 * 32x32x3x3 pad 1");
   expect_reference("33x64x13x13 * 96x64x3x3 pad 1");  // rows that fill no tile, columns of three groups
   expect_reference("64x160x5x5 * 32x160x5x5 pad 2");
   expect_reference("32x32x40x40 * 64x32x3x3 pad 1");  // tiles
 }
 
-TEST_F(StoredPairs, TakeTilesAsTheyComeBesideSumsOfRanks) {
+TEST_F(StoredPairs, UseDynamicScheduleWithSeveralRanks) {
   const std::unique_ptr<Communicator> ranks = make_one_rank();
   ctx->ranks = ranks.get();
   expect_reference("32x32x8x8 * 32x32x3x3 pad 1");  // fewer tiles than multiprocessors
@@ -122,7 +122,7 @@ TEST_F(StoredPairs, TakeTilesAsTheyComeBesideSumsOfRanks) {
 }
 
 // On 132 multiprocessors: of 34 bins of four tiles the last one is cut, in forward and backward_input.
-TEST_F(StoredPairs, CutTheLastBinsAlongK) {
+TEST_F(StoredPairs, SplitKOfLastBins) {
   constexpr int samples = 3000;
   expect_reference("128x256x6x6 * 256x256x3x3 pad 1", enough, samples);
   // Backward_weight in two slices, whose gradients add up: in fp32, and with less memory in tf32.
@@ -130,12 +130,12 @@ TEST_F(StoredPairs, CutTheLastBinsAlongK) {
     expect_reference("512x128x6x6 * 256x128x3x3 pad 1", limit, samples);
 }
 
-TEST_F(StoredPairs, AddUpSlicesOfABatch) {
+TEST_F(StoredPairs, AccumulateSlicesOfBatch) {
   expect_reference("128x64x13x13 * 64x64x3x3 pad 1", std::size_t(12) << 20);
 }
 
 // From y's halves, so with their rounding in the class of TF32.
-TEST_F(StoredPairs, SumTheBiasGradient) {
+TEST_F(StoredPairs, SumBiasGradient) {
   for (const Precision precision : {Precision::fp32, Precision::tf32}) {
     ConvProblem problem = conv_problem("40x32x8x8 * 64x32x3x3 pad 1");
     problem.precision = precision;
@@ -149,7 +149,7 @@ TEST_F(StoredPairs, SumTheBiasGradient) {
 }
 
 // What the layer's ReLU cut off has no gradient: that of y is masked on its way into the transform.
-TEST_F(StoredPairs, TakeAMaskInTheBackwardPass) {
+TEST_F(StoredPairs, ApplyMaskInBackwardPass) {
   for (const Precision precision : {Precision::fp32, Precision::tf32}) {
     ConvProblem problem = conv_problem("40x32x8x8 * 64x32x3x3 pad 1");
     problem.precision = precision;
@@ -190,7 +190,7 @@ TEST_F(StoredPairs, KeepFiltersInEvaluation) {
 }
 
 // Products are floats, but what is kept between passes is halves: one of these takes half the room.
-TEST_F(StoredPairs, TakeTheRoomTheySay) {
+TEST_F(StoredPairs, UseReportedMemory) {
   std::size_t held[2] = {};
   for (const Precision precision : {Precision::fp32, Precision::tf32}) {
     ConvProblem problem = conv_problem("128x64x13x13 * 64x64x3x3 pad 1");
@@ -216,7 +216,7 @@ TEST_F(StoredPairs, TakeTheRoomTheySay) {
   EXPECT_LT(held[1], held[0] * 6 / 10);
 }
 
-TEST_F(StoredPairs, KeepTheClassHoweverFarApartPlanesAre) {
+TEST_F(StoredPairs, MeetErrorLimitForMixedPlanes) {
   const ConvProblem problem = conv_problem("64x64x6x6 * 64x64x3x3 pad 1");
   struct Sizes {
     PlaneMagnitude image, channel, of_filter_in_w, of_channel_in_w, filter_in_y;
@@ -245,14 +245,14 @@ TEST_F(StoredPairs, KeepTheClassHoweverFarApartPlanesAre) {
     }
 }
 
-TEST_F(StoredPairs, AreRoundedWhereTheClassAllows) {
+TEST_F(StoredPairs, AreRoundedOnlyInTf32) {
   EXPECT_TRUE(plans(conv_problem("32x32x8x8 * 32x32x3x3"), ConvPass::forward).front()->facts().name.ends_with("pairs"));
   SpectralEngine engine(fbfft(), std::make_shared<FrequencyBuffers>(enough), enough);
   for (const auto& plan : engine.plans(conv_problem("32x32x8x8 * 32x32x3x3"), ConvPass::forward))
     EXPECT_FALSE(plan->facts().name.ends_with("halves")) << plan->facts().name;
 }
 
-TEST_F(StoredPairs, WhatIsNotFiniteSpoilsItsOwnImage) {
+TEST_F(StoredPairs, KeepNonFiniteInItsImage) {
   const ConvProblem problem = conv_problem("64x64x6x6 * 64x64x3x3 pad 1");
   for (const float bad : {not_a_number, std::numeric_limits<float>::infinity()}) {
     ConvOperands operands = random_operands(stream(), problem, ConvPass::forward);
@@ -277,7 +277,7 @@ TEST_F(StoredPairs, WhatIsNotFiniteSpoilsItsOwnImage) {
   }
 }
 
-TEST_F(StoredPairs, LeaveToOthersWhatIsNoMultipleOf32) {
+TEST_F(StoredPairs, RejectChannelsNotMultipleOf32) {
   EXPECT_TRUE(plans(conv_problem("64x48x6x6 * 64x48x3x3 pad 1"), ConvPass::forward).empty());
   EXPECT_TRUE(plans(conv_problem("64x64x6x6 * 64x32x3x3 pad 1 groups 2"), ConvPass::forward).empty());
 }

@@ -7,7 +7,7 @@
 
 namespace twiddle::stored_pairs {
 
-TEST(StoredSpectrum, WhatIsScaledFitsAHalfAndComesBackTheSame) {
+TEST(StoredSpectrum, ScaledValueFitsFp16) {
   for (const float bound : {1.2e-38f, 1e-36f, 1.9e-34f, 3e-34f, 1e-30f, 3e-5f, 1.0f, 77.0f, 8e37f}) {
     const int exponent = exponent_above(bound);
     EXPECT_LT(bound * scale_without(exponent), 32768) << bound;  // 2^15: halves reach to almost 2^16
@@ -18,18 +18,18 @@ TEST(StoredSpectrum, WhatIsScaledFitsAHalfAndComesBackTheSame) {
 }
 
 // A line may lack up to two exponents together: those of a plane's row and column.
-TEST(StoredSpectrum, ALargerExponentIsTakenBackTheSame) {
+TEST(StoredSpectrum, RestoresSumsOfTwoExponents) {
   for (int exponent = exponent_above(1e-38f); exponent <= 127; ++exponent)
     EXPECT_EQ(scale_without(exponent) * scale_back(exponent), 1) << exponent;
 }
 
-TEST(StoredSpectrum, ZerosAndWhatIsNotFiniteCountForNoExponent) {
+TEST(StoredSpectrum, ZeroAndInfinityHaveNoExponent) {
   for (const float bound :
        {0.0f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN(), 3e38f})
     EXPECT_EQ(exponent_above(bound), no_exponent) << bound;
 }
 
-TEST(StoredSpectrum, ExponentsLieBehindTheHalvesAndEndWithAWholeStep) {
+TEST(StoredSpectrum, ExponentsFollowFp16AndArePadded) {
   const StoredSpectrum pairs{2, 10, 33, 64};
   EXPECT_EQ(pairs.halves_bytes(), 10u * 33 * 64 * 2 * sizeof(float));
   EXPECT_EQ(pairs.bytes(), pairs.halves_bytes() + (64 + 64) * sizeof(int));

@@ -139,7 +139,7 @@ class TileKernels : public testing::TestWithParam<ConvProblem> {
   PlainWinograd<2> of_two_;
 };
 
-TEST_P(TileKernels, DoWhatATileAtATimeDoes) {
+TEST_P(TileKernels, MatchTransformOfSingleTiles) {
   expect_all<4>();
   expect_all<2>();
 }

@@ -63,7 +63,7 @@ void expect_transposed() {
   EXPECT_NEAR((dot(apply<line, in, out>(a), b)), (dot(a, apply<transposed, out, in>(b))), 1e-6);
 }
 
-TYPED_TEST(WinogradFormTest, EachMatrixHasItsTransposed) {
+TYPED_TEST(WinogradFormTest, HasTransposeOfEachMatrix) {
   constexpr int outputs = TypeParam::outputs, points = TypeParam::points;
   expect_transposed<TypeParam::template input<double>, TypeParam::template input_transposed<double>, points, points>();
   expect_transposed<TypeParam::template filter<double>, TypeParam::template filter_transposed<double>, 3, points>();
@@ -71,7 +71,7 @@ TYPED_TEST(WinogradFormTest, EachMatrixHasItsTransposed) {
                     outputs>();
 }
 
-TYPED_TEST(WinogradFormTest, BinsTellTheSumOfTheOutputs) {
+TYPED_TEST(WinogradFormTest, BinsGiveSumOfOutputs) {
   constexpr int outputs = TypeParam::outputs, points = TypeParam::points;
   const Line<outputs> y = noisy_line<outputs>();
   double sum = 0;
@@ -80,7 +80,7 @@ TYPED_TEST(WinogradFormTest, BinsTellTheSumOfTheOutputs) {
 }
 
 // to = L from L'.
-TEST(Winograd, NestsALineInBothDimensions) {
+TEST(Winograd, NestsLineInBothDimensions) {
   using Form = WinogradForm<4>;
   double w[3][3], bins[6][6];
   for (auto& row : w)
