@@ -43,7 +43,7 @@ std::string failure_of(const std::string& path) {
 
 }  // namespace
 
-TEST(AtomicFile, ReplacesWhatWasThereAndLeavesNothingElse) {
+TEST(AtomicFile, ReplacesFileAndLeavesNoOther) {
   const std::filesystem::path folder = fresh_folder("replace");
   write_file_atomically(folder / "a.txt", "old");
   write_file_atomically(folder / "a.txt", [](const BytesVisitor& write) {
@@ -53,12 +53,12 @@ TEST(AtomicFile, ReplacesWhatWasThereAndLeavesNothingElse) {
   EXPECT_EQ(files_in(folder), 1);
 }
 
-TEST(AtomicFile, TellsPathAndReason) {
+TEST(AtomicFile, ErrorHasPathAndReason) {
   const std::string path = fresh_folder("missing") / "no_such_folder" / "a.txt";
   EXPECT_EQ(failure_of(path), "cannot write '" + path + "': No such file or directory (errno 2)");
 }
 
-TEST(AtomicFile, FailureLeavesNothingBehind) {
+TEST(AtomicFile, LeavesNoFileOnFailure) {
   const std::filesystem::path folder = fresh_folder("occupied");
   std::filesystem::create_directories(folder / "a.txt");
   EXPECT_NE(failure_of(folder / "a.txt").find("not a plain file"), std::string::npos);
@@ -66,7 +66,7 @@ TEST(AtomicFile, FailureLeavesNothingBehind) {
 }
 
 // Names of that kind are easily guessed: a link of such a name must not lead the writer astray.
-TEST(AtomicFile, FollowsNoLinkThatLiesInItsWay) {
+TEST(AtomicFile, DoesNotFollowPlantedLink) {
   const std::filesystem::path folder = fresh_folder("planted");
   std::ofstream(folder / "precious") << "precious";
   const std::string first = ".a.txt.tmp-" + std::to_string(getpid());
@@ -84,7 +84,7 @@ TEST(AtomicFile, DoesNotReplaceADevice) {
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
 }
 
-TEST(AtomicFile, TellsBeforehandWhatCannotBeWritten) {
+TEST(AtomicFile, ChecksWritabilityBeforehand) {
   const std::filesystem::path folder = fresh_folder("beforehand");
   std::ofstream(folder / "file") << "kept";
   require_writable(folder / "new");
@@ -100,7 +100,7 @@ TEST(AtomicFile, TellsBeforehandWhatCannotBeWritten) {
 }
 
 // A limit on the size of files stands in for a full disk: the write stops half way with an error.
-TEST(AtomicFile, AnUnfinishedWriteLeavesTheOldFileAlone) {
+TEST(AtomicFile, KeepsOldFileIfWriteFails) {
   const std::filesystem::path folder = fresh_folder("full");
   write_file_atomically(folder / "a.txt", "old");
   rlimit before{};

@@ -70,7 +70,7 @@ TEST(Variable, KeepsItsGradientInItsBuffer) {
   EXPECT_EQ(x.grad().read(), buffer.read());
 }
 
-TEST(Tape, AddsTheGradientsOfABranch) {
+TEST(Tape, AddsGradientsOfBranches) {
   Context ctx;
   const Variable x = number(ctx, 1);
   const Variable a = times(ctx, 2, x), b = times(ctx, 5, x);
@@ -125,7 +125,7 @@ TEST(Tape, ReportsNoGradientTheLossDoesNotReach) {
   EXPECT_EQ(hooks.count, 0);
 }
 
-TEST(Tape, RecordsNothingThatNeedsNoGradient) {
+TEST(Tape, RecordsNothingWithoutGradients) {
   Context ctx;
   times(ctx, 2, number(ctx, 1, false));
   EXPECT_TRUE(ctx.tape.empty());
@@ -134,7 +134,7 @@ TEST(Tape, RecordsNothingThatNeedsNoGradient) {
   EXPECT_TRUE(ctx.tape.empty());
 }
 
-TEST(Tape, FreesActivationsAsItPlays) {
+TEST(Tape, FreesActivationsDuringBackward) {
   Context ctx;
   Tensor kept = Tensor::filled(*ctx.stream, {1}, 1);
   const Variable x = number(ctx, 1);
@@ -147,7 +147,7 @@ TEST(Tape, FreesActivationsAsItPlays) {
   EXPECT_TRUE(life.expired());
 }
 
-TEST(Tape, AnExceptionLeavesNoGradientBehindItsRecord) {
+TEST(Tape, ClearsGradientsAfterException) {
   Context ctx;
   const Variable x = number(ctx, 1);
   const Variable bad = ctx.tape.record("bad", x.value(), {x}, [](Context&, const Tensor&) { throw Error("broken"); });
@@ -157,13 +157,13 @@ TEST(Tape, AnExceptionLeavesNoGradientBehindItsRecord) {
   EXPECT_FALSE(x.grad().defined());
 }
 
-TEST(Variable, RefusesAGradientOfAnotherShape) {
+TEST(Variable, RefusesGradientOfAnotherShape) {
   Context ctx;
   const Variable x = number(ctx, 1);
   EXPECT_THROW(x.add_grad(ctx, Tensor::filled(*ctx.stream, {2}, 1)), Error);
 }
 
-TEST(Tape, StartsFromOneNumber) {
+TEST(Tape, RefusesNonScalarOutput) {
   Context ctx;
   EXPECT_THROW(ctx.tape.backward(ctx, Variable(Tensor::filled(*ctx.stream, {2}, 1), true)), Error);
 }

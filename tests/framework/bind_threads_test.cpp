@@ -46,7 +46,7 @@ class BindThreads : public testing::Test {
   const int count_ = static_cast<int>(all_.size());
 };
 
-TEST_F(BindThreads, AsManyAsCoresHaveACoreEach) {
+TEST_F(BindThreads, BindsOneThreadPerCore) {
   Cores taken;
   for (const Cores& cores : bound(count_)) {
     EXPECT_EQ(cores.size(), 1u);
@@ -56,19 +56,19 @@ TEST_F(BindThreads, AsManyAsCoresHaveACoreEach) {
   EXPECT_EQ(cores_of_this_thread(), all_) << "another thread was bound";
 }
 
-TEST_F(BindThreads, OfOtherNumbersEachMayRunAnywhere) {
+TEST_F(BindThreads, DoesNotBindOtherThreadCounts) {
   for (const int threads : {count_ - 1, count_ + 1}) {
     if (threads == 0) continue;  // of one core
     for (const Cores& cores : bound(threads)) EXPECT_EQ(cores, all_) << threads << " threads";
   }
 }
 
-TEST_F(BindThreads, TheUsersWordWins) {
+TEST_F(BindThreads, RespectsOmpProcBind) {
   setenv("OMP_PROC_BIND", "false", 1);
   for (const Cores& cores : bound(count_)) EXPECT_EQ(cores, all_);
 }
 
-TEST_F(BindThreads, AThreadOfABoundOneIsFreedByItsOwnWish) {
+TEST_F(BindThreads, UnbindsChildThread) {
   Cores inherited, after;
   std::thread([&] {
     omp_set_num_threads(count_);

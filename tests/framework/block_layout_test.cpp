@@ -31,22 +31,22 @@ void expect_apart(const std::vector<BlockUse>& uses, const BlockLayout& layout) 
   }
 }
 
-TEST(BlockLayout, NoBlocksTakeNothing) {
+TEST(BlockLayout, NeedsNoMemoryWithoutBlocks) {
   EXPECT_EQ(lay_out({}).bytes, 0u);
 }
 
-TEST(BlockLayout, BlocksThatFollowEachOtherShareTheirPlace) {
+TEST(BlockLayout, ReusesMemoryOfEndedBlocks) {
   EXPECT_EQ(lay_out({{512, 0, 1}, {1024, 2, 3}, {512, 4, 5}}).bytes, 1024u);
 }
 
-TEST(BlockLayout, BlocksAtTheSameTimeLieSideBySide) {
+TEST(BlockLayout, SeparatesBlocksInUseTogether) {
   const BlockLayout layout = lay_out({{512, 0, 4}, {1024, 1, 3}});
   EXPECT_EQ(layout.bytes, 1536u);
   EXPECT_NE(layout.offsets[0], layout.offsets[1]);
 }
 
 // First come, first served would put the second block behind the first, and the third behind both.
-TEST(BlockLayout, ALargeBlockFindsTheRoomThatSmallOnesLeave) {
+TEST(BlockLayout, PlacesLargeBlockInFreedMemory) {
   const std::vector<BlockUse> uses{{512, 0, 2}, {512, 1, 10}, {2048, 3, 10}};
   const BlockLayout layout = lay_out(uses);
   expect_apart(uses, layout);
@@ -54,14 +54,14 @@ TEST(BlockLayout, ALargeBlockFindsTheRoomThatSmallOnesLeave) {
 }
 
 // The last block, of most bytes times moments, would leave no room for the large and short one below the first.
-TEST(BlockLayout, ALargeShortBlockNeedsNoRoomOfItsOwn) {
+TEST(BlockLayout, PlacesShortLivedBlockInGap) {
   const std::vector<BlockUse> uses{{512, 0, 4}, {2048, 2, 3}, {1536, 3, 5}};
   const BlockLayout layout = lay_out(uses);
   expect_apart(uses, layout);
   EXPECT_EQ(layout.bytes, 2560u);
 }
 
-TEST(BlockLayout, KeepsRandomBlocksApartInLittleMoreThanMustBe) {
+TEST(BlockLayout, PacksRandomBlocksNearLowerBound) {
   std::mt19937 random(1);
   const auto below = [&](int limit) { return static_cast<int>(random() % static_cast<unsigned>(limit)); };
   for (int round = 0; round < 20; ++round) {

@@ -33,12 +33,12 @@ class Cgroup : public testing::Test {
   std::string mounts_ = "22 1 8:1 / / rw - ext4 /dev/root rw\n";
 };
 
-TEST_F(Cgroup, ThereMayBeNone) {
+TEST_F(Cgroup, MayBeMissing) {
   EXPECT_TRUE(cgroup_folders("cpu", folder_).empty());
   EXPECT_FALSE(cpu_quota(folder_));
 }
 
-TEST_F(Cgroup, AQuotaOfVersionTwoHolds) {
+TEST_F(Cgroup, ReadsQuotaOfVersionTwo) {
   mount("/", "all", "cgroup2", "rw,nsdelegate");
   write("cgroup", "0::/job\n");
   write("all/job/cpu.max", "150000 100000\n");
@@ -47,7 +47,7 @@ TEST_F(Cgroup, AQuotaOfVersionTwoHolds) {
   EXPECT_FALSE(cpu_quota(folder_));
 }
 
-TEST_F(Cgroup, TheLeastQuotaOfNestedGroupsHolds) {
+TEST_F(Cgroup, ReturnsSmallestQuotaOfNestedGroups) {
   mount("/", "all", "cgroup2", "rw");
   write("cgroup", "0::/outer/middle/inner\n");
   write("all/outer/cpu.max", "50000 100000\n");
@@ -59,7 +59,7 @@ TEST_F(Cgroup, TheLeastQuotaOfNestedGroupsHolds) {
   EXPECT_EQ(cpu_quota(folder_), 0.5);
 }
 
-TEST_F(Cgroup, VersionOneHasAHierarchyAController) {
+TEST_F(Cgroup, ReadsVersionOneHierarchyPerController) {
   mount("/", "cpuset", "cgroup", "rw,cpuset");
   mount("/", "cpu,cpuacct", "cgroup", "rw,cpu,cpuacct");
   mount("/", "unified", "cgroup2", "rw");
@@ -73,7 +73,7 @@ TEST_F(Cgroup, VersionOneHasAHierarchyAController) {
 }
 
 // A container sees its own group where the root would be, and is told the group's name as the machine knows it.
-TEST_F(Cgroup, AContainerSeesItsOwnGroupAsTheRoot) {
+TEST_F(Cgroup, ReadsGroupOfContainer) {
   mount("/docker/1", "cpu", "cgroup", "rw,cpu");
   write("cgroup", "4:cpu:/docker/1/job\n");
   write("cpu/cpu.cfs_quota_us", "100000\n");

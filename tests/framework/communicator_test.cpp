@@ -11,7 +11,7 @@ namespace {
 
 using Ranks = std::shared_ptr<Communicator>;
 
-TEST(Communicator, OneRankKeepsWhatItHas) {
+TEST(Communicator, SingleRankKeepsValues) {
   const auto stream = make_stream({});
   const auto alone = make_one_rank();
   float values[] = {1, 2};
@@ -23,7 +23,7 @@ TEST(Communicator, OneRankKeepsWhatItHas) {
   EXPECT_EQ(gather_or_fail(*alone, [] { return "made"; }), std::vector<std::string>{"made"});
 }
 
-TEST(Communicator, AnyIsTrueWhereOneRankSaysSo) {
+TEST(Communicator, AnyIsTrueIfOneIs) {
   on_ranks(3, [](const Ranks& ranks) {
     EXPECT_TRUE(any(*ranks, ranks->rank() == 1));
     EXPECT_FALSE(any(*ranks, false));
@@ -44,7 +44,7 @@ std::string failure_of(const std::function<std::string(int rank)>& make, ErrorKi
   return text;
 }
 
-TEST(Communicator, WhatFailsOnOneRankFailsOnAll) {
+TEST(Communicator, AllRanksFailIfOneFails) {
   const auto fails_on_rank_1 = [](int rank) -> std::string {
     if (rank == 1) throw Error(ErrorKind::data, "no such file");
     return "fine";
@@ -52,7 +52,7 @@ TEST(Communicator, WhatFailsOnOneRankFailsOnAll) {
   EXPECT_EQ(failure_of(fails_on_rank_1, ErrorKind::data), "rank 1: no such file");
 }
 
-TEST(Communicator, WhatFailsEverywhereIsToldAsByOneProcess) {
+TEST(Communicator, ReportsSharedFailureOnce) {
   const auto fails = [](int) -> std::string { throw Error(ErrorKind::config, "no such key"); };
   EXPECT_EQ(failure_of(fails, ErrorKind::config), "no such key");
 }
@@ -72,7 +72,7 @@ TEST(Communicator, StopsAllIfOneIsStopped) {
   });
 }
 
-TEST(Communicator, AnEmptyTextIsATextToo) {
+TEST(Communicator, GathersEmptyStrings) {
   on_ranks(2, [](const Ranks& ranks) {
     EXPECT_EQ(gather_or_fail(*ranks, [] { return std::string(); }), (std::vector<std::string>(2)));
   });

@@ -32,13 +32,13 @@ const ConvProblem alexnet1{.batch = 16,
 
 }  // namespace
 
-TEST(Convolution, KnowsItsOutputAndItsWork) {
+TEST(Convolution, ComputesOutputShapeAndFlops) {
   EXPECT_EQ(alexnet1.output_shape(), (Shape{16, 64, 55, 55}));
   EXPECT_DOUBLE_EQ(alexnet1.flops(), 2.0 * 16 * 64 * 55 * 55 * 3 * 11 * 11);
   EXPECT_EQ(complaint(alexnet1), "");
 }
 
-TEST(Convolution, ReadsAsText) {
+TEST(Convolution, FormatsProblem) {
   EXPECT_EQ(to_string(alexnet1), "16x3x224x224 * 64x3x11x11 stride 4 pad 2");
   const ConvProblem odd{.channels = 4,
                         .height = 9,
@@ -55,7 +55,7 @@ TEST(Convolution, ReadsAsText) {
   EXPECT_EQ(to_string(Precision::tf32), "tf32");
 }
 
-TEST(Convolution, SaysWhyItIsImpossible) {
+TEST(Convolution, ExplainsImpossibleProblem) {
   EXPECT_EQ(complaint({.height = 8, .width = 8, .kernel_h = 11, .kernel_w = 11}),
             "kernel 11x11 does not fit the input 8x8 with pad 0: the padded input is 8x8");
   EXPECT_EQ(complaint({.height = 8, .width = 9, .kernel_h = 3, .kernel_w = 3, .pad_h = 1, .dilation = 6}),

@@ -12,7 +12,7 @@
 namespace twiddle {
 namespace {
 
-TEST(Device, ReadsAndWritesItsName) {
+TEST(Device, ParsesAndFormatsName) {
   EXPECT_EQ(parse_device("cpu"), Device{});
   EXPECT_EQ(parse_device("cuda"), (Device{Device::Kind::cuda, 0}));
   EXPECT_EQ(parse_device("cuda:3"), (Device{Device::Kind::cuda, 3}));
@@ -25,14 +25,14 @@ TEST(Device, RefusesOtherNames) {
   }
 }
 
-TEST(Device, AutoTakesTheFirstGpuThatCanBeUsedAndTheCpuWhereThereIsNone) {
+TEST(Device, AutoSelectsUsableGpuOrCpu) {
   const Device device = parse_device("auto");
   const int passed_over = device.kind == Device::Kind::cuda ? device.index : cuda_device_count();
   for (int index = 0; index < passed_over; ++index) EXPECT_NE(why_unusable(look_at_gpu(index)), "");
   EXPECT_NO_THROW(make_stream(device));
 }
 
-TEST(Device, AnExplicitGpuThatIsNotThereIsAnErrorOfTheDevice) {
+TEST(Device, MissingGpuIsDeviceError) {
   try {
     make_stream({Device::Kind::cuda, cuda_device_count()});
     FAIL() << "a stream on a GPU that is not there";
@@ -70,27 +70,27 @@ class TwoGpus : public testing::Test {
   std::unique_ptr<Stream> streams[2];
 };
 
-TEST_F(TwoGpus, WorkInTurn) {
+TEST_F(TwoGpus, ComputeInTurn) {
   for (const int index : {0, 1, 0, 1, 1, 0}) {
     expect_to_work(*streams[index]);
     streams[index]->release_unused();
   }
 }
 
-TEST_F(TwoGpus, WorkWhileAnotherIsLookedAt) {
+TEST_F(TwoGpus, ComputeWhileAnotherIsQueried) {
   for (const int index : {0, 1}) {
     describe({Device::Kind::cuda, 1 - index});
     expect_to_work(*streams[index]);
   }
 }
 
-TEST_F(TwoGpus, WorkForAThreadOfTheirOwn) {
+TEST_F(TwoGpus, ComputeInSeparateThreads) {
   std::vector<std::thread> threads;
   for (const auto& stream : streams) threads.emplace_back([&] { expect_to_work(*stream); });
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(CpuStream, GivesAlignedMemory) {
+TEST(CpuStream, AllocatesAlignedMemory) {
   const auto stream = make_stream({});
   for (const std::size_t bytes : {std::size_t(0), std::size_t(1), std::size_t(100000)}) {
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(stream->allocate(bytes).get()) % 64, 0u);

@@ -71,7 +71,7 @@ void expect_refused(const std::string& loop, const std::function<void()>& call) 
   }
 }
 
-TEST(ForEach, OfAFileThatNvccDidNotCompileRefusesAGpu) {
+TEST(ForEach, RefusesGpuIfCompiledForHost) {
   GpuStream gpu;
   int visits[1] = {};
   float out[1] = {};
@@ -88,7 +88,7 @@ TEST(ForEach, OfAFileThatNvccDidNotCompileRefusesAGpu) {
   EXPECT_EQ(visits[0], 0);
 }
 
-TEST(Divisor, DividesAsTheProcessorDoes) {
+TEST(Divisor, MatchesIntegerDivision) {
   const std::int64_t limit = std::int64_t(1) << 31;
   for (const std::int64_t divisor :
        {std::int64_t(1), std::int64_t(2), std::int64_t(3), std::int64_t(7), std::int64_t(55), std::int64_t(3025),
@@ -114,7 +114,7 @@ TEST(MapElements, MapsInPlaceAcrossBlocks) {
   }
 }
 
-TEST(MapRows, GivesEachRowItsOwn) {
+TEST(MapRows, MapsEachRow) {
   const auto stream = make_stream({});
   const std::vector<float> x{0, 0.5f, 0, 0, 0, 0.25f};
   std::vector<float> y(6);
@@ -122,7 +122,7 @@ TEST(MapRows, GivesEachRowItsOwn) {
   EXPECT_EQ(y, (std::vector<float>{0, 1.5f, 2, 10, 11, 12.25f}));
 }
 
-TEST(ReduceColumns, SumsDown) {
+TEST(ReduceColumns, SumsColumns) {
   const auto stream = make_stream({});
   std::vector<double> sums(5);
   const Fractions fractions{5, sums.data()};
@@ -134,7 +134,7 @@ TEST(ReduceColumns, SumsDown) {
   }
 }
 
-TEST(FoldRows, JoinsAsAsked) {
+TEST(FoldRows, AppliesGivenOperation) {
   const auto stream = make_stream({});
   const std::vector<float> x{1, 5, 2, 7, 3, 0};
   std::vector<float> largest(2);
@@ -160,7 +160,7 @@ TEST(ForEachInRows, VisitsEveryElementOnce) {
   }
 }
 
-TEST(ReduceRows, SumsAsADoubleSumWould) {
+TEST(ReduceRows, MatchesSumInDouble) {
   const auto stream = make_stream({});
   for (const std::int64_t columns : {1, 15, 16, 511, 513, 5000}) {
     std::vector<double> sums(3);
@@ -174,7 +174,7 @@ TEST(ReduceRows, SumsAsADoubleSumWould) {
   }
 }
 
-TEST(ReduceRows, GivesTheSameBitsWhateverTheThreadCount) {
+TEST(ReduceRows, IsBitwiseIdenticalForAnyThreads) {
   const auto stream = make_stream({});
   const auto summed = [&](int threads) {
     const int before = omp_get_max_threads();

@@ -36,11 +36,11 @@ class FreeMemory : public testing::Test {
   fs::path root_;
 };
 
-TEST_F(FreeMemory, OfAMachineWithoutGroupsIsWhatIsAvailableAndItsSwap) {
+TEST_F(FreeMemory, CountsAvailableAndSwapWithoutCgroups) {
   EXPECT_EQ(left(), 6500u * 1024);
 }
 
-TEST_F(FreeMemory, OfAGroupCountsItsFilesAsFree) {
+TEST_F(FreeMemory, CountsCachedFilesAsFree) {
   be_in("/box", "/");
   write("groups/box/memory.max", "1000000\n");
   write("groups/box/memory.current", "700000\n");
@@ -48,7 +48,7 @@ TEST_F(FreeMemory, OfAGroupCountsItsFilesAsFree) {
   EXPECT_EQ(left(), 550000u);
 }
 
-TEST_F(FreeMemory, OfAGroupIsLimitedByTheGroupsAroundIt) {
+TEST_F(FreeMemory, RespectsLimitsOfParentGroups) {
   be_in("/box/job", "/");
   write("groups/box/job/memory.max", "max\n");
   write("groups/box/job/memory.current", "1000\n");
@@ -59,7 +59,7 @@ TEST_F(FreeMemory, OfAGroupIsLimitedByTheGroupsAroundIt) {
   EXPECT_EQ(left(), 1u);  // none, and known
 }
 
-TEST_F(FreeMemory, OfAGroupOfTheFirstVersion) {
+TEST_F(FreeMemory, ReadsGroupOfVersionOne) {
   be_in("/box", "/", false);
   write("groups/box/memory.limit_in_bytes", "1000000\n");
   write("groups/box/memory.usage_in_bytes", "700000\n");
@@ -67,18 +67,18 @@ TEST_F(FreeMemory, OfAGroupOfTheFirstVersion) {
   EXPECT_EQ(left(), 400000u);
 }
 
-TEST_F(FreeMemory, OfAContainerIsThatOfTheGroupItSees) {
+TEST_F(FreeMemory, ReadsGroupOfContainer) {
   be_in("/docker/0123", "/docker/0123");
   write("groups/memory.max", "5000\n");
   write("groups/memory.current", "1000\n");
   EXPECT_EQ(left(), 4000u);
 }
 
-TEST_F(FreeMemory, OfAnotherSystemIsNotKnown) {
+TEST_F(FreeMemory, IsZeroOnUnknownSystem) {
   EXPECT_EQ(free_memory(root_ / "none"), 0u);
 }
 
-TEST(Device, ACpusStreamKnowsWhatIsLeft) {
+TEST(Device, CpuStreamReportsFreeMemory) {
   EXPECT_GT(make_stream({})->memory().free, 1u << 20);
 }
 

@@ -55,7 +55,7 @@ void expect_right(const Gemm& g) {
 
 }  // namespace
 
-TEST(Gemm, AgreesWithLoopsInEveryForm) {
+TEST(Gemm, MatchesLoopsInEveryForm) {
   const std::int64_t sizes[][3] = {{1, 1, 1}, {5, 7, 3}, {12, 32, 256}, {13, 33, 257}, {100, 90, 300}, {2, 4100, 5}};
   for (const auto& [m, n, k] : sizes)
     for (const bool transpose_a : {false, true})
@@ -70,7 +70,7 @@ TEST(Gemm, AgreesWithLoopsInEveryForm) {
                         .beta = beta});
 }
 
-TEST(Gemm, LeavesWhatLiesBetweenRowsAlone) {
+TEST(Gemm, KeepsMemoryBetweenRows) {
   for (const bool transpose : {false, true})
     expect_right({.transpose_a = transpose,
                   .transpose_b = transpose,
@@ -83,12 +83,12 @@ TEST(Gemm, LeavesWhatLiesBetweenRowsAlone) {
                   .ldc = 14});
 }
 
-TEST(Gemm, AnEmptySumScalesC) {
+TEST(Gemm, ScalesCIfSumIsEmpty) {
   expect_right({.m = 3, .n = 4, .k = 0, .beta = 0});
   expect_right({.m = 3, .n = 4, .k = 0, .beta = 2});
 }
 
-TEST_P(EveryDevice, AnEmptySumScalesC) {
+TEST_P(EveryDevice, GemmScalesCIfSumIsEmpty) {
   const auto stream = make_stream(GetParam());
   Tensor c = Tensor::from(*stream, {3, 4}, std::vector<float>(12, 7));
   for (const auto& [beta, expected] : {std::pair{2.0f, 14.0f}, {0.0f, 0.0f}}) {
@@ -98,7 +98,7 @@ TEST_P(EveryDevice, AnEmptySumScalesC) {
 }
 
 // The error of float sums grows with the root of their length; what the convolutions promise holds for any.
-TEST_P(EveryDevice, LongSumsKeepThePrecision) {
+TEST_P(EveryDevice, GemmMeetsErrorLimitForLongSums) {
   const auto stream = make_stream(GetParam());
   for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{8, 8, 1000000}, {1, 16, 300000}, {16, 1, 300000}})
     for (const bool transpose_a : {false, true})
@@ -115,7 +115,7 @@ TEST_P(EveryDevice, LongSumsKeepThePrecision) {
 }
 
 // Operands without an element may be null; what is not C's stays as it is.
-TEST(Gemm, AnEmptyProductIsLeftAlone) {
+TEST(Gemm, DoesNothingIfProductIsEmpty) {
   std::vector<float> c(25, 7.f);
   cpu_gemm({.m = 0, .n = 5, .k = 5}, nullptr, nullptr, c.data());
   cpu_gemm({.m = 5, .n = 0, .k = 5}, nullptr, nullptr, c.data());

@@ -14,7 +14,7 @@ GpuFacts good_gpu() {
   return facts;
 }
 
-TEST(GpuCheck, AGoodGpuIsUsable) {
+TEST(GpuCheck, AcceptsUsableGpu) {
   GpuFacts facts = good_gpu();
   EXPECT_EQ(why_unusable(facts), "");
   facts.driver = 13000, facts.runtime = 13020;  // within a major version an older driver serves
@@ -23,7 +23,7 @@ TEST(GpuCheck, AGoodGpuIsUsable) {
   EXPECT_EQ(why_unusable(facts), "");
 }
 
-TEST(GpuCheck, ADriverMustBeThereAndNewEnough) {
+TEST(GpuCheck, RequiresRecentDriver) {
   GpuFacts facts = good_gpu();
   facts.driver = 0;
   EXPECT_EQ(why_unusable(facts), "device 'cuda' asked for, but this machine has no NVIDIA driver: use --device cpu");
@@ -37,7 +37,7 @@ TEST(GpuCheck, ADriverMustBeThereAndNewEnough) {
             "  Update the driver, build with CUDA 13 (./demo --clean), or use --device cpu.");
 }
 
-TEST(GpuCheck, TheGpuMustBeThere) {
+TEST(GpuCheck, RequiresExistingGpu) {
   GpuFacts facts = good_gpu();
   facts.index = 2;
   EXPECT_EQ(why_unusable(facts), "device 'cuda:2' asked for, but this machine has 2 GPUs");
@@ -50,7 +50,7 @@ TEST(GpuCheck, TheGpuMustBeThere) {
             "device 'cuda' asked for, but no usable GPU: no CUDA-capable device is detected. Use --device cpu");
 }
 
-TEST(GpuCheck, TheBuildMustHoldCodeForIt) {
+TEST(GpuCheck, RequiresCodeForGpu) {
   GpuFacts facts = good_gpu();
   facts.index = 0, facts.name = "GTX 1080", facts.architecture = 61, facts.has_code = false;
   EXPECT_EQ(why_unusable(facts),
@@ -66,7 +66,7 @@ TEST(GpuCheck, TheBuildMustHoldCodeForIt) {
             "  Build with -DCMAKE_CUDA_ARCHITECTURES=150 and a CUDA toolkit that knows it, or use --device cpu.");
 }
 
-TEST(GpuCheck, AGpuThatDoesNotAnswerIsTold) {
+TEST(GpuCheck, ReportsUnusableGpu) {
   GpuFacts facts = good_gpu();
   facts.has_code = false, facts.failure = "out of memory";
   EXPECT_EQ(why_unusable(facts),
@@ -74,7 +74,7 @@ TEST(GpuCheck, AGpuThatDoesNotAnswerIsTold) {
             "  Another program may hold it; see nvidia-smi, or use --device cpu.");
 }
 
-TEST(GpuCheck, AutoSaysInOneLineWhichGpuItPassesOver) {
+TEST(GpuCheck, AutoReportsSkippedGpu) {
   GpuFacts facts = good_gpu();
   EXPECT_EQ(why_passed_over(facts), "");
   facts.index = 0, facts.name = "GTX 1080", facts.architecture = 61, facts.has_code = false;
@@ -83,7 +83,7 @@ TEST(GpuCheck, AutoSaysInOneLineWhichGpuItPassesOver) {
   EXPECT_EQ(why_passed_over(facts), "the driver supports CUDA 12.8, this build needs 13.0");
 }
 
-TEST(GpuCheck, AutoIsQuietWhereThereIsNoGpu) {
+TEST(GpuCheck, AutoIsSilentWithoutGpu) {
   GpuFacts facts = good_gpu();
   facts.count = 0, facts.failure = "no CUDA-capable device is detected";
   EXPECT_EQ(why_passed_over(facts), "");

@@ -7,7 +7,7 @@
 namespace twiddle {
 namespace {
 
-TEST(HostWait, CountsFromTheFirstOfWaitsThatOverlap) {
+TEST(HostWait, CountsOverlappingWaitsOnce) {
   HostWait wait;
   EXPECT_EQ(wait.seconds(), 0);
   {

@@ -45,7 +45,7 @@ TEST(Initializer, XavierIsUniformWithinItsLimit) {
   EXPECT_NEAR(deviation(values), limit / std::sqrt(3.0), 0.003);
 }
 
-TEST(Parameter, StartsByItsNameAndSeedAlone) {
+TEST(Parameter, InitialValuesFollowNameAndSeed) {
   Context ctx;
   const auto started = [&](const std::string& name, std::uint64_t seed) {
     Parameter parameter{name, {8}, {Initializer::Kind::he, 0}};

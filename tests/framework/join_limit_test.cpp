@@ -44,7 +44,7 @@ class SleepingRank {
   pid_t process_ = 0;
 };
 
-TEST(StoppedRanks, AreNamed) {
+TEST(StoppedRanks, AreNamedInMessage) {
   EXPECT_EQ(stopped_ranks_here(SleepingRank::launch()), "");
   const SleepingRank rank(SleepingRank::own_token());
   EXPECT_EQ(stopped_ranks_here(SleepingRank::launch()), "") << "it runs";

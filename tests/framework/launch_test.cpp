@@ -23,12 +23,12 @@ void expect(const Launch& launch, int rank, int size, int local_rank, const std:
   EXPECT_EQ(launch.launcher, launcher);
 }
 
-TEST(Launch, AProcessStartedByItselfIsAlone) {
+TEST(Launch, SingleProcessHasOneRank) {
   expect(launch_of({}), 0, 1, 0, "");
   expect(launch_of({{"RANK", "3"}}), 0, 1, 0, "");  // that name alone may mean anything
 }
 
-TEST(Launch, EachLauncherHasItsOwnNames) {
+TEST(Launch, ReadsVariablesOfEachLauncher) {
   expect(launch_of({{"OMPI_COMM_WORLD_RANK", "5"}, {"OMPI_COMM_WORLD_SIZE", "8"}, {"OMPI_COMM_WORLD_LOCAL_RANK", "1"}}),
          5, 8, 1, "mpirun");
   expect(launch_of({{"PMI_RANK", "2"}, {"PMI_SIZE", "4"}, {"MPI_LOCALRANKID", "2"}}), 2, 4, 2, "mpirun");
@@ -38,11 +38,11 @@ TEST(Launch, EachLauncherHasItsOwnNames) {
 }
 
 // In a batch script, which was asked to run as 4 tasks and has not called srun yet.
-TEST(Launch, ABatchScriptOfSlurmIsNoRank) {
+TEST(Launch, SlurmBatchScriptHasOneRank) {
   expect(launch_of({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}, {"SLURM_LOCALID", "0"}}), 0, 1, 0, "");
 }
 
-TEST(Launch, MpirunInsideAStepOfSlurmCounts) {
+TEST(Launch, PrefersMpirunInsideSlurmStep) {
   expect(launch_of({{"SLURM_PROCID", "0"},
                     {"SLURM_STEP_NUM_TASKS", "1"},
                     {"OMPI_COMM_WORLD_RANK", "1"},
@@ -51,7 +51,7 @@ TEST(Launch, MpirunInsideAStepOfSlurmCounts) {
 }
 
 // Of srun, which has started a torchrun on each of two machines.
-TEST(Launch, TheInnerLauncherCounts) {
+TEST(Launch, PrefersInnerLauncher) {
   const std::map<std::string, std::string> outer{
       {"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_LOCALID", "0"}};
   std::map<std::string, std::string> torchrun{
@@ -70,7 +70,7 @@ std::string meeting_of(std::map<std::string, std::string> variables) {
   return place.host.empty() ? "" : to_string(place);
 }
 
-TEST(Launch, TheRanksMeetBehindTheLaunchersPort) {
+TEST(Launch, RendezvousUsesPortAfterMasterPort) {
   EXPECT_EQ(meeting_of({{"MASTER_ADDR", "a"}, {"MASTER_PORT", "29500"}}), "a:29501");
   EXPECT_EQ(meeting_of({{"MASTER_ADDR", "a"}}), "a:29501");
   EXPECT_EQ(meeting_of({{"NCCL_COMM_ID", "10.0.0.1:5000"}, {"MASTER_ADDR", "a"}}), "10.0.0.1:5001");
@@ -79,7 +79,7 @@ TEST(Launch, TheRanksMeetBehindTheLaunchersPort) {
   EXPECT_EQ(to_string(launch_of({variables.begin(), variables.end()}).meeting), "127.0.0.1:40000");
 }
 
-TEST(Launch, AJobsNameTellsItsRanksFromOthers) {
+TEST(Launch, TokenIdentifiesJob) {
   const auto token_of = [](std::map<std::string, std::string> more) {
     more.insert({{"SLURM_PROCID", "7"}, {"SLURM_STEP_NUM_TASKS", "16"}});
     return launch_of(more).token;
@@ -93,25 +93,25 @@ TEST(Launch, AJobsNameTellsItsRanksFromOthers) {
             "prterun-a-77/");
 }
 
-TEST(Launch, TokensAreNotAlike) {
+TEST(Launch, TokensDiffer) {
   EXPECT_NE(random_token(), random_token());
 }
 
-TEST(Launch, WithoutAnAddressTheRanksOfOneMachineMeetThere) {
+TEST(Launch, RendezvousIsLocalWithoutAddress) {
   const std::map<std::string, std::string> variables{
       {"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}};
   EXPECT_EQ(to_string(launch_of(variables).meeting), "127.0.0.1:29501");
   EXPECT_EQ(launch_of({{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "4"}}).meeting.host, "");
 }
 
-TEST(Launch, UnderSlurmTheyMeetOnTheFirstHost) {
+TEST(Launch, RendezvousIsOnFirstSlurmHost) {
   EXPECT_EQ(meeting_of({{"SLURM_STEP_NODELIST", "a,b"}, {"SLURM_JOB_ID", "20007"}}), "a:20008");
   EXPECT_EQ(meeting_of({{"SLURM_STEP_NODELIST", "node[07-09,12],b"}, {"MASTER_PORT", "5000"}}), "node07:5001");
   EXPECT_EQ(meeting_of({{"SLURM_STEP_NODELIST", "node[7,9]"}}), "node7:29501");
   EXPECT_EQ(meeting_of({}), "");
 }
 
-TEST(Launch, NonsenseIsAnError) {
+TEST(Launch, RefusesInvalidVariables) {
   EXPECT_THROW(launch_of({{"RANK", "one"}, {"WORLD_SIZE", "2"}}), Error);
   EXPECT_THROW(launch_of({{"RANK", "2"}, {"WORLD_SIZE", "2"}}), Error);
   EXPECT_THROW(launch_of({{"RANK", "0"}, {"WORLD_SIZE", "-1"}}), Error);

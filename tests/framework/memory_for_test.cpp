@@ -7,7 +7,7 @@
 namespace twiddle {
 namespace {
 
-TEST(MemoryFor, NamesWhatMemoryWasFor) {
+TEST(MemoryFor, ErrorNamesPurposeOfMemory) {
   EXPECT_EQ(memory_for("nothing", [] { return 7; }), 7);
   try {
     memory_for("saving a checkpoint", [] { throw std::bad_alloc(); });

@@ -77,7 +77,7 @@ TEST_F(NcclOnTwoGpus, Sums) {
   });
 }
 
-TEST_F(NcclOnTwoGpus, SumsInTwoHalves) {
+TEST_F(NcclOnTwoGpus, ReduceScattersAndAllGathers) {
   on_gpus([](Communicator& ranks, Stream& stream) {
     for (const std::int64_t count : counts) {
       Tensor values = values_on(stream, ranks, count);
@@ -90,7 +90,7 @@ TEST_F(NcclOnTwoGpus, SumsInTwoHalves) {
 }
 
 // Memory that the ranks give goes another way.
-TEST_F(NcclOnTwoGpus, SumsWhatLiesInTheirOwnMemory) {
+TEST_F(NcclOnTwoGpus, SumsRegisteredMemory) {
   on_gpus([](Communicator& ranks, Stream& stream) {
     constexpr std::int64_t count = std::int64_t(32) * 100003;
     const Tensor given = values_on(stream, ranks, count);
@@ -113,7 +113,7 @@ TEST_F(NcclOnTwoGpus, SumsWhatLiesInTheirOwnMemory) {
 }
 
 // A graph of both halves beside other work, played again and again.
-TEST_F(NcclOnTwoGpus, SumsInsideAGraph) {
+TEST_F(NcclOnTwoGpus, SumsInsideCapturedGraph) {
   on_gpus([](Communicator& ranks, Stream& stream) {
     constexpr std::int64_t count = std::int64_t(1) << 20;
     const Tensor given = values_on(stream, ranks, count);

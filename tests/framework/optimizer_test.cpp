@@ -64,7 +64,7 @@ TEST_P(EveryDevice, OptimizerSgdFollowsTheGradient) {
   expect_near(bench.step(0.1), {1 - 0.1 * 0.5, -2 - 0.1 * 0.25});
 }
 
-TEST_P(EveryDevice, OptimizerSgdDecaysWeightsButNotBiases) {
+TEST_P(EveryDevice, OptimizerSgdDecaysOnlyWeights) {
   Bench bench(GetParam(), "sgd", {{"weight_decay", "0.1"}});
   expect_near(bench.step(0.1), {1 - 0.1 * (0.5 + 0.1 * 1), -2 - 0.1 * (0.25 - 0.1 * 2)});
   Bench bias(GetParam(), "sgd", {{"weight_decay", "0.1"}});
@@ -83,21 +83,21 @@ TEST_P(EveryDevice, OptimizerNesterovLooksAhead) {
   expect_near(bench.step(0.1), {1 - 0.1 * (0.5 + 0.9 * 0.5), -2 - 0.1 * (0.25 + 0.9 * 0.25)});
 }
 
-TEST_P(EveryDevice, OptimizerAdamStepsByTheRateAtFirst) {
+TEST_P(EveryDevice, OptimizerAdamFirstStepEqualsRate) {
   Bench bench(GetParam(), "adam", {});
   // mean / sqrt(square) is the sign of the gradient after one corrected step.
   expect_near(bench.step(0.01), {1 - 0.01, -2 - 0.01});
   expect_near(bench.step(0.01), {1 - 0.02, -2 - 0.02});
 }
 
-TEST_P(EveryDevice, OptimizerAdamWTakesDecayOffTheWeight) {
+TEST_P(EveryDevice, OptimizerAdamWDecaysWeightDirectly) {
   Bench bench(GetParam(), "adamw", {{"weight_decay", "0.5"}});
   expect_near(bench.step(0.01), {1 * (1 - 0.005) - 0.01, -2 * (1 - 0.005) - 0.01});
 }
 
 // The formulas of torch.optim.SGD, Adam and AdamW, as its documentation has them, and of Lion's paper, in double: three
 // steps with a decay, for a weight and for a bias, which has none. The gradient is {0.5, 0.25} in each.
-TEST_P(EveryDevice, OptimizersDecayAsTheirFormulas) {
+TEST_P(EveryDevice, OptimizersDecayByTheirFormulas) {
   struct Formula {
     const char* kind;
     std::vector<std::pair<std::string, std::string>> options;
@@ -169,7 +169,7 @@ TEST_P(EveryDevice, OptimizersDecayAsTheirFormulas) {
 }
 
 // Gradients that differ show the order within the formulas: what epsilon is added to, what Nesterov's step uses.
-TEST_P(EveryDevice, OptimizersFollowChangingGradientsAsPyTorch) {
+TEST_P(EveryDevice, OptimizersMatchPyTorchForChangingGradients) {
   const auto weights = [](Bench& bench, const std::vector<float>& gradients) {
     Stream& stream = *bench.ctx.stream;
     bench.parameter.variable.value() = Tensor::filled(stream, {2}, 1);
@@ -229,7 +229,7 @@ TEST_P(EveryDevice, OptimizerOwnRateMultipliesTheSchedule) {
   expect_near(bench.step(0.1), {1 - 0.2 * 0.5, -2 - 0.2 * 0.25});
 }
 
-TEST_P(EveryDevice, OptimizerRestoredStateGoesOnAlike) {
+TEST_P(EveryDevice, OptimizerContinuesFromRestoredState) {
   for (const char* kind : {"sgd", "adam", "lion"}) {
     const std::vector<std::pair<std::string, std::string>> options =
         kind == std::string("sgd") ? std::vector<std::pair<std::string, std::string>>{{"momentum", "0.9"}}
@@ -246,7 +246,7 @@ TEST_P(EveryDevice, OptimizerRestoredStateGoesOnAlike) {
   }
 }
 
-TEST_P(EveryDevice, OptimizerPreparedHasAllThatIsAsLargeAsItsParameter) {
+TEST_P(EveryDevice, OptimizerPrepareAllocatesItsState) {
   for (const char* kind : {"sgd", "adam", "adamw", "lion"}) {
     const std::vector<std::pair<std::string, std::string>> momentum{{"momentum", "0.9"}}, none;
     const auto& options = kind == std::string("sgd") ? momentum : none;
@@ -266,7 +266,7 @@ TEST_P(EveryDevice, OptimizerPreparedHasAllThatIsAsLargeAsItsParameter) {
 }
 
 // More parameters than one table of a GPU's update takes, of sizes that no vector width divides.
-TEST_P(EveryDevice, OptimizerUpdatesManyParametersAlike) {
+TEST_P(EveryDevice, OptimizerUpdatesManyParametersTheSame) {
   for (const char* kind : {"sgd", "adam", "lion"}) {
     Bench bench(GetParam(), kind, {});
     std::vector<Parameter> many(90);
@@ -296,7 +296,7 @@ TEST_P(EveryDevice, OptimizerClippingScalesToTheLimit) {
 }
 
 // Each rank has a share of the gradients, and a rank may have none.
-TEST(Optimizer, ClippingTakesTheNormOfAllShares) {
+TEST(Optimizer, ClippingUsesNormAcrossRanks) {
   on_ranks(3, [](const std::shared_ptr<Communicator>& ranks) {
     Bench bench({}, "sgd", {});
     const float own = ranks->rank() == 0 ? 3e30F : 4e30F;
@@ -309,7 +309,7 @@ TEST(Optimizer, ClippingTakesTheNormOfAllShares) {
   });
 }
 
-TEST_P(EveryDevice, OptimizerChangesNothingWhereItsGuardIsNotFinite) {
+TEST_P(EveryDevice, OptimizerSkipsUpdateIfGuardIsNonFinite) {
   for (const char* kind : {"sgd", "adam", "lion"}) {
     Bench bench(GetParam(), kind, {});
     Stream& stream = *bench.ctx.stream;
@@ -328,7 +328,7 @@ TEST_P(EveryDevice, OptimizerChangesNothingWhereItsGuardIsNotFinite) {
 
 // Many parameters, some longer than any pack of neighbours, one gradient among all that is no number: its element stays
 // as it was, and so does its state; `found_bad` tells.
-TEST_P(EveryDevice, OptimizerWritesNoNumberThatIsNotFinite) {
+TEST_P(EveryDevice, OptimizerKeepsWeightsAndStateFinite) {
   const std::vector<std::pair<std::string, std::vector<std::pair<std::string, std::string>>>> optimizers = {
       {"sgd", {}},
       {"sgd", {{"momentum", "0.9"}}},
@@ -414,7 +414,7 @@ TEST_P(EveryDevice, StepInputsGuardLaterStepsOnly) {
   EXPECT_EQ(guard.to_vector(stream).at(1), 4);
 }
 
-TEST_P(EveryDevice, OptimizerClippingHoldsWhereSquaresOverflow) {
+TEST_P(EveryDevice, OptimizerClipsIfSquaresOverflow) {
   Bench bench(GetParam(), "sgd", {});
   bench.parameter.variable.grad() = Tensor::from<float>(*bench.ctx.stream, {2}, {3e30f, -4e30f});
   clip_gradients(bench.ctx, bench.parameters, 1);
@@ -422,7 +422,7 @@ TEST_P(EveryDevice, OptimizerClippingHoldsWhereSquaresOverflow) {
 }
 
 // One bad gradient among many: the length of all is unknown, so that none of them is used.
-TEST_P(EveryDevice, OptimizerClippingOfABadGradientLeavesAllWeightsAlone) {
+TEST_P(EveryDevice, OptimizerSkipsUpdateIfNormIsNonFinite) {
   for (const float bad : {NAN, INFINITY}) {
     Bench bench(GetParam(), "adam", {});
     Stream& stream = *bench.ctx.stream;

@@ -7,7 +7,7 @@
 namespace twiddle {
 namespace {
 
-TEST(OwnMeeting, JoinsEachRankToTheFirst) {
+TEST(OwnMeeting, ConnectsEachRankToFirst) {
   on_ranks(3, [](const std::shared_ptr<Communicator>& ranks) {
     const RankLines lines = meet_at_own_place(*ranks, 60);
     const auto number = static_cast<char>('0' + ranks->rank());

@@ -87,7 +87,7 @@ TEST_F(ParamsTest, UnknownKeySuggests) {
             "      | ^~~~~~ did you mean 'kernel'?\n");
 }
 
-TEST_F(ParamsTest, WrongTypeTellsRangeAndFinding) {
+TEST_F(ParamsTest, WrongTypeReportsRangeAndValue) {
   add("stride", scalar("two"));
   EXPECT_EQ(params().integer("stride", 1, 1, 64), 1);
   EXPECT_EQ(error(),
@@ -106,13 +106,13 @@ TEST_F(ParamsTest, WholeNumbersAreStrict) {
   }
 }
 
-TEST_F(ParamsTest, QuotedNumberIsText) {
+TEST_F(ParamsTest, QuotedNumberIsString) {
   add("stride", scalar("2", true));
   params().integer("stride", 1, 1, 64);
   EXPECT_NE(error().find("take the quotes away"), std::string::npos) << error();
 }
 
-TEST_F(ParamsTest, NumbersAreWrittenInAnyUsualWay) {
+TEST_F(ParamsTest, AcceptsUsualNumberFormats) {
   for (const char* right : {"1e-3", "1E-3", ".001", "1e-03", "0.001", "+.001"}) {
     node_.entries.clear();
     add("rate", scalar(right));
@@ -121,7 +121,7 @@ TEST_F(ParamsTest, NumbersAreWrittenInAnyUsualWay) {
   EXPECT_TRUE(diagnostics_.empty());
 }
 
-TEST_F(ParamsTest, WrongWritingIsCorrected) {
+TEST_F(ParamsTest, SuggestsCorrectSpelling) {
   const auto hint = [this](const char* text, const auto& read) {
     diagnostics_ = {};
     node_.entries.clear();
@@ -149,7 +149,7 @@ TEST_F(ParamsTest, WrongWritingIsCorrected) {
   EXPECT_EQ(hint("2", number), "\n");
 }
 
-TEST_F(ParamsTest, UnknownKeyOfAnotherSectionIsPlaced) {
+TEST_F(ParamsTest, UnknownKeySuggestsItsSection) {
   add("momentum", scalar("0.9"));
   Params root = params();
   root.named("optimizer", "sgd").second.number("momentum", 0.0, 0, 1);
@@ -157,7 +157,7 @@ TEST_F(ParamsTest, UnknownKeyOfAnotherSectionIsPlaced) {
   EXPECT_NE(error().find("write it as 'optimizer: {sgd: {momentum: 0.9}}'\n"), std::string::npos) << error();
 }
 
-TEST_F(ParamsTest, NumberRefusesWhatIsNotFinite) {
+TEST_F(ParamsTest, NumberRefusesNonFinite) {
   for (const char* wrong : {"nan", "inf", ".inf", "1e999", "0.5x", "010", "-00.5"}) {
     diagnostics_ = {};
     node_.entries.clear();
@@ -167,7 +167,7 @@ TEST_F(ParamsTest, NumberRefusesWhatIsNotFinite) {
   }
 }
 
-TEST_F(ParamsTest, FlagIsTrueOrFalseAlone) {
+TEST_F(ParamsTest, FlagAcceptsOnlyTrueOrFalse) {
   add("bias", scalar("yes"));
   EXPECT_TRUE(params().flag("bias", true));
   EXPECT_EQ(error().substr(0, error().find('\n')), "net.yaml:1:7: error: 'bias' must be true or false, found \"yes\"");
@@ -198,7 +198,7 @@ TEST_F(ParamsTest, MissingKey) {
   EXPECT_NE(error().find("net.yaml:1:1: error: missing key 'filters' in 'conv2d'"), std::string::npos) << error();
 }
 
-TEST_F(ParamsTest, ReadsANameWithOrWithoutOptions) {
+TEST_F(ParamsTest, ReadsNameWithOrWithoutOptions) {
   add("schedule", scalar("cosine"));
   ConfigNode options;
   options.kind = ConfigNode::Kind::mapping;
@@ -216,7 +216,7 @@ TEST_F(ParamsTest, ReadsANameWithOrWithoutOptions) {
   EXPECT_TRUE(diagnostics_.empty());
 }
 
-TEST_F(ParamsTest, AScalarIsNoSectionAndThatIsToldOnce) {
+TEST_F(ParamsTest, ReportsScalarInsteadOfSectionOnce) {
   add("train", scalar("5"));
   Params child = params().child("train");
   EXPECT_EQ(child.integer("epochs", std::nullopt, 1, 9), 1);
@@ -226,7 +226,7 @@ TEST_F(ParamsTest, AScalarIsNoSectionAndThatIsToldOnce) {
       << error();
 }
 
-TEST(Diagnostics, InOrderOfPlaceAndEachOnce) {
+TEST(Diagnostics, SortsByPositionAndRemovesDuplicates) {
   const auto source = std::make_shared<SourceText>(SourceText{"a.yaml", {"one: 1", "two: 2"}});
   Diagnostics diagnostics;
   EXPECT_NO_THROW(diagnostics.throw_if_any());
@@ -249,14 +249,14 @@ TEST(Diagnostics, InOrderOfPlaceAndEachOnce) {
   }
 }
 
-TEST(Diagnostics, PlacesWithoutLines) {
+TEST(Diagnostics, AcceptsPositionsWithoutLines) {
   Diagnostics diagnostics;
   diagnostics.add({}, "somewhere");
   diagnostics.add({std::make_shared<SourceText>(SourceText{"--set a=1", {}}), 0, 0, 1}, "here", "do this");
   EXPECT_EQ(diagnostics.text(), "error: somewhere\n--set a=1: error: here\n  do this\n");
 }
 
-TEST(Diagnostics, LongAndStrangeLinesAreShownInPart) {
+TEST(Diagnostics, TruncatesAndEscapesLines) {
   const auto source = std::make_shared<SourceText>(
       SourceText{"a.yaml", {std::string(5000, 'x') + "WRONG" + std::string(5000, 'y'), "\tk\xc3\xa4se: \x1b[31m"}});
   Diagnostics diagnostics;
@@ -281,7 +281,7 @@ std::vector<std::string> flat(const ConfigNode& node) {
   return all;
 }
 
-TEST_F(ParamsTest, UsedHoldsWhatWasGivenAndTheDefaultsOfTheRest) {
+TEST_F(ParamsTest, UsedHoldsValuesAndDefaults) {
   add("filters", scalar("32"));
   Params read = params();
   read.integer("filters", std::nullopt, 1, 100);
@@ -297,7 +297,7 @@ TEST_F(ParamsTest, UsedHoldsWhatWasGivenAndTheDefaultsOfTheRest) {
 }
 
 // What such a key means when it is not there cannot be written as its value.
-TEST_F(ParamsTest, UsedLeavesOutDefaultsThatAreNoValues) {
+TEST_F(ParamsTest, UsedOmitsUnsetDefaults) {
   Params read = params();
   read.integer("inputs", 0, 1, 100);
   read.text("engine", "");
@@ -307,7 +307,7 @@ TEST_F(ParamsTest, UsedLeavesOutDefaultsThatAreNoValues) {
   EXPECT_TRUE(read.used().entries.empty());
 }
 
-TEST_F(ParamsTest, UsedHoldsWhatSectionsAndNamedChoicesRead) {
+TEST_F(ParamsTest, UsedHoldsSectionsAndChoices) {
   add("optimizer", scalar("sgd"));
   Params read = params();
   read.named("optimizer", "adam").second.number("momentum", 0.0, 0, 1);

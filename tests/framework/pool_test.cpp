@@ -35,21 +35,21 @@ struct CountingPool {
   }
 };
 
-TEST(Pool, GivesTheSameBlockAgain) {
+TEST(Pool, ReusesFreedBlock) {
   CountingPool counting;
   void* const first = counting.pool.take(5000).get();
   EXPECT_EQ(counting.pool.take(4000).get(), first);
   EXPECT_EQ(counting.allocated, 1);
 }
 
-TEST(Pool, DoesNotWasteALargeBlockOnASmallRequest) {
+TEST(Pool, KeepsLargeBlockFromSmallRequest) {
   CountingPool counting;
   counting.pool.take(1 << 20);
   counting.pool.take(1000);
   EXPECT_EQ(counting.allocated, 2);
 }
 
-TEST(Pool, CutsLargeBlocksAndJoinsThemAgain) {
+TEST(Pool, SplitsAndMergesBlocks) {
   CountingPool counting;
   void* const whole = counting.pool.take(10 * mib).get();
   {
@@ -66,7 +66,7 @@ TEST(Pool, CutsLargeBlocksAndJoinsThemAgain) {
   EXPECT_EQ(counting.freed, 1);
 }
 
-TEST(Pool, KeepsASegmentOfWhichAPartIsInUse) {
+TEST(Pool, KeepsSegmentPartlyInUse) {
   CountingPool counting;
   counting.pool.take(10 * mib);
   const auto part = counting.pool.take(4 * mib);
@@ -75,7 +75,7 @@ TEST(Pool, KeepsASegmentOfWhichAPartIsInUse) {
   EXPECT_EQ(counting.pool.use().cached, 6 * mib);
 }
 
-TEST(Pool, NobodyElseGetsWhatIsHeld) {
+TEST(Pool, DoesNotReuseHeldBlocks) {
   CountingPool counting;
   counting.pool.take(2 * mib);
   counting.pool.start_holding();
@@ -89,7 +89,7 @@ TEST(Pool, NobodyElseGetsWhatIsHeld) {
   EXPECT_EQ(counting.pool.use().in_use, 0u);
 }
 
-TEST(Pool, HoldsWhatStillHasAnOwnerBeyondThatOwner) {
+TEST(Pool, HoldsBlockBeyondItsOwner) {
   CountingPool counting;
   counting.pool.start_holding();
   auto kept = counting.pool.take(100);
@@ -105,7 +105,7 @@ void small_then_large(Pool& pool) {
   const auto first = pool.take(1 * mib), second = pool.take(4 * mib);
 }
 
-TEST(Pool, FindsBlocksThatAreTakenAsBeforeInOnePiece) {
+TEST(Pool, ReplaysRecordedBlocksInOneAllocation) {
   CountingPool counting;
   counting.rehearse([&] { small_then_large(counting.pool); });
   counting.pool.release_cached();
@@ -121,7 +121,7 @@ TEST(Pool, FindsBlocksThatAreTakenAsBeforeInOnePiece) {
 }
 
 // A block may be larger than what was asked for.
-TEST(Pool, FindsAsBeforeWhatCameInLargerBlocks) {
+TEST(Pool, ReplaysBlocksThatWereLarger) {
   CountingPool counting;
   counting.pool.take(1000), counting.pool.take(2 * mib);
   const auto twice = [&] { counting.pool.take(600), counting.pool.take(mib + mib / 2); };
@@ -131,7 +131,7 @@ TEST(Pool, FindsAsBeforeWhatCameInLargerBlocks) {
   EXPECT_EQ(counting.pool.stop_holding().size(), 1u) << "the piece and no other";
 }
 
-TEST(Pool, TakesNoPieceWhereNothingWasTaken) {
+TEST(Pool, AllocatesNothingIfRecordIsEmpty) {
   CountingPool counting;
   counting.rehearse([] {});
   counting.pool.start_holding(Pool::Holding::before);
@@ -139,7 +139,7 @@ TEST(Pool, TakesNoPieceWhereNothingWasTaken) {
   EXPECT_EQ(counting.allocated, 0);
 }
 
-TEST(Pool, GivesOtherBlocksWhereTheyAreNotTakenAsBefore) {
+TEST(Pool, AllocatesIfReplayDiffers) {
   CountingPool counting;
   counting.rehearse([&] { small_then_large(counting.pool); });
 
@@ -150,7 +150,7 @@ TEST(Pool, GivesOtherBlocksWhereTheyAreNotTakenAsBefore) {
   EXPECT_EQ(held.size(), 2u) << "the piece and the other";
 }
 
-TEST(Pool, GivesNoPlaceThatIsLongerInUseThanBefore) {
+TEST(Pool, DoesNotReuseBlockHeldLonger) {
   CountingPool counting;
   counting.rehearse([&] { small_then_large(counting.pool); });
 
@@ -160,7 +160,7 @@ TEST(Pool, GivesNoPlaceThatIsLongerInUseThanBefore) {
   counting.pool.stop_holding();
 }
 
-TEST(Pool, TakesBlocksAsEverWhereThereIsNoSuchPiece) {
+TEST(Pool, AllocatesSeparatelyIfOutOfMemory) {
   CountingPool counting;
   counting.rehearse([&] { small_then_large(counting.pool); });
   counting.pool.release_cached();
@@ -171,7 +171,7 @@ TEST(Pool, TakesBlocksAsEverWhereThereIsNoSuchPiece) {
   counting.pool.stop_holding();
 }
 
-TEST(Pool, FindsThePieceAgainAsLongAsItIsKept) {
+TEST(Pool, ReusesPieceWhileHeld) {
   CountingPool counting;
   counting.rehearse([&] { small_then_large(counting.pool); });
   const auto place_of_a_block = [&](Pool::Holding as, std::vector<std::shared_ptr<void>>& held) {
@@ -194,7 +194,7 @@ TEST(Pool, FindsThePieceAgainAsLongAsItIsKept) {
 }
 
 // A graph replays in what it took, and that must not go to the system before stop_holding() has told what it was.
-TEST(Pool, KeepsWhatIsHeldWhereMemoryIsShort) {
+TEST(Pool, KeepsHeldBlocksWithoutMemory) {
   CountingPool counting;
   counting.rehearse([&] { counting.pool.take(3 * mib), counting.pool.take(8 * mib); });
   counting.pool.release_cached();
@@ -208,7 +208,7 @@ TEST(Pool, KeepsWhatIsHeldWhereMemoryIsShort) {
   EXPECT_EQ(counting.pool.stop_holding().size(), 1u);
 }
 
-TEST(Pool, CountsWhatIsInUse) {
+TEST(Pool, CountsBytesInUse) {
   CountingPool counting;
   {
     const auto block = counting.pool.take(1024);
@@ -224,7 +224,7 @@ TEST(Pool, CountsWhatIsInUse) {
   EXPECT_EQ(counting.freed, 1);
 }
 
-TEST(Pool, SaysWhatIsHeldWhereMemoryIsShort) {
+TEST(Pool, OutOfMemoryErrorReportsUse) {
   CountingPool counting;
   counting.limit = 1 << 20;
   const auto held = counting.pool.take(1 << 20);
@@ -283,7 +283,7 @@ TEST(PoolOfPieces, JoinsNeighboringPieces) {
   EXPECT_EQ(memory.used, 9 * mib);
 }
 
-TEST(PoolOfPieces, RequestsOnlyWhatItLacks) {
+TEST(PoolOfPieces, RequestsOnlyMissingBytes) {
   PoolOfPieces memory;
   auto a = memory.pool.take(4 * mib), b = memory.pool.take(3 * mib);
   void* const second = b.get();
@@ -328,7 +328,7 @@ TEST(PoolOfPieces, FreesFragmentsBeforeItGrowsFurther) {
   EXPECT_EQ(memory.used, 102 * mib);  // three fragments less than 114: below 4 MiB and 9/8 of 90
 }
 
-TEST(PoolOfPieces, AsksForWholeGranulesAndCutsThem) {
+TEST(PoolOfPieces, RequestsAndSplitsWholeGranules) {
   PoolOfPieces memory{.granularity = 16 * mib};
   auto a = memory.pool.take(10 * mib), b = memory.pool.take(6 * mib);
   EXPECT_EQ(memory.used, 16 * mib);

@@ -4,12 +4,12 @@
 
 namespace twiddle {
 
-TEST(Printable, LeavesTextAsItIs) {
+TEST(Printable, KeepsPrintableText) {
   for (const char* text : {"", "plain", "Näme mit ☃", "名前", "\U0001F600", "a\u00a0b"})
     EXPECT_EQ(printable(text), text);
 }
 
-TEST(Printable, ShowsWhatATerminalWouldObey) {
+TEST(Printable, ReplacesControlCharacters) {
   EXPECT_EQ(printable("\x1b[2J"), "\uFFFD[2J");
   EXPECT_EQ(printable("8\nfake line: 100%"), "8\uFFFDfake line: 100%");
   EXPECT_EQ(printable("\t\r\x7f"), "\uFFFD\uFFFD\uFFFD");
@@ -18,7 +18,7 @@ TEST(Printable, ShowsWhatATerminalWouldObey) {
   EXPECT_EQ(printable(std::string_view("a\0b", 3)), "a\uFFFDb");
 }
 
-TEST(Printable, ShowsBytesThatAreNoUtf8) {
+TEST(Printable, ReplacesInvalidUtf8) {
   EXPECT_EQ(printable("latin\xe9"), "latin\uFFFD");
   EXPECT_EQ(printable("\x9b"
                       "2J"),
@@ -31,11 +31,11 @@ TEST(Printable, ShowsBytesThatAreNoUtf8) {
   EXPECT_FALSE(is_utf8("N\xe4me"));
 }
 
-TEST(Printable, LinesStayLines) {
+TEST(Printable, KeepsLineBreaks) {
   EXPECT_EQ(printable_lines("a\n\tb\r\x1b"), "a\n\tb\uFFFD\uFFFD");
 }
 
-TEST(Printable, ShownIsNotEndless) {
+TEST(Printable, TruncatesLongText) {
   EXPECT_EQ(shown("F64"), "F64");
   EXPECT_EQ(shown("\x1b[2J"), "\uFFFD[2J");
   EXPECT_EQ(shown(std::string(200, 'a')), std::string(200, 'a'));

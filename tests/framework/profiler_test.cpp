@@ -8,7 +8,7 @@
 namespace twiddle {
 namespace {
 
-TEST(Profiler, KeepsOneEntryARange) {
+TEST(Profiler, KeepsOneEntryPerRange) {
   const auto stream = make_stream({});
   Profiler profiler;
   profiler.enable(true);
@@ -22,7 +22,7 @@ TEST(Profiler, KeepsOneEntryARange) {
   EXPECT_GE(profiler.entries()[1].milliseconds[0], profiler.entries()[0].milliseconds[0]);
 }
 
-TEST(Profiler, TimesStagesOfTheInnermostRangeWhereAsked) {
+TEST(Profiler, TimesStagesOfInnermostRange) {
   const auto stream = make_stream({});
   for (const bool stages : {false, true}) {
     Profiler profiler;
@@ -45,7 +45,7 @@ class Lost final : public ForwardingStream {
   std::shared_ptr<Event> record_event() override { throw Error("the device is lost"); }
 };
 
-TEST(Profiler, ForgetsARangeThatCouldNotBegin) {
+TEST(Profiler, DropsRangeIfStartFails) {
   Lost stream(make_stream({}));
   const auto whole = make_stream({});
   Profiler profiler;
@@ -59,7 +59,7 @@ TEST(Profiler, ForgetsARangeThatCouldNotBegin) {
   EXPECT_EQ(profiler.entries().at(0).part, "backward: product");
 }
 
-TEST(Profiler, NamesAStageByThoseAroundIt) {
+TEST(Profiler, StageNameContainsOuterStages) {
   const auto stream = make_stream({});
   Profiler profiler;
   profiler.enable(true, true);
@@ -79,7 +79,7 @@ TEST(Profiler, NamesAStageByThoseAroundIt) {
                                              "conv1 forward: fft of x", "conv1 forward: product", "conv1 forward"}));
 }
 
-TEST(Profiler, RecordsNothingWhileItIsOff) {
+TEST(Profiler, RecordsNothingIfDisabled) {
   const auto stream = make_stream({});
   Profiler profiler;
   { const ProfilerRange range(profiler, *stream, "conv1", "forward"); }

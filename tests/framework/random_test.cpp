@@ -9,12 +9,12 @@ namespace {
 
 constexpr std::int64_t draws = 200000;
 
-TEST(RandomSequence, IsAFunctionOfThePosition) {
+TEST(RandomSequence, DependsOnlyOnPosition) {
   const RandomSequence all{7, 0}, later{7, 100};
   for (std::int64_t i = 0; i < 50; ++i) EXPECT_EQ(later.bits(i), all.bits(100 + i));
 }
 
-TEST(RandomSequence, UniformHasTheRightMomentsAndRange) {
+TEST(RandomSequence, UniformHasItsMomentsAndRange) {
   const RandomSequence random{1, 0};
   double sum = 0, squares = 0;
   for (std::int64_t i = 0; i < draws; ++i) {
@@ -28,7 +28,7 @@ TEST(RandomSequence, UniformHasTheRightMomentsAndRange) {
   EXPECT_NEAR(squares / draws, 1.0 / 3, 0.003);
 }
 
-TEST(RandomSequence, NormalHasTheRightMoments) {
+TEST(RandomSequence, NormalHasItsMoments) {
   const RandomSequence random{2, 0};
   double sum = 0, squares = 0, fourth = 0;
   for (std::int64_t i = 0; i < draws; ++i) {
@@ -42,7 +42,7 @@ TEST(RandomSequence, NormalHasTheRightMoments) {
   EXPECT_NEAR(fourth / draws, 3, 0.15);
 }
 
-TEST(RandomSequence, BelowReachesEveryValueAndNoOther) {
+TEST(RandomSequence, BelowReachesExactlyItsRange) {
   const RandomSequence random{3, 0};
   std::set<std::int64_t> seen;
   for (std::int64_t i = 0; i < 1000; ++i) seen.insert(random.below(i, 7));
@@ -58,7 +58,7 @@ TEST(RandomSequence, SeedsAndBranchesDiffer) {
   EXPECT_EQ(seen.size(), 5000u);
 }
 
-TEST(Random, TakesRangesInTurnAndCanGoBack) {
+TEST(Random, RestoresPosition) {
   Random random(9);
   const std::uint64_t first = random.take(10).bits(0);
   const std::uint64_t position = random.position();
@@ -69,7 +69,7 @@ TEST(Random, TakesRangesInTurnAndCanGoBack) {
 }
 
 // Rows 2 and 3 of five, ten numbers each.
-TEST(Random, ARowHasTheNumbersThatItHasInTheWholeBatch) {
+TEST(Random, RowsAreIndependentOfRanks) {
   Random whole(9), shared(9);
   whole.take(3), shared.take(3);
   const RandomSequence all = whole.take_rows(5, 10);

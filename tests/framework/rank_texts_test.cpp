@@ -30,7 +30,7 @@ void on_connected_ranks(int size, const std::function<void(int rank, RankTexts& 
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(RankTexts, EachGetsAllByRank) {
+TEST(RankTexts, GathersInRankOrder) {
   on_connected_ranks(3, [](int rank, RankTexts& texts) {
     const auto of = [](int one) { return std::string(static_cast<std::size_t>(1000 * one), 'a') + '\0'; };
     const auto all = texts.gather(of(rank), {}, {});
@@ -41,7 +41,7 @@ TEST(RankTexts, EachGetsAllByRank) {
 }
 
 // More than the system keeps for a connection whose other end does not read.
-TEST(RankTexts, LongTextsPass) {
+TEST(RankTexts, GathersLongStrings) {
   on_connected_ranks(3, [](int rank, RankTexts& texts) {
     const std::string text(std::size_t(20) << 20, static_cast<char>('a' + rank));
     const auto all = texts.gather(text, {}, {});
@@ -51,7 +51,7 @@ TEST(RankTexts, LongTextsPass) {
 }
 
 // As of a rank that sends what it should not.
-TEST(RankTexts, NamesSizeIfThereIsNoMemory) {
+TEST(RankTexts, NamesSizeIfOutOfMemory) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
   const Socket other(ends[1]);
@@ -68,7 +68,7 @@ TEST(RankTexts, NamesSizeIfThereIsNoMemory) {
   }
 }
 
-TEST(RankTexts, TellsWhoeverWaits) {
+TEST(RankTexts, ReportsWaitingTime) {
   on_connected_ranks(2, [](int rank, RankTexts& texts) {
     double waited = 0;
     if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -77,7 +77,7 @@ TEST(RankTexts, TellsWhoeverWaits) {
   });
 }
 
-TEST(RankTexts, GivesUpWhereARankDoesNotCome) {
+TEST(RankTexts, StopsWaitingAfterTimeout) {
   on_connected_ranks(2, [](int rank, RankTexts& texts) {
     if (rank == 0) {
       EXPECT_EQ(texts.gather("", 0.1, {}), std::nullopt);
@@ -87,7 +87,7 @@ TEST(RankTexts, GivesUpWhereARankDoesNotCome) {
   });
 }
 
-TEST(RankTexts, GivesUpWhereARankIsGone) {
+TEST(RankTexts, StopsWaitingIfRankExits) {
   on_connected_ranks(2, [](int rank, RankTexts& texts) {
     if (rank == 0) {
       EXPECT_EQ(texts.gather("", {}, {}), std::nullopt);
@@ -105,13 +105,13 @@ std::string message_of(const Launch& launch, double seconds) {
   return "";
 }
 
-TEST(MeetingRanks, SayWhoIsMissing) {
+TEST(MeetingRanks, ReportMissingRanks) {
   const std::string message = message_of(launch_at(0, 3, free_port()), 0.1);
   EXPECT_NE(message.find("have not come to 127.0.0.1:"), std::string::npos) << message;
   EXPECT_NE(message.find("within 0.1 s: 1, 2"), std::string::npos) << message;
 }
 
-TEST(MeetingRanks, SayThatThePortIsInUse) {
+TEST(MeetingRanks, ReportPortInUse) {
   const int port = free_port();
   const Socket other = listen_at({"127.0.0.1", port});
   const std::string message = message_of(launch_at(0, 2, port), 1);
@@ -119,7 +119,7 @@ TEST(MeetingRanks, SayThatThePortIsInUse) {
   EXPECT_NE(message.find("MASTER_PORT"), std::string::npos) << message;
 }
 
-TEST(MeetingRanks, RefuseOneOfAnotherTraining) {
+TEST(MeetingRanks, RefuseRankOfAnotherSize) {
   const int port = free_port();
   std::thread other([port] { message_of(launch_at(2, 4, port), 0.5); });
   const std::string message = message_of(launch_at(0, 2, port), patience);
@@ -134,7 +134,7 @@ Socket stranger_at(int port) {
 }
 
 // A program that tries ports, or sends what it likes.
-TEST(MeetingRanks, LetAStrangerWait) {
+TEST(MeetingRanks, IgnoreUnrelatedClient) {
   const int port = free_port();
   std::thread rank_0([port] { EXPECT_EQ(message_of(launch_at(0, 2, port), patience), ""); });
   const Socket stranger = stranger_at(port);
@@ -145,7 +145,7 @@ TEST(MeetingRanks, LetAStrangerWait) {
 }
 
 // Each of them might be waited for as long as for all ranks.
-TEST(MeetingRanks, ServeCallersWhileOthersAreSilent) {
+TEST(MeetingRanks, AcceptRanksWhileOthersAreSilent) {
   constexpr double seconds = 4;
   const int port = free_port();
   std::thread rank_0([port] { EXPECT_EQ(message_of(launch_at(0, 2, port), seconds), ""); });
@@ -155,7 +155,7 @@ TEST(MeetingRanks, ServeCallersWhileOthersAreSilent) {
   rank_0.join();
 }
 
-TEST(MeetingRanks, CloseTheOldestOfManyFromOneAddress) {
+TEST(MeetingRanks, CloseOldestConnectionOfOneAddress) {
   const int port = free_port();
   std::thread rank_0([port] { EXPECT_EQ(message_of(launch_at(0, 2, port), patience), ""); });
   std::vector<Socket> strangers;
@@ -169,7 +169,7 @@ TEST(MeetingRanks, CloseTheOldestOfManyFromOneAddress) {
 }
 
 // It speaks as a rank does, and would take one's place.
-TEST(MeetingRanks, SendAwayOneOfAnotherTraining) {
+TEST(MeetingRanks, RejectAnotherToken) {
   const int port = free_port();
   std::thread rank_0([port] { EXPECT_EQ(message_of(launch_at(0, 2, port), patience), ""); });
   for (const char* token : {"", "its tokem", "another token"}) {
@@ -200,7 +200,7 @@ class NoMoreFiles {
   rlimit before_{};
 };
 
-TEST(Sockets, TellWhereThereIsNoRoomForOneMore) {
+TEST(Sockets, ReportLackOfFileDescriptors) {
   const int port = free_port();
   const Socket listener = listen_at({"127.0.0.1", port});
   const std::optional<Socket> caller = connect_to({"127.0.0.1", port});

@@ -48,7 +48,7 @@ class WatchedRanks : public testing::Test {
   std::vector<pid_t> processes_;
 };
 
-TEST_F(WatchedRanks, MayLeaveOneBeforeTheOthers) {
+TEST_F(WatchedRanks, MayExitAtDifferentTimes) {
   start(3, 30, [](int rank, RankWatch&) {
     usleep(rank == 1 ? 1000 : 600000);
     return 10 + rank;
@@ -56,7 +56,7 @@ TEST_F(WatchedRanks, MayLeaveOneBeforeTheOthers) {
   for (std::size_t rank = 0; rank < 3; ++rank) EXPECT_EQ(end_of(rank), 10 + static_cast<int>(rank));
 }
 
-TEST_F(WatchedRanks, EndWhereOneIsKilled) {
+TEST_F(WatchedRanks, ExitIfOneIsKilled) {
   start(3, 30, [](int rank, RankWatch&) {
     usleep(100000);  // by then rank 0 listens
     if (rank == 1) std::raise(SIGKILL);
@@ -67,7 +67,7 @@ TEST_F(WatchedRanks, EndWhereOneIsKilled) {
   EXPECT_EQ(end_of(2), 1);
 }
 
-TEST_F(WatchedRanks, EndWhereTheFirstIsKilled) {
+TEST_F(WatchedRanks, ExitIfFirstIsKilled) {
   start(3, 30, [](int rank, RankWatch&) {
     if (rank == 0) std::raise(SIGKILL);
     return waits_for_ever();
@@ -77,7 +77,7 @@ TEST_F(WatchedRanks, EndWhereTheFirstIsKilled) {
   EXPECT_EQ(end_of(2), 1);
 }
 
-TEST_F(WatchedRanks, EndWhereOneIsStopped) {
+TEST_F(WatchedRanks, ExitIfOneIsSuspended) {
   start(2, 3, [](int rank, RankWatch&) {
     if (rank == 1) std::raise(SIGSTOP);
     return waits_for_ever();
@@ -88,7 +88,7 @@ TEST_F(WatchedRanks, EndWhereOneIsStopped) {
 }
 
 // As on a busy host: what the thread is also asked keeps it from looking for more than a second each time.
-TEST_F(WatchedRanks, LoseStoppedRankEvenIfLate) {
+TEST_F(WatchedRanks, DetectSuspendedRankEvenIfLate) {
   start(2, 3, [](int rank, RankWatch& watch) {
     if (rank == 1) std::raise(SIGSTOP);
     watch.also_ask([] {
@@ -104,7 +104,7 @@ TEST_F(WatchedRanks, LoseStoppedRankEvenIfLate) {
 }
 
 // For longer than a rank may be silent, and not woken at the same time.
-TEST_F(WatchedRanks, ContinueAfterAllWereStopped) {
+TEST_F(WatchedRanks, ContinueAfterAllWereSuspended) {
   start(2, 3, [](int rank, RankWatch&) {
     usleep(6000000);
     return 10 + rank;
@@ -118,7 +118,7 @@ TEST_F(WatchedRanks, ContinueAfterAllWereStopped) {
   for (std::size_t rank = 0; rank < 2; ++rank) EXPECT_EQ(end_of(rank), 10 + static_cast<int>(rank));
 }
 
-TEST_F(WatchedRanks, OneEndsAllWithItsCode) {
+TEST_F(WatchedRanks, ExitWithCodeOfFailedRank) {
   start(3, 30, [](int rank, RankWatch& watch) {
     if (rank == 2) watch.end_all(5);
     return waits_for_ever();
@@ -126,7 +126,7 @@ TEST_F(WatchedRanks, OneEndsAllWithItsCode) {
   for (std::size_t rank = 0; rank < 3; ++rank) EXPECT_EQ(end_of(rank), 5);
 }
 
-TEST_F(WatchedRanks, EndWhereAllWaitForWhatHangs) {
+TEST_F(WatchedRanks, ExitIfAllWaitTooLong) {
   start(3, 30, [](int /*rank*/, RankWatch& watch) {
     watch.watch_waits([] { return 46.0; }, 45);
     return waits_for_ever();
@@ -144,7 +144,7 @@ TEST_F(WatchedRanks, WaitForDevicesIfThereIsNoLimit) {
 }
 
 // It computes, or reads, for long; the others wait for it.
-TEST_F(WatchedRanks, GoOnWhereOneDoesNotWait) {
+TEST_F(WatchedRanks, ContinueIfOneIsBusy) {
   start(3, 30, [](int rank, RankWatch& watch) {
     watch.watch_waits([rank] { return rank == 1 ? 0.0 : 46.0; }, 45);
     usleep(3000000);
@@ -153,7 +153,7 @@ TEST_F(WatchedRanks, GoOnWhereOneDoesNotWait) {
   for (std::size_t rank = 0; rank < 3; ++rank) EXPECT_EQ(end_of(rank), 10 + static_cast<int>(rank));
 }
 
-TEST_F(WatchedRanks, EndWhereWhatTheyAlsoAskIsWrong) {
+TEST_F(WatchedRanks, ExitIfAdditionalCheckFails) {
   start(2, 30, [](int rank, RankWatch& watch) {
     if (rank == 1) watch.also_ask([] { return "the network is gone"; });
     return waits_for_ever();

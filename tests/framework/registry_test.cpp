@@ -27,7 +27,7 @@ TEST(Registry, MakesByName) {
   EXPECT_EQ(shapes().names(), std::vector<std::string>{"polygon"});
 }
 
-TEST(Registry, SuggestsWhatWasMeant) {
+TEST(Registry, SuggestsSimilarName) {
   try {
     shapes().make("poligon", 5);
     FAIL() << "made a poligon";
@@ -37,7 +37,7 @@ TEST(Registry, SuggestsWhatWasMeant) {
   }
 }
 
-TEST(Registry, RefusesANameTwice) {
+TEST(Registry, RefusesDuplicateName) {
   Registry<Shape2, int> registry = shapes();
   EXPECT_THROW(registry.add<Polygon>("polygon"), Error);
 }

@@ -7,7 +7,7 @@
 
 namespace twiddle {
 
-TEST_P(EveryDevice, RunningMeanMovesByItsShare) {
+TEST_P(EveryDevice, RunningMeanMovesByMomentum) {
   Context ctx(GetParam());
   Stream& stream = *ctx.stream;
   const auto vector = [&](const std::vector<float>& values) {
@@ -21,7 +21,7 @@ TEST_P(EveryDevice, RunningMeanMovesByItsShare) {
   EXPECT_EQ(means[1].to_vector(stream), (std::vector<float>{6}));
 }
 
-TEST_P(EveryDevice, RunningMeanHeedsTheGuard) {
+TEST_P(EveryDevice, RunningMeanRespectsGuard) {
   Context ctx(GetParam());
   Stream& stream = *ctx.stream;
   std::vector<Tensor> means{Tensor::filled(stream, {2}, 1)};

@@ -49,7 +49,7 @@ TEST(Schedule, ExponentialPerEpoch) {
   EXPECT_DOUBLE_EQ(exponential.factor(3, 10), 0.125);
 }
 
-TEST(Schedule, CosineFallsFromOneToItsFloor) {
+TEST(Schedule, CosineFallsToItsFloor) {
   Schedule cosine = schedule(Kind::cosine);
   cosine.floor = 0.1;
   EXPECT_DOUBLE_EQ(cosine.factor(0, 10), 1);
@@ -57,7 +57,7 @@ TEST(Schedule, CosineFallsFromOneToItsFloor) {
   EXPECT_NEAR(cosine.factor(10, 10), 0.1, 1e-12);
 }
 
-TEST(Schedule, WarmUpRisesInAStraightLine) {
+TEST(Schedule, WarmUpRisesLinearly) {
   Schedule cosine = schedule(Kind::cosine);
   cosine.warmup = 4;
   cosine.warmup_start = 0.2;
@@ -66,7 +66,7 @@ TEST(Schedule, WarmUpRisesInAStraightLine) {
   EXPECT_DOUBLE_EQ(cosine.factor(4, 10), 1);
 }
 
-TEST(Schedule, WarmUpBeginsAboveZero) {
+TEST(Schedule, WarmUpStartsAboveZero) {
   Schedule constant = schedule(Kind::constant);
   constant.warmup = 2;
   EXPECT_DOUBLE_EQ(constant.factor(0, 3), 0.01);
@@ -90,7 +90,7 @@ TEST(Schedule, StepsCountEpochsOfWarmUp) {
 }
 
 // The last step's rate: one step above the floor, since a rate is that of the step's begin.
-TEST(Schedule, CosineAfterWarmUpEndsAtItsFloor) {
+TEST(Schedule, CosineWithWarmUpReachesFloor) {
   Schedule cosine = schedule(Kind::cosine);
   cosine.warmup = 2, cosine.floor = 0.1;
   constexpr double steps = 50, epochs = 10;  // steps of an epoch
@@ -98,7 +98,7 @@ TEST(Schedule, CosineAfterWarmUpEndsAtItsFloor) {
               0.1 + 0.9 * (1 + std::cos(3.141592653589793 * (1 - 1 / (steps * (epochs - 2))))) / 2, 1e-12);
 }
 
-TEST(Schedule, SaysWhatItIs) {
+TEST(Schedule, DescribesItself) {
   Schedule cosine = schedule(Kind::cosine);
   cosine.warmup = 5;
   EXPECT_EQ(cosine.describe(), "cosine, warm-up 5 epochs");

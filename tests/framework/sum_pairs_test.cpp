@@ -22,7 +22,7 @@ struct Terms {
   void store(std::int64_t row, const PairOf<double>& both) const { sums[row] = both; }
 };
 
-TEST(SumPairs, SumsAsDoubleSumsWould) {
+TEST(SumPairs, MatchesSumsInDouble) {
   const auto stream = make_stream({});
   for (const std::int64_t columns : {0, 1, 15, 16, 511, 513, 5000}) {
     std::vector<PairOf<double>> sums(3);

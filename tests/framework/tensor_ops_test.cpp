@@ -20,7 +20,7 @@ TEST_P(EveryDevice, TensorOpsAdd) {
   EXPECT_EQ(sum.to_vector(*stream), (std::vector<float>{11, 22, 33}));
 }
 
-TEST_P(EveryDevice, TensorOpsBiasGoesToItsChannel) {
+TEST_P(EveryDevice, TensorOpsAddsBiasToItsChannel) {
   const auto stream = make_stream(GetParam());
   Tensor y = Tensor::filled(*stream, {2, 2, 3}, 0);
   add_bias(*stream, Tensor::from<float>(*stream, {2}, {1, 2}), 3, y);
@@ -29,14 +29,14 @@ TEST_P(EveryDevice, TensorOpsBiasGoesToItsChannel) {
   EXPECT_EQ(sum_over_channels(*stream, y, 6, 1).to_vector(*stream), (std::vector<float>{2, 2, 2, 4, 4, 4}));
 }
 
-TEST_P(EveryDevice, TensorOpsNormCoversATail) {
+TEST_P(EveryDevice, TensorOpsNormIncludesTail) {
   const auto stream = make_stream(GetParam());
   const std::vector<Tensor> both = {Tensor::filled(*stream, {4097}, 2), Tensor::filled(*stream, {3}, 1)};
   EXPECT_FLOAT_EQ(l2_norm(*stream, both).to_vector(*stream).at(0), std::sqrt(4.0f * 4097 + 3));
 }
 
 // Their squares are beyond the range of floats, or below it.
-TEST_P(EveryDevice, TensorOpsMeasuresTheLengthOfLargeAndSmallNumbers) {
+TEST_P(EveryDevice, TensorOpsNormAvoidsOverflowAndUnderflow) {
   const auto stream = make_stream(GetParam());
   const auto norm_of = [&](const std::vector<float>& x) {
     return l2_norm(*stream, {Tensor::from<float>(*stream, {static_cast<std::int64_t>(x.size())}, x)})
@@ -50,7 +50,7 @@ TEST_P(EveryDevice, TensorOpsMeasuresTheLengthOfLargeAndSmallNumbers) {
   EXPECT_TRUE(std::isnan(norm_of({1, NAN, 2})));
 }
 
-TEST_P(EveryDevice, TensorOpsLimitsANormOnlyWhereItIsLonger) {
+TEST_P(EveryDevice, TensorOpsLimitsNormOnlyIfLarger) {
   const auto stream = make_stream(GetParam());
   const auto limited = [&](float norm) {
     Tensor x = Tensor::from<float>(*stream, {2}, {3, 4});
@@ -63,14 +63,14 @@ TEST_P(EveryDevice, TensorOpsLimitsANormOnlyWhereItIsLonger) {
     for (const float value : limited(norm)) EXPECT_TRUE(std::isnan(value)) << norm;
 }
 
-TEST_P(EveryDevice, TensorOpsFindsWhatIsNotFinite) {
+TEST_P(EveryDevice, TensorOpsFindsNonFinite) {
   const auto stream = make_stream(GetParam());
   EXPECT_TRUE(all_finite(*stream, Tensor::from<float>(*stream, {2}, {1e38f, -1e38f})));
   EXPECT_FALSE(all_finite(*stream, Tensor::from<float>(*stream, {2}, {1, NAN})));
   EXPECT_FALSE(all_finite(*stream, Tensor::from<float>(*stream, {2}, {1, std::numeric_limits<float>::infinity()})));
 }
 
-TEST(TensorOps, RefusesShapesThatDiffer) {
+TEST(TensorOps, RefusesDifferentShapes) {
   const auto stream = make_stream({});
   Tensor two = Tensor::filled(*stream, {2}, 0), three = Tensor::filled(*stream, {3}, 0);
   EXPECT_THROW(add(*stream, two, three, three), Error);

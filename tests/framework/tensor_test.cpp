@@ -9,7 +9,7 @@
 namespace twiddle {
 namespace {
 
-TEST_P(EveryDevice, TensorKeepsWhatItWasMadeFrom) {
+TEST_P(EveryDevice, TensorHoldsGivenValues) {
   const auto stream = make_stream(GetParam());
   const Tensor tensor = Tensor::from<float>(*stream, {2, 3}, {1, 2, 3, 4, 5, 6});
   EXPECT_EQ(tensor.to_vector(*stream), (std::vector<float>{1, 2, 3, 4, 5, 6}));
@@ -17,7 +17,7 @@ TEST_P(EveryDevice, TensorKeepsWhatItWasMadeFrom) {
   EXPECT_EQ(tensor.bytes(), 24u);
 }
 
-TEST_P(EveryDevice, TensorHandlesShareElementsAndCopiesDoNot) {
+TEST_P(EveryDevice, TensorHandlesShareElements) {
   const auto stream = make_stream(GetParam());
   Tensor tensor = Tensor::filled(*stream, {4}, 1);
   const Tensor handle = tensor.reshaped({2, 2});
@@ -27,7 +27,7 @@ TEST_P(EveryDevice, TensorHandlesShareElementsAndCopiesDoNot) {
   EXPECT_EQ(copy.to_vector(*stream), (std::vector<float>{1, 1, 1, 1}));
 }
 
-TEST_P(EveryDevice, TensorEveryWriteStartsANewVersion) {
+TEST_P(EveryDevice, TensorWriteStartsNewVersion) {
   const auto stream = make_stream(GetParam());
   Tensor a(*stream, {3}), b(*stream, {3});
   EXPECT_NE(a.version(), b.version());
@@ -40,7 +40,7 @@ TEST_P(EveryDevice, TensorEveryWriteStartsANewVersion) {
   EXPECT_EQ(view.version(), a.version());
 }
 
-TEST(Tensor, RefusesWhatDoesNotFit) {
+TEST(Tensor, RefusesInvalidShapesAndTypes) {
   const auto stream = make_stream({});
   EXPECT_THROW(Tensor::from<float>(*stream, {2, 2}, {1, 2, 3}), Error);
   EXPECT_THROW(Tensor(*stream, {2, -1}), Error);
@@ -58,7 +58,7 @@ TEST(Tensor, OutlivesItsStream) {
   EXPECT_EQ(tensor.read()[999], 2);
 }
 
-TEST(Tensor, OverMemoryOfOthers) {
+TEST(Tensor, WrapsExternalMemory) {
   const auto elements = std::make_shared<std::vector<float>>(6, 3.0f);
   Tensor tensor = Tensor::over({}, {2, 3}, {elements, elements->data()});
   EXPECT_EQ(tensor.shape(), (Shape{2, 3}));
@@ -70,12 +70,12 @@ TEST(Tensor, OverMemoryOfOthers) {
   EXPECT_EQ(elements.use_count(), 1);
 }
 
-TEST(Tensor, ShapesAsText) {
+TEST(Tensor, FormatsShapes) {
   EXPECT_EQ(to_string(Shape{128, 3, 224, 224}), "128x3x224x224");
   EXPECT_EQ(to_string(Shape{}), "scalar");
 }
 
-TEST(Tensor, APartKeepsTheMemoryAndHasVersionsOfItsOwn) {
+TEST(Tensor, PartKeepsMemoryAndOwnVersion) {
   const auto stream = make_stream({});
   Tensor whole = Tensor::from<float>(*stream, {5}, {0, 1, 2, 3, 4});
   Tensor part = whole.part(1, {2, 2});

@@ -6,7 +6,7 @@
 
 namespace twiddle {
 
-TEST(Text, NearestNameForgivesASlip) {
+TEST(Text, NearestNameAllowsTypo) {
   const std::vector<std::string> known{"relu", "leaky_relu", "conv2d", "max_pool", "dropout"};
   EXPECT_EQ(nearest_name("rellu", known), "relu");
   EXPECT_EQ(nearest_name("erlu", known), "relu");  // neighbours swapped
@@ -25,7 +25,7 @@ TEST(Text, UnknownNameSuggestsOrLists) {
             "unknown layer 'transformer'; known are: relu, tanh");
 }
 
-TEST(Text, UnknownNameKnowsNamesElsewhere) {
+TEST(Text, UnknownNameSuggestsEquivalentLayer) {
   const std::vector<std::string> losses{"cross_entropy", "mean_squared_error"};
   EXPECT_EQ(unknown_name("loss", "mse", losses), "there is no loss 'mse': it is called 'mean_squared_error'");
   EXPECT_EQ(unknown_name("loss", "nn.MSELoss", losses),
@@ -77,7 +77,7 @@ TEST(Text, ParseBytes) {
     EXPECT_EQ(parse_bytes(wrong), std::nullopt) << wrong;
 }
 
-TEST(Text, FormatNumberIsShortAndReadsBack) {
+TEST(Text, FormatNumberRoundTrips) {
   EXPECT_EQ(format_number(0.1), "0.1");
   EXPECT_EQ(format_number(5e-4), "5e-4");
   EXPECT_EQ(format_number(1e6), "1e6");

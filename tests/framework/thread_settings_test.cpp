@@ -16,11 +16,11 @@ class ThreadSettings : public testing::Test {
   }
 };
 
-TEST_F(ThreadSettings, WaitingThreadsGiveTheirCoreAwaySoon) {
+TEST_F(ThreadSettings, LimitSpinningOfWaitingThreads) {
   EXPECT_EQ(missing_thread_settings({}, 8), (Settings{{"GOMP_SPINCOUNT", "10000"}}));
 }
 
-TEST_F(ThreadSettings, TheUsersOwnWin) {
+TEST_F(ThreadSettings, RespectUserSettings) {
   setenv("OMP_WAIT_POLICY", "active", 1);
   EXPECT_EQ(missing_thread_settings({}, 8), Settings{});
   unsetenv("OMP_WAIT_POLICY");
@@ -29,7 +29,7 @@ TEST_F(ThreadSettings, TheUsersOwnWin) {
   EXPECT_EQ(missing_thread_settings(1.0, 8), Settings{});
 }
 
-TEST_F(ThreadSettings, AQuotaLimitsTheThreads) {
+TEST_F(ThreadSettings, RespectCpuQuota) {
   setenv("GOMP_SPINCOUNT", "0", 1);
   EXPECT_EQ(missing_thread_settings(1.0, 8), (Settings{{"OMP_NUM_THREADS", "1"}}));
   EXPECT_EQ(missing_thread_settings(0.2, 8), (Settings{{"OMP_NUM_THREADS", "1"}}));
