@@ -29,7 +29,7 @@ TEST(MpiRanks, SumsFloats) {
 }
 
 // Thirds, of sizes that call for each of MPI's ways to sum.
-TEST(MpiRanks, SumsAreTheSameBitsOnEveryRankAndAgain) {
+TEST(MpiRanks, SumsAreBitwiseIdentical) {
   const auto stream = make_stream({});
   for (const std::size_t count : {std::size_t(3), std::size_t(5000), std::size_t(1) << 20}) {
     const auto sums = [&] {
@@ -47,7 +47,7 @@ TEST(MpiRanks, SumsAreTheSameBitsOnEveryRankAndAgain) {
 }
 
 // What sum() gives, in two halves.
-TEST(MpiRanks, SumsToSharesAndHandsSharesToAll) {
+TEST(MpiRanks, ReduceScattersAndAllGathers) {
   const auto stream = make_stream({});
   for (const std::size_t shard : {std::size_t(1), std::size_t(500), std::size_t(1) << 19}) {
     const std::size_t count = shard * static_cast<std::size_t>(ranks().size());
@@ -64,7 +64,7 @@ TEST(MpiRanks, SumsToSharesAndHandsSharesToAll) {
   }
 }
 
-TEST(MpiRanks, GathersTextsOfAnyLength) {
+TEST(MpiRanks, GathersStringsOfAnyLength) {
   const auto text_of = [](int rank) { return std::string(static_cast<std::size_t>(1000 * rank), 'a') + '\0'; };
   const std::vector<std::string> texts = ranks().gather(text_of(ranks().rank()));
   ASSERT_EQ(texts.size(), static_cast<std::size_t>(ranks().size()));
@@ -73,7 +73,7 @@ TEST(MpiRanks, GathersTextsOfAnyLength) {
 }
 
 // In parts, of which the longest text needs more than the others.
-TEST(MpiRanks, GathersLongTextsInParts) {
+TEST(MpiRanks, GathersLongStringsInParts) {
   const auto text_of = [](int rank) {
     std::string text(std::size_t(15'000'000) * static_cast<std::size_t>(1 + rank), static_cast<char>('a' + rank));
     text.front() = '<', text.back() = '>';
@@ -85,7 +85,7 @@ TEST(MpiRanks, GathersLongTextsInParts) {
     EXPECT_TRUE(texts[static_cast<std::size_t>(rank)] == text_of(rank)) << "of rank " << rank;
 }
 
-TEST(MpiRanks, TellsWhoeverWaits) {
+TEST(MpiRanks, ReportsWaitingTime) {
   ranks().barrier();  // all begin together
   if (ranks().rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(200));
   double waited = 0;
@@ -95,7 +95,7 @@ TEST(MpiRanks, TellsWhoeverWaits) {
   EXPECT_GT(waited, ranks().rank() == 0 ? 0.01 : -1);
 }
 
-TEST(MpiRanks, GathersOnAChannelOfItsOwn) {
+TEST(MpiRanks, GathersOnSeparateChannel) {
   const std::optional<std::vector<std::string>> texts = ranks().gather_last("end", 60);
   ASSERT_TRUE(texts.has_value());
   EXPECT_EQ(*texts, std::vector<std::string>(static_cast<std::size_t>(ranks().size()), "end"));

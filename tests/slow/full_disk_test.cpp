@@ -38,7 +38,7 @@ class FullDisk : public testing::Test {
   bool mounted_ = false;
 };
 
-TEST_F(FullDisk, InMidRunCostsNoCheckpoint) {
+TEST_F(FullDisk, KeepsLastCheckpoint) {
   if (!mount_of("8m")) GTEST_SKIP() << "no small disk can be mounted: " << std::strerror(errno);
   Program program(train());
   ASSERT_TRUE(program.comes_to([&] { return fs::exists(run() / "best.safetensors"); })) << program.err();
@@ -53,7 +53,7 @@ TEST_F(FullDisk, InMidRunCostsNoCheckpoint) {
     EXPECT_EQ(entry.path().string().find(".tmp-"), std::string::npos) << entry.path();
 }
 
-TEST_F(FullDisk, WithoutRoomForAllCheckpointsNothingBegins) {
+TEST_F(FullDisk, RefusesRunWithoutCheckpointSpace) {
   if (!mount_of("600k")) GTEST_SKIP() << "no small disk can be mounted: " << std::strerror(errno);
   const Finished train = run_program(this->train());
   EXPECT_EQ(train.code, 1);

@@ -21,7 +21,7 @@ std::vector<std::string> with(std::vector<std::string> first, const std::vector<
 
 // Killed again and again, wherever it is, and resumed each time: it ends with the weights of a run that nobody touched,
 // and leaves nothing that such a run does not.
-TEST(KillRun, ARunKilledAgainAndAgainComesToTheSameWeights) {
+TEST(KillRun, RepeatedKillsKeepFinalWeights) {
   const fs::path out = fresh_folder("kill_run");
   const std::vector<std::string> train = {"train", "models/digits.yaml", "--out", out.string()};
   ASSERT_EQ(run_program(with(train, saving_often)).code, 0);

@@ -34,16 +34,16 @@ class RanksInTrouble : public RanksByMpi {
   }
 };
 
-TEST_F(RanksInTrouble, OneThatHangsEndsAll) {
+TEST_F(RanksInTrouble, ExitIfOneHangs) {
   stop_one(false);
 }
 
-TEST_F(RanksInTrouble, AFirstOneThatHangsEndsAll) {
+TEST_F(RanksInTrouble, ExitIfFirstHangs) {
   stop_one(true);
 }
 
 // All of them at once for longer than a rank may be silent, as a batch system does: they go on.
-TEST_F(RanksInTrouble, AJobThatIsSuspendedGoesOn) {
+TEST_F(RanksInTrouble, ContinueAfterSuspension) {
   Program program(saving_often({"--epochs", "100000"}), TWIDDLE_MPIEXEC);
   ASSERT_TRUE(program.comes_to([&] { return has_checkpoint(folder(1)); })) << program.err();
   const std::vector<pid_t> ranks = ranks_of(program.pid());
@@ -56,7 +56,7 @@ TEST_F(RanksInTrouble, AJobThatIsSuspendedGoesOn) {
 }
 
 // Either of the two at any moment, again and again: the run ends with the weights of one that nobody touched.
-TEST_F(RanksInTrouble, ARunKilledAgainAndAgainComesToTheSameWeights) {
+TEST_F(RanksInTrouble, RepeatedKillsKeepFinalWeights) {
   ASSERT_EQ(run(saving_often({"--epochs", "6"})).code, 0);
   const fs::path untouched = folder(1), killed = folder(2);
   const std::vector<std::string> resume =
@@ -87,7 +87,7 @@ TEST_F(RanksInTrouble, ARunKilledAgainAndAgainComesToTheSameWeights) {
 }
 
 // Rank 0 writes, and ends the others, too.
-TEST_F(RanksInTrouble, AFullDiskCostsNoCheckpoint) {
+TEST_F(RanksInTrouble, KeepCheckpointIfDiskIsFull) {
   if (mount("tmpfs", out_.c_str(), "tmpfs", 0, "size=8m") != 0)
     GTEST_SKIP() << "no small disk can be mounted: " << std::strerror(errno);
   Program program(saving_often({"--epochs", "100000", "--set", "train.keep=1"}), TWIDDLE_MPIEXEC);

@@ -28,7 +28,7 @@ double trained_top1(const std::string& model, const std::vector<Override>& overr
   return trainer.last_validation()->scores.top1;
 }
 
-TEST(RealData, LenetReadsMnist) {
+TEST(RealData, LenetLearnsMnist) {
   const std::string folder = data_folder("mnist-t10k");
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no " << folder;
   const std::string files =
@@ -38,7 +38,7 @@ TEST(RealData, LenetReadsMnist) {
             0.975);
 }
 
-TEST(RealData, Cifar10NetTellsCifarApart) {
+TEST(RealData, Cifar10NetLearnsCifar) {
   const std::string folder = data_folder("cifar10-small");
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no " << folder;
   EXPECT_GE(trained_top1("models/cifar10.yaml",

@@ -69,7 +69,7 @@ class TwoHosts : public RanksByMpi {
   const std::string second_ = "twiddle-b" + std::to_string(getpid());
 };
 
-TEST_F(TwoHosts, TrainAsOneProcessDoes) {
+TEST_F(TwoHosts, TrainAsOneProcess) {
   ASSERT_EQ(run(on(1, digits(twenty_steps))).code, 0);
   const Finished four = run_shell(on_both(digits(twenty_steps)));
   ASSERT_EQ(four.code, 0) << four.err;
@@ -82,7 +82,7 @@ TEST_F(TwoHosts, TrainAsOneProcessDoes) {
   EXPECT_LT(difference(weights_at(folder(2), "20"), weights_at(folder(1), "20")), 1e-5);
 }
 
-TEST_F(TwoHosts, RefuseAnotherConfigOnTheSecondInOneMessage) {
+TEST_F(TwoHosts, RefuseDifferentConfigInOneMessage) {
   const Finished mixed = run_shell(on_each(digits({"--lr", "0.1"}), digits({"--lr", "0.2"})));
   EXPECT_EQ(mixed.code, 2);
   EXPECT_EQ(count(mixed.err, "error: "), 1u) << mixed.err;
@@ -93,7 +93,7 @@ TEST_F(TwoHosts, RefuseAnotherConfigOnTheSecondInOneMessage) {
         << mixed.err;
 }
 
-TEST_F(TwoHosts, OneThatIsKilledOnTheSecondEndsAllAndTheLastCheckpointIsNamed) {
+TEST_F(TwoHosts, NameCheckpointIfRankIsKilled) {
   Program program({"-c", on_both(digits({"--epochs", "100000", "--set", "train.checkpoint_every=7"}))}, "/bin/sh");
   ASSERT_TRUE(program.comes_to([&] { return has_checkpoint(folder(1)); })) << program.err();
   const std::vector<pid_t> here = ranks_on(first_), there = ranks_on(second_);
@@ -110,7 +110,7 @@ TEST_F(TwoHosts, OneThatIsKilledOnTheSecondEndsAllAndTheLastCheckpointIsNamed) {
 }
 
 // mpirun itself may wait on for its own process on the host that it cannot reach any more; the ranks do not.
-TEST_F(TwoHosts, OneThatCannotBeReachedEndsAll) {
+TEST_F(TwoHosts, ExitIfHostIsUnreachable) {
   Program program({"-c", on_both(digits({"--epochs", "100000", "--set", "train.checkpoint_every=7"}))}, "/bin/sh");
   ASSERT_TRUE(program.comes_to([&] { return has_checkpoint(folder(1)); })) << program.err();
   const std::vector<pid_t> here = ranks_on(first_);

@@ -33,25 +33,25 @@ class TwoGpus : public testing::Test {
   std::unique_ptr<Stream> streams_[2] = {make_cuda_stream(0), make_cuda_stream(1)};
 };
 
-TEST_F(TwoGpus, MemoryLiesOnTheStreamsOwn) {
+TEST_F(TwoGpus, AllocateOnGpuOfStream) {
   on_each([](Stream& stream, int index) {
     EXPECT_EQ(fake_cuda::blocks.at(stream.allocate(1 << 20).get()), index);
     stream.release_unused();
   });
 }
 
-TEST_F(TwoGpus, FreeMemoryIsThatOfTheStreamsOwn) {
+TEST_F(TwoGpus, ReportFreeMemoryOfStreamsGpu) {
   on_each([](Stream& stream, int index) { EXPECT_EQ(stream.memory().free, 1000u + static_cast<unsigned>(index)); });
 }
 
-TEST_F(TwoGpus, WhoeverTakesTheStreamToLaunchFindsItsOwnCurrent) {
+TEST_F(TwoGpus, NativeMakesStreamsGpuCurrent) {
   on_each([](Stream& stream, int index) {
     EXPECT_EQ(static_cast<cudaStream_t>(stream.native())->device, index);
     EXPECT_EQ(fake_cuda::current, index);
   });
 }
 
-TEST_F(TwoGpus, EveryOperationIsAcceptedWhicheverIsTheThreads) {
+TEST_F(TwoGpus, AcceptOperationsFromAnyCurrentGpu) {
   on_each([](Stream& stream, int index) {
     const auto elsewhere = [&] { fake_cuda::current = 1 - index; };
     const auto block = stream.allocate_host(64);
@@ -75,12 +75,12 @@ TEST_F(TwoGpus, EveryOperationIsAcceptedWhicheverIsTheThreads) {
   });
 }
 
-TEST_F(TwoGpus, DescribingOneLeavesTheOtherAtWork) {
+TEST_F(TwoGpus, DescribeLeavesCurrentGpuUnchanged) {
   describe_cuda(1);
   EXPECT_EQ(fake_cuda::blocks.at(streams_[0]->allocate(64).get()), 0);
 }
 
-TEST_F(TwoGpus, AStreamWorksForAnotherThread) {
+TEST_F(TwoGpus, StreamIsUsableFromAnotherThread) {
   Stream& stream = *streams_[1];
   std::thread([&] {
     EXPECT_EQ(fake_cuda::blocks.at(stream.allocate(4096).get()), 1);
