@@ -61,8 +61,8 @@ struct GradientCheck {
   std::uint64_t seed = 1;
 };
 
-// Backward against central differences of forward, along random unit directions of the input and of each trainable
-// parameter; `shape` has the batch axis. On a GPU, output and gradients are held to the CPU's as well.
+// Compares backward with central differences of forward, along random unit directions of the input and of each
+// trainable parameter; `shape` includes the batch axis. On a GPU, also compares output and gradients with the CPU's.
 void expect_gradients(Device device, const std::string& kind, const LayerOptions& options, const Shape& shape,
                       const GradientCheck& check = {});
 

@@ -95,7 +95,8 @@ double conv_error(Context& ctx, const ConvProblem& problem, ConvPass pass, const
   std::vector<double> expected(places.size());
 #pragma omp parallel for schedule(dynamic)
   for (std::int64_t i = 0; i < taken; ++i) {
-    // One element of each of `taken` equal ranges, at a place of its own, so that no stride of the result hides.
+    // Samples one element of each of `taken` equal ranges, at a different offset in each, so that no stride goes
+    // untested.
     const std::int64_t begin = i * count / taken, end = (i + 1) * count / taken;
     const std::int64_t index = begin + RandomSequence{1}.below(i, end - begin);
     const auto at = static_cast<std::size_t>(i);

@@ -5,7 +5,7 @@
 
 namespace twiddle {
 
-// The same elements in memory of their own, copied by the stream that computes with the tensor.
+// Returns the same elements in separate memory, copied by the stream that computes with the tensor.
 inline Tensor copy_of(Stream& stream, const Tensor& tensor) {
   const bool floats = tensor.type() == DType::f32;
   Tensor copy(stream, tensor.shape(), tensor.type());

@@ -14,8 +14,8 @@
 
 namespace twiddle {
 
-// A pass on random operands, held to sums in double: forward with a bias, and where `masked` both ways back with a mask
-// and, of backward_weight, the gradient of the bias.
+// Runs a pass on random operands and compares it with sums in double: forward with a bias, and if `masked`, both
+// backward passes with a mask and, in backward_weight, the gradient of the bias.
 template <class Run>
 void expect_depthwise_pass(Context& ctx, const ConvProblem& problem, ConvPass pass, bool masked, const Run& run) {
   SCOPED_TRACE(to_string(problem) + ", " + std::string(to_string(pass)) + (masked ? ", masked" : ""));
@@ -36,7 +36,7 @@ void expect_depthwise_pass(Context& ctx, const ConvProblem& problem, ConvPass pa
     operands.bias = Tensor::filled(stream, {problem.filters}, std::numeric_limits<float>::quiet_NaN());
   run(operands);
   plain.bias = forward ? operands.bias : Tensor();
-  // Of a few elements the terms may nearly cancel.
+  // In results of a few elements the terms may nearly cancel.
   const Tensor& result = forward ? operands.y : weight ? operands.w : operands.x;
   const double allowed = (result.size() < 20 ? 10 : result.size() < 200 ? 3 : 1) * promise(Precision::fp32);
   EXPECT_LE(conv_error(ctx, problem, pass, plain, std::numeric_limits<int>::max()), allowed);

@@ -9,7 +9,7 @@
 
 namespace twiddle {
 
-// TWIDDLE_RANDOM_PROBLEMS asks for more than what is quick.
+// Returns TWIDDLE_RANDOM_PROBLEMS, or a number that runs quickly.
 inline int random_depthwise_problems() {
   const char* const text = std::getenv("TWIDDLE_RANDOM_PROBLEMS");
   return text != nullptr ? std::atoi(text) : 60;

@@ -7,8 +7,9 @@
 
 namespace twiddle {
 
-// A test that runs once an instruction set of the CPU's transforms; those that this processor lacks are skipped. Derive
-// a suite from it and write INSTANTIATE_TEST_SUITE_P(Sets, Suite, every_instruction_set(), name_of_set).
+// A test that runs once per instruction set of the CPU's transforms and skips those that this processor does not
+// support. Derive a suite from it and write INSTANTIATE_TEST_SUITE_P(Sets, Suite, every_instruction_set(),
+// name_of_set).
 class EveryInstructionSet : public testing::TestWithParam<InstructionSet> {
  protected:
   void SetUp() override {

@@ -29,9 +29,9 @@ class FakeTimeStream final : public ForwardingStream {
   int plans_before_ = 0;  // that had run at the event before
 };
 
-// For FakePlan::more of a plan that takes 1 ms otherwise: disturbs its second turn in each contest of a pass, in which
-// it then has nine runs: for its error, to warm up, for a single look, three for the first look, and three in that
-// turn.
+// For FakePlan::more of a plan that otherwise takes 1 ms: disturbs its second turn in each benchmark of a pass. A
+// benchmark has nine runs of it: for its error, to warm up, a single timing, three for the first turn, and three for
+// the second.
 inline double in_second_turn(int run) {
   return (run - 1) % 9 >= 6 ? 30 : 0;
 }
@@ -51,19 +51,19 @@ struct FakePlan {
   bool no_room = false;  // throws OutOfMemory when it runs
   std::optional<ConvPass> throws_in = {};
   bool spreads = false;     // of a library: where one of its operands holds a NaN, all of its result is
-  std::string shares = {};  // takes no time where it has met one of its operands before
+  std::string shares = {};  // takes no time if it has read one of its operands before
 };
 
 // What an engine of such plans is like, and what became of it.
 struct FakeEngineTraits {
   std::vector<FakePlan> plans{{}};
   bool pays = true;
-  bool missing = false;  // its library: whoever asks it for anything hears of it
+  bool missing = false;  // its library: every call reports that
   std::string refusal = {};
   std::string library = {};
 };
 
-// `runs` counts those of all its plans, null: nobody counts.
+// `runs` counts the runs of all its plans; null: not counted.
 std::unique_ptr<ConvEngine> make_fake_engine(std::string name, FakeEngineTraits traits,
                                              std::shared_ptr<FakeClock> clock, int* runs = nullptr);
 

@@ -7,7 +7,7 @@
 
 namespace twiddle {
 
-// A thread in the place of a rank, whose numbers lie on a GPU: they go by the host. Several share one GPU.
+// A rank that is a thread, with values on a GPU: collectives copy them through the host. Several ranks share one GPU.
 class GpuThreadRank final : public Communicator {
  public:
   explicit GpuThreadRank(std::shared_ptr<Communicator> thread) : thread_(std::move(thread)) {}

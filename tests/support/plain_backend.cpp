@@ -150,7 +150,7 @@ class PlainProduct final : public FrequencyProduct {
   }
 
  private:
-  // Of an element of matrix bin * groups + group.
+  // Returns the index of an element of matrix bin * groups + group.
   static std::int64_t place(const FrequencyGemm& g, const GroupedMatrix& of, std::int64_t matrix, std::int64_t row,
                             std::int64_t column) {
     const std::int64_t bin = matrix / g.groups, group = matrix % g.groups;

@@ -4,7 +4,7 @@
 
 namespace twiddle {
 
-// Winograd's transform on a CPU by plain loops, a tile at a time: what the fast ones are held to.
+// Winograd's transform on a CPU by plain loops, one tile at a time: the reference for the fast ones.
 template <int outputs>
 class PlainWinograd final : public WinogradTransform<outputs> {
  public:

@@ -4,7 +4,7 @@
 
 namespace twiddle {
 
-// Of the planes that fbfft transforms in one launch: height, width.
+// Returns height and width of the planes that fbfft transforms in one launch.
 inline std::vector<std::pair<int, int>> plane_sizes() {
   std::vector<std::pair<int, int>> sizes{{8, 32}, {32, 8}, {16, 64}, {64, 16}};
   for (const int points : {8, 10, 12, 14, 16, 18, 20, 24, 32}) {

@@ -33,7 +33,7 @@ class Meeting {
       came_.notify_all();
     }
     came_.wait(lock, [&] { return round_ != round; });
-    return all_;  // nobody can begin the next round's before all of this one have come again
+    return all_;  // no rank starts the next round before all ranks of this one have returned
   }
 
  private:
@@ -116,7 +116,7 @@ class ThreadRank : public Communicator {
   int rank_, size_;
 };
 
-// Runs `work` on so many ranks, a thread each, and throws what rank 0 has thrown.
+// Runs `work` on `size` ranks, one thread per rank, and throws what rank 0 has thrown.
 inline void on_ranks(int size, const std::function<void(const std::shared_ptr<Communicator>&)>& work) {
   const auto meeting = std::make_shared<Meeting>(size);
   std::vector<std::thread> threads;
