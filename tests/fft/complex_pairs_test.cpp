@@ -1,5 +1,5 @@
-// What products of half pairs, and of one half a float, must do beyond frequency_products_test.cpp: numbers whose sizes
-// lie far apart, and numbers that are none. pair_scales_test.cpp has the arithmetic of the scales.
+// Products of split fp16 (high + low) and of single fp16, beyond frequency_products_test.cpp: values of very different
+// scale, and NaN and infinity. pair_scales_test.cpp tests the arithmetic of the scales.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -19,7 +19,7 @@ namespace {
 constexpr std::int64_t square_bins = 4, square_side = 64;
 constexpr std::int64_t square_elements = square_bins * square_side * square_side;
 
-// All three passes, square: where a factor's numbers along k lie beside each other differs from pass to pass.
+// All three passes, square: the factor that is contiguous along k differs from pass to pass.
 const FrequencyGemm square_forward{square_bins, square_side, square_side, square_side, false, false, true, true};
 const FrequencyGemm square_backward_input{square_bins, square_side, square_side, square_side};
 const FrequencyGemm square_backward_weight{square_bins, square_side, square_side, square_side, true, true};
@@ -57,7 +57,7 @@ class ComplexPairs : public OnGpu {
     return on_host(result);
   }
 
-  // The error of all numbers, and that of each row of the result; of one half a float both keep TF32's class.
+  // Checks the error of all values and of each row of the result. With single fp16 both stay within the tf32 limit.
   void expect_product(const FrequencyGemm& gemm, const Magnitude& of_a, const Magnitude& of_b,
                       double most_of_row = 1e-6) {
     const std::vector<float> a = factor(1, !gemm.transpose_a, of_a), b = factor(2, gemm.transpose_b, of_b);

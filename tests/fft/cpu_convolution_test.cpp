@@ -43,7 +43,7 @@ Tensor times(Stream& stream, const Tensor& tensor, float factor) {
   return Tensor::from(stream, tensor.shape(), values);
 }
 
-// Operands up to 1e18 and results up to 1e37: no bin on the way is past what a float holds.
+// Operands up to 1e18 and results up to 1e37: no bin of an intermediate spectrum overflows a float.
 TEST_P(CpuConvolution, LargeOperandsDoNotOverflowSpectra) {
   Context ctx;
   const ConvProblem problem = conv_problem("2x16x28x28 * 16x16x5x5 pad 2");

@@ -18,7 +18,7 @@ namespace {
 
 using Number = std::complex<double>;
 
-// One matrix a bin, as the CPU's transforms store them.
+// One matrix per bin, as the CPU's transforms store them.
 struct Bins {
   Bins(std::int64_t bins, std::int64_t matrix_rows, std::int64_t columns, int vector, std::int64_t groups = 1)
       : lanes(vector), layout(layout_of(matrix_rows, columns, vector, groups)) {
@@ -100,8 +100,8 @@ FrequencyGemm of_pass(int pass, std::int64_t rows, std::int64_t filters, std::in
   return gemm;
 }
 
-// Where element (row, column) of a group's matrix lies: the groups' columns beside each other, their rows behind each
-// other, or, of depthwise weights, all of them in one row.
+// Reads element (row, column) of a group's matrix: columns of a group are contiguous and rows are strided. Depthwise
+// weights are one row.
 Number element(Bins& bins, const GroupedMatrix& of, bool depthwise, std::int64_t bin, std::int64_t group,
                std::int64_t row, std::int64_t column) {
   if (depthwise || of.group_step < of.pitch) return bins.number(bin, row, group * of.columns + column);

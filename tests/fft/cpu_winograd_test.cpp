@@ -123,8 +123,8 @@ double inverse_difference(Transformed<outputs>& t, const std::vector<float>& bia
   return largest;
 }
 
-// Tiles that are cut off, fewer and more planes than a vector has, groups, pads wider than the plane, and a spectrum
-// that is more than the caches hold.
+// Partial tiles, fewer and more planes than a vector has lanes, groups, pads wider than the plane, and a spectrum
+// larger than the caches.
 const char* const problem_texts[] = {"1x3x1x2 * 2x3x3x3 pad 3", "2x19x9x14 * 17x19x3x3 pad 1",
                                      "3x6x7x5 * 34x3x3x3 pad 2x0 groups 2", "2x16x8x12 * 32x16x3x3",
                                      "6x32x41x43 * 16x32x3x3 pad 1"};

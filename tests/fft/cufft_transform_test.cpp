@@ -94,7 +94,7 @@ TEST_F(Cufft, TransformsMatchDefinition) {
     }
 }
 
-// Of many planes, too, all ways agree.
+// All transforms agree for large batches as well.
 TEST_F(Cufft, TransformsLargeBatches) {
   const ConvProblem problem = conv_problem("67x37x60x61 * 3x37x3x3 pad 1");
   const Planes planes = planes_of(problem, ConvOperand::x, whole_plane(problem, 64, 63));

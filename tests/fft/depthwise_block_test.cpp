@@ -46,7 +46,7 @@ struct Follower {
     });
   }
 
-  // Bins to spectra in memory, one a plane, and back.
+  // Stores bins as spectra in memory, one spectrum per plane, and loads them back.
   std::vector<Complex> spectra() {
     std::vector<Complex> numbers(std::size_t(Block::planes * Block::spectrum_numbers),
                                  Complex{not_a_number, not_a_number});
@@ -105,8 +105,8 @@ void for_each_product(const Sizes& s, const Visit& visit) {
         }
 }
 
-// Spectra of x and of y, [channel][image], to the sums over the images of a channel, one behind the other in a vector
-// as long as theirs.
+// Reduces spectra of x and y, [channel][image], to the sums over the images of a channel, stored contiguously in a
+// vector of the same length.
 template <class Block>
 std::vector<Complex> sums_of_products(const std::vector<Complex>& x, const std::vector<Complex>& y, int images,
                                       int parts) {
@@ -124,7 +124,7 @@ std::vector<Complex> sums_of_products(const std::vector<Complex>& x, const std::
   return whole;
 }
 
-// What `images` planes of a channel, one behind the other, add up to.
+// Sums each group of `images` consecutive planes, those of one channel.
 std::vector<double> sums_over_images(const std::vector<double>& planes, int size, int images) {
   std::vector<double> sums(planes.size());
   for (std::size_t i = 0; i < planes.size(); ++i) {

@@ -31,7 +31,7 @@ ConvProblem problem_of_size(int size) {
   return p;
 }
 
-// Of the engine's plans for the pass the first whose passes share spectra, or null.
+// Returns the engine's first plan for the pass that shares spectra with other passes, or null.
 std::shared_ptr<const ConvPlan> shared_plan(const ConvEngine& engine, const ConvProblem& problem, ConvPass pass) {
   for (const auto& plan : engine.plans(problem, pass))
     if (!plan->facts().shares.empty()) return plan;
@@ -106,7 +106,7 @@ TEST_P(EveryDevice, DepthwiseFftAgreesWithReferenceInEverySize) {
   }
 }
 
-// Whichever pass comes first, each spectrum is made once, on the way of a pass that needs the planes anyway.
+// In any order of the passes, each spectrum is computed once, by the first pass that reads the planes.
 TEST_P(EveryDevice, DepthwiseFftSharesSpectraInAnyOrder) {
   const auto buffers = std::make_shared<FrequencyBuffers>(plenty);
   const auto engine = engine_on(GetParam(), buffers, plenty);
@@ -156,7 +156,7 @@ TEST_P(EveryDevice, DepthwiseFftKeepsOnlyFiltersInEvaluation) {
   EXPECT_EQ(buffers->use().reused, 1);
 }
 
-// With no more room than the largest pass takes, spectra go and are made again; with less no plan offers to share.
+// If the budget only fits the largest pass, spectra are evicted and recomputed. With a smaller budget no plan shares.
 TEST_P(EveryDevice, DepthwiseFftSharesWithinItsBudget) {
   if (engine_on(GetParam()) == nullptr) GTEST_SKIP() << "runs on a GPU alone";
   Context ctx(GetParam());

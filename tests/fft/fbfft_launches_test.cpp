@@ -1,4 +1,4 @@
-// How few launches the engine fbfft needs: a graph of its passes tells how many it holds.
+// Limits the number of launches of the engine fbfft: a captured graph of its passes reports how many it holds.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace {
 using Passes = std::vector<ConvPass>;
 
 const Passes training_step{ConvPass::forward, ConvPass::backward_weight, ConvPass::backward_input};
-const std::string in_the_inverse;  // no product of its own
+const std::string in_the_inverse;  // no separate product
 
 // A convolution with bias and ReLU, which all of its passes go through.
 class Layer {
@@ -72,7 +72,7 @@ class Layer {
 
 class FbfftLaunches : public OnGpu {
  protected:
-  // Of these passes in a row, of which the first finds no spectra: a graph takes none from before.
+  // Captures these passes in a row. The first one finds no spectra: a graph reuses none from before the capture.
   int launches(Layer& layer, const Passes& passes, bool bias_gradient = false) {
     const auto work = [&] {
       for (const ConvPass pass : passes) layer.run(pass, bias_gradient);
@@ -83,8 +83,8 @@ class FbfftLaunches : public OnGpu {
   }
 };
 
-// The transforms of both factors, the product and the inverse; where another pass has left the spectra, the last two.
-// Sums are short here: cuBLAS and our own products cut long ones into parts.
+// The transforms of both factors, the product and the inverse; only the last two if another pass has left the spectra.
+// Sums are short here: cuBLAS and our own products split long ones (split-K).
 TEST_F(FbfftLaunches, AreAtMostFourPerPass) {
   struct Case {
     const char* problem;
@@ -129,8 +129,8 @@ TEST_F(FbfftLaunches, AreSevenPerDepthwiseTrainingStep) {
   EXPECT_EQ(launches(layer, training_step), 7);
 }
 
-// The windows of x overlap, by more of them the larger a kernel is beside the tile: each colour of tiles, of which no
-// two do, is added to x's gradient by a launch of its own. The other passes have nothing to add up.
+// Windows of x overlap, and more of them do if the kernel is large compared with the tile. Tiles of one color do not
+// overlap: a separate launch adds each color to x's gradient. The other passes have nothing to accumulate.
 TEST_F(FbfftLaunches, AddOnePerTileColor) {
   struct Case {
     const char* problem;

@@ -101,7 +101,7 @@ TEST_F(Fbfft, TransformsTilesOfAllSizes) {
   }
 }
 
-// Linearity and Parseval's theorem, and the inverse, on so many planes that their bytes need more than 32 bits.
+// Checks linearity, Parseval's theorem and the inverse on planes whose bytes need more than 32 bits.
 TEST_F(Fbfft, TransformsMoreThanTwoGigabytes) {
   const ConvProblem problem = conv_problem("2200x1024x16x16 * 1x1024x1x1");
   const Planes planes = planes_of(problem, ConvOperand::x, whole_plane(problem, 16, 16));

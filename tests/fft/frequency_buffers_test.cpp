@@ -72,7 +72,7 @@ TEST_F(Buffers, EvictLeastRecentlyUsed) {
   EXPECT_LE(buffers_.use().peak, 3000u);
 }
 
-// Four weights in turn where there is room for three: taking the oldest first would compute all of them each time.
+// Uses four weights in turn with memory for three: evicting the oldest would recompute all of them each time.
 TEST_F(Buffers, KeepSomeOfCyclicallyUsedWeights) {
   std::vector<Tensor> weights;
   for (int i = 0; i < 4; ++i) weights.push_back(Tensor::filled(*ctx_.stream, {36}, 0));
@@ -143,8 +143,8 @@ TEST_F(Buffers, RestartCountsAfterResetUse) {
   EXPECT_EQ(buffers_.use().peak, 1000u);  // it is still there
 }
 
-// A training step over the stride-1 layers of a network asks for each factor's spectrum as the engine does: 24 times in
-// four layers. What of them is computed hangs on the budget alone.
+// Requests the spectra of a training step over a network's stride-1 layers as the engine does: 24 in four layers. The
+// number of computed ones depends only on the budget.
 std::int64_t computed_in_a_step(const std::vector<ConvProblem>& layers, double budget_gib) {
   struct NetLayer {
     FrequencyGrid grid;

@@ -1,5 +1,5 @@
-// The products of the engine fbfft, those of cufft among them, as they run on a GPU: gemm_block_test.cpp follows the
-// blocks of its own ones on the CPU.
+// Products of the engines fbfft and cufft as they run on a GPU. gemm_block_test.cpp runs the blocks of our own products
+// on the CPU.
 #include <gtest/gtest.h>
 
 #include "fft/spectral_engine.h"
@@ -79,7 +79,7 @@ TEST_F(FrequencyProducts, MatchDefinition) {
   expect_products(forward(65541, 2, 1, 3));
 }
 
-// "pairs" and "halves" want 32 of each, and even rows; the last three are for the largest tiles of "halves".
+// "pairs" and "halves" need 32 channels of each and even rows; the last three cases use the largest tiles of "halves".
 TEST_F(FrequencyProducts, MatchDefinitionOnTensorCores) {
   expect_products(forward(9, 130, 131, 66));
   expect_products(forward(300, 33, 65, 32));

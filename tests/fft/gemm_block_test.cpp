@@ -1,4 +1,4 @@
-// What a block of our own products does between its barriers, followed on the CPU: against sums in double.
+// Runs the steps of one block of our own products on the CPU and compares the result with sums in double.
 #include "fft/cuda/products/gemm_block.h"
 
 #include <gtest/gtest.h>

@@ -8,7 +8,7 @@
 namespace twiddle {
 namespace {
 
-// AlexNet's conv3: 13 points with a pad of 1 fit a transform of 14, for the halos before and behind are the same zeros.
+// AlexNet's conv3: 13 points with a pad of 1 fit a transform of 14, since both halos share the same zeros.
 TEST(Grid, TileCoversPlaneAndOnePad) {
   const ConvProblem problem = conv_problem("2x8x13x13 * 4x8x3x3 pad 1");
   EXPECT_EQ(least_height(problem), 14);
@@ -50,7 +50,7 @@ TEST(Grid, SliceHasPlanesOfAllGroups) {
   EXPECT_EQ(y.row_stride, 10 * y.column_stride);
 }
 
-// One kernel a channel: then kernels lie beside each other, as channels do.
+// One kernel per channel: kernels are stored contiguously, as channels are.
 TEST(Grid, DepthwiseWeightsAreOneRow) {
   const ConvProblem problem = conv_problem("6x4x9x8 * 4x1x3x2 pad 1x0 groups 4");
   EXPECT_TRUE(is_depthwise(problem));

@@ -93,7 +93,7 @@ void expect_as_by_loops(const PadCropCase& c) {
   }
 }
 
-// Of one group of two where `groups`, of which it is the second.
+// If `groups`, returns the planes of the second of two groups.
 Planes planes_of_size(int rows, int columns, int height, int width, bool groups = false) {
   Planes planes;
   planes.rows = rows, planes.columns = columns;

@@ -1,4 +1,4 @@
-// Linear layers' products by pairs of halves, in all three forms, against sums in double on random problems.
+// Products of linear layers by split fp16, in all three forms, against sums in double on random problems.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace twiddle {
 namespace {
 
-constexpr int sampled_of_c = 3000;  // numbers of C that are held to the reference
+constexpr int sampled_of_c = 3000;  // elements of C that are compared with the reference
 
 // op(A) op(B), and the numbers of A and B as they lie in memory.
 struct RandomProduct {
@@ -59,8 +59,8 @@ class PairProductProblems : public OnGpu, public testing::WithParamInterface<int
   std::int64_t draw_ = 0;
 };
 
-// Either factor may be the smaller one, and each may lie transposed. Two thirds have sides and sums of whole fours,
-// which the forms for few rows and short sums ask for.
+// Either factor may be the smaller one, and each may be transposed. In two thirds of the problems all dimensions are
+// multiples of four, which the kernels for few rows and for short sums require.
 RandomProduct PairProductProblems::sized(std::int64_t m, std::int64_t n, std::int64_t k) {
   RandomProduct problem;
   if (one_in(2)) std::swap(m, n);

@@ -78,7 +78,7 @@ double error(const std::vector<float>& found, const std::vector<double>& wanted,
 double error(const std::vector<float>& found, const std::vector<double>& wanted) {
   return error(found, wanted, 0, 1, found.size());
 }
-// Of each row and of each column by itself the largest.
+// Returns the largest of the relative errors of single rows and columns.
 double largest_error(const Problem& p, const std::vector<float>& found, const std::vector<double>& wanted) {
   const auto m = static_cast<std::size_t>(p.m), n = static_cast<std::size_t>(p.n);
   double most = 0;
@@ -120,7 +120,7 @@ TEST_P(PairProductTest, AgreesWithDoubleInEveryLayout) {
       }
 }
 
-// What follows a product, wherever its results lie and however it is cut: C + A B + bias, and max(0, that).
+// Checks the epilogue for any layout and any split-K: C + A B + bias, and max(0, that).
 TEST_P(PairProductTest, AppliesAccumulationBiasAndReluEpilogue) {
   constexpr std::int64_t batch = 3;
   int number = 0;
@@ -180,7 +180,7 @@ TEST_P(PairProductTest, AppliesAccumulationBiasAndReluEpilogue) {
         }
 }
 
-// The columns of a large A are looked at in some rows, and in all where these have nothing but zeros.
+// Scales of a large A's columns are sampled from some rows, or from all rows if the sample is zero.
 TEST_P(PairProductTest, ScalesColumnsThatAreMostlyZero) {
   for (const bool a_along_k : {true, false}) {
     Problem p{1100, 40, 64, a_along_k};
@@ -194,7 +194,7 @@ TEST_P(PairProductTest, ScalesColumnsThatAreMostlyZero) {
   }
 }
 
-// So many tiles of A that both factors are split beforehand.
+// A has so many tiles that both factors are split before the product.
 TEST_P(PairProductTest, SplitsBothFactorsOfLargeMatrices) {
   std::uniform_int_distribution<int> rows(900, 1200), columns(1, 200), length(1, 300);
   for (int round = 0; round < 6; ++round)
@@ -309,7 +309,8 @@ TEST_P(PairProductTest, SplitKIsBitwiseReproducible) {
   }
 }
 
-// Magnitudes at which halves alone would overflow or vanish: each row and column keeps the class by its own norm.
+// Magnitudes at which fp16 without scales would overflow or underflow: each row and column meets the error limit
+// relative to its own norm.
 TEST_P(PairProductTest, MeetsErrorLimitInHardRanges) {
   std::uniform_real_distribution<float> decades(-3, 3);
   const auto far_apart = [&] { return std::pow(10.0f, decades(random_)); };

@@ -85,7 +85,7 @@ TEST(PlaneFft, TransformsAndAddsOverlappingTiles) {
   in_tiles("2x2x48x52 * 2x2x5x5 pad 2", Index<24>{}, Index<32>{});
 }
 
-// All that the block reads, and nothing behind the last bin.
+// Covers all that the block reads, and nothing after the last bin.
 TEST(PlaneFft, BlockLinesMatchBins) {
   constexpr int side = 8, together = 32;
   const ConvProblem problem = conv_problem("40x3x8x8 * 2x3x3x3");

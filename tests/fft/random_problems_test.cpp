@@ -66,8 +66,8 @@ ConvProblem for_engine(const ConvEngine& engine, ConvProblem p) {
   return p;
 }
 
-// Of a few elements the terms may nearly cancel, and then the same error is more of their norm: of 12, which count by
-// fours, 2.25 times in 2,000 problems.
+// In results of a few elements the terms may nearly cancel, so that the same absolute error is a larger fraction of
+// their norm: 2.25 times the limit for 12 elements, in 2,000 problems.
 double allowance(const ConvProblem& problem, ConvPass pass) {
   const Shape shape = pass == ConvPass::forward          ? problem.output_shape()
                       : pass == ConvPass::backward_input ? problem.input_shape()
@@ -75,13 +75,13 @@ double allowance(const ConvProblem& problem, ConvPass pass) {
   return count_of(shape) < 200 ? 3 : 1;
 }
 
-// TWIDDLE_RANDOM_PROBLEMS asks for more than what is quick.
+// Returns TWIDDLE_RANDOM_PROBLEMS, or a number that runs quickly.
 int problems_asked_for() {
   const char* const text = std::getenv("TWIDDLE_RANDOM_PROBLEMS");
   return text != nullptr ? std::atoi(text) : 40;
 }
 
-// F(2x2) multiplies the error of a product but little, and is held to more than its class.
+// F(2x2) amplifies the error of a product only slightly; its limit is tighter than the precision's.
 bool by_small_tiles(const ConvPlan& plan) {
   return plan.facts().name.find("F(2x2)") != std::string::npos;
 }
@@ -104,7 +104,7 @@ void expect_the_reference(const Device& device, RandomProblem random_problem_of,
       for (const ConvPass pass : every_pass) {
         const ConvPlans plans = spectral->plans(problem, pass);
         ASSERT_FALSE(plans.empty()) << to_string(problem);
-        // Each pass by the likely best plan and by another: over the problems, all kinds have their turn.
+        // Runs the highest-ranked plan and another one per pass: over all problems, every kind of plan is tested.
         for (const std::size_t index : {std::size_t(0), static_cast<std::size_t>(number) % plans.size()}) {
           const double error = plan_error(ctx, *plans[index], problem, pass);
           double& most = by_small_tiles(*plans[index]) ? worst_by_small_tiles : worst;
@@ -131,8 +131,8 @@ TEST_P(EveryDevice, SpectralEnginesAgreeWithTheReferenceOnRandomProblemsInGroups
   expect_the_reference(GetParam(), random_grouped_problem, 4 * problems_asked_for());
 }
 
-// Plans that the class of TF32 alone allows: those with products of rounded factors. What the class promises of a layer
-// a result of a few elements, which may cancel, can miss by little: five of them by 3 %.
+// Plans that only tf32 allows: those with products of rounded factors. Results of a few elements may cancel and exceed
+// the limit of a layer slightly: five of them do, by 3 %.
 TEST_P(EveryDevice, SpectralEnginesMeetTf32LimitOnRandomProblems) {
   Context ctx(GetParam());
   const RandomSequence random{21};

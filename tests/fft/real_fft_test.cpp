@@ -24,7 +24,7 @@ using Number = std::complex<double>;
 struct RealFft : EveryInstructionSet {
   Context ctx;
 
-  // rows x columns planes of height x width in a grid of its own size or larger, the usual strides.
+  // Returns rows x columns planes of height x width with the usual strides, in a grid of that size or larger.
   static Planes planes(int rows, int columns, int height, int width, const FrequencyGrid& grid) {
     Planes planes;
     planes.rows = rows, planes.columns = columns, planes.height = height, planes.width = width;
@@ -43,7 +43,7 @@ struct RealFft : EveryInstructionSet {
     transform.forward(ctx, planes, {source.data(), mask}, spectrum.get(), scratch.get());
     return spectrum;
   }
-  // Of the product with a unit impulse, whose bins are all the scale: what the spectrum is of.
+  // Inverts the product with a unit impulse, whose bins all equal the scale: the result is the input of the spectrum.
   std::vector<float> inverse(CpuTransform& transform, const Planes& planes, const void* spectrum, std::size_t count,
                              const PlaneEpilogue& epilogue = {}) {
     const auto* const bins = static_cast<const float*>(spectrum);
@@ -108,7 +108,7 @@ TEST_P(RealFft, MatchesDefinition) {
   }
 }
 
-// A plane of n real numbers has no more than n of them in its bins, but for zeros: real bins' imaginary parts.
+// The bins of a plane of n real values hold at most n non-zero values: imaginary parts of real bins are zero.
 TEST_P(RealFft, StoresNoBinTwice) {
   CpuTransform transform(GetParam());
   const auto bins = [&](int height, int width) { return transform.bins({height, width, 1, 1, height, width}); };
@@ -119,7 +119,7 @@ TEST_P(RealFft, StoresNoBinTwice) {
   EXPECT_EQ(bins(1, 1), 1);
 }
 
-// Planes beside each other, of one image and of the next: a block of them, and more than one.
+// Adjacent planes of one image and of the next: one block of them, and more than one.
 TEST_P(RealFft, KeepsPlanesIndependent) {
   CpuTransform transform(GetParam());
   for (const int points : {5, 16, 30}) {
@@ -231,7 +231,7 @@ TEST_P(RealFft, MasksAndSums) {
   }
 }
 
-// Windows that overlap are added, in whatever order their elements were there before.
+// Adds overlapping windows, whatever the order of their elements in memory.
 TEST_P(RealFft, AddsOverlappingTiles) {
   CpuTransform transform(GetParam());
   Planes p = planes(3, 5, 10, 10, {8, 8, 2, 2, 5, 5});

@@ -100,7 +100,7 @@ class RealPairs : public OnGpu {
     }
   }
 
-  // Of all plans by pairs.
+  // Runs all plans that use split fp16.
   void expect_plans(const ConvProblem& problem, const std::function<void(const ConvPlan&, ConvPass)>& expect) {
     SpectralEngine engine(winograd(stream().device()), std::make_shared<FrequencyBuffers>(plenty), plenty);
     for (const ConvPass pass : every_pass) {

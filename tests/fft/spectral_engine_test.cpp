@@ -71,8 +71,8 @@ TEST(SpectralEngine, SlicesBatchToFitLimit) {
   }
 }
 
-// Wants no scratch for slices of four images, much for smaller ones, and too much for larger ones. Counts how often it
-// was handed less than it wants.
+// Needs no scratch for slices of four images, much for smaller ones, and too much for larger ones. Counts how often it
+// received less than it needs.
 class ScratchyProduct final : public FrequencyProduct {
  public:
   static constexpr std::size_t much = std::size_t(1) << 22;
@@ -167,7 +167,7 @@ TEST(SpectralEngine, TransformsWeightOnceInEvaluation) {
   EXPECT_EQ(engine.buffers().use().computed, 2);
 }
 
-// The plain backend's, without memory when it is first asked for a spectrum.
+// The plain backend's transform; throws OutOfMemory on its first call.
 class FailingOnceTransform final : public SpectralTransform {
  public:
   explicit FailingOnceTransform(std::unique_ptr<SpectralTransform> plain) : plain_(std::move(plain)) {}
@@ -203,7 +203,7 @@ TEST(SpectralEngine, DiscardsSpectrumIfTransformFails) {
   EXPECT_LE(conv_error(ctx, problem, ConvPass::forward, operands, all_samples), promise(Precision::fp32));
 }
 
-// What one grid's plans leave behind is of use to each other, and to none of another grid.
+// Plans of one grid can reuse each other's spectra; plans of another grid cannot.
 TEST(SpectralEngine, OnlyPlansOfSameGridShare) {
   const ConvProblem problem = conv_problem("2x3x6x6 * 4x3x3x3 pad 1");
   const SpectralEngine engine = plain_engine({whole_plane(problem, 7, 8), tiled(problem, 4, 4)});

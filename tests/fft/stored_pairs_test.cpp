@@ -1,5 +1,5 @@
-// Convolutions of the engine fbfft by spectra that are stored as halves, two a float or one: the exponents which these
-// lack, the transform that stores them, and the product that reads them.
+// Convolutions of the engine fbfft with spectra stored as split or single fp16: the exponents that are factored out,
+// the transform that stores them, and the product that reads them.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -121,7 +121,8 @@ TEST_F(StoredPairs, UseDynamicScheduleWithSeveralRanks) {
   expect_reference("320x96x13x13 * 96x96x3x3 pad 1");
 }
 
-// On 132 multiprocessors: of 34 bins of four tiles the last one is cut, in forward and backward_input.
+// On 132 multiprocessors: of 34 bins of four tiles, the last one is computed with split-K, in forward and
+// backward_input.
 TEST_F(StoredPairs, SplitKOfLastBins) {
   constexpr int samples = 3000;
   expect_reference("128x256x6x6 * 256x256x3x3 pad 1", enough, samples);
@@ -134,7 +135,7 @@ TEST_F(StoredPairs, AccumulateSlicesOfBatch) {
   expect_reference("128x64x13x13 * 64x64x3x3 pad 1", std::size_t(12) << 20);
 }
 
-// From y's halves, so with their rounding in the class of TF32.
+// Sums y as stored in fp16, so its rounding counts against the tf32 limit.
 TEST_F(StoredPairs, SumBiasGradient) {
   for (const Precision precision : {Precision::fp32, Precision::tf32}) {
     ConvProblem problem = conv_problem("40x32x8x8 * 64x32x3x3 pad 1");
@@ -148,7 +149,7 @@ TEST_F(StoredPairs, SumBiasGradient) {
   }
 }
 
-// What the layer's ReLU cut off has no gradient: that of y is masked on its way into the transform.
+// Outputs that the layer's ReLU set to zero have no gradient: y's gradient is masked during the transform.
 TEST_F(StoredPairs, ApplyMaskInBackwardPass) {
   for (const Precision precision : {Precision::fp32, Precision::tf32}) {
     ConvProblem problem = conv_problem("40x32x8x8 * 64x32x3x3 pad 1");
@@ -189,7 +190,7 @@ TEST_F(StoredPairs, KeepFiltersInEvaluation) {
   }
 }
 
-// Products are floats, but what is kept between passes is halves: one of these takes half the room.
+// Products are fp32, but the spectra kept between passes are fp16: single fp16 needs half the memory.
 TEST_F(StoredPairs, UseReportedMemory) {
   std::size_t held[2] = {};
   for (const Precision precision : {Precision::fp32, Precision::tf32}) {

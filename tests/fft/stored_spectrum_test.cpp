@@ -10,14 +10,14 @@ namespace twiddle::stored_pairs {
 TEST(StoredSpectrum, ScaledValueFitsFp16) {
   for (const float bound : {1.2e-38f, 1e-36f, 1.9e-34f, 3e-34f, 1e-30f, 3e-5f, 1.0f, 77.0f, 8e37f}) {
     const int exponent = exponent_above(bound);
-    EXPECT_LT(bound * scale_without(exponent), 32768) << bound;  // 2^15: halves reach to almost 2^16
-    // And is no less than the exponent says, which a product takes back in parts.
+    EXPECT_LT(bound * scale_without(exponent), 32768) << bound;  // 2^15: fp16 reaches almost 2^16
+    // The scale is not clamped at the exponent; a product undoes it in parts.
     EXPECT_EQ(scale_without(exponent), std::ldexp(1.0, top_exponent - exponent)) << bound;
     EXPECT_EQ(scale_without(exponent) * scale_back(exponent), 1) << bound;
   }
 }
 
-// A line may lack up to two exponents together: those of a plane's row and column.
+// Up to two exponents are factored out of a line: those of a plane's row and column.
 TEST(StoredSpectrum, RestoresSumsOfTwoExponents) {
   for (int exponent = exponent_above(1e-38f); exponent <= 127; ++exponent)
     EXPECT_EQ(scale_without(exponent) * scale_back(exponent), 1) << exponent;

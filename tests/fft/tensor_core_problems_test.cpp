@@ -1,4 +1,4 @@
-// Every plan that multiplies by pairs of halves, or by one half a float, against the reference on random problems.
+// Every plan that multiplies in split or single fp16, against the reference on random problems.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace twiddle {
 namespace {
 
-constexpr int sampled_elements = 3000;  // elements of a result that are held to the reference
+constexpr int sampled_elements = 3000;  // elements of a result that are compared with the reference
 
 class TensorCoreProblems : public OnGpu, public testing::WithParamInterface<int> {
  protected:

@@ -22,7 +22,7 @@ class TileKernels : public testing::TestWithParam<ConvProblem> {
     if (outputs == 4) return of_four_;
     return of_two_;
   }
-  // Of the second of two groups where there are groups, images 1 and on where there are several.
+  // Returns planes of the second group if there are groups, and from image 1 on if there are several images.
   Planes planes(int outputs, ConvOperand operand) {
     const ConvProblem& problem = GetParam();
     const FrequencyGrid grid = reference(outputs).grids(problem).front();
