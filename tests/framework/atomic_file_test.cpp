@@ -78,7 +78,7 @@ TEST(AtomicFile, DoesNotFollowPlantedLink) {
   EXPECT_FALSE(std::filesystem::is_symlink(folder / "a.txt"));
 }
 
-// As root, a rename would put a plain file in the place of the device.
+// Run as root, a rename would replace the device by a regular file.
 TEST(AtomicFile, DoesNotReplaceADevice) {
   EXPECT_NE(failure_of("/dev/null").find("not a plain file"), std::string::npos);
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));

@@ -45,7 +45,7 @@ TEST(BlockLayout, SeparatesBlocksInUseTogether) {
   EXPECT_NE(layout.offsets[0], layout.offsets[1]);
 }
 
-// First come, first served would put the second block behind the first, and the third behind both.
+// First come, first served would place the second block after the first, and the third after both.
 TEST(BlockLayout, PlacesLargeBlockInFreedMemory) {
   const std::vector<BlockUse> uses{{512, 0, 2}, {512, 1, 10}, {2048, 3, 10}};
   const BlockLayout layout = lay_out(uses);
@@ -53,7 +53,8 @@ TEST(BlockLayout, PlacesLargeBlockInFreedMemory) {
   EXPECT_EQ(layout.bytes, 2560u);
 }
 
-// The last block, of most bytes times moments, would leave no room for the large and short one below the first.
+// Placing the last block first, as it has the largest product of bytes and duration, would leave no memory for the
+// large short-lived block below the first.
 TEST(BlockLayout, PlacesShortLivedBlockInGap) {
   const std::vector<BlockUse> uses{{512, 0, 4}, {2048, 2, 3}, {1536, 3, 5}};
   const BlockLayout layout = lay_out(uses);

@@ -12,7 +12,7 @@ namespace fs = std::filesystem;
 namespace twiddle {
 namespace {
 
-// A machine's control groups as files: what the kernel tells of a process, and the folders where they are mounted.
+// A machine's control groups as files: what the kernel reports for a process, and the folders where they are mounted.
 class Cgroup : public testing::Test {
  protected:
   void SetUp() override {
@@ -72,7 +72,7 @@ TEST_F(Cgroup, ReadsVersionOneHierarchyPerController) {
   EXPECT_FALSE(cpu_quota(folder_));
 }
 
-// A container sees its own group where the root would be, and is told the group's name as the machine knows it.
+// A container sees its own group at the root of the mount, but the kernel reports the group's name on the host.
 TEST_F(Cgroup, ReadsGroupOfContainer) {
   mount("/docker/1", "cpu", "cgroup", "rw,cpu");
   write("cgroup", "4:cpu:/docker/1/job\n");

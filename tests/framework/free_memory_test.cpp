@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What the kernel of another machine tells: under `proc`, and its control groups under `groups`.
+// Files of another machine's kernel: `proc`, and its control groups in `groups`.
 class FreeMemory : public testing::Test {
  protected:
   FreeMemory() : root_(temp_path("system")) {

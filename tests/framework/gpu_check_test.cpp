@@ -31,7 +31,7 @@ TEST(GpuCheck, RequiresRecentDriver) {
   EXPECT_EQ(why_unusable(facts),
             "device 'cuda' asked for, but no usable GPU: the driver supports CUDA 12.8, this build needs 13.0\n"
             "  Update the driver to 580 or later, build with CUDA 12 (./demo --clean), or use --device cpu.");
-  facts.runtime = 14020;  // a version that nobody knows yet
+  facts.runtime = 14020;  // a version that does not exist yet
   EXPECT_EQ(why_unusable(facts),
             "device 'cuda' asked for, but no usable GPU: the driver supports CUDA 12.8, this build needs 14.0\n"
             "  Update the driver, build with CUDA 13 (./demo --clean), or use --device cpu.");

@@ -50,7 +50,7 @@ TEST(Launch, PrefersMpirunInsideSlurmStep) {
          1, 4, 0, "mpirun");
 }
 
-// Of srun, which has started a torchrun on each of two machines.
+// srun has started a torchrun on each of two machines.
 TEST(Launch, PrefersInnerLauncher) {
   const std::map<std::string, std::string> outer{
       {"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_LOCALID", "0"}};

@@ -20,7 +20,7 @@ class NcclOnTwoGpus : public testing::Test {
   void SetUp() override {
     if (cuda_device_count() < size) GTEST_SKIP() << "fewer than two GPUs";
   }
-  // What one rank throws is told.
+  // Reports what a rank throws.
   static void on_gpus(const std::function<void(Communicator& ranks, Stream& stream)>& work) {
     const int port = free_port();
     std::vector<std::thread> threads;
@@ -41,7 +41,7 @@ class NcclOnTwoGpus : public testing::Test {
   }
 };
 
-// Of rank r, as floats that no order of two summands changes.
+// Values of rank r, as floats whose sums of two do not depend on the order.
 std::vector<float> values_of(int rank, std::int64_t count) {
   std::vector<float> values(static_cast<std::size_t>(count));
   for (std::size_t i = 0; i < values.size(); ++i)
@@ -112,7 +112,7 @@ TEST_F(NcclOnTwoGpus, SumsRegisteredMemory) {
   });
 }
 
-// A graph of both halves beside other work, played again and again.
+// Replays a graph of reduce-scatter and all-gather repeatedly while other work runs.
 TEST_F(NcclOnTwoGpus, SumsInsideCapturedGraph) {
   on_gpus([](Communicator& ranks, Stream& stream) {
     constexpr std::int64_t count = std::int64_t(1) << 20;

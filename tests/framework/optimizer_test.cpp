@@ -95,8 +95,8 @@ TEST_P(EveryDevice, OptimizerAdamWDecaysWeightDirectly) {
   expect_near(bench.step(0.01), {1 * (1 - 0.005) - 0.01, -2 * (1 - 0.005) - 0.01});
 }
 
-// The formulas of torch.optim.SGD, Adam and AdamW, as its documentation has them, and of Lion's paper, in double: three
-// steps with a decay, for a weight and for a bias, which has none. The gradient is {0.5, 0.25} in each.
+// The documented formulas of torch.optim.SGD, Adam and AdamW, and of Lion's paper, in double: three steps with weight
+// decay, for a weight and for a bias, which has none. The gradient is {0.5, 0.25} in each.
 TEST_P(EveryDevice, OptimizersDecayByTheirFormulas) {
   struct Formula {
     const char* kind;
@@ -326,8 +326,8 @@ TEST_P(EveryDevice, OptimizerSkipsUpdateIfGuardIsNonFinite) {
   }
 }
 
-// Many parameters, some longer than any pack of neighbours, one gradient among all that is no number: its element stays
-// as it was, and so does its state; `found_bad` tells.
+// Many parameters, some longer than any pack of neighbors, and one gradient that is NaN: its element and its state stay
+// unchanged, and `found_bad` is set.
 TEST_P(EveryDevice, OptimizerKeepsWeightsAndStateFinite) {
   const std::vector<std::pair<std::string, std::vector<std::pair<std::string, std::string>>>> optimizers = {
       {"sgd", {}},

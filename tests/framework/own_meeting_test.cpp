@@ -26,7 +26,7 @@ TEST(OwnMeeting, ConnectsEachRankToFirst) {
   });
 }
 
-// A network interface may stand behind a link-local one.
+// A usable network interface may be listed after a link-local one.
 TEST(OwnMeeting, AddressesAreNumbers) {
   for (const std::string& address : addresses_of_machine())
     EXPECT_EQ(address.substr(0, address.find('%')).find_first_not_of("0123456789abcdef.:"), std::string::npos)

@@ -7,7 +7,7 @@ namespace twiddle {
 
 namespace {
 
-// A mapping as a file would give it: entries on lines of their own, values after "key: ".
+// A mapping as a file would give it: entries on separate lines, values after "key: ".
 class ParamsTest : public testing::Test {
  protected:
   void add(const std::string& key, ConfigNode value) {
@@ -296,7 +296,7 @@ TEST_F(ParamsTest, UsedHoldsValuesAndDefaults) {
                                                          "limit=3MiB", "kernel=3", "stride=1;2;", "mean=0.25;1;"}));
 }
 
-// What such a key means when it is not there cannot be written as its value.
+// The meaning of such a missing key cannot be written as a value.
 TEST_F(ParamsTest, UsedOmitsUnsetDefaults) {
   Params read = params();
   read.integer("inputs", 0, 1, 100);

@@ -99,7 +99,7 @@ TEST(Pool, HoldsBlockBeyondItsOwner) {
   EXPECT_NE(counting.pool.take(100).get(), place);
 }
 
-// Two blocks after one another, then one for which there is room in neither's place.
+// Takes two blocks in succession, then one that fits into neither's memory.
 void small_then_large(Pool& pool) {
   pool.take(2 * mib), pool.take(3 * mib);
   const auto first = pool.take(1 * mib), second = pool.take(4 * mib);
@@ -120,7 +120,7 @@ TEST(Pool, ReplaysRecordedBlocksInOneAllocation) {
   EXPECT_EQ(counting.pool.use().in_use, 5 * mib);
 }
 
-// A block may be larger than what was asked for.
+// A block may be larger than requested.
 TEST(Pool, ReplaysBlocksThatWereLarger) {
   CountingPool counting;
   counting.pool.take(1000), counting.pool.take(2 * mib);
@@ -193,7 +193,7 @@ TEST(Pool, ReusesPieceWhileHeld) {
   EXPECT_FALSE(none.empty()) << "a block as ever";
 }
 
-// A graph replays in what it took, and that must not go to the system before stop_holding() has told what it was.
+// A graph replays in the memory it took, which must not be freed before stop_holding() has returned it.
 TEST(Pool, KeepsHeldBlocksWithoutMemory) {
   CountingPool counting;
   counting.rehearse([&] { counting.pool.take(3 * mib), counting.pool.take(8 * mib); });

@@ -23,7 +23,7 @@ TEST(Printable, ReplacesInvalidUtf8) {
   EXPECT_EQ(printable("\x9b"
                       "2J"),
             "\uFFFD2J");                                       // CSI as one byte
-  EXPECT_EQ(printable("\xc3"), "\uFFFD");                      // cut short
+  EXPECT_EQ(printable("\xc3"), "\uFFFD");                      // truncated
   EXPECT_EQ(printable("\xc0\xaf"), "\uFFFD\uFFFD");            // '/' in a longer form than needed
   EXPECT_EQ(printable("\xed\xa0\x80"), "\uFFFD\uFFFD\uFFFD");  // half of a pair of UTF-16
   EXPECT_EQ(printable("\xf4\x90\x80\x80").size(), 12u);        // beyond the last code

@@ -18,7 +18,7 @@ Launch launch_at(int rank, int size, int port) {
   return {rank, size, rank, "a test", {"127.0.0.1", port}, "its token"};
 }
 
-// On so many ranks, each a thread with connections of its own.
+// Runs `work` on `size` ranks, each a thread with its own connections.
 void on_connected_ranks(int size, const std::function<void(int rank, RankTexts& texts)>& work) {
   const int port = free_port();
   std::vector<std::thread> threads;

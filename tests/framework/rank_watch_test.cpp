@@ -9,7 +9,7 @@
 namespace twiddle {
 namespace {
 
-// Ranks as processes, which the watch may end. Each holds to the end of `work`, and exits with what that gives.
+// Ranks as processes, which the watch may stop. Each runs `work` and exits with its result.
 class WatchedRanks : public testing::Test {
  protected:
   void start(int size, double silence, const std::function<int(int rank, RankWatch& watch)>& work) {
