@@ -183,8 +183,8 @@ TEST(Augment, CenterCropRoundsHalfToEven) {
   }
 }
 
-// torchvision's RandomResizedCrop, with scale and ratio of one value: no window fits, and the largest in the middle of
-// the image is taken. Its ratio makes one side 2.5 pixels, which become 2.
+// torchvision's RandomResizedCrop with a single scale and ratio: no window fits, so it uses the largest one in the
+// middle of the image. Its ratio makes one side 2.5 pixels, rounded to 2.
 TEST(Augment, RandomResizedCropRoundsToEven) {
   const std::vector<Value> narrow{
       mapping({{"random_resized_crop", mapping({{"scale", sequence({"1", "1"})}, {"ratio", sequence({"2", "2"})}})}})};
@@ -272,7 +272,7 @@ TEST(Augment, ReportsAllErrors) {
       std::string::npos);
 }
 
-// What is erased is 0 for the network, wherever the step stands in the list; elsewhere white is 1.
+// Erased pixels are 0 for the network at any position of the step in the list; all other pixels are white, 1.
 TEST(Augment, ErasesAfterNormalization) {
   const Augment augment = read_augment(
       mapping({{"augment", sequence({mapping({{"random_erasing", mapping({{"probability", "1"}})}}), "center_crop"})},

@@ -109,7 +109,7 @@ TEST(BatchMaker, AddsNoiseOnlyToImage) {
   EXPECT_NE(first_batch(data, augment, noisy, 1).images, made.images);
 }
 
-// As whoever goes on from there finds it.
+// A resumed run must find the same batches.
 TEST(BatchMaker, MixesIdenticallyIfEpochIsResumed) {
   const Numbers data(12);
   const Augment augment = plain();
@@ -132,7 +132,7 @@ TEST(BatchMaker, MixesIdenticallyIfEpochIsResumed) {
   EXPECT_NE(batches(1, 0), whole);
 }
 
-// What each of so many ranks gets of an epoch, put together batch by batch: images, targets and indices.
+// The images, targets and indices that the ranks receive in an epoch, batch by batch.
 struct Dealt {
   std::vector<float> images, targets;
   std::vector<std::int64_t> indices;

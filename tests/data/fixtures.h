@@ -96,7 +96,7 @@ inline Bytes png_of(int channels, int height, int width, std::uint8_t value) {
   return encode_png({channels, height, width, Bytes(static_cast<std::size_t>(channels * height * width), value)});
 }
 
-// Real data beside the project, or "" where a machine has none.
+// Folder of real data next to the project, or "" if the machine has none.
 inline std::string shared_data(const std::string& name) {
   const char* chosen = std::getenv("TWIDDLE_DATA");
   const std::filesystem::path path = std::filesystem::path(chosen ? chosen : "../shared/data") / name;

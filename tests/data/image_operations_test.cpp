@@ -14,11 +14,11 @@ Bytes after(Operation operation, Image image, Arguments... arguments) {
 }
 
 const Image grey_row{1, 1, 4, {10, 20, 30, 40}};
-const Image colour{3, 1, 1, {200, 100, 50}};                // in grey: 59.78 + 58.7 + 5.7, cut to 124
+const Image colour{3, 1, 1, {200, 100, 50}};                // in gray: 59.78 + 58.7 + 5.7, truncated to 124
 const Image two_colours{3, 1, 2, {200, 0, 100, 0, 50, 0}};  // the same, and black
 const Image two_planes{2, 3, 3, {0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15, 16, 17, 18}};
 
-// The second channel is the first plus 10, but for what came from outside.
+// The second channel is the first plus 10, except for pixels from outside the image.
 Bytes in_both_channels(Bytes first) {
   Bytes both = first;
   for (const std::uint8_t value : first) both.push_back(static_cast<std::uint8_t>(value == 99 ? 0 : value + 10));

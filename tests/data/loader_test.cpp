@@ -58,7 +58,7 @@ TEST(Loader, DeliversImagesAndLabelsInOrder) {
   EXPECT_EQ(drain(loader, 1), seen);  // without shuffle, each epoch is the same
 }
 
-// Each worker tells, by the images that it makes, whether it may run on one core alone.
+// Each worker encodes in its images whether it may run on only one core.
 class NumbersOfOneCore final : public Numbers {
  public:
   using Numbers::Numbers;
@@ -76,7 +76,7 @@ TEST(Loader, KeepsWorkersOffComputeCore) {
   if (omp_get_num_procs() == 1) GTEST_SKIP() << "one core: nothing to choose from";
   const NumbersOfOneCore data(20);
   const Augment augment = plain();
-  std::thread([&] {  // which is bound in place of this process's first thread
+  std::thread([&] {  // bound instead of this process's first thread
     omp_set_num_threads(omp_get_num_procs());
     bind_threads();
     Loader loader(data, augment, {.batch_size = 2, .workers = 2});
@@ -197,7 +197,7 @@ TEST(Loader, NamesImageIfReadingThrows) {
   const Augment augment = plain(), larger = read_augment(mapping({}), {1, 9, 9});
   Loader loader(data, augment, {.batch_size = 3, .skip_bad = true}), misfit(data, larger, {.skip_bad = true});
   EXPECT_EQ(message_of(ErrorKind::failed, [&] { drain(loader, 0); }), "number 2: out of luck");
-  // A shape is for the configuration to mend: never skipped.
+  // A wrong shape must be fixed in the configuration: it is never skipped.
   const std::string message = message_of(ErrorKind::config, [&] { drain(misfit, 0); });
   EXPECT_EQ(message.rfind("number 0: the image is 1x2x3", 0), 0u) << message;
 }
@@ -245,7 +245,7 @@ TEST(Loader, FailsIfNoImageIsReadable) {
   EXPECT_NE(message.find("number 0: cut short"), std::string::npos) << message;
 }
 
-// A GPU as far as a loader can tell, whose copies are done at once.
+// Looks like a GPU to a loader; copies finish at once.
 class FakeGpu final : public ForwardingStream {
  public:
   FakeGpu() : ForwardingStream(make_stream({})) {}
@@ -339,8 +339,8 @@ TEST(Loader, RefusesNextBeforeStartEpoch) {
   EXPECT_EQ(loader.wait_seconds(), 0);
 }
 
-#ifndef __SANITIZE_ADDRESS__  // it needs the address space for itself
-// So little of it is left that a few threads find room for their stacks, and 256 do not.
+#ifndef __SANITIZE_ADDRESS__  // the sanitizer reserves the address space
+// Leaves address space for the stacks of a few threads but not of 256.
 TEST(Loader, FailsIfThreadsCannotStart) {
   std::ifstream statm("/proc/self/statm");
   rlim_t pages = 0;

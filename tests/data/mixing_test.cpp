@@ -8,7 +8,7 @@
 namespace twiddle {
 namespace {
 
-// A batch of images of one value each, their number, and of shares of their own class.
+// A batch whose image i has the value i everywhere and the one-hot target of class i.
 struct MixedBatch {
   std::int64_t count;
   std::vector<std::int64_t> shape{2, 6, 8};

@@ -35,7 +35,7 @@ class Numbers : public Dataset {
   std::vector<std::string> classes_{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
 };
 
-// Of such images, as they are.
+// Uses such images unchanged.
 inline Augment plain() {
   return read_augment(mapping({}), {1, 2, 3});
 }

@@ -75,7 +75,7 @@ TEST(OrientationOf, IsUprightWithoutValidValue) {
 TEST(OrientationOf, AcceptsEveryTruncation) {
   for (const Bytes& whole : {jpeg_with(exif_of(6, true)), png_with(exif_of(6, false), png_of(1, 2, 3, 9))})
     for (std::size_t length = 0; length <= whole.size(); ++length) {
-      const Bytes part(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length));  // a block of its own
+      const Bytes part(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length));  // a separate allocation
       const int orientation = orientation_of(part);
       EXPECT_TRUE(orientation == 1 || orientation == 6) << length;
     }

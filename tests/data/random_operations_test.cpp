@@ -87,7 +87,7 @@ TEST(ColorJitter, DrawsFactorsFromItsRange) {
   EXPECT_NEAR(most, 138, 2);
 }
 
-// Black and white: contrast about the mean of a dimmed image is another than dimming after it.
+// Black and white: contrast about the mean of a dimmed image differs from dimming after contrast.
 TEST(ColorJitter, DrawsOrderOfOperations) {
   const ColorJitter jitter{.brightness = 0.3, .contrast = 0.3};
   const auto in_order = [&](std::uint64_t seed, bool brightness_first) {

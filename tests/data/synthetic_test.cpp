@@ -34,7 +34,7 @@ TEST(Synthetic, ClassMeansIgnoreSeed) {
     return means;
   };
   const std::vector<double> a = class_means(*train), b = class_means(*test);
-  double same = 0, other = 0;  // squared distances of the class means, between the two sets
+  double same = 0, other = 0;  // squared distances between class means of the two sets
   for (std::size_t i = 0; i < 128; ++i) {
     same += (a[i] - b[i]) * (a[i] - b[i]);
     other += (a[i] - b[(i + 64) % 128]) * (a[i] - b[(i + 64) % 128]);
