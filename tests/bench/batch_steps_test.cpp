@@ -17,10 +17,10 @@
 namespace twiddle::small_fft {
 namespace {
 
-constexpr float untouched = 12345;  // behind what a block may write
+constexpr float untouched = 12345;  // after the last element that a block may write
 constexpr int behind = 64;
 
-// Memory as a GPU's kernels get it: at a place that 16 divides, full of what is no number, and watched behind its end.
+// Memory as a GPU kernel gets it: 16-byte aligned and filled with NaN. Detects writes after its end.
 class Watched {
  public:
   explicit Watched(std::size_t floats)

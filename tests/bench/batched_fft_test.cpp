@@ -1,5 +1,5 @@
-// Batched transforms as they run on a GPU: batch_steps_test.cpp follows their blocks on the CPU. Batches of a size that
-// sums on the host would take too long for are held to the plain transform.
+// Batched transforms as they run on a GPU: batch_steps_test.cpp runs their blocks on the CPU. Batches that are too
+// large for sums on the host are compared with the plain transform.
 #include "apps/bench/batched_fft.h"
 
 #include <gtest/gtest.h>
@@ -142,7 +142,7 @@ TEST_F(BatchedFftOnGpu, MatchPlainFftForThousandPlanes) {
     expect_as_plain({.height = 128, .width = 128, .count = 1001, .layout = layout});
 }
 
-// So many that packed ones of these sizes go by blocks of another shape.
+// So large a batch that packed transforms of these sizes use blocks of another shape.
 TEST_F(BatchedFftOnGpu, MatchPlainFftForWideBlocks) {
   for (const auto& [height, width] : {std::pair{20, 10}, {24, 24}, {28, 28}, {30, 30}, {32, 32}, {36, 36}})
     expect_as_plain({.height = height, .width = width, .count = 65'537, .layout = BinLayout::packed});
@@ -184,8 +184,7 @@ TEST_F(BatchedFftOnGpu, AreLinearAndSatisfyParseval) {
   }
 }
 
-// The same planes again and again, so many that their bytes need more than 32 bits. The last one's spectrum is held to
-// the definition.
+// Repeats the same planes until their bytes need more than 32 bits. Compares the last spectrum with the definition.
 TEST_F(BatchedFftOnGpu, TransformMoreThanTwoGigabytes) {
   const FftBatch batches[] = {{.width = 64, .count = 9'000'000},
                               {.width = 256, .count = 2'200'000, .layout = BinLayout::frequency_major},
@@ -244,7 +243,7 @@ TEST_F(BatchedFftOnGpu, RunInCapturedGraph) {
   }
 }
 
-// Each begins before the one in front of it has ended.
+// Each starts before the previous one has finished.
 TEST_F(BatchedFftOnGpu, RunInStreamOrder) {
   const FftBatch batches[] = {{.width = 2, .count = 1},
                               {.width = 64, .count = 37},

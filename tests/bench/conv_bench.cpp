@@ -1,6 +1,6 @@
-// Convolutions of lenet, cifar10 and AlexNet, and of large kernels, every pass: oneDNN itself at its best among the
-// layouts it can be asked for, with the reorders that plain NCHW tensors cost, against our engines. Prints a Markdown
-// table. usage: twiddle_conv_bench [MILLISECONDS A ROW [LAYERS WHOSE NAME HOLDS THIS]]
+// Convolutions of lenet, cifar10 and AlexNet, and of large kernels, every pass: our engines against oneDNN in its
+// fastest layout, including the reorders that plain NCHW tensors need. Prints a Markdown table. usage:
+// twiddle_conv_bench [MILLISECONDS PER ROW [PART OF THE LAYERS' NAMES]]
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -104,7 +104,7 @@ struct Contender {
   double best = std::numeric_limits<double>::infinity();  // ms
 };
 
-// Round by round, each contender once a round, so that a busy moment of the machine hits all of them alike.
+// Runs each candidate once per round, so that a busy moment of the machine affects all of them the same way.
 void race(std::vector<Contender>& contenders, double budget_ms) {
   using Clock = std::chrono::steady_clock;
   for (const Contender& contender : contenders) contender.run();

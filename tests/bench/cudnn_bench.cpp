@@ -40,7 +40,7 @@ std::vector<BenchLayer> all_layers() {
   return all;
 }
 
-// The table's way to measure: the median of five samples, each of enough calls to take some 20 ms, 40 at most.
+// Measures as the table does: the median of five samples, each of enough calls to take about 20 ms, at most 40.
 double median_ms(Stream& stream, const std::function<void()>& work) {
   for (int warm = 0; warm < 3; ++warm) work();
   const int calls = std::clamp(static_cast<int>(20 / std::max(time_in_a_row(stream, 1, work), 1e-3)), 1, 40);
@@ -50,9 +50,9 @@ double median_ms(Stream& stream, const std::function<void()>& work) {
   return times[2];
 }
 
-// Milliseconds of the graph API's fastest way that keeps the class, on tensors that lie in NHWC already, as where a
-// network keeps its activations so; 0 where there is none. (Its result is checked on plain tensors, which the same way
-// is run on with changes of layout.)
+// Milliseconds of the graph API's fastest plan that meets the error limit, on NHWC tensors, as in a network with NHWC
+// activations; 0 if there is none. (The result is checked on plain tensors, for which the same plan runs with layout
+// conversions.)
 double best_on_nhwc(Stream& stream, cudnnHandle_t handle, const ConvProblem& problem, ConvPass pass) {
   ConvOperands operands = random_operands(stream, problem, pass);
   const ConvCheck sample(stream, problem, pass, operands, 200);
@@ -115,7 +115,7 @@ void run(const std::map<std::string, std::string>& options) {
   std::printf("| --- | --- | --- | ---: | --- | ---: | ---: | ---: | --- | ---: | ---: | ---: |\n");
   for (const BenchLayer& layer : all_layers()) {
     if (layer.name.find(options.at("--layers")) == std::string::npos) continue;
-    // A new context a layer, so that the pool gives its memory back.
+    // A new context per layer, so that the pool frees its memory.
     Context ctx(device);
     CudnnHandle handle;
     check(cudnn().create(handle.put()));

@@ -1,5 +1,5 @@
-// Where the time of one training image goes on one core: reading the file, decoding, each step of `augment:`, and the
-// floats; then how many a loader of 1, 2, 4 ... workers hands out.
+// Time per training image on one core: reading the file, decoding, each step of `augment:`, and the conversion to
+// floats; then the images per second of a loader with 1, 2, 4 ... workers.
 // usage: twiddle_image_bench FOLDER [IMAGES] [DEVICE]   FOLDER is an image_folder; the batches go to DEVICE (cpu)
 #include <algorithm>
 #include <chrono>

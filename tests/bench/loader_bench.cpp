@@ -36,7 +36,7 @@ std::vector<Network> networks_in(const std::string& folder) {
           {"cifar10", "cifar10-small", "{format: cifar10, path: " + folder + "/cifar10-small, split: train}"}};
 }
 
-// Whole epochs of batches that nobody uses, for at least `seconds`.
+// Loads whole epochs and discards the batches, for at least `seconds`.
 double loader_rate(const Experiment& experiment, double seconds) {
   using Clock = std::chrono::steady_clock;
   const Config& config = experiment.config;

@@ -1,7 +1,7 @@
-// Layers that memory bounds, on the largest tensors of AlexNet, other networks' max pooling, and padding and cropping
-// for cuFFT: their time beside that of a copy that moves as many bytes. Every call of a sample has tensors of its own,
-// so that no cache holds them. Prints a Markdown table. usage: twiddle_memory_bench [DEVICE [BATCH [CALLS]]]   cuda,
-// 128, 16; on the CPU 2 images and 2 calls
+// Memory-bound layers on the largest tensors of AlexNet, other networks' max pooling, and padding and cropping for
+// cuFFT: their time compared with that of a copy of the same number of bytes. Every call of a sample uses separate
+// tensors, so that no cache holds them. Prints a Markdown table. usage: twiddle_memory_bench [DEVICE [BATCH [CALLS]]]
+// cuda, 128, 16; on the CPU 2 images and 2 calls
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

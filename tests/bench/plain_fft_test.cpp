@@ -17,7 +17,7 @@ namespace {
 
 constexpr double largest_plain_error = 1e-7;
 
-// Of any size, odd ones too.
+// Any size, odd sizes included.
 std::vector<FftBatch> batches() {
   std::vector<FftBatch> all;
   for (const int points : {1, 2, 3, 7, 10, 64, 100}) all.push_back({.width = points, .count = 37});
@@ -53,7 +53,7 @@ TEST_P(EveryDevice, PlainFftMatchesDefinition) {
   }
 }
 
-// Bins that are their own conjugates have no imaginary part: what stands there is for nobody.
+// Bins that are their own conjugates have no imaginary part: the inverse ignores what is stored there.
 TEST_P(EveryDevice, PlainFftInverseIgnoresUnusedImaginaryParts) {
   const auto stream = make_stream(GetParam());
   for (const BinLayout layout : {BinLayout::plane_major, BinLayout::frequency_major, BinLayout::packed}) {

@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// What VGG-E's convolutions take for one image, as the paper's table 3 has it.
+// Operations of VGG-E's convolutions for one image, as in table 3 of the paper.
 TEST(WinogradBench, CountsOperationsAsInPaper) {
   double gigaflops = 0;
   for (const BenchLayer& layer : vgg_layers()) {
