@@ -18,7 +18,7 @@ std::vector<Override> overrides_in(const std::string& change) {
   return {{change.substr(0, equals), change.substr(equals + 1), "--set"}};
 }
 
-// YAML has no keys of over 1,024 characters, escapes counted, but in a form of its own; no config has such keys.
+// YAML needs a separate syntax for keys of over 1,024 characters, including escapes; no config has such keys.
 bool has_long_key(const ConfigNode& node) {
   const auto in_entry = [](const ConfigNode::Entry& entry) {
     return entry.key.size() > 250 || has_long_key(entry.value);

@@ -65,7 +65,7 @@ class InputFolder {
   std::string path_;
 };
 
-// Takes the first part of an input off, whose length its first two bytes tell.
+// Removes and returns the first part of an input, whose length is in its first two bytes.
 inline Input take_part(Input& input) {
   if (input.size() < 2) return {};
   const std::size_t length = std::min<std::size_t>(input[0] | input[1] << 8, input.size() - 2);

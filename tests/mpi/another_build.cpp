@@ -1,6 +1,6 @@
 #include "apps/version.h"
 
-// In the place of apps/version.cpp: the program as it would be of another commit.
+// Replaces apps/version.cpp: the program as built from another commit.
 namespace twiddle {
 
 std::string version() {

@@ -1,4 +1,4 @@
-"""Trains models/fashion.yaml in PyTorch by the same recipe, to be held against `twiddle train models/fashion.yaml --seed N`.
+"""Trains models/fashion.yaml in PyTorch by the same recipe, to compare with `twiddle train models/fashion.yaml --seed N`.
 
 usage: python3 tests/peer/fashion_torch.py [--seeds 1 2 3] [--device cpu | cuda] [--threads 2] [--set KEY=VALUE]
                                            [--twiddle build/release/apps/twiddle]
@@ -31,7 +31,7 @@ def labels(path):
 
 
 def augmented(images):
-    """Each image mirrored or not, and cut out of itself with a rim of black around it."""
+    """Each image mirrored or not, and cropped at random after padding with black."""
     mirrored = torch.rand(len(images), 1, 1, 1) < 0.5
     images = torch.where(mirrored, images.flip(3), images)
     padded = nn.functional.pad(images, [PAD] * 4)

@@ -1,5 +1,5 @@
-// One forward and backward pass, and a few steps, of a model on given weights and one given batch; all numbers go to a
-// file, for torch_numerics.py and torch_steps.py to hold against PyTorch's.
+// One forward and backward pass, and a few steps, of a model on given weights and one given batch; writes all results
+// to a file that torch_numerics.py and torch_steps.py compare with PyTorch's.
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -72,7 +72,7 @@ Batch batch_of(Context& ctx, const std::string& path) {
   return {to_tensor(*ctx.stream, images->second), to_tensor(*ctx.stream, labels->second), {}};
 }
 
-// Logits, loss and gradients; the gradients are gone again afterwards.
+// Stores logits, loss and gradients, then clears the gradients.
 void run_once(Context& ctx, const Sequential& net, const Batch& batch, SafeTensors& results) {
   const Variable logits = net.forward(ctx, Variable(batch.images));
   const Variable loss = softmax_loss(ctx, logits, batch.targets);

@@ -2,8 +2,8 @@
 
 usage: python3 tests/peer/torch_augment.py [--program build/release/tests/twiddle_augment] [--seeds 4000]
 
-Needs torch, torchvision and safetensors. Operations with given parameters must make the same bytes of made-up images, but for a
-step of 1 where floats are cut to bytes after sums in another order, and for pixels that lie just between two. What draws its
+Needs torch, torchvision and safetensors. Operations with given parameters must make the same bytes of synthetic images, except for a
+step of 1 where floats are truncated to bytes after sums in another order, and for pixels that lie just between two. What draws its
 parameters does so for many seeds: a box or a share is read from our result, and torchvision is given the same; the parameters
 themselves must be distributed as its are (Kolmogorov and Smirnov's distance, at a level of 0.1 %). Exit code 1 where a row
 misses its bound.
@@ -112,7 +112,7 @@ def nearest(results, result):
 
 
 def rand_augment(table, program):
-    """Which operation a seed draws is not told: torchvision's must each be one of ours, and each of ours one of its."""
+    """The operation that a seed draws is unknown: torchvision's must each be one of ours, and each of ours one of its."""
     tallies, unmatched = {}, Tally()
     for size in SIZES:
         images = pictures(*size)

@@ -1,4 +1,4 @@
-"""Times training steps of our models' files in PyTorch on several GPUs by DistributedDataParallel, to stand beside
+"""Times training steps of our models' files in PyTorch on several GPUs by DistributedDataParallel, for comparison with
 `twiddle time --gpus N` of the same file.
 
 usage: python3 tests/peer/torch_ddp.py MODEL.yaml --gpus N --batch-size 128 [--precision fp32 tf32] [--layouts contiguous channels_last]

@@ -3,7 +3,7 @@
 
 usage: torch_fft_conv.py [NAME ...]
 For each layer (stride 1) the milliseconds of forward, backward_input and backward_weight, fp32, on the GPU: the best of two
-Fourier sizes, the smallest one of factors 2, 3, 5 and 7 and the next power of two. Beside them the relative error of forward
+Fourier sizes, the smallest one of factors 2, 3, 5 and 7 and the next power of two. Also prints the relative error of forward
 against a convolution in double on a part of the batch. Prints a Markdown table.
 """
 import sys

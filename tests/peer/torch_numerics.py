@@ -6,7 +6,7 @@ usage: python3 tests/peer/torch_numerics.py [--nets alexnet overfeat_fast vgg_a]
 The weights are written under PyTorch's own names (features.0.weight ...), so that the name map is tried as well. Exit code 1
 where a difference is above its bound.
 
-Every number is also computed in float64: where two float32 results differ, that tells whose error it is. A net of ReLUs and
+Every number is also computed in float64: where two float32 results differ, this shows which one is wrong. A net of ReLUs and
 max pooling has kinks, though: among millions of sums some are so near to zero that rounding decides which way a ReLU
 switches, or which of two values is the larger, and one such choice moves a gradient by far more than rounding errors do
 (1e-3 and above). So float64 is computed with our choices, too. Where ours and PyTorch's float32 differ by more than the
@@ -178,7 +178,7 @@ def compare(ours, torch32, torch64, switched64, differing_choices):
         print(f"| {name} | {to_torch:.2e} | {to_exact:.2e} | {switched:.2e} | {torch_to_exact:.2e} |")
     for name in torchs_own:
         print(f"{name}: ours is within the bound of float64, PyTorch's float32 is not")
-    # Written so that a NaN is no success.
+    # Written so that a NaN fails.
     same, kink = worst_to_torch <= TENSOR_BOUND, worst_switched <= TENSOR_BOUND and differing_choices > 0
     verdict = "ok" if same else "ok but for kinks" if kink else "MISSED"
     print(f"worst relative L2 against PyTorch {worst_to_torch:.2e}, against float64 with our choices {worst_switched:.2e}, "

@@ -7,7 +7,7 @@ The network in PyTorch is made from the same file (torch_net.py), with random we
 is computed in float64 as well: gradients must be as near to it as PyTorch's float32 are, at most three times as far or within
 1e-5 (relative L2), and the losses of all steps within 1e-3 of PyTorch's, or as near to float64's as PyTorch's float32 are, at most
 twice as far: networks of many batch norms part by more than 1e-3 in 20 steps by rounding alone, PyTorch in one layout from PyTorch
-in another. Where rounding decides a ReLU or a maximum otherwise, in one program or the other, gradients move by 1e-3 and more. Such
+in another. Where rounding decides a ReLU or a maximum otherwise, in one program or the other, gradients move by 1e-3 or more. Such
 a choice is one of some weights and images, and an error one of all; so a file that misses a bound is tried with another seed, three
 times at most. torch_numerics.py, which is for chains of layers, tells the choices themselves from errors. Exit code 1 where a file
 misses a bound each time.
@@ -94,7 +94,7 @@ def worst_apart(losses, others):
 
 
 def losses_agree(net, config, images, labels, arguments, ours):
-    """Ours beside PyTorch's, which is done in both layouts, and all beside float64."""
+    """Compares ours with PyTorch's, in both layouts, and all with float64."""
     def run(changed, pictures):
         return losses_of(changed, config, pictures, labels, arguments.steps, arguments.rate)
 

@@ -70,12 +70,12 @@ def measure(config, precision, batch, compiled, graph, memory_format, device):
     """Returns the times, and on a GPU the memory at the peak."""
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision != "fp32"
     torch.backends.cudnn.benchmark = True
-    torch.compiler.reset()  # all networks run the same Python, of which only so many compiled forms are kept
+    torch.compiler.reset()  # all networks run the same Python, of which PyTorch keeps a limited number of compiled versions
     net = network(config)
     classes = net.shape[0]
     for module in net.modules():
         if isinstance(module, nn.ReLU):
-            module.inplace = True  # as PyTorch's own networks have it
+            module.inplace = True  # as in PyTorch's own networks
     net = net.to(device).to(memory_format=memory_format)
     x = torch.randn(batch, *config["model"]["input"], device=device).to(memory_format=memory_format)
     labels = torch.randint(0, classes, (batch,), device=device)

@@ -1,4 +1,4 @@
-"""scripts/scaling with made-up programs in the place of ours and of PyTorch: no GPU is needed.
+"""scripts/scaling with synthetic programs instead of ours and of PyTorch: no GPU is needed.
 
 usage: python3 tests/scripts/scaling_test.py
 """
@@ -47,7 +47,7 @@ class Scaling(unittest.TestCase):
                 for begin, end in zip(heads, heads[1:] + [len(rows)])]
 
     def unlike(self, titles):
-        """Behind DDP's first one titles are the first ones' again."""
+        """Columns after DDP's first one repeat the titles of our columns."""
         ddp = next(at for at, title in enumerate(titles) if title.startswith("DDP: "))
         return titles[:ddp + 1] + ["DDP: " + title for title in titles[ddp + 1:]]
 

@@ -19,8 +19,8 @@ std::vector<std::string> with(std::vector<std::string> first, const std::vector<
   return first;
 }
 
-// Killed again and again, wherever it is, and resumed each time: it ends with the weights of a run that nobody touched,
-// and leaves nothing that such a run does not.
+// A run is killed repeatedly at any point and resumed each time. It ends with the weights of an undisturbed run and
+// leaves no other files than such a run.
 TEST(KillRun, RepeatedKillsKeepFinalWeights) {
   const fs::path out = fresh_folder("kill_run");
   const std::vector<std::string> train = {"train", "models/digits.yaml", "--out", out.string()};

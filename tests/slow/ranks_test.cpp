@@ -20,7 +20,7 @@ class RanksInTrouble : public RanksByMpi {
     return on(2, joined(digits({"--set", "train.checkpoint_every=7"}), more));
   }
 
-  // One of the two is told apart and stopped for ever: all end, with a message that names it.
+  // Suspends one of the two ranks forever: all exit, with a message that names it.
   void stop_one(bool leader) {
     Program program(saving_often({"--epochs", "100000"}), TWIDDLE_MPIEXEC);
     ASSERT_TRUE(program.comes_to([&] { return has_checkpoint(folder(1)); })) << program.err();
@@ -42,7 +42,7 @@ TEST_F(RanksInTrouble, ExitIfFirstHangs) {
   stop_one(true);
 }
 
-// All of them at once for longer than a rank may be silent, as a batch system does: they go on.
+// Suspends all ranks at once for longer than the heartbeat limit, as a batch system does: they continue.
 TEST_F(RanksInTrouble, ContinueAfterSuspension) {
   Program program(saving_often({"--epochs", "100000"}), TWIDDLE_MPIEXEC);
   ASSERT_TRUE(program.comes_to([&] { return has_checkpoint(folder(1)); })) << program.err();
@@ -55,7 +55,7 @@ TEST_F(RanksInTrouble, ContinueAfterSuspension) {
   EXPECT_EQ(program.wait(), 130) << program.err();
 }
 
-// Either of the two at any moment, again and again: the run ends with the weights of one that nobody touched.
+// Kills either of the two at any moment, repeatedly: the run ends with the weights of an undisturbed one.
 TEST_F(RanksInTrouble, RepeatedKillsKeepFinalWeights) {
   ASSERT_EQ(run(saving_often({"--epochs", "6"})).code, 0);
   const fs::path untouched = folder(1), killed = folder(2);
@@ -72,7 +72,7 @@ TEST_F(RanksInTrouble, RepeatedKillsKeepFinalWeights) {
   for (bool done = false; !done;) {
     if (!has_checkpoint(killed)) fs::remove_all(killed);
     Program program(has_checkpoint(killed) ? resume : saving_often({"--epochs", "6"}), TWIDDLE_MPIEXEC);
-    // Soon behind the next checkpoint, however fast the machine is.
+    // Soon after the next checkpoint, whatever the speed of the machine.
     program.comes_to([&, before = last(killed)] { return last(killed) != before; });
     std::this_thread::sleep_for(std::chrono::milliseconds(std::uniform_int_distribution(0, 50)(random)));
     const std::vector<pid_t> ranks = ranks_of(program.pid());

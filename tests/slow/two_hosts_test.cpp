@@ -8,8 +8,8 @@ namespace fs = std::filesystem;
 namespace twiddle {
 namespace {
 
-// Two hosts made of namespaces, which have names of their own and see each other by a cable alone. They need root.
-// Tests run side by side: each has hosts of its own, named after its process.
+// Two hosts made of namespaces, which have their own names and are connected only by a virtual cable. They need root.
+// Tests run in parallel: each has separate hosts, named after its process.
 class TwoHosts : public RanksByMpi {
  protected:
   void SetUp() override {
@@ -25,7 +25,7 @@ class TwoHosts : public RanksByMpi {
     remove();
     const Finished made = run_shell(make);
     if (made.code != 0) GTEST_SKIP() << "no network namespaces can be made here: " << made.err;
-    // In the place of ssh: HOST COMMAND...
+    // Replaces ssh: HOST COMMAND...
     const fs::path agent = out_ / "agent";
     std::ofstream(agent) << "#!/bin/sh\nhost=$1; shift\ncase $host in *.1) name=" << first_ << ";; *) name=" << second_
                          << ";; esac\n"
@@ -62,7 +62,7 @@ class TwoHosts : public RanksByMpi {
 
   static bool runs(pid_t process) { return fs::exists("/proc/" + std::to_string(process)); }
 
-  // In a shell, goes on as a process on the host $name.
+  // Shell code that moves the process to the host $name.
   static constexpr const char* enter_named =
       "exec ip netns exec $name unshare --uts sh -c 'hostname '$name' && exec \"$@\"' sh ";
   const std::string first_ = "twiddle-a" + std::to_string(getpid());
@@ -101,7 +101,7 @@ TEST_F(TwoHosts, NameCheckpointIfRankIsKilled) {
   ASSERT_EQ(there.size(), 2u);
   kill(there[0], SIGKILL);
   EXPECT_NE(program.wait(), 0);
-  // mpirun may be gone before its process on the second host; ctest ends a test that waits for ever.
+  // mpirun may exit before its process on the second host; ctest stops a test that waits forever.
   for (const pid_t rank : {here[0], here[1], there[0], there[1]})
     while (runs(rank)) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   const std::string err = program.err();

@@ -1,7 +1,7 @@
 #pragma once
 #include "cuda_runtime.h"
 
-// cuBLAS beside the runtime of cuda_runtime.h: a handle serves the GPU that was current when it was made.
+// cuBLAS for the runtime of cuda_runtime.h: a handle serves the GPU that was current when it was created.
 enum cublasStatus_t { CUBLAS_STATUS_SUCCESS, CUBLAS_STATUS_INVALID_VALUE };
 enum { CUBLAS_OP_N, CUBLAS_OP_T, CUDA_R_32F, CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_GEMM_DEFAULT };
 struct FakeBlas {
