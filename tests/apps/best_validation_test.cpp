@@ -9,7 +9,7 @@ namespace {
 
 const BestValidation::Data four_images{{.images = 4, .classes = 2, .outputs = 2}, "4 images, a1b2"};
 
-TEST(BestValidation, IsThatOfTheBestEpochAndOutlivesTheProcess) {
+TEST(BestValidation, IsRestoredByNextProcess) {
   const std::string folder = fresh_folder("best_validation").string();
   EvalResult good, worse;
   good.scores.top1 = 0.75, good.images = 4, good.classes = 2;
@@ -44,7 +44,7 @@ TEST(BestValidation, IsThatOfTheBestEpochAndOutlivesTheProcess) {
   }
 }
 
-TEST(BestValidation, DiscardsAFolderInPlaceOfTheFile) {
+TEST(BestValidation, DiscardsFolderInsteadOfFile) {
   const std::filesystem::path folder = fresh_folder("folder_for_best_validation");
   std::filesystem::create_directories(folder / "best.json");
   const BestValidation best(folder.string(), 7, "top1", four_images);
@@ -52,7 +52,7 @@ TEST(BestValidation, DiscardsAFolderInPlaceOfTheFile) {
   EXPECT_NE(best.discarded().find("it is not a regular file"), std::string::npos) << best.discarded();
 }
 
-TEST(BestValidation, WhereTheBestIsNotAtHandIsTheLast) {
+TEST(BestValidation, FallsBackToLastValidation) {
   const std::filesystem::path folder = fresh_folder("no_best_validation");
   std::ofstream(folder / "best.json") << "{\"epoch\": 7";
   BestValidation best(folder.string(), 7, "top1", four_images);

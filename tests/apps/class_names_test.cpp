@@ -69,7 +69,7 @@ TEST_F(ClassNamesOfRun, EvalMapsFolderWithoutSomeClasses) {
   EXPECT_NE(other.err.find("3 (blue, green, red)"), std::string::npos) << other.err;
 }
 
-TEST_F(ClassNamesOfRun, PredictTakesNamesFromConfig) {
+TEST_F(ClassNamesOfRun, PredictReadsNamesFromConfig) {
   std::ofstream(folder_ / "names.txt") << "blue\ngreen\nred\n";
   const std::string file =
       config("{format: image_list, file: not-there.txt, classes: " + (folder_ / "names.txt").string() + "}");
@@ -93,7 +93,7 @@ TEST_F(ClassNamesOfRun, CheckWarnsOfClassesWithoutImages) {
 }
 
 // The validation set became smaller: scores of it do not compare.
-TEST_F(ClassNamesOfRun, ResumeDiscardsBestOfAnotherValidationSet) {
+TEST_F(ClassNamesOfRun, ResumeDiscardsBestOfOtherSet) {
   const std::string file = config(folder_data("train"));
   const std::string run = (folder_ / "net-001").string();
   const Finished trained =

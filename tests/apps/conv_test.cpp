@@ -123,7 +123,7 @@ TEST(Conv, EveryEngineAgreesWithTheReference) {
   }
 }
 
-TEST(Conv, WithoutGradOutputOnlyTheOutputIsWritten) {
+TEST(Conv, WritesOnlyOutputWithoutGradOutput) {
   SafeTensors contents;
   contents.arrays["input"] = random_array({1, 1, 3, 3}, 1);
   contents.arrays["weight"] = random_array({1, 1, 3, 3}, 2);
@@ -131,7 +131,7 @@ TEST(Conv, WithoutGradOutputOnlyTheOutputIsWritten) {
   EXPECT_EQ(report.written, std::vector<std::string>{"output"});
 }
 
-TEST(Conv, TellsJsonAloneWhatItTellsInWords) {
+TEST(Conv, JsonHoldsPrintedResults) {
   SafeTensors contents;
   contents.arrays["input"] = random_array({2, 4, 5, 6}, 1);
   contents.arrays["weight"] = random_array({6, 2, 3, 3}, 2);
@@ -171,7 +171,7 @@ TEST(Conv, TellsJsonAloneWhatItTellsInWords) {
   expect_within("none.safetensors", failed.err);
 }
 
-TEST(Conv, TellsWhatDoesNotFit) {
+TEST(Conv, ReportsShapeMismatch) {
   SafeTensors fine;
   fine.arrays["input"] = random_array({1, 4, 5, 5}, 1);
   fine.arrays["weight"] = random_array({6, 4, 3, 3}, 2);

@@ -12,12 +12,12 @@ namespace fs = std::filesystem;
 namespace twiddle {
 namespace {
 
-TEST(CountedWork, TellsWhatIsLeftAsSoonAsThatCanBeJudged) {
+TEST(CountedWork, ReportsRemainingTimeOnceKnown) {
   EXPECT_EQ(counted_line("reading images", 200, 50000, 0), "reading images: 200 of 50,000");
   EXPECT_EQ(counted_line("reading images", 12500, 50000, 0.0032), "reading images: 12,500 of 50,000, about 2:00 to go");
 }
 
-TEST(CountedWork, IsQuietWhileItIsShort) {
+TEST(CountedWork, PrintsNothingIfShort) {
   testing::internal::CaptureStderr();
   const Interrupt interrupt;
   CountedWork work("reading images", 2, true, interrupt);
@@ -26,7 +26,7 @@ TEST(CountedWork, IsQuietWhileItIsShort) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
-TEST(CountedWork, ASignalStopsIt) {
+TEST(CountedWork, StopsOnSignal) {
   const Interrupt interrupt;
   CountedWork work("reading images", 3000, true, interrupt);
   work.at(1000);
@@ -65,11 +65,11 @@ class ManyImages : public testing::Test {
   std::string config_;
 };
 
-TEST_F(ManyImages, CheckTellsHowManyItHasReadAndStops) {
+TEST_F(ManyImages, CheckReportsProgressAndStops) {
   expect_told_and_stopped({"check", config_, "--images"}, "reading images");
 }
 
-TEST_F(ManyImages, CheckStopsBehindTheFileItIsAt) {
+TEST_F(ManyImages, CheckStopsAfterCurrentFile) {
   std::vector<std::string> arguments(20001, config_);
   arguments.front() = "check";
   Program program(arguments);
@@ -79,7 +79,7 @@ TEST_F(ManyImages, CheckStopsBehindTheFileItIsAt) {
   EXPECT_NE(program.err().find(" of 20,000 files were checked"), std::string::npos) << program.err();
 }
 
-TEST_F(ManyImages, EvalTellsHowManyItHasMeasuredAndStops) {
+TEST_F(ManyImages, EvalReportsProgressAndStops) {
   const Finished train = run_program({"train", config_, "--limit-batches", "1", "--set", "data.val=null", "--out",
                                       (folder_ / "runs").string(), "--device", "cpu"});
   ASSERT_EQ(train.code, 0) << train.err;

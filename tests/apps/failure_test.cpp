@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST(Failure, NamesAPathThatMayNotBeOpened) {
+TEST(Failure, NamesPathWithoutPermission) {
   const fs::filesystem_error denied("status", "hidden/net.yaml", std::make_error_code(std::errc::permission_denied));
   const Failure failure = failure_of(std::make_exception_ptr(denied));
   EXPECT_EQ(failure.text, "cannot open 'hidden/net.yaml': Permission denied");

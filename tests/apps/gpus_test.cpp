@@ -31,7 +31,7 @@ class RanksOnGpus : public testing::Test {
   fs::path out_;
 };
 
-TEST_F(RanksOnGpus, EndWithTheWeightsOfOneAndWithTheSameBitsAgain) {
+TEST_F(RanksOnGpus, MatchOneGpuAndAreReproducible) {
   for (const int gpus : {1, 2, 2}) {
     const Finished finished = run_program(digits(gpus, twenty_steps));
     ASSERT_EQ(finished.code, 0) << finished.err;
@@ -40,7 +40,7 @@ TEST_F(RanksOnGpus, EndWithTheWeightsOfOneAndWithTheSameBitsAgain) {
   EXPECT_EQ(weights_at(folder(3), "20"), weights_at(folder(2), "20"));
 }
 
-TEST_F(RanksOnGpus, ACheckpointOfTwoGoesOnOnOneAndOnTwoAgain) {
+TEST_F(RanksOnGpus, ResumeOnOtherNumberOfGpus) {
   ASSERT_EQ(run_program(digits(2, twenty_steps)).code, 0);
   const auto untouched = weights_at(folder(1), "20");
   const auto resume = [&](const std::string& gpus, const std::string& step) {
@@ -55,7 +55,7 @@ TEST_F(RanksOnGpus, ACheckpointOfTwoGoesOnOnOneAndOnTwoAgain) {
 
 const std::vector<std::string> without_end{"--epochs", "100000", "--set", "train.checkpoint_every=20"};
 
-TEST_F(RanksOnGpus, OneThatIsKilledEndsAllAndTheLastCheckpointIsNamed) {
+TEST_F(RanksOnGpus, NameCheckpointIfRankIsKilled) {
   Program program(digits(2, without_end));
   ASSERT_TRUE(program.comes_to([&] { return has_checkpoint(folder(1)); })) << program.err();
   kill(two_ranks(program.pid(), folder(1)).other, SIGKILL);
@@ -66,7 +66,7 @@ TEST_F(RanksOnGpus, OneThatIsKilledEndsAllAndTheLastCheckpointIsNamed) {
   EXPECT_NE(err.find("was ended by signal 9"), std::string::npos) << err;
 }
 
-TEST_F(RanksOnGpus, CtrlCSavesOnceAndEndsAll) {
+TEST_F(RanksOnGpus, SaveOnceOnCtrlC) {
   Program program(digits(2, without_end));
   ASSERT_TRUE(program.comes_to([&] { return has_checkpoint(folder(1)); })) << program.err();
   kill(program.pid(), SIGINT);
@@ -74,7 +74,7 @@ TEST_F(RanksOnGpus, CtrlCSavesOnceAndEndsAll) {
   EXPECT_EQ(count(program.err(), "saved step "), 1u) << program.err();
 }
 
-TEST(Gpus, AreCountedBeforeAnythingIsStarted) {
+TEST(Gpus, AreCountedBeforeStart) {
   const Finished finished = run_program({"train", "models/digits.yaml", "--gpus", "1000"});
   EXPECT_EQ(finished.code, 2);
   EXPECT_NE(finished.err.find("--gpus 1000: this machine has "), std::string::npos) << finished.err;

@@ -63,7 +63,7 @@ void wait_until(const auto& condition) {
 }  // namespace
 
 // Below the stack pointer of a library's code lie numbers that a handler on the same stack would write over.
-TEST(Interrupt, SignalsComeToAThreadThatDoesNotCompute) {
+TEST(Interrupt, HandlesSignalsInIdleThread) {
   const Interrupt interrupt;
   std::atomic<pid_t> worker = 0;
   std::atomic<bool> ended = false;
@@ -83,7 +83,7 @@ TEST(Interrupt, SignalsComeToAThreadThatDoesNotCompute) {
   computing.join();
 }
 
-TEST(Interrupt, ALimitOfTimeDoesNotDisturbTheThreadThatComputes) {
+TEST(Interrupt, HandlesTimeLimitInIdleThread) {
   const Interrupt interrupt;
   const NotedThread noted(SIGXCPU);
   std::atomic<pid_t> worker = 0;
@@ -103,14 +103,14 @@ TEST(Interrupt, ALimitOfTimeDoesNotDisturbTheThreadThatComputes) {
   EXPECT_NE(receiver, gettid());
 }
 
-TEST(Interrupt, ASignalAsksForTheEnd) {
+TEST(Interrupt, SignalRequestsStop) {
   const Interrupt interrupt;
   EXPECT_FALSE(interrupt.stop());
   kill(getpid(), SIGTERM);
   wait_until([&] { return interrupt.stop().load(); });
 }
 
-TEST(Interrupt, WithoutAThreadItIsAnError) {
+TEST(Interrupt, FailsIfThreadCannotStart) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "it needs the address space for itself";
 #endif
@@ -118,7 +118,7 @@ TEST(Interrupt, WithoutAThreadItIsAnError) {
   EXPECT_EXIT(make_without_room(), testing::ExitedWithCode(4), "cannot start a thread that waits for signals: ");
 }
 
-TEST(Interrupt, LeavesSignalsAsTheyWere) {
+TEST(Interrupt, RestoresSignalHandlers) {
   sigset_t before, after;
   pthread_sigmask(SIG_SETMASK, nullptr, &before);
   struct sigaction action_before {

@@ -33,19 +33,19 @@ IterationTimes times_of(Greedy optimizer) {
   return timer.whole_iterations(1, 5, false);
 }
 
-TEST(IterationTimer, TimesStepsThatAskForNoMemory) {
+TEST(IterationTimer, TimesStepsWithoutAllocations) {
   const IterationTimes times = times_of(Greedy({}));
   EXPECT_EQ(times.allocations, 0);
   EXPECT_EQ(times.whole.samples.size(), 5);
 }
 
-TEST(IterationTimer, TimesOnceMoreWhereAStepAskedForMemory) {
+TEST(IterationTimer, RepeatsIfStepAllocatesMemory) {
   const IterationTimes times = times_of(Greedy({5}));
   EXPECT_EQ(times.allocations, 0);
   EXPECT_EQ(times.whole.samples.size(), 5);
 }
 
-TEST(IterationTimer, TellsOfStepsThatAlwaysAskForMemory) {
+TEST(IterationTimer, ReportsAllocationsInEveryStep) {
   std::set<int> all;
   for (int step = 1; step < 40; ++step) all.insert(step);
   EXPECT_GT(times_of(Greedy(all)).allocations, 0);

@@ -8,7 +8,7 @@ namespace fs = std::filesystem;
 
 namespace twiddle {
 
-TEST(Merge, LeavesASmallerNetworkThatSaysTheSame) {
+TEST(Merge, WritesSmallerNetworkWithSamePredictions) {
   const fs::path out = fresh_folder("merge");
   const std::vector<std::string> train = {
       "train", "models/cifar10.yaml",  "--out", out.string(),         "--epochs", "1",

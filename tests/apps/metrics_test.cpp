@@ -37,7 +37,7 @@ std::vector<std::int64_t> epochs_of(const History& history) {
 
 // Killed after the second epoch's line was written and before its checkpoint was: the newest checkpoint is that of the
 // first epoch, or one of the second that was left in its validation.
-TEST(Metrics, AnEpochThatWasToldButNotSavedIsToldOnce) {
+TEST(Metrics, RemoveUnsavedEpochOnResume) {
   for (const std::int64_t step : {10, 20}) {
     const auto folder = fresh_folder("metrics");
     {
@@ -52,7 +52,7 @@ TEST(Metrics, AnEpochThatWasToldButNotSavedIsToldOnce) {
   }
 }
 
-TEST(Metrics, AreKeptInMemoryAsTheyAreWritten) {
+TEST(Metrics, KeepHistoryInMemory) {
   const auto folder = fresh_folder("metrics");
   {
     Metrics first(folder, metrics_of(TargetKind::label), 100, at(0, 0));
@@ -65,7 +65,7 @@ TEST(Metrics, AreKeptInMemoryAsTheyAreWritten) {
   EXPECT_EQ(resumed.history().steps.size(), 3u);
 }
 
-TEST(Metrics, TellTheTimeOfDayThatARewriteKeeps) {
+TEST(Metrics, KeepTimestampsOnRewrite) {
   const auto folder = fresh_folder("metrics");
   {
     Metrics first(folder, metrics_of(TargetKind::label), 100, at(0, 0));
@@ -77,7 +77,7 @@ TEST(Metrics, TellTheTimeOfDayThatARewriteKeeps) {
   EXPECT_EQ(read_text(folder / "metrics.csv"), before);
 }
 
-TEST(Metrics, ComeBackAsTheyWere) {
+TEST(Metrics, RoundTrip) {
   const auto folder = fresh_folder("metrics");
   Metrics metrics(folder, metrics_of(TargetKind::label), 100, at(0, 0));
   write_epochs(metrics, 1, 2);
@@ -89,7 +89,7 @@ TEST(Metrics, ComeBackAsTheyWere) {
   EXPECT_EQ(history.epochs.at(1).train_top1, 0.25);
 }
 
-TEST(Metrics, TellTheLongestWaitForDataAndOfSeveralRanksAll) {
+TEST(Metrics, RecordDataWaitOfEveryRank) {
   const auto folder = fresh_folder("metrics");
   Metrics metrics(folder, metrics_of(TargetKind::label), 100, at(0, 0));
   EpochReport alone, shared;
@@ -119,7 +119,7 @@ TEST(Metrics, HistoryKeepsLimitedSteps) {
   EXPECT_GT(history.steps.back().step, 99900);
 }
 
-TEST(Metrics, ReadEditedLinesAsFarAsTheyAreUsable) {
+TEST(Metrics, ReadUsablePartsOfEditedLines) {
   const auto folder = fresh_folder("metrics");
   std::ofstream(folder / "metrics.jsonl")
       << R"({"kind":"step","step":18446744073709551615,"loss":1e300,"images_per_second":-1e308})"
@@ -139,7 +139,7 @@ TEST(Metrics, ReadEditedLinesAsFarAsTheyAreUsable) {
   EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 2) << table;
 }
 
-TEST(Metrics, OfARunThatKnewNoTrainingAccuracyAreReadWithoutOne) {
+TEST(Metrics, ReadEpochsWithoutTrainingAccuracy) {
   const auto folder = fresh_folder("metrics");
   std::ofstream(folder / "metrics.jsonl") << R"({"kind":"epoch","epoch":1,"step":10,"train_loss":0.5})"
                                           << "\n";

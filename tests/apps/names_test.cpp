@@ -43,7 +43,7 @@ class Names : public testing::Test {
   fs::path folder_, model_;
 };
 
-TEST_F(Names, OfAnyKindCanBeTrainedOnMeasuredNamedAndResumed) {
+TEST_F(Names, EveryVerbAcceptsAnyFileName) {
   const Finished train =
       run_program({"train", model_.string(), "--out", (folder_ / "runs").string(), "--device", "cpu"});
   ASSERT_EQ(train.code, 0) << train.err;
@@ -76,14 +76,14 @@ TEST_F(Names, OfAnyKindCanBeTrainedOnMeasuredNamedAndResumed) {
   expect_clean(resume.out + resume.err, "resume");
 }
 
-TEST_F(Names, OfAModelThatIsNotThereAreShownWithCare) {
+TEST_F(Names, NameOfMissingModelIsEscaped) {
   const Finished check = run_program({"check", (folder_ / "\x1b[2Jgone\xff.yaml").string()});
   EXPECT_EQ(check.code, 2);
   expect_clean(check.out + check.err, "check");
 }
 
 // A name in a config may hold what the config's file may not: it is escaped there.
-TEST_F(Names, OfNetworksAndFilesAreShownWithCareByEveryVerb) {
+TEST_F(Names, EveryVerbEscapesNames) {
   const fs::path config = folder_ / "e\x1b[2J\nfake line.yaml", broken = folder_ / "\x1b[2J\nfake line.yaml";
   const std::string cache = (folder_ / "kept\\e\\nfake line").string();
   std::ofstream(config) << "version: 1\nname: \"bell\\a\\e[2J\\nfake line\"\nconvolution: {cache: \"" + cache +
@@ -108,7 +108,7 @@ TEST_F(Names, OfNetworksAndFilesAreShownWithCareByEveryVerb) {
   }
 }
 
-TEST_F(Names, PredictReportsResizedAndSkippedPictures) {
+TEST_F(Names, PredictReportsResizedAndSkippedImages) {
   const Finished train =
       run_program({"train", model_.string(), "--out", (folder_ / "runs").string(), "--device", "cpu"});
   ASSERT_EQ(train.code, 0) << train.err;
@@ -124,7 +124,7 @@ TEST_F(Names, PredictReportsResizedAndSkippedPictures) {
   EXPECT_NE(predict.err.find("skipped 1 file that is not .jpg, .jpeg or .png"), std::string::npos) << predict.err;
 }
 
-TEST(EscapeHtml, MakesAnyNameValidUtf8) {
+TEST(EscapeHtml, ReturnsValidUtf8) {
   EXPECT_EQ(escape_html("<b\xe9\x1b>"), "&lt;b\uFFFD\uFFFD&gt;");
 }
 

@@ -55,13 +55,13 @@ class Output : public testing::Test {
   bool skip_ = false;
 };
 
-TEST_F(Output, AnErrorThatCannotBePrintedKeepsItsExitCode) {
+TEST_F(Output, KeepsExitCodeWithoutStandardError) {
   if (skip_) GTEST_SKIP() << "no /dev/full";
   EXPECT_EQ(run_shell("exec \"$TWIDDLE\" check models/nosuch.yaml 2>/dev/full").code, 2);
   EXPECT_EQ(run_shell("exec \"$TWIDDLE\" 2>/dev/full").code, 2);
 }
 
-TEST_F(Output, AFullDiskUnderStandardErrorEndsNoRun) {
+TEST_F(Output, ContinuesIfStandardErrorIsFull) {
   if (skip_) GTEST_SKIP() << "no /dev/full";
   EXPECT_EQ(run_shell("exec " + train("--epochs 2 --limit-batches 3 2>/dev/full")).code, 0);
   const std::string said = "standard error cannot be written (No space left on device): what it misses stands here";
@@ -70,7 +70,7 @@ TEST_F(Output, AFullDiskUnderStandardErrorEndsNoRun) {
   EXPECT_NE(log().find("done in"), std::string::npos) << log();
 }
 
-TEST_F(Output, AFullDiskUnderTheLogEndsNoRun) {
+TEST_F(Output, ContinuesIfLogCannotBeWritten) {
   Console console(-1);
   std::ofstream(out_ / "train.log") << std::string(FileSizeLimit::bytes, 'x');
   console.log_to((out_ / "train.log").string());
@@ -98,7 +98,7 @@ TEST(Console, SendsNoEscapesToDumbTerminals) {
   close(leader);
 }
 
-TEST_F(Output, AReaderThatWentAwayEndsNoRun) {
+TEST_F(Output, ContinuesIfPipeIsClosed) {
   const Finished finished = run_shell("{ " + train("--epochs 3 --limit-batches 3; echo $? >") +
                                       (out_ / "code").string() + "; } 2>&1 | head -n 1");
   EXPECT_EQ(finished.code, 0);
@@ -107,14 +107,14 @@ TEST_F(Output, AReaderThatWentAwayEndsNoRun) {
   EXPECT_EQ(read_text(out_ / "code"), "1\n");  // the results on standard output were lost, and that alone
 }
 
-TEST_F(Output, ARunWithoutStandardStreamsIsWhole) {
+TEST_F(Output, CompletesRunWithoutStandardStreams) {
   EXPECT_EQ(run_shell("exec " + train("--epochs 1 --limit-batches 3 <&- >&- 2>&-")).code, 1);
   EXPECT_EQ(read_text(run() / "config.yaml").rfind("# Every key as it was used", 0), 0u);
   EXPECT_TRUE(fs::exists(run() / "checkpoints" / "step-00000003"));
   EXPECT_NE(log().find("report "), std::string::npos) << log();
 }
 
-TEST_F(Output, WhateverAsksARunToEndIsObeyedWithASave) {
+TEST_F(Output, SavesOnEveryStopSignal) {
   for (const int number : {SIGTERM, SIGHUP, SIGUSR1, SIGXCPU}) {
     fs::remove_all(run());
     Program program({"-c", "exec " + train("--epochs 100000")}, "/bin/sh");
@@ -127,7 +127,7 @@ TEST_F(Output, WhateverAsksARunToEndIsObeyedWithASave) {
   }
 }
 
-TEST_F(Output, UnderNohupAClosedTerminalIsNothing) {
+TEST_F(Output, IgnoresHangupUnderNohup) {
   Program program({"-c", "trap '' HUP; exec " + train("--epochs 100000")}, "/bin/sh");
   wait_for_steps(program);
   program.signal(SIGHUP);

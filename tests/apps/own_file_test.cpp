@@ -32,12 +32,12 @@ class OwnFile : public testing::Test {
   std::string path_;
 };
 
-TEST_F(OwnFile, IsMadeAndAppendedTo) {
+TEST_F(OwnFile, CreatesAndAppends) {
   for (const char* text : {"one ", "two"}) std::fputs(text, append_to_own_file(path_).get());
   EXPECT_EQ(read_text(path_), "one two");
 }
 
-TEST_F(OwnFile, IsNoLink) {
+TEST_F(OwnFile, RefusesLink) {
   fs::create_symlink("precious", path_);
   EXPECT_NE(refusal().find("it is a link"), std::string::npos) << refusal();
   fs::remove(path_);
@@ -46,7 +46,7 @@ TEST_F(OwnFile, IsNoLink) {
   EXPECT_EQ(read_text(folder_ / "precious"), "text");
 }
 
-TEST_F(OwnFile, IsNoPipeAndNoDevice) {
+TEST_F(OwnFile, RefusesPipeAndDevice) {
   ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
   EXPECT_NE(refusal().find("it is no regular file"), std::string::npos) << refusal();
   path_ = "/dev/null";
@@ -71,7 +71,7 @@ class StrangersRun : public testing::Test {
   fs::path out_, run_;
 };
 
-TEST_F(StrangersRun, ChangesNoFileBehindALink) {
+TEST_F(StrangersRun, DoesNotWriteThroughLink) {
   for (const char* name : {"train.log", ".lock"}) {
     fs::rename(run_ / name, out_ / name);
     fs::create_symlink("../precious", run_ / name);
@@ -96,7 +96,7 @@ TEST_F(StrangersRun, ChangesNoFileBehindALink) {
   EXPECT_EQ(read_text(out_ / "precious"), "text\n");
 }
 
-TEST_F(StrangersRun, RemovesNoCheckpointsBehindALink) {
+TEST_F(StrangersRun, DoesNotRemoveCheckpointsThroughLink) {
   fs::create_directory(out_ / "mine");
   fs::rename(run_ / "checkpoints", out_ / "mine" / "checkpoints");
   fs::create_directory_symlink("../mine/checkpoints", run_ / "checkpoints");

@@ -36,22 +36,22 @@ class Pipes : public testing::Test {
   std::string pipe_;
 };
 
-TEST_F(Pipes, AsAConfigAreAnError) {
+TEST_F(Pipes, AreRefusedAsConfig) {
   for (const char* verb : {"check", "summary", "train"}) expect_refused({verb, pipe_}, 2);
 }
 
-TEST_F(Pipes, AsABaseAreAnError) {
+TEST_F(Pipes, AreRefusedAsBase) {
   expect_refused({"check", config("base: pipe\n")}, 2);
 }
 
-TEST_F(Pipes, AsWeightsAreAnError) {
+TEST_F(Pipes, AreRefusedAsWeights) {
   expect_refused({"eval", pipe_, "models/digits.yaml"}, 3);
   expect_refused({"predict", pipe_, "data/digits", "--model", "models/digits.yaml"}, 3);
   expect_refused({"train", "models/digits.yaml", "--weights", pipe_, "--out", folder_.string()}, 3);
   expect_refused({"conv", pipe_, (folder_ / "out").string()}, 3);
 }
 
-TEST_F(Pipes, AsFilesOfDataAreAnError) {
+TEST_F(Pipes, AreRefusedAsData) {
   expect_refused({"check", config("data: {train: {format: idx, images: pipe, labels: pipe}}\n")}, 3);
   expect_refused({"check", config("data: {train: {format: image_list, file: pipe}}\n")}, 3);
 }

@@ -24,7 +24,7 @@ class TwoPictures : public Dataset {
   std::vector<std::string> classes_{"one"};
 };
 
-TEST(PixelStatistics, WeighEachImageTheSame) {
+TEST(PixelStatistics, WeightImagesEqually) {
   const TwoPictures pictures;
   const PixelStatistics statistics(pictures);
   EXPECT_TRUE(statistics.mean().empty());

@@ -21,32 +21,32 @@ StepReport some_step() {
   return report;
 }
 
-TEST(Progress, TheBarFitsTheTerminal) {
+TEST(Progress, BarFitsTerminal) {
   EXPECT_EQ(bar_line(some_step(), 5, 120),
             "epoch 3/5 [==============>.....] 91/125  loss 0.4120  lr 0.025  3,910 images/s  eta 0:06  data wait 2%");
   for (const int width : {1, 20, 60, 80, 95}) EXPECT_LT(bar_line(some_step(), 5, width).size(), std::max(2, width));
   EXPECT_NE(bar_line(some_step(), 5, 80).find("eta 0:06"), std::string::npos);
 }
 
-TEST(Progress, APlainLineTellsTheSame) {
+TEST(Progress, PlainLineHasSameValues) {
   EXPECT_EQ(plain_line(some_step()),
             "    3  step 91/125  loss 0.4120  lr 0.025  3,910 images/s  eta 0:06  data wait 2%");
 }
 
-TEST(Progress, TellsOfImagesLeftOut) {
+TEST(Progress, ReportsSkippedImages) {
   StepReport report = some_step();
   report.skipped = 1234;
   EXPECT_TRUE(plain_line(report).ends_with("data wait 2%  skipped 1,234")) << plain_line(report);
   EXPECT_EQ(skipped_line(1), "1 image could not be read and was left out");
 }
 
-TEST(Progress, TellsWhichRankWaitsLongestForData) {
+TEST(Progress, ReportsRankWithLongestDataWait) {
   StepReport report = some_step();
   report.wait = {{0.02, 0.6, 0.1}};
   EXPECT_TRUE(plain_line(report).ends_with("data wait 60% (rank 1)")) << plain_line(report);
 }
 
-TEST(Progress, RowsStandUnderTheirHeader) {
+TEST(Progress, RowsMatchHeader) {
   EpochReport report;
   report.epoch = 2, report.train_loss = 0.5, report.seconds = 2;
   report.val = {0.5, 0.25, 0.75, 0.5, 24.31};
@@ -55,7 +55,7 @@ TEST(Progress, RowsStandUnderTheirHeader) {
   EXPECT_EQ(table_row(report, {}).size(), table_header({}).size());
 }
 
-TEST(Progress, TheTablesHeadComesFirst) {
+TEST(Progress, PrintsTableHeaderFirst) {
   const std::string log = temp_path("progress_head.log");
   std::filesystem::remove(log);
   Console console(-1);
@@ -71,7 +71,7 @@ TEST(Progress, TheTablesHeadComesFirst) {
   EXPECT_EQ(second, plain_line(some_step()));
 }
 
-TEST(Progress, SaysWhyStepsAreNotRecorded) {
+TEST(Progress, ReportsWhyStepsAreNotCaptured) {
   const std::string log = temp_path("progress.log");
   std::filesystem::remove(log);
   Console console(-1);
@@ -82,7 +82,7 @@ TEST(Progress, SaysWhyStepsAreNotRecorded) {
   EXPECT_TRUE(line.ends_with("no CUDA graph, steps are launched kernel by kernel: a layer waits")) << line;
 }
 
-TEST(Progress, DurationsReadLikeAClock) {
+TEST(Progress, FormatsDurations) {
   EXPECT_EQ(format_duration(6.4), "0:06");
   EXPECT_EQ(format_duration(3723), "1:02:03");
   EXPECT_EQ(format_duration(-1), "-");
@@ -95,7 +95,7 @@ TEST(TextTable, AlignsNumbersRightAndWordsLeft) {
   EXPECT_EQ(table.text(), "class  images\né           5\ndog     1,500\n");
 }
 
-TEST(Validators, RefuseWhatIsReadHalfway) {
+TEST(Validators, RefusePartlyParsedNumbers) {
   EXPECT_EQ(whole_number_between(1, 10)("10"), "");
   for (const char* text : {"", "0", "11", "5x", "1e1", "99999999999999999999"})
     EXPECT_NE(whole_number_between(1, 10)(text), "") << text;

@@ -31,30 +31,30 @@ class RankProcesses3 : public testing::Test {
 
 const std::string waits = "while true; do sleep 0.05; done";
 
-TEST_F(RankProcesses3, KnowTheirNumberAndWhereToMeet) {
+TEST_F(RankProcesses3, ReceiveRankAndRendezvous) {
   EXPECT_EQ(run("echo $TWIDDLE_RANK of $TWIDDLE_RANKS at ${TWIDDLE_PORT:+a port} > $OUT.$TWIDDLE_RANK"), 0);
   for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(written(rank), std::to_string(rank) + " of 3 at a port\n");
   EXPECT_EQ(told_, "");
 }
 
-TEST_F(RankProcesses3, EndWithTheCodeOfTheFirstThatFails) {
+TEST_F(RankProcesses3, ReturnCodeOfFirstFailure) {
   EXPECT_EQ(run("test $TWIDDLE_RANK = 1 && exit 3; sleep 1; exit 4"), 3);
   EXPECT_EQ(told_, "");  // it has told that itself
 }
 
-TEST_F(RankProcesses3, NameTheOneThatWasKilled) {
+TEST_F(RankProcesses3, ReportKilledRank) {
   EXPECT_EQ(run("test $TWIDDLE_RANK = 2 && kill -KILL $$; sleep 1; exit 1"), 128 + SIGKILL);
   EXPECT_NE(told_.find("rank 2 of 3 (process "), std::string::npos) << told_;
   EXPECT_NE(told_.find("was ended by signal 9, Killed"), std::string::npos) << told_;
 }
 
 // A killed process lets go of its GPU before its parent hears of its end, and others may end meanwhile.
-TEST_F(RankProcesses3, NameTheOneThatWasKilledWhereAnotherIsSeenToEndSooner) {
+TEST_F(RankProcesses3, ReportKilledRankThatExitsLater) {
   EXPECT_EQ(run("test $TWIDDLE_RANK = 2 && { sleep 1; kill -KILL $$; }; exit 1"), 128 + SIGKILL);
   EXPECT_NE(told_.find("rank 2 of 3 (process "), std::string::npos) << told_;
 }
 
-TEST_F(RankProcesses3, AreEndedWhereOneFailsAndTheyGoOn) {
+TEST_F(RankProcesses3, StopOthersIfOneFails) {
   const auto start = std::chrono::steady_clock::now();
   EXPECT_EQ(run("test $TWIDDLE_RANK = 0 && exit 2; test $TWIDDLE_RANK = 1 && trap '' TERM; " + waits), 2);
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60));
@@ -91,7 +91,7 @@ TEST_F(RankProcesses3, AreSuspendedTogether) {
   EXPECT_TRUE(WIFEXITED(status));
 }
 
-TEST_F(RankProcesses3, EachHearsASignalOnce) {
+TEST_F(RankProcesses3, ForwardEachSignalOnce) {
   const pid_t sender = fork();
   if (sender == 0) {
     while (written(0).empty() || written(1).empty() || written(2).empty()) usleep(10000);

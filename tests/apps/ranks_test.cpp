@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 namespace twiddle {
 namespace {
 
-TEST(SharedFacts, ThatDifferAreToldWithTheLinesInWhichTheyDo) {
+TEST(SharedFacts, ReportDifferingLines) {
   const std::string folder = "images: /a/folder/whose/name/is/longer/than/a/message/has/room/for/";
   const std::vector<std::string> configs{"version: 1\n" + folder + "red", "version: 1\n" + folder + "blue",
                                          "version: 1\n" + folder + "red\n  seed: 2"};
@@ -41,7 +41,7 @@ TEST(SharedFacts, ThatDifferAreToldWithTheLinesInWhichTheyDo) {
                 on + "'seed: 2', on rank 0 'nothing'; take this");
 }
 
-TEST_F(RanksByMpi, EndWithTheWeightsOfOneProcessAndWithTheSameBitsAgain) {
+TEST_F(RanksByMpi, MatchOneProcessAndAreReproducible) {
   const std::vector<std::string> command = digits(twenty_steps);
   ASSERT_EQ(run(on(1, command)).code, 0);
   const auto one = weights_at(folder(1), "20");
@@ -58,7 +58,7 @@ TEST_F(RanksByMpi, EndWithTheWeightsOfOneProcessAndWithTheSameBitsAgain) {
   EXPECT_EQ(weights_at(folder(4), "20"), weights_at(folder(3), "20"));
 }
 
-TEST_F(RanksByMpi, ACheckpointOfTwoGoesOnOnOneAndOnTwoAgain) {
+TEST_F(RanksByMpi, ResumeOnOtherNumberOfRanks) {
   ASSERT_EQ(run(on(2, digits(twenty_steps))).code, 0);
   const auto untouched = weights_at(folder(1), "20");
   const auto resume = [&](int ranks, const std::string& step) {
@@ -164,7 +164,7 @@ class RanksWithTheirOwnImages : public RanksByMpi {
   }
 };
 
-TEST_F(RanksWithTheirOwnImages, TellWhichOfThemHasWaitedForThem) {
+TEST_F(RanksWithTheirOwnImages, ReportRankThatWaitsForImages) {
   const std::string fast = write_pictures("fast", 8), slow = write_pictures("slow", 8);
   make_slow_to_read(slow);
   const Finished trained = train(fast, slow);
@@ -196,7 +196,7 @@ TEST_F(RanksWithTheirOwnImages, RefuseOtherImages) {
   EXPECT_NE(changed.find("give all hosts the same files"), std::string::npos) << changed;
 }
 
-TEST_F(RanksByMpi, TellAMistakeThatAllHaveOnce) {
+TEST_F(RanksByMpi, ReportSharedErrorOnce) {
   const Finished uneven = run(on(3, digits({})));
   EXPECT_EQ(uneven.code, 2);
   EXPECT_EQ(count(uneven.err, "32 images cannot be shared evenly by 3: take 30 or 33"), 1u) << uneven.err;
@@ -204,7 +204,7 @@ TEST_F(RanksByMpi, TellAMistakeThatAllHaveOnce) {
 
 const std::vector<std::string> endless{"--epochs", "100000", "--set", "train.checkpoint_every=20"};
 
-TEST_F(RanksByMpi, OneThatIsKilledEndsAllAndTheLastCheckpointIsNamed) {
+TEST_F(RanksByMpi, NameCheckpointIfRankIsKilled) {
   Program program(on(2, digits(endless)), TWIDDLE_MPIEXEC);
   ASSERT_TRUE(program.comes_to([&] { return has_checkpoint(folder(1)); })) << program.err();
   kill(two_ranks(program.pid(), folder(1)).other, SIGKILL);
@@ -217,7 +217,7 @@ TEST_F(RanksByMpi, OneThatIsKilledEndsAllAndTheLastCheckpointIsNamed) {
   EXPECT_EQ(resumed.code, 0) << resumed.err;
 }
 
-TEST_F(RanksByMpi, CtrlCOnAnySavesOnceAndEndsAll) {
+TEST_F(RanksByMpi, SaveOnceIfAnyIsInterrupted) {
   Program program(on(2, digits(endless)), TWIDDLE_MPIEXEC);
   ASSERT_TRUE(program.comes_to([&] { return has_checkpoint(folder(1)); })) << program.err();
   const std::vector<pid_t> ranks = ranks_of(program.pid());

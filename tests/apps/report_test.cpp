@@ -59,7 +59,7 @@ Report small_report() {
   return report;
 }
 
-TEST(Report, HoldsEverythingAndNeedsNothingFromOutside) {
+TEST(Report, IsSelfContained) {
   const std::string html = report_html(small_report());
   expect_well_formed(html);
   for (const char* part : {"<svg", "polyline", "data:image/png;base64,", "Confusion", "Surest mistakes", "conv1",
@@ -70,14 +70,14 @@ TEST(Report, HoldsEverythingAndNeedsNothingFromOutside) {
   EXPECT_NE(html.find("Run of &lt;digits&gt; &amp; &quot;friends&quot;"), std::string::npos);
 }
 
-TEST(Report, TellsWhatWasRunAndWhoseMistakesTheseAre) {
+TEST(Report, ShowsConfigAndEpochOfMistakes) {
   const std::string html = report_html(small_report());
   EXPECT_NE(html.find("<span>cpu</span> <span>precision fp32</span>"), std::string::npos);
   EXPECT_NE(html.find("<details><summary>config.yaml</summary><pre>name: &lt;digits&gt;"), std::string::npos);
   EXPECT_EQ(count(html, "epoch 1, the best"), 2u);  // above the mistakes and above the matrix
 }
 
-TEST(Confusion, TwentyClassesScrollInTheirFrame) {
+TEST(Confusion, LargeTableScrolls) {
   Confusion all;
   for (std::int64_t pair = 0; pair < 400; ++pair) all[{pair / 20, pair % 20}] = 1;
   const std::string html = confusion_html(std::vector<std::string>(20, "a long name"), all);
@@ -87,11 +87,11 @@ TEST(Confusion, TwentyClassesScrollInTheirFrame) {
   EXPECT_EQ(count(html, "<td>5%</td>"), 20u);  // one of the twenty images of each was known
 }
 
-TEST(Confusion, ShortNamesStandLevel) {
+TEST(Confusion, ShortNamesAreNotRotated) {
   EXPECT_EQ(confusion_html({"0", "1"}, {{{0, 0}, 1}, {{1, 1}, 1}}).find("turned"), std::string::npos);
 }
 
-TEST(Confusion, OfManyClassesThePairsAndTheHardest) {
+TEST(Confusion, ManyClassesShowWorstPairs) {
   std::vector<std::string> classes(1000, "thing");
   classes[5] = "axe", classes[7] = "bow", classes[9] = "cup";
   const std::string html = confusion_html(classes, {{{5, 5}, 10}, {{5, 7}, 30}, {{9, 9}, 8}});
@@ -102,7 +102,7 @@ TEST(Confusion, OfManyClassesThePairsAndTheHardest) {
   EXPECT_NE(html.find("<td>cup</td><td>-</td><td>8</td><td>100%</td>"), std::string::npos);
 }
 
-TEST(Report, AnEmptyRunIsStillAPage) {
+TEST(Report, EmptyRunIsWellFormed) {
   expect_well_formed(report_html({}));
 }
 
@@ -121,7 +121,7 @@ History history_of(std::int64_t epochs, std::int64_t steps) {
   return history;
 }
 
-TEST(RunCharts, AllSpanTheSameEpochs) {
+TEST(RunCharts, ShareOneEpochAxis) {
   const std::vector<std::string> charts = run_charts(history_of(12, 10));
   ASSERT_EQ(charts.size(), 4u);
   for (const std::string& chart : charts) {
@@ -131,7 +131,7 @@ TEST(RunCharts, AllSpanTheSameEpochs) {
   }
 }
 
-TEST(RunCharts, CountSingleStepsInWholeNumbers) {
+TEST(RunCharts, UseIntegerTicksForSteps) {
   History history = history_of(1, 2);
   history.epochs.clear();
   for (const std::string& chart : run_charts(history)) {
@@ -140,17 +140,17 @@ TEST(RunCharts, CountSingleStepsInWholeNumbers) {
   }
 }
 
-TEST(RunCharts, TheLossIsSmoothAndItsRawLinePaleBehind) {
+TEST(RunCharts, ShowSmoothedAndRawLoss) {
   const std::string loss = run_charts(history_of(10, 50)).front();
   EXPECT_EQ(count(loss, " pale\""), 1u);
   EXPECT_EQ(count(loss, ">training<"), 1u);
 }
 
-TEST(RunCharts, ALongRunTakesNoMoreRoom) {
+TEST(RunCharts, LimitSizeOfLongRuns) {
   EXPECT_LT(run_charts(history_of(1000, 50)).front().size(), 40000u);
 }
 
-TEST(Svg, LeavesOutWhatIsNotFinite) {
+TEST(Svg, OmitsNonFiniteValues) {
   const double infinity = std::numeric_limits<double>::infinity();
   const std::string svg =
       Chart{.title = "Loss", .curves = {{"a", {{0, 1}, {1, infinity}, {2, std::nan("")}, {3, 0.5}}}}}.svg();
@@ -166,25 +166,25 @@ TEST(Svg, DrawsFlatAndSingleCurves) {
   EXPECT_NE((Chart{.title = "Top-1", .curves = {{"a", {{4, 0.5}}}}}.svg().find("<circle")), std::string::npos);
 }
 
-TEST(Svg, ACurveFillsItsChartAndTicksAreWhole) {
+TEST(Svg, FitsAxesAndUsesRoundTicks) {
   const std::string svg = Chart{.title = "", .curves = {{"a", {{0, 1}, {22, 3}}}}}.svg();
   EXPECT_NE(svg.find("440.0,44.0"), std::string::npos);
   EXPECT_EQ(svg.find(">30<"), std::string::npos);
   EXPECT_NE(svg.find(">20<"), std::string::npos);
 }
 
-TEST(Svg, DrawsNumbersOfAnySize) {
+TEST(Svg, DrawsExtremeValues) {
   for (const double value : {1e-310, 1e100, -1e100})
     expect_well_formed(Chart{.title = "", .curves = {{"a", {{0, value}, {1, 0}}}}}.svg());
 }
 
-TEST(Svg, MarksAHeight) {
+TEST(Svg, MarksHorizontalLine) {
   const std::string svg = Chart{.title = "", .curves = {{"a", {{0, 2}, {1, 3}}}}, .mark = 1}.svg();
   EXPECT_EQ(count(svg, "class=\"mark\""), 1u);
   EXPECT_NE(svg.find(">1<"), std::string::npos);
 }
 
-TEST(Base64, KnowsTheExamplesOfTheStandard) {
+TEST(Base64, MatchesExamplesOfStandard) {
   const auto encode = [](const std::string& text) { return base64({text.begin(), text.end()}); };
   EXPECT_EQ(encode(""), "");
   EXPECT_EQ(encode("f"), "Zg==");

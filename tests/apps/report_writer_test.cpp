@@ -57,7 +57,7 @@ class ReportWriterTest : public testing::Test {
   std::int64_t epoch_ = 0;
 };
 
-TEST_F(ReportWriterTest, TheThousandthEpochCostsNoMoreThanTheFirst) {
+TEST_F(ReportWriterTest, CostPerEpochIsConstant) {
   ReportWriter patient = writer(std::chrono::hours(1));
   EXPECT_EQ(drawn_in(1, patient), 1);
   const std::uintmax_t early = added_by_an_epoch(patient);
@@ -69,7 +69,7 @@ TEST_F(ReportWriterTest, TheThousandthEpochCostsNoMoreThanTheFirst) {
   EXPECT_EQ(metrics_.history().epochs.size(), 1003u);
 }
 
-TEST_F(ReportWriterTest, DrawsAnEpochOnceThePauseIsOver) {
+TEST_F(ReportWriterTest, DrawsEpochAfterPause) {
   ReportWriter eager = writer(std::chrono::seconds(0));
   EXPECT_EQ(drawn_in(3, eager), 3);
 }

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 namespace twiddle {
 namespace {
 
-TEST(RunFolder, CountsUpFromTheHighest) {
+TEST(RunFolder, NumbersRunsFromHighest) {
   const fs::path out = fresh_folder("runs");
   EXPECT_EQ(make_run_folder(out, "net"), (out / "net-001").string());
   fs::create_directory(out / "net-041");
@@ -26,20 +26,20 @@ TEST(RunFolder, CountsUpFromTheHighest) {
   EXPECT_EQ(make_run_folder(out, "a/b c"), (out / "a_b_c-001").string());
 }
 
-TEST(RunFolder, IsNamedInAnyLanguage) {
+TEST(RunFolder, AcceptsUnicodeNames) {
   const fs::path out = fresh_folder("languages");
   EXPECT_EQ(make_run_folder(out, "Näme mit ☃"), (out / "Näme_mit_☃-001").string());
   EXPECT_EQ(make_run_folder(out, "lat\xe9"), (out / "lat_-001").string());
 }
 
-TEST(RunFolder, IsNeverNamedLikeAFlag) {
+TEST(RunFolder, NameNeverStartsWithDash) {
   const fs::path out = fresh_folder("flags");
   EXPECT_EQ(make_run_folder(out, "-rf"), (out / "run-rf-001").string());
   EXPECT_EQ(make_run_folder(out, ""), (out / "run-001").string());
   EXPECT_EQ(make_run_folder(out, ".hidden"), (out / "run.hidden-001").string());
 }
 
-TEST(RunFolder, RunsThatStartAtOnceGetFoldersOfTheirOwn) {
+TEST(RunFolder, ConcurrentRunsGetSeparateFolders) {
   const fs::path out = fresh_folder("race");
   std::vector<std::string> folders(16);
   std::vector<std::thread> threads;
@@ -48,7 +48,7 @@ TEST(RunFolder, RunsThatStartAtOnceGetFoldersOfTheirOwn) {
   EXPECT_EQ(std::set<std::string>(folders.begin(), folders.end()).size(), folders.size());
 }
 
-TEST(RunFolder, ThatCameToNothingGoesWithTheFoldersMadeForIt) {
+TEST(RunFolder, UnusedFolderIsRemovedWithParents) {
   const fs::path out = fresh_folder("nothing");
   { const NewFolder folder((out / "deep" / "runs/").string(), "net"); }
   EXPECT_TRUE(fs::is_empty(out));
@@ -59,13 +59,13 @@ TEST(RunFolder, ThatCameToNothingGoesWithTheFoldersMadeForIt) {
   EXPECT_FALSE(fs::exists(out / "runs" / "net-002"));
 }
 
-TEST(RunFolder, AFileInTheWayIsAnError) {
+TEST(RunFolder, FailsIfPathIsFile) {
   const fs::path out = fresh_folder("file");
   std::ofstream(out / "runs") << "a file";
   EXPECT_THROW(make_run_folder(out / "runs", "net"), Error);
 }
 
-TEST(RunFolder, TheConfigComesBackAndRemembersItsOrigin) {
+TEST(RunFolder, RestoresConfigAndItsOrigin) {
   const fs::path folder = fresh_folder("facts");
   const Config config = load_experiment("models/digits.yaml", {{"train.epochs", "3", "--epochs"}}).config;
   write_run_facts(folder, config, "cpu");
@@ -77,7 +77,7 @@ TEST(RunFolder, TheConfigComesBackAndRemembersItsOrigin) {
   EXPECT_TRUE(is_run_folder(folder));
 }
 
-TEST(RunFolder, APipeInThePlaceOfAFileIsRefusedAtOnce) {
+TEST(RunFolder, RefusesPipeInsteadOfFile) {
   const fs::path run = fresh_folder("pipe");
   std::ofstream(run / "config.yaml") << "version: 1\nmodel: {input: [1, 4, 4], layers: [linear: {outputs: 2}]}\n";
   EXPECT_EQ(load_run(run).config.name, "config");
@@ -88,7 +88,7 @@ TEST(RunFolder, APipeInThePlaceOfAFileIsRefusedAtOnce) {
   }
 }
 
-TEST(RunFolder, APathCannotInjectKeysIntoTheConfig) {
+TEST(RunFolder, PathCannotInjectConfigKeys) {
   const fs::path folder = fresh_folder("injection"), model = folder / "new\nbase: evil.yaml #\x1b.yaml";
   fs::copy_file("models/digits.yaml", model);
   write_run_facts(folder, load_experiment(model).config, "cpu");
@@ -98,14 +98,14 @@ TEST(RunFolder, APathCannotInjectKeysIntoTheConfig) {
   EXPECT_EQ(load_run(folder).config.file, model.string());
 }
 
-TEST(RunFolder, AConfigsNameNeedNotBeUtf8) {
+TEST(RunFolder, AcceptsConfigNameWithInvalidUtf8) {
   const fs::path folder = fresh_folder("latin"), model = folder / "lat\xe9.yaml";
   fs::copy_file("models/digits.yaml", model);
   write_run_facts(folder, load_experiment(model).config, "cpu");
   EXPECT_EQ(load_run(folder).config.name, "lat\uFFFD");
 }
 
-TEST(RunFolder, TheEnvironmentNamesTheCommitAndTheJpegReaderThatWereBuilt) {
+TEST(RunFolder, EnvironmentNamesCommitAndJpegReader) {
   const fs::path folder = fresh_folder("environment");
   write_run_facts(folder, load_experiment("models/digits.yaml").config, "cpu");
   const auto environment = nlohmann::json::parse(read_text(folder / "environment.json"));
@@ -116,7 +116,7 @@ TEST(RunFolder, TheEnvironmentNamesTheCommitAndTheJpegReaderThatWereBuilt) {
   EXPECT_EQ(environment.value("jpeg_reader", ""), jpeg_reader());
 }
 
-TEST(RunFolder, ResumeTellsARunFromOtherFolders) {
+TEST(RunFolder, ResumeRecognizesRunFolders) {
   const fs::path folder = fresh_folder("resume");
   EXPECT_THROW(find_resume_point(folder), Error);
   write_run_facts(folder, load_experiment("models/digits.yaml").config, "cpu");

@@ -20,7 +20,7 @@ std::string refusal_of(const fs::path& folder) {
   }
 }
 
-TEST(RunLock, IsHeldByOneAndNamesIt) {
+TEST(RunLock, IsExclusiveAndNamesHolder) {
   const fs::path folder = fresh_folder("lock");
   {
     const RunLock first(folder);
@@ -31,7 +31,7 @@ TEST(RunLock, IsHeldByOneAndNamesIt) {
   EXPECT_EQ(refusal_of(folder), "");
 }
 
-TEST(RunLock, IsNotMadeThroughALink) {
+TEST(RunLock, DoesNotFollowLink) {
   const fs::path folder = fresh_folder("lock_link");
   std::ofstream(folder / "precious") << "text";
   fs::create_symlink("precious", folder / ".lock");
@@ -39,7 +39,7 @@ TEST(RunLock, IsNotMadeThroughALink) {
   EXPECT_EQ(read_text(folder / "precious"), "text");
 }
 
-TEST(RunLock, SeesThatItsFolderIsGone) {
+TEST(RunLock, DetectsRemovedFolder) {
   const fs::path folder = fresh_folder("lock_gone");
   const RunLock lock(folder);
   EXPECT_NO_THROW(lock.check_folder());
@@ -72,7 +72,7 @@ class TwoProcesses : public testing::Test {
   fs::path out_;
 };
 
-TEST_F(TwoProcesses, TheSecondIsToldWhoTrainsAndTheFirstGoesOn) {
+TEST_F(TwoProcesses, SecondNamesFirstAndExits) {
   Program first(begin("100000"));
   wait_for_a_checkpoint(first);
   const Finished second = run_program(resume("100000"));
@@ -83,7 +83,7 @@ TEST_F(TwoProcesses, TheSecondIsToldWhoTrainsAndTheFirstGoesOn) {
   EXPECT_EQ(run_program(resume("1")).code, 0);
 }
 
-TEST_F(TwoProcesses, AKilledProcessHoldsNothing) {
+TEST_F(TwoProcesses, KilledProcessReleasesLock) {
   Program first(begin("100000"));
   wait_for_a_checkpoint(first);
   first.signal(SIGKILL);
@@ -91,7 +91,7 @@ TEST_F(TwoProcesses, AKilledProcessHoldsNothing) {
   EXPECT_EQ(run_program(resume("1")).code, 0);
 }
 
-TEST_F(TwoProcesses, OfTwoThatResumeAtOnceNoneHarmsTheOther) {
+TEST_F(TwoProcesses, ConcurrentResumesKeepRunIntact) {
   ASSERT_EQ(run_program(begin("1")).code, 0);
   for (const char* epochs : {"3", "5", "7"}) {
     Program first(resume(epochs)), second(resume(epochs));
@@ -104,7 +104,7 @@ TEST_F(TwoProcesses, OfTwoThatResumeAtOnceNoneHarmsTheOther) {
   }
 }
 
-TEST_F(TwoProcesses, ARunWhoseFolderIsRemovedStopsWithCodeThree) {
+TEST_F(TwoProcesses, RemovedFolderStopsRunWithThree) {
   Program program(begin("100000"));
   wait_for_a_checkpoint(program);
   fs::rename(run(), out_ / "elsewhere");

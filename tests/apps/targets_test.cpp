@@ -47,7 +47,7 @@ class Targets : public testing::Test {
   fs::path folder_;
 };
 
-TEST_F(Targets, SeveralLabelsAnImage) {
+TEST_F(Targets, TrainsOnSeveralLabels) {
   std::ofstream list(folder_ / "list.txt");
   for (int i = 0; i < 40; ++i) {
     const bool left = i % 2 == 1, top = i % 4 > 1;
@@ -74,7 +74,7 @@ TEST_F(Targets, SeveralLabelsAnImage) {
   EXPECT_NE(read_text(fs::path(run()) / "metrics.csv").find("val_loss,val_map,"), std::string::npos);
 }
 
-TEST_F(Targets, TheImageItself) {
+TEST_F(Targets, TrainsOnInputImages) {
   const std::string digits =
       "format: idx, count: 200, images: " + fs::absolute("data/digits/train-images.idx.gz").string() +
       ", labels: " + fs::absolute("data/digits/train-labels.idx.gz").string();

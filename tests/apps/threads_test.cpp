@@ -18,7 +18,7 @@ std::string thread_settings() {
   return told;
 }
 
-TEST(Threads, GiveTheirCoreAwaySoonUnlessTheUserSaysOtherwise) {
+TEST(Threads, SpinBrieflyUnlessUserSetsOtherwise) {
   unsetenv("GOMP_SPINCOUNT");
   unsetenv("OMP_WAIT_POLICY");
   const std::string by_itself = thread_settings();
@@ -31,7 +31,7 @@ TEST(Threads, GiveTheirCoreAwaySoonUnlessTheUserSaysOtherwise) {
 }
 
 // OpenMP's library would end the program from within the first computation.
-TEST(Threads, ThatCannotStartAreAnErrorOfEveryVerbThatComputes) {
+TEST(Threads, FailVerbsIfTheyCannotStart) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "it needs the address space for itself";
 #endif
@@ -58,7 +58,7 @@ TEST(Threads, ThatCannotStartAreAnErrorOfEveryVerbThatComputes) {
   fs::remove_all(folder);
 }
 
-TEST(Threads, AreNotStartedByVerbsThatOnlyPlan) {
+TEST(Threads, PlanningVerbsStartNoThreads) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "it needs the address space for itself";
 #endif

@@ -7,7 +7,7 @@
 namespace twiddle {
 namespace {
 
-TEST(Summary, CountsADigitsNetByHand) {
+TEST(Summary, CountsParametersOfDigitsNetwork) {
   const Finished run = run_program({"summary", "models/digits.yaml", "--json", "-"});
   ASSERT_EQ(run.code, 0) << run.err;
   const auto facts = nlohmann::json::parse(run.out);
@@ -22,7 +22,7 @@ TEST(Summary, CountsADigitsNetByHand) {
   EXPECT_EQ(facts.at("memory_bytes").at("total"), sum);
 }
 
-TEST(Summary, PlansWithWhatWasTuned) {
+TEST(Summary, PlansWithTunedChoices) {
   const auto folder = fresh_folder("summary");
   const std::string cache = "convolution.cache=" + (folder / "choices.txt").string();
   const auto run = [&](const std::string& verb, const std::string& json) {
@@ -40,7 +40,7 @@ TEST(Summary, PlansWithWhatWasTuned) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(Summary, AGpuThatIsNotThereIsAnErrorOfTheDeviceWhateverTheEngine) {
+TEST(Summary, FailsIfGpuIsMissing) {
   for (const std::string verb : {"summary", "check"})
     for (const std::string engine : {"rule", "cudnn"}) {
       const Finished run = run_program({verb, "models/digits.yaml", "--device", "cuda:99", "--engine", engine});
@@ -50,7 +50,7 @@ TEST(Summary, AGpuThatIsNotThereIsAnErrorOfTheDeviceWhateverTheEngine) {
     }
 }
 
-TEST(Check, RemarksAWarmUpThatTheRunDoesNotOutlast) {
+TEST(Check, WarnsIfWarmUpLastsRun) {
   const auto remarked = [](const std::string& warm_up) {
     const Finished run = run_program({"check", "models/digits.yaml", "--epochs", "3", "--set",
                                       "train.schedule={cosine: {warmup: " + warm_up + "}}"});
@@ -64,7 +64,7 @@ TEST(Check, RemarksAWarmUpThatTheRunDoesNotOutlast) {
 }
 
 // 1,200 digits in batches of 32.
-TEST(Check, WarnsOfSettingsThatRuinARun) {
+TEST(Check, WarnsOfHarmfulSettings) {
   const auto warnings = [](const std::vector<std::string>& settings) {
     std::vector<std::string> arguments{"check", "models/digits.yaml"};
     for (const std::string& setting : settings) arguments.insert(arguments.end(), {"--set", setting});
@@ -100,7 +100,7 @@ TEST(Check, CountsUpdatesAsTrainDoes) {
   EXPECT_NE(trained.err.find("after its 4 updates"), std::string::npos) << trained.err;
 }
 
-TEST(Check, LooksAtEveryFileAndReportsTheFirstFailure) {
+TEST(Check, ReportsFirstFailureOfFiles) {
   const auto folder = fresh_folder("check");
   std::ofstream(folder / "bad.yaml") << "version: 1\nmodle: {}\n";
   const Finished run = run_program({"check", (folder / "bad.yaml").string(), "models/digits.yaml"});
@@ -111,7 +111,7 @@ TEST(Check, LooksAtEveryFileAndReportsTheFirstFailure) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(Check, WritesJsonOfABadFileToo) {
+TEST(Check, WritesJsonForInvalidFile) {
   const auto folder = fresh_folder("check_json");
   std::ofstream(folder / "bad.yaml") << "version: 1\nmodle: {}\n";
   const Finished run = run_program({"check", (folder / "bad.yaml").string(), "--json", "-"});
@@ -122,7 +122,7 @@ TEST(Check, WritesJsonOfABadFileToo) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(Check, HoldsThePlanAgainstTheMemory) {
+TEST(Check, ComparesPlanWithFreeMemory) {
   for (const std::string verb : {"check", "time", "train"}) {
     const auto folder = fresh_folder("memory");
     std::vector<std::string> arguments = {
@@ -137,7 +137,7 @@ TEST(Check, HoldsThePlanAgainstTheMemory) {
   }
 }
 
-TEST(Check, ReadsEveryImageWhereAsked) {
+TEST(Check, ReadsEveryImageIfSet) {
   const Finished run = run_program({"check", "models/digits.yaml", "--images"});
   EXPECT_EQ(run.code, 0);
   EXPECT_NE(run.out.find("pixels    mean [0."), std::string::npos) << run.out;
@@ -147,13 +147,13 @@ TEST(Check, ReadsEveryImageWhereAsked) {
   EXPECT_GT(facts.at("std").at(0).get<double>(), 0);
 }
 
-TEST(Devices, ListsTheCpu) {
+TEST(Devices, ListsCpu) {
   const Finished run = run_program({"devices", "--json", "-"});
   ASSERT_EQ(run.code, 0) << run.err;
   EXPECT_EQ(nlohmann::json::parse(run.out).at(0).at("name"), "cpu");
 }
 
-TEST(Time, GivesTheIterationAndEveryLayer) {
+TEST(Time, ReportsIterationAndEveryLayer) {
   const Finished run =
       run_program({"time", "models/digits.yaml", "--device", "cpu", "--batch", "4", "--steps", "3", "--json", "-"});
   ASSERT_EQ(run.code, 0) << run.err;
@@ -177,7 +177,7 @@ TEST(Time, GivesTheIterationAndEveryLayer) {
 
 // Each pass takes two spectra, and the first layer has two passes. Those of a layer's input, weights and gradient are
 // computed once.
-TEST(Time, CountsTheSpectraOfAStepAlone) {
+TEST(Time, CountsOnlySpectraOfOneStep) {
   const Finished run = run_program({"time", "models/digits.yaml", "--device", "cpu", "--engine", "fft", "--batch", "4",
                                     "--steps", "3", "--json", "-"});
   ASSERT_EQ(run.code, 0) << run.err;
@@ -187,7 +187,7 @@ TEST(Time, CountsTheSpectraOfAStepAlone) {
   EXPECT_GT(spectra.at("peak_bytes"), 0);
 }
 
-TEST(Time, AnEngineThatCannotIsAnErrorOfTheConfig) {
+TEST(Time, UnsupportedEngineIsConfigError) {
   const Finished run = run_program({"time", "models/digits.yaml", "--engine", "gem"});
   EXPECT_EQ(run.code, 2);
   EXPECT_NE(run.err.find("gemm"), std::string::npos) << run.err;

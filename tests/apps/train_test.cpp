@@ -31,7 +31,7 @@ class Train : public testing::Test {
   fs::path out_;
 };
 
-TEST_F(Train, TheReportIsOfTheBestEpochAsEvalIs) {
+TEST_F(Train, ReportShowsBestEpochLikeEval) {
   ASSERT_EQ(run_program(digits({"--epochs", "4", "--lr", "0.2"})).code, 0);  // the best epoch is not always the last
   const Finished eval = run_program({"eval", run(1).string(), "-q"});
   const std::size_t at = eval.out.find("top-1  ");
@@ -44,7 +44,7 @@ TEST_F(Train, TheReportIsOfTheBestEpochAsEvalIs) {
   EXPECT_NE(report.find(" train models/digits.yaml"), std::string::npos);  // the command
 }
 
-TEST_F(Train, LeavesARunFolderThatEvalAndPredictUnderstand) {
+TEST_F(Train, EvalAndPredictReadItsFolder) {
   const Finished train = run_program(digits({"--epochs", "2"}));
   ASSERT_EQ(train.code, 0) << train.err;
   EXPECT_NE(train.out.find("best val-top1"), std::string::npos) << train.out;
@@ -72,7 +72,7 @@ TEST_F(Train, LeavesARunFolderThatEvalAndPredictUnderstand) {
   EXPECT_NE(broken.err.find("broken.png"), std::string::npos) << broken.err;
 }
 
-TEST_F(Train, APipeGetsPlainLinesAndQuietGetsNone) {
+TEST_F(Train, PrintsPlainLinesToPipe) {
   const Finished plain = run_program(digits({"--epochs", "2", "--limit-batches", "3"}));
   EXPECT_EQ(plain.err.find('\r'), std::string::npos);
   EXPECT_EQ(plain.err.find('\033'), std::string::npos);
@@ -82,7 +82,7 @@ TEST_F(Train, APipeGetsPlainLinesAndQuietGetsNone) {
   EXPECT_EQ(quiet.err, "");
 }
 
-TEST_F(Train, SaysWhichEnginesItMeasuredAndWhyItTookThem) {
+TEST_F(Train, ReportsMeasuredEnginesAndReasons) {
   const std::vector<std::string> measured =
       digits({"--device", "cpu", "--engine", "measured", "--set",
               "convolution.cache=" + (out_ / "choices.txt").string(), "--epochs", "1", "--limit-batches", "1"});
@@ -96,7 +96,7 @@ TEST_F(Train, SaysWhichEnginesItMeasuredAndWhyItTookThem) {
   EXPECT_NE(read_text(run(2) / "train.log").find("cached"), std::string::npos);
 }
 
-TEST_F(Train, ResumingEqualsGoingStraightThrough) {
+TEST_F(Train, ResumeEqualsUninterruptedRun) {
   // On a GPU engines may otherwise settle on another of their ways in each process.
   const std::vector<std::string> same = {"--set", "train.schedule=constant", "--set", "deterministic=true", "--epochs"};
   for (const char* epochs : {"2", "1"}) {
@@ -113,14 +113,14 @@ TEST_F(Train, ResumingEqualsGoingStraightThrough) {
   EXPECT_EQ(lines(run(1) / "metrics.jsonl"), lines(run(2) / "metrics.jsonl"));
 }
 
-TEST_F(Train, ResumingFromAnOlderCheckpointDropsLaterMetrics) {
+TEST_F(Train, ResumeFromOlderCheckpointDropsMetrics) {
   ASSERT_EQ(run_program(digits({"--epochs", "3", "--limit-batches", "2"})).code, 0);
   const auto checkpoint = run(1) / "checkpoints" / "step-00000002";
   ASSERT_EQ(run_program({"train", "--resume", checkpoint.string(), "--limit-batches", "2", "--epochs", "2"}).code, 0);
   EXPECT_EQ(lines(run(1) / "metrics.csv"), 3u);
 }
 
-TEST_F(Train, CtrlCFinishesTheBatchSavesAndTellsHowToResume) {
+TEST_F(Train, CtrlCSavesAndSuggestsResume) {
   Program program(digits({"--epochs", "100000"}));
   const fs::path metrics = run(1) / "metrics.jsonl";
   ASSERT_TRUE(program.comes_to([&] { return lines(metrics) >= 3; })) << program.err();
@@ -133,7 +133,7 @@ TEST_F(Train, CtrlCFinishesTheBatchSavesAndTellsHowToResume) {
   EXPECT_EQ(run_program({"eval", run(1).string()}).code, 0);
 }
 
-TEST_F(Train, QuietSaysWhatCtrlCSaved) {
+TEST_F(Train, QuietReportsSaveOnCtrlC) {
   Program program(digits({"--epochs", "100000", "-q"}));
   const fs::path metrics = run(1) / "metrics.jsonl";
   ASSERT_TRUE(program.comes_to([&] { return lines(metrics) >= 3; })) << program.err();
@@ -143,7 +143,7 @@ TEST_F(Train, QuietSaysWhatCtrlCSaved) {
   EXPECT_NE(program.err().find("--resume " + run(1).string()), std::string::npos) << program.err();
 }
 
-TEST_F(Train, WarnsOfAnAverageThatIsTooSlow) {
+TEST_F(Train, WarnsOfTooSlowAverage) {
   const Finished done =
       run_program(digits({"--epochs", "1", "--limit-batches", "3", "--set", "train.ema={decay: 0.9999}"}));
   EXPECT_EQ(done.code, 0);
@@ -151,7 +151,7 @@ TEST_F(Train, WarnsOfAnAverageThatIsTooSlow) {
   EXPECT_NE(read_text(run(1) / "train.log").find("warning: 'ema'"), std::string::npos);
 }
 
-TEST_F(Train, AProfileCountsEveryLayerInEveryTrainingStep) {
+TEST_F(Train, ProfileCountsEveryLayerAndStep) {
   const Finished train = run_program(digits({"--epochs", "2", "--limit-batches", "3", "--profile"}));
   ASSERT_EQ(train.code, 0) << train.err;
   const auto visits = [&](const std::string& layer, const std::string& pass) {
@@ -172,7 +172,7 @@ TEST_F(Train, AProfileCountsEveryLayerInEveryTrainingStep) {
   EXPECT_NE(read_text(run(1) / "train.log").find("median ms"), std::string::npos);
 }
 
-TEST_F(Train, ImagesLeftOutAreCountedAndNamed) {
+TEST_F(Train, CountsAndNamesSkippedImages) {
   for (const char* name : {"pets/cats/1.png", "pets/cats/2.png", "pets/dogs/1.png", "pets/dogs/2.png"}) {
     fs::create_directories((out_ / name).parent_path());
     const std::vector<std::uint8_t> png = encode_png({1, 4, 4, std::vector<std::uint8_t>(16, 99)});
@@ -206,7 +206,7 @@ TEST_F(Train, ImagesLeftOutAreCountedAndNamed) {
             std::string::npos);
 }
 
-TEST_F(Train, AsManyEpochsAsAskedForAreSaidToBeDone) {
+TEST_F(Train, DoesNothingIfEpochsAreDone) {
   ASSERT_EQ(run_program(digits({"--epochs", "2", "--limit-batches", "2"})).code, 0);
   const std::string before = read_text(run(1) / "config.yaml");
   const Finished again = run_program({"train", "--resume", run(1).string(), "--epochs", "1"});
@@ -216,7 +216,7 @@ TEST_F(Train, AsManyEpochsAsAskedForAreSaidToBeDone) {
   EXPECT_EQ(read_text(run(1) / "config.yaml"), before);
 }
 
-TEST_F(Train, DivergenceIsCodeFiveAndNamesTheLayer) {
+TEST_F(Train, DivergenceExitsWithFive) {
   const Finished train = run_program(digits({"--lr", "1000"}));
   EXPECT_EQ(train.code, 5);
   EXPECT_NE(train.err.find(" became "), std::string::npos) << train.err;
@@ -224,12 +224,12 @@ TEST_F(Train, DivergenceIsCodeFiveAndNamesTheLayer) {
   EXPECT_NE(read_text(run(1) / "train.log").find(" became "), std::string::npos);
 }
 
-TEST_F(Train, ARunThatCannotStartLeavesNoFolder) {
+TEST_F(Train, FailedStartLeavesNoFolder) {
   EXPECT_EQ(run_program(digits({"--set", "data.train.images=no/such.gz"})).code, 3);
   EXPECT_TRUE(fs::is_empty(out_));
 }
 
-TEST_F(Train, ThreadsThatCannotStartAreAnErrorAndLeaveNoFolder) {
+TEST_F(Train, FailedThreadStartLeavesNoFolder) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "it needs the address space for itself";
 #endif
@@ -242,7 +242,7 @@ TEST_F(Train, ThreadsThatCannotStartAreAnErrorAndLeaveNoFolder) {
   }
 }
 
-TEST_F(Train, AFirstStepThatFailsLeavesNoFolder) {
+TEST_F(Train, FailedFirstStepLeavesNoFolder) {
   const std::string config = (out_ / "open_end.yaml").string(), runs = (out_ / "runs").string();
   std::ofstream(config) << "version: 1\nmodel: {input: [1, 8, 8], layers: [linear: {outputs: 10}]}\n"
                            "data: {train: {format: image_list, file: pictures.txt, channels: 1}}\n";
@@ -253,7 +253,7 @@ TEST_F(Train, AFirstStepThatFailsLeavesNoFolder) {
   EXPECT_FALSE(fs::exists(runs));
 }
 
-TEST_F(Train, AnInputIsNeverTheOutput) {
+TEST_F(Train, RefusesInputAsOutput) {
   const std::string config = (out_ / "net.yaml").string();
   fs::copy_file("models/digits.yaml", config);
   const std::string before = read_text(config);
@@ -265,7 +265,7 @@ TEST_F(Train, AnInputIsNeverTheOutput) {
   EXPECT_EQ(read_text(config), before);
 }
 
-TEST_F(Train, ProposesOnlyWhatWorks) {
+TEST_F(Train, SuggestsOnlyWorkingCommands) {
   const Finished with = run_program(digits({"--epochs", "1", "--limit-batches", "1"}));
   EXPECT_NE(with.err.find(program_path() + " eval " + run(1).string()), std::string::npos) << with.err;
   const std::string config = (out_ / "blind.yaml").string();
@@ -277,7 +277,7 @@ TEST_F(Train, ProposesOnlyWhatWorks) {
   EXPECT_NE(without.err.find(" predict "), std::string::npos) << without.err;
 }
 
-TEST_F(Train, TheJsonHoldsTheLosses) {
+TEST_F(Train, JsonHoldsLosses) {
   const Finished train = run_program(digits({"--epochs", "2", "--limit-batches", "2", "--json", "-"}));
   const auto results = nlohmann::json::parse(train.out);
   ASSERT_EQ(results.at("history").size(), 2u);
@@ -285,7 +285,7 @@ TEST_F(Train, TheJsonHoldsTheLosses) {
   EXPECT_GT(results.at("history").at(1).at("val_loss").get<double>(), 0);
 }
 
-TEST_F(Train, DamagedFilesAreCodeThree) {
+TEST_F(Train, DamagedFilesExitWithThree) {
   std::ofstream(out_ / "cut.idx") << std::string("\0\0\x08\x03\0\0\0\x09", 8);
   EXPECT_EQ(run_program(digits({"--set", "data.train.images=" + (out_ / "cut.idx").string()})).code, 3);
   ASSERT_EQ(run_program(digits({"--epochs", "1", "--limit-batches", "2"})).code, 0);
@@ -296,7 +296,7 @@ TEST_F(Train, DamagedFilesAreCodeThree) {
   EXPECT_NE(resumed.err.find("model.safetensors"), std::string::npos) << resumed.err;
 }
 
-TEST_F(Train, PrintConfigWritesNothingAndReadsBack) {
+TEST_F(Train, PrintConfigRoundTrips) {
   const Finished printed = run_program(digits({"--epochs", "7", "--print-config"}));
   ASSERT_EQ(printed.code, 0) << printed.err;
   EXPECT_TRUE(fs::is_empty(out_));
@@ -307,7 +307,7 @@ TEST_F(Train, PrintConfigWritesNothingAndReadsBack) {
     EXPECT_NE(printed.out.find(line), std::string::npos) << line << " is not in\n" << printed.out;
 }
 
-TEST_F(Train, ABareConfigCanBeEvaluatedWithoutWhereItsTrainingDataLies) {
+TEST_F(Train, EvaluatesWithoutTrainingData) {
   ASSERT_EQ(run_program(digits({"--epochs", "1", "--limit-batches", "1"})).code, 0);
   fs::copy_file(run(1) / "best.safetensors", out_ / "weights.safetensors");
   unsetenv("TWIDDLE_TEST_UNSET");
@@ -317,7 +317,7 @@ TEST_F(Train, ABareConfigCanBeEvaluatedWithoutWhereItsTrainingDataLies) {
   EXPECT_EQ(eval.code, 0) << eval.err;
 }
 
-TEST_F(Train, ShowsWhatOfAWeightsFileItStartsFrom) {
+TEST_F(Train, ReportsLoadedAndSkippedWeights) {
   ASSERT_EQ(run_program(digits({"--epochs", "1", "--limit-batches", "1"})).code, 0);
   const std::string weights = (run(1) / "best.safetensors").string();
   const Finished tuned = run_program(digits({"--epochs", "1", "--limit-batches", "1", "--weights", weights, "--set",
@@ -331,7 +331,7 @@ TEST_F(Train, ShowsWhatOfAWeightsFileItStartsFrom) {
   EXPECT_EQ(whole.err.find("start anew"), std::string::npos) << whole.err;
 }
 
-TEST_F(Train, ARunCanBeEvaluatedFromAnyFolderWithoutTheTrainingData) {
+TEST_F(Train, EvaluatesRunFromAnyFolder) {
   const Finished train = run_program(digits({"--epochs", "1", "--limit-batches", "1"}));
   ASSERT_EQ(train.code, 0) << train.err;
   const fs::path here = fs::current_path();

@@ -9,7 +9,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-TEST(Tune, ChoosesForEveryPassAndKeepsTheChoices) {
+TEST(Tune, CachesChoiceOfEveryPass) {
   const auto folder = fresh_folder("tune");
   const std::string cache = "convolution.cache=" + (folder / "choices.txt").string();
   const std::vector<std::string> arguments{
@@ -79,7 +79,7 @@ TEST(Tune, ChoosesAmongPlansOfNamedEngine) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(Engine, UnknownNameIsAnErrorOfEveryVerb) {
+TEST(Engine, UnknownNameFailsInEveryVerb) {
   for (const char* verb : {"train", "time", "tune", "summary", "check"})
     for (const std::vector<std::string>& named :
          {std::vector<std::string>{"--engine", "cuddn"}, {"--set", "convolution.engine=measured:cuddn"}}) {
@@ -91,7 +91,7 @@ TEST(Engine, UnknownNameIsAnErrorOfEveryVerb) {
     }
 }
 
-TEST(Tune, DoesNotSayThatItKeptWhatItCouldNotWrite) {
+TEST(Tune, ReportsCacheThatCannotBeWritten) {
   const auto run = [](const std::string& cache, const std::vector<std::string>& more = {}) {
     std::vector<std::string> arguments{"tune",
                                        "models/digits.yaml",

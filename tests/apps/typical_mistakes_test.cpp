@@ -193,7 +193,7 @@ TEST_F(TypicalMistakes, GoodConfigHasNone) {
   EXPECT_EQ(run.code, 0) << run.err;
 }
 
-TEST_F(TypicalMistakes, InConfigsAreAnswered) {
+TEST_F(TypicalMistakes, InConfigsGetAdvice) {
   for (const WrongConfig& wrong : wrong_configs) {
     std::string config = good_config;
     const std::size_t at = config.find(wrong.part);
@@ -207,7 +207,7 @@ TEST_F(TypicalMistakes, InConfigsAreAnswered) {
   }
 }
 
-TEST_F(TypicalMistakes, OnTheCommandLineAreAnswered) {
+TEST_F(TypicalMistakes, OnCommandLineGetAdvice) {
   const std::string net = write(good_config), out = (folder_ / "runs").string();
   ASSERT_EQ(run_program({"train", net, "--out", out, "-q"}).code, 0);
   const std::string weights = out + "/net-001/best.safetensors";
