@@ -31,7 +31,7 @@ std::int64_t parameters_of(const Model& model) {
   return count;
 }
 
-TEST(Builder, PassesShapesOn) {
+TEST(Builder, PropagatesShapes) {
   const Model model = model_of(
       "[3, 8, 8]", "    - conv2d: {filters: 5, kernel: 3}\n    - relu\n    - flatten\n    - linear: {outputs: 7}\n");
   ASSERT_EQ(model.net->items().size(), 4u);
@@ -40,7 +40,7 @@ TEST(Builder, PassesShapesOn) {
   EXPECT_EQ(parameters_of(model), 3 * 5 * 9 + 5 + 5 * 36 * 7 + 7);
 }
 
-TEST(Builder, OnlyWhatIsBehindAParameterGetsItsInputsGradient) {
+TEST(Builder, ComputesInputGradientOnlyAfterParameters) {
   const Model model = model_of("[3, 8, 8]",
                                "    - max_pool: {kernel: 2}\n    - conv2d: {filters: 5, kernel: 1}\n    - relu\n"
                                "    - conv2d: {filters: 2, kernel: 3}\n    - flatten\n");
@@ -52,7 +52,7 @@ TEST(Builder, OnlyWhatIsBehindAParameterGetsItsInputsGradient) {
 }
 
 // A ReLU after a convolution is done by the convolution; leaky_relu, which never is, says what must come out.
-TEST_P(EveryDevice, BuilderFusesAReluWithoutChangingAGradient) {
+TEST_P(EveryDevice, BuilderFusesReluWithoutChangingGradients) {
   const auto gradients = [](const std::string& activation, bool biased, bool& fused) {
     const std::string bias = biased ? "true" : "false";
     const std::string layers = "    - conv2d: {filters: 5, kernel: 3, bias: " + bias + "}\n    - " + activation +
@@ -85,7 +85,7 @@ TEST_P(EveryDevice, BuilderFusesAReluWithoutChangingAGradient) {
 }
 
 // What a residual block must give, from one that leaves the ReLU to a layer that is never fused.
-TEST_P(EveryDevice, BuilderJoinsPathsAndFusesTheReluBehindASum) {
+TEST_P(EveryDevice, BuilderFusesReluAfterSum) {
   const auto gradients = [](const std::string& activation) {
     const std::string layers =
         "    - conv2d: {filters: 4, kernel: 3, pad: 1}\n"
@@ -118,7 +118,7 @@ TEST_P(EveryDevice, BuilderJoinsPathsAndFusesTheReluBehindASum) {
       EXPECT_NEAR(actual[i][k], expected[i][k], 1e-6) << "tensor " << i << ", element " << k;
 }
 
-TEST(Builder, NamesLayersInPathsAfterTheLayerThatJoinsThem) {
+TEST(Builder, PrefixesLayersOfPaths) {
   const Model model = model_of("[3, 8, 8]",
                                "    - repeat:\n        times: 2\n        layers:\n"
                                "          - residual: {name: block, layers: [conv2d: {filters: 3, kernel: 1}, relu]}\n"
@@ -137,7 +137,7 @@ TEST(Builder, NamesLayersInPathsAfterTheLayerThatJoinsThem) {
   EXPECT_TRUE(wants_input_gradient(3));
 }
 
-TEST(Builder, TellsWhatIsWrongWithPaths) {
+TEST(Builder, ReportsInvalidPaths) {
   const std::string shapes = error_of("[3, 8, 8]",
                                       "    - relu\n    - residual:\n        name: block\n"
                                       "        layers: [conv2d: {filters: 4, kernel: 3, pad: 1}]\n");
@@ -184,7 +184,7 @@ TEST(Builder, BuildsTheShippedNetworks) {
   }
 }
 
-TEST(Builder, TellsEveryErrorInOneGo) {
+TEST(Builder, ReportsAllErrorsTogether) {
   const std::string text = error_of("[1, 8, 8]",
                                     "    - conv2d: {filters: 4, kernal: 3}\n"
                                     "    - rellu\n"
@@ -194,7 +194,7 @@ TEST(Builder, TellsEveryErrorInOneGo) {
   EXPECT_NE(text.find("'rate'"), std::string::npos) << text;
 }
 
-TEST(Builder, SaysWhichLayerAnImpossibleShapeReaches) {
+TEST(Builder, NamesLayerWithImpossibleShape) {
   const std::string text =
       error_of("[1, 8, 8]", "    - max_pool: {kernel: 4}\n    - conv2d: {name: big, filters: 4, kernel: 5}\n");
   EXPECT_NE(text.find("net.yaml:6:"), std::string::npos) << text;
@@ -202,7 +202,7 @@ TEST(Builder, SaysWhichLayerAnImpossibleShapeReaches) {
   EXPECT_NE(text.find("5x5"), std::string::npos) << text;
 }
 
-TEST(Builder, ReportsOneShapeErrorNotItsEchoes) {
+TEST(Builder, ReportsOnlyFirstShapeError) {
   const std::string text = error_of(
       "[1, 4, 4]",
       "    - conv2d: {filters: 4, kernel: 5}\n    - conv2d: {filters: 4, kernel: 5}\n    - max_pool: {kernel: 9}\n");

@@ -104,7 +104,7 @@ class CapturedMemory : public testing::TestWithParam<std::tuple<std::string, int
   int threads_ = omp_get_max_threads();
 };
 
-TEST_P(CapturedMemory, OnePieceServesAStepAndChangesNothing) {
+TEST_P(CapturedMemory, OneAllocationServesStep) {
   const std::string engine = std::get<std::string>(GetParam());
   MemoryBench plain(engine), laid_out(engine);
   for (int i = 0; i < 4; ++i) plain.run();
@@ -117,7 +117,7 @@ TEST_P(CapturedMemory, OnePieceServesAStepAndChangesNothing) {
   EXPECT_LE(use.in_use + use.cached, peak + peak / 10);
 }
 
-TEST_P(CapturedMemory, AnotherBatchIsServedByTheSamePiece) {
+TEST_P(CapturedMemory, AllocationIsReusedForNextBatch) {
   const std::string engine = std::get<std::string>(GetParam());
   MemoryBench plain(engine), laid_out(engine);
   for (int i = 0; i < 5; ++i) plain.run();

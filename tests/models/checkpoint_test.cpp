@@ -50,7 +50,7 @@ std::vector<std::string> names(const CheckpointStore& store) {
 
 }  // namespace
 
-TEST(Checkpoint, PutsEverythingBack) {
+TEST(Checkpoint, RestoresEverything) {
   CheckpointStore store(fresh_path("checkpoint_round"), 3);
   SmallRun run;
   run.set(7);
@@ -78,7 +78,7 @@ TEST(Checkpoint, PutsEverythingBack) {
   EXPECT_EQ(state.loss_sum, 1e300 / 3);
 }
 
-TEST(Checkpoint, DamageLeavesTheNetAsItWas) {
+TEST(Checkpoint, DamagedFileLeavesNetworkUnchanged) {
   CheckpointStore store(fresh_path("checkpoint_damage"), 3);
   SmallRun run;
   run.set(7);
@@ -92,7 +92,7 @@ TEST(Checkpoint, DamageLeavesTheNetAsItWas) {
   }
 }
 
-TEST(Checkpoint, RefusesAnotherNetOrOptimizer) {
+TEST(Checkpoint, RefusesAnotherNetworkOrOptimizer) {
   CheckpointStore store(fresh_path("checkpoint_misfit"), 3);
   SmallRun run;
   const std::string folder = store.save(run.ctx, run.net, run.optimizer, at_step(1), {});
@@ -119,7 +119,7 @@ TEST(Checkpoint, RefusesFilesOfDifferentSaves) {
   expect_within("not of one save", error_of([&] { check_checkpoint(second); }));
 }
 
-TEST(Checkpoint, RefusesStateThatMakesNoSense) {
+TEST(Checkpoint, RefusesInvalidState) {
   CheckpointStore store(fresh_path("checkpoint_state"), 3);
   SmallRun run;
   const std::string folder = store.save(run.ctx, run.net, run.optimizer, at_step(1), {});
@@ -158,7 +158,7 @@ TEST(CheckpointStore, KeepsAtLeastOne) {
   EXPECT_EQ(names(store), std::vector<std::string>{"step-00000002"});
 }
 
-TEST(CheckpointStore, ARunResumedFromAnEarlierStepStaysTheNewest) {
+TEST(CheckpointStore, KeepsNewestSaveAfterEarlierResume) {
   const std::string path = fresh_path("store_resumed");
   CheckpointStore store(path, 2);
   SmallRun run;
@@ -169,7 +169,7 @@ TEST(CheckpointStore, ARunResumedFromAnEarlierStepStaysTheNewest) {
   EXPECT_TRUE(fs::exists(path + "/checkpoints/abandoned-step-00000200/model.safetensors"));
 }
 
-TEST(CheckpointStore, WhatARunAbandonedGoesWhenItComesThereAgain) {
+TEST(CheckpointStore, RemovesAbandonedStepWhenReachedAgain) {
   const std::string path = fresh_path("store_abandoned");
   CheckpointStore store(path, 2);
   SmallRun run;
@@ -187,7 +187,7 @@ TEST(CheckpointStore, WhatARunAbandonedGoesWhenItComesThereAgain) {
   EXPECT_FALSE(abandoned(400));
 }
 
-TEST(CheckpointStore, TheSameStepTwiceIsReplaced) {
+TEST(CheckpointStore, ReplacesSameStep) {
   const std::string path = fresh_path("store_twice");
   CheckpointStore store(path, 2);
   SmallRun run;
@@ -201,7 +201,7 @@ TEST(CheckpointStore, TheSameStepTwiceIsReplaced) {
   EXPECT_EQ(std::distance(fs::directory_iterator(path + "/checkpoints"), {}), 1);
 }
 
-TEST(CheckpointStore, RemovesWhatAKilledSaveLeft) {
+TEST(CheckpointStore, RemovesFilesOfKilledSave) {
   const std::string path = fresh_path("store_stale");
   fs::create_directories(path + "/checkpoints/.tmp-step-00000004");
   std::ofstream(path + "/checkpoints/.tmp-step-00000004/model.safetensors") << "half";
@@ -218,7 +218,7 @@ TEST(CheckpointStore, RemovesWhatAKilledSaveLeft) {
 }
 
 // Of several ranks each keeps a part of the optimizer's state, and the one that saves writes all of it.
-TEST(CheckpointStore, SavedBytesAreThoseOfTheFiles) {
+TEST(CheckpointStore, PredictsBytesOfFiles) {
   const std::string path = fresh_path("store_bytes");
   SmallRun run;
   for (const bool averages : {false, true}) {
@@ -240,7 +240,7 @@ TEST(CheckpointStore, SavedBytesAreThoseOfTheFiles) {
   }
 }
 
-TEST(CheckpointStore, ProvesThatItCanWrite) {
+TEST(CheckpointStore, ChecksThatItCanWrite) {
   const std::string path = fresh_path("store_probe");
   CheckpointStore(path, 1).prove_writable({1000, 1000}, 1);
   EXPECT_TRUE(fs::is_empty(path + "/checkpoints"));
@@ -252,7 +252,7 @@ TEST(CheckpointStore, ProvesThatItCanWrite) {
 }
 
 // Three checkpoints that stay, a fourth while it is written, and the best weights: what is free holds three alone.
-TEST(CheckpointStore, CountsAllThatLiesThereAtOnce) {
+TEST(CheckpointStore, CountsPeakDiskSpace) {
   const std::string path = fresh_path("store_room");
   fs::create_directories(path);
   // Two fit and three do not, also where others write to the disk meanwhile.
@@ -266,7 +266,7 @@ TEST(CheckpointStore, CountsAllThatLiesThereAtOnce) {
   EXPECT_EQ(room_for(3, 1), "");
 }
 
-TEST(CheckpointStore, WhatTheRunHasAlreadyCountsAsRoom) {
+TEST(CheckpointStore, CountsReplacedFilesAsFree) {
   const std::string path = fresh_path("store_resumed_room");
   fs::create_directories(path + "/checkpoints/step-00000100");
   const std::string file = path + "/checkpoints/step-00000100/model.safetensors";
@@ -291,7 +291,7 @@ TEST(NewestCheckpoint, IsFoundByRunOrCheckpointFolder) {
   EXPECT_EQ(newest_checkpoint(first + "/state.safetensors"), first);
 }
 
-TEST(NewestCheckpoint, NamesTheOlderOneThatIsWhole) {
+TEST(NewestCheckpoint, SuggestsOlderIntactCheckpoint) {
   const std::string path = fresh_path("newest_damaged");
   CheckpointStore store(path, 3);
   SmallRun run;
@@ -307,7 +307,7 @@ TEST(NewestCheckpoint, NamesTheOlderOneThatIsWhole) {
   expect_within("no older checkpoint is whole", error_of([&] { newest_checkpoint(path); }));
 }
 
-TEST(NewestCheckpoint, TellsWhatResumeTakes) {
+TEST(NewestCheckpoint, ExplainsWhatResumeAccepts) {
   const std::string path = fresh_path("newest_wrong");
   expect_within("there is no folder", error_of([&] { newest_checkpoint(path); }));
   CheckpointStore store(path, 3);

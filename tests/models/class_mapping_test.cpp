@@ -45,7 +45,7 @@ TEST(ClassMapping, ResumedRunKeepsClassesOfCheckpoint) {
       << message;
 }
 
-TEST(ClassMapping, LastLayerFromFileKeepsItsClasses) {
+TEST(ClassMapping, LoadedLastLayerKeepsItsClasses) {
   const std::string list = write_pictures("mapping", 12);
   Trainer::Options options;
   options.weights = checkpoint_of(list, new_folder("mapping_run")) + "/model.safetensors";
@@ -95,7 +95,7 @@ TEST(ClassMapping, ClassWeightsFollowClassesOfNetwork) {
   EXPECT_NE(losses(turned, "[d, c, b, a]", "[1, 2, 4, 8]"), of_network);
 }
 
-TEST(ClassMapping, NewLastLayerTakesClassesOfData) {
+TEST(ClassMapping, NewLastLayerUsesDataClasses) {
   const std::string list = write_pictures("mapping", 12);
   Trainer::Options options;
   options.weights = checkpoint_of(list, new_folder("mapping_run")) + "/model.safetensors";

@@ -21,7 +21,7 @@ std::string errors_of(const std::string& text, const std::vector<Override>& over
 }  // namespace
 
 // Sections, optimizer, layers and their shapes, datasets, augmentation: nothing hides anything else.
-TEST(ConfigErrors, OfEverySectionComeInOneGo) {
+TEST(ConfigErrors, ReportAllSectionsTogether) {
   const std::string config = R"(version: 1
 model:
   input: [1, 8, 8]
@@ -75,7 +75,7 @@ a.yaml:14:50: error: 'epochs' must be a whole number from 1 to 1000000, found "t
 12 errors; nothing was run.)");
 }
 
-TEST(ConfigErrors, NameLayerThatBatchIsTooLargeFor) {
+TEST(ConfigErrors, NameLayerOfTooLargeBatch) {
   const std::string config = R"(version: 1
 model:
   input: [1, 1024, 1024]
@@ -93,7 +93,7 @@ train: {batch_size: 1000000}
   EXPECT_EQ(errors_of(config, {{"train.batch_size", "262144", "--set"}}), "");
 }
 
-TEST(ConfigErrors, ABadInputHidesNoOption) {
+TEST(ConfigErrors, ReportOptionsDespiteInvalidInput) {
   const std::string config = R"(version: 1
 model:
   input: [1, 8]
@@ -120,7 +120,7 @@ a.yaml:6:18: error: unknown augment step 'hflop'; did you mean 'hflip'?
 }
 
 // Also where a layer cannot take the shape that reaches it, as those that want planes after a linear layer.
-TEST(ConfigErrors, EveryLayerTellsOfAnUnknownKey) {
+TEST(ConfigErrors, ReportUnknownKeyOfEveryLayer) {
   for (const std::string& kind : builtin_layers().names()) {
     const std::string text =
         errors_of("version: 1\nmodel:\n  layers:\n    - linear: {outputs: 1}\n    - " + kind + ": {frob: 1}\n");
@@ -131,27 +131,27 @@ TEST(ConfigErrors, EveryLayerTellsOfAnUnknownKey) {
   }
 }
 
-TEST(ConfigErrors, AWrongListOfLayersHasNoShapes) {
+TEST(ConfigErrors, SkipShapesOfInvalidLayerList) {
   const std::string text =
       errors_of("version: 1\nmodel:\n  input: [1, 8, 8]\n  layers: [[relu], conv2d: {filters: 1, kernel: 9}]\n");
   EXPECT_NE(text.find("1 error; nothing was run."), std::string::npos) << text;
 }
 
-TEST(ConfigErrors, MilestonesThatFallAreRefused) {
+TEST(ConfigErrors, RefuseDecreasingMilestones) {
   const std::string config =
       "version: 1\nmodel: {input: [1, 8, 8], layers: [relu]}\n"
       "train: {schedule: {multistep: {milestones: [8, 3]}}}\n";
   EXPECT_NE(errors_of(config).find("'milestones' are epochs in the order in which they come"), std::string::npos);
 }
 
-TEST(ConfigErrors, EnginesOfADeviceThatIsNotThereAreNotJudged) {
+TEST(ConfigErrors, IgnoreEnginesIfDeviceIsMissing) {
   const std::string config =
       "version: 1\nmodel: {input: [1, 8, 8], layers: [conv2d: {filters: 1, kernel: 8}]}\n"
       "device: cuda:999\nconvolution: {engine: cudnn}\n";
   EXPECT_EQ(errors_of(config), "");
 }
 
-TEST(ConfigErrors, ANetworkMustEndInARowOfScores) {
+TEST(ConfigErrors, RequireScoresAsOutput) {
   const std::string config = "version: 1\nmodel:\n  input: [1, 8, 8]\n  layers:\n";
   EXPECT_EQ(errors_of(config + "    - conv2d: {filters: 10, kernel: 3}\n    - relu\n"),
             "a.yaml:6:7: error: the network must end in a row of scores, one a class, but 'relu1' gives 10x6x6\n"
@@ -164,7 +164,7 @@ TEST(ConfigErrors, ANetworkMustEndInARowOfScores) {
 }
 
 // Wherever a long text stands, in a key or in a value, with blanks or without.
-TEST(ConfigErrors, LongTextsAreCut) {
+TEST(ConfigErrors, TruncateLongStrings) {
   const std::vector<std::string> configs{
       "version: LONG\nname: LONG\ndevice: LONG\nseed: LONG\nLONG: 3\n",
       "version: 1\nbase: LONG\n",
@@ -206,7 +206,7 @@ TEST(ConfigErrors, LongTextsAreCut) {
   }
 }
 
-TEST(ConfigErrors, ManyAreCounted) {
+TEST(ConfigErrors, CountManyErrors) {
   std::string config = "version: 1\nmodel: {input: [1, 8, 8], layers: [linear: {outputs: 2}]}\ndata: {augment: [";
   for (int i = 0; i < 2000; ++i) config += "hflop, ";
   const std::string message = errors_of(config + "hflop]}\n");
@@ -214,7 +214,7 @@ TEST(ConfigErrors, ManyAreCounted) {
       << message.substr(message.size() - 200);
 }
 
-TEST(ConfigErrors, OfLayersThatOtherProgramsHaveSayWhatIsTrue) {
+TEST(ConfigErrors, SuggestLayersOfOtherFrameworks) {
   const auto with_last = [](const std::string& layer) {
     return errors_of("version: 1\nmodel:\n  input: [1, 8, 8]\n  layers: [linear: {outputs: 10}, " + layer + "]\n");
   };

@@ -48,7 +48,7 @@ TEST(Config, ReadsEverySection) {
   EXPECT_EQ(config.train.out, "results");
 }
 
-TEST(Config, SmallestHasDefaults) {
+TEST(Config, FillsDefaults) {
   const Config config = config_of(smallest_config);
   EXPECT_EQ(config.name, "a");
   EXPECT_EQ(config.device, "auto");
@@ -56,7 +56,7 @@ TEST(Config, SmallestHasDefaults) {
   EXPECT_EQ(config.tree.find("train")->find("optimizer")->entries.front().key, "sgd");
 }
 
-TEST(Config, ChoicesAreCachedWhereTheUserKeepsCaches) {
+TEST(Config, PutsChoicesIntoUserCache) {
   const auto cache_file = [](const char* xdg, const std::string& more = "") {
     ::setenv("XDG_CACHE_HOME", xdg, 1);
     return config_of(smallest_config + more).convolution.cache_file;
@@ -70,7 +70,7 @@ TEST(Config, ChoicesAreCachedWhereTheUserKeepsCaches) {
   ::unsetenv("XDG_CACHE_HOME");
 }
 
-TEST(Config, AllErrorsInOneGo) {
+TEST(Config, ReportsAllErrorsTogether) {
   EXPECT_EQ(complaint_about("version: 1\n"
                             "model:\n"
                             "  input: [1, 8, 8]\n"
@@ -97,7 +97,7 @@ TEST(Config, AllErrorsInOneGo) {
             "4 errors; nothing was run.");
 }
 
-TEST(Config, EachSectionRefusesWhatIsWrong) {
+TEST(Config, ValidatesEachSection) {
   const auto with = [](const std::string& line) { return complaint_about(smallest_config + line); };
   EXPECT_TRUE(holds(with("sed: 3\n"), "unknown key 'sed'")) << with("sed: 3\n");
   EXPECT_TRUE(holds(with("sed: 3\n"), "did you mean 'seed'?"));

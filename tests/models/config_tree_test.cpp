@@ -33,7 +33,7 @@ class ConfigTree : public testing::Test {
   const std::filesystem::path folder_ = temp_path("config_tree");
 };
 
-TEST_F(ConfigTree, NotAConfigAtAll) {
+TEST_F(ConfigTree, RefusesOtherFiles) {
   EXPECT_EQ(complaint_about(""),
             "a.yaml: error: the config is empty\n"
             "  it needs at least 'version: 1' and 'model:'; models/digits.yaml is an example\n"
@@ -45,7 +45,7 @@ TEST_F(ConfigTree, NotAConfigAtAll) {
   EXPECT_TRUE(holds(complaint_about(std::string("\x89PNG\r\n\x1a\n")), "not a UTF-8 text"));
 }
 
-TEST_F(ConfigTree, FilesThatCannotBeRead) {
+TEST_F(ConfigTree, ReportsUnreadableFiles) {
   EXPECT_EQ(file_complaint("no/such.yaml"),
             "error: cannot read 'no/such.yaml': No such file or directory\n1 error; nothing was run.");
   EXPECT_TRUE(holds(file_complaint(folder_.string()), "it is a folder, not a config file"));
@@ -56,7 +56,7 @@ TEST_F(ConfigTree, FilesThatCannotBeRead) {
   EXPECT_TRUE(holds(file_complaint("/dev/zero"), "it is no regular file"));
 }
 
-TEST_F(ConfigTree, BaseIsMergedBelow) {
+TEST_F(ConfigTree, MergesBaseFile) {
   write("nets/base.yaml",
         "version: 1\nseed: 5\nmodel: {input: [1, 8, 8], layers: [relu, linear: {outputs: 4}]}\n"
         "data: {train: {format: synthetic, images: 10}, workers: 1}\n"
@@ -86,7 +86,7 @@ TEST_F(ConfigTree, ReplacesOptionsOfAnotherLoss) {
   EXPECT_EQ(config.tree.find("train")->find("loss")->entries.front().key, "binary_cross_entropy");
 }
 
-TEST_F(ConfigTree, BadBases) {
+TEST_F(ConfigTree, RefusesInvalidBases) {
   const std::string missing =
       file_complaint(write("a.yaml", "version: 1\nbase: none.yaml\n" + smallest_config.substr(11)));
   EXPECT_TRUE(holds(missing, "a.yaml:2:7: error: cannot read '" + (folder_ / "none.yaml").string() + "': No such file"))
@@ -104,7 +104,7 @@ TEST_F(ConfigTree, BadBases) {
   EXPECT_TRUE(holds(inner, "nets/wrong.yaml:3:1: error: unknown key 'epochs'")) << inner;
 }
 
-TEST_F(ConfigTree, EnvironmentInDataPaths) {
+TEST_F(ConfigTree, ExpandsEnvironmentInDataPaths) {
   ::setenv("TWIDDLE_TEST_FOLDER", "/mnt/${X}", 1);
   const Config config = config_of(
       smallest_config + "data: {train: {format: idx, images: \"${TWIDDLE_TEST_FOLDER}/a.gz\", labels: b.gz}}\n");
@@ -116,7 +116,7 @@ TEST_F(ConfigTree, EnvironmentInDataPaths) {
 }
 
 // A config of another person could otherwise put what a variable holds into reports, weights and checkpoints.
-TEST_F(ConfigTree, KeepsEnvironmentOutOfOtherTexts) {
+TEST_F(ConfigTree, DoesNotExpandEnvironmentElsewhere) {
   ::setenv("TWIDDLE_TEST_SECRET", "hunter2", 1);
   const Config config =
       config_of("name: ${TWIDDLE_TEST_SECRET}\n" + smallest_config +
@@ -126,7 +126,7 @@ TEST_F(ConfigTree, KeepsEnvironmentOutOfOtherTexts) {
   EXPECT_FALSE(holds(to_yaml(config.tree), "hunter2")) << to_yaml(config.tree);
 }
 
-TEST_F(ConfigTree, PathsInTheTreeAreAbsolute) {
+TEST_F(ConfigTree, MakesPathsAbsolute) {
   write("nets/images.gz", "");
   write("nets/base.yaml",
         "version: 1\ndata: {train: {format: idx, images: ../nets/images.gz, labels: not/there.gz}}\n");

@@ -24,7 +24,7 @@ std::string message_of_run(Trainer& trainer) {
 }
 
 // The loss is a number throughout. What is on disk is what was saved before.
-TEST(Divergence, OfAGradientStopsTheRunBeforeASave) {
+TEST(Divergence, StopsRunBeforeSave) {
   for (const std::string clip : {"0", "1"}) {
     const std::string folder = new_folder("bad_gradient_" + clip);
     const std::vector<Override> overrides{{"device", "cpu", "--device"},
@@ -48,7 +48,7 @@ TEST(Divergence, OfAGradientStopsTheRunBeforeASave) {
 }
 
 // A step that was clipped to a norm of 1 moves no weight by more than its rate, whatever the gradient was.
-TEST(Divergence, IsNoMatterOfAGradientThatIsClipped) {
+TEST(Divergence, IgnoresLargeGradientIfClipped) {
   Experiment steep = load_experiment_text(
       "version: 1\n"
       "device: cpu\n"

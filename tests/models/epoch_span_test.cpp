@@ -4,7 +4,7 @@
 
 namespace twiddle {
 
-TEST(EpochSpan, CountsAShortLastBatchAsOne) {
+TEST(EpochSpan, CountsShortLastBatch) {
   const EpochSpan span{90, 20, 5};
   EXPECT_EQ(span.end(), 90);
   EXPECT_EQ(span.batches(40), 2);
@@ -15,7 +15,7 @@ TEST(EpochSpan, CountsAShortLastBatchAsOne) {
   EXPECT_TRUE(span.over(90));
 }
 
-TEST(EpochSpan, GoesOnWithAnotherBatchSizeWhereItStood) {
+TEST(EpochSpan, ResumesWithAnotherBatchSize) {
   const EpochSpan before{90, 20, 5}, after{90, 25, 4};
   EXPECT_EQ(before.share(40), 0.4);
   EXPECT_EQ(after.share(40), 0.4);
@@ -23,7 +23,7 @@ TEST(EpochSpan, GoesOnWithAnotherBatchSizeWhereItStood) {
   EXPECT_FALSE(after.over(65));
 }
 
-TEST(EpochSpan, EndsEarlierWhereStepsAreLimited) {
+TEST(EpochSpan, EndsEarlierIfStepsAreLimited) {
   EXPECT_EQ((EpochSpan{90, 20, 2}.end()), 40);
   EXPECT_EQ((EpochSpan{10, 20, 1, true}.end()), 20);  // of the same short batch each time
 }

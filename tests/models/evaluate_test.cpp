@@ -39,7 +39,7 @@ struct AlwaysTwo {
   }
 };
 
-TEST(Evaluate, CountsWhatIsRight) {
+TEST(Evaluate, CountsCorrectPredictions) {
   AlwaysTwo two;
   const EvalResult result = evaluate(two.ctx, *two.model.net, *two.experiment.loss, two.loader);
   std::int64_t of_class_two = 0;
@@ -53,7 +53,7 @@ TEST(Evaluate, CountsWhatIsRight) {
   EXPECT_NEAR(result.scores.loss, share * right + (1 - share) * wrong, 1e-5);
 }
 
-TEST(Evaluate, NamesAnImageThatIsNotFinite) {
+TEST(Evaluate, NamesImageWithNonFiniteInput) {
   AlwaysTwo two;
   const Experiment overflowing = load_experiment_text(
       "version: 1\ndevice: cpu\n"
@@ -74,7 +74,7 @@ TEST(Evaluate, NamesAnImageThatIsNotFinite) {
   }
 }
 
-TEST(Evaluate, FillsTheConfusionMatrixAndTheMistakes) {
+TEST(Evaluate, FillsConfusionMatrixAndMistakes) {
   AlwaysTwo two;
   const EvalResult result = evaluate(two.ctx, *two.model.net, *two.experiment.loss, two.loader);
   std::int64_t images = 0;
@@ -91,7 +91,7 @@ TEST(Evaluate, FillsTheConfusionMatrixAndTheMistakes) {
   }
 }
 
-TEST(Evaluate, CanBeLimitedAndLeavesTheContextAsItWas) {
+TEST(Evaluate, LimitsBatchesAndRestoresContext) {
   AlwaysTwo two;
   EXPECT_EQ(evaluate(two.ctx, *two.model.net, *two.experiment.loss, two.loader, 2).images, 14);
   EXPECT_TRUE(two.ctx.training);
@@ -123,7 +123,7 @@ EvalResult evaluate_on(AlwaysTwo& two, const Dataset& data) {
 }
 
 // A net may have many more outputs than the data has classes: what is kept is of the classes' size.
-TEST(Evaluate, CountsPredictionsThatAreNoClassOfTheData) {
+TEST(Evaluate, CountsPredictionsOutsideDataClasses) {
   AlwaysTwo two;
   const EvalResult result = evaluate_on(two, Labelled(2, {0, 1, 1}));
   EXPECT_EQ(result.classes, 2);
@@ -132,7 +132,7 @@ TEST(Evaluate, CountsPredictionsThatAreNoClassOfTheData) {
   EXPECT_EQ(result.wrong.size(), 3u);
 }
 
-TEST(Evaluate, NamesTheImageWhoseLabelIsNoClass) {
+TEST(Evaluate, NamesImageWithInvalidLabel) {
   AlwaysTwo two;
   for (const std::int64_t label : {-1, 4, 1 << 30}) {
     for (const std::int64_t classes : {4, 6}) {  // of the data; the model has 4
@@ -160,7 +160,7 @@ TEST(Evaluate, CountsNonFiniteOutputsAsWrong) {
   EXPECT_TRUE(result.wrong.empty());
 }
 
-TEST(Evaluate, RefusesScoresThatAreNotFinite) {
+TEST(Evaluate, RefusesNonFiniteScores) {
   const auto finite_error = [](const EvalResult& result) -> std::string {
     try {
       expect_finite(result, [] { return "best.safetensors"; });

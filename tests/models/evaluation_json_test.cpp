@@ -23,7 +23,7 @@ EvalResult example() {
   return result;
 }
 
-TEST(EvaluationJson, TellsAllThatWasCounted) {
+TEST(EvaluationJson, HoldsAllCounts) {
   const nlohmann::json json = to_json(example());
   EXPECT_EQ(json.at("images"), 4);
   EXPECT_EQ(json.at("confusion"), nlohmann::json::parse("[[0, 2, 1], [1, 1, 1]]"));
@@ -32,7 +32,7 @@ TEST(EvaluationJson, TellsAllThatWasCounted) {
   EXPECT_EQ(json.at("mistakes").at(0).at("image"), 3);
 }
 
-TEST(EvaluationJson, ComesBackAsItWas) {
+TEST(EvaluationJson, RoundTrips) {
   const EvalResult result = example(), back = evaluation_from_json(to_json(result), example_set);
   EXPECT_EQ(back.scores.loss, 0.5);
   EXPECT_EQ(back.scores.top1, 0.25);
@@ -46,7 +46,7 @@ TEST(EvaluationJson, ComesBackAsItWas) {
   EXPECT_EQ(back.wrong.at(0).probability, 0.5f);
 }
 
-TEST(EvaluationJson, OfSeveralLabelsComesBackAsItWas) {
+TEST(EvaluationJson, RoundTripsSeveralLabels) {
   EvalResult result;
   result.target = TargetKind::labels, result.images = 2;
   result.scores.loss = 0.5, result.scores.map = 0.75;
@@ -61,7 +61,7 @@ TEST(EvaluationJson, OfSeveralLabelsComesBackAsItWas) {
   EXPECT_EQ(back.worst.at(0).probabilities, (std::vector<float>{0.25f, 0.5f, 0}));
 }
 
-TEST(EvaluationJson, OfImagesKeepsWhatTheyScored) {
+TEST(EvaluationJson, RoundTripsImageScores) {
   EvalResult result;
   result.target = TargetKind::input, result.images = 4, result.scores.loss = 0.5, result.scores.psnr = 20;
   result.restored = {{3, 19.5, {1, 1, 1, {9}}, {1, 1, 1, {9}}, {1, 1, 1, {9}}}};
@@ -91,7 +91,7 @@ TEST(EvaluationJson, RefusesEvaluationOfAnotherSet) {
   EXPECT_EQ(json_refusal(json, {TargetKind::labels, 4, 3, 5}), "it has no 'map'");
 }
 
-TEST(EvaluationJson, RefusesWhatIsOutOfRange) {
+TEST(EvaluationJson, RefusesValuesOutOfRange) {
   for (const char* patch :
        {R"({"images": -4})", R"({"images": 4.0})", R"({"images": 18446744073709551615})", R"({"images": null})",
         R"({"undefined": 5})", R"({"loss": "0.5"})", R"({"confusion": [[3, 0, 1], [1, 1, 1]]})",

@@ -27,7 +27,7 @@ TEST(Experiment, NeedsVariablesOfOpenedDatasetsOnly) {
   }
 }
 
-TEST(Experiment, TheResolvedTreeReadsBack) {
+TEST(Experiment, ResolvedTreeRoundTrips) {
   const Config config = config_of(smallest_config + "train: {optimizer: {sgd: {momentum: 0.9}}, out: \"10\"}\n",
                                   {{"model.layers.fc1.bias", "false", "--set"}});
   const std::string written = to_yaml(config.tree);
@@ -39,7 +39,7 @@ TEST(Experiment, TheResolvedTreeReadsBack) {
 }
 
 // A program whose defaults are others reads the same run.
-TEST(Experiment, TheTreeHoldsEveryKeyAsItIsUsed) {
+TEST(Experiment, TreeHoldsEveryUsedKey) {
   const Config config = config_of(
       "version: 1\n"
       "model:\n"
@@ -100,11 +100,11 @@ train:
 )");
 }
 
-TEST(Experiment, TheTreeOfAConfigWithoutDataHasNone) {
+TEST(Experiment, TreeOmitsMissingData) {
   EXPECT_EQ(config_of(smallest_config).tree.find("data"), nullptr);
 }
 
-TEST(Experiment, EveryShippedModelLoads) {
+TEST(Experiment, LoadsEveryShippedModel) {
   int models = 0;
   for (const auto& entry : std::filesystem::directory_iterator("models")) {
     if (entry.path().extension() != ".yaml") continue;

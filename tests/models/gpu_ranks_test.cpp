@@ -46,7 +46,7 @@ void expect_as_one_on_gpu(const std::vector<Override>& overrides, float bound = 
 
 using GpuRanks = OnGpu;
 
-TEST_F(GpuRanks, TrainAsOneProcessDoes) {
+TEST_F(GpuRanks, TrainAsOneProcess) {
   expect_as_one_on_gpu({{"train.freeze", "[bn1]", "--set"},
                         {"train.clip_norm", "0.5", "--set"},
                         {"train.ema", "{decay: 0.9}", "--set"}});
@@ -57,7 +57,7 @@ TEST_F(GpuRanks, TrainAsOneProcessDoes) {
                        1e-4F);  // where gradients are small, a division by their size makes much of rounding
 }
 
-TEST_F(GpuRanks, SyncBatchNormAndWeighClassesAsOneProcessDoes) {
+TEST_F(GpuRanks, SyncBatchNormAndClassWeightsAsOne) {
   expect_as_one_on_gpu({{"model.layers.bn1.sync", "true", "--set"},
                         {"model.layers.conv1.bias", "false", "--set"},
                         {"data.train.images", "82", "--set"},

@@ -37,7 +37,7 @@ TEST(Judge, CountsInfiniteScoreAsWrong) {
 }
 
 // If scores are equal, the lower class comes first.
-TEST(Judge, RanksLabelByScore) {
+TEST(Judge, RanksLabelsByScore) {
   const EvalResult result = judged({7, 7, 0, 0, 0, 0, /**/ 1, 2, 3, 4, 5, 0, /**/ 1, 2, 3, 4, 5, 6}, 6);
   EXPECT_DOUBLE_EQ(result.scores.top1, 1.0 / 3);
   EXPECT_DOUBLE_EQ(result.scores.top5, 2.0 / 3);
@@ -61,13 +61,13 @@ TEST(Judge, KeepsMostConfidentMistakes) {
 }
 
 // What scikit-learn's average_precision_score gives.
-TEST(Judge, AveragePrecisionIsTheAreaUnderPrecisionOverRecall) {
+TEST(Judge, AveragePrecisionMatchesScikitLearn) {
   EXPECT_NEAR(average_precision({0.1f, 0.4f, 0.35f, 0.8f}, {false, false, true, true}), 0.5 * 1 + 0.5 * 2 / 3, 1e-12);
   EXPECT_DOUBLE_EQ(average_precision({3, 2, 1}, {true, true, false}), 1);
   EXPECT_NEAR(average_precision({1, 1, 1, 1}, {true, false, false, false}), 0.25, 1e-12);  // a tie is taken at once
 }
 
-TEST(Judge, OfSeveralLabelsIsTheMeanOverThoseThatAnImageHas) {
+TEST(Judge, MapAveragesOverOccurringLabels) {
   Context ctx;
   Stream& stream = *ctx.stream;
   const auto judge = judge_several_labels(stream, 3, 4);  // the network has an output more
@@ -90,7 +90,7 @@ TEST(Judge, OfSeveralLabelsIsTheMeanOverThoseThatAnImageHas) {
   EXPECT_TRUE(std::isnan(result.scores.top1));
 }
 
-TEST(Judge, OfSeveralLabelsTakesOutputsThatAreNotFiniteForNothing) {
+TEST(Judge, MapIgnoresNonFiniteOutputs) {
   Context ctx;
   Stream& stream = *ctx.stream;
   const auto judge = judge_several_labels(stream, 1, 1);
@@ -104,7 +104,7 @@ TEST(Judge, OfSeveralLabelsTakesOutputsThatAreNotFiniteForNothing) {
 }
 
 // Differences of 0.1 and 0.01 in units of 1 = 255: 20 and 40 dB.
-TEST(Judge, OfImagesIsTheMeanOfTheirSignalToNoiseRatios) {
+TEST(Judge, PsnrIsMeanOverImages) {
   const Experiment experiment = load_experiment_text(
       "version: 1\nmodel: {input: [1, 2, 2], layers: [conv2d: {filters: 1, kernel: 1}]}\n"
       "data: {normalize: {mean: 0.5, std: 0.25}}\ntrain: {loss: mean_squared_error}\n",

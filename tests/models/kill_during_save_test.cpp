@@ -40,7 +40,7 @@ void wait_for_a_save(const CheckpointStore& store) {
 
 }  // namespace
 
-TEST(KillDuringSave, TheNewestCheckpointIsWholeAndOfOneStep) {
+TEST(KillDuringSave, LeavesIntactNewestCheckpoint) {
   const std::string path = fresh_path("kill_during_save");
   SmallRun run(width);
   CheckpointStore store(path, 2);

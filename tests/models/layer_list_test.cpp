@@ -8,7 +8,7 @@
 namespace twiddle {
 namespace {
 
-TEST(LayerList, LayersAreNamedAndRepeatsWrittenOut) {
+TEST(LayerList, NamesLayersAndExpandsRepeats) {
   const Config config = config_of(
       "version: 1\nmodel:\n  input: [3, 8, 8]\n  layers:\n"
       "    - conv2d: {name: conv2, filters: 1, kernel: 1}\n"
@@ -28,7 +28,7 @@ TEST(LayerList, LayersAreNamedAndRepeatsWrittenOut) {
   EXPECT_EQ(layer_at(config.layers, 7).place.line, 10);
 }
 
-TEST(LayerList, ANameInsideARepeatIsCountedAndMayHoldDots) {
+TEST(LayerList, NumbersNamesInsideRepeat) {
   const Config config = config_of(
       "version: 1\nmodel:\n  input: [3, 8, 8]\n  layers:\n"
       "    - repeat:\n        times: 2\n        layers:\n"
@@ -40,7 +40,7 @@ TEST(LayerList, ANameInsideARepeatIsCountedAndMayHoldDots) {
   EXPECT_EQ(layer_names(*layer_at(config.layers, 2).value.find("layers")), std::vector<std::string>{"conv1"});
 }
 
-TEST(LayerList, AListThatIsWrittenOutComesBackAsItIs) {
+TEST(LayerList, ExpandedListRoundTrips) {
   const std::string text =
       "version: 1\nmodel:\n  input: [3, 8, 8]\n  layers:\n"
       "    - parallel: {name: a.b, paths: [[relu, residual: {name: c.0, layers: [tanh: {name: d.1}]}], []]}\n"
@@ -55,7 +55,7 @@ TEST(LayerList, AListThatIsWrittenOutComesBackAsItIs) {
   EXPECT_TRUE(std::any_of(items.begin(), items.end(), is_named));
 }
 
-TEST(LayerList, TellsWhatIsWrong) {
+TEST(LayerList, ReportsInvalidLists) {
   const auto with = [](const std::string& layers) {
     return complaint_about("version: 1\nmodel:\n  input: [3, 8, 8]\n  layers:\n" + layers);
   };
@@ -81,7 +81,7 @@ TEST(LayerList, TellsWhatIsWrong) {
   EXPECT_TRUE(holds(with("    - " + bomb + "\n"), "more than 1000 layers"));
 }
 
-TEST(LayerList, AnErrorInsideARepeatIsToldOnce) {
+TEST(LayerList, ReportsErrorInsideRepeatOnce) {
   const std::string text = complaint_about(
       "version: 1\nmodel:\n  input: [3, 8, 8]\n  layers:\n    - repeat: {times: 5, layers: [relu, dropout: 0.5]}\n");
   EXPECT_TRUE(holds(text, "1 error; nothing was run.")) << text;

@@ -27,7 +27,7 @@ float value(const Experiment& experiment, bool training, const Tensor& targets) 
   return (*experiment.loss)(ctx, output, targets).value().to_vector(*ctx.stream).at(0);
 }
 
-TEST(LossConfig, IsCrossEntropyOfLabelsUnlessItSaysOtherwise) {
+TEST(LossConfig, DefaultsToCrossEntropy) {
   EXPECT_EQ(loaded(scores_with("")).loss->target(), TargetKind::label);
   EXPECT_EQ(loaded(scores_with("loss: binary_cross_entropy")).loss->target(), TargetKind::labels);
   EXPECT_EQ(loaded(image_with("loss: mean_squared_error")).loss->target(), TargetKind::input);
@@ -36,7 +36,7 @@ TEST(LossConfig, IsCrossEntropyOfLabelsUnlessItSaysOtherwise) {
   EXPECT_EQ(denoising.loss->noise(), 0.5);
 }
 
-TEST(LossConfig, SmoothsAndWeightsWhatIsTrainedOnAlone) {
+TEST(LossConfig, SmoothsAndWeightsOnlyInTraining) {
   Context ctx;
   const Tensor label = Tensor::from<std::int32_t>(*ctx.stream, {1}, {0});
   const float plain = value(loaded(scores_with("")), true, label);
@@ -52,7 +52,7 @@ TEST(LossConfig, SmoothsAndWeightsWhatIsTrainedOnAlone) {
   EXPECT_EQ(value(weighted, false, both), without);
 }
 
-TEST(LossConfig, GivesEachClassItsOwnWeightInTheNetworksOrder) {
+TEST(LossConfig, WeightsClassesInNetworkOrder) {
   const auto of_two_images = [](const Experiment& experiment) {
     Context ctx;
     const Variable output(Tensor::from<float>(*ctx.stream, {2, 3}, {0, 1, 2, 0, 1, 2}));
@@ -68,7 +68,7 @@ TEST(LossConfig, GivesEachClassItsOwnWeightInTheNetworksOrder) {
   EXPECT_EQ(of_two_images(ordered), expected);
 }
 
-TEST(LossConfig, TellsWhatTheNetworkMustGive) {
+TEST(LossConfig, ReportsRequiredNetworkOutput) {
   EXPECT_NE(complaint_about(image_with("loss: binary_cross_entropy"))
                 .find("row of scores, one a class, but 'conv1' gives 1x4x4"),
             std::string::npos);
@@ -76,13 +76,13 @@ TEST(LossConfig, TellsWhatTheNetworkMustGive) {
             std::string::npos);
 }
 
-TEST(LossConfig, OfImagesMixesNone) {
+TEST(LossConfig, RefusesMixingForImages) {
   EXPECT_EQ(complaint_about(scores_with("mixup: 0.2, cutmix: 1")), "");
   EXPECT_NE(complaint_about(image_with("loss: mean_squared_error, cutmix: 1")).find("the loss compares images"),
             std::string::npos);
 }
 
-TEST(LossConfig, TellsWhatIsWrongInItsOptions) {
+TEST(LossConfig, ReportsInvalidOptions) {
   EXPECT_NE(complaint_about(scores_with("loss: crossentropy")).find("it is called 'cross_entropy'"), std::string::npos);
   EXPECT_NE(complaint_about(scores_with("loss: {cross_entropy: {class_weights: [1, 2]}}"))
                 .find("'class_weights' has 2 numbers, the network gives 3 scores"),

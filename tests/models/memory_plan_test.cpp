@@ -21,7 +21,7 @@ TEST(MemoryPlan, CountsByKind) {
   EXPECT_GE(plan.activations, 4u * 10 * 4);
 }
 
-TEST(MemoryPlan, OneOfSeveralRanksKeepsItsShareOfTheOptimizersState) {
+TEST(MemoryPlan, CountsOnlyOwnShardOfOptimizer) {
   const Model model = model_of("[1, 8, 8]", "    - linear: {outputs: 10}\n");
   const Experiment experiment = small_experiment({{"train.optimizer", "adam", "--set"}});
   Config::Train train = experiment.config.train;
@@ -34,7 +34,7 @@ TEST(MemoryPlan, OneOfSeveralRanksKeepsItsShareOfTheOptimizersState) {
   EXPECT_EQ(optimizer_of(4), 2u * 650 + 650 * 4);
 }
 
-TEST(MemoryPlan, AnActivationThatNobodyKeepsIsNotCountedTwice) {
+TEST(MemoryPlan, CountsReplacedActivationsOnce) {
   const std::string convolution = "    - conv2d: {filters: 64, kernel: 3, pad: 1}\n";
   const Model plain = model_of("[64, 32, 32]", convolution + "    - flatten\n");
   const Model with_relu = model_of("[64, 32, 32]", convolution + "    - relu\n    - flatten\n");
@@ -61,7 +61,7 @@ std::size_t peak_of_a_step(const Model& model, std::int64_t batch) {
   return ctx.stream->memory().peak - before;
 }
 
-TEST(MemoryPlan, IsWhatAStepThroughPathsTakes) {
+TEST(MemoryPlan, MatchesStepThroughPaths) {
   constexpr double small = 32768;  // numbers a channel, which the plan leaves out
   const std::string stem = "    - conv2d: {filters: 8, kernel: 1}\n", head = "    - linear: {outputs: 2}\n";
   for (const std::string layers : {
@@ -93,7 +93,7 @@ TEST(MemoryPlan, CountsNoSpectraAfterTheirLastUse) {
 }
 
 // Products by tensor cores take the halves of one factor and more: of 512 x 4096 numbers here.
-TEST(MemoryPlan, CountsWhatLinearLayersTakeForTheirProducts) {
+TEST(MemoryPlan, CountsScratchOfLinearLayers) {
   const Device gpu{Device::Kind::cuda, 0};
   if (tensor_cores(gpu).empty()) GTEST_SKIP() << "no tensor cores";
   const Model model = model_of("[4096, 1, 1]", "    - linear: {outputs: 1024}\n", gpu);
@@ -114,7 +114,7 @@ std::string advice_of(const std::string& engine, std::size_t missing) {
   return memory_advice(model, size, memory);
 }
 
-TEST(MemoryAdvice, NamesTheBatchThatFitsAndTheLimitsThatWouldDo) {
+TEST(MemoryAdvice, SuggestsBatchAndLimitsThatFit) {
   constexpr std::size_t mib = 1 << 20;
   const std::string unrolled = advice_of("gemm", mib), spectral = advice_of("fft", mib);
   for (const std::string& advice : {unrolled, spectral})
@@ -123,7 +123,7 @@ TEST(MemoryAdvice, NamesTheBatchThatFitsAndTheLimitsThatWouldDo) {
   EXPECT_NE(spectral.find("frequency_budget="), std::string::npos) << spectral;
 }
 
-TEST(MemoryAdvice, NamesTheLargestBatchThatFits) {
+TEST(MemoryAdvice, SuggestsLargestBatchThatFits) {
   const Model model = model_of("[1, 256, 256]", "    - linear: {outputs: 2}\n");
   MemoryUse memory;
   memory.free = plan_memory(model, {45, 0}).total();
@@ -134,13 +134,13 @@ TEST(MemoryAdvice, NamesTheLargestBatchThatFits) {
       << memory_advice(model, {1000, 0}, memory);
 }
 
-TEST(MemoryAdvice, NamesNoLimitThatWouldNotDo) {
+TEST(MemoryAdvice, SuggestsNoInsufficientLimit) {
   const std::string advice = advice_of("gemm", std::size_t(13) << 19);  // 6.5 MiB: more than there is scratch
   EXPECT_NE(advice.find(": --batch-size "), std::string::npos) << advice;
   EXPECT_EQ(advice.find("--set"), std::string::npos) << advice;
 }
 
-TEST(RequireMemory, RefusesAPlanThatIsMoreThanTheDeviceHas) {
+TEST(RequireMemory, RefusesPlanExceedingFreeMemory) {
   const Model model = model_of("[1, 8, 8]", "    - linear: {outputs: 10}\n");
   MemoryUse memory;
   require_memory(model, {4, 2}, memory);  // nothing is known

@@ -78,7 +78,7 @@ std::vector<std::string> kinds_after_merging(const std::string& layers, int norm
 
 }  // namespace
 
-TEST(MergeLayers, ABatchNormGoesIntoTheConvolutionBeforeIt) {
+TEST(MergeLayers, FoldsBatchNormIntoConvolution) {
   EXPECT_EQ(
       kinds_after_merging("    - batch_norm\n"
                           "    - conv2d: {filters: 6, kernel: 3, pad: 1, bias: false}\n    - batch_norm\n    - relu\n"
@@ -88,7 +88,7 @@ TEST(MergeLayers, ABatchNormGoesIntoTheConvolutionBeforeIt) {
 }
 
 // RepLKNet's block, with kernels that are no squares.
-TEST(MergeLayers, ASumOfConvolutionsBecomesOne) {
+TEST(MergeLayers, MergesSumOfConvolutions) {
   EXPECT_EQ(kinds_after_merging(
                 "    - residual:\n        layers:\n          - batch_norm\n          - parallel:\n"
                 "              join: add\n              paths:\n"
@@ -101,7 +101,7 @@ TEST(MergeLayers, ASumOfConvolutionsBecomesOne) {
             (std::vector<std::string>{"batch_norm", "conv2d", "relu", "residual", "linear"}));
 }
 
-TEST(MergeLayers, WhatIsNoSumOfLikeConvolutionsStays) {
+TEST(MergeLayers, KeepsSumsThatCannotMerge) {
   for (const std::string paths : {
            "[[conv2d: {filters: 4, kernel: 3, pad: 1}], []]",
            "[[conv2d: {filters: 4, kernel: 3, pad: 1}], [conv2d: {filters: 4, kernel: 1}, relu]]",
@@ -117,14 +117,14 @@ TEST(MergeLayers, WhatIsNoSumOfLikeConvolutionsStays) {
   }
 }
 
-TEST(MergeLayers, ANameMayBeginWithThatOfALayerThatIsGone) {
+TEST(MergeLayers, AcceptsNamePrefixOfMergedLayer) {
   EXPECT_EQ(kinds_after_merging("    - conv2d: {filters: 4, kernel: 3}\n    - batch_norm: {name: stem}\n"
                                 "    - conv2d: {name: stem.conv, filters: 4, kernel: 3}\n",
                                 1, 0),
             (std::vector<std::string>{"conv2d", "conv2d", "linear"}));
 }
 
-TEST(MergeLayers, PatternsOfLayersThatAreGoneAreLeftOut) {
+TEST(MergeLayers, DropsPatternsOfMergedLayers) {
   Network net(std::string(nets_head) +
               "    - conv2d: {filters: 2, kernel: 1}\n    - batch_norm\n    - linear: {outputs: 3}\n"
               "train: {freeze: [bn1]}\n");

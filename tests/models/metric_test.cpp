@@ -11,14 +11,14 @@ std::vector<std::string> names_of(TargetKind kind) {
   return names;
 }
 
-TEST(Metric, FollowsFromTheKindOfTargets) {
+TEST(Metric, DependsOnTargetKind) {
   EXPECT_EQ(names_of(TargetKind::label), (std::vector<std::string>{"loss", "top1", "top5"}));
   EXPECT_EQ(names_of(TargetKind::labels), (std::vector<std::string>{"loss", "map"}));
   EXPECT_EQ(names_of(TargetKind::input), (std::vector<std::string>{"loss", "psnr"}));
   EXPECT_EQ(names_of(TargetKind::image), (std::vector<std::string>{"loss", "psnr"}));
 }
 
-TEST(Metric, KnowsWhichValueIsBetterAndHowItIsWritten) {
+TEST(Metric, ComparesAndFormatsValues) {
   const std::vector<Metric> metrics = metrics_of(TargetKind::label);
   EXPECT_TRUE(metrics.at(0).better(1, 2));
   EXPECT_TRUE(metrics.at(1).better(0.9, 0.8));

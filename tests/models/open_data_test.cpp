@@ -33,13 +33,13 @@ std::string error_of(const std::string& data, const std::function<void(const Exp
   return "no error";
 }
 
-TEST(OpenData, OpensWhatTheSectionNames) {
+TEST(OpenData, OpensConfiguredDatasets) {
   const OpenData data = open_data(experiment_with_data("  train: {format: synthetic, images: 12, classes: 3}\n"));
   EXPECT_EQ(data.train->size(), 12);
   EXPECT_EQ(data.val, nullptr);
 }
 
-TEST(OpenData, TakesARangeOfTheImages) {
+TEST(OpenData, SelectsRangeOfImages) {
   const OpenData data =
       open_data(experiment_with_data("  train: {format: synthetic, images: 12, classes: 3, count: 8}\n"
                                      "  val: {format: synthetic, images: 12, classes: 3, first: 8}\n"));
@@ -47,7 +47,7 @@ TEST(OpenData, TakesARangeOfTheImages) {
   EXPECT_EQ(data.val->size(), 4);
 }
 
-TEST(OpenData, SaysWhatIsWrongAndWhere) {
+TEST(OpenData, ReportsErrorsWithPosition) {
   EXPECT_NE(error_of("  train: {format: sinthetic}\n").find("did you mean 'synthetic'"), std::string::npos);
   EXPECT_NE(error_of("  train: {format: synthetic, images: 12, classes: 3, imgs: 2}\n").find("unknown key 'imgs'"),
             std::string::npos);
@@ -57,7 +57,7 @@ TEST(OpenData, SaysWhatIsWrongAndWhere) {
   EXPECT_NE(error_of("  train: {format: synthetic, images: 12, classes: 4}\n").find("4 classes"), std::string::npos);
 }
 
-TEST(OpenData, PointsAtTheLayerThatHasTooFewOutputs) {
+TEST(OpenData, PointsAtLayerLackingOutputs) {
   const std::string train = error_of("  train: {format: synthetic, images: 12, classes: 4}\n");
   EXPECT_EQ(train.find("data.yaml:2:37: error: data.train has 4 classes, the last layer gives 3 outputs\n"), 0u)
       << train;
@@ -67,7 +67,7 @@ TEST(OpenData, PointsAtTheLayerThatHasTooFewOutputs) {
   EXPECT_EQ(val.find("data.yaml:2:37: error: data.val has 5 classes"), 0u) << val;
 }
 
-TEST(OpenData, NamesFileOfTheLargestLabel) {
+TEST(OpenData, NamesFileOfLargestLabel) {
   const std::string list = temp_path("labels.txt");
   std::ofstream(list) << "a.png 1\nb.png 7\nc.png 2\n";
   const std::string message = error_of("  train: {format: image_list, file: '" + list + "', count: 2}\n");
@@ -76,7 +76,7 @@ TEST(OpenData, NamesFileOfTheLargestLabel) {
       << message;
 }
 
-TEST(OpenData, OfImagesMadeOfImagesTheClassesDoNotMatter) {
+TEST(OpenData, IgnoresClassesIfTargetIsImage) {
   const Experiment experiment = load_experiment_text(
       "version: 1\nmodel: {input: [1, 4, 4], layers: [conv2d: {filters: 1, kernel: 1}]}\n"
       "data:\n  train: {format: synthetic, images: 12, classes: 3}\n  val: {format: synthetic, images: 8, classes: 2}\n"
@@ -86,7 +86,7 @@ TEST(OpenData, OfImagesMadeOfImagesTheClassesDoNotMatter) {
   EXPECT_EQ(open_val_data(experiment).val->size(), 8);
 }
 
-TEST(OpenData, NamesTheConfigWhereADatasetDoesNotOpen) {
+TEST(OpenData, NamesConfigIfOpeningFails) {
   try {
     open_data(experiment_with_data("  train: {format: image_folder, path: not/there}\n"));
     ADD_FAILURE() << "opened";
@@ -97,19 +97,19 @@ TEST(OpenData, NamesTheConfigWhereADatasetDoesNotOpen) {
   }
 }
 
-TEST(OpenData, ACountOfNoImagesIsAnError) {
+TEST(OpenData, RefusesZeroCount) {
   EXPECT_NE(error_of("  train: {format: synthetic, images: 12, count: 0}\n").find("'count' must be a whole number"),
             std::string::npos);
 }
 
-TEST(OpenData, HandsTheLimitOfPixelsToTheDataset) {
+TEST(OpenData, PassesPixelLimitToDataset) {
   const Experiment experiment = experiment_with_data("  max_pixels: 1000\n  train: {format: synthetic}\n");
   EXPECT_EQ(experiment.config.data.max_pixels, 1000);
   EXPECT_EQ(experiment_with_data("  train: {format: synthetic}\n").config.data.max_pixels, usual_max_pixels);
   EXPECT_NE(error_of("  max_pixels: 0\n").find("'max_pixels' must be a whole number from 1"), std::string::npos);
 }
 
-TEST(OpenData, TellsEveryFileThatIsMissing) {
+TEST(OpenData, ReportsAllMissingFiles) {
   const Experiment experiment = experiment_with_data(
       "  train: {format: idx, images: no/a.gz, labels: no/b.gz}\n  val: {format: idx, images: no/c.gz, labels: "
       "no/d.gz}\n");
@@ -123,7 +123,7 @@ TEST(OpenData, TellsEveryFileThatIsMissing) {
   }
 }
 
-TEST(OpenData, ForValidationNeedsNoTrainingData) {
+TEST(OpenData, ValidationNeedsNoTrainingData) {
   const OpenData data =
       open_val_data(experiment_with_data("  train: {format: idx, images: no/a.gz, labels: no/b.gz}\n"
                                          "  val: {format: synthetic, images: 12, classes: 3}\n"));
@@ -176,14 +176,14 @@ TEST(OpenData, WarnsOfClassesWithoutImages) {
 }
 
 // Labels that begin with 1, such as EMNIST letters.
-TEST(OpenData, NamesEmptyClassIfOutputsAreTooFew) {
+TEST(OpenData, NamesEmptyClassIfOutputsMismatch) {
   const std::string train = list_of("train.txt", "a.png 1\nb.png 2\nc.png 3\n");
   const std::string text = error_of("  train: " + train + "\n");
   EXPECT_NE(text.find("the last layer gives 3 outputs; 1 of 4 classes has no image here (0)"), std::string::npos)
       << text;
 }
 
-TEST(OpenData, RefusesClassNamesThatNoFileHolds) {
+TEST(OpenData, RefusesTooLargeClassNames) {
   std::string lines;
   for (const char letter : {'a', 'b', 'c'}) lines += "x.png " + std::string(6 << 20, letter) + "\n";
   const std::string text = error_of("  train: " + list_of("train.txt", lines) + "\n");

@@ -54,7 +54,7 @@ train: {epochs: 3, batch_size: 20, optimizer: {sgd: {momentum: 0.9}}}
 
 }  // namespace
 
-TEST(OutOfMemory, InALaterEpochItLeavesTheLastCheckpointWhole) {
+TEST(OutOfMemory, KeepsLastCheckpointIntact) {
   std::atomic<bool> stop = false;
   Trainer straight(five_steps(), {});
   straight.run({}, stop);
@@ -85,7 +85,7 @@ TEST(OutOfMemory, InALaterEpochItLeavesTheLastCheckpointWhole) {
   EXPECT_EQ(weights(resumed), weights(straight));
 }
 
-TEST(OutOfMemory, BeforeTheFirstStepSaysWhatWouldFit) {
+TEST(OutOfMemory, SuggestsBatchBeforeFirstStep) {
   // More weights than a process has addresses for: no machine has room for them.
   Experiment experiment =
       five_steps({{"model.input", "[1, 8192, 8192]", "--set"}, {"model.layers.fc1.outputs", "16777216", "--set"}});
@@ -97,7 +97,7 @@ TEST(OutOfMemory, BeforeTheFirstStepSaysWhatWouldFit) {
   }
 }
 
-TEST(OutOfMemory, WhileTheBadLayerIsSoughtTheLostLossStaysTheNews) {
+TEST(OutOfMemory, DoesNotHideDivergenceError) {
   std::atomic<bool> stop = false;
   Trainer trainer(five_steps({{"data.normalize", "{mean: 0, std: 1e-38}", "--set"}}), {});
   FillMemory fill(trainer, 1);

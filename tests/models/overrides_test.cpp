@@ -25,7 +25,7 @@ TEST(Overrides, ReachEverything) {
   EXPECT_EQ(config.tree.find("data")->find("train")->find("images")->text, "a.gz");
 }
 
-TEST(Overrides, OptionsOfAnotherChoiceTakeThePlaceOfTheOld) {
+TEST(Overrides, ReplaceOptionsOfAnotherChoice) {
   for (const std::string before : {"cross_entropy", "{cross_entropy: {label_smoothing: 0.1}}"}) {
     const Config config =
         config_of(smallest_config,
@@ -36,7 +36,7 @@ TEST(Overrides, OptionsOfAnotherChoiceTakeThePlaceOfTheOld) {
   }
 }
 
-TEST(Overrides, NullTakesAKeyAway) {
+TEST(Overrides, NullRemovesKey) {
   const std::string text = smallest_config + "data: {train: {format: synthetic}, val: {format: synthetic}}\n" +
                            "train: {epochs: 3, mixup: 0.2, loss: {cross_entropy: {label_smoothing: 0.1}}}\n";
   const Config config = config_of(text, {{"train.epochs", "null", "--set"},
@@ -90,7 +90,7 @@ TEST(Overrides, ReachLayersWhoseNamesHaveDots) {
   EXPECT_TRUE(holds(complaint_about(text, {{"model.layers.layer1.7.lr", "2", "--set"}}), "unknown layer 'layer1'"));
 }
 
-TEST(Overrides, ThatAreWrongAreNamed) {
+TEST(Overrides, NameInvalidOverride) {
   EXPECT_EQ(complaint_about(smallest_config, {{"train.epocs", "3", "--set"}}),
             "--set train.epocs=3: error: unknown key 'epocs' in 'train'\n"
             "  did you mean 'epochs'?\n"

@@ -41,7 +41,7 @@ bool matches(const std::string& pattern, const std::string& parameter) {
 
 }  // namespace
 
-TEST(ParameterPatterns, MatchAParameterOrALayerAroundIt) {
+TEST(ParameterPatterns, MatchParametersAndEnclosingLayers) {
   for (const char* pattern : {"stage1.conv1.weight", "stage1.conv1", "stage1", "stage*", "*", "*.weight", "st?ge1.*",
                               "*conv1*", "stage1.conv1.weight*", "*1"})
     EXPECT_TRUE(matches(pattern, "stage1.conv1.weight")) << pattern;
@@ -50,13 +50,13 @@ TEST(ParameterPatterns, MatchAParameterOrALayerAroundIt) {
   EXPECT_FALSE(matches("conv1", "conv10.weight"));
 }
 
-TEST(ParameterPatterns, FreezeLayersInPathsToo) {
+TEST(ParameterPatterns, FreezeLayersInPaths) {
   EXPECT_EQ(trained_in("{freeze: [stem, bn1, block]}"), (std::vector<std::string>{"head.weight", "head.bias"}));
   EXPECT_EQ(trained_in("{freeze: ['*.weight', '*bn?']}"),
             (std::vector<std::string>{"stem.bias", "block.conv1.bias", "block.conv2.bias", "head.bias"}));
 }
 
-TEST(ParameterPatterns, FreezeMakesNoGradientBelowTheFirstTrainedLayer) {
+TEST(ParameterPatterns, FreezeSkipsGradientsBelowTrainedLayer) {
   const auto problems = [](const std::string& train) {
     std::vector<ConvProblem> all;
     const Experiment experiment = experiment_with(train);
@@ -73,7 +73,7 @@ TEST(ParameterPatterns, FreezeMakesNoGradientBelowTheFirstTrainedLayer) {
   EXPECT_TRUE(problems("{}")[1].in_training(ConvPass::backward_input));
 }
 
-TEST(ParameterPatterns, FreezeTakesLessMemoryByPlan) {
+TEST(ParameterPatterns, FreezeReducesPlannedMemory) {
   // By an engine without scratch memory, which may be most at another layer than the activations.
   const std::string rest = "\nconvolution: {engine: direct}";
   const Experiment frozen = experiment_with("{freeze: [stem, bn1]}" + rest), whole = experiment_with("{}" + rest);
@@ -83,7 +83,7 @@ TEST(ParameterPatterns, FreezeTakesLessMemoryByPlan) {
   EXPECT_LT(less.activations, more.activations);
 }
 
-TEST(ParameterPatterns, TheLastFactorCounts) {
+TEST(ParameterPatterns, UseLastMatchingFactor) {
   const Experiment experiment = experiment_with("{learning_rates: {'*': 0.1, block: 0.5, '*.bias': 2}}");
   for (const Parameter* parameter : experiment.model.net->parameters()) {
     const bool bias = parameter->name.ends_with(".bias"), block = parameter->name.starts_with("block.");
@@ -91,7 +91,7 @@ TEST(ParameterPatterns, TheLastFactorCounts) {
   }
 }
 
-TEST(ParameterPatterns, StayInTheConfigThatTheRunKeeps) {
+TEST(ParameterPatterns, StayInConfigOfRun) {
   const Experiment experiment = experiment_with("{freeze: 'st*', learning_rates: {'*.bias': 2}}");
   const Experiment again = load_experiment_text(to_yaml(experiment.config.tree), "again.yaml");
   ASSERT_EQ(again.config.train.freeze.size(), 1u);
@@ -101,7 +101,7 @@ TEST(ParameterPatterns, StayInTheConfigThatTheRunKeeps) {
   EXPECT_EQ(again.config.train.learning_rates[0].factor, 2);
 }
 
-TEST(ParameterPatterns, ThatMatchNothingAreErrors) {
+TEST(ParameterPatterns, FailIfNothingMatches) {
   const std::string error =
       complaint_about(branched + "train:\n  freeze: [stem, blok]\n  learning_rates: {hed: 3, xyzzyx*: 1}\n");
   EXPECT_TRUE(holds(error, "a.yaml:14:18: error: 'blok' of 'freeze' matches no parameter of the model")) << error;
@@ -114,7 +114,7 @@ TEST(ParameterPatterns, ThatMatchNothingAreErrors) {
   EXPECT_TRUE(holds(complaint_about(branched + "train: {learning_rates: 3}\n"), "must be a mapping"));
 }
 
-TEST(ParameterPatterns, ThatLeaveNothingToTrainAreAnError) {
+TEST(ParameterPatterns, FailIfNothingIsTrained) {
   EXPECT_TRUE(holds(complaint_about(branched + "train: {freeze: '*'}\n"), "'freeze' leaves nothing to train"));
 }
 

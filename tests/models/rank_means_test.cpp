@@ -7,7 +7,7 @@
 namespace twiddle {
 namespace {
 
-TEST(RankMeans, CountsMeansByTheirSharesAndAddsSums) {
+TEST(RankMeans, WeightsMeansAndAddsSums) {
   on_ranks(2, [](const std::shared_ptr<Communicator>& ranks) {
     const auto stream = make_stream({});
     const bool first = ranks->rank() == 0;

@@ -117,30 +117,30 @@ void expect_as_one(const Training& training, std::int64_t steps = 20) {
   }
 }
 
-TEST(Ranks, TrainAsOneProcessDoes) {
+TEST(Ranks, TrainAsOneProcess) {
   expect_as_one({twenty_steps, "", "", 0});
 }
 
-TEST(Ranks, ClipAverageAndMixAsOneProcessDoes) {
+TEST(Ranks, ClipAverageAndMixAsOne) {
   expect_as_one({with({{"train.clip_norm", "0.5", "--set"},
                        {"train.ema", "{decay: 0.9}", "--set"},
                        {"train.mixup", "0.4", "--set"}}),
                  "", "", 0});
 }
 
-TEST(Ranks, AccumulateAsOneProcessDoes) {
+TEST(Ranks, AccumulateAsOneProcess) {
   expect_as_one({with({{"train.accumulate", "2", "--set"}}), "", "", 0}, 12);
 }
 
 // 82 images: the last batch has two, and on four ranks two have none.
-TEST(Ranks, ARankMayHaveNoImageOfABatch) {
+TEST(Ranks, AllowRankWithoutImages) {
   expect_as_one({with({{"data.train.images", "82", "--set"}}), "", "", 0});
   expect_as_one({with({{"data.train.images", "82", "--set"}, {"train.accumulate", "5", "--set"}}), "", "", 0}, 4);
 }
 
 // Statistics over the rows of all ranks, also where some have no row, and weighted means over them. A bias in front of
 // batch norm has no gradient but what rounding leaves, and could not be compared.
-TEST(Ranks, SyncBatchNormAndWeighClassesAsOneProcessDoes) {
+TEST(Ranks, SyncBatchNormAndClassWeightsAsOne) {
   const std::vector<Override> sync{{"model.layers.bn1.sync", "true", "--set"},
                                    {"model.layers.conv1.bias", "false", "--set"},
                                    {"train.loss", "{cross_entropy: {class_weights: [1, 5, 2, 0.5]}}", "--set"}};
@@ -154,14 +154,14 @@ TEST(Ranks, SyncBatchNormAndWeighClassesAsOneProcessDoes) {
 
 // The path that is added ends in a batch norm, which does the sum behind the other path: ranks without a row keep that
 // order, too.
-TEST(Ranks, SyncBatchNormInPathsAsOneProcessDoes) {
+TEST(Ranks, SyncBatchNormInPathsAsOne) {
   const std::string norm = "conv2d: {filters: 3, kernel: 3, pad: 1, bias: false}, batch_norm: {sync: true}";
   const std::string residual = "residual: {layers: [" + norm + "], shortcut: [" + norm + ", relu]}";
   const std::string layers = "[" + residual + ", relu, global_avg_pool, linear: {outputs: 4}]";
   expect_as_one({{{"model.layers", layers, "--set"}, {"data.train.images", "82", "--set"}}, "", "", 0});
 }
 
-TEST(Ranks, TakeThePlansThatTheFirstHasMeasured) {
+TEST(Ranks, UsePlansMeasuredByFirst) {
   std::vector<std::string> reasons(2), plans(2);
   on_ranks(2, [&](const std::shared_ptr<Communicator>& ranks) {
     Trainer::Options options;
@@ -206,14 +206,14 @@ TEST(Ranks, StopBeforePlansIfOneIsStopped) {
     on_ranks(2, [&](const std::shared_ptr<Communicator>& ranks) { stop_before_plans(ranks, stopped); });
 }
 
-TEST(Ranks, TrainToTheSameBitsAgain) {
+TEST(Ranks, TrainBitwiseReproducibly) {
   const Training training{{}, "", "", 0};  // with batch norm by a rank's own statistics
   EXPECT_EQ(train(3, {{{"train.batch_size", "30", "--batch-size"}}, "", "", 0}).weights,
             train(3, {{{"train.batch_size", "30", "--batch-size"}}, "", "", 0}).weights);
   EXPECT_EQ(train(2, training).weights, train(2, training).weights);
 }
 
-TEST(Ranks, LeaveBadImagesOutAsOneProcessDoes) {
+TEST(Ranks, SkipBadImagesAsOneProcess) {
   const std::string list = write_pictures("ranks_bad", 17, {0, 5, 6, 13});
   const Training training{with({{"data.train", "{format: image_list, channels: 1, file: " + list + "}", "--set"},
                                 {"data.on_error", "skip", "--set"},
@@ -260,7 +260,7 @@ std::string message_of(int size, const Training& training) {
 }
 
 // The rank that reads it, the step that is saved.
-TEST(Ranks, ABadImageOnOneRankEndsAllAndSaves) {
+TEST(Ranks, SaveAndStopOnBadImage) {
   const std::string list = write_pictures("ranks_fail", 17, {3});
   const Training training{with({{"data.train", "{format: image_list, channels: 1, file: " + list + "}", "--set"},
                                 {"train.batch_size", "2", "--batch-size"}}),
@@ -271,7 +271,7 @@ TEST(Ranks, ABadImageOnOneRankEndsAllAndSaves) {
   EXPECT_NE(message.find(" is saved: "), std::string::npos) << message;
 }
 
-TEST(Ranks, ACheckpointOfTwoGoesOnOnOneAndOnTwoAgain) {
+TEST(Ranks, ResumeTwoOnOneAndTwo) {
   const std::string folder = new_folder("ranks_resume");
   Training training{twenty_steps, folder, "", 7};
   const auto checkpoint = [&](int step) {
@@ -286,27 +286,27 @@ TEST(Ranks, ACheckpointOfTwoGoesOnOnOneAndOnTwoAgain) {
   expect_close(train(2, training).weights, train(1, {twenty_steps, "", "", 0}).weights, 1e-5);
 }
 
-TEST(Ranks, AResumeOnAsManyEndsWithTheSameBits) {
+TEST(Ranks, ResumeIsBitwiseIdentical) {
   const std::string folder = new_folder("ranks_same_bits");
   EXPECT_EQ(train(2, {{}, folder, "", 7}).step, 7);
   EXPECT_EQ(train(2, {{}, folder, folder + "/checkpoints/step-00000007", 0}).weights,
             train(2, {{}, "", "", 0}).weights);
 }
 
-TEST(Ranks, TheGuardStopsAllAtTheSameStep) {
+TEST(Ranks, GuardStopsAllAtSameStep) {
   const std::string message = message_of(2, {{{"train.learning_rate", "1000", "--lr"}}, "", "", 0});
   EXPECT_NE(message.find("loss became nan at epoch "), std::string::npos) << message;
 }
 
 // A weight that becomes infinite is one rank's affair, until it is all ranks'.
-TEST(Ranks, AnUpdateThatOverflowsOnOneStopsAll) {
+TEST(Ranks, StopIfUpdateOverflowsOnOne) {
   const std::string message = message_of(2, {{}, "", "", 0, [](Experiment& experiment) {
                                                experiment.model.net->parameters().front()->learning_rate = INFINITY;
                                              }});
   EXPECT_NE(message.find("an update became nan or infinite at epoch 1, step 1 "), std::string::npos) << message;
 }
 
-TEST(Ranks, ACheckpointOfFourGoesOnOnThree) {
+TEST(Ranks, ResumeFourOnThree) {
   const std::string folder = new_folder("ranks_four_three");
   std::vector<Override> overrides = with({{"train.optimizer", "adamw", "--set"},
                                           {"train.batch_size", "12", "--batch-size"},
@@ -318,7 +318,7 @@ TEST(Ranks, ACheckpointOfFourGoesOnOnThree) {
 }
 
 // The images of a validation, too, which nobody but their rank has read.
-TEST(Ranks, JudgeImagesAsOneProcessDoes) {
+TEST(Ranks, EvaluateImagesAsOneProcess) {
   const std::string config = R"(
 version: 1
 device: cpu
@@ -348,7 +348,7 @@ train: {epochs: 1, batch_size: 4, loss: {mean_squared_error: {denoise: 0.1}}}
   }
 }
 
-TEST(Ranks, TellWhichOfThemHasWaitedForImages) {
+TEST(Ranks, ReportRankThatWaitsForImages) {
   const std::vector<std::string> lists{write_pictures("ranks_fast", 8), write_pictures("ranks_slow", 8)};
   make_slow_to_read(lists[1]);
   std::vector<std::vector<double>> of_steps, of_epochs;
@@ -377,7 +377,7 @@ TEST(Ranks, TellWhichOfThemHasWaitedForImages) {
     }
 }
 
-TEST(Ranks, RefuseABatchThatTheyCannotShare) {
+TEST(Ranks, RefuseBatchNotDivisibleByRanks) {
   EXPECT_NE(message_of(3, {}).find("20 images cannot be shared evenly by 3: take 18 or 21"), std::string::npos);
 }
 

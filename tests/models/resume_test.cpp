@@ -40,7 +40,7 @@ std::string complaint(Experiment experiment, const Trainer::Options& options) {
   }
 }
 
-TEST(Resume, WithAnotherBatchSizeGoesOnAtTheSameImage) {
+TEST(Resume, ContinuesAtImageAfterBatchChange) {
   const std::vector<Override> two_epochs{{"train.epochs", "2", "--epochs"}};
   for (const std::string size : {"10", "25", "90"}) {
     const std::string folder = new_folder("batch_size_" + size);
@@ -60,7 +60,7 @@ TEST(Resume, WithAnotherBatchSizeGoesOnAtTheSameImage) {
   }
 }
 
-TEST(Resume, WithMoreEpochsFollowsTheLongerSchedule) {
+TEST(Resume, FollowsLongerScheduleWithMoreEpochs) {
   struct Rates : TrainObserver {
     std::vector<double> rates;
     bool wants_step(std::int64_t) override { return true; }
@@ -77,7 +77,7 @@ TEST(Resume, WithMoreEpochsFollowsTheLongerSchedule) {
   EXPECT_EQ(rest.rates, std::vector<double>(whole.rates.begin() + 3 * 5, whole.rates.end()));
 }
 
-TEST(Resume, KeepsTheLimitsOfTheRun) {
+TEST(Resume, KeepsLimitsOfRun) {
   Trainer::Options limited;
   limited.limit_batches = 3;
   const std::string folder = new_folder("limited");
@@ -95,7 +95,7 @@ TEST(Resume, KeepsTheLimitsOfTheRun) {
   EXPECT_NE(complaint(small_experiment(), other).find("begun without --overfit-batch"), std::string::npos);
 }
 
-TEST(Resume, GoesOnOverfitting) {
+TEST(Resume, ContinuesOverfitting) {
   std::atomic<bool> stop = false;
   Trainer::Options overfit;
   overfit.overfit_batch = true;
@@ -108,7 +108,7 @@ TEST(Resume, GoesOnOverfitting) {
   EXPECT_EQ(weights(resumed), weights(straight));
 }
 
-TEST(Resume, TakesANewSeedEverywhereOrRefusesIt) {
+TEST(Resume, AcceptsNewSeedOnlyBetweenEpochs) {
   const auto reseeded = [] { return small_experiment({{"seed", "7", "--seed"}}); };
   const std::string folder = new_folder("seed");
   train_until(7, folder, small_experiment());
@@ -159,16 +159,16 @@ void expect_to_survive_a_bad_picture(const std::string& section, const std::stri
   EXPECT_EQ(losses.epochs, straight_losses.epochs);
 }
 
-TEST(Resume, TakesUpAValidationThatFailed) {
+TEST(Resume, RepeatsFailedValidation) {
   expect_to_survive_a_bad_picture("val", write_pictures("survive_good", 16), write_pictures("survive_val", 16));
 }
 
-TEST(Resume, GoesOnBehindTheLastBatchBeforeABadImage) {
+TEST(Resume, ContinuesAfterBatchBeforeBadImage) {
   expect_to_survive_a_bad_picture("train", write_pictures("survive_train", 16), write_pictures("survive_good", 16));
 }
 
 // Counted in batches alone.
-TEST(Resume, TakesCheckpointsOfOlderPrograms) {
+TEST(Resume, ReadsCheckpointsOfOlderVersions) {
   RunState state;
   state.position = -1, state.batch = 2, state.random_seed = 3;
   Trainer::Options options;
@@ -203,7 +203,7 @@ TEST(Resume, IsExact) {
 }
 
 // A batch of bad images makes no step; a resumed run must not do a batch twice for it.
-TEST(Resume, IsExactAfterABatchThatWasSkipped) {
+TEST(Resume, IsExactAfterSkippedBatch) {
   const std::string list = write_pictures("pictures", 8, {0, 1, 2});
   const auto experiment = [&] {
     return small_experiment({{"data.train", "{format: image_list, channels: 1, file: " + list + "}", "--set"},
@@ -251,7 +251,7 @@ TEST(Resume, IsExactWithAdam) {
 }
 
 // Engines that have ways of their own to choose from are no exception.
-TEST(Resume, IsExactByTheSpectraThatACpusRuleTakes) {
+TEST(Resume, IsExactWithCpuFftEngine) {
   expect_to_resume_exactly({{"device", "cpu", "--set"},
                             {"deterministic", "false", "--set"},
                             {"convolution.cache", "off", "--set"},
@@ -260,7 +260,7 @@ TEST(Resume, IsExactByTheSpectraThatACpusRuleTakes) {
                             {"model.layers.conv1.kernel", "5", "--set"}});
 }
 
-TEST(Resume, IsExactWhereBatchesAccumulate) {
+TEST(Resume, IsExactWithAccumulation) {
   const std::vector<Override> overrides{{"train.accumulate", "2", "--set"}, {"train.checkpoint_every", "2", "--set"}};
   std::atomic<bool> stop = false;
   Trainer straight(small_experiment(overrides), {});

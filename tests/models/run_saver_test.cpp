@@ -7,7 +7,7 @@
 namespace twiddle {
 namespace {
 
-TEST(RunSaver, SavesWhatChangedSinceTheLastTime) {
+TEST(RunSaver, SavesOnlyIfChanged) {
   SmallRun run;
   const std::string folder = fresh_path("run_saver");
   RunSaver saver(folder, {}, {});
@@ -22,7 +22,7 @@ TEST(RunSaver, SavesWhatChangedSinceTheLastTime) {
   EXPECT_TRUE(saver.has_to_save());
 }
 
-TEST(RunSaver, HasNothingToSaveWhereItGoesOnFromACheckpoint) {
+TEST(RunSaver, HasNothingToSaveAfterResume) {
   RunSaver saver(fresh_path("run_saver_resumed"), {}, {});
   saver.goes_on_from("there/step-00000003");
   EXPECT_FALSE(saver.has_to_save());

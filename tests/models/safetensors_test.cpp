@@ -95,7 +95,7 @@ TEST(SafeTensors, RoundTrip) {
   EXPECT_TRUE(same_content(read, small_contents()));
 }
 
-TEST(SafeTensors, TensorsComeBackFromTheDevice) {
+TEST(SafeTensors, RoundTripsDeviceTensors) {
   const std::unique_ptr<Stream> stream = make_stream({});
   const Tensor weights = Tensor::from(*stream, {2, 2}, {1, 2, 3, 4});
   const Tensor labels = Tensor::from<std::int32_t>(*stream, {3}, {5, 6, 7});
@@ -105,7 +105,7 @@ TEST(SafeTensors, TensorsComeBackFromTheDevice) {
   EXPECT_EQ(copy.to_vector<std::int32_t>(*stream), (std::vector<std::int32_t>{5, 6, 7}));
 }
 
-TEST(SafeTensors, WritesTensorsFromWhereTheyAre) {
+TEST(SafeTensors, WritesTensorsWithoutCopy) {
   const std::unique_ptr<Stream> stream = make_stream({});
   const Tensor weights = Tensor::from(*stream, {2, 2}, {1, 2, 3, 4});
   const ArraySource source = source_of(*stream, {{"a", weights}}, {});
@@ -137,7 +137,7 @@ TEST(SafeTensors, CopiesDeviceTensorsInSmallParts) {
   EXPECT_EQ(read_tensor(stream, open_safetensors(path), "a").to_vector(stream), values);
 }
 
-TEST(SafeTensors, DataStartsAtAMultipleOfEight) {
+TEST(SafeTensors, DataIsAlignedToEightBytes) {
   const std::string path = temporary("aligned");
   write_safetensors(path, small_contents());
   std::uint64_t length = 0;
@@ -145,7 +145,7 @@ TEST(SafeTensors, DataStartsAtAMultipleOfEight) {
   EXPECT_EQ(length % 8, 0u);
 }
 
-TEST(SafeTensors, FilesFromElsewhereNeedNoChecksum) {
+TEST(SafeTensors, ReadsFilesWithoutChecksum) {
   EXPECT_FALSE(refusal(file_of(R"({"a":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]}})", 8)));
   EXPECT_FALSE(refusal(file_of(R"({"b":{"shape":[1],"data_offsets":[4,8],"dtype":"I32"},)"
                                R"("a":{"dtype":"F32","shape":[],"data_offsets":[0,4]}}   )",
@@ -153,7 +153,7 @@ TEST(SafeTensors, FilesFromElsewhereNeedNoChecksum) {
   EXPECT_FALSE(refusal(file_of("{}", 0)));
 }
 
-TEST(SafeTensors, PassesOverThePyTorchCountsOfBatches) {
+TEST(SafeTensors, SkipsNumBatchesTracked) {
   const std::string name = "features.1.num_batches_tracked", path = temporary("counts");
   const auto header = [](const std::string& counted, const std::string& end) {
     return "{\"" + counted + R"(":{"dtype":"I64","shape":[],"data_offsets":[0,)" + end +
@@ -168,7 +168,7 @@ TEST(SafeTensors, PassesOverThePyTorchCountsOfBatches) {
 }
 
 // 1, -2, the largest, the smallest and the smallest normal number, infinity; and NaN.
-TEST(SafeTensors, HalvesAreReadAsFloats) {
+TEST(SafeTensors, ReadsFp16AndBf16AsFloats) {
   const auto read = [](const std::string& type, const std::vector<std::uint16_t>& halves) {
     const std::string path = temporary("halves"),
                       bytes(reinterpret_cast<const char*>(halves.data()), 2 * halves.size());
@@ -191,7 +191,7 @@ TEST(SafeTensors, HalvesAreReadAsFloats) {
             (std::vector<float>{1, -2, 0x1.fep127f, 0x1p-133f, 0x1p-126f, INFINITY}));
 }
 
-TEST(SafeTensors, EveryTruncationIsAnError) {
+TEST(SafeTensors, RefusesEveryTruncation) {
   const std::string path = temporary("whole");
   write_safetensors(path, small_contents());
   const std::string whole = contents_of(path);
@@ -202,7 +202,7 @@ TEST(SafeTensors, EveryTruncationIsAnError) {
       << message;
 }
 
-TEST(SafeTensors, FlippedBytesAreAnErrorOrDoNotMatter) {
+TEST(SafeTensors, SurvivesFlippedBytes) {
   const std::string path = temporary("flipped");
   write_safetensors(path, small_contents());
   const std::string whole = contents_of(path);
@@ -215,7 +215,7 @@ TEST(SafeTensors, FlippedBytesAreAnErrorOrDoNotMatter) {
     }
 }
 
-TEST(SafeTensors, RefusesHostileHeaders) {
+TEST(SafeTensors, RefusesMaliciousHeaders) {
   const auto entry = [](const std::string& type, const std::string& shape, const std::string& offsets) {
     return R"({"a":{"dtype":)" + type + R"(,"shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}";
   };
@@ -294,13 +294,13 @@ TEST(SafeTensors, NamesFilesOfOtherKinds) {
             std::string::npos);
 }
 
-TEST(SafeTensors, RefusesWhatIsNoFile) {
+TEST(SafeTensors, RefusesOtherPaths) {
   EXPECT_THROW(read_safetensors(temporary("not_there")), Error);
   EXPECT_THROW(read_safetensors(testing::TempDir()), Error);
   EXPECT_THROW(read_safetensors("/dev/zero"), Error);
 }
 
-TEST(SafeTensors, RefusesToWriteNamesThatAreNotUtf8) {
+TEST(SafeTensors, RefusesToWriteInvalidUtf8Names) {
   SafeTensors contents;
   contents.arrays["\xff"] = array_of<float>(DType::f32, {1}, {1});
   EXPECT_THROW(write_safetensors(temporary("latin"), contents), Error);

@@ -92,8 +92,13 @@ NamedState copies_of(Stream& stream, const NamedState& state) {
   return copies;
 }
 
+<<<<<<< HEAD:tests/models/sharded_optimizer_test.cpp
 // Bitwise, weights and state, on ranks of which some may have no part of any parameter.
 TEST(ShardedOptimizer, UpdatesAsOneProcessDoes) {
+=======
+// To the same bits, on ranks of which some may have no piece of anything; and so does the state.
+TEST(SharedWeights, AreUpdatedAsOneProcess) {
+>>>>>>> 0c92a083 (tests/models: name tests after the behavior that they check):tests/models/shared_weights_test.cpp
   for (const char* const name : {"{sgd: {momentum: 0.9, weight_decay: 0.1}}", "{adamw: {weight_decay: 0.1}}", "sgd"})
     for (const int size : {2, 4, 8}) {
       UpdateBench one(name);
@@ -110,8 +115,13 @@ TEST(ShardedOptimizer, UpdatesAsOneProcessDoes) {
     }
 }
 
+<<<<<<< HEAD:tests/models/sharded_optimizer_test.cpp
 // In the backward pass a gradient is reduced when it is complete: after the last layer that adds to it.
 TEST(ShardedOptimizer, ReducesAGradientUsedTwiceOnce) {
+=======
+// Beside the backward pass a gradient is summed when it is complete: behind the last layer that adds to it.
+TEST(SharedWeights, AreReducedOnceIfUsedTwice) {
+>>>>>>> 0c92a083 (tests/models: name tests after the behavior that they check):tests/models/shared_weights_test.cpp
   on_ranks(2, [](const RankPointer& ranks) {
     UpdateBench several("sgd");
     Context& ctx = several.ctx;
@@ -135,7 +145,11 @@ TEST(ShardedOptimizer, ReducesAGradientUsedTwiceOnce) {
 }
 
 // The last parameters first: 2.4 of 4.8 million floats, half of what is left, and the rest.
+<<<<<<< HEAD:tests/models/sharded_optimizer_test.cpp
 TEST(ShardedOptimizer, EachBucketHoldsHalfOfWhatIsLeft) {
+=======
+TEST(SharedWeights, BucketsHalveInSize) {
+>>>>>>> 0c92a083 (tests/models: name tests after the behavior that they check):tests/models/shared_weights_test.cpp
   on_ranks(2, [](const RankPointer& ranks) {
     Context ctx;
     std::deque<Parameter> parameters;
@@ -159,7 +173,11 @@ TEST(ShardedOptimizer, EachBucketHoldsHalfOfWhatIsLeft) {
   });
 }
 
+<<<<<<< HEAD:tests/models/sharded_optimizer_test.cpp
 TEST(ShardedOptimizer, KeepsTheStateOfItsShardAlone) {
+=======
+TEST(SharedWeights, KeepOnlyStateOfOwnShard) {
+>>>>>>> 0c92a083 (tests/models: name tests after the behavior that they check):tests/models/shared_weights_test.cpp
   std::int64_t kept[4] = {};
   on_ranks(4, [&](const RankPointer& ranks) {
     UpdateBench several("adam");
@@ -171,7 +189,11 @@ TEST(ShardedOptimizer, KeepsTheStateOfItsShardAlone) {
 }
 
 // What a checkpoint has of one process, or of another number of ranks.
+<<<<<<< HEAD:tests/models/sharded_optimizer_test.cpp
 TEST(ShardedOptimizer, ResumesFromTheWholeState) {
+=======
+TEST(SharedWeights, RestoreWholeState) {
+>>>>>>> 0c92a083 (tests/models: name tests after the behavior that they check):tests/models/shared_weights_test.cpp
   UpdateBench one("adam");
   one.step_alone(2);
   const NamedState state = copies_of(one.stream, one.optimizer->state());
@@ -192,7 +214,12 @@ TEST(ShardedOptimizer, ResumesFromTheWholeState) {
   });
 }
 
+<<<<<<< HEAD:tests/models/sharded_optimizer_test.cpp
 TEST(ShardedOptimizer, KeepsTheStateOfAFrozenParameter) {
+=======
+// Of a parameter that is frozen for now.
+TEST(SharedWeights, KeepStateOfFrozenWeights) {
+>>>>>>> 0c92a083 (tests/models: name tests after the behavior that they check):tests/models/shared_weights_test.cpp
   on_ranks(2, [&](const RankPointer& ranks) {
     UpdateBench several("{sgd: {momentum: 0.9}}");
     const std::string name = "momentum." + several.parameters[3].name;

@@ -48,7 +48,7 @@ class CountingRank : public ThreadRank {
   std::vector<std::size_t> sizes;
 };
 
-TEST(SharedEvaluation, JudgesImagesAsOneProcessAndSendsFewBytes) {
+TEST(SharedEvaluation, EvaluatesImagesWithFewBytesSent) {
   const Experiment experiment = load_experiment_text(
       "version: 1\nmodel: {input: [1, 32, 32], layers: [conv2d: {filters: 1, kernel: 1}]}\n"
       "data: {train: {format: synthetic, images: 2}, val: {format: synthetic, images: 2}}\n"

@@ -20,7 +20,7 @@ class StepReporterTest : public testing::Test {
   StepReporter reporter_{*stream_, Config::Train{}};
 };
 
-TEST_F(StepReporterTest, ReportsAStepOnceWithItsNumbersAndItsPace) {
+TEST_F(StepReporterTest, ReportsEachStepOnce) {
   reporter_.begin_epoch(3);
   EXPECT_FALSE(reporter_.take().has_value());
   send();
@@ -33,14 +33,14 @@ TEST_F(StepReporterTest, ReportsAStepOnceWithItsNumbersAndItsPace) {
   EXPECT_FALSE(reporter_.take().has_value());
 }
 
-TEST_F(StepReporterTest, KnowsNoRestOfTheTimeBeforeTheFirstBatchIsMeasured) {
+TEST_F(StepReporterTest, HasNoEtaBeforeFirstBatch) {
   reporter_.begin_epoch(3);
   reporter_.measure_pace_from(5);
   send();
   EXPECT_TRUE(std::isnan(reporter_.take()->report.eta_seconds));
 }
 
-TEST_F(StepReporterTest, ForgetsAStepWhoseListenersAreGone) {
+TEST_F(StepReporterTest, DropsStepIfListenersAreGone) {
   send();
   reporter_.forget();
   EXPECT_FALSE(reporter_.take().has_value());

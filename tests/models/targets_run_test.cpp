@@ -31,7 +31,7 @@ std::vector<std::vector<float>> trained(std::vector<Override> overrides, const D
   return weights(trainer);
 }
 
-TEST_P(EveryDevice, RunsOfEveryKindOfTargetAreTheSameWithStepsCapturedAndLearn) {
+TEST_P(EveryDevice, EveryTargetLearnsTheSameIfCaptured) {
   for (const std::vector<Override>& overrides : every_kind) {
     Losses losses;
     const auto captured = trained(overrides, GetParam(), true, &losses);
@@ -40,7 +40,7 @@ TEST_P(EveryDevice, RunsOfEveryKindOfTargetAreTheSameWithStepsCapturedAndLearn) 
   }
 }
 
-TEST(TargetsRun, OfEveryKindIsResumedExactlyInTheMiddleOfAnEpoch) {
+TEST(TargetsRun, ResumesEveryTargetExactlyMidEpoch) {
   std::atomic<bool> stop = false;
   for (const std::vector<Override>& overrides : every_kind) {
     Trainer straight(small_experiment(overrides), {});
@@ -60,7 +60,7 @@ TEST(TargetsRun, OfEveryKindIsResumedExactlyInTheMiddleOfAnEpoch) {
   }
 }
 
-TEST(TargetsRun, TellsTheTrainingAccuracyOfSingleLabelsAlone) {
+TEST(TargetsRun, ReportsTrainingAccuracyForSingleLabels) {
   Losses labels, several;
   trained({{"train.mixup", "0.4", "--set"}}, {}, true, &labels);
   trained({{"train.loss", "binary_cross_entropy", "--set"}}, {}, true, &several);

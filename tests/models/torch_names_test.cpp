@@ -88,7 +88,7 @@ TEST(TorchNames, LoadIntoTheLayersInOrder) {
   EXPECT_EQ(expected, 10);
 }
 
-TEST(TorchNames, TorchvisionsAlexNetAndVgg) {
+TEST(TorchNames, MapTorchvisionAlexNetAndVgg) {
   EXPECT_EQ(weights_of("models/alexnet.yaml", {"features.0", "features.3", "features.6", "features.8", "features.10",
                                                "classifier.1", "classifier.4", "classifier.6"}),
             (std::vector<std::string>{"conv1.weight features.0.weight", "conv2.weight features.3.weight",
@@ -128,13 +128,13 @@ TEST(TorchNames, MessagesHaveBothNames) {
   }
 }
 
-TEST(TorchNames, ALoneSequentialAndOneOfAnyName) {
+TEST(TorchNames, MapSequentialOfAnyName) {
   const Model model = model_of(two_convolutions);
   EXPECT_EQ(torch_names(*model.net, arrays_called({"2.weight", "0.weight"})).at("bn1.scale"), "2.weight");
   EXPECT_EQ(torch_names(*model.net, arrays_called({"a.body.7.weight"})).at("conv1.bias"), "a.body.7.bias");
 }
 
-TEST(TorchNames, LayersThatAreCalledAsInPyTorch) {
+TEST(TorchNames, AcceptPyTorchLayerNames) {
   const Model model = model_of(R"(
 version: 1
 model:
@@ -172,7 +172,7 @@ model:
   EXPECT_EQ(expected, 11);
 }
 
-TEST(TorchNames, OtherNamesAreLeftAlone) {
+TEST(TorchNames, KeepOtherNames) {
   const Model model = model_of(two_convolutions);
   for (const std::vector<std::string>& names : {std::vector<std::string>{"conv1.weight", "features.0.weight"},
                                                 {"features.0.weight", "head.0.weight"},
@@ -185,7 +185,7 @@ TEST(TorchNames, OtherNamesAreLeftAlone) {
     EXPECT_TRUE(torch_names(*model.net, arrays_called(names)).empty());
 }
 
-TEST(TorchNames, NumbersOfAnyLengthKeepTheirOrder) {
+TEST(TorchNames, SortNumbersNumerically) {
   const Model model = model_of(two_convolutions);
   const std::string huge(40, '9');
   const auto names = torch_names(*model.net, arrays_called({huge + ".weight", "10.weight", "9.weight"}));

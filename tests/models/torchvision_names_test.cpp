@@ -186,7 +186,7 @@ std::string differences(const Tensors& ours, const Tensors& theirs) {
 
 }  // namespace
 
-TEST(TorchvisionNames, OfAllTensorsAndTheirShapes) {
+TEST(TorchvisionNames, MatchTensorsAndShapes) {
   const std::vector<std::pair<std::string, StateDict>> networks{{"resnet18", resnet({2, 2, 2, 2}, false)},
                                                                 {"resnet50", resnet({3, 4, 6, 3}, true)},
                                                                 {"googlenet", googlenet()},

@@ -75,7 +75,7 @@ struct StepBench {
   Batch places_[2];
 };
 
-TEST_P(EveryDevice, TrainStepReplayedFromAGraphGivesTheSameBits) {
+TEST_P(EveryDevice, TrainStepReplayIsBitwiseIdentical) {
   for (const char* optimizer : {"{sgd: {momentum: 0.9}}", "adam"}) {
     StepBench eager(GetParam(), optimizer, false), captured(GetParam(), optimizer, true);
     for (int i = 0; i < 8; ++i) {
@@ -94,7 +94,7 @@ TEST_P(EveryDevice, TrainStepReplayedFromAGraphGivesTheSameBits) {
 }
 
 // Groups of three batches, the last of them short; the third group has two alone.
-TEST_P(EveryDevice, TrainStepThatAccumulatesReplayedFromAGraphGivesTheSameBits) {
+TEST_P(EveryDevice, TrainStepReplayAccumulatesBitwiseIdentically) {
   StepBench eager(GetParam(), "adam", false, 3), captured(GetParam(), "adam", true, 3);
   for (int i = 0; i < 11; ++i) {
     const bool is_short = i == 5;
@@ -110,7 +110,7 @@ TEST_P(EveryDevice, TrainStepThatAccumulatesReplayedFromAGraphGivesTheSameBits) 
   EXPECT_EQ(eager.weights(), captured.weights());
 }
 
-TEST_P(EveryDevice, TrainStepThatAccumulatesStopsAtABadBatchOfAGroup) {
+TEST_P(EveryDevice, TrainStepStopsAtBadAccumulatedBatch) {
   StepBench bench(GetParam(), "{sgd: {momentum: 0.9}}", true, 2);
   for (int i = 0; i < 4; ++i) bench.step.run(bench.batch(i), 0.1);
   const auto scale = [&] { return bench.model.net->parameters()[2]->variable.value().to_vector(*bench.ctx.stream); };
@@ -158,7 +158,7 @@ class FailingRank final : public ThreadRank {
   CapturingStream& stream_;
 };
 
-TEST(TrainStep, EndsWhereWhatJoinsTheRanksFailsWhileItIsRecorded) {
+TEST(TrainStep, FailsIfCollectiveFailsDuringCapture) {
   StepBench bench({}, "sgd", true);
   auto owned = std::make_unique<CapturingStream>(std::move(bench.ctx.stream));
   FailingRank ranks(*owned);
@@ -170,7 +170,7 @@ TEST(TrainStep, EndsWhereWhatJoinsTheRanksFailsWhileItIsRecorded) {
   EXPECT_THROW(step.run(batch, 0.1), RanksFailed);
 }
 
-TEST_P(EveryDevice, TrainStepThatCannotBeRecordedSaysWhyAndGoesOn) {
+TEST_P(EveryDevice, TrainStepRunsEagerlyIfCaptureFails) {
   StepBench eager(GetParam(), "adam", false), tried(GetParam(), "adam", true);
   for (StepBench* bench : {&eager, &tried}) bench->model.net->add("waits", std::make_unique<Waits>("waits", Shape{3}));
   for (int i = 0; i < 5; ++i) EXPECT_EQ(eager.run(eager.batch(i), 0.1), tried.run(tried.batch(i), 0.1)) << "step " << i;
@@ -180,7 +180,7 @@ TEST_P(EveryDevice, TrainStepThatCannotBeRecordedSaysWhyAndGoesOn) {
   EXPECT_EQ(eager.step.why_not_captured(), "");  // nobody asked
 }
 
-TEST_P(EveryDevice, TrainStepSumsLossAndRightImages) {
+TEST_P(EveryDevice, TrainStepSumsLossAndCorrectImages) {
   StepBench bench(GetParam(), "sgd", true);
   double expected = 0;
   for (int i = 0; i < 4; ++i) expected += 6.0 * bench.run(bench.batch(i), 0.1);
@@ -190,7 +190,7 @@ TEST_P(EveryDevice, TrainStepSumsLossAndRightImages) {
   EXPECT_LE(sums.at(1), 24);
 }
 
-TEST_P(EveryDevice, TrainStepAskedTwiceForNothingNewTakesNoMemoryAndDoesNotWait) {
+TEST_P(EveryDevice, TrainStepRepeatedQueryDoesNotAllocate) {
   StepBench bench(GetParam(), "{sgd: {momentum: 0.9}}", true);
   const Batch batch = bench.batch(0);
   for (int i = 0; i < 3; ++i) bench.step.run(batch, 0.1);
@@ -201,7 +201,7 @@ TEST_P(EveryDevice, TrainStepAskedTwiceForNothingNewTakesNoMemoryAndDoesNotWait)
   EXPECT_EQ(bench.ctx.stream->synchronizations(), waits);
 }
 
-TEST_P(EveryDevice, TrainStepAfterABadLossLeavesTheWeightsAlone) {
+TEST_P(EveryDevice, TrainStepKeepsWeightsAfterBadLoss) {
   StepBench bench(GetParam(), "{sgd: {momentum: 0.9}}", true);
   for (int i = 0; i < 4; ++i) bench.step.run(bench.batch(i), 0.1);
   const auto trainable = [&] {
@@ -234,7 +234,7 @@ std::vector<float> learnt(StepBench& bench) {
 
 // The loss is a number, the gradients are none: nothing that is not finite may reach weights or optimizer, and nothing
 // at all may be learnt from then on.
-TEST_P(EveryDevice, TrainStepWithABadGradientKeepsAllNumbersFiniteAndStops) {
+TEST_P(EveryDevice, TrainStepStopsOnBadGradient) {
   for (const char* optimizer : {"{sgd: {momentum: 0.9}}", "adam"}) {
     for (const bool capture : {false, true}) {
       StepBench bench(GetParam(), optimizer, capture);
@@ -260,7 +260,7 @@ TEST_P(EveryDevice, TrainStepWithABadGradientKeepsAllNumbersFiniteAndStops) {
   }
 }
 
-TEST_P(EveryDevice, TrainStepNamesTheFirstBadGradientOfTheBackwardPass) {
+TEST_P(EveryDevice, TrainStepNamesFirstBadGradient) {
   StepBench bench(GetParam(), "sgd", false);
   bench.step.run(bench.batch(0), 0.1);
   EXPECT_EQ(bench.step.first_bad_gradient(bench.batch(1)), "");
@@ -323,7 +323,7 @@ class Counting final : public ForwardingStream {
   bool ignored_ = false;
 };
 
-TEST(TrainStep, IsRecordedAtTwoPlacesAndCopiesNoBatchThere) {
+TEST(TrainStep, IsCapturedOncePerBatchBuffer) {
   StepBench bench({}, "sgd", true);
   bench.ctx.stream = std::make_unique<Counting>(std::move(bench.ctx.stream));
   auto& stream = static_cast<Counting&>(*bench.ctx.stream);
@@ -341,7 +341,7 @@ TEST(TrainStep, IsRecordedAtTwoPlacesAndCopiesNoBatchThere) {
   EXPECT_TRUE(bench.step.captured());
 }
 
-TEST(TrainStep, WithoutMemoryForARecordingGoesOnWithoutOne) {
+TEST(TrainStep, RunsEagerlyIfCaptureLacksMemory) {
   StepBench eager({}, "{sgd: {momentum: 0.9}}", false), tried({}, "{sgd: {momentum: 0.9}}", true);
   tried.ctx.stream = std::make_unique<Crowded>(std::move(tried.ctx.stream), false);
   for (int i = 0; i < 5; ++i) EXPECT_EQ(eager.run(eager.batch(i), 0.1), tried.run(tried.batch(i), 0.1)) << "step " << i;
@@ -350,7 +350,7 @@ TEST(TrainStep, WithoutMemoryForARecordingGoesOnWithoutOne) {
 }
 
 // The last batch of an epoch, say. (The captured step itself does nothing here.)
-TEST(TrainStep, DropsItsGraphsBeforeABatchOfAnotherSize) {
+TEST(TrainStep, DropsGraphsIfBatchSizeChanges) {
   StepBench eager({}, "{sgd: {momentum: 0.9}}", false), tried({}, "{sgd: {momentum: 0.9}}", true);
   tried.ctx.stream = std::make_unique<Crowded>(std::move(tried.ctx.stream), true);
   for (int i = 0; i < 2; ++i) EXPECT_EQ(eager.run(eager.batch(i), 0.1), tried.run(tried.batch(i), 0.1)) << "step " << i;

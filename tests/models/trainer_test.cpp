@@ -32,7 +32,7 @@ TEST(Trainer, LearnsSyntheticData) {
 }
 
 // Nothing goes by the clock where an engine has a name, for the model or for a layer.
-TEST_P(EveryDevice, EqualTrainingsByNamedEnginesGiveEqualWeights) {
+TEST_P(EveryDevice, TrainerIsReproducibleWithNamedEngines) {
   const std::string engine = GetParam().kind == Device::Kind::cpu ? "fft" : "fbfft";
   const std::string config = R"(
 version: 1
@@ -71,7 +71,7 @@ train: {epochs: 2, batch_size: 20}
 }
 
 // What is frozen keeps its bits, batch norm's running averages too, and the rest is trained.
-TEST_P(EveryDevice, FrozenLayersStayAsTheyAre) {
+TEST_P(EveryDevice, TrainerKeepsFrozenLayers) {
   Trainer trainer(small_experiment({{"train.freeze", "[conv1, bn1]", "--set"},
                                     {"train.clip_norm", "1", "--set"},
                                     {"device", to_string(GetParam()), "--device"}}),
@@ -86,7 +86,7 @@ TEST_P(EveryDevice, FrozenLayersStayAsTheyAre) {
 }
 
 // 90 images in batches of 20: an epoch's last update is of the 10 that are left, alone or behind 20 others.
-TEST_P(EveryDevice, AccumulatedBatchesAreOneOfAllTheirImages) {
+TEST_P(EveryDevice, TrainerAccumulationEqualsLargerBatch) {
   const std::string layers =
       "[conv2d: {filters: 4, kernel: 3}, residual: {layers: [conv2d: {filters: 4, kernel: 3, pad: 1}, relu]}, "
       "linear: {outputs: 4}]";
@@ -131,7 +131,7 @@ TEST(Trainer, CountsStepsOfAccumulatedBatches) {
   EXPECT_EQ(counts.steps, (std::vector<std::int64_t>{1, 2, 3, 1, 2, 3}));
 }
 
-TEST(Trainer, StartsFromTheWeightsThatFit) {
+TEST(Trainer, LoadsWeightsThatFit) {
   const std::string folder = new_folder("fine_tuning");
   std::atomic<bool> stop = false;
   Trainer first(small_experiment({{"train.epochs", "1", "--epochs"}}), in_folder(folder));
@@ -151,7 +151,7 @@ TEST(Trainer, StartsFromTheWeightsThatFit) {
   EXPECT_EQ(values(second, 0), values(first, 0));
 }
 
-TEST(Trainer, StopsWhileEnginesAreMeasured) {
+TEST(Trainer, StopsDuringEngineBenchmark) {
   const std::string folder = new_folder("measuring");
   const std::vector<Override> overrides{{"deterministic", "false", "--set"},
                                         {"convolution.cache", "off", "--set"},
@@ -180,7 +180,7 @@ struct StopBeforeValidation : TrainObserver {
   void on_step(const StepReport&) override { stop = true; }
 };
 
-TEST(Trainer, LeavesAValidationAndTakesItUpAgain) {
+TEST(Trainer, ResumesInterruptedValidation) {
   std::atomic<bool> stop = false;
   const std::string folder = new_folder("validation");
   Losses losses;
@@ -207,7 +207,7 @@ struct Order : TrainObserver {
 };
 
 // So that a kill between the two leaves a line too many, which a resumed run drops, and not one too few.
-TEST(Trainer, TellsOfAnEpochBeforeItSavesIt) {
+TEST(Trainer, ReportsEpochBeforeSaving) {
   Order order;
   std::atomic<bool> stop = false;
   Trainer(small_experiment({{"train.epochs", "2", "--epochs"},
@@ -225,7 +225,7 @@ TEST(Trainer, SavesAnEpochBeforeItsValidation) {
   EXPECT_EQ(order.told, "checkpoint epoch checkpoint epoch checkpoint ");
 }
 
-TEST_P(EveryDevice, TrainerHasNothingToTellOfRecordingSteps) {
+TEST_P(EveryDevice, TrainerCapturesWithoutMessage) {
   struct Listener : TrainObserver {
     std::string told;
     bool wants_step(std::int64_t) override { return false; }
@@ -236,7 +236,7 @@ TEST_P(EveryDevice, TrainerHasNothingToTellOfRecordingSteps) {
   EXPECT_EQ(listener.told, "");  // a GPU captures them, and of the CPU nobody expects it
 }
 
-TEST(Trainer, DoesNotDependOnTheNumberOfWorkers) {
+TEST(Trainer, DoesNotDependOnWorkerCount) {
   std::atomic<bool> stop = false;
   Trainer none(small_experiment({{"data.workers", "0", "--workers"}}), {}),
       three(small_experiment({{"data.workers", "3", "--workers"}}), {});
@@ -245,7 +245,7 @@ TEST(Trainer, DoesNotDependOnTheNumberOfWorkers) {
   EXPECT_EQ(weights(none), weights(three));
 }
 
-TEST_P(EveryDevice, TrainerStopsAtALossThatIsNotFiniteAndNamesTheLayer) {
+TEST_P(EveryDevice, TrainerNamesLayerOfNonFiniteLoss) {
   // Of the engines gemm alone is known to keep such inputs apart: a spectrum mixes all of a plane.
   Trainer trainer(small_experiment({{"data.normalize", "{mean: 0, std: 1e-38}", "--set"},
                                     {"convolution.engine", "gemm", "--engine"},
@@ -267,7 +267,7 @@ TEST_P(EveryDevice, TrainerStopsAtALossThatIsNotFiniteAndNamesTheLayer) {
 }
 
 // Bright pixels overflow here, all others do not: the message is about them, and not about the learning rate.
-TEST_P(EveryDevice, TrainerNamesAnImageThatIsNotFinite) {
+TEST_P(EveryDevice, TrainerNamesNonFiniteImage) {
   Trainer trainer(small_experiment({{"data.normalize", "{mean: 0, std: 1.6e-39}", "--set"},
                                     {"convolution.engine", "gemm", "--engine"},
                                     {"device", to_string(GetParam()), "--device"}}),
@@ -302,7 +302,7 @@ struct SpoilOneStep : TrainObserver {
   }
 };
 
-TEST_P(EveryDevice, TrainerBlamesALayerForWhatItSawAlone) {
+TEST_P(EveryDevice, TrainerBlamesLayerOnlyForItsInputs) {
   Trainer trainer(
       small_experiment({{"convolution.engine", "gemm", "--engine"}, {"device", to_string(GetParam()), "--device"}}),
       {});
@@ -333,7 +333,7 @@ struct WaitsAtEachStep : TrainObserver {
   void on_epoch(const EpochReport& report) override { EXPECT_EQ(static_cast<std::size_t>(report.step), steps.size()); }
 };
 
-TEST_P(EveryDevice, TrainerTellsTheLossOfEveryStepWithoutHoldingTheDeviceUp) {
+TEST_P(EveryDevice, TrainerReportsLossWithoutStall) {
   Trainer trainer(
       small_experiment({{"device", to_string(GetParam()), "--device"}, {"data.train.images", "100", "--set"}}), {});
   WaitsAtEachStep observer(trainer);
@@ -369,7 +369,7 @@ TEST(Trainer, LimitsBatches) {
   EXPECT_EQ(losses.steps.size(), 4u * 2);
 }
 
-TEST(Trainer, KeepsAsManyCheckpointsAsAsked) {
+TEST(Trainer, KeepsRequestedNumberOfCheckpoints) {
   const std::string folder = new_folder("keep");
   Trainer trainer(small_experiment({{"train.keep", "2", "--set"}}), in_folder(folder));
   std::atomic<bool> stop = false;
@@ -388,7 +388,7 @@ TEST(Trainer, RefusesDataWithMoreClassesThanOutputs) {
   }
 }
 
-TEST(TrainStep, ClipsTheGradient) {
+TEST(TrainStep, ClipsGradient) {
   // With a limit next to nothing the weights hardly move.
   Trainer free(small_experiment({{"train.epochs", "1", "--epochs"}}), {});
   Trainer clipped(small_experiment({{"train.epochs", "1", "--epochs"},

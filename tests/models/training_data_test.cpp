@@ -30,17 +30,17 @@ std::int64_t steps_of(Experiment experiment) {
   return trainer.state().step;
 }
 
-TEST(TrainingData, LeavesOutALastBatchOfOneImageThatCannotBeTrainedOn) {
+TEST(TrainingData, SkipsUntrainableLastBatchOfOne) {
   EXPECT_EQ(steps_of(norm_on_rows("65", "64")), 2);
   EXPECT_EQ(steps_of(norm_on_rows("9", "4")), 2 * 2);
   EXPECT_EQ(steps_of(norm_on_rows("10", "4")), 2 * 3);  // a last batch of two can be
 }
 
-TEST(TrainingData, KeepsALastBatchOfOneImageWhereItCan) {
+TEST(TrainingData, KeepsTrainableLastBatchOfOne) {
   EXPECT_EQ(steps_of(small_experiment({{"data.train.images", "81", "--set"}, {"train.epochs", "1", "--epochs"}})), 5);
 }
 
-TEST(TrainingData, RefusesABatchSizeThatCannotBeTrainedWith) {
+TEST(TrainingData, RefusesUntrainableBatchSize) {
   for (const auto& [images, batch] : {std::pair("9", "1"), std::pair("1", "4")}) {
     try {
       Trainer trainer(norm_on_rows(images, batch), {});
@@ -53,7 +53,7 @@ TEST(TrainingData, RefusesABatchSizeThatCannotBeTrainedWith) {
   }
 }
 
-TEST(TrainingData, DropsTheLastBatchWhereAsked) {
+TEST(TrainingData, DropsLastBatchIfSet) {
   EXPECT_EQ(steps_of(norm_on_rows("11", "4", ", drop_last: true")), 2 * 2);
   EXPECT_EQ(steps_of(norm_on_rows("11", "4", ", drop_last: false")), 2 * 3);
 }

@@ -73,13 +73,13 @@ class TwoTrainings : public testing::Test {
   }
 };
 
-TEST_F(TwoTrainings, StepByStepInTurn) {
+TEST_F(TwoTrainings, RunStepsInTurn) {
   expect_as_alone([](Training& first, Training& second) {
     for (int i = 0; i < steps; ++i) first.run(), second.run();
   });
 }
 
-TEST_F(TwoTrainings, EachInAThreadOfItsOwn) {
+TEST_F(TwoTrainings, RunInSeparateThreads) {
   expect_as_alone([](Training& first, Training& second) {
     const auto all_steps = [](Training& training) {
       for (int i = 0; i < steps; ++i) training.run();

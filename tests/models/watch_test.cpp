@@ -47,7 +47,7 @@ std::vector<Override> without_progress() {
 
 }  // namespace
 
-TEST(Watch, StopsWhereNothingGetsBetter) {
+TEST(Watch, StopsWithoutImprovement) {
   EXPECT_EQ(stops_after("top1", 0, {0.1, 0.2, 0.2, 0.15, 0.3}), 4);
   EXPECT_EQ(stops_after("top1", 0, {0.1, 0.1, 0.2, 0.2, 0.3}), 0);
   EXPECT_EQ(stops_after("loss", 0, {2, 1, 1.5, 1.2}), 4);
@@ -67,12 +67,12 @@ TEST(Watch, DiscardsBestOfAnotherValidationSet) {
 }
 
 // Each epoch is a little better than the one before, but not by so much.
-TEST(Watch, CountsWhatIsBetterByMoreThanMinDelta) {
+TEST(Watch, IgnoresImprovementBelowMinDelta) {
   EXPECT_EQ(stops_after("top1", 0.1, {0.1, 0.15, 0.19, 0.5}), 3);
   EXPECT_EQ(stops_after("loss", 0.1, {1, 0.95, 0.85, 0.8, 0.7}), 0);
 }
 
-TEST(Watch, TheBestEpochIsByTheMetricAlone) {
+TEST(Watch, BestEpochIgnoresMinDelta) {
   Config::Train train;
   train.min_delta = 0.5;
   const Watch by_top1(every_metric(), train);
@@ -94,7 +94,7 @@ TEST(Watch, TheBestEpochIsByTheMetricAlone) {
   EXPECT_TRUE(by_loss.take(4, scores, state)) << "a share of images is no loss to compare with";
 }
 
-TEST(Watch, StopsARunAndOneThatGoesOnFromIt) {
+TEST(Watch, StopsRunAndItsResume) {
   const std::string folder = new_folder("early_stop");
   std::atomic<bool> stop = false;
   Epochs epochs;
@@ -121,7 +121,7 @@ TEST(Watch, StopsARunAndOneThatGoesOnFromIt) {
   EXPECT_EQ(fourth.state().epoch, 5);
 }
 
-TEST(Watch, SectionsOfTrainCanBeTakenOutOfAConfig) {
+TEST(Watch, CanBeRemovedByOverride) {
   const std::string text = smallest_config +
                            "train: {early_stop: {patience: 3}, ema: {decay: 0.9}, freeze: fc1.bias, "
                            "learning_rates: {fc1: 2}}\n";
@@ -136,7 +136,7 @@ TEST(Watch, SectionsOfTrainCanBeTakenOutOfAConfig) {
   EXPECT_TRUE(train.freeze.empty() && train.learning_rates.empty());
 }
 
-TEST(Watch, MistakesOfTheConfigAreTold) {
+TEST(Watch, ReportsInvalidConfig) {
   const std::string data = "data: {train: {format: synthetic}, val: {format: synthetic}}\n";
   EXPECT_TRUE(holds(complaint_about(smallest_config + data + "train: {watch: tpo1}\n"), "'tpo1'"));
   EXPECT_TRUE(holds(complaint_about(smallest_config + data + "train: {watch: psnr}\n"), "auto, loss, top1, top5"));

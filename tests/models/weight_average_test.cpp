@@ -35,7 +35,7 @@ std::vector<Override> with_average(const Device& device = {}) {
 }  // namespace
 
 // 2; 2 + 0.25 (6 - 2) = 3; 3 + 0.25 (-1 - 3) = 2.
-TEST(WeightAverage, BeginsWithTheWeightsAndFollowsThem) {
+TEST(WeightAverage, StartsWithWeightsAndFollowsThem) {
   AveragedRun averaged;
   {
     averaged.run.set(9);
@@ -66,7 +66,7 @@ TEST(WeightAverage, WarmsUpItsDecay) {
   EXPECT_DOUBLE_EQ(average.next_share(), 0.25);
 }
 
-TEST(WeightAverage, LiesInACheckpointBesideTheWeights) {
+TEST(WeightAverage, IsSavedInCheckpoint) {
   const std::string folder = fresh_path("average_checkpoint");
   std::filesystem::create_directories(folder);
   AveragedRun saved, restored;
@@ -88,7 +88,7 @@ TEST(WeightAverage, LiesInACheckpointBesideTheWeights) {
 }
 
 // By hand, over the steps of a run: all tensors, batch norm's running statistics too.
-TEST_P(EveryDevice, WeightAverageIsThatOfEveryStep) {
+TEST_P(EveryDevice, WeightAverageIncludesEveryStep) {
   struct ByHand : TrainObserver {
     Trainer* trainer = nullptr;
     std::vector<std::vector<double>> average;
@@ -117,7 +117,7 @@ TEST_P(EveryDevice, WeightAverageIsThatOfEveryStep) {
   }
 }
 
-TEST_P(EveryDevice, WeightAverageIsWhatIsValidatedAndKept) {
+TEST_P(EveryDevice, WeightAverageIsValidatedAndSaved) {
   const std::string folder = new_folder("average_validated_" + to_string(GetParam()));
   std::vector<Override> overrides = with_average(GetParam());
   overrides.push_back({"train.epochs", "1", "--epochs"});
@@ -168,7 +168,7 @@ TEST(WeightAverage, ResumesExactly) {
   expect_exact_resume("{decay: 0.9}");
 }
 
-TEST(WeightAverage, ResumesExactlyInItsWarmUp) {
+TEST(WeightAverage, ResumesExactlyDuringWarmUp) {
   expect_exact_resume("{decay: 0.99, warmup: true}");
 }
 

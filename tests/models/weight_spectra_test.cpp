@@ -91,7 +91,7 @@ TEST_P(EveryDevice, EvaluationTransformsEachWeightOnce) {
   }
 }
 
-TEST_P(EveryDevice, PredictionOfManyPicturesTransformsEachWeightOnce) {
+TEST_P(EveryDevice, PredictionTransformsEachWeightOnce) {
   for (const auto& [engine, of_strides] : engines_of(GetParam())) {
     SCOPED_TRACE(engine);
     SmallNet net(GetParam(), engine, of_strides);

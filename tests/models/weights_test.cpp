@@ -34,7 +34,7 @@ TEST(Weights, RoundTripWithClasses) {
     EXPECT_EQ(parameter->variable.value().to_vector(*other.ctx.stream)[0], 5) << parameter->name;
 }
 
-TEST(Weights, ThatAreNotFiniteAreRefused) {
+TEST(Weights, NonFiniteValuesAreRefused) {
   const std::string path = fresh_path("weights_nan.safetensors");
   SmallRun run;
   run.set(NAN);
@@ -52,7 +52,7 @@ TEST(Weights, ThatAreNotFiniteAreRefused) {
   EXPECT_TRUE(run.all_are(1));
 }
 
-TEST(Weights, TellsEveryTensorThatDoesNotFit) {
+TEST(Weights, ReportEveryTensorThatMismatches) {
   const std::string path = fresh_path("weights_misfit.safetensors");
   SmallRun run;
   run.set(5);
@@ -74,7 +74,7 @@ TEST(Weights, TellsEveryTensorThatDoesNotFit) {
   EXPECT_TRUE(run.all_are(1));
 }
 
-TEST(Weights, ToStartFromAreTakenLayerByLayer) {
+TEST(Weights, LoadLayerByLayer) {
   const std::string path = fresh_path("weights_taken.safetensors");
   SmallRun run, wider(4);
   run.set(5);
@@ -99,7 +99,7 @@ TEST(Weights, ToStartFromAreTakenLayerByLayer) {
   EXPECT_EQ(first_of(2), 5);
 }
 
-TEST(Weights, ToStartFromMayHaveThePyTorchNames) {
+TEST(Weights, LoadWithPyTorchNames) {
   const std::string path = fresh_path("weights_taken_from_torch.safetensors");
   SmallRun run;
   SafeTensors contents;
@@ -116,7 +116,7 @@ TEST(Weights, ToStartFromMayHaveThePyTorchNames) {
   EXPECT_EQ(run.net.parameters()[0]->variable.value().to_vector(*run.ctx.stream)[0], 0);
 }
 
-TEST(Weights, OfAnotherNetworkAltogetherAreRefused) {
+TEST(Weights, OfUnrelatedNetworkAreRefused) {
   const std::string path = fresh_path("weights_of_another.safetensors");
   SmallRun run;
   SafeTensors contents;
@@ -137,7 +137,7 @@ TEST(Weights, OfAnotherNetworkAltogetherAreRefused) {
   EXPECT_TRUE(run.all_are(1));
 }
 
-TEST(Weights, OfAnEmptyFileAreRefused) {
+TEST(Weights, OfEmptyFileAreRefused) {
   const std::string path = fresh_path("weights_empty.safetensors");
   SmallRun run;
   for (const SafeTensors& contents : {SafeTensors{}, SafeTensors{{}, {{"from", "elsewhere"}}}}) {
@@ -147,7 +147,7 @@ TEST(Weights, OfAnEmptyFileAreRefused) {
   }
 }
 
-TEST(Weights, ToStartFromMayBeBesideEmptyTensors) {
+TEST(Weights, LoadDespiteEmptyTensors) {
   const std::string path = fresh_path("weights_beside_empty.safetensors");
   SmallRun run;
   save_weights(path, run.ctx, run.net, {});
@@ -159,7 +159,7 @@ TEST(Weights, ToStartFromMayBeBesideEmptyTensors) {
   EXPECT_EQ(taken.left, std::vector<std::string>{"'nothing' 0x3"});
 }
 
-TEST(Weights, ListsAtMostTen) {
+TEST(Weights, ListAtMostTenMismatches) {
   const std::string path = fresh_path("weights_many.safetensors");
   SmallRun run;
   save_weights(path, run.ctx, run.net, {});
@@ -169,7 +169,7 @@ TEST(Weights, ListsAtMostTen) {
   EXPECT_NE(load_error(path, run).find("\n  ... and 2 more"), std::string::npos);
 }
 
-TEST(Weights, RefusesClassesThatAreNoList) {
+TEST(Weights, RefuseInvalidClasses) {
   const std::string path = fresh_path("weights_classes.safetensors");
   SmallRun run;
   run.set(5);

@@ -85,12 +85,12 @@ void expect_same(const std::vector<std::vector<float>>& got, const std::vector<s
   }
 }
 
-TEST_P(EveryDevice, AStepBySpectraIsTheOneOfTheTimeDomain) {
+TEST_P(EveryDevice, FftStepMatchesGemmStep) {
   const bool cpu = GetParam().kind == Device::Kind::cpu;
   expect_same(gradients(GetParam(), cpu ? "fft" : "cufft"), gradients(GetParam(), "gemm"));
 }
 
-TEST_P(EveryDevice, AStepBySpectraIsTheOneOfTheVendor) {
+TEST_P(EveryDevice, FftStepMatchesVendorStep) {
   const bool cpu = GetParam().kind == Device::Kind::cpu;
   const std::string vendor = cpu ? "onednn" : "cudnn";
   const auto engines = make_conv_engines(GetParam());
@@ -99,11 +99,11 @@ TEST_P(EveryDevice, AStepBySpectraIsTheOneOfTheVendor) {
   expect_same(gradients(GetParam(), cpu ? "fft" : "fbfft"), gradients(GetParam(), vendor));
 }
 
-TEST_P(EveryDevice, AStepIsTheOneOfTheCpu) {
+TEST_P(EveryDevice, StepMatchesCpu) {
   expect_same(gradients(GetParam(), "rule"), gradients({}, "gemm"));
 }
 
-TEST_P(EveryDevice, AThousandStepsBySpectraTakeNoMoreMemoryThanFive) {
+TEST_P(EveryDevice, ThousandFftStepsNeedNoExtraMemory) {
   const bool cpu = GetParam().kind == Device::Kind::cpu;  // which captures nothing
   for (const bool capture : cpu ? std::vector{false} : std::vector{true, false}) {
     Bench bench(GetParam(), cpu ? "fft" : "cufft", capture);

@@ -37,7 +37,7 @@ bool same(const ConfigNode& a, const ConfigNode& b) {
 
 }  // namespace
 
-TEST(Yaml, TreeWithPlaces) {
+TEST(Yaml, TreeHasPositions) {
   const ConfigNode node =
       parse("# a comment\nmodel:\n  layers:\n    - conv2d: {filters: 32, kernel: [3, 5]}\n    - relu\n");
   const ConfigNode& layers = *node.find("model")->find("layers");
@@ -51,7 +51,7 @@ TEST(Yaml, TreeWithPlaces) {
   EXPECT_EQ(layers.items[1].place.length, 4);
 }
 
-TEST(Yaml, ScalarsStayTextAndQuotesAreRemembered) {
+TEST(Yaml, ScalarsStayStringsWithQuoteFlag) {
   const ConfigNode node = parse("a: 010\nb: yes\nc: \"5\"\nd: '5'\ne: ~\nf:\ng: \"\"\n");
   EXPECT_EQ(node.find("a")->text, "010");
   EXPECT_EQ(node.find("b")->text, "yes");
@@ -64,7 +64,7 @@ TEST(Yaml, ScalarsStayTextAndQuotesAreRemembered) {
   EXPECT_EQ(node.find("g")->kind, Kind::scalar);
 }
 
-TEST(Yaml, EmptyItemsHaveTheirOwnPlace) {
+TEST(Yaml, EmptyItemsHavePositions) {
   const ConfigNode node = parse("a:\n  - x\n  -\n\n  # - y\n  - z\n  -  # w - v\nb:\n- - 1\n  -\n-");
   const auto place_of = [&](const char* key, std::size_t i) { return to_string(node.find(key)->items.at(i).place); };
   EXPECT_EQ(place_of("a", 1), "a.yaml:3:3");
@@ -80,7 +80,7 @@ TEST(Yaml, ColumnsCountCharacters) {
   EXPECT_EQ(node.find("b")->text, "2");
 }
 
-TEST(Yaml, DuplicatesAreAllTold) {
+TEST(Yaml, ReportsAllDuplicateKeys) {
   EXPECT_EQ(yaml_complaint("lr: 1\nb: {x: 1, x: 2}\nlr: 2\n"),
             "a.yaml:2:11: error: duplicate key 'x' (first at line 2)\n"
             "    2 | b: {x: 1, x: 2}\n"
@@ -90,7 +90,7 @@ TEST(Yaml, DuplicatesAreAllTold) {
             "      | ^~\n");
 }
 
-TEST(Yaml, UnclosedBracketIsFoundWhereItStands) {
+TEST(Yaml, ReportsPositionOfUnclosedBracket) {
   EXPECT_EQ(yaml_complaint("model:\n  input: [3, 32, 32\n  layers: 3\ntrain: 5\n"),
             "a.yaml:2:10: error: not valid YAML: this '[' is never closed\n"
             "    2 |   input: [3, 32, 32\n"
@@ -99,19 +99,19 @@ TEST(Yaml, UnclosedBracketIsFoundWhereItStands) {
             std::string::npos);
 }
 
-TEST(Yaml, TabsAreNamed) {
+TEST(Yaml, ReportsTabs) {
   EXPECT_NE(yaml_complaint("train:\n\tepochs: 3\n").find("a tab in the indentation"), std::string::npos)
       << yaml_complaint("train:\n\tepochs: 3\n");
 }
 
-TEST(Yaml, SyntaxErrorsHavePlaces) {
+TEST(Yaml, SyntaxErrorsHavePositions) {
   for (const char* wrong : {"a: b: c\n", "a: 1\n  b: 2\n", "a: \"x\n", "a: [1, 2}\n", "a: @x\n", "a: 1\n- b\n"})
     EXPECT_EQ(yaml_complaint(wrong).rfind("a.yaml:", 0), 0u) << wrong << yaml_complaint(wrong);
   EXPECT_EQ(yaml_complaint("a: 1\nb: \"x\n").substr(0, 58),
             "a.yaml:2:4: error: not valid YAML: this quote is never clo");
 }
 
-TEST(Yaml, NoAnchorsAliasesTagsMergesOrSecondDocuments) {
+TEST(Yaml, RefusesAnchorsTagsAndSecondDocuments) {
   EXPECT_NE(yaml_complaint("a: &x 1\n").find("a.yaml:1:4: error: anchors"), std::string::npos)
       << yaml_complaint("a: &x 1\n");
   EXPECT_NE(yaml_complaint("a: *x\n").find("a.yaml:1:4: error: aliases"), std::string::npos)
@@ -123,7 +123,7 @@ TEST(Yaml, NoAnchorsAliasesTagsMergesOrSecondDocuments) {
   EXPECT_NE(yaml_complaint("? [a, b]\n: 1\n").find("a key must be a text"), std::string::npos);
 }
 
-TEST(Yaml, BinaryIsRefused) {
+TEST(Yaml, RefusesBinary) {
   EXPECT_EQ(yaml_complaint(std::string("ab\nc\0d", 6)),
             "a.yaml:2:2: error: not a UTF-8 text: byte 0x00\n"
             "    2 | c d\n"
@@ -133,7 +133,7 @@ TEST(Yaml, BinaryIsRefused) {
     EXPECT_NE(yaml_complaint(wrong).find("not a UTF-8 text"), std::string::npos) << yaml_complaint(wrong);
 }
 
-TEST(Yaml, HostileNestingIsRefused) {
+TEST(Yaml, RefusesDeepNesting) {
   std::string dashes, maps;
   for (int i = 0; i < 5000; ++i) dashes += "- ";
   for (int i = 0; i < 2000; ++i) maps += std::string(static_cast<std::size_t>(i), ' ') + "a:\n";
@@ -142,13 +142,13 @@ TEST(Yaml, HostileNestingIsRefused) {
     EXPECT_NE(yaml_complaint(text).find("nested more than 64 levels deep"), std::string::npos) << yaml_complaint(text);
 }
 
-TEST(Yaml, TooManyValuesAreRefused) {
+TEST(Yaml, RefusesTooManyValues) {
   std::string list = "a: [";
   for (int i = 0; i < 100001; ++i) list += "1,";
   EXPECT_NE(yaml_complaint(list + "]").find("more than 100000 values"), std::string::npos);
 }
 
-TEST(Yaml, EveryTruncationIsReadOrRefused) {
+TEST(Yaml, SurvivesEveryTruncation) {
   const std::string text =
       "version: 1\nmodel: {input: [1, \"8\", 8], layers: [relu, {conv2d: {filters: 'x'}}]}\nlist:\n  - a\n  - b: c\n";
   for (std::size_t length = 0; length < text.size(); ++length) {
@@ -159,14 +159,14 @@ TEST(Yaml, EveryTruncationIsReadOrRefused) {
   }
 }
 
-TEST(Yaml, WritesWhatATerminalWouldObeyAsEscapes) {
+TEST(Yaml, EscapesControlCharacters) {
   ConfigNode node = parse("a: 1\n");
   node.entries[0].value.text = "\u009b2J\u2028\x1b";
   EXPECT_EQ(to_yaml(node), "a: \"\\x9b2J\\u2028\\x1b\"\n");
   EXPECT_EQ(parse(to_yaml(node)).entries[0].value.text, node.entries[0].value.text);
 }
 
-TEST(Yaml, CannotHoldBytesThatAreNoUtf8) {
+TEST(Yaml, RefusesInvalidUtf8) {
   ConfigNode node = parse("a: 1\n");
   node.entries[0].value.text = "runs/latin\xe9";
   try {
@@ -177,7 +177,7 @@ TEST(Yaml, CannotHoldBytesThatAreNoUtf8) {
   }
 }
 
-TEST(Yaml, WrittenTreesReadBackEqual) {
+TEST(Yaml, WrittenTreesRoundTrip) {
   const ConfigNode tree = parse(
       "a: 1\n"
       "b: [1, [2, 3], {c: d}, [], {}, ~]\n"
@@ -202,7 +202,7 @@ TEST(Yaml, WrittenTreesReadBackEqual) {
   EXPECT_TRUE(again.find("looks")->items[0].quoted);
 }
 
-TEST(Yaml, WritesWhatPeopleWrite) {
+TEST(Yaml, WritesBlockStyle) {
   EXPECT_EQ(to_yaml(parse("model: {input: [1, 8, 8], layers: [{conv2d: {filters: 3}}, relu]}")),
             "model:\n  input: [1, 8, 8]\n  layers:\n    - conv2d: {filters: 3}\n    - relu\n");
 }
