@@ -29,12 +29,12 @@ struct Means : SquareWindows {
 
 }  // namespace
 
-TEST_P(EveryDevice, AvgPoolTakesTheMean) {
+TEST_P(EveryDevice, AvgPoolAveragesWindow) {
   EXPECT_EQ(run_layer(GetParam(), "avg_pool", {{"kernel", "2"}}, {1, 1, 2, 4}, {1, 5, -3, -1, 4, 2, -2, -4}),
             (std::vector<float>{3, -2.5f}));
 }
 
-TEST_P(EveryDevice, AvgPoolCountsPaddingUnlessToldOtherwise) {
+TEST_P(EveryDevice, AvgPoolCountsPaddingByDefault) {
   const LayerOptions window{{"kernel", "2"}, {"stride", "2"}, {"pad", "1"}};
   expect_close(run_layer(GetParam(), "avg_pool", window, {1, 1, 2, 2}, {4, 8, 12, 16}), {1, 2, 3, 4});
   LayerOptions without = window;
@@ -42,7 +42,7 @@ TEST_P(EveryDevice, AvgPoolCountsPaddingUnlessToldOtherwise) {
   expect_close(run_layer(GetParam(), "avg_pool", without, {1, 1, 2, 2}, {4, 8, 12, 16}), {4, 8, 12, 16});
 }
 
-TEST_P(EveryDevice, AvgPoolNeverCountsWhatLiesBeyondThePadding) {  // the last window holds one column alone
+TEST_P(EveryDevice, AvgPoolIgnoresElementsBeyondPadding) {  // the last window holds one column alone
   expect_close(run_layer(GetParam(), "avg_pool", {{"kernel", "[1, 2]"}, {"stride", "2"}, {"rounding", "ceil"}},
                          {1, 1, 1, 3}, {2, 4, 7}),
                {3, 7});
@@ -74,7 +74,7 @@ TEST_P(EveryDevice, AvgPoolGradients) {
 }
 
 // Many small planes, a large one, long rows, windows that overlap and hang over the edge.
-TEST_P(EveryDevice, AvgPoolGoesWindowByWindowWhateverThePlane) {
+TEST_P(EveryDevice, AvgPoolMatchesReferenceOnAnyPlane) {
   const auto check = [&](const Means& window, const Shape& shape, const std::string& rounding = "floor") {
     SCOPED_TRACE(join(to_string(shape), ", kernel ", window.kernel, ", stride ", window.stride, ", pad ", window.pad));
     LayerUnderTest test(GetParam(), "avg_pool",
@@ -113,7 +113,7 @@ TEST_P(EveryDevice, AvgPoolGoesWindowByWindowWhateverThePlane) {
   check({3, 2, 0, true}, {1, 2, 5, 4101});
 }
 
-TEST(AvgPool, SaysWhatFits) {
+TEST(AvgPool, SuggestsLargestKernelThatFits) {
   EXPECT_NE(layer_error("avg_pool", {{"kernel", "[1, 9]"}}, {3, 8, 8}).find("avg_pool: a kernel of 1x9 does not fit"),
             std::string::npos);
 }

@@ -75,7 +75,7 @@ void expect_as_one(const Shape& image, bool relu, const std::vector<std::int64_t
   expect_close(together.grad_bias, one.grad_bias, 1e-4F);
 }
 
-TEST(BatchNormRanks, TakeTheStatisticsOfAllRows) {
+TEST(BatchNormRanks, UseStatisticsOfAllRows) {
   for (const Shape& image : {Shape{3, 4, 5}, Shape{3}})
     for (const bool relu : {false, true}) {
       expect_as_one(image, relu, {4, 4});
@@ -84,7 +84,7 @@ TEST(BatchNormRanks, TakeTheStatisticsOfAllRows) {
     }
 }
 
-TEST(BatchNormRanks, WithoutSyncEachTakesItsOwn) {
+TEST(BatchNormRanks, UseOwnStatisticsWithoutSync) {
   on_ranks(2, [](const std::shared_ptr<Communicator>& ranks) {
     LayerUnderTest test({}, "batch_norm", {}, {1});
     test.ctx.ranks = ranks.get();
@@ -93,7 +93,7 @@ TEST(BatchNormRanks, WithoutSyncEachTakesItsOwn) {
   });
 }
 
-TEST(BatchNormRanks, AnEvaluationMeetsNobody) {
+TEST(BatchNormRanks, DoNotCommunicateInEvaluation) {
   on_ranks(2, [](const std::shared_ptr<Communicator>& ranks) {
     LayerUnderTest test({}, "batch_norm", {{"sync", "true"}}, {1});
     test.ctx.ranks = ranks.get();

@@ -8,7 +8,7 @@
 
 namespace twiddle {
 
-TEST_P(EveryDevice, BatchNormCentresAndScales) {
+TEST_P(EveryDevice, BatchNormCentersAndScales) {
   LayerUnderTest test(GetParam(), "batch_norm", {}, {2});
   test.set("scale", {1, 10});
   test.set("bias", {0, 5});
@@ -26,7 +26,7 @@ TEST_P(EveryDevice, BatchNormAveragesForEvaluation) {
   expect_close(test.get("running_mean"), {2});  // evaluation leaves them alone
 }
 
-TEST_P(EveryDevice, BatchNormMomentumOfOneKeepsLastBatch) {
+TEST_P(EveryDevice, BatchNormWithMomentumOneKeepsLastBatch) {
   LayerUnderTest test(GetParam(), "batch_norm", {{"momentum", "1"}, {"epsilon", "1e-12"}}, {1, 1, 2});
   test.forward({1, 1, 1, 2}, {100, 300});
   expect_close(test.forward({1, 1, 1, 2}, {2, 6}), {-1, 1});
@@ -52,7 +52,7 @@ TEST_P(EveryDevice, BatchNormOfPlanesIsAccurateFarFromZero) {
 }
 
 // Rather than zeros that nobody notices.
-TEST_P(EveryDevice, BatchNormByAVarianceThatIsNoFloatIsNaN) {
+TEST_P(EveryDevice, BatchNormOfInfiniteVarianceIsNaN) {
   LayerUnderTest test(GetParam(), "batch_norm", {}, {1});
   test.set("running_var", {std::numeric_limits<float>::infinity()});
   test.ctx.training = false;
@@ -60,7 +60,7 @@ TEST_P(EveryDevice, BatchNormByAVarianceThatIsNoFloatIsNaN) {
 }
 
 // What the ReLU lets through goes back as if it had come to batch norm alone.
-TEST_P(EveryDevice, BatchNormDoesTheReluThatFollows) {
+TEST_P(EveryDevice, BatchNormFusesRelu) {
   for (const Shape& shape : {Shape{3, 2, 4, 5}, Shape{12, 3}}) {
     const Shape image(shape.begin() + 1, shape.end());
     LayerUnderTest with_relu(GetParam(), "batch_norm", {}, image), alone(GetParam(), "batch_norm", {}, image);
@@ -98,7 +98,7 @@ TEST_P(EveryDevice, BatchNormGradients) {
 }
 
 // A frozen one goes by its running averages and leaves them alone: y = 3 (x - 2) / 4 + 5.
-TEST_P(EveryDevice, BatchNormThatIsFrozenUsesItsAverages) {
+TEST_P(EveryDevice, BatchNormIfFrozenUsesRunningAverages) {
   LayerUnderTest test(GetParam(), "batch_norm", {{"epsilon", "1e-12"}}, {1});
   test.set("running_mean", {2});
   test.set("running_var", {16});
@@ -112,7 +112,7 @@ TEST_P(EveryDevice, BatchNormThatIsFrozenUsesItsAverages) {
   expect_close(test.get("running_var"), {16});
 }
 
-TEST_P(EveryDevice, BatchNormThatIsFrozenDoesTheRelu) {
+TEST_P(EveryDevice, BatchNormIfFrozenFusesRelu) {
   LayerUnderTest test(GetParam(), "batch_norm", {{"epsilon", "1e-12"}}, {1});
   for (const char* name : {"scale", "bias"}) test.parameter(name).trainable = false, test.parameter(name).frozen = true;
   ASSERT_TRUE(test.layer->take_over_relu());
@@ -121,7 +121,7 @@ TEST_P(EveryDevice, BatchNormThatIsFrozenDoesTheRelu) {
   expect_close(passes.grad_x, {0, 4, 5});
 }
 
-TEST(BatchNorm, KeepsItsStateFromTheOptimizer) {
+TEST(BatchNorm, RunningAveragesAreNotOptimized) {
   LayerUnderTest test({}, "batch_norm", {}, {3, 4, 4});
   for (const char* name : {"scale", "bias"}) {
     EXPECT_TRUE(test.parameter(name).trainable) << name;
@@ -130,7 +130,7 @@ TEST(BatchNorm, KeepsItsStateFromTheOptimizer) {
   for (const char* name : {"running_mean", "running_var"}) EXPECT_FALSE(test.parameter(name).trainable) << name;
 }
 
-TEST(BatchNorm, NeedsMoreThanOneValue) {
+TEST(BatchNorm, RefusesSingleValue) {
   LayerUnderTest test({}, "batch_norm", {}, {3});
   EXPECT_THROW(test.forward({1, 3}, {1, 2, 3}), Error);
 }

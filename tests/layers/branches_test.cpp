@@ -73,7 +73,7 @@ const std::vector<float> some_values = [] {
 
 }  // namespace
 
-TEST_P(EveryDevice, BranchesAddUp) {
+TEST_P(EveryDevice, BranchesAdd) {
   Branched net(GetParam(), Join::add, {3, 2, 2}, three_paths);
   const std::vector<float> grad_y = whole_numbers(small, 1);
   const auto [shape, y, grad_x] = net.run(small, some_values, grad_y);
@@ -85,7 +85,7 @@ TEST_P(EveryDevice, BranchesAddUp) {
   }
 }
 
-TEST_P(EveryDevice, BranchesAddUpAndDoAReluThemselves) {
+TEST_P(EveryDevice, BranchesFuseReluIntoSum) {
   Branched net(GetParam(), Join::add, {3, 2, 2}, three_paths);
   ASSERT_TRUE(net.layer->take_over_relu());
   const std::vector<float> grad_y = whole_numbers(small, 1);
@@ -111,7 +111,7 @@ TEST_P(EveryDevice, BranchesMultiply) {
   }
 }
 
-TEST_P(EveryDevice, BranchesPutChannelsBehindEachOther) {
+TEST_P(EveryDevice, BranchesConcatenateChannels) {
   // global_avg_pool gives 3 numbers an image and flatten 12.
   Branched net(GetParam(), Join::concat, {3, 2, 2}, {{"global_avg_pool"}, {"flatten"}, {"tanh", "flatten"}});
   const std::vector<float> grad_y = whole_numbers({2, 27}, 3);
@@ -156,7 +156,7 @@ TEST_P(EveryDevice, BranchesNest) {
   }
 }
 
-TEST(Branches, ShowShapesThatDoNotFit) {
+TEST(Branches, ReportMismatchedShapes) {
   const auto complaint = [](Join join) -> std::string {
     try {
       Branched(Device{}, join, {3, 4, 4}, {{}, {"global_avg_pool"}});
@@ -171,7 +171,7 @@ TEST(Branches, ShowShapesThatDoNotFit) {
   }
 }
 
-TEST(Branches, HaveTheirLayersSoughtForABadValue) {
+TEST(Branches, FindLayerOfBadValue) {
   Branched net(Device{}, Join::multiply, {1}, {{}, {"tanh", "sigmoid"}});
   Sequential layers(Shape{1});
   layers.add("parallel", std::move(net.layer));
@@ -184,7 +184,7 @@ TEST(Branches, HaveTheirLayersSoughtForABadValue) {
 }
 
 // A batch norm at the end of a path adds the other path's output itself, and does the ReLU behind the sum.
-TEST_P(EveryDevice, BranchesLeaveASumToBatchNorm) {
+TEST_P(EveryDevice, BranchesFuseSumIntoBatchNorm) {
   for (const bool relu : {false, true})
     for (const bool twice : {false, true}) {  // the other path is another batch norm, or the input itself
       const std::vector<std::string> other =
@@ -207,7 +207,7 @@ TEST_P(EveryDevice, BranchesLeaveASumToBatchNorm) {
     }
 }
 
-TEST_P(EveryDevice, BranchesLeaveASumToBatchNormInEvaluation) {
+TEST_P(EveryDevice, BranchesFuseSumIntoBatchNormInEvaluation) {
   Branched net(GetParam(), Join::add, {3, 2, 2}, {{}, {"batch_norm"}});
   ASSERT_TRUE(net.layer->take_over_relu());
   const EvaluationMode evaluation(net.ctx);

@@ -102,7 +102,7 @@ void expect_equal(const Outputs& got, const Outputs& expected) {
 
 }  // namespace
 
-TEST_P(EveryDevice, BatchNormIsThatInDoubleWhateverHoldsAChannel) {
+TEST_P(EveryDevice, BatchNormMatchesDoubleInEveryKernel) {
   for (const Shape& shape : {Shape{64, 3, 28, 28}, Shape{64, 2, 56, 56}, Shape{17, 2, 10, 10}, Shape{5, 3, 7, 7},
                              Shape{2, 150, 14, 14}, Shape{1, 3, 6, 6}, Shape{3, 2, 200, 200}, Shape{2, 2, 260, 260}}) {
     const Inputs in(shape);

@@ -90,7 +90,7 @@ TEST(ChannelRange, WholeRanges) {
   expect_as_defined<16>({2, 64, 9, 0.6});
 }
 
-TEST(ChannelRange, TheLastOneBeginsEarlierWhereItWouldEndBehindTheChannels) {
+TEST(ChannelRange, LastRangeOverlapsIfIncomplete) {
   for (std::int64_t channels = 4; channels < 14; ++channels) expect_as_defined<4>({2, channels, 3, 0.75});
   for (std::int64_t channels = 16; channels < 37; ++channels) expect_as_defined<16>({2, channels, 2, 1});
 }

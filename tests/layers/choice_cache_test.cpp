@@ -37,7 +37,7 @@ std::string contents(const std::string& path) {
 
 }  // namespace
 
-TEST(ChoiceCache, KeepsWhatItWasTold) {
+TEST(ChoiceCache, StoresChoices) {
   const std::string path = fresh_path("kept");
   ChoiceCache first(path);
   EXPECT_FALSE(first.find(key("a problem")));
@@ -52,7 +52,7 @@ TEST(ChoiceCache, KeepsWhatItWasTold) {
   EXPECT_EQ(again.find(key("another\tproblem"))->choice, "onednn");
 }
 
-TEST(ChoiceCache, RetuningForgetsAndStores) {
+TEST(ChoiceCache, RetuningReplacesChoices) {
   const std::string path = fresh_path("retuned");
   ChoiceCache(path).store(key("one"), {"gemm", 1});
   ChoiceCache(path).store(key("two"), {"gemm", 2});
@@ -88,7 +88,7 @@ TEST(ChoiceCache, SurvivesAnyDamage) {
     }
 }
 
-TEST(ChoiceCache, NeverReplacesAnotherFile) {
+TEST(ChoiceCache, DoesNotReplaceOtherFiles) {
   const std::string path = fresh_path("letter");
   std::ofstream(path) << "somebody's letter\n";
   std::ofstream(path + ".old") << "an older one\n";
@@ -117,7 +117,7 @@ TEST(ChoiceCache, NeverReplacesAnotherFile) {
   std::filesystem::remove(path + ".old");
 }
 
-TEST(ChoiceCache, ATemporaryFileFollowsNoLink) {
+TEST(ChoiceCache, TemporaryFileFollowsNoLink) {
   const std::string path = fresh_path("linked"), precious = fresh_path("precious");
   std::ofstream(precious) << "precious";
   const std::filesystem::path whole(path);
@@ -129,7 +129,7 @@ TEST(ChoiceCache, ATemporaryFileFollowsNoLink) {
   EXPECT_EQ(contents(precious), "precious");
 }
 
-TEST(ChoiceCache, AnotherVersionsFileIsReplaced) {
+TEST(ChoiceCache, ReplacesFileOfAnotherVersion) {
   const std::string path = fresh_path("version");
   std::vector<std::string> warnings;
   std::ofstream(path) << "# twiddle convolution choices 0\ngemm\t1\tone\n";
@@ -141,7 +141,7 @@ TEST(ChoiceCache, AnotherVersionsFileIsReplaced) {
   EXPECT_TRUE(ChoiceCache(path).find(key("one")));
 }
 
-TEST(ChoiceCache, SaysWhereNothingCouldBeWritten) {
+TEST(ChoiceCache, ReportsPathThatCannotBeWritten) {
   std::vector<std::string> warnings;
   ChoiceCache cache("/proc/none/choices.txt", [&](const std::string& text) { warnings.push_back(text); });
   for (const char* rest : {"one", "two"}) cache.store(key(rest), {"gemm", 1});
@@ -154,7 +154,7 @@ TEST(ChoiceCache, SaysWhereNothingCouldBeWritten) {
   EXPECT_EQ(written.write_failure(), "");
 }
 
-TEST(ChoiceCache, LinesThatMakeNoSenseAreIgnored) {
+TEST(ChoiceCache, IgnoresInvalidLines) {
   const std::string path = fresh_path("senseless");
   ChoiceCache(path).store(key("one"), {"gemm", 1});
   const std::string whole = contents(path), sense = "gemm\t1\tbatch 8\t";
@@ -168,7 +168,7 @@ TEST(ChoiceCache, LinesThatMakeNoSenseAreIgnored) {
   }
 }
 
-TEST(ChoiceCache, WarnsOnceAndWritesAnew) {
+TEST(ChoiceCache, WarnsOnceAndRewritesFile) {
   std::vector<std::string> warnings;
   const auto warn = [&](const std::string& text) { warnings.push_back(text); };
   const std::string path = fresh_path("warned");
@@ -183,7 +183,7 @@ TEST(ChoiceCache, WarnsOnceAndWritesAnew) {
   EXPECT_EQ(warnings.size(), 1u);
 }
 
-TEST(ChoiceCache, WithoutAFileNothingIsKept) {
+TEST(ChoiceCache, KeepsNothingWithoutFile) {
   ChoiceCache cache("");
   cache.store(key("one"), {"gemm", 1});
   EXPECT_FALSE(cache.find(key("one")));

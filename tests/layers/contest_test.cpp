@@ -47,7 +47,7 @@ FakePlan on_grid(const std::string& grid, double milliseconds, const std::string
   return {.name = grid + product, .milliseconds = milliseconds, .shares = grid};
 }
 
-TEST_F(ContestTest, TheFastestPlanOfAllEnginesWins) {
+TEST_F(ContestTest, SelectsFastestPlanOfAllEngines) {
   const ContestResult result =
       hold({{"slow", one(20)},
             {"several", {.plans = {{.name = "a", .milliseconds = 9}, {.name = "b", .milliseconds = 2}}}}});
@@ -63,7 +63,7 @@ TEST_F(ContestTest, TheFastestPlanOfAllEnginesWins) {
   EXPECT_FALSE(result.doubtful());
 }
 
-TEST_F(ContestTest, AnEngineWhoseLikeliestPlansAreHopelessIsNotAskedForItsOthers) {
+TEST_F(ContestTest, SkipsEngineAfterThreeSlowPlans) {
   FakeEngineTraits slow{.plans = {}};
   for (const char* const name : {"a", "b", "c", "d"}) slow.plans.push_back({.name = name, .milliseconds = 30});
   slow.plans.push_back({.name = "e", .milliseconds = 1});
@@ -79,7 +79,7 @@ TEST_F(ContestTest, AnEngineWhoseLikeliestPlansAreHopelessIsNotAskedForItsOthers
   EXPECT_TRUE(std::isnan(entrants[1].error)) << "a hopeless plan is not held to its precision";
 }
 
-TEST_F(ContestTest, WhatMissesThePrecisionOrFailsIsOutAndSaysWhy) {
+TEST_F(ContestTest, RejectsFailingOrInaccuratePlans) {
   const ContestResult result = hold({{"good", one(20)},
                                      {"wrong", {.plans = {{.milliseconds = 1, .error = 1e-4f}}}},
                                      {"broken", {.plans = {{.milliseconds = 1, .throws = true}}}},
@@ -93,7 +93,7 @@ TEST_F(ContestTest, WhatMissesThePrecisionOrFailsIsOutAndSaysWhy) {
   EXPECT_EQ(winner(hold({{"good", one(20)}, {"wrong", {.plans = {{.milliseconds = 1, .error = 1e-4f}}}}})), "wrong");
 }
 
-TEST_F(ContestTest, ALibrarysPlanThatSpreadsNanIsOut) {
+TEST_F(ContestTest, RejectsPlanThatSpreadsNan) {
   const ContestResult result =
       hold({{"good", one(20)}, {"library", {.plans = {{.milliseconds = 1, .spreads = true}}}}});
   for (const ConvPass pass : every_pass) EXPECT_EQ(winner(result, pass), "good");
@@ -101,7 +101,7 @@ TEST_F(ContestTest, ALibrarysPlanThatSpreadsNanIsOut) {
       << result.passes[0].reason;
 }
 
-TEST_F(ContestTest, NobodyWinsWhereNothingKeepsThePrecision) {
+TEST_F(ContestTest, SelectsNothingIfAllAreInaccurate) {
   const ContestResult result = hold({{"wrong", {.plans = {{.error = 1e-4f}, on_grid("8x8", 1)}}}}, {ConvPass::forward},
                                     {.workspace_limit = 1000});
   EXPECT_EQ(winner(result), "wrong:8x8");
@@ -110,7 +110,7 @@ TEST_F(ContestTest, NobodyWinsWhereNothingKeepsThePrecision) {
   EXPECT_TRUE(nobody.passes[0].reason.starts_with("nothing else keeps the precision, wrong misses fp32"));
 }
 
-TEST_F(ContestTest, LeavesOutWhatIsTooLargeOrNotDeterministic) {
+TEST_F(ContestTest, RejectsTooLargeOrNondeterministicPlans) {
   const std::vector<std::pair<std::string, FakeEngineTraits>> engines_of_it{
       {"slow", one(20)},
       {"large", {.plans = {{.milliseconds = 1, .scratch = 1001}}}},
@@ -120,7 +120,7 @@ TEST_F(ContestTest, LeavesOutWhatIsTooLargeOrNotDeterministic) {
   EXPECT_EQ(winner(hold(engines_of_it, all_passes, {.workspace_limit = 2000})), "large");
 }
 
-TEST_F(ContestTest, PlansThatShareMayWinTogetherWithoutWinningEach) {
+TEST_F(ContestTest, SelectsSharingPlansByTotalTime) {
   const std::vector<std::pair<std::string, FakeEngineTraits>> both{{"steady", one(8)},
                                                                    {"sharing", {.plans = {on_grid("8x8", 12)}}}};
   const ContestResult training = hold(both);
@@ -132,7 +132,7 @@ TEST_F(ContestTest, PlansThatShareMayWinTogetherWithoutWinningEach) {
   EXPECT_EQ(winner(hold(both, {ConvPass::forward})), "steady") << "where forward is all there is";
 }
 
-TEST_F(ContestTest, AFirstLayersPlansWinByThePassesThatItsTrainingHas) {
+TEST_F(ContestTest, FirstLayerIgnoresBackwardInputTime) {
   FakePlan grid = on_grid("8x8", 25);
   grid.backward_input_ms = 60;
   const std::vector<std::pair<std::string, FakeEngineTraits>> both{{"steady", one(20)}, {"sharing", {.plans = {grid}}}};
@@ -144,7 +144,7 @@ TEST_F(ContestTest, AFirstLayersPlansWinByThePassesThatItsTrainingHas) {
   EXPECT_NE(first.passes[0].reason.find("both 25.00"), std::string::npos) << first.passes[0].reason;
 }
 
-TEST_F(ContestTest, TheFastestGridIsTakenAndOnItTheFastestProduct) {
+TEST_F(ContestTest, SelectsFastestGridThenFastestProduct) {
   const ContestResult result = hold({{"sharing",
                                       {.plans = {on_grid("32x32", 30), on_grid("8x8", 12), on_grid("8x8", 9, ", quick"),
                                                  on_grid("8x8", 4, ", wrong"), on_grid("16x16", 20)}}}});
@@ -161,7 +161,7 @@ TEST_F(ContestTest, TheFastestGridIsTakenAndOnItTheFastestProduct) {
 }
 
 // Bias and ReLU in the backward pass cost a pass of their own where plans do not do that.
-TEST_F(ContestTest, CountsTheEpilogueThatTheLayerWillAskFor) {
+TEST_F(ContestTest, CountsEpilogueTime) {
   clock->without_plan_ms = 10;
   FakePlan masking = on_grid("8x8", 30);  // 30 ms for all three passes, which share
   masking.masks = true;
@@ -178,7 +178,7 @@ TEST_F(ContestTest, CountsTheEpilogueThatTheLayerWillAskFor) {
 }
 
 // Plans that do it win over faster ones that leave it to that pass.
-TEST_F(ContestTest, APlanThatDoesTheEpiloguesBackwardPassNeedNotBeTheFastestAlone) {
+TEST_F(ContestTest, PrefersFusedEpilogueIfFasterTogether) {
   clock->without_plan_ms = 10;
   FakePlan masking{.milliseconds = 12};
   masking.masks = true;
@@ -201,7 +201,7 @@ TEST_F(ContestTest, APlanThatDoesTheEpiloguesBackwardPassNeedNotBeTheFastestAlon
   EXPECT_EQ(winner(bias_alone, ConvPass::backward_input), "plain") << "which has nothing to do with a bias";
 }
 
-TEST_F(ContestTest, AContestWhoseRepeatsDisagreeIsHeldAgain) {
+TEST_F(ContestTest, RepeatsBenchmarkIfTimesDisagree) {
   int runs_of_it = 0;
   const auto disturbed = [&](int contests) {
     return FakeEngineTraits{.plans = {{.milliseconds = 1, .more = [&, contests](int run) {
@@ -219,7 +219,7 @@ TEST_F(ContestTest, AContestWhoseRepeatsDisagreeIsHeldAgain) {
   EXPECT_EQ(winner(always), "fast") << "both turns count";
 }
 
-TEST_F(ContestTest, DoubtAboutOnePassIsNoneAboutTheOthers) {
+TEST_F(ContestTest, DoubtAffectsOnlyItsPass) {
   FakePlan disturbed{.milliseconds = 1};
   disturbed.throws_in = ConvPass::forward;  // in one run, and then each of the other passes takes nine
   disturbed.more = [](int run) { return (run - 1) % 19 > 0 ? in_second_turn((run - 1) % 19) : 0; };
@@ -229,7 +229,7 @@ TEST_F(ContestTest, DoubtAboutOnePassIsNoneAboutTheOthers) {
   EXPECT_TRUE(result.passes[index_of(ConvPass::backward_weight)].doubtful);
 }
 
-TEST_F(ContestTest, PlansThatShareStandAloneWhereAStepOfThemFails) {
+TEST_F(ContestTest, UsesSinglePassesIfStepFails) {
   FakePlan grid = on_grid("8x8", 3);
   grid.throws_in = ConvPass::backward_weight;
   const ContestResult result = hold({{"steady", one(20)}, {"sharing", {.plans = {grid}}}});

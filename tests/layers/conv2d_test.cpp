@@ -10,14 +10,14 @@
 
 namespace twiddle {
 
-TEST_P(EveryDevice, Conv2dSumsWhatTheKernelSees) {
+TEST_P(EveryDevice, Conv2dIsCrossCorrelation) {
   LayerUnderTest conv(GetParam(), "conv2d", {{"filters", "1"}, {"kernel", "2"}}, {1, 2, 3});
   conv.set("weight", {1, 10, 100, 1000});
   conv.set("bias", {0.5f});
   expect_close(conv.forward({1, 1, 2, 3}, {1, 2, 3, 4, 5, 6}), {5421.5f, 6532.5f}, 1e-6f);
 }
 
-TEST_P(EveryDevice, Conv2dTakesRectanglesStridesAndPads) {
+TEST_P(EveryDevice, Conv2dSupportsRectanglesStridesAndPads) {
   LayerUnderTest conv(
       GetParam(), "conv2d",
       {{"filters", "1"}, {"kernel", "[1, 3]"}, {"stride", "[2, 1]"}, {"pad", "[0, 1]"}, {"bias", "false"}}, {1, 3, 2});
@@ -27,7 +27,7 @@ TEST_P(EveryDevice, Conv2dTakesRectanglesStridesAndPads) {
   expect_close(conv.forward({1, 1, 3, 2}, {1, 2, 3, 4, 5, 6}), {210, 21, 650, 65}, 1e-6f);
 }
 
-TEST_P(EveryDevice, Conv2dDoesTheReluThatFollows) {
+TEST_P(EveryDevice, Conv2dFusesRelu) {
   for (const bool biased : {true, false}) {
     LayerUnderTest conv(GetParam(), "conv2d", {{"filters", "1"}, {"kernel", "1"}, {"bias", biased ? "true" : "false"}},
                         {1, 1, 3});
@@ -47,7 +47,7 @@ TEST_P(EveryDevice, Conv2dGradients) {
                    {2, 2, 6, 6});
 }
 
-TEST_P(EveryDevice, Conv2dEveryEngineHasTheGradients) {
+TEST_P(EveryDevice, Conv2dGradientsAgreeInEveryEngine) {
   for (const int stride : {1, 2}) {
     ConvProblem problem = conv_problem("2x2x7x7 * 3x2x3x3");
     problem.stride_h = problem.stride_w = stride;
@@ -71,7 +71,7 @@ TEST_P(EveryDevice, Conv2dEveryEngineHasTheGradients) {
 
 // The ReLU's and the bias' gradient come out of the engines where these know how, and of a pass before them
 // where they do not.
-TEST_P(EveryDevice, Conv2dGradientsThroughItsReluAreThoseOfEveryEngine) {
+TEST_P(EveryDevice, Conv2dFusedReluGradientsAgreeInEveryEngine) {
   const std::vector<float> x = [] {
     std::vector<float> values;
     for (int i = 0; i < 2 * 3 * 12 * 11; ++i) values.push_back(0.01f * static_cast<float>(i * 37 % 101 - 50));
@@ -129,7 +129,7 @@ TEST(Conv2d, ReadsItsOptions) {
   EXPECT_EQ(conv.layer->convolutions().front()->engine(), "gemm");
 }
 
-TEST(Conv2d, SaysWhyItCannotBeBuilt) {
+TEST(Conv2d, ReportsInvalidOptions) {
   EXPECT_NE(layer_error("conv2d", {{"filters", "4"}, {"kernel", "11"}}, {3, 8, 8})
                 .find("conv2d: kernel 11x11 does not fit the input 8x8 with pad 0: the padded input is 8x8"),
             std::string::npos);
@@ -148,7 +148,7 @@ TEST(Conv2d, SaysWhyItCannotBeBuilt) {
             std::string::npos);
 }
 
-TEST(Conv2d, RefusesAnotherInputThanItWasBuiltFor) {
+TEST(Conv2d, RefusesInputOfAnotherShape) {
   LayerUnderTest conv({}, "conv2d", {{"filters", "1"}, {"kernel", "1"}}, {1, 2, 2});
   EXPECT_THROW(conv.forward({1, 1, 3, 2}, {1, 2, 3, 4, 5, 6}), Error);
   EXPECT_THROW(conv.forward({1, 4}, {1, 2, 3, 4}), Error);

@@ -23,7 +23,7 @@ const ConvEngine& gemm_of(const std::vector<std::unique_ptr<ConvEngine>>& engine
 
 }  // namespace
 
-TEST_P(EveryDevice, ConvCheckHoldsARightResult) {
+TEST_P(EveryDevice, ConvCheckAcceptsCorrectResult) {
   Context ctx(GetParam());
   const auto engines = make_conv_engines(GetParam());
   auto& gemm = const_cast<ConvEngine&>(gemm_of(engines));
@@ -39,7 +39,7 @@ TEST_P(EveryDevice, ConvCheckHoldsARightResult) {
     }
 }
 
-TEST_P(EveryDevice, ConvCheckSeesAWrongElement) {
+TEST_P(EveryDevice, ConvCheckFindsWrongElement) {
   Context ctx(GetParam());
   const ConvProblem problem = conv_problem("1x1x4x4 * 1x1x2x2");
   ConvOperands operands{Tensor::filled(*ctx.stream, problem.input_shape(), 1.0f),
@@ -53,7 +53,7 @@ TEST_P(EveryDevice, ConvCheckSeesAWrongElement) {
 }
 
 // What comes of transforms, or sums, that two images or two filters share: rounding of the large one in the small one.
-TEST_P(EveryDevice, ConvCheckSeesASmallPartThatALargeOneSpoils) {
+TEST_P(EveryDevice, ConvCheckFindsErrorsInSmallImages) {
   Context ctx(GetParam());
   Stream& stream = *ctx.stream;
   const auto engines = make_conv_engines(GetParam());
@@ -79,7 +79,7 @@ TEST_P(EveryDevice, ConvCheckSeesASmallPartThatALargeOneSpoils) {
   }
 }
 
-TEST_P(EveryDevice, ConvCheckSeesAnUnwrittenElementThatItDoesNotSample) {
+TEST_P(EveryDevice, ConvCheckFindsUnsampledUnwrittenElement) {
   Context ctx(GetParam());
   const ConvProblem problem = conv_problem("1x1x8x8 * 1x1x1x1");
   for (const int unwritten : {0, 63}) {  // the one sample is not at both ends
@@ -94,7 +94,7 @@ TEST_P(EveryDevice, ConvCheckSeesAnUnwrittenElementThatItDoesNotSample) {
   }
 }
 
-TEST_P(EveryDevice, ANanIsFoundElsewhereThanItsPlace) {
+TEST_P(EveryDevice, ConvCheckFindsNanOutsideItsPlane) {
   Context ctx(GetParam());
   Stream& stream = *ctx.stream;
   const Tensor ones = Tensor::filled(stream, {3, 4, 5}, 1);

@@ -151,11 +151,11 @@ class FastConvEngine : public EveryConvEngine {};
 
 }  // namespace
 
-TEST_P(EveryConvEngine, AgreesWithTheReferenceOnAwkwardProblems) {
+TEST_P(EveryConvEngine, AgreesWithReferenceOnAwkwardProblems) {
   for (const ConvProblem& problem : awkward_problems()) expect_right(problem, std::numeric_limits<int>::max());
 }
 
-TEST_P(FastConvEngine, AgreesWithTheReferenceOnAlexNetsAndOverFeatsLayers) {
+TEST_P(FastConvEngine, MatchesReferenceOnAlexnetAndOverfeat) {
   const std::vector<ConvProblem> layers = conv_problems(
       {"2x3x224x224 * 64x3x11x11 stride 4 pad 2", "2x64x27x27 * 192x64x5x5 pad 2", "2x192x13x13 * 384x192x3x3 pad 1",
        "2x384x13x13 * 256x384x3x3 pad 1", "2x256x13x13 * 256x256x3x3 pad 1", "2x3x231x231 * 96x3x11x11 stride 4",
@@ -164,7 +164,7 @@ TEST_P(FastConvEngine, AgreesWithTheReferenceOnAlexNetsAndOverFeatsLayers) {
   for (const ConvProblem& problem : layers) expect_right(problem, 100);
 }
 
-TEST_P(FastConvEngine, AgreesWithTheReferenceOnLargeAndWideProblems) {
+TEST_P(FastConvEngine, AgreesWithReferenceOnLargeProblems) {
   for (const char* problem : {"1x1x320x480 * 1x1x9x9 pad 4", "2x720x9x9 * 720x240x2x2 stride 4 pad 1 groups 3",
                               "1x64x10x10 * 128x16x3x3 pad 1 groups 4", "1x64x32x32 * 3x64x9x9 pad 4"})
     expect_right(conv_problem(problem), 100);
@@ -172,7 +172,7 @@ TEST_P(FastConvEngine, AgreesWithTheReferenceOnLargeAndWideProblems) {
 
 // Whatever number an image holds, and whatever a filter or a channel: what is not made of it stays as it is, to the
 // bit, or to rounding where the plan sums in another order from run to run.
-TEST_P(EveryConvEngine, NoImageAndNoFilterTouchesAnother) {
+TEST_P(EveryConvEngine, KeepsImagesAndFiltersIndependent) {
   const ConvPass pass = GetParam().pass;
   Stream& stream = *ctx_.stream;
   for (const ConvProblem& problem :
@@ -211,14 +211,14 @@ TEST_P(EveryConvEngine, NoImageAndNoFilterTouchesAnother) {
   }
 }
 
-TEST_P(FastConvEngine, LongSumsOverTheBatchKeepThePrecision) {
+TEST_P(FastConvEngine, MeetsErrorLimitForLargeBatches) {
   // 40,000 terms an element; an odd batch, so that slices of it differ in size.
   expect_right(conv_problem("41x3x32x32 * 16x3x3x3 pad 1"), 200);
   expect_right(conv_problem("165x32x8x8 * 32x32x1x1"), 200);
   expect_right(conv_problem("65x2x56x56 * 2x1x3x3 pad 1 groups 2"), 200);
 }
 
-TEST_P(EveryConvEngine, TakesNoMoreWorkspaceThanItSays) {
+TEST_P(EveryConvEngine, UsesAtMostReportedWorkspace) {
   const ConvPass pass = GetParam().pass;
   for (const ConvProblem& problem : conv_problems({"4x32x14x14 * 48x32x3x3", "4x64x14x14 * 48x64x1x1",
                                                    "4x6x29x27 * 16x6x5x5 stride 2", "7x32x31x31 * 8x32x3x3 pad 1"})) {
@@ -239,7 +239,7 @@ TEST_P(EveryConvEngine, TakesNoMoreWorkspaceThanItSays) {
 INSTANTIATE_TEST_SUITE_P(All, EveryConvEngine, testing::ValuesIn(engines_and_passes(true)), name_of);
 INSTANTIATE_TEST_SUITE_P(All, FastConvEngine, testing::ValuesIn(engines_and_passes(false)), name_of);
 
-TEST(ConvEngines, DirectSupportsEverythingAndIsNotFirst) {
+TEST(ConvEngines, DirectSupportsEverythingButIsNotFirst) {
   const auto engines = make_conv_engines({});
   EXPECT_NE(engines.front()->name(), "direct");
   for (const auto& engine : engines) {
@@ -249,7 +249,7 @@ TEST(ConvEngines, DirectSupportsEverythingAndIsNotFirst) {
   }
 }
 
-TEST(ConvEngines, TheReferenceIsACrossCorrelation) {
+TEST(ConvEngines, ReferenceIsCrossCorrelation) {
   // x is 1x1x3x3 = 1..9, w is 1x1x2x2, bias 100.
   const ConvProblem problem = conv_problem("1x1x3x3 * 1x1x2x2");
   const float x[] = {1, 2, 3, 4, 5, 6, 7, 8, 9}, w[] = {1, 10, 100, 1000}, bias[] = {0.5f}, grad_y[] = {1, 0, 0, 2};
@@ -260,14 +260,14 @@ TEST(ConvEngines, TheReferenceIsACrossCorrelation) {
   EXPECT_EQ(conv_reference(problem, ConvPass::backward_weight, x, nullptr, grad_y, nullptr, 1), 2 * 1 + 6 * 2);
 }
 
-TEST(ConvEngines, AnUnwrittenElementIsAnError) {
+TEST(ConvEngines, ReportUnwrittenElement) {
   Context ctx;
   const ConvProblem problem = conv_problem("2x2x4x4 * 1x2x1x1");
   const ConvOperands operands = operands_for(*ctx.stream, problem, ConvPass::forward, false);
   EXPECT_FALSE(conv_error(ctx, problem, ConvPass::forward, operands, 10) <= 1);
 }
 
-TEST(ConvEngines, BackwardInputUsesTheGradientThatBackwardWeightSaw) {
+TEST(ConvEngines, BackwardInputReadsSameGradient) {
   Context ctx;
   const ConvProblem problem = conv_problem("2x16x10x10 * 16x16x3x3");
   for (const auto& engine : make_conv_engines({})) {
@@ -286,7 +286,7 @@ TEST(ConvEngines, BackwardInputUsesTheGradientThatBackwardWeightSaw) {
 }
 
 // Where no clock decides, also in tf32, where other products than by pairs of halves may be faster.
-TEST(ConvEngines, TheRuleTakesNoSpectraFor1x1LayersOnAGpu) {
+TEST(ConvEngines, RuleAvoidsFftFor1x1OnGpu) {
   if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU";
   ConvProblem problem = conv_problem("64x512x14x14 * 512x512x1x1");
   problem.precision = Precision::tf32;

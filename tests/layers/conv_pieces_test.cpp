@@ -71,14 +71,14 @@ void expect_pieces_add_up(const ConvProblem& problem, std::int64_t longest_sum) 
 
 }  // namespace
 
-TEST(ConvPieces, ShortSumsStayWhole) {
+TEST(ConvPieces, ShortSumsAreNotSplit) {
   const ConvProblem problem{.batch = 4, .height = 10, .width = 10, .kernel_h = 3, .kernel_w = 3};
   const auto pieces = pieces_of(problem, 4 * 8 * 8);
   ASSERT_EQ(pieces.size(), 1u);
   EXPECT_EQ(pieces[0].piece, whole(problem));
 }
 
-TEST(ConvPieces, LongSumsGoByEqualGroupsOfImages) {
+TEST(ConvPieces, LongSumsSplitIntoEqualBatches) {
   const ConvProblem problem{.batch = 64, .height = 28, .width = 28, .kernel_h = 5, .kernel_w = 5};
   const auto pieces = pieces_of(problem, 17 * 24 * 24);
   ASSERT_EQ(pieces.size(), 4u);
@@ -87,7 +87,7 @@ TEST(ConvPieces, LongSumsGoByEqualGroupsOfImages) {
   EXPECT_EQ(pieces[3].y, 48 * 24 * 24);
 }
 
-TEST(ConvPieces, AddUpToTheWhole) {
+TEST(ConvPieces, SumToWholeResult) {
   ConvProblem plain{.batch = 7, .channels = 2, .height = 9, .width = 8, .filters = 3, .kernel_h = 3, .kernel_w = 2};
   for (const std::int64_t longest : {1, 5, 7, 13, 49, 100, 1000}) expect_pieces_add_up(plain, longest);
   ConvProblem odd{.batch = 2, .channels = 1, .height = 13, .width = 11, .filters = 2, .kernel_h = 3, .kernel_w = 4};
@@ -95,7 +95,7 @@ TEST(ConvPieces, AddUpToTheWhole) {
   for (const std::int64_t longest : {1, 2, 3, 6, 12, 40}) expect_pieces_add_up(odd, longest);
 }
 
-TEST(ConvPieces, OutputsThatSeePaddingAloneAreLeftOut) {
+TEST(ConvPieces, OmitOutputsThatOnlyReadPadding) {
   const ConvProblem framed{.height = 2, .width = 2, .pad_h = 3, .pad_w = 3};
   EXPECT_EQ(pieces_of(framed, 1).size(), 4u);  // of 8x8 outputs
   expect_pieces_add_up(framed, 1);
@@ -103,7 +103,7 @@ TEST(ConvPieces, OutputsThatSeePaddingAloneAreLeftOut) {
   EXPECT_TRUE(pieces_of(unseen, 1).empty());
 }
 
-TEST(ConvPieces, PartsOfASumTakeAllChannelsOrFiltersOnce) {
+TEST(ConvPieces, PartsCoverChannelsOrFiltersOnce) {
   const ConvProblem problem{
       .batch = 2, .channels = 50, .height = 6, .width = 5, .filters = 70, .kernel_h = 3, .kernel_w = 2};
   for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_input})
@@ -123,7 +123,7 @@ TEST(ConvPieces, PartsOfASumTakeAllChannelsOrFiltersOnce) {
     }
 }
 
-TEST(ConvPieces, GroupsAreNoPartsOfOneSum) {
+TEST(ConvPieces, GroupsAreNotSplit) {
   const ConvProblem grouped{.channels = 50, .height = 6, .width = 6, .filters = 50, .groups = 2};
   EXPECT_EQ(parts_of_sum(grouped, ConvPass::forward, 10).size(), 1u);
 }

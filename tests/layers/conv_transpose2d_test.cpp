@@ -49,7 +49,7 @@ const std::vector<LayerOptions>& many_kinds() {
 
 }  // namespace
 
-TEST_P(EveryDevice, ConvTranspose2dSpreadsEachInputByTheKernel) {
+TEST_P(EveryDevice, ConvTranspose2dScattersInputByKernel) {
   LayerUnderTest layer(GetParam(), "conv_transpose2d", {{"filters", "1"}, {"kernel", "2"}, {"stride", "2"}}, {1, 1, 2});
   layer.set("weight", {1, 10, 100, 1000});
   layer.set("bias", {0.5f});
@@ -57,7 +57,7 @@ TEST_P(EveryDevice, ConvTranspose2dSpreadsEachInputByTheKernel) {
                1e-6f);
 }
 
-TEST_P(EveryDevice, ConvTranspose2dIsWhatItsDefinitionSays) {
+TEST_P(EveryDevice, ConvTranspose2dMatchesDefinition) {
   for (const LayerOptions& options : many_kinds()) {
     LayerUnderTest layer(GetParam(), "conv_transpose2d", options, {4, 6, 5});
     const ConvProblem problem = layer.layer->convolutions().front()->problem(3);
@@ -73,7 +73,7 @@ TEST_P(EveryDevice, ConvTranspose2dGradients) {
     expect_gradients(GetParam(), "conv_transpose2d", options, {2, 4, 4, 3});
 }
 
-TEST_P(EveryDevice, ConvTranspose2dIsServedByEveryEngine) {
+TEST_P(EveryDevice, ConvTranspose2dRunsWithEveryEngine) {
   for (const char* stride : {"1", "2"}) {
     LayerOptions options{{"filters", "2"}, {"kernel", "3"}, {"stride", stride}};
     const ConvProblem problem =
@@ -94,7 +94,7 @@ TEST_P(EveryDevice, ConvTranspose2dIsServedByEveryEngine) {
   }
 }
 
-TEST_P(EveryDevice, ConvTranspose2dDoesTheReluThatFollows) {
+TEST_P(EveryDevice, ConvTranspose2dFusesRelu) {
   for (const bool biased : {true, false}) {
     LayerUnderTest layer(GetParam(), "conv_transpose2d",
                          {{"filters", "1"}, {"kernel", "1"}, {"bias", biased ? "true" : "false"}}, {1, 1, 3});
@@ -118,7 +118,7 @@ TEST(ConvTranspose2d, DescribesItself) {
   EXPECT_DOUBLE_EQ(layer.layer->flops(), 2.0 * 4 * 7 * 7 * 3 * 3 * 3);
 }
 
-TEST(ConvTranspose2d, HasTheSizeOfTheFormula) {
+TEST(ConvTranspose2d, OutputSizeMatchesFormula) {
   constexpr int in = 5;
   for (int kernel = 1; kernel <= 4; ++kernel)
     for (int stride = 1; stride <= 3; ++stride)
@@ -139,7 +139,7 @@ TEST(ConvTranspose2d, HasTheSizeOfTheFormula) {
 }
 
 // For the layer the convolution's passes have other meanings.
-TEST(ConvTranspose2d, RunsTheConvolutionThatGoesTheOtherWay) {
+TEST(ConvTranspose2d, SwapsForwardAndBackwardInput) {
   ConvTuner tuner(make_conv_engines(Device{}), ConvPolicy{});
   Diagnostics diagnostics;
   Params params(options_node({{"filters", "2"}, {"kernel", "3"}}), "conv_transpose2d", diagnostics);
@@ -153,7 +153,7 @@ TEST(ConvTranspose2d, RunsTheConvolutionThatGoesTheOtherWay) {
   EXPECT_TRUE(convolution.problem(1).in_training(ConvPass::backward_input));
 }
 
-TEST(ConvTranspose2d, SaysWhyItCannotBeBuilt) {
+TEST(ConvTranspose2d, ReportsInvalidOptions) {
   const auto error = [](const LayerOptions& options, const Shape& image) {
     return layer_error("conv_transpose2d", options, image);
   };
@@ -174,7 +174,7 @@ TEST(ConvTranspose2d, SaysWhyItCannotBeBuilt) {
             std::string::npos);
 }
 
-TEST(ConvTranspose2d, RefusesAnotherInputThanItWasBuiltFor) {
+TEST(ConvTranspose2d, RefusesInputOfAnotherShape) {
   LayerUnderTest layer({}, "conv_transpose2d", {{"filters", "1"}, {"kernel", "1"}}, {1, 2, 2});
   EXPECT_THROW(layer.forward({1, 1, 3, 2}, {1, 2, 3, 4, 5, 6}), Error);
   EXPECT_THROW(layer.forward({1, 4}, {1, 2, 3, 4}), Error);

@@ -14,7 +14,7 @@ bool spectra_without_onednn(const char* problem) {
   return spectra_pay_beside_products(conv_problem(problem));
 }
 
-TEST(CpuRule, LargeKernelsPayInGroupsOfAnySize) {
+TEST(CpuRule, FftPaysForLargeGroupedKernels) {
   for (const char* problem : {"16x64x28x28 * 64x64x31x31 pad 15", "16x64x28x28 * 64x8x31x31 pad 15 groups 8",
                               "16x64x28x28 * 64x2x31x31 pad 15 groups 32", "16x64x28x28 * 64x1x31x31 pad 15 groups 64",
                               "16x64x28x28 * 64x1x9x9 pad 4 groups 64", "16x64x28x28 * 64x2x5x5 pad 2 groups 32",
@@ -22,7 +22,7 @@ TEST(CpuRule, LargeKernelsPayInGroupsOfAnySize) {
     EXPECT_TRUE(spectra(problem)) << problem;
 }
 
-TEST(CpuRule, FewMultiplyAddsDoNot) {
+TEST(CpuRule, FftIsTooSlowForSmallProblems) {
   for (const char* problem : {"16x64x28x28 * 64x64x3x3 pad 1", "16x96x56x56 * 96x1x5x5 pad 2 groups 96",
                               "64x1x28x28 * 20x1x7x7", "16x64x11x11 * 64x64x5x5", "16x64x28x28 * 64x64x7x1 pad 3x0"})
     EXPECT_FALSE(spectra(problem)) << problem;
@@ -30,12 +30,12 @@ TEST(CpuRule, FewMultiplyAddsDoNot) {
   EXPECT_FALSE(spectra("4x64x1x4096 * 64x64x1x7 pad 0x3"));
 }
 
-TEST(CpuRule, LongKernelsOfRowsPay) {
+TEST(CpuRule, FftPaysForLongRowKernels) {
   for (const char* problem : {"4x64x1x4096 * 64x64x1x9 pad 0x4", "4x64x1x4096 * 64x1x1x1024 pad 0x512 groups 64"})
     EXPECT_TRUE(spectra(problem)) << problem;
 }
 
-TEST(CpuRule, WithoutOnednnSmallKernelsPayToo) {
+TEST(CpuRule, FftPaysForSmallKernelsWithoutLibrary) {
   EXPECT_TRUE(spectra_without_onednn("16x64x28x28 * 64x64x3x3 pad 1"));
   EXPECT_TRUE(spectra_without_onednn("16x64x28x28 * 64x1x31x31 pad 15 groups 64"));
   EXPECT_FALSE(spectra_without_onednn("16x64x28x28 * 64x4x3x3 pad 1 groups 16"));
@@ -54,7 +54,7 @@ TEST(CpuRule, WinogradPaysWithManyTilesAndChannels) {
     EXPECT_FALSE(winograd_pays_beside_onednn(conv_problem(problem))) << problem;
 }
 
-TEST(CpuRule, DepthwiseKernelsGoTapByTapUnlessTheyAreLarge) {
+TEST(CpuRule, DirectDepthwisePaysForSmallKernels) {
   EXPECT_TRUE(depthwise_pays(conv_problem("16x64x28x28 * 64x1x3x3 pad 1 groups 64")));
   EXPECT_TRUE(depthwise_pays(conv_problem("16x64x32x32 * 64x1x5x5 pad 2 groups 64")));
   EXPECT_TRUE(depthwise_pays(conv_problem("16x3x14x14 * 3x1x5x5 pad 2 groups 3"))) << "few channels";
@@ -67,7 +67,7 @@ TEST(CpuRule, DepthwiseKernelsGoTapByTapUnlessTheyAreLarge) {
   }
 }
 
-TEST(CpuRule, SmallDepthwiseKernelsAreLeftToOnednn) {
+TEST(CpuRule, OnednnRunsSmallDepthwiseKernels) {
   for (const char* problem : {"16x64x28x28 * 64x1x3x3 pad 1 groups 64", "16x64x7x7 * 64x1x1x1 groups 64",
                               "16x64x56x56 * 64x1x3x3 stride 2 pad 1 groups 64"})
     EXPECT_FALSE(depthwise_pays_beside_onednn(conv_problem(problem))) << problem;
@@ -77,7 +77,7 @@ TEST(CpuRule, SmallDepthwiseKernelsAreLeftToOnednn) {
     EXPECT_TRUE(depthwise_pays_beside_onednn(conv_problem(problem))) << problem;
 }
 
-TEST(CpuRule, LayersOfFewFiltersGoToProducts) {
+TEST(CpuRule, GemmRunsLayersOfFewFilters) {
   for (const char* problem : {"1x64x64x64 * 1x64x7x7 pad 3", "1x64x64x64 * 3x64x3x3 pad 1",
                               "1x64x64x64 * 3x64x1x7 pad 0x3", "16x256x7x7 * 3x256x3x3 pad 1",
                               "1x64x64x64 * 16x8x3x3 pad 1 groups 8", "1x64x64x64 * 4x64x3x3 pad 2 dilation 2"}) {
@@ -90,7 +90,7 @@ TEST(CpuRule, LayersOfFewFiltersGoToProducts) {
   EXPECT_TRUE(spectra("1x64x64x64 * 3x64x9x9 pad 4"));
 }
 
-TEST(CpuRule, ProductsAreLeftToProducts) {
+TEST(CpuRule, GemmRunsMatrixProducts) {
   EXPECT_FALSE(onednn_pays(conv_problem("16x64x28x28 * 128x64x1x1")));
   EXPECT_TRUE(onednn_pays(conv_problem("16x512x7x7 * 512x512x1x1"))) << "too small, one image at a time";
   EXPECT_TRUE(onednn_pays(conv_problem("16x64x28x28 * 128x64x1x1 stride 2")));

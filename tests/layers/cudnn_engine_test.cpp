@@ -47,7 +47,7 @@ bool may_be_winograd(const ConvPlan& plan) {
 
 }  // namespace
 
-TEST_F(CudnnEngine, EachPlanIsRight) {
+TEST_F(CudnnEngine, EachPlanMatchesReference) {
   std::set<std::string> families;
   for (const ConvProblem& problem : problems())
     for (const ConvPass pass : every_pass) {
@@ -66,7 +66,7 @@ TEST_F(CudnnEngine, EachPlanIsRight) {
     EXPECT_TRUE(families.contains(family)) << family;
 }
 
-TEST_F(CudnnEngine, TheTunerFindsAPlanThatKeepsEveryPrecision) {
+TEST_F(CudnnEngine, TunerFindsPlanForEveryPrecision) {
   for (const std::string how : {"cudnn", "measured"})
     for (ConvProblem problem : problems())
       for (const Precision precision : {Precision::fp32, Precision::tf32}) {
@@ -82,7 +82,7 @@ TEST_F(CudnnEngine, TheTunerFindsAPlanThatKeepsEveryPrecision) {
       }
 }
 
-TEST_F(CudnnEngine, APlanIsMadeAgainFromItsName) {
+TEST_F(CudnnEngine, RecreatesPlanFromItsName) {
   const ConvProblem problem = problems()[2];
   for (const ConvPass pass : every_pass) {
     for (const auto& plan : engine_->plans(problem, pass)) {
@@ -108,7 +108,7 @@ TEST_F(CudnnEngine, APlanIsMadeAgainFromItsName) {
   }
 }
 
-TEST_F(CudnnEngine, DeterministicPlansGiveEqualBits) {
+TEST_F(CudnnEngine, DeterministicPlansAreBitwiseReproducible) {
   const ConvProblem problem = problems()[2];
   for (const ConvPass pass : every_pass)
     for (const auto& plan : engine_->plans(problem, pass)) {
@@ -130,7 +130,7 @@ TEST_F(CudnnEngine, SumsWithAtomicsAreNotDeterministic) {
   EXPECT_FALSE(plan->facts().deterministic);
 }
 
-TEST_F(CudnnEngine, TakesNoMoreScratchThanItSays) {
+TEST_F(CudnnEngine, UsesAtMostReportedScratch) {
   const ConvProblem problem = problems()[2];
   for (const ConvPass pass : every_pass)
     for (const auto& plan : engine_->plans(problem, pass)) {
@@ -145,7 +145,7 @@ TEST_F(CudnnEngine, TakesNoMoreScratchThanItSays) {
 }
 
 // To hold a plan to its precision takes x, w and y once more. Where that is too much it is taken all the same.
-TEST_F(CudnnEngine, RunsWhereThereIsNoRoomForARehearsal) {
+TEST_F(CudnnEngine, RunsIfTrialRunLacksMemory) {
   const ConvProblem problem = conv_problem("128x256x56x56 * 256x256x3x3 pad 1");  // x and y have 392 MiB each
   constexpr std::size_t left = std::size_t(600) << 20;
   std::vector<std::unique_ptr<ConvEngine>> alone;

@@ -241,12 +241,12 @@ auto in_rounds(int rounds) {
   };
 }
 
-TEST(DepthwiseBlocks, AgreeWithTheReferenceOnRandomProblems) {
+TEST(DepthwiseBlocks, MatchReferenceOnRandomProblems) {
   for (int number = 0; number < random_depthwise_problems(); ++number)
     expect_right(random_depthwise_problem(number, largest_kernel, 2, 1), number % 2 == 0);
 }
 
-TEST(DepthwiseBlocks, AgreeWithTheReferenceOnSmallPlanesUnderLargeKernels) {
+TEST(DepthwiseBlocks, MatchReferenceIfKernelExceedsPlane) {
   for (const ConvProblem& problem :
        conv_problems({"64x2x7x7 * 2x1x13x13 pad 6 groups 2", "40x3x7x7 * 3x1x7x7 pad 3 groups 3",
                       "33x2x8x8 * 2x1x9x9 pad 4 groups 2", "3x2x14x14 * 2x1x27x27 pad 13 groups 2",
@@ -259,7 +259,7 @@ TEST(DepthwiseBlocks, AgreeWithTheReferenceOnSmallPlanesUnderLargeKernels) {
   }
 }
 
-TEST(DepthwiseBlocks, AgreeWithTheReferenceOnLayersOfNetworks) {
+TEST(DepthwiseBlocks, MatchReferenceOnLayersOfNetworks) {
   for (const ConvProblem& problem :
        conv_problems({"2x3x56x56 * 3x1x7x7 pad 3 groups 3", "65x2x14x14 * 2x1x7x7 pad 3 groups 2",
                       "9x3x7x7 * 3x1x7x7 pad 3 groups 3", "1x2x112x112 * 2x1x3x3 stride 2 pad 1 groups 2",
@@ -268,7 +268,7 @@ TEST(DepthwiseBlocks, AgreeWithTheReferenceOnLayersOfNetworks) {
     expect_right(problem, true);
 }
 
-TEST(DepthwiseBlocks, AgreeWithTheReferenceOnCells) {
+TEST(DepthwiseBlocks, MatchReferenceOnCells) {
   for (const ConvProblem& problem : problems_of_cells()) {
     EXPECT_TRUE(by_cells(problem)) << to_string(problem);
     for (const bool masked : {true, false}) expect_right(problem, masked);
@@ -276,7 +276,7 @@ TEST(DepthwiseBlocks, AgreeWithTheReferenceOnCells) {
   }
 }
 
-TEST(DepthwiseBlocks, AgreeWithTheReferenceOnRows) {
+TEST(DepthwiseBlocks, MatchReferenceOnRows) {
   for (const ConvProblem& problem :
        conv_problems({"3x2x1x512 * 2x1x1x7 pad 0x3 groups 2", "2x2x1x4096 * 2x1x1x127 pad 0x63 groups 2",
                       "2x1x1x2100 * 1x1x1x1023 pad 0x511", "1x1x1x50 * 1x1x1x2040 pad 0x1100",
@@ -285,7 +285,7 @@ TEST(DepthwiseBlocks, AgreeWithTheReferenceOnRows) {
     for (const bool masked : {true, false}) expect_right(problem, masked);
 }
 
-TEST(DepthwiseBlocks, AgreeWithTheReferenceInSeveralRounds) {
+TEST(DepthwiseBlocks, MatchReferenceInSeveralRounds) {
   for (const int rounds : {2, 3})
     for (const ConvProblem& problem : conv_problems(
              {"25x2x14x14 * 2x1x7x7 pad 3 groups 2", "41x2x10x9 * 2x1x3x3 stride 2 pad 1 groups 2",
@@ -294,12 +294,12 @@ TEST(DepthwiseBlocks, AgreeWithTheReferenceInSeveralRounds) {
       expect_right(problem, true, in_rounds(rounds));
 }
 
-TEST(DepthwiseBlocks, TakeSeveralRoundsOfManyImages) {
+TEST(DepthwiseBlocks, UseSeveralRoundsForManyImages) {
   const ConvProblem problem = conv_problems({"64x96x56x56 * 96x1x7x7 pad 3 groups 96"}).front();
   with_weight_blocks(problem, nullptr, nullptr, nullptr, {}, [](const auto& blocks) { EXPECT_GT(blocks.rounds, 1); });
 }
 
-TEST(DepthwiseBlocks, RefuseWhatTheyHaveNoKernelFor) {
+TEST(DepthwiseBlocks, RejectProblemsWithoutKernel) {
   for (const ConvProblem& problem :
        conv_problems({"1x2x30x30 * 2x1x13x3 pad 6x1 groups 2", "1x2x30x30 * 2x1x3x3 stride 3 groups 2",
                       "1x2x30x30 * 2x1x3x3 stride 1x2 groups 2", "1x2x30x30 * 2x1x3x3 dilation 2 groups 2"}))

@@ -17,7 +17,7 @@ struct DepthwiseLoops : EveryInstructionSet {};
 
 }  // namespace
 
-TEST_P(EveryDevice, DepthwiseAgreesWithTheReferenceOnRandomProblems) {
+TEST_P(EveryDevice, DepthwiseMatchesReferenceOnRandomProblems) {
   Context ctx(GetParam());
   const auto engine = make_depthwise_engine(GetParam());
   int runs = 0;
@@ -34,7 +34,7 @@ TEST_P(EveryDevice, DepthwiseAgreesWithTheReferenceOnRandomProblems) {
 }
 
 // Planes of one row, under kernels longer than any others that have kernels of their own on a GPU.
-TEST_P(EveryDevice, DepthwiseAgreesWithTheReferenceOnRows) {
+TEST_P(EveryDevice, DepthwiseMatchesReferenceOnRows) {
   Context ctx(GetParam());
   const auto engine = make_depthwise_engine(GetParam());
   for (const ConvProblem& problem :
@@ -49,7 +49,7 @@ TEST_P(EveryDevice, DepthwiseAgreesWithTheReferenceOnRows) {
       }
 }
 
-TEST_P(EveryDevice, DepthwiseAgreesWithTheReferenceOnSmallSquarePlanes) {
+TEST_P(EveryDevice, DepthwiseMatchesReferenceOnSmallPlanes) {
   Context ctx(GetParam());
   const auto engine = make_depthwise_engine(GetParam());
   for (const ConvProblem& problem : problems_of_cells())
@@ -62,7 +62,7 @@ TEST_P(EveryDevice, DepthwiseAgreesWithTheReferenceOnSmallSquarePlanes) {
     }
 }
 
-TEST_P(EveryDevice, DepthwiseLeavesDenseAndGroupedProblemsToOthers) {
+TEST_P(EveryDevice, DepthwiseRejectsDenseAndGroupedProblems) {
   const auto engine = make_depthwise_engine(GetParam());
   for (const ConvProblem& problem :
        conv_problems({"2x4x8x8 * 4x4x3x3 pad 1", "2x4x8x8 * 4x2x3x3 pad 1 groups 2", "2x4x8x8 * 8x1x3x3 groups 4"}))
@@ -70,7 +70,7 @@ TEST_P(EveryDevice, DepthwiseLeavesDenseAndGroupedProblemsToOthers) {
   EXPECT_TRUE(engine->supports(conv_problem("2x4x8x8 * 4x1x3x3 pad 1 groups 4"), ConvPass::forward));
 }
 
-TEST_P(EveryDevice, DepthwiseLeavesLongRowsToSpectraByRule) {
+TEST_P(EveryDevice, DepthwiseRulePrefersFftForLongRows) {
   if (GetParam().kind == Device::Kind::cpu) GTEST_SKIP() << "the rule of a CPU has tests of its own";
   ConvTuner tuner(make_conv_engines(GetParam()), {.engine = "rule"});
   const auto engine_of = [&](const char* problem) {
@@ -80,7 +80,7 @@ TEST_P(EveryDevice, DepthwiseLeavesLongRowsToSpectraByRule) {
   EXPECT_EQ(engine_of("2x4x1x4096 * 4x1x1x1023 pad 0x511 groups 4"), "cufft");
 }
 
-TEST_P(EveryDevice, DepthwiseDoesBiasAndReluItself) {
+TEST_P(EveryDevice, DepthwiseFusesBiasAndRelu) {
   Context ctx(GetParam());
   const ConvProblem problem = conv_problem("1x2x1x4 * 2x1x1x1 groups 2");
   const auto engine = make_depthwise_engine(GetParam());
@@ -93,7 +93,7 @@ TEST_P(EveryDevice, DepthwiseDoesBiasAndReluItself) {
 }
 
 // On the CPU: any kernel, stride and dilation.
-TEST_P(DepthwiseLoops, AgreeWithTheReferenceOnRandomProblems) {
+TEST_P(DepthwiseLoops, MatchReferenceOnRandomProblems) {
   Context ctx;
   for (int number = 0; number < random_depthwise_problems(); ++number) {
     const ConvProblem problem = random_depthwise_problem(number, 17, 4, 3);

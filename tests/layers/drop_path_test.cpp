@@ -2,7 +2,7 @@
 
 namespace twiddle {
 
-TEST_P(EveryDevice, DropPathDropsWholeImagesAndKeepsTheMean) {
+TEST_P(EveryDevice, DropPathDropsImagesAndKeepsMean) {
   const std::vector<float> y =
       run_layer(GetParam(), "drop_path", {{"rate", "0.25"}}, {10000, 1, 1, 3}, std::vector<float>(30000, 3));
   std::int64_t dropped = 0;
@@ -16,7 +16,7 @@ TEST_P(EveryDevice, DropPathDropsWholeImagesAndKeepsTheMean) {
   EXPECT_NEAR(static_cast<double>(dropped) / 10000, 0.25, 0.02);  // five deviations
 }
 
-TEST_P(EveryDevice, DropPathDrawsAnewEachTime) {
+TEST_P(EveryDevice, DropPathDrawsNewMaskEachTime) {
   LayerUnderTest test(GetParam(), "drop_path", {{"rate", "0.5"}}, {1});
   const std::vector<float> ones(100, 1);
   EXPECT_NE(test.forward({100, 1}, ones), test.forward({100, 1}, ones));
@@ -29,7 +29,7 @@ TEST_P(EveryDevice, DropPathPassesThroughInEvaluation) {
   EXPECT_EQ(test.ctx.random.position(), 0u);
 }
 
-TEST_P(EveryDevice, DropPathLeavesNoNanOfADroppedImage) {
+TEST_P(EveryDevice, DropPathDropsNan) {
   const std::vector<float> y =
       run_layer(GetParam(), "drop_path", {{"rate", "0.999"}}, {4, 2}, std::vector<float>(8, NAN));
   EXPECT_EQ(std::count(y.begin(), y.end(), 0.0f), 8);

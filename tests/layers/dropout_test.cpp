@@ -2,7 +2,7 @@
 
 namespace twiddle {
 
-TEST_P(EveryDevice, DropoutDropsItsShareAndKeepsTheMean) {
+TEST_P(EveryDevice, DropoutDropsItsRateAndKeepsMean) {
   const std::vector<float> y =
       run_layer(GetParam(), "dropout", {{"rate", "0.25"}}, {10, 1000}, std::vector<float>(10000, 3));
   std::int64_t dropped = 0;
@@ -13,7 +13,7 @@ TEST_P(EveryDevice, DropoutDropsItsShareAndKeepsTheMean) {
   EXPECT_NEAR(static_cast<double>(dropped) / 10000, 0.25, 0.02);  // five deviations
 }
 
-TEST_P(EveryDevice, DropoutDrawsANewMaskEachTime) {
+TEST_P(EveryDevice, DropoutDrawsNewMaskEachTime) {
   LayerUnderTest test(GetParam(), "dropout", {}, {100});
   const std::vector<float> ones(100, 1);
   EXPECT_NE(test.forward({1, 100}, ones), test.forward({1, 100}, ones));

@@ -57,7 +57,7 @@ const Values logits{0.3f, -1.2f, 0.8f, 2.0f, 0.1f, -0.4f}, has{1, 0, 0, 1, 1, 0}
 
 }  // namespace
 
-TEST_P(EveryDevice, BinaryCrossEntropyIsPyTorchsFormula) {
+TEST_P(EveryDevice, BinaryCrossEntropyMatchesPyTorch) {
   const Values weights{2, 0.5f, 3};
   double plain = 0, weighted = 0;
   for (std::size_t i = 0; i < logits.size(); ++i) {
@@ -94,7 +94,7 @@ TEST_P(EveryDevice, BinaryCrossEntropyOfHugeLogitsIsFinite) {
   }
 }
 
-TEST_P(EveryDevice, MeanSquaredErrorIsTheMeanOverAllElements) {
+TEST_P(EveryDevice, MeanSquaredErrorAveragesAllElements) {
   EXPECT_NEAR((ElementLoss{false}.value(GetParam(), {2, 1, 1, 2}, {1, 2, 3, 4}, {1, 0, 0, 0})), (4 + 9 + 16) / 4.0,
               1e-6);
   expect_close(ElementLoss{false}.gradient(GetParam(), {2, 1, 1, 2}, {1, 2, 3, 4}, {1, 0, 0, 0}), {0, 1, 1.5f, 2},
@@ -105,7 +105,7 @@ TEST_P(EveryDevice, MeanSquaredErrorGradients) {
   ElementLoss{false}.expect_gradient(GetParam(), {2, 3}, logits, has);
 }
 
-TEST_P(EveryDevice, LossesOfElementsAddUpOverImagesAndShowNaN) {
+TEST_P(EveryDevice, ElementLossesSumImagesAndKeepNaN) {
   for (const bool binary : {false, true}) {
     Context ctx(GetParam());
     Stream& stream = *ctx.stream;

@@ -22,7 +22,7 @@ constexpr std::int64_t widths[] = {1, 7, 33, 169, 729, 1024, 1025, 3025, 9001};
 
 }  // namespace
 
-TEST_P(EveryDevice, EpilogueAddsTheBiasAndCutsBelowZero) {
+TEST_P(EveryDevice, EpilogueAddsBiasAndAppliesRelu) {
   const auto stream = make_stream(GetParam());
   const std::vector<float> bias = {1, -2, 0.5f};
   for (const std::int64_t width : widths) {
@@ -44,7 +44,7 @@ TEST_P(EveryDevice, EpilogueAddsTheBiasAndCutsBelowZero) {
   }
 }
 
-TEST_P(EveryDevice, EpilogueGoesBackThroughReluAndBias) {
+TEST_P(EveryDevice, EpilogueComputesReluAndBiasGradients) {
   const auto stream = make_stream(GetParam());
   for (const std::int64_t width : widths) {
     const std::vector<float> y = numbers(2 * 3 * width, 1), grad = numbers(2 * 3 * width, 2);
@@ -70,7 +70,7 @@ TEST_P(EveryDevice, EpilogueGoesBackThroughReluAndBias) {
   }
 }
 
-TEST_P(EveryDevice, EpilogueLetsANanThrough) {
+TEST_P(EveryDevice, EpilogueKeepsNan) {
   const auto stream = make_stream(GetParam());
   Tensor y = Tensor::from<float>(*stream, {2}, {NAN, -1});
   relu_in_place(*stream, y);

@@ -7,7 +7,7 @@ TEST_P(EveryDevice, FlattenKeepsOrder) {
             (std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8}));
 }
 
-TEST_P(EveryDevice, FlattenMovesNothing) {
+TEST_P(EveryDevice, FlattenDoesNotCopy) {
   LayerUnderTest test(GetParam(), "flatten", {}, {3, 2, 2});
   EXPECT_EQ(test.layer->output_shape(), (Shape{12}));
   const Variable x(Tensor::filled(*test.ctx.stream, {2, 3, 2, 2}, 1));

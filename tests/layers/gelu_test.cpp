@@ -3,7 +3,7 @@
 namespace twiddle {
 
 // The expected values are the two formulas in double.
-TEST_P(EveryDevice, GeluWeighsByTheNormalDistribution) {
+TEST_P(EveryDevice, GeluMatchesNormalDistribution) {
   expect_close(run_layer(GetParam(), "gelu", {}, {1, 4}, {-3, -0.5f, 0, 2}),
                {-0.00404969f, -0.15426877f, 0, 1.95449974f}, 1e-6f);
   expect_close(run_layer(GetParam(), "gelu", {{"approximate", "tanh"}}, {1, 4}, {-3, -0.5f, 0, 2}),
@@ -15,7 +15,7 @@ TEST_P(EveryDevice, GeluGradients) {
   expect_gradients(GetParam(), "gelu", {{"approximate", "tanh"}}, {2, 7});
 }
 
-TEST(Gelu, KnowsTwoForms) {
+TEST(Gelu, HasExactAndTanhForms) {
   EXPECT_NE(layer_error("gelu", {{"approximate", "erf"}}, {4}).find("one of none, tanh"), std::string::npos);
 }
 

@@ -63,7 +63,7 @@ class GemmEngine : public testing::Test {
 
 }  // namespace
 
-TEST_F(GemmEngine, ImagesWithoutColumnsAreSharedOutWhole) {
+TEST_F(GemmEngine, DistributesWholeImagesAcrossThreads) {
   for (const ConvProblem& problem : conv_problems({"16x6x9x8 * 10x6x1x1", "19x6x9x8 * 10x3x1x1 groups 2"}))
     for (const ConvPass pass : every_pass) {
       run_pass(problem, pass);
@@ -72,7 +72,7 @@ TEST_F(GemmEngine, ImagesWithoutColumnsAreSharedOutWhole) {
     }
 }
 
-TEST_F(GemmEngine, ThreadsShareEachProductOfFewOrUnrolledImages) {
+TEST_F(GemmEngine, SplitsProductsOfFewImages) {
   for (const ConvProblem& problem :
        conv_problems({"3x6x9x8 * 10x6x1x1", "16x6x9x8 * 10x6x3x3", "16x6x9x8 * 4x6x1x1 stride 2"}))
     for (const ConvPass pass : every_pass) {
@@ -82,7 +82,7 @@ TEST_F(GemmEngine, ThreadsShareEachProductOfFewOrUnrolledImages) {
     }
 }
 
-TEST_F(GemmEngine, SumsOfSharesTakeNoMoreRoomThanTheOperands) {
+TEST_F(GemmEngine, PartialSumsFitIntoOperandSize) {
   const ConvProblem wide = conv_problem("8x512x2x2 * 512x512x1x1");
   run_pass(wide, ConvPass::backward_weight);
   EXPECT_EQ(products_.by_one_thread, 0);
@@ -90,7 +90,7 @@ TEST_F(GemmEngine, SumsOfSharesTakeNoMoreRoomThanTheOperands) {
 }
 
 // The product of a layer with three filters would have three rows, and columns of 64 channels.
-TEST_F(GemmEngine, UnrollsTheSideWithFewerPlanes) {
+TEST_F(GemmEngine, UnrollsSideWithFewerPlanes) {
   const auto scratch_floats = [](const char* problem) {
     std::int64_t most = 0;
     for (const ConvPass pass : every_pass) {
@@ -105,7 +105,7 @@ TEST_F(GemmEngine, UnrollsTheSideWithFewerPlanes) {
   for (const ConvPass pass : every_pass) run_pass(conv_problem("3x64x20x30 * 3x64x5x5 pad 2"), pass);
 }
 
-TEST_F(GemmEngine, AProductThatFailsInAThreadOfManyIsAnErrorAsElsewhere) {
+TEST_F(GemmEngine, ReportsFailureInWorkerThread) {
   const ConvProblem problem = conv_problem("16x6x9x8 * 10x6x1x1");
   for (const ConvPass pass : every_pass) {
     ConvOperands operands = random_operands(*ctx_.stream, problem, pass);

@@ -2,7 +2,7 @@
 
 namespace twiddle {
 
-TEST_P(EveryDevice, GlobalAvgPoolTakesThePlanesMean) {
+TEST_P(EveryDevice, GlobalAvgPoolAveragesPlanes) {
   EXPECT_EQ(run_layer(GetParam(), "global_avg_pool", {}, {1, 2, 2, 2}, {1, 2, 3, 6, -1, -1, -1, -1}),
             (std::vector<float>{3, -1}));
 }
@@ -12,7 +12,7 @@ TEST_P(EveryDevice, GlobalAvgPoolGradients) {
   expect_gradients(GetParam(), "global_avg_pool", {}, {1, 2, 1, 1});
 }
 
-TEST(GlobalAvgPool, NeedsPlanes) {
+TEST(GlobalAvgPool, RequiresPlanes) {
   EXPECT_NE(layer_error("global_avg_pool", {}, {100}).find("gets 100"), std::string::npos);
 }
 

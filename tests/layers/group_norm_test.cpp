@@ -4,7 +4,7 @@
 
 namespace twiddle {
 
-TEST_P(EveryDevice, GroupNormTakesNeighbouringChannelsTogether) {
+TEST_P(EveryDevice, GroupNormGroupsAdjacentChannels) {
   LayerUnderTest test(GetParam(), "group_norm", {{"groups", "2"}}, {4, 1, 1});
   test.set("scale", {1, 10, 1, 1});
   test.set("bias", {0, 5, 0, 0});
@@ -12,7 +12,7 @@ TEST_P(EveryDevice, GroupNormTakesNeighbouringChannelsTogether) {
   expect_close(test.forward({1, 4, 1, 1}, {1, 3, 0, 8}), {-1, 15, -1, 1});
 }
 
-TEST_P(EveryDevice, GroupNormIsThatOfEachGroupInDouble) {
+TEST_P(EveryDevice, GroupNormMatchesDouble) {
   const std::vector<float> group = noise(3 * 30 * 40, 1), other = noise(3 * 30 * 40, 2);
   std::vector<float> x = group, expected = normalized(group);
   for (const float value : other) x.push_back(value + 1000);
@@ -20,7 +20,7 @@ TEST_P(EveryDevice, GroupNormIsThatOfEachGroupInDouble) {
   expect_close(run_layer(GetParam(), "group_norm", {{"groups", "2"}}, {1, 6, 30, 40}, x), expected, 1e-4f);
 }
 
-TEST_P(EveryDevice, GroupNormWithFrozenFactorsGivesTheSameInputGradient) {
+TEST_P(EveryDevice, GroupNormInputGradientIgnoresFreezing) {
   expect_same_input_gradient_where_frozen(GetParam(), "group_norm", {{"groups", "2"}}, {3, 6, 5, 3});
 }
 
@@ -30,12 +30,12 @@ TEST_P(EveryDevice, GroupNormGradients) {
   expect_gradients(GetParam(), "group_norm", {{"groups", "3"}}, {4, 12});
 }
 
-TEST(GroupNorm, NeedsChannelsThatItsGroupsDivide) {
+TEST(GroupNorm, RequiresChannelsDivisibleByGroups) {
   EXPECT_NE(layer_error("group_norm", {{"groups", "4"}}, {6, 3, 3}).find("6 channels of 6x3x3 into 4 groups"),
             std::string::npos);
 }
 
-TEST(GroupNorm, HasTwoNumbersAChannelThatAreNotDecayed) {
+TEST(GroupNorm, HasUndecayedScaleAndBias) {
   LayerUnderTest test({}, "group_norm", {}, {64, 2, 2});
   for (const char* name : {"scale", "bias"}) {
     EXPECT_EQ(test.parameter(name).shape, (Shape{64})) << name;

@@ -2,12 +2,12 @@
 
 namespace twiddle {
 
-TEST_P(EveryDevice, HardSwishIsZeroFarBelowAndItsInputFarAbove) {
+TEST_P(EveryDevice, HardSwishMatchesDefinition) {
   expect_close(run_layer(GetParam(), "hard_swish", {}, {1, 6}, {-4, -3, -1.5f, 0, 1.5f, 4}),
                {0, 0, -0.375f, 0, 1.125f, 4});
 }
 
-TEST_P(EveryDevice, HardSwishKeepsANaN) {
+TEST_P(EveryDevice, HardSwishKeepsNaN) {
   EXPECT_TRUE(std::isnan(run_layer(GetParam(), "hard_swish", {}, {1, 1}, {NAN}).front()));
 }
 

@@ -74,7 +74,7 @@ std::vector<ConvProblem> problems(const std::string& plan) {
 
 }  // namespace
 
-TEST_P(ImplicitGemm, AgreesWithTheReferenceInBothClasses) {
+TEST_P(ImplicitGemm, AgreesWithReferenceInBothPrecisions) {
   for (ConvProblem problem : problems(GetParam()))
     for (const Precision precision : {Precision::fp32, Precision::tf32})
       for (const ConvPass pass : passes_of(GetParam(), problem)) {
@@ -89,7 +89,7 @@ TEST_P(ImplicitGemm, AgreesWithTheReferenceInBothClasses) {
       }
 }
 
-TEST_P(ImplicitGemm, EqualInputsGiveEqualBits) {
+TEST_P(ImplicitGemm, IsBitwiseReproducible) {
   for (const ConvProblem& problem : problems(GetParam()))
     for (const ConvPass pass : passes_of(GetParam(), problem)) {
       ConvOperands operands = random_operands(*ctx_->stream, problem, pass);
@@ -98,7 +98,7 @@ TEST_P(ImplicitGemm, EqualInputsGiveEqualBits) {
     }
 }
 
-TEST_P(ImplicitGemm, AddsBiasAndLeavesNothingBelowZero) {
+TEST_P(ImplicitGemm, FusesBiasAndRelu) {
   for (const ConvProblem& problem : problems(GetParam())) {
     ConvOperands operands = random_operands(*ctx_->stream, problem, ConvPass::forward);
     std::vector<float> bias(static_cast<std::size_t>(problem.filters));
@@ -115,7 +115,7 @@ TEST_P(ImplicitGemm, AddsBiasAndLeavesNothingBelowZero) {
   }
 }
 
-TEST_P(ImplicitGemm, GoesBackThroughReluAndBias) {
+TEST_P(ImplicitGemm, FusesBackwardOfReluAndBias) {
   if (is_shifts(GetParam())) GTEST_SKIP() << "this plan leaves it to a pass of its own";
   for (const ConvProblem& problem : problems(GetParam())) {
     Stream& stream = *ctx_->stream;
@@ -143,7 +143,7 @@ TEST_P(ImplicitGemm, GoesBackThroughReluAndBias) {
 }
 
 // Channels over twelve decades whose weights go the other way, so that each adds as much to the results.
-TEST_P(ImplicitGemm, ChannelsMayDifferByDecadesWhereWeightsGoTheOtherWay) {
+TEST_P(ImplicitGemm, MeetsErrorLimitForMixedChannels) {
   const bool of_3x3 = is_shifts(GetParam());
   const ConvProblem problem = conv_problem(of_3x3 ? "3x7x20x21 * 40x7x3x3 pad 1" : "3x7x20x21 * 40x7x5x5 pad 2");
   for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_weight}) {
@@ -166,7 +166,7 @@ TEST_P(ImplicitGemm, ChannelsMayDifferByDecadesWhereWeightsGoTheOtherWay) {
 }
 
 // A number a million times larger than all others: whatever is not made of it keeps its bits.
-TEST_P(ImplicitGemm, OneLargeNumberSpoilsNoOtherImageAndNoOtherFilter) {
+TEST_P(ImplicitGemm, LargeValueAffectsOnlyItsPlane) {
   const ConvProblem problem =
       conv_problem(is_shifts(GetParam()) ? "4x3x40x40 * 24x3x3x3 pad 1" : "4x3x40x40 * 24x3x5x5 pad 2");
   const auto plane = static_cast<std::size_t>(problem.filters) * 40 * 40;
@@ -183,7 +183,7 @@ TEST_P(ImplicitGemm, OneLargeNumberSpoilsNoOtherImageAndNoOtherFilter) {
 }
 
 // So that each block sums some images, and meets the one with large planes first, between others, and last.
-TEST_P(ImplicitGemm, LargePlanesThatMeetZerosCostOtherImagesNoDigits) {
+TEST_P(ImplicitGemm, LargePlanesKeepOtherImagesAccurate) {
   const ConvProblem problem =
       conv_problem(is_shifts(GetParam()) ? "7x256x14x14 * 512x256x3x3 pad 1" : "7x3x30x30 * 64x3x5x5");
   for (const std::size_t large : {0, 3, 6}) {
@@ -200,7 +200,7 @@ TEST_P(ImplicitGemm, LargePlanesThatMeetZerosCostOtherImagesNoDigits) {
   }
 }
 
-TEST_P(ImplicitGemm, AnInfiniteNumberStaysInItsImage) {
+TEST_P(ImplicitGemm, KeepsInfinityInItsImage) {
   const ConvProblem problem = conv_problem("4x20x30x30 * 70x20x3x3 pad 1");
   if (engine_->plan(problem, ConvPass::forward, GetParam()) == nullptr) GTEST_SKIP() << "too many channels for it";
   ConvOperands operands = random_operands(*ctx_->stream, problem, ConvPass::forward);
@@ -218,7 +218,7 @@ TEST_P(ImplicitGemm, AnInfiniteNumberStaysInItsImage) {
     EXPECT_FALSE(std::isfinite(beside[image * all + filter * plane + row * 30 + column])) << filter;
 }
 
-TEST_P(ImplicitGemm, ANaNStaysInItsImageFilterAndChannel) {
+TEST_P(ImplicitGemm, KeepsNanInItsPlane) {
   for (const ConvProblem& problem : problems(GetParam()))
     for (const ConvPass pass : passes_of(GetParam(), problem)) {
       Stream& stream = *ctx_->stream;
@@ -236,7 +236,7 @@ TEST_P(ImplicitGemm, ANaNStaysInItsImageFilterAndChannel) {
     }
 }
 
-TEST_P(ImplicitGemm, LeavesGroupsManyChannelsAndGradientsThroughStridesToOthers) {
+TEST_P(ImplicitGemm, RejectsUnsupportedProblems) {
   EXPECT_FALSE(engine_->supports(conv_problem("2x17x9x9 * 8x17x5x5"), ConvPass::forward));
   EXPECT_FALSE(engine_->supports(conv_problem("2x8x9x9 * 17x8x5x5"), ConvPass::backward_input));
   EXPECT_FALSE(engine_->supports(conv_problem("2x8x9x9 * 8x4x3x3 groups 2"), ConvPass::forward));

@@ -39,7 +39,7 @@ void expect_right(const ConvProblem& c, int positions, int panels) {
 
 }  // namespace
 
-TEST(ImplicitGemmPatches, HoldWhatTheTapsOfEveryPositionSee) {
+TEST(ImplicitGemmPatches, HoldInputsOfEveryTap) {
   for (const ConvProblem& problem :
        conv_problems({"2x3x67x61 * 96x3x11x11 stride 4 pad 2", "3x3x37x41 * 70x3x5x5 stride 2x3 pad 1x2",
                       "2x3x30x300 * 33x3x3x3 pad 1", "1x1x1x1 * 1x1x1x1", "2x5x19x23 * 10x5x3x4 pad 2 dilation 2",

@@ -57,7 +57,7 @@ void expect_kept_as_said(Device device, const std::string& kind, const LayerOpti
   EXPECT_GE(held + rounding, said);
 }
 
-TEST_P(EveryDevice, LayersKeepWhatTheySay) {
+TEST_P(EveryDevice, LayersKeepReportedBytes) {
   for (const std::string& kind : builtin_layers().names()) {
     const auto known = options_of_kinds.find(kind);
     expect_kept_as_said(GetParam(), kind, known == options_of_kinds.end() ? LayerOptions{} : known->second,
@@ -66,7 +66,7 @@ TEST_P(EveryDevice, LayersKeepWhatTheySay) {
 }
 
 // So many that their numbers are more than rounding.
-TEST_P(EveryDevice, GroupNormKeepsTwoNumbersAGroup) {
+TEST_P(EveryDevice, GroupNormKeepsTwoValuesPerGroup) {
   expect_kept_as_said(GetParam(), "group_norm", {{"groups", "2048"}}, {2048, 2, 1});
 }
 

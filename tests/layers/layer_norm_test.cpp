@@ -34,7 +34,7 @@ std::vector<float> far_from_zero(std::vector<float> x) {
 
 }  // namespace
 
-TEST_P(EveryDevice, LayerNormTakesTheChannelsOfEachPixelTogether) {
+TEST_P(EveryDevice, LayerNormNormalizesChannelsPerPixel) {
   LayerUnderTest test(GetParam(), "layer_norm", {}, {2, 1, 2});
   test.set("scale", {1, 10});
   test.set("bias", {0, 5});
@@ -42,7 +42,7 @@ TEST_P(EveryDevice, LayerNormTakesTheChannelsOfEachPixelTogether) {
   expect_close(test.forward({1, 2, 1, 2}, {1, 0, 3, 8}), {-1, -1, 15, 15});
 }
 
-TEST_P(EveryDevice, LayerNormOverChannelsIsThatOfEachPixelInDouble) {
+TEST_P(EveryDevice, LayerNormOverChannelsMatchesDouble) {
   for (const std::int64_t channels : {3, 33, 300}) {
     const Shape shape{3, channels, 7, 11};
     const std::vector<float> x = noise(count_of(shape), 1);
@@ -55,14 +55,14 @@ TEST_P(EveryDevice, LayerNormOverChannelsIsThatOfEachPixelInDouble) {
   }
 }
 
-TEST_P(EveryDevice, LayerNormOverAllTakesEachImageTogether) {
+TEST_P(EveryDevice, LayerNormOverAllNormalizesImages) {
   LayerUnderTest test(GetParam(), "layer_norm", {{"over", "all"}}, {2, 1, 2});
   test.set("scale", {1, 2, 3, 4});
   test.set("bias", {0, 0, 0, 5});
   expect_close(test.forward({2, 2, 1, 2}, {-1, -1, 1, 1, 7, 7, 9, 9}), {-1, -2, 3, 9, -1, -2, 3, 9});
 }
 
-TEST_P(EveryDevice, LayerNormOverAllIsThatOfEachImageInDouble) {
+TEST_P(EveryDevice, LayerNormOverAllMatchesDouble) {
   const Shape shape{3, 4, 25, 40};
   const std::vector<float> x = noise(count_of(shape), 1);
   for (const std::vector<float>& values : {x, far_from_zero(x)})
@@ -70,14 +70,14 @@ TEST_P(EveryDevice, LayerNormOverAllIsThatOfEachImageInDouble) {
                  normalized_in_runs(values, 4000), 1e-4f);
 }
 
-TEST_P(EveryDevice, LayerNormOfARowOfFeaturesTakesTheRow) {
+TEST_P(EveryDevice, LayerNormNormalizesRowsOfFeatures) {
   for (const char* over : {"channels", "all"})
     expect_close(run_layer(GetParam(), "layer_norm", {{"over", over}}, {2, 4}, {-1, -1, 1, 1, 7, 9, 7, 9}),
                  {-1, -1, 1, 1, -1, 1, -1, 1});
 }
 
 // Rather than zeros that nobody notices.
-TEST_P(EveryDevice, LayerNormOfNumbersWhoseVarianceIsNoFloatIsNaN) {
+TEST_P(EveryDevice, LayerNormOfInfiniteVarianceIsNaN) {
   std::vector<float> x;
   for (int i = 0; i < 24; ++i) x.push_back(i % 8 < 4 ? 1e30f : -1e30f);
   for (const char* over : {"channels", "all"})
@@ -85,7 +85,7 @@ TEST_P(EveryDevice, LayerNormOfNumbersWhoseVarianceIsNoFloatIsNaN) {
       EXPECT_TRUE(std::isnan(y)) << y << " over " << over;
 }
 
-TEST_P(EveryDevice, LayerNormWithFrozenFactorsGivesTheSameInputGradient) {
+TEST_P(EveryDevice, LayerNormInputGradientIgnoresFreezing) {
   for (const char* over : {"channels", "all"})
     expect_same_input_gradient_where_frozen(GetParam(), "layer_norm", {{"over", over}}, {3, 4, 5, 3});
 }
@@ -99,7 +99,7 @@ TEST_P(EveryDevice, LayerNormGradients) {
   expect_gradients(GetParam(), "layer_norm", {}, {1, 260, 3, 3});
 }
 
-TEST(LayerNorm, HasFactorsOfItsShapeThatAreNotDecayed) {
+TEST(LayerNorm, HasUndecayedScaleAndBias) {
   LayerUnderTest channels({}, "layer_norm", {}, {3, 4, 5}), all({}, "layer_norm", {{"over", "all"}}, {3, 4, 5});
   for (const char* name : {"scale", "bias"}) {
     EXPECT_EQ(channels.parameter(name).shape, (Shape{3})) << name;

@@ -12,7 +12,7 @@ TEST_P(EveryDevice, LinearIsWeightTimesInputPlusBias) {
   EXPECT_EQ(test.forward({2, 3}, {1, 2, 3, 0, 0, 1}), (std::vector<float>{24, 21, 13, 21}));
 }
 
-TEST_P(EveryDevice, LinearTakesPlanesAsARow) {
+TEST_P(EveryDevice, LinearFlattensPlanes) {
   LayerUnderTest test(GetParam(), "linear", {{"outputs", "1"}, {"bias", "false"}}, {2, 1, 2});
   test.set("weight", {1, 10, 100, 1000});
   EXPECT_EQ(test.forward({1, 2, 1, 2}, {1, 2, 3, 4}), (std::vector<float>{4321}));
@@ -26,7 +26,7 @@ TEST_P(EveryDevice, LinearGradients) {
 }
 
 // With its ReLU, too: the result and all gradients are those of the two layers.
-TEST_P(EveryDevice, LinearDoesTheReluBehindIt) {
+TEST_P(EveryDevice, LinearFusesRelu) {
   const Shape shape{3, 4};
   const std::vector<float> x = whole_numbers(shape, 1), grad_y = whole_numbers({3, 5}, 2);
   for (const std::string with_bias : {"true", "false"}) {
@@ -57,7 +57,7 @@ TEST_P(EveryDevice, LinearDoesTheReluBehindIt) {
 
 // So large that a GPU multiplies by tensor cores: whole numbers have no error. The smaller factor is now one, now the
 // other.
-TEST_P(EveryDevice, LinearOfLargeMatricesIsTheSameAsOnACpu) {
+TEST_P(EveryDevice, LinearMatchesCpuForLargeMatrices) {
   for (const auto& [batch, inputs, outputs] : {std::array{256, 1024, 512}, std::array{300, 1030, 260},
                                                std::array{128, 1024, 1152}, std::array{64, 1152, 1024}}) {
     const Shape shape{batch, inputs}, output{batch, outputs};
@@ -79,12 +79,12 @@ TEST_P(EveryDevice, LinearOfLargeMatricesIsTheSameAsOnACpu) {
   }
 }
 
-TEST(Linear, TakesNoScratchOnACpu) {
+TEST(Linear, NeedsNoScratchOnCpu) {
   LayerUnderTest test({}, "linear", {{"outputs", "4096"}}, {4096});
   EXPECT_EQ(test.layer->scratch_bytes({}, 512), 0u);
 }
 
-TEST(Linear, TellsItsParametersToTheOptimizer) {
+TEST(Linear, PassesOptionsToOptimizer) {
   LayerUnderTest test({}, "linear", {{"outputs", "2"}, {"lr", "0.5"}, {"bias_lr", "2"}, {"bias_init", "0.25"}}, {3});
   EXPECT_EQ(test.parameter("weight").learning_rate, 0.5f);
   EXPECT_TRUE(test.parameter("weight").weight_decay);
@@ -94,14 +94,14 @@ TEST(Linear, TellsItsParametersToTheOptimizer) {
   EXPECT_EQ(test.layer->flops(), 12);
 }
 
-TEST(Linear, HoldsItsInputToTheGivenCount) {
+TEST(Linear, ChecksGivenInputCount) {
   EXPECT_EQ(layer_error("linear", {{"outputs", "2"}, {"inputs", "12"}}, {3, 2, 2}), "");
   EXPECT_NE(layer_error("linear", {{"outputs", "2"}, {"inputs", "9216"}}, {256, 5, 5})
                 .find("expects 9216 inputs, gets 6400 (256x5x5)"),
             std::string::npos);
 }
 
-TEST(Linear, NeedsOutputs) {
+TEST(Linear, RequiresOutputs) {
   EXPECT_NE(layer_error("linear", {}, {3}).find("outputs"), std::string::npos);
   EXPECT_NE(layer_error("linear", {{"outputs", "0"}}, {3}).find("outputs"), std::string::npos);
 }

@@ -15,12 +15,12 @@ Shape shape_for(const LayerOptions& options, const Shape& image) {
 
 }  // namespace
 
-TEST_P(EveryDevice, MaxPoolTakesTheLargest) {
+TEST_P(EveryDevice, MaxPoolSelectsLargest) {
   EXPECT_EQ(run_layer(GetParam(), "max_pool", {{"kernel", "2"}}, {1, 1, 2, 4}, {1, 5, -3, -1, 4, 2, -2, -4}),
             (std::vector<float>{5, -1}));
 }
 
-TEST_P(EveryDevice, MaxPoolNeverPicksPadding) {
+TEST_P(EveryDevice, MaxPoolIgnoresPadding) {
   EXPECT_EQ(run_layer(GetParam(), "max_pool", {{"kernel", "3"}, {"stride", "2"}, {"pad", "1"}}, {1, 1, 3, 3},
                       {-9, -8, -7, -6, -5, -4, -3, -2, -1}),
             (std::vector<float>{-5, -4, -2, -1}));
@@ -37,14 +37,14 @@ TEST_P(EveryDevice, MaxPoolKeepsNaN) {
   }
 }
 
-TEST_P(EveryDevice, MaxPoolGivesTheFirstOfEqualsTheGradient) {
+TEST_P(EveryDevice, MaxPoolSendsGradientToFirstMaximum) {
   LayerUnderTest test(GetParam(), "max_pool", {{"kernel", "2"}}, {1, 2, 2});
   const Variable x(Tensor::filled(*test.ctx.stream, {1, 1, 2, 2}, 7), true);
   test.ctx.tape.backward(test.ctx, test.layer->forward(test.ctx, x));
   EXPECT_EQ(x.grad().to_vector(*test.ctx.stream), (std::vector<float>{1, 0, 0, 0}));
 }
 
-TEST_P(EveryDevice, MaxPoolGivesTheFirstNaNTheGradient) {
+TEST_P(EveryDevice, MaxPoolSendsGradientToFirstNaN) {
   for (const char* kernel : {"2", "3"}) {
     const LayerOptions options{{"kernel", kernel}, {"stride", "2"}};
     LayerUnderTest test(GetParam(), "max_pool", options, {1, 3, 3});
@@ -71,7 +71,7 @@ TEST_P(EveryDevice, MaxPoolGradients) {
 }
 
 // Many small planes, a large one, long rows, windows that the compiler knows and others.
-TEST_P(EveryDevice, MaxPoolGoesWindowByWindowWhateverThePlane) {
+TEST_P(EveryDevice, MaxPoolMatchesReferenceOnAnyPlane) {
   const auto check = [&](const SquareWindows& window, const Shape& shape, const std::string& rounding = "floor") {
     SCOPED_TRACE(join(to_string(shape), ", kernel ", window.kernel, ", stride ", window.stride));
     LayerUnderTest test(GetParam(), "max_pool",
@@ -110,7 +110,7 @@ TEST_P(EveryDevice, MaxPoolGoesWindowByWindowWhateverThePlane) {
   check({3, 3, 0}, {2, 3, 16, 17}, "ceil");
 }
 
-TEST(MaxPool, RoundsAsAsked) {
+TEST(MaxPool, RespectsRounding) {
   EXPECT_EQ(shape_for({{"kernel", "3"}, {"stride", "2"}}, {4, 6, 6}), (Shape{4, 2, 2}));
   EXPECT_EQ(shape_for({{"kernel", "3"}, {"stride", "2"}, {"rounding", "ceil"}}, {4, 6, 6}), (Shape{4, 3, 3}));
   EXPECT_EQ(shape_for({{"kernel", "3"}, {"stride", "2"}}, {64, 55, 55}), (Shape{64, 27, 27}));
@@ -130,7 +130,7 @@ TEST(MaxPool, KeepsIndicesForTrainingAlone) {
   EXPECT_EQ(test.ctx.stream->memory().in_use - before, y.value().bytes());
 }
 
-TEST(MaxPool, SaysWhatFits) {
+TEST(MaxPool, SuggestsLargestKernelThatFits) {
   EXPECT_NE(error_for({{"kernel", "3"}}, {256, 2, 2})
                 .find("a kernel of 3x3 does not fit its input 256x2x2 with pad 0; "
                       "at most 2x2 fits"),

@@ -27,7 +27,7 @@ TEST(Measuring, IsQuietWhileItIsShort) {
   EXPECT_EQ(told, 0);
 }
 
-TEST(Measuring, TellsWhatIsLeftOnceItTakesLong) {
+TEST(Measuring, ReportsProgressIfSlow) {
   std::vector<std::string> told;
   Measuring measuring([&](const std::string& text) { told.push_back(text); });
   measuring.expect(4);
@@ -44,7 +44,7 @@ TEST(Measuring, TellsWhatIsLeftOnceItTakesLong) {
       << told[0];
 }
 
-TEST(Measuring, DoesNotGuessAtWhatNobodyAnnounced) {
+TEST(Measuring, OmitsTotalIfUnknown) {
   std::vector<std::string> told;
   Measuring measuring([&](const std::string& text) { told.push_back(text); });
   measuring.begin("a long one");

@@ -42,32 +42,32 @@ class OnednnEngine : public testing::Test {
 
 }  // namespace
 
-TEST_F(OnednnEngine, LongSumsOverTheBatchKeepThePrecision) {
+TEST_F(OnednnEngine, MeetsErrorLimitForLargeBatches) {
   expect_weight_gradient("64x1x28x28 * 20x1x5x5");        // lenet's first: 36,864 terms
   expect_weight_gradient("41x3x32x32 * 16x3x3x3 pad 1");  // an odd batch
   expect_weight_gradient("64x32x16x16 * 32x32x3x3 pad 1");
 }
 
-TEST_F(OnednnEngine, LongSumsWithinAnImageKeepThePrecision) {
+TEST_F(OnednnEngine, MeetsErrorLimitForLargeImages) {
   expect_weight_gradient("1x3x224x224 * 16x3x3x3 pad 1");     // VGG's first: 50,176 terms
   expect_weight_gradient("2x3x221x221 * 16x3x7x7 stride 2");  // OverFeat accurate's
   expect_weight_gradient("1x16x112x112 * 16x16x3x3 pad 1");
   expect_weight_gradient("1x5x120x120 * 7x5x3x3 pad 2");
 }
 
-TEST_F(OnednnEngine, LongSumsOfAwkwardShapesKeepThePrecision) {
+TEST_F(OnednnEngine, MeetsErrorLimitForAwkwardShapes) {
   expect_weight_gradient("2x4x200x200 * 6x2x3x3 pad 5 dilation 3 groups 2");
   expect_weight_gradient("2x2x3x30000 * 3x2x2x9 stride 1x2 pad 0x4");
   expect_weight_gradient("1x2x40001x1 * 3x2x5x1 pad 7x0");
 }
 
-TEST_F(OnednnEngine, LongSumsOverChannelsKeepThePrecision) {
+TEST_F(OnednnEngine, MeetsErrorLimitForManyChannels) {
   expect_precision("2x1024x6x6 * 16x1024x6x6", ConvPass::forward);  // 36,864 terms
   expect_precision("1x256x31x31 * 3x256x31x31", ConvPass::forward);
   expect_precision("2x2050x8x8 * 5x2050x3x3 pad 1", ConvPass::forward);
 }
 
-TEST_F(OnednnEngine, SumsThatCannotBeCutAreLeftToOthers) {
+TEST_F(OnednnEngine, RejectsSumsThatCannotBeSplit) {
   for (const char* text : {"2x3x120x120 * 2x3x100x100", "2x4096x8x8 * 4x2048x3x3 groups 2"}) {
     const ConvProblem problem = conv_problem(text);
     EXPECT_FALSE(engine_->supports(problem, ConvPass::forward)) << text;
@@ -79,13 +79,13 @@ TEST_F(OnednnEngine, SumsThatCannotBeCutAreLeftToOthers) {
   }
 }
 
-TEST_F(OnednnEngine, LongSumsOverFiltersKeepThePrecision) {
+TEST_F(OnednnEngine, MeetsErrorLimitForManyFilters) {
   expect_precision("2x16x10x10 * 1025x16x6x6", ConvPass::backward_input);
   expect_precision("2x5x8x8 * 2050x5x3x3 pad 1", ConvPass::backward_input);
 }
 
 // The backward passes come one behind the other, on the same gradient: whichever is first, the numbers are the same.
-TEST_F(OnednnEngine, ThePassesOfOneGradientDoNotMindTheirOrder) {
+TEST_F(OnednnEngine, PassesRunInAnyOrder) {
   Context ctx;
   const ConvProblem problem = conv_problem("2x16x9x9 * 32x16x3x3 pad 1");
   const ConvOperands made = random_operands(*ctx.stream, problem, ConvPass::backward_weight);
@@ -110,11 +110,11 @@ TEST_F(OnednnEngine, ThePassesOfOneGradientDoNotMindTheirOrder) {
   EXPECT_LE(conv_error(ctx, problem, ConvPass::backward_weight, again, 300), promise(problem.precision));
 }
 
-TEST_F(OnednnEngine, OneRectangleMayBeAllThatSeesTheInput) {
+TEST_F(OnednnEngine, HandlesSingleOutputThatReadsInput) {
   expect_weight_gradient("1x2x1x1 * 3x2x1x1 pad 100");  // 201x201 outputs, one of them inside
 }
 
-TEST_F(OnednnEngine, AGradientThatSeesPaddingAloneIsZero) {
+TEST_F(OnednnEngine, GradientOfPaddingIsZero) {
   // Windows of one element, 200 apart, all beside the one input.
   const ConvProblem unseen = conv_problem("1x2x1x1 * 3x2x1x1 stride 200 pad 10100");
   ASSERT_TRUE(engine_->supports(unseen, ConvPass::backward_weight));

@@ -16,7 +16,7 @@ TEST_P(EveryDevice, PadMirrorsWithoutRepeatingTheBorder) {
             (std::vector<float>{4, 3, 4, 3, 2, 1, 2, 1, 4, 3, 4, 3, 2, 1, 2, 1}));
 }
 
-TEST_P(EveryDevice, PadAddsUpTheGradientsOfWhatItMirrored) {
+TEST_P(EveryDevice, PadSumsGradientsOfMirroredElements) {
   LayerUnderTest test(GetParam(), "pad", {{"size", "[0, 2]"}, {"mode", "mirror"}}, {1, 1, 3});
   // The row 1 2 3 becomes 3 2 1 2 3 2 1.
   EXPECT_EQ(test.forward_and_backward({1, 1, 1, 3}, {1, 2, 3}, {1, 10, 100, 1000, 10000, 2, 3}).grad_x,
@@ -34,7 +34,7 @@ TEST(Pad, DescribesItself) {
             "top 0, bottom 1, left 0, right 1, mirror");
 }
 
-TEST(Pad, SaysWhatItCannotDo) {
+TEST(Pad, ReportsInvalidSizes) {
   EXPECT_NE(layer_error("pad", {{"size", "4"}, {"mode", "mirror"}}, {1, 9, 4}).find("at most 8 rows and 3 columns"),
             std::string::npos);
   EXPECT_NE(layer_error("pad", {{"size", "[1, 2, 3]"}}, {1, 9, 9}).find("found a list of 3"), std::string::npos);

@@ -9,7 +9,7 @@
 
 namespace twiddle {
 
-TEST_P(EveryDevice, PairsAgreeWithTheReferenceInEveryPass) {
+TEST_P(EveryDevice, PairsMatchReferenceInEveryPass) {
   const auto engine = make_pairs_engine(GetParam());
   if (engine == nullptr) GTEST_SKIP() << "no tensor cores";
   Context ctx(GetParam());
@@ -32,7 +32,7 @@ TEST_P(EveryDevice, PairsAgreeWithTheReferenceInEveryPass) {
     }
 }
 
-TEST(PairsEngine, LeavesWhatIsNoMatrixProductToOthers) {
+TEST(PairsEngine, RejectsOtherThanMatrixProducts) {
   if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU";
   const auto engine = make_pairs_engine({Device::Kind::cuda, 0});
   if (engine == nullptr) GTEST_SKIP() << "no tensor cores";

@@ -4,7 +4,7 @@
 
 namespace twiddle {
 
-TEST(CudnnPlanName, IsReadAsItIsWritten) {
+TEST(CudnnPlanName, RoundTrips) {
   const std::pair<CudnnPlanName, const char*> ways[] = {
       {{"winograd_nonfused"}, "winograd_nonfused"},
       {{"fft", true}, "fft (tensor cores)"},

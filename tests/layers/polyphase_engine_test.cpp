@@ -30,7 +30,7 @@ TEST_P(EveryDevice, PolyphaseAgreesWithTheReference) {
     }
 }
 
-TEST_P(EveryDevice, PolyphaseOfEachEngineAgreesWithTheReference) {
+TEST_P(EveryDevice, PolyphaseOfEachEngineMatchesReference) {
   Context ctx(GetParam());
   for (auto& inner : make_conv_engines(GetParam())) {
     const auto engine = make_polyphase_engine(std::move(inner));
@@ -48,14 +48,14 @@ TEST_P(EveryDevice, PolyphaseOfEachEngineAgreesWithTheReference) {
   }
 }
 
-TEST(PolyphaseEngine, LeavesStrideOneAndDilationToOthers) {
+TEST(PolyphaseEngine, RejectsStrideOneAndDilation) {
   const auto engine = make_polyphase_engine(make_gemm_engine());
   EXPECT_EQ(engine->name(), "polyphase(gemm)");
   EXPECT_FALSE(engine->supports(conv_problem("1x1x6x6 * 1x1x3x3"), ConvPass::forward));
   EXPECT_FALSE(engine->supports(conv_problem("1x1x9x9 * 1x1x3x3 stride 2 dilation 2"), ConvPass::forward));
 }
 
-TEST(PolyphaseEngine, RefusesStridesThatMakeTooManyChannels) {
+TEST(PolyphaseEngine, RejectsStridesWithTooManyChannels) {
   const auto engine = make_polyphase_engine(make_gemm_engine());
   for (const char* text :
        {"1x2x32768x32768 * 1x2x32768x32768 stride 32768", "1x1x46341x46341 * 1x1x46341x46341 stride 46341"}) {
@@ -75,14 +75,14 @@ TEST(PolyphaseEngine, RefusesMoreThan2To31Rows) {
     EXPECT_NE(make_polyphase_engine(make_gemm_engine())->refusal(problem, pass).find("rows"), std::string::npos);
 }
 
-TEST(PolyphaseEngine, OfAKernelSmallerThanItsStrideOnlyPhasesWithTapsAreSplit) {
+TEST(PolyphaseEngine, SplitsOnlyPhasesWithTaps) {
   const auto engine = make_polyphase_engine(make_gemm_engine());
   const auto plan = first_plan(*engine, conv_problem("2x8x8x8 * 4x8x1x1 stride 2"), ConvPass::forward);
   EXPECT_EQ(plan->facts().kept_bytes, sizeof(float) * (2 * 8 * 4 * 4 + 4 * 8)) << "x at every other place, and w";
 }
 
 // x is split once for forward and backward_weight, w once for forward and backward_input; what is new is split anew.
-TEST(PolyphaseEngine, PassesShareWhatTheyDoNotWrite) {
+TEST(PolyphaseEngine, SharesPhasesBetweenPasses) {
   Context ctx;
   const auto engine = make_polyphase_engine(make_gemm_engine());
   const ConvProblem problem = conv_problem("2x3x13x13 * 8x3x5x5 stride 2 pad 2");
@@ -105,7 +105,7 @@ TEST(PolyphaseEngine, PassesShareWhatTheyDoNotWrite) {
 }
 
 // Phases of one shape are not those of another pad: two convolutions may read one tensor.
-TEST(PolyphaseEngine, PhasesOfAnotherPadAreOthers) {
+TEST(PolyphaseEngine, DoesNotSharePhasesAcrossPads) {
   Context ctx;
   const auto engine = make_polyphase_engine(make_gemm_engine());
   const Tensor x = random_operands(*ctx.stream, conv_problem("2x3x7x7 * 4x3x3x3 stride 2"), ConvPass::forward).x;
@@ -120,7 +120,7 @@ TEST(PolyphaseEngine, PhasesOfAnotherPadAreOthers) {
   }
 }
 
-TEST(PolyphaseEngine, KeepsNoMorePhasesThanItsBudget) {
+TEST(PolyphaseEngine, KeepsPhasesWithinBudget) {
   Context ctx;
   const ConvProblem problem = conv_problem("16x8x64x64 * 8x8x3x3 stride 2 pad 1");  // x has 2 MiB
   for (const std::size_t budget : {std::size_t(0), std::size_t(8) << 20}) {
@@ -135,7 +135,7 @@ TEST(PolyphaseEngine, KeepsNoMorePhasesThanItsBudget) {
 }
 
 // One output is all they leave.
-TEST_P(EveryDevice, StridesBeyondTheInputAreDoneRight) {
+TEST_P(EveryDevice, EnginesHandleStridesBeyondInput) {
   Context ctx(GetParam());
   for (const auto& engine : make_conv_engines(GetParam()))
     for (const ConvProblem& problem :

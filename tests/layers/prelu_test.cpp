@@ -2,7 +2,7 @@
 
 namespace twiddle {
 
-TEST_P(EveryDevice, PReluHasASlopeForEachChannel) {
+TEST_P(EveryDevice, PReluHasOneSlopePerChannel) {
   LayerUnderTest test(GetParam(), "prelu", {}, {2, 1, 2});
   EXPECT_EQ(test.forward({1, 2, 1, 2}, {-4, 4, -8, 8}), (std::vector<float>{-1, 4, -2, 8}));
   test.set("slope", {0.5f, -1});

@@ -50,14 +50,14 @@ TEST_P(EveryDevice, SequentialNamesItsParameters) {
   EXPECT_EQ(names, (std::vector<std::string>{"linear1.weight", "linear1.bias", "linear3.weight", "linear3.bias"}));
 }
 
-TEST_P(EveryDevice, SequentialStartsTheSameFromTheSameSeed) {
+TEST_P(EveryDevice, SequentialInitializationFollowsSeed) {
   Net one(GetParam(), {3}, small_net), two(GetParam(), {3}, small_net);
   for (std::size_t i = 0; i < one.layers.parameters().size(); ++i)
     EXPECT_EQ(one.layers.parameters()[i]->variable.value().to_vector(*one.ctx.stream),
               two.layers.parameters()[i]->variable.value().to_vector(*two.ctx.stream));
 }
 
-TEST_P(EveryDevice, SequentialFreesWhatBackwardDoesNotNeed) {
+TEST_P(EveryDevice, SequentialFreesUnneededActivations) {
   // Of five outputs of one size two are alive at a time, and the input, which is the caller's.
   Net net(GetParam(), {1, 32, 32}, std::vector<Net::Line>(5, {"avg_pool", {{"kernel", "1"}}}));
   const Variable x = net.input({2, 1, 32, 32}, 1, true);
@@ -115,7 +115,7 @@ class Hungry final : public Layer {
   bool backward_;
 };
 
-TEST(Sequential, NamesLayerThatMemoryIsTooSmallFor) {
+TEST(Sequential, NamesLayerIfOutOfMemory) {
   for (const bool backward : {false, true}) {
     Context ctx;
     Sequential net({1});

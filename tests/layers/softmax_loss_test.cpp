@@ -29,7 +29,7 @@ struct Loss {
 
 }  // namespace
 
-TEST_P(EveryDevice, SoftmaxLossIsTheLogOfTheLabelsShare) {
+TEST_P(EveryDevice, SoftmaxLossIsNegativeLogProbability) {
   // Shares 1/4 and 3/4, then 1/2 and 1/2.
   Loss loss(GetParam(), {2, 2}, {0, std::log(3.0f), 5, 5}, {1, 0});
   EXPECT_NEAR(loss.value, (std::log(4.0 / 3) + std::log(2.0)) / 2, 1e-6);
@@ -127,7 +127,7 @@ const std::vector<float> some_logits{0.3f, -1.2f, 0.8f, 2.0f, 0.1f, -0.4f};
 
 }  // namespace
 
-TEST_P(EveryDevice, SoftmaxLossWeightsClassesAsPyTorchDoes) {
+TEST_P(EveryDevice, SoftmaxLossWeightsClassesAsPyTorch) {
   for (const float smoothing : {0.0f, 0.1f}) {
     const Reference reference{3, {2, 0.5, 3}, smoothing};
     const WeightedLoss loss{GetParam(), {2, 0.5f, 3}, smoothing};
@@ -149,7 +149,7 @@ TEST_P(EveryDevice, SoftmaxLossSmoothsWeightedClassesAsPyTorch) {
   }
 }
 
-TEST_P(EveryDevice, SoftmaxLossOfSharesAndWeightsFollowsDifferences) {
+TEST_P(EveryDevice, SoftmaxLossOfSoftTargetsHasGradients) {
   const WeightedLoss loss{GetParam(), {2, 0.5f, 3}, 0.1f};
   const std::vector<float> shares{0.3f, 0, 0.7f, 0, 0.7f, 0.3f}, gradient = loss.gradient(some_logits, shares);
   for (std::size_t i = 0; i < some_logits.size(); ++i) {
@@ -160,13 +160,13 @@ TEST_P(EveryDevice, SoftmaxLossOfSharesAndWeightsFollowsDifferences) {
 }
 
 // As mixup asks for: the second labels are the batch's own in another order.
-TEST_P(EveryDevice, SoftmaxLossOfSharesIsThatOfEachLabelBySharesWhereABatchIsMixed) {
+TEST_P(EveryDevice, SoftmaxLossOfMixedLabelsIsWeightedSum) {
   const WeightedLoss loss{GetParam(), {2, 0.5f, 3}, 0.1f};
   const float mixed = 0.7f * loss.of_labels(some_logits, {2, 1}) + 0.3f * loss.of_labels(some_logits, {1, 2});
   EXPECT_NEAR(loss.value(some_logits, {0, 0.3f, 0.7f, 0, 0.7f, 0.3f}), mixed, 1e-6);
 }
 
-TEST_P(EveryDevice, SoftmaxLossOfSharesCountsTheLargestAsTheLabel) {
+TEST_P(EveryDevice, SoftmaxLossCountsLargestTargetAsLabel) {
   Context ctx(GetParam());
   Tensor sums = Tensor::filled(*ctx.stream, {2}, 0);
   softmax_loss(ctx, Variable(Tensor::from<float>(*ctx.stream, {3, 2}, {5, 1, 5, 1, 5, 1})),
@@ -174,12 +174,12 @@ TEST_P(EveryDevice, SoftmaxLossOfSharesCountsTheLargestAsTheLabel) {
   EXPECT_EQ(sums.to_vector(*ctx.stream).at(1), 1);
 }
 
-TEST_P(EveryDevice, SoftmaxLossTakesTrailingOnes) {
+TEST_P(EveryDevice, SoftmaxLossAcceptsTrailingOnes) {
   EXPECT_NEAR(Loss(GetParam(), {1, 2, 1, 1}, {0, 0}, {1}).value, std::log(2.0), 1e-6);
 }
 
 // If scores are equal, the lower class is first; a row with a NaN is never right.
-TEST_P(EveryDevice, SoftmaxLossAddsUpLossesAndRightRows) {
+TEST_P(EveryDevice, SoftmaxLossSumsLossAndCorrectRows) {
   Context ctx(GetParam());
   Stream& stream = *ctx.stream;
   const Variable logits(Tensor::from<float>(stream, {5, 3}, {1, 9, 2, 7, 7, 7, 7, 7, 7, 0, -3, 4, -9, -8, -7}));
@@ -195,7 +195,7 @@ TEST_P(EveryDevice, SoftmaxLossAddsUpLossesAndRightRows) {
   EXPECT_EQ(none.to_vector(stream).at(1), 0);
 }
 
-TEST_P(EveryDevice, SoftmaxLossFindsTheFirstOfManyClasses) {
+TEST_P(EveryDevice, SoftmaxLossSelectsFirstOfEqualScores) {
   Context ctx(GetParam());
   constexpr std::int64_t classes = 1000;
   std::vector<float> logits(2 * classes, -1);
@@ -212,7 +212,7 @@ TEST_P(EveryDevice, SoftmaxLossFindsTheFirstOfManyClasses) {
   EXPECT_EQ(right(0, 13), 0);
 }
 
-TEST(SoftmaxLoss, NamesALabelThatIsNoClass) {
+TEST(SoftmaxLoss, NamesInvalidLabel) {
   for (const std::int32_t label : {-1, 3, 1 << 30}) {
     try {
       Loss({}, {2, 3}, {0, 0, 0, 0, 0, 0}, {0, label});

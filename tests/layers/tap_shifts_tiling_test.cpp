@@ -28,7 +28,7 @@ void expect_right(const Tiling& t) {
 
 }  // namespace
 
-TEST(TapShiftsTiling, HasEveryPlaceOnce) {
+TEST(TapShiftsTiling, CoversEveryPositionOnce) {
   for (const ConvProblem& problem : conv_problems({"3x4x37x45 * 7x4x3x3 pad 1", "2x3x3x3 * 4x3x3x3",
                                                    "1x2x224x14 * 4x2x3x3 pad 2", "2x1x28x57 * 1x1x3x3 pad 0x1"}))
     for (const int rows : {short_strip, tall_strip})
@@ -38,7 +38,7 @@ TEST(TapShiftsTiling, HasEveryPlaceOnce) {
       }
 }
 
-TEST(TapShiftsTiling, LeavesLittleEmpty) {
+TEST(TapShiftsTiling, WastesFewPositions) {
   for (const char* const problem : {"1x1x224x224 * 1x1x3x3 pad 1", "1x1x112x112 * 1x1x3x3 pad 1"}) {
     const Tiling t = best_tiling(conv_problem(problem), true);
     EXPECT_EQ(t.tiles() * t.positions(), t.out_h * t.out_w) << problem;

@@ -11,7 +11,7 @@
 
 namespace twiddle {
 
-TEST_F(ConvTunerTest, MeasuredTakesTheFastestOnceAndRemembers) {
+TEST_F(ConvTunerTest, MeasuresOnceAndSelectsFastest) {
   auto all = tuner({{"slow", one(20)}, {"fast", one(1)}}, {.engine = "measured"});
   EXPECT_EQ(chosen(all), "fast");
   const int runs = runs_["slow"];
@@ -24,7 +24,7 @@ TEST_F(ConvTunerTest, MeasuredTakesTheFastestOnceAndRemembers) {
   EXPECT_EQ(choice->entrants.size(), 2u);
 }
 
-TEST_F(ConvTunerTest, OnlyMeasuredGoesByTheClock) {
+TEST_F(ConvTunerTest, OnlyMeasuredBenchmarks) {
   const FakeEngineTraits two{.plans = {{.name = "first", .milliseconds = 5}, {.name = "second", .milliseconds = 1}}};
   for (const std::string how : {"rule", "both"}) {
     auto all = tuner({{"both", two}}, {.engine = how});
@@ -33,7 +33,7 @@ TEST_F(ConvTunerTest, OnlyMeasuredGoesByTheClock) {
   }
 }
 
-TEST_F(ConvTunerTest, MeasuredMayBeOneEnginesPlansAlone) {
+TEST_F(ConvTunerTest, MeasuresPlansOfNamedEngine) {
   const FakeEngineTraits two{.plans = {{.name = "first", .milliseconds = 5}, {.name = "second", .milliseconds = 3}}};
   auto all = tuner({{"both", two}, {"fast", one(1)}}, {.engine = "measured:both", .cache_file = cache_path()});
   EXPECT_EQ(full_name(*all.choose(ctx_, small_problem, ConvPass::forward).plan), "both:second");
@@ -68,7 +68,7 @@ TEST_F(ConvTunerTest, SmallerBatchReusesPlan) {
 }
 
 // At batch 1 `light` takes 2 ms and `heavy` 5.1; at batch 64, 65 and 11.4.
-TEST_F(ConvTunerTest, SmallBatchDecidesNothingForLargeOnes) {
+TEST_F(ConvTunerTest, DoesNotReuseMuchSmallerBatch) {
   const std::vector<std::pair<std::string, FakeEngineTraits>> engines{
       {"light", {.plans = {{.milliseconds = 1, .per_image_ms = 1}}}},
       {"heavy", {.plans = {{.milliseconds = 5, .per_image_ms = 0.1}}}}};
@@ -91,7 +91,7 @@ TEST_F(ConvTunerTest, SmallBatchDecidesNothingForLargeOnes) {
 }
 
 // Also a slower one; and it is no choice of a problem that nobody has named.
-TEST_F(ConvTunerTest, WhatAnotherProcessHasChosenIsNotMeasured) {
+TEST_F(ConvTunerTest, AdoptsChoiceOfAnotherProcess) {
   auto all = tuner({{"slow", one(20)}, {"fast", one(1)}}, {.engine = "measured"});
   const std::string slow = full_name(*all.choose(ctx_, small_problem, ConvPass::forward, "slow").plan);
   all.adopt(small_problem, ConvPass::forward, "", slow);
@@ -101,14 +101,14 @@ TEST_F(ConvTunerTest, WhatAnotherProcessHasChosenIsNotMeasured) {
   EXPECT_EQ(all.choose(ctx_, small_problem, ConvPass::backward_weight).plan->facts().engine, "fast");
 }
 
-TEST_F(ConvTunerTest, APlanThatCannotBeMadeHereIsNotAdopted) {
+TEST_F(ConvTunerTest, DoesNotAdoptUnavailablePlan) {
   auto all = tuner({{"slow", one(20)}, {"fast", one(1)}}, {.engine = "measured"});
   all.adopt(small_problem, ConvPass::forward, "", "elsewhere:only");
   EXPECT_EQ(chosen(all), "fast");
   EXPECT_TRUE(all.measures("") && all.measures("measured:slow") && !all.measures("slow"));
 }
 
-TEST_F(ConvTunerTest, APlanFromTheCacheShowsItsPrecisionBeforeItRuns) {
+TEST_F(ConvTunerTest, ChecksErrorOfCachedPlan) {
   const ConvPolicy policy{.engine = "measured", .cache_file = cache_path()};
   auto first = tuner({{"only", one(1)}}, policy);
   chosen(first);
@@ -124,7 +124,7 @@ TEST_F(ConvTunerTest, APlanFromTheCacheShowsItsPrecisionBeforeItRuns) {
   EXPECT_EQ(full_name(*wrong.choose(ctx_, small_problem, ConvPass::forward).plan), "only:other");
 }
 
-TEST_F(ConvTunerTest, WhatIsMeasuredOtherwiseTheSecondTimeIsNotKept) {
+TEST_F(ConvTunerTest, DoesNotCacheUnreproducibleChoice) {
   const ConvPolicy policy{.engine = "measured", .cache_file = cache_path()};
   const FakeEngineTraits disturbed{.plans = {{.milliseconds = 1, .more = in_second_turn}}};
   auto all = tuner({{"fast", disturbed}, {"slow", one(1.2)}}, policy);
@@ -134,7 +134,7 @@ TEST_F(ConvTunerTest, WhatIsMeasuredOtherwiseTheSecondTimeIsNotKept) {
   EXPECT_FALSE(std::filesystem::exists(policy.cache_file));
 }
 
-TEST_F(ConvTunerTest, WhatIsMeasuredAgainReplacesWhatTheCacheKnewOfSome) {
+TEST_F(ConvTunerTest, ReplacesPartlyCachedPasses) {
   const std::vector<std::pair<std::string, FakeEngineTraits>> engines{{"steady", one(20)}, {"sharing", sharing(30)}};
   const ConvPolicy policy{.engine = "measured", .cache_file = cache_path()};
   auto all = tuner(engines, policy);
@@ -154,7 +154,7 @@ TEST_F(ConvTunerTest, WhatIsMeasuredAgainReplacesWhatTheCacheKnewOfSome) {
   EXPECT_EQ(chosen(again), "sharing") << "as the file says now";
 }
 
-TEST_F(ConvTunerTest, MeasuringStops) {
+TEST_F(ConvTunerTest, StopsWhileMeasuring) {
   bool stop = false;
   const auto measuring = std::make_shared<Measuring>(nullptr, [&] { return stop; });
   auto all = tuner({{"one", one(1)}, {"two", one(2)}}, {.engine = "measured", .measuring = measuring});
@@ -173,7 +173,7 @@ TEST_F(ConvTunerTest, MeasuredRespectsTheWorkspaceLimit) {
   EXPECT_EQ(runs_["large"], 0);
 }
 
-TEST_F(ConvTunerTest, TheCacheOutlivesTheTuner) {
+TEST_F(ConvTunerTest, CacheOutlivesTuner) {
   const ConvPolicy policy{.engine = "measured", .cache_file = cache_path()};
   auto first = tuner({{"slow", one(20)}, {"fast", one(1)}}, policy);
   EXPECT_EQ(chosen(first), "fast");
@@ -208,7 +208,7 @@ TEST_F(ConvTunerTest, RecallsWithoutMeasuring) {
   EXPECT_EQ(runs_["fast"], runs);
 }
 
-TEST_F(ConvTunerTest, WhatWasMeasuredAmongOthersIsMeasuredAnew) {
+TEST_F(ConvTunerTest, MeasuresAgainIfEnginesChanged) {
   const ConvPolicy policy{.engine = "measured", .cache_file = cache_path()};
   auto first = tuner({{"slow", one(20)}}, policy);
   EXPECT_EQ(chosen(first), "slow");
@@ -272,7 +272,7 @@ TEST_F(ConvTunerTest, MeasuresAgainIfAConditionChanged) {
 }
 
 // With more room one of the others may win.
-TEST_F(ConvTunerTest, KeepsNoChoiceMadeShortOfMemory) {
+TEST_F(ConvTunerTest, DoesNotCacheWithoutMemory) {
   const ConvPolicy policy{.engine = "measured", .cache_file = cache_path()};
   auto all = tuner({{"large", {.plans = {{.no_room = true}}}}, {"small", one(1)}}, policy);
   const std::string reason = all.choose(ctx_, small_problem, ConvPass::forward).reason;
@@ -280,7 +280,7 @@ TEST_F(ConvTunerTest, KeepsNoChoiceMadeShortOfMemory) {
   EXPECT_FALSE(std::filesystem::exists(policy.cache_file));
 }
 
-TEST_F(ConvTunerTest, WhatAnotherBuildMeasuredIsMeasuredAnewAndDamageIsNoError) {
+TEST_F(ConvTunerTest, MeasuresAgainForAnotherBuild) {
   const ConvPolicy policy{.engine = "measured", .cache_file = cache_path()};
   auto first = tuner({{"only", one(1)}}, policy);
   EXPECT_EQ(chosen(first), "only");
@@ -296,13 +296,13 @@ TEST_F(ConvTunerTest, WhatAnotherBuildMeasuredIsMeasuredAnewAndDamageIsNoError) 
       << "the first build's choice is still there";
 }
 
-TEST_F(ConvTunerTest, ACacheThatCannotBeWrittenIsNoError) {
+TEST_F(ConvTunerTest, ContinuesIfCacheCannotBeWritten) {
   auto chooser = tuner({{"only", one(1)}}, {.engine = "measured", .cache_file = "/proc/none/conv.txt"});
   EXPECT_EQ(chosen(chooser), "only");
   EXPECT_NE(chooser.cache().write_failure(), "");
 }
 
-TEST_F(ConvTunerTest, WarnsIfFileIsNoCache) {
+TEST_F(ConvTunerTest, WarnsIfFileIsNotCache) {
   const std::string letter = temp_path("letter");
   std::ofstream(letter) << "somebody's letter\n";
   std::vector<std::string> warnings;
@@ -320,7 +320,7 @@ TEST_F(ConvTunerTest, WarnsIfFileIsNoCache) {
   std::filesystem::remove(letter);
 }
 
-TEST_F(ConvTunerTest, TrainingTakesNoChoiceThatWasMadeForForwardAlone) {
+TEST_F(ConvTunerTest, TrainingIgnoresChoicesOfInference) {
   const std::vector<std::pair<std::string, FakeEngineTraits>> engines = {{"steady", one(8)}, {"sharing", sharing(12)}};
   const ConvPolicy policy{.engine = "measured", .cache_file = cache_path()};
   const auto evaluated = [&](ConvTuner& by) {
@@ -343,7 +343,7 @@ TEST_F(ConvTunerTest, TrainingTakesNoChoiceThatWasMadeForForwardAlone) {
   EXPECT_EQ(third.find(small_problem, ConvPass::forward)->reason, "cached");
 }
 
-TEST_F(ConvTunerTest, RealEnginesAreMeasuredToo) {
+TEST_F(ConvTunerTest, MeasuresRealEngines) {
   ConvTuner all(make_conv_engines({}), {.engine = "measured"});
   for (const ConvPass pass : every_pass) {
     EXPECT_NE(all.choose(ctx_, small_problem, pass).plan->facts().engine, "direct");

@@ -6,7 +6,7 @@
 
 namespace twiddle {
 
-TEST_F(ConvTunerTest, TheRuleTakesTheFirstThatCan) {
+TEST_F(ConvTunerTest, RuleSelectsFirstSupportedEngine) {
   auto all = tuner({{"unable", unable()}, {"large", large(1001)}, {"good", large(1000)}, {"late", one(1)}},
                    {.workspace_limit = 1000});
   EXPECT_EQ(all.find(small_problem, ConvPass::forward), nullptr);
@@ -19,13 +19,13 @@ TEST_F(ConvTunerTest, TheRuleTakesTheFirstThatCan) {
   EXPECT_EQ(runs_["good"], 1) << "it shows its precision once";
 }
 
-TEST_F(ConvTunerTest, TheRuleLeavesWhatDoesNotPay) {
+TEST_F(ConvTunerTest, RuleSkipsSlowEngine) {
   auto all = tuner({{"dear", FakeEngineTraits{.pays = false}}, {"good", one(1)}}, {.engine = "rule"});
   EXPECT_EQ(chosen(all), "good");
   EXPECT_EQ(chosen(all, "dear"), "dear");
 }
 
-TEST_F(ConvTunerTest, OnACpuTheRuleTakesSpectraForLargeKernelsAlone) {
+TEST_F(ConvTunerTest, CpuRuleUsesFftForLargeKernels) {
   ConvTuner all(make_conv_engines({}), {.engine = "rule"});
   const auto taken = [&](int kernel, int plane, int channels, int groups) {
     const ConvProblem square{.batch = 2,
@@ -53,14 +53,14 @@ TEST_F(ConvTunerTest, OnACpuTheRuleTakesSpectraForLargeKernelsAlone) {
   EXPECT_EQ(taken(1, 7, 16, 1), "onednn");
 }
 
-TEST_F(ConvTunerTest, TheRuleSaysWhereNothingFits) {
+TEST_F(ConvTunerTest, RuleReportsIfNothingFits) {
   auto all = tuner({{"large", large(2048)}}, {.workspace_limit = 1024});
   EXPECT_EQ(complaint(all, ""),
             "no convolution engine can do forward of 2x4x8x8 * 4x4x3x3, large needs 2 KiB of workspace, more than the "
             "workspace_limit of 1 KiB");
 }
 
-TEST_F(ConvTunerTest, ANameIsTakenOrFailsLoudly) {
+TEST_F(ConvTunerTest, NamedEngineIsUsedOrFails) {
   auto all = tuner({{"fine", one(1)}, {"unable", unable()}, {"large", large(2048)}}, {.workspace_limit = 1024});
   EXPECT_EQ(chosen(all, "fine"), "fine");
   EXPECT_EQ(all.find(small_problem, ConvPass::forward, "fine")->reason, "named");
@@ -73,14 +73,14 @@ TEST_F(ConvTunerTest, ANameIsTakenOrFailsLoudly) {
   EXPECT_NE(complaint(all, "fune").find("did you mean 'fine'?"), std::string::npos) << complaint(all, "fune");
 }
 
-TEST_F(ConvTunerTest, ARefusalTellsTheEnginesReason) {
+TEST_F(ConvTunerTest, RefusalReportsReasonOfEngine) {
   auto all = tuner({{"fine", one(1)}, {"unable", unable("it is not deterministic")}}, {});
   EXPECT_EQ(complaint(all, "unable"),
             "convolution engine 'unable' cannot do forward of 2x4x8x8 * 4x4x3x3: it is not deterministic; engines that "
             "can: fine");
 }
 
-TEST_F(ConvTunerTest, AnEngineWhoseLibraryIsMissingIsLeftOutWithOneWarning) {
+TEST_F(ConvTunerTest, WarnsOnceIfLibraryIsMissing) {
   for (const std::string how : {"rule", "measured"}) {
     std::vector<std::string> warnings;
     auto all = tuner({{"missing", missing}, {"polyphase(missing)", missing}, {"fine", one(1)}, {"unable", unable()}},
@@ -103,7 +103,7 @@ TEST_F(ConvTunerTest, AnEngineWhoseLibraryIsMissingIsLeftOutWithOneWarning) {
   }
 }
 
-TEST_F(ConvTunerTest, WhereNothingIsLeftTheDeviceIsToBlame) {
+TEST_F(ConvTunerTest, ThrowsDeviceErrorWithoutEngines) {
   auto none = tuner({{"missing", missing}}, {.engine = "rule"});
   try {
     chosen(none);
@@ -114,7 +114,7 @@ TEST_F(ConvTunerTest, WhereNothingIsLeftTheDeviceIsToBlame) {
   }
 }
 
-TEST_F(ConvTunerTest, NamesAreChecked) {
+TEST_F(ConvTunerTest, RefusesUnknownNames) {
   const auto all = tuner({{"onednn", one(1)}, {"gemm", one(1)}}, {});
   for (const char* good : {"onednn", "gemm", "rule", "measured"}) EXPECT_NO_THROW(all.check_name(good));
   EXPECT_THROW(all.check_name("gem"), Error);
@@ -126,7 +126,7 @@ TEST_F(ConvTunerTest, NamesAreChecked) {
 }
 
 // Chosen by rule or by name, too.
-TEST_F(ConvTunerTest, NoPlanIsTakenThatMissesThePrecision) {
+TEST_F(ConvTunerTest, RejectsPlansExceedingErrorLimit) {
   const FakeEngineTraits two{
       .plans = {{.name = "rough", .milliseconds = 1, .error = 1e-4f}, {.name = "exact", .milliseconds = 5}}};
   for (const std::string how : {"rule", "both", "measured"}) {
@@ -144,7 +144,7 @@ TEST_F(ConvTunerTest, NoPlanIsTakenThatMissesThePrecision) {
             "exact");
 }
 
-TEST_F(ConvTunerTest, APlanThatFailsIsPassedOver) {
+TEST_F(ConvTunerTest, SkipsFailingPlan) {
   const FakeEngineTraits two{.plans = {{.name = "broken", .throws = true}, {.name = "whole"}}};
   for (const std::string how : {"rule", "both", "measured"}) {
     auto all = tuner({{"both", two}}, {.engine = how});
@@ -152,14 +152,14 @@ TEST_F(ConvTunerTest, APlanThatFailsIsPassedOver) {
   }
 }
 
-TEST_F(ConvTunerTest, DeterministicPlansAloneWhereThatIsAskedFor) {
+TEST_F(ConvTunerTest, UsesOnlyDeterministicPlansIfSet) {
   const FakeEngineTraits atomic{.plans = {{.name = "atomic", .deterministic = false}, {.name = "ordered"}}};
   auto all = tuner({{"both", atomic}}, {.deterministic = true});
   EXPECT_EQ(full_name(*all.choose(ctx_, small_problem, ConvPass::forward).plan), "both:ordered");
   EXPECT_NE(complaint(all, "both:atomic").find("`deterministic: true` rules out"), std::string::npos);
 }
 
-TEST_F(ConvTunerTest, SumsInDoubleAreTakenWhereNothingElseKeepsThePrecision) {
+TEST_F(ConvTunerTest, FallsBackToSumsInDouble) {
   std::vector<std::unique_ptr<ConvEngine>> engines;
   engines.push_back(make_fake_engine("wrong", {.plans = {{.error = 1e-4f}}}, clock_));
   engines.push_back(make_direct_engine());

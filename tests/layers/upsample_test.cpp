@@ -7,13 +7,13 @@ TEST_P(EveryDevice, UpsampleRepeatsEachPixel) {
             (std::vector<float>{1, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2, 2}));
 }
 
-TEST_P(EveryDevice, UpsampleRepeatsWhatIsInfinite) {
+TEST_P(EveryDevice, UpsampleRepeatsInfinity) {
   EXPECT_EQ(run_layer(GetParam(), "upsample", {{"factor", "[1, 2]"}}, {1, 1, 1, 2}, {INFINITY, 1}),
             (std::vector<float>{INFINITY, INFINITY, 1, 1}));
 }
 
 // Outputs lie a quarter of a pixel off the inputs' middles; beyond the first and last middle the border counts alone.
-TEST_P(EveryDevice, UpsampleMixesNeighbours) {
+TEST_P(EveryDevice, UpsampleInterpolatesNeighbors) {
   expect_close(run_layer(GetParam(), "upsample", {{"mode", "bilinear"}}, {1, 1, 1, 2}, {0, 4}),
                {0, 1, 3, 4, 0, 1, 3, 4});
   expect_close(run_layer(GetParam(), "upsample", {{"mode", "bilinear"}, {"factor", "[3, 1]"}}, {1, 1, 2, 1}, {0, 3}),
@@ -33,7 +33,7 @@ TEST(Upsample, DescribesItself) {
   EXPECT_EQ(LayerUnderTest({}, "upsample", {{"mode", "bilinear"}}, {1, 5, 5}).layer->describe(), "bilinear, factor 2");
 }
 
-TEST(Upsample, NeedsPlanes) {
+TEST(Upsample, RequiresPlanes) {
   EXPECT_NE(layer_error("upsample", {}, {9}).find("channels x height x width"), std::string::npos);
 }
 
