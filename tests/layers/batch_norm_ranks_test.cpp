@@ -6,7 +6,7 @@
 #include "tests/support/noise.h"
 #include "tests/support/thread_ranks.h"
 
-// Batch norm with `sync: true` on ranks that share a batch, held to one process that has all of it.
+// Batch norm with `sync: true` on ranks that share a batch, compared with one process that has the whole batch.
 namespace twiddle {
 namespace {
 

@@ -51,7 +51,7 @@ TEST_P(EveryDevice, BatchNormOfPlanesIsAccurateFarFromZero) {
   EXPECT_LE(relative_error(y_first, normalized(first)), 1e-4);
 }
 
-// Rather than zeros that nobody notices.
+// NaN makes the overflow visible; zeros would hide it.
 TEST_P(EveryDevice, BatchNormOfInfiniteVarianceIsNaN) {
   LayerUnderTest test(GetParam(), "batch_norm", {}, {1});
   test.set("running_var", {std::numeric_limits<float>::infinity()});
@@ -97,7 +97,7 @@ TEST_P(EveryDevice, BatchNormGradients) {
   expect_gradients(GetParam(), "batch_norm", {}, {1, 2, 3, 3});
 }
 
-// A frozen one goes by its running averages and leaves them alone: y = 3 (x - 2) / 4 + 5.
+// A frozen batch norm uses its running averages and does not change them: y = 3 (x - 2) / 4 + 5.
 TEST_P(EveryDevice, BatchNormIfFrozenUsesRunningAverages) {
   LayerUnderTest test(GetParam(), "batch_norm", {{"epsilon", "1e-12"}}, {1});
   test.set("running_mean", {2});

@@ -112,7 +112,7 @@ TEST_P(EveryDevice, BranchesMultiply) {
 }
 
 TEST_P(EveryDevice, BranchesConcatenateChannels) {
-  // global_avg_pool gives 3 numbers an image and flatten 12.
+  // global_avg_pool gives 3 values per image, flatten 12.
   Branched net(GetParam(), Join::concat, {3, 2, 2}, {{"global_avg_pool"}, {"flatten"}, {"tanh", "flatten"}});
   const std::vector<float> grad_y = whole_numbers({2, 27}, 3);
   const auto [shape, y, grad_x] = net.run(small, some_values, grad_y);
@@ -183,7 +183,7 @@ TEST(Branches, FindLayerOfBadValue) {
   EXPECT_EQ(first_bad(INFINITY), "joined");  // infinity in the input itself, which no layer of a path gives
 }
 
-// A batch norm at the end of a path adds the other path's output itself, and does the ReLU behind the sum.
+// A batch norm at the end of a path adds the other path's output itself, and applies the ReLU after the sum.
 TEST_P(EveryDevice, BranchesFuseSumIntoBatchNorm) {
   for (const bool relu : {false, true})
     for (const bool twice : {false, true}) {  // the other path is another batch norm, or the input itself

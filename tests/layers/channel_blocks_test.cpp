@@ -11,7 +11,7 @@ namespace twiddle {
 namespace {
 
 struct Kind {
-  bool relu, sum;  // what batch norm does beside its own
+  bool relu, sum;  // what batch norm fuses
 };
 
 struct Inputs {

@@ -160,7 +160,7 @@ TEST_F(ContestTest, SelectsFastestGridThenFastestProduct) {
   EXPECT_EQ(other->fate, "not tried: other grids were faster at a look");
 }
 
-// Bias and ReLU in the backward pass cost a pass of their own where plans do not do that.
+// Bias and ReLU in the backward pass need a separate pass if the plans do not fuse them.
 TEST_F(ContestTest, CountsEpilogueTime) {
   clock->without_plan_ms = 10;
   FakePlan masking = on_grid("8x8", 30);  // 30 ms for all three passes, which share

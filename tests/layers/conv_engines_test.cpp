@@ -91,7 +91,7 @@ struct EngineCase {
   ConvPass pass;
 };
 
-// Of the CPU, and of a GPU where there is one.
+// Returns the engines of the CPU, and those of a GPU if there is one.
 std::vector<EngineCase> engines_and_passes(bool with_direct) {
   std::vector<Device> devices{{}};
   if (cuda_device_count() > 0) devices.push_back({Device::Kind::cuda, 0});
@@ -170,8 +170,8 @@ TEST_P(FastConvEngine, AgreesWithReferenceOnLargeProblems) {
     expect_right(conv_problem(problem), 100);
 }
 
-// Whatever number an image holds, and whatever a filter or a channel: what is not made of it stays as it is, to the
-// bit, or to rounding where the plan sums in another order from run to run.
+// Whatever the values of an image, filter or channel: results that do not depend on it stay bitwise identical, or equal
+// up to rounding if the plan's order of summation varies from run to run.
 TEST_P(EveryConvEngine, KeepsImagesAndFiltersIndependent) {
   const ConvPass pass = GetParam().pass;
   Stream& stream = *ctx_.stream;
@@ -285,7 +285,7 @@ TEST(ConvEngines, BackwardInputReadsSameGradient) {
   }
 }
 
-// Where no clock decides, also in tf32, where other products than by pairs of halves may be faster.
+// Applies without benchmarks, also in tf32, where products other than by split fp16 may be faster.
 TEST(ConvEngines, RuleAvoidsFftFor1x1OnGpu) {
   if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU";
   ConvProblem problem = conv_problem("64x512x14x14 * 512x512x1x1");

@@ -16,7 +16,7 @@ std::vector<float> ramp(const Shape& shape) {
   return values;
 }
 
-// The elements of a piece of a plain tensor, one behind the other.
+// Returns the elements of a piece of a plain tensor, contiguously.
 std::vector<float> cut(const std::vector<float>& plain, const Shape& shape, std::int64_t begin, const Shape& piece) {
   std::vector<float> values;
   for (std::int64_t image = 0; image < piece[0]; ++image)
@@ -28,7 +28,7 @@ std::vector<float> cut(const std::vector<float>& plain, const Shape& shape, std:
   return values;
 }
 
-// The weight gradient of a piece, one by one: its padding below and on the right is not told, so it is not used.
+// Computes one element of the weight gradient of a piece. The bottom and right padding is not given, so it is not used.
 double gradient_of(const Piece& piece, const std::vector<float>& x, const std::vector<float>& y, int filter,
                    int channel, int kernel_row, int kernel_column) {
   const ConvProblem& p = piece.problem;

@@ -39,7 +39,7 @@ class CudnnEngine : public OnGpu {
   std::unique_ptr<ConvEngine> engine_ = make_cudnn_engine(gpu);
 };
 
-// Graphs do not tell.
+// Graph plans do not name their algorithm.
 bool may_be_winograd(const ConvPlan& plan) {
   const std::string& name = plan.facts().name;
   return name.find("winograd") != std::string::npos || name.find("(engine") != std::string::npos;
@@ -144,7 +144,7 @@ TEST_F(CudnnEngine, UsesAtMostReportedScratch) {
     }
 }
 
-// To hold a plan to its precision takes x, w and y once more. Where that is too much it is taken all the same.
+// Checking a plan's error needs x, w and y once more. If memory is too small for that, the plan is used unchecked.
 TEST_F(CudnnEngine, RunsIfTrialRunLacksMemory) {
   const ConvProblem problem = conv_problem("128x256x56x56 * 256x256x3x3 pad 1");  // x and y have 392 MiB each
   constexpr std::size_t left = std::size_t(600) << 20;

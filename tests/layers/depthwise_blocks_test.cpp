@@ -13,7 +13,7 @@ namespace {
 
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 
-// Shared memory full of what others left there, and behind it what nobody may touch.
+// Shared memory filled with stale values, and guard elements after its end.
 class SharedMemory {
  public:
   explicit SharedMemory(int floats)
@@ -46,7 +46,7 @@ void load(const Blocks& blocks, const typename Blocks::Place& at, int round, con
     blocks.load(at, round, thread, buffer);
 }
 
-// compute(round, planes) for each round of a block: what comes to the other buffer meanwhile is there before.
+// Calls compute(round, planes) for each round of a block. The other buffer is already filled for the next round.
 template <class Blocks, class Compute>
 void for_each_round(const Blocks& blocks, const typename Blocks::Place& at, int threads, float* buffers,
                     const Compute& compute) {
@@ -211,7 +211,7 @@ void follow_pass(const ConvProblem& p, ConvPass pass, ConvOperands& operands, co
   with_weight_blocks(p, operands.x.read(), operands.y.read(), mask, results, [&](auto blocks) {
     change(blocks), follow(blocks);
     if (blocks.parts() == 1) return;
-    // By hand: reduce_columns() for these sums, compiled here, would be linked in place of the GPU's.
+    // Written out here: an instance of reduce_columns() for these sums would be linked instead of the GPU's.
     const SumParts sums = sum_of_parts(p, results);
     for (std::int64_t column = 0; column < sums.columns; ++column) {
       double sum = 0;

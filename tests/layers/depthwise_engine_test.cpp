@@ -33,7 +33,7 @@ TEST_P(EveryDevice, DepthwiseMatchesReferenceOnRandomProblems) {
   EXPECT_EQ(runs, 3 * random_depthwise_problems());
 }
 
-// Planes of one row, under kernels longer than any others that have kernels of their own on a GPU.
+// Planes of one row, with kernels longer than any other kernel that has a dedicated GPU kernel.
 TEST_P(EveryDevice, DepthwiseMatchesReferenceOnRows) {
   Context ctx(GetParam());
   const auto engine = make_depthwise_engine(GetParam());

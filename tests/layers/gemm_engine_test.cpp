@@ -38,7 +38,7 @@ class GemmEngine : public testing::Test {
   void SetUp() override { omp_set_num_threads(2); }
   void TearDown() override { omp_set_num_threads(threads_); }
 
-  // Runs the pass, and holds it to its promise.
+  // Runs the pass and checks its error limit.
   void run_pass(const ConvProblem& problem, ConvPass pass) {
     SCOPED_TRACE(to_string(problem) + " " + std::string(to_string(pass)));
     products_.by_one_thread = products_.together = 0;

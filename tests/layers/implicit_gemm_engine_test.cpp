@@ -142,7 +142,7 @@ TEST_P(ImplicitGemm, FusesBackwardOfReluAndBias) {
   }
 }
 
-// Channels over twelve decades whose weights go the other way, so that each adds as much to the results.
+// Channels over twelve decades whose weights have inverse magnitudes, so that each contributes equally to the results.
 TEST_P(ImplicitGemm, MeetsErrorLimitForMixedChannels) {
   const bool of_3x3 = is_shifts(GetParam());
   const ConvProblem problem = conv_problem(of_3x3 ? "3x7x20x21 * 40x7x3x3 pad 1" : "3x7x20x21 * 40x7x5x5 pad 2");
@@ -158,14 +158,14 @@ TEST_P(ImplicitGemm, MeetsErrorLimitForMixedChannels) {
     scale(operands.x, 20 * 21, 100);
     if (pass == ConvPass::forward) scale(operands.w, of_3x3 ? 3 * 3 : 5 * 5, 0.01f);
     run(problem, pass, operands);
-    const double allowed = pass == ConvPass::forward ? 1 : 3;  // of gradients, channels have norms of their own
+    const double allowed = pass == ConvPass::forward ? 1 : 3;  // in gradients, each channel has a separate norm
     EXPECT_LE(conv_error(*ctx_, problem, pass, operands, std::numeric_limits<int>::max()),
               allowed * promise(Precision::fp32))
         << to_string(pass);
   }
 }
 
-// A number a million times larger than all others: whatever is not made of it keeps its bits.
+// One value is a million times larger than all others: results that do not depend on it stay bitwise identical.
 TEST_P(ImplicitGemm, LargeValueAffectsOnlyItsPlane) {
   const ConvProblem problem =
       conv_problem(is_shifts(GetParam()) ? "4x3x40x40 * 24x3x3x3 pad 1" : "4x3x40x40 * 24x3x5x5 pad 2");
@@ -182,7 +182,7 @@ TEST_P(ImplicitGemm, LargeValueAffectsOnlyItsPlane) {
   EXPECT_LE(conv_error(*ctx_, problem, ConvPass::forward, operands, std::numeric_limits<int>::max()), 2e-6);
 }
 
-// So that each block sums some images, and meets the one with large planes first, between others, and last.
+// Each block sums several images and reads the one with large planes first, in the middle, and last.
 TEST_P(ImplicitGemm, LargePlanesKeepOtherImagesAccurate) {
   const ConvProblem problem =
       conv_problem(is_shifts(GetParam()) ? "7x256x14x14 * 512x256x3x3 pad 1" : "7x3x30x30 * 64x3x5x5");

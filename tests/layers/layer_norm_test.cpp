@@ -76,7 +76,7 @@ TEST_P(EveryDevice, LayerNormNormalizesRowsOfFeatures) {
                  {-1, -1, 1, 1, -1, 1, -1, 1});
 }
 
-// Rather than zeros that nobody notices.
+// NaN makes the overflow visible; zeros would hide it.
 TEST_P(EveryDevice, LayerNormOfInfiniteVarianceIsNaN) {
   std::vector<float> x;
   for (int i = 0; i < 24; ++i) x.push_back(i % 8 < 4 ? 1e30f : -1e30f);

@@ -35,7 +35,7 @@ TEST(Measuring, ReportsProgressIfSlow) {
   wait(1050);
   measuring.between_two();
   measuring.end();
-  wait(1000);  // of no contest: it does not count
+  wait(1000);  // outside a benchmark: not counted
   measuring.begin("the second");
   wait(1050);
   for (int i = 0; i < 5; ++i) measuring.between_two();

@@ -84,7 +84,7 @@ TEST_F(OnednnEngine, MeetsErrorLimitForManyFilters) {
   expect_precision("2x5x8x8 * 2050x5x3x3 pad 1", ConvPass::backward_input);
 }
 
-// The backward passes come one behind the other, on the same gradient: whichever is first, the numbers are the same.
+// The backward passes run one after the other on the same gradient: results do not depend on their order.
 TEST_F(OnednnEngine, PassesRunInAnyOrder) {
   Context ctx;
   const ConvProblem problem = conv_problem("2x16x9x9 * 32x16x3x3 pad 1");
@@ -115,7 +115,7 @@ TEST_F(OnednnEngine, HandlesSingleOutputThatReadsInput) {
 }
 
 TEST_F(OnednnEngine, GradientOfPaddingIsZero) {
-  // Windows of one element, 200 apart, all beside the one input.
+  // Windows of one element, 200 apart, all next to the single input.
   const ConvProblem unseen = conv_problem("1x2x1x1 * 3x2x1x1 stride 200 pad 10100");
   ASSERT_TRUE(engine_->supports(unseen, ConvPass::backward_weight));
   Context ctx;

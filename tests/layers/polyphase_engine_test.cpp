@@ -81,7 +81,8 @@ TEST(PolyphaseEngine, SplitsOnlyPhasesWithTaps) {
   EXPECT_EQ(plan->facts().kept_bytes, sizeof(float) * (2 * 8 * 4 * 4 + 4 * 8)) << "x at every other place, and w";
 }
 
-// x is split once for forward and backward_weight, w once for forward and backward_input; what is new is split anew.
+// x is split once for forward and backward_weight, w once for forward and backward_input; changed operands are split
+// again.
 TEST(PolyphaseEngine, SharesPhasesBetweenPasses) {
   Context ctx;
   const auto engine = make_polyphase_engine(make_gemm_engine());

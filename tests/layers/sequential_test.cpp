@@ -58,7 +58,7 @@ TEST_P(EveryDevice, SequentialInitializationFollowsSeed) {
 }
 
 TEST_P(EveryDevice, SequentialFreesUnneededActivations) {
-  // Of five outputs of one size two are alive at a time, and the input, which is the caller's.
+  // Two of the five outputs of equal size are alive at a time, plus the input, which belongs to the caller.
   Net net(GetParam(), {1, 32, 32}, std::vector<Net::Line>(5, {"avg_pool", {{"kernel", "1"}}}));
   const Variable x = net.input({2, 1, 32, 32}, 1, true);
   net.ctx.stream->reset_peak();

@@ -159,7 +159,7 @@ TEST_P(EveryDevice, SoftmaxLossOfSoftTargetsHasGradients) {
   }
 }
 
-// As mixup asks for: the second labels are the batch's own in another order.
+// As in mixup: the second labels are the batch's labels in another order.
 TEST_P(EveryDevice, SoftmaxLossOfMixedLabelsIsWeightedSum) {
   const WeightedLoss loss{GetParam(), {2, 0.5f, 3}, 0.1f};
   const float mixed = 0.7f * loss.of_labels(some_logits, {2, 1}) + 0.3f * loss.of_labels(some_logits, {1, 2});

@@ -1,4 +1,4 @@
-// Plans that are chosen by the clock, and what is remembered of that.
+// Plans that are chosen by measurement, and the cache of these choices.
 #include <omp.h>
 
 #include <fstream>
@@ -90,7 +90,7 @@ TEST_F(ConvTunerTest, DoesNotReuseMuchSmallerBatch) {
   EXPECT_EQ(choose(second, 48).reason, "as at batch 64") << "larger";
 }
 
-// Also a slower one; and it is no choice of a problem that nobody has named.
+// A slower plan is adopted as well. The choice applies only to the problem it was made for.
 TEST_F(ConvTunerTest, AdoptsChoiceOfAnotherProcess) {
   auto all = tuner({{"slow", one(20)}, {"fast", one(1)}}, {.engine = "measured"});
   const std::string slow = full_name(*all.choose(ctx_, small_problem, ConvPass::forward, "slow").plan);
@@ -139,7 +139,7 @@ TEST_F(ConvTunerTest, ReplacesPartlyCachedPasses) {
   const ConvPolicy policy{.engine = "measured", .cache_file = cache_path()};
   auto all = tuner(engines, policy);
   EXPECT_EQ(chosen(all), "sharing");
-  // Of what was measured together the file loses one pass and has another for the first.
+  // In the file, one of the passes that were measured together is missing and the first has another plan.
   std::ifstream in(policy.cache_file);
   std::string text, line;
   while (std::getline(in, line)) {
@@ -271,7 +271,7 @@ TEST_F(ConvTunerTest, MeasuresAgainIfAConditionChanged) {
   EXPECT_EQ(reason({}), "cached") << "nothing replaced it";
 }
 
-// With more room one of the others may win.
+// With more memory another plan may win.
 TEST_F(ConvTunerTest, DoesNotCacheWithoutMemory) {
   const ConvPolicy policy{.engine = "measured", .cache_file = cache_path()};
   auto all = tuner({{"large", {.plans = {{.no_room = true}}}}, {"small", one(1)}}, policy);

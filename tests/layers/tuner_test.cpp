@@ -1,4 +1,4 @@
-// Plans that are chosen by rule or by name, and what holds however a plan is chosen.
+// Plans that are chosen by heuristic or by name, and what holds for every choice.
 #include "layers/conv/tuner/tuner.h"
 
 #include "layers/conv/engines/engines.h"
@@ -125,7 +125,7 @@ TEST_F(ConvTunerTest, RefusesUnknownNames) {
   EXPECT_EQ(all.names(), (std::vector<std::string>{"onednn", "gemm"}));
 }
 
-// Chosen by rule or by name, too.
+// Also if chosen by heuristic or by name.
 TEST_F(ConvTunerTest, RejectsPlansExceedingErrorLimit) {
   const FakeEngineTraits two{
       .plans = {{.name = "rough", .milliseconds = 1, .error = 1e-4f}, {.name = "exact", .milliseconds = 5}}};
