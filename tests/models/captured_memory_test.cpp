@@ -94,7 +94,7 @@ struct MemoryBench {
   }
 };
 
-// An engine, and the threads that compute: each has scratch of its own.
+// An engine and the number of compute threads: each thread has separate scratch memory.
 class CapturedMemory : public testing::TestWithParam<std::tuple<std::string, int>> {
  protected:
   void SetUp() override { omp_set_num_threads(std::get<int>(GetParam())); }

@@ -217,7 +217,7 @@ TEST(CheckpointStore, RemovesFilesOfKilledSave) {
   EXPECT_FALSE(fs::exists(path + "/.best.safetensors.tmp-4711"));
 }
 
-// Of several ranks each keeps a part of the optimizer's state, and the one that saves writes all of it.
+// With several ranks, each keeps a part of the optimizer's state, and the rank that saves writes all of it.
 TEST(CheckpointStore, PredictsBytesOfFiles) {
   const std::string path = fresh_path("store_bytes");
   SmallRun run;
@@ -272,7 +272,7 @@ TEST(CheckpointStore, CountsReplacedFilesAsFree) {
   const std::string file = path + "/checkpoints/step-00000100/model.safetensors";
   std::ofstream(file) << "";
   const std::size_t half = fs::space(path).available / 2;
-  fs::resize_file(file, half);  // a hole: it takes no room in truth
+  fs::resize_file(file, half);  // a sparse file: it occupies no disk space
   EXPECT_EQ(error_of([&] { CheckpointStore(path, 1).prove_writable({half, half / 2}, 9); }), "");
   fs::remove(file);
   expect_within("only", error_of([&] { CheckpointStore(path, 1).prove_writable({half, half / 2}, 9); }));

@@ -56,7 +56,7 @@ TEST(ClassMapping, LoadedLastLayerKeepsItsClasses) {
   EXPECT_NE(message.find("give it another name"), std::string::npos) << message;
 }
 
-// The training data lacks a class that the validation data and the network have.
+// The validation data and the network have a class that is missing in the training data.
 TEST(ClassMapping, ValidationHasClassThatTrainingLacks) {
   const std::string list = write_pictures("mapping", 12), part = list + ".part";
   std::ofstream(part) << "0.png b\n1.png c\n2.png d\n";

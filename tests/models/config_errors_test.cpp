@@ -119,7 +119,7 @@ a.yaml:6:18: error: unknown augment step 'hflop'; did you mean 'hflip'?
 5 errors; nothing was run.)");
 }
 
-// Also where a layer cannot take the shape that reaches it, as those that want planes after a linear layer.
+// Also if the layer does not accept its input shape, as layers that need planes after a linear layer.
 TEST(ConfigErrors, ReportUnknownKeyOfEveryLayer) {
   for (const std::string& kind : builtin_layers().names()) {
     const std::string text =
@@ -163,7 +163,7 @@ TEST(ConfigErrors, RequireScoresAsOutput) {
   EXPECT_EQ(errors_of(config + "    - flatten\n"), "");
 }
 
-// Wherever a long text stands, in a key or in a value, with blanks or without.
+// Wherever the long string is, in a key or in a value, with or without blanks.
 TEST(ConfigErrors, TruncateLongStrings) {
   const std::vector<std::string> configs{
       "version: LONG\nname: LONG\ndevice: LONG\nseed: LONG\nLONG: 3\n",

@@ -148,7 +148,7 @@ TEST(Evaluate, NamesImageWithInvalidLabel) {
   }
 }
 
-// Outputs that are no numbers are no prediction, and surely none of class 0.
+// NaN outputs are no prediction, and in particular not one of class 0.
 TEST(Evaluate, CountsNonFiniteOutputsAsWrong) {
   AlwaysTwo two;
   for (Parameter* parameter : two.model.net->parameters())

@@ -9,7 +9,7 @@
 namespace twiddle {
 namespace {
 
-// Three classes; one image was taken for an output that is no class, and one for nothing.
+// Three classes; one image was predicted as an output that is not a class, and one has no prediction.
 constexpr EvaluatedSet example_set{.images = 4, .classes = 3, .outputs = 5};
 
 EvalResult example() {

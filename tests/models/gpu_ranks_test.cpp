@@ -6,8 +6,8 @@
 #include "tests/support/gpu_thread_ranks.h"
 #include "tests/support/on_gpu.h"
 
-// What ranks do on a GPU between their meetings: updates of pieces of parameters, gradients at their places, statistics
-// of all rows. Here they are threads on one GPU, which meet on the host.
+// What ranks compute on a GPU between collectives: updates of shards, gradients in their buckets, statistics of all
+// rows. Here they are threads on one GPU and synchronize on the host.
 namespace twiddle {
 namespace {
 
@@ -18,7 +18,7 @@ std::vector<std::vector<float>> train_on_gpu(int size, const std::vector<Overrid
     all.insert(all.end(), {{"device", "cuda", "--device"}, {"data.workers", "1", "--workers"}});
     Trainer::Options options;
     options.ranks = std::make_shared<GpuThreadRank>(thread);
-    options.capture = false;  // meetings on the host are no part of a graph
+    options.capture = false;  // collectives on the host cannot be captured
     Trainer trainer(small_experiment(all), options);
     const std::atomic<bool> stop = false;
     trainer.run({}, stop);
@@ -27,7 +27,7 @@ std::vector<std::vector<float>> train_on_gpu(int size, const std::vector<Overrid
   return result;
 }
 
-// Each tensor held to its largest number.
+// Differences are relative to the largest value of each tensor.
 void expect_as_one_on_gpu(const std::vector<Override>& overrides, float bound = 1e-5F) {
   const auto one = train_on_gpu(1, overrides);
   for (const int size : {2, 4}) {

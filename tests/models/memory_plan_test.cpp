@@ -62,7 +62,7 @@ std::size_t peak_of_a_step(const Model& model, std::int64_t batch) {
 }
 
 TEST(MemoryPlan, MatchesStepThroughPaths) {
-  constexpr double small = 32768;  // numbers a channel, which the plan leaves out
+  constexpr double small = 32768;  // values per channel, which the plan omits
   const std::string stem = "    - conv2d: {filters: 8, kernel: 1}\n", head = "    - linear: {outputs: 2}\n";
   for (const std::string layers : {
            "    - residual: {layers: [tanh, tanh, tanh, tanh]}\n",
@@ -82,7 +82,7 @@ TEST(MemoryPlan, MatchesStepThroughPaths) {
   }
 }
 
-// The spectra of the second layer's gradients must be gone when the first layer needs its scratch.
+// The spectra of the second layer's gradients must be freed before the first layer needs its scratch.
 TEST(MemoryPlan, CountsNoSpectraAfterTheirLastUse) {
   const Model model = model_of("[1, 28, 28]",
                                "    - conv2d: {filters: 20, kernel: 5, engine: gemm}\n    - max_pool: {kernel: 2}\n"
@@ -92,7 +92,7 @@ TEST(MemoryPlan, CountsNoSpectraAfterTheirLastUse) {
             1.1 * static_cast<double>(plan.activations + plan.gradients + plan.workspace + plan.spectra));
 }
 
-// Products by tensor cores take the halves of one factor and more: of 512 x 4096 numbers here.
+// Products on tensor cores store at least one factor in split fp16: 512 x 4096 values here.
 TEST(MemoryPlan, CountsScratchOfLinearLayers) {
   const Device gpu{Device::Kind::cuda, 0};
   if (tensor_cores(gpu).empty()) GTEST_SKIP() << "no tensor cores";

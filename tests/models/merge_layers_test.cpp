@@ -60,7 +60,7 @@ std::vector<std::string> kinds_of(const Sequential& net) {
   return kinds;
 }
 
-// Merges, holds the outputs against those of before, and returns what the network is made of now.
+// Merges, compares the outputs with those before, and returns the kinds of the remaining layers.
 std::vector<std::string> kinds_after_merging(const std::string& layers, int norms, int sums) {
   Network whole(nets_head + layers + "    - linear: {outputs: 3}\n");
   whole.draw_values();

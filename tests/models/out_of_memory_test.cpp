@@ -86,7 +86,7 @@ TEST(OutOfMemory, KeepsLastCheckpointIntact) {
 }
 
 TEST(OutOfMemory, SuggestsBatchBeforeFirstStep) {
-  // More weights than a process has addresses for: no machine has room for them.
+  // More weights than a process has addresses: no machine has enough memory for them.
   Experiment experiment =
       five_steps({{"model.input", "[1, 8192, 8192]", "--set"}, {"model.layers.fc1.outputs", "16777216", "--set"}});
   try {

@@ -81,7 +81,7 @@ void expect_close(const std::vector<double>& a, const std::vector<double>& b, do
   for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], bound * std::abs(b[i])) << i;
 }
 
-// Held to the largest number of each tensor.
+// Differences are relative to the largest value of each tensor.
 void expect_close(const Weights& a, const Weights& b, double bound) {
   ASSERT_EQ(a.size(), b.size());
   for (std::size_t tensor = 0; tensor < a.size(); ++tensor) {
@@ -138,8 +138,8 @@ TEST(Ranks, AllowRankWithoutImages) {
   expect_as_one({with({{"data.train.images", "82", "--set"}, {"train.accumulate", "5", "--set"}}), "", "", 0}, 4);
 }
 
-// Statistics over the rows of all ranks, also where some have no row, and weighted means over them. A bias in front of
-// batch norm has no gradient but what rounding leaves, and could not be compared.
+// Statistics over the rows of all ranks, also if some have no row, and weighted means over them. The gradient of a bias
+// before batch norm is only rounding error and cannot be compared.
 TEST(Ranks, SyncBatchNormAndClassWeightsAsOne) {
   const std::vector<Override> sync{{"model.layers.bn1.sync", "true", "--set"},
                                    {"model.layers.conv1.bias", "false", "--set"},
@@ -152,8 +152,8 @@ TEST(Ranks, SyncBatchNormAndClassWeightsAsOne) {
   expect_as_one({few, "", "", 0}, 4);
 }
 
-// The path that is added ends in a batch norm, which does the sum behind the other path: ranks without a row keep that
-// order, too.
+// The added path ends in a batch norm, which adds the other path's output afterwards: ranks without a row must run the
+// collectives in the same order.
 TEST(Ranks, SyncBatchNormInPathsAsOne) {
   const std::string norm = "conv2d: {filters: 3, kernel: 3, pad: 1, bias: false}, batch_norm: {sync: true}";
   const std::string residual = "residual: {layers: [" + norm + "], shortcut: [" + norm + ", relu]}";
@@ -298,7 +298,7 @@ TEST(Ranks, GuardStopsAllAtSameStep) {
   EXPECT_NE(message.find("loss became nan at epoch "), std::string::npos) << message;
 }
 
-// A weight that becomes infinite is one rank's affair, until it is all ranks'.
+// An infinite weight is on one rank until the all-gather copies it to all.
 TEST(Ranks, StopIfUpdateOverflowsOnOne) {
   const std::string message = message_of(2, {{}, "", "", 0, [](Experiment& experiment) {
                                                experiment.model.net->parameters().front()->learning_rate = INFINITY;
@@ -317,7 +317,7 @@ TEST(Ranks, ResumeFourOnThree) {
   expect_close(three.weights, train(1, {overrides, "", "", 0}).weights, 1e-5);
 }
 
-// The images of a validation, too, which nobody but their rank has read.
+// Also the validation images, which only their rank has read.
 TEST(Ranks, EvaluateImagesAsOneProcess) {
   const std::string config = R"(
 version: 1

@@ -124,8 +124,8 @@ TEST(Resume, AcceptsNewSeedOnlyBetweenEpochs) {
   EXPECT_EQ(resumed.state().epoch, 4);
 }
 
-// A run on pictures of which one is damaged: what was learnt up to there is saved, and once the picture is whole the
-// run goes on as if nothing had been.
+// A run on images of which one is damaged: progress before it is saved, and after the image is repaired the run
+// continues as if it had never been damaged.
 void expect_to_survive_a_bad_picture(const std::string& section, const std::string& good, const std::string& other) {
   const auto experiment = [&] {
     return small_experiment({{"data.train", "{format: image_list, channels: 1, file: " + good + "}", "--set"},
@@ -250,7 +250,7 @@ TEST(Resume, IsExactWithAdam) {
   expect_to_resume_exactly({{"train.optimizer", "adam", "--set"}});
 }
 
-// Engines that have ways of their own to choose from are no exception.
+// Includes engines that select among several plans.
 TEST(Resume, IsExactWithCpuFftEngine) {
   expect_to_resume_exactly({{"device", "cpu", "--set"},
                             {"deterministic", "false", "--set"},

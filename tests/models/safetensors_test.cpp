@@ -57,7 +57,7 @@ void put(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
-// A file with this header and so many bytes of data.
+// Returns a file with this header and `data_bytes` bytes of data.
 std::string file_of(const std::string& header, std::size_t data_bytes) {
   const std::uint64_t length = header.size();
   return std::string(reinterpret_cast<const char*>(&length), 8) + header + std::string(data_bytes, '\0');
@@ -115,7 +115,7 @@ TEST(SafeTensors, WritesTensorsWithoutCopy) {
   });
 }
 
-// A stand-in for a GPU, whose memory the host cannot read; counts the host memory that is taken.
+// Simulates a GPU, whose memory the host cannot read; counts the host memory that is allocated.
 class OtherDevice final : public ForwardingStream {
  public:
   using ForwardingStream::ForwardingStream;

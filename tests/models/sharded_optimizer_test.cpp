@@ -36,7 +36,7 @@ struct UpdateBench {
       parameter.learning_rate = size == 64 ? 2 : 1;
     }
   }
-  // Of few bits, so that the parts of one add up to it exactly.
+  // Returns numbers with few significant bits, so that their sums are exact.
   static std::vector<float> numbers(std::int64_t size, int seed) {
     const RandomSequence random = RandomSequence{static_cast<std::uint64_t>(seed)};
     std::vector<float> values;
@@ -93,10 +93,14 @@ NamedState copies_of(Stream& stream, const NamedState& state) {
 }
 
 <<<<<<< HEAD:tests/models/sharded_optimizer_test.cpp
+<<<<<<< HEAD:tests/models/sharded_optimizer_test.cpp
 // Bitwise, weights and state, on ranks of which some may have no part of any parameter.
 TEST(ShardedOptimizer, UpdatesAsOneProcessDoes) {
 =======
 // To the same bits, on ranks of which some may have no piece of anything; and so does the state.
+=======
+// Bitwise identical, including the state, even if some ranks have no shard of a bucket.
+>>>>>>> 05446db7 (tests/models: rewrite comments in plain English):tests/models/shared_weights_test.cpp
 TEST(SharedWeights, AreUpdatedAsOneProcess) {
 >>>>>>> 0c92a083 (tests/models: name tests after the behavior that they check):tests/models/shared_weights_test.cpp
   for (const char* const name : {"{sgd: {momentum: 0.9, weight_decay: 0.1}}", "{adamw: {weight_decay: 0.1}}", "sgd"})
@@ -116,10 +120,14 @@ TEST(SharedWeights, AreUpdatedAsOneProcess) {
 }
 
 <<<<<<< HEAD:tests/models/sharded_optimizer_test.cpp
+<<<<<<< HEAD:tests/models/sharded_optimizer_test.cpp
 // In the backward pass a gradient is reduced when it is complete: after the last layer that adds to it.
 TEST(ShardedOptimizer, ReducesAGradientUsedTwiceOnce) {
 =======
 // Beside the backward pass a gradient is summed when it is complete: behind the last layer that adds to it.
+=======
+// During the backward pass, a gradient is reduced once it is complete: after the last layer that adds to it.
+>>>>>>> 05446db7 (tests/models: rewrite comments in plain English):tests/models/shared_weights_test.cpp
 TEST(SharedWeights, AreReducedOnceIfUsedTwice) {
 >>>>>>> 0c92a083 (tests/models: name tests after the behavior that they check):tests/models/shared_weights_test.cpp
   on_ranks(2, [](const RankPointer& ranks) {
@@ -215,9 +223,13 @@ TEST(SharedWeights, RestoreWholeState) {
 }
 
 <<<<<<< HEAD:tests/models/sharded_optimizer_test.cpp
+<<<<<<< HEAD:tests/models/sharded_optimizer_test.cpp
 TEST(ShardedOptimizer, KeepsTheStateOfAFrozenParameter) {
 =======
 // Of a parameter that is frozen for now.
+=======
+// A parameter that is currently frozen.
+>>>>>>> 05446db7 (tests/models: rewrite comments in plain English):tests/models/shared_weights_test.cpp
 TEST(SharedWeights, KeepStateOfFrozenWeights) {
 >>>>>>> 0c92a083 (tests/models: name tests after the behavior that they check):tests/models/shared_weights_test.cpp
   on_ranks(2, [&](const RankPointer& ranks) {

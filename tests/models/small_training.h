@@ -17,8 +17,7 @@
 
 namespace twiddle {
 
-// A net with everything that has a state of its own: dropout's random numbers, batch norm's averages, momentum,
-// augmentation.
+// A network with every kind of state: dropout's random numbers, batch norm's averages, momentum, augmentation.
 inline Experiment small_experiment(const std::vector<Override>& overrides = {}, const ExperimentOptions& options = {}) {
   return load_experiment_text(R"(
 version: 1
@@ -58,7 +57,7 @@ struct Losses : TrainObserver {
   }
 };
 
-// Asks for the end after a number of steps.
+// Requests the stop after a number of steps.
 struct StopAfter : TrainObserver {
   std::int64_t steps;
   std::atomic<bool>& stop;
@@ -90,7 +89,8 @@ inline Trainer::Options in_folder(const std::string& folder, const std::string& 
   return options;
 }
 
-// A list of grey pictures of 8x8, of four classes in turn, in a folder of that name; those at `bad` are cut short.
+// Writes a list of gray 8x8 images of four alternating classes into a folder of that name; those at `bad` are
+// truncated.
 inline std::string write_pictures(const std::string& name, int count, const std::set<int>& bad = {}) {
   const std::string folder = new_folder(name);
   std::filesystem::create_directories(folder);

@@ -40,7 +40,7 @@ HostArray array_of(Shape shape, float value) {
   return array;
 }
 
-// What PyTorch saves of that net: ten and eleven are there because '10' comes before '3' in the alphabet.
+// PyTorch's state_dict of that network. Numbers from ten on are included since '10' precedes '3' alphabetically.
 SafeTensors torch_file() {
   SafeTensors file;
   file.arrays["features.3.weight"] = array_of({2, 1, 3, 3}, 1);

@@ -44,7 +44,7 @@ std::string numbered(const std::string& name, std::int64_t number) {
   return name + std::to_string(number);
 }
 
-// He et al. 2016, table 1. A bottleneck has four times as many channels behind it as in it.
+// He et al. 2016, table 1. A bottleneck has four times as many output channels as inner channels.
 StateDict resnet(const std::vector<std::int64_t>& blocks, bool bottleneck) {
   StateDict dict;
   dict.conv("conv1", 64, 3, 7), dict.batch_norm("bn1", 64);
@@ -64,8 +64,8 @@ StateDict resnet(const std::vector<std::int64_t>& blocks, bool bottleneck) {
   return dict;
 }
 
-// Szegedy et al. 2014, table 1: filters of 1x1, before 3x3, of 3x3, before 5x5 (3x3 in torchvision), of these, behind
-// the pool.
+// Szegedy et al. 2014, table 1: filters of 1x1, before 3x3, of 3x3, before 5x5 (3x3 in torchvision), of 5x5, after the
+// pool.
 StateDict googlenet() {
   StateDict dict;
   const auto basic = [&](const std::string& name, std::int64_t filters, std::int64_t channels, std::int64_t kernel) {
@@ -141,7 +141,7 @@ StateDict alexnet() {
   return net.dict;
 }
 
-// Simonyan, Zisserman 2015, table 1: so many layers before each pool.
+// Simonyan, Zisserman 2015, table 1: the number of layers before each pool.
 StateDict vgg(const std::vector<int>& layers) {
   Counted net;
   for (const int count : layers) {
@@ -154,7 +154,7 @@ StateDict vgg(const std::vector<int>& layers) {
   return net.dict;
 }
 
-// A scale a channel and a linear layer of each pixel have dimensions of 1 in one program that they lack in the other.
+// Per-channel scales and linear layers applied to each pixel have dimensions of 1 in only one of the two programs.
 Shape without_ones(Shape shape) {
   while (shape.size() > 1 && shape.back() == 1) shape.pop_back();
   return shape;
@@ -171,7 +171,7 @@ Tensors ours_by_torch_names(const std::string& file, const Tensors& theirs) {
   return tensors;
 }
 
-// A line for each tensor that one of both lacks, or has in another shape.
+// Returns one line for each tensor that is missing in one of them or has another shape.
 std::string differences(const Tensors& ours, const Tensors& theirs) {
   std::string lines;
   for (const auto& [name, shape] : theirs)

@@ -54,7 +54,7 @@ struct StepBench {
     for (std::int64_t i = 0; i < images; ++i) labels.push_back(static_cast<std::int32_t>(random.below(i, 3)));
     return {Tensor::from(*ctx.stream, {images, 2, 8, 8}, pixels), Tensor::from(*ctx.stream, {images}, labels), {}};
   }
-  // As a loader has it: batches of the full size lie at two places in turn.
+  // Like a loader: batches of the full size alternate between two buffers.
   Batch in_turn(int number) {
     const Batch made = batch(number);
     Batch& place = places_[number % 2];
@@ -177,7 +177,7 @@ TEST_P(EveryDevice, TrainStepRunsEagerlyIfCaptureFails) {
   EXPECT_EQ(eager.weights(), tried.weights());
   EXPECT_FALSE(tried.step.captured());
   EXPECT_NE(tried.step.why_not_captured(), "");
-  EXPECT_EQ(eager.step.why_not_captured(), "");  // nobody asked
+  EXPECT_EQ(eager.step.why_not_captured(), "");  // no capture was attempted
 }
 
 TEST_P(EveryDevice, TrainStepSumsLossAndCorrectImages) {
@@ -232,8 +232,8 @@ std::vector<float> learnt(StepBench& bench) {
   return all;
 }
 
-// The loss is a number, the gradients are none: nothing that is not finite may reach weights or optimizer, and nothing
-// at all may be learnt from then on.
+// The loss is finite, but the gradients are not: no non-finite value may reach weights or optimizer, and training must
+// stop from then on.
 TEST_P(EveryDevice, TrainStepStopsOnBadGradient) {
   for (const char* optimizer : {"{sgd: {momentum: 0.9}}", "adam"}) {
     for (const bool capture : {false, true}) {
@@ -244,7 +244,7 @@ TEST_P(EveryDevice, TrainStepStopsOnBadGradient) {
       for (int i = 0; i < 4; ++i) bench.step.run(bench.batch(i), 0.1);
       EXPECT_TRUE(std::isfinite(bench.step.sums().to_vector(*bench.ctx.stream).at(0)));
       const std::vector<float> before = learnt(bench);
-      // On a GPU the fifth step is replayed, and a captured one does not ask the layer again: its shape is another.
+      // On a GPU the fifth step is replayed, and a captured step does not call the layer again: its shape differs.
       bad.from = 0;
       EXPECT_TRUE(std::isfinite(bench.run(bench.batch(4, 5), 0.1)));
       EXPECT_TRUE(std::isnan(bench.step.sums().to_vector(*bench.ctx.stream).at(0)));
@@ -299,7 +299,7 @@ class Crowded final : public ForwardingStream {
   bool can_;
 };
 
-// A device that captures, and counts what it is asked for.
+// A device that captures and counts allocation requests.
 class Counting final : public ForwardingStream {
  public:
   using ForwardingStream::ForwardingStream;

@@ -31,7 +31,7 @@ TEST(Trainer, LearnsSyntheticData) {
   EXPECT_EQ(trainer.last_validation()->images, 40);
 }
 
-// Nothing goes by the clock where an engine has a name, for the model or for a layer.
+// No choice depends on timing if the engine is named, for the model or for a layer.
 TEST_P(EveryDevice, TrainerIsReproducibleWithNamedEngines) {
   const std::string engine = GetParam().kind == Device::Kind::cpu ? "fft" : "fbfft";
   const std::string config = R"(
@@ -85,7 +85,7 @@ TEST_P(EveryDevice, TrainerKeepsFrozenLayers) {
     EXPECT_EQ(before[i] == after[i], !parameters[i]->name.starts_with("fc1")) << parameters[i]->name;
 }
 
-// 90 images in batches of 20: an epoch's last update is of the 10 that are left, alone or behind 20 others.
+// 90 images in batches of 20: an epoch's last update uses the 10 that are left, alone or after 20 others.
 TEST_P(EveryDevice, TrainerAccumulationEqualsLargerBatch) {
   const std::string layers =
       "[conv2d: {filters: 4, kernel: 3}, residual: {layers: [conv2d: {filters: 4, kernel: 3, pad: 1}, relu]}, "
@@ -171,7 +171,7 @@ TEST(Trainer, StopsDuringEngineBenchmark) {
   EXPECT_EQ(resumed.run({}, stop), Trainer::End::finished);
 }
 
-// Asks for the end when an epoch's last step is done: what follows is the validation.
+// Requests the stop after an epoch's last step, before the validation.
 struct StopBeforeValidation : TrainObserver {
   std::atomic<bool>& stop;
   std::int64_t last_step;
@@ -233,7 +233,7 @@ TEST_P(EveryDevice, TrainerCapturesWithoutMessage) {
   } listener;
   std::atomic<bool> stop = false;
   Trainer(small_experiment({{"device", to_string(GetParam()), "--device"}}), {}).run({&listener}, stop);
-  EXPECT_EQ(listener.told, "");  // a GPU captures them, and of the CPU nobody expects it
+  EXPECT_EQ(listener.told, "");  // a GPU captures steps, and a CPU reports nothing
 }
 
 TEST(Trainer, DoesNotDependOnWorkerCount) {
@@ -246,12 +246,12 @@ TEST(Trainer, DoesNotDependOnWorkerCount) {
 }
 
 TEST_P(EveryDevice, TrainerNamesLayerOfNonFiniteLoss) {
-  // Of the engines gemm alone is known to keep such inputs apart: a spectrum mixes all of a plane.
+  // Only the engine gemm keeps such inputs separate: a spectrum mixes all elements of a plane.
   Trainer trainer(small_experiment({{"data.normalize", "{mean: 0, std: 1e-38}", "--set"},
                                     {"convolution.engine", "gemm", "--engine"},
                                     {"device", to_string(GetParam()), "--device"}}),
                   {});
-  // On a GPU the loss is looked at now and then.
+  // On a GPU the loss is checked periodically.
   const std::string when = GetParam().kind == Device::Kind::cpu ? "epoch 1, step 1 " : "epoch 1, at or before step ";
   const auto start = weights(trainer);
   std::atomic<bool> stop = false;
@@ -285,7 +285,7 @@ TEST_P(EveryDevice, TrainerNamesNonFiniteImage) {
   }
 }
 
-// Weights that are bad for one step, and whole again before anybody looks at the loss on a GPU.
+// Makes weights non-finite for one step and restores them before the loss on a GPU is checked.
 struct SpoilOneStep : TrainObserver {
   Trainer& trainer;
   Tensor weights, whole;
@@ -320,7 +320,7 @@ TEST_P(EveryDevice, TrainerBlamesLayerOnlyForItsInputs) {
   }
 }
 
-// Notes in which order it was told of steps and epochs, and how often the host had waited for the device by then.
+// Records the order of step and epoch reports, and how often the host had waited for the device at each of them.
 struct WaitsAtEachStep : TrainObserver {
   Trainer& trainer;
   std::vector<std::int64_t> steps, waits;
@@ -342,7 +342,7 @@ TEST_P(EveryDevice, TrainerReportsLossWithoutStall) {
   ASSERT_EQ(observer.steps.size(), 4u * 5);
   for (std::size_t i = 0; i < observer.steps.size(); ++i)
     EXPECT_EQ(observer.steps[i], static_cast<std::int64_t>(i + 1));
-  // Within the last epoch, whose last step is told when its end has been waited for.
+  // Within the last epoch, whose last step is reported after its end.
   EXPECT_EQ(observer.waits[15], observer.waits[18]);
 }
 

@@ -8,7 +8,7 @@
 namespace twiddle {
 namespace {
 
-// Behind `flatten` a batch norm gets one value a channel from each image.
+// A batch norm after `flatten` receives one value per channel from each image.
 Experiment norm_on_rows(const std::string& images, const std::string& batch, const std::string& more = "") {
   return load_experiment_text(
       "version: 1\n"

@@ -1,4 +1,4 @@
-// Two trainings in one process, each on a GPU of its own.
+// Two trainings in one process, each on a separate GPU.
 #include <gtest/gtest.h>
 
 #include <functional>

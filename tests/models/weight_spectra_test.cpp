@@ -81,7 +81,7 @@ TEST_P(EveryDevice, EvaluationTransformsEachWeightOnce) {
     SmallNet net(GetParam(), engine, of_strides);
     const std::vector<const Parameter*> kernels = net.kernels();
     ASSERT_EQ(kernels.size(), 3u);
-    // Six batches of two sizes: a plan that is chosen for a size is tried on weights of its own.
+    // Six batches of two sizes: a plan that is selected for a size is checked on separate weights.
     EXPECT_EQ(net.evaluation(), 3u + 2 * 3);
     EXPECT_EQ(net.evaluation(), 0u);
     kernels[1]->variable.value().write();

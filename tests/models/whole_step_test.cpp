@@ -72,7 +72,7 @@ std::vector<std::vector<float>> gradients(Device device, const std::string& engi
   return before;
 }
 
-// Each of three layers adds an error of the class, and subtracting weights rounds once more.
+// Each of three layers adds an error up to its limit, and the subtraction of weights rounds once more.
 void expect_same(const std::vector<std::vector<float>>& got, const std::vector<std::vector<float>>& expected) {
   ASSERT_EQ(got.size(), expected.size());
   for (std::size_t i = 0; i < expected.size(); ++i) {

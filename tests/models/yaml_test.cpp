@@ -18,7 +18,7 @@ ConfigNode parse(const std::string& text) {
   return node;
 }
 
-// What is said of a text that is refused.
+// Returns the error message for a refused string.
 std::string yaml_complaint(const std::string& text) {
   Diagnostics diagnostics;
   parse_yaml(text, make_source("a.yaml", text), diagnostics);
