@@ -21,7 +21,7 @@ void note_thread(int) {
   receiver = gettid();
 }
 
-// In place of the handler, whose thread cannot be seen, until the end.
+// Replaces the handler until the end of scope, since the thread that runs it cannot be observed.
 class NotedThread {
  public:
   explicit NotedThread(int number) : number_(number) {
@@ -44,7 +44,7 @@ void wait_until(const auto& condition) {
   while (!condition()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-// Ends the process with the code of the error that an Interrupt is without room for the stack of a thread.
+// Exits with the code of the error that Interrupt throws if there is no memory for a thread's stack.
 [[noreturn]] void make_without_room() {
   std::size_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
@@ -114,7 +114,7 @@ TEST(Interrupt, FailsIfThreadCannotStart) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "it needs the address space for itself";
 #endif
-  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a new process, where no stack of an earlier thread is at hand
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a new process, which cannot reuse the stack of an earlier thread
   EXPECT_EXIT(make_without_room(), testing::ExitedWithCode(4), "cannot start a thread that waits for signals: ");
 }
 

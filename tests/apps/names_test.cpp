@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 namespace twiddle {
 namespace {
 
-// Folders, pictures and a config whose names hold line ends, escape codes and bytes that are no UTF-8.
+// Folders, images and a config whose names contain line breaks, escape codes and invalid UTF-8.
 class Names : public testing::Test {
  protected:
   Names() : folder_(fresh_folder("names")), model_(folder_ / "lat\xe9\n.yaml") {
@@ -34,7 +34,7 @@ class Names : public testing::Test {
         .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   }
 
-  // That text can be shown as it is, and that no name has made a line of its own.
+  // Checks that the text is printable as it is, and that no name adds a line.
   static void expect_clean(const std::string& text, const char* what) {
     EXPECT_EQ(text, printable_lines(text)) << what;
     EXPECT_EQ(text.find("\nfake line"), std::string::npos) << what << text;

@@ -8,7 +8,7 @@ namespace fs = std::filesystem;
 namespace twiddle {
 namespace {
 
-// A pipe that nobody writes into: who opened it would wait for ever.
+// A pipe without a writer: opening it would block forever.
 class Pipes : public testing::Test {
  protected:
   Pipes() : folder_(fresh_folder("pipes")), pipe_((folder_ / "pipe").string()) {

@@ -9,13 +9,13 @@ namespace fs = std::filesystem;
 namespace twiddle {
 namespace {
 
-// Shell scripts in the place of ranks.
+// Shell scripts instead of ranks.
 class RankProcesses3 : public testing::Test {
  protected:
   void SetUp() override { folder_ = fresh_folder("rank_processes"); }
   void TearDown() override { fs::remove_all(folder_); }
 
-  // The exit code, what was told, and what each rank has written to "$OUT.rank".
+  // Returns the exit code; stores what was reported, and what each rank has written to "$OUT.rank".
   int run(const std::string& script) {
     setenv("OUT", (folder_ / "rank").c_str(), 1);
     testing::internal::CaptureStderr();
@@ -39,7 +39,7 @@ TEST_F(RankProcesses3, ReceiveRankAndRendezvous) {
 
 TEST_F(RankProcesses3, ReturnCodeOfFirstFailure) {
   EXPECT_EQ(run("test $TWIDDLE_RANK = 1 && exit 3; sleep 1; exit 4"), 3);
-  EXPECT_EQ(told_, "");  // it has told that itself
+  EXPECT_EQ(told_, "");  // the rank has reported it itself
 }
 
 TEST_F(RankProcesses3, ReportKilledRank) {
@@ -48,7 +48,7 @@ TEST_F(RankProcesses3, ReportKilledRank) {
   EXPECT_NE(told_.find("was ended by signal 9, Killed"), std::string::npos) << told_;
 }
 
-// A killed process lets go of its GPU before its parent hears of its end, and others may end meanwhile.
+// A killed process releases its GPU before its parent is notified, and others may exit in between.
 TEST_F(RankProcesses3, ReportKilledRankThatExitsLater) {
   EXPECT_EQ(run("test $TWIDDLE_RANK = 2 && { sleep 1; kill -KILL $$; }; exit 1"), 128 + SIGKILL);
   EXPECT_NE(told_.find("rank 2 of 3 (process "), std::string::npos) << told_;
@@ -60,7 +60,7 @@ TEST_F(RankProcesses3, StopOthersIfOneFails) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60));
 }
 
-// Ctrl-Z comes to the parent alone; stopped by it, and told to go on as a shell does, all go on.
+// Ctrl-Z reaches only the parent, which stops the ranks. When a shell continues the parent, all ranks continue.
 TEST_F(RankProcesses3, AreSuspendedTogether) {
   const pid_t parent = fork();
   if (parent == 0) {

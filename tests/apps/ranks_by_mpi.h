@@ -12,12 +12,12 @@ class RanksByMpi : public testing::Test {
  protected:
   void SetUp() override {
     if (std::strlen(TWIDDLE_MPIEXEC) == 0) GTEST_SKIP() << "this build has no MPI, by which processes train together";
-    // Open MPI wants to be told that it may run as root, and on fewer cores than processes.
+    // Open MPI requires these variables to run as root and on fewer cores than processes.
     for (const char* name :
          {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "OMPI_MCA_rmaps_base_oversubscribe"})
       setenv(name, "1", 1);
     setenv("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe", 1);  // for Open MPI 5
-    // Seconds in which the others may tell something before they are killed, too; Open MPI always waits that long.
+    // Seconds for the other ranks to print messages before they are killed; Open MPI always waits that long.
     setenv("OMPI_MCA_odls_base_sigkill_timeout", "2", 1);
     setenv("PRTE_MCA_odls_base_sigkill_timeout", "2", 1);
     setenv("LSAN_OPTIONS", "detect_leaks=0", 0);  // where a sanitizer looks on: what Open MPI never frees is its own

@@ -145,7 +145,7 @@ TEST_F(RanksByMpi, RefuseOtherWeightsAndOtherCheckpoints) {
   EXPECT_NE(state.find(" has another state of training: 'step 15', on rank 0 'step 10'"), std::string::npos) << state;
 }
 
-// Each of two ranks begins in a folder of its own, and there is the list of its images: one path for both, as on two
+// Each of two ranks starts in a separate folder that contains its list of images: one path for both, as on two
 // machines.
 class RanksWithTheirOwnImages : public RanksByMpi {
  protected:
@@ -212,7 +212,7 @@ TEST_F(RanksByMpi, NameCheckpointIfRankIsKilled) {
   const std::string err = program.err();
   EXPECT_NE(err.find("rank 1 disconnected unexpectedly; stopping all ranks"), std::string::npos) << err;
   EXPECT_NE(err.find("last checkpoint: " + (folder(1) / "checkpoints" / "step-").string()), std::string::npos) << err;
-  // What is there is whole.
+  // The existing checkpoint is intact.
   const Finished resumed = run_program({"train", "--resume", folder(1).string(), "--epochs", "1", "--device", "cpu"});
   EXPECT_EQ(resumed.code, 0) << resumed.err;
 }

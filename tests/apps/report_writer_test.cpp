@@ -10,7 +10,7 @@ namespace fs = std::filesystem;
 namespace twiddle {
 namespace {
 
-// A run whose epochs are told without being trained.
+// A run whose epochs are reported without training.
 class ReportWriterTest : public testing::Test {
  protected:
   ReportWriterTest()
@@ -23,7 +23,7 @@ class ReportWriterTest : public testing::Test {
     return {trainer_.config(), trainer_, metrics_, console_, folder_.string(), "twiddle train", least_pause};
   }
 
-  // How many reports were drawn in so many more epochs.
+  // Returns how many reports were drawn in the next `epochs` epochs.
   int drawn_in(int epochs, ReportWriter& writer) {
     int drawn = 0;
     for (int i = 0; i < epochs; ++i) {

@@ -38,7 +38,7 @@ inline std::string program_path() {
   return elsewhere ? elsewhere : TWIDDLE_PROGRAM;
 }
 
-// The program `twiddle`, or another, as a process of its own, its output in files.
+// Runs `twiddle` or another program as a separate process with its output in files.
 class Program {
  public:
   explicit Program(const std::vector<std::string>& arguments, const std::string& program = program_path())
@@ -51,7 +51,7 @@ class Program {
     if (process_ != 0) return;
     dup2(open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDOUT_FILENO);
     dup2(open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
-    setenv("XDG_CACHE_HOME", folder_.c_str(), 1);  // the user's own cache is none of a test's business
+    setenv("XDG_CACHE_HOME", folder_.c_str(), 1);  // a test must not use the user's cache
     setenv("OMP_NUM_THREADS", "1", 1);             // so that tests side by side do not wait for each other's threads
     setenv("TWIDDLE", program_path().c_str(), 1);  // for a shell's script
     execv(program.c_str(), argv.data());

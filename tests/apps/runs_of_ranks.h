@@ -8,7 +8,7 @@
 #include "models/checkpoints/safetensors.h"
 #include "tests/apps/run_program.h"
 
-// What several ranks leave behind, and how they are found.
+// Finds the files that several ranks write.
 namespace twiddle {
 
 inline std::vector<std::vector<float>> weights_at(const std::filesystem::path& run, const std::string& step) {
@@ -22,7 +22,7 @@ inline std::vector<std::vector<float>> weights_at(const std::filesystem::path& r
   return all;
 }
 
-// Of each tensor's largest difference, as a share of its largest number, the largest.
+// Returns the largest difference over all tensors, relative to the largest value of the tensor.
 inline double difference(const std::vector<std::vector<float>>& a, const std::vector<std::vector<float>>& b) {
   EXPECT_EQ(a.size(), b.size());
   double share = 0;
@@ -59,7 +59,7 @@ inline std::vector<pid_t> ranks_of(pid_t mpirun) {
   return ranks;
 }
 
-// Of two processes the one that writes in the run folder, rank 0, and the other.
+// Two processes: rank 0, which writes to the run folder, and the other rank.
 struct TwoRanks {
   pid_t leader, other;
 };

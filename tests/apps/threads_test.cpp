@@ -10,7 +10,7 @@ namespace fs = std::filesystem;
 namespace twiddle {
 namespace {
 
-// What the OpenMP runtime tells of its settings, of the program that was called and of any that it starts anew.
+// Returns the settings that the OpenMP runtime prints, for the called program and any program that it restarts.
 std::string thread_settings() {
   setenv("OMP_DISPLAY_ENV", "verbose", 1);
   const std::string told = run_program({"devices"}).err;

@@ -87,7 +87,7 @@ TEST(Check, WarnsOfHarmfulSettings) {
   EXPECT_NE(means.find("'class_weights' with 'accumulate'"), std::string::npos) << means;
 }
 
-// Of nine images the last one would be a batch of its own, which the batch norm cannot be trained on.
+// With nine images, the last one would be a separate batch, on which batch norm cannot be trained.
 TEST(Check, CountsUpdatesAsTrainDoes) {
   const auto folder = fresh_folder("updates");
   const std::string file = (folder / "net.yaml").string();
@@ -171,7 +171,7 @@ TEST(Time, ReportsIterationAndEveryLayer) {
     EXPECT_LT(row.at("error").get<double>(), 2e-6) << row;
     EXPECT_EQ(row.at("reason"), "rule");
   }
-  EXPECT_FALSE(first_input_gradient);  // nobody needs it
+  EXPECT_FALSE(first_input_gradient);  // not needed
   EXPECT_EQ(convolution_rows, 3 * 3 - 1);
 }
 
