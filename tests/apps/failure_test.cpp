@@ -20,7 +20,7 @@ TEST(Failure, NamesPathWithoutPermission) {
   EXPECT_EQ(failure.code, static_cast<int>(ErrorKind::data));
 }
 
-TEST(ConfigOrigin, IsEmptyIfAFolderReplacesTheFile) {
+TEST(ConfigOrigin, IsEmptyIfFolderReplacesFile) {
   const fs::path run = temp_path("folder_for_environment");
   fs::create_directories(run / "environment.json");
   EXPECT_EQ(config_origin(run.string()), "");

@@ -13,7 +13,7 @@ TEST(Relabeled, MapsLabelsByName) {
   EXPECT_EQ(data.describe(), "numbers");
 }
 
-TEST(Relabeled, RefusesClassThatNetworkLacks) {
+TEST(Relabeled, RefusesClassUnknownToNetwork) {
   EXPECT_THROW(Relabeled(std::make_unique<Numbers>(10), {"0", "1"}), Error);
   EXPECT_EQ(unknown_names({"a", "b", "c"}, {"c", "a"}), (std::vector<std::string>{"b"}));
 }

@@ -74,7 +74,7 @@ std::int64_t count_of_nan(const std::vector<float>& values, std::int64_t first, 
 
 }  // namespace
 
-TEST_P(EveryDevice, DepthwiseFftAgreesWithReferenceOnRandomProblems) {
+TEST_P(EveryDevice, DepthwiseFftMatchesReferenceOnRandomProblems) {
   const auto engine = engine_on(GetParam());
   if (engine == nullptr) GTEST_SKIP() << "runs on a GPU alone";
   Context ctx(GetParam());
@@ -91,7 +91,7 @@ TEST_P(EveryDevice, DepthwiseFftAgreesWithReferenceOnRandomProblems) {
   EXPECT_GT(runs, random_depthwise_problems());
 }
 
-TEST_P(EveryDevice, DepthwiseFftAgreesWithReferenceInEverySize) {
+TEST_P(EveryDevice, DepthwiseFftMatchesReferenceInEverySize) {
   const auto engine = engine_on(GetParam());
   if (engine == nullptr) GTEST_SKIP() << "runs on a GPU alone";
   Context ctx(GetParam());

@@ -19,7 +19,7 @@ TEST(Grid, TileCoversPlaneAndOnePad) {
   EXPECT_THROW(whole_plane(problem, 13, 16), Error);
 }
 
-TEST(Grid, TileCoversOutputIfPadIsWide) {
+TEST(Grid, TileCoversOutputForWidePads) {
   EXPECT_EQ(least_height(conv_problem("1x1x4x4 * 1x1x3x3 pad 4")), 10);
 }
 

@@ -200,7 +200,7 @@ class NoMoreFiles {
   rlimit before_{};
 };
 
-TEST(Sockets, ReportLackOfFileDescriptors) {
+TEST(Sockets, ReportTooManyOpenFiles) {
   const int port = free_port();
   const Socket listener = listen_at({"127.0.0.1", port});
   const std::optional<Socket> caller = connect_to({"127.0.0.1", port});

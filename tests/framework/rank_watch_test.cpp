@@ -134,7 +134,7 @@ TEST_F(WatchedRanks, ExitIfAllWaitTooLong) {
   for (std::size_t rank = 0; rank < 3; ++rank) EXPECT_EQ(end_of(rank), 79);
 }
 
-TEST_F(WatchedRanks, WaitForDevicesIfThereIsNoLimit) {
+TEST_F(WatchedRanks, WaitForDevicesWithoutLimit) {
   start(2, 30, [](int rank, RankWatch& watch) {
     watch.watch_waits([] { return 1e6; }, 0);
     usleep(3000000);

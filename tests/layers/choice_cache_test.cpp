@@ -189,7 +189,7 @@ TEST(ChoiceCache, KeepsNothingWithoutFile) {
   EXPECT_FALSE(cache.find(key("one")));
 }
 
-TEST(ChoiceCache, ReusesBatchesHalfAsLargeOrLarger) {
+TEST(ChoiceCache, ReusesBatchesOfHalfSize) {
   const std::string path = fresh_path("batches");
   ChoiceCache cache(path);
   for (const int batch : {4, 32, 128}) cache.store(key("one", batch), {"at " + std::to_string(batch), 1});

@@ -22,7 +22,7 @@ TEST(CpuRule, FftPaysForLargeGroupedKernels) {
     EXPECT_TRUE(spectra(problem)) << problem;
 }
 
-TEST(CpuRule, FftIsTooSlowForSmallProblems) {
+TEST(CpuRule, FftLosesOnSmallProblems) {
   for (const char* problem : {"16x64x28x28 * 64x64x3x3 pad 1", "16x96x56x56 * 96x1x5x5 pad 2 groups 96",
                               "64x1x28x28 * 20x1x7x7", "16x64x11x11 * 64x64x5x5", "16x64x28x28 * 64x64x7x1 pad 3x0"})
     EXPECT_FALSE(spectra(problem)) << problem;
@@ -35,7 +35,7 @@ TEST(CpuRule, FftPaysForLongRowKernels) {
     EXPECT_TRUE(spectra(problem)) << problem;
 }
 
-TEST(CpuRule, FftPaysForSmallKernelsWithoutLibrary) {
+TEST(CpuRule, FftPaysForSmallKernels) {
   EXPECT_TRUE(spectra_without_onednn("16x64x28x28 * 64x64x3x3 pad 1"));
   EXPECT_TRUE(spectra_without_onednn("16x64x28x28 * 64x1x31x31 pad 15 groups 64"));
   EXPECT_FALSE(spectra_without_onednn("16x64x28x28 * 64x4x3x3 pad 1 groups 16"));
@@ -44,7 +44,7 @@ TEST(CpuRule, FftPaysForSmallKernelsWithoutLibrary) {
   EXPECT_FALSE(spectra_without_onednn("16x64x28x28 * 64x64x1x1"));
 }
 
-TEST(CpuRule, WinogradPaysWithManyTilesAndChannels) {
+TEST(CpuRule, WinogradPaysForManyTiles) {
   for (const char* problem : {"1x64x28x28 * 64x64x3x3 pad 1", "1x32x24x24 * 32x32x3x3 pad 1",
                               "2x512x14x14 * 512x512x3x3 pad 1", "16x512x7x7 * 512x512x3x3 pad 1"})
     EXPECT_TRUE(winograd_pays_beside_onednn(conv_problem(problem))) << problem;

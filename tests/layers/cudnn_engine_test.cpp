@@ -145,7 +145,7 @@ TEST_F(CudnnEngine, UsesAtMostReportedScratch) {
 }
 
 // Checking a plan's error needs x, w and y once more. If memory is too small for that, the plan is used unchecked.
-TEST_F(CudnnEngine, RunsIfTrialRunLacksMemory) {
+TEST_F(CudnnEngine, RunsUncheckedIfMemoryIsShort) {
   const ConvProblem problem = conv_problem("128x256x56x56 * 256x256x3x3 pad 1");  // x and y have 392 MiB each
   constexpr std::size_t left = std::size_t(600) << 20;
   std::vector<std::unique_ptr<ConvEngine>> alone;

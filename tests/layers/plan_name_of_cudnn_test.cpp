@@ -16,7 +16,7 @@ TEST(CudnnPlanName, RoundTrips) {
   }
 }
 
-TEST(CudnnPlanName, NonsenseIsNone) {
+TEST(CudnnPlanName, InvalidNameIsRejected) {
   for (const char* text :
        {"", " (engine 1)", "nchw (", "nchw ()", "nchw (engine)", "nchw (engine x)", "nchw (engine -1)",
         "nchw (engine 1", "nchw (engine 1 k)", "nchw (engine 1 k2=)", "nchw (engine 1 k2=3", "nchw (engine 1 k2=3) ",

@@ -25,7 +25,7 @@ TEST_F(ConvTunerTest, RuleSkipsSlowEngine) {
   EXPECT_EQ(chosen(all, "dear"), "dear");
 }
 
-TEST_F(ConvTunerTest, CpuRuleUsesFftForLargeKernels) {
+TEST_F(ConvTunerTest, CpuRuleUsesFftForLarge) {
   ConvTuner all(make_conv_engines({}), {.engine = "rule"});
   const auto taken = [&](int kernel, int plane, int channels, int groups) {
     const ConvProblem square{.batch = 2,

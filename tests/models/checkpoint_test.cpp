@@ -278,7 +278,7 @@ TEST(CheckpointStore, CountsReplacedFilesAsFree) {
   expect_within("only", error_of([&] { CheckpointStore(path, 1).prove_writable({half, half / 2}, 9); }));
 }
 
-TEST(NewestCheckpoint, IsFoundByRunOrCheckpointFolder) {
+TEST(NewestCheckpoint, IsFoundFromAnyFolder) {
   const std::string path = fresh_path("newest_found");
   CheckpointStore store(path, 3);
   SmallRun run;

@@ -57,7 +57,7 @@ TEST(ClassMapping, LoadedLastLayerKeepsItsClasses) {
 }
 
 // The validation data and the network have a class that is missing in the training data.
-TEST(ClassMapping, ValidationHasClassThatTrainingLacks) {
+TEST(ClassMapping, ValidationHasClassMissingInTraining) {
   const std::string list = write_pictures("mapping", 12), part = list + ".part";
   std::ofstream(part) << "0.png b\n1.png c\n2.png d\n";
   Trainer::Options options;

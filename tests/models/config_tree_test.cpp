@@ -132,7 +132,7 @@ TEST_F(ConfigTree, MakesPathsAbsolute) {
         "version: 1\ndata: {train: {format: idx, images: ../nets/images.gz, labels: not/there.gz}}\n");
   const Config config = load_experiment(write("top.yaml", "base: nets/base.yaml\n" + smallest_config)).config;
   const ConfigNode& train = *config.tree.find("data")->find("train");
-  EXPECT_EQ(train.find("images")->text, (folder_ / "nets" / "images.gz").string());  // relative to the file that names it
+  EXPECT_EQ(train.find("images")->text, (folder_ / "nets" / "images.gz").string());  // relative to that file
   EXPECT_EQ(train.find("labels")->text, "not/there.gz");
 }
 

@@ -57,7 +57,7 @@ TEST_F(GpuRanks, TrainAsOneProcess) {
                        1e-4F);  // where gradients are small, a division by their size makes much of rounding
 }
 
-TEST_F(GpuRanks, SyncBatchNormAndClassWeightsAsOne) {
+TEST_F(GpuRanks, SyncBatchNormAndWeightClasses) {
   expect_as_one_on_gpu({{"model.layers.bn1.sync", "true", "--set"},
                         {"model.layers.conv1.bias", "false", "--set"},
                         {"data.train.images", "82", "--set"},

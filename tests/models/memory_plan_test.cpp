@@ -83,7 +83,7 @@ TEST(MemoryPlan, MatchesStepThroughPaths) {
 }
 
 // The spectra of the second layer's gradients must be freed before the first layer needs its scratch.
-TEST(MemoryPlan, CountsNoSpectraAfterTheirLastUse) {
+TEST(MemoryPlan, FreesSpectraAfterLastUse) {
   const Model model = model_of("[1, 28, 28]",
                                "    - conv2d: {filters: 20, kernel: 5, engine: gemm}\n    - max_pool: {kernel: 2}\n"
                                "    - conv2d: {filters: 50, kernel: 5, engine: fft}\n    - linear: {outputs: 2}\n");

@@ -146,7 +146,7 @@ TEST(OpenData, MapsClassesOfValidationByName) {
   EXPECT_TRUE(data.warnings.empty());
 }
 
-TEST(OpenData, ListsBothSetsIfAClassIsUnknown) {
+TEST(OpenData, ListsSetsOfUnknownClass) {
   const std::string train = list_of("train.txt", "a.png cat\nb.png dog\nc.png hen\n"),
                     val = list_of("val.txt", "a.png cow\nb.png dog\n");
   const std::string text = error_of("  train: " + train + "\n  val: " + val + "\n");

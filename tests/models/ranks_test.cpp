@@ -140,7 +140,7 @@ TEST(Ranks, AllowRankWithoutImages) {
 
 // Statistics over the rows of all ranks, also if some have no row, and weighted means over them. The gradient of a bias
 // before batch norm is only rounding error and cannot be compared.
-TEST(Ranks, SyncBatchNormAndClassWeightsAsOne) {
+TEST(Ranks, SyncBatchNormAndWeightClasses) {
   const std::vector<Override> sync{{"model.layers.bn1.sync", "true", "--set"},
                                    {"model.layers.conv1.bias", "false", "--set"},
                                    {"train.loss", "{cross_entropy: {class_weights: [1, 5, 2, 0.5]}}", "--set"}};
@@ -154,7 +154,7 @@ TEST(Ranks, SyncBatchNormAndClassWeightsAsOne) {
 
 // The added path ends in a batch norm, which adds the other path's output afterwards: ranks without a row must run the
 // collectives in the same order.
-TEST(Ranks, SyncBatchNormInPathsAsOne) {
+TEST(Ranks, SyncBatchNormInPaths) {
   const std::string norm = "conv2d: {filters: 3, kernel: 3, pad: 1, bias: false}, batch_norm: {sync: true}";
   const std::string residual = "residual: {layers: [" + norm + "], shortcut: [" + norm + ", relu]}";
   const std::string layers = "[" + residual + ", relu, global_avg_pool, linear: {outputs: 4}]";
@@ -201,7 +201,7 @@ void stop_before_plans(const std::shared_ptr<Communicator>& ranks, int stopped) 
   EXPECT_EQ(trainer.model().convolutions->find(conv.problem(10), ConvPass::forward), nullptr);
 }
 
-TEST(Ranks, StopBeforePlansIfOneIsStopped) {
+TEST(Ranks, StopBeforePlansIfOneStops) {
   for (const int stopped : {0, 1})
     on_ranks(2, [&](const std::shared_ptr<Communicator>& ranks) { stop_before_plans(ranks, stopped); });
 }

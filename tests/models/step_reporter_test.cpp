@@ -40,7 +40,7 @@ TEST_F(StepReporterTest, HasNoEtaBeforeFirstBatch) {
   EXPECT_TRUE(std::isnan(reporter_.take()->report.eta_seconds));
 }
 
-TEST_F(StepReporterTest, DropsStepIfListenersAreGone) {
+TEST_F(StepReporterTest, ForgetsStep) {
   send();
   reporter_.forget();
   EXPECT_FALSE(reporter_.take().has_value());

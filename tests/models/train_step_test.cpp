@@ -341,7 +341,7 @@ TEST(TrainStep, IsCapturedOncePerBatchBuffer) {
   EXPECT_TRUE(bench.step.captured());
 }
 
-TEST(TrainStep, RunsEagerlyIfCaptureLacksMemory) {
+TEST(TrainStep, RunsEagerlyWithoutCaptureMemory) {
   StepBench eager({}, "{sgd: {momentum: 0.9}}", false), tried({}, "{sgd: {momentum: 0.9}}", true);
   tried.ctx.stream = std::make_unique<Crowded>(std::move(tried.ctx.stream), false);
   for (int i = 0; i < 5; ++i) EXPECT_EQ(eager.run(eager.batch(i), 0.1), tried.run(tried.batch(i), 0.1)) << "step " << i;

@@ -378,7 +378,7 @@ TEST(Trainer, KeepsRequestedNumberOfCheckpoints) {
   EXPECT_TRUE(std::filesystem::exists(folder + "/best.safetensors"));
 }
 
-TEST(Trainer, RefusesDataWithMoreClassesThanOutputs) {
+TEST(Trainer, RefusesMoreClassesThanOutputs) {
   try {
     Trainer trainer(small_experiment({{"data.train.classes", "7", "--set"}}), {});
     FAIL() << "7 classes went into 4 outputs";

@@ -21,7 +21,7 @@ struct SpoilAverages : TrainObserver {
   Trainer& trainer;
 };
 
-TEST(Validation, EndsRunIfOutputsAreNotFinite) {
+TEST(Validation, StopsIfOutputsAreNotFinite) {
   Trainer trainer(small_experiment(), in_folder(new_folder("not_finite")));
   SpoilAverages spoil(trainer);
   std::atomic<bool> stop = false;

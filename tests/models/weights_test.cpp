@@ -34,7 +34,7 @@ TEST(Weights, RoundTripWithClasses) {
     EXPECT_EQ(parameter->variable.value().to_vector(*other.ctx.stream)[0], 5) << parameter->name;
 }
 
-TEST(Weights, NonFiniteValuesAreRefused) {
+TEST(Weights, RefuseNonFiniteValues) {
   const std::string path = fresh_path("weights_nan.safetensors");
   SmallRun run;
   run.set(NAN);
@@ -116,7 +116,7 @@ TEST(Weights, LoadWithPyTorchNames) {
   EXPECT_EQ(run.net.parameters()[0]->variable.value().to_vector(*run.ctx.stream)[0], 0);
 }
 
-TEST(Weights, OfUnrelatedNetworkAreRefused) {
+TEST(Weights, RefuseUnrelatedNetwork) {
   const std::string path = fresh_path("weights_of_another.safetensors");
   SmallRun run;
   SafeTensors contents;
@@ -137,7 +137,7 @@ TEST(Weights, OfUnrelatedNetworkAreRefused) {
   EXPECT_TRUE(run.all_are(1));
 }
 
-TEST(Weights, OfEmptyFileAreRefused) {
+TEST(Weights, RefuseEmptyFile) {
   const std::string path = fresh_path("weights_empty.safetensors");
   SmallRun run;
   for (const SafeTensors& contents : {SafeTensors{}, SafeTensors{{}, {{"from", "elsewhere"}}}}) {
