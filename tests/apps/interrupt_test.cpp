@@ -62,7 +62,7 @@ void wait_until(const auto& condition) {
 
 }  // namespace
 
-// Below the stack pointer of a library's code lie numbers that a handler on the same stack would write over.
+// A handler on the same stack would overwrite values that library code keeps below its stack pointer.
 TEST(Interrupt, HandlesSignalsInIdleThread) {
   const Interrupt interrupt;
   std::atomic<pid_t> worker = 0;

@@ -8,7 +8,7 @@
 namespace twiddle {
 namespace {
 
-// Trains nothing, and keeps another piece of memory, too large to be found in the pool, at each of these steps.
+// Trains nothing. At each of these steps it keeps another block of memory, too large for a cached block of the pool.
 class Greedy final : public Optimizer {
  public:
   explicit Greedy(std::set<int> steps) : steps_(std::move(steps)) {}

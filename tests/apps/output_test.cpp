@@ -34,7 +34,7 @@ class FileSizeLimit {
   void (*handler_)(int);
 };
 
-// Programs whose output cannot be written, or whose terminal goes away.
+// Programs whose output cannot be written, or whose terminal closes.
 class Output : public testing::Test {
  protected:
   Output() : out_(fresh_folder("output")) {

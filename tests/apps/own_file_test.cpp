@@ -53,7 +53,7 @@ TEST_F(OwnFile, RefusesPipeAndDevice) {
   EXPECT_NE(refusal().find("it is no regular file"), std::string::npos) << refusal();
 }
 
-// What another person may have put into a run folder.
+// Files that another user may have put into a run folder.
 class StrangersRun : public testing::Test {
  protected:
   StrangersRun() : out_(fresh_folder("strangers_run")), run_(out_ / "digits-001") {

@@ -7,7 +7,7 @@
 namespace twiddle {
 namespace {
 
-// A picture of two channels and one of another size.
+// An image of two channels and one of another size.
 class TwoPictures : public Dataset {
  public:
   std::int64_t size() const override { return 2; }

@@ -39,8 +39,8 @@ class RanksByMpi : public testing::Test {
   static std::vector<std::string> on(int ranks, const std::vector<std::string>& command) {
     return joined({"-n", std::to_string(ranks)}, command);
   }
-  // Rank 0 runs the first command, rank 1 the second. A shell tells them apart: mpiexec of Open MPI 5.0.7 crashes where
-  // it is given two commands.
+  // Rank 0 runs the first command, rank 1 the second. A shell selects the command: mpiexec of Open MPI 5.0.7 crashes if
+  // it gets two commands.
   static std::vector<std::string> apart(const std::vector<std::string>& first, const std::vector<std::string>& second) {
     const auto quoted = [](const std::vector<std::string>& command) {
       std::string text;

@@ -15,7 +15,7 @@
 namespace twiddle {
 namespace {
 
-// Every tag that opens closes, in order; none but those that never hold anything may stand alone.
+// Checks that tags are balanced and nested; only void elements may be without an end tag.
 void expect_well_formed(const std::string& html) {
   std::vector<std::string> open;
   for (std::size_t at = html.find('<'); at != std::string::npos; at = html.find('<', at + 1)) {

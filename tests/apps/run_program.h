@@ -32,7 +32,7 @@ inline std::filesystem::path fresh_folder(const std::string& name) {
   return folder;
 }
 
-// Where `twiddle` lies. A machine that runs what another has built names the place.
+// Path of `twiddle`. A machine that runs another machine's build sets it by a variable.
 inline std::string program_path() {
   const char* const elsewhere = std::getenv("TWIDDLE_PROGRAM");
   return elsewhere ? elsewhere : TWIDDLE_PROGRAM;
@@ -66,8 +66,8 @@ class Program {
 
   pid_t pid() const { return process_; }
   void signal(int number) { kill(process_, number); }
-  // Waits until it has come to where that holds, however long that takes on a busy machine (ctest ends a test that
-  // hangs). False: it ended before.
+  // Waits until the condition holds, however long that takes on a busy machine (ctest stops a test that hangs). Returns
+  // false if the program exited before.
   template <class Condition>
   bool comes_to(const Condition& condition) const {
     while (!condition()) {

@@ -10,7 +10,7 @@ namespace fs = std::filesystem;
 namespace twiddle {
 namespace {
 
-// Runs whose targets are no single labels, from the config to what eval, predict and the report make of them.
+// Runs whose targets are not single labels, from the config to the output of eval, predict and the report.
 class Targets : public testing::Test {
  protected:
   Targets() : folder_(fresh_folder("targets")) {}

@@ -97,7 +97,7 @@ TEST_F(Train, ReportsMeasuredEnginesAndReasons) {
 }
 
 TEST_F(Train, ResumeEqualsUninterruptedRun) {
-  // On a GPU engines may otherwise settle on another of their ways in each process.
+  // On a GPU, engines may otherwise select another algorithm in each process.
   const std::vector<std::string> same = {"--set", "train.schedule=constant", "--set", "deterministic=true", "--epochs"};
   for (const char* epochs : {"2", "1"}) {
     std::vector<std::string> arguments = same;

@@ -28,7 +28,7 @@ train:
   batch_size: 4
 )";
 
-// What a beginner writes instead of a part of the good config, and words of the answer.
+// A typical mistake that replaces a part of the good config, and words of the error message.
 struct WrongConfig {
   std::string part, instead;
   std::vector<std::string> words;
