@@ -1,4 +1,4 @@
-// What a block of the batched transforms does between its barriers, followed on the CPU: against the definition.
+// Runs the steps of one block of the batched transforms on the CPU and compares them with the definition.
 #include <gtest/gtest.h>
 
 #include <cstring>

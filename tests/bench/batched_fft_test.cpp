@@ -45,7 +45,7 @@ class BatchedFftOnGpu : public OnGpu {
     fft.forward(planes.read(), spectra.write());
     return on_host(spectra);
   }
-  // What is stored of one plane, as of a batch of one, plane-major.
+  // Reads the bins of one plane, in the plane-major layout of a batch of one.
   std::vector<float> spectrum_of(const FftBatch& batch, const Tensor& spectra, std::int64_t plane) {
     const FftBatch one{.height = batch.height, .width = batch.width, .count = 1};
     std::vector<float> numbers(static_cast<std::size_t>(2 * bins_of(one)));
@@ -56,7 +56,7 @@ class BatchedFftOnGpu : public OnGpu {
     stream().synchronize();
     return numbers;
   }
-  // Cut out of noise that begins again after a prime number of values: of a million planes no two are the same.
+  // Noise that repeats after a prime number of values: no two of a million planes are the same.
   Tensor many_planes(const FftBatch& batch) {
     if (!noise_.defined()) noise_ = on_device(noise(1'000'003));
     Tensor planes = poisoned(plane_bytes(batch));
@@ -88,7 +88,7 @@ void BatchedFftOnGpu::expect_there_and_back(BatchedFft& fft, float larger) {
   EXPECT_LE(relative_error(result, values), promise(batch));
 }
 
-// All numbers of spectra and planes.
+// Counts all values of spectra and planes.
 void BatchedFftOnGpu::expect_as_plain(const FftBatch& batch) {
   SCOPED_TRACE(to_string(batch));
   const auto fft = make_batched_fft(stream(), batch), plain = make_plain_fft(stream(), batch);
@@ -113,7 +113,7 @@ TEST_F(BatchedFftOnGpu, MatchDefinitionInAllSizes) {
     }
 }
 
-// Kernels for many are others than those for few.
+// Large batches use other kernels than small ones.
 void BatchedFftOnGpu::expect_many_as_plain(bool rows) {
   constexpr int points = 1 << 22;
   for (FftBatch batch : all_sizes()) {

@@ -43,7 +43,7 @@ std::vector<BenchLayer> all_layers() {
   return all;
 }
 
-// One pass by oneDNN alone: tensors in plain NCHW, reordered to the layout under test and back, nothing kept.
+// One pass by oneDNN alone: tensors in plain NCHW are reordered to the tested layout and back, and nothing is cached.
 class Bare {
  public:
   Bare(const ConvProblem& p, ConvPass pass, memory::format_tag tag, ConvOperands& operands)

@@ -83,7 +83,7 @@ json read_table(const std::string& file) {
   return json::parse(std::regex_replace(text.str(), std::regex("NaN"), "null"));  // Python's way, which JSON has not
 }
 
-// The table's best time and by what; 0 where it has none.
+// The table's best time and its plan; 0 if the table has none.
 std::pair<double, std::string> best_of(const json& table, const std::string& layer, Precision precision,
                                        ConvPass pass) {
   const json::json_pointer entry("/" + layer + "/" + std::string(to_string(precision)));

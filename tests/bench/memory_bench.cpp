@@ -43,7 +43,7 @@ Shape batch_of(std::int64_t images, const Shape& image) {
   return shape;
 }
 
-// What a call must read and write, in tensors of the layer's input and of its output.
+// Bytes that a call must read and write, in tensors of the layer's input and of its output.
 struct Traffic {
   double inputs = 0, outputs = 0;
 };
@@ -84,7 +84,7 @@ class MemoryBench {
   Tensor busy_;
 };
 
-// A pass over something large goes first: while the device is at it, the host gives it all of the work.
+// A pass over a large tensor goes first: while the device runs it, the host launches all of the work.
 double MemoryBench::sample_ms(const std::function<void()>& work) {
   ctx_.stream->fill(busy_.write(), busy_.size(), 0);
   const std::shared_ptr<Event> start = ctx_.stream->record_event();
@@ -104,7 +104,7 @@ double MemoryBench::median_ms(int calls, const std::function<void()>& work) {
   return median(times) / calls;
 }
 
-// One of normally distributed values for every call.
+// A separate tensor of normally distributed values for every call.
 std::vector<Tensor> MemoryBench::tensors(const Shape& shape) {
   std::vector<float> values(static_cast<std::size_t>(count_of(shape)));
   const RandomSequence random{1, 0};

@@ -11,8 +11,8 @@ namespace twiddle {
 // [plane][row][bin].
 std::vector<std::complex<double>> plain_spectra(const std::vector<float>& planes, int height, int width);
 
-// Relative, over the bins of planes [first, first + spectra.size() / bins of one), of a batch's complex numbers as
-// they lie.
+// Returns the relative error of a batch's bins, as stored, over planes [first, first + spectra.size() / bins per
+// plane).
 double error_of_spectra(const FftBatch& batch, const std::vector<float>& numbers,
                         const std::vector<std::complex<double>>& spectra, std::int64_t first = 0);
 

@@ -24,7 +24,7 @@ double processor_ms() {
   return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
 }
 
-// The best of up to ten runs, or the first where that was long.
+// The best of up to ten runs, or the first if it was slow.
 double milliseconds(Context& ctx, const ConvPlan& plan, const ConvProblem& problem, ConvPass pass) {
   constexpr double budget = 60, long_enough = 400;
   ConvOperands operands = random_operands(*ctx.stream, problem, pass);
