@@ -10,7 +10,7 @@ namespace twiddle {
 
 namespace {
 
-// One channel, height x width, 0, 1, 2 ...
+// One channel, height x width, with the values 0, 1, 2 ...
 Image counting(int height, int width) {
   Image image{1, height, width, {}};
   for (int i = 0; i < height * width; ++i) image.pixels.push_back(static_cast<std::uint8_t>(i));
@@ -230,11 +230,11 @@ TEST(Augment, RandomResizedCropDependsOnSeed) {
   const Image image = counting(12, 20);
   EXPECT_EQ(steps(list, {1, 8, 8}, image, 3), steps(list, {1, 8, 8}, image, 3));
   EXPECT_NE(steps(list, {1, 8, 8}, image, 3), steps(list, {1, 8, 8}, image, 4));
-  // The whole image at its own ratio: nothing left to chance.
+  // The whole image at its own ratio: nothing is random.
   const std::vector<Value> whole{
       mapping({{"random_resized_crop", mapping({{"scale", sequence({"1", "1"})}, {"ratio", sequence({"1", "1"})}})}})};
   EXPECT_EQ(steps(whole, {1, 4, 4}, counting(4, 4)), bytes(run(read_augment(mapping({}), {1, 4, 4}), counting(4, 4))));
-  // No window of this ratio has the whole area: the largest one in the middle.
+  // No window of this ratio has the whole area: the largest one in the middle is used.
   EXPECT_EQ(steps(whole, {1, 2, 2}, counting(2, 4)), (std::vector<int>{1, 2, 5, 6}));
 }
 

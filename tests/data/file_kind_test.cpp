@@ -87,7 +87,7 @@ TEST(KindOfFile, IgnoresListsAndValidWeights) {
     EXPECT_EQ(kind_of(list, FileUse::dataset), "") << list;
     EXPECT_EQ(kind_of(padded, FileUse::dataset), "") << list;
   }
-  // The length of its header begins like a pickle and like a gzip file.
+  // The length field of its header starts like a pickle and like a gzip file.
   for (const std::string& length : {"\x80\x02\0\0\0\0\0\0"s, "\x1f\x8b\x08\0\0\0\0\0"s}) {
     EXPECT_EQ(kind_of(length + "{\"", FileUse::weights), "");
     EXPECT_EQ(kind_of(length + "{\"", FileUse::image), "a safetensors file");

@@ -79,7 +79,7 @@ inline std::string write_text(const std::filesystem::path& path, const std::stri
   return write_file(path, Bytes(text.begin(), text.end()));
 }
 
-// The message of the Error of this kind that the action throws; fails the test where it throws none.
+// Returns the message of the Error of this kind that the action throws; fails the test if it throws none.
 inline std::string message_of(ErrorKind kind, const std::function<void()>& action) {
   try {
     action();

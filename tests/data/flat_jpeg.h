@@ -12,8 +12,8 @@ inline Bytes adobe_segment(std::uint8_t transform) {
   return {0xff, 0xee, 0, 14, 'A', 'd', 'o', 'b', 'e', 0, 100, 0, 0, 0, 0, transform};
 }
 
-// A JPEG of 8x8 pixels, each component of one value: so small that its coefficients can be written by hand. Every
-// quantization factor is 8, the mean of a block is its first coefficient, and the others are an end of block, code 0.
+// A JPEG of 8x8 pixels with one value per component, small enough to write its coefficients by hand. Every quantization
+// factor is 8, the first coefficient of a block is its mean, and an end of block, code 0, replaces the others.
 inline Bytes flat_jpeg(const Bytes& values, const Bytes& segments = {}, const Bytes& names = {1, 2, 3, 4}) {
   const auto count = static_cast<std::uint8_t>(values.size());
   Bytes file{0xff, 0xd8};

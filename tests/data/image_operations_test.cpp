@@ -88,7 +88,7 @@ TEST(ImageOperations, EqualizeSpreadsTheHistogram) {
   EXPECT_EQ(after(equalize, grey_row), grey_row.pixels) << "too few pixels for a step";
 }
 
-// 99 stands for what comes from outside.
+// 99 marks pixels from outside the image.
 TEST(ImageOperations, MovePixels) {
   EXPECT_EQ(after(shear_x, two_planes, 0.4), in_both_channels({0, 1, 2, 4, 5, 99, 7, 8, 99}));
   EXPECT_EQ(after(shear_y, two_planes, 0.4), in_both_channels({0, 4, 5, 3, 7, 8, 6, 99, 99}));

@@ -81,7 +81,7 @@ TEST(OrientationOf, AcceptsEveryTruncation) {
     }
 }
 
-// As PIL's ImageOps.exif_transpose.
+// Matches PIL's ImageOps.exif_transpose.
 TEST(Oriented, RotatesAndMirrors) {
   const std::vector<std::pair<int, Bytes>> upright_pixels{
       {1, {1, 2, 3, 4, 5, 6}}, {2, {3, 2, 1, 6, 5, 4}}, {3, {6, 5, 4, 3, 2, 1}}, {4, {4, 5, 6, 1, 2, 3}},

@@ -6,8 +6,8 @@
 
 namespace twiddle {
 
-// A PNG in gray of these values, of any depth, with or without Adam7's interlacing. Pixels lie in one block of deflate
-// that is stored as it is; checksums are zeros, which are not read.
+// A gray PNG of these values, of any depth, with or without Adam7 interlacing. Pixels are in one stored deflate block;
+// checksums are zeros, which the reader ignores.
 inline Bytes gray_png(int width, int depth, const std::vector<int>& values, bool interlaced = false) {
   struct Pass {
     int x, y, step_x, step_y;

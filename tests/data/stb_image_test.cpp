@@ -14,7 +14,7 @@ namespace twiddle {
 
 namespace {
 
-// Decodes the bytes; where that fails, checks that the error names the file and has kind data.
+// Decodes the bytes; if that fails, checks that the error names the file and has kind data.
 bool decodes(const Bytes& bytes, Image& image) {
   const std::string file = write_file(temp_path("try.img"), bytes);
   try {
@@ -120,7 +120,7 @@ TEST(ReadByStb, ReadsRgbJpegAsGray) {
   EXPECT_EQ(read_by_stb(flat_jpeg({75}), 3, "x.jpg").pixels, Bytes(192, 75));
 }
 
-// As of a motion photo, in which a film follows the image.
+// As in a motion photo, in which a video follows the image.
 TEST(ReadByStb, ReadsJpegWithTrailingBytes) {
   const Image alone = read_by_stb(small_jpeg(), 3, "x.jpg");
   for (const Bytes& film : {Bytes(1024, 0), Bytes{'f', 't', 'y', 'p', 0xff, 0xda, 0, 1}, small_jpeg()}) {
