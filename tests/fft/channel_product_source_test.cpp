@@ -1,5 +1,5 @@
-// What a block of a depthwise convolution's inverse does: followed on the CPU, against the product and the inverse by
-// their definition.
+// Runs one block of a depthwise convolution's inverse on the CPU and compares it with the product and the inverse by
+// definition.
 #include "fft/cuda/planes/channel_product_source.h"
 
 #include <gtest/gtest.h>

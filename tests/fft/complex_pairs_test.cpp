@@ -94,7 +94,7 @@ TEST_F(ComplexPairs, MeetErrorLimitForMixedRows) {
   }
 }
 
-// A step of a product is 32 k: numbers of one step may be far larger than those of the last.
+// A step of a product covers 32 k: values of one step may be far larger than those of the previous one.
 TEST_F(ComplexPairs, MeetErrorLimitForMixedSteps) {
   for (const FrequencyGemm& gemm : {square_forward, square_backward_input, square_backward_weight}) {
     const Magnitude growing = [](auto line, auto k) { return k < 32 && line % 3 > 0 ? 1e-6 : 1; };
@@ -111,8 +111,8 @@ TEST_F(ComplexPairs, MeetErrorLimitForMixedChannels) {
   for (const FrequencyGemm& gemm : {square_forward, square_backward_input}) {
     expect_product(
         gemm, [](auto, auto k) { return decades(k); }, [](auto, auto k) { return 1 / decades(k); });
-    // Channels that are dead in all rows, where weights are large; or in all but one: then those weights leave the
-    // others of a column fewer digits, which rows that do not use them see.
+    // Channels are zero in all rows where weights are large, or in all rows but one. In the latter case large weights
+    // leave fewer digits to the others of a column, which affects rows that do not use them.
     const Magnitude large_weights = [](auto, auto k) { return k % 7 == 2 ? 1e6 : 1; };
     expect_product(
         gemm, [](auto, auto k) { return k % 7 == 2 ? 0 : 1; }, large_weights);

@@ -22,7 +22,7 @@ using Number = std::complex<double>;
 struct Bins {
   Bins(std::int64_t bins, std::int64_t matrix_rows, std::int64_t columns, int vector, std::int64_t groups = 1)
       : lanes(vector), layout(layout_of(matrix_rows, columns, vector, groups)) {
-    // A few floats more, so that the first bin can begin at a whole vector.
+    // A few more floats, so that the first bin can be aligned to a vector.
     floats.resize(static_cast<std::size_t>(bins * layout.bin_stride + 16));
   }
   float* data() { return floats.data() + (64 - reinterpret_cast<std::uintptr_t>(floats.data()) % 64) % 64 / 4; }

@@ -53,7 +53,7 @@ struct Transformed {
       for (std::int64_t tile = 0; tile < planes.grid.tiles(); ++tile)
         for (std::int64_t column = 0; column < planes.columns; ++column) run(row, tile, column);
   }
-  // Where element (i, j) of a tile is in the tensor; -1: outside of the plane.
+  // Returns the offset of element (i, j) of a tile in the tensor; -1: outside the plane.
   std::int64_t place(std::int64_t row, std::int64_t tile, std::int64_t column, int i, int j) const {
     const std::int64_t y = planes.first_h + tile / planes.grid.tiles_w * outputs + i;
     const std::int64_t x = planes.first_w + tile % planes.grid.tiles_w * outputs + j;

@@ -1,5 +1,5 @@
-// What a block of a depthwise convolution does between its barriers, and what adds up products of the spectra that it
-// leaves, followed on the CPU, against sums in double.
+// Runs the steps of one block of a depthwise convolution, and of the sum of its spectra's products, on the CPU and
+// compares them with sums in double.
 #include "fft/cuda/depthwise/depthwise_block.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 namespace twiddle::small_fft {
 namespace {
 
-// A block of P planes: shared memory that others left full of NaN, and each thread's registers.
+// A block of P planes: shared memory filled with NaN, and each thread's registers.
 template <class Block>
 struct Follower {
   std::vector<Complex> shared = std::vector<Complex>(Block::shared_numbers, Complex{not_a_number, not_a_number});

@@ -148,7 +148,7 @@ TEST_F(FbfftLaunches, AddOnePerTileColor) {
   }
 }
 
-// A sum over more than 256 terms, where there are too few tiles of products to keep a GPU busy.
+// A sum over more than 256 terms, with too few product tiles to occupy a GPU.
 TEST_F(FbfftLaunches, AddOneForSplitK) {
   const ConvProblem problem = conv_problem("600x4x13x13 * 4x4x3x3 pad 1");
   Layer layer(*ctx, problem, whole_plane(problem, 14, 14), "tiles");

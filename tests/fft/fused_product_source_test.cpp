@@ -1,5 +1,5 @@
-// What a block of an inverse does whose bins are a product: followed on the CPU, against the product and the inverse by
-// their definition.
+// Runs one block of an inverse with a fused product on the CPU and compares it with the product and the inverse by
+// definition.
 #include "fft/cuda/planes/fused_product_source.h"
 
 #include <gtest/gtest.h>

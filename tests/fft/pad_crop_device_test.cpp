@@ -1,4 +1,4 @@
-// What a GPU's threads do to pad and to crop planes, followed on the CPU: all of them, against plain loops.
+// Runs the GPU threads that pad and crop planes on the CPU and compares them with plain loops.
 #include "fft/cuda/cufft/pad_crop_device.h"
 
 #include <gtest/gtest.h>

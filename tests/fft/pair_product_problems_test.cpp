@@ -18,7 +18,7 @@ namespace {
 
 constexpr int sampled_of_c = 3000;  // elements of C that are compared with the reference
 
-// op(A) op(B), and the numbers of A and B as they lie in memory.
+// op(A) op(B), with A and B as stored in memory.
 struct RandomProduct {
   Gemm gemm;
   std::vector<float> a, b;
@@ -38,7 +38,7 @@ struct RandomProduct {
 
 class PairProductProblems : public OnGpu, public testing::WithParamInterface<int> {
  protected:
-  // From `least` to `most`.
+  // Returns a random number from `least` to `most`.
   std::int64_t between(std::int64_t least, std::int64_t most) {
     return least + random_.below(draw_++, most - least + 1);
   }

@@ -15,7 +15,7 @@ namespace twiddle {
 
 namespace {
 
-// Two factors of a plain product, [m][k] and [k][n], as they are multiplied and as they lie in memory.
+// Two factors of a plain product, [m][k] and [k][n], as multiplied and as stored in memory.
 struct Problem {
   std::int64_t m, n, k;
   bool a_along_k = true, b_along_k = true, balance = true;
@@ -211,7 +211,7 @@ TEST_P(PairProductTest, SplitsBothFactorsOfLargeMatrices) {
     }
 }
 
-// A linear layer's: some tiles of C are one block's, others several blocks'.
+// As in a linear layer: one block computes some tiles of C, several blocks others.
 TEST_P(PairProductTest, MultipliesFewRowsByLargeMatrix) {
   int number = 0;
   for (const std::int64_t m : {1, 64, 65, 128, 200, 256})
@@ -260,7 +260,7 @@ TEST_P(PairProductTest, FewRowsGetBiasAndRelu) {
     }
 }
 
-// The gradient of a linear layer's weights, as it lies and transposed.
+// The weight gradient of a linear layer, as stored and transposed.
 TEST_P(PairProductTest, MultipliesLargeMatricesWithSmallK) {
   for (const std::int64_t k : {40, 64, 100, 128})
     for (const bool transpose : {false, true}) {

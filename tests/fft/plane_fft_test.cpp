@@ -1,5 +1,4 @@
-// What a block of the plane transforms does between its barriers, followed on the CPU: spectra and planes against their
-// definition.
+// Runs the steps of one block of the plane transforms on the CPU and compares spectra and planes with their definition.
 #include "fft/cuda/planes/plane_arguments.h"
 
 #include <gtest/gtest.h>

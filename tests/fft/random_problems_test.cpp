@@ -17,7 +17,7 @@
 namespace twiddle {
 namespace {
 
-// As awkward as they come: rectangles, primes, batch 1, kernels as large as the plane, wide pads, groups.
+// Edge cases: rectangles, primes, batch 1, kernels as large as the plane, wide pads, groups.
 ConvProblem random_problem(const RandomSequence& random, std::int64_t number) {
   std::int64_t draws = number * 32;
   const auto between = [&](int least, int most) {
@@ -37,7 +37,7 @@ ConvProblem random_problem(const RandomSequence& random, std::int64_t number) {
   return p;
 }
 
-// The same in groups, of which half are depthwise, and some of rows.
+// The same in groups: half are depthwise, and some have one row.
 ConvProblem random_grouped_problem(const RandomSequence& random, std::int64_t number) {
   ConvProblem p = random_problem(random, number);
   std::int64_t draws = number * 32;

@@ -149,7 +149,7 @@ TEST_P(RealFft, InverseRestoresInput) {
   }
 }
 
-// Weights are summed by the definition where their points are few, by a fast transform where not.
+// Weights of few points are summed by definition, all others by a fast transform.
 TEST_P(RealFft, TransformsWeightsOfAnySize) {
   CpuTransform transform(GetParam());
   for (const auto& [height, width, grid_height, grid_width] : {std::array{1, 1, 1, 2},
@@ -170,7 +170,7 @@ TEST_P(RealFft, TransformsWeightsOfAnySize) {
   }
 }
 
-// Tiles of outputs of one group among others: nothing is read or written around them.
+// Tiles of outputs of one group among others: nothing around them is read or written.
 TEST_P(RealFft, WritesOnlyItsPlanes) {
   CpuTransform transform(GetParam());
   const float nan = std::numeric_limits<float>::quiet_NaN();
@@ -196,8 +196,8 @@ TEST_P(RealFft, WritesOnlyItsPlanes) {
   expect_close(target, source, 1e-6f);
 }
 
-// What a mask leaves out counts as zero, and columns' sums are those of what it leaves in: in one tile or several, of
-// planes that are transformed fast or, the last ones, by the definition.
+// Masked elements count as zero, and column sums include only unmasked ones: in one tile or several, for planes with
+// fast transforms and, the last ones, by definition.
 TEST_P(RealFft, MasksAndSums) {
   CpuTransform transform(GetParam());
   Planes tiles = planes(3, 21, 17, 35, {16, 24, 2, 2, 9, 18});

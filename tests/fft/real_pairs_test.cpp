@@ -1,4 +1,4 @@
-// Winograd's products by tensor cores, and the plans that take them.
+// Winograd's products on tensor cores, and the plans that use them.
 #include <gtest/gtest.h>
 
 #include <functional>

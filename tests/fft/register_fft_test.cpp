@@ -11,7 +11,7 @@
 namespace twiddle::small_fft {
 namespace {
 
-// The relative error of a transform of random numbers against its definition.
+// Returns the relative error of a transform of random values against its definition.
 template <int Sign, int Points>
 double error() {
   std::mt19937 random(Points);

@@ -144,7 +144,7 @@ TEST(SpectralEngine, SharesSpectraBetweenPasses) {
   }
 }
 
-// Its spectrum stays while slices of batches, which no other pass reads, come and go.
+// The weight's spectrum stays cached while spectra of batch slices, which no other pass reads, are replaced.
 TEST(SpectralEngine, TransformsWeightOnceInEvaluation) {
   Context ctx;
   ctx.training = false;
@@ -288,7 +288,7 @@ TEST(SpectralEngine, OffersNothingWithoutMatchingStorage) {
   EXPECT_FALSE(engine.supports(problem, ConvPass::forward));
 }
 
-// Named alone: it is never run.
+// Has only a name: it never runs.
 class CoarseProduct final : public FrequencyProduct {
  public:
   std::string_view name() const override { return "coarse"; }

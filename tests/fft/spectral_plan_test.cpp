@@ -20,8 +20,8 @@ SpectralEngine plain_engine(const FrequencyGrid& grid, std::size_t limit = plent
   return {plain_backend({grid}), std::make_shared<FrequencyBuffers>(limit), plenty};
 }
 
-// With a mask the gradients are those of y's gradient where the mask is above zero, and that is the bias' gradient,
-// too: in each pass whose plan says that it does that.
+// With a mask, the gradients are those of y's gradient where the mask is above zero, including the bias gradient, in
+// each pass whose plan reports that it fuses the mask.
 void expect_epilogue_backward(Context& ctx, ConvEngine& engine, const ConvProblem& problem) {
   SCOPED_TRACE(join(engine.name(), ", ", to_string(problem)));
   ASSERT_TRUE(first_plan(engine, problem, ConvPass::backward_weight)->facts().masks);

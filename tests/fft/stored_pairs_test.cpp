@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::size_t enough = std::size_t(1) << 32;
 
-// By what the planes of a row or column are multiplied.
+// Factor for the planes of a row or column.
 using PlaneMagnitude = std::function<double(std::int64_t)>;
 
 double of_one_size(std::int64_t) {
@@ -31,7 +31,7 @@ double of_one_size(std::int64_t) {
 double inverse_decades(std::int64_t i) {
   return 1 / decades(i);
 }
-// One is large where the other factor's is dead.
+// One channel is large where the other factor is zero.
 double one_is_large(std::int64_t i) {
   return i == 3 ? 1e6 : 1;
 }
@@ -266,7 +266,7 @@ TEST_F(StoredPairs, KeepNonFiniteInItsImage) {
     for (std::size_t i = 0; i < y.size(); ++i)
       ASSERT_TRUE(i / image == 5 || std::isfinite(y[i])) << "image " << i / image;
     EXPECT_FALSE(std::isfinite(y[5 * image]));
-    // What the other images get is what they get without it.
+    // The results of the other images are the same as without it.
     x[5 * image + 7] = 0;
     operands.x = Tensor::from(stream(), problem.input_shape(), x);
     plans(problem, ConvPass::forward).front()->run(*ctx, operands);

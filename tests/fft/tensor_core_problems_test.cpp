@@ -26,7 +26,7 @@ class TensorCoreProblems : public OnGpu, public testing::WithParamInterface<int>
     if (!IsSkipped()) engines_ = make_conv_engines(ctx->stream->device(), {.frequency_budget = std::size_t(1) << 28});
   }
 
-  // From `least` to `most`.
+  // Returns a random number from `least` to `most`.
   int between(int least, int most) { return least + static_cast<int>(random_.below(draw_++, most - least + 1)); }
   bool one_in(int n) { return between(1, n) == 1; }
 
@@ -48,7 +48,7 @@ class TensorCoreProblems : public OnGpu, public testing::WithParamInterface<int>
   int turn_ = 0;
 };
 
-// What is too small for tensor cores to pay they leave to other products: 32 of each at least.
+// At least 32 of each: tensor cores reject smaller problems.
 ConvProblem TensorCoreProblems::of_many_channels() {
   ConvProblem p;
   p.batch = between(32, 72), p.channels = between(32, 140), p.filters = between(32, 140);
@@ -76,7 +76,8 @@ ConvProblem TensorCoreProblems::of_a_first_layer() {
   return p;
 }
 
-// "fbfft: pairs" of "fbfft:32x32, pairs", "implicit_gemm: wgmma". Empty: on no tensor cores, or by another's kernels.
+// Returns "fbfft: pairs" for "fbfft:32x32, pairs", or "implicit_gemm: wgmma". Empty if the plan uses no tensor cores or
+// a library's kernels.
 std::string way_to_multiply(const ConvPlan& plan) {
   const std::string name = full_name(plan);
   const std::string last = name.substr(name.find_last_of(" :") + 1);
@@ -84,7 +85,7 @@ std::string way_to_multiply(const ConvPlan& plan) {
   return ours ? plan.facts().engine + ": " + last : "";
 }
 
-// One plan of each way to multiply; over the problems, all grids have their turn.
+// One plan per kind of product; over all problems, every grid is tested.
 std::map<std::string, ConvPlans> plans_by_way(const ConvEngine& engine, const ConvProblem& problem, ConvPass pass) {
   std::map<std::string, ConvPlans> found;
   for (const auto& plan : engine.plans(problem, pass))

@@ -1,4 +1,4 @@
-// What a GPU's threads do to transform tiles, followed on the CPU: against the transform that takes a tile at a time.
+// Runs the GPU threads that transform tiles on the CPU and compares them with the transform of single tiles.
 #include "fft/cuda/winograd/tile_kernels.h"
 
 #include <gtest/gtest.h>
