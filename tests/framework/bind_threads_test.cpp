@@ -25,8 +25,8 @@ Cores cores_of_this_thread() {
   return cores;
 }
 
-// Where each of `threads` may run after bind_threads(). In a thread, whose own OpenMP threads they are: this process's
-// others stay as they were.
+// Returns the cores on which each of `threads` may run after bind_threads(). Uses a new thread with its own OpenMP
+// threads, so that this process's other threads stay unchanged.
 std::vector<Cores> bound(int threads) {
   std::vector<Cores> of_thread(static_cast<std::size_t>(threads));
   std::thread([&] {

@@ -41,7 +41,7 @@ TEST(Device, MissingGpuIsDeviceError) {
   }
 }
 
-// Choices of convolution plans are kept by it: a folder may be shared by machines.
+// The cache of convolution plans is keyed by it: several machines may share a folder.
 TEST(Device, DescriptionNamesTheProcessor) {
   std::ifstream in("/proc/cpuinfo");
   const std::string key = "model name\t: ";

@@ -54,7 +54,7 @@ struct Largest {
   void store(std::int64_t row, float value) const { largest[row] = value; }
 };
 
-// A stream whose memory no loop of this file, which g++ compiles alone, may touch.
+// A stream whose memory no loop in this file may access, since only g++ compiles it.
 struct GpuStream : ForwardingStream {
   GpuStream() : ForwardingStream(make_stream({})) {}
   Device device() const override { return {Device::Kind::cuda, 1}; }

@@ -25,7 +25,7 @@ class FreeMemory : public testing::Test {
     fs::create_directories((root_ / path).parent_path());
     std::ofstream(root_ / path) << text;
   }
-  // The process is in `group` of a hierarchy of which the groups below `seen` are seen.
+  // The process is in `group` of a hierarchy; only the groups below `seen` are visible.
   void be_in(const std::string& group, const std::string& seen, bool version_2 = true) const {
     write("proc/self/cgroup", (version_2 ? "0::" : "7:cpu,cpuacct:/other\n4:memory:") + group + "\n");
     write("proc/self/mountinfo", "35 31 0:32 " + seen + " " + (root_ / "groups").string() + " rw - " +

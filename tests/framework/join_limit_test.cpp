@@ -27,7 +27,7 @@ class SleepingRank {
   SleepingRank(const SleepingRank&) = delete;
   SleepingRank& operator=(const SleepingRank&) = delete;
 
-  // Not before it is another program, with its own variables.
+  // Waits until it runs the other program, with its own variables.
   void stop() const {
     while (stopped_ranks_here(launch()).empty()) {
       kill(process_, SIGCONT);

@@ -37,7 +37,7 @@ TEST(Launch, ReadsVariablesOfEachLauncher) {
   expect(launch_of({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "1"}}), 1, 2, 1, "torchrun");
 }
 
-// In a batch script, which was asked to run as 4 tasks and has not called srun yet.
+// In a batch script with 4 requested tasks that has not called srun yet.
 TEST(Launch, SlurmBatchScriptHasOneRank) {
   expect(launch_of({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}, {"SLURM_LOCALID", "0"}}), 0, 1, 0, "");
 }

@@ -89,7 +89,7 @@ TEST_F(NcclOnTwoGpus, ReduceScattersAndAllGathers) {
   });
 }
 
-// Memory that the ranks give goes another way.
+// Memory that the ranks allocate uses another path.
 TEST_F(NcclOnTwoGpus, SumsRegisteredMemory) {
   on_gpus([](Communicator& ranks, Stream& stream) {
     constexpr std::int64_t count = std::int64_t(32) * 100003;

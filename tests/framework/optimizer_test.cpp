@@ -189,7 +189,7 @@ TEST_P(EveryDevice, OptimizersMatchPyTorchForChangingGradients) {
   Bench nesterov(GetParam(), "sgd", {{"momentum", "0.9"}, {"nesterov", "true"}});
   expect(weights(nesterov, {1, 1, 0.5f}), {0.81, 0.539, 0.2901});
 
-  // By the formula in double, with an epsilon that is seen.
+  // By the formula in double, with an epsilon large enough to matter.
   Bench adam(GetParam(), "adam", {{"epsilon", "0.1"}});
   std::vector<double> expected;
   double w = 1, mean = 0, square = 0;
@@ -265,7 +265,7 @@ TEST_P(EveryDevice, OptimizerPrepareAllocatesItsState) {
   }
 }
 
-// More parameters than one table of a GPU's update takes, of sizes that no vector width divides.
+// More parameters than fit into one table of a GPU's update, of sizes that no vector width divides.
 TEST_P(EveryDevice, OptimizerUpdatesManyParametersTheSame) {
   for (const char* kind : {"sgd", "adam", "lion"}) {
     Bench bench(GetParam(), kind, {});
@@ -295,7 +295,7 @@ TEST_P(EveryDevice, OptimizerClippingScalesToTheLimit) {
   expect_near(bench.parameter.variable.grad().to_vector(*bench.ctx.stream), {0.6, 0.8});
 }
 
-// Each rank has a share of the gradients, and a rank may have none.
+// Each rank has a shard of the gradients, which may be empty.
 TEST(Optimizer, ClippingUsesNormAcrossRanks) {
   on_ranks(3, [](const std::shared_ptr<Communicator>& ranks) {
     Bench bench({}, "sgd", {});
@@ -363,7 +363,7 @@ TEST_P(EveryDevice, OptimizerKeepsWeightsAndStateFinite) {
   }
 }
 
-// Blocks of a CPU's threads, and tables of a GPU's launches, that come after the bad elements.
+// Blocks of a CPU's threads, and tables of a GPU's launches, after the bad elements.
 TEST_P(EveryDevice, OptimizerSkipsOnlyElementsWithBadGradients) {
   constexpr std::int64_t size = 3 * 4096 + 5;
   const std::set<std::pair<int, int>> bad{{0, 0}, {0, 4097}, {1, 17}, {45, 2}};  // parameter, element
@@ -421,7 +421,7 @@ TEST_P(EveryDevice, OptimizerClipsIfSquaresOverflow) {
   expect_near(bench.parameter.variable.grad().to_vector(*bench.ctx.stream), {0.6, -0.8});
 }
 
-// One bad gradient among many: the length of all is unknown, so that none of them is used.
+// One bad gradient among many: the norm is not finite, so that none of the gradients is used.
 TEST_P(EveryDevice, OptimizerSkipsUpdateIfNormIsNonFinite) {
   for (const float bad : {NAN, INFINITY}) {
     Bench bench(GetParam(), "adam", {});

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t mib = 1 << 20;
 
-// A pool over malloc that counts, and that has no more than `limit` bytes to give.
+// A pool over malloc that counts, and that allocates at most `limit` bytes.
 struct CountingPool {
   int allocated = 0, freed = 0;
   std::size_t limit = SIZE_MAX;
@@ -26,7 +26,7 @@ struct CountingPool {
               std::free(block);
             }};
 
-  // What `work` takes is noted.
+  // Records the blocks that `work` takes.
   template <class Work>
   void rehearse(const Work& work) {
     pool.start_holding();

@@ -68,7 +68,7 @@ TEST(Random, RestoresPosition) {
   EXPECT_EQ(random.take(5).bits(0), second);
 }
 
-// Rows 2 and 3 of five, ten numbers each.
+// Rows 2 and 3 of five, ten values each.
 TEST(Random, RowsAreIndependentOfRanks) {
   Random whole(9), shared(9);
   whole.take(3), shared.take(3);

@@ -50,7 +50,7 @@ TEST(RankTexts, GathersLongStrings) {
   });
 }
 
-// As of a rank that sends what it should not.
+// As from a rank that sends invalid data.
 TEST(RankTexts, NamesSizeIfOutOfMemory) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
@@ -144,7 +144,7 @@ TEST(MeetingRanks, IgnoreUnrelatedClient) {
   rank_0.join();
 }
 
-// Each of them might be waited for as long as for all ranks.
+// Each of them could block for as long as the limit for all ranks.
 TEST(MeetingRanks, AcceptRanksWhileOthersAreSilent) {
   constexpr double seconds = 4;
   const int port = free_port();
@@ -168,7 +168,7 @@ TEST(MeetingRanks, CloseOldestConnectionOfOneAddress) {
   rank_0.join();
 }
 
-// It speaks as a rank does, and would take one's place.
+// It uses the protocol of a rank and could replace one.
 TEST(MeetingRanks, RejectAnotherToken) {
   const int port = free_port();
   std::thread rank_0([port] { EXPECT_EQ(message_of(launch_at(0, 2, port), patience), ""); });

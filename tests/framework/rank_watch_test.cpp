@@ -87,7 +87,7 @@ TEST_F(WatchedRanks, ExitIfOneIsSuspended) {
   EXPECT_EQ(end_of(1), 128 + SIGKILL);
 }
 
-// As on a busy host: what the thread is also asked keeps it from looking for more than a second each time.
+// As on a busy host: the additional check delays the thread by more than a second each time.
 TEST_F(WatchedRanks, DetectSuspendedRankEvenIfLate) {
   start(2, 3, [](int rank, RankWatch& watch) {
     if (rank == 1) std::raise(SIGSTOP);
@@ -103,7 +103,7 @@ TEST_F(WatchedRanks, DetectSuspendedRankEvenIfLate) {
   EXPECT_EQ(end_of(1), 128 + SIGKILL);
 }
 
-// For longer than a rank may be silent, and not woken at the same time.
+// Suspended for longer than the heartbeat limit, and not resumed at the same time.
 TEST_F(WatchedRanks, ContinueAfterAllWereSuspended) {
   start(2, 3, [](int rank, RankWatch&) {
     usleep(6000000);
@@ -143,7 +143,7 @@ TEST_F(WatchedRanks, WaitForDevicesWithoutLimit) {
   for (std::size_t rank = 0; rank < 2; ++rank) EXPECT_EQ(end_of(rank), 10 + static_cast<int>(rank));
 }
 
-// It computes, or reads, for long; the others wait for it.
+// One rank computes or reads for a long time while the others wait for it.
 TEST_F(WatchedRanks, ContinueIfOneIsBusy) {
   start(3, 30, [](int rank, RankWatch& watch) {
     watch.watch_waits([rank] { return rank == 1 ? 0.0 : 46.0; }, 45);

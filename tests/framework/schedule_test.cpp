@@ -73,8 +73,8 @@ TEST(Schedule, WarmUpStartsAboveZero) {
   EXPECT_DOUBLE_EQ(constant.factor(1, 3), 0.505);
 }
 
-// Steps and milestones count epochs from the start of training, also those of the warm-up; cosine, poly and exponential
-// begin after it.
+// Steps and milestones count epochs from the start of training, including the warm-up; cosine, poly and exponential
+// start after it.
 TEST(Schedule, StepsCountEpochsOfWarmUp) {
   Schedule step = schedule(Kind::step);
   step.every = 2;
@@ -89,7 +89,7 @@ TEST(Schedule, StepsCountEpochsOfWarmUp) {
   }
 }
 
-// The last step's rate: one step above the floor, since a rate is that of the step's begin.
+// The last step's rate is one step above the floor, since a rate is taken at the start of its step.
 TEST(Schedule, CosineWithWarmUpReachesFloor) {
   Schedule cosine = schedule(Kind::cosine);
   cosine.warmup = 2, cosine.floor = 0.1;
