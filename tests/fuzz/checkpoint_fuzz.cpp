@@ -22,7 +22,7 @@ std::map<std::string, std::string> metadata_of(const std::string& text) {
 
 }  // namespace
 
-// Any metadata in a checkpoint whose checksums are right: it is restored or refused.
+// Any metadata in a checkpoint with valid checksums: it is restored or refused.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace twiddle;
   static const InputFolder folder;

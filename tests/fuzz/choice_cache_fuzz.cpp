@@ -2,7 +2,7 @@
 
 #include "tests/fuzz/input_file.h"
 
-// Any bytes as a file of choices: nothing that is wrong with it is an error.
+// Any bytes as a choice cache: invalid content never causes an error.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace twiddle;
   static const InputFolder folder;

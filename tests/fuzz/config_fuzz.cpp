@@ -11,7 +11,7 @@ namespace {
 
 using namespace twiddle;
 
-// The config after a zero byte has a change after it, as `--set` takes one.
+// The bytes before a zero byte are the config, those after it an override in the form of `--set`.
 std::vector<Override> overrides_in(const std::string& change) {
   const std::size_t equals = change.find('=');
   if (equals == std::string::npos) return {};
