@@ -16,7 +16,8 @@ namespace twiddle {
 
 namespace {
 
-// Counts the products that one thread does while others do theirs, and those that all threads do together.
+// Counts the products that a single thread computes while others compute theirs, and those that all threads compute
+// together.
 class CountingStream final : public ForwardingStream {
  public:
   using ForwardingStream::ForwardingStream;

@@ -8,8 +8,8 @@ namespace twiddle::implicit_gemm {
 
 namespace {
 
-// Every place of y is a position of one tile, and what a tap sees from there lies in the tile's patch, where copies put
-// that number of x.
+// Every element of y is a position of one tile, and the input that a tap reads there is in the tile's patch, where
+// copies put that element of x.
 void expect_right(const ConvProblem& c, int positions, int panels) {
   const Patches p = patches_of(c, positions, panels);
   std::vector<int> found(static_cast<std::size_t>(c.batch) * p.places());

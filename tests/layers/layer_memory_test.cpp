@@ -1,5 +1,5 @@
-// What a layer says that its forward pass leaves for the backward one, against what the tape then really holds: memory
-// plans are made of the former.
+// Compares the bytes that a layer reports to keep for the backward pass with what the tape really holds: memory plans
+// use the reported bytes.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -65,7 +65,7 @@ TEST_P(EveryDevice, LayersKeepReportedBytes) {
   }
 }
 
-// So many that their numbers are more than rounding.
+// So many groups that their values exceed the rounding of the comparison.
 TEST_P(EveryDevice, GroupNormKeepsTwoValuesPerGroup) {
   expect_kept_as_said(GetParam(), "group_norm", {{"groups", "2048"}}, {2048, 2, 1});
 }

@@ -8,7 +8,7 @@ namespace twiddle {
 
 namespace {
 
-// The channels of each pixel of [batch, channels, inner], taken one pixel after another.
+// Returns the channels of each pixel of [batch, channels, inner], one pixel after another.
 std::vector<float> pixels_of(const std::vector<float>& x, std::size_t channels, std::size_t inner) {
   std::vector<float> pixels;
   for (std::size_t image = 0; image < x.size() / channels / inner; ++image)
@@ -18,7 +18,7 @@ std::vector<float> pixels_of(const std::vector<float>& x, std::size_t channels, 
   return pixels;
 }
 
-// Each run of `size` numbers normalised by itself.
+// Normalizes each run of `size` values separately.
 std::vector<float> normalized_in_runs(const std::vector<float>& x, std::size_t size) {
   std::vector<float> y;
   for (std::size_t begin = 0; begin < x.size(); begin += size)

@@ -55,8 +55,7 @@ TEST_P(EveryDevice, LinearFusesRelu) {
   }
 }
 
-// So large that a GPU multiplies by tensor cores: whole numbers have no error. The smaller factor is now one, now the
-// other.
+// So large that a GPU multiplies on tensor cores: whole numbers have no error. Either factor may be the smaller one.
 TEST_P(EveryDevice, LinearMatchesCpuForLargeMatrices) {
   for (const auto& [batch, inputs, outputs] : {std::array{256, 1024, 512}, std::array{300, 1030, 260},
                                                std::array{128, 1024, 1152}, std::array{64, 1152, 1024}}) {

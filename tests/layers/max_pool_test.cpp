@@ -70,7 +70,7 @@ TEST_P(EveryDevice, MaxPoolGradients) {
   check({{"kernel", "1"}}, {1, 2, 1, 1});
 }
 
-// Many small planes, a large one, long rows, windows that the compiler knows and others.
+// Many small planes, a large one, long rows, window sizes with and without a specialized kernel.
 TEST_P(EveryDevice, MaxPoolMatchesReferenceOnAnyPlane) {
   const auto check = [&](const SquareWindows& window, const Shape& shape, const std::string& rounding = "floor") {
     SCOPED_TRACE(join(to_string(shape), ", kernel ", window.kernel, ", stride ", window.stride));
@@ -116,7 +116,7 @@ TEST(MaxPool, RespectsRounding) {
   EXPECT_EQ(shape_for({{"kernel", "3"}, {"stride", "2"}}, {64, 55, 55}), (Shape{64, 27, 27}));
   EXPECT_EQ(shape_for({{"kernel", "3"}, {"stride", "4"}, {"rounding", "ceil"}}, {1, 8, 10}), (Shape{1, 2, 3}));
   EXPECT_EQ(shape_for({{"kernel", "1"}, {"stride", "2"}, {"rounding", "ceil"}}, {1, 6, 7}), (Shape{1, 3, 4}));
-  // The third window would begin at 4, beyond the padded 2 + 1.
+  // The third window would start at 4, beyond the padded 2 + 1.
   EXPECT_EQ(shape_for({{"kernel", "2"}, {"stride", "2"}, {"pad", "1"}, {"rounding", "ceil"}}, {1, 3, 3}),
             (Shape{1, 2, 2}));
 }

@@ -11,7 +11,7 @@ namespace twiddle {
 
 namespace {
 
-// One thread sums the longest, and loses the most.
+// A single thread sums the most terms and has the largest error.
 class OnednnEngine : public testing::Test {
  protected:
   void SetUp() override {
@@ -102,7 +102,7 @@ TEST_F(OnednnEngine, PassesRunInAnyOrder) {
   }
   EXPECT_EQ(results[0], results[2]);
   EXPECT_EQ(results[1], results[3]);
-  // Another gradient in the same memory is another gradient.
+  // A new gradient in the same memory must be recognized.
   Tensor gradient = made.y;
   ctx.stream->fill(gradient.write(), gradient.size(), 1);
   ConvOperands again{made.x, Tensor(*ctx.stream, problem.weight_shape()), gradient};

@@ -105,7 +105,7 @@ TEST(PolyphaseEngine, SharesPhasesBetweenPasses) {
   }
 }
 
-// Phases of one shape are not those of another pad: two convolutions may read one tensor.
+// Phases depend on the pad as well as on the shape: two convolutions may read one tensor.
 TEST(PolyphaseEngine, DoesNotSharePhasesAcrossPads) {
   Context ctx;
   const auto engine = make_polyphase_engine(make_gemm_engine());
@@ -135,7 +135,7 @@ TEST(PolyphaseEngine, KeepsPhasesWithinBudget) {
   }
 }
 
-// One output is all they leave.
+// These strides leave a single output.
 TEST_P(EveryDevice, EnginesHandleStridesBeyondInput) {
   Context ctx(GetParam());
   for (const auto& engine : make_conv_engines(GetParam()))

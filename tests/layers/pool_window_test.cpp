@@ -12,7 +12,7 @@ TEST(PoolWindow, DescribesItself) {
             "3x5, stride 1x2, pad 0x2");
 }
 
-// Each output of `ceil` has at least one real value below it, whatever the sizes.
+// With `ceil`, each output covers at least one real value, for all sizes.
 TEST(PoolWindow, EveryWindowHoldsAValue) {
   for (int size = 1; size <= 12; ++size)
     for (int kernel = 1; kernel <= 4; ++kernel)

@@ -96,7 +96,7 @@ struct Reference {
   }
 };
 
-// What a batch of shares, or of labels, comes to, with class weights.
+// The loss of a batch of soft targets or labels, with class weights.
 struct WeightedLoss {
   Device device;
   std::vector<float> class_weights;

@@ -8,7 +8,7 @@ namespace twiddle::tap_shifts {
 
 namespace {
 
-// Every place of y lies in one strip of one tile, whose patch has what the taps see from there.
+// Every element of y is in one strip of one tile, whose patch holds the inputs of its taps.
 void expect_right(const Tiling& t) {
   std::vector<int> found(static_cast<std::size_t>(t.batch) * t.out_h * t.out_w);
   for (int tile = 0; tile < t.tiles(); ++tile) {

@@ -221,7 +221,7 @@ TEST_F(ConvTunerTest, MeasuresAgainIfEnginesChanged) {
   EXPECT_TRUE(third.find(small_problem, ConvPass::forward)->reason.starts_with("measured"));
 }
 
-// All that a stored choice depends on, as docs/architecture.md lists it, except the batch.
+// Everything on which a stored choice depends, as listed in docs/architecture.md, except the batch.
 TEST_F(ConvTunerTest, MeasuresAgainIfAConditionChanged) {
   struct Conditions {
     std::vector<std::pair<std::string, FakeEngineTraits>> engines{{"fast", one(1)}, {"slow", one(20)}};

@@ -12,7 +12,8 @@ TEST_P(EveryDevice, UpsampleRepeatsInfinity) {
             (std::vector<float>{INFINITY, INFINITY, 1, 1}));
 }
 
-// Outputs lie a quarter of a pixel off the inputs' middles; beyond the first and last middle the border counts alone.
+// Output centers are a quarter of a pixel off the input centers; beyond the first and last center only the border pixel
+// counts.
 TEST_P(EveryDevice, UpsampleInterpolatesNeighbors) {
   expect_close(run_layer(GetParam(), "upsample", {{"mode", "bilinear"}}, {1, 1, 1, 2}, {0, 4}),
                {0, 1, 3, 4, 0, 1, 3, 4});
