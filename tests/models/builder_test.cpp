@@ -51,7 +51,7 @@ TEST(Builder, ComputesInputGradientOnlyAfterParameters) {
   EXPECT_TRUE(wants_it(3));
 }
 
-// A ReLU after a convolution is done by the convolution; leaky_relu, which never is, says what must come out.
+// A convolution fuses the ReLU after it; leaky_relu, which is never fused, gives the reference result.
 TEST_P(EveryDevice, BuilderFusesReluWithoutChangingGradients) {
   const auto gradients = [](const std::string& activation, bool biased, bool& fused) {
     const std::string bias = biased ? "true" : "false";
@@ -84,7 +84,7 @@ TEST_P(EveryDevice, BuilderFusesReluWithoutChangingGradients) {
   }
 }
 
-// What a residual block must give, from one that leaves the ReLU to a layer that is never fused.
+// The reference for a residual block: one whose ReLU is a layer that is never fused.
 TEST_P(EveryDevice, BuilderFusesReluAfterSum) {
   const auto gradients = [](const std::string& activation) {
     const std::string layers =

@@ -23,11 +23,11 @@ class HoldingStream final : public ForwardingStream {
   void release_unused() override { pool_.release_cached(); }
   std::int64_t capture_changes() const override { return changes_; }
 
-  // What the work is done in once more, as capture_again() has it.
+  // Memory of the repeated work, as in capture_again().
   std::vector<std::shared_ptr<void>> do_again(const std::function<void()>& work) {
     return hold(work, Pool::Holding::again);
   }
-  // What the work is done in, the second time.
+  // Memory of the second run of the work.
   std::vector<std::shared_ptr<void>> do_twice(const std::function<void()>& work) {
     hold(work, Pool::Holding::anew);
     pool_.release_cached();

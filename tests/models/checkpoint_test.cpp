@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What a call throws, "" where it throws nothing.
+// Returns the message of what a call throws, or "" if it throws nothing.
 template <class Call>
 std::string error_of(const Call& call) {
   try {
@@ -251,11 +251,11 @@ TEST(CheckpointStore, ChecksThatItCanWrite) {
   expect_within("cannot create folder", error_of([&] { CheckpointStore(file, 1).prove_writable({1, 1}, 1); }));
 }
 
-// Three checkpoints that stay, a fourth while it is written, and the best weights: what is free holds three alone.
+// Three kept checkpoints, a fourth while it is written, and the best weights: the free space fits only three.
 TEST(CheckpointStore, CountsPeakDiskSpace) {
   const std::string path = fresh_path("store_room");
   fs::create_directories(path);
-  // Two fit and three do not, also where others write to the disk meanwhile.
+  // Two fit and three do not, even if other programs write to the disk in the meantime.
   const std::size_t most = fs::space(path).available / 5 * 2;
   const auto room_for = [&](std::int64_t keep, std::int64_t saves) {
     return error_of([&] { CheckpointStore(path, keep).prove_writable({most, 1000}, saves); });

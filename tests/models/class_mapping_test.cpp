@@ -70,7 +70,7 @@ TEST(ClassMapping, ValidationHasClassMissingInTraining) {
   EXPECT_EQ(tuned.val_data()->labels(3), (std::vector<std::int64_t>{3}));
 }
 
-// The same pictures of the same classes, whose numbers differ.
+// The same images of the same classes with other class numbers.
 TEST(ClassMapping, ClassWeightsFollowClassesOfNetwork) {
   const std::string list = write_pictures("mapping", 12), turned = list + ".turned";
   std::ofstream lines(turned);

@@ -7,7 +7,7 @@ namespace twiddle {
 
 namespace {
 
-// What is said of a config that is refused; empty where it is not.
+// Returns the error message for a config; empty if it is accepted.
 std::string errors_of(const std::string& text, const std::vector<Override>& overrides = {}) {
   try {
     load_experiment_text(text, "a.yaml", overrides);

@@ -16,7 +16,7 @@ inline Config config_of(const std::string& text, const std::vector<Override>& ov
   return load_experiment_text(text, "a.yaml", overrides).config;
 }
 
-// What is said of a config that is refused; empty where it is not.
+// Returns the error message for a config; empty if it is accepted.
 inline std::string complaint_about(const std::string& text, const std::vector<Override>& overrides = {}) {
   try {
     config_of(text, overrides);

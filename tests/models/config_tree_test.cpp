@@ -115,7 +115,7 @@ TEST_F(ConfigTree, ExpandsEnvironmentInDataPaths) {
       holds(complaint_about(smallest_config + "data: {train: {images: ${DATA}/a}}\n"), "put quotes around ${...}"));
 }
 
-// A config of another person could otherwise put what a variable holds into reports, weights and checkpoints.
+// Otherwise another user's config could copy the value of a variable into reports, weights and checkpoints.
 TEST_F(ConfigTree, DoesNotExpandEnvironmentElsewhere) {
   ::setenv("TWIDDLE_TEST_SECRET", "hunter2", 1);
   const Config config =

@@ -122,7 +122,7 @@ EvalResult evaluate_on(AlwaysTwo& two, const Dataset& data) {
   return evaluate(two.ctx, *two.model.net, *two.experiment.loss, loader);
 }
 
-// A net may have many more outputs than the data has classes: what is kept is of the classes' size.
+// A network may have many more outputs than the data has classes: counts have the size of the data's classes.
 TEST(Evaluate, CountsPredictionsOutsideDataClasses) {
   AlwaysTwo two;
   const EvalResult result = evaluate_on(two, Labelled(2, {0, 1, 1}));
@@ -179,7 +179,7 @@ TEST(Evaluate, RefusesNonFiniteScores) {
   EXPECT_NE(finite_error(result).find("too large for the loss"), std::string::npos) << finite_error(result);
 }
 
-// Counts are of pairs that occur: a table of all pairs would take 80 GB here.
+// Only pairs that occur are counted: a table of all pairs would take 80 GB here.
 TEST(Evaluate, CountsPairsOfManyClasses) {
   constexpr std::int64_t classes = 100000;
   Context ctx;

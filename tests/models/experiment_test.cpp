@@ -38,7 +38,7 @@ TEST(Experiment, ResolvedTreeRoundTrips) {
   EXPECT_EQ(layer_at(again.layers, 1).value.find("bias")->text, "false");
 }
 
-// A program whose defaults are others reads the same run.
+// A program with other defaults reads the same run.
 TEST(Experiment, TreeHoldsEveryUsedKey) {
   const Config config = config_of(
       "version: 1\n"

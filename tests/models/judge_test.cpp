@@ -60,7 +60,7 @@ TEST(Judge, KeepsMostConfidentMistakes) {
   EXPECT_GT(result.wrong.back().probability, 0.99f);
 }
 
-// What scikit-learn's average_precision_score gives.
+// Values of scikit-learn's average_precision_score.
 TEST(Judge, AveragePrecisionMatchesScikitLearn) {
   EXPECT_NEAR(average_precision({0.1f, 0.4f, 0.35f, 0.8f}, {false, false, true, true}), 0.5 * 1 + 0.5 * 2 / 3, 1e-12);
   EXPECT_DOUBLE_EQ(average_precision({3, 2, 1}, {true, true, false}), 1);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t width = 20000;  // large enough that a kill often falls within a write
 
-// Saves step after step, all numbers equal to the step, until it is killed.
+// Saves step after step, with all values equal to the step, until it is killed.
 [[noreturn]] void save_for_ever(const std::string& path, std::int64_t step) {
   CheckpointStore store(path, 2);
   SmallRun run(width);
@@ -53,7 +53,7 @@ TEST(KillDuringSave, LeavesIntactNewestCheckpoint) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) save_for_ever(path, step + 1);
-    // Every third child may finish a save first, however busy the machine is; the others are killed wherever they are.
+    // Every third child may finish a save first, however busy the machine is; the others are killed at any point.
     if (round % 3 == 0) wait_for_a_save(store);
     usleep(std::uniform_int_distribution<unsigned>(500, 30000)(random));
     kill(child, SIGKILL);

@@ -42,7 +42,7 @@ TEST(MemoryPlan, CountsReplacedActivationsOnce) {
   EXPECT_LE(plan_memory(with_relu, {1, 0}).activations, plan_memory(plain, {1, 0}).activations + 64 * 32 * 32 * 4);
 }
 
-// What a forward and a backward pass take at most, without the images: of the second step, which chooses no plans.
+// Peak memory of a forward and a backward pass without the images: of the second step, which selects no plans.
 std::size_t peak_of_a_step(const Model& model, std::int64_t batch) {
   Context ctx(model.device);
   model.net->initialize(ctx);

@@ -175,7 +175,7 @@ TEST(OpenData, WarnsOfClassesWithoutImages) {
                                                      "data.val: 2 of 3 classes have no image here (0, 1)"}));
 }
 
-// Labels that begin with 1, such as EMNIST letters.
+// Labels that start with 1, such as EMNIST letters.
 TEST(OpenData, NamesEmptyClassIfOutputsMismatch) {
   const std::string train = list_of("train.txt", "a.png 1\nb.png 2\nc.png 3\n");
   const std::string text = error_of("  train: " + train + "\n");

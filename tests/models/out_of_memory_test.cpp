@@ -12,7 +12,7 @@
 namespace twiddle {
 namespace {
 
-// A device whose memory another program has filled meanwhile: it does its work, but has nothing left to give.
+// A device whose memory another program has filled: it computes, but every allocation fails.
 class FullStream final : public ForwardingStream {
  public:
   using ForwardingStream::ForwardingStream;

@@ -74,7 +74,7 @@ TEST(ParameterPatterns, FreezeSkipsGradientsBelowTrainedLayer) {
 }
 
 TEST(ParameterPatterns, FreezeReducesPlannedMemory) {
-  // By an engine without scratch memory, which may be most at another layer than the activations.
+  // An engine without scratch memory, whose peak may be at another layer than that of the activations.
   const std::string rest = "\nconvolution: {engine: direct}";
   const Experiment frozen = experiment_with("{freeze: [stem, bn1]}" + rest), whole = experiment_with("{}" + rest);
   const MemoryPlan less = plan_memory(frozen.model, {8, 1}), more = plan_memory(whole.model, {8, 1});

@@ -16,7 +16,7 @@ namespace {
 
 using Weights = std::vector<std::vector<float>>;
 
-// What a training comes to, on each rank.
+// The result of a training on each rank.
 struct Outcome {
   Weights weights;
   std::vector<double> steps, epochs, top1;

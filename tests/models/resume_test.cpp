@@ -22,7 +22,7 @@ struct Steps : TrainObserver {
   void on_step(const StepReport& report) override { rates.push_back(report.rate); }
 };
 
-// Runs until the step, and leaves a checkpoint there.
+// Runs until the step and saves a checkpoint there.
 void train_until(std::int64_t step, const std::string& folder, Experiment experiment, Trainer::Options options = {}) {
   std::atomic<bool> stop = false;
   StopAfter stopper(step, stop);
@@ -167,7 +167,7 @@ TEST(Resume, ContinuesAfterBatchBeforeBadImage) {
   expect_to_survive_a_bad_picture("train", write_pictures("survive_train", 16), write_pictures("survive_good", 16));
 }
 
-// Counted in batches alone.
+// Such checkpoints count only batches.
 TEST(Resume, ReadsCheckpointsOfOlderVersions) {
   RunState state;
   state.position = -1, state.batch = 2, state.random_seed = 3;
@@ -176,8 +176,8 @@ TEST(Resume, ReadsCheckpointsOfOlderVersions) {
   EXPECT_EQ(state.position, 40);
 }
 
-// Stopped after a number of steps, anywhere in an epoch, and resumed by another Trainer: the same weights to the last
-// bit.
+// Stopped after a number of steps, anywhere in an epoch, and resumed by another Trainer: the weights are bitwise
+// identical.
 TEST(Resume, IsExact) {
   std::atomic<bool> stop = false;
   Trainer straight(small_experiment(), {});

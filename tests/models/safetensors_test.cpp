@@ -51,7 +51,8 @@ std::string contents_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Some file systems flush a file that is written over, which makes thousands of them slow: so the old one goes first.
+// Some file systems flush a file that is overwritten, which makes thousands of writes slow: so the old file is removed
+// first.
 void put(const std::string& path, const std::string& bytes) {
   std::filesystem::remove(path);
   std::ofstream(path, std::ios::binary) << bytes;
@@ -63,7 +64,7 @@ std::string file_of(const std::string& header, std::size_t data_bytes) {
   return std::string(reinterpret_cast<const char*>(&length), 8) + header + std::string(data_bytes, '\0');
 }
 
-// The message with which a file of these bytes is refused; nothing where it is read.
+// Returns the error message for a file of these bytes; nothing if it is read.
 std::optional<std::string> refusal(const std::string& bytes) {
   const std::string path = temporary("hostile");
   put(path, bytes);

@@ -16,7 +16,7 @@ namespace {
 using RankPointer = std::shared_ptr<Communicator>;
 using NamedState = std::vector<std::pair<std::string, Tensor>>;
 
-// Parameters of many sizes, one of them frozen, of which a rank may have nothing, a part, or several.
+// Parameters of many sizes, one of them frozen. A rank may own none, a part, or several of them.
 struct UpdateBench {
   Context ctx;
   Stream& stream = *ctx.stream;
@@ -62,10 +62,16 @@ struct UpdateBench {
         parameter.variable.grad() = Tensor::from(stream, parameter.shape, numbers(count_of(parameter.shape), seed));
     step(all());
   }
+<<<<<<< HEAD:tests/models/sharded_optimizer_test.cpp
   // Each rank brings an equal part of the same gradients.
   void step_sharded(ShardedOptimizer& sharded, int ranks, int seed) {
     sharded.begin_step(false);
     auto gradient = sharded.gradients().begin();
+=======
+  // Each rank contributes an equal part of the same gradients.
+  void step_shared(SharedWeights& shared, int ranks, int seed) {
+    auto gradient = shared.gradients().begin();
+>>>>>>> 8349c30f (tests/models: clearer comments):tests/models/shared_weights_test.cpp
     for (const Parameter& parameter : parameters) {
       if (!parameter.trainable) continue;
       std::vector<float> values = numbers(count_of(parameter.shape), seed);
@@ -196,10 +202,14 @@ TEST(SharedWeights, KeepOnlyStateOfOwnShard) {
   for (const std::int64_t here : kept) EXPECT_LE(here, 2 * 112);
 }
 
+<<<<<<< HEAD:tests/models/sharded_optimizer_test.cpp
 // What a checkpoint has of one process, or of another number of ranks.
 <<<<<<< HEAD:tests/models/sharded_optimizer_test.cpp
 TEST(ShardedOptimizer, ResumesFromTheWholeState) {
 =======
+=======
+// The state in a checkpoint of one process, or of another number of ranks.
+>>>>>>> 8349c30f (tests/models: clearer comments):tests/models/shared_weights_test.cpp
 TEST(SharedWeights, RestoreWholeState) {
 >>>>>>> 0c92a083 (tests/models: name tests after the behavior that they check):tests/models/shared_weights_test.cpp
   UpdateBench one("adam");

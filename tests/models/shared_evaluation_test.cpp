@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t picture_side = 32, picture_values = picture_side * picture_side, batch_count = 3,
                        batch_rows = 16;
 
-// A value of an image: of what the net sees, of what it gives, or of its target.
+// A value of an image: of the network's input, of its output, or of its target.
 float value_of(int kind, std::int64_t image, std::int64_t place) {
   return 0.5f + 0.4f * std::sin(static_cast<float>(kind + 3 * image + place));
 }

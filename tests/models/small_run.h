@@ -49,7 +49,7 @@ class Recorder final : public Optimizer {
   std::string kind_;
 };
 
-// A net of two layers and its optimizer, all of whose numbers are one.
+// A network of two layers and its optimizer, with all values one.
 struct SmallRun {
   explicit SmallRun(std::int64_t width = 3) : net({1}) {
     const std::vector<std::pair<std::string, Shape>> parameters = {{"weight", {2, width}}, {"bias", {2}}};
@@ -83,7 +83,7 @@ struct SmallRun {
   Recorder optimizer;
 };
 
-// A folder's path of the test's own, where nothing is yet.
+// Returns a path for this test at which nothing exists yet.
 inline std::string fresh_path(const std::string& name) {
   const std::string path = temp_path(name);
   std::filesystem::remove_all(path);

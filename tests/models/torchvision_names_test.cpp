@@ -1,5 +1,5 @@
-// The networks that take torchvision's weights have its tensors, all of them and no other. What torchvision's
-// state_dict has is built here from the tables of the papers and from how torchvision calls the parts of a block.
+// The networks that load torchvision's weights have exactly its tensors. torchvision's state_dict is rebuilt here from
+// the tables of the papers and from torchvision's names for the parts of a block.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -92,7 +92,7 @@ StateDict googlenet() {
   return dict;
 }
 
-// Liu et al. 2022: four stages, before each a layer that takes patches, of 4x4 and 2x2.
+// Liu et al. 2022: four stages, each after a layer of patches, of 4x4 and 2x2.
 StateDict convnext_t() {
   StateDict dict;
   const auto patches = [&](const std::string& name, std::int64_t filters, std::int64_t channels, std::int64_t side) {
@@ -120,7 +120,7 @@ StateDict convnext_t() {
   return dict;
 }
 
-// The layers of AlexNet and VGG are numbers in two nn.Sequential, in which ReLU, pools and dropout count, too.
+// The layers of AlexNet and VGG are numbered in two nn.Sequential, in which ReLU, pools and dropout count as well.
 struct Counted {
   StateDict dict;
   std::int64_t channels = 3, member = 0;

@@ -14,8 +14,8 @@
 namespace twiddle {
 namespace {
 
-// A net with all that changes from step to step: dropout's random numbers, batch norm's averages, the optimizer's
-// state.
+// A network with all state that changes from step to step: dropout's random numbers, batch norm's averages, the
+// optimizer's state.
 struct StepBench {
   Experiment experiment;
   Context ctx;
@@ -93,7 +93,7 @@ TEST_P(EveryDevice, TrainStepReplayIsBitwiseIdentical) {
   }
 }
 
-// Groups of three batches, the last of them short; the third group has two alone.
+// Groups of three batches, the last batch is short; the third group has only two.
 TEST_P(EveryDevice, TrainStepReplayAccumulatesBitwiseIdentically) {
   StepBench eager(GetParam(), "adam", false, 3), captured(GetParam(), "adam", true, 3);
   for (int i = 0; i < 11; ++i) {
@@ -220,7 +220,7 @@ TEST_P(EveryDevice, TrainStepKeepsWeightsAfterBadLoss) {
   EXPECT_EQ(trainable(), before);
 }
 
-// All that a step learns, batch norm's averages left out: they follow what they see.
+// All that a step learns, except batch norm's averages, which follow its input.
 std::vector<float> learnt(StepBench& bench) {
   std::vector<float> all;
   const auto append = [&](const Tensor& tensor) {
@@ -252,7 +252,7 @@ TEST_P(EveryDevice, TrainStepStopsOnBadGradient) {
       for (const float value : after) ASSERT_TRUE(std::isfinite(value));
       for (int i = 5; i < 8; ++i) bench.step.run(bench.batch(i), 0.1);
       EXPECT_EQ(learnt(bench), after);
-      // Clipped, so that one bad gradient withholds the whole step. (Adam counts its steps.)
+      // With clipping, one bad gradient blocks the whole step. (Adam counts its steps.)
       if (std::string(optimizer) != "adam") {
         EXPECT_EQ(after, before);
       }
@@ -349,7 +349,7 @@ TEST(TrainStep, RunsEagerlyWithoutCaptureMemory) {
   EXPECT_NE(tried.step.why_not_captured().find("too little for a graph"), std::string::npos);
 }
 
-// The last batch of an epoch, say. (The captured step itself does nothing here.)
+// For example the last batch of an epoch. (The captured step itself does nothing here.)
 TEST(TrainStep, DropsGraphsIfBatchSizeChanges) {
   StepBench eager({}, "{sgd: {momentum: 0.9}}", false), tried({}, "{sgd: {momentum: 0.9}}", true);
   tried.ctx.stream = std::make_unique<Crowded>(std::move(tried.ctx.stream), true);

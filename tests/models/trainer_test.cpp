@@ -70,7 +70,7 @@ train: {epochs: 2, batch_size: 20}
   }
 }
 
-// What is frozen keeps its bits, batch norm's running averages too, and the rest is trained.
+// Frozen parameters stay bitwise identical, including batch norm's running averages, and the others are trained.
 TEST_P(EveryDevice, TrainerKeepsFrozenLayers) {
   Trainer trainer(small_experiment({{"train.freeze", "[conv1, bn1]", "--set"},
                                     {"train.clip_norm", "1", "--set"},
@@ -206,7 +206,7 @@ struct Order : TrainObserver {
   void on_checkpoint(const std::string&) override { told += "checkpoint "; }
 };
 
-// So that a kill between the two leaves a line too many, which a resumed run drops, and not one too few.
+// A kill between the two must leave one line too many, which a resumed run drops, and not one too few.
 TEST(Trainer, ReportsEpochBeforeSaving) {
   Order order;
   std::atomic<bool> stop = false;
@@ -217,7 +217,7 @@ TEST(Trainer, ReportsEpochBeforeSaving) {
   EXPECT_EQ(order.told, "epoch checkpoint epoch checkpoint ");
 }
 
-// And once more at the end, with what the last validation found.
+// Saved once more at the end, with the last validation's result.
 TEST(Trainer, SavesAnEpochBeforeItsValidation) {
   Order order;
   std::atomic<bool> stop = false;
@@ -266,7 +266,7 @@ TEST_P(EveryDevice, TrainerNamesLayerOfNonFiniteLoss) {
   EXPECT_EQ(weights(trainer)[0], start[0]);  // nothing was updated with it
 }
 
-// Bright pixels overflow here, all others do not: the message is about them, and not about the learning rate.
+// Only bright pixels overflow here: the message is about them, and not about the learning rate.
 TEST_P(EveryDevice, TrainerNamesNonFiniteImage) {
   Trainer trainer(small_experiment({{"data.normalize", "{mean: 0, std: 1.6e-39}", "--set"},
                                     {"convolution.engine", "gemm", "--engine"},

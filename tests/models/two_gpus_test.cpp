@@ -59,7 +59,7 @@ class TwoTrainings : public testing::Test {
   void SetUp() override {
     if (cuda_device_count() < 2) GTEST_SKIP() << "fewer than two GPUs";
   }
-  // That the two, run so, end as each does alone.
+  // Both end with the same weights as when each runs alone.
   static void expect_as_alone(const std::function<void(Training&, Training&)>& run) {
     Training first(0), second(1);
     run(first, second);

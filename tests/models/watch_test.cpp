@@ -36,7 +36,7 @@ struct Epochs : TrainObserver {
   bool wants_step(std::int64_t) override { return false; }
 };
 
-// A rate of 0 leaves the score where it is, so that the first epoch stays the best.
+// A rate of 0 leaves the score unchanged, so that the first epoch stays the best.
 std::vector<Override> without_progress() {
   return {{"train.early_stop", "{patience: 2}", "--set"},
           {"train.watch", "loss", "--set"},
@@ -66,7 +66,7 @@ TEST(Watch, DiscardsBestOfAnotherValidationSet) {
   EXPECT_EQ(state.improved_epoch, 0);
 }
 
-// Each epoch is a little better than the one before, but not by so much.
+// Each epoch improves on the previous one by less than min_delta.
 TEST(Watch, IgnoresImprovementBelowMinDelta) {
   EXPECT_EQ(stops_after("top1", 0.1, {0.1, 0.15, 0.19, 0.5}), 3);
   EXPECT_EQ(stops_after("loss", 0.1, {1, 0.95, 0.85, 0.8, 0.7}), 0);

@@ -87,7 +87,7 @@ TEST(WeightAverage, IsSavedInCheckpoint) {
   EXPECT_EQ(first_of(restored.run), 3);
 }
 
-// By hand, over the steps of a run: all tensors, batch norm's running statistics too.
+// Computed by hand over the steps of a run: all tensors, including batch norm's running statistics.
 TEST_P(EveryDevice, WeightAverageIncludesEveryStep) {
   struct ByHand : TrainObserver {
     Trainer* trainer = nullptr;

@@ -55,7 +55,7 @@ struct Bench {
   }
 };
 
-// What one step at rate 1 takes from each parameter: its gradient.
+// The change of each parameter in one step at rate 1 is its gradient.
 std::vector<std::vector<float>> gradients(Device device, const std::string& engine) {
   Bench bench(device, engine);
   const auto values = [&] {
