@@ -10,7 +10,7 @@
 namespace twiddle {
 namespace {
 
-// MPI begins and ends once in a process.
+// MPI starts and ends once per process.
 Communicator& ranks() {
   static const auto all = make_mpi_ranks();
   return *all;
@@ -72,7 +72,7 @@ TEST(MpiRanks, GathersStringsOfAnyLength) {
   EXPECT_EQ(ranks().gather(""), std::vector<std::string>(texts.size()));
 }
 
-// In parts, of which the longest text needs more than the others.
+// In parts; the longest string needs more parts than the others.
 TEST(MpiRanks, GathersLongStringsInParts) {
   const auto text_of = [](int rank) {
     std::string text(std::size_t(15'000'000) * static_cast<std::size_t>(1 + rank), static_cast<char>('a' + rank));
