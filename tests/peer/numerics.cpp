@@ -52,7 +52,7 @@ Arguments parse(const std::vector<std::string>& words) {
   return arguments;
 }
 
-// Dropout is off: its random numbers are no other program's.
+// Dropout is off: no other program has its random numbers.
 Experiment experiment_of(const Arguments& arguments) {
   std::vector<Override> overrides = arguments.overrides;
   overrides.push_back({"device", arguments.device, "--device"});
@@ -86,8 +86,7 @@ void run_once(Context& ctx, const Sequential& net, const Batch& batch, SafeTenso
   }
 }
 
-// What each ReLU lets through: where a sum of thousands of terms is nearly zero, rounding decides on which side it
-// falls.
+// The outputs that each ReLU passes: if a sum of thousands of terms is nearly zero, rounding decides its sign.
 void write_switches(Context& ctx, const Sequential& net, const Batch& batch, SafeTensors& results) {
   const EvaluationMode evaluating(ctx);
   Variable x(batch.images);
