@@ -11,7 +11,7 @@ namespace fs = std::filesystem;
 namespace twiddle {
 namespace {
 
-// A small disk of the test's own, where the system lets it have one.
+// A small disk for this test, if the system allows to create one.
 class FullDisk : public testing::Test {
  protected:
   FullDisk() : disk_(fresh_folder("full_disk")) {}

@@ -86,7 +86,7 @@ TEST_F(RanksInTrouble, RepeatedKillsKeepFinalWeights) {
         << file << " after " << kills << " kills";
 }
 
-// Rank 0 writes, and ends the others, too.
+// Rank 0 writes, and its failure stops the others.
 TEST_F(RanksInTrouble, KeepCheckpointIfDiskIsFull) {
   if (mount("tmpfs", out_.c_str(), "tmpfs", 0, "size=8m") != 0)
     GTEST_SKIP() << "no small disk can be mounted: " << std::strerror(errno);

@@ -1,5 +1,5 @@
-// Training on real images that do not ship with the project: looked for in $TWIDDLE_DATA, else in ../shared/data;
-// skipped where absent.
+// Training on real images that do not ship with the project: searched for in $TWIDDLE_DATA, then in ../shared/data;
+// skipped if absent.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -38,7 +38,7 @@ class TwoHosts : public RanksByMpi {
   }
   void remove() const { run_shell("ip netns del " + first_ + "; ip netns del " + second_); }
 
-  // What /bin/sh starts on the first host: two ranks on each of both, which may differ in their commands.
+  // Runs /bin/sh on the first host to start two ranks on each host. The two hosts' commands may differ.
   std::string on_each(const std::vector<std::string>& first, const std::vector<std::string>& second) const {
     const auto two_on = [](const std::string& address, const std::vector<std::string>& command) {
       std::string text = " -n 2 --host " + address + ":2 -x OMP_NUM_THREADS";
@@ -109,7 +109,7 @@ TEST_F(TwoHosts, NameCheckpointIfRankIsKilled) {
   EXPECT_NE(err.find("last checkpoint: " + (folder(1) / "checkpoints" / "step-").string()), std::string::npos) << err;
 }
 
-// mpirun itself may wait on for its own process on the host that it cannot reach any more; the ranks do not.
+// mpirun itself may continue to wait for its process on the unreachable host; the ranks do not.
 TEST_F(TwoHosts, ExitIfHostIsUnreachable) {
   Program program({"-c", on_both(digits({"--epochs", "100000", "--set", "train.checkpoint_every=7"}))}, "/bin/sh");
   ASSERT_TRUE(program.comes_to([&] { return has_checkpoint(folder(1)); })) << program.err();
