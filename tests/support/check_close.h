@@ -7,8 +7,8 @@
 
 namespace twiddle {
 
-// Each value within `tolerance` of what was expected, relative to the largest expected magnitude (at least 1). A NaN
-// matches nothing but a NaN.
+// Checks that each value is within `tolerance` of the expected one, relative to the largest expected magnitude (at
+// least 1). A NaN matches only a NaN.
 inline void expect_close(const std::vector<float>& actual, const std::vector<float>& expected,
                          float tolerance = 1e-5f) {
   ASSERT_EQ(actual.size(), expected.size());

@@ -13,7 +13,7 @@
 
 namespace twiddle {
 
-// A layer's options as its line in the YAML gives them: {{"kernel", "3"}, {"pad", "[1, 2]"}, {"rate", "0.5"}}.
+// A layer's options as in its line in the YAML: {{"kernel", "3"}, {"pad", "[1, 2]"}, {"rate", "0.5"}}.
 using LayerOptions = std::vector<std::pair<std::string, std::string>>;
 ConfigNode options_node(const LayerOptions& options);
 
@@ -47,10 +47,10 @@ std::vector<float> gradients_of(LayerUnderTest& test, const Shape& shape, const 
 std::vector<float> run_layer(Device device, const std::string& kind, const LayerOptions& options, const Shape& shape,
                              const std::vector<float>& values);
 
-// What a layer says of an input or options that it cannot take; empty where it takes them. `image` has no batch axis.
+// Returns the layer's error message for an input or options; empty if it accepts them. `image` has no batch axis.
 std::string layer_error(const std::string& kind, const LayerOptions& options, const Shape& image);
 
-// A layer whose parameters are frozen gives its input the gradient that it gives it otherwise, and them none.
+// Checks that a layer with frozen parameters computes the same input gradient and no parameter gradients.
 void expect_same_input_gradient_where_frozen(Device device, const std::string& kind, const LayerOptions& options,
                                              const Shape& shape);
 

@@ -21,9 +21,9 @@ const Tensor& written(ConvPass pass, const ConvOperands& operands);
 // over it; NaN if any element is NaN, sampled or not.
 double conv_error(Context& ctx, const ConvProblem& problem, ConvPass pass, const ConvOperands& operands, int samples);
 
-// What the rule would take: the engine's first plan. Fails where there is none.
+// Returns the heuristic's choice: the engine's first plan. Fails if there is none.
 std::shared_ptr<const ConvPlan> first_plan(const ConvEngine& engine, const ConvProblem& problem, ConvPass pass);
-// The first of its plans that the tuner would take; null: there is none.
+// Returns the first of its plans that the tuner accepts; null if there is none.
 std::shared_ptr<const ConvPlan> holding_plan(Context& ctx, const ConvEngine& engine, const ConvProblem& problem,
                                              ConvPass pass);
 std::size_t scratch_bytes(const ConvEngine& engine, const ConvProblem& problem, ConvPass pass);  // of that

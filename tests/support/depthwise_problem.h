@@ -26,7 +26,7 @@ inline std::vector<ConvProblem> problems_of_cells() {
        "65x1x14x14 * 1x1x31x31 pad 15"});
 }
 
-// Depthwise problems as awkward as they come: one row, kernels larger than the plane, wide pads, many small images.
+// Depthwise edge cases: one row, kernels larger than the plane, wide pads, many small images.
 inline ConvProblem random_depthwise_problem(std::int64_t number, int largest_kernel, int largest_stride,
                                             int largest_dilation) {
   const RandomSequence random{7};

@@ -54,7 +54,7 @@ struct FakePlan {
   std::string shares = {};  // takes no time if it has read one of its operands before
 };
 
-// What an engine of such plans is like, and what became of it.
+// Properties of an engine with such plans, and counts of its calls.
 struct FakeEngineTraits {
   std::vector<FakePlan> plans{{}};
   bool pays = true;

@@ -14,7 +14,7 @@ inline std::int64_t blocks_of(const TileMap& tiles, int planes_a_block) {
   return (tiles.count() + planes_a_block - 1) / planes_a_block;
 }
 
-// Memory that a block finds full of what others left there.
+// Memory that is filled with stale values before a block runs.
 template <class Block>
 std::unique_ptr<typename Block::Shared> dirty() {
   auto shared = std::make_unique<typename Block::Shared>();

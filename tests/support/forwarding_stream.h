@@ -6,7 +6,7 @@
 
 namespace twiddle {
 
-// Does what another stream does: for tests that change a part of it.
+// Forwards to another stream: for tests that override a part of it.
 class ForwardingStream : public Stream {
  public:
   explicit ForwardingStream(std::unique_ptr<Stream> stream) : stream_(std::move(stream)) {}

@@ -5,7 +5,7 @@
 
 namespace twiddle {
 
-// By what a factor's number is multiplied: of which line (row of A or column of B) and k.
+// Factor for an operand's value, by line (row of A or column of B) and k.
 using Magnitude = std::function<double(std::int64_t line, std::int64_t k)>;
 
 inline double same_size(std::int64_t, std::int64_t) {

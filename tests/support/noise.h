@@ -5,7 +5,7 @@
 
 namespace twiddle {
 
-// Normally distributed numbers: the same for the same seed.
+// Normally distributed values that depend only on the seed.
 inline std::vector<float> noise(std::int64_t count, unsigned seed = 3) {
   std::mt19937 random(seed);
   std::normal_distribution<float> normal;

@@ -4,7 +4,7 @@
 
 namespace twiddle {
 
-// What a norm makes of numbers that it takes together, in double and without scale and bias.
+// Normalizes values in double, without scale and bias.
 inline std::vector<float> normalized(const std::vector<float>& x, double epsilon = 1e-5) {
   double mean = 0, variance = 0;
   for (const float value : x) mean += value / static_cast<double>(x.size());

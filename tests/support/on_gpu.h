@@ -10,7 +10,7 @@
 
 namespace twiddle {
 
-// A test that runs on the first GPU; it is skipped where there is none.
+// A test that runs on the first GPU; skipped if there is none.
 class OnGpu : public testing::Test {
  protected:
   void SetUp() override {

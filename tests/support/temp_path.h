@@ -8,8 +8,8 @@
 
 namespace twiddle {
 
-// A new folder of this process alone, since tests run side by side, and so may whole test runs. It goes with the
-// process; one that a test forks leaves it alone.
+// Returns a new folder of this process, since tests and whole test runs may run in parallel. It is removed when the
+// process exits, but not by forked children.
 class TempFolder {
  public:
   TempFolder()

@@ -17,12 +17,12 @@
 
 namespace twiddle {
 
-// Where the threads of one process meet that stand for ranks.
+// Synchronizes the threads of one process that represent ranks.
 class Meeting {
  public:
   explicit Meeting(int size) : size_(size), texts_(static_cast<std::size_t>(size)) {}
 
-  // What each rank brings, by rank, once all have come.
+  // Returns the contributions of all ranks, by rank, once all have arrived.
   std::vector<std::string> meet(int rank, const std::string& text) {
     std::unique_lock lock(mutex_);
     texts_[static_cast<std::size_t>(rank)] = text;
@@ -57,7 +57,7 @@ class LateEvent final : public Event {
   mutable std::function<void()> work_;
 };
 
-// One of those ranks: what MPI does between processes, without MPI.
+// One of those ranks: does between threads what MPI does between processes.
 class ThreadRank : public Communicator {
  public:
   ThreadRank(std::shared_ptr<Meeting> meeting, int rank, int size)
