@@ -4,9 +4,9 @@
 #include <cstring>
 #include <map>
 
-// As much of a CUDA runtime as framework/cuda/cuda_stream.cu needs, with two GPUs that compute nothing. It is as strict
-// as the real one about which GPU is the calling thread's: memory and handles belong to that one, and what belongs to
-// another GPU than the call is refused.
+// The part of a CUDA runtime that framework/cuda/cuda_stream.cu needs, with two GPUs that compute nothing. As in the
+// real runtime, memory and handles belong to the calling thread's current GPU, and calls that use another GPU's are
+// refused.
 enum cudaError_t {
   cudaSuccess,
   cudaErrorMemoryAllocation,

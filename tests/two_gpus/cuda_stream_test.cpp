@@ -13,7 +13,7 @@
 
 namespace twiddle {
 
-// These GPUs' memory comes from cudaMalloc alone.
+// Memory of these GPUs comes only from cudaMalloc.
 std::shared_ptr<DeviceRange> DeviceRange::reserve(int) {
   return nullptr;
 }
@@ -22,7 +22,7 @@ namespace {
 
 class TwoGpus : public testing::Test {
  protected:
-  // Each stream in turn, while the other's GPU is the thread's.
+  // Uses each stream in turn while the other stream's GPU is current.
   void on_each(const std::function<void(Stream&, int)>& work) {
     for (const int index : {0, 1, 0}) {
       fake_cuda::current = 1 - index;
