@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 namespace twiddle {
 namespace {
 
-// Pictures of one brightness a class, and a network for them.
+// Images of one brightness per class, and a network for them.
 class ClassNamesOfRun : public testing::Test {
  protected:
   ClassNamesOfRun() : folder_(fresh_folder("class_names")) {
@@ -92,7 +92,7 @@ TEST_F(ClassNamesOfRun, CheckWarnsOfClassesWithoutImages) {
   EXPECT_NE(checked.err.find(": data.train: 1 of 3 classes has no image here (red)"), std::string::npos) << checked.err;
 }
 
-// The validation set became smaller: scores of it do not compare.
+// The validation set became smaller: its scores are not comparable.
 TEST_F(ClassNamesOfRun, ResumeDiscardsBestOfOtherSet) {
   const std::string file = config(folder_data("train"));
   const std::string run = (folder_ / "net-001").string();

@@ -35,7 +35,7 @@ HostArray random_array(const Shape& shape, std::uint64_t seed) {
   return array_of(shape, values);
 }
 
-// A job on files of the test's own.
+// A job on files of this test.
 ConvJob job_of(const SafeTensors& contents) {
   ConvJob job;
   job.in = temp_path("conv_in.safetensors");

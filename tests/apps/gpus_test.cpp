@@ -8,7 +8,7 @@ namespace fs = std::filesystem;
 namespace twiddle {
 namespace {
 
-// The program as --gpus starts it, a process a GPU.
+// The program as --gpus starts it, one process per GPU.
 class RanksOnGpus : public testing::Test {
  protected:
   void SetUp() override {

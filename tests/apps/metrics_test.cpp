@@ -35,8 +35,8 @@ std::vector<std::int64_t> epochs_of(const History& history) {
   return epochs;
 }
 
-// Killed after the second epoch's line was written and before its checkpoint was: the newest checkpoint is that of the
-// first epoch, or one of the second that was left in its validation.
+// Killed after the second epoch's line was written and before its checkpoint: the newest checkpoint is that of the
+// first epoch, or one of the second epoch that was interrupted in its validation.
 TEST(Metrics, RemoveUnsavedEpochOnResume) {
   for (const std::int64_t step : {10, 20}) {
     const auto folder = fresh_folder("metrics");

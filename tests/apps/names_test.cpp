@@ -82,7 +82,7 @@ TEST_F(Names, NameOfMissingModelIsEscaped) {
   expect_clean(check.out + check.err, "check");
 }
 
-// A name in a config may hold what the config's file may not: it is escaped there.
+// A name in a config may contain characters that the file cannot hold as they are: they are escaped.
 TEST_F(Names, EveryVerbEscapesNames) {
   const fs::path config = folder_ / "e\x1b[2J\nfake line.yaml", broken = folder_ / "\x1b[2J\nfake line.yaml";
   const std::string cache = (folder_ / "kept\\e\\nfake line").string();

@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 namespace twiddle {
 namespace {
 
-// No file of this process grows beyond some bytes while it lives, as on a full disk.
+// Limits the size of this process's files during its lifetime, as on a full disk.
 class FileSizeLimit {
  public:
   static constexpr rlim_t bytes = 4096;

@@ -25,7 +25,7 @@ class Pipes : public testing::Test {
     EXPECT_NE(finished.err.find(pipe_), std::string::npos) << arguments.front() << finished.err;
   }
 
-  // A config with these lines more.
+  // Writes a config with these additional lines.
   std::string config(const std::string& lines) const {
     const std::string file = (folder_ / "config.yaml").string();
     std::ofstream(file) << "version: 1\nmodel: {input: [1, 8, 8], layers: [linear: {outputs: 10}]}\n" + lines;

@@ -70,7 +70,7 @@ TEST_F(RanksByMpi, ResumeOnOtherNumberOfRanks) {
   ASSERT_EQ(again.code, 0) << again.err;
   EXPECT_NE(again.err.find("at step 15"), std::string::npos) << again.err;
   EXPECT_LT(difference(weights_at(folder(1), "20"), untouched), 1e-5);
-  // A run that is over.
+  // A finished run.
   EXPECT_EQ(run(on(2, {program_path(), "train", "--resume", folder(1).string()})).code, 0);
 }
 

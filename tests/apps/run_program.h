@@ -24,7 +24,7 @@ inline std::string read_text(const std::filesystem::path& path) {
   return text.str();
 }
 
-// A new, empty folder of the calling test's own.
+// Returns a new, empty folder for the calling test.
 inline std::filesystem::path fresh_folder(const std::string& name) {
   const std::filesystem::path folder = temp_path(name);
   std::filesystem::remove_all(folder);
@@ -107,7 +107,7 @@ inline Finished run_program(const std::vector<std::string>& arguments, const std
   const int code = program.wait();
   return {code, program.out(), program.err()};
 }
-// A script in which "$TWIDDLE" is the program.
+// Runs a script in which "$TWIDDLE" is the program.
 inline Finished run_shell(const std::string& script) {
   return run_program({"-c", script}, "/bin/sh");
 }

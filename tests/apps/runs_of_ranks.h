@@ -47,7 +47,7 @@ inline std::string field_of(const std::filesystem::path& process, const std::str
   return "";
 }
 
-// Processes of the program below that one.
+// Returns the program's processes below that one.
 inline std::vector<pid_t> ranks_of(pid_t mpirun) {
   std::vector<pid_t> ranks;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {

@@ -16,7 +16,7 @@ class Targets : public testing::Test {
   Targets() : folder_(fresh_folder("targets")) {}
   ~Targets() override { fs::remove_all(folder_); }
 
-  // A picture of 8x8, bright at its left, at its top, at both or nowhere, with some noise.
+  // An 8x8 image that is bright at the left, at the top, at both or nowhere, with some noise.
   std::string write_picture(int number, bool left, bool top) const {
     Image image{1, 8, 8, {}};
     for (int i = 0; i < 64; ++i) {

@@ -30,7 +30,7 @@ TEST(Threads, SpinBrieflyUnlessUserSetsOtherwise) {
   unsetenv("OMP_WAIT_POLICY");
 }
 
-// OpenMP's library would end the program from within the first computation.
+// Without this error, OpenMP's runtime would abort in the first computation.
 TEST(Threads, FailVerbsIfTheyCannotStart) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "it needs the address space for itself";

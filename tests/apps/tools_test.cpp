@@ -175,8 +175,8 @@ TEST(Time, ReportsIterationAndEveryLayer) {
   EXPECT_EQ(convolution_rows, 3 * 3 - 1);
 }
 
-// Each pass takes two spectra, and the first layer has two passes. Those of a layer's input, weights and gradient are
-// computed once.
+// Each pass uses two spectra, and the first layer has two passes. The spectra of a layer's input, weights and gradient
+// are computed once.
 TEST(Time, CountsOnlySpectraOfOneStep) {
   const Finished run = run_program({"time", "models/digits.yaml", "--device", "cpu", "--engine", "fft", "--batch", "4",
                                     "--steps", "3", "--json", "-"});

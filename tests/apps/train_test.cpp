@@ -11,7 +11,7 @@ namespace fs = std::filesystem;
 namespace twiddle {
 namespace {
 
-// Training on a few batches of the shipped digits, in a folder of the test's own.
+// Training on a few batches of the shipped digits, in this test's folder.
 class Train : public testing::Test {
  protected:
   Train() : out_(fresh_folder("train")) {}
