@@ -54,7 +54,7 @@ Augment::Step step(const char* name) {
   return read_augment_step(entry, {224, 224}, diagnostics);
 }
 
-// Microseconds an image of each part, summed over images; then their quickest of several rounds.
+// Microseconds per image of each part, summed over images; then the fastest of several rounds.
 struct Times {
   double read = 0, decode = 0, window = 0, flip = 0, floats = 0;
 
@@ -108,7 +108,7 @@ void show_parts(const Dataset& dataset, std::int64_t images) {
               best.floats, best.sum(), 1e6 / best.sum());
 }
 
-// The quickest of three epochs, after one that is not counted.
+// The fastest of three epochs, after one that is not measured.
 double loader_rate(const Dataset& dataset, int workers, const Device& device) {
   const auto stream = make_stream(device);
   const Augment augment = augment_of({"random_resized_crop", "hflip"});

@@ -7,9 +7,9 @@
 namespace twiddle {
 namespace {
 
-// Two runs of a pass whose engine transforms x in two slices (5 ms, of these 1 in padding, 2 in a transpose), then w
-// (3, of these 0.5 and 1), then multiplies (7) and transforms back in two slices (10, of these 4 in a transpose, 2 in
-// cropping).
+// Two runs of a pass whose engine transforms x in two slices (5 ms, including 1 in padding and 2 in a transpose), then
+// w (3, including 0.5 and 1), then multiplies (7) and transforms back in two slices (10, including 4 in a transpose and
+// 2 in cropping).
 const std::vector<Profiler::Entry> forward{{"layer", "forward: fft of x: pad", {0.6, 0.4, 0.6, 0.4}},
                                            {"layer", "forward: fft of x: fft", {1, 0.9, 1, 0.9}},
                                            {"layer", "forward: fft of x: transpose", {1.5, 0.5, 1.5, 0.5}},

@@ -7,7 +7,7 @@
 
 namespace twiddle {
 
-// The spectra of real planes by the sums that define them, in doubles, for bins 0 .. width / 2 of each row:
+// The spectra of real planes by definition, with sums in double, for bins 0 .. width / 2 of each row:
 // [plane][row][bin].
 std::vector<std::complex<double>> plain_spectra(const std::vector<float>& planes, int height, int width);
 
