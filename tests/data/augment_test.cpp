@@ -24,7 +24,7 @@ std::vector<float> run(const Augment& augment, Image image, std::uint64_t seed =
   return out;
 }
 
-// The values 0..255 that the network would see.
+// The values 0..255 that the network receives.
 std::vector<int> bytes(const std::vector<float>& values) {
   std::vector<int> result;
   for (const float value : values) result.push_back(static_cast<int>(value * 255 + 0.5f));

@@ -11,7 +11,7 @@ namespace twiddle {
 
 namespace {
 
-// Pictures of 3x4 whose pixels differ, and as targets the same pictures in the negative; labels 1 and 2 of 4.
+// 3x4 images whose pixels differ, and as targets their negatives; labels 1 and 2 of 4.
 class Negatives : public Dataset {
  public:
   std::int64_t size() const override { return 5; }
@@ -181,7 +181,7 @@ TEST(BatchMaker, AllowsRankWithoutRows) {
   EXPECT_EQ(dealt(data, {.batch_size = 12}, 4).rows, (std::vector<std::size_t>{3, 3, 3, 3, 1, 0, 1, 0}));
 }
 
-// With bad images, too: what would have been mixed with one stays as it is.
+// Includes bad images: an image whose partner is bad stays unmixed.
 TEST(BatchMaker, MixesImagesAcrossRanks) {
   for (const std::set<std::int64_t>& bad : {std::set<std::int64_t>{}, {0, 17}}) {
     const Numbers data(30, bad);

@@ -58,7 +58,7 @@ inline Augment read_augment(const Value& data, std::vector<std::int64_t> shape) 
   return augment;
 }
 
-// A fresh folder of the running test's own.
+// Returns a new folder for the running test.
 inline std::filesystem::path fresh_folder() {
   const testing::TestInfo* test = testing::UnitTest::GetInstance()->current_test_info();
   const std::filesystem::path folder =
@@ -91,7 +91,7 @@ inline std::string message_of(ErrorKind kind, const std::function<void()>& actio
   return "";
 }
 
-// A picture of one colour a channel, as a PNG file's bytes.
+// A PNG file of one color per channel.
 inline Bytes png_of(int channels, int height, int width, std::uint8_t value) {
   return encode_png({channels, height, width, Bytes(static_cast<std::size_t>(channels * height * width), value)});
 }

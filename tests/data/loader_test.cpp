@@ -257,7 +257,7 @@ class FakeGpu final : public ForwardingStream {
   std::vector<const void*> destinations;
 };
 
-// A captured step finds its images at one of two places; what is read there must not be overwritten meanwhile.
+// A captured step reads its images from one of two buffers, which must not be overwritten in the meantime.
 TEST(Loader, AlternatesBetweenTwoBatchBuffers) {
   const Numbers data(50);
   const Augment augment = plain();

@@ -13,7 +13,7 @@
 
 namespace twiddle {
 
-// Grey pixels: image i is 2x3 of value i, label i % 10; some cannot be read.
+// Gray 2x3 images: image i has value i and label i % 10; some cannot be read.
 class Numbers : public Dataset {
  public:
   explicit Numbers(std::int64_t count, std::set<std::int64_t> bad = {}) : count_(count), bad_(std::move(bad)) {}

@@ -71,7 +71,7 @@ TEST(ReadImage, IgnoresWrongEndings) {
 TEST(ReadImage, DecodesJpeg) {
   const Image image = read_image(write_file(fresh_folder() / "small.jpg", small_jpeg()), 3);
   EXPECT_EQ(image.channels * 10000 + image.height * 100 + image.width, 31012);
-  // Red rises by 20 a column, green by 25 a row, blue falls from 200 to 30 in the middle.
+  // Red increases by 20 per column, green by 25 per row, blue falls from 200 to 30 in the middle.
   EXPECT_NEAR(image.pixels[11], 220, 20);
   EXPECT_NEAR(image.pixels[120 + 9 * 12], 225, 20);
   EXPECT_NEAR(image.pixels[240], 200, 20);

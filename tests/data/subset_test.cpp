@@ -7,7 +7,7 @@
 namespace twiddle {
 namespace {
 
-// Ten images whose label is their number.
+// Ten images whose label is their index.
 class Numbered : public Dataset {
  public:
   std::int64_t size() const override { return 10; }

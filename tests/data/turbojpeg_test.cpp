@@ -38,7 +38,8 @@ TEST(Turbojpeg, LeavesHugeDimensionsToStb) {
       std::string::npos);
 }
 
-// The standard fixes neither the inverse transform's rounding nor how colour that was stored at half size is enlarged.
+// The standard specifies neither the rounding of the inverse transform nor the upsampling of chroma stored at half
+// size.
 TEST(Turbojpeg, AgreesWithStbWithinFour) {
   if (!turbojpeg_is_built_in()) GTEST_SKIP() << "built without libjpeg-turbo";
   for (const int channels : {1, 3}) {
