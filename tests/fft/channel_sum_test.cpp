@@ -1,4 +1,4 @@
-// The sum of a depthwise weight gradient in the frequency domain as its blocks do it, followed on the CPU.
+// Runs the blocks that sum a depthwise weight gradient in the frequency domain on the CPU.
 #include "fft/cuda/products/channel_sum.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Convolutions by the CPU's spectra, for every instruction set that this processor has.
+// FFT convolutions on the CPU, for every instruction set that this processor has.
 #include <gtest/gtest.h>
 
 #include "fft/cpu/cpu_backend.h"

@@ -90,7 +90,7 @@ double forward_difference(Transformed<outputs>& t, const std::vector<float>& val
   return largest;
 }
 
-// The same of the inverse to a target that was NaN: sums over tiles, then bias and ReLU.
+// The same for the inverse, into a tensor filled with NaN: sums over tiles, then bias and ReLU.
 template <int outputs, int size, auto line>
 double inverse_difference(Transformed<outputs>& t, const std::vector<float>& bias) {
   t.fill_spectrum();

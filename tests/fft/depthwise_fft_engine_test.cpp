@@ -50,7 +50,7 @@ struct SharedStep {
     input.w = forward.w, weight.x = forward.x, weight.y = input.y;
   }
 
-  // Right to the last element, whatever the pass finds in the buffers.
+  // Checks every element, whatever spectra the pass finds in the buffers.
   void run(ConvPass pass) {
     SCOPED_TRACE(to_string(problem) + ", " + std::string(to_string(pass)));
     ConvOperands& here = operands[std::size_t(pass)];

@@ -1,5 +1,5 @@
-// The engine fbfft's products in the inverse as they run on a GPU: product_inverse_test.cpp follows their blocks on the
-// CPU.
+// Products of the engine fbfft that are fused into the inverse, run on a GPU: fused_product_source_test.cpp runs their
+// blocks on the CPU.
 #include <gtest/gtest.h>
 
 #include "fft/cuda/planes/tuned_on_h200.h"

@@ -23,7 +23,7 @@ using Passes = std::vector<ConvPass>;
 const Passes training_step{ConvPass::forward, ConvPass::backward_weight, ConvPass::backward_input};
 const std::string in_the_inverse;  // no separate product
 
-// A convolution with bias and ReLU, which all of its passes go through.
+// A convolution with bias and ReLU, which are fused in all of its passes.
 class Layer {
  public:
   Layer(Context& ctx, const ConvProblem& problem, const FrequencyGrid& grid, const std::string& product)
@@ -106,7 +106,7 @@ TEST_F(FbfftLaunches, AreAtMostFourPerPass) {
     }
 }
 
-// x, w and the gradient of y are transformed once for the three passes: bias and ReLU, both ways, go along.
+// x, w and the gradient of y are transformed once for the three passes, with bias and ReLU fused in both directions.
 TEST_F(FbfftLaunches, AreNinePerTrainingStep) {
   const ConvProblem problem = conv_problem("16x8x13x13 * 12x8x3x3 pad 1");
   Layer layer(*ctx, problem, whole_plane(problem, 14, 14), "tiles");
@@ -122,7 +122,8 @@ TEST_F(FbfftLaunches, AreThreeIfInverseFusesProduct) {
   EXPECT_LE(launches(layer, {ConvPass::forward}), 3);
 }
 
-// x, w and the gradient of y are transformed once; two products are in the inverse, and that of the batch is a sum.
+// x, w and the gradient of y are transformed once; two products are fused into the inverse, and that of the batch is a
+// sum.
 TEST_F(FbfftLaunches, AreSevenPerDepthwiseTrainingStep) {
   const ConvProblem problem = conv_problem("16x40x28x28 * 40x1x13x13 pad 6 groups 40");
   Layer layer(*ctx, problem, whole_plane(problem, 36, 36), in_the_inverse);

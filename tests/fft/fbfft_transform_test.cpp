@@ -1,4 +1,4 @@
-// The transforms of the engine fbfft as they run on a GPU: plane_fft_test.cpp follows their blocks on the CPU.
+// The transforms of the engine fbfft, run on a GPU: plane_fft_test.cpp runs their blocks on the CPU.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -63,7 +63,7 @@ Number number(Complex value, bool conjugate) {
   return {value.re, conjugate ? -value.im : value.im};
 }
 
-// The relative error of what is in `results`, one for each part.
+// The relative error of `results`, one result per part.
 double error(const FrequencyGemm& gemm, const Operands& before, const std::vector<Complex>& results) {
   double wrong = 0, all = 0;
   for (std::int64_t i = 0; i < gemm.bins * gemm.groups * gemm.m * gemm.n; ++i) {

@@ -32,7 +32,7 @@ struct PadCropCase {
     const std::int64_t row = (first + plane) / planes.columns, column = (first + plane) % planes.columns;
     return planes.offset + row * planes.row_stride + column * planes.column_stride + y * planes.width + x;
   }
-  // Whether element (i, j) of the grid is one of the plane's, which (y, x) then is.
+  // Returns whether element (i, j) of the grid is in the plane, and sets (y, x) to its position there.
   bool in_window(int i, int j, int& y, int& x) const {
     y = i + planes.first_h, x = j + planes.first_w;
     return i >= 0 && j >= 0 && i < planes.window_h && j < planes.window_w && i < planes.grid.height &&

@@ -87,7 +87,7 @@ double largest_error(const Problem& p, const std::vector<float>& found, const st
   return most;
 }
 
-// A test a kind of tensor core of the device.
+// One test per kind of tensor core that the device has.
 class PairProductTest : public EveryDevice {
  protected:
   void SetUp() override {

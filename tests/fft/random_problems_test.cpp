@@ -1,4 +1,4 @@
-// Every spectral engine of a device, by all its ways, against the reference.
+// Every plan of a device's spectral engines against the reference.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -55,7 +55,7 @@ ConvProblem random_grouped_problem(const RandomSequence& random, std::int64_t nu
   return p;
 }
 
-// The same, but of kernels that the engine can do.
+// The same, but only with kernels that the engine supports.
 ConvProblem for_engine(const ConvEngine& engine, ConvProblem p) {
   if (engine.name() == "fbfft") p.kernel_w = std::min(p.kernel_w, 64);
   if (engine.name() != "winograd") return p;

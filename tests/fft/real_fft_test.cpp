@@ -66,7 +66,7 @@ struct RealFft : EveryInstructionSet {
   }
 };
 
-// The relative error of all bins of the planes' first and last.
+// The relative error of all bins of the first and the last plane.
 double spectrum_error(const Planes& p, const std::vector<float>& source,
                       const std::function<Number(int i, int j, int row, int column)>& bin) {
   double difference = 0, size = 0;

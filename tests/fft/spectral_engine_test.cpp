@@ -123,7 +123,7 @@ TEST(SpectralEngine, RejectsUnsupportedProblems) {
   EXPECT_FALSE(none.supports(conv_problem("1x1x6x6 * 1x1x3x3 pad 1"), ConvPass::forward));
 }
 
-// A layer's step: six transforms instead of nine, for each operand is needed by two passes.
+// A layer's step: six transforms instead of nine, since two passes use each operand.
 TEST(SpectralEngine, SharesSpectraBetweenPasses) {
   Context ctx;
   const ConvProblem problem = conv_problem("2x3x6x6 * 4x3x3x3 pad 1");

@@ -1,4 +1,4 @@
-// The backward pass of bias and ReLU that plans do while they transform y's gradient.
+// Plans that fuse the backward pass of bias and ReLU into the transform of y's gradient.
 #include "fft/spectral_plan.h"
 
 #include <gtest/gtest.h>

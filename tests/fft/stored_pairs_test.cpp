@@ -94,7 +94,7 @@ class StoredPairs : public OnGpu {
     }
   }
 
-  // Planes of [rows][columns][plane] times that of their row and that of their column.
+  // Scales planes of [rows][columns][plane] by the factors of their row and of their column.
   Tensor sized(const Tensor& tensor, const Shape& shape, const PlaneMagnitude& of_row,
                const PlaneMagnitude& of_column) {
     std::vector<float> values = on_host(tensor);
