@@ -15,7 +15,7 @@ namespace twiddle {
 
 namespace {
 
-// An empty folder of the test's own.
+// Returns an empty folder for the test.
 std::filesystem::path fresh_folder(const std::string& name) {
   const std::filesystem::path folder = temp_path("atomic_file_" + name);
   std::filesystem::remove_all(folder);
@@ -65,7 +65,7 @@ TEST(AtomicFile, LeavesNoFileOnFailure) {
   EXPECT_EQ(files_in(folder), 1);
 }
 
-// Names of that kind are easily guessed: a link of such a name must not lead the writer astray.
+// Such names are easy to guess: the writer must not follow a link of that name.
 TEST(AtomicFile, DoesNotFollowPlantedLink) {
   const std::filesystem::path folder = fresh_folder("planted");
   std::ofstream(folder / "precious") << "precious";
@@ -99,7 +99,7 @@ TEST(AtomicFile, ChecksWritabilityBeforehand) {
     EXPECT_THROW(require_writable(path), Error) << path;
 }
 
-// A limit on the size of files stands in for a full disk: the write stops half way with an error.
+// A limit on the file size simulates a full disk: the write fails halfway.
 TEST(AtomicFile, KeepsOldFileIfWriteFails) {
   const std::filesystem::path folder = fresh_folder("full");
   write_file_atomically(folder / "a.txt", "old");

@@ -97,7 +97,7 @@ TEST_P(EveryDevice, GemmScalesCIfSumIsEmpty) {
   }
 }
 
-// The error of float sums grows with the root of their length; what the convolutions promise holds for any.
+// The error of float sums grows with the square root of their length; the convolutions' limit applies to any length.
 TEST_P(EveryDevice, GemmMeetsErrorLimitForLongSums) {
   const auto stream = make_stream(GetParam());
   for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{8, 8, 1000000}, {1, 16, 300000}, {16, 1, 300000}})
@@ -114,7 +114,7 @@ TEST_P(EveryDevice, GemmMeetsErrorLimitForLongSums) {
       }
 }
 
-// Operands without an element may be null; what is not C's stays as it is.
+// Operands without elements may be null; memory outside C stays unchanged.
 TEST(Gemm, DoesNothingIfProductIsEmpty) {
   std::vector<float> c(25, 7.f);
   cpu_gemm({.m = 0, .n = 5, .k = 5}, nullptr, nullptr, c.data());

@@ -168,7 +168,8 @@ TEST_P(EveryDevice, OptimizersDecayByTheirFormulas) {
   }
 }
 
-// Gradients that differ show the order within the formulas: what epsilon is added to, what Nesterov's step uses.
+// Gradients that differ reveal the order within the formulas: where epsilon is added, and which momentum Nesterov's
+// step uses.
 TEST_P(EveryDevice, OptimizersMatchPyTorchForChangingGradients) {
   const auto weights = [](Bench& bench, const std::vector<float>& gradients) {
     Stream& stream = *bench.ctx.stream;
@@ -202,7 +203,7 @@ TEST_P(EveryDevice, OptimizersMatchPyTorchForChangingGradients) {
   }
   expect(weights(adam, {0.1f, 0, -0.2f}), expected);
 
-  // The last step moves against its gradient: the mean has the greater weight.
+  // The last step moves against its gradient: the mean dominates.
   Bench lion(GetParam(), "lion", {{"weight_decay", "0.5"}});
   expected.clear();
   w = 1, mean = 0;
@@ -215,7 +216,7 @@ TEST_P(EveryDevice, OptimizersMatchPyTorchForChangingGradients) {
   expect(weights(lion, {1, 0, -0.5f, 0.05f}), expected);
 }
 
-// Its sign is 0, so that only the decay moves a weight without any gradient so far.
+// The sign of zero is 0: weights without gradients so far move only by the decay.
 TEST_P(EveryDevice, OptimizerLionKeepsWeightWithoutGradient) {
   Bench bench(GetParam(), "lion", {});
   bench.parameter.variable.grad() = Tensor::filled(*bench.ctx.stream, {2}, 0);

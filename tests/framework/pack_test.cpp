@@ -48,7 +48,7 @@ TEST(Pack, RefusesLongerMessage) {
             std::string::npos);
 }
 
-// Without taking memory for them.
+// Refused before any memory is allocated for them.
 TEST(Pack, RefusesImpossibleLengths) {
   const std::string endless = pack(~std::uint64_t(0));
   EXPECT_NE(refusal([&] { unpack<Numbers>(endless); }), "none");

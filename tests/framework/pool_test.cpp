@@ -253,7 +253,7 @@ TEST(Pool, BlocksMayOutliveThePool) {
   EXPECT_EQ(freed, 1);
 }
 
-// A pool whose large blocks are pieces of one range of addresses.
+// A pool whose large blocks are parts of one address range.
 struct PoolOfPieces {
   std::size_t granularity = 4096;
   std::size_t size = 256 * mib;

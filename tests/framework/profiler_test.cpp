@@ -38,7 +38,7 @@ TEST(Profiler, TimesStagesOfInnermostRange) {
   }
 }
 
-// A device that is lost: no mark can be set.
+// A lost device: recording an event fails.
 class Lost final : public ForwardingStream {
  public:
   using ForwardingStream::ForwardingStream;

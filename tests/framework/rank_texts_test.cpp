@@ -40,7 +40,7 @@ TEST(RankTexts, GathersInRankOrder) {
   });
 }
 
-// More than the system keeps for a connection whose other end does not read.
+// More than the system buffers for a connection whose other end does not read.
 TEST(RankTexts, GathersLongStrings) {
   on_connected_ranks(3, [](int rank, RankTexts& texts) {
     const std::string text(std::size_t(20) << 20, static_cast<char>('a' + rank));
@@ -133,7 +133,7 @@ Socket stranger_at(int port) {
   return *std::move(stranger);
 }
 
-// A program that tries ports, or sends what it likes.
+// An unrelated program that connects to ports or sends arbitrary data.
 TEST(MeetingRanks, IgnoreUnrelatedClient) {
   const int port = free_port();
   std::thread rank_0([port] { EXPECT_EQ(message_of(launch_at(0, 2, port), patience), ""); });
@@ -182,7 +182,7 @@ TEST(MeetingRanks, RejectAnotherToken) {
   rank_0.join();
 }
 
-// While it lives, this process may open no more files than it has.
+// During its lifetime, this process cannot open more files.
 class NoMoreFiles {
  public:
   NoMoreFiles() {

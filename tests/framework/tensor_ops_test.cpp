@@ -35,7 +35,7 @@ TEST_P(EveryDevice, TensorOpsNormIncludesTail) {
   EXPECT_FLOAT_EQ(l2_norm(*stream, both).to_vector(*stream).at(0), std::sqrt(4.0f * 4097 + 3));
 }
 
-// Their squares are beyond the range of floats, or below it.
+// Their squares overflow or underflow a float.
 TEST_P(EveryDevice, TensorOpsNormAvoidsOverflowAndUnderflow) {
   const auto stream = make_stream(GetParam());
   const auto norm_of = [&](const std::vector<float>& x) {
