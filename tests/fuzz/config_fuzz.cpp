@@ -32,7 +32,7 @@ void expand(ConfigNode& tree, Diagnostics& diagnostics) {
     if (entry.key == "layers") entry.value = expand_layers(entry.value, diagnostics);
 }
 
-// The dataset's and the steps' own options.
+// Options of the dataset and of the augmentation steps.
 void read_data(const ConfigNode& tree, Diagnostics& diagnostics) {
   DatasetSite site;
   site.image_shape = {3, 8, 8};
@@ -43,7 +43,7 @@ void read_data(const ConfigNode& tree, Diagnostics& diagnostics) {
 
 }  // namespace
 
-// Any text as a config: it is read or refused in words that can be shown, and what was read can be written.
+// Any text as a config: it is read, or refused with a printable message; a config that was read can be written.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   const std::string input(bytes, bytes + size);
   const std::size_t end = std::min(input.find('\0'), input.size());

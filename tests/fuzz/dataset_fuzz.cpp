@@ -26,7 +26,7 @@ std::unique_ptr<Dataset> open(const std::string& format, std::vector<ConfigNode:
   return source->open();
 }
 
-// The first byte chooses the format.
+// The first byte selects the format.
 std::unique_ptr<Dataset> open(Input input) {
   static InputFile first, second;
   const int format = input.empty() ? 0 : input[0] % 3;
@@ -50,7 +50,7 @@ void read(const Dataset& data) {
 
 }  // namespace
 
-// Any bytes as a dataset: it is opened or refused, and what was opened can be read.
+// Any bytes as a dataset: it is opened or refused; a dataset that was opened can be read.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::unique_ptr<Dataset> opened;
   try {

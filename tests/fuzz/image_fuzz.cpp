@@ -3,7 +3,7 @@
 #include "framework/printable.h"
 #include "tests/fuzz/input_file.h"
 
-// Any bytes as a picture: it is decoded or refused.
+// Any bytes as an image: it is decoded or refused.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace twiddle;
   constexpr std::int64_t max_pixels = 1 << 16;  // so that most of the time goes into headers

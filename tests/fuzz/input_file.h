@@ -25,7 +25,7 @@ class InputFile {
     require(file_ >= 0, "no file in memory can be had");
   }
 
-  // The file's path, once it holds these bytes and no others.
+  // Writes these bytes and no others to the file, and returns its path.
   const std::string& holding(Input bytes) {
     const bool done =
         ftruncate(file_, 0) == 0 && pwrite(file_, bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size());
@@ -38,7 +38,7 @@ class InputFile {
   std::string path_;
 };
 
-// A folder for what must be written, in memory where the system has such a place.
+// Returns a folder for output, in memory if the system has such a file system.
 class InputFolder {
  public:
   InputFolder() {

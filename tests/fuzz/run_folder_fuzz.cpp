@@ -10,7 +10,7 @@ namespace {
 
 using namespace twiddle;
 
-// What is read must be within ten images and three classes.
+// Values that were read must be within ten images and three classes.
 void read_best(const std::string& folder, TargetKind target) {
   const EvaluatedSet set{target, 10, 3, 4};
   const BestValidation best(folder, 1, "loss", {set});
@@ -28,8 +28,7 @@ void read_best(const std::string& folder, TargetKind target) {
 
 }  // namespace
 
-// Any bytes as a file of a run folder, which the first byte chooses: it is read, or discarded in words that can be
-// shown.
+// Any bytes as a file of a run folder, which the first byte selects: it is read, or discarded with a printable message.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const InputFolder folder;
   if (size == 0) return 0;

@@ -6,7 +6,7 @@
 #include "models/checkpoints/weights.h"
 #include "tests/fuzz/input_file.h"
 
-// Any file as weights: it is read or refused, and what was read can be written.
+// Any file as weights: it is read or refused; weights that were read can be written.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace twiddle;
   static InputFile file;
