@@ -49,7 +49,7 @@ TEST_P(EveryDevice, ActivationsReachTheirLimits) {
     }
 }
 
-// An infinite input is an overflow somewhere before: it gives a limit or NaN, and no other number.
+// An infinite input results from an earlier overflow: the output is a limit or NaN, and no other value.
 TEST_P(EveryDevice, ActivationsMapInfinityToLimitOrNaN) {
   const auto expect = [](float value, float limit) { EXPECT_TRUE(std::isnan(value) || value == limit) << value; };
   for (const Activation& activation : all_activations()) {

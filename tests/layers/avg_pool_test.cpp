@@ -10,7 +10,7 @@ namespace {
 struct Means : SquareWindows {
   bool count_padding;
 
-  // The outputs of x, and what gradients of the outputs share out to x.
+  // The outputs of x, and the gradient of x for given output gradients.
   void add(const std::vector<float>& x, const Shape& in, const std::vector<float>& grad_y, const Shape& out,
            std::vector<float>& y, std::vector<float>& grad_x) const {
     std::size_t at = 0;
@@ -73,7 +73,7 @@ TEST_P(EveryDevice, AvgPoolGradients) {
   check({{"kernel", "1"}}, {1, 2, 1, 1});
 }
 
-// Many small planes, a large one, long rows, windows that overlap and hang over the edge.
+// Many small planes, a large one, long rows, windows that overlap or extend beyond the edge.
 TEST_P(EveryDevice, AvgPoolMatchesReferenceOnAnyPlane) {
   const auto check = [&](const Means& window, const Shape& shape, const std::string& rounding = "floor") {
     SCOPED_TRACE(join(to_string(shape), ", kernel ", window.kernel, ", stride ", window.stride, ", pad ", window.pad));

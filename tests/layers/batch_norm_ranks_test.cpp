@@ -20,7 +20,7 @@ std::vector<float> rows_of(const std::vector<float>& all, const Shape& image, st
   return {begin, begin + static_cast<std::ptrdiff_t>(rows * count_of(image))};
 }
 
-// Both passes over some rows of a batch that is far from zero; over none of them, too.
+// Runs both passes on some rows, or none, of a batch that is far from zero.
 Outcome pass(const std::shared_ptr<Communicator>& ranks, const Shape& image, bool relu, std::int64_t first,
              std::int64_t rows, std::int64_t all) {
   LayerUnderTest test({}, "batch_norm", {{"sync", "true"}}, image);

@@ -59,7 +59,7 @@ TEST_P(EveryDevice, BatchNormOfInfiniteVarianceIsNaN) {
   EXPECT_TRUE(std::isnan(test.forward({1, 1}, {2}).at(0)));
 }
 
-// What the ReLU lets through goes back as if it had come to batch norm alone.
+// The gradient of elements that the ReLU passes is the same as without the ReLU.
 TEST_P(EveryDevice, BatchNormFusesRelu) {
   for (const Shape& shape : {Shape{3, 2, 4, 5}, Shape{12, 3}}) {
     const Shape image(shape.begin() + 1, shape.end());

@@ -1,5 +1,5 @@
-// Batch norm in training against doubles, in shapes whose channels are held by the shared memory of one block of a GPU,
-// by a cluster of them, by a cluster some of whose blocks have no image, and by none.
+// Compares batch norm in training with sums in double, for shapes whose channels fit into the shared memory of one
+// block of a GPU, of a cluster, of a cluster in which some blocks have no image, and of none.
 #include <algorithm>
 #include <cmath>
 
@@ -56,7 +56,7 @@ Outputs train(Device device, const Shape& shape, const Kind& kind, const Inputs&
           test.get("running_var")};
 }
 
-// What the ReLU let through is read from `y`: near zero, rounding decides it.
+// The ReLU's mask is read from `y`: near zero, it depends on rounding.
 Outputs in_double(const Shape& shape, const Kind& kind, const Inputs& in, const std::vector<float>& y) {
   const auto batch = static_cast<std::size_t>(shape[0]), channels = static_cast<std::size_t>(shape[1]);
   const std::size_t inner = in.x.size() / batch / channels;

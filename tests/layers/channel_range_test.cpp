@@ -1,4 +1,4 @@
-// What a GPU's threads do for local response normalisation, followed on the CPU: all of them, against the definition.
+// Runs the GPU threads of local response normalization on the CPU and compares them with the definition.
 #include "layers/cuda/channel_range.h"
 
 #include <gtest/gtest.h>

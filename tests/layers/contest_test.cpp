@@ -177,7 +177,7 @@ TEST_F(ContestTest, CountsEpilogueTime) {
   EXPECT_EQ(winner(hold({{"plain", one(8)}, {"sharing", {.plans = {masking}}}})), "plain") << "34 ms beside 40";
 }
 
-// Plans that do it win over faster ones that leave it to that pass.
+// Plans that fuse it win over faster ones that leave it to that pass.
 TEST_F(ContestTest, PrefersFusedEpilogueIfFasterTogether) {
   clock->without_plan_ms = 10;
   FakePlan masking{.milliseconds = 12};

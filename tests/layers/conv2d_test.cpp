@@ -69,8 +69,7 @@ TEST_P(EveryDevice, Conv2dGradientsAgreeInEveryEngine) {
   }
 }
 
-// The ReLU's and the bias' gradient come out of the engines where these know how, and of a pass before them
-// where they do not.
+// Engines that fuse them compute the gradients of ReLU and bias; for the others a separate pass does so before them.
 TEST_P(EveryDevice, Conv2dFusedReluGradientsAgreeInEveryEngine) {
   const std::vector<float> x = [] {
     std::vector<float> values;

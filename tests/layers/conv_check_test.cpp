@@ -52,7 +52,8 @@ TEST_P(EveryDevice, ConvCheckFindsWrongElement) {
   EXPECT_NEAR(check.error(*ctx.stream, operands.y), 1.0 / 3, 1e-9);
 }
 
-// What comes of transforms, or sums, that two images or two filters share: rounding of the large one in the small one.
+// Errors of transforms or sums that two images or two filters share: rounding of the large one appears in the small
+// one.
 TEST_P(EveryDevice, ConvCheckFindsErrorsInSmallImages) {
   Context ctx(GetParam());
   Stream& stream = *ctx.stream;

@@ -67,7 +67,7 @@ const std::vector<ConvProblem>& awkward_problems() {
   return problems;
 }
 
-// The pool's free blocks hold NaN afterwards, so that scratch which is read before it is written shows.
+// Afterwards the pool's free blocks hold NaN, so that a read of unwritten scratch is detected.
 void dirty_pool(Stream& stream) {
   std::vector<std::shared_ptr<void>> blocks;
   for (std::size_t bytes = 512; bytes <= std::size_t(1) << 22; bytes *= 2) {
@@ -112,7 +112,7 @@ std::string name_of(const testing::TestParamInfo<EngineCase>& tested) {
   return name;
 }
 
-// Others may leave out what they cannot do.
+// Other engines may reject problems.
 bool takes_everything(const ConvEngine& engine) {
   return engine.name() == "direct" || engine.name() == "gemm" || engine.name() == "onednn";
 }
@@ -146,7 +146,7 @@ float largest(const std::vector<float>& values) {
   return most;
 }
 
-// All but the reference itself, which is too slow for large layers.
+// All engines except the reference, which is too slow for large layers.
 class FastConvEngine : public EveryConvEngine {};
 
 }  // namespace
@@ -212,7 +212,7 @@ TEST_P(EveryConvEngine, KeepsImagesAndFiltersIndependent) {
 }
 
 TEST_P(FastConvEngine, MeetsErrorLimitForLargeBatches) {
-  // 40,000 terms an element; an odd batch, so that slices of it differ in size.
+  // 40,000 terms per element; an odd batch, so that its slices differ in size.
   expect_right(conv_problem("41x3x32x32 * 16x3x3x3 pad 1"), 200);
   expect_right(conv_problem("165x32x8x8 * 32x32x1x1"), 200);
   expect_right(conv_problem("65x2x56x56 * 2x1x3x3 pad 1 groups 2"), 200);
@@ -255,7 +255,7 @@ TEST(ConvEngines, ReferenceIsCrossCorrelation) {
   const float x[] = {1, 2, 3, 4, 5, 6, 7, 8, 9}, w[] = {1, 10, 100, 1000}, bias[] = {0.5f}, grad_y[] = {1, 0, 0, 2};
   EXPECT_EQ(conv_reference(problem, ConvPass::forward, x, w, nullptr, bias, 0), 1 + 20 + 400 + 5000 + 0.5);
   EXPECT_EQ(conv_reference(problem, ConvPass::forward, x, w, nullptr, nullptr, 3), 5 + 60 + 800 + 9000);
-  // The middle input is seen by the first output through the last tap and by the last output through the first.
+  // The first output reads the middle input through the last tap, the last output through the first tap.
   EXPECT_EQ(conv_reference(problem, ConvPass::backward_input, nullptr, w, grad_y, nullptr, 4), 1000 + 2 * 1);
   EXPECT_EQ(conv_reference(problem, ConvPass::backward_weight, x, nullptr, grad_y, nullptr, 1), 2 * 1 + 6 * 2);
 }

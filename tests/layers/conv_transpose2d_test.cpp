@@ -12,7 +12,7 @@ namespace twiddle {
 
 namespace {
 
-// By definition, in double: each input adds its kernel, times itself, to the output. Without bias.
+// By definition, in double: adds each input, times its kernel, to the output. Without bias.
 std::vector<float> scattered(const ConvProblem& p, int height, int width, const std::vector<float>& x,
                              const std::vector<float>& w) {
   const int each = p.channels / p.groups;
@@ -138,7 +138,7 @@ TEST(ConvTranspose2d, OutputSizeMatchesFormula) {
           }
 }
 
-// For the layer the convolution's passes have other meanings.
+// The layer uses the convolution's passes in other roles.
 TEST(ConvTranspose2d, SwapsForwardAndBackwardInput) {
   ConvTuner tuner(make_conv_engines(Device{}), ConvPolicy{});
   Diagnostics diagnostics;

@@ -55,8 +55,8 @@ TEST_F(CudnnEngine, EachPlanMatchesReference) {
       EXPECT_FALSE(plans.empty()) << to_string(problem);
       for (const auto& plan : plans) {
         SCOPED_TRACE(full_name(*plan) + " " + to_string(problem) + " " + std::string(to_string(pass)));
-        // Winograd's 5x5 has an error of 8.5e-4 (measured on an H200), and so has one of the graphs: no tuner takes
-        // them.
+        // Winograd's 5x5 has an error of 8.5e-4 (measured on an H200), as has one of the graphs: the tuner rejects
+        // both.
         EXPECT_LE(error_of(*plan, problem, pass), may_be_winograd(*plan) ? 2e-3 : 2e-5);
         families.insert(plan->facts().name.substr(0, plan->facts().name.find(' ')));
       }

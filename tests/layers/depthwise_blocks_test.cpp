@@ -1,4 +1,4 @@
-// The blocks of the depthwise kernels for a GPU, followed on the CPU: all threads of one phase before the next.
+// Runs the blocks of the depthwise GPU kernels on the CPU: all threads of one phase before the next.
 #include "layers/conv/kernels/cuda/depthwise_blocks.h"
 
 #include <gtest/gtest.h>
@@ -195,7 +195,7 @@ void follow(const CellWeightSums<Work>& blocks) {
   follow_sums(blocks, blocks.threads());
 }
 
-// What depthwise.cu launches. Small problems are of one round: `change(blocks)` can give them more.
+// Runs what depthwise.cu launches. Small problems have one round; `change(blocks)` can add rounds.
 template <class Change>
 void follow_pass(const ConvProblem& p, ConvPass pass, ConvOperands& operands, const Change& change) {
   const auto values = [](const Tensor& tensor) { return tensor.defined() ? tensor.read() : nullptr; };
@@ -233,7 +233,7 @@ void expect_right(const ConvProblem& problem, bool masked) {
   expect_right(problem, masked, [](const auto&) {});
 }
 
-// For blocks that have rounds.
+// For blocks with several rounds.
 auto in_rounds(int rounds) {
   return [rounds](auto& blocks) {
     if constexpr (requires { blocks.rounds = rounds; }) blocks.rounds = rounds;

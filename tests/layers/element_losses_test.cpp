@@ -12,7 +12,7 @@ namespace {
 
 using Values = std::vector<float>;
 
-// Which of the two, with its positive weights where it has such.
+// Selects one of the two losses, and its positive weights if it has any.
 struct ElementLoss {
   bool binary;
   Values positive_weights = {};
@@ -81,7 +81,7 @@ TEST_P(EveryDevice, BinaryCrossEntropyOfLargeLogitsIsFinite) {
   expect_close(ElementLoss{true}.gradient(GetParam(), {2, 2}, large, wanted), {0, 0, 0.25f, -0.25f}, 1e-6f);
 }
 
-// PyTorch's BCEWithLogitsLoss of the same numbers.
+// Expected value of PyTorch's BCEWithLogitsLoss.
 TEST_P(EveryDevice, BinaryCrossEntropyWeightsLargeNegativeLogits) {
   EXPECT_NEAR((ElementLoss{true, {1, 3}}.value(GetParam(), {1, 2}, {0, -120}, {0, 1})), 180.346574, 1e-4);
 }

@@ -17,7 +17,7 @@ std::vector<float> numbers(std::int64_t count, std::uint64_t seed) {
   return values;
 }
 
-// Rows shorter and longer than a warp, and than what a block takes at once.
+// Rows shorter and longer than a warp, and than a block's step.
 constexpr std::int64_t widths[] = {1, 7, 33, 169, 729, 1024, 1025, 3025, 9001};
 
 }  // namespace

@@ -90,7 +90,7 @@ TEST_F(GemmEngine, PartialSumsFitIntoOperandSize) {
   EXPECT_EQ(first_plan(*make_gemm_engine(), wide, ConvPass::backward_weight)->facts().scratch_bytes, 0u);
 }
 
-// The product of a layer with three filters would have three rows, and columns of 64 channels.
+// If x were unrolled, the product of a layer with three filters would have three rows, and columns of 64 channels.
 TEST_F(GemmEngine, UnrollsSideWithFewerPlanes) {
   const auto scratch_floats = [](const char* problem) {
     std::int64_t most = 0;

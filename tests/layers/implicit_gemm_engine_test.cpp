@@ -20,7 +20,7 @@ Tensor& result_of(ConvPass pass, ConvOperands& operands) {
 
 constexpr float nan_value = std::numeric_limits<float>::quiet_NaN();
 
-// On a GPU, by the plan of that name in all passes that have it.
+// Runs on a GPU with the plan of that name, in all passes that have it.
 class ImplicitGemm : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
@@ -58,7 +58,7 @@ std::vector<ConvPass> passes_of(const std::string& plan, const ConvProblem& prob
   return {std::begin(every_pass), std::end(every_pass)};
 }
 
-// Sides and strides that leave tiles, panels, filters and taps unfinished. `shifts` is for kernels of 3x3.
+// Sizes and strides with partial tiles, panels, filters and taps. `shifts` is for 3x3 kernels.
 std::vector<ConvProblem> problems(const std::string& plan) {
   if (is_shifts(plan))
     return conv_problems({"3x40x37x45 * 70x40x3x3 pad 1", "2x17x16x30 * 24x17x3x3", "1x64x14x14 * 130x64x3x3 pad 1",

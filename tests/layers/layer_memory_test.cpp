@@ -28,7 +28,7 @@ std::size_t bytes_of(const Shape& shape) {
   return static_cast<std::size_t>(batch_size * count_of(shape)) * sizeof(float);
 }
 
-// Bytes on the tape once the values of input and output are let go.
+// Bytes on the tape after the values of input and output are released.
 std::size_t held_after_forward(LayerUnderTest& tested, const Shape& image) {
   Context& ctx = tested.ctx;
   const std::size_t before = ctx.stream->memory().in_use;

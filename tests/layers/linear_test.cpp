@@ -25,7 +25,7 @@ TEST_P(EveryDevice, LinearGradients) {
   expect_gradients(GetParam(), "linear", {{"outputs", "1"}}, {1, 1});
 }
 
-// With its ReLU, too: the result and all gradients are those of the two layers.
+// The fused ReLU gives the same result and gradients as two separate layers.
 TEST_P(EveryDevice, LinearFusesRelu) {
   const Shape shape{3, 4};
   const std::vector<float> x = whole_numbers(shape, 1), grad_y = whole_numbers({3, 5}, 2);

@@ -8,7 +8,7 @@ namespace twiddle {
 
 namespace {
 
-// A net from kinds and options, each layer called after its kind and place: "linear1".
+// A network from kinds and options; each layer is named after its kind and number: "linear1".
 struct Net {
   using Line = std::pair<std::string, LayerOptions>;
 
@@ -102,7 +102,7 @@ TEST_P(EveryDevice, SequentialRefusesAnotherShape) {
   EXPECT_THROW(net.layers.forward(net.ctx, net.input({3}, 1)), Error);
 }
 
-// A layer for which the host has no memory, in one of its passes.
+// A layer that throws OutOfMemory for the host in one of its passes.
 class Hungry final : public Layer {
  public:
   explicit Hungry(bool backward) : Layer("hungry", {1}), backward_(backward) {}

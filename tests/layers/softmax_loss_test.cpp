@@ -30,7 +30,7 @@ struct Loss {
 }  // namespace
 
 TEST_P(EveryDevice, SoftmaxLossIsNegativeLogProbability) {
-  // Shares 1/4 and 3/4, then 1/2 and 1/2.
+  // Probabilities 1/4 and 3/4, then 1/2 and 1/2.
   Loss loss(GetParam(), {2, 2}, {0, std::log(3.0f), 5, 5}, {1, 0});
   EXPECT_NEAR(loss.value, (std::log(4.0 / 3) + std::log(2.0)) / 2, 1e-6);
   expect_close(loss.gradient(), {0.125f, -0.125f, -0.25f, 0.25f}, 1e-6f);
@@ -76,7 +76,7 @@ TEST_P(EveryDevice, SoftmaxLossFollowsDifferences) {
 
 namespace {
 
-// PyTorch's CrossEntropyLoss of shares, in double: the mean over the rows by the weights of their targets.
+// PyTorch's CrossEntropyLoss for soft targets, in double: the mean over the rows, weighted by their targets' weights.
 struct Reference {
   std::int64_t classes;
   std::vector<double> class_weights;
@@ -137,7 +137,7 @@ TEST_P(EveryDevice, SoftmaxLossWeightsClassesAsPyTorch) {
   }
 }
 
-// Numbers of PyTorch's CrossEntropyLoss.
+// Values of PyTorch's CrossEntropyLoss.
 TEST_P(EveryDevice, SoftmaxLossSmoothsWeightedClassesAsPyTorch) {
   for (const auto& [smoothing, expected] : {std::pair(0.0f, 0.995889), std::pair(0.1f, 0.991042)}) {
     Context ctx(GetParam());
@@ -178,7 +178,7 @@ TEST_P(EveryDevice, SoftmaxLossAcceptsTrailingOnes) {
   EXPECT_NEAR(Loss(GetParam(), {1, 2, 1, 1}, {0, 0}, {1}).value, std::log(2.0), 1e-6);
 }
 
-// If scores are equal, the lower class is first; a row with a NaN is never right.
+// If scores are equal, the lower class is first; a row with a NaN is never correct.
 TEST_P(EveryDevice, SoftmaxLossSumsLossAndCorrectRows) {
   Context ctx(GetParam());
   Stream& stream = *ctx.stream;

@@ -33,7 +33,7 @@ inline FakeEngineTraits sharing(double milliseconds) {
 }
 inline const FakeEngineTraits missing{.missing = true};
 
-// Tuners of fake engines, whose runs are counted by name.
+// Tuners with fake engines; counts the runs of each engine by name.
 class ConvTunerTest : public testing::Test {
  protected:
   ConvTunerTest() { ctx_.stream = std::make_unique<FakeTimeStream>(clock_); }

@@ -45,7 +45,7 @@ TEST_F(ConvTunerTest, MeasuresPlansOfNamedEngine) {
   EXPECT_THROW(all.check_name("measured:nobody"), Error);
 }
 
-// A batch that is not full, a smaller --batch-size, an image to predict.
+// A partial batch, a smaller --batch-size, a single image to predict.
 TEST_F(ConvTunerTest, SmallerBatchReusesPlan) {
   const std::vector<std::pair<std::string, FakeEngineTraits>> engines{{"slow", one(20)}, {"fast", one(1)}};
   const ConvPolicy policy{.engine = "measured", .cache_file = cache_path()};
