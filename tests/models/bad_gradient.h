@@ -7,7 +7,7 @@
 
 namespace twiddle {
 
-// A layer that passes everything on, and from one forward pass on an infinite gradient back.
+// A layer that forwards its input, and from a given forward pass on returns an infinite gradient.
 class BadGradient final : public Layer {
  public:
   BadGradient(Shape shape, int first) : Layer("bad", std::move(shape)), from(first) {}

@@ -5,7 +5,7 @@
 
 namespace twiddle {
 
-// A network whose layers are given as lines of a config.
+// A network whose layers are lines of a config.
 inline Model model_of(const std::string& input, const std::string& layers, const Device& device = {},
                       const std::string& engine = "auto") {
   return load_experiment_text("version: 1\nmodel:\n  input: " + input + "\n  layers:\n" + layers, "net.yaml",

@@ -1,4 +1,4 @@
-// The memory of a step that is captured twice, as framework/cuda/cuda_stream.cu does; on a CPU, which works while it
+// The memory of a step that is captured twice, as framework/cuda/cuda_stream.cu does; on a CPU, which computes while it
 // captures.
 #include <gtest/gtest.h>
 #include <omp.h>

@@ -6,7 +6,7 @@
 namespace twiddle {
 namespace {
 
-// Pictures of four classes with these names.
+// Images of four classes with these names.
 Experiment experiment_of_classes(const std::string& list, const std::string& classes) {
   const std::string data = "{format: image_list, channels: 1, file: " + list + ", classes: " + classes + "}";
   return small_experiment({{"data.train", data, "--set"}, {"data.val", data, "--set"}, {"train.epochs", "1", ""}});

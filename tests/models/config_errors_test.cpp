@@ -20,7 +20,7 @@ std::string errors_of(const std::string& text, const std::vector<Override>& over
 
 }  // namespace
 
-// Sections, optimizer, layers and their shapes, datasets, augmentation: nothing hides anything else.
+// Sections, optimizer, layers and their shapes, datasets, augmentation: no error hides another.
 TEST(ConfigErrors, ReportAllSectionsTogether) {
   const std::string config = R"(version: 1
 model:

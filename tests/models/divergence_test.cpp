@@ -23,7 +23,7 @@ std::string message_of_run(Trainer& trainer) {
   }
 }
 
-// The loss is a number throughout. What is on disk is what was saved before.
+// The loss stays finite. The files on disk are those saved before.
 TEST(Divergence, StopsRunBeforeSave) {
   for (const std::string clip : {"0", "1"}) {
     const std::string folder = new_folder("bad_gradient_" + clip);
@@ -47,7 +47,7 @@ TEST(Divergence, StopsRunBeforeSave) {
   }
 }
 
-// A step that was clipped to a norm of 1 moves no weight by more than its rate, whatever the gradient was.
+// A step clipped to a norm of 1 moves no weight by more than its rate, whatever the gradient.
 TEST(Divergence, IgnoresLargeGradientIfClipped) {
   Experiment steep = load_experiment_text(
       "version: 1\n"

@@ -18,7 +18,7 @@
 namespace twiddle {
 namespace {
 
-// A net that says class 2, with probability e / (e + 3), whatever it sees.
+// A network that predicts class 2, with probability e / (e + 3), for every image.
 struct AlwaysTwo {
   Experiment experiment = load_experiment_text(
       "version: 1\ndevice: cpu\n"
@@ -98,7 +98,7 @@ TEST(Evaluate, LimitsBatchesAndRestoresContext) {
   EXPECT_TRUE(two.ctx.tape.empty());
 }
 
-// Pictures of 4x4 with labels as one likes.
+// 4x4 images with given labels.
 class Labelled final : public Dataset {
  public:
   Labelled(std::int64_t classes, std::vector<std::int64_t> labels)

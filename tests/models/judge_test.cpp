@@ -14,7 +14,7 @@ namespace {
 
 constexpr float infinite = std::numeric_limits<float>::infinity();
 
-// The result for these outputs, a row for each image, all of label 0.
+// Returns the result for these outputs, one row per image, all of label 0.
 EvalResult judged(const std::vector<float>& outputs, std::int64_t classes) {
   Context ctx;
   const std::int64_t images = std::ssize(outputs) / classes;
@@ -27,7 +27,7 @@ EvalResult judged(const std::vector<float>& outputs, std::int64_t classes) {
   return result;
 }
 
-// An infinite score of the label is no right prediction, by whichever count.
+// An infinite score of the label counts as wrong in every metric.
 TEST(Judge, CountsInfiniteScoreAsWrong) {
   const EvalResult result = judged({infinite, 1, 2, -infinite, 1, 2, 3, 1, 2}, 3);
   EXPECT_EQ(result.undefined, 2);
@@ -71,7 +71,7 @@ TEST(Judge, MapAveragesOverOccurringLabels) {
   Context ctx;
   Stream& stream = *ctx.stream;
   const auto judge = judge_several_labels(stream, 3, 4);  // the network has an output more
-  // The first label ranks the images well, the second badly, the third none has.
+  // The first label ranks the images well, the second badly; no image has the third.
   const Batch batch{
       Tensor::filled(stream, {2, 1, 1, 1}, 0), Tensor::from<float>(stream, {2, 4}, {1, 1, 0, 0, 0, 0, 0, 0}), {7, 8}};
   judge->add(batch, Tensor::from<float>(stream, {2, 4}, {2, -1, 0, 0, -2, 1, 0, 0}));

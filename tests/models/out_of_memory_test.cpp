@@ -21,7 +21,7 @@ class FullStream final : public ForwardingStream {
   }
 };
 
-// Lets the memory end after a number of steps.
+// Makes allocations fail after a number of steps.
 struct FillMemory : TrainObserver {
   Trainer& trainer;
   std::int64_t steps;

@@ -10,7 +10,7 @@
 #include "tests/models/small_training.h"
 #include "tests/support/thread_ranks.h"
 
-// Several ranks train as one process does. Here they are threads; tests/apps/ranks_test.cpp has processes.
+// Several ranks train as one process. Here they are threads; tests/apps/ranks_test.cpp has processes.
 namespace twiddle {
 namespace {
 
@@ -66,7 +66,7 @@ struct Waits : TrainObserver {
   void on_epoch(const EpochReport& report) override { epochs.push_back(report.wait.shares); }
 };
 
-// Rank 0's, once all ranks have been found to be of equal weights.
+// Returns rank 0's outcome after checking that all ranks have equal weights.
 Outcome train(int size, const Training& training) {
   std::vector<Outcome> outcomes(static_cast<std::size_t>(size));
   on_ranks(size, [&](const std::shared_ptr<Communicator>& ranks) {
@@ -92,7 +92,7 @@ void expect_close(const Weights& a, const Weights& b, double bound) {
   }
 }
 
-// Batches of 20, the last of 10; batch norm by frozen averages, since its statistics are a rank's own.
+// Batches of 20, the last of 10; batch norm with frozen averages, since its statistics are local to a rank.
 const std::vector<Override> twenty_steps{{"train.freeze", "[bn1]", "--set"}};
 
 std::vector<Override> with(std::vector<Override> more) {
@@ -132,7 +132,7 @@ TEST(Ranks, AccumulateAsOneProcess) {
   expect_as_one({with({{"train.accumulate", "2", "--set"}}), "", "", 0}, 12);
 }
 
-// 82 images: the last batch has two, and on four ranks two have none.
+// 82 images: the last batch has two, so that two of four ranks have none.
 TEST(Ranks, AllowRankWithoutImages) {
   expect_as_one({with({{"data.train.images", "82", "--set"}}), "", "", 0});
   expect_as_one({with({{"data.train.images", "82", "--set"}, {"train.accumulate", "5", "--set"}}), "", "", 0}, 4);
@@ -259,7 +259,7 @@ std::string message_of(int size, const Training& training) {
   return "";
 }
 
-// The rank that reads it, the step that is saved.
+// The message names the rank that reads the image and the step that is saved.
 TEST(Ranks, SaveAndStopOnBadImage) {
   const std::string list = write_pictures("ranks_fail", 17, {3});
   const Training training{with({{"data.train", "{format: image_list, channels: 1, file: " + list + "}", "--set"},

@@ -9,7 +9,7 @@
 namespace twiddle {
 namespace {
 
-// Notes what each step trained on and how fast.
+// Records the images and the rate of each step.
 struct Steps : TrainObserver {
   Trainer& trainer;
   std::vector<std::int64_t> images;  // of the epoch, so far
@@ -202,7 +202,7 @@ TEST(Resume, IsExact) {
   }
 }
 
-// A batch of bad images makes no step; a resumed run must not do a batch twice for it.
+// A batch of bad images makes no step; a resumed run must not repeat a batch because of it.
 TEST(Resume, IsExactAfterSkippedBatch) {
   const std::string list = write_pictures("pictures", 8, {0, 1, 2});
   const auto experiment = [&] {

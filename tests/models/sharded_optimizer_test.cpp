@@ -158,10 +158,14 @@ TEST(SharedWeights, AreReducedOnceIfUsedTwice) {
   });
 }
 
+<<<<<<< HEAD:tests/models/sharded_optimizer_test.cpp
 // The last parameters first: 2.4 of 4.8 million floats, half of what is left, and the rest.
 <<<<<<< HEAD:tests/models/sharded_optimizer_test.cpp
 TEST(ShardedOptimizer, EachBucketHoldsHalfOfWhatIsLeft) {
 =======
+=======
+// The last parameters first: 2.4 of 4.8 million floats, then half of the rest, and then the rest.
+>>>>>>> 635dd9d5 (tests/models: plain English in the remaining comments):tests/models/shared_weights_test.cpp
 TEST(SharedWeights, BucketsHalveInSize) {
 >>>>>>> 0c92a083 (tests/models: name tests after the behavior that they check):tests/models/shared_weights_test.cpp
   on_ranks(2, [](const RankPointer& ranks) {
@@ -225,8 +229,13 @@ TEST(SharedWeights, RestoreWholeState) {
     ShardedOptimizer sharded(*ranks, several.ctx, several.all(), *several.optimizer, false);
     several.step_sharded(sharded, 4, 3);
     EXPECT_EQ(several.values(), one.values());
+<<<<<<< HEAD:tests/models/sharded_optimizer_test.cpp
     // Adam's count of steps, which a rank without a piece of the parameter has read, too, and has not counted on.
     const auto whole = values_by_name(several.stream, sharded.whole_state());
+=======
+    // Adam's step count, which a rank without parameters has also restored, and has not incremented.
+    const auto whole = values_by_name(several.stream, shared.whole_state(several.stream, *several.optimizer));
+>>>>>>> 635dd9d5 (tests/models: plain English in the remaining comments):tests/models/shared_weights_test.cpp
     for (const Parameter* parameter : {&several.parameters[0], &several.parameters[2], &several.parameters[4]})
       EXPECT_EQ(whole.at("steps." + parameter->name), std::vector<float>{2}) << parameter->name;
   });

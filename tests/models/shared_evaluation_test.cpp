@@ -37,7 +37,7 @@ EvaluatedBatch rows_of(Stream& stream, std::int64_t first, std::int64_t count) {
   return made;
 }
 
-// Keeps the sizes of what a rank sends.
+// Records the sizes of what a rank sends.
 class CountingRank : public ThreadRank {
  public:
   using ThreadRank::ThreadRank;
@@ -72,7 +72,7 @@ TEST(SharedEvaluation, EvaluatesImagesWithFewBytesSent) {
       const auto own_stream = make_stream({});
       CountingRank ranks(meeting, rank, size);
       const auto judge = judge_images(*own_stream, augment);
-      // 10 rows, 6 and none.
+      // 10 rows, 6 rows and none.
       const std::int64_t first = std::array{0, 10, 16}.at(static_cast<std::size_t>(rank)),
                          count = std::array{10, 6, 0}.at(static_cast<std::size_t>(rank));
       std::int64_t batch = 0, images = 0;
@@ -100,7 +100,7 @@ TEST(SharedEvaluation, EvaluatesImagesWithFewBytesSent) {
         EXPECT_EQ(all.restored[i].output.pixels, one.restored[i].output.pixels);
         EXPECT_EQ(all.restored[i].target.pixels, one.restored[i].target.pixels);
       }
-      // Indices and ratios, with pictures in the first batch alone.
+      // Indices and ratios, with images only in the first batch.
       ASSERT_EQ(ranks.sizes.size(), batch_count + 1u);
       EXPECT_LT(ranks.sizes[0], 12u * 3 * (picture_values + 100));
       for (const std::size_t batch_of_scores : {1, 2}) EXPECT_LT(ranks.sizes[batch_of_scores], 300u);

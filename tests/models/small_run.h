@@ -28,7 +28,7 @@ class Holder final : public Layer {
   Variable forward(Context&, const Variable& x) override { return x; }
 };
 
-// An optimizer whose step writes down the rate.
+// An optimizer whose step records the rate.
 class Recorder final : public Optimizer {
  public:
   explicit Recorder(std::string kind = "recorder") : kind_(std::move(kind)) {}

@@ -107,7 +107,7 @@ inline std::string write_pictures(const std::string& name, int count, const std:
   return folder + "/list.txt";
 }
 
-// The pictures stay the same, and their files become long.
+// The images stay the same, and their files become long.
 inline void make_slow_to_read(const std::string& list) {
   for (const auto& file : std::filesystem::directory_iterator(std::filesystem::path(list).parent_path()))
     if (file.path().extension() == ".png") std::filesystem::resize_file(file, std::uintmax_t(32) << 20);

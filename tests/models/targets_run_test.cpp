@@ -7,7 +7,7 @@
 namespace twiddle {
 namespace {
 
-// A run of each kind of loss and of what is mixed into its batches.
+// A run with each kind of loss and of batch mixing.
 const std::vector<std::vector<Override>> every_kind{
     {{"train.loss", "{cross_entropy: {class_weights: [1, 2, 0.5, 1], label_smoothing: 0.1}}", "--set"}},
     {{"train.loss", "{binary_cross_entropy: {positive_weight: 2}}", "--set"}},

@@ -62,7 +62,7 @@ ArrayTable arrays_called(const std::vector<std::string>& names) {
   return arrays;
 }
 
-// Our weights in the net's order, each with what it is called in a file of these layers.
+// Our weights in the network's order, each with its name in a file of these layers.
 std::vector<std::string> weights_of(const std::string& model_file, const std::vector<std::string>& torch_layers) {
   const Model model = load_experiment(model_file).model;
   std::vector<std::string> torch, found;

@@ -123,7 +123,7 @@ TEST_P(EveryDevice, TrainStepStopsAtBadAccumulatedBatch) {
   EXPECT_EQ(scale(), before);
 }
 
-// A layer as none must be: while a step is captured, waiting fails on a GPU.
+// An invalid layer: it waits for the device, which fails during capture on a GPU.
 class Waits final : public Layer {
  public:
   using Layer::Layer;
@@ -133,7 +133,7 @@ class Waits final : public Layer {
   }
 };
 
-// Captures by running, as if nothing else were to be done.
+// Captures by running the work at once.
 class CapturingStream final : public ForwardingStream {
  public:
   using ForwardingStream::ForwardingStream;
@@ -145,7 +145,7 @@ class CapturingStream final : public ForwardingStream {
   bool captures = false;
 };
 
-// Whose library fails once, while a step is captured.
+// Its library fails once, during a capture.
 class FailingRank final : public ThreadRank {
  public:
   explicit FailingRank(CapturingStream& stream) : ThreadRank(std::make_shared<Meeting>(1), 0, 1), stream_(stream) {}
@@ -268,7 +268,7 @@ TEST_P(EveryDevice, TrainStepNamesFirstBadGradient) {
   EXPECT_EQ(bench.step.first_bad_gradient(bench.batch(1)), "fc1.bias");
 }
 
-// Replays what it was never given, and holds all memory while it lives.
+// Replays nothing, and holds all memory during its lifetime.
 class Captured final : public Graph {
  public:
   explicit Captured(bool& full) : full_(full) {}
@@ -279,7 +279,7 @@ class Captured final : public Graph {
   bool& full_;
 };
 
-// A device that captures, and has no memory for a layer's outputs as long as a graph holds its own.
+// A device that captures, but has no memory for a layer's outputs while a graph holds its memory.
 class Crowded final : public ForwardingStream {
  public:
   Crowded(std::unique_ptr<Stream> stream, bool can_record) : ForwardingStream(std::move(stream)), can_(can_record) {}

@@ -114,7 +114,7 @@ TEST_P(EveryDevice, TrainerAccumulationEqualsLargerBatch) {
   }
 }
 
-// Five batches an epoch, two a step.
+// Five batches per epoch, two per step.
 TEST(Trainer, CountsStepsOfAccumulatedBatches) {
   struct Counts : TrainObserver {
     std::vector<std::int64_t> steps, steps_of_epoch;
@@ -389,7 +389,7 @@ TEST(Trainer, RefusesMoreClassesThanOutputs) {
 }
 
 TEST(TrainStep, ClipsGradient) {
-  // With a limit next to nothing the weights hardly move.
+  // With a limit close to zero the weights hardly move.
   Trainer free(small_experiment({{"train.epochs", "1", "--epochs"}}), {});
   Trainer clipped(small_experiment({{"train.epochs", "1", "--epochs"},
                                     {"train.clip_norm", "1e-9", "--set"},

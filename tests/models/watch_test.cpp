@@ -9,7 +9,7 @@ namespace twiddle {
 
 namespace {
 
-// The epoch after which it stops, by scores of epochs 1, 2, ...; 0: it does not.
+// Returns the epoch after which the run stops, for scores of epochs 1, 2, ...; 0: it does not stop.
 std::int64_t stops_after(const std::string& metric, double min_delta, const std::vector<double>& scores) {
   Config::Train train;
   train.watch = metric, train.patience = 2, train.min_delta = min_delta;
@@ -25,7 +25,7 @@ std::int64_t stops_after(const std::string& metric, double min_delta, const std:
   return 0;
 }
 
-// Scores that every epoch of a run has, made up: its validation is not asked.
+// Counts the epochs and records those that are the best so far.
 struct Epochs : TrainObserver {
   std::vector<std::int64_t> best;
   std::int64_t count = 0;

@@ -15,7 +15,7 @@ namespace twiddle {
 
 namespace {
 
-// A net of two layers and the average of its weights.
+// A network of two layers and the average of its weights.
 struct AveragedRun {
   SmallRun run;
   Stream& stream = *run.ctx.stream;

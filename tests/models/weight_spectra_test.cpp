@@ -1,4 +1,4 @@
-// Weights do not change in evaluation: their spectra, Fourier's or Winograd's, are computed once.
+// Weights do not change in evaluation: their FFT or Winograd spectra are computed once.
 #include <gtest/gtest.h>
 
 #include "data/loader.h"
@@ -51,7 +51,7 @@ struct SmallNet {
       if (parameter->shape.size() == 4) found.push_back(parameter);
     return found;
   }
-  // Spectra of weights that the work computes.
+  // Returns the number of weight spectra that the work computes.
   template <class Work>
   std::size_t weights_transformed(const Work& work) {
     ctx.profiler.clear();
