@@ -6,7 +6,7 @@
 
 #include "framework/ranks/communicator.h"
 
-// Run by mpirun, three processes that all do the same: ctest has it as one test.
+// mpirun starts three processes that run the same tests; ctest sees them as one test.
 namespace twiddle {
 namespace {
 
@@ -28,7 +28,7 @@ TEST(MpiRanks, SumsFloats) {
   }
 }
 
-// Thirds, of sizes that call for each of MPI's ways to sum.
+// Thirds, of sizes for which MPI uses different sum algorithms.
 TEST(MpiRanks, SumsAreBitwiseIdentical) {
   const auto stream = make_stream({});
   for (const std::size_t count : {std::size_t(3), std::size_t(5000), std::size_t(1) << 20}) {
