@@ -58,7 +58,7 @@ const std::map<std::string, ImageOperation>& image_operations() {
   return operations;
 }
 
-// Writes each of the images as bytes, and reads them back.
+// Converts each image to bytes, applies the operation, and converts it back.
 void change_images(Batch& batch, const ImageOperation& operation, const Numbers& numbers) {
   for (float* values = batch.values.data(); values != batch.values.data() + batch.values.size();
        values += batch.image_size()) {
