@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 namespace twiddle {
 namespace {
 
-// Several processes train, and one is killed or stopped, or the disk is full.
+// Several processes train, and one is killed or suspended, or the disk is full.
 class RanksInTrouble : public RanksByMpi {
  protected:
   std::vector<std::string> saving_often(const std::vector<std::string>& more) const {
