@@ -246,7 +246,7 @@ void expect_gradients(Device device, const std::string& kind, const LayerOptions
   for (Parameter& parameter : test.layer->parameters()) {
     if (!parameter.trainable) continue;
     values[parameter.name] = parameter.variable.value().to_vector(*test.ctx.stream);
-    // Away from special values such as a scale of one and a bias of zero.
+    // Avoids special values such as a scale of one and a bias of zero.
     const std::vector<float> shift = normal_values(count_of(parameter.shape), random.split(branch++));
     for (std::size_t i = 0; i < shift.size(); ++i) values[parameter.name][i] += 0.1f * shift[i];
   }

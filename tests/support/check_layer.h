@@ -37,7 +37,7 @@ struct LayerUnderTest {
   Passes forward_and_backward(const Shape& shape, const std::vector<float>& values, const std::vector<float>& grad_y);
 };
 
-// Small ones, so that many are equal and sums of them are exact.
+// Returns small whole numbers, so that many are equal and sums are exact.
 std::vector<float> whole_numbers(const Shape& shape, std::uint64_t seed);
 
 // The gradients of a random sum of the layer's output: the input's and the parameters', in order of their names.

@@ -8,7 +8,7 @@
 
 namespace twiddle {
 
-// A problem from its text, as to_string writes it: "16x3x224x224 * 64x3x11x11 stride 4 pad 2".
+// Parses a problem from the format of to_string: "16x3x224x224 * 64x3x11x11 stride 4 pad 2".
 ConvProblem conv_problem(const std::string& text);
 std::vector<ConvProblem> conv_problems(const std::vector<std::string>& texts);
 
@@ -27,7 +27,7 @@ std::shared_ptr<const ConvPlan> first_plan(const ConvEngine& engine, const ConvP
 std::shared_ptr<const ConvPlan> holding_plan(Context& ctx, const ConvEngine& engine, const ConvProblem& problem,
                                              ConvPass pass);
 std::size_t scratch_bytes(const ConvEngine& engine, const ConvProblem& problem, ConvPass pass);  // of that
-// The error of a plan on random operands, over all elements of the result, which was NaN before.
+// Returns the error of a plan on random operands, over all elements of the result, which is NaN before the run.
 double plan_error(Context& ctx, const ConvPlan& plan, const ConvProblem& problem, ConvPass pass);
 void run(const ConvEngine& engine, Context& ctx, const ConvProblem& problem, ConvPass pass, ConvOperands& operands);
 

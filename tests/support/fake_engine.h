@@ -10,14 +10,14 @@
 
 namespace twiddle {
 
-// Time that passes when fake plans say so.
+// A clock that fake plans advance.
 struct FakeClock {
   double milliseconds = 0;
   int plans_run = 0;
   double without_plan_ms = 0;  // what passes between two events where no plan runs: the pass over bias and ReLU
 };
 
-// A CPU's stream whose events have that clock's time.
+// A CPU stream whose events have that clock's time.
 class FakeTimeStream final : public ForwardingStream {
  public:
   explicit FakeTimeStream(std::shared_ptr<FakeClock> clock)
@@ -36,7 +36,7 @@ inline double in_second_turn(int run) {
   return (run - 1) % 9 >= 6 ? 30 : 0;
 }
 
-// A plan that computes by the reference, and whose time is made up.
+// A plan that runs the reference and reports a synthetic time.
 struct FakePlan {
   std::string name = {};
   double milliseconds = 1;

@@ -7,7 +7,7 @@
 
 #include "fft/cuda/planes/plane_inverse.h"
 
-// The blocks of the plane transforms one after the other, all threads of one step before the next.
+// Runs the blocks of the plane transforms one after the other, all threads of one step before the next.
 namespace twiddle::small_fft {
 
 inline std::int64_t blocks_of(const TileMap& tiles, int planes_a_block) {

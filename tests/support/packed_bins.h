@@ -5,8 +5,8 @@
 
 namespace twiddle {
 
-// The bins that fbfft stores (see small_fft::PlaneSize), of a half spectrum [height][width / 2 + 1] of `pitch` planes:
-// real and imaginary parts in turn.
+// Returns the bins that fbfft stores (see small_fft::PlaneSize) of a half spectrum [height][width / 2 + 1] of `pitch`
+// planes: real and imaginary parts alternate.
 std::vector<float> packed_bins(const std::vector<std::complex<double>>& half, int height, int width,
                                std::int64_t pitch);
 

@@ -3,8 +3,8 @@
 
 namespace twiddle {
 
-// A plan on any grid, of the backend's first transform, with the product of that name; without a name the fused inverse
-// multiplies.
+// Returns a plan on any grid with the backend's first transform and the product of that name; without a name the fused
+// inverse multiplies.
 std::shared_ptr<const ConvPlan> spectral_plan(const std::shared_ptr<const SpectralBackend>& backend,
                                               const std::shared_ptr<FrequencyBuffers>& buffers,
                                               const ConvProblem& problem, ConvPass pass, const FrequencyGrid& grid,

@@ -7,7 +7,7 @@
 
 namespace twiddle {
 
-// Square pooling windows one by one, as the definition says: work(top, left, the places of x in the window), for a y of
+// Visits square pooling windows one by one, by definition: work(top, left, the indices of x in the window), for a y of
 // shape `out`.
 struct SquareWindows {
   std::int64_t kernel, stride, pad;

@@ -44,7 +44,7 @@ class Meeting {
   std::condition_variable came_;
 };
 
-// Does its work when a stream waits for it, as late as it may be done.
+// Runs its work when a stream waits for it, as late as allowed.
 class LateEvent final : public Event {
  public:
   explicit LateEvent(std::function<void()> work) : work_(std::move(work)) {}
