@@ -1,5 +1,5 @@
-// framework/cuda/cuda_stream.cu over a runtime of two GPUs that compute nothing, for machines without any: whichever
-// GPU is the thread's, a stream uses its own.
+// framework/cuda/cuda_stream.cu on a runtime of two GPUs that compute nothing, for machines without GPUs: a stream uses
+// its own GPU, whichever GPU is current in the thread.
 #include "framework/cuda/cuda_stream.h"
 #include "framework/error.h"
 
