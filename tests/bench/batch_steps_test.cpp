@@ -34,8 +34,7 @@ class Watched {
   float* data() { return memory_.data()->at; }
   Complex* numbers() { return reinterpret_cast<Complex*>(data()); }
   std::vector<float> values() {
-    for (std::size_t i = floats_; i < floats_ + behind; ++i)
-      EXPECT_EQ(data()[i], untouched) << "written behind the end";
+    for (std::size_t i = floats_; i < floats_ + behind; ++i) EXPECT_EQ(data()[i], untouched) << "written after the end";
     return {data(), data() + floats_};
   }
 

@@ -328,7 +328,7 @@ TEST(BatchedFft, RequiresGpu) {
                           +[](Stream& stream) { return make_cufft_batch(stream, {.width = 8, .count = 1}); }})
     try {
       make(*host);
-      ADD_FAILURE() << "a CPU was taken";
+      ADD_FAILURE() << "accepted a CPU";
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::device);
     }

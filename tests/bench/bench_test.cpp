@@ -222,7 +222,7 @@ TEST(Bench, HelpListsBenchmarksAndTheirOptions) {
 
 TEST(Bench, FailsIfThreadsCannotStart) {
 #ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "it needs the address space for itself";
+  GTEST_SKIP() << "the sanitizer reserves the address space";
 #endif
   const Finished run = run_shell("ulimit -v 1500000; exec \"$TWIDDLE\" table4 --threads 1000 --device cpu");
   EXPECT_EQ(run.code, 4);

@@ -86,7 +86,7 @@ TEST(Cifar10, NamesOtherVersions) {
 
 TEST(Cifar10, ReadsTheRealFormat) {
   const std::string folder = shared_data("cifar10-small");
-  if (folder.empty()) GTEST_SKIP() << "no cifar10-small beside the project";
+  if (folder.empty()) GTEST_SKIP() << "no cifar10-small next to the project";
   const auto train = open_dataset("cifar10", mapping({{"path", folder}}));
   EXPECT_EQ(train->size(), 10000);
   EXPECT_EQ(open_dataset("cifar10", mapping({{"path", folder}, {"split", "test"}}))->size(), 2000);

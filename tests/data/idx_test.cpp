@@ -153,7 +153,7 @@ TEST(Idx, NamesMissingFilesAndWrongOptions) {
 
 TEST(Idx, ReadsMnist) {
   const std::string folder = shared_data("mnist-t10k");
-  if (folder.empty()) GTEST_SKIP() << "no mnist-t10k beside the project";
+  if (folder.empty()) GTEST_SKIP() << "no mnist-t10k next to the project";
   const auto data = open_idx(folder + "/t10k-images-idx3-ubyte.gz", folder + "/t10k-labels-idx1-ubyte.gz");
   Image image;
   EXPECT_EQ(data->size(), 10000);

@@ -152,7 +152,7 @@ TEST(ImageFolder, RefusesImagesAbovePixelLimit) {
 
 TEST(ImageFolder, ReadsPhotographs) {
   const std::string folder = shared_data("caltech20");
-  if (folder.empty()) GTEST_SKIP() << "no caltech20 beside the project";
+  if (folder.empty()) GTEST_SKIP() << "no caltech20 next to the project";
   const auto data = open_folder(folder + "/val");
   EXPECT_EQ(data->size(), 320);
   EXPECT_EQ(data->classes().size(), 20u);

@@ -66,7 +66,7 @@ TEST(OrientationOf, IsUprightWithoutValidValue) {
   EXPECT_EQ(orientation_of(png_of(1, 2, 3, 9)), 1);
   EXPECT_EQ(orientation_of(Bytes{}), 1);
   for (const int value : {0, 9, 65535}) EXPECT_EQ(orientation_of(jpeg_with(exif_of(value, true))), 1) << value;
-  EXPECT_EQ(orientation_of(jpeg_with(exif_of(6, true, 2))), 1) << "a text";
+  EXPECT_EQ(orientation_of(jpeg_with(exif_of(6, true, 2))), 1) << "a string";
   Bytes far = exif_of(6, true);
   far[10] = far[11] = far[12] = far[13] = 0xff;  // where the directory begins
   EXPECT_EQ(orientation_of(jpeg_with(far)), 1);

@@ -46,7 +46,7 @@ class ComplexPairs : public OnGpu {
     for (auto& product : backend_.products)
       if (product->name().starts_with("pairs") || product->name().starts_with("halves"))
         products.push_back(product.get());
-    if (products.empty()) GTEST_SKIP() << "no tensor cores for halves";
+    if (products.empty()) GTEST_SKIP() << "no fp16 tensor cores";
   }
 
   std::vector<float> run(FrequencyProduct& product, const FrequencyGemm& gemm, const std::vector<float>& a,

@@ -89,7 +89,7 @@ TEST_F(Cufft, TransformsMatchDefinition) {
         EXPECT_LE(relative_error(bins, expected), accurate);
         expect_close(inverse(*transform, planes, spectrum, source.bytes(), {device_bias.read(), true}), planes_back,
                      2e-6f);  // NaN where another slice or group lies
-        EXPECT_EQ(on_host(spectrum), bins) << "another pass may want the spectrum";
+        EXPECT_EQ(on_host(spectrum), bins) << "another pass may need the spectrum";
       }
     }
 }

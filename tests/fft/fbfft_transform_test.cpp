@@ -68,7 +68,7 @@ void Fbfft::expect_transforms(const ConvProblem& problem, const FrequencyGrid& g
     const std::vector<float> back = on_host(target);
     expect_close(back, planes_back, 2e-6f);  // NaN where another slice or group lies
     EXPECT_LE(relative_error(without_nan(back), without_nan(planes_back)), largest_fbfft_error);
-    EXPECT_EQ(on_host(spectrum), bins) << "another pass may want the spectrum";
+    EXPECT_EQ(on_host(spectrum), bins) << "another pass may need the spectrum";
   }
 }
 

@@ -111,7 +111,7 @@ void PairProductProblems::hold_to_sums_in_double(const std::string& form, Random
 }
 
 TEST_P(PairProductProblems, AgreeWithSumsInDouble) {
-  if (tensor_cores(stream().device()).empty()) GTEST_SKIP() << "no tensor cores for halves";
+  if (tensor_cores(stream().device()).empty()) GTEST_SKIP() << "no fp16 tensor cores";
   const int problems = problems_of_a_seed(6);
   for (int number = 0; number < problems; number += 3) {
     hold_to_sums_in_double("few rows", sized(between(1, 256), between(257, 4096), between(128, 3000)));

@@ -67,7 +67,7 @@ class RealPairs : public OnGpu {
     backend_ = winograd(ctx->stream->device());
     for (auto& product : backend_.products)
       if (product->name().starts_with("pairs")) products.push_back(product.get());
-    if (products.empty()) GTEST_SKIP() << "no tensor cores for halves";
+    if (products.empty()) GTEST_SKIP() << "no fp16 tensor cores";
   }
 
   std::vector<float> run(FrequencyProduct& product, const FrequencyGemm& gemm, const std::vector<float>& a,

@@ -35,7 +35,7 @@ TEST(Device, AutoSelectsUsableGpuOrCpu) {
 TEST(Device, MissingGpuIsDeviceError) {
   try {
     make_stream({Device::Kind::cuda, cuda_device_count()});
-    FAIL() << "a stream on a GPU that is not there";
+    FAIL() << "made a stream on a missing GPU";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::device);
   }

@@ -190,7 +190,7 @@ TEST(Pool, ReusesPieceWhileHeld) {
   second.clear();
   EXPECT_EQ(counting.pool.use().in_use, 0u);
   place_of_a_block(Pool::Holding::again, none);
-  EXPECT_FALSE(none.empty()) << "a block as ever";
+  EXPECT_FALSE(none.empty()) << "an ordinary block";
 }
 
 // A graph replays in the memory it took, which must not be freed before stop_holding() has returned it.

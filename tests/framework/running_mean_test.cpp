@@ -15,7 +15,7 @@ TEST_P(EveryDevice, RunningMeanMovesByMomentum) {
   };
   std::vector<Tensor> means{vector({NAN, 2, 3, 4, 5}), vector({8})};
   move_means(stream, {vector({1, 2, 3, 4, 5}), vector({7})}, means, {vector({1}), {}});
-  EXPECT_EQ(means[0].to_vector(stream), (std::vector<float>{1, 2, 3, 4, 5})) << "whatever was there before";
+  EXPECT_EQ(means[0].to_vector(stream), (std::vector<float>{1, 2, 3, 4, 5})) << "whatever the old value";
   move_means(stream, {vector({5, 6, 7, 8, 9}), vector({3})}, means, {vector({0.25f}), {}});
   EXPECT_EQ(means[0].to_vector(stream), (std::vector<float>{2, 3, 4, 5, 6}));
   EXPECT_EQ(means[1].to_vector(stream), (std::vector<float>{6}));

@@ -35,7 +35,7 @@ inline std::vector<std::string> names_of_layers(const Config& config) {
   return layer_names(config.layers);
 }
 
-// The kind of a layer in a list, where it stands and its options.
+// The kind of a layer in a list, its position and its options.
 inline const ConfigNode::Entry& layer_at(const ConfigNode& list, std::size_t i) {
   return list.items.at(i).entries.front();
 }

@@ -183,7 +183,11 @@ TEST(SharedWeights, BucketsHalveInSize) {
     const ShardedOptimizer sharded(*ranks, ctx, pointers, *optimizer, false);
     std::vector<int> in_buckets{1};
     for (std::size_t i = 1; i < pointers.size(); ++i) {
+<<<<<<< HEAD:tests/models/sharded_optimizer_test.cpp
       const Tensor &here = sharded.gradients()[i], &before = sharded.gradients()[i - 1];  // lies behind it
+=======
+      const Tensor &here = shared.gradients()[i], &before = shared.gradients()[i - 1];  // stored after it
+>>>>>>> 63bd23be (tests: plain English in skip and failure messages):tests/models/shared_weights_test.cpp
       if (before.read() != here.read() + here.size()) in_buckets.push_back(0);
       ++in_buckets.back();
     }
